@@ -1,0 +1,37 @@
+//! Every byte format that weft speaks, once.
+//!
+//! Each format has one file and two levels. A **view** (`View`) is a checked, borrowed look at bytes: making one
+//! verifies every length and fixed field, and no accessor can fail afterwards. A **value** (`Header`, `Packet`,
+//! `Message`, `Stack`) is plain data with `parse`, `buffer_len` and `emit_into`; `emit_into` writes every byte of its
+//! format, whatever the buffer held before. Reading never allocates and never panics.
+//!
+//! | module | format | from |
+//! | --- | --- | --- |
+//! | [`ethernet`] | Ethernet II header | IEEE 802.3 |
+//! | [`arp`] | ARP for IPv4 over Ethernet | RFC 826 |
+//! | [`ipv4`] | IPv4 header, ECN | RFC 791, RFC 3168 |
+//! | [`udp`] | UDP header | RFC 768 |
+//! | [`icmp`] | "fragmentation needed" | RFC 792, RFC 1191 |
+//! | [`vl2`] | two IPv4 headers around a packet | VL2 4.2.1, RFC 2003, RFC 6040 |
+//! | [`flow`] | five-tuple and the flow hash in outer source addresses | VL2 4.2.2 |
+//! | [`directory`] | look-up datagram between agents and directory servers | VL2 4.4 |
+//! | [`checksum`] | Internet checksum | RFC 1071, RFC 1624 |
+//! | [`mod@print`] | all of it on one line | |
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod arp;
+mod bytes;
+pub mod checksum;
+pub mod directory;
+mod error;
+pub mod ethernet;
+pub mod flow;
+pub mod icmp;
+pub mod ipv4;
+pub mod print;
+pub mod udp;
+pub mod vl2;
+
+pub use error::ParseError;

@@ -1,0 +1,145 @@
+//! An independent reader: tshark decodes what this crate writes and agrees on every field and checksum.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+use std::process::Command;
+
+use weft_wire::ethernet::{self, MacAddress, ethertype};
+use weft_wire::vl2::{Stack, encapsulate};
+use weft_wire::{arp, icmp, udp};
+
+const FIELDS: [&str; 12] = [
+    "frame.protocols",
+    "ip.src",
+    "ip.dst",
+    "ip.proto",
+    "ip.ttl",
+    "ip.id",
+    "ip.flags.df",
+    "ip.dsfield.ecn",
+    "ip.len",
+    "ip.checksum.status",
+    "udp.checksum.status",
+    "udp.dstport",
+];
+
+/// tshark's words for "verified" and "wrong" in `*.checksum.status`.
+const GOOD: &str = "1";
+const BAD: &str = "0";
+
+fn frame(packet: &[u8]) -> Vec<u8> {
+    let (destination, source) = (MacAddress([0x02, 0x56, 0x4c, 0x32, 0, 1]), MacAddress([0x02, 0, 0, 0, 0, 7]));
+    ethernet::Header { destination, source, ethertype: ethertype::IPV4 }.emit_with(packet)
+}
+
+fn inner() -> Vec<u8> {
+    let (source, destination) = (Ipv4Addr::new(20, 0, 0, 7), Ipv4Addr::new(20, 0, 0, 9));
+    udp::packet(SocketAddrV4::new(source, 40000), SocketAddrV4::new(destination, 40001), b"odd").unwrap()
+}
+
+fn vl2_packet() -> Vec<u8> {
+    let stack = Stack::for_packet(&inner(), Ipv4Addr::new(10, 64, 3, 1), Ipv4Addr::new(10, 255, 0, 1)).unwrap();
+    encapsulate(&inner(), &Stack { tos: 2, ..stack }).unwrap()
+}
+
+/// A capture file of classic format: link type Ethernet, one microsecond between frames.
+fn capture(frames: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
+        file.extend_from_slice(&word.to_le_bytes());
+    }
+    for (index, frame) in frames.iter().enumerate() {
+        let len = frame.len() as u32;
+        for word in [0, index as u32, len, len] {
+            file.extend_from_slice(&word.to_le_bytes());
+        }
+        file.extend_from_slice(frame);
+    }
+    file
+}
+
+/// One row of `fields` per frame, or `None`, said aloud, where there is no tshark.
+fn decode(name: &str, frames: &[Vec<u8>], fields: &[&str]) -> Option<Vec<Vec<String>>> {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}.pcap", std::process::id()));
+    fs::write(&file, capture(frames)).unwrap();
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(&file).args(["-n", "-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"]);
+    command.args(["-T", "fields", "-E", "separator=;", "-E", "occurrence=a", "-E", "aggregator=,"]);
+    command.args(fields.iter().flat_map(|field| ["-e", field]));
+    let output = command.output();
+    fs::remove_file(&file).unwrap();
+    let output = match output {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            eprintln!("skipped: tshark is not installed; install the package tshark to check frames independently");
+            return None;
+        }
+        output => output.unwrap(),
+    };
+    assert!(output.status.success(), "tshark: {}", String::from_utf8_lossy(&output.stderr));
+    // Flags are written as 1 by older versions and as True by newer ones.
+    let text = String::from_utf8(output.stdout).unwrap().replace("True", "1");
+    Some(text.lines().map(|line| line.split(';').map(str::to_owned).collect()).collect())
+}
+
+#[test]
+fn all_three_headers_of_a_stack() {
+    let whole = vl2_packet();
+    let source = Ipv4Addr::new(whole[12], whole[13], whole[14], whole[15]);
+    let Some(rows) = decode("stack", &[frame(&whole)], &FIELDS) else { return };
+    let expected = [
+        "eth:ethertype:ip:ip:ip:udp:data",
+        &format!("{source},{source},20.0.0.7"),
+        "10.255.0.1,10.64.3.1,20.0.0.9",
+        "4,4,17",
+        "64,64,64",
+        "0x0000,0x0000,0x0000",
+        "1,1,1",
+        "2,2,0",
+        "71,51,31",
+        &[GOOD, GOOD, GOOD].join(","),
+        GOOD,
+        "40001",
+    ];
+    assert_eq!(rows, [expected]);
+}
+
+/// The control: a reader that would call everything good would pass the test above as well.
+#[test]
+fn a_damaged_header_is_called_damaged() {
+    let damaged = |offset: usize| {
+        let mut packet = vl2_packet();
+        packet[offset] ^= 0x01;
+        frame(&packet)
+    };
+    let frames = [damaged(8), damaged(28), damaged(48), damaged(70)];
+    let Some(rows) = decode("damaged", &frames, &["ip.checksum.status", "udp.checksum.status"]) else { return };
+    let expected = [
+        [&[BAD, GOOD, GOOD].join(","), GOOD],
+        [&[GOOD, BAD, GOOD].join(","), GOOD],
+        [&[GOOD, GOOD, BAD].join(","), GOOD],
+        [&[GOOD, GOOD, GOOD].join(","), BAD],
+    ];
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn fragmentation_needed() {
+    let message = icmp::fragmentation_needed(&inner(), Ipv4Addr::new(20, 0, 0, 1), 1460).unwrap();
+    let fields = ["icmp.type", "icmp.code", "icmp.mtu", "icmp.checksum.status", "ip.src", "ip.dst"];
+    let Some(rows) = decode("icmp", &[frame(&message)], &fields) else { return };
+    assert_eq!(rows, [["3", "4", "1460", GOOD, "20.0.0.1,20.0.0.7", "20.0.0.7,20.0.0.9"]]);
+}
+
+#[test]
+fn arp_question_and_answer() {
+    let host = MacAddress([0x02, 0, 0, 0, 0, 7]);
+    let request = arp::Packet::request(host, Ipv4Addr::new(20, 0, 0, 7), Ipv4Addr::new(20, 0, 0, 9));
+    let reply = request.reply(MacAddress([0x02, 0x56, 0x4c, 0x32, 0, 1]));
+    let fields =
+        ["eth.dst", "arp.opcode", "arp.src.hw_mac", "arp.src.proto_ipv4", "arp.dst.hw_mac", "arp.dst.proto_ipv4"];
+    let Some(rows) = decode("arp", &[request.to_frame(), reply.to_frame()], &fields) else { return };
+    let (host, switch) = ("02:00:00:00:00:07", "02:56:4c:32:00:01");
+    let asked = ["ff:ff:ff:ff:ff:ff", "1", host, "20.0.0.7", "00:00:00:00:00:00", "20.0.0.9"];
+    assert_eq!(rows, [asked, [host, "2", switch, "20.0.0.9", host, "20.0.0.7"]]);
+}

@@ -1,0 +1,26 @@
+//! What must hold for any bytes at all, as functions that a fuzzer, a corpus replay and a random test all call.
+//!
+//! A body returns when its bytes are fine or properly refused, and panics when an invariant is broken.
+
+#![forbid(unsafe_code)]
+
+mod bodies;
+pub mod seeds;
+
+pub use bodies::{any_frame, directory_datagram, vl2_stack};
+
+/// One fuzz target: its name (also of its corpus folder and its libFuzzer binary) and its body.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Name of the folder below `corpus/` and of the file below `fuzz_targets/`.
+    pub name: &'static str,
+    /// The body.
+    pub run: fn(&[u8]),
+}
+
+/// Every target.
+pub const TARGETS: [Target; 3] = [
+    Target { name: "any_frame", run: any_frame },
+    Target { name: "directory_datagram", run: directory_datagram },
+    Target { name: "vl2_stack", run: vl2_stack },
+];
