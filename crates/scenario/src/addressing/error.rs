@@ -1,0 +1,72 @@
+//! Why addresses cannot be given.
+
+use std::net::Ipv4Addr;
+
+use super::SERVERS_PER_RACK_MAX;
+
+/// Why addresses cannot be given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// The AA block is no prefix.
+    #[error("AA block {0} is no prefix: bits beyond the length are set, or the length is above 32")]
+    BadBlock(String),
+    /// The AA block cannot hold the servers.
+    #[error("AA block {block} has room for {room} servers, the fabric has {servers}")]
+    BlockTooSmall {
+        /// The block.
+        block: String,
+        /// How many servers fit.
+        room: u64,
+        /// How many there are.
+        servers: usize,
+    },
+    /// The AA block meets the LAs, the hash prefix or addresses that no host may have.
+    #[error("AA block {block} overlaps {with}; AAs must be host addresses apart from the LAs, for instance 20.0.0.0/8")]
+    Overlap {
+        /// The block.
+        block: String,
+        /// What it overlaps.
+        with: String,
+    },
+    /// An AA outside the block.
+    #[error("AA {aa} of `{node}` is outside the AA block {block}")]
+    OutsideBlock {
+        /// The address.
+        aa: Ipv4Addr,
+        /// Who wants it.
+        node: String,
+        /// The block.
+        block: String,
+    },
+    /// The first or last address of the block.
+    #[error("AA {aa} of `{node}` is the network or broadcast address of the AA block {block}")]
+    NotAHost {
+        /// The address.
+        aa: Ipv4Addr,
+        /// Who wants it.
+        node: String,
+        /// The block.
+        block: String,
+    },
+    /// More hosts below one switch than a rack prefix holds.
+    #[error("`{switch}` has {hosts} hosts; a rack prefix holds {SERVERS_PER_RACK_MAX}")]
+    RackTooLarge {
+        /// The edge switch.
+        switch: String,
+        /// How many hosts hang below it.
+        hosts: usize,
+    },
+    /// A block of LAs is too small for the fabric.
+    #[error("the fabric has {count} {what}; their address block has room for {room}")]
+    TooMany {
+        /// What there are too many of.
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+        /// How many fit.
+        room: usize,
+    },
+    /// The ECMP width is zero.
+    #[error("ECMP width 0: a switch needs at least one next hop")]
+    ZeroWidth,
+}

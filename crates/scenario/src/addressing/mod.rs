@@ -1,0 +1,279 @@
+//! Addresses of a fabric: flat AAs, topological LAs, anycast groups, link addresses and MACs (VL2 4.2.1, 4.2.2).
+//!
+//! | what | block | example |
+//! | --- | --- | --- |
+//! | AA of server k (flat, no topology in it) | `20.0.0.0/8` by default | `20.0.0.1` |
+//! | LA of the i-th Intermediate, Aggregation, edge switch (loopback) | `10.3`, `10.2`, `10.1` `.hi.lo/32` | `10.1.0.1` |
+//! | LA of a server: rack prefix `10.64.0.0/10`, one /24 a rack, switch at .1 | | `10.64.0.2` |
+//! | switch-to-switch links, a /31 each | `10.128.0.0/10` | `10.128.0.0`, `10.128.0.1` |
+//! | anycast LA of group g | `10.255.255.g+1/32` | `10.255.255.1` |
+//! | hash of the five-tuple, written as source | `100.64.0.0/10`, 22 bits | `100.64.17.9` |
+
+mod anycast;
+mod error;
+mod prefix;
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+pub use anycast::{AnycastChange, AnycastGroup};
+pub use error::AddressError;
+pub use prefix::{ParsePrefixError, Prefix};
+
+use self::anycast::Anycast;
+use crate::id::{LinkId, NodeId};
+use crate::topology::{Fabric, Role};
+
+/// The MAC that every edge switch shows to its servers, so that agents need no state per rack.
+pub const VIRTUAL_MAC: [u8; 6] = [0x02, 0x56, 0x4c, 0x32, 0x00, 0x01];
+/// The prefix of outer source addresses; its low 22 bits carry the flow hash (VL2 4.2.2).
+pub const HASH_PREFIX: Prefix = Prefix { network: Ipv4Addr::new(100, 64, 0, 0), length: 10 };
+/// All LAs.
+pub const LA_BLOCK: Prefix = Prefix { network: Ipv4Addr::new(10, 0, 0, 0), length: 8 };
+/// Rack prefixes of one /24 each.
+const RACKS: Prefix = Prefix { network: Ipv4Addr::new(10, 64, 0, 0), length: 10 };
+/// Addresses of switch-to-switch links, two each.
+const LINKS: Prefix = Prefix { network: Ipv4Addr::new(10, 128, 0, 0), length: 10 };
+/// Addresses that no AA may have: this network, loopback, link-local, multicast and reserved ones (RFC 6890).
+const NOT_FOR_HOSTS: [Prefix; 4] = [
+    Prefix { network: Ipv4Addr::new(0, 0, 0, 0), length: 8 },
+    Prefix { network: Ipv4Addr::new(127, 0, 0, 0), length: 8 },
+    Prefix { network: Ipv4Addr::new(169, 254, 0, 0), length: 16 },
+    Prefix { network: Ipv4Addr::new(224, 0, 0, 0), length: 3 },
+];
+/// Servers per rack: a /24 less network, switch and broadcast.
+pub const SERVERS_PER_RACK_MAX: usize = 253;
+
+/// What may be chosen about addressing.
+#[derive(Clone, Debug)]
+pub struct AddressingOptions {
+    /// The flat block of AAs.
+    pub aa_block: Prefix,
+    /// How many next hops a switch can spread over; more Intermediates than that make several anycast groups.
+    pub ecmp_width: usize,
+}
+
+impl Default for AddressingOptions {
+    fn default() -> Self {
+        Self { aa_block: Prefix { network: Ipv4Addr::new(20, 0, 0, 0), length: 8 }, ecmp_width: 16 }
+    }
+}
+
+/// All addresses of one fabric.
+#[derive(Clone, Debug)]
+pub struct AddressPlan {
+    options: AddressingOptions,
+    aa: Vec<Option<Ipv4Addr>>,
+    la: Vec<Ipv4Addr>,
+    host_of_aa: BTreeMap<Ipv4Addr, NodeId>,
+    racks: BTreeMap<NodeId, Prefix>,
+    links: Vec<Option<(Ipv4Addr, Ipv4Addr)>>,
+    anycast: Anycast,
+}
+
+impl AddressPlan {
+    /// Gives every node and link of the fabric its addresses.
+    pub fn new(fabric: &Fabric, options: AddressingOptions) -> Result<Self, AddressError> {
+        check_block(fabric, &options)?;
+        check_room(fabric, &options)?;
+        let racks = rack_prefixes(fabric)?;
+        let la = locators(fabric, &racks);
+        let mut aa = vec![None; fabric.nodes().len()];
+        let mut host_of_aa = BTreeMap::new();
+        for (server, number) in fabric.servers().zip(1..) {
+            let address = Ipv4Addr::from(u32::from(options.aa_block.network) + number);
+            aa[server.index()] = Some(address);
+            host_of_aa.insert(address, server);
+        }
+        let anycast = Anycast::new(fabric, options.ecmp_width);
+        Ok(Self { links: link_addresses(fabric), options, aa, la, host_of_aa, racks, anycast })
+    }
+
+    /// The AA block.
+    pub fn aa_block(&self) -> Prefix {
+        self.options.aa_block
+    }
+
+    /// Whether `node` may have this AA: a host address of the block.
+    pub fn check_aa(&self, aa: Ipv4Addr, node: &str) -> Result<(), AddressError> {
+        let block = self.options.aa_block;
+        if !block.contains(aa) {
+            return Err(AddressError::OutsideBlock { aa, node: node.to_owned(), block: block.to_string() });
+        }
+        if aa == block.network || aa == block.last() {
+            return Err(AddressError::NotAHost { aa, node: node.to_owned(), block: block.to_string() });
+        }
+        Ok(())
+    }
+
+    /// A server's AA; `None` for switches and directory servers.
+    pub fn aa(&self, node: NodeId) -> Option<Ipv4Addr> {
+        self.aa[node.index()]
+    }
+
+    /// Which server has this AA.
+    pub fn host_of_aa(&self, aa: Ipv4Addr) -> Option<NodeId> {
+        self.host_of_aa.get(&aa).copied()
+    }
+
+    /// A node's own LA: a switch's loopback, or a host's address in its rack prefix.
+    pub fn la(&self, node: NodeId) -> Ipv4Addr {
+        self.la[node.index()]
+    }
+
+    /// The prefix of the hosts below an edge switch; the switch itself is at `.1` ([`Self::rack_gateway`]).
+    pub fn rack(&self, edge: NodeId) -> Option<Prefix> {
+        self.racks.get(&edge).copied()
+    }
+
+    /// The switch's address in its rack prefix.
+    pub fn rack_gateway(&self, edge: NodeId) -> Option<Ipv4Addr> {
+        self.rack(edge).map(|rack| Ipv4Addr::from(u32::from(rack.network) + 1))
+    }
+
+    /// The addresses of a switch-to-switch link's two ends, a /31; `None` for links to hosts.
+    pub fn link(&self, link: LinkId) -> Option<(Ipv4Addr, Ipv4Addr)> {
+        self.links[link.index()]
+    }
+
+    /// The anycast groups, in order of their addresses. Empty if the fabric has no Intermediate.
+    pub fn anycast_groups(&self) -> &[AnycastGroup] {
+        self.anycast.groups()
+    }
+
+    /// The anycast LA that traffic towards an edge switch uses: groups share the edge switches evenly.
+    pub fn anycast_for(&self, edge: NodeId) -> Option<Ipv4Addr> {
+        let rack = self.rack(edge)?;
+        let place = (u32::from(rack.network) - u32::from(RACKS.network)) / 256;
+        let groups = self.anycast_groups();
+        groups.get(place as usize % groups.len().max(1)).map(|group| group.address)
+    }
+
+    /// Takes a failed Intermediate out of its group. If that leaves an address without an owner, another Intermediate
+    /// takes it over, so that every anycast LA stays alive and agents notice nothing (VL2 4.2.2): one with the fewest
+    /// addresses, out of the largest group. Returns each moved address with its new owner; there may be several,
+    /// because the failed one may have stood in for others. Only when all Intermediates are down are addresses dead.
+    pub fn intermediate_failed(&mut self, failed: NodeId) -> Vec<(Ipv4Addr, NodeId)> {
+        self.anycast.fail(failed)
+    }
+
+    /// Gives a recovered Intermediate its address back; whoever stood in for it releases the address. Returns the
+    /// changes in the order in which they keep every address alive.
+    pub fn intermediate_repaired(&mut self, repaired: NodeId) -> Vec<AnycastChange> {
+        self.anycast.repair(repaired)
+    }
+
+    /// A locally administered MAC for an interface of a node; the virtual MAC for an edge switch's host ports.
+    pub fn mac(&self, fabric: &Fabric, link: LinkId, node: NodeId) -> [u8; 6] {
+        let far = fabric.link(link).far_end(node).map(|port| fabric.node(port.node).role);
+        if fabric.node(node).role.is_edge_switch() && far.is_some_and(|role| !role.is_switch()) {
+            return VIRTUAL_MAC;
+        }
+        let end = u8::from(fabric.link(link).b.node == node);
+        let [a, b, c, d] = link.0.to_be_bytes();
+        [0x02, end, a, b, c, d]
+    }
+}
+
+fn check_block(fabric: &Fabric, options: &AddressingOptions) -> Result<(), AddressError> {
+    let block = options.aa_block;
+    if options.ecmp_width == 0 {
+        return Err(AddressError::ZeroWidth);
+    }
+    if !block.is_valid() {
+        return Err(AddressError::BadBlock(block.to_string()));
+    }
+    if let Some(with) = [LA_BLOCK, HASH_PREFIX].iter().chain(&NOT_FOR_HOSTS).find(|other| block.overlaps(**other)) {
+        return Err(AddressError::Overlap { block: block.to_string(), with: with.to_string() });
+    }
+    let servers = fabric.servers().count();
+    let room = block.size().saturating_sub(2);
+    if servers as u64 > room {
+        return Err(AddressError::BlockTooSmall { block: block.to_string(), room, servers });
+    }
+    Ok(())
+}
+
+/// Whether the blocks of LAs have room for the fabric.
+fn check_room(fabric: &Fabric, options: &AddressingOptions) -> Result<(), AddressError> {
+    let edges = fabric.ids().filter(|id| fabric.node(*id).role.is_edge_switch()).count();
+    let uppers = fabric.switches().count() - edges;
+    let links = (0..fabric.links().len() as u32).filter(|link| is_between_switches(fabric, LinkId(*link))).count();
+    let groups = fabric.with_role(Role::Intermediate).count().div_ceil(options.ecmp_width);
+    for (what, count, room) in [
+        ("edge switches", edges, RACKS.size() as usize / 256),
+        ("switches above the edge", uppers, usize::from(u16::MAX)),
+        ("links between switches", links, LINKS.size() as usize / 2),
+        ("anycast groups", groups, anycast::GROUPS_MAX),
+    ] {
+        if count > room {
+            return Err(AddressError::TooMany { what, count, room });
+        }
+    }
+    Ok(())
+}
+
+fn rack_prefixes(fabric: &Fabric) -> Result<BTreeMap<NodeId, Prefix>, AddressError> {
+    let edges = fabric.ids().filter(|id| fabric.node(*id).role.is_edge_switch());
+    edges
+        .enumerate()
+        .map(|(number, edge)| {
+            let hosts = hosts_below(fabric, edge).count();
+            if hosts > SERVERS_PER_RACK_MAX {
+                return Err(AddressError::RackTooLarge { switch: fabric.node(edge).name.clone(), hosts });
+            }
+            let network = Ipv4Addr::from(u32::from(RACKS.network) + number as u32 * 256);
+            Ok((edge, Prefix { network, length: 24 }))
+        })
+        .collect()
+}
+
+fn hosts_below(fabric: &Fabric, edge: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+    fabric
+        .links_of(edge)
+        .iter()
+        .filter_map(move |link| fabric.link(*link).far_end(edge))
+        .map(|port| port.node)
+        .filter(|node| !fabric.node(*node).role.is_switch())
+}
+
+fn locators(fabric: &Fabric, racks: &BTreeMap<NodeId, Prefix>) -> Vec<Ipv4Addr> {
+    let mut la = vec![Ipv4Addr::UNSPECIFIED; fabric.nodes().len()];
+    for (tier, second) in [
+        (&[Role::Tor, Role::Leaf][..], 1u8),
+        (&[Role::Aggregation], 2),
+        (&[Role::Intermediate, Role::Spine, Role::Core], 3),
+    ] {
+        let switches = fabric.ids().filter(|id| tier.contains(&fabric.node(*id).role));
+        for (number, switch) in switches.enumerate() {
+            let [high, low] = (number as u16 + 1).to_be_bytes();
+            la[switch.index()] = Ipv4Addr::new(10, second, high, low);
+        }
+    }
+    for (edge, rack) in racks {
+        for (number, host) in hosts_below(fabric, *edge).enumerate() {
+            la[host.index()] = Ipv4Addr::from(u32::from(rack.network) + 2 + number as u32);
+        }
+    }
+    la
+}
+
+fn is_between_switches(fabric: &Fabric, link: LinkId) -> bool {
+    let link = fabric.link(link);
+    [&link.a, &link.b].into_iter().all(|port| fabric.node(port.node).role.is_switch())
+}
+
+fn link_addresses(fabric: &Fabric) -> Vec<Option<(Ipv4Addr, Ipv4Addr)>> {
+    let mut next = u32::from(LINKS.network);
+    let mut addresses = Vec::with_capacity(fabric.links().len());
+    for link in 0..fabric.links().len() as u32 {
+        addresses.push(is_between_switches(fabric, LinkId(link)).then(|| {
+            next += 2;
+            (Ipv4Addr::from(next - 2), Ipv4Addr::from(next - 1))
+        }));
+    }
+    addresses
+}
+
+#[cfg(test)]
+mod tests;

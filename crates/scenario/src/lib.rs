@@ -1,0 +1,23 @@
+//! What we describe before anything runs, and what every run yields.
+//!
+//! Pure data and pure functions: no IO, no clock, no randomness except from a seed.
+//!
+//! * [`units`], [`id`]: rates, sizes, times and identifiers as types
+//! * [`topology`]: a [`topology::Fabric`] of nodes and links, and the rules of a valid one
+//! * [`addressing`]: AAs, LAs, anycast groups and link addresses derived from a fabric
+//! * [`routing`]: equal-cost shortest paths between switches
+//! * [`workload`]: who sends how much to whom
+//! * [`fault`]: what breaks when
+//! * [`record`]: the tidy rows that an engine returns
+//! * [`engine`]: the contract between an experiment and an engine
+
+pub mod addressing;
+pub mod engine;
+pub mod fault;
+pub mod id;
+mod random;
+pub mod record;
+pub mod routing;
+pub mod topology;
+pub mod units;
+pub mod workload;

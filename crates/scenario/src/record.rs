@@ -1,0 +1,125 @@
+//! What every run yields: tidy rows with the unit in the field's name, the same from every engine.
+
+use serde::{Deserialize, Serialize};
+
+/// One flow, from its start to its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowRow {
+    /// Number of the sending server.
+    pub from: u32,
+    /// Number of the receiving server.
+    pub to: u32,
+    /// Payload that was asked for; 0 for flows that send as much as they can.
+    pub bytes_asked: u64,
+    /// Payload that arrived at the receiving application.
+    pub bytes_received: u64,
+    /// When the connection was opened, from the start of the run.
+    pub start_ns: u64,
+    /// When the last byte arrived; `None` if the run ended before that.
+    pub end_ns: Option<u64>,
+    /// Segments sent again.
+    pub retransmits: u64,
+}
+
+/// Payload that arrived at all servers so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgressRow {
+    /// Time since the start of the run.
+    pub time_ns: u64,
+    /// Payload received by all applications since the start.
+    pub received_bytes: u64,
+    /// Flows that have ended.
+    pub flows_done: u64,
+}
+
+/// Counters of one direction of one link at one time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkRow {
+    /// Time since the start of the run.
+    pub time_ns: u64,
+    /// The sending node.
+    pub node: String,
+    /// The sending interface.
+    pub interface: String,
+    /// The node at the far end.
+    pub peer: String,
+    /// Class of the link, see [`crate::topology::Fabric::link_class`].
+    pub class: String,
+    /// Bytes sent since the start of the run, as the interface counts them.
+    pub sent_bytes: u64,
+    /// Frames dropped at this queue since the start of the run.
+    pub dropped_frames: u64,
+}
+
+/// State of one TCP sender at one time (the paper's extended TCP statistics, VL2 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpRow {
+    /// Time since the start of the run.
+    pub time_ns: u64,
+    /// Number of the sending server.
+    pub from: u32,
+    /// Number of the receiving server.
+    pub to: u32,
+    /// Congestion window in segments.
+    pub cwnd_segments: u32,
+    /// Smoothed round-trip time.
+    pub srtt_ns: u64,
+    /// Segments sent again so far.
+    pub retransmits: u32,
+}
+
+/// How busy one core of the machine was since the last row.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuRow {
+    /// Time since the start of the run.
+    pub time_ns: u64,
+    /// The core.
+    pub core: u32,
+    /// Share of the time it idled, 0 to 1.
+    pub idle_ratio: f64,
+    /// Share of the time it spent in soft interrupts, 0 to 1.
+    pub softirq_ratio: f64,
+}
+
+/// Something that happened: a fault, a route change, an adjacency change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventRow {
+    /// Time since the start of the run.
+    pub time_ns: u64,
+    /// Which kind: `fault`, `repair`, `routes-restored`, `adjacency`.
+    pub kind: String,
+    /// What it happened to.
+    pub subject: String,
+}
+
+/// CPU time that a run's traffic cost on the core it was pinned to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CostRow {
+    /// CPU time of the sending and receiving processes and of soft interrupts on their core.
+    pub cpu_ns: u64,
+    /// Payload carried in that time.
+    pub payload_bytes: u64,
+    /// Wall time it took.
+    pub wall_ns: u64,
+}
+
+/// Everything that one run yields.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Records {
+    /// Flows.
+    pub flows: Vec<FlowRow>,
+    /// Received payload over time.
+    pub progress: Vec<ProgressRow>,
+    /// Link counters over time.
+    pub links: Vec<LinkRow>,
+    /// TCP senders over time.
+    pub tcp: Vec<TcpRow>,
+    /// Cores over time.
+    pub cpu: Vec<CpuRow>,
+    /// Events.
+    pub events: Vec<EventRow>,
+    /// CPU cost of the run's traffic, where it was pinned and measured.
+    pub cost: Option<CostRow>,
+    /// Anything else worth keeping: name and value, for instance `link_selftest.server-tor.got_bps`.
+    pub facts: Vec<(String, f64)>,
+}

@@ -1,0 +1,177 @@
+//! The rules of a valid fabric.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Fabric, INTERFACE_NAME_MAX, Link, LinkSpec, NODE_NAME_MAX, Node, Port, TopologyError};
+use crate::id::NodeId;
+
+/// Rules that need no more than the lists: names, ports, link specifications.
+pub(super) fn parts(name: &str, nodes: &[Node], links: &[Link]) -> Result<(), TopologyError> {
+    if nodes.is_empty() {
+        return Err(TopologyError::Empty(name.to_owned()));
+    }
+    check_node_names(nodes)?;
+    check_links(nodes, links)
+}
+
+/// Rules about the shape: where hosts hang, and that everything is reachable.
+pub(super) fn whole(fabric: &Fabric) -> Result<(), TopologyError> {
+    check_servers(fabric)?;
+    check_connected(fabric)
+}
+
+fn check_servers(fabric: &Fabric) -> Result<(), TopologyError> {
+    for id in fabric.ids().filter(|id| !fabric.node(*id).role.is_switch()) {
+        let node = fabric.node(id);
+        let links = fabric.links_of(id).len();
+        if links != 1 {
+            return Err(TopologyError::ServerLinks { node: node.name.clone(), role: node.role, links });
+        }
+        if let Some((edge, _)) = fabric.edge_of(id)
+            && !fabric.node(edge).role.is_edge_switch()
+        {
+            return Err(TopologyError::ServerPlace { node: node.name.clone(), switch: fabric.node(edge).name.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn check_connected(fabric: &Fabric) -> Result<(), TopologyError> {
+    let mut reached = vec![false; fabric.nodes().len()];
+    let mut frontier = vec![NodeId(0)];
+    reached[0] = true;
+    while let Some(at) = frontier.pop() {
+        for link in fabric.links_of(at) {
+            if let Some(next) = fabric.link(*link).far_end(at)
+                && !std::mem::replace(&mut reached[next.node.index()], true)
+            {
+                frontier.push(next.node);
+            }
+        }
+    }
+    match reached.iter().position(|seen| !seen) {
+        None => Ok(()),
+        Some(index) => Err(TopologyError::Disconnected {
+            from: fabric.nodes()[0].name.clone(),
+            unreachable: fabric.nodes()[index].name.clone(),
+        }),
+    }
+}
+
+/// `a:if1 - b:if2`, for messages.
+pub(super) fn link_name(nodes: &[Node], link: &Link) -> String {
+    let end = |port: &Port| {
+        let node = nodes.get(port.node.index()).map_or("?", |node| node.name.as_str());
+        format!("{node}:{}", port.interface)
+    };
+    format!("{} - {}", end(&link.a), end(&link.b))
+}
+
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+fn check_node_names(nodes: &[Node]) -> Result<(), TopologyError> {
+    let mut seen = BTreeSet::new();
+    for Node { name, .. } in nodes {
+        let starts_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
+        if !starts_well || name.len() > NODE_NAME_MAX || !is_plain(name) {
+            return Err(TopologyError::BadNodeName(name.clone()));
+        }
+        if !seen.insert(name) {
+            return Err(TopologyError::DuplicateNode(name.clone()));
+        }
+    }
+    Ok(())
+}
+
+fn check_links(nodes: &[Node], links: &[Link]) -> Result<(), TopologyError> {
+    let mut ports = BTreeMap::new();
+    for link in links {
+        let name = link_name(nodes, link);
+        for port in [&link.a, &link.b] {
+            let Some(node) = nodes.get(port.node.index()) else {
+                return Err(TopologyError::DanglingLink { link: name, node: format!("#{}", port.node.0) });
+            };
+            let interface = &port.interface;
+            let usable = !interface.is_empty() && interface.len() <= INTERFACE_NAME_MAX && is_plain(interface);
+            if !usable || matches!(interface.as_str(), "lo" | "." | "..") {
+                return Err(TopologyError::BadInterfaceName { node: node.name.clone(), interface: interface.clone() });
+            }
+            if ports.insert((port.node, interface), ()).is_some() {
+                return Err(TopologyError::DuplicatePort { node: node.name.clone(), interface: interface.clone() });
+            }
+        }
+        check_link_spec(link, name)?;
+    }
+    Ok(())
+}
+
+fn check_link_spec(link: &Link, name: String) -> Result<(), TopologyError> {
+    let LinkSpec { rate, buffer, mtu_bytes, .. } = link.spec;
+    if link.a.node == link.b.node {
+        return Err(TopologyError::SelfLink(name));
+    }
+    if rate.0 == 0 {
+        return Err(TopologyError::ZeroRate(name));
+    }
+    if !(576..=65535).contains(&mtu_bytes) {
+        return Err(TopologyError::BadMtu { link: name, mtu_bytes });
+    }
+    if buffer.0 < u64::from(mtu_bytes) {
+        return Err(TopologyError::BufferTooSmall { link: name, buffer, mtu_bytes });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{LinkParams, Role, TestbedParams, overlay_pair, vl2_testbed};
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_not_unique_or_not_plain_is_refused() {
+        let fabric = overlay_pair(&LinkParams::default()).expect("valid");
+        for name in ["s1", "", "1s", "a b", "a/b", "ü", &"n".repeat(33)] {
+            let mut nodes = fabric.nodes().to_vec();
+            nodes[0].name = name.to_owned();
+            let error = Fabric::new("x", nodes, fabric.links().to_vec()).expect_err(name);
+            assert!(matches!(error, TopologyError::BadNodeName(_) | TopologyError::DuplicateNode(_)), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_link_to_no_node_is_refused() {
+        let fabric = overlay_pair(&LinkParams::default()).expect("valid");
+        let mut links = fabric.links().to_vec();
+        links[0].b.node = NodeId(99);
+        let error = Fabric::new("x", fabric.nodes().to_vec(), links).expect_err("dangling");
+        assert_eq!(error.to_string(), "link `int1:tor1 - ?:int1` ends at node `#99`, which is not among the nodes");
+    }
+
+    #[test]
+    fn a_link_twice_is_refused() {
+        let fabric = overlay_pair(&LinkParams::default()).expect("valid");
+        let mut links = fabric.links().to_vec();
+        links.push(links[0].clone());
+        let error = Fabric::new("x", fabric.nodes().to_vec(), links).expect_err("duplicate");
+        assert!(matches!(error, TopologyError::DuplicatePort { .. }), "{error}");
+    }
+
+    #[test]
+    fn no_nodes_are_no_fabric() {
+        assert_eq!(Fabric::new("x", Vec::new(), Vec::new()), Err(TopologyError::Empty("x".to_owned())));
+    }
+
+    #[test]
+    fn roles_and_links_are_found() {
+        let fabric = vl2_testbed(&TestbedParams::default()).expect("valid");
+        assert_eq!(fabric.switches().count(), 10);
+        let server = fabric.find("s20").expect("there");
+        let (edge, link) = fabric.edge_of(server).expect("hangs below a ToR");
+        assert_eq!(fabric.node(edge).name, "tor2");
+        assert_eq!((fabric.link_class(link).as_str(), fabric.edge_of(edge)), ("tor-server", None));
+        assert_eq!(fabric.find("s76"), None);
+        assert_eq!(fabric.with_role(Role::Spine).count(), 0);
+    }
+}

@@ -1,0 +1,106 @@
+//! Why a fabric is refused: one line each, with the place.
+
+use super::{INTERFACE_NAME_MAX, NODE_NAME_MAX, Role};
+use crate::units::Bytes;
+
+/// Why a fabric is refused. Each message names the place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TopologyError {
+    /// Nothing in it.
+    #[error("fabric `{0}` has no nodes")]
+    Empty(String),
+    /// A node's name is empty, too long or has a character that a namespace name may not have.
+    #[error(
+        "node name `{0}` is not usable: at most {NODE_NAME_MAX} letters, digits, `-`, `_`, `.`, starting with a letter"
+    )]
+    BadNodeName(String),
+    /// Two nodes share a name.
+    #[error("two nodes are called `{0}`; rename one")]
+    DuplicateNode(String),
+    /// An interface's name is empty, too long or has a character the kernel refuses.
+    #[error(
+        "interface name `{interface}` on node `{node}` is not usable: 1 to {INTERFACE_NAME_MAX} letters, digits, `-`, `_`, `.`"
+    )]
+    BadInterfaceName {
+        /// The node.
+        node: String,
+        /// The refused name.
+        interface: String,
+    },
+    /// Two links end at one port.
+    #[error("two links end at `{node}:{interface}`; give one of them another interface")]
+    DuplicatePort {
+        /// The node.
+        node: String,
+        /// The interface named twice.
+        interface: String,
+    },
+    /// A link ends at a node that is not there.
+    #[error("link `{link}` ends at node `{node}`, which is not among the nodes")]
+    DanglingLink {
+        /// The link as written.
+        link: String,
+        /// The missing node.
+        node: String,
+    },
+    /// A link has both ends at one node.
+    #[error("link `{0}` connects a node with itself")]
+    SelfLink(String),
+    /// A link's rate is zero.
+    #[error("link `{0}` has rate 0; give it a rate such as `20 Mbit/s`")]
+    ZeroRate(String),
+    /// A link's buffer cannot hold one frame.
+    #[error("link `{link}` has a buffer of {buffer}, less than one frame of {mtu_bytes} bytes")]
+    BufferTooSmall {
+        /// The link.
+        link: String,
+        /// Its buffer.
+        buffer: Bytes,
+        /// Its MTU.
+        mtu_bytes: u32,
+    },
+    /// An MTU outside what IPv4 and veth allow.
+    #[error("link `{link}` has MTU {mtu_bytes}; allowed are 576 to 65535")]
+    BadMtu {
+        /// The link.
+        link: String,
+        /// The refused MTU.
+        mtu_bytes: u32,
+    },
+    /// A server is not connected to exactly one edge switch.
+    #[error("{role:?} `{node}` has {links} links; it needs exactly one, to a Tor or Leaf")]
+    ServerLinks {
+        /// The node.
+        node: String,
+        /// Its role.
+        role: Role,
+        /// How many links it has.
+        links: usize,
+    },
+    /// A server hangs below a switch that does not take servers.
+    #[error("server `{node}` hangs below `{switch}`, which is no Tor or Leaf")]
+    ServerPlace {
+        /// The server.
+        node: String,
+        /// The switch.
+        switch: String,
+    },
+    /// Not every node can be reached from every other.
+    #[error("node `{unreachable}` cannot be reached from `{from}`")]
+    Disconnected {
+        /// Where the search began.
+        from: String,
+        /// A node it did not reach.
+        unreachable: String,
+    },
+    /// A generator's parameter makes no fabric.
+    #[error("{parameter} = {value} makes no fabric: {reason}")]
+    BadParameter {
+        /// The parameter.
+        parameter: &'static str,
+        /// Its value.
+        value: u64,
+        /// Why it cannot be.
+        reason: &'static str,
+    },
+}

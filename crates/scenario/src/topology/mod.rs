@@ -1,0 +1,230 @@
+//! A fabric: nodes, links and the rules that make it a valid one.
+//!
+//! Generators for the usual shapes live in the submodules; each returns a [`Fabric`], which can only be made through
+//! [`Fabric::new`], so whatever holds one holds a valid one.
+
+mod builder;
+mod check;
+pub mod clos;
+mod error;
+pub mod leaf_spine;
+pub mod line;
+pub mod spec;
+pub mod testbed;
+pub mod tree;
+pub mod yaml;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{LinkId, NodeId};
+use crate::units::{BitsPerSec, Bytes, Nanos};
+
+pub use builder::{CORE_OVER_SERVER, FABRIC_MTU_BYTES, LinkParams};
+pub use clos::{ClosParams, vl2_clos};
+pub use error::TopologyError;
+pub use leaf_spine::{LeafSpineParams, leaf_spine};
+pub use line::overlay_pair;
+pub use spec::{FabricError, FabricSpec};
+pub use testbed::{TestbedParams, vl2_testbed};
+pub use tree::{TreeParams, tree};
+pub use yaml::{LoadError, from_yaml, to_yaml};
+
+/// The longest name the kernel gives an interface (`IFNAMSIZ` - 1).
+pub const INTERFACE_NAME_MAX: usize = 15;
+/// The longest name of a node; it becomes part of a namespace's name.
+pub const NODE_NAME_MAX: usize = 32;
+
+/// What a node is in its fabric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Top tier of a VL2 Clos; owns an anycast LA and decapsulates.
+    Intermediate,
+    /// Middle tier of a VL2 Clos or of a conventional tree.
+    Aggregation,
+    /// Top-of-rack switch; servers hang below it.
+    Tor,
+    /// Upper tier of a leaf-spine fabric.
+    Spine,
+    /// Lower tier of a leaf-spine fabric; servers hang below it.
+    Leaf,
+    /// Top tier of a conventional tree.
+    Core,
+    /// An end host.
+    Server,
+    /// A directory server: an end host that agents ask for AA-to-LA mappings.
+    Directory,
+}
+
+impl Role {
+    /// Whether the node forwards packets and runs a routing protocol.
+    pub fn is_switch(self) -> bool {
+        !matches!(self, Self::Server | Self::Directory)
+    }
+
+    /// Whether end hosts hang below this switch.
+    pub fn is_edge_switch(self) -> bool {
+        matches!(self, Self::Tor | Self::Leaf)
+    }
+}
+
+/// A node of a fabric.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// Unique name: letters, digits, `-`, `_` and `.`, starting with a letter.
+    pub name: String,
+    /// What the node is.
+    pub role: Role,
+}
+
+/// One end of a link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Port {
+    /// The node that the link ends at.
+    pub node: NodeId,
+    /// The interface on that node, unique there, at most [`INTERFACE_NAME_MAX`] characters.
+    pub interface: String,
+}
+
+/// What a link can carry; the same in both directions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkSpec {
+    /// Layer-1 rate of each direction.
+    pub rate: BitsPerSec,
+    /// Buffer at each end, for the frames that wait to be sent.
+    pub buffer: Bytes,
+    /// Largest IP packet the link carries.
+    pub mtu_bytes: u32,
+    /// One-way propagation delay.
+    pub delay: Nanos,
+}
+
+/// A link between two ports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// The upper end, by convention of the generators: the switch nearer the top.
+    pub a: Port,
+    /// The lower end.
+    pub b: Port,
+    /// What the link can carry.
+    pub spec: LinkSpec,
+}
+
+impl Link {
+    /// The end at `node`, if the link has one there.
+    pub fn end_at(&self, node: NodeId) -> Option<&Port> {
+        [&self.a, &self.b].into_iter().find(|port| port.node == node)
+    }
+
+    /// The end that is not at `node`.
+    pub fn far_end(&self, node: NodeId) -> Option<&Port> {
+        if self.a.node == node {
+            Some(&self.b)
+        } else if self.b.node == node {
+            Some(&self.a)
+        } else {
+            None
+        }
+    }
+}
+
+/// A valid fabric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fabric {
+    name: String,
+    nodes: Vec<Node>,
+    links: Vec<Link>,
+    links_of: Vec<Vec<LinkId>>,
+}
+
+impl Fabric {
+    /// Checks every rule and keeps the fabric, or says which rule is broken and where.
+    pub fn new(name: impl Into<String>, nodes: Vec<Node>, links: Vec<Link>) -> Result<Self, TopologyError> {
+        let name = name.into();
+        check::parts(&name, &nodes, &links)?;
+        let mut links_of = vec![Vec::new(); nodes.len()];
+        for (index, link) in links.iter().enumerate() {
+            links_of[link.a.node.index()].push(LinkId(index as u32));
+            links_of[link.b.node.index()].push(LinkId(index as u32));
+        }
+        let fabric = Self { name, nodes, links, links_of };
+        check::whole(&fabric)?;
+        Ok(fabric)
+    }
+
+    /// The fabric's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All nodes; a [`NodeId`] is an index into them.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// All links; a [`LinkId`] is an index into them.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// One node.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// One link.
+    pub fn link(&self, id: LinkId) -> &Link {
+        &self.links[id.index()]
+    }
+
+    /// The links that end at a node, in the order of the links.
+    pub fn links_of(&self, id: NodeId) -> &[LinkId] {
+        &self.links_of[id.index()]
+    }
+
+    /// The node called `name`.
+    pub fn find(&self, name: &str) -> Option<NodeId> {
+        self.nodes.iter().position(|node| node.name == name).map(|index| NodeId(index as u32))
+    }
+
+    /// All nodes of a role, in order.
+    pub fn with_role(&self, role: Role) -> impl Iterator<Item = NodeId> + '_ {
+        self.ids().filter(move |id| self.node(*id).role == role)
+    }
+
+    /// All switches, in order.
+    pub fn switches(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.ids().filter(|id| self.node(*id).role.is_switch())
+    }
+
+    /// Servers (without directory servers), in order. A server's place here is its number in a workload.
+    pub fn servers(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.with_role(Role::Server)
+    }
+
+    /// Every node's id, in order.
+    pub fn ids(&self) -> impl Iterator<Item = NodeId> + '_ {
+        (0..self.nodes.len() as u32).map(NodeId)
+    }
+
+    /// The edge switch that a server or directory server hangs below, and the link to it. `None` for switches.
+    pub fn edge_of(&self, host: NodeId) -> Option<(NodeId, LinkId)> {
+        if self.node(host).role.is_switch() {
+            return None;
+        }
+        let link = *self.links_of(host).first()?;
+        Some((self.link(link).far_end(host)?.node, link))
+    }
+
+    /// `upper-lower`, the roles at a link's ends, for instance `aggregation-tor`: links of one class are alike.
+    pub fn link_class(&self, id: LinkId) -> String {
+        let link = self.link(id);
+        let role = |node: NodeId| format!("{:?}", self.node(node).role).to_lowercase();
+        format!("{}-{}", role(link.a.node), role(link.b.node))
+    }
+
+    /// `a:if1 - b:if2`, for messages.
+    pub fn link_name(&self, id: LinkId) -> String {
+        check::link_name(&self.nodes, self.link(id))
+    }
+}

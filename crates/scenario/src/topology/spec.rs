@@ -1,0 +1,318 @@
+//! A fabric as a plan names it: a generator with its parameters, or a file.
+//!
+//! ```toml
+//! [fabric]
+//! generator = "vl2-testbed"
+//! servers_per_tor = [19, 19, 19, 18]
+//! server_rate = "20 Mbit/s"
+//! ```
+
+use serde::Deserialize;
+
+use super::{
+    ClosParams, Fabric, LeafSpineParams, LinkParams, LoadError, TestbedParams, TopologyError, TreeParams, from_yaml,
+    leaf_spine, overlay_pair, tree, vl2_clos, vl2_testbed,
+};
+use crate::units::{BitsPerSec, Bytes};
+
+/// A fabric that can be built.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "RawSpec")]
+pub enum FabricSpec {
+    /// `generator = "vl2-testbed"`; `servers_per_tor` is a list of four, or one number for all.
+    Vl2Testbed(TestbedParams),
+    /// `generator = "vl2-clos"`
+    Vl2Clos(ClosParams),
+    /// `generator = "leaf-spine"`
+    LeafSpine(LeafSpineParams),
+    /// `generator = "tree"`
+    Tree(TreeParams),
+    /// `generator = "overlay-pair"`
+    OverlayPair(LinkParams),
+    /// `file = "name.yaml"`
+    File(String),
+}
+
+/// Why a fabric cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FabricError {
+    /// The generator refuses its parameters.
+    #[error(transparent)]
+    Generator(#[from] TopologyError),
+    /// The file cannot be read.
+    #[error("cannot read fabric file `{file}`: {reason}")]
+    Read {
+        /// The file as the plan names it.
+        file: String,
+        /// What the reader said.
+        reason: String,
+    },
+    /// The file is no fabric.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+impl FabricSpec {
+    /// Builds the fabric. `load` turns the name of a file into its text; it is called for [`FabricSpec::File`] only.
+    pub fn build(&self, load: &dyn Fn(&str) -> Result<String, String>) -> Result<Fabric, FabricError> {
+        Ok(match self {
+            Self::Vl2Testbed(params) => vl2_testbed(params)?,
+            Self::Vl2Clos(params) => vl2_clos(params)?,
+            Self::LeafSpine(params) => leaf_spine(params)?,
+            Self::Tree(params) => tree(params)?,
+            Self::OverlayPair(links) => overlay_pair(links)?,
+            Self::File(file) => {
+                let text = load(file).map_err(|reason| FabricError::Read { file: file.clone(), reason })?;
+                from_yaml(&text, file)?
+            }
+        })
+    }
+}
+
+/// Every key that some fabric takes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawSpec {
+    generator: Option<Generator>,
+    file: Option<String>,
+    servers_per_tor: Option<PerTor>,
+    aggregation_ports: Option<u32>,
+    intermediate_ports: Option<u32>,
+    spines: Option<u32>,
+    leaves: Option<u32>,
+    servers_per_leaf: Option<u32>,
+    servers: Option<u32>,
+    servers_per_rack: Option<u32>,
+    oversubscription: Option<u32>,
+    aggregations: Option<u32>,
+    server_rate: Option<BitsPerSec>,
+    core_rate: Option<BitsPerSec>,
+    server_buffer: Option<Bytes>,
+    core_buffer: Option<Bytes>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Generator {
+    Vl2Testbed,
+    Vl2Clos,
+    LeafSpine,
+    Tree,
+    OverlayPair,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "servers_per_tor is one number, or a list of four for vl2-testbed")]
+enum PerTor {
+    Each(u32),
+    Four([u32; 4]),
+}
+
+impl RawSpec {
+    /// Keys that are set, apart from the one that names the fabric.
+    fn keys(&self) -> Vec<&'static str> {
+        let all = [
+            ("servers_per_tor", self.servers_per_tor.is_some()),
+            ("aggregation_ports", self.aggregation_ports.is_some()),
+            ("intermediate_ports", self.intermediate_ports.is_some()),
+            ("spines", self.spines.is_some()),
+            ("leaves", self.leaves.is_some()),
+            ("servers_per_leaf", self.servers_per_leaf.is_some()),
+            ("servers", self.servers.is_some()),
+            ("servers_per_rack", self.servers_per_rack.is_some()),
+            ("oversubscription", self.oversubscription.is_some()),
+            ("aggregations", self.aggregations.is_some()),
+            ("server_rate", self.server_rate.is_some()),
+            ("core_rate", self.core_rate.is_some()),
+            ("server_buffer", self.server_buffer.is_some()),
+            ("core_buffer", self.core_buffer.is_some()),
+        ];
+        all.into_iter().filter(|(_, set)| *set).map(|(key, _)| key).collect()
+    }
+
+    /// Refuses keys that the fabric does not take, so that no setting is silently without effect.
+    fn only(&self, fabric: &str, known: &[&str]) -> Result<(), String> {
+        match self.keys().into_iter().find(|key| !known.contains(key)) {
+            None => Ok(()),
+            Some(key) if known.is_empty() => Err(format!("`{key}` has no effect on {fabric}; remove it")),
+            Some(key) => Err(format!("`{key}` has no effect on {fabric}; it takes {}", known.join(", "))),
+        }
+    }
+
+    fn links(&self) -> LinkParams {
+        let base = self.server_rate.map_or_else(LinkParams::default, LinkParams::for_server_rate);
+        LinkParams {
+            server_rate: base.server_rate,
+            core_rate: self.core_rate.unwrap_or(base.core_rate),
+            server_buffer: self.server_buffer.unwrap_or(base.server_buffer),
+            core_buffer: self.core_buffer.unwrap_or(base.core_buffer),
+        }
+    }
+
+    fn testbed(self) -> Result<FabricSpec, String> {
+        const KEYS: &[&str] = &["servers_per_tor", "server_rate", "core_rate", "server_buffer", "core_buffer"];
+        self.only("the generator vl2-testbed", KEYS)?;
+        let servers_per_tor = match self.servers_per_tor {
+            None => TestbedParams::default().servers_per_tor,
+            Some(PerTor::Each(servers)) => [servers; 4],
+            Some(PerTor::Four(servers)) => servers,
+        };
+        Ok(FabricSpec::Vl2Testbed(TestbedParams { servers_per_tor, links: self.links() }))
+    }
+
+    fn clos(self) -> Result<FabricSpec, String> {
+        const KEYS: &[&str] = &[
+            "aggregation_ports",
+            "intermediate_ports",
+            "servers_per_tor",
+            "server_rate",
+            "core_rate",
+            "server_buffer",
+            "core_buffer",
+        ];
+        self.only("the generator vl2-clos", KEYS)?;
+        let (Some(aggregation_ports), Some(intermediate_ports)) = (self.aggregation_ports, self.intermediate_ports)
+        else {
+            return Err("the generator vl2-clos needs `aggregation_ports` and `intermediate_ports`".to_owned());
+        };
+        let servers_per_tor = match self.servers_per_tor {
+            None => 20,
+            Some(PerTor::Each(servers)) => servers,
+            Some(PerTor::Four(_)) => return Err("`servers_per_tor` of vl2-clos is one number for all ToRs".to_owned()),
+        };
+        let links = self.links();
+        Ok(FabricSpec::Vl2Clos(ClosParams { aggregation_ports, intermediate_ports, servers_per_tor, links }))
+    }
+
+    fn leaf_spine(self) -> Result<FabricSpec, String> {
+        const KEYS: &[&str] =
+            &["spines", "leaves", "servers_per_leaf", "server_rate", "core_rate", "server_buffer", "core_buffer"];
+        self.only("the generator leaf-spine", KEYS)?;
+        let (Some(spines), Some(leaves), Some(servers_per_leaf)) = (self.spines, self.leaves, self.servers_per_leaf)
+        else {
+            return Err("the generator leaf-spine needs `spines`, `leaves` and `servers_per_leaf`".to_owned());
+        };
+        Ok(FabricSpec::LeafSpine(LeafSpineParams { spines, leaves, servers_per_leaf, links: self.links() }))
+    }
+
+    fn tree(self) -> Result<FabricSpec, String> {
+        const KEYS: &[&str] = &[
+            "servers",
+            "servers_per_rack",
+            "oversubscription",
+            "aggregations",
+            "server_rate",
+            "server_buffer",
+            "core_buffer",
+        ];
+        self.only("the generator tree, whose core rates follow from the oversubscription", KEYS)?;
+        let default = TreeParams::default();
+        Ok(FabricSpec::Tree(TreeParams {
+            servers: self.servers.unwrap_or(default.servers),
+            servers_per_rack: self.servers_per_rack.unwrap_or(default.servers_per_rack),
+            oversubscription: self.oversubscription.unwrap_or(default.oversubscription),
+            aggregations: self.aggregations.unwrap_or(default.aggregations),
+            links: self.links(),
+        }))
+    }
+
+    fn overlay_pair(self) -> Result<FabricSpec, String> {
+        self.only("the generator overlay-pair", &["server_rate", "core_rate", "server_buffer", "core_buffer"])?;
+        Ok(FabricSpec::OverlayPair(self.links()))
+    }
+}
+
+impl TryFrom<RawSpec> for FabricSpec {
+    type Error = String;
+
+    fn try_from(raw: RawSpec) -> Result<Self, String> {
+        match (raw.generator, raw.file.clone()) {
+            (Some(Generator::Vl2Testbed), None) => raw.testbed(),
+            (Some(Generator::Vl2Clos), None) => raw.clos(),
+            (Some(Generator::LeafSpine), None) => raw.leaf_spine(),
+            (Some(Generator::Tree), None) => raw.tree(),
+            (Some(Generator::OverlayPair), None) => raw.overlay_pair(),
+            (None, Some(file)) => raw.only("a fabric from a file", &[]).map(|()| Self::File(file)),
+            (Some(_), Some(_)) => Err("a fabric has a `generator` or a `file`, not both".to_owned()),
+            (None, None) => Err("name the fabric: `generator = \"vl2-testbed\"` or `file = \"name.yaml\"`".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(toml: &str) -> Result<FabricSpec, String> {
+        toml::from_str(toml).map_err(|error| error.message().to_owned())
+    }
+
+    fn built(toml: &str) -> Fabric {
+        spec(toml).unwrap().build(&|_| Err("no file expected".to_owned())).unwrap()
+    }
+
+    #[test]
+    fn every_generator_is_reached_by_its_name() {
+        for (toml, name, servers) in [
+            ("generator = \"vl2-testbed\"", "vl2-testbed", 75),
+            ("generator = \"vl2-testbed\"\nservers_per_tor = [1, 2, 3, 4]", "vl2-testbed", 10),
+            ("generator = \"vl2-testbed\"\nservers_per_tor = 5", "vl2-testbed", 20),
+            ("generator = \"vl2-clos\"\naggregation_ports = 4\nintermediate_ports = 4", "vl2-clos", 80),
+            ("generator = \"leaf-spine\"\nspines = 2\nleaves = 3\nservers_per_leaf = 4", "leaf-spine", 12),
+            ("generator = \"tree\"\nservers = 30", "tree", 30),
+            ("generator = \"overlay-pair\"", "overlay-pair", 2),
+        ] {
+            let fabric = built(toml);
+            assert_eq!((fabric.name(), fabric.servers().count()), (name, servers), "{toml}");
+        }
+    }
+
+    #[test]
+    fn the_core_follows_the_servers_unless_it_is_named() {
+        let links = |toml: &str| match spec(toml) {
+            Ok(FabricSpec::OverlayPair(links)) => links,
+            other => panic!("{other:?}"),
+        };
+        let followed = links("generator = \"overlay-pair\"\nserver_rate = \"10 Mbit/s\"");
+        assert_eq!((followed.server_rate.0, followed.core_rate.0), (10_000_000, 100_000_000));
+        let named = links("generator = \"overlay-pair\"\ncore_rate = \"1 Gbit/s\"\ncore_buffer = \"1 MB\"");
+        assert_eq!((named.core_rate.0, named.core_buffer.0), (1_000_000_000, 1_000_000));
+    }
+
+    #[test]
+    fn a_setting_without_effect_is_refused_by_name() {
+        for (toml, message) in [
+            ("generator = \"tree\"\nspines = 2", "`spines` has no effect on the generator tree"),
+            ("generator = \"tree\"\ncore_rate = \"1 Gbit/s\"", "`core_rate` has no effect"),
+            ("file = \"a.yaml\"\nserver_rate = \"1 Gbit/s\"", "`server_rate` has no effect on a fabric from a file"),
+            ("generator = \"tree\"\nfile = \"a.yaml\"", "not both"),
+            ("", "name the fabric"),
+            ("generator = \"ring\"", "unknown variant `ring`"),
+            ("generator = \"tree\"\nserver = 3", "unknown field `server`"),
+            ("generator = \"vl2-clos\"", "needs `aggregation_ports` and `intermediate_ports`"),
+            ("generator = \"leaf-spine\"\nspines = 1", "needs `spines`, `leaves` and `servers_per_leaf`"),
+            (
+                "generator = \"vl2-clos\"\naggregation_ports = 4\nintermediate_ports = 4\nservers_per_tor = [1, 2, 3, 4]",
+                "one number for all ToRs",
+            ),
+            ("generator = \"vl2-testbed\"\nservers_per_tor = [1]", "a list of four"),
+            ("generator = \"vl2-testbed\"\nserver_rate = \"fast\"", "`fast` is not a rate"),
+        ] {
+            let error = spec(toml).expect_err(toml);
+            assert!(error.contains(message), "{toml}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_file_comes_from_the_loader_and_its_errors_name_it() {
+        let pair = || overlay_pair(&LinkParams::default()).unwrap();
+        let spec = spec("file = \"pair.yaml\"").unwrap();
+        let text = super::super::to_yaml(&pair());
+        let load = |file: &str| if file == "pair.yaml" { Ok(text.clone()) } else { Err("not there".to_owned()) };
+        assert_eq!(spec.build(&load), Ok(pair()));
+        let missing = FabricSpec::File("b.yaml".to_owned()).build(&load).unwrap_err();
+        assert_eq!(missing.to_string(), "cannot read fabric file `b.yaml`: not there");
+        let broken = spec.build(&|_| Ok("name: x".to_owned())).unwrap_err();
+        assert_eq!(broken.to_string(), "pair.yaml:1:1: the key `topology` is missing");
+    }
+}

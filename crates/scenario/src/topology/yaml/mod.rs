@@ -1,0 +1,187 @@
+//! Fabrics as YAML files: a small subset of containerlab's format, with what a measured network needs added to it.
+//!
+//! ```yaml
+//! name: two-racks
+//! topology:
+//!   defaults:
+//!     kind: linux                      # the only kind: every node is a namespace
+//!     link: {rate: 20 Mbit/s}          # ours: for links that do not say otherwise
+//!   nodes:
+//!     int1: {role: intermediate}       # ours; `labels: {role: intermediate}` is read too
+//!     tor1: {role: tor}
+//!     s1:   {role: server}
+//!   links:
+//!     - endpoints: ["int1:tor1", "tor1:int1"]     # the upper end first
+//!       rate: 200 Mbit/s                          # ours, as are buffer, mtu and delay
+//!     - endpoints: ["tor1:s1", "s1:eth0"]
+//! ```
+//!
+//! Anchors and merge keys (`<<`) work. Every other key of containerlab is refused with its line: a file that says more
+//! than we do should not seem to work.
+
+mod raw;
+mod write;
+
+use std::collections::HashMap;
+
+use serde_saphyr::MessageFormatter;
+
+pub use write::to_yaml;
+
+use self::raw::{RawDefaults, RawFile, RawLink, RawNode};
+use super::{FABRIC_MTU_BYTES, Fabric, Link, LinkSpec, Node, Port, Role, TopologyError};
+use crate::id::NodeId;
+use crate::units::{Bytes, Nanos};
+
+/// Buffer of a link that names none.
+const BUFFER_DEFAULT: Bytes = Bytes(4_000_000);
+
+/// Why a fabric file is refused: one line that begins with the place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// Not YAML, an unknown key, a missing key or a value of the wrong kind.
+    #[error("{place}: {message}")]
+    Syntax {
+        /// `file:line:column`, or the file alone where the parser knows no more.
+        place: String,
+        /// What is wrong there and what to write.
+        message: String,
+    },
+    /// A rule of a valid fabric is broken.
+    #[error("{place}: {error}")]
+    Topology {
+        /// `file:line`, or the file alone where the rule is about the whole.
+        place: String,
+        /// The rule.
+        error: TopologyError,
+    },
+}
+
+/// Reads a fabric from the text of a file; `source_name` is the file's name for messages.
+pub fn from_yaml(text: &str, source_name: &str) -> Result<Fabric, LoadError> {
+    let file = parse(text, source_name)?;
+    let reader = Reader { source_name, defaults: &file.topology.defaults };
+    let nodes = reader.nodes(&file.topology.nodes.0)?;
+    let links = reader.links(&nodes, &file.topology.links)?;
+    Fabric::new(file.name, nodes, links).map_err(|error| {
+        let line = file.topology.line_of(&error);
+        let place = line.map_or_else(|| source_name.to_owned(), |line| format!("{source_name}:{line}"));
+        LoadError::Topology { place, error }
+    })
+}
+
+fn parse(text: &str, source_name: &str) -> Result<RawFile, LoadError> {
+    // Anchors are limited as by default; the other limits leave room for a hundred thousand servers.
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_events: 20_000_000, max_nodes: 20_000_000 },
+        with_snippet: false,
+    };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let place = match error.location() {
+            Some(at) => format!("{source_name}:{}:{}", at.line(), at.column()),
+            None => source_name.to_owned(),
+        };
+        LoadError::Syntax { place, message: message_of(&error) }
+    })
+}
+
+/// The parser's message on one line, without its place and without advice about its own settings.
+fn message_of(error: &serde_saphyr::Error) -> String {
+    let error = error.without_snippet();
+    let message = match error {
+        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
+            format!("`{key}` is there twice; names of nodes and keys must be unique")
+        }
+        serde_saphyr::Error::SerdeUnknownField { field, expected, .. } => {
+            format!("unknown key `{field}`; known here: {}", expected.join(", "))
+        }
+        serde_saphyr::Error::SerdeUnknownVariant { variant, expected, .. } => {
+            format!("unknown value `{variant}`; known here: {}", expected.join(", "))
+        }
+        serde_saphyr::Error::SerdeMissingField { field, .. } => format!("the key `{field}` is missing"),
+        other => serde_saphyr::UserMessageFormatter.format_message(other).into_owned(),
+    };
+    message.replace(char::is_control, " ")
+}
+
+/// Turns what the file says into nodes and links.
+struct Reader<'a> {
+    source_name: &'a str,
+    defaults: &'a RawDefaults,
+}
+
+impl Reader<'_> {
+    fn refuse<T>(&self, line: u64, message: String) -> Result<T, LoadError> {
+        Err(LoadError::Syntax { place: format!("{}:{line}", self.source_name), message })
+    }
+
+    fn nodes(&self, raw: &[(serde_saphyr::Spanned<String>, RawNode)]) -> Result<Vec<Node>, LoadError> {
+        raw.iter().map(|(name, node)| Ok(Node { name: name.value.clone(), role: self.role(name, node)? })).collect()
+    }
+
+    fn role(&self, name: &serde_saphyr::Spanned<String>, node: &RawNode) -> Result<Role, LoadError> {
+        let role = node.role.or(node.labels.role).or(self.defaults.role).or(self.defaults.labels.role);
+        match role {
+            Some(role) => Ok(role),
+            None => self.refuse(
+                name.referenced.line(),
+                format!("node `{}` has no role; write for example `role: tor`", name.value),
+            ),
+        }
+    }
+
+    fn links(&self, nodes: &[Node], raw: &[serde_saphyr::Spanned<RawLink>]) -> Result<Vec<Link>, LoadError> {
+        let ids: HashMap<&str, NodeId> =
+            nodes.iter().zip(0..).map(|(node, index)| (node.name.as_str(), NodeId(index))).collect();
+        raw.iter()
+            .map(|link| {
+                let line = link.referenced.line();
+                let [a, b] = &link.value.endpoints.0;
+                Ok(Link {
+                    a: self.port(&ids, link, a, line)?,
+                    b: self.port(&ids, link, b, line)?,
+                    spec: self.link_spec(&link.value, line)?,
+                })
+            })
+            .collect()
+    }
+
+    fn port(
+        &self,
+        ids: &HashMap<&str, NodeId>,
+        link: &serde_saphyr::Spanned<RawLink>,
+        endpoint: &str,
+        line: u64,
+    ) -> Result<Port, LoadError> {
+        let Some((node, interface)) = endpoint.split_once(':') else {
+            return self.refuse(line, format!("`{endpoint}` is no end of a link; write `node:interface`"));
+        };
+        match ids.get(node) {
+            Some(id) => Ok(Port { node: *id, interface: interface.to_owned() }),
+            None => Err(LoadError::Topology {
+                place: format!("{}:{line}", self.source_name),
+                error: TopologyError::DanglingLink { link: link.value.name(), node: node.to_owned() },
+            }),
+        }
+    }
+
+    fn link_spec(&self, link: &RawLink, line: u64) -> Result<LinkSpec, LoadError> {
+        let default = &self.defaults.link;
+        let Some(rate) = link.rate.or(default.rate) else {
+            let name = link.name();
+            return self.refuse(
+                line,
+                format!("link `{name}` has no rate; write `rate: 20 Mbit/s` here or in `defaults: {{link: ..}}`"),
+            );
+        };
+        Ok(LinkSpec {
+            rate,
+            buffer: link.buffer.or(default.buffer).unwrap_or(BUFFER_DEFAULT),
+            mtu_bytes: link.mtu.or(default.mtu).unwrap_or(FABRIC_MTU_BYTES),
+            delay: link.delay.or(default.delay).unwrap_or(Nanos(0)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
