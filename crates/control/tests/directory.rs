@@ -1,0 +1,273 @@
+//! The directory's state: updates, exactly-once, versions, stored bytes, datagrams.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use proptest::prelude::*;
+use weft_control::address::{Locator, Mapping};
+use weft_control::directory::record::{RecordError, decode_batch, decode_snapshot, encode_batch, encode_snapshot};
+use weft_control::directory::{Batch, Change, Ignored, Reason, Refusal, Request, Responder, Table, Update};
+use weft_wire::directory::{Entry, Key, Kind, Message, Path, Status};
+
+const AA: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 5);
+
+fn locator(k: u8) -> Locator {
+    Locator { tor_la: Ipv4Addr::new(10, 1, 0, k), anycast_la: Ipv4Addr::new(10, 255, 255, 1) }
+}
+
+fn once(update: Update) -> Batch {
+    Batch::of(Request::once(vec![update]))
+}
+
+fn refusal(reason: Reason) -> Refusal {
+    Refusal::Update { number: 1, aa: AA, reason }
+}
+
+#[test]
+fn a_mapping_is_set_replaced_and_deleted_with_rising_versions() {
+    let mut table = Table::default();
+    assert_eq!(table.apply(7, &once(Update::set(AA, locator(1)))), [Ok(7)]);
+    assert_eq!(table.mapping(AA), Some(Mapping { locator: locator(1), version: 7 }));
+    assert_eq!(table.apply(8, &once(Update::set(AA, locator(2)))), [Ok(8)]);
+    assert_eq!(table.mapping(AA), Some(Mapping { locator: locator(2), version: 8 }));
+    assert_eq!(table.apply(9, &once(Update::delete(AA))), [Ok(9)]);
+    assert_eq!((table.mapping(AA), table.mapped()), (None, 0));
+    assert_eq!(table.record(AA).unwrap().version, 9, "the version outlives the mapping");
+    assert_eq!(table.apply(10, &once(Update::delete(AA))), [Err(refusal(Reason::NotFound))]);
+    assert_eq!(table.revision(), 10, "a refused request is a record like any other");
+}
+
+#[test]
+fn an_explicit_version_must_rise_and_a_compared_one_must_fit() {
+    let mut table = Table::default();
+    table.apply(1, &once(Update { version: Some(100), ..Update::set(AA, locator(1)) }));
+    let back = Update { version: Some(100), ..Update::set(AA, locator(2)) };
+    assert_eq!(table.apply(2, &once(back)), [Err(refusal(Reason::VersionBack { version: 100, current: 100 }))]);
+    let stale = Update { if_version: Some(99), ..Update::set(AA, locator(2)) };
+    let mismatch = Reason::VersionMismatch { expected: 99, current: 100 };
+    assert_eq!(table.apply(3, &once(stale)), [Err(refusal(mismatch))]);
+    assert_eq!(table.mapping(AA).unwrap().locator, locator(1), "refused updates change nothing");
+    let fits = Update { if_version: Some(100), ..Update::set(AA, locator(3)) };
+    assert_eq!(table.apply(4, &once(fits)), [Ok(4)]);
+    assert_eq!(table.mapping(AA), Some(Mapping { locator: locator(3), version: 101 }));
+    let new = Update { if_version: Some(0), ..Update::set(Ipv4Addr::new(20, 0, 0, 6), locator(3)) };
+    assert_eq!(table.apply(5, &once(new)), [Ok(5)]);
+}
+
+#[test]
+fn a_request_is_all_or_nothing() {
+    let mut table = Table::default();
+    let request = Request::once(vec![Update::set(AA, locator(1)), Update::delete(Ipv4Addr::new(20, 0, 0, 6))]);
+    let verdict = table.apply(1, &Batch::of(request)).remove(0);
+    assert!(matches!(verdict, Err(Refusal::Update { number: 2, reason: Reason::NotFound, .. })), "{verdict:?}");
+    assert_eq!(table.mapping(AA), None);
+}
+
+#[test]
+fn a_repeated_request_is_applied_once_and_an_older_one_never() {
+    let mut table = Table::default();
+    let first = Request { client: 9, sequence: 1, updates: vec![Update::set(AA, locator(1))] };
+    let second = Request { client: 9, sequence: 2, updates: vec![Update::set(AA, locator(2))] };
+    assert_eq!(table.apply(1, &Batch::of(first.clone())), [Ok(1)]);
+    assert_eq!(table.apply(2, &Batch::of(second.clone())), [Ok(2)]);
+    assert_eq!(table.apply(3, &Batch::of(second)), [Ok(2)], "the first verdict comes again");
+    let back = Refusal::SequenceBack { client: 9, sequence: 1, last: 2 };
+    assert_eq!(table.apply(4, &Batch::of(first)), [Err(back)]);
+    assert_eq!(table.mapping(AA), Some(Mapping { locator: locator(2), version: 2 }));
+}
+
+#[test]
+fn remembered_clients_are_bounded_and_the_longest_silent_goes_first() {
+    let mut table = Table::default();
+    let ask = |client: u64, sequence| {
+        Batch::of(Request { client, sequence, updates: vec![Update::set(AA, locator(client as u8))] })
+    };
+    for client in 1..=4096 {
+        table.apply(client, &ask(client, 1));
+    }
+    table.apply(5000, &ask(1, 2));
+    table.apply(5001, &ask(5000, 1));
+    assert_eq!(table.apply(5002, &ask(1, 2)), [Ok(5000)], "client 1 spoke lately and is remembered");
+    assert_eq!(table.apply(5003, &ask(2, 1)), [Ok(5003)], "client 2 was silent longest and is forgotten");
+}
+
+#[test]
+fn mappings_are_listed_in_parts_and_in_order() {
+    let mut table = Table::default();
+    let aa = |k| Ipv4Addr::new(20, 0, 0, k);
+    for (revision, k) in (1..).zip([5, 1, 9, 3, 7, 4]) {
+        table.apply(revision, &once(Update::set(aa(k), locator(k))));
+    }
+    table.apply(10, &once(Update::delete(aa(4))));
+    let listed =
+        |from, limit| table.mappings_from(aa(from), limit).iter().map(|(aa, _)| aa.octets()[3]).collect::<Vec<_>>();
+    assert_eq!(listed(0, 10), [1, 3, 5, 7, 9]);
+    assert_eq!(listed(2, 2), [3, 5]);
+    assert_eq!(listed(6, 2), [7, 9]);
+    assert_eq!(listed(10, 2), [0u8; 0]);
+    assert_eq!(listed(0, 0), [0u8; 0]);
+}
+
+fn question(version: u64) -> Entry {
+    Entry::question(AA, version)
+}
+
+#[test]
+fn answers_know_unknown_behind_and_ok() {
+    let mut table = Table::default();
+    assert_eq!(table.answer(question(0), 0).status, Status::Unknown);
+    assert_eq!(table.answer(question(0), 1).status, Status::Behind);
+    table.apply(5, &once(Update::set(AA, locator(1))));
+    let Locator { tor_la, anycast_la } = locator(1);
+    let ok = Entry { aa: AA, tor_la, anycast_la, status: Status::Ok, version: 5 };
+    assert_eq!(table.answer(question(0), 5), ok);
+    assert_eq!(table.answer(question(5), 0), ok);
+    let behind = Entry { status: Status::Behind, ..question(6) };
+    assert_eq!(table.answer(question(6), 0), behind, "the asker knows a newer version");
+    assert_eq!(table.answer(question(0), 6), Entry { status: Status::Behind, ..question(0) });
+    table.apply(6, &once(Update::delete(AA)));
+    assert_eq!(table.answer(question(5), 0), Entry { status: Status::Unknown, ..question(6) });
+}
+
+fn responder() -> Responder {
+    Responder { key: Key::from_bytes([7; 16]), key_id: 1, tenant: 3 }
+}
+
+fn path() -> Path {
+    let end = |k, port| SocketAddrV4::new(Ipv4Addr::new(10, 64, 0, k), port);
+    Path { source: end(2, 40000), destination: end(9, 5300) }
+}
+
+fn ask(entries: Vec<Entry>) -> Message {
+    Message { kind: Kind::Ask, tenant: 3, request_id: 77, revision: 0, key_id: 1, entries }
+}
+
+#[test]
+fn a_question_becomes_its_answer_of_the_same_length() {
+    let mut table = Table::default();
+    table.apply(5, &once(Update::set(AA, locator(1))));
+    let other = Ipv4Addr::new(20, 9, 9, 9);
+    let mut datagram = ask(vec![question(0), Entry::question(other, 0)]).emit(&responder().key, &path());
+    let length = datagram.len();
+    assert_eq!(responder().respond(&table, &path(), &mut datagram), Ok(2));
+    assert_eq!(datagram.len(), length);
+    let Locator { tor_la, anycast_la } = locator(1);
+    let known = Entry { aa: AA, tor_la, anycast_la, status: Status::Ok, version: 5 };
+    let unknown = Entry { status: Status::Unknown, ..Entry::question(other, 0) };
+    let expected = Message { kind: Kind::Answer, revision: 5, ..ask(vec![known, unknown]) };
+    assert_eq!(datagram, expected.emit(&responder().key, &path().reversed()));
+}
+
+#[test]
+fn a_ping_is_answered_with_the_revision() {
+    let ping = Message { kind: Kind::Ping, ..ask(Vec::new()) };
+    let mut datagram = ping.emit(&responder().key, &path());
+    assert_eq!(responder().respond(&Table::at(12), &path(), &mut datagram), Ok(0));
+    let pong = Message::parse(&datagram).unwrap();
+    assert_eq!((pong.kind, pong.revision, pong.request_id), (Kind::Pong, 12, 77));
+}
+
+#[test]
+fn what_must_not_be_answered_is_ignored_for_its_reason() {
+    let respond = |message: &Message, key: &Key, path_used: &Path| {
+        let mut datagram = message.emit(key, path_used);
+        responder().respond(&Table::default(), &path(), &mut datagram)
+    };
+    let good = ask(vec![question(0)]);
+    let key = responder().key;
+    assert_eq!(respond(&good, &key, &path()), Ok(1));
+    assert_eq!(respond(&good, &Key::from_bytes([8; 16]), &path()), Err(Ignored::Tag));
+    assert_eq!(respond(&good, &key, &path().reversed()), Err(Ignored::Tag), "replayed from elsewhere");
+    assert_eq!(respond(&Message { key_id: 2, ..good.clone() }, &key, &path()), Err(Ignored::KeyId));
+    assert_eq!(respond(&Message { tenant: 4, ..good.clone() }, &key, &path()), Err(Ignored::Tenant));
+    assert_eq!(respond(&Message { kind: Kind::Answer, ..good.clone() }, &key, &path()), Err(Ignored::Kind));
+    for cut in 0..good.buffer_len() {
+        let mut datagram = good.emit(&key, &path());
+        datagram.truncate(cut);
+        assert_eq!(responder().respond(&Table::default(), &path(), &mut datagram), Err(Ignored::Length), "{cut}");
+    }
+    for bit in 0..good.buffer_len() * 8 {
+        let mut datagram = good.emit(&key, &path());
+        datagram[bit / 8] ^= 1 << (bit % 8);
+        assert!(responder().respond(&Table::default(), &path(), &mut datagram).is_err(), "bit {bit}");
+    }
+}
+
+fn any_locator() -> impl Strategy<Value = Locator> {
+    (any::<u32>(), any::<u32>()).prop_map(|(tor, any)| Locator { tor_la: tor.into(), anycast_la: any.into() })
+}
+
+fn any_update() -> impl Strategy<Value = Update> {
+    let change = prop_oneof![
+        (any_locator(), any::<u32>()).prop_map(|(locator, service)| Change::Set { locator, service }),
+        Just(Change::Delete)
+    ];
+    (0u32..64, change, any::<Option<u64>>(), proptest::option::of(0u64..1000)).prop_map(
+        |(aa, change, if_version, version)| Update { aa: (0x1400_0000 + aa).into(), change, if_version, version },
+    )
+}
+
+fn any_batch() -> impl Strategy<Value = Batch> {
+    let request = (0u64..8, 0u64..20, proptest::collection::vec(any_update(), 0..6))
+        .prop_map(|(client, sequence, updates)| Request { client, sequence, updates });
+    proptest::collection::vec(request, 0..6).prop_map(|requests| Batch { requests })
+}
+
+proptest! {
+    #[test]
+    fn a_record_reads_back_as_it_was_written(batch in any_batch()) {
+        let bytes = encode_batch(&batch);
+        prop_assert_eq!(decode_batch(&bytes), Ok(batch));
+        for cut in 0..bytes.len() {
+            prop_assert!(decode_batch(&bytes[..cut]).is_err());
+        }
+    }
+
+    #[test]
+    fn a_snapshot_replaces_the_log_before_it(batches in proptest::collection::vec(any_batch(), 1..20), cut in 0usize..20) {
+        let mut whole = Table::default();
+        let mut resumed = None;
+        for (index, batch) in batches.iter().enumerate() {
+            let revision = index as u64 + 1;
+            whole.apply(revision, batch);
+            if let Some(table) = &mut resumed {
+                Table::apply(table, revision, batch);
+            } else if index >= cut {
+                let pages = encode_snapshot(&whole);
+                resumed = Some(decode_snapshot(revision, pages.iter().map(Vec::as_slice)).unwrap());
+            }
+        }
+        if let Some(resumed) = resumed {
+            prop_assert_eq!(resumed.mapped(), resumed.records().iter().filter(|(_, r)| r.locator.is_some()).count());
+            prop_assert_eq!(resumed, whole);
+        }
+    }
+
+    #[test]
+    fn versions_never_go_back(batches in proptest::collection::vec(any_batch(), 1..30)) {
+        let mut table = Table::default();
+        for (index, batch) in batches.iter().enumerate() {
+            let before = table.records();
+            table.apply(index as u64 + 1, batch);
+            for (aa, old) in before {
+                let new = table.record(aa).unwrap();
+                prop_assert!(new.version > old.version || new == old, "{aa}: {old:?} -> {new:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn random_bytes_are_no_question_and_no_record(bytes in proptest::collection::vec(any::<u8>(), 0..1500)) {
+        prop_assert!(responder().respond(&Table::default(), &path(), &mut bytes.clone()).is_err());
+        let _ = decode_batch(&bytes);
+        let _ = decode_snapshot(1, [bytes.as_slice()].into_iter());
+    }
+}
+
+#[test]
+fn records_of_another_format_are_refused() {
+    let mut bytes = encode_batch(&Batch::default());
+    bytes.push(0);
+    assert_eq!(decode_batch(&bytes), Err(RecordError::Long(1)));
+    bytes[0] = 2;
+    assert_eq!(decode_batch(&bytes), Err(RecordError::Format { format: 2, kind: 1 }));
+}
