@@ -1,0 +1,149 @@
+//! What an agent is told at start.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use weft_control::address::AaBlock;
+use weft_wire::directory::PORT;
+use weft_wire::ethernet::MacAddress;
+
+use crate::error::NodeError;
+
+/// UDP port of an agent unless configured otherwise: where servers send answers and corrections to.
+pub const AGENT_PORT: u16 = 5301;
+
+/// The configuration file of `weft node agent`, as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentConfig {
+    /// Interface towards the ToR.
+    pub interface: String,
+    /// Where the data path sends frames without a mapping. With `miss_interface` a veth pair, made if it is missing.
+    #[serde(default = "redirect_interface")]
+    pub redirect_interface: String,
+    /// The pair's other end, where the agent reads them.
+    #[serde(default = "miss_interface")]
+    pub miss_interface: String,
+    /// This host's AA.
+    pub aa: Ipv4Addr,
+    /// The block that all AAs come from, as `20.0.0.0/8`.
+    pub aa_block: String,
+    /// This host's LA: where its datagrams come from.
+    pub la: Ipv4Addr,
+    /// UDP port of its datagrams; 0 for any.
+    #[serde(default = "port")]
+    pub port: u16,
+    /// LA of the ToR that this host is behind.
+    pub own_tor_la: Ipv4Addr,
+    /// MAC of the ToR's host port, as `02:56:4c:32:00:01`.
+    pub gateway_mac: String,
+    /// Largest IPv4 packet that the fabric carries, outer headers included, bytes.
+    pub underlay_mtu: u32,
+    /// If the interface's packets would not fit: lower the MTU of the AA route instead of refusing to start.
+    #[serde(default)]
+    pub clamp_mtu: bool,
+    /// Directory servers, at least one.
+    pub directory_servers: Vec<SocketAddrV4>,
+    /// File with the key of the tags: 32 hexadecimal digits, mode 0600. Without it servers must be open.
+    #[serde(default)]
+    pub key_file: Option<PathBuf>,
+    /// Which key that is.
+    #[serde(default)]
+    pub key_id: u32,
+    /// This host's tenant.
+    #[serde(default)]
+    pub tenant: u32,
+    /// Directory in a bpffs where the data path is pinned, so that it works on while the agent restarts.
+    #[serde(default)]
+    pub pin_dir: Option<PathBuf>,
+    /// Most AAs that the data path holds.
+    #[serde(default = "map_entries")]
+    pub map_entries: u32,
+    /// Send packets for the own rack to the ToR directly instead of over an Intermediate.
+    #[serde(default)]
+    pub rack_direct: bool,
+    /// Path of a Unix socket that answers each connection with the agent's state.
+    #[serde(default)]
+    pub status_socket: Option<PathBuf>,
+}
+
+fn redirect_interface() -> String {
+    "weft-up0".to_owned()
+}
+
+fn miss_interface() -> String {
+    "weft-up1".to_owned()
+}
+
+fn port() -> u16 {
+    AGENT_PORT
+}
+
+fn map_entries() -> u32 {
+    weft_datapath::host::MAP_ENTRIES_DEFAULT
+}
+
+/// Settings that are text in the file, read.
+pub(super) struct Checked {
+    pub(super) aa_block: AaBlock,
+    pub(super) gateway_mac: [u8; 6],
+}
+
+impl AgentConfig {
+    /// A configuration to start from.
+    pub fn example() -> Self {
+        Self {
+            interface: "eth0".to_owned(),
+            redirect_interface: redirect_interface(),
+            miss_interface: miss_interface(),
+            aa: Ipv4Addr::new(20, 0, 0, 1),
+            aa_block: "20.0.0.0/8".to_owned(),
+            la: Ipv4Addr::new(10, 64, 0, 2),
+            port: AGENT_PORT,
+            own_tor_la: Ipv4Addr::new(10, 1, 0, 1),
+            gateway_mac: "02:56:4c:32:00:01".to_owned(),
+            underlay_mtu: 1600,
+            clamp_mtu: false,
+            directory_servers: vec![SocketAddrV4::new(Ipv4Addr::new(10, 64, 0, 9), PORT)],
+            key_file: Some("/etc/weft/directory.key".into()),
+            key_id: 0,
+            tenant: 0,
+            pin_dir: Some("/run/weft/bpf/agent".into()),
+            map_entries: map_entries(),
+            rack_direct: false,
+            status_socket: Some("/run/weft/agent.sock".into()),
+        }
+    }
+
+    /// Checks what can be checked without looking at the machine.
+    pub(super) fn check(&self) -> Result<Checked, NodeError> {
+        let aa_block: AaBlock =
+            self.aa_block.parse().map_err(|error| NodeError::config("aa_block", format!("{error}")))?;
+        let gateway_mac: MacAddress =
+            self.gateway_mac.parse().map_err(|error| NodeError::config("gateway_mac", format!("{error}")))?;
+        if !aa_block.contains(self.aa) {
+            return Err(NodeError::config("aa", format!("{} is outside the AA block {aa_block}", self.aa)));
+        }
+        if aa_block.contains(self.la) {
+            return Err(NodeError::config("la", format!("{} is inside the AA block {aa_block}", self.la)));
+        }
+        if self.directory_servers.is_empty() {
+            return Err(NodeError::config("directory_servers", "is empty; name at least one server as ADDRESS:PORT"));
+        }
+        for (field, name) in [
+            ("interface", &self.interface),
+            ("redirect_interface", &self.redirect_interface),
+            ("miss_interface", &self.miss_interface),
+        ] {
+            if name.is_empty() || name.len() > 15 || name.contains(['/', ' ']) || name.starts_with('-') {
+                return Err(NodeError::config(field, format!("`{name}` is no interface name (1 to 15 bytes)")));
+            }
+        }
+        if self.underlay_mtu < 108 {
+            let why = format!("{} is below 108 bytes; 1600 carries 1500 of payload", self.underlay_mtu);
+            return Err(NodeError::config("underlay_mtu", why));
+        }
+        Ok(Checked { aa_block, gateway_mac: gateway_mac.0 })
+    }
+}

@@ -1,0 +1,105 @@
+//! What an agent needs of its host: an MTU that fits, and the veth pair over which misses reach it.
+
+use std::path::Path;
+use std::process::Command;
+
+use tracing::info;
+use weft_control::address::AaBlock;
+use weft_wire::ethernet::MacAddress;
+
+use super::AgentConfig;
+use crate::error::NodeError;
+use crate::sys;
+
+/// Outer headers of VL2, bytes.
+pub(super) const OUTER_BYTES: u32 = 40;
+
+/// The veth pair for misses. One that this agent made goes with the value, unless it is kept.
+pub(super) struct MissPair {
+    /// MAC of the end that the host's stack reads.
+    pub(super) near_mac: MacAddress,
+    remove: Option<String>,
+}
+
+/// Finds the pair or makes it, and sets both ends up: quiet (no IPv6, no ARP) and wide enough for any frame.
+pub(super) fn miss_pair(config: &AgentConfig) -> Result<MissPair, NodeError> {
+    let (near, far) = (config.redirect_interface.as_str(), config.miss_interface.as_str());
+    let mut pair = MissPair { near_mac: MacAddress([0; 6]), remove: None };
+    let missing = [near, far].map(|name| sys::interface_index(name).is_err());
+    match missing {
+        [true, true] => {
+            ip(&["link", "add", "dev", near, "type", "veth", "peer", "name", far])?;
+            pair.remove = Some(near.to_owned());
+        }
+        [false, false] => {}
+        [near_missing, _] => {
+            let (there, not) = if near_missing { (far, near) } else { (near, far) };
+            let why =
+                format!("`{there}` exists without `{not}`; delete it (ip link del {there}) or choose other names");
+            return Err(NodeError::config("redirect_interface", why));
+        }
+    }
+    for name in [near, far] {
+        // Absent on kernels without IPv6.
+        let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
+        ip(&["link", "set", "dev", name, "mtu", "65535", "arp", "off", "up"])?;
+    }
+    // ICMP errors that come in here have the address of a far host as their source.
+    let filter = format!("/proc/sys/net/ipv4/conf/{near}/rp_filter");
+    std::fs::write(&filter, "0").map_err(NodeError::at("writing", Path::new(&filter)))?;
+    let mac = sys::interface_mac(near).map_err(NodeError::system(format!("reading the MAC of `{near}`")))?;
+    pair.near_mac = MacAddress(mac);
+    Ok(pair)
+}
+
+impl MissPair {
+    /// Leaves the pair in place: a pinned data path sends into it.
+    pub(super) fn keep(&mut self) {
+        self.remove = None;
+    }
+}
+
+impl Drop for MissPair {
+    fn drop(&mut self) {
+        if let Some(name) = &self.remove {
+            // It may have gone with its namespace.
+            let _ = ip(&["link", "del", "dev", name]);
+        }
+    }
+}
+
+/// Makes sure that the interface's packets fit the fabric with both outer headers, or that the AA route's do.
+pub(super) fn fit_mtu(config: &AgentConfig, aa_block: AaBlock) -> Result<(), NodeError> {
+    let interface = config.interface.as_str();
+    let mtu = sys::interface_mtu(interface)
+        .map_err(|_| weft_datapath::DatapathError::NoInterface { name: interface.to_owned() })?;
+    let most = config.underlay_mtu - OUTER_BYTES;
+    if mtu <= most {
+        return Ok(());
+    }
+    if !config.clamp_mtu {
+        let (interface, underlay_mtu) = (interface.to_owned(), config.underlay_mtu);
+        return Err(NodeError::Mtu { interface, mtu, underlay_mtu, most });
+    }
+    let (block, mtu_text, aa) = (aa_block.to_string(), most.to_string(), config.aa.to_string());
+    let route = ["route", "replace", &block, "dev", interface, "proto", "kernel", "scope", "link", "src", &aa, "mtu"];
+    let mut arguments = route.to_vec();
+    arguments.push(&mtu_text);
+    ip(&arguments)?;
+    info!(mtu, clamped_to = most, route = block, "MTU of the AA route lowered");
+    Ok(())
+}
+
+fn ip(arguments: &[&str]) -> Result<(), NodeError> {
+    let command = || format!("ip {}", arguments.join(" "));
+    let failed = |output: String| NodeError::Command { command: command(), output };
+    let output = Command::new("ip")
+        .args(arguments)
+        .output()
+        .map_err(|error| failed(format!("{error}; install the package iproute2")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    Err(failed(text.lines().map(str::trim).collect::<Vec<_>>().join("; ")))
+}

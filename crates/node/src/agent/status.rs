@@ -1,0 +1,158 @@
+//! The status socket: whoever connects gets the agent's state as one JSON object and a closed connection.
+//!
+//! ```text
+//! {"schema_version":1, "aa":A, "la":A, "interface":TEXT,
+//!  "cache":{"mappings":N, "resolving":N, "negative":N, "waiting_frames":N, "revision":N},
+//!  "mappings":[{"aa":A, "tor_la":A, "anycast_la":A, "version":N}, ..],
+//!  "events":{NAME:N, ..}, "dropped":{REASON:N, ..}, "ignored":{REASON:N, ..}, "io":{NAME:N, ..},
+//!  "datapath":{NAME:N, ..}}
+//! ```
+//!
+//! `events`, `dropped` and `ignored` are the counters of [`weft_control::agent`], `datapath` those of
+//! [`weft_datapath::abi::HOST_OUTCOMES`], and `io` what the daemon itself could not do.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use weft_control::address::{Locator, Mapping};
+use weft_control::agent::Agent;
+use weft_control::tally::{Counted, Tally};
+
+use super::AgentConfig;
+use crate::error::NodeError;
+
+/// How long one reader may keep the agent waiting.
+const WRITE_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// An agent's state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentStatus {
+    /// Version of this schema.
+    pub schema_version: u32,
+    /// The host's AA.
+    pub aa: Ipv4Addr,
+    /// The host's LA.
+    pub la: Ipv4Addr,
+    /// Its interface.
+    pub interface: String,
+    /// The cache in numbers.
+    pub cache: BTreeMap<String, u64>,
+    /// The mappings in force.
+    pub mappings: Vec<StatusMapping>,
+    /// What happened, by name.
+    pub events: BTreeMap<String, u64>,
+    /// Frames not delivered, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// Datagrams not believed, by reason.
+    pub ignored: BTreeMap<String, u64>,
+    /// What the daemon could not do, by name.
+    pub io: BTreeMap<String, u64>,
+    /// What became of the frames in the data path, by outcome.
+    pub datapath: BTreeMap<String, u64>,
+}
+
+/// One mapping in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusMapping {
+    /// The AA.
+    pub aa: Ipv4Addr,
+    /// LA of its ToR.
+    pub tor_la: Ipv4Addr,
+    /// Anycast LA to bounce off.
+    pub anycast_la: Ipv4Addr,
+    /// Version of the mapping; 0 if it was found in the data path and is not confirmed yet.
+    pub version: u64,
+}
+
+/// Reads the state of the agent that listens on `path`.
+///
+/// # Errors
+/// [`NodeError::System`] or [`NodeError::Protocol`].
+pub fn read(path: impl AsRef<Path>) -> Result<AgentStatus, NodeError> {
+    let path = path.as_ref();
+    let stream = UnixStream::connect(path).map_err(NodeError::at("connecting to the agent at", path))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(NodeError::system("setting a timeout"))?;
+    serde_json::from_reader(stream)
+        .map_err(|error| NodeError::Protocol { path: path.to_owned(), why: format!("status not understood: {error}") })
+}
+
+/// The listening socket; the path goes with it.
+pub(super) struct StatusSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl StatusSocket {
+    pub(super) fn bind(path: &Path) -> Result<Self, NodeError> {
+        let listener = crate::unix::listen_on(path, "status_socket")?;
+        Ok(Self { listener, path: path.to_owned() })
+    }
+
+    /// Answers everybody who waits.
+    pub(super) fn answer(&self, status: impl Fn() -> AgentStatus) {
+        while let Ok((mut stream, _)) = self.listener.accept() {
+            let text = serde_json::to_vec(&status()).expect("a status has no maps with keys that are not text");
+            // A reader that does not read in time goes without the rest.
+            let _ = stream.set_write_timeout(Some(WRITE_TIMEOUT)).and_then(|()| stream.write_all(&text));
+        }
+    }
+}
+
+impl AsFd for StatusSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+impl Drop for StatusSocket {
+    fn drop(&mut self) {
+        // Nothing depends on the path once nobody listens.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The state of an agent as a report.
+pub(super) fn of<Io: Counted>(
+    config: &AgentConfig,
+    agent: &Agent,
+    io: &Tally<Io>,
+    datapath: Vec<(&'static str, u64)>,
+) -> AgentStatus {
+    let (summary, counters) = (agent.summary(), agent.counters());
+    AgentStatus {
+        schema_version: 1,
+        aa: config.aa,
+        la: config.la,
+        interface: config.interface.clone(),
+        cache: named([
+            ("mappings", summary.mappings as u64),
+            ("resolving", summary.resolving as u64),
+            ("negative", summary.negative as u64),
+            ("waiting_frames", summary.waiting_frames as u64),
+            ("revision", summary.revision),
+        ]),
+        mappings: agent.mappings().map(|(aa, mapping)| StatusMapping::of(aa, mapping)).collect(),
+        events: named(counters.events.iter()),
+        dropped: named(counters.dropped.iter()),
+        ignored: named(counters.ignored.iter()),
+        io: named(io.iter()),
+        datapath: named(datapath),
+    }
+}
+
+fn named(counts: impl IntoIterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
+    counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
+impl StatusMapping {
+    fn of(aa: Ipv4Addr, mapping: Mapping) -> Self {
+        let Locator { tor_la, anycast_la } = mapping.locator;
+        Self { aa, tor_la, anycast_la, version: mapping.version }
+    }
+}

@@ -1,0 +1,115 @@
+//! Why a daemon could not start or go on: one line each, with the remedy.
+
+use std::net::SocketAddrV4;
+use std::path::{Path, PathBuf};
+
+use weft_datapath::DatapathError;
+
+use crate::store::StoreError;
+
+/// What stops a daemon or a client.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// A setting that cannot work.
+    #[error("{field}: {why}")]
+    Config {
+        /// Name of the setting.
+        field: &'static str,
+        /// What is wrong with it, and what would be right.
+        why: String,
+    },
+    /// A key file that must not or cannot be used.
+    #[error("key file {path}: {why}")]
+    KeyFile {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it, and what would be right.
+        why: String,
+    },
+    /// Packets of the interface would not fit the fabric with their outer headers.
+    #[error(
+        "interface `{interface}` has MTU {mtu} and VL2 adds 40 bytes, but the underlay carries {underlay_mtu}; set its \
+         MTU to {most} or less (ip link set {interface} mtu {most}), raise `underlay_mtu`, or set `clamp_mtu`"
+    )]
+    Mtu {
+        /// The interface.
+        interface: String,
+        /// Its MTU, bytes.
+        mtu: u32,
+        /// What the fabric carries, bytes.
+        underlay_mtu: u32,
+        /// The largest MTU that fits, bytes.
+        most: u32,
+    },
+    /// Somebody else listens there.
+    #[error("address {address} is in use; stop the process that has it (ss -lunp) or choose another address")]
+    AddressInUse {
+        /// The address.
+        address: SocketAddrV4,
+    },
+    /// Somebody else listens there.
+    #[error("socket {path} belongs to a running process; stop that process or choose another path")]
+    SocketInUse {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A helper program failed.
+    #[error("`{command}` failed: {output}")]
+    Command {
+        /// What was run.
+        command: String,
+        /// What it said.
+        output: String,
+    },
+    /// The data path.
+    #[error(transparent)]
+    Datapath(#[from] DatapathError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The operating system refused something.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// Its answer.
+        source: std::io::Error,
+    },
+    /// A server did not understand the client, or the client the server.
+    #[error("directory server at {path}: {why}")]
+    Protocol {
+        /// Its socket.
+        path: PathBuf,
+        /// What was wrong.
+        why: String,
+    },
+    /// A server refused a request.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// No answer in time.
+    #[error("no valid answer from {server} within {timeout_ms} ms; check the address, the key file and the server")]
+    NoAnswer {
+        /// Who was asked.
+        server: SocketAddrV4,
+        /// How long was waited, milliseconds.
+        timeout_ms: u64,
+    },
+}
+
+impl NodeError {
+    pub(crate) fn config(field: &'static str, why: impl Into<String>) -> Self {
+        Self::Config { field, why: why.into() }
+    }
+
+    /// For `map_err`: what was tried when the system refused.
+    pub(crate) fn system<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
+        let what = what.into();
+        move |source| Self::System { what, source: source.into() }
+    }
+
+    /// For `map_err`: a file or socket that could not be used.
+    pub(crate) fn at<E: Into<std::io::Error>>(what: &str, path: &Path) -> impl FnOnce(E) -> Self {
+        Self::system(format!("{what} {}", path.display()))
+    }
+}

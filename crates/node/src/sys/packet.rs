@@ -1,0 +1,97 @@
+//! Whole Ethernet frames with the kernel's vnet header in front, which carries what checksum and segmentation offload
+//! still have to do (`struct virtio_net_hdr`): a super frame that passes through keeps its shape.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use super::{interface_index, set_int};
+
+/// Length of the vnet header, bytes.
+pub(crate) const VNET_LEN: usize = 10;
+
+/// Room for the header and the largest super frame.
+const BUFFER_LEN: usize = VNET_LEN + 14 + 65_536;
+
+/// A packet socket on one interface.
+#[derive(Debug)]
+pub(crate) struct PacketSocket {
+    fd: OwnedFd,
+    buffer: Vec<u8>,
+}
+
+/// What a read found.
+pub(crate) enum Received {
+    /// A frame with its vnet header.
+    Frame(Vec<u8>),
+    /// A frame longer than any that a kernel makes.
+    TooLong,
+    /// Nothing more.
+    Empty,
+}
+
+impl PacketSocket {
+    /// Reads all frames that arrive on the interface, and sends on it.
+    pub(crate) fn receiving(interface: &str) -> io::Result<Self> {
+        let socket = Self::open(interface, libc::ETH_P_ALL as u16)?;
+        let fd = socket.fd.as_raw_fd();
+        set_int(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
+        if rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket.fd, 8 << 20).is_err() {
+            rustix::net::sockopt::set_socket_recv_buffer_size(&socket.fd, 8 << 20)?;
+        }
+        Ok(socket)
+    }
+
+    /// Sends on the interface with this mark, and reads nothing.
+    pub(crate) fn sending(interface: &str, mark: u32) -> io::Result<Self> {
+        let socket = Self::open(interface, 0)?;
+        set_int(socket.fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MARK, mark as i32)?;
+        Ok(socket)
+    }
+
+    fn open(interface: &str, protocol: u16) -> io::Result<Self> {
+        let index = interface_index(interface)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        // Protocol 0 until it is bound: frames of other interfaces must not get in.
+        let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None::<rustix::net::Protocol>)?;
+        set_int(fd.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
+        bind(&fd, index, protocol)?;
+        Ok(Self { fd, buffer: vec![0; BUFFER_LEN] })
+    }
+
+    /// The next frame that arrived.
+    pub(crate) fn receive(&mut self) -> io::Result<Received> {
+        match rustix::net::recv(&self.fd, &mut self.buffer[..], rustix::net::RecvFlags::TRUNC) {
+            Ok((_, len)) if len > BUFFER_LEN => Ok(Received::TooLong),
+            Ok((_, len)) => Ok(Received::Frame(self.buffer[..len].to_vec())),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(Received::Empty),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Sends a frame that starts with its vnet header.
+    pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
+        rustix::net::send(&self.fd, frame, rustix::net::SendFlags::empty())?;
+        Ok(())
+    }
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn bind(fd: &OwnedFd, index: u32, protocol: u16) -> io::Result<()> {
+    // SAFETY: an all-zero sockaddr_ll is valid.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol.to_be();
+    address.sll_ifindex = i32::try_from(index).map_err(io::Error::other)?;
+    // SAFETY: the address is a sockaddr_ll of the length given.
+    let result = unsafe {
+        libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as libc::socklen_t)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,67 @@
+//! Unix sockets that only this user may open.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+
+use crate::error::NodeError;
+
+/// Listens on `path` with mode 0600, without blocking. A socket left behind by a process that was killed is replaced.
+/// `field` is the setting that the path came from.
+pub(crate) fn listen_on(path: &Path, field: &'static str) -> Result<UnixListener, NodeError> {
+    if UnixStream::connect(path).is_ok() {
+        return Err(NodeError::SocketInUse { path: path.to_owned() });
+    }
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            let why = format!("{} exists and is no socket; choose another path", path.display());
+            return Err(NodeError::config(field, why));
+        }
+        Ok(_) => std::fs::remove_file(path).map_err(NodeError::at("replacing", path))?,
+        Err(_) => {}
+    }
+    listen_privately(path).map_err(NodeError::at("making the socket", path))
+}
+
+fn listen_privately(path: &Path) -> std::io::Result<UnixListener> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd: OwnedFd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // The mode of the descriptor becomes that of the path: there is no moment in which others may connect.
+    rustix::fs::fchmod(&fd, Mode::RUSR | Mode::WUSR)?;
+    bind(&fd, &SocketAddrUnix::new(path)?)?;
+    listen(&fd, 64)?;
+    Ok(fd.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn only_this_user_may_open_it_and_a_dead_one_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let first = listen_on(&path, "field").unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let error = listen_on(&path, "field").unwrap_err().to_string();
+        assert!(error.contains("belongs to a running process"), "{error}");
+        drop(first);
+        listen_on(&path, "field").unwrap();
+    }
+
+    #[test]
+    fn a_file_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, "precious").unwrap();
+        let error = listen_on(&path, "admin_socket").unwrap_err().to_string();
+        assert!(error.starts_with("admin_socket: ") && error.contains("is no socket"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+    }
+}

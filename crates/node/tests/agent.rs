@@ -1,0 +1,249 @@
+//! Agents on a real path: nothing is lost at first contact, at a restart or in a miss, and what cannot work is refused.
+
+mod bed;
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use bed::{AA, Bed};
+use common::{mapping, wait_until};
+use weft_datapath::bpffs;
+use weft_datapath::host::HostMaps;
+use weft_node::agent::{self, AgentConfig};
+use weft_node::stop::Stop;
+use weft_wire::directory::{Kind, Message, Path};
+
+/// A bpffs of this test alone.
+struct Pins(PathBuf);
+
+impl Pins {
+    fn new(bed: &Bed) -> Self {
+        let path = bed.dir.path().join("bpf");
+        bpffs::ensure_mounted(&path).expect("root may mount a bpffs");
+        Self(path)
+    }
+
+    fn dir(&self, name: &str) -> Option<PathBuf> {
+        Some(self.0.join(name))
+    }
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        bpffs::unmount(&self.0).expect("nothing holds it");
+    }
+}
+
+#[test]
+fn the_first_ping_is_not_lost() {
+    let Some(bed) = Bed::new("first") else { return };
+    let _agents = [bed.agent(0, bed.config(0)), bed.agent(1, bed.config(1))];
+    let output = bed.ping("-c 10 -i 0.05 -W 2");
+    assert!(output.contains("10 packets transmitted, 10 received"), "{output}");
+    for k in 0..2 {
+        let status = bed.status(k);
+        assert_eq!(status.mappings.len(), 1, "{status:?}");
+        assert_eq!(status.mappings[0].aa, AA[1 - k]);
+        assert!(status.events["released"] >= 1, "{:?}", status.events);
+        assert_eq!(status.events["released"], status.events["miss"], "{status:?}");
+        assert_eq!(status.dropped.values().chain(status.io.values()).sum::<u64>(), 0, "{status:?}");
+        assert_eq!(status.datapath["no_mapping"], 0);
+    }
+}
+
+#[test]
+fn a_late_registration_is_found_at_the_next_request() {
+    let Some(mut bed) = Bed::new("late") else { return };
+    bed.admin.del(AA[1]).unwrap();
+    let _agents = [bed.agent(0, bed.config(0)), bed.agent(1, bed.config(1))];
+    let output = bed.ping("-c 1 -W 1");
+    assert!(output.contains("0 received"), "{output}");
+    assert!(bed.status(0).dropped["unknown"] >= 1, "{:?}", bed.status(0));
+    let ping = bed.servers[0]
+        .command("ping")
+        .args(["-c", "30", "-i", "0.1", "-W", "1", &AA[1].to_string()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    bed.admin.set(mapping(AA[1], 2)).unwrap();
+    let registered = Instant::now();
+    wait_until("the agent has the mapping", || bed.status(0).mappings.iter().any(|mapping| mapping.aa == AA[1]));
+    let took = registered.elapsed();
+    assert!(took < Duration::from_millis(1600), "{took:?}");
+    let output = String::from_utf8(ping.wait_with_output().unwrap().stdout).unwrap();
+    assert!(!output.contains(" 0 received"), "{output}");
+}
+
+#[test]
+fn a_restart_under_a_running_ping_loses_nothing() {
+    let Some(bed) = Bed::new("restart") else { return };
+    let pins = Pins::new(&bed);
+    let config = |k: usize| AgentConfig { pin_dir: pins.dir(&format!("server{k}")), ..bed.config(k) };
+    let mut agents = [Some(bed.agent(0, config(0))), Some(bed.agent(1, config(1)))];
+    let ping = bed.servers[0]
+        .command("ping")
+        .args(["-c", "300", "-i", "0.01", "-W", "2", &AA[1].to_string()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    for (k, slot) in agents.iter_mut().enumerate() {
+        let agent = slot.take().expect("it runs");
+        agent.finish().unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        *slot = Some(bed.agent(k, config(k)));
+        assert_eq!(bed.status(k).events["adopted"], 1, "the mapping was taken over");
+    }
+    let output = String::from_utf8(ping.wait_with_output().unwrap().stdout).unwrap();
+    assert!(output.contains("300 packets transmitted, 300 received, 0% packet loss"), "{output}");
+    wait_until("the mapping is confirmed", || bed.status(0).events["confirmed"] == 1);
+    assert_eq!(bed.status(0).events["removed"] + bed.status(0).events["replaced"], 0);
+}
+
+/// Sends `total` bytes from A to B over TCP while `disturb` runs again and again; returns when all arrived.
+fn transfer(bed: &Bed, total: usize, mut disturb: impl FnMut()) {
+    let listener = bed.servers[1].within(|| TcpListener::bind((AA[1], 5001))).unwrap();
+    let sender = bed.servers[0].0.clone();
+    let sender = std::thread::spawn(move || {
+        bed::Namespace::enter(&sender);
+        let mut stream = TcpStream::connect((AA[1], 5001)).unwrap();
+        let chunk = vec![7; 1 << 20];
+        for _ in 0..total >> 20 {
+            stream.write_all(&chunk).unwrap();
+        }
+    });
+    let receiver = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let (mut received, mut buffer) = (0, vec![0; 1 << 20]);
+        loop {
+            match stream.read(&mut buffer).unwrap() {
+                0 => return received,
+                count => received += count,
+            }
+        }
+    });
+    while !receiver.is_finished() {
+        disturb();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    sender.join().unwrap();
+    assert_eq!(receiver.join().unwrap(), total);
+}
+
+#[test]
+fn super_frames_survive_the_detour_over_the_agent() {
+    let Some(bed) = Bed::new("detour") else { return };
+    let pins = Pins::new(&bed);
+    let config = |k: usize| AgentConfig { pin_dir: pins.dir(&format!("server{k}")), ..bed.config(k) };
+    let _agents = [bed.agent(0, config(0)), bed.agent(1, config(1))];
+    let maps = HostMaps::open_pinned(pins.0.join("server0")).unwrap();
+    let mut losses = 0;
+    transfer(&bed, 256 << 20, || losses += u64::from(maps.remove(AA[1]).unwrap()));
+    let status = bed.status(0);
+    assert!(losses > 5 && status.events["miss"] > losses, "{losses} {status:?}");
+    assert_eq!(status.events["released"], status.events["miss"]);
+    assert_eq!(status.dropped.values().sum::<u64>(), 0, "{status:?}");
+    // This test may take the mapping away again just before the agent sends the frame; nothing else may be lost.
+    let robbed = status.datapath["no_mapping"];
+    assert!(robbed <= losses, "{losses} {status:?}");
+    assert_eq!(status.io.values().sum::<u64>(), robbed, "{status:?}");
+    assert_eq!(status.io["not_released"], robbed, "{status:?}");
+    assert_eq!(status.datapath["malformed"], 0, "{:?}", status.datapath);
+    drop(maps);
+}
+
+#[test]
+fn junk_at_the_agents_port_changes_nothing_and_is_counted() {
+    let Some(bed) = Bed::new("junk") else { return };
+    let _agents = [bed.agent(0, bed.config(0)), bed.agent(1, bed.config(1))];
+    assert!(bed.ping("-c 1 -W 2").contains("1 received"));
+    let before = bed.status(0);
+    // From the directory server's own host, but not from its port.
+    let socket = bed.tors[0].within(|| UdpSocket::bind("10.64.0.1:0")).unwrap();
+    let question = Message { kind: Kind::Ping, tenant: 0, request_id: 1, revision: 0, key_id: 0, entries: Vec::new() };
+    let source = SocketAddrV4::new([10, 64, 0, 1].into(), socket.local_addr().unwrap().port());
+    let path = Path { source, destination: SocketAddrV4::new([10, 64, 0, 2].into(), 5301) };
+    let tagged = question.emit(&common::KEY.parse().unwrap(), &path);
+    for length in 0..500_usize {
+        let datagram = if length % 2 == 0 { vec![length as u8; length] } else { tagged.clone() };
+        socket.send_to(&datagram, path.destination).unwrap();
+        if length % 50 == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    wait_until("all junk is counted", || bed.status(0).ignored.values().sum::<u64>() == 500);
+    let after = bed.status(0);
+    assert_eq!((after.ignored["malformed"], after.ignored["wrong_source"]), (250, 250));
+    assert_eq!((&after.mappings, &after.cache), (&before.mappings, &before.cache));
+    assert!(bed.ping("-c 3 -i 0.1 -W 2").contains("3 received"));
+}
+
+#[test]
+fn packets_that_do_not_fit_are_refused_at_start_or_clamped() {
+    let Some(bed) = Bed::new("mtu") else { return };
+    let tight = AgentConfig { underlay_mtu: 1500, ..bed.config(0) };
+    let error = bed.servers[0].within(|| agent::run(&tight, &Stop::manual().unwrap())).unwrap_err().to_string();
+    assert!(error.contains("`eth0` has MTU 1500") && error.contains("ip link set eth0 mtu 1460"), "{error}");
+    assert!(!error.contains('\n'), "{error}");
+    let clamped = AgentConfig { underlay_mtu: 1500, clamp_mtu: true, ..bed.config(0) };
+    let _agents = [bed.agent(0, clamped), bed.agent(1, bed.config(1))];
+    let output = bed.ping("-c 2 -i 0.1 -M do -s 1432 -W 2");
+    assert!(output.contains("2 received"), "1460 bytes fit: {output}");
+    let output = bed.ping("-c 1 -M do -s 1433 -W 1");
+    assert!(output.contains("message too long, mtu=1460"), "{output}");
+}
+
+#[test]
+fn a_host_that_sends_too_long_packets_is_told_by_icmp() {
+    let Some(bed) = Bed::new("icmp") else { return };
+    let _agents = [bed.agent(0, bed.config(0)), bed.agent(1, bed.config(1))];
+    for node in [&bed.servers[0], &bed.servers[1]] {
+        node.ip("link set eth0 mtu 9000");
+    }
+    let output = bed.ping("-c 3 -i 0.2 -M do -s 3000 -W 1");
+    assert!(output.contains("mtu = 1560") || output.contains("mtu=1560"), "{output}");
+    // Of these the first answer tells B in the same way.
+    bed.ping("-c 1 -s 3000 -W 1");
+    let output = bed.ping("-c 3 -i 0.1 -s 3000 -W 2");
+    assert!(output.contains("3 received"), "without DF the hosts cut them themselves: {output}");
+    assert!(bed.status(0).dropped["too_big"] >= 1);
+    assert_eq!(bed.status(0).io["not_told_too_big"], 0);
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
+    let Some(bed) = Bed::new("bad") else { return };
+    let good = || bed.config(0);
+    for (config, says) in [
+        (AgentConfig { aa_block: "20.0.0.0".into(), ..good() }, "aa_block: "),
+        (AgentConfig { aa: [21, 0, 0, 1].into(), ..good() }, "outside the AA block"),
+        (AgentConfig { la: [20, 0, 0, 9].into(), ..good() }, "inside the AA block"),
+        (AgentConfig { la: [10, 64, 0, 77].into(), ..good() }, "is not an address of this host"),
+        (AgentConfig { gateway_mac: "02:56".into(), ..good() }, "gateway_mac: not a MAC address"),
+        (AgentConfig { interface: "eth7".into(), ..good() }, "`eth7` does not exist"),
+        (AgentConfig { interface: "an-interface-with-a-long-name".into(), ..good() }, "is no interface name"),
+        (AgentConfig { redirect_interface: "eth0".into(), ..good() }, "exists without `weft-up1`"),
+        (AgentConfig { directory_servers: Vec::new(), ..good() }, "directory_servers: is empty"),
+        (AgentConfig { key_file: Some("/nonexistent".into()), ..good() }, "openssl rand"),
+        (AgentConfig { underlay_mtu: 40, ..good() }, "underlay_mtu: "),
+        (AgentConfig { map_entries: 0, ..good() }, "map_entries: "),
+        (AgentConfig { pin_dir: Some(bed.dir.path().join("pins")), ..good() }, "bpffs"),
+    ] {
+        let outcome = bed.servers[0].within(|| {
+            let stop = Stop::manual().unwrap();
+            stop.request();
+            agent::run(&config, &stop)
+        });
+        let error = outcome.expect_err(says).to_string();
+        assert!(error.contains(says) && !error.contains('\n'), "{error} does not say {says}");
+    }
+    let links = bed.servers[0].command("ip").args(["-br", "link"]).output().unwrap();
+    let links = String::from_utf8(links.stdout).unwrap();
+    assert!(!links.contains("weft-up"), "nothing is left behind: {links}");
+}

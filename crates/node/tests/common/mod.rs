@@ -1,0 +1,112 @@
+//! A directory server in a thread, and what tests ask it.
+#![allow(dead_code, unreachable_pub)]
+
+use std::fs::{Permissions, set_permissions, write};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use weft_node::NodeError;
+use weft_node::client::AdminClient;
+use weft_node::directory::protocol::MappingToSet;
+use weft_node::directory::{self, DirectoryConfig};
+use weft_node::stop::Stop;
+
+pub const KEY: &str = "000102030405060708090a0b0c0d0e0f";
+pub const ANYCAST: Ipv4Addr = Ipv4Addr::new(10, 255, 255, 1);
+
+/// A daemon in a thread. Dropping it stops it and checks that it ended well.
+pub struct Daemon {
+    stop: Stop,
+    thread: Option<JoinHandle<Result<(), NodeError>>>,
+}
+
+impl Daemon {
+    pub fn spawn(run: impl FnOnce(&Stop) -> Result<(), NodeError> + Send + 'static) -> Self {
+        let stop = Stop::manual().unwrap();
+        let theirs = stop.clone();
+        Self { stop, thread: Some(std::thread::spawn(move || run(&theirs))) }
+    }
+
+    /// Whether it ended by itself.
+    pub fn ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Stops it and returns how it ended.
+    pub fn finish(mut self) -> Result<(), NodeError> {
+        self.stop.request();
+        self.thread.take().expect("it was not finished before").join().expect("it does not panic")
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.stop.request();
+        if let Some(thread) = self.thread.take() {
+            let outcome = thread.join();
+            if !std::thread::panicking() {
+                outcome.expect("it does not panic").expect("it ends well");
+            }
+        }
+    }
+}
+
+/// Waits until `done` holds.
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !done() {
+        assert!(Instant::now() < deadline, "{what}: not within 10 s");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A file of mode 0600.
+pub fn private_file(path: &Path, text: &str) -> PathBuf {
+    write(path, text).unwrap();
+    set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+    path.to_owned()
+}
+
+/// A directory server on loopback with its files in `dir`; port 0.
+pub fn loopback_config(dir: &Path) -> DirectoryConfig {
+    DirectoryConfig {
+        listen: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0),
+        admin_socket: dir.join("admin.sock"),
+        store: dir.join("store.redb"),
+        key_file: Some(private_file(&dir.join("key"), KEY)),
+        tor_las: None,
+        ..DirectoryConfig::example()
+    }
+}
+
+/// Starts it and connects.
+pub fn start(config: &DirectoryConfig) -> (Daemon, AdminClient) {
+    let theirs = config.clone();
+    let daemon = Daemon::spawn(move |stop| directory::run(&theirs, stop));
+    let mut client = None;
+    wait_until("the directory server listens", || {
+        client = AdminClient::connect(&config.admin_socket).ok();
+        client.is_some() || daemon.ended()
+    });
+    match client {
+        Some(client) => (daemon, client),
+        None => panic!("the directory server ended: {:?}", daemon.finish()),
+    }
+}
+
+/// Runs a server that must not start, and returns its error.
+pub fn refused(config: &DirectoryConfig) -> String {
+    let stop = Stop::manual().unwrap();
+    stop.request();
+    let error = directory::run(config, &stop).expect_err("it must not start").to_string();
+    assert!(!error.contains('\n'), "one line: {error}");
+    error
+}
+
+pub fn mapping(aa: Ipv4Addr, tor: u8) -> MappingToSet {
+    let tor_la = Ipv4Addr::new(10, 1, 0, tor);
+    MappingToSet { aa, tor_la, anycast_la: ANYCAST, service: 0, if_version: None, version: None }
+}
