@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * What programs and user space share: map keys and values, constants set before load, outcomes.
+ *
+ * src/abi.rs says the same in Rust. Tests hold the two equal: structs through the BTF of the compiled objects,
+ * outcomes by reading the lists below.
+ */
+#pragma once
+
+#include <linux/types.h>
+
+/* SO_MARK of frames that the agent sends again; they must not be handed to it a second time. */
+#define AGENT_MARK 0x77656674 /* "weft" */
+
+/* How many anycast LAs one Intermediate can own (VL2 4.2.2). */
+#define OWN_LAS_MAX 16
+
+/* Flags of an AA mapping. */
+#define MAPPING_REFUSED 1 /* the directory refuses this AA: drop, do not ask again */
+
+/* AA -> where it is, as the directory answered (VL2 4.2.1). */
+struct aa_mapping {
+	__u64 version;    /* of the directory entry; not read by programs */
+	__be32 tor_la;    /* LA of the ToR that the AA is behind */
+	__be32 anycast_la; /* LA of the Intermediates to bounce off */
+	__u32 flags;      /* MAPPING_* */
+	__u32 reserved;
+};
+
+/* Constants of the host agent's program. */
+struct host_config {
+	__be32 aa_network;   /* the AA block */
+	__be32 aa_mask;
+	__be32 own_tor_la;   /* LA of the ToR this server is behind */
+	__u32 miss_ifindex;  /* where frames without a mapping go */
+	__u32 underlay_mtu;  /* largest IPv4 packet, outer headers included */
+	__u32 rack_direct;   /* 1: same-rack traffic turns round at the ToR */
+	__u8 gateway_mac[6]; /* of the ToR's host port; also every AA's answer to ARP */
+	__u8 reserved[2];
+};
+
+/* Constants of the XDP decapsulation. */
+struct switch_config {
+	__u32 is_tor; /* 1: what is inside is a server's packet, whose TTL is not ours to touch */
+};
+
+/* The LAs whose packets this switch takes the outer header off. */
+struct own_las {
+	__u32 count;
+	__be32 la[OWN_LAS_MAX];
+};
+
+/* Where XDP programs send a frame next: MACs and the slot in the port map. */
+struct next_hop {
+	__u8 destination[6];
+	__u8 source[6];
+	__u32 port;
+};
+
+/* How many next hops are found without a hash; a power of two. */
+#define ROUTE_SLOTS 4096
+
+/* The next hop towards the one LA that has this slot; la is 0 in a free one. */
+struct route_slot {
+	struct next_hop next;
+	__be32 la;
+};
+
+/* Key of the reference bridge's table. */
+struct mac_key {
+	__u8 mac[6];
+	__u16 vlan;
+};
+
+/*
+ * What became of a frame, one counter each. Inner functions return an outcome; only the outermost function counts it
+ * and turns it into a verdict.
+ */
+#define HOST_OUTCOMES(X) \
+	X(PASSED)                /* not AA traffic: untouched */ \
+	X(ENCAPSULATED)          /* both outer headers pushed */ \
+	X(RACK_DIRECT)           /* one outer header pushed: the destination is behind our ToR */ \
+	X(ARP_ANSWERED)          /* request for a known AA, answered in place */ \
+	X(ARP_PROBE_PASSED)      /* announcement or duplicate-address probe: untouched */ \
+	X(ARP_MISS)              /* request for an AA without a mapping: to the agent */ \
+	X(PACKET_MISS)           /* packet to an AA without a mapping: to the agent */ \
+	X(MTU_EXCEEDED)          /* too large once encapsulated: to the agent, which answers with ICMP */ \
+	X(REFUSED)               /* dropped: the directory refuses the AA */ \
+	X(NO_MAPPING)            /* dropped: sent again by the agent, still no mapping */ \
+	X(BROADCAST_UNSUPPORTED) /* dropped: broadcast or multicast of the virtual layer 2 */ \
+	X(MALFORMED)             /* dropped: truncated or contradictory headers */ \
+	X(NO_ROUTE)              /* XDP only: encapsulated, outer destination unknown; left to the kernel */ \
+	X(PUSH_FAILED)           /* dropped: no room for the outer headers */
+
+#define SWITCH_OUTCOMES(X) \
+	X(PASSED)            /* not an encapsulated packet for one of our LAs: untouched */ \
+	X(DECAPSULATED)      /* one outer header taken off; the stack decides */ \
+	X(FORWARDED)         /* still encapsulated: sent to the next hop as a router does, without the stack */ \
+	X(DELIVERED)         /* ToR: taken off and sent out of a host port */ \
+	X(CE_ON_NOT_ECT)     /* dropped: congestion marked on a packet that cannot carry the mark (RFC 6040 4.2) */ \
+	X(FRAGMENT)          /* dropped: outer fragment */ \
+	X(MALFORMED)         /* dropped: truncated or contradictory headers */ \
+	X(BAD_CHECKSUM)      /* dropped: outer header checksum */ \
+	X(NO_SUCH_HOST)      /* dropped: ToR without a host port for the destination */ \
+	X(TOO_BIG)           /* dropped: larger than the host port's MTU */ \
+	X(NO_ROUTE)          /* XDP only: destination unknown; left to the kernel */ \
+	X(POP_FAILED)        /* dropped: the header could not be removed */
+
+#define L2_OUTCOMES(X) \
+	X(FORWARDED) /* known destination MAC */ \
+	X(UNKNOWN)   /* dropped: unknown destination MAC */ \
+	X(MALFORMED) /* dropped: shorter than an Ethernet header */
+
+#define HOST_ENUMERATOR(name) HOST_##name,
+#define SWITCH_ENUMERATOR(name) SWITCH_##name,
+#define L2_ENUMERATOR(name) L2_##name,
+
+enum host_outcome { HOST_OUTCOMES(HOST_ENUMERATOR) HOST_OUTCOME_COUNT };
+enum switch_outcome { SWITCH_OUTCOMES(SWITCH_ENUMERATOR) SWITCH_OUTCOME_COUNT };
+enum l2_outcome { L2_OUTCOMES(L2_ENUMERATOR) L2_OUTCOME_COUNT };

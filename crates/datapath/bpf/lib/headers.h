@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* Frame headers, naturally aligned so that the compiler loads whole words; numbers of the formats; MAC and sum helpers. */
+#pragma once
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#define INLINE static __always_inline
+
+#ifndef NULL
+#define NULL ((void *)0)
+#endif
+
+#define ETHERTYPE_IPV4 0x0800
+#define ETHERTYPE_ARP 0x0806
+
+#define PROTOCOL_IPIP 4
+#define PROTOCOL_TCP 6
+#define PROTOCOL_UDP 17
+
+#define IPV4_NO_OPTIONS 0x45 /* version 4, five words */
+#define IPV4_DF 0x4000
+#define IPV4_FRAGMENT_MASK 0x3fff /* more fragments, or an offset */
+
+#define ECN_MASK 3
+#define ECN_NOT_ECT 0
+#define ECN_ECT_1 1
+#define ECN_ECT_0 2
+#define ECN_CE 3
+
+#define ARP_ETHERNET 1
+#define ARP_REQUEST 1
+#define ARP_REPLY 2
+
+struct eth_header {
+	__u8 destination[6];
+	__u8 source[6];
+	__be16 type;
+};
+
+struct ipv4_header {
+	__u8 version_ihl;
+	__u8 tos;
+	__be16 total_length;
+	__be16 id;
+	__be16 fragment;
+	__u8 ttl;
+	__u8 protocol;
+	__u16 checksum;
+	__be32 source;
+	__be32 destination;
+};
+
+struct arp_header { /* RFC 826, for Ethernet and IPv4 */
+	__be16 hardware;
+	__be16 protocol;
+	__u8 hardware_length;
+	__u8 protocol_length;
+	__be16 operation;
+	__u8 sender_mac[6];
+	__be32 sender_ip;
+	__u8 target_mac[6];
+	__be32 target_ip;
+} __attribute__((packed));
+
+#define ETH_LENGTH sizeof(struct eth_header)
+#define IPV4_LENGTH sizeof(struct ipv4_header)
+
+/* Six bytes as 4 + 2; both loads come before both stores, so the two may overlap. */
+INLINE void copy_mac(void *to, const void *from)
+{
+	__u32 head = *(const __u32 *)from;
+	__u16 tail = *(const __u16 *)(from + 4);
+
+	*(__u32 *)to = head;
+	*(__u16 *)(to + 4) = tail;
+}
+
+/* An Ethernet header in registers, while the frame around it moves. */
+struct eth_words {
+	__u64 head;
+	__u32 middle;
+	__be16 type;
+};
+
+INLINE struct eth_words load_eth(const struct eth_header *eth)
+{
+	return (struct eth_words){ *(const __u64 *)eth, *(const __u32 *)(eth->source + 2), eth->type };
+}
+
+INLINE void store_eth(struct eth_header *eth, struct eth_words kept)
+{
+	*(__u64 *)eth = kept.head;
+	*(__u32 *)(eth->source + 2) = kept.middle;
+	eth->type = kept.type;
+}
+
+INLINE int is_multicast_or_broadcast(__be32 address)
+{
+	return (address & bpf_htonl(0xf0000000)) == bpf_htonl(0xe0000000) || address == 0xffffffff;
+}
+
+INLINE __u32 ipv4_header_length(const struct ipv4_header *ip)
+{
+	return (ip->version_ihl & 0x0f) * 4;
+}
+
+/* Ones' complement sum of a few words folded to 16 bits (RFC 1071); byte order does not matter. Below 2^47 it fits. */
+INLINE __u16 fold_sum(__u64 sum)
+{
+	sum = (sum >> 16) + (sum & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	return (sum >> 16) + sum;
+}
+
+/* Of a header without options. Two steps are enough here: no third multiple of 0xffff is in reach. */
+INLINE int ipv4_checksum_is_right(const struct ipv4_header *ip)
+{
+	const __u32 *word = (const void *)ip;
+	__u64 sum = (__u64)word[0] + word[1] + word[2] + word[3] + word[4];
+
+	sum = (sum >> 16) + (sum & 0xffff);
+	return (sum >> 16) + (sum & 0xffff) == 0xffff;
+}
+
+/* The checksum after one 16-bit word of the header changed (RFC 1624, equation 3). */
+INLINE __u16 checksum_after(__u16 checksum, __u16 before, __u16 after)
+{
+	return ~fold_sum((__u64)(__u16)~checksum + (__u16)~before + after);
+}
+
+/* One less in the header's fifth word is one more in its checksum, with the carry brought round (RFC 1141). */
+INLINE void decrement_ttl(struct ipv4_header *ip)
+{
+	__u32 checksum = (__u32)ip->checksum + bpf_htons(0x0100);
+
+	ip->checksum = checksum + (checksum >= 0xffff);
+	ip->ttl -= 1;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * VL2 switches in the kernel: TC ingress of every port. Both ask the kernel's routes (OSPF's, ECMP). The Intermediate
+ * takes a header off and sends the packet on as a router does, only without the way through the stack. The ToR takes the
+ * last header off and sends the server's packet out of a host port, not as a router, because a virtual layer 2 has no
+ * hops: TTL and everything else arrive as sent. What its own servers send it forwards like the Intermediate.
+ */
+#include "lib/ctx_tc.h"
+#include "lib/vl2_decap.h"
+
+#define ADDRESS_FAMILY_INET 2
+#define FIB_LOOKUP_SKIP_NEIGH (1U << 2) /* newer than the oldest headers we build with */
+#define HOST_PORTS_MAX 1024
+#define PACKET_TO_US 0 /* addressed to the port's own MAC */
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Interfaces of a ToR that lead to servers. Nothing that was inside an encapsulation goes anywhere else. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, HOST_PORTS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} host_ports SEC(".maps");
+
+/* Where a decapsulated packet goes: filled by `find_route`, used by the verdict. */
+struct hop {
+	__u32 ifindex;
+	struct bpf_redir_neigh next;
+};
+
+/*
+ * The kernel's routes decide, ECMP included: with fib_multipath_hash_policy 0 or 1, the path that the stack would take.
+ * The neighbour is left to bpf_redirect_neigh, which resolves it, keeps it fresh and holds the packet meanwhile. Returns
+ * 0 or why there is no such route. Super frames are not measured: hosts keep their segments within the fabric's MTU.
+ */
+INLINE long find_route(ctx_t *ctx, const struct ipv4_header *ip, struct hop *hop)
+{
+	struct bpf_fib_lookup route = {};
+
+	route.family = ADDRESS_FAMILY_INET;
+	route.l4_protocol = ip->protocol;
+	route.tot_len = ctx_segment_payload(ctx) ? 0 : bpf_ntohs(ip->total_length);
+	route.ifindex = ctx->ingress_ifindex;
+	route.tos = ip->tos;
+	route.ipv4_src = ip->source;
+	route.ipv4_dst = ip->destination;
+
+	long missing = bpf_fib_lookup(ctx, &route, sizeof(route), FIB_LOOKUP_SKIP_NEIGH);
+	if (missing)
+		return missing;
+	if (route.family != ADDRESS_FAMILY_INET) /* by way of an IPv6 gateway */
+		return BPF_FIB_LKUP_RET_NOT_FWDED;
+	hop->ifindex = route.ifindex;
+	hop->next.nh_family = ADDRESS_FAMILY_INET;
+	hop->next.ipv4_nh = route.ipv4_dst; /* the gateway's, if there is one */
+	return BPF_FIB_LKUP_RET_SUCCESS;
+}
+
+/* What a router forwards without a second thought (RFC 1812 5.2); the stack knows what to answer to the rest. */
+INLINE int is_simple_transit(ctx_t *ctx, const struct ipv4_header *ip)
+{
+	return ctx->pkt_type == PACKET_TO_US && ip->version_ihl == IPV4_NO_OPTIONS && ip->ttl > 1 &&
+	       !is_multicast_or_broadcast(ip->destination) && ipv4_checksum_is_right(ip);
+}
+
+/*
+ * A router's hop for an encapsulated packet: the Intermediate's second half, and what a ToR does with its servers'
+ * packets. Whatever is out of the ordinary is left to the stack, whole, as `otherwise` says.
+ */
+INLINE enum switch_outcome forward(ctx_t *ctx, struct hop *hop, enum switch_outcome otherwise)
+{
+	struct cursor cursor = ctx_cursor(ctx);
+	struct eth_header *eth;
+	struct ipv4_header *ip;
+
+	if (!parse_eth(&cursor, &eth) || !parse_ipv4(&cursor, &ip))
+		return otherwise;
+	if (eth->type != bpf_htons(ETHERTYPE_IPV4) || ip->protocol != PROTOCOL_IPIP)
+		return otherwise;
+	if (!is_simple_transit(ctx, ip) || find_route(ctx, ip, hop))
+		return otherwise;
+	decrement_ttl(ip);
+	return SWITCH_FORWARDED;
+}
+
+/* The ToR's second half: out of a host port or nowhere. */
+INLINE enum switch_outcome deliver(ctx_t *ctx, struct hop *hop)
+{
+	struct cursor cursor = ctx_cursor(ctx);
+	struct eth_header *eth;
+	struct ipv4_header *ip;
+
+	if (!parse_eth(&cursor, &eth) || !parse_ipv4(&cursor, &ip))
+		return SWITCH_MALFORMED;
+	long missing = find_route(ctx, ip, hop);
+	if (missing == BPF_FIB_LKUP_RET_FRAG_NEEDED)
+		return SWITCH_TOO_BIG;
+	if (missing || !bpf_map_lookup_elem(&host_ports, &hop->ifindex))
+		return SWITCH_NO_SUCH_HOST;
+	return SWITCH_DELIVERED;
+}
+
+INLINE int switch_verdict(enum switch_outcome outcome, struct hop *hop)
+{
+	switch (outcome) {
+	case SWITCH_PASSED:
+	case SWITCH_DECAPSULATED:
+		return VERDICT_NEXT;
+	case SWITCH_FORWARDED:
+	case SWITCH_DELIVERED:
+		return bpf_redirect_neigh(hop->ifindex, &hop->next, sizeof(hop->next), 0);
+	default:
+		return TC_ACT_SHOT;
+	}
+}
+
+SEC("tcx/ingress")
+int vl2_int_decap(struct __sk_buff *ctx)
+{
+	struct hop hop = {};
+	enum switch_outcome outcome = vl2_decapsulate(ctx);
+
+	if (outcome == SWITCH_DECAPSULATED)
+		outcome = forward(ctx, &hop, SWITCH_DECAPSULATED);
+	count(&switch_counters, outcome);
+	return switch_verdict(outcome, &hop);
+}
+
+SEC("tcx/ingress")
+int vl2_tor_decap(struct __sk_buff *ctx)
+{
+	struct hop hop = {};
+	enum switch_outcome outcome = vl2_decapsulate(ctx);
+
+	if (outcome == SWITCH_DECAPSULATED)
+		outcome = deliver(ctx, &hop);
+	else if (outcome == SWITCH_PASSED)
+		outcome = forward(ctx, &hop, SWITCH_PASSED);
+	count(&switch_counters, outcome);
+	return switch_verdict(outcome, &hop);
+}

@@ -1,0 +1,37 @@
+//! Compiles the eBPF programs of `bpf/` with clang; the crate embeds the objects.
+
+use std::env;
+use std::path::PathBuf;
+
+use libbpf_cargo::SkeletonBuilder;
+
+const OBJECTS: [&str; 4] = ["vl2_host", "vl2_switch", "xdp", "bench"];
+
+fn main() {
+    println!("cargo:rerun-if-changed=bpf");
+    println!("cargo:rerun-if-env-changed=CLANG");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
+    for object in OBJECTS {
+        let compiled = SkeletonBuilder::new()
+            .source(format!("bpf/{object}.bpf.c"))
+            .obj(out.join(format!("{object}.bpf.o")))
+            .clang(&clang)
+            .clang_args(clang_args())
+            .build();
+        if let Err(error) = compiled {
+            panic!(
+                "bpf/{object}.bpf.c does not compile ({error:#}); `make deps` installs clang and the kernel's headers"
+            );
+        }
+    }
+}
+
+/// `-fno-strict-aliasing`: MACs and header words are copied as integers. The include path is where Debian keeps
+/// `asm/types.h`, which `-target bpf` does not search.
+fn clang_args() -> Vec<String> {
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets CARGO_CFG_TARGET_ARCH");
+    let mut args: Vec<String> = ["-mcpu=v3", "-fno-strict-aliasing", "-Wall", "-Werror"].map(String::from).into();
+    args.push(format!("-I/usr/include/{arch}-linux-gnu"));
+    args
+}

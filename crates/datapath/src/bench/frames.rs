@@ -1,0 +1,90 @@
+//! The frames of the benchmarks and the tables that the programs look things up in.
+
+use std::net::Ipv4Addr;
+
+use weft_wire::vl2;
+
+use crate::abi::{FrameStart, NextHop};
+use crate::error::DatapathError;
+use crate::host::Mapping;
+use crate::switch::Tier;
+use crate::xdp::{XdpConfig, XdpDatapath};
+
+/// Size of a server's frame, bytes; the two ends of what Ethernet carries.
+pub(crate) const FRAME_BYTES: [usize; 2] = [64, 1500];
+
+pub(crate) const AA: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 2);
+const SENDER: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 1);
+pub(crate) const TOR: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+pub(crate) const ANYCAST: Ipv4Addr = Ipv4Addr::new(10, 255, 255, 1);
+pub(crate) const SINK_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x0b];
+const SENDER_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x0a];
+
+const MACS: u32 = 10_000;
+const AAS: u32 = 4_000;
+const LAS: u32 = 1_000;
+
+/// Everything that the programs look up, filled as in a large fabric; all ports lead to `ifindex`.
+///
+/// Every LA has a slot of its own here, as in a fabric addressed by `weft-scenario`. One that had to be found by hash
+/// would cost a second look-up: about as much again as the whole decapsulation.
+pub(crate) fn loaded(ifindex: u32) -> Result<XdpDatapath, DatapathError> {
+    let config = XdpConfig { aa_block: (Ipv4Addr::new(20, 0, 0, 0), 8), underlay_mtu: 1600, tier: Tier::Intermediate };
+    let xdp = XdpDatapath::load(&config)?;
+    for port in 0..8 {
+        xdp.set_port(port, ifindex)?;
+    }
+    for n in 0..MACS {
+        let [_, a, b, c] = n.to_be_bytes();
+        xdp.set_mac([0x06, 0, 0, a, b, c], n % 8)?;
+    }
+    xdp.set_mac(SINK_MAC, 3)?;
+    let mapping = Mapping { tor_la: TOR, anycast_la: ANYCAST, refused: false, version: 1 };
+    for n in 0..AAS {
+        xdp.set_mapping(Ipv4Addr::from(u32::from(AA) + n), &mapping)?;
+    }
+    for n in 0..LAS {
+        let next = NextHop { destination: SINK_MAC, source: SENDER_MAC, port: n % 8 };
+        xdp.set_route(Ipv4Addr::from(u32::from(TOR) + n), &next)?;
+        xdp.set_route(Ipv4Addr::from(u32::from(ANYCAST) + n), &next)?;
+    }
+    xdp.set_own_las(&[ANYCAST])?;
+    Ok(xdp)
+}
+
+/// A server's frame of `bytes` bytes.
+pub(crate) fn plain(bytes: usize) -> Vec<u8> {
+    ethernet(&packet(bytes))
+}
+
+/// The same frame as it arrives at an Intermediate.
+pub(crate) fn encapsulated(bytes: usize) -> Vec<u8> {
+    let inner = packet(bytes);
+    let stack = vl2::Stack::for_packet(&inner, TOR, ANYCAST).expect("our own packet is well-formed");
+    ethernet(&vl2::encapsulate(&inner, &stack).expect("our own packet is small enough"))
+}
+
+fn ethernet(packet: &[u8]) -> Vec<u8> {
+    [&SINK_MAC[..], &SENDER_MAC, &[0x08, 0x00], packet].concat()
+}
+
+fn packet(frame_bytes: usize) -> Vec<u8> {
+    use weft_wire::ipv4;
+    let length = frame_bytes - 14;
+    let mut packet = vec![0; length];
+    let header = ipv4::Header::new(SENDER, AA, ipv4::protocol::UDP, (length - ipv4::HEADER_LEN) as u16);
+    header.emit_into(&mut packet);
+    let udp_length = ((length - ipv4::HEADER_LEN) as u16).to_be_bytes();
+    packet[20..26].copy_from_slice(&[0x30, 0x39, 0x00, 0x50, udp_length[0], udp_length[1]]);
+    packet
+}
+
+/// The first 128 bytes of a frame of ours, for the programs of `bench.bpf.c`.
+pub(crate) fn start_of(frame: &[u8]) -> FrameStart {
+    const IPIP: u8 = weft_wire::ipv4::protocol::IPV4;
+    let outer_bytes = if frame[23] == IPIP { vl2::OVERHEAD_BYTES as u32 } else { 0 };
+    let mut start = FrameStart { source_port: 34 + outer_bytes, ..FrameStart::default() };
+    let length = frame.len().min(start.bytes.len());
+    start.bytes[..length].copy_from_slice(&frame[..length]);
+    start
+}

@@ -1,0 +1,247 @@
+//! Programs alone: one buffer, many runs in the kernel, all loops interleaved in rounds.
+
+use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput, ProgramMut};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::frames::{self, FRAME_BYTES};
+use super::{
+    BenchOptions, BenchReport, Check, DECAP_RATIO_MAX, ENCAP_RATIO_MAX, L2_OVER_EMPTY_MAX, ProgramCost, RawCost, median,
+};
+use crate::error::DatapathError;
+use crate::object;
+use crate::xdp::{XdpDatapath, XdpProgram};
+
+const XDP_DROP: u32 = 1;
+const XDP_REDIRECT: u32 = 4;
+const LOOPBACK: u32 = 1;
+
+/// Nanoseconds per packet of the shipped XDP programs, alone.
+///
+/// # Errors
+/// Any [`DatapathError`]; [`DatapathError::Verdict`] if a program did not forward, because its time would then be that
+/// of something else.
+pub fn run(options: &BenchOptions) -> Result<BenchReport, DatapathError> {
+    let mut samples = FRAME_BYTES.map(Samples::new);
+    for _ in 0..options.rounds.max(1) {
+        // Loaded anew for each round: a hash map's seed decides how long its chains are, and so what a look-up costs.
+        let shipped = frames::loaded(LOOPBACK)?;
+        for samples in &mut samples {
+            let bench = Bench::load(&shipped, samples.frame_bytes)?;
+            samples.rounds.push(bench.round(options.repeat.max(1))?);
+        }
+    }
+    let mut report = BenchReport {
+        programs: Vec::new(),
+        raw: Vec::new(),
+        checks: Vec::new(),
+        repeat: options.repeat.max(1),
+        rounds: options.rounds.max(1),
+    };
+    for samples in &samples {
+        samples.report(&mut report);
+    }
+    Ok(report)
+}
+
+/// The loops of one frame size. A loop of a shipped program that changes the frame starts with a wrapper that restores
+/// it and then tail-calls the program; the same wrapper with a target that only moves the head tells its share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loop {
+    Empty,
+    Pair40,
+    Pair20,
+    RestorePlain,
+    RestoreEncapsulated,
+    L2Forward,
+    Encap,
+    Decap,
+}
+
+const LOOPS: [Loop; 8] = [
+    Loop::Empty,
+    Loop::Pair40,
+    Loop::Pair20,
+    Loop::RestorePlain,
+    Loop::RestoreEncapsulated,
+    Loop::L2Forward,
+    Loop::Encap,
+    Loop::Decap,
+];
+
+impl Loop {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty_loop",
+            Self::Pair40 => "push_and_pop_40",
+            Self::Pair20 => "pop_and_push_20",
+            Self::RestorePlain => "restore_only_40",
+            Self::RestoreEncapsulated => "restore_only_20",
+            Self::L2Forward => "l2_forward",
+            Self::Encap => "vl2_encap",
+            Self::Decap => "vl2_decap",
+        }
+    }
+
+    fn is_shipped(self) -> bool {
+        matches!(self, Self::L2Forward | Self::Encap | Self::Decap)
+    }
+}
+
+struct Bench<'shipped> {
+    shipped: &'shipped XdpDatapath,
+    frame_bytes: usize,
+    plain: Vec<u8>,
+    /// `bench.bpf.c` with a plain frame to restore, and with an encapsulated one.
+    restore_plain: Object,
+    restore_encapsulated: Object,
+}
+
+impl<'shipped> Bench<'shipped> {
+    fn load(shipped: &'shipped XdpDatapath, frame_bytes: usize) -> Result<Self, DatapathError> {
+        let plain = frames::plain(frame_bytes);
+        Ok(Self {
+            shipped,
+            frame_bytes,
+            restore_plain: load_wrappers(&plain)?,
+            restore_encapsulated: load_wrappers(&frames::encapsulated(frame_bytes))?,
+            plain,
+        })
+    }
+
+    fn round(&self, repeat: u32) -> Result<Round, DatapathError> {
+        let mut round = [0.0; LOOPS.len()];
+        for (ns, which) in round.iter_mut().zip(LOOPS) {
+            *ns = self.measure(which, repeat)?;
+        }
+        Ok(round)
+    }
+
+    fn measure(&self, which: Loop, repeat: u32) -> Result<f64, DatapathError> {
+        let helper = |name| object::program(&self.restore_plain, name);
+        // The wrappers begin by undoing a run that has not been: 40 bytes too many in front, or 20 too few.
+        let pushed = || [&[0; 40], &self.plain[..]].concat();
+        let popped = || frames::encapsulated(self.frame_bytes)[20..].to_vec();
+        match which {
+            Loop::Empty => time(&helper("bench_empty"), &self.plain, repeat, XDP_DROP),
+            Loop::Pair40 => time(&helper("bench_pair_40"), &self.plain, repeat, XDP_DROP),
+            Loop::Pair20 => time(&helper("bench_pair_20"), &self.plain, repeat, XDP_DROP),
+            Loop::L2Forward => time(&self.shipped.program(XdpProgram::L2Forward), &self.plain, repeat, XDP_REDIRECT),
+            Loop::RestorePlain => {
+                set_target(&self.restore_plain, &helper("bench_push_40"))?;
+                time(&helper("bench_encap"), &pushed(), repeat, XDP_DROP)
+            }
+            Loop::Encap => {
+                set_target(&self.restore_plain, &self.shipped.program(XdpProgram::Encap))?;
+                time(&helper("bench_encap"), &pushed(), repeat, XDP_REDIRECT)
+            }
+            Loop::RestoreEncapsulated => {
+                let object = &self.restore_encapsulated;
+                set_target(object, &object::program(object, "bench_pop_20"))?;
+                time(&object::program(object, "bench_decap"), &popped(), repeat, XDP_DROP)
+            }
+            Loop::Decap => {
+                let object = &self.restore_encapsulated;
+                set_target(object, &self.shipped.program(XdpProgram::Decap))?;
+                time(&object::program(object, "bench_decap"), &popped(), repeat, XDP_REDIRECT)
+            }
+        }
+    }
+}
+
+/// Nanoseconds of each of [`LOOPS`] in one round.
+type Round = [f64; LOOPS.len()];
+
+/// All rounds of one frame size.
+struct Samples {
+    frame_bytes: usize,
+    rounds: Vec<Round>,
+}
+
+impl Samples {
+    fn new(frame_bytes: usize) -> Self {
+        Self { frame_bytes, rounds: Vec::new() }
+    }
+
+    fn each(&self, of_round: impl Fn(&Round) -> f64) -> Vec<f64> {
+        self.rounds.iter().map(of_round).collect()
+    }
+
+    fn report(&self, report: &mut BenchReport) {
+        for which in LOOPS {
+            report.raw.push(raw(which.name(), self.frame_bytes, &self.each(|round| round[which as usize])));
+        }
+        let empty_ns = median(&self.each(|round| round[Loop::Empty as usize]));
+        for which in LOOPS.into_iter().filter(|which| which.is_shipped()) {
+            let ratio = |round: &Round| net_ns(which, round) / net_ns(Loop::L2Forward, round);
+            let cost = ProgramCost {
+                name: which.name(),
+                frame_bytes: self.frame_bytes,
+                ns_per_packet: median(&self.each(|round| net_ns(which, round))),
+                ratio_to_l2: median(&self.each(ratio)),
+            };
+            report.checks.push(check(which, &cost, empty_ns));
+            report.programs.push(cost);
+        }
+    }
+}
+
+/// A round's time of a program without the loop and without its wrapper. Half of a push and a pop is the program's own
+/// moving of the head, so that half is not taken off.
+fn net_ns(which: Loop, round: &Round) -> f64 {
+    let of = |which: Loop| round[which as usize];
+    let over_empty = |which: Loop| of(which) - of(Loop::Empty);
+    match which {
+        Loop::Encap => over_empty(Loop::Encap) - over_empty(Loop::RestorePlain) + over_empty(Loop::Pair40) / 2.0,
+        Loop::Decap => over_empty(Loop::Decap) - over_empty(Loop::RestoreEncapsulated) + over_empty(Loop::Pair20) / 2.0,
+        other => over_empty(other),
+    }
+}
+
+fn check(which: Loop, cost: &ProgramCost, empty_ns: f64) -> Check {
+    let (ours, want_max) = match which {
+        Loop::Encap => (cost.ratio_to_l2, ENCAP_RATIO_MAX),
+        Loop::Decap => (cost.ratio_to_l2, DECAP_RATIO_MAX),
+        _ => (cost.ns_per_packet / empty_ns, L2_OVER_EMPTY_MAX),
+    };
+    let baseline = if which == Loop::L2Forward { "empty_loop" } else { "l2_forward" };
+    let id = format!("{}_over_{baseline}_{}b", cost.name, cost.frame_bytes);
+    Check { id, ours, want_max, pass: ours <= want_max }
+}
+
+fn raw(name: &'static str, frame_bytes: usize, samples: &[f64]) -> RawCost {
+    let fold = |pick: fn(f64, f64) -> f64| samples.iter().copied().reduce(pick).unwrap_or_default();
+    RawCost { name, frame_bytes, ns_median: median(samples), ns_min: fold(f64::min), ns_max: fold(f64::max) }
+}
+
+pub(crate) fn load_wrappers(frame: &[u8]) -> Result<Object, DatapathError> {
+    let mut open = object::BENCH.open()?;
+    object::set_constants(&mut open, ".rodata.start", &frames::start_of(frame));
+    object::BENCH.load(open)
+}
+
+fn set_target(wrappers: &Object, program: &ProgramMut<'_>) -> Result<(), DatapathError> {
+    use std::os::fd::{AsFd, AsRawFd};
+    let fd = program.as_fd().as_raw_fd().to_ne_bytes();
+    object::map_handle(wrappers, "target")?
+        .update(&0u32.to_ne_bytes(), &fd, MapFlags::ANY)
+        .map_err(|source| DatapathError::Map { map: "target", what: "setting the program", source })
+}
+
+/// CPU nanoseconds per run. Not the kernel's own figure, which is wall time in whole nanoseconds.
+fn time(program: &ProgramMut<'_>, frame: &[u8], repeat: u32, expected: u32) -> Result<f64, DatapathError> {
+    let name = || program.name().to_string_lossy().into_owned();
+    let input = ProgramInput { data_in: Some(frame), repeat, ..ProgramInput::default() };
+    let before = cpu_ns();
+    let output =
+        program.test_run(input).map_err(|source| DatapathError::from_kernel(format!("running {}", name()), source))?;
+    let spent = cpu_ns() - before;
+    if output.return_value != expected {
+        return Err(DatapathError::Verdict { name: name(), verdict: output.return_value, expected });
+    }
+    Ok(spent / f64::from(repeat))
+}
+
+fn cpu_ns() -> f64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
+}

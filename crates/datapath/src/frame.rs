@@ -1,0 +1,97 @@
+//! One frame through a loaded program without a network (`BPF_PROG_RUN`): for tests and for self-checks.
+
+use libbpf_rs::{ProgramInput, ProgramMut};
+
+use crate::error::DatapathError;
+
+/// What goes in.
+#[derive(Clone, Debug, Default)]
+pub struct FrameInput<'frame> {
+    /// The frame from its Ethernet header on: 14 bytes to about 3500, which is what the kernel takes for a trial.
+    pub bytes: &'frame [u8],
+    /// The socket's mark, as [`crate::AGENT_MARK`]. TC only.
+    pub mark: u32,
+    /// Segment size of a GSO super frame, bytes; 0 for an ordinary frame. TC only.
+    pub gso_size: u32,
+    /// Interface that the frame is on; 0 for loopback. TC only.
+    pub ifindex: u32,
+}
+
+/// What came out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameOutput {
+    /// What the program decided.
+    pub verdict: Verdict,
+    /// The frame as the program left it.
+    pub bytes: Vec<u8>,
+}
+
+/// What a program decided about a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Go on: to the wire or the stack.
+    Next,
+    /// Throw away.
+    Drop,
+    /// Send elsewhere.
+    Redirect,
+    /// Anything else; no program of weft returns it.
+    Other(u32),
+}
+
+/// Offsets in `struct __sk_buff` of `linux/bpf.h`, which are kernel ABI; and its size.
+mod skb {
+    pub(super) const MARK: usize = 8;
+    pub(super) const INGRESS_IFINDEX: usize = 36;
+    pub(super) const IFINDEX: usize = 40;
+    pub(super) const GSO_SEGS: usize = 164;
+    pub(super) const GSO_SIZE: usize = 176;
+    pub(super) const SIZE: usize = 192;
+}
+
+/// Room for what a program may push.
+const ROOM_BYTES: usize = 256;
+
+/// Runs a TC program.
+pub(crate) fn run_tc(program: &ProgramMut<'_>, input: &FrameInput<'_>) -> Result<FrameOutput, DatapathError> {
+    let mut context = [0u8; skb::SIZE];
+    let mut set = |offset: usize, value: u32| context[offset..offset + 4].copy_from_slice(&value.to_ne_bytes());
+    set(skb::MARK, input.mark);
+    set(skb::IFINDEX, input.ifindex);
+    set(skb::INGRESS_IFINDEX, input.ifindex);
+    set(skb::GSO_SIZE, input.gso_size);
+    set(skb::GSO_SEGS, u32::from(input.gso_size > 0));
+    let (returned, bytes) = run(program, input.bytes, Some(&mut context))?;
+    let verdict = match returned.cast_signed() {
+        -1 | 0 => Verdict::Next,
+        2 => Verdict::Drop,
+        7 => Verdict::Redirect,
+        _ => Verdict::Other(returned),
+    };
+    Ok(FrameOutput { verdict, bytes })
+}
+
+/// Runs an XDP program.
+pub(crate) fn run_xdp(program: &ProgramMut<'_>, bytes: &[u8]) -> Result<FrameOutput, DatapathError> {
+    let (returned, bytes) = run(program, bytes, None)?;
+    let verdict = match returned {
+        1 => Verdict::Drop,
+        2 => Verdict::Next,
+        4 => Verdict::Redirect,
+        _ => Verdict::Other(returned),
+    };
+    Ok(FrameOutput { verdict, bytes })
+}
+
+fn run(program: &ProgramMut<'_>, bytes: &[u8], context: Option<&mut [u8]>) -> Result<(u32, Vec<u8>), DatapathError> {
+    let mut out = vec![0; bytes.len() + ROOM_BYTES];
+    let input =
+        ProgramInput { data_in: Some(bytes), data_out: Some(&mut out), context_in: context, ..ProgramInput::default() };
+    let output = program.test_run(input).map_err(|source| {
+        DatapathError::from_kernel(format!("running {} on a frame", program.name().to_string_lossy()), source)
+    })?;
+    let returned = output.return_value;
+    let length = output.data.map_or(0, |data| data.len());
+    out.truncate(length);
+    Ok((returned, out))
+}

@@ -1,0 +1,318 @@
+//! A server's data path: the VL2 agent's half in the kernel (VL2 4.2.1).
+//!
+//! On the egress of the server's interface, packets to AAs leave with both outer headers and ARP requests for AAs are
+//! answered, as long as the AA is in the map. Everything else that concerns an AA goes to the agent over
+//! [`HostConfig::miss_interface`]; frames that the agent sends again carry [`crate::AGENT_MARK`].
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
+
+use crate::abi::{AaMapping, Abi, HOST_OUTCOMES, HostConstants, MAPPING_REFUSED};
+use crate::error::DatapathError;
+use crate::frame::{self, FrameInput, FrameOutput};
+use crate::pin::{self, PinDir};
+use crate::{counters, interface, link, object};
+
+/// Entries of the AA map unless asked otherwise: about 0.5 MiB, and below 10 ms to load.
+pub const MAP_ENTRIES_DEFAULT: u32 = 4096;
+
+/// Outer headers of VL2, bytes.
+const OUTER_BYTES: u32 = 40;
+
+const AA_MAP: &str = "aa_map";
+const COUNTERS: &str = "host_counters";
+const LINK: &str = "host_link";
+const PROGRAM: &str = "vl2_host_egress";
+
+/// How a server's data path is set up.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// Interface towards the ToR.
+    pub interface: String,
+    /// Interface that frames without a mapping leave by; the agent reads them at its far end.
+    pub miss_interface: String,
+    /// The AA block: network and prefix length, at most 30.
+    pub aa_block: (Ipv4Addr, u8),
+    /// MAC of the ToR's host port. Every AA resolves to it.
+    pub gateway_mac: [u8; 6],
+    /// Largest IPv4 packet that the fabric carries, outer headers included, bytes.
+    pub underlay_mtu: u32,
+    /// LA of the ToR that this server is behind.
+    pub own_tor_la: Ipv4Addr,
+    /// Send packets for the own rack to the ToR at once, with one outer header, instead of over an Intermediate.
+    ///
+    /// Off in the paper's experiments: all traffic bounces.
+    pub rack_direct: bool,
+    /// Most AAs that the map holds; the least recently used one makes room for the next.
+    pub map_entries: u32,
+    /// Where maps and link are pinned, in a mounted bpffs; `None`: they end with the process.
+    pub pin_dir: Option<PathBuf>,
+}
+
+/// Where an AA is, as the directory said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// LA of its ToR.
+    pub tor_la: Ipv4Addr,
+    /// Anycast LA of the Intermediates to bounce off.
+    pub anycast_la: Ipv4Addr,
+    /// The directory refuses this AA: packets and ARP requests for it are dropped and counted.
+    pub refused: bool,
+    /// Version of the directory entry.
+    pub version: u64,
+}
+
+/// The maps of a server's data path, of this process or of a running agent's.
+#[derive(Debug)]
+pub struct HostMaps {
+    aa: MapHandle,
+    counters: MapHandle,
+}
+
+/// A server's data path.
+#[derive(Debug)]
+pub struct HostDatapath {
+    object: Object,
+    maps: HostMaps,
+    block: (Ipv4Addr, u8),
+    link: Option<Link>,
+    pins: Option<PinDir>,
+}
+
+impl HostDatapath {
+    /// Loads the program and attaches it. With pins of an earlier run, its map and counters are taken over and its
+    /// program is replaced in place: no frame passes in between.
+    ///
+    /// # Errors
+    /// Any [`DatapathError`]; then nothing is attached that was not before.
+    pub fn attach(config: &HostConfig) -> Result<Self, DatapathError> {
+        let ifindex = interface::index_of(&config.interface)?;
+        let mut datapath = Self::load(config)?;
+        let program = object::program(&datapath.object, PROGRAM);
+        datapath.link = Some(match &datapath.pins {
+            Some(pins) => link::attach_pinned(&program, ifindex, &config.interface, &pins.path_of(LINK))?,
+            None => link::attach(&program, ifindex, &config.interface)?,
+        });
+        Ok(datapath)
+    }
+
+    /// Loads the program without attaching it: for [`Self::run`].
+    ///
+    /// # Errors
+    /// Any [`DatapathError`].
+    pub fn load(config: &HostConfig) -> Result<Self, DatapathError> {
+        let constants = constants(config)?;
+        let pins = config.pin_dir.as_deref().map(PinDir::create).transpose()?;
+        let mut open = object::VL2_HOST.open()?;
+        object::set_constants(&mut open, ".rodata.host", &constants);
+        object::set_max_entries(&mut open, AA_MAP, config.map_entries)?;
+        if let Some(pins) = &pins {
+            pins.reuse(&mut open, AA_MAP)?;
+            pins.reuse(&mut open, COUNTERS)?;
+        }
+        let mut object = object::VL2_HOST.load(open)?;
+        if let Some(pins) = &pins {
+            pins.pin(&mut object, AA_MAP)?;
+            pins.pin(&mut object, COUNTERS)?;
+        }
+        let maps =
+            HostMaps { aa: object::map_handle(&object, AA_MAP)?, counters: object::map_handle(&object, COUNTERS)? };
+        Ok(Self { object, maps, block: config.aa_block, link: None, pins })
+    }
+
+    /// Sets where an AA is.
+    ///
+    /// # Errors
+    /// [`DatapathError::OutsideBlock`] or [`DatapathError::Map`].
+    pub fn set(&self, aa: Ipv4Addr, mapping: &Mapping) -> Result<(), DatapathError> {
+        let (network, length) = self.block;
+        if u32::from(aa) & mask(length) != u32::from(network) & mask(length) {
+            return Err(DatapathError::OutsideBlock { aa, network, length });
+        }
+        self.maps.set(aa, mapping)
+    }
+
+    /// Forgets an AA. Returns whether it was known.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn remove(&self, aa: Ipv4Addr) -> Result<bool, DatapathError> {
+        self.maps.remove(aa)
+    }
+
+    /// Where an AA is, if the map has it.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn get(&self, aa: Ipv4Addr) -> Result<Option<Mapping>, DatapathError> {
+        self.maps.get(aa)
+    }
+
+    /// All AAs in the map, in order of address.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn entries(&self) -> Result<Vec<(Ipv4Addr, Mapping)>, DatapathError> {
+        self.maps.entries()
+    }
+
+    /// What became of the frames since the maps were made: [`HOST_OUTCOMES`] with their numbers.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
+        self.maps.counters()
+    }
+
+    /// One frame through the program, without a network.
+    ///
+    /// # Errors
+    /// [`DatapathError::Program`] if the kernel refuses the frame, for example for being shorter than 14 bytes.
+    pub fn run(&self, input: &FrameInput<'_>) -> Result<FrameOutput, DatapathError> {
+        frame::run_tc(&object::program(&self.object, PROGRAM), input)
+    }
+
+    /// Takes the program off the interface and removes the pins. Dropping instead leaves a pinned data path at work.
+    ///
+    /// # Errors
+    /// [`DatapathError::Program`] or [`DatapathError::Pin`].
+    pub fn detach(mut self) -> Result<(), DatapathError> {
+        if let Some(link) = self.link.take() {
+            link::detach(&link)?;
+        }
+        self.pins.take().map_or(Ok(()), |pins| pins.remove(&[LINK, AA_MAP, COUNTERS]))
+    }
+}
+
+impl HostMaps {
+    /// The maps of a data path that some agent pinned at `dir`.
+    ///
+    /// # Errors
+    /// [`DatapathError::NotPinned`], [`DatapathError::NoRights`] or [`DatapathError::Map`].
+    pub fn open_pinned(dir: impl AsRef<Path>) -> Result<Self, DatapathError> {
+        let dir = dir.as_ref();
+        Ok(Self { aa: pin::open_map(dir, AA_MAP)?, counters: pin::open_map(dir, COUNTERS)? })
+    }
+
+    fn set(&self, aa: Ipv4Addr, mapping: &Mapping) -> Result<(), DatapathError> {
+        let value = AaMapping::from(mapping);
+        self.aa.update(&aa.octets(), value.bytes(), MapFlags::ANY).map_err(failed("setting an AA"))
+    }
+
+    /// See [`HostDatapath::remove`].
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn remove(&self, aa: Ipv4Addr) -> Result<bool, DatapathError> {
+        match self.aa.delete(&aa.octets()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == libbpf_rs::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(failed("removing an AA")(error)),
+        }
+    }
+
+    /// See [`HostDatapath::get`]. Looking from here does not count as use.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn get(&self, aa: Ipv4Addr) -> Result<Option<Mapping>, DatapathError> {
+        let value = self.aa.lookup(&aa.octets(), MapFlags::ANY).map_err(failed("looking up an AA"))?;
+        Ok(value.and_then(|bytes| AaMapping::from_bytes(&bytes)).map(Mapping::from))
+    }
+
+    /// See [`HostDatapath::entries`].
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn entries(&self) -> Result<Vec<(Ipv4Addr, Mapping)>, DatapathError> {
+        let mut entries = Vec::new();
+        for key in self.aa.keys() {
+            let octets: [u8; 4] = key.try_into().expect("the map's key is an IPv4 address");
+            let aa = Ipv4Addr::from(octets);
+            if let Some(mapping) = self.get(aa)? {
+                entries.push((aa, mapping));
+            }
+        }
+        entries.sort_unstable_by_key(|(aa, _)| *aa);
+        entries.dedup_by_key(|(aa, _)| *aa);
+        Ok(entries)
+    }
+
+    /// See [`HostDatapath::counters`].
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
+        counters::read(&self.counters, COUNTERS, &HOST_OUTCOMES)
+    }
+}
+
+fn failed(what: &'static str) -> impl Fn(libbpf_rs::Error) -> DatapathError {
+    move |source| DatapathError::Map { map: AA_MAP, what, source }
+}
+
+impl From<&Mapping> for AaMapping {
+    fn from(mapping: &Mapping) -> Self {
+        Self {
+            version: mapping.version,
+            tor_la: mapping.tor_la.octets(),
+            anycast_la: mapping.anycast_la.octets(),
+            flags: if mapping.refused { MAPPING_REFUSED } else { 0 },
+            reserved: 0,
+        }
+    }
+}
+
+impl From<AaMapping> for Mapping {
+    fn from(mapping: AaMapping) -> Self {
+        Self {
+            tor_la: mapping.tor_la.into(),
+            anycast_la: mapping.anycast_la.into(),
+            refused: mapping.flags & MAPPING_REFUSED != 0,
+            version: mapping.version,
+        }
+    }
+}
+
+pub(crate) fn mask(length: u8) -> u32 {
+    u32::MAX.checked_shl(32 - u32::from(length.min(32))).unwrap_or(0)
+}
+
+fn constants(config: &HostConfig) -> Result<HostConstants, DatapathError> {
+    check(config)?;
+    let (network, length) = config.aa_block;
+    Ok(HostConstants {
+        aa_network: (u32::from(network) & mask(length)).to_be_bytes(),
+        aa_mask: mask(length).to_be_bytes(),
+        own_tor_la: config.own_tor_la.octets(),
+        miss_ifindex: interface::index_of(&config.miss_interface)?,
+        underlay_mtu: config.underlay_mtu,
+        rack_direct: u32::from(config.rack_direct),
+        gateway_mac: config.gateway_mac,
+        reserved: [0; 2],
+    })
+}
+
+fn check(config: &HostConfig) -> Result<(), DatapathError> {
+    let refuse = |field, why: String| Err(DatapathError::Config { field, why });
+    let (_, length) = config.aa_block;
+    if !(1..=30).contains(&length) {
+        return refuse("aa_block", format!("prefix length {length} is not between 1 and 30"));
+    }
+    if config.map_entries == 0 {
+        return refuse("map_entries", "0 leaves no room for a mapping; 4096 is usual".to_owned());
+    }
+    if !(68 + OUTER_BYTES..=65535).contains(&config.underlay_mtu) {
+        let mtu = config.underlay_mtu;
+        return refuse(
+            "underlay_mtu",
+            format!("{mtu} is not between 108 and 65535 bytes; 1600 carries 1500 of payload"),
+        );
+    }
+    if config.gateway_mac[0] & 1 == 1 {
+        return refuse("gateway_mac", "is a group address; use the MAC of the ToR's host port".to_owned());
+    }
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! Interfaces of the caller's network namespace by name.
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
+
+use crate::error::DatapathError;
+
+pub(crate) fn index_of(name: &str) -> Result<u32, DatapathError> {
+    let missing = || DatapathError::NoInterface { name: name.to_owned() };
+    let any_socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .map_err(|_no_ipv4_here| missing())?;
+    netdevice::name_to_index(&any_socket, name).map_err(|_no_such_device| missing())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_first_and_unknown_names_are_refused_by_name() {
+        assert_eq!(index_of("lo").ok(), Some(1));
+        for name in ["weft-none", "", "a-name-of-more-than-fifteen-bytes"] {
+            let error = index_of(name).expect_err("no such interface");
+            assert!(error.to_string().contains(&format!("`{name}`")), "{error}");
+        }
+    }
+}

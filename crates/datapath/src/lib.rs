@@ -1,0 +1,30 @@
+//! All eBPF of weft and its loader: the VL2 host agent, the VL2 switches, their XDP variants and their benchmark.
+//!
+//! The programs are C (`bpf/`), compiled at build time and embedded. Everything here acts in the network namespace of
+//! the calling thread, and nothing waits: a caller that serves several namespaces enters each before it calls.
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | [`host`] | a server: encapsulation on TC egress, ARP, misses to the agent (VL2 4.2.1) |
+//! | [`switch`] | an Intermediate or ToR: decapsulation on TC ingress (VL2 4.2.1) |
+//! | [`mod@bench`] | nanoseconds per packet of the XDP variants, relative to a layer-2 program |
+//! | [`bpffs`] | the file system that pinned maps and links live in |
+//! | [`frame`] | one frame through a loaded program without a network |
+//! | [`abi`] | what programs and user space share |
+
+pub mod abi;
+pub mod bench;
+pub mod bpffs;
+mod counters;
+mod error;
+pub mod frame;
+pub mod host;
+mod interface;
+mod link;
+mod object;
+mod pin;
+pub mod switch;
+pub mod xdp;
+
+pub use abi::AGENT_MARK;
+pub use error::DatapathError;

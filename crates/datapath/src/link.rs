@@ -1,0 +1,74 @@
+//! tcx links: a program on an interface, kept by a pin across restarts and replaced without a gap.
+//!
+//! libbpf-rs has no call for tcx, so this goes through libbpf's own.
+#![allow(unsafe_code)]
+
+use std::path::Path;
+use std::ptr::NonNull;
+
+use libbpf_rs::query::LinkTypeInfo;
+use libbpf_rs::{AsRawLibbpf, ErrorKind, Link, ProgramMut};
+
+use crate::error::DatapathError;
+use crate::pin::remove_pin;
+
+/// Attaches `program` (its section names the direction) to the interface, at the end of those already there.
+///
+/// The link ends when it is dropped.
+pub(crate) fn attach(program: &ProgramMut<'_>, ifindex: u32, interface: &str) -> Result<Link, DatapathError> {
+    let what = || format!("attaching {} to `{interface}`", program.name().to_string_lossy());
+    let index = i32::try_from(ifindex).expect("interface indexes are positive ints in the kernel");
+    // SAFETY: the program pointer is valid while `program` is borrowed; null options ask for the defaults.
+    let link =
+        unsafe { libbpf_sys::bpf_program__attach_tcx(program.as_libbpf_object().as_ptr(), index, std::ptr::null()) };
+    let Some(link) = NonNull::new(link) else {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        let source = libbpf_rs::Error::from_raw_os_error(errno);
+        return Err(match source.kind() {
+            ErrorKind::InvalidInput => DatapathError::KernelTooOld { what: what() },
+            _ => DatapathError::from_kernel(what(), source),
+        });
+    };
+    // SAFETY: libbpf returned it, it is not null, and nobody else owns it.
+    Ok(unsafe { Link::from_ptr(link) })
+}
+
+/// The same, pinned at `pin`. If a link on this interface is pinned there already, its program is replaced in one step:
+/// every frame meets either the old or the new program.
+pub(crate) fn attach_pinned(
+    program: &ProgramMut<'_>,
+    ifindex: u32,
+    interface: &str,
+    pin: &Path,
+) -> Result<Link, DatapathError> {
+    let failed = |what: &str, source| DatapathError::from_kernel(format!("{what} {}", pin.display()), source);
+    if let Ok(mut link) = Link::open(pin) {
+        if is_on(&link, ifindex) {
+            link.update_prog(program).map_err(|source| failed("replacing the program of", source))?;
+            return Ok(link);
+        }
+        remove_pin(pin)?;
+    }
+    let mut link = attach(program, ifindex, interface)?;
+    link.pin(pin).map_err(|source| failed("pinning", source))?;
+    Ok(link)
+}
+
+/// Takes the program off at once; closing or unpinning a link would do so some time later.
+pub(crate) fn detach(link: &Link) -> Result<(), DatapathError> {
+    match link.detach() {
+        Err(error) if error.kind() != ErrorKind::NotFound && !interface_is_gone(link) => {
+            Err(DatapathError::from_kernel("detaching a program", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn interface_is_gone(link: &Link) -> bool {
+    is_on(link, 0)
+}
+
+/// A link outlives its interface, and then has no index; or the interface was made anew and has another.
+fn is_on(link: &Link, ifindex: u32) -> bool {
+    matches!(link.info().map(|info| info.info), Ok(LinkTypeInfo::Tcx(tcx)) if tcx.ifindex == ifindex)
+}

@@ -1,0 +1,168 @@
+//! The compiled objects, embedded, and how they are opened and loaded.
+
+use std::cell::RefCell;
+
+use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut};
+
+use crate::abi::Abi;
+use crate::error::DatapathError;
+
+/// Keeps an embedded object aligned as ELF wants it.
+#[repr(C, align(8))]
+struct Aligned<Bytes: ?Sized>(Bytes);
+
+/// One compiled file of `bpf/`.
+#[derive(Clone, Copy)]
+pub(crate) struct ObjectFile {
+    pub(crate) name: &'static str,
+    bytes: &'static [u8],
+}
+
+macro_rules! object_file {
+    ($constant:ident, $name:literal) => {
+        pub(crate) const $constant: ObjectFile = {
+            static IMAGE: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o")));
+            ObjectFile { name: $name, bytes: &IMAGE.0 }
+        };
+    };
+}
+
+object_file!(VL2_HOST, "vl2_host");
+object_file!(VL2_SWITCH, "vl2_switch");
+object_file!(XDP, "xdp");
+object_file!(BENCH, "bench");
+
+impl ObjectFile {
+    pub(crate) fn open(self) -> Result<OpenObject, DatapathError> {
+        collect_loader_messages();
+        let mut builder = ObjectBuilder::default();
+        let named = builder.name(self.name).map_err(|error| self.refused(error))?;
+        named.open_memory(self.bytes).map_err(|error| self.refused(error))
+    }
+
+    pub(crate) fn load(self, open: OpenObject) -> Result<Object, DatapathError> {
+        open.load().map_err(|error| self.refused(error))
+    }
+
+    fn refused(self, error: libbpf_rs::Error) -> DatapathError {
+        let messages = LOADER_MESSAGES.take();
+        let what = || format!("loading eBPF object `{}`", self.name);
+        match (verifier_said(&messages), error.kind()) {
+            // First: a program with a fault is answered with "permission denied" as well.
+            (Some(why), _) => DatapathError::Verifier { object: self.name, why: why.to_owned() },
+            (None, libbpf_rs::ErrorKind::PermissionDenied) => DatapathError::NoRights { what: what() },
+            (None, libbpf_rs::ErrorKind::Unsupported) => DatapathError::NoEbpf { what: what() },
+            _ => DatapathError::Load { object: self.name, why: last_words(&error, &messages) },
+        }
+    }
+}
+
+thread_local! {
+    /// What libbpf printed on this thread since it last opened an object; it tells more than its error number.
+    static LOADER_MESSAGES: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+const MESSAGES_MAX_BYTES: usize = 1 << 16;
+
+/// Keeps libbpf from writing to standard error, which belongs to the caller's progress and log.
+fn collect_loader_messages() {
+    LOADER_MESSAGES.take();
+    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, message| {
+        LOADER_MESSAGES.with_borrow_mut(|kept| {
+            kept.push_str(&message);
+            // The end tells: a verifier's log can be megabytes long.
+            let surplus = kept.len().saturating_sub(MESSAGES_MAX_BYTES);
+            let start = (surplus..=kept.len()).find(|at| kept.is_char_boundary(*at));
+            kept.drain(..start.unwrap_or(0));
+        });
+    })));
+}
+
+/// Lines that say what went wrong, not how much work it was.
+fn telling_lines(messages: &str) -> impl DoubleEndedIterator<Item = &str> {
+    messages.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("processed "))
+}
+
+/// The last line of the verifier's log, if libbpf printed one. It does so only for a program that was looked at and
+/// refused.
+fn verifier_said(messages: &str) -> Option<&str> {
+    let (log, _) = messages.rsplit_once("-- END PROG LOAD LOG --")?;
+    // What is left of the line is the name of the program.
+    telling_lines(log).rfind(|line| !line.starts_with("libbpf: "))
+}
+
+fn last_words(error: &libbpf_rs::Error, messages: &str) -> String {
+    match telling_lines(messages).next_back() {
+        Some(line) => format!("{error} ({line})"),
+        None => error.to_string(),
+    }
+}
+
+/// Sets read-only data of an object before it is loaded; the verifier then takes it for constants.
+pub(crate) fn set_constants(open: &mut OpenObject, section: &'static str, value: &impl Abi) {
+    let mut map = open.maps_mut().find(|map| map.name() == section).expect("the object has this section");
+    let data = map.initial_value_mut().expect("read-only data has an initial value");
+    let bytes = value.bytes();
+    data[..bytes.len()].copy_from_slice(bytes);
+}
+
+/// Sets how many entries a map will hold.
+pub(crate) fn set_max_entries(
+    open: &mut OpenObject,
+    name: &'static str,
+    max_entries: u32,
+) -> Result<(), DatapathError> {
+    let mut map = open.maps_mut().find(|map| map.name() == name).expect("the object has this map");
+    map.set_max_entries(max_entries).map_err(|source| DatapathError::Map { map: name, what: "sizing", source })
+}
+
+/// A handle of its own on a map of a loaded object.
+pub(crate) fn map_handle(object: &Object, name: &'static str) -> Result<MapHandle, DatapathError> {
+    let map = object.maps().find(|map| map.name() == name).expect("the object has this map");
+    MapHandle::try_from(&map).map_err(|source| DatapathError::Map { map: name, what: "opening", source })
+}
+
+/// A program of a loaded object.
+pub(crate) fn program<'object>(object: &'object Object, name: &str) -> ProgramMut<'object> {
+    object.progs_mut().find(|program| program.name() == name).expect("the object has this program")
+}
+
+#[cfg(test)]
+#[allow(clippy::print_stderr)]
+mod tests {
+    use super::*;
+
+    /// A copy of an object whose look-ups are replaced by reads that the verifier does not allow.
+    fn with_a_fault(file: ObjectFile) -> ObjectFile {
+        const LOOK_UP: [u8; 8] = [0x85, 0, 0, 0, 1, 0, 0, 0];
+        const READ_BEYOND: [u8; 8] = [0x79, 0x10, 0xf0, 0x7f, 0, 0, 0, 0]; // r0 = *(u64 *)(r1 + 0x7ff0)
+        let mut words: Vec<[u8; 8]> = file.bytes.as_chunks().0.to_vec();
+        words.iter_mut().filter(|word| **word == LOOK_UP).for_each(|word| *word = READ_BEYOND);
+        ObjectFile { name: file.name, bytes: Box::leak(words.into_boxed_slice()).as_flattened() }
+    }
+
+    #[test]
+    fn a_refusal_by_the_verifier_is_not_taken_for_missing_rights() {
+        if let Err(error) = VL2_SWITCH.open().and_then(|open| VL2_SWITCH.load(open)) {
+            eprintln!("skipped: {error}");
+            return;
+        }
+        let faulty = with_a_fault(VL2_SWITCH);
+        let error = faulty.open().and_then(|open| faulty.load(open)).expect_err("the verifier sees the fault");
+        let DatapathError::Verifier { object: "vl2_switch", why } = &error else { panic!("{error}") };
+        assert!(why.contains("access") && !why.contains("libbpf"), "{why}");
+        assert!(error.to_string().contains("verifier refused"), "{error}");
+        // And the next object is not blamed for it.
+        VL2_SWITCH.open().and_then(|open| VL2_SWITCH.load(open)).expect("it loaded before");
+    }
+
+    #[test]
+    fn without_a_log_the_verifier_is_not_the_one() {
+        let messages = "libbpf: Error in bpf_object__probe_loading(): -EPERM. Couldn't load trivial BPF program.\n\
+                        libbpf: failed to load object 'vl2_switch'\n";
+        assert_eq!(verifier_said(messages), None);
+        let denied = || libbpf_rs::Error::from_raw_os_error(libc::EPERM);
+        LOADER_MESSAGES.set(messages.to_owned());
+        assert!(matches!(VL2_SWITCH.refused(denied()), DatapathError::NoRights { .. }));
+    }
+}

@@ -1,0 +1,222 @@
+//! A VL2 switch's data path: decapsulation on the ingress of its ports, then the kernel's routes (VL2 4.2.1).
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
+
+use crate::abi::{Abi, OWN_LAS_MAX, OwnLas, SWITCH_OUTCOMES};
+use crate::error::DatapathError;
+use crate::frame::{self, FrameInput, FrameOutput};
+use crate::pin::{self, PinDir};
+use crate::{counters, interface, link, object};
+
+const OWN_LAS: &str = ".data.own_las";
+const HOST_PORTS: &str = "host_ports";
+const COUNTERS: &str = "switch_counters";
+const MAPS: [&str; 3] = [OWN_LAS, HOST_PORTS, COUNTERS];
+
+/// Which header a switch takes off, and what it does with what is inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// Takes the anycast header off and sends the packet on by the kernel's routes, one TTL less (counted as
+    /// `forwarded`). Without a plain route onwards the stack gets it and answers as for any other packet (counted as
+    /// `decapsulated`).
+    Intermediate,
+    /// Takes its own header off and sends the server's packet out of a host port, TTL untouched.
+    Tor,
+}
+
+/// How a switch's data path is set up.
+#[derive(Clone, Debug)]
+pub struct SwitchConfig {
+    /// Interfaces towards other switches.
+    pub ports: Vec<String>,
+    /// A ToR's interfaces towards servers. What is decapsulated may leave by these only. They get the program as well:
+    /// servers with [`crate::host::HostConfig::rack_direct`] address the ToR from there.
+    pub host_ports: Vec<String>,
+    /// The LAs to take the outer header off for: anycast LAs at an Intermediate, its own LA at a ToR.
+    pub own_las: Vec<Ipv4Addr>,
+    /// Which tier.
+    pub tier: Tier,
+    /// Where maps and links are pinned, in a mounted bpffs; `None`: they end with the process.
+    pub pin_dir: Option<PathBuf>,
+}
+
+/// The maps of a switch's data path, of this process or of a running lab's.
+#[derive(Debug)]
+pub struct SwitchMaps {
+    own_las: MapHandle,
+    counters: MapHandle,
+}
+
+/// A switch's data path.
+#[derive(Debug)]
+pub struct SwitchDatapath {
+    object: Object,
+    maps: SwitchMaps,
+    tier: Tier,
+    links: Vec<Link>,
+    pins: Option<PinDir>,
+    pin_names: Vec<String>,
+}
+
+impl SwitchDatapath {
+    /// Loads the program and attaches it to all ports. With pins of an earlier run, counters are taken over and the
+    /// programs replaced in place; the LAs are those of `config`.
+    ///
+    /// # Errors
+    /// Any [`DatapathError`]; links made by this call are taken back, if they are not pinned yet.
+    pub fn attach(config: &SwitchConfig) -> Result<Self, DatapathError> {
+        let mut datapath = Self::load(config)?;
+        for port in config.ports.iter().chain(&config.host_ports) {
+            datapath.attach_port(port)?;
+        }
+        Ok(datapath)
+    }
+
+    /// Loads the program without attaching it: for [`Self::run`].
+    ///
+    /// # Errors
+    /// Any [`DatapathError`].
+    pub fn load(config: &SwitchConfig) -> Result<Self, DatapathError> {
+        let host_ports: Vec<u32> =
+            config.host_ports.iter().map(|name| interface::index_of(name)).collect::<Result<_, _>>()?;
+        let pins = config.pin_dir.as_deref().map(PinDir::create).transpose()?;
+        let object = load_object(&host_ports, pins.as_ref())?;
+        let maps = SwitchMaps {
+            own_las: object::map_handle(&object, OWN_LAS)?,
+            counters: object::map_handle(&object, COUNTERS)?,
+        };
+        maps.set_own_las(&config.own_las)?;
+        replace_keys(&object::map_handle(&object, HOST_PORTS)?, &host_ports)?;
+        Ok(Self { object, maps, tier: config.tier, links: Vec::new(), pins, pin_names: Vec::new() })
+    }
+
+    /// Sets for which LAs the outer header comes off, also while traffic runs: an Intermediate takes over an anycast LA
+    /// when another one fails (VL2 4.2.2).
+    ///
+    /// # Errors
+    /// [`DatapathError::Config`] for more than 16 LAs, or [`DatapathError::Map`].
+    pub fn set_own_las(&self, las: &[Ipv4Addr]) -> Result<(), DatapathError> {
+        self.maps.set_own_las(las)
+    }
+
+    /// What became of the frames: [`SWITCH_OUTCOMES`] with their numbers.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
+        self.maps.counters()
+    }
+
+    /// One frame through the program, without a network.
+    ///
+    /// # Errors
+    /// [`DatapathError::Program`] if the kernel refuses the frame, for example for being shorter than 14 bytes.
+    pub fn run(&self, input: &FrameInput<'_>) -> Result<FrameOutput, DatapathError> {
+        frame::run_tc(&object::program(&self.object, self.tier.program()), input)
+    }
+
+    /// Takes the program off all ports and removes the pins. Dropping instead leaves a pinned data path at work.
+    ///
+    /// # Errors
+    /// [`DatapathError::Program`] or [`DatapathError::Pin`].
+    pub fn detach(mut self) -> Result<(), DatapathError> {
+        for link in self.links.drain(..) {
+            link::detach(&link)?;
+        }
+        let Some(pins) = self.pins.take() else { return Ok(()) };
+        let names: Vec<&str> = self.pin_names.iter().map(String::as_str).chain(MAPS).collect();
+        pins.remove(&names)
+    }
+
+    fn attach_port(&mut self, port: &str) -> Result<(), DatapathError> {
+        let ifindex = interface::index_of(port)?;
+        let program = object::program(&self.object, self.tier.program());
+        let link = match &self.pins {
+            Some(pins) => {
+                let name = format!("port_{ifindex}");
+                let link = link::attach_pinned(&program, ifindex, port, &pins.path_of(&name))?;
+                self.pin_names.push(name);
+                link
+            }
+            None => link::attach(&program, ifindex, port)?,
+        };
+        self.links.push(link);
+        Ok(())
+    }
+}
+
+impl SwitchMaps {
+    /// The maps of a data path that is pinned at `dir`.
+    ///
+    /// # Errors
+    /// [`DatapathError::NotPinned`], [`DatapathError::NoRights`] or [`DatapathError::Map`].
+    pub fn open_pinned(dir: impl AsRef<Path>) -> Result<Self, DatapathError> {
+        let dir = dir.as_ref();
+        Ok(Self { own_las: pin::open_map(dir, OWN_LAS)?, counters: pin::open_map(dir, COUNTERS)? })
+    }
+
+    /// See [`SwitchDatapath::set_own_las`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_own_las(&self, las: &[Ipv4Addr]) -> Result<(), DatapathError> {
+        let own = OwnLas::new(las).ok_or_else(|| DatapathError::Config {
+            field: "own_las",
+            why: format!("{} LAs, a switch takes at most {OWN_LAS_MAX}; use more anycast groups", las.len()),
+        })?;
+        let key = 0u32.to_ne_bytes();
+        self.own_las.update(&key, own.bytes(), MapFlags::ANY).map_err(|source| DatapathError::Map {
+            map: OWN_LAS,
+            what: "setting the LAs",
+            source,
+        })
+    }
+
+    /// See [`SwitchDatapath::counters`].
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
+        counters::read(&self.counters, COUNTERS, &SWITCH_OUTCOMES)
+    }
+}
+
+impl Tier {
+    fn program(self) -> &'static str {
+        match self {
+            Self::Intermediate => "vl2_int_decap",
+            Self::Tor => "vl2_tor_decap",
+        }
+    }
+}
+
+fn load_object(host_ports: &[u32], pins: Option<&PinDir>) -> Result<Object, DatapathError> {
+    let room = u32::try_from(host_ports.len()).unwrap_or(u32::MAX).max(1);
+    let mut open = object::VL2_SWITCH.open()?;
+    object::set_max_entries(&mut open, HOST_PORTS, room)?;
+    let Some(pins) = pins else { return object::VL2_SWITCH.load(open) };
+    for name in MAPS {
+        pins.reuse(&mut open, name)?;
+    }
+    let mut object = object::VL2_SWITCH.load(open)?;
+    for name in MAPS {
+        pins.pin(&mut object, name)?;
+    }
+    Ok(object)
+}
+
+/// Makes `wanted` the keys of a set, first removing what is too many, so that a full map has room.
+fn replace_keys(set: &MapHandle, wanted: &[u32]) -> Result<(), DatapathError> {
+    let failed = |source| DatapathError::Map { map: HOST_PORTS, what: "setting the host ports", source };
+    let old: Vec<Vec<u8>> = set.keys().filter(|key| !wanted.iter().any(|port| port.bytes() == key)).collect();
+    for key in old {
+        set.delete(&key).map_err(failed)?;
+    }
+    for port in wanted {
+        set.update(port.bytes(), 1u32.bytes(), MapFlags::ANY).map_err(failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! The benchmark measures what is shipped, and its numbers are of the right kind. How fast is for `weft bench` to say:
+//! a shared machine has no place in a test.
+
+mod common;
+
+use common::available;
+use common::netns::is_root;
+use weft_datapath::bench::{self, BenchOptions, LiveOptions};
+
+#[test]
+fn programs_alone() {
+    let Some(report) = available(bench::run(&BenchOptions { repeat: 20_000, rounds: 3 })) else { return };
+    let rows: Vec<(&str, usize)> = report.programs.iter().map(|row| (row.name, row.frame_bytes)).collect();
+    let names = ["l2_forward", "vl2_encap", "vl2_decap"];
+    let expected: Vec<(&str, usize)> = [64, 1500].iter().flat_map(|bytes| names.map(|name| (name, *bytes))).collect();
+    assert_eq!(rows, expected);
+    for row in &report.programs {
+        assert!((0.5..5_000.0).contains(&row.ns_per_packet), "{row:?}");
+        assert!(row.ratio_to_l2 > 0.1 && (row.name != "l2_forward" || row.ratio_to_l2 == 1.0), "{row:?}");
+    }
+    assert_eq!(report.raw.len(), 16);
+    assert!(report.raw.iter().all(|raw| raw.ns_min <= raw.ns_median && raw.ns_median <= raw.ns_max));
+    assert_eq!(report.checks.len(), 6);
+}
+
+#[test]
+fn live_frames_all_arrive_and_nothing_is_left_behind() {
+    if !is_root() {
+        eprintln!("skipped: network namespaces need root");
+        return;
+    }
+    let Some(report) = available(bench::live(&LiveOptions { calls: 1, rounds: 1, cpu: 0 })) else { return };
+    assert_eq!(report.rows.len(), 8);
+    for row in &report.rows {
+        assert!(row.arrived_ratio > 0.999 && row.arrived_ratio <= 1.0, "{row:?}");
+    }
+    let left: Vec<_> = std::fs::read_dir("/run/netns")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with(&format!("weft-bench-{}-", std::process::id())))
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+}
