@@ -1,0 +1,144 @@
+//! A packet socket (`AF_PACKET`) that sees every frame of one interface in both directions, with the kernel's times.
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::io;
+use std::mem::{size_of, size_of_val, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::net::sockopt::{Timeout, set_socket_recv_buffer_size_force, set_socket_timeout};
+
+/// How long [`PacketSocket::receive`] waits.
+const PATIENCE: Duration = Duration::from_millis(100);
+const BUFFER_BYTES: usize = 32 << 20;
+
+/// A received frame; its bytes are in the caller's buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    pub(crate) time_since_1970: Duration,
+    pub(crate) captured_bytes: usize,
+    pub(crate) original_bytes: u32,
+}
+
+pub(crate) struct PacketSocket(OwnedFd);
+
+impl PacketSocket {
+    /// Opens a socket on an interface of the calling thread's namespace. `ENODEV` if there is none of that name.
+    pub(crate) fn open(interface: &str) -> io::Result<Self> {
+        let name = CString::new(interface).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
+        // SAFETY: `name` is a string that ends with a zero byte and lives through the call.
+        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+        if index == 0 {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        // SAFETY: no pointers are passed. Protocol 0 receives nothing until the socket is bound to the interface.
+        let raw = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+        if raw < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just made and belongs to nobody else.
+        let socket = Self(unsafe { OwnedFd::from_raw_fd(raw) });
+        socket.enable_times()?;
+        set_socket_recv_buffer_size_force(&socket.0, BUFFER_BYTES)?;
+        set_socket_timeout(&socket.0, Timeout::Recv, Some(PATIENCE))?;
+        socket.bind(index)?;
+        Ok(socket)
+    }
+
+    fn enable_times(&self) -> io::Result<()> {
+        let on: libc::c_int = 1;
+        // SAFETY: the pointer and length describe `on`, which lives through the call.
+        let result = unsafe {
+            libc::setsockopt(
+                self.0.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_TIMESTAMPNS,
+                (&raw const on).cast(),
+                size_of_val(&on) as libc::socklen_t,
+            )
+        };
+        check(result)
+    }
+
+    fn bind(&self, interface: u32) -> io::Result<()> {
+        // SAFETY: all-zero is a valid value of this plain C structure.
+        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+        address.sll_ifindex = interface as i32;
+        // SAFETY: the pointer and length describe `address`, which lives through the call.
+        check(unsafe {
+            libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as u32)
+        })
+    }
+
+    /// Waits a short time for a frame. `None` if none came, or if the interface went down meanwhile.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Frame>> {
+        let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        let mut control = [0u64; 16];
+        // SAFETY: all-zero is a valid value of this plain C structure.
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control);
+        // SAFETY: `message` points to `part` and `control`, and `part` to `buffer`; all live through the call and
+        // their lengths are their own.
+        let length = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, libc::MSG_TRUNC) };
+        if length < 0 {
+            let error = io::Error::last_os_error();
+            return match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::EINTR | libc::ENETDOWN) => Ok(None),
+                _ => Err(error),
+            };
+        }
+        let original = length as usize;
+        Ok(Some(Frame {
+            time_since_1970: time_in(&message),
+            captured_bytes: original.min(buffer.len()),
+            original_bytes: original as u32,
+        }))
+    }
+
+    /// Frames that did not fit the socket's buffer since the last call.
+    pub(crate) fn dropped(&self) -> io::Result<u64> {
+        // SAFETY: all-zero is a valid value of this plain C structure.
+        let mut statistics: libc::tpacket_stats = unsafe { zeroed() };
+        let mut length = size_of_val(&statistics) as libc::socklen_t;
+        // SAFETY: the pointers describe `statistics` and its length; both live through the call.
+        let result = unsafe {
+            libc::getsockopt(
+                self.0.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                (&raw mut statistics).cast(),
+                &raw mut length,
+            )
+        };
+        check(result)?;
+        Ok(u64::from(statistics.tp_drops))
+    }
+}
+
+/// The kernel's time of arrival from a message's control data.
+fn time_in(message: &libc::msghdr) -> Duration {
+    // SAFETY: `message` was filled by a successful `recvmsg`, so its control buffer holds whole headers.
+    let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
+    while !header.is_null() {
+        // SAFETY: the header lies in the control buffer, see above.
+        let (level, kind) = unsafe { ((*header).cmsg_level, (*header).cmsg_type) };
+        if level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPNS {
+            // SAFETY: data of this kind is a timespec; it may not be aligned.
+            let time: libc::timespec = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
+            return Duration::new(time.tv_sec as u64, time.tv_nsec as u32);
+        }
+        // SAFETY: both pointers are of the same message.
+        header = unsafe { libc::CMSG_NXTHDR(message, header) };
+    }
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

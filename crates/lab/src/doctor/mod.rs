@@ -1,0 +1,111 @@
+//! What this machine can and cannot do for a lab: one line per check, each with the remedy.
+
+mod machine;
+mod path;
+
+use serde::Serialize;
+use weft_scenario::engine::{Overlay, Scenario};
+use weft_scenario::topology::Role;
+
+use crate::deps;
+use crate::error::LabError;
+use crate::frr;
+use crate::options::LabOptions;
+
+pub use path::path_checks;
+
+/// Longest propagation delay that a lab may leave out: what its own queues and scheduling add anyway.
+const DELAY_LEFT_OUT_NS: u64 = 100_000;
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// As it should be.
+    Ok,
+    /// Works, but something is worth knowing.
+    Warn,
+    /// A lab cannot run.
+    Fail,
+}
+
+/// One line of `weft doctor`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    pub name: String,
+    /// How it came out.
+    pub verdict: Verdict,
+    /// What was found.
+    pub found: String,
+    /// What to do; empty if nothing.
+    pub remedy: String,
+}
+
+impl Check {
+    pub(crate) fn ok(name: &str, found: impl Into<String>) -> Self {
+        Self { name: name.into(), verdict: Verdict::Ok, found: found.into(), remedy: String::new() }
+    }
+
+    pub(crate) fn warn(name: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name: name.into(), verdict: Verdict::Warn, found: found.into(), remedy: remedy.into() }
+    }
+
+    pub(crate) fn fail(name: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name: name.into(), verdict: Verdict::Fail, found: found.into(), remedy: remedy.into() }
+    }
+}
+
+/// Looks at everything a lab needs. Changes nothing that stays.
+pub fn checks() -> Vec<Check> {
+    machine::checks()
+}
+
+/// Refuses a lab that this machine cannot run, before anything is made.
+pub(crate) fn require(scenario: &Scenario, options: &LabOptions) -> Result<(), LabError> {
+    let not_fit = |what: &str, remedy: &str| LabError::NotFit { what: what.into(), remedy: remedy.into() };
+    if !rustix::process::geteuid().is_root() {
+        return Err(not_fit("a lab needs root (namespaces, links, eBPF)", "run it with sudo, or use --engine sim"));
+    }
+    let needs_bridge = scenario.overlay == Overlay::KernelVxlan;
+    for program in ["ip", "tc"].into_iter().chain(needs_bridge.then_some("bridge")) {
+        if deps::find_program(program).is_none() {
+            return Err(not_fit(
+                &format!("program `{program}` is missing"),
+                "install Debian's package iproute2: make deps",
+            ));
+        }
+    }
+    if ["zebra", "ospfd"].into_iter().any(|daemon| frr::daemon_path(daemon).is_none()) {
+        return Err(frr::missing_frr());
+    }
+    let control = scenario.transport.congestion_control.kernel_name();
+    if !machine::congestion_controls().iter().any(|available| available == control) {
+        return Err(not_fit(&format!("this kernel has no TCP {control}"), "load it (modprobe) or choose another"));
+    }
+    let slow = scenario.fabric.links().iter().position(|link| link.spec.delay.0 > DELAY_LEFT_OUT_NS);
+    if let Some(link) = slow {
+        let id = weft_scenario::id::LinkId(link as u32);
+        return Err(not_fit(
+            &format!(
+                "link `{}` asks for a delay of {}; a lab emulates no propagation delay",
+                scenario.fabric.link_name(id),
+                scenario.fabric.link(id).spec.delay
+            ),
+            "use --engine sim, or a delay of at most 100 us",
+        ));
+    }
+    if scenario.overlay == Overlay::Vl2 {
+        if scenario.fabric.with_role(Role::Directory).next().is_none() {
+            return Err(LabError::NoDirectory(scenario.fabric.name().to_owned()));
+        }
+        if !options.weft_binary.is_file() {
+            return Err(not_fit(
+                &format!("no program at {} to start agents from", options.weft_binary.display()),
+                "build weft first: cargo build --release",
+            ));
+        }
+        machine::require_ebpf()?;
+    }
+    Ok(())
+}

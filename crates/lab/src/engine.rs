@@ -1,0 +1,186 @@
+//! The lab as an engine of experiments: a scenario becomes a lab that lives as long as its session.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use weft_scenario::engine::{Engine, EngineError, Progress, Scenario, Session, Trial};
+use weft_scenario::id::{LinkId, NodeId};
+use weft_scenario::record::{EventRow, Records};
+
+use crate::adjacency::AdjacencyWatch;
+use crate::down;
+use crate::error::LabError;
+use crate::faults::LabActuator;
+use crate::home::namespace_path;
+use crate::options::LabOptions;
+use crate::process::ProcessId;
+use crate::traffic::{self, TrafficError, TrafficHost, TrafficSetup, WatchedPort};
+use crate::up::{Lab, up_owned};
+
+/// Engine 2: real kernels, real OSPF, real TCP on this machine.
+#[derive(Clone, Debug)]
+pub struct LabEngine {
+    options: LabOptions,
+    worker_command: Vec<OsString>,
+}
+
+impl LabEngine {
+    /// An engine whose labs are made with these options. `worker_command` starts one worker of traffic, usually
+    /// `weft internal traffic-worker`.
+    pub fn new(options: LabOptions, worker_command: Vec<OsString>) -> Self {
+        Self { options, worker_command }
+    }
+
+    /// A name that no other lab has: the fabric's, or the fabric's with a number.
+    fn free_name(&self, scenario: &Scenario) -> String {
+        let base = self.options.name.clone().unwrap_or_else(|| scenario.fabric.name().to_owned());
+        let taken = crate::home::lab_names();
+        let candidates = (1u32..).map(|number| if number == 1 { base.clone() } else { format!("{base}-{number}") });
+        candidates.into_iter().find(|name| !taken.contains(name)).unwrap_or(base)
+    }
+}
+
+impl Engine for LabEngine {
+    fn name(&self) -> &'static str {
+        "lab"
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        scenario: &Scenario,
+        progress: &'a dyn Progress,
+    ) -> Result<Box<dyn Session + 'a>, EngineError> {
+        if rustix::process::geteuid().is_root() {
+            for lab in down::sweep_orphans()? {
+                progress.note(&format!("removed lab {lab}, left over from a run that was killed"));
+            }
+        }
+        let options = LabOptions { name: Some(self.free_name(scenario)), ..self.options.clone() };
+        let lab = up_owned(scenario, &options, Some(ProcessId::own()), progress)?;
+        Ok(Box::new(LabSession { lab: Some(lab), progress, worker_command: &self.worker_command }))
+    }
+}
+
+/// A lab that carries packets for one run. Dropping it takes the lab down.
+struct LabSession<'a> {
+    lab: Option<Lab>,
+    progress: &'a dyn Progress,
+    worker_command: &'a [OsString],
+}
+
+impl LabSession<'_> {
+    fn lab(&self) -> &Lab {
+        self.lab.as_ref().expect("the lab is there until the session is closed")
+    }
+
+    fn setup(&self) -> TrafficSetup {
+        let lab = self.lab();
+        let namespace = |node: NodeId| -> PathBuf { namespace_path(&lab.plan.node(node).namespace) };
+        let host = |(node, address): (NodeId, std::net::Ipv4Addr)| TrafficHost {
+            name: lab.plan.node(node).name.clone(),
+            namespace: namespace(node),
+            address,
+        };
+        TrafficSetup {
+            hosts: lab.server_addresses().into_iter().map(host).collect(),
+            watched: watched_ports(lab),
+            congestion_control: lab.scenario.transport.congestion_control,
+            worker_command: self.worker_command.to_vec(),
+        }
+    }
+}
+
+impl Session for LabSession<'_> {
+    fn run(&mut self, trial: &Trial) -> Result<Records, EngineError> {
+        let setup = self.setup();
+        let watch = AdjacencyWatch::start(&self.lab().plan.nodes);
+        let mut actuator = LabActuator::new(self.lab());
+        let outcome = traffic::run(&setup, trial, &mut actuator, self.progress);
+        let restored = actuator.finish();
+        let mut records = outcome.map_err(|error| match error {
+            TrafficError::Interrupted => EngineError::Interrupted,
+            other => EngineError::from(LabError::Traffic(other.to_string())),
+        })?;
+        add_restorations(&mut records.events, &restored);
+        let changes = watch.changes();
+        records.facts.push(("lab.adjacency_changes".into(), changes.len() as f64));
+        if trial.faults.is_empty() && !changes.is_empty() {
+            self.progress.note(&format!(
+                "{} adjacency changes without a fault, the first at {}: this run is not valid",
+                changes.len(),
+                changes[0].subject
+            ));
+        }
+        records.events.extend(changes);
+        records.events.sort_by_key(|event| event.time_ns);
+        Ok(records)
+    }
+
+    fn facts(&self) -> Vec<(String, f64)> {
+        self.lab().facts.clone()
+    }
+
+    fn close(mut self: Box<Self>) -> Result<(), EngineError> {
+        self.lab.take().map_or(Ok(()), Lab::take_down).map_err(EngineError::from)
+    }
+}
+
+impl Drop for LabSession<'_> {
+    fn drop(&mut self) {
+        if let Some(lab) = self.lab.take() {
+            let name = lab.state.lab.clone();
+            if let Err(error) = lab.take_down() {
+                tracing::error!("lab {name} could not be removed: {error}; try: weft lab down --all");
+            }
+        }
+    }
+}
+
+/// Both directions of every link.
+fn watched_ports(lab: &Lab) -> Vec<WatchedPort> {
+    let fabric = &lab.scenario.fabric;
+    let port = |link: LinkId, node: NodeId| {
+        let here = fabric.link(link).end_at(node)?;
+        let far = fabric.link(link).far_end(node)?;
+        Some(WatchedPort {
+            namespace: namespace_path(&lab.plan.node(node).namespace),
+            node: fabric.node(node).name.clone(),
+            interface: here.interface.clone(),
+            peer: fabric.node(far.node).name.clone(),
+            class: fabric.link_class(link),
+        })
+    };
+    let links = (0..fabric.links().len() as u32).map(LinkId);
+    links
+        .flat_map(|link| [fabric.link(link).a.node, fabric.link(link).b.node].map(|node| port(link, node)))
+        .flatten()
+        .collect()
+}
+
+/// Adds a row for each repair after which the kernel's routes came back, counted from the repair's own row.
+fn add_restorations(events: &mut Vec<EventRow>, restored: &[(usize, Option<std::time::Duration>)]) {
+    let repairs: Vec<EventRow> = events.iter().filter(|event| event.kind == "repair").cloned().collect();
+    for (number, after) in restored {
+        if let (Some(repair), Some(after)) = (repairs.get(*number), after) {
+            events.push(EventRow {
+                time_ns: repair.time_ns + after.as_nanos() as u64,
+                kind: "routes-restored".into(),
+                subject: repair.subject.clone(),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restored_routes_are_timed_from_their_repair() {
+        let row = |time_ns, kind: &str| EventRow { time_ns, kind: kind.into(), subject: "int1".into() };
+        let mut events = vec![row(1_000, "fault"), row(2_000, "repair"), row(5_000, "fault"), row(6_000, "repair")];
+        let after = std::time::Duration::from_nanos(300);
+        add_restorations(&mut events, &[(1, Some(after)), (0, None)]);
+        assert_eq!(events[4..], [row(6_300, "routes-restored")]);
+    }
+}

@@ -1,0 +1,220 @@
+//! What can go wrong with a lab, one line each: what, why, what to do.
+
+use std::io;
+
+use weft_scenario::engine::EngineError;
+
+/// Why a lab could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// This machine cannot run a lab.
+    #[error("{what}; {remedy}")]
+    NotFit {
+        /// What is missing.
+        what: String,
+        /// What to do about it.
+        remedy: String,
+    },
+    /// The user asked to stop; what had been made is removed.
+    #[error("interrupted; everything the lab made has been removed")]
+    Interrupted,
+    /// A lab's name cannot become part of a namespace's name.
+    #[error("lab name `{0}` is not usable: at most {max} letters, digits, `-`, `_`, `.`, starting with a letter", max = crate::home::LAB_NAME_MAX)]
+    BadLabName(String),
+    /// The name is taken.
+    #[error("a lab called `{0}` is already up; take it down first: weft lab down {0}")]
+    AlreadyUp(String),
+    /// A namespace of that name is there although no lab of that name is.
+    #[error("namespace `{0}` exists already, left over or made by something else; remove it: weft lab down --all")]
+    NamespaceExists(String),
+    /// No such lab.
+    #[error("no lab called `{name}` is up; labs that are: {up}")]
+    NoSuchLab {
+        /// The name asked for.
+        name: String,
+        /// Names of labs that are up, or `none`.
+        up: String,
+    },
+    /// No such node.
+    #[error("lab `{lab}` has no node `{node}`; see: weft lab ps {lab}")]
+    NoSuchNode {
+        /// The lab.
+        lab: String,
+        /// The name asked for.
+        node: String,
+    },
+    /// No such interface.
+    #[error("node `{node}` has no interface `{interface}`; it has: {known}")]
+    NoSuchInterface {
+        /// The node.
+        node: String,
+        /// The interface asked for.
+        interface: String,
+        /// The interfaces it has.
+        known: String,
+    },
+    /// VL2 needs somebody to ask.
+    #[error("fabric `{0}` has no directory server; VL2 needs one: add a node of role `directory` below a ToR")]
+    NoDirectory(String),
+    /// No link between two nodes that a fault names.
+    #[error("no link between `{a}` and `{b}`; a fault must name two neighbours")]
+    NoSuchLink {
+        /// One node.
+        a: String,
+        /// The other.
+        b: String,
+    },
+    /// A line of an iproute2 batch was refused.
+    #[error("node `{node}`: `{program} {line}` (line {number} of its batch) failed: {reason}")]
+    Batch {
+        /// The node whose namespace it ran in.
+        node: String,
+        /// `ip`, `tc` or `bridge`.
+        program: &'static str,
+        /// The refused line, or all that is known about it.
+        line: String,
+        /// Its number in the batch, from 1; 0 if the program did not say.
+        number: usize,
+        /// What the program said.
+        reason: String,
+    },
+    /// An operation of the system failed.
+    #[error("cannot {what}: {source}{hint}")]
+    Io {
+        /// What was tried, with the path.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+        /// What to do, with a leading `; `, or nothing.
+        hint: &'static str,
+    },
+    /// A daemon ended or did not become ready.
+    #[error("{daemon} of node `{node}` {what}; its log says: {log}")]
+    Daemon {
+        /// Which daemon.
+        daemon: &'static str,
+        /// Its node.
+        node: String,
+        /// What happened.
+        what: String,
+        /// The last lines of its log.
+        log: String,
+    },
+    /// Routing did not settle.
+    #[error("routing did not converge in {waited_s} s: node `{node}` {missing}; its ospfd says: {log}")]
+    NotConverged {
+        /// The first node whose table is not as expected.
+        node: String,
+        /// Which route is missing or wrong.
+        missing: String,
+        /// How long was waited.
+        waited_s: u64,
+        /// The last lines of the routing daemon's log.
+        log: String,
+    },
+    /// The network is up but carries nothing.
+    #[error("`{from}` cannot reach `{to}` although routing converged (waited {waited_s} s); its agent says: {log}")]
+    NoFirstPing {
+        /// The first server.
+        from: String,
+        /// The last one.
+        to: String,
+        /// How long was waited.
+        waited_s: u64,
+        /// The last lines of the first server's agent's log; nothing without an overlay.
+        log: String,
+    },
+    /// A shaped link does not carry what was asked.
+    #[error(
+        "link self-test: {direction} links carry {got_bps:.0} bit/s, {asked_bps:.0} asked (off by more than {tolerance_percent} %); is the machine busy?"
+    )]
+    LinkOff {
+        /// `sender-receiver`, the roles.
+        direction: String,
+        /// Measured rate.
+        got_bps: f64,
+        /// Declared rate.
+        asked_bps: f64,
+        /// How much was allowed.
+        tolerance_percent: f64,
+    },
+    /// A lab's state file cannot be used.
+    #[error("state of lab `{lab}` cannot be read ({reason}); remove the lab: weft lab down --all")]
+    BadState {
+        /// The lab.
+        lab: String,
+        /// Why.
+        reason: String,
+    },
+    /// A directory server does not take the servers' AAs.
+    #[error("directory server `{node}` does not take the servers' AAs: {reason}")]
+    Registration {
+        /// The directory server's node.
+        node: String,
+        /// What it said.
+        reason: String,
+    },
+    /// The eBPF part failed.
+    #[error("node `{node}`: {reason}")]
+    Datapath {
+        /// The node.
+        node: String,
+        /// What the loader said.
+        reason: String,
+    },
+    /// The traffic part failed.
+    #[error("{0}")]
+    Traffic(String),
+}
+
+impl LabError {
+    /// Wraps an IO error with what was tried.
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| {
+            let hint = match source.raw_os_error() {
+                Some(libc::ENOSPC) => "; free some space under /run",
+                Some(libc::EPERM | libc::EACCES) => "; run as root",
+                _ => "",
+            };
+            Self::Io { what, source, hint }
+        }
+    }
+
+    /// The same for system calls made through `rustix`.
+    pub(crate) fn errno(what: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> Self {
+        let wrap = Self::io(what);
+        move |errno| wrap(errno.into())
+    }
+}
+
+impl From<LabError> for EngineError {
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::NotFit { what, remedy } => Self::NotFit { what, remedy },
+            LabError::Interrupted => Self::Interrupted,
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_and_missing_rights_come_with_a_remedy() {
+        let full = LabError::io("write /run/weft/x")(io::Error::from_raw_os_error(libc::ENOSPC)).to_string();
+        assert!(full.ends_with("; free some space under /run"), "{full}");
+        let denied = LabError::errno("mount /run/netns/x")(rustix::io::Errno::PERM).to_string();
+        assert!(denied.starts_with("cannot mount /run/netns/x: ") && denied.ends_with("; run as root"), "{denied}");
+    }
+
+    #[test]
+    fn exit_codes_stay_apart() {
+        let not_fit = LabError::NotFit { what: "no root".into(), remedy: "use sudo".into() };
+        assert!(matches!(EngineError::from(not_fit), EngineError::NotFit { .. }));
+        assert!(matches!(EngineError::from(LabError::Interrupted), EngineError::Interrupted));
+        assert!(matches!(EngineError::from(LabError::AlreadyUp("x".into())), EngineError::Failed(_)));
+    }
+}

@@ -1,0 +1,229 @@
+//! Breaks and mends a lab while traffic runs: switches and links go down at both ends, anycast LAs find new owners.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use weft_scenario::addressing::AddressPlan;
+use weft_scenario::fault::{Fault, FaultKind};
+use weft_scenario::id::{LinkId, NodeId};
+
+use crate::batch::{self, Program};
+use crate::error::LabError;
+use crate::home::namespace_path;
+use crate::traffic::FaultActuator;
+use crate::up::Lab;
+use crate::{netns, overlay, routes};
+
+/// How long after a repair the kernel's routes are watched.
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(60);
+const RESTORE_POLL: Duration = Duration::from_millis(100);
+
+/// How long after the n-th repair all routes were back; `None`: not before the run ended or something else broke.
+type Restored = Arc<Mutex<Vec<(usize, Option<Duration>)>>>;
+
+/// Applies faults to a lab. Dropping it stops watching; what is broken stays so until repaired.
+pub struct LabActuator<'a> {
+    lab: &'a Lab,
+    active: Vec<FaultKind>,
+    down: BTreeSet<(NodeId, LinkId)>,
+    addresses: AddressPlan,
+    repairs: usize,
+    restored: Restored,
+    watch: Option<Watch>,
+}
+
+struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl<'a> LabActuator<'a> {
+    /// For a lab that is up.
+    pub fn new(lab: &'a Lab) -> Self {
+        Self {
+            lab,
+            active: Vec::new(),
+            down: BTreeSet::new(),
+            addresses: lab.scenario.addresses.clone(),
+            repairs: 0,
+            restored: Restored::default(),
+            watch: None,
+        }
+    }
+
+    /// Stops watching and says, for each repair after which nothing was broken, when all routes were back.
+    pub fn finish(mut self) -> Vec<(usize, Option<Duration>)> {
+        self.stop_watch();
+        std::mem::take(&mut *self.restored.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Brings ports and anycast addresses to what the active faults ask for.
+    fn settle(&mut self) -> Result<(), LabError> {
+        let wanted = self.ports_of_active_faults()?;
+        let to_break: Vec<_> = wanted.difference(&self.down).copied().collect();
+        let to_mend: Vec<_> = self.down.difference(&wanted).copied().collect();
+        self.set_ports(&to_break, "down")?;
+        self.set_ports(&to_mend, "up")?;
+        self.down = wanted;
+        self.move_anycast()
+    }
+
+    /// Ports to take down: at the failed switch itself, or at the switch's end of a failed link. The far end sees its
+    /// carrier go, so both ends know at once.
+    fn ports_of_active_faults(&self) -> Result<BTreeSet<(NodeId, LinkId)>, LabError> {
+        let fabric = &self.lab.scenario.fabric;
+        let mut ports = BTreeSet::new();
+        for fault in &self.active {
+            match fault {
+                FaultKind::SwitchDown { node } => {
+                    let id = self.find(node)?;
+                    ports.extend(fabric.links_of(id).iter().map(|link| (id, *link)));
+                }
+                FaultKind::LinkDown { a, b } => {
+                    let (from, to) = (self.find(a)?, self.find(b)?);
+                    let at = if fabric.node(from).role.is_switch() { from } else { to };
+                    let between = |link: &&LinkId| {
+                        fabric.link(**link).end_at(to).is_some() && fabric.link(**link).end_at(from).is_some()
+                    };
+                    let links: Vec<LinkId> = fabric.links_of(from).iter().filter(between).copied().collect();
+                    if links.is_empty() {
+                        return Err(LabError::NoSuchLink { a: a.clone(), b: b.clone() });
+                    }
+                    ports.extend(links.into_iter().map(|link| (at, link)));
+                }
+            }
+        }
+        Ok(ports)
+    }
+
+    fn find(&self, name: &str) -> Result<NodeId, LabError> {
+        let missing = || LabError::NoSuchNode { lab: self.lab.state.lab.clone(), node: name.to_owned() };
+        self.lab.scenario.fabric.find(name).ok_or_else(missing)
+    }
+
+    fn set_ports(&self, ports: &[(NodeId, LinkId)], state: &str) -> Result<(), LabError> {
+        let nodes: BTreeSet<NodeId> = ports.iter().map(|(node, _)| *node).collect();
+        for node in nodes {
+            let of_node = ports.iter().filter(|(at, _)| *at == node);
+            let devices = of_node.filter_map(|(_, link)| self.lab.scenario.fabric.link(*link).end_at(node));
+            let mut lines: Vec<String> =
+                devices.map(|port| format!("link set dev {} {state}", port.interface)).collect();
+            if state == "up" {
+                // Host routes and neighbours went with the link; the plan's lines may be repeated.
+                let plan = &self.lab.plan.node(node).configures;
+                lines.extend(plan.iter().filter(|line| self.survives(line)).cloned());
+            }
+            self.run_in(node, &lines)?;
+        }
+        Ok(())
+    }
+
+    /// Leaves out lines about ports that other faults keep down, and those that may run only once.
+    fn survives(&self, line: &str) -> bool {
+        let still_down = |(node, link): &(NodeId, LinkId)| {
+            let port = self.lab.scenario.fabric.link(*link).end_at(*node);
+            port.is_some_and(|port| line.split(' ').any(|word| word == port.interface))
+        };
+        let wanted = self.ports_of_active_faults().unwrap_or_default();
+        !line.starts_with("link add") && !wanted.iter().any(still_down)
+    }
+
+    fn run_in(&self, node: NodeId, lines: &[String]) -> Result<(), LabError> {
+        let plan = self.lab.plan.node(node);
+        netns::in_namespace(&namespace_path(&plan.namespace), || batch::run(Program::Ip, &plan.name, lines))?
+    }
+
+    /// Gives orphaned anycast LAs to their successors and takes them back when their owners return (VL2 4.2.2).
+    fn move_anycast(&mut self) -> Result<(), LabError> {
+        let mut addresses = self.lab.scenario.addresses.clone();
+        for fault in &self.active {
+            if let FaultKind::SwitchDown { node } = fault {
+                addresses.intermediate_failed(self.find(node)?);
+            }
+        }
+        for node in self.lab.scenario.fabric.switches() {
+            let (old, new) = (owned(&self.addresses, node), owned(&addresses, node));
+            // A failed switch keeps its addresses: nobody reaches it, and they are right when it returns.
+            let keeps = owned(&self.lab.scenario.addresses, node);
+            let gained: Vec<_> = new.difference(&old).filter(|address| !keeps.contains(*address)).collect();
+            let lost: Vec<_> = old.difference(&new).filter(|address| !keeps.contains(*address)).collect();
+            let mut lines: Vec<String> =
+                gained.iter().map(|address| format!("addr replace {address}/32 dev lo")).collect();
+            lines.extend(lost.iter().map(|address| format!("addr del {address}/32 dev lo")));
+            if !lines.is_empty() {
+                self.run_in(node, &lines)?;
+                let anycast: Vec<_> = keeps.union(&new).copied().collect();
+                overlay::set_own_las(self.lab, node, &anycast)?;
+            }
+        }
+        self.addresses = addresses;
+        Ok(())
+    }
+
+    fn start_watch(&mut self, repair: usize) {
+        let expected = routes::expected(&self.lab.scenario.fabric, &self.lab.scenario.addresses);
+        let tables: Vec<_> =
+            expected.into_iter().map(|(node, table)| (self.lab.plan.node(node).namespace.clone(), table)).collect();
+        let (stop, restored) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.restored));
+        let stopped = Arc::clone(&stop);
+        let start = Instant::now();
+        let thread = std::thread::spawn(move || {
+            let is_back = |(namespace, table): &(String, routes::RouteTable)| {
+                routes::kernel_table(namespace).is_ok_and(|actual| routes::difference(table, &actual).is_none())
+            };
+            // Once told to stop it looks a last time, so what is back by then always counts.
+            let back = loop {
+                let (looked, last) = (start.elapsed(), stopped.load(Ordering::Acquire));
+                if tables.iter().all(is_back) {
+                    break Some(looked);
+                }
+                if last || looked >= RESTORE_TIMEOUT {
+                    break None;
+                }
+                std::thread::park_timeout(RESTORE_POLL);
+            };
+            restored.lock().unwrap_or_else(PoisonError::into_inner).push((repair, back));
+        });
+        self.watch = Some(Watch { stop, thread });
+    }
+
+    fn stop_watch(&mut self) {
+        if let Some(watch) = self.watch.take() {
+            watch.stop.store(true, Ordering::Release);
+            watch.thread.thread().unpark();
+            if watch.thread.join().is_err() {
+                tracing::warn!("the watch over restored routes failed");
+            }
+        }
+    }
+}
+
+impl FaultActuator for LabActuator<'_> {
+    fn apply(&mut self, fault: &Fault) -> Result<(), String> {
+        self.stop_watch();
+        self.active.push(fault.kind.clone());
+        self.settle().map_err(|error| error.to_string())
+    }
+
+    fn repair(&mut self, fault: &Fault) -> Result<(), String> {
+        if let Some(place) = self.active.iter().position(|active| *active == fault.kind) {
+            self.active.remove(place);
+        }
+        let repair = self.repairs;
+        self.repairs += 1;
+        self.settle().map_err(|error| error.to_string())?;
+        if self.active.is_empty() {
+            self.start_watch(repair);
+        }
+        Ok(())
+    }
+}
+
+/// Anycast LAs that a switch owns.
+fn owned(addresses: &AddressPlan, node: NodeId) -> BTreeSet<std::net::Ipv4Addr> {
+    let groups = addresses.anycast_groups().iter().filter(|group| group.members.contains(&node));
+    groups.map(|group| group.address).collect()
+}

@@ -1,0 +1,252 @@
+//! FRR's `zebra` and `ospfd`, one pair per switch namespace: their configuration, start and log.
+//!
+//! Settings that matter, each for a reason: `no zebra nexthop kernel enable`, or equal-cost routes never come back in
+//! the kernel after a link flap; hellos every 250 ms, so that a silent failure costs at most a second; short SPF and LSA
+//! throttles; retransmission after 1 s instead of 5, or one lost database packet delays the start by 5 s; a raised
+//! priority, so that load on the machine cannot flap adjacencies.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::error::LabError;
+use crate::home::{FRR_DIR, frr_dir, make_dir, namespace_path};
+use crate::plan::NodePlan;
+use crate::process::{Daemon, ProcessId, log_tail};
+use crate::state::ProcessState;
+
+/// Where Debian and most others put the daemons.
+const DAEMON_DIR: &str = "/usr/lib/frr";
+/// Priority of routing daemons: before everything that makes load.
+const NICE: i32 = -10;
+/// Most next hops that one route may have; FRR in Debian is built for 64 and more.
+const MAXIMUM_PATHS: usize = 64;
+/// How long a daemon may take to become ready.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Texts of a switch's configuration files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrrConfig {
+    /// `zebra.conf`.
+    pub zebra: String,
+    /// `ospfd.conf`.
+    pub ospfd: String,
+}
+
+/// What the configuration of a switch is made from.
+pub(crate) struct FrrInput<'a> {
+    pub(crate) hostname: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) router_id: Ipv4Addr,
+    /// Interfaces to other switches.
+    pub(crate) interfaces: &'a [String],
+    /// Interface that stands for the prefix of the hosts below, announced as one route.
+    pub(crate) rack: Option<&'a str>,
+}
+
+impl FrrConfig {
+    pub(crate) fn new(input: &FrrInput<'_>) -> Self {
+        let zebra = format!("hostname {}\nno zebra nexthop kernel enable\n", input.hostname);
+        Self { zebra, ospfd: ospfd_config(input) }
+    }
+}
+
+fn ospfd_config(input: &FrrInput<'_>) -> String {
+    let log = log_path(input.namespace);
+    let mut text =
+        format!("hostname {}\nlog file {} informational\nlog timestamp precision 3\n", input.hostname, log.display());
+    for interface in input.interfaces {
+        text.push_str(&format!(
+            "interface {interface}\n ip ospf area 0\n ip ospf network point-to-point\n ip ospf cost 10\n \
+             ip ospf dead-interval minimal hello-multiplier 4\n ip ospf retransmit-interval 1\n"
+        ));
+    }
+    text.push_str("interface lo\n ip ospf area 0\n");
+    if let Some(rack) = input.rack {
+        text.push_str(&format!("interface {rack}\n ip ospf area 0\n ip ospf passive\n"));
+    }
+    let paths = input.interfaces.len().clamp(1, MAXIMUM_PATHS);
+    text.push_str(&format!(
+        "router ospf\n ospf router-id {}\n log-adjacency-changes\n maximum-paths {paths}\n \
+         timers throttle spf 10 20 200\n timers throttle lsa all 0\n timers lsa min-arrival 0\n",
+        input.router_id
+    ));
+    text
+}
+
+/// The log of a switch's `ospfd`, with its adjacency changes.
+pub(crate) fn log_path(namespace: &str) -> PathBuf {
+    frr_dir(namespace).join("ospfd.log")
+}
+
+/// Path of a daemon, if it is installed.
+pub(crate) fn daemon_path(name: &str) -> Option<PathBuf> {
+    let path = Path::new(DAEMON_DIR).join(name);
+    path.is_file().then_some(path)
+}
+
+/// Starts both daemons on all switches and waits until they listen. `started` hears of each process at once.
+pub(crate) fn start(
+    plans: &[NodePlan],
+    mut started: impl FnMut(ProcessState) -> Result<(), LabError>,
+) -> Result<(), LabError> {
+    let owner = frr_owner()?;
+    let switches: Vec<(&NodePlan, &FrrConfig)> =
+        plans.iter().filter_map(|plan| Some((plan, plan.frr.as_ref()?))).collect();
+    make_frr_dir(owner)?;
+    for (plan, config) in &switches {
+        write_config(plan, config, owner)?;
+    }
+    // ospfd asks zebra only every 10 s when zebra is not there yet: so zebra comes first, everywhere.
+    for (daemon, socket) in [("zebra", "zserv.api"), ("ospfd", "ospfd.vty")] {
+        let mut processes = Vec::with_capacity(switches.len());
+        for (plan, _) in &switches {
+            let id = spawn(plan, daemon)?;
+            started(ProcessState { node: plan.name.clone(), daemon: daemon.to_owned(), id })?;
+            processes.push(id);
+        }
+        for ((plan, _), id) in switches.iter().zip(processes) {
+            wait_for_socket(plan, daemon, socket, id)?;
+        }
+    }
+    Ok(())
+}
+
+fn spawn(plan: &NodePlan, daemon: &'static str) -> Result<ProcessId, LabError> {
+    let directory = frr_dir(&plan.namespace);
+    let program = daemon_path(daemon).ok_or_else(missing_frr)?;
+    let mut command = Command::new(program);
+    command
+        .args(["-N", &plan.namespace, "-f"])
+        .arg(directory.join(format!("{daemon}.conf")))
+        .arg("-i")
+        .arg(directory.join(format!("{daemon}.pid")))
+        .env("TZ", "UTC");
+    let log = directory.join(format!("{daemon}.out"));
+    Daemon { namespace: &namespace_path(&plan.namespace), log: &log, nice: NICE }.spawn(&mut command)
+}
+
+fn wait_for_socket(plan: &NodePlan, daemon: &'static str, socket: &str, id: ProcessId) -> Result<(), LabError> {
+    let directory = frr_dir(&plan.namespace);
+    let deadline = Instant::now() + START_TIMEOUT;
+    while !directory.join(socket).exists() {
+        let failed = |what: &str| LabError::Daemon {
+            daemon,
+            node: plan.name.clone(),
+            what: what.to_owned(),
+            log: log_tail(&directory.join(format!("{daemon}.out"))),
+        };
+        if !id.is_alive() {
+            return Err(failed("ended at its start"));
+        }
+        if Instant::now() > deadline {
+            return Err(failed("was not ready in 10 s"));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+fn write_config(plan: &NodePlan, config: &FrrConfig, owner: (u32, u32)) -> Result<(), LabError> {
+    let directory = frr_dir(&plan.namespace);
+    make_dir(&directory)?;
+    own(&directory, owner)?;
+    for (name, text) in [("zebra.conf", &config.zebra), ("ospfd.conf", &config.ospfd)] {
+        let path = directory.join(name);
+        fs::write(&path, text).map_err(LabError::io(format!("write {}", path.display())))?;
+        own(&path, owner)?;
+    }
+    Ok(())
+}
+
+fn own(path: &Path, (user, group): (u32, u32)) -> Result<(), LabError> {
+    chown(path, Some(user), Some(group)).map_err(LabError::io(format!("give {} to user frr", path.display())))
+}
+
+fn make_frr_dir(owner: (u32, u32)) -> Result<(), LabError> {
+    let directory = Path::new(FRR_DIR);
+    if directory.is_dir() {
+        return Ok(());
+    }
+    make_dir(directory)?;
+    own(directory, owner)
+}
+
+/// Ids of FRR's user and group; the daemons give up root for them.
+fn frr_owner() -> Result<(u32, u32), LabError> {
+    let lookup = |file: &str| {
+        let text = fs::read_to_string(file).ok()?;
+        let entry = text.lines().find(|line| line.starts_with("frr:"))?.to_owned();
+        entry.split(':').nth(2)?.parse::<u32>().ok()
+    };
+    lookup("/etc/passwd").zip(lookup("/etc/group")).ok_or_else(missing_frr)
+}
+
+/// What to say when FRR is not installed.
+pub(crate) fn missing_frr() -> LabError {
+    LabError::NotFit {
+        what: format!("FRR is missing (no zebra and ospfd in {DAEMON_DIR}, or no user frr)"),
+        remedy: "install Debian's package frr: make deps".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(rack: Option<&str>) -> FrrConfig {
+        FrrConfig::new(&FrrInput {
+            hostname: "tor1",
+            namespace: "weft-x-tor1",
+            router_id: Ipv4Addr::new(10, 1, 0, 1),
+            interfaces: &["agg1".into(), "agg2".into()],
+            rack,
+        })
+    }
+
+    #[test]
+    fn kernel_next_hop_groups_are_off() {
+        assert_eq!(config(None).zebra, "hostname tor1\nno zebra nexthop kernel enable\n");
+    }
+
+    #[test]
+    fn an_edge_switch_announces_its_rack_and_nothing_else_of_the_kernel() {
+        let expected = "hostname tor1
+log file /var/run/frr/weft-x-tor1/ospfd.log informational
+log timestamp precision 3
+interface agg1
+ ip ospf area 0
+ ip ospf network point-to-point
+ ip ospf cost 10
+ ip ospf dead-interval minimal hello-multiplier 4
+ ip ospf retransmit-interval 1
+interface agg2
+ ip ospf area 0
+ ip ospf network point-to-point
+ ip ospf cost 10
+ ip ospf dead-interval minimal hello-multiplier 4
+ ip ospf retransmit-interval 1
+interface lo
+ ip ospf area 0
+interface weft-rack0
+ ip ospf area 0
+ ip ospf passive
+router ospf
+ ospf router-id 10.1.0.1
+ log-adjacency-changes
+ maximum-paths 2
+ timers throttle spf 10 20 200
+ timers throttle lsa all 0
+ timers lsa min-arrival 0
+";
+        assert_eq!(config(Some("weft-rack0")).ospfd, expected);
+    }
+
+    #[test]
+    fn other_switches_announce_no_rack() {
+        assert!(!config(None).ospfd.contains("passive"));
+    }
+}

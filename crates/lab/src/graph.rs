@@ -1,0 +1,215 @@
+//! Pictures of a fabric: text for the terminal, DOT for Graphviz, SVG for a browser.
+
+use std::fmt::Write;
+
+use weft_scenario::id::NodeId;
+use weft_scenario::topology::{Fabric, Role};
+
+const BOX_WIDTH: usize = 64;
+const BOX_HEIGHT: usize = 22;
+const TIER_HEIGHT: usize = 110;
+const MARGIN: usize = 20;
+/// Hosts of a rack are drawn in rows of this many.
+const HOSTS_PER_ROW: usize = 8;
+const HOST_SIZE: usize = 7;
+
+fn tier(role: Role) -> usize {
+    match role {
+        Role::Intermediate | Role::Spine | Role::Core => 0,
+        Role::Aggregation => 1,
+        Role::Tor | Role::Leaf => 2,
+        Role::Server | Role::Directory => 3,
+    }
+}
+
+/// One line per switch, from the top tier down: its links, and its hosts by count.
+pub fn text(fabric: &Fabric) -> String {
+    let mut out = format!(
+        "{}: {} switches, {} servers, {} links\n",
+        fabric.name(),
+        fabric.switches().count(),
+        fabric.servers().count(),
+        fabric.links().len()
+    );
+    for level in 0..=2 {
+        for switch in fabric.switches().filter(|id| tier(fabric.node(*id).role) == level) {
+            let node = fabric.node(switch);
+            let role = format!("{:?}", node.role).to_lowercase();
+            writeln!(
+                out,
+                "{:indent$}{:<12} {:<12} {}",
+                "",
+                node.name,
+                role,
+                neighbours(fabric, switch),
+                indent = 2 * level
+            )
+            .expect("a string takes any text");
+        }
+    }
+    out
+}
+
+fn neighbours(fabric: &Fabric, switch: NodeId) -> String {
+    let mut names = Vec::new();
+    let mut hosts = 0;
+    let mut host_rate = None;
+    for link in fabric.links_of(switch).iter().map(|link| fabric.link(*link)) {
+        let Some(far) = link.far_end(switch).map(|port| fabric.node(port.node)) else { continue };
+        if far.role.is_switch() {
+            names.push(format!("{} ({})", far.name, link.spec.rate));
+        } else {
+            hosts += 1;
+            host_rate = Some(link.spec.rate);
+        }
+    }
+    if let Some(rate) = host_rate {
+        names.push(format!("{hosts} hosts ({rate} each)"));
+    }
+    names.join(", ")
+}
+
+/// Graphviz DOT, one rank per tier.
+pub fn dot(fabric: &Fabric) -> String {
+    let mut out = format!("graph \"{}\" {{\n  node [shape=box];\n", fabric.name());
+    for level in 0..=3 {
+        let names: Vec<String> = fabric
+            .ids()
+            .map(|id| fabric.node(id))
+            .filter(|node| tier(node.role) == level)
+            .map(|node| format!("\"{}\"", node.name))
+            .collect();
+        if !names.is_empty() {
+            writeln!(out, "  {{ rank=same; {}; }}", names.join("; ")).expect("a string takes any text");
+        }
+    }
+    for link in fabric.links() {
+        let name = |node: NodeId| &fabric.node(node).name;
+        writeln!(
+            out,
+            "  \"{}\" -- \"{}\" [label=\"{}\", taillabel=\"{}\", headlabel=\"{}\"];",
+            name(link.a.node),
+            name(link.b.node),
+            link.spec.rate,
+            link.a.interface,
+            link.b.interface
+        )
+        .expect("a string takes any text");
+    }
+    out.push_str("}\n");
+    out
+}
+
+/// A drawing in tiers; hosts are small squares below their switch.
+pub fn svg(fabric: &Fabric) -> String {
+    let places = places(fabric);
+    let width = places.iter().map(|(x, _)| x + BOX_WIDTH / 2 + MARGIN).max().unwrap_or(0);
+    let height = places.iter().map(|(_, y)| y + BOX_HEIGHT + MARGIN).max().unwrap_or(0);
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" \
+         font-size=\"11\" role=\"img\"><title>{}</title>\n<g stroke=\"#888\" stroke-width=\"1\">\n",
+        fabric.name()
+    );
+    for link in fabric
+        .links()
+        .iter()
+        .filter(|link| fabric.node(link.b.node).role.is_switch() && fabric.node(link.a.node).role.is_switch())
+    {
+        let ((x1, y1), (x2, y2)) = (places[link.a.node.index()], places[link.b.node.index()]);
+        writeln!(out, "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>").expect("a string takes any text");
+    }
+    out.push_str("</g>\n");
+    for id in fabric.ids() {
+        svg_node(&mut out, fabric, id, places[id.index()]);
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+fn svg_node(out: &mut String, fabric: &Fabric, id: NodeId, (x, y): (usize, usize)) {
+    let node = fabric.node(id);
+    let result = if node.role.is_switch() {
+        let (left, top) = (x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2);
+        writeln!(
+            out,
+            "<rect x=\"{left}\" y=\"{top}\" width=\"{BOX_WIDTH}\" height=\"{BOX_HEIGHT}\" rx=\"3\" fill=\"#fff\" \
+             stroke=\"#333\"/><text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+            y + 4,
+            node.name
+        )
+    } else {
+        writeln!(
+            out,
+            "<rect x=\"{}\" y=\"{y}\" width=\"{HOST_SIZE}\" height=\"{HOST_SIZE}\" fill=\"#4a7\"><title>{}</title></rect>",
+            x - HOST_SIZE / 2,
+            node.name
+        )
+    };
+    result.expect("a string takes any text");
+}
+
+/// The middle of every node: tiers from top to bottom, each centred, hosts in rows below their switch.
+fn places(fabric: &Fabric) -> Vec<(usize, usize)> {
+    let mut places = vec![(0, 0); fabric.nodes().len()];
+    let of_tier = |level| fabric.ids().filter(move |id| tier(fabric.node(*id).role) == level);
+    let step = (HOSTS_PER_ROW + 2) * (HOST_SIZE + 3);
+    let widest = (0..=2).map(|level| of_tier(level).count()).max().unwrap_or(1).max(1);
+    for level in 0..=2 {
+        let count = of_tier(level).count();
+        for (number, id) in of_tier(level).enumerate() {
+            let left = (widest - count) * step / 2;
+            places[id.index()] =
+                (MARGIN + left + number * step + step / 2, MARGIN + BOX_HEIGHT / 2 + level * TIER_HEIGHT);
+        }
+    }
+    for edge in of_tier(2) {
+        let (x, y) = places[edge.index()];
+        let hosts = fabric.links_of(edge).iter().filter_map(|link| fabric.link(*link).far_end(edge));
+        for (number, host) in hosts.filter(|port| !fabric.node(port.node).role.is_switch()).enumerate() {
+            let (column, row) = (number % HOSTS_PER_ROW, number / HOSTS_PER_ROW);
+            let left = x - (HOSTS_PER_ROW - 1) * (HOST_SIZE + 3) / 2;
+            places[host.node.index()] = (left + column * (HOST_SIZE + 3), y + BOX_HEIGHT + 8 + row * (HOST_SIZE + 3));
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_scenario::topology::{LinkParams, overlay_pair};
+
+    use super::*;
+
+    fn fabric() -> Fabric {
+        overlay_pair(&LinkParams::default()).unwrap()
+    }
+
+    #[test]
+    fn the_text_shows_tiers_rates_and_host_counts() {
+        let expected = "\
+overlay-pair: 3 switches, 2 servers, 5 links
+int1         intermediate tor1 (200 Mbit/s), tor2 (200 Mbit/s)
+    tor1         tor          int1 (200 Mbit/s), 2 hosts (20 Mbit/s each)
+    tor2         tor          int1 (200 Mbit/s), 1 hosts (20 Mbit/s each)
+";
+        assert_eq!(text(&fabric()), expected);
+    }
+
+    #[test]
+    fn dot_has_every_link_with_both_interfaces() {
+        let dot = dot(&fabric());
+        assert_eq!(dot.matches(" -- ").count(), 5);
+        assert!(dot.contains(r#""tor1" -- "s1" [label="20 Mbit/s", taillabel="s1", headlabel="eth0"];"#), "{dot}");
+        assert!(dot.starts_with("graph \"overlay-pair\" {") && dot.ends_with("}\n"));
+    }
+
+    #[test]
+    fn svg_draws_every_node_inside_the_picture() {
+        let fabric = fabric();
+        let svg = svg(&fabric);
+        assert_eq!(svg.matches("<rect").count(), fabric.nodes().len());
+        assert_eq!(svg.matches("<line").count(), 2, "links to hosts are not drawn");
+        let spots: std::collections::BTreeSet<_> = places(&fabric).into_iter().collect();
+        assert_eq!(spots.len(), fabric.nodes().len(), "no two nodes in one place");
+    }
+}

@@ -1,0 +1,51 @@
+//! Engine 2: a fabric as network namespaces on this machine, with shaped links, OSPF by FRR, weft's own daemons and
+//! eBPF programs, and real kernel TCP.
+//!
+//! A lab never forwards a packet itself: the kernel does, configured by text batches that can be repeated by hand.
+//!
+//! * [`up()`], [`down()`], [`down_all()`], [`list()`], [`ps()`], [`exec()`], [`capture()`], [`graph`]: labs that stay up
+//! * [`LabEngine`]: labs for the length of a run
+//! * [`doctor`], [`deps`]: what a machine needs
+//! * [`plan`]: what would be done to each node, as text
+
+mod adjacency;
+mod batch;
+mod capture;
+pub mod deps;
+pub mod doctor;
+mod down;
+mod engine;
+mod error;
+mod faults;
+mod frr;
+pub mod graph;
+pub mod home;
+mod netns;
+mod options;
+mod overlay;
+mod ping;
+pub mod plan;
+mod process;
+mod routes;
+mod selftest;
+mod shaping;
+mod state;
+mod sysctls;
+pub mod traffic;
+mod up;
+mod verbs;
+
+pub use capture::{CaptureFilter, CaptureOptions, CaptureSummary, capture};
+pub use down::{Removed, down, down_all, down_matching, sweep_orphans};
+pub use engine::LabEngine;
+pub use error::LabError;
+pub use faults::LabActuator;
+pub use frr::FrrConfig;
+pub use netns::in_namespace;
+pub use options::LabOptions;
+pub use overlay::{admin_socket, status_socket};
+pub use process::ProcessId;
+pub use routes::{RouteTable, kernel_table};
+pub use state::{LabState, NodeState, ProcessState, SCHEMA_VERSION};
+pub use up::{Lab, up};
+pub use verbs::{LabRow, exec, list, only_lab, ps};

@@ -1,0 +1,94 @@
+//! The eBPF data path of Intermediates and edge switches, pinned so that it outlives the command that set it up.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use weft_datapath::bpffs;
+use weft_datapath::switch::{SwitchConfig, SwitchDatapath, SwitchMaps, Tier};
+use weft_scenario::id::NodeId;
+use weft_scenario::topology::Role;
+
+use crate::error::LabError;
+use crate::home::{BPF_DIR, lock, namespace_path};
+use crate::netns;
+use crate::plan::NodePlan;
+use crate::up::Lab;
+
+/// Switches that are set up at once: each port's attachment waits for the kernel more than it computes.
+const LOADERS: usize = 8;
+
+/// Attaches decapsulation to every switch that owns an LA which packets are addressed to.
+pub(super) fn attach(lab: &Lab) -> Result<(), LabError> {
+    mount_bpffs()?;
+    let plans: Vec<&NodePlan> = lab.plan.nodes.iter().filter(|plan| tier_of(plan.role).is_some()).collect();
+    netns::visit_all(
+        &plans,
+        LOADERS,
+        |plan| namespace_path(&plan.namespace),
+        |plan| {
+            let config = config(lab, plan).expect("only switches with a tier were chosen");
+            // The pins keep it at work.
+            SwitchDatapath::attach(&config).map(drop).map_err(|error| datapath_error(&plan.name, &error))
+        },
+    )
+}
+
+/// Sets the LAs that a running switch takes the outer header off for.
+pub(crate) fn set_own_las(lab: &Lab, node: NodeId, addresses: &[Ipv4Addr]) -> Result<(), LabError> {
+    let plan = lab.plan.node(node);
+    if tier_of(plan.role).is_none() || lab.scenario.overlay != weft_scenario::engine::Overlay::Vl2 {
+        return Ok(());
+    }
+    SwitchMaps::open_pinned(lab.pins(&plan.name))
+        .and_then(|maps| maps.set_own_las(addresses))
+        .map_err(|error| datapath_error(&plan.name, &error))
+}
+
+/// Mounts weft's bpffs if it is not there. Under the lock, so that the last lab to go does not unmount it meanwhile.
+fn mount_bpffs() -> Result<(), LabError> {
+    let _lock = lock()?;
+    bpffs::ensure_mounted(Path::new(BPF_DIR)).map(drop).map_err(|error| datapath_error("(all)", &error))
+}
+
+fn tier_of(role: Role) -> Option<Tier> {
+    match role {
+        Role::Intermediate => Some(Tier::Intermediate),
+        Role::Tor | Role::Leaf => Some(Tier::Tor),
+        _ => None,
+    }
+}
+
+fn config(lab: &Lab, plan: &NodePlan) -> Option<SwitchConfig> {
+    let (fabric, addresses) = (&lab.scenario.fabric, &lab.scenario.addresses);
+    let tier = tier_of(plan.role)?;
+    let ports = |towards_switches: bool| -> Vec<String> {
+        let links = fabric.links_of(plan.id).iter().map(|link| fabric.link(*link));
+        let wanted = links.filter(|link| {
+            let far = link.far_end(plan.id).map(|port| fabric.node(port.node).role);
+            far.is_some_and(|role| role.is_switch() == towards_switches)
+        });
+        wanted.filter_map(|link| link.end_at(plan.id)).map(|port| port.interface.clone()).collect()
+    };
+    let own_las = match tier {
+        Tier::Tor => vec![addresses.la(plan.id)],
+        Tier::Intermediate => {
+            let groups = addresses.anycast_groups().iter().filter(|group| group.members.contains(&plan.id));
+            groups.map(|group| group.address).collect()
+        }
+    };
+    let pin_dir = Some(lab.pins(&plan.name));
+    Some(SwitchConfig { ports: ports(true), host_ports: ports(false), own_las, tier, pin_dir })
+}
+
+/// Missing rights and kernels without eBPF are about the machine; the rest is about the node.
+pub(crate) fn datapath_error(node: &str, error: &weft_datapath::DatapathError) -> LabError {
+    use weft_datapath::DatapathError::{KernelTooOld, NoEbpf, NoRights};
+    match error {
+        NoRights { .. } | NoEbpf { .. } | KernelTooOld { .. } => {
+            let text = error.to_string();
+            let (what, remedy) = text.split_once("; ").unwrap_or((&text, "see: weft doctor"));
+            LabError::NotFit { what: what.to_owned(), remedy: remedy.to_owned() }
+        }
+        _ => LabError::Datapath { node: node.to_owned(), reason: error.to_string() },
+    }
+}

@@ -1,0 +1,210 @@
+//! From a scenario to the text that configures every node: pure, so that it can be read and tested without root.
+//!
+//! Each node gets four lists, executed in this order over the whole fabric: links to create (`ip`), addresses, routes
+//! and neighbours (`ip`), forwarding entries (`bridge`), queues (`tc`); besides kernel settings and, for switches, the
+//! configuration of the routing daemons.
+
+mod host;
+mod switch;
+
+use std::net::Ipv4Addr;
+
+use weft_scenario::addressing::AddressPlan;
+use weft_scenario::engine::{Overlay, Scenario};
+use weft_scenario::id::{LinkId, NodeId};
+use weft_scenario::topology::{Fabric, Role};
+use weft_wire::vl2::OVERHEAD_BYTES as VL2_OVERHEAD_BYTES;
+
+use crate::frr::FrrConfig;
+use crate::home::namespace_name;
+use crate::shaping::Shaper;
+
+/// Bytes that VXLAN puts before the inner packet: Ethernet, IPv4, UDP and VXLAN headers (RFC 7348, section 5).
+pub(crate) const VXLAN_OVERHEAD_BYTES: u32 = 14 + 20 + 8 + 8;
+/// The VXLAN device of a server in [`Overlay::KernelVxlan`].
+pub(crate) const VXLAN_DEVICE: &str = "vxlan0";
+/// Hosts behave as on Ethernet: fabric links are wider, so that an overlay's headers fit.
+const HOST_MTU_BYTES: u32 = 1500;
+
+/// What is done to make one node.
+#[derive(Clone, Debug)]
+pub struct NodePlan {
+    /// The node.
+    pub id: NodeId,
+    /// Its name.
+    pub name: String,
+    /// Its role.
+    pub role: Role,
+    /// Its namespace.
+    pub namespace: String,
+    /// Kernel settings of the namespace.
+    pub sysctls: Vec<Sysctl>,
+    /// `ip` lines that create the links whose first end is here.
+    pub creates: Vec<String>,
+    /// `ip` lines for addresses, routes and neighbours. All may be repeated without harm.
+    pub configures: Vec<String>,
+    /// `bridge` lines.
+    pub forwards: Vec<String>,
+    /// `tc` lines.
+    pub queues: Vec<String>,
+    /// Routing daemons, on switches.
+    pub frr: Option<FrrConfig>,
+}
+
+/// A kernel setting: its path below `/proc/sys` and its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sysctl {
+    /// Path, for instance `net/ipv4/ip_forward`.
+    pub name: &'static str,
+    /// Value.
+    pub value: String,
+    /// Whether a kernel that has no such setting is good enough.
+    pub optional: bool,
+}
+
+/// What is done to make one lab.
+#[derive(Clone, Debug)]
+pub struct LabPlan {
+    /// One plan per node, in the fabric's order.
+    pub nodes: Vec<NodePlan>,
+}
+
+impl LabPlan {
+    /// Plans a lab. `seed` decides how switches spread flows over equal paths.
+    pub fn new(lab: &str, scenario: &Scenario, seed: u64) -> Self {
+        let planner = Planner { lab, scenario, seed, shaper: Shaper::new(scenario) };
+        Self { nodes: scenario.fabric.ids().map(|id| planner.node(id)).collect() }
+    }
+
+    /// One node's plan.
+    pub fn node(&self, id: NodeId) -> &NodePlan {
+        &self.nodes[id.index()]
+    }
+}
+
+/// What every part of planning looks at.
+struct Planner<'a> {
+    lab: &'a str,
+    scenario: &'a Scenario,
+    seed: u64,
+    shaper: Shaper,
+}
+
+impl Planner<'_> {
+    fn fabric(&self) -> &Fabric {
+        &self.scenario.fabric
+    }
+
+    fn addresses(&self) -> &AddressPlan {
+        &self.scenario.addresses
+    }
+
+    fn node(&self, id: NodeId) -> NodePlan {
+        let node = self.fabric().node(id);
+        let mut plan = NodePlan {
+            id,
+            name: node.name.clone(),
+            role: node.role,
+            namespace: namespace_name(self.lab, &node.name),
+            sysctls: common_sysctls(),
+            creates: self.created_links(id),
+            configures: vec!["link set dev lo up".into()],
+            forwards: Vec::new(),
+            queues: self.queues(id),
+            frr: None,
+        };
+        if node.role.is_switch() {
+            self.plan_switch(&mut plan);
+        } else {
+            self.plan_host(&mut plan);
+        }
+        plan
+    }
+
+    /// A link is created from its first end; the other end is born in its own namespace.
+    fn created_links(&self, id: NodeId) -> Vec<String> {
+        let links = self.fabric().links_of(id).iter().filter(|link| self.fabric().link(**link).a.node == id);
+        links.map(|link| self.link_line(*link)).collect()
+    }
+
+    fn link_line(&self, id: LinkId) -> String {
+        let link = self.fabric().link(id);
+        let end = |node: NodeId| {
+            format!("address {} mtu {}", mac(self.addresses(), self.fabric(), id, node), self.mtu(id, node))
+        };
+        format!(
+            "link add dev {} {} type veth peer name {} {} netns {}",
+            link.a.interface,
+            end(link.a.node),
+            link.b.interface,
+            end(link.b.node),
+            namespace_name(self.lab, &self.fabric().node(link.b.node).name),
+        )
+    }
+
+    /// The MTU of a link's end: the link's, except that hosts leave room for what the overlay adds behind them.
+    fn mtu(&self, link: LinkId, node: NodeId) -> u32 {
+        let link_mtu = self.fabric().link(link).spec.mtu_bytes;
+        if self.fabric().node(node).role.is_switch() {
+            return link_mtu;
+        }
+        match self.scenario.overlay {
+            Overlay::Vl2 => link_mtu.saturating_sub(VL2_OVERHEAD_BYTES as u32).min(HOST_MTU_BYTES),
+            Overlay::Routed => link_mtu.min(HOST_MTU_BYTES),
+            Overlay::KernelVxlan => link_mtu,
+        }
+    }
+
+    fn queues(&self, id: NodeId) -> Vec<String> {
+        if !self.scenario.shaped {
+            return Vec::new();
+        }
+        let links = self.fabric().links_of(id);
+        links.iter().flat_map(|link| self.shaper.lines(self.fabric(), *link, id)).collect()
+    }
+}
+
+/// The largest inner IP packet that servers of a scenario exchange.
+pub(crate) fn inner_mtu_bytes(overlay: Overlay, link_mtu: u32) -> u32 {
+    let overhead = match overlay {
+        Overlay::Routed => 0,
+        Overlay::Vl2 => VL2_OVERHEAD_BYTES as u32,
+        Overlay::KernelVxlan => VXLAN_OVERHEAD_BYTES,
+    };
+    link_mtu.saturating_sub(overhead).min(HOST_MTU_BYTES)
+}
+
+fn common_sysctls() -> Vec<Sysctl> {
+    [
+        ("net/ipv4/conf/all/rp_filter", "0"),
+        ("net/ipv4/conf/default/rp_filter", "0"),
+        ("net/ipv4/conf/all/send_redirects", "0"),
+        ("net/ipv4/conf/default/send_redirects", "0"),
+    ]
+    .into_iter()
+    .map(|(name, value)| Sysctl { name, value: value.into(), optional: false })
+    .chain(["net/ipv6/conf/all/disable_ipv6", "net/ipv6/conf/default/disable_ipv6"].into_iter().map(|name| Sysctl {
+        name,
+        value: "1".into(),
+        optional: true,
+    }))
+    .collect()
+}
+
+fn mac(addresses: &AddressPlan, fabric: &Fabric, link: LinkId, node: NodeId) -> String {
+    mac_text(addresses.mac(fabric, link, node))
+}
+
+/// A MAC as text, for instance `02:56:4c:32:00:01`.
+pub(crate) fn mac_text([a, b, c, d, e, f]: [u8; 6]) -> String {
+    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+}
+
+/// MAC of a server's VXLAN device, derived from its AA.
+fn vxlan_mac(aa: Ipv4Addr) -> String {
+    let [_, b, c, d] = aa.octets();
+    mac_text([0x02, 0x56, 0x58, b, c, d])
+}
+
+#[cfg(test)]
+mod tests;

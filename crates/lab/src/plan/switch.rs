@@ -1,0 +1,103 @@
+//! Plans of switches: loopback and link addresses, routes to the hosts below, forwarding settings, OSPF.
+
+use weft_scenario::engine::Overlay;
+use weft_scenario::id::{LinkId, NodeId};
+
+use super::{NodePlan, Planner, Sysctl, mac};
+use crate::frr::{FrrConfig, FrrInput};
+
+/// Device of an edge switch that has the rack's prefix, and its far end.
+const RACK_DEVICE: &str = "weft-rack0";
+const RACK_DEVICE_FAR: &str = "weft-rack1";
+
+impl Planner<'_> {
+    pub(super) fn plan_switch(&self, plan: &mut NodePlan) {
+        let (fabric, addresses) = (self.fabric(), self.addresses());
+        plan.sysctls.extend(self.forwarding_sysctls(plan.id));
+        let la = addresses.la(plan.id);
+        plan.configures.push(format!("addr replace {la}/32 dev lo"));
+        let groups = addresses.anycast_groups().iter().filter(|group| group.members.contains(&plan.id));
+        plan.configures.extend(groups.map(|group| format!("addr replace {}/32 dev lo", group.address)));
+        let mut ospf_interfaces = Vec::new();
+        for link in fabric.links_of(plan.id) {
+            let port = fabric.link(*link).end_at(plan.id).expect("a link of a node ends at the node");
+            plan.configures.push(format!("link set dev {} up", port.interface));
+            if let Some((a, b)) = addresses.link(*link) {
+                let own = if fabric.link(*link).a.node == plan.id { a } else { b };
+                plan.configures.push(format!("addr replace {own}/31 dev {}", port.interface));
+                ospf_interfaces.push(port.interface.clone());
+            }
+        }
+        self.plan_rack(plan);
+        let input = FrrInput {
+            hostname: &plan.name,
+            namespace: &plan.namespace,
+            router_id: la,
+            interfaces: &ospf_interfaces,
+            rack: addresses.rack(plan.id).map(|_| RACK_DEVICE),
+        };
+        plan.frr = Some(FrrConfig::new(&input));
+    }
+
+    /// What an edge switch knows of the hosts below it: a host route and a neighbour per address, for its own only.
+    ///
+    /// The rack's prefix sits on a pair of devices of its own that carries nothing: OSPF announces it as one stub
+    /// network whatever the rack holds and whichever host's link is down. (Redistributing a route of the kernel would
+    /// need no device, but `ospfd` 8.4 does not install such routes again at a switch that was cut off.)
+    fn plan_rack(&self, plan: &mut NodePlan) {
+        let (fabric, addresses) = (self.fabric(), self.addresses());
+        let Some((rack, gateway)) = addresses.rack(plan.id).zip(addresses.rack_gateway(plan.id)) else { return };
+        plan.creates.push(format!("link add dev {RACK_DEVICE} type veth peer name {RACK_DEVICE_FAR}"));
+        plan.configures.extend([
+            format!("link set dev {RACK_DEVICE} up"),
+            format!("link set dev {RACK_DEVICE_FAR} up"),
+            format!("addr replace {gateway}/{} dev {RACK_DEVICE} noprefixroute", rack.length),
+            format!("route replace unreachable {rack}"),
+        ]);
+        for link in fabric.links_of(plan.id) {
+            let ends = fabric.link(*link).end_at(plan.id).zip(fabric.link(*link).far_end(plan.id));
+            if let Some((port, far)) = ends.filter(|(_, far)| !fabric.node(far.node).role.is_switch()) {
+                plan.configures.extend(self.host_lines(*link, far.node, &port.interface));
+            }
+        }
+    }
+
+    fn host_lines(&self, link: LinkId, host: NodeId, port: &str) -> Vec<String> {
+        let mac = mac(self.addresses(), self.fabric(), link, host);
+        let aa = self.addresses().aa(host).filter(|_| self.scenario.overlay == Overlay::Vl2);
+        let lines = |address| {
+            [
+                format!("neigh replace {address} lladdr {mac} dev {port} nud permanent"),
+                format!("route replace {address}/32 dev {port}"),
+            ]
+        };
+        [Some(self.addresses().la(host)), aa].into_iter().flatten().flat_map(lines).collect()
+    }
+
+    fn forwarding_sysctls(&self, id: NodeId) -> Vec<Sysctl> {
+        let set = |name, value: &str| Sysctl { name, value: value.into(), optional: false };
+        // VL2 writes a hash of the flow into the outer source address, so addresses alone spread its flows; the other
+        // overlays need the ports.
+        let policy = if self.scenario.overlay == Overlay::Vl2 { "0" } else { "1" };
+        vec![
+            set("net/ipv4/ip_forward", "1"),
+            set("net/ipv4/conf/all/ignore_routes_with_linkdown", "1"),
+            set("net/ipv4/conf/default/ignore_routes_with_linkdown", "1"),
+            set("net/ipv4/fib_multipath_hash_policy", policy),
+            // With one seed everywhere, all tiers make the same choice and half of the paths stay empty.
+            Sysctl {
+                name: "net/ipv4/fib_multipath_hash_seed",
+                value: hash_seed(self.seed, id).to_string(),
+                optional: true,
+            },
+        ]
+    }
+}
+
+/// A switch's own hash seed: never 0 (which means random), different per switch, the same in every run of a seed.
+fn hash_seed(seed: u64, id: NodeId) -> u32 {
+    let mut mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(id.0) + 1);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((mixed ^ (mixed >> 31)) >> 32) as u32 | 1
+}

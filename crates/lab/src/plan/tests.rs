@@ -1,0 +1,204 @@
+//! What a scenario becomes for each node, as text.
+
+use weft_scenario::addressing::{AddressPlan, AddressingOptions};
+use weft_scenario::engine::Transport;
+use weft_scenario::topology::{LinkParams, TestbedParams, overlay_pair, vl2_testbed};
+use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
+
+use super::*;
+
+fn scenario(fabric: Fabric, overlay: Overlay) -> Scenario {
+    let addresses = AddressPlan::new(&fabric, AddressingOptions::default()).unwrap();
+    let transport = Transport {
+        initial_window: 8,
+        rto_min: Nanos(1_000_000_000),
+        timestamps: false,
+        segments_per_skb: 8,
+        output_limit: Some(Bytes(4096)),
+        ..Transport::default()
+    };
+    Scenario { fabric, addresses, overlay, transport, shaped: true }
+}
+
+fn pair(overlay: Overlay) -> Scenario {
+    let links = LinkParams { server_rate: BitsPerSec(20_000_000), ..LinkParams::default() };
+    scenario(overlay_pair(&links).unwrap(), overlay)
+}
+
+fn node(scenario: &Scenario, name: &str) -> NodePlan {
+    let id = scenario.fabric.find(name).unwrap();
+    LabPlan::new("x", scenario, 1).nodes.swap_remove(id.index())
+}
+
+fn value(plan: &NodePlan, name: &str) -> Option<String> {
+    plan.sysctls.iter().find(|setting| setting.name == name).map(|setting| setting.value.clone())
+}
+
+#[test]
+fn a_vl2_server_sees_one_large_ethernet() {
+    let plan = node(&pair(Overlay::Vl2), "s2");
+    assert_eq!(plan.namespace, "weft-x-s2");
+    assert_eq!(
+        plan.configures,
+        [
+            "link set dev lo up",
+            "link set dev eth0 gso_max_segs 8",
+            "link set dev eth0 up",
+            "addr replace 10.64.1.2/24 dev eth0 noprefixroute",
+            "neigh replace 10.64.1.1 lladdr 02:56:4c:32:00:01 dev eth0 nud permanent",
+            "route replace 10.0.0.0/8 via 10.64.1.1 dev eth0 onlink src 10.64.1.2",
+            "addr replace 20.0.0.2/8 dev eth0 noprefixroute",
+            "route replace 20.0.0.0/8 dev eth0 proto kernel scope link src 20.0.0.2 initcwnd 8 rto_min 1000ms",
+        ]
+    );
+    assert_eq!(value(&plan, "net/ipv4/tcp_congestion_control").as_deref(), Some("cubic"));
+    assert_eq!(value(&plan, "net/ipv4/tcp_timestamps").as_deref(), Some("0"));
+    assert_eq!(value(&plan, "net/ipv4/tcp_min_tso_segs").as_deref(), Some("8"));
+    assert_eq!(value(&plan, "net/ipv4/tcp_limit_output_bytes").as_deref(), Some("4096"));
+    assert!(plan.creates.is_empty() && plan.forwards.is_empty() && plan.frr.is_none());
+}
+
+#[test]
+fn a_tor_makes_its_links_and_knows_only_its_own_servers() {
+    let plan = node(&pair(Overlay::Vl2), "tor2");
+    assert_eq!(
+        plan.creates,
+        [
+            "link add dev s2 address 02:56:4c:32:00:01 mtu 1600 type veth \
+             peer name eth0 address 02:01:00:00:00:03 mtu 1500 netns weft-x-s2",
+            "link add dev weft-rack0 type veth peer name weft-rack1",
+        ]
+    );
+    assert_eq!(
+        plan.configures,
+        [
+            "link set dev lo up",
+            "addr replace 10.1.0.2/32 dev lo",
+            "link set dev int1 up",
+            "addr replace 10.128.0.3/31 dev int1",
+            "link set dev s2 up",
+            "link set dev weft-rack0 up",
+            "link set dev weft-rack1 up",
+            "addr replace 10.64.1.1/24 dev weft-rack0 noprefixroute",
+            "route replace unreachable 10.64.1.0/24",
+            "neigh replace 10.64.1.2 lladdr 02:01:00:00:00:03 dev s2 nud permanent",
+            "route replace 10.64.1.2/32 dev s2",
+            "neigh replace 20.0.0.2 lladdr 02:01:00:00:00:03 dev s2 nud permanent",
+            "route replace 20.0.0.2/32 dev s2",
+        ]
+    );
+}
+
+#[test]
+fn an_intermediate_owns_the_anycast_address() {
+    let plan = node(&pair(Overlay::Vl2), "int1");
+    assert_eq!(
+        plan.configures,
+        [
+            "link set dev lo up",
+            "addr replace 10.3.0.1/32 dev lo",
+            "addr replace 10.255.255.1/32 dev lo",
+            "link set dev tor1 up",
+            "addr replace 10.128.0.0/31 dev tor1",
+            "link set dev tor2 up",
+            "addr replace 10.128.0.2/31 dev tor2",
+        ]
+    );
+    assert!(!plan.frr.unwrap().ospfd.contains("passive"));
+}
+
+#[test]
+fn without_an_overlay_no_switch_hears_of_aas() {
+    let scenario = pair(Overlay::Routed);
+    let text = format!("{:?}", LabPlan::new("x", &scenario, 1));
+    assert!(!text.contains("20.0.0."), "AAs belong to overlays");
+    let server = node(&scenario, "s1");
+    let route = server.configures.iter().find(|line| line.contains("10.0.0.0/8")).unwrap();
+    assert!(route.ends_with("src 10.64.0.2 initcwnd 8 rto_min 1000ms"), "{route}");
+    assert_eq!(value(&node(&scenario, "int1"), "net/ipv4/fib_multipath_hash_policy").as_deref(), Some("1"));
+    assert_eq!(value(&node(&pair(Overlay::Vl2), "int1"), "net/ipv4/fib_multipath_hash_policy").as_deref(), Some("0"));
+}
+
+#[test]
+fn vxlan_leaves_1500_bytes_inside_and_knows_every_peer() {
+    let plan = node(&pair(Overlay::KernelVxlan), "s1");
+    let lines = plan.configures.join("\n");
+    assert!(lines.contains(
+        "link add dev vxlan0 address 02:56:58:00:00:01 mtu 1500 type vxlan id 42 dstport 4789 local 10.64.0.2 dev eth0 nolearning"
+    ));
+    assert!(lines.contains("neigh replace 20.0.0.2 lladdr 02:56:58:00:00:02 dev vxlan0 nud permanent"));
+    assert!(lines.contains("route replace 20.0.0.0/8 dev vxlan0 proto kernel scope link src 20.0.0.1"));
+    assert_eq!(plan.forwards, ["fdb replace 02:56:58:00:00:02 dev vxlan0 dst 10.64.1.2 self permanent"]);
+    let tor = node(&pair(Overlay::KernelVxlan), "tor1");
+    assert!(tor.creates[0].contains("peer name eth0") && tor.creates[0].contains("mtu 1600 netns weft-x-s1"));
+}
+
+#[test]
+fn queues_of_large_buffers_have_scaled_rates_and_a_class_for_routing() {
+    let plan = node(&pair(Overlay::Vl2), "s1");
+    // 20 Mbit/s x 3082/3274: the queue counts before the headers are added.
+    assert_eq!(
+        plan.queues,
+        [
+            "qdisc add dev eth0 root handle 1: htb default 1",
+            "class add dev eth0 parent 1: classid 1:1 htb rate 18827122bit burst 12960 cburst 12960 quantum 12960",
+            "class add dev eth0 parent 1: classid 1:2 htb rate 18827122bit burst 3200 cburst 3200 quantum 12960",
+            "qdisc add dev eth0 parent 1:1 handle 10: bfifo limit 4000000",
+            "qdisc add dev eth0 parent 1:2 handle 20: pfifo limit 1000",
+            "filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip protocol 89 0xff flowid 1:2",
+            "filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip tos 0xc0 0xfc flowid 1:2",
+            "filter add dev eth0 parent 1: protocol arp prio 2 u32 match u32 0 0 flowid 1:2",
+        ]
+    );
+    let core = node(&pair(Overlay::Vl2), "tor1");
+    // 200 Mbit/s x 3202/3274, and ten times the burst: the same time.
+    assert!(core.queues[1].starts_with("class add dev int1 parent 1: classid 1:1 htb rate 195601710bit burst 126"));
+    let to_server = core.queues.iter().find(|line| line.contains("dev s1") && line.contains("1:1 htb")).unwrap();
+    assert!(to_server.contains("rate 19543436bit"), "20 Mbit/s x 3082/3154: {to_server}");
+}
+
+#[test]
+fn queues_of_single_frames_are_exact() {
+    let mut scenario = pair(Overlay::Vl2);
+    scenario.transport.segments_per_skb = 1;
+    let plan = node(&scenario, "s1");
+    assert_eq!(plan.queues[0], "qdisc add dev eth0 root handle 1: stab overhead 24 linklayer ethernet htb default 1");
+    assert!(plan.queues[1].contains("rate 20000000bit burst 3200 "), "{}", plan.queues[1]);
+    scenario.shaped = false;
+    assert!(node(&scenario, "s1").queues.is_empty());
+}
+
+#[test]
+fn every_switch_hashes_in_its_own_way_and_the_same_way_again() {
+    let scenario = scenario(vl2_testbed(&TestbedParams::default()).unwrap(), Overlay::Vl2);
+    let seeds = |seed| {
+        let plans = LabPlan::new("x", &scenario, seed).nodes;
+        plans.iter().filter_map(|plan| value(plan, "net/ipv4/fib_multipath_hash_seed")).collect::<Vec<_>>()
+    };
+    let unique: std::collections::BTreeSet<_> = seeds(1).into_iter().collect();
+    assert_eq!((seeds(1).len(), unique.len()), (10, 10));
+    assert!(!unique.contains("0"), "0 lets the kernel choose at random");
+    assert_eq!(seeds(1), seeds(1));
+    assert_ne!(seeds(1), seeds(2));
+}
+
+#[test]
+fn what_other_switches_learn_does_not_grow_with_the_servers() {
+    let of_size = |servers| {
+        let params = TestbedParams { servers_per_tor: [servers; 4], ..TestbedParams::default() };
+        let scenario = scenario(vl2_testbed(&params).unwrap(), Overlay::Vl2);
+        let plans = LabPlan::new("x", &scenario, 1).nodes;
+        plans.into_iter().filter_map(|plan| plan.frr).map(|frr| frr.ospfd).collect::<Vec<_>>()
+    };
+    assert_eq!(of_size(2), of_size(40), "OSPF carries switches and racks, never AAs (VL2 4.2.1)");
+}
+
+#[test]
+fn a_test_bed_of_75_servers_is_planned_whole() {
+    let scenario = scenario(vl2_testbed(&TestbedParams::default()).unwrap(), Overlay::Vl2);
+    let plans = LabPlan::new("x", &scenario, 1).nodes;
+    let links = scenario.fabric.links().len();
+    assert_eq!(plans.iter().map(|plan| plan.creates.len()).sum::<usize>(), links + 4, "and a rack device per ToR");
+    let ends: usize = plans.iter().map(|plan| plan.queues.iter().filter(|line| line.contains(" root ")).count()).sum();
+    assert_eq!(ends, 2 * links);
+}

@@ -1,0 +1,152 @@
+//! What is on disk about a lab that is up, so that any later command, also after a crash, can use it or remove it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use weft_scenario::engine::Overlay;
+use weft_scenario::topology::{Fabric, Role};
+
+use crate::error::LabError;
+use crate::home::{self, lab_dir, write_atomically};
+use crate::process::ProcessId;
+
+/// Version of the file's format.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A lab as recorded in `/run/weft/labs/<lab>/state.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LabState {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// Name of the lab.
+    pub lab: String,
+    /// Name of the fabric it was made from.
+    pub fabric: String,
+    /// The fabric itself, as a file that `weft lab up` reads.
+    pub fabric_yaml: String,
+    /// How packets travel in it.
+    pub overlay: Overlay,
+    /// Whether its links are shaped.
+    pub shaped: bool,
+    /// Seconds since 1970 when it came up.
+    pub created_unix_s: u64,
+    /// The process that owns a lab of a run: when it is gone, so should the lab. `None` for labs that stay up.
+    pub owner: Option<ProcessId>,
+    /// Whether the lab came up whole.
+    pub ready: bool,
+    /// Nodes, in the fabric's order.
+    pub nodes: Vec<NodeState>,
+    /// Processes that the lab started.
+    pub processes: Vec<ProcessState>,
+}
+
+/// A node of a lab.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NodeState {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its AA, if it is a server.
+    pub aa: Option<std::net::Ipv4Addr>,
+    /// Its LA.
+    pub la: std::net::Ipv4Addr,
+    /// Its interfaces, in the order of the fabric's links.
+    pub interfaces: Vec<String>,
+}
+
+/// A process of a lab.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessState {
+    /// Node it belongs to.
+    pub node: String,
+    /// What it is: `zebra`, `ospfd`, `agent`, `directory`.
+    pub daemon: String,
+    /// Which process.
+    #[serde(flatten)]
+    pub id: ProcessId,
+}
+
+impl LabState {
+    /// A lab about to be made.
+    pub(crate) fn new(lab: &str, scenario: &weft_scenario::engine::Scenario, owner: Option<ProcessId>) -> Self {
+        let created = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Self {
+            schema_version: SCHEMA_VERSION,
+            lab: lab.to_owned(),
+            fabric: scenario.fabric.name().to_owned(),
+            fabric_yaml: weft_scenario::topology::to_yaml(&scenario.fabric),
+            overlay: scenario.overlay,
+            shaped: scenario.shaped,
+            created_unix_s: created.as_secs(),
+            owner,
+            ready: false,
+            nodes: node_states(lab, scenario),
+            processes: Vec::new(),
+        }
+    }
+
+    /// Where the file is.
+    pub fn path(lab: &str) -> PathBuf {
+        lab_dir(lab).join("state.json")
+    }
+
+    /// Reads the state of a lab that is up.
+    pub fn load(lab: &str) -> Result<Self, LabError> {
+        home::check_lab_name(lab)?;
+        if !lab_dir(lab).is_dir() {
+            let up = home::lab_names().join(", ");
+            let up = if up.is_empty() { "none".to_owned() } else { up };
+            return Err(LabError::NoSuchLab { name: lab.to_owned(), up });
+        }
+        let bad = |reason: String| LabError::BadState { lab: lab.to_owned(), reason };
+        let text = fs::read(Self::path(lab)).map_err(|error| bad(error.to_string()))?;
+        let state: Self = serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))?;
+        if state.schema_version != SCHEMA_VERSION {
+            return Err(bad(format!("format {}, this weft knows {SCHEMA_VERSION}", state.schema_version)));
+        }
+        Ok(state)
+    }
+
+    /// Writes the state; a reader sees the old or the new one, never half.
+    pub(crate) fn save(&self) -> Result<(), LabError> {
+        let text = serde_json::to_vec_pretty(self).expect("a state is plain data");
+        write_atomically(&Self::path(&self.lab), &text)
+    }
+
+    /// A node by name.
+    pub fn node(&self, name: &str) -> Result<&NodeState, LabError> {
+        let missing = || LabError::NoSuchNode { lab: self.lab.clone(), node: name.to_owned() };
+        self.nodes.iter().find(|node| node.name == name).ok_or_else(missing)
+    }
+
+    /// All namespaces.
+    pub(crate) fn namespaces(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| node.namespace.clone()).collect()
+    }
+
+    /// Whether the run that made it is gone.
+    pub(crate) fn is_orphan(&self) -> bool {
+        self.owner.is_some_and(|owner| !owner.is_alive())
+    }
+}
+
+fn node_states(lab: &str, scenario: &weft_scenario::engine::Scenario) -> Vec<NodeState> {
+    let fabric: &Fabric = &scenario.fabric;
+    let state = |id| {
+        let node = fabric.node(id);
+        let ports = fabric.links_of(id).iter().filter_map(|link| fabric.link(*link).end_at(id));
+        NodeState {
+            name: node.name.clone(),
+            role: node.role,
+            namespace: home::namespace_name(lab, &node.name),
+            aa: scenario.addresses.aa(id),
+            la: scenario.addresses.la(id),
+            interfaces: ports.map(|port| port.interface.clone()).collect(),
+        }
+    };
+    fabric.ids().map(state).collect()
+}

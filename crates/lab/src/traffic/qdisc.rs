@@ -1,0 +1,160 @@
+//! Frames that queues have dropped: one rtnetlink dump of a namespace's root queueing disciplines.
+//!
+//! The interface's own counters do not see what its queue refuses.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+
+const RTM_NEWQDISC: u16 = 36;
+const RTM_GETQDISC: u16 = 38;
+const NLM_F_REQUEST_DUMP: u16 = 0x001 | 0x300;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const HEADER: usize = 16;
+/// `struct tcmsg`: family and padding, interface index, handle, parent, info.
+const TCMSG: usize = 20;
+const TC_H_ROOT: u32 = 0xffff_ffff;
+const TCA_STATS2: u16 = 7;
+const TCA_STATS_QUEUE: u16 = 3;
+/// Place of `drops` in `struct gnet_stats_queue`.
+const DROPS_AT: usize = 8;
+
+/// An open rtnetlink socket; it stays in the namespace it was opened in.
+pub(super) struct QdiscReader {
+    socket: OwnedFd,
+    buffer: Vec<u8>,
+}
+
+impl QdiscReader {
+    pub(super) fn open() -> io::Result<Self> {
+        // No protocol is protocol 0, which is NETLINK_ROUTE.
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+        Ok(Self { socket, buffer: vec![0; 1 << 16] })
+    }
+
+    /// Frames dropped by the root qdisc of each interface index since it was made.
+    pub(super) fn root_drops(&mut self) -> io::Result<HashMap<u32, u64>> {
+        send(&self.socket, &request(), SendFlags::empty())?;
+        let mut drops = HashMap::new();
+        loop {
+            let (length, _) = recv(&self.socket, self.buffer.as_mut_slice(), RecvFlags::empty())?;
+            if read_messages(&self.buffer[..length], &mut drops)? {
+                return Ok(drops);
+            }
+        }
+    }
+}
+
+fn request() -> Vec<u8> {
+    let mut message = Vec::with_capacity(HEADER + TCMSG);
+    message.extend(((HEADER + TCMSG) as u32).to_ne_bytes());
+    message.extend(RTM_GETQDISC.to_ne_bytes());
+    message.extend(NLM_F_REQUEST_DUMP.to_ne_bytes());
+    message.resize(HEADER + TCMSG, 0);
+    message
+}
+
+/// Adds what one datagram tells; true when it was the last.
+fn read_messages(mut data: &[u8], drops: &mut HashMap<u32, u64>) -> io::Result<bool> {
+    while data.len() >= HEADER {
+        let length = (u32_at(data, 0) as usize).clamp(HEADER, data.len());
+        match u16_at(data, 4) {
+            NLMSG_DONE => return Ok(true),
+            NLMSG_ERROR => return Err(io::Error::other("the kernel refused to list queueing disciplines")),
+            RTM_NEWQDISC if length >= HEADER + TCMSG => {
+                let (message, attributes) = data[HEADER..length].split_at(TCMSG);
+                if u32_at(message, 12) == TC_H_ROOT {
+                    drops.insert(u32_at(message, 4), dropped(attributes).unwrap_or(0));
+                }
+            }
+            _ => {}
+        }
+        data = &data[length.next_multiple_of(4).min(data.len())..];
+    }
+    Ok(false)
+}
+
+fn dropped(attributes: &[u8]) -> Option<u64> {
+    let queue = attribute(attribute(attributes, TCA_STATS2)?, TCA_STATS_QUEUE)?;
+    (queue.len() >= DROPS_AT + 4).then(|| u64::from(u32_at(queue, DROPS_AT)))
+}
+
+/// The payload of the first attribute of this kind.
+fn attribute(mut data: &[u8], kind: u16) -> Option<&[u8]> {
+    while data.len() >= 4 {
+        let length = usize::from(u16_at(data, 0)).clamp(4, data.len());
+        // The upper two bits are flags.
+        if u16_at(data, 2) & 0x3fff == kind {
+            return Some(&data[4..length]);
+        }
+        data = &data[length.next_multiple_of(4).min(data.len())..];
+    }
+    None
+}
+
+fn u16_at(data: &[u8], at: usize) -> u16 {
+    u16::from_ne_bytes([data[at], data[at + 1]])
+}
+
+fn u32_at(data: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tlv(kind: u16, payload: &[u8]) -> Vec<u8> {
+        let mut out = ((payload.len() + 4) as u16).to_ne_bytes().to_vec();
+        out.extend(kind.to_ne_bytes());
+        out.extend(payload);
+        out.resize(out.len().next_multiple_of(4), 0);
+        out
+    }
+
+    fn qdisc(interface: u32, parent: u32, drops: u32) -> Vec<u8> {
+        let queue: Vec<u8> = [1, 2, drops, 3, 4].iter().flat_map(|value: &u32| value.to_ne_bytes()).collect();
+        let mut body = vec![0; 4];
+        body.extend(interface.to_ne_bytes());
+        body.extend([0; 4]);
+        body.extend(parent.to_ne_bytes());
+        body.extend([0; 4]);
+        body.extend(tlv(1, b"tbf\0"));
+        body.extend(tlv(TCA_STATS2, &[tlv(1, &[0; 12]), tlv(TCA_STATS_QUEUE, &queue)].concat()));
+        message(RTM_NEWQDISC, &body)
+    }
+
+    fn message(kind: u16, body: &[u8]) -> Vec<u8> {
+        let mut out = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
+        out.extend(kind.to_ne_bytes());
+        out.extend([0; 10]);
+        out.extend(body);
+        out
+    }
+
+    #[test]
+    fn only_root_qdiscs_count() {
+        let mut drops = HashMap::new();
+        let data = [qdisc(3, TC_H_ROOT, 17), qdisc(3, 0x10001, 99), qdisc(4, TC_H_ROOT, 0)].concat();
+        assert!(!read_messages(&data, &mut drops).unwrap());
+        assert!(read_messages(&message(NLMSG_DONE, &[0; 4]), &mut drops).unwrap());
+        assert_eq!(drops, HashMap::from([(3, 17), (4, 0)]));
+    }
+
+    #[test]
+    fn cut_and_nonsensical_messages_are_survived() {
+        let whole = qdisc(3, TC_H_ROOT, 17);
+        for cut in 0..whole.len() {
+            let _ = read_messages(&whole[..cut], &mut HashMap::new());
+        }
+        for byte in 0..whole.len() {
+            let mut bad = whole.clone();
+            bad[byte] ^= 0xff;
+            let _ = read_messages(&bad, &mut HashMap::new());
+        }
+        assert!(read_messages(&message(NLMSG_ERROR, &[0; 20]), &mut HashMap::new()).is_err());
+    }
+}

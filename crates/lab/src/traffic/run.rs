@@ -1,0 +1,286 @@
+//! One run: workers started together, sampled from outside, stopped, and everything they did turned into records.
+
+use std::fs;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use rustix::process::{Resource, Rlimit, getpriority_process, getrlimit, setpriority_process, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
+use weft_scenario::engine::{Progress, Trial};
+use weft_scenario::record::{EventRow, ProgressRow, Records};
+
+use super::children::Workers;
+use super::cost::CostMeter;
+use super::counters::{CoreTimes, TcpCounters};
+use super::faults::FaultSchedule;
+use super::plan::Plan;
+use super::sampler::Sampler;
+use super::table::{Table, now_ns};
+use super::{FaultActuator, TrafficError, TrafficSetup};
+
+/// From "all listen" to the first connection, so that every worker sees the start before it comes.
+const LEAD_NS: u64 = 50_000_000;
+/// The user's wish to stop and the end of all flows are looked at this often.
+const ATTENTION_NS: u64 = 50_000_000;
+/// The same while the window of a cost measurement is about to open.
+const COST_ATTENTION_NS: u64 = 5_000_000;
+/// Workers get this long to write their TCP state before it is read.
+const TCP_LAG_NS: u64 = 100_000_000;
+/// Clock ticks in /proc are hundredths of a second on every Linux.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Runs the traffic of `trial` between the servers of `setup` and records it.
+///
+/// Must be called on a thread that stays alive until it returns: workers die with the thread that started them. After
+/// an error, as after success, no worker is left and every fault is repaired.
+pub fn run(
+    setup: &TrafficSetup,
+    trial: &Trial,
+    faults: &mut dyn FaultActuator,
+    progress: &dyn Progress,
+) -> Result<Records, TrafficError> {
+    let plan = Plan::new(trial, setup.hosts.len())?;
+    let table = plan.table(setup, trial)?;
+    raise_open_files(setup);
+    let mut accounts = Accounts::open(setup)?;
+    let mut sampler = Sampler::new(&table, &setup.watched)?;
+    let mut workers = Workers::start(&table, &setup.worker_command)?;
+    workers.wait_ready(&table, &|| progress.interrupted())?;
+
+    let _nice = Nice::raise();
+    let mut cost = match table.config().cost_core {
+        Some(core) => Some(CostMeter::new(core, &workers.pids()).map_err(TrafficError::system("measure CPU cost"))?),
+        None => None,
+    };
+    let start_ns = now_ns() + LEAD_NS;
+    table.header().start_ns.store(start_ns, Release);
+    workers.watch(start_ns)?;
+    sampler.sample(0)?;
+
+    let mut faults = FaultSchedule::new(faults, &trial.faults);
+    let clock = || now_ns().saturating_sub(start_ns);
+    let last = ProgressRow { time_ns: 0, received_bytes: 0, flows_done: 0 };
+    let mut watch = Watch { plan: &plan, trial, table: &table, progress, start_ns, last };
+    let mut events = watch.until_the_end(&mut sampler, &mut workers, &mut faults, cost.as_mut(), &clock)?;
+
+    let cost = cost.map(|meter| meter.close(sampler.totals(0).received_bytes)).transpose();
+    if plan.duration_ns().is_some_and(|duration_ns| clock() >= duration_ns) {
+        workers.wait_ended(&table)?;
+    }
+    let end = sampler.sample(clock())?;
+    watch.report(&sampler, end);
+    workers.stop(&table)?;
+    events.extend(faults.finish(&clock)?);
+    if trial.tcp_interval.is_some() {
+        sampler.sample_tcp(start_ns);
+    }
+    let mut records = sampler.finish(start_ns);
+    records.events = events;
+    records.cost = cost.map_err(TrafficError::system("measure CPU cost"))?.flatten();
+    records.facts.extend(accounts.close(setup, end.time_ns)?);
+    Ok(records)
+}
+
+/// The loop of a run.
+struct Watch<'a> {
+    plan: &'a Plan,
+    trial: &'a Trial,
+    table: &'a Table,
+    progress: &'a dyn Progress,
+    start_ns: u64,
+    /// What was last reported.
+    last: ProgressRow,
+}
+
+impl Watch<'_> {
+    /// Samples, breaks and mends until all flows have ended or time is up.
+    fn until_the_end(
+        &mut self,
+        sampler: &mut Sampler<'_>,
+        workers: &mut Workers,
+        faults: &mut FaultSchedule<'_>,
+        mut cost: Option<&mut CostMeter>,
+        clock: &dyn Fn() -> u64,
+    ) -> Result<Vec<EventRow>, TrafficError> {
+        let limit_ns = self.plan.duration_ns().unwrap_or(u64::MAX).min(self.trial.time_limit.0);
+        let mut next_sample = Ticker::new(self.trial.sample_interval.0, 0);
+        let mut next_tcp = self.trial.tcp_interval.map(|interval| Ticker::new(interval.0, TCP_LAG_NS));
+        let mut events = Vec::new();
+        loop {
+            if self.progress.interrupted() {
+                return Err(TrafficError::Interrupted);
+            }
+            events.extend(faults.advance(clock)?);
+            let mut attention_ns = ATTENTION_NS;
+            if let Some(meter) = cost.as_deref_mut().filter(|meter| !meter.is_open()) {
+                self.open_cost(meter, sampler)?;
+                attention_ns = COST_ATTENTION_NS;
+            }
+            let time_ns = clock();
+            if next_tcp.as_mut().is_some_and(|ticker| ticker.due(time_ns)) {
+                sampler.sample_tcp(self.start_ns);
+            }
+            if self.over(sampler.totals(time_ns), limit_ns) {
+                return Ok(events);
+            }
+            if next_sample.due(time_ns) {
+                let row = sampler.sample(time_ns)?;
+                self.report(sampler, row);
+            }
+            let wake_ns = [Some(limit_ns), faults.next_ns(), next_tcp.as_ref().map(|ticker| ticker.next_ns)];
+            let wake_ns = wake_ns.into_iter().flatten().min().unwrap_or(u64::MAX).min(next_sample.next_ns);
+            let sleep_ns = wake_ns.saturating_sub(clock()).min(attention_ns);
+            workers.watch(now_ns() + sleep_ns)?;
+        }
+    }
+
+    fn over(&self, now: ProgressRow, limit_ns: u64) -> bool {
+        now.time_ns >= limit_ns || (self.plan.duration_ns().is_none() && Some(now.flows_done) >= self.plan.flows())
+    }
+
+    /// Opens the window of the cost measurement once every flow carries payload.
+    fn open_cost(&self, meter: &mut CostMeter, sampler: &Sampler<'_>) -> Result<(), TrafficError> {
+        let mut cells = self.table.flows()[..self.table.header().rows_used.load(Relaxed) as usize].iter();
+        if cells.all(|cell| cell.received_bytes.load(Relaxed) > 0) {
+            meter.open(sampler.totals(0).received_bytes).map_err(TrafficError::system("measure CPU cost"))?;
+        }
+        Ok(())
+    }
+
+    /// Tells the user how far it is and how fast it goes.
+    fn report(&mut self, sampler: &Sampler<'_>, now: ProgressRow) {
+        let before = std::mem::replace(&mut self.last, now);
+        let seconds = now.time_ns.saturating_sub(before.time_ns).max(1) as f64 / 1e9;
+        let bits_per_second = (now.received_bytes - before.received_bytes) as f64 * 8.0 / seconds;
+        let flows =
+            self.plan.flows().map_or_else(|| now.flows_done.to_string(), |all| format!("{}/{all}", now.flows_done));
+        let idle_percent = 100.0 * sampler.idle_ratio;
+        let text = format!("{}, {flows} flows, idle {idle_percent:.0} %", rate_text(bits_per_second));
+        self.progress.advance(self.plan.done_ratio(now.received_bytes, now.time_ns), &text);
+    }
+}
+
+fn rate_text(bits_per_second: f64) -> String {
+    if bits_per_second >= 1e9 {
+        format!("{:.2} Gb/s", bits_per_second / 1e9)
+    } else {
+        format!("{:.1} Mb/s", bits_per_second / 1e6)
+    }
+}
+
+/// Comes due at multiples of an interval, plus a lag; late ones are skipped.
+struct Ticker {
+    interval_ns: u64,
+    next_ns: u64,
+}
+
+impl Ticker {
+    fn new(interval_ns: u64, lag_ns: u64) -> Self {
+        let interval_ns = interval_ns.max(1_000_000);
+        Self { interval_ns, next_ns: interval_ns.saturating_add(lag_ns) }
+    }
+
+    fn due(&mut self, time_ns: u64) -> bool {
+        let due = time_ns >= self.next_ns;
+        if due {
+            let missed = (time_ns - self.next_ns) / self.interval_ns;
+            self.next_ns += (missed + 1) * self.interval_ns;
+        }
+        due
+    }
+}
+
+/// Counters that are only read before and after a run.
+struct Accounts {
+    tcp: TcpCounters,
+    machine: CoreTimes,
+    own_user_ticks: u64,
+    own_cpu_ns: u64,
+}
+
+impl Accounts {
+    fn open(setup: &TrafficSetup) -> Result<Self, TrafficError> {
+        Ok(Self {
+            tcp: TcpCounters::read(&setup.hosts)?,
+            machine: CoreTimes::read()?,
+            own_user_ticks: own_user_ticks()?,
+            own_cpu_ns: thread_cpu_ns(),
+        })
+    }
+
+    /// Facts about the whole run, which took `wall_ns`.
+    fn close(&mut self, setup: &TrafficSetup, wall_ns: u64) -> Result<Vec<(String, f64)>, TrafficError> {
+        let sampler_cpu_ns = thread_cpu_ns() - self.own_cpu_ns;
+        let machine = CoreTimes::read()?;
+        let ours = own_user_ticks()?.saturating_sub(self.own_user_ticks);
+        let all = machine.user_ticks().saturating_sub(self.machine.user_ticks());
+        let wall_s = wall_ns.max(1) as f64 / 1e9;
+        let capacity_ticks = wall_s * TICKS_PER_SECOND * machine.cores.len().max(1) as f64;
+        let foreign = all.saturating_sub(ours) as f64 / capacity_ticks;
+        let mut facts = TcpCounters::read(&setup.hosts)?.facts_since(self.tcp).to_vec();
+        facts.push(("foreign_cpu_ratio".to_owned(), foreign.min(1.0)));
+        facts.push(("sampler_cpu_ratio".to_owned(), sampler_cpu_ns as f64 / 1e9 / wall_s));
+        Ok(facts)
+    }
+}
+
+/// User time of this process and of its children that have ended, in clock ticks.
+fn own_user_ticks() -> Result<u64, TrafficError> {
+    let stat = fs::read_to_string("/proc/self/stat").map_err(TrafficError::system("read /proc/self/stat"))?;
+    // After the name in parentheses: state is field 3, utime 14, cutime 16 (proc(5)).
+    let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace().collect();
+    let ticks = |field: usize| fields.get(field - 3).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    Ok(ticks(14) + ticks(16))
+}
+
+fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// One pipe per worker and two descriptors per watched namespace may exceed the usual 1024.
+fn raise_open_files(setup: &TrafficSetup) {
+    let needed = 512 + 2 * (setup.hosts.len() + setup.watched.len()) as u64;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < needed) {
+        let current = limit.maximum.map_or(needed, |maximum| maximum.min(needed));
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: limit.maximum });
+    }
+}
+
+/// The calling thread's priority while it samples, so that samples are on time on busy cores.
+struct Nice(Option<i32>);
+
+impl Nice {
+    fn raise() -> Self {
+        let before = getpriority_process(None).ok();
+        Self(before.filter(|_| setpriority_process(None, -15).is_ok()))
+    }
+}
+
+impl Drop for Nice {
+    fn drop(&mut self) {
+        if let Some(before) = self.0 {
+            let _ = setpriority_process(None, before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticker_skips_what_it_missed_and_keeps_its_phase() {
+        let mut ticker = Ticker::new(10_000_000, 1);
+        assert!(!ticker.due(10_000_000));
+        assert!(ticker.due(10_000_001));
+        assert!(ticker.due(45_000_000));
+        assert_eq!(ticker.next_ns, 50_000_001);
+    }
+
+    #[test]
+    fn rates_are_written_as_people_write_them() {
+        assert_eq!(rate_text(1.357e9), "1.36 Gb/s");
+        assert_eq!(rate_text(24_500_000.0), "24.5 Mb/s");
+    }
+}

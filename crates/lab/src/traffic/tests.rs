@@ -1,0 +1,247 @@
+//! Whole runs over real TCP between namespaces.
+
+use std::process::ExitCode;
+use std::sync::atomic::Ordering::Relaxed;
+
+use weft_scenario::engine::{CongestionControl, Trial};
+use weft_scenario::fault::{Fault, FaultKind};
+use weft_scenario::record::{FlowRow, Records};
+use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
+use weft_scenario::workload::{MixServer, MixSpec, Workload};
+
+use super::bed::{Bed, Recorder, eventually, trial};
+use super::{TrafficError, run, worker_main};
+
+const SECOND_NS: u64 = 1_000_000_000;
+const SHAPED: &str = "tbf rate 50mbit burst 20k limit 1m";
+
+/// The worker process of the tests below; does nothing when the tests themselves are run.
+#[test]
+fn worker_entry() {
+    if std::env::var_os("WEFT_TRAFFIC_WORKER").is_some() {
+        let arguments = std::env::args_os().collect::<Vec<_>>();
+        let ended = worker_main(arguments[arguments.len() - 2..].to_vec());
+        std::process::exit(i32::from(ended != ExitCode::SUCCESS));
+    }
+}
+
+fn run_quietly(bed: &Bed, trial: &Trial) -> Result<Records, TrafficError> {
+    run(&bed.setup(), trial, &mut &*bed, &Recorder::default())
+}
+
+fn shuffle(bytes_per_flow: u64) -> Trial {
+    trial(Workload::Shuffle { bytes_per_flow: Bytes(bytes_per_flow) })
+}
+
+fn one_to_one(flows: u32, duration_ns: u64) -> Trial {
+    trial(Workload::OneToOne { from: 0, to: 1, flows, duration: Nanos(duration_ns) })
+}
+
+fn fact(records: &Records, name: &str) -> f64 {
+    records.facts.iter().find(|(fact, _)| fact == name).unwrap_or_else(|| panic!("no fact {name}")).1
+}
+
+#[test]
+fn every_byte_of_a_shuffle_arrives_once() {
+    let Some(bed) = Bed::new(3, Some(SHAPED)) else { return };
+    let mut trial = shuffle(1_000_003);
+    trial.tcp_interval = Some(Nanos(100_000_000));
+    let progress = Recorder::default();
+    let records = run(&bed.setup(), &trial, &mut &bed, &progress).unwrap();
+
+    let mut pairs: Vec<(u32, u32)> = records.flows.iter().map(|flow| (flow.from, flow.to)).collect();
+    pairs.sort_unstable();
+    assert_eq!(pairs, [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]);
+    for flow in &records.flows {
+        assert_eq!((flow.bytes_asked, flow.bytes_received), (1_000_003, 1_000_003), "{flow:?}");
+        assert!(flow.start_ns < SECOND_NS && flow.end_ns.unwrap() > 100_000_000, "{flow:?}");
+    }
+    // Two megabytes leave each server at 50 Mb/s: 0.32 s and headers.
+    let end_ns = records.flows.iter().filter_map(|flow| flow.end_ns).max().unwrap();
+    assert!((320_000_000..3 * SECOND_NS).contains(&end_ns), "{end_ns}");
+
+    let last = records.progress.last().unwrap();
+    assert_eq!((last.received_bytes, last.flows_done), (6 * 1_000_003, 6));
+    assert!(records.progress.is_sorted_by(|a, b| a.time_ns < b.time_ns && a.received_bytes <= b.received_bytes));
+    let advances = progress.advances.into_inner().unwrap();
+    assert!(advances.is_sorted_by(|a, b| a.0 <= b.0), "{advances:?}");
+    assert!(
+        advances.last().unwrap().0 == 1.0 && advances.last().unwrap().1.contains(", 6/6 flows, idle "),
+        "{advances:?}"
+    );
+    check_samples(&records);
+    assert!(bed.worker_pids().is_empty());
+}
+
+fn check_samples(records: &Records) {
+    let last = records.links.len() - 3;
+    for (row, server) in records.links[last..].iter().zip(0..) {
+        assert_eq!((row.interface.clone(), row.class.as_str()), (format!("p{server}"), "router-server"));
+        assert!((2_000_006..2_600_000).contains(&row.sent_bytes), "{row:?}");
+    }
+    assert!(records.links[..3].iter().all(|row| row.sent_bytes < 10_000 && row.dropped_frames == 0));
+    assert!(records.cpu.iter().all(|row| (0.0..=1.0).contains(&(row.idle_ratio + row.softirq_ratio))));
+    assert!(!records.cpu.is_empty());
+    assert!(records.tcp.len() >= 6 && records.tcp.iter().all(|row| row.cwnd_segments > 0 && row.srtt_ns > 0));
+    assert!(fact(records, "tcp.retransmits") >= fact(records, "tcp.timeouts"));
+    assert_eq!(
+        fact(records, "drops.router-server"),
+        records.links[last..].iter().map(|row| row.dropped_frames as f64).sum::<f64>()
+    );
+    assert!((0.05..1.1).contains(&fact(records, "acks_per_data_segment")), "{:?}", records.facts);
+    assert!((0.0..=1.0).contains(&fact(records, "foreign_cpu_ratio")));
+}
+
+#[test]
+fn flows_with_a_duration_send_all_the_link_carries_until_then() {
+    let Some(bed) = Bed::new(2, Some(SHAPED)) else { return };
+    let records = run_quietly(&bed, &one_to_one(3, 2 * SECOND_NS)).unwrap();
+    assert_eq!(records.flows.len(), 3);
+    let bytes: u64 = records.flows.iter().map(|flow| flow.bytes_received).sum();
+    // 50 Mb/s of frames for two seconds are 12.1 MB of payload; tbf's burst and the slow start are the margin.
+    assert!((10_800_000..12_300_000).contains(&bytes), "{bytes}");
+    for flow in &records.flows {
+        assert!((2 * SECOND_NS..2 * SECOND_NS + 200_000_000).contains(&flow.end_ns.unwrap()), "{flow:?}");
+        assert_eq!(flow.bytes_asked, 0);
+    }
+    assert_eq!(records.progress.last().unwrap().flows_done, 3);
+}
+
+#[test]
+fn full_queues_are_seen_as_drops_and_retransmissions() {
+    let Some(bed) = Bed::new(3, Some("tbf rate 20mbit burst 10k limit 20k")) else { return };
+    let records = run_quietly(&bed, &shuffle(500_000)).unwrap();
+    assert!(fact(&records, "drops.router-server") > 0.0, "{:?}", records.facts);
+    let retransmits: u64 = records.flows.iter().map(|flow| flow.retransmits).sum();
+    assert!(retransmits > 0 && retransmits as f64 <= fact(&records, "tcp.retransmits"), "{retransmits}");
+}
+
+#[test]
+fn a_server_of_the_mix_keeps_its_flows_and_its_rate() {
+    let Some(bed) = Bed::new(4, Some(SHAPED)) else { return };
+    let rate = 8_000_000;
+    let spec = MixSpec { duration: Nanos(8 * SECOND_NS), offered_rate_per_server: BitsPerSec(rate), size_divisor: 200 };
+    let records = run_quietly(&bed, &trial(Workload::Mix(spec.clone()))).unwrap();
+    let received = records.progress.last().unwrap().received_bytes;
+    let offered = 4 * rate / 8 * 8;
+    assert!((received as f64 / offered as f64 - 1.0).abs() < 0.1, "{received} of {offered}");
+    assert_eq!(received, records.flows.iter().map(|flow| flow.bytes_received).sum::<u64>());
+    for server in 0..4 {
+        let kept = MixServer::new(&spec, 4, server, 1).unwrap().concurrency() as usize;
+        let mine: Vec<&FlowRow> = records.flows.iter().filter(|flow| flow.from == server).collect();
+        assert!(mine.iter().all(|flow| flow.to != server && flow.bytes_received <= flow.bytes_asked));
+        let mut counts: Vec<usize> = (5..80).map(|tenth| active(&mine, tenth * SECOND_NS / 10)).collect();
+        counts.sort_unstable();
+        // The median, exactly: a place that is never filled again shows, a moment without the CPU does not.
+        assert_eq!(counts[counts.len() / 2], kept, "server {server}: {counts:?}");
+        assert!(counts.last().is_some_and(|most| *most <= kept), "server {server} keeps {kept}: {counts:?}");
+    }
+}
+
+fn active(flows: &[&FlowRow], at_ns: u64) -> usize {
+    flows.iter().filter(|flow| flow.start_ns <= at_ns && flow.end_ns.is_none_or(|end_ns| at_ns < end_ns)).count()
+}
+
+#[test]
+fn a_killed_worker_fails_the_run_by_name_and_takes_the_others_along() {
+    let Some(bed) = Bed::new(3, Some(SHAPED)) else { return };
+    let outcome = std::thread::scope(|scope| {
+        let running = scope.spawn(|| run_quietly(&bed, &shuffle(1 << 30)));
+        eventually("three workers", || bed.worker_pids().len() == 3);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        super::bed::run("kill", &format!("-9 {}", bed.worker_pid(1)));
+        running.join().unwrap()
+    });
+    let message = outcome.unwrap_err().to_string();
+    assert_eq!(message, format!("traffic of server {} failed: its worker was killed by signal 9", bed.host(1)));
+    assert!(bed.worker_pids().is_empty());
+}
+
+#[test]
+fn an_interrupted_run_leaves_no_worker_and_no_fault() {
+    let Some(bed) = Bed::new(2, Some(SHAPED)) else { return };
+    let progress = Recorder::default();
+    let mut trial = shuffle(1 << 30);
+    trial.faults = vec![link_fault(100_000_000, None)];
+    let outcome = std::thread::scope(|scope| {
+        let running = scope.spawn(|| run(&bed.setup(), &trial, &mut &bed, &progress));
+        eventually("progress", || !progress.advances.lock().unwrap().is_empty());
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        progress.stop.store(true, Relaxed);
+        let asked = std::time::Instant::now();
+        let outcome = running.join().unwrap();
+        assert!(asked.elapsed().as_secs() < 2);
+        outcome
+    });
+    assert!(matches!(outcome, Err(TrafficError::Interrupted)));
+    assert!(bed.worker_pids().is_empty());
+    let records = run_quietly(&bed, &shuffle(10_000)).unwrap();
+    assert!(records.flows.iter().all(|flow| flow.end_ns.is_some()));
+}
+
+fn link_fault(at_ns: u64, lasts_ns: Option<u64>) -> Fault {
+    let kind = FaultKind::LinkDown { a: "r".to_owned(), b: "1".to_owned() };
+    Fault { at: Nanos(at_ns), lasts: lasts_ns.map(Nanos), kind }
+}
+
+#[test]
+fn a_link_fails_at_its_time_and_flows_survive_its_absence() {
+    let Some(bed) = Bed::new(2, Some(SHAPED)) else { return };
+    let mut trial = one_to_one(1, 4 * SECOND_NS);
+    trial.faults = vec![link_fault(SECOND_NS, Some(SECOND_NS))];
+    let records = run_quietly(&bed, &trial).unwrap();
+    let events: Vec<(&str, &str, u64)> = records
+        .events
+        .iter()
+        .map(|event| (event.kind.as_str(), event.subject.as_str(), event.time_ns / SECOND_NS))
+        .collect();
+    assert_eq!(events, [("fault", "r-1", 1), ("repair", "r-1", 2)]);
+    let received = |at_ns: u64| records.progress.iter().find(|row| row.time_ns >= at_ns).unwrap().received_bytes;
+    assert_eq!(received(SECOND_NS * 13 / 10), received(SECOND_NS * 19 / 10));
+    assert!(records.flows[0].bytes_received > received(2 * SECOND_NS) + 1_000_000, "{records:?}");
+}
+
+#[test]
+fn a_run_that_is_cut_says_which_flows_had_not_ended() {
+    let Some(bed) = Bed::new(2, Some(SHAPED)) else { return };
+    let mut trial = shuffle(1 << 30);
+    trial.time_limit = Nanos(500_000_000);
+    let records = run_quietly(&bed, &trial).unwrap();
+    assert!(records.flows.iter().all(|flow| flow.end_ns.is_none() && flow.bytes_received > 0), "{:?}", records.flows);
+}
+
+#[test]
+fn another_congestion_control_than_asked_is_refused() {
+    let Some(bed) = Bed::new(2, None) else { return };
+    let mut setup = bed.setup();
+    setup.congestion_control = CongestionControl::Cubic;
+    let error = run(&setup, &shuffle(1000), &mut &bed, &Recorder::default()).unwrap_err().to_string();
+    assert!(error.contains("-h") && error.contains("reno instead of cubic"), "{error}");
+    assert!(bed.worker_pids().is_empty());
+}
+
+#[test]
+fn servers_that_do_not_exist_are_named() {
+    let Some(bed) = Bed::new(2, None) else { return };
+    let error =
+        run_quietly(&bed, &trial(Workload::OneToOne { from: 0, to: 7, flows: 1, duration: Nanos(1) })).unwrap_err();
+    assert!(error.to_string().contains('7'), "{error}");
+    let mut setup = bed.setup();
+    setup.hosts[1].namespace = "/run/netns/weft-no-such".into();
+    let error = run(&setup, &shuffle(1000), &mut &bed, &Recorder::default()).unwrap_err();
+    assert!(error.to_string().contains("weft-no-such"), "{error}");
+}
+
+#[test]
+fn a_pinned_run_costs_at_most_its_core() {
+    let Some(bed) = Bed::new(2, None) else { return };
+    let mut trial = one_to_one(2, 2 * SECOND_NS);
+    trial.pin_and_measure_cost = true;
+    let cost = run_quietly(&bed, &trial).unwrap().cost.expect("the window opened");
+    assert!(cost.wall_ns > SECOND_NS && cost.wall_ns < 3 * SECOND_NS, "{cost:?}");
+    // One core cannot work more than the wall's time; less only as far as others use it too.
+    let busy = cost.cpu_ns as f64 / cost.wall_ns as f64;
+    assert!(busy > 0.05 && busy < 1.02, "{cost:?}");
+    let ns_per_byte = cost.cpu_ns as f64 / cost.payload_bytes as f64;
+    assert!(ns_per_byte > 0.02 && ns_per_byte < 50.0, "{cost:?}");
+}

@@ -1,0 +1,160 @@
+//! The data-centre mix of one server: so many flows at any time, a new one when one completes, sent at a steady rate.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use weft_scenario::workload::mix::mean_flow_bytes;
+use weft_scenario::workload::{MixServer, MixSpec, WorkloadError};
+
+use super::budget::{Budget, QUANTUM_BYTES};
+use super::sender::{Senders, Task};
+use super::socket::scramble;
+use crate::traffic::table::{Table, now_ns};
+
+/// Flows are looked at no more often than this.
+const TICK_NS: u64 = 20_000_000;
+/// Before the run, each of a server's flows is taken as having followed on so many mean flows.
+const AGE_FLOWS: u64 = 512;
+
+/// Picks and paces the flows of one server.
+pub(super) struct Mix<'a> {
+    table: &'a Table,
+    me: u32,
+    server: MixServer,
+    age_bytes: u64,
+    budget: Budget,
+    next_tick_ns: u64,
+    flows_begun: u64,
+    flows_admitted: u64,
+}
+
+impl<'a> Mix<'a> {
+    pub(super) fn new(table: &'a Table, me: u32, spec: &MixSpec, start_ns: u64) -> Result<Self, WorkloadError> {
+        let config = table.config();
+        Ok(Self {
+            table,
+            me,
+            server: MixServer::new(spec, config.hosts.len() as u32, me, config.seed)?,
+            age_bytes: AGE_FLOWS * (mean_flow_bytes() / u64::from(spec.size_divisor)).max(1),
+            budget: Budget::new(spec.offered_rate_per_server.0, start_ns),
+            next_tick_ns: start_ns + TICK_NS,
+            flows_begun: 0,
+            flows_admitted: 0,
+        })
+    }
+
+    /// Begins as many flows as this server keeps, in the middle of their lives as after a long time.
+    ///
+    /// Nearly all flows are mice and nearly all bytes in elephants. Fresh flows would be a storm of mice until every
+    /// place has drawn an elephant, about a hundred flows later.
+    pub(super) fn begin(&mut self, senders: &mut Senders<'_>) {
+        for _ in 0..self.server.concurrency() {
+            let (to, bytes) = middle_of(&mut self.server, self.age_bytes);
+            self.begin_flow(to, bytes, senders);
+        }
+    }
+
+    /// Begins the flow that follows one that has ended.
+    pub(super) fn begin_next(&mut self, senders: &mut Senders<'_>) {
+        let (to, bytes) = self.server.next_flow();
+        self.begin_flow(to, bytes, senders);
+    }
+
+    fn begin_flow(&mut self, to: u32, bytes: u64, senders: &mut Senders<'_>) {
+        let (serial, start_ns) = (self.flows_begun, now_ns());
+        self.flows_begun += 1;
+        senders.add(Task { row: self.list(to, bytes), to, bytes: Some(bytes), serial, start_ns });
+    }
+
+    /// A cell for a new flow, if one is left.
+    fn list(&self, to: u32, bytes: u64) -> Option<u32> {
+        let (header, rows) = (self.table.header(), self.table.config().rows);
+        let row = header.rows_used.fetch_update(AcqRel, Acquire, |used| (used < rows).then_some(used + 1));
+        let Ok(row) = row else {
+            header.unlisted_flows.fetch_add(1, Relaxed);
+            return None;
+        };
+        let cell = &self.table.flows()[row as usize];
+        cell.from.store(self.me, Relaxed);
+        cell.to.store(to, Relaxed);
+        cell.asked_bytes.store(bytes, Release);
+        Some(row)
+    }
+
+    /// When [`Mix::tick`] has something to do.
+    pub(super) fn next_tick_ns(&self) -> u64 {
+        self.next_tick_ns
+    }
+
+    /// Hands out the budget and writes for every flow that has saved up enough.
+    pub(super) fn tick(&mut self, senders: &mut Senders<'_>, epoll: &OwnedFd) -> io::Result<()> {
+        let now_ns = now_ns();
+        let credits: Vec<&mut f64> =
+            senders.open.iter_mut().filter(|it| it.may_write()).map(|sending| &mut sending.credit).collect();
+        self.budget.share(now_ns, credits.into_iter());
+        for slot in senders.open.numbers() {
+            self.write(slot, senders, epoll)?;
+        }
+        let lacking = senders.open.iter().filter(|it| it.may_write()).map(|it| goal(it.left) - it.credit);
+        let (flows, least) = lacking.fold((0, f64::INFINITY), |(flows, least), lack| (flows + 1, least.min(lack)));
+        let wait_ns = if flows == 0 { TICK_NS } else { self.budget.wait_ns(least, flows) };
+        self.next_tick_ns = now_ns + wait_ns.max(TICK_NS);
+        Ok(())
+    }
+
+    fn write(&mut self, slot: usize, senders: &mut Senders<'_>, epoll: &OwnedFd) -> io::Result<()> {
+        let Some(sending) = senders.open.get_mut(slot).filter(|it| it.may_write()) else { return Ok(()) };
+        let (credit, left) = (sending.credit, sending.left);
+        if credit < goal(left) {
+            return Ok(());
+        }
+        let written = senders.write_up_to(slot, credit as u64, epoll)?;
+        if let Some(sending) = senders.open.get_mut(slot) {
+            sending.credit = credit - written as f64;
+            if written == left {
+                self.budget.give_back(std::mem::take(&mut sending.credit));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a flow that has just connected its part of a quantum.
+    pub(super) fn admit(&mut self, slot: usize, senders: &mut Senders<'_>) {
+        self.flows_admitted += 1;
+        let phase = (scramble(self.flows_admitted ^ u64::from(self.me) << 32) >> 11) as f64 / (1u64 << 53) as f64;
+        if let Some(sending) = senders.open.get_mut(slot) {
+            sending.credit = self.budget.lend(phase);
+        }
+    }
+}
+
+/// What a flow must have saved up before it writes.
+fn goal(left: u64) -> f64 {
+    QUANTUM_BYTES.min(left as f64)
+}
+
+/// The receiver and the remaining bytes of the flow that is under way once `age_bytes` of a sequence are sent.
+fn middle_of(flows: &mut impl Iterator<Item = (u32, u64)>, mut age_bytes: u64) -> (u32, u64) {
+    loop {
+        let (to, bytes) = flows.next().expect("the sequence of flows is endless");
+        if bytes > age_bytes {
+            return (to, bytes - age_bytes);
+        }
+        age_bytes -= bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_a_sequence_is_the_rest_of_the_flow_under_way() {
+        let flows = || [(1, 10), (2, 100), (3, 5)].into_iter();
+        assert_eq!(middle_of(&mut flows(), 0), (1, 10));
+        assert_eq!(middle_of(&mut flows(), 9), (1, 1));
+        assert_eq!(middle_of(&mut flows(), 10), (2, 100));
+        assert_eq!(middle_of(&mut flows(), 50), (2, 60));
+    }
+}

@@ -1,0 +1,267 @@
+//! Brings a lab up: namespaces, links, addresses, queues, routing, overlay, in this order, and undoes all on failure.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use weft_scenario::engine::{Overlay, Progress, Scenario};
+
+use crate::batch::{self, Program};
+use crate::error::LabError;
+use crate::home::{check_lab_name, lab_dir, lab_names, lock, log_dir, make_dir, namespace_path, pin_dir, socket_dir};
+use crate::netns;
+use crate::options::LabOptions;
+use crate::ping::{Echo, wait_for_answer};
+use crate::plan::{LabPlan, NodePlan};
+use crate::process::{ProcessId, log_tail};
+use crate::state::{LabState, ProcessState};
+use crate::{doctor, down, frr, overlay, routes, selftest, sysctls};
+
+/// How many batches run at once: more do not help, the kernel has one lock for links.
+const BATCH_THREADS: usize = 2;
+const FIRST_PING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A lab that is up. Dropping it leaves the lab up; see [`Lab::take_down`] and [`crate::LabEngine`].
+#[derive(Debug)]
+pub struct Lab {
+    /// What is on disk about it.
+    pub state: LabState,
+    /// How it was configured.
+    pub plan: LabPlan,
+    /// What it was made from.
+    pub scenario: Scenario,
+    /// Measured while it came up: `lab.up_s`, `link_selftest.*`.
+    pub facts: Vec<(String, f64)>,
+}
+
+impl Lab {
+    /// Takes the lab down.
+    pub fn take_down(self) -> Result<(), LabError> {
+        down::down(&self.state.lab)
+    }
+}
+
+/// Brings up a lab that stays until [`down::down`]. Nothing is left behind if it fails.
+pub fn up(scenario: &Scenario, options: &LabOptions, progress: &dyn Progress) -> Result<Lab, LabError> {
+    up_owned(scenario, options, None, progress)
+}
+
+/// Brings up a lab that belongs to a process: when that is gone, the next run removes it.
+pub(crate) fn up_owned(
+    scenario: &Scenario,
+    options: &LabOptions,
+    owner: Option<ProcessId>,
+    progress: &dyn Progress,
+) -> Result<Lab, LabError> {
+    let start = Instant::now();
+    let name = options.name.clone().unwrap_or_else(|| scenario.fabric.name().to_owned());
+    check_lab_name(&name)?;
+    doctor::require(scenario, options)?;
+    let state = claim(&name, scenario, owner)?;
+    let guard = TakeDownOnError { lab: Some(name.clone()) };
+    let plan = LabPlan::new(&name, scenario, options.seed);
+    let mut lab = Lab { state, plan, scenario: scenario.clone(), facts: Vec::new() };
+    let mut builder = Builder { lab: &mut lab, options, progress, phase_start: Instant::now() };
+    builder.build()?;
+    lab.state.ready = true;
+    lab.state.save()?;
+    guard.disarm();
+    lab.facts.push(("lab.up_s".into(), start.elapsed().as_secs_f64()));
+    lab.facts.push(("lab.nodes".into(), scenario.fabric.nodes().len() as f64));
+    Ok(lab)
+}
+
+/// Takes the name: whoever creates the directory has it. The state is on disk before anything else is made.
+fn claim(name: &str, scenario: &Scenario, owner: Option<ProcessId>) -> Result<LabState, LabError> {
+    let _lock = lock()?;
+    let directory = lab_dir(name);
+    make_dir(directory.parent().expect("a lab's directory has a parent"))?;
+    match fs::create_dir(&directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err(LabError::AlreadyUp(name.to_owned()));
+        }
+        result => result.map_err(LabError::io(format!("create {}", directory.display())))?,
+    }
+    let state = LabState::new(name, scenario, owner);
+    // A namespace that is there already is somebody else's: it must not be recorded, or it would be removed as ours.
+    let result = match state.namespaces().into_iter().find(|namespace| namespace_path(namespace).exists()) {
+        Some(taken) => Err(LabError::NamespaceExists(taken)),
+        None => state.save().and_then(|()| sysctls::adjust_machine(scenario.fabric.servers().count())),
+    };
+    if let Err(error) = result {
+        // Only this lab's own directory is there so far, and the settings if this is the only lab.
+        let _ = fs::remove_dir_all(&directory);
+        if lab_names().is_empty() {
+            let _ = sysctls::restore_machine();
+        }
+        return Err(error);
+    }
+    Ok(state)
+}
+
+/// Takes a half-made lab down when building it fails.
+struct TakeDownOnError {
+    lab: Option<String>,
+}
+
+impl TakeDownOnError {
+    fn disarm(mut self) {
+        self.lab = None;
+    }
+}
+
+impl Drop for TakeDownOnError {
+    fn drop(&mut self) {
+        if let Some(lab) = self.lab.take()
+            && let Err(error) = down::down(&lab)
+        {
+            tracing::error!("lab {lab} could not be removed: {error}; try: weft lab down --all");
+        }
+    }
+}
+
+/// One build; each method is one phase.
+struct Builder<'a> {
+    lab: &'a mut Lab,
+    options: &'a LabOptions,
+    progress: &'a dyn Progress,
+    phase_start: Instant,
+}
+
+impl Builder<'_> {
+    fn build(&mut self) -> Result<(), LabError> {
+        self.tell_of_delays();
+        let nodes = self.lab.plan.nodes.len();
+        self.phase("namespaces", &format!("{nodes} nodes"))?;
+        self.create_namespaces()?;
+        self.phase("links", &format!("{} links", self.lab.scenario.fabric.links().len()))?;
+        self.run_batches(Program::Ip, |plan| &plan.creates)?;
+        self.phase("addresses", "")?;
+        self.run_batches(Program::Ip, |plan| &plan.configures)?;
+        self.run_batches(Program::Bridge, |plan| &plan.forwards)?;
+        self.phase("queues", "")?;
+        self.run_batches(Program::Tc, |plan| &plan.queues)?;
+        self.phase("routing", "OSPF")?;
+        self.start_routing()?;
+        // OSPF finds its routes meanwhile; its class of the queue is not touched.
+        if self.lab.scenario.shaped && self.options.self_test {
+            self.phase("link self-test", "one link of each class, both ways")?;
+            let facts = selftest::run(self.lab, self.progress)?;
+            self.lab.facts.extend(facts);
+        }
+        if self.lab.scenario.overlay == Overlay::Vl2 {
+            self.phase("overlay", "agents and directory")?;
+            overlay::start(self.lab, self.options, self.progress)?;
+        }
+        self.phase("convergence", "OSPF")?;
+        let expected = routes::expected(&self.lab.scenario.fabric, &self.lab.scenario.addresses);
+        routes::wait_converged(&self.lab.plan.nodes, &expected, self.progress)?;
+        self.phase("first ping", "")?;
+        self.first_ping()?;
+        self.end_phase();
+        Ok(())
+    }
+
+    /// Longer delays were refused before.
+    fn tell_of_delays(&mut self) {
+        let links = self.lab.scenario.fabric.links();
+        if let Some(longest) = links.iter().map(|link| link.spec.delay).max().filter(|delay| delay.0 > 0) {
+            self.progress.note(&format!("a lab emulates no propagation delay; up to {longest} per link is left out"));
+            self.lab.facts.push(("lab.delay_left_out_ns".into(), longest.0 as f64));
+        }
+    }
+
+    fn phase(&mut self, name: &'static str, detail: &str) -> Result<(), LabError> {
+        self.end_phase();
+        self.lab.facts.push((format!("lab.phase.{}_s", name.replace([' ', '-'], "_")), 0.0));
+        self.phase_start = Instant::now();
+        self.progress.phase(name, detail);
+        if self.progress.interrupted() { Err(LabError::Interrupted) } else { Ok(()) }
+    }
+
+    /// Writes how long the phase took into its fact.
+    fn end_phase(&mut self) {
+        let running = self.lab.facts.iter_mut().rev().find(|(name, _)| name.starts_with("lab.phase."));
+        if let Some((_, seconds)) = running {
+            *seconds = self.phase_start.elapsed().as_secs_f64();
+        }
+    }
+
+    fn create_namespaces(&mut self) -> Result<(), LabError> {
+        let lab = &self.lab.state.lab;
+        for directory in [log_dir(lab), socket_dir(lab)] {
+            make_dir(&directory)?;
+        }
+        let plans = &self.lab.plan.nodes;
+        netns::create(&self.lab.state.namespaces(), |index| apply_sysctls(&plans[index]))
+    }
+
+    fn run_batches(&self, program: Program, lines: fn(&NodePlan) -> &Vec<String>) -> Result<(), LabError> {
+        if self.progress.interrupted() {
+            return Err(LabError::Interrupted);
+        }
+        let plans: Vec<&NodePlan> = self.lab.plan.nodes.iter().filter(|plan| !lines(plan).is_empty()).collect();
+        netns::visit_all(
+            &plans,
+            BATCH_THREADS,
+            |plan| namespace_path(&plan.namespace),
+            |plan| batch::run(program, &plan.name, lines(plan)),
+        )
+    }
+
+    fn start_routing(&mut self) -> Result<(), LabError> {
+        let state = &mut self.lab.state;
+        frr::start(&self.lab.plan.nodes, |process: ProcessState| {
+            state.processes.push(process);
+            state.save()
+        })
+    }
+
+    /// The first server reaches the last one: the proof that the lab carries packets.
+    fn first_ping(&mut self) -> Result<(), LabError> {
+        let servers = self.lab.server_addresses();
+        let (Some((from, source)), Some((to, destination))) = (servers.first(), servers.last()) else { return Ok(()) };
+        if source == destination {
+            return Ok(());
+        }
+        let namespace = namespace_path(&self.lab.plan.node(*from).namespace);
+        let echo = Echo::new(*source, *destination);
+        let answered = wait_for_answer(&namespace, echo, FIRST_PING_TIMEOUT, || self.progress.interrupted())?;
+        if answered.is_none() {
+            let from = &self.lab.plan.node(*from).name;
+            return Err(LabError::NoFirstPing {
+                from: from.clone(),
+                to: self.lab.plan.node(*to).name.clone(),
+                waited_s: FIRST_PING_TIMEOUT.as_secs(),
+                log: log_tail(&log_dir(&self.lab.state.lab).join(format!("{from}.agent.log"))),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn apply_sysctls(plan: &NodePlan) -> Result<(), LabError> {
+    for setting in &plan.sysctls {
+        match sysctls::write(setting.name, &setting.value) {
+            Err(_) if setting.optional && sysctls::read(setting.name).is_none() => {}
+            result => result?,
+        }
+    }
+    Ok(())
+}
+
+impl Lab {
+    /// Servers with the addresses they talk by: AAs in an overlay, LAs without one.
+    pub fn server_addresses(&self) -> Vec<(weft_scenario::id::NodeId, std::net::Ipv4Addr)> {
+        let Scenario { fabric, addresses, overlay, .. } = &self.scenario;
+        let address = |server| match overlay {
+            Overlay::Routed => Some(addresses.la(server)),
+            Overlay::Vl2 | Overlay::KernelVxlan => addresses.aa(server),
+        };
+        fabric.servers().filter_map(|server| Some((server, address(server)?))).collect()
+    }
+
+    /// Directory of the lab's pins of one node.
+    pub fn pins(&self, node: &str) -> std::path::PathBuf {
+        pin_dir(&self.state.lab).join(node)
+    }
+}

@@ -1,0 +1,115 @@
+//! What can be done with a lab that is up: list it, run a command in a node.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use serde::Serialize;
+use weft_scenario::engine::Overlay;
+
+use crate::error::LabError;
+use crate::home::{lab_names, namespace_path};
+use crate::netns;
+use crate::state::{LabState, NodeState};
+
+/// A line of `weft lab ps`.
+#[derive(Clone, Debug, Serialize)]
+pub struct LabRow {
+    /// Name of the lab.
+    pub lab: String,
+    /// Fabric it was made from.
+    pub fabric: String,
+    /// How packets travel in it.
+    pub overlay: Overlay,
+    /// `up`, `starting`, `orphan` (its run is gone) or `unreadable`.
+    pub status: String,
+    /// How many nodes it has.
+    pub nodes: usize,
+    /// How many of its processes run.
+    pub processes_running: usize,
+    /// How many it started.
+    pub processes_started: usize,
+    /// Seconds since 1970 when it came up.
+    pub created_unix_s: u64,
+}
+
+/// All labs that are up, in order of their names.
+pub fn list() -> Vec<LabRow> {
+    lab_names().into_iter().map(|lab| row(&lab)).collect()
+}
+
+/// One lab in full.
+pub fn ps(lab: &str) -> Result<LabState, LabError> {
+    LabState::load(lab)
+}
+
+fn row(lab: &str) -> LabRow {
+    match LabState::load(lab) {
+        Ok(state) => LabRow {
+            status: status(&state).to_owned(),
+            nodes: state.nodes.len(),
+            processes_running: state.processes.iter().filter(|process| process.id.is_alive()).count(),
+            processes_started: state.processes.len(),
+            created_unix_s: state.created_unix_s,
+            lab: state.lab,
+            fabric: state.fabric,
+            overlay: state.overlay,
+        },
+        Err(_) => LabRow {
+            lab: lab.to_owned(),
+            fabric: "?".into(),
+            overlay: Overlay::Routed,
+            status: "unreadable".into(),
+            nodes: 0,
+            processes_running: 0,
+            processes_started: 0,
+            created_unix_s: 0,
+        },
+    }
+}
+
+fn status(state: &LabState) -> &'static str {
+    match (state.is_orphan(), state.ready) {
+        (true, _) => "orphan",
+        (false, true) => "up",
+        (false, false) => "starting",
+    }
+}
+
+/// The lab that a command without a lab's name means: the only one that is up.
+pub fn only_lab() -> Result<String, LabError> {
+    let mut names = lab_names();
+    match names.len() {
+        1 => Ok(names.remove(0)),
+        0 => Err(LabError::NoSuchLab { name: "(any)".into(), up: "none".into() }),
+        _ => Err(LabError::NoSuchLab { name: "(the only one)".into(), up: names.join(", ") }),
+    }
+}
+
+/// Runs a command in a node's namespace with this process's input and output, and waits for it. The directory of
+/// `weft_binary` is on its `PATH`.
+pub fn exec(lab: &str, node: &str, argv: &[OsString], weft_binary: &Path) -> Result<ExitStatus, LabError> {
+    let state = LabState::load(lab)?;
+    let mut command = command_in(state.node(node)?, argv, weft_binary);
+    let namespace = namespace_path(&state.node(node)?.namespace);
+    let program = argv.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
+    netns::in_namespace(&namespace, || command.status())?.map_err(LabError::io(format!("run `{program}` in {node}")))
+}
+
+fn command_in(node: &NodeState, argv: &[OsString], weft_binary: &Path) -> Command {
+    let mut command = match argv.split_first() {
+        Some((program, arguments)) => {
+            let mut command = Command::new(program);
+            command.args(arguments);
+            command
+        }
+        None => Command::new("sh"),
+    };
+    let mut path = weft_binary.parent().map(|parent| parent.as_os_str().to_owned()).unwrap_or_default();
+    if let Some(old) = std::env::var_os("PATH") {
+        path.push(":");
+        path.push(old);
+    }
+    command.env("PATH", path).env("WEFT_NODE", &node.name);
+    command
+}
