@@ -1,0 +1,138 @@
+//! Synthetic records with known answers, for tests of analyses, figures and runs.
+
+use weft_scenario::engine::Overlay;
+use weft_scenario::record::{CpuRow, FlowRow, LinkRow, ProgressRow, Records};
+use weft_scenario::topology::{Fabric, Role};
+use weft_scenario::units::Nanos;
+
+use super::{TrialKey, TrialRecords};
+use crate::plan::{Mode, Plan, PlanSpec};
+
+pub(crate) const SECOND: u64 = 1_000_000_000;
+
+/// Head and scenario of a plan for four servers of 10 Mbit/s; analysis, workload and claims follow.
+const HEAD: &str = r#"
+id = "test/plan"
+paper = "VL2"
+figure = "Figure 0"
+title = "a test"
+engines = ["lab"]
+expected_s = 1
+"#;
+
+pub(crate) const FABRIC: &str = r#"
+[fabric]
+generator = "vl2-testbed"
+servers_per_tor = 1
+server_rate = "10 Mbit/s"
+core_rate = "100 Mbit/s"
+"#;
+
+/// A plan from its analysis and the parts that differ.
+pub(crate) fn plan(keys: &str, tables: &str) -> Plan {
+    Plan::parse("test.toml", &plan_text(keys, tables)).expect("a valid test plan")
+}
+
+pub(crate) fn plan_text(keys: &str, tables: &str) -> String {
+    format!("{HEAD}{keys}\n{FABRIC}\n{tables}")
+}
+
+pub(crate) fn spec(keys: &str, tables: &str) -> PlanSpec {
+    plan(keys, tables).for_mode(Mode::Default).clone()
+}
+
+pub(crate) fn fabric(spec: &PlanSpec) -> Fabric {
+    spec.fabric.as_ref().expect("the head has one").build(&|_| Err("no files".into())).expect("it is valid")
+}
+
+pub(crate) const SHUFFLE_TABLES: &str = r#"
+[workload.all]
+kind = "shuffle"
+bytes_per_flow = "1 MB"
+[sampling]
+interval = "1 s"
+time_limit = "60 s"
+[[claims]]
+id = "goodput_efficiency"
+paper = 0.847
+paper_text = "58.8 of 69.4 Gb/s"
+relation = ">="
+want = 0.94
+unit = "ratio"
+baseline = "headers-only bound"
+required = true
+[[claims]]
+id = "shuffle_time"
+relation = "info"
+unit = "s"
+"#;
+
+pub(crate) fn shuffle_spec() -> PlanSpec {
+    spec("analysis = \"shuffle\"\noverlays = [\"vl2\"]", SHUFFLE_TABLES)
+}
+
+pub(crate) fn trial(number: u32, overlay: Overlay, workload: &str, records: Records) -> TrialRecords {
+    let key =
+        TrialKey { trial: number, repetition: number, seed: u64::from(number), overlay, workload: workload.to_owned() };
+    TrialRecords { key, records }
+}
+
+/// A shuffle in which every flow has the same share all the time and all end together after `seconds`.
+pub(crate) fn even_shuffle(fabric: &Fabric, bytes_per_flow: u64, seconds: u64) -> Records {
+    let servers = fabric.servers().count() as u32;
+    let pairs = (0..servers).flat_map(|from| (0..servers).map(move |to| (from, to))).filter(|(from, to)| from != to);
+    let flow = |(from, to)| FlowRow {
+        from,
+        to,
+        bytes_asked: bytes_per_flow,
+        bytes_received: bytes_per_flow,
+        start_ns: 0,
+        end_ns: Some(seconds * SECOND),
+        retransmits: 1,
+    };
+    let flows: Vec<FlowRow> = pairs.map(flow).collect();
+    let total = bytes_per_flow * flows.len() as u64;
+    let progress = |second: u64| ProgressRow {
+        time_ns: second * SECOND,
+        received_bytes: total * second / seconds,
+        flows_done: if second == seconds { flows.len() as u64 } else { 0 },
+    };
+    let cpu = |second: u64| CpuRow { time_ns: second * SECOND, core: 0, idle_ratio: 0.5, softirq_ratio: 0.3 };
+    Records {
+        progress: (1..=seconds).map(progress).collect(),
+        links: even_links(fabric, seconds, 1_000_000),
+        cpu: (1..=seconds).map(cpu).collect(),
+        flows,
+        ..Records::default()
+    }
+}
+
+/// Every direction of every link sends `bytes_per_s` all the time.
+pub(crate) fn even_links(fabric: &Fabric, seconds: u64, bytes_per_s: u64) -> Vec<LinkRow> {
+    let mut rows = Vec::new();
+    for (second, link) in (0..=seconds).flat_map(|second| fabric.links().iter().map(move |link| (second, link))) {
+        for (port, peer) in [(&link.a, &link.b), (&link.b, &link.a)] {
+            rows.push(LinkRow {
+                time_ns: Nanos(second * SECOND).0,
+                node: fabric.node(port.node).name.clone(),
+                interface: port.interface.clone(),
+                peer: fabric.node(peer.node).name.clone(),
+                class: "any".into(),
+                sent_bytes: second * bytes_per_s,
+                dropped_frames: 0,
+            });
+        }
+    }
+    rows
+}
+
+/// Multiplies what one switch sent to one neighbour.
+pub(crate) fn scale_link(fabric: &Fabric, rows: &mut [LinkRow], node: &str, peer: &str, factor: f64) {
+    assert!(fabric.with_role(Role::Aggregation).any(|id| fabric.node(id).name == node), "{node} is an Aggregation");
+    let mut matched = 0;
+    for row in rows.iter_mut().filter(|row| row.node == node && row.peer == peer) {
+        row.sent_bytes = (row.sent_bytes as f64 * factor) as u64;
+        matched += 1;
+    }
+    assert!(matched > 0, "{node} has a link to {peer}");
+}

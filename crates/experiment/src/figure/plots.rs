@@ -1,0 +1,260 @@
+//! Which figures an analysis shows, and what goes into them.
+
+use std::collections::BTreeMap;
+
+use weft_scenario::record::{Records, TcpRow};
+
+use super::{Band, Level, LineChart, Mark, RowChart, Series, Span};
+use crate::analysis::series::{Cumulative, Window};
+use crate::analysis::{Analysis, Input, TrialRecords, framing, links, outage, overlay_cost, shuffle, vlb_split};
+use crate::metric::Findings;
+use crate::stats;
+
+/// A drawing with its heading and the sentence below it.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// Heading.
+    pub title: String,
+    /// What is drawn and from which file.
+    pub caption: String,
+    /// The drawing.
+    pub svg: String,
+}
+
+/// The paper's 58.8 of 75 Gb/s.
+const PAPER_PLATEAU_OVER_LINE_RATE: f64 = 58.8 / 75.0;
+/// The paper's statement on the split (VL2 5.2).
+const PAPER_SPLIT: f64 = 0.98;
+/// Points of a distribution function: more cannot be seen.
+const CDF_POINTS: usize = 200;
+
+/// The figures of a run.
+pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
+    let mut figures = match input.spec.analysis {
+        Analysis::Shuffle => vec![goodput(input, true), flow_goodput_cdf(input), utilisation(input, shuffle_window)],
+        Analysis::VlbSplit => vec![split(input), utilisation(input, |input, _| vlb_split::window(input))],
+        Analysis::OverlayCost => vec![cost_ratios(input, findings), cost_rounds(input)],
+        Analysis::Outage => vec![goodput(input, false)],
+    };
+    figures.push(cpu_idle(input));
+    figures.extend(tcp_state(input));
+    figures.retain(|figure| {
+        figure.svg.contains("class=\"line") || figure.svg.contains("class=\"bar") || figure.svg.contains("class=\"dot")
+    });
+    figures
+}
+
+fn figure(title: &str, caption: &str, svg: String) -> Figure {
+    Figure { title: title.to_owned(), caption: caption.to_owned(), svg }
+}
+
+fn label(trial: &TrialRecords) -> String {
+    format!("trial {} (seed {})", trial.key.trial, trial.key.seed)
+}
+
+fn line_per_trial(input: &Input<'_>, points: impl Fn(&TrialRecords) -> Vec<(f64, f64)>) -> Vec<Series> {
+    input.trials.iter().map(|trial| Series { label: label(trial), points: points(trial) }).collect()
+}
+
+fn goodput(input: &Input<'_>, paper: bool) -> Figure {
+    let capacity_mbps = shuffle::capacity_bps(input.fabric) / 1e6;
+    let rates = |trial: &TrialRecords| {
+        let rates = Cumulative::of_payload(&trial.records).rates(bin_s(&trial.records));
+        rates.into_iter().map(|(time, bytes)| (time, bytes * 8.0 / 1e6)).collect()
+    };
+    let headers = framing::headers_only_ratio();
+    let mut levels = vec![Level { value: capacity_mbps * headers, label: "headers-only bound".into() }];
+    if paper {
+        let value = capacity_mbps * PAPER_PLATEAU_OVER_LINE_RATE;
+        levels.push(Level { value, label: "paper's 58.8 Gb/s, scaled".into() });
+    }
+    let outages = input.trials.first().map(|trial| outage::outage_windows(&trial.records)).unwrap_or_default();
+    let span = |window: Window| Span { from: window.from_s, to: window.to_s, label: "outage".into() };
+    let chart = LineChart {
+        title: "Aggregate goodput over time".into(),
+        x_label: "time (s)".into(),
+        y_label: "goodput (Mbit/s)".into(),
+        series: line_per_trial(input, rates),
+        levels,
+        spans: outages.into_iter().map(span).collect(),
+        ..LineChart::default()
+    };
+    let caption = "Payload that arrived at all applications, from records/progress.csv.";
+    figure("Aggregate goodput over time", caption, chart.render())
+}
+
+/// A second, or less for short runs.
+fn bin_s(records: &Records) -> f64 {
+    if Cumulative::of_payload(records).end() >= 10.0 { 1.0 } else { 0.25 }
+}
+
+fn flow_goodput_cdf(input: &Input<'_>) -> Figure {
+    let curve = |trial: &TrialRecords| {
+        let sorted = stats::sorted(&shuffle::flow_goodputs(&trial.records.flows));
+        let at = |place: usize| {
+            let share = place as f64 / CDF_POINTS as f64;
+            stats::percentile_of_sorted(&sorted, share).map(|goodput| (goodput / 1e3, share))
+        };
+        (0..=CDF_POINTS).filter_map(at).collect()
+    };
+    let chart = LineChart {
+        title: "Distribution of the flows' goodput".into(),
+        x_label: "goodput of a flow (kbit/s)".into(),
+        y_label: "share of flows at or below".into(),
+        series: line_per_trial(input, curve),
+        ..LineChart::default()
+    };
+    let caption = "Bytes / completion time of every flow, from records/flows.csv. A steep line means equal shares.";
+    figure("Goodput of the flows", caption, chart.render())
+}
+
+fn shuffle_window(_: &Input<'_>, records: &Records) -> Option<Window> {
+    shuffle::plateau(records)
+}
+
+fn utilisation(input: &Input<'_>, window: impl Fn(&Input<'_>, &Records) -> Option<Window>) -> Figure {
+    let mut by_class: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for trial in input.trials {
+        let Some(window) = window(input, &trial.records) else { continue };
+        for link in links::all(&trial.records.links, input.fabric) {
+            let class = format!("{} to {}", lower(link.role), lower(link.peer_role));
+            by_class.entry(class).or_default().push(link.utilisation(window));
+        }
+    }
+    let row = |(class, values): (String, Vec<f64>)| {
+        let tick = values.iter().copied().max_by(f64::total_cmp);
+        (class, stats::mean(&values).unwrap_or(f64::NAN), Mark::Bar { tick })
+    };
+    let chart = RowChart {
+        title: "Use of links by class and direction".into(),
+        x_label: "bytes counted / declared rate (bar: mean, tick: busiest link)".into(),
+        rows: by_class.into_iter().map(row).collect(),
+        ..RowChart::default()
+    };
+    let caption = "From records/links.csv. Interfaces do not count preamble, gap and the headers that segmentation \
+                   repeats, so a full link reads a little less than 1.";
+    figure("Use of links", caption, chart.render())
+}
+
+fn lower(role: weft_scenario::topology::Role) -> String {
+    format!("{role:?}").to_lowercase()
+}
+
+fn split(input: &Input<'_>) -> Figure {
+    let mut series = Vec::new();
+    for trial in input.trials {
+        let several = if input.trials.len() > 1 { format!(", trial {}", trial.key.trial) } else { String::new() };
+        for (switch, points) in vlb_split::split_over_time(input, &trial.records) {
+            series.push(Series { label: format!("{switch}{several}"), points });
+        }
+    }
+    let lowest = series.iter().flat_map(|one| &one.points).map(|point| point.1).fold(PAPER_SPLIT, f64::min);
+    let chart = LineChart {
+        title: "Fairness of the split over the Intermediates".into(),
+        x_label: "time (s)".into(),
+        y_label: "Jain's index of the split".into(),
+        y_low: Some((lowest * 50.0).floor() / 50.0 - 0.02),
+        series,
+        levels: vec![Level { value: PAPER_SPLIT, label: "paper: more than 0.98".into() }],
+        ..LineChart::default()
+    };
+    let caption =
+        "Bytes that each Aggregation switch sent to each Intermediate in every interval, from records/links.csv.";
+    figure("Split over the Intermediates", caption, chart.render())
+}
+
+fn cost_ratios(input: &Input<'_>, findings: &Findings) -> Figure {
+    let mut rows = Vec::new();
+    for metric in overlay_cost::METRICS.iter().filter(|metric| metric.name.contains("_over_routed")) {
+        for workload in input.spec.workload.keys() {
+            if let Some(estimate) = findings.metrics.get(&format!("{}.{workload}", metric.name)) {
+                let interval = estimate.interval.map(|interval| (interval.low, interval.high));
+                let label = format!("{}, {workload}", metric.name.replace("_over_routed", "").replace('_', " "));
+                rows.push((label, estimate.value, Mark::Dot { interval }));
+            }
+        }
+    }
+    let chart = RowChart {
+        title: "Cost and goodput beside plain routing".into(),
+        x_label: "ratio to plain routing in the same round (dot: median, line: interval)".into(),
+        rows,
+        levels: vec![(1.0, "plain routing".into())],
+        ..RowChart::default()
+    };
+    figure("Beside plain routing", "CPU seconds per gigabyte and goodput, from records/cost.csv.", chart.render())
+}
+
+fn cost_rounds(input: &Input<'_>) -> Figure {
+    let mut series = Vec::new();
+    for workload in input.spec.workload.keys() {
+        for metric in ["routed_cpu_s_per_gb", "vl2_cpu_s_per_gb", "vxlan_cpu_s_per_gb"] {
+            let values = overlay_cost::samples(input, metric, workload);
+            if values.is_empty() {
+                continue;
+            }
+            let points = values.into_iter().enumerate().map(|(round, value)| (round as f64 + 1.0, value)).collect();
+            let overlay = metric.split('_').next().unwrap_or(metric);
+            series.push(Series { label: format!("{overlay}, {workload}"), points });
+        }
+    }
+    let chart = LineChart {
+        title: "CPU cost of every round".into(),
+        x_label: "round".into(),
+        y_label: "CPU seconds per gigabyte".into(),
+        series,
+        ..LineChart::default()
+    };
+    figure("CPU cost of every round", "Rounds are interleaved, from records/cost.csv.", chart.render())
+}
+
+fn cpu_idle(input: &Input<'_>) -> Figure {
+    let mut series = Vec::new();
+    for trial in input.trials.iter().take(1) {
+        let mut by_core: BTreeMap<u32, Vec<(f64, f64)>> = BTreeMap::new();
+        for row in &trial.records.cpu {
+            by_core.entry(row.core).or_default().push((row.time_ns as f64 / 1e9, row.idle_ratio));
+        }
+        series.extend(by_core.into_iter().map(|(core, points)| Series { label: format!("core {core}"), points }));
+    }
+    let chart = LineChart {
+        title: "Idle share of the cores".into(),
+        x_label: "time (s)".into(),
+        y_label: "idle share".into(),
+        series,
+        levels: vec![Level { value: crate::analysis::cpu::CPU_BOUND_IDLE_RATIO, label: "CPU-bound below".into() }],
+        ..LineChart::default()
+    };
+    figure("CPU of this machine", "First trial, from records/cpu.csv.", chart.render())
+}
+
+/// Congestion window and smoothed round-trip time of the first trial's senders: median and middle 80 %.
+fn tcp_state(input: &Input<'_>) -> Vec<Figure> {
+    let Some(trial) = input.trials.first() else { return Vec::new() };
+    let Some(interval) = input.spec.sampling.tcp_interval.filter(|interval| interval.0 > 0) else { return Vec::new() };
+    // Senders are asked one after another, each at its own nanosecond: rows of one sampling belong together.
+    let mut by_time: BTreeMap<u64, Vec<&TcpRow>> = BTreeMap::new();
+    for row in &trial.records.tcp {
+        let sampling = (row.time_ns + interval.0 / 2) / interval.0;
+        by_time.entry(sampling * interval.0).or_default().push(row);
+    }
+    let chart = |title: &str, y_label: &str, value: fn(&TcpRow) -> f64| {
+        let mut band = Band { points: Vec::new() };
+        let mut middle = Series { label: "median".into(), points: Vec::new() };
+        for (time_ns, rows) in &by_time {
+            let sorted = stats::sorted(&rows.iter().map(|row| value(row)).collect::<Vec<_>>());
+            let at = |share| stats::percentile_of_sorted(&sorted, share).unwrap_or(f64::NAN);
+            let time_s = *time_ns as f64 / 1e9;
+            band.points.push((time_s, at(0.1), at(0.9)));
+            middle.points.push((time_s, at(0.5)));
+        }
+        let (x_label, title_text) = ("time (s)".to_owned(), title.to_owned());
+        let (series, bands) = (vec![middle], vec![band]);
+        let chart =
+            LineChart { title: title_text, x_label, y_label: y_label.into(), series, bands, ..LineChart::default() };
+        figure(title, "Median and middle 80 % of all senders, first trial, from records/tcp.csv.", chart.render())
+    };
+    vec![
+        chart("Congestion window", "segments", |row| f64::from(row.cwnd_segments)),
+        chart("Smoothed round-trip time", "ms", |row| row.srtt_ns as f64 / 1e6),
+    ]
+}

@@ -1,0 +1,115 @@
+//! Drawings of every analysis are well-formed XML and hold what they should.
+
+use weft_scenario::engine::Overlay;
+use weft_scenario::record::TcpRow;
+use weft_scenario::units::Nanos;
+
+use super::*;
+use crate::analysis::Input;
+use crate::analysis::testing::{SECOND, even_shuffle, fabric, shuffle_spec, trial};
+
+fn parse(svg: &str) -> roxmltree::Document<'_> {
+    roxmltree::Document::parse(svg).unwrap_or_else(|error| panic!("{error}: {svg}"))
+}
+
+#[test]
+fn a_shuffle_has_its_six_figures() {
+    let mut spec = shuffle_spec();
+    spec.sampling.tcp_interval = Some(Nanos(SECOND));
+    let fabric = fabric(&spec);
+    let mut records = even_shuffle(&fabric, 1_000_000, 12);
+    for (time, from) in (1..=3).flat_map(|time| (0..4).map(move |from| (time, from))) {
+        let to = (from + 1) % 4;
+        let (cwnd_segments, srtt_ns) = (10 + from, 1_000_000);
+        records.tcp.push(TcpRow {
+            time_ns: time * SECOND + u64::from(from) * 1_000,
+            from,
+            to,
+            cwnd_segments,
+            srtt_ns,
+            retransmits: 0,
+        });
+    }
+    let trials = [trial(1, Overlay::Vl2, "all", records)];
+    let input = Input { spec: &spec, fabric: &fabric, trials: &trials };
+    let findings = spec.analysis.run(&input);
+    let figures = figures(&input, &findings);
+    let titles: Vec<_> = figures.iter().map(|figure| figure.title.as_str()).collect();
+    let expected = [
+        "Aggregate goodput over time",
+        "Goodput of the flows",
+        "Use of links",
+        "CPU of this machine",
+        "Congestion window",
+        "Smoothed round-trip time",
+    ];
+    assert_eq!(titles, expected);
+    for figure in &figures {
+        let document = parse(&figure.svg);
+        assert!(document.root_element().attribute("aria-label").is_some());
+        assert!(!figure.svg.contains("NaN") && !figure.svg.contains("inf"), "{}", figure.svg);
+    }
+    // One point for each sampling, although every sender has its own nanosecond.
+    let windows = parse(&figures[4].svg);
+    let lines =
+        windows.descendants().filter(|node| node.attribute("class").is_some_and(|class| class.starts_with("line ")));
+    let longest = lines.filter_map(|node| node.attribute("d")).map(|path| path.matches(['M', 'L']).count()).max();
+    assert_eq!(longest, Some(3));
+    assert!(figures[0].svg.contains("paper&#39;s 58.8 Gb/s, scaled"));
+    assert!(figures[2].svg.contains("aggregation to intermediate"));
+}
+
+#[test]
+fn a_line_runs_through_its_points() {
+    let chart = LineChart {
+        title: "t".into(),
+        series: vec![Series { label: "a".into(), points: vec![(0.0, 0.0), (10.0, 1.0)] }],
+        levels: vec![Level { value: 0.5, label: "half".into() }],
+        ..LineChart::default()
+    };
+    let svg = chart.render();
+    // Zero is in the lower left corner; the highest value leaves 5 % above it.
+    assert!(svg.contains("class=\"line c0 d0\" d=\"M62 276L688 26.5\""), "{svg}");
+    assert!(svg.contains("class=\"level\" d=\"M62 151.2H688\""), "{svg}");
+}
+
+#[test]
+fn names_cannot_break_out_of_the_drawing() {
+    let evil = "<script>alert('1')</script>\"&\u{0}";
+    let chart = LineChart {
+        title: evil.into(),
+        x_label: evil.into(),
+        y_label: evil.into(),
+        y_low: None,
+        series: vec![Series { label: evil.into(), points: vec![(f64::NAN, 1.0), (1.0, f64::INFINITY), (2.0, 2.0)] }; 2],
+        bands: vec![Band { points: vec![(0.0, f64::NAN, 1.0), (1.0, 0.0, 1.0)] }],
+        levels: vec![Level { value: 1.0, label: evil.into() }],
+        spans: vec![Span { from: 0.5, to: 99.0, label: evil.into() }],
+    };
+    let rows = vec![
+        (evil.to_owned(), f64::NAN, Mark::Bar { tick: None }),
+        (evil.to_owned(), 1.0, Mark::Dot { interval: Some((0.5, f64::INFINITY)) }),
+    ];
+    let levels = vec![(1.0, evil.to_owned())];
+    let row_chart = RowChart { title: evil.into(), x_label: evil.into(), x_low: 0.0, rows, levels };
+    for svg in [chart.render(), row_chart.render()] {
+        let document = parse(&svg);
+        assert!(document.descendants().all(|node| !node.has_tag_name("script")));
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
+}
+
+#[test]
+fn long_series_are_thinned_and_keep_their_end() {
+    let points: Vec<_> = (0..100_000).map(|x| (f64::from(x), 1.0)).collect();
+    let chart = LineChart { series: vec![Series { label: "a".into(), points }], ..LineChart::default() };
+    let svg = chart.render();
+    assert!(svg.len() < 20_000, "{}", svg.len());
+    assert!(svg.contains("L688 "));
+}
+
+#[test]
+fn empty_charts_are_still_drawings() {
+    parse(&LineChart::default().render());
+    parse(&RowChart::default().render());
+}

@@ -1,0 +1,23 @@
+//! Experiments: a plan names a scenario, an engine, the repetitions and what a paper said; out come records, metrics
+//! with intervals, verdicts and figures.
+//!
+//! * [`plan`]: plan files, embedded and on disk
+//! * [`runner`]: plan to trials to a finished run folder
+//! * [`analysis`]: records to metrics ([`metric`]), with the statistics of [`stats`]
+//! * [`verdict`]: metrics to verdicts; [`summary`] is what `-o json` prints, [`table`] what people read
+//! * [`run_folder`]: manifest and tidy rows on disk
+//! * [`figure`], [`report`]: drawings and the offline page
+//!
+//! Nothing here knows how packets move: engines come in through [`weft_scenario::engine`].
+
+pub mod analysis;
+pub mod figure;
+pub mod metric;
+pub mod plan;
+pub mod report;
+pub mod run_folder;
+pub mod runner;
+pub mod stats;
+pub mod summary;
+pub mod table;
+pub mod verdict;

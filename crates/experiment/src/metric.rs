@@ -1,0 +1,106 @@
+//! What an analysis yields: named estimates, each with how sure it is and what held it back.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::stats::{self, Interval};
+
+/// What kept a value from being better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// The declared rate of links: what the paper measures too.
+    Link,
+    /// The CPU of the machine that emulates the fabric: hides the answer.
+    Cpu,
+    /// The one core that traffic was pinned to on purpose, because its cost is the question.
+    PinnedCore,
+    /// All cores: sender, receiver and switches shared them as the scheduler chose.
+    SharedCores,
+    /// The load that the workload offers.
+    OfferedLoad,
+    /// Arithmetic: nothing was measured.
+    Computed,
+}
+
+impl Limit {
+    /// For people and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Link => "link",
+            Self::Cpu => "cpu",
+            Self::PinnedCore => "pinned core",
+            Self::SharedCores => "shared cores",
+            Self::OfferedLoad => "offered load",
+            Self::Computed => "computed",
+        }
+    }
+
+    /// Whether a value limited by this says nothing about the network under test.
+    pub fn hides_answer(self) -> bool {
+        self == Self::Cpu
+    }
+}
+
+/// A measured number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// The number; over several runs their median, unless the metric says otherwise.
+    pub value: f64,
+    /// Its interval, if there were enough samples for one.
+    pub interval: Option<Interval>,
+    /// How many samples it rests on.
+    pub n: usize,
+    /// What limited it.
+    pub limited_by: Limit,
+}
+
+impl Estimate {
+    /// Median of samples with its order-statistics interval. `None` of no sample.
+    pub fn of_samples(samples: &[f64], limited_by: Limit) -> Option<Self> {
+        let value = stats::median(samples)?;
+        Some(Self { value, interval: stats::median_interval(samples), n: samples.len(), limited_by })
+    }
+
+    /// A number that has no spread.
+    pub fn exact(value: f64, limited_by: Limit) -> Self {
+        Self { value, interval: None, n: 1, limited_by }
+    }
+}
+
+/// Why a run's numbers cannot be used as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The fabric did not do what was asked, for instance flows did not end: judged claims fail.
+    Failed(String),
+    /// The run was not what the plan describes, for instance routes changed: judged claims are inconclusive.
+    Invalid(String),
+}
+
+impl Problem {
+    /// The sentence for people.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Failed(text) | Self::Invalid(text) => text,
+        }
+    }
+}
+
+/// Everything that an analysis found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// Estimates by name.
+    pub metrics: BTreeMap<String, Estimate>,
+    /// What is wrong with the run.
+    pub problems: Vec<Problem>,
+}
+
+impl Findings {
+    /// Adds the median of samples; nothing if there are none.
+    pub(crate) fn put(&mut self, name: &str, samples: &[f64], limited_by: Limit) {
+        if let Some(estimate) = Estimate::of_samples(samples, limited_by) {
+            self.metrics.insert(name.to_owned(), estimate);
+        }
+    }
+}

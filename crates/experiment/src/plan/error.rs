@@ -1,0 +1,69 @@
+//! Why a plan is refused: one line each, with the place.
+
+use std::path::PathBuf;
+
+/// Why a plan could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// No file and no embedded plan has the name.
+    #[error("no plan called `{name}`; give a file or one of: {known}")]
+    NotFound {
+        /// What was asked for.
+        name: String,
+        /// The embedded plans.
+        known: String,
+    },
+    /// The file cannot be read.
+    #[error("cannot read plan {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Not TOML, an unknown key, a missing key or a value of the wrong kind.
+    #[error("{place}: {message}")]
+    Syntax {
+        /// `file:line:column`.
+        place: String,
+        /// What is wrong there.
+        message: String,
+    },
+    /// A plan that could be read but makes no sense.
+    #[error("{place}: {message}")]
+    Invalid {
+        /// `file`, or `file:line` where a line is to blame.
+        place: String,
+        /// What is wrong and what to do.
+        message: String,
+    },
+}
+
+/// What validation found: the message, and a text that marks the line to blame.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub(super) message: String,
+    pub(super) marker: Option<String>,
+}
+
+impl PlanError {
+    pub(super) fn syntax(origin: &str, text: &str, error: &toml::de::Error) -> Self {
+        let place = match error.span() {
+            Some(span) => {
+                let before = &text[..span.start.min(text.len())];
+                let line = before.matches('\n').count() + 1;
+                let column = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1) + 1;
+                format!("{origin}:{line}:{column}")
+            }
+            None => origin.to_owned(),
+        };
+        let message = error.message().lines().map(str::trim).collect::<Vec<_>>().join("; ");
+        Self::Syntax { place, message }
+    }
+
+    pub(super) fn invalid(origin: &str, text: &str, problem: Problem) -> Self {
+        let line = problem.marker.and_then(|marker| text.lines().position(|line| line.contains(&marker)));
+        let place = line.map_or_else(|| origin.to_owned(), |line| format!("{origin}:{}", line + 1));
+        Self::Invalid { place, message: problem.message }
+    }
+}

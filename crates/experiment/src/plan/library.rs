@@ -1,0 +1,62 @@
+//! Finds plans and fabric files: a file on disk wins over what is embedded in the binary.
+
+use std::path::Path;
+
+use super::{Plan, PlanError};
+
+/// Name and text of every embedded plan, in order of the names.
+const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/plans.rs"));
+/// The same for the fabric files of `fabrics/`.
+const EMBEDDED_FABRICS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/fabrics.rs"));
+
+/// Names of the embedded plans, for instance `vl2/fig09-shuffle`.
+pub fn embedded_names() -> impl Iterator<Item = &'static str> {
+    EMBEDDED.iter().map(|(name, _)| *name)
+}
+
+/// Loads a plan by path (`my-plan.toml`) or by short name (`vl2/fig09-shuffle`), which may also be written as its path
+/// in the source tree (`plans/vl2/fig09-shuffle.toml`).
+pub fn load(name_or_path: &str) -> Result<Plan, PlanError> {
+    let short = name_or_path.strip_prefix("plans/").unwrap_or(name_or_path);
+    let short = short.strip_suffix(".toml").unwrap_or(short);
+    for path in [name_or_path.to_owned(), format!("plans/{short}.toml")] {
+        if Path::new(&path).is_file() {
+            let text = std::fs::read_to_string(&path)
+                .map_err(|source| PlanError::Read { path: path.clone().into(), source })?;
+            return checked(Plan::parse(&path, &text)?);
+        }
+    }
+    match EMBEDDED.iter().find(|(name, _)| *name == short) {
+        Some((name, text)) => checked(Plan::parse(&format!("embedded plan {name}"), text)?),
+        None => Err(PlanError::NotFound {
+            name: name_or_path.to_owned(),
+            known: embedded_names().collect::<Vec<_>>().join(", "),
+        }),
+    }
+}
+
+fn checked(plan: Plan) -> Result<Plan, PlanError> {
+    plan.check_scenarios()?;
+    Ok(plan)
+}
+
+/// The text of a fabric file: a path, or the name of a file in `fabrics/` on disk, or one embedded in the binary, in
+/// this order; `.yaml` may be left out.
+pub fn fabric_text(name: &str) -> Result<String, String> {
+    let file = if name.ends_with(".yaml") || name.ends_with(".yml") { name.to_owned() } else { format!("{name}.yaml") };
+    let short = file.strip_prefix("fabrics/").unwrap_or(&file);
+    for path in [name, &file, &format!("fabrics/{short}")] {
+        if Path::new(path).is_file() {
+            return std::fs::read_to_string(path).map_err(|error| error.to_string());
+        }
+    }
+    let stem = short.rsplit_once('.').map_or(short, |(stem, _)| stem);
+    let known = || EMBEDDED_FABRICS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let found = EMBEDDED_FABRICS.iter().find(|(name, _)| *name == stem).map(|(_, text)| (*text).to_owned());
+    found.ok_or_else(|| format!("there is no such file, and the embedded fabrics are: {}", known()))
+}
+
+/// Every plan that can be run by its short name.
+pub fn list() -> Result<Vec<Plan>, PlanError> {
+    embedded_names().map(load).collect()
+}

@@ -1,0 +1,108 @@
+//! The fields of a plan file.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use weft_scenario::engine::{Overlay, Transport};
+use weft_scenario::fault::Fault;
+use weft_scenario::topology::FabricSpec;
+use weft_scenario::units::Nanos;
+use weft_scenario::workload::Workload;
+
+use super::Claim;
+use crate::analysis::Analysis;
+
+/// A plan as it runs in one mode.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanSpec {
+    /// Short name: the path below `plans/` without `.toml`.
+    pub id: String,
+    /// The paper's short name, for instance `VL2`.
+    pub paper: String,
+    /// Which table, figure or section of it.
+    pub figure: String,
+    /// One line for lists.
+    pub title: String,
+    /// Engines that can run it, the preferred one first.
+    pub engines: Vec<String>,
+    /// How long it takes with its preferred engine, roughly, in seconds.
+    pub expected_s: u32,
+    /// How records become metrics.
+    pub analysis: Analysis,
+    /// Overlays to run; each is a scenario of its own.
+    pub overlays: Vec<Overlay>,
+    /// Whether links have their declared rate and buffer. Measurements of CPU cost go without.
+    #[serde(default = "yes")]
+    pub shaped: bool,
+    /// How often each overlay and workload runs; repetition i has seed + i.
+    #[serde(default = "once")]
+    pub repetitions: u32,
+    /// Whether all overlays are up at once and take turns, so that a change of the machine's mood meets all of them.
+    #[serde(default)]
+    pub interleave: bool,
+    /// How the run is scaled against the paper's.
+    #[serde(default)]
+    pub scale: Scale,
+    /// The network.
+    pub fabric: Option<FabricSpec>,
+    /// Host settings.
+    #[serde(default)]
+    pub transport: Transport,
+    /// What the servers do, by name; each is a trial of its own in every repetition.
+    #[serde(default)]
+    pub workload: BTreeMap<String, Workload>,
+    /// What breaks.
+    #[serde(default)]
+    pub fault: Vec<Fault>,
+    /// When counters are read and when a trial is cut.
+    pub sampling: Sampling,
+    /// What is shown and judged.
+    #[serde(default)]
+    pub claims: Vec<Claim>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn once() -> u32 {
+    1
+}
+
+/// Our units over the paper's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Scale {
+    /// Our link rates over the paper's.
+    pub rate: f64,
+    /// Our seconds for one of the paper's.
+    pub time: f64,
+}
+
+impl Default for Scale {
+    fn default() -> Self {
+        Self { rate: 1.0, time: 1.0 }
+    }
+}
+
+/// When counters are read and when a trial is cut.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sampling {
+    /// Distance between rows of progress, links and cores.
+    pub interval: Nanos,
+    /// Distance between rows of TCP state; without it there are none.
+    pub tcp_interval: Option<Nanos>,
+    /// The trial is cut after this time.
+    pub time_limit: Nanos,
+    /// What is left out at the start, where an analysis has a warm-up.
+    #[serde(default)]
+    pub warm_up: Nanos,
+    /// Length of one interval of the split's time series (analysis `vlb-split`).
+    pub split_interval: Option<Nanos>,
+    /// Workloads whose traffic is pinned to one core, so that its CPU time can be measured (analysis `overlay-cost`); the
+    /// traffic of the others runs on all cores.
+    #[serde(default)]
+    pub measure_cpu_cost: Vec<String>,
+}

@@ -1,0 +1,217 @@
+//! Plans that are refused, with the place, and what the shipped plans promise.
+
+use super::*;
+use crate::analysis::testing::{FABRIC, SHUFFLE_TABLES, plan_text};
+
+const KEYS: &str = "analysis = \"shuffle\"\noverlays = [\"vl2\"]";
+
+fn refusal(text: &str) -> String {
+    Plan::parse("p.toml", text).expect_err("it is wrong").to_string()
+}
+
+/// The message for a valid plan in which `from` is replaced by `to`.
+fn refusal_of(from: &str, to: &str) -> String {
+    let text = plan_text(KEYS, SHUFFLE_TABLES);
+    assert!(text.contains(from), "{from}");
+    refusal(&text.replacen(from, to, 1))
+}
+
+#[test]
+fn the_test_plan_is_valid() {
+    Plan::parse("p.toml", &plan_text(KEYS, SHUFFLE_TABLES)).unwrap();
+}
+
+#[test]
+fn mistakes_are_named_with_their_place() {
+    let scenario = &FABRIC[1..];
+    let workload = "[workload.all]\nkind = \"shuffle\"\nbytes_per_flow = \"1 MB\"\n";
+    let messages = [
+        refusal("id = "),
+        refusal_of("title", "titel"),
+        refusal_of("expected_s = 1", "expected_s = \"soon\""),
+        refusal_of("kind = \"shuffle\"", "kind = \"riffle\""),
+        refusal_of("bytes_per_flow", "bytes_a_flow"),
+        refusal_of("\"1 MB\"", "\"1 MBit\""),
+        refusal_of("server_rate", "sever_rate"),
+        refusal_of(scenario, ""),
+        refusal_of(workload, ""),
+        refusal_of("[\"vl2\"]", "[]"),
+        refusal_of("[\"vl2\"]", "[\"vl2\", \"vl2\"]"),
+        refusal_of("[\"vl2\"]", "[\"vl2\", \"routed\"]"),
+        refusal_of("[\"lab\"]", "[\"ns3\"]"),
+        refusal_of("id = \"shuffle_time\"", "id = \"goodput_efficiency\""),
+        refusal_of("id = \"shuffle_time\"", "id = \"goodness\""),
+        refusal_of("want = 0.94\n", ""),
+        refusal_of("relation = \">=\"", "relation = \"info\""),
+        refusal_of("relation = \">=\"", "relation = \"==\""),
+        refusal_of("interval = \"1 s\"", "interval = \"0 s\""),
+        refusal_of("interval = \"1 s\"", "interval = \"1 s\"\nmeasure_cpu_cost = [\"ghost\"]"),
+        refusal_of("analysis = \"shuffle\"", "analysis = \"outage\""),
+        refusal_of("analysis = \"shuffle\"", "analysis = \"vlb-split\""),
+        refusal_of("analysis = \"shuffle\"", "analysis = \"overlay-cost\""),
+        refusal_of("analysis = \"shuffle\"", "repetitions = 0\nanalysis = \"shuffle\""),
+        refusal_of(
+            SHUFFLE_TABLES.split("[[claims]]").nth(2).unwrap(),
+            "\nid = \"shuffle_time\"\nrelation = \"info\"\n",
+        ),
+    ];
+    for message in &messages {
+        assert!(!message.contains('\n'), "more than one line: {message}");
+    }
+    insta::assert_snapshot!(messages.join("\n"));
+}
+
+#[test]
+fn a_mistake_in_quick_is_found_at_its_own_line() {
+    let text = plan_text(KEYS, SHUFFLE_TABLES) + "\n[quick]\nrepetitons = 2\n";
+    let line = text.lines().position(|line| line.starts_with("repetitons")).unwrap() + 1;
+    let message = refusal(&text);
+    assert!(message.starts_with(&format!("p.toml:{line}:1: unknown field `repetitons`")), "{message}");
+}
+
+#[test]
+fn quick_changes_what_it_names_and_keeps_the_rest() {
+    let change = "\n[quick]\nrepetitions = 2\n[quick.workload.all]\nbytes_per_flow = \"2 MB\"\n\
+                  [[quick.claims]]\nid = \"goodput_efficiency\"\nwant = 0.5\n";
+    let plan = Plan::parse("p.toml", &(plan_text(KEYS, SHUFFLE_TABLES) + change)).unwrap();
+    let (default, quick) = (plan.for_mode(Mode::Default), plan.for_mode(Mode::Quick));
+    assert_eq!((default.repetitions, quick.repetitions), (1, 2));
+    assert_eq!((default.claims[0].want, quick.claims[0].want), (Some(0.94), Some(0.5)));
+    assert_eq!(quick.claims[0].paper, Some(0.847));
+    assert_eq!((quick.claims.len(), quick.claims[1].clone()), (2, default.claims[1].clone()));
+    assert_ne!(default.workload, quick.workload);
+    assert_eq!(plan.for_mode(Mode::Full).workload, default.workload);
+}
+
+#[test]
+fn a_workload_of_another_kind_replaces_the_old_one() {
+    let keys = "analysis = \"shuffle\"\noverlays = [\"vl2\"]";
+    let change = "\n[quick.workload.all]\nkind = \"one-to-one\"\nfrom = 0\nto = 1\nflows = 1\nduration = \"1 s\"\n";
+    let message = refusal(&(plan_text(keys, SHUFFLE_TABLES) + change));
+    assert!(message.contains("needs workloads of kind `shuffle`"), "{message}");
+}
+
+#[test]
+fn faults_are_read_and_their_keys_checked() {
+    let fault = "\n[[fault]]\nat = \"1 s\"\nlasts = \"2 s\"\nkind = \"link-down\"\na = \"agg1\"\nb = \"tor1\"\n";
+    let plan = Plan::parse("p.toml", &(plan_text(KEYS, SHUFFLE_TABLES) + fault)).unwrap();
+    let spec = plan.for_mode(Mode::Full);
+    assert_eq!(spec.fault.len(), 1);
+    for (from, to) in [("at =", "when ="), ("a = \"agg1\"", "node = \"agg1\""), ("link-down", "switch-down")] {
+        let message = refusal(&(plan_text(KEYS, SHUFFLE_TABLES) + &fault.replacen(from, to, 1)));
+        assert!(message.starts_with("p.toml:"), "{message}");
+    }
+}
+
+#[test]
+fn a_short_name_a_path_and_a_wrong_name() {
+    for name in ["vl2/smoke", "plans/vl2/smoke.toml"] {
+        assert_eq!(load(name).unwrap().id(), "vl2/smoke");
+    }
+    let message = load("vl2/fig99").unwrap_err().to_string();
+    assert!(message.starts_with("no plan called `vl2/fig99`; give a file or one of: vl2/fig09-shuffle, "), "{message}");
+}
+
+#[test]
+fn a_file_on_disk_is_read_and_its_fabric_built() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    std::fs::write(&path, plan_text(KEYS, SHUFFLE_TABLES)).unwrap();
+    assert_eq!(load(path.to_str().unwrap()).unwrap().id(), "test/plan");
+    let zero = plan_text(KEYS, SHUFFLE_TABLES).replace("\"10 Mbit/s\"", "\"0 bit/s\"");
+    std::fs::write(&path, zero).unwrap();
+    let message = load(path.to_str().unwrap()).unwrap_err().to_string();
+    assert!(message.contains("mine.toml:") && message.contains("rate 0"), "{message}");
+    for (from, to, want) in [
+        (
+            "kind = \"shuffle\"\nbytes_per_flow = \"1 MB\"",
+            "kind = \"shuffle\"\nbytes_per_flow = \"0 B\"",
+            "workload `all`",
+        ),
+        (
+            "[sampling]",
+            "[[fault]]\nat = \"1 s\"\nkind = \"switch-down\"\nnode = \"int9\"\n[sampling]",
+            "no node `int9`",
+        ),
+    ] {
+        std::fs::write(&path, plan_text(KEYS, SHUFFLE_TABLES).replace(from, to)).unwrap();
+        let message = load(path.to_str().unwrap()).unwrap_err().to_string();
+        assert!(message.contains("mine.toml:") && message.contains(want), "{message}");
+    }
+    let missing = plan_text(KEYS, SHUFFLE_TABLES).replace(
+        "generator = \"vl2-testbed\"\nservers_per_tor = 1\nserver_rate = \"10 Mbit/s\"\ncore_rate = \"100 Mbit/s\"",
+        "file = \"nowhere\"",
+    );
+    std::fs::write(&path, missing).unwrap();
+    let message = load(path.to_str().unwrap()).unwrap_err().to_string();
+    assert!(message.contains("nowhere") && message.contains("no such file"), "{message}");
+}
+
+#[test]
+fn shipped_plans_are_named_after_their_files_and_build_in_every_mode() {
+    let plans = list().unwrap();
+    let names: Vec<_> = plans.iter().map(Plan::id).collect();
+    assert_eq!(names, embedded_names().collect::<Vec<_>>());
+}
+
+/// What each plan has to show, and the floor or ceiling for it: changing one is a decision, not an accident.
+#[test]
+fn required_claims_of_every_plan() {
+    let required: Vec<String> = list()
+        .unwrap()
+        .iter()
+        .flat_map(|plan| {
+            let claims = plan.for_mode(Mode::Default).claims.iter().filter(|claim| claim.required);
+            claims
+                .map(|claim| {
+                    let (relation, want) = (claim.relation.symbol(), claim.want.unwrap_or(f64::NAN));
+                    format!("{} {} {relation} {want} ({:?})", plan.id(), claim.id, claim.judge)
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let expected = [
+        "vl2/fig09-shuffle goodput_efficiency >= 0.94 (Value)",
+        "vl2/fig09-shuffle whole_run_efficiency >= 0.88 (Median)",
+        "vl2/fig09-shuffle jain_flows >= 0.998 (Value)",
+        "vl2/fig09-shuffle jain_split_shuffle >= 0.99 (Value)",
+        "vl2/fig10-vlb-fairness jain_split_mean >= 0.985 (Value)",
+        "vl2/intermediate-outage settled_goodput_ratio >= 0.7 (Median)",
+        "vl2/intermediate-outage recovery_time <= 3 (Value)",
+        "vl2/overlay-goodput vl2_cpu_over_routed <= 1.15 (IntervalUpper)",
+        "vl2/overlay-goodput vl2_goodput_over_routed >= 0.95 (IntervalUpper)",
+        "vl2/smoke goodput_efficiency >= 0.8 (Value)",
+        "vl2/smoke jain_flows >= 0.95 (Value)",
+    ];
+    assert_eq!(required, expected);
+    for plan in list().unwrap() {
+        for mode in [Mode::Quick, Mode::Full] {
+            let ids = |mode| {
+                plan.for_mode(mode)
+                    .claims
+                    .iter()
+                    .filter(|claim| claim.required)
+                    .map(|claim| claim.id.clone())
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(ids(mode), ids(Mode::Default), "{} {mode:?}", plan.id());
+        }
+    }
+}
+
+/// The overlay comparison needs at least ten rounds, and a round's trials are about a second each.
+#[test]
+fn sizes_that_the_claims_rest_on() {
+    let overlay = load("vl2/overlay-goodput").unwrap();
+    assert!(overlay.for_mode(Mode::Default).repetitions >= 10);
+    assert!(overlay.for_mode(Mode::Default).interleave);
+    let shuffle = load("vl2/fig09-shuffle").unwrap();
+    let spec = shuffle.for_mode(Mode::Default);
+    let fabric = spec.fabric.as_ref().unwrap().build(&fabric_text).unwrap();
+    assert_eq!(fabric.servers().count(), 75);
+    let weft_scenario::workload::Workload::Shuffle { bytes_per_flow } = &spec.workload["all-to-all"] else {
+        panic!("a shuffle");
+    };
+    let ideal_s = bytes_per_flow.0 as f64 * 74.0 * 8.0 / (20e6 * 2920.0 / 3154.0);
+    assert!((44.0..46.0).contains(&ideal_s), "{ideal_s}");
+}

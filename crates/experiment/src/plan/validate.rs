@@ -1,0 +1,160 @@
+//! What makes a plan that can be read also one that makes sense.
+
+use std::collections::BTreeSet;
+
+use weft_scenario::engine::Overlay;
+use weft_scenario::fault::check_faults;
+use weft_scenario::workload::Workload;
+
+use super::error::Problem;
+use super::{Claim, Judge, PlanSpec, Relation, fabric_text};
+use crate::analysis::Analysis;
+
+/// Engines that a plan may name.
+const ENGINES: [&str; 2] = ["lab", "sim"];
+
+fn problem(message: impl Into<String>, marker: Option<String>) -> Problem {
+    Problem { message: message.into(), marker }
+}
+
+/// The first rule that the plan breaks.
+pub(super) fn check(spec: &PlanSpec) -> Result<(), Problem> {
+    check_head(spec)?;
+    check_scenario(spec)?;
+    check_analysis(spec)?;
+    check_claims(spec)
+}
+
+fn check_head(spec: &PlanSpec) -> Result<(), Problem> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'/');
+    if spec.id.is_empty() || !spec.id.bytes().all(plain) {
+        let message = format!("id `{}` is not usable: letters, digits, `-`, `_` and `/`", spec.id);
+        return Err(problem(message, Some("id =".into())));
+    }
+    if let Some(engine) = spec.engines.iter().find(|engine| !ENGINES.contains(&engine.as_str())) {
+        return Err(problem(format!("engine `{engine}` does not exist; use `lab` or `sim`"), Some("engines".into())));
+    }
+    if spec.engines.is_empty() {
+        return Err(problem("`engines` is empty; name `lab`, `sim` or both", Some("engines".into())));
+    }
+    let scale = spec.scale;
+    if !(scale.rate > 0.0 && scale.rate.is_finite() && scale.time > 0.0 && scale.time.is_finite()) {
+        return Err(problem("`scale` has a factor that is not above 0", Some("[scale]".into())));
+    }
+    Ok(())
+}
+
+fn check_scenario(spec: &PlanSpec) -> Result<(), Problem> {
+    if spec.fabric.is_none() {
+        return Err(problem("the plan names no scenario; add a `[fabric]` table", None));
+    }
+    if spec.workload.is_empty() {
+        return Err(problem("the plan names no scenario: nothing is sent; add a `[workload.NAME]` table", None));
+    }
+    if spec.overlays.is_empty() {
+        return Err(problem("`overlays` is empty; name at least one, for instance `vl2`", Some("overlays".into())));
+    }
+    let mut seen = Vec::new();
+    for overlay in &spec.overlays {
+        if seen.contains(overlay) {
+            return Err(problem("`overlays` names one overlay twice", Some("overlays".into())));
+        }
+        seen.push(*overlay);
+    }
+    if spec.repetitions == 0 {
+        return Err(problem("`repetitions` is 0; a plan runs at least once", Some("repetitions".into())));
+    }
+    let sampling = &spec.sampling;
+    if sampling.interval.0 == 0 || sampling.time_limit.0 == 0 || sampling.tcp_interval.is_some_and(|span| span.0 == 0) {
+        return Err(problem("`sampling` has a time of 0", Some("[sampling]".into())));
+    }
+    Ok(())
+}
+
+/// Whether workloads and faults fit the network, which is built for it.
+pub(super) fn check_scenario_fits(spec: &PlanSpec) -> Result<(), Problem> {
+    let Some(fabric) = &spec.fabric else { return Ok(()) };
+    let fabric = fabric.build(&fabric_text).map_err(|error| problem(error.to_string(), Some("[fabric]".into())))?;
+    let servers = fabric.servers().count() as u32;
+    for (name, workload) in &spec.workload {
+        let marker = format!("[workload.{name}]");
+        workload.check(servers).map_err(|error| problem(format!("workload `{name}`: {error}"), Some(marker)))?;
+    }
+    check_faults(&spec.fault, &fabric).map_err(|error| problem(error.to_string(), Some("[[fault]]".into())))
+}
+
+fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
+    if let Some(name) = spec.sampling.measure_cpu_cost.iter().find(|name| !spec.workload.contains_key(*name)) {
+        let message = format!("`sampling.measure_cpu_cost` names workload `{name}`, which is not there");
+        return Err(problem(message, Some("measure_cpu_cost".into())));
+    }
+    let wrong = |message: &str| Err(problem(message, Some("analysis =".into())));
+    let every = |wanted: fn(&Workload) -> bool| spec.workload.values().all(wanted);
+    let single = spec.overlays.len() == 1 && spec.workload.len() == 1;
+    match spec.analysis {
+        Analysis::Shuffle | Analysis::Outage | Analysis::VlbSplit if !single => {
+            wrong("this analysis takes the median over all trials, so it needs one overlay and one workload")
+        }
+        Analysis::Shuffle | Analysis::Outage if !every(|workload| matches!(workload, Workload::Shuffle { .. })) => {
+            wrong("this analysis needs workloads of kind `shuffle`")
+        }
+        Analysis::Outage if !spec.fault.iter().any(|fault| fault.lasts.is_some()) => {
+            wrong("analysis `outage` needs a `[[fault]]` that ends (`lasts`)")
+        }
+        Analysis::VlbSplit if !every(|workload| matches!(workload, Workload::Mix(_))) => {
+            wrong("analysis `vlb-split` needs workloads of kind `mix`")
+        }
+        Analysis::VlbSplit if spec.sampling.split_interval.is_none_or(|interval| interval < spec.sampling.interval) => {
+            wrong("analysis `vlb-split` needs `sampling.split_interval`, not below `sampling.interval`")
+        }
+        Analysis::OverlayCost if spec.sampling.measure_cpu_cost.is_empty() => {
+            wrong("analysis `overlay-cost` needs the names of workloads in `sampling.measure_cpu_cost`")
+        }
+        Analysis::OverlayCost if ![Overlay::Routed, Overlay::Vl2].iter().all(|one| spec.overlays.contains(one)) => {
+            wrong("analysis `overlay-cost` needs the overlays `routed` and `vl2`")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_claims(spec: &PlanSpec) -> Result<(), Problem> {
+    if spec.claims.is_empty() {
+        return Err(problem("the plan has no claims; add `[[claims]]`", None));
+    }
+    let mut seen = BTreeSet::new();
+    for claim in &spec.claims {
+        let marker = Some(format!("\"{}\"", claim.id));
+        if !seen.insert(&claim.id) {
+            return Err(problem(format!("two claims are called `{}`", claim.id), marker));
+        }
+        check_claim(spec, claim).map_err(|message| problem(message, marker))?;
+    }
+    Ok(())
+}
+
+fn check_claim(spec: &PlanSpec, claim: &Claim) -> Result<(), String> {
+    let id = &claim.id;
+    for name in std::iter::once(id).chain(&claim.not_above) {
+        if !spec.analysis.yields(name, spec.workload.keys().map(String::as_str)) {
+            let known: Vec<_> = spec.analysis.metrics().iter().map(|metric| metric.name).collect();
+            let analysis = spec.analysis.name();
+            return Err(format!("analysis `{analysis}` yields no metric `{name}`; it has: {}", known.join(", ")));
+        }
+    }
+    if claim.relation == Relation::Info {
+        if claim.required {
+            return Err(format!("claim `{id}` is required, so it may not be `info`; give it `>=` or `<=` and `want`"));
+        }
+        return Ok(());
+    }
+    match claim.want {
+        None => Err(format!("claim `{id}` is judged but has no `want`")),
+        Some(want) if !want.is_finite() => {
+            Err(format!("claim `{id}` wants {want}, which no number can be held against"))
+        }
+        Some(_) if claim.not_above.is_some() && claim.judge != Judge::IntervalUpper => {
+            Err(format!("claim `{id}` has `not_above`, which needs `judge = \"interval-upper\"`"))
+        }
+        Some(_) => Ok(()),
+    }
+}

@@ -1,0 +1,212 @@
+//! The report: one page that opens without a network, drawn from a run or redrawn from run folders.
+
+use std::path::{Path, PathBuf};
+
+use minijinja::value::Serde;
+use minijinja::{Environment, Value, context};
+use weft_scenario::topology::{Fabric, from_yaml};
+
+use crate::analysis::Input;
+use crate::figure;
+use crate::metric::Findings;
+use crate::plan::{Plan, PlanError};
+use crate::run_folder::{FABRIC_FILE, FolderError, Manifest, read_trials, write_synced};
+use crate::summary::{RunSummary, SCHEMA_VERSION};
+use crate::{table, verdict};
+
+/// The page's frame; figures and tables are filled in.
+const TEMPLATE: &str = include_str!("report.html");
+/// The page of several runs, beside the first of them.
+const SIDE_BY_SIDE: &str = "side-by-side.html";
+
+/// Why a report could not be drawn.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// No run folder was given.
+    #[error("no run folder given; name one or more, for instance `weft report run/vl2-fig09-shuffle-...`")]
+    Nothing,
+    /// A folder cannot be read or written.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The plan kept in the folder cannot be read any more.
+    #[error("{}: {source}", folder.display())]
+    Plan {
+        /// The run folder.
+        folder: PathBuf,
+        /// What is wrong with its plan.
+        source: PlanError,
+    },
+    /// The page's template failed.
+    #[error("cannot draw the report: {0}")]
+    Template(#[from] minijinja::Error),
+}
+
+/// One run on the page.
+#[derive(Clone, Debug)]
+pub struct Run<'a> {
+    /// Its claims.
+    pub summary: &'a RunSummary,
+    /// Its circumstances.
+    pub manifest: &'a Manifest,
+    /// Its plan, network and records.
+    pub input: Input<'a>,
+    /// Its metrics.
+    pub findings: &'a Findings,
+    /// What links to its files begin with: empty where the page lies in the run folder, else a path that ends in `/`.
+    pub link_base: String,
+}
+
+/// The page for one or more runs.
+pub fn render(runs: &[Run<'_>]) -> Result<String, ReportError> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::Html);
+    environment.add_template("report", TEMPLATE)?;
+    let runs: Vec<Value> = runs.iter().map(run_values).collect();
+    Ok(environment.get_template("report")?.render(context! { runs })?)
+}
+
+fn run_values(run: &Run<'_>) -> Value {
+    let Run { summary, manifest, input, findings, .. } = run;
+    let claims: Vec<Value> = table::claims_table(summary)
+        .into_iter()
+        .zip(&input.spec.claims)
+        .map(|(row, claim)| context! { row => Serde(row), claim => Serde(claim) })
+        .collect();
+    let figures: Vec<Value> = figure::figures(input, findings)
+        .into_iter()
+        .map(|figure| {
+            let svg = Value::from_safe_string(figure.svg);
+            context! { title => figure.title, caption => figure.caption, svg }
+        })
+        .collect();
+    let metrics: Vec<Value> = input
+        .spec
+        .analysis
+        .metrics()
+        .iter()
+        .filter_map(|info| {
+            let estimate = findings.metrics.get(info.name)?;
+            Some(context! { name => info.name, meaning => info.meaning, value => table::plain(estimate.value) })
+        })
+        .collect();
+    context! {
+        paper => input.spec.paper.as_str(), figure => input.spec.figure.as_str(), title => input.spec.title.as_str(),
+        verdict => summary.verdict().word(), headings => Serde(table::HEADINGS),
+        problems => findings.problems.iter().map(|problem| problem.text().to_owned()).collect::<Vec<_>>(),
+        summary => Serde(summary), manifest => Serde(manifest), claims, figures, metrics,
+        command => command_line(manifest),
+        files => record_files(input), base => run.link_base.as_str(),
+    }
+}
+
+/// The command line as a shell reads it.
+fn command_line(manifest: &Manifest) -> String {
+    let plain = |word: &String| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./=:,".contains(&byte));
+    let quote = |word: &String| if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) };
+    manifest.command_line.iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
+fn record_files(input: &Input<'_>) -> Vec<&'static str> {
+    let any = |has: fn(&weft_scenario::record::Records) -> bool| input.trials.iter().any(|trial| has(&trial.records));
+    let all = [
+        ("trials.csv", true),
+        ("flows.csv", any(|records| !records.flows.is_empty())),
+        ("progress.csv", any(|records| !records.progress.is_empty())),
+        ("links.csv", any(|records| !records.links.is_empty())),
+        ("tcp.csv", any(|records| !records.tcp.is_empty())),
+        ("cpu.csv", any(|records| !records.cpu.is_empty())),
+        ("events.csv", any(|records| !records.events.is_empty())),
+        ("cost.csv", any(|records| records.cost.is_some())),
+        ("facts.csv", any(|records| !records.facts.is_empty())),
+    ];
+    all.into_iter().filter(|(_, there)| *there).map(|(file, _)| file).collect()
+}
+
+/// Everything about a run that its folder holds, analysed anew.
+struct Stored {
+    manifest: Manifest,
+    plan: Plan,
+    fabric: Fabric,
+    trials: Vec<crate::analysis::TrialRecords>,
+}
+
+impl Stored {
+    fn read(folder: &Path) -> Result<Self, ReportError> {
+        let path = folder.join("manifest.json");
+        let text = std::fs::read_to_string(&path).map_err(FolderError::io("read", &path))?;
+        let manifest: Manifest = serde_json::from_str(&text)
+            .map_err(|error| FolderError::Malformed { path: path.clone(), message: error.to_string() })?;
+        if manifest.schema_version != SCHEMA_VERSION {
+            let message = format!("schema {} is not {SCHEMA_VERSION}, which this weft reads", manifest.schema_version);
+            return Err(FolderError::Malformed { path, message }.into());
+        }
+        let plan = Plan::parse(&manifest.plan, &manifest.plan_text)
+            .map_err(|source| ReportError::Plan { folder: folder.to_owned(), source })?;
+        let path = folder.join(FABRIC_FILE);
+        let text = std::fs::read_to_string(&path).map_err(FolderError::io("read", &path))?;
+        let fabric = from_yaml(&text, FABRIC_FILE)
+            .map_err(|error| FolderError::Malformed { path, message: error.to_string() })?;
+        let trials = read_trials(&folder.join("records"))?;
+        Ok(Self { manifest, plan, fabric, trials })
+    }
+
+    fn input(&self) -> Input<'_> {
+        Input { spec: self.plan.for_mode(self.manifest.mode), fabric: &self.fabric, trials: &self.trials }
+    }
+
+    fn summary(&self, folder: &Path, findings: &Findings) -> RunSummary {
+        RunSummary {
+            schema_version: SCHEMA_VERSION,
+            plan: self.manifest.plan.clone(),
+            engine: self.manifest.engine.clone(),
+            seed: self.manifest.seed,
+            claims: verdict::judge_all(&self.input().spec.claims, findings),
+            run_dir: folder.display().to_string(),
+        }
+    }
+}
+
+/// Draws the report of run folders from their records, without running anything. One folder: its `report.html` and
+/// `summary.json` are written anew. Several: one page shows them side by side; it lies in the first folder. Returns the
+/// page's path.
+pub fn redraw(folders: &[PathBuf]) -> Result<PathBuf, ReportError> {
+    let stored = folders.iter().map(|folder| Stored::read(folder)).collect::<Result<Vec<_>, _>>()?;
+    let findings: Vec<Findings> = stored.iter().map(|run| run.input().spec.analysis.run(&run.input())).collect();
+    let summaries: Vec<RunSummary> = stored
+        .iter()
+        .zip(folders)
+        .zip(&findings)
+        .map(|((run, folder), findings)| run.summary(folder, findings))
+        .collect();
+    let runs: Vec<Run<'_>> = stored
+        .iter()
+        .zip(&summaries)
+        .zip(&findings)
+        .zip(folders)
+        .map(|(((run, summary), findings), folder)| {
+            let link_base = link_base(&folders[0], folder);
+            Run { summary, manifest: &run.manifest, input: run.input(), findings, link_base }
+        })
+        .collect();
+    let page = render(&runs)?;
+    let (Some(first), Some(summary)) = (folders.first(), summaries.first()) else { return Err(ReportError::Nothing) };
+    let path = first.join(if folders.len() == 1 { "report.html" } else { SIDE_BY_SIDE });
+    write_synced(&path, &page)?;
+    if folders.len() == 1 {
+        let json = serde_json::to_string_pretty(summary)
+            .map_err(|error| FolderError::Malformed { path: first.join("summary.json"), message: error.to_string() })?;
+        write_synced(&first.join("summary.json"), &format!("{json}\n"))?;
+    }
+    Ok(path)
+}
+
+/// From the page in the first folder to another folder: beside it where both have one parent, else its full path.
+fn link_base(first: &Path, folder: &Path) -> String {
+    let full = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let (first, folder) = (full(first), full(folder));
+    match folder.file_name() {
+        _ if folder == first => String::new(),
+        Some(name) if folder.parent() == first.parent() => format!("../{}/", name.to_string_lossy()),
+        _ => format!("{}/", folder.display()),
+    }
+}

@@ -1,0 +1,160 @@
+//! What a reader must know to trust or repeat a run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use time::macros::format_description;
+use weft_scenario::engine::Overlay;
+
+use crate::analysis::TrialRecords;
+use crate::plan::{Mode, Plan, Scale};
+use crate::runner::RunOptions;
+use crate::summary::SCHEMA_VERSION;
+use crate::table::overlay_name;
+
+/// Explains [`Manifest::scale`] to readers of the file.
+pub const SCALE_NOTE: &str = "rate: our link rates / the paper's; time: our seconds / the paper's";
+/// Facts whose name begins so say at which hook of the kernel a program ran: `hook.vl2_encap.tc-egress`.
+const HOOK_PREFIX: &str = "hook.";
+
+/// The file `manifest.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of these fields.
+    pub schema_version: u32,
+    /// Version of weft.
+    pub weft_version: String,
+    /// Git revision it was built from, if it was built in a checkout.
+    pub git_revision: Option<String>,
+    /// The plan's short name.
+    pub plan: String,
+    /// Where the plan was read from.
+    pub plan_origin: String,
+    /// The plan's text, so that the folder can be read without it.
+    pub plan_text: String,
+    /// Which mode of it ran.
+    pub mode: Mode,
+    /// The engine.
+    pub engine: String,
+    /// Seed of the first repetition; repetition i has this plus i.
+    pub seed: u64,
+    /// How it was called.
+    pub command_line: Vec<String>,
+    /// When the run began.
+    pub started_utc: String,
+    /// When its last trial ended.
+    pub finished_utc: Option<String>,
+    /// The machine.
+    pub machine: Machine,
+    /// Load average over 1, 5 and 15 minutes when the run began.
+    pub load_before: Option<[f64; 3]>,
+    /// The same when its last trial ended.
+    pub load_after: Option<[f64; 3]>,
+    /// Our units over the paper's.
+    pub scale: Scale,
+    /// What [`Manifest::scale`] means.
+    pub scale_note: String,
+    /// Which hook each program ran at.
+    pub hooks: BTreeMap<String, String>,
+    /// Facts about each network, by overlay, and about trials, by `trial.N`.
+    pub facts: BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+/// The machine that a run was made on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Operating system and kernel release.
+    pub kernel: String,
+    /// Name of the CPU.
+    pub cpu_model: String,
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Manifest {
+    /// A manifest for a run that begins now.
+    pub fn new(plan: &Plan, engine: &str, options: &RunOptions) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            weft_version: env!("CARGO_PKG_VERSION").to_owned(),
+            git_revision: option_env!("WEFT_GIT_REVISION").map(str::to_owned),
+            plan: plan.id().to_owned(),
+            plan_origin: plan.origin().to_owned(),
+            plan_text: plan.text().to_owned(),
+            mode: options.mode,
+            engine: engine.to_owned(),
+            seed: options.seed,
+            command_line: options.command_line.clone(),
+            started_utc: now_utc(),
+            finished_utc: None,
+            machine: Machine::this(),
+            load_before: load_average(),
+            load_after: None,
+            scale: plan.for_mode(options.mode).scale,
+            scale_note: SCALE_NOTE.to_owned(),
+            hooks: BTreeMap::new(),
+            facts: BTreeMap::new(),
+        }
+    }
+
+    /// Adds what a session says about its network.
+    pub fn add_facts(&mut self, overlay: Overlay, facts: Vec<(String, f64)>) {
+        self.add_to(overlay_name(overlay), facts);
+    }
+
+    /// Adds the trials' facts, the time and the load at the end.
+    pub fn finish(&mut self, trials: &[TrialRecords]) {
+        for trial in trials {
+            self.add_to(&format!("trial.{}", trial.key.trial), trial.records.facts.clone());
+        }
+        self.finished_utc = Some(now_utc());
+        self.load_after = load_average();
+    }
+
+    fn add_to(&mut self, group: &str, facts: Vec<(String, f64)>) {
+        for (name, value) in facts {
+            match name.strip_prefix(HOOK_PREFIX).and_then(|rest| rest.rsplit_once('.')) {
+                Some((program, hook)) => {
+                    self.hooks.insert(format!("{group}: {program}"), hook.to_owned());
+                }
+                None if value.is_finite() => {
+                    self.facts.entry(group.to_owned()).or_default().insert(name, value);
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+impl Machine {
+    /// This machine, as far as it tells.
+    pub fn this() -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let line = |text: &str, key: &str| {
+            let value = text.lines().find(|line| line.starts_with(key)).and_then(|line| line.split_once(':'));
+            value.map(|(_, value)| value.trim().to_owned())
+        };
+        let memory_kib = line(&read("/proc/meminfo"), "MemTotal").and_then(|text| text.split(' ').next()?.parse().ok());
+        Self {
+            kernel: format!("{} {}", std::env::consts::OS, read("/proc/sys/kernel/osrelease").trim()),
+            cpu_model: line(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: memory_kib.map(|kib: u64| kib * 1024),
+        }
+    }
+}
+
+/// The three load averages, where the system has them.
+fn load_average() -> Option<[f64; 3]> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    let mut numbers = text.split(' ').map_while(|word| word.parse().ok());
+    Some([numbers.next()?, numbers.next()?, numbers.next()?])
+}
+
+/// Now, as `2026-01-31T13:05:09Z`.
+fn now_utc() -> String {
+    let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
+    time::OffsetDateTime::now_utc().format(format).expect("every part of the format is in a date and time")
+}

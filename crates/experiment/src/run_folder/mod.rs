@@ -1,0 +1,160 @@
+//! The run folder: everything that a run leaves, under a temporary name until it is complete.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `manifest.json` | machine, plan, seed, scale, facts: [`Manifest`] |
+//! | `records/*.csv` | tidy rows, the unit in the column's name |
+//! | `fabric.yaml` | the network as it ran |
+//! | `summary.json` | the object of `weft run -o json` |
+//! | `report.html` | one page that opens without a network |
+
+mod manifest;
+mod rows;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+pub use manifest::{Machine, Manifest, SCALE_NOTE};
+pub use rows::{read_trials, write_trial_rows};
+
+use crate::analysis::TrialRecords;
+
+/// The network as it ran.
+pub const FABRIC_FILE: &str = "fabric.yaml";
+
+/// Why a run folder could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// Something of that name is there already.
+    #[error("run folder {} exists already; choose another with --out or remove it", .0.display())]
+    Exists(PathBuf),
+    /// The file system refused.
+    #[error("cannot {what} {}: {source}{}", path.display(), hint(source))]
+    Io {
+        /// What was tried: `write`, `read`, `create`, `rename`.
+        what: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file is not what a run folder holds.
+    #[error("{}: {message}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with the line where there is one.
+        message: String,
+    },
+}
+
+fn hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "; free some space and run again",
+        std::io::ErrorKind::PermissionDenied => "; choose another place with --out",
+        _ => "",
+    }
+}
+
+impl FolderError {
+    pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { what, path, source }
+    }
+}
+
+/// A run folder in the making. Dropping it before [`RunFolder::finish`] removes it.
+#[derive(Debug)]
+pub struct RunFolder {
+    temporary: PathBuf,
+    last: PathBuf,
+    finished: bool,
+}
+
+impl RunFolder {
+    /// Makes the folder under a temporary name beside its last one, so that an unusable place is found before the run.
+    pub fn create(out: Option<&Path>, plan: &str, manifest: &Manifest) -> Result<Self, FolderError> {
+        let last = match out {
+            Some(out) => out.to_owned(),
+            None => free_default(plan, &manifest.started_utc),
+        };
+        let empty = |path: &Path| std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+        if last.symlink_metadata().is_ok() && !empty(&last) {
+            return Err(FolderError::Exists(last));
+        }
+        let mut name = std::ffi::OsString::from(".");
+        name.push(last.file_name().unwrap_or_default());
+        name.push(format!(".partial-{}", std::process::id()));
+        let temporary = last.with_file_name(name);
+        let records = temporary.join("records");
+        std::fs::create_dir_all(&records).map_err(FolderError::io("create", &records))?;
+        let folder = Self { temporary, last, finished: false };
+        folder.write_json("manifest.json", manifest)?;
+        Ok(folder)
+    }
+
+    /// Where it will be once it is complete.
+    pub fn final_path(&self) -> &Path {
+        &self.last
+    }
+
+    /// Appends one trial's rows to the files of `records/`.
+    pub fn write_trial(&self, trial: &TrialRecords) -> Result<(), FolderError> {
+        write_trial_rows(&self.temporary.join("records"), trial)
+    }
+
+    /// Writes a value as a JSON file.
+    pub fn write_json<T: serde::Serialize>(&self, name: &str, value: &T) -> Result<(), FolderError> {
+        let mut text = serde_json::to_string_pretty(value)
+            .map_err(|error| FolderError::Malformed { path: self.temporary.join(name), message: error.to_string() })?;
+        text.push('\n');
+        self.write_text(name, &text)
+    }
+
+    /// Writes a text file.
+    pub fn write_text(&self, name: &str, text: &str) -> Result<(), FolderError> {
+        write_synced(&self.temporary.join(name), text)
+    }
+
+    /// Writes the final manifest and gives the folder its name.
+    pub fn finish(mut self, manifest: &Manifest) -> Result<PathBuf, FolderError> {
+        self.write_json("manifest.json", manifest)?;
+        // An empty folder of that name is replaced by the rename.
+        std::fs::rename(&self.temporary, &self.last).map_err(FolderError::io("rename to", &self.last))?;
+        self.finished = true;
+        Ok(self.last.clone())
+    }
+}
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        if !self.finished {
+            // Nothing can be done about a failure here; the name says that the folder is partial.
+            let _ = std::fs::remove_dir_all(&self.temporary);
+        }
+    }
+}
+
+/// Writes a whole file and waits until it is on disk, so that a full disk is an error here and not a truncated file.
+pub(crate) fn write_synced(path: &Path, text: &str) -> Result<(), FolderError> {
+    let write = || {
+        let mut file = std::fs::File::create(path)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    };
+    write().map_err(FolderError::io("write", path))
+}
+
+/// `run/PLAN-TIME`, with a number behind it when two runs start in the same second.
+fn free_default(plan: &str, started_utc: &str) -> PathBuf {
+    let stamp: String = started_utc.chars().filter(|c| !matches!(c, ':' | '-')).collect();
+    let base = format!("{}-{stamp}", plan.replace('/', "-"));
+    let candidate = |number: u32| match number {
+        1 => Path::new("run").join(&base),
+        _ => Path::new("run").join(format!("{base}-{number}")),
+    };
+    (1..).map(candidate).find(|path| path.symlink_metadata().is_err()).expect("numbers do not end")
+}
+
+#[cfg(test)]
+mod tests;

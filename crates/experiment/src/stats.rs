@@ -1,0 +1,208 @@
+//! The few statistics that claims rest on, each with its definition, so that a reader can check a number by hand.
+//!
+//! Intervals are distribution-free where they can be: the median of a handful of runs on a shared machine has no known
+//! distribution. Nothing here is random, so the same records always give the same numbers.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Two-sided coverage that an interval should have.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// A range that holds the true value with probability `coverage`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Probability that it covers the true value; with few samples less than [`CONFIDENCE`] can be had.
+    pub coverage: f64,
+}
+
+impl Interval {
+    /// Whether `value` lies strictly inside, so that the data cannot tell on which side of it the truth is.
+    pub fn spans(self, value: f64) -> bool {
+        self.low < value && value < self.high
+    }
+}
+
+/// Jain's fairness index (Jain, Chiu, Hawe 1984): (sum x)^2 / (n sum x^2), 1 for equal shares and 1/n when one takes
+/// all. `None` without a positive value; negative values are refused by returning `None`.
+pub fn jain(values: &[f64]) -> Option<f64> {
+    let largest = values.iter().copied().fold(0.0, f64::max);
+    if largest <= 0.0 || !largest.is_finite() || values.iter().any(|value| *value < 0.0 || value.is_nan()) {
+        return None;
+    }
+    // Scaled by the largest share, so that squares of byte counts cannot overflow.
+    let (sum, squares) = values.iter().map(|value| value / largest).fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
+    Some((sum * sum / (values.len() as f64 * squares)).min(1.0))
+}
+
+/// Arithmetic mean; `None` of nothing.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Sample standard deviation (n - 1); `None` of fewer than two values.
+pub fn standard_deviation(values: &[f64]) -> Option<f64> {
+    let centre = mean(values)?;
+    let squares: f64 = values.iter().map(|value| (value - centre) * (value - centre)).sum();
+    (values.len() > 1).then(|| (squares / (values.len() - 1) as f64).sqrt())
+}
+
+/// The value below which a share `ratio` of the values lies, with linear interpolation between neighbours
+/// (definition 7 of Hyndman and Fan 1996). `None` of nothing.
+pub fn percentile(values: &[f64], ratio: f64) -> Option<f64> {
+    percentile_of_sorted(&sorted(values), ratio)
+}
+
+/// [`percentile`] of values that are in order already.
+pub fn percentile_of_sorted(values: &[f64], ratio: f64) -> Option<f64> {
+    let last = values.len().checked_sub(1)?;
+    let place = ratio.clamp(0.0, 1.0) * last as f64;
+    let below = place.floor() as usize;
+    let above = (below + 1).min(last);
+    Some(values[below] + (values[above] - values[below]) * (place - below as f64))
+}
+
+/// The middle value, or the mean of the two middle ones.
+pub fn median(values: &[f64]) -> Option<f64> {
+    percentile(values, 0.5)
+}
+
+/// A copy in rising order.
+pub fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+/// Interval of the median from order statistics: the k-th smallest and the k-th largest value, k as large as
+/// [`CONFIDENCE`] allows by the binomial distribution of how many samples fall below the true median.
+///
+/// With fewer than six samples even smallest and largest do not reach 95 % (three cover 75 %); they are returned, and
+/// the coverage says what they are worth. `None` of fewer than two values.
+pub fn median_interval(values: &[f64]) -> Option<Interval> {
+    let n = values.len();
+    if n < 2 {
+        return None;
+    }
+    let tail = |k: usize| (0..k).map(|i| binomial_half(n, i)).sum::<f64>();
+    let k = (1..=n / 2).take_while(|k| 1.0 - 2.0 * tail(*k) >= CONFIDENCE).last().unwrap_or(1);
+    let sorted = sorted(values);
+    Some(Interval { low: sorted[k - 1], high: sorted[n - k], coverage: 1.0 - 2.0 * tail(k) })
+}
+
+/// Probability that a fair coin shows heads exactly `k` times in `n` throws.
+fn binomial_half(n: usize, k: usize) -> f64 {
+    (0..k).fold(0.5f64.powi(n as i32), |chance, i| chance * (n - i) as f64 / (i + 1) as f64)
+}
+
+/// Student's t interval of the mean of independent samples. `None` of fewer than two values.
+pub fn mean_interval(values: &[f64]) -> Option<Interval> {
+    let centre = mean(values)?;
+    let spread = standard_deviation(values)?;
+    let freedom = (values.len() - 1) as f64;
+    let quantile = StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(0.5 + CONFIDENCE / 2.0);
+    let half = quantile * spread / (values.len() as f64).sqrt();
+    Some(Interval { low: centre - half, high: centre + half, coverage: CONFIDENCE })
+}
+
+/// Interval of the mean of a time series, whose neighbours are alike: the series is cut into at most `batches`
+/// stretches of equal length and [`mean_interval`] is taken over their means (method of batch means). Samples at the
+/// end that fill no stretch are left out.
+pub fn batch_means_interval(series: &[f64], batches: usize) -> Option<Interval> {
+    let length = (series.len() / batches.max(1)).max(1);
+    let means: Vec<f64> = series.chunks_exact(length).filter_map(mean).collect();
+    mean_interval(&means)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn close(got: f64, want: f64) -> bool {
+        (got - want).abs() < 1e-9
+    }
+
+    #[test]
+    fn jain_of_known_shares() {
+        assert_eq!(jain(&[5.0, 5.0, 5.0]), Some(1.0));
+        assert!(close(jain(&[1.0, 0.0, 0.0]).unwrap(), 1.0 / 3.0));
+        assert!(close(jain(&[1.0, 2.0, 3.0]).unwrap(), 36.0 / 42.0));
+        assert_eq!(jain(&[]), None);
+        assert_eq!(jain(&[0.0, 0.0]), None);
+        assert_eq!(jain(&[1.0, -1.0]), None);
+        assert!(close(jain(&[1e300, 1e300]).unwrap(), 1.0), "squares must not overflow");
+    }
+
+    #[test]
+    fn percentiles_interpolate() {
+        let values = [40.0, 10.0, 30.0, 20.0];
+        assert_eq!(median(&values), Some(25.0));
+        assert_eq!(percentile(&values, 0.0), Some(10.0));
+        assert_eq!(percentile(&values, 1.0), Some(40.0));
+        assert!(close(percentile(&values, 0.9).unwrap(), 37.0));
+        assert_eq!(median(&[]), None);
+    }
+
+    #[test]
+    fn order_statistics_have_textbook_ranks() {
+        let upto = |n: usize| (1..=n).map(|value| value as f64).collect::<Vec<_>>();
+        let three = median_interval(&upto(3)).unwrap();
+        assert_eq!((three.low, three.high, three.coverage), (1.0, 3.0, 0.75));
+        let six = median_interval(&upto(6)).unwrap();
+        assert_eq!((six.low, six.high, six.coverage), (1.0, 6.0, 0.96875));
+        let ten = median_interval(&upto(10)).unwrap();
+        assert_eq!((ten.low, ten.high), (2.0, 9.0));
+        assert!((ten.coverage - 0.978_515_625).abs() < 1e-12);
+        assert_eq!(median_interval(&[1.0]), None);
+    }
+
+    #[test]
+    fn student_interval_of_a_known_sample() {
+        // t(0.975, 4) = 2.776445; mean 3, standard deviation sqrt(2.5).
+        let interval = mean_interval(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        let half = 2.776_445_105 * 2.5f64.sqrt() / 5.0f64.sqrt();
+        assert!((interval.high - (3.0 + half)).abs() < 1e-6, "{interval:?}");
+        assert!((interval.low - (3.0 - half)).abs() < 1e-6, "{interval:?}");
+    }
+
+    #[test]
+    fn batch_means_see_slow_drift_that_single_samples_hide() {
+        let drifting: Vec<f64> = (0..100).map(|i| f64::from(i / 10)).collect();
+        let single = mean_interval(&drifting).unwrap();
+        let batched = batch_means_interval(&drifting, 10).unwrap();
+        assert!(batched.high - batched.low > 2.0 * (single.high - single.low));
+    }
+
+    proptest! {
+        #[test]
+        fn jain_lies_between_one_nth_and_one(values in prop::collection::vec(0.0f64..1e12, 1..50)) {
+            if let Some(index) = jain(&values) {
+                prop_assert!(index <= 1.0 && index >= 1.0 / values.len() as f64 - 1e-12);
+            }
+        }
+
+        #[test]
+        fn jain_ignores_scale_and_order(values in prop::collection::vec(1.0f64..1e6, 2..20), scale in 1e-3f64..1e3) {
+            let scaled: Vec<f64> = values.iter().rev().map(|value| value * scale).collect();
+            prop_assert!((jain(&values).unwrap() - jain(&scaled).unwrap()).abs() < 1e-9);
+        }
+
+        #[test]
+        fn the_interval_holds_the_median(values in prop::collection::vec(-1e6f64..1e6, 2..60)) {
+            let (interval, middle) = (median_interval(&values).unwrap(), median(&values).unwrap());
+            prop_assert!(interval.low <= middle && middle <= interval.high);
+            prop_assert!(interval.coverage >= 0.5 && interval.coverage < 1.0);
+        }
+
+        #[test]
+        fn percentiles_rise(values in prop::collection::vec(-1e6f64..1e6, 1..40), a in 0.0f64..1.0, b in 0.0f64..1.0) {
+            let (low, high) = (percentile(&values, a.min(b)).unwrap(), percentile(&values, a.max(b)).unwrap());
+            prop_assert!(low <= high + 1e-9);
+        }
+    }
+}
