@@ -1,0 +1,50 @@
+# The two commands of the README are `make demo` and `make test`; both install what is missing first.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+CARGO ?= cargo
+WEFT := target/release/weft
+NOW := date +%s
+
+.PHONY: help deps deps-test build demo test lint unit simulator-only clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
+
+deps: ## install the Debian packages that building and running need
+	@scripts/deps.sh build run
+
+deps-test: ## the same, and what the tests need
+	@scripts/deps.sh build run test
+
+build: deps ## build target/release/weft
+	$(CARGO) build --release --locked --package weft
+
+demo: ## build, run the VL2 shuffle on 75 servers, print the claims and the report's path
+	@start=$$($(NOW)); \
+	$(MAKE) --no-print-directory build; \
+	built=$$($(NOW)); \
+	$(WEFT) run vl2/fig09-shuffle --engine lab; \
+	end=$$($(NOW)); \
+	echo "make demo: $$((end - start)) s ($$((built - start)) s to install and build, $$((end - built)) s to run)"
+
+test: ## lint, every test, and the simulator-only build
+	@start=$$($(NOW)); \
+	$(MAKE) --no-print-directory deps-test lint unit simulator-only; \
+	end=$$($(NOW)); \
+	echo "make test: $$((end - start)) s, all passed"
+
+lint:
+	$(CARGO) fmt --all -- --check
+	$(CARGO) clippy --release --locked --workspace --all-targets -- --deny warnings
+
+unit:
+	$(CARGO) build --release --locked --package weft
+	$(CARGO) test --release --locked --workspace
+
+simulator-only: # the binary without the lab: no clang, no libelf, no root
+	$(CARGO) clippy --release --locked --package weft --no-default-features -- --deny warnings
+
+clean: ## remove what was built, and anything a lab left behind
+	@if [ -x $(WEFT) ]; then $(WEFT) lab down --all; fi
+	$(CARGO) clean

@@ -1,0 +1,74 @@
+//! `weft bench`: our own speed, as ratios against a baseline in the same run.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use weft_datapath::DatapathError;
+use weft_datapath::bench::{self, BenchOptions, BenchReport, LiveOptions, LiveReport};
+
+use crate::args::{BenchCommand, Output};
+use crate::exit::{self, Failure};
+use crate::output::{self, Rows};
+
+#[derive(Serialize)]
+struct DatapathBench {
+    schema_version: u32,
+    #[serde(flatten)]
+    report: BenchReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<LiveReport>,
+}
+
+pub(crate) fn bench(command: BenchCommand) -> Result<ExitCode, Failure> {
+    let BenchCommand::Datapath { repeat, rounds, live, output } = command;
+    datapath(&BenchOptions { repeat, rounds }, live, output.output)
+}
+
+fn datapath(options: &BenchOptions, live: bool, format: Output) -> Result<ExitCode, Failure> {
+    let report = bench::run(options).map_err(failure)?;
+    let live = if live { Some(bench::live(&LiveOptions::default()).map_err(failure)?) } else { None };
+    let mut rows = Rows::new(&["measured", "program", "frame bytes", "ns per packet", "ratio to l2_forward"]);
+    for program in &report.programs {
+        rows.push(vec![
+            "program run".to_owned(),
+            program.name.to_owned(),
+            program.frame_bytes.to_string(),
+            format!("{:.1}", program.ns_per_packet),
+            format!("{:.2}", program.ratio_to_l2),
+        ]);
+    }
+    for row in live.iter().flat_map(|live| &live.rows) {
+        rows.push(vec![
+            "live, one hop".to_owned(),
+            row.name.to_owned(),
+            row.frame_bytes.to_string(),
+            format!("{:.1}", row.hop_ns),
+            format!("{:.2}", row.hop_ratio_to_l2),
+        ]);
+    }
+    let passed = report.checks.iter().all(|check| check.pass);
+    if format == Output::Table {
+        for check in &report.checks {
+            let word = if check.pass { "pass" } else { "FAIL" };
+            rows.push(vec![
+                word.to_owned(),
+                check.id.clone(),
+                String::new(),
+                format!("{:.2}", check.ours),
+                format!("want <= {}", check.want_max),
+            ]);
+        }
+    }
+    output::print(format, &rows, &DatapathBench { schema_version: 1, report, live })?;
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::from(exit::CLAIM_FAILED) })
+}
+
+fn failure(error: DatapathError) -> Failure {
+    let code = match error {
+        DatapathError::NoRights { .. } | DatapathError::NoEbpf { .. } | DatapathError::KernelTooOld { .. } => {
+            exit::NOT_FIT
+        }
+        _ => exit::FAILED,
+    };
+    Failure::new(code, error)
+}

@@ -1,0 +1,197 @@
+//! `weft lab`: fabrics of namespaces that stay up.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{ExitCode, ExitStatus};
+use std::time::Duration;
+
+use serde::Serialize;
+use weft_experiment::plan::fabric_text;
+use weft_lab::{CaptureFilter, CaptureOptions, LabEngine, LabError, LabOptions, LabRow, LabState};
+use weft_scenario::addressing::{AddressPlan, AddressingOptions};
+use weft_scenario::engine::{EngineError, Overlay, Progress, Scenario, Transport};
+use weft_scenario::topology::{Fabric, from_yaml};
+
+use crate::args::{GraphFormat, LabCommand, Output, OverlayChoice};
+use crate::exit::Failure;
+use crate::output::{self, Rows};
+use crate::progress::TerminalProgress;
+
+pub(crate) fn lab(command: LabCommand, quiet: bool) -> Result<ExitCode, Failure> {
+    match command {
+        LabCommand::Up { fabric, name, overlay, unshaped } => up(&fabric, name, overlay, !unshaped, quiet),
+        LabCommand::Down { name, all: _ } => down(name.as_deref()),
+        LabCommand::Ps { name, output } => ps(name.as_deref(), output.output),
+        LabCommand::Exec { lab, node, command } => exec(lab, &node, &command),
+        LabCommand::Graph { fabric, format } => graph(&fabric, format),
+        LabCommand::Capture { port, write, lab, count, seconds } => capture(&port, &write, lab, count, seconds, quiet),
+    }
+}
+
+/// The engine that `weft run` hands to an experiment.
+pub(crate) fn engine() -> Result<LabEngine, Failure> {
+    let weft = this_program()?;
+    let worker = vec![weft.clone().into_os_string(), OsString::from("internal"), OsString::from("traffic-worker")];
+    Ok(LabEngine::new(LabOptions::new(weft), worker))
+}
+
+/// A lab's failure with the exit code that its kind has.
+pub(crate) fn failure(error: LabError) -> Failure {
+    EngineError::from(error).into()
+}
+
+/// The name of the lab that a command means.
+pub(crate) fn lab_name(named: Option<String>) -> Result<String, Failure> {
+    named.map_or_else(|| weft_lab::only_lab().map_err(failure), Ok)
+}
+
+fn this_program() -> Result<std::path::PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| Failure::failed(format!("cannot find this program's own file: {error}")))
+}
+
+fn read_fabric(name: &str) -> Result<Fabric, Failure> {
+    let text = fabric_text(name).map_err(|reason| Failure::usage(format!("fabric `{name}`: {reason}")))?;
+    from_yaml(&text, name).map_err(Failure::usage)
+}
+
+fn up(name: &str, lab: Option<String>, overlay: OverlayChoice, shaped: bool, quiet: bool) -> Result<ExitCode, Failure> {
+    let fabric = read_fabric(name)?;
+    let addresses = AddressPlan::new(&fabric, AddressingOptions::default()).map_err(Failure::usage)?;
+    let overlay = match overlay {
+        OverlayChoice::Vl2 => Overlay::Vl2,
+        OverlayChoice::Routed => Overlay::Routed,
+        OverlayChoice::KernelVxlan => Overlay::KernelVxlan,
+    };
+    let scenario = Scenario { fabric, addresses, overlay, transport: Transport::default(), shaped };
+    let options = LabOptions { name: lab, ..LabOptions::new(this_program()?) };
+    let progress = TerminalProgress::new(quiet)?;
+    let lab = weft_lab::up(&scenario, &options, &progress);
+    progress.finish();
+    let lab = lab.map_err(failure)?;
+    let seconds = lab.facts.iter().find(|(fact, _)| fact == "lab.up_s").map_or(0.0, |(_, seconds)| *seconds);
+    let state = &lab.state;
+    let line = format!("lab `{}` is up: {} nodes in {seconds:.1} s", state.lab, state.nodes.len());
+    output::print_line(&format!("{line}; look around: weft lab ps {0}; take it down: weft lab down {0}", state.lab))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn down(name: Option<&str>) -> Result<ExitCode, Failure> {
+    match name {
+        Some(name) => weft_lab::down(name).map_err(failure)?,
+        None => {
+            let removed = weft_lab::down_all().map_err(failure)?;
+            output::print_line(&format!("removed {} labs and {} leftovers", removed.labs.len(), removed.strays.len()))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct LabList {
+    schema_version: u32,
+    labs: Vec<LabRow>,
+}
+
+fn ps(name: Option<&str>, format: Output) -> Result<ExitCode, Failure> {
+    match name {
+        Some(name) => ps_nodes(&weft_lab::ps(name).map_err(failure)?, format)?,
+        None => ps_labs(weft_lab::list(), format)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ps_labs(labs: Vec<LabRow>, format: Output) -> Result<(), Failure> {
+    let mut rows = Rows::new(&["lab", "fabric", "overlay", "status", "nodes", "processes"]);
+    for lab in &labs {
+        rows.push(vec![
+            lab.lab.clone(),
+            lab.fabric.clone(),
+            word(&lab.overlay),
+            lab.status.clone(),
+            lab.nodes.to_string(),
+            format!("{}/{}", lab.processes_running, lab.processes_started),
+        ]);
+    }
+    output::print(format, &rows, &LabList { schema_version: 1, labs })
+}
+
+fn ps_nodes(state: &LabState, format: Output) -> Result<(), Failure> {
+    let mut rows = Rows::new(&["node", "role", "AA", "LA", "namespace"]);
+    for node in &state.nodes {
+        rows.push(vec![
+            node.name.clone(),
+            word(&node.role),
+            node.aa.map_or_else(|| "-".to_owned(), |aa| aa.to_string()),
+            node.la.to_string(),
+            node.namespace.clone(),
+        ]);
+    }
+    output::print(format, &rows, state)
+}
+
+/// The word that an enum without fields serialises as.
+fn word<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => "?".to_owned(),
+    }
+}
+
+fn exec(lab: Option<String>, node: &str, command: &[OsString]) -> Result<ExitCode, Failure> {
+    let lab = lab_name(lab)?;
+    let status = weft_lab::exec(&lab, node, command, &this_program()?).map_err(failure)?;
+    Ok(shell_code(status))
+}
+
+/// As shells do: the command's own code, or 128 and the signal that ended it.
+fn shell_code(status: ExitStatus) -> ExitCode {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+fn graph(name: &str, format: GraphFormat) -> Result<ExitCode, Failure> {
+    let fabric = read_fabric(name)?;
+    let drawing = match format {
+        GraphFormat::Text => weft_lab::graph::text(&fabric),
+        GraphFormat::Dot => weft_lab::graph::dot(&fabric),
+        GraphFormat::Svg => weft_lab::graph::svg(&fabric),
+    };
+    output::print_line(&drawing)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn capture(
+    port: &str,
+    file: &Path,
+    lab: Option<String>,
+    count: Option<u64>,
+    seconds: Option<f64>,
+    quiet: bool,
+) -> Result<ExitCode, Failure> {
+    let Some((node, interface)) = port.split_once(':') else {
+        return Err(Failure::usage(format!("`{port}` is not NODE:INTERFACE; write for example tor1:agg1")));
+    };
+    let duration = match seconds {
+        None => None,
+        Some(seconds) => Some(
+            Duration::try_from_secs_f64(seconds)
+                .map_err(|error| Failure::usage(format!("--seconds {seconds}: {error}")))?,
+        ),
+    };
+    let options = CaptureOptions {
+        lab: lab_name(lab)?,
+        node: node.to_owned(),
+        interface: interface.to_owned(),
+        file: file.to_owned(),
+        filter: CaptureFilter::default(),
+        packets: count,
+        duration,
+    };
+    let progress = TerminalProgress::new(true)?;
+    let summary = weft_lab::capture(&options, &|| progress.interrupted()).map_err(failure)?;
+    if !quiet {
+        eprintln!("{} frames written, {} lost", summary.packets, summary.dropped);
+    }
+    Ok(ExitCode::SUCCESS)
+}

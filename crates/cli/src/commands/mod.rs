@@ -1,0 +1,15 @@
+//! One file per verb: call the room that does the work, print what it returns.
+
+#[cfg(feature = "lab")]
+pub(crate) mod bench;
+#[cfg(feature = "lab")]
+pub(crate) mod directory;
+pub(crate) mod doctor;
+pub(crate) mod help;
+#[cfg(feature = "lab")]
+pub(crate) mod lab;
+pub(crate) mod list;
+#[cfg(feature = "lab")]
+pub(crate) mod node;
+pub(crate) mod report;
+pub(crate) mod run;

@@ -1,0 +1,60 @@
+//! Exit codes, and how a failure is told: one line with what, why and what to do.
+
+use std::process::ExitCode;
+
+use weft_scenario::engine::EngineError;
+
+/// The run or command failed.
+pub(crate) const FAILED: u8 = 1;
+/// The command line or a file that it names is wrong.
+pub(crate) const USAGE: u8 = 2;
+/// A claim or check failed.
+pub(crate) const CLAIM_FAILED: u8 = 3;
+/// This machine lacks something: kernel, rights or a program.
+pub(crate) const NOT_FIT: u8 = 4;
+/// Interrupted and cleaned up.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Why weft stops, and with which exit code.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: u8, message: impl std::fmt::Display) -> Self {
+        Self { code, message: message.to_string() }
+    }
+
+    pub(crate) fn failed(message: impl std::fmt::Display) -> Self {
+        Self::new(FAILED, message)
+    }
+
+    pub(crate) fn usage(message: impl std::fmt::Display) -> Self {
+        Self::new(USAGE, message)
+    }
+
+    /// Tells it on standard error.
+    pub(crate) fn report(&self) -> ExitCode {
+        eprintln!("weft: {}", self.message);
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let code = match error {
+            EngineError::NotFit { .. } => NOT_FIT,
+            EngineError::Interrupted => INTERRUPTED,
+            EngineError::Failed(_) => FAILED,
+        };
+        Self::new(code, error)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::failed(error)
+    }
+}

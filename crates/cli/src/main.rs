@@ -1,0 +1,56 @@
+//! The one binary of weft: reads flags, calls the rooms below, prints, and leaves with the right exit code.
+
+mod args;
+mod commands;
+mod exit;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use exit::Failure;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    start_log(cli.verbose);
+    match dispatch(cli) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
+    let quiet = cli.quiet;
+    match cli.command {
+        Command::Run(args) => commands::run::run(&args, quiet),
+        Command::List(flag) => commands::list::list(flag.output),
+        Command::Report(args) => commands::report::report(&args),
+        Command::Doctor(args) => commands::doctor::doctor(&args, quiet),
+        Command::Completions { shell } => commands::help::completions(shell),
+        Command::Man { dir } => commands::help::man(&dir),
+        #[cfg(feature = "lab")]
+        Command::Lab(command) => commands::lab::lab(command, quiet),
+        #[cfg(feature = "lab")]
+        Command::Node(command) => commands::node::node(command),
+        #[cfg(feature = "lab")]
+        Command::Directory(command) => commands::directory::directory(command),
+        #[cfg(feature = "lab")]
+        Command::Bench(command) => commands::bench::bench(command),
+        #[cfg(feature = "lab")]
+        Command::Internal(args::InternalCommand::TrafficWorker { args }) => Ok(weft_lab::traffic::worker_main(args)),
+    }
+}
+
+/// Logs go to standard error, so that standard output holds results only.
+fn start_log(verbose: u8) {
+    let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

@@ -1,0 +1,107 @@
+//! Progress on standard error: a bar on a terminal, plain lines elsewhere, nothing when quiet.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use weft_scenario::engine::Progress;
+
+/// How often a plain line is written where there is no terminal.
+const PLAIN_LINE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Draws progress and knows whether the user asked to stop.
+pub(crate) struct TerminalProgress {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+    interrupted: Arc<AtomicBool>,
+    plain: Mutex<PlainState>,
+}
+
+struct PlainState {
+    phase: String,
+    last_line: Instant,
+}
+
+impl TerminalProgress {
+    /// The first Ctrl-C or SIGTERM asks to stop and clean up; a second one ends the process at once (the next
+    /// `weft lab down --all` sweeps up then).
+    pub(crate) fn new(quiet: bool) -> std::io::Result<Self> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signal_hook::flag::register_conditional_shutdown(signal, 130, interrupted.clone())?;
+            signal_hook::flag::register(signal, interrupted.clone())?;
+        }
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let style = ProgressStyle::with_template("{prefix:>12} [{bar:32}] {percent:>3} % {elapsed:>4} {wide_msg}")
+                .expect("the template is a constant")
+                .progress_chars("=> ");
+            let bar = ProgressBar::new(1000).with_style(style);
+            bar.enable_steady_tick(Duration::from_millis(250));
+            bar
+        });
+        let plain = Mutex::new(PlainState { phase: String::new(), last_line: Instant::now() });
+        Ok(Self { bar, quiet, interrupted, plain })
+    }
+
+    /// Clears the bar, so that results start on a clean line.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None => eprintln!("{text}"),
+        }
+    }
+}
+
+impl Progress for TerminalProgress {
+    fn phase(&self, name: &str, detail: &str) {
+        if self.quiet {
+            return;
+        }
+        let mut plain = self.plain.lock().expect("nobody panics while drawing");
+        plain.phase = name.to_owned();
+        plain.last_line = Instant::now();
+        match &self.bar {
+            Some(bar) => {
+                bar.set_prefix(name.to_owned());
+                bar.set_message(detail.to_owned());
+                bar.set_position(0);
+            }
+            None => eprintln!("{name:>12}  {detail}"),
+        }
+    }
+
+    fn advance(&self, done_ratio: f64, text: &str) {
+        if self.quiet {
+            return;
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position((done_ratio.clamp(0.0, 1.0) * 1000.0) as u64);
+            bar.set_message(text.to_owned());
+            return;
+        }
+        let mut plain = self.plain.lock().expect("nobody panics while drawing");
+        if plain.last_line.elapsed() >= PLAIN_LINE_INTERVAL {
+            plain.last_line = Instant::now();
+            eprintln!("{:>12}  {:3.0} %  {text}", plain.phase, done_ratio.clamp(0.0, 1.0) * 100.0);
+        }
+    }
+
+    fn note(&self, line: &str) {
+        if !self.quiet {
+            self.line(line);
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,198 @@
+//! A lab from end to end: real namespaces, real FRR, real daemons; and nothing left behind, whatever happens.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::common::{Machine, can_run_labs, ok, one_lab_at_a_time, run, text, weft};
+
+/// Takes everything down when a test ends, also when it fails.
+struct Sweep;
+
+impl Drop for Sweep {
+    fn drop(&mut self) {
+        let _ = run(&["lab", "down", "--all"]);
+    }
+}
+
+#[test]
+fn a_lab_comes_up_carries_packets_and_goes_without_a_trace() {
+    let _lock = one_lab_at_a_time();
+    if !can_run_labs() {
+        return;
+    }
+    let _sweep = Sweep;
+    let before = Machine::now();
+    ok(&["lab", "up", "vl2-4servers", "--name", "e2e", "--quiet"]);
+
+    let again = run(&["lab", "up", "vl2-4servers", "--name", "e2e"]);
+    assert_eq!(again.status.code(), Some(1), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("already up"), "{}", text(&again.stderr));
+
+    let nodes = ok(&["lab", "ps", "-o", "json"]);
+    assert!(nodes.contains("\"schema_version\":1") && nodes.contains("\"e2e\""), "{nodes}");
+
+    // The first packet to every other server arrives: it waits at the agent for the directory's answer.
+    for aa in ["20.0.0.2", "20.0.0.3", "20.0.0.4"] {
+        let ping = ok(&["lab", "exec", "s1", "--", "ping", "-n", "-c", "1", "-W", "3", aa]);
+        assert!(ping.contains("1 received"), "{ping}");
+    }
+    // A virtual layer 2 does not spend the time to live.
+    let ping = ok(&["lab", "exec", "s1", "--", "ping", "-n", "-t", "1", "-c", "1", "-W", "3", "20.0.0.4"]);
+    assert!(ping.contains("1 received"), "{ping}");
+
+    let missing = run(&["lab", "exec", "ghost", "--", "true"]);
+    assert!(text(&missing.stderr).contains("ghost"), "{}", text(&missing.stderr));
+
+    ok(&["lab", "down", "e2e"]);
+    assert_eq!(before, Machine::now());
+}
+
+#[test]
+fn the_directory_moves_what_servers_reach() {
+    let _lock = one_lab_at_a_time();
+    if !can_run_labs() {
+        return;
+    }
+    let _sweep = Sweep;
+    ok(&["lab", "up", "vl2-4servers", "--name", "e2e-dir", "--quiet"]);
+    let all = ok(&["directory", "get", "-o", "csv"]);
+    assert_eq!(all.trim().lines().count(), 1 + 4, "{all}");
+    // s2 has not asked for this AA yet; s1 has it cached since the lab's first ping.
+    ok(&["directory", "del", "20.0.0.4"]);
+    let ping = run(&["lab", "exec", "s2", "--", "ping", "-n", "-c", "1", "-W", "1", "20.0.0.4"]);
+    assert!(!ping.status.success(), "an AA that nobody has must not answer");
+    let outside = run(&["directory", "set", "192.0.2.1", "--tor", "10.1.0.1", "--anycast", "10.255.255.1"]);
+    assert_eq!(outside.status.code(), Some(1), "{}", text(&outside.stderr));
+    assert!(text(&outside.stderr).contains("192.0.2.1"), "{}", text(&outside.stderr));
+    ok(&["directory", "set", "20.0.0.4", "--tor", "10.1.0.2", "--anycast", "10.255.255.1"]);
+    std::thread::sleep(Duration::from_secs(2));
+    let ping = ok(&["lab", "exec", "s2", "--", "ping", "-n", "-c", "1", "-W", "3", "20.0.0.4"]);
+    assert!(ping.contains("1 received"), "{ping}");
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_after_down_all() {
+    let _lock = one_lab_at_a_time();
+    if !can_run_labs() {
+        return;
+    }
+    let _sweep = Sweep;
+    let before = Machine::now();
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let mut child = weft()
+        .args(["run", "vl2/smoke", "--engine", "lab", "--out"])
+        .arg(out.path().join("killed"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    wait_for("traffic workers", || our_workers() >= 4);
+    child.kill().expect("the child is ours");
+    child.wait().expect("the child is ours");
+    ok(&["lab", "down", "--all"]);
+    assert_eq!(before, Machine::now());
+    assert!(!out.path().join("killed").join("summary.json").exists(), "half a result was presented as whole");
+}
+
+#[test]
+fn an_interrupted_run_cleans_up_itself() {
+    let _lock = one_lab_at_a_time();
+    if !can_run_labs() {
+        return;
+    }
+    let _sweep = Sweep;
+    let before = Machine::now();
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let child = weft()
+        .args(["run", "vl2/smoke", "--engine", "lab", "--out"])
+        .arg(out.path().join("interrupted"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    wait_for("traffic workers", || our_workers() >= 4);
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+    let output = child.wait_with_output().expect("the child is ours");
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert_eq!(before, Machine::now());
+}
+
+#[test]
+fn both_outer_headers_are_what_an_independent_reader_expects() {
+    let _lock = one_lab_at_a_time();
+    if !can_run_labs() {
+        return;
+    }
+    if std::process::Command::new("tshark").arg("--version").output().is_err() {
+        eprintln!("skipped: tshark is not installed");
+        return;
+    }
+    let _sweep = Sweep;
+    ok(&["lab", "up", "vl2-4servers", "--name", "e2e-pcap", "--quiet"]);
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let captures: Vec<_> = ["agg1", "agg2"]
+        .iter()
+        .map(|uplink| {
+            let file = dir.path().join(format!("{uplink}.pcapng"));
+            let child = weft()
+                .args(["lab", "capture", &format!("tor1:{uplink}"), "--seconds", "4", "-w"])
+                .arg(&file)
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("the binary starts");
+            (child, file)
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(500));
+    for port in 0..8 {
+        let _ = run(&[
+            "lab",
+            "exec",
+            "s1",
+            "--",
+            "ping",
+            "-n",
+            "-c",
+            "1",
+            "-W",
+            "1",
+            "-p",
+            &format!("{port:02x}"),
+            "20.0.0.4",
+        ]);
+    }
+    let mut lines = String::new();
+    for (mut child, file) in captures {
+        child.wait().expect("the capture ends by itself");
+        let read = std::process::Command::new("tshark")
+            .args(["-n", "-o", "ip.check_checksum:TRUE", "-Y", "ip.src==100.64.0.0/10 && icmp.type==8", "-T", "fields"])
+            .args(["-e", "ip.dst", "-e", "ip.proto", "-e", "ip.checksum.status", "-r"])
+            .arg(&file)
+            .output()
+            .expect("tshark starts");
+        lines += &text(&read.stdout);
+    }
+    let towards: Vec<&str> = lines.lines().filter(|line| line.contains("20.0.0.4")).collect();
+    assert!(!towards.is_empty(), "no encapsulated packet was captured: {lines}");
+    for line in towards {
+        assert_eq!(line, "10.255.255.1,10.1.0.2,20.0.0.4\t4,4,1\t1,1,1", "anycast LA, ToR LA, AA; checksums good");
+    }
+}
+
+fn our_workers() -> usize {
+    let mut count = 0;
+    for entry in std::fs::read_dir("/proc").expect("procfs is there").flatten() {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        count += usize::from(text(&line).contains("traffic-worker"));
+    }
+    count
+}
+
+fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !there() {
+        assert!(Instant::now() < deadline, "{what} did not appear within a minute");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,137 @@
+//! One function per check; each returns what it found, as lines that name the place.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The repository's root, from this crate's place in it.
+pub(crate) fn repository_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root").to_owned()
+}
+
+/// Every check.
+pub(crate) fn all(root: &Path) -> Vec<String> {
+    [crate_list(root), file_heads(root), marks(root), plans_in_papers(root), dead_links(root)].concat()
+}
+
+/// ARCHITECTURE.md lists exactly the workspace's crates.
+fn crate_list(root: &Path) -> Vec<String> {
+    let text = read(&root.join("ARCHITECTURE.md"));
+    let listed: BTreeSet<String> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(name, _)| name.to_owned()))
+        .filter(|name| name.starts_with("crates/") || ["fuzz", "xtask"].contains(&name.as_str()))
+        .collect();
+    let mut present: BTreeSet<String> = ["fuzz".to_owned(), "xtask".to_owned()].into();
+    for entry in fs::read_dir(root.join("crates")).expect("crates/ is there").flatten() {
+        if entry.path().join("Cargo.toml").exists() {
+            present.insert(format!("crates/{}", entry.file_name().to_string_lossy()));
+        }
+    }
+    let missing = present.difference(&listed).map(|name| format!("ARCHITECTURE.md does not list {name}"));
+    let gone = listed.difference(&present).map(|name| format!("ARCHITECTURE.md lists {name}, which is not there"));
+    missing.chain(gone).collect()
+}
+
+/// Each Rust file says why it exists; each C file carries its licence.
+fn file_heads(root: &Path) -> Vec<String> {
+    let mut findings = Vec::new();
+    for path in files(root, &["rs", "c", "h"]) {
+        let text = read(&path);
+        let wanted =
+            if path.extension().is_some_and(|end| end == "rs") { "//!" } else { "/* SPDX-License-Identifier:" };
+        if !text.starts_with(wanted) {
+            findings.push(format!("{}: does not begin with `{wanted}`", shown(root, &path)));
+        }
+    }
+    findings
+}
+
+/// Nothing is left half done in the code.
+fn marks(root: &Path) -> Vec<String> {
+    let marks = [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["#[ig", "nore"].concat()];
+    let mut findings = Vec::new();
+    for path in files(root, &["rs", "c", "h"]) {
+        for (number, line) in read(&path).lines().enumerate() {
+            if marks.iter().any(|mark| line.contains(mark)) {
+                findings.push(format!("{}:{}: {}", shown(root, &path), number + 1, line.trim()));
+            }
+        }
+    }
+    findings
+}
+
+/// Every plan has its row in docs/papers.md.
+fn plans_in_papers(root: &Path) -> Vec<String> {
+    let papers = read(&root.join("docs/papers.md"));
+    files(&root.join("plans"), &["toml"])
+        .iter()
+        .filter_map(|path| {
+            let plan = shown(&root.join("plans"), path);
+            let plan = plan.trim_end_matches(".toml");
+            let ours = text_value(&read(path), "paper").is_some_and(|paper| paper == "weft");
+            (!ours && !papers.contains(plan)).then(|| format!("docs/papers.md has no row with plan {plan}"))
+        })
+        .collect()
+}
+
+/// `key = "value"` at the start of a line.
+fn text_value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='))?;
+    line.trim().strip_prefix('"')?.split('"').next()
+}
+
+/// Links between our documents lead somewhere.
+fn dead_links(root: &Path) -> Vec<String> {
+    let mut findings = Vec::new();
+    for path in files(root, &["md"]) {
+        for target in read(&path).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = target.split('#').next().unwrap_or_default();
+            let folder = path.parent().expect("a file lies in a folder");
+            if !file.is_empty() && !target.contains("://") && !folder.join(file).exists() {
+                findings.push(format!("{}: link to {target} leads nowhere", shown(root, &path)));
+            }
+        }
+    }
+    findings
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn shown(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
+}
+
+/// All files below a folder with one of the endings, without build output and hidden folders.
+fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if !name.starts_with('.') && name != "target" && path != folder.join("run") {
+                    open.push(path);
+                }
+            } else if path.extension().is_some_and(|end| endings.iter().any(|wanted| end == *wanted)) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repository_is_tidy() {
+        let findings = all(&repository_root());
+        assert!(findings.is_empty(), "{}", findings.join("\n"));
+    }
+}
