@@ -66,13 +66,14 @@ impl Machine {
                 .collect(),
             processes: our_processes(),
             sysctls: [
-                "ipv4/neigh/default/gc_thresh1",
-                "ipv4/neigh/default/gc_thresh2",
-                "ipv4/neigh/default/gc_thresh3",
-                "ipv4/tcp_allowed_congestion_control",
+                "/proc/sys/net/ipv4/neigh/default/gc_thresh1",
+                "/proc/sys/net/ipv4/neigh/default/gc_thresh2",
+                "/proc/sys/net/ipv4/neigh/default/gc_thresh3",
+                "/proc/sys/net/ipv4/tcp_allowed_congestion_control",
+                "/sys/kernel/rcu_expedited",
             ]
             .iter()
-            .map(|name| std::fs::read_to_string(format!("/proc/sys/net/{name}")).unwrap_or_default())
+            .map(|path| std::fs::read_to_string(path).unwrap_or_default())
             .collect(),
             files: entries("/run/weft/labs", |_| true)
                 .into_iter()

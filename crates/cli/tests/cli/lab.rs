@@ -71,7 +71,7 @@ fn the_directory_moves_what_servers_reach() {
 }
 
 #[test]
-fn a_killed_run_leaves_nothing_after_down_all() {
+fn a_killed_shuffle_of_75_servers_leaves_nothing_after_down_all() {
     let _lock = one_lab_at_a_time();
     if !can_run_labs() {
         return;
@@ -80,13 +80,13 @@ fn a_killed_run_leaves_nothing_after_down_all() {
     let before = Machine::now();
     let out = tempfile::tempdir().expect("a temporary folder");
     let mut child = weft()
-        .args(["run", "vl2/smoke", "--engine", "lab", "--out"])
+        .args(["run", "vl2/fig09-shuffle", "--engine", "lab", "--out"])
         .arg(out.path().join("killed"))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary starts");
-    wait_for("traffic workers", || our_workers() >= 4);
+    wait_for("traffic workers", || our_workers() >= 75);
     child.kill().expect("the child is ours");
     child.wait().expect("the child is ours");
     ok(&["lab", "down", "--all"]);

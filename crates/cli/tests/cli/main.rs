@@ -3,4 +3,6 @@
 mod bad_input;
 mod common;
 #[cfg(feature = "lab")]
+mod environment;
+#[cfg(feature = "lab")]
 mod lab;

@@ -115,16 +115,24 @@ fn append(
         let fresh = file.metadata()?.len() == 0;
         let mut writer = csv::Writer::from_writer(file);
         if fresh {
-            writer.write_record(KEY_COLUMNS.iter().chain(columns))?;
+            writer.write_record(KEY_COLUMNS.iter().chain(columns)).map_err(cause)?;
         }
         let key = key_cells(key);
         for cells in rows {
-            writer.write_record(key.iter().chain(&cells))?;
+            writer.write_record(key.iter().chain(&cells)).map_err(cause)?;
         }
         let file = writer.into_inner().map_err(|error| error.into_error())?;
         file.sync_all()
     };
     write().map_err(FolderError::io("write", &path))
+}
+
+/// What the system said: the library's own conversion hides whether the disk was full.
+fn cause(error: csv::Error) -> std::io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => std::io::Error::other(format!("{other:?}")),
+    }
 }
 
 fn key_cells(key: &TrialKey) -> [String; 5] {

@@ -102,8 +102,13 @@ fn a_full_disk_is_one_clear_line() {
     assert!(message.contains("/dev/full") && message.ends_with("; free some space and run again"), "{message}");
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(full, folder.path().join("flows.csv")).unwrap();
-    let message = write_trial_rows(folder.path(), &trials()[0]).unwrap_err().to_string();
-    assert!(message.contains("flows.csv") && message.ends_with("; free some space and run again"), "{message}");
+    let mut many = trials().swap_remove(0);
+    let few = many.clone();
+    many.records.flows = vec![many.records.flows[0].clone(); 10_000];
+    for trial in [few, many] {
+        let message = write_trial_rows(folder.path(), &trial).unwrap_err().to_string();
+        assert!(message.contains("flows.csv") && message.ends_with("; free some space and run again"), "{message}");
+    }
 }
 
 #[test]

@@ -1,0 +1,77 @@
+//! Machines that are not fit: no root, no FRR, a full disk. One line says what is wrong and what to do, and nothing stays.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output};
+
+use crate::common::{Machine, can_run_labs, one_lab_at_a_time, text};
+
+/// User and group `nobody`.
+const NOBODY: u32 = 65534;
+
+/// Runs shell commands in a mount namespace of their own, where `$WEFT` is the binary and `$DIR` a folder that goes away.
+fn with_own_mounts(script: &str) -> Output {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "sh", "-euc", script])
+        .env("WEFT", env!("CARGO_BIN_EXE_weft"))
+        .env("DIR", dir.path())
+        .output()
+        .expect("unshare is part of every Debian")
+}
+
+fn assert_fails(output: &Output, code: i32, expected: &[&str]) {
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{errors}");
+    let line = errors.lines().find(|line| line.starts_with("weft: ")).unwrap_or_else(|| panic!("no error: {errors}"));
+    assert!(expected.iter().all(|part| line.contains(part)), "{line}");
+    assert!(!errors.contains("panicked"), "{errors}");
+}
+
+#[test]
+fn without_root_a_lab_is_refused_with_the_remedy() {
+    if !can_run_labs() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).expect("the folder is ours");
+    let binary = dir.path().join("weft");
+    std::fs::copy(env!("CARGO_BIN_EXE_weft"), &binary).expect("the binary can be copied");
+    for (args, expected) in [
+        (&["run", "vl2/smoke", "--engine", "lab"][..], ["root", "sudo"]),
+        (&["lab", "up", "vl2-4servers"], ["root", "sudo"]),
+        (&["bench", "datapath"], ["root", "CAP_BPF"]),
+    ] {
+        let mut command = Command::new(&binary);
+        command.args(args).current_dir(dir.path()).uid(NOBODY).gid(NOBODY);
+        assert_fails(&command.output().expect("the copy starts"), 4, &expected);
+    }
+}
+
+#[test]
+fn without_frr_a_lab_names_the_package() {
+    let _lock = one_lab_at_a_time();
+    if !can_run_labs() {
+        return;
+    }
+    let before = Machine::now();
+    let output = with_own_mounts("mount -t tmpfs none /usr/lib/frr; exec \"$WEFT\" lab up vl2-4servers --name no-frr");
+    assert_fails(&output, 4, &["FRR is missing", "make deps"]);
+    assert_eq!(before, Machine::now());
+}
+
+#[test]
+fn on_a_full_disk_a_run_says_which_file_and_keeps_no_half_result() {
+    let _lock = one_lab_at_a_time();
+    if !can_run_labs() {
+        return;
+    }
+    let before = Machine::now();
+    let output = with_own_mounts(
+        "mount -t tmpfs -o size=100k none \"$DIR\"; status=0; \"$WEFT\" run vl2/smoke --engine lab --out \"$DIR/run\" || status=$?; \
+         ls -A \"$DIR\"; exit $status",
+    );
+    assert_fails(&output, 1, &["cannot write", "records/", "No space left on device", "free some space"]);
+    assert_eq!(text(&output.stdout), "", "something was left behind");
+    assert_eq!(before, Machine::now());
+}
