@@ -1,6 +1,7 @@
 //! A lab from end to end: real namespaces, real FRR, real daemons; and nothing left behind, whatever happens.
 
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{Machine, can_run_labs, ok, one_lab_at_a_time, run, text, weft};
@@ -79,14 +80,7 @@ fn a_killed_shuffle_of_75_servers_leaves_nothing_after_down_all() {
     let _sweep = Sweep;
     let before = Machine::now();
     let out = tempfile::tempdir().expect("a temporary folder");
-    let mut child = weft()
-        .args(["run", "vl2/fig09-shuffle", "--engine", "lab", "--out"])
-        .arg(out.path().join("killed"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    wait_for("traffic workers", || our_workers() >= 75);
+    let mut child = run_until_traffic("vl2/fig09-shuffle", 75, &out.path().join("killed"));
     child.kill().expect("the child is ours");
     child.wait().expect("the child is ours");
     ok(&["lab", "down", "--all"]);
@@ -103,14 +97,7 @@ fn an_interrupted_run_cleans_up_itself() {
     let _sweep = Sweep;
     let before = Machine::now();
     let out = tempfile::tempdir().expect("a temporary folder");
-    let child = weft()
-        .args(["run", "vl2/smoke", "--engine", "lab", "--out"])
-        .arg(out.path().join("interrupted"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    wait_for("traffic workers", || our_workers() >= 4);
+    let child = run_until_traffic("vl2/smoke", 4, &out.path().join("interrupted"));
     let pid = child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
     let output = child.wait_with_output().expect("the child is ours");
@@ -178,6 +165,15 @@ fn both_outer_headers_are_what_an_independent_reader_expects() {
     for line in towards {
         assert_eq!(line, "10.255.255.1,10.1.0.2,20.0.0.4\t4,4,1\t1,1,1", "anycast LA, ToR LA, AA; checksums good");
     }
+}
+
+/// Starts a plan in the lab and waits until all its servers have their workers.
+fn run_until_traffic(plan: &str, servers: usize, out: &Path) -> Child {
+    let mut command = weft();
+    command.args(["run", plan, "--engine", "lab", "--out"]).arg(out);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    wait_for("traffic workers", || our_workers() >= servers);
+    child
 }
 
 fn our_workers() -> usize {
