@@ -5,9 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::addressing::AddressPlan;
 use crate::fault::Fault;
 use crate::record::Records;
+use crate::switching::Switching;
 use crate::topology::Fabric;
-use crate::units::{Bytes, Nanos};
+use crate::units::Nanos;
 use crate::workload::Workload;
+
+pub use crate::transport::{CongestionControl, TcpStack, Transport, TransportError};
 
 /// How packets get from server to server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,57 +24,6 @@ pub enum Overlay {
     KernelVxlan,
 }
 
-/// TCP and host settings that both engines understand.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Transport {
-    /// `cubic` or `reno`; never the system's default.
-    pub congestion_control: CongestionControl,
-    /// Initial window in segments.
-    pub initial_window: u32,
-    /// Smallest retransmission timeout.
-    pub rto_min: Nanos,
-    /// TCP timestamps option.
-    pub timestamps: bool,
-    /// Largest number of segments that travel as one buffer through the lab's hosts (`gso_max_segs`); 1: none merged.
-    pub segments_per_skb: u32,
-    /// Bytes a flow may have queued below TCP in the lab (`tcp_limit_output_bytes`); `None`: the kernel's default.
-    pub output_limit: Option<Bytes>,
-}
-
-impl Default for Transport {
-    fn default() -> Self {
-        Self {
-            congestion_control: CongestionControl::Cubic,
-            initial_window: 10,
-            rto_min: Nanos(200_000_000),
-            timestamps: true,
-            segments_per_skb: 0,
-            output_limit: None,
-        }
-    }
-}
-
-/// A TCP congestion control.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CongestionControl {
-    /// RFC 9438.
-    Cubic,
-    /// RFC 5681.
-    Reno,
-}
-
-impl CongestionControl {
-    /// The kernel's name for it.
-    pub fn kernel_name(self) -> &'static str {
-        match self {
-            Self::Cubic => "cubic",
-            Self::Reno => "reno",
-        }
-    }
-}
-
 /// A network that an engine can bring up.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -83,6 +35,8 @@ pub struct Scenario {
     pub overlay: Overlay,
     /// Settings of the hosts.
     pub transport: Transport,
+    /// Settings of the simulator's switches and network cards; the lab takes no notice of them.
+    pub switching: Switching,
     /// Whether links are shaped to their declared rate and buffer. Unshaped links are for measurements of CPU cost.
     pub shaped: bool,
 }
@@ -120,6 +74,9 @@ pub enum EngineError {
     /// The user asked to stop: exit code 130, after everything was cleaned up.
     #[error("interrupted; everything the run made has been removed")]
     Interrupted,
+    /// The scenario makes no sense to this engine: exit code 2.
+    #[error("{0}")]
+    Refused(String),
     /// Anything else: exit code 1.
     #[error("{0}")]
     Failed(String),
@@ -141,6 +98,17 @@ pub trait Progress: Sync {
 pub trait Engine {
     /// `lab` or `sim`.
     fn name(&self) -> &'static str;
+    /// Whether this machine can run the scenario, found out before anything is made; [`EngineError::NotFit`] says what is
+    /// missing and what to do. By default it can.
+    fn check_fit(&self, scenario: &Scenario) -> Result<(), EngineError> {
+        let _ = scenario;
+        Ok(())
+    }
+    /// This engine, if scenarios of its own may run side by side on several threads: runs that share nothing and whose
+    /// records do not depend on what else the machine does. `None`, the default: one scenario after another.
+    fn parallel(&self) -> Option<&(dyn Engine + Sync)> {
+        None
+    }
     /// Builds the network and waits until it carries packets.
     fn prepare<'a>(
         &'a self,

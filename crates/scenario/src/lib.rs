@@ -6,6 +6,7 @@
 //! * [`topology`]: a [`topology::Fabric`] of nodes and links, and the rules of a valid one
 //! * [`addressing`]: AAs, LAs, anycast groups and link addresses derived from a fabric
 //! * [`routing`]: equal-cost shortest paths between switches
+//! * [`switching`], [`transport`]: how switches queue and spread, how hosts send
 //! * [`workload`]: who sends how much to whom
 //! * [`fault`]: what breaks when
 //! * [`record`]: the tidy rows that an engine returns
@@ -18,6 +19,8 @@ pub mod id;
 mod random;
 pub mod record;
 pub mod routing;
+pub mod switching;
 pub mod topology;
+pub mod transport;
 pub mod units;
 pub mod workload;

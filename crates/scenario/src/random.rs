@@ -10,6 +10,10 @@ pub(crate) enum Purpose {
     ShuffleOrder = 1,
     /// Number, sizes and receivers of one server's flows in the data-centre mix.
     Mix = 2,
+    /// Starts, receivers and sizes of one server's background flows.
+    Background = 3,
+    /// Starts and workers of one client's queries.
+    Query = 4,
 }
 
 /// An endless stream of random numbers.
@@ -39,6 +43,22 @@ impl Stream {
         }
     }
 
+    /// A number with the exponential distribution of mean 1, from 53 random bits.
+    pub(crate) fn exponential(&mut self) -> f64 {
+        let uniform = ((self.0.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        -libm::log(uniform)
+    }
+
+    /// So many of the items, each choice equally likely; the items change their order.
+    pub(crate) fn choose<'a, T>(&mut self, items: &'a mut [T], count: usize) -> &'a [T] {
+        let count = count.min(items.len());
+        for place in 0..count {
+            let rest = (items.len() - place) as u64;
+            items.swap(place, place + self.below(rest) as usize);
+        }
+        &items[..count]
+    }
+
     /// Puts the items in random order, each order equally likely (Fisher and Yates).
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
@@ -51,7 +71,7 @@ impl Stream {
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// SplitMix64's finalizer: neighbouring inputs become unrelated outputs.
-fn scramble(input: u64) -> u64 {
+pub(crate) fn scramble(input: u64) -> u64 {
     let mut word = input.wrapping_add(GOLDEN);
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -96,6 +116,31 @@ mod tests {
         }
         assert!(counts.iter().all(|count| count.abs_diff(10_000) < 400), "{counts:?}");
         assert_eq!((stream.below(1), stream.below(0)), (0, 0));
+    }
+
+    #[test]
+    fn exponential_numbers_have_the_mean_1_and_its_tail() {
+        let mut stream = Stream::new(7, Purpose::Background, 0);
+        let drawn: Vec<f64> = (0..100_000).map(|_| stream.exponential()).collect();
+        let mean = drawn.iter().sum::<f64>() / 1e5;
+        assert!((mean - 1.0).abs() < 0.015, "{mean}");
+        // P(X > 2) = e^-2 = 0.1353.
+        let tail = drawn.iter().filter(|value| **value > 2.0).count();
+        assert!(tail.abs_diff(13_534) < 500, "{tail}");
+        assert!(drawn.iter().all(|value| *value >= 0.0 && value.is_finite()));
+    }
+
+    #[test]
+    fn every_choice_is_equally_likely() {
+        let mut stream = Stream::new(7, Purpose::Query, 1);
+        let (mut items, mut counts) = ([0, 1, 2, 3, 4], std::collections::BTreeMap::new());
+        for _ in 0..20_000 {
+            let chosen = stream.choose(&mut items, 2);
+            *counts.entry((chosen[0], chosen[1])).or_insert(0u32) += 1;
+        }
+        assert_eq!(counts.len(), 20);
+        assert!(counts.values().all(|count| count.abs_diff(1000) < 150), "{counts:?}");
+        assert_eq!(stream.choose(&mut items, 9).len(), 5);
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::workload::FlowClass;
+
 /// One flow, from its start to its end.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowRow {
     /// Number of the sending server.
     pub from: u32,
@@ -19,6 +21,12 @@ pub struct FlowRow {
     pub end_ns: Option<u64>,
     /// Segments sent again.
     pub retransmits: u64,
+    /// What kind of traffic it was part of.
+    pub class: FlowClass,
+    /// Number of the query that it answered.
+    pub request: Option<u32>,
+    /// How long it would have taken alone on the idle network; `None` where the engine does not know.
+    pub ideal_ns: Option<u64>,
 }
 
 /// Payload that arrived at all servers so far.
@@ -49,6 +57,23 @@ pub struct LinkRow {
     pub sent_bytes: u64,
     /// Frames dropped at this queue since the start of the run.
     pub dropped_frames: u64,
+}
+
+/// How long one queue had a length: a bin of the distribution over time of what waits at one interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueRow {
+    /// The sending node.
+    pub node: String,
+    /// The sending interface.
+    pub interface: String,
+    /// The node at the far end.
+    pub peer: String,
+    /// Class of the link, see [`crate::topology::Fabric::link_class`].
+    pub class: String,
+    /// The queue was at most so long, and longer than the next smaller bin of the same interface.
+    pub bytes_at_most: u64,
+    /// How long it was so, in the whole run.
+    pub time_ns: u64,
 }
 
 /// State of one TCP sender at one time (the paper's extended TCP statistics, VL2 5).
@@ -112,6 +137,8 @@ pub struct Records {
     pub progress: Vec<ProgressRow>,
     /// Link counters over time.
     pub links: Vec<LinkRow>,
+    /// Queue lengths.
+    pub queues: Vec<QueueRow>,
     /// TCP senders over time.
     pub tcp: Vec<TcpRow>,
     /// Cores over time.

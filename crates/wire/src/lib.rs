@@ -16,6 +16,7 @@
 //! | [`flow`] | five-tuple and the flow hash in outer source addresses | VL2 4.2.2 |
 //! | [`directory`] | look-up datagram between agents and directory servers | VL2 4.4 |
 //! | [`checksum`] | Internet checksum | RFC 1071, RFC 1624 |
+//! | [`pcapng`] | captures for Wireshark; the one format here that is a file | draft-ietf-opsawg-pcapng |
 //! | [`mod@print`] | all of it on one line | |
 
 #![forbid(unsafe_code)]
@@ -30,6 +31,7 @@ pub mod ethernet;
 pub mod flow;
 pub mod icmp;
 pub mod ipv4;
+pub mod pcapng;
 pub mod print;
 pub mod udp;
 pub mod vl2;

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | AA of server k (flat, no topology in it) | `20.0.0.0/8` by default | `20.0.0.1` |
 //! | LA of the i-th Intermediate, Aggregation, edge switch (loopback) | `10.3`, `10.2`, `10.1` `.hi.lo/32` | `10.1.0.1` |
-//! | LA of a server: rack prefix `10.64.0.0/10`, one /24 a rack, switch at .1 | | `10.64.0.2` |
+//! | LA of a server: in its rack's prefix of `10.64.0.0/10`, a /24 or as much larger as needed, switch at .1 | | `10.64.0.2` |
 //! | switch-to-switch links, a /31 each | `10.128.0.0/10` | `10.128.0.0`, `10.128.0.1` |
 //! | anycast LA of group g | `10.255.255.g+1/32` | `10.255.255.1` |
 //! | hash of the five-tuple, written as source | `100.64.0.0/10`, 22 bits | `100.64.17.9` |
@@ -30,7 +30,7 @@ pub const VIRTUAL_MAC: [u8; 6] = [0x02, 0x56, 0x4c, 0x32, 0x00, 0x01];
 pub const HASH_PREFIX: Prefix = Prefix { network: Ipv4Addr::new(100, 64, 0, 0), length: 10 };
 /// All LAs.
 pub const LA_BLOCK: Prefix = Prefix { network: Ipv4Addr::new(10, 0, 0, 0), length: 8 };
-/// Rack prefixes of one /24 each.
+/// Rack prefixes, a /24 or more each.
 const RACKS: Prefix = Prefix { network: Ipv4Addr::new(10, 64, 0, 0), length: 10 };
 /// Addresses of switch-to-switch links, two each.
 const LINKS: Prefix = Prefix { network: Ipv4Addr::new(10, 128, 0, 0), length: 10 };
@@ -41,8 +41,10 @@ const NOT_FOR_HOSTS: [Prefix; 4] = [
     Prefix { network: Ipv4Addr::new(169, 254, 0, 0), length: 16 },
     Prefix { network: Ipv4Addr::new(224, 0, 0, 0), length: 3 },
 ];
-/// Servers per rack: a /24 less network, switch and broadcast.
-pub const SERVERS_PER_RACK_MAX: usize = 253;
+/// Hosts of the largest rack: a /20 less network, switch and broadcast.
+pub const SERVERS_PER_RACK_MAX: usize = (1 << 12) - NOT_FOR_RACK_HOSTS;
+/// Addresses of a rack prefix that its hosts cannot have: network, switch and broadcast.
+const NOT_FOR_RACK_HOSTS: usize = 3;
 
 /// What may be chosen about addressing.
 #[derive(Clone, Debug)]
@@ -201,7 +203,6 @@ fn check_room(fabric: &Fabric, options: &AddressingOptions) -> Result<(), Addres
     let links = (0..fabric.links().len() as u32).filter(|link| is_between_switches(fabric, LinkId(*link))).count();
     let groups = fabric.with_role(Role::Intermediate).count().div_ceil(options.ecmp_width);
     for (what, count, room) in [
-        ("edge switches", edges, RACKS.size() as usize / 256),
         ("switches above the edge", uppers, usize::from(u16::MAX)),
         ("links between switches", links, LINKS.size() as usize / 2),
         ("anycast groups", groups, anycast::GROUPS_MAX),
@@ -214,18 +215,24 @@ fn check_room(fabric: &Fabric, options: &AddressingOptions) -> Result<(), Addres
 }
 
 fn rack_prefixes(fabric: &Fabric) -> Result<BTreeMap<NodeId, Prefix>, AddressError> {
-    let edges = fabric.ids().filter(|id| fabric.node(*id).role.is_edge_switch());
-    edges
-        .enumerate()
-        .map(|(number, edge)| {
-            let hosts = hosts_below(fabric, edge).count();
-            if hosts > SERVERS_PER_RACK_MAX {
-                return Err(AddressError::RackTooLarge { switch: fabric.node(edge).name.clone(), hosts });
-            }
-            let network = Ipv4Addr::from(u32::from(RACKS.network) + number as u32 * 256);
-            Ok((edge, Prefix { network, length: 24 }))
-        })
-        .collect()
+    let edges: Vec<NodeId> = fabric.ids().filter(|id| fabric.node(*id).role.is_edge_switch()).collect();
+    let mut racks = BTreeMap::new();
+    let mut used: u64 = 0;
+    for edge in &edges {
+        let hosts = hosts_below(fabric, *edge).count();
+        if hosts > SERVERS_PER_RACK_MAX {
+            return Err(AddressError::RackTooLarge { switch: fabric.node(*edge).name.clone(), hosts });
+        }
+        let size = (hosts + NOT_FOR_RACK_HOSTS).next_power_of_two().max(256) as u64;
+        let start = used.next_multiple_of(size);
+        used = start + size;
+        if used > RACKS.size() {
+            return Err(AddressError::TooMany { what: "edge switches", count: edges.len(), room: racks.len() });
+        }
+        let network = Ipv4Addr::from(u32::from(RACKS.network) + start as u32);
+        racks.insert(*edge, Prefix { network, length: 32 - size.ilog2() as u8 });
+    }
+    Ok(racks)
 }
 
 fn hosts_below(fabric: &Fabric, edge: NodeId) -> impl Iterator<Item = NodeId> + '_ {

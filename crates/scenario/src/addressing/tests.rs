@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::topology::{
-    ClosParams, LeafSpineParams, LinkParams, TestbedParams, leaf_spine, overlay_pair, vl2_clos, vl2_testbed,
+    ClosParams, LeafSpineParams, LinkParams, OutputQueuedParams, TestbedParams, leaf_spine, output_queued,
+    overlay_pair, vl2_clos, vl2_testbed,
 };
 
 fn bed() -> Fabric {
@@ -147,6 +148,51 @@ fn more_than_a_rack_holds_is_refused() {
 }
 
 #[test]
+fn the_ideal_switch_is_one_large_rack() {
+    for (servers, length) in [(253, 24), (254, 23), (1_600, 21), (4_000, 20)] {
+        let fabric = output_queued(&OutputQueuedParams { servers, ..OutputQueuedParams::default() }).unwrap();
+        let plan = plan(&fabric);
+        let rack = plan.rack(NodeId(0)).unwrap();
+        assert_eq!((rack.network, rack.length), (address("10.64.0.0"), length));
+        let last = fabric.servers().last().unwrap();
+        assert_eq!(u32::from(plan.la(last)), u32::from(rack.network) + 1 + servers);
+        check_unique(&fabric).unwrap();
+    }
+}
+
+#[test]
+fn racks_of_all_sizes_lie_side_by_side() {
+    let fabric = leaf_spine(&LeafSpineParams { leaves: 3, ..LeafSpineParams::default() }).unwrap();
+    let (mut nodes, mut links) = (fabric.nodes().to_vec(), fabric.links().to_vec());
+    let middle = links.iter().find(|link| fabric.node(link.b.node).name == "s3").unwrap().clone();
+    for extra in 0..300 {
+        let mut link = middle.clone();
+        (link.a.interface, link.b.node) = (format!("x{extra}"), NodeId(nodes.len() as u32));
+        nodes.push(crate::topology::Node { name: format!("x{extra}"), role: Role::Server });
+        links.push(link);
+    }
+    let fabric = Fabric::new("uneven", nodes, links).unwrap();
+    let plan = plan(&fabric);
+    let racks = ["leaf1", "leaf2", "leaf3"].map(|leaf| plan.rack(fabric.find(leaf).unwrap()).unwrap().to_string());
+    assert_eq!(racks, ["10.64.0.0/24", "10.64.2.0/23", "10.64.4.0/24"]);
+    check_unique(&fabric).unwrap();
+}
+
+#[test]
+fn more_racks_than_the_block_holds_are_refused() {
+    let node = |number: u32| crate::topology::Node { name: format!("tor{number}"), role: Role::Tor };
+    let nodes: Vec<_> = (0..16_385).map(node).collect();
+    let link = |number: u32| crate::topology::Link {
+        a: crate::topology::Port { node: NodeId(0), interface: format!("d{number}") },
+        b: crate::topology::Port { node: NodeId(number), interface: "up".to_owned() },
+        spec: LinkParams::default().core_spec(),
+    };
+    let fabric = Fabric::new("wide", nodes, (1..16_385).map(link).collect()).unwrap();
+    let error = AddressPlan::new(&fabric, AddressingOptions::default()).map(|_| ()).unwrap_err();
+    assert_eq!(error, AddressError::TooMany { what: "edge switches", count: 16_385, room: 16_384 });
+}
+
+#[test]
 fn the_papers_largest_network_has_room() {
     let fabric = vl2_clos(&ClosParams::with_ports(144)).unwrap();
     let plan = plan(&fabric);
@@ -253,7 +299,7 @@ proptest! {
     #[test]
     fn no_two_things_of_a_leaf_spine_share_an_address(spines in 1u32..6, leaves in 1u32..20, servers in 1u32..40) {
         let params =
-            LeafSpineParams { spines, leaves, servers_per_leaf: servers, links: LinkParams::default() };
+            LeafSpineParams { spines, leaves, servers_per_leaf: servers, ..LeafSpineParams::default() };
         check_unique(&leaf_spine(&params).unwrap())?;
     }
 

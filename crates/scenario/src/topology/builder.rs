@@ -12,7 +12,7 @@ pub const CORE_OVER_SERVER: u64 = 10;
 /// Servers below one edge switch: what a rack prefix holds, less one place for a directory server.
 pub(super) const HOSTS_PER_TOR_MAX: u32 = 252;
 
-/// Rates and buffers of a generated fabric: one class for links to hosts, one for links between switches.
+/// Rates, buffers and delay of a generated fabric: one class for links to hosts, one for links between switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkParams {
     /// Rate of links to servers and directory servers.
@@ -23,25 +23,33 @@ pub struct LinkParams {
     pub server_buffer: Bytes,
     /// Buffer at each end of a link between switches.
     pub core_buffer: Bytes,
+    /// One-way propagation delay of every link.
+    pub delay: Nanos,
 }
 
 impl LinkParams {
     /// Links of a fabric whose servers have this rate: the core ten times as fast, buffers as in the default.
     pub fn for_server_rate(server_rate: BitsPerSec) -> Self {
         let core_rate = BitsPerSec(server_rate.0.saturating_mul(CORE_OVER_SERVER));
-        Self { server_rate, core_rate, server_buffer: Bytes(4_000_000), core_buffer: Bytes(16_000_000) }
+        Self {
+            server_rate,
+            core_rate,
+            server_buffer: Bytes(4_000_000),
+            core_buffer: Bytes(16_000_000),
+            delay: Nanos(0),
+        }
     }
 
     /// A link to a host.
     pub fn server_spec(&self) -> LinkSpec {
-        let Self { server_rate: rate, server_buffer: buffer, .. } = *self;
-        LinkSpec { rate, buffer, mtu_bytes: FABRIC_MTU_BYTES, delay: Nanos(0) }
+        let Self { server_rate: rate, server_buffer: buffer, delay, .. } = *self;
+        LinkSpec { rate, buffer, mtu_bytes: FABRIC_MTU_BYTES, delay }
     }
 
     /// A link between switches.
     pub fn core_spec(&self) -> LinkSpec {
-        let Self { core_rate: rate, core_buffer: buffer, .. } = *self;
-        LinkSpec { rate, buffer, mtu_bytes: FABRIC_MTU_BYTES, delay: Nanos(0) }
+        let Self { core_rate: rate, core_buffer: buffer, delay, .. } = *self;
+        LinkSpec { rate, buffer, mtu_bytes: FABRIC_MTU_BYTES, delay }
     }
 }
 
@@ -89,11 +97,22 @@ impl<'a> Builder<'a> {
         self.links.push(Link { a, b: Port { node: lower, interface }, spec });
     }
 
-    /// Links every node of one tier with every node of the other.
-    pub(super) fn link_all(&mut self, uppers: &[NodeId], lowers: &[NodeId]) {
+    /// Links two switches with so many links. The interfaces of the second have `-2` behind their names, and so on.
+    fn link_parallel(&mut self, upper: NodeId, lower: NodeId, count: u32) {
+        self.link(upper, lower);
+        for number in 2..=count {
+            self.link(upper, lower);
+            for port in self.links.last_mut().into_iter().flat_map(|link| [&mut link.a, &mut link.b]) {
+                port.interface.push_str(&format!("-{number}"));
+            }
+        }
+    }
+
+    /// Links every switch of one tier with every switch of the other, with so many links each.
+    pub(super) fn link_all(&mut self, uppers: &[NodeId], lowers: &[NodeId], count: u32) {
         for upper in uppers {
             for lower in lowers {
-                self.link(*upper, *lower);
+                self.link_parallel(*upper, *lower, count);
             }
         }
     }

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Fabric, INTERFACE_NAME_MAX, Link, LinkSpec, NODE_NAME_MAX, Node, Port, TopologyError};
+use super::{
+    DELAY_MAX, Fabric, INTERFACE_NAME_MAX, Link, LinkSpec, NODE_NAME_MAX, Node, Port, RATE_MAX, TopologyError,
+};
 use crate::id::NodeId;
 
 /// Rules that need no more than the lists: names, ports, link specifications.
@@ -108,12 +110,18 @@ fn check_links(nodes: &[Node], links: &[Link]) -> Result<(), TopologyError> {
 }
 
 fn check_link_spec(link: &Link, name: String) -> Result<(), TopologyError> {
-    let LinkSpec { rate, buffer, mtu_bytes, .. } = link.spec;
+    let LinkSpec { rate, buffer, mtu_bytes, delay } = link.spec;
     if link.a.node == link.b.node {
         return Err(TopologyError::SelfLink(name));
     }
     if rate.0 == 0 {
         return Err(TopologyError::ZeroRate(name));
+    }
+    if rate > RATE_MAX {
+        return Err(TopologyError::AbsurdRate { link: name, rate });
+    }
+    if delay > DELAY_MAX {
+        return Err(TopologyError::AbsurdDelay { link: name, delay });
     }
     if !(576..=65535).contains(&mtu_bytes) {
         return Err(TopologyError::BadMtu { link: name, mtu_bytes });
@@ -128,6 +136,7 @@ fn check_link_spec(link: &Link, name: String) -> Result<(), TopologyError> {
 mod tests {
     use super::super::{LinkParams, Role, TestbedParams, overlay_pair, vl2_testbed};
     use super::*;
+    use crate::units::{BitsPerSec, Nanos};
 
     #[test]
     fn a_name_that_is_not_unique_or_not_plain_is_refused() {
@@ -156,6 +165,34 @@ mod tests {
         links.push(links[0].clone());
         let error = Fabric::new("x", fabric.nodes().to_vec(), links).expect_err("duplicate");
         assert!(matches!(error, TopologyError::DuplicatePort { .. }), "{error}");
+    }
+
+    #[test]
+    fn rates_and_delays_beyond_any_link_are_refused_by_name() {
+        let with = |rate, delay| {
+            overlay_pair(&LinkParams { server_rate: BitsPerSec(rate), delay: Nanos(delay), ..LinkParams::default() })
+        };
+        let (rate, delay) = (10_000_000_000_000, 10_000_000_000);
+        assert!(with(rate, delay).is_ok());
+        assert_eq!(
+            with(rate + 1, 0).unwrap_err().to_string(),
+            "link `tor1:s1 - s1:eth0` has rate 10000000000001 bit/s; choose at most 10000 Gbit/s"
+        );
+        let late = with(rate, delay + 1).unwrap_err();
+        assert!(matches!(&late, TopologyError::AbsurdDelay { link, .. } if link == "int1:tor1 - tor1:int1"), "{late}");
+    }
+
+    #[test]
+    fn packets_longer_than_a_link_carries_are_refused_by_name() {
+        let fabric = overlay_pair(&LinkParams::default()).expect("valid");
+        let mut links = fabric.links().to_vec();
+        links[2].spec.mtu_bytes = 1500;
+        let fabric = Fabric::new("x", fabric.nodes().to_vec(), links).expect("valid");
+        assert_eq!(fabric.check_packet(1500), Ok(()));
+        assert_eq!(
+            fabric.check_packet(1540).unwrap_err().to_string(),
+            "packets of 1540 bytes, outer headers included, do not fit link `tor1:s1 - s1:eth0`, whose MTU is 1500"
+        );
     }
 
     #[test]

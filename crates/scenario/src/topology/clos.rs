@@ -57,7 +57,7 @@ pub fn vl2_clos(params: &ClosParams) -> Result<Fabric, TopologyError> {
     let intermediates = builder.tier("int", Role::Intermediate, params.intermediates());
     let aggregations = builder.tier("agg", Role::Aggregation, params.aggregations());
     let tors = builder.tier("tor", Role::Tor, params.tors());
-    builder.link_all(&intermediates, &aggregations);
+    builder.link_all(&intermediates, &aggregations, 1);
     // Uplinks are dealt out in turn: two in a row end at different switches, and every switch gets D_A / 2 of them.
     let mut next = aggregations.iter().cycle();
     for tor in &tors {

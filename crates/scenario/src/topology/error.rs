@@ -1,7 +1,7 @@
 //! Why a fabric is refused: one line each, with the place.
 
-use super::{INTERFACE_NAME_MAX, NODE_NAME_MAX, Role};
-use crate::units::Bytes;
+use super::{DELAY_MAX, INTERFACE_NAME_MAX, NODE_NAME_MAX, RATE_MAX, Role};
+use crate::units::{BitsPerSec, Bytes, Nanos};
 
 /// Why a fabric is refused. Each message names the place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +49,34 @@ pub enum TopologyError {
     /// A link's rate is zero.
     #[error("link `{0}` has rate 0; give it a rate such as `20 Mbit/s`")]
     ZeroRate(String),
+    /// A link's rate is beyond any there is.
+    #[error("link `{link}` has rate {rate}; choose at most {RATE_MAX}")]
+    AbsurdRate {
+        /// The link.
+        link: String,
+        /// The refused rate.
+        rate: BitsPerSec,
+    },
+    /// A link's delay is beyond any there is.
+    #[error("link `{link}` has a delay of {delay}; choose at most {DELAY_MAX}")]
+    AbsurdDelay {
+        /// The link.
+        link: String,
+        /// The refused delay.
+        delay: Nanos,
+    },
+    /// A packet is longer than a link carries.
+    #[error(
+        "packets of {packet_bytes} bytes, outer headers included, do not fit link `{link}`, whose MTU is {mtu_bytes}"
+    )]
+    PacketAboveMtu {
+        /// The link.
+        link: String,
+        /// Length of the IP packet.
+        packet_bytes: u32,
+        /// The link's MTU.
+        mtu_bytes: u32,
+    },
     /// A link's buffer cannot hold one frame.
     #[error("link `{link}` has a buffer of {buffer}, less than one frame of {mtu_bytes} bytes")]
     BufferTooSmall {

@@ -9,7 +9,7 @@ pub fn overlay_pair(links: &LinkParams) -> Result<Fabric, TopologyError> {
     let mut builder = Builder::new(links);
     let intermediate = builder.node("int1", Role::Intermediate);
     let tors = builder.tier("tor", Role::Tor, 2);
-    builder.link_all(&[intermediate], &tors);
+    builder.link_all(&[intermediate], &tors, 1);
     builder.servers(&tors, &[1, 1]);
     builder.directory(tors[0]);
     builder.finish("overlay-pair")

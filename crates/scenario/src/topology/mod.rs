@@ -9,6 +9,7 @@ pub mod clos;
 mod error;
 pub mod leaf_spine;
 pub mod line;
+pub mod output_queued;
 pub mod spec;
 pub mod testbed;
 pub mod tree;
@@ -24,6 +25,7 @@ pub use clos::{ClosParams, vl2_clos};
 pub use error::TopologyError;
 pub use leaf_spine::{LeafSpineParams, leaf_spine};
 pub use line::overlay_pair;
+pub use output_queued::{OutputQueuedParams, output_queued};
 pub use spec::{FabricError, FabricSpec};
 pub use testbed::{TestbedParams, vl2_testbed};
 pub use tree::{TreeParams, tree};
@@ -33,6 +35,11 @@ pub use yaml::{LoadError, from_yaml, to_yaml};
 pub const INTERFACE_NAME_MAX: usize = 15;
 /// The longest name of a node; it becomes part of a namespace's name.
 pub const NODE_NAME_MAX: usize = 32;
+
+/// The highest rate of a link: some way above the fastest Ethernet, so that a slip of the pen is noticed.
+pub const RATE_MAX: BitsPerSec = BitsPerSec(10_000_000_000_000);
+/// The longest propagation delay of a link: far more than over a satellite.
+pub const DELAY_MAX: Nanos = Nanos(10_000_000_000);
 
 /// What a node is in its fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -221,6 +228,18 @@ impl Fabric {
         let link = self.link(id);
         let role = |node: NodeId| format!("{:?}", self.node(node).role).to_lowercase();
         format!("{}-{}", role(link.a.node), role(link.b.node))
+    }
+
+    /// Whether every link carries IP packets of this length; an error names the first that does not.
+    pub fn check_packet(&self, packet_bytes: u32) -> Result<(), TopologyError> {
+        match self.links.iter().find(|link| packet_bytes > link.spec.mtu_bytes) {
+            None => Ok(()),
+            Some(link) => Err(TopologyError::PacketAboveMtu {
+                link: check::link_name(&self.nodes, link),
+                packet_bytes,
+                mtu_bytes: link.spec.mtu_bytes,
+            }),
+        }
     }
 
     /// `a:if1 - b:if2`, for messages.

@@ -10,10 +10,10 @@
 use serde::Deserialize;
 
 use super::{
-    ClosParams, Fabric, LeafSpineParams, LinkParams, LoadError, TestbedParams, TopologyError, TreeParams, from_yaml,
-    leaf_spine, overlay_pair, tree, vl2_clos, vl2_testbed,
+    ClosParams, Fabric, LeafSpineParams, LinkParams, LoadError, OutputQueuedParams, TestbedParams, TopologyError,
+    TreeParams, from_yaml, leaf_spine, output_queued, overlay_pair, tree, vl2_clos, vl2_testbed,
 };
-use crate::units::{BitsPerSec, Bytes};
+use crate::units::{BitsPerSec, Bytes, Nanos};
 
 /// A fabric that can be built.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -25,6 +25,8 @@ pub enum FabricSpec {
     Vl2Clos(ClosParams),
     /// `generator = "leaf-spine"`
     LeafSpine(LeafSpineParams),
+    /// `generator = "output-queued"`
+    OutputQueued(OutputQueuedParams),
     /// `generator = "tree"`
     Tree(TreeParams),
     /// `generator = "overlay-pair"`
@@ -59,6 +61,7 @@ impl FabricSpec {
             Self::Vl2Testbed(params) => vl2_testbed(params)?,
             Self::Vl2Clos(params) => vl2_clos(params)?,
             Self::LeafSpine(params) => leaf_spine(params)?,
+            Self::OutputQueued(params) => output_queued(params)?,
             Self::Tree(params) => tree(params)?,
             Self::OverlayPair(links) => overlay_pair(links)?,
             Self::File(file) => {
@@ -81,6 +84,7 @@ struct RawSpec {
     spines: Option<u32>,
     leaves: Option<u32>,
     servers_per_leaf: Option<u32>,
+    links_per_pair: Option<u32>,
     servers: Option<u32>,
     servers_per_rack: Option<u32>,
     oversubscription: Option<u32>,
@@ -89,6 +93,7 @@ struct RawSpec {
     core_rate: Option<BitsPerSec>,
     server_buffer: Option<Bytes>,
     core_buffer: Option<Bytes>,
+    link_delay: Option<Nanos>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -97,6 +102,7 @@ enum Generator {
     Vl2Testbed,
     Vl2Clos,
     LeafSpine,
+    OutputQueued,
     Tree,
     OverlayPair,
 }
@@ -118,6 +124,7 @@ impl RawSpec {
             ("spines", self.spines.is_some()),
             ("leaves", self.leaves.is_some()),
             ("servers_per_leaf", self.servers_per_leaf.is_some()),
+            ("links_per_pair", self.links_per_pair.is_some()),
             ("servers", self.servers.is_some()),
             ("servers_per_rack", self.servers_per_rack.is_some()),
             ("oversubscription", self.oversubscription.is_some()),
@@ -126,6 +133,7 @@ impl RawSpec {
             ("core_rate", self.core_rate.is_some()),
             ("server_buffer", self.server_buffer.is_some()),
             ("core_buffer", self.core_buffer.is_some()),
+            ("link_delay", self.link_delay.is_some()),
         ];
         all.into_iter().filter(|(_, set)| *set).map(|(key, _)| key).collect()
     }
@@ -146,11 +154,13 @@ impl RawSpec {
             core_rate: self.core_rate.unwrap_or(base.core_rate),
             server_buffer: self.server_buffer.unwrap_or(base.server_buffer),
             core_buffer: self.core_buffer.unwrap_or(base.core_buffer),
+            delay: self.link_delay.unwrap_or(base.delay),
         }
     }
 
     fn testbed(self) -> Result<FabricSpec, String> {
-        const KEYS: &[&str] = &["servers_per_tor", "server_rate", "core_rate", "server_buffer", "core_buffer"];
+        const KEYS: &[&str] =
+            &["servers_per_tor", "server_rate", "core_rate", "server_buffer", "core_buffer", "link_delay"];
         self.only("the generator vl2-testbed", KEYS)?;
         let servers_per_tor = match self.servers_per_tor {
             None => TestbedParams::default().servers_per_tor,
@@ -169,6 +179,7 @@ impl RawSpec {
             "core_rate",
             "server_buffer",
             "core_buffer",
+            "link_delay",
         ];
         self.only("the generator vl2-clos", KEYS)?;
         let (Some(aggregation_ports), Some(intermediate_ports)) = (self.aggregation_ports, self.intermediate_ports)
@@ -185,14 +196,38 @@ impl RawSpec {
     }
 
     fn leaf_spine(self) -> Result<FabricSpec, String> {
-        const KEYS: &[&str] =
-            &["spines", "leaves", "servers_per_leaf", "server_rate", "core_rate", "server_buffer", "core_buffer"];
+        const KEYS: &[&str] = &[
+            "spines",
+            "leaves",
+            "servers_per_leaf",
+            "links_per_pair",
+            "server_rate",
+            "core_rate",
+            "server_buffer",
+            "core_buffer",
+            "link_delay",
+        ];
         self.only("the generator leaf-spine", KEYS)?;
         let (Some(spines), Some(leaves), Some(servers_per_leaf)) = (self.spines, self.leaves, self.servers_per_leaf)
         else {
             return Err("the generator leaf-spine needs `spines`, `leaves` and `servers_per_leaf`".to_owned());
         };
-        Ok(FabricSpec::LeafSpine(LeafSpineParams { spines, leaves, servers_per_leaf, links: self.links() }))
+        let (links_per_pair, links) = (self.links_per_pair.unwrap_or(1), self.links());
+        Ok(FabricSpec::LeafSpine(LeafSpineParams { spines, leaves, servers_per_leaf, links_per_pair, links }))
+    }
+
+    fn output_queued(self) -> Result<FabricSpec, String> {
+        self.only("the generator output-queued", &["servers", "server_rate", "server_buffer", "link_delay"])?;
+        let Some(servers) = self.servers else {
+            return Err("the generator output-queued needs `servers`".to_owned());
+        };
+        let default = OutputQueuedParams::default();
+        Ok(FabricSpec::OutputQueued(OutputQueuedParams {
+            servers,
+            rate: self.server_rate.unwrap_or(default.rate),
+            buffer: self.server_buffer,
+            delay: self.link_delay.unwrap_or(default.delay),
+        }))
     }
 
     fn tree(self) -> Result<FabricSpec, String> {
@@ -204,6 +239,7 @@ impl RawSpec {
             "server_rate",
             "server_buffer",
             "core_buffer",
+            "link_delay",
         ];
         self.only("the generator tree, whose core rates follow from the oversubscription", KEYS)?;
         let default = TreeParams::default();
@@ -217,7 +253,8 @@ impl RawSpec {
     }
 
     fn overlay_pair(self) -> Result<FabricSpec, String> {
-        self.only("the generator overlay-pair", &["server_rate", "core_rate", "server_buffer", "core_buffer"])?;
+        const KEYS: &[&str] = &["server_rate", "core_rate", "server_buffer", "core_buffer", "link_delay"];
+        self.only("the generator overlay-pair", KEYS)?;
         Ok(FabricSpec::OverlayPair(self.links()))
     }
 }
@@ -230,6 +267,7 @@ impl TryFrom<RawSpec> for FabricSpec {
             (Some(Generator::Vl2Testbed), None) => raw.testbed(),
             (Some(Generator::Vl2Clos), None) => raw.clos(),
             (Some(Generator::LeafSpine), None) => raw.leaf_spine(),
+            (Some(Generator::OutputQueued), None) => raw.output_queued(),
             (Some(Generator::Tree), None) => raw.tree(),
             (Some(Generator::OverlayPair), None) => raw.overlay_pair(),
             (None, Some(file)) => raw.only("a fabric from a file", &[]).map(|()| Self::File(file)),
@@ -259,6 +297,7 @@ mod tests {
             ("generator = \"vl2-testbed\"\nservers_per_tor = 5", "vl2-testbed", 20),
             ("generator = \"vl2-clos\"\naggregation_ports = 4\nintermediate_ports = 4", "vl2-clos", 80),
             ("generator = \"leaf-spine\"\nspines = 2\nleaves = 3\nservers_per_leaf = 4", "leaf-spine", 12),
+            ("generator = \"output-queued\"\nservers = 1600", "output-queued", 1600),
             ("generator = \"tree\"\nservers = 30", "tree", 30),
             ("generator = \"overlay-pair\"", "overlay-pair", 2),
         ] {
@@ -280,6 +319,18 @@ mod tests {
     }
 
     #[test]
+    fn delay_and_parallel_links_reach_the_fabric() {
+        let fabric = built(
+            "generator = \"leaf-spine\"\nspines = 2\nleaves = 3\nservers_per_leaf = 4\nlinks_per_pair = 5\nlink_delay = \"1 us\"",
+        );
+        assert_eq!(fabric.links().len(), 2 * 3 * 5 + 3 * 4);
+        let ideal =
+            built("generator = \"output-queued\"\nservers = 2\nserver_buffer = \"1 MB\"\nlink_delay = \"1 us\"");
+        assert!(fabric.links().iter().chain(ideal.links()).all(|link| link.spec.delay == Nanos(1_000)));
+        assert_eq!(ideal.links()[0].spec.buffer, Bytes(1_000_000));
+    }
+
+    #[test]
     fn a_setting_without_effect_is_refused_by_name() {
         for (toml, message) in [
             ("generator = \"tree\"\nspines = 2", "`spines` has no effect on the generator tree"),
@@ -290,6 +341,9 @@ mod tests {
             ("generator = \"ring\"", "unknown variant `ring`"),
             ("generator = \"tree\"\nserver = 3", "unknown field `server`"),
             ("generator = \"vl2-clos\"", "needs `aggregation_ports` and `intermediate_ports`"),
+            ("generator = \"output-queued\"", "needs `servers`"),
+            ("generator = \"output-queued\"\nservers = 2\ncore_rate = \"1 Gbit/s\"", "`core_rate` has no effect"),
+            ("generator = \"vl2-testbed\"\nlinks_per_pair = 2", "`links_per_pair` has no effect"),
             ("generator = \"leaf-spine\"\nspines = 1", "needs `spines`, `leaves` and `servers_per_leaf`"),
             (
                 "generator = \"vl2-clos\"\naggregation_ports = 4\nintermediate_ports = 4\nservers_per_tor = [1, 2, 3, 4]",

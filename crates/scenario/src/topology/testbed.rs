@@ -34,7 +34,7 @@ pub fn vl2_testbed(params: &TestbedParams) -> Result<Fabric, TopologyError> {
     let intermediates = builder.tier("int", Role::Intermediate, 3);
     let aggregations = builder.tier("agg", Role::Aggregation, 3);
     let tors = builder.tier("tor", Role::Tor, 4);
-    builder.link_all(&intermediates, &aggregations);
+    builder.link_all(&intermediates, &aggregations, 1);
     for (tor, uplinks) in tors.iter().zip(UPLINKS) {
         for aggregation in uplinks {
             builder.link(aggregations[aggregation], *tor);

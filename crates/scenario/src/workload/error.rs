@@ -1,6 +1,7 @@
 //! Why a workload is refused.
 
 use super::FLOWS_MAX;
+use crate::units::Bytes;
 
 /// Why a workload is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,4 +52,72 @@ pub enum WorkloadError {
     /// Sizes cannot be divided by zero.
     #[error("`size_divisor` is 0; 1 leaves the sizes as in the paper")]
     ZeroDivisor,
+    /// A load that is none.
+    #[error("`{setting}` is {percent}; choose 1 to 100")]
+    Load {
+        /// The setting.
+        setting: &'static str,
+        /// Its value.
+        percent: u32,
+    },
+    /// Background and queries together ask more of a link than it can carry.
+    #[error("background and queries together load a server's link with {percent} %; choose at most 100 %")]
+    LoadSum {
+        /// Their sum.
+        percent: u64,
+    },
+    /// Traffic without any part.
+    #[error("the traffic has neither `background` nor `query`; give it one of them or both")]
+    NoTraffic,
+    /// A size of 0.
+    #[error("`{setting}` is 0 bytes; give flows something to send, such as `1 MB`")]
+    ZeroSize {
+        /// The setting.
+        setting: &'static str,
+    },
+    /// A query cannot ask so many.
+    #[error("`query.fan_in` is {fan_in}; with this fabric it is 1 to {most}")]
+    FanIn {
+        /// How many it is to ask.
+        fan_in: u32,
+        /// How many others there are.
+        most: u32,
+    },
+    /// A response that cannot be shared.
+    #[error("`query.response` is {response}, less than a byte for each of {fan_in} workers")]
+    Response {
+        /// All responses to a query.
+        response: Bytes,
+        /// How many workers send it.
+        fan_in: u32,
+    },
+    /// Queries without end in no time.
+    #[error("`query.rate.interval` is 0; choose a time such as `10 ms`")]
+    ZeroInterval,
+    /// Racks of no servers.
+    #[error("`background.servers_per_rack` is 0; leave it out for the fabric's racks")]
+    ZeroRack,
+    /// A rack's size that nothing depends on.
+    #[error("`background.servers_per_rack` has no effect without `between_racks_only = true`; remove it")]
+    RackWithoutEffect,
+    /// Nobody is in another rack.
+    #[error("all servers are in one rack, so none can send between racks; set `background.servers_per_rack`")]
+    OneRack,
+    /// The first flow would start after the end.
+    #[error("no flow starts within `duration`; choose a longer one or a higher load")]
+    NoFlows,
+    /// Flows of the mix start when others end.
+    #[error("the mix starts flows as others end; they are not known before the run")]
+    ClosedLoop,
+    /// Traffic at a load cannot be listed without the links' rates.
+    #[error("traffic at a load depends on the rates of the servers' links, which are not known here")]
+    NeedsRates,
+    /// A flow of a list.
+    #[error("flow {number} of the list: {error}")]
+    Flow {
+        /// Its place, counted from 1.
+        number: usize,
+        /// What is wrong with it.
+        error: Box<WorkloadError>,
+    },
 }

@@ -13,8 +13,9 @@
 //! disagree with each other and with the caption: one has 98 % of the flows below 100 MB, and 87 % and 72 % of the bytes
 //! in the range that should hold more than 90 %. There the table follows the caption: 99 % of the flows below 100 MB,
 //! 94 % of the bytes between 100 MB and 1 GB, the mode of the bytes at 100 to 110 MB, none above 1 GB. The mean flow is
-//! 3.1 MB ([`mean_flow_bytes`]).
+//! 3.1 MB ([`super::SizeDistribution::mean_bytes`]).
 
+use super::sizes::draw;
 use super::{MixSpec, WorkloadError, check_server, check_servers};
 use crate::random::{Purpose, Stream};
 
@@ -45,14 +46,6 @@ pub const FLOW_SIZES: [(u64, u32); 18] = [
 /// Between two rows all numbers are equally likely; the smallest is one.
 pub const CONCURRENCY: [(u32, u32); 9] =
     [(3, 30), (7, 160), (12, 710), (20, 820), (40, 860), (74, 895), (84, 975), (100, 999), (120, 1_000)];
-
-/// Mean size of a flow before it is divided, in bytes: what a load in flows per second amounts to.
-pub fn mean_flow_bytes() -> u64 {
-    // All sizes from `low + 1` to `high` are equally likely, so a row's mean is half their sum.
-    let doubled: u128 =
-        rows(&FLOW_SIZES).map(|(low, high, flows)| u128::from(low + 1 + high) * u128::from(flows)).sum();
-    (doubled / (2 * u128::from(FLOW_SIZES[FLOW_SIZES.len() - 1].1))) as u64
-}
 
 /// One server of the mix: how many flows it keeps going, and an endless sequence of flows.
 #[derive(Clone, Debug)]
@@ -98,25 +91,12 @@ impl Iterator for MixServer {
     }
 }
 
-/// The rows of a table of cumulative counts as `(low, high, count)`: so many values lie in `low + 1 ..= high`.
-fn rows(table: &[(u64, u32)]) -> impl Iterator<Item = (u64, u64, u32)> + '_ {
-    let before = std::iter::once((0, 0)).chain(table.iter().copied());
-    before.zip(table).map(|((low, less), (high, upto))| (low, *high, upto - less))
-}
-
-/// A value with the distribution of the table.
-fn draw(stream: &mut Stream, table: &[(u64, u32)]) -> u64 {
-    let total = table.last().map_or(0, |(_, upto)| *upto);
-    let place = stream.below(u64::from(total)) as u32;
-    let row = table.partition_point(|(_, upto)| *upto <= place);
-    let low = if row == 0 { 0 } else { table[row - 1].0 };
-    low + 1 + stream.below(table[row].0 - low)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::sizes::segments as rows;
     use super::*;
     use crate::units::{BitsPerSec, Nanos};
+    use crate::workload::SizeDistribution;
 
     fn spec(size_divisor: u32) -> MixSpec {
         MixSpec { duration: Nanos(1), offered_rate_per_server: BitsPerSec(1), size_divisor }
@@ -129,14 +109,14 @@ mod tests {
     /// Bytes per 100,000 flows between two sizes that are rows of the table.
     fn bytes_between(from: u64, to: u64) -> f64 {
         let inside = rows(&FLOW_SIZES).filter(|(low, high, _)| *low >= from && *high <= to);
-        inside.map(|(low, high, flows)| (low + 1 + high) as f64 / 2.0 * f64::from(flows)).sum()
+        inside.map(|(low, high, flows)| (low + 1 + high) as f64 / 2.0 * flows as f64).sum()
     }
 
     /// Share of the time, in 1/1000, with a number of flows in the range; exact.
     fn share(range: std::ops::RangeInclusive<u64>) -> f64 {
         let table = CONCURRENCY.map(|(flows, servers)| (u64::from(flows), servers));
         let inside = |low: u64, high: u64| (low + 1..=high).filter(|value| range.contains(value)).count() as f64;
-        rows(&table).map(|(low, high, count)| f64::from(count) * inside(low, high) / (high - low) as f64).sum()
+        rows(&table).map(|(low, high, count)| count as f64 * inside(low, high) / (high - low) as f64).sum()
     }
 
     #[test]
@@ -152,12 +132,12 @@ mod tests {
         assert_eq!(upto(100_000_000), 99_000, "99 % of flows are smaller than 100 MB");
         let share = bytes_between(100_000_000, 1_000_000_000) / bytes_between(0, 1_000_000_000);
         assert!((0.93..0.95).contains(&share), "{share} of the bytes between 100 MB and 1 GB");
-        assert_eq!(mean_flow_bytes(), 3_082_119);
+        assert_eq!(SizeDistribution::Vl2Mix.mean_bytes(), 3_082_119);
     }
 
     #[test]
     fn a_random_byte_is_most_likely_in_a_flow_of_about_100_mb() {
-        let density = |(low, high, _): (u64, u64, u32)| bytes_between(low, high) / (high as f64 / low as f64).ln();
+        let density = |(low, high, _): (u64, u64, u64)| bytes_between(low, high) / (high as f64 / low as f64).ln();
         let mode = rows(&FLOW_SIZES).skip(1).max_by(|a, b| density(*a).total_cmp(&density(*b))).unwrap();
         assert_eq!((mode.0, mode.1), (100_000_000, 110_000_000));
     }
@@ -187,7 +167,8 @@ mod tests {
         let share = large as f64 / all as f64;
         assert!(share > 0.9, "{share} of the drawn bytes");
         assert!(small.abs_diff(flows / 5 * 4) < flows / 100, "{small} of {flows}");
-        assert!((all / u64::from(flows)).abs_diff(mean_flow_bytes()) < mean_flow_bytes() / 20);
+        let mean = SizeDistribution::Vl2Mix.mean_bytes();
+        assert!((all / u64::from(flows)).abs_diff(mean) < mean / 20);
     }
 
     #[test]

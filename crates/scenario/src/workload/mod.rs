@@ -1,14 +1,22 @@
 //! Who sends how much to whom.
 
 mod error;
+pub mod flow_file;
 pub mod mix;
+pub mod r1;
+mod servers;
 mod shuffle;
+pub mod sizes;
+pub mod traffic;
 
 use serde::{Deserialize, Serialize};
 
 pub use error::WorkloadError;
 pub use mix::MixServer;
+pub use servers::Servers;
 pub use shuffle::{GOODPUT_OF_LINE_RATE, shuffle_bytes_for};
+pub use sizes::{SizeDistribution, SizeTable, SizeTableError};
+pub use traffic::{BackgroundSpec, QueryRate, QuerySpec, TrafficSpec};
 
 use crate::random::{Purpose, Stream};
 use crate::units::{BitsPerSec, Bytes, Nanos};
@@ -40,8 +48,16 @@ pub enum Workload {
         /// How long they send; each sends as much as it can.
         duration: Nanos,
     },
-    /// The paper's data-centre mix (VL2 3.2, 5.2): each server keeps a number of flows going for `duration`.
+    /// The paper's data-centre mix (VL2 3.2, 5.2): each server keeps a number of flows going for `duration`. The only
+    /// closed loop: what starts when depends on what has ended.
     Mix(MixSpec),
+    /// Background flows at a load, queries, or both (DCTCP 2, the leaf-spine paper's workloads).
+    Traffic(TrafficSpec),
+    /// These flows.
+    Flows {
+        /// In any order.
+        flows: Vec<FlowSpec>,
+    },
 }
 
 /// Parameters of the data-centre mix.
@@ -57,8 +73,9 @@ pub struct MixSpec {
     pub size_divisor: u32,
 }
 
-/// One flow that a workload asks for at the start of a run.
+/// One flow that a workload asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FlowSpec {
     /// Number of the sending server.
     pub from: u32,
@@ -68,18 +85,76 @@ pub struct FlowSpec {
     pub bytes: u64,
     /// When it starts, from the start of the run.
     pub start_ns: u64,
+    /// What kind of traffic it is part of.
+    #[serde(default)]
+    pub class: FlowClass,
+    /// Number of the query that it answers.
+    #[serde(default)]
+    pub request: Option<u32>,
+}
+
+impl FlowSpec {
+    /// A flow of no particular kind.
+    pub fn bulk(from: u32, to: u32, bytes: u64, start_ns: u64) -> Self {
+        Self { from, to, bytes, start_ns, class: FlowClass::Bulk, request: None }
+    }
+}
+
+/// What kind of traffic a flow is part of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowClass {
+    /// One kind only: shuffle, permutation, lists of flows.
+    #[default]
+    Bulk,
+    /// Background traffic.
+    Background,
+    /// A response to a query.
+    Query,
+}
+
+impl FlowClass {
+    /// Every class.
+    pub const ALL: [Self; 3] = [Self::Bulk, Self::Background, Self::Query];
+
+    /// Its name in records: `bulk`, `background` or `query`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bulk => "bulk",
+            Self::Background => "background",
+            Self::Query => "query",
+        }
+    }
 }
 
 /// Most flows that a workload may start with.
 pub const FLOWS_MAX: u64 = 1 << 24;
 
 impl Workload {
-    /// The flows that start at time 0, in order of their senders. A sender of the shuffle visits its receivers in an
-    /// order of its own that depends on the seed. Of the mix these are the first [`MixServer::concurrency`] flows of
-    /// each server; the same [`MixServer`] yields those that follow.
+    /// All flows of a run, in the order of their starts, for every workload but the mix, whose flows are not known before
+    /// the run. Flows that start together are in the order of [`Self::initial_flows`].
+    pub fn open_loop_flows(&self, servers: &Servers, seed: u64) -> Result<Vec<FlowSpec>, WorkloadError> {
+        match self {
+            Self::Traffic(spec) => {
+                self.check(servers.count())?;
+                spec.flows(servers, seed)
+            }
+            Self::Mix(_) => Err(WorkloadError::ClosedLoop),
+            _ => {
+                let mut flows = self.initial_flows(servers.count(), seed)?;
+                flows.sort_by_key(|flow| flow.start_ns);
+                Ok(flows)
+            }
+        }
+    }
+
+    /// The flows that are known from the number of servers alone; in order of their senders, except for a list, which
+    /// stays in its own. A sender of the shuffle visits its receivers in an order of its own that depends on the seed. Of
+    /// the mix these are the first [`MixServer::concurrency`] flows of each server; the same [`MixServer`] yields those
+    /// that follow. Traffic at a load depends on the links: [`Self::open_loop_flows`].
     pub fn initial_flows(&self, n_servers: u32, seed: u64) -> Result<Vec<FlowSpec>, WorkloadError> {
         self.check(n_servers)?;
-        let flow = |from, to, bytes| FlowSpec { from, to, bytes, start_ns: 0 };
+        let flow = |from, to, bytes| FlowSpec::bulk(from, to, bytes, 0);
         Ok(match self {
             Self::Shuffle { bytes_per_flow } => (0..n_servers)
                 .flat_map(|from| receivers(n_servers, from, seed).into_iter().map(move |to| (from, to)))
@@ -99,6 +174,8 @@ impl Workload {
                 }
                 all
             }
+            Self::Traffic(_) => return Err(WorkloadError::NeedsRates),
+            Self::Flows { flows } => flows.clone(),
         })
     }
 
@@ -127,8 +204,26 @@ impl Workload {
                 check_flows(u64::from(*flows))
             }
             Self::Mix(spec) => spec.check(),
+            Self::Traffic(spec) => spec.check(n_servers),
+            Self::Flows { flows } => {
+                check_flows(flows.len() as u64)?;
+                flows.iter().enumerate().try_for_each(|(place, flow)| check_flow(place, flow, n_servers))
+            }
         }
     }
+}
+
+/// One flow of a list; its place is counted from 1 in the message.
+fn check_flow(place: usize, flow: &FlowSpec, n_servers: u32) -> Result<(), WorkloadError> {
+    let check = || {
+        check_server(flow.from, n_servers)?;
+        check_server(flow.to, n_servers)?;
+        if flow.from == flow.to {
+            return Err(WorkloadError::ToItself { server: flow.from });
+        }
+        if flow.bytes == 0 { Err(WorkloadError::ZeroSize { setting: "bytes" }) } else { Ok(()) }
+    };
+    check().map_err(|error| WorkloadError::Flow { number: place + 1, error: Box::new(error) })
 }
 
 impl MixSpec {

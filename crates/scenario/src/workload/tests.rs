@@ -49,7 +49,28 @@ fn a_permutation_gives_everyone_one_to_send_to_and_one_to_receive_from() {
 #[test]
 fn one_to_one_flows_are_open_ended() {
     let workload = Workload::OneToOne { from: 1, to: 0, flows: 8, duration: SECOND };
-    assert_eq!(workload.initial_flows(2, 1).unwrap(), [FlowSpec { from: 1, to: 0, bytes: 0, start_ns: 0 }; 8]);
+    assert_eq!(workload.initial_flows(2, 1).unwrap(), [FlowSpec::bulk(1, 0, 0, 0); 8]);
+}
+
+#[test]
+fn a_list_of_flows_is_sorted_by_its_starts_and_otherwise_kept() {
+    let flows = vec![FlowSpec::bulk(3, 1, 10, 7), FlowSpec::bulk(2, 1, 20, 5), FlowSpec::bulk(0, 1, 30, 7)];
+    let workload = Workload::Flows { flows: flows.clone() };
+    assert_eq!(workload.initial_flows(4, 1).unwrap(), flows);
+    let sorted = workload.open_loop_flows(&Servers::alike(4, BitsPerSec(1), 0), 1).unwrap();
+    assert_eq!(sorted, [flows[1], flows[0], flows[2]]);
+}
+
+#[test]
+fn what_is_known_before_the_run_needs_neither_links_nor_the_mix() {
+    let servers = Servers::alike(5, BitsPerSec(1_000_000), 0);
+    let shuffle = shuffle();
+    assert_eq!(shuffle.open_loop_flows(&servers, 1), shuffle.initial_flows(5, 1));
+    assert_eq!(Workload::Mix(mix()).open_loop_flows(&servers, 1), Err(WorkloadError::ClosedLoop));
+    let query = QuerySpec { fan_in: 1, response: Bytes(1), rate: QueryRate::LoadPercent(1), jitter: Nanos(0) };
+    let traffic = Workload::Traffic(TrafficSpec { duration: SECOND, background: None, query: Some(query) });
+    assert_eq!(traffic.initial_flows(5, 1), Err(WorkloadError::NeedsRates));
+    assert!(traffic.open_loop_flows(&servers, 1).is_ok());
 }
 
 #[test]
@@ -71,6 +92,9 @@ fn the_mix_begins_with_the_first_flows_of_each_server() {
 fn what_makes_no_sense_is_refused_by_name() {
     let one_to_one = |from, to, flows, duration| Workload::OneToOne { from, to, flows, duration };
     let permutation = |bytes, shift| Workload::Permutation { bytes_per_flow: Bytes(bytes), shift };
+    let list = |flows: &[(u32, u32, u64)]| Workload::Flows {
+        flows: flows.iter().map(|(from, to, bytes)| FlowSpec::bulk(*from, *to, *bytes, 0)).collect(),
+    };
     for (workload, servers, message) in [
         (shuffle(), 0, "needs at least 2 servers; the fabric has 0"),
         (shuffle(), 1, "needs at least 2 servers; the fabric has 1"),
@@ -92,6 +116,10 @@ fn what_makes_no_sense_is_refused_by_name() {
             "`offered_rate_per_server` is 0",
         ),
         (Workload::Mix(MixSpec { size_divisor: 0, ..mix() }), 4, "`size_divisor` is 0"),
+        (list(&[]), 4, "starts 0 flows"),
+        (list(&[(0, 1, 1), (2, 2, 1)]), 4, "flow 2 of the list: server 2 cannot send to itself"),
+        (list(&[(0, 4, 1)]), 4, "flow 1 of the list: there is no server number 4"),
+        (list(&[(0, 1, 0)]), 4, "flow 1 of the list: `bytes` is 0"),
     ] {
         let error = workload.initial_flows(servers, 1).unwrap_err().to_string();
         assert!(error.contains(message), "wanted `{message}`, got `{error}`");
@@ -104,6 +132,10 @@ fn plans_write_workloads_with_units_and_no_unknown_keys() {
     assert_eq!(read("kind = \"shuffle\"\nbytes_per_flow = \"1 kB\""), Ok(shuffle()));
     let text = "kind = \"mix\"\nduration = \"1 s\"\noffered_rate_per_server = \"1 Mbit/s\"\nsize_divisor = 50";
     assert_eq!(read(text), Ok(Workload::Mix(mix())));
+    let answer = FlowSpec { class: FlowClass::Query, request: Some(5), ..FlowSpec::bulk(0, 1, 9, 0) };
+    let text = "kind = \"flows\"\n[[flows]]\nfrom = 0\nto = 1\nbytes = 9\nstart_ns = 0\nclass = \"query\"\nrequest = 5\n\
+                [[flows]]\nfrom = 1\nto = 0\nbytes = 8\nstart_ns = 3";
+    assert_eq!(read(text), Ok(Workload::Flows { flows: vec![answer, FlowSpec::bulk(1, 0, 8, 3)] }));
     for (text, message) in [
         ("kind = \"shuffle\"\nbytes_per_flow = \"1 kB\"\nshift = 1", "unknown field `shift`"),
         (
@@ -111,6 +143,7 @@ fn plans_write_workloads_with_units_and_no_unknown_keys() {
             "unknown field `x`",
         ),
         ("kind = \"storm\"", "unknown variant `storm`"),
+        ("kind = \"flows\"\n[[flows]]\nfrom = 0\nto = 1\nbytes = 9\nstart_ns = 0\nspine = 3", "unknown field `spine`"),
         ("kind = \"shuffle\"", "missing field `bytes_per_flow`"),
         ("kind = \"shuffle\"\nbytes_per_flow = \"1\"", "`1` is not a size; write for example `4 MiB`"),
     ] {

@@ -142,6 +142,9 @@ impl RawTopology {
             }
             TopologyError::SelfLink(link)
             | TopologyError::ZeroRate(link)
+            | TopologyError::AbsurdRate { link, .. }
+            | TopologyError::AbsurdDelay { link, .. }
+            | TopologyError::PacketAboveMtu { link, .. }
             | TopologyError::DanglingLink { link, .. }
             | TopologyError::BufferTooSmall { link, .. }
             | TopologyError::BadMtu { link, .. } => self.link_line(link),

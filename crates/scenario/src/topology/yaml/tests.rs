@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::topology::{
-    ClosParams, LeafSpineParams, LinkParams, TestbedParams, TreeParams, leaf_spine, overlay_pair, tree, vl2_clos,
-    vl2_testbed,
+    ClosParams, DELAY_MAX, LeafSpineParams, LinkParams, RATE_MAX, TestbedParams, TreeParams, leaf_spine, overlay_pair,
+    tree, vl2_clos, vl2_testbed,
 };
 use crate::units::BitsPerSec;
 
@@ -83,6 +83,9 @@ fn every_broken_rule_is_named_with_its_line() {
         ("1.5 Gbit/s", "0 bit/s", "f.yaml:15: link `tor1:s1 - s1:eth0` has rate 0"),
         ("1.5 Gbit/s", "0", "f.yaml:16:13: `0` is not a rate; write for example `20 Mbit/s`"),
         ("1.5 Gbit/s", "[1]", "f.yaml:16:13: "),
+        ("1.5 Gbit/s", "1500000 Gbit/s", "f.yaml:15: link `tor1:s1 - s1:eth0` has rate 1500000 Gbit/s; choose at most"),
+        ("1.5 Gbit/s", "-1 Gbit/s", "f.yaml:16:13: `-1 Gbit/s` is not a rate"),
+        ("10 us", "11 s", "f.yaml:15: link `tor1:s1 - s1:eth0` has a delay of 11 s; choose at most 10 s"),
         ("2 MiB", "8999 B", "f.yaml:15: link `tor1:s1 - s1:eth0` has a buffer of 8999 B, less than one frame"),
         ("mtu: 9000", "mtu: 100", "f.yaml:15: link `tor1:s1 - s1:eth0` has MTU 100; allowed are 576 to 65535"),
         ("mtu: 9000", "mtu: -1", "f.yaml:18:12: "),
@@ -122,7 +125,14 @@ fn generated_fabrics_are_written_and_read_back_the_same() {
     for fabric in [
         vl2_testbed(&TestbedParams::default()).unwrap(),
         vl2_clos(&ClosParams::with_ports(8)).unwrap(),
-        leaf_spine(&LeafSpineParams { spines: 3, leaves: 2, servers_per_leaf: 2, links: links.clone() }).unwrap(),
+        leaf_spine(&LeafSpineParams {
+            spines: 3,
+            leaves: 2,
+            servers_per_leaf: 2,
+            links_per_pair: 2,
+            links: links.clone(),
+        })
+        .unwrap(),
         tree(&TreeParams::default()).unwrap(),
         overlay_pair(&links).unwrap(),
     ] {
@@ -154,10 +164,10 @@ proptest! {
         name in "\\PC{1,12}",
         node in "[a-zA-Z][a-zA-Z0-9._-]{0,31}",
         interface in "[a-zA-Z0-9_-]{1,15}",
-        rate in 1u64..1 << 50,
+        rate in 1..=RATE_MAX.0,
         buffer in 65_535u64..1 << 50,
         mtu_bytes in 576u32..65_536,
-        delay in 0u64..1 << 50,
+        delay in 0..=DELAY_MAX.0,
     ) {
         prop_assume!(interface != "lo" && node != "host");
         let nodes = vec![

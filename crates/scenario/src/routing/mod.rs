@@ -1,12 +1,17 @@
-//! Equal-cost shortest paths between switches: what OSPF with equal link costs and ECMP must arrive at.
+//! Equal-cost shortest paths between switches: what OSPF with equal link costs and ECMP must arrive at; and the one tree
+//! that bridges keep instead ([`SpanningTree`]).
 //!
 //! The lab compares the kernel's routes with this; the simulator forwards by it. Hosts forward nothing, so they are no
 //! part of any path.
+
+mod spanning_tree;
 
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::id::{LinkId, NodeId};
 use crate::topology::Fabric;
+
+pub use spanning_tree::SpanningTree;
 
 /// Distance of a switch that cannot be reached.
 const UNREACHED: u16 = u16::MAX;
