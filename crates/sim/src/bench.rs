@@ -1,0 +1,108 @@
+//! The jobs of `weft bench sim`, as data: the reference job R1 of which other simulators' speed is known, its variants, and
+//! a network of 1600 hosts.
+
+use std::collections::BTreeMap;
+
+use weft_scenario::engine::{CongestionControl, Overlay};
+use weft_scenario::id::NodeId;
+use weft_scenario::switching::{BufferPolicy, HostQueue, Switching};
+use weft_scenario::topology::{Fabric, LeafSpineParams, LinkParams, Role, leaf_spine};
+use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
+use weft_scenario::workload::flow_file::PinnedFlow;
+use weft_scenario::workload::r1;
+
+use crate::job::{Flow, Job, PacketSizes, Settings, Source, Watch};
+use crate::tcp;
+use crate::time::{PS_PER_NS, PS_PER_S};
+
+/// Names of all jobs, in the order in which they are reported.
+pub const JOBS: [&str; 5] = ["r1a", "r1b", "r1w", "r1a_shared", "hosts1600"];
+
+/// Buffer of every port, network cards included, where ports have their own.
+const PORT_BUFFER: Bytes = Bytes(400_000);
+/// Buffer of every switch in `r1a_shared`.
+const SHARED_BUFFER: Bytes = Bytes(10_000_000);
+const HOST_RATE: BitsPerSec = BitsPerSec(10_000_000_000);
+const SPINE_RATE: BitsPerSec = BitsPerSec(40_000_000_000);
+const LINK_DELAY: Nanos = Nanos(1_000);
+
+/// The job of this name; `None` if there is none.
+///
+/// | name | flows |
+/// | --- | --- |
+/// | `r1a` | a permutation of 100 hosts, 14.6 MB each, spread evenly over the spines: no loss |
+/// | `r1b` | the same, spines hashed: some are crowded |
+/// | `r1w` | 1000 web-search flows at 60 % load |
+/// | `r1a_shared` | `r1a` with one buffer of 10 MB for all ports of a switch |
+/// | `hosts1600` | a permutation of 1600 hosts, 1.46 MB each, spread evenly over 10 spines |
+pub fn job(name: &str) -> Option<Job> {
+    let r1 = |flows: Vec<PinnedFlow>| pinned(fabric(r1::SPINES, r1::HOSTS, r1::HOSTS_PER_RACK), &flows);
+    Some(match name {
+        "r1a" => r1(r1::permutation(10_000)),
+        "r1b" => r1(r1::hashed_permutation(10_000)),
+        "r1w" => r1(r1::web_search(1_000)),
+        "r1a_shared" => shared(r1(r1::permutation(10_000))),
+        "hosts1600" => {
+            let large = fabric(r1::LARGE_SPINES, r1::LARGE_HOSTS, r1::LARGE_HOSTS_PER_RACK);
+            pinned(large, &r1::hosts1600(1_000))
+        }
+        _ => return None,
+    })
+}
+
+/// Mean flow completion time of the flows that completed, counted as R1 counts it: to the last byte acknowledged at the
+/// sender. In nanoseconds.
+pub fn mean_completion_ns(outcome: &crate::Outcome) -> u64 {
+    let times = outcome.flows.iter().filter_map(crate::FlowOutcome::acknowledged_completion_ps);
+    let (count, sum_ps) = times.fold((0u128, 0u128), |(count, sum), time| (count + 1, sum + u128::from(time)));
+    (sum_ps / count.max(1) / u128::from(PS_PER_NS)) as u64
+}
+
+/// A leaf-spine fabric with R1's rates, delays and buffers.
+fn fabric(spines: u32, hosts: u32, servers_per_leaf: u32) -> Fabric {
+    let links = LinkParams {
+        server_rate: HOST_RATE,
+        core_rate: SPINE_RATE,
+        server_buffer: PORT_BUFFER,
+        core_buffer: PORT_BUFFER,
+        delay: LINK_DELAY,
+    };
+    let leaves = hosts / servers_per_leaf;
+    let params = LeafSpineParams { spines, leaves, servers_per_leaf, links_per_pair: 1, links };
+    leaf_spine(&params).expect("R1's parameters are within the generator's limits")
+}
+
+/// R1's TCP: NewReno with SACK, an acknowledgement for each segment, a window of at most 175, 250 ms at least before a
+/// retransmission timeout.
+fn tcp() -> tcp::Config {
+    tcp::Config {
+        congestion_control: CongestionControl::Reno,
+        initial_window: 10,
+        window_cap: 175,
+        segments_per_ack: 1,
+        rto_min_ps: PS_PER_S / 4,
+        rto_initial_ps: 3 * PS_PER_S,
+        ..tcp::Config::rfc_reno()
+    }
+}
+
+fn pinned(fabric: Fabric, flows: &[PinnedFlow]) -> Job {
+    let spines: Vec<NodeId> = fabric.with_role(Role::Spine).collect();
+    let flow = |flow: &PinnedFlow| Flow { spec: flow.spec(), through: spines.get(flow.spine as usize).copied() };
+    let switching = Switching { host_queue: HostQueue::DropTail { limit: PORT_BUFFER }, ..Switching::default() };
+    Job {
+        source: Source::Flows(flows.iter().map(flow).collect()),
+        fabric,
+        addresses: None,
+        settings: Settings { overlay: Overlay::Routed, switching, tcp: tcp(), sizes: PacketSizes::bare(), seed: 1 },
+        faults: Vec::new(),
+        stop: None,
+        watch: Watch::default(),
+    }
+}
+
+fn shared(mut job: Job) -> Job {
+    job.settings.switching.buffer =
+        BufferPolicy::SharedPool { pool: SHARED_BUFFER, dynamic_alpha_milli: None, tier_pools: BTreeMap::new() };
+    job
+}

@@ -1,0 +1,190 @@
+//! The order of events: a 4-ary heap of packed keys, at most one per busy link.
+//!
+//! A key is `time << 16 | link`, so that comparing two keys compares their times and then their links: ties are broken the
+//! same way in every run. The root stands apart, so that the four children of a node are one aligned group of 32 bytes and
+//! the least of them is found without branches.
+
+/// Bits of a key that name the link.
+pub(crate) const LINK_BITS: u32 = 16;
+/// Key of a heap without events.
+pub(crate) const NO_EVENT: u64 = u64::MAX;
+
+const GROUP: usize = 4;
+
+/// Keys in heap order. Node n has group n as its children; group g holds the nodes 4 g + 1 to 4 g + 4.
+#[derive(Clone, Debug)]
+pub(crate) struct EventHeap {
+    root: u64,
+    groups: Vec<[u64; GROUP]>,
+    len: usize,
+}
+
+impl EventHeap {
+    pub(crate) fn new() -> Self {
+        Self { root: NO_EVENT, groups: Vec::new(), len: 0 }
+    }
+
+    /// The least key; [`NO_EVENT`] if there is none.
+    #[inline(always)]
+    pub(crate) fn top(&self) -> u64 {
+        self.root
+    }
+
+    /// Adds a key.
+    #[inline]
+    pub(crate) fn push(&mut self, key: u64) {
+        let mut node = self.len;
+        self.len += 1;
+        if node == 0 {
+            self.root = key;
+            return;
+        }
+        let (mut group, mut lane) = place(node);
+        if group == self.groups.len() {
+            self.groups.push([NO_EVENT; GROUP]);
+        }
+        while group > 0 {
+            let (parent_group, parent_lane) = place(group);
+            let parent = self.groups[parent_group][parent_lane];
+            if parent <= key {
+                break;
+            }
+            self.groups[group][lane] = parent;
+            node = group;
+            (group, lane) = place(node);
+        }
+        if group == 0 && key < self.root {
+            self.groups[0][lane] = self.root;
+            self.root = key;
+        } else {
+            self.groups[group][lane] = key;
+        }
+    }
+
+    /// Puts a key in the place of the least one.
+    #[inline(always)]
+    pub(crate) fn replace_top(&mut self, key: u64) {
+        let Some(&children) = self.groups.first() else {
+            self.root = key;
+            return;
+        };
+        let (mut lane, mut least) = least_of(&children);
+        if least >= key {
+            self.root = key;
+            return;
+        }
+        self.root = least;
+        let mut group = 0;
+        loop {
+            let node = GROUP * group + 1 + lane;
+            let Some(children) = self.groups.get(node) else { break };
+            let (next_lane, next_least) = least_of(children);
+            if next_least >= key {
+                break;
+            }
+            least = next_least;
+            self.groups[group][lane] = least;
+            (group, lane) = (node, next_lane);
+        }
+        self.groups[group][lane] = key;
+    }
+
+    /// Removes the least key.
+    #[inline]
+    pub(crate) fn pop(&mut self) {
+        self.len = self.len.saturating_sub(1);
+        if self.len == 0 {
+            self.root = NO_EVENT;
+            return;
+        }
+        let (group, lane) = place(self.len);
+        let last = std::mem::replace(&mut self.groups[group][lane], NO_EVENT);
+        if lane == 0 {
+            self.groups.pop();
+        }
+        self.replace_top(last);
+    }
+
+    /// Keeps the keys that `change` returns, changed by it; the order of the changed keys may be any.
+    pub(crate) fn rebuild(&mut self, change: impl Fn(u64) -> Option<u64>) {
+        let old = std::mem::replace(self, Self::new());
+        let keys = std::iter::once(old.root).chain(old.groups.into_iter().flatten());
+        keys.filter(|key| *key != NO_EVENT).filter_map(change).for_each(|key| self.push(key));
+    }
+}
+
+/// Group and lane of a node that is not the root.
+#[inline(always)]
+fn place(node: usize) -> (usize, usize) {
+    ((node - 1) / GROUP, (node - 1) % GROUP)
+}
+
+/// Lane and value of the least of four keys.
+#[inline(always)]
+fn least_of(group: &[u64; GROUP]) -> (usize, u64) {
+    let [a, b, c, d] = *group;
+    let (low_lane, low) = if b < a { (1, b) } else { (0, a) };
+    let (high_lane, high) = if d < c { (3, d) } else { (2, c) };
+    if high < low { (high_lane, high) } else { (low_lane, low) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push(u64),
+        Replace(u64),
+        Pop,
+        Rebuild(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let key = 0u64..5_000;
+        let step = prop_oneof![
+            4 => key.clone().prop_map(Step::Push),
+            4 => key.clone().prop_map(Step::Replace),
+            3 => Just(Step::Pop),
+            1 => key.prop_map(Step::Rebuild),
+        ];
+        proptest::collection::vec(step, 0..400)
+    }
+
+    proptest! {
+        /// The heap agrees with an ordered set at every step.
+        #[test]
+        fn the_top_is_always_the_least(steps in steps()) {
+            let (mut heap, mut set) = (EventHeap::new(), BTreeSet::new());
+            for step in steps {
+                match step {
+                    Step::Push(key) => {
+                        if set.insert(key) {
+                            heap.push(key);
+                        }
+                    }
+                    Step::Replace(key) => {
+                        if !set.is_empty() && !set.contains(&key) {
+                            set.pop_first();
+                            set.insert(key);
+                            heap.replace_top(key);
+                        }
+                    }
+                    Step::Pop => {
+                        set.pop_first();
+                        heap.pop();
+                    }
+                    Step::Rebuild(bound) => {
+                        set = set.into_iter().filter(|key| *key >= bound).map(|key| key - bound).collect();
+                        heap.rebuild(|key| key.checked_sub(bound));
+                    }
+                }
+                prop_assert_eq!(heap.top(), set.first().copied().unwrap_or(NO_EVENT));
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What a run is made of: a network, its settings, flows, faults and what to look at.
+
+use weft_scenario::addressing::AddressPlan;
+use weft_scenario::engine::Overlay;
+use weft_scenario::fault::Fault;
+use weft_scenario::id::{LinkId, NodeId};
+use weft_scenario::switching::Switching;
+use weft_scenario::topology::Fabric;
+use weft_scenario::units::Nanos;
+use weft_scenario::workload::{FlowSpec, MixSpec};
+
+use crate::tcp;
+
+/// One run, complete: the same job gives the same outcome on every machine.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Nodes and links. A link's delay is its propagation; its buffer holds for ports without a shared pool.
+    pub fabric: Fabric,
+    /// Anycast groups; needed for [`Overlay::Vl2`] only.
+    pub addresses: Option<AddressPlan>,
+    /// How packets are made and moved.
+    pub settings: Settings,
+    /// Who sends what.
+    pub source: Source,
+    /// What breaks when.
+    pub faults: Vec<Fault>,
+    /// The run is cut at this time; `None`: it ends with its last flow.
+    pub stop: Option<Nanos>,
+    /// What to record beside the flows.
+    pub watch: Watch,
+}
+
+/// How packets are made and moved.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Which outer headers packets carry and where they bounce.
+    pub overlay: Overlay,
+    /// Queues, marks, load balancing, reconvergence.
+    pub switching: Switching,
+    /// TCP at both ends.
+    pub tcp: tcp::Config,
+    /// Lengths of packets.
+    pub sizes: PacketSizes,
+    /// Seed of all hashes.
+    pub seed: u64,
+}
+
+/// Lengths of packets. Options that come and go with a segment, such as SACK blocks, are not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketSizes {
+    /// Payload of a full segment, in bytes.
+    pub segment_bytes: u32,
+    /// TCP and IP headers of every packet; an acknowledgement, a SYN and a SYN-ACK consist of nothing else.
+    pub header_bytes: u32,
+    /// Bytes around every IP packet on every wire.
+    pub framing_bytes: u32,
+}
+
+/// Ethernet around an IP packet: 14 of header, 4 of FCS, 8 of preamble and delimiter, 12 of gap (IEEE 802.3 clauses 3, 4).
+pub const ETHERNET_FRAMING_BYTES: u32 = 38;
+/// The part of it that is on the wire but in no interface's byte counter: FCS, preamble and delimiter, gap.
+pub const LAYER_1_BYTES: u32 = 24;
+
+impl PacketSizes {
+    /// IP packets of 1500 bytes with or without TCP timestamps, in Ethernet frames.
+    pub fn ethernet(timestamps: bool) -> Self {
+        let header_bytes = if timestamps { 52 } else { 40 };
+        Self { segment_bytes: 1500 - header_bytes, header_bytes, framing_bytes: ETHERNET_FRAMING_BYTES }
+    }
+
+    /// 1500-byte packets, 40-byte acknowledgements and nothing around them, as packet simulators usually count.
+    pub fn bare() -> Self {
+        Self { segment_bytes: 1460, header_bytes: 40, framing_bytes: 0 }
+    }
+}
+
+/// Who sends what.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Flows known before the run; each sends as fast as TCP lets it.
+    Flows(Vec<Flow>),
+    /// The data-centre mix: each server keeps a number of flows going at a steady rate.
+    Mix(MixSpec),
+}
+
+impl Source {
+    /// The flows that are known before the run.
+    pub(crate) fn flows(&self) -> &[Flow] {
+        match self {
+            Self::Flows(flows) => flows,
+            Self::Mix(_) => &[],
+        }
+    }
+}
+
+/// One flow to simulate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Who sends how much to whom, and when.
+    pub spec: FlowSpec,
+    /// A switch that both directions take wherever it is an equal-cost next hop, instead of the hash's choice.
+    pub through: Option<NodeId>,
+}
+
+impl From<FlowSpec> for Flow {
+    fn from(spec: FlowSpec) -> Self {
+        Self { spec, through: None }
+    }
+}
+
+/// What to record beside the flows.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    /// Distance between samples of progress and of link counters.
+    pub sample_interval: Option<Nanos>,
+    /// Distance between samples of all TCP senders.
+    pub tcp_interval: Option<Nanos>,
+    /// Classes of links ([`Fabric::link_class`]) whose queues' lengths are recorded.
+    pub queue_classes: Vec<String>,
+    /// Number of the flow whose packets and state are told to the observer.
+    pub trace_flow: Option<u32>,
+    /// The direction of a link whose packets are shown to the observer as bytes: the link and the sending node.
+    pub capture: Option<(LinkId, NodeId)>,
+}

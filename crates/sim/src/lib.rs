@@ -1,0 +1,40 @@
+//! The packet-level simulator: a scenario runs in virtual time, one event per packet and hop.
+//!
+//! No privileges, no IO, no clock and no threads; integers only, so that a seed gives the same bytes on every machine.
+//!
+//! * [`run`] runs a [`Job`] under an [`Observer`] and yields an [`Outcome`]
+//! * [`tcp`] is TCP as pure state machines; it knows nothing of networks
+//! * `network` moves packets: ports, shared buffers, the event heap; `routes` says where to
+//! * `run/` joins the two: hosts, connections, timers, faults, records
+//! * [`SimEngine`] is the engine of experiments: scenarios in, records out
+//! * [`bench`] are the jobs by which its speed is judged
+
+#![forbid(unsafe_code)]
+
+pub mod bench;
+mod error;
+mod hash;
+mod heap;
+mod ideal;
+mod job;
+mod network;
+mod observer;
+mod outcome;
+mod packet;
+mod routes;
+mod run;
+mod scenario;
+pub mod tcp;
+mod time;
+
+pub use error::SimError;
+pub use ideal::IdealTimes;
+pub use job::{ETHERNET_FRAMING_BYTES, Flow, Job, LAYER_1_BYTES, PacketSizes, Settings, Source, Watch};
+pub use observer::{Observer, Progress, TraceLine, Unobserved};
+pub use outcome::{
+    FabricEvent, FabricEventKind, FlowOutcome, Outcome, PortCounters, PortOutcome, Sample, TcpSample, Totals, Volume,
+};
+pub use routes::{TRILL_OUTER_BYTES, VXLAN_OUTER_BYTES};
+pub use run::run;
+pub use scenario::{SimEngine, records};
+pub use time::{PS_PER_NS, PS_PER_S};

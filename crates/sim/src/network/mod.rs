@@ -1,0 +1,215 @@
+//! Ports, buffers and the packets in them: everything that moves by itself once a packet has been sent.
+
+pub(crate) mod histogram;
+pub(crate) mod pool;
+pub(crate) mod port;
+
+use crate::heap::{EventHeap, LINK_BITS, NO_EVENT};
+use crate::packet::Packet;
+use crate::routes::{Hop, Routes};
+
+use histogram::QueueHistogram;
+use pool::{Arriving, Pool};
+use port::{Count, NO_POOL, Port, PortRules, PortSetup, Special};
+
+/// Most ports of a network: what a key of the event heap can name, less one number that means "none".
+pub(crate) const PORTS_MAX: usize = (1 << LINK_BITS) - 1;
+/// Longest time from sending a packet to its arrival: half of what a key can hold, so that keys seldom need a new epoch.
+pub(crate) const HOP_PS_MAX: u64 = 1 << (u64::BITS - LINK_BITS - 1);
+
+/// What became of a packet that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// It is in the queue.
+    Queued,
+    /// The buffer was full.
+    Refused,
+    /// The link is down.
+    Lost,
+}
+
+/// What the rules of a port say about a packet.
+enum Verdict {
+    Pass,
+    Mark,
+    Drop(Sent),
+}
+
+/// A packet that has arrived at the end of a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) packet: Packet,
+    /// Its next hop; `None`: it is where it was sent to.
+    pub(crate) next: Option<Hop>,
+    /// The port that it came through.
+    pub(crate) port: u16,
+}
+
+/// The network in motion.
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub(crate) now_ps: u64,
+    pub(crate) ports: Vec<Port>,
+    /// One for each port.
+    pub(crate) rules: Vec<PortRules>,
+    /// What reached the far end of each port's wire.
+    pub(crate) carried: Vec<Count>,
+    pub(crate) pools: Vec<Pool>,
+    pub(crate) routes: Routes,
+    /// One for each port, where asked for.
+    pub(crate) histograms: Vec<Option<QueueHistogram>>,
+    heap: EventHeap,
+    /// Keys count time from here.
+    epoch_ps: u64,
+}
+
+impl Network {
+    pub(crate) fn new(setups: &[PortSetup], pools: Vec<Pool>) -> Self {
+        let rules: Vec<PortRules> = setups.iter().map(PortRules::new).collect();
+        let ports: Vec<Port> = setups.iter().zip(&rules).map(|(setup, rules)| Port::new(setup.wire, rules)).collect();
+        Self {
+            now_ps: 0,
+            carried: vec![Count::default(); ports.len()],
+            histograms: vec![None; ports.len()],
+            ports,
+            rules,
+            pools,
+            routes: Routes::default(),
+            heap: EventHeap::new(),
+            epoch_ps: 0,
+        }
+    }
+
+    /// The next arrival if it comes before `until_ps`; time moves there.
+    #[inline(always)]
+    pub(crate) fn next_arrival(&mut self, until_key: u64) -> Option<Arrival> {
+        let key = self.heap.top();
+        if key >= until_key {
+            return None;
+        }
+        let port_number = key as u16;
+        self.now_ps = self.epoch_ps + (key >> LINK_BITS);
+        let port = &mut self.ports[usize::from(port_number)];
+        let (packet, next_ps) = port.take().expect("a port in the heap has a packet");
+        match next_ps {
+            Some(next_ps) => self.heap.replace_top((next_ps - self.epoch_ps) << LINK_BITS | u64::from(port_number)),
+            None => self.heap.pop(),
+        }
+        let (here, next) = self.routes.step(packet.route());
+        self.carried[usize::from(port_number)].add(u64::from(packet.ip_bytes()) + here.extra_bytes());
+        Some(Arrival { packet, next, port: port_number })
+    }
+
+    /// The key that no arrival before `time_ps` reaches.
+    pub(crate) fn key_at(&self, time_ps: u64) -> u64 {
+        let since_ps = time_ps.saturating_sub(self.epoch_ps);
+        if since_ps >> (u64::BITS - LINK_BITS) == 0 { since_ps << LINK_BITS } else { NO_EVENT }
+    }
+
+    /// Whether no packet is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.heap.top() == NO_EVENT
+    }
+
+    /// Sends a packet on its next hop.
+    #[inline(always)]
+    pub(crate) fn send(&mut self, hop: Hop, mut packet: Packet) -> Sent {
+        let number = usize::from(hop.port());
+        let wire_bytes = u64::from(packet.ip_bytes()) + hop.extra_bytes();
+        let port = &self.ports[number];
+        let transmission_ps = port.wire.transmission_ps(wire_bytes);
+        let backlog_ps = port.backlog_ps(self.now_ps);
+        if !port.is_calm(backlog_ps + transmission_ps) {
+            match self.examine(hop.port(), backlog_ps, transmission_ps, wire_bytes) {
+                Verdict::Pass => {}
+                Verdict::Mark => packet = packet.marked(),
+                Verdict::Drop(sent) => return sent,
+            }
+        }
+        if let Some(at_ps) = self.ports[number].append(self.now_ps, transmission_ps, hop.is_cut_through(), packet) {
+            self.heap.push((at_ps - self.epoch_ps) << LINK_BITS | u64::from(hop.port()));
+        }
+        Sent::Queued
+    }
+
+    /// What the rules of a port say about a packet that finds this queue.
+    fn examine(&mut self, number: u16, backlog_ps: u64, transmission_ps: u64, wire_bytes: u64) -> Verdict {
+        let place = usize::from(number);
+        if let Some(histogram) = &mut self.histograms[place] {
+            histogram.count_until(self.now_ps, &self.ports[place]);
+        }
+        let rules = &mut self.rules[place];
+        if rules.special.has(Special::DOWN) {
+            rules.lost.add(wire_bytes);
+            return Verdict::Drop(Sent::Lost);
+        }
+        let arriving = Arriving { port: number, backlog_ps, wire_bytes };
+        let full = rules.is_full(backlog_ps + transmission_ps)
+            || (rules.pool != NO_POOL
+                && !self.pools[usize::from(rules.pool)].admit(self.now_ps, &self.ports, arriving));
+        if full {
+            rules.refused.add(wire_bytes);
+            return Verdict::Drop(Sent::Refused);
+        }
+        if rules.marks(backlog_ps) { Verdict::Mark } else { Verdict::Pass }
+    }
+
+    /// Moves the beginning of the keys' time to now. To be called at least every [`HOP_PS_MAX`] of virtual time.
+    pub(crate) fn start_epoch(&mut self) {
+        let shift = (self.now_ps - self.epoch_ps) << LINK_BITS;
+        self.heap.rebuild(|key| Some(key - shift));
+        self.epoch_ps = self.now_ps;
+    }
+
+    /// Bytes that are queued at a port.
+    pub(crate) fn backlog_bytes(&self, port: u16) -> u64 {
+        self.ports[usize::from(port)].backlog_bytes(self.now_ps)
+    }
+
+    /// When [`Self::start_epoch`] is due.
+    pub(crate) fn epoch_ends_ps(&self) -> u64 {
+        self.epoch_ps.saturating_add(HOP_PS_MAX)
+    }
+
+    /// Takes a port down or up. What it loses by that is handed to `lost`.
+    pub(crate) fn set_down(&mut self, number: u16, down: bool, mut lost: impl FnMut(Packet)) {
+        let place = usize::from(number);
+        if let Some(histogram) = &mut self.histograms[place] {
+            histogram.count_until(self.now_ps, &self.ports[place]);
+        }
+        self.rules[place].special.set(Special::DOWN, down);
+        self.ports[place].obey(&self.rules[place]);
+        if !down {
+            return;
+        }
+        for packet in self.ports[place].clear(self.now_ps) {
+            let (here, _) = self.routes.step(packet.route());
+            self.rules[place].lost.add(u64::from(packet.ip_bytes()) + here.extra_bytes());
+            lost(packet);
+        }
+        self.heap.rebuild(|key| (key as u16 != number).then_some(key));
+    }
+
+    /// Records how long the queue of a port has which length.
+    pub(crate) fn measure(&mut self, number: u16) {
+        let place = usize::from(number);
+        self.rules[place].special.set(Special::MEASURED, true);
+        self.ports[place].obey(&self.rules[place]);
+        self.histograms[place] = Some(QueueHistogram::default());
+    }
+
+    /// Counts the time up to now.
+    pub(crate) fn finish_histograms(&mut self) {
+        for (histogram, port) in self.histograms.iter_mut().zip(&self.ports) {
+            if let Some(histogram) = histogram {
+                histogram.count_until(self.now_ps, port);
+            }
+        }
+    }
+
+    /// Bytes of a shared buffer that are over its size; 0 unless the engine is wrong.
+    pub(crate) fn pool_excess_bytes(&self) -> u64 {
+        let excess = |pool: &Pool| pool.used_bytes(self.now_ps, &self.ports).saturating_sub(pool.size_bytes());
+        self.pools.iter().map(excess).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,278 @@
+//! One direction of a link: a FIFO queue in front of a wire.
+//!
+//! The queue is drained at a fixed rate, so a packet's departure is known when it is put in: the later of now and the end
+//! of all before it, plus its own transmission time. There is no event for the queue; its length is `busy - now`.
+
+use std::collections::VecDeque;
+
+use crate::packet::Packet;
+use crate::time::PS_PER_S;
+
+/// Port without a shared pool.
+pub(crate) const NO_POOL: u16 = u16::MAX;
+/// What a cut-through switch has to see of a packet before it forwards it, in bytes: the shortest Ethernet frame.
+pub(crate) const CUT_THROUGH_BYTES: u64 = 64;
+/// Fraction bits of [`Wire::byte_ps`].
+const FRACTION: u32 = 16;
+
+/// Properties of a port that the usual packet does not meet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Special(u8);
+
+impl Special {
+    /// The link is down: what is sent is lost.
+    pub(crate) const DOWN: Self = Self(1);
+    /// The time at each queue length is recorded.
+    pub(crate) const MEASURED: Self = Self(1 << 1);
+
+    pub(crate) fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) fn set(&mut self, other: Self, on: bool) {
+        self.0 = if on { self.0 | other.0 } else { self.0 & !other.0 };
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Packets and their bytes on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Count {
+    #[inline(always)]
+    pub(crate) fn add(&mut self, bytes: u64) {
+        self.packets += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// How fast a wire is and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wire {
+    /// Picoseconds per byte, with [`FRACTION`] bits of fraction.
+    byte_ps: u64,
+    pub(crate) propagation_ps: u64,
+}
+
+impl Wire {
+    pub(crate) fn new(rate_bps: u64, propagation_ps: u64) -> Self {
+        let byte_ps = (u128::from(8 * PS_PER_S) << FRACTION) / u128::from(rate_bps.max(1));
+        Self { byte_ps: u64::try_from(byte_ps).unwrap_or(u64::MAX).max(1), propagation_ps }
+    }
+
+    /// How long so many bytes take, in picoseconds; saturates for what would take months.
+    #[inline(always)]
+    pub(crate) fn transmission_ps(&self, bytes: u64) -> u64 {
+        match bytes.checked_mul(self.byte_ps) {
+            Some(product) => product >> FRACTION,
+            None => ((u128::from(bytes) * u128::from(self.byte_ps)) >> FRACTION).try_into().unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Bytes that are sent in so long a time, rounded up.
+    pub(crate) fn bytes_in(&self, time_ps: u64) -> u64 {
+        if time_ps < 1 << (u64::BITS - FRACTION) {
+            return (time_ps << FRACTION).div_ceil(self.byte_ps);
+        }
+        u64::try_from((u128::from(time_ps) << FRACTION).div_ceil(u128::from(self.byte_ps))).unwrap_or(u64::MAX)
+    }
+}
+
+/// Queue and wire of one direction of one link: what every packet needs, in one line of the processor's cache.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(crate) struct Port {
+    /// When the last queued packet has left, in picoseconds.
+    busy_ps: u64,
+    /// As long as the queue ends within this time, in picoseconds, [`PortRules`] have nothing to say.
+    calm_ps: u64,
+    pub(crate) wire: Wire,
+    /// Packets in the queue and on the wire, in order.
+    packets: VecDeque<Packet>,
+}
+
+const _: () = assert!(size_of::<Port>() == 64);
+
+/// What is looked at when a port's queue is long, shared or of interest.
+#[derive(Clone, Debug)]
+pub(crate) struct PortRules {
+    /// Longest queue, in picoseconds of transmission.
+    limit_ps: u64,
+    /// Queues longer than this are marked, in picoseconds of transmission.
+    mark_ps: u64,
+    pub(crate) pool: u16,
+    pub(crate) special: Special,
+    /// What the full buffer refused.
+    pub(crate) refused: Count,
+    /// What was lost because the link was down.
+    pub(crate) lost: Count,
+}
+
+impl PortRules {
+    pub(crate) fn new(setup: &PortSetup) -> Self {
+        Self {
+            limit_ps: setup.limit_bytes.map_or(u64::MAX, |bytes| setup.wire.transmission_ps(bytes)),
+            mark_ps: setup.mark_bytes.map_or(u64::MAX, |bytes| setup.wire.transmission_ps(bytes)),
+            pool: setup.pool,
+            special: Special::default(),
+            refused: Count::default(),
+            lost: Count::default(),
+        }
+    }
+
+    /// Whether a queue that would end at this time from now, in picoseconds, is too long.
+    pub(crate) fn is_full(&self, end_ps: u64) -> bool {
+        end_ps > self.limit_ps
+    }
+
+    /// Whether packets that find a queue of this length are marked.
+    pub(crate) fn marks(&self, backlog_ps: u64) -> bool {
+        backlog_ps > self.mark_ps
+    }
+
+    /// How long a queue may be without being looked at.
+    pub(crate) fn calm_ps(&self) -> u64 {
+        let is_plain = self.pool == NO_POOL && self.special.is_none();
+        if is_plain { self.limit_ps.min(self.mark_ps) } else { 0 }
+    }
+}
+
+/// How a port is set up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PortSetup {
+    pub(crate) wire: Wire,
+    /// Longest queue in bytes; `None`: no limit of its own.
+    pub(crate) limit_bytes: Option<u64>,
+    /// Longest queue in bytes whose packets are not marked; `None`: no marks.
+    pub(crate) mark_bytes: Option<u64>,
+    pub(crate) pool: u16,
+}
+
+impl Port {
+    /// An empty queue under these rules.
+    pub(crate) fn new(wire: Wire, rules: &PortRules) -> Self {
+        Self { busy_ps: 0, calm_ps: rules.calm_ps(), wire, packets: VecDeque::new() }
+    }
+
+    /// Follows rules that have changed.
+    pub(crate) fn obey(&mut self, rules: &PortRules) {
+        self.calm_ps = rules.calm_ps();
+    }
+
+    /// Whether a queue that ends at this time from now, in picoseconds, concerns nobody.
+    #[inline(always)]
+    pub(crate) fn is_calm(&self, end_ps: u64) -> bool {
+        end_ps <= self.calm_ps
+    }
+
+    /// How long the queue takes to drain, in picoseconds.
+    #[inline(always)]
+    pub(crate) fn backlog_ps(&self, now_ps: u64) -> u64 {
+        self.busy_ps.saturating_sub(now_ps)
+    }
+
+    /// Bytes that are queued and not sent yet, rounded up; part of a packet counts as that part.
+    pub(crate) fn backlog_bytes(&self, now_ps: u64) -> u64 {
+        self.wire.bytes_in(self.backlog_ps(now_ps))
+    }
+
+    /// Puts a packet at the end of the queue. Returns when it arrives at the far end if nothing is in front of it.
+    #[inline(always)]
+    pub(crate) fn append(
+        &mut self,
+        now_ps: u64,
+        transmission_ps: u64,
+        cut_through: bool,
+        packet: Packet,
+    ) -> Option<u64> {
+        let start_ps = self.busy_ps.max(now_ps);
+        self.busy_ps = start_ps + transmission_ps;
+        let seen_ps = if cut_through {
+            start_ps + transmission_ps.min(self.wire.transmission_ps(CUT_THROUGH_BYTES))
+        } else {
+            self.busy_ps
+        };
+        let at_ps = seen_ps + self.wire.propagation_ps;
+        self.packets.push_back(packet.one_hop_on(at_ps));
+        (self.packets.len() == 1).then_some(at_ps)
+    }
+
+    /// Takes the packet that has arrived at the far end, and says when the next one will.
+    #[inline(always)]
+    pub(crate) fn take(&mut self) -> Option<(Packet, Option<u64>)> {
+        let packet = self.packets.pop_front()?;
+        Some((packet, self.packets.front().map(|next| next.at_ps)))
+    }
+
+    /// Everything that is queued or on the wire; none of it is left here.
+    pub(crate) fn clear(&mut self, now_ps: u64) -> VecDeque<Packet> {
+        self.busy_ps = self.busy_ps.min(now_ps);
+        std::mem::take(&mut self.packets)
+    }
+
+    /// Packets queued or on the wire.
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Packet> {
+        self.packets.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Flags;
+
+    fn wire(rate_bps: u64) -> Wire {
+        Wire::new(rate_bps, 1_000_000)
+    }
+
+    fn rules() -> PortRules {
+        let wire = wire(10_000_000_000);
+        PortRules::new(&PortSetup { wire, limit_bytes: Some(4_500), mark_bytes: Some(3_000), pool: NO_POOL })
+    }
+
+    #[test]
+    fn bytes_take_their_time_at_every_rate() {
+        for (rate, time_ps) in [(10_000_000_000, 1_200_000), (40_000_000_000, 300_000), (20_000_000, 600_000_000)] {
+            assert_eq!(wire(rate).transmission_ps(1500), time_ps);
+            assert_eq!(wire(rate).bytes_in(time_ps), 1500);
+        }
+        // 1500 B at 3 Gb/s are 4 us exactly; a byte is 2666.67 ps.
+        assert_eq!(wire(3_000_000_000).transmission_ps(1500), 3_999_999);
+        assert!(
+            wire(1).transmission_ps(u64::MAX) > 0 && wire(u64::MAX).bytes_in(u64::MAX) > 0,
+            "absurd values saturate"
+        );
+    }
+
+    #[test]
+    fn departures_follow_one_another() {
+        let mut port = Port::new(wire(10_000_000_000), &rules());
+        let packet = Packet::new(0, 0, 0, 1500, Flags::default());
+        assert_eq!(port.append(0, 1_200_000, false, packet), Some(2_200_000));
+        assert_eq!(port.append(0, 1_200_000, false, packet), None, "the first one's event covers it");
+        assert_eq!(port.backlog_bytes(0), 3_000);
+        assert_eq!(port.backlog_bytes(1_200_000), 1_500);
+        assert_eq!(port.take().map(|(first, next)| (first.at_ps, next)), Some((2_200_000, Some(3_400_000))));
+        assert_eq!(port.backlog_bytes(9_000_000), 0, "a queue is never negative");
+        assert_eq!(port.append(9_000_000, 1_200_000, true, packet), None);
+        assert_eq!(port.take().map(|(_, next)| next), Some(Some(9_000_000 + 51_200 + 1_000_000)), "64 B at 800 ps");
+    }
+
+    #[test]
+    fn room_and_marks_end_at_their_byte() {
+        let rules = rules();
+        assert!(!rules.is_full(4_500 * 800) && rules.is_full(4_501 * 800));
+        assert!(!rules.marks(3_000 * 800) && rules.marks(3_000 * 800 + 1));
+        assert_eq!(rules.calm_ps(), 3_000 * 800, "below the mark there is nothing to look at");
+        let shared = PortRules { pool: 0, ..rules };
+        assert_eq!(shared.calm_ps(), 0);
+    }
+}

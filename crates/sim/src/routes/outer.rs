@@ -1,0 +1,55 @@
+//! Bytes that an overlay puts around an IP packet on each part of its way.
+
+use weft_scenario::engine::Overlay;
+use weft_wire::{ethernet, ipv4, udp, vl2};
+
+/// VXLAN's own header (RFC 7348 section 5).
+pub(crate) const VXLAN_HEADER_LEN: usize = 8;
+/// TRILL's own header without options (RFC 6325 section 3).
+const TRILL_HEADER_LEN: usize = 6;
+/// The tag in the outer Ethernet header, which names TRILL's designated VLAN (RFC 6325 section 4.1.4).
+const VLAN_TAG_LEN: usize = 4;
+
+/// What VXLAN puts around an IP packet beside the frame's own Ethernet header: inner Ethernet, VXLAN, UDP and IPv4
+/// headers.
+pub const VXLAN_OUTER_BYTES: usize = ethernet::HEADER_LEN + VXLAN_HEADER_LEN + udp::HEADER_LEN + ipv4::HEADER_LEN;
+/// What TRILL puts around an IP packet beside the frame's own Ethernet header: inner Ethernet, TRILL header and the outer
+/// VLAN tag.
+pub const TRILL_OUTER_BYTES: usize = ethernet::HEADER_LEN + TRILL_HEADER_LEN + VLAN_TAG_LEN;
+
+/// A part of the way of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The link from the sending host.
+    FromHost,
+    /// Between switches, up to the Intermediate where there is one.
+    Up,
+    /// Between switches, from the Intermediate on.
+    Down,
+    /// The link to the receiving host.
+    ToHost,
+}
+
+/// Outer headers on a link of this stage, in bytes. Framing of the link itself is not among them.
+pub(crate) fn outer_bytes(overlay: Overlay, stage: Stage) -> usize {
+    match (overlay, stage) {
+        (Overlay::Routed, _) => 0,
+        (Overlay::Vl2, Stage::FromHost | Stage::Up) => vl2::OVERHEAD_BYTES,
+        (Overlay::Vl2, Stage::Down) => vl2::OVERHEAD_BYTES - ipv4::HEADER_LEN,
+        (Overlay::Vl2, Stage::ToHost) => 0,
+        (Overlay::KernelVxlan, _) => VXLAN_OUTER_BYTES,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_have_their_published_lengths() {
+        assert_eq!((VXLAN_OUTER_BYTES, TRILL_OUTER_BYTES), (50, 24));
+        let vl2 =
+            [Stage::FromHost, Stage::Up, Stage::Down, Stage::ToHost].map(|stage| outer_bytes(Overlay::Vl2, stage));
+        assert_eq!(vl2, [40, 40, 20, 0]);
+    }
+}

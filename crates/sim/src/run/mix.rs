@@ -1,0 +1,166 @@
+//! The data-centre mix: every server keeps a number of flows going and sends at a steady rate, which its flows share
+//! evenly. A flow that completes is followed by the next.
+//!
+//! The rate is handed out in quanta of eight segments, to one flow after the other, as a paced application writes.
+
+use std::collections::VecDeque;
+
+use weft_scenario::workload::{FlowSpec, MixServer, MixSpec, SizeDistribution};
+
+use super::Simulation;
+use super::calls::Call;
+use super::flow::Phase;
+use crate::error::SimError;
+use crate::hash::scramble;
+use crate::job::{Flow, Source};
+use crate::outcome::FlowOutcome;
+use crate::time::{PS_PER_NS, PS_PER_S};
+
+/// Segments that a flow may write at once.
+const QUANTUM_SEGMENTS: u32 = 8;
+/// A flow that the network holds back saves up no more than this.
+const CREDIT_SEGMENTS: u32 = 4 * QUANTUM_SEGMENTS;
+/// Before the run, each of a server's flows is taken as having followed on so many mean flows: nearly all flows are mice
+/// and nearly all bytes in elephants, so fresh flows would be a storm of mice until every place has drawn an elephant.
+const AGE_FLOWS: u64 = 512;
+
+/// The sources of all servers.
+#[derive(Debug)]
+pub(super) struct Mix {
+    rate_bps: u64,
+    servers: Vec<MixSource>,
+}
+
+/// The source of one server.
+#[derive(Debug)]
+struct MixSource {
+    flows: MixServer,
+    /// Places of connected flows that have more to send, in the order of their turns.
+    turns: VecDeque<u32>,
+}
+
+impl Simulation<'_> {
+    /// Starts every server's flows in the middle of their lives, as after a long time.
+    pub(super) fn begin_mix(&mut self) -> Result<(), SimError> {
+        let Source::Mix(spec) = &self.job.source else { return Ok(()) };
+        let count = self.hosts.len() as u32;
+        let source = |server| -> Result<MixSource, SimError> {
+            let flows = MixServer::new(spec, count, server, self.job.settings.seed)?;
+            Ok(MixSource { flows, turns: VecDeque::new() })
+        };
+        let servers = (0..count).map(source).collect::<Result<_, _>>()?;
+        self.mix = Some(Mix { rate_bps: spec.offered_rate_per_server.0, servers });
+        for server in 0..count {
+            self.begin_server(server, spec);
+        }
+        Ok(())
+    }
+
+    fn begin_server(&mut self, server: u32, spec: &MixSpec) {
+        let age_bytes = AGE_FLOWS * (SizeDistribution::Vl2Mix.mean_bytes() / u64::from(spec.size_divisor)).max(1);
+        for _ in 0..self.source_of(server).map_or(0, |source| source.flows.concurrency()) {
+            let Some(source) = self.source_of(server) else { return };
+            let (to, bytes) = middle_of(&mut source.flows, age_bytes);
+            self.begin_flow(server, to, bytes);
+        }
+        // Servers hand out their quanta out of step.
+        let quantum_ps = self.quantum_ps(QUANTUM_SEGMENTS);
+        let phase = scramble(self.job.settings.seed ^ u64::from(server)) % quantum_ps.max(1);
+        self.call(self.network.now_ps + phase, Call::Source(server));
+    }
+
+    /// Starts the flow that follows one of this server's that has ended.
+    pub(super) fn begin_next_of_mix(&mut self, server: u32) {
+        if let Some((to, bytes)) = self.source_of(server).map(|source| source.flows.next_flow()) {
+            self.begin_flow(server, to, bytes);
+        }
+    }
+
+    fn begin_flow(&mut self, from: u32, to: u32, bytes: u64) {
+        let start_ns = self.network.now_ps / PS_PER_NS;
+        let spec = FlowSpec::bulk(from, to, bytes, start_ns);
+        let number = self.outcomes.len() as u32;
+        self.outcomes.push(FlowOutcome::not_started(spec));
+        self.start(&Flow::from(spec), number, 0);
+    }
+
+    /// A connection is up: its flow takes part in its server's rate.
+    pub(super) fn mix_flow_opened(&mut self, place: u32) {
+        let server = self.flows[place as usize].from;
+        if let Some(source) = self.source_of(server) {
+            source.turns.push_back(place);
+        }
+    }
+
+    /// Lets the next flow of a server write, and calls again when the server's rate allows for more.
+    pub(super) fn grant(&mut self, server: u32) {
+        let segments = self.next_in_turn(server).map_or(QUANTUM_SEGMENTS, |place| self.grant_to(place, server));
+        let wait_ps = self.quantum_ps(segments);
+        self.call(self.network.now_ps.saturating_add(wait_ps), Call::Source(server));
+    }
+
+    /// The flow whose turn it is, taken out of the row. Flows that have saved up enough keep their places and are passed.
+    fn next_in_turn(&mut self, server: u32) -> Option<u32> {
+        let source = &mut self.mix.as_mut()?.servers[server as usize];
+        for _ in 0..source.turns.len() {
+            let place = source.turns.pop_front()?;
+            let flow = &self.flows[place as usize];
+            if flow.phase == Phase::Open && flow.from == server {
+                let sent = flow.sender.acknowledged() + flow.sender.outstanding();
+                if flow.granted - sent < CREDIT_SEGMENTS {
+                    return Some(place);
+                }
+                source.turns.push_back(place);
+            }
+        }
+        None
+    }
+
+    fn grant_to(&mut self, place: u32, server: u32) -> u32 {
+        let flow = &mut self.flows[place as usize];
+        let segments = QUANTUM_SEGMENTS.min(flow.segments - flow.granted);
+        flow.granted += segments;
+        flow.sender.add_segments(segments);
+        let has_more = flow.granted < flow.segments;
+        self.pump(place);
+        if let Some(source) = self.source_of(server).filter(|_| has_more) {
+            source.turns.push_back(place);
+        }
+        segments
+    }
+
+    fn source_of(&mut self, server: u32) -> Option<&mut MixSource> {
+        self.mix.as_mut().map(|mix| &mut mix.servers[server as usize])
+    }
+
+    /// How long a server takes for so many segments at its rate.
+    fn quantum_ps(&self, segments: u32) -> u64 {
+        let bits = u128::from(segments) * u128::from(self.job.settings.sizes.segment_bytes) * 8;
+        let rate_bps = self.mix.as_ref().map_or(1, |mix| mix.rate_bps.max(1));
+        u64::try_from(bits * u128::from(PS_PER_S) / u128::from(rate_bps)).unwrap_or(u64::MAX).max(1)
+    }
+}
+
+/// The receiver and the remaining bytes of the flow that is under way once `age_bytes` of a sequence are sent.
+fn middle_of(flows: &mut impl Iterator<Item = (u32, u64)>, mut age_bytes: u64) -> (u32, u64) {
+    loop {
+        let (to, bytes) = flows.next().expect("the sequence of flows is endless");
+        if bytes > age_bytes {
+            return (to, bytes - age_bytes);
+        }
+        age_bytes -= bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_a_sequence_is_the_rest_of_the_flow_under_way() {
+        let flows = || [(1, 10), (2, 100), (3, 5)].into_iter();
+        assert_eq!(middle_of(&mut flows(), 0), (1, 10));
+        assert_eq!(middle_of(&mut flows(), 10), (2, 100));
+        assert_eq!(middle_of(&mut flows(), 109), (2, 1));
+    }
+}

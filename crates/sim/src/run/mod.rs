@@ -1,0 +1,317 @@
+//! A run: packets arrive, calls come due, and at the end the books must balance.
+//!
+//! * [`setup`] turns a job into a network at rest, or refuses it
+//! * [`connection`] is TCP's way in and out: starts, arrivals at hosts, timers; [`flow`] is the state of one
+//! * [`host`] lets flows take turns at a network card; [`spread`] chooses routes
+//! * [`calls`] is what is due at a set time; [`faults`], [`mix`] and [`sampling`] are what such calls do
+//! * [`accounts`] checks that nothing was made or lost on the way; [`trace`], [`capture`] tell people about it
+
+mod accounts;
+mod calls;
+mod capture;
+mod connection;
+mod faults;
+mod flow;
+mod host;
+mod mix;
+mod sampling;
+mod setup;
+mod spread;
+mod trace;
+
+use std::collections::BTreeSet;
+
+use weft_scenario::engine::CongestionControl;
+use weft_scenario::id::NodeId;
+use weft_scenario::units::Nanos;
+
+use crate::error::SimError;
+use crate::job::{Flow, Job, Source};
+use crate::network::{Arrival, Network, Sent};
+use crate::observer::{Observer, Progress};
+use crate::outcome::{FabricEvent, FlowOutcome, Outcome, Sample, TcpSample, Totals};
+use crate::packet::{Flags, Packet};
+use crate::routes::Hop;
+use crate::routes::walk::Router;
+use crate::time::{PS_PER_NS, ps};
+
+pub(crate) use setup::router;
+
+use calls::{Call, Calls};
+use capture::Capture;
+use faults::FaultSteps;
+use flow::{FlowState, LongAcks};
+use host::Host;
+use mix::Mix;
+use spread::Spreader;
+
+/// The observer is told about the run after so many packet-hops.
+const HOPS_PER_REPORT: u32 = 1 << 16;
+
+/// Runs a job to its end.
+///
+/// # Errors
+/// A job that cannot run, [`SimError::Interrupted`] if the observer breaks, and [`SimError::Unbalanced`] if packets were
+/// made or lost on the way, which would be a mistake of the simulator.
+pub fn run(job: &Job, observer: &mut dyn Observer) -> Result<Outcome, SimError> {
+    setup::check(job)?;
+    let mut simulation = Simulation::new(job, observer)?;
+    simulation.until_the_end()?;
+    simulation.check_books()?;
+    Ok(simulation.into_outcome())
+}
+
+/// Everything that changes during a run.
+struct Simulation<'a> {
+    job: &'a Job,
+    observer: &'a mut dyn Observer,
+    network: Network,
+    router: Router<'a>,
+    hosts: Vec<Host>,
+    /// Flows that are under way; packets name them by their places.
+    flows: Vec<FlowState>,
+    free_places: Vec<u32>,
+    long_acks: LongAcks,
+    spread: Spreader,
+    /// What every data packet sets out with.
+    data_flags: Flags,
+    calls: Calls,
+    /// Arrivals come before any call as long as their keys are below this.
+    until_key: u64,
+    over: bool,
+    /// Places in the source's list of the flows that are still to start, the next one last.
+    to_start: Vec<u32>,
+    /// Flows that have not ended yet, those to start included.
+    unfinished: u64,
+    started: u64,
+    mix: Option<Mix>,
+    faults: FaultSteps,
+    capture: Option<Capture>,
+    hops_to_report: u32,
+    /// Payload of all flows together; `None` if one has no end.
+    asked_bytes: Option<u64>,
+    totals: Totals,
+    outcomes: Vec<FlowOutcome>,
+    samples: Vec<Sample>,
+    tcp_samples: Vec<TcpSample>,
+    events: Vec<FabricEvent>,
+}
+
+impl<'a> Simulation<'a> {
+    fn new(job: &'a Job, observer: &'a mut dyn Observer) -> Result<Self, SimError> {
+        let network = setup::network(job)?;
+        let hosts = setup::hosts(job, &network);
+        let listed = job.source.flows();
+        let to_start = start_order(listed);
+        let asked_bytes = asked_bytes(&job.source);
+        let mut simulation = Self {
+            job,
+            observer,
+            router: setup::router(job),
+            hosts,
+            flows: Vec::new(),
+            free_places: Vec::new(),
+            long_acks: LongAcks::default(),
+            spread: Spreader::new(job.settings.switching.load_balance),
+            data_flags: Flags::default()
+                .with_if(job.settings.tcp.congestion_control == CongestionControl::Dctcp, Flags::ECT),
+            calls: Calls::default(),
+            until_key: 0,
+            over: false,
+            unfinished: to_start.len() as u64,
+            started: 0,
+            outcomes: listed.iter().map(|flow| FlowOutcome::not_started(flow.spec)).collect(),
+            to_start,
+            mix: None,
+            faults: FaultSteps::new(job)?,
+            capture: Capture::new(job),
+            hops_to_report: HOPS_PER_REPORT,
+            asked_bytes,
+            totals: Totals::default(),
+            samples: Vec::new(),
+            tcp_samples: Vec::new(),
+            events: Vec::new(),
+            network,
+        };
+        simulation.check_paths()?;
+        simulation.first_calls()?;
+        Ok(simulation)
+    }
+
+    fn first_calls(&mut self) -> Result<(), SimError> {
+        self.over = self.unfinished == 0 && matches!(self.job.source, Source::Flows(_));
+        self.call_next_start();
+        let calls = [
+            (self.job.watch.sample_interval.map(|_| Nanos(0)), Call::Sample),
+            (self.job.watch.tcp_interval, Call::SampleTcp),
+            (self.job.stop, Call::Stop),
+        ];
+        calls
+            .into_iter()
+            .filter_map(|(at, call)| Some((ps(at?.0), call)))
+            .for_each(|(at, call)| self.calls.add(at, call));
+        for (step, at_ps) in self.faults.times_ps() {
+            self.calls.add(at_ps, Call::FaultStep(step));
+        }
+        self.begin_mix()
+    }
+
+    /// Refuses flows between racks that have no path to each other while nothing has failed.
+    fn check_paths(&mut self) -> Result<(), SimError> {
+        let edges: Vec<Option<NodeId>> =
+            self.hosts.iter().map(|host| Some(self.job.fabric.edge_of(host.node)?.0)).collect();
+        let mut checked = BTreeSet::new();
+        let listed = self.job.source.flows().iter().map(|flow| (flow.spec.from, flow.spec.to));
+        let count = if listed.len() == 0 { self.hosts.len() as u32 } else { 0 };
+        let any = (0..count).flat_map(|from| [(0, from), (from, 0)]).filter(|(from, to)| from != to);
+        for (from, to) in listed.chain(any) {
+            let pair = (edges[from as usize], edges[to as usize]);
+            let [sender, receiver] = [from, to].map(|server| self.hosts[server as usize].node);
+            if checked.insert(pair) && self.router.route(&mut self.network.routes, sender, receiver, 0, None).is_none()
+            {
+                let name = |node: NodeId| self.job.fabric.node(node).name.clone();
+                return Err(SimError::NoPath { from: name(sender), to: name(receiver) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Arrivals and calls in turn, in the order of their times; a call comes before an arrival at the same time.
+    fn until_the_end(&mut self) -> Result<(), SimError> {
+        while !self.over {
+            let call_ps = self.calls.next_ps();
+            if call_ps == u64::MAX && self.network.is_idle() {
+                return Ok(());
+            }
+            self.until_key = self.network.key_at(call_ps.min(self.network.epoch_ends_ps()));
+            self.arrivals()?;
+            if self.over {
+                return Ok(());
+            }
+            let epoch_ends_ps = self.network.epoch_ends_ps();
+            match self.calls.take_by(epoch_ends_ps) {
+                Some((time_ps, call)) => {
+                    self.network.now_ps = time_ps;
+                    self.take(call)?;
+                }
+                None => {
+                    self.network.now_ps = epoch_ends_ps;
+                    self.network.start_epoch();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn arrivals(&mut self) -> Result<(), SimError> {
+        while let Some(arrival) = self.network.next_arrival(self.until_key) {
+            self.arrived(arrival);
+            self.hops_to_report -= 1;
+            if self.hops_to_report == 0 {
+                self.hops_to_report = HOPS_PER_REPORT;
+                self.report()?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn arrived(&mut self, arrival: Arrival) {
+        if self.capture.is_some() {
+            self.capture(&arrival);
+        }
+        match arrival.next {
+            Some(hop) => self.forward(hop, arrival.packet),
+            None if arrival.packet.flags().has(Flags::ACK) => self.acknowledged(arrival.packet),
+            None => self.received(arrival.packet),
+        }
+    }
+
+    fn take(&mut self, call: Call) -> Result<(), SimError> {
+        match call {
+            Call::FaultStep(step) => self.fault_step(step),
+            Call::Reconverge(step) => self.reconverge(step),
+            Call::Start => self.start_due(),
+            Call::Source(server) => self.grant(server),
+            Call::Host(host) => self.take_turns(host),
+            Call::Receiver(place) => self.receiver_called(place),
+            Call::Sender(place) => self.sender_called(place),
+            Call::Sample => return self.sample(),
+            Call::SampleTcp => self.sample_tcp(),
+            Call::Stop => self.over = true,
+        }
+        Ok(())
+    }
+
+    /// Adds a call, before which no later arrival is looked at.
+    #[inline]
+    fn call(&mut self, time_ps: u64, call: Call) {
+        self.calls.add(time_ps, call);
+        self.until_key = self.until_key.min(self.network.key_at(time_ps));
+    }
+
+    /// Puts a packet on a link; what has no room there is gone.
+    #[inline(always)]
+    fn forward(&mut self, hop: Hop, packet: Packet) {
+        let sent = self.network.send(hop, packet);
+        if packet.flags().has(Flags::TRACED) {
+            self.trace_hop(hop, &packet, sent);
+        }
+        if sent != Sent::Queued {
+            self.dropped(packet, sent);
+        }
+    }
+
+    #[cold]
+    fn dropped(&mut self, packet: Packet, sent: Sent) {
+        let volume = if sent == Sent::Refused { &mut self.totals.refused } else { &mut self.totals.lost };
+        volume.add(packet.ip_bytes());
+        if packet.flags().has(Flags::SACK) {
+            self.long_acks.take(packet.sequence());
+        }
+        self.left_network(packet.flow());
+    }
+
+    /// Nothing more can happen: no arrival and no call is looked at any more.
+    fn finish(&mut self) {
+        self.over = true;
+        self.until_key = 0;
+    }
+
+    fn report(&mut self) -> Result<(), SimError> {
+        self.check_pools()?;
+        let progress = self.progress();
+        match self.observer.progress(&progress) {
+            std::ops::ControlFlow::Continue(()) => Ok(()),
+            std::ops::ControlFlow::Break(()) => Err(SimError::Interrupted),
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        let now_ps = self.network.now_ps;
+        let share = |done: u64, all: u64| (u128::from(done) * 1_000 / u128::from(all.max(1))).min(1_000) as u32;
+        let of_time = self.job.stop.map(|stop| share(now_ps, ps(stop.0)));
+        let of_bytes = self.asked_bytes.map(|asked| share(self.totals.received_bytes, asked));
+        Progress {
+            time_ns: now_ps / PS_PER_NS,
+            flows_done: self.totals.flows_done,
+            flows_started: self.started,
+            packet_hops: self.packet_hops(),
+            received_bytes: self.totals.received_bytes,
+            done_milli: of_bytes.max(of_time).unwrap_or(0),
+        }
+    }
+}
+
+/// Places of the flows in the order of their starts, the first one last; equal starts keep the order of the list.
+fn start_order(flows: &[Flow]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..flows.len() as u32).collect();
+    order.sort_by_key(|place| std::cmp::Reverse((flows[*place as usize].spec.start_ns, *place)));
+    order
+}
+
+/// Payload of all flows together; `None` if it is not known before the run.
+fn asked_bytes(source: &Source) -> Option<u64> {
+    let Source::Flows(flows) = source else { return None };
+    flows.iter().map(|flow| Some(flow.spec.bytes).filter(|bytes| *bytes > 0)).sum()
+}

@@ -1,0 +1,325 @@
+//! The simulator as an engine of experiments: scenario and trial become a job, its outcome becomes records.
+
+use std::ops::ControlFlow;
+
+use weft_scenario::engine::{self, Engine, EngineError, Session, TcpStack, Trial};
+use weft_scenario::fault::FaultKind;
+use weft_scenario::id::LinkId;
+use weft_scenario::record::{EventRow, FlowRow, LinkRow, ProgressRow, QueueRow, Records, TcpRow};
+use weft_scenario::topology::Fabric;
+use weft_scenario::units::Nanos;
+use weft_scenario::workload::{Servers, Workload};
+
+use crate::error::SimError;
+use crate::ideal::IdealTimes;
+use crate::job::{Flow, Job, LAYER_1_BYTES, PacketSizes, Settings, Source, Watch};
+use crate::observer::{Observer, Progress};
+use crate::outcome::{FabricEventKind, Outcome, PortCounters};
+use crate::run::run;
+use crate::tcp;
+use crate::time::PS_PER_NS;
+
+/// Engine 1: virtual time, no privileges, the same records on every machine.
+#[derive(Clone, Debug)]
+pub struct SimEngine {
+    /// What a scenario's transport does not say about TCP: the behaviour of a Linux kernel of today by default.
+    pub tcp: tcp::Config,
+    /// Whether the queues between switches are recorded ([`Records::queues`]); they are by default.
+    pub records_queues: bool,
+}
+
+impl Default for SimEngine {
+    fn default() -> Self {
+        Self { tcp: tcp::Config::default(), records_queues: true }
+    }
+}
+
+impl Engine for SimEngine {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn parallel(&self) -> Option<&(dyn Engine + Sync)> {
+        Some(self)
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        scenario: &engine::Scenario,
+        progress: &'a dyn engine::Progress,
+    ) -> Result<Box<dyn Session + 'a>, EngineError> {
+        Ok(Box::new(SimSession { engine: self, scenario: scenario.clone(), progress }))
+    }
+}
+
+/// A scenario that trials run on, each from rest.
+struct SimSession<'a> {
+    engine: &'a SimEngine,
+    scenario: engine::Scenario,
+    progress: &'a dyn engine::Progress,
+}
+
+impl Session for SimSession<'_> {
+    fn run(&mut self, trial: &Trial) -> Result<Records, EngineError> {
+        if trial.pin_and_measure_cost {
+            let what = "the simulator has no packets whose CPU cost could be measured".to_owned();
+            return Err(EngineError::NotFit { what, remedy: "use the lab: --engine lab".to_owned() });
+        }
+        let job = self.engine.job(&self.scenario, trial)?;
+        let mut watcher = Watcher { progress: self.progress, flows: job.source.flows().len() };
+        let outcome = run(&job, &mut watcher)?;
+        Ok(records(&job, &outcome))
+    }
+
+    fn facts(&self) -> Vec<(String, f64)> {
+        vec![("sim.links".to_owned(), self.scenario.fabric.links().len() as f64)]
+    }
+
+    fn close(self: Box<Self>) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
+
+impl SimEngine {
+    /// The job of one trial of a scenario. It can be changed before it runs, for instance to watch more.
+    pub fn job(&self, scenario: &engine::Scenario, trial: &Trial) -> Result<Job, SimError> {
+        let fabric = &scenario.fabric;
+        let servers = Servers::of(fabric);
+        trial.workload.check(servers.count())?;
+        let (source, duration) = match &trial.workload {
+            Workload::Mix(spec) => (Source::Mix(spec.clone()), Some(spec.duration)),
+            workload => {
+                let flows = workload.open_loop_flows(&servers, trial.seed)?;
+                (Source::Flows(flows.into_iter().map(Flow::from).collect()), duration_of(workload))
+            }
+        };
+        let transport = &scenario.transport;
+        Ok(Job {
+            fabric: fabric.clone(),
+            addresses: Some(scenario.addresses.clone()),
+            settings: Settings {
+                overlay: scenario.overlay,
+                switching: scenario.switching.clone(),
+                tcp: self.stack(transport.stack).with_transport(transport),
+                sizes: PacketSizes::ethernet(transport.timestamps),
+                seed: trial.seed,
+            },
+            source,
+            faults: trial.faults.clone(),
+            stop: Some(duration.map_or(trial.time_limit, |duration| duration.min(trial.time_limit))),
+            watch: Watch {
+                sample_interval: Some(trial.sample_interval),
+                tcp_interval: trial.tcp_interval,
+                queue_classes: if self.records_queues { switch_classes(fabric) } else { Vec::new() },
+                ..Watch::default()
+            },
+        })
+    }
+
+    fn stack(&self, stack: TcpStack) -> tcp::Config {
+        match stack {
+            TcpStack::Current => self.tcp.clone(),
+            TcpStack::Linux2_6_26 => tcp::Config::linux_2_6_26(),
+        }
+    }
+}
+
+/// When flows without an end are cut.
+fn duration_of(workload: &Workload) -> Option<Nanos> {
+    match workload {
+        Workload::OneToOne { duration, .. } => Some(*duration),
+        _ => None,
+    }
+}
+
+/// Classes of links between switches, where queues are of interest.
+fn switch_classes(fabric: &Fabric) -> Vec<String> {
+    let between = |link: &LinkId| {
+        let ends = fabric.link(*link);
+        [&ends.a, &ends.b].into_iter().all(|port| fabric.node(port.node).role.is_switch())
+    };
+    let links = (0..fabric.links().len() as u32).map(LinkId);
+    let mut classes: Vec<String> = links.filter(between).map(|link| fabric.link_class(link)).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    classes
+}
+
+/// Passes progress on.
+struct Watcher<'a> {
+    progress: &'a dyn engine::Progress,
+    /// Flows of the list; 0 for the mix.
+    flows: usize,
+}
+
+impl Observer for Watcher<'_> {
+    fn progress(&mut self, now: &Progress) -> ControlFlow<()> {
+        if self.progress.interrupted() {
+            return ControlFlow::Break(());
+        }
+        let flows = match self.flows {
+            0 => now.flows_done.to_string(),
+            all => format!("{}/{all}", now.flows_done),
+        };
+        let time_ms = now.time_ns as f64 / 1e6;
+        let hops = now.packet_hops as f64 / 1e6;
+        let text = format!("simulated {time_ms:.1} ms, {flows} flows, {hops:.1} M packet-hops");
+        self.progress.advance(f64::from(now.done_milli) / 1e3, &text);
+        ControlFlow::Continue(())
+    }
+}
+
+impl From<SimError> for EngineError {
+    fn from(error: SimError) -> Self {
+        match error {
+            SimError::Interrupted => Self::Interrupted,
+            SimError::Unbalanced { .. } => Self::Failed(error.to_string()),
+            refused => Self::Refused(refused.to_string()),
+        }
+    }
+}
+
+/// The outcome of a job as rows, the same as every engine's.
+pub fn records(job: &Job, outcome: &Outcome) -> Records {
+    Records {
+        flows: flow_rows(job, outcome),
+        progress: outcome.samples.iter().map(progress_row).collect(),
+        links: link_rows(&job.fabric, outcome),
+        tcp: outcome.tcp.iter().map(tcp_row).collect(),
+        cpu: Vec::new(),
+        events: event_rows(job, outcome),
+        cost: None,
+        queues: queue_rows(&job.fabric, outcome),
+        facts: facts(&job.fabric, outcome),
+    }
+}
+
+fn flow_rows(job: &Job, outcome: &Outcome) -> Vec<FlowRow> {
+    let mut ideal = IdealTimes::new(job);
+    let row = |flow: &crate::FlowOutcome| FlowRow {
+        from: flow.spec.from,
+        to: flow.spec.to,
+        bytes_asked: flow.spec.bytes,
+        bytes_received: flow.received_bytes,
+        start_ns: flow.spec.start_ns,
+        end_ns: flow.received_ps.map(|time_ps| time_ps / PS_PER_NS),
+        retransmits: flow.retransmits.into(),
+        class: flow.spec.class,
+        request: flow.spec.request,
+        ideal_ns: ideal.completion_ps(&flow.spec).map(|time_ps| time_ps / PS_PER_NS),
+    };
+    outcome.flows.iter().map(row).collect()
+}
+
+fn progress_row(sample: &crate::Sample) -> ProgressRow {
+    ProgressRow {
+        time_ns: sample.time_ps / PS_PER_NS,
+        received_bytes: sample.received_bytes,
+        flows_done: sample.flows_done,
+    }
+}
+
+fn tcp_row(sample: &crate::TcpSample) -> TcpRow {
+    TcpRow {
+        time_ns: sample.time_ps / PS_PER_NS,
+        from: sample.from,
+        to: sample.to,
+        cwnd_segments: sample.cwnd_segments,
+        srtt_ns: sample.srtt_ps / PS_PER_NS,
+        retransmits: sample.retransmits,
+    }
+}
+
+/// Names of one direction of a link, as rows have them.
+struct PortNames {
+    node: String,
+    interface: String,
+    peer: String,
+    class: String,
+}
+
+fn port_names(fabric: &Fabric, outcome: &Outcome) -> Vec<PortNames> {
+    let name = |node| fabric.node(node).name.clone();
+    let names = |port: &crate::PortOutcome| PortNames {
+        node: name(port.node),
+        interface: fabric.link(port.link).end_at(port.node).map_or(String::new(), |end| end.interface.clone()),
+        peer: fabric.link(port.link).far_end(port.node).map_or(String::new(), |end| name(end.node)),
+        class: fabric.link_class(port.link),
+    };
+    outcome.ports.iter().map(names).collect()
+}
+
+fn link_rows(fabric: &Fabric, outcome: &Outcome) -> Vec<LinkRow> {
+    let names = port_names(fabric, outcome);
+    let row = |time_ps: u64, names: &PortNames, counters: &PortCounters| LinkRow {
+        time_ns: time_ps / PS_PER_NS,
+        node: names.node.clone(),
+        interface: names.interface.clone(),
+        peer: names.peer.clone(),
+        class: names.class.clone(),
+        // Interfaces do not count what Ethernet puts around a frame.
+        sent_bytes: counters.bytes - u64::from(LAYER_1_BYTES) * counters.packets,
+        dropped_frames: counters.drops,
+    };
+    let rows = outcome.samples.iter().flat_map(|sample| {
+        let time_ps = sample.time_ps;
+        names.iter().zip(&sample.ports).map(move |(names, counters)| row(time_ps, names, counters))
+    });
+    rows.collect()
+}
+
+fn queue_rows(fabric: &Fabric, outcome: &Outcome) -> Vec<QueueRow> {
+    let names = port_names(fabric, outcome);
+    let rows = outcome.ports.iter().zip(&names).flat_map(|(port, names)| {
+        port.queue.iter().map(|(bytes_at_most, time_ps)| QueueRow {
+            node: names.node.clone(),
+            interface: names.interface.clone(),
+            peer: names.peer.clone(),
+            class: names.class.clone(),
+            bytes_at_most: *bytes_at_most,
+            time_ns: *time_ps / PS_PER_NS,
+        })
+    });
+    rows.collect()
+}
+
+/// Rows of the kinds that the lab writes; that routes have changed is of interest after a repair.
+fn event_rows(job: &Job, outcome: &Outcome) -> Vec<EventRow> {
+    let subject = |fault: usize| match &job.faults[fault].kind {
+        FaultKind::SwitchDown { node } => node.clone(),
+        FaultKind::LinkDown { a, b } => format!("{a}-{b}"),
+    };
+    let mut repaired = vec![false; job.faults.len()];
+    let mut rows = Vec::new();
+    for event in &outcome.events {
+        repaired[event.fault] |= event.kind == FabricEventKind::Repair;
+        let kind = match event.kind {
+            FabricEventKind::Fault => "fault",
+            FabricEventKind::Repair => "repair",
+            FabricEventKind::Reconverged if repaired[event.fault] => "routes-restored",
+            FabricEventKind::Reconverged => continue,
+        };
+        let (time_ns, kind) = (event.time_ps / PS_PER_NS, kind.to_owned());
+        rows.push(EventRow { time_ns, kind, subject: subject(event.fault) });
+    }
+    rows
+}
+
+fn facts(fabric: &Fabric, outcome: &Outcome) -> Vec<(String, f64)> {
+    let totals = &outcome.totals;
+    let mut facts: Vec<(String, f64)> = [
+        ("sim.packet_hops", totals.packet_hops),
+        ("sim.marked_packets", totals.marked),
+        ("sim.lost_on_dead_links", totals.lost.packets),
+        ("tcp.retransmits", totals.retransmits),
+        ("tcp.timeouts", totals.timeouts),
+    ]
+    .map(|(name, value)| (name.to_owned(), value as f64))
+    .to_vec();
+    let mut drops = std::collections::BTreeMap::new();
+    for port in &outcome.ports {
+        *drops.entry(fabric.link_class(port.link)).or_insert(0u64) += port.counters.drops;
+    }
+    facts.extend(drops.into_iter().map(|(class, drops)| (format!("drops.{class}"), drops as f64)));
+    facts
+}

@@ -1,0 +1,142 @@
+//! Which ways packets take: shares, trees, pins, sprays, and VL2's bounce.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{GBPS, PACKET, fabric, flow, job, outcome};
+use weft_scenario::addressing::{AddressPlan, AddressingOptions};
+use weft_scenario::engine::Overlay;
+use weft_scenario::switching::LoadBalance;
+use weft_scenario::topology::{Fabric, LinkParams, Role, TestbedParams, vl2_testbed};
+use weft_scenario::units::{BitsPerSec, Nanos};
+use weft_sim::{Flow, Job, Outcome, PacketSizes};
+
+/// Packets that left nodes of one role towards nodes of another, by the names of both ends.
+fn carried(fabric: &Fabric, outcome: &Outcome, from: Role, to: Role) -> BTreeMap<(String, String), u64> {
+    let mut counts = BTreeMap::new();
+    for port in &outcome.ports {
+        let far = fabric.link(port.link).far_end(port.node).unwrap().node;
+        let (near, far) = (fabric.node(port.node), fabric.node(far));
+        if (near.role, far.role) == (from, to) {
+            *counts.entry((near.name.clone(), far.name.clone())).or_insert(0) += port.counters.packets;
+        }
+    }
+    counts
+}
+
+/// Many flows of one packet each from server 0 to server 1, 2 us apart.
+fn mice(count: u64) -> Vec<Flow> {
+    (0..count).map(|number| flow(0, 1, PACKET, 2_000 * number)).collect()
+}
+
+#[test]
+fn flows_spread_evenly_and_both_directions_on_their_own() {
+    let mut job = job(fabric(4, 2, 1, 40), mice(2_000));
+    let first = outcome(&job);
+    let up = carried(&job.fabric, &first, Role::Leaf, Role::Spine);
+    // Each flow sends its SYN and its segment one way: 1000 of 4000 packets by each spine, within five deviations.
+    let mean_and_five_sigma = (1_000, 5 * 39);
+    assert_eq!(up.len(), 8);
+    assert!(up.values().all(|packets| packets.abs_diff(mean_and_five_sigma.0) < mean_and_five_sigma.1), "{up:?}");
+    let of =
+        |leaf: &str| up.iter().filter(|((near, _), _)| near == leaf).map(|(_, packets)| *packets).collect::<Vec<_>>();
+    assert_ne!(of("leaf1"), of("leaf2"), "acknowledgements are hashed apart");
+    job.settings.seed = 2;
+    assert_ne!(outcome(&job), first, "another seed, other paths");
+}
+
+#[test]
+fn a_pinned_flow_goes_by_its_switch_both_ways() {
+    let fabric = fabric(4, 2, 1, 40);
+    let spine = fabric.find("spine3");
+    let flows = mice(50).into_iter().map(|flow| Flow { through: spine, ..flow }).collect();
+    let job = job(fabric, flows);
+    let down = carried(&job.fabric, &outcome(&job), Role::Spine, Role::Leaf);
+    let used: Vec<_> = down.iter().filter(|(_, packets)| **packets > 0).map(|((spine, _), _)| spine.as_str()).collect();
+    assert_eq!(used, ["spine3", "spine3"]);
+}
+
+#[test]
+fn a_spanning_tree_uses_one_path() {
+    let mut job = job(fabric(4, 2, 1, 40), mice(50));
+    job.settings.switching.load_balance = LoadBalance::SpanningTree;
+    let down = carried(&job.fabric, &outcome(&job), Role::Spine, Role::Leaf);
+    assert_eq!(down.values().filter(|packets| **packets > 0).count(), 2);
+    assert_eq!(down[&("spine1".to_owned(), "leaf2".to_owned())], 100);
+}
+
+fn long_flow(load_balance: LoadBalance) -> Vec<u64> {
+    let mut job = job(fabric(4, 2, 1, 40), vec![flow(0, 1, 4_000 * PACKET, 0)]);
+    job.settings.switching.load_balance = load_balance;
+    let up = carried(&job.fabric, &outcome(&job), Role::Leaf, Role::Spine);
+    up.into_iter().filter(|((near, _), _)| near == "leaf1").map(|(_, packets)| packets).collect()
+}
+
+#[test]
+fn one_flow_takes_one_path_or_all_of_them() {
+    let one = long_flow(LoadBalance::FlowEcmp);
+    assert_eq!(one.iter().filter(|packets| **packets > 0).count(), 1);
+    let sprayed = long_flow(LoadBalance::PacketSpray);
+    assert!(sprayed.iter().all(|packets| packets.abs_diff(1_000) < 150), "{sprayed:?}");
+    // A flow that fills its link has no pauses of a millisecond; of a nanosecond it has one before each packet.
+    let rare = long_flow(LoadBalance::Flowlet { gap: Nanos(1_000_000) });
+    assert_eq!(rare.iter().filter(|packets| **packets > 0).count(), 1);
+    let often = long_flow(LoadBalance::Flowlet { gap: Nanos(1) });
+    assert!(often.iter().all(|packets| *packets > 500), "{often:?}");
+}
+
+fn vl2(flows: Vec<Flow>) -> Job {
+    let links = LinkParams::for_server_rate(BitsPerSec(GBPS));
+    let fabric = vl2_testbed(&TestbedParams { servers_per_tor: [2; 4], links }).unwrap();
+    let addresses = AddressPlan::new(&fabric, AddressingOptions::default()).unwrap();
+    let mut job = job(fabric, flows);
+    job.settings.overlay = Overlay::Vl2;
+    job.settings.sizes = PacketSizes::ethernet(false);
+    job.addresses = Some(addresses);
+    job
+}
+
+#[test]
+fn under_vl2_every_packet_bounces_off_an_intermediate_also_within_a_rack() {
+    for to in [1, 7] {
+        let job = vl2((0..900).map(|number| flow(0, to, PACKET, 20_000 * number)).collect());
+        let outcome = outcome(&job);
+        let bounced = carried(&job.fabric, &outcome, Role::Intermediate, Role::Aggregation);
+        assert_eq!(bounced.values().sum::<u64>(), outcome.totals.sent.packets);
+        assert_eq!(outcome.totals.packet_hops, 6 * outcome.totals.sent.packets);
+    }
+}
+
+#[test]
+fn switches_choose_apart_so_that_no_path_is_left_out() {
+    let job = vl2((0..1_800).map(|number| flow(0, 7, PACKET, 20_000 * number)).collect());
+    let up = carried(&job.fabric, &outcome(&job), Role::Aggregation, Role::Intermediate);
+    // tor1 spreads over agg1 and agg2, each of these over three Intermediates: 600 of the 3600 packets on each of the six
+    // links, plus the other direction's from tor4, which hangs below the same two.
+    let used: Vec<u64> = up.values().copied().filter(|packets| *packets > 0).collect();
+    assert_eq!(used.len(), 6);
+    assert!(used.iter().all(|packets| packets.abs_diff(1_200) < 200), "{up:?}");
+}
+
+#[test]
+fn outer_headers_are_on_the_links_where_they_belong() {
+    let job = vl2(vec![flow(0, 7, PACKET, 0)]);
+    let outcome = outcome(&job);
+    let bytes = |from: Role, to: Role| {
+        let fabric = &job.fabric;
+        let far = |port: &weft_sim::PortOutcome| fabric.link(port.link).far_end(port.node).unwrap().node;
+        let ports = outcome
+            .ports
+            .iter()
+            .filter(|port| fabric.node(port.node).role == from && fabric.node(far(port)).role == to);
+        ports.map(|port| port.counters.bytes).sum::<u64>()
+    };
+    // SYN, SYN-ACK, one segment, ACK; 38 bytes of Ethernet around each.
+    let plain = 1_500 + 3 * 40 + 4 * 38;
+    assert_eq!(bytes(Role::Server, Role::Tor), plain + 4 * 40);
+    assert_eq!(bytes(Role::Aggregation, Role::Intermediate), plain + 4 * 40);
+    assert_eq!(bytes(Role::Intermediate, Role::Aggregation), plain + 4 * 20);
+    assert_eq!(bytes(Role::Aggregation, Role::Tor), plain + 4 * 20);
+    assert_eq!(bytes(Role::Tor, Role::Server), plain);
+}
