@@ -63,6 +63,12 @@ impl Estimate {
         Some(Self { value, interval: stats::median_interval(samples), n: samples.len(), limited_by })
     }
 
+    /// The same with another unit: value and interval times a factor.
+    pub fn scaled(&self, factor: f64) -> Self {
+        let scale = |one: Interval| Interval { low: one.low * factor, high: one.high * factor, ..one };
+        Self { value: self.value * factor, interval: self.interval.map(scale), ..self.clone() }
+    }
+
     /// A number that has no spread.
     pub fn exact(value: f64, limited_by: Limit) -> Self {
         Self { value, interval: None, n: 1, limited_by }
@@ -94,6 +100,19 @@ pub struct Findings {
     pub metrics: BTreeMap<String, Estimate>,
     /// What is wrong with the run.
     pub problems: Vec<Problem>,
+    /// The numbers behind the metrics, place by place, for the report.
+    pub tables: Vec<Table>,
+}
+
+/// Numbers as text cells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Table {
+    /// What they are.
+    pub title: String,
+    /// Names of the columns, with units.
+    pub headings: Vec<String>,
+    /// As many cells as there are headings in every row.
+    pub rows: Vec<Vec<String>>,
 }
 
 impl Findings {

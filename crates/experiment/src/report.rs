@@ -8,9 +8,9 @@ use weft_scenario::topology::{Fabric, from_yaml};
 
 use crate::analysis::Input;
 use crate::figure;
-use crate::metric::Findings;
-use crate::plan::{Plan, PlanError};
-use crate::run_folder::{FABRIC_FILE, FolderError, Manifest, read_trials, write_synced};
+use crate::metric::{Estimate, Findings};
+use crate::plan::{Plan, PlanError, PlanSpec};
+use crate::run_folder::{FolderError, Manifest, read_trials, record_files, write_synced};
 use crate::summary::{RunSummary, SCHEMA_VERSION};
 use crate::{table, verdict};
 
@@ -52,6 +52,8 @@ pub struct Run<'a> {
     pub input: Input<'a>,
     /// Its metrics.
     pub findings: &'a Findings,
+    /// The files of its rows.
+    pub files: Vec<String>,
     /// What links to its files begin with: empty where the page lies in the run folder, else a path that ends in `/`.
     pub link_base: String,
 }
@@ -79,23 +81,19 @@ fn run_values(run: &Run<'_>) -> Value {
             context! { title => figure.title, caption => figure.caption, svg }
         })
         .collect();
-    let metrics: Vec<Value> = input
-        .spec
-        .analysis
-        .metrics()
-        .iter()
-        .filter_map(|info| {
-            let estimate = findings.metrics.get(info.name)?;
-            Some(context! { name => info.name, meaning => info.meaning, value => table::plain(estimate.value) })
-        })
-        .collect();
+    let metric = |(name, estimate): (&String, &Estimate)| {
+        let meaning = input.spec.analysis.meaning(name).unwrap_or_default();
+        context! { name, meaning, value => table::plain(estimate.value) }
+    };
+    let metrics: Vec<Value> = findings.metrics.iter().map(metric).collect();
     context! {
         paper => input.spec.paper.as_str(), figure => input.spec.figure.as_str(), title => input.spec.title.as_str(),
         verdict => summary.verdict().word(), headings => Serde(table::HEADINGS),
         problems => findings.problems.iter().map(|problem| problem.text().to_owned()).collect::<Vec<_>>(),
         summary => Serde(summary), manifest => Serde(manifest), claims, figures, metrics,
+        tables => Serde(&findings.tables),
         command => command_line(manifest),
-        files => record_files(input), base => run.link_base.as_str(),
+        files => run.files.clone(), base => run.link_base.as_str(),
     }
 }
 
@@ -106,27 +104,11 @@ fn command_line(manifest: &Manifest) -> String {
     manifest.command_line.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
-fn record_files(input: &Input<'_>) -> Vec<&'static str> {
-    let any = |has: fn(&weft_scenario::record::Records) -> bool| input.trials.iter().any(|trial| has(&trial.records));
-    let all = [
-        ("trials.csv", true),
-        ("flows.csv", any(|records| !records.flows.is_empty())),
-        ("progress.csv", any(|records| !records.progress.is_empty())),
-        ("links.csv", any(|records| !records.links.is_empty())),
-        ("tcp.csv", any(|records| !records.tcp.is_empty())),
-        ("cpu.csv", any(|records| !records.cpu.is_empty())),
-        ("events.csv", any(|records| !records.events.is_empty())),
-        ("cost.csv", any(|records| records.cost.is_some())),
-        ("facts.csv", any(|records| !records.facts.is_empty())),
-    ];
-    all.into_iter().filter(|(_, there)| *there).map(|(file, _)| file).collect()
-}
-
 /// Everything about a run that its folder holds, analysed anew.
 struct Stored {
     manifest: Manifest,
-    plan: Plan,
-    fabric: Fabric,
+    spec: PlanSpec,
+    fabrics: Vec<Fabric>,
     trials: Vec<crate::analysis::TrialRecords>,
 }
 
@@ -142,16 +124,19 @@ impl Stored {
         }
         let plan = Plan::parse(&manifest.plan, &manifest.plan_text)
             .map_err(|source| ReportError::Plan { folder: folder.to_owned(), source })?;
-        let path = folder.join(FABRIC_FILE);
-        let text = std::fs::read_to_string(&path).map_err(FolderError::io("read", &path))?;
-        let fabric = from_yaml(&text, FABRIC_FILE)
-            .map_err(|error| FolderError::Malformed { path, message: error.to_string() })?;
-        let trials = read_trials(&folder.join("records"))?;
-        Ok(Self { manifest, plan, fabric, trials })
+        let malformed = |message: &str| FolderError::Malformed { path: path.clone(), message: message.to_owned() };
+        let spec = plan.for_engine(manifest.mode, &manifest.engine).cloned();
+        let spec = spec.ok_or_else(|| malformed("its plan does not run on its engine"))?;
+        if manifest.fabrics.len() != spec.points.len() {
+            return Err(malformed("`fabrics` does not name a file for every point of the plan").into());
+        }
+        let fabrics = manifest.fabrics.iter().map(|file| read_fabric(folder, file)).collect::<Result<_, _>>()?;
+        let trials = read_trials(&folder.join("records"), &spec.axes, spec.analysis.reads())?;
+        Ok(Self { manifest, spec, fabrics, trials })
     }
 
     fn input(&self) -> Input<'_> {
-        Input { spec: self.plan.for_mode(self.manifest.mode), fabric: &self.fabric, trials: &self.trials }
+        Input { spec: &self.spec, fabrics: &self.fabrics, trials: &self.trials }
     }
 
     fn summary(&self, folder: &Path, findings: &Findings) -> RunSummary {
@@ -164,6 +149,12 @@ impl Stored {
             run_dir: folder.display().to_string(),
         }
     }
+}
+
+fn read_fabric(folder: &Path, file: &str) -> Result<Fabric, FolderError> {
+    let path = folder.join(file);
+    let text = std::fs::read_to_string(&path).map_err(FolderError::io("read", &path))?;
+    from_yaml(&text, file).map_err(|error| FolderError::Malformed { path, message: error.to_string() })
 }
 
 /// Draws the report of run folders from their records, without running anything. One folder: its `report.html` and
@@ -184,10 +175,10 @@ pub fn redraw(folders: &[PathBuf]) -> Result<PathBuf, ReportError> {
         .zip(&findings)
         .zip(folders)
         .map(|(((run, summary), findings), folder)| {
-            let link_base = link_base(&folders[0], folder);
-            Run { summary, manifest: &run.manifest, input: run.input(), findings, link_base }
+            let (link_base, files) = (link_base(&folders[0], folder), record_files(&folder.join("records"))?);
+            Ok(Run { summary, manifest: &run.manifest, input: run.input(), findings, files, link_base })
         })
-        .collect();
+        .collect::<Result<_, ReportError>>()?;
     let page = render(&runs)?;
     let (Some(first), Some(summary)) = (folders.first(), summaries.first()) else { return Err(ReportError::Nothing) };
     let path = first.join(if folders.len() == 1 { "report.html" } else { SIDE_BY_SIDE });

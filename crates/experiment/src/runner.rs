@@ -1,16 +1,23 @@
-//! Runs a plan: scenarios are brought up, trials run in order, every trial's rows go to the run folder at once, and
-//! only a run that is complete is analysed and given its final name.
+//! Runs a plan: scenarios are brought up, trials run, every trial's rows go to disk at once, and only a run that is
+//! complete is analysed and given its final name.
+//!
+//! * `schedule`: which trials there are, in which order
+//! * `execution`: one after another on a network that stays up, or each by itself on several `workers`
+
+mod execution;
+mod schedule;
+mod workers;
 
 use std::path::PathBuf;
 
-use weft_scenario::addressing::{AddressPlan, AddressingOptions};
-use weft_scenario::engine::{Engine, EngineError, Overlay, Progress, Scenario, Session, Trial};
+use weft_scenario::engine::{Engine, EngineError, Progress};
 use weft_scenario::topology::{Fabric, to_yaml};
 
-use crate::analysis::{Input, TrialKey, TrialRecords};
-use crate::plan::{self, Mode, Plan, PlanSpec};
+use self::execution::Execution;
+use crate::analysis::Input;
+use crate::plan::{Mode, Plan, PlanSpec};
 use crate::report;
-use crate::run_folder::{FABRIC_FILE, FolderError, Manifest, RunFolder};
+use crate::run_folder::{FolderError, Manifest, RunFolder, WorkFolder, fabric_file, record_files};
 use crate::summary::{RunSummary, SCHEMA_VERSION};
 use crate::verdict;
 
@@ -25,6 +32,8 @@ pub struct RunOptions {
     pub out: Option<PathBuf>,
     /// The command line, for the manifest and the report.
     pub command_line: Vec<String>,
+    /// Runs side by side where the engine allows it; `None`: one for each core. Results do not depend on it.
+    pub workers: Option<usize>,
 }
 
 /// A finished run.
@@ -36,7 +45,7 @@ pub struct RunOutcome {
     pub run_dir: PathBuf,
 }
 
-/// Why a run did not finish. Nothing of it is left behind.
+/// Why a run did not finish. Nothing of it is left behind, except runs of a sweep that were finished.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The plan does not name this engine.
@@ -60,6 +69,16 @@ pub enum RunError {
     /// The engine gave up; see [`EngineError`] for the exit code.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// The user asked to stop a sweep of which some runs are finished: exit code 130.
+    #[error("interrupted; {kept} of {planned} runs are kept in {}: the same command goes on from there", work.display())]
+    Stopped {
+        /// How many are finished.
+        kept: usize,
+        /// How many there are.
+        planned: usize,
+        /// Where they are.
+        work: PathBuf,
+    },
     /// The run folder could not be written.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -68,154 +87,90 @@ pub enum RunError {
     Report(#[from] report::ReportError),
 }
 
-/// Runs a plan from start to report.
+/// Runs a plan from start to report. `engines` is the one to run on, or all that the plan compares, in its order
+/// ([`PlanSpec::runs_on`]).
 pub fn run(
     plan: &Plan,
-    engine: &dyn Engine,
+    engines: &[&dyn Engine],
     options: &RunOptions,
     progress: &dyn Progress,
 ) -> Result<RunOutcome, RunError> {
-    let spec = plan.for_mode(options.mode);
-    check_engine(spec, engine)?;
-    let fabric = build_fabric(spec)?;
-    let mut manifest = Manifest::new(plan, engine.name(), options);
-    let mut folder = RunFolder::create(options.out.as_deref(), plan.id(), &manifest)?;
-    folder.write_text(FABRIC_FILE, &to_yaml(&fabric))?;
-    let mut run =
-        Run { spec, fabric: &fabric, engine, progress, options, folder: &mut folder, manifest: &mut manifest };
-    let trials = run.trials()?;
+    let spec = spec_for(plan, engines, options.mode)?;
+    let scenario_error = |message| RunError::Scenario { plan: spec.id.clone(), message };
+    let fabrics = spec.build_fabrics().map_err(scenario_error)?;
+    require_fit(spec, &fabrics, engines)?;
+    let mut manifest = Manifest::new(plan, spec, options);
+    let folder = RunFolder::create(options.out.as_deref(), plan.id(), &manifest)?;
+    write_fabrics(&folder, &fabrics, &mut manifest)?;
+    let execution = Execution { plan, spec, fabrics: &fabrics, engines, options, progress, folder: &folder };
+    let (trials, work) = execution.run(&mut manifest)?;
     progress.phase("report", plan.id());
     manifest.finish(&trials);
-    let input = Input { spec, fabric: &fabric, trials: &trials };
+    let input = Input { spec, fabrics: &fabrics, trials: &trials };
     let findings = spec.analysis.run(&input);
     let summary = RunSummary {
         schema_version: SCHEMA_VERSION,
         plan: plan.id().to_owned(),
-        engine: engine.name().to_owned(),
+        engine: spec.runs_on.clone(),
         seed: options.seed,
         claims: verdict::judge_all(&spec.claims, &findings),
         run_dir: folder.final_path().display().to_string(),
     };
     folder.write_json("summary.json", &summary)?;
     let link_base = String::new();
-    let shown = report::Run { summary: &summary, manifest: &manifest, input, findings: &findings, link_base };
+    let files = record_files(&folder.records())?;
+    let shown = report::Run { summary: &summary, manifest: &manifest, input, findings: &findings, files, link_base };
     let page = report::render(&[shown])?;
     folder.write_text("report.html", &page)?;
     let run_dir = folder.finish(&manifest)?;
+    work.map_or(Ok(()), WorkFolder::remove)?;
     Ok(RunOutcome { summary, run_dir })
 }
 
-fn check_engine(spec: &PlanSpec, engine: &dyn Engine) -> Result<(), RunError> {
-    if spec.engines.iter().any(|offered| offered == engine.name()) {
-        return Ok(());
+/// Whether this machine can run the plan on these engines; see [`Engine::check_fit`].
+pub fn check_fit(plan: &Plan, engines: &[&dyn Engine], mode: Mode) -> Result<(), RunError> {
+    let spec = spec_for(plan, engines, mode)?;
+    let scenario_error = |message| RunError::Scenario { plan: spec.id.clone(), message };
+    require_fit(spec, &spec.build_fabrics().map_err(scenario_error)?, engines)
+}
+
+fn require_fit(spec: &PlanSpec, fabrics: &[Fabric], engines: &[&dyn Engine]) -> Result<(), RunError> {
+    for batch in schedule::batches(spec, fabrics, 0) {
+        let engine = execution::engine_of(&batch, spec, engines);
+        for overlay in batch.overlays {
+            engine.check_fit(&batch.scenario(*overlay)?)?;
+        }
     }
-    Err(RunError::EngineNotOffered {
-        plan: spec.id.clone(),
-        engine: engine.name().to_owned(),
-        offered: spec.engines.join(", "),
+    Ok(())
+}
+
+fn spec_for<'a>(plan: &'a Plan, engines: &[&dyn Engine], mode: Mode) -> Result<&'a PlanSpec, RunError> {
+    let names = engines.iter().map(|engine| engine.name()).collect::<Vec<_>>().join("+");
+    plan.for_engine(mode, &names).ok_or_else(|| {
+        let preferred = plan.for_mode(mode);
+        let separator = if preferred.compares_engines() { " and " } else { ", " };
+        let offered = preferred.engines.join(separator);
+        RunError::EngineNotOffered { plan: plan.id().to_owned(), engine: names, offered }
     })
 }
 
-fn scenario_error(spec: &PlanSpec, error: impl std::fmt::Display) -> RunError {
-    RunError::Scenario { plan: spec.id.clone(), message: error.to_string() }
-}
-
-fn build_fabric(spec: &PlanSpec) -> Result<Fabric, RunError> {
-    let fabric = spec.fabric.as_ref().ok_or_else(|| scenario_error(spec, "the plan names no scenario"))?;
-    fabric.build(&plan::fabric_text).map_err(|error| scenario_error(spec, error))
-}
-
-/// One run in progress.
-struct Run<'a> {
-    spec: &'a PlanSpec,
-    fabric: &'a Fabric,
-    engine: &'a dyn Engine,
-    progress: &'a dyn Progress,
-    options: &'a RunOptions,
-    folder: &'a mut RunFolder,
-    manifest: &'a mut Manifest,
-}
-
-type Sessions<'a> = Vec<(Overlay, Box<dyn Session + 'a>)>;
-
-impl<'a> Run<'a> {
-    /// Runs every trial. Interleaved, all overlays are up at once and take turns within each repetition; otherwise one
-    /// overlay is up at a time.
-    fn trials(&mut self) -> Result<Vec<TrialRecords>, RunError> {
-        let overlays = self.spec.overlays.as_slice();
-        let groups = if self.spec.interleave { vec![overlays] } else { overlays.chunks(1).collect() };
-        let mut trials = Vec::new();
-        for group in groups {
-            let mut sessions = self.bring_up(group)?;
-            for repetition in 1..=self.spec.repetitions {
-                self.round(repetition, &mut sessions, &mut trials)?;
+/// Writes each different network once and notes which point has which.
+fn write_fabrics(folder: &RunFolder, fabrics: &[Fabric], manifest: &mut Manifest) -> Result<(), RunError> {
+    let mut written: Vec<(&Fabric, String)> = Vec::new();
+    for fabric in fabrics {
+        let known = written.iter().find(|(known, _)| *known == fabric).map(|(_, file)| file.clone());
+        let file = match known {
+            Some(file) => file,
+            None => {
+                let file = fabric_file(written.len());
+                folder.write_text(&file, &to_yaml(fabric))?;
+                written.push((fabric, file.clone()));
+                file
             }
-            for (overlay, session) in sessions {
-                self.manifest.add_facts(overlay, session.facts());
-                session.close()?;
-            }
-        }
-        Ok(trials)
+        };
+        manifest.fabrics.push(file);
     }
-
-    fn bring_up(&self, overlays: &[Overlay]) -> Result<Sessions<'a>, RunError> {
-        let mut sessions = Sessions::new();
-        for overlay in overlays {
-            let addresses = AddressPlan::new(self.fabric, AddressingOptions::default())
-                .map_err(|error| scenario_error(self.spec, error))?;
-            let scenario = Scenario {
-                fabric: self.fabric.clone(),
-                addresses,
-                overlay: *overlay,
-                transport: self.spec.transport.clone(),
-                shaped: self.spec.shaped,
-            };
-            sessions.push((*overlay, self.engine.prepare(&scenario, self.progress)?));
-        }
-        Ok(sessions)
-    }
-
-    fn round(
-        &mut self,
-        repetition: u32,
-        sessions: &mut Sessions<'a>,
-        trials: &mut Vec<TrialRecords>,
-    ) -> Result<(), RunError> {
-        let spec = self.spec;
-        let planned = spec.overlays.len() * spec.workload.len() * spec.repetitions as usize;
-        for (workload_name, workload) in &spec.workload {
-            for (overlay, session) in sessions.iter_mut() {
-                if self.progress.interrupted() {
-                    return Err(EngineError::Interrupted.into());
-                }
-                let seed = self.options.seed.wrapping_add(u64::from(repetition - 1));
-                let number = trials.len() as u32 + 1;
-                let key =
-                    TrialKey { trial: number, repetition, seed, overlay: *overlay, workload: workload_name.clone() };
-                let overlay = crate::table::overlay_name(*overlay);
-                self.progress
-                    .phase("trial", &format!("{number} of {planned}: {workload_name}, {overlay}, seed {seed}"));
-                let records = session.run(&self.trial(workload_name, workload.clone(), seed))?;
-                let trial = TrialRecords { key, records };
-                self.folder.write_trial(&trial)?;
-                trials.push(trial);
-            }
-        }
-        Ok(())
-    }
-
-    fn trial(&self, name: &str, workload: weft_scenario::workload::Workload, seed: u64) -> Trial {
-        let sampling = &self.spec.sampling;
-        Trial {
-            workload,
-            faults: self.spec.fault.clone(),
-            seed,
-            sample_interval: sampling.interval,
-            tcp_interval: sampling.tcp_interval,
-            time_limit: sampling.time_limit,
-            pin_and_measure_cost: sampling.measure_cpu_cost.iter().any(|pinned| pinned == name),
-        }
-    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,9 +1,14 @@
 //! The few statistics that claims rest on, each with its definition, so that a reader can check a number by hand.
 //!
 //! Intervals are distribution-free where they can be: the median of a handful of runs on a shared machine has no known
-//! distribution. Nothing here is random, so the same records always give the same numbers.
+//! distribution. Where something is drawn ([`paired_ratio`]) the seed is fixed, so the same records always give the
+//! same numbers.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+mod resample;
+
+pub use resample::{Ratio, paired_ratio};
+
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// Two-sided coverage that an interval should have.
 pub const CONFIDENCE: f64 = 0.95;
@@ -108,6 +113,18 @@ pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     Some(Interval { low: centre - half, high: centre + half, coverage: CONFIDENCE })
 }
 
+/// Interval of a share from how many of `n` independent trials had it (Wilson 1927). `None` of no trial.
+pub fn share_interval(had: usize, n: usize) -> Option<Interval> {
+    if n == 0 || had > n {
+        return None;
+    }
+    let z = Normal::standard().inverse_cdf(0.5 + CONFIDENCE / 2.0);
+    let (n, share) = (n as f64, had as f64 / n as f64);
+    let centre = (share + z * z / (2.0 * n)) / (1.0 + z * z / n);
+    let half = z / (1.0 + z * z / n) * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
+    Some(Interval { low: (centre - half).max(0.0), high: (centre + half).min(1.0), coverage: CONFIDENCE })
+}
+
 /// Interval of the mean of a time series, whose neighbours are alike: the series is cut into at most `batches`
 /// stretches of equal length and [`mean_interval`] is taken over their means (method of batch means). Samples at the
 /// end that fill no stretch are left out.
@@ -176,6 +193,16 @@ mod tests {
         let single = mean_interval(&drifting).unwrap();
         let batched = batch_means_interval(&drifting, 10).unwrap();
         assert!(batched.high - batched.low > 2.0 * (single.high - single.low));
+    }
+
+    #[test]
+    fn shares_have_wilsons_interval() {
+        // Worked by hand for 10 of 100: z^2 = 3.8415, centre 0.11480, half width 0.05957.
+        let interval = share_interval(10, 100).unwrap();
+        assert!((interval.low - 0.05523).abs() < 1e-5 && (interval.high - 0.17437).abs() < 1e-5, "{interval:?}");
+        let none = share_interval(0, 50).unwrap();
+        assert!(none.low == 0.0 && (none.high - 0.07135).abs() < 1e-5, "{none:?}");
+        assert_eq!((share_interval(0, 0), share_interval(2, 1)), (None, None));
     }
 
     proptest! {

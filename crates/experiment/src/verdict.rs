@@ -52,7 +52,7 @@ pub fn judge_all(claims: &[Claim], findings: &Findings) -> Vec<ClaimResult> {
 
 /// Judges one claim.
 pub fn judge(claim: &Claim, findings: &Findings) -> ClaimResult {
-    let estimate = findings.metrics.get(&claim.id);
+    let estimate = findings.metrics.get(claim.metric());
     let (verdict, reason) = verdict_of(claim, estimate, findings);
     ClaimResult::new(claim, estimate, verdict, reason)
 }

@@ -6,8 +6,11 @@ use std::path::PathBuf;
 use weft_scenario::engine::{Engine, EngineError, Progress, Scenario, Session, Trial};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::record::{EventRow, Records};
+use weft_scenario::topology::Fabric;
+use weft_scenario::workload::{Servers, Workload};
 
 use crate::adjacency::AdjacencyWatch;
+use crate::doctor;
 use crate::down;
 use crate::error::LabError;
 use crate::faults::LabActuator;
@@ -43,6 +46,10 @@ impl LabEngine {
 impl Engine for LabEngine {
     fn name(&self) -> &'static str {
         "lab"
+    }
+
+    fn check_fit(&self, scenario: &Scenario) -> Result<(), EngineError> {
+        Ok(doctor::require(scenario, &self.options)?)
     }
 
     fn prepare<'a>(
@@ -93,6 +100,7 @@ impl LabSession<'_> {
 impl Session for LabSession<'_> {
     fn run(&mut self, trial: &Trial) -> Result<Records, EngineError> {
         let setup = self.setup();
+        let trial = &listed(trial, &self.lab().scenario.fabric)?;
         let watch = AdjacencyWatch::start(&self.lab().plan.nodes);
         let mut actuator = LabActuator::new(self.lab());
         let outcome = traffic::run(&setup, trial, &mut actuator, self.progress);
@@ -134,6 +142,16 @@ impl Drop for LabSession<'_> {
             }
         }
     }
+}
+
+/// The trial with its traffic as a list of flows: traffic at a load depends on the links, which the workers do not know.
+fn listed(trial: &Trial, fabric: &Fabric) -> Result<Trial, LabError> {
+    let mut trial = trial.clone();
+    if let Workload::Traffic(_) = trial.workload {
+        let flows = trial.workload.open_loop_flows(&Servers::of(fabric), trial.seed);
+        trial.workload = Workload::Flows { flows: flows.map_err(|error| LabError::Traffic(error.to_string()))? };
+    }
+    Ok(trial)
 }
 
 /// Both directions of every link.

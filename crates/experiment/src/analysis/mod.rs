@@ -4,16 +4,31 @@
 //! * [`vlb_split`]: how evenly Aggregation switches split traffic over the Intermediates (VL2 5.2, Figure 10)
 //! * [`overlay_cost`]: what an overlay costs in CPU and goodput beside plain routing
 //! * [`outage`]: what a failure costs and how fast the fabric is back
-//! * [`series`], [`links`], [`cpu`]: what they share
+//! * [`fct`]: flow completion times beside the ideal switch (leaf-spine, "Impact of Link Speed")
+//! * [`queues`]: where queues build up (leaf-spine, "Where do queues build up?")
+//! * [`incast`]: query completion times by where buffers are (leaf-spine, "Where are large buffers more effective?")
+//! * [`ecmp`]: how likely hashed flows fit on uplinks (leaf-spine, "Intuition")
+//! * [`split_speed`]: split and completion times as core links become faster (VL2 5.2)
+//! * [`tcp_validation`]: the simulator beside the lab
+//! * [`series`], [`links`], [`cpu`], [`completion`]: what they share
+//! * [`class_summary`]: completion times of one run, for a look without a plan
 //! * [`framing`]: how much of a link's rate can be payload
 
+pub mod class_summary;
+pub mod completion;
 pub mod cpu;
+pub mod ecmp;
+pub mod fct;
 pub mod framing;
+pub mod incast;
 pub mod links;
 pub mod outage;
 pub mod overlay_cost;
+pub mod queues;
 pub mod series;
 pub mod shuffle;
+pub mod split_speed;
+pub mod tcp_validation;
 pub mod vlb_split;
 
 use serde::{Deserialize, Serialize};
@@ -36,6 +51,18 @@ pub enum Analysis {
     OverlayCost,
     /// [`outage`].
     Outage,
+    /// [`fct`].
+    Fct,
+    /// [`queues`].
+    Queues,
+    /// [`incast`].
+    Incast,
+    /// [`ecmp`].
+    EcmpProbability,
+    /// [`split_speed`].
+    SplitSpeed,
+    /// [`tcp_validation`].
+    TcpValidation,
 }
 
 /// A metric that an analysis yields.
@@ -60,6 +87,8 @@ pub struct TrialKey {
     pub overlay: Overlay,
     /// Name of its workload in the plan.
     pub workload: String,
+    /// Its places on the axes of the sweep; empty in a plan without one.
+    pub point: Vec<String>,
 }
 
 /// A trial and what it yielded.
@@ -71,15 +100,73 @@ pub struct TrialRecords {
     pub records: Records,
 }
 
+/// A kind of rows that an analysis may read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowKind {
+    /// [`Records::flows`]
+    Flows,
+    /// [`Records::progress`]
+    Progress,
+    /// [`Records::links`]
+    Links,
+    /// [`Records::queues`]
+    Queues,
+    /// [`Records::tcp`]
+    Tcp,
+    /// [`Records::cpu`]
+    Cpu,
+    /// [`Records::events`]
+    Events,
+}
+
+impl RowKind {
+    /// Every kind.
+    pub const ALL: &'static [Self] =
+        &[Self::Flows, Self::Progress, Self::Links, Self::Queues, Self::Tcp, Self::Cpu, Self::Events];
+
+    /// Drops the rows of every kind but these, so that a sweep's memory holds only what its analysis reads.
+    pub fn keep(kinds: &[Self], records: &mut Records) {
+        for kind in Self::ALL.iter().filter(|kind| !kinds.contains(kind)) {
+            match kind {
+                Self::Flows => records.flows = Vec::new(),
+                Self::Progress => records.progress = Vec::new(),
+                Self::Links => records.links = Vec::new(),
+                Self::Queues => records.queues = Vec::new(),
+                Self::Tcp => records.tcp = Vec::new(),
+                Self::Cpu => records.cpu = Vec::new(),
+                Self::Events => records.events = Vec::new(),
+            }
+        }
+    }
+}
+
 /// Everything that an analysis may look at.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     /// The plan as it ran.
     pub spec: &'a PlanSpec,
-    /// The network it ran on.
-    pub fabric: &'a Fabric,
-    /// Its trials, in order.
+    /// The network of every point of the plan, in their order.
+    pub fabrics: &'a [Fabric],
+    /// Its trials, in order, with the rows that the analysis reads ([`Analysis::reads`]).
     pub trials: &'a [TrialRecords],
+}
+
+impl<'a> Input<'a> {
+    /// The network of a plan without a sweep; of a sweep the first point's.
+    pub fn fabric(&self) -> &'a Fabric {
+        self.fabrics.first().expect("a plan has at least one point")
+    }
+
+    /// The plan and the network at a trial's point; `None` if the plan does not have that point.
+    pub fn at(&self, key: &TrialKey) -> Option<(&'a PlanSpec, &'a Fabric)> {
+        let place = self.spec.points.iter().position(|point| point.labels == key.point)?;
+        Some((&self.spec.points[place].spec, self.fabrics.get(place)?))
+    }
+
+    /// A trial's place on an axis.
+    pub fn label<'b>(&self, key: &'b TrialKey, axis: &str) -> Option<&'b str> {
+        self.spec.label(&key.point, axis)
+    }
 }
 
 impl Analysis {
@@ -90,24 +177,79 @@ impl Analysis {
             Self::VlbSplit => "vlb-split",
             Self::OverlayCost => "overlay-cost",
             Self::Outage => "outage",
+            Self::Fct => "fct",
+            Self::Queues => "queues",
+            Self::Incast => "incast",
+            Self::EcmpProbability => "ecmp-probability",
+            Self::SplitSpeed => "split-speed",
+            Self::TcpValidation => "tcp-validation",
         }
     }
 
-    /// The metrics it yields.
+    /// The metrics it yields, without the suffixes for workloads and places of a sweep.
     pub fn metrics(self) -> &'static [MetricInfo] {
         match self {
             Self::Shuffle => shuffle::METRICS,
             Self::VlbSplit => vlb_split::METRICS,
             Self::OverlayCost => overlay_cost::METRICS,
             Self::Outage => outage::METRICS,
+            Self::Fct => fct::METRICS,
+            Self::Queues => queues::METRICS,
+            Self::Incast => incast::METRICS,
+            Self::EcmpProbability => ecmp::METRICS,
+            Self::SplitSpeed => split_speed::METRICS,
+            Self::TcpValidation => tcp_validation::METRICS,
         }
     }
 
-    /// Whether it yields `metric`. [`Analysis::OverlayCost`] also yields each metric per workload, `metric.workload`.
-    pub fn yields<'a>(self, metric: &str, workloads: impl Iterator<Item = &'a str>) -> bool {
-        let known = |name: &str| self.metrics().iter().any(|metric| metric.name == name);
-        let suffix = |workload: &'a str| metric.strip_suffix(workload)?.strip_suffix('.');
-        known(metric) || (self == Self::OverlayCost && workloads.filter_map(suffix).any(known))
+    /// The kinds of rows that it and its figures read.
+    pub fn reads(self) -> &'static [RowKind] {
+        match self {
+            Self::Shuffle | Self::VlbSplit | Self::OverlayCost | Self::Outage => RowKind::ALL,
+            Self::Fct | Self::EcmpProbability => &[RowKind::Flows, RowKind::Events],
+            Self::Queues => &[RowKind::Queues, RowKind::Events],
+            Self::Incast | Self::SplitSpeed => &[RowKind::Flows, RowKind::Links, RowKind::Events],
+            Self::TcpValidation => &[RowKind::Flows, RowKind::Cpu, RowKind::Events],
+        }
+    }
+
+    /// Whether the plan's axes and workloads are those that it compares; says what is missing.
+    pub fn check_sweep(self, spec: &PlanSpec) -> Result<(), String> {
+        match self {
+            Self::Shuffle | Self::VlbSplit | Self::OverlayCost | Self::Outage => match spec.axes.is_empty() {
+                true => Ok(()),
+                false => Err(format!("analysis `{}` takes no sweep", self.name())),
+            },
+            Self::Fct => fct::check(spec),
+            Self::Queues => queues::check(spec),
+            Self::Incast => incast::check(spec),
+            Self::EcmpProbability => ecmp::check(spec),
+            Self::SplitSpeed => split_speed::check(spec),
+            Self::TcpValidation => tcp_validation::check(spec),
+        }
+    }
+
+    /// The names of all metrics that it may yield for a plan.
+    pub fn metric_names(self, spec: &PlanSpec) -> Vec<String> {
+        let plain = || self.metrics().iter().map(|metric| metric.name.to_owned());
+        match self {
+            Self::Shuffle | Self::VlbSplit | Self::Outage => plain().collect(),
+            Self::OverlayCost => overlay_cost::names(spec),
+            Self::Fct => fct::names(spec),
+            Self::Queues => queues::names(spec),
+            Self::Incast => incast::names(spec),
+            Self::EcmpProbability => ecmp::names(spec),
+            Self::SplitSpeed => split_speed::names(spec),
+            Self::TcpValidation => tcp_validation::names(spec),
+        }
+    }
+
+    /// What a metric is, whatever its suffix.
+    pub fn meaning(self, metric: &str) -> Option<&'static str> {
+        let is_it = |info: &&MetricInfo| {
+            metric.strip_prefix(info.name).is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('.'))
+        };
+        self.metrics().iter().find(is_it).map(|info| info.meaning)
     }
 
     /// Runs it.
@@ -117,6 +259,12 @@ impl Analysis {
             Self::VlbSplit => vlb_split::analyse(input),
             Self::OverlayCost => overlay_cost::analyse(input),
             Self::Outage => outage::analyse(input),
+            Self::Fct => fct::analyse(input),
+            Self::Queues => queues::analyse(input),
+            Self::Incast => incast::analyse(input),
+            Self::EcmpProbability => ecmp::analyse(input),
+            Self::SplitSpeed => split_speed::analyse(input),
+            Self::TcpValidation => tcp_validation::analyse(input),
         };
         findings.problems.extend(unexpected_route_changes(input));
         findings

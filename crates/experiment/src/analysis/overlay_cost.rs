@@ -12,6 +12,7 @@ use weft_scenario::record::{CostRow, Records};
 
 use super::{Input, MetricInfo};
 use crate::metric::{Estimate, Findings, Limit, Problem};
+use crate::plan::PlanSpec;
 
 /// What this analysis yields.
 pub const METRICS: &[MetricInfo] = &[
@@ -27,6 +28,15 @@ pub const METRICS: &[MetricInfo] = &[
     MetricInfo { name: "vl2_goodput", meaning: "goodput of VL2, bit/s" },
     MetricInfo { name: "vxlan_goodput", meaning: "goodput of kernel VXLAN, bit/s" },
 ];
+
+/// Names of all metrics of a plan.
+pub fn names(spec: &PlanSpec) -> Vec<String> {
+    let each = |metric: &MetricInfo| {
+        let name = metric.name;
+        spec.workload.keys().map(move |workload| format!("{name}.{workload}"))
+    };
+    METRICS.iter().flat_map(|metric| std::iter::once(metric.name.to_owned()).chain(each(metric))).collect()
+}
 
 /// A number of one trial.
 type Number = fn(&Records) -> Option<f64>;

@@ -51,7 +51,7 @@ pub fn analyse(input: &Input<'_>) -> Findings {
     let mut findings = Findings::default();
     let mut shuffles = Vec::new();
     for trial in input.trials {
-        match measure(trial, input.fabric) {
+        match measure(trial, input.fabric()) {
             Ok(shuffle) => shuffles.push(shuffle),
             Err(problem) => findings.problems.push(problem),
         }

@@ -4,8 +4,10 @@ use weft_scenario::engine::Overlay;
 use weft_scenario::record::{CpuRow, FlowRow, LinkRow, ProgressRow, Records};
 use weft_scenario::topology::{Fabric, Role};
 use weft_scenario::units::Nanos;
+use weft_scenario::workload::FlowClass;
 
-use super::{TrialKey, TrialRecords};
+use super::{Input, TrialKey, TrialRecords};
+use crate::metric::Findings;
 use crate::plan::{Mode, Plan, PlanSpec};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -67,29 +69,158 @@ relation = "info"
 unit = "s"
 "#;
 
+/// A plan for the shuffle tables with more keys.
+pub(crate) fn shuffle_plan_text(keys: &str) -> String {
+    plan_text(&format!("analysis = \"shuffle\"\noverlays = [\"vl2\"]\n{keys}"), SHUFFLE_TABLES)
+}
+
+/// Four servers on an ideal switch and on two leaf-spine fabrics, at two loads.
+pub(crate) const SWEEP_PLAN: &str = r#"
+id = "test/sweep"
+paper = "Leaf-spine"
+figure = "Figure 0"
+title = "a sweep"
+engines = ["sim"]
+expected_s = 1
+analysis = "fct"
+overlays = ["routed"]
+repetitions = 2
+
+[workload.background]
+kind = "traffic"
+duration = "10 ms"
+background = { sizes = "web-search", load_percent = 10 }
+
+[sweep.load]
+sets = ["workload.background.background.load_percent"]
+values = [30, 70]
+unit = "%"
+
+[[sweep.fabric.variant]]
+id = "oq"
+fabric = { generator = "output-queued", servers = 4 }
+
+[[sweep.fabric.variant]]
+id = "10g"
+[sweep.fabric.variant.fabric]
+generator = "leaf-spine"
+spines = 2
+leaves = 2
+servers_per_leaf = 2
+server_rate = "10 Gbit/s"
+core_rate = "10 Gbit/s"
+
+[[sweep.fabric.variant]]
+id = "40g"
+[sweep.fabric.variant.fabric]
+generator = "leaf-spine"
+spines = 1
+leaves = 2
+servers_per_leaf = 2
+server_rate = "10 Gbit/s"
+core_rate = "40 Gbit/s"
+
+[sampling]
+interval = "1 ms"
+time_limit = "1 s"
+
+[[claims]]
+id = "large_mean_over_oq.10g"
+relation = "<="
+want = 2.0
+unit = "ratio"
+
+[quick.sweep.fabric]
+only = ["oq", "10g"]
+[quick.sweep.load]
+values = [50]
+"#;
+
+/// One scenario on both engines.
+pub(crate) const COMPARISON_PLAN: &str = r#"
+id = "test/comparison"
+paper = "none"
+figure = "none"
+title = "a comparison"
+engines = ["lab", "sim"]
+expected_s = 1
+analysis = "tcp-validation"
+overlays = ["routed"]
+fabric = { generator = "overlay-pair" }
+transport = { initial_window = 4 }
+sampling = { interval = "1 s", time_limit = "10 s" }
+
+[engine.sim.transport]
+initial_window = 5
+
+[sweep.engine]
+values = ["lab", "sim"]
+
+[workload.one]
+kind = "permutation"
+bytes_per_flow = "1 MB"
+shift = 1
+
+[[claims]]
+id = "goodput_error"
+relation = "<="
+want = 0.05
+unit = "ratio"
+"#;
+
+/// The trials of a plan, each with the records that `yields` makes for its place.
+pub(crate) fn trials_of(spec: &PlanSpec, yields: impl Fn(&TrialKey) -> Records) -> Vec<TrialRecords> {
+    let mut trials = Vec::new();
+    for point in &spec.points {
+        for repetition in 1..=spec.repetitions {
+            for workload in point.spec.workload.keys() {
+                let (trial, seed) = (trials.len() as u32 + 1, u64::from(repetition));
+                let (overlay, workload, point) = (spec.overlays[0], workload.clone(), point.labels.clone());
+                let key = TrialKey { trial, repetition, seed, overlay, workload, point };
+                trials.push(TrialRecords { records: yields(&key), key });
+            }
+        }
+    }
+    trials
+}
+
+/// Runs a plan's analysis on such trials.
+pub(crate) fn analyse(spec: &PlanSpec, yields: impl Fn(&TrialKey) -> Records) -> Findings {
+    let (fabrics, trials) = (spec.build_fabrics().expect("they are valid"), trials_of(spec, yields));
+    spec.analysis.run(&Input { spec, fabrics: &fabrics, trials: &trials })
+}
+
 pub(crate) fn shuffle_spec() -> PlanSpec {
     spec("analysis = \"shuffle\"\noverlays = [\"vl2\"]", SHUFFLE_TABLES)
 }
 
 pub(crate) fn trial(number: u32, overlay: Overlay, workload: &str, records: Records) -> TrialRecords {
-    let key =
-        TrialKey { trial: number, repetition: number, seed: u64::from(number), overlay, workload: workload.to_owned() };
+    let (seed, workload) = (u64::from(number), workload.to_owned());
+    let key = TrialKey { trial: number, repetition: number, seed, overlay, workload, point: Vec::new() };
     TrialRecords { key, records }
+}
+
+/// A flow from server 0 to server 1 that got what it asked for if it ended.
+pub(crate) fn flow(bytes_asked: u64, start_ns: u64, end_ns: Option<u64>) -> FlowRow {
+    FlowRow {
+        from: 0,
+        to: 1,
+        bytes_asked,
+        bytes_received: if end_ns.is_some() { bytes_asked } else { 0 },
+        start_ns,
+        end_ns,
+        retransmits: 0,
+        class: FlowClass::Bulk,
+        request: None,
+        ideal_ns: None,
+    }
 }
 
 /// A shuffle in which every flow has the same share all the time and all end together after `seconds`.
 pub(crate) fn even_shuffle(fabric: &Fabric, bytes_per_flow: u64, seconds: u64) -> Records {
     let servers = fabric.servers().count() as u32;
     let pairs = (0..servers).flat_map(|from| (0..servers).map(move |to| (from, to))).filter(|(from, to)| from != to);
-    let flow = |(from, to)| FlowRow {
-        from,
-        to,
-        bytes_asked: bytes_per_flow,
-        bytes_received: bytes_per_flow,
-        start_ns: 0,
-        end_ns: Some(seconds * SECOND),
-        retransmits: 1,
-    };
+    let flow = |(from, to)| FlowRow { from, to, retransmits: 1, ..flow(bytes_per_flow, 0, Some(seconds * SECOND)) };
     let flows: Vec<FlowRow> = pairs.map(flow).collect();
     let total = bytes_per_flow * flows.len() as u64;
     let progress = |second: u64| ProgressRow {

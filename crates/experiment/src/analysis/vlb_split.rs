@@ -50,7 +50,9 @@ pub fn analyse(input: &Input<'_>) -> Findings {
     };
     put("core_utilisation", &|trial| stats::mean(&utilisations(input, trial)));
     put("core_utilisation_max", &|trial| utilisations(input, trial).into_iter().max_by(f64::total_cmp));
-    put("concurrent_flows", &|trial| concurrent_flows(&trial.records, window(input)?, input.fabric.servers().count()));
+    put("concurrent_flows", &|trial| {
+        concurrent_flows(&trial.records, window(input)?, input.fabric().servers().count())
+    });
     put("large_flow_bytes", &|trial| large_flow_share(&trial.records.flows, mix(input)?.size_divisor));
     put("cpu_idle_busiest_core", &|trial| cpu::busiest_idle(&trial.records.cpu, window(input)?));
     findings
@@ -70,7 +72,7 @@ pub fn split_over_time(input: &Input<'_>, records: &Records) -> BTreeMap<String,
     let length = interval.as_secs_f64();
     let count = (window.seconds() / length + 1e-9).floor() as usize;
     let whole = Window { to_s: window.from_s + count as f64 * length, ..window };
-    let series = links::all(&records.links, input.fabric);
+    let series = links::all(&records.links, input.fabric());
     let over_time = |uplinks: &[&links::LinkSeries]| -> SplitSeries {
         let index = |part: Window| Some(((part.from_s + part.to_s) / 2.0, links::split_index(uplinks, part)?));
         whole.parts(count).filter_map(index).collect()
@@ -119,7 +121,7 @@ fn put_split(input: &Input<'_>, limited_by: Limit, findings: &mut Findings) {
 
 fn utilisations(input: &Input<'_>, trial: &TrialRecords) -> Vec<f64> {
     let Some(window) = window(input) else { return Vec::new() };
-    let series = links::all(&trial.records.links, input.fabric);
+    let series = links::all(&trial.records.links, input.fabric());
     links::utilisations(&series, [Role::Aggregation, Role::Intermediate], window)
 }
 

@@ -5,6 +5,7 @@ mod axis;
 mod line_chart;
 mod plots;
 mod row_chart;
+mod sweeps;
 
 pub use line_chart::{Band, Level, LineChart, Series, Span};
 pub use plots::{Figure, figures};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use weft_scenario::record::{Records, TcpRow};
 
+use super::sweeps;
 use super::{Band, Level, LineChart, Mark, RowChart, Series, Span};
 use crate::analysis::series::{Cumulative, Window};
 use crate::analysis::{Analysis, Input, TrialRecords, framing, links, outage, overlay_cost, shuffle, vlb_split};
@@ -21,6 +22,11 @@ pub struct Figure {
     pub svg: String,
 }
 
+/// A figure from its parts.
+pub(super) fn figure(title: &str, caption: &str, svg: String) -> Figure {
+    Figure { title: title.to_owned(), caption: caption.to_owned(), svg }
+}
+
 /// The paper's 58.8 of 75 Gb/s.
 const PAPER_PLATEAU_OVER_LINE_RATE: f64 = 58.8 / 75.0;
 /// The paper's statement on the split (VL2 5.2).
@@ -35,6 +41,12 @@ pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
         Analysis::VlbSplit => vec![split(input), utilisation(input, |input, _| vlb_split::window(input))],
         Analysis::OverlayCost => vec![cost_ratios(input, findings), cost_rounds(input)],
         Analysis::Outage => vec![goodput(input, false)],
+        Analysis::Fct => sweeps::fct(input),
+        Analysis::Queues => sweeps::queues(input),
+        Analysis::Incast => sweeps::incast(input),
+        Analysis::EcmpProbability => sweeps::ecmp(input, findings),
+        Analysis::SplitSpeed => sweeps::split_speed(input, findings),
+        Analysis::TcpValidation => sweeps::tcp_validation(input, findings),
     };
     figures.push(cpu_idle(input));
     figures.extend(tcp_state(input));
@@ -42,10 +54,6 @@ pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
         figure.svg.contains("class=\"line") || figure.svg.contains("class=\"bar") || figure.svg.contains("class=\"dot")
     });
     figures
-}
-
-fn figure(title: &str, caption: &str, svg: String) -> Figure {
-    Figure { title: title.to_owned(), caption: caption.to_owned(), svg }
 }
 
 fn label(trial: &TrialRecords) -> String {
@@ -57,7 +65,7 @@ fn line_per_trial(input: &Input<'_>, points: impl Fn(&TrialRecords) -> Vec<(f64,
 }
 
 fn goodput(input: &Input<'_>, paper: bool) -> Figure {
-    let capacity_mbps = shuffle::capacity_bps(input.fabric) / 1e6;
+    let capacity_mbps = shuffle::capacity_bps(input.fabric()) / 1e6;
     let rates = |trial: &TrialRecords| {
         let rates = Cumulative::of_payload(&trial.records).rates(bin_s(&trial.records));
         rates.into_iter().map(|(time, bytes)| (time, bytes * 8.0 / 1e6)).collect()
@@ -116,7 +124,7 @@ fn utilisation(input: &Input<'_>, window: impl Fn(&Input<'_>, &Records) -> Optio
     let mut by_class: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for trial in input.trials {
         let Some(window) = window(input, &trial.records) else { continue };
-        for link in links::all(&trial.records.links, input.fabric) {
+        for link in links::all(&trial.records.links, input.fabric()) {
             let class = format!("{} to {}", lower(link.role), lower(link.peer_role));
             by_class.entry(class).or_default().push(link.utilisation(window));
         }

@@ -31,7 +31,7 @@ fn a_shuffle_has_its_six_figures() {
         });
     }
     let trials = [trial(1, Overlay::Vl2, "all", records)];
-    let input = Input { spec: &spec, fabric: &fabric, trials: &trials };
+    let input = Input { spec: &spec, fabrics: std::slice::from_ref(&fabric), trials: &trials };
     let findings = spec.analysis.run(&input);
     let figures = figures(&input, &findings);
     let titles: Vec<_> = figures.iter().map(|figure| figure.title.as_str()).collect();
@@ -112,4 +112,28 @@ fn long_series_are_thinned_and_keep_their_end() {
 fn empty_charts_are_still_drawings() {
     parse(&LineChart::default().render());
     parse(&RowChart::default().render());
+}
+
+/// Classes without flows have no figure.
+#[test]
+fn a_sweep_has_a_line_for_each_fabric() {
+    use crate::analysis::testing::{SWEEP_PLAN, flow, trials_of};
+    let plan = crate::plan::Plan::parse("p.toml", SWEEP_PLAN).unwrap();
+    let spec = plan.for_mode(crate::plan::Mode::Default);
+    let yields = |key: &crate::analysis::TrialKey| {
+        let took = if key.point[0] == "10g" { 1_500 } else { 1_000 };
+        let flows = (0..200).map(|start| flow(1_000, start, Some(start + took))).collect();
+        weft_scenario::record::Records { flows, ..Default::default() }
+    };
+    let (fabrics, trials) = (spec.build_fabrics().unwrap(), trials_of(spec, yields));
+    let input = Input { spec, fabrics: &fabrics, trials: &trials };
+    let figures = figures(&input, &spec.analysis.run(&input));
+    let titles: Vec<_> = figures.iter().map(|figure| figure.title.as_str()).collect();
+    assert_eq!(titles, ["background, small: mean FCT", "background, small: p99 FCT"]);
+    for figure in &figures {
+        let document = parse(&figure.svg);
+        let texts: Vec<_> = document.descendants().filter_map(|node| node.text()).collect();
+        assert!(["10g", "40g", "ideal switch", "load (%)"].iter().all(|text| texts.contains(text)), "{texts:?}");
+        assert!(!figure.svg.contains("NaN") && !figure.svg.contains("inf"), "{}", figure.svg);
+    }
 }

@@ -53,8 +53,10 @@ pub enum Judge {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// The metric of the plan's analysis that is shown, for instance `goodput_efficiency`.
+    /// Its name: the metric of the plan's analysis that is shown, for instance `goodput_efficiency`.
     pub id: String,
+    /// The metric, where the name is another because two claims are on one metric, a floor and a ceiling.
+    pub metric: Option<String>,
     /// The paper's number, where it has one.
     pub paper: Option<f64>,
     /// The paper's words or arithmetic behind that number.
@@ -78,4 +80,11 @@ pub struct Claim {
     pub not_above: Option<String>,
     /// A remark for the report, for instance why a floor is lower in quick mode.
     pub note: Option<String>,
+}
+
+impl Claim {
+    /// The metric that it is about.
+    pub fn metric(&self) -> &str {
+        self.metric.as_deref().unwrap_or(&self.id)
+    }
 }

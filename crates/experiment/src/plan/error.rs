@@ -1,5 +1,6 @@
 //! Why a plan is refused: one line each, with the place.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Why a plan could not be loaded.
@@ -46,9 +47,34 @@ pub(super) struct Problem {
     pub(super) marker: Option<String>,
 }
 
+/// What reading found, with the bytes of the text to blame.
+#[derive(Debug)]
+pub(super) struct Misplaced {
+    message: String,
+    span: Option<Range<usize>>,
+}
+
+impl Misplaced {
+    pub(super) fn at(span: Range<usize>, message: String) -> Self {
+        Self { message, span: Some(span) }
+    }
+
+    /// Where no single place is to blame.
+    pub(super) fn nowhere(message: String) -> Self {
+        Self { message, span: None }
+    }
+}
+
+impl From<toml::de::Error> for Misplaced {
+    fn from(error: toml::de::Error) -> Self {
+        let message = error.message().lines().map(str::trim).collect::<Vec<_>>().join("; ");
+        Self { message, span: error.span() }
+    }
+}
+
 impl PlanError {
-    pub(super) fn syntax(origin: &str, text: &str, error: &toml::de::Error) -> Self {
-        let place = match error.span() {
+    pub(super) fn misplaced(origin: &str, text: &str, wrong: &Misplaced) -> Self {
+        let place = match &wrong.span {
             Some(span) => {
                 let before = &text[..span.start.min(text.len())];
                 let line = before.matches('\n').count() + 1;
@@ -57,8 +83,7 @@ impl PlanError {
             }
             None => origin.to_owned(),
         };
-        let message = error.message().lines().map(str::trim).collect::<Vec<_>>().join("; ");
-        Self::Syntax { place, message }
+        Self::Syntax { place, message: wrong.message.clone() }
     }
 
     pub(super) fn invalid(origin: &str, text: &str, problem: Problem) -> Self {

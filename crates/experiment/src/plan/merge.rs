@@ -1,15 +1,21 @@
-//! Merges `[quick]` or `[full]` over a plan, keeping every value's place in the file for later messages.
+//! Merges `[quick]`, `[full]`, `[engine.NAME]` or a variant over a plan, keeping every value's place in the file for
+//! later messages.
 
-use serde::de::Error as _;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, Error};
+use toml::de::{DeTable, DeValue};
+
+use super::error::Misplaced;
 
 /// Takes the table called `name` out of the document. An error if the key is there but is no table.
-pub(super) fn take_table<'a>(document: &mut Spanned<DeTable<'a>>, name: &str) -> Result<Option<DeTable<'a>>, Error> {
-    match document.get_mut().remove(name).map(Spanned::into_inner) {
-        None => Ok(None),
-        Some(DeValue::Table(table)) => Ok(Some(table)),
-        Some(other) => Err(Error::custom(format!("`{name}` is a {}; it must be a table", other.type_str()))),
+pub(super) fn take_table<'a>(
+    document: &mut Spanned<DeTable<'a>>,
+    name: &str,
+) -> Result<Option<DeTable<'a>>, Misplaced> {
+    let Some(value) = document.get_mut().remove(name) else { return Ok(None) };
+    let span = value.span();
+    match value.into_inner() {
+        DeValue::Table(table) => Ok(Some(table)),
+        other => Err(Misplaced::at(span, format!("`{name}` is a {}; it must be a table", other.type_str()))),
     }
 }
 

@@ -1,25 +1,35 @@
 //! A plan: one table or figure of a paper as data. It names the scenario, the engine, the repetitions, the analysis and
 //! what the paper said; it contains nothing that a number could not express.
 //!
-//! `[quick]` and `[full]` are tables merged over the plan (`merge.rs`); each mode is checked when the plan is loaded, so
-//! a mistake in any of them is found before anything runs.
+//! Three kinds of tables are laid over the plan (`merge.rs`): first `[quick]` or `[full]`, then `[engine.NAME]` of the
+//! engine that runs, then the variants of each point of the sweep (`sweep.rs`). Every mode is checked for every engine
+//! when the plan is loaded, so a mistake in any of them is found before anything runs.
 
 mod claim;
 mod error;
 mod library;
 mod merge;
+mod single;
 mod spec;
+mod sweep;
 mod validate;
 
 pub use claim::{Claim, Judge, Relation};
 pub use error::PlanError;
 pub use library::{embedded_names, fabric_text, list, load};
+pub use single::{SingleSampling, SingleScenario};
 pub use spec::{PlanSpec, Sampling, Scale};
+pub use sweep::{Axis, ENGINE_AXIS, Point};
 
-use toml::de::DeTable;
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use error::Misplaced;
 
 /// How much of a plan runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// A smaller scenario that shows the effect within about half a minute; claims may have lower floors.
@@ -31,37 +41,53 @@ pub enum Mode {
     Full,
 }
 
-/// A loaded plan: valid in every mode.
+impl Mode {
+    const ALL: [Self; 3] = [Self::Default, Self::Quick, Self::Full];
+
+    /// The table that is laid over the plan.
+    fn table(self) -> Option<&'static str> {
+        match self {
+            Self::Quick => Some("quick"),
+            Self::Default => None,
+            Self::Full => Some("full"),
+        }
+    }
+}
+
+/// A loaded plan: valid in every mode and for every engine that it names.
 #[derive(Clone, Debug)]
 pub struct Plan {
     origin: String,
     text: String,
-    default: PlanSpec,
-    quick: PlanSpec,
-    full: PlanSpec,
+    specs: BTreeMap<(Mode, String), PlanSpec>,
 }
 
 impl Plan {
     /// Reads a plan from its text; `origin` names it in messages. Nothing else is read, so no fabric is built.
     pub fn parse(origin: &str, text: &str) -> Result<Self, PlanError> {
-        let default = read_mode(origin, text, Mode::Default)?;
-        let quick = read_mode(origin, text, Mode::Quick)?;
-        let full = read_mode(origin, text, Mode::Full)?;
-        Ok(Self { origin: origin.to_owned(), text: text.to_owned(), default, quick, full })
+        let mut specs = BTreeMap::new();
+        for mode in Mode::ALL {
+            let read = read_mode(text, mode).map_err(|wrong| PlanError::misplaced(origin, text, &wrong))?;
+            for spec in read {
+                validate::check(&spec).map_err(|problem| PlanError::invalid(origin, text, problem))?;
+                specs.insert((mode, spec.runs_on.clone()), spec);
+            }
+        }
+        Ok(Self { origin: origin.to_owned(), text: text.to_owned(), specs })
     }
 
-    /// Builds the network of every mode once, so that a wrong size, a missing file, a workload or a fault that does not
-    /// fit is found before a run.
+    /// Builds the networks of every mode and engine once, so that a wrong size, a missing file, a workload or a fault
+    /// that does not fit is found before a run.
     fn check_scenarios(&self) -> Result<(), PlanError> {
-        [&self.default, &self.quick, &self.full]
-            .into_iter()
-            .try_for_each(validate::check_scenario_fits)
+        self.specs
+            .values()
+            .try_for_each(validate::check_scenarios_fit)
             .map_err(|problem| PlanError::invalid(&self.origin, &self.text, problem))
     }
 
     /// The plan's short name, for instance `vl2/fig09-shuffle`.
     pub fn id(&self) -> &str {
-        &self.default.id
+        &self.for_mode(Mode::Default).id
     }
 
     /// Where it came from: a path, or `embedded plan NAME`.
@@ -74,31 +100,80 @@ impl Plan {
         &self.text
     }
 
-    /// The plan as it runs in a mode.
+    /// The plan as it runs in a mode on its preferred engine.
     pub fn for_mode(&self, mode: Mode) -> &PlanSpec {
-        match mode {
-            Mode::Quick => &self.quick,
-            Mode::Default => &self.default,
-            Mode::Full => &self.full,
-        }
+        let mut specs = self.specs.range((mode, String::new())..).map(|(_, spec)| spec);
+        let first = specs.next().expect("a plan that was read has every mode");
+        self.for_engine(mode, &first.engines[0]).unwrap_or(first)
+    }
+
+    /// The plan as it runs in a mode on an engine (`lab`, `sim`), or on several that it compares (`lab+sim`); `None` if
+    /// it does not run there.
+    pub fn for_engine(&self, mode: Mode, runs_on: &str) -> Option<&PlanSpec> {
+        self.specs.get(&(mode, runs_on.to_owned()))
     }
 }
 
-fn read_mode(origin: &str, text: &str, mode: Mode) -> Result<PlanSpec, PlanError> {
-    let at = |error: toml::de::Error| PlanError::syntax(origin, text, &error);
-    let mut table = DeTable::parse(text).map_err(at)?;
-    let (quick, full) = (merge::take_table(&mut table, "quick"), merge::take_table(&mut table, "full"));
-    let change = match mode {
-        Mode::Default => None,
-        Mode::Quick => Some(quick.map_err(at)?),
-        Mode::Full => Some(full.map_err(at)?),
-    };
-    if let Some(change) = change.flatten() {
-        merge::merge(table.get_mut(), change);
+/// The plan in one mode: once for every engine, or once for all where the engines are an axis of the sweep.
+fn read_mode(text: &str, mode: Mode) -> Result<Vec<PlanSpec>, Misplaced> {
+    let mut document = DeTable::parse(text)?;
+    let mut changes: BTreeMap<_, _> = BTreeMap::new();
+    for other in Mode::ALL.into_iter().filter_map(Mode::table) {
+        changes.insert(other, merge::take_table(&mut document, other)?);
     }
-    let spec: PlanSpec = serde::Deserialize::deserialize(toml::de::Deserializer::from(table)).map_err(at)?;
-    validate::check(&spec).map_err(|problem| PlanError::invalid(origin, text, problem))?;
-    Ok(spec)
+    if let Some(change) = mode.table().and_then(|name| changes.remove(name)).flatten() {
+        merge::merge(document.get_mut(), change);
+    }
+    let engines = engine_tables(&mut document)?;
+    if sweeps_engines(&document) {
+        return Ok(vec![read_swept(document, &engines)?]);
+    }
+    let on_engine = |(name, change): (&String, &DeTable<'_>)| {
+        let mut document = document.clone();
+        merge::merge(document.get_mut(), change.clone());
+        let spec = read_swept(document, &BTreeMap::new())?;
+        Ok(PlanSpec { runs_on: name.clone(), ..spec })
+    };
+    engines.iter().map(on_engine).collect()
+}
+
+/// Takes `[engine.NAME]` of every engine of the plan; an engine without a table has an empty one.
+fn engine_tables<'a>(document: &mut Spanned<DeTable<'a>>) -> Result<BTreeMap<String, DeTable<'a>>, Misplaced> {
+    let listed = document.get_ref().get("engines").and_then(|list| list.get_ref().as_array());
+    let names = listed.into_iter().flat_map(|list| list.iter()).filter_map(|name| name.get_ref().as_str());
+    let mut tables: BTreeMap<String, DeTable<'a>> = names.map(|name| (name.to_owned(), DeTable::new())).collect();
+    if tables.is_empty() {
+        // The list is missing or wrong: reading the plan says so, with the place.
+        tables.insert(String::new(), DeTable::new());
+    }
+    for (name, value) in merge::take_table(document, "engine")?.unwrap_or_default() {
+        let wrong = |message: &str| Misplaced::at(name.span(), format!("`engine.{}` {message}", name.get_ref()));
+        let Some(slot) = tables.get_mut(name.get_ref().as_ref()) else {
+            return Err(wrong("is no engine of this plan; `engines` lists them"));
+        };
+        let DeValue::Table(table) = value.into_inner() else { return Err(wrong("must be a table")) };
+        if ["id", "engines", "analysis"].into_iter().any(|key| table.contains_key(key)) {
+            return Err(wrong("cannot change `id`, `engines` or `analysis`"));
+        }
+        *slot = table;
+    }
+    Ok(tables)
+}
+
+fn sweeps_engines(document: &Spanned<DeTable<'_>>) -> bool {
+    let sweep = document.get_ref().get("sweep").and_then(|sweep| sweep.get_ref().as_table());
+    sweep.is_some_and(|sweep| sweep.contains_key(ENGINE_AXIS))
+}
+
+/// The plan with all its points; what they share is read from the first.
+fn read_swept<'a>(
+    mut document: Spanned<DeTable<'a>>,
+    engines: &BTreeMap<String, DeTable<'a>>,
+) -> Result<PlanSpec, Misplaced> {
+    let (axes, points) = sweep::expand(&mut document, engines)?;
+    let shared = points.first().expect("every axis has a place").spec.clone();
+    let runs_on = shared.engines.join("+");
+    Ok(PlanSpec { axes, points, runs_on, ..shared })
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use weft_scenario::engine::{Overlay, Transport};
 use weft_scenario::fault::Fault;
+use weft_scenario::switching::Switching;
 use weft_scenario::topology::FabricSpec;
 use weft_scenario::units::Nanos;
 use weft_scenario::workload::Workload;
 
-use super::Claim;
+use super::{Axis, Claim, ENGINE_AXIS, Point};
 use crate::analysis::Analysis;
 
 /// A plan as it runs in one mode.
@@ -46,12 +47,17 @@ pub struct PlanSpec {
     pub scale: Scale,
     /// The network.
     pub fabric: Option<FabricSpec>,
+    /// Queues and load balancing of switches and network cards.
+    #[serde(default)]
+    pub switching: Switching,
     /// Host settings.
     #[serde(default)]
     pub transport: Transport,
     /// What the servers do, by name; each is a trial of its own in every repetition.
     #[serde(default)]
     pub workload: BTreeMap<String, Workload>,
+    /// Names of the workloads that run, so that a mode can leave some out; all without it.
+    pub workloads: Option<Vec<String>>,
     /// What breaks.
     #[serde(default)]
     pub fault: Vec<Fault>,
@@ -60,6 +66,40 @@ pub struct PlanSpec {
     /// What is shown and judged.
     #[serde(default)]
     pub claims: Vec<Claim>,
+    /// The engine that this is the plan for, or those that it compares: `lab`, `sim`, `lab+sim`.
+    #[serde(skip)]
+    pub runs_on: String,
+    /// Axes of the sweep, in order of their names.
+    #[serde(skip)]
+    pub axes: Vec<Axis>,
+    /// Every combination of places on the axes, the last axis running fastest; one without labels in a plan without a
+    /// sweep. The scenario above is the first point's.
+    #[serde(skip)]
+    pub points: Vec<Point>,
+}
+
+impl PlanSpec {
+    /// How many trials the plan has in all.
+    pub fn trials(&self) -> usize {
+        let of_point = |point: &Point| point.spec.overlays.len() * point.spec.workload.len();
+        self.points.iter().map(of_point).sum::<usize>() * self.repetitions as usize
+    }
+
+    /// Whether a run needs all of the plan's engines, because they are an axis of its sweep.
+    pub fn compares_engines(&self) -> bool {
+        self.axes.iter().any(|axis| axis.name == ENGINE_AXIS)
+    }
+
+    /// The label of a point on an axis; `None` if there is no such axis.
+    pub fn label<'a>(&self, labels: &'a [String], axis: &str) -> Option<&'a str> {
+        let place = self.axes.iter().position(|one| one.name == axis)?;
+        labels.get(place).map(String::as_str)
+    }
+
+    /// The labels of an axis; none if there is no such axis.
+    pub fn labels_of(&self, axis: &str) -> &[String] {
+        self.axes.iter().find(|one| one.name == axis).map_or(&[], |one| &one.labels)
+    }
 }
 
 fn yes() -> bool {
@@ -99,7 +139,9 @@ pub struct Sampling {
     /// What is left out at the start, where an analysis has a warm-up.
     #[serde(default)]
     pub warm_up: Nanos,
-    /// Length of one interval of the split's time series (analysis `vlb-split`).
+    /// Flows that start later are load and are not measured, so that none is measured while the load already falls.
+    pub measure_until: Option<Nanos>,
+    /// Length of one interval of the split's time series (analyses `vlb-split` and `split-speed`).
     pub split_interval: Option<Nanos>,
     /// Workloads whose traffic is pinned to one core, so that its CPU time can be measured (analysis `overlay-cost`); the
     /// traffic of the others runs on all cores.

@@ -109,7 +109,8 @@ fn a_short_name_a_path_and_a_wrong_name() {
         assert_eq!(load(name).unwrap().id(), "vl2/smoke");
     }
     let message = load("vl2/fig99").unwrap_err().to_string();
-    assert!(message.starts_with("no plan called `vl2/fig99`; give a file or one of: vl2/fig09-shuffle, "), "{message}");
+    assert!(message.starts_with("no plan called `vl2/fig99`; give a file or one of: leaf-spine/core-"), "{message}");
+    assert!(message.contains(", vl2/fig09-shuffle, "), "{message}");
 }
 
 #[test]
@@ -171,6 +172,27 @@ fn required_claims_of_every_plan() {
         })
         .collect();
     let expected = [
+        "leaf-spine/core-to-nic-speed mean_over_fastest.1.flow >= 1.05 (Value)",
+        "leaf-spine/core-to-nic-speed mean_over_fastest.4.flow <= 1.1 (Value)",
+        "leaf-spine/core-to-nic-speed jain_split.10.flow >= 0.95 (Median)",
+        "leaf-spine/ecmp-probability closed_form.20x10g >= 0.032735 (Value)",
+        "leaf-spine/ecmp-probability closed_form.20x10g.ceiling <= 0.032745 (Value)",
+        "leaf-spine/ecmp-probability closed_form.2x100g >= 0.999015 (Value)",
+        "leaf-spine/ecmp-probability closed_form.2x100g.ceiling <= 0.999025 (Value)",
+        "leaf-spine/ecmp-probability monte_carlo_deviation.20x10g <= 4 (Value)",
+        "leaf-spine/ecmp-probability monte_carlo_deviation.2x100g <= 4 (Value)",
+        "leaf-spine/ecmp-probability simulated_throughput_over_closed_form.20x10g >= 0.95 (Median)",
+        "leaf-spine/ecmp-probability simulated_throughput_over_closed_form.20x10g.ceiling <= 1.03 (Median)",
+        "leaf-spine/incast-buffers leaf_over_spine <= 1 (IntervalUpper)",
+        "leaf-spine/incast-buffers leaf_over_spine.10 <= 1 (IntervalUpper)",
+        "leaf-spine/incast-buffers leaf_over_spine.60 <= 1 (IntervalUpper)",
+        "leaf-spine/link-speed large_mean_over_oq.10g >= 1.15 (Value)",
+        "leaf-spine/link-speed large_mean_over_oq.10g.ceiling <= 1.8 (Value)",
+        "leaf-spine/link-speed large_mean_over_oq.40g <= 1.1 (Value)",
+        "leaf-spine/link-speed large_mean_over_oq.100g <= 1.1 (Value)",
+        "leaf-spine/queues queue_distance <= 0.15 (Median)",
+        "validation/kernel-tcp goodput_error <= 0.05 (Value)",
+        "validation/kernel-tcp p99_fct_error <= 0.15 (Value)",
         "vl2/fig09-shuffle goodput_efficiency >= 0.94 (Value)",
         "vl2/fig09-shuffle whole_run_efficiency >= 0.88 (Median)",
         "vl2/fig09-shuffle jain_flows >= 0.998 (Value)",
@@ -214,4 +236,59 @@ fn sizes_that_the_claims_rest_on() {
     };
     let ideal_s = bytes_per_flow.0 as f64 * 74.0 * 8.0 / (20e6 * 2920.0 / 3154.0);
     assert!((44.0..46.0).contains(&ideal_s), "{ideal_s}");
+}
+
+/// The leaf-spine paper's networks: 100 servers with 10 Gb/s, and no oversubscription where it says so.
+#[test]
+fn leaf_spine_networks_are_the_papers() {
+    let capacity = |plan: &str, point: usize| {
+        let plan = load(plan).unwrap();
+        let spec = plan.for_mode(Mode::Default);
+        let fabric = &spec.build_fabrics().unwrap()[point];
+        assert_eq!(fabric.servers().count(), 100, "{}", plan.id());
+        let (leaf, server_link) = fabric.edge_of(fabric.servers().next().unwrap()).unwrap();
+        assert_eq!(fabric.link(server_link).spec.rate.0, 10_000_000_000);
+        let rates = fabric.links_of(leaf).iter().map(|link| fabric.link(*link).spec.rate.0 / 1_000_000_000);
+        let mut uplinks: Vec<u64> = rates.collect();
+        uplinks.drain(uplinks.len() - 20..);
+        uplinks
+    };
+    // The ideal switch comes first, at five loads.
+    assert_eq!(capacity("leaf-spine/link-speed", 5), [10; 20]);
+    assert_eq!(capacity("leaf-spine/link-speed", 10), [40; 5]);
+    assert_eq!(capacity("leaf-spine/link-speed", 15), [100; 2]);
+    assert_eq!(capacity("leaf-spine/queues", 0), [40; 2]);
+    assert_eq!(capacity("leaf-spine/incast-buffers", 0), [40; 5]);
+}
+
+/// A quick run on two cores takes less than a minute if it has less than 0.9 G packet-hops: the simulator makes 15 M a
+/// CPU second and more.
+#[test]
+fn quick_plans_are_cheap() {
+    use weft_scenario::workload::{QueryRate, Workload};
+    for plan in list().unwrap().iter().filter(|plan| plan.id().starts_with("leaf-spine/")) {
+        let spec = plan.for_mode(Mode::Quick);
+        let fabrics = spec.build_fabrics().unwrap();
+        let mut hops = 0.0;
+        for (point, fabric) in spec.points.iter().zip(&fabrics) {
+            let links = if fabric.switches().count() == 1 { 2.0 } else { 4.0 };
+            for workload in point.spec.workload.values() {
+                let bytes = match workload {
+                    Workload::Flows { flows } => flows.iter().map(|flow| flow.bytes as f64).sum(),
+                    Workload::Traffic(traffic) => {
+                        let query = traffic.query.map(|query| match query.rate {
+                            QueryRate::LoadPercent(percent) => percent,
+                            QueryRate::Interval(_) => panic!("a load is easier to compare"),
+                        });
+                        let background = traffic.background.as_ref().map_or(0, |background| background.load_percent);
+                        let load = f64::from(background + query.unwrap_or(0)) / 100.0;
+                        traffic.duration.as_secs_f64() * load * 100.0 * 1.25e9
+                    }
+                    other => panic!("{other:?}"),
+                };
+                hops += bytes / 1500.0 * links * 1.5 * f64::from(spec.repetitions);
+            }
+        }
+        assert!((1e7..0.9e9).contains(&hops), "{}: {hops:e}", plan.id());
+    }
 }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use weft_scenario::engine::Overlay;
-use weft_scenario::fault::check_faults;
+use weft_scenario::engine::{Overlay, Transport};
+use weft_scenario::fault::{Fault, check_faults};
+use weft_scenario::switching::Switching;
+use weft_scenario::topology::Fabric;
 use weft_scenario::workload::Workload;
 
 use super::error::Problem;
-use super::{Claim, Judge, PlanSpec, Relation, fabric_text};
+use super::{Claim, ENGINE_AXIS, Judge, PlanSpec, Point, Relation};
 use crate::analysis::Analysis;
 
 /// Engines that a plan may name.
@@ -20,7 +22,7 @@ fn problem(message: impl Into<String>, marker: Option<String>) -> Problem {
 /// The first rule that the plan breaks.
 pub(super) fn check(spec: &PlanSpec) -> Result<(), Problem> {
     check_head(spec)?;
-    check_scenario(spec)?;
+    check_points(spec)?;
     check_analysis(spec)?;
     check_claims(spec)
 }
@@ -42,6 +44,28 @@ fn check_head(spec: &PlanSpec) -> Result<(), Problem> {
         return Err(problem("`scale` has a factor that is not above 0", Some("[scale]".into())));
     }
     Ok(())
+}
+
+fn check_points(spec: &PlanSpec) -> Result<(), Problem> {
+    for point in &spec.points {
+        check_scenario(&point.spec).map_err(|problem| at_point(spec, point, problem))?;
+    }
+    let engines = spec.labels_of(ENGINE_AXIS);
+    match engines.iter().find(|engine| !spec.engines.contains(engine)) {
+        Some(engine) => {
+            let message = format!("axis `{ENGINE_AXIS}` names `{engine}`, which is not in `engines`");
+            Err(problem(message, Some(format!("sweep.{ENGINE_AXIS}"))))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Says at which point of a sweep something is wrong.
+fn at_point(spec: &PlanSpec, point: &Point, found: Problem) -> Problem {
+    match point.name(&spec.axes) {
+        name if name.is_empty() => found,
+        name => Problem { message: format!("at {name}: {}", found.message), ..found },
+    }
 }
 
 fn check_scenario(spec: &PlanSpec) -> Result<(), Problem> {
@@ -71,16 +95,35 @@ fn check_scenario(spec: &PlanSpec) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether workloads and faults fit the network, which is built for it.
-pub(super) fn check_scenario_fits(spec: &PlanSpec) -> Result<(), Problem> {
-    let Some(fabric) = &spec.fabric else { return Ok(()) };
-    let fabric = fabric.build(&fabric_text).map_err(|error| problem(error.to_string(), Some("[fabric]".into())))?;
+/// Whether workloads and faults fit the networks, which are built for it.
+pub(super) fn check_scenarios_fit(spec: &PlanSpec) -> Result<(), Problem> {
+    let fabrics = spec.build_fabrics().map_err(|message| problem(message, Some("[fabric]".into())))?;
+    for (point, fabric) in spec.points.iter().zip(&fabrics) {
+        check_fits(&point.spec, fabric).map_err(|problem| at_point(spec, point, problem))?;
+    }
+    Ok(())
+}
+
+fn check_fits(spec: &PlanSpec, fabric: &Fabric) -> Result<(), Problem> {
+    check_network(fabric, &spec.transport, &spec.switching, &spec.fault)?;
     let servers = fabric.servers().count() as u32;
     for (name, workload) in &spec.workload {
         let marker = format!("[workload.{name}]");
         workload.check(servers).map_err(|error| problem(format!("workload `{name}`: {error}"), Some(marker)))?;
     }
-    check_faults(&spec.fault, &fabric).map_err(|error| problem(error.to_string(), Some("[[fault]]".into())))
+    Ok(())
+}
+
+/// Whether hosts, switches and faults make sense on this network.
+pub(super) fn check_network(
+    fabric: &Fabric,
+    transport: &Transport,
+    switching: &Switching,
+    faults: &[Fault],
+) -> Result<(), Problem> {
+    transport.check().map_err(|error| problem(error.to_string(), Some("[transport]".into())))?;
+    switching.check(fabric).map_err(|error| problem(error.to_string(), Some("[switching]".into())))?;
+    check_faults(faults, fabric).map_err(|error| problem(error.to_string(), Some("[[fault]]".into())))
 }
 
 fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
@@ -89,6 +132,7 @@ fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
         return Err(problem(message, Some("measure_cpu_cost".into())));
     }
     let wrong = |message: &str| Err(problem(message, Some("analysis =".into())));
+    spec.analysis.check_sweep(spec).map_err(|message| problem(message, Some("analysis =".into())))?;
     let every = |wanted: fn(&Workload) -> bool| spec.workload.values().all(wanted);
     let single = spec.overlays.len() == 1 && spec.workload.len() == 1;
     match spec.analysis {
@@ -134,8 +178,9 @@ fn check_claims(spec: &PlanSpec) -> Result<(), Problem> {
 
 fn check_claim(spec: &PlanSpec, claim: &Claim) -> Result<(), String> {
     let id = &claim.id;
-    for name in std::iter::once(id).chain(&claim.not_above) {
-        if !spec.analysis.yields(name, spec.workload.keys().map(String::as_str)) {
+    let known_names = spec.analysis.metric_names(spec);
+    for name in std::iter::once(claim.metric()).chain(claim.not_above.as_deref()) {
+        if !known_names.iter().any(|known| known == name) {
             let known: Vec<_> = spec.analysis.metrics().iter().map(|metric| metric.name).collect();
             let analysis = spec.analysis.name();
             return Err(format!("analysis `{analysis}` yields no metric `{name}`; it has: {}", known.join(", ")));

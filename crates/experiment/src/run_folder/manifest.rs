@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use time::macros::format_description;
-use weft_scenario::engine::Overlay;
+use weft_scenario::workload::Workload;
 
-use crate::analysis::TrialRecords;
-use crate::plan::{Mode, Plan, Scale};
+use crate::analysis::{TrialKey, TrialRecords};
+use crate::plan::{Axis, Mode, Plan, PlanSpec, Scale};
 use crate::runner::RunOptions;
 use crate::summary::SCHEMA_VERSION;
 use crate::table::overlay_name;
@@ -34,7 +34,7 @@ pub struct Manifest {
     pub plan_text: String,
     /// Which mode of it ran.
     pub mode: Mode,
-    /// The engine.
+    /// The engine, or those that are compared: `lab+sim`.
     pub engine: String,
     /// Seed of the first repetition; repetition i has this plus i.
     pub seed: u64,
@@ -56,8 +56,35 @@ pub struct Manifest {
     pub scale_note: String,
     /// Which hook each program ran at.
     pub hooks: BTreeMap<String, String>,
-    /// Facts about each network, by overlay, and about trials, by `trial.N`.
+    /// Facts about each network, by overlay and place on the sweep, and about trials, by `trial.N`. A sweep's trials have
+    /// theirs in `records/facts.csv` only.
     pub facts: BTreeMap<String, BTreeMap<String, f64>>,
+    /// Sizes of the background flows of every workload that draws them from a distribution.
+    #[serde(default)]
+    pub flow_sizes: BTreeMap<String, FlowSizes>,
+    /// The file of the network of every point of the sweep, in the plan's order.
+    #[serde(default)]
+    pub fabrics: Vec<String>,
+}
+
+/// Where a workload's flow sizes come from: a load means little without their mean.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowSizes {
+    /// Mean of the distribution before [`FlowSizes::size_divisor`].
+    pub mean_bytes: u64,
+    /// By what sizes were divided.
+    pub size_divisor: u32,
+    /// Publication and reading.
+    pub source: String,
+}
+
+impl FlowSizes {
+    fn of(workload: &Workload) -> Option<Self> {
+        let Workload::Traffic(traffic) = workload else { return None };
+        let background = traffic.background.as_ref()?;
+        let (mean_bytes, source) = (background.sizes.mean_bytes(), background.sizes.source().to_owned());
+        Some(Self { mean_bytes, size_divisor: background.size_divisor, source })
+    }
 }
 
 /// The machine that a run was made on.
@@ -75,7 +102,7 @@ pub struct Machine {
 
 impl Manifest {
     /// A manifest for a run that begins now.
-    pub fn new(plan: &Plan, engine: &str, options: &RunOptions) -> Self {
+    pub fn new(plan: &Plan, spec: &PlanSpec, options: &RunOptions) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
             weft_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -84,7 +111,7 @@ impl Manifest {
             plan_origin: plan.origin().to_owned(),
             plan_text: plan.text().to_owned(),
             mode: options.mode,
-            engine: engine.to_owned(),
+            engine: spec.runs_on.clone(),
             seed: options.seed,
             command_line: options.command_line.clone(),
             started_utc: now_utc(),
@@ -92,21 +119,29 @@ impl Manifest {
             machine: Machine::this(),
             load_before: load_average(),
             load_after: None,
-            scale: plan.for_mode(options.mode).scale,
+            scale: spec.scale,
             scale_note: SCALE_NOTE.to_owned(),
             hooks: BTreeMap::new(),
             facts: BTreeMap::new(),
+            flow_sizes: spec
+                .workload
+                .iter()
+                .filter_map(|(name, workload)| Some((name.clone(), FlowSizes::of(workload)?)))
+                .collect(),
+            fabrics: Vec::new(),
         }
     }
 
-    /// Adds what a session says about its network.
-    pub fn add_facts(&mut self, overlay: Overlay, facts: Vec<(String, f64)>) {
-        self.add_to(overlay_name(overlay), facts);
+    /// Adds what a session says about the network of a trial.
+    pub fn add_facts(&mut self, axes: &[Axis], key: &TrialKey, facts: Vec<(String, f64)>) {
+        let places = axes.iter().zip(&key.point).map(|(axis, label)| format!(" {}={label}", axis.name));
+        let group = std::iter::once(overlay_name(key.overlay).to_owned()).chain(places).collect::<String>();
+        self.add_to(&group, facts);
     }
 
     /// Adds the trials' facts, the time and the load at the end.
     pub fn finish(&mut self, trials: &[TrialRecords]) {
-        for trial in trials {
+        for trial in trials.iter().filter(|trial| trial.key.point.is_empty()) {
             self.add_to(&format!("trial.{}", trial.key.trial), trial.records.facts.clone());
         }
         self.finished_utc = Some(now_utc());

@@ -4,23 +4,30 @@
 //! | --- | --- |
 //! | `manifest.json` | machine, plan, seed, scale, facts: [`Manifest`] |
 //! | `records/*.csv` | tidy rows, the unit in the column's name |
-//! | `fabric.yaml` | the network as it ran |
+//! | `fabric.yaml`, `fabric-2.yaml` .. | the networks as they ran |
 //! | `summary.json` | the object of `weft run -o json` |
 //! | `report.html` | one page that opens without a network |
 
+mod key;
 mod manifest;
 mod rows;
+mod work;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-pub use manifest::{Machine, Manifest, SCALE_NOTE};
+pub use manifest::{FlowSizes, Machine, Manifest, SCALE_NOTE};
+pub(crate) use rows::is_column;
 pub use rows::{read_trials, write_trial_rows};
+pub use work::{FinishedRun, WorkFolder};
 
 use crate::analysis::TrialRecords;
+use crate::plan::Axis;
 
-/// The network as it ran.
-pub const FABRIC_FILE: &str = "fabric.yaml";
+/// The file of the network with this number, counted from 0; a sweep may have several.
+pub fn fabric_file(number: usize) -> String {
+    if number == 0 { "fabric.yaml".to_owned() } else { format!("fabric-{}.yaml", number + 1) }
+}
 
 /// Why a run folder could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -28,10 +35,13 @@ pub enum FolderError {
     /// Something of that name is there already.
     #[error("run folder {} exists already; choose another with --out or remove it", .0.display())]
     Exists(PathBuf),
+    /// Another process works on the same runs.
+    #[error("another weft works on this sweep ({}); wait for it, or choose another --seed or --out", .0.display())]
+    InUse(PathBuf),
     /// The file system refused.
     #[error("cannot {what} {}: {source}{}", path.display(), hint(source))]
     Io {
-        /// What was tried: `write`, `read`, `create`, `rename`.
+        /// What was tried: `write`, `read`, `create`, `rename to`, `remove`, `lock`.
         what: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -74,10 +84,14 @@ pub struct RunFolder {
 impl RunFolder {
     /// Makes the folder under a temporary name beside its last one, so that an unusable place is found before the run.
     pub fn create(out: Option<&Path>, plan: &str, manifest: &Manifest) -> Result<Self, FolderError> {
-        let last = match out {
-            Some(out) => out.to_owned(),
-            None => free_default(plan, &manifest.started_utc),
-        };
+        let last = out.map_or_else(|| free_default(plan, &manifest.started_utc), Path::to_owned);
+        let folder = Self::begin(last)?;
+        folder.write_json("manifest.json", manifest)?;
+        Ok(folder)
+    }
+
+    /// The same for a run without a plan, and so without a manifest.
+    pub fn begin(last: PathBuf) -> Result<Self, FolderError> {
         let empty = |path: &Path| std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
         if last.symlink_metadata().is_ok() && !empty(&last) {
             return Err(FolderError::Exists(last));
@@ -88,9 +102,7 @@ impl RunFolder {
         let temporary = last.with_file_name(name);
         let records = temporary.join("records");
         std::fs::create_dir_all(&records).map_err(FolderError::io("create", &records))?;
-        let folder = Self { temporary, last, finished: false };
-        folder.write_json("manifest.json", manifest)?;
-        Ok(folder)
+        Ok(Self { temporary, last, finished: false })
     }
 
     /// Where it will be once it is complete.
@@ -99,8 +111,13 @@ impl RunFolder {
     }
 
     /// Appends one trial's rows to the files of `records/`.
-    pub fn write_trial(&self, trial: &TrialRecords) -> Result<(), FolderError> {
-        write_trial_rows(&self.temporary.join("records"), trial)
+    pub fn write_trial(&self, axes: &[Axis], trial: &TrialRecords) -> Result<(), FolderError> {
+        write_trial_rows(&self.records(), axes, trial)
+    }
+
+    /// The folder of the rows.
+    pub(crate) fn records(&self) -> PathBuf {
+        self.temporary.join("records")
     }
 
     /// Writes a value as a JSON file.
@@ -117,8 +134,14 @@ impl RunFolder {
     }
 
     /// Writes the final manifest and gives the folder its name.
-    pub fn finish(mut self, manifest: &Manifest) -> Result<PathBuf, FolderError> {
+    pub fn finish(self, manifest: &Manifest) -> Result<PathBuf, FolderError> {
         self.write_json("manifest.json", manifest)?;
+        self.complete()
+    }
+
+    /// Gives the folder its name.
+    pub fn complete(mut self) -> Result<PathBuf, FolderError> {
+        sync_files(&self.records())?;
         // An empty folder of that name is replaced by the rename.
         std::fs::rename(&self.temporary, &self.last).map_err(FolderError::io("rename to", &self.last))?;
         self.finished = true;
@@ -143,6 +166,24 @@ pub(crate) fn write_synced(path: &Path, text: &str) -> Result<(), FolderError> {
         file.sync_all()
     };
     write().map_err(FolderError::io("write", path))
+}
+
+/// The files of a folder of rows, in order of their names.
+pub(crate) fn record_files(folder: &Path) -> Result<Vec<String>, FolderError> {
+    let entries = std::fs::read_dir(folder).map_err(FolderError::io("read", folder))?;
+    let mut files: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// Waits until every file of a folder is on disk.
+fn sync_files(folder: &Path) -> Result<(), FolderError> {
+    for path in record_files(folder)?.into_iter().map(|file| folder.join(file)) {
+        let sync = || std::fs::File::open(&path)?.sync_all();
+        sync().map_err(FolderError::io("write", &path))?;
+    }
+    Ok(())
 }
 
 /// `run/PLAN-TIME`, with a number behind it when two runs start in the same second.

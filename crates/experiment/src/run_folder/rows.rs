@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::path::Path;
 
-use weft_scenario::engine::Overlay;
-use weft_scenario::record::{CostRow, CpuRow, EventRow, FlowRow, LinkRow, ProgressRow, Records, TcpRow};
+use weft_scenario::record::{CostRow, CpuRow, EventRow, FlowRow, LinkRow, ProgressRow, QueueRow, Records, TcpRow};
+use weft_scenario::workload::FlowClass;
 
 use super::FolderError;
-use crate::analysis::{TrialKey, TrialRecords};
-use crate::table::overlay_name;
+use super::key::{KEY_COLUMNS, key_cells, key_from_cells};
+use crate::analysis::{RowKind, TrialKey, TrialRecords};
+use crate::plan::Axis;
 
-/// The columns that every file begins with.
-const KEY_COLUMNS: [&str; 5] = ["trial", "repetition", "seed", "overlay", "workload"];
+/// The list of trials.
+const TRIALS_FILE: &str = "trials.csv";
 
 /// One cell of a CSV file.
 trait Cell: Sized {
@@ -28,13 +29,23 @@ macro_rules! plain_cell {
 }
 plain_cell!(u32, u64, f64, String);
 
-impl Cell for Option<u64> {
+macro_rules! optional_cell {
+    ($($kind:ty),*) => { $(impl Cell for Option<$kind> {
+        fn write(&self) -> String { self.map_or_else(String::new, |value| value.to_string()) }
+        fn read(text: &str) -> Option<Self> {
+            if text.is_empty() { Some(None) } else { text.parse().ok().map(Some) }
+        }
+    })* };
+}
+optional_cell!(u32, u64);
+
+impl Cell for FlowClass {
     fn write(&self) -> String {
-        self.map_or_else(String::new, |value| value.to_string())
+        self.name().to_owned()
     }
 
     fn read(text: &str) -> Option<Self> {
-        if text.is_empty() { Some(None) } else { text.parse().ok().map(Some) }
+        Self::ALL.into_iter().find(|class| class.name() == text)
     }
 }
 
@@ -70,61 +81,96 @@ struct FactRow {
     value: f64,
 }
 
-row!(FlowRow, "flows.csv", from, to, bytes_asked, bytes_received, start_ns, end_ns, retransmits);
+row!(
+    FlowRow,
+    "flows.csv",
+    from,
+    to,
+    bytes_asked,
+    bytes_received,
+    start_ns,
+    end_ns,
+    retransmits,
+    class,
+    request,
+    ideal_ns
+);
 row!(ProgressRow, "progress.csv", time_ns, received_bytes, flows_done);
 row!(LinkRow, "links.csv", time_ns, node, interface, peer, class, sent_bytes, dropped_frames);
+row!(QueueRow, "queues.csv", node, interface, peer, class, bytes_at_most, time_ns);
 row!(TcpRow, "tcp.csv", time_ns, from, to, cwnd_segments, srtt_ns, retransmits);
 row!(CpuRow, "cpu.csv", time_ns, core, idle_ratio, softirq_ratio);
 row!(EventRow, "events.csv", time_ns, kind, subject);
 row!(CostRow, "cost.csv", cpu_ns, payload_bytes, wall_ns);
 row!(FactRow, "facts.csv", name, value);
 
+/// Whether some file of rows has a column of this name.
+pub(crate) fn is_column(name: &str) -> bool {
+    let rows = [
+        FlowRow::COLUMNS,
+        ProgressRow::COLUMNS,
+        LinkRow::COLUMNS,
+        QueueRow::COLUMNS,
+        TcpRow::COLUMNS,
+        CpuRow::COLUMNS,
+        EventRow::COLUMNS,
+        CostRow::COLUMNS,
+        FactRow::COLUMNS,
+    ];
+    KEY_COLUMNS.contains(&name) || rows.concat().contains(&name)
+}
+
 /// Appends one trial's rows to the files below `folder`, and the trial itself to `trials.csv`.
-pub fn write_trial_rows(folder: &Path, trial: &TrialRecords) -> Result<(), FolderError> {
+pub fn write_trial_rows(folder: &Path, axes: &[Axis], trial: &TrialRecords) -> Result<(), FolderError> {
     let TrialRecords { key, records } = trial;
-    append(folder, "trials.csv", &[], key, std::iter::once(Vec::new()))?;
+    let sink = Sink { folder, axes, key };
     let facts: Vec<_> =
         records.facts.iter().map(|(name, value)| FactRow { name: name.clone(), value: *value }).collect();
-    append_rows(folder, key, &records.flows)?;
-    append_rows(folder, key, &records.progress)?;
-    append_rows(folder, key, &records.links)?;
-    append_rows(folder, key, &records.tcp)?;
-    append_rows(folder, key, &records.cpu)?;
-    append_rows(folder, key, &records.events)?;
-    append_rows(folder, key, records.cost.as_slice())?;
-    append_rows(folder, key, &facts)
+    sink.append(TRIALS_FILE, &[], std::iter::once(Vec::new()))?;
+    sink.append_rows(&records.flows)?;
+    sink.append_rows(&records.progress)?;
+    sink.append_rows(&records.links)?;
+    sink.append_rows(&records.queues)?;
+    sink.append_rows(&records.tcp)?;
+    sink.append_rows(&records.cpu)?;
+    sink.append_rows(&records.events)?;
+    sink.append_rows(records.cost.as_slice())?;
+    sink.append_rows(&facts)
 }
 
-fn append_rows<R: Row>(folder: &Path, key: &TrialKey, rows: &[R]) -> Result<(), FolderError> {
-    if rows.is_empty() {
-        return Ok(());
+/// Where the rows of one trial go.
+struct Sink<'a> {
+    folder: &'a Path,
+    axes: &'a [Axis],
+    key: &'a TrialKey,
+}
+
+impl Sink<'_> {
+    fn append_rows<R: Row>(&self, rows: &[R]) -> Result<(), FolderError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.append(R::FILE, R::COLUMNS, rows.iter().map(Row::cells))
     }
-    append(folder, R::FILE, R::COLUMNS, key, rows.iter().map(Row::cells))
-}
 
-fn append(
-    folder: &Path,
-    file: &str,
-    columns: &[&str],
-    key: &TrialKey,
-    rows: impl Iterator<Item = Vec<String>>,
-) -> Result<(), FolderError> {
-    let path = folder.join(file);
-    let write = || -> std::io::Result<()> {
-        let file = OpenOptions::new().create(true).append(true).open(&path)?;
-        let fresh = file.metadata()?.len() == 0;
-        let mut writer = csv::Writer::from_writer(file);
-        if fresh {
-            writer.write_record(KEY_COLUMNS.iter().chain(columns)).map_err(cause)?;
-        }
-        let key = key_cells(key);
-        for cells in rows {
-            writer.write_record(key.iter().chain(&cells)).map_err(cause)?;
-        }
-        let file = writer.into_inner().map_err(|error| error.into_error())?;
-        file.sync_all()
-    };
-    write().map_err(FolderError::io("write", &path))
+    fn append(&self, file: &str, columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Result<(), FolderError> {
+        let path = self.folder.join(file);
+        let write = || -> std::io::Result<()> {
+            let file = OpenOptions::new().create(true).append(true).open(&path)?;
+            let fresh = file.metadata()?.len() == 0;
+            let mut writer = csv::Writer::from_writer(file);
+            if fresh {
+                let head = header(self.axes.iter().map(|axis| axis.name.as_str()), columns);
+                writer.write_record(head).map_err(cause)?;
+            }
+            let key = key_cells(self.key);
+            for cells in rows {
+                writer.write_record(key.iter().chain(&cells)).map_err(cause)?;
+            }
+            writer.flush()
+        };
+        write().map_err(FolderError::io("write", &path))
+    }
 }
 
 /// What the system said: the library's own conversion hides whether the disk was full.
@@ -135,92 +181,88 @@ fn cause(error: csv::Error) -> std::io::Error {
     }
 }
 
-fn key_cells(key: &TrialKey) -> [String; 5] {
-    [
-        key.trial.to_string(),
-        key.repetition.to_string(),
-        key.seed.to_string(),
-        overlay_name(key.overlay).to_owned(),
-        key.workload.clone(),
-    ]
+/// The first line of a file.
+fn header<'a>(axes: impl Iterator<Item = &'a str>, columns: &[&'a str]) -> Vec<&'a str> {
+    KEY_COLUMNS.into_iter().chain(axes).chain(columns.iter().copied()).collect()
 }
 
-fn key_from_cells(cells: &[&str]) -> Option<TrialKey> {
-    let [trial, repetition, seed, overlay, workload] = cells else { return None };
-    let known = [Overlay::Routed, Overlay::Vl2, Overlay::KernelVxlan];
-    Some(TrialKey {
-        trial: trial.parse().ok()?,
-        repetition: repetition.parse().ok()?,
-        seed: seed.parse().ok()?,
-        overlay: known.into_iter().find(|one| overlay_name(*one) == *overlay)?,
-        workload: (*workload).to_owned(),
-    })
-}
-
-/// Reads all trials back, in order.
-pub fn read_trials(folder: &Path) -> Result<Vec<TrialRecords>, FolderError> {
-    let mut trials: BTreeMap<u32, TrialRecords> = BTreeMap::new();
-    read(folder, "trials.csv", &[], |key, _| {
+/// Reads all trials back, in order, with the kinds of rows that are asked for.
+pub fn read_trials(folder: &Path, axes: &[Axis], kinds: &[RowKind]) -> Result<Vec<TrialRecords>, FolderError> {
+    let mut source = Source { folder, axes, kinds, trials: BTreeMap::new() };
+    source.read(TRIALS_FILE, &[], |trials, key, _| {
         trials.insert(key.trial, TrialRecords { key, records: Records::default() });
         Some(())
     })?;
-    read_rows(folder, &mut trials, |records| &mut records.flows)?;
-    read_rows(folder, &mut trials, |records| &mut records.progress)?;
-    read_rows(folder, &mut trials, |records| &mut records.links)?;
-    read_rows(folder, &mut trials, |records| &mut records.tcp)?;
-    read_rows(folder, &mut trials, |records| &mut records.cpu)?;
-    read_rows(folder, &mut trials, |records| &mut records.events)?;
-    read(folder, CostRow::FILE, CostRow::COLUMNS, |key, cells| {
+    source.read_rows(RowKind::Flows, |records| &mut records.flows)?;
+    source.read_rows(RowKind::Progress, |records| &mut records.progress)?;
+    source.read_rows(RowKind::Links, |records| &mut records.links)?;
+    source.read_rows(RowKind::Queues, |records| &mut records.queues)?;
+    source.read_rows(RowKind::Tcp, |records| &mut records.tcp)?;
+    source.read_rows(RowKind::Cpu, |records| &mut records.cpu)?;
+    source.read_rows(RowKind::Events, |records| &mut records.events)?;
+    source.read(CostRow::FILE, CostRow::COLUMNS, |trials, key, cells| {
         trials.get_mut(&key.trial)?.records.cost = Some(CostRow::from_cells(cells)?);
         Some(())
     })?;
-    read(folder, FactRow::FILE, FactRow::COLUMNS, |key, cells| {
+    source.read(FactRow::FILE, FactRow::COLUMNS, |trials, key, cells| {
         let fact = FactRow::from_cells(cells)?;
         trials.get_mut(&key.trial)?.records.facts.push((fact.name, fact.value));
         Some(())
     })?;
-    Ok(trials.into_values().collect())
+    Ok(source.trials.into_values().collect())
 }
 
-fn read_rows<R: Row>(
-    folder: &Path,
-    trials: &mut BTreeMap<u32, TrialRecords>,
-    list: fn(&mut Records) -> &mut Vec<R>,
-) -> Result<(), FolderError> {
-    read(folder, R::FILE, R::COLUMNS, |key, cells| {
-        let row = R::from_cells(cells)?;
-        list(&mut trials.get_mut(&key.trial)?.records).push(row);
-        Some(())
-    })
+type Trials = BTreeMap<u32, TrialRecords>;
+
+/// Where rows come from, and what was read so far.
+struct Source<'a> {
+    folder: &'a Path,
+    axes: &'a [Axis],
+    kinds: &'a [RowKind],
+    trials: Trials,
 }
 
-/// Calls `row` with the key and the other cells of each row; `None` from it refuses the row. A file that is not there
-/// has no rows, except the list of trials.
-fn read(
-    folder: &Path,
-    file: &str,
-    columns: &[&str],
-    mut row: impl FnMut(TrialKey, &[&str]) -> Option<()>,
-) -> Result<(), FolderError> {
-    let path = folder.join(file);
-    if !columns.is_empty() && !path.exists() {
-        return Ok(());
+impl Source<'_> {
+    fn read_rows<R: Row>(&mut self, kind: RowKind, list: fn(&mut Records) -> &mut Vec<R>) -> Result<(), FolderError> {
+        if !self.kinds.contains(&kind) {
+            return Ok(());
+        }
+        self.read(R::FILE, R::COLUMNS, |trials, key, cells| {
+            let row = R::from_cells(cells)?;
+            list(&mut trials.get_mut(&key.trial)?.records).push(row);
+            Some(())
+        })
     }
-    let malformed = |message: String| FolderError::Malformed { path: path.clone(), message };
-    let opened = std::fs::File::open(&path).map_err(FolderError::io("read", &path))?;
-    let mut reader = csv::Reader::from_reader(opened);
-    let header = reader.headers().map_err(|error| malformed(error.to_string()))?.clone();
-    if !header.iter().eq(KEY_COLUMNS.iter().chain(columns).copied()) {
-        return Err(malformed(format!("line 1: the columns are not {}", columns.join(","))));
+
+    /// Calls `row` with the key and the other cells of each row; `None` from it refuses the row. A file that is not
+    /// there has no rows, except the list of trials.
+    fn read(
+        &mut self,
+        file: &str,
+        columns: &[&str],
+        mut row: impl FnMut(&mut Trials, TrialKey, &[&str]) -> Option<()>,
+    ) -> Result<(), FolderError> {
+        let path = self.folder.join(file);
+        if !columns.is_empty() && !path.exists() {
+            return Ok(());
+        }
+        let malformed = |message: String| FolderError::Malformed { path: path.clone(), message };
+        let opened = std::fs::File::open(&path).map_err(FolderError::io("read", &path))?;
+        let mut reader = csv::Reader::from_reader(opened);
+        let expected = header(self.axes.iter().map(|axis| axis.name.as_str()), columns);
+        let found = reader.headers().map_err(|error| malformed(error.to_string()))?;
+        if !found.iter().eq(expected.iter().copied()) {
+            return Err(malformed(format!("line 1: the columns are not {}", expected.join(","))));
+        }
+        for record in reader.records() {
+            let record = record.map_err(|error| malformed(error.to_string()))?;
+            let line = record.position().map_or(0, csv::Position::line);
+            let cells: Vec<&str> = record.iter().collect();
+            let (key, rest) = cells.split_at(KEY_COLUMNS.len() + self.axes.len());
+            key_from_cells(key)
+                .and_then(|key| row(&mut self.trials, key, rest))
+                .ok_or_else(|| malformed(format!("line {line}: `{}` is not a row of this file", cells.join(","))))?;
+        }
+        Ok(())
     }
-    for record in reader.records() {
-        let record = record.map_err(|error| malformed(error.to_string()))?;
-        let line = record.position().map_or(0, csv::Position::line);
-        let cells: Vec<&str> = record.iter().collect();
-        let (key, rest) = cells.split_at(KEY_COLUMNS.len());
-        key_from_cells(key)
-            .and_then(|key| row(key, rest))
-            .ok_or_else(|| malformed(format!("line {line}: `{}` is not a row of this file", cells.join(","))))?;
-    }
-    Ok(())
 }

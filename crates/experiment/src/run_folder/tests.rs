@@ -4,12 +4,14 @@ use weft_scenario::engine::Overlay;
 use weft_scenario::record::{CostRow, EventRow, Records, TcpRow};
 
 use super::*;
+use crate::analysis::RowKind;
 use crate::analysis::testing::{SHUFFLE_TABLES, even_shuffle, fabric, plan, shuffle_spec, trial};
+use crate::plan::Mode;
 use crate::runner::RunOptions;
 
 fn manifest() -> Manifest {
     let plan = plan("analysis = \"shuffle\"\noverlays = [\"vl2\"]", SHUFFLE_TABLES);
-    Manifest::new(&plan, "lab", &RunOptions::default())
+    Manifest::new(&plan, plan.for_mode(Mode::Default), &RunOptions::default())
 }
 
 fn trials() -> Vec<TrialRecords> {
@@ -27,16 +29,17 @@ fn rows_come_back_as_they_were() {
     let folder = tempfile::tempdir().unwrap();
     let trials = trials();
     for trial in &trials {
-        write_trial_rows(folder.path(), trial).unwrap();
+        write_trial_rows(folder.path(), &[], trial).unwrap();
     }
-    assert_eq!(read_trials(folder.path()).unwrap(), trials);
+    assert_eq!(read_trials(folder.path(), &[], RowKind::ALL).unwrap(), trials);
     let flows = std::fs::read_to_string(folder.path().join("flows.csv")).unwrap();
     let head: Vec<&str> = flows.lines().take(2).collect();
     assert_eq!(
         head,
         [
-            "trial,repetition,seed,overlay,workload,from,to,bytes_asked,bytes_received,start_ns,end_ns,retransmits",
-            "1,1,1,vl2,all,0,1,1000,1000,0,,1",
+            "trial,repetition,seed,overlay,workload,from,to,bytes_asked,bytes_received,start_ns,end_ns,retransmits,class,\
+             request,ideal_ns",
+            "1,1,1,vl2,all,0,1,1000,1000,0,,1,bulk,,",
         ]
     );
 }
@@ -44,7 +47,7 @@ fn rows_come_back_as_they_were() {
 #[test]
 fn a_damaged_file_is_named_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
-    write_trial_rows(folder.path(), &trials()[0]).unwrap();
+    write_trial_rows(folder.path(), &[], &trials()[0]).unwrap();
     let path = folder.path().join("cpu.csv");
     let text = std::fs::read_to_string(&path).unwrap();
     for (change, want) in [
@@ -53,11 +56,11 @@ fn a_damaged_file_is_named_with_its_line() {
         (text.replacen("\n1,1,1,vl2", "\n9,1,1,vl2", 1), "line 2"),
     ] {
         std::fs::write(&path, change).unwrap();
-        let message = read_trials(folder.path()).unwrap_err().to_string();
+        let message = read_trials(folder.path(), &[], RowKind::ALL).unwrap_err().to_string();
         assert!(message.contains("cpu.csv") && message.contains(want), "{message}");
     }
     std::fs::remove_file(folder.path().join("trials.csv")).unwrap();
-    assert!(read_trials(folder.path()).unwrap_err().to_string().starts_with("cannot read "));
+    assert!(read_trials(folder.path(), &[], RowKind::ALL).unwrap_err().to_string().starts_with("cannot read "));
 }
 
 #[test]
@@ -106,7 +109,7 @@ fn a_full_disk_is_one_clear_line() {
     let few = many.clone();
     many.records.flows = vec![many.records.flows[0].clone(); 10_000];
     for trial in [few, many] {
-        let message = write_trial_rows(folder.path(), &trial).unwrap_err().to_string();
+        let message = write_trial_rows(folder.path(), &[], &trial).unwrap_err().to_string();
         assert!(message.contains("flows.csv") && message.ends_with("; free some space and run again"), "{message}");
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use weft_scenario::engine::{Scenario, Session, Trial};
 use weft_scenario::record::Records;
 
 use super::*;
@@ -89,7 +90,7 @@ fn shuffle_plan(keys: &str) -> Plan {
 
 fn options(out: &std::path::Path) -> RunOptions {
     let command_line = ["weft", "run", "it's mine.toml"].map(str::to_owned).to_vec();
-    RunOptions { mode: Mode::Default, seed: 7, out: Some(out.to_owned()), command_line }
+    RunOptions { mode: Mode::Default, seed: 7, out: Some(out.to_owned()), command_line, workers: None }
 }
 
 fn entries(folder: &std::path::Path) -> Vec<String> {
@@ -104,7 +105,7 @@ fn a_run_leaves_a_complete_folder_and_its_summary() {
     let parent = tempfile::tempdir().unwrap();
     let out = parent.path().join("result");
     let engine = FakeEngine::default();
-    let outcome = run(&shuffle_plan("repetitions = 2"), &engine, &options(&out), &Quiet::default()).unwrap();
+    let outcome = run(&shuffle_plan("repetitions = 2"), &[&engine], &options(&out), &Quiet::default()).unwrap();
     assert_eq!(engine.log(), ["up Vl2", "run Vl2 seed 7", "run Vl2 seed 8", "down Vl2"]);
     assert_eq!(outcome.run_dir, out);
     assert_eq!(entries(parent.path()), ["result"]);
@@ -133,8 +134,8 @@ fn redrawing_gives_the_same_result_without_an_engine() {
     let parent = tempfile::tempdir().unwrap();
     let (a, b) = (parent.path().join("a"), parent.path().join("b"));
     let plan = shuffle_plan("");
-    let first = run(&plan, &FakeEngine::default(), &options(&a), &Quiet::default()).unwrap();
-    run(&plan, &FakeEngine::default(), &options(&b), &Quiet::default()).unwrap();
+    let first = run(&plan, &[&FakeEngine::default()], &options(&a), &Quiet::default()).unwrap();
+    run(&plan, &[&FakeEngine::default()], &options(&b), &Quiet::default()).unwrap();
     let before = std::fs::read_to_string(a.join("report.html")).unwrap();
     std::fs::remove_file(a.join("report.html")).unwrap();
     std::fs::remove_file(a.join("summary.json")).unwrap();
@@ -156,7 +157,7 @@ fn redrawing_gives_the_same_result_without_an_engine() {
 fn the_page_is_well_formed_and_needs_no_network() {
     let parent = tempfile::tempdir().unwrap();
     let out = parent.path().join("result");
-    run(&shuffle_plan(""), &FakeEngine::default(), &options(&out), &Quiet::default()).unwrap();
+    run(&shuffle_plan(""), &[&FakeEngine::default()], &options(&out), &Quiet::default()).unwrap();
     let page = std::fs::read_to_string(out.join("report.html")).unwrap();
     let body = page.strip_prefix("<!DOCTYPE html>").unwrap();
     let document = roxmltree::Document::parse(body).unwrap();
@@ -180,7 +181,7 @@ fn interleaved_overlays_are_up_together_and_take_turns() {
     let parent = tempfile::tempdir().unwrap();
     let engine = FakeEngine::default();
     let plan = plan(keys, tables);
-    let outcome = run(&plan, &engine, &options(&parent.path().join("r")), &Quiet::default()).unwrap();
+    let outcome = run(&plan, &[&engine], &options(&parent.path().join("r")), &Quiet::default()).unwrap();
     let expected = [
         "up Routed",
         "up Vl2",
@@ -202,10 +203,10 @@ fn nothing_is_left_of_a_run_that_failed_or_was_stopped() {
     let out = parent.path().join("result");
     let plan = shuffle_plan("repetitions = 2");
     let failing = FakeEngine { fail_at: Some(2), ..FakeEngine::default() };
-    let error = run(&plan, &failing, &options(&out), &Quiet::default()).unwrap_err();
+    let error = run(&plan, &[&failing], &options(&out), &Quiet::default()).unwrap_err();
     assert_eq!(error.to_string(), "the fabric fell over");
     let stopped = Quiet { stop: AtomicBool::new(true) };
-    let error = run(&plan, &FakeEngine::default(), &options(&out), &stopped).unwrap_err();
+    let error = run(&plan, &[&FakeEngine::default()], &options(&out), &stopped).unwrap_err();
     assert!(matches!(error, RunError::Engine(EngineError::Interrupted)));
     assert_eq!(entries(parent.path()), [""; 0]);
 }
@@ -214,7 +215,7 @@ fn nothing_is_left_of_a_run_that_failed_or_was_stopped() {
 fn an_open_flow_fails_the_required_claim_with_the_reason() {
     let parent = tempfile::tempdir().unwrap();
     let engine = FakeEngine { open_flow: true, ..FakeEngine::default() };
-    let outcome = run(&shuffle_plan(""), &engine, &options(&parent.path().join("r")), &Quiet::default()).unwrap();
+    let outcome = run(&shuffle_plan(""), &[&engine], &options(&parent.path().join("r")), &Quiet::default()).unwrap();
     let claim = &outcome.summary.claims[0];
     assert_eq!((claim.verdict, claim.ours), (Verdict::Fail, None));
     assert_eq!(claim.reason.as_deref(), Some("1 of 12 flows of trial 1 did not finish"));
@@ -225,6 +226,9 @@ fn a_plan_that_the_engine_may_not_run_is_refused() {
     let text = testing::plan_text("analysis = \"shuffle\"\noverlays = [\"vl2\"]", SHUFFLE_TABLES);
     let plan = Plan::parse("p.toml", &text.replace("\"lab\"", "\"sim\"")).unwrap();
     let parent = tempfile::tempdir().unwrap();
-    let error = run(&plan, &FakeEngine::default(), &options(&parent.path().join("r")), &Quiet::default()).unwrap_err();
+    let error =
+        run(&plan, &[&FakeEngine::default()], &options(&parent.path().join("r")), &Quiet::default()).unwrap_err();
     assert_eq!(error.to_string(), "plan `test/plan` cannot run in engine `lab`; it can in: sim");
 }
+
+mod sweeps;

@@ -10,6 +10,7 @@ use Verdict::{Fail, Inconclusive, Pass};
 
 fn claim(judge: Judge, relation: Relation, want: Option<f64>) -> Claim {
     Claim {
+        metric: None,
         id: "metric".into(),
         paper: None,
         paper_text: None,
@@ -30,7 +31,7 @@ fn estimate(value: f64, interval: Option<(f64, f64)>) -> Estimate {
 }
 
 fn findings(estimate: Estimate) -> Findings {
-    Findings { metrics: [("metric".to_owned(), estimate)].into(), problems: Vec::new() }
+    Findings { metrics: [("metric".to_owned(), estimate)].into(), ..Findings::default() }
 }
 
 #[test]

@@ -5,16 +5,12 @@
 mod filter;
 mod socket;
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use pcap_file::DataLink;
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
-use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use weft_wire::pcapng::{self, SNAP_BYTES};
 
 pub use filter::CaptureFilter;
 pub(crate) use socket::PacketSocket;
@@ -23,10 +19,6 @@ use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
 use crate::state::LabState;
-
-/// Times in the file are nanoseconds: the exponent of ten of `if_tsresol`.
-const NANOSECONDS: u8 = 9;
-const SNAP_BYTES: u32 = 262_144;
 
 /// What to capture, where to and how much.
 #[derive(Clone, Debug)]
@@ -90,8 +82,7 @@ fn copy_frames(
     options: &CaptureOptions,
     stop: &dyn Fn() -> bool,
 ) -> io::Result<CaptureSummary> {
-    let mut writer = PcapNgWriter::new(output).map_err(to_io)?;
-    writer.write_pcapng_block(interface_block(options)).map_err(to_io)?;
+    let mut writer = pcapng::Writer::new(output, &format!("{}:{}", options.node, options.interface))?;
     let start = Instant::now();
     let mut summary = CaptureSummary::default();
     let mut buffer = vec![0; SNAP_BYTES as usize];
@@ -101,42 +92,16 @@ fn copy_frames(
     {
         let Some(frame) = socket.receive(&mut buffer)? else {
             // Nothing for a while: whoever reads along sees what there is.
-            writer.get_mut().flush()?;
+            writer.flush()?;
             continue;
         };
         let data = &buffer[..frame.captured_bytes];
         if options.filter.keeps(data) {
-            writer
-                .write_pcapng_block(EnhancedPacketBlock {
-                    interface_id: 0,
-                    timestamp: frame.time_since_1970,
-                    original_len: frame.original_bytes,
-                    data: Cow::Borrowed(data),
-                    options: Vec::new(),
-                })
-                .map_err(to_io)?;
+            writer.write(frame.time_since_1970, frame.original_bytes, data)?;
             summary.packets += 1;
         }
     }
-    writer.get_mut().flush()?;
+    writer.flush()?;
     summary.dropped = socket.dropped()?;
     Ok(summary)
-}
-
-fn interface_block(options: &CaptureOptions) -> InterfaceDescriptionBlock<'static> {
-    InterfaceDescriptionBlock {
-        linktype: DataLink::ETHERNET,
-        snaplen: SNAP_BYTES,
-        options: vec![
-            InterfaceDescriptionOption::IfName(format!("{}:{}", options.node, options.interface).into()),
-            InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
-        ],
-    }
-}
-
-fn to_io(error: pcap_file::PcapError) -> io::Error {
-    match error {
-        pcap_file::PcapError::IoError(error) => error,
-        other => io::Error::other(other.to_string()),
-    }
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use weft_scenario::engine::Trial;
+use weft_scenario::record::FlowRow;
 use weft_scenario::workload::{FlowSpec, MixSpec, Workload};
 
 use super::table::{Config, HostConfig, Table};
@@ -27,7 +28,9 @@ impl Plan {
         let (mix, duration_ns) = match workload {
             Workload::Mix(spec) => (Some(spec.clone()), Some(spec.duration.0)),
             Workload::OneToOne { duration, .. } => (None, Some(duration.0)),
-            Workload::Shuffle { .. } | Workload::Permutation { .. } => (None, None),
+            Workload::Shuffle { .. } | Workload::Permutation { .. } | Workload::Flows { .. } | Workload::Traffic(_) => {
+                (None, None)
+            }
         };
         // Servers of the mix draw their flows themselves.
         let flows = if mix.is_some() { Vec::new() } else { workload.initial_flows(servers, trial.seed)? };
@@ -63,6 +66,13 @@ impl Plan {
         }
         table.header().rows_used.store(listed, Release);
         Ok(table)
+    }
+
+    /// Says of each row what kind of traffic its flow was; rows of the mix are of no particular kind.
+    pub(super) fn label(&self, rows: &mut [FlowRow]) {
+        for (row, flow) in rows.iter_mut().zip(&self.flows) {
+            (row.class, row.request) = (flow.class, flow.request);
+        }
     }
 
     /// Flows known in advance; `None` for the mix.

@@ -74,6 +74,7 @@ pub fn run(
         sampler.sample_tcp(start_ns);
     }
     let mut records = sampler.finish(start_ns);
+    plan.label(&mut records.flows);
     records.events = events;
     records.cost = cost.map_err(TrafficError::system("measure CPU cost"))?.flatten();
     records.facts.extend(accounts.close(setup, end.time_ns)?);

@@ -130,6 +130,7 @@ fn flow_row(cell: &FlowCell, run_start_ns: u64) -> FlowRow {
         bytes_received: cell.received_bytes.load(Relaxed),
         start_ns: since_start(cell.start_ns.load(Relaxed)).unwrap_or_else(|| cell.asked_start_ns.load(Relaxed)),
         retransmits: u64::from(cell.retransmits.load(Relaxed)),
+        ..FlowRow::default()
     }
 }
 

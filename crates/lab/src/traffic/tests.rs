@@ -7,7 +7,7 @@ use weft_scenario::engine::{CongestionControl, Trial};
 use weft_scenario::fault::{Fault, FaultKind};
 use weft_scenario::record::{FlowRow, Records};
 use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
-use weft_scenario::workload::{MixServer, MixSpec, Workload};
+use weft_scenario::workload::{FlowClass, FlowSpec, MixServer, MixSpec, Workload};
 
 use super::bed::{Bed, Recorder, eventually, trial};
 use super::{TrafficError, run, worker_main};
@@ -39,6 +39,17 @@ fn one_to_one(flows: u32, duration_ns: u64) -> Trial {
 
 fn fact(records: &Records, name: &str) -> f64 {
     records.facts.iter().find(|(fact, _)| fact == name).unwrap_or_else(|| panic!("no fact {name}")).1
+}
+
+#[test]
+fn listed_flows_start_in_their_time_and_keep_their_class() {
+    let Some(bed) = Bed::new(2, Some(SHAPED)) else { return };
+    let later = FlowSpec { class: FlowClass::Query, request: Some(7), ..FlowSpec::bulk(1, 0, 20_000, 300_000_000) };
+    let flows = vec![later, FlowSpec::bulk(0, 1, 10_000, 0)];
+    let records = run_quietly(&bed, &trial(Workload::Flows { flows })).unwrap();
+    let rows: Vec<_> = records.flows.iter().map(|flow| (flow.bytes_received, flow.class, flow.request)).collect();
+    assert_eq!(rows, [(20_000, FlowClass::Query, Some(7)), (10_000, FlowClass::Bulk, None)]);
+    assert!(records.flows[0].start_ns >= 300_000_000, "{:?}", records.flows[0]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::process::Command;
 use weft_lab::{LabOptions, home};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{Overlay, Progress, Scenario, Transport};
+use weft_scenario::switching::Switching;
 use weft_scenario::topology::{Fabric, LinkParams, TestbedParams, overlay_pair, vl2_testbed};
 use weft_scenario::units::{BitsPerSec, Bytes};
 
@@ -76,7 +77,7 @@ pub(crate) fn daemon_program() -> std::path::PathBuf {
 pub(crate) fn scenario(fabric: Fabric, overlay: Overlay) -> Scenario {
     let addresses = AddressPlan::new(&fabric, AddressingOptions::default()).expect("addresses");
     let transport = Transport { segments_per_skb: 8, timestamps: false, ..Transport::default() };
-    Scenario { fabric, addresses, overlay, transport, shaped: false }
+    Scenario { fabric, addresses, overlay, transport, switching: Switching::default(), shaped: false }
 }
 
 /// Two servers, two ToRs, one Intermediate, one directory server.
@@ -86,6 +87,7 @@ pub(crate) fn pair(overlay: Overlay) -> Scenario {
         core_rate: BitsPerSec(100_000_000),
         server_buffer: Bytes(500_000),
         core_buffer: Bytes(1_000_000),
+        ..LinkParams::default()
     };
     scenario(overlay_pair(&links).expect("a fabric"), overlay)
 }

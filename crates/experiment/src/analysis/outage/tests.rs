@@ -47,15 +47,7 @@ fn records() -> Records {
         received_bytes += rate(tenth) * 1_000;
         progress.push(ProgressRow { time_ns: (tenth + 1) * SECOND / 10, received_bytes, flows_done: 0 });
     }
-    let flow = |end_ns| FlowRow {
-        from: 0,
-        to: 1,
-        bytes_asked: 0,
-        bytes_received: received_bytes / 2,
-        start_ns: 0,
-        end_ns,
-        retransmits: 0,
-    };
+    let flow = |end_ns| FlowRow { bytes_received: received_bytes / 2, ..testing::flow(0, 0, end_ns) };
     let event =
         |time_s: u64, kind: &str| EventRow { time_ns: time_s * SECOND, kind: kind.into(), subject: "int1".into() };
     let events = vec![event(10, "fault"), event(10, "adjacency"), event(22, "repair"), event(23, "routes-restored")];
@@ -66,7 +58,7 @@ fn run(records: Records) -> Findings {
     let spec = spec();
     let fabric = testing::fabric(&spec);
     let trials = [trial(1, Overlay::Vl2, "all", records)];
-    spec.analysis.run(&Input { spec: &spec, fabric: &fabric, trials: &trials })
+    spec.analysis.run(&Input { spec: &spec, fabrics: std::slice::from_ref(&fabric), trials: &trials })
 }
 
 fn assert_close(findings: &Findings, name: &str, want: f64) {

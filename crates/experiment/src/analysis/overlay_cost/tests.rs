@@ -28,7 +28,8 @@ fn trials(factor: impl Fn(Overlay, &str, u32) -> f64) -> Vec<TrialRecords> {
                 let cpu_ns = (mood * factor(overlay, workload, repetition) * 1e9) as u64;
                 let cost = Some(CostRow { cpu_ns, payload_bytes: 2_000_000_000, wall_ns: cpu_ns });
                 let trial = trials.len() as u32 + 1;
-                let key = TrialKey { trial, repetition, seed: 1, overlay, workload: workload.into() };
+                let key =
+                    TrialKey { trial, repetition, seed: 1, overlay, workload: workload.into(), point: Vec::new() };
                 trials.push(TrialRecords { key, records: Records { cost, ..Records::default() } });
             }
         }
@@ -39,7 +40,7 @@ fn trials(factor: impl Fn(Overlay, &str, u32) -> f64) -> Vec<TrialRecords> {
 fn run(trials: &[TrialRecords]) -> Findings {
     let spec = spec();
     let fabric = testing::fabric(&spec);
-    spec.analysis.run(&Input { spec: &spec, fabric: &fabric, trials })
+    spec.analysis.run(&Input { spec: &spec, fabrics: std::slice::from_ref(&fabric), trials })
 }
 
 fn factor(overlay: Overlay, workload: &str, _: u32) -> f64 {
@@ -101,19 +102,11 @@ fn goodput_comes_from_the_workloads_on_all_cores_if_there_are_any() {
     let mut trials = trials(factor);
     for trial in trials.iter_mut().filter(|trial| trial.key.workload == "flows-8") {
         let bytes = if trial.key.overlay == Overlay::Vl2 { 1_940_000_000 } else { 2_000_000_000 };
-        let flow = FlowRow {
-            from: 0,
-            to: 1,
-            bytes_asked: 0,
-            bytes_received: bytes,
-            start_ns: 0,
-            end_ns: Some(1_000_000_000),
-            retransmits: 0,
-        };
+        let flow = FlowRow { bytes_received: bytes, ..testing::flow(0, 0, Some(1_000_000_000)) };
         trial.records = Records { flows: vec![flow], ..Records::default() };
     }
     let fabric = testing::fabric(&spec);
-    let findings = spec.analysis.run(&Input { spec: &spec, fabric: &fabric, trials: &trials });
+    let findings = spec.analysis.run(&Input { spec: &spec, fabrics: std::slice::from_ref(&fabric), trials: &trials });
     assert_eq!(findings.problems, []);
     assert_close(findings.metrics["vl2_cpu_over_routed"].value, 1.05);
     let goodput = &findings.metrics["vl2_goodput_over_routed"];

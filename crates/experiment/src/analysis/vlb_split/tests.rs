@@ -30,8 +30,7 @@ unit = "index"
 }
 
 fn flow(bytes_asked: u64, start_s: u64, end_s: Option<u64>) -> FlowRow {
-    let (start_ns, end_ns) = (start_s * SECOND, end_s.map(|end| end * SECOND));
-    FlowRow { from: 0, to: 1, bytes_asked, bytes_received: bytes_asked, start_ns, end_ns, retransmits: 0 }
+    testing::flow(bytes_asked, start_s * SECOND, end_s.map(|end| end * SECOND))
 }
 
 fn records(spec: &PlanSpec) -> Records {
@@ -45,7 +44,7 @@ fn records(spec: &PlanSpec) -> Records {
 fn run(spec: &PlanSpec, records: Records) -> Findings {
     let fabric = testing::fabric(spec);
     let trials = [trial(1, Overlay::Vl2, "mix", records)];
-    spec.analysis.run(&Input { spec, fabric: &fabric, trials: &trials })
+    spec.analysis.run(&Input { spec, fabrics: std::slice::from_ref(&fabric), trials: &trials })
 }
 
 #[test]

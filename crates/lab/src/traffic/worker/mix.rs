@@ -4,8 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use weft_scenario::workload::mix::mean_flow_bytes;
-use weft_scenario::workload::{MixServer, MixSpec, WorkloadError};
+use weft_scenario::workload::{MixServer, MixSpec, SizeDistribution, WorkloadError};
 
 use super::budget::{Budget, QUANTUM_BYTES};
 use super::sender::{Senders, Task};
@@ -36,7 +35,7 @@ impl<'a> Mix<'a> {
             table,
             me,
             server: MixServer::new(spec, config.hosts.len() as u32, me, config.seed)?,
-            age_bytes: AGE_FLOWS * (mean_flow_bytes() / u64::from(spec.size_divisor)).max(1),
+            age_bytes: AGE_FLOWS * (SizeDistribution::Vl2Mix.mean_bytes() / u64::from(spec.size_divisor)).max(1),
             budget: Budget::new(spec.offered_rate_per_server.0, start_ns),
             next_tick_ns: start_ns + TICK_NS,
             flows_begun: 0,
