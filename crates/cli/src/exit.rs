@@ -47,6 +47,7 @@ impl From<EngineError> for Failure {
         let code = match error {
             EngineError::NotFit { .. } => NOT_FIT,
             EngineError::Interrupted => INTERRUPTED,
+            EngineError::Refused(_) => USAGE,
             EngineError::Failed(_) => FAILED,
         };
         Self::new(code, error)

@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod engines;
 mod exit;
 mod output;
 mod progress;
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command};
+use args::{Cli, Command, InternalCommand};
 use exit::Failure;
 
 fn main() -> ExitCode {
@@ -29,6 +30,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
     let quiet = cli.quiet;
     match cli.command {
         Command::Run(args) => commands::run::run(&args, quiet),
+        Command::Sim(args) => commands::sim::sim(&args, quiet),
         Command::List(flag) => commands::list::list(flag.output),
         Command::Report(args) => commands::report::report(&args),
         Command::Doctor(args) => commands::doctor::doctor(&args, quiet),
@@ -40,10 +42,18 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Node(command) => commands::node::node(command),
         #[cfg(feature = "lab")]
         Command::Directory(command) => commands::directory::directory(command),
+        Command::Bench(command) => commands::bench::bench(command, quiet),
+        Command::Internal(command) => internal(command),
+    }
+}
+
+fn internal(command: InternalCommand) -> Result<ExitCode, Failure> {
+    match command {
         #[cfg(feature = "lab")]
-        Command::Bench(command) => commands::bench::bench(command),
-        #[cfg(feature = "lab")]
-        Command::Internal(args::InternalCommand::TrafficWorker { args }) => Ok(weft_lab::traffic::worker_main(args)),
+        InternalCommand::TrafficWorker { args } => Ok(weft_lab::traffic::worker_main(args)),
+        InternalCommand::SimJob { job, runs, workers, divisor } => {
+            commands::bench::sim::child::run(&job, runs, workers, divisor)
+        }
     }
 }
 

@@ -10,16 +10,17 @@ use weft_experiment::plan::fabric_text;
 use weft_lab::{CaptureFilter, CaptureOptions, LabEngine, LabError, LabOptions, LabRow, LabState};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{EngineError, Overlay, Progress, Scenario, Transport};
+use weft_scenario::switching::Switching;
 use weft_scenario::topology::{Fabric, from_yaml};
 
-use crate::args::{GraphFormat, LabCommand, Output, OverlayChoice};
+use crate::args::{GraphFormat, LabCommand, Output};
 use crate::exit::Failure;
 use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
 
 pub(crate) fn lab(command: LabCommand, quiet: bool) -> Result<ExitCode, Failure> {
     match command {
-        LabCommand::Up { fabric, name, overlay, unshaped } => up(&fabric, name, overlay, !unshaped, quiet),
+        LabCommand::Up { fabric, name, overlay, unshaped } => up(&fabric, name, overlay.into(), !unshaped, quiet),
         LabCommand::Down { name, all: _ } => down(name.as_deref()),
         LabCommand::Ps { name, output } => ps(name.as_deref(), output.output),
         LabCommand::Exec { lab, node, command } => exec(lab, &node, &command),
@@ -29,8 +30,8 @@ pub(crate) fn lab(command: LabCommand, quiet: bool) -> Result<ExitCode, Failure>
 }
 
 /// The engine that `weft run` hands to an experiment.
-pub(crate) fn engine() -> Result<LabEngine, Failure> {
-    let weft = this_program()?;
+pub(crate) fn engine() -> Result<LabEngine, EngineError> {
+    let weft = this_program().map_err(EngineError::Failed)?;
     let worker = vec![weft.clone().into_os_string(), OsString::from("internal"), OsString::from("traffic-worker")];
     Ok(LabEngine::new(LabOptions::new(weft), worker))
 }
@@ -45,8 +46,8 @@ pub(crate) fn lab_name(named: Option<String>) -> Result<String, Failure> {
     named.map_or_else(|| weft_lab::only_lab().map_err(failure), Ok)
 }
 
-fn this_program() -> Result<std::path::PathBuf, Failure> {
-    std::env::current_exe().map_err(|error| Failure::failed(format!("cannot find this program's own file: {error}")))
+fn this_program() -> Result<std::path::PathBuf, String> {
+    std::env::current_exe().map_err(|error| format!("cannot find this program's own file: {error}"))
 }
 
 fn read_fabric(name: &str) -> Result<Fabric, Failure> {
@@ -54,16 +55,12 @@ fn read_fabric(name: &str) -> Result<Fabric, Failure> {
     from_yaml(&text, name).map_err(Failure::usage)
 }
 
-fn up(name: &str, lab: Option<String>, overlay: OverlayChoice, shaped: bool, quiet: bool) -> Result<ExitCode, Failure> {
+fn up(name: &str, lab: Option<String>, overlay: Overlay, shaped: bool, quiet: bool) -> Result<ExitCode, Failure> {
     let fabric = read_fabric(name)?;
     let addresses = AddressPlan::new(&fabric, AddressingOptions::default()).map_err(Failure::usage)?;
-    let overlay = match overlay {
-        OverlayChoice::Vl2 => Overlay::Vl2,
-        OverlayChoice::Routed => Overlay::Routed,
-        OverlayChoice::KernelVxlan => Overlay::KernelVxlan,
-    };
-    let scenario = Scenario { fabric, addresses, overlay, transport: Transport::default(), shaped };
-    let options = LabOptions { name: lab, ..LabOptions::new(this_program()?) };
+    let (transport, switching) = (Transport::default(), Switching::default());
+    let scenario = Scenario { fabric, addresses, overlay, transport, switching, shaped };
+    let options = LabOptions { name: lab, ..LabOptions::new(this_program().map_err(Failure::failed)?) };
     let progress = TerminalProgress::new(quiet)?;
     let lab = weft_lab::up(&scenario, &options, &progress);
     progress.finish();
@@ -139,7 +136,7 @@ fn word<T: Serialize>(value: &T) -> String {
 
 fn exec(lab: Option<String>, node: &str, command: &[OsString]) -> Result<ExitCode, Failure> {
     let lab = lab_name(lab)?;
-    let status = weft_lab::exec(&lab, node, command, &this_program()?).map_err(failure)?;
+    let status = weft_lab::exec(&lab, node, command, &this_program().map_err(Failure::failed)?).map_err(failure)?;
     Ok(shell_code(status))
 }
 

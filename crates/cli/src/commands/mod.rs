@@ -1,6 +1,5 @@
 //! One file per verb: call the room that does the work, print what it returns.
 
-#[cfg(feature = "lab")]
 pub(crate) mod bench;
 #[cfg(feature = "lab")]
 pub(crate) mod directory;
@@ -13,3 +12,4 @@ pub(crate) mod list;
 pub(crate) mod node;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod sim;

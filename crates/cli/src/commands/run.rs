@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
-use weft_experiment::plan::{self, Mode, Plan};
+use weft_experiment::plan::{self, Mode};
 use weft_experiment::runner::{self, RunError, RunOptions, RunOutcome};
 use weft_experiment::table;
 use weft_experiment::verdict::Verdict;
 use weft_scenario::engine::{Engine, Progress};
 
-use crate::args::{EngineChoice, Output, RunArgs};
+use crate::args::{Output, RunArgs};
+use crate::engines;
 use crate::exit::{self, Failure};
 use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
@@ -21,52 +22,23 @@ pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
         _ => Mode::Default,
     };
     let progress = TerminalProgress::new(quiet)?;
-    let engine = choose_engine(args.engine, &plan, mode, &progress)?;
-    let options = RunOptions { mode, seed: args.seed, out: args.out.clone(), command_line: std::env::args().collect() };
-    let outcome = runner::run(&plan, engine.as_ref(), &options, &progress);
+    let choice = engines::choose(args.engine, &plan, mode)?;
+    if let Some(why) = &choice.why {
+        progress.note(why);
+    }
+    let options = RunOptions {
+        mode,
+        seed: args.seed,
+        out: args.out.clone(),
+        command_line: std::env::args().collect(),
+        workers: args.workers.map(|workers| workers as usize),
+    };
+    let chosen: Vec<&dyn Engine> = choice.engines.iter().map(AsRef::as_ref).collect();
+    let outcome = runner::run(&plan, &chosen, &options, &progress);
     progress.finish();
     let outcome = outcome.map_err(failure)?;
     show(&outcome, args.output.output)?;
     Ok(exit_code(outcome.summary.verdict()))
-}
-
-/// The engine that was asked for, or the one that can run here.
-fn choose_engine(
-    choice: EngineChoice,
-    plan: &Plan,
-    mode: Mode,
-    progress: &dyn Progress,
-) -> Result<Box<dyn Engine>, Failure> {
-    let allowed = |name: &str| plan.for_mode(mode).engines.iter().any(|engine| engine == name);
-    if choice == EngineChoice::Sim {
-        let why = if allowed("sim") { "this build has none" } else { "this plan names only the lab" };
-        return Err(Failure::new(
-            exit::NOT_FIT,
-            format!("the simulator cannot run {}: {why}; use --engine lab", plan.id()),
-        ));
-    }
-    if !allowed("lab") {
-        return Err(Failure::usage(format!(
-            "{} does not run in the lab; its engines: {}",
-            plan.id(),
-            plan.for_mode(mode).engines.join(", ")
-        )));
-    }
-    let engine = lab_engine()?;
-    if choice == EngineChoice::Auto {
-        progress.note("engine: lab (this machine can run it)");
-    }
-    Ok(engine)
-}
-
-#[cfg(feature = "lab")]
-fn lab_engine() -> Result<Box<dyn Engine>, Failure> {
-    Ok(Box::new(super::lab::engine()?))
-}
-
-#[cfg(not(feature = "lab"))]
-fn lab_engine() -> Result<Box<dyn Engine>, Failure> {
-    Err(Failure::new(exit::NOT_FIT, "this weft was built without the lab; build it with the default features"))
 }
 
 fn show(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
@@ -92,9 +64,12 @@ fn exit_code(verdict: Verdict) -> ExitCode {
     }
 }
 
-fn failure(error: RunError) -> Failure {
+/// A run's failure with the exit code that its kind has.
+pub(crate) fn failure(error: RunError) -> Failure {
     match error {
         RunError::Engine(error) => error.into(),
-        other => Failure::failed(other),
+        RunError::Stopped { .. } => Failure::new(exit::INTERRUPTED, error),
+        RunError::EngineNotOffered { .. } | RunError::Scenario { .. } => Failure::usage(error),
+        RunError::Folder(_) | RunError::Report(_) => Failure::failed(error),
     }
 }

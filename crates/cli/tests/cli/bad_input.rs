@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use crate::common::{run, text};
 
-struct Case {
+struct Case<'a> {
     args: Vec<String>,
     code: i32,
-    says: &'static [&'static str],
+    says: &'a [&'a str],
 }
 
 fn file(dir: &tempfile::TempDir, name: &str, content: &str) -> String {
@@ -16,7 +16,7 @@ fn file(dir: &tempfile::TempDir, name: &str, content: &str) -> String {
     path.display().to_string()
 }
 
-fn check(case: &Case) {
+fn check(case: &Case<'_>) {
     let args: Vec<&str> = case.args.iter().map(String::as_str).collect();
     let output = run(&args);
     let error = text(&output.stderr);
@@ -89,9 +89,101 @@ fn plans_that_are_not_valid_are_refused_with_the_place() {
     });
 }
 
+/// A scenario of the simulator that is good but for what `change` does to it.
+fn scenario(old: &str, new: &str) -> String {
+    let good = "[fabric]\ngenerator = \"leaf-spine\"\nspines = 2\nleaves = 2\nservers_per_leaf = 2\nserver_rate = \"10 Gbit/s\"\n\n\
+                [workload]\nkind = \"traffic\"\nduration = \"1 ms\"\n\
+                background = { sizes = { table = [[\"1 kB\", 0.5], [\"1 MB\", 1.0]] }, load_percent = 50 }\n";
+    assert!(good.contains(old), "`{old}` is not there");
+    good.replace(old, new)
+}
+
+#[test]
+fn scenarios_that_are_not_valid_are_refused_with_the_place() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let flows = "[workload]\nkind = \"flows\"\nflows = [{ from = 1, to = 1, bytes = 1, start_ns = 0 }]\n#";
+    let too_many = "[workload]\nkind = \"one-to-one\"\nfrom = 0\nto = 1\nflows = 4000000000\nduration = \"1 s\"\n#";
+    let cases: &[(&str, &str, &[&str])] = &[
+        ("[\"1 MB\", 1.0]", "[\"1 MB\", 0.4]", &[":8:", "row 2", "does not rise"]),
+        ("[\"1 MB\", 1.0]", "[\"1 MB\", 0.9]", &[":8:", "ends at 0.9"]),
+        ("load_percent = 50", "load_percent = 101", &[":8:", "load_percent", "1 to 100"]),
+        ("[workload]", flows, &[":8:", "flow 1", "server 1 cannot send to itself"]),
+        ("[workload]", too_many, &[":8:", "4000000000 flows", "allowed are 1 to 16777216"]),
+        ("\"10 Gbit/s\"", "\"-10 Gbit/s\"", &[":6:", "`-10 Gbit/s` is not a rate"]),
+        ("\"10 Gbit/s\"", "\"9999999 Gbit/s\"", &[":1:", "rate"]),
+        ("spines = 2", "spines = 0", &[":1:", "spines"]),
+        ("[fabric]", "[fabrics]", &["fabrics"]),
+    ];
+    for (number, (old, new, says)) in cases.iter().enumerate() {
+        // What follows a table that was put in front would be keys of it.
+        let text = scenario(old, new);
+        let text = text.split_once("#\nkind").map_or(text.as_str(), |(kept, _)| kept);
+        let name = format!("case-{number}.toml");
+        let path = file(&dir, &name, text);
+        check(&Case { args: vec!["sim".into(), path.clone()], code: 2, says });
+        check(&Case { args: vec!["sim".into(), path], code: 2, says: &[name.as_str()] });
+    }
+}
+
+#[test]
+fn what_does_not_fit_the_fabric_is_refused_with_the_place() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let island = GOOD_LINKS.replace("    - endpoints: [\"agg1:tor1\", \"tor1:agg1\"]\n", "");
+    let island = file(&dir, "island.yaml", &fabric(&island));
+    let narrow =
+        file(&dir, "narrow.yaml", &fabric(GOOD_LINKS).replace("buffer: 1 MiB }", "buffer: 1 MiB, mtu: 1500 }"));
+    let flows = file(&dir, "bad.flows", "0 0 1 10 0\n0 0 1 ten 0\n");
+    let sim = |arguments: &[&str]| [&["sim"], arguments].concat().iter().map(|word| (*word).to_owned()).collect();
+    let cases: &[(Vec<String>, &[&str])] = &[
+        (sim(&[&island, "--workload", "shuffle"]), &["island.yaml:8", "`tor1` cannot be reached"]),
+        (sim(&[&narrow, "--workload", "shuffle"]), &["int1:agg1", "MTU is 1500", "1540"]),
+        (sim(&["leaf-spine-small", "--flows", &flows]), &["bad.flows", "line 2"]),
+        (sim(&["leaf-spine-small", "--workload", "web-search", "--load", "101"]), &["load_percent", "101"]),
+        (sim(&["leaf-spine-small", "--workload", "permutation", "--load", "10"]), &["--load", "--bytes"]),
+        (sim(&["leaf-spine-small", "--workload", "permutation", "--shift", "4"]), &["shift", "1 to 3"]),
+        (sim(&["leaf-spine-small", "--workload", "permutation", "--trace", "flow=4"]), &["flow=4", "4 flows"]),
+        (
+            sim(&["leaf-spine-small", "--workload", "permutation", "--capture", "leaf1:x", "-w", "no.pcapng"]),
+            &["leaf1", "`x`", "spine1"],
+        ),
+        (sim(&["leaf-spine-small"]), &["--workload"]),
+        (sim(&["no-such-fabric", "--workload", "shuffle"]), &["no-such-fabric", "vl2-testbed"]),
+        (sim(&["no-such-file.toml"]), &["no-such-file.toml"]),
+        (vec!["bench".into(), "sim".into(), "--jobs".into(), "r9".into()], &["r9", "r1a"]),
+    ];
+    for (args, says) in cases {
+        check(&Case { args: args.clone(), code: 2, says });
+    }
+    assert!(!std::path::Path::new("no.pcapng").exists());
+}
+
+#[test]
+fn plans_with_bad_scenarios_are_refused_before_anything_runs() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let good = include_str!("plans/small-sweep.toml");
+    for (old, new, says) in [
+        ("load_percent = 30", "load_percents = 30", &["load_percent"][..]),
+        ("values = [20, 40, 60]", "values = [20, 40, 160]", &["load=160", "load_percent"]),
+        ("servers_per_leaf = 4", "servers_per_leaf = 0", &["servers_per_leaf"]),
+        ("repetitions = 2", "repetitions = 2\ntransport = { initial_window = 0 }", &["initial_window"]),
+    ] {
+        assert!(good.contains(old));
+        let plan = file(&dir, "bad.toml", &good.replace(old, new));
+        let says: Vec<&str> = says.iter().copied().chain(["bad.toml"]).collect();
+        check(&Case { args: vec!["run".into(), plan], code: 2, says: &says });
+    }
+}
+
 #[test]
 fn flags_that_do_not_exist_are_usage_errors() {
-    for args in [&["run"][..], &["lab", "down"], &["run", "x", "--quick", "--full"], &["nonsense"]] {
+    for args in [
+        &["run"][..],
+        &["lab", "down"],
+        &["run", "x", "--quick", "--full"],
+        &["nonsense"],
+        &["run", "x", "--workers", "0"],
+        &["sim", "x", "--trace", "17"],
+    ] {
         assert_eq!(run(args).status.code(), Some(2), "weft {}", args.join(" "));
     }
 }

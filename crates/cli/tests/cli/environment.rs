@@ -1,6 +1,6 @@
 //! Machines that are not fit: no root, no FRR, a full disk. One line says what is wrong and what to do, and nothing stays.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
@@ -28,24 +28,52 @@ fn assert_fails(output: &Output, code: i32, expected: &[&str]) {
     assert!(!errors.contains("panicked"), "{errors}");
 }
 
+/// A folder that anybody may write, with the binary in it and nothing else.
+fn nothing_but_the_binary() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).expect("the folder is ours");
+    std::fs::copy(env!("CARGO_BIN_EXE_weft"), dir.path().join("weft")).expect("the binary can be copied");
+    dir
+}
+
+/// The binary of that folder as an ordinary user; only root can change to one, everybody else is one.
+fn as_ordinary_user(dir: &tempfile::TempDir, args: &[&str]) -> Output {
+    let mut command = Command::new(dir.path().join("weft"));
+    command.args(args).current_dir(dir.path());
+    let is_root = std::fs::metadata("/proc/self").expect("procfs is there").uid() == 0;
+    if is_root {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command.output().expect("the copy starts")
+}
+
+#[test]
+fn without_root_a_plan_runs_in_the_simulator_and_says_why() {
+    let dir = nothing_but_the_binary();
+    let output = as_ordinary_user(&dir, &["run", "vl2/fig09-shuffle", "--quick", "-o", "json"]);
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}{}", text(&output.stdout));
+    let line = errors.lines().find(|line| line.starts_with("engine: sim (")).unwrap_or_else(|| panic!("{errors}"));
+    assert!(line.contains("root"), "{line}");
+    assert!(text(&output.stdout).contains("\"engine\":\"sim\""), "{}", text(&output.stdout));
+}
+
 #[test]
 fn without_root_a_lab_is_refused_with_the_remedy() {
     if !can_run_labs() {
         return;
     }
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).expect("the folder is ours");
-    let binary = dir.path().join("weft");
-    std::fs::copy(env!("CARGO_BIN_EXE_weft"), &binary).expect("the binary can be copied");
+    let dir = nothing_but_the_binary();
     for (args, expected) in [
         (&["run", "vl2/smoke", "--engine", "lab"][..], ["root", "sudo"]),
         (&["lab", "up", "vl2-4servers"], ["root", "sudo"]),
         (&["bench", "datapath"], ["root", "CAP_BPF"]),
     ] {
-        let mut command = Command::new(&binary);
-        command.args(args).current_dir(dir.path()).uid(NOBODY).gid(NOBODY);
-        assert_fails(&command.output().expect("the copy starts"), 4, &expected);
+        assert_fails(&as_ordinary_user(&dir, args), 4, &expected);
     }
+    // Not even a place for results is looked at before.
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).expect("the folder is ours");
+    assert_fails(&as_ordinary_user(&dir, &["run", "vl2/smoke", "--engine", "lab"]), 4, &["root", "sudo"]);
 }
 
 #[test]

@@ -6,3 +6,4 @@ mod common;
 mod environment;
 #[cfg(feature = "lab")]
 mod lab;
+mod sim;

@@ -1,4 +1,4 @@
-//! `weft bench`: our own speed, as ratios against a baseline in the same run.
+//! `weft bench datapath`: what our eBPF programs cost beside a layer-2 switch program in the same run.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 use weft_datapath::DatapathError;
 use weft_datapath::bench::{self, BenchOptions, BenchReport, LiveOptions, LiveReport};
 
-use crate::args::{BenchCommand, Output};
+use crate::args::Output;
 use crate::exit::{self, Failure};
 use crate::output::{self, Rows};
 
@@ -19,12 +19,7 @@ struct DatapathBench {
     live: Option<LiveReport>,
 }
 
-pub(crate) fn bench(command: BenchCommand) -> Result<ExitCode, Failure> {
-    let BenchCommand::Datapath { repeat, rounds, live, output } = command;
-    datapath(&BenchOptions { repeat, rounds }, live, output.output)
-}
-
-fn datapath(options: &BenchOptions, live: bool, format: Output) -> Result<ExitCode, Failure> {
+pub(crate) fn datapath(options: &BenchOptions, live: bool, format: Output) -> Result<ExitCode, Failure> {
     let report = bench::run(options).map_err(failure)?;
     let live = if live { Some(bench::live(&LiveOptions::default()).map_err(failure)?) } else { None };
     let mut rows = Rows::new(&["measured", "program", "frame bytes", "ns per packet", "ratio to l2_forward"]);

@@ -1,0 +1,73 @@
+//! Flags of `weft bench`, and of the parts that benchmarks and labs start themselves.
+
+use clap::{Args, Subcommand};
+
+use super::OutputFlag;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Nanoseconds per packet of each eBPF program, relative to a layer-2 switch program
+    #[cfg(feature = "lab")]
+    Datapath {
+        /// Packets per measurement
+        #[arg(long, default_value_t = 500_000)]
+        repeat: u32,
+        /// Interleaved rounds; the median counts
+        #[arg(long, default_value_t = 11)]
+        rounds: u32,
+        /// Also send live frames over veth pairs
+        #[arg(long)]
+        live: bool,
+        #[command(flatten)]
+        output: OutputFlag,
+    },
+    /// Packet-hops per CPU second and memory of the simulator on its reference jobs
+    #[command(after_help = "\
+Examples:
+  weft bench sim -o json
+  weft bench sim --sweep --vs-ns3          the same, 8 runs side by side, and ns-3 on a tenth of r1a")]
+    Sim(BenchSimArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchSimArgs {
+    /// Interleaved rounds; the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: u32,
+    /// Only these jobs: r1a, r1b, r1w, r1a_shared, hosts1600
+    #[arg(long, value_delimiter = ',', value_name = "JOB")]
+    pub(crate) jobs: Vec<String>,
+    /// Also run 8 jobs one after another and on 2 workers
+    #[arg(long)]
+    pub(crate) sweep: bool,
+    /// Also run ns-3 (Debian's libns3-dev) on r1a with a tenth of its packets
+    #[arg(long)]
+    pub(crate) vs_ns3: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputFlag,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum InternalCommand {
+    /// One server's traffic in a lab run
+    #[cfg(feature = "lab")]
+    TrafficWorker {
+        /// What the lab passes
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<std::ffi::OsString>,
+    },
+    /// Runs a job of `weft bench sim` and prints its result and cost
+    SimJob {
+        /// Name of the job; `idle` runs nothing
+        job: String,
+        /// How often it runs
+        #[arg(long, default_value_t = 1)]
+        runs: u32,
+        /// How many runs go on side by side
+        #[arg(long, default_value_t = 1)]
+        workers: u32,
+        /// The job's packets are divided by this
+        #[arg(long, default_value_t = 1)]
+        divisor: u32,
+    },
+}

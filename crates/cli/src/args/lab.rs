@@ -1,0 +1,163 @@
+//! Flags of the verbs that need the lab: `lab`, `node`, `directory`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{OutputFlag, OverlayChoice};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// Bring a fabric up and leave it up
+    #[command(after_help = "\
+Examples:
+  weft lab up vl2-testbed                  a fabric that comes with weft (3 + 3 + 4 switches, 75 servers)
+  weft lab up my-fabric.yaml --name blue   your own file of nodes and links")]
+    Up {
+        /// Short name of a fabric (vl2-testbed, vl2-4servers, ...) or path of a YAML file
+        fabric: String,
+        /// Name of the lab [default: the fabric's name]
+        #[arg(long)]
+        name: Option<String>,
+        /// How servers reach each other
+        #[arg(long, value_enum, default_value_t)]
+        overlay: OverlayChoice,
+        /// Do not shape links to their declared rate and buffer
+        #[arg(long)]
+        unshaped: bool,
+    },
+    /// Take a lab down
+    Down {
+        /// Name of the lab
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        name: Option<String>,
+        /// Every lab, and whatever a killed run left behind
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show the labs that are up and their nodes
+    Ps {
+        /// Only this lab
+        name: Option<String>,
+        #[command(flatten)]
+        output: OutputFlag,
+    },
+    /// Run a command on a node
+    #[command(after_help = "Example:\n  weft lab exec s1 -- ping -c 3 20.0.0.4")]
+    Exec {
+        /// Name of the lab; needed only if several are up
+        #[arg(long)]
+        lab: Option<String>,
+        /// The node
+        node: String,
+        /// The command and its arguments
+        #[arg(last = true, required = true)]
+        command: Vec<std::ffi::OsString>,
+    },
+    /// Draw a fabric
+    Graph {
+        /// Short name of a fabric or path of a YAML file
+        fabric: String,
+        /// The drawing's format
+        #[arg(long, value_enum, default_value_t)]
+        format: GraphFormat,
+    },
+    /// Record the frames of one interface as pcapng, until Ctrl-C or a limit
+    #[command(after_help = "\
+Examples:
+  weft lab capture tor1:agg1 -w shuffle.pcapng --count 100
+  weft lab capture s1:eth0 -w - | wireshark -k -i -")]
+    Capture {
+        /// The interface, as NODE:INTERFACE
+        port: String,
+        /// The file; `-` is standard output
+        #[arg(short, value_name = "FILE")]
+        write: PathBuf,
+        /// Name of the lab; needed only if several are up
+        #[arg(long)]
+        lab: Option<String>,
+        /// Stop after this many frames
+        #[arg(long)]
+        count: Option<u64>,
+        /// Stop after this many seconds
+        #[arg(long)]
+        seconds: Option<f64>,
+    },
+}
+
+/// Formats of `weft lab graph`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// Text for the terminal
+    #[default]
+    Text,
+    /// Graphviz
+    Dot,
+    /// A picture
+    Svg,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum NodeCommand {
+    /// VL2 agent of one server: resolves AAs at the directory and loads the data path
+    Agent(DaemonArgs),
+    /// Directory server: answers lookups of AA-to-LA mappings
+    Directory(DaemonArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DaemonArgs {
+    /// JSON file with the daemon's settings; `--print-example` shows one
+    #[arg(long, value_name = "FILE", required_unless_present = "print_example")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print an example of the settings and leave
+    #[arg(long)]
+    pub(crate) print_example: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AdminArgs {
+    /// The directory server's admin socket [default: that of the one lab that is up]
+    #[arg(long, value_name = "PATH", env = "WEFT_DIRECTORY_SOCKET")]
+    pub(crate) socket: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputFlag,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DirectoryCommand {
+    /// Show where an AA is, or all mappings
+    #[command(after_help = "Examples:\n  weft directory get 20.0.0.7\n  weft directory get -o csv > mappings.csv")]
+    Get {
+        /// The AA; without it all mappings
+        aa: Option<std::net::Ipv4Addr>,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+    /// Say where an AA is: the LA of its ToR and the anycast LA to use
+    #[command(after_help = "Example:\n  weft directory set 20.0.0.7 --tor 10.1.0.2 --anycast 10.255.255.1")]
+    Set {
+        /// The AA
+        aa: std::net::Ipv4Addr,
+        /// LA of the ToR
+        #[arg(long)]
+        tor: std::net::Ipv4Addr,
+        /// Anycast LA of the Intermediates to use
+        #[arg(long)]
+        anycast: std::net::Ipv4Addr,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+    /// Forget an AA
+    Del {
+        /// The AA
+        aa: std::net::Ipv4Addr,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+    /// State of a directory server
+    Status {
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+}

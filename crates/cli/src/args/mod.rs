@@ -1,0 +1,191 @@
+//! The command line: every verb, its flags and its examples. No logic.
+
+mod bench;
+#[cfg(feature = "lab")]
+mod lab;
+mod sim;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use weft_scenario::engine::Overlay;
+
+pub(crate) use bench::{BenchCommand, BenchSimArgs, InternalCommand};
+#[cfg(feature = "lab")]
+pub(crate) use lab::{AdminArgs, DaemonArgs, DirectoryCommand, GraphFormat, LabCommand, NodeCommand};
+pub(crate) use sim::{SimArgs, TrafficArgs, WorkloadChoice};
+
+/// Builds, runs and measures large virtual layer-2 data-centre fabrics on Linux.
+#[derive(Debug, Parser)]
+#[command(name = "weft", version, about, propagate_version = true, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    /// Say less: no progress, only results and errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Say more (repeat for even more); RUST_LOG overrides it
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  weft doctor                              what this machine can and cannot do
+  weft run vl2/fig09-shuffle               one figure of a paper, its number beside ours
+  weft sim vl2-testbed --workload shuffle  one scenario in the simulator; needs no root
+  weft lab up vl2-4servers                 a fabric of namespaces that stays up
+  weft lab exec s1 -- ping -c 3 20.0.0.4   a command on one of its servers
+  weft lab down --all                      nothing is left behind
+
+Exit codes: 0 ok, 1 failed, 2 usage, 3 a claim or check failed, 4 this machine lacks something, 130 interrupted";
+
+/// How results are printed on standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people
+    #[default]
+    Table,
+    /// One JSON object with `schema_version`
+    Json,
+    /// Comma-separated rows with a header
+    Csv,
+}
+
+/// The flag that every command with results has.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct OutputFlag {
+    /// How to print the result
+    #[arg(short, long, value_enum, default_value_t, env = "WEFT_OUTPUT")]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run one plan: a table or figure of a paper
+    #[command(after_help = "\
+Examples:
+  weft run vl2/fig09-shuffle
+  weft run vl2/fig10-vlb-fairness --quick -o json
+  weft run my-plan.toml --engine lab --seed 7 --out results/today")]
+    Run(RunArgs),
+    /// Run one scenario in the simulator and sum up its flow completion times
+    #[command(after_help = "\
+Examples:
+  weft sim leaf-spine-small --workload permutation --bytes 10MB
+  weft sim leaf-spine-small --workload web-search --load 60 --duration 20ms --out results/today
+  weft sim leaf-spine-small --workload shuffle --trace flow=17
+  weft sim my-scenario.toml --seed 7 --capture leaf1:spine1 -w uplink.pcapng -o json")]
+    Sim(Box<SimArgs>),
+    /// List every plan with its paper, engines, claims and expected time
+    List(OutputFlag),
+    /// Draw the report of finished runs again, from their raw records
+    Report(ReportArgs),
+    /// A fabric of network namespaces that stays up
+    #[cfg(feature = "lab")]
+    #[command(subcommand)]
+    Lab(LabCommand),
+    /// The daemons that a deployment runs
+    #[cfg(feature = "lab")]
+    #[command(subcommand)]
+    Node(NodeCommand),
+    /// Read and change AA-to-LA mappings
+    #[cfg(feature = "lab")]
+    #[command(subcommand)]
+    Directory(DirectoryCommand),
+    /// Measure our own speed, as ratios against a baseline in the same run
+    #[command(subcommand)]
+    Bench(BenchCommand),
+    /// What this machine can and cannot do, with the fix for each line
+    Doctor(DoctorArgs),
+    /// Print shell completions
+    #[command(after_help = "Example:\n  weft completions bash > /etc/bash_completion.d/weft")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write man pages into a folder
+    Man {
+        /// The folder; made if it is missing
+        dir: PathBuf,
+    },
+    /// Parts of weft that weft starts itself
+    #[command(subcommand, hide = true)]
+    Internal(InternalCommand),
+}
+
+/// How servers reach each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OverlayChoice {
+    /// VL2 agents and a directory
+    #[default]
+    Vl2,
+    /// No overlay: plain routing by LA
+    Routed,
+    /// The kernel's VXLAN device
+    KernelVxlan,
+}
+
+impl From<OverlayChoice> for Overlay {
+    fn from(choice: OverlayChoice) -> Self {
+        match choice {
+            OverlayChoice::Vl2 => Self::Vl2,
+            OverlayChoice::Routed => Self::Routed,
+            OverlayChoice::KernelVxlan => Self::KernelVxlan,
+        }
+    }
+}
+
+/// Which engine runs a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineChoice {
+    /// The lab where it can run, else the simulator; one line says which and why
+    #[default]
+    Auto,
+    /// Namespaces, the kernel's TCP and eBPF on this machine; refuses with the reason where that cannot be
+    Lab,
+    /// Packets in virtual time; needs no privileges
+    Sim,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Short name of a plan (see `weft list`) or path of a TOML file
+    pub(crate) plan: String,
+    /// Which engine
+    #[arg(long, value_enum, default_value_t, env = "WEFT_ENGINE")]
+    pub(crate) engine: EngineChoice,
+    /// The plan's small variant
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) quick: bool,
+    /// The plan's large variant
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Runs side by side in the simulator; results do not depend on it [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) workers: Option<u32>,
+    /// Folder for the results [default: run/PLAN-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputFlag,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Run folders
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) runs: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Also bring up a small lab and send real frames: checksum, MTU, segmentation, spread over the paths
+    #[arg(long)]
+    pub(crate) path: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputFlag,
+}

@@ -1,0 +1,105 @@
+//! Flags of `weft sim`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use weft_scenario::units::{Bytes, Nanos};
+
+use super::{OutputFlag, OverlayChoice};
+
+#[derive(Debug, Args)]
+pub(crate) struct SimArgs {
+    /// TOML file with a plan's tables, or a fabric: short name or YAML file
+    pub(crate) scenario: String,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Folder for the rows; it must not be there yet
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print what happens to one flow, by its place in the order of starts, from 0
+    #[arg(long, value_name = "flow=N")]
+    pub(crate) trace: Option<TraceTarget>,
+    /// Write the packets that leave a node by one interface; needs --write
+    #[arg(long, value_name = "NODE:IF", requires = "write")]
+    pub(crate) capture: Option<String>,
+    /// The pcapng file for --capture
+    #[arg(short, long, value_name = "FILE", requires = "capture")]
+    pub(crate) write: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputFlag,
+    // Last: its heading would hold for what follows.
+    #[command(flatten)]
+    pub(crate) traffic: TrafficArgs,
+}
+
+/// What happens on a fabric; a TOML file says it itself.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Traffic on a fabric")]
+pub(crate) struct TrafficArgs {
+    /// Who sends what to whom
+    #[arg(long, value_enum, conflicts_with = "flows")]
+    pub(crate) workload: Option<WorkloadChoice>,
+    /// Flow file: lines of `start_ps from to packets spine`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) flows: Option<PathBuf>,
+    /// Payload of each flow (permutation, shuffle) [default: 1 MB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) bytes: Option<Bytes>,
+    /// Distance between sender and receiver (permutation) [default: half of the servers]
+    #[arg(long, value_name = "N")]
+    pub(crate) shift: Option<u32>,
+    /// Percent of what every server's link can carry (web-search, data-mining) [default: 50]
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) load: Option<u32>,
+    /// How long flows arrive (web-search, data-mining, query) [default: 10 ms]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<Nanos>,
+    /// How many servers one query asks (query) [default: 20]
+    #[arg(long, value_name = "N")]
+    pub(crate) fan_in: Option<u32>,
+    /// Payload of all responses to a query together (query) [default: 1 MB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) response: Option<Bytes>,
+    /// Mean time between two queries of a server (query) [default: 10 ms]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) interval: Option<Nanos>,
+    /// How servers reach each other [default: vl2 where there are Intermediates, else routed]
+    #[arg(long, value_enum)]
+    pub(crate) overlay: Option<OverlayChoice>,
+    /// Cut the run after this simulated time [default: 100 s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) time_limit: Option<Nanos>,
+}
+
+/// Workloads that have a name of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WorkloadChoice {
+    /// Every server sends one flow, each to another
+    Permutation,
+    /// Every server sends to every other, all at once
+    Shuffle,
+    /// Background flows with the sizes of a web search (DCTCP, 2010)
+    WebSearch,
+    /// Background flows with the sizes of data mining (VL2, 2009)
+    DataMining,
+    /// Servers ask many others at once, which answer together
+    Query,
+}
+
+/// `flow=17`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TraceTarget {
+    /// The flow's place in the order of starts, from 0.
+    pub(crate) flow: u32,
+}
+
+impl FromStr for TraceTarget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_prefix("flow=").and_then(|number| number.parse().ok());
+        number.map(|flow| Self { flow }).ok_or_else(|| "write for example flow=17".to_owned())
+    }
+}

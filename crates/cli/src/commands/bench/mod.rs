@@ -1,0 +1,20 @@
+//! `weft bench`: our own speed, as ratios against a baseline in the same run, and against floors.
+
+#[cfg(feature = "lab")]
+mod datapath;
+pub(crate) mod sim;
+
+use std::process::ExitCode;
+
+use crate::args::BenchCommand;
+use crate::exit::Failure;
+
+pub(crate) fn bench(command: BenchCommand, quiet: bool) -> Result<ExitCode, Failure> {
+    match command {
+        #[cfg(feature = "lab")]
+        BenchCommand::Datapath { repeat, rounds, live, output } => {
+            datapath::datapath(&weft_datapath::bench::BenchOptions { repeat, rounds }, live, output.output)
+        }
+        BenchCommand::Sim(args) => sim::sim(&args, quiet),
+    }
+}

@@ -1,0 +1,174 @@
+//! The floors: what each job must count, how fast and how small it must be.
+//!
+//! Counts and completion times are R1's, which other simulators agree on (htsim: 8,000,800 packet-hops, no drops,
+//! 12,369.4 us). Paces are five times htsim's on R1 and nine times at 1600 hosts.
+
+use serde::Serialize;
+
+use super::measure::{JobRow, SweepRow, paired_ratio};
+use super::ns3::Ns3Row;
+
+/// A number and where it must be.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Check {
+    pub(super) id: String,
+    pub(super) ours: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) want_min: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) want_max: Option<f64>,
+    pub(super) pass: bool,
+}
+
+impl Check {
+    fn new(id: impl Into<String>, ours: f64, want_min: Option<f64>, want_max: Option<f64>) -> Self {
+        let pass = want_min.is_none_or(|min| ours >= min) && want_max.is_none_or(|max| ours <= max);
+        Self { id: id.into(), ours, want_min, want_max, pass }
+    }
+
+    pub(super) fn ours_text(&self) -> String {
+        short(self.ours)
+    }
+
+    pub(super) fn want_text(&self) -> String {
+        match (self.want_min, self.want_max) {
+            (Some(min), Some(max)) if min == max => short(min),
+            (Some(min), Some(max)) => format!("{} .. {}", short(min), short(max)),
+            (Some(min), None) => format!(">= {}", short(min)),
+            (None, Some(max)) => format!("<= {}", short(max)),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+fn short(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.3}") }
+}
+
+/// Bounds of one job; without one nothing is wanted.
+#[derive(Default)]
+struct Floors {
+    hops: Option<(f64, f64)>,
+    drops_max: Option<f64>,
+    fct_us: Option<f64>,
+    pace_min: Option<f64>,
+    rss_max: Option<f64>,
+}
+
+/// Mean completion times may differ by so much.
+const FCT_TOLERANCE: f64 = 0.001;
+/// CPU time of one shared pool a switch over that of buffers by port.
+const SHARED_CPU_MAX: f64 = 1.15;
+/// Total CPU time of a sweep on two workers over serial.
+const SWEEP_CPU_MAX: f64 = 1.08;
+/// Our packet-hops per CPU second over ns-3's.
+const NS3_RATIO_MIN: f64 = 90.0;
+
+fn floors(job: &str) -> Floors {
+    let r1_pace = Some(17e6);
+    match job {
+        "r1a" => Floors {
+            // A transport with FIN exchanges may have 1600 more.
+            hops: Some((8_000_800.0, 8_002_400.0)),
+            drops_max: Some(0.0),
+            fct_us: Some(12_368.8),
+            pace_min: r1_pace,
+            rss_max: Some(10e6),
+        },
+        "r1b" | "r1w" => Floors { pace_min: r1_pace, ..Floors::default() },
+        "hosts1600" => Floors {
+            hops: Some((12_812_800.0, 12_812_800.0)),
+            fct_us: Some(1_288.0),
+            pace_min: Some(12e6),
+            rss_max: Some(40e6),
+            ..Floors::default()
+        },
+        _ => Floors::default(),
+    }
+}
+
+/// Every check that what was measured allows.
+pub(super) fn checks(jobs: &[JobRow], sweep: Option<&SweepRow>, ns3: Option<&Ns3Row>) -> Vec<Check> {
+    let mut checks: Vec<Check> = jobs.iter().flat_map(job_checks).collect();
+    let find = |id: &str| jobs.iter().find(|job| job.id == id);
+    if let (Some(own), Some(shared)) = (find("r1a"), find("r1a_shared")) {
+        let ratio = paired_ratio(&shared.cpu_by_round_s, &own.cpu_by_round_s);
+        checks.push(Check::new("r1a_shared.cpu_over_r1a", ratio, None, Some(SHARED_CPU_MAX)));
+    }
+    if let Some(sweep) = sweep {
+        checks.push(Check::new("sweep.cpu_over_serial", sweep.cpu_ratio, None, Some(SWEEP_CPU_MAX)));
+    }
+    if let Some(ns3) = ns3 {
+        checks.push(Check::new("vs_ns3.ratio", ns3.ratio, Some(NS3_RATIO_MIN), None));
+    }
+    checks
+}
+
+fn job_checks(job: &JobRow) -> Vec<Check> {
+    let floors = floors(&job.id);
+    let id = |what: &str| format!("{}.{what}", job.id);
+    let mut checks = Vec::new();
+    if let Some((min, max)) = floors.hops {
+        checks.push(Check::new(id("packet_hops"), job.packet_hops as f64, Some(min), Some(max)));
+    }
+    if let Some(max) = floors.drops_max {
+        checks.push(Check::new(id("drops"), job.drops as f64, None, Some(max)));
+    }
+    if let Some(us) = floors.fct_us {
+        let (min, max) = (us * (1.0 - FCT_TOLERANCE), us * (1.0 + FCT_TOLERANCE));
+        checks.push(Check::new(id("mean_fct_us"), job.mean_fct_us, Some(min), Some(max)));
+    }
+    if let Some(min) = floors.pace_min {
+        checks.push(Check::new(id("hops_per_cpu_s"), job.hops_per_cpu_s.round(), Some(min), None));
+    }
+    if let Some(max) = floors.rss_max {
+        checks.push(Check::new(id("peak_rss_bytes"), job.peak_rss_bytes as f64, None, Some(max)));
+    }
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn r1a() -> JobRow {
+        JobRow {
+            id: "r1a".to_owned(),
+            packet_hops: 8_000_800,
+            drops: 0,
+            mean_fct_us: 12_368.8,
+            cpu_s: 0.4,
+            hops_per_cpu_s: 20e6,
+            peak_rss_bytes: 9_000_000,
+            wall_s: 0.4,
+            cpu_by_round_s: vec![0.3, 0.4, 0.9],
+        }
+    }
+
+    fn failing(jobs: &[JobRow]) -> Vec<String> {
+        checks(jobs, None, None).into_iter().filter(|check| !check.pass).map(|check| check.id).collect()
+    }
+
+    #[test]
+    fn the_reference_passes_and_every_slip_is_named() {
+        assert_eq!(failing(&[r1a()]), [""; 0]);
+        for (row, id) in [
+            (JobRow { packet_hops: 8_000_799, ..r1a() }, "r1a.packet_hops"),
+            (JobRow { drops: 1, ..r1a() }, "r1a.drops"),
+            (JobRow { mean_fct_us: 12_381.3, ..r1a() }, "r1a.mean_fct_us"),
+            (JobRow { hops_per_cpu_s: 16.9e6, ..r1a() }, "r1a.hops_per_cpu_s"),
+            (JobRow { peak_rss_bytes: 10_000_001, ..r1a() }, "r1a.peak_rss_bytes"),
+        ] {
+            assert_eq!(failing(&[row]), [id]);
+        }
+        let shared = JobRow { id: "r1a_shared".to_owned(), cpu_by_round_s: vec![0.31, 0.47, 1.1], ..r1a() };
+        assert_eq!(failing(&[r1a(), shared]), ["r1a_shared.cpu_over_r1a"]);
+    }
+
+    #[test]
+    fn wants_are_said_in_words() {
+        let texts: Vec<String> = checks(&[r1a()], None, None).iter().map(Check::want_text).collect();
+        let expected = ["8000800 .. 8002400", "<= 0", "12356.431 .. 12381.169", ">= 17000000"];
+        assert_eq!(texts[..4], expected);
+    }
+}
