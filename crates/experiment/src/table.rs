@@ -98,6 +98,7 @@ pub fn overlay_name(overlay: Overlay) -> &'static str {
         Overlay::Routed => "routed",
         Overlay::Vl2 => "vl2",
         Overlay::KernelVxlan => "kernel-vxlan",
+        Overlay::Trill => "trill",
     }
 }
 

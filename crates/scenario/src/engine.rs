@@ -22,6 +22,8 @@ pub enum Overlay {
     Vl2,
     /// The kernel's VXLAN device between the servers' LAs.
     KernelVxlan,
+    /// TRILL between the switches, which are RBridges; servers send ordinary frames. Simulator only, so far.
+    Trill,
 }
 
 /// A network that an engine can bring up.

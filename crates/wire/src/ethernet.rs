@@ -15,6 +15,8 @@ pub mod ethertype {
     pub const IPV4: u16 = 0x0800;
     /// ARP (RFC 826).
     pub const ARP: u16 = 0x0806;
+    /// A VLAN tag follows (IEEE 802.1Q).
+    pub const VLAN: u16 = 0x8100;
 }
 
 /// A 48-bit hardware address.

@@ -13,6 +13,8 @@
 //! | [`udp`] | UDP header | RFC 768 |
 //! | [`icmp`] | "fragmentation needed" | RFC 792, RFC 1191 |
 //! | [`vl2`] | two IPv4 headers around a packet | VL2 4.2.1, RFC 2003, RFC 6040 |
+//! | [`vxlan`] | an Ethernet frame in UDP: its header | RFC 7348 |
+//! | [`trill`] | header between outer and inner Ethernet | RFC 6325 |
 //! | [`flow`] | five-tuple and the flow hash in outer source addresses | VL2 4.2.2 |
 //! | [`directory`] | look-up datagram between agents and directory servers | VL2 4.4 |
 //! | [`checksum`] | Internet checksum | RFC 1071, RFC 1624 |
@@ -33,7 +35,9 @@ pub mod icmp;
 pub mod ipv4;
 pub mod pcapng;
 pub mod print;
+pub mod trill;
 pub mod udp;
 pub mod vl2;
+pub mod vxlan;
 
 pub use error::ParseError;

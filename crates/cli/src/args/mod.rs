@@ -124,6 +124,8 @@ pub(crate) enum OverlayChoice {
     Routed,
     /// The kernel's VXLAN device
     KernelVxlan,
+    /// TRILL between the switches (simulator only)
+    Trill,
 }
 
 impl From<OverlayChoice> for Overlay {
@@ -132,6 +134,7 @@ impl From<OverlayChoice> for Overlay {
             OverlayChoice::Vl2 => Self::Vl2,
             OverlayChoice::Routed => Self::Routed,
             OverlayChoice::KernelVxlan => Self::KernelVxlan,
+            OverlayChoice::Trill => Self::Trill,
         }
     }
 }

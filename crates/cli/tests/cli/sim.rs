@@ -203,6 +203,27 @@ fn a_trace_is_readable_and_a_capture_is_read_by_others() {
 }
 
 #[test]
+fn rbridges_wrap_frames_as_an_independent_reader_expects() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let pcap = dir.path().join("trill.pcapng").display().to_string();
+    let flow = ["--workload", "permutation", "--overlay", "trill", "--capture", "leaf1:spine1", "-w", &pcap];
+    ok(&[&["sim", "leaf-spine-small"][..], &flow].concat());
+    let fields = ["frame.len", "trill.egress_nick", "trill.ingress_nick", "trill.hop_cnt", "vlan.id", "ip.len"];
+    let mut tshark = Command::new("tshark");
+    tshark.args(["-n", "-T", "fields", "-r", &pcap]).args(fields.iter().flat_map(|field| ["-e", field]));
+    match tshark.output() {
+        Err(_) => eprintln!("skipped: tshark is not installed"),
+        Ok(read) => {
+            let packets = text(&read.stdout);
+            // Outer Ethernet 14, TRILL 6, inner Ethernet 14 and its tag 4 around packets of 52 and 1500 bytes.
+            for expected in ["90\t4\t3\t63\t1\t52", "1538\t4\t3\t63\t1\t1500"] {
+                assert!(packets.lines().any(|line| line == expected), "{expected}: {packets}{}", text(&read.stderr));
+            }
+        }
+    }
+}
+
+#[test]
 fn an_interrupted_simulation_leaves_nothing() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let (out, pcap) = (dir.path().join("rows"), dir.path().join("link.pcapng"));

@@ -33,4 +33,4 @@ pub(super) fn key_from_cells(cells: &[&str]) -> Option<TrialKey> {
     })
 }
 
-const OVERLAYS: [Overlay; 3] = [Overlay::Routed, Overlay::Vl2, Overlay::KernelVxlan];
+const OVERLAYS: [Overlay; 4] = [Overlay::Routed, Overlay::Vl2, Overlay::KernelVxlan, Overlay::Trill];

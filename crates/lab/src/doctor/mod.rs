@@ -67,6 +67,9 @@ pub(crate) fn require(scenario: &Scenario, options: &LabOptions) -> Result<(), L
     if !rustix::process::geteuid().is_root() {
         return Err(not_fit("a lab needs root (namespaces, links, eBPF)", "run it with sudo, or use --engine sim"));
     }
+    if scenario.overlay == Overlay::Trill {
+        return Err(not_fit("the lab has no RBridges yet", "use --engine sim, or another overlay"));
+    }
     let needs_bridge = scenario.overlay == Overlay::KernelVxlan;
     for program in ["ip", "tc"].into_iter().chain(needs_bridge.then_some("bridge")) {
         if deps::find_program(program).is_none() {

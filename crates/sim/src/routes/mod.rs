@@ -11,7 +11,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::hash::scramble;
 
-pub(crate) use outer::{Stage, VXLAN_HEADER_LEN, outer_bytes};
+pub(crate) use outer::{Stage, outer_bytes};
 pub use outer::{TRILL_OUTER_BYTES, VXLAN_OUTER_BYTES};
 
 const EXTRA_BITS: u32 = 15;

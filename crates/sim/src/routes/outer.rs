@@ -1,21 +1,14 @@
 //! Bytes that an overlay puts around an IP packet on each part of its way.
 
 use weft_scenario::engine::Overlay;
-use weft_wire::{ethernet, ipv4, udp, vl2};
-
-/// VXLAN's own header (RFC 7348 section 5).
-pub(crate) const VXLAN_HEADER_LEN: usize = 8;
-/// TRILL's own header without options (RFC 6325 section 3).
-const TRILL_HEADER_LEN: usize = 6;
-/// The tag in the outer Ethernet header, which names TRILL's designated VLAN (RFC 6325 section 4.1.4).
-const VLAN_TAG_LEN: usize = 4;
+use weft_wire::{ethernet, ipv4, trill, udp, vl2, vxlan};
 
 /// What VXLAN puts around an IP packet beside the frame's own Ethernet header: inner Ethernet, VXLAN, UDP and IPv4
 /// headers.
-pub const VXLAN_OUTER_BYTES: usize = ethernet::HEADER_LEN + VXLAN_HEADER_LEN + udp::HEADER_LEN + ipv4::HEADER_LEN;
-/// What TRILL puts around an IP packet beside the frame's own Ethernet header: inner Ethernet, TRILL header and the outer
-/// VLAN tag.
-pub const TRILL_OUTER_BYTES: usize = ethernet::HEADER_LEN + TRILL_HEADER_LEN + VLAN_TAG_LEN;
+pub const VXLAN_OUTER_BYTES: usize = ethernet::HEADER_LEN + vxlan::HEADER_LEN + udp::HEADER_LEN + ipv4::HEADER_LEN;
+/// What TRILL puts around an IP packet beside the frame's own Ethernet header: TRILL header, inner Ethernet header and the
+/// VLAN tag that every inner frame has.
+pub const TRILL_OUTER_BYTES: usize = trill::HEADER_LEN + ethernet::HEADER_LEN + trill::INNER_TAG_LEN;
 
 /// A part of the way of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +31,9 @@ pub(crate) fn outer_bytes(overlay: Overlay, stage: Stage) -> usize {
         (Overlay::Vl2, Stage::Down) => vl2::OVERHEAD_BYTES - ipv4::HEADER_LEN,
         (Overlay::Vl2, Stage::ToHost) => 0,
         (Overlay::KernelVxlan, _) => VXLAN_OUTER_BYTES,
+        // RBridges are the switches: hosts send and get ordinary frames.
+        (Overlay::Trill, Stage::Up | Stage::Down) => TRILL_OUTER_BYTES,
+        (Overlay::Trill, Stage::FromHost | Stage::ToHost) => 0,
     }
 }
 
@@ -51,5 +47,8 @@ mod tests {
         let vl2 =
             [Stage::FromHost, Stage::Up, Stage::Down, Stage::ToHost].map(|stage| outer_bytes(Overlay::Vl2, stage));
         assert_eq!(vl2, [40, 40, 20, 0]);
+        let trill =
+            [Stage::FromHost, Stage::Up, Stage::Down, Stage::ToHost].map(|stage| outer_bytes(Overlay::Trill, stage));
+        assert_eq!(trill, [0, 24, 24, 0]);
     }
 }

@@ -9,23 +9,23 @@ use weft_scenario::engine::Overlay;
 use weft_scenario::id::NodeId;
 use weft_wire::ethernet::{self, MacAddress, ethertype};
 use weft_wire::ipv4::{self, Ecn, protocol};
-use weft_wire::{ParseError, checksum, udp, vl2};
+use weft_wire::{ParseError, checksum, trill, udp, vl2, vxlan};
 
 use super::Simulation;
 use super::flow::FlowState;
 use crate::job::Job;
 use crate::network::Arrival;
 use crate::packet::{Flags, Packet};
-use crate::routes::VXLAN_HEADER_LEN;
 use crate::routes::walk::{port_of, sender_of};
 
 /// First of the senders' ports; flow n has the n-th after it.
 const FIRST_PORT: u16 = 16_384;
 /// Every receiver's port.
 const RECEIVER_PORT: u16 = 5_001;
-/// VXLAN's port (RFC 7348 section 5), and the network's number.
-const VXLAN_PORT: u16 = 4_789;
-const VXLAN_NETWORK: u32 = 42;
+/// The VXLAN network's number.
+const VNI: u32 = 42;
+/// VLAN of the frames inside TRILL.
+const TRILL_VLAN: u16 = 1;
 /// Length of a TCP header without options, and the most that it can be (RFC 9293 3.1).
 const TCP_LEN: usize = 20;
 const TCP_LEN_MAX: usize = 60;
@@ -69,7 +69,10 @@ impl Simulation<'_> {
         };
         let (link, near) = sender_of(&self.job.fabric, arrival.port);
         let far = self.job.fabric.link(link).far_end(near).map_or(near, |end| end.node);
-        let header = ethernet::Header { destination: mac(far), source: mac(near), ethertype: ethertype::IPV4 };
+        let in_trill = self.job.settings.overlay == Overlay::Trill && outer_bytes > 0;
+        let (ethertype, packet) =
+            if in_trill { (trill::ETHERTYPE, self.in_trill(&packet, from, to)) } else { (ethertype::IPV4, packet) };
+        let header = ethernet::Header { destination: mac(far), source: mac(near), ethertype };
         Ok(header.emit_with(&packet))
     }
 
@@ -137,17 +140,30 @@ impl Simulation<'_> {
         Ok(whole[vl2::OVERHEAD_BYTES.saturating_sub(outer_bytes)..].to_vec())
     }
 
-    /// RFC 7348 section 5: flags, network number, then the inner frame.
+    /// RFC 7348 section 5: the header, then the inner frame.
     fn in_vxlan(&self, inner: &[u8], from: u32, to: u32) -> Result<Vec<u8>, ParseError> {
         let nodes = [from, to].map(|server| self.hosts[server as usize].node);
         let header = ethernet::Header { destination: mac(nodes[1]), source: mac(nodes[0]), ethertype: ethertype::IPV4 };
-        let mut payload = vec![0; VXLAN_HEADER_LEN];
-        payload[0] = 1 << 3;
-        payload[4..8].copy_from_slice(&(VXLAN_NETWORK << 8).to_be_bytes());
+        let mut payload = vxlan::Header { vni: VNI }.to_bytes().to_vec();
         payload.extend(header.emit_with(inner));
         let hash = weft_wire::flow::flow_hash(&weft_wire::flow::FiveTuple::of_ipv4(inner)?);
         let source = SocketAddrV4::new(self.underlay_address(from), 0xc000 | hash as u16);
-        udp::packet(source, SocketAddrV4::new(self.underlay_address(to), VXLAN_PORT), &payload)
+        udp::packet(source, SocketAddrV4::new(self.underlay_address(to), vxlan::UDP_PORT), &payload)
+    }
+
+    /// RFC 6325 section 3: the header, then the inner frame with its VLAN tag. An RBridge's nickname is its number.
+    fn in_trill(&self, inner: &[u8], from: u32, to: u32) -> Vec<u8> {
+        let [source, destination] = [from, to].map(|server| self.hosts[server as usize].node);
+        let nickname = |host| self.job.fabric.edge_of(host).map_or(0, |(edge, _)| edge.0 as u16 + 1);
+        let outer = trill::Header {
+            multi_destination: false,
+            hop_count: trill::HOP_COUNT_MAX,
+            egress: nickname(destination),
+            ingress: nickname(source),
+        };
+        let tagged = [&TRILL_VLAN.to_be_bytes()[..], &ethertype::IPV4.to_be_bytes(), inner].concat();
+        let frame = ethernet::Header { destination: mac(destination), source: mac(source), ethertype: ethertype::VLAN };
+        [&outer.to_bytes()[..], &frame.emit_with(&tagged)].concat()
     }
 
     /// A server's AA under VL2, otherwise its LA; without an address plan its number as an address.
