@@ -51,8 +51,8 @@ pub struct Cell {
     pub fcts_ns: Vec<Vec<f64>>,
     /// Mean slowdown.
     pub mean_slowdown: Option<f64>,
-    /// Jain's index of the worst leaf in every interval, repetitions end to end.
-    pub split: Vec<f64>,
+    /// Jain's index of every leaf's split in every interval, repetitions end to end.
+    pub split: BTreeMap<String, Vec<f64>>,
 }
 
 /// What a plan must have for this analysis.
@@ -120,9 +120,12 @@ pub fn analyse(input: &Input<'_>) -> Findings {
     findings
 }
 
+/// Mean over time of the leaf whose mean is lowest.
 fn jain(cell: &Cell) -> Option<Estimate> {
-    let interval = stats::batch_means_interval(&cell.split, BATCHES);
-    Some(Estimate { value: stats::mean(&cell.split)?, interval, n: cell.split.len(), limited_by: Limit::OfferedLoad })
+    let mean_of = |indices: &&Vec<f64>| stats::mean(indices).unwrap_or(f64::NAN);
+    let worst = cell.split.values().min_by(|a, b| mean_of(a).total_cmp(&mean_of(b)))?;
+    let interval = stats::batch_means_interval(worst, BATCHES);
+    Some(Estimate { value: mean_of(&worst), interval, n: worst.len(), limited_by: Limit::OfferedLoad })
 }
 
 /// Mean completion time of one place over another's, same flows; `None` of too few or of different flows.
@@ -150,12 +153,14 @@ pub fn cells(input: &Input<'_>) -> Vec<Cell> {
         let (ratio, balance) = (label(RATIO_AXIS), label(BALANCE_AXIS));
         let place = cells.iter().position(|cell| cell.ratio == ratio && cell.balance == balance).unwrap_or_else(|| {
             let (ratio, balance) = (ratio.to_owned(), balance.to_owned());
-            cells.push(Cell { ratio, balance, fcts_ns: Vec::new(), mean_slowdown: None, split: Vec::new() });
+            cells.push(Cell { ratio, balance, fcts_ns: Vec::new(), mean_slowdown: None, split: BTreeMap::new() });
             slowdowns.push(Vec::new());
             cells.len() - 1
         });
         cells[place].fcts_ns.push(completion::measured(input, trial).filter_map(fct_ns).collect());
-        cells[place].split.extend(split_over_time(input, trial));
+        for (leaf, indices) in split_over_time(input, trial) {
+            cells[place].split.entry(leaf).or_default().extend(indices);
+        }
         slowdowns[place].extend(completion::measured(input, trial).filter_map(slowdown));
     }
     for (cell, slowdowns) in cells.iter_mut().zip(slowdowns) {
@@ -164,10 +169,10 @@ pub fn cells(input: &Input<'_>) -> Vec<Cell> {
     cells
 }
 
-/// The index of the leaf with the least even split, in every interval of the measured time in which any leaf sent.
-fn split_over_time(input: &Input<'_>, trial: &TrialRecords) -> Vec<f64> {
-    let Some((spec, fabric)) = input.at(&trial.key) else { return Vec::new() };
-    let (Some(interval), Some(window)) = (spec.sampling.split_interval, window(spec)) else { return Vec::new() };
+/// The index of every leaf in every interval of the measured time in which it sent anything to a spine.
+fn split_over_time(input: &Input<'_>, trial: &TrialRecords) -> BTreeMap<String, Vec<f64>> {
+    let Some((spec, fabric)) = input.at(&trial.key) else { return BTreeMap::new() };
+    let (Some(interval), Some(window)) = (spec.sampling.split_interval, window(spec)) else { return BTreeMap::new() };
     let series = links::all(&trial.records.links, fabric);
     let mut by_leaf: BTreeMap<&str, Vec<&LinkSeries>> = BTreeMap::new();
     for link in series.iter().filter(|link| link.role == Role::Leaf && link.peer_role == Role::Spine) {
@@ -175,11 +180,11 @@ fn split_over_time(input: &Input<'_>, trial: &TrialRecords) -> Vec<f64> {
     }
     let count = (window.seconds() / interval.as_secs_f64() + 1e-9).floor() as usize;
     let whole = Window { to_s: window.from_s + count as f64 * interval.as_secs_f64(), ..window };
-    let worst = |part: Window| {
-        let indices = by_leaf.values().filter_map(|uplinks| links::split_index(uplinks, part));
-        indices.min_by(f64::total_cmp)
+    let over_time = |uplinks: &[&LinkSeries]| -> Vec<f64> {
+        whole.parts(count).filter_map(|part| links::split_index(uplinks, part)).collect()
     };
-    whole.parts(count).filter_map(worst).collect()
+    let by_leaf = by_leaf.into_iter().map(|(leaf, uplinks)| (leaf.to_owned(), over_time(&uplinks)));
+    by_leaf.filter(|(_, indices)| !indices.is_empty()).collect()
 }
 
 /// From the end of the warm-up to the last start that is measured, or to the end of the traffic.
