@@ -81,6 +81,19 @@ impl MixServer {
         let bytes = draw(&mut self.stream, &FLOW_SIZES) / self.size_divisor;
         (to, bytes.max(1))
     }
+
+    /// The flow under way once `age_bytes` of the sequence are sent: its receiver and the bytes that it has left, at
+    /// least 1. The next flow is the one after it. A server that begins in the middle does not send all its first flows
+    /// at the same time as the others.
+    pub fn flow_under_way(&mut self, mut age_bytes: u64) -> (u32, u64) {
+        loop {
+            let (to, bytes) = self.next_flow();
+            if bytes > age_bytes {
+                return (to, bytes - age_bytes);
+            }
+            age_bytes -= bytes;
+        }
+    }
 }
 
 impl Iterator for MixServer {
@@ -188,6 +201,18 @@ mod tests {
         }
         assert_eq!(counts[2], 0);
         assert!([0, 1, 3, 4].iter().all(|to| counts[*to].abs_diff(2_000) < 200), "{counts:?}");
+    }
+
+    #[test]
+    fn the_flow_under_way_is_the_rest_of_the_one_that_its_age_falls_into() {
+        let flows: Vec<(u32, u64)> = server(0, 1).take(3).collect();
+        let (first, two) = (flows[0].1, flows[0].1 + flows[1].1);
+        let (mut before, mut last, mut next) = (server(0, 1), server(0, 1), server(0, 1));
+        assert_eq!(before.flow_under_way(0), flows[0]);
+        assert_eq!(last.flow_under_way(first - 1), (flows[0].0, 1));
+        assert_eq!(last.next_flow(), flows[1], "the sequence goes on after it");
+        assert_eq!(next.flow_under_way(first), flows[1]);
+        assert_eq!(server(0, 1).flow_under_way(two - 2), (flows[1].0, 2));
     }
 
     #[test]

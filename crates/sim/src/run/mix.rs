@@ -60,7 +60,7 @@ impl Simulation<'_> {
         let age_bytes = AGE_FLOWS * (SizeDistribution::Vl2Mix.mean_bytes() / u64::from(spec.size_divisor)).max(1);
         for _ in 0..self.source_of(server).map_or(0, |source| source.flows.concurrency()) {
             let Some(source) = self.source_of(server) else { return };
-            let (to, bytes) = middle_of(&mut source.flows, age_bytes);
+            let (to, bytes) = source.flows.flow_under_way(age_bytes);
             self.begin_flow(server, to, bytes);
         }
         // Servers hand out their quanta out of step.
@@ -138,29 +138,5 @@ impl Simulation<'_> {
         let bits = u128::from(segments) * u128::from(self.job.settings.sizes.segment_bytes) * 8;
         let rate_bps = self.mix.as_ref().map_or(1, |mix| mix.rate_bps.max(1));
         u64::try_from(bits * u128::from(PS_PER_S) / u128::from(rate_bps)).unwrap_or(u64::MAX).max(1)
-    }
-}
-
-/// The receiver and the remaining bytes of the flow that is under way once `age_bytes` of a sequence are sent.
-fn middle_of(flows: &mut impl Iterator<Item = (u32, u64)>, mut age_bytes: u64) -> (u32, u64) {
-    loop {
-        let (to, bytes) = flows.next().expect("the sequence of flows is endless");
-        if bytes > age_bytes {
-            return (to, bytes - age_bytes);
-        }
-        age_bytes -= bytes;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_middle_of_a_sequence_is_the_rest_of_the_flow_under_way() {
-        let flows = || [(1, 10), (2, 100), (3, 5)].into_iter();
-        assert_eq!(middle_of(&mut flows(), 0), (1, 10));
-        assert_eq!(middle_of(&mut flows(), 10), (2, 100));
-        assert_eq!(middle_of(&mut flows(), 109), (2, 1));
     }
 }

@@ -49,7 +49,7 @@ impl<'a> Mix<'a> {
     /// place has drawn an elephant, about a hundred flows later.
     pub(super) fn begin(&mut self, senders: &mut Senders<'_>) {
         for _ in 0..self.server.concurrency() {
-            let (to, bytes) = middle_of(&mut self.server, self.age_bytes);
+            let (to, bytes) = self.server.flow_under_way(self.age_bytes);
             self.begin_flow(to, bytes, senders);
         }
     }
@@ -131,29 +131,4 @@ impl<'a> Mix<'a> {
 /// What a flow must have saved up before it writes.
 fn goal(left: u64) -> f64 {
     QUANTUM_BYTES.min(left as f64)
-}
-
-/// The receiver and the remaining bytes of the flow that is under way once `age_bytes` of a sequence are sent.
-fn middle_of(flows: &mut impl Iterator<Item = (u32, u64)>, mut age_bytes: u64) -> (u32, u64) {
-    loop {
-        let (to, bytes) = flows.next().expect("the sequence of flows is endless");
-        if bytes > age_bytes {
-            return (to, bytes - age_bytes);
-        }
-        age_bytes -= bytes;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_middle_of_a_sequence_is_the_rest_of_the_flow_under_way() {
-        let flows = || [(1, 10), (2, 100), (3, 5)].into_iter();
-        assert_eq!(middle_of(&mut flows(), 0), (1, 10));
-        assert_eq!(middle_of(&mut flows(), 9), (1, 1));
-        assert_eq!(middle_of(&mut flows(), 10), (2, 100));
-        assert_eq!(middle_of(&mut flows(), 50), (2, 60));
-    }
 }
