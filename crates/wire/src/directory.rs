@@ -9,7 +9,7 @@
 //! +-------------------------------+-------+-------+---------------+
 //! |     magic 0x5744 ("WD")       |version| kind  | count 0..=40  |   0
 //! +-------------------------------+-------+-------+---------------+
-//! |                            tenant                             |   4
+//! |                tenant: the asker's service                    |   4
 //! +---------------------------------------------------------------+
 //! |                          request id                           |   8
 //! |                                                               |
@@ -43,17 +43,25 @@
 //! revision of the directory that the asker accepts; in an answer it is the revision that the server had applied.
 //! `version` is the version of the mapping: the one already known in a question (0: none), the current one in an
 //! answer.
+//!
+//! The tag's key belongs to the asker: [`Secret::derive`] of the secret that `key id` names, of `tenant` and of the
+//! asker's address. An answer and a correction are tagged with the key of whom they go to.
+//!
+//! A report (VL2 4.3.2, reactive cache update) is a switch's: tenant 0 and the key of the ToR's LA. Its entries say: a
+//! packet for `AA` came to this ToR and `AA` is not here; `ToR LA` is the ToR's own, and in place of the anycast LA stands the
+//! AA that the packet came from. The outer source address could not tell that: it carries the flow hash.
 
 mod answer;
 mod message;
 mod tag;
 #[cfg(test)]
 mod tests;
+pub mod update;
 mod view;
 
-pub use answer::AnswerMut;
+pub use answer::{AnswerMut, QuestionMut};
 pub use message::{EmitError, Entry, Kind, Message, Status};
-pub use tag::{Key, KeyError, Path, TagError};
+pub use tag::{Key, KeyError, Path, Secret, TagError};
 pub use view::{Entries, View};
 
 /// UDP port of a directory server unless configured otherwise.
@@ -103,7 +111,6 @@ mod entry_field {
     pub(super) const TOR_LA: usize = 4;
     pub(super) const ANYCAST_LA: usize = 8;
     pub(super) const STATUS: usize = 12;
-    pub(super) const RESERVED: usize = 13;
     pub(super) const VERSION: usize = 16;
 }
 

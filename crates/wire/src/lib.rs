@@ -15,7 +15,9 @@
 //! | [`vl2`] | two IPv4 headers around a packet | VL2 4.2.1, RFC 2003, RFC 6040 |
 //! | [`vxlan`] | an Ethernet frame in UDP: its header | RFC 7348 |
 //! | [`trill`] | header between outer and inner Ethernet | RFC 6325 |
+//! | [`isis`] | IS-IS as TRILL speaks it: PDUs, TLVs, checksum | ISO 10589, RFC 6325, RFC 7176 |
 //! | [`flow`] | five-tuple and the flow hash in outer source addresses | VL2 4.2.2 |
+//! | [`probe`] | stamp and pattern in the test centre's frames | ours |
 //! | [`directory`] | look-up datagram between agents and directory servers | VL2 4.4 |
 //! | [`checksum`] | Internet checksum | RFC 1071, RFC 1624 |
 //! | [`pcapng`] | captures for Wireshark; the one format here that is a file | draft-ietf-opsawg-pcapng |
@@ -33,8 +35,10 @@ pub mod ethernet;
 pub mod flow;
 pub mod icmp;
 pub mod ipv4;
+pub mod isis;
 pub mod pcapng;
 pub mod print;
+pub mod probe;
 pub mod trill;
 pub mod udp;
 pub mod vl2;

@@ -9,6 +9,7 @@ use proptest::sample::select;
 use weft_wire::directory::{AnswerMut, ENTRIES_MAX, Entry, Key, Kind, Message, Path, Status, View};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::flow::{FiveTuple, HASH_SOURCE_BLOCK, HASH_SOURCE_MASK, flow_hash, hash_source};
+use weft_wire::probe::{PROBE_LEN, Probe, TIME_MODULUS_NS, is_pattern};
 use weft_wire::vl2::{self, Stack, decapsulate_one, encapsulate};
 use weft_wire::{arp, ethernet, ipv4};
 
@@ -89,6 +90,22 @@ fn stack() -> impl Strategy<Value = Stack> {
 }
 
 proptest! {
+    #[test]
+    fn probes(stream: u16, sequence: u32, seed: u8, sent_ns in 0..TIME_MODULUS_NS, delay_units: u16, length in PROBE_LEN..300) {
+        let probe = Probe { stream, sequence, seed, sent_ns, delay_units };
+        let mut payload = vec![0xa5; length];
+        probe.fill(&mut payload);
+        prop_assert_eq!(Probe::parse(&payload), Ok(probe));
+        prop_assert!(is_pattern(seed, &payload[PROBE_LEN..]));
+    }
+
+    #[test]
+    fn any_bytes_are_a_probe_or_are_refused(bytes in vec(any::<u8>(), 0..64)) {
+        if let Ok(probe) = Probe::parse(&bytes) {
+            prop_assert_eq!(&probe.to_bytes()[..], &bytes[..PROBE_LEN]);
+        }
+    }
+
     #[test]
     fn directory_messages(message in message(), key in any::<[u8; 16]>(), path in path()) {
         let key = Key::from_bytes(key);

@@ -1,9 +1,87 @@
 //! Answering in the question's own buffer, without allocation: what a directory server does for every datagram.
 
+use std::net::Ipv4Addr;
+
 use super::message::{seal, write_entry, write_kind};
-use super::{Entry, Key, Path, Status, View, field};
-use crate::bytes::put;
+use super::{Entry, Key, Kind, Path, Status, View, entry_field, entry_offset, field};
+use crate::bytes::{ipv4_at, put};
 use crate::error::ParseError;
+
+/// A question in the buffer in which it will be answered. It is checked once, when this is made.
+#[derive(Debug)]
+pub struct QuestionMut<'a> {
+    bytes: &'a mut [u8],
+    kind: Kind,
+    answer: Kind,
+    count: usize,
+}
+
+impl<'a> QuestionMut<'a> {
+    /// Checks the layout.
+    ///
+    /// # Errors
+    /// Those of [`View::new`], and [`ParseError::Kind`] for a datagram that is no question.
+    pub fn new(datagram: &'a mut [u8]) -> Result<Self, ParseError> {
+        let view = View::new(datagram)?;
+        let (kind, count) = (view.kind(), view.count());
+        let answer = kind.answer().ok_or(ParseError::Kind(kind as u16))?;
+        Ok(Self { bytes: datagram, kind, answer, count })
+    }
+
+    /// The question to read, and its tag to verify.
+    #[inline]
+    pub fn view(&self) -> View<'_> {
+        View::checked(self.bytes, self.kind)
+    }
+
+    /// Number of entries.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Service of the asker.
+    #[inline]
+    pub fn tenant(&self) -> u32 {
+        self.view().tenant()
+    }
+
+    /// Which key the tag was made with.
+    #[inline]
+    pub fn key_id(&self) -> u32 {
+        self.view().key_id()
+    }
+
+    /// The oldest revision that the asker accepts.
+    #[inline]
+    pub fn revision(&self) -> u64 {
+        self.view().revision()
+    }
+
+    /// The AA of entry `index`.
+    ///
+    /// # Panics
+    /// When there are not that many entries.
+    #[inline]
+    pub fn aa(&self, index: usize) -> Ipv4Addr {
+        assert!(index < self.count, "entry {index} of {}", self.count);
+        ipv4_at(self.bytes, entry_offset(index) + entry_field::AA)
+    }
+
+    /// Writes the answer of a server at this revision: `entry` is given the question of every entry. The AA of what it
+    /// returns is not looked at.
+    pub fn answer(self, revision: u64, mut entry: impl FnMut(Entry) -> Entry) -> AnswerMut<'a> {
+        write_kind(self.bytes, self.answer);
+        for index in 0..self.count {
+            let question = super::view::read_entry(self.bytes, index);
+            let found = entry(Entry { status: Status::Question, ..question });
+            write_entry(self.bytes, index, &Entry { aa: question.aa, ..found });
+        }
+        let mut answer = AnswerMut { bytes: self.bytes, count: self.count };
+        answer.set_revision(revision);
+        answer
+    }
+}
 
 /// A question being turned into its answer.
 ///
@@ -22,19 +100,13 @@ impl<'a> AnswerMut<'a> {
     /// # Errors
     /// Those of [`View::new`], and [`ParseError::Kind`] for a datagram that is no question.
     pub fn of_question(datagram: &'a mut [u8]) -> Result<Self, ParseError> {
-        let view = View::new(datagram)?;
-        let kind = view.kind().answer().ok_or(ParseError::Kind(view.kind() as u16))?;
-        let count = view.count();
-        write_kind(datagram, kind);
-        let mut answer = Self { bytes: datagram, count };
-        for index in 0..count {
-            let known = answer.at(index);
-            answer.write(index, Entry { status: Status::Unknown, ..Entry::question(known.aa, known.version) });
-        }
-        Ok(answer)
+        let question = QuestionMut::new(datagram)?;
+        let (revision, unknown) = (question.revision(), Status::Unknown);
+        Ok(question.answer(revision, |known| Entry { status: unknown, ..Entry::question(known.aa, known.version) }))
     }
 
     /// Number of entries.
+    #[inline]
     pub fn count(&self) -> usize {
         self.count
     }
@@ -53,6 +125,7 @@ impl<'a> AnswerMut<'a> {
     }
 
     /// Sets the revision that the server has applied.
+    #[inline]
     pub fn set_revision(&mut self, revision: u64) {
         put(self.bytes, field::REVISION, &revision.to_be_bytes());
     }

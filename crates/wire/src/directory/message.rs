@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 
 use super::{
-    ENTRIES_MAX, HEADER_LEN, Key, MAGIC, Path, TAG_LEN, VERSION, View, datagram_len, entry_field, entry_offset, field,
+    ENTRIES_MAX, ENTRY_LEN, HEADER_LEN, Key, MAGIC, Path, TAG_LEN, VERSION, View, datagram_len, entry_field,
+    entry_offset, field,
 };
 use crate::bytes::put;
 use crate::error::ParseError;
@@ -73,6 +74,7 @@ pub enum Status {
 }
 
 impl From<u8> for Status {
+    #[inline]
     fn from(code: u8) -> Self {
         match code {
             0 => Self::Question,
@@ -87,6 +89,7 @@ impl From<u8> for Status {
 }
 
 impl From<Status> for u8 {
+    #[inline]
     fn from(status: Status) -> Self {
         match status {
             Status::Question => 0,
@@ -220,14 +223,16 @@ pub(super) fn write_kind(bytes: &mut [u8], kind: Kind) {
     bytes[field::VERSION_KIND] = VERSION << 4 | kind as u8;
 }
 
+#[inline]
 pub(super) fn write_entry(bytes: &mut [u8], index: usize, entry: &Entry) {
-    let offset = entry_offset(index);
-    put(bytes, offset + entry_field::AA, &entry.aa.octets());
-    put(bytes, offset + entry_field::TOR_LA, &entry.tor_la.octets());
-    put(bytes, offset + entry_field::ANYCAST_LA, &entry.anycast_la.octets());
-    bytes[offset + entry_field::STATUS] = entry.status.into();
-    put(bytes, offset + entry_field::RESERVED, &[0; 3]);
-    put(bytes, offset + entry_field::VERSION, &entry.version.to_be_bytes());
+    // One array, one copy: the server does this for every AA.
+    let mut block = [0; ENTRY_LEN];
+    put(&mut block, entry_field::AA, &entry.aa.octets());
+    put(&mut block, entry_field::TOR_LA, &entry.tor_la.octets());
+    put(&mut block, entry_field::ANYCAST_LA, &entry.anycast_la.octets());
+    block[entry_field::STATUS] = entry.status.into();
+    put(&mut block, entry_field::VERSION, &entry.version.to_be_bytes());
+    put(bytes, entry_offset(index), &block);
 }
 
 /// Writes the tag over everything before it.

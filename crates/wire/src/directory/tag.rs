@@ -1,17 +1,29 @@
-//! Who may speak: the key and the tag that binds a datagram to it and to its path.
+//! Who may speak: the fabric's secret, the keys derived from it, and the tag that binds a datagram to a key and its path.
 
 use std::fmt;
 use std::hint::black_box;
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::str::FromStr;
 
 use siphasher::sip128::{Hasher128, SipHasher24};
 
 use super::TAG_LEN;
 
-/// A 128-bit key shared by agents and directory servers. Never printed.
+/// A 128-bit key that one agent or switch shares with the directory servers. Never printed.
 #[derive(Clone)]
 pub struct Key([u8; 16]);
+
+/// The 128-bit secret of the directory servers, from which everybody's [`Key`] is derived. Never printed.
+///
+/// A key is SipHash-2-4-128, keyed with the secret, over a label, the holder's service and its LA. SipHash is a
+/// pseudorandom function: who holds some keys learns nothing about the secret or about other keys. All three inputs
+/// have a fixed length, so no two holders share a key; and the secret itself never makes a tag, so no tag is a key. A
+/// server thus verifies any datagram without state: service and LA stand in it, and nobody can claim another of either.
+#[derive(Clone)]
+pub struct Secret([u8; 16]);
+
+/// What keys are derived for: another use of the secret would have another label.
+const AGENT_KEY: [u8; 8] = *b"weft/ak1";
 
 /// Text that is not a key. The text itself is not repeated: it may be most of a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +58,34 @@ impl Path {
     }
 }
 
+impl Secret {
+    /// A secret from its 16 bytes.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Reads 32 hexadecimal digits; white space around them (a file's last newline) is ignored.
+    ///
+    /// # Errors
+    /// [`KeyError`] names the length or the first character that is wrong, counted from 1.
+    pub fn from_hex(text: &str) -> Result<Self, KeyError> {
+        bytes_from_hex(text).map(Self)
+    }
+
+    /// The key of the agent of `service` whose datagrams come from `la`; switches are of service 0.
+    pub fn derive(&self, service: u32, la: Ipv4Addr) -> Key {
+        let mut holder = [0; 16];
+        holder[..8].copy_from_slice(&AGENT_KEY);
+        holder[8..12].copy_from_slice(&service.to_be_bytes());
+        holder[12..].copy_from_slice(&la.octets());
+        Key(SipHasher24::new_with_key(&self.0).hash(&holder).as_bytes())
+    }
+}
+
 impl Key {
+    /// The key of open mode: everybody has it.
+    pub const OPEN: Self = Self([0; 16]);
+
     /// A key from its 16 bytes.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
@@ -57,17 +96,12 @@ impl Key {
     /// # Errors
     /// [`KeyError`] names the length or the first character that is wrong, counted from 1.
     pub fn from_hex(text: &str) -> Result<Self, KeyError> {
-        let text = text.trim();
-        let mut bytes = [0; 16];
-        for (index, character) in text.chars().enumerate() {
-            let digit = character.to_digit(16).ok_or(KeyError::Digit(index + 1))?;
-            let byte = bytes.get_mut(index / 2).ok_or(KeyError::Length(text.chars().count()))?;
-            *byte = *byte << 4 | digit as u8;
-        }
-        if text.len() != 32 {
-            return Err(KeyError::Length(text.len()));
-        }
-        Ok(Self(bytes))
+        bytes_from_hex(text).map(Self)
+    }
+
+    /// 32 hexadecimal digits: what a key file holds. The only way to see a key; for who hands keys out.
+    pub fn to_hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// The tag of `covered` (everything before the tag) on `path`.
@@ -82,6 +116,20 @@ impl Key {
         std::hash::Hasher::write(&mut hasher, &ends);
         hasher.finish128().as_bytes()
     }
+}
+
+fn bytes_from_hex(text: &str) -> Result<[u8; 16], KeyError> {
+    let text = text.trim();
+    let mut bytes = [0; 16];
+    for (index, character) in text.chars().enumerate() {
+        let digit = character.to_digit(16).ok_or(KeyError::Digit(index + 1))?;
+        let byte = bytes.get_mut(index / 2).ok_or(KeyError::Length(text.chars().count()))?;
+        *byte = *byte << 4 | digit as u8;
+    }
+    if text.len() != 32 {
+        return Err(KeyError::Length(text.len()));
+    }
+    Ok(bytes)
 }
 
 /// Compares two tags in a time that does not depend on where they differ.
@@ -100,5 +148,19 @@ impl FromStr for Key {
 impl fmt::Debug for Key {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Key(secret)")
+    }
+}
+
+impl FromStr for Secret {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        Self::from_hex(text)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secret(secret)")
     }
 }

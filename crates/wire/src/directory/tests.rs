@@ -250,6 +250,27 @@ fn keys_from_text() {
 }
 
 #[test]
+fn keys_are_derived_for_one_service_and_one_address() {
+    let secret = Secret::from_hex("000102030405060708090a0b0c0d0e0f").unwrap();
+    let la = Ipv4Addr::new(10, 64, 0, 1);
+    // From an independent implementation: over "weft/ak1", the service and the address.
+    assert_eq!(secret.derive(7, la).to_hex(), "a196a220a2eb94c115a21a8a14dd6040");
+    let all = [
+        secret.derive(7, la),
+        secret.derive(8, la),
+        secret.derive(7, Ipv4Addr::new(10, 64, 0, 2)),
+        Secret::from_bytes([9; 16]).derive(7, la),
+        key(),
+    ];
+    let mut texts: Vec<_> = all.iter().map(Key::to_hex).collect();
+    assert!(texts.iter().all(|text| Key::from_hex(text).is_ok_and(|key| key.to_hex() == *text)));
+    texts.sort();
+    texts.dedup();
+    assert_eq!(texts.len(), all.len());
+}
+
+#[test]
 fn keys_are_not_printed() {
     assert_eq!(format!("{:?} {:#?}", key(), key()), "Key(secret) Key(secret)");
+    assert_eq!(format!("{:?}", Secret::from_bytes([1; 16])), "Secret(secret)");
 }

@@ -47,9 +47,15 @@ impl<'a> View<'a> {
         Ok(view)
     }
 
+    /// A view of bytes that [`Self::new`] took before, when they were of this kind.
+    #[inline]
+    pub(super) fn checked(bytes: &'a [u8], kind: Kind) -> Self {
+        Self { bytes, kind }
+    }
+
     fn reserved_is_zero(&self) -> bool {
         u32_at(self.bytes, field::FLAGS_RESERVED) == 0
-            && self.entry_slices().all(|entry| entry[entry_field::RESERVED..entry_field::VERSION] == [0; 3])
+            && self.entry_slices().fold(0, |bits, entry| bits | (u32_at(entry, entry_field::STATUS) & 0x00ff_ffff)) == 0
     }
 
     fn entry_slices(&self) -> impl Iterator<Item = &'a [u8]> {
@@ -57,41 +63,49 @@ impl<'a> View<'a> {
     }
 
     /// What the datagram wants.
+    #[inline]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
     /// Tenant that the question is about.
+    #[inline]
     pub fn tenant(&self) -> u32 {
         u32_at(self.bytes, field::TENANT)
     }
 
     /// Number that an answer repeats from its question.
+    #[inline]
     pub fn request_id(&self) -> u64 {
         u64_at(self.bytes, field::REQUEST_ID)
     }
 
     /// Revision of the directory: at least this one (question) or the one applied (answer).
+    #[inline]
     pub fn revision(&self) -> u64 {
         u64_at(self.bytes, field::REVISION)
     }
 
     /// Which key the tag was made with.
+    #[inline]
     pub fn key_id(&self) -> u32 {
         u32_at(self.bytes, field::KEY_ID)
     }
 
     /// Number of entries, at most [`ENTRIES_MAX`].
+    #[inline]
     pub fn count(&self) -> usize {
         usize::from(self.bytes[field::COUNT])
     }
 
     /// Entry `index`, if there are that many.
+    #[inline]
     pub fn entry(&self, index: usize) -> Option<Entry> {
         (index < self.count()).then(|| read_entry(self.bytes, index))
     }
 
     /// All entries, in order.
+    #[inline]
     pub fn entries(&self) -> Entries<'a> {
         Entries { view: *self, next: 0 }
     }
@@ -129,14 +143,15 @@ impl<'a> View<'a> {
 }
 
 /// Reads entry `index` of a datagram that is known to have that many.
+#[inline]
 pub(super) fn read_entry(bytes: &[u8], index: usize) -> Entry {
-    let offset = entry_offset(index);
+    let block: [u8; ENTRY_LEN] = array(bytes, entry_offset(index));
     Entry {
-        aa: ipv4_at(bytes, offset + entry_field::AA),
-        tor_la: ipv4_at(bytes, offset + entry_field::TOR_LA),
-        anycast_la: ipv4_at(bytes, offset + entry_field::ANYCAST_LA),
-        status: Status::from(bytes[offset + entry_field::STATUS]),
-        version: u64_at(bytes, offset + entry_field::VERSION),
+        aa: ipv4_at(&block, entry_field::AA),
+        tor_la: ipv4_at(&block, entry_field::TOR_LA),
+        anycast_la: ipv4_at(&block, entry_field::ANYCAST_LA),
+        status: Status::from(block[entry_field::STATUS]),
+        version: u64_at(&block, entry_field::VERSION),
     }
 }
 
