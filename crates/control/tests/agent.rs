@@ -303,3 +303,61 @@ fn a_version_found_at_start_holds_also_after_the_entry_made_room() {
     assert_eq!(bench.ignored(IgnoreReason::Older), 2);
     assert_eq!(bench.answer(&question, Status::Ok, mapping(4, 9))[1..], [release(b"one")]);
 }
+
+/// An answer or correction that says of `AA` what is said of one that never was.
+fn hidden(kind: Kind, question: &Message, revision: u64) -> Message {
+    let nothing = Entry { status: Status::Unknown, ..Entry::question(AA, 0) };
+    Message { kind, revision, entries: vec![nothing], ..question.clone() }
+}
+
+#[test]
+fn a_mapping_that_the_policy_hides_is_given_up_at_the_next_question_or_correction() {
+    let (mut bench, _) = with_mapping(1);
+    bench.run_to(bench.agent.next_deadline_ns().unwrap());
+    let (server, question) = bench.ask().remove(0);
+    assert_eq!(bench.datagram(server, &hidden(Kind::Answer, &question, 8)), [], "older than what was seen");
+    assert_eq!(bench.datagram(server, &hidden(Kind::Answer, &question, 9)), [Output::Remove { aa: AA }]);
+
+    let (mut bench, (server, question)) = with_mapping(1);
+    assert_eq!(bench.datagram(server, &hidden(Kind::Correct, &question, 8)), []);
+    assert_eq!(bench.ignored(IgnoreReason::Older), 1);
+    assert_eq!(bench.datagram(server, &hidden(Kind::Correct, &question, 10)), [Output::Remove { aa: AA }]);
+}
+
+#[test]
+fn a_mapping_found_at_start_is_not_given_up_to_a_server_that_lags() {
+    let mut bench = Bench::new(config(1));
+    bench.input(Input::Adopt { aa: AA, mapping: mapping(4, 9) });
+    bench.run_to(bench.agent.next_deadline_ns().unwrap());
+    let (server, question) = bench.ask().remove(0);
+    assert_eq!(bench.datagram(server, &hidden(Kind::Answer, &question, 8)), []);
+    assert_eq!(bench.ignored(IgnoreReason::Older), 1);
+    assert_eq!(bench.datagram(server, &hidden(Kind::Answer, &question, 9)), [Output::Remove { aa: AA }]);
+}
+
+#[test]
+fn a_correction_with_another_key_or_from_elsewhere_changes_nothing() {
+    let (mut bench, _) = with_mapping(2);
+    let good = Message {
+        kind: Kind::Correct,
+        tenant: 0,
+        request_id: 0,
+        revision: 12,
+        key_id: 1,
+        entries: vec![answer(AA, Status::Ok, mapping(5, 12))],
+    };
+    let path = Path { source: server(2), destination: LOCAL };
+    for (from, bytes, reason) in [
+        (server(2), good.emit(&Key::from_bytes([8; 16]), &path), IgnoreReason::BadTag),
+        (server(1), good.emit(&key(), &path), IgnoreReason::BadTag),
+        (server(3), good.emit(&key(), &Path { source: server(3), ..path }), IgnoreReason::WrongSource),
+        (server(2), Message { tenant: 1, ..good.clone() }.emit(&key(), &path), IgnoreReason::WrongTenant),
+    ] {
+        let before = bench.ignored(reason);
+        assert_eq!(bench.input(Input::Datagram { from, bytes: &bytes }), []);
+        assert_eq!(bench.ignored(reason), before + 1, "{reason:?}");
+    }
+    assert_eq!(bench.agent.mappings().collect::<Vec<_>>(), [(AA, mapping(4, 9))]);
+    assert_eq!(bench.datagram(server(2), &good).len(), 1, "the good one works");
+    assert_eq!(bench.datagram(server(2), &good), [], "once");
+}

@@ -34,9 +34,11 @@ impl Agent {
         match view.kind() {
             Kind::Answer => self.answers(now_ns, from, view, outputs),
             Kind::Correct => {
+                let current = view.revision() >= self.revision;
                 self.revision = self.revision.max(view.revision());
                 for entry in view.entries() {
-                    let outcome = self.correct(now_ns, entry, outputs);
+                    let hidden = current && self.is_hidden(entry, view.revision());
+                    let outcome = self.correct(now_ns, entry, hidden, outputs);
                     self.note(outcome);
                 }
                 Ok(())
@@ -59,7 +61,8 @@ impl Agent {
         let current = view.revision() >= self.revision;
         self.revision = self.revision.max(view.revision());
         for entry in view.entries() {
-            let outcome = self.answer(now_ns, entry, current, outputs);
+            let hidden = current && self.is_hidden(entry, view.revision());
+            let outcome = self.answer(now_ns, entry, current, hidden, outputs);
             self.note(outcome);
         }
         Ok(())
@@ -71,12 +74,21 @@ impl Agent {
         }
     }
 
+    /// Whether the entry says that a mapping which was known is hidden from this agent's service since: "unknown" without
+    /// a version, as of an AA that never was, from a server that has come past the known version. A mapping found at
+    /// start is known by its version only; but a version is never below the revision that made it.
+    fn is_hidden(&self, entry: Entry, revision: u64) -> bool {
+        let inherited = self.inherited.get(&entry.aa).copied().unwrap_or(0);
+        entry.status == Status::Unknown && entry.version == 0 && revision >= inherited
+    }
+
     /// One entry of a valid answer. `current`: no newer revision of the directory has been seen.
     fn answer(
         &mut self,
         now_ns: u64,
         entry: Entry,
         current: bool,
+        hidden: bool,
         outputs: &mut Vec<Output>,
     ) -> Result<(), IgnoreReason> {
         let state = self.cache.get(entry.aa).ok_or(IgnoreReason::NothingNew)?;
@@ -96,7 +108,9 @@ impl Agent {
             },
             Status::Unknown | Status::Refused if !asking => Err(IgnoreReason::NothingNew),
             Status::Unknown | Status::Refused if !current => Err(IgnoreReason::Behind),
-            Status::Unknown if known_version != 0 && entry.version <= known_version => Err(IgnoreReason::Older),
+            Status::Unknown if known_version != 0 && entry.version <= known_version && !hidden => {
+                Err(IgnoreReason::Older)
+            }
             Status::Unknown => {
                 self.turn_negative(now_ns, entry.aa, DropReason::Unknown, outputs);
                 Ok(())
@@ -112,9 +126,15 @@ impl Agent {
     }
 
     /// One entry of a correction: only what is cached, only to something newer (VL2 4.3.2, reactive cache update).
-    fn correct(&mut self, now_ns: u64, entry: Entry, outputs: &mut Vec<Output>) -> Result<(), IgnoreReason> {
+    fn correct(
+        &mut self,
+        now_ns: u64,
+        entry: Entry,
+        hidden: bool,
+        outputs: &mut Vec<Output>,
+    ) -> Result<(), IgnoreReason> {
         let known = self.cache.get(entry.aa).and_then(State::mapping).ok_or(IgnoreReason::NothingNew)?;
-        if entry.version <= known.version {
+        if entry.version <= known.version && !hidden {
             return Err(IgnoreReason::Older);
         }
         match entry.status {

@@ -4,19 +4,28 @@
 //! revisions holds the same [`Table`], whoever stored the log. So nothing in [`Table::apply`] may depend on
 //! configuration; the rules of one server ([`Rules`]) are checked before an update enters the log.
 //!
-//! * [`Update`], [`Request`], [`Batch`]: what may change, atomically per request, stored per batch
+//! * [`Update`], [`PolicyChange`], [`Request`], [`Batch`]: what may change, atomically per request, stored per batch
 //! * [`Rules`]: which updates a server takes at all
-//! * [`Table`]: the mappings at one revision
+//! * [`Table`]: the mappings and the policy at one revision
 //! * [`record`]: bytes of a log record and of a snapshot page
-//! * [`Responder`]: look-up datagrams answered in place
+//! * [`Responder`]: look-up datagrams answered in place, with the keys of a [`KeyRing`]
+//! * [`Corrector`]: reports of ToRs become corrections of stale agents
 
+mod correct;
+mod hash;
+mod keys;
+pub mod policy;
 pub mod record;
 mod respond;
+mod rows;
 mod rules;
 mod table;
 mod update;
 
-pub use respond::{Ignored, Responder};
+pub use correct::{Correction, CorrectionLimits, Corrector, CorrectorConfig, Reported};
+pub use keys::KeyRing;
+pub use policy::PolicyChange;
+pub use respond::{Ignored, Received, Report, Responder, Stale};
 pub use rules::Rules;
 pub use table::{Record, Table};
-pub use update::{Batch, Change, Reason, Refusal, Request, Update};
+pub use update::{Batch, Change, Reason, Refusal, Request, RuleReason, Update};

@@ -1,25 +1,33 @@
 //! Bytes of a log record and of a snapshot page: what every store keeps, so that stores can be exchanged.
 //!
-//! Big-endian. Both begin with a format number (1) and a kind. A record is a batch; a snapshot is a list of pages that
-//! together are a table.
+//! Big-endian. Both begin with a format number and a kind. A record is a batch; a snapshot is a list of pages that
+//! together are a table. Format 2 is written; format 1, which knew no policy, no hosts and no refusals,
+//! is read as well.
 
 use std::net::Ipv4Addr;
 
-use super::table::{Last, Record, Table};
+use super::policy::PolicyChange;
+use super::table::{Fault, Last, Record, Table};
 use super::update::{Batch, Change, Request, Update};
 use crate::address::Locator;
 
 /// Format of the bytes described here.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
+/// The oldest format that is read.
+const FORMAT_OLDEST: u8 = 1;
 const KIND_BATCH: u8 = 1;
 const KIND_RECORDS: u8 = 2;
 const KIND_CLIENTS: u8 = 3;
+/// From format 2 on.
+const KIND_POLICY: u8 = 4;
 /// Things per snapshot page.
 const PER_PAGE: usize = 4096;
 
 const HAS_LOCATOR: u8 = 1;
 const HAS_IF_VERSION: u8 = 2;
 const HAS_VERSION: u8 = 4;
+/// From format 2 on.
+const HAS_HOST: u8 = 8;
 
 /// Bytes that are no record or page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +39,7 @@ pub enum RecordError {
     #[error("stored record has {0} bytes too many")]
     Long(usize),
     /// Of another format or kind.
-    #[error("stored record has format {format} kind {kind}; this version reads format 1 only")]
+    #[error("stored record has format {format} kind {kind}; this version reads formats 1 and 2")]
     Format {
         /// The format number found.
         format: u8,
@@ -54,6 +62,7 @@ pub fn encode_batch(batch: &Batch) -> Vec<u8> {
         for update in &request.updates {
             put_update(&mut out, update);
         }
+        put_policy(&mut out, &request.policy);
     }
     out
 }
@@ -67,9 +76,12 @@ pub fn decode_batch(bytes: &[u8]) -> Result<Batch, RecordError> {
     reader.expect_kind(KIND_BATCH)?;
     let mut batch = Batch::default();
     for _ in 0..reader.u32()? {
-        let mut request = Request { client: reader.u64()?, sequence: reader.u64()?, updates: Vec::new() };
+        let mut request = Request { client: reader.u64()?, sequence: reader.u64()?, ..Request::once(Vec::new()) };
         for _ in 0..reader.u32()? {
             request.updates.push(reader.update()?);
+        }
+        if reader.format >= 2 {
+            request.policy = reader.policy()?;
         }
         batch.requests.push(request);
     }
@@ -96,7 +108,13 @@ pub fn encode_snapshot(table: &Table) -> Vec<Vec<u8>> {
             page.extend(client.to_be_bytes());
             page.extend(last.sequence.to_be_bytes());
             page.extend(last.revision.to_be_bytes());
+            put_fault(&mut page, last.fault);
         }
+        pages.push(page);
+    }
+    for rules in table.policy().chunks(PER_PAGE) {
+        let mut page = vec![FORMAT, KIND_POLICY];
+        put_policy(&mut page, rules);
         pages.push(page);
     }
     pages
@@ -110,20 +128,27 @@ pub fn decode_snapshot<'a>(revision: u64, pages: impl Iterator<Item = &'a [u8]>)
     let mut table = Table::at(revision);
     for page in pages {
         let mut reader = Reader::new(page);
-        match (reader.u8()?, reader.u8()?) {
-            (FORMAT, KIND_RECORDS) => {
+        match reader.kind()? {
+            KIND_RECORDS => {
                 for _ in 0..reader.u32()? {
                     let (aa, record) = reader.record()?;
                     table.put(aa, record);
                 }
             }
-            (FORMAT, KIND_CLIENTS) => {
+            KIND_CLIENTS => {
                 for _ in 0..reader.u32()? {
                     let client = reader.u64()?;
-                    table.remember(client, Last { sequence: reader.u64()?, revision: reader.u64()? });
+                    let (sequence, revision) = (reader.u64()?, reader.u64()?);
+                    let fault = if reader.format >= 2 { reader.fault()? } else { None };
+                    table.remember(client, Last { sequence, revision, fault });
                 }
             }
-            (format, kind) => return Err(RecordError::Format { format, kind }),
+            KIND_POLICY if reader.format >= 2 => {
+                for change in reader.policy()? {
+                    table.set_rule(&change);
+                }
+            }
+            kind => return Err(RecordError::Format { format: reader.format, kind }),
         }
         reader.end()?;
     }
@@ -135,48 +160,70 @@ fn put_len(out: &mut Vec<u8>, len: usize) {
     out.extend(len.to_be_bytes());
 }
 
-fn put_locator(out: &mut Vec<u8>, locator: Option<Locator>, service: u32) {
+fn put_place(out: &mut Vec<u8>, locator: Option<Locator>, host_la: Option<Ipv4Addr>, service: u32) {
     if let Some(Locator { tor_la, anycast_la }) = locator {
         out.extend(tor_la.octets());
         out.extend(anycast_la.octets());
+    }
+    if let Some(host_la) = host_la {
+        out.extend(host_la.octets());
     }
     out.extend(service.to_be_bytes());
 }
 
 fn put_update(out: &mut Vec<u8>, update: &Update) {
-    let (locator, service) = match update.change {
-        Change::Set { locator, service } => (Some(locator), service),
-        Change::Delete => (None, 0),
+    let (locator, host_la, service) = match update.change {
+        Change::Set { locator, service, host_la } => (Some(locator), host_la, service),
+        Change::Delete => (None, None, 0),
     };
     let flag = |set: bool, bit: u8| if set { bit } else { 0 };
     out.push(
         flag(locator.is_some(), HAS_LOCATOR)
             | flag(update.if_version.is_some(), HAS_IF_VERSION)
-            | flag(update.version.is_some(), HAS_VERSION),
+            | flag(update.version.is_some(), HAS_VERSION)
+            | flag(host_la.is_some(), HAS_HOST),
     );
     out.extend(update.aa.octets());
-    put_locator(out, locator, service);
+    put_place(out, locator, host_la, service);
     for version in [update.if_version, update.version].into_iter().flatten() {
         out.extend(version.to_be_bytes());
     }
 }
 
 fn put_record(out: &mut Vec<u8>, aa: Ipv4Addr, record: &Record) {
-    out.push(if record.locator.is_some() { HAS_LOCATOR } else { 0 });
+    let flag = |set: bool, bit: u8| if set { bit } else { 0 };
+    out.push(flag(record.locator.is_some(), HAS_LOCATOR) | flag(record.host_la.is_some(), HAS_HOST));
     out.extend(aa.octets());
-    put_locator(out, record.locator, record.service);
+    put_place(out, record.locator, record.host_la, record.service);
     out.extend(record.version.to_be_bytes());
+}
+
+fn put_fault(out: &mut Vec<u8>, fault: Option<Fault>) {
+    let Some((kind, words)) = fault.map(Fault::words) else { return out.push(0) };
+    out.push(kind);
+    out.extend(words.iter().flat_map(|word| word.to_be_bytes()));
+}
+
+fn put_policy(out: &mut Vec<u8>, policy: &[PolicyChange]) {
+    put_len(out, policy.len());
+    for change in policy {
+        out.extend(change.from_service.to_be_bytes());
+        out.extend(change.to_service.to_be_bytes());
+        out.push(change.allow.into());
+    }
 }
 
 /// A cursor over stored bytes.
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Of the bytes; known after [`Reader::kind`].
+    format: u8,
 }
 
 impl<'a> Reader<'a> {
     fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, at: 0, format: 0 }
     }
 
     fn take<const N: usize>(&mut self) -> Result<[u8; N], RecordError> {
@@ -202,41 +249,77 @@ impl<'a> Reader<'a> {
         self.take::<4>().map(Ipv4Addr::from)
     }
 
+    /// The kind, if the format is one that is read.
+    fn kind(&mut self) -> Result<u8, RecordError> {
+        self.format = self.u8()?;
+        let kind = self.u8()?;
+        if !(FORMAT_OLDEST..=FORMAT).contains(&self.format) {
+            return Err(RecordError::Format { format: self.format, kind });
+        }
+        Ok(kind)
+    }
+
     fn expect_kind(&mut self, kind: u8) -> Result<(), RecordError> {
-        match (self.u8()?, self.u8()?) {
-            (FORMAT, found) if found == kind => Ok(()),
-            (format, kind) => Err(RecordError::Format { format, kind }),
+        match self.kind()? {
+            found if found == kind => Ok(()),
+            kind => Err(RecordError::Format { format: self.format, kind }),
         }
     }
 
     fn flags(&mut self, known: u8) -> Result<u8, RecordError> {
+        let known = if self.format >= 2 { known } else { known & !HAS_HOST };
         let flags = self.u8()?;
         if flags & !known == 0 { Ok(flags) } else { Err(RecordError::Flags(flags)) }
     }
 
-    fn locator(&mut self, flags: u8) -> Result<Option<Locator>, RecordError> {
-        if flags & HAS_LOCATOR == 0 {
-            return Ok(None);
-        }
-        Ok(Some(Locator { tor_la: self.address()?, anycast_la: self.address()? }))
+    /// Locator, host and service.
+    fn place(&mut self, flags: u8) -> Result<(Option<Locator>, Option<Ipv4Addr>, u32), RecordError> {
+        let locator = if flags & HAS_LOCATOR == 0 {
+            None
+        } else {
+            Some(Locator { tor_la: self.address()?, anycast_la: self.address()? })
+        };
+        let host_la = if flags & HAS_HOST == 0 { None } else { Some(self.address()?) };
+        Ok((locator, host_la, self.u32()?))
     }
 
     fn update(&mut self) -> Result<Update, RecordError> {
-        let flags = self.flags(HAS_LOCATOR | HAS_IF_VERSION | HAS_VERSION)?;
+        let flags = self.flags(HAS_LOCATOR | HAS_IF_VERSION | HAS_VERSION | HAS_HOST)?;
         let aa = self.address()?;
-        let locator = self.locator(flags)?;
-        let service = self.u32()?;
-        let change = locator.map_or(Change::Delete, |locator| Change::Set { locator, service });
+        let (locator, host_la, service) = self.place(flags)?;
+        let change = locator.map_or(Change::Delete, |locator| Change::Set { locator, service, host_la });
         let if_version = if flags & HAS_IF_VERSION != 0 { Some(self.u64()?) } else { None };
         let version = if flags & HAS_VERSION != 0 { Some(self.u64()?) } else { None };
         Ok(Update { aa, change, if_version, version })
     }
 
     fn record(&mut self) -> Result<(Ipv4Addr, Record), RecordError> {
-        let flags = self.flags(HAS_LOCATOR)?;
+        let flags = self.flags(HAS_LOCATOR | HAS_HOST)?;
         let aa = self.address()?;
-        let locator = self.locator(flags)?;
-        Ok((aa, Record { locator, service: self.u32()?, version: self.u64()? }))
+        let (locator, host_la, service) = self.place(flags)?;
+        Ok((aa, Record { locator, service, host_la, version: self.u64()? }))
+    }
+
+    fn fault(&mut self) -> Result<Option<Fault>, RecordError> {
+        let kind = self.u8()?;
+        if kind == 0 {
+            return Ok(None);
+        }
+        let words = [self.u64()?, self.u64()?, self.u64()?];
+        Fault::of_words(kind, words).map(Some).ok_or(RecordError::Flags(kind))
+    }
+
+    fn policy(&mut self) -> Result<Vec<PolicyChange>, RecordError> {
+        let mut policy = Vec::new();
+        for _ in 0..self.u32()? {
+            let (from_service, to_service) = (self.u32()?, self.u32()?);
+            let allow = match self.u8()? {
+                allow @ 0..=1 => allow == 1,
+                other => return Err(RecordError::Flags(other)),
+            };
+            policy.push(PolicyChange { from_service, to_service, allow });
+        }
+        Ok(policy)
     }
 
     fn end(&self) -> Result<(), RecordError> {

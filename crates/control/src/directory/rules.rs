@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use super::update::{Change, Reason, Refusal, Request, Update};
+use super::policy::PolicyChange;
+use super::update::{Change, Reason, Refusal, Request, RuleReason, Update};
 use crate::address::{AaBlock, Locator};
 
 /// What a server knows about valid mappings.
@@ -13,7 +14,7 @@ pub struct Rules {
     pub aa_block: AaBlock,
     /// The LAs of all ToR switches; `None` if any LA may be one.
     pub tor_las: Option<BTreeSet<Ipv4Addr>>,
-    /// Updates that one request may have.
+    /// Updates and rules that one request may have.
     pub updates_max: usize,
 }
 
@@ -23,7 +24,7 @@ impl Rules {
     /// # Errors
     /// The first fault, with its place.
     pub fn check(&self, request: &Request) -> Result<(), Refusal> {
-        let count = request.updates.len();
+        let count = request.updates.len() + request.policy.len();
         if count == 0 {
             return Err(Refusal::Empty);
         }
@@ -38,7 +39,7 @@ impl Rules {
                 return Err(fault(Reason::Twice));
             }
         }
-        Ok(())
+        check_policy(&request.policy)
     }
 
     fn check_update(&self, update: &Update) -> Result<(), Reason> {
@@ -46,22 +47,41 @@ impl Rules {
             return Err(Reason::OutsideBlock { block: self.aa_block.to_string() });
         }
         match update.change {
-            Change::Set { locator, .. } => self.check_locator(locator),
+            Change::Set { locator, host_la, .. } => {
+                host_la.map_or(Ok(()), |la| self.check_la(la))?;
+                self.check_locator(locator)
+            }
             Change::Delete => Ok(()),
         }
     }
 
     fn check_locator(&self, locator: Locator) -> Result<(), Reason> {
-        for la in [locator.tor_la, locator.anycast_la] {
-            if la.is_unspecified() || la.is_multicast() || la.is_broadcast() || self.aa_block.contains(la) {
-                return Err(Reason::NotALocator { la });
-            }
-        }
+        self.check_la(locator.tor_la)?;
+        self.check_la(locator.anycast_la)?;
         match &self.tor_las {
             Some(known) if !known.contains(&locator.tor_la) => Err(Reason::UnknownTor { la: locator.tor_la }),
             _ => Ok(()),
         }
     }
+
+    fn check_la(&self, la: Ipv4Addr) -> Result<(), Reason> {
+        let unfit = la.is_unspecified() || la.is_multicast() || la.is_broadcast() || self.aa_block.contains(la);
+        if unfit { Err(Reason::NotALocator { la }) } else { Ok(()) }
+    }
+}
+
+fn check_policy(policy: &[PolicyChange]) -> Result<(), Refusal> {
+    let mut seen = BTreeSet::new();
+    for (index, change) in policy.iter().enumerate() {
+        let fault = |reason| Refusal::Rule { number: index + 1, change: *change, reason };
+        if change.from_service == change.to_service {
+            return Err(fault(RuleReason::Itself));
+        }
+        if !seen.insert((change.from_service, change.to_service)) {
+            return Err(fault(RuleReason::Twice));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -102,8 +122,27 @@ mod tests {
             let error = rules().check(&Request::once(vec![good, bad])).unwrap_err().to_string();
             assert!(error.contains(text), "{error} does not say: {text}");
         }
+        let elsewhere =
+            Change::Set { locator: Locator { tor_la: TOR, anycast_la: ANYCAST }, service: 0, host_la: Some(AA) };
+        let error = rules().check(&Request::once(vec![Update { change: elsewhere, ..good }])).unwrap_err().to_string();
+        assert!(error.contains("20.0.0.5 cannot be an LA"), "{error}");
         assert_eq!(rules().check(&Request::once(Vec::new())), Err(Refusal::Empty));
         let many = vec![good; 4];
         assert_eq!(rules().check(&Request::once(many)), Err(Refusal::TooMany { count: 4, max: 3 }));
+    }
+
+    #[test]
+    fn each_faulty_rule_is_named_with_its_place() {
+        let rule = |from_service, to_service| PolicyChange { from_service, to_service, allow: true };
+        assert_eq!(rules().check(&Request::rules(vec![rule(1, 2), rule(2, 1)])), Ok(()));
+        for (bad, text) in [
+            (rule(3, 3), "rule 2, service 3 to 3: a service always reaches itself"),
+            (PolicyChange { allow: false, ..rule(1, 2) }, "rule 2, service 1 to 2: named twice"),
+        ] {
+            let error = rules().check(&Request::rules(vec![rule(1, 2), bad])).unwrap_err().to_string();
+            assert!(error.contains(text) && !error.contains('\n'), "{error} does not say: {text}");
+        }
+        let many = Request { policy: vec![rule(1, 2), rule(2, 1)], ..Request::once(vec![set(AA, TOR, ANYCAST); 2]) };
+        assert_eq!(rules().check(&many), Err(Refusal::TooMany { count: 4, max: 3 }));
     }
 }

@@ -1,11 +1,13 @@
 //! All mappings at one revision of the log.
 
-use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use weft_wire::directory::{Entry, Status};
+use weft_wire::directory::{AnswerMut, Entry, QuestionMut, Status};
 
+use super::hash::mix;
+use super::policy::{Policy, PolicyChange, RULES_MAX};
+use super::rows::{Row, Rows};
 use super::update::{Batch, Change, Reason, Refusal, Request, Update};
 use crate::address::{Locator, Mapping};
 
@@ -19,6 +21,8 @@ pub struct Record {
     pub locator: Option<Locator>,
     /// Whose it is.
     pub service: u32,
+    /// LA of the host that has it, where its agent listens; `None` if that was not said.
+    pub host_la: Option<Ipv4Addr>,
     /// Version of this state.
     pub version: u64,
 }
@@ -27,7 +31,36 @@ pub struct Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Last {
     pub(super) sequence: u64,
+    /// Where it was judged.
     pub(super) revision: u64,
+    /// Why it changed nothing.
+    pub(super) fault: Option<Fault>,
+}
+
+/// Why a table refuses a request: of the reasons of a [`Refusal`] those that depend on the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    Update { number: u32, aa: Ipv4Addr, reason: UpdateFault },
+    PolicyFull,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UpdateFault {
+    VersionMismatch { expected: u64, current: u64 },
+    VersionBack { version: u64, current: u64 },
+    NotFound,
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        let Fault::Update { number, aa, reason } = fault else { return Self::PolicyFull { max: RULES_MAX } };
+        let reason = match reason {
+            UpdateFault::VersionMismatch { expected, current } => Reason::VersionMismatch { expected, current },
+            UpdateFault::VersionBack { version, current } => Reason::VersionBack { version, current },
+            UpdateFault::NotFound => Reason::NotFound,
+        };
+        Self::Update { number: number as usize, aa, reason }
+    }
 }
 
 /// The mappings at one revision.
@@ -36,10 +69,15 @@ pub(super) struct Last {
 /// reached (time since 1970 in microseconds does), so that agents that knew the lost store believe the new one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    records: HashMap<Ipv4Addr, Record, BuildHasherDefault<AddressHasher>>,
+    records: Rows,
+    policy: Policy,
     clients: BTreeMap<u64, Last>,
+    /// The clients by the revision of their last request: who was silent longest stands first.
+    silence: BTreeSet<(u64, u64)>,
     mapped: usize,
     revision: u64,
+    /// Sum of the hashes of all records and clients.
+    sum: u64,
 }
 
 impl Table {
@@ -60,7 +98,7 @@ impl Table {
 
     /// What is known of an AA, deleted ones included.
     pub fn record(&self, aa: Ipv4Addr) -> Option<Record> {
-        self.records.get(&aa).copied()
+        self.records.get(aa).map(Row::record)
     }
 
     /// The AA's mapping.
@@ -71,7 +109,7 @@ impl Table {
 
     /// Every record, deleted ones included, in order of AAs.
     pub fn records(&self) -> Vec<(Ipv4Addr, Record)> {
-        let mut records: Vec<_> = self.records.iter().map(|(aa, record)| (*aa, *record)).collect();
+        let mut records: Vec<_> = self.records.iter().collect();
         records.sort_unstable_by_key(|(aa, _)| *aa);
         records
     }
@@ -79,7 +117,7 @@ impl Table {
     /// The first `limit` mappings from AA `from` on, in order of AAs.
     pub fn mappings_from(&self, from: Ipv4Addr, limit: usize) -> Vec<(Ipv4Addr, Record)> {
         let wanted = |(aa, record): &(Ipv4Addr, Record)| *aa >= from && record.locator.is_some();
-        let mut rows: Vec<_> = self.records.iter().map(|(aa, record)| (*aa, *record)).filter(wanted).collect();
+        let mut rows: Vec<_> = self.records.iter().filter(wanted).collect();
         if rows.len() > limit && limit > 0 {
             rows.select_nth_unstable_by_key(limit - 1, |(aa, _)| *aa);
         }
@@ -88,19 +126,53 @@ impl Table {
         rows
     }
 
-    /// Answers one entry of a question from an asker that wants at least revision `revision_min`.
-    pub fn answer(&self, question: Entry, revision_min: u64) -> Entry {
-        let record = self.records.get(&question.aa);
-        let version = record.map_or(0, |record| record.version);
-        let nowhere = Entry::question(question.aa, version);
-        if self.revision < revision_min || version < question.version {
-            return Entry { status: Status::Behind, version: question.version, ..nowhere };
+    /// Whether servers of service `from` may be told where AAs of service `to` are.
+    pub fn allows(&self, from: u32, to: u32) -> bool {
+        self.policy.allows(from, to)
+    }
+
+    /// The policy: every rule that differs from the default, in order of services.
+    pub fn policy(&self) -> Vec<PolicyChange> {
+        self.policy.rules()
+    }
+
+    /// A number that is equal for tables that are equal, revision included, and differs for others but once in 2^64. It
+    /// costs nothing: servers can be compared at any revision.
+    pub fn hash(&self) -> u64 {
+        mix(0x0074_6162_6c65, &[self.revision, self.sum, self.policy.hash()])
+    }
+
+    /// Answers one entry of a question from an asker of `asker_service` that wants at least revision `revision_min`.
+    ///
+    /// An AA that the asker may not reach is answered in every byte as one that was never set.
+    pub fn answer(&self, question: Entry, revision_min: u64, asker_service: u32) -> Entry {
+        self.answer_from(question, revision_min, asker_service)
+    }
+
+    /// Answers all entries of a question, each as [`Self::answer`] does.
+    pub fn answer_all<'a>(&self, question: QuestionMut<'a>, asker_service: u32) -> AnswerMut<'a> {
+        self.records.touch((0..question.count()).map(|index| question.aa(index)));
+        let revision_min = question.revision();
+        question.answer(self.revision, |question| self.answer_from(question, revision_min, asker_service))
+    }
+
+    fn answer_from(&self, question: Entry, revision_min: u64, asker_service: u32) -> Entry {
+        if self.revision < revision_min {
+            return behind(question);
         }
-        match record.and_then(|record| record.locator) {
+        let row = self.records.get(question.aa).filter(|row| self.policy.allows(asker_service, row.service()));
+        let Some(row) = row else {
+            return Entry { status: Status::Unknown, ..Entry::question(question.aa, 0) };
+        };
+        let version = row.version();
+        if version < question.version {
+            return behind(question);
+        }
+        match row.locator() {
             Some(Locator { tor_la, anycast_la }) => {
                 Entry { aa: question.aa, tor_la, anycast_la, status: Status::Ok, version }
             }
-            None => Entry { status: Status::Unknown, ..nowhere },
+            None => Entry { status: Status::Unknown, ..Entry::question(question.aa, version) },
         }
     }
 
@@ -119,54 +191,69 @@ impl Table {
     /// What [`Self::apply`] would say if the request came next, and whether it was applied before.
     ///
     /// # Errors
-    /// Why it would change nothing.
+    /// Why it would change nothing, or changed nothing when it came before.
     pub fn check(&self, request: &Request) -> Result<Option<u64>, Refusal> {
-        if let Some(revision) = self.applied_before(request)? {
-            return Ok(Some(revision));
+        if let Some(verdict) = self.judged_before(request) {
+            return verdict.map(Some);
         }
-        for (index, update) in request.updates.iter().enumerate() {
-            self.check_update(update).map_err(|reason| Refusal::Update { number: index + 1, aa: update.aa, reason })?;
-        }
-        Ok(None)
+        self.fault(request).map_or(Ok(None), |fault| Err(fault.into()))
     }
 
-    fn applied_before(&self, request: &Request) -> Result<Option<u64>, Refusal> {
+    /// The verdict on a request that came before. A refusal is kept like an applied request: a copy of the request that
+    /// comes late must not do what its client was told is not done.
+    fn judged_before(&self, request: &Request) -> Option<Result<u64, Refusal>> {
         let Request { client, sequence, .. } = *request;
-        match self.clients.get(&client) {
-            Some(last) if sequence == last.sequence => Ok(Some(last.revision)),
-            Some(last) if sequence < last.sequence => {
-                Err(Refusal::SequenceBack { client, sequence, last: last.sequence })
-            }
-            _ => Ok(None),
-        }
+        let last = self.clients.get(&client).filter(|last| sequence <= last.sequence)?;
+        Some(if sequence < last.sequence {
+            Err(Refusal::SequenceBack { client, sequence, last: last.sequence })
+        } else {
+            last.fault.map_or(Ok(last.revision), |fault| Err(fault.into()))
+        })
     }
 
-    fn check_update(&self, update: &Update) -> Result<(), Reason> {
+    fn fault(&self, request: &Request) -> Option<Fault> {
+        let new_rules = request.policy.iter().filter(|change| self.policy.grows_by(change)).count();
+        if new_rules > 0 && self.policy.len() + new_rules > RULES_MAX {
+            return Some(Fault::PolicyFull);
+        }
+        let numbered = (1..).zip(&request.updates);
+        let mut faults = numbered.filter_map(|(number, update)| {
+            let reason = self.check_update(update)?;
+            Some(Fault::Update { number, aa: update.aa, reason })
+        });
+        faults.next()
+    }
+
+    fn check_update(&self, update: &Update) -> Option<UpdateFault> {
         let record = self.record(update.aa);
         let current = record.map_or(0, |record| record.version);
         if let Some(expected) = update.if_version.filter(|expected| *expected != current) {
-            return Err(Reason::VersionMismatch { expected, current });
+            return Some(UpdateFault::VersionMismatch { expected, current });
         }
         if let Some(version) = update.version.filter(|version| *version <= current) {
-            return Err(Reason::VersionBack { version, current });
+            return Some(UpdateFault::VersionBack { version, current });
         }
-        if update.change == Change::Delete && record.and_then(|record| record.locator).is_none() {
-            return Err(Reason::NotFound);
-        }
-        Ok(())
+        let absent = record.and_then(|record| record.locator).is_none();
+        (update.change == Change::Delete && absent).then_some(UpdateFault::NotFound)
     }
 
     fn apply_request(&mut self, revision: u64, request: &Request) -> Result<u64, Refusal> {
-        if let Some(before) = self.check(request)? {
-            return Ok(before);
+        if let Some(verdict) = self.judged_before(request) {
+            return verdict;
         }
-        for update in &request.updates {
-            self.apply_update(revision, update);
+        let fault = self.fault(request);
+        if fault.is_none() {
+            for update in &request.updates {
+                self.apply_update(revision, update);
+            }
+            for change in &request.policy {
+                self.policy.set(change);
+            }
         }
         if request.client != 0 {
-            self.remember(request.client, Last { sequence: request.sequence, revision });
+            self.remember(request.client, Last { sequence: request.sequence, revision, fault });
         }
-        Ok(revision)
+        fault.map_or(Ok(revision), |fault| Err(fault.into()))
     }
 
     fn apply_update(&mut self, revision: u64, update: &Update) {
@@ -174,25 +261,39 @@ impl Table {
         let current = before.map_or(0, |record| record.version);
         let version = update.version.unwrap_or(revision.max(current.saturating_add(1)));
         let record = match update.change {
-            Change::Set { locator, service } => Record { locator: Some(locator), service, version },
-            Change::Delete => Record { locator: None, service: before.map_or(0, |record| record.service), version },
+            Change::Set { locator, service, host_la } => Record { locator: Some(locator), service, host_la, version },
+            Change::Delete => {
+                Record { locator: None, service: before.map_or(0, |record| record.service), host_la: None, version }
+            }
         };
         self.put(update.aa, record);
     }
 
     pub(super) fn put(&mut self, aa: Ipv4Addr, record: Record) {
         self.mapped += usize::from(record.locator.is_some());
-        let before = self.records.insert(aa, record);
-        self.mapped -= usize::from(before.is_some_and(|before| before.locator.is_some()));
+        self.sum = self.sum.wrapping_add(record.hash(aa));
+        if let Some(before) = self.records.insert(aa, &record) {
+            self.mapped -= usize::from(before.locator.is_some());
+            self.sum = self.sum.wrapping_sub(before.hash(aa));
+        }
+    }
+
+    pub(super) fn set_rule(&mut self, change: &PolicyChange) {
+        self.policy.set(change);
     }
 
     pub(super) fn remember(&mut self, client: u64, last: Last) {
-        self.clients.insert(client, last);
-        if self.clients.len() > CLIENTS_MAX {
-            let silent = self.clients.iter().min_by_key(|(client, last)| (last.revision, **client));
-            if let Some(silent) = silent.map(|(client, _)| *client) {
-                self.clients.remove(&silent);
-            }
+        if let Some(before) = self.clients.insert(client, last) {
+            self.silence.remove(&(before.revision, client));
+            self.sum = self.sum.wrapping_sub(before.hash(client));
+        }
+        self.silence.insert((last.revision, client));
+        self.sum = self.sum.wrapping_add(last.hash(client));
+        if self.clients.len() > CLIENTS_MAX
+            && let Some((_, silent)) = self.silence.pop_first()
+            && let Some(forgotten) = self.clients.remove(&silent)
+        {
+            self.sum = self.sum.wrapping_sub(forgotten.hash(silent));
         }
     }
 
@@ -201,33 +302,50 @@ impl Table {
     }
 }
 
-/// Hashes an IPv4 address with one multiplication: AAs come from one dense block and only operators choose them.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AddressHasher(u64);
+/// The answer of a server that has not applied what the asker knows of.
+fn behind(question: Entry) -> Entry {
+    Entry { status: Status::Behind, ..Entry::question(question.aa, question.version) }
+}
 
-impl Hasher for AddressHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_ne_bytes(word));
+impl Record {
+    fn hash(&self, aa: Ipv4Addr) -> u64 {
+        let address = |address: Ipv4Addr| u64::from(u32::from(address));
+        let (there, place) = self
+            .locator
+            .map_or((0, 0), |Locator { tor_la, anycast_la }| (1, address(tor_la) << 32 | address(anycast_la)));
+        let host = self.host_la.map_or(0, |la| address(la) << 2 | 2);
+        mix(0x7265_636f_7264, &[address(aa) << 32 | u64::from(self.service), place, host | there, self.version])
+    }
+}
+
+impl Last {
+    fn hash(self, client: u64) -> u64 {
+        let (kind, [one, two, three]) = self.fault.map_or((0, [0; 3]), Fault::words);
+        mix(0x636c_6965_6e74, &[client, self.sequence, self.revision, kind.into(), one, two, three])
+    }
+}
+
+impl Fault {
+    /// As numbers: its kind, from 1, and three words. What is hashed and stored.
+    pub(super) fn words(self) -> (u8, [u64; 3]) {
+        let Self::Update { number, aa, reason } = self else { return (4, [0; 3]) };
+        let place = u64::from(number) << 32 | u64::from(u32::from(aa));
+        match reason {
+            UpdateFault::VersionMismatch { expected, current } => (1, [place, expected, current]),
+            UpdateFault::VersionBack { version, current } => (2, [place, version, current]),
+            UpdateFault::NotFound => (3, [place, 0, 0]),
         }
     }
 
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(word.into());
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        let wide = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = (wide >> 64) as u64 ^ wide as u64;
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
+    /// The fault that has these words, if there is one of this kind.
+    pub(super) fn of_words(kind: u8, [place, one, two]: [u64; 3]) -> Option<Self> {
+        let reason = match kind {
+            1 => UpdateFault::VersionMismatch { expected: one, current: two },
+            2 => UpdateFault::VersionBack { version: one, current: two },
+            3 => UpdateFault::NotFound,
+            4 => return Some(Self::PolicyFull),
+            _ => return None,
+        };
+        Some(Self::Update { number: (place >> 32) as u32, aa: Ipv4Addr::from(place as u32), reason })
     }
 }

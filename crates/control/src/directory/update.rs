@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use super::policy::PolicyChange;
 use crate::address::Locator;
 
 /// What happens to an AA.
@@ -13,6 +14,8 @@ pub enum Change {
         locator: Locator,
         /// Whose: the unit of access control (VL2 4.2.1).
         service: u32,
+        /// LA of the host that has it, where corrections to its agent go (VL2 4.3.2); `None`: it gets none.
+        host_la: Option<Ipv4Addr>,
     },
     /// It is nowhere.
     Delete,
@@ -34,7 +37,7 @@ pub struct Update {
 impl Update {
     /// Sets an AA without conditions.
     pub fn set(aa: Ipv4Addr, locator: Locator) -> Self {
-        Self { aa, change: Change::Set { locator, service: 0 }, if_version: None, version: None }
+        Self { aa, change: Change::Set { locator, service: 0, host_la: None }, if_version: None, version: None }
     }
 
     /// Deletes an AA without conditions.
@@ -43,7 +46,7 @@ impl Update {
     }
 }
 
-/// Updates that happen together or not at all.
+/// Updates and rules that happen together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Who asks; 0 for a client that does not repeat requests.
@@ -53,6 +56,8 @@ pub struct Request {
     pub sequence: u64,
     /// In order; each AA once.
     pub updates: Vec<Update>,
+    /// In order; each pair of services once.
+    pub policy: Vec<PolicyChange>,
 }
 
 /// Requests that share one log record.
@@ -75,8 +80,24 @@ pub enum Refusal {
         /// What is wrong with it.
         reason: Reason,
     },
+    /// One of its rules is at fault.
+    #[error("rule {number}, service {} to {}: {reason}", change.from_service, change.to_service)]
+    Rule {
+        /// Which one, from 1.
+        number: usize,
+        /// The rule.
+        change: PolicyChange,
+        /// What is wrong with it.
+        reason: RuleReason,
+    },
+    /// The table has as many rules as it may.
+    #[error("the policy would have more than {max} rules; take back some that are no longer needed")]
+    PolicyFull {
+        /// How many may be.
+        max: usize,
+    },
     /// It has no updates.
-    #[error("the request has no updates; name at least one AA")]
+    #[error("the request has no updates; name at least one AA or rule")]
     Empty,
     /// It has more updates than a log record may hold.
     #[error("the request has {count} updates, at most {max} are possible; split it")]
@@ -96,6 +117,17 @@ pub enum Refusal {
         /// The last one applied.
         last: u64,
     },
+}
+
+/// What is wrong with a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuleReason {
+    /// Of a service to itself.
+    #[error("a service always reaches itself; name two services")]
+    Itself,
+    /// The pair is named twice.
+    #[error("named twice in one request; name each pair of services once")]
+    Twice,
 }
 
 /// What is wrong with an update.
@@ -146,7 +178,12 @@ pub enum Reason {
 impl Request {
     /// A request without exactly-once bookkeeping.
     pub fn once(updates: Vec<Update>) -> Self {
-        Self { client: 0, sequence: 0, updates }
+        Self { client: 0, sequence: 0, updates, policy: Vec::new() }
+    }
+
+    /// Rules without exactly-once bookkeeping.
+    pub fn rules(policy: Vec<PolicyChange>) -> Self {
+        Self { policy, ..Self::once(Vec::new()) }
     }
 }
 

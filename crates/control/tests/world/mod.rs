@@ -12,9 +12,9 @@ use rand_pcg::Pcg64;
 use weft_control::Machine;
 use weft_control::address::{AaBlock, Locator};
 use weft_control::agent::{Agent, Bounds, Config, Input, Output, Timing};
-use weft_control::directory::{Batch, Request, Responder, Table, Update};
+use weft_control::directory::{Batch, KeyRing, Request, Responder, Table, Update};
 use weft_control::{NS_PER_MS, NS_PER_S};
-use weft_wire::directory::{Entry, Key, Kind, Message, Path, Status};
+use weft_wire::directory::{Entry, Key, Kind, Message, Path, Secret, Status};
 
 use crate::datapath::Datapath;
 pub(crate) use faults::Faults;
@@ -70,12 +70,14 @@ pub(crate) fn aa(k: u64) -> Ipv4Addr {
     Ipv4Addr::from(0x1400_0001 + k as u32)
 }
 
-fn key() -> Key {
-    Key::from_bytes([9; 16])
+const SECRET: Secret = Secret::from_bytes([9; 16]);
+
+fn key(agent: SocketAddrV4) -> Key {
+    SECRET.derive(0, *agent.ip())
 }
 
 fn responder() -> Responder {
-    Responder { key: key(), key_id: 0, tenant: 0 }
+    Responder { keys: KeyRing::new([(0, SECRET)]) }
 }
 
 fn config(local: SocketAddrV4, servers: Vec<SocketAddrV4>) -> Config {
@@ -91,7 +93,7 @@ fn config(local: SocketAddrV4, servers: Vec<SocketAddrV4>) -> Config {
         aa_block: AaBlock::new(Ipv4Addr::new(20, 0, 0, 0), 8).unwrap(),
         local,
         servers,
-        key: key(),
+        key: key(local),
         key_id: 0,
         tenant: 0,
         path_mtu: 1500,
@@ -312,7 +314,7 @@ impl World {
     /// A server corrects an agent unasked, perhaps with an outdated view.
     fn correct(&mut self, server: usize, agent: usize, aa: Ipv4Addr) {
         let Server { address, table, up } = &self.servers[server];
-        let entry = table.answer(Entry::question(aa, 0), 0);
+        let entry = table.answer(Entry::question(aa, 0), 0, 0);
         if !up || !matches!(entry.status, Status::Ok | Status::Unknown) {
             return;
         }
@@ -325,7 +327,7 @@ impl World {
             entries: vec![entry],
         };
         let (from, to) = (*address, self.agents[agent].address);
-        let bytes = message.emit(&key(), &Path { source: from, destination: to });
+        let bytes = message.emit(&key(to), &Path { source: from, destination: to });
         self.deliver(from, to, bytes);
     }
 

@@ -1,0 +1,150 @@
+//! The campus as this RBridge sees it: its graph, who holds which nickname, which trees there are.
+
+use std::collections::BTreeMap;
+
+use weft_wire::isis::lsp::NicknameRecord;
+use weft_wire::isis::{LspId, NodeId};
+
+use super::digest::Digest;
+use super::graph::{Distances, Graph, Told};
+use super::lsdb::Database;
+use super::vlans::VlanSet;
+
+/// A node that holds a nickname, and how strongly.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holder {
+    pub(super) node: usize,
+    pub(super) record: NicknameRecord,
+}
+
+/// A tree of the campus: its number and its root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TreeRoot {
+    pub(super) number: u16,
+    pub(super) nickname: u16,
+    pub(super) node: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Campus<'a> {
+    pub(super) graph: Graph,
+    pub(super) me: usize,
+    pub(super) from_me: Distances,
+    /// Nicknames of nodes that LSPs reach.
+    pub(super) holders: BTreeMap<u16, Vec<Holder>>,
+    digests: Vec<Vec<&'a Digest>>,
+    connected: Vec<bool>,
+}
+
+impl<'a> Campus<'a> {
+    /// Reads the database. Our own neighbours are `neighbors`, which know more than our last LSP.
+    pub(super) fn new(lsdb: &'a Database, me: NodeId, neighbors: Vec<(NodeId, u32)>) -> Self {
+        let (mut told, mut digests) = nodes(lsdb);
+        let place = told.binary_search_by_key(&me, |(id, ..)| *id);
+        let place = place.unwrap_or_else(|at| {
+            told.insert(at, (me, false, Vec::new()));
+            digests.insert(at, Vec::new());
+            at
+        });
+        told[place].2 = neighbors;
+        let graph = Graph::new(told);
+        let (from_me, connected) = (graph.distances(place), graph.connected_to(place));
+        let mut campus = Self { graph, me: place, from_me, holders: BTreeMap::new(), digests, connected };
+        campus.holders = campus.find_holders();
+        campus
+    }
+
+    fn find_holders(&self) -> BTreeMap<u16, Vec<Holder>> {
+        let mut holders: BTreeMap<u16, Vec<Holder>> = BTreeMap::new();
+        for node in (0..self.graph.len()).filter(|node| self.connected[*node]) {
+            for record in self.digests[node].iter().flat_map(|digest| &digest.nicknames) {
+                holders.entry(record.nickname).or_default().push(Holder { node, record: *record });
+            }
+        }
+        holders
+    }
+
+    /// The holder that keeps a nickname: the higher priority, then the higher ID (RFC 7780 section 4).
+    pub(super) fn owner(&self, nickname: u16) -> Option<Holder> {
+        let holders = self.holders.get(&nickname)?;
+        holders.iter().copied().max_by_key(|holder| (holder.record.priority, self.graph.ids[holder.node]))
+    }
+
+    /// VLANs that somebody behind the node is in.
+    pub(super) fn add_vlans(&self, node: usize, vlans: &mut VlanSet) {
+        let ranges = self.digests[node].iter().flat_map(|digest| &digest.vlans);
+        ranges.for_each(|(first, last)| vlans.add_range(*first, *last));
+    }
+
+    /// The trees, at most `most` of them (RFC 6325 section 4.5 as corrected by RFC 7780 section 3).
+    pub(super) fn trees(&self, most: u16) -> Vec<TreeRoot> {
+        let candidates = self.candidates();
+        let Some(first) = candidates.first() else { return Vec::new() };
+        let digests = || self.digests[first.node].iter();
+        let wanted = digests().find_map(|digest| digest.trees).map_or(1, |trees| trees.compute.max(1));
+        let count = usize::from(wanted.min(self.trees_possible()).min(most.max(1)));
+        let by_name: BTreeMap<u16, &Holder> =
+            candidates.iter().map(|holder| (holder.record.nickname, holder)).collect();
+        let asked = digests().flat_map(|digest| &digest.roots).filter_map(|root| by_name.get(root).copied());
+        let mut roots: Vec<TreeRoot> = Vec::with_capacity(count);
+        for holder in asked.chain(&candidates) {
+            let (nickname, node) = (holder.record.nickname, holder.node);
+            if roots.len() == count {
+                break;
+            }
+            if roots.iter().all(|root| root.nickname != nickname) {
+                roots.push(TreeRoot { number: roots.len() as u16 + 1, nickname, node });
+            }
+        }
+        roots
+    }
+
+    /// Holders of nicknames that may be roots, the best first.
+    fn candidates(&self) -> Vec<Holder> {
+        let usable = |holder: &Holder| !self.graph.overloaded[holder.node] && self.from_me.reaches(holder.node);
+        let owners = self.holders.keys().filter_map(|nickname| self.owner(*nickname));
+        let mut candidates: Vec<Holder> = owners.filter(usable).collect();
+        if candidates.iter().any(|holder| holder.record.root_priority > 0) {
+            candidates.retain(|holder| holder.record.root_priority > 0);
+        }
+        let rank = |holder: &Holder| (holder.record.root_priority, self.graph.ids[holder.node], holder.record.nickname);
+        candidates.sort_by_key(|holder| std::cmp::Reverse(rank(holder)));
+        candidates
+    }
+
+    /// What the weakest RBridge of the campus can compute; 0 counts as 1.
+    fn trees_possible(&self) -> u16 {
+        let nodes =
+            (0..self.graph.len()).filter(|node| self.connected[*node] && !self.graph.ids[*node].is_pseudonode());
+        let most = nodes.filter_map(|node| self.digests[node].iter().find_map(|digest| digest.trees));
+        most.map(|trees| trees.max.max(1)).min().unwrap_or(1)
+    }
+}
+
+/// Every node whose fragment 0 is held (ISO 10589 section 7.2.8), in order, with what its fragments say.
+fn nodes(lsdb: &Database) -> (Vec<Told>, Vec<Vec<&Digest>>) {
+    let (mut told, mut digests): (Vec<Told>, Vec<Vec<&Digest>>) = (Vec::new(), Vec::new());
+    for (id, entry) in lsdb.iter().filter(|(_, entry)| !entry.is_purged()) {
+        let digest = &entry.digest;
+        if id.fragment() == 0 {
+            told.push((id.node(), entry.flags().is_overloaded(), digest.neighbors.clone()));
+            digests.push(vec![digest]);
+        } else if let (Some(node), Some(list)) = (told.last_mut(), digests.last_mut())
+            && node.0 == id.node()
+        {
+            node.2.extend_from_slice(&digest.neighbors);
+            list.push(digest);
+        }
+    }
+    (told, digests)
+}
+
+/// Every nickname that somebody else's LSP claims, reachable or not.
+pub(super) fn claimed(lsdb: &Database, me: NodeId) -> Vec<u16> {
+    let others = lsdb.iter().filter(|(id, _): &(LspId, _)| id.node() != me);
+    let mut claimed: Vec<u16> =
+        others.flat_map(|(_, entry)| entry.digest.nicknames.iter().map(|record| record.nickname)).collect();
+    claimed.sort_unstable();
+    claimed.dedup();
+    claimed
+}

@@ -1,0 +1,103 @@
+//! What an RBridge's control plane counts, reason by reason.
+
+use crate::counted;
+
+counted! {
+    /// Why a PDU, or part of it, was not used.
+    pub enum DropReason {
+        /// For a port that is not there, or not up.
+        NoPort = "no_port",
+        /// Neither to All-IS-IS-RBridges nor to the port (RFC 7780 section 5.1.2).
+        WrongDestination = "wrong_destination",
+        /// From the port's own address: a loop.
+        OwnAddress = "own_address",
+        /// Not a PDU: lengths or fixed fields are wrong.
+        Malformed = "malformed",
+        /// A PDU that is not handled: flooding scopes, Hellos of shared links.
+        Unsupported = "unsupported",
+        /// Maximum areas other than 1 (RFC 7177 section 8.2).
+        MaxAreas = "max_areas",
+        /// A Hello with another circuit type than level 1.
+        CircuitType = "circuit_type",
+        /// A Hello from another area than zero.
+        WrongArea = "wrong_area",
+        /// A Hello that lists protocols, but not TRILL.
+        WrongProtocol = "wrong_protocol",
+        /// A Hello without exactly one VLAN flags sub-TLV.
+        VlanFlags = "vlan_flags",
+        /// A Hello with our own system ID.
+        OwnSystem = "own_system",
+        /// A point-to-point Hello without the three-way handshake (RFC 6325 section 4.2.4.1).
+        NoHandshake = "no_handshake",
+        /// A handshake with somebody else, or over another of our ports (RFC 5303 section 3.2).
+        OtherHandshake = "other_handshake",
+        /// A Hello from another station than the neighbour of this point-to-point link.
+        OtherNeighbor = "other_neighbor",
+        /// An LSP or sequence numbers PDU that no neighbour on this port sent.
+        NoAdjacency = "no_adjacency",
+        /// A sequence numbers PDU that names another sender than the neighbour.
+        WrongSource = "wrong_source",
+        /// An LSP whose checksum is wrong.
+        Checksum = "checksum",
+        /// An LSP with sequence number 0.
+        ZeroSequence = "zero_sequence",
+        /// No room for one more LSP.
+        DatabaseFull = "database_full",
+        /// No room for one more request or acknowledgement.
+        RequestsFull = "requests_full",
+        /// Entries of a sequence numbers PDU that are cut short.
+        BadEntries = "bad_entries",
+        /// An MTU-ack that answers no probe of ours.
+        StrayAck = "stray_ack",
+        /// A nickname that nobody may hold: 0 or reserved. The rest of the LSP is used.
+        BadNickname = "bad_nickname",
+    }
+}
+
+counted! {
+    /// What else happened.
+    pub enum Event {
+        /// A Hello was used.
+        Hello = "hello",
+        /// An adjacency became Report.
+        AdjacencyUp = "adjacency_up",
+        /// An adjacency was lost.
+        AdjacencyDown = "adjacency_down",
+        /// An LSP that is newer than the one held, or not held, was taken.
+        LspNewer = "lsp_newer",
+        /// An LSP that is held already.
+        LspSame = "lsp_same",
+        /// An LSP that is older than the one held.
+        LspOlder = "lsp_older",
+        /// Two LSPs of one sequence number with different checksums (ISO 10589 section 7.3.16.2).
+        LspConfusion = "lsp_confusion",
+        /// A withdrawal of somebody's LSP came in.
+        PurgeReceived = "purge_received",
+        /// An LSP that nobody renewed was withdrawn.
+        LspExpired = "lsp_expired",
+        /// An LSP that claims to be ours came in, newer than what we issued.
+        OwnLspNewer = "own_lsp_newer",
+        /// The sequence number of an own LSP reached its end.
+        SequenceEnd = "sequence_end",
+        /// An own LSP was issued.
+        LspIssued = "lsp_issued",
+        /// An LSP was sent.
+        LspSent = "lsp_sent",
+        /// The same, for want of an acknowledgement.
+        LspResent = "lsp_resent",
+        /// A CSNP was sent.
+        CsnpSent = "csnp_sent",
+        /// A PSNP was sent.
+        PsnpSent = "psnp_sent",
+        /// The routes were computed.
+        Computed = "computed",
+        /// Another holder of our nickname won it.
+        NicknameLost = "nickname_lost",
+        /// Another holder of our nickname lost it.
+        NicknameKept = "nickname_kept",
+        /// No nickname is free.
+        NicknamesExhausted = "nicknames_exhausted",
+        /// More to say than fits into 256 fragments; the rest was left out.
+        LspTooLarge = "lsp_too_large",
+    }
+}

@@ -1,0 +1,181 @@
+//! What the data plane needs: next hops, tree branches, reverse-path checks; and what changed since the last time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_wire::isis::SystemId;
+
+use super::campus::{Campus, TreeRoot};
+use super::config::PortId;
+use super::io::{Hop, Output, TreePort};
+use super::vlans::VlanSet;
+
+/// A link to a neighbour whose adjacency is in Report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) hop: Hop,
+    pub(super) neighbor: SystemId,
+    pub(super) cost: u32,
+    /// Our extended circuit ID and the neighbour's.
+    pub(super) circuits: (u32, u32),
+}
+
+/// Unicast routes and distribution trees.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forwarding {
+    /// Next hops by egress nickname; own nicknames have none.
+    pub routes: BTreeMap<u16, Vec<Hop>>,
+    /// Trees by the nickname of their root.
+    pub trees: BTreeMap<u16, TreeState>,
+}
+
+/// One distribution tree from where we are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeState {
+    /// Its number in the campus, from 1.
+    pub number: u16,
+    /// Hops to the farthest RBridge.
+    pub depth: u16,
+    /// Where copies go.
+    pub ports: Vec<TreePort>,
+    /// Where frames of each ingress nickname must come from.
+    pub rpf: BTreeMap<u16, PortId>,
+}
+
+impl Forwarding {
+    pub(super) fn compute(campus: &Campus<'_>, links: &[Link], trees_max: u16) -> Self {
+        let trees = campus.trees(trees_max).into_iter();
+        let trees = trees.map(|root| (root.nickname, tree(campus, links, root))).collect();
+        Self { routes: routes(campus, links), trees }
+    }
+
+    /// What turns `self` into `new`: first what is accepted, then what is sent.
+    pub(super) fn changes(&self, new: &Self, outputs: &mut Vec<Output>) {
+        let nothing = TreeState::default();
+        let roots: BTreeSet<u16> = self.trees.keys().chain(new.trees.keys()).copied().collect();
+        let of = |forwarding: &'_ Self, root: u16| forwarding.trees.get(&root).cloned();
+        let pairs: Vec<_> = roots.iter().map(|root| (*root, of(self, *root), of(new, *root))).collect();
+        for (root, old, new) in &pairs {
+            let (old, new) = (&old.as_ref().unwrap_or(&nothing).rpf, &new.as_ref().unwrap_or(&nothing).rpf);
+            for ingress in differing(old, new) {
+                outputs.push(Output::Rpf { root: *root, ingress, port: new.get(&ingress).copied() });
+            }
+        }
+        for (root, old, new) in pairs {
+            let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+            if (old.depth, &old.ports) != (new.depth, &new.ports) {
+                outputs.push(Output::TreePorts { root, depth: new.depth, ports: new.ports });
+            }
+        }
+        for nickname in differing(&self.routes, &new.routes) {
+            let hops = new.routes.get(&nickname).cloned().unwrap_or_default();
+            outputs.push(Output::Route { nickname, hops });
+        }
+    }
+}
+
+/// Keys whose values differ, or that only one of the two has.
+fn differing<V: PartialEq>(old: &BTreeMap<u16, V>, new: &BTreeMap<u16, V>) -> Vec<u16> {
+    let gone = old.keys().filter(|key| !new.contains_key(key));
+    let changed = new.iter().filter(|(key, value)| old.get(key) != Some(value)).map(|(key, _)| key);
+    gone.chain(changed).copied().collect()
+}
+
+/// The cheapest links to each neighbour: all of them are equally good first hops.
+fn cheapest(links: &[Link], neighbor: SystemId) -> impl Iterator<Item = (usize, &Link)> {
+    let to = move |link: &&Link| link.neighbor == neighbor;
+    let least = links.iter().filter(to).map(|link| link.cost).min().unwrap_or(0);
+    links.iter().enumerate().filter(move |(_, link)| link.neighbor == neighbor && link.cost == least)
+}
+
+/// Every equal-cost first hop to every nickname. A nickname that two hold meanwhile leads to the nearest of them
+/// (RFC 6325 section 4.2.6 attaches it to both).
+fn routes(campus: &Campus<'_>, links: &[Link]) -> BTreeMap<u16, Vec<Hop>> {
+    let hops = first_hops(campus, links);
+    let mut routes = BTreeMap::new();
+    for (nickname, holders) in &campus.holders {
+        let reached = || holders.iter().map(|holder| holder.node).filter(|node| campus.from_me.reaches(*node));
+        let Some(nearest) = reached().map(|node| campus.from_me.to(node)).min() else { continue };
+        let mut set = BTreeSet::new();
+        for node in reached().filter(|node| campus.from_me.to(*node) == nearest) {
+            let at = |index: &usize| hops.bits[node * hops.words + index / 64] & (1 << (index % 64)) != 0;
+            set.extend((0..links.len()).filter(at).map(|index| links[index].hop));
+        }
+        if !set.is_empty() {
+            routes.insert(*nickname, set.into_iter().collect());
+        }
+    }
+    routes
+}
+
+/// For each node one bit for each link that begins a shortest path to it.
+struct FirstHops {
+    words: usize,
+    bits: Vec<u64>,
+}
+
+fn first_hops(campus: &Campus<'_>, links: &[Link]) -> FirstHops {
+    let (graph, me, words) = (&campus.graph, campus.me, links.len().div_ceil(64));
+    let mut bits = vec![0_u64; graph.len() * words];
+    for node in campus.from_me.order.iter().map(|node| *node as usize) {
+        for next in graph.steps(me, &campus.from_me, node) {
+            if node == me {
+                for (index, _) in cheapest(links, graph.ids[next].system()) {
+                    bits[next * words + index / 64] |= 1 << (index % 64);
+                }
+            } else {
+                for word in 0..words {
+                    let inherited = bits[node * words + word];
+                    bits[next * words + word] |= inherited;
+                }
+            }
+        }
+    }
+    FirstHops { words, bits }
+}
+
+/// One tree as we see it: every branch begins at a port of ours; what a branch holds comes in there and is wanted there.
+fn tree(campus: &Campus<'_>, links: &[Link], root: TreeRoot) -> TreeState {
+    let (graph, me) = (&campus.graph, campus.me);
+    let parents = graph.tree(root.node, root.number);
+    let mut state = TreeState { number: root.number, ..TreeState::default() };
+    if me != root.node && parents[me].is_none() {
+        return state;
+    }
+    let mut on_tree: Vec<Vec<usize>> = vec![Vec::new(); graph.len()];
+    for (node, parent) in parents.iter().enumerate() {
+        if let Some(parent) = parent.map(|parent| parent as usize) {
+            on_tree[node].push(parent);
+            on_tree[parent].push(node);
+        }
+    }
+    let mut behind: Vec<Option<PortId>> = vec![None; graph.len()];
+    for &first in &on_tree[me] {
+        let Some(port) = tree_link(campus, links, graph.ids[first].system()) else { continue };
+        let (mut vlans, mut ring, mut depth) = (VlanSet::default(), vec![(first, me)], 0);
+        while !ring.is_empty() {
+            depth += 1;
+            let mut next_ring = Vec::new();
+            for (node, from) in ring {
+                behind[node] = Some(port);
+                campus.add_vlans(node, &mut vlans);
+                next_ring.extend(on_tree[node].iter().filter(|next| **next != from).map(|next| (*next, node)));
+            }
+            ring = next_ring;
+        }
+        state.depth = state.depth.max(depth);
+        state.ports.push(TreePort { port, vlans });
+    }
+    state.ports.sort_by_key(|branch| branch.port);
+    let owners = campus.holders.keys().filter_map(|nickname| Some((*nickname, campus.owner(*nickname)?.node)));
+    state.rpf = owners.filter_map(|(nickname, node)| Some((nickname, behind[node]?))).collect();
+    state
+}
+
+/// Of parallel links, the one that carries trees: the highest circuit ID as assigned by the end with the higher system
+/// ID, whatever the links cost (RFC 6325 section 4.5.2, "parallel link check"). Both ends come to the same one.
+fn tree_link(campus: &Campus<'_>, links: &[Link], neighbor: SystemId) -> Option<PortId> {
+    let mine_counts = campus.graph.ids[campus.me].system() > neighbor;
+    let circuit = |link: &Link| if mine_counts { link.circuits.0 } else { link.circuits.1 };
+    let parallel = links.iter().filter(|link| link.neighbor == neighbor);
+    parallel.max_by_key(|link| (circuit(link), link.hop.port)).map(|link| link.hop.port)
+}

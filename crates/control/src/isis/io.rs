@@ -1,0 +1,118 @@
+//! What goes into an RBridge's control plane, what comes out.
+
+use std::sync::Arc;
+
+use weft_wire::ethernet::MacAddress;
+use weft_wire::isis::SystemId;
+
+use super::adjacency::State;
+use super::config::PortId;
+use super::counters::{DropReason, Event};
+use super::vlans::VlanSet;
+use crate::tally::Tally;
+
+/// What happens to an RBridge.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// A port can carry frames.
+    PortUp(PortId),
+    /// A port cannot carry frames any more.
+    PortDown(PortId),
+    /// An L2-IS-IS frame arrived (step 1 of RFC 6325 section 4.6.2 as corrected by RFC 7780 section 5.1.2).
+    Pdu {
+        /// On this port.
+        port: PortId,
+        /// To this address.
+        destination: MacAddress,
+        /// From this address.
+        source: MacAddress,
+        /// What follows the Ethertype, padding included.
+        bytes: &'a [u8],
+    },
+    /// The end stations are in these VLANs now.
+    Interest(VlanSet),
+    /// Paths shall, or may again, lead through this RBridge.
+    Overload(bool),
+    /// The time of [`Machine::next_deadline_ns`](crate::Machine::next_deadline_ns) has come.
+    Deadline,
+}
+
+/// What an RBridge wants done. Filters of what comes in ([`Output::Rpf`]) are always told before what goes out by them
+/// ([`Output::TreePorts`]), as RFC 6325 section 4.5.2 asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Send a frame of Ethertype L2-IS-IS.
+    Send {
+        /// Over this port.
+        port: PortId,
+        /// To this address.
+        destination: MacAddress,
+        /// Shared between ports when it is flooded.
+        pdu: Arc<[u8]>,
+    },
+    /// An adjacency changed its state.
+    Adjacency {
+        /// On this port.
+        port: PortId,
+        /// With this neighbour.
+        neighbor: SystemId,
+        /// Whose port has this address.
+        mac: MacAddress,
+        /// The new state.
+        state: State,
+    },
+    /// The RBridge holds this nickname now: keep it for the next start.
+    Nickname(Option<u16>),
+    /// Unicast frames to this egress nickname may take any of these hops; none: drop them.
+    Route {
+        /// The egress.
+        nickname: u16,
+        /// Equally good, by port.
+        hops: Vec<Hop>,
+    },
+    /// Frames of this tree and ingress nickname are accepted from this port alone; `None`: from nowhere.
+    Rpf {
+        /// Nickname of the tree's root.
+        root: u16,
+        /// The ingress.
+        ingress: u16,
+        /// Where they must come from.
+        port: Option<PortId>,
+    },
+    /// Frames of this tree are copied to these ports; none: the tree is gone, or the RBridge is alone on it.
+    TreePorts {
+        /// Nickname of the tree's root.
+        root: u16,
+        /// Hops to the farthest RBridge: the least hop count of an ingress (RFC 6325 section 3.6).
+        depth: u16,
+        /// Where copies go.
+        ports: Vec<TreePort>,
+    },
+}
+
+/// A next hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hop {
+    /// Over this port.
+    pub port: PortId,
+    /// To the neighbour with this address.
+    pub mac: MacAddress,
+}
+
+/// A branch of a distribution tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreePort {
+    /// It begins here.
+    pub port: PortId,
+    /// VLANs that somebody on it is interested in; frames of others are pruned (RFC 6325 section 4.5.3).
+    pub vlans: VlanSet,
+}
+
+/// Everything an RBridge's control plane counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// PDUs, or parts of them, not used.
+    pub dropped: Tally<DropReason>,
+    /// The rest.
+    pub events: Tally<Event>,
+}

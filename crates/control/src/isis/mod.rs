@@ -1,0 +1,335 @@
+//! TRILL's control plane without IO: adjacencies, link state database, nicknames, routes, a distribution tree
+//! (RFC 6325, RFC 7176, RFC 7177, RFC 7780; ISO 10589 underneath).
+//!
+//! ```text
+//! Hello --> adjacency (table) --> own LSP --> database --> campus --> nickname kept or lost
+//! LSP, CSNP, PSNP --> sync --------------------^  |           |
+//!                      ^ flood: SRM and SSN <------+           +--> graph --> forwarding --> Route, Rpf, TreePorts
+//! ```
+//!
+//! * Point-to-point links; Hellos of shared links are dropped and counted. The graph, the table and the bytes know
+//!   shared links already: what is missing is the port's election and its pseudonode.
+//! * As many trees as [`Config::trees_max`] says, one by default.
+//! * Nothing that others send is held beyond [`Bounds`]; whatever is not used is counted with its reason.
+//! * LSPs are not authenticated: who has an adjacency is believed, as in every campus without a key.
+
+mod adjacency;
+mod campus;
+mod config;
+mod counters;
+mod digest;
+mod flood;
+mod forwarding;
+mod graph;
+mod hello;
+mod io;
+mod lsdb;
+mod mtu;
+mod nickname;
+mod origin;
+mod port;
+mod sync;
+mod vlans;
+
+use rand::Rng;
+use rand_pcg::Pcg64;
+use weft_wire::ethernet::MacAddress;
+use weft_wire::isis::{Kind, MAX_AREAS, Pdu, View};
+use weft_wire::trill::ALL_IS_IS_RBRIDGES;
+
+use crate::Machine;
+use campus::Campus;
+use forwarding::Link;
+use nickname::Nickname;
+use origin::Origin;
+use port::Port;
+
+pub use adjacency::{Event as AdjacencyEvent, State as AdjacencyState, heard, next};
+pub use config::{Bounds, Config, PortConfig, PortId, Timing, Wish, cost_of_rate};
+pub use counters::{DropReason, Event};
+pub use forwarding::{Forwarding, TreeState};
+pub use io::{Counters, Hop, Input, Output, TreePort};
+pub use lsdb::{Database, Entry as LsdbEntry, MAX_AGE_S, Order, ZERO_AGE_S, order};
+pub use port::Adjacency;
+pub use vlans::VlanSet;
+
+/// The control plane of an RBridge.
+#[derive(Debug)]
+pub struct RBridge {
+    config: Config,
+    /// In the order of their numbers.
+    ports: Vec<Port>,
+    lsdb: Database,
+    origin: Origin,
+    nickname: Nickname,
+    vlans: VlanSet,
+    forwarding: Forwarding,
+    compute_at_ns: Option<u64>,
+    computed_ns: Option<u64>,
+    /// How long after the last computation the next one may be: twice as long each time, until it is quiet.
+    compute_pause_ns: u64,
+    begun: bool,
+    /// Ports that this input concerned, some of them several times.
+    touched: Vec<usize>,
+    /// No port has a deadline before: exact after each deadline, and kept below those of touched ports between. Most of
+    /// what a flood brings concerns one port, so that looking at all of them would be most of the work.
+    ports_at_ns: Option<u64>,
+    rng: Pcg64,
+    counters: Counters,
+}
+
+impl Machine for RBridge {
+    type Input<'a> = Input<'a>;
+    type Output = Output;
+
+    fn handle(&mut self, now_ns: u64, input: Input<'_>, outputs: &mut Vec<Output>) {
+        if !self.begun {
+            self.begin(now_ns, outputs);
+        }
+        match input {
+            Input::PortUp(port) => self.port_up(now_ns, port, outputs),
+            Input::PortDown(port) => self.port_down(now_ns, port, outputs),
+            Input::Pdu { port, destination, source, bytes } => {
+                if let Err(reason) = self.pdu(now_ns, port, destination, source, bytes, outputs) {
+                    self.counters.dropped.add(reason);
+                }
+            }
+            Input::Interest(vlans) => {
+                self.vlans = vlans;
+                self.describe_soon(now_ns);
+            }
+            Input::Overload(wanted) => self.set_overload(now_ns, wanted),
+            Input::Deadline => self.deadline(now_ns, outputs),
+        }
+        self.send_from_touched(now_ns, outputs);
+    }
+
+    fn next_deadline_ns(&self) -> Option<u64> {
+        if !self.begun {
+            return Some(0);
+        }
+        let own = [self.origin.next_deadline_ns(), self.nickname.choose_at_ns, self.compute_at_ns];
+        own.into_iter().chain([self.ports_at_ns, self.lsdb.next_expiry_ns()]).flatten().min()
+    }
+}
+
+impl RBridge {
+    /// An RBridge whose ports are down. `rng` draws nicknames and jitter: seed it from the system in a daemon.
+    pub fn new(config: Config, rng: Pcg64) -> Self {
+        let mut ports: Vec<Port> = config.ports.iter().copied().map(Port::new).collect();
+        ports.sort_by_key(|port| port.config.id);
+        Self {
+            ports,
+            lsdb: Database::default(),
+            origin: Origin::new(),
+            nickname: Nickname::new(config.nickname),
+            vlans: config.vlans.clone(),
+            forwarding: Forwarding::default(),
+            compute_at_ns: None,
+            computed_ns: None,
+            compute_pause_ns: 0,
+            begun: false,
+            touched: Vec::new(),
+            ports_at_ns: None,
+            rng,
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// The nickname held; none before it is chosen.
+    pub fn nickname(&self) -> Option<u16> {
+        self.nickname.value
+    }
+
+    /// The adjacencies that are not Down, by port.
+    pub fn adjacencies(&self) -> impl Iterator<Item = (PortId, &Adjacency)> {
+        self.ports.iter().filter_map(|port| Some((port.config.id, port.adjacency.as_ref()?)))
+    }
+
+    /// The link state database.
+    pub fn lsdb(&self) -> &Database {
+        &self.lsdb
+    }
+
+    /// Routes and trees as last told by outputs.
+    pub fn forwarding(&self) -> &Forwarding {
+        &self.forwarding
+    }
+
+    /// Everything counted so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Who it is.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Sends what floods over the ports concerned, and notes when they want to be looked at again.
+    fn send_from_touched(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        for index in touched.drain(..) {
+            self.send_lsps(now_ns, index, outputs);
+            let at_ns = self.ports[index].next_deadline_ns();
+            self.ports_at_ns = [self.ports_at_ns, at_ns].into_iter().flatten().min();
+        }
+        self.touched = touched;
+    }
+
+    fn begin(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
+        self.begun = true;
+        self.describe_soon(now_ns);
+        if self.nickname.value.is_some() {
+            outputs.push(Output::Nickname(self.nickname.value));
+        } else {
+            self.nickname.choose_at_ns = Some(now_ns + self.config.timing.nickname_wait_ns);
+        }
+    }
+
+    fn index(&self, port: PortId) -> Option<usize> {
+        self.ports.binary_search_by_key(&port, |port| port.config.id).ok()
+    }
+
+    fn port_up(&mut self, now_ns: u64, port: PortId, outputs: &mut Vec<Output>) {
+        let Some(index) = self.index(port) else { return self.counters.dropped.add(DropReason::NoPort) };
+        self.touched.push(index);
+        if !std::mem::replace(&mut self.ports[index].is_up, true) {
+            self.send_hello(now_ns, index, outputs);
+        }
+    }
+
+    fn port_down(&mut self, now_ns: u64, port: PortId, outputs: &mut Vec<Output>) {
+        let Some(index) = self.index(port) else { return self.counters.dropped.add(DropReason::NoPort) };
+        self.ports[index].is_up = false;
+        self.adjacency_event(now_ns, index, AdjacencyEvent::PortDown, outputs);
+    }
+
+    /// An L2-IS-IS frame, from the outermost check to the innermost.
+    fn pdu(
+        &mut self,
+        now_ns: u64,
+        port: PortId,
+        destination: MacAddress,
+        source: MacAddress,
+        bytes: &[u8],
+        outputs: &mut Vec<Output>,
+    ) -> Result<(), DropReason> {
+        let index = self.index(port).filter(|index| self.ports[*index].is_up).ok_or(DropReason::NoPort)?;
+        let mac = self.ports[index].config.mac;
+        if destination != ALL_IS_IS_RBRIDGES && destination != mac {
+            return Err(DropReason::WrongDestination);
+        }
+        if source == mac {
+            return Err(DropReason::OwnAddress);
+        }
+        let view = View::new(bytes).map_err(|_| DropReason::Malformed)?;
+        if view.kind() != Kind::FsLsp && view.max_areas() != MAX_AREAS {
+            return Err(DropReason::MaxAreas);
+        }
+        self.touched.push(index);
+        match view.kind() {
+            Kind::Lsp => return self.lsp(now_ns, index, source, &view),
+            Kind::Csnp | Kind::Psnp => return self.sequence_numbers(now_ns, index, source, &view),
+            _ => {}
+        }
+        match Pdu::of_view(&view) {
+            Pdu::P2pHello(hello) => self.hello(now_ns, index, source, &hello, outputs),
+            Pdu::MtuProbe(probe) => self.mtu_probe(index, source, &probe, view.as_bytes().len(), outputs),
+            Pdu::MtuAck(ack) => self.mtu_ack(now_ns, index, source, &ack, outputs),
+            _ => Err(DropReason::Unsupported),
+        }
+    }
+
+    fn deadline(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
+        self.ports_at_ns = None;
+        self.touched.extend(0..self.ports.len());
+        for index in 0..self.ports.len() {
+            self.port_deadline(now_ns, index, outputs);
+        }
+        self.age(now_ns);
+        if self.nickname.choose_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            self.choose_nickname(now_ns, outputs);
+        }
+        if self.compute_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            self.compute(now_ns, outputs);
+        }
+        if self.origin.next_deadline_ns().is_some_and(|at_ns| at_ns <= now_ns) {
+            self.describe(now_ns);
+        }
+    }
+
+    fn port_deadline(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
+        let port = &self.ports[index];
+        if port.adjacency.as_ref().is_some_and(|adjacency| adjacency.until_ns <= now_ns) {
+            self.adjacency_event(now_ns, index, AdjacencyEvent::Expired, outputs);
+        }
+        if self.ports[index].is_up && self.ports[index].hello_at_ns <= now_ns {
+            self.send_hello(now_ns, index, outputs);
+        }
+        self.probe_due(now_ns, index, outputs);
+        if self.ports[index].flood.psnp_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            self.send_psnp(now_ns, index, outputs);
+        }
+    }
+
+    /// New routes follow: soon, but not too soon after the last ones.
+    fn compute_soon(&mut self, now_ns: u64) {
+        let at_ns = (now_ns + self.config.timing.spf_delay_ns).max(self.compute_not_before_ns());
+        self.compute_at_ns.get_or_insert(at_ns);
+    }
+
+    /// A lost neighbour is not waited with: what went over it goes nowhere.
+    fn compute_at_once(&mut self, now_ns: u64) {
+        self.compute_at_ns = Some(now_ns.max(self.compute_not_before_ns()));
+    }
+
+    fn compute_not_before_ns(&self) -> u64 {
+        self.computed_ns.map_or(0, |computed_ns| computed_ns + self.compute_pause_ns)
+    }
+
+    fn compute(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
+        let timing = self.config.timing;
+        let is_quiet = self.computed_ns.is_none_or(|computed_ns| computed_ns + 2 * timing.spf_interval_ns <= now_ns);
+        let pause_ns = if is_quiet { timing.spf_delay_ns } else { 2 * self.compute_pause_ns };
+        self.compute_pause_ns = pause_ns.min(timing.spf_interval_ns);
+        self.compute_at_ns = None;
+        self.computed_ns = Some(now_ns);
+        self.counters.events.add(Event::Computed);
+        let links = self.links();
+        let neighbors = links.iter().map(|link| (link.neighbor.node(), link.cost)).collect();
+        let campus = Campus::new(&self.lsdb, self.config.system.node(), neighbors);
+        let forwarding = Forwarding::compute(&campus, &links, self.config.trees_max);
+        let rival = self.rival(&campus);
+        self.forwarding.changes(&forwarding, outputs);
+        self.forwarding = forwarding;
+        self.check_nickname(now_ns, rival, outputs);
+    }
+
+    /// Links whose adjacency is in Report, by port.
+    fn links(&self) -> Vec<Link> {
+        self.ports.iter().filter_map(Port::link).collect()
+    }
+
+    fn send(&self, index: usize, pdu: &Pdu, outputs: &mut Vec<Output>) {
+        self.send_to(index, ALL_IS_IS_RBRIDGES, pdu, outputs);
+    }
+
+    fn send_to(&self, index: usize, destination: MacAddress, pdu: &Pdu, outputs: &mut Vec<Output>) {
+        let pdu = pdu.emit().expect("what we write fits its lengths").into();
+        outputs.push(Output::Send { port: self.ports[index].config.id, destination, pdu });
+    }
+
+    /// An interval up to a quarter shorter, so that RBridges do not fall into step (ISO 10589 section 10.1).
+    fn earlier(&mut self, interval_ns: u64) -> u64 {
+        let quarter_ns = interval_ns / 4;
+        if quarter_ns == 0 { interval_ns } else { interval_ns - self.random() % quarter_ns }
+    }
+
+    fn random(&mut self) -> u64 {
+        self.rng.next_u64()
+    }
+}

@@ -1,0 +1,296 @@
+//! What others may send: anything. Nothing panics, nothing grows beyond its bound, everything dropped is counted.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::{Pcg64, Pcg64Mcg};
+use weft_control::isis::{
+    AdjacencyState, Bounds, Config, DropReason, Event, Input, Output, PortConfig, PortId, RBridge, Timing, VlanSet,
+    Wish,
+};
+use weft_control::{Machine, NS_PER_MS, NS_PER_S};
+use weft_wire::ethernet::MacAddress;
+use weft_wire::isis::hello::HandshakeState;
+use weft_wire::isis::tlv::LspEntry;
+use weft_wire::isis::{LspId, NodeId, Pdu, SystemId, View};
+use weft_wire::trill::ALL_IS_IS_RBRIDGES;
+
+use super::peer::{ME, Says, csnp, hello, lsp, mac, my_mac, psnp, system};
+
+const PORT: PortId = PortId(1);
+
+/// An RBridge whose neighbour on port 1 is node 2.
+struct Victim {
+    bridge: RBridge,
+    now_ns: u64,
+    outputs: Vec<Output>,
+}
+
+impl Victim {
+    fn new(bounds: Bounds) -> Self {
+        let port = |number| {
+            let id = PortId(number);
+            PortConfig { id, mac: my_mac(id), cost: 10, designated_vlan: 1, mtu_test: false }
+        };
+        let config = Config {
+            system: system(ME),
+            hostname: "victim".to_owned(),
+            ports: vec![port(1), port(2)],
+            nickname: Wish::Configured(0x11),
+            root_priority: 0x8000,
+            vlans: VlanSet::default(),
+            trees_max: 1,
+            timing: Timing::default(),
+            bounds,
+        };
+        let bridge = RBridge::new(config, Pcg64::seed_from_u64(2));
+        let mut victim = Self { bridge, now_ns: 0, outputs: Vec::new() };
+        [1, 2].into_iter().for_each(|port| victim.put(Input::PortUp(PortId(port))));
+        victim.from(2, &hello(2, HandshakeState::Initializing, Some((ME, 1)), 60_000).into_bytes());
+        victim.run(NS_PER_S);
+        assert_eq!(victim.state(), AdjacencyState::Report);
+        victim
+    }
+
+    fn put(&mut self, input: Input<'_>) {
+        self.outputs.clear();
+        self.bridge.handle(self.now_ns, input, &mut self.outputs);
+    }
+
+    fn from(&mut self, node: u8, bytes: &[u8]) {
+        self.put(Input::Pdu { port: PORT, destination: ALL_IS_IS_RBRIDGES, source: mac(node), bytes });
+    }
+
+    fn run(&mut self, time_ns: u64) {
+        let until_ns = self.now_ns + time_ns;
+        while let Some(at_ns) = self.bridge.next_deadline_ns().filter(|at_ns| *at_ns <= until_ns) {
+            self.now_ns = at_ns.max(self.now_ns);
+            self.put(Input::Deadline);
+        }
+        self.now_ns = until_ns;
+    }
+
+    fn state(&self) -> AdjacencyState {
+        self.bridge.adjacencies().next().map_or(AdjacencyState::Down, |(_, adjacency)| adjacency.state)
+    }
+
+    fn dropped(&self, reason: DropReason) -> u64 {
+        self.bridge.counters().dropped.get(reason)
+    }
+}
+
+trait IntoBytes {
+    fn into_bytes(self) -> Vec<u8>;
+}
+
+impl IntoBytes for weft_wire::isis::pdu::P2pHello {
+    fn into_bytes(self) -> Vec<u8> {
+        Pdu::P2pHello(self).emit().unwrap()
+    }
+}
+
+impl IntoBytes for Pdu {
+    fn into_bytes(self) -> Vec<u8> {
+        self.emit().unwrap()
+    }
+}
+
+fn says() -> Says {
+    Says {
+        reach: vec![(ME, 10), (3, 10)],
+        nicknames: vec![(0x22, 0x40, 0x8000)],
+        vlans: Some((10, 20)),
+        overloaded: false,
+    }
+}
+
+fn entry(id: LspId, sequence: u32) -> LspEntry {
+    LspEntry { lifetime_s: 100, id, sequence, checksum: 0x4242 }
+}
+
+fn one_of_each() -> Vec<Vec<u8>> {
+    let up = hello(2, HandshakeState::Up, Some((ME, 1)), 30);
+    let everything = (LspId::FIRST, LspId::LAST);
+    vec![
+        up.into_bytes(),
+        lsp(system(2).lsp(0), 3, 1000, &says()).into_bytes(),
+        lsp(system(2).lsp(0), 4, 0, &says()).into_bytes(),
+        csnp(2, everything, vec![entry(system(2).lsp(0), 9), entry(system(5).lsp(0), 9)]).into_bytes(),
+        psnp(2, vec![entry(system(ME).lsp(0), 1)]).into_bytes(),
+        lsp(system(ME).lsp(0), 0xffff_ffff, 1000, &says()).into_bytes(),
+        lsp(system(ME).lsp(7), 5, 1000, &says()).into_bytes(),
+    ]
+}
+
+#[test]
+fn a_pdu_cut_anywhere_is_counted_as_malformed() {
+    let mut victim = Victim::new(Bounds::default());
+    for pdu in one_of_each() {
+        for len in 0..pdu.len() {
+            let before = victim.dropped(DropReason::Malformed);
+            victim.from(2, &pdu[..len]);
+            assert_eq!(victim.dropped(DropReason::Malformed), before + 1, "{len} of {} bytes", pdu.len());
+            assert!(victim.outputs.is_empty());
+        }
+    }
+}
+
+/// Any bytes from the neighbour itself, checksums repaired so that they get as far as they can.
+#[test]
+fn mutated_pdus_break_nothing() {
+    let bounds = Bounds { lsps_max: 50, lsp_bytes_max: 20_000, requests_max: 20, ..Bounds::default() };
+    let mut rng = Pcg64Mcg::seed_from_u64(0x1515);
+    let mut victim = Victim::new(bounds);
+    let originals = one_of_each();
+    for round in 0..40_000 {
+        let mut bytes = originals[rng.random_range(0..originals.len())].clone();
+        for _ in 0..rng.random_range(0..4) {
+            let at = rng.random_range(0..bytes.len());
+            bytes[at] = if rng.random() { rng.random() } else { bytes[at] ^ (1 << rng.random_range(0..8)) };
+        }
+        repair(&mut bytes);
+        victim.from(2, &bytes);
+        if rng.random_range(0..20) == 0 {
+            victim.run(rng.random_range(0..2 * NS_PER_S));
+        }
+        if victim.state() != AdjacencyState::Report && round % 10 == 0 {
+            victim.from(2, &hello(2, HandshakeState::Initializing, Some((ME, 1)), 60).into_bytes());
+        }
+        let lsdb = victim.bridge.lsdb();
+        // Our own LSP is ours to hold, whatever others fill the rest with.
+        assert!(lsdb.len() <= bounds.lsps_max + 2 && lsdb.len_bytes() <= bounds.lsp_bytes_max + 2 * 1470);
+    }
+    let events = &victim.bridge.counters().events;
+    assert!(events.get(Event::LspNewer) > 100 && events.get(Event::Computed) > 100, "they got far enough");
+}
+
+/// Puts the right checksum into an LSP.
+fn repair(bytes: &mut [u8]) {
+    let is_lsp = View::new(bytes).is_ok_and(|view| view.lsp().is_some_and(|header| header.lifetime_s > 0));
+    if is_lsp {
+        let len = View::new(bytes).unwrap().as_bytes().len();
+        let check = weft_wire::isis::fletcher::check_bytes(&bytes[12..len], 12);
+        bytes[24..26].copy_from_slice(&check);
+    }
+}
+
+#[test]
+fn ten_thousand_stations_do_not_become_neighbours() {
+    let mut victim = Victim::new(Bounds::default());
+    for number in 0..10_000_u32 {
+        let [_, a, b, c] = number.to_be_bytes();
+        let mut stranger = hello(9, HandshakeState::Down, None, 600);
+        stranger.source = SystemId([0x0c, 0, 0, a, b, c]);
+        let (bytes, source) = (stranger.into_bytes(), MacAddress([2, 0, 1, a, b, c]));
+        victim.put(Input::Pdu { port: PORT, destination: ALL_IS_IS_RBRIDGES, source, bytes: &bytes });
+        assert!(victim.outputs.is_empty(), "a stranger is not answered");
+    }
+    assert_eq!(victim.dropped(DropReason::OtherNeighbor), 10_000);
+    assert_eq!((victim.bridge.adjacencies().count(), victim.state()), (1, AdjacencyState::Report));
+}
+
+#[test]
+fn a_full_database_says_so_by_the_overload_bit() {
+    let mut victim = Victim::new(Bounds { lsps_max: 10, ..Bounds::default() });
+    for number in 0..50_u8 {
+        let id = NodeId([0x0c, 0, 0, 0, 0, number, 0]).lsp(0);
+        victim.from(2, &lsp(id, 1, 1000, &Says::default()).into_bytes());
+    }
+    assert_eq!(victim.bridge.lsdb().len(), 10);
+    assert_eq!(victim.dropped(DropReason::DatabaseFull), 41);
+    let overloaded = |victim: &Victim| victim.bridge.lsdb().get(system(ME).lsp(0)).unwrap().flags().is_overloaded();
+    victim.run(2 * NS_PER_S);
+    assert!(overloaded(&victim));
+    victim.from(2, &lsp(NodeId([0x0c, 0, 0, 0, 0, 3, 0]).lsp(0), 2, 1000, &says()).into_bytes());
+    assert_eq!(victim.dropped(DropReason::DatabaseFull), 41, "what is held is still renewed");
+    victim.run(61 * NS_PER_S);
+    assert!(!overloaded(&victim));
+}
+
+#[test]
+fn requests_and_foreign_claims_are_bounded() {
+    let mut victim = Victim::new(Bounds { lsps_max: 100, requests_max: 30, ..Bounds::default() });
+    for number in 0..=255_u8 {
+        let unknown = entry(NodeId([0x0c, 0, 0, 0, 0, number, 0]).lsp(0), 5);
+        victim.from(2, &psnp(2, vec![unknown]).into_bytes());
+        let mine = NodeId([0x0a, 0, 0, 0, 0, ME, 1]).lsp(number);
+        victim.from(2, &lsp(mine, 5, 1000, &says()).into_bytes());
+        let withdrawn = NodeId([0x0d, 0, 0, 0, 0, number, 1]).lsp(0);
+        victim.from(2, &lsp(withdrawn, 5, 0, &says()).into_bytes());
+    }
+    assert_eq!(victim.bridge.lsdb().len(), 100);
+    assert!(victim.dropped(DropReason::RequestsFull) >= 400);
+    victim.run(300 * NS_PER_S);
+    assert_eq!(victim.bridge.lsdb().len(), 1, "withdrawals are forgotten");
+}
+
+/// A system with our ID answers every version of our LSP by a newer one: we do not answer faster than once a second.
+#[test]
+fn a_double_of_ours_does_not_make_a_storm() {
+    let mut victim = Victim::new(Bounds::default());
+    let issued = |victim: &Victim| victim.bridge.counters().events.get(Event::LspIssued);
+    let before = issued(&victim);
+    for _ in 0..1000 {
+        let sequence = victim.bridge.lsdb().get(system(ME).lsp(0)).unwrap().sequence() + 1;
+        victim.from(2, &lsp(system(ME).lsp(0), sequence, 1000, &says()).into_bytes());
+        victim.run(10 * NS_PER_MS);
+    }
+    assert!(issued(&victim) - before <= 11, "{} LSPs in ten seconds", issued(&victim) - before);
+    assert_eq!(victim.bridge.counters().events.get(Event::OwnLspNewer), 1000);
+}
+
+#[test]
+fn nicknames_that_nobody_may_hold() {
+    let mut victim = Victim::new(Bounds::default());
+    let nicknames = [0, 0xffc0, 0xffff, 0x22].map(|nickname| (nickname, 0x40, 0x8000)).to_vec();
+    victim.from(2, &lsp(system(2).lsp(0), 3, 1000, &Says { nicknames, ..says() }).into_bytes());
+    victim.run(NS_PER_S);
+    assert_eq!(victim.dropped(DropReason::BadNickname), 3);
+    assert_eq!(victim.bridge.forwarding().routes.keys().copied().collect::<Vec<_>>(), [0x22]);
+}
+
+/// One LSP may claim every nickname of a fragment; all of them together leave none for others, and that is said.
+#[test]
+fn when_no_nickname_is_free() {
+    let mut victim = Victim::new(Bounds::default());
+    let mut next = 1_u32;
+    for number in 0..=255_u8 {
+        let nicknames: Vec<(u16, u8, u16)> = (0..256).map(|at| ((next + at) as u16, 0xff, 1)).collect();
+        next += 256;
+        let reach = vec![(ME, 10), (2, 10)];
+        // 256 nicknames need several TLVs; a neighbour may put so many into one fragment on a large link.
+        let id = NodeId([0x0a, 0, 0, 0, 1, number, 0]).lsp(0);
+        let Pdu::Lsp(mut all) = lsp(id, 1, 1000, &Says { reach, ..Says::default() }) else { unreachable!() };
+        for chunk in nicknames.chunks(48) {
+            let Pdu::Lsp(part) = lsp(id, 1, 1000, &Says { nicknames: chunk.to_vec(), ..Says::default() }) else {
+                unreachable!()
+            };
+            all.tlvs.push(part.tlvs[2].clone());
+        }
+        victim.from(2, &Pdu::Lsp(all).into_bytes());
+    }
+    // One that is reached holds ours, more strongly.
+    let rival = Says { nicknames: vec![(0x11, 0xff, 1)], ..says() };
+    victim.from(2, &lsp(system(2).lsp(0), 9, 1000, &rival).into_bytes());
+    victim.run(3 * NS_PER_S);
+    assert_eq!(victim.bridge.nickname(), None);
+    assert!(victim.bridge.counters().events.get(Event::NicknamesExhausted) > 0);
+}
+
+#[test]
+fn only_the_neighbour_may_speak() {
+    let mut victim = Victim::new(Bounds::default());
+    let pdus = [lsp(system(2).lsp(0), 3, 1000, &says()), psnp(2, vec![]), csnp(2, (LspId::FIRST, LspId::LAST), vec![])];
+    for pdu in pdus.map(IntoBytes::into_bytes) {
+        victim.from(7, &pdu);
+    }
+    assert_eq!(victim.dropped(DropReason::NoAdjacency), 3);
+    victim.from(2, &psnp(7, vec![]).into_bytes());
+    assert_eq!(victim.dropped(DropReason::WrongSource), 1);
+    victim.from(2, &csnp(2, (LspId::LAST, LspId::FIRST), vec![]).into_bytes());
+    assert_eq!(victim.dropped(DropReason::BadEntries), 1, "a range that ends before it begins");
+    victim.put(Input::Pdu { port: PortId(9), destination: ALL_IS_IS_RBRIDGES, source: mac(2), bytes: &[] });
+    assert_eq!(victim.dropped(DropReason::NoPort), 1);
+    victim.put(Input::Pdu { port: PORT, destination: mac(9), source: mac(2), bytes: &[] });
+    assert_eq!(victim.dropped(DropReason::WrongDestination), 1);
+    victim.put(Input::Pdu { port: PORT, destination: ALL_IS_IS_RBRIDGES, source: my_mac(PORT), bytes: &[] });
+    assert_eq!(victim.dropped(DropReason::OwnAddress), 1);
+}

@@ -1,0 +1,10 @@
+//! The control plane of RBridges: its table, its rules step by step, bad input, and whole campuses in virtual time.
+
+mod bad_input;
+mod campus;
+mod cases;
+mod net;
+mod oracle;
+mod peer;
+mod table;
+mod topology;

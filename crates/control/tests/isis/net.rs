@@ -1,0 +1,279 @@
+//! RBridges, links and time that is only a number: frames arrive in order per link, or are lost as the seed says.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::{Pcg64, Pcg64Mcg};
+use weft_control::isis::{
+    Bounds, Config, Forwarding, Input, Output, PortConfig, PortId, RBridge, Timing, TreeState, VlanSet, Wish,
+};
+use weft_control::{Machine, NS_PER_MS};
+use weft_wire::ethernet::MacAddress;
+use weft_wire::isis::SystemId;
+
+use super::topology::Topology;
+
+/// An RBridge, or the place where one was.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) bridge: Option<RBridge>,
+    pub(crate) vlans: VlanSet,
+    pub(crate) overloaded: bool,
+    /// Its nickname as told by outputs: what a daemon would remember.
+    pub(crate) nickname: Option<u16>,
+    /// Built from outputs alone: what a data plane would hold.
+    pub(crate) data_plane: Forwarding,
+    wake_at_ns: Option<u64>,
+}
+
+/// A link and its two ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    pub(crate) ends: [(usize, PortId); 2],
+    pub(crate) cost: u32,
+    /// Both ends see that it is down.
+    pub(crate) is_up: bool,
+    /// Nobody sees that nothing gets through.
+    pub(crate) is_silent: bool,
+}
+
+#[derive(Debug)]
+enum What {
+    Wake { node: usize },
+    Frame { link: usize, end: usize, life: u64, source: MacAddress, destination: MacAddress, pdu: Arc<[u8]> },
+}
+
+/// How bad the links are, per mille of frames.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Faults {
+    pub(crate) loss: u32,
+    pub(crate) duplication: u32,
+}
+
+/// The whole campus.
+#[derive(Debug)]
+pub(crate) struct Net {
+    pub(crate) now_ns: u64,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) faults: Faults,
+    pub(crate) timing: Timing,
+    pub(crate) trees_max: u16,
+    /// PDUs that arrived.
+    pub(crate) pdus: u64,
+    /// When a data plane was changed for the last time.
+    pub(crate) changed_ns: u64,
+    by_port: Vec<Vec<(usize, usize)>>,
+    queue: BTreeMap<u64, Vec<What>>,
+    /// Frames on the way when a link goes down are lost: they belong to its former life.
+    lives: Vec<u64>,
+    rng: Pcg64Mcg,
+    outputs: Vec<Output>,
+}
+
+pub(crate) const DELAY_NS: u64 = NS_PER_MS;
+
+pub(crate) fn system(node: usize) -> SystemId {
+    let [high, low] = (node as u16 + 1).to_be_bytes();
+    SystemId([0x0a, 0, 0, 0, high, low])
+}
+
+fn mac(node: usize, port: PortId) -> MacAddress {
+    let ([a, b], [c, d]) = ((node as u16 + 1).to_be_bytes(), port.0.to_be_bytes());
+    MacAddress([2, 0, a, b, c, d])
+}
+
+impl Net {
+    /// RBridges that are not yet booted on links that are up.
+    pub(crate) fn new(topology: &Topology, seed: u64, timing: Timing) -> Self {
+        let mut by_port = vec![Vec::new(); topology.nodes];
+        let mut links = Vec::new();
+        for (index, cable) in topology.cables.iter().enumerate() {
+            let ends = [0, 1].map(|end| {
+                let ports: &mut Vec<_> = &mut by_port[cable.ends[end]];
+                ports.push((index, end));
+                (cable.ends[end], PortId(ports.len() as u16))
+            });
+            links.push(Link { ends, cost: cable.cost, is_up: true, is_silent: false });
+        }
+        let node = || Node {
+            bridge: None,
+            vlans: VlanSet::default(),
+            overloaded: false,
+            nickname: None,
+            data_plane: Forwarding::default(),
+            wake_at_ns: None,
+        };
+        Self {
+            now_ns: 0,
+            nodes: (0..topology.nodes).map(|_| node()).collect(),
+            lives: vec![0; links.len()],
+            links,
+            faults: Faults::default(),
+            timing,
+            trees_max: 1,
+            pdus: 0,
+            changed_ns: 0,
+            by_port,
+            queue: BTreeMap::new(),
+            rng: Pcg64Mcg::seed_from_u64(seed),
+            outputs: Vec::new(),
+        }
+    }
+
+    /// Starts the RBridge, anew if it runs. With `remembers` it wants the nickname that it had.
+    pub(crate) fn boot(&mut self, node: usize, remembers: bool) {
+        let ports = &self.by_port[node];
+        let config = |(at, (link, _)): (usize, &(usize, usize))| {
+            let id = PortId(at as u16 + 1);
+            let cost = self.links[*link].cost;
+            PortConfig { id, mac: mac(node, id), cost, designated_vlan: 1, mtu_test: false }
+        };
+        let wish = self.nodes[node].nickname.filter(|_| remembers).map_or(Wish::Any, Wish::Last);
+        let config = Config {
+            system: system(node),
+            hostname: format!("rb{node}"),
+            ports: ports.iter().enumerate().map(config).collect(),
+            nickname: wish,
+            root_priority: 0x8000,
+            vlans: self.nodes[node].vlans.clone(),
+            trees_max: self.trees_max,
+            timing: self.timing,
+            bounds: Bounds::default(),
+        };
+        let bridge = RBridge::new(config, Pcg64::seed_from_u64(self.rng.random()));
+        let state = &mut self.nodes[node];
+        (state.bridge, state.wake_at_ns) = (Some(bridge), None);
+        state.data_plane = Forwarding::default();
+        let overloaded = state.overloaded;
+        self.handle(node, Input::Deadline);
+        if overloaded {
+            self.handle(node, Input::Overload(true));
+        }
+        for (at, (link, _)) in self.by_port[node].clone().into_iter().enumerate() {
+            if self.links[link].is_up {
+                self.handle(node, Input::PortUp(PortId(at as u16 + 1)));
+            }
+        }
+    }
+
+    /// Ends it without a word.
+    pub(crate) fn kill(&mut self, node: usize) {
+        let state = &mut self.nodes[node];
+        (state.bridge, state.wake_at_ns) = (None, None);
+        state.data_plane = Forwarding::default();
+    }
+
+    pub(crate) fn set_link(&mut self, link: usize, is_up: bool) {
+        if std::mem::replace(&mut self.links[link].is_up, is_up) == is_up {
+            return;
+        }
+        self.lives[link] += 1;
+        for (node, port) in self.links[link].ends {
+            let input = if is_up { Input::PortUp(port) } else { Input::PortDown(port) };
+            self.handle(node, input);
+        }
+    }
+
+    pub(crate) fn set_overload(&mut self, node: usize, overloaded: bool) {
+        self.nodes[node].overloaded = overloaded;
+        self.handle(node, Input::Overload(overloaded));
+    }
+
+    pub(crate) fn set_vlans(&mut self, node: usize, vlans: VlanSet) {
+        self.nodes[node].vlans = vlans.clone();
+        self.handle(node, Input::Interest(vlans));
+    }
+
+    /// Lets everything happen up to `until_ns`.
+    pub(crate) fn run_to(&mut self, until_ns: u64) {
+        while let Some(at_ns) = self.queue.first_key_value().map(|(at_ns, _)| *at_ns).filter(|at_ns| *at_ns <= until_ns)
+        {
+            self.now_ns = at_ns;
+            for what in self.queue.remove(&at_ns).unwrap_or_default() {
+                self.happen(what);
+            }
+        }
+        self.now_ns = until_ns;
+    }
+
+    fn happen(&mut self, what: What) {
+        match what {
+            What::Wake { node } => {
+                if self.nodes[node].wake_at_ns == Some(self.now_ns) {
+                    self.nodes[node].wake_at_ns = None;
+                    self.handle(node, Input::Deadline);
+                }
+            }
+            What::Frame { link, end, life, source, destination, pdu } => {
+                if self.lives[link] == life {
+                    let (node, port) = self.links[link].ends[end];
+                    self.pdus += 1;
+                    self.handle(node, Input::Pdu { port, destination, source, bytes: &pdu });
+                }
+            }
+        }
+    }
+
+    fn handle(&mut self, node: usize, input: Input<'_>) {
+        let Some(bridge) = &mut self.nodes[node].bridge else { return };
+        let mut outputs = std::mem::take(&mut self.outputs);
+        let is_deadline = matches!(input, Input::Deadline);
+        bridge.handle(self.now_ns, input, &mut outputs);
+        if let Some(at_ns) = bridge.next_deadline_ns() {
+            let at_ns = at_ns.max(self.now_ns);
+            let state = &mut self.nodes[node];
+            if state.wake_at_ns.is_none_or(|planned| planned <= self.now_ns || at_ns < planned) {
+                assert!(at_ns > self.now_ns || !is_deadline, "rb{node} has nothing to do at {at_ns} twice");
+                state.wake_at_ns = Some(at_ns);
+                self.queue.entry(at_ns).or_default().push(What::Wake { node });
+            }
+        }
+        for output in outputs.drain(..) {
+            self.carry_out(node, output);
+        }
+        self.outputs = outputs;
+    }
+
+    fn carry_out(&mut self, node: usize, output: Output) {
+        let plane = &mut self.nodes[node].data_plane;
+        match output {
+            Output::Send { port, destination, pdu } => return self.transmit(node, port, destination, &pdu),
+            Output::Adjacency { .. } => return,
+            Output::Nickname(nickname) => return self.nodes[node].nickname = nickname,
+            Output::Route { nickname, hops } if hops.is_empty() => drop(plane.routes.remove(&nickname)),
+            Output::Route { nickname, hops } => drop(plane.routes.insert(nickname, hops)),
+            Output::Rpf { root, ingress, port } => {
+                let rpf = &mut plane.trees.entry(root).or_default().rpf;
+                match port {
+                    Some(port) => rpf.insert(ingress, port),
+                    None => rpf.remove(&ingress),
+                };
+            }
+            Output::TreePorts { root, depth, ports } => {
+                let tree = plane.trees.entry(root).or_default();
+                (tree.depth, tree.ports) = (depth, ports);
+            }
+        }
+        plane.trees.retain(|_, tree| *tree != TreeState::default());
+        self.changed_ns = self.now_ns;
+    }
+
+    fn transmit(&mut self, node: usize, port: PortId, destination: MacAddress, pdu: &Arc<[u8]>) {
+        let (link, end) = self.by_port[node][usize::from(port.0) - 1];
+        if !self.links[link].is_up || self.links[link].is_silent || self.hits(self.faults.loss) {
+            return;
+        }
+        let copies = 1 + usize::from(self.hits(self.faults.duplication));
+        for _ in 0..copies {
+            let (source, pdu) = (mac(node, port), Arc::clone(pdu));
+            let frame = What::Frame { link, end: 1 - end, life: self.lives[link], source, destination, pdu };
+            self.queue.entry(self.now_ns + DELAY_NS).or_default().push(frame);
+        }
+    }
+
+    fn hits(&mut self, per_mille: u32) -> bool {
+        per_mille > 0 && self.rng.random_range(0..1000) < per_mille
+    }
+}

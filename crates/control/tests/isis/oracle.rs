@@ -1,0 +1,200 @@
+//! What every RBridge should hold, from the true topology alone: all-pairs distances by Floyd and Warshall, parents and
+//! branches by the text of RFC 6325 section 4.5 and RFC 7780 section 3. Shares no code with what it judges.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_control::isis::{Hop, PortId, TreeState, VlanSet};
+use weft_wire::ethernet::MacAddress;
+
+use super::net::{Net, system};
+
+const FAR: u64 = u64::MAX / 4;
+
+/// The true campus.
+pub(crate) struct Oracle<'a> {
+    net: &'a Net,
+    nodes: usize,
+    /// Least cost of a working link.
+    link: Vec<Vec<u64>>,
+    /// Least cost over nodes that are not overloaded.
+    far: Vec<Vec<u64>>,
+    /// Which nodes working links connect at all.
+    component: Vec<usize>,
+}
+
+impl<'a> Oracle<'a> {
+    pub(crate) fn new(net: &'a Net) -> Self {
+        let nodes = net.nodes.len();
+        let mut link = vec![vec![FAR; nodes]; nodes];
+        let mut component: Vec<usize> = (0..nodes).collect();
+        for working in net.links.iter().filter(|link| link.is_up && !link.is_silent) {
+            let [a, b] = working.ends.map(|(node, _)| node);
+            if net.nodes[a].bridge.is_some() && net.nodes[b].bridge.is_some() {
+                let cost = link[a][b].min(working.cost.into());
+                (link[a][b], link[b][a]) = (cost, cost);
+                let (old, new) = (component[a], component[b]);
+                component.iter_mut().filter(|label| **label == old).for_each(|label| *label = new);
+            }
+        }
+        let mut far = link.clone();
+        for (node, row) in far.iter_mut().enumerate() {
+            row[node] = 0;
+        }
+        for middle in (0..nodes).filter(|node| !net.nodes[*node].overloaded) {
+            let onward = far[middle].clone();
+            for row in far.iter_mut().filter(|row| row[middle] < FAR) {
+                let first = row[middle];
+                row.iter_mut().zip(&onward).for_each(|(direct, rest)| *direct = (*direct).min(first + rest));
+            }
+        }
+        Self { net, nodes, link, far, component }
+    }
+
+    /// Every RBridge that runs holds what it should, and its outputs said so.
+    pub(crate) fn judge(&self) -> Result<(), String> {
+        let alive: Vec<usize> = (0..self.nodes).filter(|node| self.net.nodes[*node].bridge.is_some()).collect();
+        let mut names = BTreeSet::new();
+        for &node in &alive {
+            let nickname = self.nickname(node).ok_or(format!("rb{node} has no nickname"))?;
+            if !names.insert((self.component[node], nickname)) {
+                return Err(format!("rb{node} shares the nickname {nickname:#06x}"));
+            }
+            if self.net.nodes[node].nickname != Some(nickname) {
+                return Err(format!("rb{node} did not say that it is {nickname:#06x}"));
+            }
+        }
+        for &me in &alive {
+            self.judge_one(me).map_err(|what| format!("rb{me} at {} ms: {what}", self.net.now_ns / 1_000_000))?;
+        }
+        Ok(())
+    }
+
+    fn judge_one(&self, me: usize) -> Result<(), String> {
+        let node = &self.net.nodes[me];
+        let holds = node.bridge.as_ref().expect("it runs").forwarding();
+        let routes = self.routes(me);
+        if holds.routes != routes {
+            return Err(format!("routes are {:x?}, should be {routes:x?}", holds.routes));
+        }
+        let trees = self.trees(me);
+        if holds.trees != trees {
+            return Err(format!("trees are {:x?}, should be {trees:x?}", holds.trees));
+        }
+        let mut told = node.data_plane.clone();
+        told.trees.retain(|_, tree| *tree != TreeState::default());
+        let unnumbered = |(root, tree): (&u16, &TreeState)| (*root, TreeState { number: 0, ..tree.clone() });
+        let of_trees: BTreeMap<u16, TreeState> = holds.trees.iter().map(unnumbered).collect();
+        let of_trees = of_trees.into_iter().filter(|(_, tree)| *tree != TreeState::default()).collect();
+        if told.routes != holds.routes || told.trees != of_trees {
+            return Err(format!("its outputs made {told:x?}"));
+        }
+        Ok(())
+    }
+
+    fn nickname(&self, node: usize) -> Option<u16> {
+        self.net.nodes[node].bridge.as_ref()?.nickname()
+    }
+
+    fn others(&self, me: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.nodes).filter(move |node| *node != me && self.component[*node] == self.component[me])
+    }
+
+    fn may_cross(&self, node: usize) -> bool {
+        !self.net.nodes[node].overloaded
+    }
+
+    /// Working links of a node: port, other end, cost.
+    fn ports(&self, me: usize) -> impl Iterator<Item = (PortId, (usize, PortId), u64)> + '_ {
+        let working = self.net.links.iter().filter(|link| link.is_up && !link.is_silent);
+        working.flat_map(move |link| {
+            let [a, b] = link.ends;
+            let mine = [(a, b), (b, a)].into_iter().filter(move |(mine, _)| mine.0 == me);
+            mine.map(move |(mine, other)| (mine.1, other, u64::from(link.cost)))
+        })
+    }
+
+    fn routes(&self, me: usize) -> BTreeMap<u16, Vec<Hop>> {
+        let mut routes = BTreeMap::new();
+        for to in self.others(me).filter(|to| self.far[me][*to] < FAR) {
+            let leads = |(_, other, cost): &(PortId, (usize, PortId), u64)| {
+                let passes = other.0 == to || self.may_cross(other.0);
+                passes && cost + self.far[other.0][to] == self.far[me][to]
+            };
+            let hops = self.ports(me).filter(leads).map(|(port, other, _)| Hop { port, mac: mac_of(other) });
+            let hops: BTreeSet<Hop> = hops.collect();
+            routes.insert(self.nickname(to).unwrap_or(0), hops.into_iter().collect());
+        }
+        routes
+    }
+
+    fn trees(&self, me: usize) -> BTreeMap<u16, TreeState> {
+        let eligible = |node: &usize| self.may_cross(*node) && self.far[me][*node] < FAR;
+        let mut roots: Vec<usize> = self.others(me).chain([me]).filter(eligible).collect();
+        roots.sort_by_key(|node| std::cmp::Reverse(system(*node)));
+        roots.truncate(self.net.trees_max.into());
+        let numbered = roots.into_iter().zip(1_u16..);
+        numbered.map(|(root, number)| (self.nickname(root).unwrap_or(0), self.tree(me, root, number))).collect()
+    }
+
+    fn tree(&self, me: usize, root: usize, number: u16) -> TreeState {
+        let parents: Vec<Option<usize>> = (0..self.nodes).map(|node| self.parent(root, node, number)).collect();
+        let on_tree = |node: usize| node == root || parents[node].is_some();
+        let mut tree = TreeState { number, ..TreeState::default() };
+        if !on_tree(me) {
+            return tree;
+        }
+        let mut branches: BTreeMap<PortId, VlanSet> = BTreeMap::new();
+        for node in (0..self.nodes).filter(|node| *node != me && on_tree(*node)) {
+            let way = way(&parents, node, me);
+            let port = self.tree_port(me, way[way.len() - 2]);
+            tree.depth = tree.depth.max(way.len() as u16 - 1);
+            branches.entry(port).or_default().add_all(&self.net.nodes[node].vlans);
+            tree.rpf.insert(self.nickname(node).unwrap_or(0), port);
+        }
+        let ports = branches.into_iter().map(|(port, vlans)| weft_control::isis::TreePort { port, vlans });
+        tree.ports = ports.collect();
+        tree
+    }
+
+    fn parent(&self, root: usize, node: usize, number: u16) -> Option<usize> {
+        if node == root || self.far[root][node] >= FAR {
+            return None;
+        }
+        let leads = |from: &usize| {
+            let passes = *from == root || self.may_cross(*from);
+            let cost = self.link[*from][node];
+            passes && cost < FAR && self.far[root][*from] + cost == self.far[root][node]
+        };
+        let mut parents: Vec<usize> = (0..self.nodes).filter(leads).collect();
+        parents.sort_by_key(|parent| system(*parent));
+        Some(parents[usize::from(number - 1) % parents.len()])
+    }
+
+    /// The parallel link that carries trees, whatever it costs: the highest number as the higher system ID counts.
+    fn tree_port(&self, me: usize, neighbor: usize) -> PortId {
+        let to = self.ports(me).filter(|(_, other, _)| other.0 == neighbor);
+        let number = |port: PortId, other: PortId| if system(me) > system(neighbor) { port } else { other };
+        to.max_by_key(|(port, other, _)| number(*port, other.1)).expect("neighbours on a tree are linked").0
+    }
+}
+
+/// The nodes from `node` to `me` over the tree.
+fn way(parents: &[Option<usize>], node: usize, me: usize) -> Vec<usize> {
+    let up = |mut node: usize| {
+        let mut way = vec![node];
+        while let Some(parent) = parents[node] {
+            way.push(parent);
+            node = parent;
+        }
+        way
+    };
+    let (from, to) = (up(node), up(me));
+    let meet = from.iter().position(|step| to.contains(step)).expect("both are on one tree");
+    let back = to.iter().position(|step| *step == from[meet]).expect("they meet");
+    from[..=meet].iter().chain(to[..back].iter().rev()).copied().collect()
+}
+
+fn mac_of((node, port): (usize, PortId)) -> MacAddress {
+    let ([a, b], [c, d]) = ((node as u16 + 1).to_be_bytes(), port.0.to_be_bytes());
+    MacAddress([2, 0, a, b, c, d])
+}
