@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use libbpf_cargo::SkeletonBuilder;
 
-const OBJECTS: [&str; 4] = ["vl2_host", "vl2_switch", "xdp", "bench"];
+const OBJECTS: [&str; 8] =
+    ["vl2_host", "vl2_switch", "xdp", "bench", "loss", "tester_generate", "tester_analyse", "tester_link"];
 
 fn main() {
     println!("cargo:rerun-if-changed=bpf");

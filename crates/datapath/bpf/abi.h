@@ -50,11 +50,30 @@ struct own_las {
 	__be32 la[OWN_LAS_MAX];
 };
 
+/*
+ * The ends of a packet that came to a ToR for an AA which is not behind it (VL2 4.3.2). Its sender's mapping is stale.
+ * The outer source address could not tell who that is: it carries the flow hash.
+ */
+struct stale_sample {
+	__be32 aa;        /* where the packet wanted to go */
+	__be32 source_aa; /* where it came from */
+};
+
+/* Room for samples that nobody has read yet; more are dropped, and their packets counted like all others. */
+#define STALE_SAMPLES_BYTES 65536
+
 /* Where XDP programs send a frame next: MACs and the slot in the port map. */
 struct next_hop {
 	__u8 destination[6];
 	__u8 source[6];
 	__u32 port;
+};
+
+/* Constants of the program that loses datagrams. */
+struct loss_config {
+	__u32 threshold; /* a datagram is lost if a random 32-bit number is below it */
+	__be16 port;     /* of the datagrams that may be lost */
+	__u8 reserved[2];
 };
 
 /* How many next hops are found without a hash; a power of two. */
@@ -106,6 +125,11 @@ struct mac_key {
 	X(NO_ROUTE)          /* XDP only: destination unknown; left to the kernel */ \
 	X(POP_FAILED)        /* dropped: the header could not be removed */
 
+#define LOSS_OUTCOMES(X) \
+	X(PASSED) /* not to or from the port: untouched */ \
+	X(SPARED) /* one of those that may be lost, and was not */ \
+	X(LOST)   /* dropped: on purpose */
+
 #define L2_OUTCOMES(X) \
 	X(FORWARDED) /* known destination MAC */ \
 	X(UNKNOWN)   /* dropped: unknown destination MAC */ \
@@ -114,7 +138,9 @@ struct mac_key {
 #define HOST_ENUMERATOR(name) HOST_##name,
 #define SWITCH_ENUMERATOR(name) SWITCH_##name,
 #define L2_ENUMERATOR(name) L2_##name,
+#define LOSS_ENUMERATOR(name) LOSS_##name,
 
 enum host_outcome { HOST_OUTCOMES(HOST_ENUMERATOR) HOST_OUTCOME_COUNT };
 enum switch_outcome { SWITCH_OUTCOMES(SWITCH_ENUMERATOR) SWITCH_OUTCOME_COUNT };
+enum loss_outcome { LOSS_OUTCOMES(LOSS_ENUMERATOR) LOSS_OUTCOME_COUNT };
 enum l2_outcome { L2_OUTCOMES(L2_ENUMERATOR) L2_OUTCOME_COUNT };

@@ -23,6 +23,24 @@ struct {
 	__type(value, __u32);
 } host_ports SEC(".maps");
 
+/* For `weft node tor`, which tells the directory. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, STALE_SAMPLES_BYTES);
+} stale_samples SEC(".maps");
+
+/* Keeps the struct in the object's type information. */
+const struct stale_sample *stale_sample_type __attribute__((unused));
+
+/*
+ * When a pair of AAs was last sampled; pairs that share a slot share its turn. A stale agent may send a million packets a
+ * second, and one sample is enough until it can have been corrected.
+ */
+#define SAMPLE_SLOTS_LOG2 10
+#define SAMPLE_INTERVAL_NS 1000000
+
+__u64 sampled_at_ns[1 << SAMPLE_SLOTS_LOG2];
+
 /* Where a decapsulated packet goes: filled by `find_route`, used by the verdict. */
 struct hop {
 	__u32 ifindex;
@@ -84,6 +102,20 @@ INLINE enum switch_outcome forward(ctx_t *ctx, struct hop *hop, enum switch_outc
 	return SWITCH_FORWARDED;
 }
 
+/* Keeps the packet's ends for the reporter, once in a while for each pair. */
+INLINE void sample_stale(const struct ipv4_header *ip)
+{
+	struct stale_sample sample = { ip->destination, ip->source };
+	__u32 hash = bpf_ntohl(ip->destination) * 0x85ebca6bU ^ bpf_ntohl(ip->source) * 0x9e3779b1U;
+	__u64 *last = &sampled_at_ns[hash >> (32 - SAMPLE_SLOTS_LOG2)];
+	__u64 now = bpf_ktime_get_ns();
+
+	if (now - *last < SAMPLE_INTERVAL_NS)
+		return;
+	*last = now;
+	bpf_ringbuf_output(&stale_samples, &sample, sizeof(sample), 0);
+}
+
 /* The ToR's second half: out of a host port or nowhere. */
 INLINE enum switch_outcome deliver(ctx_t *ctx, struct hop *hop)
 {
@@ -96,8 +128,10 @@ INLINE enum switch_outcome deliver(ctx_t *ctx, struct hop *hop)
 	long missing = find_route(ctx, ip, hop);
 	if (missing == BPF_FIB_LKUP_RET_FRAG_NEEDED)
 		return SWITCH_TOO_BIG;
-	if (missing || !bpf_map_lookup_elem(&host_ports, &hop->ifindex))
+	if (missing || !bpf_map_lookup_elem(&host_ports, &hop->ifindex)) {
+		sample_stale(ip);
 		return SWITCH_NO_SUCH_HOST;
+	}
 	return SWITCH_DELIVERED;
 }
 

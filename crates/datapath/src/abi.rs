@@ -59,6 +59,8 @@ macro_rules! abi_struct {
     };
 }
 
+pub(crate) use abi_struct;
+
 abi_struct! {
     /// AA -> where it is; addresses are in network order.
     AaMapping = "aa_mapping" {
@@ -106,12 +108,34 @@ abi_struct! {
 }
 
 abi_struct! {
+    /// Constants of the program that loses datagrams.
+    LossConstants = "loss_config" {
+        /// A datagram is lost if a random 32-bit number is below it.
+        threshold: u32,
+        /// UDP port of the datagrams that may be lost, in network order.
+        port: [u8; 2],
+        /// Zero.
+        reserved: [u8; 2],
+    }
+}
+
+abi_struct! {
     /// The LAs that a switch decapsulates for.
     OwnLas = "own_las" {
         /// How many.
         count: u32,
         /// The LAs, in network order.
         la: [[u8; 4]; OWN_LAS_MAX],
+    }
+}
+
+abi_struct! {
+    /// The ends of a packet that came to the wrong ToR, in network order.
+    StaleSample = "stale_sample" {
+        /// Where it wanted to go.
+        aa: [u8; 4],
+        /// Where it came from.
+        source_aa: [u8; 4],
     }
 }
 
@@ -220,6 +244,9 @@ pub const SWITCH_OUTCOMES: [&str; 12] = [
     "no_route",
     "pop_failed",
 ];
+
+/// What becomes of a frame where datagrams are lost on purpose.
+pub const LOSS_OUTCOMES: [&str; 3] = ["passed", "spared", "lost"];
 
 /// Names of the reference bridge's counters, in the order of `enum l2_outcome`.
 pub const L2_OUTCOMES: [&str; 3] = ["forwarded", "unknown", "malformed"];

@@ -7,7 +7,10 @@
 //! | --- | --- |
 //! | [`host`] | a server: encapsulation on TC egress, ARP, misses to the agent (VL2 4.2.1) |
 //! | [`switch`] | an Intermediate or ToR: decapsulation on TC ingress (VL2 4.2.1) |
+//! | [`loss`] | a network that loses datagrams of one port, for measurements |
+//! | [`stale`] | a sample of the packets that a ToR cannot deliver (VL2 4.3.2) |
 //! | [`mod@bench`] | nanoseconds per packet of the XDP variants, relative to a layer-2 program |
+//! | [`tester`] | the test centre's generator, analyser and emulated links |
 //! | [`bpffs`] | the file system that pinned maps and links live in |
 //! | [`frame`] | one frame through a loaded program without a network |
 //! | [`abi`] | what programs and user space share |
@@ -21,9 +24,12 @@ pub mod frame;
 pub mod host;
 mod interface;
 mod link;
+pub mod loss;
 mod object;
 mod pin;
+pub mod stale;
 pub mod switch;
+pub mod tester;
 pub mod xdp;
 
 pub use abi::AGENT_MARK;

@@ -31,6 +31,10 @@ object_file!(VL2_HOST, "vl2_host");
 object_file!(VL2_SWITCH, "vl2_switch");
 object_file!(XDP, "xdp");
 object_file!(BENCH, "bench");
+object_file!(LOSS, "loss");
+object_file!(TESTER_GENERATE, "tester_generate");
+object_file!(TESTER_ANALYSE, "tester_analyse");
+object_file!(TESTER_LINK, "tester_link");
 
 impl ObjectFile {
     pub(crate) fn open(self) -> Result<OpenObject, DatapathError> {

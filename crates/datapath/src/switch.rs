@@ -9,12 +9,13 @@ use crate::abi::{Abi, OWN_LAS_MAX, OwnLas, SWITCH_OUTCOMES};
 use crate::error::DatapathError;
 use crate::frame::{self, FrameInput, FrameOutput};
 use crate::pin::{self, PinDir};
+use crate::stale::{STALE_SAMPLES, StaleSamples};
 use crate::{counters, interface, link, object};
 
 const OWN_LAS: &str = ".data.own_las";
 const HOST_PORTS: &str = "host_ports";
 const COUNTERS: &str = "switch_counters";
-const MAPS: [&str; 3] = [OWN_LAS, HOST_PORTS, COUNTERS];
+const MAPS: [&str; 4] = [OWN_LAS, HOST_PORTS, COUNTERS, STALE_SAMPLES];
 
 /// Which header a switch takes off, and what it does with what is inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +109,14 @@ impl SwitchDatapath {
     /// [`DatapathError::Map`].
     pub fn counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
         self.maps.counters()
+    }
+
+    /// The ends of packets that a ToR could not deliver. For one reader; [`StaleSamples::open_pinned`] makes another.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn stale_samples(&self) -> Result<StaleSamples, DatapathError> {
+        StaleSamples::of_map(object::map_handle(&self.object, STALE_SAMPLES)?)
     }
 
     /// One frame through the program, without a network.

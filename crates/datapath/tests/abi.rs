@@ -6,12 +6,14 @@ use libbpf_rs::HasSize;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use weft_datapath::abi::{
-    AGENT_MARK, AaMapping, HOST_OUTCOMES, HostConstants, L2_OUTCOMES, MacKey, NextHop, OWN_LAS_MAX, OwnLas, RouteSlot,
-    SWITCH_OUTCOMES, SwitchConstants,
+    AGENT_MARK, AaMapping, HOST_OUTCOMES, HostConstants, L2_OUTCOMES, LOSS_OUTCOMES, LossConstants, MacKey, NextHop,
+    OWN_LAS_MAX, OwnLas, RouteSlot, SWITCH_OUTCOMES, StaleSample, SwitchConstants,
 };
 
 const HEADER: &str = include_str!("../bpf/abi.h");
 const XDP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/xdp.bpf.o"));
+const LOSS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/loss.bpf.o"));
+const SWITCH: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vl2_switch.bpf.o"));
 
 /// The names in `#define LIST(X) X(NAME) ...`.
 fn listed(list: &str) -> Vec<String> {
@@ -36,6 +38,7 @@ fn outcomes_have_the_same_names_in_the_same_order() {
     assert_eq!(listed("HOST_OUTCOMES"), HOST_OUTCOMES);
     assert_eq!(listed("SWITCH_OUTCOMES"), SWITCH_OUTCOMES);
     assert_eq!(listed("L2_OUTCOMES"), L2_OUTCOMES);
+    assert_eq!(listed("LOSS_OUTCOMES"), LOSS_OUTCOMES);
 }
 
 #[test]
@@ -49,8 +52,9 @@ fn constants_are_equal() {
 
 #[test]
 fn structs_have_the_same_layout() {
-    let btf = Btf::from_raw("xdp", XDP).expect("the object is readable").expect("it has BTF");
-    for (name, size, fields) in [
+    let btf_of = |name, object| Btf::from_raw(name, object).expect("the object is readable").expect("it has BTF");
+    let (xdp, switch, loss) = (btf_of("xdp", XDP), btf_of("vl2_switch", SWITCH), btf_of("loss", LOSS));
+    let layouts = [
         AaMapping::LAYOUT,
         HostConstants::LAYOUT,
         SwitchConstants::LAYOUT,
@@ -58,7 +62,9 @@ fn structs_have_the_same_layout() {
         NextHop::LAYOUT,
         RouteSlot::LAYOUT,
         MacKey::LAYOUT,
-    ] {
+    ];
+    let in_xdp = layouts.into_iter().map(|layout| (&xdp, layout));
+    for (btf, (name, size, fields)) in in_xdp.chain([(&switch, StaleSample::LAYOUT), (&loss, LossConstants::LAYOUT)]) {
         let in_c: Struct<'_> = btf.type_by_name(name).unwrap_or_else(|| panic!("struct {name} is in the BTF"));
         assert_eq!(in_c.size(), size, "size of struct {name}");
         let offsets: Vec<(&OsStr, usize)> = in_c

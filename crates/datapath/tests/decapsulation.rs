@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 use common::netns::{Namespace, is_root, link};
 use common::*;
 use weft_datapath::frame::{FrameInput, Verdict};
+use weft_datapath::stale::StaleEnds;
 use weft_datapath::switch::{SwitchDatapath, Tier};
 
 fn receive(switch: &SwitchDatapath, frame: &[u8]) -> (Verdict, Vec<u8>) {
@@ -169,6 +170,7 @@ fn the_tor_delivers_to_host_ports_only() {
         }
         let unknown = Ipv4 { destination: Ipv4Addr::new(20, 0, 0, 9), ..Ipv4::default() };
         let back_into_the_fabric = Ipv4 { destination: Ipv4Addr::new(20, 0, 0, 3), ..Ipv4::default() };
+        let (unknown_aa, back_aa) = (unknown.destination, back_into_the_fabric.destination);
         for inner in [unknown, back_into_the_fabric] {
             assert_eq!(receive(&arriving(PEER_TOR, 0, &inner)), (Verdict::Drop, inner.frame()));
         }
@@ -176,7 +178,44 @@ fn the_tor_delivers_to_host_ports_only() {
         assert_eq!(receive(&arriving(PEER_TOR, 0, &large)), (Verdict::Drop, large.frame()));
         let expected = [("delivered", 3), ("no_such_host", 2), ("too_big", 1)];
         assert_eq!(counted(switch.counters().unwrap()), expected);
+        let ends = [unknown_aa, back_aa].map(|aa| StaleEnds { aa, source_aa: Ipv4::default().source });
+        assert_eq!(switch.stale_samples().unwrap().take().unwrap(), ends, "only what has no host here is sampled");
     });
+}
+
+#[test]
+fn a_flood_to_an_aa_that_is_gone_is_sampled_once_in_a_while_and_counted_whole() {
+    let Some(switch) = switch(Tier::Tor, &[PEER_TOR]) else { return };
+    let samples = switch.stale_samples().unwrap();
+    assert_eq!(samples.take().unwrap(), []);
+    let to = |k: u32| Ipv4 { destination: Ipv4Addr::from(0x1409_0000 + k), ..Ipv4::default() };
+    let (began, rounds) = (std::time::Instant::now(), 2000);
+    for _ in 0..rounds {
+        assert_eq!(receive(&switch, &arriving(PEER_TOR, 0, &to(1))).0, Verdict::Drop);
+    }
+    let took_ms = began.elapsed().as_millis() as usize;
+    let sampled = samples.take().unwrap();
+    assert!((1..=took_ms + 1).contains(&sampled.len()), "{} samples in {took_ms} ms", sampled.len());
+    let ends = StaleEnds { aa: to(1).destination, source_aa: to(1).source };
+    assert!(sampled.iter().all(|sample| *sample == ends));
+    // Many pairs at once: the room is bounded, and nothing is lost but samples.
+    for k in 0..12_000 {
+        receive(&switch, &arriving(PEER_TOR, 0, &to(k)));
+    }
+    let mut kept = 0;
+    while let Ok(some) = samples.take()
+        && !some.is_empty()
+    {
+        kept += some.len();
+    }
+    assert!((500..=65_536 / 16).contains(&kept), "{kept} samples were kept");
+    assert_eq!(counted(switch.counters().unwrap()), [("no_such_host", rounds + 12_000)]);
+    // Room again, as soon as it is this pair's turn.
+    let sampled_again = (0..100_000).any(|_| {
+        receive(&switch, &arriving(PEER_TOR, 0, &to(20_000)));
+        !samples.take().unwrap().is_empty()
+    });
+    assert!(sampled_again);
 }
 
 fn index(interface: &str) -> u32 {

@@ -13,11 +13,20 @@ macro_rules! object {
     };
 }
 
-const OBJECTS: [(&str, &[u8]); 4] = [object!("vl2_host"), object!("vl2_switch"), object!("xdp"), object!("bench")];
+const OBJECTS: [(&str, &[u8]); 8] = [
+    object!("vl2_host"),
+    object!("vl2_switch"),
+    object!("xdp"),
+    object!("bench"),
+    object!("loss"),
+    object!("tester_generate"),
+    object!("tester_analyse"),
+    object!("tester_link"),
+];
 
 /// Instructions that the verifier may look at, with all branches alive. About twice what it takes today: a change that
 /// doubles the work is one to look at. The kernel's own limit is a million.
-const BUDGET: [(&str, u32); 15] = [
+const BUDGET: [(&str, u32); 22] = [
     ("vl2_host_egress", 2600),
     ("vl2_int_decap", 1000),
     ("vl2_tor_decap", 1200),
@@ -33,6 +42,13 @@ const BUDGET: [(&str, u32); 15] = [
     ("bench_decap", 100),
     ("bench_generate", 200),
     ("bench_sink", 20),
+    ("lose_incoming", 200),
+    ("lose_outgoing", 200),
+    ("tester_generate", 5000),
+    ("tester_analyse", 7000),
+    ("tester_link_xdp", 4000),
+    ("tester_link_tc", 4000),
+    ("tester_relay", 200),
 ];
 
 #[test]

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* What the test centre's programs and user space share; src/tester/abi.rs says the same in Rust, and a test compares. */
+#pragma once
+
+#include <linux/types.h>
+
+/* Latency histogram: values below 256 ns exactly, then 128 buckets an octave (at most 0.8 % wide), up to 2^36 ns. */
+#define TESTER_BUCKETS 3840
+
+/* Headers of one stream's frames; 42 bytes, or 46 with a VLAN tag. */
+struct tester_head {
+	__u8 bytes[48];
+};
+
+/* The generator: what to do, and what it has done. One thread at a time runs it. */
+struct tester_generator {
+	__u64 interval;     /* between frames, ticks of 2^-10 ns; 0: as fast as possible */
+	__u64 due;          /* time of the next frame, ticks; 0: now */
+	__u64 end_ns;       /* send nothing from then on */
+	__u64 limit;        /* send at most so many frames */
+	__u64 slip_ns;      /* later than this: begin a new schedule instead of catching up */
+	__u64 sent;
+	__u64 slips;
+	__u64 polls;        /* runs that were too early */
+	__u64 first_ns;     /* time of the first frame */
+	__u64 last_ns;      /* time of the latest frame */
+	__u32 streams;
+	__u32 stream;       /* whose turn it is */
+	__u32 sequence;     /* of that stream's next frame */
+	__u32 head_bytes;   /* 42 or 46 */
+	__u32 spin;         /* 1: wait inside the program, for slow rates */
+	__u32 seed;         /* of the trial, 8 bits */
+};
+
+/* The analyser: which trial it counts. */
+struct tester_analyser {
+	__u32 trial;        /* counters of another trial count as zero */
+	__u32 streams;
+	__u32 seed;         /* 8 bits */
+	__u32 payload_mask; /* the payload is checked in frames whose sequence has none of these bits */
+};
+
+/* One stream at its receiver, shared by all CPUs. */
+struct tester_stream {
+	__u64 station;      /* expected hardware address and, in the low 16 bits, VLAN; 0: not expected at this port */
+	__u64 window;       /* bit n: the frame n before the newest has arrived */
+	__u64 latency_ns;   /* of the latest frame */
+	__u32 next;         /* sequence after the newest */
+	__u32 trial;
+};
+
+/* One stream's counters on one CPU. */
+struct tester_seen {
+	__u64 received;
+	__u64 misdelivered;
+	__u64 corrupt;
+	__u64 stale;
+	__u64 reordered;
+	__u64 duplicated;
+	__u64 trial;
+};
+
+/* One port on one CPU. */
+struct tester_port {
+	__u64 frames;
+	__u64 bytes;
+	__u64 first_ns;
+	__u64 last_ns;
+	__u64 latency_sum_ns;
+	__u64 latency_max_ns;
+	__u64 jitter_sum_ns;
+	__u64 jitter_count;
+	__u64 damaged;
+	__u64 earlier;
+	__u64 unknown;
+	__u64 histogram[TESTER_BUCKETS];
+};
+
+/* An emulated link: a FIFO in virtual time. A tick is 2^-10 ns: fine enough for a byte at 100 Gbit/s. */
+struct tester_link {
+	__u32 lock;             /* struct bpf_spin_lock in the program */
+	__u32 overhead_bytes;   /* that the line carries beside what the kernel counts: FCS, preamble, gap */
+	__u64 ticks_per_byte;   /* 0: endlessly fast */
+	__u64 queue_ns;         /* longest wait for the line; a frame that would wait longer is dropped */
+	__u64 delay_ns;         /* propagation */
+	__u64 idle_ticks;       /* when the line will have sent everything */
+	__u64 passed;
+	__u64 dropped;
+	__u64 foreign;          /* frames without a probe: they take their time on the line, but nobody can be told */
+	__u64 saturated;        /* probes whose delay field is full */
+};
+
+/* The tester's own device: what comes in at one port goes out of another. */
+struct tester_relay {
+	__u32 to;               /* slot in the port map plus 1; 0: not ours, left to the kernel */
+	__u32 burn_ns;          /* a known extra cost for each frame */
+};

@@ -1,0 +1,40 @@
+//! The test centre's programs: a generator of live frames, an analyser, and emulated links with a device between them.
+//!
+//! They count and time; what that means is for `weft-lab`'s `tester`. Latencies are between the last instruction before
+//! a frame leaves and the first after it arrived, on the kernel's monotonic clock.
+
+pub mod abi;
+mod analyser;
+mod generator;
+mod link;
+
+use std::os::fd::AsFd;
+
+use libbpf_rs::{Link, ProgramMut, Xdp, XdpFlags};
+
+use crate::error::DatapathError;
+use crate::interface;
+
+pub use analyser::{Analyser, PortReading, StreamReading};
+pub use generator::{FRAME_BYTES_MAX, Generator, SendOrder, Sent, take_core};
+pub use link::{EmulatedLinks, LinkCounters, LinkParams};
+
+/// Where in the kernel an XDP program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XdpMode {
+    /// In the driver, before anything is allocated.
+    Native,
+    /// In the stack, on a copy: a third of the speed and more latency.
+    Generic,
+}
+
+/// Attaches an XDP program to an interface of the caller's namespace, in the driver where it can.
+fn attach_xdp(program: &ProgramMut<'_>, interface: &str) -> Result<(Link, XdpMode), DatapathError> {
+    let index = i32::try_from(interface::index_of(interface)?).expect("interface indexes are positive ints");
+    let link = program
+        .attach_xdp(index)
+        .map_err(|source| DatapathError::from_kernel(format!("attaching XDP to `{interface}`"), source))?;
+    let found = Xdp::new(program.as_fd()).query(index, XdpFlags::NONE);
+    let native = found.is_ok_and(|found| u32::from(found.attach_mode) == libbpf_sys::XDP_ATTACHED_DRV);
+    Ok((link, if native { XdpMode::Native } else { XdpMode::Generic }))
+}
