@@ -27,6 +27,14 @@ pub enum NodeError {
         /// What is wrong with it, and what would be right.
         why: String,
     },
+    /// A certificate or its key that cannot be used.
+    #[error("TLS file {path}: {why}")]
+    Tls {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it, and what would be right.
+        why: String,
+    },
     /// Packets of the interface would not fit the fabric with their outer headers.
     #[error(
         "interface `{interface}` has MTU {mtu} and VL2 adds 40 bytes, but the underlay carries {underlay_mtu}; set its \

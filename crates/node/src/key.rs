@@ -1,19 +1,19 @@
-//! The key file: 32 hexadecimal digits that nobody but the daemon's user may read.
+//! Key files: 32 hexadecimal digits that nobody but the daemon's user may read. A directory server's holds the secret, an
+//! agent's the key that was derived from it for the agent's service and LA.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::net::Ipv4Addr;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::str::FromStr;
 
-use weft_wire::directory::Key;
+use weft_wire::directory::{Key, KeyError, Secret};
 
 use crate::error::NodeError;
 
-/// The key of open mode: everybody has it.
-pub(crate) const OPEN: Key = Key::from_bytes([0; 16]);
-
 /// Reads a key file; refuses one that others may read.
-pub(crate) fn read(path: &Path) -> Result<Key, NodeError> {
+pub(crate) fn read<T: FromStr<Err = KeyError>>(path: &Path) -> Result<T, NodeError> {
     let fault = |why: String| NodeError::KeyFile { path: path.to_owned(), why };
     let make = "make one with `openssl rand -hex 16 > FILE; chmod 600 FILE`";
     let mut file = File::open(path).map_err(|error| fault(format!("{error}; {make}")))?;
@@ -26,13 +26,34 @@ pub(crate) fn read(path: &Path) -> Result<Key, NodeError> {
         return Err(fault(format!("its mode {mode:04o} lets others use it; run `chmod 600 {}`", path.display())));
     }
     let mut text = String::new();
-    file.by_ref().take(4096).read_to_string(&mut text).map_err(|error| fault(error.to_string()))?;
-    Key::from_hex(&text).map_err(|error| fault(error.to_string()))
+    Read::by_ref(&mut file).take(4096).read_to_string(&mut text).map_err(|error| fault(error.to_string()))?;
+    text.parse().map_err(|error: KeyError| fault(error.to_string()))
+}
+
+/// The key of the agent of `service` whose datagrams come from `la`, derived from the secret in a file.
+///
+/// # Errors
+/// [`NodeError::KeyFile`].
+pub fn derive(secret: &Path, service: u32, la: Ipv4Addr) -> Result<Key, NodeError> {
+    read::<Secret>(secret).map(|secret| secret.derive(service, la))
+}
+
+/// Writes a key file that only this user may read; one that is there stays.
+///
+/// # Errors
+/// [`NodeError::KeyFile`].
+pub fn write(path: &Path, key: &Key) -> Result<(), NodeError> {
+    let fault = |error: std::io::Error| NodeError::KeyFile {
+        path: path.to_owned(),
+        why: format!("{error}; remove it first, or name another file"),
+    };
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(fault)?;
+    writeln!(file, "{}", key.to_hex()).map_err(fault)
 }
 
 /// The key of the file, or open mode's key if there is no file.
 pub(crate) fn read_or_open(path: Option<&Path>) -> Result<Key, NodeError> {
-    path.map_or(Ok(OPEN), read)
+    path.map_or(Ok(Key::OPEN), read)
 }
 
 #[cfg(test)]
@@ -53,7 +74,19 @@ mod tests {
     #[test]
     fn a_private_file_of_32_digits_is_a_key() {
         let (_dir, path) = file_with("000102030405060708090a0b0c0d0e0f\n", 0o600);
-        assert!(read(&path).is_ok());
+        assert!(read::<Key>(&path).is_ok() && read::<Secret>(&path).is_ok());
+    }
+
+    #[test]
+    fn a_derived_key_is_written_once_and_read_again() {
+        let (dir, secret) = file_with("000102030405060708090a0b0c0d0e0f\n", 0o600);
+        let la = Ipv4Addr::new(10, 64, 0, 2);
+        let key = derive(&secret, 7, la).unwrap();
+        assert_ne!(key.to_hex(), derive(&secret, 8, la).unwrap().to_hex());
+        let path = dir.path().join("agent.key");
+        super::write(&path, &key).unwrap();
+        assert_eq!(read::<Key>(&path).unwrap().to_hex(), key.to_hex());
+        assert!(super::write(&path, &key).unwrap_err().to_string().contains("remove it first"));
     }
 
     #[test]
@@ -66,11 +99,11 @@ mod tests {
             ("", 0o600, "0 characters"),
         ] {
             let (_dir, path) = file_with(text, mode);
-            let error = read(&path).unwrap_err().to_string();
+            let error = read::<Secret>(&path).unwrap_err().to_string();
             assert!(error.contains(says) && error.contains("key file"), "{error}");
             assert!(!error.contains("0001020304") && !error.contains('\n'), "{error}");
         }
-        assert!(read(Path::new("/nonexistent/key")).unwrap_err().to_string().contains("openssl rand"));
-        assert!(read(Path::new("/")).unwrap_err().to_string().contains("not a file"));
+        assert!(read::<Key>(Path::new("/nonexistent/key")).unwrap_err().to_string().contains("openssl rand"));
+        assert!(read::<Key>(Path::new("/")).unwrap_err().to_string().contains("not a file"));
     }
 }

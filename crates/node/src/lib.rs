@@ -5,8 +5,12 @@
 //! | --- | --- |
 //! | [`agent`] | `weft node agent`: misses, look-ups, mappings into the data path (VL2 4.2.1) |
 //! | [`directory`] | `weft node directory`: look-ups over UDP, updates over a Unix socket (VL2 4.3) |
+//! | [`tor`] | `weft node tor`: reports packets for AAs that are not behind the ToR (VL2 4.3.2) |
 //! | [`store`] | where the directory's log lives; redb is built in |
+//! | [`certs`] | certificates for sessions over TLS |
 //! | [`client`] | asks a directory server: administration and look-ups |
+//! | [`key`] | key files: agents' keys from the servers' secret |
+//! | [`load`] | load for directory servers, with latencies |
 //! | [`stop`] | ends a daemon on SIGTERM, SIGINT or by hand |
 //!
 //! A daemon acts in the network namespace of the thread that runs it.
@@ -14,14 +18,19 @@
 #![warn(missing_docs)]
 
 pub mod agent;
+pub mod certs;
 pub mod client;
 pub mod directory;
 mod error;
-mod key;
+pub mod key;
+pub mod load;
 mod poll;
 pub mod stop;
 pub mod store;
 mod sys;
+mod tls;
+pub mod tor;
 mod unix;
 
 pub use error::NodeError;
+pub use tls::TlsFiles;

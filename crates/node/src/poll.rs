@@ -23,19 +23,6 @@ impl Poller {
         epoll::add(&self.0, source, data, epoll::EventFlags::IN).map_err(NodeError::system("watching a descriptor"))
     }
 
-    /// Also waits for it to be writable, or no longer.
-    pub(crate) fn want_write(&self, source: impl AsFd, token: u64, want: bool) -> Result<(), NodeError> {
-        let mut flags = epoll::EventFlags::IN;
-        flags.set(epoll::EventFlags::OUT, want);
-        let data = epoll::EventData::new_u64(token);
-        epoll::modify(&self.0, source, data, flags).map_err(NodeError::system("watching a descriptor"))
-    }
-
-    pub(crate) fn remove(&self, source: impl AsFd) {
-        // It may be closed already; then it is no longer watched either.
-        let _ = epoll::delete(&self.0, source);
-    }
-
     /// The tokens of what is ready; none when `timeout_ns` passed or a signal came.
     pub(crate) fn wait(&self, timeout_ns: Option<u64>) -> Result<Vec<u64>, NodeError> {
         let timeout = timeout_ns.map(|timeout_ns| Timespec {

@@ -5,7 +5,7 @@
 mod datagrams;
 mod packet;
 
-pub(crate) use datagrams::Datagrams;
+pub(crate) use datagrams::{Inbox, Outbox, Sent, receive_bursts, share_port};
 pub(crate) use packet::{PacketSocket, Received, VNET_LEN};
 
 use std::io;

@@ -233,6 +233,7 @@ fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
         (AgentConfig { key_file: Some("/nonexistent".into()), ..good() }, "openssl rand"),
         (AgentConfig { underlay_mtu: 40, ..good() }, "underlay_mtu: "),
         (AgentConfig { map_entries: 0, ..good() }, "map_entries: "),
+        (AgentConfig { mapping_lifetime_s: 0, ..good() }, "mapping_lifetime_s: "),
         (AgentConfig { pin_dir: Some(bed.dir.path().join("pins")), ..good() }, "bpffs"),
     ] {
         let outcome = bed.servers[0].within(|| {

@@ -26,13 +26,19 @@ fn a_mapping_is_set_looked_up_listed_and_deleted() {
     let (_daemon, mut admin) = start(&config);
     assert_eq!(admin.get(AA).unwrap(), None);
     let revision = admin.set(mapping(AA, 7)).unwrap();
-    let row =
-        MappingRow { aa: AA, tor_la: Ipv4Addr::new(10, 1, 0, 7), anycast_la: ANYCAST, service: 0, version: revision };
+    let row = MappingRow {
+        aa: AA,
+        tor_la: Ipv4Addr::new(10, 1, 0, 7),
+        anycast_la: ANYCAST,
+        service: 0,
+        host_la: None,
+        version: revision,
+    };
     assert_eq!(admin.get(AA).unwrap(), Some(row));
     assert_eq!(admin.list().unwrap(), [row]);
 
     let server = admin.status().unwrap().listen;
-    let mut lookup = LookupClient::new(server, config.key_file.as_deref(), 0, 0).unwrap();
+    let mut lookup = LookupClient::new(server, Some(&client_key(dir.path())), 0, 0).unwrap();
     let answer = lookup.ask(&[AA, aa(6)], SECOND).unwrap();
     assert_eq!(answer.revision, revision);
     assert_eq!((answer.entries[0].status, answer.entries[0].tor_la), (Status::Ok, row.tor_la));
@@ -66,7 +72,7 @@ fn many_mappings_survive_a_restart_and_fill_many_lists_and_datagrams() {
         assert_eq!((row.aa, row.tor_la, row.version), (mapping.aa, mapping.tor_la, revision));
     }
     let server = admin.status().unwrap().listen;
-    let mut lookup = LookupClient::new(server, config.key_file.as_deref(), 0, 0).unwrap();
+    let mut lookup = LookupClient::new(server, Some(&client_key(dir.path())), 0, 0).unwrap();
     let asked: Vec<_> = (1..=ENTRIES_MAX as u32).map(aa).collect();
     let answer = lookup.ask(&asked, SECOND).unwrap();
     assert!(answer.entries.iter().zip(&mappings).all(|(entry, mapping)| entry.tor_la == mapping.tor_la));
@@ -214,7 +220,7 @@ fn junk_gets_no_answer_changes_nothing_and_is_counted() {
     assert!(["length", "magic", "kind", "count"].iter().all(|reason| status.ignored[*reason] > 0), "{status:?}");
     assert_eq!(status.lookups["answered"], 0);
     assert_eq!(admin.list().unwrap(), before);
-    let mut lookup = LookupClient::new(server, config.key_file.as_deref(), 0, 0).unwrap();
+    let mut lookup = LookupClient::new(server, Some(&client_key(dir.path())), 0, 0).unwrap();
     assert_eq!(lookup.ask(&[AA], SECOND).unwrap().entries[0].status, Status::Ok, "good clients are still served");
 }
 
@@ -225,10 +231,16 @@ fn another_key_tenant_or_key_id_gets_no_answer() {
     let (_daemon, mut admin) = start(&config);
     let server = admin.status().unwrap().listen;
     let other = private_file(&dir.path().join("other"), "ff0102030405060708090a0b0c0d0e0f");
-    let right = config.key_file.as_deref();
-    for (key, key_id, tenant, counter) in
-        [(Some(other.as_path()), 0, 0, "tag"), (None, 0, 0, "tag"), (right, 1, 0, "key_id"), (right, 0, 1, "tenant")]
-    {
+    let right = client_key(dir.path());
+    let right = Some(right.as_path());
+    let secret = config.key_file.as_deref();
+    for (key, key_id, tenant, counter) in [
+        (Some(other.as_path()), 0, 0, "tag"),
+        (None, 0, 0, "tag"),
+        (right, 1, 0, "key_id"),
+        (right, 0, 1, "tag"),
+        (secret, 0, 0, "tag"),
+    ] {
         let before = admin.status().unwrap().ignored[counter];
         let mut lookup = LookupClient::new(server, key, key_id, tenant).unwrap();
         let error = lookup.ask(&[AA], Duration::from_millis(100)).unwrap_err().to_string();
@@ -266,7 +278,7 @@ fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
         (DirectoryConfig { key_file: None, open: true, listen: at([10, 0, 0, 1]), ..good() }, "would let everybody"),
         (DirectoryConfig { key_file: Some(dir.path().join("none")), ..good() }, "openssl rand"),
         (DirectoryConfig { key_file: Some(loose), ..good() }, "chmod 600"),
-        (DirectoryConfig { store: dir.path().join("none/store"), ..good() }, "directory does not exist"),
+        (DirectoryConfig { store: dir.path().join("none/store").into(), ..good() }, "directory does not exist"),
         (DirectoryConfig { admin_socket: file, ..good() }, "is no socket"),
     ] {
         let error = refused(&config);

@@ -26,9 +26,9 @@ fn batch(number: u64) -> Batch {
 }
 
 fn recovered(path: &Path) -> (RedbStore, Table) {
-    let mut store = RedbStore::open(path).unwrap();
+    let store = RedbStore::open(path).unwrap();
     let mut table = store.load().unwrap();
-    catch_up(&mut store, &mut table).unwrap();
+    catch_up(&store, &mut table).unwrap();
     (store, table)
 }
 
@@ -36,7 +36,7 @@ fn recovered(path: &Path) -> (RedbStore, Table) {
 #[test]
 fn writer() {
     let Ok(path) = std::env::var(CHILD) else { return };
-    let (mut store, mut table) = recovered(Path::new(&path));
+    let (store, mut table) = recovered(Path::new(&path));
     let mut out = std::io::stdout();
     loop {
         let next = batch(table.revision() + 1);
@@ -117,27 +117,27 @@ fn a_full_disk_is_a_clean_error_and_keeps_what_was_acknowledged() {
         return;
     }
     let path = dir.path().join("store.redb");
-    let (mut store, mut table) = recovered(&path);
-    let append = |store: &mut RedbStore, table: &mut Table| -> Result<(), StoreError> {
+    let (store, mut table) = recovered(&path);
+    let append = |store: &RedbStore, table: &mut Table| -> Result<(), StoreError> {
         let next = batch(table.revision() + 1);
         table.apply(store.append(&next)?, &next);
         Ok(())
     };
-    append(&mut store, &mut table).unwrap();
+    append(&store, &mut table).unwrap();
     fill(dir.path());
     let error = loop {
-        if let Err(error) = append(&mut store, &mut table) {
+        if let Err(error) = append(&store, &mut table) {
             break error;
         }
     };
     assert!(matches!(error, StoreError::Full { .. }), "{error}");
     assert!(error.to_string().contains("disk is full") && !error.to_string().contains('\n'), "{error}");
     for _ in 0..3 {
-        assert!(append(&mut store, &mut table).is_err(), "still full");
+        assert!(append(&store, &mut table).is_err(), "still full");
     }
     std::fs::remove_file(dir.path().join("filler")).unwrap();
-    catch_up(&mut store, &mut table).unwrap();
-    append(&mut store, &mut table).expect("space is back");
+    catch_up(&store, &mut table).unwrap();
+    append(&store, &mut table).expect("space is back");
     drop(store);
     assert_eq!(recovered(&path).1, table);
 }
@@ -148,7 +148,7 @@ fn a_directory_server_on_a_full_disk_answers_on_and_refuses_updates() {
     if !small_disk(dir.path(), "8m") {
         return;
     }
-    let config = loopback_config(dir.path());
+    let (config, key) = (loopback_config(dir.path()), client_key(dir.path()));
     let (daemon, mut admin) = start(&config);
     let aa = Ipv4Addr::new(20, 0, 0, 1);
     let revision = admin.set(mapping(aa, 1)).unwrap();
@@ -162,7 +162,7 @@ fn a_directory_server_on_a_full_disk_answers_on_and_refuses_updates() {
         }
     };
     assert!(error.contains("the disk is full"), "{error}");
-    let mut lookup = LookupClient::new(admin.status().unwrap().listen, config.key_file.as_deref(), 0, 0).unwrap();
+    let mut lookup = LookupClient::new(admin.status().unwrap().listen, Some(&key), 0, 0).unwrap();
     let answer = lookup.ask(&[aa], Duration::from_secs(1)).unwrap();
     assert_eq!((answer.entries[0].status, answer.entries[0].version), (Status::Ok, revision));
     assert!(admin.status().unwrap().updates["failed"] >= 1);

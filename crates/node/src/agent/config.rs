@@ -4,7 +4,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use weft_control::NS_PER_S;
 use weft_control::address::AaBlock;
+use weft_control::agent::Timing;
 use weft_wire::directory::PORT;
 use weft_wire::ethernet::MacAddress;
 
@@ -45,15 +47,20 @@ pub struct AgentConfig {
     pub clamp_mtu: bool,
     /// Directory servers, at least one.
     pub directory_servers: Vec<SocketAddrV4>,
-    /// File with the key of the tags: 32 hexadecimal digits, mode 0600. Without it servers must be open.
+    /// File with the key of the tags: 32 hexadecimal digits, mode 0600, derived from the directory servers' secret for
+    /// this `tenant` and `la`. Without it servers must be open.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
-    /// Which key that is.
+    /// Which secret the key was derived from.
     #[serde(default)]
     pub key_id: u32,
-    /// This host's tenant.
+    /// The service that this host belongs to.
     #[serde(default)]
     pub tenant: u32,
+    /// Age at which a mapping must have been confirmed, seconds. So long at most does a server reach an AA that its service
+    /// may no longer reach; moves are corrected at once.
+    #[serde(default = "mapping_lifetime_s")]
+    pub mapping_lifetime_s: u32,
     /// Directory in a bpffs where the data path is pinned, so that it works on while the agent restarts.
     #[serde(default)]
     pub pin_dir: Option<PathBuf>,
@@ -78,6 +85,10 @@ fn miss_interface() -> String {
 
 fn port() -> u16 {
     AGENT_PORT
+}
+
+fn mapping_lifetime_s() -> u32 {
+    (Timing::default().lifetime_ns / NS_PER_S) as u32
 }
 
 fn map_entries() -> u32 {
@@ -109,6 +120,7 @@ impl AgentConfig {
             key_file: Some("/etc/weft/directory.key".into()),
             key_id: 0,
             tenant: 0,
+            mapping_lifetime_s: mapping_lifetime_s(),
             pin_dir: Some("/run/weft/bpf/agent".into()),
             map_entries: map_entries(),
             rack_direct: false,
@@ -139,6 +151,10 @@ impl AgentConfig {
             if name.is_empty() || name.len() > 15 || name.contains(['/', ' ']) || name.starts_with('-') {
                 return Err(NodeError::config(field, format!("`{name}` is no interface name (1 to 15 bytes)")));
             }
+        }
+        if !(1..=86_400).contains(&self.mapping_lifetime_s) {
+            let why = format!("{} is not between 1 and 86400 seconds; 300 is usual", self.mapping_lifetime_s);
+            return Err(NodeError::config("mapping_lifetime_s", why));
         }
         if self.underlay_mtu < 108 {
             let why = format!("{} is below 108 bytes; 1600 carries 1500 of payload", self.underlay_mtu);

@@ -19,7 +19,7 @@ use tracing::{debug, info, warn};
 use weft_control::address::{Locator, Mapping};
 use weft_control::agent::{Agent, Bounds, Config, Input, Output, Timing};
 use weft_control::tally::Tally;
-use weft_control::{Machine, counted};
+use weft_control::{Machine, NS_PER_S, counted};
 use weft_datapath::host::{self as datapath, HostConfig, HostDatapath};
 use weft_datapath::{AGENT_MARK, bpffs};
 
@@ -28,7 +28,7 @@ use crate::key;
 use crate::poll::Poller;
 use crate::stop::Stop;
 use crate::sys::{self, PacketSocket, Received};
-use status::StatusSocket;
+use crate::unix::StatusSocket;
 
 pub use config::{AGENT_PORT, AgentConfig};
 pub use status::AgentStatus;
@@ -90,7 +90,7 @@ impl<'a> Daemon<'a> {
         let checked = config.check()?;
         let key = key::read_or_open(config.key_file.as_deref())?;
         host::fit_mtu(config, checked.aa_block)?;
-        let answers = bind_answers(config)?;
+        let answers = bind_udp(config.la, config.port)?;
         let status = config.status_socket.as_deref().map(StatusSocket::bind).transpose()?;
         let pair = host::miss_pair(config)?;
         let miss = config.miss_interface.as_str();
@@ -244,12 +244,13 @@ impl<'a> Daemon<'a> {
     }
 }
 
-fn bind_answers(config: &AgentConfig) -> Result<UdpSocket, NodeError> {
-    let address = SocketAddrV4::new(config.la, config.port);
+/// A UDP socket for directory datagrams on this host's LA.
+pub(crate) fn bind_udp(la: Ipv4Addr, port: u16) -> Result<UdpSocket, NodeError> {
+    let address = SocketAddrV4::new(la, port);
     let socket = UdpSocket::bind(address).map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => NodeError::AddressInUse { address },
         ErrorKind::AddrNotAvailable => {
-            NodeError::config("la", format!("{} is not an address of this host; add it first", config.la))
+            NodeError::config("la", format!("{la} is not an address of this host; add it first"))
         }
         _ => NodeError::system(format!("binding UDP {address}"))(error),
     })?;
@@ -295,7 +296,7 @@ fn machine(
         key_id: config.key_id,
         tenant: config.tenant,
         path_mtu,
-        timing: Timing::default(),
+        timing: Timing { lifetime_ns: u64::from(config.mapping_lifetime_s) * NS_PER_S, ..Timing::default() },
         bounds: Bounds { entries_max: config.map_entries as usize, ..Bounds::default() },
     };
     let seed = sys::random_u128().map_err(NodeError::system("reading random bytes"))?;

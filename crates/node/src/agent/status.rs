@@ -12,12 +12,8 @@
 //! [`weft_datapath::abi::HOST_OUTCOMES`], and `io` what the daemon itself could not do.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use weft_control::address::{Locator, Mapping};
@@ -26,9 +22,7 @@ use weft_control::tally::{Counted, Tally};
 
 use super::AgentConfig;
 use crate::error::NodeError;
-
-/// How long one reader may keep the agent waiting.
-const WRITE_TIMEOUT: Duration = Duration::from_millis(50);
+use crate::unix;
 
 /// An agent's state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,46 +69,7 @@ pub struct StatusMapping {
 /// # Errors
 /// [`NodeError::System`] or [`NodeError::Protocol`].
 pub fn read(path: impl AsRef<Path>) -> Result<AgentStatus, NodeError> {
-    let path = path.as_ref();
-    let stream = UnixStream::connect(path).map_err(NodeError::at("connecting to the agent at", path))?;
-    stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(NodeError::system("setting a timeout"))?;
-    serde_json::from_reader(stream)
-        .map_err(|error| NodeError::Protocol { path: path.to_owned(), why: format!("status not understood: {error}") })
-}
-
-/// The listening socket; the path goes with it.
-pub(super) struct StatusSocket {
-    listener: UnixListener,
-    path: PathBuf,
-}
-
-impl StatusSocket {
-    pub(super) fn bind(path: &Path) -> Result<Self, NodeError> {
-        let listener = crate::unix::listen_on(path, "status_socket")?;
-        Ok(Self { listener, path: path.to_owned() })
-    }
-
-    /// Answers everybody who waits.
-    pub(super) fn answer(&self, status: impl Fn() -> AgentStatus) {
-        while let Ok((mut stream, _)) = self.listener.accept() {
-            let text = serde_json::to_vec(&status()).expect("a status has no maps with keys that are not text");
-            // A reader that does not read in time goes without the rest.
-            let _ = stream.set_write_timeout(Some(WRITE_TIMEOUT)).and_then(|()| stream.write_all(&text));
-        }
-    }
-}
-
-impl AsFd for StatusSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
-    }
-}
-
-impl Drop for StatusSocket {
-    fn drop(&mut self) {
-        // Nothing depends on the path once nobody listens.
-        let _ = std::fs::remove_file(&self.path);
-    }
+    unix::read_status(path.as_ref(), "agent")
 }
 
 /// The state of an agent as a report.
@@ -146,7 +101,7 @@ pub(super) fn of<Io: Counted>(
     }
 }
 
-fn named(counts: impl IntoIterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
+pub(crate) fn named(counts: impl IntoIterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
     counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }
 

@@ -4,105 +4,95 @@
 //! [`Table::apply`](weft_control::directory::Table::apply) makes of the latest snapshot and the records after it, so
 //! every store gives every server the same table.
 
+mod cluster;
+mod error;
+mod etcd;
 mod redb;
 
-use std::path::PathBuf;
+use std::time::Duration;
 
-use weft_control::directory::record::RecordError;
 use weft_control::directory::{Batch, Table};
 
+pub use self::cluster::{EtcdCluster, EtcdClusterSettings, EtcdNode, Mover, Starter};
+pub use self::error::StoreError;
+pub use self::etcd::{EtcdSettings, EtcdStore, EtcdTls};
 pub use self::redb::RedbStore;
 
 /// A log of batches with snapshots. Revisions rise with every record.
-pub trait Store: Send {
-    /// Appends a record. When this returns, the record survives a crash. On an error it may or may not be in the log:
-    /// ask [`Store::subscribe`] before anything else is appended.
+///
+/// All of it may be called from several threads at once: appenders and a follower use one store together.
+pub trait Store: Send + Sync {
+    /// Appends a record and returns its revision. When this returns, the record survives a crash. Records that several
+    /// threads append at once come into some order.
     ///
     /// # Errors
-    /// [`StoreError`].
-    fn append(&mut self, batch: &Batch) -> Result<u64, StoreError>;
+    /// [`StoreError`]; [`StoreError::outcome_unknown`] says whether the record may be in the log all the same.
+    fn append(&self, batch: &Batch) -> Result<u64, StoreError>;
 
     /// The table of the latest snapshot; an empty one at the revision where the log began, if there is none.
     ///
     /// # Errors
     /// [`StoreError`].
-    fn load(&mut self) -> Result<Table, StoreError>;
+    fn load(&self) -> Result<Table, StoreError>;
 
-    /// The records above revision `from`, in order.
+    /// The records above revision `from`, whoever appended them. What is in the log when this is called comes first
+    /// and without waiting.
     ///
     /// # Errors
     /// [`StoreError::Compacted`] if some of them are gone: load the snapshot instead.
-    fn subscribe(&mut self, from: u64) -> Result<Vec<(u64, Batch)>, StoreError>;
+    fn follow(&self, from: u64) -> Result<Box<dyn Follower>, StoreError>;
 
-    /// Keeps `table` as the latest snapshot.
+    /// Keeps `table` as the latest snapshot, unless there is a later one.
     ///
     /// # Errors
     /// [`StoreError`]; then the earlier snapshot is still there.
-    fn snapshot(&mut self, table: &Table) -> Result<(), StoreError>;
+    fn snapshot(&self, table: &Table) -> Result<(), StoreError>;
 
-    /// Forgets the records up to and including revision `to`, which a snapshot must cover.
+    /// Forgets records up to and including revision `to`, which a snapshot must cover. A store that others follow keeps
+    /// the latest of them for followers that lag.
     ///
     /// # Errors
     /// [`StoreError`].
-    fn compact(&mut self, to: u64) -> Result<(), StoreError>;
+    fn compact(&self, to: u64) -> Result<(), StoreError>;
+
+    /// Whether updates could be kept now: reachable, with a leader, writable.
+    ///
+    /// # Errors
+    /// [`StoreError`]: why not.
+    fn check(&self) -> Result<(), StoreError>;
+
+    /// Whether nobody but this process appends.
+    fn sole_writer(&self) -> bool;
+
+    /// Updates that fit into one record, in any case.
+    fn updates_max(&self) -> usize;
+}
+
+/// Reads a log from some revision on.
+pub trait Follower: Send {
+    /// The next records, in order of their revisions, each once; none if none came within `timeout`.
+    ///
+    /// # Errors
+    /// [`StoreError::Compacted`] if this follower lags so far that records are gone: it is of no more use. After any
+    /// other error it may be asked again.
+    fn next(&mut self, timeout: Duration) -> Result<Vec<(u64, Batch)>, StoreError>;
 }
 
 /// Brings a table to the end of the log. Returns how many records were applied.
 ///
 /// # Errors
 /// [`StoreError`].
-pub fn catch_up(store: &mut dyn Store, table: &mut Table) -> Result<usize, StoreError> {
-    let records = store.subscribe(table.revision())?;
-    for (revision, batch) in &records {
-        table.apply(*revision, batch);
+pub fn catch_up(store: &dyn Store, table: &mut Table) -> Result<usize, StoreError> {
+    let mut follower = store.follow(table.revision())?;
+    let mut count = 0;
+    loop {
+        let records = follower.next(Duration::ZERO)?;
+        if records.is_empty() {
+            return Ok(count);
+        }
+        count += records.len();
+        for (revision, batch) in &records {
+            table.apply(*revision, batch);
+        }
     }
-    Ok(records.len())
-}
-
-/// What a store could not do.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// The file cannot be opened or made.
-    #[error("store {path}: {why}")]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// Why, and what to do.
-        why: String,
-    },
-    /// There is no room left.
-    #[error("store {path}: the disk is full, nothing was changed; free space and try again")]
-    Full {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Reading or writing failed.
-    #[error("store {path}: {what} failed: {why}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What was tried.
-        what: &'static str,
-        /// The answer.
-        why: String,
-    },
-    /// A stored record does not follow its format.
-    #[error("store {path}, revision {revision}: {source}; restore the file from a copy")]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// Where in the log, or of which snapshot.
-        revision: u64,
-        /// What is wrong.
-        source: RecordError,
-    },
-    /// Records that were asked for are gone.
-    #[error("records above revision {from} were asked for, but those up to {compacted} are gone; load the snapshot")]
-    Compacted {
-        /// What was asked for.
-        from: u64,
-        /// What is gone.
-        compacted: u64,
-    },
 }

@@ -4,13 +4,17 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition, WriteTransaction};
+use redb::{
+    Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
+    WriteTransaction,
+};
 use weft_control::directory::record::{decode_batch, decode_snapshot, encode_batch, encode_snapshot};
 use weft_control::directory::{Batch, Table};
 
-use super::{Store, StoreError};
+use super::{Follower, Store, StoreError};
 
 const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
 const SNAPSHOT: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("snapshot");
@@ -23,13 +27,13 @@ const COMPACTED: &str = "compacted_revision";
 
 /// Pages of the file kept in memory, bytes. The table itself is in memory anyway.
 const CACHE_BYTES: usize = 16 << 20;
+/// Records that a follower takes at a time.
+const FOLLOW_AT_ONCE: usize = 256;
+/// Updates in one record.
+const UPDATES_MAX: usize = 65_536;
 
 /// A log in one redb file.
-pub struct RedbStore {
-    path: PathBuf,
-    /// `None` after a failure, until the file could be opened again.
-    database: Option<Database>,
-}
+pub struct RedbStore(Arc<File>);
 
 impl RedbStore {
     /// Opens the file, or makes it. A new log begins at a revision made from the time, so that agents which knew an
@@ -41,35 +45,88 @@ impl RedbStore {
         let path = path.as_ref().to_owned();
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let first = u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX / 2);
-        let mut store = Self { path, database: None };
-        store.reopen(first)?;
-        Ok(store)
+        let file = File { path, database: RwLock::new(None), appended: Mutex::new(0), more: Condvar::new() };
+        file.reopen(first)?;
+        Ok(Self(Arc::new(file)))
     }
+}
 
-    fn reopen(&mut self, first: u64) -> Result<&Database, StoreError> {
-        if self.database.is_none() {
-            let database = Database::builder()
-                .set_cache_size(CACHE_BYTES)
-                .create(&self.path)
-                .map_err(|error| self.opening(error))?;
-            let new = is_new(&database);
-            self.database = Some(database);
-            if new {
-                self.set_up(first)?;
-            }
+/// The file, shared by the store and its followers.
+struct File {
+    path: PathBuf,
+    /// `None` after a failure, until the file could be opened again. Transactions hold it shared, so that nothing uses
+    /// the file any more when it is closed.
+    database: RwLock<Option<Database>>,
+    /// How often something was appended, to wake followers.
+    appended: Mutex<u64>,
+    more: Condvar,
+}
+
+impl File {
+    /// Opens the file unless it is open. A new one begins at revision `first`.
+    fn reopen(&self, first: u64) -> Result<(), StoreError> {
+        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        if database.is_some() {
+            return Ok(());
         }
-        Ok(self.database.as_ref().expect("it was opened just now"))
+        let opened =
+            Database::builder().set_cache_size(CACHE_BYTES).create(&self.path).map_err(|error| self.opening(error))?;
+        if is_new(&opened) {
+            set_up(&opened, first).map_err(|error| self.failure("setting up", error))?;
+        }
+        *database = Some(opened);
+        Ok(())
     }
 
-    fn set_up(&mut self, first: u64) -> Result<(), StoreError> {
-        self.write("setting up", |transaction| {
-            transaction.open_table(LOG)?;
-            transaction.open_table(SNAPSHOT)?;
-            let mut numbers = transaction.open_table(NUMBERS)?;
-            numbers.insert(LAST, first)?;
-            numbers.insert(COMPACTED, first)?;
-            Ok(())
+    /// Runs one transaction on the open file. After a failed write redb wants the file opened anew, and what others had
+    /// begun fails too: that is tried again.
+    fn transact<T>(
+        &self,
+        what: &'static str,
+        work: impl Fn(&Database) -> Result<T, redb::Error>,
+    ) -> Result<T, StoreError> {
+        let mut again = true;
+        loop {
+            self.reopen(0)?;
+            let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+            let outcome = database.as_ref().map_or(Err(redb::Error::PreviousIo), &work);
+            drop(database);
+            match outcome {
+                Ok(value) => return Ok(value),
+                Err(redb::Error::PreviousIo) if again => again = false,
+                Err(error) => {
+                    self.close();
+                    return Err(self.failure(what, error));
+                }
+            }
+            self.close();
+        }
+    }
+
+    fn close(&self) {
+        *self.database.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// One durable transaction: all of `work` or nothing.
+    fn write<T>(
+        &self,
+        what: &'static str,
+        work: impl Fn(&WriteTransaction) -> Result<T, redb::Error>,
+    ) -> Result<T, StoreError> {
+        self.transact(what, |database| {
+            let transaction = database.begin_write()?;
+            let result = work(&transaction)?;
+            transaction.commit()?;
+            Ok(result)
         })
+    }
+
+    fn read<T>(
+        &self,
+        what: &'static str,
+        work: impl Fn(&ReadTransaction) -> Result<T, redb::Error>,
+    ) -> Result<T, StoreError> {
+        self.transact(what, |database| work(&database.begin_read()?))
     }
 
     fn opening(&self, error: DatabaseError) -> StoreError {
@@ -93,38 +150,6 @@ impl RedbStore {
         StoreError::Open { path: self.path.clone(), why }
     }
 
-    /// One durable transaction: all of `work` or nothing.
-    fn write<T>(
-        &mut self,
-        what: &'static str,
-        work: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
-    ) -> Result<T, StoreError> {
-        let outcome = self.try_write(work);
-        outcome.map_err(|error| {
-            // After a failed write redb wants the file opened anew.
-            self.database = None;
-            self.failure(what, error)
-        })
-    }
-
-    fn try_write<T>(&self, work: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>) -> Result<T, redb::Error> {
-        let database = self.database.as_ref().ok_or(redb::Error::PreviousIo)?;
-        let transaction = database.begin_write()?;
-        let result = work(&transaction)?;
-        transaction.commit()?;
-        Ok(result)
-    }
-
-    fn read<T>(
-        &mut self,
-        what: &'static str,
-        work: impl FnOnce(&redb::ReadTransaction) -> Result<T, redb::Error>,
-    ) -> Result<T, StoreError> {
-        let database = self.reopen(0)?;
-        let outcome = database.begin_read().map_err(redb::Error::from).and_then(|transaction| work(&transaction));
-        outcome.map_err(|error| self.failure(what, error))
-    }
-
     fn failure(&self, what: &'static str, error: redb::Error) -> StoreError {
         match error {
             redb::Error::Io(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
@@ -133,6 +158,44 @@ impl RedbStore {
             error => StoreError::Io { path: self.path.clone(), what, why: error.to_string() },
         }
     }
+
+    fn corrupt(&self, revision: u64) -> impl FnOnce(weft_control::directory::record::RecordError) -> StoreError {
+        let path = self.path.clone();
+        move |source| StoreError::Corrupt { path, revision, source }
+    }
+
+    /// Records above `from`, and up to which records are gone.
+    fn log_after(&self, from: u64) -> Result<Vec<(u64, Batch)>, StoreError> {
+        let (compacted, records) = self.read("reading the log", |transaction| {
+            let compacted = number(&transaction.open_table(NUMBERS)?, COMPACTED)?.unwrap_or(0);
+            let mut records = Vec::new();
+            for record in transaction.open_table(LOG)?.range(from.saturating_add(1)..)?.take(FOLLOW_AT_ONCE) {
+                let (revision, bytes) = record?;
+                records.push((revision.value(), bytes.value().to_vec()));
+            }
+            Ok((compacted, records))
+        })?;
+        if from < compacted {
+            return Err(StoreError::Compacted { from, compacted });
+        }
+        let decode = |(revision, bytes): (u64, Vec<u8>)| {
+            decode_batch(&bytes).map(|batch| (revision, batch)).map_err(self.corrupt(revision))
+        };
+        records.into_iter().map(decode).collect()
+    }
+}
+
+fn set_up(database: &Database, first: u64) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    transaction.open_table(LOG)?;
+    transaction.open_table(SNAPSHOT)?;
+    {
+        let mut numbers = transaction.open_table(NUMBERS)?;
+        numbers.insert(LAST, first)?;
+        numbers.insert(COMPACTED, first)?;
+    }
+    transaction.commit()?;
+    Ok(())
 }
 
 /// Whether the file lacks our tables. One that has them is not written to, so that it opens on a full disk too.
@@ -147,20 +210,22 @@ fn number(table: &impl ReadableTable<&'static str, u64>, name: &'static str) -> 
 }
 
 impl Store for RedbStore {
-    fn append(&mut self, batch: &Batch) -> Result<u64, StoreError> {
-        self.reopen(0)?;
+    fn append(&self, batch: &Batch) -> Result<u64, StoreError> {
         let record = encode_batch(batch);
-        self.write("appending", |transaction| {
+        let revision = self.0.write("appending", |transaction| {
             let mut numbers = transaction.open_table(NUMBERS)?;
             let revision = number(&numbers, LAST)?.unwrap_or(0) + 1;
             numbers.insert(LAST, revision)?;
             transaction.open_table(LOG)?.insert(revision, record.as_slice())?;
             Ok(revision)
-        })
+        })?;
+        *self.0.appended.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.more.notify_all();
+        Ok(revision)
     }
 
-    fn load(&mut self) -> Result<Table, StoreError> {
-        let (revision, pages) = self.read("reading the snapshot", |transaction| {
+    fn load(&self) -> Result<Table, StoreError> {
+        let (revision, pages) = self.0.read("reading the snapshot", |transaction| {
             let numbers = transaction.open_table(NUMBERS)?;
             let began = number(&numbers, COMPACTED)?.unwrap_or(0);
             let revision = number(&numbers, SNAPSHOT_AT)?.unwrap_or(began);
@@ -170,56 +235,85 @@ impl Store for RedbStore {
             }
             Ok((revision, pages))
         })?;
-        decode_snapshot(revision, pages.iter().map(Vec::as_slice)).map_err(|source| StoreError::Corrupt {
-            path: self.path.clone(),
-            revision,
-            source,
-        })
+        decode_snapshot(revision, pages.iter().map(Vec::as_slice)).map_err(self.0.corrupt(revision))
     }
 
-    fn subscribe(&mut self, from: u64) -> Result<Vec<(u64, Batch)>, StoreError> {
-        let (compacted, records) = self.read("reading the log", |transaction| {
-            let compacted = number(&transaction.open_table(NUMBERS)?, COMPACTED)?.unwrap_or(0);
-            let mut records = Vec::new();
-            for record in transaction.open_table(LOG)?.range(from.saturating_add(1)..)? {
-                let (revision, bytes) = record?;
-                records.push((revision.value(), bytes.value().to_vec()));
-            }
-            Ok((compacted, records))
+    fn follow(&self, from: u64) -> Result<Box<dyn Follower>, StoreError> {
+        let compacted = self.0.read("reading the log", |transaction| {
+            Ok(number(&transaction.open_table(NUMBERS)?, COMPACTED)?.unwrap_or(0))
         })?;
         if from < compacted {
             return Err(StoreError::Compacted { from, compacted });
         }
-        let decode = |(revision, bytes): (u64, Vec<u8>)| match decode_batch(&bytes) {
-            Ok(batch) => Ok((revision, batch)),
-            Err(source) => Err(StoreError::Corrupt { path: self.path.clone(), revision, source }),
-        };
-        records.into_iter().map(decode).collect()
+        Ok(Box::new(RedbFollower { file: Arc::clone(&self.0), after: from }))
     }
 
-    fn snapshot(&mut self, table: &Table) -> Result<(), StoreError> {
-        self.reopen(0)?;
+    fn snapshot(&self, table: &Table) -> Result<(), StoreError> {
         let pages = encode_snapshot(table);
-        self.write("writing a snapshot", |transaction| {
+        self.0.write("writing a snapshot", |transaction| {
+            let mut numbers = transaction.open_table(NUMBERS)?;
+            if number(&numbers, SNAPSHOT_AT)?.is_some_and(|later| later >= table.revision()) {
+                return Ok(());
+            }
+            numbers.insert(SNAPSHOT_AT, table.revision())?;
             transaction.delete_table(SNAPSHOT)?;
             let mut snapshot = transaction.open_table(SNAPSHOT)?;
             for (index, page) in (0u32..).zip(&pages) {
                 snapshot.insert(index, page.as_slice())?;
             }
-            transaction.open_table(NUMBERS)?.insert(SNAPSHOT_AT, table.revision())?;
             Ok(())
         })
     }
 
-    fn compact(&mut self, to: u64) -> Result<(), StoreError> {
-        self.reopen(0)?;
-        self.write("compacting", |transaction| {
+    fn compact(&self, to: u64) -> Result<(), StoreError> {
+        self.0.write("compacting", |transaction| {
             transaction.open_table(LOG)?.retain_in(..=to, |_, _| false)?;
             let mut numbers = transaction.open_table(NUMBERS)?;
             let before = number(&numbers, COMPACTED)?.unwrap_or(0);
             numbers.insert(COMPACTED, before.max(to))?;
             Ok(())
         })
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        self.0.read("reading the log", |transaction| {
+            transaction.open_table(NUMBERS)?;
+            Ok(())
+        })
+    }
+
+    fn sole_writer(&self) -> bool {
+        true
+    }
+
+    fn updates_max(&self) -> usize {
+        UPDATES_MAX
+    }
+}
+
+/// Reads the file again whenever this process has appended, and now and then: a failed append may be there too.
+struct RedbFollower {
+    file: Arc<File>,
+    after: u64,
+}
+
+impl Follower for RedbFollower {
+    fn next(&mut self, timeout: Duration) -> Result<Vec<(u64, Batch)>, StoreError> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let seen = *self.file.appended.lock().unwrap_or_else(PoisonError::into_inner);
+            let records = self.file.log_after(self.after)?;
+            if let Some((last, _)) = records.last() {
+                self.after = *last;
+                return Ok(records);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(records);
+            }
+            let appended = self.file.appended.lock().unwrap_or_else(PoisonError::into_inner);
+            let _woken = self.file.more.wait_timeout_while(appended, left, |appended| *appended == seen);
+        }
     }
 }
 
@@ -239,9 +333,9 @@ mod tests {
     }
 
     fn recover(path: &Path) -> Table {
-        let mut store = RedbStore::open(path).unwrap();
+        let store = RedbStore::open(path).unwrap();
         let mut table = store.load().unwrap();
-        catch_up(&mut store, &mut table).unwrap();
+        catch_up(&store, &mut table).unwrap();
         table
     }
 
@@ -251,7 +345,7 @@ mod tests {
         let path = dir.path().join("store.redb");
         let mut table = recover(&path);
         assert!(table.revision() > 1 << 50, "a new log begins at a revision made from the time");
-        let mut store = RedbStore::open(&path).unwrap();
+        let store = RedbStore::open(&path).unwrap();
         for k in 1..=3 {
             let revision = store.append(&batch(k)).unwrap();
             assert_eq!(revision, table.revision() + 1);
@@ -265,7 +359,7 @@ mod tests {
     fn a_snapshot_and_compaction_keep_the_table_and_refuse_what_is_gone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("store.redb");
-        let mut store = RedbStore::open(&path).unwrap();
+        let store = RedbStore::open(&path).unwrap();
         let mut table = store.load().unwrap();
         let began = table.revision();
         for k in 1..=5 {
@@ -273,12 +367,13 @@ mod tests {
         }
         store.snapshot(&table).unwrap();
         store.compact(table.revision()).unwrap();
-        assert!(matches!(store.subscribe(began), Err(StoreError::Compacted { .. })));
+        assert!(matches!(store.follow(began), Err(StoreError::Compacted { .. })));
         for k in 6..=7 {
             table.apply(store.append(&batch(k)).unwrap(), &batch(k));
         }
-        assert_eq!(store.subscribe(table.revision() - 1).unwrap(), [(table.revision(), batch(7))]);
-        drop(store);
+        let mut follower = store.follow(table.revision() - 1).unwrap();
+        assert_eq!(follower.next(Duration::ZERO).unwrap(), [(table.revision(), batch(7))]);
+        drop((follower, store));
         assert_eq!(recover(&path), table);
     }
 

@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -14,10 +14,10 @@ use weft_node::agent::{self, AgentConfig, AgentStatus, status};
 use weft_node::client::AdminClient;
 use weft_node::directory::DirectoryConfig;
 
-use crate::common::{ANYCAST, Daemon, loopback_config, mapping, start, wait_until};
+use crate::common::{ANYCAST, Daemon, derived_key, loopback_config, mapping, start, wait_until};
 
 pub const AA: [Ipv4Addr; 2] = [Ipv4Addr::new(20, 0, 0, 1), Ipv4Addr::new(20, 0, 0, 2)];
-const TOR_LA: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 1, 0, 2)];
+pub const TOR_LA: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 1, 0, 2)];
 const GATEWAY_MAC: &str = "02:56:4c:32:00:01";
 
 /// A namespace `weft-node-<pid>-<test>-<name>` that ends with this value.
@@ -87,6 +87,8 @@ pub struct Bed {
     pub servers: [Namespace; 2],
     pub tors: [Namespace; 2],
     pub intermediate: Namespace,
+    /// Behind ToR 1 at port `host2`, with the AA of B, and without a route to it.
+    pub third: Option<Namespace>,
     pub admin: AdminClient,
     pub directory: DirectoryConfig,
     pub dir: tempfile::TempDir,
@@ -97,6 +99,15 @@ pub struct Bed {
 impl Bed {
     /// `None` without the right to namespaces or eBPF; the reason is printed.
     pub fn new(test: &str) -> Option<Self> {
+        Self::build(test, None)
+    }
+
+    /// One where an AA can move: with a third server, and the ToRs' data paths pinned below `pins`.
+    pub fn for_migration(test: &str, pins: &Path) -> Option<Self> {
+        Self::build(test, Some(pins))
+    }
+
+    fn build(test: &str, pins: Option<&Path>) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             eprintln!("skipped: network namespaces need root");
             return None;
@@ -112,7 +123,11 @@ impl Bed {
             wire(k, &servers[k], &tors[k], &intermediate);
         }
         intermediate.ip(&format!("addr add {ANYCAST}/32 dev lo"));
-        let switches = attach_switches(&tors, &intermediate)?;
+        let third = pins.map(|_| node("c"));
+        if let Some(third) = &third {
+            wire_third(third, &tors[0]);
+        }
+        let switches = attach_switches(&tors, &intermediate, pins)?;
         let dir = tempfile::tempdir().unwrap();
         let directory = DirectoryConfig {
             listen: SocketAddrV4::new(Ipv4Addr::new(10, 64, 0, 1), 5300),
@@ -120,7 +135,17 @@ impl Bed {
         };
         let (daemon, mut admin) = tors[0].within(|| start(&directory));
         admin.set_many(vec![mapping(AA[0], 1), mapping(AA[1], 2)]).unwrap();
-        Some(Self { servers, tors, intermediate, admin, directory, dir, _directory: daemon, _switches: switches })
+        Some(Self {
+            servers,
+            tors,
+            intermediate,
+            third,
+            admin,
+            directory,
+            dir,
+            _directory: daemon,
+            _switches: switches,
+        })
     }
 
     /// The configuration of server `k`'s agent.
@@ -132,7 +157,7 @@ impl Bed {
             gateway_mac: GATEWAY_MAC.to_owned(),
             underlay_mtu: 1600,
             directory_servers: vec![self.directory.listen],
-            key_file: self.directory.key_file.clone(),
+            key_file: Some(derived_key(self.dir.path(), 0, Ipv4Addr::new(10, 64, k as u8, 2))),
             pin_dir: None,
             status_socket: Some(self.socket(k)),
             ..AgentConfig::example()
@@ -192,16 +217,30 @@ fn wire(k: usize, server: &Namespace, tor: &Namespace, intermediate: &Namespace)
     }
 }
 
-fn attach_switches(tors: &[Namespace; 2], intermediate: &Namespace) -> Option<Vec<SwitchDatapath>> {
+fn wire_third(server: &Namespace, tor: &Namespace) {
+    veth(server, "eth0", tor, "host2");
+    tor.ip(&format!("link set host2 address {GATEWAY_MAC}"));
+    tor.ip("addr add 10.64.2.1/24 dev host2");
+    server.ip(&format!("addr add {}/8 dev eth0", AA[1]));
+    for key in ["conf/all/rp_filter", "conf/default/rp_filter"] {
+        server.sysctl(key, "0");
+    }
+}
+
+fn attach_switches(
+    tors: &[Namespace; 2],
+    intermediate: &Namespace,
+    pins: Option<&Path>,
+) -> Option<Vec<SwitchDatapath>> {
     let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let mut switches = Vec::new();
-    for (tor, la) in tors.iter().zip(TOR_LA) {
+    for (k, (tor, la)) in tors.iter().zip(TOR_LA).enumerate() {
         let config = SwitchConfig {
             ports: names(&["fabric"]),
-            host_ports: names(&["host"]),
+            host_ports: if pins.is_some() && k == 0 { names(&["host", "host2"]) } else { names(&["host"]) },
             own_las: vec![la],
             tier: Tier::Tor,
-            pin_dir: None,
+            pin_dir: pins.map(|pins| pins.join(format!("tor{k}"))),
         };
         switches.push(tor.within(|| SwitchDatapath::attach(&config)));
     }

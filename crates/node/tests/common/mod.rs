@@ -13,8 +13,11 @@ use weft_node::client::AdminClient;
 use weft_node::directory::protocol::MappingToSet;
 use weft_node::directory::{self, DirectoryConfig};
 use weft_node::stop::Stop;
+use weft_wire::directory::Secret;
 
 pub const KEY: &str = "000102030405060708090a0b0c0d0e0f";
+/// The key derived from [`KEY`] for a client of service 0 on loopback, from an independent implementation of SipHash.
+pub const LOOPBACK_KEY: &str = "e2f0fcf476e43adda71b936ff1a32ea0";
 pub const ANYCAST: Ipv4Addr = Ipv4Addr::new(10, 255, 255, 1);
 
 /// A daemon in a thread. Dropping it stops it and checks that it ended well.
@@ -75,11 +78,22 @@ pub fn loopback_config(dir: &Path) -> DirectoryConfig {
     DirectoryConfig {
         listen: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0),
         admin_socket: dir.join("admin.sock"),
-        store: dir.join("store.redb"),
+        store: dir.join("store.redb").into(),
         key_file: Some(private_file(&dir.join("key"), KEY)),
         tor_las: None,
         ..DirectoryConfig::example()
     }
+}
+
+/// The key file of a client of service 0 on loopback.
+pub fn client_key(dir: &Path) -> PathBuf {
+    private_file(&dir.join("client-key"), LOOPBACK_KEY)
+}
+
+/// The key file of a client of this service whose datagrams come from `la`.
+pub fn derived_key(dir: &Path, service: u32, la: Ipv4Addr) -> PathBuf {
+    let key = Secret::from_hex(KEY).unwrap().derive(service, la);
+    private_file(&dir.join(format!("key-{service}-{la}")), &key.to_hex())
 }
 
 /// Starts it and connects.
@@ -108,5 +122,5 @@ pub fn refused(config: &DirectoryConfig) -> String {
 
 pub fn mapping(aa: Ipv4Addr, tor: u8) -> MappingToSet {
     let tor_la = Ipv4Addr::new(10, 1, 0, tor);
-    MappingToSet { aa, tor_la, anycast_la: ANYCAST, service: 0, if_version: None, version: None }
+    MappingToSet { aa, tor_la, anycast_la: ANYCAST, service: 0, host_la: None, if_version: None, version: None }
 }

@@ -1,0 +1,264 @@
+//! One directory server's copy of the replicated state, and the way of an update through the store into it
+//! (VL2 4.3.2).
+//!
+//! ```text
+//! submit ──> queue ──> appenders ──> store ──> follower ──> table (left-right) ──> look-ups
+//!              ^           |                       |
+//!              |           └──> open records <─────┤ verdicts ──> replies
+//!           deadlines                              └──> subscribers
+//! ```
+//!
+//! Requests share records. Every replica applies every record, its own like those of others, in the order of their
+//! revisions: an own record does not jump the queue. A request is answered once its record is in the store *and*
+//! applied here, so whoever was told a revision reads at least that revision from this server.
+//!
+//! * [`queue`]: requests waiting, records open, order, deadlines
+//! * [`appender`]: threads that carry records to the store, several at a time
+//! * [`follower`]: the one thread that changes the table
+//! * [`table`]: wait-free reads while it does
+//! * [`deadlines`]: answers those whose time is over
+//! * [`upkeep`]: snapshots, compaction, the comparison with the store
+
+mod appender;
+mod deadlines;
+mod follower;
+mod queue;
+mod shared;
+mod table;
+#[cfg(test)]
+mod tests;
+mod upkeep;
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::sync::broadcast;
+use tracing::info;
+use weft_control::directory::{PolicyChange, Record, Refusal, Request, Rules, Table};
+
+use crate::error::NodeError;
+use crate::store::{Store, catch_up};
+use shared::Shared;
+pub use table::TableReader;
+
+/// How a replica batches, bounds and keeps up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaSettings {
+    /// How long a request waits for others to share its record, while another record is on its way or was just
+    /// answered. Alone it does not wait.
+    pub window: Duration,
+    /// Updates after which a record is full.
+    pub record_updates: usize,
+    /// Records on their way to the store at a time.
+    pub records_open: usize,
+    /// Requests that may wait; more are refused.
+    pub requests_waiting: usize,
+    /// Updates that may wait; more are refused.
+    pub updates_waiting: usize,
+    /// Records after which a snapshot replaces the log.
+    pub snapshot_records: u64,
+    /// Updates after which a snapshot replaces the log.
+    pub snapshot_updates: u64,
+    /// Committed records that a subscriber may lag behind.
+    pub subscriber_lag: usize,
+    /// How often the table is compared with what the store holds (VL2 4.3.2). Less often if that takes long.
+    pub compare_every: Duration,
+}
+
+impl Default for ReplicaSettings {
+    fn default() -> Self {
+        Self {
+            window: Duration::from_millis(2),
+            record_updates: 1024,
+            records_open: 4,
+            requests_waiting: 65_536,
+            updates_waiting: 1 << 20,
+            snapshot_records: 8192,
+            snapshot_updates: 1 << 20,
+            subscriber_lag: 256,
+            compare_every: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Why a request was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// It changes nothing, and will not.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Too much is waiting.
+    #[error("{0}")]
+    Busy(String),
+    /// The store did not take it, or not in time; the text says if it may have been carried out all the same.
+    #[error("{0}")]
+    Store(String),
+}
+
+/// What became of the requests submitted here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UpdateCounts {
+    /// Carried out, requests.
+    pub committed: u64,
+    /// Refused for what they ask, requests.
+    pub refused: u64,
+    /// Failed for the store, or for too much load, requests.
+    pub failed: u64,
+    /// Records appended to the log.
+    pub records: u64,
+}
+
+/// How a replica is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaStatus {
+    /// Revision of the table.
+    pub revision: u64,
+    /// AAs that have a mapping.
+    pub mapped: usize,
+    /// Requests submitted here.
+    pub counts: UpdateCounts,
+    /// Records applied, whoever appended them.
+    pub applied: u64,
+    /// Requests that wait now, or whose record is on its way.
+    pub waiting: usize,
+    /// Why the store could not be followed or written to when that was last tried.
+    pub store_error: Option<String>,
+    /// Comparisons of the table with the store.
+    pub compared: u64,
+    /// Those that found a difference, after which the table was loaded anew.
+    pub repaired: u64,
+    /// Revision of the last comparison; 0 before the first.
+    pub compared_revision: u64,
+}
+
+/// What one record changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The record's revision.
+    pub revision: u64,
+    /// The AAs it touched, as they are after it; an AA may come twice.
+    pub changed: Vec<(Ipv4Addr, Record)>,
+    /// The changes of the policy in it, in their order.
+    pub policy: Vec<PolicyChange>,
+    /// Records up to this revision were skipped over: whoever follows must read the table again.
+    pub gap: bool,
+}
+
+/// Takes the outcome of a request: its revision, or why it was not carried out. Called once, by a thread of the
+/// replica that others wait for: it must not block.
+pub type Reply = Box<dyn FnOnce(Result<u64, Failure>) + Send>;
+
+/// A replica. Clones are the same one; it ends with the last of them.
+#[derive(Clone)]
+pub struct Replica(Arc<Running>);
+
+/// The threads. Dropping it ends them.
+struct Running {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Replica {
+    /// Loads what the store holds, and follows it from then on.
+    ///
+    /// # Errors
+    /// [`NodeError::Store`]: the store cannot be read.
+    pub fn start(store: Arc<dyn Store>, rules: Rules, settings: ReplicaSettings) -> Result<Self, NodeError> {
+        let mut table = store.load()?;
+        let records = catch_up(store.as_ref(), &mut table)?;
+        info!(revision = table.revision(), mappings = table.mapped(), records, "directory loaded");
+        let rules = Rules { updates_max: rules.updates_max.min(store.updates_max()), ..rules };
+        let records_open = settings.records_open;
+        let (writer, tables) = table::split(table);
+        let shared = Arc::new(Shared::new(store, rules, settings, tables, records as u64));
+        let mut running = Running { shared: Arc::clone(&shared), threads: Vec::new() };
+        let theirs = Arc::clone(&shared);
+        running.spawn("follower", move || follower::run(&theirs, writer))?;
+        for _ in 0..records_open.max(1) {
+            let theirs = Arc::clone(&shared);
+            running.spawn("appender", move || appender::run(&theirs))?;
+        }
+        let theirs = Arc::clone(&shared);
+        running.spawn("deadlines", move || deadlines::run(&theirs))?;
+        running.spawn("upkeep", move || upkeep::run(&shared))?;
+        Ok(Self(Arc::new(running)))
+    }
+
+    /// Reads the table without waiting for the writer. One for each thread.
+    pub fn reader(&self) -> TableReader {
+        self.0.shared.tables.reader()
+    }
+
+    /// Runs `look` on the table: for a single look; a thread that looks often keeps a [`Self::reader`].
+    pub fn read<T>(&self, look: impl FnOnce(&Table) -> T) -> T {
+        self.reader().read(look)
+    }
+
+    /// Carries out a request and calls `reply` with its outcome, within about `timeout`. Requests of one client, and
+    /// those that name the same AA, are applied in the order in which they were submitted here.
+    ///
+    /// A request that the store may have taken without our knowing ends in [`Failure::Store`], which says so. A client
+    /// with a number can then ask again, here or elsewhere, with the same sequence.
+    pub fn submit(&self, request: Request, timeout: Duration, reply: Reply) {
+        self.0.shared.submit(request, Instant::now() + timeout, reply);
+    }
+
+    /// [`Self::submit`], waiting for the outcome.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn commit(&self, request: Request, timeout: Duration) -> Result<u64, Failure> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let reply = move |outcome| {
+            // The receiver waits below.
+            let _ = sender.send(outcome);
+        };
+        self.submit(request, timeout, Box::new(reply));
+        receiver.recv().unwrap_or_else(|_| Err(Failure::Store("the server stops".to_owned())))
+    }
+
+    /// What is committed from now on, whoever committed it. A subscriber that lags too far is told `Lagged` and must
+    /// read the table again.
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>> {
+        self.0.shared.committed.subscribe()
+    }
+
+    /// How it is doing.
+    pub fn status(&self) -> ReplicaStatus {
+        self.0.shared.status()
+    }
+
+    /// Revision and hash of the table. Equal revisions of one log have equal hashes on every server.
+    pub fn table_hash(&self) -> (u64, u64) {
+        self.read(|table| (table.revision(), table.hash()))
+    }
+
+    /// Whether updates would be kept now, as of at most a few seconds ago. Does not wait.
+    ///
+    /// # Errors
+    /// Why not, in one line.
+    pub fn check(&self) -> Result<(), String> {
+        self.0.shared.check()
+    }
+}
+
+impl Running {
+    fn spawn(&mut self, name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), NodeError> {
+        let thread = std::thread::Builder::new().name(format!("weft-{name}")).spawn(run);
+        self.threads.push(thread.map_err(NodeError::system("starting a thread"))?);
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.stop();
+        let own = std::thread::current().id();
+        for thread in self.threads.drain(..).filter(|thread| thread.thread().id() != own) {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Who a client is, and what it may do.
+
+use std::net::Ipv4Addr;
+
+use weft_control::directory::{Change, Record, Request, Table};
+
+/// Who speaks in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Authority {
+    /// May do everything.
+    Operator,
+    /// May change AAs of this service and see what it may reach.
+    Service(u32),
+}
+
+impl Authority {
+    /// Reads a name as certificates have it (a URI among the subject's alternative names): `weft:operator`, or
+    /// `weft:service:7`.
+    pub(crate) fn from_uri(uri: &str) -> Option<Self> {
+        match uri.strip_prefix("weft:")? {
+            "operator" => Some(Self::Operator),
+            other => other.strip_prefix("service:")?.parse().ok().map(Self::Service),
+        }
+    }
+
+    /// Whether it may know of this record.
+    pub(super) fn sees(self, table: &Table, record: &Record) -> bool {
+        match self {
+            Self::Operator => true,
+            Self::Service(service) => table.allows(service, record.service),
+        }
+    }
+
+    pub(super) fn is_operator(self) -> bool {
+        self == Self::Operator
+    }
+
+    /// Checks a request of this client, and ties its updates to the versions that were checked: so an AA that changes
+    /// hands between the check and the commit is not touched.
+    ///
+    /// # Errors
+    /// Why it may not, in one line.
+    pub(super) fn check(self, table: &Table, request: &mut Request) -> Result<(), String> {
+        let Self::Service(service) = self else { return Ok(()) };
+        if !request.policy.is_empty() {
+            return Err("the policy is for operators; use an operator's certificate".to_owned());
+        }
+        for update in &mut request.updates {
+            if matches!(update.change, Change::Set { service: wanted, .. } if wanted != service) {
+                return Err(foreign(update.aa, service));
+            }
+            let record = table.record(update.aa);
+            if record.is_some_and(|record| record.service != service) {
+                return Err(foreign(update.aa, service));
+            }
+            let current = record.map_or(0, |record| record.version);
+            let expected = *update.if_version.get_or_insert(current);
+            if expected != current {
+                return Err(format!(
+                    "AA {}: expected version {expected}, found {current}; read it again and decide anew",
+                    update.aa
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn foreign(aa: Ipv4Addr, service: u32) -> String {
+    format!("AA {aa} is not of service {service}; a service changes its own AAs only")
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_control::address::Locator;
+    use weft_control::directory::{Batch, PolicyChange, Update};
+
+    use super::*;
+
+    const OWN: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 7);
+    const FOREIGN: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 8);
+    const NEW: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 9);
+
+    fn set(aa: Ipv4Addr, service: u32) -> Update {
+        let locator = Locator { tor_la: Ipv4Addr::new(10, 1, 0, 1), anycast_la: Ipv4Addr::new(10, 255, 255, 1) };
+        Update { change: Change::Set { locator, service, host_la: None }, ..Update::delete(aa) }
+    }
+
+    fn table() -> Table {
+        let mut table = Table::default();
+        table.apply(5, &Batch::of(Request::once(vec![set(OWN, 7), set(FOREIGN, 8)])));
+        table
+    }
+
+    fn check(authority: Authority, updates: Vec<Update>) -> Result<Request, String> {
+        let mut request = Request::once(updates);
+        authority.check(&table(), &mut request).map(|()| request)
+    }
+
+    #[test]
+    fn names_of_certificates_are_read_strictly() {
+        assert_eq!(Authority::from_uri("weft:operator"), Some(Authority::Operator));
+        assert_eq!(Authority::from_uri("weft:service:7"), Some(Authority::Service(7)));
+        for other in
+            ["operator", "weft:", "weft:Operator", "weft:service:", "weft:service:-1", "weft:service:4294967296"]
+        {
+            assert_eq!(Authority::from_uri(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_service_changes_its_own_and_nobody_elses() {
+        let seven = Authority::Service(7);
+        let request = check(seven, vec![set(OWN, 7), Update::delete(OWN), set(NEW, 7)]).unwrap();
+        let conditions: Vec<_> = request.updates.iter().map(|update| update.if_version).collect();
+        assert_eq!(conditions, [Some(5), Some(5), Some(0)], "tied to what was checked");
+        for update in [set(FOREIGN, 7), set(FOREIGN, 8), set(OWN, 8), set(NEW, 0), Update::delete(FOREIGN)] {
+            let error = check(seven, vec![set(OWN, 7), update]).unwrap_err();
+            assert!(error.contains("not of service 7"), "{error}");
+            assert!(check(Authority::Operator, vec![update]).unwrap().updates[0].if_version.is_none());
+        }
+        let stale = Update { if_version: Some(4), ..set(OWN, 7) };
+        assert!(check(seven, vec![stale]).unwrap_err().contains("expected version 4, found 5"));
+    }
+
+    #[test]
+    fn a_deleted_aa_stays_its_services() {
+        let mut table = table();
+        table.apply(6, &Batch::of(Request::once(vec![Update::delete(FOREIGN)])));
+        let mut request = Request::once(vec![set(FOREIGN, 7)]);
+        assert!(Authority::Service(7).check(&table, &mut request).is_err());
+    }
+
+    #[test]
+    fn the_policy_is_for_operators() {
+        let rule = PolicyChange { from_service: 7, to_service: 8, allow: true };
+        let mut request = Request::rules(vec![rule]);
+        assert!(Authority::Service(7).check(&table(), &mut request).is_err());
+        assert!(Authority::Operator.check(&table(), &mut request).is_ok());
+    }
+
+    #[test]
+    fn what_is_seen_follows_the_policy() {
+        let mut table = table();
+        let foreign = table.record(FOREIGN).unwrap();
+        assert!(!Authority::Service(7).sees(&table, &foreign) && Authority::Operator.sees(&table, &foreign));
+        let rule = PolicyChange { from_service: 7, to_service: 8, allow: true };
+        table.apply(6, &Batch::of(Request::rules(vec![rule])));
+        assert!(Authority::Service(7).sees(&table, &foreign));
+    }
+}

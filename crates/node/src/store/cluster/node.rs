@@ -1,0 +1,89 @@
+//! One etcd process: where it listens, how it is started.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::{EtcdClusterSettings, EtcdNode};
+
+impl EtcdNode {
+    /// Where clients ask.
+    pub fn client_url(&self) -> String {
+        format!("http://{}:{}", self.ip, self.client_port)
+    }
+
+    fn peer_url(&self) -> String {
+        format!("http://{}:{}", self.ip, self.peer_port)
+    }
+
+    /// What it says goes here.
+    pub fn log(&self) -> PathBuf {
+        self.dir.with_extension("log")
+    }
+}
+
+/// Nodes on loopback. The ports were free a moment ago.
+pub(super) fn on_loopback(count: usize, dir: &Path) -> io::Result<Vec<EtcdNode>> {
+    let ip = Ipv4Addr::LOCALHOST;
+    let listeners = (0..2 * count).map(|_| TcpListener::bind((ip, 0))).collect::<io::Result<Vec<_>>>()?;
+    let ports = listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect::<io::Result<Vec<_>>>()?;
+    let node = |index: usize| EtcdNode {
+        ip,
+        client_port: ports[2 * index],
+        peer_port: ports[2 * index + 1],
+        dir: dir.join(format!("etcd-{index}")),
+    };
+    Ok((0..count).map(node).collect())
+}
+
+/// Starts a node. It dies with the calling thread.
+pub(super) fn start(settings: &EtcdClusterSettings, index: usize) -> io::Result<Child> {
+    let node = &settings.nodes[index];
+    std::fs::create_dir_all(&node.dir)?;
+    let log = File::options().create(true).append(true).open(node.log())?;
+    let mut command = settings.starter.as_ref().map_or_else(|| Command::new("etcd"), |starter| starter(index));
+    command.args(settings.flags(index)).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    // SAFETY: `prctl` with these arguments only sets an attribute of the calling process, and is safe between fork and
+    // exec.
+    unsafe {
+        command.pre_exec(|| {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0 {
+                Ok(())
+            } else {
+                Err(io::Error::last_os_error())
+            }
+        });
+    }
+    command.spawn()
+}
+
+impl EtcdClusterSettings {
+    /// The flags of node `index`, for whoever starts etcd by other means, as a lab that outlives its maker does.
+    pub fn flags(&self, index: usize) -> Vec<String> {
+        let node = &self.nodes[index];
+        let members = self.nodes.iter().enumerate().map(|(index, node)| format!("n{index}={}", node.peer_url()));
+        let cluster: Vec<String> = members.collect();
+        let pairs = [
+            ("--name", format!("n{index}")),
+            ("--data-dir", node.dir.display().to_string()),
+            ("--listen-client-urls", node.client_url()),
+            ("--advertise-client-urls", node.client_url()),
+            ("--listen-peer-urls", node.peer_url()),
+            ("--initial-advertise-peer-urls", node.peer_url()),
+            ("--initial-cluster", cluster.join(",")),
+            ("--initial-cluster-state", "new".to_owned()),
+            ("--heartbeat-interval", self.heartbeat_ms.to_string()),
+            ("--election-timeout", self.election_ms.to_string()),
+            ("--quota-backend-bytes", self.quota_bytes.to_string()),
+            ("--auto-compaction-retention", "0".to_owned()),
+            ("--logger", "zap".to_owned()),
+            ("--log-level", "warn".to_owned()),
+        ];
+        let pairs = pairs.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]);
+        pairs.chain(["--pre-vote=true".to_owned()]).collect()
+    }
+}

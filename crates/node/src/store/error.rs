@@ -1,0 +1,125 @@
+//! What a store could not do: one line each, with the remedy.
+
+use std::path::PathBuf;
+
+use weft_control::directory::record::RecordError;
+
+/// What a store could not do.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The file cannot be opened or made.
+    #[error("store {path}: {why}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// There is no room left.
+    #[error("store {path}: the disk is full, nothing was changed; free space and try again")]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Reading or writing failed.
+    #[error("store {path}: {what} failed: {why}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// The answer.
+        why: String,
+    },
+    /// A stored record does not follow its format.
+    #[error("store {path}, revision {revision}: {source}; restore it from a copy")]
+    Corrupt {
+        /// The file, or the cluster.
+        path: PathBuf,
+        /// Where in the log, or of which snapshot.
+        revision: u64,
+        /// What is wrong.
+        source: RecordError,
+    },
+    /// Records that were asked for are gone.
+    #[error("records above revision {from} were asked for, but those up to {compacted} are gone; load the snapshot")]
+    Compacted {
+        /// What was asked for.
+        from: u64,
+        /// What is gone.
+        compacted: u64,
+    },
+    /// Settings that cannot work.
+    #[error("store {store}: {why}")]
+    Settings {
+        /// The cluster.
+        store: String,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+    /// No node of the cluster does what is asked. Nothing was changed.
+    #[error("store {store} is unreachable: {why}; nothing was changed, see whether most of its nodes run")]
+    Unreachable {
+        /// The cluster.
+        store: String,
+        /// What the last node said.
+        why: String,
+    },
+    /// No node said whether it was done.
+    #[error("store {store} did not answer in time: {why}; see whether most of its nodes run")]
+    Unknown {
+        /// The cluster.
+        store: String,
+        /// What the last node said.
+        why: String,
+    },
+    /// The cluster's space quota is used up.
+    #[error(
+        "store {store}: its space quota is used up (NOSPACE), nothing was changed; compact and defragment it or raise \
+         the quota, then `etcdctl alarm disarm`"
+    )]
+    Quota {
+        /// The cluster.
+        store: String,
+    },
+    /// The cluster does not let us.
+    #[error("store {store} refuses us: {why}; check user, password, certificate and role")]
+    Denied {
+        /// The cluster.
+        store: String,
+        /// Its words.
+        why: String,
+    },
+    /// The cluster does not understand us, or finds a request too large.
+    #[error("store {store} rejects the request: {why}; nothing was changed")]
+    Rejected {
+        /// The cluster.
+        store: String,
+        /// Its words.
+        why: String,
+    },
+    /// There is something else where our data should be.
+    #[error("store {store}: the value of {key} {why}")]
+    Foreign {
+        /// The cluster.
+        store: String,
+        /// The key.
+        key: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A cluster of our own does not start.
+    #[error("etcd cluster: {why}")]
+    Cluster {
+        /// Why, and what to do.
+        why: String,
+    },
+}
+
+impl StoreError {
+    /// Of an append: whether the record may be in the log all the same.
+    pub fn outcome_unknown(&self) -> bool {
+        matches!(self, Self::Io { .. } | Self::Unknown { .. })
+    }
+}

@@ -1,0 +1,163 @@
+//! Which cluster, and how to reach it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use etcd_client::{Certificate, ConnectOptions, Identity, TlsOptions};
+use serde::{Deserialize, Serialize};
+use tonic::transport::Endpoint;
+
+use crate::store::StoreError;
+
+/// Size of windows for bytes on their way: a snapshot does not wait for acknowledgements.
+const STREAM_WINDOW_BYTES: u32 = 4 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_millis(500);
+
+/// How to reach an etcd cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EtcdSettings {
+    /// Client URLs of the nodes: `http://10.0.0.1:2379`, or `https://` with `tls`.
+    pub endpoints: Vec<String>,
+    /// What all keys begin with; one for each fabric.
+    #[serde(default = "default_prefix")]
+    pub prefix: String,
+    /// Mutual TLS; needed for `https://`.
+    #[serde(default)]
+    pub tls: Option<EtcdTls>,
+    /// User of the cluster; should see nothing but the prefix.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// File with the user's password, mode 0600.
+    #[serde(default)]
+    pub password_file: Option<PathBuf>,
+    /// How long the cluster is asked before an operation fails, milliseconds.
+    #[serde(default = "default_timeout_ms")]
+    pub timeout_ms: u64,
+}
+
+/// Files for mutual TLS, PEM.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EtcdTls {
+    /// Who signed the nodes' certificates.
+    pub ca_file: PathBuf,
+    /// Our certificate.
+    pub cert_file: PathBuf,
+    /// Its key.
+    pub key_file: PathBuf,
+    /// The name that the nodes' certificates carry, if it is not in the endpoints.
+    #[serde(default)]
+    pub server_name: Option<String>,
+}
+
+fn default_prefix() -> String {
+    "weft/".to_owned()
+}
+
+fn default_timeout_ms() -> u64 {
+    3000
+}
+
+impl EtcdSettings {
+    /// A cluster at these client URLs, without TLS or user.
+    pub fn plain(endpoints: impl IntoIterator<Item = String>, prefix: &str) -> Self {
+        Self {
+            endpoints: endpoints.into_iter().collect(),
+            prefix: prefix.to_owned(),
+            tls: None,
+            user: None,
+            password_file: None,
+            timeout_ms: default_timeout_ms(),
+        }
+    }
+
+    /// How the cluster is called in messages.
+    pub(super) fn name(&self) -> String {
+        format!("etcd {}", self.endpoints.join(","))
+    }
+
+    pub(super) fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms.max(1))
+    }
+
+    pub(super) fn fault(&self, why: impl Into<String>) -> StoreError {
+        StoreError::Settings { store: self.name(), why: why.into() }
+    }
+
+    /// Checks everything that can be checked without the cluster.
+    pub(super) fn connections(&self) -> Result<Vec<Endpoint>, StoreError> {
+        if self.endpoints.is_empty() {
+            return Err(self.fault("no endpoints; name the client URL of at least one node"));
+        }
+        if self.prefix.is_empty() {
+            return Err(self.fault("`prefix` is empty; choose one for this fabric, as `weft/`"));
+        }
+        let tls = self.tls.as_ref().map(|tls| self.tls(tls)).transpose()?;
+        self.endpoints.iter().map(|url| self.connection(url, tls.as_ref())).collect()
+    }
+
+    fn connection(&self, url: &str, tls: Option<&TlsOptions>) -> Result<Endpoint, StoreError> {
+        let https = url.starts_with("https://");
+        if !https && !url.starts_with("http://") {
+            return Err(self.fault(format!("endpoint `{url}` is no URL; write http://HOST:2379 or https://HOST:2379")));
+        }
+        let endpoint = Endpoint::from_shared(url.to_owned())
+            .map_err(|error| self.fault(format!("endpoint `{url}`: {error}")))?
+            .connect_timeout(CONNECT)
+            .tcp_nodelay(true)
+            .tcp_keepalive(Some(Duration::from_secs(5)))
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
+        match (https, tls) {
+            (false, None) => Ok(endpoint),
+            (true, Some(tls)) => {
+                endpoint.tls_config(tls.clone()).map_err(|error| self.fault(format!("TLS: {}", causes(&error))))
+            }
+            (true, None) => Err(self.fault(format!("endpoint `{url}` needs `tls`: the CA, a certificate, its key"))),
+            (false, Some(_)) => Err(self.fault(format!("endpoint `{url}` is not https, so `tls` would go unused"))),
+        }
+    }
+
+    fn tls(&self, tls: &EtcdTls) -> Result<TlsOptions, StoreError> {
+        let read = |path: &Path| {
+            std::fs::read(path).map_err(|error| self.fault(format!("TLS file {}: {error}", path.display())))
+        };
+        let options = TlsOptions::new()
+            .ca_certificate(Certificate::from_pem(read(&tls.ca_file)?))
+            .identity(Identity::from_pem(read(&tls.cert_file)?, read(&tls.key_file)?));
+        Ok(match &tls.server_name {
+            Some(name) => options.domain_name(name),
+            None => options,
+        })
+    }
+
+    pub(super) fn options(&self) -> Result<ConnectOptions, StoreError> {
+        let options = ConnectOptions::new().with_require_leader(true);
+        match (&self.user, &self.password_file) {
+            (None, None) => Ok(options),
+            (Some(user), Some(path)) => {
+                let password = std::fs::read_to_string(path)
+                    .map_err(|error| self.fault(format!("password file {}: {error}", path.display())))?;
+                Ok(options.with_user(user, password.trim_end_matches('\n')).with_auto_token_refresh(true))
+            }
+            _ => Err(self.fault("`user` and `password_file` go together; give both or none")),
+        }
+    }
+}
+
+/// An error with what caused it, in one line.
+pub(super) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let more = next.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = next.source();
+    }
+    text.replace('\n', " ")
+}

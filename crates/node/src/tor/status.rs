@@ -1,0 +1,59 @@
+//! A reporter's state: whoever connects to the status socket gets it as one JSON object and a closed connection.
+//!
+//! ```text
+//! {"schema_version":1, "la":A, "events":{NAME:N, ..}, "io":{NAME:N, ..}, "datapath":{NAME:N, ..}}
+//! ```
+//!
+//! `events` are the counters of [`weft_control::tor`], `datapath` those of [`weft_datapath::abi::SWITCH_OUTCOMES`] (the
+//! packets that were sampled are among `no_such_host`), and `io` what the daemon itself could not do.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use weft_control::tally::Tally;
+use weft_control::tor::Event;
+
+use super::{IoFault, TorConfig};
+use crate::agent::status::named;
+use crate::error::NodeError;
+use crate::unix;
+
+/// A reporter's state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TorStatus {
+    /// Version of this schema.
+    pub schema_version: u32,
+    /// The ToR's LA.
+    pub la: Ipv4Addr,
+    /// What became of samples, by name.
+    pub events: BTreeMap<String, u64>,
+    /// What the daemon could not do, by name.
+    pub io: BTreeMap<String, u64>,
+    /// What became of packets in the data path, by outcome.
+    pub datapath: BTreeMap<String, u64>,
+}
+
+/// Reads the state of the reporter that listens on `path`.
+///
+/// # Errors
+/// [`NodeError::System`] or [`NodeError::Protocol`].
+pub fn read(path: impl AsRef<Path>) -> Result<TorStatus, NodeError> {
+    unix::read_status(path.as_ref(), "ToR reporter")
+}
+
+pub(super) fn of(
+    config: &TorConfig,
+    events: &Tally<Event>,
+    io: &Tally<IoFault>,
+    datapath: Vec<(&'static str, u64)>,
+) -> TorStatus {
+    TorStatus {
+        schema_version: 1,
+        la: config.la,
+        events: named(events.iter()),
+        io: named(io.iter()),
+        datapath: named(datapath),
+    }
+}
