@@ -14,6 +14,9 @@ pub enum Limit {
     Link,
     /// The CPU of the machine that emulates the fabric: hides the answer.
     Cpu,
+    /// Work of others on the machine, which can only make the value worse: a value that is good enough stands, one that
+    /// is not says nothing.
+    OtherWork,
     /// The one core that traffic was pinned to on purpose, because its cost is the question.
     PinnedCore,
     /// All cores: sender, receiver and switches shared them as the scheduler chose.
@@ -30,6 +33,7 @@ impl Limit {
         match self {
             Self::Link => "link",
             Self::Cpu => "cpu",
+            Self::OtherWork => "other work",
             Self::PinnedCore => "pinned core",
             Self::SharedCores => "shared cores",
             Self::OfferedLoad => "offered load",
@@ -40,6 +44,11 @@ impl Limit {
     /// Whether a value limited by this says nothing about the network under test.
     pub fn hides_answer(self) -> bool {
         self == Self::Cpu
+    }
+
+    /// Whether a value limited by this may have been better without it.
+    pub fn excuses(self) -> bool {
+        self == Self::OtherWork
     }
 }
 

@@ -8,7 +8,8 @@
 //! | `interval-upper`, `>=` | value holds | upper end below `want` | value below, upper end not |
 //!
 //! Whatever the judge: a run that failed fails its claims; a run that was not what the plan describes, or whose value
-//! was limited by the emulating machine's CPU, is inconclusive, even where the number looks good.
+//! was limited by the emulating machine's CPU, is inconclusive, even where the number looks good; one that other work on
+//! the machine can only have made worse is inconclusive where it does not look good.
 
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +75,9 @@ fn verdict_of(claim: &Claim, estimate: Option<&Estimate>, findings: &Findings) -
         return (Verdict::Inconclusive, Some("the CPU of this machine was the bottleneck".into()));
     }
     let (verdict, reason) = compare(claim.judge, claim.relation, estimate, want);
+    if verdict == Verdict::Fail && estimate.limited_by.excuses() {
+        return (Verdict::Inconclusive, Some("other work on this machine may have caused it".into()));
+    }
     match &claim.not_above {
         Some(other) if verdict == Verdict::Pass => not_above(estimate, other, findings),
         _ => (verdict, reason),

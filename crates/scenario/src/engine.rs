@@ -26,6 +26,35 @@ pub enum Overlay {
     Trill,
 }
 
+/// What keeps the mappings of a VL2 network's directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DirectoryStore {
+    /// Each directory server has a store of its own built in; nothing is shared between them.
+    #[default]
+    Embedded,
+    /// Three directory servers share three etcd nodes, one beside each.
+    Etcd3,
+}
+
+impl DirectoryStore {
+    /// How many directory servers a fabric must have for it.
+    pub fn servers(self) -> usize {
+        match self {
+            Self::Embedded => 1,
+            Self::Etcd3 => 3,
+        }
+    }
+
+    /// As plans and flags write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Etcd3 => "etcd3",
+        }
+    }
+}
+
 /// A network that an engine can bring up.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -35,6 +64,8 @@ pub struct Scenario {
     pub addresses: AddressPlan,
     /// How packets travel.
     pub overlay: Overlay,
+    /// What keeps the directory's mappings, where the overlay has a directory.
+    pub directory: DirectoryStore,
     /// Settings of the hosts.
     pub transport: Transport,
     /// Settings of the simulator's switches and network cards; the lab takes no notice of them.

@@ -128,6 +128,74 @@ pub struct CostRow {
     pub wall_ns: u64,
 }
 
+/// How many requests of a directory's load took how long: a bin of a distribution.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyRow {
+    /// What was timed: `lookup` and `update` (from the moment it was due until its answer), `visible` (from the moment an
+    /// update was due until a look-up answers with it), `pushed` (until a subscriber has it).
+    pub kind: String,
+    /// Number of the step, from 1.
+    pub step: u32,
+    /// The server that `visible` was seen at; `None` where any server may have answered.
+    pub server: Option<String>,
+    /// It took at most so long, and longer than the next smaller bin of the same distribution.
+    pub latency_at_most_ns: u64,
+    /// How many.
+    pub requests: u64,
+}
+
+/// What one step of a directory's load offered and what came of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DirectoryRow {
+    /// `lookup` or `update`.
+    pub kind: String,
+    /// Number of the step, from 1.
+    pub step: u32,
+    /// Requests per second that were to be offered.
+    pub offered_per_s: u64,
+    /// How long they were offered.
+    pub wall_ns: u64,
+    /// Requests that were sent.
+    pub sent: u64,
+    /// Datagrams or update messages in which they were, repeated ones and copies to a second server included.
+    pub messages: u64,
+    /// Requests that were answered within the timeout.
+    pub answered: u64,
+    /// Requests refused or answered with something else than was asked for.
+    pub wrong: u64,
+    /// Requests without an answer within the timeout.
+    pub unanswered: u64,
+    /// Requests that were due and not sent, because too many others were outstanding.
+    pub skipped: u64,
+    /// The longest time without an acknowledged update within the step; 0 for look-ups.
+    pub longest_gap_ns: u64,
+    /// Acknowledged updates that a server did not have when the step was over.
+    pub lost: u64,
+    /// CPU time of the directory servers that were asked.
+    pub server_cpu_ns: u64,
+    /// Busy time of all cores that neither load nor directory nor store caused, over the time there was, 0 to 1.
+    pub foreign_cpu_ratio: f64,
+}
+
+/// What became of an AA's move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MigrationRow {
+    /// When the server lost its old link, from the start of the run.
+    pub left_ns: u64,
+    /// When it was ready behind its new ToR.
+    pub arrived_ns: u64,
+    /// When the directory was told; it commits a little later.
+    pub told_ns: u64,
+    /// When the last packet reached the old ToR.
+    pub last_stale_ns: u64,
+    /// Packets for it that the old ToR dropped.
+    pub stale_packets: u64,
+    /// Those that came after the directory was told.
+    pub lost_packets: u64,
+    /// The longest time in which the receiver got nothing.
+    pub silence_ns: u64,
+}
+
 /// Everything that one run yields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Records {
@@ -145,6 +213,12 @@ pub struct Records {
     pub cpu: Vec<CpuRow>,
     /// Events.
     pub events: Vec<EventRow>,
+    /// Latencies of a directory's load.
+    pub latencies: Vec<LatencyRow>,
+    /// Steps of a directory's load.
+    pub directory: Vec<DirectoryRow>,
+    /// Moves of AAs.
+    pub migrations: Vec<MigrationRow>,
     /// CPU cost of the run's traffic, where it was pinned and measured.
     pub cost: Option<CostRow>,
     /// Anything else worth keeping: name and value, for instance `link_selftest.server-tor.got_bps`.

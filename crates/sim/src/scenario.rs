@@ -186,11 +186,10 @@ pub fn records(job: &Job, outcome: &Outcome) -> Records {
         progress: outcome.samples.iter().map(progress_row).collect(),
         links: link_rows(&job.fabric, outcome),
         tcp: outcome.tcp.iter().map(tcp_row).collect(),
-        cpu: Vec::new(),
         events: event_rows(job, outcome),
-        cost: None,
         queues: queue_rows(&job.fabric, outcome),
         facts: facts(&job.fabric, outcome),
+        ..Records::default()
     }
 }
 

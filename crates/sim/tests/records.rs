@@ -40,6 +40,7 @@ fn scenario(overlay: Overlay) -> Scenario {
         fabric,
         overlay,
         transport: Transport::default(),
+        directory: weft_scenario::engine::DirectoryStore::default(),
         switching: Switching::default(),
         shaped: true,
     }

@@ -10,6 +10,7 @@
 //! * [`ecmp`]: how likely hashed flows fit on uplinks (leaf-spine, "Intuition")
 //! * [`split_speed`]: split and completion times as core links become faster (VL2 5.2)
 //! * [`tcp_validation`]: the simulator beside the lab
+//! * [`directory`]: the directory system under load, and an AA's move (VL2 5.5, Figure 14)
 //! * [`series`], [`links`], [`cpu`], [`completion`]: what they share
 //! * [`class_summary`]: completion times of one run, for a look without a plan
 //! * [`framing`]: how much of a link's rate can be payload
@@ -17,6 +18,7 @@
 pub mod class_summary;
 pub mod completion;
 pub mod cpu;
+pub mod directory;
 pub mod ecmp;
 pub mod fct;
 pub mod framing;
@@ -63,6 +65,16 @@ pub enum Analysis {
     SplitSpeed,
     /// [`tcp_validation`].
     TcpValidation,
+    /// [`directory::lookup`].
+    DirectoryLookup,
+    /// [`directory::update`].
+    DirectoryUpdate,
+    /// [`directory::convergence`].
+    DirectoryConvergence,
+    /// [`directory::sizing`].
+    DirectorySizing,
+    /// [`directory::migration`].
+    Migration,
 }
 
 /// A metric that an analysis yields.
@@ -117,12 +129,28 @@ pub enum RowKind {
     Cpu,
     /// [`Records::events`]
     Events,
+    /// [`Records::latencies`]
+    Latencies,
+    /// [`Records::directory`]
+    Directory,
+    /// [`Records::migrations`]
+    Migrations,
 }
 
 impl RowKind {
     /// Every kind.
-    pub const ALL: &'static [Self] =
-        &[Self::Flows, Self::Progress, Self::Links, Self::Queues, Self::Tcp, Self::Cpu, Self::Events];
+    pub const ALL: &'static [Self] = &[
+        Self::Flows,
+        Self::Progress,
+        Self::Links,
+        Self::Queues,
+        Self::Tcp,
+        Self::Cpu,
+        Self::Events,
+        Self::Latencies,
+        Self::Directory,
+        Self::Migrations,
+    ];
 
     /// Drops the rows of every kind but these, so that a sweep's memory holds only what its analysis reads.
     pub fn keep(kinds: &[Self], records: &mut Records) {
@@ -135,6 +163,9 @@ impl RowKind {
                 Self::Tcp => records.tcp = Vec::new(),
                 Self::Cpu => records.cpu = Vec::new(),
                 Self::Events => records.events = Vec::new(),
+                Self::Latencies => records.latencies = Vec::new(),
+                Self::Directory => records.directory = Vec::new(),
+                Self::Migrations => records.migrations = Vec::new(),
             }
         }
     }
@@ -183,6 +214,11 @@ impl Analysis {
             Self::EcmpProbability => "ecmp-probability",
             Self::SplitSpeed => "split-speed",
             Self::TcpValidation => "tcp-validation",
+            Self::DirectoryLookup => "directory-lookup",
+            Self::DirectoryUpdate => "directory-update",
+            Self::DirectoryConvergence => "directory-convergence",
+            Self::DirectorySizing => "directory-sizing",
+            Self::Migration => "migration",
         }
     }
 
@@ -199,6 +235,11 @@ impl Analysis {
             Self::EcmpProbability => ecmp::METRICS,
             Self::SplitSpeed => split_speed::METRICS,
             Self::TcpValidation => tcp_validation::METRICS,
+            Self::DirectoryLookup => directory::lookup::METRICS,
+            Self::DirectoryUpdate => directory::update::METRICS,
+            Self::DirectoryConvergence => directory::convergence::METRICS,
+            Self::DirectorySizing => directory::sizing::METRICS,
+            Self::Migration => directory::migration::METRICS,
         }
     }
 
@@ -210,6 +251,11 @@ impl Analysis {
             Self::Queues => &[RowKind::Queues, RowKind::Events],
             Self::Incast | Self::SplitSpeed => &[RowKind::Flows, RowKind::Links, RowKind::Events],
             Self::TcpValidation => &[RowKind::Flows, RowKind::Cpu, RowKind::Events],
+            Self::DirectoryLookup
+            | Self::DirectoryUpdate
+            | Self::DirectoryConvergence
+            | Self::DirectorySizing
+            | Self::Migration => RowKind::ALL,
         }
     }
 
@@ -226,6 +272,11 @@ impl Analysis {
             Self::EcmpProbability => ecmp::check(spec),
             Self::SplitSpeed => split_speed::check(spec),
             Self::TcpValidation => tcp_validation::check(spec),
+            Self::DirectoryLookup => directory::lookup::check(spec),
+            Self::DirectoryUpdate => directory::update::check(spec),
+            Self::DirectoryConvergence => directory::convergence::check(spec),
+            Self::DirectorySizing => directory::sizing::check(spec),
+            Self::Migration => directory::migration::check(spec),
         }
     }
 
@@ -241,6 +292,9 @@ impl Analysis {
             Self::EcmpProbability => ecmp::names(spec),
             Self::SplitSpeed => split_speed::names(spec),
             Self::TcpValidation => tcp_validation::names(spec),
+            Self::DirectoryLookup => directory::lookup::names(spec),
+            Self::DirectoryUpdate => directory::update::names(spec),
+            Self::DirectoryConvergence | Self::DirectorySizing | Self::Migration => plain().collect(),
         }
     }
 
@@ -265,6 +319,11 @@ impl Analysis {
             Self::EcmpProbability => ecmp::analyse(input),
             Self::SplitSpeed => split_speed::analyse(input),
             Self::TcpValidation => tcp_validation::analyse(input),
+            Self::DirectoryLookup => directory::lookup::analyse(input),
+            Self::DirectoryUpdate => directory::update::analyse(input),
+            Self::DirectoryConvergence => directory::convergence::analyse(input),
+            Self::DirectorySizing => directory::sizing::analyse(input),
+            Self::Migration => directory::migration::analyse(input),
         };
         findings.problems.extend(unexpected_route_changes(input));
         findings
@@ -275,7 +334,8 @@ impl Analysis {
 fn unexpected_route_changes(input: &Input<'_>) -> Option<Problem> {
     let events = input.trials.iter().flat_map(|trial| &trial.records.events);
     let changes = events.filter(|event| event.kind == "adjacency").count();
-    let expected = !input.spec.fault.is_empty();
+    let moves = input.spec.analysis == Analysis::Migration;
+    let expected = !input.spec.fault.is_empty() || moves;
     (changes > 0 && !expected)
         .then(|| Problem::Invalid(format!("{changes} routing adjacency changes in a run without faults")))
 }

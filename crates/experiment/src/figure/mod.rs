@@ -2,6 +2,7 @@
 //! and not by colour alone. Colours are classes (`c0`..`c5`) that the page's style sheet fills, for light and dark.
 
 mod axis;
+mod directory;
 mod line_chart;
 mod plots;
 mod row_chart;

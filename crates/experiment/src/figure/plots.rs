@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use weft_scenario::record::{Records, TcpRow};
 
-use super::sweeps;
 use super::{Band, Level, LineChart, Mark, RowChart, Series, Span};
+use super::{directory, sweeps};
 use crate::analysis::series::{Cumulative, Window};
 use crate::analysis::{Analysis, Input, TrialRecords, framing, links, outage, overlay_cost, shuffle, vlb_split};
 use crate::metric::Findings;
@@ -47,6 +47,11 @@ pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
         Analysis::EcmpProbability => sweeps::ecmp(input, findings),
         Analysis::SplitSpeed => sweeps::split_speed(input, findings),
         Analysis::TcpValidation => sweeps::tcp_validation(input, findings),
+        Analysis::DirectoryLookup => directory::lookups(input),
+        Analysis::DirectorySizing => directory::sizing(input),
+        Analysis::DirectoryUpdate => directory::updates(input),
+        Analysis::DirectoryConvergence => directory::convergence(input),
+        Analysis::Migration => directory::migration(input),
     };
     figures.push(cpu_idle(input));
     figures.extend(tcp_state(input));

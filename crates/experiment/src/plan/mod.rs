@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use weft_scenario::engine::DirectoryStore;
 
 use error::Misplaced;
 
@@ -98,6 +99,16 @@ impl Plan {
     /// The text it was read from; the run folder keeps it.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The same plan with another store below every VL2 directory.
+    #[must_use]
+    pub fn with_directory(mut self, store: DirectoryStore) -> Self {
+        for spec in self.specs.values_mut() {
+            spec.directory = store;
+            spec.points.iter_mut().for_each(|point| point.spec.directory = store);
+        }
+        self
     }
 
     /// The plan as it runs in a mode on its preferred engine.

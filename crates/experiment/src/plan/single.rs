@@ -21,7 +21,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
-use weft_scenario::engine::{Overlay, Scenario, Transport, Trial};
+use weft_scenario::engine::{DirectoryStore, Overlay, Scenario, Transport, Trial};
 use weft_scenario::fault::Fault;
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::FabricSpec;
@@ -124,6 +124,7 @@ impl SingleScenario {
             fabric,
             addresses,
             overlay: tables.overlay,
+            directory: DirectoryStore::default(),
             transport: tables.transport.clone(),
             switching: tables.switching.clone(),
             shaped: true,

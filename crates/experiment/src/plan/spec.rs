@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use weft_scenario::engine::{Overlay, Transport};
+use weft_scenario::engine::{DirectoryStore, Overlay, Transport};
 use weft_scenario::fault::Fault;
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::FabricSpec;
@@ -33,6 +33,9 @@ pub struct PlanSpec {
     pub analysis: Analysis,
     /// Overlays to run; each is a scenario of its own.
     pub overlays: Vec<Overlay>,
+    /// What keeps a VL2 directory's mappings; `etcd3` gives the network three directory servers.
+    #[serde(default)]
+    pub directory: DirectoryStore,
     /// Whether links have their declared rate and buffer. Measurements of CPU cost go without.
     #[serde(default = "yes")]
     pub shaped: bool,

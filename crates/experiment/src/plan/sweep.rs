@@ -30,8 +30,8 @@ pub const ENGINE_AXIS: &str = "engine";
 /// More points than this are a mistake.
 const POINTS_MAX: usize = 2000;
 /// What a variant may change: the scenario, and when it is sampled and cut.
-const VARIANT_KEYS: [&str; 8] =
-    ["fabric", "switching", "transport", "workload", "overlays", "fault", "sampling", "shaped"];
+const VARIANT_KEYS: [&str; 9] =
+    ["fabric", "switching", "transport", "workload", "overlays", "directory", "fault", "sampling", "shaped"];
 
 /// One dimension of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,13 +73,19 @@ impl PlanSpec {
     pub fn build_fabrics(&self) -> Result<Vec<Fabric>, String> {
         let mut fabrics: Vec<Fabric> = Vec::new();
         for point in &self.points {
-            let same = self.points.iter().zip(&fabrics).find(|(other, _)| other.spec.fabric == point.spec.fabric);
+            let network = |point: &Point| (point.spec.fabric.clone(), point.spec.directory);
+            let same = self.points.iter().zip(&fabrics).find(|(other, _)| network(other) == network(point));
             let fabric = match (same, &point.spec.fabric) {
                 (Some((_, known)), _) => known.clone(),
-                (None, Some(fabric)) => fabric.build(&fabric_text).map_err(|error| match self.axes.is_empty() {
-                    true => error.to_string(),
-                    false => format!("at {}: {error}", point.name(&self.axes)),
-                })?,
+                (None, Some(fabric)) => {
+                    let servers = point.spec.directory.servers();
+                    let built =
+                        fabric.build(&fabric_text).and_then(|fabric| Ok(fabric.with_directory_servers(servers)?));
+                    built.map_err(|error| match self.axes.is_empty() {
+                        true => error.to_string(),
+                        false => format!("at {}: {error}", point.name(&self.axes)),
+                    })?
+                }
                 (None, None) => return Err("the plan names no scenario; add a `[fabric]` table".to_owned()),
             };
             fabrics.push(fabric);

@@ -134,6 +134,17 @@ fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
     let wrong = |message: &str| Err(problem(message, Some("analysis =".into())));
     spec.analysis.check_sweep(spec).map_err(|message| problem(message, Some("analysis =".into())))?;
     let every = |wanted: fn(&Workload) -> bool| spec.workload.values().all(wanted);
+    let lab_only = |workload: &Workload| matches!(workload, Workload::Directory(_) | Workload::Migration(_));
+    if spec.workload.values().any(lab_only) {
+        if spec.engines != ["lab"] || spec.overlays != [Overlay::Vl2] {
+            return wrong(
+                "workloads of kind `directory` and `migration` need `engines = [\"lab\"]` and the overlay `vl2`",
+            );
+        }
+        if !spec.fault.is_empty() {
+            return wrong("workloads of kind `directory` and `migration` have their own faults; remove `[[fault]]`");
+        }
+    }
     let single = spec.overlays.len() == 1 && spec.workload.len() == 1;
     match spec.analysis {
         Analysis::Shuffle | Analysis::Outage | Analysis::VlbSplit if !single => {

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::path::Path;
 
-use weft_scenario::record::{CostRow, CpuRow, EventRow, FlowRow, LinkRow, ProgressRow, QueueRow, Records, TcpRow};
+use weft_scenario::record::{
+    CostRow, CpuRow, DirectoryRow, EventRow, FlowRow, LatencyRow, LinkRow, MigrationRow, ProgressRow, QueueRow,
+    Records, TcpRow,
+};
 use weft_scenario::workload::FlowClass;
 
 use super::FolderError;
@@ -38,6 +41,17 @@ macro_rules! optional_cell {
     })* };
 }
 optional_cell!(u32, u64);
+
+/// A name, or nothing.
+impl Cell for Option<String> {
+    fn write(&self) -> String {
+        self.clone().unwrap_or_default()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        Some((!text.is_empty()).then(|| text.to_owned()))
+    }
+}
 
 impl Cell for FlowClass {
     fn write(&self) -> String {
@@ -101,6 +115,36 @@ row!(QueueRow, "queues.csv", node, interface, peer, class, bytes_at_most, time_n
 row!(TcpRow, "tcp.csv", time_ns, from, to, cwnd_segments, srtt_ns, retransmits);
 row!(CpuRow, "cpu.csv", time_ns, core, idle_ratio, softirq_ratio);
 row!(EventRow, "events.csv", time_ns, kind, subject);
+row!(LatencyRow, "latencies.csv", kind, step, server, latency_at_most_ns, requests);
+row!(
+    DirectoryRow,
+    "directory.csv",
+    kind,
+    step,
+    offered_per_s,
+    wall_ns,
+    sent,
+    messages,
+    answered,
+    wrong,
+    unanswered,
+    skipped,
+    longest_gap_ns,
+    lost,
+    server_cpu_ns,
+    foreign_cpu_ratio
+);
+row!(
+    MigrationRow,
+    "migrations.csv",
+    left_ns,
+    arrived_ns,
+    told_ns,
+    last_stale_ns,
+    stale_packets,
+    lost_packets,
+    silence_ns
+);
 row!(CostRow, "cost.csv", cpu_ns, payload_bytes, wall_ns);
 row!(FactRow, "facts.csv", name, value);
 
@@ -114,6 +158,9 @@ pub(crate) fn is_column(name: &str) -> bool {
         TcpRow::COLUMNS,
         CpuRow::COLUMNS,
         EventRow::COLUMNS,
+        LatencyRow::COLUMNS,
+        DirectoryRow::COLUMNS,
+        MigrationRow::COLUMNS,
         CostRow::COLUMNS,
         FactRow::COLUMNS,
     ];
@@ -134,6 +181,9 @@ pub fn write_trial_rows(folder: &Path, axes: &[Axis], trial: &TrialRecords) -> R
     sink.append_rows(&records.tcp)?;
     sink.append_rows(&records.cpu)?;
     sink.append_rows(&records.events)?;
+    sink.append_rows(&records.latencies)?;
+    sink.append_rows(&records.directory)?;
+    sink.append_rows(&records.migrations)?;
     sink.append_rows(records.cost.as_slice())?;
     sink.append_rows(&facts)
 }
@@ -200,6 +250,9 @@ pub fn read_trials(folder: &Path, axes: &[Axis], kinds: &[RowKind]) -> Result<Ve
     source.read_rows(RowKind::Tcp, |records| &mut records.tcp)?;
     source.read_rows(RowKind::Cpu, |records| &mut records.cpu)?;
     source.read_rows(RowKind::Events, |records| &mut records.events)?;
+    source.read_rows(RowKind::Latencies, |records| &mut records.latencies)?;
+    source.read_rows(RowKind::Directory, |records| &mut records.directory)?;
+    source.read_rows(RowKind::Migrations, |records| &mut records.migrations)?;
     source.read(CostRow::FILE, CostRow::COLUMNS, |trials, key, cells| {
         trials.get_mut(&key.trial)?.records.cost = Some(CostRow::from_cells(cells)?);
         Some(())

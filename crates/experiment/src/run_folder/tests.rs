@@ -1,7 +1,7 @@
 //! Rows survive a round trip; places and files that cannot be used are named.
 
 use weft_scenario::engine::Overlay;
-use weft_scenario::record::{CostRow, EventRow, Records, TcpRow};
+use weft_scenario::record::{CostRow, DirectoryRow, EventRow, LatencyRow, MigrationRow, Records, TcpRow};
 
 use super::*;
 use crate::analysis::RowKind;
@@ -20,6 +20,11 @@ fn trials() -> Vec<TrialRecords> {
     full.tcp.push(TcpRow { time_ns: 5, from: 1, to: 2, cwnd_segments: 10, srtt_ns: 7, retransmits: 0 });
     full.events.push(EventRow { time_ns: 1, kind: "fault".into(), subject: "a \"quoted\", name".into() });
     full.cost = Some(CostRow { cpu_ns: 1, payload_bytes: 2, wall_ns: 3 });
+    for server in [None, Some("dir1".to_owned())] {
+        full.latencies.push(LatencyRow { kind: "visible".into(), step: 1, server, latency_at_most_ns: 7, requests: 2 });
+    }
+    full.directory.push(DirectoryRow { kind: "lookup".into(), step: 1, foreign_cpu_ratio: 0.1, ..Default::default() });
+    full.migrations.push(MigrationRow { left_ns: 1, arrived_ns: 2, ..Default::default() });
     full.facts.push(("x".into(), 0.1 + 0.2));
     vec![trial(1, Overlay::Vl2, "all", full), trial(2, Overlay::KernelVxlan, "all", Records::default())]
 }

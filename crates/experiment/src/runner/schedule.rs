@@ -84,6 +84,7 @@ impl Batch<'_> {
             addresses,
             overlay,
             transport: spec.transport.clone(),
+            directory: spec.directory,
             switching: spec.switching.clone(),
             shaped: spec.shaped,
         })

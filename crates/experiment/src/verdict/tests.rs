@@ -135,3 +135,15 @@ fn the_run_is_as_good_as_its_worst_claim() {
     assert_eq!(summary(&[Pass, Inconclusive]), Inconclusive);
     assert_eq!(summary(&[Fail, Inconclusive, Pass]), Fail);
 }
+
+#[test]
+fn work_of_others_excuses_a_bad_value_and_takes_nothing_from_a_good_one() {
+    let judged = |value: f64| {
+        let estimate = Estimate { limited_by: Limit::OtherWork, ..estimate(value, None) };
+        judge(&claim(Value, AtMost, Some(1.0)), &findings(estimate))
+    };
+    assert_eq!(judged(0.9).verdict, Pass);
+    let excused = judged(1.1);
+    assert_eq!(excused.verdict, Inconclusive);
+    assert!(excused.reason.unwrap().starts_with("other work"));
+}

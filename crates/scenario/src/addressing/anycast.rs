@@ -3,6 +3,9 @@
 //! All Intermediates share one anycast LA as long as a switch can spread over so many next hops. If there are more,
 //! they are dealt out to several groups, none larger than the ECMP width. When the last owner of an address fails,
 //! another Intermediate stands in for it until an owner returns; agents notice nothing.
+//!
+//! In a lab every owner has the address on its loopback and OSPF announces it, so within a group routing and ECMP take
+//! over by themselves; only the moves decided here are carried out, by the lab's actuator of faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;

@@ -6,6 +6,7 @@
 mod builder;
 mod check;
 pub mod clos;
+mod directories;
 mod error;
 pub mod leaf_spine;
 pub mod line;

@@ -1,7 +1,7 @@
 //! Why a workload is refused.
 
 use super::FLOWS_MAX;
-use crate::units::Bytes;
+use crate::units::{Bytes, Nanos};
 
 /// Why a workload is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -112,6 +112,56 @@ pub enum WorkloadError {
     /// Traffic at a load cannot be listed without the links' rates.
     #[error("traffic at a load depends on the rates of the servers' links, which are not known here")]
     NeedsRates,
+    /// A setting of a directory's load outside its range.
+    #[error("`{setting}` is {value}; it is {least} to {most}")]
+    DirectoryRange {
+        /// The setting.
+        setting: &'static str,
+        /// Its value.
+        value: u32,
+        /// The least that makes sense.
+        least: u32,
+        /// The most.
+        most: u32,
+    },
+    /// A time of 0.
+    #[error("`{setting}` is 0; choose a time such as `2 s`")]
+    ZeroTime {
+        /// The setting.
+        setting: &'static str,
+    },
+    /// A directory that nobody uses.
+    #[error("the directory's load has neither `lookups` nor `updates` with a rate in `per_s`; give it one or both")]
+    NoDirectoryLoad,
+    /// Lists of rates that do not match.
+    #[error("{lookups} rates of look-ups and {updates} of updates do not make steps; give as many, or one")]
+    DirectorySteps {
+        /// Rates of look-ups.
+        lookups: usize,
+        /// Rates of updates.
+        updates: usize,
+    },
+    /// Visibility at a server that is dead.
+    #[error("`until_visible` cannot be measured while something is killed; remove it or `kill`")]
+    WatchedKill,
+    /// Something is to happen after the end.
+    #[error("something is to happen at {at}, when the load is over; choose a longer `duration`")]
+    KillAfterEnd {
+        /// When.
+        at: Nanos,
+    },
+    /// A migration to where it is.
+    #[error("server {server} moves to its own rack; choose another `to_rack_of`")]
+    MovesNowhere {
+        /// The server's number.
+        server: u32,
+    },
+    /// A workload without flows that can be listed.
+    #[error("a workload of kind `{kind}` needs real servers; run it in the lab")]
+    LabOnly {
+        /// The kind.
+        kind: &'static str,
+    },
     /// A flow of a list.
     #[error("flow {number} of the list: {error}")]
     Flow {

@@ -1,5 +1,6 @@
 //! Who sends how much to whom.
 
+pub mod directory;
 mod error;
 pub mod flow_file;
 pub mod mix;
@@ -11,6 +12,7 @@ pub mod traffic;
 
 use serde::{Deserialize, Serialize};
 
+pub use directory::{DirectoryKill, DirectorySpec, DirectoryVictim, LookupLoad, MigrationSpec, UpdateLoad};
 pub use error::WorkloadError;
 pub use mix::MixServer;
 pub use servers::Servers;
@@ -58,6 +60,10 @@ pub enum Workload {
         /// In any order.
         flows: Vec<FlowSpec>,
     },
+    /// Load on the directory system (VL2 5.5); lab only. It has no flows.
+    Directory(DirectorySpec),
+    /// A server's AA moves to another rack while it receives (VL2 4.3.2); lab only. Its one flow is its own.
+    Migration(MigrationSpec),
 }
 
 /// Parameters of the data-centre mix.
@@ -175,8 +181,23 @@ impl Workload {
                 all
             }
             Self::Traffic(_) => return Err(WorkloadError::NeedsRates),
+            Self::Directory(_) | Self::Migration(_) => return Err(WorkloadError::LabOnly { kind: self.kind() }),
             Self::Flows { flows } => flows.clone(),
         })
+    }
+
+    /// The kind, as a plan writes it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Shuffle { .. } => "shuffle",
+            Self::Permutation { .. } => "permutation",
+            Self::OneToOne { .. } => "one-to-one",
+            Self::Mix(_) => "mix",
+            Self::Traffic(_) => "traffic",
+            Self::Flows { .. } => "flows",
+            Self::Directory(_) => "directory",
+            Self::Migration(_) => "migration",
+        }
     }
 
     /// Whether the workload makes sense for so many servers; says what does not.
@@ -205,6 +226,8 @@ impl Workload {
             }
             Self::Mix(spec) => spec.check(),
             Self::Traffic(spec) => spec.check(n_servers),
+            Self::Directory(spec) => spec.check(),
+            Self::Migration(spec) => spec.check(n_servers),
             Self::Flows { flows } => {
                 check_flows(flows.len() as u64)?;
                 flows.iter().enumerate().try_for_each(|(place, flow)| check_flow(place, flow, n_servers))

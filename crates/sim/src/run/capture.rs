@@ -155,12 +155,7 @@ impl Simulation<'_> {
     fn in_trill(&self, inner: &[u8], from: u32, to: u32) -> Vec<u8> {
         let [source, destination] = [from, to].map(|server| self.hosts[server as usize].node);
         let nickname = |host| self.job.fabric.edge_of(host).map_or(0, |(edge, _)| edge.0 as u16 + 1);
-        let outer = trill::Header {
-            multi_destination: false,
-            hop_count: trill::HOP_COUNT_MAX,
-            egress: nickname(destination),
-            ingress: nickname(source),
-        };
+        let outer = trill::Header::unicast(nickname(source), nickname(destination));
         let tagged = [&TRILL_VLAN.to_be_bytes()[..], &ethertype::IPV4.to_be_bytes(), inner].concat();
         let frame = ethernet::Header { destination: mac(destination), source: mac(source), ethertype: ethertype::VLAN };
         [&outer.to_bytes()[..], &frame.emit_with(&tagged)].concat()
