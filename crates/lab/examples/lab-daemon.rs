@@ -16,7 +16,8 @@ fn main() -> ExitCode {
     let outcome = match texts[..] {
         ["node", "agent", "--config", file] => daemon(file, weft_node::agent::run),
         ["node", "directory", "--config", file] => daemon(file, weft_node::directory::run),
-        _ => Err("usage: lab-daemon node agent|directory --config FILE".to_owned()),
+        ["node", "tor", "--config", file] => daemon(file, weft_node::tor::run),
+        _ => Err("usage: lab-daemon node agent|directory|tor --config FILE".to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -11,8 +11,8 @@ use rustix::mount::{UnmountFlags, unmount};
 
 use crate::error::LabError;
 use crate::home::{
-    BPF_DIR, FRR_DIR, LABS_DIR, NETNS_DIR, PREFIX, RUN_DIR, check_lab_name, frr_dir, lab_dir, lab_names, lock,
-    names_in, pin_dir,
+    BPF_DIR, FRR_DIR, LABS_DIR, NETNS_DIR, PREFIX, RUN_DIR, STORES_DIR, check_lab_name, frr_dir, lab_dir, lab_names,
+    lock, names_in, pin_dir, store_dir,
 };
 use crate::netns;
 use crate::process::{self, ProcessId};
@@ -76,13 +76,15 @@ fn remove_lab(lab: &str, state: Option<&LabState>) -> Result<(), LabError> {
     let mut processes: Vec<ProcessId> =
         state.map_or_else(Vec::new, |state| state.processes.iter().map(|process| process.id).collect());
     processes.extend(process::in_namespaces(&namespaces));
-    processes.extend(processes_naming(&[format!("{}/", lab_dir(lab).display())]));
+    processes
+        .extend(processes_naming(&[format!("{}/", lab_dir(lab).display()), format!("{}/", store_dir(lab).display())]));
     process::kill_all(&processes);
     netns::delete(&namespaces)?;
     for namespace in &namespaces {
         remove_dir(&frr_dir(namespace))?;
     }
     remove_dir(&pin_dir(lab))?;
+    remove_dir(&store_dir(lab))?;
     remove_dir(&lab_dir(lab))
 }
 
@@ -100,12 +102,16 @@ fn remove_strays(prefix: &str) -> Result<Vec<String>, LabError> {
     let beginning = format!("{PREFIX}{prefix}");
     let namespaces = unclaimed_namespaces(&beginning);
     let mut processes = process::in_namespaces(&namespaces);
-    processes.extend(processes_naming(&[beginning.clone(), format!("{LABS_DIR}/{prefix}")]));
+    processes.extend(processes_naming(&[
+        beginning.clone(),
+        format!("{LABS_DIR}/{prefix}"),
+        format!("{STORES_DIR}/{prefix}"),
+    ]));
     process::kill_all(&processes);
     netns::delete(&namespaces)?;
     let mut strays: Vec<String> = processes.iter().map(|process| format!("process {}", process.pid)).collect();
     strays.extend(namespaces.into_iter().map(|name| format!("namespace {name}")));
-    let directories = [(FRR_DIR, beginning.as_str()), (BPF_DIR, prefix)];
+    let directories = [(FRR_DIR, beginning.as_str()), (BPF_DIR, prefix), (STORES_DIR, prefix)];
     for (parent, beginning) in directories {
         for name in names_in(Path::new(parent)).into_iter().filter(|name| name.starts_with(beginning)) {
             let path = Path::new(parent).join(name);
@@ -127,7 +133,7 @@ fn processes_naming(beginnings: &[String]) -> Vec<ProcessId> {
         let mut arguments = arguments.split(|byte| *byte == 0).map(String::from_utf8_lossy);
         let program = arguments.next().unwrap_or_default();
         let arguments: Vec<_> = arguments.collect();
-        let is_daemon = ["zebra", "ospfd"].iter().any(|daemon| program.ends_with(daemon))
+        let is_daemon = ["zebra", "ospfd", "etcd"].iter().any(|daemon| program.ends_with(daemon))
             || arguments.first().is_some_and(|first| first == "node");
         is_daemon
             && arguments.iter().any(|argument| beginnings.iter().any(|start| argument.starts_with(start.as_str())))
@@ -154,6 +160,7 @@ fn release_machine() -> Result<(), LabError> {
     release_bpf_file_system();
     netns::release_directory();
     let _ = fs::remove_dir(LABS_DIR);
+    let _ = fs::remove_dir(STORES_DIR);
     remove_run_dir();
     Ok(())
 }

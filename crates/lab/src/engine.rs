@@ -10,11 +10,13 @@ use weft_scenario::topology::Fabric;
 use weft_scenario::workload::{Servers, Workload};
 
 use crate::adjacency::AdjacencyWatch;
+use crate::directory;
 use crate::doctor;
 use crate::down;
 use crate::error::LabError;
 use crate::faults::LabActuator;
 use crate::home::namespace_path;
+use crate::migration;
 use crate::options::LabOptions;
 use crate::process::ProcessId;
 use crate::traffic::{self, TrafficError, TrafficHost, TrafficSetup, WatchedPort};
@@ -64,7 +66,8 @@ impl Engine for LabEngine {
         }
         let options = LabOptions { name: Some(self.free_name(scenario)), ..self.options.clone() };
         let lab = up_owned(scenario, &options, Some(ProcessId::own()), progress)?;
-        Ok(Box::new(LabSession { lab: Some(lab), progress, worker_command: &self.worker_command }))
+        let options = &self.options;
+        Ok(Box::new(LabSession { lab: Some(lab), progress, options, worker_command: &self.worker_command }))
     }
 }
 
@@ -72,6 +75,7 @@ impl Engine for LabEngine {
 struct LabSession<'a> {
     lab: Option<Lab>,
     progress: &'a dyn Progress,
+    options: &'a LabOptions,
     worker_command: &'a [OsString],
 }
 
@@ -99,6 +103,15 @@ impl LabSession<'_> {
 
 impl Session for LabSession<'_> {
     fn run(&mut self, trial: &Trial) -> Result<Records, EngineError> {
+        if let Workload::Directory(spec) = &trial.workload {
+            let lab = self.lab.as_mut().expect("the lab is there until the session is closed");
+            let mut tier = directory::LabTier::new(lab, self.options);
+            return Ok(directory::run(&mut tier, spec, trial.seed, self.progress)?);
+        }
+        if let Workload::Migration(spec) = &trial.workload {
+            let lab = self.lab.as_mut().expect("the lab is there until the session is closed");
+            return Ok(migration::run(lab, self.options, spec, trial.sample_interval, self.progress)?);
+        }
         let setup = self.setup();
         let trial = &listed(trial, &self.lab().scenario.fabric)?;
         let watch = AdjacencyWatch::start(&self.lab().plan.nodes);

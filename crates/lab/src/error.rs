@@ -154,6 +154,9 @@ pub enum LabError {
         /// What it said.
         reason: String,
     },
+    /// A load on a directory system could not be run.
+    #[error("{0}")]
+    DirectoryLoad(String),
     /// The eBPF part failed.
     #[error("node `{node}`: {reason}")]
     Datapath {

@@ -126,7 +126,7 @@ fn spawn(plan: &NodePlan, daemon: &'static str) -> Result<ProcessId, LabError> {
         .arg(directory.join(format!("{daemon}.pid")))
         .env("TZ", "UTC");
     let log = directory.join(format!("{daemon}.out"));
-    Daemon { namespace: &namespace_path(&plan.namespace), log: &log, nice: NICE }.spawn(&mut command)
+    Daemon { namespace: Some(&namespace_path(&plan.namespace)), log: &log, nice: NICE }.spawn(&mut command)
 }
 
 fn wait_for_socket(plan: &NodePlan, daemon: &'static str, socket: &str, id: ProcessId) -> Result<(), LabError> {

@@ -16,6 +16,8 @@ pub const BPF_DIR: &str = "/run/weft/bpf";
 pub const NETNS_DIR: &str = "/run/netns";
 /// Where FRR keeps sockets; a daemon started with `-N NAME` uses the directory NAME in it.
 pub const FRR_DIR: &str = "/var/run/frr";
+/// Where labs keep what must be on a disk: `/run` may be memory, and a store on it would measure nothing.
+pub const STORES_DIR: &str = "/var/tmp/weft";
 /// What every namespace of every lab begins with.
 pub const PREFIX: &str = "weft-";
 /// The longest name of a lab: with a node's name it must fit the path of a Unix socket.
@@ -51,6 +53,11 @@ pub fn log_dir(lab: &str) -> PathBuf {
 /// Directory of the sockets, keys and stores of a lab's daemons.
 pub fn socket_dir(lab: &str) -> PathBuf {
     lab_dir(lab).join("run")
+}
+
+/// Directory of a lab's stores.
+pub fn store_dir(lab: &str) -> PathBuf {
+    Path::new(STORES_DIR).join(lab)
 }
 
 /// Directory of a lab's pins on weft's bpffs.

@@ -5,13 +5,16 @@
 //!
 //! * [`up()`], [`down()`], [`down_all()`], [`list()`], [`ps()`], [`exec()`], [`capture()`], [`graph`]: labs that stay up
 //! * [`LabEngine`]: labs for the length of a run
+//! * [`directory`]: loads on a directory system, in a lab or on loopback
 //! * [`doctor`], [`deps`]: what a machine needs
+//! * [`tester`]: the test centre, between any two ports
 //! * [`plan`]: what would be done to each node, as text
 
 mod adjacency;
 mod batch;
 mod capture;
 pub mod deps;
+pub mod directory;
 pub mod doctor;
 mod down;
 mod engine;
@@ -20,6 +23,7 @@ mod faults;
 mod frr;
 pub mod graph;
 pub mod home;
+mod migration;
 mod netns;
 mod options;
 mod overlay;
@@ -31,6 +35,7 @@ mod selftest;
 mod shaping;
 mod state;
 mod sysctls;
+pub mod tester;
 pub mod traffic;
 mod up;
 mod verbs;
@@ -43,7 +48,7 @@ pub use faults::LabActuator;
 pub use frr::FrrConfig;
 pub use netns::in_namespace;
 pub use options::LabOptions;
-pub use overlay::{admin_socket, status_socket};
+pub use overlay::{admin_socket, reporter_socket, status_socket};
 pub use process::ProcessId;
 pub use routes::{RouteTable, kernel_table};
 pub use state::{LabState, NodeState, ProcessState, SCHEMA_VERSION};

@@ -45,8 +45,8 @@ impl ProcessId {
 
 /// How a daemon is started.
 pub(crate) struct Daemon<'a> {
-    /// Namespace it runs in.
-    pub(crate) namespace: &'a Path,
+    /// Namespace it runs in; without one, this process's.
+    pub(crate) namespace: Option<&'a Path>,
     /// File that receives its output.
     pub(crate) log: &'a Path,
     /// Scheduling priority; below 0 it goes before others.
@@ -60,8 +60,11 @@ impl Daemon<'_> {
         let log = File::create(self.log).map_err(LabError::io(format!("create {}", self.log.display())))?;
         let copy = log.try_clone().map_err(LabError::io("duplicate a log file"))?;
         command.stdin(Stdio::null()).stdout(log).stderr(copy).process_group(0);
-        let child = netns::in_namespace(self.namespace, || command.spawn())?
-            .map_err(LabError::io(format!("start {program}")))?;
+        let spawned = match self.namespace {
+            Some(namespace) => netns::in_namespace(namespace, || command.spawn())?,
+            None => command.spawn(),
+        };
+        let child = spawned.map_err(LabError::io(format!("start {program}")))?;
         let pid = child.id();
         if self.nice != 0
             && let Some(pid) = Pid::from_raw(pid as i32)

@@ -89,6 +89,24 @@ impl LabState {
         }
     }
 
+    /// Something of a run that keeps its things where labs do and has no nodes.
+    pub(crate) fn bare(name: &str, what: &str, overlay: Overlay, owner: ProcessId) -> Self {
+        let created = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Self {
+            schema_version: SCHEMA_VERSION,
+            lab: name.to_owned(),
+            fabric: what.to_owned(),
+            fabric_yaml: String::new(),
+            overlay,
+            shaped: false,
+            created_unix_s: created.as_secs(),
+            owner: Some(owner),
+            ready: false,
+            nodes: Vec::new(),
+            processes: Vec::new(),
+        }
+    }
+
     /// Where the file is.
     pub fn path(lab: &str) -> PathBuf {
         lab_dir(lab).join("state.json")
@@ -126,6 +144,12 @@ impl LabState {
     /// All namespaces.
     pub(crate) fn namespaces(&self) -> Vec<String> {
         self.nodes.iter().map(|node| node.namespace.clone()).collect()
+    }
+
+    /// Notes a process, instead of an earlier one of the same daemon on the same node.
+    pub(crate) fn replace_process(&mut self, process: ProcessState) {
+        self.processes.retain(|known| (&known.node, &known.daemon) != (&process.node, &process.daemon));
+        self.processes.push(process);
     }
 
     /// Whether the run that made it is gone.

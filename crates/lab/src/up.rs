@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use weft_scenario::engine::{Overlay, Progress, Scenario};
+use weft_scenario::engine::{DirectoryStore, Overlay, Progress, Scenario};
 
 use crate::batch::{self, Program};
 use crate::error::LabError;
@@ -148,17 +148,28 @@ impl Builder<'_> {
             let facts = selftest::run(self.lab, self.progress)?;
             self.lab.facts.extend(facts);
         }
+        // A store's nodes in several racks need routes before they find each other.
+        let routes_first = self.lab.scenario.directory != DirectoryStore::Embedded;
+        if routes_first {
+            self.converge()?;
+        }
         if self.lab.scenario.overlay == Overlay::Vl2 {
             self.phase("overlay", "agents and directory")?;
             overlay::start(self.lab, self.options, self.progress)?;
         }
-        self.phase("convergence", "OSPF")?;
-        let expected = routes::expected(&self.lab.scenario.fabric, &self.lab.scenario.addresses);
-        routes::wait_converged(&self.lab.plan.nodes, &expected, self.progress)?;
+        if !routes_first {
+            self.converge()?;
+        }
         self.phase("first ping", "")?;
         self.first_ping()?;
         self.end_phase();
         Ok(())
+    }
+
+    fn converge(&mut self) -> Result<(), LabError> {
+        self.phase("convergence", "OSPF")?;
+        let expected = routes::expected(&self.lab.scenario.fabric, &self.lab.scenario.addresses);
+        routes::wait_converged(&self.lab.plan.nodes, &expected, self.progress)
     }
 
     /// Longer delays were refused before.

@@ -4,7 +4,7 @@ mod machine;
 mod path;
 
 use serde::Serialize;
-use weft_scenario::engine::{Overlay, Scenario};
+use weft_scenario::engine::{DirectoryStore, Overlay, Scenario};
 use weft_scenario::topology::Role;
 
 use crate::deps;
@@ -107,6 +107,9 @@ pub(crate) fn require(scenario: &Scenario, options: &LabOptions) -> Result<(), L
                 &format!("no program at {} to start agents from", options.weft_binary.display()),
                 "build weft first: cargo build --release",
             ));
+        }
+        if scenario.directory == DirectoryStore::Etcd3 && deps::find_program("etcd").is_none() {
+            return Err(not_fit("program `etcd` is missing", "install Debian's package etcd-server: make deps"));
         }
         machine::require_ebpf()?;
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use weft_datapath::switch::SwitchMaps;
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
-use weft_scenario::engine::{Overlay, Progress, Scenario, Transport};
+use weft_scenario::engine::{DirectoryStore, Overlay, Progress, Scenario, Transport};
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::{LinkParams, Role, TestbedParams, vl2_testbed};
 
@@ -46,7 +46,15 @@ fn scenario() -> Result<Scenario, LabError> {
     let addresses =
         AddressPlan::new(&fabric, AddressingOptions::default()).map_err(|error| invalid(error.to_string()))?;
     let (transport, switching) = (Transport::default(), Switching::default());
-    Ok(Scenario { fabric, addresses, overlay: Overlay::Vl2, transport, switching, shaped: false })
+    Ok(Scenario {
+        fabric,
+        addresses,
+        overlay: Overlay::Vl2,
+        directory: DirectoryStore::default(),
+        transport,
+        switching,
+        shaped: false,
+    })
 }
 
 /// The first and the last server, and the Intermediates between them.

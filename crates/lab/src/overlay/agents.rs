@@ -1,5 +1,6 @@
 //! The agents of a lab: `weft node agent` on every server.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use weft_node::agent::{AGENT_PORT, AgentConfig, status};
@@ -21,9 +22,29 @@ pub fn status_socket(lab: &str, node: &str) -> PathBuf {
 /// Starts the agents and waits until their data paths are at work.
 pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabError> {
     let servers: Vec<NodeId> = lab.scenario.fabric.servers().collect();
-    let configs: Vec<(NodeId, AgentConfig)> =
+    let mut configs: Vec<(NodeId, AgentConfig)> =
         servers.into_iter().filter_map(|server| Some((server, config(lab, server)?))).collect();
+    for (server, config) in &mut configs {
+        config.key_file = Some(directory::write_key(lab, *server, config.tenant)?);
+    }
     start_all(lab, launcher, "agent", &configs, |lab, node| {
+        status::read(status_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
+    })
+}
+
+/// Starts the agent of a server that has come to another rack, or home, and waits until its data path is at work.
+pub(crate) fn start_at(
+    lab: &mut Lab,
+    launcher: &Launcher<'_>,
+    server: NodeId,
+    edge: NodeId,
+    la: Ipv4Addr,
+) -> Result<(), LabError> {
+    let none = || LabError::DirectoryLoad(format!("`{}` has no agent", lab.plan.node(server).name));
+    let planned = config(lab, server).ok_or_else(none)?;
+    let key_file = Some(directory::write_key_at(lab, server, planned.tenant, la)?);
+    let config = AgentConfig { la, own_tor_la: lab.scenario.addresses.la(edge), key_file, ..planned };
+    start_all(lab, launcher, "agent", &[(server, config)], |lab, node| {
         status::read(status_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
     })
 }
@@ -44,7 +65,7 @@ fn config(lab: &Lab, server: NodeId) -> Option<AgentConfig> {
         // Fabrics with narrow links somewhere: what servers send must fit everywhere.
         clamp_mtu: true,
         directory_servers: directory::servers(lab),
-        key_file: Some(directory::key_file(lab)),
+        key_file: None,
         key_id: KEY_ID,
         tenant: 0,
         pin_dir: Some(lab.pins(name)),

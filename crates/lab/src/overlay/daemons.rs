@@ -34,7 +34,7 @@ pub(super) fn start_all<C: Serialize>(
 ) -> Result<(), LabError> {
     for (node, config) in configs {
         let process = spawn(lab, launcher.options, kind, *node, config)?;
-        lab.state.processes.push(process);
+        lab.state.replace_process(process);
     }
     // Written once: should this process be killed before, the daemons are found by their namespaces.
     lab.state.save()?;
@@ -66,7 +66,7 @@ fn spawn<C: Serialize>(
     let mut command = Command::new(&options.weft_binary);
     command.args(["node", kind, "--config"]).arg(&path);
     let log = log_file(lab, kind, node);
-    let id = Daemon { namespace: &namespace_path(&plan.namespace), log: &log, nice: 0 }.spawn(&mut command)?;
+    let id = Daemon { namespace: Some(&namespace_path(&plan.namespace)), log: &log, nice: 0 }.spawn(&mut command)?;
     Ok(ProcessState { node: plan.name.clone(), daemon: kind.to_owned(), id })
 }
 

@@ -2,22 +2,29 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use weft_node::client::AdminClient;
-use weft_node::directory::DirectoryConfig;
+use weft_node::TlsFiles;
+use weft_node::certs::{self, Wanted};
+use weft_node::client::{AdminClient, Target};
 use weft_node::directory::protocol::MappingToSet;
+use weft_node::directory::{DirectoryConfig, StoreConfig};
+use weft_node::load::Access;
+use weft_scenario::engine::DirectoryStore;
 use weft_scenario::id::NodeId;
 use weft_scenario::topology::Role;
-use weft_wire::directory::PORT;
+use weft_wire::directory::{PORT, Secret};
 
 use super::daemons::{Launcher, start_all};
+use super::{DIRECTORY, store};
 use crate::error::LabError;
 use crate::home::socket_dir;
 use crate::up::Lab;
 
+/// TCP port of sessions.
+const TLS_PORT: u16 = 5390;
 /// Name of the lab's only key.
 pub(super) const KEY_ID: u32 = 1;
 
@@ -31,8 +38,8 @@ pub(super) fn servers(lab: &Lab) -> Vec<SocketAddrV4> {
     nodes(lab).into_iter().map(|node| SocketAddrV4::new(lab.scenario.addresses.la(node), PORT)).collect()
 }
 
-/// File of the key that agents and directory servers share.
-pub(super) fn key_file(lab: &Lab) -> PathBuf {
+/// File of the secret that all keys are derived from.
+fn secret_file(lab: &Lab) -> PathBuf {
     socket_dir(&lab.state.lab).join("directory.key")
 }
 
@@ -43,15 +50,54 @@ pub fn admin_socket(lab: &str, node: &str) -> PathBuf {
 
 /// Starts the servers and waits until they take updates.
 pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabError> {
-    write_key(lab)?;
+    write_secret(&secret_file(lab))?;
+    make_certificates(lab)?;
     let configs: Vec<(NodeId, DirectoryConfig)> =
         nodes(lab).into_iter().map(|node| (node, config(lab, node))).collect();
-    start_all(lab, launcher, "directory", &configs, |lab, node| {
-        AdminClient::connect(admin_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
-    })
+    start_all(lab, launcher, DIRECTORY, &configs, is_ready)
 }
 
-/// Tells every directory server where every AA is, in one batch each.
+/// Starts a server that was killed and waits until it takes updates.
+pub(super) fn restart(lab: &mut Lab, launcher: &Launcher<'_>, node: NodeId) -> Result<(), LabError> {
+    let configs = [(node, config(lab, node))];
+    start_all(lab, launcher, DIRECTORY, &configs, is_ready)
+}
+
+fn is_ready(lab: &Lab, node: NodeId) -> bool {
+    let socket = admin_socket(&lab.state.lab, &lab.plan.node(node).name);
+    AdminClient::connect(socket).is_ok_and(|mut client| client.status().is_ok())
+}
+
+/// Where a server answers look-ups.
+pub(crate) fn lookups_at(lab: &Lab, node: NodeId) -> SocketAddrV4 {
+    SocketAddrV4::new(lab.scenario.addresses.la(node), PORT)
+}
+
+/// Where a server takes updates over mutual TLS, as the lab's operator.
+pub(crate) fn sessions_at(lab: &Lab, node: NodeId) -> Target {
+    let address = SocketAddrV4::new(lab.scenario.addresses.la(node), TLS_PORT).into();
+    Target::Server { address, files: TlsFiles::in_dir(&certificates(lab), certs::OPERATOR) }
+}
+
+/// As whom a server of service 0 asks from its LA.
+pub(crate) fn access_of(lab: &Lab, node: NodeId) -> Access {
+    let secret = read_secret(&secret_file(lab)).expect("the secret is there while the lab is up");
+    Access { key: secret.derive(0, lab.scenario.addresses.la(node)), key_id: KEY_ID, tenant: 0 }
+}
+
+/// The lab's own CA and the certificates of servers and operator.
+fn certificates(lab: &Lab) -> PathBuf {
+    socket_dir(&lab.state.lab).join("tls")
+}
+
+fn make_certificates(lab: &Lab) -> Result<(), LabError> {
+    let addresses = nodes(lab).into_iter().map(|node| lab.scenario.addresses.la(node).into()).collect();
+    certs::make(&certificates(lab), &Wanted { addresses, ..Wanted::default() })
+        .map(drop)
+        .map_err(|error| LabError::DirectoryLoad(error.to_string()))
+}
+
+/// Tells the directory where every AA is: each server in one batch, or any of those that share a store.
 pub(super) fn register(lab: &Lab) -> Result<(), LabError> {
     let (fabric, addresses) = (&lab.scenario.fabric, &lab.scenario.addresses);
     let mapping = |server: NodeId| {
@@ -61,12 +107,14 @@ pub(super) fn register(lab: &Lab) -> Result<(), LabError> {
             tor_la: addresses.la(edge),
             anycast_la: addresses.anycast_for(edge)?,
             service: 0,
+            host_la: Some(addresses.la(server)),
             if_version: None,
             version: None,
         })
     };
     let mappings: Vec<MappingToSet> = fabric.servers().filter_map(mapping).collect();
-    for node in nodes(lab) {
+    let told = if lab.scenario.directory == DirectoryStore::Embedded { usize::MAX } else { 1 };
+    for node in nodes(lab).into_iter().take(told) {
         let name = &lab.plan.node(node).name;
         AdminClient::connect(admin_socket(&lab.state.lab, name))
             .and_then(|mut client| client.set_many(mappings.clone()))
@@ -82,25 +130,54 @@ fn config(lab: &Lab, node: NodeId) -> DirectoryConfig {
     DirectoryConfig {
         listen: SocketAddrV4::new(addresses.la(node), PORT),
         admin_socket: admin_socket(&lab.state.lab, name),
-        store: socket_dir(&lab.state.lab).join(format!("{name}.redb")),
-        key_file: Some(key_file(lab)),
+        store: match store::settings_for(lab, node) {
+            Some(etcd) => StoreConfig::Etcd(etcd),
+            None => socket_dir(&lab.state.lab).join(format!("{name}.redb")).into(),
+        },
+        key_file: Some(secret_file(lab)),
         key_id: KEY_ID,
-        tenant: 0,
+        tls_listen: Some(SocketAddrV4::new(addresses.la(node), TLS_PORT)),
+        tls: Some(TlsFiles::in_dir(&certificates(lab), certs::SERVER)),
         aa_block: addresses.aa_block().to_string(),
         tor_las: Some(edges.map(|edge| addresses.la(edge)).collect()),
-        open: false,
         lab: true,
+        ..DirectoryConfig::example()
     }
 }
 
-/// A fresh key that only root can read.
-fn write_key(lab: &Lab) -> Result<(), LabError> {
-    let path = key_file(lab);
+/// A fresh secret in a file that only root can read.
+pub(crate) fn write_secret(path: &Path) -> Result<(), LabError> {
     let failed = || LabError::io(format!("write {}", path.display()));
     let mut bytes = [0u8; 16];
     fs::File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut bytes)).map_err(failed())?;
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    write_private(path, &digits)
+}
+
+/// The secret of a file that [`write_secret`] made.
+pub(crate) fn read_secret(path: &Path) -> Result<Secret, LabError> {
+    let failed = || LabError::io(format!("read {}", path.display()));
+    let digits = fs::read_to_string(path).map_err(failed())?;
+    Secret::from_hex(&digits).map_err(|error| failed()(std::io::Error::other(error)))
+}
+
+/// Derives the key of a node whose datagrams come from its LA, and keeps it in a file of its own.
+pub(super) fn write_key(lab: &Lab, node: NodeId, service: u32) -> Result<PathBuf, LabError> {
+    write_key_at(lab, node, service, lab.scenario.addresses.la(node))
+}
+
+/// The same for a node that is at another LA.
+pub(super) fn write_key_at(lab: &Lab, node: NodeId, service: u32, la: Ipv4Addr) -> Result<PathBuf, LabError> {
+    let secret = read_secret(&secret_file(lab))?;
+    let path = socket_dir(&lab.state.lab).join(format!("{}.key", lab.plan.node(node).name));
+    write_private(&path, &secret.derive(service, la).to_hex())?;
+    Ok(path)
+}
+
+/// Writes a file that only root can read.
+fn write_private(path: &Path, text: &str) -> Result<(), LabError> {
+    let failed = || LabError::io(format!("write {}", path.display()));
     let mut options = fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&path).map_err(failed())?;
-    file.write_all(digits.as_bytes()).map_err(failed())
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path).map_err(failed())?;
+    file.write_all(text.as_bytes()).map_err(failed())
 }

@@ -1,15 +1,22 @@
-//! VL2 in a lab: decapsulation on the switches, directory servers, an agent on every server, the servers' AAs.
+//! VL2 in a lab: decapsulation on the switches, directory servers, a reporter on every edge
+//! switch, an agent on every server, the servers' AAs.
 
 mod agents;
 mod daemons;
 mod directory;
+mod store;
 mod switches;
+mod tors;
 
 pub use agents::status_socket;
 pub use directory::admin_socket;
-pub(crate) use switches::{datapath_error, set_own_las};
+pub(crate) use directory::{access_of, lookups_at, read_secret, sessions_at, write_secret};
+pub(crate) use store::store_leader;
+pub(crate) use switches::{datapath_error, serve_port, set_own_las};
+pub use tors::reporter_socket;
 
 use weft_scenario::engine::Progress;
+use weft_scenario::id::NodeId;
 
 use crate::error::LabError;
 use crate::options::LabOptions;
@@ -17,13 +24,46 @@ use crate::sysctls::HurriedWaits;
 use crate::up::Lab;
 use daemons::Launcher;
 
+/// The daemon of a directory server, as a lab's state names it.
+pub(crate) const DIRECTORY: &str = "directory";
+/// The daemon of an etcd node.
+pub(crate) const ETCD: &str = "etcd";
+
 /// Starts everything that VL2 adds to a routed fabric and waits until it is ready.
 pub(crate) fn start(lab: &mut Lab, options: &LabOptions, progress: &dyn Progress) -> Result<(), LabError> {
     let launcher = Launcher { options, progress };
     let _quick = HurriedWaits::begin()?;
     switches::attach(lab)?;
+    store::start(lab, progress)?;
     directory::start(lab, &launcher)?;
     // Before anybody asks: an agent believes "unknown" for a while.
     directory::register(lab)?;
+    tors::start(lab, &launcher)?;
     agents::start(lab, &launcher)
+}
+
+/// Starts a directory server or an etcd node again that was killed, and waits until it is ready.
+pub(crate) fn restart(
+    lab: &mut Lab,
+    options: &LabOptions,
+    progress: &dyn Progress,
+    node: NodeId,
+    daemon: &str,
+) -> Result<(), LabError> {
+    match daemon {
+        ETCD => store::restart(lab, node, progress),
+        _ => directory::restart(lab, &Launcher { options, progress }, node),
+    }
+}
+
+/// Starts the agent of a server that has come to another rack; see [`crate::migration`].
+pub(crate) fn start_agent_at(
+    lab: &mut Lab,
+    options: &LabOptions,
+    progress: &dyn Progress,
+    server: NodeId,
+    edge: NodeId,
+    la: std::net::Ipv4Addr,
+) -> Result<(), LabError> {
+    agents::start_at(lab, &Launcher { options, progress }, server, edge, la)
 }

@@ -1,7 +1,7 @@
 //! What a scenario becomes for each node, as text.
 
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
-use weft_scenario::engine::Transport;
+use weft_scenario::engine::{DirectoryStore, Transport};
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::{LinkParams, TestbedParams, overlay_pair, vl2_testbed};
 use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
@@ -18,7 +18,15 @@ fn scenario(fabric: Fabric, overlay: Overlay) -> Scenario {
         output_limit: Some(Bytes(4096)),
         ..Transport::default()
     };
-    Scenario { fabric, addresses, overlay, transport, switching: Switching::default(), shaped: true }
+    Scenario {
+        fabric,
+        addresses,
+        overlay,
+        directory: DirectoryStore::default(),
+        transport,
+        switching: Switching::default(),
+        shaped: true,
+    }
 }
 
 fn pair(overlay: Overlay) -> Scenario {

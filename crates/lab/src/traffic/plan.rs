@@ -28,9 +28,12 @@ impl Plan {
         let (mix, duration_ns) = match workload {
             Workload::Mix(spec) => (Some(spec.clone()), Some(spec.duration.0)),
             Workload::OneToOne { duration, .. } => (None, Some(duration.0)),
-            Workload::Shuffle { .. } | Workload::Permutation { .. } | Workload::Flows { .. } | Workload::Traffic(_) => {
-                (None, None)
-            }
+            Workload::Shuffle { .. }
+            | Workload::Permutation { .. }
+            | Workload::Flows { .. }
+            | Workload::Traffic(_)
+            | Workload::Directory(_)
+            | Workload::Migration(_) => (None, None),
         };
         // Servers of the mix draw their flows themselves.
         let flows = if mix.is_some() { Vec::new() } else { workload.initial_flows(servers, trial.seed)? };

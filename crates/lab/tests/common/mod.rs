@@ -8,7 +8,7 @@ use std::process::Command;
 
 use weft_lab::{LabOptions, home};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
-use weft_scenario::engine::{Overlay, Progress, Scenario, Transport};
+use weft_scenario::engine::{DirectoryStore, Overlay, Progress, Scenario, Transport};
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::{Fabric, LinkParams, TestbedParams, overlay_pair, vl2_testbed};
 use weft_scenario::units::{BitsPerSec, Bytes};
@@ -77,7 +77,15 @@ pub(crate) fn daemon_program() -> std::path::PathBuf {
 pub(crate) fn scenario(fabric: Fabric, overlay: Overlay) -> Scenario {
     let addresses = AddressPlan::new(&fabric, AddressingOptions::default()).expect("addresses");
     let transport = Transport { segments_per_skb: 8, timestamps: false, ..Transport::default() };
-    Scenario { fabric, addresses, overlay, transport, switching: Switching::default(), shaped: false }
+    Scenario {
+        fabric,
+        addresses,
+        overlay,
+        directory: DirectoryStore::default(),
+        transport,
+        switching: Switching::default(),
+        shaped: false,
+    }
 }
 
 /// Two servers, two ToRs, one Intermediate, one directory server.

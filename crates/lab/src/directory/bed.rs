@@ -1,0 +1,351 @@
+//! A directory tier on loopback: daemons of `weft node directory` and, for a shared store, etcd, without namespaces.
+//!
+//! It is a lab without nodes: its state, configuration and logs are where those of labs are, so that `weft lab down --all`
+//! and the next run remove what a killed one left behind.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4, TcpListener};
+use std::path::PathBuf;
+use std::process::Command;
+
+use weft_node::TlsFiles;
+use weft_node::certs::{self, Wanted};
+use weft_node::client::{AdminClient, Target};
+use weft_node::directory::{DirectoryConfig, StoreConfig};
+use weft_node::load::Access;
+use weft_node::store::{EtcdClusterSettings, EtcdNode, EtcdSettings};
+use weft_scenario::engine::{DirectoryStore, Overlay, Progress};
+use weft_scenario::workload::DirectoryVictim;
+use weft_wire::directory::Secret;
+
+use super::etcd;
+use super::tier::{ServerView, Tier};
+use super::usage::wait_until;
+use crate::error::LabError;
+use crate::home::{lab_dir, log_dir, make_dir, socket_dir, store_dir};
+use crate::overlay::{read_secret, write_secret};
+use crate::process::{Daemon, ProcessId, kill_all, log_tail};
+use crate::state::{LabState, ProcessState};
+use crate::{down, home};
+
+/// LA of the one ToR that mappings of this tier name.
+const TOR_LA: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+const KEY_ID: u32 = 1;
+const ETCD_NODES: usize = 3;
+
+/// What a tier on loopback is made of.
+#[derive(Clone, Debug)]
+pub struct BedOptions {
+    /// The `weft` program that the daemons are started from.
+    pub weft_binary: PathBuf,
+    /// Directory servers.
+    pub servers: usize,
+    /// What keeps their mappings.
+    pub store: DirectoryStore,
+    /// Threads of each server that answer look-ups; `None`: one for each CPU.
+    pub lookup_threads: Option<usize>,
+    /// CPU that servers and store run on; `None`: all.
+    pub cpu: Option<usize>,
+}
+
+/// A tier that runs until it is dropped.
+pub struct Bed {
+    options: BedOptions,
+    state: LabState,
+    secret: Secret,
+    certificates: PathBuf,
+    servers: Vec<Server>,
+    cluster: Option<Cluster>,
+}
+
+/// Three etcd nodes.
+struct Cluster {
+    nodes: Vec<EtcdNode>,
+    processes: Vec<ProcessId>,
+    killed: Option<usize>,
+}
+
+struct Server {
+    name: String,
+    config: DirectoryConfig,
+    process: ProcessId,
+    killed: bool,
+}
+
+impl Bed {
+    /// Starts the tier and waits until it takes updates.
+    pub fn start(options: &BedOptions, progress: &dyn Progress) -> Result<Self, LabError> {
+        let name = free_name();
+        let state = LabState::bare(&name, "directory on loopback", Overlay::Vl2, ProcessId::own());
+        for directory in [log_dir(&name), socket_dir(&name), store_dir(&name)] {
+            make_dir(&directory)?;
+        }
+        state.save()?;
+        let key_file = socket_dir(&name).join("directory.key");
+        write_secret(&key_file)?;
+        let secret = read_secret(&key_file)?;
+        let certificates = socket_dir(&name).join("tls");
+        let wanted = Wanted { addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)], ..Wanted::default() };
+        certs::make(&certificates, &wanted).map_err(|error| LabError::DirectoryLoad(error.to_string()))?;
+        let mut bed =
+            Self { options: options.clone(), state, secret, certificates, servers: Vec::new(), cluster: None };
+        if options.store == DirectoryStore::Etcd3 {
+            bed.start_cluster(progress)?;
+        }
+        for number in 1..=options.servers {
+            let server = bed.spawn(number)?;
+            bed.servers.push(server);
+            bed.remember()?;
+        }
+        for number in 0..bed.servers.len() {
+            bed.wait_ready(number, progress)?;
+        }
+        bed.state.ready = true;
+        bed.state.save()?;
+        Ok(bed)
+    }
+
+    fn start_cluster(&mut self, progress: &dyn Progress) -> Result<(), LabError> {
+        if crate::deps::find_program("etcd").is_none() {
+            let what = "program `etcd` is missing".to_owned();
+            let remedy = "install Debian's package etcd-server: make deps, or choose the embedded store".to_owned();
+            return Err(LabError::NotFit { what, remedy });
+        }
+        let nodes = EtcdClusterSettings::loopback(ETCD_NODES, &store_dir(&self.state.lab))
+            .map_err(|error| LabError::DirectoryLoad(error.to_string()))?
+            .nodes;
+        let mut processes = Vec::new();
+        for index in 0..ETCD_NODES {
+            processes.push(self.launch_etcd(&nodes, index)?);
+            self.cluster = Some(Cluster { nodes: nodes.clone(), processes: processes.clone(), killed: None });
+            self.remember()?;
+        }
+        (0..ETCD_NODES).try_for_each(|index| self.wait_etcd(index, progress))
+    }
+
+    fn launch_etcd(&self, nodes: &[EtcdNode], index: usize) -> Result<ProcessId, LabError> {
+        let log = log_dir(&self.state.lab).join(format!("etcd{}.log", index + 1));
+        self.pinned(|| etcd::start(nodes, index, None, &log))
+    }
+
+    fn wait_etcd(&self, index: usize, progress: &dyn Progress) -> Result<(), LabError> {
+        let Some(cluster) = &self.cluster else { return Ok(()) };
+        wait_until(progress, "an etcd node finds a leader", || {
+            Ok(etcd::status(&cluster.nodes[index]).is_some_and(|status| status.is_healthy))
+        })
+    }
+
+    fn sessions(&self, config: &DirectoryConfig) -> Target {
+        match config.tls_listen {
+            Some(address) => {
+                Target::Server { address: address.into(), files: TlsFiles::in_dir(&self.certificates, certs::OPERATOR) }
+            }
+            None => Target::from(&config.admin_socket),
+        }
+    }
+
+    fn key_file(&self) -> PathBuf {
+        socket_dir(&self.state.lab).join("directory.key")
+    }
+
+    fn spawn(&self, number: usize) -> Result<Server, LabError> {
+        let (lab, name) = (&self.state.lab, format!("dir{number}"));
+        let config = DirectoryConfig {
+            // The kernel chooses the port.
+            listen: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0),
+            admin_socket: socket_dir(lab).join(format!("{name}.admin")),
+            store: match &self.cluster {
+                Some(cluster) => StoreConfig::Etcd(cluster.settings_of(number - 1)),
+                None => store_dir(lab).join(format!("{name}.redb")).into(),
+            },
+            key_file: Some(self.key_file()),
+            key_id: KEY_ID,
+            tls_listen: Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, free_port()?)),
+            tls: Some(TlsFiles::in_dir(&self.certificates, certs::SERVER)),
+            http_listen: None,
+            tor_las: Some(vec![TOR_LA]),
+            lookup_threads: self.options.lookup_threads,
+            ..DirectoryConfig::example()
+        };
+        let process = self.launch(&name, &config)?;
+        Ok(Server { name, config, process, killed: false })
+    }
+
+    /// Starts a server with this configuration.
+    fn launch(&self, name: &str, config: &DirectoryConfig) -> Result<ProcessId, LabError> {
+        let path = socket_dir(&self.state.lab).join(format!("{name}.directory.json"));
+        let text = serde_json::to_vec_pretty(config).expect("a configuration is plain data");
+        fs::write(&path, text).map_err(LabError::io(format!("write {}", path.display())))?;
+        let mut command = Command::new(&self.options.weft_binary);
+        command.args(["node", "directory", "--config"]).arg(&path);
+        self.pinned(|| Daemon { namespace: None, log: &self.log(name), nice: 0 }.spawn(&mut command))
+    }
+
+    /// Starts a process on the CPU of servers and store: children have their parent thread's place.
+    fn pinned<T: Send>(&self, spawn: impl FnOnce() -> Result<T, LabError> + Send) -> Result<T, LabError> {
+        let cpu = self.options.cpu;
+        let on_cpu = || {
+            if let Some(cpu) = cpu {
+                weft_node::load::cpu::pin_this_thread(cpu)
+                    .map_err(|error| LabError::DirectoryLoad(error.to_string()))?;
+            }
+            spawn()
+        };
+        std::thread::scope(|scope| scope.spawn(on_cpu).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        log_dir(&self.state.lab).join(format!("{name}.directory.log"))
+    }
+
+    /// Waits until a server takes updates, and notes which port it has.
+    fn wait_ready(&mut self, number: usize, progress: &dyn Progress) -> Result<(), LabError> {
+        let log = self.log(&self.servers[number].name);
+        let server = &mut self.servers[number];
+        wait_until(progress, "a directory server becomes ready", || {
+            if !server.process.is_alive() {
+                return Err(LabError::Daemon {
+                    daemon: "directory",
+                    node: server.name.clone(),
+                    what: "ended at its start".to_owned(),
+                    log: log_tail(&log),
+                });
+            }
+            let status = AdminClient::connect(&server.config.admin_socket).and_then(|mut client| client.status());
+            Ok(status.is_ok_and(|status| {
+                server.config.listen = status.listen;
+                true
+            }))
+        })?;
+        Ok(())
+    }
+
+    fn remember(&mut self) -> Result<(), LabError> {
+        let process = |server: &Server| ProcessState {
+            node: server.name.clone(),
+            daemon: "directory".to_owned(),
+            id: server.process,
+        };
+        self.state.processes = self.servers.iter().map(process).collect();
+        for (number, id) in (1..).zip(self.cluster.iter().flat_map(|cluster| &cluster.processes)) {
+            let process = ProcessState { node: format!("etcd{number}"), daemon: "etcd".to_owned(), id: *id };
+            self.state.processes.push(process);
+        }
+        self.state.save()
+    }
+}
+
+impl Cluster {
+    /// What directory server `number` is told: an etcd node of its own first.
+    fn settings_of(&self, number: usize) -> EtcdSettings {
+        let count = self.nodes.len();
+        let url = |step: usize| self.nodes[(number + step) % count].client_url();
+        EtcdSettings::plain((0..count).map(url), "weft/bench/")
+    }
+}
+
+impl Tier for Bed {
+    fn servers(&self) -> Vec<ServerView> {
+        let view = |server: &Server| ServerView {
+            name: server.name.clone(),
+            lookups: server.config.listen,
+            admin: server.config.admin_socket.clone(),
+            sessions: self.sessions(&server.config),
+            pid: server.process.pid,
+        };
+        self.servers.iter().map(view).collect()
+    }
+
+    fn store_pids(&self) -> Vec<u32> {
+        self.cluster.iter().flat_map(|cluster| &cluster.processes).map(|process| process.pid).collect()
+    }
+
+    fn is_shared(&self) -> bool {
+        self.options.store != DirectoryStore::Embedded || self.options.servers == 1
+    }
+
+    fn access(&self) -> Access {
+        Access { key: self.secret.derive(0, Ipv4Addr::LOCALHOST), key_id: KEY_ID, tenant: 0 }
+    }
+
+    fn tor_la(&self) -> Ipv4Addr {
+        TOR_LA
+    }
+
+    fn client_namespace(&self) -> Option<PathBuf> {
+        None
+    }
+
+    fn kill(&mut self, victim: DirectoryVictim, asked: usize) -> Result<String, LabError> {
+        match victim {
+            DirectoryVictim::Server => {
+                let server = &mut self.servers[asked - 1];
+                kill_all(&[server.process]);
+                server.killed = true;
+                Ok(server.name.clone())
+            }
+            DirectoryVictim::StoreLeader => {
+                let none = || LabError::DirectoryLoad("the store has no leader to kill".to_owned());
+                let cluster = self.cluster.as_mut().ok_or_else(none)?;
+                let leads = |node: &EtcdNode| etcd::status(node).is_some_and(|status| status.leads);
+                let leader = cluster.nodes.iter().position(leads).ok_or_else(none)?;
+                kill_all(&[cluster.processes[leader]]);
+                cluster.killed = Some(leader);
+                Ok(format!("etcd{}", leader + 1))
+            }
+        }
+    }
+
+    fn mend(&mut self, progress: &dyn Progress) -> Result<Vec<String>, LabError> {
+        let mut mended = Vec::new();
+        if let Some(index) = self.cluster.as_mut().and_then(|cluster| cluster.killed.take()) {
+            let nodes = self.cluster.as_ref().map(|cluster| cluster.nodes.clone()).unwrap_or_default();
+            let process = self.launch_etcd(&nodes, index)?;
+            if let Some(cluster) = &mut self.cluster {
+                cluster.processes[index] = process;
+            }
+            self.remember()?;
+            self.wait_etcd(index, progress)?;
+            mended.push(format!("etcd{}", index + 1));
+        }
+        for number in 0..self.servers.len() {
+            if !std::mem::take(&mut self.servers[number].killed) {
+                continue;
+            }
+            let (name, config) = (self.servers[number].name.clone(), self.servers[number].config.clone());
+            self.servers[number].process = self.launch(&name, &config)?;
+            self.remember()?;
+            self.wait_ready(number, progress)?;
+            mended.push(name);
+        }
+        Ok(mended)
+    }
+
+    fn set_loss(&mut self, percent: u32) -> Result<(), LabError> {
+        match percent {
+            0 => Ok(()),
+            _ => Err(LabError::DirectoryLoad("loopback loses nothing; use a lab".to_owned())),
+        }
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        if let Err(error) = down::down(&self.state.lab) {
+            tracing::error!("{} could not be removed: {error}; try: weft lab down --all", self.state.lab);
+        }
+    }
+}
+
+/// A TCP port that is free now.
+fn free_port() -> Result<u16, LabError> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    listener.map(|address| address.port()).map_err(LabError::io("find a free port"))
+}
+
+/// A name that no lab has.
+fn free_name() -> String {
+    let taken = home::lab_names();
+    let names = (1u32..).map(|number| format!("bench-{}-{number}", std::process::id()));
+    names.into_iter().find(|name| !taken.contains(name) && !lab_dir(name).exists()).expect("numbers do not end")
+}

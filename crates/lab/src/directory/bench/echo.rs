@@ -1,0 +1,105 @@
+//! The baseline of the same run: a socket that sends every datagram back and knows nothing, with the same datagrams, the
+//! same pinning and one system call each way. A directory that costs less than that gains from answering many at a time.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use weft_node::load::cpu;
+use weft_wire::directory::datagram_len;
+
+use super::{Bench, failed, median};
+use crate::error::LabError;
+
+/// Datagrams outstanding.
+const WINDOW: usize = 64;
+
+/// What the kernel takes for a datagram in and out.
+#[derive(Clone, Debug, Serialize)]
+pub struct Baseline {
+    /// What answered.
+    pub name: &'static str,
+    /// Datagrams sent back per CPU second of its thread.
+    pub datagrams_per_cpu_s: f64,
+    /// Programs that were not measured beside us because they are not installed here.
+    pub absent: Vec<&'static str>,
+}
+
+pub(super) fn measure(bench: &Bench<'_>) -> Result<Baseline, LabError> {
+    bench.progress.phase("baseline", "a socket that sends datagrams back");
+    let length = Duration::from_millis(if bench.options.quick { 250 } else { 800 });
+    let mut rates = Vec::new();
+    for round in 0..bench.options.rounds {
+        bench.go_on()?;
+        bench.progress.advance(f64::from(round) / f64::from(bench.options.rounds), "");
+        rates.push(one(bench, length).map_err(LabError::io("measure the baseline"))?);
+    }
+    let is_absent = |program: &&str| {
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        !std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
+    };
+    // Measured by hand where they are: look-ups per CPU second 0.27 M (memcached, UDP) and 1.2 M (Redis, pipelined).
+    let absent = ["memcached", "redis-server"].into_iter().filter(is_absent).collect();
+    Ok(Baseline { name: "udp echo, recvfrom and sendto", datagrams_per_cpu_s: median(rates), absent })
+}
+
+fn one(bench: &Bench<'_>, length: Duration) -> std::io::Result<f64> {
+    let server = UdpSocket::bind("127.0.0.1:0")?;
+    server.set_read_timeout(Some(Duration::from_millis(20)))?;
+    let address = server.local_addr()?;
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let echo = scope.spawn(|| echo(&server, bench.server_cpu, &over));
+        let client = scope.spawn(|| ask(address, bench.load_cpu, length));
+        let asked = client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        over.store(true, Relaxed);
+        let echoed = echo.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        asked.and(echoed)
+    })
+}
+
+/// Sends back until it is over. Returns datagrams per CPU second.
+fn echo(server: &UdpSocket, place: Option<usize>, over: &AtomicBool) -> std::io::Result<f64> {
+    pin(place)?;
+    let mut buffer = [0; 2048];
+    let (mut count, start_ns) = (0u64, cpu::this_thread_ns());
+    while !over.load(Relaxed) {
+        match server.recv_from(&mut buffer) {
+            Ok((length, from)) => {
+                server.send_to(&buffer[..length], from)?;
+                count += 1;
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(count as f64 * 1e9 / (cpu::this_thread_ns() - start_ns).max(1) as f64)
+}
+
+/// Keeps so many datagrams on their way.
+fn ask(server: SocketAddr, place: Option<usize>, length: Duration) -> std::io::Result<()> {
+    pin(place)?;
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(server)?;
+    socket.set_read_timeout(Some(Duration::from_millis(20)))?;
+    let question = [0u8; datagram_len(1)];
+    let mut buffer = [0; 2048];
+    let fill = |socket: &UdpSocket| (0..WINDOW).try_for_each(|_| socket.send(&question).map(drop));
+    fill(&socket)?;
+    let start = Instant::now();
+    while start.elapsed() < length {
+        match socket.recv(&mut buffer) {
+            Ok(_) => drop(socket.send(&question)?),
+            // Whatever was lost is replaced.
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => fill(&socket)?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn pin(place: Option<usize>) -> std::io::Result<()> {
+    place.map_or(Ok(()), cpu::pin_this_thread).map_err(|error| std::io::Error::other(failed(&error).to_string()))
+}

@@ -1,0 +1,238 @@
+//! The numbers of `weft bench directory`: our directory on this machine's loopback, beside floors and a baseline of the
+//! same run. Servers and store are pinned to one CPU and the load to another, rounds are interleaved, medians count.
+//!
+//! * `lookups`: answers per CPU second of the server, latencies at a fixed rate
+//! * `updates`: updates and bulk changes per second, visibility, a killed leader
+//! * `size`: a million mappings; garbage
+//! * `echo`: the baseline: a socket that sends datagrams back and does nothing else
+
+mod echo;
+mod lookups;
+mod size;
+mod updates;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use weft_node::NodeError;
+use weft_scenario::engine::{DirectoryStore, Progress};
+
+use super::bed::BedOptions;
+use super::usage;
+use crate::error::LabError;
+
+pub use echo::Baseline;
+pub use lookups::LookupNumbers;
+pub use size::{GarbageNumbers, MillionNumbers};
+pub use updates::{ConvergenceNumbers, FailoverNumbers, UpdateNumbers};
+
+/// Version of [`BenchReport`]'s fields.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct BenchOptions {
+    /// The `weft` program that servers are started from.
+    pub weft_binary: PathBuf,
+    /// Shorter rounds and a tenth of the million mappings.
+    pub quick: bool,
+    /// Interleaved rounds.
+    pub rounds: u32,
+    /// AAs that have a mapping while look-ups and updates are measured.
+    pub mappings: u32,
+    /// What keeps the mappings while updates are measured.
+    pub store: DirectoryStore,
+}
+
+/// All numbers, medians over the rounds.
+#[derive(Clone, Debug, Serialize)]
+pub struct BenchReport {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The circumstances.
+    pub machine: MachineNumbers,
+    /// Look-ups by shape of the load.
+    pub lookups: Vec<LookupNumbers>,
+    /// Updates.
+    pub updates: UpdateNumbers,
+    /// From the issue of an update until a look-up answers with it, at every server.
+    pub convergence: ConvergenceNumbers,
+    /// What killed leaders cost; without a store that has one, nothing.
+    pub failover: Option<FailoverNumbers>,
+    /// A large directory.
+    pub million: MillionNumbers,
+    /// Datagrams that are no questions.
+    pub garbage: GarbageNumbers,
+    /// What the same datagrams cost without a directory.
+    pub baseline: Baseline,
+    /// Every floor with our number.
+    pub checks: Vec<Check>,
+}
+
+/// Where the numbers were taken.
+#[derive(Clone, Debug, Serialize)]
+pub struct MachineNumbers {
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// CPU of servers and store; `None`: not pinned.
+    pub server_cpu: Option<usize>,
+    /// CPU of the load.
+    pub load_cpu: Option<usize>,
+    /// Load average over one minute before and after.
+    pub load_average: [f64; 2],
+    /// The largest share of the cores' time that somebody else used in a round.
+    pub foreign_cpu_ratio: f64,
+}
+
+/// A floor or a ceiling and our number.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// What is measured.
+    pub id: String,
+    /// Our number.
+    pub ours: f64,
+    /// `>=` or `<=`.
+    pub relation: &'static str,
+    /// The floor or ceiling.
+    pub want: f64,
+    /// Unit of both.
+    pub unit: &'static str,
+    /// `pass`, `fail`, or `inconclusive` where foreign work may have hidden the answer.
+    pub verdict: &'static str,
+}
+
+/// Runs everything.
+pub fn run(options: &BenchOptions, progress: &dyn Progress) -> Result<BenchReport, LabError> {
+    let bench = Bench::new(options, progress);
+    let before = usage::load_average();
+    let lookups = lookups::measure(&bench)?;
+    let baseline = echo::measure(&bench)?;
+    let updates = updates::measure(&bench)?;
+    let (million, garbage) = size::measure(&bench)?;
+    let foreign = lookups.iter().map(|one| one.foreign_cpu_ratio).fold(updates.foreign_cpu_ratio, f64::max);
+    let mut report = BenchReport {
+        schema_version: SCHEMA_VERSION,
+        machine: MachineNumbers {
+            cores: cores(),
+            server_cpu: bench.server_cpu,
+            load_cpu: bench.load_cpu,
+            load_average: [before, usage::load_average()],
+            foreign_cpu_ratio: foreign,
+        },
+        lookups,
+        updates: updates.updates,
+        convergence: updates.convergence,
+        failover: updates.failover,
+        million,
+        garbage,
+        baseline,
+        checks: Vec::new(),
+    };
+    report.checks = checks(&report, options);
+    Ok(report)
+}
+
+/// What all parts share.
+pub(super) struct Bench<'a> {
+    options: &'a BenchOptions,
+    progress: &'a dyn Progress,
+    server_cpu: Option<usize>,
+    load_cpu: Option<usize>,
+}
+
+impl<'a> Bench<'a> {
+    /// On a machine with one core nothing is pinned.
+    fn new(options: &'a BenchOptions, progress: &'a dyn Progress) -> Self {
+        let several = cores() > 1;
+        Self { options, progress, server_cpu: several.then_some(0), load_cpu: several.then_some(1) }
+    }
+
+    fn bed(&self, servers: usize, store: DirectoryStore, lookup_threads: Option<usize>, pinned: bool) -> BedOptions {
+        BedOptions {
+            weft_binary: self.options.weft_binary.clone(),
+            servers,
+            store,
+            lookup_threads,
+            cpu: self.server_cpu.filter(|_| pinned),
+        }
+    }
+
+    fn go_on(&self) -> Result<(), LabError> {
+        if self.progress.interrupted() { Err(LabError::Interrupted) } else { Ok(()) }
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+pub(super) fn failed(error: &NodeError) -> LabError {
+    LabError::DirectoryLoad(error.to_string())
+}
+
+/// The middle of some numbers; 0 of none.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        count if count % 2 == 1 => values[count / 2],
+        count => f64::midpoint(values[count / 2 - 1], values[count / 2]),
+    }
+}
+
+/// The floors of the directory on this kind of machine.
+fn checks(report: &BenchReport, options: &BenchOptions) -> Vec<Check> {
+    let busy = report.machine.foreign_cpu_ratio > DISTURBED;
+    let mut checks = Vec::new();
+    let mut add = |id: String, ours: f64, relation: &'static str, want: f64, unit: &'static str, wall: bool| {
+        let holds = if relation == ">=" { ours >= want } else { ours <= want };
+        let verdict = match (holds, wall && busy) {
+            (true, _) => "pass",
+            (false, true) => "inconclusive",
+            (false, false) => "fail",
+        };
+        checks.push(Check { id, ours, relation, want, unit, verdict });
+    };
+    for row in &report.lookups {
+        if let Some(want) = row.want_per_cpu_s {
+            let bursts = if row.gro { ", bursts" } else { "" };
+            let id = format!("lookups, {} a datagram{bursts}", row.questions_per_datagram);
+            add(id, row.lookups_per_cpu_s, ">=", want, "per server CPU s", false);
+        }
+        if row.questions_per_datagram == 1 && !row.gro {
+            add("look-up p99 at 50 K/s".into(), row.p99_us, "<=", 1000.0, "us", true);
+        }
+    }
+    let updates = &report.updates;
+    if options.store == DirectoryStore::Etcd3 {
+        add("single updates".into(), updates.single_per_s, ">=", 60_000.0, "1/s", true);
+        add("single update p99".into(), updates.p99_ms, "<=", 100.0, "ms", true);
+        add("bulk mappings".into(), updates.mappings_per_s, ">=", 200_000.0, "1/s", true);
+    }
+    add("visible everywhere p99".into(), report.convergence.p99_ms, "<=", 25.0, "ms", true);
+    if let Some(failover) = &report.failover {
+        add("leader kill to next commit, worst".into(), failover.leader_kill_resume_s, "<=", 1.0, "s", true);
+        add("acknowledged updates lost".into(), failover.acknowledged_lost as f64, "<=", 0.0, "updates", false);
+    }
+    if !options.quick {
+        add("memory of 1 M mappings".into(), report.million.memory_mb, "<=", 300.0, "MB", false);
+        add("cold start with 1 M mappings".into(), report.million.cold_start_s, "<=", 5.0, "s", true);
+    }
+    checks
+}
+
+/// Above this share of foreign work a missed floor says nothing.
+const DISTURBED: f64 = 0.05;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_of_few() {
+        assert_eq!(
+            [median(vec![]), median(vec![3.0]), median(vec![4.0, 1.0]), median(vec![9.0, 1.0, 2.0])],
+            [0.0, 3.0, 2.5, 2.0]
+        );
+    }
+}

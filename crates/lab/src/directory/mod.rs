@@ -1,0 +1,23 @@
+//! Loads on a directory system and what they measure (VL2 5.5): in a lab for plans, on loopback for `weft bench directory`.
+//!
+//! * [`tier`]: a directory tier that runs, wherever it does, with what can be broken in it
+//! * `in_lab`: the tier of a lab; `etcd`: nodes of its store
+//! * [`bed`]: such a tier on loopback, without a network of its own
+//! * `step`: one step of a load: look-ups, updates and something killed, all at once
+//! * `visible`: updates, and when each is visible at every server and at a subscriber
+//! * `usage`: CPU time of servers, of the store and of everything else
+//! * `rows`: what comes of it as rows of records
+//! * [`bench`](mod@bench): the numbers of `weft bench directory`
+
+pub mod bed;
+pub mod bench;
+pub(crate) mod etcd;
+mod in_lab;
+mod rows;
+mod step;
+pub mod tier;
+mod usage;
+mod visible;
+
+pub(crate) use in_lab::LabTier;
+pub use step::run;

@@ -1,0 +1,420 @@
+//! Runs the steps of a load on a directory tier: look-ups, updates, losses and a kill at once, and what came of it.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use weft_node::client::AdminClient;
+use weft_node::load::{Access, LookupLoad as Asking, LookupReport, Pace, UpdateLoad as Sending, UpdateReport};
+use weft_node::stop::Stop;
+use weft_scenario::engine::Progress;
+use weft_scenario::record::{DirectoryRow, EventRow, Records};
+use weft_scenario::workload::directory::DirectoryStep;
+use weft_scenario::workload::{DirectorySpec, LookupLoad, UpdateLoad};
+
+use super::rows::Latencies;
+use super::tier::{self, FIRST_AA, ServerView, Tier, mark};
+use super::usage::{Usage, Used, wait_until};
+use super::visible::{self, Issued, Issuing, Visible};
+use crate::error::LabError;
+use crate::netns;
+
+/// From "go" to the first request that counts: sockets and connections are made in it.
+const LEAD: Duration = Duration::from_millis(200);
+/// The user's wish to stop is looked at this often.
+const ATTENTION: Duration = Duration::from_millis(50);
+/// Sockets of a client to each server, so that a server's threads share the load.
+const FLOWS: usize = 4;
+/// Sessions that carry the updates of all clients.
+const SESSIONS_MAX: usize = 16;
+
+/// Runs a load: fills the directory, then step after step, then looks whether every acknowledged update is there.
+pub fn run(tier: &mut dyn Tier, spec: &DirectorySpec, seed: u64, progress: &dyn Progress) -> Result<Records, LabError> {
+    let asked = spec.servers as usize;
+    let known = tier.servers().len();
+    if asked > known {
+        return Err(LabError::DirectoryLoad(format!(
+            "the load asks {asked} directory servers, but there are {known}; lower `servers` or set `directory = \"etcd3\"`"
+        )));
+    }
+    if spec.updates.is_some() && asked > 1 && !tier.is_shared() {
+        return Err(LabError::DirectoryLoad(
+            "updates through several directory servers need a store that they share; set `directory = \"etcd3\"`"
+                .into(),
+        ));
+    }
+    tier::fill(tier, spec.mappings, progress)?;
+    tier.set_loss(spec.loss_percent)?;
+    let start = Instant::now();
+    let steps = spec.steps();
+    let mut run =
+        Run { spec, asked, seed, start, records: Records::default(), latest: BTreeMap::new(), next_update: 1 };
+    let mut outcome = Ok(());
+    for (number, step) in (1..).zip(&steps) {
+        progress.advance(f64::from(number - 1) / steps.len() as f64, &text_of(*step));
+        outcome = run.step(tier, number, *step, progress);
+        if outcome.is_err() {
+            break;
+        }
+    }
+    tier.set_loss(0)?;
+    outcome?;
+    run.check(tier, progress)?;
+    Ok(run.records)
+}
+
+fn text_of(step: DirectoryStep) -> String {
+    format!("{} look-ups/s, {} updates/s", step.lookups_per_s, step.updates_per_s)
+}
+
+struct Run<'a> {
+    spec: &'a DirectorySpec,
+    asked: usize,
+    seed: u64,
+    start: Instant,
+    records: Records,
+    /// Of each AA the revision of the last acknowledged update.
+    latest: BTreeMap<Ipv4Addr, u64>,
+    next_update: u32,
+}
+
+/// What the threads of a step came back with.
+#[derive(Default)]
+struct Outcome {
+    lookups: Option<LookupReport>,
+    updates: Option<Updates>,
+    visible: Option<Visible>,
+    used: Used,
+}
+
+/// What became of updates, whichever way they were sent.
+struct Updates {
+    row: DirectoryRow,
+    latencies: Latencies,
+    acknowledged: BTreeMap<Ipv4Addr, u64>,
+    first_error: Option<String>,
+}
+
+impl Run<'_> {
+    fn step(
+        &mut self,
+        tier: &mut dyn Tier,
+        number: u32,
+        step: DirectoryStep,
+        progress: &dyn Progress,
+    ) -> Result<(), LabError> {
+        let Outcome { lookups, updates, visible, used } = self.offer(tier, number, step, progress)?;
+        for subject in tier.mend(progress)? {
+            self.event("repair", subject);
+        }
+        let place = |row: DirectoryRow, offered_per_s: u32| DirectoryRow {
+            step: number,
+            offered_per_s: u64::from(offered_per_s),
+            server_cpu_ns: used.servers_ns,
+            foreign_cpu_ratio: used.foreign_ratio,
+            ..row
+        };
+        let records = &mut self.records;
+        if let (Some(report), Some(load)) = (&lookups, &self.spec.lookups) {
+            records.directory.push(place(lookup_row(report, load, self.asked), step.lookups_per_s));
+            let latencies = latencies_of(&report.latency_ns, u64::from(load.questions_per_datagram));
+            records.latencies.extend(latencies.rows("lookup", number, None));
+        }
+        if let Some(updates) = updates {
+            records.directory.push(place(updates.row, step.updates_per_s));
+            records.latencies.extend(updates.latencies.rows("update", number, None));
+            self.latest.extend(updates.acknowledged);
+            if let Some(error) = updates.first_error {
+                progress.note(&format!("some updates were not carried out: {error}"));
+            }
+        }
+        if let Some(visible) = visible {
+            records.latencies.extend(visible.everywhere.rows("visible", number, None));
+            records.latencies.extend(visible.pushed.rows("pushed", number, None));
+            for (server, latencies) in tier.servers().iter().zip(&visible.by_server) {
+                records.latencies.extend(latencies.rows("visible", number, Some(&server.name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs everything of a step at once.
+    fn offer(
+        &mut self,
+        tier: &mut dyn Tier,
+        number: u32,
+        step: DirectoryStep,
+        progress: &dyn Progress,
+    ) -> Result<Outcome, LabError> {
+        let stop = Stop::manual().map_err(|error| failed(&error))?;
+        let (namespace, access) = (tier.client_namespace(), tier.access());
+        let servers: Vec<ServerView> = tier.servers().into_iter().take(self.asked).collect();
+        let begin = Instant::now() + LEAD;
+        let asking = self.spec.lookups.as_ref().map(|load| self.asking(tier, &servers, load, step));
+        let updating = self.spec.updates.as_ref();
+        let (watching, sending): (Option<&UpdateLoad>, Option<&UpdateLoad>) =
+            (updating.filter(|load| load.until_visible), updating.filter(|load| !load.until_visible));
+        let sending = sending.map(|load| self.sending(tier, &servers, load, step, number));
+        let watching = watching.map(|load| self.watching(tier, &servers, load, step, begin));
+        let timeout = Duration::from_nanos(self.spec.timeout.0);
+        std::thread::scope(|scope| {
+            let (place, access, stop) = (namespace.as_deref(), &access, &stop);
+            let lookups = asking
+                .map(|load| scope.spawn(move || inside(place, || load.run(stop).map_err(|error| failed(&error)))));
+            let sent = sending.map(|load| {
+                scope.spawn(move || {
+                    inside(place, || load.run(stop).map_err(|error| failed(&error)).map(Updates::of_load))
+                })
+            });
+            let watched =
+                watching.map(|load| scope.spawn(move || inside(place, move || watch_updates(&load, access, timeout))));
+            let used = self.attend(tier, begin, progress);
+            if used.is_err() {
+                stop.request();
+            }
+            let lookups = lookups.map(join).transpose();
+            let sent = sent.map(join).transpose();
+            let watched = watched.map(join).transpose();
+            let (lookups, sent, watched, used) = (lookups?, sent?, watched?, used?);
+            let (issued, visible) = watched.unzip();
+            Ok(Outcome { lookups, updates: sent.or(issued), visible, used })
+        })
+    }
+
+    /// Measures what a step costs, and kills what it is to kill.
+    fn attend(&mut self, tier: &mut dyn Tier, begin: Instant, progress: &dyn Progress) -> Result<Used, LabError> {
+        sleep_until(begin, progress)?;
+        let before = Usage::read(tier, self.asked);
+        if let Some(kill) = self.spec.kill {
+            sleep_until(begin + Duration::from_nanos(kill.at.0), progress)?;
+            let subject = tier.kill(kill.what, self.asked)?;
+            self.event("fault", subject);
+        }
+        sleep_until(begin + Duration::from_nanos(self.spec.duration.0), progress)?;
+        Ok(Usage::read(tier, self.asked).since(&before))
+    }
+
+    fn event(&mut self, kind: &str, subject: String) {
+        let time_ns = self.start.elapsed().as_nanos() as u64;
+        self.records.events.push(EventRow { time_ns, kind: kind.to_owned(), subject });
+    }
+
+    fn asking(&self, tier: &dyn Tier, servers: &[ServerView], load: &LookupLoad, step: DirectoryStep) -> Asking {
+        let first = servers.first().expect("a load asks at least one server").lookups;
+        Asking {
+            servers: servers.iter().map(|server| server.lookups).collect(),
+            fanout: (load.ask as usize).min(servers.len()),
+            flows: FLOWS,
+            questions: load.questions_per_datagram as usize,
+            burst: load.burst as usize,
+            pace: Pace::Rate(f64::from(step.lookups_per_s) / f64::from(load.questions_per_datagram)),
+            warm_up: LEAD,
+            duration: Duration::from_nanos(self.spec.duration.0),
+            timeout: Duration::from_nanos(self.spec.timeout.0),
+            retry: load.retry_after.map(|after| Duration::from_nanos(after.0)),
+            seed: self.seed,
+            ..Asking::of(first, tier.access(), FIRST_AA, self.spec.mappings)
+        }
+    }
+
+    fn sending(
+        &self,
+        tier: &dyn Tier,
+        servers: &[ServerView],
+        load: &UpdateLoad,
+        step: DirectoryStep,
+        number: u32,
+    ) -> Sending {
+        let sessions = (load.clients as usize).min(SESSIONS_MAX);
+        Sending {
+            servers: servers.iter().map(|server| server.sessions.clone()).collect(),
+            sessions,
+            open: (load.clients as usize).div_ceil(sessions),
+            mappings: 1,
+            first_aa: FIRST_AA,
+            aas: self.spec.mappings,
+            tor_las: vec![tier.tor_la()],
+            anycast_la: mark(0),
+            service: 0,
+            pace: Pace::Rate(f64::from(step.updates_per_s)),
+            warm_up: LEAD,
+            duration: Duration::from_nanos(self.spec.duration.0),
+            timeout: Duration::from_nanos(self.spec.timeout.0),
+            cpu: None,
+            seed: session_seed(self.seed, number),
+        }
+    }
+
+    fn watching(
+        &mut self,
+        tier: &dyn Tier,
+        servers: &[ServerView],
+        load: &UpdateLoad,
+        step: DirectoryStep,
+        start: Instant,
+    ) -> Issuing {
+        let first_update = self.next_update;
+        self.next_update += (f64::from(step.updates_per_s) * self.spec.duration.as_secs_f64()).ceil() as u32 + 1;
+        Issuing {
+            servers: servers.to_vec(),
+            clients: load.clients as usize,
+            per_s: f64::from(step.updates_per_s),
+            aas: self.spec.mappings,
+            tor_la: tier.tor_la(),
+            first_update,
+            start,
+            duration: Duration::from_nanos(self.spec.duration.0),
+        }
+    }
+
+    /// Counts acknowledged updates that a server does not have once it has applied everything.
+    fn check(&mut self, tier: &dyn Tier, progress: &dyn Progress) -> Result<(), LabError> {
+        if self.latest.is_empty() {
+            return Ok(());
+        }
+        let servers: Vec<ServerView> = tier.servers().into_iter().take(self.asked).collect();
+        let lost = lost_updates(&servers, &self.latest, progress)?;
+        if let Some(row) = self.records.directory.iter_mut().rfind(|row| row.kind == "update") {
+            row.lost = lost;
+        }
+        Ok(())
+    }
+}
+
+/// Issues updates, watches when they are visible and when a subscriber has them.
+fn watch_updates(load: &Issuing, access: &Access, timeout: Duration) -> Result<(Updates, Visible), LabError> {
+    let (over, (sender, fresh)) = (AtomicBool::new(false), mpsc::channel());
+    let subscribed = load.servers.last().expect("a load asks at least one server");
+    std::thread::scope(|scope| {
+        let over = &over;
+        let watching = scope.spawn(move || visible::watch(&load.servers, access, load.start, timeout, &fresh));
+        let subscriber = scope.spawn(move || visible::subscribe(subscribed, load.start, over));
+        let issued = load.run(&sender);
+        // The last end of the channel: the watcher knows that nothing more comes.
+        drop(sender);
+        let watched = join(watching);
+        over.store(true, Relaxed);
+        let seen = join(subscriber);
+        let (mut visible, fresh) = watched?;
+        visible.add_pushed(&fresh, &seen?);
+        Ok((Updates::of_issued(issued?, load.duration), visible))
+    })
+}
+
+impl Updates {
+    fn of_load(report: UpdateReport) -> Self {
+        let latencies = latencies_of(&report.latency_ns, 1);
+        let row = DirectoryRow {
+            kind: "update".into(),
+            wall_ns: report.elapsed_ns,
+            sent: report.committed + report.refused + report.failed + report.unanswered,
+            messages: report.committed + report.refused + report.failed + report.unanswered,
+            answered: report.committed,
+            wrong: report.refused,
+            unanswered: report.failed + report.unanswered,
+            longest_gap_ns: report.longest_gap_ns,
+            ..DirectoryRow::default()
+        };
+        Self { row, latencies, acknowledged: report.acknowledged, first_error: report.first_error }
+    }
+
+    fn of_issued(issued: Issued, duration: Duration) -> Self {
+        let row = DirectoryRow {
+            kind: "update".into(),
+            wall_ns: duration.as_nanos() as u64,
+            sent: issued.sent,
+            messages: issued.sent,
+            answered: issued.answered,
+            wrong: issued.wrong,
+            longest_gap_ns: issued.longest_gap_ns,
+            ..DirectoryRow::default()
+        };
+        Self { row, latencies: issued.latencies, acknowledged: issued.acknowledged, first_error: issued.first_error }
+    }
+}
+
+/// Acknowledged updates that some server does not have, once all have applied the same revision. `latest` says of each AA
+/// the revision of the last acknowledged update.
+pub(super) fn lost_updates(
+    servers: &[ServerView],
+    latest: &BTreeMap<Ipv4Addr, u64>,
+    progress: &dyn Progress,
+) -> Result<u64, LabError> {
+    let mut clients = servers.iter().map(tier::connect).collect::<Result<Vec<_>, _>>()?;
+    wait_until(progress, "all directory servers have applied the last update", || {
+        let status = |client: &mut AdminClient| client.status().map_err(|error| failed(&error));
+        let revisions = clients.iter_mut().map(status).collect::<Result<Vec<_>, _>>()?;
+        Ok(revisions.iter().all(|status| status.revision == revisions[0].revision))
+    })?;
+    let mut lost = 0;
+    for client in &mut clients {
+        let rows = client.list().map_err(|error| failed(&error))?;
+        let held: BTreeMap<Ipv4Addr, u64> = rows.iter().map(|row| (row.aa, row.version)).collect();
+        let is_lost = |(aa, revision): &(&Ipv4Addr, &u64)| held.get(aa).is_none_or(|version| version < revision);
+        lost += latest.iter().filter(is_lost).count() as u64;
+    }
+    Ok(lost)
+}
+
+/// Seed of the names of a step's clients: the directory must not take a new step's requests for old ones that are sent
+/// again.
+pub(super) fn session_seed(seed: u64, step: u32) -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    (now.as_micros() as u64) ^ (seed << 8 | u64::from(step)) << 24
+}
+
+fn lookup_row(report: &LookupReport, load: &LookupLoad, asked: usize) -> DirectoryRow {
+    let questions = u64::from(load.questions_per_datagram);
+    let ok = report.statuses.get("ok").copied().unwrap_or(0);
+    DirectoryRow {
+        kind: "lookup".into(),
+        wall_ns: report.elapsed_ns,
+        sent: report.sent * questions,
+        messages: (report.sent + report.retried) * u64::from(load.ask.min(asked as u32)),
+        answered: ok,
+        wrong: (report.answered * questions).saturating_sub(ok),
+        unanswered: report.failed * questions,
+        skipped: report.skipped * questions,
+        ..DirectoryRow::default()
+    }
+}
+
+/// Each message's time counts for all requests in it.
+fn latencies_of(histogram: &hdrhistogram::Histogram<u64>, requests: u64) -> Latencies {
+    let mut latencies = Latencies::default();
+    for value in histogram.iter_recorded() {
+        latencies.add(value.value_iterated_to(), value.count_since_last_iteration() * requests);
+    }
+    latencies
+}
+
+fn inside<T: Send>(place: Option<&Path>, work: impl FnOnce() -> Result<T, LabError> + Send) -> Result<T, LabError> {
+    match place {
+        Some(namespace) => netns::in_namespace(namespace, work)?,
+        None => work(),
+    }
+}
+
+fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T, LabError>>) -> Result<T, LabError> {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn failed(error: &weft_node::NodeError) -> LabError {
+    LabError::DirectoryLoad(error.to_string())
+}
+
+fn sleep_until(until: Instant, progress: &dyn Progress) -> Result<(), LabError> {
+    loop {
+        if progress.interrupted() {
+            return Err(LabError::Interrupted);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(ATTENTION));
+    }
+}

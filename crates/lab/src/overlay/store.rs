@@ -1,0 +1,124 @@
+//! The store that a lab's directory servers share: an etcd node beside each of them.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use weft_node::store::{EtcdNode, EtcdSettings};
+use weft_scenario::engine::{DirectoryStore, Progress};
+use weft_scenario::id::NodeId;
+use weft_scenario::topology::Role;
+
+use super::ETCD;
+use crate::directory::etcd;
+use crate::error::LabError;
+use crate::home::{log_dir, make_dir, namespace_path, store_dir};
+use crate::netns;
+use crate::process::log_tail;
+use crate::state::ProcessState;
+use crate::up::Lab;
+
+/// etcd's usual ports.
+const CLIENT_PORT: u16 = 2379;
+const PEER_PORT: u16 = 2380;
+/// How long the nodes may take to elect their first leader, or one of them to come back.
+const READY_MAX: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The nodes with an etcd node; none where each directory server has a store of its own.
+fn nodes(lab: &Lab) -> Vec<NodeId> {
+    match lab.scenario.directory {
+        DirectoryStore::Embedded => Vec::new(),
+        store @ DirectoryStore::Etcd3 => lab.scenario.fabric.with_role(Role::Directory).take(store.servers()).collect(),
+    }
+}
+
+/// The lab's cluster.
+fn members(lab: &Lab) -> Vec<EtcdNode> {
+    let node = |node: NodeId| EtcdNode {
+        ip: lab.scenario.addresses.la(node),
+        client_port: CLIENT_PORT,
+        peer_port: PEER_PORT,
+        dir: store_dir(&lab.state.lab).join(format!("{}.etcd", lab.plan.node(node).name)),
+    };
+    nodes(lab).into_iter().map(node).collect()
+}
+
+/// What the directory server on a node is told: its own etcd node first.
+pub(super) fn settings_for(lab: &Lab, server: NodeId) -> Option<EtcdSettings> {
+    let mut own_first = nodes(lab);
+    own_first.sort_by_key(|node| (*node != server, *node));
+    let url = |node: NodeId| format!("http://{}:{CLIENT_PORT}", lab.scenario.addresses.la(node));
+    let endpoints: Vec<String> = own_first.into_iter().map(url).collect();
+    (!endpoints.is_empty()).then(|| EtcdSettings::plain(endpoints, &format!("weft/{}/", lab.state.lab)))
+}
+
+/// Starts all nodes and waits until each knows a leader.
+pub(super) fn start(lab: &mut Lab, progress: &dyn Progress) -> Result<(), LabError> {
+    let nodes = nodes(lab);
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    make_dir(&store_dir(&lab.state.lab))?;
+    for node in &nodes {
+        launch(lab, *node)?;
+    }
+    nodes.iter().try_for_each(|node| wait_ready(lab, *node, progress))
+}
+
+/// Starts a node that was killed and waits until it takes part again.
+pub(super) fn restart(lab: &mut Lab, node: NodeId, progress: &dyn Progress) -> Result<(), LabError> {
+    launch(lab, node)?;
+    wait_ready(lab, node, progress)
+}
+
+/// The node whose etcd leads now, if one does.
+pub(crate) fn store_leader(lab: &Lab) -> Result<Option<NodeId>, LabError> {
+    for (node, member) in nodes(lab).into_iter().zip(members(lab)) {
+        if status(lab, node, &member)?.is_some_and(|status| status.leads) {
+            return Ok(Some(node));
+        }
+    }
+    Ok(None)
+}
+
+fn launch(lab: &mut Lab, node: NodeId) -> Result<(), LabError> {
+    let members = members(lab);
+    let index = nodes(lab).iter().position(|one| *one == node).expect("only nodes with etcd are started");
+    let plan = lab.plan.node(node);
+    let id = etcd::start(&members, index, Some(&namespace_path(&plan.namespace)), &log(lab, node))?;
+    let process = ProcessState { node: plan.name.clone(), daemon: ETCD.to_owned(), id };
+    lab.state.replace_process(process);
+    lab.state.save()
+}
+
+fn wait_ready(lab: &Lab, node: NodeId, progress: &dyn Progress) -> Result<(), LabError> {
+    let members = members(lab);
+    let index = nodes(lab).iter().position(|one| *one == node).expect("only nodes with etcd are started");
+    let deadline = Instant::now() + READY_MAX;
+    while !status(lab, node, &members[index])?.is_some_and(|status| status.is_healthy) {
+        if progress.interrupted() {
+            return Err(LabError::Interrupted);
+        }
+        let process = lab.state.processes.iter().find(|one| one.daemon == ETCD && one.node == lab.plan.node(node).name);
+        let ended = process.is_some_and(|process| !process.id.is_alive());
+        if ended || Instant::now() > deadline {
+            let what = if ended { "ended at its start" } else { "found no leader in 20 s" };
+            return Err(LabError::Daemon {
+                daemon: ETCD,
+                node: lab.plan.node(node).name.clone(),
+                what: what.to_owned(),
+                log: log_tail(&log(lab, node)),
+            });
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    Ok(())
+}
+
+fn status(lab: &Lab, node: NodeId, member: &EtcdNode) -> Result<Option<etcd::NodeStatus>, LabError> {
+    netns::in_namespace(&namespace_path(&lab.plan.node(node).namespace), || etcd::status(member))
+}
+
+fn log(lab: &Lab, node: NodeId) -> PathBuf {
+    log_dir(&lab.state.lab).join(format!("{}.etcd.log", lab.plan.node(node).name))
+}

@@ -1,0 +1,41 @@
+//! The ToR reporters of a lab: `weft node tor` on every edge switch, so that stale agents are corrected (VL2 4.3.2).
+
+use std::path::PathBuf;
+
+use weft_node::tor::{REPORTER_PORT, TorConfig, read};
+use weft_scenario::id::NodeId;
+
+use super::daemons::{Launcher, start_all};
+use super::directory::{self, KEY_ID};
+use crate::error::LabError;
+use crate::home::socket_dir;
+use crate::up::Lab;
+
+/// Unix socket on which an edge switch's reporter tells its state.
+pub fn reporter_socket(lab: &str, node: &str) -> PathBuf {
+    socket_dir(lab).join(format!("{node}.tor"))
+}
+
+/// Starts the reporters and waits until they read samples.
+pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabError> {
+    let edges: Vec<NodeId> =
+        lab.scenario.fabric.switches().filter(|switch| lab.scenario.addresses.rack(*switch).is_some()).collect();
+    let configs: Vec<(NodeId, TorConfig)> =
+        edges.into_iter().map(|edge| Ok((edge, config(lab, edge)?))).collect::<Result<_, LabError>>()?;
+    start_all(lab, launcher, "tor", &configs, |lab, node| {
+        read(reporter_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
+    })
+}
+
+fn config(lab: &Lab, edge: NodeId) -> Result<TorConfig, LabError> {
+    let name = &lab.plan.node(edge).name;
+    Ok(TorConfig {
+        la: lab.scenario.addresses.la(edge),
+        port: REPORTER_PORT,
+        directory_servers: directory::servers(lab),
+        key_file: Some(directory::write_key(lab, edge, 0)?),
+        key_id: KEY_ID,
+        pin_dir: lab.pins(name),
+        status_socket: Some(reporter_socket(&lab.state.lab, name)),
+    })
+}

@@ -1,0 +1,88 @@
+//! One rate for a long time, in rows: what happens once an hour shows here and nowhere else.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use weft_scenario::engine::Progress;
+
+use super::session::{Session, unpaced};
+use super::{MeasureOptions, Report, report};
+use crate::tester::account::Account;
+use crate::tester::error::TesterError;
+use crate::tester::latency::LatencySummary;
+use crate::tester::path::TrialOrder;
+
+/// Share of what the path carries, where no rate is given.
+const DEFAULT_LOAD: f64 = 0.5;
+
+/// One interval.
+#[derive(Clone, Debug, Serialize)]
+pub struct SoakRow {
+    /// Start of the interval, seconds since the start of the measurement.
+    pub start_s: f64,
+    /// Size with FCS, bytes.
+    pub frame_bytes: u32,
+    /// What was sent, frames per second.
+    pub offered_pps: f64,
+    /// What arrived.
+    pub received_pps: f64,
+    /// What was lost, 0 to 1.
+    pub loss_ratio: f64,
+    /// Latency, the tester's floor included.
+    pub latency_ns: LatencySummary,
+    /// Times that the generator was held up.
+    pub slips: u64,
+    /// All frames.
+    pub account: Account,
+}
+
+/// Sends at the first rate, or half of what the path carries, for `total`, one row for every trial's length. Sizes take
+/// turns. If the user stops it, the rows so far are the result.
+///
+/// # Errors
+/// Any [`TesterError`]; the ports are as they were.
+pub fn soak(
+    options: &MeasureOptions,
+    total: Duration,
+    progress: &dyn Progress,
+) -> Result<Report<SoakRow>, TesterError> {
+    let mut session = Session::open(options, progress)?;
+    let pps = match options.rates_pps.first() {
+        Some(pps) => *pps,
+        None => {
+            (session.trial(&unpaced(options.trial.min(Duration::from_secs(1))))?.received_pps * DEFAULT_LOAD).max(1.0)
+        }
+    };
+    progress.phase("soak", &format!("{:.3} Mpps", pps / 1e6));
+    let begin = Instant::now();
+    let mut rows: Vec<SoakRow> = Vec::new();
+    let mut complete = true;
+    for frame_bytes in options.frame_bytes.iter().cycle() {
+        let start = begin.elapsed();
+        if start >= total {
+            break;
+        }
+        session.set_size(*frame_bytes)?;
+        let duration = options.trial.min(total - start).max(Duration::from_millis(10));
+        let order = TrialOrder { pps: Some(pps), duration, frames: None, every_payload: true, batch: None };
+        let trial = match session.trial(&order) {
+            Err(TesterError::Interrupted) if !rows.is_empty() => {
+                complete = false;
+                break;
+            }
+            trial => trial?,
+        };
+        progress.advance(begin.elapsed().as_secs_f64() / total.as_secs_f64(), &format!("{} lost", trial.account.lost));
+        rows.push(SoakRow {
+            start_s: start.as_secs_f64(),
+            frame_bytes: *frame_bytes,
+            offered_pps: trial.offered_pps,
+            received_pps: trial.received_pps,
+            loss_ratio: trial.account.loss_ratio(),
+            latency_ns: trial.latency.summary(),
+            slips: trial.slips,
+            account: trial.account,
+        });
+    }
+    Ok(Report { complete, ..report(session.bench(), rows) })
+}

@@ -1,0 +1,219 @@
+//! Frames by packet socket (`AF_PACKET`, past the queueing discipline): for ports that live frames cannot leave by, and for
+//! the single frames that bridges learn stations from. A third of the speed and three times the floor of live frames.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::{size_of, size_of_val, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use rustix::time::{ClockId, clock_gettime};
+use weft_datapath::tester::{SendOrder, Sent, take_core};
+use weft_wire::probe::Probe;
+
+use super::latency::{BUCKETS, bucket_of};
+
+/// Frames in one call when unpaced.
+const BATCH: usize = 32;
+
+/// A socket that sends out of one interface of the namespace that it was opened in.
+pub(crate) struct PacketSender(OwnedFd);
+
+impl PacketSender {
+    pub(crate) fn open(interface: &str) -> io::Result<Self> {
+        let name = std::ffi::CString::new(interface).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
+        // SAFETY: `name` is a string that ends with a zero byte and lives through the call.
+        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+        if index == 0 {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        // SAFETY: no pointers are passed; protocol 0 receives nothing.
+        let raw = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+        if raw < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and nobody else's.
+        let socket = Self(unsafe { OwnedFd::from_raw_fd(raw) });
+        socket.bypass_queue()?;
+        socket.bind(index)?;
+        Ok(socket)
+    }
+
+    fn bypass_queue(&self) -> io::Result<()> {
+        let on: libc::c_int = 1;
+        // SAFETY: the pointer and length describe `on`, which lives through the call.
+        check(unsafe {
+            libc::setsockopt(
+                self.0.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_QDISC_BYPASS,
+                (&raw const on).cast(),
+                size_of_val(&on) as libc::socklen_t,
+            )
+        })
+    }
+
+    fn bind(&self, interface: u32) -> io::Result<()> {
+        // SAFETY: all-zero is a valid value of this plain C structure.
+        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_ifindex = interface as i32;
+        // SAFETY: the pointer and length describe `address`, which lives through the call.
+        check(unsafe {
+            libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as u32)
+        })
+    }
+
+    /// Sends one frame; a full queue is not an error but `false`.
+    pub(crate) fn send(&self, frame: &[u8]) -> io::Result<bool> {
+        // SAFETY: the pointer and length are those of `frame`.
+        let sent = unsafe { libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+        if sent >= 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::ENOBUFS | libc::EAGAIN | libc::EINTR) => Ok(false),
+            _ => Err(error),
+        }
+    }
+
+    /// Sends frames in one call; how many went.
+    fn send_many(&self, frames: &[Vec<u8>]) -> io::Result<usize> {
+        let mut parts: Vec<libc::iovec> = frames
+            .iter()
+            .map(|frame| libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() })
+            .collect();
+        let mut messages: Vec<libc::mmsghdr> = parts
+            .iter_mut()
+            .map(|part| {
+                // SAFETY: all-zero is a valid value of this plain C structure.
+                let mut message: libc::mmsghdr = unsafe { zeroed() };
+                message.msg_hdr.msg_iov = part;
+                message.msg_hdr.msg_iovlen = 1;
+                message
+            })
+            .collect();
+        // SAFETY: every message points to one part, every part to a frame; all outlive the call.
+        let sent = unsafe { libc::sendmmsg(self.0.as_raw_fd(), messages.as_mut_ptr(), messages.len() as u32, 0) };
+        if sent >= 0 {
+            return Ok(sent as usize);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::ENOBUFS | libc::EAGAIN | libc::EINTR) => Ok(0),
+            _ => Err(error),
+        }
+    }
+
+    /// Sends a trial from a thread of its own that waits for each frame's time with its eyes on the clock.
+    pub(crate) fn send_trial(
+        &self,
+        heads: &[Vec<u8>],
+        order: &SendOrder,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> io::Result<Sent> {
+        std::thread::scope(|scope| {
+            let sender = scope.spawn(|| {
+                take_core(order.cpu).map_err(io::Error::other)?;
+                Schedule::new(heads, order).run(self, stop)
+            });
+            sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+/// One trial's progress.
+struct Schedule<'a> {
+    order: &'a SendOrder,
+    frames: Vec<Vec<u8>>,
+    heads: &'a [Vec<u8>],
+    sent: Sent,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl<'a> Schedule<'a> {
+    fn new(heads: &'a [Vec<u8>], order: &'a SendOrder) -> Self {
+        let paced = order.interval_ns > 0.0;
+        let mut frame = vec![0; order.frame_bytes];
+        Probe { stream: 0, sequence: 0, seed: order.seed, sent_ns: 0, delay_units: 0 }
+            .fill(&mut frame[heads[0].len()..]);
+        let gaps = if paced { vec![0; BUCKETS] } else { Vec::new() };
+        let sent = Sent { gaps, ..Sent::default() };
+        Self { order, frames: vec![frame; if paced { 1 } else { BATCH }], heads, sent, first_ns: 0, last_ns: 0 }
+    }
+
+    fn run(mut self, socket: &PacketSender, stop: &(dyn Fn() -> bool + Sync)) -> io::Result<Sent> {
+        let cpu = nanoseconds(ClockId::ThreadCPUTime);
+        let end = nanoseconds(ClockId::Monotonic) + self.order.duration_ns;
+        let mut due = nanoseconds(ClockId::Monotonic) as f64;
+        let mut turns = 0u64;
+        loop {
+            let now = nanoseconds(ClockId::Monotonic);
+            let asks = turns.is_multiple_of(1 << 12) && stop();
+            turns += 1;
+            if now >= end || self.sent.frames >= self.order.limit || asks {
+                break;
+            }
+            if self.order.interval_ns > 0.0 {
+                if (now as f64) < due {
+                    continue;
+                }
+                if now as f64 - due > self.order.slip_ns as f64 {
+                    self.sent.slips += 1;
+                    due = now as f64;
+                }
+                due += self.order.interval_ns;
+            }
+            self.send_next(socket)?;
+        }
+        self.sent.span_ns = self.last_ns.saturating_sub(self.first_ns);
+        self.sent.cpu_ns = nanoseconds(ClockId::ThreadCPUTime) - cpu;
+        Ok(self.sent)
+    }
+
+    fn send_next(&mut self, socket: &PacketSender) -> io::Result<()> {
+        let count = self.frames.len().min(usize::try_from(self.order.limit - self.sent.frames).unwrap_or(usize::MAX));
+        let mut now = 0;
+        for place in 0..count {
+            let number = self.sent.frames + place as u64;
+            let stream = (number % self.heads.len() as u64) as usize;
+            let head = &self.heads[stream];
+            now = nanoseconds(ClockId::Monotonic);
+            let probe = Probe {
+                stream: stream as u16,
+                sequence: (number / self.heads.len() as u64) as u32,
+                seed: self.order.seed,
+                sent_ns: now,
+                delay_units: 0,
+            };
+            let frame = &mut self.frames[place];
+            frame[..head.len()].copy_from_slice(head);
+            frame[head.len()..head.len() + weft_wire::probe::PROBE_LEN].copy_from_slice(&probe.to_bytes());
+        }
+        let sent = if count == 1 {
+            usize::from(socket.send(&self.frames[0])?)
+        } else {
+            socket.send_many(&self.frames[..count])?
+        };
+        if sent > 0 {
+            if self.sent.frames == 0 {
+                self.first_ns = now;
+            } else if let Some(gap) = self.sent.gaps.get_mut(bucket_of(now - self.last_ns)) {
+                *gap += 1;
+            }
+            self.last_ns = now;
+        }
+        self.sent.frames += sent as u64;
+        Ok(())
+    }
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,97 @@
+//! Frame sizes and the arithmetic between frames per second and bits per second, on layer 2 and on layer 1.
+
+use serde::Serialize;
+
+/// What Ethernet sends around a frame without counting it: preamble, start delimiter and the gap (IEEE 802.3), bytes.
+pub const LAYER1_EXTRA_BYTES: u32 = 20;
+/// The frame check sequence, which the kernel never sees, bytes.
+pub const FCS_BYTES: u32 = 4;
+/// Sizes that RFC 2544 section 9.1 and the VXLAN draft ask for, bytes with FCS.
+pub const USUAL_SIZES: [u32; 8] = [64, 128, 256, 512, 1024, 1280, 1450, 1518];
+
+const SMALLEST_BYTES: u32 = 64;
+const LARGEST_BYTES: u32 = 9216;
+const ETHERNET_HEADER_BYTES: u32 = 14;
+const TAG_BYTES: u32 = 4;
+
+/// Size of a frame as testers count it: from the destination address to the FCS, 64 to 9216 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct FrameSize(u32);
+
+impl FrameSize {
+    /// A size that a port can send.
+    ///
+    /// # Errors
+    /// One line for sizes that Ethernet, the port's MTU or the probe do not allow.
+    pub fn new(bytes: u32, mtu_bytes: u32, tagged: bool) -> Result<Self, String> {
+        let tag = if tagged { TAG_BYTES } else { 0 };
+        let smallest = SMALLEST_BYTES + tag;
+        let largest = LARGEST_BYTES.min(mtu_bytes + ETHERNET_HEADER_BYTES + tag + FCS_BYTES);
+        if bytes < smallest {
+            let why = if tagged { "64, and 4 for the VLAN tag" } else { "Ethernet's least, FCS included" };
+            return Err(format!("frame size {bytes} is below {smallest} bytes ({why}); choose a larger one"));
+        }
+        if bytes > largest {
+            return Err(format!(
+                "frame size {bytes} does not fit: the ports' MTU of {mtu_bytes} allows {largest} bytes with FCS; \
+                 choose a smaller one or raise the MTU"
+            ));
+        }
+        Ok(Self(bytes))
+    }
+
+    /// With FCS, bytes.
+    pub fn bytes(self) -> u32 {
+        self.0
+    }
+
+    /// As the kernel counts: without FCS, bytes.
+    pub fn kernel_bytes(self) -> u32 {
+        self.0 - FCS_BYTES
+    }
+
+    /// Bits per second on layer 2: frames with their FCS.
+    pub fn layer2_bps(self, frames_per_s: f64) -> f64 {
+        frames_per_s * f64::from(self.0) * 8.0
+    }
+
+    /// Bits per second on layer 1: with preamble and gap; a full 10 Gbit/s Ethernet has 1e10 of them.
+    pub fn layer1_bps(self, frames_per_s: f64) -> f64 {
+        frames_per_s * f64::from(self.0 + LAYER1_EXTRA_BYTES) * 8.0
+    }
+
+    /// Frames per second that fill a line of `line_bps` on layer 1.
+    pub fn line_rate(self, line_bps: f64) -> f64 {
+        line_bps / (f64::from(self.0 + LAYER1_EXTRA_BYTES) * 8.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(bytes: u32) -> FrameSize {
+        FrameSize::new(bytes, 1500, false).unwrap()
+    }
+
+    #[test]
+    fn ten_gigabit_carries_what_every_data_sheet_says() {
+        assert_eq!(size(64).line_rate(1e10).floor(), 14_880_952.0);
+        assert_eq!(size(1518).line_rate(1e10).floor(), 812_743.0);
+        assert!((size(64).layer2_bps(14_880_952.38) - 7.619e9).abs() < 1e6);
+        assert!((size(64).layer1_bps(14_880_952.38) - 1e10).abs() < 1e3);
+    }
+
+    #[test]
+    fn sizes_that_do_not_fit_are_refused() {
+        assert!(USUAL_SIZES.iter().all(|bytes| FrameSize::new(*bytes, 1500, false).is_ok()));
+        assert_eq!(size(1518).kernel_bytes(), 1514);
+        assert!(FrameSize::new(63, 1500, false).unwrap_err().contains("below 64"));
+        assert!(FrameSize::new(64, 1500, true).unwrap_err().contains("below 68"));
+        assert!(FrameSize::new(1519, 1500, false).unwrap_err().contains("allows 1518"));
+        assert!(FrameSize::new(1522, 1500, true).is_ok());
+        assert!(FrameSize::new(9217, 65_535, false).is_err());
+        assert!(FrameSize::new(0, 0, false).is_err());
+    }
+}

@@ -1,0 +1,232 @@
+//! Loads on real directory servers, over a shared store and without; and what a shuffle notices when some of them die.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+use common::{Gone, Quiet, can_run, daemon_program, lab_name, options, scenario, testbed, traces};
+use rustix::process::{Pid, Signal, kill_process};
+use weft_lab::directory::bed::{Bed, BedOptions};
+use weft_lab::directory::tier::Tier;
+use weft_lab::{LabEngine, LabState, directory};
+use weft_scenario::addressing::{AddressPlan, AddressingOptions};
+use weft_scenario::engine::{DirectoryStore, Engine, Overlay, Scenario, Session, Trial};
+use weft_scenario::record::{DirectoryRow, Records};
+use weft_scenario::topology::from_yaml;
+use weft_scenario::units::{Bytes, Nanos};
+use weft_scenario::workload::{DirectoryKill, DirectorySpec, DirectoryVictim, LookupLoad, UpdateLoad, Workload};
+
+const MS: u64 = 1_000_000;
+
+fn has_etcd() -> bool {
+    let found = weft_lab::deps::find_program("etcd").is_some();
+    if !found {
+        eprintln!("skipped: etcd is not installed");
+    }
+    found
+}
+
+fn load(servers: u32, lookups_per_s: u32, updates_per_s: u32) -> DirectorySpec {
+    DirectorySpec {
+        mappings: 2000,
+        servers,
+        duration: Nanos(400 * MS),
+        timeout: Nanos(2000 * MS),
+        lookups: Some(LookupLoad {
+            per_s: vec![lookups_per_s],
+            ask: 2,
+            questions_per_datagram: 1,
+            burst: 1,
+            retry_after: Some(Nanos(50 * MS)),
+        }),
+        updates: Some(UpdateLoad { per_s: vec![updates_per_s], clients: 4, until_visible: true }),
+        loss_percent: 0,
+        kill: None,
+    }
+}
+
+fn row<'a>(records: &'a Records, kind: &str) -> &'a DirectoryRow {
+    records.directory.iter().find(|row| row.kind == kind).expect("the load has such requests")
+}
+
+fn timed(records: &Records, kind: &str) -> u64 {
+    let rows = records.latencies.iter().filter(|row| row.kind == kind && row.server.is_none());
+    rows.map(|row| row.requests).sum()
+}
+
+/// Every request was answered and timed, every update seen everywhere, and none is lost.
+fn check_whole(records: &Records) {
+    let (lookups, updates) = (row(records, "lookup"), row(records, "update"));
+    assert!(lookups.sent > 0 && updates.sent > 0, "{records:?}");
+    assert_eq!((lookups.answered, lookups.wrong, lookups.unanswered), (lookups.sent, 0, 0));
+    assert_eq!((updates.answered, updates.wrong, updates.unanswered, updates.lost), (updates.sent, 0, 0, 0));
+    assert_eq!(timed(records, "lookup"), lookups.sent);
+    assert_eq!(timed(records, "update"), updates.sent);
+    assert_eq!(timed(records, "visible"), updates.sent);
+    assert!(lookups.server_cpu_ns > 0 && updates.longest_gap_ns > 0);
+}
+
+#[test]
+fn a_load_on_loopback_is_counted_to_the_last_request() {
+    if !can_run() {
+        return;
+    }
+    let options = BedOptions {
+        weft_binary: daemon_program(),
+        servers: 1,
+        store: DirectoryStore::Embedded,
+        lookup_threads: Some(1),
+        cpu: None,
+    };
+    let mut bed = Bed::start(&options, &Quiet).unwrap();
+    let admin = bed.servers()[0].admin.clone();
+    let name = admin.ancestors().nth(2).and_then(|path| path.file_name()).unwrap().to_string_lossy().into_owned();
+    assert!(LabState::load(&name).unwrap().owner.is_some(), "a killed run's bed is an orphan");
+    let records = directory::run(&mut bed, &load(1, 4000, 100), 1, &Quiet).unwrap();
+    check_whole(&records);
+    assert_eq!(row(&records, "lookup").messages, row(&records, "lookup").sent, "one server is asked once");
+    let error = directory::run(&mut bed, &load(2, 4000, 100), 1, &Quiet).unwrap_err().to_string();
+    assert!(error.contains("asks 2 directory servers, but there are 1"), "{error}");
+    let killed = bed.servers()[0].pid;
+    let kill = Some(DirectoryKill { what: DirectoryVictim::Server, at: Nanos(100 * MS) });
+    let lone = DirectorySpec { updates: None, kill, timeout: Nanos(300 * MS), ..load(1, 2000, 100) };
+    let records = directory::run(&mut bed, &lone, 1, &Quiet).unwrap();
+    let lookups = row(&records, "lookup");
+    assert!(lookups.unanswered > 0 && lookups.answered > 0, "{lookups:?}");
+    assert_eq!(lookups.answered + lookups.unanswered, lookups.sent);
+    let kinds: Vec<&str> = records.events.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["fault", "repair"]);
+    assert_ne!(bed.servers()[0].pid, killed, "it was started again");
+    check_whole(&directory::run(&mut bed, &load(1, 4000, 100), 1, &Quiet).unwrap());
+    drop(bed);
+    assert_eq!(traces(&name), BTreeSet::new());
+}
+
+#[test]
+fn three_servers_on_three_etcd_nodes_lose_nothing_when_the_leader_dies() {
+    if !can_run() || !has_etcd() {
+        return;
+    }
+    let options = BedOptions {
+        weft_binary: daemon_program(),
+        servers: 3,
+        store: DirectoryStore::Etcd3,
+        lookup_threads: Some(1),
+        cpu: None,
+    };
+    let mut bed = Bed::start(&options, &Quiet).unwrap();
+    check_whole(&directory::run(&mut bed, &load(3, 2000, 200), 1, &Quiet).unwrap());
+    for what in [DirectoryVictim::StoreLeader, DirectoryVictim::Server] {
+        let kill = Some(DirectoryKill { what, at: Nanos(200 * MS) });
+        let updates = Some(UpdateLoad { per_s: vec![200], clients: 16, until_visible: false });
+        let long = (Nanos(1500 * MS), Nanos(5000 * MS));
+        let spec = DirectorySpec { kill, updates, duration: long.0, timeout: long.1, ..load(3, 500, 200) };
+        let records = directory::run(&mut bed, &spec, 1, &Quiet).unwrap();
+        let updates = row(&records, "update");
+        assert_eq!((updates.wrong, updates.unanswered, updates.lost), (0, 0, 0), "{what:?}: {updates:?}");
+        assert_eq!(row(&records, "lookup").unanswered, 0, "{what:?}");
+    }
+}
+
+fn bed_scenario(store: DirectoryStore) -> Scenario {
+    let text = include_str!("../../../fabrics/directory-bed.yaml");
+    let fabric = from_yaml(text, "directory-bed").unwrap();
+    Scenario { directory: store, ..scenario(fabric, Overlay::Vl2) }
+}
+
+fn session_of<'a>(engine: &'a LabEngine, scenario: &Scenario) -> Box<dyn Session + 'a> {
+    engine.prepare(scenario, &Quiet).unwrap()
+}
+
+fn trial(workload: Workload) -> Trial {
+    Trial {
+        workload,
+        faults: Vec::new(),
+        seed: 1,
+        sample_interval: Nanos(200 * MS),
+        tcp_interval: None,
+        time_limit: Nanos(60_000 * MS),
+        pin_and_measure_cost: false,
+    }
+}
+
+fn engine(name: &str) -> LabEngine {
+    let program = daemon_program();
+    let worker = [program.as_os_str().to_owned(), OsString::from("internal"), OsString::from("traffic-worker")];
+    LabEngine::new(options(name), worker.to_vec())
+}
+
+#[test]
+fn a_lossy_lab_still_answers_and_says_what_it_cost() {
+    if !can_run() {
+        return;
+    }
+    let name = lab_name("da");
+    let _gone = Gone(name.clone());
+    let engine = engine(&name);
+    let mut session = session_of(&engine, &bed_scenario(DirectoryStore::Embedded));
+    let lossy = DirectorySpec { loss_percent: 20, updates: None, ..load(1, 2000, 100) };
+    let records = session.run(&trial(Workload::Directory(lossy))).unwrap();
+    let lookups = row(&records, "lookup");
+    assert_eq!((lookups.answered, lookups.unanswered), (lookups.sent, 0), "those that ask again get an answer");
+    let again = lookups.messages as f64 / lookups.sent as f64;
+    assert!((1.3..2.2).contains(&again), "0.8 x 0.8 of the questions have an answer: {again}");
+    let error = session.run(&trial(Workload::Directory(load(3, 2000, 100)))).unwrap_err().to_string();
+    assert!(error.contains("need a store that they share"), "{error}");
+    session.close().unwrap();
+}
+
+/// Kills one process of a lab.
+fn kill(lab: &str, daemon: &str, number: usize) -> u32 {
+    let state = LabState::load(lab).unwrap();
+    let process = state.processes.iter().filter(|process| process.daemon == daemon).nth(number);
+    let pid = process.expect("the lab has so many").id.pid;
+    kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
+    pid
+}
+
+/// VL2 with three directory servers on three etcd nodes: a server and a store node die in the middle of a shuffle, and
+/// every flow goes on as if nothing had been.
+#[test]
+fn a_shuffle_does_not_notice_that_a_directory_server_and_a_store_node_die() {
+    if !can_run() || !has_etcd() {
+        return;
+    }
+    let name = lab_name("db");
+    let _gone = Gone(name.clone());
+    let engine = engine(&name);
+    let bed = testbed([1, 1, 1, 1], Overlay::Vl2);
+    let fabric = bed.fabric.with_directory_servers(3).unwrap();
+    let addresses = AddressPlan::new(&fabric, AddressingOptions::default()).unwrap();
+    let scenario = Scenario { fabric, addresses, directory: DirectoryStore::Etcd3, shaped: true, ..bed };
+    let mut session = session_of(&engine, &scenario);
+    let state = LabState::load(&name).unwrap();
+    let count = |daemon: &str| state.processes.iter().filter(|process| process.daemon == daemon).count();
+    assert_eq!((count("directory"), count("etcd"), count("agent")), (3, 3, 4));
+
+    let shuffle = || trial(Workload::Shuffle { bytes_per_flow: Bytes(1_500_000) });
+    let undisturbed = session.run(&shuffle()).unwrap();
+    let start = Instant::now();
+    let disturbed = std::thread::scope(|scope| {
+        let killer = scope.spawn(|| {
+            // In the middle: the shuffle takes about two seconds.
+            std::thread::sleep(Duration::from_millis(700));
+            (kill(&name, "directory", 0), kill(&name, "etcd", 1), start.elapsed())
+        });
+        let records = session.run(&shuffle()).unwrap();
+        let (_, _, at) = killer.join().unwrap();
+        assert!(at < start.elapsed(), "the shuffle went on after the kills");
+        records
+    });
+    for records in [&undisturbed, &disturbed] {
+        assert_eq!(records.flows.len(), 12);
+        assert!(records.flows.iter().all(|flow| flow.end_ns.is_some() && flow.bytes_received == 1_500_000));
+    }
+    let resent = |records: &Records| records.flows.iter().map(|flow| flow.retransmits).sum::<u64>();
+    let last = |records: &Records| records.flows.iter().filter_map(|flow| flow.end_ns).max().unwrap() as f64;
+    assert!(resent(&disturbed) <= resent(&undisturbed) + 50, "{} {}", resent(&disturbed), resent(&undisturbed));
+    assert!(last(&disturbed) < 1.5 * last(&undisturbed), "{} {}", last(&disturbed), last(&undisturbed));
+    session.close().unwrap();
+}
