@@ -41,7 +41,9 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         #[cfg(feature = "lab")]
         Command::Node(command) => commands::node::node(command),
         #[cfg(feature = "lab")]
-        Command::Directory(command) => commands::directory::directory(command),
+        Command::Directory(command) => commands::directory::directory(command, quiet),
+        #[cfg(feature = "lab")]
+        Command::Measure(command) => commands::measure::measure(command, quiet),
         Command::Bench(command) => commands::bench::bench(command, quiet),
         Command::Internal(command) => internal(command),
     }

@@ -21,12 +21,38 @@ pub(crate) enum BenchCommand {
         #[command(flatten)]
         output: OutputFlag,
     },
+    /// Look-ups per CPU second, updates, convergence and failover of the directory, on loopback
+    #[cfg(feature = "lab")]
+    #[command(after_help = "\
+Examples:
+  weft bench directory -o json
+  weft bench directory --quick --store embedded")]
+    Directory(BenchDirectoryArgs),
     /// Packet-hops per CPU second and memory of the simulator on its reference jobs
     #[command(after_help = "\
 Examples:
   weft bench sim -o json
   weft bench sim --sweep --vs-ns3          the same, 8 runs side by side, and ns-3 on a tenth of r1a")]
     Sim(BenchSimArgs),
+}
+
+#[cfg(feature = "lab")]
+#[derive(Debug, Args)]
+pub(crate) struct BenchDirectoryArgs {
+    /// Shorter rounds and a tenth of the million mappings
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Interleaved rounds; the median counts
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: u32,
+    /// AAs that have a mapping
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1024..=4_000_000))]
+    pub(crate) mappings: u32,
+    /// What keeps the mappings while updates are measured
+    #[arg(long, value_enum, default_value_t = super::DirectoryChoice::Etcd3)]
+    pub(crate) store: super::DirectoryChoice,
+    #[command(flatten)]
+    pub(crate) output: OutputFlag,
 }
 
 #[derive(Debug, Args)]

@@ -1,10 +1,10 @@
-//! Flags of the verbs that need the lab: `lab`, `node`, `directory`.
+//! Flags of the verbs that need the lab: `lab`, `node`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{OutputFlag, OverlayChoice};
+use super::{DirectoryChoice, OutputFlag, OverlayChoice};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
@@ -22,6 +22,9 @@ Examples:
         /// How servers reach each other
         #[arg(long, value_enum, default_value_t)]
         overlay: OverlayChoice,
+        /// What keeps the mappings of VL2's directory; `etcd3` adds directory servers until there are three
+        #[arg(long, value_enum, default_value_t)]
+        directory: DirectoryChoice,
         /// Do not shape links to their declared rate and buffer
         #[arg(long)]
         unshaped: bool,
@@ -103,6 +106,8 @@ pub(crate) enum NodeCommand {
     Agent(DaemonArgs),
     /// Directory server: answers lookups of AA-to-LA mappings
     Directory(DaemonArgs),
+    /// ToR switch: reports packets for AAs that are not behind it, so that stale agents are corrected
+    Tor(DaemonArgs),
 }
 
 #[derive(Debug, Args)]
@@ -113,51 +118,4 @@ pub(crate) struct DaemonArgs {
     /// Print an example of the settings and leave
     #[arg(long)]
     pub(crate) print_example: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct AdminArgs {
-    /// The directory server's admin socket [default: that of the one lab that is up]
-    #[arg(long, value_name = "PATH", env = "WEFT_DIRECTORY_SOCKET")]
-    pub(crate) socket: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) output: OutputFlag,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum DirectoryCommand {
-    /// Show where an AA is, or all mappings
-    #[command(after_help = "Examples:\n  weft directory get 20.0.0.7\n  weft directory get -o csv > mappings.csv")]
-    Get {
-        /// The AA; without it all mappings
-        aa: Option<std::net::Ipv4Addr>,
-        #[command(flatten)]
-        admin: AdminArgs,
-    },
-    /// Say where an AA is: the LA of its ToR and the anycast LA to use
-    #[command(after_help = "Example:\n  weft directory set 20.0.0.7 --tor 10.1.0.2 --anycast 10.255.255.1")]
-    Set {
-        /// The AA
-        aa: std::net::Ipv4Addr,
-        /// LA of the ToR
-        #[arg(long)]
-        tor: std::net::Ipv4Addr,
-        /// Anycast LA of the Intermediates to use
-        #[arg(long)]
-        anycast: std::net::Ipv4Addr,
-        #[command(flatten)]
-        admin: AdminArgs,
-    },
-    /// Forget an AA
-    Del {
-        /// The AA
-        aa: std::net::Ipv4Addr,
-        #[command(flatten)]
-        admin: AdminArgs,
-    },
-    /// State of a directory server
-    Status {
-        #[command(flatten)]
-        admin: AdminArgs,
-    },
 }

@@ -2,17 +2,27 @@
 
 mod bench;
 #[cfg(feature = "lab")]
+mod directory;
+#[cfg(feature = "lab")]
 mod lab;
+#[cfg(feature = "lab")]
+mod measure;
 mod sim;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use weft_scenario::engine::Overlay;
+use weft_scenario::engine::{DirectoryStore, Overlay};
 
+#[cfg(feature = "lab")]
+pub(crate) use bench::BenchDirectoryArgs;
 pub(crate) use bench::{BenchCommand, BenchSimArgs, InternalCommand};
 #[cfg(feature = "lab")]
-pub(crate) use lab::{AdminArgs, DaemonArgs, DirectoryCommand, GraphFormat, LabCommand, NodeCommand};
+pub(crate) use directory::{AdminArgs, CertsArgs, DirectoryCommand, KeyArgs, PolicyCommand, SessionArgs, SetArgs};
+#[cfg(feature = "lab")]
+pub(crate) use lab::{DaemonArgs, GraphFormat, LabCommand, NodeCommand};
+#[cfg(feature = "lab")]
+pub(crate) use measure::{MeasureCommand, MethodChoice, PortArgs};
 pub(crate) use sim::{SimArgs, TrafficArgs, WorkloadChoice};
 
 /// Builds, runs and measures large virtual layer-2 data-centre fabrics on Linux.
@@ -89,10 +99,14 @@ Examples:
     #[cfg(feature = "lab")]
     #[command(subcommand)]
     Node(NodeCommand),
-    /// Read and change AA-to-LA mappings
+    /// Read and change AA-to-LA mappings, the policy, and what servers and agents need to trust each other
     #[cfg(feature = "lab")]
     #[command(subcommand)]
     Directory(DirectoryCommand),
+    /// The test centre: measure any layer-2 path between two ports
+    #[cfg(feature = "lab")]
+    #[command(subcommand)]
+    Measure(MeasureCommand),
     /// Measure our own speed, as ratios against a baseline in the same run
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -139,6 +153,25 @@ impl From<OverlayChoice> for Overlay {
     }
 }
 
+/// What keeps the mappings of a VL2 network's directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DirectoryChoice {
+    /// A store built into each directory server
+    #[default]
+    Embedded,
+    /// Three directory servers on three etcd nodes
+    Etcd3,
+}
+
+impl From<DirectoryChoice> for DirectoryStore {
+    fn from(choice: DirectoryChoice) -> Self {
+        match choice {
+            DirectoryChoice::Embedded => Self::Embedded,
+            DirectoryChoice::Etcd3 => Self::Etcd3,
+        }
+    }
+}
+
 /// Which engine runs a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EngineChoice {
@@ -158,6 +191,9 @@ pub(crate) struct RunArgs {
     /// Which engine
     #[arg(long, value_enum, default_value_t, env = "WEFT_ENGINE")]
     pub(crate) engine: EngineChoice,
+    /// What keeps a VL2 directory's mappings, whatever the plan says
+    #[arg(long, value_enum)]
+    pub(crate) directory: Option<DirectoryChoice>,
     /// The plan's small variant
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,

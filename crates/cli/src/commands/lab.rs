@@ -9,7 +9,7 @@ use serde::Serialize;
 use weft_experiment::plan::fabric_text;
 use weft_lab::{CaptureFilter, CaptureOptions, LabEngine, LabError, LabOptions, LabRow, LabState};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
-use weft_scenario::engine::{EngineError, Overlay, Progress, Scenario, Transport};
+use weft_scenario::engine::{DirectoryStore, EngineError, Overlay, Progress, Scenario, Transport};
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::{Fabric, from_yaml};
 
@@ -20,7 +20,9 @@ use crate::progress::TerminalProgress;
 
 pub(crate) fn lab(command: LabCommand, quiet: bool) -> Result<ExitCode, Failure> {
     match command {
-        LabCommand::Up { fabric, name, overlay, unshaped } => up(&fabric, name, overlay.into(), !unshaped, quiet),
+        LabCommand::Up { fabric, name, overlay, directory, unshaped } => {
+            up(&fabric, name, overlay.into(), directory.into(), !unshaped, quiet)
+        }
         LabCommand::Down { name, all: _ } => down(name.as_deref()),
         LabCommand::Ps { name, output } => ps(name.as_deref(), output.output),
         LabCommand::Exec { lab, node, command } => exec(lab, &node, &command),
@@ -46,7 +48,7 @@ pub(crate) fn lab_name(named: Option<String>) -> Result<String, Failure> {
     named.map_or_else(|| weft_lab::only_lab().map_err(failure), Ok)
 }
 
-fn this_program() -> Result<std::path::PathBuf, String> {
+pub(crate) fn this_program() -> Result<std::path::PathBuf, String> {
     std::env::current_exe().map_err(|error| format!("cannot find this program's own file: {error}"))
 }
 
@@ -55,11 +57,18 @@ fn read_fabric(name: &str) -> Result<Fabric, Failure> {
     from_yaml(&text, name).map_err(Failure::usage)
 }
 
-fn up(name: &str, lab: Option<String>, overlay: Overlay, shaped: bool, quiet: bool) -> Result<ExitCode, Failure> {
-    let fabric = read_fabric(name)?;
+fn up(
+    name: &str,
+    lab: Option<String>,
+    overlay: Overlay,
+    directory: DirectoryStore,
+    shaped: bool,
+    quiet: bool,
+) -> Result<ExitCode, Failure> {
+    let fabric = read_fabric(name)?.with_directory_servers(directory.servers()).map_err(Failure::usage)?;
     let addresses = AddressPlan::new(&fabric, AddressingOptions::default()).map_err(Failure::usage)?;
     let (transport, switching) = (Transport::default(), Switching::default());
-    let scenario = Scenario { fabric, addresses, overlay, transport, switching, shaped };
+    let scenario = Scenario { fabric, addresses, overlay, directory, transport, switching, shaped };
     let options = LabOptions { name: lab, ..LabOptions::new(this_program().map_err(Failure::failed)?) };
     let progress = TerminalProgress::new(quiet)?;
     let lab = weft_lab::up(&scenario, &options, &progress);

@@ -9,6 +9,8 @@ pub(crate) mod help;
 pub(crate) mod lab;
 pub(crate) mod list;
 #[cfg(feature = "lab")]
+pub(crate) mod measure;
+#[cfg(feature = "lab")]
 pub(crate) mod node;
 pub(crate) mod report;
 pub(crate) mod run;

@@ -17,6 +17,7 @@ pub(crate) fn node(command: NodeCommand) -> Result<ExitCode, Failure> {
         NodeCommand::Directory(args) => {
             daemon(&args, weft_node::directory::DirectoryConfig::example(), weft_node::directory::run)
         }
+        NodeCommand::Tor(args) => daemon(&args, weft_node::tor::TorConfig::example(), weft_node::tor::run),
     }
 }
 

@@ -16,6 +16,10 @@ use crate::progress::TerminalProgress;
 
 pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let plan = plan::load(&args.plan).map_err(Failure::usage)?;
+    let plan = match args.directory {
+        Some(store) => plan.with_directory(store.into()),
+        None => plan,
+    };
     let mode = match (args.quick, args.full) {
         (true, _) => Mode::Quick,
         (_, true) => Mode::Full,

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "lab")]
 mod datapath;
+#[cfg(feature = "lab")]
+mod directory;
 pub(crate) mod sim;
 
 use std::process::ExitCode;
@@ -15,6 +17,8 @@ pub(crate) fn bench(command: BenchCommand, quiet: bool) -> Result<ExitCode, Fail
         BenchCommand::Datapath { repeat, rounds, live, output } => {
             datapath::datapath(&weft_datapath::bench::BenchOptions { repeat, rounds }, live, output.output)
         }
+        #[cfg(feature = "lab")]
+        BenchCommand::Directory(args) => directory::directory(&args, quiet),
         BenchCommand::Sim(args) => sim::sim(&args, quiet),
     }
 }

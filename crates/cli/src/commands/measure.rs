@@ -1,0 +1,275 @@
+//! `weft measure`: the test centre between two ports.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use weft_lab::tester::TesterError;
+use weft_lab::tester::measure::{
+    self, BurstRow, LatencyRow, LimitedBy, LossRow, MeasureOptions, Method, Report, SoakRow, ThroughputRow,
+};
+use weft_lab::tester::stream::StreamPlan;
+use weft_scenario::engine::EngineError;
+
+use crate::args::{MeasureCommand, MethodChoice, Output, PortArgs};
+use crate::exit::{self, Failure};
+use crate::output::{self, Rows};
+use crate::progress::TerminalProgress;
+
+pub(crate) fn measure(command: MeasureCommand, quiet: bool) -> Result<ExitCode, Failure> {
+    let progress = TerminalProgress::new(quiet)?;
+    let done = |progress: &TerminalProgress| progress.finish();
+    match command {
+        MeasureCommand::Throughput { ports, method, cost, output } => {
+            let method = match method {
+                MethodChoice::Ndr => Method::Ndr,
+                MethodChoice::Rfc2544 => Method::Rfc2544,
+            };
+            let report = measure::throughput(&options(ports), method, cost, &progress);
+            done(&progress);
+            print(output.output, &report.map_err(failure)?, throughput_rows, quiet)
+        }
+        MeasureCommand::Latency { ports, output } => {
+            let report = measure::latency(&options(ports), &progress);
+            done(&progress);
+            print(output.output, &report.map_err(failure)?, latency_rows, quiet)
+        }
+        MeasureCommand::Loss { ports, back_to_back: false, output } => {
+            let report = measure::loss(&options(ports), &progress);
+            done(&progress);
+            print(output.output, &report.map_err(failure)?, loss_rows, quiet)
+        }
+        MeasureCommand::Loss { ports, back_to_back: true, output } => {
+            let report = measure::bursts(&options(ports), &progress);
+            done(&progress);
+            print(output.output, &report.map_err(failure)?, burst_rows, quiet)
+        }
+        MeasureCommand::Soak { ports, duration, output } => {
+            let report = measure::soak(&options(ports), duration.0, &progress);
+            done(&progress);
+            print(output.output, &report.map_err(failure)?, soak_rows, quiet)
+        }
+    }
+}
+
+fn options(ports: PortArgs) -> MeasureOptions {
+    let PortArgs { tx, rx, size, rate, trial, streams, groups, broadcasts, vlan, gateway, seed } = ports;
+    let plan = StreamPlan { unicast: streams, group: groups, broadcast: broadcasts, vlans: vlan, gateway, seed };
+    MeasureOptions { sending: tx, receiving: rx, plan, frame_bytes: size, trial: trial.0, rates_pps: rate }
+}
+
+fn failure(error: TesterError) -> Failure {
+    EngineError::from(error).into()
+}
+
+/// Rows, and on standard error what is the same for all of them.
+fn print<Row: Serialize>(
+    format: Output,
+    report: &Report<Row>,
+    rows: impl Fn(&[Row]) -> Rows,
+    quiet: bool,
+) -> Result<ExitCode, Failure> {
+    if format == Output::Table && !quiet {
+        let bench = &report.bench;
+        let means = word(&bench.means);
+        let counted = if bench.counted_in_driver { "in the driver" } else { "in the stack" };
+        eprintln!(
+            "sent by {means} from core {}, counted {counted}; the generator alone: {} Mpps, {:.0} ns of CPU a frame",
+            bench.cpu,
+            mega(bench.generator_pps),
+            bench.generator_ns
+        );
+    }
+    output::print(format, &rows(&report.rows), report)?;
+    Ok(if report.complete { ExitCode::SUCCESS } else { ExitCode::from(exit::INTERRUPTED) })
+}
+
+fn throughput_rows(rows: &[ThroughputRow]) -> Rows {
+    let header = [
+        "frame bytes",
+        "offered Mpps",
+        "received Mpps",
+        "loss %",
+        "L2 Gbit/s",
+        "L1 Gbit/s",
+        "PDR Mpps",
+        "floor p50 ns",
+        "p50 ns",
+        "p99 ns",
+        "net p50 ns",
+        "CPU ns/frame",
+        "machine",
+        "limited by",
+    ];
+    let mut table = Rows::new(&header);
+    for row in rows {
+        let cost = row.cost.map(|cost| {
+            let doubt = if cost.calibration.holds { "" } else { "?" };
+            format!("{:.0}{doubt}", cost.path.ns_per_frame)
+        });
+        table.push(vec![
+            row.frame_bytes.to_string(),
+            mega(row.offered_pps),
+            mega(row.received_pps),
+            percent(row.loss_ratio),
+            format!("{:.3}", row.layer2_bps / 1e9),
+            format!("{:.3}", row.layer1_bps / 1e9),
+            row.pdr_pps.map_or_else(dash, mega),
+            row.latency_ns.floor_p50.to_string(),
+            row.latency_ns.measured.p50.to_string(),
+            row.latency_ns.measured.p99.to_string(),
+            row.latency_ns.net_p50.to_string(),
+            cost.unwrap_or_else(dash),
+            machine(row.noise.quiet && !row.irregular),
+            limit(row.limited_by),
+        ]);
+    }
+    table
+}
+
+fn latency_rows(rows: &[LatencyRow]) -> Rows {
+    let header = [
+        "frame bytes",
+        "offered pps",
+        "loss %",
+        "floor p50 ns",
+        "floor p99 ns",
+        "mean ns",
+        "p50 ns",
+        "p99 ns",
+        "p99.9 ns",
+        "max ns",
+        "jitter ns",
+        "net p50 ns",
+        "net p99 ns",
+        "gap p50 ns",
+        "machine",
+    ];
+    let mut table = Rows::new(&header);
+    for row in rows {
+        let latency = &row.latency_ns;
+        table.push(vec![
+            row.frame_bytes.to_string(),
+            format!("{:.0}", row.offered_pps),
+            percent(row.loss_ratio),
+            latency.floor_p50.to_string(),
+            latency.floor_p99.to_string(),
+            format!("{:.0}", latency.measured.mean),
+            latency.measured.p50.to_string(),
+            latency.measured.p99.to_string(),
+            latency.measured.p999.to_string(),
+            latency.measured.max.to_string(),
+            format!("{:.0}", latency.measured.jitter),
+            latency.net_p50.to_string(),
+            latency.net_p99.to_string(),
+            row.gap_p50_ns.to_string(),
+            machine(row.noise.quiet),
+        ]);
+    }
+    table
+}
+
+fn loss_rows(rows: &[LossRow]) -> Rows {
+    let mut table = Rows::new(&[
+        "frame bytes",
+        "offered pps",
+        "received pps",
+        "sent",
+        "lost",
+        "loss %",
+        "reordered",
+        "duplicated",
+        "misdelivered",
+        "corrupt",
+    ]);
+    for row in rows {
+        let counts = row.account.counts;
+        table.push(vec![
+            row.frame_bytes.to_string(),
+            format!("{:.0}", row.offered_pps),
+            format!("{:.0}", row.received_pps),
+            row.account.sent.to_string(),
+            row.account.lost.to_string(),
+            percent(row.loss_ratio),
+            counts.reordered.to_string(),
+            counts.duplicated.to_string(),
+            counts.misdelivered.to_string(),
+            (counts.corrupt + row.account.ports.damaged).to_string(),
+        ]);
+    }
+    table
+}
+
+fn burst_rows(rows: &[BurstRow]) -> Rows {
+    let mut table = Rows::new(&["frame bytes", "burst pps", "mean frames", "least", "most", ""]);
+    for row in rows {
+        table.push(vec![
+            row.frame_bytes.to_string(),
+            format!("{:.0}", row.burst_pps),
+            format!("{:.0}", row.burst.frames_mean),
+            row.burst.frames_min.to_string(),
+            row.burst.frames_max.to_string(),
+            if row.burst.unlimited { "no limit found".to_owned() } else { String::new() },
+        ]);
+    }
+    table
+}
+
+fn soak_rows(rows: &[SoakRow]) -> Rows {
+    let mut table = Rows::new(&[
+        "start s",
+        "frame bytes",
+        "offered pps",
+        "lost",
+        "loss %",
+        "reordered",
+        "p50 ns",
+        "p99 ns",
+        "p99.9 ns",
+        "max ns",
+        "slips",
+    ]);
+    for row in rows {
+        table.push(vec![
+            format!("{:.1}", row.start_s),
+            row.frame_bytes.to_string(),
+            format!("{:.0}", row.offered_pps),
+            row.account.lost.to_string(),
+            percent(row.loss_ratio),
+            row.account.counts.reordered.to_string(),
+            row.latency_ns.p50.to_string(),
+            row.latency_ns.p99.to_string(),
+            row.latency_ns.p999.to_string(),
+            row.latency_ns.max.to_string(),
+            row.slips.to_string(),
+        ]);
+    }
+    table
+}
+
+fn mega(pps: f64) -> String {
+    format!("{:.4}", pps / 1e6)
+}
+
+fn percent(ratio: f64) -> String {
+    format!("{:.4}", ratio * 100.0)
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+fn machine(quiet: bool) -> String {
+    if quiet { "quiet" } else { "noisy" }.to_owned()
+}
+
+fn limit(limit: LimitedBy) -> String {
+    word(&limit)
+}
+
+/// The word that an enum without fields serialises as.
+fn word<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => "?".to_owned(),
+    }
+}
