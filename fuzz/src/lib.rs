@@ -6,8 +6,10 @@
 
 mod bodies;
 pub mod seeds;
+mod trill;
 
 pub use bodies::{any_frame, directory_datagram, vl2_stack};
+pub use trill::{isis_pdu, trill_frame};
 
 /// One fuzz target: its name (also of its corpus folder and its libFuzzer binary) and its body.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +21,10 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 3] = [
+pub const TARGETS: [Target; 5] = [
     Target { name: "any_frame", run: any_frame },
     Target { name: "directory_datagram", run: directory_datagram },
+    Target { name: "isis_pdu", run: isis_pdu },
+    Target { name: "trill_frame", run: trill_frame },
     Target { name: "vl2_stack", run: vl2_stack },
 ];
