@@ -26,10 +26,7 @@ impl ProcessId {
     /// The process that has this id now, if there is one and it is not a zombie.
     pub fn of(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name in brackets may contain spaces and brackets; fields count from behind it.
-        let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
-        let (state, start) = (fields.first()?, fields.get(19)?);
-        (*state != "Z" && *state != "X").then_some(Self { pid, start_ticks: start.parse().ok()? })
+        Some(Self { pid, start_ticks: start_of_living(&stat)? })
     }
 
     /// This process.
@@ -41,6 +38,18 @@ impl ProcessId {
     pub fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
+}
+
+/// When the process of this line of `/proc/PID/stat` started, unless it has ended.
+///
+/// A process whose first thread has ended shows as a zombie while its others are still in the kernel, perhaps waiting for
+/// the disk: it holds its files and locks until the last one is gone.
+fn start_of_living(stat: &str) -> Option<u64> {
+    // The name in brackets may contain spaces and brackets; fields count from behind it.
+    let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
+    let (state, threads, start) = (*fields.first()?, *fields.get(17)?, *fields.get(19)?);
+    let ended = state == "X" || (state == "Z" && threads.parse::<u32>().ok()? <= 1);
+    (!ended).then(|| start.parse().ok())?
 }
 
 /// How a daemon is started.
@@ -105,7 +114,8 @@ pub(crate) fn kill_all(processes: &[ProcessId]) {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
-    let deadline = Instant::now() + Duration::from_secs(2);
+    // A thread that waits for the disk ends when the disk has answered.
+    let deadline = Instant::now() + Duration::from_secs(10);
     for process in processes {
         while !reap(*process) && process.is_alive() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
@@ -129,6 +139,19 @@ mod tests {
         assert!(own.start_ticks > 0 && own.is_alive());
         assert!(!ProcessId { start_ticks: own.start_ticks + 1, ..own }.is_alive());
         assert_eq!(ProcessId::of(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_zombie_with_threads_still_holds_what_it_had() {
+        let line = |state: &str, threads: u32| {
+            format!("7 (a (b) c) {state} 1 7 7 0 -1 4194560 9 0 0 0 1 2 0 0 20 0 {threads} 0 4711 0 0\n")
+        };
+        assert_eq!(start_of_living(&line("S", 1)), Some(4711));
+        assert_eq!(start_of_living(&line("Z", 3)), Some(4711));
+        assert_eq!(start_of_living(&line("Z", 1)), None);
+        assert_eq!(start_of_living(&line("X", 1)), None);
+        assert_eq!(start_of_living("7 (a) S 1"), None);
+        assert_eq!(start_of_living("junk"), None);
     }
 
     #[test]
