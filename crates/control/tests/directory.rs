@@ -121,6 +121,9 @@ fn mappings_are_listed_in_parts_and_in_order() {
     table.apply(10, &once(Update::delete(aa(4))));
     let listed =
         |from, limit| table.mappings_from(aa(from), limit).iter().map(|(aa, _)| aa.octets()[3]).collect::<Vec<_>>();
+    let mut mapped = table.mapped_aas();
+    mapped.sort_unstable();
+    assert_eq!(mapped, table.mappings_from(aa(0), 100).iter().map(|(aa, _)| *aa).collect::<Vec<_>>());
     assert_eq!(listed(0, 10), [1, 3, 5, 7, 9]);
     assert_eq!(listed(2, 2), [3, 5]);
     assert_eq!(listed(6, 2), [7, 9]);

@@ -114,7 +114,15 @@ impl Table {
         records
     }
 
-    /// The first `limit` mappings from AA `from` on, in order of AAs.
+    /// The AAs that have a mapping, in no particular order.
+    pub fn mapped_aas(&self) -> Vec<Ipv4Addr> {
+        let mut aas = Vec::with_capacity(self.mapped);
+        aas.extend(self.records.iter().filter(|(_, record)| record.locator.is_some()).map(|(aa, _)| aa));
+        aas
+    }
+
+    /// The first `limit` mappings from AA `from` on, in order of AAs. Looks at every record: who reads many parts takes
+    /// [`Self::mapped_aas`] once.
     pub fn mappings_from(&self, from: Ipv4Addr, limit: usize) -> Vec<(Ipv4Addr, Record)> {
         let wanted = |(aa, record): &(Ipv4Addr, Record)| *aa >= from && record.locator.is_some();
         let mut rows: Vec<_> = self.records.iter().filter(wanted).collect();

@@ -12,7 +12,7 @@ use weft_control::directory::Request;
 
 use super::authority::Authority;
 use super::codec::{Decoder, Form, Input, encode};
-use super::handler::{Handler, Outcome, response};
+use super::handler::{Handler, Listing, Outcome, response};
 use crate::directory::protocol::{AdminRequest, AdminResponse, Event};
 use crate::directory::replica::Failure;
 
@@ -39,7 +39,7 @@ where
         // A client that is gone has nothing to be told.
         let _ = Reader { who, handler: theirs, answers, open: HashSet::new() }.run(input, line_max).await;
     });
-    let mut writer = Writer { who, handler, output, bytes: Vec::new(), watch: None };
+    let mut writer = Writer { who, handler, output, bytes: Vec::new(), watch: None, listing: None };
     let _ = writer.run(pending).await;
     reading.abort();
 }
@@ -118,6 +118,7 @@ struct Writer<W> {
     output: W,
     bytes: Vec<u8>,
     watch: Option<Watch>,
+    listing: Option<Listing>,
 }
 
 /// A watch that runs.
@@ -175,7 +176,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 encode(form, &response(outcome), &mut self.bytes);
             }
             Outcome::Look(request) => {
-                let response = self.handler.look(self.who, &request);
+                let response = self.handler.look(self.who, &request, &mut self.listing);
                 encode(form, &response, &mut self.bytes);
                 let (AdminRequest::Watch { .. }, Some(revision)) = (request, response.revision) else {
                     return self.flush_if_long().await;

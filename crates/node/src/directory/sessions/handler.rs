@@ -30,6 +30,10 @@ pub(in crate::directory) struct Handler {
     pub(super) watching: AtomicU64,
 }
 
+/// The AAs of a list that is read in parts, in order: made with the first part, so that the others need no search. AAs that
+/// were set since are not in it; a watch from the first part's revision tells them.
+pub(super) type Listing = Vec<Ipv4Addr>;
+
 /// The answer to a request, or where it comes from.
 pub(super) enum Outcome {
     Now(Box<AdminResponse>),
@@ -96,11 +100,11 @@ impl Handler {
         }
     }
 
-    /// The answer to a request that changes nothing.
-    pub(super) fn look(&self, who: Authority, request: &AdminRequest) -> AdminResponse {
+    /// The answer to a request that changes nothing. A session that lists part after part keeps its `listing`.
+    pub(super) fn look(&self, who: Authority, request: &AdminRequest, listing: &mut Option<Listing>) -> AdminResponse {
         match request {
             AdminRequest::Get { aa } => self.get(who, *aa),
-            AdminRequest::List { from, limit } => self.list(who, *from, *limit),
+            AdminRequest::List { from, limit } => self.list(who, *from, *limit, listing),
             AdminRequest::Watch { from } => {
                 AdminResponse::committed(from.unwrap_or_else(|| self.replica.read(Table::revision)))
             }
@@ -160,15 +164,32 @@ impl Handler {
         })
     }
 
-    fn list(&self, who: Authority, from: Option<Ipv4Addr>, limit: Option<usize>) -> AdminResponse {
+    fn list(
+        &self,
+        who: Authority,
+        from: Option<Ipv4Addr>,
+        limit: Option<usize>,
+        listing: &mut Option<Listing>,
+    ) -> AdminResponse {
         let limit = limit.unwrap_or(LIST_MAX).clamp(1, LIST_MAX);
-        self.replica.read(|table| {
-            let mut rows = table.mappings_from(from.unwrap_or(Ipv4Addr::UNSPECIFIED), limit + 1);
-            let next = (rows.len() > limit).then(|| rows.pop()).flatten().map(|(aa, _)| aa);
-            let seen = rows.into_iter().filter(|(_, record)| who.sees(table, record));
+        let kept = listing.take().filter(|_| from.is_some());
+        let aas = kept.unwrap_or_else(|| {
+            let mut aas = self.replica.read(Table::mapped_aas);
+            aas.sort_unstable();
+            aas
+        });
+        let start = aas.partition_point(|aa| *aa < from.unwrap_or(Ipv4Addr::UNSPECIFIED));
+        let end = aas.len().min(start + limit);
+        let next = aas.get(end).copied();
+        let part = &aas[start..end];
+        let response = self.replica.read(|table| {
+            let records = part.iter().filter_map(|aa| Some((*aa, table.record(*aa)?)));
+            let seen = records.filter(|(_, record)| who.sees(table, record));
             let mappings = seen.filter_map(|(aa, record)| MappingRow::of(aa, record)).collect();
             AdminResponse { revision: Some(table.revision()), mappings: Some(mappings), next, ..AdminResponse::good() }
-        })
+        });
+        *listing = next.map(|_| aas);
+        response
     }
 
     fn policy(&self) -> AdminResponse {
