@@ -1,5 +1,5 @@
-//! The load generator against the real server: what it counts is what the server counts. The measurement at the end is
-//! run by hand: `cargo test --release -p weft-node --test load -- --ignored --nocapture`.
+//! The load generator against the real server: what it counts is what the server counts. Rates are for
+//! `weft bench directory`.
 
 mod common;
 
