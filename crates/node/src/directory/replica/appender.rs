@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tracing::warn;
-use weft_control::directory::Batch;
+use weft_control::directory::{Batch, Request};
 
 use super::Failure;
 use super::queue::{Next, Open};
@@ -50,13 +50,19 @@ fn next(shared: &Shared) -> Option<(u64, Arc<Batch>)> {
 }
 
 /// The verdicts on a record that would change nothing. Only where nobody else writes, and nothing else is on its way:
-/// otherwise the table here may not be the latest.
+/// otherwise the table here may not be the latest. A refusal of a client with a number goes through the log all the same,
+/// which remembers it: a late copy of the request must not be carried out after its client was told that it was not.
 fn foreseen(shared: &Shared, number: u64, batch: &Batch) -> Option<Verdicts> {
     if !shared.store.sole_writer() || !shared.queue().alone(number) {
         return None;
     }
     shared.tables.reader().read(|table| {
-        let verdicts = batch.requests.iter().map(|request| table.check(request).transpose());
+        let verdict = |request: &Request| table.check(request).transpose();
+        let refused = |request: &Request| request.client != 0 && matches!(verdict(request), Some(Err(_)));
+        if batch.requests.iter().any(refused) {
+            return None;
+        }
+        let verdicts = batch.requests.iter().map(verdict);
         verdicts.collect::<Option<Verdicts>>()
     })
 }

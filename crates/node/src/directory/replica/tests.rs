@@ -202,6 +202,21 @@ fn requests_that_change_nothing_make_no_record_where_nobody_else_writes() {
 }
 
 #[test]
+fn a_late_copy_of_a_refused_request_stays_refused() {
+    let store = Fickle::default();
+    let replica = start(&store);
+    let refused = Request { client: 5, sequence: 1, ..absent() };
+    assert!(matches!(replica.commit(refused.clone(), SOON), Err(Failure::Refused(_))));
+    let aa = refused.updates[0].aa;
+    let appears = Request { updates: vec![Update { aa, ..set(1).updates[0] }], ..set(1) };
+    assert!(replica.commit(appears, SOON).is_ok());
+    assert!(
+        matches!(replica.commit(refused, SOON), Err(Failure::Refused(_))),
+        "its client was told that it is not done"
+    );
+}
+
+#[test]
 fn after_a_failed_append_the_table_follows_the_log_either_way() {
     for fault in [Fault::Kept, Fault::Lost] {
         let store = Fickle::default();
