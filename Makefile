@@ -39,7 +39,6 @@ lint:
 	$(CARGO) clippy --release --locked --workspace --all-targets -- --deny warnings
 
 unit:
-	$(CARGO) build --release --locked --package weft
 	$(CARGO) test --release --locked --workspace
 
 simulator-only: # the binary without the lab: no clang, no libelf, no root
