@@ -43,6 +43,12 @@ impl Header {
     }
 }
 
+/// The source port that carries a flow's hash, so that routers spread flows over equal paths: 49152 to 65535, as section 5
+/// asks.
+pub fn source_port(flow_hash: u32) -> u16 {
+    0xc000 | (flow_hash & 0x3fff) as u16
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,5 +65,10 @@ mod tests {
     fn a_header_that_is_short_or_names_no_network_is_refused() {
         assert!(Header::parse(&[8; 7]).is_err());
         assert!(Header::parse(&[0xf7, 0, 0, 0, 1, 2, 3, 0]).is_err());
+    }
+
+    #[test]
+    fn source_ports_are_dynamic_ones() {
+        assert_eq!([0, 0x1234_5678, u32::MAX].map(source_port), [49152, 0xd678, 65535]);
     }
 }

@@ -188,7 +188,8 @@ impl VerdictFrame {
     /// Reads the frame at the start of `bytes`, and says how long it is.
     ///
     /// # Errors
-    /// [`ParseError::Truncated`] if it is not complete yet; else another marker, an unknown verdict, or a text that is none.
+    /// [`ParseError::Truncated`] if it is not complete yet; else another marker, an unknown verdict, or a text that is none
+    /// or longer than [`VERDICT_TEXT_MAX`].
     pub fn parse(bytes: &[u8]) -> Result<(Self, usize), ParseError> {
         need(bytes, VERDICT_LEN)?;
         if bytes[0] != VERDICT_MARKER {
@@ -197,7 +198,10 @@ impl VerdictFrame {
         let code = bytes[1];
         let verdict = Verdict::ALL.into_iter().find(|verdict| *verdict as u8 == code);
         let verdict = verdict.ok_or(ParseError::Kind(code.into()))?;
-        let length = VERDICT_LEN + usize::from(u16_at(bytes, 2)).min(VERDICT_TEXT_MAX);
+        let length = VERDICT_LEN + usize::from(u16_at(bytes, 2));
+        if length > VERDICT_LEN + VERDICT_TEXT_MAX {
+            return Err(ParseError::Length { expected_bytes: VERDICT_LEN + VERDICT_TEXT_MAX, found_bytes: length });
+        }
         need(bytes, length)?;
         let text = std::str::from_utf8(&bytes[VERDICT_LEN..length]).map_err(|_| ParseError::Reserved)?;
         Ok((Self { verdict, revision: u64_at(bytes, 4), text: text.to_owned() }, length))
@@ -263,6 +267,15 @@ mod tests {
                 prop_assert!(VerdictFrame::parse(&bytes[..cut]).is_err());
             }
         }
+    }
+
+    #[test]
+    fn a_verdict_that_says_too_much_is_refused_and_not_read_as_two() {
+        let mut bytes = vec![VERDICT_MARKER, 0, 0x04, 0x01, 0, 0, 0, 0, 0, 0, 0, 9];
+        bytes.resize(VERDICT_LEN + VERDICT_TEXT_MAX + 1, b'x');
+        assert!(matches!(VerdictFrame::parse(&bytes), Err(ParseError::Length { found_bytes: 1037, .. })));
+        bytes[3] = 0;
+        assert_eq!(VerdictFrame::parse(&bytes).unwrap().1, VERDICT_LEN + VERDICT_TEXT_MAX);
     }
 
     #[test]
