@@ -10,6 +10,7 @@
 //! * [`isis`]: the control plane of an RBridge (RFC 6325, 7176, 7177, 7780)
 //! * [`address`]: the AA block and locators, shared by both
 //! * [`tor`]: what a ToR reports of packets for AAs that are not behind it (VL2 4.3.2)
+//! * [`vtep`]: a VXLAN tunnel end point: its settings, their differences, directory-driven forwarding (RFC 7348)
 //! * [`tally`]: counters with a name for each reason
 
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ pub mod history;
 pub mod isis;
 pub mod tally;
 pub mod tor;
+pub mod vtep;
 
 /// One millisecond in nanoseconds.
 pub const NS_PER_MS: u64 = 1_000_000;

@@ -1,0 +1,132 @@
+//! One change that an operator makes while the VTEP runs.
+
+use std::net::Ipv4Addr;
+
+use weft_wire::ethernet::MacAddress;
+
+use super::check::Fault;
+use super::settings::{Entry, Flood, Port, Segment, Settings, To};
+use super::vni::{Vni, VniRange};
+
+/// A change of settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// New segments, all alike.
+    AddVnis(VniRange, Segment),
+    /// Segments go, with all that was learned in them.
+    RemoveVnis(VniRange),
+    /// An interface becomes an access port.
+    AddPort(String, Port),
+    /// An access port goes.
+    RemovePort(String),
+    /// Another VTEP.
+    AddPeer(Ipv4Addr),
+    /// A VTEP goes.
+    RemovePeer(Ipv4Addr),
+    /// An entry, or another place for it.
+    SetEntry(Vni, MacAddress, Entry),
+    /// An entry goes.
+    RemoveEntry(Vni, MacAddress),
+}
+
+impl Settings {
+    /// The settings after a change. What depends on what goes must go first: nothing disappears that was not named.
+    ///
+    /// # Errors
+    /// A change that is none, or that something else depends on. Whether the result can work is for [`Settings::check`].
+    pub fn changed(&self, change: Change) -> Result<Self, Fault> {
+        let mut settings = self.clone();
+        match change {
+            Change::AddVnis(range, segment) => settings.add_vnis(range, &segment)?,
+            Change::RemoveVnis(range) => settings.remove_vnis(range)?,
+            Change::AddPort(name, port) => settings.add_port(name, port)?,
+            Change::RemovePort(name) => settings.remove_port(&name)?,
+            Change::AddPeer(peer) => settings.add_peer(peer)?,
+            Change::RemovePeer(peer) => settings.remove_peer(peer)?,
+            Change::SetEntry(vni, mac, entry) => {
+                settings.entries.insert((vni, mac), entry);
+            }
+            Change::RemoveEntry(vni, mac) => settings.remove_entry(vni, mac)?,
+        }
+        Ok(settings)
+    }
+
+    fn add_vnis(&mut self, range: VniRange, segment: &Segment) -> Result<(), Fault> {
+        if let Some(there) = range.iter().find(|vni| self.vnis.contains_key(vni)) {
+            return Err(Fault::new("vni", format!("VNI {there} exists already; remove it first to change it")));
+        }
+        self.vnis.extend(range.iter().map(|vni| (vni, segment.clone())));
+        Ok(())
+    }
+
+    fn remove_vnis(&mut self, range: VniRange) -> Result<(), Fault> {
+        for vni in range.iter() {
+            if let Some(port) = self.ports_of(vni).next() {
+                return Err(Fault::new("vni", format!("port `{port}` is in VNI {vni}; remove the port first")));
+            }
+            if self.vnis.remove(&vni).is_none() {
+                return Err(Fault::new("vni", format!("there is no VNI {vni}; see `weft vtep show vni`")));
+            }
+        }
+        self.entries.retain(|(vni, _), _| self.vnis.contains_key(vni));
+        Ok(())
+    }
+
+    fn add_port(&mut self, name: String, port: Port) -> Result<(), Fault> {
+        match self.ports.get(&name) {
+            Some(before) => Err(taken(&name, before.vni, port.vni)),
+            None => {
+                self.ports.insert(name, port);
+                Ok(())
+            }
+        }
+    }
+
+    fn remove_port(&mut self, name: &str) -> Result<(), Fault> {
+        if self.ports.remove(name).is_none() {
+            return Err(Fault::new("port", format!("`{name}` is no access port; see `weft vtep show vni`")));
+        }
+        self.entries.retain(|_, entry| entry.to != To::Port(name.to_owned()));
+        Ok(())
+    }
+
+    fn add_peer(&mut self, peer: Ipv4Addr) -> Result<(), Fault> {
+        if !self.peers.insert(peer) {
+            return Err(Fault::new("peers", format!("{peer} is a peer already")));
+        }
+        Ok(())
+    }
+
+    fn remove_peer(&mut self, peer: Ipv4Addr) -> Result<(), Fault> {
+        if !self.peers.remove(&peer) {
+            return Err(Fault::new("peers", format!("{peer} is no peer; see `weft vtep show peers`")));
+        }
+        if let Some((vni, mac)) = self.entries.iter().find(|(_, entry)| entry.to == To::Peer(peer)).map(|(key, _)| key)
+        {
+            return Err(Fault::new("peers", format!("entry {mac} in VNI {vni} names {peer}; remove the entry first")));
+        }
+        for segment in self.vnis.values_mut() {
+            if let Flood::List(list) = &mut segment.flood {
+                list.remove(&peer);
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_entry(&mut self, vni: Vni, mac: MacAddress) -> Result<(), Fault> {
+        match self.entries.remove(&(vni, mac)) {
+            Some(_) => Ok(()),
+            None => Err(Fault::new("entry", format!("there is no entry {mac} in VNI {vni}; see `weft vtep show fdb`"))),
+        }
+    }
+}
+
+/// A second segment for one access port.
+pub fn taken(port: &str, before: Vni, after: Vni) -> Fault {
+    let why = if before == after {
+        format!("`{port}` is in VNI {before} already")
+    } else {
+        format!("`{port}` is in VNI {before} already and cannot be in VNI {after} as well; remove one of them")
+    };
+    Fault::new("port", why)
+}

@@ -1,0 +1,304 @@
+//! Directory-driven forwarding: where stations are comes from the directory, and no frame is flooded to find them.
+//!
+//! ```text
+//! station --ARP for IP--> VTEP --(service = VNI, AA = IP)--> directory --LA--> VTEP: MAC behind the VTEP with address LA,
+//!         <-----------------------------------------------------------------  the ARP request is answered here
+//! ```
+//!
+//! Each segment has an [`Agent`] of its own, which coalesces, repeats, believes and ages as for VL2: what is written there
+//! holds here, with the VNI as the service and the address of a VTEP as the ToR's LA. A segment has its own key, so a VTEP
+//! learns nothing of segments that it is not in, and an answer for one segment never enters another.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use rand::Rng;
+use rand_pcg::Pcg64;
+use weft_wire::directory::{Key, View};
+use weft_wire::ethernet::MacAddress;
+
+use super::mac::mac_of;
+use super::vni::Vni;
+use crate::Machine;
+use crate::address::{AaBlock, Locator, Mapping};
+use crate::agent::{self, Agent, Bounds, Counters, DropReason, Summary, Timing};
+
+/// Room that a wish without anything held takes among what waits.
+const WISH_BYTES: usize = 256;
+
+/// Whom a VTEP asks, and as whom.
+#[derive(Clone, Debug)]
+pub struct ResolverConfig {
+    /// Our address as a VTEP, and the port that questions come from.
+    pub local: SocketAddrV4,
+    /// Directory servers, at least one.
+    pub servers: Vec<SocketAddrV4>,
+    /// Which secret the segments' keys were derived from.
+    pub key_id: u32,
+    /// When things happen.
+    pub timing: Timing,
+    /// How much is held for each segment.
+    pub bounds: Bounds,
+}
+
+/// What happens to a resolver.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// A station of this segment needs this address.
+    Ask {
+        /// The segment.
+        vni: Vni,
+        /// The address.
+        ip: Ipv4Addr,
+        /// What waits for it; never looked at. Empty: nothing.
+        held: Vec<u8>,
+    },
+    /// A datagram arrived.
+    Datagram {
+        /// Its sender.
+        from: SocketAddrV4,
+        /// Its payload.
+        bytes: &'a [u8],
+    },
+    /// The data path has this from an earlier run.
+    Adopt {
+        /// The segment.
+        vni: Vni,
+        /// The address.
+        ip: Ipv4Addr,
+        /// The VTEP that it is behind.
+        vtep: Ipv4Addr,
+    },
+    /// The time of [`Machine::next_deadline_ns`] has come.
+    Deadline,
+}
+
+/// What a resolver wants done.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Send this datagram.
+    Send {
+        /// To this server.
+        to: SocketAddrV4,
+        /// Tagged and complete.
+        datagram: Vec<u8>,
+    },
+    /// Forward to the station and answer ARP for it, before any answer that follows.
+    Install {
+        /// Its segment.
+        vni: Vni,
+        /// Its address.
+        ip: Ipv4Addr,
+        /// Its MAC.
+        mac: MacAddress,
+        /// The VTEP that it is behind; `None`: this one, where its port is learned.
+        vtep: Option<Ipv4Addr>,
+    },
+    /// Forget the station.
+    Remove {
+        /// Its segment.
+        vni: Vni,
+        /// Its address.
+        ip: Ipv4Addr,
+        /// Its MAC.
+        mac: MacAddress,
+    },
+    /// The address is installed: what waited for it can go on.
+    Found {
+        /// The segment.
+        vni: Vni,
+        /// The address.
+        ip: Ipv4Addr,
+        /// As it came.
+        held: Vec<u8>,
+    },
+    /// What waited was dropped and counted.
+    Drop {
+        /// The segment.
+        vni: Vni,
+        /// The address.
+        ip: Ipv4Addr,
+        /// Why.
+        reason: DropReason,
+    },
+}
+
+/// The directory-driven segments of a VTEP.
+#[derive(Debug)]
+pub struct Resolver {
+    config: ResolverConfig,
+    segments: BTreeMap<Vni, Agent>,
+    deadlines: BTreeSet<(u64, Vni)>,
+    deadline_of: BTreeMap<Vni, u64>,
+    rng: Pcg64,
+    /// What segments that are gone counted.
+    past: Counters,
+    /// Datagrams for no segment of ours.
+    strange: u64,
+}
+
+impl Machine for Resolver {
+    type Input<'a> = Input<'a>;
+    type Output = Output;
+
+    fn handle(&mut self, now_ns: u64, input: Input<'_>, outputs: &mut Vec<Output>) {
+        match input {
+            Input::Ask { vni, ip, held } => {
+                self.feed(now_ns, vni, agent::Input::Miss { aa: ip, packet_bytes: 0, frame: packed(held) }, outputs);
+            }
+            Input::Datagram { from, bytes } => {
+                let service = View::new(bytes).ok().and_then(|view| Vni::new(view.tenant()).ok());
+                match service.filter(|vni| self.segments.contains_key(vni)) {
+                    Some(vni) => self.feed(now_ns, vni, agent::Input::Datagram { from, bytes }, outputs),
+                    None => self.strange += 1,
+                }
+            }
+            Input::Adopt { vni, ip, vtep } => {
+                let locator = Locator { tor_la: vtep, anycast_la: vtep };
+                let mapping = Mapping { locator, version: 0 };
+                self.feed(now_ns, vni, agent::Input::Adopt { aa: ip, mapping }, outputs);
+            }
+            Input::Deadline => {
+                while let Some((_, vni)) = self.deadlines.first().copied().filter(|(at_ns, _)| *at_ns <= now_ns) {
+                    self.feed(now_ns, vni, agent::Input::Deadline, outputs);
+                }
+            }
+        }
+    }
+
+    fn next_deadline_ns(&self) -> Option<u64> {
+        self.deadlines.first().map(|(at_ns, _)| *at_ns)
+    }
+}
+
+impl Resolver {
+    /// A resolver without segments. `rng` seeds the segments' own.
+    pub fn new(config: ResolverConfig, rng: Pcg64) -> Self {
+        Self {
+            config,
+            segments: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            deadline_of: BTreeMap::new(),
+            rng,
+            past: Counters::default(),
+            strange: 0,
+        }
+    }
+
+    /// Begins to resolve in a segment, with the key of its service. One that is there already stays as it is.
+    pub fn add(&mut self, vni: Vni, key: Key) {
+        if self.segments.contains_key(&vni) {
+            return;
+        }
+        let everything = AaBlock::new(Ipv4Addr::UNSPECIFIED, 0).expect("0.0.0.0/0 is a block");
+        let config = agent::Config {
+            // No station has this address, and none is ours alone: each VM asks for others on the same VTEP as well.
+            aa: Ipv4Addr::UNSPECIFIED,
+            aa_block: everything,
+            local: self.config.local,
+            servers: self.config.servers.clone(),
+            key,
+            key_id: self.config.key_id,
+            tenant: vni.get(),
+            path_mtu: u16::MAX,
+            timing: self.config.timing,
+            bounds: self.config.bounds,
+        };
+        let rng = Pcg64::new(u128::from(self.rng.next_u64()), u128::from(vni.get()));
+        self.segments.insert(vni, Agent::new(config, rng));
+    }
+
+    /// Ends resolving in a segment; what it installed is for the caller to forget.
+    pub fn remove(&mut self, vni: Vni) {
+        if let Some(agent) = self.segments.remove(&vni) {
+            merge(&mut self.past, agent.counters());
+        }
+        if let Some(at_ns) = self.deadline_of.remove(&vni) {
+            self.deadlines.remove(&(at_ns, vni));
+        }
+    }
+
+    /// Whether it resolves in this segment.
+    pub fn knows(&self, vni: Vni) -> bool {
+        self.segments.contains_key(&vni)
+    }
+
+    /// The segments.
+    pub fn vnis(&self) -> impl Iterator<Item = Vni> + '_ {
+        self.segments.keys().copied()
+    }
+
+    /// The stations known: segment, address, VTEP and version.
+    pub fn stations(&self) -> impl Iterator<Item = (Vni, Ipv4Addr, Mapping)> + '_ {
+        self.segments.iter().flat_map(|(vni, agent)| agent.mappings().map(|(ip, mapping)| (*vni, ip, mapping)))
+    }
+
+    /// A segment in numbers.
+    pub fn summary(&self, vni: Vni) -> Option<Summary> {
+        self.segments.get(&vni).map(Agent::summary)
+    }
+
+    /// Everything counted, of segments that are gone as well.
+    pub fn counters(&self) -> Counters {
+        let mut sum = self.past.clone();
+        self.segments.values().for_each(|agent| merge(&mut sum, agent.counters()));
+        sum
+    }
+
+    /// Datagrams that were for no segment of ours, or no datagrams.
+    pub fn strange(&self) -> u64 {
+        self.strange
+    }
+
+    fn feed(&mut self, now_ns: u64, vni: Vni, input: agent::Input<'_>, outputs: &mut Vec<Output>) {
+        let Some(agent) = self.segments.get_mut(&vni) else { return };
+        let mut wanted = Vec::new();
+        agent.handle(now_ns, input, &mut wanted);
+        let next = agent.next_deadline_ns();
+        if let Some(before_ns) = self.deadline_of.remove(&vni) {
+            self.deadlines.remove(&(before_ns, vni));
+        }
+        if let Some(at_ns) = next {
+            self.deadlines.insert((at_ns, vni));
+            self.deadline_of.insert(vni, at_ns);
+        }
+        outputs.extend(wanted.into_iter().filter_map(|output| self.translated(vni, output)));
+    }
+
+    fn translated(&self, vni: Vni, output: agent::Output) -> Option<Output> {
+        Some(match output {
+            agent::Output::Send { to, datagram } => Output::Send { to, datagram },
+            agent::Output::Install { aa, mapping } => {
+                let vtep = Some(mapping.locator.tor_la).filter(|vtep| vtep != self.config.local.ip());
+                Output::Install { vni, ip: aa, mac: mac_of(aa), vtep }
+            }
+            // What is refused is not forwarded either; the agent itself remembers not to ask.
+            agent::Output::Remove { aa } | agent::Output::Refuse { aa } => {
+                Output::Remove { vni, ip: aa, mac: mac_of(aa) }
+            }
+            agent::Output::Release { aa, frame } => Output::Found { vni, ip: aa, held: unpacked(frame)? },
+            agent::Output::Drop { aa, reason } => Output::Drop { vni, ip: aa, reason },
+            // ARP requests are never too long.
+            agent::Output::IcmpTooBig { .. } => return None,
+        })
+    }
+}
+
+/// What waits, marked. A wish that nothing waits for takes room as well, so that a flood of them stays bounded.
+fn packed(mut held: Vec<u8>) -> Vec<u8> {
+    if held.is_empty() {
+        return vec![0; WISH_BYTES];
+    }
+    held.insert(0, 1);
+    held
+}
+
+fn unpacked(mut frame: Vec<u8>) -> Option<Vec<u8>> {
+    (frame.first() == Some(&1)).then(|| frame.split_off(1))
+}
+
+fn merge(sum: &mut Counters, more: &Counters) {
+    sum.dropped.merge(&more.dropped);
+    sum.ignored.merge(&more.ignored);
+    sum.events.merge(&more.events);
+}

@@ -1,0 +1,151 @@
+//! What a VTEP is wanted to be: the part of its configuration that can change while it runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use weft_wire::ethernet::MacAddress;
+
+use super::vni::Vni;
+
+/// Everything that a VTEP can be told while it runs. Checked by [`super::check`]; changed by [`super::Change`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Segments.
+    pub vnis: BTreeMap<Vni, Segment>,
+    /// Access ports by the name of their interface. Each is in one segment.
+    pub ports: BTreeMap<String, Port>,
+    /// Other VTEPs: who may send to us.
+    pub peers: BTreeSet<Ipv4Addr>,
+    /// Forwarding entries that do not age.
+    pub entries: BTreeMap<(Vni, MacAddress), Entry>,
+}
+
+/// One segment: a VNI and how it forwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where broadcast, group and unknown unicast frames go beside the local ports.
+    pub flood: Flood,
+    /// Learn MACs from frames (RFC 7348 section 4.1).
+    pub learn: bool,
+    /// How long a learned MAC that is silent is kept, seconds; 0: for ever.
+    pub age_s: u32,
+    /// Answer ARP requests from what is known, without sending them on.
+    pub answer_arp: bool,
+    /// Ask the directory where addresses are (the VNI is the directory's service).
+    pub directory: bool,
+    /// Flood what the directory is asked for meanwhile; otherwise it waits for the answer. Without the directory what is
+    /// unknown is always flooded.
+    pub flood_misses: bool,
+    /// Frames to unknown unicast MACs that are flooded per second; 0: none, `None`: all.
+    pub unknown_per_s: Option<u32>,
+    /// Broadcast and group frames that are flooded per second, at least 1; `None`: all.
+    pub broadcast_per_s: Option<u32>,
+}
+
+impl Default for Segment {
+    /// Flood and learn as RFC 7348 section 4 has it, by head-end replication to all peers.
+    fn default() -> Self {
+        Self {
+            flood: Flood::Peers,
+            learn: true,
+            age_s: 300,
+            answer_arp: true,
+            directory: false,
+            flood_misses: false,
+            unknown_per_s: None,
+            broadcast_per_s: None,
+        }
+    }
+}
+
+/// Where a segment's frames to many go in the underlay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flood {
+    /// A copy to every peer.
+    Peers,
+    /// A copy to each of these peers.
+    List(BTreeSet<Ipv4Addr>),
+    /// One copy to this multicast group (RFC 7348 section 4.2).
+    Group(Ipv4Addr),
+    /// Nowhere.
+    Nowhere,
+}
+
+impl fmt::Display for Flood {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Peers => out.write_str("peers"),
+            Self::List(list) => {
+                for (place, peer) in list.iter().enumerate() {
+                    write!(out, "{}{peer}", if place == 0 { "" } else { " " })?;
+                }
+                Ok(())
+            }
+            Self::Group(group) => write!(out, "group {group}"),
+            Self::Nowhere => out.write_str("nowhere"),
+        }
+    }
+}
+
+/// An access port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its segment.
+    pub vni: Vni,
+    /// What becomes of frames with a VLAN tag.
+    pub tagged: Tagged,
+}
+
+/// What an access port does with frames that carry a VLAN tag (RFC 7348 section 6.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tagged {
+    /// Drops them: a segment carries untagged frames.
+    #[default]
+    Drop,
+    /// Carries them as they are.
+    Keep,
+}
+
+/// A forwarding entry that does not age.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Where the MAC is.
+    pub to: To,
+    /// The IPv4 address that ARP is answered for with this MAC.
+    pub ip: Option<Ipv4Addr>,
+}
+
+/// Where a MAC is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum To {
+    /// Behind another VTEP.
+    Peer(Ipv4Addr),
+    /// Behind an access port.
+    Port(String),
+}
+
+impl fmt::Display for To {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Peer(peer) => peer.fmt(out),
+            Self::Port(port) => port.fmt(out),
+        }
+    }
+}
+
+impl Settings {
+    /// The access ports of a segment.
+    pub fn ports_of(&self, vni: Vni) -> impl Iterator<Item = &str> {
+        self.ports.iter().filter(move |(_, port)| port.vni == vni).map(|(name, _)| name.as_str())
+    }
+
+    /// The peers that a segment's frames to many are copied to.
+    pub fn copies_of(&self, segment: &Segment) -> BTreeSet<Ipv4Addr> {
+        match &segment.flood {
+            Flood::Peers => self.peers.clone(),
+            Flood::List(list) => list.clone(),
+            Flood::Group(_) | Flood::Nowhere => BTreeSet::new(),
+        }
+    }
+}
