@@ -5,8 +5,21 @@ use std::path::PathBuf;
 
 use libbpf_cargo::SkeletonBuilder;
 
-const OBJECTS: [&str; 8] =
-    ["vl2_host", "vl2_switch", "xdp", "bench", "loss", "tester_generate", "tester_analyse", "tester_link"];
+const OBJECTS: &[&str] = &[
+    "vl2_host",
+    "vl2_switch",
+    "xdp",
+    "vxlan_tc",
+    "vxlan_xdp",
+    "bench",
+    "loss",
+    "tester_generate",
+    "tester_analyse",
+    "tester_link",
+    "bed",
+    "trill",
+    "bench_trill",
+];
 
 fn main() {
     println!("cargo:rerun-if-changed=bpf");

@@ -38,6 +38,8 @@ INLINE int head_moves(struct xdp_md *ctx, int bytes)
 /* Targets that leave the restoring alone to be measured. */
 SEC("xdp.frags") int bench_push_40(struct xdp_md *ctx) { return head_moves(ctx, -40); }
 SEC("xdp.frags") int bench_pop_20(struct xdp_md *ctx) { return head_moves(ctx, 20); }
+SEC("xdp.frags") int bench_push_50(struct xdp_md *ctx) { return head_moves(ctx, -50); }
+SEC("xdp.frags") int bench_pop_50(struct xdp_md *ctx) { return head_moves(ctx, 50); }
 
 /* A push and a pop: half of it is what the program under test spends on moving the head, and is its own cost. */
 SEC("xdp.frags")
@@ -50,6 +52,12 @@ SEC("xdp.frags")
 int bench_pair_20(struct xdp_md *ctx)
 {
 	return head_moves(ctx, 20) == XDP_DROP ? head_moves(ctx, -20) : XDP_ABORTED;
+}
+
+SEC("xdp.frags")
+int bench_pair_50(struct xdp_md *ctx)
+{
+	return head_moves(ctx, -50) == XDP_DROP ? head_moves(ctx, 50) : XDP_ABORTED;
 }
 
 /* In pieces that the programs read back as wholes: anything else would make them wait for the memory pipeline. */
@@ -97,6 +105,40 @@ int bench_decap(struct xdp_md *ctx)
 	return XDP_ABORTED;
 }
 
+/* VXLAN encapsulation wrote in front of the frame and left the frame itself alone. */
+SEC("xdp.frags")
+int bench_vxlan_encap(struct xdp_md *ctx)
+{
+	if (bpf_xdp_adjust_head(ctx, 50))
+		return XDP_ABORTED;
+	bpf_tail_call(ctx, &target, 0);
+	return XDP_ABORTED;
+}
+
+/* VXLAN decapsulation left nothing of the outer headers. */
+SEC("xdp.frags")
+int bench_vxlan_decap(struct xdp_md *ctx)
+{
+	if (bpf_xdp_adjust_head(ctx, -50))
+		return XDP_ABORTED;
+	void *data = (void *)(long)ctx->data;
+	if (data + 50 > (void *)(long)ctx->data_end)
+		return XDP_ABORTED;
+	restore_eth(data);
+#pragma unroll
+	for (__u32 word = ETH_LENGTH; word < 50; word += 4)
+		restore_32(data, word);
+	bpf_tail_call(ctx, &target, 0);
+	return XDP_ABORTED;
+}
+
+/* Lets a veth end poll, and leaves its frames to the stack. */
+SEC("xdp.frags")
+int bench_pass(struct xdp_md *ctx)
+{
+	return XDP_PASS;
+}
+
 /* Where generated frames go. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
@@ -141,4 +183,12 @@ int bench_sink(struct xdp_md *ctx)
 {
 	sunk++;
 	return XDP_DROP;
+}
+
+/* The same where frames arrive as skbs. */
+SEC("tcx/ingress")
+int bench_sink_tc(struct __sk_buff *ctx)
+{
+	sunk++;
+	return 2; /* TC_ACT_SHOT */
 }

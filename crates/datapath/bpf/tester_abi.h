@@ -17,6 +17,8 @@ struct tester_generator {
 	__u64 interval;     /* between frames, ticks of 2^-10 ns; 0: as fast as possible */
 	__u64 due;          /* time of the next frame, ticks; 0: now */
 	__u64 end_ns;       /* send nothing from then on */
+	__u64 duration_ns;  /* from the first run on */
+	__u64 began_ns;     /* the first run; 0: there was none */
 	__u64 limit;        /* send at most so many frames */
 	__u64 slip_ns;      /* later than this: begin a new schedule instead of catching up */
 	__u64 sent;

@@ -51,6 +51,11 @@ INLINE int may_send(struct tester_generator *g)
 {
 	__u64 now = bpf_ktime_get_ns();
 
+	if (!g->began_ns) {
+		/* The kernel takes some 20 ms before it runs us at all, and more when it is busy. */
+		g->began_ns = now;
+		g->end_ns = now + g->duration_ns;
+	}
 	if (now >= g->end_ns || g->sent >= g->limit)
 		return 0;
 	if (!g->interval)

@@ -73,7 +73,22 @@ pub(crate) fn run_tc(program: &ProgramMut<'_>, input: &FrameInput<'_>) -> Result
 
 /// Runs an XDP program.
 pub(crate) fn run_xdp(program: &ProgramMut<'_>, bytes: &[u8]) -> Result<FrameOutput, DatapathError> {
-    let (returned, bytes) = run(program, bytes, None)?;
+    xdp_output(run(program, bytes, None)?)
+}
+
+/// Runs an XDP program on a frame that came in at an interface; it must have a driver that knows XDP.
+pub(crate) fn run_xdp_on(program: &ProgramMut<'_>, input: &FrameInput<'_>) -> Result<FrameOutput, DatapathError> {
+    /// `struct xdp_md` of `linux/bpf.h`: the frame's end and the interface.
+    const SIZE: usize = 24;
+    let length = u32::try_from(input.bytes.len()).unwrap_or(u32::MAX);
+    let mut context = [0u8; SIZE];
+    context[4..8].copy_from_slice(&length.to_ne_bytes());
+    context[12..16].copy_from_slice(&input.ifindex.to_ne_bytes());
+    let context = (input.ifindex != 0).then_some(&mut context[..]);
+    xdp_output(run(program, input.bytes, context)?)
+}
+
+fn xdp_output((returned, bytes): (u32, Vec<u8>)) -> Result<FrameOutput, DatapathError> {
     let verdict = match returned {
         1 => Verdict::Drop,
         2 => Verdict::Next,

@@ -1,4 +1,5 @@
-//! All eBPF of weft and its loader: the VL2 host agent, the VL2 switches, their XDP variants and their benchmark.
+//! All eBPF of weft and its loader: the VL2 host agent, the VL2 switches, their XDP variants and their benchmark, the
+//! VXLAN tunnel end point, the test centre's programs.
 //!
 //! The programs are C (`bpf/`), compiled at build time and embedded. Everything here acts in the network namespace of
 //! the calling thread, and nothing waits: a caller that serves several namespaces enters each before it calls.
@@ -10,26 +11,35 @@
 //! | [`loss`] | a network that loses datagrams of one port, for measurements |
 //! | [`stale`] | a sample of the packets that a ToR cannot deliver (VL2 4.3.2) |
 //! | [`mod@bench`] | nanoseconds per packet of the XDP variants, relative to a layer-2 program |
+//! | [`trill`] | an RBridge: ingress, transit, egress and distribution trees on XDP |
 //! | [`tester`] | the test centre's generator, analyser and emulated links |
+//! | [`bed`] | parts of beds for experiments: ends of chains, a known cost, plain layer-2 switches |
+//! | [`offload`] | what an interface does for the stack, and XDP wants otherwise |
+//! | [`vxlan`] | a VXLAN tunnel end point on TC and XDP (RFC 7348) |
 //! | [`bpffs`] | the file system that pinned maps and links live in |
 //! | [`frame`] | one frame through a loaded program without a network |
 //! | [`abi`] | what programs and user space share |
 
 pub mod abi;
+pub mod bed;
 pub mod bench;
 pub mod bpffs;
 mod counters;
 mod error;
+mod filter;
 pub mod frame;
 pub mod host;
 mod interface;
 mod link;
 pub mod loss;
 mod object;
+pub mod offload;
 mod pin;
 pub mod stale;
 pub mod switch;
 pub mod tester;
+pub mod trill;
+pub mod vxlan;
 pub mod xdp;
 
 pub use abi::AGENT_MARK;

@@ -33,6 +33,48 @@ pub(crate) fn attach(program: &ProgramMut<'_>, ifindex: u32, interface: &str) ->
     Ok(unsafe { Link::from_ptr(link) })
 }
 
+/// The same, in front of those already there.
+pub(crate) fn attach_first(program: &ProgramMut<'_>, ifindex: u32, interface: &str) -> Result<Link, DatapathError> {
+    let what = || format!("attaching {} to `{interface}`", program.name().to_string_lossy());
+    let index = i32::try_from(ifindex).expect("interface indexes are positive ints in the kernel");
+    let options = libbpf_sys::bpf_tcx_opts {
+        sz: size_of::<libbpf_sys::bpf_tcx_opts>() as _,
+        flags: libbpf_sys::BPF_F_BEFORE,
+        ..Default::default()
+    };
+    // SAFETY: the program pointer is valid while `program` is borrowed, and the options outlive the call.
+    let link =
+        unsafe { libbpf_sys::bpf_program__attach_tcx(program.as_libbpf_object().as_ptr(), index, &raw const options) };
+    let Some(link) = NonNull::new(link) else {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        return Err(DatapathError::from_kernel(what(), libbpf_rs::Error::from_raw_os_error(errno)));
+    };
+    // SAFETY: libbpf returned it, it is not null, and nobody else owns it.
+    Ok(unsafe { Link::from_ptr(link) })
+}
+
+/// The same, in front of those already there and without a link: the program stays until the interface is gone.
+pub(crate) fn attach_for_good(program: &ProgramMut<'_>, is_egress: bool, ifindex: u32) -> Result<(), DatapathError> {
+    use std::os::fd::{AsFd, AsRawFd};
+    let index = i32::try_from(ifindex).expect("interface indexes are positive ints in the kernel");
+    let kind = if is_egress { libbpf_sys::BPF_TCX_EGRESS } else { libbpf_sys::BPF_TCX_INGRESS };
+    let options = libbpf_sys::bpf_prog_attach_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_attach_opts>() as _,
+        flags: libbpf_sys::BPF_F_BEFORE,
+        ..Default::default()
+    };
+    let program_fd = program.as_fd().as_raw_fd();
+    // SAFETY: the options outlive the call.
+    let result = unsafe { libbpf_sys::bpf_prog_attach_opts(program_fd, index, kind, &raw const options) };
+    match result {
+        0 => Ok(()),
+        error => Err(DatapathError::from_kernel(
+            format!("attaching {} to interface {ifindex}", program.name().to_string_lossy()),
+            libbpf_rs::Error::from_raw_os_error(-error),
+        )),
+    }
+}
+
 /// The same, pinned at `pin`. If a link on this interface is pinned there already, its program is replaced in one step:
 /// every frame meets either the old or the new program.
 pub(crate) fn attach_pinned(
@@ -54,6 +96,25 @@ pub(crate) fn attach_pinned(
     Ok(link)
 }
 
+/// The same for XDP, in the driver where it can be; pinned if `pin` says where. One program at a time is on an interface.
+pub(crate) fn attach_xdp(program: &ProgramMut<'_>, ifindex: u32, pin: Option<&Path>) -> Result<Link, DatapathError> {
+    let failed = |what: &str, source| DatapathError::from_kernel(format!("{what} XDP on interface {ifindex}"), source);
+    if let Some(earlier) = pin.and_then(|pin| Link::open(pin).ok()) {
+        let mut link = earlier;
+        if is_on(&link, ifindex) {
+            link.update_prog(program).map_err(|source| failed("replacing", source))?;
+            return Ok(link);
+        }
+    }
+    let index = i32::try_from(ifindex).expect("interface indexes are positive ints in the kernel");
+    let mut link = program.attach_xdp(index).map_err(|source| failed("attaching", source))?;
+    if let Some(pin) = pin {
+        remove_pin(pin)?;
+        link.pin(pin).map_err(|source| failed("pinning", source))?;
+    }
+    Ok(link)
+}
+
 /// Takes the program off at once; closing or unpinning a link would do so some time later.
 pub(crate) fn detach(link: &Link) -> Result<(), DatapathError> {
     match link.detach() {
@@ -70,5 +131,9 @@ fn interface_is_gone(link: &Link) -> bool {
 
 /// A link outlives its interface, and then has no index; or the interface was made anew and has another.
 fn is_on(link: &Link, ifindex: u32) -> bool {
-    matches!(link.info().map(|info| info.info), Ok(LinkTypeInfo::Tcx(tcx)) if tcx.ifindex == ifindex)
+    match link.info().map(|info| info.info) {
+        Ok(LinkTypeInfo::Tcx(tcx)) => tcx.ifindex == ifindex,
+        Ok(LinkTypeInfo::Xdp(xdp)) => xdp.ifindex == ifindex,
+        _ => false,
+    }
 }

@@ -1,6 +1,7 @@
 //! The compiled objects, embedded, and how they are opened and loaded.
 
 use std::cell::RefCell;
+use std::os::fd::AsFd;
 
 use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut};
 
@@ -32,9 +33,14 @@ object_file!(VL2_SWITCH, "vl2_switch");
 object_file!(XDP, "xdp");
 object_file!(BENCH, "bench");
 object_file!(LOSS, "loss");
+object_file!(VXLAN_TC, "vxlan_tc");
+object_file!(VXLAN_XDP, "vxlan_xdp");
 object_file!(TESTER_GENERATE, "tester_generate");
 object_file!(TESTER_ANALYSE, "tester_analyse");
 object_file!(TESTER_LINK, "tester_link");
+object_file!(BED, "bed");
+object_file!(TRILL, "trill");
+object_file!(BENCH_TRILL, "bench_trill");
 
 impl ObjectFile {
     pub(crate) fn open(self) -> Result<OpenObject, DatapathError> {
@@ -118,6 +124,13 @@ pub(crate) fn set_max_entries(
 ) -> Result<(), DatapathError> {
     let mut map = open.maps_mut().find(|map| map.name() == name).expect("the object has this map");
     map.set_max_entries(max_entries).map_err(|source| DatapathError::Map { map: name, what: "sizing", source })
+}
+
+/// Lets an object that is not loaded yet use the map of this name of one that is.
+pub(crate) fn share_map(open: &mut OpenObject, name: &'static str, from: &Object) -> Result<(), DatapathError> {
+    let shared = map_handle(from, name)?;
+    let mut map = open.maps_mut().find(|map| map.name() == name).expect("the object has this map");
+    map.reuse_fd(shared.as_fd()).map_err(|source| DatapathError::Map { map: name, what: "sharing", source })
 }
 
 /// A handle of its own on a map of a loaded object.

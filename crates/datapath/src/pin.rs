@@ -41,6 +41,23 @@ impl PinDir {
         }
     }
 
+    /// Removes the named pins.
+    pub(crate) fn remove_pins(&self, names: &[&str]) -> Result<(), DatapathError> {
+        names.iter().try_for_each(|name| remove_pin(&self.path_of(name)))
+    }
+
+    /// Removes every pin of the directory.
+    pub(crate) fn clear(&self) -> Result<(), DatapathError> {
+        let entries = fs::read_dir(&self.0).map_err(|source| failed("reading", &self.0, source))?;
+        entries.flatten().try_for_each(|entry| remove_pin(&entry.path()))
+    }
+
+    /// Whether a map of this name is pinned that fits.
+    pub(crate) fn holds(&self, open: &mut OpenObject, name: &'static str) -> bool {
+        let Ok(pinned) = MapHandle::from_pinned_path(self.path_of(name)) else { return false };
+        open.maps_mut().find(|map| map.name() == name).is_some_and(|map| fits(&pinned, &map))
+    }
+
     /// Lets the object use the pinned map of this name, if there is one that fits; one that does not fit (another size,
     /// another version's layout) is unpinned, and a new map takes its place when the object is loaded.
     pub(crate) fn reuse(&self, open: &mut OpenObject, name: &'static str) -> Result<(), DatapathError> {

@@ -4,7 +4,7 @@
 
 use std::net::Ipv4Addr;
 
-use libbpf_rs::{MapCore, MapFlags, Object};
+use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
 use crate::abi::{
     Abi, HOST_OUTCOMES, HostConstants, L2_OUTCOMES, MacKey, NextHop, OwnLas, ROUTE_SLOTS, RouteSlot, SWITCH_OUTCOMES,
@@ -53,6 +53,7 @@ pub struct XdpConfig {
 #[derive(Debug)]
 pub struct XdpDatapath {
     object: Object,
+    links: Vec<Link>,
 }
 
 impl XdpDatapath {
@@ -73,7 +74,7 @@ impl XdpDatapath {
         object::set_constants(&mut open, ".rodata.host", &constants);
         let is_tor = u32::from(config.tier == Tier::Tor);
         object::set_constants(&mut open, ".rodata.switch", &SwitchConstants { is_tor });
-        Ok(Self { object: object::XDP.load(open)? })
+        Ok(Self { object: object::XDP.load(open)?, links: Vec::new() })
     }
 
     /// Sets where an AA is.
@@ -134,6 +135,16 @@ impl XdpDatapath {
             why: format!("{} LAs are more than a switch takes", las.len()),
         })?;
         self.update(".data.own_las", 0u32.bytes(), own.bytes())
+    }
+
+    /// Puts a program on an interface of the caller's network namespace, until this value is dropped.
+    ///
+    /// # Errors
+    /// [`DatapathError::NoInterface`]; [`DatapathError::Program`] where another XDP program is attached.
+    pub fn attach(&mut self, program: XdpProgram, interface: &str) -> Result<(), DatapathError> {
+        let (link, _) = crate::tester::attach_xdp(&self.program(program), interface)?;
+        self.links.push(link);
+        Ok(())
     }
 
     /// The counters of one program.

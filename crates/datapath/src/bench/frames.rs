@@ -8,6 +8,7 @@ use crate::abi::{FrameStart, NextHop};
 use crate::error::DatapathError;
 use crate::host::Mapping;
 use crate::switch::Tier;
+use crate::vxlan::{Hook, To, Vni, VniSettings, Vtep, VtepOptions};
 use crate::xdp::{XdpConfig, XdpDatapath};
 
 /// Size of a server's frame, bytes; the two ends of what Ethernet carries.
@@ -52,6 +53,55 @@ pub(crate) fn loaded(ifindex: u32) -> Result<XdpDatapath, DatapathError> {
     Ok(xdp)
 }
 
+/// Our VTEP's address and another's.
+pub(crate) const VTEP: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+pub(crate) const OTHER_VTEP: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+/// Of a station behind our VTEP; [`SINK_MAC`] is behind the other one.
+const STATION_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x0c];
+const PEERS: u32 = 1_000;
+
+/// The segment of the benchmark.
+pub(crate) fn vni() -> Vni {
+    Vni::new(0x1234).expect("a valid number")
+}
+
+/// A VTEP on XDP as full as [`loaded`], with `prepare` told to attach or pretend the port with this interface index.
+pub(crate) fn loaded_vtep(
+    ifindex: u32,
+    prepare: impl FnOnce(&mut Vtep) -> Result<(), DatapathError>,
+) -> Result<Vtep, DatapathError> {
+    let mut vtep = Vtep::load(&VtepOptions { hook: Hook::Xdp, ..VtepOptions::new(VTEP) })?;
+    vtep.add_vni(vni(), &VniSettings::default())?;
+    prepare(&mut vtep)?;
+    for n in 0..PEERS {
+        vtep.add_peer(Ipv4Addr::from(u32::from(OTHER_VTEP) + n))?;
+    }
+    for n in 0..MACS {
+        let [_, a, b, c] = n.to_be_bytes();
+        vtep.static_entry(vni(), [0x06, 0, 0, a, b, c], To::Remote(Ipv4Addr::from(u32::from(OTHER_VTEP) + n % PEERS)))?;
+    }
+    vtep.static_entry(vni(), SINK_MAC, To::Remote(OTHER_VTEP))?;
+    vtep.static_entry(vni(), STATION_MAC, To::Port(ifindex))?;
+    Ok(vtep)
+}
+
+/// [`loaded_vtep`] for programs alone: its port and uplink are the interface `ifindex`, without programs on it.
+pub(crate) fn pretended_vtep(ifindex: u32) -> Result<Vtep, DatapathError> {
+    loaded_vtep(ifindex, |vtep| vtep.pretend(ifindex, vni(), OTHER_VTEP, [SINK_MAC, SENDER_MAC]))
+}
+
+/// A frame of `bytes` bytes for a station behind our VTEP, as it comes from the other one.
+pub(crate) fn tunnelled(bytes: usize) -> Vec<u8> {
+    use weft_wire::{ipv4, udp, vxlan};
+    let inner = [&STATION_MAC[..], &SINK_MAC, &[0x08, 0x00], &packet(bytes)].concat();
+    let length = udp::HEADER_LEN + vxlan::HEADER_LEN + inner.len();
+    let mut header = vec![0; ipv4::HEADER_LEN];
+    ipv4::Header::new(OTHER_VTEP, VTEP, ipv4::protocol::UDP, length as u16).emit_into(&mut header);
+    let ports = [vxlan::source_port(0x1234), vxlan::UDP_PORT, length as u16, 0].map(u16::to_be_bytes).concat();
+    let tunnel = vxlan::Header { vni: vni().get() }.to_bytes();
+    ethernet(&[&header[..], &ports, &tunnel, &inner].concat())
+}
+
 /// A server's frame of `bytes` bytes.
 pub(crate) fn plain(bytes: usize) -> Vec<u8> {
     ethernet(&packet(bytes))
@@ -82,7 +132,12 @@ fn packet(frame_bytes: usize) -> Vec<u8> {
 /// The first 128 bytes of a frame of ours, for the programs of `bench.bpf.c`.
 pub(crate) fn start_of(frame: &[u8]) -> FrameStart {
     const IPIP: u8 = weft_wire::ipv4::protocol::IPV4;
-    let outer_bytes = if frame[23] == IPIP { vl2::OVERHEAD_BYTES as u32 } else { 0 };
+    const TRILL: [u8; 2] = weft_wire::trill::ETHERTYPE.to_be_bytes();
+    let outer_bytes = match frame[12..14] == TRILL {
+        true => 24,
+        false if frame[23] == IPIP => vl2::OVERHEAD_BYTES as u32,
+        false => 0,
+    };
     let mut start = FrameStart { source_port: 34 + outer_bytes, ..FrameStart::default() };
     let length = frame.len().min(start.bytes.len());
     start.bytes[..length].copy_from_slice(&frame[..length]);

@@ -1,26 +1,24 @@
 //! Programs in place: real frames, generator - switch - sink, three namespaces over veth, one CPU for everything.
 
-use std::fs::File;
-use std::os::fd::AsFd;
-use std::process::Command;
-
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput, ProgramMut};
-use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::ClockId;
 use serde::Serialize;
 
+use super::bed::{Namespace, SoftirqThreads, connect, kernel_vtep, ns, setup_failed, vtep_between};
 use super::frames::{self, FRAME_BYTES};
-use super::median;
 use super::program_run::load_wrappers;
+use super::{Check, VXLAN_OVER_KERNEL_MAX, median};
 use crate::error::DatapathError;
+use crate::vxlan::Vtep;
 use crate::xdp::{XdpDatapath, XdpProgram};
-use crate::{interface, object};
+use crate::{interface, link, object};
 
 /// `BPF_F_TEST_XDP_LIVE_FRAMES` of `linux/bpf.h`.
-const LIVE_FRAMES: u32 = 1 << 1;
+pub(super) const LIVE_FRAMES: u32 = 1 << 1;
 
 /// Frames in one call. Each call has a fixed cost of some 20 ms, so fewer would measure that instead.
-const FRAMES_PER_CALL: u32 = 1 << 19;
+pub(super) const FRAMES_PER_CALL: u32 = 1 << 19;
 
 /// How long to measure.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +42,8 @@ impl Default for LiveOptions {
 pub struct LiveReport {
     /// One row for each program and frame size.
     pub rows: Vec<LiveRow>,
+    /// Whether the floors hold.
+    pub checks: Vec<Check>,
 }
 
 /// One program at one frame size.
@@ -78,8 +78,49 @@ pub fn live(options: &LiveOptions) -> Result<LiveReport, DatapathError> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-const SWITCHES: [Option<XdpProgram>; 4] =
-    [None, Some(XdpProgram::L2Forward), Some(XdpProgram::Encap), Some(XdpProgram::Decap)];
+/// What is between generator and sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Switch {
+    /// Nothing: the first port is the sink.
+    None,
+    Xdp(XdpProgram),
+    /// Our VTEP, from a port into the underlay.
+    VtepEncap,
+    /// Our VTEP, from the underlay to a port.
+    VtepDecap,
+    /// The kernel's bridge and vxlan device, from a port into the underlay.
+    KernelEncap,
+}
+
+const SWITCHES: [Switch; 7] = [
+    Switch::None,
+    Switch::Xdp(XdpProgram::L2Forward),
+    Switch::Xdp(XdpProgram::Encap),
+    Switch::Xdp(XdpProgram::Decap),
+    Switch::VtepEncap,
+    Switch::VtepDecap,
+    Switch::KernelEncap,
+];
+
+impl Switch {
+    fn name(self) -> &'static str {
+        match self {
+            Self::None => "drop_first",
+            Self::Xdp(program) => program.name(),
+            Self::VtepEncap => "vxlan_encap",
+            Self::VtepDecap => "vxlan_decap",
+            Self::KernelEncap => "kernel_vxlan_encap",
+        }
+    }
+
+    fn frame(self, bytes: usize) -> Vec<u8> {
+        match self {
+            Self::Xdp(XdpProgram::Decap) => frames::encapsulated(bytes),
+            Self::VtepDecap => frames::tunnelled(bytes),
+            _ => frames::plain(bytes),
+        }
+    }
+}
 
 fn measure_all(options: &LiveOptions) -> Result<LiveReport, DatapathError> {
     let mut cpus = CpuSet::new();
@@ -88,8 +129,10 @@ fn measure_all(options: &LiveOptions) -> Result<LiveReport, DatapathError> {
     let mut rows = Vec::new();
     for frame_bytes in FRAME_BYTES {
         // Encapsulation must not exceed what a veth of MTU 1600 takes; all other rows have room to spare.
-        let beds =
-            SWITCHES.iter().map(|switch| Bed::new(*switch, frame_bytes)).collect::<Result<Vec<_>, DatapathError>>()?;
+        let beds = SWITCHES
+            .iter()
+            .map(|switch| Bed::new(*switch, frame_bytes, options.cpu))
+            .collect::<Result<Vec<_>, DatapathError>>()?;
         let mut samples = vec![Vec::new(); SWITCHES.len()];
         for _ in 0..options.rounds.max(1) {
             for (bed, samples) in beds.iter().zip(&mut samples) {
@@ -99,7 +142,7 @@ fn measure_all(options: &LiveOptions) -> Result<LiveReport, DatapathError> {
         let cost = |place: usize, of: fn(&Sample) -> f64| median(&samples[place].iter().map(of).collect::<Vec<f64>>());
         let hop = |place: usize| cost(place, |sample| sample.cpu_ns) - cost(0, |sample| sample.cpu_ns);
         rows.extend(SWITCHES.iter().enumerate().map(|(place, switch)| LiveRow {
-            name: switch.map_or("drop_first", XdpProgram::name),
+            name: switch.name(),
             frame_bytes,
             cpu_ns_per_packet: cost(place, |sample| sample.cpu_ns),
             hop_ns: hop(place),
@@ -108,7 +151,16 @@ fn measure_all(options: &LiveOptions) -> Result<LiveReport, DatapathError> {
             arrived_ratio: cost(place, |sample| sample.arrived_ratio),
         }));
     }
-    Ok(LiveReport { rows })
+    let checks = vec![vxlan_check(&rows)];
+    Ok(LiveReport { rows, checks })
+}
+
+/// Our VTEP's CPU time for the smallest frame over that of the kernel's bridge and vxlan device, in the same bed.
+fn vxlan_check(rows: &[LiveRow]) -> Check {
+    let of = |name: &str| rows.iter().find(|row| row.name == name).map_or(f64::NAN, |row| row.cpu_ns_per_packet);
+    let ours = of(Switch::VtepEncap.name()) / of(Switch::KernelEncap.name());
+    let id = format!("vxlan_encap_over_kernel_vxlan_live_{}b", FRAME_BYTES[0]);
+    Check { id, ours, want_max: VXLAN_OVER_KERNEL_MAX, pass: ours <= VXLAN_OVER_KERNEL_MAX }
 }
 
 #[derive(Clone)]
@@ -122,16 +174,18 @@ struct Sample {
 struct Bed {
     _links: Vec<Link>,
     _shipped: Option<XdpDatapath>,
+    _vtep: Option<Vtep>,
     sink: Object,
     generator: Object,
     frame: Vec<u8>,
     ifindex: u32,
+    softirqs: SoftirqThreads,
     namespaces: [Namespace; 3],
 }
 
 impl Bed {
-    fn new(switch: Option<XdpProgram>, frame_bytes: usize) -> Result<Self, DatapathError> {
-        let id = format!("{}-{}-{frame_bytes}", std::process::id(), switch.map_or("drop", XdpProgram::name));
+    fn new(switch: Switch, frame_bytes: usize, cpu: usize) -> Result<Self, DatapathError> {
+        let id = format!("{}-{}-{frame_bytes}", std::process::id(), switch.name());
         let namespaces = ["gen", "switch", "sink"].map(|node| Namespace::new(&id, node));
         let [generator_ns, switch_ns, sink_ns] = &namespaces;
         for namespace in &namespaces {
@@ -140,37 +194,62 @@ impl Bed {
         connect((generator_ns, "g0"), (switch_ns, "s0"))?;
         connect((switch_ns, "s1"), (sink_ns, "k0"))?;
 
-        let frame = match switch {
-            Some(XdpProgram::Decap) => frames::encapsulated(frame_bytes),
-            _ => frames::plain(frame_bytes),
-        };
+        let frame = switch.frame(frame_bytes);
         let (generator, sink) = (load_wrappers(&frame)?, load_wrappers(&frame)?);
         let mut links = Vec::new();
         sink_ns.enter()?;
-        links.push(attach(&object::program(&sink, "bench_sink"), "k0")?);
-        switch_ns.enter()?;
-        let shipped = switch.map(|_| frames::loaded(interface::index_of("s1")?)).transpose()?;
-        links.push(match (&shipped, switch) {
-            (Some(shipped), Some(program)) => attach(&shipped.program(program), "s0")?,
-            _ => attach(&object::program(&sink, "bench_sink"), "s0")?,
+        // What comes as an skb is counted as one: making an XDP frame of it would be the sink's cost, not the switch's.
+        links.push(match switch {
+            Switch::KernelEncap => {
+                let program = object::program(&sink, "bench_sink_tc");
+                link::attach(&program, interface::index_of("k0")?, "k0")?
+            }
+            _ => attach(&object::program(&sink, "bench_sink"), "k0")?,
         });
+        switch_ns.enter()?;
+        let (mut shipped, mut vtep) = (None, None);
+        match switch {
+            Switch::None => links.push(attach(&object::program(&sink, "bench_sink"), "s0")?),
+            Switch::Xdp(program) => {
+                let datapath = frames::loaded(interface::index_of("s1")?)?;
+                links.push(attach(&datapath.program(program), "s0")?);
+                shipped = Some(datapath);
+            }
+            Switch::VtepEncap => vtep = Some(vtep_between(switch_ns, "s0", "s1")?),
+            Switch::VtepDecap => vtep = Some(vtep_between(switch_ns, "s1", "s0")?),
+            Switch::KernelEncap => {
+                kernel_vtep(switch_ns)?;
+                links.push(attach(&object::program(&sink, "bench_pass"), "s0")?);
+            }
+        }
+        let softirqs = SoftirqThreads::find(Some(cpu));
         generator_ns.enter()?;
         let ifindex = interface::index_of("g0")?;
         object::map_handle(&generator, "generator_port")?
             .update(&0u32.to_ne_bytes(), &ifindex.to_ne_bytes(), MapFlags::ANY)
             .map_err(|source| DatapathError::Map { map: "generator_port", what: "setting the port", source })?;
-        Ok(Self { _links: links, _shipped: shipped, sink, generator, frame, ifindex, namespaces })
+        Ok(Self {
+            _links: links,
+            _shipped: shipped,
+            _vtep: vtep,
+            sink,
+            generator,
+            frame,
+            ifindex,
+            softirqs,
+            namespaces,
+        })
     }
 
     fn send(&self, calls: u32) -> Result<Sample, DatapathError> {
         self.namespaces[0].enter()?;
         let sent = f64::from(calls) * f64::from(FRAMES_PER_CALL);
         let before = self.sunk()?;
-        let (wall, cpu) = (ns(ClockId::Monotonic), ns(ClockId::ThreadCPUTime));
+        let (wall, cpu) = (ns(ClockId::Monotonic), self.softirqs.cpu_ns());
         for _ in 0..calls {
             self.send_once()?;
         }
-        let (wall, cpu) = (ns(ClockId::Monotonic) - wall, ns(ClockId::ThreadCPUTime) - cpu);
+        let (wall, cpu) = (ns(ClockId::Monotonic) - wall, self.softirqs.cpu_ns() - cpu);
         let arrived = (self.sunk()? - before) as f64;
         Ok(Sample { cpu_ns: cpu / arrived.max(1.0), mpps: arrived * 1e3 / wall, arrived_ratio: arrived / sent })
     }
@@ -198,10 +277,10 @@ impl Bed {
 }
 
 /// `struct xdp_md` of `linux/bpf.h`: the frame's end and the interface it claims to have come from.
-struct XdpContext([u8; 24]);
+pub(super) struct XdpContext(pub(super) [u8; 24]);
 
 impl XdpContext {
-    fn new(length: u32, ingress_ifindex: u32) -> Self {
+    pub(super) fn new(length: u32, ingress_ifindex: u32) -> Self {
         let mut context = [0; 24];
         context[4..8].copy_from_slice(&length.to_ne_bytes());
         context[12..16].copy_from_slice(&ingress_ifindex.to_ne_bytes());
@@ -209,76 +288,9 @@ impl XdpContext {
     }
 }
 
-fn attach(program: &ProgramMut<'_>, interface: &str) -> Result<Link, DatapathError> {
+pub(super) fn attach(program: &ProgramMut<'_>, interface: &str) -> Result<Link, DatapathError> {
     let index = i32::try_from(interface::index_of(interface)?).expect("interface indexes are positive ints");
     program
         .attach_xdp(index)
         .map_err(|source| DatapathError::from_kernel(format!("attaching XDP to `{interface}`"), source))
-}
-
-fn ns(clock: ClockId) -> f64 {
-    let now = clock_gettime(clock);
-    now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
-}
-
-/// A namespace of the benchmark; it ends with this value.
-struct Namespace(String);
-
-impl Namespace {
-    fn new(id: &str, node: &str) -> Self {
-        Self(format!("weft-bench-{id}-{node}"))
-    }
-
-    fn create(&self) -> Result<(), DatapathError> {
-        ip(&["netns", "add", &self.0])?;
-        // No IPv6: its router solicitations would be frames that nobody generated.
-        self.enter()?;
-        for scope in ["all", "default"] {
-            let path = format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6");
-            if std::fs::exists(&path).unwrap_or(false) {
-                std::fs::write(&path, "1").map_err(|source| setup_failed("turning IPv6 off in a namespace", source))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn enter(&self) -> Result<(), DatapathError> {
-        let file = File::open(format!("/run/netns/{}", self.0))
-            .map_err(|source| setup_failed("opening a network namespace", source))?;
-        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
-            .map_err(|errno| setup_failed("entering a network namespace", errno.into()))
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        // Nothing can be done about a failure here, and the next run has another name.
-        let _gone = ip(&["netns", "del", &self.0]);
-    }
-}
-
-fn connect(a: (&Namespace, &str), b: (&Namespace, &str)) -> Result<(), DatapathError> {
-    let (ns_a, ns_b) = (&a.0.0, &b.0.0);
-    ip(&["-n", ns_a, "link", "add", "dev", a.1, "mtu", "1600", "type", "veth"]
-        .into_iter()
-        .chain(["peer", "name", b.1, "mtu", "1600", "netns", ns_b])
-        .collect::<Vec<&str>>())?;
-    ip(&["-n", ns_a, "link", "set", "dev", a.1, "up"])?;
-    ip(&["-n", ns_b, "link", "set", "dev", b.1, "up"])
-}
-
-fn ip(arguments: &[&str]) -> Result<(), DatapathError> {
-    let output = Command::new("ip").args(arguments).output().map_err(|source| setup_failed("running `ip`", source))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(setup_failed("running `ip`", std::io::Error::other(why)))
-}
-
-fn setup_failed(what: &'static str, source: std::io::Error) -> DatapathError {
-    if source.kind() == std::io::ErrorKind::PermissionDenied {
-        return DatapathError::NoRights { what: format!("{what} for the live benchmark") };
-    }
-    DatapathError::Bench { what, source }
 }

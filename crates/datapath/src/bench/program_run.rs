@@ -5,10 +5,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::frames::{self, FRAME_BYTES};
 use super::{
-    BenchOptions, BenchReport, Check, DECAP_RATIO_MAX, ENCAP_RATIO_MAX, L2_OVER_EMPTY_MAX, ProgramCost, RawCost, median,
+    BenchOptions, BenchReport, Check, DECAP_RATIO_MAX, ENCAP_RATIO_MAX, L2_OVER_EMPTY_MAX, ProgramCost, RawCost,
+    VXLAN_DECAP_RATIO_MAX, VXLAN_ENCAP_RATIO_MAX, median,
 };
 use crate::error::DatapathError;
 use crate::object;
+use crate::vxlan::{Vtep, VtepProgram};
 use crate::xdp::{XdpDatapath, XdpProgram};
 
 const XDP_DROP: u32 = 1;
@@ -25,8 +27,9 @@ pub fn run(options: &BenchOptions) -> Result<BenchReport, DatapathError> {
     for _ in 0..options.rounds.max(1) {
         // Loaded anew for each round: a hash map's seed decides how long its chains are, and so what a look-up costs.
         let shipped = frames::loaded(LOOPBACK)?;
+        let vtep = frames::pretended_vtep(LOOPBACK)?;
         for samples in &mut samples {
-            let bench = Bench::load(&shipped, samples.frame_bytes)?;
+            let bench = Bench::load(&shipped, &vtep, samples.frame_bytes)?;
             samples.rounds.push(bench.round(options.repeat.max(1))?);
         }
     }
@@ -40,6 +43,7 @@ pub fn run(options: &BenchOptions) -> Result<BenchReport, DatapathError> {
     for samples in &samples {
         samples.report(&mut report);
     }
+    super::trill::add(&mut report, options)?;
     Ok(report)
 }
 
@@ -50,22 +54,32 @@ enum Loop {
     Empty,
     Pair40,
     Pair20,
+    Pair50,
     RestorePlain,
     RestoreEncapsulated,
+    RestoreForVxlan,
+    RestoreTunnelled,
     L2Forward,
     Encap,
     Decap,
+    VxlanEncap,
+    VxlanDecap,
 }
 
-const LOOPS: [Loop; 8] = [
+const LOOPS: [Loop; 13] = [
     Loop::Empty,
     Loop::Pair40,
     Loop::Pair20,
+    Loop::Pair50,
     Loop::RestorePlain,
     Loop::RestoreEncapsulated,
+    Loop::RestoreForVxlan,
+    Loop::RestoreTunnelled,
     Loop::L2Forward,
     Loop::Encap,
     Loop::Decap,
+    Loop::VxlanEncap,
+    Loop::VxlanDecap,
 ];
 
 impl Loop {
@@ -74,36 +88,45 @@ impl Loop {
             Self::Empty => "empty_loop",
             Self::Pair40 => "push_and_pop_40",
             Self::Pair20 => "pop_and_push_20",
+            Self::Pair50 => "push_and_pop_50",
             Self::RestorePlain => "restore_only_40",
             Self::RestoreEncapsulated => "restore_only_20",
+            Self::RestoreForVxlan => "restore_only_50",
+            Self::RestoreTunnelled => "restore_only_tunnel",
             Self::L2Forward => "l2_forward",
             Self::Encap => "vl2_encap",
             Self::Decap => "vl2_decap",
+            Self::VxlanEncap => "vxlan_encap",
+            Self::VxlanDecap => "vxlan_decap",
         }
     }
 
     fn is_shipped(self) -> bool {
-        matches!(self, Self::L2Forward | Self::Encap | Self::Decap)
+        matches!(self, Self::L2Forward | Self::Encap | Self::Decap | Self::VxlanEncap | Self::VxlanDecap)
     }
 }
 
 struct Bench<'shipped> {
     shipped: &'shipped XdpDatapath,
+    vtep: &'shipped Vtep,
     frame_bytes: usize,
     plain: Vec<u8>,
     /// `bench.bpf.c` with a plain frame to restore, and with an encapsulated one.
     restore_plain: Object,
     restore_encapsulated: Object,
+    restore_tunnelled: Object,
 }
 
 impl<'shipped> Bench<'shipped> {
-    fn load(shipped: &'shipped XdpDatapath, frame_bytes: usize) -> Result<Self, DatapathError> {
+    fn load(shipped: &'shipped XdpDatapath, vtep: &'shipped Vtep, frame_bytes: usize) -> Result<Self, DatapathError> {
         let plain = frames::plain(frame_bytes);
         Ok(Self {
             shipped,
+            vtep,
             frame_bytes,
             restore_plain: load_wrappers(&plain)?,
             restore_encapsulated: load_wrappers(&frames::encapsulated(frame_bytes))?,
+            restore_tunnelled: load_wrappers(&frames::tunnelled(frame_bytes))?,
             plain,
         })
     }
@@ -125,6 +148,10 @@ impl<'shipped> Bench<'shipped> {
             Loop::Empty => time(&helper("bench_empty"), &self.plain, repeat, XDP_DROP),
             Loop::Pair40 => time(&helper("bench_pair_40"), &self.plain, repeat, XDP_DROP),
             Loop::Pair20 => time(&helper("bench_pair_20"), &self.plain, repeat, XDP_DROP),
+            Loop::Pair50 => time(&helper("bench_pair_50"), &self.plain, repeat, XDP_DROP),
+            Loop::RestoreForVxlan | Loop::VxlanEncap | Loop::RestoreTunnelled | Loop::VxlanDecap => {
+                self.measure_vxlan(which, repeat)
+            }
             Loop::L2Forward => time(&self.shipped.program(XdpProgram::L2Forward), &self.plain, repeat, XDP_REDIRECT),
             Loop::RestorePlain => {
                 set_target(&self.restore_plain, &helper("bench_push_40"))?;
@@ -143,6 +170,34 @@ impl<'shipped> Bench<'shipped> {
                 let object = &self.restore_encapsulated;
                 set_target(object, &self.shipped.program(XdpProgram::Decap))?;
                 time(&object::program(object, "bench_decap"), &popped(), repeat, XDP_REDIRECT)
+            }
+        }
+    }
+}
+
+impl Bench<'_> {
+    fn measure_vxlan(&self, which: Loop, repeat: u32) -> Result<f64, DatapathError> {
+        let program = |program| self.vtep.xdp_program(program).expect("it is loaded with XDP");
+        // As in `measure`: 50 bytes too many, or too few.
+        let pushed = || [&[0; 50], &self.plain[..]].concat();
+        let popped = || frames::tunnelled(self.frame_bytes)[50..].to_vec();
+        let (plain, tunnelled) = (&self.restore_plain, &self.restore_tunnelled);
+        match which {
+            Loop::RestoreForVxlan => {
+                set_target(plain, &object::program(plain, "bench_push_50"))?;
+                time(&object::program(plain, "bench_vxlan_encap"), &pushed(), repeat, XDP_DROP)
+            }
+            Loop::VxlanEncap => {
+                set_target(plain, &program(VtepProgram::AccessXdp))?;
+                time(&object::program(plain, "bench_vxlan_encap"), &pushed(), repeat, XDP_REDIRECT)
+            }
+            Loop::RestoreTunnelled => {
+                set_target(tunnelled, &object::program(tunnelled, "bench_pop_50"))?;
+                time(&object::program(tunnelled, "bench_vxlan_decap"), &popped(), repeat, XDP_DROP)
+            }
+            _ => {
+                set_target(tunnelled, &program(VtepProgram::UplinkXdp))?;
+                time(&object::program(tunnelled, "bench_vxlan_decap"), &popped(), repeat, XDP_REDIRECT)
             }
         }
     }
@@ -193,6 +248,12 @@ fn net_ns(which: Loop, round: &Round) -> f64 {
     match which {
         Loop::Encap => over_empty(Loop::Encap) - over_empty(Loop::RestorePlain) + over_empty(Loop::Pair40) / 2.0,
         Loop::Decap => over_empty(Loop::Decap) - over_empty(Loop::RestoreEncapsulated) + over_empty(Loop::Pair20) / 2.0,
+        Loop::VxlanEncap => {
+            over_empty(Loop::VxlanEncap) - over_empty(Loop::RestoreForVxlan) + over_empty(Loop::Pair50) / 2.0
+        }
+        Loop::VxlanDecap => {
+            over_empty(Loop::VxlanDecap) - over_empty(Loop::RestoreTunnelled) + over_empty(Loop::Pair50) / 2.0
+        }
         other => over_empty(other),
     }
 }
@@ -201,6 +262,8 @@ fn check(which: Loop, cost: &ProgramCost, empty_ns: f64) -> Check {
     let (ours, want_max) = match which {
         Loop::Encap => (cost.ratio_to_l2, ENCAP_RATIO_MAX),
         Loop::Decap => (cost.ratio_to_l2, DECAP_RATIO_MAX),
+        Loop::VxlanEncap => (cost.ratio_to_l2, VXLAN_ENCAP_RATIO_MAX),
+        Loop::VxlanDecap => (cost.ratio_to_l2, VXLAN_DECAP_RATIO_MAX),
         _ => (cost.ns_per_packet / empty_ns, L2_OVER_EMPTY_MAX),
     };
     let baseline = if which == Loop::L2Forward { "empty_loop" } else { "l2_forward" };
@@ -208,7 +271,7 @@ fn check(which: Loop, cost: &ProgramCost, empty_ns: f64) -> Check {
     Check { id, ours, want_max, pass: ours <= want_max }
 }
 
-fn raw(name: &'static str, frame_bytes: usize, samples: &[f64]) -> RawCost {
+pub(super) fn raw(name: &'static str, frame_bytes: usize, samples: &[f64]) -> RawCost {
     let fold = |pick: fn(f64, f64) -> f64| samples.iter().copied().reduce(pick).unwrap_or_default();
     RawCost { name, frame_bytes, ns_median: median(samples), ns_min: fold(f64::min), ns_max: fold(f64::max) }
 }
@@ -219,7 +282,7 @@ pub(crate) fn load_wrappers(frame: &[u8]) -> Result<Object, DatapathError> {
     object::BENCH.load(open)
 }
 
-fn set_target(wrappers: &Object, program: &ProgramMut<'_>) -> Result<(), DatapathError> {
+pub(super) fn set_target(wrappers: &Object, program: &ProgramMut<'_>) -> Result<(), DatapathError> {
     use std::os::fd::{AsFd, AsRawFd};
     let fd = program.as_fd().as_raw_fd().to_ne_bytes();
     object::map_handle(wrappers, "target")?
@@ -228,7 +291,7 @@ fn set_target(wrappers: &Object, program: &ProgramMut<'_>) -> Result<(), Datapat
 }
 
 /// CPU nanoseconds per run. Not the kernel's own figure, which is wall time in whole nanoseconds.
-fn time(program: &ProgramMut<'_>, frame: &[u8], repeat: u32, expected: u32) -> Result<f64, DatapathError> {
+pub(super) fn time(program: &ProgramMut<'_>, frame: &[u8], repeat: u32, expected: u32) -> Result<f64, DatapathError> {
     let name = || program.name().to_string_lossy().into_owned();
     let input = ProgramInput { data_in: Some(frame), repeat, ..ProgramInput::default() };
     let before = cpu_ns();

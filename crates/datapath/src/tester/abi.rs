@@ -31,6 +31,10 @@ abi_struct! {
         due: u64,
         /// Nothing is sent from then on.
         end_ns: u64,
+        /// How long, from the first run on.
+        duration_ns: u64,
+        /// The first run; 0: there was none.
+        began_ns: u64,
         /// Most frames.
         limit: u64,
         /// Later than this: a new schedule.

@@ -24,9 +24,11 @@ const STATE: &str = ".data.generator";
 const GAPS: &str = "tester_gaps";
 const LIVE_FRAMES: u32 = 1 << 1; // BPF_F_TEST_XDP_LIVE_FRAMES of linux/bpf.h
 const TICKS_PER_NS: f64 = 1024.0;
-/// The thread that waits looks up this often; where a number of frames ends the trial, more often.
+/// The thread that waits looks up this often; before the first frame, and where a number of frames ends the trial, more often.
 const WATCH: Duration = Duration::from_millis(20);
-const WATCH_LIMIT: Duration = Duration::from_millis(2);
+const WATCH_CLOSELY: Duration = Duration::from_millis(2);
+/// How long the kernel may take before it runs the program at all.
+const BEGIN_NS_MAX: u64 = 10_000_000_000;
 
 /// What one trial sends.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +37,7 @@ pub struct SendOrder {
     pub frame_bytes: usize,
     /// Nanoseconds between frames; 0: as fast as possible.
     pub interval_ns: f64,
-    /// How long, nanoseconds.
+    /// How long, from the first frame on, nanoseconds.
     pub duration_ns: u64,
     /// Most frames.
     pub limit: u64,
@@ -120,10 +122,12 @@ impl Generator {
         if order.frame_bytes < least || order.frame_bytes > FRAME_BYTES_MAX {
             return Err(config(&format!("{} bytes; live frames have {least} to {FRAME_BYTES_MAX}", order.frame_bytes)));
         }
-        let end_ns = now_ns() + order.duration_ns;
+        // Until the program says when it began, and so when it ends.
+        let end_ns = now_ns().saturating_add(order.duration_ns).saturating_add(BEGIN_NS_MAX);
         let state = GeneratorState {
             interval: (order.interval_ns * TICKS_PER_NS).round() as u64,
             end_ns,
+            duration_ns: order.duration_ns.min(1 << 60),
             limit: order.limit,
             slip_ns: order.slip_ns,
             streams: self.streams,
@@ -134,7 +138,7 @@ impl Generator {
         };
         self.update(STATE, 0u32.bytes(), state.bytes())?;
         self.update(GAPS, 0u32.bytes(), &[0; BUCKETS * 8])?;
-        let cpu_ns = self.run(order, end_ns, stop)?;
+        let cpu_ns = self.run(order, stop)?;
         let state = self.state()?;
         Ok(Sent {
             frames: state.sent,
@@ -147,7 +151,7 @@ impl Generator {
 
     /// The sending thread does nothing but one call after another; this thread watches time and `stop`, and ends a call
     /// with a signal.
-    fn run(&self, order: &SendOrder, end_ns: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<u64, DatapathError> {
+    fn run(&self, order: &SendOrder, stop: &(dyn Fn() -> bool + Sync)) -> Result<u64, DatapathError> {
         catch_wake_up();
         let program = object::program(&self.object, "tester_generate");
         let fd = program.as_fd().as_raw_fd();
@@ -157,18 +161,25 @@ impl Generator {
             let sender = scope.spawn(|| {
                 // SAFETY: it only tells which thread this is.
                 thread.store(unsafe { libc::pthread_self() }, Ordering::Release);
-                let result = send_until(fd, &frame, self.ifindex, order, &over, || self.is_finished(order, end_ns));
+                let result = send_until(fd, &frame, self.ifindex, order, &over, || self.left(order).is_none());
                 done.store(true, Ordering::Release);
                 result
             });
-            let is_over = || stop() || self.is_finished(order, end_ns);
-            watch(&thread, order, end_ns, &is_over, &over, &done);
+            let left = || if stop() { None } else { self.left(order) };
+            watch(&thread, &left, &over, &done);
             sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 
-    fn is_finished(&self, order: &SendOrder, end_ns: u64) -> bool {
-        now_ns() >= end_ns || (order.limit < u64::MAX && self.state().is_ok_and(|state| state.sent >= order.limit))
+    /// How long to wait before looking again; `None` when the time is over or the limit reached.
+    fn left(&self, order: &SendOrder) -> Option<Duration> {
+        let state = self.state().ok()?;
+        let now = now_ns();
+        if now >= state.end_ns || state.sent >= order.limit {
+            return None;
+        }
+        let pause = if order.limit == u64::MAX && state.began_ns > 0 { WATCH } else { WATCH_CLOSELY };
+        Some(pause.min(Duration::from_nanos(state.end_ns - now)))
     }
 
     fn state(&self) -> Result<GeneratorState, DatapathError> {
@@ -275,28 +286,20 @@ fn call(fd: i32, frame: &[u8], ifindex: u32, repeat: i32, batch: u32) -> Result<
     Ok(())
 }
 
-fn watch(
-    thread: &AtomicU64,
-    order: &SendOrder,
-    end_ns: u64,
-    is_over: &dyn Fn() -> bool,
-    over: &AtomicBool,
-    done: &AtomicBool,
-) {
-    let pause = if order.limit == u64::MAX { WATCH } else { WATCH_LIMIT };
+fn watch(thread: &AtomicU64, left: &dyn Fn() -> Option<Duration>, over: &AtomicBool, done: &AtomicBool) {
     while !done.load(Ordering::Acquire) {
-        if is_over() {
-            over.store(true, Ordering::Release);
-            // Again and again: a signal that comes just before the call does not end it.
-            match thread.load(Ordering::Acquire) {
-                0 => {} // it has not begun
-                // SAFETY: the thread is joined later, so its handle is valid; the signal has a handler that does nothing.
-                sender => _ = unsafe { libc::pthread_kill(sender, wake_up_signal()) },
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        } else {
-            std::thread::sleep(pause.min(Duration::from_nanos(end_ns.saturating_sub(now_ns()))));
+        if let Some(pause) = left() {
+            std::thread::sleep(pause);
+            continue;
         }
+        over.store(true, Ordering::Release);
+        // Again and again: a signal that comes just before the call does not end it.
+        match thread.load(Ordering::Acquire) {
+            0 => {} // it has not begun
+            // SAFETY: the thread is joined later, so its handle is valid; the signal has a handler that does nothing.
+            sender => _ = unsafe { libc::pthread_kill(sender, wake_up_signal()) },
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -29,7 +29,7 @@ pub enum XdpMode {
 }
 
 /// Attaches an XDP program to an interface of the caller's namespace, in the driver where it can.
-fn attach_xdp(program: &ProgramMut<'_>, interface: &str) -> Result<(Link, XdpMode), DatapathError> {
+pub(crate) fn attach_xdp(program: &ProgramMut<'_>, interface: &str) -> Result<(Link, XdpMode), DatapathError> {
     let index = i32::try_from(interface::index_of(interface)?).expect("interface indexes are positive ints");
     let link = program
         .attach_xdp(index)

@@ -9,9 +9,14 @@ use weft_datapath::switch::{SwitchConfig, SwitchDatapath, Tier};
 use weft_wire::flow::{FiveTuple, flow_hash, hash_source};
 
 pub mod bed;
+pub mod campus;
 pub mod netns;
+pub mod pinfs;
 pub mod tap;
 pub mod traffic;
+pub mod trill;
+pub mod trill_model;
+pub mod vxlan;
 
 pub const SERVER_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x0a];
 pub const OTHER_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x0b];

@@ -31,6 +31,15 @@ impl Namespace {
         })
     }
 
+    /// Runs `work` on this thread inside this namespace, and comes back: for what cannot change threads.
+    pub fn enter_with<T>(&self, work: impl FnOnce() -> T) -> T {
+        let here = File::open("/proc/thread-self/ns/net").expect("procfs is mounted");
+        self.move_here();
+        let result = work();
+        move_into_link_name_space(here.as_fd(), Some(LinkNameSpaceType::Network)).expect("it was ours");
+        result
+    }
+
     /// Moves the calling thread into this namespace for good.
     pub fn move_here(&self) {
         let file = File::open(format!("/run/netns/{}", self.name)).expect("the namespace exists");

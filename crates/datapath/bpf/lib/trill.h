@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* TRILL's bytes: header (RFC 6325 3, RFC 7780 10), addresses and Ethertypes (RFC 6325 7), inner header (RFC 6325 4.1). */
+#pragma once
+
+#include <stddef.h>
+
+#include "../trill_abi.h"
+#include "ctx_xdp.h"
+
+#define ETHERTYPE_VLAN 0x8100
+#define ETHERTYPE_IPV6 0x86dd
+#define ETHERTYPE_TRILL 0x22f3
+#define ETHERTYPE_L2_IS_IS 0x22f4
+#define ETHERTYPE_FINE_GRAINED 0x893b
+
+#define HEADER_VERSION 0xc000
+#define HEADER_MULTI 0x0800
+#define HEADER_RESERVED 0x0780
+#define HEADER_FLAGS 0x0040
+#define HEADER_HOPS 0x003f
+
+#define FLAG_CRITICAL_HOP_BY_HOP 0x80000000
+#define FLAG_CRITICAL_TO_EGRESS 0x40000000
+#define FLAGS_LENGTH 4
+
+#define NICKNAME_LARGEST 0xffbf
+#define NICKNAME_ANY_RBRIDGE 0xffc0
+
+#define VLAN_MASK 0x0fff
+#define VLAN_LENGTH 4
+
+struct trill_header {
+	__be16 flags;
+	__be16 egress;
+	__be16 ingress;
+};
+
+/* The inner frame as far as it is always the same. */
+struct inner_header {
+	__u8 destination[6];
+	__u8 source[6];
+	__be16 label; /* ETHERTYPE_VLAN */
+	__be16 control;
+	__be16 type;
+};
+
+/* A TRILL frame without a flags word. */
+struct trill_start {
+	struct eth_header outer;
+	struct trill_header header;
+	struct inner_header inner;
+};
+
+#define HEADERS_LENGTH (ETH_LENGTH + sizeof(struct trill_header)) /* before the inner frame */
+#define START_LENGTH sizeof(struct trill_start)
+#define PUSH_TAGGED HEADERS_LENGTH
+#define PUSH_UNTAGGED (HEADERS_LENGTH + VLAN_LENGTH)
+
+/*
+ * Addresses are numbers whose lowest byte is the first on the wire, and the two of a frame come as two words: what is
+ * asked of them is then asked of registers.
+ */
+struct mac_pair {
+	__u64 head; /* destination, first two bytes of the source */
+	__u32 tail;
+};
+
+INLINE struct mac_pair load_macs(const void *at)
+{
+	return (struct mac_pair){ *(const __u64 *)at, *(const __u32 *)(at + 8) };
+}
+
+INLINE void store_macs(void *at, struct mac_pair macs)
+{
+	*(__u64 *)at = macs.head;
+	*(__u32 *)(at + 8) = macs.tail;
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "addresses are put together in registers");
+
+INLINE __u64 destination_of(struct mac_pair macs)
+{
+	return macs.head & 0xffffffffffffULL;
+}
+
+INLINE __u64 source_of(struct mac_pair macs)
+{
+	return macs.head >> 48 | (__u64)macs.tail << 16;
+}
+
+INLINE __u64 mac_at(const void *at)
+{
+	return *(const __u32 *)at | (__u64)*(const __u16 *)(at + 4) << 32;
+}
+
+/* The last two bytes of 01-80-C2-00-xx-xx, or a number above 0xffff for any other address. */
+INLINE __u32 bridge_group(__u64 mac)
+{
+	if ((__u32)mac != bpf_htonl(0x0180c200))
+		return 0x10000;
+	return bpf_ntohs(mac >> 32);
+}
+
+#define GROUP_TRILL 0x40 /* to 0x4f */
+#define GROUP_ALL_RBRIDGES 0x40
+#define GROUP_ALL_IS_IS 0x41
+#define GROUP_ALL_EGRESS 0x42
+#define GROUP_MVRP 0x21
+
+INLINE int is_trill_group(__u32 group)
+{
+	return (group & 0xfffffff0) == GROUP_TRILL;
+}
+
+/* What no bridge forwards: BPDUs and their like (RFC 6325 1.4). */
+INLINE int is_l2_control(__u32 group)
+{
+	return group <= 0x0f || group == GROUP_MVRP;
+}
+
+INLINE int is_group(__u64 mac)
+{
+	return mac & 1;
+}
+
+INLINE int is_bad_source(__u64 mac)
+{
+	return !mac || is_group(mac);
+}
+
+INLINE int is_usable(__u16 nickname)
+{
+	return (__u16)(nickname - 1) < NICKNAME_LARGEST;
+}
+
+INLINE int is_vlan(__u16 vlan)
+{
+	return (__u16)(vlan - 1) < VLAN_MASK - 1;
+}
+
+INLINE int is_trill_type(__be16 type)
+{
+	return type == bpf_htons(ETHERTYPE_TRILL) || type == bpf_htons(ETHERTYPE_L2_IS_IS);
+}
+
+/*
+ * Start and end of the frame, as pointers from the beginning: the compiler would otherwise join two of them while they are
+ * 32-bit fields of the context, and the verifier loses them.
+ */
+INLINE struct cursor frame_of(ctx_t *ctx)
+{
+	struct cursor cursor;
+
+	asm volatile("%0 = *(u32 *)(%1 + %2)" : "=r"(cursor.at) : "r"(ctx), "i"(offsetof(struct xdp_md, data)));
+	asm volatile("%0 = *(u32 *)(%1 + %2)" : "=r"(cursor.end) : "r"(ctx), "i"(offsetof(struct xdp_md, data_end)));
+	return cursor;
+}
+
+/* Moves the addresses that the frame starts with, and its head after them, by `bytes` inwards (negative: outwards). */
+INLINE int move_macs(ctx_t *ctx, __s32 bytes)
+{
+	struct cursor cursor = frame_of(ctx);
+
+	if (cursor.at + 12 > cursor.end)
+		return -1;
+	struct mac_pair macs = load_macs(cursor.at);
+	if (bpf_xdp_adjust_head(ctx, bytes))
+		return -1;
+	cursor = frame_of(ctx);
+	if (cursor.at + 12 > cursor.end)
+		return -1;
+	store_macs(cursor.at, macs);
+	return 0;
+}
+
+/*
+ * Whether the frame has more than `limit` bytes. The kernel is asked only where it alone knows: a frame in several buffers
+ * has a long first one, because drivers fill it.
+ */
+INLINE int is_longer(ctx_t *ctx, __u32 limit)
+{
+	struct cursor cursor = frame_of(ctx);
+
+	if (cursor.at + (limit & 0x1ffff) < cursor.end)
+		return 1;
+	return cursor.at + TRILL_WHOLE_MAX < cursor.end && bpf_xdp_get_buff_len(ctx) > limit;
+}
+
+/* Whether the kernel holds the frame in several buffers; such a frame it sends, but does not copy. */
+INLINE int is_in_pieces(ctx_t *ctx)
+{
+	struct cursor cursor = frame_of(ctx);
+	__u32 length = bpf_xdp_get_buff_len(ctx);
+
+	/* Not by subtraction: the verifier knows no difference of two ends. */
+	return length > 0xffff || cursor.at + length > cursor.end;
+}

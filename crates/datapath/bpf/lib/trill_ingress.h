@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* Frames that come in by a port to end stations (RFC 6325 4.6.1): learned, then switched, encapsulated, or copied. */
+#pragma once
+
+#include "trill_gateway.h"
+
+/* What is known of a native frame once its headers are read. */
+struct native {
+	int tagged;
+	__u16 control; /* tag, as it is inside TRILL: priority and VLAN */
+	__be16 type;
+};
+
+/* All that comes before the inner frame's type; outer addresses are the caller's. The VLAN tag is always there inside. */
+INLINE struct trill_start *push(ctx_t *ctx, const struct native *frame, __u64 type_and_header)
+{
+	struct cursor cursor = frame_of(ctx);
+	struct trill_start *start;
+
+	if (cursor.at + ETH_LENGTH > cursor.end)
+		return NULL;
+	struct mac_pair macs = load_macs(cursor.at);
+	if (bpf_xdp_adjust_head(ctx, frame->tagged ? -(__s32)PUSH_TAGGED : -(__s32)PUSH_UNTAGGED))
+		return NULL;
+	cursor = frame_of(ctx);
+	start = cursor.at;
+	if ((void *)(start + 1) > cursor.end)
+		return NULL;
+	*(__be64 *)&start->outer.type = bpf_cpu_to_be64(type_and_header);
+	store_macs(&start->inner, macs);
+	*(__be32 *)&start->inner.label = bpf_htonl((__u32)ETHERTYPE_VLAN << 16 | frame->control);
+	return start;
+}
+
+/* Outer Ethertype and header as one word. */
+INLINE __u64 header_word(__u16 flags, __u16 egress, __u16 ingress)
+{
+	return (__u64)ETHERTYPE_TRILL << 48 | (__u64)flags << 32 | (__u32)egress << 16 | ingress;
+}
+
+/* For a station behind another RBridge. */
+INLINE enum trill_outcome encapsulate(ctx_t *ctx, const struct trill_fib *fib, const struct native *frame, __u16 egress,
+				      struct way *way)
+{
+	if (!fib->own_nickname)
+		return TRILL_NO_NICKNAME;
+	if (!route_to(fib, egress))
+		return TRILL_NO_ROUTE;
+	struct trill_start *start = push(ctx, frame, header_word(fib->hop_count, egress, fib->own_nickname));
+	if (!start)
+		return TRILL_PUSH_FAILED;
+	enum trill_outcome outcome = towards(ctx, fib, egress, &start->outer, &start->inner, frame_of(ctx).end, way);
+	return outcome == TRILL_TRANSIT ? TRILL_INGRESS : outcome;
+}
+
+/*
+ * For a group or a station that is nowhere: onto our tree, and to the other native ports of the VLAN. Without a tree the
+ * frame gets a unicast header, which no link's copy keeps.
+ */
+INLINE enum trill_outcome flood(ctx_t *ctx, const struct trill_fib *fib, const struct native *frame, __u32 port,
+				struct way *way)
+{
+	__u16 vlan = frame->control & VLAN_MASK;
+	__u64 ports = fib->native_ports[vlan];
+	__u32 place = fib->own_tree - 1;
+	__u64 header = header_word(0, 0, 0);
+
+	if (fib->own_nickname && place < TRILL_TREES_MAX) {
+		const struct trill_tree *tree = &fib->tree[place & (TRILL_TREES_MAX - 1)];
+
+		ports |= tree->vlan_ports[vlan];
+		header = header_word(HEADER_MULTI | tree->hop_count, tree->root, fib->own_nickname);
+	}
+	ports &= ~(1ULL << port);
+	enum trill_outcome outcome = copies(ctx, ports, way, TRILL_INGRESS_FLOOD);
+	if (outcome != TRILL_INGRESS_FLOOD)
+		return outcome;
+	struct trill_start *start = push(ctx, frame, header);
+	if (!start)
+		return TRILL_PUSH_FAILED;
+	*(__be32 *)start->outer.destination = bpf_htonl(0x0180c200);
+	*(__be32 *)(start->outer.destination + 4) = bpf_htonl(GROUP_ALL_RBRIDGES << 16);
+	*(__be32 *)(start->outer.source + 2) = 0;
+	return TRILL_INGRESS_FLOOD;
+}
+
+/* Reads tag and type: which VLAN the frame is in, and whether it may come in here. */
+INLINE int admit(const struct cursor *cursor, struct mac_pair macs, const struct trill_fib *fib,
+		 const struct trill_port *in, __u32 port, struct native *frame)
+{
+	const struct eth_header *eth = cursor->at;
+	__u32 group = bridge_group(destination_of(macs));
+
+	*frame = (struct native){ 0, in->vlan, eth->type };
+	if (is_l2_control(group))
+		return TRILL_L2_CONTROL;
+	if (eth->type == bpf_htons(ETHERTYPE_VLAN)) {
+		if (cursor->at + ETH_LENGTH + VLAN_LENGTH > cursor->end)
+			return TRILL_MALFORMED;
+		frame->tagged = 1;
+		frame->type = *(__be16 *)(cursor->at + ETH_LENGTH + 2);
+		frame->control = bpf_ntohs(*(__be16 *)(cursor->at + ETH_LENGTH));
+		if (!(frame->control & VLAN_MASK))
+			frame->control |= in->vlan; /* priority only */
+	}
+	if (is_trill_type(frame->type) || is_trill_group(group)) {
+		if (frame->type == bpf_htons(ETHERTYPE_L2_IS_IS) &&
+		    (group == GROUP_ALL_IS_IS || destination_of(macs) == mac_at(in->mac)))
+			return TRILL_IS_IS;
+		return TRILL_TRILL_ON_NATIVE;
+	}
+	if (!(fib->native_ports[frame->control & VLAN_MASK] >> port & 1))
+		return TRILL_NOT_IN_VLAN;
+	if (is_bad_source(source_of(macs)))
+		return TRILL_BAD_SOURCE;
+	return ROUTED;
+}
+
+INLINE enum trill_outcome trill_ingress(ctx_t *ctx, const struct trill_fib *fib, __u32 port, struct way *way)
+{
+	struct cursor cursor = frame_of(ctx);
+	const struct trill_port *in = &fib->ports[port & (TRILL_PORTS - 1)];
+	struct native frame;
+
+	if (cursor.at + ETH_LENGTH > cursor.end)
+		return TRILL_MALFORMED;
+	struct mac_pair macs = load_macs(cursor.at);
+	int fault = admit(&cursor, macs, fib, in, port, &frame);
+	if (fault != ROUTED)
+		return fault;
+	__u16 vlan = frame.control & VLAN_MASK;
+	learn(source_of(macs), vlan, 0, port);
+	if (is_group(destination_of(macs))) {
+		if (frame.type == bpf_htons(ETHERTYPE_ARP) && answer_arp(ctx, frame.tagged, vlan))
+			return TRILL_ARP_ANSWERED;
+		return flood(ctx, fib, &frame, port, way);
+	}
+
+	__u32 place = find(destination_of(macs), vlan);
+	if (place != NOWHERE && nickname_of(place) == TRILL_GATEWAY) {
+		fault = route_between_vlans(ctx, frame.tagged, &frame.control);
+		if (fault != ROUTED)
+			return fault;
+		cursor = frame_of(ctx);
+		if (cursor.at + ETH_LENGTH > cursor.end)
+			return TRILL_MALFORMED;
+		vlan = frame.control & VLAN_MASK;
+		place = find(mac_at(cursor.at), vlan);
+		port = 0; /* another VLAN may well be behind the same port */
+	}
+	if (place == NOWHERE)
+		return flood(ctx, fib, &frame, port, way);
+	if (nickname_of(place))
+		return encapsulate(ctx, fib, &frame, nickname_of(place), way);
+	way->port = port_of_place(place);
+	if (way->port == port)
+		return TRILL_SAME_PORT;
+	if (!(fib->native_ports[vlan] >> way->port & 1)) /* it was in this VLAN once */
+		return flood(ctx, fib, &frame, port, way);
+	return switch_natively(ctx, &fib->ports[way->port], frame.tagged, frame.control);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Frames that come in by a link: what is accepted, in the order of RFC 6325 4.6.2 as corrected by RFC 7780 5.1.2 and 10,
+ * then transit, egress, or copies along a tree.
+ */
+#pragma once
+
+#include "trill_deliver.h"
+#include "trill_learn.h"
+
+#define ACCEPTED TRILL_OUTCOME_COUNT
+
+/* Steps 1 to 4: whom the frame is for. */
+INLINE int addressed(const struct eth_header *eth, const struct trill_port *in)
+{
+	__u64 destination = destination_of(load_macs(eth));
+	__u32 group = bridge_group(destination);
+
+	if (is_l2_control(group))
+		return TRILL_L2_CONTROL;
+	if (!is_trill_type(eth->type) && !is_trill_group(group))
+		return TRILL_NATIVE_ON_LINK;
+	if (eth->type == bpf_htons(ETHERTYPE_L2_IS_IS) && (group == GROUP_ALL_IS_IS || destination == mac_at(in->mac)))
+		return TRILL_IS_IS;
+	if (is_trill_group(group) && group != GROUP_ALL_RBRIDGES)
+		return TRILL_OTHER_GROUP;
+	if (group != GROUP_ALL_RBRIDGES && destination != mac_at(in->mac))
+		return TRILL_NOT_FOR_US;
+	if (eth->type != bpf_htons(ETHERTYPE_TRILL))
+		return TRILL_NOT_TRILL;
+	return ACCEPTED;
+}
+
+/* Steps 5 to 8: header and sender. */
+INLINE int accepted(const struct eth_header *eth, __u16 flags, const struct trill_port *in)
+{
+	struct mac_pair macs = load_macs(eth);
+
+	if (flags & HEADER_VERSION)
+		return TRILL_BAD_VERSION;
+	if (flags & HEADER_RESERVED)
+		return TRILL_RESERVED_BITS;
+	if (!(flags & HEADER_HOPS))
+		return TRILL_HOP_COUNT;
+	if (is_group(destination_of(macs)) != !!(flags & HEADER_MULTI))
+		return TRILL_GROUP_MISMATCH;
+	if (!in->adjacent || source_of(macs) != mac_at(in->neighbor))
+		return TRILL_NO_ADJACENCY;
+	return ACCEPTED;
+}
+
+/* The fields of Ethertype and header that a plain frame has no choice about, as they lie in memory. */
+#define PLAIN_MASK                                                                                                      \
+	(0xffff | (__u32)bpf_htons(HEADER_VERSION | HEADER_RESERVED | HEADER_MULTI | HEADER_FLAGS) << 16)
+
+/*
+ * What nearly all frames are: from our neighbour to us, with a plain header, for one egress. Then steps 1 to 8 are passed.
+ * `word`: Ethertype and header as they lie in memory. A port without a neighbour has no plain frames.
+ */
+INLINE int is_plain(struct mac_pair macs, __u64 word, const struct trill_port *in)
+{
+	struct mac_pair want = load_macs(in);
+	__u32 fixed = ((__u32)word & PLAIN_MASK) ^ in->plain;
+
+	return !((macs.head ^ want.head) | (macs.tail ^ want.tail) | fixed) &&
+	       (__u32)word & (__u32)bpf_htons(HEADER_HOPS) << 16;
+}
+
+/* What is inside, for one egress or many: label, VLAN, and what must not be inside. */
+INLINE int check_inner(const struct inner_header *inner, struct mac_pair macs)
+{
+	if (inner->label == bpf_htons(ETHERTYPE_FINE_GRAINED))
+		return TRILL_FINE_GRAINED;
+	if (inner->label != bpf_htons(ETHERTYPE_VLAN))
+		return TRILL_NO_LABEL;
+	if (!is_vlan(bpf_ntohs(inner->control) & VLAN_MASK))
+		return TRILL_BAD_VLAN;
+	if (bridge_group(destination_of(macs)) == GROUP_ALL_EGRESS)
+		return TRILL_CHANNEL;
+	if (is_trill_type(inner->type))
+		return TRILL_TRILL_IN_TRILL;
+	return ACCEPTED;
+}
+
+/* Step 9b. */
+INLINE enum trill_outcome transit(ctx_t *ctx, const struct trill_fib *fib, struct trill_start *start,
+				  const struct inner_header *inner, const void *end, struct way *way)
+{
+	__u16 egress = bpf_ntohs(start->header.egress);
+	enum trill_outcome outcome = towards(ctx, fib, egress, &start->outer, inner, end, way);
+
+	if (outcome == TRILL_TRANSIT)
+		((__u8 *)&start->header)[1] -= 1; /* the hop count's byte; it was not 0 */
+	return outcome;
+}
+
+/* Step 9c, for a frame without a flags word. */
+INLINE enum trill_outcome egress(ctx_t *ctx, const struct trill_fib *fib, struct trill_start *start, __u16 ingress,
+				 __u32 port, struct way *way)
+{
+	struct inner_header *inner = &start->inner;
+	__u16 vlan = bpf_ntohs(inner->control) & VLAN_MASK;
+	struct mac_pair macs = load_macs(inner);
+	int fault = check_inner(inner, macs);
+
+	if (fault != ACCEPTED)
+		return fault;
+	if (is_group(destination_of(macs)))
+		return TRILL_INNER_GROUP;
+	if (is_bad_source(source_of(macs)))
+		return TRILL_BAD_SOURCE;
+	if (route_to(fib, ingress))
+		learn(source_of(macs), vlan, ingress, port);
+
+	__u32 place = find(destination_of(macs), vlan);
+	__u64 native = fib->native_ports[vlan];
+	way->port = port_of_place(place);
+	if (place == NOWHERE || nickname_of(place) || !(native >> way->port & 1))
+		return copies(ctx, native, way, TRILL_EGRESS_FLOOD);
+	return decapsulate(ctx, &fib->ports[way->port], vlan, TRILL_EGRESS);
+}
+
+INLINE const struct trill_tree *tree_of(const struct trill_fib *fib, __u16 root)
+{
+#pragma unroll
+	for (int i = 0; i < TRILL_TREES_MAX; i++) {
+		if (fib->tree[i].root == root)
+			return &fib->tree[i];
+	}
+	return NULL;
+}
+
+/* Step 10. The hop count goes down before the frame is copied; each copy gets its outer source as it leaves. */
+INLINE enum trill_outcome along_tree(ctx_t *ctx, const struct trill_fib *fib, struct trill_start *start,
+				     const struct inner_header *inner, __u32 port, struct way *way)
+{
+	__u16 ingress = bpf_ntohs(start->header.ingress);
+	__u16 vlan = bpf_ntohs(inner->control) & VLAN_MASK;
+	const struct trill_tree *tree = tree_of(fib, bpf_ntohs(start->header.egress));
+
+	if (!tree)
+		return TRILL_UNKNOWN_TREE;
+	if (!route_to(fib, ingress))
+		return TRILL_UNKNOWN_INGRESS;
+	if (!(tree->ports >> port & 1))
+		return TRILL_NOT_ON_TREE;
+	if (tree->rpf[ingress] != port)
+		return TRILL_RPF;
+
+	struct mac_pair macs = load_macs(inner);
+	int fault = check_inner(inner, macs);
+	if (fault != ACCEPTED)
+		return fault;
+	if (is_l2_control(bridge_group(destination_of(macs))))
+		return TRILL_INNER_CONTROL;
+	if (is_bad_source(source_of(macs)))
+		return TRILL_BAD_SOURCE;
+	__u64 native = fib->native_ports[vlan];
+	if (native)
+		learn(source_of(macs), vlan, ingress, port);
+	((__u8 *)&start->header)[1] -= 1;
+	return copies(ctx, (tree->vlan_ports[vlan] | native) & ~(1ULL << port), way, TRILL_TREE_FLOOD);
+}
+
+/* An accepted frame whose header is not plain: a tree's, or one with a flags word. */
+INLINE enum trill_outcome receive_odd(ctx_t *ctx, const struct trill_fib *fib, struct trill_start *start, __u32 port,
+				      struct way *way)
+{
+	struct cursor cursor = frame_of(ctx);
+	struct inner_header *inner = &start->inner;
+	__u16 flags = bpf_ntohs(start->header.flags);
+	__u16 ingress = bpf_ntohs(start->header.ingress), to = bpf_ntohs(start->header.egress);
+	__u32 word = 0;
+
+	if (flags & HEADER_FLAGS) {
+		inner = (void *)inner + FLAGS_LENGTH;
+		if ((void *)(inner + 1) > cursor.end)
+			return TRILL_MALFORMED;
+		word = bpf_ntohl(*(__be32 *)&start->inner);
+	}
+	if (word & FLAG_CRITICAL_HOP_BY_HOP)
+		return TRILL_CRITICAL_FLAG;
+	if (!is_usable(ingress))
+		return TRILL_RESERVED_INGRESS;
+	if (ingress == fib->own_nickname)
+		return TRILL_OWN_INGRESS;
+	if (to == NICKNAME_ANY_RBRIDGE && !(flags & HEADER_MULTI) && check_inner(inner, load_macs(inner)) == TRILL_CHANNEL)
+		return TRILL_CHANNEL;
+	if (!is_usable(to))
+		return TRILL_RESERVED_EGRESS;
+	if (flags & HEADER_MULTI)
+		return along_tree(ctx, fib, start, inner, port, way);
+	if (to != fib->own_nickname)
+		return transit(ctx, fib, start, inner, cursor.end, way);
+
+	/* For us: then the flags word goes, if nothing in it forbids that. */
+	if (word & FLAG_CRITICAL_TO_EGRESS)
+		return TRILL_CRITICAL_FLAG;
+	if (flags & HEADER_FLAGS) {
+		if (strip_flags(ctx))
+			return TRILL_POP_FAILED;
+		cursor = frame_of(ctx);
+		start = cursor.at;
+		if ((void *)(start + 1) > cursor.end)
+			return TRILL_MALFORMED;
+	}
+	return egress(ctx, fib, start, ingress, port, way);
+}
+
+/* Designated VLAN, as a tag around everything: taken off, once. */
+INLINE int strip_outer_tag(ctx_t *ctx, const struct trill_port *in)
+{
+	struct cursor cursor = frame_of(ctx);
+
+	if (cursor.at + ETH_LENGTH + VLAN_LENGTH > cursor.end)
+		return TRILL_MALFORMED;
+	__u16 vlan = bpf_ntohs(*(__be16 *)(cursor.at + ETH_LENGTH)) & VLAN_MASK;
+	if (!is_trill_type(*(__be16 *)(cursor.at + ETH_LENGTH + 2)))
+		return TRILL_NATIVE_ON_LINK;
+	if (vlan && vlan != in->vlan)
+		return TRILL_OUTER_VLAN;
+	return move_macs(ctx, VLAN_LENGTH) ? TRILL_POP_FAILED : ACCEPTED;
+}
+
+/* Any frame, in the order of the text. */
+INLINE enum trill_outcome receive(ctx_t *ctx, const struct trill_fib *fib, __u32 port, struct way *way)
+{
+	const struct trill_port *in = &fib->ports[port & (TRILL_PORTS - 1)];
+	struct cursor cursor = frame_of(ctx);
+	struct trill_start *start = cursor.at;
+
+	if (cursor.at + ETH_LENGTH > cursor.end)
+		return TRILL_MALFORMED;
+	if (start->outer.type == bpf_htons(ETHERTYPE_VLAN) && !is_l2_control(bridge_group(mac_at(&start->outer)))) {
+		int untagged = strip_outer_tag(ctx, in);
+
+		if (untagged != ACCEPTED)
+			return untagged;
+		cursor = frame_of(ctx);
+		start = cursor.at;
+	}
+	/* IS-IS and BPDUs may be shorter than a data frame's headers. */
+	if (cursor.at + ETH_LENGTH > cursor.end)
+		return TRILL_MALFORMED;
+	int fault = addressed(&start->outer, in);
+	if (fault != ACCEPTED)
+		return fault;
+	if ((void *)(start + 1) > cursor.end)
+		return TRILL_MALFORMED;
+	fault = accepted(&start->outer, bpf_ntohs(start->header.flags), in);
+	if (fault != ACCEPTED)
+		return fault;
+	return receive_odd(ctx, fib, start, port, way);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* What the TRILL programs of one RBridge share: forwarding table, stations, ports, counters, tap. */
+#pragma once
+
+#include "../trill_abi.h"
+#include "outcome.h"
+#include "trill.h"
+
+/* Variables rather than maps of one element, because a variable costs no look-up. */
+volatile struct trill_state trill_state SEC(".data.trill_state") = {};
+
+/* One of so many frames goes to the tap; 0: none. Whoever looks at the tap sets it, the daemon does not. */
+volatile __u32 trill_tap_every SEC(".data.trill_tap_every") = 0;
+
+struct trill_fib trill_fib_0 SEC(".bss.trill_fib0");
+struct trill_fib trill_fib_1 SEC(".bss.trill_fib1");
+
+/* Elements are made when they are needed: a table that could be large costs little while it is not. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct mac_key);
+	__type(value, struct trill_place);
+} trill_fdb SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __be32);
+	__type(value, struct trill_host_route);
+} trill_host_routes SEC(".maps");
+
+/* Ports for frames that are finished. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, TRILL_PORTS);
+	__type(key, __u32);
+	__type(value, struct bpf_devmap_val);
+} trill_ports SEC(".maps");
+
+/* The same ports for frames that `trill_copy` finishes, each copy for its port. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, TRILL_PORTS);
+	__type(key, __u32);
+	__type(value, struct bpf_devmap_val);
+} trill_copies SEC(".maps");
+
+COUNTERS(trill_counters, TRILL_PORTS * TRILL_COUNTERS_OF_PORT);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, TRILL_TAP_RING_BYTES);
+} trill_tap SEC(".maps");
+
+/* Keeps the struct in the object's type information. */
+const struct trill_tapped *trill_tapped_type __attribute__((unused));
+
+INLINE const struct trill_fib *current_fib(void)
+{
+	const struct trill_fib *fib = trill_state.bank ? &trill_fib_1 : &trill_fib_0;
+
+	asm volatile("" : "+r"(fib)); /* or the compiler chooses again at every use */
+	return fib;
+}
+
+/* 0: there is none. No reserved nickname has one, nor has our own. */
+INLINE __u32 route_to(const struct trill_fib *fib, __u16 nickname)
+{
+	return fib->route[bpf_htons(nickname)];
+}
+
+/* 1 to 63, or 0: not one of our ports. */
+INLINE __u32 port_of(const struct trill_fib *fib, __u32 ifindex)
+{
+	/* A port's index is below that, see the loader. */
+	return fib->port_of[ifindex & (TRILL_INTERFACES - 1)] & (TRILL_PORTS - 1);
+}
+
+INLINE void count_at(__u32 port, enum trill_outcome outcome)
+{
+	count(&trill_counters, port * TRILL_COUNTERS_OF_PORT + outcome);
+}
+
+/* Every so many frames one, by chance, so that no pattern of the traffic hides. */
+static __noinline int tap(struct xdp_md *ctx, __u32 port, __u32 outcome, __u32 every)
+{
+	struct trill_tapped *record;
+	__u32 length = bpf_xdp_get_buff_len(ctx);
+	__u32 kept = length < TRILL_TAP_BYTES ? length : TRILL_TAP_BYTES;
+
+	if (every > 1 && bpf_get_prandom_u32() % every)
+		return 0;
+	if (kept < ETH_LENGTH)
+		return 0;
+	record = bpf_ringbuf_reserve(&trill_tap, sizeof(*record), 0);
+	if (!record)
+		return 0;
+	record->time_ns = bpf_ktime_get_ns();
+	record->length = length;
+	record->kept = kept;
+	record->port = port;
+	record->outcome = outcome;
+	asm volatile("" : "+r"(kept)); /* or the compiler checks another copy of it than it passes on */
+	if (kept > TRILL_TAP_BYTES || bpf_xdp_load_bytes(ctx, 0, record->bytes, kept))
+		record->kept = 0;
+	bpf_ringbuf_submit(record, 0);
+	return 0;
+}
+
+INLINE void count_and_tap(struct xdp_md *ctx, __u32 port, enum trill_outcome outcome)
+{
+	__u32 every = trill_tap_every;
+
+	count_at(port, outcome);
+	if (every)
+		tap(ctx, port, outcome, every);
+}

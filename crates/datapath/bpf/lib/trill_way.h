@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* Where a frame goes once it is known what becomes of it: out of one port, or as copies out of several. */
+#pragma once
+
+#include "trill_hash.h"
+#include "trill_state.h"
+
+struct way {
+	__u32 port;
+	enum {
+		WAY_PORT,     /* finished: out of `port` */
+		WAY_ONE_COPY, /* out of `port`, by way of `trill_copy` */
+		WAY_COPIES,   /* out of all ports but the one that it came by, by way of `trill_copy` */
+	} kind;
+};
+
+/* Number of the only bit that is set. */
+INLINE __u32 place_of(__u64 bit)
+{
+	return (!!(bit & 0xaaaaaaaaaaaaaaaaULL)) | (!!(bit & 0xccccccccccccccccULL) << 1) |
+	       (!!(bit & 0xf0f0f0f0f0f0f0f0ULL) << 2) | (!!(bit & 0xff00ff00ff00ff00ULL) << 3) |
+	       (!!(bit & 0xffff0000ffff0000ULL) << 4) | (!!(bit & 0xffffffff00000000ULL) << 5);
+}
+
+/* A copy for each port of the set, which does not hold the port that the frame came by. */
+INLINE enum trill_outcome copies(ctx_t *ctx, __u64 ports, struct way *way, enum trill_outcome outcome)
+{
+	if (!ports)
+		return TRILL_NO_RECEIVER;
+	if (!(ports & (ports - 1))) {
+		way->kind = WAY_ONE_COPY;
+		way->port = place_of(ports);
+		return outcome;
+	}
+	if (is_in_pieces(ctx))
+		return TRILL_TOO_LONG_TO_COPY;
+	way->kind = WAY_COPIES;
+	return outcome;
+}
+
+#define ROUTE_HOPS 0xff
+
+/* One of the next hops to an egress. `route`: the egress's, not 0. */
+INLINE const struct trill_hop *choose(const struct trill_fib *fib, __u32 route, __u32 hash)
+{
+	__u32 place = (__u64)hash * (route & ROUTE_HOPS) >> 32;
+	const struct trill_hop *hop = &fib->group[route >> 8 & (TRILL_GROUPS - 1)][place & (TRILL_HOPS_MAX - 1)];
+
+	asm volatile("" : "+r"(hop)); /* or the compiler computes it again for each field */
+	return hop;
+}
+
+/*
+ * Gives a TRILL frame the outer addresses of one of the next hops to `egress`. Returns TRILL_TRANSIT or why it cannot be
+ * sent.
+ */
+INLINE enum trill_outcome towards(ctx_t *ctx, const struct trill_fib *fib, __u16 egress, struct eth_header *outer,
+				  const struct inner_header *inner, const void *end, struct way *way)
+{
+	__u32 route = route_to(fib, egress);
+
+	if (!route)
+		return TRILL_UNKNOWN_EGRESS;
+	const struct trill_hop *hop = choose(fib, route, trill_hash_of_any(fib->hash_seed, inner, end));
+	if (is_longer(ctx, fib->ports[hop->port & (TRILL_PORTS - 1)].frame_max))
+		return TRILL_TOO_LONG;
+	store_macs(outer, load_macs(hop));
+	way->port = hop->port;
+	return TRILL_TRANSIT;
+}
+
+/* A finished frame out of a port. */
+INLINE int send(struct xdp_md *ctx, __u32 port, enum trill_outcome outcome, __u32 to)
+{
+	int verdict = bpf_redirect_map(&trill_ports, to, XDP_DROP);
+
+	count_and_tap(ctx, port, verdict == XDP_REDIRECT ? outcome : TRILL_NO_PORT);
+	return verdict;
+}
+
+/* Sends the frame as was decided, counts, and says so to the kernel. */
+INLINE int finish(struct xdp_md *ctx, __u32 port, enum trill_outcome outcome, const struct way *way)
+{
+	int verdict = XDP_DROP;
+
+	if (outcome <= TRILL_LAST_PASSED) {
+		verdict = XDP_PASS;
+	} else if (outcome <= TRILL_LAST_SENT) {
+		if (way->kind == WAY_PORT)
+			verdict = bpf_redirect_map(&trill_ports, way->port, 0);
+		else if (way->kind == WAY_ONE_COPY)
+			verdict = bpf_redirect_map(&trill_copies, way->port, 0);
+		else
+			verdict = bpf_redirect_map(&trill_copies, 0, BPF_F_BROADCAST | BPF_F_EXCLUDE_INGRESS);
+		if (verdict != XDP_REDIRECT) {
+			outcome = TRILL_NO_PORT;
+			verdict = XDP_DROP;
+		}
+	} else if (outcome == TRILL_ARP_ANSWERED) {
+		verdict = XDP_TX;
+	}
+	count_and_tap(ctx, port, outcome);
+	return verdict;
+}

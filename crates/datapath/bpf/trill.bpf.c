@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * An RBridge's data path (RFC 6325, 7780) on XDP, which TC cannot be: it does not take TRILL's headers off. One program
+ * for links to other RBridges, one for ports to end stations, and one that the kernel runs on every copy of a frame for
+ * several ports.
+ */
+#include "lib/trill_ingress.h"
+#include "lib/trill_receive.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Not in line, so that the common case has all registers for itself. */
+static __noinline int receive_uncommon(struct xdp_md *ctx, __u32 port)
+{
+	const struct trill_fib *fib = current_fib();
+	struct way way = {};
+	enum trill_outcome outcome = port ? receive(ctx, fib, port, &way) : TRILL_NO_PORT;
+
+	return finish(ctx, port, outcome, &way);
+}
+
+/*
+ * A plain frame for us, for a station that is where it was, behind a port without tags. Nothing is changed unless all of
+ * that is so; `egress` says the same about such frames.
+ */
+INLINE int deliver_plain(ctx_t *ctx, const struct trill_fib *fib, void *start, void *end, __u16 ingress, __u32 *port)
+{
+	const struct inner_header *inner = start + HEADERS_LENGTH;
+	struct mac_pair macs = load_macs(inner);
+	__u32 label = *(const __u32 *)&inner->label;
+	__u16 vlan = bpf_ntohs(label >> 16) & VLAN_MASK;
+
+	if ((__u16)label != bpf_htons(ETHERTYPE_VLAN) || !is_vlan(vlan) || is_trill_type(inner->type) ||
+	    is_group(macs.head) || !is_learnt(source_of(macs), vlan, ingress))
+		return 0;
+	__u32 place = find(destination_of(macs), vlan);
+	*port = port_of_place(place);
+	const struct trill_port *out = &fib->ports[*port];
+	if (place == NOWHERE || nickname_of(place) || out->vlan != vlan || out->kind != TRILL_NATIVE)
+		return 0;
+	if (start + PUSH_UNTAGGED + out->frame_max < end || start + TRILL_WHOLE_MAX < end)
+		return 0;
+	store_macs(start + PUSH_UNTAGGED, macs);
+	return !bpf_xdp_adjust_head(ctx, PUSH_UNTAGGED);
+}
+
+/*
+ * A plain frame for another RBridge, or for us, without a detour; `receive` says the same about such frames, and all about
+ * the others.
+ */
+SEC("xdp.frags")
+int trill_link(struct xdp_md *ctx)
+{
+	const struct trill_fib *fib = current_fib();
+	__u32 port = port_of(fib, ctx->ingress_ifindex);
+	struct cursor cursor = frame_of(ctx);
+	void *start = cursor.at;
+
+	if (start + HEADERS_LENGTH + HASH_LENGTH > cursor.end)
+		return receive_uncommon(ctx, port);
+	const struct trill_port *in = &fib->ports[port];
+	__u64 word = *(__u64 *)(start + offsetof(struct eth_header, type));
+	__u16 to = word >> 32, ingress = word >> 48; /* as on the wire, which is how routes are found */
+	if (!is_plain(load_macs(start), word, in) || !fib->route[ingress])
+		return receive_uncommon(ctx, port);
+	__u32 route = fib->route[to];
+	if (!route) {
+		if (to != bpf_htons(fib->own_nickname) || !to) /* we may have none yet */
+			return receive_uncommon(ctx, port);
+		__u32 own_port;
+		if (!deliver_plain(ctx, fib, start, cursor.end, bpf_ntohs(ingress), &own_port))
+			return receive_uncommon(ctx, port);
+		return send(ctx, port, TRILL_EGRESS, own_port);
+	}
+	const struct trill_hop *hop =
+		choose(fib, route, trill_hash(fib->hash_seed, start + HEADERS_LENGTH, cursor.end));
+	if (start + hop->plain_max < cursor.end)
+		return receive_uncommon(ctx, port);
+	store_macs(start, load_macs(hop));
+	((__u8 *)start)[ETH_LENGTH + 1] = (word >> 24) - 1; /* the hop count's byte; it was not 0 */
+	return send(ctx, port, TRILL_TRANSIT, hop->port);
+}
+
+SEC("xdp.frags")
+int trill_native(struct xdp_md *ctx)
+{
+	struct way way = {};
+	const struct trill_fib *fib = current_fib();
+	__u32 port = port_of(fib, ctx->ingress_ifindex);
+	enum trill_outcome outcome = port ? trill_ingress(ctx, fib, port, &way) : TRILL_NO_PORT;
+	return finish(ctx, port, outcome, &way);
+}
+
+/* The copy that leaves by a link: if the VLAN is wanted there. */
+INLINE enum trill_outcome copy_to_link(ctx_t *ctx, const struct trill_fib *fib, __u32 port, struct trill_start *start,
+				       __u16 vlan)
+{
+	const struct trill_port *out = &fib->ports[port];
+	const struct trill_tree *tree = NULL;
+
+	if (start->header.flags & bpf_htons(HEADER_MULTI))
+		tree = tree_of(fib, bpf_ntohs(start->header.egress));
+	if (!tree || !(tree->vlan_ports[vlan] >> port & 1))
+		return TRILL_COPY_PRUNED;
+	if (is_longer(ctx, out->frame_max))
+		return TRILL_TOO_LONG;
+	copy_mac(start->outer.source, out->mac);
+	return TRILL_COPY_SENT;
+}
+
+/* The copy that leaves by a native port: out of TRILL, if the port is in the VLAN. */
+INLINE enum trill_outcome copy_to_native(ctx_t *ctx, const struct trill_fib *fib, __u32 port, struct trill_start *start,
+					 __u16 vlan)
+{
+	int has_flags = !!(start->header.flags & bpf_htons(HEADER_FLAGS));
+
+	if (!(fib->native_ports[vlan] >> port & 1))
+		return TRILL_COPY_PRUNED;
+	if (has_flags && bpf_ntohl(*(__be32 *)&start->inner) & FLAG_CRITICAL_TO_EGRESS)
+		return TRILL_CRITICAL_FLAG;
+	if (has_flags && strip_flags(ctx))
+		return TRILL_POP_FAILED;
+	return decapsulate(ctx, &fib->ports[port], vlan, TRILL_COPY_DELIVERED);
+}
+
+INLINE enum trill_outcome copy_to(ctx_t *ctx, const struct trill_fib *fib, __u32 port)
+{
+	struct cursor cursor = frame_of(ctx);
+	struct trill_start *start = cursor.at;
+	struct inner_header *inner = &start->inner;
+
+	if ((void *)(start + 1) > cursor.end)
+		return TRILL_MALFORMED;
+	if (start->header.flags & bpf_htons(HEADER_FLAGS)) {
+		inner = (void *)inner + FLAGS_LENGTH;
+		if ((void *)(inner + 1) > cursor.end)
+			return TRILL_MALFORMED;
+	}
+	__u16 vlan = bpf_ntohs(inner->control) & VLAN_MASK;
+	if (fib->ports[port].kind == TRILL_LINK)
+		return copy_to_link(ctx, fib, port, start, vlan);
+	return copy_to_native(ctx, fib, port, start, vlan);
+}
+
+SEC("xdp.frags/devmap")
+int trill_copy(struct xdp_md *ctx)
+{
+	const struct trill_fib *fib = current_fib();
+	__u32 port = port_of(fib, ctx->egress_ifindex);
+	enum trill_outcome outcome = port ? copy_to(ctx, fib, port) : TRILL_NO_PORT;
+	count_and_tap(ctx, port, outcome);
+	return outcome == TRILL_COPY_SENT || outcome == TRILL_COPY_DELIVERED ? XDP_PASS : XDP_DROP;
+}

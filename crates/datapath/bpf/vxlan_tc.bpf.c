@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * The VXLAN tunnel end point on TC ingress (RFC 7348): frames of access ports go to ports of their segment or, inside
+ * UDP, to the VTEP that their destination is behind; VXLAN datagrams for us, at uplinks, the other way. A frame's segment
+ * is its port's or its header's and nothing else's.
+ */
+#include "lib/ctx_tc.h"
+#include "lib/vxlan_tc_receive.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* When a miss was last told, by a hash of what was missed. */
+#define TOLD_SLOTS_LOG2 10
+#define TOLD_INTERVAL_NS 100000000ULL
+__u64 told_at_ns[1 << TOLD_SLOTS_LOG2];
+
+NOINLINE int tell_miss(struct vtep_upcall *message)
+{
+	__u32 hash = (*(__u32 *)message->destination ^ *(__u16 *)(message->destination + 4) << 16) * 0x9e3779b1U ^ message->destination_ip * 0x85ebca6bU ^
+		     message->vni * 0xc2b2ae35U ^ message->kind * 0x846ca68bU ^ message->peer * 0x7feb352dU;
+	__u64 *last = &told_at_ns[hash >> (32 - TOLD_SLOTS_LOG2)];
+	__u64 now = bpf_ktime_get_ns();
+
+	if (now - *last < TOLD_INTERVAL_NS)
+		return 0;
+	*last = now;
+	send_upcall(message);
+	return 0;
+}
+
+/* Makes the headers readable that the hash needs, and not a byte more: see vl2_host.bpf.c. */
+INLINE void pull_inner_headers(ctx_t *ctx)
+{
+	ctx_pull_headers(ctx, ETH_LENGTH + IPV4_LENGTH + TCP_LENGTH);
+	if (ctx->protocol == bpf_htons(ETHERTYPE_IPV6))
+		ctx_pull_headers(ctx, ETH_LENGTH + IPV6_LENGTH + TCP_LENGTH);
+}
+
+INLINE int is_tag(__be16 type)
+{
+	return type == bpf_htons(ETHERTYPE_VLAN) || type == bpf_htons(ETHERTYPE_SERVICE_VLAN);
+}
+
+INLINE int is_arp_request(const struct eth_header *eth, const struct arp_header *arp)
+{
+	return is_broadcast_mac(eth->destination) && arp->hardware == bpf_htons(ARP_ETHERNET) &&
+	       arp->protocol == bpf_htons(ETHERTYPE_IPV4) && arp->hardware_length == 6 && arp->protocol_length == 4 &&
+	       arp->operation == bpf_htons(ARP_REQUEST);
+}
+
+/* Turns the request into the answer. */
+INLINE void write_arp_reply(struct eth_header *eth, struct arp_header *arp, const __u8 *mac)
+{
+	__be32 asked = arp->target_ip;
+
+	arp->operation = bpf_htons(ARP_REPLY);
+	copy_mac(arp->target_mac, arp->sender_mac);
+	arp->target_ip = arp->sender_ip;
+	copy_mac(arp->sender_mac, mac);
+	arp->sender_ip = asked;
+	copy_mac(eth->destination, eth->source);
+	copy_mac(eth->source, mac);
+}
+
+/* VTEP_FLOODED: this frame goes the way of all broadcast. */
+INLINE enum vtep_outcome answer_arp(ctx_t *ctx, struct eth_header *eth, struct cursor cursor, __u32 number,
+				    const struct vtep_vni *vni)
+{
+	struct arp_header *arp;
+
+	if (eth->type != bpf_htons(ETHERTYPE_ARP) || !parse_arp(&cursor, &arp) || !is_arp_request(eth, arp))
+		return VTEP_FLOODED;
+	/* Announcing or probing one's own address (RFC 5227): an answer would mean that somebody else has it. */
+	if (arp->sender_ip == 0 || arp->sender_ip == arp->target_ip)
+		return VTEP_FLOODED;
+	struct vtep_arp_key key = { .vni = number, .address = arp->target_ip };
+	struct vtep_arp *known = vni->flags & VNI_ANSWERS_ARP ? bpf_map_lookup_elem(&vtep_arp, &key) : NULL;
+	if (known) {
+		write_arp_reply(eth, arp, known->mac);
+		return VTEP_ARP_ANSWERED;
+	}
+	if (vni->flags & VNI_ARP_UPCALL) {
+		struct vtep_upcall message = { .kind = UPCALL_ARP, .vni = number, .ifindex = ctx->ifindex };
+
+		message.source_ip = arp->sender_ip;
+		message.destination_ip = arp->target_ip;
+		copy_mac(message.source, arp->sender_mac);
+		copy_mac(message.destination, eth->destination);
+		tell_miss(&message);
+	}
+	return vni->flags & VNI_ARP_FLOOD ? VTEP_FLOODED : VTEP_ARP_UNANSWERED;
+}
+
+INLINE void tell_unknown(ctx_t *ctx, const struct eth_header *eth, struct cursor cursor, __u32 number)
+{
+	struct vtep_upcall message = { .kind = UPCALL_UNICAST, .vni = number, .ifindex = ctx->ifindex };
+	struct ipv4_header *ip;
+
+	copy_mac(message.source, eth->source);
+	copy_mac(message.destination, eth->destination);
+	if (eth->type == bpf_htons(ETHERTYPE_IPV4) && parse_ipv4(&cursor, &ip)) {
+		message.source_ip = ip->source;
+		message.destination_ip = ip->destination;
+	}
+	tell_miss(&message);
+}
+
+/* Broadcast, multicast and unknown unicast of a port. */
+INLINE enum vtep_outcome flood_from_port(ctx_t *ctx, struct eth_header *eth, struct cursor cursor, __u32 number,
+					 struct way *way)
+{
+	struct vtep_vni *vni = bpf_map_lookup_elem(&vtep_vnis, &number);
+	int broadcast = is_group_mac(eth->destination);
+	struct inner inner;
+
+	if (!vni)
+		return VTEP_NO_SEGMENT;
+	if (broadcast) {
+		enum vtep_outcome outcome = answer_arp(ctx, eth, cursor, number, vni);
+
+		if (outcome == VTEP_ARP_ANSWERED)
+			way->ifindex = ctx->ifindex;
+		if (outcome != VTEP_FLOODED)
+			return outcome;
+	} else {
+		if (vni->flags & VNI_UNICAST_UPCALL)
+			tell_unknown(ctx, eth, cursor, number);
+		if (!(vni->flags & VNI_UNICAST_FLOOD))
+			return VTEP_UNKNOWN_DESTINATION;
+	}
+	if (!is_allowed(vni->slot, broadcast))
+		return broadcast ? VTEP_BROADCAST_LIMIT : VTEP_UNKNOWN_LIMIT;
+	read_inner(ctx, eth, cursor, number, &inner);
+	return flood(ctx, &inner, vni->group, way);
+}
+
+/* Out of a port of ours, if it is what the entry says: ports come and go, and a frame must not leave its segment. */
+INLINE int deliver(const struct fdb_entry *entry, __u32 vni, int tagged, struct way *way)
+{
+	__u32 index = entry->target;
+	struct vtep_port *port = bpf_map_lookup_elem(&vtep_ports, &index);
+
+	if (!port || port->vni != vni || (tagged && !(port->flags & PORT_KEEPS_TAGS)))
+		return 0;
+	way->ifindex = port->ifindex;
+	return 1;
+}
+
+INLINE enum vtep_outcome from_port(ctx_t *ctx, struct way *way)
+{
+	struct origin from = { .kind = FDB_PORT, .place = ctx->ifindex };
+	struct vtep_port *port = port_of(ctx->ifindex, &from.index);
+	struct inner inner;
+	struct eth_header *eth;
+
+	if (!port || !port->vni || port->ifindex != ctx->ifindex)
+		return VTEP_NO_SEGMENT;
+	__u32 vni = port->vni;
+	pull_inner_headers(ctx);
+	struct cursor cursor = ctx_cursor(ctx);
+	if (!parse_eth(&cursor, &eth))
+		return VTEP_INNER_MALFORMED;
+	int tagged = ctx->vlan_present || is_tag(eth->type);
+	if (tagged && !(port->flags & PORT_KEEPS_TAGS))
+		return VTEP_TAGGED;
+	if (is_no_station(eth->source))
+		return VTEP_BAD_SOURCE;
+	if (is_link_local_mac(eth->destination))
+		return VTEP_PASSED;
+	learn(vni, eth->source, &from);
+	struct fdb_key key = fdb_key_of(vni, eth->destination);
+	struct fdb_entry *entry = is_group_mac(eth->destination) ? NULL : bpf_map_lookup_elem(&vtep_fdb, &key);
+	if (!entry)
+		return flood_from_port(ctx, eth, cursor, vni, way);
+	if (entry->kind == FDB_PORT) {
+		if (entry->target == from.index)
+			return VTEP_SAME_PORT;
+		if (!deliver(entry, vni, tagged, way))
+			return tagged ? VTEP_TAGGED : VTEP_NO_RECEIVER;
+		return VTEP_SWITCHED;
+	}
+	__u32 peer = entry->target;
+	__u32 slot = entry->vni_slot;
+	read_inner(ctx, eth, cursor, vni, &inner);
+	enum vtep_outcome outcome = encapsulate(ctx, &inner, entry->place, way);
+	if (outcome == VTEP_ENCAPSULATED) {
+		count_sent(&vtep_vni_traffic, slot, inner.bytes);
+		count_sent(&vtep_peer_traffic, peer, inner.bytes);
+	}
+	return outcome;
+}
+
+INLINE void tell_unknown_peer(const struct arrival *arrival)
+{
+	struct vtep_upcall message = { .kind = UPCALL_UNKNOWN_PEER, .vni = arrival->vni, .peer = arrival->peer };
+
+	tell_miss(&message);
+}
+
+INLINE enum vtep_outcome from_uplink(ctx_t *ctx, struct way *way)
+{
+	struct arrival arrival = { .from.kind = FDB_PEER };
+	struct eth_header *eth;
+
+	ctx_pull_headers(ctx, OUTER_LENGTH + ETH_LENGTH + IPV4_LENGTH);
+	struct cursor cursor = ctx_cursor(ctx);
+	enum vtep_outcome outcome = check_outer(ctx, &cursor, &arrival);
+	if (outcome != VTEP_DECAPSULATED)
+		return outcome;
+	__u32 number = arrival.vni;
+	struct vtep_vni *vni = bpf_map_lookup_elem(&vtep_vnis, &number);
+	if (!vni)
+		return arrival.group ? VTEP_PASSED : VTEP_UNKNOWN_VNI;
+	if (arrival.group && arrival.group != vni->group)
+		return VTEP_PASSED;
+	arrival.from.place = arrival.peer;
+	arrival.known = peer_of(arrival.peer, &arrival.from.index);
+	if (!arrival.known) {
+		tell_unknown_peer(&arrival);
+		if (!vtep_config.accept_unknown_peers || arrival.peer == vtep_config.local)
+			return VTEP_UNKNOWN_PEER;
+	}
+	if (!trim(ctx, arrival.end))
+		return VTEP_POP_FAILED;
+
+	ctx_pull_headers(ctx, OUTER_LENGTH + ETH_LENGTH + IPV4_LENGTH);
+	cursor = ctx_cursor(ctx);
+	cursor.at += OUTER_LENGTH;
+	if (!parse_eth(&cursor, &eth))
+		return VTEP_INNER_MALFORMED;
+	if (is_no_station(eth->source))
+		return VTEP_BAD_SOURCE;
+	struct eth_words words = load_eth(eth);
+	int tagged = is_tag(eth->type);
+	int group = is_group_mac(eth->destination);
+	__u32 slot = vni->slot;
+	__u32 bytes = ctx->len - OUTER_LENGTH;
+	struct fdb_key key = fdb_key_of(number, eth->destination);
+	struct fdb_entry *entry = group ? NULL : bpf_map_lookup_elem(&vtep_fdb, &key);
+	if (entry && entry->kind != FDB_PORT)
+		return VTEP_SPLIT_HORIZON;
+	if (entry && !deliver(entry, number, tagged, way))
+		return tagged ? VTEP_TAGGED : VTEP_NO_RECEIVER;
+	if (!entry && !is_allowed(slot, group))
+		return group ? VTEP_BROADCAST_LIMIT : VTEP_UNKNOWN_LIMIT;
+	if (arrival.known)
+		learn(number, eth->source, &arrival.from);
+	if (!carry_ecn(ctx, words.type, cursor, arrival.tos))
+		return VTEP_CE_ON_NOT_ECT;
+	if (!strip(ctx, words))
+		return VTEP_POP_FAILED;
+	count_received(&vtep_vni_traffic, slot, bytes);
+	if (arrival.known)
+		count_received(&vtep_peer_traffic, arrival.from.index, bytes);
+	return entry ? VTEP_DECAPSULATED : flood_locally(ctx, number, tagged);
+}
+
+INLINE int verdict(enum vtep_outcome outcome, struct way *way)
+{
+	count(&vtep_counters, outcome);
+	if (outcome == VTEP_PASSED)
+		return VERDICT_NEXT;
+	if (!way->ifindex || outcome >= VTEP_NO_SEGMENT)
+		return TC_ACT_SHOT;
+	if (way->has_next)
+		return bpf_redirect_neigh(way->ifindex, &way->next, sizeof(way->next), 0);
+	return bpf_redirect(way->ifindex, way->flags);
+}
+
+SEC("tcx/ingress")
+int vtep_access(struct __sk_buff *ctx)
+{
+	struct way way = {};
+
+	return verdict(from_port(ctx, &way), &way);
+}
+
+SEC("tcx/ingress")
+int vtep_uplink(struct __sk_buff *ctx)
+{
+	struct way way = {};
+	enum vtep_outcome outcome = ctx->mark == VTEP_MARK ? send_waiting(ctx, &way) : from_uplink(ctx, &way);
+
+	return verdict(outcome, &way);
+}

@@ -1,0 +1,108 @@
+//! XDP links: a program on an interface in the driver or in the stack, kept by a pin across restarts and replaced without
+//! a gap.
+//!
+//! libbpf-rs has no call for the mode, so this goes through libbpf's own.
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+
+use libbpf_rs::query::LinkTypeInfo;
+use libbpf_rs::{Link, ProgramMut};
+
+use crate::error::DatapathError;
+use crate::pin::remove_pin;
+
+pub use crate::tester::XdpMode;
+
+/// A program on an interface; without a pin it ends with this value.
+#[derive(Debug)]
+pub(super) struct PortLink(OwnedFd);
+
+impl PortLink {
+    /// Attaches `program` to the interface. If a link on this interface is pinned already, its program is replaced in one
+    /// step: every frame meets either the old or the new one.
+    pub(super) fn attach(
+        program: &ProgramMut<'_>,
+        ifindex: u32,
+        interface: &str,
+        mode: XdpMode,
+        pin: Option<&Path>,
+    ) -> Result<Self, DatapathError> {
+        let failed = |what: &str, source| DatapathError::from_kernel(format!("{what} on `{interface}`"), source);
+        if let Some(pin) = pin
+            && let Ok(mut link) = Link::open(pin)
+        {
+            if is_on(&link, ifindex) {
+                link.update_prog(program).map_err(|source| failed("replacing the XDP program", source))?;
+                let kept = link.as_fd().try_clone_to_owned();
+                return kept.map(Self).map_err(|source| DatapathError::Pin {
+                    what: "holding",
+                    path: pin.into(),
+                    source,
+                });
+            }
+            remove_pin(pin)?;
+        }
+        let link = Self(create(program, ifindex, mode).map_err(|source| failed("attaching XDP", source))?);
+        if let Some(pin) = pin {
+            link.pin(pin)?;
+        }
+        Ok(link)
+    }
+
+    /// Takes the program off at once.
+    pub(super) fn detach(self) -> Result<(), DatapathError> {
+        // SAFETY: the descriptor is a link's and open.
+        let result = unsafe { libbpf_sys::bpf_link_detach(self.0.as_raw_fd()) };
+        match -result {
+            // The interface has vanished, and the program with it.
+            0 | libc::ENOENT | libc::ENODEV | libc::ENOLINK | libc::EINVAL => Ok(()),
+            errno => Err(DatapathError::from_kernel("detaching XDP", libbpf_rs::Error::from_raw_os_error(errno))),
+        }
+    }
+
+    fn pin(&self, path: &Path) -> Result<(), DatapathError> {
+        let failed = |source| DatapathError::Pin { what: "pinning at", path: path.to_owned(), source };
+        let name = CString::new(path.as_os_str().as_encoded_bytes())
+            .map_err(|_nul| failed(std::io::ErrorKind::InvalidFilename.into()))?;
+        // SAFETY: descriptor and path are valid for the call.
+        match unsafe { libbpf_sys::bpf_obj_pin(self.0.as_raw_fd(), name.as_ptr()) } {
+            0 => Ok(()),
+            error => Err(failed(std::io::Error::from_raw_os_error(-error))),
+        }
+    }
+}
+
+fn create(program: &ProgramMut<'_>, ifindex: u32, mode: XdpMode) -> Result<OwnedFd, libbpf_rs::Error> {
+    let index = i32::try_from(ifindex).expect("interface indexes are positive ints in the kernel");
+    let flags = match mode {
+        XdpMode::Native => libbpf_sys::XDP_FLAGS_DRV_MODE,
+        XdpMode::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
+    };
+    let options = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
+        flags,
+        ..Default::default()
+    };
+    // SAFETY: the program's descriptor is open, and the options live until the call returns.
+    let fd = unsafe {
+        libbpf_sys::bpf_link_create(
+            program.as_fd().as_raw_fd(),
+            index,
+            libbpf_sys::BPF_XDP,
+            std::ptr::from_ref(&options),
+        )
+    };
+    if fd < 0 {
+        return Err(libbpf_rs::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: the kernel returned it just now, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A link outlives its interface, and then has no index; or the interface was made anew and has another.
+fn is_on(link: &Link, ifindex: u32) -> bool {
+    matches!(link.info().map(|info| info.info), Ok(LinkTypeInfo::Xdp(xdp)) if xdp.ifindex == ifindex)
+}

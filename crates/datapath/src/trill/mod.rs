@@ -1,0 +1,310 @@
+//! An RBridge's data path: ingress, transit, egress and distribution trees on XDP (RFC 6325 section 4.6, RFC 7780).
+//!
+//! [`RBridgeDatapath`] is loaded once for an RBridge; its ports come and go. What it forwards by is a [`Fib`], which
+//! [`RBridgeDatapath::change`] replaces in one step, so that no frame meets half of a change and filters are in place
+//! before anything is sent by them (RFC 6325 section 4.5.2). Where stations are it learns by itself ([`stations`]); the
+//! daemon turns its clock ([`RBridgeMaps::tick`]), lets it forget, and adds what it knows otherwise.
+//!
+//! What the daemon has to see the kernel hands on as if there were no program: TRILL IS-IS, ESADI and channel messages,
+//! BPDUs. A packet socket on the interface gets them.
+//!
+//! On veth: the peer of every port needs a program or GRO, or the kernel drops what is sent to it; hosts behind native
+//! ports must not leave checksums (`tx off`) or tags (`txvlan off`) to their interface.
+
+pub mod abi;
+mod attach;
+mod fib;
+mod maps;
+mod stations;
+mod tap;
+mod vlans;
+
+use std::path::PathBuf;
+
+use libbpf_rs::{MapCore, MapFlags, Object};
+use weft_wire::ethernet::MacAddress;
+
+pub use attach::XdpMode;
+pub use fib::{Fib, Hop, Port, PortKind, Tree};
+pub use maps::{HostRoute, PortCounters, RBridgeMaps};
+pub use stations::{Place, Station};
+pub use tap::{Tap, Tapped};
+pub use vlans::VlanSet;
+
+use crate::abi::Abi;
+use crate::error::DatapathError;
+use crate::frame::{self, FrameOutput};
+use crate::pin::PinDir;
+use crate::{interface, object};
+use attach::PortLink;
+
+const MAPS: [&str; 10] = [
+    maps::FIBS[0],
+    maps::FIBS[1],
+    maps::STATE,
+    maps::STATIONS,
+    maps::HOST_ROUTES,
+    maps::COUNTERS,
+    PORTS,
+    COPIES,
+    tap::RING,
+    tap::EVERY,
+];
+const PORTS: &str = "trill_ports";
+const COPIES: &str = "trill_copies";
+
+/// How an RBridge's data path is set up.
+#[derive(Clone, Debug)]
+pub struct RBridgeConfig {
+    /// How many stations it can know; more are not learned, and frames for them go everywhere.
+    pub stations: u32,
+    /// How many hosts its gateway can know.
+    pub host_routes: u32,
+    /// Seed of the hash that chooses among next hops; unlike other RBridges'.
+    pub hash_seed: u32,
+    /// Where the programs run.
+    pub mode: XdpMode,
+    /// Where maps and links are pinned, in a mounted bpffs; `None`: they end with the process.
+    pub pin_dir: Option<PathBuf>,
+}
+
+impl Default for RBridgeConfig {
+    fn default() -> Self {
+        Self { stations: 16_384, host_routes: 4096, hash_seed: 0, mode: XdpMode::Native, pin_dir: None }
+    }
+}
+
+/// A port to be.
+#[derive(Clone, Debug)]
+pub struct PortConfig {
+    /// Its interface, in the caller's network namespace.
+    pub interface: String,
+    /// Its address.
+    pub mac: MacAddress,
+    /// The interface's MTU, bytes.
+    pub mtu: u32,
+    /// What is behind it.
+    pub kind: PortKind,
+}
+
+/// Loaded programs, their tables, and the ports that they are attached to.
+#[derive(Debug)]
+pub struct RBridgeDatapath {
+    object: Object,
+    maps: RBridgeMaps,
+    fib: Fib,
+    mode: XdpMode,
+    links: Vec<(u8, PortLink)>,
+    pins: Option<PinDir>,
+    /// The port that loopback stands for, see [`Self::run`].
+    loopback: Option<u8>,
+}
+
+impl RBridgeDatapath {
+    /// Loads the programs. With pins of an earlier run everything goes on as it was: what is forwarded by, where stations
+    /// are, counters; [`Self::fib`] tells. Ports are attached anew without a gap by [`Self::add_port`].
+    ///
+    /// # Errors
+    /// Any [`DatapathError`].
+    pub fn load(config: &RBridgeConfig) -> Result<Self, DatapathError> {
+        let pins = config.pin_dir.as_deref().map(PinDir::create).transpose()?;
+        let object = load_object(config, pins.as_ref())?;
+        let maps = RBridgeMaps::of_object(&object)?;
+        let mut datapath =
+            Self { object, maps, fib: Fib::default(), mode: config.mode, links: Vec::new(), pins, loopback: None };
+        datapath.maps.forget_what_was_found()?;
+        match datapath.maps.fib()? {
+            Some(running) => datapath.fib = running,
+            None => datapath.install(Fib {
+                hop_count: weft_wire::trill::HOP_COUNT_MAX,
+                hash_seed: config.hash_seed,
+                ..Fib::default()
+            })?,
+        }
+        Ok(datapath)
+    }
+
+    /// What frames are forwarded by.
+    pub fn fib(&self) -> &Fib {
+        &self.fib
+    }
+
+    /// Changes what frames are forwarded by, all at once: every frame meets either the old or the new table.
+    ///
+    /// # Errors
+    /// [`DatapathError::Config`] for what cannot be, then nothing is changed; or [`DatapathError::Map`].
+    pub fn change(&mut self, edit: impl FnOnce(&mut Fib)) -> Result<(), DatapathError> {
+        let mut fib = self.fib.clone();
+        edit(&mut fib);
+        if fib == self.fib { Ok(()) } else { self.install(fib) }
+    }
+
+    /// Tables, stations and counters.
+    pub fn maps(&self) -> &RBridgeMaps {
+        &self.maps
+    }
+
+    /// Makes an interface of the caller's network namespace port `number` (1 to 63) and attaches the program to it. A
+    /// program of an earlier run is replaced in place, and a link that is told without a neighbour keeps the one it has.
+    ///
+    /// # Errors
+    /// Any [`DatapathError`].
+    pub fn add_port(&mut self, number: u8, port: &PortConfig) -> Result<(), DatapathError> {
+        self.set_port(number, port)?;
+        let ifindex = self.fib.ports[&number].ifindex;
+        let program = object::program(&self.object, program_of(&port.kind));
+        let pin = self.pins.as_ref().map(|pins| pins.path_of(&pin_name(number)));
+        self.links.retain(|(other, _)| *other != number);
+        let link = PortLink::attach(&program, ifindex, &port.interface, self.mode, pin.as_deref())?;
+        self.links.push((number, link));
+        Ok(())
+    }
+
+    /// The same without a program: for [`Self::run`].
+    ///
+    /// # Errors
+    /// Any [`DatapathError`].
+    pub fn set_port(&mut self, number: u8, port: &PortConfig) -> Result<(), DatapathError> {
+        let ifindex = interface::index_of(&port.interface)?;
+        let mut kind = port.kind.clone();
+        let before = self.fib.ports.get(&number).filter(|before| before.ifindex == ifindex).map(|before| &before.kind);
+        if let (PortKind::Link { neighbor: new @ None, .. }, Some(PortKind::Link { neighbor, .. })) =
+            (&mut kind, before)
+        {
+            *new = *neighbor;
+        }
+        let entry = Port { ifindex, mac: port.mac, mtu: port.mtu, kind };
+        // First the tables, so that a refused port changes nothing; frames for a port that is not there yet are dropped.
+        self.change(|fib| drop(fib.ports.insert(number, entry)))?;
+        self.set_device(PORTS, number, ifindex, None)?;
+        self.set_device(COPIES, number, ifindex, Some("trill_copy"))
+    }
+
+    /// Takes a port away, and all routes and branches that lead by it.
+    ///
+    /// # Errors
+    /// [`DatapathError::Program`] or [`DatapathError::Map`].
+    pub fn remove_port(&mut self, number: u8) -> Result<(), DatapathError> {
+        self.change(|fib| {
+            fib.ports.remove(&number);
+            fib.routes.values_mut().for_each(|hops| hops.retain(|hop| hop.port != number));
+            fib.routes.retain(|_, hops| !hops.is_empty());
+            for tree in fib.trees.values_mut() {
+                tree.branches.remove(&number);
+                tree.rpf.retain(|_, port| *port != number);
+            }
+        })?;
+        for map in [PORTS, COPIES] {
+            // An interface that has vanished has taken its entry with it.
+            let _gone = object::map_handle(&self.object, map)?.delete(u32::from(number).bytes());
+        }
+        let (gone, kept) = self.links.drain(..).partition(|(other, _)| *other == number);
+        self.links = kept;
+        let gone: Vec<(u8, PortLink)> = gone;
+        gone.into_iter().try_for_each(|(_, link)| link.detach())?;
+        self.pins.as_ref().map_or(Ok(()), |pins| crate::pin::remove_pin(&pins.path_of(&pin_name(number))))
+    }
+
+    /// One frame as if it had come by a port, without a network: verdict and frame. Nothing may be attached, because the
+    /// port stands in for loopback from then on.
+    ///
+    /// # Errors
+    /// [`DatapathError::Config`] if there is no such port; [`DatapathError::Program`] if the kernel refuses the frame, for
+    /// example for being shorter than 14 bytes.
+    pub fn run(&mut self, number: u8, bytes: &[u8]) -> Result<FrameOutput, DatapathError> {
+        let kind = self.arrive_by(number)?;
+        frame::run_xdp(&self.program(&kind), bytes)
+    }
+
+    /// Makes loopback stand for a port.
+    pub(crate) fn arrive_by(&mut self, number: u8) -> Result<PortKind, DatapathError> {
+        let Some(port) = self.fib.ports.get(&number) else {
+            return Err(DatapathError::Config { field: "port", why: format!("there is no port {number}") });
+        };
+        let kind = port.kind.clone();
+        if self.loopback != Some(number) {
+            self.maps.put_port_of(LOOPBACK, number)?;
+            self.loopback = Some(number);
+        }
+        Ok(kind)
+    }
+
+    /// The tap: one frame in `every`, by chance.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn tap(&self, every: u32) -> Result<Tap, DatapathError> {
+        Tap::of_maps(object::map_handle(&self.object, tap::RING)?, object::map_handle(&self.object, tap::EVERY)?, every)
+    }
+
+    /// Takes the programs off all ports and removes the pins. Dropping instead leaves a pinned data path at work.
+    ///
+    /// # Errors
+    /// [`DatapathError::Program`] or [`DatapathError::Pin`].
+    pub fn detach(mut self) -> Result<(), DatapathError> {
+        let mut names: Vec<String> = Vec::new();
+        for (number, link) in self.links.drain(..) {
+            link.detach()?;
+            names.push(pin_name(number));
+        }
+        let Some(pins) = self.pins.take() else { return Ok(()) };
+        // Also those of ports that an earlier run had and this one did not take over.
+        names.extend(self.fib.ports.keys().map(|number| pin_name(*number)));
+        pins.remove(&names.iter().map(String::as_str).chain(MAPS).collect::<Vec<&str>>())
+    }
+
+    pub(crate) fn program(&self, kind: &PortKind) -> libbpf_rs::ProgramMut<'_> {
+        object::program(&self.object, program_of(kind))
+    }
+
+    fn install(&mut self, fib: Fib) -> Result<(), DatapathError> {
+        self.maps.install(&fib)?;
+        (self.fib, self.loopback) = (fib, None);
+        Ok(())
+    }
+
+    /// `struct bpf_devmap_val`: interface, and the program for what leaves by it.
+    fn set_device(
+        &self,
+        map: &'static str,
+        number: u8,
+        ifindex: u32,
+        program: Option<&str>,
+    ) -> Result<(), DatapathError> {
+        use std::os::fd::{AsFd, AsRawFd};
+        let fd = program.map_or(-1, |name| object::program(&self.object, name).as_fd().as_raw_fd());
+        let value = [ifindex.to_ne_bytes(), fd.to_ne_bytes()].concat();
+        object::map_handle(&self.object, map)?
+            .update(u32::from(number).bytes(), &value, MapFlags::ANY)
+            .map_err(|source| DatapathError::Map { map, what: "setting a port", source })
+    }
+}
+
+/// Index of the loopback interface in every network namespace.
+const LOOPBACK: u32 = 1;
+
+fn program_of(kind: &PortKind) -> &'static str {
+    match kind {
+        PortKind::Native { .. } => "trill_native",
+        PortKind::Link { .. } => "trill_link",
+    }
+}
+
+fn pin_name(number: u8) -> String {
+    format!("trill_port_{number}")
+}
+
+fn load_object(config: &RBridgeConfig, pins: Option<&PinDir>) -> Result<Object, DatapathError> {
+    let mut open = object::TRILL.open()?;
+    object::set_max_entries(&mut open, maps::STATIONS, config.stations.max(1))?;
+    object::set_max_entries(&mut open, maps::HOST_ROUTES, config.host_routes.max(1))?;
+    let Some(pins) = pins else { return object::TRILL.load(open) };
+    for name in MAPS {
+        pins.reuse(&mut open, name)?;
+    }
+    let mut object = object::TRILL.load(open)?;
+    for name in MAPS {
+        pins.pin(&mut object, name)?;
+    }
+    Ok(object)
+}

@@ -1,0 +1,118 @@
+//! Where stations are: what the programs learned, and what they are told (RFC 6325 section 4.8).
+
+use libbpf_rs::{ErrorKind, MapCore, MapFlags};
+use weft_wire::ethernet::MacAddress;
+
+use super::abi::{GATEWAY, OBSERVED, TrillPlace};
+use super::maps::{RBridgeMaps, STATIONS, failed};
+use crate::abi::{Abi, MacKey};
+use crate::error::DatapathError;
+
+/// A station in a VLAN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Station {
+    /// Its address.
+    pub mac: MacAddress,
+    /// Its VLAN.
+    pub vlan: u16,
+    /// Where it is.
+    pub place: Place,
+    /// How sure that is: [`OBSERVED`] from a frame, up to [`STATIC`](super::abi::STATIC). Programs replace only what is
+    /// observed.
+    pub confidence: u8,
+    /// When a frame of it was last seen, seconds of [`RBridgeMaps::tick`]'s clock.
+    pub seen_s: u32,
+}
+
+/// Where a station is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// Behind our port of this number.
+    Port(u8),
+    /// Behind the RBridge with this nickname.
+    RBridge(u16),
+    /// It is the inter-VLAN gateway, which is everywhere.
+    Gateway,
+}
+
+impl RBridgeMaps {
+    /// All stations, in no order.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn stations(&self) -> Result<Vec<Station>, DatapathError> {
+        let mut stations = Vec::new();
+        for bytes in self.stations.keys() {
+            let found = self.stations.lookup(&bytes, MapFlags::ANY);
+            let value = found.map_err(|source| failed(STATIONS, "reading", source))?;
+            let (key, place) = (MacKey::from_bytes(&bytes), value.and_then(|value| TrillPlace::from_bytes(&value)));
+            stations.extend(key.zip(place).map(|(key, place)| station_of(key, place)));
+        }
+        Ok(stations)
+    }
+
+    /// Sets where a station is, whatever was known before.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`], for example when the table is full.
+    pub fn set_station(&self, station: &Station) -> Result<(), DatapathError> {
+        let (nickname, port) = match station.place {
+            Place::Port(port) => (0, port),
+            Place::RBridge(nickname) => (nickname, 0),
+            Place::Gateway => (GATEWAY, 0),
+        };
+        let place = TrillPlace { nickname, port, confidence: station.confidence, seen_s: station.seen_s };
+        let updated = self.stations.update(key_of(station.mac, station.vlan).bytes(), place.bytes(), MapFlags::ANY);
+        updated.map_err(|source| failed(STATIONS, "setting a station", source))?;
+        self.forget_what_was_found()
+    }
+
+    /// Forgets the stations that `which` chooses, and says how many: those of a port that went down, of an RBridge that
+    /// is gone, of a VLAN for which somebody else is appointed.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn forget(&self, which: impl Fn(&Station) -> bool) -> Result<usize, DatapathError> {
+        let mut forgotten = 0;
+        for station in self.stations()?.into_iter().filter(which) {
+            match self.stations.delete(key_of(station.mac, station.vlan).bytes()) {
+                Err(source) if source.kind() != ErrorKind::NotFound => {
+                    return Err(failed(STATIONS, "forgetting a station", source));
+                }
+                _ => forgotten += 1,
+            }
+        }
+        if forgotten > 0 {
+            self.forget_what_was_learnt()?;
+            self.forget_what_was_found()?;
+        }
+        Ok(forgotten)
+    }
+
+    /// Forgets what was observed and not seen for `age_s` (RFC 6325 section 4.8.3: 300), and says how many.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn age(&self, age_s: u32) -> Result<usize, DatapathError> {
+        let now_s = self.now_s()?;
+        self.forget(|station| station.confidence == OBSERVED && now_s.saturating_sub(station.seen_s) > age_s)
+    }
+}
+
+fn key_of(mac: MacAddress, vlan: u16) -> MacKey {
+    MacKey { mac: mac.0, vlan }
+}
+
+fn station_of(key: MacKey, place: TrillPlace) -> Station {
+    Station {
+        mac: MacAddress(key.mac),
+        vlan: key.vlan,
+        place: match place.nickname {
+            0 => Place::Port(place.port),
+            GATEWAY => Place::Gateway,
+            nickname => Place::RBridge(nickname),
+        },
+        confidence: place.confidence,
+        seen_s: place.seen_s,
+    }
+}

@@ -1,0 +1,117 @@
+//! A sample of the frames as they leave: what the programs redirect no packet socket sees.
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::mem::offset_of;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::rc::Rc;
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
+
+use super::abi::{OUTCOMES, TrillTapped};
+use super::maps::failed;
+use crate::abi::Abi;
+use crate::error::DatapathError;
+use crate::pin;
+
+pub(super) const RING: &str = "trill_tap";
+pub(super) const EVERY: &str = ".data.trill_tap_every";
+
+/// Records that one [`Tap::take`] returns at most.
+const TAKE_MAX: usize = 4096;
+
+/// A frame as it left, or as it came if it was dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tapped {
+    /// When, on the kernel's monotonic clock.
+    pub time_ns: u64,
+    /// The port that it came by; of a copy, the one that it left by.
+    pub port: u8,
+    /// What became of it: one of [`OUTCOMES`].
+    pub outcome: &'static str,
+    /// Its length, bytes.
+    pub length: u32,
+    /// Its start, at most [`TAP_BYTES`](super::abi::TAP_BYTES).
+    pub bytes: Vec<u8>,
+}
+
+/// The tap of one RBridge, open as long as this lives. One reader at a time; readable (`AsFd`) when there is something.
+#[derive(Debug)]
+pub struct Tap {
+    ring: RingBuffer<'static>,
+    taken: Rc<RefCell<Vec<Tapped>>>,
+    every: MapHandle,
+    _ring_map: MapHandle,
+}
+
+impl Tap {
+    /// Opens the tap of the data path that is pinned at `dir`: one frame in `every`, by chance.
+    ///
+    /// # Errors
+    /// [`DatapathError::NotPinned`], [`DatapathError::NoRights`] or [`DatapathError::Map`].
+    pub fn open_pinned(dir: impl AsRef<Path>, every: u32) -> Result<Self, DatapathError> {
+        let dir = dir.as_ref();
+        Self::of_maps(pin::open_map(dir, RING)?, pin::open_map(dir, EVERY)?, every)
+    }
+
+    pub(super) fn of_maps(ring_map: MapHandle, every_map: MapHandle, every: u32) -> Result<Self, DatapathError> {
+        let taken = Rc::new(RefCell::new(Vec::new()));
+        let sink = Rc::clone(&taken);
+        let mut builder = RingBufferBuilder::new();
+        let keep = move |bytes: &[u8]| {
+            sink.borrow_mut().extend(read(bytes));
+            0
+        };
+        builder.add(&ring_map, keep).map_err(|source| failed(RING, "reading", source))?;
+        let ring = builder.build().map_err(|source| failed(RING, "reading", source))?;
+        let tap = Self { ring, taken, every: every_map, _ring_map: ring_map };
+        tap.take()?; // what a reader before us left
+        tap.taken.take();
+        tap.set(every.max(1))?;
+        Ok(tap)
+    }
+
+    /// What came since the last time, oldest first. Never waits.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn take(&self) -> Result<Vec<Tapped>, DatapathError> {
+        let count = self.ring.consume_raw_n(TAKE_MAX);
+        if count < 0 {
+            return Err(failed(RING, "reading", libbpf_rs::Error::from_raw_os_error(-count)));
+        }
+        Ok(self.taken.take())
+    }
+
+    fn set(&self, every: u32) -> Result<(), DatapathError> {
+        let updated = self.every.update(0u32.bytes(), every.bytes(), MapFlags::ANY);
+        updated.map_err(|source| failed(EVERY, "writing", source))
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        // A tap that nobody reads costs a little and does no harm.
+        let _left_open = self.set(0);
+    }
+}
+
+impl AsFd for Tap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the ring buffer owns the descriptor and keeps it open as long as `self` lives.
+        unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
+    }
+}
+
+fn read(record: &[u8]) -> Option<Tapped> {
+    let start = offset_of!(TrillTapped, bytes);
+    let kept = u16::from_ne_bytes(record.get(offset_of!(TrillTapped, kept)..)?.get(..2)?.try_into().ok()?);
+    Some(Tapped {
+        time_ns: u64::from_ne_bytes(record.get(..8)?.try_into().ok()?),
+        port: *record.get(offset_of!(TrillTapped, port))?,
+        outcome: OUTCOMES.get(usize::from(*record.get(offset_of!(TrillTapped, outcome))?))?,
+        length: u32::from_ne_bytes(record.get(offset_of!(TrillTapped, length)..)?.get(..4)?.try_into().ok()?),
+        bytes: record.get(start..start + usize::from(kept))?.to_vec(),
+    })
+}

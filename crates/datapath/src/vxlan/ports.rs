@@ -1,0 +1,321 @@
+//! Uplinks and access ports: which interface is which, and the programs on them.
+
+use std::path::Path;
+
+use libbpf_rs::Link;
+
+use super::abi::{PORT_KEEPS_TAGS, PORT_SLOTS, PORT_UPLINK, PORT_XDP, PortState, VniState};
+use super::entry::To;
+use super::options::Attachment;
+use super::segment::Vni;
+use super::view::{Port, PortRole};
+use super::{Vtep, VtepProgram, full, no_such_vni};
+use crate::error::DatapathError;
+use crate::filter::{self, Filter};
+use crate::{link, object};
+
+/// A program's lookups of routes on behalf of this node ask for this, so that it need not be a router.
+const HOST_FORWARDING: &str = "/proc/sys/net/ipv4/conf/lo/forwarding";
+const ALL_FORWARDING: &str = "/proc/sys/net/ipv4/conf/all/forwarding";
+
+/// What an access port may carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccessRule {
+    /// Frames may carry a VLAN tag, which is carried inside VXLAN and delivered again. Without this they are dropped, in
+    /// both directions (RFC 7348 6.1).
+    pub keep_tags: bool,
+}
+
+/// An interface with our programs on it.
+#[derive(Debug)]
+pub(super) struct Attached {
+    pub(super) index: u32,
+    pub(super) vni: Option<Vni>,
+    programs: Vec<Program>,
+}
+
+/// A program in its place.
+#[derive(Debug)]
+enum Program {
+    Link(Link),
+    Filter(Filter),
+}
+
+impl Program {
+    fn detach(self) -> Result<(), DatapathError> {
+        match self {
+            Self::Link(attached) => link::detach(&attached),
+            Self::Filter(attached) => attached.detach(),
+        }
+    }
+}
+
+impl Vtep {
+    /// Makes an interface of the caller's network namespace a way into the underlay. Routes may lead over any interface;
+    /// datagrams are taken from uplinks only.
+    ///
+    /// # Errors
+    /// [`DatapathError::Config`] for an access port, or any other [`DatapathError`].
+    pub fn attach_uplink(&mut self, ifindex: u32) -> Result<(), DatapathError> {
+        match self.ports.get(&ifindex) {
+            Some(port) if port.vni.is_none() => return Ok(()),
+            Some(_) => return Err(busy(ifindex, "an access port")),
+            None => {}
+        }
+        remember_host_routes()?;
+        self.attach(ifindex, None, 0)?;
+        self.set_state(self.uplinks()[0])?;
+        self.join_groups()
+    }
+
+    /// Makes an interface of the caller's network namespace a port of a segment; for a port that is one already, changes
+    /// its rule.
+    ///
+    /// # Errors
+    /// [`DatapathError::Config`] for a segment that is not there, an interface that is in use otherwise, or no room; or
+    /// any other [`DatapathError`].
+    pub fn attach_access(&mut self, ifindex: u32, vni: Vni, rule: AccessRule) -> Result<(), DatapathError> {
+        let segment: Option<VniState> = self.view.tables.vnis.get(&vni.get())?;
+        let slot = segment.ok_or_else(|| no_such_vni(vni))?.slot;
+        let flags = self.access_flags(rule);
+        match self.ports.get(&ifindex) {
+            None => self.attach(ifindex, Some(vni), flags),
+            Some(Attached { vni: Some(other), index, .. }) if *other == vni => {
+                self.put_state(&PortState { ifindex, vni: vni.get(), vni_slot: slot, flags, index: *index })
+            }
+            Some(Attached { vni: Some(other), .. }) => Err(busy(ifindex, &format!("a port of segment {other}"))),
+            Some(Attached { vni: None, .. }) => Err(busy(ifindex, "an uplink")),
+        }
+    }
+
+    /// Takes the programs off an uplink or access port and forgets the entries behind it. Returns whether it was one.
+    ///
+    /// # Errors
+    /// [`DatapathError::Program`] or [`DatapathError::Map`].
+    pub fn detach(&mut self, ifindex: u32) -> Result<bool, DatapathError> {
+        if !self.detach_only(ifindex)? {
+            return Ok(false);
+        }
+        self.sweep(|entry| entry.to == To::Port(ifindex))?;
+        self.join_groups()?;
+        Ok(true)
+    }
+
+    /// Interface indexes of the uplinks.
+    pub(super) fn uplinks(&self) -> Vec<u32> {
+        self.ports.iter().filter(|(_, port)| port.vni.is_none()).map(|(ifindex, _)| *ifindex).collect()
+    }
+
+    /// The number of a segment's port.
+    pub(super) fn access_index(&self, vni: Vni, ifindex: u32) -> Result<u32, DatapathError> {
+        match self.ports.get(&ifindex) {
+            Some(port) if port.vni == Some(vni) => Ok(port.index),
+            _ => {
+                let why = format!("interface {ifindex} is not a port of segment {vni}; attach it first");
+                Err(DatapathError::Config { field: "port", why })
+            }
+        }
+    }
+
+    /// Without forgetting entries.
+    pub(super) fn detach_only(&mut self, ifindex: u32) -> Result<bool, DatapathError> {
+        if !self.ports.contains_key(&ifindex) {
+            return Ok(false);
+        }
+        self.detach_links(ifindex)?;
+        let Some(port) = self.ports.remove(&ifindex) else { return Ok(false) };
+        self.forget_port(ifindex, port.index, port.vni)?;
+        self.set_state(self.uplinks().first().copied().unwrap_or(0))?;
+        Ok(true)
+    }
+
+    pub(super) fn detach_links(&mut self, ifindex: u32) -> Result<(), DatapathError> {
+        let Some(port) = self.ports.get_mut(&ifindex) else { return Ok(()) };
+        for program in port.programs.drain(..) {
+            program.detach()?;
+        }
+        let Some(pins) = &self.pins else { return Ok(()) };
+        pins.remove_pins(&[&pin_of(ifindex, "tc"), &pin_of(ifindex, "xdp")])
+    }
+
+    /// Makes sense of the ports in the tables of an earlier run: those whose interfaces are still there get our
+    /// programs.
+    pub(super) fn take_over_ports(&mut self) -> Result<(), DatapathError> {
+        for (ifindex, index) in self.view.tables.port_index.all::<u32, u32>()? {
+            self.port_indexes.mark(index);
+            let state: PortState = self.view.tables.ports.get(&index)?.unwrap_or_default();
+            let vni = match Port::of(&state).map(|port| port.role) {
+                Some(PortRole::Uplink) => None,
+                Some(PortRole::Access { vni, .. }) => Some(vni),
+                None => {
+                    self.forget_port(ifindex, index, None)?;
+                    continue;
+                }
+            };
+            let flags = state.flags & !PORT_XDP | if self.xdp.is_some() { PORT_XDP } else { 0 };
+            self.put_state(&PortState { flags, ..state })?;
+            self.put_device(index, ifindex)?;
+            match self.attach_programs(ifindex, vni.is_none()) {
+                Ok(programs) => {
+                    self.ports.insert(ifindex, Attached { index, vni, programs });
+                }
+                Err(_the_interface_is_gone) => {
+                    self.forget_port(ifindex, index, vni)?;
+                    self.sweep(|entry| entry.to == To::Port(ifindex))?;
+                }
+            }
+        }
+        if let Some(uplink) = self.uplinks().first() {
+            remember_host_routes()?;
+            self.set_state(*uplink)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn pretend_port(&mut self, ifindex: u32, vni: Vni) -> Result<(), DatapathError> {
+        let index = self.port_indexes.take().ok_or_else(|| full("ports", "ports", self.options.capacities.ports))?;
+        self.put_port(ifindex, index, Some(vni), self.access_flags(AccessRule::default()))?;
+        self.ports.insert(ifindex, Attached { index, vni: Some(vni), programs: Vec::new() });
+        Ok(())
+    }
+
+    fn access_flags(&self, rule: AccessRule) -> u32 {
+        let tags = if rule.keep_tags { PORT_KEEPS_TAGS } else { 0 };
+        tags | if self.xdp.is_some() { PORT_XDP } else { 0 }
+    }
+
+    fn attach(&mut self, ifindex: u32, vni: Option<Vni>, flags: u32) -> Result<(), DatapathError> {
+        let index = self.port_indexes.take().ok_or_else(|| full("ports", "ports", self.options.capacities.ports))?;
+        let attached =
+            self.put_port(ifindex, index, vni, flags).and_then(|()| self.attach_programs(ifindex, vni.is_none()));
+        match attached {
+            Ok(programs) => {
+                self.ports.insert(ifindex, Attached { index, vni, programs });
+                Ok(())
+            }
+            Err(error) => {
+                self.forget_port(ifindex, index, vni)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn put_port(&self, ifindex: u32, index: u32, vni: Option<Vni>, flags: u32) -> Result<(), DatapathError> {
+        let tables = &self.view.tables;
+        let state = match vni {
+            None => PortState { ifindex, flags: flags | PORT_UPLINK, index, ..PortState::default() },
+            Some(vni) => {
+                let segment: VniState = tables.vnis.get(&vni.get())?.ok_or_else(|| no_such_vni(vni))?;
+                PortState { ifindex, vni: vni.get(), vni_slot: segment.slot, flags, index }
+            }
+        };
+        if let Some(vni) = vni {
+            self.put_flood_port(vni, ifindex, true)?;
+        }
+        self.put_device(index, ifindex)?;
+        self.put_state(&state)?;
+        tables.port_index.put(&ifindex, &index)
+    }
+
+    /// Sets what a port is, and in its slot again if that is free or its own.
+    fn put_state(&self, state: &PortState) -> Result<(), DatapathError> {
+        let tables = &self.view.tables;
+        tables.ports.put(&state.index, state)?;
+        let number = state.ifindex % PORT_SLOTS;
+        let slot: PortState = tables.port_slots.get(&number)?.unwrap_or_default();
+        if slot.ifindex != 0 && slot.ifindex != state.ifindex {
+            return Ok(());
+        }
+        tables.port_slots.put(&number, state)
+    }
+
+    /// Where XDP sends what leaves by a port. The interface is one of the caller's network namespace.
+    fn put_device(&self, index: u32, ifindex: u32) -> Result<(), DatapathError> {
+        self.xdp.as_ref().map_or(Ok(()), |xdp| xdp.devices.put(&index, &ifindex))
+    }
+
+    fn forget_port(&mut self, ifindex: u32, index: u32, vni: Option<Vni>) -> Result<(), DatapathError> {
+        let tables = &self.view.tables;
+        tables.port_index.delete(&ifindex)?;
+        let number = ifindex % PORT_SLOTS;
+        let slot: PortState = tables.port_slots.get(&number)?.unwrap_or_default();
+        if slot.ifindex == ifindex {
+            tables.port_slots.put(&number, &PortState::default())?;
+        }
+        tables.ports.put(&index, &PortState::default())?;
+        if let Some(xdp) = &self.xdp {
+            xdp.devices.delete(&index)?;
+        }
+        if let Some(vni) = vni {
+            self.put_flood_port(vni, ifindex, false)?;
+        }
+        self.port_indexes.give_back(index);
+        Ok(())
+    }
+
+    /// TC first: what XDP passes must find it.
+    fn attach_programs(&self, ifindex: u32, uplink: bool) -> Result<Vec<Program>, DatapathError> {
+        let (tc, xdp) = match uplink {
+            true => (VtepProgram::Uplink, VtepProgram::UplinkXdp),
+            false => (VtepProgram::Access, VtepProgram::AccessXdp),
+        };
+        let pin = |kind| self.pins.as_ref().map(|pins| pins.path_of(&pin_of(ifindex, kind)));
+        let mut programs = vec![self.attach_tc(ifindex, tc, pin("tc").as_deref())?];
+        match (self.xdp_program(xdp), pin("xdp")) {
+            (Some(program), pin) => programs.push(Program::Link(link::attach_xdp(&program, ifindex, pin.as_deref())?)),
+            (None, Some(pin)) => drop_earlier(&pin)?,
+            (None, None) => {}
+        }
+        Ok(programs)
+    }
+
+    fn attach_tc(&self, ifindex: u32, program: VtepProgram, pin: Option<&Path>) -> Result<Program, DatapathError> {
+        let program = object::program(&self.tc, program.name());
+        let name = format!("interface {ifindex}");
+        Ok(match (self.options.attachment, pin) {
+            (Attachment::Link, Some(pin)) => Program::Link(link::attach_pinned(&program, ifindex, &name, pin)?),
+            (Attachment::Link, None) => Program::Link(link::attach(&program, ifindex, &name)?),
+            (Attachment::Filter, pin) => {
+                let attached = filter::attach(&program, ifindex)?;
+                pin.map_or(Ok(()), drop_earlier)?;
+                Program::Filter(attached)
+            }
+        })
+    }
+}
+
+/// An earlier run may have had a link where this one has none.
+fn drop_earlier(pin: &Path) -> Result<(), DatapathError> {
+    if let Ok(earlier) = Link::open(pin) {
+        link::detach(&earlier)?;
+    }
+    crate::pin::remove_pin(pin)
+}
+
+fn pin_of(ifindex: u32, kind: &str) -> String {
+    format!("port_{ifindex}_{kind}")
+}
+
+fn busy(ifindex: u32, what: &str) -> DatapathError {
+    let why = format!("interface {ifindex} is {what} already; detach it first or choose another");
+    DatapathError::Config { field: "port", why }
+}
+
+/// Lets programs ask for routes as this node itself would.
+fn remember_host_routes() -> Result<(), DatapathError> {
+    if std::fs::read_to_string(HOST_FORWARDING).is_ok_and(|value| value.trim() == "1") {
+        return Ok(());
+    }
+    std::fs::write(HOST_FORWARDING, "1").map_err(|source| DatapathError::Config {
+        field: "uplink",
+        why: format!("setting {HOST_FORWARDING}, which route look-ups need, failed ({source}); run as root"),
+    })
+}
+
+/// The opposite, unless this node is a router anyway.
+pub(super) fn forget_host_routes() {
+    if std::fs::read_to_string(ALL_FORWARDING).is_ok_and(|value| value.trim() == "0") {
+        // What remains would only let the loopback interface forward.
+        let _ = std::fs::write(HOST_FORWARDING, "0");
+    }
+}

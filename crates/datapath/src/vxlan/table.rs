@@ -1,0 +1,99 @@
+//! Entries: told, removed, aged; and the addresses that ARP is answered for.
+
+use std::net::Ipv4Addr;
+
+use super::abi::{ArpKey, ArpState, FDB_PEER, FDB_PORT, FdbEntry, FdbKey, VniState};
+use super::entry::{Entry, Origin, To};
+use super::segment::Vni;
+use super::{Vtep, check_mac, no_such_vni, now_ns};
+use crate::error::DatapathError;
+
+impl Vtep {
+    /// Says where an address is, on the operator's word. Such an entry neither ages nor moves.
+    ///
+    /// # Errors
+    /// As [`Self::set_entry`].
+    pub fn static_entry(&mut self, vni: Vni, mac: [u8; 6], to: To) -> Result<(), DatapathError> {
+        self.set_entry(vni, mac, to, Origin::Static)
+    }
+
+    /// Says where an address is, on the directory's word. Such an entry neither ages nor moves by frames.
+    ///
+    /// # Errors
+    /// As [`Self::set_entry`].
+    pub fn directory_entry(&mut self, vni: Vni, mac: [u8; 6], to: To) -> Result<(), DatapathError> {
+        self.set_entry(vni, mac, to, Origin::Directory)
+    }
+
+    /// Says where an address is; an earlier entry for it is replaced.
+    ///
+    /// # Errors
+    /// [`DatapathError::Config`] for a segment, port or address that cannot be, or [`DatapathError::Map`] (no room).
+    pub fn set_entry(&mut self, vni: Vni, mac: [u8; 6], to: To, origin: Origin) -> Result<(), DatapathError> {
+        check_mac(mac)?;
+        let segment: Option<VniState> = self.view.tables.vnis.get(&vni.get())?;
+        let vni_slot = segment.ok_or_else(|| no_such_vni(vni))?.slot;
+        let (kind, target, place) = match to {
+            To::Remote(address) => (FDB_PEER, self.peer_index(address)?, address.octets()),
+            To::Port(ifindex) => (FDB_PORT, self.access_index(vni, ifindex)?, ifindex.to_ne_bytes()),
+        };
+        let value = FdbEntry { seen_ns: now_ns(), target, place, vni_slot, kind, origin: origin.code(), zero: [0; 2] };
+        self.view.tables.fdb.put(&FdbKey { vni: vni.get(), mac, zero: [0; 2] }, &value)
+    }
+
+    /// Forgets an address. Returns whether it was known.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn remove_entry(&mut self, vni: Vni, mac: [u8; 6]) -> Result<bool, DatapathError> {
+        self.view.tables.fdb.delete(&FdbKey { vni: vni.get(), mac, zero: [0; 2] })
+    }
+
+    /// Forgets learned entries that were not confirmed for as long as their segments say; returns them. `now_ns` as of
+    /// [`now_ns`].
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn age_out(&mut self, now_ns: u64) -> Result<Vec<Entry>, DatapathError> {
+        let ages: std::collections::BTreeMap<u32, u64> =
+            self.view.tables.vnis.all::<u32, VniState>()?.iter().map(|(vni, state)| (*vni, state.age_ns)).collect();
+        self.sweep(|entry| {
+            let age_ns = ages.get(&entry.vni.get()).copied().unwrap_or(0);
+            entry.origin == Origin::Learned && age_ns > 0 && entry.age_ns(now_ns) > age_ns
+        })
+    }
+
+    /// Has ARP requests for an address answered with a MAC.
+    ///
+    /// # Errors
+    /// [`DatapathError::Config`] for a segment or address that cannot be, or [`DatapathError::Map`] (no room).
+    pub fn set_arp(&mut self, vni: Vni, address: Ipv4Addr, mac: [u8; 6]) -> Result<(), DatapathError> {
+        check_mac(mac)?;
+        let segment: Option<VniState> = self.view.tables.vnis.get(&vni.get())?;
+        segment.ok_or_else(|| no_such_vni(vni))?;
+        let key = ArpKey { vni: vni.get(), address: address.octets() };
+        self.view.tables.arp.put(&key, &ArpState { mac, zero: [0; 2] })
+    }
+
+    /// No longer answers for an address. Returns whether it did.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn remove_arp(&mut self, vni: Vni, address: Ipv4Addr) -> Result<bool, DatapathError> {
+        self.view.tables.arp.delete(&ArpKey { vni: vni.get(), address: address.octets() })
+    }
+
+    /// Removes the entries that `goes` picks; returns them.
+    pub(super) fn sweep(&mut self, goes: impl Fn(&Entry) -> bool) -> Result<Vec<Entry>, DatapathError> {
+        let mut gone = Vec::new();
+        for (key, value) in self.view.tables.fdb.all::<FdbKey, FdbEntry>()? {
+            if let Some(entry) = Entry::of(&key, &value).filter(&goes)
+                && self.view.tables.fdb.delete(&key)?
+            {
+                gone.push(entry);
+            }
+        }
+        gone.sort_unstable_by_key(|entry| (entry.vni, entry.mac));
+        Ok(gone)
+    }
+}

@@ -1,0 +1,153 @@
+//! Messages of the programs to user space: what they could not answer, and what they learned.
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::rc::Rc;
+
+use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
+
+use super::abi::{UPCALL_ARP, UPCALL_LEARNED, UPCALL_MOVED, UPCALL_UNICAST, UPCALL_UNKNOWN_PEER, UpcallState};
+use super::entry::To;
+use super::maps::UPCALLS;
+use super::segment::Vni;
+use crate::abi::Abi;
+use crate::error::DatapathError;
+use crate::pin;
+
+/// Messages that one [`Upcalls::take`] returns at most.
+const TAKE_MAX: usize = 1024;
+
+/// A message. The same miss is told at most about every 100 ms; what finds no room is counted as `upcall_lost`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upcall {
+    /// An ARP request for an address without an entry.
+    ArpMiss {
+        /// Segment.
+        vni: Vni,
+        /// Port that it came in at (interface index).
+        port: u32,
+        /// Who asks: MAC.
+        sender_mac: [u8; 6],
+        /// Who asks: address.
+        sender: Ipv4Addr,
+        /// Who is asked for.
+        target: Ipv4Addr,
+    },
+    /// A frame from a port to a MAC without an entry.
+    UnicastMiss {
+        /// Segment.
+        vni: Vni,
+        /// Port that it came in at (interface index).
+        port: u32,
+        /// Who sends.
+        source_mac: [u8; 6],
+        /// To whom.
+        destination_mac: [u8; 6],
+        /// Addresses of the IPv4 packet inside, source and destination.
+        addresses: Option<(Ipv4Addr, Ipv4Addr)>,
+    },
+    /// An address was learned.
+    Learned {
+        /// Segment.
+        vni: Vni,
+        /// The address.
+        mac: [u8; 6],
+        /// Where it is.
+        to: To,
+    },
+    /// A learned address is elsewhere now.
+    Moved {
+        /// Segment.
+        vni: Vni,
+        /// The address.
+        mac: [u8; 6],
+        /// Where it is now.
+        to: To,
+    },
+    /// A frame of a VTEP that nobody told us of.
+    UnknownPeer {
+        /// Segment that it names.
+        vni: Vni,
+        /// The VTEP.
+        peer: Ipv4Addr,
+    },
+}
+
+impl Upcall {
+    fn of(state: &UpcallState) -> Option<Self> {
+        let vni = Vni::new(state.vni)?;
+        let (peer, port) = (Ipv4Addr::from(state.peer), state.ifindex);
+        let to = if peer.is_unspecified() { To::Port(port) } else { To::Remote(peer) };
+        let (source, destination) = (Ipv4Addr::from(state.source_ip), Ipv4Addr::from(state.destination_ip));
+        Some(match state.kind {
+            UPCALL_ARP => Self::ArpMiss { vni, port, sender_mac: state.source, sender: source, target: destination },
+            UPCALL_UNICAST => Self::UnicastMiss {
+                vni,
+                port,
+                source_mac: state.source,
+                destination_mac: state.destination,
+                addresses: (!destination.is_unspecified()).then_some((source, destination)),
+            },
+            UPCALL_LEARNED => Self::Learned { vni, mac: state.source, to },
+            UPCALL_MOVED => Self::Moved { vni, mac: state.source, to },
+            UPCALL_UNKNOWN_PEER => Self::UnknownPeer { vni, peer },
+            _ => return None,
+        })
+    }
+}
+
+/// The messages of one VTEP. One reader at a time; readable (`AsFd`) when there is something to take.
+#[derive(Debug)]
+pub struct Upcalls {
+    ring: RingBuffer<'static>,
+    taken: Rc<RefCell<Vec<Upcall>>>,
+    _map: MapHandle,
+}
+
+impl Upcalls {
+    /// The messages of the VTEP that is pinned at `dir`.
+    ///
+    /// # Errors
+    /// [`DatapathError::NotPinned`], [`DatapathError::NoRights`] or [`DatapathError::Map`].
+    pub fn open_pinned(dir: impl AsRef<Path>) -> Result<Self, DatapathError> {
+        Self::of_map(pin::open_map(dir.as_ref(), UPCALLS)?)
+    }
+
+    pub(super) fn of_map(map: MapHandle) -> Result<Self, DatapathError> {
+        let taken = Rc::new(RefCell::new(Vec::new()));
+        let sink = Rc::clone(&taken);
+        let keep = move |bytes: &[u8]| {
+            let state = bytes.get(..size_of::<UpcallState>()).and_then(UpcallState::from_bytes);
+            sink.borrow_mut().extend(state.and_then(|state| Upcall::of(&state)));
+            0
+        };
+        let failed = |source| DatapathError::Map { map: UPCALLS, what: "reading", source };
+        let mut builder = RingBufferBuilder::new();
+        builder.add(&map, keep).map_err(failed)?;
+        let ring = builder.build().map_err(failed)?;
+        Ok(Self { ring, taken, _map: map })
+    }
+
+    /// What came since the last time, oldest first, at most a thousand. Never waits.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn take(&self) -> Result<Vec<Upcall>, DatapathError> {
+        let count = self.ring.consume_raw_n(TAKE_MAX);
+        if count < 0 {
+            let source = libbpf_rs::Error::from_raw_os_error(-count);
+            return Err(DatapathError::Map { map: UPCALLS, what: "reading", source });
+        }
+        Ok(self.taken.take())
+    }
+}
+
+impl AsFd for Upcalls {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the ring buffer owns the descriptor and keeps it open as long as `self` lives.
+        unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
+    }
+}

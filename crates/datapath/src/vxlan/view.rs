@@ -1,0 +1,231 @@
+//! What a VTEP knows and has counted, for itself and for whoever looks at its pins.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use super::abi::{
+    ArpKey, ArpState, FdbEntry, FdbKey, FloodState, LimitsState, PORT_KEEPS_TAGS, PORT_UPLINK, PortState, TrafficState,
+    VTEP_EVENTS, VTEP_OUTCOMES, VniState,
+};
+use super::entry::Entry;
+use super::maps::{COUNTERS, EVENTS, Table, Tables};
+use super::segment::{Vni, VniSettings};
+use crate::counters;
+use crate::error::DatapathError;
+
+/// Frames and bytes of a segment or of a peer, of the inner frames. Copies of floods count for the peer only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Into the underlay, frames; a super frame counts once.
+    pub sent_frames: u64,
+    /// Into the underlay, bytes.
+    pub sent_bytes: u64,
+    /// Out of the underlay, frames; a super frame counts once.
+    pub received_frames: u64,
+    /// Out of the underlay, bytes.
+    pub received_bytes: u64,
+}
+
+/// A segment of this VTEP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its number.
+    pub vni: Vni,
+    /// How it is set.
+    pub settings: VniSettings,
+    /// Interface indexes of its access ports.
+    pub ports: Vec<u32>,
+    /// Its traffic.
+    pub traffic: Traffic,
+}
+
+/// Another VTEP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its address in the underlay.
+    pub address: Ipv4Addr,
+    /// Traffic with it.
+    pub traffic: Traffic,
+}
+
+/// What an interface is to the VTEP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortRole {
+    /// Towards the underlay.
+    Uplink,
+    /// Into a segment.
+    Access {
+        /// Which.
+        vni: Vni,
+        /// Whether frames may carry a VLAN tag.
+        keep_tags: bool,
+    },
+}
+
+/// An interface of the VTEP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its index in its network namespace.
+    pub ifindex: u32,
+    /// What it is.
+    pub role: PortRole,
+}
+
+/// The tables of a VTEP, to look at.
+#[derive(Debug)]
+pub struct VtepView {
+    pub(super) tables: Tables,
+}
+
+impl VtepView {
+    /// Of the VTEP that is pinned at `dir`, by whatever process.
+    ///
+    /// # Errors
+    /// [`DatapathError::NotPinned`], [`DatapathError::NoRights`] or [`DatapathError::Map`].
+    pub fn open_pinned(dir: impl AsRef<Path>) -> Result<Self, DatapathError> {
+        Ok(Self { tables: Tables::open_pinned(dir.as_ref())? })
+    }
+
+    /// What became of the frames: [`VTEP_OUTCOMES`] with their numbers.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
+        counters::read(&self.tables.counters, COUNTERS, &VTEP_OUTCOMES)
+    }
+
+    /// What happened beside that: [`VTEP_EVENTS`] with their numbers.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn events(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
+        counters::read(&self.tables.events, EVENTS, &VTEP_EVENTS)
+    }
+
+    /// The forwarding table, of one segment or of all, in order of segment and address.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn entries(&self, vni: Option<Vni>) -> Result<Vec<Entry>, DatapathError> {
+        let all = self.tables.fdb.all::<FdbKey, FdbEntry>()?;
+        let wanted = all.iter().filter(|(key, _)| vni.is_none_or(|vni| vni.get() == key.vni));
+        let mut entries: Vec<Entry> = wanted.filter_map(|(key, value)| Entry::of(key, value)).collect();
+        entries.sort_unstable_by_key(|entry| (entry.vni, entry.mac));
+        entries.dedup_by_key(|entry| (entry.vni, entry.mac));
+        Ok(entries)
+    }
+
+    /// One entry.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn entry(&self, vni: Vni, mac: [u8; 6]) -> Result<Option<Entry>, DatapathError> {
+        let key = FdbKey { vni: vni.get(), mac, zero: [0; 2] };
+        let found: Option<FdbEntry> = self.tables.fdb.get(&key)?;
+        Ok(found.and_then(|value| Entry::of(&key, &value)))
+    }
+
+    /// The addresses that ARP is answered for, of one segment or of all, in order.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn arps(&self, vni: Option<Vni>) -> Result<Vec<(Vni, Ipv4Addr, [u8; 6])>, DatapathError> {
+        let all = self.tables.arp.all::<ArpKey, ArpState>()?;
+        let mut arps: Vec<(Vni, Ipv4Addr, [u8; 6])> = all
+            .iter()
+            .filter_map(|(key, value)| Some((Vni::new(key.vni)?, key.address.into(), value.mac)))
+            .filter(|(of, _, _)| vni.is_none_or(|vni| vni == *of))
+            .collect();
+        arps.sort_unstable();
+        arps.dedup();
+        Ok(arps)
+    }
+
+    /// The segments, in order.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn segments(&self) -> Result<Vec<Segment>, DatapathError> {
+        let mut segments = Vec::new();
+        for (number, state) in self.tables.vnis.all::<u32, VniState>()? {
+            if let Some(vni) = Vni::new(number) {
+                segments.push(self.segment_of(vni, &state)?);
+            }
+        }
+        segments.sort_unstable_by_key(|segment| segment.vni);
+        segments.dedup_by_key(|segment| segment.vni);
+        Ok(segments)
+    }
+
+    /// One segment.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn segment(&self, vni: Vni) -> Result<Option<Segment>, DatapathError> {
+        let found: Option<VniState> = self.tables.vnis.get(&vni.get())?;
+        found.map(|state| self.segment_of(vni, &state)).transpose()
+    }
+
+    /// The other VTEPs, in order.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn peers(&self) -> Result<Vec<Peer>, DatapathError> {
+        let mut peers = Vec::new();
+        for (address, index) in self.tables.peer_index.all::<[u8; 4], u32>()? {
+            peers.push(Peer { address: address.into(), traffic: traffic(&self.tables.peer_traffic, index)? });
+        }
+        peers.sort_unstable_by_key(|peer| peer.address);
+        peers.dedup_by_key(|peer| peer.address);
+        Ok(peers)
+    }
+
+    /// The interfaces, in order of index.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn ports(&self) -> Result<Vec<Port>, DatapathError> {
+        let mut ports = Vec::new();
+        for (_, index) in self.tables.port_index.all::<u32, u32>()? {
+            let state: PortState = self.tables.ports.get(&index)?.unwrap_or_default();
+            ports.extend(Port::of(&state));
+        }
+        ports.sort_unstable_by_key(|port| port.ifindex);
+        ports.dedup_by_key(|port| port.ifindex);
+        Ok(ports)
+    }
+
+    fn segment_of(&self, vni: Vni, state: &VniState) -> Result<Segment, DatapathError> {
+        let flood: FloodState = self.tables.floods.get(&vni.get())?.unwrap_or_default();
+        let limits: LimitsState = self.tables.limits.get(&state.slot)?.unwrap_or_default();
+        let remotes = flood.remotes().iter().map(|remote| Ipv4Addr::from(*remote)).collect();
+        Ok(Segment {
+            vni,
+            settings: VniSettings::of(state, &limits, remotes),
+            ports: flood.ports().to_vec(),
+            traffic: traffic(&self.tables.vni_traffic, state.slot)?,
+        })
+    }
+}
+
+impl Port {
+    pub(super) fn of(state: &PortState) -> Option<Self> {
+        let role = if state.flags & PORT_UPLINK != 0 {
+            PortRole::Uplink
+        } else {
+            PortRole::Access { vni: Vni::new(state.vni)?, keep_tags: state.flags & PORT_KEEPS_TAGS != 0 }
+        };
+        (state.ifindex != 0).then_some(Self { ifindex: state.ifindex, role })
+    }
+}
+
+fn traffic(table: &Table, index: u32) -> Result<Traffic, DatapathError> {
+    let per_cpu = table.per_cpu::<TrafficState>(index)?;
+    let sum = |of: fn(&TrafficState) -> u64| per_cpu.iter().map(of).sum();
+    Ok(Traffic {
+        sent_frames: sum(|traffic| traffic.sent_frames),
+        sent_bytes: sum(|traffic| traffic.sent_bytes),
+        received_frames: sum(|traffic| traffic.received_frames),
+        received_bytes: sum(|traffic| traffic.received_bytes),
+    })
+}

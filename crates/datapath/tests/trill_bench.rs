@@ -1,0 +1,43 @@
+//! The TRILL benchmark measures what is shipped, and its numbers are of the right kind. How fast is for `weft bench` to
+//! say.
+
+mod common;
+
+use common::available;
+use common::netns::is_root;
+use weft_datapath::bench::{self, BenchOptions, LiveOptions};
+
+/// `WEFT_BENCH=1` measures long enough to read the numbers.
+fn long() -> bool {
+    std::env::var_os("WEFT_BENCH").is_some()
+}
+
+#[test]
+fn programs_alone() {
+    let options = if long() { BenchOptions::default() } else { BenchOptions { repeat: 20_000, rounds: 3 } };
+    let Some(report) = available(bench::run(&options)) else { return };
+    for row in report.programs.iter().filter(|row| row.name.starts_with("trill")) {
+        eprintln!("{row:?}");
+        assert!((0.5..5_000.0).contains(&row.ns_per_packet), "{row:?}");
+    }
+    for raw in report.raw.iter().filter(|_| long()) {
+        eprintln!("{raw:?}");
+    }
+    let checks: Vec<&str> = report.checks.iter().map(|check| &*check.id).filter(|id| id.starts_with("trill")).collect();
+    assert_eq!(checks.len(), 7, "{checks:?}");
+}
+
+#[test]
+fn live_frames_all_arrive_by_trill_and_by_the_bridge() {
+    if !is_root() {
+        eprintln!("skipped: network namespaces need root");
+        return;
+    }
+    let options = if long() { LiveOptions::default() } else { LiveOptions { calls: 1, rounds: 1, cpu: 0 } };
+    let Some(report) = available(bench::trill_live(&options)) else { return };
+    eprintln!("{report:?}");
+    for (name, arrived) in report.arrived_ratio {
+        // The bridge has something of its own to say now and then.
+        assert!((0.99..1.001).contains(&arrived), "{name}: {arrived}");
+    }
+}

@@ -1,0 +1,235 @@
+//! Six RBridges in namespaces of their own: ARP, ping, UDP and TCP between hosts over four paths, broadcasts that arrive
+//! once, a frame against the reverse path, restarts without loss, in the driver and in the stack.
+
+mod common;
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use common::campus::{ADDRESSES, Campus, HOST, SECOND_HOST, VLAN, mac, nickname, tables};
+use common::netns::is_root;
+use common::tap::Tap;
+use common::traffic::{Icmp, transfer};
+use common::{available, ethernet};
+use weft_datapath::bpffs;
+use weft_datapath::trill::{Place, RBridgeDatapath, RBridgeMaps, XdpMode};
+
+const WAIT: Duration = Duration::from_secs(2);
+
+fn campus(test: &str, mtu: u32) -> Option<Campus> {
+    if !is_root() {
+        eprintln!("skipped: network namespaces need root");
+        return None;
+    }
+    Some(Campus::new(test, mtu))
+}
+
+fn address(host: usize) -> Ipv4Addr {
+    ADDRESSES[host].parse().unwrap()
+}
+
+/// Of a port, or of all ports together.
+fn count(datapath: &RBridgeDatapath, port: Option<u8>, name: &str) -> u64 {
+    let counters = datapath.maps().counters().unwrap();
+    let ports = counters.iter().filter(|counters| port.is_none_or(|port| counters.port == port));
+    ports.flat_map(|port| &port.counts).filter(|(other, _)| *other == name).map(|(_, count)| count).sum()
+}
+
+fn broadcast(campus: &Campus, host: usize, payload: &[u8]) {
+    campus.hosts[host].enter(|| {
+        let socket = UdpSocket::bind((address(host), 4000)).unwrap();
+        socket.set_broadcast(true).unwrap();
+        socket.send_to(payload, ("10.0.10.255", 4001)).unwrap();
+    });
+}
+
+/// Frames that a host got until none came for a while.
+fn received(tap: &Tap) -> usize {
+    std::iter::from_fn(|| tap.next()).count()
+}
+
+fn tap(campus: &Campus, host: usize) -> Tap {
+    Tap::open(&campus.hosts[host], "eth0", Duration::from_millis(100))
+}
+
+fn hosts_reach_each_other(test: &str, mode: XdpMode) {
+    let Some(campus) = campus(test, 1500) else { return };
+    let Some(rbridges) = campus.attach(mode) else { return };
+    let a = Icmp::open(&campus.hosts[0], WAIT);
+    for (sequence, host) in (1..).zip([1, 2, 1]) {
+        let answer = a.ping(address(host), 1, sequence, 1000).unwrap_or_else(|| panic!("no answer from {host}"));
+        assert_eq!(answer.ttl, 64, "TRILL is no router");
+    }
+    // ARP taught S2 where a is, the answer taught S1 where b is.
+    let stations = rbridges[1].maps().stations().unwrap();
+    assert!(stations.iter().any(|station| station.place == Place::RBridge(nickname(1)) && station.vlan == VLAN));
+    let before: Vec<u64> = (2..6).map(|n| count(&rbridges[n], None, "transit")).collect();
+    // 64 flows take all four paths.
+    let (sender, receiver) = (0, 1);
+    let to = campus.hosts[receiver].enter(|| UdpSocket::bind((address(receiver), 4001)).unwrap());
+    to.set_read_timeout(Some(WAIT)).unwrap();
+    campus.hosts[sender].enter(|| {
+        for flow in 0..64 {
+            let socket = UdpSocket::bind((address(sender), 5000 + flow)).unwrap();
+            socket.send_to(&[7; 700], (address(receiver), 4001)).unwrap();
+        }
+    });
+    for flow in 0..64 {
+        assert_eq!(to.recv(&mut [0; 1000]).ok(), Some(700), "datagram {flow}");
+    }
+    let taken: Vec<u64> = (2..6).zip(before).map(|(n, before)| count(&rbridges[n], None, "transit") - before).collect();
+    assert_eq!(taken.iter().sum::<u64>(), 64);
+    assert!(taken.iter().all(|flows| *flows > 4), "{taken:?}");
+
+    // A broadcast: once at b and c, not back at a.
+    let taps = [0, 1, 2].map(|host| tap(&campus, host));
+    let before: Vec<u64> = rbridges.iter().map(|rbridge| count(rbridge, None, "tree_flood")).collect();
+    broadcast(&campus, 0, &[9; 100]);
+    assert_eq!(taps.each_ref().map(received), [0, 1, 1]);
+    let along: Vec<u64> =
+        rbridges.iter().zip(before).map(|(rbridge, before)| count(rbridge, None, "tree_flood") - before).collect();
+    // S3 gets it as well, and nobody is behind it; S4 and S5 are pruned.
+    assert_eq!(along, [0, 1, 0, 0, 0, 1]);
+    assert!(count(&rbridges[0], Some(4), "copy_pruned") > 0 && count(&rbridges[0], Some(5), "copy_pruned") > 0);
+    assert!(count(&rbridges[2], Some(1), "no_receiver") > 0);
+    assert_eq!(count(&rbridges[0], Some(4), "copy_sent"), 0);
+}
+
+#[test]
+fn hosts_reach_each_other_in_the_driver() {
+    hosts_reach_each_other("ttdn", XdpMode::Native);
+}
+
+#[test]
+fn hosts_reach_each_other_in_the_stack() {
+    hosts_reach_each_other("ttdg", XdpMode::Generic);
+}
+
+#[test]
+fn long_frames_pass_and_are_not_copied() {
+    let Some(campus) = campus("ttdl", 9000) else { return };
+    let Some(rbridges) = campus.attach(XdpMode::Native) else { return };
+    let a = Icmp::open(&campus.hosts[0], WAIT);
+    for (sequence, payload) in (1..).zip([56, 3300, 4000, 8972]) {
+        let answer = a.ping(address(1), 64, sequence, payload);
+        assert_eq!(answer.expect("an answer").icmp.len(), payload + 8);
+    }
+    let taps = [1, 2].map(|host| tap(&campus, host));
+    broadcast(&campus, 0, &[9; 3000]);
+    broadcast(&campus, 0, &[9; 5000]);
+    assert_eq!(taps.each_ref().map(received), [1, 1], "the short one");
+    assert_eq!(count(&rbridges[0], Some(HOST), "too_long_to_copy"), 1);
+    const BYTES: usize = 64 << 20;
+    let (total, time) = transfer(&campus.hosts[0], &campus.hosts[1], address(1), BYTES);
+    assert_eq!(total, BYTES);
+    eprintln!("{:.1} Gbit/s", BYTES as f64 * 8e-9 / time.as_secs_f64());
+}
+
+/// A frame of S1 on its tree, sent by somebody who is not where S1 is.
+#[test]
+fn what_comes_from_the_wrong_side_is_dropped() {
+    let Some(campus) = campus("ttdr", 1500) else { return };
+    let Some(rbridges) = campus.attach(XdpMode::Native) else { return };
+    let b = tap(&campus, 1);
+    let inner = [&[0xff; 6][..], &[0x02, 7, 7, 7, 7, 7], &[0x81, 0, 0, VLAN as u8, 8, 0], &[0x45; 46]].concat();
+    let forged = |from: usize, to: usize, ingress: u16| {
+        let header = [[0x08, 5], nickname(6).to_be_bytes(), ingress.to_be_bytes()].concat();
+        let frame =
+            ethernet([0x01, 0x80, 0xc2, 0, 0, 0x40], mac(from, to).0, 0x22f3, &[header, inner.clone()].concat());
+        Tap::open(campus.switch(from), &common::campus::interface(to), WAIT).send(&frame);
+    };
+    forged(3, 2, nickname(1)); // S3 is no neighbour of S2 on the tree
+    forged(6, 1, nickname(3)); // S3's frames come from S3
+    forged(6, 1, nickname(1));
+    forged(6, 1, nickname(2)); // as it should be
+    assert_eq!(received(&b), 0);
+    assert_eq!(count(&rbridges[1], Some(3), "not_on_tree"), 1);
+    assert_eq!(count(&rbridges[0], Some(6), "rpf"), 1);
+    assert_eq!(count(&rbridges[0], Some(6), "own_ingress"), 1);
+    assert_eq!(count(&rbridges[0], Some(6), "tree_flood"), 1);
+    assert_eq!(count(&rbridges[0], Some(SECOND_HOST), "copy_delivered"), 1);
+}
+
+#[test]
+fn tshark_reads_what_the_tap_saw() {
+    let Some(campus) = campus("ttdt", 1500) else { return };
+    let Some(rbridges) = campus.attach(XdpMode::Native) else { return };
+    let tap = rbridges[0].tap(1).unwrap();
+    let a = Icmp::open(&campus.hosts[0], WAIT);
+    assert!(a.ping(address(1), 64, 1, 56).is_some());
+    let tapped = tap.take().unwrap();
+    drop(tap);
+    let file = std::env::temp_dir().join(format!("weft-ttd-{}.pcapng", std::process::id()));
+    let mut writer = weft_wire::pcapng::Writer::new(std::fs::File::create(&file).unwrap(), "s1").unwrap();
+    for frame in &tapped {
+        writer.write(Duration::from_nanos(frame.time_ns), frame.length, &frame.bytes).unwrap();
+    }
+    writer.flush().unwrap();
+    let fields =
+        ["eth.type", "trill.egress_nick", "trill.ingress_nick", "trill.multi_dst", "vlan.id", "frame.protocols"];
+    let mut command = Command::new("tshark");
+    command.args(["-r", file.to_str().unwrap(), "-Y", "trill", "-T", "fields", "-E", "occurrence=f"]);
+    let output = command.args(fields.iter().flat_map(|field| ["-e", field])).output();
+    let _removed = std::fs::remove_file(&file);
+    let Ok(output) = output else {
+        eprintln!("skipped: tshark is not installed");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let expected = format!("0x22f3\t{}\t{}\t0", nickname(2), nickname(1));
+    let unicast = text.lines().find(|line| line.starts_with(&expected) && line.contains(":icmp"));
+    assert!(unicast.is_some_and(|line| line.split('\t').nth(4) == Some("10")), "{text}");
+    let many = text
+        .lines()
+        .find(|line| line.contains(":arp") && line.contains(&format!("\t{}\t{}\t1", nickname(6), nickname(1))));
+    assert!(many.is_some(), "{text}");
+    assert!(!text.contains("malformed"), "{text}");
+    assert!(tapped.iter().any(|frame| frame.outcome == "copy_sent" && frame.port == 6));
+}
+
+#[test]
+fn a_restarted_daemon_takes_over_without_loss() {
+    let Some(campus) = campus("ttds", 1500) else { return };
+    let Some(mut rbridges) = campus.attach(XdpMode::Native) else { return };
+    let mount: PathBuf = std::env::temp_dir().join(format!("weft-ttd-{}-restart", std::process::id()));
+    if available(bpffs::ensure_mounted(&mount)).is_none() {
+        return;
+    }
+    let dir = mount.join("s1");
+    // The bed's own data path of S1 makes way for a pinned one.
+    rbridges.remove(0).detach().unwrap();
+    let load = || campus.load(1, XdpMode::Native, Some(dir.clone())).expect("it loads");
+    let mut pinned = load();
+    pinned.change(|fib| tables(fib, 1)).unwrap();
+    let a = Icmp::open(&campus.hosts[0], WAIT);
+    assert!(a.ping(address(1), 64, 1, 56).is_some());
+    let (fib, stations) = (pinned.fib().clone(), pinned.maps().stations().unwrap().len());
+
+    let stop = AtomicBool::new(false);
+    let pinned = std::thread::scope(|scope| {
+        let pings = scope.spawn(|| {
+            let mut sequence = 1;
+            while !stop.load(Ordering::Relaxed) {
+                sequence += 1;
+                assert!(a.ping(address(1), 64, sequence, 56).is_some(), "ping {sequence} was lost");
+            }
+            sequence
+        });
+        for _ in 0..5 {
+            drop(pinned);
+            pinned = load();
+            assert_eq!(pinned.fib(), &fib, "what is forwarded by is what it was");
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(pings.join().unwrap() > 20);
+        pinned
+    });
+    assert_eq!(RBridgeMaps::open_pinned(&dir).unwrap().stations().unwrap().len(), stations);
+    assert!(count(&pinned, Some(HOST), "ingress") > 20, "counters go on");
+    pinned.detach().unwrap();
+    assert!(RBridgeMaps::open_pinned(&dir).is_err(), "nothing is left");
+    assert!(bpffs::unmount(&mount).unwrap());
+}

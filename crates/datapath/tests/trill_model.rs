@@ -1,0 +1,181 @@
+//! Random frames through the programs and through a slow model of the RFCs' text: outcome, bytes and what was learned
+//! are the same, and every outcome is met.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::trill::*;
+use common::trill_model::Model;
+use common::{Ipv4, Random, arp, ethernet};
+use weft_datapath::frame::Verdict;
+use weft_datapath::trill::Place;
+use weft_datapath::trill::abi::OUTCOMES;
+
+const FRAMES_PER_PORT: usize = 1000;
+const ROUNDS: u64 = 8;
+
+fn pick<T: Copy>(random: &mut Random, of: &[T]) -> T {
+    of[random.below(of.len() as u64) as usize]
+}
+
+fn one_in(random: &mut Random, n: u64) -> bool {
+    random.below(n) == 0
+}
+
+fn mac(random: &mut Random) -> [u8; 6] {
+    let known = [NEAR_STATION, SECOND_STATION, FAR_STATION, LOST_STATION, NOBODY, GATEWAY, BROADCAST, ALL_EGRESS];
+    match random.below(12) {
+        0 => [0x01, 0x80, 0xc2, 0, 0, random.below(0x50) as u8],
+        1 => port_mac(random.below(8) as u8),
+        2 => [0; 6],
+        3 => [0x02, 1, 1, 1, 1, random.below(40) as u8],
+        _ => pick(random, &known),
+    }
+}
+
+fn packet(random: &mut Random) -> (u16, Vec<u8>) {
+    let host = |random: &mut Random| pick(random, &[FAR_HOST, NEAR_HOST, GATEWAY_IP, [10, 0, 10, 9].into()]);
+    let mut payload = random.bytes(4);
+    let length = pick(random, &[0, 1, 40, 1000, 1480, 1500, 1560]);
+    payload.extend(random.bytes(length));
+    let mut ip = Ipv4 {
+        source: host(random),
+        destination: host(random),
+        protocol: pick(random, &[1, 6, 17]),
+        fragment: pick(random, &[0, 0x4000, 0x2000, 5]),
+        ttl: pick(random, &[0, 1, 2, 64]),
+        payload,
+        ..Ipv4::default()
+    };
+    if one_in(random, 5) {
+        ip.options = vec![1; 8];
+    }
+    let mut bytes = ip.bytes();
+    if one_in(random, 8) {
+        let place = random.below(20) as usize;
+        bytes[place] ^= 1 << random.below(8);
+    }
+    match random.below(8) {
+        0 => (0x0806, arp(pick(random, &[1, 2]), (NOBODY, host(random)), ([0; 6], host(random)))),
+        1 => (0x86dd, [&[0x60, 0, 0, 0, 0, 20, pick(random, &[6, 17, 58]), 64][..], &random.bytes(52)].concat()),
+        2 => (pick(random, &[0x22f3, 0x22f4, 0x8946, 0x8100]), random.bytes(50)),
+        _ => (0x0800, bytes),
+    }
+}
+
+fn control(random: &mut Random) -> u16 {
+    (random.below(16) << 12) as u16 | pick(random, &[10, 10, 10, 20, 20, 30, 25, 40, 0, 4095])
+}
+
+/// By a link: mostly right, with one or two things that are not.
+fn by_link(random: &mut Random, port: u8) -> Vec<u8> {
+    let nickname =
+        |random: &mut Random| pick(random, &[NEAR, FAR, WIDE, OWN, OWN, UNKNOWN, 0, 0xffc0, 0xffff, NEAR, FAR, WIDE]);
+    let (from, to) = (nickname(random), nickname(random));
+    let from = if one_in(random, 2) { pick(random, &[NEAR, FAR, WIDE]) } else { from };
+    let mut frame = if one_in(random, 2) { unicast(port, from, to) } else { multicast(port, from, to) };
+    (frame.kind, frame.payload) = packet(random);
+    (frame.inner_source, frame.control) = (mac(random), control(random));
+    if one_in(random, 2) {
+        frame.inner_destination = mac(random);
+    }
+    if one_in(random, 20) {
+        frame.inner_destination = [0x01, 0x80, 0xc2, 0, 0, random.below(0x22) as u8];
+    }
+    if one_in(random, 4) {
+        frame.flags_word = Some((random.next() >> 32) as u32 >> random.below(4));
+    }
+    match random.below(16) {
+        0 => frame.flags = random.next() as u16,
+        1 => frame.flags &= !63,
+        2 => frame.destination = mac(random),
+        3 => frame.source = mac(random),
+        4 => frame.label = pick(random, &[0x893b, 0x88a8, 0x0800]),
+        5 => frame.flags |= 0x3000,
+        _ => {}
+    }
+    let mut bytes = frame.bytes();
+    if one_in(random, 10) {
+        let inside = bytes.split_off(12);
+        let tag = pick(random, &[0, DESIGNATED_VLAN, DESIGNATED_VLAN + 1]);
+        bytes.extend([[0x81, 0], tag.to_be_bytes()].concat());
+        bytes.extend(inside);
+    }
+    match random.below(30) {
+        0 => ethernet(mac(random), mac(random), pick(random, &[0x22f4, 0x22f3, 0x0800]), &bytes[14..]),
+        1 => ethernet(frame.destination, frame.source, 0x22f4, &bytes[14..]),
+        _ => bytes,
+    }
+}
+
+/// By a native port.
+fn native(random: &mut Random) -> Vec<u8> {
+    let (kind, payload) = packet(random);
+    let source = if one_in(random, 6) { mac(random) } else { [0x02, 1, 1, 1, 1, random.below(40) as u8] };
+    match random.below(2) {
+        0 => ethernet(mac(random), source, kind, &payload),
+        _ => tagged(mac(random), source, control(random), kind, &payload),
+    }
+}
+
+fn cut(random: &mut Random, frame: Vec<u8>) -> Vec<u8> {
+    let length = if one_in(random, 12) { 14 + random.below(60) as usize } else { frame.len() };
+    frame[..length.min(frame.len())].to_vec()
+}
+
+#[test]
+fn programs_and_model_agree() {
+    let Some(mut rb) = rbridge() else { return };
+    let mut model = Model::new(rb.datapath.fib().clone());
+    let mut random = Random(0x7e57_0001_d1ff_e4e7);
+    let mut met: BTreeMap<&str, usize> = BTreeMap::new();
+    for round in 0..ROUNDS {
+        // Once without a tree, once without a nickname.
+        let edit = |fib: &mut weft_datapath::trill::Fib| {
+            fib.own_tree = (round % 4 != 2).then_some(NEAR);
+            fib.nickname = (round % 4 != 3).then_some(OWN);
+        };
+        rb.datapath.change(edit).unwrap();
+        edit(&mut model.fib);
+        for port in [LINK_A, LINK_B, ACCESS_10, OTHER_10, ACCESS_20, TRUNK] {
+            for n in 0..FRAMES_PER_PORT {
+                let frame = if port <= LINK_B { by_link(&mut random, port) } else { native(&mut random) };
+                let frame = cut(&mut random, frame);
+                let (expected, bytes) = model.receive(port, &frame);
+                let (outcome, output) = rb.run(port, &frame);
+                let place = || format!("round {round}, port {port}, frame {n}\n{}", common::dump(&frame));
+                assert_eq!(outcome, expected, "{}", place());
+                assert_eq!(output.verdict == Verdict::Drop, bytes.is_none(), "{}", place());
+                if let Some(bytes) = bytes {
+                    assert!(
+                        output.bytes == bytes,
+                        "{}got\n{}expected\n{}",
+                        place(),
+                        common::dump(&output.bytes),
+                        common::dump(&bytes)
+                    );
+                }
+                *met.entry(expected).or_default() += 1;
+            }
+        }
+        let learned: BTreeSet<([u8; 6], u16, Place)> =
+            rb.datapath.maps().stations().unwrap().iter().map(|known| (known.mac.0, known.vlan, known.place)).collect();
+        assert_eq!(learned, model.stations.iter().map(|(key, known)| (key.0, key.1, known.0)).collect());
+    }
+    // What one frame alone, of a length that the kernel takes for a trial, cannot be.
+    let elsewhere = [
+        "copy_sent",
+        "copy_delivered",
+        "copy_pruned",
+        "no_port",
+        "too_long_to_copy",
+        "push_failed",
+        "pop_failed",
+        "fdb_full",
+        "fdb_moved",
+    ];
+    let missed: Vec<&&str> =
+        OUTCOMES.iter().filter(|name| !met.contains_key(**name) && !elsewhere.contains(name)).collect();
+    assert!(missed.is_empty(), "never met: {missed:?}; met: {met:?}");
+}
