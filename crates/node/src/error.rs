@@ -3,6 +3,7 @@
 use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 
+use weft_control::vtep::Fault;
 use weft_datapath::DatapathError;
 
 use crate::store::StoreError;
@@ -17,6 +18,14 @@ pub enum NodeError {
         /// Name of the setting.
         field: &'static str,
         /// What is wrong with it, and what would be right.
+        why: String,
+    },
+    /// A configuration file that cannot be read or understood.
+    #[error("{path}: {why}")]
+    ConfigFile {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
         why: String,
     },
     /// A key file that must not or cannot be used.
@@ -85,7 +94,7 @@ pub enum NodeError {
         source: std::io::Error,
     },
     /// A server did not understand the client, or the client the server.
-    #[error("directory server at {path}: {why}")]
+    #[error("daemon at {path}: {why}")]
     Protocol {
         /// Its socket.
         path: PathBuf,
@@ -103,6 +112,12 @@ pub enum NodeError {
         /// How long was waited, milliseconds.
         timeout_ms: u64,
     },
+}
+
+impl From<Fault> for NodeError {
+    fn from(fault: Fault) -> Self {
+        Self::Config { field: fault.setting, why: fault.why }
+    }
 }
 
 impl NodeError {

@@ -1,4 +1,5 @@
-//! Ends a daemon: SIGTERM and SIGINT, or another thread, make a file descriptor readable for good.
+//! Signals as file descriptors: SIGTERM and SIGINT, or another thread, make one readable for good and so end a daemon;
+//! SIGHUP makes another one readable until that is noticed.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -9,8 +10,10 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::error::NodeError;
 
-/// Where the signal handler writes; -1: nowhere.
-static SIGNALLED: AtomicI32 = AtomicI32::new(-1);
+/// Where the signal handler writes on SIGTERM and SIGINT; -1: nowhere.
+static STOP_FD: AtomicI32 = AtomicI32::new(-1);
+/// Where it writes on SIGHUP.
+static HANGUP_FD: AtomicI32 = AtomicI32::new(-1);
 
 /// A request to stop that daemons wait for. Once made it stays.
 #[derive(Clone, Debug)]
@@ -34,12 +37,7 @@ impl Stop {
     /// [`NodeError::System`].
     pub fn on_signals() -> Result<Self, NodeError> {
         let stop = Self::manual()?;
-        // The handler may run at any later time, so its descriptor is one that nobody closes.
-        let kept = stop.0.try_clone().map_err(NodeError::system("duplicating an eventfd"))?;
-        SIGNALLED.store(std::os::fd::IntoRawFd::into_raw_fd(kept), Ordering::SeqCst);
-        for signal in [libc::SIGTERM, libc::SIGINT] {
-            handle(signal).map_err(NodeError::system("setting a signal handler"))?;
-        }
+        raise_on(&[libc::SIGTERM, libc::SIGINT], &STOP_FD, &stop.0)?;
         Ok(stop)
     }
 
@@ -64,6 +62,46 @@ impl Stop {
     }
 }
 
+/// A request to read the configuration again. Several before it is noticed are one.
+#[derive(Clone, Debug)]
+pub struct Hangup(Arc<OwnedFd>);
+
+impl Hangup {
+    /// One that only [`Hangup::request`] makes.
+    ///
+    /// # Errors
+    /// [`NodeError::System`] when no file descriptor is left.
+    pub fn manual() -> Result<Self, NodeError> {
+        Stop::manual().map(|stop| Self(stop.0))
+    }
+
+    /// One that SIGHUP makes, from now on and for the rest of the process. A later call takes the signal over.
+    ///
+    /// # Errors
+    /// [`NodeError::System`].
+    pub fn on_signal() -> Result<Self, NodeError> {
+        let hangup = Self::manual()?;
+        raise_on(&[libc::SIGHUP], &HANGUP_FD, &hangup.0)?;
+        Ok(hangup)
+    }
+
+    /// Asks to read it again.
+    pub fn request(&self) {
+        raise(self.0.as_raw_fd());
+    }
+
+    /// Whether somebody asked since the last time.
+    pub fn take(&self) -> bool {
+        rustix::io::read(&*self.0, &mut [0; 8]).is_ok()
+    }
+}
+
+impl AsFd for Hangup {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 impl AsFd for Stop {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -77,10 +115,19 @@ fn raise(fd: i32) {
     unsafe { libc::write(fd, one.as_ptr().cast(), one.len()) };
 }
 
-extern "C" fn on_signal(_signal: i32) {
+/// Lets these signals write to a descriptor through `slot`.
+fn raise_on(signals: &[i32], slot: &AtomicI32, fd: &OwnedFd) -> Result<(), NodeError> {
+    // The handler may run at any later time, so its descriptor is one that nobody closes.
+    let kept = fd.try_clone().map_err(NodeError::system("duplicating an eventfd"))?;
+    slot.store(std::os::fd::IntoRawFd::into_raw_fd(kept), Ordering::SeqCst);
+    signals.iter().try_for_each(|signal| handle(*signal).map_err(NodeError::system("setting a signal handler")))
+}
+
+extern "C" fn on_signal(signal: i32) {
     // SAFETY: only reads and restores this thread's errno, as a handler that calls into libc must.
     let errno = unsafe { *libc::__errno_location() };
-    let fd = SIGNALLED.load(Ordering::SeqCst);
+    let slot = if signal == libc::SIGHUP { &HANGUP_FD } else { &STOP_FD };
+    let fd = slot.load(Ordering::SeqCst);
     if fd >= 0 {
         raise(fd);
     }
@@ -120,5 +167,18 @@ mod tests {
         // SAFETY: raises a signal whose handler was just installed.
         unsafe { libc::raise(libc::SIGTERM) };
         assert!(stop.wait_ms(1000));
+    }
+
+    #[test]
+    fn hangups_are_noticed_once() {
+        let hangup = Hangup::on_signal().unwrap();
+        assert!(!hangup.take());
+        for _ in 0..2 {
+            // SAFETY: raises a signal whose handler was just installed.
+            unsafe { libc::raise(libc::SIGHUP) };
+        }
+        assert!(hangup.take() && !hangup.take());
+        hangup.request();
+        assert!(hangup.take());
     }
 }

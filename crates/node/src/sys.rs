@@ -6,7 +6,7 @@ mod datagrams;
 mod packet;
 
 pub(crate) use datagrams::{Inbox, Outbox, Sent, receive_bursts, share_port};
-pub(crate) use packet::{PacketSocket, Received, VNET_LEN};
+pub(crate) use packet::{FrameSender, PacketSocket, Received, VNET_LEN};
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

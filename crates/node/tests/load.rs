@@ -84,6 +84,24 @@ fn a_silent_server_is_no_answer_and_another_one_helps() {
     assert!(report.retried > 10, "{report:?}");
 }
 
+/// Asking again at a steady rate would multiply the load on servers that are only late, and they would stay late.
+#[test]
+fn each_wait_for_an_answer_is_twice_as_long_as_the_one_before() {
+    let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let std::net::SocketAddr::V4(deaf) = silent.local_addr().unwrap() else { panic!("IPv4") };
+    let load = LookupLoad {
+        pace: Pace::Rate(1000.0),
+        duration: Duration::from_millis(100),
+        timeout: Duration::from_millis(630),
+        retry: Some(Duration::from_millis(10)),
+        ..LookupLoad::of(deaf, Access::from_file(None, 0, 0).unwrap(), FIRST, 1000)
+    };
+    let report = run(&load);
+    assert_eq!((report.answered, report.failed), (0, report.sent));
+    // After 10, 30, 70, 150 and 310 ms; fewer where the machine was late.
+    assert!(report.retried > report.sent && report.retried <= 5 * report.sent, "{report:?}");
+}
+
 #[test]
 fn answers_of_another_key_are_no_answers_and_a_load_that_cannot_be_is_refused() {
     let dir = tempfile::tempdir().unwrap();

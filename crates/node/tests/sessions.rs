@@ -151,16 +151,21 @@ fn who_has_no_certificate_of_the_ca_gets_no_session() {
     let other = bed.dir.path().join("other");
     certs::make(&other, &certs::Wanted::default()).unwrap();
     let own = bed.files(certs::OPERATOR);
-    // A certificate of another CA, with the right CA for the server's.
-    let foreign = TlsFiles { ca: own.ca.clone(), ..TlsFiles::in_dir(&other, certs::OPERATOR) };
-    let error = refused_session(&bed.target(foreign));
-    assert!(error.contains("certificate"), "{error}");
+    // A certificate of another CA, with the right CA for the server's. Often, because the first request races the
+    // refusal, and neither may cost the client the reason.
+    let foreign = bed.target(TlsFiles { ca: own.ca.clone(), ..TlsFiles::in_dir(&other, certs::OPERATOR) });
+    for _ in 0..200 {
+        let error = refused_session(&foreign);
+        assert!(error.contains("certificate"), "{error}");
+    }
     // A server whose certificate is of another CA.
     let error = refused_session(&bed.target(TlsFiles::in_dir(&other, certs::OPERATOR)));
     assert!(error.contains("certificate"), "{error}");
     // A server's certificate names no client.
-    let error = refused_session(&bed.target(bed.files(certs::SERVER)));
-    assert!(error.contains("certificate") || error.contains("closed"), "{error}");
+    for _ in 0..200 {
+        let error = refused_session(&bed.target(bed.files(certs::SERVER)));
+        assert!(error.contains("closed"), "{error}");
+    }
     // No TLS, and bytes that are none.
     for junk in [&b"{\"op\":\"status\"}\n"[..], &[0x16, 3, 1, 0xff, 0xff, 0, 0], &[0; 100]] {
         let mut stream = TcpStream::connect(bed.status.tls_listen.unwrap()).unwrap();

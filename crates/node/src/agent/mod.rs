@@ -12,7 +12,6 @@ pub mod status;
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
-use std::time::Instant;
 
 use rand_pcg::Pcg64;
 use tracing::{debug, info, warn};
@@ -26,6 +25,7 @@ use weft_datapath::{AGENT_MARK, bpffs};
 use crate::error::NodeError;
 use crate::key;
 use crate::poll::Poller;
+use crate::runner::{self, Clock};
 use crate::stop::Stop;
 use crate::sys::{self, PacketSocket, Received};
 use crate::unix::StatusSocket;
@@ -33,10 +33,9 @@ use crate::unix::StatusSocket;
 pub use config::{AGENT_PORT, AgentConfig};
 pub use status::AgentStatus;
 
-const STOP: u64 = 0;
-const MISSES: u64 = 1;
-const ANSWERS: u64 = 2;
-const STATUS: u64 = 3;
+const MISSES: u64 = 0;
+const ANSWERS: u64 = 1;
+const STATUS: u64 = 2;
 
 /// Frames or datagrams that are read before the others have their turn.
 const BURST: usize = 64;
@@ -66,7 +65,7 @@ counted! {
 pub fn run(config: &AgentConfig, stop: &Stop) -> Result<(), NodeError> {
     let mut daemon = Daemon::start(config)?;
     info!(aa = %config.aa, la = %config.la, interface = config.interface, "agent ready");
-    daemon.serve(stop)
+    runner::serve(&mut daemon, stop)
 }
 
 struct Daemon<'a> {
@@ -80,7 +79,7 @@ struct Daemon<'a> {
     answers: UdpSocket,
     status: Option<StatusSocket>,
     io: Tally<IoFault>,
-    began: Instant,
+    clock: Clock,
     /// Last, so that it goes when the data path no longer needs it.
     pair: host::MissPair,
 }
@@ -100,8 +99,8 @@ impl<'a> Daemon<'a> {
             .map_err(NodeError::system(format!("sending frames on `{}`", config.interface)))?;
         let datapath = attach(config, &checked)?;
         let machine = machine(config, &checked, key, &answers)?;
-        let (io, began) = (Tally::default(), Instant::now());
-        let mut daemon = Self { config, machine, datapath, misses, uplink, answers, status, io, began, pair };
+        let (io, clock) = (Tally::default(), Clock::start());
+        let mut daemon = Self { config, machine, datapath, misses, uplink, answers, status, io, clock, pair };
         daemon.adopt()?;
         if config.pin_dir.is_some() {
             daemon.pair.keep();
@@ -125,34 +124,6 @@ impl<'a> Daemon<'a> {
             info!(count, "mappings of an earlier run taken over");
         }
         Ok(())
-    }
-
-    fn serve(&mut self, stop: &Stop) -> Result<(), NodeError> {
-        let poller = Poller::new()?;
-        poller.add(stop, STOP)?;
-        poller.add(&self.misses, MISSES)?;
-        poller.add(&self.answers, ANSWERS)?;
-        if let Some(status) = &self.status {
-            poller.add(status, STATUS)?;
-        }
-        loop {
-            let wait_ns = self.machine.next_deadline_ns().map(|at_ns| at_ns.saturating_sub(self.now_ns()));
-            for token in poller.wait(wait_ns)? {
-                match token {
-                    MISSES => self.read_misses()?,
-                    ANSWERS => self.read_answers()?,
-                    STATUS => self.answer_status(),
-                    _ => return Ok(()),
-                }
-            }
-            if self.machine.next_deadline_ns().is_some_and(|at_ns| at_ns <= self.now_ns()) {
-                self.handle(Input::Deadline);
-            }
-        }
-    }
-
-    fn now_ns(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     fn read_misses(&mut self) -> Result<(), NodeError> {
@@ -200,7 +171,7 @@ impl<'a> Daemon<'a> {
 
     fn handle(&mut self, input: Input<'_>) {
         let mut outputs = Vec::new();
-        self.machine.handle(self.now_ns(), input, &mut outputs);
+        self.machine.handle(self.clock.now_ns(), input, &mut outputs);
         for output in outputs {
             if let Err(fault) = self.carry_out(output) {
                 self.io.add(fault);
@@ -241,6 +212,36 @@ impl<'a> Daemon<'a> {
             warn!(%error, "data path");
             IoFault::NotInstalled
         })
+    }
+}
+
+impl runner::Daemon for Daemon<'_> {
+    fn watch(&self, poller: &Poller) -> Result<(), NodeError> {
+        poller.add(&self.misses, MISSES)?;
+        poller.add(&self.answers, ANSWERS)?;
+        self.status.as_ref().map_or(Ok(()), |status| poller.add(status, STATUS))
+    }
+
+    fn ready(&mut self, token: u64) -> Result<(), NodeError> {
+        match token {
+            MISSES => self.read_misses()?,
+            ANSWERS => self.read_answers()?,
+            _ => self.answer_status(),
+        }
+        Ok(())
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn next_deadline_ns(&self) -> Option<u64> {
+        self.machine.next_deadline_ns()
+    }
+
+    fn deadline(&mut self) -> Result<(), NodeError> {
+        self.handle(Input::Deadline);
+        Ok(())
     }
 }
 

@@ -138,7 +138,8 @@ impl<'a> Asker<'a> {
     fn ask_burst(&mut self, burst: usize, due_ns: u64, now_ns: u64, counts: bool) {
         let (first, flow) = self.choose();
         for _ in 0..burst {
-            let Some(number) = self.requests.start(due_ns, now_ns, counts) else {
+            let again_ns = now_ns.saturating_add(first_wait_ns(self.load));
+            let Some(number) = self.requests.start(due_ns, again_ns, first, counts) else {
                 self.report.skipped += u64::from(counts);
                 continue;
             };
@@ -211,26 +212,30 @@ impl<'a> Asker<'a> {
             return;
         }
         let timeout_ns = ns(self.load.timeout);
-        let step_ns = self.load.retry.map_or(timeout_ns, ns).min(timeout_ns).max(1);
+        let step_ns = first_wait_ns(self.load);
         self.next_sweep_ns = now_ns + (step_ns / 16).clamp(100_000, 10_000_000);
         let mut again = Vec::new();
-        let report = &mut self.report;
-        let since_ns = now_ns.saturating_sub(ns(self.load.warm_up));
-        self.requests.sweep(now_ns.saturating_sub(step_ns), |number, request| {
-            let alive = now_ns.saturating_sub(request.due_ns) < timeout_ns;
+        let Self { load, report, requests, .. } = self;
+        let since_ns = now_ns.saturating_sub(ns(load.warm_up));
+        requests.sweep(now_ns, |number, request| {
+            let end_ns = request.due_ns.saturating_add(timeout_ns);
+            let alive = now_ns < end_ns;
             if alive {
-                request.sent_ns = now_ns;
+                // Each wait is twice as long, as an agent's are: servers that are late are not asked more for it.
+                request.retries += 1;
+                request.server = (request.server + load.fanout) % load.servers.len();
+                request.again_ns = now_ns.saturating_add(step_ns << request.retries.min(16)).min(end_ns);
                 report.retried += u64::from(request.counts);
-                again.push(number);
+                again.push((request.server, number));
             } else if request.counts {
                 report.failed += 1;
                 report.tick(since_ns).failed += 1;
             }
             alive
         });
-        for number in &again {
-            let (server, flow) = self.choose();
-            self.ask(server, flow, *number);
+        for (server, number) in &again {
+            let (_, flow) = self.choose();
+            self.ask(*server, flow, *number);
         }
         if !again.is_empty() {
             self.send();
@@ -256,6 +261,12 @@ impl<'a> Asker<'a> {
             Err(errno) => Err(NodeError::system("waiting for answers")(errno)),
         }
     }
+}
+
+/// From a question until it is asked again for the first time, or given up.
+fn first_wait_ns(load: &LookupLoad) -> u64 {
+    let timeout_ns = ns(load.timeout);
+    load.retry.map_or(timeout_ns, ns).min(timeout_ns).max(1)
 }
 
 fn ns(duration: Duration) -> u64 {

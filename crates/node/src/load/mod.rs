@@ -89,7 +89,7 @@ pub struct LookupLoad {
     pub duration: Duration,
     /// A look-up without a valid answer by then has failed.
     pub timeout: Duration,
-    /// Ask other servers again after so long without an answer, until the timeout.
+    /// Ask other servers again after so long without an answer, then after twice that, and so on until the timeout.
     pub retry: Option<Duration>,
     /// CPU that the load runs on.
     pub cpu: Option<usize>,

@@ -8,8 +8,12 @@ pub(super) const OUTSTANDING_MAX: usize = 1 << 16;
 pub(super) struct Request {
     /// When it was due, nanoseconds.
     pub(super) due_ns: u64,
-    /// When it was last sent, nanoseconds.
-    pub(super) sent_ns: u64,
+    /// When it is looked at again, nanoseconds.
+    pub(super) again_ns: u64,
+    /// How often it was sent again.
+    pub(super) retries: u32,
+    /// The first of the servers that were asked last.
+    pub(super) server: usize,
     /// Whether it counts: it was due after the warm-up.
     pub(super) counts: bool,
     waits: bool,
@@ -26,7 +30,7 @@ pub(super) struct Requests {
 
 impl Requests {
     pub(super) fn new(most: usize, mask: u64) -> Self {
-        let empty = Request { due_ns: 0, sent_ns: 0, counts: false, waits: false, round: 0 };
+        let empty = Request { due_ns: 0, again_ns: 0, retries: 0, server: 0, counts: false, waits: false, round: 0 };
         Self { slots: vec![empty; most], free: (0..most as u32).rev().collect(), mask }
     }
 
@@ -39,11 +43,12 @@ impl Requests {
         self.slots.len() - self.free.len()
     }
 
-    /// Takes a slot. Returns the number of the request; `None` when too many wait.
-    pub(super) fn start(&mut self, due_ns: u64, sent_ns: u64, counts: bool) -> Option<u64> {
+    /// Takes a slot for a look-up that `server` is asked for. Returns the number of the request; `None` when too many wait.
+    pub(super) fn start(&mut self, due_ns: u64, again_ns: u64, server: usize, counts: bool) -> Option<u64> {
         let index = self.free.pop()?;
         let slot = &mut self.slots[index as usize];
-        *slot = Request { due_ns, sent_ns, counts, waits: true, round: slot.round.wrapping_add(1) };
+        *slot =
+            Request { due_ns, again_ns, retries: 0, server, counts, waits: true, round: slot.round.wrapping_add(1) };
         Some(number(index, slot.round) ^ self.mask)
     }
 
@@ -57,11 +62,11 @@ impl Requests {
         Some(*slot)
     }
 
-    /// Shows every request that was last sent before `sent_before_ns`, with its number; those that `retry` says no to
+    /// Shows every request whose time to be looked at is before `now_ns`, with its number; those that `retry` says no to
     /// have failed.
-    pub(super) fn sweep(&mut self, sent_before_ns: u64, mut retry: impl FnMut(u64, &mut Request) -> bool) {
+    pub(super) fn sweep(&mut self, now_ns: u64, mut retry: impl FnMut(u64, &mut Request) -> bool) {
         for (index, slot) in self.slots.iter_mut().enumerate() {
-            if slot.waits && slot.sent_ns < sent_before_ns {
+            if slot.waits && slot.again_ns < now_ns {
                 let index = index as u32;
                 slot.waits = retry(number(index, slot.round) ^ self.mask, slot);
                 if !slot.waits {
@@ -83,12 +88,12 @@ mod tests {
     #[test]
     fn an_answer_ends_its_own_request_once() {
         let mut requests = Requests::new(2, 0x1234_5678_9abc_def0);
-        let first = requests.start(10, 11, true).unwrap();
-        let second = requests.start(20, 21, false).unwrap();
-        assert_eq!(requests.start(30, 31, true), None);
+        let first = requests.start(10, 11, 0, true).unwrap();
+        let second = requests.start(20, 21, 0, false).unwrap();
+        assert_eq!(requests.start(30, 31, 0, true), None);
         assert_eq!(requests.finish(first).unwrap().due_ns, 10);
         assert!(requests.finish(first).is_none());
-        let third = requests.start(40, 41, true).unwrap();
+        let third = requests.start(40, 41, 0, true).unwrap();
         assert_ne!(first, third, "a slot that is used again has another number");
         assert!(requests.finish(first).is_none() && requests.finish(7).is_none());
         assert_eq!((requests.waiting(), requests.room()), (2, 0));
@@ -99,16 +104,16 @@ mod tests {
     #[test]
     fn a_sweep_retries_or_gives_up_the_silent_ones() {
         let mut requests = Requests::new(3, 0);
-        let numbers: Vec<u64> = (0..3).map(|k| requests.start(k, k * 10, true).unwrap()).collect();
+        let numbers: Vec<u64> = (0..3).map(|k| requests.start(k, k * 10, 0, true).unwrap()).collect();
         let mut seen = Vec::new();
         requests.sweep(15, |number, request| {
             seen.push(number);
-            request.sent_ns = 100;
+            request.again_ns = 100;
             number == numbers[0]
         });
         assert_eq!(seen, numbers[..2]);
         assert_eq!(requests.waiting(), 2);
         assert!(requests.finish(numbers[1]).is_none());
-        assert_eq!(requests.finish(numbers[0]).unwrap().sent_ns, 100);
+        assert_eq!(requests.finish(numbers[0]).unwrap().again_ns, 100);
     }
 }

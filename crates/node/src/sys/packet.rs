@@ -77,18 +77,52 @@ impl PacketSocket {
     }
 }
 
+/// A packet socket that sends whole frames out of any interface, and reads nothing.
+#[derive(Debug)]
+pub(crate) struct FrameSender(OwnedFd);
+
+impl FrameSender {
+    pub(crate) fn open() -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        // Protocol 0: nothing is received.
+        Ok(Self(socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None::<rustix::net::Protocol>)?))
+    }
+
+    /// Sends a frame out of the interface with this index.
+    pub(crate) fn send(&self, ifindex: u32, frame: &[u8]) -> io::Result<()> {
+        let address = link_address(ifindex, 0)?;
+        // SAFETY: the frame and the address are readable for the lengths given.
+        let sent = unsafe {
+            libc::sendto(
+                self.0.as_raw_fd(),
+                frame.as_ptr().cast(),
+                frame.len(),
+                0,
+                (&raw const address).cast(),
+                size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+            )
+        };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
 impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
 
-fn bind(fd: &OwnedFd, index: u32, protocol: u16) -> io::Result<()> {
+fn link_address(index: u32, protocol: u16) -> io::Result<libc::sockaddr_ll> {
     // SAFETY: an all-zero sockaddr_ll is valid.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = protocol.to_be();
     address.sll_ifindex = i32::try_from(index).map_err(io::Error::other)?;
+    Ok(address)
+}
+
+fn bind(fd: &OwnedFd, index: u32, protocol: u16) -> io::Result<()> {
+    let address = link_address(index, protocol)?;
     // SAFETY: the address is a sockaddr_ll of the length given.
     let result = unsafe {
         libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as libc::socklen_t)

@@ -8,7 +8,6 @@ mod config;
 mod status;
 
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
-use std::time::Instant;
 
 use rand_pcg::Pcg64;
 use tracing::info;
@@ -21,6 +20,7 @@ use weft_datapath::switch::SwitchMaps;
 
 use crate::error::NodeError;
 use crate::poll::Poller;
+use crate::runner::{self, Clock};
 use crate::stop::Stop;
 use crate::unix::StatusSocket;
 use crate::{agent, key, sys};
@@ -28,9 +28,8 @@ use crate::{agent, key, sys};
 pub use config::{REPORTER_PORT, TorConfig};
 pub use status::{TorStatus, read};
 
-const STOP: u64 = 0;
-const SAMPLES: u64 = 1;
-const STATUS: u64 = 2;
+const SAMPLES: u64 = 0;
+const STATUS: u64 = 1;
 
 counted! {
     /// What the daemon could not do.
@@ -47,7 +46,7 @@ counted! {
 pub fn run(config: &TorConfig, stop: &Stop) -> Result<(), NodeError> {
     let mut daemon = Daemon::start(config)?;
     info!(la = %config.la, "ToR reporter ready");
-    daemon.serve(stop)
+    runner::serve(&mut daemon, stop)
 }
 
 struct Daemon<'a> {
@@ -58,7 +57,7 @@ struct Daemon<'a> {
     socket: UdpSocket,
     status: Option<StatusSocket>,
     io: Tally<IoFault>,
-    began: Instant,
+    clock: Clock,
 }
 
 impl<'a> Daemon<'a> {
@@ -77,34 +76,8 @@ impl<'a> Daemon<'a> {
         let reporter = Config { local, servers, key, key_id: config.key_id, limits: Limits::default() };
         let seed = sys::random_u128().map_err(NodeError::system("reading random bytes"))?;
         let machine = Reporter::new(reporter, Pcg64::new(seed, u128::from(u32::from(config.la))));
-        let (io, began) = (Tally::default(), Instant::now());
-        Ok(Self { config, machine, samples, switch, socket, status, io, began })
-    }
-
-    fn serve(&mut self, stop: &Stop) -> Result<(), NodeError> {
-        let poller = Poller::new()?;
-        poller.add(stop, STOP)?;
-        poller.add(&self.samples, SAMPLES)?;
-        if let Some(status) = &self.status {
-            poller.add(status, STATUS)?;
-        }
-        loop {
-            let wait_ns = self.machine.next_deadline_ns().map(|at_ns| at_ns.saturating_sub(self.now_ns()));
-            for token in poller.wait(wait_ns)? {
-                match token {
-                    SAMPLES => self.read_samples()?,
-                    STATUS => self.answer_status(),
-                    _ => return Ok(()),
-                }
-            }
-            if self.machine.next_deadline_ns().is_some_and(|at_ns| at_ns <= self.now_ns()) {
-                self.handle(Input::Deadline);
-            }
-        }
-    }
-
-    fn now_ns(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        let (io, clock) = (Tally::default(), Clock::start());
+        Ok(Self { config, machine, samples, switch, socket, status, io, clock })
     }
 
     fn read_samples(&mut self) -> Result<(), NodeError> {
@@ -125,11 +98,39 @@ impl<'a> Daemon<'a> {
 
     fn handle(&mut self, input: Input) {
         let mut outputs = Vec::new();
-        self.machine.handle(self.now_ns(), input, &mut outputs);
+        self.machine.handle(self.clock.now_ns(), input, &mut outputs);
         for Output::Send { to, datagram } in outputs {
             if self.socket.send_to(&datagram, to).is_err() {
                 self.io.add(IoFault::NotSent);
             }
         }
+    }
+}
+
+impl runner::Daemon for Daemon<'_> {
+    fn watch(&self, poller: &Poller) -> Result<(), NodeError> {
+        poller.add(&self.samples, SAMPLES)?;
+        self.status.as_ref().map_or(Ok(()), |status| poller.add(status, STATUS))
+    }
+
+    fn ready(&mut self, token: u64) -> Result<(), NodeError> {
+        match token {
+            SAMPLES => self.read_samples()?,
+            _ => self.answer_status(),
+        }
+        Ok(())
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn next_deadline_ns(&self) -> Option<u64> {
+        self.machine.next_deadline_ns()
+    }
+
+    fn deadline(&mut self) -> Result<(), NodeError> {
+        self.handle(Input::Deadline);
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::sockopt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
@@ -31,6 +32,9 @@ const LOCAL_LINE_MAX: usize = 16 << 20;
 const REMOTE_LINE_MAX: usize = 2 << 20;
 /// How long a handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
+/// What is still read of a client that was refused, bytes, and for how long.
+const PART_BYTES_MAX: u64 = 1 << 20;
+const PART_MAX: Duration = Duration::from_secs(1);
 /// Silence after which a peer is asked whether it is still there, and how often then.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
@@ -145,13 +149,36 @@ async fn accept_remote(
 
 async fn remote_session(stream: TcpStream, acceptor: TlsAcceptor, handler: Arc<Handler>) -> Result<(), String> {
     set_up(&stream).map_err(|error| error.to_string())?;
-    let handshake = tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await;
-    let stream = handshake.map_err(|_| "no handshake in time")?.map_err(|error| error.to_string())?;
+    let handshake = tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(stream).into_fallible()).await;
+    let mut stream = match handshake.map_err(|_| "no handshake in time")? {
+        Ok(stream) => stream,
+        Err((error, stream)) => {
+            part(stream).await;
+            return Err(error.to_string());
+        }
+    };
     let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
-    let who = certificates.first().and_then(tls::authority_of);
-    let who = who.ok_or("the certificate names neither `weft:operator` nor `weft:service:N`")?;
+    let Some(who) = certificates.first().and_then(tls::authority_of) else {
+        // The end of the TLS session first, then that of the connection.
+        let _ = stream.shutdown().await;
+        part(stream.into_inner().0).await;
+        return Err("the certificate names neither `weft:operator` nor `weft:service:N`".to_string());
+    };
     connection::serve(stream, who, handler, REMOTE_LINE_MAX).await;
     Ok(())
+}
+
+/// Ends the connection of a refused client so that it still reads why.
+///
+/// A socket that is closed with bytes unread is reset by the kernel, and the reset overtakes the TLS alert; with
+/// TLS 1.3 the client's first request is already under way when its certificate is refused. So what the client
+/// sent is read and thrown away until it closes too: at most [`PART_BYTES_MAX`], for at most [`PART_MAX`].
+async fn part(mut stream: TcpStream) {
+    let drained = async {
+        stream.shutdown().await?;
+        tokio::io::copy(&mut (&mut stream).take(PART_BYTES_MAX), &mut tokio::io::sink()).await
+    };
+    let _ = tokio::time::timeout(PART_MAX, drained).await;
 }
 
 fn set_up(stream: &TcpStream) -> std::io::Result<()> {

@@ -1,0 +1,554 @@
+//! The configuration file of `weft node vtep`, as TOML: what people write, and what it means.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use weft_control::vtep::{Entry, Flood, Port, Segment, Settings, Tagged, To, Vni, VniRange, taken};
+use weft_wire::directory::PORT as DIRECTORY_PORT;
+use weft_wire::ethernet::MacAddress;
+use weft_wire::vxlan::UDP_PORT;
+
+use crate::agent::AGENT_PORT;
+use crate::error::NodeError;
+
+/// The configuration file of `weft node vtep`, as TOML. All but `local`, `uplink`, `udp_port`, `hook`, `attach`,
+/// `strangers`, `capacity`, `pin_dir`, `socket` and `directory` can change while it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VtepConfig {
+    /// Our address as a VTEP: an address of this host.
+    pub local: Ipv4Addr,
+    /// Interfaces towards the underlay; the kernel's routes choose among them.
+    pub uplink: Vec<String>,
+    /// UDP port of the tunnels; 4789 unless all VTEPs say otherwise.
+    #[serde(default = "udp_port")]
+    pub udp_port: u16,
+    /// Where the programs are attached.
+    #[serde(default)]
+    pub hook: HookChoice,
+    /// How the TC programs are put on interfaces.
+    #[serde(default)]
+    pub attach: AttachChoice,
+    /// What becomes of frames from a VTEP that is no peer.
+    #[serde(default)]
+    pub strangers: Strangers,
+    /// Other VTEPs.
+    #[serde(default)]
+    pub peers: BTreeSet<Ipv4Addr>,
+    /// Directory in a bpffs where the data path is pinned, so that it works on while the daemon restarts.
+    #[serde(default)]
+    pub pin_dir: Option<PathBuf>,
+    /// Path of the Unix socket for `weft vtep`.
+    #[serde(default = "socket")]
+    pub socket: PathBuf,
+    /// Room in the data path.
+    #[serde(default)]
+    pub capacity: Capacity,
+    /// What holds for every segment that does not say otherwise.
+    #[serde(default)]
+    pub segment: SegmentTable,
+    /// Segments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vni: Vec<SegmentTable>,
+    /// Access ports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub port: Vec<PortTable>,
+    /// Forwarding entries that do not age.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entry: Vec<EntryTable>,
+    /// The directory of directory-driven segments.
+    #[serde(default)]
+    pub directory: Option<DirectoryTable>,
+}
+
+/// Where the programs are attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HookChoice {
+    /// Behind the driver, where super frames stay whole: for servers and VMs that speak TCP.
+    #[default]
+    Tc,
+    /// In the driver, before a socket buffer is made, with TC behind it: for packet rate.
+    Xdp,
+}
+
+/// How the TC programs are put on interfaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AttachChoice {
+    /// By links, which go with the daemon unless they are pinned. Some 16 ms for each port.
+    #[default]
+    Link,
+    /// By classic filters, for thousands of ports: 0.1 ms for each. After SIGKILL they stay, pinned or not, until the next
+    /// start or the interface ends.
+    Filter,
+}
+
+/// What becomes of frames from a VTEP that is no peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Strangers {
+    /// They are dropped and counted.
+    #[default]
+    Drop,
+    /// They are taken like those of peers.
+    Accept,
+}
+
+/// Room in the data path: the number of things that its maps hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Capacity {
+    /// MACs in all segments together.
+    pub macs: u32,
+    /// Addresses that ARP is answered for.
+    pub arps: u32,
+    /// Segments.
+    pub vnis: u32,
+    /// Access ports and uplinks.
+    pub ports: u32,
+    /// Peers.
+    pub peers: u32,
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Self { macs: 65_536, arps: 16_384, vnis: 8192, ports: 8192, peers: 1024 }
+    }
+}
+
+/// One segment or several that are alike; what is missing is as in `[segment]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SegmentTable {
+    /// Its VNI as a number, or several as a range `"100-199"`. Not in `[segment]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<VniIds>,
+    /// Where frames to many go: `"peers"` (all), a list of peers, a multicast group, or `"nowhere"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flood: Option<FloodText>,
+    /// Learn MACs from frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learn: Option<bool>,
+    /// How long a MAC that is silent is kept, seconds; 0: for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_s: Option<u32>,
+    /// Answer ARP from what is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_arp: Option<bool>,
+    /// Ask the directory where addresses are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<bool>,
+    /// Flood what the directory is asked for meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flood_misses: Option<bool>,
+    /// Frames to unknown MACs flooded per second; 0: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown_per_s: Option<u32>,
+    /// Broadcast and group frames flooded per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broadcast_per_s: Option<u32>,
+}
+
+/// `100` or `"100-199"`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum VniIds {
+    /// One VNI.
+    One(i64),
+    /// Both ends of a range.
+    Range(String),
+}
+
+/// `"peers"`, `"nowhere"`, `"239.1.1.1"` or `["10.0.0.2", "10.0.0.3"]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FloodText {
+    /// A word or a multicast group.
+    Word(String),
+    /// Peers.
+    List(BTreeSet<Ipv4Addr>),
+}
+
+/// An access port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PortTable {
+    /// Its interface.
+    pub interface: String,
+    /// Its segment.
+    pub vni: i64,
+    /// What becomes of frames with a VLAN tag.
+    #[serde(default)]
+    pub tagged: TaggedText,
+}
+
+/// What becomes of frames with a VLAN tag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaggedText {
+    /// Dropped and counted.
+    #[default]
+    Drop,
+    /// Carried as they are.
+    Keep,
+}
+
+/// A forwarding entry: a MAC behind a peer or behind a port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EntryTable {
+    /// Its segment.
+    pub vni: i64,
+    /// The MAC.
+    pub mac: String,
+    /// The VTEP that it is behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<Ipv4Addr>,
+    /// The access port that it is behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// The address that ARP is answered for with this MAC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip: Option<Ipv4Addr>,
+}
+
+/// Whom a directory-driven segment asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DirectoryTable {
+    /// Directory servers, at least one.
+    pub servers: Vec<SocketAddrV4>,
+    /// UDP port of our questions at `local`; 0 for any.
+    #[serde(default = "directory_port")]
+    pub port: u16,
+    /// Folder with the keys of the tags: a file VNI.key for each directory-driven segment, derived from the servers' secret
+    /// for service VNI and `local` (`weft directory key`). Without it servers must be open.
+    #[serde(default)]
+    pub key_dir: Option<PathBuf>,
+    /// Which secret the keys were derived from.
+    #[serde(default)]
+    pub key_id: u32,
+    /// Age at which a station's place must have been confirmed, seconds.
+    #[serde(default = "lifetime_s")]
+    pub lifetime_s: u32,
+}
+
+fn udp_port() -> u16 {
+    UDP_PORT
+}
+
+fn socket() -> PathBuf {
+    SOCKET_DEFAULT.into()
+}
+
+fn directory_port() -> u16 {
+    AGENT_PORT
+}
+
+fn lifetime_s() -> u32 {
+    300
+}
+
+/// Where a VTEP listens for `weft vtep` unless told otherwise.
+pub const SOCKET_DEFAULT: &str = "/run/weft/vtep.sock";
+
+impl VtepConfig {
+    /// A VTEP without segments.
+    pub fn new(local: Ipv4Addr, uplink: Vec<String>) -> Self {
+        Self {
+            local,
+            uplink,
+            udp_port: UDP_PORT,
+            hook: HookChoice::default(),
+            attach: AttachChoice::default(),
+            strangers: Strangers::default(),
+            peers: BTreeSet::new(),
+            pin_dir: None,
+            socket: socket(),
+            capacity: Capacity::default(),
+            segment: SegmentTable::default(),
+            vni: Vec::new(),
+            port: Vec::new(),
+            entry: Vec::new(),
+            directory: None,
+        }
+    }
+
+    /// A configuration to start from.
+    pub fn example() -> Self {
+        let mut config = Self::new(Ipv4Addr::new(10, 64, 0, 2), vec!["eth0".to_owned()]);
+        config.peers = [3, 4].map(|k| Ipv4Addr::new(10, 64, 0, k)).into();
+        config.pin_dir = Some("/run/weft/bpf/vtep".into());
+        config.segment = SegmentTable { flood: Some(FloodText::Word("peers".to_owned())), ..SegmentTable::default() };
+        let id = |id| SegmentTable { id: Some(id), ..SegmentTable::default() };
+        let group = Some(FloodText::Word("239.1.1.1".to_owned()));
+        config.vni = vec![
+            id(VniIds::One(100)),
+            SegmentTable { flood: group, age_s: Some(600), ..id(VniIds::Range("200-299".to_owned())) },
+            SegmentTable { directory: Some(true), learn: Some(true), ..id(VniIds::One(7)) },
+        ];
+        let port = |interface: &str, vni| PortTable { interface: interface.to_owned(), vni, tagged: TaggedText::Drop };
+        config.port = vec![port("vm1", 100), port("vm2", 7)];
+        config.entry = vec![EntryTable {
+            vni: 100,
+            mac: "02:00:00:00:00:09".to_owned(),
+            peer: Some(Ipv4Addr::new(10, 64, 0, 3)),
+            port: None,
+            ip: Some(Ipv4Addr::new(192, 168, 0, 9)),
+        }];
+        config.directory = Some(DirectoryTable {
+            servers: vec![SocketAddrV4::new(Ipv4Addr::new(10, 64, 0, 9), DIRECTORY_PORT)],
+            port: directory_port(),
+            key_dir: Some("/etc/weft/vtep-keys".into()),
+            key_id: 0,
+            lifetime_s: lifetime_s(),
+        });
+        config
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`NodeError::ConfigFile`] with the line, on one line.
+    pub fn read(path: &Path) -> Result<Self, NodeError> {
+        let fault = |why: String| NodeError::ConfigFile { path: path.to_owned(), why };
+        let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
+        toml::from_str(&text).map_err(|error| fault(on_one_line(&error, &text)))
+    }
+
+    /// The file's text.
+    pub fn to_text(&self) -> String {
+        toml::to_string(self).expect("the tables have no keys that are not text")
+    }
+
+    /// What it wants of a running VTEP.
+    ///
+    /// # Errors
+    /// [`NodeError::Config`] for what is wrong in itself: no VNI, two segments on a port, an entry without a place.
+    pub fn settings(&self) -> Result<Settings, NodeError> {
+        if self.segment.id.is_some() {
+            return Err(NodeError::config("segment", "has an `id`; put segments into [[vni]] tables"));
+        }
+        let mut settings = Settings { peers: self.peers.clone(), ..Settings::default() };
+        for table in &self.vni {
+            let segment = table.segment(&self.segment)?;
+            for vni in table.vnis()?.iter() {
+                if settings.vnis.insert(vni, segment.clone()).is_some() {
+                    return Err(NodeError::config("vni", format!("VNI {vni} is named twice; merge its tables")));
+                }
+            }
+        }
+        for table in &self.port {
+            let (name, port) = table.port()?;
+            if let Some(before) = settings.ports.insert(name.clone(), port) {
+                return Err(taken(&name, before.vni, port.vni).into());
+            }
+        }
+        for table in &self.entry {
+            let (vni, mac, entry) = table.entry()?;
+            if settings.entries.insert((vni, mac), entry).is_some() {
+                return Err(NodeError::config("entry", format!("{mac} in VNI {vni} is named twice; keep one of them")));
+            }
+        }
+        Ok(settings)
+    }
+
+    /// The same VTEP with these settings: what `weft vtep show config` prints.
+    pub fn with_settings(&self, settings: &Settings) -> Self {
+        let mut config = self.clone();
+        config.segment = SegmentTable::default();
+        config.peers.clone_from(&settings.peers);
+        config.vni = segment_tables(&settings.vnis);
+        config.port = settings.ports.iter().map(|(name, port)| PortTable::of(name, *port)).collect();
+        config.entry = settings.entries.iter().map(|((vni, mac), entry)| EntryTable::of(*vni, *mac, entry)).collect();
+        config
+    }
+
+    /// The first setting in which both differ and that only a restart can change.
+    pub(super) fn fixed_difference(&self, other: &Self) -> Option<&'static str> {
+        let differs = [
+            ("local", self.local != other.local),
+            ("uplink", self.uplink != other.uplink),
+            ("udp_port", self.udp_port != other.udp_port),
+            ("hook", self.hook != other.hook),
+            ("attach", self.attach != other.attach),
+            ("strangers", self.strangers != other.strangers),
+            ("pin_dir", self.pin_dir != other.pin_dir),
+            ("socket", self.socket != other.socket),
+            ("capacity", self.capacity != other.capacity),
+            ("directory", self.directory != other.directory),
+        ];
+        differs.into_iter().find(|(_, differs)| *differs).map(|(name, _)| name)
+    }
+}
+
+/// A TOML error names its line and quotes it over several; here it is one line.
+fn on_one_line(error: &toml::de::Error, text: &str) -> String {
+    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"))
+}
+
+/// A number of a file as a VNI.
+fn vni(number: i64) -> Result<Vni, NodeError> {
+    let narrow = u32::try_from(number)
+        .map_err(|_| NodeError::config("vni", format!("`{number}` is no VNI; write a number from 1 to 16777215")))?;
+    Vni::new(narrow).map_err(|error| NodeError::config("vni", error.to_string()))
+}
+
+impl SegmentTable {
+    /// The VNIs that it is about.
+    pub(super) fn vnis(&self) -> Result<VniRange, NodeError> {
+        match &self.id {
+            None => Err(NodeError::config("vni", "a [[vni]] table has no `id`; write id = 100 or id = \"100-199\"")),
+            Some(VniIds::One(number)) => vni(*number).map(VniRange::from),
+            Some(VniIds::Range(text)) => text.parse().map_err(|error| NodeError::config("vni", format!("{error}"))),
+        }
+    }
+
+    /// How they forward; what is missing here is as in `defaults`, and what is missing there as RFC 7348 has it.
+    pub(super) fn segment(&self, defaults: &Self) -> Result<Segment, NodeError> {
+        let usual = Segment::default();
+        let flood = match self.flood.as_ref().or(defaults.flood.as_ref()) {
+            None => usual.flood,
+            Some(text) => text.flood()?,
+        };
+        Ok(Segment {
+            flood,
+            learn: self.learn.or(defaults.learn).unwrap_or(usual.learn),
+            age_s: self.age_s.or(defaults.age_s).unwrap_or(usual.age_s),
+            answer_arp: self.answer_arp.or(defaults.answer_arp).unwrap_or(usual.answer_arp),
+            directory: self.directory.or(defaults.directory).unwrap_or(usual.directory),
+            flood_misses: self.flood_misses.or(defaults.flood_misses).unwrap_or(usual.flood_misses),
+            unknown_per_s: self.unknown_per_s.or(defaults.unknown_per_s),
+            broadcast_per_s: self.broadcast_per_s.or(defaults.broadcast_per_s),
+        })
+    }
+
+    fn of(first: Vni, last: Vni, segment: &Segment) -> Self {
+        let id = if first == last { VniIds::One(first.get().into()) } else { VniIds::Range(format!("{first}-{last}")) };
+        Self {
+            id: Some(id),
+            flood: Some(FloodText::of(&segment.flood)),
+            learn: Some(segment.learn),
+            age_s: Some(segment.age_s),
+            answer_arp: Some(segment.answer_arp),
+            directory: Some(segment.directory),
+            flood_misses: Some(segment.flood_misses),
+            unknown_per_s: segment.unknown_per_s,
+            broadcast_per_s: segment.broadcast_per_s,
+        }
+    }
+}
+
+/// Segments that follow each other and are alike share a table.
+fn segment_tables(vnis: &BTreeMap<Vni, Segment>) -> Vec<SegmentTable> {
+    let mut tables = Vec::new();
+    let mut run: Option<(Vni, Vni, &Segment)> = None;
+    for (vni, segment) in vnis {
+        run = Some(match run {
+            Some((first, last, alike)) if last.get() + 1 == vni.get() && alike == segment => (first, *vni, alike),
+            before => {
+                tables.extend(before.map(|(first, last, segment)| SegmentTable::of(first, last, segment)));
+                (*vni, *vni, segment)
+            }
+        });
+    }
+    tables.extend(run.map(|(first, last, segment)| SegmentTable::of(first, last, segment)));
+    tables
+}
+
+impl FloodText {
+    /// From a word on the command line: `peers`, `nowhere`, a group, or peers with commas.
+    ///
+    /// # Errors
+    /// A text that is none of them.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if !text.contains(',') && text.parse::<Ipv4Addr>().is_ok_and(|address| !address.is_multicast()) {
+            return Self::parse(&format!("{text},"));
+        }
+        if !text.contains(',') {
+            let word = Self::Word(text.to_owned());
+            return word.flood().map(|_| word).map_err(|error| error.to_string());
+        }
+        let peers = text.split(',').filter(|part| !part.is_empty());
+        let list: Result<_, _> = peers.map(|part| part.trim().parse::<Ipv4Addr>()).collect();
+        list.map(Self::List).map_err(|_| format!("`{text}` is no list of IPv4 addresses"))
+    }
+
+    fn flood(&self) -> Result<Flood, NodeError> {
+        match self {
+            Self::List(list) => Ok(Flood::List(list.clone())),
+            Self::Word(word) if word == "peers" => Ok(Flood::Peers),
+            Self::Word(word) if word == "nowhere" => Ok(Flood::Nowhere),
+            Self::Word(word) => word.parse().map(Flood::Group).map_err(|_| {
+                let why = format!("`{word}` is not \"peers\", \"nowhere\", a multicast group or a list of peers");
+                NodeError::config("flood", why)
+            }),
+        }
+    }
+
+    fn of(flood: &Flood) -> Self {
+        match flood {
+            Flood::Peers => Self::Word("peers".to_owned()),
+            Flood::Nowhere => Self::Word("nowhere".to_owned()),
+            Flood::Group(group) => Self::Word(group.to_string()),
+            Flood::List(list) => Self::List(list.clone()),
+        }
+    }
+}
+
+impl PortTable {
+    pub(super) fn port(&self) -> Result<(String, Port), NodeError> {
+        check_interface("port", &self.interface)?;
+        let tagged = match self.tagged {
+            TaggedText::Drop => Tagged::Drop,
+            TaggedText::Keep => Tagged::Keep,
+        };
+        Ok((self.interface.clone(), Port { vni: vni(self.vni)?, tagged }))
+    }
+
+    fn of(name: &str, port: Port) -> Self {
+        let tagged = if port.tagged == Tagged::Keep { TaggedText::Keep } else { TaggedText::Drop };
+        Self { interface: name.to_owned(), vni: port.vni.get().into(), tagged }
+    }
+}
+
+impl EntryTable {
+    pub(super) fn entry(&self) -> Result<(Vni, MacAddress, Entry), NodeError> {
+        let (vni, mac) = self.key()?;
+        let to = match (&self.peer, &self.port) {
+            (Some(peer), None) => To::Peer(*peer),
+            (None, Some(port)) => To::Port(port.clone()),
+            _ => {
+                let why = format!("{mac} in VNI {vni} needs either `peer` or `port`: where is it?");
+                return Err(NodeError::config("entry", why));
+            }
+        };
+        Ok((vni, mac, Entry { to, ip: self.ip }))
+    }
+
+    /// Segment and MAC alone, which name an entry.
+    pub(super) fn key(&self) -> Result<(Vni, MacAddress), NodeError> {
+        let mac = self.mac.parse().map_err(|error| NodeError::config("entry", format!("`{}`: {error}", self.mac)))?;
+        Ok((vni(self.vni)?, mac))
+    }
+
+    fn of(vni: Vni, mac: MacAddress, entry: &Entry) -> Self {
+        let (peer, port) = match &entry.to {
+            To::Peer(peer) => (Some(*peer), None),
+            To::Port(port) => (None, Some(port.clone())),
+        };
+        Self { vni: vni.get().into(), mac: mac.to_string(), peer, port, ip: entry.ip }
+    }
+}
+
+pub(super) fn check_interface(field: &'static str, name: &str) -> Result<(), NodeError> {
+    if name.is_empty() || name.len() > 15 || name.contains(['/', ' ']) || name.starts_with('-') {
+        return Err(NodeError::config(field, format!("`{name}` is no interface name (1 to 15 bytes)")));
+    }
+    Ok(())
+}

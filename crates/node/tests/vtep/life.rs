@@ -1,0 +1,171 @@
+//! A VTEP's life: changes, reloads and restarts while frames pass, and an end that leaves nothing.
+
+use std::net::Ipv4Addr;
+use std::process::{Child, Stdio};
+
+use weft_node::vtep::protocol::{Answer, Item, Request, What};
+use weft_node::vtep::{self, EntryTable, FloodText, VtepConfig};
+
+use crate::bed::{HOST, Hosts, Namespace, Pins, Stream, port, segment, segments};
+use crate::common::wait_until;
+
+const KERNEL: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 2);
+
+/// A VM in VNI 100 behind our VTEP, the kernel's device at the other host, and a second VM that nobody has attached yet.
+fn hosts(test: &'static str) -> Option<(Hosts, Namespace, Namespace, VtepConfig)> {
+    let hosts = Hosts::new(test)?;
+    let vm = hosts.vm(0, "vm1", "192.168.100.1/24");
+    let second = hosts.vm(0, "vm2", "192.168.200.1/24");
+    hosts.kernel_vxlan(100, &format!("remote {}", HOST[0]), "192.168.100.2/24");
+    hosts.kernel_vxlan(200, &format!("remote {}", HOST[0]), "192.168.200.2/24");
+    let mut config = hosts.config(0);
+    config.vni = vec![segment(100)];
+    config.port = vec![port("vm1", 100)];
+    Some((hosts, vm, second, config))
+}
+
+fn entry(vni: i64, mac: &str, peer: Option<Ipv4Addr>) -> EntryTable {
+    EntryTable { vni, mac: mac.to_owned(), peer, port: None, ip: None }
+}
+
+#[test]
+fn what_comes_and_goes_at_run_time_disturbs_nobody_else() {
+    let Some((hosts, vm, second, config)) = hosts("change") else { return };
+    let vtep = hosts.vtep(0, config);
+    assert!(vm.ping("-c 1 -W 2 192.168.100.2").contains("1 received"));
+    let stream = Stream::start(&vm, &hosts.hosts[1], KERNEL);
+    for _ in 0..3 {
+        vtep.add(Item::Vni(segments("200-399")));
+        vtep.add(Item::Port(port("vm2", 200)));
+        vtep.add(Item::Peer([10, 9, 0, 77].into()));
+        vtep.add(Item::Entry(entry(300, "02:00:00:00:00:09", Some(HOST[1]))));
+        assert!(second.ping("-c 2 -i 0.05 -W 2 192.168.200.2").contains("2 received"));
+        vtep.remove(Item::Entry(entry(300, "02:00:00:00:00:09", None)));
+        vtep.remove(Item::Peer([10, 9, 0, 77].into()));
+        vtep.remove(Item::Port(port("vm2", 200)));
+        assert!(second.ping("-c 1 -W 1 192.168.200.2").contains("0 received"), "it is in no segment");
+        vtep.remove(Item::Vni(segments("200-399")));
+        assert!(vtep.fdb().iter().all(|row| row.vni == 100), "what was learned went along");
+    }
+    let (sent, lost) = stream.end();
+    assert!(sent > 500 && lost == 0, "{lost} of {sent} lost");
+    let config = vtep.ask(Request::Show(What::Config));
+    assert!(matches!(&config, Answer::Config(text) if text.contains("vm1") && !text.contains("vm2")), "{config:?}");
+}
+
+#[test]
+fn a_reload_becomes_what_the_file_says_and_a_bad_one_changes_nothing() {
+    let Some((hosts, vm, second, config)) = hosts("reload") else { return };
+    let vtep = hosts.vtep(0, config.clone());
+    assert!(vm.ping("-c 1 -W 2 192.168.100.2").contains("1 received"));
+    let stream = Stream::start(&vm, &hosts.hosts[1], KERNEL);
+    let reload_as = |config: &VtepConfig| {
+        *vtep.config.lock().unwrap() = config.clone();
+        vtep.hangup.request();
+    };
+    let vnis = || match vtep.ask(Request::Show(What::Vni)) {
+        Answer::Vnis(rows) => rows.len(),
+        other => panic!("{other:?}"),
+    };
+    let mut more = config.clone();
+    more.vni.push(segments("200-249"));
+    more.port.push(port("vm2", 200));
+    reload_as(&more);
+    wait_until("the segments are there", || vnis() == 51);
+    assert!(second.ping("-c 2 -i 0.05 -W 2 192.168.200.2").contains("2 received"));
+
+    for (spoil, says) in [
+        (Box::new(|config: &mut VtepConfig| config.port[0].vni = 9) as Box<dyn Fn(&mut VtepConfig)>, "no VNI 9"),
+        (Box::new(|config| config.udp_port = 8472), "udp_port: cannot change at run time"),
+        (Box::new(|config| config.port.push(port("vm9", 100))), "no interface `vm9`"),
+        (Box::new(|config| config.port.push(port("vm1", 200))), "cannot be in VNI 200 as well"),
+    ] {
+        let mut bad = more.clone();
+        spoil(&mut bad);
+        *vtep.config.lock().unwrap() = bad;
+        let error = vtep.refused(Request::Reload);
+        assert!(error.contains(says), "{error} does not say {says}");
+        assert_eq!(vnis(), 51);
+    }
+    // A VM that is started again has a new interface of the same name.
+    hosts.hosts[0].ip("link del vm2");
+    drop(second);
+    let second = hosts.vm(0, "vm2", "192.168.200.1/24");
+    reload_as(&more);
+    wait_until("the new interface is attached", || second.ping("-c 1 -W 1 192.168.200.2").contains("1 received"));
+    reload_as(&config);
+    wait_until("they are gone", || vnis() == 1);
+    let (sent, lost) = stream.end();
+    assert!(sent > 100 && lost == 0, "{lost} of {sent} lost");
+}
+
+#[test]
+fn a_restart_with_pins_loses_no_frame_and_an_end_leaves_nothing() {
+    let Some((hosts, vm, second, mut config)) = hosts("restart") else { return };
+    let pins = Pins::new(hosts.dir.path());
+    config.pin_dir = Some(pins.dir("vtep"));
+    config.vni.push(segment(200));
+    config.port.push(port("vm2", 200));
+    config.entry.push(entry(100, "02:00:00:00:00:09", Some(HOST[1])));
+    let vtep = hosts.vtep(0, config.clone());
+    assert!(vm.ping("-c 1 -W 2 192.168.100.2").contains("1 received"));
+    let learned = vtep.fdb().len();
+    let stream = Stream::start(&vm, &hosts.hosts[1], KERNEL);
+    vtep.finish();
+    assert!(vm.ping("-c 2 -i 0.05 -W 2 192.168.100.2").contains("2 received"), "it works without the daemon");
+    let vtep = hosts.vtep(0, config.clone());
+    assert_eq!(vtep.fdb().len(), learned, "what was learned is still known");
+    vtep.finish();
+    // Another configuration takes over: what it does not name is swept.
+    config.vni.pop();
+    config.port.pop();
+    config.entry.clear();
+    let vtep = hosts.vtep(0, config);
+    let (sent, lost) = stream.end();
+    assert!(sent > 100 && lost == 0, "{lost} of {sent} lost");
+    assert!(second.ping("-c 1 -W 1 192.168.200.2").contains("0 received"));
+    assert!(vtep.fdb().iter().all(|row| row.vni == 100 && row.origin == "learned"), "{:?}", vtep.fdb());
+    vtep.stop();
+    assert!(!pins.dir("vtep").exists(), "no pin is left");
+    assert!(vm.ping("-c 1 -W 1 192.168.100.2").contains("0 received"));
+}
+
+/// The small stand-in for `weft` that cargo builds beside the tests.
+fn daemon_program() -> std::path::PathBuf {
+    let tests = std::env::current_exe().expect("a test has a path");
+    let target = tests.parent().and_then(std::path::Path::parent).expect("tests are in target/*/deps");
+    let program = target.join("examples/vtep-daemon");
+    assert!(program.is_file(), "{} is built by `cargo test` with all targets", program.display());
+    program
+}
+
+fn spawn(hosts: &Hosts, file: &std::path::Path) -> Child {
+    let program = daemon_program();
+    let mut command = hosts.hosts[0].command(program.to_str().expect("an ordinary path"));
+    let child = command.arg(file).stdout(Stdio::null()).spawn().expect("it starts");
+    let socket = hosts.config(0).socket;
+    wait_until("the VTEP is ready", || vtep::ask(&socket, &Request::Show(What::Peers)).is_ok());
+    child
+}
+
+#[test]
+fn a_crash_loses_no_frame_either_and_the_next_start_takes_over() {
+    let Some((hosts, vm, _second, mut config)) = hosts("crash") else { return };
+    let pins = Pins::new(hosts.dir.path());
+    config.pin_dir = Some(pins.dir("vtep"));
+    config.segment.flood = Some(FloodText::Word("peers".to_owned()));
+    let file = hosts.dir.path().join("vtep.toml");
+    std::fs::write(&file, config.to_text()).unwrap();
+    let mut child = spawn(&hosts, &file);
+    assert!(vm.ping("-c 1 -W 2 192.168.100.2").contains("1 received"));
+    let stream = Stream::start(&vm, &hosts.hosts[1], KERNEL);
+    child.kill().expect("it runs");
+    child.wait().expect("it ended");
+    assert!(vm.ping("-c 2 -i 0.05 -W 2 192.168.100.2").contains("2 received"), "it works without the daemon");
+    let mut child = spawn(&hosts, &file);
+    let (sent, lost) = stream.end();
+    assert!(sent > 100 && lost == 0, "{lost} of {sent} lost");
+    assert_eq!(vtep::ask(&config.socket, &Request::Stop).unwrap(), Answer::Done);
+    assert!(child.wait().expect("it ends").success());
+    assert!(!pins.dir("vtep").exists() && !config.socket.exists(), "nothing is left");
+}
