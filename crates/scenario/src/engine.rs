@@ -24,6 +24,9 @@ pub enum Overlay {
     KernelVxlan,
     /// TRILL between the switches, which are RBridges; servers send ordinary frames. Simulator only, so far.
     Trill,
+    /// No fabric between the servers: a workload of kind `vxlan` wires virtual switches by itself and says how frames travel.
+    /// Lab only.
+    Layer2,
 }
 
 /// What keeps the mappings of a VL2 network's directory.

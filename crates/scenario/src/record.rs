@@ -196,6 +196,112 @@ pub struct MigrationRow {
     pub silence_ns: u64,
 }
 
+/// What one server of the VXLAN draft's experiments spends at one size of frames.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerRow {
+    /// How frames travelled: a [`crate::workload::vxlan::Path`].
+    pub path: String,
+    /// `server1`, whose VMs send in traffic model B, or `server2`.
+    pub server: String,
+    /// Size of frames with FCS, bytes; 0: nothing is sent.
+    pub frame_bytes: u32,
+    /// The rate that the CPU columns are for, frames per second.
+    pub frames_per_s: f64,
+    /// CPU time of the whole server per frame: its VMs and its virtual switch.
+    pub server_ns_per_frame: f64,
+    /// CPU time of its VMs per frame, their own network stacks included.
+    pub vm_ns_per_frame: f64,
+    /// Cores that the server is busy with at that rate.
+    pub server_cores: f64,
+    /// Cores that its VMs are busy with at that rate.
+    pub vm_cores: f64,
+    /// Frequency of a core, MHz: what the draft's unit needs.
+    pub core_mhz: f64,
+    /// Memory of the server: what the kernel holds on the machine and the VMs' own.
+    pub server_memory_bytes: u64,
+    /// Memory of its VMs' processes.
+    pub vm_memory_bytes: u64,
+}
+
+/// What became of one rate of frames that was offered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OfferedRow {
+    /// What it was for: `search`, `offered`, `pairs`, `latency`.
+    pub kind: String,
+    /// How frames travelled.
+    pub path: String,
+    /// The receiving server.
+    pub server: String,
+    /// Pairs of VMs that took part.
+    pub vm_pairs: u32,
+    /// Size of frames with FCS, bytes.
+    pub frame_bytes: u32,
+    /// The rate that was asked for in percent of the benchmark; 0: as fast as possible.
+    pub offered_percent: u32,
+    /// The rate that was asked for, frames per second; 0: as fast as possible.
+    pub asked_per_s: f64,
+    /// How long it was offered.
+    pub wall_ns: u64,
+    /// Frames sent.
+    pub sent_frames: u64,
+    /// Frames that arrived at the VMs, or at the test centre's port.
+    pub received_frames: u64,
+    /// CPU time of the receiving VMs meanwhile; 0 where the test centre's port receives.
+    pub vm_cpu_ns: u64,
+    /// One-way latency, median; 0 where it was not measured.
+    pub latency_p50_ns: u64,
+    /// The same, 99th percentile.
+    pub latency_p99_ns: u64,
+    /// Median that the test centre alone reads at this rate.
+    pub floor_p50_ns: u64,
+}
+
+/// What a frame costs on one way between two virtual switches: CPU time of the least disturbed run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathCostRow {
+    /// How frames travelled.
+    pub path: String,
+    /// Size of frames with FCS, bytes.
+    pub frame_bytes: u32,
+    /// CPU time per frame of the test centre and everything between its ports, least of all runs.
+    pub chain_ns_per_frame: f64,
+    /// The same, lower quartile of the runs.
+    pub chain_quartile_ns_per_frame: f64,
+    /// CPU time per frame of the test centre alone, least of all runs.
+    pub tester_ns_per_frame: f64,
+    /// Number of runs.
+    pub runs: u32,
+    /// Frames that were sent and did not arrive.
+    pub lost_frames: u64,
+}
+
+/// What a number of segments takes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SegmentRow {
+    /// What holds them: a [`crate::workload::vxlan::SegmentStore`].
+    pub store: String,
+    /// How many.
+    pub segments: u32,
+    /// How many of them carry traffic, in turns.
+    pub active_segments: u32,
+    /// Time to set all of them up on one server.
+    pub setup_ns: u64,
+    /// Memory that they take on one server.
+    pub memory_bytes: u64,
+    /// Size of frames with FCS, bytes.
+    pub frame_bytes: u32,
+    /// CPU time per frame of the test centre and everything between its ports, least of all runs.
+    pub chain_ns_per_frame: f64,
+    /// Frames sent.
+    pub sent_frames: u64,
+    /// Frames that arrived.
+    pub received_frames: u64,
+    /// One-way latency, median.
+    pub latency_p50_ns: u64,
+    /// The same, 99th percentile.
+    pub latency_p99_ns: u64,
+}
+
 /// Everything that one run yields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Records {
@@ -219,6 +325,14 @@ pub struct Records {
     pub directory: Vec<DirectoryRow>,
     /// Moves of AAs.
     pub migrations: Vec<MigrationRow>,
+    /// Servers of the VXLAN draft.
+    pub servers: Vec<ServerRow>,
+    /// Rates that were offered to them.
+    pub offered: Vec<OfferedRow>,
+    /// What frames cost on ways between virtual switches.
+    pub path_costs: Vec<PathCostRow>,
+    /// What numbers of segments take.
+    pub segments: Vec<SegmentRow>,
     /// CPU cost of the run's traffic, where it was pinned and measured.
     pub cost: Option<CostRow>,
     /// Anything else worth keeping: name and value, for instance `link_selftest.server-tor.got_bps`.

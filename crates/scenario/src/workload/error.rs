@@ -112,7 +112,7 @@ pub enum WorkloadError {
     /// Traffic at a load cannot be listed without the links' rates.
     #[error("traffic at a load depends on the rates of the servers' links, which are not known here")]
     NeedsRates,
-    /// A setting of a directory's load outside its range.
+    /// A setting outside its range.
     #[error("`{setting}` is {value}; it is {least} to {most}")]
     DirectoryRange {
         /// The setting.
@@ -161,6 +161,26 @@ pub enum WorkloadError {
     LabOnly {
         /// The kind.
         kind: &'static str,
+    },
+    /// An empty list, or something in it twice.
+    #[error("`{setting}` must name something, and nothing twice")]
+    NotAList {
+        /// The setting.
+        setting: &'static str,
+    },
+    /// Nothing to compare VXLAN with.
+    #[error("the first of `paths` is the one without VXLAN, but `{path}` encapsulates; begin with `bridge` or `tc`")]
+    FirstPathEncapsulates {
+        /// The path.
+        path: &'static str,
+    },
+    /// Sizes without a partner.
+    #[error("{with} sizes with VXLAN and {without} without do not make pairs; give as many, or none with VXLAN")]
+    SizePairs {
+        /// Sizes with VXLAN.
+        with: usize,
+        /// Sizes without.
+        without: usize,
     },
     /// A flow of a list.
     #[error("flow {number} of the list: {error}")]

@@ -9,6 +9,7 @@ mod servers;
 mod shuffle;
 pub mod sizes;
 pub mod traffic;
+pub mod vxlan;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,7 @@ pub use servers::Servers;
 pub use shuffle::{GOODPUT_OF_LINE_RATE, shuffle_bytes_for};
 pub use sizes::{SizeDistribution, SizeTable, SizeTableError};
 pub use traffic::{BackgroundSpec, QueryRate, QuerySpec, TrafficSpec};
+pub use vxlan::VxlanSpec;
 
 use crate::random::{Purpose, Stream};
 use crate::units::{BitsPerSec, Bytes, Nanos};
@@ -64,6 +66,8 @@ pub enum Workload {
     Directory(DirectorySpec),
     /// A server's AA moves to another rack while it receives (VL2 4.3.2); lab only. Its one flow is its own.
     Migration(MigrationSpec),
+    /// An experiment of the VXLAN draft, on servers of its own; lab only. It has no flows.
+    Vxlan(VxlanSpec),
 }
 
 /// Parameters of the data-centre mix.
@@ -181,7 +185,9 @@ impl Workload {
                 all
             }
             Self::Traffic(_) => return Err(WorkloadError::NeedsRates),
-            Self::Directory(_) | Self::Migration(_) => return Err(WorkloadError::LabOnly { kind: self.kind() }),
+            Self::Directory(_) | Self::Migration(_) | Self::Vxlan(_) => {
+                return Err(WorkloadError::LabOnly { kind: self.kind() });
+            }
             Self::Flows { flows } => flows.clone(),
         })
     }
@@ -197,6 +203,7 @@ impl Workload {
             Self::Flows { .. } => "flows",
             Self::Directory(_) => "directory",
             Self::Migration(_) => "migration",
+            Self::Vxlan(_) => "vxlan",
         }
     }
 
@@ -228,6 +235,7 @@ impl Workload {
             Self::Traffic(spec) => spec.check(n_servers),
             Self::Directory(spec) => spec.check(),
             Self::Migration(spec) => spec.check(n_servers),
+            Self::Vxlan(spec) => spec.check(),
             Self::Flows { flows } => {
                 check_flows(flows.len() as u64)?;
                 flows.iter().enumerate().try_for_each(|(place, flow)| check_flow(place, flow, n_servers))
