@@ -11,6 +11,7 @@
 //! * [`split_speed`]: split and completion times as core links become faster (VL2 5.2)
 //! * [`tcp_validation`]: the simulator beside the lab
 //! * [`directory`]: the directory system under load, and an AA's move (VL2 5.5, Figure 14)
+//! * [`vxlan`]: the VXLAN draft's experiments
 //! * [`series`], [`links`], [`cpu`], [`completion`]: what they share
 //! * [`class_summary`]: completion times of one run, for a look without a plan
 //! * [`framing`]: how much of a link's rate can be payload
@@ -32,6 +33,7 @@ pub mod shuffle;
 pub mod split_speed;
 pub mod tcp_validation;
 pub mod vlb_split;
+pub mod vxlan;
 
 use serde::{Deserialize, Serialize};
 use weft_scenario::engine::Overlay;
@@ -75,6 +77,14 @@ pub enum Analysis {
     DirectorySizing,
     /// [`directory::migration`].
     Migration,
+    /// [`vxlan::model_a`].
+    VxlanModelA,
+    /// [`vxlan::model_b`].
+    VxlanModelB,
+    /// [`vxlan::encapsulations`].
+    VxlanEncapsulations,
+    /// [`vxlan::segments`].
+    VxlanSegments,
 }
 
 /// A metric that an analysis yields.
@@ -135,6 +145,14 @@ pub enum RowKind {
     Directory,
     /// [`Records::migrations`]
     Migrations,
+    /// [`Records::servers`]
+    Servers,
+    /// [`Records::offered`]
+    Offered,
+    /// [`Records::path_costs`]
+    PathCosts,
+    /// [`Records::segments`]
+    Segments,
 }
 
 impl RowKind {
@@ -150,6 +168,10 @@ impl RowKind {
         Self::Latencies,
         Self::Directory,
         Self::Migrations,
+        Self::Servers,
+        Self::Offered,
+        Self::PathCosts,
+        Self::Segments,
     ];
 
     /// Drops the rows of every kind but these, so that a sweep's memory holds only what its analysis reads.
@@ -166,6 +188,10 @@ impl RowKind {
                 Self::Latencies => records.latencies = Vec::new(),
                 Self::Directory => records.directory = Vec::new(),
                 Self::Migrations => records.migrations = Vec::new(),
+                Self::Servers => records.servers = Vec::new(),
+                Self::Offered => records.offered = Vec::new(),
+                Self::PathCosts => records.path_costs = Vec::new(),
+                Self::Segments => records.segments = Vec::new(),
             }
         }
     }
@@ -219,6 +245,10 @@ impl Analysis {
             Self::DirectoryConvergence => "directory-convergence",
             Self::DirectorySizing => "directory-sizing",
             Self::Migration => "migration",
+            Self::VxlanModelA => "vxlan-model-a",
+            Self::VxlanModelB => "vxlan-model-b",
+            Self::VxlanEncapsulations => "vxlan-encapsulations",
+            Self::VxlanSegments => "vxlan-segments",
         }
     }
 
@@ -240,6 +270,10 @@ impl Analysis {
             Self::DirectoryConvergence => directory::convergence::METRICS,
             Self::DirectorySizing => directory::sizing::METRICS,
             Self::Migration => directory::migration::METRICS,
+            Self::VxlanModelA => vxlan::model_a::METRICS,
+            Self::VxlanModelB => vxlan::model_b::METRICS,
+            Self::VxlanEncapsulations => vxlan::encapsulations::METRICS,
+            Self::VxlanSegments => vxlan::segments::METRICS,
         }
     }
 
@@ -256,6 +290,9 @@ impl Analysis {
             | Self::DirectoryConvergence
             | Self::DirectorySizing
             | Self::Migration => RowKind::ALL,
+            Self::VxlanModelA | Self::VxlanModelB => &[RowKind::Servers, RowKind::Offered],
+            Self::VxlanEncapsulations => &[RowKind::PathCosts],
+            Self::VxlanSegments => &[RowKind::Segments],
         }
     }
 
@@ -277,6 +314,10 @@ impl Analysis {
             Self::DirectoryConvergence => directory::convergence::check(spec),
             Self::DirectorySizing => directory::sizing::check(spec),
             Self::Migration => directory::migration::check(spec),
+            Self::VxlanModelA => vxlan::model_a::check(spec),
+            Self::VxlanModelB => vxlan::model_b::check(spec),
+            Self::VxlanEncapsulations => vxlan::encapsulations::check(spec),
+            Self::VxlanSegments => vxlan::segments::check(spec),
         }
     }
 
@@ -295,6 +336,10 @@ impl Analysis {
             Self::DirectoryLookup => directory::lookup::names(spec),
             Self::DirectoryUpdate => directory::update::names(spec),
             Self::DirectoryConvergence | Self::DirectorySizing | Self::Migration => plain().collect(),
+            Self::VxlanModelA => vxlan::model_a::names(spec),
+            Self::VxlanModelB => vxlan::model_b::names(spec),
+            Self::VxlanEncapsulations => vxlan::encapsulations::names(spec),
+            Self::VxlanSegments => vxlan::segments::names(spec),
         }
     }
 
@@ -324,6 +369,10 @@ impl Analysis {
             Self::DirectoryConvergence => directory::convergence::analyse(input),
             Self::DirectorySizing => directory::sizing::analyse(input),
             Self::Migration => directory::migration::analyse(input),
+            Self::VxlanModelA => vxlan::model_a::analyse(input),
+            Self::VxlanModelB => vxlan::model_b::analyse(input),
+            Self::VxlanEncapsulations => vxlan::encapsulations::analyse(input),
+            Self::VxlanSegments => vxlan::segments::analyse(input),
         };
         findings.problems.extend(unexpected_route_changes(input));
         findings

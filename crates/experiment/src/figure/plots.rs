@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_scenario::record::{Records, TcpRow};
 
 use super::{Band, Level, LineChart, Mark, RowChart, Series, Span};
-use super::{directory, sweeps};
+use super::{directory, sweeps, vxlan};
 use crate::analysis::series::{Cumulative, Window};
 use crate::analysis::{Analysis, Input, TrialRecords, framing, links, outage, overlay_cost, shuffle, vlb_split};
 use crate::metric::Findings;
@@ -52,6 +52,10 @@ pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
         Analysis::DirectoryUpdate => directory::updates(input),
         Analysis::DirectoryConvergence => directory::convergence(input),
         Analysis::Migration => directory::migration(input),
+        Analysis::VxlanModelA => vxlan::model_a(input, findings),
+        Analysis::VxlanModelB => vxlan::model_b(input, findings),
+        Analysis::VxlanEncapsulations => vxlan::encapsulations(input, findings),
+        Analysis::VxlanSegments => vxlan::segments(input, findings),
     };
     figures.push(cpu_idle(input));
     figures.extend(tcp_state(input));

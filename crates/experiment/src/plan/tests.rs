@@ -221,6 +221,16 @@ fn required_claims_of_every_plan() {
         "vl2/overlay-goodput vl2_goodput_over_routed >= 0.95 (IntervalUpper)",
         "vl2/smoke goodput_efficiency >= 0.8 (Value)",
         "vl2/smoke jain_flows >= 0.95 (Value)",
+        "vxlan/encapsulations extra_over_kernel.vxlan <= 0.7 (IntervalUpper)",
+        "vxlan/encapsulations calibration_error <= 0.2 (Median)",
+        "vxlan/model-a inflection_found >= 1 (Median)",
+        "vxlan/model-a calibration_error <= 0.2 (Median)",
+        "vxlan/model-b extra_over_kernel.same <= 1 (Median)",
+        "vxlan/model-b delivered_at_half.same.vxlan >= 0.98 (Median)",
+        "vxlan/model-b calibration_error <= 0.2 (Median)",
+        "vxlan/vni-scale setup_speedup.map.5000 >= 5 (Median)",
+        "vxlan/vni-scale memory_mb.map.5000 <= 64 (Median)",
+        "vxlan/vni-scale rate_ratio.map.5000 >= 0.9 (Median)",
     ];
     assert_eq!(required, expected);
     for plan in list().unwrap() {

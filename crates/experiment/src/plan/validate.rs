@@ -145,6 +145,16 @@ fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
             return wrong("workloads of kind `directory` and `migration` have their own faults; remove `[[fault]]`");
         }
     }
+    let on_own_servers = |workload: &Workload| matches!(workload, Workload::Vxlan(_));
+    let alone = spec.engines == ["lab"] && spec.overlays == [Overlay::Layer2] && spec.fault.is_empty();
+    if spec.workload.values().any(on_own_servers) && !alone {
+        return wrong(
+            "workloads of kind `vxlan` need `engines = [\"lab\"]`, `overlays = [\"layer2\"]` and no `[[fault]]`",
+        );
+    }
+    if spec.overlays.contains(&Overlay::Layer2) && !every(on_own_servers) {
+        return wrong("the overlay `layer2` carries only workloads of kind `vxlan`");
+    }
     let single = spec.overlays.len() == 1 && spec.workload.len() == 1;
     match spec.analysis {
         Analysis::Shuffle | Analysis::Outage | Analysis::VlbSplit if !single => {

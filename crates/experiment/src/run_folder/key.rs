@@ -33,4 +33,4 @@ pub(super) fn key_from_cells(cells: &[&str]) -> Option<TrialKey> {
     })
 }
 
-const OVERLAYS: [Overlay; 4] = [Overlay::Routed, Overlay::Vl2, Overlay::KernelVxlan, Overlay::Trill];
+const OVERLAYS: [Overlay; 5] = [Overlay::Routed, Overlay::Vl2, Overlay::KernelVxlan, Overlay::Trill, Overlay::Layer2];

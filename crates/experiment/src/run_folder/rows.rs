@@ -5,8 +5,8 @@ use std::fs::OpenOptions;
 use std::path::Path;
 
 use weft_scenario::record::{
-    CostRow, CpuRow, DirectoryRow, EventRow, FlowRow, LatencyRow, LinkRow, MigrationRow, ProgressRow, QueueRow,
-    Records, TcpRow,
+    CostRow, CpuRow, DirectoryRow, EventRow, FlowRow, LatencyRow, LinkRow, MigrationRow, OfferedRow, PathCostRow,
+    ProgressRow, QueueRow, Records, SegmentRow, ServerRow, TcpRow,
 };
 use weft_scenario::workload::FlowClass;
 
@@ -145,6 +145,65 @@ row!(
     lost_packets,
     silence_ns
 );
+row!(
+    ServerRow,
+    "servers.csv",
+    path,
+    server,
+    frame_bytes,
+    frames_per_s,
+    server_ns_per_frame,
+    vm_ns_per_frame,
+    server_cores,
+    vm_cores,
+    core_mhz,
+    server_memory_bytes,
+    vm_memory_bytes
+);
+row!(
+    OfferedRow,
+    "offered.csv",
+    kind,
+    path,
+    server,
+    vm_pairs,
+    frame_bytes,
+    offered_percent,
+    asked_per_s,
+    wall_ns,
+    sent_frames,
+    received_frames,
+    vm_cpu_ns,
+    latency_p50_ns,
+    latency_p99_ns,
+    floor_p50_ns
+);
+row!(
+    PathCostRow,
+    "path_costs.csv",
+    path,
+    frame_bytes,
+    chain_ns_per_frame,
+    chain_quartile_ns_per_frame,
+    tester_ns_per_frame,
+    runs,
+    lost_frames
+);
+row!(
+    SegmentRow,
+    "segments.csv",
+    store,
+    segments,
+    active_segments,
+    setup_ns,
+    memory_bytes,
+    frame_bytes,
+    chain_ns_per_frame,
+    sent_frames,
+    received_frames,
+    latency_p50_ns,
+    latency_p99_ns
+);
 row!(CostRow, "cost.csv", cpu_ns, payload_bytes, wall_ns);
 row!(FactRow, "facts.csv", name, value);
 
@@ -161,6 +220,10 @@ pub(crate) fn is_column(name: &str) -> bool {
         LatencyRow::COLUMNS,
         DirectoryRow::COLUMNS,
         MigrationRow::COLUMNS,
+        ServerRow::COLUMNS,
+        OfferedRow::COLUMNS,
+        PathCostRow::COLUMNS,
+        SegmentRow::COLUMNS,
         CostRow::COLUMNS,
         FactRow::COLUMNS,
     ];
@@ -184,6 +247,10 @@ pub fn write_trial_rows(folder: &Path, axes: &[Axis], trial: &TrialRecords) -> R
     sink.append_rows(&records.latencies)?;
     sink.append_rows(&records.directory)?;
     sink.append_rows(&records.migrations)?;
+    sink.append_rows(&records.servers)?;
+    sink.append_rows(&records.offered)?;
+    sink.append_rows(&records.path_costs)?;
+    sink.append_rows(&records.segments)?;
     sink.append_rows(records.cost.as_slice())?;
     sink.append_rows(&facts)
 }
@@ -253,6 +320,10 @@ pub fn read_trials(folder: &Path, axes: &[Axis], kinds: &[RowKind]) -> Result<Ve
     source.read_rows(RowKind::Latencies, |records| &mut records.latencies)?;
     source.read_rows(RowKind::Directory, |records| &mut records.directory)?;
     source.read_rows(RowKind::Migrations, |records| &mut records.migrations)?;
+    source.read_rows(RowKind::Servers, |records| &mut records.servers)?;
+    source.read_rows(RowKind::Offered, |records| &mut records.offered)?;
+    source.read_rows(RowKind::PathCosts, |records| &mut records.path_costs)?;
+    source.read_rows(RowKind::Segments, |records| &mut records.segments)?;
     source.read(CostRow::FILE, CostRow::COLUMNS, |trials, key, cells| {
         trials.get_mut(&key.trial)?.records.cost = Some(CostRow::from_cells(cells)?);
         Some(())

@@ -1,7 +1,10 @@
 //! Rows survive a round trip; places and files that cannot be used are named.
 
 use weft_scenario::engine::Overlay;
-use weft_scenario::record::{CostRow, DirectoryRow, EventRow, LatencyRow, MigrationRow, Records, TcpRow};
+use weft_scenario::record::{
+    CostRow, DirectoryRow, EventRow, LatencyRow, MigrationRow, OfferedRow, PathCostRow, Records, SegmentRow, ServerRow,
+    TcpRow,
+};
 
 use super::*;
 use crate::analysis::RowKind;
@@ -25,6 +28,20 @@ fn trials() -> Vec<TrialRecords> {
     }
     full.directory.push(DirectoryRow { kind: "lookup".into(), step: 1, foreign_cpu_ratio: 0.1, ..Default::default() });
     full.migrations.push(MigrationRow { left_ns: 1, arrived_ns: 2, ..Default::default() });
+    full.servers.push(ServerRow {
+        path: "vxlan".into(),
+        server: "server1".into(),
+        vm_cores: 0.5,
+        ..Default::default()
+    });
+    full.offered.push(OfferedRow {
+        kind: "search".into(),
+        path: "bridge".into(),
+        sent_frames: 9,
+        ..Default::default()
+    });
+    full.path_costs.push(PathCostRow { path: "tc".into(), chain_ns_per_frame: 0.25, ..Default::default() });
+    full.segments.push(SegmentRow { store: "map".into(), segments: 5000, ..Default::default() });
     full.facts.push(("x".into(), 0.1 + 0.2));
     vec![trial(1, Overlay::Vl2, "all", full), trial(2, Overlay::KernelVxlan, "all", Records::default())]
 }
