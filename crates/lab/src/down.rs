@@ -5,7 +5,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 
 use rustix::mount::{UnmountFlags, unmount};
 
@@ -18,6 +21,7 @@ use crate::netns;
 use crate::process::{self, ProcessId};
 use crate::state::LabState;
 use crate::sysctls;
+use crate::tester::usage;
 
 /// What a sweep removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -111,6 +115,7 @@ fn remove_strays(prefix: &str) -> Result<Vec<String>, LabError> {
     netns::delete(&namespaces)?;
     let mut strays: Vec<String> = processes.iter().map(|process| format!("process {}", process.pid)).collect();
     strays.extend(namespaces.into_iter().map(|name| format!("namespace {name}")));
+    strays.extend(usage::sweep(&beginning).into_iter().map(|folder| folder.display().to_string()));
     let directories = [(FRR_DIR, beginning.as_str()), (BPF_DIR, prefix), (STORES_DIR, prefix)];
     for (parent, beginning) in directories {
         for name in names_in(Path::new(parent)).into_iter().filter(|name| name.starts_with(beginning)) {
@@ -121,7 +126,21 @@ fn remove_strays(prefix: &str) -> Result<Vec<String>, LabError> {
             }
         }
     }
+    if prefix.is_empty() {
+        strays.extend(remove_dead_sockets());
+    }
     Ok(strays)
+}
+
+/// Removes the sockets of daemons that were killed: those in the run directory that nobody listens on.
+fn remove_dead_sockets() -> Vec<String> {
+    let sockets = names_in(Path::new(RUN_DIR)).into_iter().map(|name| Path::new(RUN_DIR).join(name));
+    let is_dead = |path: &PathBuf| {
+        let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+        is_socket && UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    };
+    let dead = sockets.filter(is_dead).filter(|path| fs::remove_file(path).is_ok());
+    dead.map(|path| path.display().to_string()).collect()
 }
 
 /// Daemons of a lab whose arguments begin with one of these texts: `zebra -N weft-...`, `weft ... --config /run/weft/...`.

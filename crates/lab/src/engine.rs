@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use weft_scenario::engine::{Engine, EngineError, Progress, Scenario, Session, Trial};
+use weft_scenario::engine::{Engine, EngineError, Overlay, Progress, Scenario, Session, Trial};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::record::{EventRow, Records};
 use weft_scenario::topology::Fabric;
@@ -21,6 +21,7 @@ use crate::options::LabOptions;
 use crate::process::ProcessId;
 use crate::traffic::{self, TrafficError, TrafficHost, TrafficSetup, WatchedPort};
 use crate::up::{Lab, up_owned};
+use crate::vxlan;
 
 /// Engine 2: real kernels, real OSPF, real TCP on this machine.
 #[derive(Clone, Debug)]
@@ -64,6 +65,9 @@ impl Engine for LabEngine {
                 progress.note(&format!("removed lab {lab}, left over from a run that was killed"));
             }
         }
+        if scenario.overlay == Overlay::Layer2 {
+            return Ok(Box::new(BedSession { options: &self.options, progress }));
+        }
         let options = LabOptions { name: Some(self.free_name(scenario)), ..self.options.clone() };
         let lab = up_owned(scenario, &options, Some(ProcessId::own()), progress)?;
         let options = &self.options;
@@ -103,6 +107,9 @@ impl LabSession<'_> {
 
 impl Session for LabSession<'_> {
     fn run(&mut self, trial: &Trial) -> Result<Records, EngineError> {
+        if let Workload::Vxlan(_) = trial.workload {
+            return Err(EngineError::Refused("a workload of kind `vxlan` needs the overlay `layer2`".to_owned()));
+        }
         if let Workload::Directory(spec) = &trial.workload {
             let lab = self.lab.as_mut().expect("the lab is there until the session is closed");
             let mut tier = directory::LabTier::new(lab, self.options);
@@ -154,6 +161,32 @@ impl Drop for LabSession<'_> {
                 tracing::error!("lab {name} could not be removed: {error}; try: weft lab down --all");
             }
         }
+    }
+}
+
+/// No lab: each trial wires servers of its own and takes them down again.
+struct BedSession<'a> {
+    options: &'a LabOptions,
+    progress: &'a dyn Progress,
+}
+
+impl Session for BedSession<'_> {
+    fn run(&mut self, trial: &Trial) -> Result<Records, EngineError> {
+        match &trial.workload {
+            Workload::Vxlan(spec) => Ok(vxlan::run(spec, &self.options.weft_binary, self.progress)?),
+            other => Err(EngineError::Refused(format!(
+                "a workload of kind `{}` needs a fabric; choose another overlay than `layer2`",
+                other.kind()
+            ))),
+        }
+    }
+
+    fn facts(&self) -> Vec<(String, f64)> {
+        Vec::new()
+    }
+
+    fn close(self: Box<Self>) -> Result<(), EngineError> {
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@
 //! * [`directory`]: loads on a directory system, in a lab or on loopback
 //! * [`doctor`], [`deps`]: what a machine needs
 //! * [`tester`]: the test centre, between any two ports
+//! * [`vxlan`]: the VXLAN draft's experiments, on servers of their own
 //! * [`plan`]: what would be done to each node, as text
 
 mod adjacency;
@@ -39,6 +40,7 @@ pub mod tester;
 pub mod traffic;
 mod up;
 mod verbs;
+pub mod vxlan;
 
 pub use capture::{CaptureFilter, CaptureOptions, CaptureSummary, capture};
 pub use down::{Removed, down, down_all, down_matching, sweep_orphans};

@@ -265,7 +265,7 @@ impl Lab {
     pub fn server_addresses(&self) -> Vec<(weft_scenario::id::NodeId, std::net::Ipv4Addr)> {
         let Scenario { fabric, addresses, overlay, .. } = &self.scenario;
         let address = |server| match overlay {
-            Overlay::Routed | Overlay::Trill => Some(addresses.la(server)),
+            Overlay::Routed | Overlay::Trill | Overlay::Layer2 => Some(addresses.la(server)),
             Overlay::Vl2 | Overlay::KernelVxlan => addresses.aa(server),
         };
         fabric.servers().filter_map(|server| Some((server, address(server)?))).collect()

@@ -1,7 +1,12 @@
 //! The test centre against devices whose numbers are known: its own relay and link, and the kernel's bridge with the same
 //! link. Everything runs in namespaces of its own.
+//!
+//! What is judged are counts, and times on links whose clock is virtual: a busy machine can make a generator send less and a
+//! frame arrive later, but it cannot make a line faster or shorter.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,9 +14,12 @@ use weft_datapath::tester::LinkParams;
 use weft_lab::home;
 use weft_lab::tester::TesterError;
 use weft_lab::tester::bed::{Bed, Between};
+use weft_lab::tester::compare;
+use weft_lab::tester::find::{self, FindOptions};
 use weft_lab::tester::measure::{self, LimitedBy, MeasureOptions, Method};
 use weft_lab::tester::path::{Means, Path, Trial, TrialOrder};
 use weft_lab::tester::port::Port;
+use weft_lab::tester::reference::{self, Reference};
 use weft_lab::tester::stream::StreamPlan;
 use weft_scenario::engine::Progress;
 
@@ -42,15 +50,6 @@ fn turn() -> Option<MutexGuard<'static, ()>> {
     }
     // A test that failed has left nothing in the lock that could be wrong.
     (root && missing.is_empty()).then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// The same for a test that measures time, which needs a quiet machine and so runs only when asked for.
-fn quiet_turn() -> Option<MutexGuard<'static, ()>> {
-    if std::env::var_os("WEFT_TEST_TIMES").is_none() {
-        eprintln!("skipped: measures time; on a quiet machine set WEFT_TEST_TIMES=1");
-        return None;
-    }
-    turn()
 }
 
 /// Streams of many stations.
@@ -111,31 +110,34 @@ fn tagged_group_and_broadcast_frames_arrive_once() {
 
 #[test]
 fn a_link_takes_its_time_and_no_more_than_its_rate() {
-    let Some(_turn) = quiet_turn() else { return };
+    let Some(_turn) = turn() else { return };
     for between in [relay(slow_link()), Between::Bridge { link: Some(slow_link()) }] {
         let bed = Bed::new(between).unwrap();
         let mut path = bed.path(&stations(16), 512).unwrap();
+        let counters = || bed.with_links(|links| links.counters("s1")).unwrap().unwrap();
         // 512 bytes and 20 around them at 100 Mbit/s.
         let (serialised_ns, line_pps) = (42_560, 100e6 / (532.0 * 8.0));
         let calm = path.trial(&order(line_pps * 0.2, 500), NEVER).unwrap();
         clean(&calm, 500);
-        let p50 = calm.latency.summary().p50;
-        assert!(p50 >= serialised_ns, "{between:?}: {p50} ns are less than the line takes");
+        let least = calm.latency.percentile_ns(0.0);
+        assert!(least * 101 >= serialised_ns * 100, "{between:?}: {least} ns are less than the line takes");
         assert!(calm.latency.percentile_ns(0.1) < 2 * serialised_ns, "{between:?}: {:?}", calm.latency.summary());
 
+        let before = counters();
         let full = path.trial(&order(line_pps * 2.0, 20_000), NEVER).unwrap();
-        // Twice the rate: half is lost, but for what the queue holds. While the generator was held up the line was idle,
-        // so what was offered on the whole says how little, and what was asked for how much can be lost.
-        let lost_at = |pps: f64| 1.0 - line_pps / pps;
-        let (least, most) = (lost_at(full.offered_pps) - 0.02, lost_at(line_pps * 2.0) + 0.02);
-        let loss = full.account.loss_ratio();
-        assert!(loss > least && loss < most, "{between:?}: lost {loss}, expected {least} to {most}");
-        let (p50, max) = (full.latency.summary().p50, full.latency.percentile_ns(0.5));
-        assert!(p50 > 900_000 && max < 3_000_000, "{between:?}: a full queue is a millisecond, not {p50} ns");
-        let counters = bed.with_links(|links| links.counters("s1")).unwrap().unwrap();
+        let (passed, dropped) = (counters().passed - before.passed, counters().dropped - before.dropped);
         // The bridge has a frame of its own to say now and then.
         let lost = full.account.lost;
-        assert!((lost..=lost + 3).contains(&counters.dropped), "{between:?}: {counters:?}, {lost} lost");
+        assert!((lost..=lost + 3).contains(&dropped), "{between:?}: {dropped} dropped, {lost} lost");
+        assert!((20_000..=20_003).contains(&(passed + dropped)), "{between:?}: {passed} and {dropped}");
+        // The line never takes more than fits the time, and its queue; less if the generator was held up.
+        let span_ns = 19_999.0 * 1e9 / full.offered_pps;
+        let most = (span_ns + 1e6) / serialised_ns as f64 + 2.0;
+        assert!(passed as f64 <= most, "{between:?}: {passed} frames passed where {most} fit");
+        assert!(lost > 0, "{between:?}: twice the line's rate, {full:?}");
+        // Who is dropped has met a full queue; who is not has waited for no more than that.
+        let (p99, p50) = (full.latency.percentile_ns(0.99), full.latency.summary().p50);
+        assert!(p99 > 950_000 && p50 < 3_000_000, "{between:?}: a full queue is a millisecond, not {p50}, {p99} ns");
     }
 }
 
@@ -145,49 +147,68 @@ fn options(bed: &Bed) -> MeasureOptions {
         receiving: vec![bed.ports()[1].name().to_owned()],
         plan: stations(16),
         frame_bytes: vec![512],
-        trial: Duration::from_millis(60),
+        trial: Duration::from_millis(40),
         rates_pps: Vec::new(),
     }
 }
 
 #[test]
 fn throughput_of_a_known_link_is_found_by_both_methods() {
-    let Some(_turn) = quiet_turn() else { return };
+    let Some(_turn) = turn() else { return };
     let bed = Bed::new(relay(slow_link())).unwrap();
     let line_pps = 100e6 / (532.0 * 8.0);
     for method in [Method::Ndr, Method::Rfc2544] {
-        let wanted = MeasureOptions { rates_pps: vec![100_000.0], ..options(&bed) };
+        let wanted = MeasureOptions { rates_pps: vec![30_000.0], ..options(&bed) };
         let report = measure::throughput(&wanted, method, false, &Quiet).unwrap();
         let row = &report.rows[0];
         // The queue lets a short trial pass at a little more than the line's rate. A busy machine holds the generator up,
         // so that less is offered than was asked: it can make the rate lower, never higher.
-        let most = 1.0 + 1e-3 / 0.06 + 0.02;
+        let most = 1.0 + 1e-3 / 0.04 + 0.02;
         let share = row.ndr_pps / line_pps;
-        assert!(
-            share < most && (share > 0.9 || row.irregular || method == Method::Rfc2544),
-            "{method:?}: {share}: {row:?}"
-        );
-        assert!(row.failed_pps.unwrap() > line_pps * 0.9, "{method:?}: {row:?}");
+        let held_up = row.irregular || row.trials_noisy > 0 || method == Method::Rfc2544;
+        assert!(share < most && (share > 0.9 || held_up), "{method:?}: {share}: {row:?}");
+        assert!(row.failed_pps.unwrap() > line_pps * 0.9 || held_up, "{method:?}: {row:?}");
         assert_eq!(row.limited_by, LimitedBy::Device);
         assert!((row.layer1_bps / row.layer2_bps - 532.0 / 512.0).abs() < 1e-9);
         assert!(report.bench.generator_pps > 100_000.0, "the generator proved its own rate: {:?}", report.bench);
     }
 }
 
+/// Noise only ever makes frames get lost: what is clean once in a few attempts is clean.
+fn once_clean<T>(mut attempt: impl FnMut() -> T, is_clean: impl Fn(&T) -> bool) -> T {
+    for _ in 0..2 {
+        let found = attempt();
+        if is_clean(&found) {
+            return found;
+        }
+    }
+    attempt()
+}
+
 #[test]
 fn what_the_generator_cannot_exceed_is_not_called_the_devices() {
-    let Some(_turn) = quiet_turn() else { return };
+    let Some(_turn) = turn() else { return };
     let bed = Bed::new(Between::Direct).unwrap();
     let wanted = MeasureOptions { frame_bytes: vec![64], ..options(&bed) };
-    let row = &measure::throughput(&wanted, Method::Ndr, false, &Quiet).unwrap().rows[0];
+    let row = once_clean(
+        || measure::throughput(&wanted, Method::Ndr, false, &Quiet).unwrap().rows.remove(0),
+        |row| row.failed_pps.is_none(),
+    );
     assert!(matches!(row.limited_by, LimitedBy::Generator | LimitedBy::Cpu), "{row:?}");
     assert_eq!((row.failed_pps, row.account.lost), (None, 0));
     assert!(row.latency_ns.net_p50 < row.latency_ns.measured.p50, "the floor is taken off: {row:?}");
+    // A plain pair is what the generator proves itself on: a rate asked below it is the asker's limit.
+    let asked = MeasureOptions { rates_pps: vec![20_000.0], ..wanted };
+    let row = once_clean(
+        || measure::throughput(&asked, Method::Rfc2544, false, &Quiet).unwrap().rows.remove(0),
+        |row| row.failed_pps.is_none(),
+    );
+    assert!(matches!(row.limited_by, LimitedBy::Asked | LimitedBy::Cpu) && row.ndr_pps < 20_100.0, "{row:?}");
 }
 
 #[test]
 fn loss_latency_bursts_and_soak_have_their_rows() {
-    let Some(_turn) = quiet_turn() else { return };
+    let Some(_turn) = turn() else { return };
     let bed = Bed::new(relay(slow_link())).unwrap();
     let line_pps = 100e6 / (532.0 * 8.0);
     let at = |share: f64| MeasureOptions { rates_pps: vec![line_pps * share], ..options(&bed) };
@@ -196,35 +217,102 @@ fn loss_latency_bursts_and_soak_have_their_rows() {
     let least = 1.0 - line_pps / curve[0].offered_pps - 0.05;
     assert!(curve[0].loss_ratio > least && curve[0].loss_ratio < 0.55, "{:?}", curve[0]);
     assert!(curve.last().unwrap().offered_pps < line_pps * 1.1, "{curve:?}");
+    assert!(curve.iter().all(|row| row.account.lost == 0 || row.noise.looks.len() == 1), "{curve:?}");
 
     let latency = &measure::latency(&at(0.5), &Quiet).unwrap().rows[0];
-    assert!(latency.latency_ns.net_p50 > 41_000 && latency.latency_ns.floor_p50 < 20_000, "{latency:?}");
+    let cells = latency.latency_ns;
+    assert!(cells.measured.p50 * 101 >= 42_560 * 100 && cells.floor_p50 < cells.measured.p50, "{latency:?}");
+    assert_eq!(cells.net_p50, cells.measured.p50 - cells.floor_p50);
     assert_eq!(latency.account.lost, 0);
 
     // A queue of a millisecond holds 23.5 frames at twice the line's rate of arrival: the burst is twice that.
     let burst = &measure::bursts(&at(2.0), &Quiet).unwrap().rows[0];
-    assert!(burst.burst.frames_min >= 20 && burst.burst.frames_max < 200 && !burst.burst.unlimited, "{burst:?}");
+    assert!(burst.burst.frames_min >= 20 && burst.burst.frames_min < 200 && !burst.burst.unlimited, "{burst:?}");
 
-    let soak = measure::soak(&at(0.5), Duration::from_millis(200), &Quiet).unwrap().rows;
-    assert!((2..=5).contains(&soak.len()), "{soak:?}");
+    let soak = measure::soak(&at(0.5), Duration::from_millis(300), &Quiet).unwrap().rows;
+    assert!((1..=6).contains(&soak.len()), "{soak:?}");
     assert!(soak.windows(2).all(|pair| pair[0].start_s < pair[1].start_s));
     for row in &soak {
         // The last interval can be so short that a busy machine sends nothing in it.
         let latency = &row.latency_ns;
         assert!(row.account.lost == 0 && (latency.count == 0 || latency.p50 > 42_000), "{row:?}");
+        assert!(row.noise.quiet, "nothing was lost, so nobody looked: {row:?}");
     }
 }
 
 #[test]
 fn a_known_cost_is_read_back_and_a_relay_costs_something() {
-    let Some(_turn) = quiet_turn() else { return };
+    let Some(_turn) = turn() else { return };
     let bed = Bed::new(relay(LinkParams::default())).unwrap();
-    let wanted = MeasureOptions { rates_pps: vec![50_000.0], ..options(&bed) };
-    let cost = measure::throughput(&wanted, Method::Ndr, true, &Quiet).unwrap().rows[0].cost.expect("it was asked for");
+    let wanted = MeasureOptions { rates_pps: vec![5_000.0], ..options(&bed) };
+    let cost =
+        measure::throughput(&wanted, Method::Rfc2544, true, &Quiet).unwrap().rows[0].cost.expect("it was asked for");
     eprintln!("{cost:?}");
     assert!(cost.path.ns_per_frame > 10.0 && cost.path.ns_per_frame < 5000.0, "{cost:?}");
     // How exactly is for a quiet machine; that it is seen at all is for every one.
     assert!(cost.calibration.read_ns > 250.0 && cost.calibration.read_ns < 1500.0, "{cost:?}");
+}
+
+/// One reference, two paths beside it: what an experiment with beds of its own does.
+#[test]
+fn two_paths_stand_beside_one_reference() {
+    let Some(_turn) = turn() else { return };
+    let plan = stations(16);
+    let beds = [0, 3000].map(|burn_ns| Bed::new(Between::Relay { burn_ns, link: LinkParams::default() }).unwrap());
+    let mut paths = beds.each_ref().map(|bed| bed.path(&plan, 512).unwrap());
+    let mut reference = Reference::open(&plan, 64, NEVER).unwrap();
+    let (mut plain, mut burning) = (Vec::new(), Vec::new());
+    for is_b in compare::interleaved(3) {
+        let run = reference::run_ns(&mut paths[usize::from(is_b)], Duration::from_millis(20), NEVER).unwrap();
+        if is_b { burning.extend(run) } else { plain.extend(run) }
+    }
+    let found = compare::compare(&plain, &burning).unwrap();
+    // Three microseconds on some 300 nanoseconds: no noise that leaves a verdict makes B the cheaper one.
+    assert!(found.ratio.mean > 1.5 && found.order != compare::Order::Below, "{found:?}");
+
+    let measured = reference.measure(&mut paths[1], &order(50_000.0, 2000), NEVER).unwrap();
+    clean(&measured.trial, 2000);
+    assert!(measured.latency_ns.net_p50 > 2000, "three microseconds are burnt: {:?}", measured.latency_ns);
+
+    let options = FindOptions { most_pps: Some(20_000.0), trial: Duration::from_millis(40), ..FindOptions::default() };
+    let mut rates = 0;
+    let found = once_clean(
+        || find::throughput(&mut reference, &mut paths[0], &options, NEVER, &mut |_, _| rates += 1).unwrap(),
+        |found| found.failed_pps.is_none(),
+    );
+    assert!(found.ndr_pps > 0.0 && found.ndr_pps < 20_200.0 && found.pdr_pps >= Some(found.ndr_pps), "{found:?}");
+    assert!(rates >= found.trials, "{rates} rates, {found:?}");
+}
+
+/// Runs `ip` in a namespace.
+fn ip(namespace: &str, line: &str) {
+    let output = Command::new("ip").args(["-n", namespace]).args(line.split(' ')).output().unwrap();
+    assert!(output.status.success(), "ip -n {namespace} {line}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn ports_without_live_frames_and_without_xdp_are_measured_by_sockets() {
+    let Some(_turn) = turn() else { return };
+    let bed = Bed::new(Between::Direct).unwrap();
+    let [a, b] = bed.ports();
+    let [near, far] = [a, b].map(|port| port.name().split_once(':').unwrap().0.to_owned());
+    // A bridge takes no redirected frames, and on a macvlan XDP programs run in the stack.
+    ip(&near, "link add dev sw type bridge mcast_snooping 0");
+    ip(&near, "link set dev g0 master sw");
+    ip(&near, "link set dev sw up");
+    ip(&far, "link add link k0 dev mv type macvlan mode passthru");
+    ip(&far, "link set dev mv up");
+    let (tx, rx) = (Port::open(&format!("{near}:sw")).unwrap(), Port::open(&format!("{far}:mv")).unwrap());
+    let mut path = Path::open(&tx, &[rx], &stations(8), 128).unwrap();
+    assert_eq!(path.means(), Means::PacketSocket);
+    assert!(!path.counts_in_driver(), "a macvlan has no XDP of its own");
+    let trial = once_clean(|| path.trial(&order(5000.0, 400), NEVER).unwrap(), |trial| trial.account.is_clean());
+    clean(&trial, 400);
+    let mut reference = Reference::open(&stations(8), 128, NEVER).unwrap();
+    assert_eq!(reference.means(), Means::XdpLiveFrames);
+    reference.match_to(&path, NEVER).unwrap();
+    assert_eq!(reference.means(), Means::PacketSocket, "what sockets take is the tester's part");
+    assert!(reference.generator_pps() > 1000.0);
 }
 
 #[test]
@@ -247,6 +335,22 @@ fn ports_that_cannot_be_measured_are_refused_with_the_reason() {
     assert!(refused(a, &both[1..], &tagged, 64).contains("below 68"));
     assert!(refused(a, &both[1..], &one, 9500).contains("9216"));
     assert!(refused(a, &both[1..], &stations(0), 64).contains("0 streams"));
+    // A port that is down, and one whose peer is.
+    let (near, far) = (a.name().split_once(':').unwrap().0, b.name().split_once(':').unwrap().0);
+    ip(far, "link set dev k0 down");
+    for (name, word) in [(b.name(), "is down"), (a.name(), "has no carrier")] {
+        let why = Port::open(name).unwrap_err().to_string();
+        assert!(why.contains(word) && why.contains(name), "{why}");
+    }
+    let same = MeasureOptions { receiving: vec![a.name().to_owned()], ..options(&bed) };
+    ip(far, "link set dev k0 up");
+    let why = measure::loss(&same, &Quiet).unwrap_err().to_string();
+    assert!(why.contains("send to itself"), "{why}");
+    ip(near, "link set dev g0 mtu 1500");
+    let long = MeasureOptions { frame_bytes: vec![64, 1519], ..options(&bed) };
+    let why = measure::soak(&long, Duration::from_secs(1), &Quiet).unwrap_err().to_string();
+    assert!(why.contains("1519") && why.contains("allows 1518"), "{why}");
+    ip(near, "link set dev g0 mtu 9216");
     // Two analysers do not fit on one port.
     let first = bed.path(&one, 64).unwrap();
     assert!(refused(a, &both[1..], &one, 64).contains("another XDP program"));
@@ -254,6 +358,41 @@ fn ports_that_cannot_be_measured_are_refused_with_the_reason() {
     bed.path(&one, 64).expect("the port is as it was");
     let down = MeasureOptions { rates_pps: vec![f64::NAN], ..options(&bed) };
     assert!(measure::latency(&down, &Quiet).unwrap_err().to_string().contains("NaN"));
+}
+
+/// Not a test by itself: a process that is killed while it has a bed.
+#[test]
+fn holds_a_bed_until_it_is_killed() {
+    if std::env::var_os("WEFT_TEST_HOLD_A_BED").is_some() {
+        let _bed = Bed::new(relay(LinkParams::default())).unwrap();
+        eprintln!("ready");
+        std::thread::sleep(Duration::from_secs(60));
+    }
+}
+
+#[test]
+fn what_a_killed_run_left_is_swept_by_the_next() {
+    let Some(_turn) = turn() else { return };
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "holds_a_bed_until_it_is_killed", "--nocapture"])
+        .env("WEFT_TEST_HOLD_A_BED", "1")
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let prefix = format!("weft-tester-{}-", child.id());
+    let left = || -> Vec<String> {
+        let names = home::names_in(std::path::Path::new(home::NETNS_DIR));
+        names.into_iter().filter(|name| name.starts_with(&prefix)).collect()
+    };
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let ready = lines.map_while(Result::ok).any(|line| line == "ready");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(ready, "the child made its bed");
+    assert_eq!(left().len(), 3, "killed, it could not tidy up");
+    drop(Bed::new(Between::Direct).unwrap());
+    assert_eq!(left(), Vec::<String>::new());
 }
 
 #[test]

@@ -46,6 +46,43 @@ impl PacketSocket {
         Ok(socket)
     }
 
+    /// The same, but only for what comes in by one queue, as the kernel notes it: that of the receiver counted from 1 where
+    /// the driver polls, otherwise, on veth, that of the sender counted from 0.
+    pub(crate) fn open_queue(interface: &str, noted: u16) -> io::Result<Self> {
+        let socket = Self::open(interface)?;
+        socket.keep_queue(noted)?;
+        Ok(socket)
+    }
+
+    /// Numbers of linux/filter.h: load the direction or the queue, go on if equal.
+    fn keep_queue(&self, noted: u16) -> io::Result<()> {
+        const LOAD: u16 = 0x20;
+        const IF_EQUAL: u16 = 0x15;
+        const RETURN: u16 = 0x06;
+        const QUEUE: u32 = 0xffff_f000 + 24;
+        const DIRECTION: u32 = 0xffff_f000 + 4;
+        let line = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+        let mut program = [
+            line(LOAD, 0, 0, DIRECTION),
+            line(IF_EQUAL, 3, 0, u32::from(libc::PACKET_OUTGOING)),
+            line(LOAD, 0, 0, QUEUE),
+            line(IF_EQUAL, 0, 1, u32::from(noted)),
+            line(RETURN, 0, 0, u32::MAX),
+            line(RETURN, 0, 0, 0),
+        ];
+        let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+        // SAFETY: the pointer and length describe `filter`, which points to `program`; both live through the call.
+        check(unsafe {
+            libc::setsockopt(
+                self.0.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_ATTACH_FILTER,
+                (&raw const filter).cast(),
+                size_of_val(&filter) as libc::socklen_t,
+            )
+        })
+    }
+
     fn enable_times(&self) -> io::Result<()> {
         let on: libc::c_int = 1;
         // SAFETY: the pointer and length describe `on`, which lives through the call.
@@ -75,6 +112,15 @@ impl PacketSocket {
 
     /// Waits a short time for a frame. `None` if none came, or if the interface went down meanwhile.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Frame>> {
+        self.receive_with(buffer, 0)
+    }
+
+    /// The same without waiting.
+    pub(crate) fn receive_now(&self, buffer: &mut [u8]) -> io::Result<Option<Frame>> {
+        self.receive_with(buffer, libc::MSG_DONTWAIT)
+    }
+
+    fn receive_with(&self, buffer: &mut [u8], flags: libc::c_int) -> io::Result<Option<Frame>> {
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         let mut control = [0u64; 16];
         // SAFETY: all-zero is a valid value of this plain C structure.
@@ -85,7 +131,7 @@ impl PacketSocket {
         message.msg_controllen = size_of_val(&control);
         // SAFETY: `message` points to `part` and `control`, and `part` to `buffer`; all live through the call and
         // their lengths are their own.
-        let length = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, libc::MSG_TRUNC) };
+        let length = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, libc::MSG_TRUNC | flags) };
         if length < 0 {
             let error = io::Error::last_os_error();
             return match error.raw_os_error() {

@@ -1,7 +1,9 @@
 //! What this machine can and cannot do for a lab: one line per check, each with the remedy.
 
 mod machine;
+mod overlay;
 mod path;
+mod transfer;
 
 use serde::Serialize;
 use weft_scenario::engine::{DirectoryStore, Overlay, Scenario};
@@ -70,7 +72,7 @@ pub(crate) fn require(scenario: &Scenario, options: &LabOptions) -> Result<(), L
     if scenario.overlay == Overlay::Trill {
         return Err(not_fit("the lab has no RBridges yet", "use --engine sim, or another overlay"));
     }
-    let needs_bridge = scenario.overlay == Overlay::KernelVxlan;
+    let needs_bridge = matches!(scenario.overlay, Overlay::KernelVxlan | Overlay::Layer2);
     for program in ["ip", "tc"].into_iter().chain(needs_bridge.then_some("bridge")) {
         if deps::find_program(program).is_none() {
             return Err(not_fit(
@@ -78,6 +80,9 @@ pub(crate) fn require(scenario: &Scenario, options: &LabOptions) -> Result<(), L
                 "install Debian's package iproute2: make deps",
             ));
         }
+    }
+    if scenario.overlay == Overlay::Layer2 {
+        return require_bed(options);
     }
     if ["zebra", "ospfd"].into_iter().any(|daemon| frr::daemon_path(daemon).is_none()) {
         return Err(frr::missing_frr());
@@ -114,4 +119,13 @@ pub(crate) fn require(scenario: &Scenario, options: &LabOptions) -> Result<(), L
         machine::require_ebpf()?;
     }
     Ok(())
+}
+
+/// What the beds of the VXLAN draft need: no routing, but VMs and eBPF.
+fn require_bed(options: &LabOptions) -> Result<(), LabError> {
+    if !options.weft_binary.is_file() {
+        let what = format!("no program at {} to start VMs from", options.weft_binary.display());
+        return Err(LabError::NotFit { what, remedy: "build weft first: cargo build --release".into() });
+    }
+    machine::require_ebpf()
 }

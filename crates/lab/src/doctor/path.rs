@@ -1,10 +1,9 @@
-//! `weft doctor --path`: brings up a small VL2 fabric and sends real frames through all of it.
+//! `weft doctor --path`: brings up a small VL2 fabric and sends real frames through all of it; then the same for VXLAN.
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weft_datapath::switch::SwitchMaps;
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
@@ -12,7 +11,8 @@ use weft_scenario::engine::{DirectoryStore, Overlay, Progress, Scenario, Transpo
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::{LinkParams, Role, TestbedParams, vl2_testbed};
 
-use super::Check;
+use super::transfer::{self, TRANSFER_BYTES};
+use super::{Check, overlay};
 use crate::capture::PacketSocket;
 use crate::down;
 use crate::error::LabError;
@@ -22,7 +22,6 @@ use crate::options::LabOptions;
 use crate::ping::{Answer, Echo};
 use crate::up::{Lab, up_owned};
 
-const TRANSFER_BYTES: usize = 4 << 20;
 const FLOWS: u16 = 300;
 /// A buffer above the fabric's MTU is one that segmentation offload left whole.
 const FABRIC_MTU_BYTES: usize = 1600;
@@ -36,7 +35,9 @@ pub fn path_checks(options: &LabOptions, progress: &dyn Progress) -> Result<Vec<
     progress.phase("path", "real frames");
     let checks = Path::of(&lab).map(|path| path.checks());
     lab.take_down()?;
-    checks
+    let mut checks = checks?;
+    checks.extend(overlay::overlay_checks(progress)?);
+    Ok(checks)
 }
 
 fn scenario() -> Result<Scenario, LabError> {
@@ -114,25 +115,16 @@ impl<'a> Path<'a> {
     /// fabric of namespaces fast.
     fn transfer(&self) -> Result<Check, LabError> {
         let name = "path: TCP data";
-        let failed = || LabError::io("send data over TCP");
-        let far = self.far.1;
-        let listener =
-            netns::in_namespace(&self.far.0, || TcpListener::bind(SocketAddrV4::new(far, 0)))?.map_err(failed())?;
-        let port = listener.local_addr().map_err(failed())?.port();
         let taps = self.taps()?;
         let over = AtomicBool::new(false);
-        let (sent, received, largest) = std::thread::scope(|scope| {
-            let receiving = scope.spawn(move || receive_all(&listener));
+        let (received, largest) = std::thread::scope(|scope| {
             let watching = scope.spawn(|| largest_frame(&taps, &over));
-            let sent = netns::in_namespace(&self.near.0, || send_all(SocketAddrV4::new(far, port)));
-            let received = receiving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let received = transfer::between(&self.near.0, &self.far.0, self.far.1);
             over.store(true, Ordering::Relaxed);
-            let largest = watching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            Ok::<_, LabError>((sent?, received, largest))
-        })?;
-        sent.map_err(failed())?;
-        let received = received.map_err(failed())?;
-        let intact = received == pattern();
+            (received, watching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let received = received?;
+        let intact = received == transfer::pattern();
         let found = format!(
             "{} of {TRANSFER_BYTES} bytes, {}; largest buffer at an Intermediate {largest} bytes",
             received.len(),
@@ -198,41 +190,6 @@ impl<'a> Path<'a> {
 
 fn is_reply(answer: &Answer) -> bool {
     matches!(answer, Answer::Reply(_))
-}
-
-/// Bytes whose every misplacement shows.
-fn pattern() -> Vec<u8> {
-    (0..TRANSFER_BYTES as u32 / 4).flat_map(|word| word.wrapping_mul(2_654_435_761).to_be_bytes()).collect()
-}
-
-fn send_all(to: SocketAddrV4) -> std::io::Result<()> {
-    let mut stream = std::net::TcpStream::connect_timeout(&to.into(), Duration::from_secs(5))?;
-    stream.set_write_timeout(Some(Duration::from_secs(5)))?;
-    stream.write_all(&pattern())
-}
-
-/// Accepts one connection and reads it to its end; what arrived in time, if something stalls.
-fn receive_all(listener: &TcpListener) -> std::io::Result<Vec<u8>> {
-    listener.set_nonblocking(true)?;
-    let deadline = Instant::now() + Duration::from_secs(6);
-    let mut stream = loop {
-        match listener.accept() {
-            Ok((stream, _)) => break stream,
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock && Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            Err(error) => return Err(error),
-        }
-    };
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    let mut received = Vec::with_capacity(TRANSFER_BYTES);
-    match stream.read_to_end(&mut received) {
-        Err(error) if !matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
-            Err(error)
-        }
-        _ => Ok(received),
-    }
 }
 
 /// The largest frame that any tap saw until the transfer was over and what had queued up by then was read.

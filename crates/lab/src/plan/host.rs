@@ -27,7 +27,7 @@ impl Planner<'_> {
         lines.push(format!("route replace {LA_BLOCK} via {gateway} dev {interface} onlink src {la}{metrics}"));
         if let Some(aa) = addresses.aa(plan.id) {
             match self.scenario.overlay {
-                Overlay::Routed | Overlay::Trill => {}
+                Overlay::Routed | Overlay::Trill | Overlay::Layer2 => {}
                 Overlay::Vl2 => lines.extend(self.aa_lines(aa, interface)),
                 Overlay::KernelVxlan => self.plan_vxlan(plan, aa, interface),
             }

@@ -150,7 +150,7 @@ impl Planner<'_> {
         }
         match self.scenario.overlay {
             Overlay::Vl2 => link_mtu.saturating_sub(VL2_OVERHEAD_BYTES as u32).min(HOST_MTU_BYTES),
-            Overlay::Routed | Overlay::Trill => link_mtu.min(HOST_MTU_BYTES),
+            Overlay::Routed | Overlay::Trill | Overlay::Layer2 => link_mtu.min(HOST_MTU_BYTES),
             Overlay::KernelVxlan => link_mtu,
         }
     }
@@ -167,7 +167,7 @@ impl Planner<'_> {
 /// The largest inner IP packet that servers of a scenario exchange.
 pub(crate) fn inner_mtu_bytes(overlay: Overlay, link_mtu: u32) -> u32 {
     let overhead = match overlay {
-        Overlay::Routed | Overlay::Trill => 0,
+        Overlay::Routed | Overlay::Trill | Overlay::Layer2 => 0,
         Overlay::Vl2 => VL2_OVERHEAD_BYTES as u32,
         Overlay::KernelVxlan => VXLAN_OVERHEAD_BYTES,
     };

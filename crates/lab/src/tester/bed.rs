@@ -11,10 +11,14 @@ use super::port::Port;
 use super::stream::StreamPlan;
 use crate::batch::{self, Program};
 use crate::error::LabError;
-use crate::home::{PREFIX, namespace_path};
+use crate::home::{NETNS_DIR, PREFIX, names_in, namespace_path};
 use crate::netns;
+use crate::process::ProcessId;
 
-const MTU: u32 = 9216;
+/// MTU of all interfaces of beds.
+pub(super) const BED_MTU: u32 = 9216;
+/// What the names of beds' namespaces begin with; then the process and a number.
+const BED_PREFIX: &str = "tester-";
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// What is between the two ports.
@@ -39,9 +43,9 @@ pub enum Between {
 /// Namespaces with two ports; they go when this is dropped.
 #[derive(Debug)]
 pub struct Bed {
-    names: Vec<String>,
     ports: [Port; 2],
     links: Option<EmulatedLinks>,
+    namespaces: Namespaces,
 }
 
 impl Bed {
@@ -50,11 +54,8 @@ impl Bed {
     /// # Errors
     /// Any [`TesterError`]; nothing is left behind.
     pub fn new(between: Between) -> Result<Self, TesterError> {
-        let id = format!("{PREFIX}tester-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let names: Vec<String> = ["a", "b", "dut"].map(|node| format!("{id}-{node}")).into();
-        let made = Namespaces(names);
-        netns::create(&made.0, |_| quiet_ipv6())?;
-        let [a, b, dut] = &made.0[..] else { unreachable!("three namespaces") };
+        let namespaces = make_namespaces(&["a", "b", "dut"].map(str::to_owned))?;
+        let [a, b, dut] = namespaces.names() else { unreachable!("three namespaces") };
         let direct = between == Between::Direct;
         let (far_a, far_b) = if direct { (b, a) } else { (dut, dut) };
         wire(a, "g0", far_a, if direct { "k0" } else { "s0" })?;
@@ -63,8 +64,7 @@ impl Bed {
         }
         let links = netns::in_namespace(&namespace_path(dut), || join(between))??;
         let ports = [Port::open(&format!("{a}:g0"))?, Port::open(&format!("{b}:k0"))?];
-        let names = std::mem::ManuallyDrop::new(made).0.clone();
-        Ok(Self { names, ports, links })
+        Ok(Self { ports, links, namespaces })
     }
 
     /// The sending and the receiving port.
@@ -86,24 +86,51 @@ impl Bed {
     /// Any [`TesterError`].
     pub fn with_links<T: Send>(&self, work: impl FnOnce(&EmulatedLinks) -> T + Send) -> Result<T, TesterError> {
         let links = self.links.as_ref().ok_or_else(|| TesterError::Refused("this bed has no links".to_owned()))?;
-        Ok(netns::in_namespace(&namespace_path(&self.names[2]), || work(links))?)
+        Ok(netns::in_namespace(&namespace_path(&self.namespaces.0[2]), || work(links))?)
     }
 }
 
-impl Drop for Bed {
-    fn drop(&mut self) {
-        // Nothing can be done about a failure here; `weft lab down --all` sweeps what begins like this.
-        let _gone = netns::delete(&self.names);
+/// Namespaces of a bed. They go when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Namespaces(Vec<String>);
+
+impl Namespaces {
+    /// In the order of the nodes.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.0
     }
 }
-
-/// Namespaces that go if the rest of the bed cannot be made.
-struct Namespaces(Vec<String>);
 
 impl Drop for Namespaces {
     fn drop(&mut self) {
+        // Nothing can be done about a failure here; the next bed sweeps what begins like this, as does `weft lab down --all`.
         let _gone = netns::delete(&self.0);
     }
+}
+
+/// Makes a namespace for each node, after sweeping what killed processes have left.
+pub(crate) fn make_namespaces(nodes: &[String]) -> Result<Namespaces, TesterError> {
+    sweep()?;
+    let id = format!("{PREFIX}{BED_PREFIX}{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    let names: Vec<String> = nodes.iter().map(|node| format!("{id}-{node}")).collect();
+    let made = Namespaces(names);
+    netns::create(&made.0, |_| quiet_ipv6())?;
+    Ok(made)
+}
+
+/// Removes namespaces of beds whose process is gone, and with them whatever was in them; their names.
+///
+/// # Errors
+/// [`TesterError::Lab`].
+pub fn sweep() -> Result<Vec<String>, TesterError> {
+    let beginning = format!("{PREFIX}{BED_PREFIX}");
+    let of_the_dead = |name: &String| {
+        let pid = name.strip_prefix(&beginning).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        pid.is_some_and(|pid| ProcessId::of(pid).is_none())
+    };
+    let left: Vec<String> = names_in(std::path::Path::new(NETNS_DIR)).into_iter().filter(of_the_dead).collect();
+    netns::delete(&left)?;
+    Ok(left)
 }
 
 /// No IPv6: router solicitations would be frames that nobody generated.
@@ -118,8 +145,9 @@ fn quiet_ipv6() -> Result<(), LabError> {
 }
 
 /// A veth pair between two namespaces, both ends up.
-fn wire(a: &str, a_interface: &str, b: &str, b_interface: &str) -> Result<(), LabError> {
-    let add = format!("link add dev {a_interface} mtu {MTU} type veth peer name {b_interface} mtu {MTU} netns {b}");
+pub(crate) fn wire(a: &str, a_interface: &str, b: &str, b_interface: &str) -> Result<(), LabError> {
+    let add =
+        format!("link add dev {a_interface} mtu {BED_MTU} type veth peer name {b_interface} mtu {BED_MTU} netns {b}");
     let up = |interface: &str| format!("link set dev {interface} up");
     netns::in_namespace(&namespace_path(a), || batch::run(Program::Ip, a, &[add, up(a_interface)]))??;
     netns::in_namespace(&namespace_path(b), || batch::run(Program::Ip, b, &[up(b_interface)]))?

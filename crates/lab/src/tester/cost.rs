@@ -67,6 +67,16 @@ impl PathCost {
     }
 }
 
+/// A path's cost, and whether the method holds here.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CostCells {
+    /// The path.
+    #[serde(flatten)]
+    pub path: PathCost,
+    /// The method, checked in this run.
+    pub calibration: Calibration,
+}
+
 /// A known cost that was put into the path and read back.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Calibration {

@@ -19,6 +19,17 @@ pub struct Gate {
     p50_ns: Option<f64>,
 }
 
+/// How quiet the machine was around a measurement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Quiet {
+    /// It was, as far as it was looked at.
+    pub quiet: bool,
+    /// Attempts before this one that were thrown away because it was not.
+    pub rejected: u32,
+    /// The looks at the tester's own path.
+    pub looks: Vec<Look>,
+}
+
 /// What one look found.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Look {

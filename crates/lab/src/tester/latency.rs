@@ -137,6 +137,30 @@ impl LatencySummary {
     }
 }
 
+/// Latency of a path beside the tester's own.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LatencyCells {
+    /// Median of the tester alone at this rate.
+    pub floor_p50: u64,
+    /// 99th percentile of the tester alone.
+    pub floor_p99: u64,
+    /// As measured, the floor included.
+    #[serde(flatten)]
+    pub measured: LatencySummary,
+    /// Median without the floor.
+    pub net_p50: u64,
+    /// 99th percentile without the floor.
+    pub net_p99: u64,
+}
+
+impl LatencyCells {
+    /// From a path's latencies and those of the tester alone.
+    pub fn new(measured: LatencySummary, floor: &LatencySummary) -> Self {
+        let net = measured.above(floor);
+        Self { floor_p50: floor.p50, floor_p99: floor.p99, measured, net_p50: net.p50, net_p99: net.p99 }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

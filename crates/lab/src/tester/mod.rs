@@ -3,11 +3,14 @@
 //! | module | what it is for | IO |
 //! | --- | --- | --- |
 //! | [`measure`] | throughput, latency, loss and soak, as `weft measure` prints them | yes |
+//! | [`reference`], [`find`] | the face for experiments with paths of their own: a rate, a frame's cost, the throughput | yes |
 //! | [`path`] | ports, generator and analysers: one trial | yes |
 //! | [`bed`] | the tester's own paths: its floor, and a device of known cost | yes |
 //! | [`port`] | an interface here or in a namespace | yes |
 //! | [`rate`], [`stream`] | frame sizes, bits per second; stations and streams from a seed | no |
 //! | [`account`], [`latency`] | what became of every frame; latency histograms | no |
+//! | [`overlays`] | encapsulations beside the same path without them: `weft bench overlay` | yes |
+//! | [`usage`] | CPU and memory of servers and VMs, with quotas | yes |
 //! | [`search`] | throughput, loss curve, back-to-back as state machines | no |
 //! | [`compare`], [`gate`], [`cost`] | two paths beside each other; quiet phases; CPU per frame | no |
 
@@ -16,14 +19,18 @@ pub mod bed;
 pub mod compare;
 pub mod cost;
 mod error;
+pub mod find;
 pub mod gate;
 pub mod latency;
 pub mod measure;
+pub mod overlays;
 mod packet;
 pub mod path;
 pub mod port;
 pub mod rate;
+pub mod reference;
 pub mod search;
 pub mod stream;
+pub mod usage;
 
 pub use error::TesterError;

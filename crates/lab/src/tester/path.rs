@@ -59,6 +59,24 @@ pub struct TrialOrder {
     pub batch: Option<u32>,
 }
 
+impl TrialOrder {
+    /// As fast as possible.
+    pub fn unpaced(duration: Duration) -> Self {
+        Self { pps: None, duration, frames: None, every_payload: false, batch: None }
+    }
+
+    /// At a rate, frames per second.
+    pub fn paced(pps: f64, duration: Duration) -> Self {
+        Self { pps: Some(pps), ..Self::unpaced(duration) }
+    }
+
+    /// The same, with every payload looked at.
+    #[must_use]
+    pub fn checking_payloads(self) -> Self {
+        Self { every_payload: true, ..self }
+    }
+}
+
 /// What one trial found.
 #[derive(Clone, Debug)]
 pub struct Trial {
@@ -145,14 +163,13 @@ impl Path {
             analysers.push(analyser);
         }
         wait_for_carrier(sending, receiving)?;
-        let heads = heads(&streams, size);
-        let live = sending.inside(|| Generator::load(sending.interface(), &heads))??;
+        let sender = live(sending, &streams, size)?;
         let mut path = Self {
             sending: sending.clone(),
             receiving: receiving.to_vec(),
             streams,
             size,
-            sender: Sender::Live(Box::new(live)),
+            sender,
             analysers,
             modes,
             cpu: last_cpu()?,
@@ -171,13 +188,24 @@ impl Path {
         }
     }
 
-    /// Sends by packet socket from now on, as another path has to that this one is compared with.
+    /// Sends by other means from now on, those of another path that this one is compared with.
     ///
     /// # Errors
-    /// [`TesterError::Lab`].
-    pub fn use_socket(&mut self) -> Result<(), TesterError> {
-        self.sender = self.socket()?;
+    /// Any [`TesterError`].
+    pub fn set_means(&mut self, means: Means) -> Result<(), TesterError> {
+        if means != self.means() {
+            self.sender = match means {
+                Means::XdpLiveFrames => live(&self.sending, &self.streams, self.size)?,
+                Means::PacketSocket => self.socket()?,
+            };
+        }
         Ok(())
+    }
+
+    /// The ports as the user wrote them: `A to B, C`.
+    pub fn ports_text(&self) -> String {
+        let receiving: Vec<&str> = self.receiving.iter().map(Port::name).collect();
+        format!("`{}` to `{}`", self.sending.name(), receiving.join("`, `"))
     }
 
     /// Where frames are counted: in the driver at every port, or in the stack at some.
@@ -316,7 +344,10 @@ impl Path {
     }
 
     /// One frame from every receiving unicast station.
-    fn teach(&self) -> Result<(), TesterError> {
+    ///
+    /// # Errors
+    /// [`TesterError::Lab`].
+    pub fn teach(&self) -> Result<(), TesterError> {
         let port = &self.receiving[0];
         let what = || LabError::io(format!("send from port `{}`", port.name()));
         let socket = port.inside(|| PacketSender::open(port.interface()))?.map_err(what())?;
@@ -335,13 +366,7 @@ impl Path {
             return Ok(());
         }
         let before = self.sending.traffic()?;
-        let order = TrialOrder {
-            pps: None,
-            duration: Duration::from_secs(1),
-            frames: Some(TRIAL_FRAMES),
-            every_payload: true,
-            batch: None,
-        };
+        let order = TrialOrder { frames: Some(TRIAL_FRAMES), ..TrialOrder::unpaced(Duration::from_secs(1)) };
         let arrived = match self.trial(&order, &|| false) {
             Ok(trial) => trial.account.counts.received,
             // A kernel or a driver without them.
@@ -415,6 +440,11 @@ fn batch_for(pps: Option<f64>) -> u32 {
         Some(pps) if pps <= 2_000_000.0 => 8,
         _ => 64,
     }
+}
+
+fn live(port: &Port, streams: &[Stream], size: FrameSize) -> Result<Sender, TesterError> {
+    let heads = heads(streams, size);
+    Ok(Sender::Live(Box::new(port.inside(|| Generator::load(port.interface(), &heads))??)))
 }
 
 fn heads(streams: &[Stream], size: FrameSize) -> Vec<Vec<u8>> {

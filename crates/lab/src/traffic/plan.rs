@@ -33,7 +33,8 @@ impl Plan {
             | Workload::Flows { .. }
             | Workload::Traffic(_)
             | Workload::Directory(_)
-            | Workload::Migration(_) => (None, None),
+            | Workload::Migration(_)
+            | Workload::Vxlan(_) => (None, None),
         };
         // Servers of the mix draw their flows themselves.
         let flows = if mix.is_some() { Vec::new() } else { workload.initial_flows(servers, trial.seed)? };

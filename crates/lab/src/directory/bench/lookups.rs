@@ -8,6 +8,7 @@ use weft_node::load::{LookupLoad, LookupReport, Pace, cpu};
 use weft_node::stop::Stop;
 use weft_scenario::engine::DirectoryStore;
 
+use super::echo::{self, Baseline};
 use super::{Bench, failed, median};
 use crate::directory::bed::Bed;
 use crate::directory::tier::{self, FIRST_AA, Tier};
@@ -35,6 +36,8 @@ pub struct LookupNumbers {
     pub lookups_per_cpu_s: f64,
     /// Lowest and highest round.
     pub lookups_per_cpu_s_range: [f64; 2],
+    /// The same over what the baseline sent back in the same round.
+    pub over_baseline: f64,
     /// AAs answered per second at saturation.
     pub lookups_per_s: f64,
     /// Median time of a datagram at 50 K look-ups/s.
@@ -60,13 +63,15 @@ struct Samples {
     foreign: f64,
 }
 
-pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<LookupNumbers>, LabError> {
+pub(super) fn measure(bench: &Bench<'_>) -> Result<(Vec<LookupNumbers>, Baseline), LabError> {
     bench.progress.phase("look-ups", "one server, one thread, 100 K mappings");
     let bed = Bed::start(&bench.bed(1, DirectoryStore::Embedded, Some(1), true), bench.progress)?;
     tier::fill(&bed, bench.options.mappings, bench.progress)?;
     let mut samples: Vec<Samples> = SHAPES.iter().map(|_| Samples::default()).collect();
+    let mut baseline = Vec::new();
     let rounds = bench.options.rounds;
     for round in 0..rounds {
+        baseline.push(echo::round(bench, length(bench))?);
         for ((number, shape), samples) in (0..).zip(SHAPES).zip(&mut samples) {
             bench.go_on()?;
             let done = (round * SHAPES.len() as u32 + number) as f64 / (rounds * SHAPES.len() as u32) as f64;
@@ -74,11 +79,17 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<LookupNumbers>, LabError>
             one(bench, &bed, shape.0, shape.1, samples)?;
         }
     }
-    Ok(SHAPES.into_iter().zip(samples).map(|(shape, samples)| samples.numbers(shape)).collect())
+    let rows = SHAPES.into_iter().zip(samples).map(|(shape, samples)| samples.numbers(shape, &baseline)).collect();
+    Ok((rows, Baseline::of(baseline)))
+}
+
+/// How long each part of a round takes.
+fn length(bench: &Bench<'_>) -> Duration {
+    Duration::from_millis(if bench.options.quick { 250 } else { 800 })
 }
 
 fn one(bench: &Bench<'_>, bed: &Bed, questions: usize, gro: bool, samples: &mut Samples) -> Result<(), LabError> {
-    let length = Duration::from_millis(if bench.options.quick { 250 } else { 800 });
+    let length = length(bench);
     let burst = if gro { BURST } else { 1 };
     let (saturated, server_ns, foreign) = run(bench, bed, &load(bench, bed, questions, burst, length))?;
     let answered = (saturated.answered * questions as u64) as f64;
@@ -137,7 +148,12 @@ pub(super) fn run(bench: &Bench<'_>, bed: &Bed, load: &LookupLoad) -> Result<(Lo
 }
 
 impl Samples {
-    fn numbers(self, (questions_per_datagram, gro, want_per_cpu_s): (usize, bool, Option<f64>)) -> LookupNumbers {
+    fn numbers(
+        self,
+        (questions_per_datagram, gro, want_per_cpu_s): (usize, bool, Option<f64>),
+        baseline: &[f64],
+    ) -> LookupNumbers {
+        let over = self.per_cpu_s.iter().zip(baseline).map(|(ours, baseline)| ours / baseline.max(1.0)).collect();
         let ends = |values: &[f64]| {
             [values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max)]
         };
@@ -146,6 +162,7 @@ impl Samples {
             gro,
             lookups_per_cpu_s_range: ends(&self.per_cpu_s),
             lookups_per_cpu_s: median(self.per_cpu_s),
+            over_baseline: median(over),
             lookups_per_s: median(self.per_s),
             p50_us: median(self.p50_us),
             p99_us: median(self.p99_us),

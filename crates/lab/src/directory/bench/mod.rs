@@ -5,7 +5,9 @@
 //! * `updates`: updates and bulk changes per second, visibility, a killed leader
 //! * `size`: a million mappings; garbage
 //! * `echo`: the baseline: a socket that sends datagrams back and does nothing else
+//! * `checks`: every floor with our number
 
+mod checks;
 mod echo;
 mod lookups;
 mod size;
@@ -21,6 +23,7 @@ use super::bed::BedOptions;
 use super::usage;
 use crate::error::LabError;
 
+pub use checks::{Check, Doubt};
 pub use echo::Baseline;
 pub use lookups::LookupNumbers;
 pub use size::{GarbageNumbers, MillionNumbers};
@@ -84,29 +87,11 @@ pub struct MachineNumbers {
     pub foreign_cpu_ratio: f64,
 }
 
-/// A floor or a ceiling and our number.
-#[derive(Clone, Debug, Serialize)]
-pub struct Check {
-    /// What is measured.
-    pub id: String,
-    /// Our number.
-    pub ours: f64,
-    /// `>=` or `<=`.
-    pub relation: &'static str,
-    /// The floor or ceiling.
-    pub want: f64,
-    /// Unit of both.
-    pub unit: &'static str,
-    /// `pass`, `fail`, or `inconclusive` where foreign work may have hidden the answer.
-    pub verdict: &'static str,
-}
-
 /// Runs everything.
 pub fn run(options: &BenchOptions, progress: &dyn Progress) -> Result<BenchReport, LabError> {
     let bench = Bench::new(options, progress);
     let before = usage::load_average();
-    let lookups = lookups::measure(&bench)?;
-    let baseline = echo::measure(&bench)?;
+    let (lookups, baseline) = lookups::measure(&bench)?;
     let updates = updates::measure(&bench)?;
     let (million, garbage) = size::measure(&bench)?;
     let foreign = lookups.iter().map(|one| one.foreign_cpu_ratio).fold(updates.foreign_cpu_ratio, f64::max);
@@ -128,7 +113,7 @@ pub fn run(options: &BenchOptions, progress: &dyn Progress) -> Result<BenchRepor
         baseline,
         checks: Vec::new(),
     };
-    report.checks = checks(&report, options);
+    report.checks = checks::of(&report, options);
     Ok(report)
 }
 
@@ -179,50 +164,6 @@ pub(super) fn median(mut values: Vec<f64>) -> f64 {
         count => f64::midpoint(values[count / 2 - 1], values[count / 2]),
     }
 }
-
-/// The floors of the directory on this kind of machine.
-fn checks(report: &BenchReport, options: &BenchOptions) -> Vec<Check> {
-    let busy = report.machine.foreign_cpu_ratio > DISTURBED;
-    let mut checks = Vec::new();
-    let mut add = |id: String, ours: f64, relation: &'static str, want: f64, unit: &'static str, wall: bool| {
-        let holds = if relation == ">=" { ours >= want } else { ours <= want };
-        let verdict = match (holds, wall && busy) {
-            (true, _) => "pass",
-            (false, true) => "inconclusive",
-            (false, false) => "fail",
-        };
-        checks.push(Check { id, ours, relation, want, unit, verdict });
-    };
-    for row in &report.lookups {
-        if let Some(want) = row.want_per_cpu_s {
-            let bursts = if row.gro { ", bursts" } else { "" };
-            let id = format!("lookups, {} a datagram{bursts}", row.questions_per_datagram);
-            add(id, row.lookups_per_cpu_s, ">=", want, "per server CPU s", false);
-        }
-        if row.questions_per_datagram == 1 && !row.gro {
-            add("look-up p99 at 50 K/s".into(), row.p99_us, "<=", 1000.0, "us", true);
-        }
-    }
-    let updates = &report.updates;
-    if options.store == DirectoryStore::Etcd3 {
-        add("single updates".into(), updates.single_per_s, ">=", 60_000.0, "1/s", true);
-        add("single update p99".into(), updates.p99_ms, "<=", 100.0, "ms", true);
-        add("bulk mappings".into(), updates.mappings_per_s, ">=", 200_000.0, "1/s", true);
-    }
-    add("visible everywhere p99".into(), report.convergence.p99_ms, "<=", 25.0, "ms", true);
-    if let Some(failover) = &report.failover {
-        add("leader kill to next commit, worst".into(), failover.leader_kill_resume_s, "<=", 1.0, "s", true);
-        add("acknowledged updates lost".into(), failover.acknowledged_lost as f64, "<=", 0.0, "updates", false);
-    }
-    if !options.quick {
-        add("memory of 1 M mappings".into(), report.million.memory_mb, "<=", 300.0, "MB", false);
-        add("cold start with 1 M mappings".into(), report.million.cold_start_s, "<=", 5.0, "s", true);
-    }
-    checks
-}
-
-/// Above this share of foreign work a missed floor says nothing.
-const DISTURBED: f64 = 0.05;
 
 #[cfg(test)]
 mod tests {

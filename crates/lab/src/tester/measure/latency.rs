@@ -3,11 +3,12 @@
 use serde::Serialize;
 use weft_scenario::engine::Progress;
 
-use super::session::{Session, unpaced};
+use super::session::Session;
 use super::{LatencyCells, MeasureOptions, Quiet, Report, report};
 use crate::tester::account::Account;
 use crate::tester::error::TesterError;
-use crate::tester::path::{Trial, TrialOrder};
+use crate::tester::path::TrialOrder;
+use crate::tester::reference::Measured;
 
 /// Share of what the path carries, where no rate is given.
 const DEFAULT_LOAD: f64 = 0.5;
@@ -51,15 +52,8 @@ pub fn latency(options: &MeasureOptions, progress: &dyn Progress) -> Result<Repo
         session.set_size(*frame_bytes)?;
         for asked_pps in rates(&mut session, options)? {
             progress.advance(0.5, &format!("{:.3} Mpps", asked_pps / 1e6));
-            let order = TrialOrder {
-                pps: Some(asked_pps),
-                duration: options.trial,
-                frames: None,
-                every_payload: true,
-                batch: None,
-            };
-            let ((trial, latency_ns), noise) = session.with_latency(&order)?;
-            rows.push(row(*frame_bytes, asked_pps, &trial, latency_ns, noise));
+            let order = TrialOrder::paced(asked_pps, options.trial).checking_payloads();
+            rows.push(row(*frame_bytes, asked_pps, session.measure(&order)?));
         }
     }
     Ok(report(session.bench(), rows))
@@ -69,11 +63,12 @@ fn rates(session: &mut Session<'_>, options: &MeasureOptions) -> Result<Vec<f64>
     if !options.rates_pps.is_empty() {
         return Ok(options.rates_pps.clone());
     }
-    let fastest = session.trial(&unpaced(options.trial))?;
+    let fastest = session.fastest(options.trial)?;
     Ok(vec![(fastest.received_pps.min(fastest.offered_pps) * DEFAULT_LOAD).max(1.0).round()])
 }
 
-fn row(frame_bytes: u32, asked_pps: f64, trial: &Trial, latency_ns: LatencyCells, noise: Quiet) -> LatencyRow {
+fn row(frame_bytes: u32, asked_pps: f64, measured: Measured) -> LatencyRow {
+    let Measured { trial, latency_ns, noise } = measured;
     LatencyRow {
         frame_bytes,
         asked_pps,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 use weft_scenario::engine::Progress;
 
-use super::session::{Session, unpaced};
-use super::{MeasureOptions, Report, report};
+use super::session::Session;
+use super::{MeasureOptions, Quiet, Report, report};
 use crate::tester::account::Account;
 use crate::tester::error::TesterError;
 use crate::tester::path::TrialOrder;
@@ -32,6 +32,8 @@ pub struct LossRow {
     pub loss_ratio: f64,
     /// All frames.
     pub account: Account,
+    /// Whether the machine was quiet, looked at where frames were lost.
+    pub noise: Quiet,
 }
 
 /// One size's longest burst.
@@ -60,14 +62,7 @@ pub fn loss(options: &MeasureOptions, progress: &dyn Progress) -> Result<Report<
         let mut curve = LossCurve::new(most, STEPS, true);
         while let Some(asked_pps) = curve.next_pps() {
             progress.advance(curve.points().len() as f64 / f64::from(STEPS), &format!("{:.3} Mpps", asked_pps / 1e6));
-            let order = TrialOrder {
-                pps: Some(asked_pps),
-                duration: options.trial,
-                frames: None,
-                every_payload: false,
-                batch: None,
-            };
-            let trial = session.steady_trial(&order)?;
+            let (trial, noise) = session.judged_trial(&TrialOrder::paced(asked_pps, options.trial))?;
             curve.record(trial.outcome());
             rows.push(LossRow {
                 frame_bytes: *frame_bytes,
@@ -76,6 +71,7 @@ pub fn loss(options: &MeasureOptions, progress: &dyn Progress) -> Result<Report<
                 received_pps: trial.received_pps,
                 loss_ratio: trial.account.loss_ratio(),
                 account: trial.account,
+                noise,
             });
         }
     }
@@ -98,14 +94,8 @@ pub fn bursts(options: &MeasureOptions, progress: &dyn Progress) -> Result<Repor
         let paced = options.rates_pps.iter().copied().reduce(f64::max);
         while let Some(frames) = search.next_frames() {
             progress.advance(0.5, &format!("{frames} frames"));
-            let order = TrialOrder {
-                pps: paced,
-                duration: BURST_TIME * 2,
-                frames: Some(frames),
-                every_payload: false,
-                batch: None,
-            };
-            let trial = session.trial(&order)?;
+            let order = TrialOrder { pps: paced, frames: Some(frames), ..TrialOrder::unpaced(BURST_TIME * 2) };
+            let (trial, _) = session.judged_trial(&order)?;
             search.record(BurstOutcome { frames, lost: trial.account.lost });
         }
         let burst = search.verdict().expect("every repetition ended");
@@ -117,6 +107,6 @@ pub fn bursts(options: &MeasureOptions, progress: &dyn Progress) -> Result<Repor
 fn highest(session: &mut Session<'_>, options: &MeasureOptions) -> Result<f64, TesterError> {
     match options.rates_pps.iter().copied().reduce(f64::max) {
         Some(pps) => Ok(pps),
-        None => Ok(session.trial(&unpaced(options.trial))?.offered_pps.max(1.0)),
+        None => Ok(session.fastest(options.trial)?.offered_pps.max(1.0)),
     }
 }

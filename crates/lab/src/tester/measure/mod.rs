@@ -1,4 +1,4 @@
-//! The four measurements of `weft measure`, each a function from options to rows.
+//! The measurements of `weft measure`, each a function from options to rows.
 //!
 //! All of them measure the tester itself in the same run, over a veth pair of its own: what the generator can send, and
 //! the latency that would be read if the path took no time.
@@ -13,16 +13,18 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::cost::{Calibration, PathCost};
-use super::gate::Look;
-use super::latency::LatencySummary;
 use super::path::Means;
 use super::stream::StreamPlan;
+
+pub use super::cost::CostCells;
+pub use super::find::{LimitedBy, Method};
+pub use super::gate::Quiet;
+pub use super::latency::LatencyCells;
 
 pub use latency::{LatencyRow, latency};
 pub use loss::{BurstRow, LossRow, bursts, loss};
 pub use soak::{SoakRow, soak};
-pub use throughput::{Method, ThroughputRow, throughput};
+pub use throughput::{ThroughputRow, throughput};
 
 /// What is measured, and how thoroughly.
 #[derive(Clone, Debug)]
@@ -79,64 +81,6 @@ pub struct Report<Row> {
     pub complete: bool,
     /// The measurements.
     pub rows: Vec<Row>,
-}
-
-/// Latency of a path beside the tester's own.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct LatencyCells {
-    /// Median of the tester alone at this rate.
-    pub floor_p50: u64,
-    /// 99th percentile of the tester alone.
-    pub floor_p99: u64,
-    /// As measured, the floor included.
-    #[serde(flatten)]
-    pub measured: LatencySummary,
-    /// Median without the floor.
-    pub net_p50: u64,
-    /// 99th percentile without the floor.
-    pub net_p99: u64,
-}
-
-impl LatencyCells {
-    fn new(measured: LatencySummary, floor: &LatencySummary) -> Self {
-        let net = measured.above(floor);
-        Self { floor_p50: floor.p50, floor_p99: floor.p99, measured, net_p50: net.p50, net_p99: net.p99 }
-    }
-}
-
-/// What kept a rate from being higher.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LimitedBy {
-    /// The path lost frames above it.
-    Device,
-    /// The generator can send no more: the path may be faster.
-    Generator,
-    /// The line of the port is full.
-    Link,
-    /// Generator and path share a core, and it is full: the path may be faster on cores of its own.
-    Cpu,
-    /// Nobody asked for more.
-    Asked,
-}
-
-/// How quiet the machine was around a row.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Quiet {
-    /// Before and after it was.
-    pub quiet: bool,
-    /// The looks at the tester's own path.
-    pub looks: Vec<Look>,
-}
-
-/// CPU cost of a path, as a row has it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct CostCells {
-    /// The path.
-    #[serde(flatten)]
-    pub path: PathCost,
-    /// The method, checked in this run.
-    pub calibration: Calibration,
 }
 
 fn report<Row>(bench: Bench, rows: Vec<Row>) -> Report<Row> {

@@ -2,42 +2,22 @@
 
 use std::time::Duration;
 
-use weft_datapath::tester::LinkParams;
 use weft_scenario::engine::Progress;
 
-use super::{Bench, CostCells, LatencyCells, MeasureOptions, Quiet};
-use crate::tester::bed::{Bed, Between};
-use crate::tester::cost::{Calibration, ChainCost, PathCost};
+use super::{Bench, MeasureOptions, Quiet};
+use crate::tester::cost::CostCells;
 use crate::tester::error::TesterError;
-use crate::tester::gate::{Gate, Look};
+use crate::tester::find::{self, FindOptions, Found, Method};
 use crate::tester::path::{Means, Path, Trial, TrialOrder};
 use crate::tester::port::Port;
-use crate::tester::stream::StreamPlan;
-
-const LOOK_PPS: f64 = 100_000.0;
-const LOOK_TIME: Duration = Duration::from_millis(30);
-/// A noisy measurement is repeated so often.
-const ATTEMPTS: usize = 3;
-/// A trial that other work cut into is repeated so often.
-const STEADY_ATTEMPTS: usize = 4;
-const PROOF_TIME: Duration = Duration::from_millis(100);
-const COST_TIME: Duration = Duration::from_millis(40);
-const COST_RUNS: usize = 12;
-/// An extra cost for every frame, which the method must read back.
-const BURN_NS: u32 = 500;
+use crate::tester::reference::{Measured, Reference};
 
 pub(super) struct Session<'a> {
     pub(super) path: Path,
+    reference: Reference,
     options: &'a MeasureOptions,
     progress: &'a dyn Progress,
     line_bps: Option<f64>,
-    floor: Path,
-    gate: Gate,
-    generator_pps: f64,
-    generator_ns: f64,
-    calibration: Option<Calibration>,
-    /// Dropped after the path over it.
-    _bed: Bed,
 }
 
 impl<'a> Session<'a> {
@@ -53,197 +33,93 @@ impl<'a> Session<'a> {
         for size in options.frame_bytes.iter().rev() {
             path.set_size(*size)?;
         }
-        let bed = Bed::new(Between::Direct)?;
+        let stop = || progress.interrupted();
         // Groups are for all ports; the tester's own bed has one.
-        let mut floor = bed.path(&options.plan, first)?;
-        if path.means() == Means::PacketSocket {
-            // What the sockets take is the tester's part, not the path's.
-            floor.use_socket()?;
-            if sending.is_veth() {
-                progress.note(&format!(
-                    "`{}` sends by packet socket, a third as fast: its peer takes no live frames; try: ethtool -K PEER gro on",
-                    sending.name()
-                ));
-            }
+        let mut reference = Reference::open(&options.plan, first, &stop)?;
+        // What sockets take, where the path needs them, is the tester's part.
+        reference.match_to(&path, &stop)?;
+        if path.means() == Means::PacketSocket && sending.is_veth() {
+            progress.note(&format!(
+                "`{}` sends by packet socket, a third as fast: its peer takes no live frames; try: ethtool -K PEER gro on",
+                sending.name()
+            ));
         }
         let line_bps = receiving
             .iter()
             .filter_map(Port::line_bps)
             .fold(sending.line_bps(), |least, bps| Some(least.map_or(bps, |least| least.min(bps))));
-        let mut session = Self {
-            path,
-            options,
-            progress,
-            line_bps,
-            floor,
-            gate: Gate::default(),
-            generator_pps: 0.0,
-            generator_ns: 0.0,
-            calibration: None,
-            _bed: bed,
-        };
-        session.prove()?;
-        Ok(session)
-    }
-
-    /// What the generator sends into its own counting sink.
-    fn prove(&mut self) -> Result<(), TesterError> {
-        for _ in 0..ATTEMPTS {
-            let trial = self.on_floor(&unpaced(PROOF_TIME))?;
-            self.generator_pps = self.generator_pps.max(trial.received_pps);
-            let cost = trial.cpu_ns_per_frame().unwrap_or_default();
-            self.generator_ns = if self.generator_ns == 0.0 { cost } else { self.generator_ns.min(cost) };
-        }
-        Ok(())
+        Ok(Self { path, reference, options, progress, line_bps })
     }
 
     pub(super) fn bench(&self) -> Bench {
+        let plan = &self.options.plan;
         Bench {
             tx: self.options.sending.clone(),
             rx: self.options.receiving.clone(),
             means: self.path.means(),
-            floor_means: self.floor.means(),
+            floor_means: self.reference.means(),
             counted_in_driver: self.path.counts_in_driver(),
-            streams: usize::from(self.options.plan.unicast)
-                + usize::from(self.options.plan.group)
-                + usize::from(self.options.plan.broadcast),
-            seed: self.options.plan.seed,
+            streams: usize::from(plan.unicast) + usize::from(plan.group) + usize::from(plan.broadcast),
+            seed: plan.seed,
             cpu: self.path.cpu(),
-            generator_pps: self.generator_pps,
-            generator_ns: self.generator_ns,
+            generator_pps: self.reference.generator_pps(),
+            generator_ns: self.reference.generator_ns(),
         }
     }
 
-    pub(super) fn generator_pps(&self) -> f64 {
-        self.generator_pps
-    }
-
-    /// Frames per second that fill the slowest port's line, where there is a line.
-    pub(super) fn line_pps(&self) -> Option<f64> {
-        self.line_bps.map(|bps| self.path.size().line_rate(bps))
-    }
-
     pub(super) fn set_size(&mut self, frame_bytes: u32) -> Result<(), TesterError> {
-        self.path.set_size(frame_bytes)?;
-        self.floor.set_size(frame_bytes)
+        self.path.set_size(frame_bytes)
     }
 
     /// One trial over the path.
     pub(super) fn trial(&mut self, order: &TrialOrder) -> Result<Trial, TesterError> {
         let progress = self.progress;
-        let trial = self.path.trial(order, &|| progress.interrupted())?;
-        Ok(trial)
+        self.path.trial(order, &|| progress.interrupted())
     }
 
-    /// One trial over the path that the generator got through: where other work took the core away for a few slices, it
-    /// offered less than was asked although it can do more, and is asked again. The fullest trial counts.
-    pub(super) fn steady_trial(&mut self, order: &TrialOrder) -> Result<Trial, TesterError> {
-        let mut best = self.trial(order)?;
-        for _ in 1..STEADY_ATTEMPTS {
-            // A path that takes all of the core makes the generator late all the time, not now and then.
-            let now_and_then = u128::from(best.slips) <= order.duration.as_millis();
-            if !(best.outcome().fell_short() && now_and_then) {
-                break;
-            }
-            let next = self.trial(order)?;
-            if next.offered_pps > best.offered_pps {
-                best = next;
-            }
-        }
-        Ok(best)
+    /// As fast as possible.
+    pub(super) fn fastest(&mut self, duration: Duration) -> Result<Trial, TesterError> {
+        self.trial(&TrialOrder::unpaced(duration))
     }
 
-    /// One trial over the tester's own path.
-    pub(super) fn on_floor(&mut self, order: &TrialOrder) -> Result<Trial, TesterError> {
+    /// A trial whose losses can be believed.
+    pub(super) fn judged_trial(&mut self, order: &TrialOrder) -> Result<(Trial, Quiet), TesterError> {
         let progress = self.progress;
-        self.floor.trial(order, &|| progress.interrupted())
-    }
-
-    /// One look at how quiet the machine is.
-    fn look(&mut self) -> Result<Look, TesterError> {
-        let order =
-            TrialOrder { pps: Some(LOOK_PPS), duration: LOOK_TIME, frames: None, every_payload: false, batch: None };
-        let trial = self.on_floor(&order)?;
-        Ok(self.gate.judge(&trial.latency.summary()))
-    }
-
-    /// Measures between two looks, again if one of them was noisy. The last attempt counts, and says so.
-    pub(super) fn quietly<T>(
-        &mut self,
-        mut measure: impl FnMut(&mut Self) -> Result<T, TesterError>,
-    ) -> Result<(T, Quiet), TesterError> {
-        let mut attempt = 1;
-        loop {
-            let before = self.look()?;
-            let measured = measure(self)?;
-            let after = self.look()?;
-            let quiet = before.quiet && after.quiet;
-            if quiet || attempt == ATTEMPTS {
-                return Ok((measured, Quiet { quiet, looks: vec![before, after] }));
-            }
-            attempt += 1;
-        }
+        self.reference.judged_trial(&mut self.path, order, &|| progress.interrupted())
     }
 
     /// A trial with latency, and the floor at the same size and rate just after it.
-    pub(super) fn with_latency(&mut self, order: &TrialOrder) -> Result<((Trial, LatencyCells), Quiet), TesterError> {
-        self.quietly(|session| {
-            let trial = session.steady_trial(order)?;
-            // The rate that was really offered, and as many frames in one go: both are part of the floor.
-            let pps = Some(trial.offered_pps).filter(|pps| *pps > 0.0);
-            let same_rate = TrialOrder { pps, batch: Some(trial.batch), ..*order };
-            let floor = session.on_floor(&same_rate)?;
-            let cells = LatencyCells::new(trial.latency.summary(), &floor.latency.summary());
-            Ok((trial, cells))
-        })
-    }
-
-    /// CPU time of the path by cutting the chain, with the method checked in the same run.
-    pub(super) fn cost(&mut self) -> Result<CostCells, TesterError> {
-        let frame_bytes = self.path.size().bytes();
-        let (mut tester, mut chain) = (Vec::new(), Vec::new());
-        // In turns, so that a noisy phase meets both.
-        for _ in 0..COST_RUNS {
-            tester.extend(self.on_floor(&unpaced(COST_TIME))?.cpu_ns_per_frame());
-            chain.extend(self.trial(&unpaced(COST_TIME))?.cpu_ns_per_frame());
-        }
-        let none =
-            || TesterError::NoPath("no frame arrived, so a frame's cost cannot be told; is the path up?".to_owned());
-        let tester = ChainCost::of(&tester).ok_or_else(none)?;
-        let chain = ChainCost::of(&chain).ok_or_else(none)?;
-        let calibration = match self.calibration {
-            Some(calibration) => calibration,
-            None => self.calibrate(frame_bytes)?,
-        };
-        self.calibration = Some(calibration);
-        Ok(CostCells { path: PathCost::between(tester, chain), calibration })
-    }
-
-    /// Puts a known cost into a relay of the tester's own and reads it back.
-    fn calibrate(&self, frame_bytes: u32) -> Result<Calibration, TesterError> {
+    pub(super) fn measure(&mut self, order: &TrialOrder) -> Result<Measured, TesterError> {
         let progress = self.progress;
-        let bed = Bed::new(Between::Relay { burn_ns: 0, link: LinkParams::default() })?;
-        let mut path = bed.path(&StreamPlan::default(), frame_bytes)?;
-        let (mut without, mut with) = (Vec::new(), Vec::new());
-        // The burn's own cost, from its program alone: what the chains must read back.
-        let (mut idle_ns, mut burning_ns) = (f64::MAX, f64::MAX);
-        for _ in 0..COST_RUNS {
-            for (burn_ns, runs, alone) in [(0, &mut without, &mut idle_ns), (BURN_NS, &mut with, &mut burning_ns)] {
-                let ns =
-                    bed.with_links(|links| links.set_burn("s0", burn_ns).and_then(|()| links.relay_ns("s0")))??;
-                *alone = alone.min(ns);
-                runs.extend(path.trial(&unpaced(COST_TIME), &|| progress.interrupted())?.cpu_ns_per_frame());
-            }
-        }
-        match (ChainCost::of(&without), ChainCost::of(&with)) {
-            (Some(without), Some(with)) => Ok(Calibration::of(burning_ns - idle_ns, without, with)),
-            _ => Err(TesterError::NoPath("no frame crosses the tester's own relay; please report it".to_owned())),
+        self.reference.measure(&mut self.path, order, &|| progress.interrupted())
+    }
+
+    /// One look at the machine, for what cannot be repeated. Who stops just now has seen nothing.
+    pub(super) fn look_unless_stopped(&mut self) -> Result<Quiet, TesterError> {
+        let progress = self.progress;
+        match self.reference.look(&|| progress.interrupted()) {
+            Err(TesterError::Interrupted) => Ok(Quiet::default()),
+            look => look.map(|look| Quiet { quiet: look.quiet, rejected: 0, looks: vec![look] }),
         }
     }
-}
 
-pub(super) fn unpaced(duration: Duration) -> TrialOrder {
-    TrialOrder { pps: None, duration, frames: None, every_payload: false, batch: None }
+    pub(super) fn cost(&mut self) -> Result<CostCells, TesterError> {
+        let progress = self.progress;
+        self.reference.cost(&mut self.path, &|| progress.interrupted())
+    }
+
+    pub(super) fn find(&mut self, method: Method) -> Result<Found, TesterError> {
+        let progress = self.progress;
+        let options = FindOptions {
+            method,
+            most_pps: self.options.rates_pps.iter().copied().reduce(f64::max),
+            // Frames per second that fill the slowest port's line, where there is a line.
+            line_pps: self.line_bps.map(|bps| self.path.size().line_rate(bps)),
+            trial: self.options.trial,
+        };
+        let mut seen = |pps: f64, done: f64| progress.advance(done, &format!("{:.3} Mpps", pps / 1e6));
+        find::throughput(&mut self.reference, &mut self.path, &options, &|| progress.interrupted(), &mut seen)
+    }
 }
 
 fn check(options: &MeasureOptions) -> Result<(), TesterError> {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use weft_scenario::engine::Progress;
 
-use super::session::{Session, unpaced};
-use super::{MeasureOptions, Report, report};
+use super::session::Session;
+use super::{MeasureOptions, Quiet, Report, report};
 use crate::tester::account::Account;
 use crate::tester::error::TesterError;
 use crate::tester::latency::LatencySummary;
@@ -34,6 +34,8 @@ pub struct SoakRow {
     pub slips: u64,
     /// All frames.
     pub account: Account,
+    /// Whether the machine was quiet, looked at where frames were lost.
+    pub noise: Quiet,
 }
 
 /// Sends at the first rate, or half of what the path carries, for `total`, one row for every trial's length. Sizes take
@@ -49,9 +51,7 @@ pub fn soak(
     let mut session = Session::open(options, progress)?;
     let pps = match options.rates_pps.first() {
         Some(pps) => *pps,
-        None => {
-            (session.trial(&unpaced(options.trial.min(Duration::from_secs(1))))?.received_pps * DEFAULT_LOAD).max(1.0)
-        }
+        None => (session.fastest(options.trial.min(Duration::from_secs(1)))?.received_pps * DEFAULT_LOAD).max(1.0),
     };
     progress.phase("soak", &format!("{:.3} Mpps", pps / 1e6));
     let begin = Instant::now();
@@ -64,13 +64,17 @@ pub fn soak(
         }
         session.set_size(*frame_bytes)?;
         let duration = options.trial.min(total - start).max(Duration::from_millis(10));
-        let order = TrialOrder { pps: Some(pps), duration, frames: None, every_payload: true, batch: None };
-        let trial = match session.trial(&order) {
+        let trial = match session.trial(&TrialOrder::paced(pps, duration).checking_payloads()) {
             Err(TesterError::Interrupted) if !rows.is_empty() => {
                 complete = false;
                 break;
             }
             trial => trial?,
+        };
+        // A soak cannot be repeated; but whoever reads of lost frames must know what else went on.
+        let noise = match trial.account.lost {
+            0 => Quiet { quiet: true, ..Quiet::default() },
+            _ => session.look_unless_stopped()?,
         };
         progress.advance(begin.elapsed().as_secs_f64() / total.as_secs_f64(), &format!("{} lost", trial.account.lost));
         rows.push(SoakRow {
@@ -82,6 +86,7 @@ pub fn soak(
             latency_ns: trial.latency.summary(),
             slips: trial.slips,
             account: trial.account,
+            noise,
         });
     }
     Ok(Report { complete, ..report(session.bench(), rows) })

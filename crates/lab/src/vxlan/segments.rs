@@ -1,0 +1,326 @@
+//! Thousands of segments between two servers (draft 3.2): frames of many stations, each in one of the segments.
+//!
+//! The number of stations is the same at every step, so that what changes is the number of segments alone. Which segment a
+//! station is in is looked up by the same program for everything that holds segments.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use weft_datapath::bed::{BedPrograms, SegmentTarget};
+use weft_datapath::vxlan::{AccessRule, Capacities, Flood, To, Vni, VniSettings, Vtep, VtepOptions, interface_index};
+use weft_scenario::record::{Records, SegmentRow};
+use weft_scenario::workload::vxlan::{SegmentStore, SegmentsSpec};
+
+use super::bed::ip;
+use super::lockstep::order_of;
+use super::switching::{underlay, underlay_lines};
+use super::{Context, calibration_facts};
+use crate::batch::{self, Program};
+use crate::error::LabError;
+use crate::home::namespace_path;
+use crate::netns;
+use crate::tester::TesterError;
+use crate::tester::bed::{Namespaces, make_namespaces, wire};
+use crate::tester::cost::ChainCost;
+use crate::tester::path::{Path, TrialOrder};
+use crate::tester::port::Port;
+use crate::tester::reference::Reference;
+use crate::tester::stream::{Stream, StreamPlan};
+use crate::tester::usage::KernelMemory;
+
+/// Latency is read at this rate, frames per second.
+const LATENCY_PPS: f64 = 100_000.0;
+const LATENCY_TIME: Duration = Duration::from_millis(80);
+/// Interface indexes of what a segment has of its own begin here.
+const FIRST_INDEX: u32 = 100_000;
+/// Every port of the VTEP keeps a file open.
+const FILES: u64 = 16_000;
+
+pub(super) fn run(spec: &SegmentsSpec, context: &Context<'_>) -> Result<Records, TesterError> {
+    raise_file_limit();
+    let most = spec.segments.iter().copied().max().unwrap_or(1);
+    let plan = StreamPlan { unicast: most as u16, ..StreamPlan::default() };
+    let progress = context.progress;
+    let stop = || progress.interrupted();
+    let mut records = Records::default();
+    let steps = spec.stores.len() * spec.segments.len();
+    for (number, count) in spec.segments.iter().enumerate() {
+        for (turn, store) in spec.stores.iter().enumerate() {
+            let done = (number * spec.stores.len() + turn) as f64 / steps as f64;
+            context.attend(done, &format!("{count} segments: {}", store.name()))?;
+            let mut bed = SegmentBed::new(*store, *count, &plan)?;
+            records.segments.push(bed.measure(spec, &plan, &stop)?);
+        }
+    }
+    let calibration = Reference::open(&StreamPlan::default(), spec.frame_bytes, &stop)?.calibration(&stop)?;
+    records.facts.extend(calibration_facts(calibration.known_ns, calibration.read_ns));
+    Ok(records)
+}
+
+/// Two servers with segments. Fields end in this order.
+struct SegmentBed {
+    store: SegmentStore,
+    count: u32,
+    setup: Duration,
+    memory_bytes: u64,
+    vteps: Vec<Vtep>,
+    programs: Vec<BedPrograms>,
+    namespaces: Namespaces,
+}
+
+/// One of the servers.
+struct Server<'a> {
+    namespace: &'a str,
+    number: u8,
+    count: u32,
+    streams: &'a [Stream],
+}
+
+impl SegmentBed {
+    fn new(store: SegmentStore, count: u32, plan: &StreamPlan) -> Result<Self, TesterError> {
+        let streams = plan.streams().map_err(TesterError::Refused)?;
+        let namespaces = make_namespaces(&["tc1", "tc2", "server1", "server2"].map(str::to_owned))?;
+        let [tc1, tc2, first, second] = namespaces.names() else { unreachable!("four namespaces") };
+        wire(tc1, "g0", first, "p0")?;
+        wire(tc2, "g0", second, "p0")?;
+        wire(first, "u0", second, "u0")?;
+        ip(first, &underlay_lines(1))?;
+        ip(second, &underlay_lines(2))?;
+        let mut bed = Self {
+            store,
+            count,
+            setup: Duration::ZERO,
+            memory_bytes: 0,
+            vteps: Vec::new(),
+            programs: Vec::new(),
+            namespaces,
+        };
+        for number in [1, 2] {
+            bed.set_up(number, &streams)?;
+        }
+        Ok(bed)
+    }
+
+    /// Sets a server up; of the first one time and memory are kept.
+    fn set_up(&mut self, number: u8, streams: &[Stream]) -> Result<(), TesterError> {
+        let namespace = self.namespaces.names()[usize::from(number) + 1].clone();
+        let server = Server { namespace: &namespace, number, count: self.count, streams };
+        let store = self.store;
+        let made = netns::in_namespace(&namespace_path(&namespace), || server.set_up(store))??;
+        if number == 1 {
+            (self.setup, self.memory_bytes) = (made.setup, made.memory_bytes);
+        }
+        self.programs.push(made.programs);
+        self.vteps.extend(made.vtep);
+        Ok(())
+    }
+
+    fn measure(
+        &mut self,
+        spec: &SegmentsSpec,
+        plan: &StreamPlan,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<SegmentRow, TesterError> {
+        let names = self.namespaces.names();
+        let port = |name: &str| Port::open(&format!("{name}:g0"));
+        let mut path = Path::open(&port(&names[0])?, &[port(&names[1])?], plan, spec.frame_bytes)?;
+        let order = order_of(spec.cost);
+        let (mut runs, mut sent, mut received) = (Vec::new(), 0, 0);
+        for _ in 0..spec.cost.count {
+            let trial = path.trial(&order, stop)?;
+            runs.extend(trial.cpu_ns_per_frame());
+            sent += trial.account.expected;
+            received += trial.account.expected - trial.account.lost;
+        }
+        let cost = ChainCost::of(&runs).ok_or_else(|| {
+            let text = format!("no frame crosses {} segments held by `{}`", self.count, self.store.name());
+            TesterError::NoPath(format!("{text}; please report it"))
+        })?;
+        let latency = path.trial(&TrialOrder::paced(LATENCY_PPS, LATENCY_TIME), stop)?.latency.summary();
+        Ok(SegmentRow {
+            store: self.store.name().to_owned(),
+            segments: self.count,
+            active_segments: self.count,
+            setup_ns: self.setup.as_nanos() as u64,
+            memory_bytes: self.memory_bytes,
+            frame_bytes: spec.frame_bytes,
+            chain_ns_per_frame: cost.min_ns,
+            sent_frames: sent,
+            received_frames: received,
+            latency_p50_ns: latency.p50,
+            latency_p99_ns: latency.p99,
+        })
+    }
+}
+
+/// What setting a server up has made.
+struct Made {
+    setup: Duration,
+    memory_bytes: u64,
+    programs: BedPrograms,
+    vtep: Option<Vtep>,
+}
+
+impl Server<'_> {
+    /// In the server's namespace.
+    fn set_up(&self, store: SegmentStore) -> Result<Made, TesterError> {
+        let mut programs = BedPrograms::load()?;
+        programs.poll("p0")?;
+        programs.deliver_to("p0")?;
+        programs.fan_out("p0")?;
+        // Ports stand in for the VMs' network cards: whatever holds the segments needs them, so they are not part of it.
+        if matches!(store, SegmentStore::Map | SegmentStore::Ports) {
+            self.make_ports()?;
+        }
+        let before = KernelMemory::read().map_err(LabError::io("read /proc/meminfo"))?;
+        let begin = Instant::now();
+        let mut vtep = match store {
+            SegmentStore::KernelDevices => self.devices().map(|()| None)?,
+            SegmentStore::KernelMetadata => self.one_device().map(|()| None)?,
+            SegmentStore::Map => Some(self.vtep()?),
+            SegmentStore::Ports => None,
+        };
+        let setup = begin.elapsed();
+        let after = KernelMemory::read().map_err(LabError::io("read /proc/meminfo"))?;
+        if let Some(vtep) = &mut vtep {
+            self.attach_ports(vtep)?;
+        }
+        if store == SegmentStore::Ports {
+            self.plain_switch(&mut programs)?;
+        }
+        self.join(store, &programs)?;
+        Ok(Made { setup, memory_bytes: after.grown_since(&before).max(0) as u64, programs, vtep })
+    }
+
+    fn vni_of(&self, stream: usize) -> u32 {
+        stream as u32 % self.count + 1
+    }
+
+    fn remote(&self) -> std::net::Ipv4Addr {
+        underlay(3 - self.number)
+    }
+
+    fn devices(&self) -> Result<(), LabError> {
+        let line = |vni: u32| {
+            let (index, local, remote) = (FIRST_INDEX + vni, underlay(self.number), self.remote());
+            [
+                format!(
+                    "link add name vx{vni} index {index} type vxlan id {vni} dstport 4789 local {local} remote {remote} \
+                     dev u0 nolearning noudpcsum"
+                ),
+                format!("link set dev vx{vni} up"),
+            ]
+        };
+        batch::run(Program::Ip, self.namespace, &(1..=self.count).flat_map(line).collect::<Vec<_>>())
+    }
+
+    fn one_device(&self) -> Result<(), LabError> {
+        let lines = [
+            format!(
+                "link add name vx0 index {FIRST_INDEX} type vxlan external vnifilter dstport 4789 nolearning noudpcsum"
+            ),
+            "link set dev vx0 up".to_owned(),
+        ];
+        batch::run(Program::Ip, self.namespace, &lines)?;
+        let range = if self.count == 1 { "1".to_owned() } else { format!("1-{}", self.count) };
+        batch::run(Program::Bridge, self.namespace, &[format!("vni add dev vx0 vni {range}")])
+    }
+
+    fn vtep(&self) -> Result<Vtep, TesterError> {
+        let capacities = Capacities {
+            macs: (self.streams.len() as u32 * 2).max(1024),
+            vnis: self.count.max(1),
+            ports: self.count + 2,
+            ..Capacities::default()
+        };
+        let mut vtep = Vtep::load(&VtepOptions { capacities, ..VtepOptions::new(underlay(self.number)) })?;
+        vtep.attach_uplink(interface_index("u0")?)?;
+        let settings = VniSettings { flood: Flood::HeadEnd(vec![self.remote()]), ..VniSettings::default() };
+        for vni in 1..=self.count {
+            vtep.add_vni(vni_of(vni), &settings)?;
+        }
+        Ok(vtep)
+    }
+
+    /// A port for each segment: an interface that ends in nothing, which frames are put into.
+    fn make_ports(&self) -> Result<(), LabError> {
+        let line = |vni: u32| {
+            let index = FIRST_INDEX + vni;
+            [format!("link add name q{vni} index {index} type ifb"), format!("link set dev q{vni} up")]
+        };
+        batch::run(Program::Ip, self.namespace, &(1..=self.count).flat_map(line).collect::<Vec<_>>())
+    }
+
+    /// Ports into their segments, and every station where it is.
+    fn attach_ports(&self, vtep: &mut Vtep) -> Result<(), TesterError> {
+        for vni in 1..=self.count {
+            vtep.attach_access(FIRST_INDEX + vni, vni_of(vni), AccessRule::default())?;
+        }
+        for (number, stream) in self.streams.iter().enumerate() {
+            let vni = self.vni_of(number);
+            let (here, there) = self.sides(stream);
+            vtep.static_entry(vni_of(vni), here, To::Port(FIRST_INDEX + vni))?;
+            vtep.static_entry(vni_of(vni), there, To::Remote(self.remote()))?;
+        }
+        Ok(())
+    }
+
+    /// The same ports and stations, without segments.
+    fn plain_switch(&self, programs: &mut BedPrograms) -> Result<(), TesterError> {
+        let uplink = programs.add_tc_port("u0")?;
+        (1..=self.count).try_for_each(|vni| programs.add_lasting_tc_port(FIRST_INDEX + vni))?;
+        for (number, stream) in self.streams.iter().enumerate() {
+            let (here, there) = self.sides(stream);
+            programs.set_mac(here, FIRST_INDEX + self.vni_of(number))?;
+            programs.set_mac(there, uplink)?;
+        }
+        Ok(())
+    }
+
+    /// The station of a stream that is at this server, and the one that is not.
+    fn sides(&self, stream: &Stream) -> ([u8; 6], [u8; 6]) {
+        match self.number {
+            1 => (stream.source.mac.0, stream.destination.mac.0),
+            _ => (stream.destination.mac.0, stream.source.mac.0),
+        }
+    }
+
+    /// Frames of the test centre's port into their segments, and those of all segments out of it.
+    fn join(&self, store: SegmentStore, programs: &BedPrograms) -> Result<(), TesterError> {
+        for (number, stream) in self.streams.iter().enumerate() {
+            let vni = self.vni_of(number);
+            let target = match store {
+                SegmentStore::KernelDevices => SegmentTarget::Device { ifindex: FIRST_INDEX + vni },
+                SegmentStore::KernelMetadata => {
+                    SegmentTarget::Tunnel { ifindex: FIRST_INDEX, vni, remote: self.remote() }
+                }
+                SegmentStore::Map | SegmentStore::Ports => SegmentTarget::Port { ifindex: FIRST_INDEX + vni },
+            };
+            let [.., high, low] = stream.destination.mac.0;
+            programs.set_segment(u16::from_be_bytes([high, low]), target)?;
+        }
+        match store {
+            SegmentStore::KernelMetadata => programs.fan_in(FIRST_INDEX)?,
+            SegmentStore::KernelDevices => {
+                (1..=self.count).try_for_each(|vni| programs.fan_in(FIRST_INDEX + vni))?;
+            }
+            SegmentStore::Map | SegmentStore::Ports => {
+                (1..=self.count).try_for_each(|vni| programs.fan_in_egress(FIRST_INDEX + vni))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn vni_of(number: u32) -> Vni {
+    Vni::new(number).expect("segments count from 1 to 5,000")
+}
+
+/// Where it may not be raised, attaching the ports says so.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < FILES) {
+        let current = Some(limit.maximum.map_or(FILES, |most| most.min(FILES)));
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
+    }
+}

@@ -1,0 +1,143 @@
+//! A server's virtual switch, of each kind that is compared: bridge, kernel VXLAN and bridge, plain switches as eBPF, our VTEP.
+//!
+//! All of them know every station beforehand, so that nothing is flooded while something is measured.
+
+use std::net::Ipv4Addr;
+
+use weft_datapath::bed::BedPrograms;
+use weft_datapath::vxlan::{AccessRule, Flood, Hook, To, Vni, VniSettings, Vtep, VtepOptions, interface_index};
+use weft_scenario::workload::vxlan::Path;
+
+use crate::batch::{self, Program};
+use crate::tester::TesterError;
+
+/// The segment of all VMs.
+const VNI: u32 = 42;
+
+/// What a virtual switch is made of.
+#[derive(Clone, Debug)]
+pub(super) struct Switch {
+    /// Of which kind.
+    pub(super) path: Path,
+    /// Number of the server.
+    pub(super) number: u8,
+    /// Its ports to VMs and the test centre, with the stations behind each.
+    pub(super) ports: Vec<(String, Vec<[u8; 6]>)>,
+    /// Stations behind the uplink.
+    pub(super) others: Vec<[u8; 6]>,
+    /// Whether live frames come in at the uplink.
+    pub(super) live_uplink: bool,
+}
+
+/// What runs as long as the switch is there.
+#[allow(dead_code)] // Held for its links.
+pub(super) struct SwitchPrograms {
+    programs: BedPrograms,
+    vtep: Option<Vtep>,
+}
+
+/// A server's address in the underlay.
+pub(super) fn underlay(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 98, 0, number)
+}
+
+/// Hardware address of a server's uplink.
+fn uplink_mac(number: u8) -> String {
+    format!("02:57:55:00:00:{number:02x}")
+}
+
+/// An address in the underlay, and who has the other one.
+pub(super) fn underlay_lines(number: u8) -> Vec<String> {
+    let other = 3 - number;
+    vec![
+        format!("link set dev u0 address {}", uplink_mac(number)),
+        format!("address add {}/24 dev u0", underlay(number)),
+        format!("neigh replace {} lladdr {} dev u0 nud permanent", underlay(other), uplink_mac(other)),
+    ]
+}
+
+impl Switch {
+    /// In the server's namespace.
+    pub(super) fn set_up(&self, namespace: &str) -> Result<SwitchPrograms, TesterError> {
+        let mut programs = BedPrograms::load()?;
+        let mut vtep = None;
+        match self.path {
+            Path::Bridge => self.bridge(namespace, "u0", &[])?,
+            Path::KernelVxlan => self.bridge(namespace, "vx0", &self.vxlan_lines())?,
+            Path::Tc => self.plain(&mut programs, BedPrograms::add_tc_port)?,
+            Path::Xdp => self.plain(&mut programs, BedPrograms::add_xdp_port)?,
+            Path::Vxlan => vtep = Some(self.vtep(namespace, Hook::Tc)?),
+            Path::VxlanXdp => vtep = Some(self.vtep(namespace, Hook::Xdp)?),
+            Path::XdpThree | Path::Vl2 => {
+                let why = format!(
+                    "VMs cannot be joined by `{}` here; use `bridge`, `kernel-vxlan`, `tc` or `vxlan`",
+                    self.path.name()
+                );
+                return Err(TesterError::Refused(why));
+            }
+        }
+        if !matches!(self.path, Path::Xdp | Path::VxlanXdp) {
+            let live = if self.live_uplink { "u0" } else { "p0" };
+            programs.poll(live)?;
+        }
+        Ok(SwitchPrograms { programs, vtep })
+    }
+
+    /// The kernel's bridge between the ports and a way out.
+    fn bridge(&self, namespace: &str, out: &str, before: &[String]) -> Result<(), TesterError> {
+        let mut lines = vec!["link add dev br0 type bridge mcast_snooping 0".to_owned()];
+        lines.extend_from_slice(before);
+        let ports = self.ports.iter().map(|port| port.0.as_str());
+        lines.extend(ports.chain([out]).map(|port| format!("link set dev {port} master br0")));
+        lines.push("link set dev br0 up".to_owned());
+        batch::run(Program::Ip, namespace, &lines)?;
+        let text = |mac: &[u8; 6]| mac.map(|byte| format!("{byte:02x}")).join(":");
+        let own = self.ports.iter().flat_map(|(port, macs)| macs.iter().map(move |mac| (port.as_str(), mac)));
+        let known = own.chain(self.others.iter().map(|mac| (out, mac)));
+        let entry = |(port, mac): (&str, &[u8; 6])| format!("fdb replace {} dev {port} master static", text(mac));
+        batch::run(Program::Bridge, namespace, &known.map(entry).collect::<Vec<_>>())?;
+        Ok(())
+    }
+
+    /// As the kernel does it at its best: without a UDP checksum.
+    fn vxlan_lines(&self) -> Vec<String> {
+        let mut lines = underlay_lines(self.number);
+        lines.push(format!(
+            "link add dev vx0 type vxlan id {VNI} dstport 4789 local {} remote {} dev u0 noudpcsum",
+            underlay(self.number),
+            underlay(3 - self.number)
+        ));
+        lines.push("link set dev vx0 up".to_owned());
+        lines
+    }
+
+    fn plain(
+        &self,
+        programs: &mut BedPrograms,
+        add: fn(&mut BedPrograms, &str) -> Result<u32, weft_datapath::DatapathError>,
+    ) -> Result<(), TesterError> {
+        for (port, macs) in &self.ports {
+            let index = add(programs, port)?;
+            macs.iter().try_for_each(|mac| programs.set_mac(*mac, index))?;
+        }
+        let uplink = add(programs, "u0")?;
+        self.others.iter().try_for_each(|mac| programs.set_mac(*mac, uplink))?;
+        Ok(())
+    }
+
+    fn vtep(&self, namespace: &str, hook: Hook) -> Result<Vtep, TesterError> {
+        batch::run(Program::Ip, namespace, &underlay_lines(self.number))?;
+        let remote = underlay(3 - self.number);
+        let mut vtep = Vtep::load(&VtepOptions { hook, ..VtepOptions::new(underlay(self.number)) })?;
+        let vni = Vni::new(VNI).expect("a constant that is a VNI");
+        vtep.attach_uplink(interface_index("u0")?)?;
+        vtep.add_vni(vni, &VniSettings { flood: Flood::HeadEnd(vec![remote]), ..VniSettings::default() })?;
+        for (port, macs) in &self.ports {
+            let index = interface_index(port)?;
+            vtep.attach_access(index, vni, AccessRule::default())?;
+            macs.iter().try_for_each(|mac| vtep.static_entry(vni, *mac, To::Port(index)))?;
+        }
+        self.others.iter().try_for_each(|mac| vtep.static_entry(vni, *mac, To::Remote(remote)))?;
+        Ok(vtep)
+    }
+}
