@@ -43,6 +43,8 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         #[cfg(feature = "lab")]
         Command::Directory(command) => commands::directory::directory(command, quiet),
         #[cfg(feature = "lab")]
+        Command::Vtep(command) => commands::vtep::vtep(command),
+        #[cfg(feature = "lab")]
         Command::Measure(command) => commands::measure::measure(command, quiet),
         Command::Bench(command) => commands::bench::bench(command, quiet),
         Command::Internal(command) => internal(command),
@@ -53,6 +55,8 @@ fn internal(command: InternalCommand) -> Result<ExitCode, Failure> {
     match command {
         #[cfg(feature = "lab")]
         InternalCommand::TrafficWorker { args } => Ok(weft_lab::traffic::worker_main(args)),
+        #[cfg(feature = "lab")]
+        InternalCommand::Vm { args } => Ok(weft_lab::vxlan::vm::worker_main(args)),
         InternalCommand::SimJob { job, runs, workers, divisor } => {
             commands::bench::sim::child::run(&job, runs, workers, divisor)
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{DirectoryChoice, OutputFlag, OverlayChoice};
+use super::{DirectoryChoice, OutputFlag, OverlayChoice, VtepArgs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
@@ -108,6 +108,17 @@ pub(crate) enum NodeCommand {
     Directory(DaemonArgs),
     /// ToR switch: reports packets for AAs that are not behind it, so that stale agents are corrected
     Tor(DaemonArgs),
+    /// VXLAN tunnel end point (RFC 7348) of a virtual switch or a ToR, as eBPF on its ports
+    #[command(after_help = "\
+Examples:
+  weft node vtep --local 10.64.0.2 --uplink eth0 --peer 10.64.0.3 --vni 100 --port vm1
+  weft node vtep --local 10.64.0.2 --uplink eth0 --flood 239.1.1.1 --vni 100-199 --port vm1=100 --port vm2=101
+  weft node vtep --config vtep.toml --pin-dir /run/weft/bpf/vtep     frames pass while the daemon restarts
+  weft vtep show fdb                                                 in another terminal
+
+SIGHUP reads the file again; only what differs is touched. SIGTERM ends the daemon: with a pin directory its data path
+stays at work for the next one, without one it goes. `weft vtep stop` removes it in any case.")]
+    Vtep(Box<VtepArgs>),
 }
 
 #[derive(Debug, Args)]

@@ -8,15 +8,17 @@ mod lab;
 #[cfg(feature = "lab")]
 mod measure;
 mod sim;
+#[cfg(feature = "lab")]
+mod vtep;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use weft_scenario::engine::{DirectoryStore, Overlay};
 
-#[cfg(feature = "lab")]
-pub(crate) use bench::BenchDirectoryArgs;
 pub(crate) use bench::{BenchCommand, BenchSimArgs, InternalCommand};
+#[cfg(feature = "lab")]
+pub(crate) use bench::{BenchDirectoryArgs, BenchOverlayArgs};
 #[cfg(feature = "lab")]
 pub(crate) use directory::{AdminArgs, CertsArgs, DirectoryCommand, KeyArgs, PolicyCommand, SessionArgs, SetArgs};
 #[cfg(feature = "lab")]
@@ -24,6 +26,11 @@ pub(crate) use lab::{DaemonArgs, GraphFormat, LabCommand, NodeCommand};
 #[cfg(feature = "lab")]
 pub(crate) use measure::{MeasureCommand, MethodChoice, PortArgs};
 pub(crate) use sim::{SimArgs, TrafficArgs, WorkloadChoice};
+#[cfg(feature = "lab")]
+pub(crate) use vtep::{
+    AddCommand, AddVniArgs, AttachArg, HookArg, RemoveCommand, ShowCommand, VtepArgs, VtepCommand, VtepFlags,
+    VtepSocket,
+};
 
 /// Builds, runs and measures large virtual layer-2 data-centre fabrics on Linux.
 #[derive(Debug, Parser)]
@@ -103,6 +110,10 @@ Examples:
     #[cfg(feature = "lab")]
     #[command(subcommand)]
     Directory(DirectoryCommand),
+    /// Show and change a VXLAN tunnel end point that runs (`weft node vtep`)
+    #[cfg(feature = "lab")]
+    #[command(subcommand)]
+    Vtep(VtepCommand),
     /// The test centre: measure any layer-2 path between two ports
     #[cfg(feature = "lab")]
     #[command(subcommand)]

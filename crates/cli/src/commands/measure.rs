@@ -119,7 +119,7 @@ fn throughput_rows(rows: &[ThroughputRow]) -> Rows {
             row.latency_ns.measured.p99.to_string(),
             row.latency_ns.net_p50.to_string(),
             cost.unwrap_or_else(dash),
-            machine(row.noise.quiet && !row.irregular),
+            machine(row.noise.quiet && !row.irregular && row.trials_noisy == 0),
             limit(row.limited_by),
         ]);
     }
@@ -180,6 +180,7 @@ fn loss_rows(rows: &[LossRow]) -> Rows {
         "duplicated",
         "misdelivered",
         "corrupt",
+        "machine",
     ]);
     for row in rows {
         let counts = row.account.counts;
@@ -194,6 +195,7 @@ fn loss_rows(rows: &[LossRow]) -> Rows {
             counts.duplicated.to_string(),
             counts.misdelivered.to_string(),
             (counts.corrupt + row.account.ports.damaged).to_string(),
+            machine(row.noise.quiet),
         ]);
     }
     table
@@ -227,6 +229,7 @@ fn soak_rows(rows: &[SoakRow]) -> Rows {
         "p99.9 ns",
         "max ns",
         "slips",
+        "machine",
     ]);
     for row in rows {
         table.push(vec![
@@ -241,6 +244,7 @@ fn soak_rows(rows: &[SoakRow]) -> Rows {
             row.latency_ns.p999.to_string(),
             row.latency_ns.max.to_string(),
             row.slips.to_string(),
+            machine(row.noise.quiet),
         ]);
     }
     table

@@ -15,3 +15,5 @@ pub(crate) mod node;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod sim;
+#[cfg(feature = "lab")]
+pub(crate) mod vtep;

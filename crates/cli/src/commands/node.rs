@@ -18,6 +18,7 @@ pub(crate) fn node(command: NodeCommand) -> Result<ExitCode, Failure> {
             daemon(&args, weft_node::directory::DirectoryConfig::example(), weft_node::directory::run)
         }
         NodeCommand::Tor(args) => daemon(&args, weft_node::tor::TorConfig::example(), weft_node::tor::run),
+        NodeCommand::Vtep(args) => super::vtep::run(&args),
     }
 }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use weft_datapath::DatapathError;
-use weft_datapath::bench::{self, BenchOptions, BenchReport, LiveOptions, LiveReport};
+use weft_datapath::bench::{self, BenchOptions, BenchReport, Check, LiveOptions, LiveReport, TcpOptions, TcpReport};
 
 use crate::args::Output;
 use crate::exit::{self, Failure};
@@ -17,11 +17,14 @@ struct DatapathBench {
     report: BenchReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     live: Option<LiveReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tcp: Option<TcpReport>,
 }
 
 pub(crate) fn datapath(options: &BenchOptions, live: bool, format: Output) -> Result<ExitCode, Failure> {
     let report = bench::run(options).map_err(failure)?;
     let live = if live { Some(bench::live(&LiveOptions::default()).map_err(failure)?) } else { None };
+    let tcp = if live.is_some() { Some(bench::tcp(&TcpOptions::default()).map_err(failure)?) } else { None };
     let mut rows = Rows::new(&["measured", "program", "frame bytes", "ns per packet", "ratio to l2_forward"]);
     for program in &report.programs {
         rows.push(vec![
@@ -41,9 +44,15 @@ pub(crate) fn datapath(options: &BenchOptions, live: bool, format: Output) -> Re
             format!("{:.2}", row.hop_ratio_to_l2),
         ]);
     }
-    let passed = report.checks.iter().all(|check| check.pass);
+    let checks: Vec<&Check> = report
+        .checks
+        .iter()
+        .chain(live.iter().flat_map(|live| &live.checks))
+        .chain(tcp.iter().map(|tcp| &tcp.check))
+        .collect();
+    let passed = checks.iter().all(|check| check.pass);
     if format == Output::Table {
-        for check in &report.checks {
+        for check in checks {
             let word = if check.pass { "pass" } else { "FAIL" };
             rows.push(vec![
                 word.to_owned(),
@@ -54,7 +63,7 @@ pub(crate) fn datapath(options: &BenchOptions, live: bool, format: Output) -> Re
             ]);
         }
     }
-    output::print(format, &rows, &DatapathBench { schema_version: 1, report, live })?;
+    output::print(format, &rows, &DatapathBench { schema_version: 1, report, live, tcp })?;
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::from(exit::CLAIM_FAILED) })
 }
 

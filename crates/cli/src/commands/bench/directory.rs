@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use weft_lab::directory::bench::{self, BenchOptions, BenchReport};
+use weft_lab::directory::bench::{self, Baseline, BenchOptions, BenchReport, Doubt};
 
 use crate::args::{BenchDirectoryArgs, Output};
 use crate::commands::lab;
@@ -24,12 +24,25 @@ pub(crate) fn directory(args: &BenchDirectoryArgs, quiet: bool) -> Result<ExitCo
     let report = report.map_err(lab::failure)?;
     output::print(args.output.output, &rows(&report, args.output.output), &report)?;
     let failed = report.checks.iter().any(|check| check.verdict == "fail");
-    if report.checks.iter().any(|check| check.verdict == "inconclusive") {
+    warn(&report);
+    Ok(if failed { ExitCode::from(exit::CLAIM_FAILED) } else { ExitCode::SUCCESS })
+}
+
+fn warn(report: &BenchReport) {
+    let doubted = |doubt| report.checks.iter().any(|check| check.doubt == Some(doubt));
+    if doubted(Doubt::ForeignWork) {
         eprintln!(
             "weft: warning: other work on this machine hides whether a floor is reached; run again when it idles"
         );
     }
-    Ok(if failed { ExitCode::from(exit::CLAIM_FAILED) } else { ExitCode::SUCCESS })
+    if doubted(Doubt::SlowerMachine) {
+        let Baseline { datagrams_per_cpu_s, reference_per_cpu_s, .. } = &report.baseline;
+        eprintln!(
+            "weft: warning: this machine sends {:.0} % of the baseline's datagrams that the floors per CPU second were set \
+             beside; judge by the ratios over the baseline",
+            datagrams_per_cpu_s / reference_per_cpu_s * 100.0
+        );
+    }
 }
 
 fn rows(report: &BenchReport, format: Output) -> Rows {
@@ -40,6 +53,7 @@ fn rows(report: &BenchReport, format: Output) -> Rows {
     for row in &report.lookups {
         let shape = format!("{} a datagram{}", row.questions_per_datagram, if row.gro { ", bursts of 16" } else { "" });
         push(format!("look-ups, {shape}"), thousands(row.lookups_per_cpu_s), "per server CPU s");
+        push("  over the baseline".into(), format!("{:.2}", row.over_baseline), "ratio");
         push(format!("  at saturation (limit: {})", row.limited_by), thousands(row.lookups_per_s), "1/s");
         push("  p50, p99 at 50 K look-ups/s".into(), format!("{:.0}, {:.0}", row.p50_us, row.p99_us), "us");
     }

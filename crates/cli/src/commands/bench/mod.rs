@@ -4,6 +4,8 @@
 mod datapath;
 #[cfg(feature = "lab")]
 mod directory;
+#[cfg(feature = "lab")]
+mod overlay;
 pub(crate) mod sim;
 
 use std::process::ExitCode;
@@ -19,6 +21,8 @@ pub(crate) fn bench(command: BenchCommand, quiet: bool) -> Result<ExitCode, Fail
         }
         #[cfg(feature = "lab")]
         BenchCommand::Directory(args) => directory::directory(&args, quiet),
+        #[cfg(feature = "lab")]
+        BenchCommand::Overlay(args) => overlay::overlay(&args, quiet),
         BenchCommand::Sim(args) => sim::sim(&args, quiet),
     }
 }

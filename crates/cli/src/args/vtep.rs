@@ -1,0 +1,265 @@
+//! Flags of `weft node vtep` and `weft vtep`.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::OutputFlag;
+
+/// What a VTEP is: a file, flags, or a file that flags add to.
+#[derive(Debug, Args)]
+pub(crate) struct VtepArgs {
+    /// TOML file with the VTEP's settings; `--print-example` shows one. SIGHUP or `weft vtep reload` reads it again
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["print_example", "local"])]
+    pub(crate) config: Option<PathBuf>,
+    /// Print an example of the settings and leave
+    #[arg(long)]
+    pub(crate) print_example: bool,
+    #[command(flatten)]
+    pub(crate) flags: VtepFlags,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct VtepFlags {
+    /// Our address as a VTEP
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) local: Option<Ipv4Addr>,
+    /// Interface towards the underlay (repeat for more)
+    #[arg(long, value_name = "IF")]
+    pub(crate) uplink: Vec<String>,
+    /// Another VTEP (repeat for more)
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) peer: Vec<Ipv4Addr>,
+    /// A segment, or several as FIRST-LAST (repeat for more)
+    #[arg(long, value_name = "VNI")]
+    pub(crate) vni: Vec<String>,
+    /// An access port; with several segments as IF=VNI (repeat for more)
+    #[arg(long, value_name = "IF[=VNI]")]
+    pub(crate) port: Vec<String>,
+    /// Where frames to many go: peers, nowhere, a multicast group, or some peers with commas [default: peers]
+    #[arg(long, value_name = "WHERE")]
+    pub(crate) flood: Option<String>,
+    /// UDP port of the tunnels [default: 4789]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) udp_port: Option<u16>,
+    /// Where the programs are attached [default: tc]
+    #[arg(long, value_enum)]
+    pub(crate) hook: Option<HookArg>,
+    /// How the programs are put on interfaces [default: link]
+    #[arg(long, value_enum)]
+    pub(crate) attach: Option<AttachArg>,
+    /// Directory in a bpffs where the data path stays while the daemon restarts
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pin_dir: Option<PathBuf>,
+    /// Unix socket for `weft vtep` [default: /run/weft/vtep.sock]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+}
+
+/// Where a VTEP's programs are attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HookArg {
+    /// Behind the driver: super frames stay whole
+    Tc,
+    /// In the driver: the most packets per second
+    Xdp,
+}
+
+/// How a VTEP's programs are put on interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AttachArg {
+    /// By links: go with the daemon
+    Link,
+    /// By classic filters: quicker with thousands of ports
+    Filter,
+}
+
+/// Which VTEP.
+#[derive(Debug, Args)]
+pub(crate) struct VtepSocket {
+    /// Unix socket of the VTEP [default: /run/weft/vtep.sock]
+    #[arg(long, value_name = "PATH", env = "WEFT_VTEP_SOCKET", conflicts_with = "node")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Short for --socket /run/weft/vtep-NODE.sock
+    #[arg(long, value_name = "NODE")]
+    pub(crate) node: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum VtepCommand {
+    /// Show the state of a VTEP
+    #[command(subcommand)]
+    Show(ShowCommand),
+    /// Add something while it runs; it lasts until the next reload or restart
+    #[command(subcommand)]
+    Add(AddCommand),
+    /// Remove something while it runs
+    #[command(subcommand)]
+    Remove(RemoveCommand),
+    /// Read the configuration again; only what differs is touched
+    Reload {
+        #[command(flatten)]
+        vtep: VtepSocket,
+    },
+    /// End the daemon and remove its data path, pins included
+    Stop {
+        #[command(flatten)]
+        vtep: VtepSocket,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    pub(crate) vtep: VtepSocket,
+    #[command(flatten)]
+    pub(crate) output: OutputFlag,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ShowCommand {
+    /// Segments with their ports, policies and traffic
+    Vni(ShowArgs),
+    /// Forwarding entries: where each MAC is
+    #[command(after_help = "Example:\n  weft vtep show fdb --vni 100 -o json")]
+    Fdb {
+        /// Of this segment only
+        #[arg(long, value_name = "VNI")]
+        vni: Option<u32>,
+        #[command(flatten)]
+        show: ShowArgs,
+    },
+    /// Other VTEPs and the traffic with them
+    Peers(ShowArgs),
+    /// What became of frames, by outcome, and of questions to the directory
+    Counters(ShowArgs),
+    /// The configuration in force, as TOML for `weft node vtep --config`
+    #[command(after_help = "Example:\n  weft vtep show config > vtep.toml")]
+    Config {
+        #[command(flatten)]
+        vtep: VtepSocket,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AddCommand {
+    /// Segments
+    #[command(after_help = "\
+Examples:
+  weft vtep add vni 100
+  weft vtep add vni 1000-5999 --flood 239.1.1.1 --age 600
+  weft vtep add vni 7 --directory true --flood nowhere")]
+    Vni(AddVniArgs),
+    /// An access port
+    #[command(after_help = "Example:\n  weft vtep add port vm1 --vni 100")]
+    Port {
+        /// Its interface
+        interface: String,
+        /// Its segment
+        #[arg(long, value_name = "VNI")]
+        vni: u32,
+        /// Carry frames with a VLAN tag instead of dropping them
+        #[arg(long)]
+        keep_tags: bool,
+        #[command(flatten)]
+        vtep: VtepSocket,
+    },
+    /// Another VTEP
+    Peer {
+        /// Its address
+        peer: Ipv4Addr,
+        #[command(flatten)]
+        vtep: VtepSocket,
+    },
+    /// A forwarding entry that does not age; one that is there is replaced
+    #[command(after_help = "\
+Examples:
+  weft vtep add entry 02:00:00:00:00:09 --vni 100 --peer 10.64.0.3 --ip 192.168.0.9
+  weft vtep add entry 02:00:00:00:00:08 --vni 100 --port vm1")]
+    Entry {
+        /// The MAC
+        mac: String,
+        /// Its segment
+        #[arg(long, value_name = "VNI")]
+        vni: u32,
+        /// The VTEP that it is behind
+        #[arg(long, value_name = "ADDRESS", required_unless_present = "port", conflicts_with = "port")]
+        peer: Option<Ipv4Addr>,
+        /// The access port that it is behind
+        #[arg(long, value_name = "IF")]
+        port: Option<String>,
+        /// Answer ARP for this address with the MAC
+        #[arg(long, value_name = "ADDRESS")]
+        ip: Option<Ipv4Addr>,
+        #[command(flatten)]
+        vtep: VtepSocket,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AddVniArgs {
+    /// The VNI, or several as FIRST-LAST
+    pub(crate) vni: String,
+    /// Where frames to many go: peers, nowhere, a multicast group, or some peers with commas
+    #[arg(long, value_name = "WHERE")]
+    pub(crate) flood: Option<String>,
+    /// Learn MACs from frames
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) learn: Option<bool>,
+    /// How long a silent MAC is kept, seconds; 0: for ever
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) age: Option<u32>,
+    /// Answer ARP from what is known
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) answer_arp: Option<bool>,
+    /// Ask the directory where addresses are
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) directory: Option<bool>,
+    /// With the directory: flood what it is asked for instead of letting it wait
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) flood_misses: Option<bool>,
+    /// Frames to unknown MACs flooded per second; 0: none
+    #[arg(long, value_name = "N")]
+    pub(crate) unknown_per_s: Option<u32>,
+    /// Broadcast and group frames flooded per second
+    #[arg(long, value_name = "N")]
+    pub(crate) broadcast_per_s: Option<u32>,
+    #[command(flatten)]
+    pub(crate) vtep: VtepSocket,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RemoveCommand {
+    /// Segments, with everything learned in them; their ports must have gone before
+    Vni {
+        /// The VNI, or several as FIRST-LAST
+        vni: String,
+        #[command(flatten)]
+        vtep: VtepSocket,
+    },
+    /// An access port
+    Port {
+        /// Its interface
+        interface: String,
+        #[command(flatten)]
+        vtep: VtepSocket,
+    },
+    /// Another VTEP
+    Peer {
+        /// Its address
+        peer: Ipv4Addr,
+        #[command(flatten)]
+        vtep: VtepSocket,
+    },
+    /// A forwarding entry that does not age
+    Entry {
+        /// The MAC
+        mac: String,
+        /// Its segment
+        #[arg(long, value_name = "VNI")]
+        vni: u32,
+        #[command(flatten)]
+        vtep: VtepSocket,
+    },
+}
