@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use weft_wire::directory::update::{UPDATE_LEN, UpdateFrame, VerdictFrame};
 use weft_wire::directory::{AnswerMut, Entry, Key, Kind, Message, Path, Status, TAG_LEN, View};
 use weft_wire::flow::{FiveTuple, HASH_SOURCE_BLOCK, HASH_SOURCE_MASK, flow_hash, hash_source};
 use weft_wire::print::{Frame, Packet};
@@ -53,6 +54,22 @@ pub fn directory_datagram(bytes: &[u8]) {
         "only the right tag verifies"
     );
     answer_in_place(again, &message);
+}
+
+/// Any bytes as an update and as a verdict of a session: what is read is written as it was.
+///
+/// # Panics
+/// When an invariant of a format is broken.
+pub fn directory_update(bytes: &[u8]) {
+    if let Ok(update) = UpdateFrame::parse(bytes) {
+        assert_eq!(update.emit(), bytes[..UPDATE_LEN], "read and written again");
+    }
+    if let Ok((verdict, length)) = VerdictFrame::parse(bytes) {
+        let mut again = Vec::new();
+        verdict.emit_to(&mut again);
+        assert_eq!(again, bytes[..length], "read and written again");
+        assert!(VerdictFrame::parse(&bytes[..length - 1]).is_err(), "no part of a verdict is one");
+    }
 }
 
 fn answer_in_place(mut datagram: Vec<u8>, question: &Message) {

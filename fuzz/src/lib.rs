@@ -8,7 +8,7 @@ mod bodies;
 pub mod seeds;
 mod trill;
 
-pub use bodies::{any_frame, directory_datagram, vl2_stack};
+pub use bodies::{any_frame, directory_datagram, directory_update, vl2_stack};
 pub use trill::{isis_pdu, trill_frame};
 
 /// One fuzz target: its name (also of its corpus folder and its libFuzzer binary) and its body.
@@ -21,9 +21,10 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     Target { name: "any_frame", run: any_frame },
     Target { name: "directory_datagram", run: directory_datagram },
+    Target { name: "directory_update", run: directory_update },
     Target { name: "isis_pdu", run: isis_pdu },
     Target { name: "trill_frame", run: trill_frame },
     Target { name: "vl2_stack", run: vl2_stack },

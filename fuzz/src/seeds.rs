@@ -5,6 +5,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use weft_wire::directory::update::{Place, UpdateFrame, Verdict, VerdictFrame};
 use weft_wire::directory::{ENTRIES_MAX, Entry, Kind, Message, Status};
 use weft_wire::ethernet::{self, MacAddress, ethertype};
 use weft_wire::ipv4::{self, protocol};
@@ -35,7 +36,8 @@ pub fn seeds() -> Vec<Seed> {
     let datagrams = datagrams().into_iter().map(in_target("directory_datagram"));
     let stacks = stacks().into_iter().map(in_target("vl2_stack"));
     let frames = frames().into_iter().map(in_target("any_frame"));
-    datagrams.chain(stacks).chain(frames).collect()
+    let updates = updates().into_iter().map(in_target("directory_update"));
+    datagrams.chain(updates).chain(stacks).chain(frames).collect()
 }
 
 fn message(kind: Kind, count: usize) -> Vec<u8> {
@@ -66,6 +68,34 @@ fn datagrams() -> Vec<(&'static str, Vec<u8>)> {
         ("flags-set", changed(&ask, 28, 0x80)),
         ("odd-status", changed(&ask, 44, 0xee)),
         ("wrong-tag", changed(&ask, ask.len() - 1, 0)),
+    ]
+}
+
+fn updates() -> Vec<(&'static str, Vec<u8>)> {
+    let place = Place {
+        tor_la: Ipv4Addr::new(10, 64, 3, 1),
+        anycast_la: Ipv4Addr::new(10, 255, 0, 1),
+        host_la: Some(Ipv4Addr::new(10, 64, 3, 7)),
+        service: 7,
+    };
+    let set =
+        UpdateFrame { aa: RECEIVER, place: Some(place), if_version: Some(3), version: None, client: 5, sequence: 9 };
+    let verdict = |verdict, text: &str| {
+        let mut bytes = Vec::new();
+        VerdictFrame { verdict, revision: 11, text: text.to_owned() }.emit_to(&mut bytes);
+        bytes
+    };
+    vec![
+        ("set", set.emit().to_vec()),
+        ("delete", UpdateFrame { place: None, ..set }.emit().to_vec()),
+        ("delete-with-a-place", changed(&set.emit(), 1, 2)),
+        ("unknown-flag", changed(&set.emit(), 2, 0x85)),
+        ("cut", set.emit()[..55].to_vec()),
+        ("committed", verdict(Verdict::Committed, "")),
+        ("refused", verdict(Verdict::Refused, "the AA is outside the block")),
+        ("text-longer-than-said", changed(&verdict(Verdict::Store, "no leader"), 3, 4)),
+        ("text-cut", changed(&verdict(Verdict::Store, "no leader"), 3, 200)),
+        ("text-not-utf8", changed(&verdict(Verdict::Busy, "later"), 12, 0xff)),
     ]
 }
 
