@@ -8,6 +8,7 @@
 //! | module | format | from |
 //! | --- | --- | --- |
 //! | [`ethernet`] | Ethernet II header | IEEE 802.3 |
+//! | [`vlan`] | VLAN tag | IEEE 802.1Q |
 //! | [`arp`] | ARP for IPv4 over Ethernet | RFC 826 |
 //! | [`ipv4`] | IPv4 header, ECN | RFC 791, RFC 3168 |
 //! | [`udp`] | UDP header | RFC 768 |
@@ -42,6 +43,7 @@ pub mod probe;
 pub mod trill;
 pub mod udp;
 pub mod vl2;
+pub mod vlan;
 pub mod vxlan;
 
 pub use error::ParseError;

@@ -1,6 +1,7 @@
 //! The three sizes of IS-IS ID: a system (6 bytes), a node (7: a system or one of its pseudonodes), an LSP (8).
 
 use std::fmt;
+use std::str::FromStr;
 
 /// An RBridge: usually a MAC address of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -76,6 +77,27 @@ impl fmt::Display for SystemId {
     }
 }
 
+/// Text that is not a system ID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a system ID; write twelve hexadecimal digits in three groups, as in 0200.0000.0001")]
+pub struct SystemIdError;
+
+impl FromStr for SystemId {
+    type Err = SystemIdError;
+
+    fn from_str(text: &str) -> Result<Self, SystemIdError> {
+        let groups: Vec<&str> = text.split('.').collect();
+        let is_group = |group: &&str| group.len() == 4 && group.bytes().all(|digit| digit.is_ascii_hexdigit());
+        if groups.len() != 3 || !groups.iter().all(is_group) {
+            return Err(SystemIdError);
+        }
+        let digits = groups.concat();
+        let number = u64::from_str_radix(&digits, 16).map_err(|_| SystemIdError)?;
+        let [_, _, id @ ..] = number.to_be_bytes();
+        Ok(Self(id))
+    }
+}
+
 impl fmt::Display for NodeId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}.{:02x}", self.system(), self.0[6])
@@ -119,5 +141,23 @@ mod tests {
         let shared = NodeId([0x0a, 0, 0, 0, 0, 1, 2]);
         assert!(shared.is_pseudonode() && !system.node().is_pseudonode());
         assert_eq!(format!("{shared:?}"), "0a00.0000.0001.02");
+    }
+
+    #[test]
+    fn a_system_id_as_text() {
+        let system = SystemId([0x0a, 0xbc, 0, 0, 0, 1]);
+        assert_eq!(system.to_string().parse(), Ok(system));
+        assert_eq!("0ABC.0000.0001".parse(), Ok(system));
+        for bad in [
+            "",
+            "0abc.0000",
+            "0abc.0000.00001",
+            "0abc00000001",
+            "0abc.0000.000g",
+            "0abc.0000.0001.00",
+            "+abc.0000.0001",
+        ] {
+            assert_eq!(bad.parse::<SystemId>(), Err(SystemIdError), "{bad}");
+        }
     }
 }

@@ -24,7 +24,7 @@ pub mod pdu;
 pub mod tlv;
 pub mod view;
 
-pub use id::{LspId, NodeId, SystemId};
+pub use id::{LspId, NodeId, SystemId, SystemIdError};
 pub use pdu::{EmitError, Pdu};
 pub use tlv::Tlv;
 pub use view::{Kind, View};
