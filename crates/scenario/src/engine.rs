@@ -22,8 +22,11 @@ pub enum Overlay {
     Vl2,
     /// The kernel's VXLAN device between the servers' LAs.
     KernelVxlan,
-    /// TRILL between the switches, which are RBridges; servers send ordinary frames. Simulator only, so far.
+    /// TRILL between the switches, which are RBridges (RFC 6325); servers send ordinary frames.
     Trill,
+    /// The same wires with bridges and a spanning tree (IEEE 802.1D); servers send ordinary frames. Lab only: in the
+    /// simulator the load balance `spanning-tree` says so.
+    Bridged,
     /// No fabric between the servers: a workload of kind `vxlan` wires virtual switches by itself and says how frames travel.
     /// Lab only.
     Layer2,

@@ -286,6 +286,8 @@ pub struct SegmentRow {
     pub active_segments: u32,
     /// Time to set all of them up on one server.
     pub setup_ns: u64,
+    /// Time to remove all of them again; 0: not measured.
+    pub removal_ns: u64,
     /// Memory that they take on one server.
     pub memory_bytes: u64,
     /// Size of frames with FCS, bytes.
@@ -300,6 +302,94 @@ pub struct SegmentRow {
     pub latency_p50_ns: u64,
     /// The same, 99th percentile.
     pub latency_p99_ns: u64,
+}
+
+/// What became of frames that crossed switches from one port of the test centre to another, at one rate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CrossingRow {
+    /// How the switches forwarded: a [`crate::workload::trill::Way`].
+    pub way: String,
+    /// Size of frames with FCS, bytes.
+    pub frame_bytes: u32,
+    /// The rate in percent of one path; 0: it was given in frames per second.
+    pub load_percent: u32,
+    /// The rate that was asked for, frames per second.
+    pub asked_per_s: f64,
+    /// How long it was sent.
+    pub wall_ns: u64,
+    /// Frames sent.
+    pub sent_frames: u64,
+    /// Frames that arrived at their station.
+    pub received_frames: u64,
+    /// Frames that arrived after a later one of their flow.
+    pub reordered_frames: u64,
+    /// One-way latency from the first byte sent to the last byte received, mean.
+    pub latency_mean_ns: f64,
+    /// The same, median.
+    pub latency_p50_ns: u64,
+    /// The same, 99th percentile.
+    pub latency_p99_ns: u64,
+    /// Mean that the test centre alone reads at this size and rate.
+    pub floor_mean_ns: f64,
+    /// Median of the same.
+    pub floor_p50_ns: u64,
+}
+
+/// How many frames of a crossing came by one of the middle switches.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathShareRow {
+    /// How the switches forwarded.
+    pub way: String,
+    /// Size of frames with FCS, bytes.
+    pub frame_bytes: u32,
+    /// As in [`CrossingRow`].
+    pub load_percent: u32,
+    /// The middle switch.
+    pub switch: String,
+    /// Frames that it took from S1.
+    pub frames: u64,
+}
+
+/// What the loss of a middle switch did to flows that cross.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SwitchLossRow {
+    /// How the switches forwarded.
+    pub way: String,
+    /// How it was lost: a [`crate::workload::trill::SwitchLoss`].
+    pub loss: String,
+    /// The switch.
+    pub switch: String,
+    /// Flows that crossed.
+    pub flows: u32,
+    /// Flows that lost frames.
+    pub hit_flows: u32,
+    /// Frames sent.
+    pub sent_frames: u64,
+    /// Frames that did not arrive.
+    pub lost_frames: u64,
+    /// Time of the frames that the worst flow lost.
+    pub outage_ns: u64,
+}
+
+/// What a frame costs up to a place on its way, where the chain ends: CPU time of the least disturbed run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChainRow {
+    /// How the switches forward; empty for the test centre alone.
+    pub way: String,
+    /// The last switch that still forwards: `s1`, `middle`, `s2`; empty for the test centre alone.
+    pub until: String,
+    /// Size of frames with FCS, bytes.
+    pub frame_bytes: u32,
+    /// CPU time per frame of the test centre and all switches so far, least of all runs.
+    pub chain_ns_per_frame: f64,
+    /// The same, lower quartile of the runs.
+    pub chain_quartile_ns_per_frame: f64,
+    /// Most frames per second of wall time that came so far, all on one core.
+    pub most_per_s: f64,
+    /// Number of runs.
+    pub runs: u32,
+    /// Frames that were sent and did not come so far.
+    pub lost_frames: u64,
 }
 
 /// Everything that one run yields.
@@ -333,6 +423,14 @@ pub struct Records {
     pub path_costs: Vec<PathCostRow>,
     /// What numbers of segments take.
     pub segments: Vec<SegmentRow>,
+    /// Crossings of switches.
+    pub crossings: Vec<CrossingRow>,
+    /// By which middle switches.
+    pub path_shares: Vec<PathShareRow>,
+    /// What frames cost up to a place on their way.
+    pub chains: Vec<ChainRow>,
+    /// Losses of switches.
+    pub switch_losses: Vec<SwitchLossRow>,
     /// CPU cost of the run's traffic, where it was pinned and measured.
     pub cost: Option<CostRow>,
     /// Anything else worth keeping: name and value, for instance `link_selftest.server-tor.got_bps`.

@@ -171,10 +171,15 @@ impl AddressPlan {
         if fabric.node(node).role.is_edge_switch() && far.is_some_and(|role| !role.is_switch()) {
             return VIRTUAL_MAC;
         }
-        let end = u8::from(fabric.link(link).b.node == node);
-        let [a, b, c, d] = link.0.to_be_bytes();
-        [0x02, end, a, b, c, d]
+        port_mac(fabric, link, node)
     }
+}
+
+/// A locally administered MAC of a link's end at a node, different from that of every other port.
+pub fn port_mac(fabric: &Fabric, link: LinkId, node: NodeId) -> [u8; 6] {
+    let end = u8::from(fabric.link(link).b.node == node);
+    let [a, b, c, d] = link.0.to_be_bytes();
+    [0x02, end, a, b, c, d]
 }
 
 fn check_block(fabric: &Fabric, options: &AddressingOptions) -> Result<(), AddressError> {
@@ -247,7 +252,7 @@ fn hosts_below(fabric: &Fabric, edge: NodeId) -> impl Iterator<Item = NodeId> + 
 fn locators(fabric: &Fabric, racks: &BTreeMap<NodeId, Prefix>) -> Vec<Ipv4Addr> {
     let mut la = vec![Ipv4Addr::UNSPECIFIED; fabric.nodes().len()];
     for (tier, second) in [
-        (&[Role::Tor, Role::Leaf][..], 1u8),
+        (&[Role::Tor, Role::Leaf, Role::Rbridge][..], 1u8),
         (&[Role::Aggregation], 2),
         (&[Role::Intermediate, Role::Spine, Role::Core], 3),
     ] {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    DELAY_MAX, Fabric, INTERFACE_NAME_MAX, Link, LinkSpec, NODE_NAME_MAX, Node, Port, RATE_MAX, TopologyError,
+    DELAY_MAX, Fabric, INTERFACE_NAME_MAX, Link, LinkSpec, NODE_NAME_MAX, Node, Port, RATE_MAX, Role, TopologyError,
 };
 use crate::id::NodeId;
 
@@ -26,12 +26,12 @@ fn check_servers(fabric: &Fabric) -> Result<(), TopologyError> {
     for id in fabric.ids().filter(|id| !fabric.node(*id).role.is_switch()) {
         let node = fabric.node(id);
         let links = fabric.links_of(id).len();
-        if links != 1 {
+        if links != 1 && (node.role != Role::Router || links == 0) {
             return Err(TopologyError::ServerLinks { node: node.name.clone(), role: node.role, links });
         }
-        if let Some((edge, _)) = fabric.edge_of(id)
-            && !fabric.node(edge).role.is_edge_switch()
-        {
+        let above = fabric.links_of(id).iter().filter_map(|link| fabric.link(*link).far_end(id)).map(|port| port.node);
+        let mut above = above.filter(|edge| !fabric.node(*edge).role.is_edge_switch());
+        if let Some(edge) = above.next() {
             return Err(TopologyError::ServerPlace { node: node.name.clone(), switch: fabric.node(edge).name.clone() });
         }
     }
@@ -134,7 +134,7 @@ fn check_link_spec(link: &Link, name: String) -> Result<(), TopologyError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LinkParams, Role, TestbedParams, overlay_pair, vl2_testbed};
+    use super::super::{LinkParams, TestbedParams, overlay_pair, vl2_testbed};
     use super::*;
     use crate::units::{BitsPerSec, Nanos};
 

@@ -96,7 +96,7 @@ pub enum TopologyError {
         mtu_bytes: u32,
     },
     /// A server is not connected to exactly one edge switch.
-    #[error("{role:?} `{node}` has {links} links; it needs exactly one, to a Tor or Leaf")]
+    #[error("{role:?} `{node}` has {links} links; it needs exactly one, to a Tor, Leaf or RBridge")]
     ServerLinks {
         /// The node.
         node: String,
@@ -106,12 +106,34 @@ pub enum TopologyError {
         links: usize,
     },
     /// A server hangs below a switch that does not take servers.
-    #[error("server `{node}` hangs below `{switch}`, which is no Tor or Leaf")]
+    #[error("server `{node}` hangs below `{switch}`, which is no Tor, Leaf or RBridge")]
     ServerPlace {
         /// The server.
         node: String,
         /// The switch.
         switch: String,
+    },
+    /// A router of VLANs where there are none.
+    #[error("router `{0}` is at home among RBridges only")]
+    RouterPlace(String),
+    /// RBridges beside switches of another kind.
+    #[error("`{0}` is no RBridge; in a fabric with RBridges all switches must be such")]
+    MixedSwitches(String),
+    /// VLAN or address of a host's link cannot be.
+    #[error("link `{link}`: {reason}")]
+    Access {
+        /// The link.
+        link: String,
+        /// What is wrong, and what to write.
+        reason: String,
+    },
+    /// A gateway's address cannot be.
+    #[error("gateway of VLAN {vlan}: {reason}")]
+    Gateway {
+        /// The VLAN.
+        vlan: u16,
+        /// What is wrong.
+        reason: String,
     },
     /// Not every node can be reached from every other.
     #[error("node `{unreachable}` cannot be reached from `{from}`")]

@@ -4,6 +4,7 @@
 //! [`Fabric::new`], so whatever holds one holds a valid one.
 
 mod builder;
+pub mod campus;
 mod check;
 pub mod clos;
 mod directories;
@@ -22,6 +23,7 @@ use crate::id::{LinkId, NodeId};
 use crate::units::{BitsPerSec, Bytes, Nanos};
 
 pub use builder::{CORE_OVER_SERVER, FABRIC_MTU_BYTES, LinkParams};
+pub use campus::{Access, Campus, InterfaceAddress};
 pub use clos::{ClosParams, vl2_clos};
 pub use error::TopologyError;
 pub use leaf_spine::{LeafSpineParams, leaf_spine};
@@ -58,21 +60,25 @@ pub enum Role {
     Leaf,
     /// Top tier of a conventional tree.
     Core,
+    /// A switch of a TRILL campus (RFC 6325); hosts may hang below any of them.
+    Rbridge,
     /// An end host.
     Server,
     /// A directory server: an end host that agents ask for AA-to-LA mappings.
     Directory,
+    /// A router between VLANs: an end host of a campus with a link to each of them.
+    Router,
 }
 
 impl Role {
     /// Whether the node forwards packets and runs a routing protocol.
     pub fn is_switch(self) -> bool {
-        !matches!(self, Self::Server | Self::Directory)
+        !matches!(self, Self::Server | Self::Directory | Self::Router)
     }
 
     /// Whether end hosts hang below this switch.
     pub fn is_edge_switch(self) -> bool {
-        matches!(self, Self::Tor | Self::Leaf)
+        matches!(self, Self::Tor | Self::Leaf | Self::Rbridge)
     }
 }
 
@@ -143,6 +149,7 @@ pub struct Fabric {
     nodes: Vec<Node>,
     links: Vec<Link>,
     links_of: Vec<Vec<LinkId>>,
+    campus: Campus,
 }
 
 impl Fabric {
@@ -155,7 +162,7 @@ impl Fabric {
             links_of[link.a.node.index()].push(LinkId(index as u32));
             links_of[link.b.node.index()].push(LinkId(index as u32));
         }
-        let fabric = Self { name, nodes, links, links_of };
+        let fabric = Self { name, nodes, links, links_of, campus: Campus::default() };
         check::whole(&fabric)?;
         Ok(fabric)
     }
@@ -215,7 +222,7 @@ impl Fabric {
         (0..self.nodes.len() as u32).map(NodeId)
     }
 
-    /// The edge switch that a server or directory server hangs below, and the link to it. `None` for switches.
+    /// The edge switch that an end host hangs below, and the link to it: of a router, the first. `None` for switches.
     pub fn edge_of(&self, host: NodeId) -> Option<(NodeId, LinkId)> {
         if self.node(host).role.is_switch() {
             return None;

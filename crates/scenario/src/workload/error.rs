@@ -182,6 +182,15 @@ pub enum WorkloadError {
         /// Sizes without.
         without: usize,
     },
+    /// A bare link has no rate that a load could be a share of.
+    #[error("`load_percent` is a share of an emulated link's rate; give the workload a `link`, or rates in `per_s`")]
+    LoadWithoutLink,
+    /// Only the campus has emulated links and a router.
+    #[error("a `link` and the way `trill-router` need `experiment = \"crossing\"` with `network = \"campus\"`")]
+    NeedsCampus,
+    /// Nothing is to be sent.
+    #[error("the workload sends nothing; give it rates in `per_s`, or loads in `load_percent`")]
+    NoRates,
     /// A flow of a list.
     #[error("flow {number} of the list: {error}")]
     Flow {

@@ -3,23 +3,27 @@
 pub mod directory;
 mod error;
 pub mod flow_file;
+mod frames;
 pub mod mix;
 pub mod r1;
 mod servers;
 mod shuffle;
 pub mod sizes;
 pub mod traffic;
+pub mod trill;
 pub mod vxlan;
 
 use serde::{Deserialize, Serialize};
 
 pub use directory::{DirectoryKill, DirectorySpec, DirectoryVictim, LookupLoad, MigrationSpec, UpdateLoad};
 pub use error::WorkloadError;
+pub use frames::Runs;
 pub use mix::MixServer;
 pub use servers::Servers;
 pub use shuffle::{GOODPUT_OF_LINE_RATE, shuffle_bytes_for};
 pub use sizes::{SizeDistribution, SizeTable, SizeTableError};
 pub use traffic::{BackgroundSpec, QueryRate, QuerySpec, TrafficSpec};
+pub use trill::TrillSpec;
 pub use vxlan::VxlanSpec;
 
 use crate::random::{Purpose, Stream};
@@ -68,6 +72,8 @@ pub enum Workload {
     Migration(MigrationSpec),
     /// An experiment of the VXLAN draft, on servers of its own; lab only. It has no flows.
     Vxlan(VxlanSpec),
+    /// An experiment of the TRILL papers, on switches of its own; lab only. It has no flows.
+    Trill(TrillSpec),
 }
 
 /// Parameters of the data-centre mix.
@@ -185,7 +191,7 @@ impl Workload {
                 all
             }
             Self::Traffic(_) => return Err(WorkloadError::NeedsRates),
-            Self::Directory(_) | Self::Migration(_) | Self::Vxlan(_) => {
+            Self::Directory(_) | Self::Migration(_) | Self::Vxlan(_) | Self::Trill(_) => {
                 return Err(WorkloadError::LabOnly { kind: self.kind() });
             }
             Self::Flows { flows } => flows.clone(),
@@ -204,6 +210,7 @@ impl Workload {
             Self::Directory(_) => "directory",
             Self::Migration(_) => "migration",
             Self::Vxlan(_) => "vxlan",
+            Self::Trill(_) => "trill",
         }
     }
 
@@ -236,6 +243,7 @@ impl Workload {
             Self::Directory(spec) => spec.check(),
             Self::Migration(spec) => spec.check(n_servers),
             Self::Vxlan(spec) => spec.check(),
+            Self::Trill(spec) => spec.check(),
             Self::Flows { flows } => {
                 check_flows(flows.len() as u64)?;
                 flows.iter().enumerate().try_for_each(|(place, flow)| check_flow(place, flow, n_servers))

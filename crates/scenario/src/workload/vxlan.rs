@@ -4,16 +4,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::WorkloadError;
+use super::frames::{FRAME_LEAST, FRAME_MOST, Runs, check_distinct, check_sizes, check_time, range};
 use crate::units::Nanos;
 
-/// Sizes of Ethernet frames with FCS, bytes.
-const FRAME_LEAST: u32 = 64;
-/// The largest frame of a VM, whose MTU is 1500 bytes.
-const FRAME_MOST: u32 = 1518;
 /// VNIs have 24 bits, but a machine has not the memory for a device of each.
 const SEGMENTS_MOST: u32 = 5_000;
-/// Most runs of one number.
-const RUNS_MOST: u32 = 1_000;
 /// Most pairs of VMs.
 const PAIRS_MOST: u32 = 16;
 
@@ -47,16 +42,27 @@ pub enum Path {
     Xdp,
     /// Our VTEP with its XDP programs in front.
     VxlanXdp,
-    /// The same with a third switch on the way: VL2 has an Intermediate there.
+    /// The same with a third switch on the way: VL2 has an Intermediate there, TRILL a transit RBridge.
     XdpThree,
     /// VL2 as XDP programs: a server encapsulates, an Intermediate and a ToR decapsulate.
     Vl2,
+    /// TRILL as XDP programs: ingress, transit and egress RBridge.
+    Trill,
 }
 
 impl Path {
     /// Every way.
-    pub const ALL: [Self; 8] =
-        [Self::Bridge, Self::KernelVxlan, Self::Tc, Self::Vxlan, Self::Xdp, Self::VxlanXdp, Self::XdpThree, Self::Vl2];
+    pub const ALL: [Self; 9] = [
+        Self::Bridge,
+        Self::KernelVxlan,
+        Self::Tc,
+        Self::Vxlan,
+        Self::Xdp,
+        Self::VxlanXdp,
+        Self::XdpThree,
+        Self::Vl2,
+        Self::Trill,
+    ];
 
     /// As plans and records write it.
     pub fn name(self) -> &'static str {
@@ -69,6 +75,7 @@ impl Path {
             Self::VxlanXdp => "vxlan-xdp",
             Self::XdpThree => "xdp-three",
             Self::Vl2 => "vl2",
+            Self::Trill => "trill",
         }
     }
 
@@ -78,7 +85,7 @@ impl Path {
             Self::Bridge | Self::KernelVxlan => Self::Bridge,
             Self::Tc | Self::Vxlan => Self::Tc,
             Self::Xdp | Self::VxlanXdp => Self::Xdp,
-            Self::XdpThree | Self::Vl2 => Self::XdpThree,
+            Self::XdpThree | Self::Vl2 | Self::Trill => Self::XdpThree,
         }
     }
 
@@ -94,17 +101,20 @@ impl Path {
 pub enum SegmentStore {
     /// A VXLAN device of the kernel for each VNI.
     KernelDevices,
-    /// One VXLAN device of the kernel; an eBPF program tells it the VNI of each frame (collect metadata).
+    /// One VXLAN device of the kernel on trunks of many VLANs; eBPF programs tell it the VNI of each frame by its VLAN (collect
+    /// metadata).
     KernelMetadata,
-    /// Our VTEP: entries of a map.
+    /// Our VTEP on trunks of many VLANs: entries of its maps.
     Map,
-    /// No segments: the same ports, joined by a plain switch at the TC hook. What the ports take by themselves.
+    /// The same with a port for each segment.
+    MapPorts,
+    /// No segments: as many ports, joined by a plain switch at the TC hook. What the ports take by themselves.
     Ports,
 }
 
 impl SegmentStore {
     /// Every one.
-    pub const ALL: [Self; 4] = [Self::KernelDevices, Self::KernelMetadata, Self::Map, Self::Ports];
+    pub const ALL: [Self; 5] = [Self::KernelDevices, Self::KernelMetadata, Self::Map, Self::MapPorts, Self::Ports];
 
     /// As plans and records write it.
     pub fn name(self) -> &'static str {
@@ -112,19 +122,10 @@ impl SegmentStore {
             Self::KernelDevices => "kernel-devices",
             Self::KernelMetadata => "kernel-metadata",
             Self::Map => "map",
+            Self::MapPorts => "map-ports",
             Self::Ports => "ports",
         }
     }
-}
-
-/// How a number is measured: several short runs, of which the least disturbed counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Runs {
-    /// How many.
-    pub count: u32,
-    /// How long each takes.
-    pub each: Nanos,
 }
 
 /// Model A. Frames come from the test centre to the VMs; the highest rate with at most `loss_percent` of loss is searched.
@@ -260,41 +261,12 @@ impl ServersSpec {
     }
 }
 
-impl Runs {
-    fn check(self) -> Result<(), WorkloadError> {
-        range("cost.count", self.count, 1, RUNS_MOST)?;
-        check_time("cost.each", self.each)
-    }
-}
-
-fn range(setting: &'static str, value: u32, least: u32, most: u32) -> Result<(), WorkloadError> {
-    match (least..=most).contains(&value) {
-        true => Ok(()),
-        false => Err(WorkloadError::DirectoryRange { setting, value, least, most }),
-    }
-}
-
-fn check_time(setting: &'static str, time: Nanos) -> Result<(), WorkloadError> {
-    if time.0 == 0 { Err(WorkloadError::ZeroTime { setting }) } else { Ok(()) }
-}
-
 fn check_paths(paths: &[Path]) -> Result<(), WorkloadError> {
     check_distinct("paths", paths)
 }
 
-fn check_sizes(setting: &'static str, sizes: &[u32]) -> Result<(), WorkloadError> {
-    check_distinct(setting, sizes)?;
-    sizes.iter().try_for_each(|bytes| range(setting, *bytes, FRAME_LEAST, FRAME_MOST))
-}
-
 fn check_offered(percent: &[u32]) -> Result<(), WorkloadError> {
     percent.iter().try_for_each(|percent| range("offered_percent", *percent, 1, 10_000))
-}
-
-/// A list has something in it, and nothing twice.
-fn check_distinct<T: PartialEq>(setting: &'static str, list: &[T]) -> Result<(), WorkloadError> {
-    let twice = list.iter().enumerate().any(|(place, item)| list[..place].contains(item));
-    if list.is_empty() || twice { Err(WorkloadError::NotAList { setting }) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(crate) enum Stage {
 /// Outer headers on a link of this stage, in bytes. Framing of the link itself is not among them.
 pub(crate) fn outer_bytes(overlay: Overlay, stage: Stage) -> usize {
     match (overlay, stage) {
-        (Overlay::Routed | Overlay::Layer2, _) => 0,
+        (Overlay::Routed | Overlay::Bridged | Overlay::Layer2, _) => 0,
         (Overlay::Vl2, Stage::FromHost | Stage::Up) => vl2::OVERHEAD_BYTES,
         (Overlay::Vl2, Stage::Down) => vl2::OVERHEAD_BYTES - ipv4::HEADER_LEN,
         (Overlay::Vl2, Stage::ToHost) => 0,

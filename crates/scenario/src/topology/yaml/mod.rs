@@ -16,21 +16,24 @@
 //!     - endpoints: ["tor1:s1", "s1:eth0"]
 //! ```
 //!
+//! In a fabric of RBridges the links of hosts say their VLAN and address too, `vlan: 10, address: 10.0.10.1/24`, and
+//! `gateways: {10: 10.0.10.254/24}` beside `links` names the addresses that the RBridges route from.
+//!
 //! Anchors and merge keys (`<<`) work. Every other key of containerlab is refused with its line: a file that says more
 //! than we do should not seem to work.
 
 mod raw;
 mod write;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_saphyr::MessageFormatter;
 
 pub use write::to_yaml;
 
 use self::raw::{RawDefaults, RawFile, RawLink, RawNode};
-use super::{FABRIC_MTU_BYTES, Fabric, Link, LinkSpec, Node, Port, Role, TopologyError};
-use crate::id::NodeId;
+use super::{Access, Campus, FABRIC_MTU_BYTES, Fabric, Link, LinkSpec, Node, Port, Role, TopologyError};
+use crate::id::{LinkId, NodeId};
 use crate::units::{Bytes, Nanos};
 
 /// Buffer of a link that names none.
@@ -63,7 +66,9 @@ pub fn from_yaml(text: &str, source_name: &str) -> Result<Fabric, LoadError> {
     let reader = Reader { source_name, defaults: &file.topology.defaults };
     let nodes = reader.nodes(&file.topology.nodes.0)?;
     let links = reader.links(&nodes, &file.topology.links)?;
-    Fabric::new(file.name, nodes, links).map_err(|error| {
+    let access = reader.access(&file.topology.links)?;
+    let campus = Campus { access, gateways: file.topology.gateways.clone() };
+    Fabric::new(file.name, nodes, links).and_then(|fabric| fabric.with_campus(campus)).map_err(|error| {
         let line = file.topology.line_of(&error);
         let place = line.map_or_else(|| source_name.to_owned(), |line| format!("{source_name}:{line}"));
         LoadError::Topology { place, error }
@@ -144,6 +149,22 @@ impl Reader<'_> {
                 })
             })
             .collect()
+    }
+
+    fn access(&self, raw: &[serde_saphyr::Spanned<RawLink>]) -> Result<BTreeMap<LinkId, Access>, LoadError> {
+        let mut access = BTreeMap::new();
+        for (link, id) in raw.iter().zip((0..).map(LinkId)) {
+            match (link.value.vlan, link.value.address) {
+                (None, None) => {}
+                (Some(vlan), Some(address)) => drop(access.insert(id, Access { vlan, address })),
+                _ => {
+                    let name = link.value.name();
+                    let message = format!("link `{name}` needs both `vlan` and `address`, or neither");
+                    return self.refuse(link.referenced.line(), message);
+                }
+            }
+        }
+        Ok(access)
     }
 
     fn port(

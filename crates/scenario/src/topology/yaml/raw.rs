@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use super::super::{Role, TopologyError};
+use super::super::{InterfaceAddress, Role, TopologyError};
 use crate::units::{BitsPerSec, Bytes, Nanos};
 
 /// A whole file.
@@ -26,6 +26,9 @@ pub(super) struct RawTopology {
     pub(super) nodes: RawNodes,
     #[serde(default)]
     pub(super) links: Vec<Spanned<RawLink>>,
+    /// Ours: by VLAN.
+    #[serde(default)]
+    pub(super) gateways: BTreeMap<u16, InterfaceAddress>,
 }
 
 /// `defaults:`
@@ -84,6 +87,8 @@ pub(super) struct RawLink {
     pub(super) buffer: Option<Bytes>,
     pub(super) mtu: Option<u32>,
     pub(super) delay: Option<Nanos>,
+    pub(super) vlan: Option<u16>,
+    pub(super) address: Option<InterfaceAddress>,
 }
 
 impl RawLink {
@@ -137,6 +142,7 @@ impl RawTopology {
             TopologyError::BadNodeName(name) | TopologyError::DuplicateNode(name) => self.node_line(name),
             TopologyError::ServerLinks { node, .. } | TopologyError::ServerPlace { node, .. } => self.node_line(node),
             TopologyError::Disconnected { unreachable, .. } => self.node_line(unreachable),
+            TopologyError::MixedSwitches(node) | TopologyError::RouterPlace(node) => self.node_line(node),
             TopologyError::BadInterfaceName { node, interface } | TopologyError::DuplicatePort { node, interface } => {
                 self.port_line(&format!("{node}:{interface}"))
             }
@@ -147,8 +153,9 @@ impl RawTopology {
             | TopologyError::PacketAboveMtu { link, .. }
             | TopologyError::DanglingLink { link, .. }
             | TopologyError::BufferTooSmall { link, .. }
+            | TopologyError::Access { link, .. }
             | TopologyError::BadMtu { link, .. } => self.link_line(link),
-            TopologyError::Empty(_) | TopologyError::BadParameter { .. } => None,
+            TopologyError::Empty(_) | TopologyError::BadParameter { .. } | TopologyError::Gateway { .. } => None,
         }
     }
 

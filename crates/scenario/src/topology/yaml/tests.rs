@@ -92,7 +92,7 @@ fn every_broken_rule_is_named_with_its_line() {
         ("10 us", "soon", "f.yaml:19:14: `soon` is not a duration; write for example `45 s`"),
         ("    link: {rate: 20 Mbit/s}\n", "", "f.yaml:19: link `tor1:s2 - s2:eth0` has no rate"),
         ("    - {endpoints: [\"tor1:s3\", \"s3:eth0\"], mtu: 1500}\n", "", "f.yaml:12: Server `s3` has 0 links"),
-        ("{role: tor}", "{role: core}", "server `s1` hangs below `tor1`, which is no Tor or Leaf"),
+        ("{role: tor}", "{role: core}", "server `s1` hangs below `tor1`, which is no Tor, Leaf or RBridge"),
     ] {
         let got = refusal(&changed(from, to));
         if !got.contains(message) || !got.starts_with("f.yaml:") {

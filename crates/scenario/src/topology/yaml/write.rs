@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::super::{Fabric, LinkSpec, Role};
+use crate::id::LinkId;
 
 /// The file that [`super::from_yaml`] reads back as the same fabric. The commonest kind of link becomes the default.
 pub fn to_yaml(fabric: &Fabric) -> String {
@@ -19,11 +20,19 @@ pub fn to_yaml(fabric: &Fabric) -> String {
     if !fabric.links().is_empty() {
         out.push_str("  links:\n");
     }
-    for link in fabric.links() {
+    for (link, id) in fabric.links().iter().zip((0..).map(LinkId)) {
         let end = |port: &super::Port| format!("\"{}:{}\"", fabric.node(port.node).name, port.interface);
         let mut keys = vec![format!("endpoints: [{}, {}]", end(&link.a), end(&link.b))];
         keys.extend(difference(&link.spec, default));
+        if let Some(access) = fabric.campus().access.get(&id) {
+            keys.push(format!("vlan: {}, address: {}", access.vlan, access.address));
+        }
         let _ = writeln!(out, "    - {{{}}}", keys.join(", "));
+    }
+    let gateways = fabric.campus().gateways.iter().map(|(vlan, address)| format!("{vlan}: {address}"));
+    let gateways: Vec<String> = gateways.collect();
+    if !gateways.is_empty() {
+        let _ = writeln!(out, "  gateways: {{{}}}", gateways.join(", "));
     }
     out
 }
@@ -63,8 +72,10 @@ fn role_name(role: Role) -> &'static str {
         Role::Spine => "spine",
         Role::Leaf => "leaf",
         Role::Core => "core",
+        Role::Rbridge => "rbridge",
         Role::Server => "server",
         Role::Directory => "directory",
+        Role::Router => "router",
     }
 }
 
