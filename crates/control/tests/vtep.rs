@@ -7,14 +7,19 @@ use std::net::Ipv4Addr;
 use rand::Rng;
 use rand_pcg::Pcg64;
 use weft_control::vtep::{
-    Change, Entry, Flood, Host, Operation, Port, Segment, Settings, Tagged, To, Vni, VniRange, difference,
+    Change, Entry, Flood, Host, Operation, Port, Segment, Settings, Tagged, To, VlanVnis, Vni, VniRange, difference,
 };
 use weft_wire::ethernet::MacAddress;
+use weft_wire::vlan::VlanId;
 
 const LOCAL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
 fn vni(number: u32) -> Vni {
     Vni::new(number).unwrap()
+}
+
+fn vlan(number: u16) -> VlanId {
+    VlanId::new(number).unwrap()
 }
 
 fn peer(k: u8) -> Ipv4Addr {
@@ -33,7 +38,7 @@ fn host() -> Host {
 
 /// Two segments, two ports, two peers, an entry.
 fn settings() -> Settings {
-    let port = |number| Port { vni: vni(number), tagged: Tagged::Drop };
+    let port = |number| Port::access(vni(number));
     Settings {
         vnis: [1, 2].map(|number| (vni(number), Segment::default())).into(),
         ports: [("vm0".to_owned(), port(1)), ("vm1".to_owned(), port(2))].into(),
@@ -45,7 +50,8 @@ fn settings() -> Settings {
 #[test]
 fn what_cannot_work_is_refused_with_the_remedy() {
     assert_eq!(settings().check(&host()), Ok(()));
-    let port = |number, tagged| Port { vni: vni(number), tagged };
+    let port = |number, tagged| Port { tagged, ..Port::access(vni(number)) };
+    let trunk = |of, number| Port { vlans: [(vlan(of), vni(number))].into(), ..Port::default() };
     type Spoil = Box<dyn Fn(&mut Settings)>;
     let entry = |number: u32, k: u8, to: To, ip: Option<Ipv4Addr>| -> Spoil {
         Box::new(move |settings| {
@@ -54,7 +60,7 @@ fn what_cannot_work_is_refused_with_the_remedy() {
     };
     let add_port = |name: &'static str, port: Port| -> Spoil {
         Box::new(move |settings| {
-            settings.ports.insert(name.to_owned(), port);
+            settings.ports.insert(name.to_owned(), port.clone());
         })
     };
     let add_peer = |peer: Ipv4Addr| -> Spoil {
@@ -93,6 +99,11 @@ fn what_cannot_work_is_refused_with_the_remedy() {
         (add_port("vm9", port(1, Tagged::Drop)), "port", "no interface `vm9`"),
         (add_port("eth1", port(1, Tagged::Drop)), "port", "is an uplink"),
         (add_port("vm2", port(3, Tagged::Drop)), "port", "add VNI 3 first"),
+        (add_port("vm2", Port::default()), "port", "is in no segment"),
+        (add_port("vm2", trunk(10, 3)), "port", "add VNI 3 first"),
+        (add_port("vm2", Port { tagged: Tagged::Keep, ..trunk(10, 1) }), "port", "cannot be kept as well"),
+        (add_port("vm3", trunk(10, 1)), "port", "VXLAN adds 50 bytes"),
+        (entry(2, 2, To::Vlan("vm1".to_owned(), vlan(9)), None), "entry", "port `vm1.9` is in no VNI"),
         (entry(3, 1, to(), None), "entry", "no VNI 3"),
         (entry(1, 2, To::Peer(peer(5)), None), "entry", "is no peer"),
         (entry(1, 2, To::Port("vm1".to_owned()), None), "entry", "port `vm1` is in VNI 2"),
@@ -140,7 +151,7 @@ fn what_cannot_work_is_refused_with_the_remedy() {
 fn one_change_at_a_time() {
     let now = settings();
     let range = |text: &str| text.parse::<VniRange>().unwrap();
-    let port = |number| Port { vni: vni(number), tagged: Tagged::Drop };
+    let port = |number| Port::access(vni(number));
     for (change, why) in [
         (Change::AddVnis(range("2-9"), Segment::default()), "VNI 2 exists"),
         (Change::RemoveVnis(range("1")), "port `vm0` is in VNI 1"),
@@ -176,6 +187,48 @@ fn one_change_at_a_time() {
     assert_eq!(changed, now);
 }
 
+#[test]
+fn a_trunk_has_one_segment_for_each_vlan() {
+    let now = settings();
+    let trunk = |texts: &[&str]| {
+        let vlans = texts.iter().flat_map(|text| text.parse::<VlanVnis>().unwrap().iter()).collect();
+        Port { vlans, ..Port::default() }
+    };
+    let add = |texts: &[&str]| Change::AddPort("vm2".to_owned(), trunk(texts));
+    let remove = |of: &[u16]| Change::RemoveVlans("vm2".to_owned(), of.iter().map(|of| vlan(*of)).collect());
+    let now = now.changed(add(&["10=1", "20=2"])).unwrap();
+    assert_eq!(now.check(&host()), Ok(()));
+    let behind = |place| Change::SetEntry(vni(2), mac(9), Entry { to: place, ip: None });
+    let now = now.changed(behind(To::Vlan("vm2".to_owned(), vlan(20)))).unwrap();
+    assert_eq!(now.check(&host()), Ok(()));
+    for (change, why) in [
+        (add(&["20=1"]), "VLAN 20 of `vm2` is in VNI 2 already and cannot be in VNI 1 as well"),
+        (add(&["10=1"]), "VLAN 10 of `vm2` is in VNI 1 already"),
+        (add(&[]), "is an access port already"),
+        (remove(&[30]), "VLAN 30 of `vm2` is in no VNI"),
+        (remove(&[10, 20]), "would be in no VNI any more; remove the port"),
+        (Change::RemoveVnis("2".parse().unwrap()), "is in VNI 2; remove the port first"),
+        (Change::RemoveVlans("vm7".to_owned(), BTreeSet::new()), "`vm7` is no access port"),
+    ] {
+        let fault = now.changed(change.clone()).expect_err(why);
+        assert!(fault.why.contains(why), "{change:?}: {fault}");
+    }
+    let wrong = now.changed(behind(To::Port("vm2".to_owned()))).unwrap().check(&host()).unwrap_err();
+    assert!(wrong.why.contains("VNI 2 is VLAN 20 of port `vm2`; say so (vlan = 20)"), "{wrong}");
+    let wrong = now.changed(behind(To::Vlan("vm2".to_owned(), vlan(10)))).unwrap().check(&host()).unwrap_err();
+    assert!(wrong.why.contains("vlan = 20"), "{wrong}");
+
+    // More VLANs and frames without a tag come to the trunk that is there; what was on it is not touched.
+    let more = now.changed(add(&["30=1"])).unwrap();
+    let more = more.changed(Change::AddPort("vm2".to_owned(), Port::access(vni(1)))).unwrap();
+    assert_eq!(more.check(&host()), Ok(()));
+    assert_eq!(difference(&now, &more), [Operation::AttachPort("vm2".to_owned(), more.ports["vm2"].clone())]);
+    let less = more.changed(remove(&[20, 30])).unwrap();
+    assert!(less.entries.keys().all(|key| *key != (vni(2), mac(9))), "what was behind the VLAN goes with it");
+    assert_eq!(less.ports["vm2"].circuits().collect::<Vec<_>>(), [(None, vni(1)), (Some(vlan(10)), vni(1))]);
+    assert!(less.changed(remove(&[10])).is_ok(), "frames without a tag are left");
+}
+
 /// A data path that takes no step that it cannot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Model {
@@ -191,7 +244,7 @@ impl Model {
         match step {
             Operation::DetachPort(name) => {
                 assert!(self.ports.remove(name).is_some());
-                self.entries.retain(|_, to| *to != To::Port(name.clone()));
+                self.entries.retain(|_, to| to.port() != Some(name.as_str()));
             }
             Operation::RemoveEntry(vni, mac) => {
                 // One behind a port went with it.
@@ -201,7 +254,8 @@ impl Model {
             Operation::RemoveArp(vni, ip) => assert!(self.arp.remove(&(*vni, *ip)).is_some()),
             Operation::RemoveVni(vni) => {
                 assert!(self.vnis.remove(vni).is_some());
-                assert!(self.ports.values().all(|port| port.vni != *vni), "its ports went before");
+                let in_one = |port: &Port| !port.is_trunk() && port.vni == Some(*vni);
+                assert!(!self.ports.values().any(in_one), "its ports went before; VLANs go with it");
                 self.entries.retain(|(of, _), _| of != vni);
                 self.arp.retain(|(of, _), _| of != vni);
             }
@@ -215,14 +269,22 @@ impl Model {
                 self.vnis.insert(*vni, (segment.clone(), copies.clone()));
             }
             Operation::AttachPort(name, port) => {
-                assert!(self.vnis.contains_key(&port.vni));
-                assert!(self.ports.insert(name.clone(), *port).is_none(), "one segment for a port");
+                assert!(port.circuits().all(|(_, vni)| self.vnis.contains_key(&vni)));
+                let before = self.ports.insert(name.clone(), port.clone()).unwrap_or_default();
+                assert!(before == Port::default() || port.is_trunk(), "one segment for a port");
+                let stays = |key: &(Vni, MacAddress), to: &To| match to {
+                    To::Vlan(of, vlan) if of == name => port.vlans.get(vlan) == Some(&key.0),
+                    To::Port(of) if of == name => port.vni == Some(key.0),
+                    _ => true,
+                };
+                self.entries.retain(|key, to| stays(key, to));
             }
             Operation::SetEntry(vni, mac, entry) => {
                 assert!(self.vnis.contains_key(vni));
                 match &entry.to {
                     To::Peer(peer) => assert!(self.peers.contains(peer)),
-                    To::Port(name) => assert_eq!(self.ports[name].vni, *vni),
+                    To::Port(name) => assert_eq!(self.ports[name].vni, Some(*vni)),
+                    To::Vlan(name, vlan) => assert_eq!(self.ports[name].vlans[vlan], *vni),
                 }
                 self.entries.insert((*vni, *mac), entry.to.clone());
                 if let Some(ip) = entry.ip {
@@ -269,8 +331,15 @@ fn random(rng: &mut Pcg64) -> Settings {
     for k in 0..3 {
         if below(4) > 0 {
             let tagged = if k == 2 && below(2) == 0 { Tagged::Keep } else { Tagged::Drop };
-            let vni = vnis[below(vnis.len() as u64) as usize];
-            settings.ports.insert(format!("vm{k}"), Port { vni, tagged });
+            let mut any = || vnis[below(vnis.len() as u64) as usize];
+            let vlans: BTreeMap<VlanId, Vni> = [10, 20].map(|of| (vlan(of), any())).into();
+            let vni = any();
+            let port = match below(4) {
+                0 => Port { vlans, ..Port::default() },
+                1 => Port { vlans: vlans.into_iter().take(1).collect(), ..Port::access(vni) },
+                _ => Port { tagged, ..Port::access(vni) },
+            };
+            settings.ports.insert(format!("vm{k}"), port);
         }
     }
     for k in 0..6 {
@@ -278,7 +347,7 @@ fn random(rng: &mut Pcg64) -> Settings {
         let to = if below(2) == 0 && !peers.is_empty() {
             To::Peer(peers[below(peers.len() as u64) as usize])
         } else {
-            To::Port(format!("vm{}", below(3)))
+            To::at(&format!("vm{}", below(3)), [None, None, Some(vlan(10)), Some(vlan(20))][below(4) as usize])
         };
         let ip = (below(2) == 0).then(|| Ipv4Addr::new(192, 168, 0, below(4) as u8));
         settings.entries.insert((vni, mac(k)), Entry { to, ip });

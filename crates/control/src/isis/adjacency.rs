@@ -3,8 +3,6 @@
 use weft_wire::isis::SystemId;
 use weft_wire::isis::hello::{HandshakeState, ThreeWay};
 
-use super::counters::DropReason;
-
 /// How far two ports know of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
@@ -89,22 +87,18 @@ pub const fn next(state: State, event: Event) -> State {
     row[state as usize]
 }
 
-/// What a neighbour's handshake means here (RFC 5303 section 3.2); `None`: nothing, its state is a leftover.
+/// What a neighbour's handshake means here (RFC 7177 section 3.3, RFC 5303 section 3.2); `None`: nothing, its state is a
+/// leftover.
 ///
 /// A neighbour that is Up while we are Down still believes in our former life. Believing it would leave its LSPs
-/// unsynchronized, so it first has to see our Hello that says Down.
-///
-/// # Errors
-/// [`DropReason::OtherHandshake`] when the neighbour shakes hands with another system, or over another of our circuits.
-pub fn heard(local: State, theirs: &ThreeWay, me: SystemId, circuit: u32) -> Result<Option<Event>, DropReason> {
-    let other_system = theirs.neighbor.is_some_and(|system| system != me);
-    let other_circuit = theirs.neighbor.is_some() && theirs.neighbor_circuit.is_some_and(|number| number != circuit);
-    if other_system || other_circuit {
-        return Err(DropReason::OtherHandshake);
+/// unsynchronized, so it first has to see our Hello that says Down. One that shakes hands with another system, or over
+/// another of our circuits, does not hear us here: RFC 5303 would wait for the holding time, RFC 7177 (A3) does not.
+pub fn heard(local: State, theirs: &ThreeWay, me: SystemId, circuit: u32) -> Option<Event> {
+    let names_us = theirs.neighbor == Some(me) && theirs.neighbor_circuit.is_none_or(|number| number == circuit);
+    match theirs.state {
+        HandshakeState::Up | HandshakeState::Initializing if !names_us => Some(Event::Unlisted),
+        HandshakeState::Down => Some(Event::Unlisted),
+        HandshakeState::Up if local == State::Down => None,
+        HandshakeState::Up | HandshakeState::Initializing => Some(Event::Listed),
     }
-    Ok(match (theirs.state, theirs.neighbor) {
-        (HandshakeState::Down, _) | (_, None) => Some(Event::Unlisted),
-        (HandshakeState::Up, Some(_)) if local == State::Down => None,
-        (HandshakeState::Up | HandshakeState::Initializing, Some(_)) => Some(Event::Listed),
-    })
 }

@@ -1,6 +1,6 @@
 //! The campus as this RBridge sees it: its graph, who holds which nickname, which trees there are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_wire::isis::lsp::NicknameRecord;
 use weft_wire::isis::{LspId, NodeId};
@@ -70,6 +70,12 @@ impl<'a> Campus<'a> {
         holders.iter().copied().max_by_key(|holder| (holder.record.priority, self.graph.ids[holder.node]))
     }
 
+    /// Nicknames that others hold, in order.
+    pub(super) fn taken(&self) -> Vec<u16> {
+        let by_others = |(_, holders): &(&u16, &Vec<Holder>)| holders.iter().any(|holder| holder.node != self.me);
+        self.holders.iter().filter(by_others).map(|(nickname, _)| *nickname).collect()
+    }
+
     /// VLANs that somebody behind the node is in.
     pub(super) fn add_vlans(&self, node: usize, vlans: &mut VlanSet) {
         let ranges = self.digests[node].iter().flat_map(|digest| &digest.vlans);
@@ -80,23 +86,35 @@ impl<'a> Campus<'a> {
     pub(super) fn trees(&self, most: u16) -> Vec<TreeRoot> {
         let candidates = self.candidates();
         let Some(first) = candidates.first() else { return Vec::new() };
-        let digests = || self.digests[first.node].iter();
-        let wanted = digests().find_map(|digest| digest.trees).map_or(1, |trees| trees.compute.max(1));
-        let count = usize::from(wanted.min(self.trees_possible()).min(most.max(1)));
+        let wanted = self.digests[first.node].iter().find_map(|digest| digest.trees).map_or(1, |trees| trees.compute);
+        let count = wanted.max(1).min(self.trees_possible()).min(most.max(1));
         let by_name: BTreeMap<u16, &Holder> =
             candidates.iter().map(|holder| (holder.record.nickname, holder)).collect();
-        let asked = digests().flat_map(|digest| &digest.roots).filter_map(|root| by_name.get(root).copied());
-        let mut roots: Vec<TreeRoot> = Vec::with_capacity(count);
-        for holder in asked.chain(&candidates) {
-            let (nickname, node) = (holder.record.nickname, holder.node);
-            if roots.len() == count {
-                break;
-            }
-            if roots.iter().all(|root| root.nickname != nickname) {
-                roots.push(TreeRoot { number: roots.len() as u16 + 1, nickname, node });
+        let listed = self.listed_roots(first.node).into_iter();
+        let known = listed.filter(|listed| listed.is_none_or(|nickname| by_name.contains_key(&nickname)));
+        // Priority 0 is a root only by a list; if all have it, the first of them is one nevertheless.
+        let prior = candidates.iter().skip(1).take_while(|holder| holder.record.root_priority > 0);
+        let by_priority = std::iter::once(first).chain(prior).map(|holder| Some(holder.record.nickname));
+        let mut seen = BTreeSet::new();
+        let ordered = known.chain(by_priority).filter(|root| root.is_none_or(|nickname| seen.insert(nickname)));
+        let numbered = (1..=count).zip(ordered);
+        numbered
+            .filter_map(|(number, root)| Some((number, by_name[&root?])))
+            .map(|(number, holder)| TreeRoot { number, nickname: holder.record.nickname, node: holder.node })
+            .collect()
+    }
+
+    /// The roots that a node lists, in the order of their trees' numbers. `None`: its lists contradict each other about
+    /// a number, whose tree is not computed meanwhile (RFC 7176 section 2.3.4).
+    fn listed_roots(&self, node: usize) -> Vec<Option<u16>> {
+        let mut listed: BTreeMap<u32, Option<u16>> = BTreeMap::new();
+        for list in self.digests[node].iter().flat_map(|digest| &digest.roots) {
+            for (number, root) in (u32::from(list.start)..).zip(&list.roots) {
+                let told = listed.entry(number).or_insert(Some(*root));
+                *told = told.filter(|before| before == root);
             }
         }
-        roots
+        listed.into_values().collect()
     }
 
     /// Holders of nicknames that may be roots, the best first.
@@ -104,20 +122,17 @@ impl<'a> Campus<'a> {
         let usable = |holder: &Holder| !self.graph.overloaded[holder.node] && self.from_me.reaches(holder.node);
         let owners = self.holders.keys().filter_map(|nickname| self.owner(*nickname));
         let mut candidates: Vec<Holder> = owners.filter(usable).collect();
-        if candidates.iter().any(|holder| holder.record.root_priority > 0) {
-            candidates.retain(|holder| holder.record.root_priority > 0);
-        }
         let rank = |holder: &Holder| (holder.record.root_priority, self.graph.ids[holder.node], holder.record.nickname);
         candidates.sort_by_key(|holder| std::cmp::Reverse(rank(holder)));
         candidates
     }
 
-    /// What the weakest RBridge of the campus can compute; 0 counts as 1.
+    /// What the weakest other RBridge of the campus can compute; 0, or not to say it, counts as 1.
     fn trees_possible(&self) -> u16 {
-        let nodes =
-            (0..self.graph.len()).filter(|node| self.connected[*node] && !self.graph.ids[*node].is_pseudonode());
-        let most = nodes.filter_map(|node| self.digests[node].iter().find_map(|digest| digest.trees));
-        most.map(|trees| trees.max.max(1)).min().unwrap_or(1)
+        let is_system = |node: &usize| self.connected[*node] && !self.graph.ids[*node].is_pseudonode();
+        let others = (0..self.graph.len()).filter(is_system).filter(|node| *node != self.me);
+        let most = others.map(|node| self.digests[node].iter().find_map(|digest| digest.trees));
+        most.map(|trees| trees.map_or(1, |trees| trees.max.max(1))).min().unwrap_or(u16::MAX)
     }
 }
 

@@ -143,3 +143,15 @@ impl Default for Bounds {
         Self { lsps_max: 16_384, lsp_bytes_max: 16 << 20, requests_max: 4096, burst_max: 64, burst_ns: 5 * NS_PER_MS }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_metric() {
+        const GBIT: u64 = 1_000_000_000;
+        let costs = [10 * GBIT, GBIT, GBIT / 10, 40_000 * GBIT, 1_000_000, 0].map(cost_of_rate);
+        assert_eq!(costs, [2_000, 20_000, 200_000, 1, 0xff_fffe, 0xff_fffe], "at least 1, never 2^24 - 1");
+    }
+}

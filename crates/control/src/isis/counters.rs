@@ -1,5 +1,7 @@
 //! What an RBridge's control plane counts, reason by reason.
 
+use weft_wire::ParseError;
+
 use crate::counted;
 
 counted! {
@@ -13,6 +15,8 @@ counted! {
         OwnAddress = "own_address",
         /// Not a PDU: lengths or fixed fields are wrong.
         Malformed = "malformed",
+        /// A PDU number without a meaning (RFC 7780 section 8.3).
+        UnknownPdu = "unknown_pdu",
         /// A PDU that is not handled: flooding scopes, Hellos of shared links.
         Unsupported = "unsupported",
         /// Maximum areas other than 1 (RFC 7177 section 8.2).
@@ -29,8 +33,6 @@ counted! {
         OwnSystem = "own_system",
         /// A point-to-point Hello without the three-way handshake (RFC 6325 section 4.2.4.1).
         NoHandshake = "no_handshake",
-        /// A handshake with somebody else, or over another of our ports (RFC 5303 section 3.2).
-        OtherHandshake = "other_handshake",
         /// A Hello from another station than the neighbour of this point-to-point link.
         OtherNeighbor = "other_neighbor",
         /// An LSP or sequence numbers PDU that no neighbour on this port sent.
@@ -51,6 +53,16 @@ counted! {
         StrayAck = "stray_ack",
         /// A nickname that nobody may hold: 0 or reserved. The rest of the LSP is used.
         BadNickname = "bad_nickname",
+    }
+}
+
+impl DropReason {
+    /// For bytes that are no PDU, or none that is known.
+    pub(super) const fn of_parse_error(error: ParseError) -> Self {
+        match error {
+            ParseError::Kind(_) => Self::UnknownPdu,
+            _ => Self::Malformed,
+        }
     }
 }
 

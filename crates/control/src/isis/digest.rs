@@ -1,6 +1,6 @@
 //! What one fragment of an LSP says that routes, trees and nicknames depend on, read once when it comes in.
 
-use weft_wire::isis::lsp::{CapabilitySub, NicknameRecord};
+use weft_wire::isis::lsp::{CapabilitySub, NicknameRecord, TreeList};
 use weft_wire::isis::{NodeId, Tlv, View};
 use weft_wire::trill::nickname;
 
@@ -21,8 +21,8 @@ pub(super) struct Digest {
     pub(super) neighbors: Vec<(NodeId, u32)>,
     pub(super) nicknames: Vec<NicknameRecord>,
     pub(super) trees: Option<Trees>,
-    /// Roots that the originator asks for, in its order.
-    pub(super) roots: Vec<u16>,
+    /// Roots that the originator asks for.
+    pub(super) roots: Vec<TreeList>,
     /// VLANs that it is interested in, first and last of each range.
     pub(super) vlans: Vec<(u16, u16)>,
     /// Nicknames that nobody may hold.
@@ -59,7 +59,7 @@ impl Digest {
                 self.nicknames.truncate(NICKNAMES_MAX);
             }
             CapabilitySub::Trees { compute, max, .. } => self.trees = Some(Trees { compute, max }),
-            CapabilitySub::TreeRoots(list) => self.roots.extend(list.roots),
+            CapabilitySub::TreeRoots(list) => self.roots.push(list),
             CapabilitySub::InterestedVlans(interest) => {
                 self.vlans.push((interest.start_vlan, interest.end_vlan));
             }

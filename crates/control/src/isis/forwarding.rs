@@ -6,6 +6,7 @@ use weft_wire::isis::SystemId;
 
 use super::campus::{Campus, TreeRoot};
 use super::config::PortId;
+use super::graph::metric;
 use super::io::{Hop, Output, TreePort};
 use super::vlans::VlanSet;
 
@@ -24,6 +25,8 @@ pub(super) struct Link {
 pub struct Forwarding {
     /// Next hops by egress nickname; own nicknames have none.
     pub routes: BTreeMap<u16, Vec<Hop>>,
+    /// What the way to each egress of `routes` costs: the sum of its links' metrics.
+    pub costs: BTreeMap<u16, u64>,
     /// Trees by the nickname of their root.
     pub trees: BTreeMap<u16, TreeState>,
 }
@@ -45,7 +48,28 @@ impl Forwarding {
     pub(super) fn compute(campus: &Campus<'_>, links: &[Link], trees_max: u16) -> Self {
         let trees = campus.trees(trees_max).into_iter();
         let trees = trees.map(|root| (root.nickname, tree(campus, links, root))).collect();
-        Self { routes: routes(campus, links), trees }
+        let mut forwarding = Self { trees, ..Self::default() };
+        forwarding.set_routes(campus, links);
+        forwarding
+    }
+
+    /// Every equal-cost first hop to every nickname. A nickname that two hold meanwhile leads to the nearest of them
+    /// (RFC 6325 section 4.2.6 attaches it to both).
+    fn set_routes(&mut self, campus: &Campus<'_>, links: &[Link]) {
+        let hops = first_hops(campus, links);
+        for (nickname, holders) in &campus.holders {
+            let reached = || holders.iter().map(|holder| holder.node).filter(|node| campus.from_me.reaches(*node));
+            let Some(nearest) = reached().map(|node| campus.from_me.to(node)).min() else { continue };
+            let mut set = BTreeSet::new();
+            for node in reached().filter(|node| campus.from_me.to(*node) == nearest) {
+                let at = |index: &usize| hops.bits[node * hops.words + index / 64] & (1 << (index % 64)) != 0;
+                set.extend((0..links.len()).filter(at).map(|index| links[index].hop));
+            }
+            if !set.is_empty() {
+                self.routes.insert(*nickname, set.into_iter().collect());
+                self.costs.insert(*nickname, metric(nearest));
+            }
+        }
     }
 
     /// What turns `self` into `new`: first what is accepted, then what is sent.
@@ -85,26 +109,6 @@ fn cheapest(links: &[Link], neighbor: SystemId) -> impl Iterator<Item = (usize, 
     let to = move |link: &&Link| link.neighbor == neighbor;
     let least = links.iter().filter(to).map(|link| link.cost).min().unwrap_or(0);
     links.iter().enumerate().filter(move |(_, link)| link.neighbor == neighbor && link.cost == least)
-}
-
-/// Every equal-cost first hop to every nickname. A nickname that two hold meanwhile leads to the nearest of them
-/// (RFC 6325 section 4.2.6 attaches it to both).
-fn routes(campus: &Campus<'_>, links: &[Link]) -> BTreeMap<u16, Vec<Hop>> {
-    let hops = first_hops(campus, links);
-    let mut routes = BTreeMap::new();
-    for (nickname, holders) in &campus.holders {
-        let reached = || holders.iter().map(|holder| holder.node).filter(|node| campus.from_me.reaches(*node));
-        let Some(nearest) = reached().map(|node| campus.from_me.to(node)).min() else { continue };
-        let mut set = BTreeSet::new();
-        for node in reached().filter(|node| campus.from_me.to(*node) == nearest) {
-            let at = |index: &usize| hops.bits[node * hops.words + index / 64] & (1 << (index % 64)) != 0;
-            set.extend((0..links.len()).filter(at).map(|index| links[index].hop));
-        }
-        if !set.is_empty() {
-            routes.insert(*nickname, set.into_iter().collect());
-        }
-    }
-    routes
 }
 
 /// For each node one bit for each link that begins a shortest path to it.

@@ -1,6 +1,7 @@
 //! The campus as a graph, and shortest paths over it (RFC 6325 section 4.2, ISO 10589 annex C).
 //!
-//! A link counts when both ends tell of it. A node that is overloaded is reached but not crossed.
+//! A link counts when both ends tell of it. A node that is overloaded is reached but not crossed; a link of the largest metric
+//! carries LSPs and no paths.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -32,6 +33,11 @@ const UNREACHED: u64 = u64::MAX;
 /// a shared link to its members is free.
 const UNIT: u64 = 1 << 16;
 
+/// A distance as the sum of metrics that it stands for.
+pub(super) const fn metric(distance: u64) -> u64 {
+    distance / UNIT
+}
+
 impl Graph {
     /// `told` are the nodes in order, with their neighbours and costs as they tell them.
     pub(super) fn new(told: Vec<Told>) -> Self {
@@ -51,8 +57,7 @@ impl Graph {
         let tells = |from: u32, to: u32| one_way[from as usize].binary_search_by_key(&to, |(to, _)| *to).is_ok();
         let edges = one_way.iter().enumerate().map(|(from, list)| {
             let from = from as u32;
-            let usable = |to: u32, cost: u32| to != from && cost < METRIC_UNUSABLE && tells(to, from);
-            list.iter().copied().filter(|(to, cost)| usable(*to, *cost)).collect()
+            list.iter().copied().filter(|(to, _)| *to != from && tells(*to, from)).collect()
         });
         let edges = edges.collect();
         Self { edges, ids, overloaded }
@@ -66,7 +71,8 @@ impl Graph {
         self.edges[node].iter().map(|(to, _)| *to as usize)
     }
 
-    /// Nodes that LSPs reach, overloaded or not.
+    /// Nodes that LSPs reach: also those that are overloaded, and over links that shortest paths do not use (RFC 7780
+    /// section 2.1).
     pub(super) fn connected_to(&self, root: usize) -> Vec<bool> {
         let mut seen = vec![false; self.len()];
         let mut open = vec![root];
@@ -97,7 +103,7 @@ impl Graph {
             if !self.is_crossed(at, root) {
                 continue;
             }
-            for (next, cost) in &self.edges[at] {
+            for (next, cost) in self.usable_edges(at) {
                 let length = distance + self.length(at, *cost);
                 if length < to[*next as usize] {
                     to[*next as usize] = length;
@@ -108,6 +114,10 @@ impl Graph {
             }
         }
         Distances { to, order }
+    }
+
+    fn usable_edges(&self, from: usize) -> impl Iterator<Item = &(u32, u32)> {
+        self.edges[from].iter().filter(|(_, cost)| *cost < METRIC_UNUSABLE)
     }
 
     fn is_crossed(&self, node: usize, root: usize) -> bool {
@@ -126,10 +136,9 @@ impl Graph {
         from: usize,
     ) -> impl Iterator<Item = usize> + 'a {
         let crossed = self.is_crossed(from, root) && distances.reaches(from);
-        let edges = if crossed { &self.edges[from][..] } else { &[] };
         let leads =
             move |(to, cost): &&(u32, u32)| distances.to[from] + self.length(from, *cost) == distances.to[*to as usize];
-        edges.iter().filter(leads).map(|(to, _)| *to as usize)
+        self.usable_edges(from).filter(move |_| crossed).filter(leads).map(|(to, _)| *to as usize)
     }
 
     /// The parent of every node on tree `number` of `root`: parent (number - 1) mod p of its p, in the order of their
@@ -226,6 +235,33 @@ mod tests {
         assert!(!told(vec![], 5));
         assert!(!told(vec![(id(1), 5)], METRIC_UNUSABLE));
         assert!(told(vec![(id(1), METRIC_UNUSABLE)], 5), "the way back may be closed");
+    }
+
+    /// RFC 7780 section 2.1: data unreachable, but its LSPs come and its nickname counts.
+    #[test]
+    fn lsps_cross_links_that_shortest_paths_do_not() {
+        let graph = |back: Vec<(NodeId, u32)>| {
+            Graph::new(vec![(id(1), false, vec![(id(2), METRIC_UNUSABLE)]), (id(2), false, back)])
+        };
+        let closed = graph(vec![(id(1), METRIC_UNUSABLE)]);
+        assert_eq!((closed.connected_to(0), closed.distances(0).reaches(1)), (vec![true, true], false));
+        assert_eq!(graph(vec![]).connected_to(0), [true, false], "both ends have to tell of it");
+    }
+
+    /// Costs from the root outwards decide (RFC 7780 section 3.5); by those towards the root, 4's parent were 3.
+    #[test]
+    fn a_tree_goes_by_the_costs_away_from_its_root() {
+        let told = |number, neighbors: &[(u8, u32)]| {
+            (id(number), false, neighbors.iter().map(|(to, cost)| (id(*to), *cost)).collect())
+        };
+        let campus = Graph::new(vec![
+            told(1, &[(2, 10), (3, 10)]),
+            told(2, &[(1, 30), (4, 10)]),
+            told(3, &[(1, 10), (4, 20)]),
+            told(4, &[(2, 10), (3, 10)]),
+        ]);
+        assert_eq!(parents(&campus, 1, 1), [0, 1, 1, 2]);
+        assert_eq!(parents(&campus, 4, 1), [3, 4, 4, 0]);
     }
 
     #[test]

@@ -31,8 +31,11 @@ impl RBridge {
         if port.adjacency.as_ref().is_some_and(another) {
             return Err(DropReason::OtherNeighbor);
         }
-        let happening = adjacency::heard(port.state(), &three_way, me, port.circuit())?;
+        let happening = adjacency::heard(port.state(), &three_way, me, port.circuit());
         self.counters.events.add(Event::Hello);
+        // After a restart of which it knows nothing the neighbour is right to believe so.
+        let happening = happening.or(self.restart.as_ref().map(|_| Happening::Listed));
+        let port = &mut self.ports[index];
         let Some(happening) = happening else {
             // Its state is a leftover of our former life; our Hello that says Down ends it.
             self.send_hello(now_ns, index, outputs);
@@ -80,6 +83,7 @@ impl RBridge {
                 self.compute_at_once(now_ns);
             }
         }
+        self.restart_heard(now_ns, port_id, after);
         if before.handshake() != after.handshake() && self.ports[index].is_up {
             self.send_hello(now_ns, index, outputs);
         }
@@ -105,6 +109,10 @@ impl RBridge {
     pub(super) fn send_hello(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
         let interval_ns = self.config.timing.hello_ns;
         self.ports[index].hello_at_ns = now_ns + self.earlier(interval_ns);
+        let (port, state) = (self.ports[index].config.id, self.ports[index].state());
+        if state == State::Down && self.restart.as_ref().is_some_and(|restart| restart.is_silent_on(port)) {
+            return;
+        }
         let hello = self.describe_hello(index);
         self.send(index, &hello, outputs);
     }

@@ -33,6 +33,8 @@ pub enum Input<'a> {
     Interest(VlanSet),
     /// Paths shall, or may again, lead through this RBridge.
     Overload(bool),
+    /// It ends for good: others shall know at once. Nothing follows but what this puts out.
+    Leave,
     /// The time of [`Machine::next_deadline_ns`](crate::Machine::next_deadline_ns) has come.
     Deadline,
 }

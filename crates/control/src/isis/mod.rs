@@ -27,7 +27,9 @@ mod lsdb;
 mod mtu;
 mod nickname;
 mod origin;
+mod packing;
 mod port;
+mod restart;
 mod sync;
 mod vlans;
 
@@ -43,6 +45,7 @@ use forwarding::Link;
 use nickname::Nickname;
 use origin::Origin;
 use port::Port;
+use restart::Restart;
 
 pub use adjacency::{Event as AdjacencyEvent, State as AdjacencyState, heard, next};
 pub use config::{Bounds, Config, PortConfig, PortId, Timing, Wish, cost_of_rate};
@@ -69,6 +72,8 @@ pub struct RBridge {
     /// How long after the last computation the next one may be: twice as long each time, until it is quiet.
     compute_pause_ns: u64,
     begun: bool,
+    /// Until everything is known again that was known before.
+    restart: Option<Restart>,
     /// Ports that this input concerned, some of them several times.
     touched: Vec<usize>,
     /// No port has a deadline before: exact after each deadline, and kept below those of touched ports between. Most of
@@ -99,6 +104,7 @@ impl Machine for RBridge {
                 self.describe_soon(now_ns);
             }
             Input::Overload(wanted) => self.set_overload(now_ns, wanted),
+            Input::Leave => self.leave(now_ns, outputs),
             Input::Deadline => self.deadline(now_ns, outputs),
         }
         self.send_from_touched(now_ns, outputs);
@@ -109,7 +115,8 @@ impl Machine for RBridge {
             return Some(0);
         }
         let own = [self.origin.next_deadline_ns(), self.nickname.choose_at_ns, self.compute_at_ns];
-        own.into_iter().chain([self.ports_at_ns, self.lsdb.next_expiry_ns()]).flatten().min()
+        let others = [self.ports_at_ns, self.lsdb.next_expiry_ns(), self.restart_deadline_ns()];
+        own.into_iter().chain(others).flatten().min()
     }
 }
 
@@ -129,12 +136,19 @@ impl RBridge {
             computed_ns: None,
             compute_pause_ns: 0,
             begun: false,
+            restart: None,
             touched: Vec::new(),
             ports_at_ns: None,
             rng,
             counters: Counters::default(),
             config,
         }
+    }
+
+    /// The same after a restart during which the data plane worked on: `ports` have a neighbour there, and the last
+    /// nickname is wished for. What neighbours know of us stays as it is until [`Self::is_restarting`] is false.
+    pub fn restarted(config: Config, rng: Pcg64, ports: impl IntoIterator<Item = PortId>) -> Self {
+        Self { restart: Some(Restart::of(ports)), ..Self::new(config, rng) }
     }
 
     /// The nickname held; none before it is chosen.
@@ -155,6 +169,13 @@ impl RBridge {
     /// Routes and trees as last told by outputs.
     pub fn forwarding(&self) -> &Forwarding {
         &self.forwarding
+    }
+
+    /// The address of a port that has become another, for example with its interface. The port is down meanwhile.
+    pub fn set_port_mac(&mut self, port: PortId, mac: MacAddress) {
+        if let Some(index) = self.index(port) {
+            self.ports[index].config.mac = mac;
+        }
     }
 
     /// Everything counted so far.
@@ -182,6 +203,7 @@ impl RBridge {
 
     fn begin(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
         self.begun = true;
+        self.begin_restart(now_ns);
         self.describe_soon(now_ns);
         if self.nickname.value.is_some() {
             outputs.push(Output::Nickname(self.nickname.value));
@@ -205,6 +227,7 @@ impl RBridge {
     fn port_down(&mut self, now_ns: u64, port: PortId, outputs: &mut Vec<Output>) {
         let Some(index) = self.index(port) else { return self.counters.dropped.add(DropReason::NoPort) };
         self.ports[index].is_up = false;
+        self.restart_heard(now_ns, port, AdjacencyState::Down);
         self.adjacency_event(now_ns, index, AdjacencyEvent::PortDown, outputs);
     }
 
@@ -226,7 +249,7 @@ impl RBridge {
         if source == mac {
             return Err(DropReason::OwnAddress);
         }
-        let view = View::new(bytes).map_err(|_| DropReason::Malformed)?;
+        let view = View::new(bytes).map_err(DropReason::of_parse_error)?;
         if view.kind() != Kind::FsLsp && view.max_areas() != MAX_AREAS {
             return Err(DropReason::MaxAreas);
         }
@@ -251,6 +274,7 @@ impl RBridge {
             self.port_deadline(now_ns, index, outputs);
         }
         self.age(now_ns);
+        self.restart_due(now_ns, outputs);
         if self.nickname.choose_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.choose_nickname(now_ns, outputs);
         }
@@ -278,13 +302,18 @@ impl RBridge {
 
     /// New routes follow: soon, but not too soon after the last ones.
     fn compute_soon(&mut self, now_ns: u64) {
+        if let Some(restart) = &mut self.restart {
+            return restart.note_change(now_ns);
+        }
         let at_ns = (now_ns + self.config.timing.spf_delay_ns).max(self.compute_not_before_ns());
         self.compute_at_ns.get_or_insert(at_ns);
     }
 
     /// A lost neighbour is not waited with: what went over it goes nowhere.
     fn compute_at_once(&mut self, now_ns: u64) {
-        self.compute_at_ns = Some(now_ns.max(self.compute_not_before_ns()));
+        if !self.is_restarting() {
+            self.compute_at_ns = Some(now_ns.max(self.compute_not_before_ns()));
+        }
     }
 
     fn compute_not_before_ns(&self) -> u64 {
@@ -300,13 +329,18 @@ impl RBridge {
         self.computed_ns = Some(now_ns);
         self.counters.events.add(Event::Computed);
         let links = self.links();
-        let neighbors = links.iter().map(|link| (link.neighbor.node(), link.cost)).collect();
-        let campus = Campus::new(&self.lsdb, self.config.system.node(), neighbors);
+        let campus = self.campus(&links);
         let forwarding = Forwarding::compute(&campus, &links, self.config.trees_max);
         let rival = self.rival(&campus);
         self.forwarding.changes(&forwarding, outputs);
         self.forwarding = forwarding;
         self.check_nickname(now_ns, rival, outputs);
+    }
+
+    /// The campus as the database and our own `links` show it.
+    fn campus(&self, links: &[Link]) -> Campus<'_> {
+        let neighbors = links.iter().map(|link| (link.neighbor.node(), link.cost)).collect();
+        Campus::new(&self.lsdb, self.config.system.node(), neighbors)
     }
 
     /// Links whose adjacency is in Report, by port.

@@ -1,11 +1,13 @@
 //! Our nickname: which one, since when, and who gives way when two hold the same (RFC 6325 section 3.7, RFC 7780 section 4).
 
+use weft_wire::isis::NodeId;
 use weft_wire::trill::nickname::{USABLE, is_usable};
 
 use super::RBridge;
 use super::campus::{Campus, claimed};
 use super::config::Wish;
 use super::counters::Event;
+use super::digest::Digest;
 use super::io::Output;
 
 /// Priority of a nickname that nobody configured (RFC 6325 section 5.2).
@@ -23,6 +25,8 @@ pub(super) struct Nickname {
     pub(super) choose_at_ns: Option<u64>,
     /// Whether a neighbour's list of LSPs has come.
     settles: bool,
+    /// Held more strongly by one whose LSP found no room.
+    given_up: Option<u16>,
 }
 
 impl Nickname {
@@ -33,7 +37,13 @@ impl Nickname {
             Wish::Last(value) => (Some(value), PRIORITY),
             Wish::Configured(value) => (Some(value), PRIORITY_CONFIGURED),
         };
-        Self { value: wished.filter(|value| is_usable(*value)), priority, choose_at_ns: None, settles: false }
+        Self {
+            value: wished.filter(|value| is_usable(*value)),
+            priority,
+            choose_at_ns: None,
+            settles: false,
+            given_up: None,
+        }
     }
 }
 
@@ -47,24 +57,35 @@ impl RBridge {
         }
     }
 
-    /// Takes a nickname that nobody claims.
+    /// Takes a nickname that nobody claims; if there is none, one that only unreachable RBridges do (RFC 7780 section 4,
+    /// item 3).
     pub(super) fn choose_nickname(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
-        let taken = claimed(&self.lsdb, self.config.system.node());
-        let is_free = |value: u16| is_usable(value) && taken.binary_search(&value).is_err();
-        let mut drawn = 0;
-        for _ in 0..DRAWS {
-            drawn = (self.random() % u64::from(USABLE)) as u16;
-            if is_free(drawn + 1) {
-                return self.hold_nickname(now_ns, Some(drawn + 1), outputs);
-            }
+        let claimed = claimed(&self.lsdb, self.config.system.node());
+        let mut found = self.draw_nickname(&claimed);
+        if found.is_none() {
+            let taken = self.campus(&self.links()).taken();
+            found = self.draw_nickname(&taken);
         }
-        let mut all = (0..USABLE).map(|step| ((u32::from(drawn) + u32::from(step)) % u32::from(USABLE)) as u16 + 1);
-        let found = all.find(|value| is_free(*value));
         if found.is_none() {
             self.counters.events.add(Event::NicknamesExhausted);
             self.nickname.choose_at_ns = Some(now_ns + self.config.timing.nickname_wait_ns);
         }
         self.hold_nickname(now_ns, found, outputs);
+    }
+
+    /// Draws one that is not among `taken`, which is in order.
+    fn draw_nickname(&mut self, taken: &[u16]) -> Option<u16> {
+        let given_up = self.nickname.given_up;
+        let is_free = |value: &u16| Some(*value) != given_up && taken.binary_search(value).is_err();
+        let mut drawn = 0;
+        for _ in 0..DRAWS {
+            drawn = (self.random() % u64::from(USABLE)) as u16;
+            if is_free(&(drawn + 1)) {
+                return Some(drawn + 1);
+            }
+        }
+        let mut all = (0..USABLE).map(|step| ((u32::from(drawn) + u32::from(step)) % u32::from(USABLE)) as u16 + 1);
+        all.find(is_free)
     }
 
     fn hold_nickname(&mut self, now_ns: u64, value: Option<u16>, outputs: &mut Vec<Output>) {
@@ -75,6 +96,19 @@ impl RBridge {
             self.nickname.value = value;
             outputs.push(Output::Nickname(value));
             self.describe_soon(now_ns);
+        }
+    }
+
+    /// An LSP that found no room may say that our nickname is held more strongly (RFC 7780 section 4, item 4).
+    pub(super) fn hear_unheld_rival(&mut self, now_ns: u64, node: NodeId, digest: &Digest) {
+        let Some(mine) = self.nickname.value else { return };
+        let ours = (self.nickname.priority, self.config.system.node());
+        let mut claims = digest.nicknames.iter().filter(|record| record.nickname == mine);
+        if claims.any(|record| (record.priority, node) > ours) {
+            self.counters.events.add(Event::NicknameLost);
+            self.nickname.priority = PRIORITY;
+            self.nickname.given_up = Some(mine);
+            self.nickname.choose_at_ns = Some(now_ns);
         }
     }
 

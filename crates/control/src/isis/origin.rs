@@ -1,6 +1,6 @@
 //! Our own LSPs: what they say, in which fragments, under which sequence numbers (ISO 10589 sections 7.3.2 to 7.3.7).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_wire::isis::lsp::{CapabilitySub, InterestedVlans, NicknameRecord, Reach};
 use weft_wire::isis::pdu::Lsp;
@@ -12,22 +12,18 @@ use super::RBridge;
 use super::counters::{DropReason, Event};
 use super::digest::Digest;
 use super::lsdb::{MAX_AGE_S, ZERO_AGE_S};
+use super::packing::{Item, Packing, RANGES_MAX, REACH_MAX};
 use crate::NS_PER_S;
 
-/// Neighbours in one TLV: 11 bytes each.
-const REACH_MAX: usize = 255 / 11;
-/// Ranges of VLANs in one TLV: 12 bytes each behind 5.
-const RANGES_MAX: usize = 250 / 12;
 /// Bytes of a host name.
 const HOSTNAME_MAX: usize = 64;
 /// Room for TLVs in a fragment that every link carries.
 const ROOM: usize = PDU_LEN_MIN as usize - Kind::Lsp.header_len();
-/// Fragments of one LSP.
-const FRAGMENTS_MAX: usize = 256;
 
 /// What was issued, and when something is to be issued next.
 #[derive(Debug)]
 pub(super) struct Origin {
+    packing: Packing,
     issued: BTreeMap<u8, Issued>,
     /// Highest sequence number that anybody ever saw of a fragment, as far as we know.
     seen: BTreeMap<u8, u32>,
@@ -52,6 +48,7 @@ struct Issued {
 impl Origin {
     pub(super) fn new() -> Self {
         Self {
+            packing: Packing::default(),
             issued: BTreeMap::new(),
             seen: BTreeMap::new(),
             silent: BTreeMap::new(),
@@ -78,6 +75,9 @@ impl Origin {
 impl RBridge {
     /// New LSPs follow: soon, but not too soon after the last ones.
     pub(super) fn describe_soon(&mut self, now_ns: u64) {
+        if self.is_restarting() {
+            return;
+        }
         let timing = self.config.timing;
         let after_last = self.origin.last_ns.map_or(0, |last_ns| last_ns + timing.lsp_interval_ns);
         let at_ns = (now_ns + timing.lsp_delay_ns).max(after_last);
@@ -108,6 +108,10 @@ impl RBridge {
             let seen = self.origin.seen.entry(fragment).or_default();
             *seen = theirs.sequence.max(*seen);
         }
+        if let Some(restart) = &mut self.restart {
+            restart.note_former(*theirs);
+            return self.acknowledge_own(now_ns, index, theirs);
+        }
         if let Some(issued) = self.origin.issued.get_mut(&fragment).filter(|_| ours) {
             issued.challenged = true;
             return self.describe_soon(now_ns);
@@ -118,6 +122,10 @@ impl RBridge {
             }
             return self.withdraw(now_ns, theirs.id, theirs.sequence);
         }
+        self.acknowledge_own(now_ns, index, theirs);
+    }
+
+    fn acknowledge_own(&mut self, now_ns: u64, index: usize, theirs: &LspEntry) {
         let (at_ns, most) = (now_ns + self.config.timing.psnp_ns, self.config.bounds.requests_max);
         if !self.ports[index].flood.list_given(*theirs, at_ns, most) {
             self.counters.dropped.add(DropReason::RequestsFull);
@@ -134,23 +142,44 @@ impl RBridge {
         self.origin.last_ns = Some(now_ns);
         let overloaded = self.origin.overload_wanted || self.origin.overload_until_ns.is_some();
         self.origin.flags = LspFlags::LEVEL_1.with_overload(overloaded);
-        let wanted = self.fragments();
-        for fragment in
-            self.origin.issued.keys().copied().filter(|at| usize::from(*at) >= wanted.len()).collect::<Vec<_>>()
-        {
-            self.origin.issued.remove(&fragment);
-            self.purge(now_ns, self.config.system.lsp(fragment));
+        let ended = self.fragments_at_their_end();
+        for fragment in &ended {
+            self.fall_silent(now_ns, *fragment);
         }
-        for (fragment, tlvs) in wanted.into_iter().enumerate() {
-            self.describe_fragment(now_ns, fragment as u8, tlvs);
+        let mut fragments = self.fragments();
+        let unsaid = self.origin.issued.keys().copied().filter(|fragment| !fragments.contains_key(fragment));
+        for fragment in self.origin.packing.order(fragments.keys().copied().chain(unsaid).collect::<Vec<_>>()) {
+            match fragments.remove(&fragment) {
+                Some(tlvs) => self.describe_fragment(now_ns, fragment, tlvs),
+                None => self.fall_empty(now_ns, fragment),
+            }
         }
+        for fragment in ended {
+            self.withdraw(now_ns, self.config.system.lsp(fragment), u32::MAX);
+        }
+    }
+
+    /// Fragments that would have to be issued above the last sequence number.
+    fn fragments_at_their_end(&self) -> Vec<u8> {
+        let challenged = self.origin.issued.iter().filter(|(_, issued)| issued.challenged);
+        challenged.map(|(fragment, _)| *fragment).filter(|fragment| self.highest(*fragment) == u32::MAX).collect()
+    }
+
+    /// The highest sequence number of an own fragment that anybody is known to have seen.
+    fn highest(&self, fragment: u8) -> u32 {
+        let held = self.lsdb.get(self.config.system.lsp(fragment)).map_or(0, |entry| entry.sequence());
+        self.origin.seen.get(&fragment).copied().unwrap_or(0).max(held)
+    }
+
+    /// Nothing is left to be said there.
+    fn fall_empty(&mut self, now_ns: u64, fragment: u8) {
+        self.origin.issued.remove(&fragment);
+        self.purge(now_ns, self.config.system.lsp(fragment));
     }
 
     fn describe_fragment(&mut self, now_ns: u64, fragment: u8, tlvs: Vec<Tlv>) {
         let id = self.config.system.lsp(fragment);
-        let held = self.lsdb.get(id);
-        let is_held = held.is_some_and(|entry| !entry.is_purged());
-        let seen = self.origin.seen.get(&fragment).copied().unwrap_or(0);
+        let is_held = self.lsdb.get(id).is_some_and(|entry| !entry.is_purged());
         let fresh = self.origin.issued.get(&fragment).is_some_and(|issued| {
             let unchanged = issued.tlvs == tlvs && issued.flags == self.origin.flags;
             unchanged && !issued.challenged && issued.renew_ns > now_ns
@@ -158,8 +187,11 @@ impl RBridge {
         if self.origin.silent.contains_key(&fragment) || (fresh && is_held) {
             return;
         }
-        let highest = seen.max(held.map_or(0, |entry| entry.sequence()));
-        let Some(sequence) = highest.checked_add(1) else { return self.run_out(now_ns, fragment) };
+        let Some(sequence) = self.highest(fragment).checked_add(1) else {
+            self.fall_silent(now_ns, fragment);
+            self.describe_soon(now_ns);
+            return self.withdraw(now_ns, id, u32::MAX);
+        };
         let flags = self.origin.flags;
         let lsp = Pdu::Lsp(Lsp { lifetime_s: MAX_AGE_S, id, sequence, flags, tlvs: tlvs.clone() });
         let bytes = lsp.emit().expect("fragments are packed to fit");
@@ -172,35 +204,46 @@ impl RBridge {
         self.flood(id, None);
     }
 
-    /// The last sequence number is used up: the fragment is withdrawn, and begins anew at 1 when no copy can be left
-    /// (ISO 10589 section 7.3.16.1).
-    fn run_out(&mut self, now_ns: u64, fragment: u8) {
+    /// The last sequence number is used up: the fragment is to be withdrawn, and begins anew at 1 when no copy can be left
+    /// (ISO 10589 section 7.3.16.1). Meanwhile others say what it said; nobody speaks for the first.
+    fn fall_silent(&mut self, now_ns: u64, fragment: u8) {
         self.counters.events.add(Event::SequenceEnd);
         let until_ns = now_ns + u64::from(MAX_AGE_S + ZERO_AGE_S) * NS_PER_S;
         self.origin.silent.insert(fragment, until_ns);
         self.origin.seen.remove(&fragment);
         self.origin.issued.remove(&fragment);
-        self.withdraw(now_ns, self.config.system.lsp(fragment), u32::MAX);
     }
 
     /// What we have to say, packed into fragments; the first holds what RFC 6325 wants there.
-    fn fragments(&mut self) -> Vec<Vec<Tlv>> {
-        let mut fragments = vec![self.first_tlvs()];
-        let mut used = Tlv::len_bytes(&fragments[0]);
-        for tlv in self.further_tlvs() {
-            let len = Tlv::len_bytes(std::slice::from_ref(&tlv));
-            if used + len > ROOM {
-                if fragments.len() == FRAGMENTS_MAX {
-                    self.counters.events.add(Event::LspTooLarge);
-                    break;
-                }
-                fragments.push(Vec::new());
-                used = 0;
-            }
-            used += len;
-            fragments.last_mut().expect("there is a first").push(tlv);
+    fn fragments(&mut self) -> BTreeMap<u8, Vec<Tlv>> {
+        let (items, first) = (self.items(), self.first_tlvs());
+        let room_in_first = ROOM.saturating_sub(Tlv::len_bytes(&first));
+        let silent = &self.origin.silent;
+        let room = |fragment: u8| match fragment {
+            0 => room_in_first,
+            _ if silent.contains_key(&fragment) => 0,
+            _ => ROOM,
+        };
+        if !self.origin.packing.pack(&items, room) {
+            self.counters.events.add(Event::LspTooLarge);
+        }
+        let mut fragments = BTreeMap::from([(0, first)]);
+        for (fragment, items) in self.origin.packing.fragments() {
+            fragments.entry(fragment).or_default().extend(self.item_tlvs(&items));
         }
         fragments
+    }
+
+    /// Links and VLANs.
+    fn items(&self) -> BTreeSet<Item> {
+        let mut items: BTreeSet<Item> =
+            self.vlans.ranges().into_iter().map(|(first, last)| Item::Vlans(first, last)).collect();
+        for link in self.links() {
+            let item = |nth| Item::Link { neighbor: link.neighbor.node(), cost: link.cost, nth };
+            let free = (0..=u16::MAX).map(item).find(|item| !items.contains(item));
+            items.extend(free);
+        }
+        items
     }
 
     fn first_tlvs(&self) -> Vec<Tlv> {
@@ -212,24 +255,31 @@ impl RBridge {
             subs.push(CapabilitySub::Nicknames(vec![NicknameRecord { priority, root_priority, nickname }]));
         }
         subs.push(CapabilitySub::Trees { compute: trees, max: trees, use_count: 1 });
-        let name = config.hostname.as_bytes();
         vec![
             Tlv::Areas(vec![AREA.to_vec()]),
             Tlv::Protocols(vec![NLPID_TRILL]),
             Tlv::LspBufferSize(PDU_LEN_MIN),
-            Tlv::Hostname(name[..name.len().min(HOSTNAME_MAX)].to_vec()),
+            self.hostname(),
             self.capability(subs),
         ]
     }
 
-    fn further_tlvs(&self) -> Vec<Tlv> {
-        let links: Vec<Reach> = self.links().iter().map(|link| Reach::plain(link.neighbor.node(), link.cost)).collect();
-        let mut tlvs: Vec<Tlv> = links.chunks(REACH_MAX).map(|chunk| Tlv::Reach(chunk.to_vec())).collect();
+    pub(super) fn hostname(&self) -> Tlv {
+        let name = self.config.hostname.as_bytes();
+        Tlv::Hostname(name[..name.len().min(HOSTNAME_MAX)].to_vec())
+    }
+
+    fn item_tlvs(&self, items: &[Item]) -> Vec<Tlv> {
         let nickname = self.nickname.value.unwrap_or(0);
-        let interests: Vec<CapabilitySub> =
-            self.vlans.ranges().into_iter().map(|range| interest(nickname, range)).collect();
-        tlvs.extend(interests.chunks(RANGES_MAX).map(|chunk| self.capability(chunk.to_vec())));
-        tlvs
+        let (mut links, mut interests) = (Vec::new(), Vec::new());
+        for item in items {
+            match *item {
+                Item::Link { neighbor, cost, .. } => links.push(Reach::plain(neighbor, cost)),
+                Item::Vlans(first, last) => interests.push(interest(nickname, (first, last))),
+            }
+        }
+        let links = links.chunks(REACH_MAX).map(|chunk| Tlv::Reach(chunk.to_vec()));
+        links.chain(interests.chunks(RANGES_MAX).map(|chunk| self.capability(chunk.to_vec()))).collect()
     }
 
     /// RFC 7981 forbids a router ID of zero without an IPv6 one, so it is the end of the system ID.

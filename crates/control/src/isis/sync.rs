@@ -6,7 +6,7 @@ use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::pdu::{Csnp, Lsp, Psnp};
 use weft_wire::isis::tlv::{LSP_ENTRIES_MAX, LspEntry, code};
 use weft_wire::isis::view::{LspHeader, with_lifetime};
-use weft_wire::isis::{Kind, LspId, Pdu, Tlv, View};
+use weft_wire::isis::{Kind, LspId, PDU_LEN_MIN, Pdu, SystemId, Tlv, View};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 
 use super::RBridge;
@@ -78,7 +78,10 @@ impl RBridge {
 
     /// Stores an LSP, passes it on everywhere but where it came from, acknowledges it.
     fn take_newer(&mut self, now_ns: u64, index: usize, view: &View<'_>, header: &LspHeader) -> Result<(), DropReason> {
-        let (bounds, bytes) = (self.config.bounds, view.as_bytes());
+        let bounds = self.config.bounds;
+        let signed = if header.lifetime_s == 0 { self.signed_purge(index, view) } else { None };
+        let bytes = signed.as_deref().unwrap_or(view.as_bytes());
+        let digest = Digest::of(view);
         let old_len = self.lsdb.get(header.id).map_or(0, |entry| entry.bytes().len());
         let new_one = old_len == 0;
         if (new_one && self.lsdb.len() >= bounds.lsps_max.min(usize::from(u16::MAX)))
@@ -86,12 +89,12 @@ impl RBridge {
         {
             // Routes through us would be computed from half a database (ISO 10589 section 7.3.19).
             self.overload_for_a_while(now_ns);
+            self.hear_unheld_rival(now_ns, header.id.node(), &digest);
             return Err(DropReason::DatabaseFull);
         }
         self.counters.events.add(Event::LspNewer);
         // Every holder takes at least a second off (ISO 10589 section 7.3.16.3), but only age withdraws an LSP.
         let lifetime_s = if header.lifetime_s == 0 { 0 } else { header.lifetime_s.clamp(2, MAX_AGE_S) - 1 };
-        let digest = Digest::of(view);
         for _ in 0..digest.bad_nicknames {
             self.counters.dropped.add(DropReason::BadNickname);
         }
@@ -126,7 +129,24 @@ impl RBridge {
         self.purge(now_ns, id);
     }
 
-    /// Withdraws an LSP that is held: its header stays, and says who withdrew it (RFC 7780 section 8.6, RFC 6232).
+    /// A withdrawal that does not name its originator, with those who brought it named instead (RFC 6232 section 3).
+    fn signed_purge(&self, index: usize, view: &View<'_>) -> Option<Vec<u8>> {
+        if view.tlvs().any(|(kind, _)| kind == code::PURGE_ORIGINATOR) {
+            return None;
+        }
+        let Pdu::Lsp(mut purge) = Pdu::of_view(view) else { return None };
+        let received_from = self.ports[index].adjacency.as_ref().map(|adjacency| adjacency.neighbor);
+        purge.tlvs.extend(self.signature(received_from));
+        let signed = Pdu::Lsp(purge).emit().ok();
+        signed.filter(|bytes| bytes.len() <= usize::from(PDU_LEN_MIN))
+    }
+
+    /// Who withdraws an LSP (RFC 7780 section 8.6, RFC 6232).
+    fn signature(&self, received_from: Option<SystemId>) -> [Tlv; 2] {
+        [Tlv::PurgeOriginator { originator: self.config.system, received_from }, self.hostname()]
+    }
+
+    /// Withdraws an LSP that is held: its header stays, and says who withdrew it.
     pub(super) fn purge(&mut self, now_ns: u64, id: LspId) {
         let Some(entry) = self.lsdb.get(id) else { return };
         self.withdraw(now_ns, id, entry.sequence());
@@ -135,7 +155,7 @@ impl RBridge {
     /// Issues the withdrawal of one version.
     pub(super) fn withdraw(&mut self, now_ns: u64, id: LspId, sequence: u32) {
         let flags = self.lsdb.get(id).map_or(self.origin.flags(), |entry| entry.flags());
-        let tlvs = vec![Tlv::PurgeOriginator { originator: self.config.system, received_from: None }];
+        let tlvs = self.signature(None).into();
         let purge = Pdu::Lsp(Lsp { lifetime_s: 0, id, sequence, flags, tlvs });
         let bytes = purge.emit().expect("a withdrawal is short");
         self.store(now_ns, bytes.into(), Digest::default());
@@ -223,8 +243,13 @@ impl RBridge {
     pub(super) fn begin_flooding(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
         let resend_ns = now_ns + self.config.timing.resend_ns;
         self.ports[index].flood = Flood::default();
+        self.lsdb.iter().for_each(|(id, _)| self.ports[index].flood.send_at(id, resend_ns));
+        self.send_list(now_ns, index, outputs);
+    }
+
+    /// A complete list of all LSPs; the neighbour sends what is missing in it.
+    pub(super) fn send_list(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
         let entries: Vec<LspEntry> = self.lsdb.iter().map(|(id, entry)| entry.entry(id, now_ns)).collect();
-        entries.iter().for_each(|entry| self.ports[index].flood.send_at(entry.id, resend_ns));
         let mut start = LspId::FIRST;
         let mut chunks = entries.chunks(ENTRIES_MAX).peekable();
         loop {

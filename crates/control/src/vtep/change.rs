@@ -1,11 +1,13 @@
 //! One change that an operator makes while the VTEP runs.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use weft_wire::ethernet::MacAddress;
+use weft_wire::vlan::VlanId;
 
 use super::check::Fault;
-use super::settings::{Entry, Flood, Port, Segment, Settings, To};
+use super::settings::{Entry, Flood, Port, Segment, Settings, Tagged, To};
 use super::vni::{Vni, VniRange};
 
 /// A change of settings.
@@ -15,8 +17,10 @@ pub enum Change {
     AddVnis(VniRange, Segment),
     /// Segments go, with all that was learned in them.
     RemoveVnis(VniRange),
-    /// An interface becomes an access port.
+    /// An interface becomes an access port; one that is there gets these segments as well.
     AddPort(String, Port),
+    /// VLANs of a trunk go.
+    RemoveVlans(String, BTreeSet<VlanId>),
     /// An access port goes.
     RemovePort(String),
     /// Another VTEP.
@@ -40,6 +44,7 @@ impl Settings {
             Change::AddVnis(range, segment) => settings.add_vnis(range, &segment)?,
             Change::RemoveVnis(range) => settings.remove_vnis(range)?,
             Change::AddPort(name, port) => settings.add_port(name, port)?,
+            Change::RemoveVlans(name, vlans) => settings.remove_vlans(&name, &vlans)?,
             Change::RemovePort(name) => settings.remove_port(&name)?,
             Change::AddPeer(peer) => settings.add_peer(peer)?,
             Change::RemovePeer(peer) => settings.remove_peer(peer)?,
@@ -60,10 +65,10 @@ impl Settings {
     }
 
     fn remove_vnis(&mut self, range: VniRange) -> Result<(), Fault> {
+        if let Some((vni, port)) = self.circuits().find(|(vni, _)| range.contains(*vni)) {
+            return Err(Fault::new("vni", format!("port `{port}` is in VNI {vni}; remove the port first")));
+        }
         for vni in range.iter() {
-            if let Some(port) = self.ports_of(vni).next() {
-                return Err(Fault::new("vni", format!("port `{port}` is in VNI {vni}; remove the port first")));
-            }
             if self.vnis.remove(&vni).is_none() {
                 return Err(Fault::new("vni", format!("there is no VNI {vni}; see `weft vtep show vni`")));
             }
@@ -73,20 +78,49 @@ impl Settings {
     }
 
     fn add_port(&mut self, name: String, port: Port) -> Result<(), Fault> {
-        match self.ports.get(&name) {
-            Some(before) => Err(taken(&name, before.vni, port.vni)),
-            None => {
-                self.ports.insert(name, port);
-                Ok(())
+        let Some(there) = self.ports.get_mut(&name) else {
+            self.ports.insert(name, port);
+            return Ok(());
+        };
+        match (there.vni, port.vni) {
+            (Some(before), Some(after)) => return Err(taken(&name, before, after)),
+            (None, None) if port.vlans.is_empty() => {
+                return Err(Fault::new("port", format!("`{name}` is an access port already")));
+            }
+            (before, after) => there.vni = before.or(after),
+        }
+        for (vlan, vni) in port.vlans {
+            if let Some(before) = there.vlans.insert(vlan, vni) {
+                return Err(vlan_taken(&name, vlan, before, vni));
             }
         }
+        if port.tagged == Tagged::Keep {
+            there.tagged = Tagged::Keep;
+        }
+        Ok(())
+    }
+
+    fn remove_vlans(&mut self, name: &str, vlans: &BTreeSet<VlanId>) -> Result<(), Fault> {
+        let none = || Fault::new("port", format!("`{name}` is no access port; see `weft vtep show vni`"));
+        let port = self.ports.get_mut(name).ok_or_else(none)?;
+        for vlan in vlans {
+            if port.vlans.remove(vlan).is_none() {
+                let why = format!("VLAN {vlan} of `{name}` is in no VNI; see `weft vtep show vni`");
+                return Err(Fault::new("port", why));
+            }
+        }
+        if port.circuits().next().is_none() {
+            return Err(Fault::new("port", format!("`{name}` would be in no VNI any more; remove the port")));
+        }
+        self.entries.retain(|_, entry| !matches!(&entry.to, To::Vlan(of, vlan) if of == name && vlans.contains(vlan)));
+        Ok(())
     }
 
     fn remove_port(&mut self, name: &str) -> Result<(), Fault> {
         if self.ports.remove(name).is_none() {
             return Err(Fault::new("port", format!("`{name}` is no access port; see `weft vtep show vni`")));
         }
-        self.entries.retain(|_, entry| entry.to != To::Port(name.to_owned()));
+        self.entries.retain(|_, entry| entry.to.port() != Some(name));
         Ok(())
     }
 
@@ -127,6 +161,18 @@ pub fn taken(port: &str, before: Vni, after: Vni) -> Fault {
         format!("`{port}` is in VNI {before} already")
     } else {
         format!("`{port}` is in VNI {before} already and cannot be in VNI {after} as well; remove one of them")
+    };
+    Fault::new("port", why)
+}
+
+/// A second segment for one VLAN of a trunk.
+pub fn vlan_taken(port: &str, vlan: VlanId, before: Vni, after: Vni) -> Fault {
+    let why = if before == after {
+        format!("VLAN {vlan} of `{port}` is in VNI {before} already")
+    } else {
+        format!(
+            "VLAN {vlan} of `{port}` is in VNI {before} already and cannot be in VNI {after} as well; remove one of them"
+        )
     };
     Fault::new("port", why)
 }

@@ -7,6 +7,7 @@ use super::OUTER_BYTES;
 use super::settings::{Entry, Flood, Port, Segment, Settings, Tagged, To};
 use super::vni::Vni;
 use weft_wire::ethernet::MacAddress;
+use weft_wire::vlan::VlanId;
 
 /// Longest head-end replication list of a segment.
 pub const COPIES_MAX: usize = 128;
@@ -66,7 +67,7 @@ impl Settings {
     pub fn check(&self, host: &Host) -> Result<(), Fault> {
         self.peers.iter().try_for_each(|peer| check_peer(*peer, host))?;
         self.vnis.iter().try_for_each(|(vni, segment)| self.check_segment(*vni, segment))?;
-        self.ports.iter().try_for_each(|(name, port)| self.check_port(name, *port, host))?;
+        self.ports.iter().try_for_each(|(name, port)| self.check_port(name, port, host))?;
         self.entries.iter().try_for_each(|((vni, mac), entry)| self.check_entry(*vni, *mac, entry))?;
         let mut addresses = BTreeMap::new();
         for ((vni, mac), entry) in &self.entries {
@@ -103,12 +104,22 @@ impl Settings {
         }
     }
 
-    fn check_port(&self, name: &str, port: Port, host: &Host) -> Result<(), Fault> {
+    fn check_port(&self, name: &str, port: &Port, host: &Host) -> Result<(), Fault> {
         if host.uplinks.iter().any(|uplink| uplink == name) {
             return Err(Fault::new("port", format!("`{name}` is an uplink; an interface cannot be both")));
         }
-        if !self.vnis.contains_key(&port.vni) {
-            return Err(Fault::new("port", format!("`{name}`: there is no VNI {0}; add VNI {0} first", port.vni)));
+        if port.circuits().next().is_none() {
+            return Err(Fault::new(
+                "port",
+                format!("`{name}` is in no segment; give it a VNI, or VLANs with their VNIs"),
+            ));
+        }
+        if port.is_trunk() && port.tagged == Tagged::Keep {
+            let why = "tags say the segment of a trunk and cannot be kept as well; leave `tagged` or the VLANs away";
+            return Err(Fault::new("port", format!("`{name}`: {why}")));
+        }
+        if let Some((_, vni)) = port.circuits().find(|(_, vni)| !self.vnis.contains_key(vni)) {
+            return Err(Fault::new("port", format!("`{name}`: there is no VNI {vni}; add VNI {vni} first")));
         }
         let mtu = *host.mtu.get(name).ok_or_else(|| no_interface("port", name))?;
         let (uplink, uplink_mtu) = host.uplink_mtu()?;
@@ -138,12 +149,26 @@ impl Settings {
         }
         match &entry.to {
             To::Peer(peer) if !self.peers.contains(peer) => fault(format!("{peer} is no peer; add it to `peers`")),
-            To::Port(name) => match self.ports.get(name) {
-                None => fault(format!("`{name}` is no access port; add it first")),
-                Some(port) if port.vni != vni => fault(format!("port `{name}` is in VNI {}", port.vni)),
-                Some(_) => Ok(()),
-            },
+            To::Port(name) => self.check_place(name, None, vni).or_else(fault),
+            To::Vlan(name, vlan) => self.check_place(name, Some(*vlan), vni).or_else(fault),
             To::Peer(_) => Ok(()),
+        }
+    }
+
+    /// Whether a port, or a VLAN of it, is in a segment; says where it is instead.
+    fn check_place(&self, name: &str, vlan: Option<VlanId>, vni: Vni) -> Result<(), String> {
+        let Some(port) = self.ports.get(name) else { return Err(format!("`{name}` is no access port; add it first")) };
+        let there = port.vni_of(vlan);
+        if there == Some(vni) {
+            return Ok(());
+        }
+        if let Some((Some(right), _)) = port.circuits().find(|(_, of)| *of == vni) {
+            return Err(format!("VNI {vni} is VLAN {right} of port `{name}`; say so (vlan = {right})"));
+        }
+        let place = To::at(name, vlan);
+        match there {
+            Some(other) => Err(format!("port `{place}` is in VNI {other}")),
+            None => Err(format!("port `{place}` is in no VNI")),
         }
     }
 }

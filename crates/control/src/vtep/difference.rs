@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use weft_wire::ethernet::MacAddress;
 
-use super::settings::{Entry, Port, Segment, Settings, To};
+use super::settings::{Entry, Port, Segment, Settings};
 use super::vni::Vni;
 
 /// One step. In the order that [`difference`] gives them, each finds what it needs: a port's segment exists, a segment that
@@ -26,7 +26,7 @@ pub enum Operation {
     SetVni(Vni, Segment, BTreeSet<Ipv4Addr>),
     /// No longer believe this VTEP.
     RemovePeer(Ipv4Addr),
-    /// Put the data path on an access port.
+    /// Put the data path on an access port, or give a trunk other VLANs: what it has of them already is not touched.
     AttachPort(String, Port),
     /// Set an entry, and answer ARP for its address.
     SetEntry(Vni, MacAddress, Entry),
@@ -35,7 +35,8 @@ pub enum Operation {
 /// The steps from `before` to `after`; both have passed [`Settings::check`].
 pub fn difference(before: &Settings, after: &Settings) -> Vec<Operation> {
     let mut steps = Vec::new();
-    let changed = |name: &String, port: &Port| after.ports.get(name) != Some(port);
+    let stays = |now: &Port, port: &Port| now == port || (now.is_trunk() && port.is_trunk());
+    let changed = |name: &String, port: &Port| !after.ports.get(name).is_some_and(|now| stays(now, port));
     let detached: BTreeSet<&String> =
         before.ports.iter().filter(|(name, port)| changed(name, port)).map(|(name, _)| name).collect();
     steps.extend(detached.iter().map(|name| Operation::DetachPort((*name).clone())));
@@ -67,12 +68,12 @@ pub fn difference(before: &Settings, after: &Settings) -> Vec<Operation> {
 
     for (name, port) in &after.ports {
         if before.ports.get(name) != Some(port) {
-            steps.push(Operation::AttachPort(name.clone(), *port));
+            steps.push(Operation::AttachPort(name.clone(), port.clone()));
         }
     }
     for ((vni, mac), entry) in &after.entries {
         // What was known behind a port went when it was detached.
-        let port_new = matches!(&entry.to, To::Port(name) if detached.contains(name));
+        let port_new = entry.to.port().is_some_and(|name| detached.contains(&name.to_owned()));
         if port_new || before.entries.get(&(*vni, *mac)) != Some(entry) {
             steps.push(Operation::SetEntry(*vni, *mac, entry.clone()));
         }

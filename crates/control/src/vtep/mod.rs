@@ -14,13 +14,15 @@ mod difference;
 pub mod mac;
 mod resolver;
 mod settings;
+mod vlan;
 mod vni;
 
-pub use change::{Change, taken};
+pub use change::{Change, taken, vlan_taken};
 pub use check::{COPIES_MAX, Fault, Host};
 pub use difference::{Operation, difference};
 pub use resolver::{Input, Output, Resolver, ResolverConfig};
 pub use settings::{Entry, Flood, Port, Segment, Settings, Tagged, To};
+pub use vlan::{VlanRange, VlanVnis, VlanVnisError};
 pub use vni::{Vni, VniError, VniRange};
 
 /// What VXLAN adds to the IP packet inside: the inner Ethernet header and the outer IPv4, UDP and VXLAN headers, bytes.

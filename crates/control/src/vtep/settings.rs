@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::Ipv4Addr;
 
 use weft_wire::ethernet::MacAddress;
+use weft_wire::vlan::VlanId;
 
 use super::vni::Vni;
 
@@ -13,7 +14,7 @@ use super::vni::Vni;
 pub struct Settings {
     /// Segments.
     pub vnis: BTreeMap<Vni, Segment>,
-    /// Access ports by the name of their interface. Each is in one segment.
+    /// Access ports by the name of their interface. Each is in one segment, or as a trunk in one for each of its VLANs.
     pub ports: BTreeMap<String, Port>,
     /// Other VTEPs: who may send to us.
     pub peers: BTreeSet<Ipv4Addr>,
@@ -89,12 +90,38 @@ impl fmt::Display for Flood {
 }
 
 /// An access port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Port {
-    /// Its segment.
-    pub vni: Vni,
+    /// Its segment; of a trunk that of frames without a VLAN tag, `None`: they are dropped.
+    pub vni: Option<Vni>,
+    /// The segments of its VLANs: with any of them the port is a trunk, which drops frames of other VLANs. Tags are taken off
+    /// on the way in and put on again on the way out.
+    pub vlans: BTreeMap<VlanId, Vni>,
     /// What becomes of frames with a VLAN tag.
     pub tagged: Tagged,
+}
+
+impl Port {
+    /// In one segment, which frames without a tag are in.
+    pub fn access(vni: Vni) -> Self {
+        Self { vni: Some(vni), ..Self::default() }
+    }
+
+    /// Whether VLAN tags say the segment.
+    pub fn is_trunk(&self) -> bool {
+        !self.vlans.is_empty()
+    }
+
+    /// The segment of one of its VLANs, or of frames without a tag.
+    pub fn vni_of(&self, vlan: Option<VlanId>) -> Option<Vni> {
+        vlan.map_or(self.vni, |vlan| self.vlans.get(&vlan).copied())
+    }
+
+    /// Its segments, each with its VLAN.
+    pub fn circuits(&self) -> impl Iterator<Item = (Option<VlanId>, Vni)> {
+        let tagged = self.vlans.iter().map(|(vlan, vni)| (Some(*vlan), *vni));
+        self.vni.map(|vni| (None, vni)).into_iter().chain(tagged)
+    }
 }
 
 /// What an access port does with frames that carry a VLAN tag (RFC 7348 section 6.1).
@@ -121,8 +148,26 @@ pub struct Entry {
 pub enum To {
     /// Behind another VTEP.
     Peer(Ipv4Addr),
-    /// Behind an access port.
+    /// Behind an access port; of a trunk: where frames have no tag.
     Port(String),
+    /// In a VLAN behind a trunk.
+    Vlan(String, VlanId),
+}
+
+impl To {
+    /// Behind a port, perhaps in a VLAN of it.
+    pub fn at(port: &str, vlan: Option<VlanId>) -> Self {
+        let port = port.to_owned();
+        vlan.map_or(Self::Port(port.clone()), |vlan| Self::Vlan(port, vlan))
+    }
+
+    /// The port's name.
+    pub fn port(&self) -> Option<&str> {
+        match self {
+            Self::Port(port) | Self::Vlan(port, _) => Some(port),
+            Self::Peer(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for To {
@@ -130,14 +175,15 @@ impl fmt::Display for To {
         match self {
             Self::Peer(peer) => peer.fmt(out),
             Self::Port(port) => port.fmt(out),
+            Self::Vlan(port, vlan) => write!(out, "{port}.{vlan}"),
         }
     }
 }
 
 impl Settings {
-    /// The access ports of a segment.
-    pub fn ports_of(&self, vni: Vni) -> impl Iterator<Item = &str> {
-        self.ports.iter().filter(move |(_, port)| port.vni == vni).map(|(name, _)| name.as_str())
+    /// Where the segments are at this host: each port, and each VLAN of each trunk.
+    pub fn circuits(&self) -> impl Iterator<Item = (Vni, To)> {
+        self.ports.iter().flat_map(|(name, port)| port.circuits().map(move |(vlan, vni)| (vni, To::at(name, vlan))))
     }
 
     /// The peers that a segment's frames to many are copied to.

@@ -66,6 +66,21 @@ impl VniRange {
         (self.first.0..=self.last.0).map(Vni)
     }
 
+    /// Whether this VNI is one of them.
+    pub fn contains(self, vni: Vni) -> bool {
+        (self.first..=self.last).contains(&vni)
+    }
+
+    /// The last one.
+    pub fn last(self) -> Vni {
+        self.last
+    }
+
+    /// From the same first one to this one, which is not before it.
+    pub(super) fn up_to(self, last: Vni) -> Self {
+        Self { last, ..self }
+    }
+
     /// How many there are; never 0.
     pub fn count(self) -> usize {
         (self.last.0 - self.first.0) as usize + 1

@@ -1,104 +1,25 @@
 //! What others may send: anything. Nothing panics, nothing grows beyond its bound, everything dropped is counted.
 
 use rand::{RngExt, SeedableRng};
-use rand_pcg::{Pcg64, Pcg64Mcg};
-use weft_control::isis::{
-    AdjacencyState, Bounds, Config, DropReason, Event, Input, Output, PortConfig, PortId, RBridge, Timing, VlanSet,
-    Wish,
-};
-use weft_control::{Machine, NS_PER_MS, NS_PER_S};
+use rand_pcg::Pcg64Mcg;
+use weft_control::isis::{AdjacencyState, Bounds, DropReason, Event, Input, PortId};
+use weft_control::{NS_PER_MS, NS_PER_S};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::hello::HandshakeState;
+use weft_wire::isis::lsp::{CapabilitySub, NicknameRecord, Reach};
 use weft_wire::isis::tlv::LspEntry;
-use weft_wire::isis::{LspId, NodeId, Pdu, SystemId, View};
+use weft_wire::isis::{LspId, NodeId, Pdu, SystemId, Tlv, View};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 
 use super::peer::{ME, Says, csnp, hello, lsp, mac, my_mac, psnp, system};
-
-const PORT: PortId = PortId(1);
-
-/// An RBridge whose neighbour on port 1 is node 2.
-struct Victim {
-    bridge: RBridge,
-    now_ns: u64,
-    outputs: Vec<Output>,
-}
-
-impl Victim {
-    fn new(bounds: Bounds) -> Self {
-        let port = |number| {
-            let id = PortId(number);
-            PortConfig { id, mac: my_mac(id), cost: 10, designated_vlan: 1, mtu_test: false }
-        };
-        let config = Config {
-            system: system(ME),
-            hostname: "victim".to_owned(),
-            ports: vec![port(1), port(2)],
-            nickname: Wish::Configured(0x11),
-            root_priority: 0x8000,
-            vlans: VlanSet::default(),
-            trees_max: 1,
-            timing: Timing::default(),
-            bounds,
-        };
-        let bridge = RBridge::new(config, Pcg64::seed_from_u64(2));
-        let mut victim = Self { bridge, now_ns: 0, outputs: Vec::new() };
-        [1, 2].into_iter().for_each(|port| victim.put(Input::PortUp(PortId(port))));
-        victim.from(2, &hello(2, HandshakeState::Initializing, Some((ME, 1)), 60_000).into_bytes());
-        victim.run(NS_PER_S);
-        assert_eq!(victim.state(), AdjacencyState::Report);
-        victim
-    }
-
-    fn put(&mut self, input: Input<'_>) {
-        self.outputs.clear();
-        self.bridge.handle(self.now_ns, input, &mut self.outputs);
-    }
-
-    fn from(&mut self, node: u8, bytes: &[u8]) {
-        self.put(Input::Pdu { port: PORT, destination: ALL_IS_IS_RBRIDGES, source: mac(node), bytes });
-    }
-
-    fn run(&mut self, time_ns: u64) {
-        let until_ns = self.now_ns + time_ns;
-        while let Some(at_ns) = self.bridge.next_deadline_ns().filter(|at_ns| *at_ns <= until_ns) {
-            self.now_ns = at_ns.max(self.now_ns);
-            self.put(Input::Deadline);
-        }
-        self.now_ns = until_ns;
-    }
-
-    fn state(&self) -> AdjacencyState {
-        self.bridge.adjacencies().next().map_or(AdjacencyState::Down, |(_, adjacency)| adjacency.state)
-    }
-
-    fn dropped(&self, reason: DropReason) -> u64 {
-        self.bridge.counters().dropped.get(reason)
-    }
-}
-
-trait IntoBytes {
-    fn into_bytes(self) -> Vec<u8>;
-}
-
-impl IntoBytes for weft_wire::isis::pdu::P2pHello {
-    fn into_bytes(self) -> Vec<u8> {
-        Pdu::P2pHello(self).emit().unwrap()
-    }
-}
-
-impl IntoBytes for Pdu {
-    fn into_bytes(self) -> Vec<u8> {
-        self.emit().unwrap()
-    }
-}
+use super::victim::{IntoBytes, PORT, Victim};
 
 fn says() -> Says {
     Says {
         reach: vec![(ME, 10), (3, 10)],
         nicknames: vec![(0x22, 0x40, 0x8000)],
         vlans: Some((10, 20)),
-        overloaded: false,
+        ..Says::default()
     }
 }
 
@@ -172,19 +93,37 @@ fn repair(bytes: &mut [u8]) {
     }
 }
 
+/// On port 1 there is a neighbour already; on port 2 the first of them seems to be one. Nothing is kept of the others.
 #[test]
 fn ten_thousand_stations_do_not_become_neighbours() {
-    let mut victim = Victim::new(Bounds::default());
-    for number in 0..10_000_u32 {
-        let [_, a, b, c] = number.to_be_bytes();
-        let mut stranger = hello(9, HandshakeState::Down, None, 600);
-        stranger.source = SystemId([0x0c, 0, 0, a, b, c]);
-        let (bytes, source) = (stranger.into_bytes(), MacAddress([2, 0, 1, a, b, c]));
-        victim.put(Input::Pdu { port: PORT, destination: ALL_IS_IS_RBRIDGES, source, bytes: &bytes });
-        assert!(victim.outputs.is_empty(), "a stranger is not answered");
+    for port in [PORT, PortId(2)] {
+        let mut victim = Victim::new(Bounds::default());
+        let hello_of = |number: u32| {
+            let [_, a, b, c] = number.to_be_bytes();
+            let mut stranger = hello(9, HandshakeState::Down, None, 600);
+            stranger.source = SystemId([0x0c, 0, 0, a, b, c]);
+            (stranger.into_bytes(), MacAddress([2, 0, 1, a, b, c]))
+        };
+        let hear = |victim: &mut Victim, number| {
+            let (bytes, source) = hello_of(number);
+            victim.put(Input::Pdu { port, destination: ALL_IS_IS_RBRIDGES, source, bytes: &bytes });
+        };
+        hear(&mut victim, 0);
+        let (neighbors, size) = (victim.bridge.adjacencies().count(), size(&victim));
+        for number in 1..=10_000 {
+            hear(&mut victim, number);
+            assert!(victim.outputs.is_empty(), "a stranger is not answered");
+        }
+        let dropped = victim.dropped(DropReason::OtherNeighbor);
+        assert_eq!(dropped, 10_000 + u64::from(port == PORT));
+        assert_eq!((victim.bridge.adjacencies().count(), victim.state()), (neighbors, AdjacencyState::Report));
+        assert!(self::size(&victim) < size + 100, "its state grows by the digits of a counter alone");
     }
-    assert_eq!(victim.dropped(DropReason::OtherNeighbor), 10_000);
-    assert_eq!((victim.bridge.adjacencies().count(), victim.state()), (1, AdjacencyState::Report));
+}
+
+/// How much an RBridge holds, as the length of its whole state in print.
+fn size(victim: &Victim) -> usize {
+    format!("{:?}", victim.bridge).len()
 }
 
 #[test]
@@ -247,32 +186,81 @@ fn nicknames_that_nobody_may_hold() {
     assert_eq!(victim.bridge.forwarding().routes.keys().copied().collect::<Vec<_>>(), [0x22]);
 }
 
-/// One LSP may claim every nickname of a fragment; all of them together leave none for others, and that is said.
-#[test]
-fn when_no_nickname_is_free() {
+/// Every nickname is claimed, ours by a stronger holder too. Those who claim them may be `reachable`.
+fn all_nicknames_taken(reachable: bool) -> Victim {
     let mut victim = Victim::new(Bounds::default());
-    let mut next = 1_u32;
+    let holder = |number: u8| NodeId([0x0b, 0, 0, 0, 0, number, 0]);
+    let mut links = vec![Reach::plain(system(ME).node(), 10)];
     for number in 0..=255_u8 {
-        let nicknames: Vec<(u16, u8, u16)> = (0..256).map(|at| ((next + at) as u16, 0xff, 1)).collect();
-        next += 256;
-        let reach = vec![(ME, 10), (2, 10)];
+        let id = holder(number).lsp(0);
+        let back = if reachable { vec![Reach::plain(system(2).node(), 10)] } else { vec![] };
+        let Pdu::Lsp(mut all) = lsp(id, 1, 1000, &Says::default()) else { unreachable!() };
+        all.tlvs.push(Tlv::Reach(back));
         // 256 nicknames need several TLVs; a neighbour may put so many into one fragment on a large link.
-        let id = NodeId([0x0a, 0, 0, 0, 1, number, 0]).lsp(0);
-        let Pdu::Lsp(mut all) = lsp(id, 1, 1000, &Says { reach, ..Says::default() }) else { unreachable!() };
+        let nicknames: Vec<u16> = (0..256).map(|at| u16::from(number) * 256 + at).collect();
         for chunk in nicknames.chunks(48) {
-            let Pdu::Lsp(part) = lsp(id, 1, 1000, &Says { nicknames: chunk.to_vec(), ..Says::default() }) else {
-                unreachable!()
-            };
-            all.tlvs.push(part.tlvs[2].clone());
+            let records =
+                chunk.iter().map(|nickname| NicknameRecord { priority: 0xff, root_priority: 1, nickname: *nickname });
+            let subs = vec![CapabilitySub::Nicknames(records.collect())];
+            all.tlvs.push(Tlv::Capability { router_id: 1, flags: 0, subs });
         }
         victim.from(2, &Pdu::Lsp(all).into_bytes());
+        links.push(Reach::plain(holder(number), 10));
     }
     // One that is reached holds ours, more strongly.
-    let rival = Says { nicknames: vec![(0x11, 0xff, 1)], ..says() };
-    victim.from(2, &lsp(system(2).lsp(0), 9, 1000, &rival).into_bytes());
+    let Pdu::Lsp(mut rival) = lsp(system(2).lsp(0), 9, 1000, &Says { nicknames: vec![(0x11, 0xff, 1)], ..says() })
+    else {
+        unreachable!()
+    };
+    rival.tlvs.extend(links.chunks(20).map(|chunk| Tlv::Reach(chunk.to_vec())));
+    victim.from(2, &Pdu::Lsp(rival).into_bytes());
     victim.run(3 * NS_PER_S);
+    victim
+}
+
+#[test]
+fn when_no_nickname_is_free() {
+    let victim = all_nicknames_taken(true);
     assert_eq!(victim.bridge.nickname(), None);
     assert!(victim.bridge.counters().events.get(Event::NicknamesExhausted) > 0);
+}
+
+/// RFC 7780 section 4, item 3: what only unreachable RBridges hold is available, though anything else is preferred.
+#[test]
+fn nicknames_of_the_unreachable_are_the_last_choice() {
+    let victim = all_nicknames_taken(false);
+    let nickname = victim.bridge.nickname().expect("one of theirs is taken");
+    assert!(nickname != 0x11 && nickname <= 0xffbf);
+    assert_eq!(victim.bridge.counters().events.get(Event::NicknamesExhausted), 0);
+}
+
+/// RFC 7780 section 4, item 4: also an LSP that finds no room tells that our nickname is held more strongly.
+#[test]
+fn a_rival_that_finds_no_room_is_heard() {
+    let mut victim = Victim::new(Bounds { lsps_max: 1, ..Bounds::default() });
+    let claim = |priority| Says { nicknames: vec![(0x11, priority, 0x8000)], ..says() };
+    victim.from(2, &lsp(system(2).lsp(0), 1, 1000, &claim(0x40)).into_bytes());
+    victim.run(2 * NS_PER_S);
+    assert_eq!((victim.bridge.nickname(), victim.dropped(DropReason::DatabaseFull)), (Some(0x11), 1));
+    victim.from(2, &lsp(system(2).lsp(0), 1, 1000, &claim(0xff)).into_bytes());
+    victim.run(2 * NS_PER_S);
+    assert!(victim.bridge.nickname().is_some_and(|nickname| nickname != 0x11));
+    assert_eq!(victim.bridge.counters().events.get(Event::NicknameLost), 1);
+}
+
+/// RFC 7780 section 8.3: PDUs of unknown numbers are discarded and counted, and nobody is worse off for them.
+#[test]
+fn pdus_of_unknown_numbers() {
+    let mut victim = Victim::new(Bounds::default());
+    let known = [10, 15, 17, 18, 23, 24, 26, 28];
+    for number in (0..32).filter(|number| !known.contains(number)) {
+        let mut pdu = psnp(2, vec![]).into_bytes();
+        pdu[4] = number;
+        victim.from(2, &pdu);
+        assert!(victim.outputs.is_empty());
+    }
+    assert_eq!(victim.dropped(DropReason::UnknownPdu), 24);
+    assert_eq!((victim.dropped(DropReason::Malformed), victim.state()), (0, AdjacencyState::Report));
 }
 
 #[test]

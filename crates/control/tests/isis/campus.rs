@@ -7,12 +7,16 @@ use std::time::Instant;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weft_control::isis::{Event, Timing, VlanSet};
+use weft_control::isis::{Event, PortId, Timing, VlanSet, Wish};
 use weft_control::{NS_PER_MS, NS_PER_S};
+use weft_wire::isis::lsp::CapabilitySub;
+use weft_wire::isis::pdu::Lsp;
+use weft_wire::isis::view::LspFlags;
+use weft_wire::isis::{LspId, Pdu, Tlv};
 
-use super::net::{Faults, Net};
+use super::net::{Faults, Net, system};
 use super::oracle::Oracle;
-use super::topology::Topology;
+use super::topology::{Cable, Topology};
 
 fn seeds() -> std::ops::Range<u64> {
     let Ok(text) = std::env::var("WEFT_SEEDS") else { return 0..150 };
@@ -24,8 +28,13 @@ fn fast() -> Timing {
     Timing { hello_ns: NS_PER_S, holding_s: 3, ..Timing::default() }
 }
 
+/// Some VLANs; now and then so many ranges that an LSP needs several fragments.
 fn vlans(rng: &mut Pcg64Mcg) -> VlanSet {
     let mut set = VlanSet::default();
+    if rng.random_range(0..8) == 0 {
+        let count = rng.random_range(100..600);
+        return (0..count).map(|at| 2 + 3 * at).filter(|_| rng.random_range(0..10) > 0).collect();
+    }
     for _ in 0..rng.random_range(0..3) {
         let first = rng.random_range(1..100);
         set.add_range(first, first + rng.random_range(0..10));
@@ -40,9 +49,10 @@ fn upset(net: &mut Net, rng: &mut Pcg64Mcg) {
         0..=2 => net.set_link(link, false),
         3..=5 => net.set_link(link, true),
         6 => net.links[link].is_silent ^= true,
-        7 => match rng.random_range(0..3) {
+        7 => match rng.random_range(0..4) {
             0 => net.kill(node),
             1 => net.boot(node, true),
+            2 => net.restart(node),
             _ => net.boot(node, false),
         },
         8 => net.set_overload(node, rng.random()),
@@ -53,16 +63,26 @@ fn upset(net: &mut Net, rng: &mut Pcg64Mcg) {
     }
 }
 
+/// What an RBridge has to say about trees, and the nickname that it wants: of few, so that they collide.
+fn settle_roots(net: &mut Net, node: usize, rng: &mut Pcg64Mcg) {
+    let trees = 1 + (net.nodes.len() % 3) as u16;
+    let wanted = 0x500 + rng.random_range(0..8);
+    let state = &mut net.nodes[node];
+    state.root_priority = [0, 0x8000, 0x8000, 0x9000][rng.random_range(0..4)];
+    state.trees_max = trees + rng.random_range(0..2);
+    state.wish = [Wish::Any, Wish::Any, Wish::Last(wanted), Wish::Configured(wanted)][rng.random_range(0..4)];
+}
+
 /// One life of a campus.
 fn live(seed: u64) -> u64 {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let nodes = if seed % 25 == 24 { 40 } else { rng.random_range(2..14) };
     let mut net = Net::new(&Topology::random(nodes, &mut rng), seed, fast());
-    net.trees_max = 1 + (seed % 3) as u16;
     net.faults = [(0, 0), (20, 10), (100, 20), (300, 50)].map(|(loss, duplication)| Faults { loss, duplication })
         [seed as usize % 4];
     for node in 0..nodes {
         net.nodes[node].vlans = vlans(&mut rng);
+        settle_roots(&mut net, node, &mut rng);
         net.run_to(net.now_ns + rng.random_range(0..200 * NS_PER_MS));
         net.boot(node, false);
     }
@@ -112,8 +132,129 @@ fn a_merge_of_two_campuses_ends_with_one_holder_each() {
     assert_eq!(kept, [0x100, 0x101, 0x102, 0x103].map(Some), "of equal priorities the higher ID keeps it");
 }
 
-fn cable(a: usize, b: usize) -> super::topology::Cable {
-    super::topology::Cable { ends: [a, b], cost: 10 }
+/// A ring falls into parts and heals, again and again, while nicknames are wanted by several. At every heal the holder
+/// with the higher priority, then the higher ID, keeps what is held twice (RFC 7780 section 4); nobody else changes.
+#[test]
+fn partitions_and_heals_change_only_the_nicknames_of_losers() {
+    const NODES: usize = 12;
+    let topology = Topology { nodes: NODES, cables: (0..NODES).map(|node| cable(node, (node + 1) % NODES)).collect() };
+    let mut net = Net::new(&topology, 21, fast());
+    let mut rng = Pcg64Mcg::seed_from_u64(22);
+    let mut lost = 0;
+    for round in 0..12 {
+        let cuts = [rng.random_range(0..6), rng.random_range(6..12)];
+        cuts.iter().for_each(|cut| net.set_link(*cut, false));
+        // In each part everybody starts with a wish; within a part, too, some wishes are the same.
+        for node in 0..NODES {
+            let wanted = 0x700 + rng.random_range(0..10);
+            net.nodes[node].wish = if rng.random() { Wish::Configured(wanted) } else { Wish::Last(wanted) };
+            net.boot(node, false);
+        }
+        net.run_to(net.now_ns + 20 * NS_PER_S);
+        Oracle::new(&net).judge().unwrap_or_else(|what| panic!("round {round}, apart: {what}"));
+        let before: Vec<(u16, u8)> = (0..NODES).map(|node| held_by(&net, node)).collect();
+        cuts.iter().for_each(|cut| net.set_link(*cut, true));
+        net.run_to(net.now_ns + 20 * NS_PER_S);
+        Oracle::new(&net).judge().unwrap_or_else(|what| panic!("round {round}, together: {what}"));
+        for (node, (nickname, priority)) in before.iter().enumerate() {
+            let stronger = |(other, (theirs, their_priority)): (usize, &(u16, u8))| {
+                theirs == nickname && (*their_priority, other) > (*priority, node)
+            };
+            let loses = before.iter().enumerate().any(stronger);
+            assert_eq!(held_by(&net, node).0 != *nickname, loses, "round {round}: rb{node}, {nickname:#x}");
+            lost += u32::from(loses);
+        }
+    }
+    assert!(lost > 5, "{lost} nicknames were held twice");
+}
+
+/// A node's nickname and the priority that its LSP tells.
+fn held_by(net: &Net, node: usize) -> (u16, u8) {
+    let bridge = net.nodes[node].bridge.as_ref().expect("it runs");
+    let held = bridge.lsdb().get(net.nodes[node].system.lsp(0)).expect("its own LSP");
+    let Ok(Pdu::Lsp(lsp)) = Pdu::parse(held.bytes()) else { panic!("an LSP") };
+    let subs = lsp.tlvs.iter().flat_map(|tlv| if let Tlv::Capability { subs, .. } = tlv { &subs[..] } else { &[] });
+    let mut records = subs.filter_map(|sub| if let CapabilitySub::Nicknames(list) = sub { list.first() } else { None });
+    records.next().map(|record| (record.nickname, record.priority)).expect("it holds one")
+}
+
+/// Somebody on a link withdraws everybody's LSPs, present and future versions: each owner says its own again, above that.
+#[test]
+fn purges_of_everybodys_lsps_are_overcome() {
+    let mut rng = Pcg64Mcg::seed_from_u64(31);
+    let mut net = Net::new(&Topology::random(10, &mut rng), 31, fast());
+    for node in 0..10 {
+        net.nodes[node].vlans = (0..300).map(|at| 2 + 2 * at + node as u16 % 2).collect();
+        net.boot(node, false);
+    }
+    net.run_to(10 * NS_PER_S);
+    Oracle::new(&net).judge().unwrap_or_else(|what| panic!("{what}"));
+    for round in 0..5 {
+        let (node, _) = net.links[0].ends[0];
+        let held = net.nodes[node].bridge.as_ref().unwrap().lsdb().iter();
+        let held: Vec<(LspId, u32)> = held.map(|(id, entry)| (id, entry.sequence())).collect();
+        assert!(held.len() >= 30, "three fragments each");
+        for (id, sequence) in held {
+            let sequence = sequence + rng.random_range(0..3);
+            let flags = LspFlags::LEVEL_1;
+            let purge = Pdu::Lsp(Lsp { lifetime_s: 0, id, sequence, flags, tlvs: vec![] }).emit().unwrap();
+            net.forge(0, rng.random_range(0..2), &purge);
+        }
+        net.run_to(net.now_ns + 10 * NS_PER_S);
+        Oracle::new(&net).judge().unwrap_or_else(|what| panic!("round {round}: {what}"));
+    }
+    net.run_to(net.now_ns + 70 * NS_PER_S);
+    for node in &net.nodes {
+        let lsdb = node.bridge.as_ref().unwrap().lsdb();
+        assert_eq!((lsdb.len(), lsdb.iter().filter(|(_, entry)| entry.is_purged()).count()), (30, 0));
+    }
+}
+
+/// Two RBridges with one system ID at the ends of a line: they cannot be told apart, but those between them find each
+/// other, the flood stays slow, and one of them gone, all is well.
+#[test]
+fn a_double_harms_only_itself() {
+    let topology = Topology { nodes: 8, cables: (1..8).map(|node| cable(node - 1, node)).collect() };
+    let mut net = Net::new(&topology, 41, fast());
+    net.nodes[7].system = net.nodes[0].system;
+    (0..8).for_each(|node| net.boot(node, false));
+    net.run_to(10 * NS_PER_S);
+    let pdus = net.pdus;
+    net.run_to(40 * NS_PER_S);
+    let per_link_and_s = (net.pdus - pdus) / (7 * 30);
+    assert!(per_link_and_s <= 20, "{per_link_and_s} PDUs on each link in a second");
+    for (me, to) in (1..7).flat_map(|me| (1..7).map(move |to| (me, to))).filter(|(me, to)| me != to) {
+        let port = PortId(if to < me { 1 } else { 2 });
+        let nickname = net.nodes[to].nickname.expect("everybody has one");
+        let hops: Vec<PortId> = net.nodes[me].data_plane.routes[&nickname].iter().map(|hop| hop.port).collect();
+        assert_eq!(hops, [port], "from rb{me} to rb{to}");
+    }
+    let lsps = net.nodes[3].bridge.as_ref().unwrap().lsdb().len();
+    assert_eq!(lsps, 7, "one LSP for both");
+    net.kill(7);
+    net.set_link(6, false);
+    net.run_to(net.now_ns + 20 * NS_PER_S);
+    Oracle::new(&net).judge().unwrap_or_else(|what| panic!("one is gone: {what}"));
+}
+
+/// Who restarts with less to say withdraws the fragments of its former life.
+#[test]
+fn a_restart_with_fewer_fragments() {
+    let mut net = Net::new(&Topology::paper(), 51, fast());
+    net.nodes[0].vlans = (0..500).map(|at| 2 + 2 * at).collect();
+    (0..6).for_each(|node| net.boot(node, false));
+    net.run_to(10 * NS_PER_S);
+    Oracle::new(&net).judge().unwrap_or_else(|what| panic!("{what}"));
+    net.nodes[0].vlans = VlanSet::default();
+    net.boot(0, true);
+    net.run_to(net.now_ns + 10 * NS_PER_S);
+    Oracle::new(&net).judge().unwrap_or_else(|what| panic!("restarted: {what}"));
+    net.run_to(net.now_ns + 70 * NS_PER_S);
+    assert!(net.nodes.iter().all(|node| node.bridge.as_ref().unwrap().lsdb().len() == 6));
+}
+
+fn cable(a: usize, b: usize) -> Cable {
+    Cable::even([a, b], 10)
 }
 
 /// Link-down of a middle switch's port: new routes within the delays of LSP and computation and a few hops.
@@ -131,6 +272,62 @@ fn the_papers_campus_reroutes_at_once() {
     net.run_to(net.now_ns + 150 * NS_PER_MS);
     assert_eq!(net.nodes[0].data_plane.routes[&egress].len(), 3);
     Oracle::new(&net).judge().unwrap_or_else(|what| panic!("without S6: {what}"));
+}
+
+/// What depends on the RBridge that is started anew must not move: neither at others, nor what it forwards by itself.
+#[test]
+fn nobody_notices_a_restart_whose_data_plane_works_on() {
+    for (node, seed) in (0..6).zip(20..) {
+        let mut net = Net::new(&Topology::paper(), seed, fast());
+        (0..6).for_each(|node| net.boot(node, false));
+        net.run_to(10 * NS_PER_S);
+        let changes = |net: &Net| -> Vec<u64> { net.nodes.iter().map(|node| node.changes).collect() };
+        let (before, nickname) = (changes(&net), net.nodes[node].nickname);
+        let held = net.nodes[node].bridge.as_ref().unwrap().forwarding().clone();
+        net.restart(node);
+        assert!(net.nodes[node].bridge.as_ref().unwrap().is_restarting());
+        net.run_to(net.now_ns + 3 * NS_PER_S);
+        let bridge = net.nodes[node].bridge.as_ref().unwrap();
+        assert!(!bridge.is_restarting());
+        assert_eq!((bridge.forwarding(), bridge.nickname()), (&held, nickname), "its first routes are the former ones");
+        net.run_to(net.now_ns + 10 * NS_PER_S);
+        let mut after = changes(&net);
+        after[node] = before[node];
+        assert_eq!(after, before, "nothing changed at others");
+        Oracle::new(&net).judge().unwrap_or_else(|what| panic!("{what}"));
+    }
+}
+
+/// A neighbour that is gone meanwhile is waited for, but not for ever.
+#[test]
+fn a_restart_ends_also_when_a_neighbour_has_gone() {
+    let mut net = Net::new(&Topology::paper(), 30, fast());
+    (0..6).for_each(|node| net.boot(node, false));
+    net.run_to(10 * NS_PER_S);
+    net.restart(0);
+    net.kill(5);
+    net.run_to(net.now_ns + 2 * NS_PER_S);
+    assert!(net.nodes[0].bridge.as_ref().unwrap().is_restarting());
+    net.run_to(net.now_ns + 8 * NS_PER_S);
+    assert!(!net.nodes[0].bridge.as_ref().unwrap().is_restarting());
+    Oracle::new(&net).judge().unwrap_or_else(|what| panic!("{what}"));
+}
+
+/// Who takes leave is forgotten at once, and so is its LSP.
+#[test]
+fn a_leave_is_known_at_once() {
+    let mut net = Net::new(&Topology::paper(), 31, fast());
+    (0..6).for_each(|node| net.boot(node, false));
+    net.run_to(10 * NS_PER_S);
+    let egress = net.nodes[1].nickname.unwrap();
+    net.leave(5);
+    net.run_to(net.now_ns + 150 * NS_PER_MS);
+    assert_eq!(net.nodes[0].data_plane.routes[&egress].len(), 3);
+    for node in 0..5 {
+        let lsdb = net.nodes[node].bridge.as_ref().unwrap().lsdb();
+        assert!(lsdb.get(system(5).lsp(0)).is_some_and(|entry| entry.is_purged()), "rb{node} holds its LSP");
+    }
+    Oracle::new(&net).judge().unwrap_or_else(|what| panic!("{what}"));
 }
 
 /// Without link-down the loss shows by the holding time.

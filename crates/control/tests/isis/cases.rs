@@ -1,6 +1,7 @@
 //! Conformance cases: a folder for each rule, a numbered file for each step.
 //!
-//! `00-config.txt` says `ports NUMBER:COST[:mtu-test] ..`, `nickname any|last 0x11|configured 0x11`, `lsps-max N`. In a step
+//! `00-config.txt` says `ports NUMBER:COST[:mtu-test] ..`, `nickname any|last 0x11|configured 0x11`, `lsps-max N`,
+//! `trees-max N`. In a step
 //! `#` says why, `>` is done, `<` is every output of the step in order, `=` must hold afterwards. `WEFT_BLESS=1` writes the `<`
 //! lines; whoever blesses must read them against the RFC. Words are explained where they are read: [`Case::act`].
 
@@ -16,7 +17,7 @@ use weft_control::isis::{
 use weft_control::{Machine, NS_PER_MS, NS_PER_S};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::hello::{HandshakeState, PortSub};
-use weft_wire::isis::lsp::CapabilitySub;
+use weft_wire::isis::lsp::{CapabilitySub, TreeList};
 use weft_wire::isis::pdu::{LanHello, Lsp, Mtu, P2pHello};
 use weft_wire::isis::tlv::LspEntry;
 use weft_wire::isis::{LspId, NodeId, Pdu, SystemId, Tlv};
@@ -60,7 +61,7 @@ struct Case {
 
 impl Case {
     fn new(text: &str) -> Self {
-        let (mut ports, mut nickname, mut bounds) = (Vec::new(), Wish::Any, Bounds::default());
+        let (mut ports, mut nickname, mut bounds, mut trees_max) = (Vec::new(), Wish::Any, Bounds::default(), 1);
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             match line.split_whitespace().collect::<Vec<_>>()[..] {
                 ["ports", ref list @ ..] => ports = list.iter().map(|text| port_config(text)).collect(),
@@ -68,6 +69,7 @@ impl Case {
                 ["nickname", "last", value] => nickname = Wish::Last(hex(value)),
                 ["nickname", "configured", value] => nickname = Wish::Configured(hex(value)),
                 ["lsps-max", most] => bounds.lsps_max = most.parse().unwrap(),
+                ["trees-max", most] => trees_max = most.parse().unwrap(),
                 ref other => panic!("no such configuration: {other:?}"),
             }
         }
@@ -78,7 +80,7 @@ impl Case {
             nickname,
             root_priority: 0x8000,
             vlans: VlanSet::default(),
-            trees_max: 1,
+            trees_max,
             // Periodic Hellos would hide what a step does.
             timing: Timing { hello_ns: 100_000 * NS_PER_S, ..Timing::default() },
             bounds,
@@ -246,7 +248,8 @@ impl Case {
         }
     }
 
-    /// `adjacency P STATE`, `lsp ID SEQUENCE|purged|none`, `nickname VALUE`, or a counter's name and value.
+    /// `adjacency P STATE`, `lsp ID SEQUENCE|purged|none`, `nickname VALUE`, `trees NUMBER:ROOT,..`, or a counter's name
+    /// and value.
     fn check(&self, words: &[&str]) -> Result<(), String> {
         let found = match *words {
             ["adjacency", port, _] => {
@@ -260,6 +263,12 @@ impl Case {
                 Some(entry) => entry.sequence().to_string(),
             },
             ["nickname", _] => self.bridge.nickname().map_or("none".to_owned(), |nickname| format!("{nickname:#06x}")),
+            ["trees", _] => {
+                let trees = &self.bridge.forwarding().trees;
+                let mut trees: Vec<_> = trees.iter().map(|(root, tree)| (tree.number, *root)).collect();
+                trees.sort_unstable();
+                trees.iter().map(|(number, root)| format!("{number}:{root:#x}")).collect::<Vec<_>>().join(",")
+            }
             [name, _] => {
                 let counters = self.bridge.counters();
                 let mut all = counters.dropped.iter().chain(counters.events.iter());
@@ -309,7 +318,8 @@ fn hello(port: u32, node: u8, rest: &[&str]) -> P2pHello {
     hello
 }
 
-/// `reach=me:10,3:20`, `nickname=0x22/0x40[/0x8000]`, `vlans=10-19`, `overload`.
+/// `reach=me:10,3:20`, `nickname=0x22/0x40[/0x8000]`, `vlans=10-19`, `overload`, `trees=COMPUTE/MAX`,
+/// `roots=START:0x22,0x33;START:..`, `unsigned` (a withdrawal that does not say by whom).
 fn says(rest: &[&str]) -> Says {
     let reach = value(rest, "reach").into_iter().flat_map(|list| list.split(','));
     let reach = reach.map(|text| {
@@ -327,7 +337,18 @@ fn says(rest: &[&str]) -> Says {
         nicknames: nicknames.collect(),
         vlans: vlans.map(|(first, last)| (first.parse().unwrap(), last.parse().unwrap())),
         overloaded: rest.contains(&"overload"),
+        trees: value(rest, "trees").map(|text| {
+            let (compute, most) = pair(text, '/');
+            (compute.parse().unwrap(), most.parse().unwrap())
+        }),
+        roots: value(rest, "roots").into_iter().flat_map(|lists| lists.split(';')).map(tree_list).collect(),
+        unsigned: rest.contains(&"unsigned"),
     }
+}
+
+fn tree_list(text: &str) -> TreeList {
+    let (start, roots) = pair(text, ':');
+    TreeList { start: start.parse().unwrap(), roots: roots.split(',').map(hex).collect() }
 }
 
 fn describe_pdu(pdu: &Pdu) -> String {
@@ -363,7 +384,11 @@ fn describe_lsp(lsp: &Lsp) -> String {
             Tlv::Reach(list) => {
                 list.iter().for_each(|reach| write!(text, " reach={}:{}", node(reach.node), reach.metric).unwrap());
             }
-            Tlv::PurgeOriginator { originator, .. } => write!(text, " purged-by={}", node(originator.node())).unwrap(),
+            Tlv::PurgeOriginator { originator, received_from } => {
+                write!(text, " purged-by={}", node(originator.node())).unwrap();
+                received_from.iter().for_each(|from| write!(text, " from={}", node(from.node())).unwrap());
+            }
+            Tlv::Hostname(name) if lsp.lifetime_s == 0 => write!(text, " host={}", name.escape_ascii()).unwrap(),
             Tlv::Capability { subs, .. } => subs.iter().for_each(|sub| describe_sub(sub, &mut text)),
             _ => {}
         }

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::{Pcg64, Pcg64Mcg};
 use weft_control::isis::{
-    Bounds, Config, Forwarding, Input, Output, PortConfig, PortId, RBridge, Timing, TreeState, VlanSet, Wish,
+    Adjacency, AdjacencyState, Bounds, Config, Forwarding, Input, Output, PortConfig, PortId, RBridge, Timing,
+    TreeState, VlanSet, Wish,
 };
 use weft_control::{Machine, NS_PER_MS};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
+use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 
 use super::topology::Topology;
 
@@ -18,12 +20,20 @@ use super::topology::Topology;
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) bridge: Option<RBridge>,
+    pub(crate) system: SystemId,
     pub(crate) vlans: VlanSet,
+    pub(crate) root_priority: u16,
+    /// How many trees it can compute, and asks for.
+    pub(crate) trees_max: u16,
+    /// The nickname that it wants when it remembers none.
+    pub(crate) wish: Wish,
     pub(crate) overloaded: bool,
     /// Its nickname as told by outputs: what a daemon would remember.
     pub(crate) nickname: Option<u16>,
     /// Built from outputs alone: what a data plane would hold.
     pub(crate) data_plane: Forwarding,
+    /// How often that, or the nickname, was changed.
+    pub(crate) changes: u64,
     wake_at_ns: Option<u64>,
 }
 
@@ -31,7 +41,8 @@ pub(crate) struct Node {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub(crate) ends: [(usize, PortId); 2],
-    pub(crate) cost: u32,
+    /// Metric of sending from each end.
+    pub(crate) costs: [u32; 2],
     /// Both ends see that it is down.
     pub(crate) is_up: bool,
     /// Nobody sees that nothing gets through.
@@ -59,7 +70,6 @@ pub(crate) struct Net {
     pub(crate) links: Vec<Link>,
     pub(crate) faults: Faults,
     pub(crate) timing: Timing,
-    pub(crate) trees_max: u16,
     /// PDUs that arrived.
     pub(crate) pdus: u64,
     /// When a data plane was changed for the last time.
@@ -95,24 +105,28 @@ impl Net {
                 ports.push((index, end));
                 (cable.ends[end], PortId(ports.len() as u16))
             });
-            links.push(Link { ends, cost: cable.cost, is_up: true, is_silent: false });
+            links.push(Link { ends, costs: cable.costs, is_up: true, is_silent: false });
         }
-        let node = || Node {
+        let node = |number| Node {
             bridge: None,
+            system: system(number),
+            root_priority: 0x8000,
+            trees_max: 1,
+            wish: Wish::Any,
             vlans: VlanSet::default(),
             overloaded: false,
             nickname: None,
             data_plane: Forwarding::default(),
+            changes: 0,
             wake_at_ns: None,
         };
         Self {
             now_ns: 0,
-            nodes: (0..topology.nodes).map(|_| node()).collect(),
+            nodes: (0..topology.nodes).map(node).collect(),
             lives: vec![0; links.len()],
             links,
             faults: Faults::default(),
             timing,
-            trees_max: 1,
             pdus: 0,
             changed_ns: 0,
             by_port,
@@ -124,25 +138,42 @@ impl Net {
 
     /// Starts the RBridge, anew if it runs. With `remembers` it wants the nickname that it had.
     pub(crate) fn boot(&mut self, node: usize, remembers: bool) {
+        self.start(node, remembers, None);
+    }
+
+    /// Starts it anew as one whose data plane worked on, with the neighbours that it had.
+    pub(crate) fn restart(&mut self, node: usize) {
+        let Some(bridge) = &self.nodes[node].bridge else { return };
+        let reported = |(_, adjacency): &(PortId, &Adjacency)| adjacency.state == AdjacencyState::Report;
+        let ports = bridge.adjacencies().filter(reported).map(|(port, _)| port).collect();
+        self.start(node, true, Some(ports));
+    }
+
+    fn start(&mut self, node: usize, remembers: bool, restarted: Option<Vec<PortId>>) {
         let ports = &self.by_port[node];
-        let config = |(at, (link, _)): (usize, &(usize, usize))| {
+        let config = |(at, (link, end)): (usize, &(usize, usize))| {
             let id = PortId(at as u16 + 1);
-            let cost = self.links[*link].cost;
+            let cost = self.links[*link].costs[*end];
             PortConfig { id, mac: mac(node, id), cost, designated_vlan: 1, mtu_test: false }
         };
-        let wish = self.nodes[node].nickname.filter(|_| remembers).map_or(Wish::Any, Wish::Last);
+        let state = &self.nodes[node];
+        let wish = state.nickname.filter(|_| remembers).map_or(state.wish, Wish::Last);
         let config = Config {
-            system: system(node),
+            system: state.system,
             hostname: format!("rb{node}"),
             ports: ports.iter().enumerate().map(config).collect(),
             nickname: wish,
-            root_priority: 0x8000,
-            vlans: self.nodes[node].vlans.clone(),
-            trees_max: self.trees_max,
+            root_priority: state.root_priority,
+            vlans: state.vlans.clone(),
+            trees_max: state.trees_max,
             timing: self.timing,
             bounds: Bounds::default(),
         };
-        let bridge = RBridge::new(config, Pcg64::seed_from_u64(self.rng.random()));
+        let rng = Pcg64::seed_from_u64(self.rng.random());
+        let bridge = match restarted {
+            Some(ports) => RBridge::restarted(config, rng, ports),
+            None => RBridge::new(config, rng),
+        };
         let state = &mut self.nodes[node];
         (state.bridge, state.wake_at_ns) = (Some(bridge), None);
         state.data_plane = Forwarding::default();
@@ -163,6 +194,12 @@ impl Net {
         let state = &mut self.nodes[node];
         (state.bridge, state.wake_at_ns) = (None, None);
         state.data_plane = Forwarding::default();
+    }
+
+    /// Ends it politely.
+    pub(crate) fn leave(&mut self, node: usize) {
+        self.handle(node, Input::Leave);
+        self.kill(node);
     }
 
     pub(crate) fn set_link(&mut self, link: usize, is_up: bool) {
@@ -241,7 +278,10 @@ impl Net {
         match output {
             Output::Send { port, destination, pdu } => return self.transmit(node, port, destination, &pdu),
             Output::Adjacency { .. } => return,
-            Output::Nickname(nickname) => return self.nodes[node].nickname = nickname,
+            Output::Nickname(nickname) => {
+                let changes = std::mem::replace(&mut self.nodes[node].nickname, nickname) != nickname;
+                return self.nodes[node].changes += u64::from(changes);
+            }
             Output::Route { nickname, hops } if hops.is_empty() => drop(plane.routes.remove(&nickname)),
             Output::Route { nickname, hops } => drop(plane.routes.insert(nickname, hops)),
             Output::Rpf { root, ingress, port } => {
@@ -258,6 +298,7 @@ impl Net {
         }
         plane.trees.retain(|_, tree| *tree != TreeState::default());
         self.changed_ns = self.now_ns;
+        self.nodes[node].changes += 1;
     }
 
     fn transmit(&mut self, node: usize, port: PortId, destination: MacAddress, pdu: &Arc<[u8]>) {
@@ -271,6 +312,14 @@ impl Net {
             let frame = What::Frame { link, end: 1 - end, life: self.lives[link], source, destination, pdu };
             self.queue.entry(self.now_ns + DELAY_NS).or_default().push(frame);
         }
+    }
+
+    /// Puts a frame onto a link, from its end `end`: somebody there says what no RBridge would.
+    pub(crate) fn forge(&mut self, link: usize, end: usize, pdu: &[u8]) {
+        let ((node, port), life) = (self.links[link].ends[end], self.lives[link]);
+        let (source, destination, pdu) = (mac(node, port), ALL_IS_IS_RBRIDGES, pdu.into());
+        let frame = What::Frame { link, end: 1 - end, life, source, destination, pdu };
+        self.queue.entry(self.now_ns + DELAY_NS).or_default().push(frame);
     }
 
     fn hits(&mut self, per_mille: u32) -> bool {

@@ -1,26 +1,40 @@
 //! What every RBridge should hold, from the true topology alone: all-pairs distances by Floyd and Warshall, parents and
 //! branches by the text of RFC 6325 section 4.5 and RFC 7780 section 3. Shares no code with what it judges.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use weft_control::isis::{Hop, PortId, TreeState, VlanSet};
 use weft_wire::ethernet::MacAddress;
+use weft_wire::isis::SystemId;
 
-use super::net::{Net, system};
+use super::broadcast;
+use super::net::{Link, Net};
 
 const FAR: u64 = u64::MAX / 4;
+/// In larger campuses frames are not followed from everybody to everybody.
+const BROADCAST_NODES_MAX: usize = 50;
 
 /// The true campus.
 pub(crate) struct Oracle<'a> {
     net: &'a Net,
     nodes: usize,
-    /// Least cost of a working link.
+    /// Least cost of sending over a working link, from the first to the second.
     link: Vec<Vec<u64>>,
     /// Least cost over nodes that are not overloaded.
     far: Vec<Vec<u64>>,
     /// Which nodes working links connect at all.
     component: Vec<usize>,
+    /// Working links of each node.
+    ports: Vec<Vec<WorkingPort>>,
+    /// Trees that somebody asked for already: the parents of all nodes, by root and number.
+    parents: RefCell<Trees>,
 }
+
+/// Port, other end, cost of sending.
+type WorkingPort = (PortId, (usize, PortId), u64);
+type Trees = BTreeMap<(usize, u16), Rc<[Option<usize>]>>;
 
 impl<'a> Oracle<'a> {
     pub(crate) fn new(net: &'a Net) -> Self {
@@ -30,8 +44,8 @@ impl<'a> Oracle<'a> {
         for working in net.links.iter().filter(|link| link.is_up && !link.is_silent) {
             let [a, b] = working.ends.map(|(node, _)| node);
             if net.nodes[a].bridge.is_some() && net.nodes[b].bridge.is_some() {
-                let cost = link[a][b].min(working.cost.into());
-                (link[a][b], link[b][a]) = (cost, cost);
+                let [forth, back] = working.costs.map(u64::from);
+                (link[a][b], link[b][a]) = (link[a][b].min(forth), link[b][a].min(back));
                 let (old, new) = (component[a], component[b]);
                 component.iter_mut().filter(|label| **label == old).for_each(|label| *label = new);
             }
@@ -47,7 +61,8 @@ impl<'a> Oracle<'a> {
                 row.iter_mut().zip(&onward).for_each(|(direct, rest)| *direct = (*direct).min(first + rest));
             }
         }
-        Self { net, nodes, link, far, component }
+        let ports = (0..nodes).map(|me| working_ports(net, me)).collect();
+        Self { net, nodes, link, far, component, ports, parents: RefCell::default() }
     }
 
     /// Every RBridge that runs holds what it should, and its outputs said so.
@@ -66,7 +81,13 @@ impl<'a> Oracle<'a> {
         for &me in &alive {
             self.judge_one(me).map_err(|what| format!("rb{me} at {} ms: {what}", self.net.now_ns / 1_000_000))?;
         }
-        Ok(())
+        if self.nodes > BROADCAST_NODES_MAX {
+            return Ok(());
+        }
+        broadcast::judge(self.net, |ingress, root, to| {
+            let root = self.others(ingress).chain([ingress]).find(|node| self.nickname(*node) == Some(root));
+            root.is_some_and(|root| self.far[root][to] < FAR)
+        })
     }
 
     fn judge_one(&self, me: usize) -> Result<(), String> {
@@ -95,6 +116,10 @@ impl<'a> Oracle<'a> {
         self.net.nodes[node].bridge.as_ref()?.nickname()
     }
 
+    fn system(&self, node: usize) -> SystemId {
+        self.net.nodes[node].system
+    }
+
     fn others(&self, me: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.nodes).filter(move |node| *node != me && self.component[*node] == self.component[me])
     }
@@ -103,24 +128,15 @@ impl<'a> Oracle<'a> {
         !self.net.nodes[node].overloaded
     }
 
-    /// Working links of a node: port, other end, cost.
-    fn ports(&self, me: usize) -> impl Iterator<Item = (PortId, (usize, PortId), u64)> + '_ {
-        let working = self.net.links.iter().filter(|link| link.is_up && !link.is_silent);
-        working.flat_map(move |link| {
-            let [a, b] = link.ends;
-            let mine = [(a, b), (b, a)].into_iter().filter(move |(mine, _)| mine.0 == me);
-            mine.map(move |(mine, other)| (mine.1, other, u64::from(link.cost)))
-        })
-    }
-
     fn routes(&self, me: usize) -> BTreeMap<u16, Vec<Hop>> {
         let mut routes = BTreeMap::new();
         for to in self.others(me).filter(|to| self.far[me][*to] < FAR) {
-            let leads = |(_, other, cost): &(PortId, (usize, PortId), u64)| {
+            let leads = |(_, other, cost): &&WorkingPort| {
                 let passes = other.0 == to || self.may_cross(other.0);
                 passes && cost + self.far[other.0][to] == self.far[me][to]
             };
-            let hops = self.ports(me).filter(leads).map(|(port, other, _)| Hop { port, mac: mac_of(other) });
+            let hops =
+                self.ports[me].iter().filter(leads).map(|(port, other, _)| Hop { port: *port, mac: mac_of(*other) });
             let hops: BTreeSet<Hop> = hops.collect();
             routes.insert(self.nickname(to).unwrap_or(0), hops.into_iter().collect());
         }
@@ -128,16 +144,28 @@ impl<'a> Oracle<'a> {
     }
 
     fn trees(&self, me: usize) -> BTreeMap<u16, TreeState> {
-        let eligible = |node: &usize| self.may_cross(*node) && self.far[me][*node] < FAR;
-        let mut roots: Vec<usize> = self.others(me).chain([me]).filter(eligible).collect();
-        roots.sort_by_key(|node| std::cmp::Reverse(system(*node)));
-        roots.truncate(self.net.trees_max.into());
-        let numbered = roots.into_iter().zip(1_u16..);
+        let numbered = self.roots(me).into_iter().zip(1_u16..);
         numbered.map(|(root, number)| (self.nickname(root).unwrap_or(0), self.tree(me, root, number))).collect()
     }
 
+    /// Roots in the order of their trees' numbers. Nobody in this campus lists roots; some have priority 0.
+    fn roots(&self, me: usize) -> Vec<usize> {
+        let priority = |node: usize| self.net.nodes[node].root_priority;
+        let trees_max = |node: usize| self.net.nodes[node].trees_max;
+        let eligible = |node: &usize| self.may_cross(*node) && self.far[me][*node] < FAR;
+        let mut roots: Vec<usize> = self.others(me).chain([me]).filter(eligible).collect();
+        roots.sort_by_key(|node| std::cmp::Reverse((priority(*node), self.system(*node))));
+        let Some(first) = roots.first().copied() else { return roots };
+        let weakest = self.others(me).chain([me]).map(trees_max).min().expect("we are there");
+        roots.truncate(trees_max(first).min(weakest).into());
+        // "A nickname whose tree root priority is zero is not selected as a tree root based on priority", unless there is
+        // no other: then one of them is, and only one.
+        roots.retain(|node| priority(*node) > 0 || *node == first);
+        roots
+    }
+
     fn tree(&self, me: usize, root: usize, number: u16) -> TreeState {
-        let parents: Vec<Option<usize>> = (0..self.nodes).map(|node| self.parent(root, node, number)).collect();
+        let parents = self.parents(root, number);
         let on_tree = |node: usize| node == root || parents[node].is_some();
         let mut tree = TreeState { number, ..TreeState::default() };
         if !on_tree(me) {
@@ -156,6 +184,11 @@ impl<'a> Oracle<'a> {
         tree
     }
 
+    fn parents(&self, root: usize, number: u16) -> Rc<[Option<usize>]> {
+        let all = || (0..self.nodes).map(|node| self.parent(root, node, number)).collect();
+        Rc::clone(self.parents.borrow_mut().entry((root, number)).or_insert_with(all))
+    }
+
     fn parent(&self, root: usize, node: usize, number: u16) -> Option<usize> {
         if node == root || self.far[root][node] >= FAR {
             return None;
@@ -166,16 +199,26 @@ impl<'a> Oracle<'a> {
             passes && cost < FAR && self.far[root][*from] + cost == self.far[root][node]
         };
         let mut parents: Vec<usize> = (0..self.nodes).filter(leads).collect();
-        parents.sort_by_key(|parent| system(*parent));
+        parents.sort_by_key(|parent| self.system(*parent));
         Some(parents[usize::from(number - 1) % parents.len()])
     }
 
     /// The parallel link that carries trees, whatever it costs: the highest number as the higher system ID counts.
     fn tree_port(&self, me: usize, neighbor: usize) -> PortId {
-        let to = self.ports(me).filter(|(_, other, _)| other.0 == neighbor);
-        let number = |port: PortId, other: PortId| if system(me) > system(neighbor) { port } else { other };
+        let to = self.ports[me].iter().filter(|(_, other, _)| other.0 == neighbor);
+        let number = |port: PortId, other: PortId| if self.system(me) > self.system(neighbor) { port } else { other };
         to.max_by_key(|(port, other, _)| number(*port, other.1)).expect("neighbours on a tree are linked").0
     }
+}
+
+fn working_ports(net: &Net, me: usize) -> Vec<WorkingPort> {
+    let working = net.links.iter().filter(|link| link.is_up && !link.is_silent);
+    let of_link = |link: &Link| {
+        let [a, b] = link.ends;
+        [(a, b, link.costs[0]), (b, a, link.costs[1])]
+    };
+    let mine = working.flat_map(of_link).filter(|(mine, ..)| mine.0 == me);
+    mine.map(|(mine, other, cost)| (mine.1, other, u64::from(cost))).collect()
 }
 
 /// The nodes from `node` to `me` over the tree.

@@ -4,7 +4,7 @@
 use weft_control::isis::PortId;
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::hello::{HandshakeState, PortSub, ThreeWay, VlanFlags};
-use weft_wire::isis::lsp::{CapabilitySub, InterestedVlans, NicknameRecord, Reach};
+use weft_wire::isis::lsp::{CapabilitySub, InterestedVlans, NicknameRecord, Reach, TreeList};
 use weft_wire::isis::pdu::{Csnp, Lsp, P2pHello, Psnp};
 use weft_wire::isis::tlv::LspEntry;
 use weft_wire::isis::view::LspFlags;
@@ -59,6 +59,12 @@ pub(crate) struct Says {
     pub(crate) nicknames: Vec<(u16, u8, u16)>,
     pub(crate) vlans: Option<(u16, u16)>,
     pub(crate) overloaded: bool,
+    /// Trees that it asks for, and that it can compute.
+    pub(crate) trees: Option<(u16, u16)>,
+    /// Roots that it lists.
+    pub(crate) roots: Vec<TreeList>,
+    /// A withdrawal does not say who wrote it.
+    pub(crate) unsigned: bool,
 }
 
 pub(crate) fn lsp(id: LspId, sequence: u32, lifetime_s: u16, says: &Says) -> Pdu {
@@ -81,11 +87,16 @@ pub(crate) fn lsp(id: LspId, sequence: u32, lifetime_s: u16, says: &Says) -> Pdu
             root_bridges: vec![],
         }));
     }
+    if let Some((compute, max)) = says.trees {
+        subs.push(CapabilitySub::Trees { compute, max, use_count: 1 });
+    }
+    subs.extend(says.roots.iter().cloned().map(CapabilitySub::TreeRoots));
     let reach = says.reach.iter().map(|(node, cost)| Reach::plain(system(*node).node(), *cost)).collect();
     let mut tlvs = vec![Tlv::Areas(vec![vec![0]]), Tlv::Protocols(vec![0xc0])];
     tlvs.extend([Tlv::Capability { router_id: 1, flags: 0, subs }, Tlv::Reach(reach)]);
     if lifetime_s == 0 {
-        tlvs = vec![Tlv::PurgeOriginator { originator: system(9), received_from: None }];
+        let signature = Tlv::PurgeOriginator { originator: system(9), received_from: None };
+        tlvs = if says.unsigned { vec![] } else { vec![signature] };
     }
     let flags = LspFlags::LEVEL_1.with_overload(says.overloaded);
     Pdu::Lsp(Lsp { lifetime_s, id, sequence, flags, tlvs })

@@ -7,7 +7,15 @@ use rand_pcg::Pcg64Mcg;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cable {
     pub(crate) ends: [usize; 2],
-    pub(crate) cost: u32,
+    /// Metric of sending from each end.
+    pub(crate) costs: [u32; 2],
+}
+
+impl Cable {
+    /// As dear one way as the other.
+    pub(crate) fn even(ends: [usize; 2], cost: u32) -> Self {
+        Self { ends, costs: [cost; 2] }
+    }
 }
 
 /// RBridges by number and the links between them. Port numbers count each RBridge's links from 1.
@@ -18,12 +26,16 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    /// A connected graph with some more links, some of them parallel, and few different costs, so that paths tie.
+    /// A connected graph with some more links, some of them parallel, and few different costs, so that paths tie. Every
+    /// other link has another metric back than forth.
     pub(crate) fn random(nodes: usize, rng: &mut Pcg64Mcg) -> Self {
-        let costs = [10, 10, 20, 30];
+        const COSTS: [u32; 4] = [10, 10, 20, 30];
         let mut cables = Vec::new();
         let mut link = |a: usize, b: usize, rng: &mut Pcg64Mcg| {
-            cables.push(Cable { ends: [a, b], cost: costs[rng.random_range(0..costs.len())] });
+            let mut cost = || COSTS[rng.random_range(0..COSTS.len())];
+            let (forth, other) = (cost(), cost());
+            let back = if rng.random() { forth } else { other };
+            cables.push(Cable { ends: [a, b], costs: [forth, back] });
         };
         for node in 1..nodes {
             let other = rng.random_range(0..node);
@@ -40,7 +52,7 @@ impl Topology {
 
     /// S1 and S2 (numbers 0 and 1) each linked to S3, S4, S5, S6: the overhead paper's campus.
     pub(crate) fn paper() -> Self {
-        let cables = (2..6).flat_map(|middle| [0, 1].map(|edge| Cable { ends: [edge, middle], cost: 2000 })).collect();
+        let cables = (2..6).flat_map(|middle| [0, 1].map(|edge| Cable::even([edge, middle], 2000))).collect();
         Self { nodes: 6, cables }
     }
 
@@ -52,8 +64,8 @@ impl Topology {
         for pod in 0..k {
             for (a, b) in (0..half).flat_map(|a| (0..half).map(move |b| (a, b))) {
                 let upper = aggregation + pod * half + a;
-                cables.push(Cable { ends: [edge + pod * half + b, upper], cost: 2000 });
-                cables.push(Cable { ends: [upper, core + a * half + b], cost: 2000 });
+                cables.push(Cable::even([edge + pod * half + b, upper], 2000));
+                cables.push(Cable::even([upper, core + a * half + b], 2000));
             }
         }
         Self { nodes: core + half * half, cables }

@@ -1,0 +1,176 @@
+//! What of our LSP goes into which fragment. What has a place keeps it, so that a change touches few fragments and
+//! nothing is missing anywhere while it spreads (ISO 10589 section 7.3.3, RFC 7176 section 2.3.6).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_wire::isis::NodeId;
+
+/// Fragments of one LSP.
+const FRAGMENTS_MAX: usize = 256;
+/// Neighbours in one TLV.
+pub(super) const REACH_MAX: usize = 255 / REACH_LEN;
+/// Ranges of VLANs in one TLV.
+pub(super) const RANGES_MAX: usize = (255 - CAPABILITY_LEN) / RANGE_LEN;
+const TLV_HEADER_LEN: usize = 2;
+const REACH_LEN: usize = 11;
+/// Router ID and flags.
+const CAPABILITY_LEN: usize = 5;
+const RANGE_LEN: usize = 12;
+
+/// The smallest part of what we say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Item {
+    /// A link; `nth` tells parallel links of one cost apart.
+    Link { neighbor: NodeId, cost: u32, nth: u16 },
+    /// A range of VLANs, first and last.
+    Vlans(u16, u16),
+}
+
+impl Item {
+    /// Whether `self` may say what `old` said before.
+    fn replaces(self, old: Self) -> bool {
+        match (self, old) {
+            (Self::Vlans(first, last), Self::Vlans(old_first, old_last)) => first <= old_last && old_first <= last,
+            (Self::Link { neighbor, .. }, Self::Link { neighbor: old, .. }) => neighbor == old,
+            _ => false,
+        }
+    }
+}
+
+/// How full a fragment is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    links: usize,
+    ranges: usize,
+}
+
+impl Load {
+    fn with(self, item: Item) -> Self {
+        match item {
+            Item::Link { .. } => Self { links: self.links + 1, ..self },
+            Item::Vlans(..) => Self { ranges: self.ranges + 1, ..self },
+        }
+    }
+
+    /// Bytes of the TLVs.
+    fn len_bytes(self) -> usize {
+        let links = self.links * REACH_LEN + self.links.div_ceil(REACH_MAX) * TLV_HEADER_LEN;
+        let capability = TLV_HEADER_LEN + CAPABILITY_LEN;
+        links + self.ranges * RANGE_LEN + self.ranges.div_ceil(RANGES_MAX) * capability
+    }
+}
+
+/// Every item's fragment.
+#[derive(Debug, Default)]
+pub(super) struct Packing {
+    places: BTreeMap<Item, u8>,
+    /// Pairs of fragments: the first took something over from the second.
+    taken_over: BTreeSet<(u8, u8)>,
+}
+
+impl Packing {
+    /// Finds a place for every item; `room` tells how many bytes of a fragment may be used. Returns whether all fit.
+    pub(super) fn pack(&mut self, items: &BTreeSet<Item>, room: impl Fn(u8) -> usize) -> bool {
+        let old = std::mem::take(&mut self.places);
+        let mut loads = [Load::default(); FRAGMENTS_MAX];
+        let mut fits = |at: u8, item: Item| {
+            let load = loads[usize::from(at)].with(item);
+            let fits = load.len_bytes() <= room(at);
+            if fits {
+                loads[usize::from(at)] = load;
+            }
+            fits
+        };
+        let (kept, new): (Vec<Item>, Vec<Item>) =
+            items.iter().partition(|item| old.get(item).is_some_and(|at| fits(*at, **item)));
+        self.places.extend(kept.into_iter().map(|item| (item, old[&item])));
+        self.taken_over.clear();
+        let left: Vec<(Item, u8)> = old.into_iter().filter(|(item, _)| !self.places.contains_key(item)).collect();
+        let mut all_fit = true;
+        for item in new {
+            let nearby: BTreeSet<u8> =
+                left.iter().filter(|(old, _)| item.replaces(*old)).map(|(_, from)| *from).collect();
+            let Some(at) = nearby.iter().copied().chain(0..=u8::MAX).find(|at| fits(*at, item)) else {
+                all_fit = false;
+                continue;
+            };
+            self.places.insert(item, at);
+            self.taken_over.extend(nearby.into_iter().filter(|from| *from != at).map(|from| (at, from)));
+        }
+        all_fit
+    }
+
+    /// The items of each fragment that has any, in order.
+    pub(super) fn fragments(&self) -> BTreeMap<u8, Vec<Item>> {
+        let mut fragments: BTreeMap<u8, Vec<Item>> = BTreeMap::new();
+        for (item, at) in &self.places {
+            fragments.entry(*at).or_default().push(*item);
+        }
+        fragments
+    }
+
+    /// The order in which `fragments` are to be told: who took something over comes before whom it was taken from.
+    pub(super) fn order(&self, fragments: impl IntoIterator<Item = u8>) -> Vec<u8> {
+        let mut left: BTreeSet<u8> = fragments.into_iter().collect();
+        let mut order = Vec::with_capacity(left.len());
+        while let Some(lowest) = left.first().copied() {
+            let waits = |at: &u8| self.taken_over.iter().any(|(first, from)| from == at && left.contains(first));
+            // In a circle somebody has to begin.
+            let next = left.iter().copied().find(|at| !waits(at)).unwrap_or(lowest);
+            left.remove(&next);
+            order.push(next);
+        }
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranges(vlans: impl IntoIterator<Item = u16>) -> BTreeSet<Item> {
+        vlans.into_iter().map(|vlan| Item::Vlans(vlan, vlan)).collect()
+    }
+
+    #[test]
+    fn what_has_a_place_keeps_it() {
+        let mut packing = Packing::default();
+        let room = |_| 300;
+        assert!(packing.pack(&ranges(0..100), room));
+        let before = packing.places.clone();
+        assert_eq!(packing.fragments().keys().copied().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+        assert!(packing.pack(&ranges((0..100).filter(|vlan| vlan % 7 != 0)), room));
+        assert!(packing.places.iter().all(|(item, at)| before[item] == *at));
+        assert!(packing.pack(&ranges(0..100), room), "the holes are filled");
+        assert_eq!((packing.fragments().len(), packing.order(0..5)), (5, vec![0, 1, 2, 3, 4]));
+    }
+
+    #[test]
+    fn what_changes_stays_where_it_was() {
+        let mut packing = Packing::default();
+        let room = |_| 40;
+        let of = |list: &[(u16, u16)]| list.iter().map(|(first, last)| Item::Vlans(*first, *last)).collect();
+        assert!(packing.pack(&of(&[(1, 1), (3, 3), (10, 19)]), room));
+        assert_eq!(packing.places[&Item::Vlans(10, 19)], 1);
+        assert!(packing.pack(&of(&[(3, 3), (9, 19)]), room));
+        assert_eq!(packing.places[&Item::Vlans(9, 19)], 1, "though there is room in the first");
+    }
+
+    #[test]
+    fn who_takes_over_comes_first() {
+        let mut packing = Packing::default();
+        assert!(packing.pack(&ranges(0..60), |_| 300));
+        assert!(packing.pack(&ranges(0..60), |at| if at < 2 { 0 } else { 300 }));
+        assert_eq!(packing.order(0..5), [2, 3, 0, 4, 1], "2 and 3 took from 0, 3 and 4 from 1");
+    }
+
+    #[test]
+    fn a_fragment_without_room_is_left() {
+        let mut packing = Packing::default();
+        assert!(packing.pack(&ranges(0..40), |_| 300));
+        assert!(packing.pack(&ranges(0..40), |at| if at == 1 { 0 } else { 300 }));
+        assert_eq!(packing.fragments().keys().copied().collect::<Vec<_>>(), [0, 2]);
+        assert!(!packing.pack(&ranges(0..40), |at| if at < 3 { 100 } else { 0 }), "more than there is room for");
+        assert_eq!(packing.places.len(), 3 * 7);
+    }
+}

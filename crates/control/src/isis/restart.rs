@@ -1,0 +1,184 @@
+//! A restart while the data plane works on, and a polite end.
+//!
+//! Neighbours shall not notice a restart: each of them holds our adjacency as up, and our last LSP. So nothing is said that
+//! would contradict, until everything that forwarding depends on is known again. That is what RFC 5306 section 3 has a
+//! restarting router do; its Restart TLV, which a neighbour would have to know, is not used. An adjacency is taken up where
+//! the neighbour's Hello still names us, and our list of LSPs, empty at first, makes it send what it holds. If that does
+//! not lead to a whole picture in time, all adjacencies begin anew, as after any other start.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_wire::isis::tlv::LspEntry;
+use weft_wire::isis::{LspId, NodeId};
+
+use super::adjacency::Event as Happening;
+use super::config::{Config, PortId};
+use super::io::Output;
+use super::{AdjacencyState, RBridge};
+use crate::NS_PER_S;
+
+/// How long a restart may take at most, whatever neighbours believe.
+const LONGEST_NS: u64 = 30 * NS_PER_S;
+
+/// Between two lists of what is held; one may be lost.
+const LIST_NS: u64 = NS_PER_S;
+
+/// What a restart waits for.
+#[derive(Debug)]
+pub(super) struct Restart {
+    /// Ports whose neighbour has not been heard yet.
+    waiting: BTreeSet<PortId>,
+    /// When it is over, whatever is missing; set when time begins.
+    until_ns: Option<u64>,
+    /// When the last new LSP came, or the last adjacency.
+    changed_ns: u64,
+    /// When neighbours are told the next time what is held.
+    list_at_ns: u64,
+    /// Our former LSPs as neighbours hold them.
+    former: BTreeMap<LspId, LspEntry>,
+}
+
+impl Restart {
+    pub(super) fn of(ports: impl IntoIterator<Item = PortId>) -> Self {
+        Self {
+            waiting: ports.into_iter().collect(),
+            until_ns: None,
+            changed_ns: 0,
+            list_at_ns: 0,
+            former: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn note_former(&mut self, entry: LspEntry) {
+        self.former.insert(entry.id, entry);
+    }
+
+    /// Something came that others may follow.
+    pub(super) fn note_change(&mut self, now_ns: u64) {
+        self.changed_ns = now_ns;
+    }
+
+    /// Whether a Hello would contradict what the neighbour on this port believes.
+    pub(super) fn is_silent_on(&self, port: PortId) -> bool {
+        self.waiting.contains(&port)
+    }
+
+    pub(super) fn no_longer_waits_for(&mut self, port: PortId) {
+        self.waiting.remove(&port);
+    }
+}
+
+/// How long the database has to be quiet before it counts as complete: longer than the pause between two bursts.
+fn quiet_ns(config: &Config) -> u64 {
+    4 * config.bounds.burst_ns + config.timing.spf_delay_ns
+}
+
+impl RBridge {
+    /// Whether it is still finding out what it knew before. Until it has, what the data plane goes by shall stay.
+    pub fn is_restarting(&self) -> bool {
+        self.restart.is_some()
+    }
+
+    pub(super) fn begin_restart(&mut self, now_ns: u64) {
+        let wait_ns = (u64::from(self.config.timing.holding_s) * NS_PER_S).min(LONGEST_NS);
+        if let Some(restart) = &mut self.restart {
+            (restart.until_ns, restart.changed_ns) = (Some(now_ns + wait_ns), now_ns);
+            restart.list_at_ns = now_ns + LIST_NS;
+        }
+    }
+
+    pub(super) fn restart_deadline_ns(&self) -> Option<u64> {
+        let restart = self.restart.as_ref()?;
+        Some(self.restart_ends_ns()?.min(restart.list_at_ns))
+    }
+
+    fn restart_ends_ns(&self) -> Option<u64> {
+        let restart = self.restart.as_ref()?;
+        let quiet_ns = restart.changed_ns + quiet_ns(&self.config);
+        if restart.waiting.is_empty() && self.knows_all_neighbors() {
+            restart.until_ns.map(|until_ns| until_ns.min(quiet_ns))
+        } else {
+            restart.until_ns
+        }
+    }
+
+    fn list_again(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
+        let Some(restart) = self.restart.as_mut().filter(|restart| restart.list_at_ns <= now_ns) else { return };
+        restart.list_at_ns = now_ns + LIST_NS;
+        for index in 0..self.ports.len() {
+            if self.ports[index].state().synchronizes() {
+                self.send_list(now_ns, index, outputs);
+            }
+        }
+    }
+
+    /// Ends the restart when its time has come: now is said what is to be said, and routes are computed.
+    pub(super) fn restart_due(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
+        self.list_again(now_ns, outputs);
+        if self.restart_ends_ns().is_none_or(|at_ns| at_ns > now_ns) {
+            return;
+        }
+        let is_whole = self.knows_all_neighbors();
+        let Some(restart) = self.restart.take() else { return };
+        for index in 0..self.ports.len() {
+            if !is_whole {
+                self.adjacency_event(now_ns, index, Happening::Expired, outputs);
+            }
+            if self.ports[index].is_up && restart.is_silent_on(self.ports[index].config.id) {
+                self.send_hello(now_ns, index, outputs);
+            }
+        }
+        self.describe(now_ns);
+        for entry in restart.former.into_values() {
+            let is_issued = self.lsdb.get(entry.id).is_some();
+            if !is_issued && entry.lifetime_s > 0 {
+                self.withdraw(now_ns, entry.id, entry.sequence);
+            }
+        }
+        self.compute_at_once(now_ns);
+        self.touched.extend(0..self.ports.len());
+    }
+
+    /// Whether the LSPs of all are here that can be reached over neighbours, as far as LSPs tell.
+    fn knows_all_neighbors(&self) -> bool {
+        let me = self.config.system.node();
+        let adjacent = self.ports.iter().filter_map(|port| port.adjacency.as_ref());
+        let mut open: Vec<NodeId> = adjacent.map(|adjacency| adjacency.neighbor.node()).collect();
+        let mut seen: BTreeSet<NodeId> = open.iter().copied().chain([me]).collect();
+        while let Some(node) = open.pop() {
+            if self.lsdb.get(node.lsp(0)).is_none_or(|entry| entry.is_purged()) {
+                return false;
+            }
+            for (_, entry) in self.lsdb.range(node.lsp(0)..=node.lsp(u8::MAX)) {
+                open.extend(entry.digest.neighbors.iter().map(|(next, _)| *next).filter(|next| seen.insert(*next)));
+            }
+        }
+        true
+    }
+
+    /// An adjacency was taken up, or will not be.
+    pub(super) fn restart_heard(&mut self, now_ns: u64, port: PortId, state: AdjacencyState) {
+        if let Some(restart) = &mut self.restart
+            && matches!(state, AdjacencyState::Report | AdjacencyState::Down)
+        {
+            restart.no_longer_waits_for(port);
+            restart.note_change(now_ns);
+        }
+    }
+
+    /// Takes leave: own LSPs are withdrawn, and neighbours are told not to wait.
+    pub(super) fn leave(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
+        let own = self.config.system.lsp(0)..=self.config.system.lsp(u8::MAX);
+        let held = self.lsdb.range(own).filter(|(_, entry)| !entry.is_purged());
+        let held: Vec<LspId> = held.map(|(id, _)| id).collect();
+        held.into_iter().for_each(|id| self.purge(now_ns, id));
+        self.config.timing.holding_s = 0;
+        for index in 0..self.ports.len() {
+            self.send_lsps(now_ns, index, outputs);
+            if std::mem::replace(&mut self.ports[index].is_up, false) {
+                self.send_hello(now_ns, index, outputs);
+            }
+            self.ports[index].adjacency = None;
+        }
+    }
+}
