@@ -12,11 +12,17 @@
 #define VTEP_PORT_SLOTS 8192
 #define VTEP_PEER_SLOTS 4096
 
+/*
+ * Where a frame comes in or goes out at an access port: index of the port, and in the low bits the VLAN ID if the port is a
+ * trunk and the frame has a tag there. With 0 there: without a tag.
+ */
+#define VTEP_VLAN_BITS 12
+#define VTEP_VLANS 4096 /* of a trunk; one more than there are, so that 0 can be the frames without a tag */
+#define VTEP_VLAN_MASK 4095
+#define VTEP_NOWHERE 0xffffffff /* no circuit */
+
 /* Next hops that XDP keeps for each peer, so that its flows still spread over several ways out; a power of two. */
 #define VTEP_HOPS_PER_PEER 8
-
-/* Slots of "lately learned" on each CPU; a power of two. */
-#define VTEP_RECENT_SLOTS 4096
 
 /* Copies of one frame at most, to other VTEPs and to ports of our own. */
 #define VTEP_FLOOD_REMOTES 128
@@ -53,7 +59,7 @@ struct fdb_key {
 
 struct fdb_entry {
 	__u64 seen_ns;   /* CLOCK_MONOTONIC, to about a second; of learned entries */
-	__u32 target;    /* index of the port or of the peer */
+	__u32 target;    /* circuit of the port, or index of the peer */
 	__u32 place;     /* interface index of the port, or address of the peer in network order */
 	__u32 vni_slot;  /* of the VNI's counters */
 	__u8 kind;       /* FDB_PORT, FDB_PEER */
@@ -64,14 +70,15 @@ struct fdb_entry {
 #define PORT_KEEPS_TAGS 1 /* frames may carry a VLAN tag */
 #define PORT_UPLINK 2     /* towards the underlay; has no VNI */
 #define PORT_XDP 4        /* frames may be sent out of it by XDP */
+#define PORT_TRUNK 8      /* the VLAN tag says which VNI a frame is in */
 
 /* A port of ours, by the index that user space gave it. All zero: free. */
 struct vtep_port {
 	__u32 ifindex;
-	__u32 vni;
-	__u32 vni_slot;
+	__u32 vni;   /* of a trunk: 0 */
 	__u32 flags; /* PORT_* */
 	__u32 index; /* its own */
+	__u32 trunk; /* of a trunk: which block of vtep_vlans is its own */
 };
 
 /* Address to index. */
@@ -120,7 +127,7 @@ struct vtep_flood {
 	__u32 remotes;
 	__u32 ports;
 	__be32 remote[VTEP_FLOOD_REMOTES];
-	__u32 port[VTEP_FLOOD_PORTS]; /* interface indexes */
+	__u32 port[VTEP_FLOOD_PORTS]; /* circuits */
 };
 
 /* MAC of an IPv4 address in a VNI. */
@@ -136,19 +143,15 @@ struct vtep_arp {
 
 #define HOP_FOREVER 0xffffffff
 
-/* How XDP reaches a peer, for a while. */
+/* How XDP reaches a peer, for a while. Begins as a frame to it does. */
 struct vtep_hop {
 	__u8 destination[6];
 	__u8 source[6];
+	__be16 type;   /* IPv4 */
+	__u16 mtu;     /* of the route */
+	__be32 peer;   /* its address */
 	__u32 port;    /* index of the uplink */
 	__u32 expires; /* jiffies; 0: unknown; HOP_FOREVER: never */
-	__u32 mtu;     /* of the route */
-};
-
-/* A source address that was lately found to be in the table as it should be. */
-struct vtep_recent {
-	__u64 address; /* MAC, and behind it the time in slices */
-	__u64 place;   /* VNI, kind and index of where it is */
 };
 
 /* Traffic of a VNI or of a peer. "sent": into the underlay. */
@@ -174,9 +177,9 @@ struct vtep_upcall {
 	__be32 source_ip;     /* of an ARP or IPv4 packet inside, else 0 */
 	__be32 destination_ip;
 	__u8 source[6];
-	__u8 zero[2];
+	__u16 vlan;           /* of the port's circuit */
 	__u8 destination[6];
-	__u8 more_zero[2];
+	__u8 zero[2];
 };
 
 /*
@@ -192,8 +195,9 @@ struct vtep_upcall {
 	X(DECAPSULATED)        /* from a VTEP, out of the port where its destination is */ \
 	X(FLOODED_LOCALLY)     /* from a VTEP, broadcast, multicast or unknown: copied to ports */ \
 	X(SENT_LATER)          /* a frame that had to wait for its neighbour, or a copy: now on its way */ \
-	X(NO_SEGMENT)          /* dropped: the port belongs to no VNI */ \
+	X(NO_SEGMENT)          /* dropped: the port, or what comes to this trunk without a tag, belongs to no VNI */ \
 	X(TAGGED)              /* dropped: a VLAN tag where the port has none (RFC 7348 6.1) */ \
+	X(UNKNOWN_VLAN)        /* dropped: a VLAN that is in no VNI at this trunk */ \
 	X(BAD_SOURCE)          /* dropped: the source is a group or zero */ \
 	X(UNKNOWN_DESTINATION) /* dropped: unknown unicast, and this VNI does not flood it */ \
 	X(ARP_UNANSWERED)      /* dropped: request for an unknown address, and this VNI does not flood it */ \

@@ -2,7 +2,7 @@
 /*
  * The VXLAN tunnel end point on TC ingress (RFC 7348): frames of access ports go to ports of their segment or, inside
  * UDP, to the VTEP that their destination is behind; VXLAN datagrams for us, at uplinks, the other way. A frame's segment
- * is its port's or its header's and nothing else's.
+ * is its port's, at a trunk its VLAN's, or its header's, and nothing else's.
  */
 #include "lib/ctx_tc.h"
 #include "lib/vxlan_tc_receive.h"
@@ -36,11 +36,6 @@ INLINE void pull_inner_headers(ctx_t *ctx)
 		ctx_pull_headers(ctx, ETH_LENGTH + IPV6_LENGTH + TCP_LENGTH);
 }
 
-INLINE int is_tag(__be16 type)
-{
-	return type == bpf_htons(ETHERTYPE_VLAN) || type == bpf_htons(ETHERTYPE_SERVICE_VLAN);
-}
-
 INLINE int is_arp_request(const struct eth_header *eth, const struct arp_header *arp)
 {
 	return is_broadcast_mac(eth->destination) && arp->hardware == bpf_htons(ARP_ETHERNET) &&
@@ -62,8 +57,14 @@ INLINE void write_arp_reply(struct eth_header *eth, struct arp_header *arp, cons
 	copy_mac(eth->source, mac);
 }
 
+/* A frame of a port, and where it came in. */
+struct entering {
+	__u32 vni;
+	__u32 circuit;
+};
+
 /* VTEP_FLOODED: this frame goes the way of all broadcast. */
-INLINE enum vtep_outcome answer_arp(ctx_t *ctx, struct eth_header *eth, struct cursor cursor, __u32 number,
+INLINE enum vtep_outcome answer_arp(ctx_t *ctx, struct eth_header *eth, struct cursor cursor, struct entering entering,
 				    const struct vtep_vni *vni)
 {
 	struct arp_header *arp;
@@ -73,15 +74,16 @@ INLINE enum vtep_outcome answer_arp(ctx_t *ctx, struct eth_header *eth, struct c
 	/* Announcing or probing one's own address (RFC 5227): an answer would mean that somebody else has it. */
 	if (arp->sender_ip == 0 || arp->sender_ip == arp->target_ip)
 		return VTEP_FLOODED;
-	struct vtep_arp_key key = { .vni = number, .address = arp->target_ip };
+	struct vtep_arp_key key = { .vni = entering.vni, .address = arp->target_ip };
 	struct vtep_arp *known = vni->flags & VNI_ANSWERS_ARP ? bpf_map_lookup_elem(&vtep_arp, &key) : NULL;
 	if (known) {
 		write_arp_reply(eth, arp, known->mac);
 		return VTEP_ARP_ANSWERED;
 	}
 	if (vni->flags & VNI_ARP_UPCALL) {
-		struct vtep_upcall message = { .kind = UPCALL_ARP, .vni = number, .ifindex = ctx->ifindex };
+		struct vtep_upcall message = { .kind = UPCALL_ARP, .vni = entering.vni, .ifindex = ctx->ifindex };
 
+		message.vlan = entering.circuit & VTEP_VLAN_MASK;
 		message.source_ip = arp->sender_ip;
 		message.destination_ip = arp->target_ip;
 		copy_mac(message.source, arp->sender_mac);
@@ -91,11 +93,12 @@ INLINE enum vtep_outcome answer_arp(ctx_t *ctx, struct eth_header *eth, struct c
 	return vni->flags & VNI_ARP_FLOOD ? VTEP_FLOODED : VTEP_ARP_UNANSWERED;
 }
 
-INLINE void tell_unknown(ctx_t *ctx, const struct eth_header *eth, struct cursor cursor, __u32 number)
+INLINE void tell_unknown(ctx_t *ctx, const struct eth_header *eth, struct cursor cursor, struct entering entering)
 {
-	struct vtep_upcall message = { .kind = UPCALL_UNICAST, .vni = number, .ifindex = ctx->ifindex };
+	struct vtep_upcall message = { .kind = UPCALL_UNICAST, .vni = entering.vni, .ifindex = ctx->ifindex };
 	struct ipv4_header *ip;
 
+	message.vlan = entering.circuit & VTEP_VLAN_MASK;
 	copy_mac(message.source, eth->source);
 	copy_mac(message.destination, eth->destination);
 	if (eth->type == bpf_htons(ETHERTYPE_IPV4) && parse_ipv4(&cursor, &ip)) {
@@ -106,9 +109,10 @@ INLINE void tell_unknown(ctx_t *ctx, const struct eth_header *eth, struct cursor
 }
 
 /* Broadcast, multicast and unknown unicast of a port. */
-INLINE enum vtep_outcome flood_from_port(ctx_t *ctx, struct eth_header *eth, struct cursor cursor, __u32 number,
-					 struct way *way)
+INLINE enum vtep_outcome flood_from_port(ctx_t *ctx, struct eth_header *eth, struct cursor cursor,
+					 struct entering entering, struct way *way)
 {
+	__u32 number = entering.vni;
 	struct vtep_vni *vni = bpf_map_lookup_elem(&vtep_vnis, &number);
 	int broadcast = is_group_mac(eth->destination);
 	struct inner inner;
@@ -116,46 +120,98 @@ INLINE enum vtep_outcome flood_from_port(ctx_t *ctx, struct eth_header *eth, str
 	if (!vni)
 		return VTEP_NO_SEGMENT;
 	if (broadcast) {
-		enum vtep_outcome outcome = answer_arp(ctx, eth, cursor, number, vni);
+		enum vtep_outcome outcome = answer_arp(ctx, eth, cursor, entering, vni);
 
-		if (outcome == VTEP_ARP_ANSWERED)
+		if (outcome == VTEP_ARP_ANSWERED) {
 			way->ifindex = ctx->ifindex;
+			way->vlan = entering.circuit & VTEP_VLAN_MASK;
+		}
 		if (outcome != VTEP_FLOODED)
 			return outcome;
 	} else {
 		if (vni->flags & VNI_UNICAST_UPCALL)
-			tell_unknown(ctx, eth, cursor, number);
+			tell_unknown(ctx, eth, cursor, entering);
 		if (!(vni->flags & VNI_UNICAST_FLOOD))
 			return VTEP_UNKNOWN_DESTINATION;
 	}
 	if (!is_allowed(vni->slot, broadcast))
 		return broadcast ? VTEP_BROADCAST_LIMIT : VTEP_UNKNOWN_LIMIT;
 	read_inner(ctx, eth, cursor, number, &inner);
-	return flood(ctx, &inner, vni->group, way);
+	return flood(ctx, &inner, entering.circuit, vni->group, way);
 }
 
 /* Out of a port of ours, if it is what the entry says: ports come and go, and a frame must not leave its segment. */
 INLINE int deliver(const struct fdb_entry *entry, __u32 vni, int tagged, struct way *way)
 {
-	__u32 index = entry->target;
+	__u32 index = entry->target >> VTEP_VLAN_BITS;
+	__u32 vlan = entry->target & VTEP_VLAN_MASK;
 	struct vtep_port *port = bpf_map_lookup_elem(&vtep_ports, &index);
 
-	if (!port || port->vni != vni || (tagged && !(port->flags & PORT_KEEPS_TAGS)))
+	if (!port || segment_of(port, vlan) != vni || (tagged && !(port->flags & PORT_KEEPS_TAGS)))
 		return 0;
 	way->ifindex = port->ifindex;
+	way->vlan = vlan;
 	return 1;
+}
+
+/*
+ * A frame that came in at a trunk: takes its tag off, which says the VNI. VTEP_SWITCHED: it goes on. A tag that only has a
+ * priority is none (IEEE 802.1Q 6.9), and one of a provider's network is not ours.
+ */
+INLINE enum vtep_outcome leave_vlan(ctx_t *ctx, const struct vtep_port *port, struct entering *entering)
+{
+	ctx_pull_headers(ctx, ETH_LENGTH + TAG_LENGTH);
+	struct cursor cursor = ctx_cursor(ctx);
+	struct eth_header *eth;
+	struct vlan_tag *tag;
+
+	if (!parse_eth(&cursor, &eth))
+		return VTEP_INNER_MALFORMED;
+	if (is_link_local_mac(eth->destination))
+		return VTEP_PASSED;
+	__be16 type = ctx->vlan_present ? ctx->vlan_proto : eth->type;
+	if (!is_tag(type)) {
+		entering->vni = segment_of(port, 0);
+		return entering->vni ? VTEP_SWITCHED : VTEP_NO_SEGMENT;
+	}
+	__u32 vlan = ctx->vlan_tci;
+	if (!ctx->vlan_present) {
+		if (!parse_tag(&cursor, &tag))
+			return VTEP_INNER_MALFORMED;
+		vlan = bpf_ntohs(tag->tci);
+	}
+	vlan &= VTEP_VLAN_MASK;
+	if (type != bpf_htons(ETHERTYPE_VLAN))
+		return VTEP_TAGGED;
+	entering->vni = segment_of(port, vlan);
+	entering->circuit |= vlan;
+	if (!entering->vni)
+		return VTEP_UNKNOWN_VLAN;
+	return bpf_skb_vlan_pop(ctx) ? VTEP_POP_FAILED : VTEP_SWITCHED;
 }
 
 INLINE enum vtep_outcome from_port(ctx_t *ctx, struct way *way)
 {
-	struct origin from = { .kind = FDB_PORT, .place = ctx->ifindex };
+	struct origin from = { .kind = FDB_PORT, .place = ctx->ifindex, .told = vtep_told };
 	struct vtep_port *port = port_of(ctx->ifindex, &from.index);
+	struct entering entering;
 	struct inner inner;
 	struct eth_header *eth;
 
-	if (!port || !port->vni || port->ifindex != ctx->ifindex)
+	if (!port || port->ifindex != ctx->ifindex)
 		return VTEP_NO_SEGMENT;
-	__u32 vni = port->vni;
+	entering.vni = port->vni;
+	entering.circuit = circuit_of(from.index, 0);
+	if (port->flags & PORT_TRUNK) {
+		enum vtep_outcome outcome = leave_vlan(ctx, port, &entering);
+
+		if (outcome != VTEP_SWITCHED)
+			return outcome;
+	}
+	__u32 vni = entering.vni;
+	if (!vni)
+		return VTEP_NO_SEGMENT;
+	from.index = entering.circuit;
 	pull_inner_headers(ctx);
 	struct cursor cursor = ctx_cursor(ctx);
 	if (!parse_eth(&cursor, &eth))
@@ -171,7 +227,7 @@ INLINE enum vtep_outcome from_port(ctx_t *ctx, struct way *way)
 	struct fdb_key key = fdb_key_of(vni, eth->destination);
 	struct fdb_entry *entry = is_group_mac(eth->destination) ? NULL : bpf_map_lookup_elem(&vtep_fdb, &key);
 	if (!entry)
-		return flood_from_port(ctx, eth, cursor, vni, way);
+		return flood_from_port(ctx, eth, cursor, entering, way);
 	if (entry->kind == FDB_PORT) {
 		if (entry->target == from.index)
 			return VTEP_SAME_PORT;
@@ -197,9 +253,20 @@ INLINE void tell_unknown_peer(const struct arrival *arrival)
 	tell_miss(&message);
 }
 
+/* Where the destination of the frame inside is, if the table knows; the cursor stands before that frame. */
+INLINE struct fdb_entry *inner_destination(__u32 vni, struct cursor cursor)
+{
+	struct eth_header *eth;
+
+	if (!parse_eth(&cursor, &eth) || is_group_mac(eth->destination))
+		return NULL;
+	struct fdb_key key = fdb_key_of(vni, eth->destination);
+	return bpf_map_lookup_elem(&vtep_fdb, &key);
+}
+
 INLINE enum vtep_outcome from_uplink(ctx_t *ctx, struct way *way)
 {
-	struct arrival arrival = { .from.kind = FDB_PEER };
+	struct arrival arrival = { .from = { .kind = FDB_PEER, .told = vtep_told } };
 	struct eth_header *eth;
 
 	ctx_pull_headers(ctx, OUTER_LENGTH + ETH_LENGTH + IPV4_LENGTH);
@@ -208,11 +275,20 @@ INLINE enum vtep_outcome from_uplink(ctx_t *ctx, struct way *way)
 	if (outcome != VTEP_DECAPSULATED)
 		return outcome;
 	__u32 number = arrival.vni;
-	struct vtep_vni *vni = bpf_map_lookup_elem(&vtep_vnis, &number);
-	if (!vni)
-		return arrival.group ? VTEP_PASSED : VTEP_UNKNOWN_VNI;
-	if (arrival.group && arrival.group != vni->group)
-		return VTEP_PASSED;
+	__u32 slot;
+	struct fdb_entry *entry = inner_destination(number, cursor);
+	if (entry && !arrival.group) {
+		/* Its segment is there, and with thousands of them not in any cache: it is not asked. */
+		slot = entry->vni_slot;
+	} else {
+		struct vtep_vni *vni = bpf_map_lookup_elem(&vtep_vnis, &number);
+
+		if (!vni)
+			return arrival.group ? VTEP_PASSED : VTEP_UNKNOWN_VNI;
+		if (arrival.group && arrival.group != vni->group)
+			return VTEP_PASSED;
+		slot = vni->slot;
+	}
 	arrival.from.place = arrival.peer;
 	arrival.known = peer_of(arrival.peer, &arrival.from.index);
 	if (!arrival.known) {
@@ -233,10 +309,7 @@ INLINE enum vtep_outcome from_uplink(ctx_t *ctx, struct way *way)
 	struct eth_words words = load_eth(eth);
 	int tagged = is_tag(eth->type);
 	int group = is_group_mac(eth->destination);
-	__u32 slot = vni->slot;
 	__u32 bytes = ctx->len - OUTER_LENGTH;
-	struct fdb_key key = fdb_key_of(number, eth->destination);
-	struct fdb_entry *entry = group ? NULL : bpf_map_lookup_elem(&vtep_fdb, &key);
 	if (entry && entry->kind != FDB_PORT)
 		return VTEP_SPLIT_HORIZON;
 	if (entry && !deliver(entry, number, tagged, way))
@@ -255,8 +328,10 @@ INLINE enum vtep_outcome from_uplink(ctx_t *ctx, struct way *way)
 	return entry ? VTEP_DECAPSULATED : flood_locally(ctx, number, tagged);
 }
 
-INLINE int verdict(enum vtep_outcome outcome, struct way *way)
+INLINE int verdict(ctx_t *ctx, enum vtep_outcome outcome, struct way *way)
 {
+	if (way->vlan && outcome < VTEP_NO_SEGMENT && !put_tag(ctx, way->vlan))
+		outcome = VTEP_PUSH_FAILED;
 	count(&vtep_counters, outcome);
 	if (outcome == VTEP_PASSED)
 		return VERDICT_NEXT;
@@ -272,7 +347,7 @@ int vtep_access(struct __sk_buff *ctx)
 {
 	struct way way = {};
 
-	return verdict(from_port(ctx, &way), &way);
+	return verdict(ctx, from_port(ctx, &way), &way);
 }
 
 SEC("tcx/ingress")
@@ -281,5 +356,5 @@ int vtep_uplink(struct __sk_buff *ctx)
 	struct way way = {};
 	enum vtep_outcome outcome = ctx->mark == VTEP_MARK ? send_waiting(ctx, &way) : from_uplink(ctx, &way);
 
-	return verdict(outcome, &way);
+	return verdict(ctx, outcome, &way);
 }

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * The VXLAN tunnel end point at packet rate: known unicast on XDP, one hash look-up for each frame. Everything else
- * (floods, ARP, tags, unknown peers, checksums that want looking at, whatever must be dropped) goes on to the TC programs
- * behind, untouched and uncounted, so that those things are done in one place. Frames may be of several buffers; their
- * headers are always in the first.
+ * The VXLAN tunnel end point at packet rate: known unicast on XDP. For what nearly all frames are no hash is looked up
+ * (lib/vxlan_quick.h), for other known unicast one. Everything else (floods, ARP, tags but those of trunks, unknown peers,
+ * checksums that want looking at, whatever must be dropped) goes on to the TC programs behind, untouched and uncounted, so
+ * that those things are done in one place. Frames may be of several buffers; their headers are always in the first.
  */
 #include "lib/ctx_xdp.h"
-#include "lib/vxlan_headers.h"
-#include "lib/vxlan_xdp_maps.h"
+#include "lib/vxlan_quick.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define ADDRESS_FAMILY_INET 2
 #define LOOPBACK_IFINDEX 1 /* look-ups as this node itself */
-#define OUTER_LENGTH (ETH_LENGTH + TUNNEL_LENGTH)
 
 /* Routes and neighbours are asked for again so often, in jiffies. */
 #define HOP_LIFETIME 16
@@ -44,80 +42,123 @@ NOINLINE int refresh_hop(struct xdp_md *ctx, struct vtep_hop *hop, __be32 peer, 
 		hop->destination[i] = route.dmac[i];
 		hop->source[i] = route.smac[i];
 	}
-	hop->port = index;
+	hop->type = bpf_htons(ETHERTYPE_IPV4);
 	hop->mtu = route.mtu_result;
+	hop->peer = peer;
+	hop->port = index;
 	hop->expires = ((__u32)bpf_jiffies64() + HOP_LIFETIME) | 1;
 	return 1;
 }
 
-INLINE int is_fresh(const struct vtep_hop *hop)
+/* One that the table may know, from one that may be learned. `type`: what is inside, behind the tag of a trunk's VLAN. */
+INLINE int is_plain_unicast(const struct eth_header *eth, __be16 type)
 {
-	return hop->expires == HOP_FOREVER || (hop->expires && (__s32)(hop->expires - (__u32)bpf_jiffies64()) > 0);
-}
-
-INLINE int is_tag(__be16 type)
-{
-	return type == bpf_htons(ETHERTYPE_VLAN) || type == bpf_htons(ETHERTYPE_SERVICE_VLAN);
-}
-
-/* One that the table may know, from one that may be learned. */
-INLINE int is_plain_unicast(const struct eth_header *eth)
-{
-	return !is_group_mac(eth->destination) && !is_no_station(eth->source) && !is_tag(eth->type);
+	return !is_group_mac(eth->destination) && !is_no_station(eth->source) && !is_tag(type);
 }
 
 /* Where an entry's port is, if it is still that segment's and takes frames from XDP. */
 INLINE int port_takes(const struct fdb_entry *entry, __u32 vni)
 {
-	__u32 index = entry->target;
+	__u32 index = entry->target >> VTEP_VLAN_BITS;
 	struct vtep_port *port = bpf_map_lookup_elem(&vtep_ports, &index);
 
-	return port && port->vni == vni && port->flags & PORT_XDP;
+	return port && segment_of(port, entry->target & VTEP_VLAN_MASK) == vni && port->flags & PORT_XDP;
 }
 
-INLINE int push(struct xdp_md *ctx, const struct vtep_hop *hop, struct carried carried, __u32 bytes, __u32 vni,
-		__be32 peer)
+/* Takes the tag off that is behind the Ethernet header, or puts one of this VLAN there, or puts it in the place of the other. */
+INLINE int change_tag(struct xdp_md *ctx, int has_tag, __u32 vlan)
 {
-	if (bpf_xdp_adjust_head(ctx, -(__s32)OUTER_LENGTH))
-		return 0;
 	struct cursor cursor = ctx_cursor(ctx);
-	struct eth_header *outer = cursor.at;
+	struct eth_words words;
+	struct eth_header *eth;
+	struct vlan_tag *tag;
 
-	if (cursor.at + OUTER_LENGTH > cursor.end)
+	if (!parse_eth(&cursor, &eth))
 		return 0;
-	copy_mac(outer->destination, hop->destination);
-	copy_mac(outer->source, hop->source);
-	outer->type = bpf_htons(ETHERTYPE_IPV4);
-	write_tunnel(outer + 1, carried, bytes, vni, peer);
+	words = load_eth(eth);
+	if (has_tag) {
+		if (!parse_tag(&cursor, &tag))
+			return 0;
+		words.type = tag->type;
+	}
+	if (!has_tag != !vlan && bpf_xdp_adjust_head(ctx, has_tag ? (int)TAG_LENGTH : -(int)TAG_LENGTH))
+		return 0;
+	cursor = ctx_cursor(ctx);
+	if (!parse_eth(&cursor, &eth))
+		return 0;
+	store_eth(eth, words);
+	if (!vlan)
+		return 1;
+	if (!parse_tag(&cursor, &tag))
+		return 0;
+	eth->type = bpf_htons(ETHERTYPE_VLAN);
+	tag->tci = bpf_htons(vlan);
+	tag->type = words.type;
 	return 1;
 }
 
+/* A frame that came in at a port. */
+struct entering {
+	__u32 vni;
+	__u32 vlan;
+	__u32 tag_bytes; /* of the tag of a trunk's VLAN; it goes */
+	__be16 type;	 /* behind that tag */
+};
+
 /*
- * Length of the frame. Asks the kernel only if an IPv4 packet is not in the first buffer already; then what may be in
- * other buffers is padding, and nobody's.
+ * Which segment a frame is in; 0: that is not to be told here. The cursor then stands behind the tag. A frame without a
+ * tag may have one beside it, which only TC can see.
  */
-INLINE __u32 whole_length(struct xdp_md *ctx, const struct eth_header *eth, struct cursor behind)
+INLINE int enter(const struct vtep_port *port, struct cursor *cursor, const struct eth_header *eth,
+		 struct entering *entering)
+{
+	struct vlan_tag *tag;
+
+	entering->vni = port->vni;
+	entering->vlan = 0;
+	entering->tag_bytes = 0;
+	entering->type = eth->type;
+	if (port->flags & PORT_TRUNK) {
+		if (eth->type != bpf_htons(ETHERTYPE_VLAN) || !parse_tag(cursor, &tag))
+			return 0;
+		entering->vlan = bpf_ntohs(tag->tci) & VTEP_VLAN_MASK;
+		entering->vni = segment_of(port, entering->vlan);
+		entering->tag_bytes = TAG_LENGTH;
+		entering->type = tag->type;
+	}
+	return entering->vni && is_plain_unicast(eth, entering->type);
+}
+
+/*
+ * Length of the frame; the cursor stands behind its Ethernet header and tag. Asks the kernel only if an IPv4 packet is not
+ * in the first buffer already; then what may be in other buffers is padding, and nobody's.
+ */
+INLINE __u32 whole_length(struct xdp_md *ctx, const struct eth_header *eth, __be16 type, struct cursor behind)
 {
 	__u32 first = behind.end - (void *)eth;
+	__u32 before = behind.at - (void *)eth;
 	struct ipv4_header *ip;
 
-	if (eth->type == bpf_htons(ETHERTYPE_IPV4) && parse_ipv4(&behind, &ip) &&
-	    ETH_LENGTH + bpf_ntohs(ip->total_length) <= first)
+	if (type == bpf_htons(ETHERTYPE_IPV4) && parse_ipv4(&behind, &ip) &&
+	    before + bpf_ntohs(ip->total_length) <= first)
 		return first;
 	return bpf_xdp_get_buff_len(ctx);
 }
 
-SEC("xdp.frags")
-int vtep_access_xdp(struct xdp_md *ctx)
+/* Not in line, so that the common case has all registers for itself. */
+NOINLINE int access_uncommon(struct xdp_md *ctx)
 {
-	struct origin from = { .kind = FDB_PORT, .place = ctx->ingress_ifindex };
+	__u32 version = tables_version();
+	struct origin from = { .kind = FDB_PORT, .place = ctx->ingress_ifindex, .told = vtep_told };
 	struct vtep_port *port = port_of(from.place, &from.index);
 	struct cursor cursor = ctx_cursor(ctx);
+	struct entering entering;
 	struct eth_header *eth;
 
-	if (!port || !port->vni || port->ifindex != from.place || !parse_eth(&cursor, &eth) || !is_plain_unicast(eth))
+	if (!port || port->ifindex != from.place || !parse_eth(&cursor, &eth) || !enter(port, &cursor, eth, &entering))
 		return XDP_PASS;
-	__u32 vni = port->vni;
+	__u32 vni = entering.vni;
+	from.index = circuit_of(from.index, entering.vlan);
 	struct fdb_key key = fdb_key_of(vni, eth->destination);
 	struct fdb_entry *entry = bpf_map_lookup_elem(&vtep_fdb, &key);
 	if (!entry)
@@ -125,31 +166,39 @@ int vtep_access_xdp(struct xdp_md *ctx)
 	if (entry->kind == FDB_PORT) {
 		if (entry->target == from.index || !port_takes(entry, vni))
 			return XDP_PASS;
+		__u32 target = entry->target;
+
 		learn(vni, eth->source, &from);
+		__u32 vlan = target & VTEP_VLAN_MASK;
+		if ((entering.tag_bytes || vlan) && !change_tag(ctx, entering.tag_bytes, vlan))
+			return drop(VTEP_PUSH_FAILED);
 		count(&vtep_counters, VTEP_SWITCHED);
-		return bpf_redirect_map(&vtep_devices, entry->target, 0);
+		return bpf_redirect_map(&vtep_devices, target >> VTEP_VLAN_BITS, 0);
 	}
 
 	__u32 peer = entry->target;
 	__u32 slot = entry->vni_slot;
 	__be32 address = entry->place;
-	__u32 bytes = whole_length(ctx, eth, cursor);
-	struct carried carried = read_carried(eth, eth->type, cursor);
-	__u32 number = peer * VTEP_HOPS_PER_PEER + (carried.hash >> 16 & (VTEP_HOPS_PER_PEER - 1));
-	struct vtep_hop *hop = bpf_map_lookup_elem(&vtep_hops, &number);
+	keep_found(version, vni, mac_at(eth->destination), entry);
+	__u32 bytes = whole_length(ctx, eth, entering.type, cursor) - entering.tag_bytes;
+	struct carried carried = read_carried(eth, entering.type, cursor);
+	struct vtep_hop *hop = hop_of(peer, carried.hash);
 	if (!hop || (!is_fresh(hop) && !refresh_hop(ctx, hop, address, carried.hash, outer_tos(carried.tos))))
 		return XDP_PASS;
 	if (bytes + TUNNEL_LENGTH > hop->mtu)
 		return XDP_PASS;
 	learn(vni, eth->source, &from);
-	if (!push(ctx, hop, carried, bytes, vni, address)) {
-		count(&vtep_counters, VTEP_PUSH_FAILED);
-		return XDP_DROP;
-	}
-	count(&vtep_counters, VTEP_ENCAPSULATED);
-	count_sent(&vtep_vni_traffic, slot, bytes);
-	count_sent(&vtep_peer_traffic, peer, bytes);
-	return bpf_redirect_map(&vtep_devices, hop->port, 0);
+	if ((entering.tag_bytes && !change_tag(ctx, 1, 0)) || !push(ctx, hop, carried, bytes, vni))
+		return drop(VTEP_PUSH_FAILED);
+	return send_encapsulated(hop, slot, peer, bytes);
+}
+
+SEC("xdp.frags")
+int vtep_access_xdp(struct xdp_md *ctx)
+{
+	int verdict = quick_encapsulate(ctx);
+
+	return verdict == NOT_QUICK ? access_uncommon(ctx) : verdict;
 }
 
 /* A datagram that needs no second look: for us, whole, unmarked by anything unusual. */
@@ -208,15 +257,15 @@ INLINE int carry_ecn(__be16 type, struct cursor cursor, __u8 arriving)
 	return 1;
 }
 
-SEC("xdp.frags")
-int vtep_uplink_xdp(struct xdp_md *ctx)
+NOINLINE int uplink_uncommon(struct xdp_md *ctx)
 {
+	__u32 version = tables_version();
 	struct cursor cursor = ctx_cursor(ctx);
-	struct origin from = { .kind = FDB_PEER };
+	struct origin from = { .kind = FDB_PEER, .told = vtep_told };
 	struct datagram d;
 	__u32 frame_bytes = 0;
 
-	if (!is_plain_datagram(ctx, &cursor, &frame_bytes, &d) || !is_plain_unicast(d.eth))
+	if (!is_plain_datagram(ctx, &cursor, &frame_bytes, &d) || !is_plain_unicast(d.eth, d.eth->type))
 		return XDP_PASS;
 	from.place = d.ip->source;
 	if (!peer_of(d.ip->source, &from.index))
@@ -231,13 +280,19 @@ int vtep_uplink_xdp(struct xdp_md *ctx)
 	learn(vni, d.eth->source, &from);
 	__u32 slot = entry->vni_slot;
 	__u32 target = entry->target;
+	__u32 vlan = target & VTEP_VLAN_MASK;
+	if (!vlan)
+		keep_found(version, vni, mac_at(d.eth->destination), entry);
 	__u32 bytes = frame_bytes - OUTER_LENGTH;
-	if (bpf_xdp_adjust_head(ctx, OUTER_LENGTH)) {
-		count(&vtep_counters, VTEP_POP_FAILED);
-		return XDP_DROP;
-	}
-	count(&vtep_counters, VTEP_DECAPSULATED);
-	count_received(&vtep_vni_traffic, slot, bytes);
-	count_received(&vtep_peer_traffic, from.index, bytes);
-	return bpf_redirect_map(&vtep_devices, target, 0);
+	if (bpf_xdp_adjust_head(ctx, OUTER_LENGTH) || (vlan && !change_tag(ctx, 0, vlan)))
+		return drop(VTEP_POP_FAILED);
+	return send_decapsulated(target, slot, from.index, bytes);
+}
+
+SEC("xdp.frags")
+int vtep_uplink_xdp(struct xdp_md *ctx)
+{
+	int verdict = quick_decapsulate(ctx);
+
+	return verdict == NOT_QUICK ? uplink_uncommon(ctx) : verdict;
 }

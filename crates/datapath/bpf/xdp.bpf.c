@@ -81,12 +81,10 @@ INLINE __u32 route(ctx_t *ctx, int hop)
 	return next->port;
 }
 
-INLINE int encap_verdict(enum host_outcome outcome, __u32 port)
+/* Of a frame that is not sent from here. */
+INLINE int encap_verdict(enum host_outcome outcome)
 {
 	switch (outcome) {
-	case HOST_ENCAPSULATED:
-	case HOST_RACK_DIRECT:
-		return bpf_redirect_map(&ports, port, 0);
 	case HOST_REFUSED:
 	case HOST_BROADCAST_UNSUPPORTED:
 	case HOST_MALFORMED:
@@ -100,7 +98,6 @@ INLINE int encap_verdict(enum host_outcome outcome, __u32 port)
 SEC("xdp.frags")
 int vl2_encap(struct xdp_md *ctx)
 {
-	__u32 port = NO_PORT;
 	enum host_outcome outcome = HOST_MALFORMED;
 	struct cursor cursor = ctx_cursor(ctx);
 	struct eth_header *eth;
@@ -108,12 +105,16 @@ int vl2_encap(struct xdp_md *ctx)
 	if (parse_eth(&cursor, &eth))
 		outcome = eth->type == bpf_htons(ETHERTYPE_IPV4) ? vl2_encapsulate(ctx, cursor) : HOST_PASSED;
 	if (outcome == HOST_ENCAPSULATED || outcome == HOST_RACK_DIRECT) {
-		port = route(ctx, 0);
-		if (port == NO_PORT)
-			outcome = HOST_NO_ROUTE;
+		__u32 port = route(ctx, 0);
+
+		if (port != NO_PORT) {
+			count(&host_counters, outcome);
+			return bpf_redirect_map(&ports, port, 0);
+		}
+		outcome = HOST_NO_ROUTE;
 	}
 	count(&host_counters, outcome);
-	return encap_verdict(outcome, port);
+	return encap_verdict(outcome);
 }
 
 INLINE int decap_verdict(enum switch_outcome outcome, __u32 port)

@@ -36,6 +36,19 @@ pub(crate) unsafe trait Abi: Copy + Default {
     }
 }
 
+/// Says where the fields of a struct are, for the tests that compare it with its namesake in C.
+macro_rules! abi_layout {
+    ($name:ident = $c_name:literal { $($field:ident,)* }) => {
+        impl $name {
+            /// Name in the C header, size in bytes, and the offset of every field in bytes.
+            pub const LAYOUT: (&'static str, usize, &'static [(&'static str, usize)]) =
+                ($c_name, size_of::<$name>(), &[$((stringify!($field), std::mem::offset_of!($name, $field)),)*]);
+        }
+    };
+}
+
+pub(crate) use abi_layout;
+
 macro_rules! abi_struct {
     ($(#[$doc:meta])* $name:ident = $c_name:literal { $($(#[$field_doc:meta])* $field:ident: $ty:ty,)* }) => {
         $(#[$doc])*
@@ -51,11 +64,7 @@ macro_rules! abi_struct {
         // SAFETY: repr(C), integers only, and the assertion above rules padding out.
         unsafe impl Abi for $name {}
 
-        impl $name {
-            /// Name in `bpf/abi.h`, size in bytes, and the offset of every field in bytes.
-            pub const LAYOUT: (&'static str, usize, &'static [(&'static str, usize)]) =
-                ($c_name, size_of::<$name>(), &[$((stringify!($field), std::mem::offset_of!($name, $field)),)*]);
-        }
+        $crate::abi::abi_layout! { $name = $c_name { $($field,)* } }
     };
 }
 

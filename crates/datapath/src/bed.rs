@@ -8,7 +8,8 @@ use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
 use crate::abi::{Abi, abi_struct};
 use crate::error::DatapathError;
-use crate::tester::attach_xdp;
+use crate::object::device;
+use crate::tester::{EmulatedLinks, attach_xdp};
 use crate::{interface, link, object};
 
 /// Where the frames of one segment go.
@@ -24,14 +25,12 @@ pub enum SegmentTarget {
         /// Its index.
         ifindex: u32,
     },
-    /// Out of one VXLAN device for all segments, which is told the segment and the peer of each frame.
-    Tunnel {
+    /// Into this interface with the tag of a VLAN: a trunk of a VTEP.
+    Trunk {
         /// Its index.
         ifindex: u32,
-        /// The segment's VNI.
-        vni: u32,
-        /// The VTEP that has it.
-        remote: Ipv4Addr,
+        /// The VLAN.
+        vlan: u16,
     },
 }
 
@@ -42,15 +41,28 @@ abi_struct! {
         ifindex: u32,
         /// `FAN_*`.
         flags: u32,
-        /// For one device for all.
-        vni: u32,
-        /// For the same, in the processor's order.
-        remote: u32,
+        /// Tag that the frame gets; 0: none.
+        vlan: u32,
+        /// Zero.
+        zero: u32,
     }
 }
 
 const FAN_INGRESS: u32 = 1;
-const FAN_TUNNEL: u32 = 2;
+const VLAN_BITS: u32 = 12;
+
+/// A VLAN of a trunk whose segment is held by one VXLAN device of the kernel for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TunnelVlan {
+    /// Number of the trunk; its interface index is so much above that of the first.
+    pub trunk: u32,
+    /// The VLAN.
+    pub vlan: u16,
+    /// The segment's VNI, below 8192.
+    pub vni: u32,
+    /// The VTEP that has it.
+    pub remote: Ipv4Addr,
+}
 
 /// The programs of one bed and what they are attached to. What has a link ends with this.
 #[derive(Debug)]
@@ -77,6 +89,27 @@ impl BedPrograms {
     /// Any [`DatapathError`].
     pub fn cut(&self, interface: &str) -> Result<Cut, DatapathError> {
         self.first("bed_cut", interface).map(Cut)
+    }
+
+    /// The same in place of a switch at the XDP hook, as long as this is there.
+    ///
+    /// # Errors
+    /// Any [`DatapathError`].
+    pub fn cut_xdp(&mut self, interface: &str) -> Result<(), DatapathError> {
+        self.links.push(attach_xdp(&object::program(&self.object, "bed_cut_xdp"), interface)?.0);
+        Ok(())
+    }
+
+    /// Frames that came as far as the cuts of these programs, all together.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn cut_frames(&self) -> Result<u64, DatapathError> {
+        const MAP: &str = ".data.cut";
+        let found = object::map_handle(&self.object, MAP)?
+            .lookup(0u32.bytes(), MapFlags::ANY)
+            .map_err(|source| DatapathError::Map { map: MAP, what: "reading", source })?;
+        Ok(found.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes))
     }
 
     /// Spends so much CPU time on every frame that comes in at an interface, until the result is dropped.
@@ -115,8 +148,21 @@ impl BedPrograms {
     /// # Errors
     /// Any [`DatapathError`].
     pub fn add_xdp_port(&mut self, interface: &str) -> Result<u32, DatapathError> {
-        let port = self.ports;
-        self.update("bed_ports", port.bytes(), interface::index_of(interface)?.bytes())?;
+        self.add_port(interface, None)
+    }
+
+    /// The same for a port with an emulated link behind it.
+    ///
+    /// # Errors
+    /// Any [`DatapathError`].
+    pub fn add_xdp_port_over(&mut self, interface: &str, links: &EmulatedLinks) -> Result<u32, DatapathError> {
+        self.add_port(interface, Some(links))
+    }
+
+    fn add_port(&mut self, interface: &str, links: Option<&EmulatedLinks>) -> Result<u32, DatapathError> {
+        let (port, ifindex) = (self.ports, interface::index_of(interface)?);
+        let value = links.map_or_else(|| device(ifindex, None), |links| links.device(ifindex));
+        self.update("bed_ports", port.bytes(), &value)?;
         self.links.push(attach_xdp(&object::program(&self.object, "bed_switch_xdp"), interface)?.0);
         self.ports += 1;
         Ok(port)
@@ -157,8 +203,8 @@ impl BedPrograms {
         let entry = match target {
             SegmentTarget::Device { ifindex } => SegmentEntry { ifindex, ..SegmentEntry::default() },
             SegmentTarget::Port { ifindex } => SegmentEntry { ifindex, flags: FAN_INGRESS, ..SegmentEntry::default() },
-            SegmentTarget::Tunnel { ifindex, vni, remote } => {
-                SegmentEntry { ifindex, flags: FAN_TUNNEL, vni, remote: u32::from(remote) }
+            SegmentTarget::Trunk { ifindex, vlan } => {
+                SegmentEntry { ifindex, flags: FAN_INGRESS, vlan: vlan.into(), zero: 0 }
             }
         };
         self.update("bed_segments", u32::from(number).bytes(), entry.bytes())
@@ -180,7 +226,30 @@ impl BedPrograms {
         link::attach_for_good(&object::program(&self.object, "bed_fan_in"), false, ifindex)
     }
 
-    /// The same for frames that an interface would send.
+    /// Joins trunks, whose interface indexes follow each other, with one VXLAN device of the kernel that takes the VNI of
+    /// each frame from a program; [`Self::set_tunnel_vlan`] says which. It lasts until the interfaces are gone.
+    ///
+    /// # Errors
+    /// Any [`DatapathError`].
+    pub fn join_tunnel(&self, tunnel: u32, first_trunk: u32, trunks: u32) -> Result<(), DatapathError> {
+        self.update(".data.tunnel", 0u32.bytes(), tunnel.bytes())?;
+        self.update(".data.trunk", 0u32.bytes(), first_trunk.bytes())?;
+        link::attach_for_good(&object::program(&self.object, "bed_tunnel_to_trunk"), false, tunnel)?;
+        let program = object::program(&self.object, "bed_trunk_to_tunnel");
+        (0..trunks).try_for_each(|trunk| link::attach_for_good(&program, false, first_trunk + trunk))
+    }
+
+    /// Sets the VNI of a VLAN of a trunk, and the other way round.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn set_tunnel_vlan(&self, first_trunk: u32, of: TunnelVlan) -> Result<(), DatapathError> {
+        let (number, vlan) = (of.trunk << VLAN_BITS | u32::from(of.vlan), u32::from(of.vlan));
+        self.update("bed_vlans", number.bytes(), &pair(of.vni, of.remote.into()))?;
+        self.update("bed_circuits", of.vni.bytes(), &pair(first_trunk + of.trunk, vlan))
+    }
+
+    /// The same as [`Self::fan_in`] for frames that an interface would send, without the tag of a trunk's VLAN.
     ///
     /// # Errors
     /// Any [`DatapathError`].
@@ -195,6 +264,10 @@ impl BedPrograms {
             source,
         })
     }
+}
+
+fn pair(first: u32, second: u32) -> Vec<u8> {
+    [first.to_ne_bytes(), second.to_ne_bytes()].concat()
 }
 
 /// A program in front of others; it goes when this is dropped.

@@ -1,7 +1,7 @@
 //! The compiled objects, embedded, and how they are opened and loaded.
 
 use std::cell::RefCell;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut};
 
@@ -142,6 +142,15 @@ pub(crate) fn map_handle(object: &Object, name: &'static str) -> Result<MapHandl
 /// A program of a loaded object.
 pub(crate) fn program<'object>(object: &'object Object, name: &str) -> ProgramMut<'object> {
     object.progs_mut().find(|program| program.name() == name).expect("the object has this program")
+}
+
+/// `struct bpf_devmap_val`: an interface, and the program for what leaves by it.
+pub(crate) fn device(ifindex: u32, program: Option<&ProgramMut<'_>>) -> [u8; 8] {
+    let fd = program.map_or(-1, |program| program.as_fd().as_raw_fd());
+    let mut value = [0; 8];
+    value[..4].copy_from_slice(&ifindex.to_ne_bytes());
+    value[4..].copy_from_slice(&fd.to_ne_bytes());
+    value
 }
 
 #[cfg(test)]

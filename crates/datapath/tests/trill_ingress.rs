@@ -266,7 +266,7 @@ fn arp_for_the_gateway_is_answered_where_it_is_asked() {
     let request = |target| arp(1, host, ([0; 6], target));
     let answer = arp(2, (GATEWAY, GATEWAY_IP), host);
     let (outcome, output) = rb.run(ACCESS_10, &ethernet(BROADCAST, SERVER_MAC, 0x0806, &request(GATEWAY_IP)));
-    assert_eq!((outcome, output.verdict), ("arp_answered", Verdict::Other(3)));
+    assert_eq!((outcome, output.verdict), ("arp_answered", Verdict::Redirect));
     assert_frame(&output.bytes, &ethernet(SERVER_MAC, GATEWAY, 0x0806, &answer));
     let (_, output) = rb.run(TRUNK, &tagged(BROADCAST, SERVER_MAC, 0x200a, 0x0806, &request(GATEWAY_IP)));
     assert_frame(&output.bytes, &tagged(SERVER_MAC, GATEWAY, 0x200a, 0x0806, &answer));

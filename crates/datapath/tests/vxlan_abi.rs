@@ -6,7 +6,7 @@ use libbpf_rs::btf::types::{MemberAttr, Struct};
 use weft_datapath::vxlan::abi::{
     ArpKey, ArpState, ClockState, DSCP_COPY, FIRST_DROP, FLOOD_PORTS, FLOOD_REMOTES, FdbEntry, FdbKey, FloodState,
     HOPS_PER_PEER, LimitState, LimitsState, PEER_SLOTS, PORT_SLOTS, PortState, Slot, TrafficState, UpcallState,
-    VTEP_EVENTS, VTEP_OUTCOMES, VniState, VtepConfig,
+    VLAN_BITS, VLANS, VTEP_EVENTS, VTEP_OUTCOMES, VniState, VtepConfig,
 };
 
 const HEADER: &str = include_str!("../bpf/vxlan_abi.h");
@@ -42,6 +42,7 @@ fn constants_are_equal() {
     let names = ["VTEP_PORT_SLOTS", "VTEP_PEER_SLOTS", "VTEP_HOPS_PER_PEER", "VTEP_FLOOD_REMOTES", "VTEP_FLOOD_PORTS"];
     let theirs: Vec<u32> = names.into_iter().chain(["VTEP_DSCP_COPY"]).map(defined).collect();
     assert_eq!(theirs, ours);
+    assert_eq!((defined("VTEP_VLAN_BITS"), defined("VTEP_VLANS")), (VLAN_BITS, VLANS));
 }
 
 #[test]

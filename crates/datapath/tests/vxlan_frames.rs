@@ -369,10 +369,11 @@ fn user_space_is_told_of_misses_and_of_what_was_learned() {
     }
     let port = bench.ports[0];
     let learned = Upcall::Learned { vni: vni(42), mac: a, to: To::Port(port) };
-    let arp_miss = Upcall::ArpMiss { vni: vni(42), port, sender_mac: a, sender: asker, target: asked };
+    let from = To::Port(port);
+    let arp_miss = Upcall::ArpMiss { vni: vni(42), from, sender_mac: a, sender: asker, target: asked };
     let miss = Upcall::UnicastMiss {
         vni: vni(42),
-        port,
+        from,
         source_mac: a,
         destination_mac: b,
         addresses: Some((Ipv4::default().source, Ipv4::default().destination)),

@@ -67,15 +67,19 @@ INLINE void ctx_pull_headers(ctx_t *ctx, __u32 bytes)
 }
 
 /*
- * Opens a gap of `bytes` for IPv4 headers between the Ethernet header and what follows it. One call for all headers:
+ * Opens a gap of `bytes` for IPv4 headers between the Ethernet header and what follows it; then the cursor stands before
+ * that. One call for all headers:
  * a second one on the same skb is refused. FIXED_GSO keeps the segment size; without the ENCAP flag the GSO type would
  * not match the headers and every super frame would be lost.
  */
-INLINE int ctx_open_gap(ctx_t *ctx, __u32 bytes)
+INLINE int ctx_open_gap(ctx_t *ctx, __u32 bytes, struct cursor *cursor)
 {
-	return bpf_skb_adjust_room(ctx, bytes, BPF_ADJ_ROOM_MAC,
-				   BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_FIXED_GSO |
-					   BPF_F_ADJ_ROOM_NO_CSUM_RESET);
+	long failed = bpf_skb_adjust_room(ctx, bytes, BPF_ADJ_ROOM_MAC,
+					  BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_FIXED_GSO |
+						  BPF_F_ADJ_ROOM_NO_CSUM_RESET);
+
+	*cursor = ctx_cursor(ctx);
+	return failed ? -1 : 0;
 }
 
 /* Removes `bytes` behind the Ethernet header. */

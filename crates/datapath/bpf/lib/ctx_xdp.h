@@ -2,6 +2,8 @@
 /* The frame as an XDP program sees it: raw bytes whose headers are always in the first buffer, never GSO. */
 #pragma once
 
+#include <stddef.h>
+
 #include "../abi.h"
 #include "parse.h"
 
@@ -10,6 +12,19 @@ typedef struct xdp_md ctx_t;
 INLINE struct cursor ctx_cursor(ctx_t *ctx)
 {
 	return (struct cursor){ (void *)(long)ctx->data, (void *)(long)ctx->data_end };
+}
+
+/*
+ * Start and end of the frame, as pointers from the beginning: the compiler would otherwise join two of them while they are
+ * 32-bit fields of the context, and the verifier loses them.
+ */
+INLINE struct cursor frame_of(ctx_t *ctx)
+{
+	struct cursor cursor;
+
+	asm volatile("%0 = *(u32 *)(%1 + %2)" : "=r"(cursor.at) : "r"(ctx), "i"(offsetof(struct xdp_md, data)));
+	asm volatile("%0 = *(u32 *)(%1 + %2)" : "=r"(cursor.end) : "r"(ctx), "i"(offsetof(struct xdp_md, data_end)));
+	return cursor;
 }
 
 /* Asks the kernel only if the first buffer is not enough: the helper is a tenth of a header look-up, but not free. */
@@ -44,32 +59,35 @@ INLINE void ctx_pull_headers(ctx_t *ctx, __u32 bytes)
 {
 }
 
-/* Moves the head by `bytes` (negative: outwards) and the Ethernet header with it. */
-INLINE int move_head(ctx_t *ctx, __s32 bytes)
+/* Moves the head by `bytes` (negative: outwards) and the Ethernet header with it; then the cursor stands before that. */
+INLINE int move_head(ctx_t *ctx, __s32 bytes, struct cursor *cursor)
 {
-	struct cursor cursor = ctx_cursor(ctx);
 	struct eth_header *eth;
 
-	if (!parse_eth(&cursor, &eth))
+	*cursor = ctx_cursor(ctx);
+	if (!parse_eth(cursor, &eth))
 		return -1;
 	struct eth_words kept = load_eth(eth);
 	if (bpf_xdp_adjust_head(ctx, bytes))
 		return -1;
-	cursor = ctx_cursor(ctx);
-	if (!parse_eth(&cursor, &eth))
+	*cursor = ctx_cursor(ctx);
+	if (!parse_eth(cursor, &eth))
 		return -1;
 	store_eth(eth, kept);
+	cursor->at = eth;
 	return 0;
 }
 
-INLINE int ctx_open_gap(ctx_t *ctx, __u32 bytes)
+INLINE int ctx_open_gap(ctx_t *ctx, __u32 bytes, struct cursor *cursor)
 {
-	return move_head(ctx, -(__s32)bytes);
+	return move_head(ctx, -(__s32)bytes, cursor);
 }
 
 INLINE int ctx_close_gap(ctx_t *ctx, __u32 bytes)
 {
-	return move_head(ctx, bytes);
+	struct cursor unused;
+
+	return move_head(ctx, bytes, &unused);
 }
 
 /* Sets type of service and checksum of a header inside the frame; 0 if done. */

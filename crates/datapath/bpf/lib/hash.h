@@ -21,19 +21,25 @@ INLINE __u32 flow_ports(const struct ipv4_header *ip, const void *end)
 	return bpf_ntohl(*ports);
 }
 
-INLINE __u32 flow_hash(const struct ipv4_header *ip, const void *end)
+/* `ports`: source and destination port as one number. */
+INLINE __u32 flow_hash_with(const struct ipv4_header *ip, __u32 ports)
 {
 	__u32 destination = bpf_ntohl(ip->destination) * 0x85ebca6bU;
 	__u32 hash = bpf_ntohl(ip->source) * 0x9e3779b1U;
 
 	hash ^= destination << 16 | destination >> 16;
-	hash ^= flow_ports(ip, end) * 0xc2b2ae35U;
+	hash ^= ports * 0xc2b2ae35U;
 	hash ^= ip->protocol;
 	hash ^= hash >> 16;
 	hash *= 0x7feb352dU;
 	hash ^= hash >> 15;
 	hash *= 0x846ca68bU;
 	return hash ^ hash >> 16;
+}
+
+INLINE __u32 flow_hash(const struct ipv4_header *ip, const void *end)
+{
+	return flow_hash_with(ip, flow_ports(ip, end));
 }
 
 INLINE __be32 hash_source(__u32 hash)

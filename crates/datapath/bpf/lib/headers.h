@@ -78,22 +78,62 @@ INLINE void copy_mac(void *to, const void *from)
 	*(__u16 *)(to + 4) = tail;
 }
 
+/*
+ * Addresses are numbers whose lowest byte is the first on the wire, and the two of a frame come as two words: what is
+ * asked of them is then asked of registers.
+ */
+struct mac_pair {
+	__u64 head; /* destination, first two bytes of the source */
+	__u32 tail;
+};
+
+INLINE struct mac_pair load_macs(const void *at)
+{
+	return (struct mac_pair){ *(const __u64 *)at, *(const __u32 *)(at + 8) };
+}
+
+INLINE void store_macs(void *at, struct mac_pair macs)
+{
+	*(__u64 *)at = macs.head;
+	*(__u32 *)(at + 8) = macs.tail;
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "addresses are put together in registers");
+
+INLINE __u64 destination_of(struct mac_pair macs)
+{
+	return macs.head & 0xffffffffffffULL;
+}
+
+INLINE __u64 source_of(struct mac_pair macs)
+{
+	return macs.head >> 48 | (__u64)macs.tail << 16;
+}
+
+INLINE __u64 mac_at(const void *at)
+{
+	return *(const __u32 *)at | (__u64)*(const __u16 *)(at + 4) << 32;
+}
+
+INLINE int is_group(__u64 mac)
+{
+	return mac & 1;
+}
+
 /* An Ethernet header in registers, while the frame around it moves. */
 struct eth_words {
-	__u64 head;
-	__u32 middle;
+	struct mac_pair macs;
 	__be16 type;
 };
 
 INLINE struct eth_words load_eth(const struct eth_header *eth)
 {
-	return (struct eth_words){ *(const __u64 *)eth, *(const __u32 *)(eth->source + 2), eth->type };
+	return (struct eth_words){ load_macs(eth), eth->type };
 }
 
 INLINE void store_eth(struct eth_header *eth, struct eth_words kept)
 {
-	*(__u64 *)eth = kept.head;
-	*(__u32 *)(eth->source + 2) = kept.middle;
+	store_macs(eth, kept.macs);
 	eth->type = kept.type;
 }
 

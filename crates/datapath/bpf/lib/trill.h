@@ -56,43 +56,6 @@ struct trill_start {
 #define PUSH_TAGGED HEADERS_LENGTH
 #define PUSH_UNTAGGED (HEADERS_LENGTH + VLAN_LENGTH)
 
-/*
- * Addresses are numbers whose lowest byte is the first on the wire, and the two of a frame come as two words: what is
- * asked of them is then asked of registers.
- */
-struct mac_pair {
-	__u64 head; /* destination, first two bytes of the source */
-	__u32 tail;
-};
-
-INLINE struct mac_pair load_macs(const void *at)
-{
-	return (struct mac_pair){ *(const __u64 *)at, *(const __u32 *)(at + 8) };
-}
-
-INLINE void store_macs(void *at, struct mac_pair macs)
-{
-	*(__u64 *)at = macs.head;
-	*(__u32 *)(at + 8) = macs.tail;
-}
-
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "addresses are put together in registers");
-
-INLINE __u64 destination_of(struct mac_pair macs)
-{
-	return macs.head & 0xffffffffffffULL;
-}
-
-INLINE __u64 source_of(struct mac_pair macs)
-{
-	return macs.head >> 48 | (__u64)macs.tail << 16;
-}
-
-INLINE __u64 mac_at(const void *at)
-{
-	return *(const __u32 *)at | (__u64)*(const __u16 *)(at + 4) << 32;
-}
-
 /* The last two bytes of 01-80-C2-00-xx-xx, or a number above 0xffff for any other address. */
 INLINE __u32 bridge_group(__u64 mac)
 {
@@ -118,11 +81,6 @@ INLINE int is_l2_control(__u32 group)
 	return group <= 0x0f || group == GROUP_MVRP;
 }
 
-INLINE int is_group(__u64 mac)
-{
-	return mac & 1;
-}
-
 INLINE int is_bad_source(__u64 mac)
 {
 	return !mac || is_group(mac);
@@ -141,19 +99,6 @@ INLINE int is_vlan(__u16 vlan)
 INLINE int is_trill_type(__be16 type)
 {
 	return type == bpf_htons(ETHERTYPE_TRILL) || type == bpf_htons(ETHERTYPE_L2_IS_IS);
-}
-
-/*
- * Start and end of the frame, as pointers from the beginning: the compiler would otherwise join two of them while they are
- * 32-bit fields of the context, and the verifier loses them.
- */
-INLINE struct cursor frame_of(ctx_t *ctx)
-{
-	struct cursor cursor;
-
-	asm volatile("%0 = *(u32 *)(%1 + %2)" : "=r"(cursor.at) : "r"(ctx), "i"(offsetof(struct xdp_md, data)));
-	asm volatile("%0 = *(u32 *)(%1 + %2)" : "=r"(cursor.end) : "r"(ctx), "i"(offsetof(struct xdp_md, data_end)));
-	return cursor;
 }
 
 /* Moves the addresses that the frame starts with, and its head after them, by `bytes` inwards (negative: outwards). */

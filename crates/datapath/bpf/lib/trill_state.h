@@ -112,9 +112,8 @@ static __noinline int tap(struct xdp_md *ctx, __u32 port, __u32 outcome, __u32 e
 
 INLINE void count_and_tap(struct xdp_md *ctx, __u32 port, enum trill_outcome outcome)
 {
-	__u32 every = trill_tap_every;
-
 	count_at(port, outcome);
+	__u32 every = trill_tap_every;
 	if (every)
 		tap(ctx, port, outcome, every);
 }

@@ -40,11 +40,16 @@ INLINE enum trill_outcome copies(ctx_t *ctx, __u64 ports, struct way *way, enum 
 
 #define ROUTE_HOPS 0xff
 
+/* A group is as long as its place in a route says: where it begins takes no shifting. */
+#define ROUTE_GROUP ((TRILL_GROUPS - 1) << 8)
+_Static_assert(sizeof(struct trill_hop) * TRILL_HOPS_MAX == 1 << 8, "routes count groups in their own length");
+
 /* One of the next hops to an egress. `route`: the egress's, not 0. */
 INLINE const struct trill_hop *choose(const struct trill_fib *fib, __u32 route, __u32 hash)
 {
 	__u32 place = (__u64)hash * (route & ROUTE_HOPS) >> 32;
-	const struct trill_hop *hop = &fib->group[route >> 8 & (TRILL_GROUPS - 1)][place & (TRILL_HOPS_MAX - 1)];
+	const struct trill_hop *group = (const void *)fib->group + (route & ROUTE_GROUP);
+	const struct trill_hop *hop = &group[place & (TRILL_HOPS_MAX - 1)];
 
 	asm volatile("" : "+r"(hop)); /* or the compiler computes it again for each field */
 	return hop;
@@ -69,13 +74,20 @@ INLINE enum trill_outcome towards(ctx_t *ctx, const struct trill_fib *fib, __u16
 	return TRILL_TRANSIT;
 }
 
+/* The port that a frame was for has vanished. */
+static __noinline int drop_without_port(struct xdp_md *ctx, __u32 port)
+{
+	count_and_tap(ctx, port, TRILL_NO_PORT);
+	return XDP_DROP;
+}
+
 /* A finished frame out of a port. */
 INLINE int send(struct xdp_md *ctx, __u32 port, enum trill_outcome outcome, __u32 to)
 {
-	int verdict = bpf_redirect_map(&trill_ports, to, XDP_DROP);
-
-	count_and_tap(ctx, port, verdict == XDP_REDIRECT ? outcome : TRILL_NO_PORT);
-	return verdict;
+	if (bpf_redirect_map(&trill_ports, to, XDP_DROP) != XDP_REDIRECT)
+		return drop_without_port(ctx, port);
+	count_and_tap(ctx, port, outcome);
+	return XDP_REDIRECT;
 }
 
 /* Sends the frame as was decided, counts, and says so to the kernel. */
@@ -97,7 +109,8 @@ INLINE int finish(struct xdp_md *ctx, __u32 port, enum trill_outcome outcome, co
 			verdict = XDP_DROP;
 		}
 	} else if (outcome == TRILL_ARP_ANSWERED) {
-		verdict = XDP_TX;
+		/* Not XDP_TX: veth wakes nobody then but a host that has a program of its own. */
+		return send(ctx, port, outcome, port);
 	}
 	count_and_tap(ctx, port, outcome);
 	return verdict;

@@ -48,14 +48,18 @@ INLINE int is_aa(__be32 address)
 	return (address & host_config.aa_mask) == host_config.aa_network;
 }
 
-/* To everybody in the block: its network or broadcast address, or, from an AA, any broadcast or multicast. */
-INLINE int is_virtual_broadcast(const struct ipv4_header *ip)
+/*
+ * HOST_ENCAPSULATED: it is for one AA. For everybody in the block is what goes to its network or broadcast address and,
+ * from an AA, any broadcast or multicast.
+ */
+INLINE enum host_outcome aa_traffic(const struct ipv4_header *ip)
 {
-	__be32 host_bits = ip->destination & ~host_config.aa_mask;
+	__be32 mask = host_config.aa_mask;
+	__be32 host_bits = ip->destination & ~mask;
 
-	if (is_aa(ip->destination))
-		return host_bits == 0 || host_bits == ~host_config.aa_mask;
-	return is_aa(ip->source) && is_multicast_or_broadcast(ip->destination);
+	if ((ip->destination & mask) == host_config.aa_network)
+		return host_bits == 0 || host_bits == ~mask ? HOST_BROADCAST_UNSUPPORTED : HOST_ENCAPSULATED;
+	return is_aa(ip->source) && is_multicast_or_broadcast(ip->destination) ? HOST_BROADCAST_UNSUPPORTED : HOST_PASSED;
 }
 
 /* Length of one packet of a super frame: its headers and one segment of payload. */
@@ -104,7 +108,7 @@ INLINE void write_outer(struct ipv4_header *outer, const struct inner *inner, __
 	__be32 first = bpf_htonl(IPV4_NO_OPTIONS << 24 | inner->tos << 16 | (total_length & 0xffff));
 	__be32 id_and_fragment = bpf_htonl(IPV4_DF);
 	__be16 ttl_and_protocol = bpf_htons(OUTER_TTL << 8 | PROTOCOL_IPIP);
-	__u64 sum = (__u64)first + id_and_fragment + ttl_and_protocol + source + destination;
+	__u64 sum = (__u64)source + id_and_fragment + ttl_and_protocol + first + destination;
 	__be32 *words = (void *)outer;
 
 	words[0] = first;
@@ -117,13 +121,11 @@ INLINE void write_outer(struct ipv4_header *outer, const struct inner *inner, __
 
 INLINE enum host_outcome push_one(ctx_t *ctx, const struct inner *inner, __be32 tor_la)
 {
-	if (ctx_open_gap(ctx, IPV4_LENGTH))
-		return HOST_PUSH_FAILED;
-	struct cursor cursor = ctx_cursor(ctx);
+	struct cursor cursor;
 	struct eth_header *eth;
 	struct ipv4_header *to_tor;
 
-	if (!parse_eth(&cursor, &eth) || !parse_ipv4(&cursor, &to_tor))
+	if (ctx_open_gap(ctx, IPV4_LENGTH, &cursor) || !parse_eth(&cursor, &eth) || !parse_ipv4(&cursor, &to_tor))
 		return HOST_PUSH_FAILED;
 	write_gateway_mac(eth->destination);
 	write_outer(to_tor, inner, tor_la, inner->length + IPV4_LENGTH);
@@ -132,13 +134,11 @@ INLINE enum host_outcome push_one(ctx_t *ctx, const struct inner *inner, __be32 
 
 INLINE enum host_outcome push_both(ctx_t *ctx, const struct inner *inner, __be32 tor_la, __be32 anycast_la)
 {
-	if (ctx_open_gap(ctx, 2 * IPV4_LENGTH))
-		return HOST_PUSH_FAILED;
-	struct cursor cursor = ctx_cursor(ctx);
+	struct cursor cursor;
 	struct eth_header *eth;
 	struct ipv4_header *to_intermediate, *to_tor;
 
-	if (!parse_eth(&cursor, &eth) || !parse_ipv4(&cursor, &to_intermediate) || !parse_ipv4(&cursor, &to_tor))
+	if (ctx_open_gap(ctx, 2 * IPV4_LENGTH, &cursor) || !parse_eth(&cursor, &eth) || !parse_ipv4(&cursor, &to_intermediate) || !parse_ipv4(&cursor, &to_tor))
 		return HOST_PUSH_FAILED;
 	write_gateway_mac(eth->destination);
 	write_outer(to_tor, inner, tor_la, inner->length + IPV4_LENGTH);
@@ -154,10 +154,9 @@ INLINE enum host_outcome vl2_encapsulate(ctx_t *ctx, struct cursor cursor)
 
 	if (!parse_ipv4(&cursor, &ip))
 		return HOST_MALFORMED;
-	if (is_virtual_broadcast(ip))
-		return HOST_BROADCAST_UNSUPPORTED;
-	if (!is_aa(ip->destination))
-		return HOST_PASSED;
+	enum host_outcome outcome = aa_traffic(ip);
+	if (outcome != HOST_ENCAPSULATED)
+		return outcome;
 	if (!read_inner(ctx, ip, cursor.end, &inner))
 		return HOST_MALFORMED;
 

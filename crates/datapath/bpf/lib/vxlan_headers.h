@@ -34,6 +34,11 @@ struct vxlan_header {
 	__be32 vni; /* in the upper 24 bits */
 };
 
+struct vlan_tag { /* behind the Ethernet header, whose type says that it is there */
+	__be16 tci; /* priority 3, drop eligible 1, VLAN ID 12 bits */
+	__be16 type;
+};
+
 struct ipv6_header {
 	__be32 first; /* version 4, traffic class 8, flow label 20 bits */
 	__be16 payload_length;
@@ -46,6 +51,12 @@ struct ipv6_header {
 PARSER(parse_udp, udp_header)
 PARSER(parse_vxlan, vxlan_header)
 PARSER(parse_ipv6, ipv6_header)
+PARSER(parse_tag, vlan_tag)
+
+INLINE int is_tag(__be16 type)
+{
+	return type == bpf_htons(ETHERTYPE_VLAN) || type == bpf_htons(ETHERTYPE_SERVICE_VLAN);
+}
 
 /* What the outer headers take over. */
 struct carried {

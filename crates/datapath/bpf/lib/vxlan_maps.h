@@ -24,6 +24,9 @@ VTEP_MAP(vtep_ports, ARRAY, 1024, __u32, struct vtep_port);
 VTEP_MAP(vtep_port_slots, ARRAY, VTEP_PORT_SLOTS, __u32, struct vtep_port);
 VTEP_MAP(vtep_port_index, HASH, 1024, __u32, __u32);
 
+/* Segments of trunks' VLANs: a block of VTEP_VLANS for each trunk, by VLAN ID; 0: none. */
+VTEP_MAP(vtep_vlans, ARRAY, VTEP_VLANS, __u32, __u32);
+
 /* Peers: index by address, without and with a hash. */
 VTEP_MAP(vtep_peer_slots, ARRAY, VTEP_PEER_SLOTS, __u32, struct vtep_slot);
 VTEP_MAP(vtep_peer_index, HASH, 1024, __be32, __u32);
@@ -39,8 +42,12 @@ COUNTERS(vtep_events, VTEP_EVENT_COUNT);
 VTEP_MAP(vtep_vni_traffic, PERCPU_ARRAY, 1024, __u32, struct vtep_traffic);
 VTEP_MAP(vtep_peer_traffic, PERCPU_ARRAY, 1024, __u32, struct vtep_traffic);
 
-/* Addresses lately found to be in the table as they should be: a second look would cost a hash for every frame. */
-VTEP_MAP(vtep_recent, PERCPU_ARRAY, VTEP_RECENT_SLOTS, __u32, struct vtep_recent);
+/*
+ * How often it has changed who is where, or what is where: by user space, and by stations that moved. Together they are the
+ * version of the tables. Variables rather than maps of one element, because a variable costs no look-up.
+ */
+volatile __u32 vtep_told SEC(".data.vtep_told") = 0;
+volatile __u32 vtep_moved SEC(".data.vtep_moved") = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

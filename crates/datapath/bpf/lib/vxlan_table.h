@@ -2,13 +2,10 @@
 /* The VTEP's tables from inside: who is which port or peer, who is where, learning, messages to user space. */
 #pragma once
 
-#include "vxlan_maps.h"
+#include "vxlan_cache.h"
 
 #define NOINLINE static __attribute__((noinline))
 #define E2BIG 7
-
-/* Times are compared in slices of so many jiffies, as a power of two: about a second at 250 Hz. */
-#define RECENT_SLICE_SHIFT 8
 
 INLINE void count_event(enum vtep_event event)
 {
@@ -30,6 +27,21 @@ INLINE struct vtep_port *port_of(__u32 ifindex, __u32 *index)
 		return NULL;
 	*index = *found;
 	return bpf_map_lookup_elem(&vtep_ports, index);
+}
+
+INLINE __u32 circuit_of(__u32 port_index, __u32 vlan)
+{
+	return port_index << VTEP_VLAN_BITS | vlan;
+}
+
+/* The VNI of a circuit of this port; 0: none. */
+INLINE __u32 segment_of(const struct vtep_port *port, __u32 vlan)
+{
+	if (!(port->flags & PORT_TRUNK))
+		return vlan ? 0 : port->vni;
+	__u32 number = circuit_of(port->trunk, vlan);
+	__u32 *vni = bpf_map_lookup_elem(&vtep_vlans, &number);
+	return vni ? *vni : 0;
 }
 
 /* 1 and the index of a peer, or 0. */
@@ -97,23 +109,28 @@ INLINE void tell_place(__u32 kind, const struct fdb_key *key, const struct fdb_e
 {
 	struct vtep_upcall message = { .kind = kind, .vni = key->vni };
 
-	if (entry->kind == FDB_PEER)
+	if (entry->kind == FDB_PEER) {
 		message.peer = entry->place;
-	else
+	} else {
 		message.ifindex = entry->place;
+		message.vlan = entry->target & VTEP_VLAN_MASK;
+	}
 	copy_mac(message.source, key->mac);
 	send_upcall(&message);
 }
 
 NOINLINE int learn_slowly(struct fdb_key *key, struct fdb_entry *fresh)
 {
-	struct vtep_vni *vni = bpf_map_lookup_elem(&vtep_vnis, key);
+	struct fdb_entry *known = bpf_map_lookup_elem(&vtep_fdb, key);
 
+	/* Told: nothing to learn. Before the segment is asked, which with thousands of them is in no cache. */
+	if (known && known->origin != FDB_LEARNED)
+		return 0;
+	struct vtep_vni *vni = bpf_map_lookup_elem(&vtep_vnis, key);
 	if (!vni || !(vni->flags & VNI_LEARNS))
 		return 0;
 	fresh->seen_ns = bpf_ktime_get_coarse_ns();
 	fresh->vni_slot = vni->slot;
-	struct fdb_entry *known = bpf_map_lookup_elem(&vtep_fdb, key);
 	if (!known) {
 		long failed = bpf_map_update_elem(&vtep_fdb, key, fresh, BPF_NOEXIST);
 
@@ -125,13 +142,12 @@ NOINLINE int learn_slowly(struct fdb_key *key, struct fdb_entry *fresh)
 		tell_place(UPCALL_LEARNED, key, fresh);
 		return 0;
 	}
-	if (known->origin != FDB_LEARNED)
-		return 0;
 	if (known->kind == fresh->kind && known->target == fresh->target) {
 		known->seen_ns = fresh->seen_ns;
 		return 0;
 	}
 	if (!bpf_map_update_elem(&vtep_fdb, key, fresh, BPF_EXIST)) {
+		__sync_fetch_and_add(&vtep_moved, 1);
 		count_event(VTEP_EVENT_MOVED);
 		tell_place(UPCALL_MOVED, key, fresh);
 	}
@@ -141,8 +157,9 @@ NOINLINE int learn_slowly(struct fdb_key *key, struct fdb_entry *fresh)
 /* Where a frame came from: a port, or a peer. */
 struct origin {
 	__u32 kind;  /* FDB_* */
-	__u32 index;
+	__u32 index; /* circuit of the port, or index of the peer */
 	__u32 place;
+	__u32 told; /* vtep_told before that was looked up */
 };
 
 /*
@@ -151,20 +168,16 @@ struct origin {
  */
 INLINE void learn(__u32 vni, const __u8 *mac, const struct origin *from)
 {
-	__u32 head = *(const __u32 *)mac;
-	__u16 tail = *(const __u16 *)(mac + 4);
-	__u64 slice = bpf_jiffies64() >> RECENT_SLICE_SHIFT;
-	__u64 address = (__u64)tail << 32 | head | slice << 48;
-	__u64 place = (__u64)vni << 40 | (__u64)from->kind << 32 | from->index;
-	__u32 number = ((head ^ (__u32)tail << 16) * 0x9e3779b1U ^ vni * 0x85ebca6bU) >> 20;
-	struct vtep_recent *recent = bpf_map_lookup_elem(&vtep_recent, &number);
+	int is_peer = from->kind == FDB_PEER;
+	struct seen *seen = &vtep_seen[cache_slot(mac_at(mac), vni)];
+	__u64 word = sighting(vni, mac_at(mac), from->kind, is_peer ? from->place : from->index, from->told);
 
-	if (!recent || (recent->address == address && recent->place == place))
+	if (seen->word == word)
 		return;
-	recent->address = address;
-	recent->place = place;
 	struct fdb_key key = fdb_key_of(vni, mac);
 	struct fdb_entry fresh = { .target = from->index, .place = from->place, .kind = from->kind };
+	seen->peer = is_peer ? (__u64)from->index << 32 | from->place : 0;
+	seen->word = word;
 	learn_slowly(&key, &fresh);
 }
 

@@ -46,7 +46,7 @@ struct copies {
 	struct vtep_flood *flood;
 	const struct inner *inner;
 	__u32 vni;
-	__u32 from_ifindex; /* gets no copy */
+	__u32 from; /* circuit that gets no copy */
 	__u32 tagged;
 	__u32 made;
 };
@@ -59,18 +59,23 @@ INLINE void count_copy(struct copies *copies, long failed, enum vtep_event event
 
 static long copy_to_port(__u32 turn, struct copies *copies)
 {
-	__u32 index;
-
 	if (turn >= VTEP_FLOOD_PORTS)
 		return 1;
-	__u32 ifindex = copies->flood->port[turn];
-	if (ifindex == copies->from_ifindex)
+	__u32 circuit = copies->flood->port[turn];
+	__u32 index = circuit >> VTEP_VLAN_BITS;
+	__u32 vlan = circuit & VTEP_VLAN_MASK;
+	if (circuit == copies->from)
 		return 0;
-	struct vtep_port *port = port_of(ifindex, &index);
+	struct vtep_port *port = bpf_map_lookup_elem(&vtep_ports, &index);
 	/* The list may be about to change; the port itself knows best. */
-	if (!port || port->vni != copies->vni || (copies->tagged && !(port->flags & PORT_KEEPS_TAGS)))
+	if (!port || segment_of(port, vlan) != copies->vni || (copies->tagged && !(port->flags & PORT_KEEPS_TAGS)))
 		return 0;
-	count_copy(copies, bpf_clone_redirect(copies->ctx, ifindex, 0), VTEP_EVENT_COPIED_TO_PORT);
+	__u32 ifindex = port->ifindex;
+	long failed = vlan && !put_tag(copies->ctx, vlan);
+	failed = failed || bpf_clone_redirect(copies->ctx, ifindex, 0);
+	if (vlan)
+		bpf_skb_vlan_pop(copies->ctx);
+	count_copy(copies, failed, VTEP_EVENT_COPIED_TO_PORT);
 	return 0;
 }
 
@@ -119,13 +124,12 @@ INLINE void copy_to_ports(struct copies *copies)
 	bpf_loop(ports < VTEP_FLOOD_PORTS ? ports : VTEP_FLOOD_PORTS, copy_to_port, copies, 0);
 }
 
-/* From a port: copies to everybody, and the frame itself ends here. `group`: instead of the list of VTEPs. */
-INLINE enum vtep_outcome flood(ctx_t *ctx, const struct inner *inner, __be32 group, struct way *way)
+/* From a circuit: copies to everybody, and the frame itself ends here. `group`: instead of the list of VTEPs. */
+INLINE enum vtep_outcome flood(ctx_t *ctx, const struct inner *inner, __u32 from, __be32 group, struct way *way)
 {
-	struct copies copies = { .ctx = ctx, .inner = inner, .vni = inner->vni, .tagged = inner->tag };
+	struct copies copies = { .ctx = ctx, .inner = inner, .vni = inner->vni, .from = from, .tagged = inner->tag };
 	__u32 vni = inner->vni;
 
-	copies.from_ifindex = ctx->ifindex;
 	copies.flood = bpf_map_lookup_elem(&vtep_floods, &vni);
 	if (!copies.flood)
 		return VTEP_NO_RECEIVER;
@@ -150,7 +154,7 @@ INLINE enum vtep_outcome flood(ctx_t *ctx, const struct inner *inner, __be32 gro
 /* From a VTEP: to ports, and nowhere else. The frame is decapsulated. */
 INLINE enum vtep_outcome flood_locally(ctx_t *ctx, __u32 vni, int tagged)
 {
-	struct copies copies = { .ctx = ctx, .vni = vni, .tagged = tagged };
+	struct copies copies = { .ctx = ctx, .vni = vni, .from = VTEP_NOWHERE, .tagged = tagged };
 
 	copies.flood = bpf_map_lookup_elem(&vtep_floods, &vni);
 	if (!copies.flood)

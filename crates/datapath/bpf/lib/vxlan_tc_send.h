@@ -42,6 +42,7 @@ struct inner {
 struct way {
 	__u32 ifindex;	/* out of this interface, or into it again */
 	__u32 flags;	/* BPF_F_INGRESS: into it again */
+	__u32 vlan;	/* tag of a trunk's VLAN that the frame leaves with; 0: none */
 	__u32 has_next; /* `next` is the neighbour */
 	struct bpf_redir_neigh next;
 };
@@ -142,6 +143,12 @@ INLINE int write_headers(ctx_t *ctx, const struct inner *inner, __be32 destinati
 		type[2] = inner->eth.type;
 	}
 	return 1;
+}
+
+/* Gives the frame the tag of a trunk's VLAN; 1 if that is done. Pointers into the frame are void then. */
+INLINE int put_tag(ctx_t *ctx, __u32 vlan)
+{
+	return !bpf_skb_vlan_push(ctx, bpf_htons(ETHERTYPE_VLAN), vlan);
 }
 
 INLINE void wait_for_neighbour(ctx_t *ctx, struct way *way)

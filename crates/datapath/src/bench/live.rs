@@ -1,24 +1,16 @@
 //! Programs in place: real frames, generator - switch - sink, three namespaces over veth, one CPU for everything.
 
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput, ProgramMut};
-use rustix::thread::{CpuSet, sched_setaffinity};
-use rustix::time::ClockId;
+use libbpf_rs::Link;
 use serde::Serialize;
 
-use super::bed::{Namespace, SoftirqThreads, connect, kernel_vtep, ns, setup_failed, vtep_between};
+use super::bed::{Namespace, SoftirqThreads, connect, kernel_vtep, vtep_between};
 use super::frames::{self, FRAME_BYTES};
-use super::program_run::load_wrappers;
+use super::sender::{Sample, Sender, attach, on_cpu};
 use super::{Check, VXLAN_OVER_KERNEL_MAX, median};
 use crate::error::DatapathError;
+use crate::interface;
 use crate::vxlan::Vtep;
 use crate::xdp::{XdpDatapath, XdpProgram};
-use crate::{interface, link, object};
-
-/// `BPF_F_TEST_XDP_LIVE_FRAMES` of `linux/bpf.h`.
-pub(super) const LIVE_FRAMES: u32 = 1 << 1;
-
-/// Frames in one call. Each call has a fixed cost of some 20 ms, so fewer would measure that instead.
-pub(super) const FRAMES_PER_CALL: u32 = 1 << 19;
 
 /// How long to measure.
 #[derive(Clone, Copy, Debug)]
@@ -70,12 +62,8 @@ pub struct LiveRow {
 /// # Errors
 /// Any [`DatapathError`]; the namespaces are gone afterwards.
 pub fn live(options: &LiveOptions) -> Result<LiveReport, DatapathError> {
-    // A thread of its own, because it changes its namespace and its CPU.
-    let thread = std::thread::spawn({
-        let options = *options;
-        move || measure_all(&options)
-    });
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    let options = *options;
+    on_cpu(options.cpu, move || measure_all(&options))
 }
 
 /// What is between generator and sink.
@@ -123,9 +111,6 @@ impl Switch {
 }
 
 fn measure_all(options: &LiveOptions) -> Result<LiveReport, DatapathError> {
-    let mut cpus = CpuSet::new();
-    cpus.set(options.cpu);
-    sched_setaffinity(None, &cpus).map_err(|errno| setup_failed("choosing the CPU", errno.into()))?;
     let mut rows = Vec::new();
     for frame_bytes in FRAME_BYTES {
         // Encapsulation must not exceed what a veth of MTU 1600 takes; all other rows have room to spare.
@@ -163,22 +148,12 @@ fn vxlan_check(rows: &[LiveRow]) -> Check {
     Check { id, ours, want_max: VXLAN_OVER_KERNEL_MAX, pass: ours <= VXLAN_OVER_KERNEL_MAX }
 }
 
-#[derive(Clone)]
-struct Sample {
-    cpu_ns: f64,
-    mpps: f64,
-    arrived_ratio: f64,
-}
-
 /// Three namespaces with one program on the switch. Fields end in this order: programs, then namespaces.
 struct Bed {
     _links: Vec<Link>,
     _shipped: Option<XdpDatapath>,
     _vtep: Option<Vtep>,
-    sink: Object,
-    generator: Object,
-    frame: Vec<u8>,
-    ifindex: u32,
+    sender: Sender,
     softirqs: SoftirqThreads,
     namespaces: [Namespace; 3],
 }
@@ -194,22 +169,17 @@ impl Bed {
         connect((generator_ns, "g0"), (switch_ns, "s0"))?;
         connect((switch_ns, "s1"), (sink_ns, "k0"))?;
 
-        let frame = switch.frame(frame_bytes);
-        let (generator, sink) = (load_wrappers(&frame)?, load_wrappers(&frame)?);
+        let mut sender = Sender::load(switch.frame(frame_bytes))?;
         let mut links = Vec::new();
         sink_ns.enter()?;
-        // What comes as an skb is counted as one: making an XDP frame of it would be the sink's cost, not the switch's.
         links.push(match switch {
-            Switch::KernelEncap => {
-                let program = object::program(&sink, "bench_sink_tc");
-                link::attach(&program, interface::index_of("k0")?, "k0")?
-            }
-            _ => attach(&object::program(&sink, "bench_sink"), "k0")?,
+            Switch::KernelEncap => sender.sink_skbs_at("k0")?,
+            _ => sender.sink_at("k0")?,
         });
         switch_ns.enter()?;
         let (mut shipped, mut vtep) = (None, None);
         match switch {
-            Switch::None => links.push(attach(&object::program(&sink, "bench_sink"), "s0")?),
+            Switch::None => links.push(sender.sink_at("s0")?),
             Switch::Xdp(program) => {
                 let datapath = frames::loaded(interface::index_of("s1")?)?;
                 links.push(attach(&datapath.program(program), "s0")?);
@@ -219,78 +189,17 @@ impl Bed {
             Switch::VtepDecap => vtep = Some(vtep_between(switch_ns, "s1", "s0")?),
             Switch::KernelEncap => {
                 kernel_vtep(switch_ns)?;
-                links.push(attach(&object::program(&sink, "bench_pass"), "s0")?);
+                links.push(sender.poll_at("s0")?);
             }
         }
         let softirqs = SoftirqThreads::find(Some(cpu));
         generator_ns.enter()?;
-        let ifindex = interface::index_of("g0")?;
-        object::map_handle(&generator, "generator_port")?
-            .update(&0u32.to_ne_bytes(), &ifindex.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|source| DatapathError::Map { map: "generator_port", what: "setting the port", source })?;
-        Ok(Self {
-            _links: links,
-            _shipped: shipped,
-            _vtep: vtep,
-            sink,
-            generator,
-            frame,
-            ifindex,
-            softirqs,
-            namespaces,
-        })
+        sender.leave_by("g0")?;
+        Ok(Self { _links: links, _shipped: shipped, _vtep: vtep, sender, softirqs, namespaces })
     }
 
     fn send(&self, calls: u32) -> Result<Sample, DatapathError> {
         self.namespaces[0].enter()?;
-        let sent = f64::from(calls) * f64::from(FRAMES_PER_CALL);
-        let before = self.sunk()?;
-        let (wall, cpu) = (ns(ClockId::Monotonic), self.softirqs.cpu_ns());
-        for _ in 0..calls {
-            self.send_once()?;
-        }
-        let (wall, cpu) = (ns(ClockId::Monotonic) - wall, self.softirqs.cpu_ns() - cpu);
-        let arrived = (self.sunk()? - before) as f64;
-        Ok(Sample { cpu_ns: cpu / arrived.max(1.0), mpps: arrived * 1e3 / wall, arrived_ratio: arrived / sent })
+        self.sender.send(calls, || self.softirqs.cpu_ns())
     }
-
-    fn send_once(&self) -> Result<(), DatapathError> {
-        let mut context = XdpContext::new(self.frame.len() as u32, self.ifindex);
-        let input = ProgramInput {
-            data_in: Some(&self.frame),
-            context_in: Some(&mut context.0),
-            repeat: FRAMES_PER_CALL,
-            flags: LIVE_FRAMES,
-            ..ProgramInput::default()
-        };
-        let generator = object::program(&self.generator, "bench_generate");
-        generator.test_run(input).map_err(|source| DatapathError::from_kernel("sending live frames", source))?;
-        Ok(())
-    }
-
-    fn sunk(&self) -> Result<u64, DatapathError> {
-        let value = object::map_handle(&self.sink, ".data.sunk")?
-            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|source| DatapathError::Map { map: ".data.sunk", what: "reading", source })?;
-        Ok(value.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes))
-    }
-}
-
-/// `struct xdp_md` of `linux/bpf.h`: the frame's end and the interface it claims to have come from.
-pub(super) struct XdpContext(pub(super) [u8; 24]);
-
-impl XdpContext {
-    pub(super) fn new(length: u32, ingress_ifindex: u32) -> Self {
-        let mut context = [0; 24];
-        context[4..8].copy_from_slice(&length.to_ne_bytes());
-        context[12..16].copy_from_slice(&ingress_ifindex.to_ne_bytes());
-        Self(context)
-    }
-}
-
-pub(super) fn attach(program: &ProgramMut<'_>, interface: &str) -> Result<Link, DatapathError> {
-    let index = i32::try_from(interface::index_of(interface)?).expect("interface indexes are positive ints");
-    program
-        .attach_xdp(index)
-        .map_err(|source| DatapathError::from_kernel(format!("attaching XDP to `{interface}`"), source))
 }

@@ -11,6 +11,7 @@ mod bed;
 mod frames;
 mod live;
 mod program_run;
+mod sender;
 mod tcp;
 mod trill;
 mod trill_live;

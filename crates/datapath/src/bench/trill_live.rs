@@ -1,19 +1,16 @@
 //! TRILL transit in place, beside the kernel's bridge: real frames, generator - switch - sink over veth, one CPU.
 
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use libbpf_rs::Link;
 use rustix::time::ClockId;
 use serde::Serialize;
 use weft_wire::ethernet::MacAddress;
 
 use super::bed::{Namespace, connect, ip, ns, setup_failed};
-use super::live::{FRAMES_PER_CALL, LIVE_FRAMES, XdpContext, attach};
-use super::program_run::load_wrappers;
+use super::sender::{Sample, Sender, on_cpu};
 use super::{Check, LiveOptions, frames, median, trill};
 use crate::error::DatapathError;
 use crate::offload::{self, Offload};
 use crate::trill::{PortConfig, PortKind, RBridgeDatapath};
-use crate::{interface, object};
 
 /// How much more a hop through the kernel's bridge costs than TRILL transit, at least.
 pub const BRIDGE_OVER_TRILL_MIN: f64 = 5.0;
@@ -48,16 +45,11 @@ enum Switch {
 /// # Errors
 /// Any [`DatapathError`]; the namespaces are gone afterwards.
 pub fn trill_live(options: &LiveOptions) -> Result<TrillLiveReport, DatapathError> {
-    // A thread of its own, because it changes its namespace and its CPU.
     let options = *options;
-    let thread = std::thread::spawn(move || measure(&options));
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    on_cpu(options.cpu, move || measure(&options))
 }
 
 fn measure(options: &LiveOptions) -> Result<TrillLiveReport, DatapathError> {
-    let mut cpus = CpuSet::new();
-    cpus.set(options.cpu);
-    sched_setaffinity(None, &cpus).map_err(|errno| setup_failed("choosing the CPU", errno.into()))?;
     let switches = [Switch::None, Switch::Bridge, Switch::Trill];
     let beds = switches.iter().map(|switch| Bed::new(*switch)).collect::<Result<Vec<Bed>, DatapathError>>()?;
     let mut samples = [const { Vec::new() }; 3];
@@ -87,21 +79,12 @@ fn measure(options: &LiveOptions) -> Result<TrillLiveReport, DatapathError> {
     })
 }
 
-struct Sample {
-    cpu_ns: f64,
-    mpps: f64,
-    arrived_ratio: f64,
-}
-
 /// Three namespaces. Fields end in this order: programs, then namespaces.
 struct Bed {
     switch: Switch,
     _links: Vec<Link>,
     _rbridge: Option<RBridgeDatapath>,
-    sink: Object,
-    generator: Object,
-    frame: Vec<u8>,
-    ifindex: u32,
+    sender: Sender,
     namespaces: [Namespace; 3],
 }
 
@@ -119,57 +102,25 @@ impl Bed {
             Switch::Trill => trill::transit_frame(FRAME_BYTES),
             _ => frames::plain(FRAME_BYTES),
         };
-        let (generator, sink) = (load_wrappers(&frame)?, load_wrappers(&frame)?);
+        let mut sender = Sender::load(frame)?;
         let mut links = Vec::new();
         sink_ns.enter()?;
-        links.push(attach(&object::program(&sink, "bench_sink"), "k0")?);
+        links.push(sender.sink_at("k0")?);
         switch_ns.enter()?;
         let mut rbridge = None;
         match switch {
-            Switch::None => links.push(attach(&object::program(&sink, "bench_sink"), "s0")?),
+            Switch::None => links.push(sender.sink_at("s0")?),
             Switch::Bridge => bridge(switch_ns)?,
             Switch::Trill => rbridge = Some(transit_rbridge()?),
         }
         generator_ns.enter()?;
-        let ifindex = interface::index_of("g0")?;
-        object::map_handle(&generator, "generator_port")?
-            .update(&0u32.to_ne_bytes(), &ifindex.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|source| DatapathError::Map { map: "generator_port", what: "setting the port", source })?;
-        Ok(Self { switch, _links: links, _rbridge: rbridge, sink, generator, frame, ifindex, namespaces })
+        sender.leave_by("g0")?;
+        Ok(Self { switch, _links: links, _rbridge: rbridge, sender, namespaces })
     }
 
     fn send(&self, calls: u32) -> Result<Sample, DatapathError> {
         self.namespaces[0].enter()?;
-        let sent = f64::from(calls) * f64::from(FRAMES_PER_CALL);
-        let before = self.sunk()?;
-        let (wall, cpu) = (ns(ClockId::Monotonic), ns(ClockId::ThreadCPUTime));
-        for _ in 0..calls {
-            self.send_once()?;
-        }
-        let (wall, cpu) = (ns(ClockId::Monotonic) - wall, ns(ClockId::ThreadCPUTime) - cpu);
-        let arrived = (self.sunk()? - before) as f64;
-        Ok(Sample { cpu_ns: cpu / arrived.max(1.0), mpps: arrived * 1e3 / wall, arrived_ratio: arrived / sent })
-    }
-
-    fn send_once(&self) -> Result<(), DatapathError> {
-        let mut context = XdpContext::new(self.frame.len() as u32, self.ifindex);
-        let input = ProgramInput {
-            data_in: Some(&self.frame),
-            context_in: Some(&mut context.0),
-            repeat: FRAMES_PER_CALL,
-            flags: LIVE_FRAMES,
-            ..ProgramInput::default()
-        };
-        let generator = object::program(&self.generator, "bench_generate");
-        generator.test_run(input).map_err(|source| DatapathError::from_kernel("sending live frames", source))?;
-        Ok(())
-    }
-
-    fn sunk(&self) -> Result<u64, DatapathError> {
-        let value = object::map_handle(&self.sink, ".data.sunk")?
-            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|source| DatapathError::Map { map: ".data.sunk", what: "reading", source })?;
-        Ok(value.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes))
+        self.sender.send(calls, || ns(ClockId::ThreadCPUTime))
     }
 }
 

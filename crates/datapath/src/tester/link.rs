@@ -1,5 +1,7 @@
 //! Emulated links on ports of switches, and the tester's own device.
 
+use std::path::Path;
+
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
 
 use super::abi::{LinkState, RelayState};
@@ -116,17 +118,35 @@ impl EmulatedLinks {
     /// # Errors
     /// Any [`DatapathError`].
     pub fn relay(&mut self, from: &str, to: &str, burn_ns: u32) -> Result<(), DatapathError> {
-        use std::os::fd::{AsFd, AsRawFd};
         let (from_index, to_index) = (interface::index_of(from)?, interface::index_of(to)?);
         let slot = self.relay_ports;
-        let on_line = object::program(&self.object, "tester_link_xdp").as_fd().as_raw_fd();
-        // `struct bpf_devmap_val`: interface, program for what leaves by it.
-        let port = [to_index.to_ne_bytes(), on_line.to_ne_bytes()].concat();
-        self.update(RELAY_PORTS, slot.bytes(), &port)?;
+        self.update(RELAY_PORTS, slot.bytes(), &self.device(to_index))?;
         self.update(RELAYS, from_index.bytes(), RelayState { to: slot + 1, burn_ns }.bytes())?;
         self.attached.push(attach_xdp(&object::program(&self.object, "tester_relay"), from)?.0);
         self.relay_ports += 1;
         Ok(())
+    }
+
+    /// Puts the link of an interface of the caller's namespace behind a port of an RBridge whose data path is pinned at
+    /// `pins`. Frames that have one way take the link; copies along a tree go past it. It stays until the RBridge sets up
+    /// the port anew.
+    ///
+    /// # Errors
+    /// Any [`DatapathError`].
+    pub fn attach_rbridge(&self, pins: &Path, number: u8, interface: &str) -> Result<(), DatapathError> {
+        let map = crate::trill::PORTS;
+        let devices = crate::pin::open_map(pins, map)?;
+        let value = self.device(interface::index_of(interface)?);
+        devices.update(u32::from(number).bytes(), &value, MapFlags::ANY).map_err(|source| DatapathError::Map {
+            map,
+            what: "setting a port",
+            source,
+        })
+    }
+
+    /// An element of a device map: what leaves by the interface takes its link.
+    pub(crate) fn device(&self, ifindex: u32) -> [u8; 8] {
+        object::device(ifindex, Some(&object::program(&self.object, "tester_link_xdp")))
     }
 
     /// Changes what the relay spends on every frame that comes in at an interface.

@@ -1,7 +1,7 @@
 //! The Rust side of `bpf/trill_abi.h`; a test compares sizes and offsets with the compiled object, names with the header.
 #![allow(unsafe_code)]
 
-use crate::abi::{Abi, abi_struct};
+use crate::abi::{Abi, abi_layout, abi_struct};
 
 /// Ports are numbered from 1 to one less than this.
 pub const PORTS: usize = 64;
@@ -114,7 +114,7 @@ abi_struct! {
     }
 }
 
-/// Where the fields of a structure are that is too large to be a value.
+/// A structure that is too large to be a value: only where its fields are is of interest.
 macro_rules! layout {
     ($(#[$doc:meta])* $name:ident = $c_name:literal { $($(#[$field_doc:meta])* $field:ident: $ty:ty,)* }) => {
         $(#[$doc])*
@@ -124,11 +124,7 @@ macro_rules! layout {
             $($(#[$field_doc])* pub $field: $ty,)*
         }
 
-        impl $name {
-            /// Name in `bpf/trill_abi.h`, size in bytes, and the offset of every field in bytes.
-            pub const LAYOUT: (&'static str, usize, &'static [(&'static str, usize)]) =
-                ($c_name, size_of::<$name>(), &[$((stringify!($field), std::mem::offset_of!($name, $field)),)*]);
-        }
+        abi_layout! { $name = $c_name { $($field,)* } }
     };
 }
 

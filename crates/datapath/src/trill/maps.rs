@@ -179,6 +179,22 @@ impl RBridgeMaps {
         updated.map_err(|source| failed(HOST_ROUTES, "setting a route", source))
     }
 
+    /// Where the gateway sends packets, in no order; its own addresses are among them.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn host_routes(&self) -> Result<Vec<(Ipv4Addr, HostRoute)>, DatapathError> {
+        let mut routes = Vec::new();
+        for key in self.host_routes.keys() {
+            let found = self.host_routes.lookup(&key, MapFlags::ANY);
+            let value = found.map_err(|source| failed(HOST_ROUTES, "reading", source))?;
+            let entry = value.and_then(|value| TrillHostRoute::from_bytes(&value));
+            let host = <[u8; 4]>::try_from(&key[..]).ok().map(Ipv4Addr::from);
+            routes.extend(host.zip(entry).map(|(host, entry)| (host, HostRoute::of(&entry))));
+        }
+        Ok(routes)
+    }
+
     /// Removes it; it is no error if there is none.
     ///
     /// # Errors
@@ -207,6 +223,16 @@ impl RBridgeMaps {
     fn set_state(&self, state: TrillState) -> Result<(), DatapathError> {
         let updated = self.state.update(0u32.bytes(), state.bytes(), MapFlags::ANY);
         updated.map_err(|source| failed(STATE, "writing", source))
+    }
+}
+
+impl HostRoute {
+    fn of(entry: &TrillHostRoute) -> Self {
+        Self {
+            mac: (entry.flags & ROUTE_OWN == 0).then_some(MacAddress(entry.mac)),
+            gateway: MacAddress(entry.gateway),
+            vlan: entry.vlan,
+        }
     }
 }
 

@@ -50,7 +50,7 @@ const MAPS: [&str; 10] = [
     tap::RING,
     tap::EVERY,
 ];
-const PORTS: &str = "trill_ports";
+pub(crate) const PORTS: &str = "trill_ports";
 const COPIES: &str = "trill_copies";
 
 /// How an RBridge's data path is set up.
@@ -263,7 +263,6 @@ impl RBridgeDatapath {
         Ok(())
     }
 
-    /// `struct bpf_devmap_val`: interface, and the program for what leaves by it.
     fn set_device(
         &self,
         map: &'static str,
@@ -271,9 +270,7 @@ impl RBridgeDatapath {
         ifindex: u32,
         program: Option<&str>,
     ) -> Result<(), DatapathError> {
-        use std::os::fd::{AsFd, AsRawFd};
-        let fd = program.map_or(-1, |name| object::program(&self.object, name).as_fd().as_raw_fd());
-        let value = [ifindex.to_ne_bytes(), fd.to_ne_bytes()].concat();
+        let value = object::device(ifindex, program.map(|name| object::program(&self.object, name)).as_ref());
         object::map_handle(&self.object, map)?
             .update(u32::from(number).bytes(), &value, MapFlags::ANY)
             .map_err(|source| DatapathError::Map { map, what: "setting a port", source })

@@ -1,7 +1,7 @@
 //! What the VTEP's programs and user space share: the Rust side of `bpf/vxlan_abi.h`.
 #![allow(unsafe_code)]
 
-use crate::abi::{Abi, abi_struct};
+use crate::abi::{Abi, abi_layout, abi_struct};
 
 /// Slots that ports are found in without a hash.
 pub const PORT_SLOTS: u32 = 8192;
@@ -15,6 +15,10 @@ pub const HOP_FOREVER: u32 = 0xffff_ffff;
 pub const FLOOD_REMOTES: usize = 128;
 /// Own ports that one flood can reach.
 pub const FLOOD_PORTS: usize = 128;
+/// Bits of a circuit that are the VLAN ID; above them is the index of the port.
+pub const VLAN_BITS: u32 = 12;
+/// Entries of a trunk's table: one for each VLAN ID, the first for frames without a tag.
+pub const VLANS: u32 = 1 << VLAN_BITS;
 /// [`VtepConfig::dscp`]: as the inner packet says.
 pub const DSCP_COPY: u8 = 0xff;
 
@@ -27,6 +31,7 @@ pub(super) const FDB_DIRECTORY: u8 = 2;
 pub(super) const PORT_KEEPS_TAGS: u32 = 1;
 pub(super) const PORT_UPLINK: u32 = 2;
 pub(super) const PORT_XDP: u32 = 4;
+pub(super) const PORT_TRUNK: u32 = 8;
 
 pub(super) const VNI_LEARNS: u32 = 1;
 pub(super) const VNI_ANSWERS_ARP: u32 = 2;
@@ -74,7 +79,7 @@ abi_struct! {
     FdbEntry = "fdb_entry" {
         /// When a learned entry was last confirmed, `CLOCK_MONOTONIC`, nanoseconds.
         seen_ns: u64,
-        /// Index of the port or peer.
+        /// Circuit of the port, or index of the peer.
         target: u32,
         /// Interface index of the port (host order) or address of the peer (network order).
         place: [u8; 4],
@@ -94,14 +99,14 @@ abi_struct! {
     PortState = "vtep_port" {
         /// Interface index; 0 in a free one.
         ifindex: u32,
-        /// Segment.
+        /// Segment; of a trunk: 0.
         vni: u32,
-        /// Slot of the segment's counters.
-        vni_slot: u32,
         /// `PORT_*`.
         flags: u32,
         /// Its own index.
         index: u32,
+        /// Of a trunk: number of its table of VLANs.
+        trunk: u32,
     }
 }
 
@@ -175,7 +180,7 @@ pub struct FloodState {
     pub ports: u32,
     /// VTEPs, in network order.
     pub remote: [[u8; 4]; FLOOD_REMOTES],
-    /// Interface indexes.
+    /// Circuits.
     pub port: [u32; FLOOD_PORTS],
 }
 
@@ -190,19 +195,9 @@ impl Default for FloodState {
     }
 }
 
-impl FloodState {
-    /// Name in `bpf/vxlan_abi.h`, size in bytes, and the offset of every field in bytes.
-    pub const LAYOUT: (&'static str, usize, &'static [(&'static str, usize)]) = (
-        "vtep_flood",
-        size_of::<Self>(),
-        &[
-            ("remotes", std::mem::offset_of!(Self, remotes)),
-            ("ports", std::mem::offset_of!(Self, ports)),
-            ("remote", std::mem::offset_of!(Self, remote)),
-            ("port", std::mem::offset_of!(Self, port)),
-        ],
-    );
+abi_layout! { FloodState = "vtep_flood" { remotes, ports, remote, port, } }
 
+impl FloodState {
     pub(super) fn remotes(&self) -> &[[u8; 4]] {
         &self.remote[..(self.remotes as usize).min(FLOOD_REMOTES)]
     }
@@ -239,12 +234,16 @@ abi_struct! {
         destination: [u8; 6],
         /// MAC of the uplink.
         source: [u8; 6],
+        /// Ethertype of IPv4, in network order.
+        kind: [u8; 2],
+        /// MTU of the route, bytes.
+        mtu: u16,
+        /// Address of the peer.
+        peer: [u8; 4],
         /// Index of the uplink.
         port: u32,
         /// Jiffies; 0: unknown, [`HOP_FOREVER`]: never.
         expires: u32,
-        /// MTU of the route.
-        mtu: u32,
     }
 }
 
@@ -279,20 +278,30 @@ abi_struct! {
         destination_ip: [u8; 4],
         /// Source MAC.
         source: [u8; 6],
-        /// Zero.
-        zero: [u8; 2],
+        /// VLAN ID that it came in with at a trunk; 0: none.
+        vlan: u16,
         /// Destination MAC.
         destination: [u8; 6],
         /// Zero.
-        more_zero: [u8; 2],
+        zero: [u8; 2],
     }
 }
 
 // SAFETY: bytes.
 unsafe impl Abi for [u8; 4] {}
 
+/// The circuit of a port without a tag, or of this VLAN of a trunk.
+pub(super) fn circuit(port_index: u32, vlan: u16) -> u32 {
+    port_index << VLAN_BITS | u32::from(vlan)
+}
+
+/// Index of the port and VLAN ID of a circuit.
+pub(super) fn of_circuit(circuit: u32) -> (u32, u16) {
+    (circuit >> VLAN_BITS, (circuit & (VLANS - 1)) as u16)
+}
+
 /// Names of the VTEP's outcome counters, in the order of `enum vtep_outcome`.
-pub const VTEP_OUTCOMES: [&str; 31] = [
+pub const VTEP_OUTCOMES: [&str; 32] = [
     "passed",
     "encapsulated",
     "switched",
@@ -303,6 +312,7 @@ pub const VTEP_OUTCOMES: [&str; 31] = [
     "sent_later",
     "no_segment",
     "tagged",
+    "unknown_vlan",
     "bad_source",
     "unknown_destination",
     "arp_unanswered",

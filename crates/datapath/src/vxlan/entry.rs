@@ -2,7 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use super::abi::{FDB_DIRECTORY, FDB_LEARNED, FDB_PEER, FDB_PORT, FDB_STATIC, FdbEntry, FdbKey};
+use weft_wire::vlan::VlanId;
+
+use super::abi::{FDB_DIRECTORY, FDB_LEARNED, FDB_PEER, FDB_PORT, FDB_STATIC, FdbEntry, FdbKey, of_circuit};
 use super::segment::Vni;
 
 /// Where an address is.
@@ -10,8 +12,25 @@ use super::segment::Vni;
 pub enum To {
     /// Behind another VTEP.
     Remote(Ipv4Addr),
-    /// Behind the access port with this interface index.
+    /// Behind the access port with this interface index; at a trunk: without a tag.
     Port(u32),
+    /// Behind the trunk with this interface index, in one of its VLANs.
+    Vlan(u32, VlanId),
+}
+
+impl To {
+    /// At an interface, with a VLAN ID or with none (0).
+    pub(super) fn at(ifindex: u32, vlan: u16) -> Self {
+        VlanId::new(vlan).map_or(Self::Port(ifindex), |vlan| Self::Vlan(ifindex, vlan))
+    }
+
+    /// Interface index of the port.
+    pub fn ifindex(self) -> Option<u32> {
+        match self {
+            Self::Port(ifindex) | Self::Vlan(ifindex, _) => Some(ifindex),
+            Self::Remote(_) => None,
+        }
+    }
 }
 
 /// Who says where an address is.
@@ -66,7 +85,7 @@ impl Entry {
 
     pub(super) fn of(key: &FdbKey, value: &FdbEntry) -> Option<Self> {
         let to = match value.kind {
-            FDB_PORT => To::Port(u32::from_ne_bytes(value.place)),
+            FDB_PORT => To::at(u32::from_ne_bytes(value.place), of_circuit(value.target).1),
             FDB_PEER => To::Remote(value.place.into()),
             _ => return None,
         };

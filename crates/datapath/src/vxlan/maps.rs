@@ -12,6 +12,7 @@ pub(super) const FDB: &str = "vtep_fdb";
 pub(super) const PORTS: &str = "vtep_ports";
 pub(super) const PORT_SLOTS: &str = "vtep_port_slots";
 pub(super) const PORT_INDEX: &str = "vtep_port_index";
+pub(super) const VLANS: &str = "vtep_vlans";
 pub(super) const PEER_SLOTS: &str = "vtep_peer_slots";
 pub(super) const PEER_INDEX: &str = "vtep_peer_index";
 pub(super) const VNIS: &str = "vtep_vnis";
@@ -22,7 +23,10 @@ pub(super) const COUNTERS: &str = "vtep_counters";
 pub(super) const EVENTS: &str = "vtep_events";
 pub(super) const VNI_TRAFFIC: &str = "vtep_vni_traffic";
 pub(super) const PEER_TRAFFIC: &str = "vtep_peer_traffic";
-pub(super) const RECENT: &str = "vtep_recent";
+/// Changes of the forwarding table by user space, and by stations that moved.
+pub(super) const TOLD: &str = ".data.vtep_told";
+const MOVED: &str = ".data.vtep_moved";
+const SEEN: &str = ".bss.vtep_seen";
 pub(super) const UPCALLS: &str = "vtep_upcalls";
 pub(super) const STATE: &str = ".data.vtep";
 pub(super) const CLOCKS: &str = "vtep_clocks";
@@ -30,11 +34,12 @@ pub(super) const HOPS: &str = "vtep_hops";
 pub(super) const DEVICES: &str = "vtep_devices";
 
 /// The maps that TC and XDP programs share and that outlive a process.
-pub(super) const SHARED: [&str; 16] = [
+pub(super) const SHARED: [&str; 19] = [
     FDB,
     PORTS,
     PORT_SLOTS,
     PORT_INDEX,
+    VLANS,
     PEER_SLOTS,
     PEER_INDEX,
     VNIS,
@@ -45,11 +50,13 @@ pub(super) const SHARED: [&str; 16] = [
     EVENTS,
     VNI_TRAFFIC,
     PEER_TRAFFIC,
-    RECENT,
+    TOLD,
+    MOVED,
+    SEEN,
     UPCALLS,
 ];
 
-/// Entries that one call to the kernel reads or deletes.
+/// Entries that one call to the kernel reads or sets.
 const BATCH: u32 = 1024;
 
 /// One table.
@@ -72,6 +79,18 @@ impl Table {
 
     pub(super) fn put(&self, key: &impl Abi, value: &impl Abi) -> Result<(), DatapathError> {
         self.map.update(key.bytes(), value.bytes(), MapFlags::ANY).map_err(self.failed("setting an entry"))
+    }
+
+    /// Sets many entries, with a call to the kernel for each thousand.
+    pub(super) fn put_all<K: Abi, V: Abi>(&self, entries: &[(K, V)]) -> Result<(), DatapathError> {
+        for some in entries.chunks(BATCH as usize) {
+            let keys: Vec<u8> = some.iter().flat_map(|(key, _)| key.bytes()).copied().collect();
+            let values: Vec<u8> = some.iter().flat_map(|(_, value)| value.bytes()).copied().collect();
+            let count = u32::try_from(some.len()).expect("at most a batch");
+            let put = self.map.update_batch(&keys, &values, count, MapFlags::ANY, MapFlags::ANY);
+            put.map_err(self.failed("setting entries"))?;
+        }
+        Ok(())
     }
 
     /// Returns whether there was one.
@@ -114,9 +133,11 @@ impl Table {
 #[derive(Debug)]
 pub(super) struct Tables {
     pub(super) fdb: Table,
+    pub(super) told: Table,
     pub(super) ports: Table,
     pub(super) port_slots: Table,
     pub(super) port_index: Table,
+    pub(super) vlans: Table,
     pub(super) peer_slots: Table,
     pub(super) peer_index: Table,
     pub(super) vnis: Table,
@@ -142,9 +163,11 @@ impl Tables {
         let table = |name| Ok::<Table, DatapathError>(Table { map: open(name)?, name });
         Ok(Self {
             fdb: table(FDB)?,
+            told: table(TOLD)?,
             ports: table(PORTS)?,
             port_slots: table(PORT_SLOTS)?,
             port_index: table(PORT_INDEX)?,
+            vlans: table(VLANS)?,
             peer_slots: table(PEER_SLOTS)?,
             peer_index: table(PEER_INDEX)?,
             vnis: table(VNIS)?,

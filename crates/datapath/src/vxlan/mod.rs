@@ -8,7 +8,7 @@
 //! | file | what it is for |
 //! | --- | --- |
 //! | `options`, `segment` | what can be set: at load, and per segment at run time |
-//! | `ports` | uplinks and access ports |
+//! | `ports`, `trunk` | uplinks and access ports; those that VLAN tags divide into segments |
 //! | `table`, `entry` | who is where; ARP; ageing |
 //! | `peers` | other VTEPs, floods |
 //! | `view` | what it knows and has counted, also for other processes |
@@ -26,6 +26,7 @@ mod peers;
 mod ports;
 mod segment;
 mod table;
+mod trunk;
 mod upcall;
 mod view;
 
@@ -42,11 +43,11 @@ use crate::frame::{self, FrameInput, FrameOutput};
 use crate::pin::PinDir;
 use crate::{interface, object};
 
-use abi::{HOPS_PER_PEER, VniState};
+use abi::{HOPS_PER_PEER, VLANS as VLANS_PER_TRUNK, VniState};
 use group::Memberships;
 use maps::{
     ARP, DEVICES, FDB, FLOODS, HOPS, LIMITS, PEER_INDEX, PEER_TRAFFIC, PORT_INDEX, PORTS, SHARED, STATE, Table, Tables,
-    UPCALLS, VNI_TRAFFIC, VNIS,
+    UPCALLS, VLANS, VNI_TRAFFIC, VNIS,
 };
 use ports::Attached;
 
@@ -54,6 +55,7 @@ pub use entry::{Entry, Origin, To};
 pub use options::{Attachment, Capacities, Dscp, Hook, UnknownPeers, VtepOptions};
 pub use ports::AccessRule;
 pub use segment::{Flood, OnMiss, RateLimit, Vni, VniSettings};
+pub use trunk::Trunk;
 pub use upcall::{Upcall, Upcalls};
 pub use view::{Peer, Port, PortRole, Segment, Traffic, VtepView};
 
@@ -74,6 +76,7 @@ pub struct Vtep {
     ports: BTreeMap<u32, Attached>,
     vni_slots: Indexes,
     port_indexes: Indexes,
+    trunk_numbers: Indexes,
     peer_indexes: Indexes,
     memberships: Memberships,
 }
@@ -146,6 +149,7 @@ impl Vtep {
             ports: BTreeMap::new(),
             vni_slots: Indexes::new(capacities.vnis),
             port_indexes: Indexes::new(capacities.ports),
+            trunk_numbers: Indexes::new(capacities.trunks),
             peer_indexes: Indexes::new(capacities.peers),
             memberships: Memberships::default(),
         };
@@ -163,25 +167,55 @@ impl Vtep {
     /// # Errors
     /// [`DatapathError::Config`] for settings that cannot work or if there is no room, or [`DatapathError::Map`].
     pub fn add_vni(&mut self, vni: Vni, settings: &VniSettings) -> Result<(), DatapathError> {
+        self.add_vnis(&BTreeSet::from([vni]), settings)
+    }
+
+    /// [`Self::add_vni`] for many with the same settings, which is quicker than one after the other.
+    ///
+    /// # Errors
+    /// As [`Self::add_vni`]; if there is no room, none is added.
+    pub fn add_vnis(&mut self, vnis: &BTreeSet<Vni>, settings: &VniSettings) -> Result<(), DatapathError> {
         settings.flood.check(self.options.local)?;
-        let tables = &self.view.tables;
-        let known: Option<VniState> = tables.vnis.get(&vni.get())?;
-        let slot = match known {
-            Some(state) => state.slot,
-            None => self.vni_slots.take().ok_or_else(|| full("vnis", "segments", self.options.capacities.vnis))?,
-        };
-        if known.is_none() {
-            tables.vni_traffic.clear_per_cpu(slot)?;
+        let remotes = self.remotes_of(&settings.flood)?;
+        let known = self.known(vnis)?;
+        let new = u32::try_from(vnis.len() - known.len()).unwrap_or(u32::MAX);
+        if new > self.vni_slots.free() {
+            return Err(full("vnis", "segments", self.options.capacities.vnis));
         }
-        tables.limits.put(&slot, &settings.limits())?;
-        self.clocks.put(&slot, &abi::ClockState::default())?;
-        self.put_flood(vni, &settings.flood)?;
-        let state = settings.state(slot);
-        self.view.tables.vnis.put(&vni.get(), &state)?;
-        if known.is_some_and(|known| known.group != [0; 4] && known.group != state.group) {
+        let tables = &self.view.tables;
+        let (mut states, mut floods) = (Vec::new(), Vec::new());
+        for vni in vnis.iter().map(|vni| vni.get()) {
+            let (slot, flood) = match known.get(&vni) {
+                Some(state) => (state.slot, tables.floods.get(&vni)?.unwrap_or_default()),
+                None => (self.vni_slots.take().expect("there is room"), abi::FloodState::default()),
+            };
+            if !(known.contains_key(&vni) || self.pins.is_none() && self.vni_slots.is_first_use()) {
+                tables.vni_traffic.clear_per_cpu(slot)?;
+            }
+            states.push((vni, settings.state(slot)));
+            floods.push((vni, flood.with_remotes(&remotes)));
+        }
+        let slots = || states.iter().map(|(_, state)| state.slot);
+        tables.limits.put_all(&slots().map(|slot| (slot, settings.limits())).collect::<Vec<_>>())?;
+        self.clocks.put_all(&slots().map(|slot| (slot, abi::ClockState::default())).collect::<Vec<_>>())?;
+        tables.floods.put_all(&floods)?;
+        // Last: now the programs know them.
+        tables.vnis.put_all(&states)?;
+        let group = settings.state(0).group;
+        if known.values().any(|known| known.group != [0; 4] && known.group != group) {
             return self.join_groups();
         }
         Ok(())
+    }
+
+    /// Those of the segments that are there.
+    fn known(&self, vnis: &BTreeSet<Vni>) -> Result<BTreeMap<u32, VniState>, DatapathError> {
+        let mut known = BTreeMap::new();
+        for vni in vnis.iter().map(|vni| vni.get()) {
+            let state: Option<VniState> = self.view.tables.vnis.get(&vni)?;
+            known.extend(state.map(|state| (vni, state)));
+        }
+        Ok(known)
     }
 
     /// Removes a segment and everything of it: ports, entries, ARP, counters. Returns whether there was one.
@@ -205,15 +239,7 @@ impl Vtep {
             self.view.tables.vnis.delete(&vni.get())?;
             slots.push(state.slot);
         }
-        let ports: Vec<u32> = self
-            .ports
-            .iter()
-            .filter(|(_, port)| port.vni.is_some_and(|vni| vnis.contains(&vni)))
-            .map(|(i, _)| *i)
-            .collect();
-        for ifindex in ports {
-            self.detach_only(ifindex)?;
-        }
+        self.leave_segments(vnis)?;
         self.sweep(|entry| vnis.contains(&entry.vni))?;
         for (vni, address, _) in self.view.arps(None)? {
             if vnis.contains(&vni) {
@@ -273,9 +299,17 @@ impl Vtep {
     ) -> Result<(), DatapathError> {
         self.pretend_port(ifindex, vni)?;
         let index = self.peer_index(peer)?;
-        let port = self.access_index(vni, ifindex)?;
+        let port = self.member(vni, ifindex, 0)?;
         let [destination, source] = macs;
-        let hop = abi::HopState { destination, source, port, expires: abi::HOP_FOREVER, mtu: 1600 };
+        let hop = abi::HopState {
+            destination,
+            source,
+            kind: weft_wire::ethernet::ethertype::IPV4.to_be_bytes(),
+            mtu: 1600,
+            peer: peer.octets(),
+            port,
+            expires: abi::HOP_FOREVER,
+        };
         let Some(xdp) = &self.xdp else { return Ok(()) };
         (0..HOPS_PER_PEER).try_for_each(|n| xdp.hops.put_per_cpu(index * HOPS_PER_PEER + n, &hop))
     }
@@ -344,11 +378,14 @@ struct Indexes {
     capacity: u32,
     next: u32,
     used: BTreeSet<u32>,
+    /// Numbers from here on were never given out.
+    untouched: u32,
+    is_first_use: bool,
 }
 
 impl Indexes {
     fn new(capacity: u32) -> Self {
-        Self { capacity, next: 0, used: BTreeSet::new() }
+        Self { capacity, next: 0, used: BTreeSet::new(), untouched: 0, is_first_use: false }
     }
 
     fn mark(&mut self, index: u32) {
@@ -360,7 +397,19 @@ impl Indexes {
         let index = later.or_else(|| (0..self.next).find(|index| !self.used.contains(index)))?;
         self.used.insert(index);
         self.next = index + 1;
+        self.is_first_use = index >= self.untouched;
+        self.untouched = self.untouched.max(self.next);
         Some(index)
+    }
+
+    /// How many are left.
+    fn free(&self) -> u32 {
+        self.capacity - u32::try_from(self.used.len()).unwrap_or(self.capacity)
+    }
+
+    /// Whether the number that was given out last was never given out before.
+    fn is_first_use(&self) -> bool {
+        self.is_first_use
     }
 
     fn give_back(&mut self, index: u32) {
@@ -401,12 +450,13 @@ fn load_xdp(options: &VtepOptions, tc: &Object) -> Result<Xdp, DatapathError> {
     Ok(Xdp { hops: maps::table_of(&object, HOPS)?, devices: maps::table_of(&object, DEVICES)?, object })
 }
 
-fn sizes(of: Capacities) -> [(&'static str, u32); 11] {
+fn sizes(of: Capacities) -> [(&'static str, u32); 12] {
     [
         (FDB, of.macs),
         (ARP, of.arps),
         (PORTS, of.ports),
         (PORT_INDEX, of.ports),
+        (VLANS, of.trunks.saturating_mul(VLANS_PER_TRUNK)),
         (PEER_INDEX, of.peers),
         (PEER_TRAFFIC, of.peers),
         (VNIS, of.vnis),

@@ -3,8 +3,11 @@
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-use super::abi::{DSCP_COPY, VtepConfig};
+use super::abi::{DSCP_COPY, VLAN_BITS, VtepConfig};
 use crate::error::DatapathError;
+
+/// Circuits have 20 bits for the port.
+const PORTS_MAX: u32 = (1 << (32 - VLAN_BITS)) - 1;
 
 /// Where in the kernel frames are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,14 +60,16 @@ pub struct Capacities {
     pub vnis: u32,
     /// Access ports and uplinks.
     pub ports: u32,
+    /// Access ports that are trunks; 16 KiB each.
+    pub trunks: u32,
     /// Other VTEPs.
     pub peers: u32,
 }
 
 impl Default for Capacities {
-    /// About 5 MiB.
+    /// About 6 MiB.
     fn default() -> Self {
-        Self { macs: 16384, arps: 16384, vnis: 1024, ports: 1024, peers: 1024 }
+        Self { macs: 16384, arps: 16384, vnis: 1024, ports: 1024, trunks: 64, peers: 1024 }
     }
 }
 
@@ -126,7 +131,10 @@ impl VtepOptions {
             Dscp::Set(dscp) => return refuse("dscp", format!("{dscp} is not between 0 and 63")),
         };
         let all = self.capacities;
-        if [all.macs, all.arps, all.vnis, all.ports, all.peers].contains(&0) {
+        if all.ports > PORTS_MAX || all.trunks > PORTS_MAX {
+            return refuse("capacities", format!("a VTEP has at most {PORTS_MAX} ports"));
+        }
+        if [all.macs, all.arps, all.vnis, all.ports, all.trunks, all.peers].contains(&0) {
             return refuse("capacities", "0 leaves no room; `Capacities::default()` is usual".to_owned());
         }
         Ok(VtepConfig {

@@ -1,6 +1,7 @@
 //! Other VTEPs, and floods to them.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use super::abi::{FLOOD_PORTS, FloodState, HOPS_PER_PEER, Slot, VniState};
@@ -33,6 +34,7 @@ impl Vtep {
         if slot.number == address.octets() {
             self.view.tables.peer_slots.put(&number, &Slot::default())?;
         }
+        self.forget_found()?;
         self.sweep(|entry| entry.to == To::Remote(address))?;
         for (number, state) in self.view.tables.floods.all::<u32, FloodState>()? {
             if state.remotes().contains(&address.octets()) {
@@ -70,44 +72,43 @@ impl Vtep {
         Ok(index)
     }
 
-    /// Sets the VTEPs that floods of a segment go to; its ports stay.
-    pub(super) fn put_flood(&mut self, vni: Vni, flood: &Flood) -> Result<(), DatapathError> {
-        let remotes: Vec<[u8; 4]> = match flood {
+    /// The VTEPs that floods go to, which become known, and the group, which is joined.
+    pub(super) fn remotes_of(&mut self, flood: &Flood) -> Result<Vec<[u8; 4]>, DatapathError> {
+        match flood {
             Flood::HeadEnd(remotes) => {
                 let unique: BTreeSet<Ipv4Addr> = remotes.iter().copied().collect();
                 for remote in &unique {
                     self.peer_index(*remote)?;
                 }
-                unique.iter().map(Ipv4Addr::octets).collect()
+                Ok(unique.iter().map(Ipv4Addr::octets).collect())
             }
-            Flood::None | Flood::Group(_) => Vec::new(),
-        };
-        let floods = &self.view.tables.floods;
-        let state: FloodState = floods.get(&vni.get())?.unwrap_or_default();
-        floods.put(&vni.get(), &state.with_remotes(&remotes))?;
-        if let Flood::Group(group) = flood {
-            return self.memberships.add(*group, &self.uplinks());
+            Flood::Group(group) => self.memberships.add(*group, &self.uplinks()).map(|()| Vec::new()),
+            Flood::None => Ok(Vec::new()),
         }
-        Ok(())
     }
 
-    /// Adds a port to those that floods of its segment go to, or takes it away.
-    pub(super) fn put_flood_port(&self, vni: Vni, ifindex: u32, member: bool) -> Result<(), DatapathError> {
+    /// Adds a circuit to those that floods of its segment go to, or takes it away.
+    pub(super) fn put_flood_port(&self, vni: Vni, circuit: u32, member: bool) -> Result<(), DatapathError> {
+        self.put_flood_ports([(vni, circuit, member)].into_iter())
+    }
+
+    /// The same for many circuits.
+    pub(super) fn put_flood_ports(&self, members: impl Iterator<Item = (Vni, u32, bool)>) -> Result<(), DatapathError> {
         let floods = &self.view.tables.floods;
-        let mut state: FloodState = floods.get(&vni.get())?.unwrap_or_default();
-        let mut ports: Vec<u32> = state.ports().iter().copied().filter(|port| *port != ifindex).collect();
-        if member {
-            ports.push(ifindex);
+        let mut changed: BTreeMap<u32, FloodState> = BTreeMap::new();
+        for (vni, circuit, member) in members {
+            let state = match changed.entry(vni.get()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => place.insert(floods.get(&vni.get())?.unwrap_or_default()),
+            };
+            if !state.set_member(circuit, member) {
+                let why = format!(
+                    "segment {vni} has {FLOOD_PORTS} ports on this node already, and one frame cannot reach more"
+                );
+                return Err(DatapathError::Config { field: "port", why });
+            }
         }
-        if ports.len() > FLOOD_PORTS {
-            let why =
-                format!("segment {vni} has {FLOOD_PORTS} ports on this node already, and one frame cannot reach more");
-            return Err(DatapathError::Config { field: "port", why });
-        }
-        state.port = [0; FLOOD_PORTS];
-        state.port[..ports.len()].copy_from_slice(&ports);
-        state.ports = u32::try_from(ports.len()).expect("at most 128");
-        floods.put(&vni.get(), &state)
+        floods.put_all(&changed.into_iter().collect::<Vec<_>>())
     }
 
     /// Joins the groups that segments flood to, and leaves all others.
@@ -123,7 +124,22 @@ impl Vtep {
 }
 
 impl FloodState {
-    fn with_remotes(&self, remotes: &[[u8; 4]]) -> Self {
+    /// Adds a circuit or takes it away; `false` if there is no room.
+    fn set_member(&mut self, circuit: u32, member: bool) -> bool {
+        let mut ports: Vec<u32> = self.ports().iter().copied().filter(|port| *port != circuit).collect();
+        if member {
+            ports.push(circuit);
+        }
+        if ports.len() > FLOOD_PORTS {
+            return false;
+        }
+        self.port = [0; FLOOD_PORTS];
+        self.port[..ports.len()].copy_from_slice(&ports);
+        self.ports = u32::try_from(ports.len()).expect("at most 128");
+        true
+    }
+
+    pub(super) fn with_remotes(&self, remotes: &[[u8; 4]]) -> Self {
         let mut state = Self { remotes: u32::try_from(remotes.len()).expect("at most 128"), ..*self };
         state.remote = Self::default().remote;
         state.remote[..remotes.len()].copy_from_slice(remotes);

@@ -1,11 +1,11 @@
 //! Uplinks and access ports: which interface is which, and the programs on them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use libbpf_rs::Link;
 
-use super::abi::{PORT_KEEPS_TAGS, PORT_SLOTS, PORT_UPLINK, PORT_XDP, PortState, VniState};
-use super::entry::To;
+use super::abi::{PORT_KEEPS_TAGS, PORT_SLOTS, PORT_UPLINK, PORT_XDP, PortState, VniState, circuit};
 use super::options::Attachment;
 use super::segment::Vni;
 use super::view::{Port, PortRole};
@@ -30,8 +30,24 @@ pub struct AccessRule {
 #[derive(Debug)]
 pub(super) struct Attached {
     pub(super) index: u32,
-    pub(super) vni: Option<Vni>,
+    pub(super) role: Role,
     programs: Vec<Program>,
+}
+
+/// What an interface is.
+#[derive(Debug)]
+pub(super) enum Role {
+    /// Towards the underlay.
+    Uplink,
+    /// In one segment.
+    Access(Vni),
+    /// In several.
+    Trunk {
+        /// Of its table.
+        number: u32,
+        /// Its segments by VLAN ID; 0: of frames without a tag.
+        vlans: BTreeMap<u16, Vni>,
+    },
 }
 
 /// A program in its place.
@@ -58,12 +74,12 @@ impl Vtep {
     /// [`DatapathError::Config`] for an access port, or any other [`DatapathError`].
     pub fn attach_uplink(&mut self, ifindex: u32) -> Result<(), DatapathError> {
         match self.ports.get(&ifindex) {
-            Some(port) if port.vni.is_none() => return Ok(()),
+            Some(Attached { role: Role::Uplink, .. }) => return Ok(()),
             Some(_) => return Err(busy(ifindex, "an access port")),
             None => {}
         }
         remember_host_routes()?;
-        self.attach(ifindex, None, 0)?;
+        self.attach(ifindex, Role::Uplink, PORT_UPLINK)?;
         self.set_state(self.uplinks()[0])?;
         self.join_groups()
     }
@@ -76,15 +92,16 @@ impl Vtep {
     /// any other [`DatapathError`].
     pub fn attach_access(&mut self, ifindex: u32, vni: Vni, rule: AccessRule) -> Result<(), DatapathError> {
         let segment: Option<VniState> = self.view.tables.vnis.get(&vni.get())?;
-        let slot = segment.ok_or_else(|| no_such_vni(vni))?.slot;
+        segment.ok_or_else(|| no_such_vni(vni))?;
         let flags = self.access_flags(rule);
-        match self.ports.get(&ifindex) {
-            None => self.attach(ifindex, Some(vni), flags),
-            Some(Attached { vni: Some(other), index, .. }) if *other == vni => {
-                self.put_state(&PortState { ifindex, vni: vni.get(), vni_slot: slot, flags, index: *index })
+        match self.ports.get(&ifindex).map(|port| (&port.role, port.index)) {
+            None => self.attach(ifindex, Role::Access(vni), flags),
+            Some((Role::Access(other), index)) if *other == vni => {
+                self.put_state(&PortState { ifindex, vni: vni.get(), flags, index, ..PortState::default() })
             }
-            Some(Attached { vni: Some(other), .. }) => Err(busy(ifindex, &format!("a port of segment {other}"))),
-            Some(Attached { vni: None, .. }) => Err(busy(ifindex, "an uplink")),
+            Some((Role::Access(other), _)) => Err(busy(ifindex, &format!("a port of segment {other}"))),
+            Some((Role::Trunk { .. }, _)) => Err(busy(ifindex, "a trunk")),
+            Some((Role::Uplink, _)) => Err(busy(ifindex, "an uplink")),
         }
     }
 
@@ -96,25 +113,38 @@ impl Vtep {
         if !self.detach_only(ifindex)? {
             return Ok(false);
         }
-        self.sweep(|entry| entry.to == To::Port(ifindex))?;
+        self.sweep(|entry| entry.to.ifindex() == Some(ifindex))?;
         self.join_groups()?;
         Ok(true)
     }
 
     /// Interface indexes of the uplinks.
     pub(super) fn uplinks(&self) -> Vec<u32> {
-        self.ports.iter().filter(|(_, port)| port.vni.is_none()).map(|(ifindex, _)| *ifindex).collect()
+        self.ports.iter().filter(|(_, port)| matches!(port.role, Role::Uplink)).map(|(ifindex, _)| *ifindex).collect()
     }
 
-    /// The number of a segment's port.
-    pub(super) fn access_index(&self, vni: Vni, ifindex: u32) -> Result<u32, DatapathError> {
-        match self.ports.get(&ifindex) {
-            Some(port) if port.vni == Some(vni) => Ok(port.index),
-            _ => {
-                let why = format!("interface {ifindex} is not a port of segment {vni}; attach it first");
-                Err(DatapathError::Config { field: "port", why })
-            }
+    /// The number of a segment's port; `vlan`: of a trunk, 0 for none.
+    pub(super) fn member(&self, vni: Vni, ifindex: u32, vlan: u16) -> Result<u32, DatapathError> {
+        let is_member = |port: &&Attached| match &port.role {
+            Role::Access(of) => vlan == 0 && *of == vni,
+            Role::Trunk { vlans, .. } => vlans.get(&vlan) == Some(&vni),
+            Role::Uplink => false,
+        };
+        self.ports.get(&ifindex).filter(is_member).map(|port| port.index).ok_or_else(|| {
+            let with_vlan = if vlan == 0 { String::new() } else { format!(" with VLAN {vlan}") };
+            let why = format!("interface {ifindex} is not a port of segment {vni}{with_vlan}; attach it first");
+            DatapathError::Config { field: "port", why }
+        })
+    }
+
+    /// Segments that go leave their ports.
+    pub(super) fn leave_segments(&mut self, vnis: &BTreeSet<Vni>) -> Result<(), DatapathError> {
+        let in_one = |port: &Attached| matches!(&port.role, Role::Access(vni) if vnis.contains(vni));
+        let ports: Vec<u32> = self.ports.iter().filter(|(_, port)| in_one(port)).map(|(i, _)| *i).collect();
+        for ifindex in ports {
+            self.detach_only(ifindex)?;
         }
+        self.leave_trunks(vnis)
     }
 
     /// Without forgetting entries.
@@ -124,7 +154,7 @@ impl Vtep {
         }
         self.detach_links(ifindex)?;
         let Some(port) = self.ports.remove(&ifindex) else { return Ok(false) };
-        self.forget_port(ifindex, port.index, port.vni)?;
+        self.forget_port(ifindex, port.index, &port.role)?;
         self.set_state(self.uplinks().first().copied().unwrap_or(0))?;
         Ok(true)
     }
@@ -144,24 +174,29 @@ impl Vtep {
         for (ifindex, index) in self.view.tables.port_index.all::<u32, u32>()? {
             self.port_indexes.mark(index);
             let state: PortState = self.view.tables.ports.get(&index)?.unwrap_or_default();
-            let vni = match Port::of(&state).map(|port| port.role) {
-                Some(PortRole::Uplink) => None,
-                Some(PortRole::Access { vni, .. }) => Some(vni),
+            let role = match Port::of(&state).map(|port| port.role) {
+                Some(PortRole::Uplink) => Role::Uplink,
+                Some(PortRole::Access { vni, .. }) => Role::Access(vni),
+                Some(PortRole::Trunk) => {
+                    self.trunk_numbers.mark(state.trunk);
+                    Role::Trunk { number: state.trunk, vlans: self.view.vlans(state.trunk)? }
+                }
                 None => {
-                    self.forget_port(ifindex, index, None)?;
+                    // It belongs to nothing, as an uplink does.
+                    self.forget_port(ifindex, index, &Role::Uplink)?;
                     continue;
                 }
             };
             let flags = state.flags & !PORT_XDP | if self.xdp.is_some() { PORT_XDP } else { 0 };
             self.put_state(&PortState { flags, ..state })?;
             self.put_device(index, ifindex)?;
-            match self.attach_programs(ifindex, vni.is_none()) {
+            match self.attach_programs(ifindex, &role) {
                 Ok(programs) => {
-                    self.ports.insert(ifindex, Attached { index, vni, programs });
+                    self.ports.insert(ifindex, Attached { index, role, programs });
                 }
                 Err(_the_interface_is_gone) => {
-                    self.forget_port(ifindex, index, vni)?;
-                    self.sweep(|entry| entry.to == To::Port(ifindex))?;
+                    self.forget_port(ifindex, index, &role)?;
+                    self.sweep(|entry| entry.to.ifindex() == Some(ifindex))?;
                 }
             }
         }
@@ -174,47 +209,45 @@ impl Vtep {
 
     pub(super) fn pretend_port(&mut self, ifindex: u32, vni: Vni) -> Result<(), DatapathError> {
         let index = self.port_indexes.take().ok_or_else(|| full("ports", "ports", self.options.capacities.ports))?;
-        self.put_port(ifindex, index, Some(vni), self.access_flags(AccessRule::default()))?;
-        self.ports.insert(ifindex, Attached { index, vni: Some(vni), programs: Vec::new() });
+        let role = Role::Access(vni);
+        self.put_port(ifindex, index, &role, self.access_flags(AccessRule::default()))?;
+        self.ports.insert(ifindex, Attached { index, role, programs: Vec::new() });
         Ok(())
     }
 
-    fn access_flags(&self, rule: AccessRule) -> u32 {
+    pub(super) fn access_flags(&self, rule: AccessRule) -> u32 {
         let tags = if rule.keep_tags { PORT_KEEPS_TAGS } else { 0 };
         tags | if self.xdp.is_some() { PORT_XDP } else { 0 }
     }
 
-    fn attach(&mut self, ifindex: u32, vni: Option<Vni>, flags: u32) -> Result<(), DatapathError> {
+    pub(super) fn attach(&mut self, ifindex: u32, role: Role, flags: u32) -> Result<(), DatapathError> {
         let index = self.port_indexes.take().ok_or_else(|| full("ports", "ports", self.options.capacities.ports))?;
-        let attached =
-            self.put_port(ifindex, index, vni, flags).and_then(|()| self.attach_programs(ifindex, vni.is_none()));
+        let attached = self.put_port(ifindex, index, &role, flags).and_then(|()| self.attach_programs(ifindex, &role));
         match attached {
             Ok(programs) => {
-                self.ports.insert(ifindex, Attached { index, vni, programs });
+                self.ports.insert(ifindex, Attached { index, role, programs });
                 Ok(())
             }
             Err(error) => {
-                self.forget_port(ifindex, index, vni)?;
+                self.forget_port(ifindex, index, &role)?;
                 Err(error)
             }
         }
     }
 
-    fn put_port(&self, ifindex: u32, index: u32, vni: Option<Vni>, flags: u32) -> Result<(), DatapathError> {
-        let tables = &self.view.tables;
-        let state = match vni {
-            None => PortState { ifindex, flags: flags | PORT_UPLINK, index, ..PortState::default() },
-            Some(vni) => {
-                let segment: VniState = tables.vnis.get(&vni.get())?.ok_or_else(|| no_such_vni(vni))?;
-                PortState { ifindex, vni: vni.get(), vni_slot: segment.slot, flags, index }
-            }
+    fn put_port(&self, ifindex: u32, index: u32, role: &Role, flags: u32) -> Result<(), DatapathError> {
+        let state = PortState { ifindex, flags, index, ..PortState::default() };
+        let state = match role {
+            Role::Uplink => state,
+            Role::Access(vni) => PortState { vni: vni.get(), ..state },
+            Role::Trunk { number, .. } => PortState { trunk: *number, ..state },
         };
-        if let Some(vni) = vni {
-            self.put_flood_port(vni, ifindex, true)?;
+        if let Role::Access(vni) = role {
+            self.put_flood_port(*vni, circuit(index, 0), true)?;
         }
         self.put_device(index, ifindex)?;
         self.put_state(&state)?;
-        tables.port_index.put(&ifindex, &index)
+        self.view.tables.port_index.put(&ifindex, &index)
     }
 
     /// Sets what a port is, and in its slot again if that is free or its own.
@@ -223,10 +256,10 @@ impl Vtep {
         tables.ports.put(&state.index, state)?;
         let number = state.ifindex % PORT_SLOTS;
         let slot: PortState = tables.port_slots.get(&number)?.unwrap_or_default();
-        if slot.ifindex != 0 && slot.ifindex != state.ifindex {
-            return Ok(());
+        if slot.ifindex == 0 || slot.ifindex == state.ifindex {
+            tables.port_slots.put(&number, state)?;
         }
-        tables.port_slots.put(&number, state)
+        self.forget_found()
     }
 
     /// Where XDP sends what leaves by a port. The interface is one of the caller's network namespace.
@@ -234,7 +267,7 @@ impl Vtep {
         self.xdp.as_ref().map_or(Ok(()), |xdp| xdp.devices.put(&index, &ifindex))
     }
 
-    fn forget_port(&mut self, ifindex: u32, index: u32, vni: Option<Vni>) -> Result<(), DatapathError> {
+    fn forget_port(&mut self, ifindex: u32, index: u32, role: &Role) -> Result<(), DatapathError> {
         let tables = &self.view.tables;
         tables.port_index.delete(&ifindex)?;
         let number = ifindex % PORT_SLOTS;
@@ -243,21 +276,24 @@ impl Vtep {
             tables.port_slots.put(&number, &PortState::default())?;
         }
         tables.ports.put(&index, &PortState::default())?;
+        self.forget_found()?;
         if let Some(xdp) = &self.xdp {
             xdp.devices.delete(&index)?;
         }
-        if let Some(vni) = vni {
-            self.put_flood_port(vni, ifindex, false)?;
+        match role {
+            Role::Uplink => {}
+            Role::Access(vni) => self.put_flood_port(*vni, circuit(index, 0), false)?,
+            Role::Trunk { number, vlans } => self.forget_vlans((index, *number), vlans)?,
         }
         self.port_indexes.give_back(index);
         Ok(())
     }
 
     /// TC first: what XDP passes must find it.
-    fn attach_programs(&self, ifindex: u32, uplink: bool) -> Result<Vec<Program>, DatapathError> {
-        let (tc, xdp) = match uplink {
-            true => (VtepProgram::Uplink, VtepProgram::UplinkXdp),
-            false => (VtepProgram::Access, VtepProgram::AccessXdp),
+    fn attach_programs(&self, ifindex: u32, role: &Role) -> Result<Vec<Program>, DatapathError> {
+        let (tc, xdp) = match role {
+            Role::Uplink => (VtepProgram::Uplink, VtepProgram::UplinkXdp),
+            Role::Access(_) | Role::Trunk { .. } => (VtepProgram::Access, VtepProgram::AccessXdp),
         };
         let pin = |kind| self.pins.as_ref().map(|pins| pins.path_of(&pin_of(ifindex, kind)));
         let mut programs = vec![self.attach_tc(ifindex, tc, pin("tc").as_deref())?];
@@ -296,7 +332,7 @@ fn pin_of(ifindex: u32, kind: &str) -> String {
     format!("port_{ifindex}_{kind}")
 }
 
-fn busy(ifindex: u32, what: &str) -> DatapathError {
+pub(super) fn busy(ifindex: u32, what: &str) -> DatapathError {
     let why = format!("interface {ifindex} is {what} already; detach it first or choose another");
     DatapathError::Config { field: "port", why }
 }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::abi::{ArpKey, ArpState, FDB_PEER, FDB_PORT, FdbEntry, FdbKey, VniState};
+use super::abi::{ArpKey, ArpState, FDB_PEER, FDB_PORT, FdbEntry, FdbKey, VniState, circuit};
 use super::entry::{Entry, Origin, To};
 use super::segment::Vni;
 use super::{Vtep, check_mac, no_such_vni, now_ns};
@@ -35,10 +35,15 @@ impl Vtep {
         let vni_slot = segment.ok_or_else(|| no_such_vni(vni))?.slot;
         let (kind, target, place) = match to {
             To::Remote(address) => (FDB_PEER, self.peer_index(address)?, address.octets()),
-            To::Port(ifindex) => (FDB_PORT, self.access_index(vni, ifindex)?, ifindex.to_ne_bytes()),
+            To::Port(ifindex) => (FDB_PORT, circuit(self.member(vni, ifindex, 0)?, 0), ifindex.to_ne_bytes()),
+            To::Vlan(ifindex, vlan) => {
+                let vlan = vlan.get();
+                (FDB_PORT, circuit(self.member(vni, ifindex, vlan)?, vlan), ifindex.to_ne_bytes())
+            }
         };
         let value = FdbEntry { seen_ns: now_ns(), target, place, vni_slot, kind, origin: origin.code(), zero: [0; 2] };
-        self.view.tables.fdb.put(&FdbKey { vni: vni.get(), mac, zero: [0; 2] }, &value)
+        self.view.tables.fdb.put(&FdbKey { vni: vni.get(), mac, zero: [0; 2] }, &value)?;
+        self.forget_found()
     }
 
     /// Forgets an address. Returns whether it was known.
@@ -46,7 +51,9 @@ impl Vtep {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn remove_entry(&mut self, vni: Vni, mac: [u8; 6]) -> Result<bool, DatapathError> {
-        self.view.tables.fdb.delete(&FdbKey { vni: vni.get(), mac, zero: [0; 2] })
+        let was_there = self.view.tables.fdb.delete(&FdbKey { vni: vni.get(), mac, zero: [0; 2] })?;
+        self.forget_found()?;
+        Ok(was_there)
     }
 
     /// Forgets learned entries that were not confirmed for as long as their segments say; returns them. `now_ns` as of
@@ -94,6 +101,16 @@ impl Vtep {
             }
         }
         gone.sort_unstable_by_key(|entry| (entry.vni, entry.mac));
+        if !gone.is_empty() {
+            self.forget_found()?;
+        }
         Ok(gone)
+    }
+
+    /// After every change of the table, of ports and of their VLANs: the programs no longer go by what they have found.
+    pub(super) fn forget_found(&self) -> Result<(), DatapathError> {
+        let told = &self.view.tables.told;
+        let changes: u32 = told.get(&0u32)?.unwrap_or_default();
+        told.put(&0u32, &changes.wrapping_add(1))
     }
 }

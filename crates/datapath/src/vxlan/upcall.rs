@@ -27,8 +27,8 @@ pub enum Upcall {
     ArpMiss {
         /// Segment.
         vni: Vni,
-        /// Port that it came in at (interface index).
-        port: u32,
+        /// Port that it came in at.
+        from: To,
         /// Who asks: MAC.
         sender_mac: [u8; 6],
         /// Who asks: address.
@@ -40,8 +40,8 @@ pub enum Upcall {
     UnicastMiss {
         /// Segment.
         vni: Vni,
-        /// Port that it came in at (interface index).
-        port: u32,
+        /// Port that it came in at.
+        from: To,
         /// Who sends.
         source_mac: [u8; 6],
         /// To whom.
@@ -79,14 +79,14 @@ pub enum Upcall {
 impl Upcall {
     fn of(state: &UpcallState) -> Option<Self> {
         let vni = Vni::new(state.vni)?;
-        let (peer, port) = (Ipv4Addr::from(state.peer), state.ifindex);
-        let to = if peer.is_unspecified() { To::Port(port) } else { To::Remote(peer) };
+        let (peer, from) = (Ipv4Addr::from(state.peer), To::at(state.ifindex, state.vlan));
+        let to = if peer.is_unspecified() { from } else { To::Remote(peer) };
         let (source, destination) = (Ipv4Addr::from(state.source_ip), Ipv4Addr::from(state.destination_ip));
         Some(match state.kind {
-            UPCALL_ARP => Self::ArpMiss { vni, port, sender_mac: state.source, sender: source, target: destination },
+            UPCALL_ARP => Self::ArpMiss { vni, from, sender_mac: state.source, sender: source, target: destination },
             UPCALL_UNICAST => Self::UnicastMiss {
                 vni,
-                port,
+                from,
                 source_mac: state.source,
                 destination_mac: state.destination,
                 addresses: (!destination.is_unspecified()).then_some((source, destination)),

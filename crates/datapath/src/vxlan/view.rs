@@ -1,15 +1,17 @@
 //! What a VTEP knows and has counted, for itself and for whoever looks at its pins.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
 use super::abi::{
-    ArpKey, ArpState, FdbEntry, FdbKey, FloodState, LimitsState, PORT_KEEPS_TAGS, PORT_UPLINK, PortState, TrafficState,
-    VTEP_EVENTS, VTEP_OUTCOMES, VniState,
+    ArpKey, ArpState, FdbEntry, FdbKey, FloodState, LimitsState, PORT_KEEPS_TAGS, PORT_TRUNK, PORT_UPLINK, PortState,
+    TrafficState, VLANS, VTEP_EVENTS, VTEP_OUTCOMES, VniState, circuit, of_circuit,
 };
-use super::entry::Entry;
+use super::entry::{Entry, To};
 use super::maps::{COUNTERS, EVENTS, Table, Tables};
 use super::segment::{Vni, VniSettings};
+use super::trunk::Trunk;
 use crate::counters;
 use crate::error::DatapathError;
 
@@ -33,8 +35,8 @@ pub struct Segment {
     pub vni: Vni,
     /// How it is set.
     pub settings: VniSettings,
-    /// Interface indexes of its access ports.
-    pub ports: Vec<u32>,
+    /// Its access ports.
+    pub ports: Vec<To>,
     /// Its traffic.
     pub traffic: Traffic,
 }
@@ -60,6 +62,8 @@ pub enum PortRole {
         /// Whether frames may carry a VLAN tag.
         keep_tags: bool,
     },
+    /// Into several segments, told apart by the VLAN tag: [`VtepView::trunk`].
+    Trunk,
 }
 
 /// An interface of the VTEP.
@@ -195,6 +199,37 @@ impl VtepView {
         Ok(ports)
     }
 
+    /// The segments of a trunk; `None` if the interface is none.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn trunk(&self, ifindex: u32) -> Result<Option<Trunk>, DatapathError> {
+        let index: Option<u32> = self.tables.port_index.get(&ifindex)?;
+        let Some(index) = index else { return Ok(None) };
+        let state: PortState = self.tables.ports.get(&index)?.unwrap_or_default();
+        if state.flags & PORT_TRUNK == 0 {
+            return Ok(None);
+        }
+        self.vlans(state.trunk).map(|vlans| Some(Trunk::of_vlans(&vlans)))
+    }
+
+    /// A trunk's table, without what is in no segment.
+    pub(super) fn vlans(&self, trunk: u32) -> Result<BTreeMap<u16, Vni>, DatapathError> {
+        let mut vlans = BTreeMap::new();
+        for vlan in (0..).take(VLANS as usize) {
+            let number: u32 = self.tables.vlans.get(&circuit(trunk, vlan))?.unwrap_or_default();
+            vlans.extend(Vni::new(number).map(|vni| (vlan, vni)));
+        }
+        Ok(vlans)
+    }
+
+    /// Where a circuit is.
+    fn place_of(&self, of: u32) -> Result<To, DatapathError> {
+        let (index, vlan) = of_circuit(of);
+        let state: PortState = self.tables.ports.get(&index)?.unwrap_or_default();
+        Ok(To::at(state.ifindex, vlan))
+    }
+
     fn segment_of(&self, vni: Vni, state: &VniState) -> Result<Segment, DatapathError> {
         let flood: FloodState = self.tables.floods.get(&vni.get())?.unwrap_or_default();
         let limits: LimitsState = self.tables.limits.get(&state.slot)?.unwrap_or_default();
@@ -202,7 +237,7 @@ impl VtepView {
         Ok(Segment {
             vni,
             settings: VniSettings::of(state, &limits, remotes),
-            ports: flood.ports().to_vec(),
+            ports: flood.ports().iter().map(|circuit| self.place_of(*circuit)).collect::<Result<_, _>>()?,
             traffic: traffic(&self.tables.vni_traffic, state.slot)?,
         })
     }
@@ -212,6 +247,8 @@ impl Port {
     pub(super) fn of(state: &PortState) -> Option<Self> {
         let role = if state.flags & PORT_UPLINK != 0 {
             PortRole::Uplink
+        } else if state.flags & PORT_TRUNK != 0 {
+            PortRole::Trunk
         } else {
             PortRole::Access { vni: Vni::new(state.vni)?, keep_tags: state.flags & PORT_KEEPS_TAGS != 0 }
         };

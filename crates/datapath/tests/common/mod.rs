@@ -16,6 +16,7 @@ pub mod tap;
 pub mod traffic;
 pub mod trill;
 pub mod trill_model;
+pub mod vlan;
 pub mod vxlan;
 
 pub const SERVER_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x0a];
