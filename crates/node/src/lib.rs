@@ -1,11 +1,12 @@
-//! What is deployed: the VL2 agent, the directory server and the VTEP as daemons, each one short event loop around a machine
-//! of `weft-control`.
+//! What is deployed: the VL2 agent, the directory server, the VTEP and the RBridge as daemons, each one short event loop
+//! around a machine of `weft-control`.
 //!
 //! | module | what it is for |
 //! | --- | --- |
 //! | [`agent`] | `weft node agent`: misses, look-ups, mappings into the data path (VL2 4.2.1) |
 //! | [`directory`] | `weft node directory`: look-ups over UDP, updates over a Unix socket (VL2 4.3) |
 //! | [`vtep`] | `weft node vtep`: VXLAN tunnel end point of a virtual switch or a ToR (RFC 7348) |
+//! | [`rbridge`] | `weft node rbridge`: an RBridge of a TRILL campus (RFC 6325) |
 //! | [`tor`] | `weft node tor`: reports packets for AAs that are not behind the ToR (VL2 4.3.2) |
 //! | [`store`] | where the directory's log lives; redb is built in |
 //! | [`certs`] | certificates for sessions over TLS |
@@ -21,16 +22,19 @@
 pub mod agent;
 pub mod certs;
 pub mod client;
+mod command;
 pub mod directory;
 mod error;
 pub mod key;
 pub mod load;
 mod poll;
+pub mod rbridge;
 mod runner;
 pub mod stop;
 pub mod store;
 mod sys;
 mod tls;
+mod toml_file;
 pub mod tor;
 mod unix;
 pub mod vtep;

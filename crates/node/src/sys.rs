@@ -1,12 +1,14 @@
-//! The few system calls that no safe wrapper offers: packet sockets with a vnet header, batches of datagrams, an
-//! interface's MTU.
+//! The few system calls that no safe wrapper offers: packet sockets, batches of datagrams, what the kernel says of an
+//! interface.
 #![allow(unsafe_code)]
 
 mod datagrams;
+mod link;
 mod packet;
 
 pub(crate) use datagrams::{Inbox, Outbox, Sent, receive_bursts, share_port};
-pub(crate) use packet::{FrameSender, PacketSocket, Received, VNET_LEN};
+pub(crate) use link::{LinkState, Links};
+pub(crate) use packet::{FrameSender, PacketSocket, Received, TypeSocket, VNET_LEN};
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -1,5 +1,6 @@
-//! Whole Ethernet frames with the kernel's vnet header in front, which carries what checksum and segmentation offload
-//! still have to do (`struct virtio_net_hdr`): a super frame that passes through keeps its shape.
+//! Whole Ethernet frames. Of an agent's interface they come with the kernel's vnet header in front, which carries what
+//! checksum and segmentation offload still have to do (`struct virtio_net_hdr`): a super frame that passes through keeps
+//! its shape.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -74,6 +75,77 @@ impl PacketSocket {
     pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
         rustix::net::send(&self.fd, frame, rustix::net::SendFlags::empty())?;
         Ok(())
+    }
+}
+
+/// A packet socket that reads the frames of one Ethertype that arrive on any interface.
+#[derive(Debug)]
+pub(crate) struct TypeSocket {
+    fd: OwnedFd,
+    buffer: Vec<u8>,
+}
+
+impl TypeSocket {
+    pub(crate) fn open(ethertype: u16) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None::<rustix::net::Protocol>)?;
+        if rustix::net::sockopt::set_socket_recv_buffer_size_force(&fd, 8 << 20).is_err() {
+            rustix::net::sockopt::set_socket_recv_buffer_size(&fd, 8 << 20)?;
+        }
+        bind(&fd, 0, ethertype)?;
+        Ok(Self { fd, buffer: vec![0; 14 + 65_536] })
+    }
+
+    /// Lets the interface take frames for a group. It forgets with the interface.
+    pub(crate) fn join(&self, ifindex: u32, group: [u8; 6]) -> io::Result<()> {
+        // SAFETY: an all-zero packet_mreq is valid.
+        let mut membership: libc::packet_mreq = unsafe { std::mem::zeroed() };
+        membership.mr_ifindex = i32::try_from(ifindex).map_err(io::Error::other)?;
+        membership.mr_type = libc::PACKET_MR_MULTICAST as u16;
+        membership.mr_alen = group.len() as u16;
+        membership.mr_address[..group.len()].copy_from_slice(&group);
+        // SAFETY: the kernel reads one packet_mreq from a pointer to one.
+        let result = unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_ADD_MEMBERSHIP,
+                (&raw const membership).cast(),
+                size_of::<libc::packet_mreq>() as libc::socklen_t,
+            )
+        };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// The next frame that arrived, and the index of the interface that it came by; `None`: nothing more.
+    pub(crate) fn receive(&mut self) -> io::Result<Option<(u32, &[u8])>> {
+        // SAFETY: an all-zero sockaddr_ll is valid.
+        let mut from: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        let mut from_len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        // SAFETY: buffer and address are writable for the lengths given.
+        let length = unsafe {
+            libc::recvfrom(
+                self.fd.as_raw_fd(),
+                self.buffer.as_mut_ptr().cast(),
+                self.buffer.len(),
+                0,
+                (&raw mut from).cast(),
+                &raw mut from_len,
+            )
+        };
+        match usize::try_from(length) {
+            Ok(length) => Ok(Some((u32::try_from(from.sll_ifindex).unwrap_or(0), &self.buffer[..length]))),
+            Err(_) => match io::Error::last_os_error() {
+                error if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+}
+
+impl AsFd for TypeSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

@@ -5,13 +5,17 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use weft_control::vtep::{Entry, Flood, Port, Segment, Settings, Tagged, To, Vni, VniRange, taken};
+use weft_control::vtep::{
+    Entry, Flood, Port, Segment, Settings, Tagged, To, VlanRange, VlanVnis, Vni, VniRange, taken, vlan_taken,
+};
 use weft_wire::directory::PORT as DIRECTORY_PORT;
 use weft_wire::ethernet::MacAddress;
+use weft_wire::vlan::VlanId;
 use weft_wire::vxlan::UDP_PORT;
 
 use crate::agent::AGENT_PORT;
 use crate::error::NodeError;
+use crate::toml_file::{self, check_interface};
 
 /// The configuration file of `weft node vtep`, as TOML. All but `local`, `uplink`, `udp_port`, `hook`, `attach`,
 /// `strangers`, `capacity`, `pin_dir`, `socket` and `directory` can change while it runs.
@@ -109,13 +113,15 @@ pub struct Capacity {
     pub vnis: u32,
     /// Access ports and uplinks.
     pub ports: u32,
+    /// Access ports that are trunks.
+    pub trunks: u32,
     /// Peers.
     pub peers: u32,
 }
 
 impl Default for Capacity {
     fn default() -> Self {
-        Self { macs: 65_536, arps: 16_384, vnis: 8192, ports: 8192, peers: 1024 }
+        Self { macs: 65_536, arps: 16_384, vnis: 8192, ports: 8192, trunks: 64, peers: 1024 }
     }
 }
 
@@ -178,9 +184,13 @@ pub enum FloodText {
 pub struct PortTable {
     /// Its interface.
     pub interface: String,
-    /// Its segment.
-    pub vni: i64,
-    /// What becomes of frames with a VLAN tag.
+    /// Its segment; of a trunk that of frames without a VLAN tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vni: Option<i64>,
+    /// Segments of its VLANs: `"10=5010"`, or `"100-199=10100-10199"` for as many of both. With them the port is a trunk.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vlans: Vec<String>,
+    /// What becomes of frames with a VLAN tag, unless the port is a trunk.
     #[serde(default)]
     pub tagged: TaggedText,
 }
@@ -210,6 +220,9 @@ pub struct EntryTable {
     /// The access port that it is behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
+    /// The VLAN of that port, if it is a trunk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
     /// The address that ARP is answered for with this MAC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<Ipv4Addr>,
@@ -290,13 +303,18 @@ impl VtepConfig {
             SegmentTable { flood: group, age_s: Some(600), ..id(VniIds::Range("200-299".to_owned())) },
             SegmentTable { directory: Some(true), learn: Some(true), ..id(VniIds::One(7)) },
         ];
-        let port = |interface: &str, vni| PortTable { interface: interface.to_owned(), vni, tagged: TaggedText::Drop };
-        config.port = vec![port("vm1", 100), port("vm2", 7)];
+        let vlans = ["10=100", "20-29=200-209"].map(str::to_owned).to_vec();
+        config.port = vec![
+            PortTable::access("vm1", 100),
+            PortTable::access("vm2", 7),
+            PortTable { vni: None, vlans, ..PortTable::access("trunk1", 0) },
+        ];
         config.entry = vec![EntryTable {
             vni: 100,
             mac: "02:00:00:00:00:09".to_owned(),
             peer: Some(Ipv4Addr::new(10, 64, 0, 3)),
             port: None,
+            vlan: None,
             ip: Some(Ipv4Addr::new(192, 168, 0, 9)),
         }];
         config.directory = Some(DirectoryTable {
@@ -314,9 +332,7 @@ impl VtepConfig {
     /// # Errors
     /// [`NodeError::ConfigFile`] with the line, on one line.
     pub fn read(path: &Path) -> Result<Self, NodeError> {
-        let fault = |why: String| NodeError::ConfigFile { path: path.to_owned(), why };
-        let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
-        toml::from_str(&text).map_err(|error| fault(on_one_line(&error, &text)))
+        toml_file::read(path)
     }
 
     /// The file's text.
@@ -343,9 +359,11 @@ impl VtepConfig {
         }
         for table in &self.port {
             let (name, port) = table.port()?;
-            if let Some(before) = settings.ports.insert(name.clone(), port) {
-                return Err(taken(&name, before.vni, port.vni).into());
-            }
+            let Some(before) = settings.ports.insert(name.clone(), port.clone()) else { continue };
+            return Err(match (before.vni, port.vni) {
+                (Some(before), Some(after)) => taken(&name, before, after).into(),
+                _ => NodeError::config("port", format!("`{name}` is named twice; merge its tables")),
+            });
         }
         for table in &self.entry {
             let (vni, mac, entry) = table.entry()?;
@@ -362,7 +380,7 @@ impl VtepConfig {
         config.segment = SegmentTable::default();
         config.peers.clone_from(&settings.peers);
         config.vni = segment_tables(&settings.vnis);
-        config.port = settings.ports.iter().map(|(name, port)| PortTable::of(name, *port)).collect();
+        config.port = settings.ports.iter().map(|(name, port)| PortTable::of(name, port)).collect();
         config.entry = settings.entries.iter().map(|((vni, mac), entry)| EntryTable::of(*vni, *mac, entry)).collect();
         config
     }
@@ -383,13 +401,6 @@ impl VtepConfig {
         ];
         differs.into_iter().find(|(_, differs)| *differs).map(|(name, _)| name)
     }
-}
-
-/// A TOML error names its line and quotes it over several; here it is one line.
-fn on_one_line(error: &toml::de::Error, text: &str) -> String {
-    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-    let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
-    line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"))
 }
 
 /// A number of a file as a VNI.
@@ -508,12 +519,40 @@ impl PortTable {
             TaggedText::Drop => Tagged::Drop,
             TaggedText::Keep => Tagged::Keep,
         };
-        Ok((self.interface.clone(), Port { vni: vni(self.vni)?, tagged }))
+        let mut port = Port { vni: self.vni.map(vni).transpose()?, vlans: BTreeMap::new(), tagged };
+        for text in &self.vlans {
+            let range: VlanVnis = text.parse().map_err(|error| self.fault(&error))?;
+            for (vlan, vni) in range.iter() {
+                if let Some(before) = port.vlans.insert(vlan, vni) {
+                    return Err(vlan_taken(&self.interface, vlan, before, vni).into());
+                }
+            }
+        }
+        Ok((self.interface.clone(), port))
     }
 
-    fn of(name: &str, port: Port) -> Self {
+    /// VLANs alone, which name what is to be removed: `10` or `100-199`.
+    pub(super) fn only_vlans(&self) -> Result<BTreeSet<VlanId>, NodeError> {
+        let mut vlans = BTreeSet::new();
+        for text in &self.vlans {
+            vlans.extend(text.parse::<VlanRange>().map_err(|error| self.fault(&error))?.iter());
+        }
+        Ok(vlans)
+    }
+
+    fn fault(&self, error: &weft_control::vtep::VlanVnisError) -> NodeError {
+        NodeError::config("port", format!("`{}`: vlans: {error}", self.interface))
+    }
+
+    /// In one segment.
+    pub fn access(interface: &str, vni: i64) -> Self {
+        Self { interface: interface.to_owned(), vni: Some(vni), vlans: Vec::new(), tagged: TaggedText::Drop }
+    }
+
+    fn of(name: &str, port: &Port) -> Self {
         let tagged = if port.tagged == Tagged::Keep { TaggedText::Keep } else { TaggedText::Drop };
-        Self { interface: name.to_owned(), vni: port.vni.get().into(), tagged }
+        let vlans = VlanVnis::of(&port.vlans).iter().map(ToString::to_string).collect();
+        Self { interface: name.to_owned(), vni: port.vni.map(|vni| vni.get().into()), vlans, tagged }
     }
 }
 
@@ -521,14 +560,20 @@ impl EntryTable {
     pub(super) fn entry(&self) -> Result<(Vni, MacAddress, Entry), NodeError> {
         let (vni, mac) = self.key()?;
         let to = match (&self.peer, &self.port) {
-            (Some(peer), None) => To::Peer(*peer),
-            (None, Some(port)) => To::Port(port.clone()),
+            (Some(peer), None) if self.vlan.is_none() => To::Peer(*peer),
+            (None, Some(port)) => To::at(port, self.vlan_id()?),
             _ => {
-                let why = format!("{mac} in VNI {vni} needs either `peer` or `port`: where is it?");
+                let why = format!("{mac} in VNI {vni} needs either `peer` or `port` (with `vlan`): where is it?");
                 return Err(NodeError::config("entry", why));
             }
         };
         Ok((vni, mac, Entry { to, ip: self.ip }))
+    }
+
+    fn vlan_id(&self) -> Result<Option<VlanId>, NodeError> {
+        let Some(number) = self.vlan else { return Ok(None) };
+        let fault = || NodeError::config("entry", format!("{number} is no VLAN ID; write a number from 1 to 4094"));
+        VlanId::new(number).map(Some).ok_or_else(fault)
     }
 
     /// Segment and MAC alone, which name an entry.
@@ -538,17 +583,12 @@ impl EntryTable {
     }
 
     fn of(vni: Vni, mac: MacAddress, entry: &Entry) -> Self {
-        let (peer, port) = match &entry.to {
+        let (peer, vlan) = match &entry.to {
             To::Peer(peer) => (Some(*peer), None),
-            To::Port(port) => (None, Some(port.clone())),
+            To::Port(_) => (None, None),
+            To::Vlan(_, vlan) => (None, Some(vlan.get())),
         };
-        Self { vni: vni.get().into(), mac: mac.to_string(), peer, port, ip: entry.ip }
+        let port = entry.to.port().map(str::to_owned);
+        Self { vni: vni.get().into(), mac: mac.to_string(), peer, port, vlan, ip: entry.ip }
     }
-}
-
-pub(super) fn check_interface(field: &'static str, name: &str) -> Result<(), NodeError> {
-    if name.is_empty() || name.len() > 15 || name.contains(['/', ' ']) || name.starts_with('-') {
-        return Err(NodeError::config(field, format!("`{name}` is no interface name (1 to 15 bytes)")));
-    }
-    Ok(())
 }

@@ -8,9 +8,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use weft_control::vtep::{Host, Settings};
 
 use super::VtepConfig;
-use super::config::check_interface;
 use crate::error::NodeError;
 use crate::sys;
+use crate::toml_file::check_interface;
 
 /// The tunnels' UDP port at our address: nobody else can take it, and the stack answers no tunnel packet with ICMP. The
 /// data path takes them before they get here; what it leaves is thrown away.

@@ -7,7 +7,7 @@ use weft_control::NS_PER_S;
 use weft_control::vtep::{Entry, Flood, Operation, Port, Segment, Settings, Tagged, To, Vni};
 use weft_datapath::bpffs;
 use weft_datapath::vxlan::{
-    self, AccessRule, Capacities, OnMiss, Origin, PortRole, RateLimit, Upcalls, Vtep, VtepOptions,
+    self, AccessRule, Capacities, OnMiss, Origin, PortRole, RateLimit, Trunk, Upcalls, Vtep, VtepOptions,
 };
 use weft_wire::ethernet::MacAddress;
 
@@ -92,12 +92,18 @@ impl Kernel {
         let names = host::interface_names();
         let mut settings = Settings::default();
         for port in self.vtep.ports()? {
-            let PortRole::Access { vni, keep_tags } = port.role else { continue };
-            let tagged = if keep_tags { Tagged::Keep } else { Tagged::Drop };
+            let found = match port.role {
+                PortRole::Uplink => continue,
+                PortRole::Access { vni, keep_tags } => {
+                    let tagged = if keep_tags { Tagged::Keep } else { Tagged::Drop };
+                    Port { tagged, ..Port::access(ours(vni)) }
+                }
+                PortRole::Trunk => port_of(&self.vtep.trunk(port.ifindex)?.unwrap_or_default()),
+            };
             match names.get(&port.ifindex) {
                 Some(name) => {
                     self.ports.insert(name.clone(), port.ifindex);
-                    settings.ports.insert(name.clone(), Port { vni: ours(vni), tagged });
+                    settings.ports.insert(name.clone(), found);
                 }
                 None => drop(self.vtep.detach(port.ifindex)?),
             }
@@ -118,6 +124,9 @@ impl Kernel {
                         vxlan::To::Remote(peer) => To::Peer(peer),
                         // One whose port is gone: the difference removes it.
                         vxlan::To::Port(ifindex) => To::Port(names.get(&ifindex).cloned().unwrap_or_default()),
+                        vxlan::To::Vlan(ifindex, vlan) => {
+                            To::Vlan(names.get(&ifindex).cloned().unwrap_or_default(), vlan)
+                        }
                     };
                     let ip = addresses.get(&(entry.vni, entry.mac)).copied();
                     settings.entries.insert(key, Entry { to, ip });
@@ -154,17 +163,31 @@ impl Kernel {
         settings.ports.keys().filter(|name| !same(name)).cloned().collect()
     }
 
-    /// Carries out these steps; segments that go, go together, which is quicker than one after the other.
+    /// Carries out these steps; segments that go, go together, and those that come and are alike come together, which is
+    /// quicker than one after the other.
     pub(super) fn take_all(&mut self, steps: &[Operation]) -> Result<(), NodeError> {
         let gone = steps.iter().filter_map(|step| match step {
             Operation::RemoveVni(vni) => Some(theirs(*vni)),
             _ => None,
         });
         let mut gone: BTreeSet<vxlan::Vni> = gone.collect();
-        for step in steps {
+        let mut rest = steps;
+        while let Some((step, after)) = rest.split_first() {
+            rest = after;
             match step {
                 Operation::RemoveVni(_) if gone.is_empty() => {}
                 Operation::RemoveVni(_) => drop(self.vtep.remove_vnis(&std::mem::take(&mut gone))?),
+                Operation::SetVni(vni, segment, copies) => {
+                    let alike = |step: &&Operation| matches!(step, Operation::SetVni(_, other, others) if (other, others) == (segment, copies));
+                    let more = after.iter().take_while(alike);
+                    let mut vnis = BTreeSet::from([theirs(*vni)]);
+                    vnis.extend(more.filter_map(|step| match step {
+                        Operation::SetVni(vni, ..) => Some(theirs(*vni)),
+                        _ => None,
+                    }));
+                    rest = &after[vnis.len() - 1..];
+                    self.vtep.add_vnis(&vnis, &vni_settings(segment, copies))?;
+                }
                 step => self.take(step)?,
             }
         }
@@ -187,7 +210,7 @@ impl Kernel {
             Operation::SetVni(vni, segment, copies) => {
                 self.vtep.add_vni(theirs(*vni), &vni_settings(segment, copies))?
             }
-            Operation::AttachPort(name, port) => self.attach_port(name, *port)?,
+            Operation::AttachPort(name, port) => self.attach_port(name, port)?,
             Operation::SetEntry(vni, mac, entry) => {
                 self.vtep.static_entry(theirs(*vni), mac.0, self.place(&entry.to)?)?;
                 if let Some(ip) = entry.ip {
@@ -198,26 +221,44 @@ impl Kernel {
         Ok(())
     }
 
-    fn attach_port(&mut self, name: &str, port: Port) -> Result<(), NodeError> {
+    fn attach_port(&mut self, name: &str, port: &Port) -> Result<(), NodeError> {
         let ifindex = index_of(name)?;
-        let rule = AccessRule { keep_tags: port.tagged == Tagged::Keep };
-        self.vtep.attach_access(ifindex, theirs(port.vni), rule)?;
+        match port.vni {
+            Some(vni) if !port.is_trunk() => {
+                let rule = AccessRule { keep_tags: port.tagged == Tagged::Keep };
+                self.vtep.attach_access(ifindex, theirs(vni), rule)?;
+            }
+            _ => {
+                let vlans = port.vlans.iter().map(|(vlan, vni)| (*vlan, theirs(*vni))).collect();
+                self.vtep.attach_trunk(ifindex, &Trunk { untagged: port.vni.map(theirs), vlans })?;
+            }
+        }
         self.ports.insert(name.to_owned(), ifindex);
         Ok(())
     }
 
     fn place(&self, to: &To) -> Result<vxlan::To, NodeError> {
+        let ifindex = |name: &String| {
+            let none = || NodeError::config("entry", format!("`{name}` is no access port; add it first"));
+            self.ports.get(name).copied().ok_or_else(none)
+        };
         Ok(match to {
             To::Peer(peer) => vxlan::To::Remote(*peer),
-            To::Port(name) => match self.ports.get(name) {
-                Some(ifindex) => vxlan::To::Port(*ifindex),
-                None => return Err(NodeError::config("entry", format!("`{name}` is no access port; add it first"))),
-            },
+            To::Port(name) => vxlan::To::Port(ifindex(name)?),
+            To::Vlan(name, vlan) => vxlan::To::Vlan(ifindex(name)?, *vlan),
         })
     }
 
-    /// The name of an access port.
-    pub(super) fn port_name(&self, ifindex: u32) -> String {
+    /// The name of the place of a station.
+    pub(super) fn place_name(&self, to: vxlan::To) -> String {
+        match to {
+            vxlan::To::Remote(peer) => peer.to_string(),
+            vxlan::To::Port(ifindex) => self.port_name(ifindex),
+            vxlan::To::Vlan(ifindex, vlan) => To::Vlan(self.port_name(ifindex), vlan).to_string(),
+        }
+    }
+
+    fn port_name(&self, ifindex: u32) -> String {
         let found = self.ports.iter().find(|(_, index)| **index == ifindex);
         found.map_or_else(|| format!("interface {ifindex}"), |(name, _)| name.clone())
     }
@@ -293,6 +334,7 @@ fn options(config: &VtepConfig) -> VtepOptions {
             arps: room.arps,
             vnis: room.vnis,
             ports: room.ports,
+            trunks: room.trunks,
             peers: room.peers,
         },
         pin_dir: config.pin_dir.clone(),
@@ -306,6 +348,12 @@ pub(super) fn theirs(vni: Vni) -> vxlan::Vni {
 
 pub(super) fn ours(vni: vxlan::Vni) -> Vni {
     Vni::new(vni.get()).expect("both have the same range")
+}
+
+/// A trunk of the data path, as settings.
+fn port_of(trunk: &Trunk) -> Port {
+    let vlans = trunk.vlans.iter().map(|(vlan, vni)| (*vlan, ours(*vni))).collect();
+    Port { vni: trunk.untagged.map(ours), vlans, tagged: Tagged::Drop }
 }
 
 /// A segment's settings in the data path.

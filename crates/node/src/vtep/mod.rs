@@ -5,13 +5,14 @@
 //! directory-driven segments. What to change, and what can work, is decided in [`weft_control::vtep`]. With a `pin_dir`
 //! the data path works on while the daemon restarts.
 
-mod command;
 mod config;
 mod host;
 mod kernel;
 pub mod protocol;
 mod show;
 mod stations;
+
+use std::path::Path;
 
 use tracing::{debug, info, warn};
 use weft_control::counted;
@@ -20,17 +21,16 @@ use weft_control::vtep::{Change, Fault, Operation, Settings, Vni, ageing, differ
 use weft_datapath::vxlan::{Upcall, Upcalls};
 use weft_wire::ethernet::MacAddress;
 
+use crate::command::{self, CommandSocket};
 use crate::error::NodeError;
 use crate::poll::Poller;
 use crate::runner::{self, Clock};
 use crate::stop::{Hangup, Stop};
-use command::CommandSocket;
 use host::TunnelPort;
 use kernel::Kernel;
 use protocol::{Answer, Item, Request};
 use stations::Stations;
 
-pub use command::ask;
 pub use config::{
     AttachChoice, Capacity, DirectoryTable, EntryTable, FloodText, HookChoice, PortTable, SOCKET_DEFAULT, SegmentTable,
     Strangers, TaggedText, VniIds, VtepConfig,
@@ -66,6 +66,24 @@ pub fn run(load: &dyn Fn() -> Result<VtepConfig, NodeError>, stop: &Stop, hangup
     info!(local = %daemon.config.local, segments = daemon.settings.vnis.len(), "VTEP ready");
     runner::serve(&mut daemon, stop)?;
     daemon.end()
+}
+
+/// Asks the VTEP that listens on `path`.
+///
+/// # Errors
+/// [`NodeError::System`] when none listens there, [`NodeError::Refused`] with its reason, [`NodeError::Protocol`].
+pub fn ask(path: &Path, request: &Request) -> Result<Answer, NodeError> {
+    command::ask(path, "no VTEP answers; start one (weft node vtep) or name its --socket", request)
+}
+
+impl command::Answer for Answer {
+    fn refused(why: String) -> Self {
+        Self::Refused(why)
+    }
+
+    fn accepted(self) -> Result<Self, String> {
+        if let Self::Refused(why) = self { Err(why) } else { Ok(self) }
+    }
 }
 
 struct Daemon<'a> {
@@ -182,7 +200,7 @@ impl<'a> Daemon<'a> {
     }
 
     fn answer_commands(&mut self) {
-        while let Some((request, mut reply)) = self.commands.next() {
+        while let Some((request, mut reply)) = self.commands.next::<Request, Answer>() {
             let answer = self.carry_out(request).unwrap_or_else(|error| Answer::Refused(error.to_string()));
             reply.send(&answer);
         }
@@ -240,9 +258,9 @@ impl<'a> Daemon<'a> {
     fn take_upcalls(&mut self) -> Result<(), NodeError> {
         for upcall in self.upcalls.take()? {
             match upcall {
-                Upcall::ArpMiss { vni, port, sender_mac, sender, target } => {
+                Upcall::ArpMiss { vni, from, sender_mac, sender, target } => {
                     let asker = weft_control::vtep::arp::Asker { mac: MacAddress(sender_mac), ip: sender };
-                    self.asked(kernel::ours(vni), port, asker, target);
+                    self.asked(kernel::ours(vni), from, asker, target);
                 }
                 Upcall::UnicastMiss { vni, destination_mac, .. } => {
                     self.missed(kernel::ours(vni), MacAddress(destination_mac));
@@ -278,7 +296,8 @@ impl<'a> Daemon<'a> {
 fn removal(item: Item) -> Result<Change, NodeError> {
     Ok(match item {
         Item::Vni(table) => Change::RemoveVnis(table.vnis()?),
-        Item::Port(table) => Change::RemovePort(table.interface),
+        Item::Port(table) if table.vlans.is_empty() => Change::RemovePort(table.interface),
+        Item::Port(table) => Change::RemoveVlans(table.interface.clone(), table.only_vlans()?),
         Item::Peer(peer) => Change::RemovePeer(peer),
         Item::Entry(table) => {
             let (vni, mac): (Vni, MacAddress) = table.key()?;

@@ -4,8 +4,10 @@
 //! ```text
 //! "show" {"show":"vni"}, {"show":{"fdb":{"vni":100}}}, {"show":"peers"}, {"show":"counters"}, {"show":"config"}
 //! "add"  {"add":{"vni":{"id":"100-199","age_s":60}}}, {"add":{"port":{"interface":"vm1","vni":100}}},
+//!        {"add":{"port":{"interface":"trunk1","vlans":["10=5010","100-199=10100-10199"]}}},
 //!        {"add":{"peer":"10.64.0.5"}}, {"add":{"entry":{"vni":100,"mac":M,"peer":A}}}
-//! "remove" the same; of an entry only vni and mac count, of a port only the interface, of VNIs only the id
+//! "remove" the same; of an entry only vni and mac count, of a port only the interface and, to remove no more than them,
+//!        VLANs without VNIs, of VNIs only the id
 //! "reload" reads the configuration again; "stop" ends the daemon and removes its data path, pins included
 //! ```
 

@@ -36,8 +36,8 @@ impl Daemon<'_> {
         let traffic: BTreeMap<u32, Traffic> =
             view.segments()?.into_iter().map(|segment| (segment.vni.get(), segment.traffic)).collect();
         let mut ports: BTreeMap<Vni, Vec<String>> = BTreeMap::new();
-        for (name, port) in &self.settings.ports {
-            ports.entry(port.vni).or_default().push(name.clone());
+        for (vni, port) in self.settings.circuits() {
+            ports.entry(vni).or_default().push(port.to_string());
         }
         let rows = self.settings.vnis.iter().map(|(vni, segment)| VniRow {
             vni: vni.get(),
@@ -63,10 +63,7 @@ impl Daemon<'_> {
         let rows = entries.into_iter().map(|entry| FdbRow {
             vni: entry.vni.get(),
             mac: MacAddress(entry.mac).to_string(),
-            to: match entry.to {
-                vxlan::To::Remote(peer) => peer.to_string(),
-                vxlan::To::Port(ifindex) => self.kernel.port_name(ifindex),
-            },
+            to: self.kernel.place_name(entry.to),
             origin: origin(entry.origin).to_owned(),
             silent_s: (entry.origin == Origin::Learned).then(|| entry.age_ns(now_ns) as f64 / 1e9),
             ip: addresses.get(&(entry.vni, entry.mac)).copied(),

@@ -13,8 +13,10 @@ use weft_control::vtep::arp::Asker;
 use weft_control::vtep::mac::{ip_of, mac_of};
 use weft_control::vtep::{Input, Output, Resolver, ResolverConfig, Settings, Vni};
 use weft_control::{Machine, NS_PER_S};
+use weft_datapath::vxlan::To;
 use weft_wire::directory::Key;
 use weft_wire::ethernet::MacAddress;
+use weft_wire::vlan::VlanId;
 
 use super::kernel::Station;
 use super::{Daemon, IoFault, VtepConfig};
@@ -26,7 +28,7 @@ use crate::{agent, key};
 const BURST: usize = 64;
 
 /// Length of [`Waiting`] as bytes.
-const WAITING_LEN: usize = 14;
+const WAITING_LEN: usize = 16;
 
 /// What a resolver asks, and how its answers reach the data path.
 pub(super) struct Stations {
@@ -114,10 +116,11 @@ impl AsFd for Stations {
     }
 }
 
-/// Who waits for the answer to an ARP request, and at which port.
+/// Who waits for the answer to an ARP request, at which port and in which VLAN of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Waiting {
     ifindex: u32,
+    vlan: Option<VlanId>,
     asker: Asker,
 }
 
@@ -125,6 +128,7 @@ impl Waiting {
     fn to_bytes(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(WAITING_LEN);
         bytes.extend(self.ifindex.to_be_bytes());
+        bytes.extend(self.vlan.map_or(0, VlanId::get).to_be_bytes());
         bytes.extend(self.asker.mac.0);
         bytes.extend(self.asker.ip.octets());
         bytes
@@ -132,9 +136,10 @@ impl Waiting {
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; WAITING_LEN] = bytes.try_into().ok()?;
-        let [a, b, c, d, m @ .., w, x, y, z] = *bytes;
+        let [a, b, c, d, e, f, m @ .., w, x, y, z] = *bytes;
         let ifindex = u32::from_be_bytes([a, b, c, d]);
-        Some(Self { ifindex, asker: Asker { mac: MacAddress(m), ip: Ipv4Addr::new(w, x, y, z) } })
+        let vlan = VlanId::new(u16::from_be_bytes([e, f]));
+        Some(Self { ifindex, vlan, asker: Asker { mac: MacAddress(m), ip: Ipv4Addr::new(w, x, y, z) } })
     }
 }
 
@@ -196,9 +201,15 @@ impl Daemon<'_> {
     }
 
     /// A station asks by ARP.
-    pub(super) fn asked(&mut self, vni: Vni, ifindex: u32, asker: Asker, sought: Ipv4Addr) {
+    pub(super) fn asked(&mut self, vni: Vni, from: To, asker: Asker, sought: Ipv4Addr) {
+        let (ifindex, vlan) = match from {
+            To::Port(ifindex) => (ifindex, None),
+            To::Vlan(ifindex, vlan) => (ifindex, Some(vlan)),
+            // The programs ask for what comes from ports.
+            To::Remote(_) => return,
+        };
         if asker.asks_for(sought) {
-            self.resolve(Input::Ask { vni, ip: sought, held: Waiting { ifindex, asker }.to_bytes() });
+            self.resolve(Input::Ask { vni, ip: sought, held: Waiting { ifindex, vlan, asker }.to_bytes() });
         }
     }
 
@@ -267,6 +278,7 @@ impl Daemon<'_> {
             Output::Found { ip, held, .. } => {
                 let Some(waiting) = Waiting::from_bytes(&held) else { return Ok(()) };
                 if let Some(frame) = waiting.asker.answer(ip, mac_of(ip)) {
+                    let frame = waiting.vlan.map_or(frame.clone(), |vlan| vlan.tag(&frame));
                     stations.frames.send(waiting.ifindex, &frame).map_err(|_| IoFault::NotAnswered)?;
                 }
             }
@@ -296,8 +308,10 @@ mod tests {
     #[test]
     fn who_waits_comes_back() {
         let asker = Asker { mac: MacAddress([2, 0x42, 10, 0, 0, 1]), ip: Ipv4Addr::new(10, 0, 0, 1) };
-        let waiting = Waiting { ifindex: 0x0102_0304, asker };
-        assert_eq!(Waiting::from_bytes(&waiting.to_bytes()), Some(waiting));
-        assert_eq!(Waiting::from_bytes(&[0; 13]), None);
+        for vlan in [None, VlanId::new(4094)] {
+            let waiting = Waiting { ifindex: 0x0102_0304, vlan, asker };
+            assert_eq!(Waiting::from_bytes(&waiting.to_bytes()), Some(waiting));
+        }
+        assert_eq!(Waiting::from_bytes(&[0; 15]), None);
     }
 }

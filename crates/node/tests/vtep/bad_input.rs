@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use weft_node::NodeError;
 use weft_node::stop::{Hangup, Stop};
 use weft_node::vtep::protocol::{Item, Request};
-use weft_node::vtep::{self, DirectoryTable, EntryTable, FloodText, TaggedText, VtepConfig};
+use weft_node::vtep::{self, DirectoryTable, EntryTable, FloodText, PortTable, TaggedText, VtepConfig};
 use weft_wire::vxlan::Header;
 
 use crate::bed::{HOST, Hosts, port, segment, segments};
@@ -52,7 +52,33 @@ fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
         (Box::new(|config| config.port[0].interface = "vm7".to_owned()), "no interface `vm7`"),
         (Box::new(|config| config.port[0].interface = "an-interface-with-a-long-name".to_owned()), "no interface name"),
         (Box::new(|config| config.port[0].interface = "eth0".to_owned()), "`eth0` is an uplink"),
-        (Box::new(|config| config.port[0].vni = 101), "there is no VNI 101"),
+        (Box::new(|config| config.port[0].vni = Some(101)), "there is no VNI 101"),
+        (Box::new(|config| config.port[0].vni = None), "`vm1` is in no segment"),
+        (Box::new(|config| config.port[0].vlans = vec!["10".to_owned()]), "port: `vm1`: vlans: `10`: names no VNI"),
+        (Box::new(|config| config.port[0].vlans = vec!["10-19=100".to_owned()]), "10 VLANs and 1 VNIs"),
+        (Box::new(|config| config.port[0].vlans = vec!["4095=100".to_owned()]), "`4095` is no VLAN ID"),
+        (Box::new(|config| config.port[0].vlans = vec!["10=101".to_owned()]), "there is no VNI 101"),
+        (
+            Box::new(|config| {
+                config.vni.push(segment(200));
+                config.port[0].vlans = vec!["10=100".to_owned(), "10=200".to_owned()];
+            }),
+            "VLAN 10 of `vm1` is in VNI 100 already and cannot be in VNI 200 as well",
+        ),
+        (
+            Box::new(|config| {
+                config.port[0].vlans = vec!["10=100".to_owned()];
+                config.port[0].tagged = TaggedText::Keep;
+            }),
+            "cannot be kept as well",
+        ),
+        (
+            Box::new(|config| {
+                config.port[0].vlans = vec!["10=100".to_owned()];
+                config.port.push(PortTable { vni: None, ..config.port[0].clone() });
+            }),
+            "`vm1` is named twice; merge its tables",
+        ),
         (
             Box::new(|config| {
                 config.vni.push(segment(200));
@@ -72,6 +98,7 @@ fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
                     mac: "01:00:5e:00:00:01".to_owned(),
                     peer: Some(HOST[1]),
                     port: None,
+                    vlan: None,
                     ip: None,
                 });
             }),
@@ -135,7 +162,7 @@ fn files_are_refused_with_their_line() {
     for (more, says) in [
         ("colour = \"red\"\n", "line 3: unknown field `colour`"),
         ("[[vni]]\nid = 7\nlearns = true\n", "unknown field `learns`"),
-        ("[[port]]\ninterface = \"vm1\"\n", "missing field `vni`"),
+        ("[[port]]\nvni = 7\n", "missing field `interface`"),
         ("hook = \"usb\"\n", "line 3: unknown variant `usb`"),
         ("udp_port = 70000\n", "line 3"),
         ("peers = [\"ten\"]\n", "line 3"),

@@ -8,8 +8,9 @@ use weft_node::directory::DirectoryConfig;
 use weft_node::directory::protocol::MappingToSet;
 use weft_node::vtep::{DirectoryTable, FloodText, SegmentTable, VtepConfig};
 
-use crate::bed::{HOST, Hosts, Namespace, port, segment};
+use crate::bed::{HOST, Hosts, port, segment};
 use crate::common::{Daemon, derived_key, loopback_config, private_file, start, wait_until};
+use crate::net::Namespace;
 
 const AA: [Ipv4Addr; 2] = [Ipv4Addr::new(20, 0, 7, 1), Ipv4Addr::new(20, 0, 7, 2)];
 const VNI: u32 = 7;
@@ -98,7 +99,7 @@ fn a_segment_is_told_nothing_of_another_and_needs_its_key() {
     client.set_many(vec![mapping(AA[1], 1)]).unwrap();
     let mut foreign = config(&hosts, 0, server);
     foreign.vni.push(segment(i64::from(VNI) + 1));
-    foreign.port[0].vni += 1;
+    foreign.port[0].vni = foreign.port[0].vni.map(|vni| vni + 1);
     let vteps = [hosts.vtep(0, foreign.clone()), hosts.vtep(1, config(&hosts, 1, server))];
     assert!(other.ping(&format!("-c 2 -i 0.2 -W 1 {}", AA[1])).contains("0 received"));
     assert!(vteps[0].fdb().iter().all(|row| row.origin != "directory"), "{:?}", vteps[0].fdb());

@@ -6,9 +6,10 @@ use std::process::Command;
 
 use weft_node::vtep::{FloodText, VtepConfig};
 
-use crate::bed::{HOST, Hosts, Namespace, Running, port, segment, transfer};
+use crate::bed::{HOST, Hosts, Running, port, segment};
 use crate::common::wait_until;
-use crate::tap::Tap;
+use crate::net::tap::Tap;
+use crate::net::{Namespace, transfer};
 
 const VM: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 1);
 const KERNEL: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 2);

@@ -7,9 +7,10 @@ use rand::Rng;
 use rand_pcg::Pcg64;
 use weft_wire::vxlan::Header;
 
-use crate::bed::{HOST, Hosts, Namespace, link, port, segments};
+use crate::bed::{HOST, Hosts, port, segments};
 use crate::common::wait_until;
-use crate::tap::Tap;
+use crate::net::tap::Tap;
+use crate::net::{Namespace, link};
 
 const VNIS: u32 = 1000;
 /// Two ports in each of the first segments.

@@ -6,8 +6,9 @@ use std::process::{Child, Stdio};
 use weft_node::vtep::protocol::{Answer, Item, Request, What};
 use weft_node::vtep::{self, EntryTable, FloodText, VtepConfig};
 
-use crate::bed::{HOST, Hosts, Namespace, Pins, Stream, port, segment, segments};
+use crate::bed::{HOST, Hosts, port, segment, segments};
 use crate::common::wait_until;
+use crate::net::{Namespace, Pins, Stream, example_program};
 
 const KERNEL: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 2);
 
@@ -25,7 +26,7 @@ fn hosts(test: &'static str) -> Option<(Hosts, Namespace, Namespace, VtepConfig)
 }
 
 fn entry(vni: i64, mac: &str, peer: Option<Ipv4Addr>) -> EntryTable {
-    EntryTable { vni, mac: mac.to_owned(), peer, port: None, ip: None }
+    EntryTable { vni, mac: mac.to_owned(), peer, port: None, vlan: None, ip: None }
 }
 
 #[test]
@@ -75,7 +76,7 @@ fn a_reload_becomes_what_the_file_says_and_a_bad_one_changes_nothing() {
     assert!(second.ping("-c 2 -i 0.05 -W 2 192.168.200.2").contains("2 received"));
 
     for (spoil, says) in [
-        (Box::new(|config: &mut VtepConfig| config.port[0].vni = 9) as Box<dyn Fn(&mut VtepConfig)>, "no VNI 9"),
+        (Box::new(|config: &mut VtepConfig| config.port[0].vni = Some(9)) as Box<dyn Fn(&mut VtepConfig)>, "no VNI 9"),
         (Box::new(|config| config.udp_port = 8472), "udp_port: cannot change at run time"),
         (Box::new(|config| config.port.push(port("vm9", 100))), "no interface `vm9`"),
         (Box::new(|config| config.port.push(port("vm1", 200))), "cannot be in VNI 200 as well"),
@@ -130,17 +131,8 @@ fn a_restart_with_pins_loses_no_frame_and_an_end_leaves_nothing() {
     assert!(vm.ping("-c 1 -W 1 192.168.100.2").contains("0 received"));
 }
 
-/// The small stand-in for `weft` that cargo builds beside the tests.
-fn daemon_program() -> std::path::PathBuf {
-    let tests = std::env::current_exe().expect("a test has a path");
-    let target = tests.parent().and_then(std::path::Path::parent).expect("tests are in target/*/deps");
-    let program = target.join("examples/vtep-daemon");
-    assert!(program.is_file(), "{} is built by `cargo test` with all targets", program.display());
-    program
-}
-
 fn spawn(hosts: &Hosts, file: &std::path::Path) -> Child {
-    let program = daemon_program();
+    let program = example_program("vtep-daemon");
     let mut command = hosts.hosts[0].command(program.to_str().expect("an ordinary path"));
     let child = command.arg(file).stdout(Stdio::null()).spawn().expect("it starts");
     let socket = hosts.config(0).socket;

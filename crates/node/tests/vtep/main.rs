@@ -9,5 +9,7 @@ mod directory;
 mod interop;
 mod isolation;
 mod life;
-mod tap;
+#[path = "../net/mod.rs"]
+mod net;
 mod tor;
+mod trunk;

@@ -4,7 +4,8 @@ use std::net::Ipv4Addr;
 
 use weft_node::vtep::VtepConfig;
 
-use crate::bed::{Namespace, Running, can_run, link, port, segment, transfer};
+use crate::bed::{Running, port, segment};
+use crate::net::{Namespace, can_run, link, transfer};
 
 /// Addresses of the ToRs, on their loopback interfaces as OSPF announces them.
 const TOR: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 1, 0, 2)];

@@ -1,4 +1,5 @@
-//! The socket that `weft vtep` talks to: mode 0600, one request and one answer per connection.
+//! Sockets by which a daemon is asked and told while it runs: mode 0600, one request and one answer per connection, each a
+//! line of JSON.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -6,7 +7,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::protocol::{Answer, Request};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::error::NodeError;
 use crate::unix;
 
@@ -15,17 +18,25 @@ const REQUEST_BYTES_MAX: u64 = 64 << 10;
 /// How long one client may keep the daemon waiting for its request, or for each part of its answer. The data path does not
 /// wait meanwhile.
 const CLIENT_TIMEOUT: Duration = Duration::from_millis(200);
-/// How long a client waits: 5000 segments are set up in less.
+/// How long a client waits: 5000 VXLAN segments are set up in less.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// An answer, which may be that a request is refused with one line of reason.
+pub(crate) trait Answer: Serialize + DeserializeOwned {
+    fn refused(why: String) -> Self;
+
+    /// The reason of a refusal, or the answer.
+    fn accepted(self) -> Result<Self, String>;
+}
+
 /// The daemon's end; the path goes with it.
-pub(super) struct CommandSocket {
+pub(crate) struct CommandSocket {
     listener: UnixListener,
     path: PathBuf,
 }
 
 impl CommandSocket {
-    pub(super) fn bind(path: &Path) -> Result<Self, NodeError> {
+    pub(crate) fn bind(path: &Path) -> Result<Self, NodeError> {
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             std::fs::create_dir_all(parent).map_err(NodeError::at("creating", parent))?;
         }
@@ -33,13 +44,13 @@ impl CommandSocket {
     }
 
     /// The next request of somebody who waits, and where its answer goes.
-    pub(super) fn next(&self) -> Option<(Request, Reply)> {
+    pub(crate) fn next<R: DeserializeOwned, A: Answer>(&self) -> Option<(R, Reply)> {
         loop {
             let (stream, _) = self.listener.accept().ok()?;
             let mut reply = Reply(stream);
             match reply.request() {
                 Ok(request) => return Some((request, reply)),
-                Err(why) => reply.send(&Answer::Refused(why)),
+                Err(why) => reply.send(&A::refused(why)),
             }
         }
     }
@@ -59,10 +70,10 @@ impl Drop for CommandSocket {
 }
 
 /// Where one answer goes.
-pub(super) struct Reply(UnixStream);
+pub(crate) struct Reply(UnixStream);
 
 impl Reply {
-    fn request(&mut self) -> Result<Request, String> {
+    fn request<R: DeserializeOwned>(&mut self) -> Result<R, String> {
         let timeouts = self.0.set_nonblocking(false).and_then(|()| self.0.set_read_timeout(Some(CLIENT_TIMEOUT)));
         timeouts.and_then(|()| self.0.set_write_timeout(Some(CLIENT_TIMEOUT))).map_err(|error| error.to_string())?;
         let mut line = Vec::new();
@@ -72,29 +83,22 @@ impl Reply {
     }
 
     /// A client that does not read in time goes without the rest.
-    pub(super) fn send(&mut self, answer: &Answer) {
+    pub(crate) fn send<A: Answer>(&mut self, answer: &A) {
         let mut text = serde_json::to_vec(answer).expect("an answer has no maps with keys that are not text");
         text.push(b'\n');
         let _ = self.0.write_all(&text);
     }
 }
 
-/// Asks the VTEP that listens on `path`.
-///
-/// # Errors
-/// [`NodeError::System`] when none listens there, [`NodeError::Refused`] with its reason, [`NodeError::Protocol`].
-pub fn ask(path: &Path, request: &Request) -> Result<Answer, NodeError> {
-    let mut stream = UnixStream::connect(path).map_err(NodeError::at(
-        "no VTEP answers; start one (weft node vtep) or name its --socket: connecting to",
-        path,
-    ))?;
+/// Asks the daemon that listens on `path`; `nobody` says what to do when none does.
+pub(crate) fn ask<R: Serialize, A: Answer>(path: &Path, nobody: &str, request: &R) -> Result<A, NodeError> {
+    let mut stream = UnixStream::connect(path).map_err(NodeError::at(&format!("{nobody}: connecting to"), path))?;
     let mut text = serde_json::to_vec(request).expect("a request has no maps with keys that are not text");
     text.push(b'\n');
     stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(NodeError::system("setting a timeout"))?;
     stream.write_all(&text).map_err(NodeError::at("writing to", path))?;
     let protocol = |why: String| NodeError::Protocol { path: path.to_owned(), why };
-    match serde_json::from_reader(stream).map_err(|error| protocol(format!("answer not understood: {error}")))? {
-        Answer::Refused(why) => Err(NodeError::Refused(why)),
-        answer => Ok(answer),
-    }
+    let answer: A =
+        serde_json::from_reader(stream).map_err(|error| protocol(format!("answer not understood: {error}")))?;
+    answer.accepted().map_err(NodeError::Refused)
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::bed::Namespace;
+use super::Namespace;
 
 const FRAME_MAX: usize = 65_600;
 

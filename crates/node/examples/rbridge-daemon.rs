@@ -1,0 +1,27 @@
+//! A `weft node rbridge --config FILE` as small as tests need it, to be killed.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use weft_node::NodeError;
+use weft_node::rbridge::{self, RBridgeConfig};
+use weft_node::stop::Stop;
+
+fn main() -> ExitCode {
+    let Some(file) = std::env::args_os().nth(1) else {
+        eprintln!("usage: rbridge-daemon FILE");
+        return ExitCode::FAILURE;
+    };
+    match run(Path::new(&file)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(file: &Path) -> Result<(), NodeError> {
+    let stop = Stop::on_signals()?;
+    rbridge::run(&RBridgeConfig::read(file)?, &stop)
+}

@@ -1,0 +1,301 @@
+//! The configuration file of `weft node rbridge`, as TOML: what people write. What it means is in `settings`.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::settings::Settings;
+use crate::error::NodeError;
+use crate::toml_file;
+
+/// Where an RBridge listens for `weft trill` unless told otherwise.
+pub const SOCKET_DEFAULT: &str = "/run/weft/rbridge.sock";
+
+/// The configuration file of `weft node rbridge`, as TOML. Ports are numbered from 1 in the order of their `[[port]]`
+/// tables.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RBridgeConfig {
+    /// Its name in LSPs (RFC 5301), 1 to 64 bytes.
+    pub name: String,
+    /// Its IS-IS system ID, as `"0200.0000.0001"`; by default the first port's MAC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_id: Option<String>,
+    /// Its nickname, 1 to 65471 (0xffbf); by default one that is free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nickname: Option<u16>,
+    /// Priority to be the root of a distribution tree; the highest is it (RFC 6325 section 4.5).
+    #[serde(default = "root_priority")]
+    pub root_priority: u16,
+    /// Where the programs run.
+    #[serde(default)]
+    pub xdp: XdpChoice,
+    /// Directory in a bpffs where the data path is pinned, so that it works on while the daemon restarts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pin_dir: Option<PathBuf>,
+    /// Path of the Unix socket for `weft trill`.
+    #[serde(default = "socket")]
+    pub socket: PathBuf,
+    /// Room in the data path.
+    #[serde(default)]
+    pub capacity: Capacity,
+    /// When things happen.
+    #[serde(default)]
+    pub timing: TimingTable,
+    /// Ports, 1 to 63 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub port: Vec<PortTable>,
+    /// Routing between VLANs at the RBridge where a packet comes in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<GatewayTable>,
+}
+
+/// Where the programs run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum XdpChoice {
+    /// In the driver.
+    #[default]
+    Native,
+    /// In the stack: slower, with every driver.
+    Generic,
+}
+
+/// Room in the data path: the number of things that its maps hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Capacity {
+    /// Stations, in all VLANs together.
+    pub stations: u32,
+    /// Hosts that the gateway routes to.
+    pub host_routes: u32,
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Self { stations: 16_384, host_routes: 4096 }
+    }
+}
+
+/// When things happen; what is missing is as in [`weft_control::isis::Timing`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimingTable {
+    /// Between Hellos, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hello_ms: Option<u32>,
+    /// Hellos that may be lost before a silent neighbour is: its holding time is so many intervals, in whole seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holding_multiplier: Option<u32>,
+    /// Between a change and the LSP that tells it, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lsp_delay_ms: Option<u32>,
+    /// Between two versions of own LSPs, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lsp_interval_ms: Option<u32>,
+    /// Age at which own LSPs are issued anew, seconds; less than 1200.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refresh_s: Option<u32>,
+    /// Between sending an LSP and sending it again, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resend_ms: Option<u32>,
+    /// Between receiving an LSP and acknowledging it together with others, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub psnp_ms: Option<u32>,
+    /// Between a change of the campus and new routes, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spf_delay_ms: Option<u32>,
+    /// Between two computations while changes do not end, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spf_interval_ms: Option<u32>,
+    /// How long a nickname that was not configured waits for a neighbour's LSPs at most, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nickname_wait_ms: Option<u32>,
+    /// The same after a neighbour's list of LSPs has come, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nickname_settle_ms: Option<u32>,
+    /// How long a silent station is remembered, seconds (RFC 6325 section 4.8.3: 300).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub station_age_s: Option<u32>,
+}
+
+/// A port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PortTable {
+    /// Its interface.
+    pub interface: String,
+    /// What is behind it.
+    pub kind: KindText,
+    /// Of `access`: its VLAN. Of `trunk`: VLAN of frames without a tag; by default they are dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
+    /// Of `trunk`: VLANs of frames with a tag, as `"10,20-30"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlans: Option<String>,
+    /// Of `p2p`: metric, 1 to 16777214; by default from the rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u32>,
+    /// Of `p2p`: rate, bit/s; by default what the interface says, else 10 Gbit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<u64>,
+    /// Of `p2p`: VLAN that Hellos name; 1 by default. A tag with it is taken off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub designated_vlan: Option<u16>,
+    /// Of `p2p`: hold the adjacency back until a frame of 1470 bytes has passed (RFC 6325 section 4.3.2).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu_test: Option<bool>,
+}
+
+/// What is behind a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KindText {
+    /// Another RBridge, point to point.
+    P2p,
+    /// End stations of one VLAN, without tags.
+    Access,
+    /// End stations of several VLANs, with tags.
+    Trunk,
+}
+
+/// Routing between VLANs at the RBridge where a packet comes in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayTable {
+    /// MAC of the gateway, the same at every RBridge.
+    pub mac: String,
+    /// VLANs between which is routed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vlan: Vec<GatewayVlan>,
+    /// Hosts; no others are reached through the gateway.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host: Vec<GatewayHost>,
+}
+
+/// The gateway in a VLAN.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayVlan {
+    /// The VLAN.
+    pub vlan: u16,
+    /// The gateway's address with its prefix length, as `"10.0.10.254/24"`.
+    pub address: String,
+}
+
+/// A host that the gateway routes to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayHost {
+    /// Its address, within one of the gateway's VLANs.
+    pub address: Ipv4Addr,
+    /// Its MAC.
+    pub mac: String,
+    /// Its VLAN.
+    pub vlan: u16,
+}
+
+fn root_priority() -> u16 {
+    0x8000
+}
+
+fn socket() -> PathBuf {
+    SOCKET_DEFAULT.into()
+}
+
+impl PortTable {
+    /// A link to another RBridge.
+    pub fn p2p(interface: impl Into<String>) -> Self {
+        Self::of(interface, KindText::P2p)
+    }
+
+    /// A port to end stations of one VLAN.
+    pub fn access(interface: impl Into<String>, vlan: u16) -> Self {
+        Self { vlan: Some(vlan), ..Self::of(interface, KindText::Access) }
+    }
+
+    /// A port to end stations of several VLANs, as `"10,20-30"`.
+    pub fn trunk(interface: impl Into<String>, vlans: impl Into<String>) -> Self {
+        Self { vlans: Some(vlans.into()), ..Self::of(interface, KindText::Trunk) }
+    }
+
+    fn of(interface: impl Into<String>, kind: KindText) -> Self {
+        Self {
+            interface: interface.into(),
+            kind,
+            vlan: None,
+            vlans: None,
+            cost: None,
+            rate_bps: None,
+            designated_vlan: None,
+            mtu_test: None,
+        }
+    }
+}
+
+impl RBridgeConfig {
+    /// An RBridge without ports.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            system_id: None,
+            nickname: None,
+            root_priority: root_priority(),
+            xdp: XdpChoice::default(),
+            pin_dir: None,
+            socket: socket(),
+            capacity: Capacity::default(),
+            timing: TimingTable::default(),
+            port: Vec::new(),
+            gateway: None,
+        }
+    }
+
+    /// A configuration to start from.
+    pub fn example() -> Self {
+        let mut config = Self::new("s1");
+        config.system_id = Some("0200.0000.0001".to_owned());
+        config.nickname = Some(0x101);
+        config.pin_dir = Some("/run/weft/bpf/rbridge-s1".into());
+        config.timing = TimingTable { hello_ms: Some(3000), holding_multiplier: Some(3), ..TimingTable::default() };
+        config.port = vec![
+            PortTable { rate_bps: Some(10_000_000_000), ..PortTable::p2p("eth1") },
+            PortTable { cost: Some(2000), ..PortTable::p2p("eth2") },
+            PortTable::access("host1", 10),
+            PortTable::trunk("host2", "10,20-30"),
+        ];
+        let address = |vlan: u16| format!("10.0.{vlan}.254/24");
+        config.gateway = Some(GatewayTable {
+            mac: "02:54:52:00:00:fe".to_owned(),
+            vlan: [10, 20].map(|vlan| GatewayVlan { vlan, address: address(vlan) }).into(),
+            host: vec![GatewayHost {
+                address: Ipv4Addr::new(10, 0, 20, 1),
+                mac: "02:00:00:00:20:01".to_owned(),
+                vlan: 20,
+            }],
+        });
+        config
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`NodeError::ConfigFile`] with the line, on one line.
+    pub fn read(path: &Path) -> Result<Self, NodeError> {
+        toml_file::read(path)
+    }
+
+    /// The file's text.
+    pub fn to_text(&self) -> String {
+        toml::to_string(self).expect("the tables have no keys that are not text")
+    }
+
+    /// Whether it can be an RBridge, as far as no host has to be asked.
+    ///
+    /// # Errors
+    /// [`NodeError::Config`] with the place.
+    pub fn check(&self) -> Result<(), NodeError> {
+        Settings::of(self).map(|_| ())
+    }
+}

@@ -1,0 +1,81 @@
+//! TRILL IS-IS frames of all ports (RFC 6325 section 4.2.3): what the data path leaves to the stack, by one socket.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use weft_wire::ethernet::MacAddress;
+use weft_wire::isis::ETHERTYPE;
+use weft_wire::trill::ALL_IS_IS_RBRIDGES;
+
+use crate::error::NodeError;
+use crate::sys::{FrameSender, TypeSocket};
+
+const HEADER_LEN: usize = 14;
+
+/// Sends and receives.
+#[derive(Debug)]
+pub(super) struct Frames {
+    incoming: TypeSocket,
+    outgoing: FrameSender,
+    buffer: Vec<u8>,
+}
+
+/// A frame that came in.
+pub(super) struct Frame<'a> {
+    pub(super) ifindex: u32,
+    pub(super) destination: MacAddress,
+    pub(super) source: MacAddress,
+    /// What follows the Ethertype.
+    pub(super) pdu: &'a [u8],
+}
+
+/// Why a frame was not read.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Truncated,
+    System(std::io::Error),
+}
+
+impl Frames {
+    pub(super) fn open() -> Result<Self, NodeError> {
+        let what = "opening a packet socket (needs CAP_NET_RAW)";
+        Ok(Self {
+            incoming: TypeSocket::open(ETHERTYPE).map_err(NodeError::system(what))?,
+            outgoing: FrameSender::open().map_err(NodeError::system(what))?,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Lets an interface take what is for all RBridges.
+    pub(super) fn join(&self, ifindex: u32) -> std::io::Result<()> {
+        self.incoming.join(ifindex, ALL_IS_IS_RBRIDGES.0)
+    }
+
+    pub(super) fn send(
+        &mut self,
+        ifindex: u32,
+        destination: MacAddress,
+        source: MacAddress,
+        pdu: &[u8],
+    ) -> std::io::Result<()> {
+        self.buffer.clear();
+        self.buffer.extend(destination.0);
+        self.buffer.extend(source.0);
+        self.buffer.extend(ETHERTYPE.to_be_bytes());
+        self.buffer.extend(pdu);
+        self.outgoing.send(ifindex, &self.buffer)
+    }
+
+    /// The next one, if any waits.
+    pub(super) fn receive(&mut self) -> Result<Option<Frame<'_>>, Fault> {
+        let Some((ifindex, bytes)) = self.incoming.receive().map_err(Fault::System)? else { return Ok(None) };
+        let Some((header, pdu)) = bytes.split_at_checked(HEADER_LEN) else { return Err(Fault::Truncated) };
+        let mac = |at: usize| MacAddress(std::array::from_fn(|place| header[at + place]));
+        Ok(Some(Frame { ifindex, destination: mac(0), source: mac(6), pdu }))
+    }
+}
+
+impl AsFd for Frames {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.incoming.as_fd()
+    }
+}

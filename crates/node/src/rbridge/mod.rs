@@ -1,0 +1,487 @@
+//! `weft node rbridge`: an RBridge of a TRILL campus (RFC 6325).
+//!
+//! The data path in the kernel forwards and learns by itself ([`weft_datapath::trill`]); the control plane is a machine
+//! without IO ([`weft_control::isis`]). The daemon carries IS-IS between its ports and that machine, and what the machine
+//! computed into the data path, all of a step at once. With a `pin_dir` the data path works on while the daemon restarts:
+//! nickname, routes and trees stay until the first routes that everything known before went into.
+
+mod config;
+mod frames;
+mod gateway;
+mod plane;
+mod ports;
+pub mod protocol;
+mod settings;
+mod show;
+
+use std::path::Path;
+use std::time::Duration;
+
+use rand_pcg::Pcg64;
+use rustix::time::{ClockId, clock_gettime};
+use tracing::{debug, info, warn};
+use weft_control::isis::{
+    AdjacencyState, Bounds, Config, Input, Output, PortConfig, PortId, RBridge, VlanSet, Wish, cost_of_rate,
+};
+use weft_control::tally::Tally;
+use weft_control::{Machine, NS_PER_MS, NS_PER_S, counted};
+use weft_datapath::bpffs;
+use weft_datapath::trill::abi::OBSERVED;
+use weft_datapath::trill::{self, Place, RBridgeDatapath, XdpMode};
+use weft_wire::ethernet::MacAddress;
+use weft_wire::isis::SystemId;
+
+use crate::command::{self, CommandSocket};
+use crate::error::NodeError;
+use crate::poll::Poller;
+use crate::runner::{self, Clock};
+use crate::stop::Stop;
+use crate::sys;
+use frames::Frames;
+use plane::Neighbors;
+use ports::{Port, Ports};
+use protocol::{Answer, Request};
+use settings::{Kind, Settings};
+
+pub use config::{
+    Capacity, GatewayHost, GatewayTable, GatewayVlan, KindText, PortTable, RBridgeConfig, SOCKET_DEFAULT, TimingTable,
+    XdpChoice,
+};
+
+const COMMANDS: u64 = 0;
+const FRAMES: u64 = 1;
+const LINKS: u64 = 2;
+
+/// Between two looks at the ports that are links. The kernel tells a loss of carrier by a message, but it sends no more
+/// than one in a second where several links fail together.
+const LOOK_NS: u64 = 100 * NS_PER_MS;
+/// What comes in before others have their turn.
+const BURST: usize = 64;
+/// How long an RBridge that takes leave still forwards, so that others can choose other ways.
+const LEAVE: Duration = Duration::from_millis(150);
+
+counted! {
+    /// What the daemon itself could not do, or left undone.
+    pub enum IoFault {
+        /// An IS-IS frame could not be sent.
+        NotSent = "not_sent",
+        /// An IS-IS frame came by an interface that is no port.
+        NoPort = "no_port",
+        /// An IS-IS frame without room for a PDU.
+        Truncated = "truncated",
+        /// The data path did not take new routes; it is told again.
+        NotInstalled = "not_installed",
+        /// An interface could not be made a port.
+        NotAttached = "not_attached",
+        /// Stations could not be forgotten.
+        NotForgotten = "not_forgotten",
+    }
+}
+
+/// Runs an RBridge until it is told to stop. With a `pin_dir` the data path stays at work afterwards, unless a request to
+/// stop came by the socket.
+///
+/// # Errors
+/// Any [`NodeError`]: a setting that cannot work, no rights, no eBPF. Then nothing is left behind that was not there.
+pub fn run(config: &RBridgeConfig, stop: &Stop) -> Result<(), NodeError> {
+    let mut daemon = Daemon::start(config, stop)?;
+    info!(name = config.name, system = %daemon.control.config().system, "RBridge ready");
+    runner::serve(&mut daemon, stop)?;
+    daemon.end()
+}
+
+/// Asks the RBridge that listens on `path`.
+///
+/// # Errors
+/// [`NodeError::System`] when none listens there, [`NodeError::Refused`] with its reason, [`NodeError::Protocol`].
+pub fn ask(path: &Path, request: &Request) -> Result<Answer, NodeError> {
+    command::ask(path, "no RBridge answers; start one (weft node rbridge) or name its --socket", request)
+}
+
+impl command::Answer for Answer {
+    fn refused(why: String) -> Self {
+        Self::Refused(why)
+    }
+
+    fn accepted(self) -> Result<Self, String> {
+        if let Self::Refused(why) = self { Err(why) } else { Ok(self) }
+    }
+}
+
+struct Daemon<'a> {
+    control: RBridge,
+    datapath: RBridgeDatapath,
+    ports: Ports,
+    frames: Frames,
+    commands: CommandSocket,
+    stop: &'a Stop,
+    clock: Clock,
+    tick_at_ns: u64,
+    look_at_ns: u64,
+    age_at_ns: u64,
+    station_age_s: u32,
+    outputs: Vec<Output>,
+    /// Whether the data path has still to be told.
+    is_behind: bool,
+    /// Whether a restart that left the data path at work is not over yet.
+    resumes: bool,
+    io: Tally<IoFault>,
+    /// Whether the data path goes with the daemon.
+    remove: bool,
+}
+
+impl<'a> Daemon<'a> {
+    fn start(config: &RBridgeConfig, stop: &'a Stop) -> Result<Self, NodeError> {
+        let settings = Settings::of(config)?;
+        let ports = Ports::find(&settings)?;
+        // First what needs rights, so that their lack is told as such.
+        let frames = Frames::open()?;
+        let commands = CommandSocket::bind(&config.socket)?;
+        if config.pin_dir.as_ref().is_some_and(|dir| dir.starts_with(bpffs::MOUNT_POINT)) {
+            bpffs::ensure_mounted(bpffs::MOUNT_POINT)?;
+        }
+        let system = settings.system.unwrap_or_else(|| ports.first_system());
+        let mut datapath = RBridgeDatapath::load(&trill::RBridgeConfig {
+            stations: config.capacity.stations,
+            host_routes: config.capacity.host_routes,
+            hash_seed: hash_seed(system),
+            mode: match config.xdp {
+                XdpChoice::Native => XdpMode::Native,
+                XdpChoice::Generic => XdpMode::Generic,
+            },
+            pin_dir: config.pin_dir.clone(),
+        })?;
+        let is_fresh = datapath.fib().ports.is_empty();
+        if let Err(error) = attach(&mut datapath, &ports, &settings) {
+            if is_fresh {
+                // The first error is the one to tell.
+                let _ = datapath.detach();
+            }
+            return Err(error);
+        }
+        let control = control(config, &settings, system, &ports, &datapath)?;
+        let resumes = control.is_restarting();
+        if resumes {
+            info!("data path of an earlier run taken over");
+        }
+        let mut daemon = Self {
+            control,
+            datapath,
+            ports,
+            frames,
+            commands,
+            stop,
+            clock: Clock::start(),
+            tick_at_ns: 0,
+            look_at_ns: 0,
+            age_at_ns: 0,
+            station_age_s: settings.station_age_s,
+            outputs: Vec::new(),
+            is_behind: true,
+            resumes,
+            io: Tally::default(),
+            remove: config.pin_dir.is_none(),
+        };
+        daemon.begin();
+        Ok(daemon)
+    }
+
+    fn begin(&mut self) {
+        self.tick();
+        self.put(Input::Deadline);
+        for place in 0..self.ports.all.len() {
+            self.port_begins(place);
+        }
+        self.settle();
+    }
+
+    /// Hands something on to the control plane. What it puts out waits for [`Self::settle`].
+    fn put(&mut self, input: Input<'_>) {
+        self.control.handle(self.clock.now_ns(), input, &mut self.outputs);
+    }
+
+    /// Carries out what the control plane wants: first the data path is told, all at once, then others are.
+    fn settle(&mut self) {
+        if self.control.next_deadline_ns().is_some_and(|at_ns| at_ns <= self.clock.now_ns()) {
+            self.put(Input::Deadline);
+        }
+        let outputs = std::mem::take(&mut self.outputs);
+        self.is_behind |= outputs.iter().any(|output| !matches!(output, Output::Send { .. }));
+        if self.resumes && !self.control.is_restarting() {
+            info!(nickname = self.control.nickname(), "everything is known again");
+            (self.resumes, self.is_behind) = (false, true);
+        }
+        if self.is_behind {
+            self.is_behind = !self.tell_data_path();
+        }
+        for output in outputs {
+            self.carry_out(output);
+        }
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        match output {
+            Output::Send { port, destination, pdu } => {
+                let sent = self
+                    .ports
+                    .by_id(port)
+                    .and_then(Port::link)
+                    .map(|link| self.frames.send(link.index, destination, MacAddress(link.mac), &pdu));
+                if !matches!(sent, Some(Ok(()))) {
+                    self.io.add(IoFault::NotSent);
+                }
+            }
+            Output::Adjacency { port, neighbor, state, .. } => {
+                let interface = self.ports.by_id(port).map(|port| port.settings.interface.as_str());
+                info!(interface, %neighbor, ?state, "adjacency");
+            }
+            Output::Nickname(nickname) => info!(nickname, "nickname"),
+            Output::Route { .. } | Output::Rpf { .. } | Output::TreePorts { .. } => {}
+        }
+    }
+
+    /// Whether the data path goes by what is known now.
+    fn tell_data_path(&mut self) -> bool {
+        let neighbors = self.neighbors();
+        let (nickname, forwarding) = (self.control.nickname(), self.control.forwarding());
+        let before: Vec<u16> = self.datapath.fib().routes.keys().copied().collect();
+        let told = if self.resumes {
+            self.datapath.change(|fib| plane::keep(fib, &neighbors))
+        } else {
+            self.datapath.change(|fib| plane::tell(fib, nickname, &neighbors, forwarding))
+        };
+        if let Err(error) = told {
+            warn!(%error, "routes");
+            self.io.add(IoFault::NotInstalled);
+            return false;
+        }
+        let routes = &self.datapath.fib().routes;
+        let gone: Vec<u16> = before.into_iter().filter(|egress| !routes.contains_key(egress)).collect();
+        if !gone.is_empty() {
+            self.forget(|place| matches!(place, Place::RBridge(nickname) if gone.contains(&nickname)));
+        }
+        true
+    }
+
+    /// Neighbours that frames are exchanged with. While a restart is not over, also those that are not heard yet.
+    fn neighbors(&self) -> Neighbors {
+        let mut neighbors = Neighbors::new();
+        if self.resumes {
+            let up = self.ports.all.iter().filter(|port| port.is_up());
+            neighbors
+                .extend(up.filter_map(|port| Some((port.settings.number, ports::neighbor(&self.datapath, port)?))));
+        }
+        let reported = self.control.adjacencies().filter(|(_, adjacency)| adjacency.state == AdjacencyState::Report);
+        neighbors.extend(reported.filter_map(|(port, adjacency)| Some((u8::try_from(port.0).ok()?, adjacency.mac))));
+        neighbors
+    }
+
+    /// Forgets stations that are no longer there.
+    fn forget(&mut self, is_gone: impl Fn(Place) -> bool) {
+        let learned = |station: &trill::Station| station.confidence == OBSERVED && is_gone(station.place);
+        if let Err(error) = self.datapath.maps().forget(learned) {
+            warn!(%error, "stations");
+            self.io.add(IoFault::NotForgotten);
+        }
+    }
+
+    fn receive(&mut self) {
+        for _ in 0..BURST {
+            let now_ns = self.clock.now_ns();
+            match self.frames.receive() {
+                Ok(None) => return,
+                Ok(Some(frame)) => match self.ports.by_index(frame.ifindex) {
+                    Some(port) => {
+                        let input = Input::Pdu {
+                            port: port.id(),
+                            destination: frame.destination,
+                            source: frame.source,
+                            bytes: frame.pdu,
+                        };
+                        self.control.handle(now_ns, input, &mut self.outputs);
+                    }
+                    None => self.io.add(IoFault::NoPort),
+                },
+                Err(frames::Fault::Truncated) => self.io.add(IoFault::Truncated),
+                // An interface that went down says so once.
+                Err(frames::Fault::System(error)) => return debug!(%error, "receiving"),
+            }
+        }
+    }
+
+    fn answer_commands(&mut self) {
+        while let Some((request, mut reply)) = self.commands.next::<Request, Answer>() {
+            let answer = match request {
+                Request::Show(what) => self.show(what).unwrap_or_else(|error| Answer::Refused(error.to_string())),
+                Request::Stop => {
+                    self.remove = true;
+                    self.stop.request();
+                    Answer::Done
+                }
+            };
+            reply.send(&answer);
+        }
+    }
+
+    /// Turns the data path's clock.
+    fn tick(&mut self) {
+        self.tick_at_ns = self.clock.now_ns() + NS_PER_S;
+        if let Err(error) = self.datapath.maps().tick(monotonic_s()) {
+            warn!(%error, "the data path's clock");
+        }
+    }
+
+    fn age(&mut self) {
+        // Often enough that a station stays a tenth too long at most.
+        self.age_at_ns = self.clock.now_ns() + u64::from((self.station_age_s / 10).clamp(1, 30)) * NS_PER_S;
+        match self.datapath.maps().age(self.station_age_s) {
+            Ok(0) => {}
+            Ok(count) => debug!(count, "stations were silent for too long"),
+            Err(error) => {
+                warn!(%error, "ageing");
+                self.io.add(IoFault::NotForgotten);
+            }
+        }
+    }
+
+    /// Ends. What is pinned stays at work, unless it is to be removed; then others are told first.
+    fn end(mut self) -> Result<(), NodeError> {
+        if !self.remove {
+            return Ok(());
+        }
+        self.put(Input::Leave);
+        for output in std::mem::take(&mut self.outputs) {
+            self.carry_out(output);
+        }
+        std::thread::sleep(LEAVE);
+        Ok(self.datapath.detach()?)
+    }
+}
+
+impl runner::Daemon for Daemon<'_> {
+    fn watch(&self, poller: &Poller) -> Result<(), NodeError> {
+        poller.add(&self.commands, COMMANDS)?;
+        poller.add(&self.frames, FRAMES)?;
+        poller.add(&self.ports, LINKS)
+    }
+
+    fn ready(&mut self, token: u64) -> Result<(), NodeError> {
+        match token {
+            COMMANDS => self.answer_commands(),
+            FRAMES => self.receive(),
+            _ => {
+                self.ports.drain();
+                self.look_at_ports(|_| true);
+            }
+        }
+        self.settle();
+        Ok(())
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn next_deadline_ns(&self) -> Option<u64> {
+        let control = self.control.next_deadline_ns();
+        [control, Some(self.tick_at_ns), Some(self.look_at_ns), Some(self.age_at_ns)].into_iter().flatten().min()
+    }
+
+    fn deadline(&mut self) -> Result<(), NodeError> {
+        let now_ns = self.clock.now_ns();
+        if self.look_at_ns <= now_ns {
+            self.look_at_ns = now_ns + LOOK_NS;
+            self.look_at_ports(|port| matches!(port.settings.kind, Kind::Link { .. }));
+        }
+        if self.tick_at_ns <= now_ns {
+            self.tick();
+        }
+        if self.age_at_ns <= now_ns {
+            self.age();
+        }
+        self.settle();
+        Ok(())
+    }
+}
+
+/// Makes the interfaces ports, in place of what an earlier run had.
+fn attach(datapath: &mut RBridgeDatapath, ports: &Ports, settings: &Settings) -> Result<(), NodeError> {
+    let former: Vec<u8> = datapath.fib().ports.keys().copied().collect();
+    for number in former {
+        let port = ports.all.iter().find(|port| port.settings.number == number);
+        if port.is_none_or(|port| !ports::is_like(datapath, port)) {
+            datapath.remove_port(number)?;
+        }
+    }
+    for port in &ports.all {
+        ports::add(datapath, port)?;
+    }
+    gateway::set(datapath.maps(), settings.gateway.as_ref())
+}
+
+/// The control plane, as a new one or as one that goes on.
+fn control(
+    config: &RBridgeConfig,
+    settings: &Settings,
+    system: SystemId,
+    ports: &Ports,
+    datapath: &RBridgeDatapath,
+) -> Result<RBridge, NodeError> {
+    let last = datapath.fib().nickname;
+    let nickname = match (config.nickname, last) {
+        (Some(configured), _) => Wish::Configured(configured),
+        (None, Some(last)) => Wish::Last(last),
+        (None, None) => Wish::Any,
+    };
+    let mut vlans = VlanSet::default();
+    settings.vlans().for_each(|(first, last)| vlans.add_range(first, last));
+    let told = Config {
+        system,
+        hostname: config.name.clone(),
+        ports: ports.all.iter().filter_map(port_config).collect(),
+        nickname,
+        root_priority: config.root_priority,
+        vlans,
+        trees_max: 1,
+        timing: settings.timing,
+        bounds: Bounds::default(),
+    };
+    let seed = sys::random_u128().map_err(NodeError::system("reading random bytes"))?;
+    let rng = Pcg64::new(seed, u128::from(hash_seed(system)));
+    let goes_on = last.is_some() && config.nickname.is_none_or(|configured| Some(configured) == last);
+    let known: Vec<PortId> = ports
+        .all
+        .iter()
+        .filter(|port| port.is_up() && ports::neighbor(datapath, port).is_some())
+        .map(Port::id)
+        .collect();
+    Ok(if goes_on && !known.is_empty() { RBridge::restarted(told, rng, known) } else { RBridge::new(told, rng) })
+}
+
+/// Without cost or rate a link counts as one of 10 Gbit/s.
+const USUAL_RATE_BPS: u64 = 10_000_000_000;
+
+fn port_config(port: &Port) -> Option<PortConfig> {
+    let Kind::Link { cost, designated_vlan, mtu_test } = port.settings.kind else { return None };
+    Some(PortConfig {
+        id: port.id(),
+        mac: MacAddress(port.link()?.mac),
+        cost: cost.unwrap_or_else(|| cost_of_rate(port.rate_bps.unwrap_or(USUAL_RATE_BPS))),
+        designated_vlan,
+        mtu_test,
+    })
+}
+
+/// Unlike other RBridges', and the same after every start (SplitMix64's last step).
+fn hash_seed(system: SystemId) -> u32 {
+    let [a, b, c, d, e, f] = system.0;
+    let mut mixed = u64::from_be_bytes([0, 0, a, b, c, d, e, f]).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)) as u32
+}
+
+/// Seconds of a clock that does not begin anew with the daemon.
+fn monotonic_s() -> u32 {
+    clock_gettime(ClockId::Monotonic).tv_sec as u32
+}

@@ -1,0 +1,129 @@
+//! What the control plane computed, as the table that frames are forwarded by.
+
+use std::collections::BTreeMap;
+
+use weft_control::isis::{Forwarding, Hop, PortId, TreeState};
+use weft_datapath::trill::abi::HOPS_MAX;
+use weft_datapath::trill::{self, Fib, PortKind, Tree, VlanSet};
+use weft_wire::ethernet::MacAddress;
+use weft_wire::trill::HOP_COUNT_MAX;
+
+/// Neighbours whose adjacency is in Report, by port.
+pub(super) type Neighbors = BTreeMap<u8, MacAddress>;
+
+/// Makes the table say what was computed. A port that lost its neighbour since then is left out at once: where another
+/// hop is equally good, nobody has to wait for the next computation.
+pub(super) fn tell(fib: &mut Fib, nickname: Option<u16>, neighbors: &Neighbors, forwarding: &Forwarding) {
+    fib.nickname = nickname;
+    set_neighbors(fib, neighbors);
+    let routes = forwarding.routes.iter();
+    fib.routes = routes.map(|(egress, hops)| (*egress, hops_of(hops, neighbors))).collect();
+    fib.routes.retain(|_, hops| !hops.is_empty());
+    let first = forwarding.trees.iter().min_by_key(|(_, tree)| tree.number);
+    fib.own_tree = first.map(|(root, _)| *root);
+    fib.trees = forwarding.trees.iter().map(|(root, tree)| (*root, tree_of(tree, neighbors))).collect();
+}
+
+/// Leaves everything as it is but for what leads over ports without a neighbour.
+pub(super) fn keep(fib: &mut Fib, neighbors: &Neighbors) {
+    set_neighbors(fib, neighbors);
+    let is_there = |port: &u8| neighbors.contains_key(port);
+    fib.routes.values_mut().for_each(|hops| hops.retain(|hop| is_there(&hop.port)));
+    fib.routes.retain(|_, hops| !hops.is_empty());
+    for tree in fib.trees.values_mut() {
+        tree.branches.retain(|port, _| is_there(port));
+        tree.rpf.retain(|_, port| is_there(port));
+    }
+}
+
+fn set_neighbors(fib: &mut Fib, neighbors: &Neighbors) {
+    for (number, port) in &mut fib.ports {
+        if let PortKind::Link { neighbor, .. } = &mut port.kind {
+            *neighbor = neighbors.get(number).copied();
+        }
+    }
+}
+
+fn hops_of(hops: &[Hop], neighbors: &Neighbors) -> Vec<trill::Hop> {
+    let hops = hops.iter().filter_map(|hop| Some(trill::Hop { port: there(hop.port, neighbors)?, mac: hop.mac }));
+    hops.take(HOPS_MAX).collect()
+}
+
+/// The port's number in the data path, if it has a neighbour.
+fn there(port: PortId, neighbors: &Neighbors) -> Option<u8> {
+    u8::try_from(port.0).ok().filter(|port| neighbors.contains_key(port))
+}
+
+fn tree_of(tree: &TreeState, neighbors: &Neighbors) -> Tree {
+    let branches = tree
+        .ports
+        .iter()
+        .filter_map(|branch| Some((there(branch.port, neighbors)?, VlanSet::of_ranges(&branch.vlans.ranges()))));
+    Tree {
+        // One more than the distance to the farthest RBridge, so that a tree that grew by a hop carries at once.
+        hop_count: u8::try_from(tree.depth + 1).unwrap_or(HOP_COUNT_MAX).min(HOP_COUNT_MAX),
+        branches: branches.collect(),
+        rpf: tree.rpf.iter().filter_map(|(ingress, port)| Some((*ingress, there(*port, neighbors)?))).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_control::isis::TreePort;
+    use weft_datapath::trill::Port;
+
+    use super::*;
+
+    fn mac(last: u8) -> MacAddress {
+        MacAddress([2, 0, 0, 0, 0, last])
+    }
+
+    fn fib() -> Fib {
+        let port =
+            |number: u8| Port { ifindex: number.into(), mac: mac(100 + number), mtu: 1600, kind: PortKind::link(1) };
+        let mut ports: BTreeMap<u8, Port> = (1..4).map(|number| (number, port(number))).collect();
+        ports.insert(4, Port { kind: PortKind::access(10), ..port(4) });
+        Fib { hop_count: 63, ports, ..Fib::default() }
+    }
+
+    fn forwarding() -> Forwarding {
+        let hop = |port: u16| Hop { port: PortId(port), mac: mac(port as u8) };
+        let branch = |port| TreePort { port: PortId(port), vlans: [10, 11].into_iter().collect() };
+        let tree = |number| TreeState {
+            number,
+            depth: 3,
+            ports: vec![branch(1), branch(2)],
+            rpf: [(7, PortId(1)), (8, PortId(2))].into(),
+        };
+        Forwarding {
+            routes: [(7, vec![hop(1), hop(2)]), (8, vec![hop(2)])].into(),
+            costs: [(7, 10), (8, 10)].into(),
+            trees: [(7, tree(2)), (8, tree(1))].into(),
+        }
+    }
+
+    #[test]
+    fn what_was_computed_is_told_and_a_lost_port_is_left_out() {
+        let mut fib = fib();
+        let all: Neighbors = [(1, mac(1)), (2, mac(2))].into();
+        tell(&mut fib, Some(5), &all, &forwarding());
+        fib.check().unwrap();
+        assert_eq!((fib.nickname, fib.own_tree), (Some(5), Some(8)), "the first tree");
+        assert_eq!((fib.routes[&7].len(), fib.routes[&8].len()), (2, 1));
+        assert_eq!(fib.trees[&8].hop_count, 4);
+        assert_eq!(fib.trees[&8].branches[&1], VlanSet::of_ranges(&[(10, 11)]));
+        assert_eq!(fib.ports[&1].kind, PortKind::Link { designated_vlan: 1, neighbor: Some(mac(1)) });
+        assert_eq!(fib.ports[&3].kind, PortKind::link(1));
+
+        let one: Neighbors = [(1, mac(1))].into();
+        let mut kept = fib.clone();
+        keep(&mut kept, &one);
+        tell(&mut fib, Some(5), &one, &forwarding());
+        fib.check().unwrap();
+        assert_eq!(fib, kept, "both leave the lost port out");
+        assert_eq!(fib.routes.keys().collect::<Vec<_>>(), [&7]);
+        assert_eq!(fib.trees[&7].rpf, [(7, 1)].into());
+        tell(&mut fib, None, &Neighbors::new(), &Forwarding::default());
+        assert!(fib.routes.is_empty() && fib.trees.is_empty() && fib.own_tree.is_none() && fib.nickname.is_none());
+    }
+}

@@ -1,0 +1,268 @@
+//! Ports: interfaces that come, go and change, as control plane and data path have to know it.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use tracing::{info, warn};
+use weft_control::isis::{Input, PortId};
+use weft_datapath::trill::{Place, PortConfig, PortKind, RBridgeDatapath, VlanSet};
+use weft_wire::ethernet::MacAddress;
+use weft_wire::isis::{PDU_LEN_MIN, SystemId};
+use weft_wire::trill::{HEADER_LEN, INNER_TAG_LEN};
+
+use super::settings::{Kind, PortSettings, Settings};
+use super::{Daemon, IoFault};
+use crate::error::NodeError;
+use crate::sys::{LinkState, Links};
+
+/// What TRILL adds behind the outer Ethernet header: its own, and the inner one with its tag.
+const ADDED: u32 = (HEADER_LEN + 14 + INNER_TAG_LEN) as u32;
+
+/// All ports, by number.
+pub(super) struct Ports {
+    pub(super) all: Vec<Port>,
+    by_index: BTreeMap<u32, usize>,
+    links: Links,
+}
+
+/// A port.
+pub(super) struct Port {
+    pub(super) settings: PortSettings,
+    /// What the interface says it can send, bit/s.
+    pub(super) rate_bps: Option<u64>,
+    state: Option<LinkState>,
+}
+
+impl Port {
+    pub(super) fn id(&self) -> PortId {
+        PortId(self.settings.number.into())
+    }
+
+    /// Its interface, if it is there.
+    pub(super) fn link(&self) -> Option<&LinkState> {
+        self.state.as_ref()
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.state.is_some_and(|state| state.is_up)
+    }
+
+    /// What the data path is told; `None` while there is no interface.
+    fn config(&self) -> Option<PortConfig> {
+        let state = self.state?;
+        Some(PortConfig {
+            interface: self.settings.interface.clone(),
+            mac: MacAddress(state.mac),
+            mtu: state.mtu,
+            kind: self.kind(),
+        })
+    }
+
+    fn kind(&self) -> PortKind {
+        match &self.settings.kind {
+            Kind::Link { designated_vlan, .. } => PortKind::link(*designated_vlan),
+            Kind::Native { untagged, tagged } => {
+                PortKind::Native { untagged: *untagged, tagged: VlanSet::of_ranges(tagged) }
+            }
+        }
+    }
+}
+
+impl Ports {
+    /// Finds the interface of every port.
+    pub(super) fn find(settings: &Settings) -> Result<Self, NodeError> {
+        let links = Links::open().map_err(NodeError::system("opening a netlink socket"))?;
+        let mut all = Vec::with_capacity(settings.ports.len());
+        for port in &settings.ports {
+            let (number, interface) = (port.number, &port.interface);
+            let Some(state) = links.state(interface) else {
+                let why =
+                    format!("{number} (`{interface}`): no such interface here; create it first or correct the name");
+                return Err(NodeError::config("port", why));
+            };
+            let rate_bps = links.rate_bps(interface);
+            all.push(Port { settings: port.clone(), rate_bps, state: Some(state) });
+        }
+        let mut ports = Self { all, by_index: BTreeMap::new(), links };
+        ports.number();
+        ports.check_mtus()?;
+        Ok(ports)
+    }
+
+    /// Frames of stations have to fit links with what TRILL adds, and LSPs have to fit as they are (RFC 6325 section 4.3).
+    fn check_mtus(&self) -> Result<(), NodeError> {
+        let is_link = |port: &&Port| matches!(port.settings.kind, Kind::Link { .. });
+        let mtu = |port: &Port| port.state.map_or(0, |state| state.mtu);
+        let Some(narrow) = self.all.iter().filter(is_link).min_by_key(|port| mtu(port)) else { return Ok(()) };
+        let wide = self.all.iter().filter(|port| !is_link(port)).max_by_key(|port| mtu(port));
+        let least = wide.map_or(0, |port| mtu(port) + ADDED).max(PDU_LEN_MIN.into());
+        if mtu(narrow) >= least {
+            return Ok(());
+        }
+        let PortSettings { number, interface, .. } = &narrow.settings;
+        let whose = match wide {
+            Some(wide) if mtu(wide) + ADDED == least => {
+                format!("frames of `{}` (MTU {}) with {ADDED} bytes of TRILL", wide.settings.interface, mtu(wide))
+            }
+            _ => "LSPs".to_owned(),
+        };
+        let why = format!(
+            "{number} (`{interface}`): MTU {} is too small for {whose}; ip link set {interface} mtu {least}, or more",
+            mtu(narrow)
+        );
+        Err(NodeError::config("port", why))
+    }
+
+    fn number(&mut self) {
+        let places = self.all.iter().enumerate();
+        self.by_index = places.filter_map(|(place, port)| Some((port.state?.index, place))).collect();
+    }
+
+    /// The system ID of an RBridge that has none configured.
+    pub(super) fn first_system(&self) -> SystemId {
+        SystemId(self.all.first().and_then(|port| port.state).map_or([0; 6], |state| state.mac))
+    }
+
+    pub(super) fn by_index(&self, ifindex: u32) -> Option<&Port> {
+        self.by_index.get(&ifindex).map(|place| &self.all[*place])
+    }
+
+    pub(super) fn by_id(&self, id: PortId) -> Option<&Port> {
+        self.by_number(u8::try_from(id.0).ok()?)
+    }
+
+    pub(super) fn by_number(&self, number: u8) -> Option<&Port> {
+        self.all.get(usize::from(number).checked_sub(1)?)
+    }
+
+    /// What the kernel told has been heard.
+    pub(super) fn drain(&self) {
+        self.links.drain();
+    }
+}
+
+impl AsFd for Ports {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.links.as_fd()
+    }
+}
+
+/// The neighbour that the data path exchanges frames with.
+pub(super) fn neighbor(datapath: &RBridgeDatapath, port: &Port) -> Option<MacAddress> {
+    match datapath.fib().ports.get(&port.settings.number)?.kind {
+        PortKind::Link { neighbor, .. } => neighbor,
+        PortKind::Native { .. } => None,
+    }
+}
+
+/// Whether an earlier run had the same port: its program and its neighbour stay.
+pub(super) fn is_like(datapath: &RBridgeDatapath, port: &Port) -> bool {
+    let Some(former) = datapath.fib().ports.get(&port.settings.number) else { return false };
+    let is_link = matches!(port.settings.kind, Kind::Link { .. });
+    let was_link = matches!(former.kind, PortKind::Link { .. });
+    port.state.is_some_and(|state| state.index == former.ifindex) && is_link == was_link
+}
+
+/// Attaches the data path to the port's interface.
+pub(super) fn add(datapath: &mut RBridgeDatapath, port: &Port) -> Result<(), NodeError> {
+    port.config().map_or(Ok(()), |config| Ok(datapath.add_port(port.settings.number, &config)?))
+}
+
+impl Daemon<'_> {
+    /// Tells the control plane of a port that was there from the start.
+    pub(super) fn port_begins(&mut self, place: usize) {
+        let port = &self.ports.all[place];
+        let (id, is_up) = (port.id(), port.is_up());
+        if let (Kind::Link { .. }, Some(link)) = (&port.settings.kind, port.link())
+            && let Err(error) = self.frames.join(link.index)
+        {
+            warn!(interface = port.settings.interface, %error, "joining All-IS-IS-RBridges");
+            self.io.add(IoFault::NotAttached);
+        }
+        if is_up && matches!(self.ports.all[place].settings.kind, Kind::Link { .. }) {
+            self.put(Input::PortUp(id));
+        }
+    }
+
+    /// Follows what became of interfaces.
+    pub(super) fn look_at_ports(&mut self, which: impl Fn(&Port) -> bool) {
+        for place in 0..self.ports.all.len() {
+            let port = &self.ports.all[place];
+            if !which(port) {
+                continue;
+            }
+            let (before, now) = (port.state, self.ports.links.state(&port.settings.interface));
+            if before != now {
+                self.follow_port(place, before, now);
+            }
+        }
+    }
+
+    fn follow_port(&mut self, place: usize, before: Option<LinkState>, now: Option<LinkState>) {
+        let was_up = self.ports.all[place].is_up();
+        let is_another = before.map(|state| state.index) != now.map(|state| state.index);
+        // To a neighbour it is another port then.
+        let is_renamed = before.map(|state| state.mac) != now.map(|state| state.mac);
+        self.ports.all[place].state = now;
+        if is_another || is_renamed || now.is_none_or(|state| !state.is_up) {
+            self.port_went_down(place, was_up);
+        }
+        if is_another {
+            self.replace_interface(place, before.is_some());
+        } else if is_renamed || before.map(|state| state.mtu) != now.map(|state| state.mtu) {
+            self.port_changed(place);
+        }
+        if now.is_some_and(|state| state.is_up) && (is_another || is_renamed || !was_up) {
+            info!(interface = self.ports.all[place].settings.interface, "up");
+            self.port_begins(place);
+        }
+    }
+
+    fn port_went_down(&mut self, place: usize, was_up: bool) {
+        if !was_up {
+            return;
+        }
+        let port = &self.ports.all[place];
+        info!(interface = port.settings.interface, "down");
+        let (id, number) = (port.id(), port.settings.number);
+        if matches!(port.settings.kind, Kind::Link { .. }) {
+            self.put(Input::PortDown(id));
+            self.is_behind = true;
+        } else {
+            self.forget(|place| place == Place::Port(number));
+        }
+    }
+
+    /// The port's name has gone, or belongs to another interface now.
+    fn replace_interface(&mut self, place: usize, was_there: bool) {
+        self.ports.number();
+        let port = &self.ports.all[place];
+        let (number, id, mac) = (port.settings.number, port.id(), port.link().map(|link| MacAddress(link.mac)));
+        let removed = if was_there { self.datapath.remove_port(number).map_err(NodeError::from) } else { Ok(()) };
+        let outcome = removed.and_then(|()| add(&mut self.datapath, port));
+        self.note_attached(place, outcome);
+        if let Some(mac) = mac {
+            self.control.set_port_mac(id, mac);
+        }
+    }
+
+    /// Same interface, other MTU or MAC.
+    fn port_changed(&mut self, place: usize) {
+        let port = &self.ports.all[place];
+        let (id, mac) = (port.id(), port.link().map(|link| MacAddress(link.mac)));
+        let number = port.settings.number;
+        let outcome = port.config().map_or(Ok(()), |config| self.datapath.set_port(number, &config));
+        self.note_attached(place, outcome.map_err(NodeError::from));
+        if let Some(mac) = mac {
+            self.control.set_port_mac(id, mac);
+        }
+    }
+
+    fn note_attached(&mut self, place: usize, outcome: Result<(), NodeError>) {
+        if let Err(error) = outcome {
+            warn!(interface = self.ports.all[place].settings.interface, %error, "port");
+            self.io.add(IoFault::NotAttached);
+        }
+        self.is_behind = true;
+    }
+}

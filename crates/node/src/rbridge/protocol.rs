@@ -1,0 +1,228 @@
+//! What `weft trill` and the daemon say to each other over its Unix socket: one request and one answer per connection, each
+//! a line of JSON.
+//!
+//! ```text
+//! "show" {"show":"adjacency"}, and lsdb, nickname, route, tree, rpf, fdb, counters
+//! "stop" ends the daemon and removes its data path, pins included
+//! ```
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Tell state.
+    Show(What),
+    /// End, and remove everything from the kernel.
+    Stop,
+}
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// Links to other RBridges, with their adjacencies.
+    Adjacency,
+    /// The link state database.
+    Lsdb,
+    /// Who holds which nickname.
+    Nickname,
+    /// Next hops by egress nickname.
+    Route,
+    /// Distribution trees.
+    Tree,
+    /// Where frames of a tree must come from.
+    Rpf,
+    /// Where stations are.
+    Fdb,
+    /// Counters.
+    Counters,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// It is not; one line says why.
+    Refused(String),
+    /// Links to other RBridges, by port.
+    Adjacencies(Vec<AdjacencyRow>),
+    /// LSPs in the order of their IDs.
+    Lsdb(Vec<LspRow>),
+    /// Nicknames in order; one that two hold is there twice.
+    Nicknames(Vec<NicknameRow>),
+    /// Routes by egress nickname.
+    Routes(Vec<RouteRow>),
+    /// Trees by number.
+    Trees(Vec<TreeRow>),
+    /// Reverse path checks by tree and ingress.
+    Rpf(Vec<RpfRow>),
+    /// Stations by VLAN and MAC.
+    Fdb(Vec<FdbRow>),
+    /// Counters: of each group, numbers by name.
+    Counters(BTreeMap<String, BTreeMap<String, u64>>),
+}
+
+/// A link to another RBridge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AdjacencyRow {
+    /// Number of the port.
+    pub port: u8,
+    /// Its interface.
+    pub interface: String,
+    /// `up`, `down` (no carrier, or set down), or `missing`.
+    pub link: String,
+    /// `down`, `detect`, `2-way` or `report` (RFC 7177 section 3.2).
+    pub state: String,
+    /// Host name of the neighbour, or its system ID while that is not known.
+    pub neighbor: Option<String>,
+    /// System ID of the neighbour.
+    pub system: Option<String>,
+    /// MAC of the neighbour's port.
+    pub mac: Option<String>,
+    /// The neighbour's extended circuit ID.
+    pub circuit: Option<u32>,
+    /// Until the neighbour's silence ends the adjacency, seconds.
+    pub holding_s: Option<f64>,
+    /// Metric of sending over the link.
+    pub cost: u32,
+    /// MTU of the interface, bytes.
+    pub mtu: u32,
+}
+
+/// A fragment of an LSP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LspRow {
+    /// Its ID.
+    pub lsp: String,
+    /// Host name of its originator, or its system ID.
+    pub hostname: String,
+    /// Sequence number.
+    pub sequence: u32,
+    /// Fletcher checksum.
+    pub checksum: u16,
+    /// Until it expires, seconds; 0: withdrawn.
+    pub remaining_s: u16,
+    /// Length, bytes.
+    pub bytes: usize,
+    /// Whether no paths shall lead through the originator.
+    pub overloaded: bool,
+    /// Whether it is ours.
+    pub own: bool,
+}
+
+/// A nickname that somebody holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NicknameRow {
+    /// The nickname.
+    pub nickname: u16,
+    /// Host name of the holder, or its system ID.
+    pub hostname: String,
+    /// System ID of the holder.
+    pub system: String,
+    /// How strongly it is held; 128 and above: configured.
+    pub priority: u8,
+    /// Priority to be the root of a tree.
+    pub root_priority: u16,
+    /// Whether it is ours.
+    pub own: bool,
+    /// Whether frames get there.
+    pub reachable: bool,
+}
+
+/// The way to an RBridge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteRow {
+    /// Nickname of the egress.
+    pub egress: u16,
+    /// Its host name, or its system ID.
+    pub hostname: String,
+    /// Sum of the metrics.
+    pub cost: u64,
+    /// Next hops, all equally good.
+    pub hops: Vec<HopRow>,
+}
+
+/// A next hop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HopRow {
+    /// Number of our port.
+    pub port: u8,
+    /// Its interface.
+    pub interface: String,
+    /// Host name of the neighbour, or its system ID.
+    pub neighbor: String,
+    /// MAC of the neighbour's port.
+    pub mac: String,
+}
+
+/// A distribution tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeRow {
+    /// Its number in the campus, from 1.
+    pub number: u16,
+    /// Nickname of its root.
+    pub root: u16,
+    /// Host name of the root, or its system ID.
+    pub hostname: String,
+    /// Hops to the farthest RBridge.
+    pub depth: u16,
+    /// Whether frames that come in here are sent on it.
+    pub used: bool,
+    /// Where copies go.
+    pub branches: Vec<BranchRow>,
+}
+
+/// A branch of a distribution tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchRow {
+    /// Number of our port.
+    pub port: u8,
+    /// Its interface.
+    pub interface: String,
+    /// Host name of the neighbour, or its system ID.
+    pub neighbor: String,
+    /// VLANs that somebody behind it is interested in, as `10,20-30`; frames of others are pruned.
+    pub vlans: String,
+}
+
+/// Where frames of a tree and an ingress must come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RpfRow {
+    /// Nickname of the tree's root.
+    pub root: u16,
+    /// Nickname of the ingress.
+    pub ingress: u16,
+    /// Host name of the ingress, or its system ID.
+    pub hostname: String,
+    /// Number of the only port that they are accepted from.
+    pub port: u8,
+    /// Its interface.
+    pub interface: String,
+}
+
+/// Where a station is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FdbRow {
+    /// Its VLAN.
+    pub vlan: u16,
+    /// Its MAC.
+    pub mac: String,
+    /// `port`, `rbridge` or `gateway`.
+    pub place: String,
+    /// Interface of our port that it is behind.
+    pub interface: Option<String>,
+    /// Nickname of the RBridge that it is behind.
+    pub nickname: Option<u16>,
+    /// That one's host name, or its system ID.
+    pub hostname: Option<String>,
+    /// `learned` or `static`.
+    pub origin: String,
+    /// Time since a frame of it was last seen, seconds; none where that does not count.
+    pub silent_s: Option<u32>,
+}

@@ -1,0 +1,448 @@
+//! What a configuration means: checked, with numbers instead of texts.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use weft_control::isis::{Timing, cost_of_rate};
+use weft_control::{NS_PER_MS, NS_PER_S};
+use weft_wire::ethernet::MacAddress;
+use weft_wire::isis::SystemId;
+use weft_wire::trill::nickname::{LARGEST, is_usable};
+
+use super::config::{GatewayTable, KindText, PortTable, RBridgeConfig, TimingTable};
+use crate::error::NodeError;
+use crate::toml_file::check_interface;
+
+/// Ports are numbered from 1 to this.
+const PORTS_MAX: usize = 63;
+/// Metrics of links that paths lead over (RFC 5305 section 3).
+const COST_MAX: u32 = 0xff_fffe;
+const VLAN_MAX: u16 = 4094;
+const NAME_MAX: usize = 64;
+/// Age at which nobody believes an LSP any more, seconds.
+const LSP_AGE_MAX_S: u32 = 1200;
+
+/// An RBridge that can be.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) system: Option<SystemId>,
+    /// By number, which is the place plus 1.
+    pub(super) ports: Vec<PortSettings>,
+    pub(super) timing: Timing,
+    pub(super) station_age_s: u32,
+    pub(super) gateway: Option<Gateway>,
+}
+
+/// A port.
+#[derive(Clone, Debug)]
+pub(super) struct PortSettings {
+    pub(super) number: u8,
+    pub(super) interface: String,
+    pub(super) kind: Kind,
+}
+
+/// What is behind a port.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    /// Another RBridge; without a cost, the interface's rate tells it.
+    Link { cost: Option<u32>, designated_vlan: u16, mtu_test: bool },
+    /// End stations.
+    Native { untagged: Option<u16>, tagged: Vec<(u16, u16)> },
+}
+
+/// Routing between VLANs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Gateway {
+    pub(super) mac: MacAddress,
+    pub(super) vlans: Vec<Subnet>,
+    pub(super) hosts: Vec<Host>,
+}
+
+/// The gateway's place in a VLAN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Subnet {
+    pub(super) vlan: u16,
+    pub(super) address: Ipv4Addr,
+    pub(super) prefix: u8,
+}
+
+/// A host that packets are routed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Host {
+    pub(super) address: Ipv4Addr,
+    pub(super) mac: MacAddress,
+    pub(super) vlan: u16,
+}
+
+impl Settings {
+    pub(super) fn of(config: &RBridgeConfig) -> Result<Self, NodeError> {
+        check_name(&config.name)?;
+        if let Some(bad) = config.nickname.filter(|nickname| !is_usable(*nickname)) {
+            let why = format!("{bad:#06x} is reserved; use 1 to {LARGEST} ({LARGEST:#06x}), or leave it out");
+            return Err(NodeError::config("nickname", why));
+        }
+        let system = config.system_id.as_deref().map(system_id).transpose()?;
+        for (field, count) in
+            [("capacity.stations", config.capacity.stations), ("capacity.host_routes", config.capacity.host_routes)]
+        {
+            if count == 0 {
+                return Err(NodeError::config(field, "0 is no room; leave it out for the default"));
+            }
+        }
+        Ok(Self {
+            system,
+            ports: ports(&config.port)?,
+            timing: config.timing.timing()?,
+            station_age_s: config.timing.station_age()?,
+            gateway: config.gateway.as_ref().map(|table| Gateway::of(table, config)).transpose()?,
+        })
+    }
+
+    /// VLANs that end stations are in, as ranges.
+    pub(super) fn vlans(&self) -> impl Iterator<Item = (u16, u16)> + '_ {
+        self.ports.iter().flat_map(|port| port.kind.vlans())
+    }
+}
+
+impl Kind {
+    fn vlans(&self) -> Vec<(u16, u16)> {
+        match self {
+            Self::Link { .. } => Vec::new(),
+            Self::Native { untagged, tagged } => {
+                untagged.iter().map(|vlan| (*vlan, *vlan)).chain(tagged.iter().copied()).collect()
+            }
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), NodeError> {
+    if name.is_empty() || name.len() > NAME_MAX || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let why = format!("`{}` is no name; use 1 to {NAME_MAX} visible ASCII characters", name.escape_default());
+        return Err(NodeError::config("name", why));
+    }
+    Ok(())
+}
+
+fn system_id(text: &str) -> Result<SystemId, NodeError> {
+    let fault = |why: String| NodeError::config("system_id", format!("`{text}`: {why}"));
+    let id: SystemId = text.parse().map_err(|error| fault(format!("{error}")))?;
+    if id == SystemId::default() {
+        return Err(fault("zero names nobody".to_owned()));
+    }
+    Ok(id)
+}
+
+fn ports(tables: &[PortTable]) -> Result<Vec<PortSettings>, NodeError> {
+    if tables.is_empty() || tables.len() > PORTS_MAX {
+        let why = format!("there are {}; write 1 to {PORTS_MAX} [[port]] tables", tables.len());
+        return Err(NodeError::config("port", why));
+    }
+    let mut interfaces = BTreeSet::new();
+    let mut ports = Vec::with_capacity(tables.len());
+    for (place, table) in tables.iter().enumerate() {
+        check_interface("port", &table.interface)?;
+        let number = place + 1;
+        let fault = |why: String| NodeError::config("port", format!("{number} (`{}`): {why}", table.interface));
+        if !interfaces.insert(&table.interface) {
+            return Err(fault("its interface is another port's already; give each port one of its own".to_owned()));
+        }
+        let kind = kind(table).map_err(fault)?;
+        ports.push(PortSettings { number: number as u8, interface: table.interface.clone(), kind });
+    }
+    Ok(ports)
+}
+
+fn kind(table: &PortTable) -> Result<Kind, String> {
+    let strays = match table.kind {
+        KindText::P2p => vec![("vlan", table.vlan.is_some()), ("vlans", table.vlans.is_some())],
+        KindText::Access => [links_only(table), vec![("vlans", table.vlans.is_some())]].concat(),
+        KindText::Trunk => links_only(table),
+    };
+    if let Some((stray, _)) = strays.iter().find(|(_, is_set)| *is_set) {
+        return Err(format!("`{stray}` means nothing to this kind of port; take it out"));
+    }
+    match table.kind {
+        KindText::P2p => link(table),
+        KindText::Access => {
+            let vlan = table.vlan.ok_or("an access port needs its `vlan`")?;
+            Ok(Kind::Native { untagged: Some(check_vlan(vlan)?), tagged: Vec::new() })
+        }
+        KindText::Trunk => {
+            let text = table.vlans.as_deref().ok_or("a trunk needs its `vlans`, as in vlans = \"10,20-30\"")?;
+            let tagged = vlan_ranges(text)?;
+            Ok(Kind::Native { untagged: table.vlan.map(check_vlan).transpose()?, tagged })
+        }
+    }
+}
+
+fn links_only(table: &PortTable) -> Vec<(&'static str, bool)> {
+    vec![
+        ("cost", table.cost.is_some()),
+        ("rate_bps", table.rate_bps.is_some()),
+        ("designated_vlan", table.designated_vlan.is_some()),
+        ("mtu_test", table.mtu_test.is_some()),
+    ]
+}
+
+fn link(table: &PortTable) -> Result<Kind, String> {
+    let cost = match (table.cost, table.rate_bps) {
+        (Some(_), Some(_)) => return Err("it has both `cost` and `rate_bps`; keep one of them".to_owned()),
+        (Some(cost), None) if !(1..=COST_MAX).contains(&cost) => {
+            return Err(format!("cost {cost} is not 1 to {COST_MAX}"));
+        }
+        (None, Some(0)) => return Err("rate_bps is 0; write bits per second".to_owned()),
+        (cost, rate) => cost.or(rate.map(cost_of_rate)),
+    };
+    let designated_vlan = check_vlan(table.designated_vlan.unwrap_or(1))?;
+    Ok(Kind::Link { cost, designated_vlan, mtu_test: table.mtu_test.unwrap_or(false) })
+}
+
+fn check_vlan(vlan: u16) -> Result<u16, String> {
+    if (1..=VLAN_MAX).contains(&vlan) { Ok(vlan) } else { Err(format!("VLAN {vlan} is not 1 to {VLAN_MAX}")) }
+}
+
+/// `"10,20-30"`.
+fn vlan_ranges(text: &str) -> Result<Vec<(u16, u16)>, String> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| {
+            let vlan: Result<u16, _> = text.trim().parse();
+            vlan.map_err(|_| format!("`{part}` in `{text}` is no VLAN; write vlans = \"10,20-30\""))
+        };
+        let (first, last) = (check_vlan(number(first)?)?, check_vlan(number(last)?)?);
+        if first > last { Err(format!("`{part}` ends before it begins")) } else { Ok((first, last)) }
+    };
+    text.split(',').map(range).collect()
+}
+
+impl TimingTable {
+    fn timing(&self) -> Result<Timing, NodeError> {
+        let usual = Timing::default();
+        let ms = |field, value: Option<u32>, usual_ns: u64| within(field, value, 0, 3_600_000, NS_PER_MS, usual_ns);
+        let hello_ns = within("timing.hello_ms", self.hello_ms, 10, 300_000, NS_PER_MS, usual.hello_ns)?;
+        let multiplier = within("timing.holding_multiplier", self.holding_multiplier, 2, 100, 1, 3)?;
+        let holding_s = (hello_ns * multiplier).div_ceil(NS_PER_S);
+        Ok(Timing {
+            hello_ns,
+            holding_s: u16::try_from(holding_s).map_err(|_| {
+                NodeError::config("timing.holding_multiplier", format!("{holding_s} s in all; at most 65535 s"))
+            })?,
+            lsp_delay_ns: ms("timing.lsp_delay_ms", self.lsp_delay_ms, usual.lsp_delay_ns)?,
+            lsp_interval_ns: ms("timing.lsp_interval_ms", self.lsp_interval_ms, usual.lsp_interval_ns)?,
+            refresh_ns: within("timing.refresh_s", self.refresh_s, 1, LSP_AGE_MAX_S - 1, NS_PER_S, usual.refresh_ns)?,
+            resend_ns: within("timing.resend_ms", self.resend_ms, 1, 3_600_000, NS_PER_MS, usual.resend_ns)?,
+            psnp_ns: ms("timing.psnp_ms", self.psnp_ms, usual.psnp_ns)?,
+            spf_delay_ns: ms("timing.spf_delay_ms", self.spf_delay_ms, usual.spf_delay_ns)?,
+            spf_interval_ns: ms("timing.spf_interval_ms", self.spf_interval_ms, usual.spf_interval_ns)?,
+            nickname_wait_ns: ms("timing.nickname_wait_ms", self.nickname_wait_ms, usual.nickname_wait_ns)?,
+            nickname_settle_ns: ms("timing.nickname_settle_ms", self.nickname_settle_ms, usual.nickname_settle_ns)?,
+            ..usual
+        })
+    }
+
+    fn station_age(&self) -> Result<u32, NodeError> {
+        within("timing.station_age_s", self.station_age_s, 1, 1_000_000, 1, 300).map(|age_s| age_s as u32)
+    }
+}
+
+/// A setting in its unit, or the usual value.
+fn within(
+    field: &'static str,
+    value: Option<u32>,
+    least: u32,
+    most: u32,
+    unit: u64,
+    usual: u64,
+) -> Result<u64, NodeError> {
+    match value {
+        None => Ok(usual),
+        Some(value) if (least..=most).contains(&value) => Ok(u64::from(value) * unit),
+        Some(value) => Err(NodeError::config(field, format!("{value} is not {least} to {most}"))),
+    }
+}
+
+impl Gateway {
+    fn of(table: &GatewayTable, config: &RBridgeConfig) -> Result<Self, NodeError> {
+        let mac = station_mac(&table.mac).map_err(|why| NodeError::config("gateway.mac", why))?;
+        let mut vlans: Vec<Subnet> = Vec::with_capacity(table.vlan.len());
+        for row in &table.vlan {
+            let fault = |why: String| NodeError::config("gateway.vlan", format!("{}: {why}", row.vlan));
+            let subnet = Subnet::of(row.vlan, &row.address).map_err(fault)?;
+            if vlans.iter().any(|other| other.vlan == subnet.vlan) {
+                return Err(fault("is there twice".to_owned()));
+            }
+            if let Some(other) = vlans.iter().find(|other| other.overlaps(&subnet)) {
+                return Err(fault(format!("`{}` overlaps the block of VLAN {}", row.address, other.vlan)));
+            }
+            vlans.push(subnet);
+        }
+        let routes = vlans.len() + table.host.len();
+        if routes > config.capacity.host_routes as usize {
+            let why = format!("{routes} addresses with the gateway's own, but there is room for fewer; raise it");
+            return Err(NodeError::config("capacity.host_routes", why));
+        }
+        let mut gateway = Self { mac, vlans, hosts: Vec::with_capacity(table.host.len()) };
+        let mut known = BTreeSet::new();
+        for row in &table.host {
+            let fault = |why: String| NodeError::config("gateway.host", format!("{}: {why}", row.address));
+            let mac = station_mac(&row.mac).map_err(fault)?;
+            let host = Host { address: row.address, mac, vlan: row.vlan };
+            gateway.check_host(&host).map_err(fault)?;
+            if !known.insert(host.address) {
+                return Err(fault("is there twice".to_owned()));
+            }
+            gateway.hosts.push(host);
+        }
+        Ok(gateway)
+    }
+
+    /// Whether a host can be routed to.
+    fn check_host(&self, host: &Host) -> Result<(), String> {
+        let Some(subnet) = self.vlans.iter().find(|subnet| subnet.vlan == host.vlan) else {
+            return Err(format!("its VLAN {} is none of [[gateway.vlan]]", host.vlan));
+        };
+        if !subnet.contains(host.address) {
+            return Err(format!("is not in {}/{} of VLAN {}", subnet.address, subnet.prefix, subnet.vlan));
+        }
+        if subnet.address == host.address || self.mac == host.mac {
+            return Err("is the gateway's own address".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Subnet {
+    fn of(vlan: u16, text: &str) -> Result<Self, String> {
+        let vlan = check_vlan(vlan)?;
+        let parts =
+            text.split_once('/').and_then(|(address, prefix)| Some((address.parse().ok()?, prefix.parse().ok()?)));
+        match parts {
+            Some((address, prefix @ 1..=30)) => Ok(Self { vlan, address, prefix }),
+            _ => Err(format!("`{text}` is no address with prefix length; write as 10.0.10.254/24")),
+        }
+    }
+
+    pub(super) fn contains(&self, address: Ipv4Addr) -> bool {
+        (self.address.to_bits() ^ address.to_bits()) >> (32 - self.prefix) == 0
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        let wider = if self.prefix < other.prefix { self } else { other };
+        wider.contains(self.address) && wider.contains(other.address)
+    }
+}
+
+/// The MAC of one station.
+fn station_mac(text: &str) -> Result<MacAddress, String> {
+    let mac: MacAddress = text.parse().map_err(|error| format!("`{text}`: {error}"))?;
+    if mac.is_group() || mac.0 == [0; 6] { Err(format!("`{text}` is the MAC of no single station")) } else { Ok(mac) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::{GatewayHost, GatewayVlan};
+    use super::*;
+
+    fn refusal(spoil: impl FnOnce(&mut RBridgeConfig)) -> String {
+        let mut config = RBridgeConfig::example();
+        spoil(&mut config);
+        let error = Settings::of(&config).expect_err("it cannot be").to_string();
+        assert!(!error.contains('\n'), "one line: {error}");
+        error
+    }
+
+    #[test]
+    fn the_example_is_good_and_survives_as_text() {
+        let config = RBridgeConfig::example();
+        config.check().unwrap();
+        assert_eq!(toml::from_str::<RBridgeConfig>(&config.to_text()).unwrap(), config);
+        let settings = Settings::of(&config).unwrap();
+        assert_eq!(settings.vlans().collect::<Vec<_>>(), [(10, 10), (10, 10), (20, 30)]);
+        assert_eq!((settings.timing.hello_ns, settings.timing.holding_s), (3 * NS_PER_S, 9));
+        assert!(matches!(settings.ports[0].kind, Kind::Link { cost: Some(2000), designated_vlan: 1, mtu_test: false }));
+    }
+
+    #[test]
+    fn what_is_missing_is_as_usual() {
+        let mut config = RBridgeConfig::new("a");
+        config.port = vec![PortTable::p2p("eth1")];
+        let settings = Settings::of(&config).unwrap();
+        assert_eq!(settings.timing, Timing::default());
+        assert_eq!((settings.system, settings.station_age_s, settings.gateway), (None, 300, None));
+        let text = "name = \"a\"\n[[port]]\ninterface = \"eth1\"\nkind = \"p2p\"\n";
+        assert_eq!(toml::from_str::<RBridgeConfig>(text).unwrap(), config);
+    }
+
+    #[test]
+    fn a_silence_of_a_second_is_enough_where_hellos_are_frequent() {
+        let table = TimingTable { hello_ms: Some(300), ..TimingTable::default() };
+        assert_eq!(table.timing().unwrap().holding_s, 1);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_place() {
+        type Spoil = fn(&mut RBridgeConfig);
+        let cases: Vec<(Spoil, &str)> = vec![
+            (|config| config.name.clear(), "name: `` is no name"),
+            (|config| config.name = "a b".to_owned(), "name: `a b`"),
+            (|config| config.nickname = Some(0), "nickname: 0x0000 is reserved"),
+            (|config| config.nickname = Some(0xffc0), "nickname: 0xffc0 is reserved"),
+            (|config| config.nickname = Some(0xffff), "nickname: 0xffff is reserved"),
+            (|config| config.system_id = Some("1".to_owned()), "system_id: `1`: not a system ID"),
+            (|config| config.system_id = Some("0000.0000.0000".to_owned()), "zero names nobody"),
+            (|config| config.capacity.stations = 0, "capacity.stations: 0 is no room"),
+            (|config| config.port.clear(), "port: there are 0"),
+            (|config| config.port = vec![PortTable::p2p("e"); 64], "port: there are 64"),
+            (
+                |config| config.port[1].interface = "eth1".to_owned(),
+                "port: 2 (`eth1`): its interface is another port's",
+            ),
+            (|config| config.port[0].interface = "a/b".to_owned(), "`a/b` is no interface name"),
+            (|config| config.port[0].cost = Some(1), "port: 1 (`eth1`): it has both"),
+            (|config| config.port[1].cost = Some(0), "port: 2 (`eth2`): cost 0 is not"),
+            (|config| config.port[1].cost = Some(0xff_ffff), "cost 16777215 is not"),
+            (|config| config.port[0].rate_bps = Some(0), "rate_bps is 0"),
+            (|config| config.port[0].designated_vlan = Some(4095), "VLAN 4095 is not 1 to 4094"),
+            (|config| config.port[0].vlan = Some(1), "`vlan` means nothing to this kind of port"),
+            (|config| config.port[2].vlan = Some(0), "port: 3 (`host1`): VLAN 0 is not 1 to 4094"),
+            (|config| config.port[2].vlan = None, "an access port needs its `vlan`"),
+            (|config| config.port[2].mtu_test = Some(true), "`mtu_test` means nothing"),
+            (|config| config.port[3].vlans = None, "a trunk needs its `vlans`"),
+            (|config| config.port[3].vlans = Some(String::new()), "is no VLAN"),
+            (|config| config.port[3].vlans = Some("10-5".to_owned()), "`10-5` ends before it begins"),
+            (|config| config.port[3].vlans = Some("1-4095".to_owned()), "VLAN 4095 is not"),
+            (|config| config.timing.hello_ms = Some(0), "timing.hello_ms: 0 is not 10 to 300000"),
+            (|config| config.timing.holding_multiplier = Some(1), "timing.holding_multiplier: 1 is not"),
+            (|config| config.timing.refresh_s = Some(1200), "timing.refresh_s: 1200 is not 1 to 1199"),
+            (
+                |config| gateway(config).mac = "01:00:5e:00:00:01".to_owned(),
+                "gateway.mac: `01:00:5e:00:00:01` is the MAC",
+            ),
+            (|config| gateway(config).vlan[0].vlan = 4095, "gateway.vlan: 4095: VLAN 4095"),
+            (|config| gateway(config).vlan[0].address = "10.0.0.1".to_owned(), "no address with prefix length"),
+            (|config| gateway(config).vlan[1].address = "10.0.10.7/16".to_owned(), "overlaps the block of VLAN 10"),
+            (|config| gateway(config).host[0].vlan = 9, "gateway.host: 10.0.20.1: its VLAN 9"),
+            (|config| gateway(config).host[0].vlan = 10, "is not in 10.0.10.254/24"),
+            (|config| gateway(config).host[0].address = [10, 0, 20, 254].into(), "is the gateway's own address"),
+            (|config| config.capacity.host_routes = 2, "capacity.host_routes: 3 addresses"),
+        ];
+        for (spoil, says) in cases {
+            let error = refusal(spoil);
+            assert!(error.contains(says), "{error} does not say {says}");
+        }
+        let twice = refusal(|config| {
+            let host: GatewayHost = gateway(config).host[0].clone();
+            gateway(config).host.push(host);
+        });
+        assert!(twice.contains("10.0.20.1: is there twice"), "{twice}");
+        let twice = refusal(|config| {
+            let row: GatewayVlan = gateway(config).vlan[0].clone();
+            gateway(config).vlan.push(row);
+        });
+        assert!(twice.contains("gateway.vlan: 10: is there twice"), "{twice}");
+    }
+
+    fn gateway(config: &mut RBridgeConfig) -> &mut GatewayTable {
+        config.gateway.as_mut().expect("the example has one")
+    }
+}

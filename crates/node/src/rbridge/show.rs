@@ -1,0 +1,260 @@
+//! An RBridge's state as `weft trill show` prints it.
+
+use std::collections::BTreeMap;
+
+use weft_control::NS_PER_S;
+use weft_control::isis::{Adjacency, AdjacencyState, Hop, PortId, TreePort, VlanSet};
+use weft_datapath::trill::abi::OBSERVED;
+use weft_datapath::trill::{Place, Station};
+use weft_wire::isis::lsp::{CapabilitySub, NicknameRecord};
+use weft_wire::isis::{LspId, SystemId, Tlv, View};
+
+use super::ports::Port;
+use super::protocol::{
+    AdjacencyRow, Answer, BranchRow, FdbRow, HopRow, LspRow, NicknameRow, RouteRow, RpfRow, TreeRow, What,
+};
+use super::settings::Kind;
+use super::{Daemon, monotonic_s, port_config};
+use crate::agent::status::named;
+use crate::error::NodeError;
+
+/// Who is who, as LSPs tell.
+struct Names {
+    hosts: BTreeMap<SystemId, String>,
+    /// In the order of their IDs.
+    holders: BTreeMap<u16, Vec<(SystemId, NicknameRecord)>>,
+}
+
+impl Names {
+    fn host(&self, system: SystemId) -> String {
+        self.hosts.get(&system).cloned().unwrap_or_else(|| system.to_string())
+    }
+
+    /// Of the strongest holder (RFC 7780 section 4).
+    fn holder(&self, nickname: u16) -> String {
+        let holders = self.holders.get(&nickname).map(Vec::as_slice).unwrap_or_default();
+        let strongest = holders.iter().max_by_key(|(system, record)| (record.priority, *system));
+        strongest.map_or_else(|| "?".to_owned(), |(system, _)| self.host(*system))
+    }
+}
+
+impl Daemon<'_> {
+    pub(super) fn show(&self, what: What) -> Result<Answer, NodeError> {
+        let names = self.names();
+        Ok(match what {
+            What::Adjacency => Answer::Adjacencies(self.adjacency_rows(&names)),
+            What::Lsdb => Answer::Lsdb(self.lsp_rows(&names)),
+            What::Nickname => Answer::Nicknames(self.nickname_rows(&names)),
+            What::Route => Answer::Routes(self.route_rows(&names)),
+            What::Tree => Answer::Trees(self.tree_rows(&names)),
+            What::Rpf => Answer::Rpf(self.rpf_rows(&names)),
+            What::Fdb => Answer::Fdb(self.fdb_rows(&names)?),
+            What::Counters => Answer::Counters(self.counters()?),
+        })
+    }
+
+    fn names(&self) -> Names {
+        let mut names = Names { hosts: BTreeMap::new(), holders: BTreeMap::new() };
+        let lsps = self.control.lsdb().iter().filter(|(_, entry)| !entry.is_purged());
+        for (id, entry) in lsps {
+            let Ok(view) = View::new(entry.bytes()) else { continue };
+            for (code, value) in view.tlvs() {
+                names.take(id, Tlv::parse(code, value));
+            }
+        }
+        names
+    }
+
+    fn interface(&self, port: PortId) -> String {
+        self.ports.by_id(port).map_or_else(String::new, |port| port.settings.interface.clone())
+    }
+
+    /// Host name of the neighbour on a port.
+    fn neighbor(&self, port: PortId, names: &Names) -> String {
+        let adjacency = self.control.adjacencies().find(|(other, _)| *other == port);
+        adjacency.map_or_else(|| "-".to_owned(), |(_, adjacency)| names.host(adjacency.neighbor))
+    }
+
+    fn adjacency_rows(&self, names: &Names) -> Vec<AdjacencyRow> {
+        let by_port: BTreeMap<PortId, &Adjacency> = self.control.adjacencies().collect();
+        let links = self.ports.all.iter().filter(|port| matches!(port.settings.kind, Kind::Link { .. }));
+        let row = |port: &Port| {
+            let adjacency = by_port.get(&port.id());
+            let holding_ns = |adjacency: &&Adjacency| adjacency.until_ns.saturating_sub(self.clock.now_ns());
+            AdjacencyRow {
+                port: port.settings.number,
+                interface: port.settings.interface.clone(),
+                link: match port.link() {
+                    None => "missing",
+                    Some(link) if link.is_up => "up",
+                    Some(_) => "down",
+                }
+                .to_owned(),
+                state: state(adjacency.map_or(AdjacencyState::Down, |adjacency| adjacency.state)).to_owned(),
+                neighbor: adjacency.map(|adjacency| names.host(adjacency.neighbor)),
+                system: adjacency.map(|adjacency| adjacency.neighbor.to_string()),
+                mac: adjacency.map(|adjacency| adjacency.mac.to_string()),
+                circuit: adjacency.map(|adjacency| adjacency.circuit),
+                holding_s: adjacency.map(holding_ns).map(|ns| ns as f64 / NS_PER_S as f64),
+                cost: port_config(port).map_or(0, |config| config.cost),
+                mtu: port.link().map_or(0, |link| link.mtu),
+            }
+        };
+        links.map(row).collect()
+    }
+
+    fn lsp_rows(&self, names: &Names) -> Vec<LspRow> {
+        let (now_ns, me) = (self.clock.now_ns(), self.control.config().system);
+        let row = |(id, entry): (LspId, &weft_control::isis::LsdbEntry)| LspRow {
+            lsp: id.to_string(),
+            hostname: names.host(id.system()),
+            sequence: entry.sequence(),
+            checksum: entry.entry(id, now_ns).checksum,
+            remaining_s: entry.remaining_s(now_ns),
+            bytes: entry.bytes().len(),
+            overloaded: entry.flags().is_overloaded(),
+            own: id.system() == me,
+        };
+        self.control.lsdb().iter().map(row).collect()
+    }
+
+    fn nickname_rows(&self, names: &Names) -> Vec<NicknameRow> {
+        let (me, routes) = (self.control.config().system, &self.control.forwarding().routes);
+        let row = |nickname: u16, (system, record): &(SystemId, NicknameRecord)| NicknameRow {
+            nickname,
+            hostname: names.host(*system),
+            system: system.to_string(),
+            priority: record.priority,
+            root_priority: record.root_priority,
+            own: *system == me,
+            reachable: *system == me || routes.contains_key(&nickname),
+        };
+        let rows =
+            names.holders.iter().flat_map(|(nickname, holders)| holders.iter().map(|holder| row(*nickname, holder)));
+        rows.collect()
+    }
+
+    fn route_rows(&self, names: &Names) -> Vec<RouteRow> {
+        let forwarding = self.control.forwarding();
+        let hop = |hop: &Hop| HopRow {
+            port: hop.port.0 as u8,
+            interface: self.interface(hop.port),
+            neighbor: self.neighbor(hop.port, names),
+            mac: hop.mac.to_string(),
+        };
+        let rows = forwarding.routes.iter().map(|(egress, hops)| RouteRow {
+            egress: *egress,
+            hostname: names.holder(*egress),
+            cost: forwarding.costs.get(egress).copied().unwrap_or(0),
+            hops: hops.iter().map(hop).collect(),
+        });
+        rows.collect()
+    }
+
+    fn tree_rows(&self, names: &Names) -> Vec<TreeRow> {
+        let used = self.datapath.fib().own_tree;
+        let branch = |branch: &TreePort| BranchRow {
+            port: branch.port.0 as u8,
+            interface: self.interface(branch.port),
+            neighbor: self.neighbor(branch.port, names),
+            vlans: ranges(&branch.vlans),
+        };
+        let rows = self.control.forwarding().trees.iter().map(|(root, tree)| TreeRow {
+            number: tree.number,
+            root: *root,
+            hostname: names.holder(*root),
+            depth: tree.depth,
+            used: used == Some(*root),
+            branches: tree.ports.iter().map(branch).collect(),
+        });
+        let mut rows: Vec<TreeRow> = rows.collect();
+        rows.sort_by_key(|row| row.number);
+        rows
+    }
+
+    fn rpf_rows(&self, names: &Names) -> Vec<RpfRow> {
+        let row = |root: u16, ingress: u16, port: PortId| RpfRow {
+            root,
+            ingress,
+            hostname: names.holder(ingress),
+            port: port.0 as u8,
+            interface: self.interface(port),
+        };
+        let trees = self.control.forwarding().trees.iter();
+        trees.flat_map(|(root, tree)| tree.rpf.iter().map(|(ingress, port)| row(*root, *ingress, *port))).collect()
+    }
+
+    fn fdb_rows(&self, names: &Names) -> Result<Vec<FdbRow>, NodeError> {
+        let now_s = monotonic_s();
+        let mut stations = self.datapath.maps().stations()?;
+        stations.sort_by_key(|station| (station.vlan, station.mac.0));
+        let row = |station: Station| {
+            let (place, port, nickname) = match station.place {
+                Place::Port(number) => ("port", self.ports.by_number(number), None),
+                Place::RBridge(nickname) => ("rbridge", None, Some(nickname)),
+                Place::Gateway => ("gateway", None, None),
+            };
+            let learned = station.confidence == OBSERVED;
+            FdbRow {
+                vlan: station.vlan,
+                mac: station.mac.to_string(),
+                place: place.to_owned(),
+                interface: port.map(|port| port.settings.interface.clone()),
+                nickname,
+                hostname: nickname.map(|nickname| names.holder(nickname)),
+                origin: if learned { "learned" } else { "static" }.to_owned(),
+                silent_s: learned.then(|| now_s.saturating_sub(station.seen_s)),
+            }
+        };
+        Ok(stations.into_iter().map(row).collect())
+    }
+
+    fn counters(&self) -> Result<BTreeMap<String, BTreeMap<String, u64>>, NodeError> {
+        let mut groups = BTreeMap::new();
+        let counters = self.control.counters();
+        groups.insert("control".to_owned(), named(counters.events.iter()));
+        groups.insert("control_dropped".to_owned(), named(counters.dropped.iter()));
+        groups.insert("daemon".to_owned(), named(self.io.iter()));
+        for port in self.datapath.maps().counters()? {
+            let interface = self.ports.by_number(port.port).map(|port| port.settings.interface.as_str());
+            let group = interface.map_or_else(|| "no port".to_owned(), |interface| format!("port {interface}"));
+            groups.insert(group, named(port.counts));
+        }
+        Ok(groups)
+    }
+}
+
+impl Names {
+    fn take(&mut self, id: LspId, tlv: Tlv) {
+        match tlv {
+            Tlv::Hostname(name) if id.fragment() == 0 => {
+                let name = String::from_utf8_lossy(&name).escape_default().to_string();
+                self.hosts.insert(id.system(), name);
+            }
+            Tlv::Capability { subs, .. } => {
+                for sub in subs {
+                    let CapabilitySub::Nicknames(records) = sub else { continue };
+                    for record in records {
+                        self.holders.entry(record.nickname).or_default().push((id.system(), record));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn state(state: AdjacencyState) -> &'static str {
+    match state {
+        AdjacencyState::Down => "down",
+        AdjacencyState::Detect => "detect",
+        AdjacencyState::TwoWay => "2-way",
+        AdjacencyState::Report => "report",
+    }
+}
+
+/// As in the configuration: `10,20-30`.
+fn ranges(vlans: &VlanSet) -> String {
+    let text = |(first, last): (u16, u16)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    vlans.ranges().into_iter().map(text).collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,243 @@
+//! Network namespaces for tests of daemons that forward: links between them, what is sent over them, pins.
+#![allow(dead_code)]
+
+pub(crate) mod tap;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use weft_datapath::bpffs;
+
+use crate::common::wait_until;
+
+/// A namespace `weft-tvn-<pid>-<test>-<name>` that ends with this value.
+pub(crate) struct Namespace(pub(crate) String);
+
+impl Namespace {
+    pub(crate) fn new(test: &str, name: &str) -> Self {
+        let namespace = Self(format!("weft-tvn-{}-{test}-{name}", std::process::id()));
+        run(&["ip", "netns", "add", &namespace.0]);
+        namespace.ip("link set lo up");
+        namespace
+    }
+
+    /// `ip -n NAMESPACE ...`
+    pub(crate) fn ip(&self, arguments: &str) {
+        let mut command = vec!["ip", "-n", &self.0];
+        command.extend(arguments.split_whitespace());
+        run(&command);
+    }
+
+    /// A command inside; unlike with `ip netns exec`, mounts stay as they are.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/run/netns/{}", self.0)).arg(program);
+        command
+    }
+
+    /// Moves the calling thread inside for good.
+    pub(crate) fn enter(name: &str) {
+        let file = File::open(format!("/run/netns/{name}")).expect("the namespace exists");
+        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("root may enter it");
+    }
+
+    /// Runs `work` on a thread inside.
+    pub(crate) fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let inside = || {
+            Self::enter(&self.0);
+            work()
+        };
+        std::thread::scope(|scope| scope.spawn(inside).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    pub(crate) fn sysctl(&self, key: &str, value: &str) {
+        self.within(|| std::fs::write(format!("/proc/sys/net/ipv4/{key}"), value)).expect("the sysctl exists");
+    }
+
+    /// Pings; returns what the program printed.
+    pub(crate) fn ping(&self, arguments: &str) -> String {
+        let output = self.command("ping").args(arguments.split_whitespace()).output().expect("ping is installed");
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    }
+
+    /// Bytes and frames that an interface received; a super frame counts once.
+    pub(crate) fn received(&self, interface: &str) -> (u64, u64) {
+        let table = self.within(|| std::fs::read_to_string("/proc/thread-self/net/dev")).expect("procfs is mounted");
+        let prefix = format!("{interface}:");
+        let line = table.lines().find_map(|line| line.trim().strip_prefix(&prefix)).expect("the interface exists");
+        let mut numbers = line.split_whitespace().map(|number| number.parse().expect("a number"));
+        (numbers.next().expect("bytes"), numbers.next().expect("frames"))
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // It may be gone.
+        let _ = Command::new("ip").args(["netns", "del", &self.0]).stderr(Stdio::null()).status();
+    }
+}
+
+pub(crate) fn run(command: &[&str]) {
+    let output = Command::new(command[0]).args(&command[1..]).output().expect("the program is installed");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Whether these tests can run; says why not.
+pub(crate) fn can_run() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("skipped: network namespaces need root");
+    }
+    root
+}
+
+/// A veth pair between two namespaces, both ends up.
+pub(crate) fn link(a: (&Namespace, &str), b: (&Namespace, &str), mtu: u32) {
+    a.0.ip(&format!("link add dev {} mtu {mtu} type veth peer name {} mtu {mtu} netns {}", a.1, b.1, b.0.0));
+    for (namespace, interface) in [a, b] {
+        // No router solicitations among the frames that are counted.
+        let _ = namespace.within(|| std::fs::write(format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6"), "1"));
+        namespace.ip(&format!("link set dev {interface} up"));
+    }
+}
+
+/// A bpffs of this test alone.
+pub(crate) struct Pins(PathBuf);
+
+impl Pins {
+    pub(crate) fn new(dir: &Path) -> Self {
+        let path = dir.join("bpf");
+        bpffs::ensure_mounted(&path).expect("root may mount a bpffs");
+        Self(path)
+    }
+
+    pub(crate) fn dir(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        bpffs::unmount(&self.0).expect("nothing holds it");
+    }
+}
+
+const PERIOD: usize = 1 << 16;
+
+/// A connection that is silent for so long is broken.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// Twice the same 64 KiB of changing bytes, so that any 64 KiB of the stream are a slice of it.
+fn pattern() -> Vec<u8> {
+    (0..PERIOD).map(|n| (n % 251) as u8).collect::<Vec<u8>>().repeat(2)
+}
+
+/// Sends bytes over TCP, each checked at the receiver.
+pub(crate) fn transfer(from: &Namespace, to: &Namespace, address: Ipv4Addr, bytes: usize) {
+    let listener = to.within(|| TcpListener::bind((address, 0)).expect("the address is the receiver's"));
+    let port = listener.local_addr().expect("it is bound").port();
+    std::thread::scope(|scope| {
+        let receiver = scope.spawn(move || receive_all(&listener));
+        scope.spawn(move || {
+            Namespace::enter(&from.0);
+            let target = SocketAddr::from((address, port));
+            let mut stream = TcpStream::connect_timeout(&target, SILENCE).expect("the path works");
+            stream.set_write_timeout(Some(SILENCE)).unwrap();
+            let pattern = pattern();
+            let mut left = bytes;
+            while left > 0 {
+                let part = left.min(PERIOD);
+                stream.write_all(&pattern[..part]).expect("the receiver reads");
+                left -= part;
+            }
+        });
+        assert_eq!(receiver.join().expect("the receiver ends"), bytes);
+    });
+}
+
+fn receive_all(listener: &TcpListener) -> usize {
+    let connects = rustix::event::PollFd::new(listener, rustix::event::PollFlags::IN);
+    let silence = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
+    assert_eq!(rustix::event::poll(&mut [connects], Some(&silence)), Ok(1), "the sender connects");
+    let (mut stream, _) = listener.accept().expect("the sender connects");
+    stream.set_read_timeout(Some(SILENCE)).unwrap();
+    let (pattern, mut buffer, mut total) = (pattern(), vec![0; PERIOD], 0);
+    loop {
+        match stream.read(&mut buffer).expect("the connection stays") {
+            0 => return total,
+            length => {
+                let place = total % PERIOD;
+                assert!(buffer[..length] == pattern[place..place + length], "payload changed on the way");
+                total += length;
+            }
+        }
+    }
+}
+
+/// Numbered datagrams in a steady stream, while something else happens.
+pub(crate) struct Stream {
+    ended: Arc<AtomicBool>,
+    sender: std::thread::JoinHandle<u64>,
+    sink: UdpSocket,
+}
+
+impl Stream {
+    /// Begins to send from one namespace to this address in the other, twice in a millisecond.
+    pub(crate) fn start(from: &Namespace, to: &Namespace, address: Ipv4Addr) -> Self {
+        let sink = to.within(|| UdpSocket::bind((address, 0)).expect("the address is the receiver's"));
+        sink.set_nonblocking(true).unwrap();
+        rustix::net::sockopt::set_socket_recv_buffer_size_force(&sink, 64 << 20).expect("root may have long buffers");
+        let target = sink.local_addr().unwrap();
+        let ended = Arc::new(AtomicBool::new(false));
+        let (theirs, name) = (Arc::clone(&ended), from.0.clone());
+        let sender = std::thread::spawn(move || {
+            Namespace::enter(&name);
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            let mut number = 0u64;
+            while !theirs.load(Ordering::Relaxed) {
+                socket.send_to(&number.to_be_bytes(), target).expect("it can be sent");
+                number += 1;
+                std::thread::sleep(Duration::from_micros(500));
+            }
+            number
+        });
+        let stream = Self { ended, sender, sink };
+        let mut first = [0; 8];
+        wait_until("the stream arrives", || stream.sink.peek(&mut first).is_ok());
+        stream
+    }
+
+    /// Ends it: how many were sent, and how many never arrived.
+    pub(crate) fn end(self) -> (u64, u64) {
+        self.ended.store(true, Ordering::Relaxed);
+        let sent = self.sender.join().expect("the sender ends");
+        let mut arrived = std::collections::BTreeSet::new();
+        let mut number = [0; 8];
+        let deadline = std::time::Instant::now() + Duration::from_secs(3);
+        while (arrived.len() as u64) < sent && std::time::Instant::now() < deadline {
+            match self.sink.recv(&mut number) {
+                Ok(8) => assert!(arrived.insert(u64::from_be_bytes(number)), "each arrives once"),
+                Ok(_) => panic!("a strange datagram"),
+                Err(_) => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        (sent, sent - arrived.len() as u64)
+    }
+}
+
+/// The small stand-in for `weft` that cargo builds beside the tests.
+pub(crate) fn example_program(name: &str) -> PathBuf {
+    let tests = std::env::current_exe().expect("a test has a path");
+    let target = tests.parent().and_then(Path::parent).expect("tests are in target/*/deps");
+    let program = target.join("examples").join(name);
+    assert!(program.is_file(), "{} is built by `cargo test` with all targets", program.display());
+    program
+}

@@ -1,0 +1,212 @@
+//! What frames become between hosts: the same, once, in their VLAN; and what the daemon knows of it.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use weft_datapath::trill::Tap as DataTap;
+use weft_node::rbridge::protocol::{Answer, What};
+use weft_wire::ethernet::MacAddress;
+use weft_wire::pcapng;
+
+use crate::bed::{NICKNAME, Square, mac};
+use crate::common::wait_until;
+use crate::net::Pins;
+use crate::net::tap::Tap;
+
+const BROADCAST: MacAddress = MacAddress::BROADCAST;
+const TEST_TYPE: u16 = 0x88b5;
+
+fn frame(to: MacAddress, from: MacAddress, ethertype: u16, payload: usize) -> Vec<u8> {
+    let head = [&to.0[..], &from.0, &ethertype.to_be_bytes()].concat();
+    head.into_iter().chain((0..payload).map(|n| (n % 251) as u8)).collect()
+}
+
+/// Frames of our type that come within a while, or as soon as `enough` have come.
+fn received(tap: &mut Tap, enough: usize, patience: Duration) -> Vec<Vec<u8>> {
+    let (deadline, mut frames) = (Instant::now() + patience, Vec::new());
+    while frames.len() < enough && Instant::now() < deadline {
+        match tap.poll() {
+            Some(frame) if frame.get(12..14) == Some(&TEST_TYPE.to_be_bytes()) => frames.push(frame.to_vec()),
+            Some(_) => {}
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    frames
+}
+
+const SOON: Duration = Duration::from_secs(2);
+const A_WHILE: Duration = Duration::from_millis(300);
+
+#[test]
+fn a_square_carries_frames_as_they_are_and_once() {
+    let Some(square) = Square::new("square") else { return };
+    let all = square.start_all();
+    let s1 = &all[0];
+    assert!(s1.states().values().all(|state| state == "report"), "{:?}", s1.states());
+    let route = &s1.routes()["s3"];
+    let hops: Vec<(&str, &str)> = route.hops.iter().map(|hop| (&hop.interface[..], &hop.neighbor[..])).collect();
+    assert_eq!((route.egress, hops), (NICKNAME[2], vec![("s2", "s2"), ("s4", "s4")]));
+    assert_eq!(route.cost, 2 * s1.routes()["s2"].cost);
+
+    let mut taps: Vec<Tap> = (0..4).map(|host| Tap::open(square.host(host), "eth0", false)).collect();
+    // A broadcast of a: once at b and c, which are in its VLAN, and not back at a. Both tags and padding stay away.
+    let broadcast = frame(BROADCAST, mac(0), TEST_TYPE, 100);
+    taps[0].send(&broadcast);
+    for host in [1, 2] {
+        assert_eq!(received(&mut taps[host], 1, SOON), std::slice::from_ref(&broadcast), "host {host}");
+    }
+    for (host, tap) in taps.iter_mut().enumerate() {
+        assert_eq!(received(tap, 1, A_WHILE), Vec::<Vec<u8>>::new(), "host {host} once more");
+    }
+    // Now everybody knows where a is; the answer teaches S1 where b is.
+    for payload in [46, 47, 700, 1500] {
+        for (from, to) in [(1, 0), (0, 1)] {
+            let sent = frame(mac(to), mac(from), TEST_TYPE, payload);
+            taps[from].send(&sent);
+            assert_eq!(received(&mut taps[to], 1, SOON), [sent], "{payload} bytes from {from} to {to}");
+        }
+    }
+    assert_eq!(received(&mut taps[2], 1, A_WHILE), Vec::<Vec<u8>>::new(), "what is known is not flooded");
+    assert!(square.host(0).ping("-c 3 -i 0.05 -W 2 10.0.10.2").contains("3 received"));
+    let a = (mac(0).to_string(), Some("s1".to_owned()));
+    let Answer::Fdb(stations) = all[2].show(What::Fdb) else { panic!("no stations") };
+    assert!(stations.iter().any(|row| (row.mac.clone(), row.hostname.clone()) == a && row.vlan == 10), "{stations:?}");
+}
+
+#[test]
+fn what_is_shown_fits_together() {
+    let Some(square) = Square::new("shown") else { return };
+    let all = square.start_all();
+    let Answer::Nicknames(nicknames) = all[1].show(What::Nickname) else { panic!("no nicknames") };
+    let mut names: Vec<&str> = nicknames.iter().map(|row| &row.hostname[..]).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["s1", "s2", "s3", "s4"]);
+    assert!(nicknames.iter().all(|row| row.reachable && row.own == (row.hostname == "s2")));
+    let configured: Vec<u16> = nicknames.iter().filter(|row| row.priority >= 0x80).map(|row| row.nickname).collect();
+    assert_eq!(configured, NICKNAME);
+
+    // All are equally willing, so the highest system ID is the root: S4. Every corner but the root has one way up.
+    for (corner, running) in (1..).zip(&all) {
+        let Answer::Trees(trees) = running.show(What::Tree) else { panic!("no trees") };
+        let [tree] = &trees[..] else { panic!("{trees:?}") };
+        assert_eq!((tree.number, &tree.hostname[..], tree.used), (1, "s4", true));
+        let vlans: Vec<&str> = tree.branches.iter().map(|branch| &branch.vlans[..]).collect();
+        let Answer::Rpf(rpf) = running.show(What::Rpf) else { panic!("no checks") };
+        assert_eq!(rpf.len(), 3, "one for each other RBridge: {rpf:?}");
+        let behind = |name: &str| rpf.iter().find(|row| row.hostname == name).map(|row| row.interface.clone());
+        match corner {
+            1 => assert_eq!((behind("s3"), behind("s4")), (Some("s4".to_owned()), Some("s4".to_owned()))),
+            3 => assert_eq!(vlans, ["10"], "S1's VLAN and S2's, not its own 20"),
+            _ => {}
+        }
+    }
+    let Answer::Lsdb(lsps) = all[3].show(What::Lsdb) else { panic!("no LSPs") };
+    assert!(lsps.len() >= 4 && lsps.iter().filter(|row| row.own).all(|row| row.hostname == "s4"), "{lsps:?}");
+    assert!(lsps.iter().all(|row| row.bytes <= 1470 && row.remaining_s > 1000));
+}
+
+#[test]
+fn bpdus_stay_and_bad_pdus_are_counted() {
+    let Some(square) = Square::new("bpdu") else { return };
+    let all = square.start_all();
+    let mut taps: Vec<Tap> = (0..3).map(|host| Tap::open(square.host(host), "eth0", false)).collect();
+    let bpdu = |from: MacAddress| {
+        let payload = [&[0x42, 0x42, 0x03][..], &[0; 35]].concat();
+        [&[0x01, 0x80, 0xc2, 0, 0, 0], &from.0[..], &[0, 38], &payload].concat()
+    };
+    let before = all[0].count("port a", "l2_control");
+    for last in 0..=0x0f {
+        let mut frame = bpdu(mac(0));
+        frame[5] = last;
+        taps[0].send(&frame);
+    }
+    wait_until("they came in", || all[0].count("port a", "l2_control") == before + 16);
+    let is_bpdu = |frame: &[u8]| frame.starts_with(&[0x01, 0x80, 0xc2]);
+    std::thread::sleep(A_WHILE);
+    for tap in &mut taps[1..] {
+        assert!(std::iter::from_fn(|| tap.poll().map(is_bpdu)).all(|is_bpdu| !is_bpdu));
+    }
+
+    // From S2's place: every length of a Hello cut short, another's LSP, IS-IS to nobody, and an empty frame.
+    let neighbor = Tap::open(square.corner(2), "s1", false);
+    let dropped = |name: &str| all[0].count("control_dropped", name);
+    let malformed = dropped("malformed");
+    let hello = [0x83, 20, 1, 0, 17, 1, 0, 1, 1, 2, 0, 0, 0, 0, 2, 0, 30, 0, 25, 1];
+    let to_all = MacAddress([0x01, 0x80, 0xc2, 0, 0, 0x41]);
+    let source = MacAddress([2, 0, 0, 0, 0, 99]);
+    for length in 0..hello.len() {
+        neighbor.send(&[&frame(to_all, source, 0x22f4, 0)[..], &hello[..length]].concat());
+    }
+    wait_until("they are counted", || dropped("malformed") == malformed + hello.len() as u64);
+    assert!(all[0].states().values().all(|state| state == "report"));
+    // End stations may not speak IS-IS.
+    let no_port = dropped("no_port");
+    taps[0].send(&[&frame(to_all, mac(0), 0x22f4, 0)[..], &hello].concat());
+    wait_until("it is counted", || dropped("no_port") == no_port + 1);
+}
+
+#[test]
+fn hosts_of_two_vlans_reach_each_other_by_the_gateway_where_they_are() {
+    let Some(square) = Square::new("gateway") else { return };
+    let configs = (1..=4).map(|corner| {
+        let mut config = square.config(corner);
+        config.gateway = Some(Square::gateway());
+        config
+    });
+    let all: Vec<_> = (1..).zip(configs).map(|(corner, config)| square.start(&config, corner)).collect();
+    crate::bed::wait_for_routes(&all);
+    let pinged = square.host(0).ping("-c 3 -i 0.05 -W 2 10.0.20.1");
+    assert!(pinged.contains("3 received") && pinged.contains("ttl=63"), "one hop: {pinged}");
+    assert!(all[0].count("port a", "arp_answered") >= 1);
+    let Answer::Fdb(stations) = all[0].show(What::Fdb) else { panic!("no stations") };
+    assert_eq!(stations.iter().filter(|row| row.place == "gateway" && row.origin == "static").count(), 2);
+}
+
+#[test]
+fn tshark_reads_everything_and_finds_nothing_malformed() {
+    let Some(square) = Square::new("tshark") else { return };
+    let pins = Pins::new(square.dir.path());
+    let mut config = square.config(1);
+    config.pin_dir = Some(pins.dir("s1"));
+    // What the stack sees: IS-IS of S1's links from the first Hello on.
+    let mut links: Vec<Tap> = ["s2", "s4"].map(|name| Tap::open(square.corner(1), name, true)).into();
+    let mut all = vec![square.start(&config, 1)];
+    all.extend((2..=4).map(|corner| square.start(&square.config(corner), corner)));
+    crate::bed::wait_for_routes(&all);
+    let data = DataTap::open_pinned(pins.dir("s1"), 1).unwrap();
+    assert!(square.host(0).ping("-c 2 -i 0.05 -W 2 10.0.10.2").contains("2 received"));
+    let file = square.dir.path().join("frames.pcapng");
+    let mut writer = pcapng::Writer::new(std::fs::File::create(&file).unwrap(), "s1").unwrap();
+    let mut time = Duration::ZERO;
+    for tap in &mut links {
+        while let Some(frame) = tap.poll() {
+            time += Duration::from_micros(1);
+            writer.write(time, frame.len() as u32, frame).unwrap();
+        }
+    }
+    for frame in data.take().unwrap() {
+        writer.write(time, frame.length, &frame.bytes).unwrap();
+    }
+    writer.flush().unwrap();
+    drop(data);
+    all.remove(0).stop();
+    let mut command = Command::new("tshark");
+    command.args(["-r", file.to_str().unwrap(), "-T", "fields", "-e", "frame.protocols", "-e", "isis.type"]);
+    command.args(["-e", "isis.lsp.checksum.status", "-e", "trill.egress_nick", "-e", "_ws.malformed"]);
+    let Ok(output) = command.output() else {
+        eprintln!("skipped: tshark is not installed");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines = |part: &str| text.lines().filter(|line| line.contains(part)).count();
+    assert!(!text.to_lowercase().contains("malformed"), "{text}");
+    for (part, what) in [
+        ("isis.hello\t17", "Hello"),
+        ("isis.lsp\t18\t1", "LSP with a good checksum"),
+        ("isis.csnp\t24", "list of LSPs"),
+        (":trill:", "data frame"),
+    ] {
+        assert!(lines(part) > 0, "no {what}: {text}");
+    }
+    assert!(text.lines().any(|line| line.contains(":icmp") && line.contains(&NICKNAME[2].to_string())), "{text}");
+}

@@ -1,0 +1,142 @@
+//! An RBridge's life: cuts, restarts and crashes while frames pass, interfaces that come and go, an end that leaves nothing.
+
+use std::process::Command;
+
+use weft_node::rbridge::RBridgeConfig;
+use weft_node::rbridge::protocol::{Answer, Request, What};
+
+use crate::bed::{Running, Square, address, wait_for_routes};
+use crate::common::wait_until;
+use crate::net::{Pins, Stream};
+
+/// Datagrams of a stream in 0.3 s.
+const IN_300_MS: u64 = 600;
+
+#[test]
+fn a_cut_leads_the_other_way_at_once() {
+    let Some(square) = Square::new("cut") else { return };
+    let all = square.start_all();
+    assert!(square.host(0).ping("-c 1 -W 2 10.0.10.2").contains("1 received"));
+    // Several flows, so that both ways are taken.
+    let streams: Vec<Stream> = (0..4).map(|_| Stream::start(square.host(0), square.host(1), address(1))).collect();
+    // S1 sees that the carrier is lost.
+    square.corner(2).ip("link set dev s1 down");
+    wait_until("S1 knows one way", || all[0].routes()["s3"].hops.len() == 1);
+    assert_eq!(all[0].states()["s2"], "down");
+    wait_until("S2 is behind S3", || all[0].routes()["s2"].hops[0].interface == "s4");
+    for stream in streams {
+        let (sent, lost) = stream.end();
+        assert!(lost < IN_300_MS, "{lost} of {sent} lost");
+    }
+    square.corner(2).ip("link set dev s1 up");
+    wait_until("both ways are there again", || all[0].routes()["s3"].hops.len() == 2);
+}
+
+/// All but S4 with pins, so that every frame goes by S2.
+fn line(square: &Square, pins: &Pins) -> (Vec<RBridgeConfig>, Vec<Running>) {
+    let config = |corner| {
+        let mut config = square.config(corner);
+        config.pin_dir = Some(pins.dir(&format!("s{corner}")));
+        config
+    };
+    let configs: Vec<RBridgeConfig> = (1..=3).map(config).collect();
+    let running: Vec<Running> = (1..).zip(&configs).map(|(corner, config)| square.start(config, corner)).collect();
+    wait_until("all routes are there", || running.iter().all(|running| running.routes().len() == 2));
+    assert!(square.host(0).ping("-c 1 -W 2 10.0.10.2").contains("1 received"));
+    (configs, running)
+}
+
+#[test]
+fn a_restart_with_pins_loses_no_frame_and_an_end_leaves_nothing() {
+    let Some(square) = Square::new("restart") else { return };
+    let pins = Pins::new(square.dir.path());
+    let (configs, mut running) = line(&square, &pins);
+    let issued = running[2].count("control", "adjacency_down");
+    let stations = |running: &Running| match running.show(What::Fdb) {
+        Answer::Fdb(rows) => rows.len(),
+        other => panic!("{other:?}"),
+    };
+    let known = stations(&running[0]);
+    let stream = Stream::start(square.host(0), square.host(1), address(1));
+    // Ingress, transit and egress, one after the other.
+    for place in 0..3 {
+        running.remove(place).finish();
+        assert!(
+            square.host(0).ping("-c 2 -i 0.05 -W 2 10.0.10.2").contains("2 received"),
+            "it works without the daemon"
+        );
+        running.insert(place, square.start(&configs[place], place + 1));
+        wait_until("its routes are there", || running[place].routes().len() == 2);
+    }
+    let (sent, lost) = stream.end();
+    assert!(sent > 500 && lost == 0, "{lost} of {sent} lost");
+    assert!(stations(&running[0]) >= known, "what was learned is still known");
+    assert_eq!(running[1].routes()["s3"].egress, configs[2].nickname.unwrap());
+    assert_eq!(running[0].count("control", "adjacency_down"), 0, "nobody noticed");
+    assert!(issued <= 1);
+    for (place, rbridge) in (1..).zip(running) {
+        rbridge.stop();
+        assert!(!pins.dir(&format!("s{place}")).exists(), "no pin is left");
+    }
+    let links = Command::new("ip").args(["-n", &square.corner(1).0, "-d", "link"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&links.stdout).contains("xdp"), "no program is left");
+}
+
+#[test]
+fn a_crash_loses_no_frame_either_and_a_chosen_nickname_is_kept() {
+    let Some(square) = Square::new("crash") else { return };
+    let pins = Pins::new(square.dir.path());
+    let (mut configs, mut running) = line(&square, &pins);
+    // S2 anew, with a nickname of its own choice.
+    running.remove(1).stop();
+    configs[1].nickname = None;
+    let mut child = square.spawn(&configs[1], 2);
+    let nickname = || running[0].routes().get("s2").map(|route| route.egress);
+    wait_until("S2 is back", || nickname().is_some() && running[0].routes().len() == 2);
+    let before = nickname();
+    let stream = Stream::start(square.host(0), square.host(1), address(1));
+    child.kill().expect("it runs");
+    child.wait().expect("it ended");
+    assert!(square.host(0).ping("-c 2 -i 0.05 -W 2 10.0.10.2").contains("2 received"), "it works without the daemon");
+    let mut child = square.spawn(&configs[1], 2);
+    assert!(square.host(0).ping("-c 20 -i 0.05 -W 2 10.0.10.2").contains("20 received"));
+    let (sent, lost) = stream.end();
+    assert!(sent > 500 && lost == 0, "{lost} of {sent} lost");
+    assert_eq!(nickname(), before);
+    assert_eq!(weft_node::rbridge::ask(&configs[1].socket, &Request::Stop).unwrap(), Answer::Done);
+    assert!(child.wait().expect("it ends").success());
+    assert!(!pins.dir("s2").exists() && !configs[1].socket.exists(), "nothing is left");
+    running.into_iter().for_each(Running::stop);
+}
+
+#[test]
+fn who_takes_leave_is_forgotten_at_once() {
+    let Some(square) = Square::new("leave") else { return };
+    let mut all = square.start_all();
+    let stream = Stream::start(square.host(0), square.host(1), address(1));
+    all.remove(1).finish();
+    wait_until("S2 is gone", || !all[0].routes().contains_key("s2") && all[0].routes()["s3"].hops.len() == 1);
+    let Answer::Nicknames(nicknames) = all[1].show(What::Nickname) else { panic!("no nicknames") };
+    assert!(nicknames.iter().all(|row| row.hostname != "s2"), "its LSP is withdrawn: {nicknames:?}");
+    let (sent, lost) = stream.end();
+    // Neighbours hear it one after the other: what S1 still sends by S2, S3 no longer takes.
+    assert!(lost < IN_300_MS, "{lost} of {sent} lost");
+}
+
+#[test]
+fn an_interface_may_vanish_and_come_back() {
+    let Some(square) = Square::new("vanish") else { return };
+    let all = square.start_all();
+    square.corner(1).ip("link del dev s2");
+    wait_until("S1 knows one way", || all[0].routes()["s3"].hops.len() == 1);
+    let Answer::Adjacencies(rows) = all[0].show(What::Adjacency) else { panic!("no adjacencies") };
+    assert_eq!((&rows[0].link[..], &rows[0].state[..]), ("missing", "down"));
+    assert!(square.host(0).ping("-c 1 -W 2 10.0.10.2").contains("1 received"));
+    square.connect(1, 2);
+    wait_for_routes(&all);
+    assert!(all[0].states().values().all(|state| state == "report"));
+    // Host a's port is made anew as well.
+    square.corner(1).ip("link set dev a down");
+    square.corner(1).ip("link set dev a up");
+    assert!(square.host(0).ping("-c 3 -i 0.2 -W 2 10.0.10.2").contains("3 received"));
+}

@@ -1,0 +1,11 @@
+//! `weft node rbridge` on real paths: four RBridges in a square with hosts at their ports, over cuts, restarts and crashes,
+//! read by tshark, and against input that cannot work.
+
+mod bad_input;
+mod bed;
+#[path = "../common/mod.rs"]
+mod common;
+mod forwarding;
+mod life;
+#[path = "../net/mod.rs"]
+mod net;
