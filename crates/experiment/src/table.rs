@@ -99,6 +99,7 @@ pub fn overlay_name(overlay: Overlay) -> &'static str {
         Overlay::Vl2 => "vl2",
         Overlay::KernelVxlan => "kernel-vxlan",
         Overlay::Trill => "trill",
+        Overlay::Bridged => "bridged",
         Overlay::Layer2 => "layer2",
     }
 }

@@ -12,6 +12,7 @@
 //! * [`tcp_validation`]: the simulator beside the lab
 //! * [`directory`]: the directory system under load, and an AA's move (VL2 5.5, Figure 14)
 //! * [`vxlan`]: the VXLAN draft's experiments
+//! * [`trill`]: the TRILL papers' experiments
 //! * [`series`], [`links`], [`cpu`], [`completion`]: what they share
 //! * [`class_summary`]: completion times of one run, for a look without a plan
 //! * [`framing`]: how much of a link's rate can be payload
@@ -32,8 +33,11 @@ pub mod series;
 pub mod shuffle;
 pub mod split_speed;
 pub mod tcp_validation;
+pub mod trill;
 pub mod vlb_split;
 pub mod vxlan;
+
+mod trials;
 
 use serde::{Deserialize, Serialize};
 use weft_scenario::engine::Overlay;
@@ -85,6 +89,22 @@ pub enum Analysis {
     VxlanEncapsulations,
     /// [`vxlan::segments`].
     VxlanSegments,
+    /// [`trill::fast_path`].
+    TrillFastPath,
+    /// [`trill::latency`].
+    TrillLatency,
+    /// [`trill::throughput`].
+    TrillThroughput,
+    /// [`trill::paths`].
+    TrillPaths,
+    /// [`trill::load`].
+    TrillLoad,
+    /// [`trill::cpu`].
+    TrillCpu,
+    /// [`trill::convergence`].
+    TrillConvergence,
+    /// [`trill::elephants`].
+    TrillElephants,
 }
 
 /// A metric that an analysis yields.
@@ -153,6 +173,14 @@ pub enum RowKind {
     PathCosts,
     /// [`Records::segments`]
     Segments,
+    /// [`Records::crossings`]
+    Crossings,
+    /// [`Records::path_shares`]
+    PathShares,
+    /// [`Records::chains`]
+    Chains,
+    /// [`Records::switch_losses`]
+    SwitchLosses,
 }
 
 impl RowKind {
@@ -172,6 +200,10 @@ impl RowKind {
         Self::Offered,
         Self::PathCosts,
         Self::Segments,
+        Self::Crossings,
+        Self::PathShares,
+        Self::Chains,
+        Self::SwitchLosses,
     ];
 
     /// Drops the rows of every kind but these, so that a sweep's memory holds only what its analysis reads.
@@ -192,6 +224,10 @@ impl RowKind {
                 Self::Offered => records.offered = Vec::new(),
                 Self::PathCosts => records.path_costs = Vec::new(),
                 Self::Segments => records.segments = Vec::new(),
+                Self::Crossings => records.crossings = Vec::new(),
+                Self::PathShares => records.path_shares = Vec::new(),
+                Self::Chains => records.chains = Vec::new(),
+                Self::SwitchLosses => records.switch_losses = Vec::new(),
             }
         }
     }
@@ -249,6 +285,14 @@ impl Analysis {
             Self::VxlanModelB => "vxlan-model-b",
             Self::VxlanEncapsulations => "vxlan-encapsulations",
             Self::VxlanSegments => "vxlan-segments",
+            Self::TrillFastPath => "trill-fast-path",
+            Self::TrillLatency => "trill-latency",
+            Self::TrillThroughput => "trill-throughput",
+            Self::TrillPaths => "trill-paths",
+            Self::TrillLoad => "trill-load",
+            Self::TrillCpu => "trill-cpu",
+            Self::TrillConvergence => "trill-convergence",
+            Self::TrillElephants => "trill-elephants",
         }
     }
 
@@ -274,6 +318,14 @@ impl Analysis {
             Self::VxlanModelB => vxlan::model_b::METRICS,
             Self::VxlanEncapsulations => vxlan::encapsulations::METRICS,
             Self::VxlanSegments => vxlan::segments::METRICS,
+            Self::TrillFastPath => trill::fast_path::METRICS,
+            Self::TrillLatency => trill::latency::METRICS,
+            Self::TrillThroughput => trill::throughput::METRICS,
+            Self::TrillPaths => trill::paths::METRICS,
+            Self::TrillLoad => trill::load::METRICS,
+            Self::TrillCpu => trill::cpu::METRICS,
+            Self::TrillConvergence => trill::convergence::METRICS,
+            Self::TrillElephants => trill::elephants::METRICS,
         }
     }
 
@@ -293,6 +345,12 @@ impl Analysis {
             Self::VxlanModelA | Self::VxlanModelB => &[RowKind::Servers, RowKind::Offered],
             Self::VxlanEncapsulations => &[RowKind::PathCosts],
             Self::VxlanSegments => &[RowKind::Segments],
+            Self::TrillFastPath => &[RowKind::Chains, RowKind::Crossings],
+            Self::TrillLatency | Self::TrillThroughput | Self::TrillLoad => &[RowKind::Crossings],
+            Self::TrillPaths => &[RowKind::Crossings, RowKind::PathShares],
+            Self::TrillCpu => &[RowKind::Chains],
+            Self::TrillConvergence => &[RowKind::SwitchLosses],
+            Self::TrillElephants => &[RowKind::Flows, RowKind::Events],
         }
     }
 
@@ -318,6 +376,14 @@ impl Analysis {
             Self::VxlanModelB => vxlan::model_b::check(spec),
             Self::VxlanEncapsulations => vxlan::encapsulations::check(spec),
             Self::VxlanSegments => vxlan::segments::check(spec),
+            Self::TrillFastPath => trill::fast_path::check(spec),
+            Self::TrillLatency => trill::latency::check(spec),
+            Self::TrillThroughput => trill::throughput::check(spec),
+            Self::TrillPaths => trill::paths::check(spec),
+            Self::TrillLoad => trill::load::check(spec),
+            Self::TrillCpu => trill::cpu::check(spec),
+            Self::TrillConvergence => trill::convergence::check(spec),
+            Self::TrillElephants => trill::elephants::check(spec),
         }
     }
 
@@ -340,6 +406,14 @@ impl Analysis {
             Self::VxlanModelB => vxlan::model_b::names(spec),
             Self::VxlanEncapsulations => vxlan::encapsulations::names(spec),
             Self::VxlanSegments => vxlan::segments::names(spec),
+            Self::TrillFastPath => trill::fast_path::names(spec),
+            Self::TrillLatency => trill::latency::names(spec),
+            Self::TrillThroughput => trill::throughput::names(spec),
+            Self::TrillPaths => trill::paths::names(spec),
+            Self::TrillLoad => trill::load::names(spec),
+            Self::TrillCpu => trill::cpu::names(spec),
+            Self::TrillConvergence => trill::convergence::names(spec),
+            Self::TrillElephants => trill::elephants::names(spec),
         }
     }
 
@@ -373,6 +447,14 @@ impl Analysis {
             Self::VxlanModelB => vxlan::model_b::analyse(input),
             Self::VxlanEncapsulations => vxlan::encapsulations::analyse(input),
             Self::VxlanSegments => vxlan::segments::analyse(input),
+            Self::TrillFastPath => trill::fast_path::analyse(input),
+            Self::TrillLatency => trill::latency::analyse(input),
+            Self::TrillThroughput => trill::throughput::analyse(input),
+            Self::TrillPaths => trill::paths::analyse(input),
+            Self::TrillLoad => trill::load::analyse(input),
+            Self::TrillCpu => trill::cpu::analyse(input),
+            Self::TrillConvergence => trill::convergence::analyse(input),
+            Self::TrillElephants => trill::elephants::analyse(input),
         };
         findings.problems.extend(unexpected_route_changes(input));
         findings

@@ -7,6 +7,7 @@ mod line_chart;
 mod plots;
 mod row_chart;
 mod sweeps;
+mod trill;
 mod vxlan;
 
 pub use line_chart::{Band, Level, LineChart, Series, Span};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_scenario::record::{Records, TcpRow};
 
 use super::{Band, Level, LineChart, Mark, RowChart, Series, Span};
-use super::{directory, sweeps, vxlan};
+use super::{directory, sweeps, trill, vxlan};
 use crate::analysis::series::{Cumulative, Window};
 use crate::analysis::{Analysis, Input, TrialRecords, framing, links, outage, overlay_cost, shuffle, vlb_split};
 use crate::metric::Findings;
@@ -56,6 +56,14 @@ pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
         Analysis::VxlanModelB => vxlan::model_b(input, findings),
         Analysis::VxlanEncapsulations => vxlan::encapsulations(input, findings),
         Analysis::VxlanSegments => vxlan::segments(input, findings),
+        Analysis::TrillFastPath => trill::fast_path(input, findings),
+        Analysis::TrillLatency => trill::latency(input, findings),
+        Analysis::TrillThroughput => trill::throughput(input, findings),
+        Analysis::TrillPaths => trill::paths(input),
+        Analysis::TrillLoad => trill::load(input, findings),
+        Analysis::TrillCpu => trill::cpu(input, findings),
+        Analysis::TrillConvergence => trill::convergence(input, findings),
+        Analysis::TrillElephants => trill::elephants(findings),
     };
     figures.push(cpu_idle(input));
     figures.extend(tcp_state(input));

@@ -145,15 +145,20 @@ fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
             return wrong("workloads of kind `directory` and `migration` have their own faults; remove `[[fault]]`");
         }
     }
-    let on_own_servers = |workload: &Workload| matches!(workload, Workload::Vxlan(_));
+    let on_own_servers = |workload: &Workload| matches!(workload, Workload::Vxlan(_) | Workload::Trill(_));
     let alone = spec.engines == ["lab"] && spec.overlays == [Overlay::Layer2] && spec.fault.is_empty();
     if spec.workload.values().any(on_own_servers) && !alone {
         return wrong(
-            "workloads of kind `vxlan` need `engines = [\"lab\"]`, `overlays = [\"layer2\"]` and no `[[fault]]`",
+            "workloads of kind `vxlan` and `trill` need `engines = [\"lab\"]`, `overlays = [\"layer2\"]` and no `[[fault]]`",
         );
     }
     if spec.overlays.contains(&Overlay::Layer2) && !every(on_own_servers) {
-        return wrong("the overlay `layer2` carries only workloads of kind `vxlan`");
+        return wrong("the overlay `layer2` carries only workloads of kind `vxlan` and `trill`");
+    }
+    if spec.overlays.contains(&Overlay::Bridged) && spec.engines != ["lab"] {
+        return wrong(
+            "the overlay `bridged` needs `engines = [\"lab\"]`; in the simulator the load balance `spanning-tree` says so",
+        );
     }
     let single = spec.overlays.len() == 1 && spec.workload.len() == 1;
     match spec.analysis {

@@ -33,4 +33,5 @@ pub(super) fn key_from_cells(cells: &[&str]) -> Option<TrialKey> {
     })
 }
 
-const OVERLAYS: [Overlay; 5] = [Overlay::Routed, Overlay::Vl2, Overlay::KernelVxlan, Overlay::Trill, Overlay::Layer2];
+const OVERLAYS: [Overlay; 6] =
+    [Overlay::Routed, Overlay::Vl2, Overlay::KernelVxlan, Overlay::Trill, Overlay::Bridged, Overlay::Layer2];

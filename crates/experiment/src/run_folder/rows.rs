@@ -5,8 +5,9 @@ use std::fs::OpenOptions;
 use std::path::Path;
 
 use weft_scenario::record::{
-    CostRow, CpuRow, DirectoryRow, EventRow, FlowRow, LatencyRow, LinkRow, MigrationRow, OfferedRow, PathCostRow,
-    ProgressRow, QueueRow, Records, SegmentRow, ServerRow, TcpRow,
+    ChainRow, CostRow, CpuRow, CrossingRow, DirectoryRow, EventRow, FlowRow, LatencyRow, LinkRow, MigrationRow,
+    OfferedRow, PathCostRow, PathShareRow, ProgressRow, QueueRow, Records, SegmentRow, ServerRow, SwitchLossRow,
+    TcpRow,
 };
 use weft_scenario::workload::FlowClass;
 
@@ -196,6 +197,7 @@ row!(
     segments,
     active_segments,
     setup_ns,
+    removal_ns,
     memory_bytes,
     frame_bytes,
     chain_ns_per_frame,
@@ -204,6 +206,37 @@ row!(
     latency_p50_ns,
     latency_p99_ns
 );
+row!(
+    CrossingRow,
+    "crossings.csv",
+    way,
+    frame_bytes,
+    load_percent,
+    asked_per_s,
+    wall_ns,
+    sent_frames,
+    received_frames,
+    reordered_frames,
+    latency_mean_ns,
+    latency_p50_ns,
+    latency_p99_ns,
+    floor_mean_ns,
+    floor_p50_ns
+);
+row!(PathShareRow, "path_shares.csv", way, frame_bytes, load_percent, switch, frames);
+row!(
+    ChainRow,
+    "chains.csv",
+    way,
+    until,
+    frame_bytes,
+    chain_ns_per_frame,
+    chain_quartile_ns_per_frame,
+    most_per_s,
+    runs,
+    lost_frames
+);
+row!(SwitchLossRow, "switch_losses.csv", way, loss, switch, flows, hit_flows, sent_frames, lost_frames, outage_ns);
 row!(CostRow, "cost.csv", cpu_ns, payload_bytes, wall_ns);
 row!(FactRow, "facts.csv", name, value);
 
@@ -224,6 +257,10 @@ pub(crate) fn is_column(name: &str) -> bool {
         OfferedRow::COLUMNS,
         PathCostRow::COLUMNS,
         SegmentRow::COLUMNS,
+        CrossingRow::COLUMNS,
+        PathShareRow::COLUMNS,
+        ChainRow::COLUMNS,
+        SwitchLossRow::COLUMNS,
         CostRow::COLUMNS,
         FactRow::COLUMNS,
     ];
@@ -251,6 +288,10 @@ pub fn write_trial_rows(folder: &Path, axes: &[Axis], trial: &TrialRecords) -> R
     sink.append_rows(&records.offered)?;
     sink.append_rows(&records.path_costs)?;
     sink.append_rows(&records.segments)?;
+    sink.append_rows(&records.crossings)?;
+    sink.append_rows(&records.path_shares)?;
+    sink.append_rows(&records.chains)?;
+    sink.append_rows(&records.switch_losses)?;
     sink.append_rows(records.cost.as_slice())?;
     sink.append_rows(&facts)
 }
@@ -324,6 +365,10 @@ pub fn read_trials(folder: &Path, axes: &[Axis], kinds: &[RowKind]) -> Result<Ve
     source.read_rows(RowKind::Offered, |records| &mut records.offered)?;
     source.read_rows(RowKind::PathCosts, |records| &mut records.path_costs)?;
     source.read_rows(RowKind::Segments, |records| &mut records.segments)?;
+    source.read_rows(RowKind::Crossings, |records| &mut records.crossings)?;
+    source.read_rows(RowKind::PathShares, |records| &mut records.path_shares)?;
+    source.read_rows(RowKind::Chains, |records| &mut records.chains)?;
+    source.read_rows(RowKind::SwitchLosses, |records| &mut records.switch_losses)?;
     source.read(CostRow::FILE, CostRow::COLUMNS, |trials, key, cells| {
         trials.get_mut(&key.trial)?.records.cost = Some(CostRow::from_cells(cells)?);
         Some(())

@@ -2,8 +2,8 @@
 
 use weft_scenario::engine::Overlay;
 use weft_scenario::record::{
-    CostRow, DirectoryRow, EventRow, LatencyRow, MigrationRow, OfferedRow, PathCostRow, Records, SegmentRow, ServerRow,
-    TcpRow,
+    ChainRow, CostRow, CrossingRow, DirectoryRow, EventRow, LatencyRow, MigrationRow, OfferedRow, PathCostRow,
+    PathShareRow, Records, SegmentRow, ServerRow, SwitchLossRow, TcpRow,
 };
 
 use super::*;
@@ -42,6 +42,10 @@ fn trials() -> Vec<TrialRecords> {
     });
     full.path_costs.push(PathCostRow { path: "tc".into(), chain_ns_per_frame: 0.25, ..Default::default() });
     full.segments.push(SegmentRow { store: "map".into(), segments: 5000, ..Default::default() });
+    full.crossings.push(CrossingRow { way: "trill".into(), asked_per_s: 0.5, ..Default::default() });
+    full.path_shares.push(PathShareRow { switch: "s3".into(), frames: 3, ..Default::default() });
+    full.chains.push(ChainRow { until: "middle".into(), runs: 4, ..Default::default() });
+    full.switch_losses.push(SwitchLossRow { loss: "silent".into(), outage_ns: 5, ..Default::default() });
     full.facts.push(("x".into(), 0.1 + 0.2));
     vec![trial(1, Overlay::Vl2, "all", full), trial(2, Overlay::KernelVxlan, "all", Records::default())]
 }

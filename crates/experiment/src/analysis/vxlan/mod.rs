@@ -17,14 +17,10 @@ use weft_scenario::record::{OfferedRow, ServerRow};
 use weft_scenario::workload::vxlan::{BenchmarkSpec, MatrixSpec, SegmentsSpec, ServersSpec};
 use weft_scenario::workload::{VxlanSpec, Workload};
 
-use super::{Input, TrialRecords};
-use crate::metric::{Findings, Limit, Problem};
+use super::TrialRecords;
+use super::trials::{cell, cell_with_interval, put, put_calibration, put_empty};
 use crate::plan::PlanSpec;
 
-/// A cost that was put in on purpose, and what was read of it: facts of every trial, nanoseconds per frame.
-pub const KNOWN_NS: &str = "vxlan.known_ns";
-/// See [`KNOWN_NS`].
-pub const READ_NS: &str = "vxlan.read_ns";
 /// Bytes of a megabyte as the draft's tables have it.
 const MEGABYTE: f64 = 1e6;
 
@@ -79,43 +75,6 @@ fn check_only(spec: &PlanSpec, analysis: &str, experiment: &str) -> Result<(), S
     }
 }
 
-/// The trials of a workload, one for each repetition.
-fn trials<'a>(input: &Input<'a>, workload: &str) -> impl Iterator<Item = &'a TrialRecords> {
-    let workload = workload.to_owned();
-    input.trials.iter().filter(move |trial| trial.key.workload == workload)
-}
-
-/// Adds the median over the repetitions of a workload.
-fn put(
-    findings: &mut Findings,
-    input: &Input<'_>,
-    workload: &str,
-    name: &str,
-    number: impl Fn(&TrialRecords) -> Option<f64>,
-) {
-    let samples: Vec<f64> = trials(input, workload).filter_map(number).filter(|value| value.is_finite()).collect();
-    findings.put(name, &samples, Limit::PinnedCore);
-}
-
-/// How far off the known cost was read, as a share of it; the median over all trials.
-fn put_calibration(findings: &mut Findings, input: &Input<'_>) {
-    let fact =
-        |trial: &TrialRecords, name: &str| trial.records.facts.iter().find(|fact| fact.0 == name).map(|fact| fact.1);
-    let error = |trial: &TrialRecords| {
-        let (known, read) = (fact(trial, KNOWN_NS)?, fact(trial, READ_NS)?);
-        (known > 0.0).then(|| (read - known).abs() / known)
-    };
-    let samples: Vec<f64> = input.trials.iter().filter_map(error).collect();
-    findings.put("calibration_error", &samples, Limit::OtherWork);
-}
-
-/// A trial without rows measured nothing.
-fn put_empty(findings: &mut Findings, input: &Input<'_>, is_empty: impl Fn(&TrialRecords) -> bool) {
-    for trial in input.trials.iter().filter(|trial| is_empty(trial)) {
-        findings.problems.push(Problem::Failed(format!("trial {} measured nothing", trial.key.trial)));
-    }
-}
-
 /// The row of a server on a way at a size.
 fn server_row<'a>(trial: &'a TrialRecords, path: &str, server: &str, bytes: u32) -> Option<&'a ServerRow> {
     let is_it = |row: &&ServerRow| row.path == path && row.server == server && row.frame_bytes == bytes;
@@ -140,21 +99,6 @@ pub fn vm_cpu_share(row: &OfferedRow) -> f64 {
 /// Frames per second of a size as bits per second with FCS.
 fn bits_per_s(frames_per_s: f64, frame_bytes: u32) -> f64 {
     frames_per_s * f64::from(frame_bytes) * 8.0
-}
-
-/// Whole numbers as text, a dash where there is none.
-fn cell(findings: &Findings, metric: &str) -> String {
-    findings.metrics.get(metric).map_or_else(|| "-".to_owned(), |estimate| crate::table::plain(estimate.value))
-}
-
-/// A value with its interval, a dash where there is none.
-fn cell_with_interval(findings: &Findings, metric: &str) -> String {
-    let Some(estimate) = findings.metrics.get(metric) else { return "-".to_owned() };
-    let plain = crate::table::plain;
-    match estimate.interval {
-        Some(interval) => format!("{} ({} .. {})", plain(estimate.value), plain(interval.low), plain(interval.high)),
-        None => plain(estimate.value),
-    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ const KNEE: f64 = 1.1;
 pub const METRICS: &[MetricInfo] = &[
     MetricInfo { name: "setup_ms", meaning: "time to set all segments up on one server, ms" },
     MetricInfo { name: "setup_speedup", meaning: "that of one kernel device per VNI over this one's, same number" },
+    MetricInfo { name: "removal_ms", meaning: "time to remove all segments of one server, ms" },
     MetricInfo { name: "memory_mb", meaning: "memory that all segments take on one server, MB" },
     MetricInfo {
         name: "frame_ns",
@@ -34,8 +35,17 @@ pub const METRICS: &[MetricInfo] = &[
     MetricInfo { name: "calibration_error", meaning: "how far off a known CPU cost was read, over that cost" },
 ];
 
-const OF_STEPS: [&str; 8] =
-    ["setup_ms", "setup_speedup", "memory_mb", "frame_ns", "rate_ratio", "net_rate_ratio", "loss", "latency_p50_us"];
+const OF_STEPS: [&str; 9] = [
+    "setup_ms",
+    "setup_speedup",
+    "removal_ms",
+    "memory_mb",
+    "frame_ns",
+    "rate_ratio",
+    "net_rate_ratio",
+    "loss",
+    "latency_p50_us",
+];
 
 /// What a plan must have for this analysis.
 pub fn check(spec: &PlanSpec) -> Result<(), String> {
@@ -97,6 +107,9 @@ fn put_step(
         let devices = row(trial, SegmentStore::KernelDevices, count)?;
         Some(devices.setup_ns as f64 / row(trial, store, count)?.setup_ns.max(1) as f64)
     });
+    put("removal_ms", &|trial| {
+        row(trial, store, count).filter(|row| row.removal_ns > 0).map(|row| row.removal_ns as f64 / 1e6)
+    });
     put("memory_mb", &|trial| row(trial, store, count).map(|row| row.memory_bytes as f64 / MEGABYTE));
     put("frame_ns", &|trial| row(trial, store, count).and_then(cost_ns));
     put("rate_ratio", &|trial| Some(cost_ns(fewest(trial, scale, store)?)? / cost_ns(row(trial, store, count)?)?));
@@ -142,6 +155,7 @@ fn table(findings: &Findings, scale: &SegmentsSpec) -> Table {
         "segments",
         "set-up (ms)",
         "faster than a device each",
+        "removal (ms)",
         "memory (MB)",
         "CPU per frame (ns)",
         "rate over the fewest",
@@ -157,6 +171,7 @@ fn table(findings: &Findings, scale: &SegmentsSpec) -> Table {
             count.to_string(),
             of("setup_ms"),
             of("setup_speedup"),
+            of("removal_ms"),
             of("memory_mb"),
             spread("frame_ns"),
             of("rate_ratio"),

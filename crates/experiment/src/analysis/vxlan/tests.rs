@@ -3,7 +3,10 @@
 use weft_scenario::record::{OfferedRow, PathCostRow, Records, SegmentRow, ServerRow};
 
 use super::*;
+use crate::analysis::Input;
 use crate::analysis::testing::{self, plan_text};
+use crate::analysis::trials::{KNOWN_NS, READ_NS};
+use crate::metric::Findings;
 use crate::plan::{Mode, Plan, PlanError, PlanSpec};
 
 const COST: &str = "cost = { count = 1, each = \"1 ms\" }\n";
@@ -221,6 +224,7 @@ fn segment(store: &str, segments: u32, setup_ms: u64, ns: f64) -> SegmentRow {
         segments,
         active_segments: segments,
         setup_ns: setup_ms * 1_000_000,
+        removal_ns: setup_ms * 500_000,
         memory_bytes: u64::from(segments) * 10_000,
         frame_bytes: 64,
         chain_ns_per_frame: ns,
@@ -249,6 +253,7 @@ fn segments_bend_where_a_frame_costs_a_tenth_more() {
         ..Records::default()
     });
     close(value(&findings, "setup_speedup.map.5000"), 22.0);
+    close(value(&findings, "removal_ms.map.5000"), 25.0);
     close(value(&findings, "memory_mb.map.5000"), 50.0);
     close(value(&findings, "rate_ratio.map.5000"), 500.0 / 640.0);
     close(value(&findings, "net_rate_ratio.map.5000"), 500.0 / 540.0);
