@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use serde::de::DeserializeOwned;
 use weft_node::NodeError;
+use weft_node::rbridge::RBridgeConfig;
 use weft_node::stop::{Hangup, Stop};
 use weft_node::vtep::VtepConfig;
 
@@ -22,8 +23,9 @@ fn main() -> ExitCode {
         ["node", "agent", "--config", file] => daemon(file, weft_node::agent::run),
         ["node", "directory", "--config", file] => daemon(file, weft_node::directory::run),
         ["node", "tor", "--config", file] => daemon(file, weft_node::tor::run),
+        ["node", "rbridge", "--config", file] => rbridge(Path::new(file)),
         ["node", "vtep", "--config", file] => vtep(Path::new(file)),
-        _ => Err("usage: lab-daemon node agent|directory|tor|vtep --config FILE".to_owned()),
+        _ => Err("usage: lab-daemon node agent|directory|rbridge|tor|vtep --config FILE".to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -32,6 +34,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn rbridge(file: &Path) -> Result<(), String> {
+    let told = |error: NodeError| error.to_string();
+    let stop = Stop::on_signals().map_err(told)?;
+    weft_node::rbridge::run(&RBridgeConfig::read(file).map_err(told)?, &stop).map_err(told)
 }
 
 fn vtep(file: &Path) -> Result<(), String> {

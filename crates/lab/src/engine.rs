@@ -20,6 +20,7 @@ use crate::migration;
 use crate::options::LabOptions;
 use crate::process::ProcessId;
 use crate::traffic::{self, TrafficError, TrafficHost, TrafficSetup, WatchedPort};
+use crate::trill;
 use crate::up::{Lab, up_owned};
 use crate::vxlan;
 
@@ -107,8 +108,9 @@ impl LabSession<'_> {
 
 impl Session for LabSession<'_> {
     fn run(&mut self, trial: &Trial) -> Result<Records, EngineError> {
-        if let Workload::Vxlan(_) = trial.workload {
-            return Err(EngineError::Refused("a workload of kind `vxlan` needs the overlay `layer2`".to_owned()));
+        if let Workload::Vxlan(_) | Workload::Trill(_) = trial.workload {
+            let why = format!("a workload of kind `{}` needs the overlay `layer2`", trial.workload.kind());
+            return Err(EngineError::Refused(why));
         }
         if let Workload::Directory(spec) = &trial.workload {
             let lab = self.lab.as_mut().expect("the lab is there until the session is closed");
@@ -174,6 +176,9 @@ impl Session for BedSession<'_> {
     fn run(&mut self, trial: &Trial) -> Result<Records, EngineError> {
         match &trial.workload {
             Workload::Vxlan(spec) => Ok(vxlan::run(spec, &self.options.weft_binary, self.progress)?),
+            Workload::Trill(spec) => {
+                Ok(trill::measure::run(spec, trial.seed, &self.options.weft_binary, self.progress)?)
+            }
             other => Err(EngineError::Refused(format!(
                 "a workload of kind `{}` needs a fabric; choose another overlay than `layer2`",
                 other.kind()

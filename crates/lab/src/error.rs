@@ -53,6 +53,14 @@ pub enum LabError {
         /// The interfaces it has.
         known: String,
     },
+    /// A fabric that a lab cannot be made of.
+    #[error("fabric `{fabric}`: {reason}")]
+    BadFabric {
+        /// The fabric.
+        fabric: String,
+        /// Why not.
+        reason: String,
+    },
     /// VL2 needs somebody to ask.
     #[error("fabric `{0}` has no directory server; VL2 needs one: add a node of role `directory` below a ToR")]
     NoDirectory(String),
@@ -101,7 +109,7 @@ pub enum LabError {
         log: String,
     },
     /// Routing did not settle.
-    #[error("routing did not converge in {waited_s} s: node `{node}` {missing}; its ospfd says: {log}")]
+    #[error("routing did not converge in {waited_s} s: node `{node}` {missing}; its daemon says: {log}")]
     NotConverged {
         /// The first node whose table is not as expected.
         node: String,

@@ -13,6 +13,7 @@ use weft_scenario::id::{LinkId, NodeId};
 use crate::batch::{self, Program};
 use crate::error::LabError;
 use crate::home::namespace_path;
+use crate::plan::{forwards_frames, interfaces};
 use crate::traffic::FaultActuator;
 use crate::up::Lab;
 use crate::{netns, overlay, routes};
@@ -108,7 +109,7 @@ impl<'a> LabActuator<'a> {
         let nodes: BTreeSet<NodeId> = ports.iter().map(|(node, _)| *node).collect();
         for node in nodes {
             let of_node = ports.iter().filter(|(at, _)| *at == node);
-            let devices = of_node.filter_map(|(_, link)| self.lab.scenario.fabric.link(*link).end_at(node));
+            let devices = of_node.flat_map(|(_, link)| interfaces(&self.lab.scenario, *link, node));
             let mut lines: Vec<String> =
                 devices.map(|port| format!("link set dev {} {state}", port.interface)).collect();
             if state == "up" {
@@ -215,7 +216,7 @@ impl FaultActuator for LabActuator<'_> {
         let repair = self.repairs;
         self.repairs += 1;
         self.settle().map_err(|error| error.to_string())?;
-        if self.active.is_empty() {
+        if self.active.is_empty() && !forwards_frames(&self.lab.scenario) {
             self.start_watch(repair);
         }
         Ok(())

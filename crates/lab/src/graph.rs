@@ -1,5 +1,6 @@
 //! Pictures of a fabric: text for the terminal, DOT for Graphviz, SVG for a browser.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use weft_scenario::id::NodeId;
@@ -17,8 +18,8 @@ fn tier(role: Role) -> usize {
     match role {
         Role::Intermediate | Role::Spine | Role::Core => 0,
         Role::Aggregation => 1,
-        Role::Tor | Role::Leaf => 2,
-        Role::Server | Role::Directory => 3,
+        Role::Tor | Role::Leaf | Role::Rbridge => 2,
+        Role::Server | Role::Directory | Role::Router => 3,
     }
 }
 
@@ -52,20 +53,16 @@ pub fn text(fabric: &Fabric) -> String {
 
 fn neighbours(fabric: &Fabric, switch: NodeId) -> String {
     let mut names = Vec::new();
-    let mut hosts = 0;
-    let mut host_rate = None;
+    let mut hosts: BTreeMap<_, usize> = BTreeMap::new();
     for link in fabric.links_of(switch).iter().map(|link| fabric.link(*link)) {
         let Some(far) = link.far_end(switch).map(|port| fabric.node(port.node)) else { continue };
         if far.role.is_switch() {
             names.push(format!("{} ({})", far.name, link.spec.rate));
         } else {
-            hosts += 1;
-            host_rate = Some(link.spec.rate);
+            *hosts.entry(link.spec.rate).or_default() += 1;
         }
     }
-    if let Some(rate) = host_rate {
-        names.push(format!("{hosts} hosts ({rate} each)"));
-    }
+    names.extend(hosts.into_iter().map(|(rate, count)| format!("{count} hosts ({rate} each)")));
     names.join(", ")
 }
 

@@ -8,12 +8,14 @@
 //! * [`directory`]: loads on a directory system, in a lab or on loopback
 //! * [`doctor`], [`deps`]: what a machine needs
 //! * [`tester`]: the test centre, between any two ports
+//! * [`trill`]: campuses of RBridges, and their spanning-tree twin; the TRILL papers' experiments
 //! * [`vxlan`]: the VXLAN draft's experiments, on servers of their own
 //! * [`plan`]: what would be done to each node, as text
 
 mod adjacency;
 mod batch;
 mod capture;
+mod daemons;
 pub mod deps;
 pub mod directory;
 pub mod doctor;
@@ -38,6 +40,7 @@ mod state;
 mod sysctls;
 pub mod tester;
 pub mod traffic;
+pub mod trill;
 mod up;
 mod verbs;
 pub mod vxlan;
@@ -54,5 +57,6 @@ pub use overlay::{admin_socket, reporter_socket, status_socket};
 pub use process::ProcessId;
 pub use routes::{RouteTable, kernel_table};
 pub use state::{LabState, NodeState, ProcessState, SCHEMA_VERSION};
+pub use trill::rbridge_socket;
 pub use up::{Lab, up};
 pub use verbs::{LabRow, exec, list, only_lab, ps};

@@ -133,7 +133,7 @@ impl Shaper {
         }
         let far = fabric.link(link).far_end(node).map(|port| fabric.node(port.node).role);
         let (seen_extra, wire_extra) = match self.overlay {
-            Overlay::Routed | Overlay::Trill | Overlay::Layer2 => (0, 0),
+            Overlay::Routed | Overlay::Trill | Overlay::Bridged | Overlay::Layer2 => (0, 0),
             Overlay::KernelVxlan => (u64::from(VXLAN_OVERHEAD_BYTES), u64::from(VXLAN_OVERHEAD_BYTES)),
             Overlay::Vl2 => vl2_extra(fabric.node(node).role, far),
         };

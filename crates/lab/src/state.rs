@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use weft_scenario::engine::Overlay;
-use weft_scenario::topology::{Fabric, Role};
+use weft_scenario::topology::{Access, Fabric, Role};
 
 use crate::error::LabError;
 use crate::home::{self, lab_dir, write_atomically};
+use crate::plan::{access, forwards_frames};
 use crate::process::ProcessId;
 
 /// Version of the file's format.
@@ -56,6 +57,9 @@ pub struct NodeState {
     pub la: std::net::Ipv4Addr,
     /// Its interfaces, in the order of the fabric's links.
     pub interfaces: Vec<String>,
+    /// VLANs and addresses of a host of a campus, in the same order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub access: Vec<Access>,
 }
 
 /// A process of a lab.
@@ -158,6 +162,13 @@ impl LabState {
     }
 }
 
+fn accesses(scenario: &weft_scenario::engine::Scenario, id: weft_scenario::id::NodeId) -> Vec<Access> {
+    if !forwards_frames(scenario) || scenario.fabric.node(id).role.is_switch() {
+        return Vec::new();
+    }
+    scenario.fabric.links_of(id).iter().filter_map(|link| access(scenario, *link)).collect()
+}
+
 fn node_states(lab: &str, scenario: &weft_scenario::engine::Scenario) -> Vec<NodeState> {
     let fabric: &Fabric = &scenario.fabric;
     let state = |id| {
@@ -170,6 +181,7 @@ fn node_states(lab: &str, scenario: &weft_scenario::engine::Scenario) -> Vec<Nod
             aa: scenario.addresses.aa(id),
             la: scenario.addresses.la(id),
             interfaces: ports.map(|port| port.interface.clone()).collect(),
+            access: accesses(scenario, id),
         }
     };
     fabric.ids().map(state).collect()

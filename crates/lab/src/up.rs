@@ -1,9 +1,11 @@
 //! Brings a lab up: namespaces, links, addresses, queues, routing, overlay, in this order, and undoes all on failure.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use weft_scenario::engine::{DirectoryStore, Overlay, Progress, Scenario};
+use weft_scenario::id::NodeId;
 
 use crate::batch::{self, Program};
 use crate::error::LabError;
@@ -11,10 +13,10 @@ use crate::home::{check_lab_name, lab_dir, lab_names, lock, log_dir, make_dir, n
 use crate::netns;
 use crate::options::LabOptions;
 use crate::ping::{Echo, wait_for_answer};
-use crate::plan::{LabPlan, NodePlan};
+use crate::plan::{LabPlan, NodePlan, access, forwards_frames};
 use crate::process::{ProcessId, log_tail};
 use crate::state::{LabState, ProcessState};
-use crate::{doctor, down, frr, overlay, routes, selftest, sysctls};
+use crate::{doctor, down, frr, overlay, routes, selftest, sysctls, trill};
 
 /// How many batches run at once: more do not help, the kernel has one lock for links.
 const BATCH_THREADS: usize = 2;
@@ -140,6 +142,33 @@ impl Builder<'_> {
         self.run_batches(Program::Bridge, |plan| &plan.forwards)?;
         self.phase("queues", "")?;
         self.run_batches(Program::Tc, |plan| &plan.queues)?;
+        if forwards_frames(&self.lab.scenario) {
+            self.start_campus()?;
+        } else {
+            self.start_routed()?;
+        }
+        self.phase("first ping", "")?;
+        self.first_ping()?;
+        self.end_phase();
+        Ok(())
+    }
+
+    /// Switches that forward frames.
+    fn start_campus(&mut self) -> Result<(), LabError> {
+        if self.lab.scenario.shaped {
+            self.progress
+                .note("links are not shaped: frames go past queues; measurements emulate rates in virtual time");
+        }
+        let (name, detail) = match self.lab.scenario.overlay {
+            Overlay::Trill => ("rbridges", "adjacencies, routes, trees"),
+            _ => ("bridges", "spanning tree"),
+        };
+        self.phase(name, detail)?;
+        trill::start(self.lab, self.options, self.progress)
+    }
+
+    /// Switches that route, and what is put on top.
+    fn start_routed(&mut self) -> Result<(), LabError> {
         self.phase("routing", "OSPF")?;
         self.start_routing()?;
         // OSPF finds its routes meanwhile; its class of the queue is not touched.
@@ -160,9 +189,6 @@ impl Builder<'_> {
         if !routes_first {
             self.converge()?;
         }
-        self.phase("first ping", "")?;
-        self.first_ping()?;
-        self.end_phase();
         Ok(())
     }
 
@@ -227,9 +253,13 @@ impl Builder<'_> {
         })
     }
 
-    /// The first server reaches the last one: the proof that the lab carries packets.
+    /// The first server reaches the last one: the proof that the lab carries packets. Plain switches are told later where
+    /// anybody is.
     fn first_ping(&mut self) -> Result<(), LabError> {
-        let servers = self.lab.server_addresses();
+        if self.lab.scenario.overlay == Overlay::Layer2 {
+            return Ok(());
+        }
+        let servers = self.lab.servers_in_reach();
         let (Some((from, source)), Some((to, destination))) = (servers.first(), servers.last()) else { return Ok(()) };
         if source == destination {
             return Ok(());
@@ -239,11 +269,12 @@ impl Builder<'_> {
         let answered = wait_for_answer(&namespace, echo, FIRST_PING_TIMEOUT, || self.progress.interrupted())?;
         if answered.is_none() {
             let from = &self.lab.plan.node(*from).name;
+            let daemon = self.lab.daemon_before(from);
             return Err(LabError::NoFirstPing {
                 from: from.clone(),
                 to: self.lab.plan.node(*to).name.clone(),
                 waited_s: FIRST_PING_TIMEOUT.as_secs(),
-                log: log_tail(&log_dir(&self.lab.state.lab).join(format!("{from}.agent.log"))),
+                log: log_tail(&log_dir(&self.lab.state.lab).join(format!("{daemon}.log"))),
             });
         }
         Ok(())
@@ -261,14 +292,39 @@ fn apply_sysctls(plan: &NodePlan) -> Result<(), LabError> {
 }
 
 impl Lab {
-    /// Servers with the addresses they talk by: AAs in an overlay, LAs without one.
-    pub fn server_addresses(&self) -> Vec<(weft_scenario::id::NodeId, std::net::Ipv4Addr)> {
+    /// Servers with the addresses they talk by: AAs in an overlay, LAs without one, those of their VLANs in a campus.
+    pub fn server_addresses(&self) -> Vec<(NodeId, Ipv4Addr)> {
         let Scenario { fabric, addresses, overlay, .. } = &self.scenario;
         let address = |server| match overlay {
-            Overlay::Routed | Overlay::Trill | Overlay::Layer2 => Some(addresses.la(server)),
+            Overlay::Routed => Some(addresses.la(server)),
             Overlay::Vl2 | Overlay::KernelVxlan => addresses.aa(server),
+            Overlay::Trill | Overlay::Bridged | Overlay::Layer2 => {
+                Some(access(&self.scenario, fabric.edge_of(server)?.1)?.address.address)
+            }
         };
         fabric.servers().filter_map(|server| Some((server, address(server)?))).collect()
+    }
+
+    /// The servers that the first one reaches: in a campus without gateways those of its VLAN.
+    fn servers_in_reach(&self) -> Vec<(NodeId, Ipv4Addr)> {
+        let mut servers = self.server_addresses();
+        let fabric = &self.scenario.fabric;
+        let vlan_of = |server| Some(access(&self.scenario, fabric.edge_of(server)?.1)?.vlan);
+        let first = servers.first().and_then(|(server, _)| vlan_of(*server));
+        let routed = |vlan: Option<u16>| vlan.is_some_and(|vlan| fabric.campus().gateway_of(fabric, vlan).is_some());
+        if forwards_frames(&self.scenario) && fabric.is_campus() {
+            servers.retain(|(server, _)| vlan_of(*server) == first || (routed(first) && routed(vlan_of(*server))));
+        }
+        servers
+    }
+
+    /// The daemon that should have carried a server's packets: `NODE.DAEMON`, as logs are called.
+    fn daemon_before(&self, server: &str) -> String {
+        let edge = self.scenario.fabric.find(server).and_then(|server| self.scenario.fabric.edge_of(server));
+        match (self.scenario.overlay, edge) {
+            (Overlay::Trill, Some((edge, _))) => format!("{}.rbridge", self.plan.node(edge).name),
+            _ => format!("{server}.agent"),
+        }
     }
 
     /// Directory of the lab's pins of one node.

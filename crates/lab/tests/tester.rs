@@ -11,7 +11,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use weft_datapath::tester::LinkParams;
-use weft_lab::home;
 use weft_lab::tester::TesterError;
 use weft_lab::tester::bed::{Bed, Between};
 use weft_lab::tester::compare;
@@ -21,6 +20,7 @@ use weft_lab::tester::path::{Means, Path, Trial, TrialOrder};
 use weft_lab::tester::port::Port;
 use weft_lab::tester::reference::{self, Reference};
 use weft_lab::tester::stream::StreamPlan;
+use weft_lab::{ProcessId, home};
 use weft_scenario::engine::Progress;
 
 const NEVER: &(dyn Fn() -> bool + Sync) = &|| false;
@@ -364,7 +364,13 @@ fn ports_that_cannot_be_measured_are_refused_with_the_reason() {
 #[test]
 fn holds_a_bed_until_it_is_killed() {
     if std::env::var_os("WEFT_TEST_HOLD_A_BED").is_some() {
-        let _bed = Bed::new(relay(LinkParams::default())).unwrap();
+        let bed = Bed::new(relay(LinkParams::default())).unwrap();
+        // As a daemon of a bed would: a process that does not end with us, and a file in weft's directory.
+        let namespace = bed.ports()[0].name().split(':').next().unwrap().to_owned();
+        #[allow(clippy::zombie_processes)] // It outlives us on purpose.
+        let daemon = Command::new("ip").args(["netns", "exec", &namespace, "sleep", "600"]).spawn().unwrap();
+        std::fs::write(std::path::Path::new(home::RUN_DIR).join(format!("{namespace}.test.log")), "text").unwrap();
+        eprintln!("daemon {}", daemon.id());
         eprintln!("ready");
         std::thread::sleep(Duration::from_secs(60));
     }
@@ -385,14 +391,20 @@ fn what_a_killed_run_left_is_swept_by_the_next() {
         let names = home::names_in(std::path::Path::new(home::NETNS_DIR));
         names.into_iter().filter(|name| name.starts_with(&prefix)).collect()
     };
+    let files = || -> Vec<String> {
+        let names = home::names_in(std::path::Path::new(home::RUN_DIR));
+        names.into_iter().filter(|name| name.starts_with(&prefix)).collect()
+    };
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let ready = lines.map_while(Result::ok).any(|line| line == "ready");
+    let lines: Vec<String> = lines.map_while(Result::ok).take_while(|line| line != "ready").collect();
+    let daemon = lines.iter().find_map(|line| line.strip_prefix("daemon ")?.parse::<u32>().ok());
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(ready, "the child made its bed");
-    assert_eq!(left().len(), 3, "killed, it could not tidy up");
+    let daemon = ProcessId::of(daemon.expect("the child made its bed")).expect("it outlives the child");
+    assert_eq!((left().len(), files().len()), (3, 1), "killed, it could not tidy up");
     drop(Bed::new(Between::Direct).unwrap());
-    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!((left(), files()), (Vec::new(), Vec::new()));
+    assert!(!daemon.is_alive(), "a daemon would keep its namespace");
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn doctor_sends_real_frames_through_a_small_lab() {
     }
     let options = LabOptions::new(daemon_program());
     let checks = path_checks(&options, &Quiet).unwrap();
-    assert_eq!(checks.len(), 12, "six through VL2, six through a tunnel");
+    assert_eq!(checks.len(), 18, "six through VL2, six through each of two tunnels");
     for check in checks {
         assert_eq!(check.verdict, Verdict::Ok, "{check:?}");
     }

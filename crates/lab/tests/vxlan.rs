@@ -3,61 +3,20 @@
 
 mod common;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use common::{Quiet, can_run, daemon_program, scenario};
-use weft_lab::{LabEngine, LabOptions, home};
-use weft_scenario::engine::{Engine, EngineError, Overlay, Trial};
+use common::beds::{fact, run_on_beds, try_run, turn};
+use weft_scenario::engine::{EngineError, Overlay};
 use weft_scenario::record::Records;
-use weft_scenario::topology::{OutputQueuedParams, output_queued};
 use weft_scenario::units::Nanos;
-use weft_scenario::workload::Workload;
 use weft_scenario::workload::vxlan::{
-    BenchmarkSpec, MatrixSpec, Path, Runs, SegmentStore, SegmentsSpec, ServersSpec, VxlanSpec,
+    BenchmarkSpec, MatrixSpec, Path, SegmentStore, SegmentsSpec, ServersSpec, VxlanSpec,
 };
+use weft_scenario::workload::{Runs, Workload};
 
 const RUNS: Runs = Runs { count: 2, each: Nanos(4_000_000) };
 const TRIAL: Nanos = Nanos(10_000_000);
 
-/// One test at a time: they share cores. `None`, with the reason, where none can run.
-fn turn() -> Option<MutexGuard<'static, ()>> {
-    static TURN: Mutex<()> = Mutex::new(());
-    can_run().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-fn trial(workload: Workload) -> Trial {
-    Trial {
-        workload,
-        faults: Vec::new(),
-        seed: 1,
-        sample_interval: Nanos(1_000_000_000),
-        tcp_interval: None,
-        time_limit: Nanos(60_000_000_000),
-        pin_and_measure_cost: false,
-    }
-}
-
-fn try_run(workload: Workload, overlay: Overlay) -> Result<Records, EngineError> {
-    let fabric = output_queued(&OutputQueuedParams { servers: 2, ..OutputQueuedParams::default() }).unwrap();
-    let engine = LabEngine::new(LabOptions::new(daemon_program()), Vec::new());
-    let scenario = scenario(fabric, overlay);
-    engine.check_fit(&scenario)?;
-    let mut session = engine.prepare(&scenario, &Quiet)?;
-    let records = session.run(&trial(workload));
-    session.close()?;
-    records
-}
-
 fn run(spec: VxlanSpec) -> Records {
-    let records = try_run(Workload::Vxlan(spec), Overlay::Layer2).unwrap();
-    let own = format!("weft-tester-{}-", std::process::id());
-    let left = home::names_in(std::path::Path::new(home::NETNS_DIR)).into_iter().filter(|name| name.starts_with(&own));
-    assert_eq!(left.count(), 0, "namespaces are left");
-    records
-}
-
-fn fact(records: &Records, name: &str) -> f64 {
-    records.facts.iter().find(|fact| fact.0 == name).unwrap_or_else(|| panic!("no {name}")).1
+    run_on_beds(Workload::Vxlan(spec))
 }
 
 #[test]
@@ -73,7 +32,7 @@ fn every_way_carries_every_frame() {
     let cost = |path: Path| records.path_costs.iter().find(|row| row.path == path.name()).unwrap().chain_ns_per_frame;
     assert!(cost(Path::KernelVxlan) > cost(Path::Bridge), "VXLAN costs something: {:?}", records.path_costs);
     assert!(cost(Path::Bridge) > cost(Path::Xdp), "XDP is cheaper than a bridge: {:?}", records.path_costs);
-    assert!(fact(&records, "vxlan.known_ns") > 0.0);
+    assert!(fact(&records, "cost.known_ns") > 0.0);
 }
 
 #[test]
@@ -139,7 +98,7 @@ fn two_servers_are_measured_in_turns_on_all_ways() {
         assert!(row("pairs").received_frames > 0 && row("pairs").vm_pairs == 2);
         assert!(row("offered").received_frames > 0, "{:?}", row("offered"));
     }
-    assert!(fact(&records, "vxlan.read_ns") > 0.0);
+    assert!(fact(&records, "cost.read_ns") > 0.0);
 }
 
 #[test]

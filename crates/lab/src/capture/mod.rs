@@ -1,5 +1,7 @@
 //! `weft lab capture`: frames of one interface of a lab into a pcapng file that Wireshark and tshark read.
 //!
+//! Frames between RBridges come from the taps of their data paths; what they exchange with hosts is seen at the hosts.
+//!
 //! Frames larger than the MTU are what TCP segmentation offload hands to the interface, as with any capture on Linux.
 
 mod filter;
@@ -10,15 +12,20 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use weft_scenario::addressing::port_mac;
+use weft_scenario::engine::Overlay;
+use weft_scenario::id::{LinkId, NodeId};
+use weft_scenario::topology::{LoadError, from_yaml};
 use weft_wire::pcapng::{self, SNAP_BYTES};
 
 pub use filter::CaptureFilter;
-pub(crate) use socket::PacketSocket;
+pub(crate) use socket::{Frame, PacketSocket};
 
 use crate::error::LabError;
-use crate::home::namespace_path;
+use crate::home::{namespace_path, pin_dir};
 use crate::netns;
-use crate::state::LabState;
+use crate::state::{LabState, NodeState};
+use crate::trill::{Trunk, TrunkEnd};
 
 /// What to capture, where to and how much.
 #[derive(Clone, Debug)]
@@ -51,22 +58,90 @@ pub struct CaptureSummary {
 /// Captures until a limit is reached or `stop` says so.
 pub fn capture(options: &CaptureOptions, stop: &dyn Fn() -> bool) -> Result<CaptureSummary, LabError> {
     let state = LabState::load(&options.lab)?;
+    let mut source = open_source(&state, options)?;
+    let failed = || LabError::io(format!("write {}", options.file.display()));
+    let output = open_output(&options.file).map_err(failed())?;
+    copy_frames(&mut source, output, options, stop).map_err(failed())
+}
+
+/// Where frames come from.
+enum Source {
+    Socket(PacketSocket),
+    Trunk(Trunk),
+}
+
+impl Source {
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<Frame>> {
+        match self {
+            Self::Socket(socket) => socket.receive(buffer),
+            Self::Trunk(trunk) => trunk.receive(buffer),
+        }
+    }
+
+    fn dropped(&self) -> io::Result<u64> {
+        match self {
+            Self::Socket(socket) => socket.dropped(),
+            Self::Trunk(trunk) => trunk.dropped(),
+        }
+    }
+}
+
+/// A packet socket at the interface; where RBridges forward, what sees their frames.
+fn open_source(state: &LabState, options: &CaptureOptions) -> Result<Source, LabError> {
     let node = state.node(&options.node)?;
+    let here = || open_socket(node, options, &options.interface);
+    match rbridge_link(state, options)? {
+        None => Ok(Source::Socket(here()?)),
+        Some(RBridgeLink::Trunk(ends)) => Ok(Source::Trunk(Trunk::open(here()?, &ends)?)),
+        Some(RBridgeLink::Host { node, interface }) => Ok(Source::Socket(open_socket(node, options, &interface)?)),
+    }
+}
+
+/// A link of an RBridge, whose frames its packet sockets do not see.
+enum RBridgeLink<'a> {
+    /// To another one.
+    Trunk([TrunkEnd; 2]),
+    /// To a host, whose packet socket sees the same frames.
+    Host { node: &'a NodeState, interface: String },
+}
+
+fn rbridge_link<'a>(state: &'a LabState, options: &CaptureOptions) -> Result<Option<RBridgeLink<'a>>, LabError> {
+    if state.overlay != Overlay::Trill {
+        return Ok(None);
+    }
+    let bad = |error: LoadError| LabError::BadState { lab: state.lab.clone(), reason: error.to_string() };
+    let fabric = from_yaml(&state.fabric_yaml, "fabric").map_err(bad)?;
+    let Some(node) = fabric.find(&options.node).filter(|node| fabric.node(*node).role.is_switch()) else {
+        return Ok(None);
+    };
+    let is_it =
+        |link: &&LinkId| fabric.link(**link).end_at(node).is_some_and(|port| port.interface == options.interface);
+    let Some(link) = fabric.links_of(node).iter().find(is_it) else { return Ok(None) };
+    let far = fabric.link(*link).far_end(node).expect("a link has two ends");
+    let far_node = state.node(&fabric.node(far.node).name)?;
+    if !far_node.role.is_switch() {
+        return Ok(Some(RBridgeLink::Host { node: far_node, interface: far.interface.clone() }));
+    }
+    let end = |node: NodeId| {
+        let name = fabric.node(node).name.clone();
+        TrunkEnd { pins: pin_dir(&state.lab).join(&name), mac: port_mac(&fabric, *link, node), node: name }
+    };
+    Ok(Some(RBridgeLink::Trunk([end(node), end(far.node)])))
+}
+
+fn open_socket(node: &NodeState, options: &CaptureOptions, interface: &str) -> Result<PacketSocket, LabError> {
     let namespace = namespace_path(&node.namespace);
-    let socket = netns::in_namespace(&namespace, || PacketSocket::open(&options.interface))?.map_err(|error| {
+    netns::in_namespace(&namespace, || PacketSocket::open(interface))?.map_err(|error| {
         if error.raw_os_error() == Some(libc::ENODEV) {
             LabError::NoSuchInterface {
-                node: options.node.clone(),
-                interface: options.interface.clone(),
+                node: node.name.clone(),
+                interface: interface.to_owned(),
                 known: node.interfaces.join(", "),
             }
         } else {
             LabError::io(format!("capture at {}:{}", options.node, options.interface))(error)
         }
-    })?;
-    let failed = || LabError::io(format!("write {}", options.file.display()));
-    let output = open_output(&options.file).map_err(failed())?;
-    copy_frames(&socket, output, options, stop).map_err(failed())
+    })
 }
 
 fn open_output(path: &Path) -> io::Result<Box<dyn Write>> {
@@ -77,7 +152,7 @@ fn open_output(path: &Path) -> io::Result<Box<dyn Write>> {
 }
 
 fn copy_frames(
-    socket: &PacketSocket,
+    source: &mut Source,
     output: Box<dyn Write>,
     options: &CaptureOptions,
     stop: &dyn Fn() -> bool,
@@ -90,7 +165,7 @@ fn copy_frames(
         && options.duration.is_none_or(|limit| start.elapsed() < limit)
         && options.packets.is_none_or(|limit| summary.packets < limit)
     {
-        let Some(frame) = socket.receive(&mut buffer)? else {
+        let Some(frame) = source.receive(&mut buffer)? else {
             // Nothing for a while: whoever reads along sees what there is.
             writer.flush()?;
             continue;
@@ -102,6 +177,6 @@ fn copy_frames(
         }
     }
     writer.flush()?;
-    summary.dropped = socket.dropped()?;
+    summary.dropped = source.dropped()?;
     Ok(summary)
 }

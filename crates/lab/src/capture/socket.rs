@@ -4,7 +4,7 @@
 use std::ffi::CString;
 use std::io;
 use std::mem::{size_of, size_of_val, zeroed};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_recv_buffer_size_force, set_socket_timeout};
@@ -183,6 +183,12 @@ fn time_in(message: &libc::msghdr) -> Duration {
         header = unsafe { libc::CMSG_NXTHDR(message, header) };
     }
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 fn check(result: libc::c_int) -> io::Result<()> {

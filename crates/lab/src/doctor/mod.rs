@@ -4,6 +4,7 @@ mod machine;
 mod overlay;
 mod path;
 mod transfer;
+mod tunnel;
 
 use serde::Serialize;
 use weft_scenario::engine::{DirectoryStore, Overlay, Scenario};
@@ -13,11 +14,15 @@ use crate::deps;
 use crate::error::LabError;
 use crate::frr;
 use crate::options::LabOptions;
+use crate::plan::HOST_MTU_BYTES;
 
 pub use path::path_checks;
 
 /// Longest propagation delay that a lab may leave out: what its own queues and scheduling add anyway.
 const DELAY_LEFT_OUT_NS: u64 = 100_000;
+
+/// Bytes between an outer and an inner packet: TRILL header, inner Ethernet header with its tag (RFC 6325 section 3).
+const TRILL_ROOM_BYTES: u32 = 6 + 14 + 4;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -69,10 +74,7 @@ pub(crate) fn require(scenario: &Scenario, options: &LabOptions) -> Result<(), L
     if !rustix::process::geteuid().is_root() {
         return Err(not_fit("a lab needs root (namespaces, links, eBPF)", "run it with sudo, or use --engine sim"));
     }
-    if scenario.overlay == Overlay::Trill {
-        return Err(not_fit("the lab has no RBridges yet", "use --engine sim, or another overlay"));
-    }
-    let needs_bridge = matches!(scenario.overlay, Overlay::KernelVxlan | Overlay::Layer2);
+    let needs_bridge = matches!(scenario.overlay, Overlay::KernelVxlan | Overlay::Bridged | Overlay::Layer2);
     for program in ["ip", "tc"].into_iter().chain(needs_bridge.then_some("bridge")) {
         if deps::find_program(program).is_none() {
             return Err(not_fit(
@@ -82,7 +84,14 @@ pub(crate) fn require(scenario: &Scenario, options: &LabOptions) -> Result<(), L
         }
     }
     if scenario.overlay == Overlay::Layer2 {
-        return require_bed(options);
+        return require_programs(options);
+    }
+    if matches!(scenario.overlay, Overlay::Trill | Overlay::Bridged) {
+        return require_campus(scenario, options);
+    }
+    if scenario.fabric.is_campus() {
+        let what = format!("fabric `{}` has RBridges, which carry frames and no routes", scenario.fabric.name());
+        return Err(not_fit(&what, "choose --overlay trill or bridged"));
     }
     if ["zebra", "ospfd"].into_iter().any(|daemon| frr::daemon_path(daemon).is_none()) {
         return Err(frr::missing_frr());
@@ -121,10 +130,32 @@ pub(crate) fn require(scenario: &Scenario, options: &LabOptions) -> Result<(), L
     Ok(())
 }
 
-/// What the beds of the VXLAN draft need: no routing, but VMs and eBPF.
-fn require_bed(options: &LabOptions) -> Result<(), LabError> {
+/// What a campus needs: links with room for TRILL's headers, RBridges and eBPF. Its twin has the same room.
+fn require_campus(scenario: &Scenario, options: &LabOptions) -> Result<(), LabError> {
+    let fabric = &scenario.fabric;
+    let is_switch = |node| fabric.node(node).role.is_switch();
+    let (trunks, others): (Vec<_>, Vec<_>) =
+        fabric.links().iter().partition(|link| is_switch(link.a.node) && is_switch(link.b.node));
+    let host_mtu = others.iter().map(|link| link.spec.mtu_bytes).max().unwrap_or_default();
+    let host_mtu = if fabric.is_campus() { host_mtu } else { host_mtu.min(HOST_MTU_BYTES) };
+    if let Some(narrow) = trunks.iter().find(|link| link.spec.mtu_bytes < host_mtu + TRILL_ROOM_BYTES) {
+        let end = |port: &weft_scenario::topology::Port| format!("{}:{}", fabric.node(port.node).name, port.interface);
+        let what = format!(
+            "link `{} - {}` has an MTU of {} bytes, too little for packets of {host_mtu} bytes in TRILL",
+            end(&narrow.a),
+            end(&narrow.b),
+            narrow.spec.mtu_bytes
+        );
+        let remedy = format!("give it at least {}", host_mtu + TRILL_ROOM_BYTES);
+        return Err(LabError::NotFit { what, remedy });
+    }
+    if scenario.overlay == Overlay::Bridged { Ok(()) } else { require_programs(options) }
+}
+
+/// What beds of daemons and eBPF need that have no routing.
+fn require_programs(options: &LabOptions) -> Result<(), LabError> {
     if !options.weft_binary.is_file() {
-        let what = format!("no program at {} to start VMs from", options.weft_binary.display());
+        let what = format!("no program at {} to start others from", options.weft_binary.display());
         return Err(LabError::NotFit { what, remedy: "build weft first: cargo build --release".into() });
     }
     machine::require_ebpf()

@@ -5,8 +5,7 @@
 //! and the command that mends it.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
-use std::path::Path;
+use std::net::{SocketAddrV4, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,45 +13,25 @@ use weft_scenario::engine::Progress;
 
 use super::Check;
 use super::transfer::{self, TRANSFER_BYTES};
-use crate::batch::{self, Program};
+use super::tunnel::{Ends, INNER, Kind, OUTER, OVERHEAD_BYTES, QUEUES, Tunnel, VXLAN_PORT, in_end};
 use crate::capture::PacketSocket;
 use crate::error::LabError;
-use crate::home::{PREFIX, namespace_path};
+use crate::home::namespace_path;
 use crate::netns;
 use crate::ping::{Answer, Echo};
 
-const VXLAN_PORT: u16 = 4789;
-/// Outer IPv4, UDP, VXLAN and inner Ethernet.
-const OVERHEAD_BYTES: u32 = 50;
 const FLOWS: u16 = 300;
-const QUEUES: u16 = 4;
 const DATAGRAM_BYTES: usize = 4000;
 /// Of RFC 7348 section 5; the kernel's own range is as good.
 const PORTS_FROM: u16 = 32_768;
-const OUTER: [Ipv4Addr; 2] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
-const INNER: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 19, 0, 1)];
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Frames may be under way for so long after they were sent.
 const LAST_FRAMES: Duration = Duration::from_millis(100);
 
-/// How the tunnel is set up; the defaults are right, tests set them wrong.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Tunnel {
-    pub(super) underlay_mtu: u32,
-    pub(super) inner_mtu: u32,
-    /// Range of outer source ports; `None`: the kernel's.
-    pub(super) source_ports: Option<(u16, u16)>,
-}
-
-impl Default for Tunnel {
-    fn default() -> Self {
-        Self { underlay_mtu: 1500, inner_mtu: 1500 - OVERHEAD_BYTES, source_ports: None }
-    }
-}
-
 /// What real frames showed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Findings {
+    pub(super) kind: Kind,
     pub(super) underlay_mtu: u32,
     pub(super) inner_mtu: u32,
     /// A packet as long as the inner MTU came back, with DF.
@@ -78,10 +57,21 @@ pub(super) struct Findings {
     pub(super) queue_frames: Vec<u64>,
 }
 
-/// Sends real frames through a VXLAN tunnel between two namespaces and judges what became of them.
+impl Findings {
+    /// Name of the line about one thing.
+    fn named(&self, what: &str) -> String {
+        format!("{}: {what}", self.kind.name())
+    }
+}
+
+/// Sends real frames through VXLAN tunnels between two namespaces, the kernel's and ours, and judges what became of them.
 pub(super) fn overlay_checks(progress: &dyn Progress) -> Result<Vec<Check>, LabError> {
-    progress.phase("path", "VXLAN");
-    Ok(judge(&gather(&Tunnel::default())?))
+    let mut checks = Vec::new();
+    for kind in [Kind::Kernel, Kind::Weft] {
+        progress.phase("path", kind.name());
+        checks.extend(judge(&gather(&Tunnel { kind, ..Tunnel::default() })?));
+    }
+    Ok(checks)
 }
 
 /// One line for each thing that breaks overlays silently.
@@ -90,7 +80,7 @@ pub(super) fn judge(found: &Findings) -> Vec<Check> {
 }
 
 fn mtu(found: &Findings) -> Check {
-    let name = "overlay: MTU";
+    let name = &found.named("MTU");
     let (inner, underlay) = (found.inner_mtu, found.underlay_mtu);
     let text = format!("{inner} inside {underlay}");
     let narrow = format!("ip link set dev TUNNEL mtu {}", underlay.saturating_sub(OVERHEAD_BYTES));
@@ -114,7 +104,7 @@ fn mtu(found: &Findings) -> Check {
 }
 
 fn fragments(found: &Findings) -> Check {
-    let name = "overlay: fragments";
+    let name = &found.named("fragments");
     let fit = found.underlay_mtu.saturating_sub(OVERHEAD_BYTES);
     match () {
         () if found.outer_fragments > 0 => Check::fail(
@@ -138,7 +128,7 @@ fn fragments(found: &Findings) -> Check {
 }
 
 fn checksums(found: &Findings) -> Check {
-    let name = "overlay: checksum";
+    let name = &found.named("checksum");
     let text = format!("{} of {TRANSFER_BYTES} bytes over TCP", found.tcp_bytes);
     if found.tcp_intact && found.checksum_errors == 0 {
         return Check::ok(name, format!("{text}, intact; no packet refused"));
@@ -152,7 +142,7 @@ fn checksums(found: &Findings) -> Check {
 }
 
 fn offload(found: &Findings) -> Check {
-    let name = "overlay: offload";
+    let name = &found.named("offload");
     let text = format!("largest buffer on the underlay {} bytes", found.largest_buffer);
     if found.largest_buffer > found.underlay_mtu as usize * 2 {
         return Check::ok(name, format!("{text}: segments stay together"));
@@ -165,9 +155,12 @@ fn offload(found: &Findings) -> Check {
 }
 
 fn source_ports(found: &Findings) -> Check {
-    let name = "overlay: source ports";
+    let name = &found.named("source ports");
     let text = format!("{} for {} flows", found.source_ports, found.flows);
-    let range = "ip link add ... type vxlan ... srcport 49152 65535";
+    let range = match found.kind {
+        Kind::Kernel => "ip link add ... type vxlan ... srcport 49152 65535",
+        Kind::Weft => "the VTEP uses 49152 to 65535 by itself, so please report it",
+    };
     if found.low_ports > 0 {
         let text = format!("{text}; {} packets below {PORTS_FROM}", found.low_ports);
         return Check::warn(name, text, format!("not of the dynamic range that RFC 7348 asks for; {range}"));
@@ -186,7 +179,7 @@ fn source_ports(found: &Findings) -> Check {
 }
 
 fn queues(found: &Findings) -> Check {
-    let name = "overlay: receive queues";
+    let name = &found.named("receive queues");
     let text = format!("tunnel packets by queue: {:?}", found.queue_frames);
     let sum: u64 = found.queue_frames.iter().sum();
     let most = found.queue_frames.iter().max().copied().unwrap_or(0);
@@ -201,30 +194,11 @@ fn queues(found: &Findings) -> Check {
     )
 }
 
-/// Two namespaces that go when this is dropped.
-struct Ends([String; 2]);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _gone = netns::delete(&self.0);
-    }
-}
-
 pub(super) fn gather(tunnel: &Tunnel) -> Result<Findings, LabError> {
-    let id = std::process::id();
-    let ends = Ends(["left", "right"].map(|node| format!("{PREFIX}doctor{id}-{node}")));
-    netns::create(&ends.0, |_| Ok(()))?;
-    let [left, right] = &ends.0;
-    let mtu = tunnel.underlay_mtu;
-    let pair = format!(
-        "link add dev u0 mtu {mtu} numtxqueues {QUEUES} numrxqueues {QUEUES} type veth peer name u0 mtu {mtu} \
-         numtxqueues {QUEUES} numrxqueues {QUEUES} netns {right}"
-    );
-    in_end(left, || batch::run(Program::Ip, "left", &[pair]))??;
-    for (place, end) in ends.0.iter().enumerate() {
-        in_end(end, || batch::run(Program::Ip, end, &tunnel.lines(place)))??;
-    }
-    let mut found = Findings { underlay_mtu: mtu, inner_mtu: tunnel.inner_mtu, flows: FLOWS, ..Findings::default() };
+    let ends = Ends::new(tunnel)?;
+    let (left, right) = (ends.left(), ends.right());
+    let (underlay_mtu, inner_mtu) = (tunnel.underlay_mtu, tunnel.inner_mtu);
+    let mut found = Findings { kind: tunnel.kind, underlay_mtu, inner_mtu, flows: FLOWS, ..Findings::default() };
     echoes(left, tunnel, &mut found)?;
     let before = in_end(right, refused_for_checksum)??;
     let bulk = watched(left, right, || send_bulk(left, right, &mut found))?;
@@ -236,23 +210,6 @@ pub(super) fn gather(tunnel: &Tunnel) -> Result<Findings, LabError> {
     found.queue_frames = flows.queues();
     found.checksum_errors = in_end(right, refused_for_checksum)??.saturating_sub(before);
     Ok(found)
-}
-
-impl Tunnel {
-    fn lines(&self, place: usize) -> Vec<String> {
-        let (own, other) = (OUTER[place], OUTER[1 - place]);
-        let ports = self.source_ports.map_or(String::new(), |(low, high)| format!(" srcport {low} {high}"));
-        vec![
-            format!("address add {own}/24 dev u0"),
-            "link set dev u0 up".to_owned(),
-            format!(
-                "link add dev vx0 mtu {} type vxlan id 42 dstport {VXLAN_PORT} local {own} remote {other} dev u0{ports}",
-                self.inner_mtu
-            ),
-            format!("address add {}/15 dev vx0", INNER[place]),
-            "link set dev vx0 up".to_owned(),
-        ]
-    }
 }
 
 fn echoes(left: &str, tunnel: &Tunnel, found: &mut Findings) -> Result<(), LabError> {
@@ -403,10 +360,6 @@ impl Outer {
     }
 }
 
-fn in_end<T: Send>(end: &str, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
-    netns::in_namespace(Path::new(&namespace_path(end)), work)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Verdict;
@@ -414,6 +367,7 @@ mod tests {
 
     fn healthy() -> Findings {
         Findings {
+            kind: Kind::Kernel,
             underlay_mtu: 1500,
             inner_mtu: 1450,
             full_size_passes: true,
@@ -461,9 +415,11 @@ mod tests {
             eprintln!("skipped: needs root to make namespaces");
             return;
         }
-        let right = gather(&Tunnel::default()).unwrap();
-        let red: Vec<Check> = judge(&right).into_iter().filter(|check| check.verdict == Verdict::Fail).collect();
-        assert!(red.is_empty(), "{red:?}");
+        for kind in [Kind::Kernel, Kind::Weft] {
+            let right = gather(&Tunnel { kind, ..Tunnel::default() }).unwrap();
+            let red: Vec<Check> = judge(&right).into_iter().filter(|check| check.verdict == Verdict::Fail).collect();
+            assert!(red.is_empty(), "{red:?}");
+        }
         // The inner MTU forgets the outer header, and all flows share one port.
         let wrong = Tunnel { inner_mtu: 1500, source_ports: Some((50_000, 50_001)), ..Tunnel::default() };
         let found = gather(&wrong).unwrap();

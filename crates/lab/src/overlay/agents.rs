@@ -7,8 +7,8 @@ use weft_node::agent::{AGENT_PORT, AgentConfig, status};
 use weft_scenario::addressing::VIRTUAL_MAC;
 use weft_scenario::id::NodeId;
 
-use super::daemons::{Launcher, start_all};
 use super::directory::{self, KEY_ID};
+use crate::daemons::{Launcher, json_files, start_all};
 use crate::error::LabError;
 use crate::home::socket_dir;
 use crate::plan::mac_text;
@@ -27,7 +27,7 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
     for (server, config) in &mut configs {
         config.key_file = Some(directory::write_key(lab, *server, config.tenant)?);
     }
-    start_all(lab, launcher, "agent", &configs, |lab, node| {
+    start_all(lab, launcher, "agent", &json_files(&configs), |lab, node| {
         status::read(status_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
     })
 }
@@ -44,7 +44,7 @@ pub(crate) fn start_at(
     let planned = config(lab, server).ok_or_else(none)?;
     let key_file = Some(directory::write_key_at(lab, server, planned.tenant, la)?);
     let config = AgentConfig { la, own_tor_la: lab.scenario.addresses.la(edge), key_file, ..planned };
-    start_all(lab, launcher, "agent", &[(server, config)], |lab, node| {
+    start_all(lab, launcher, "agent", &json_files(&[(server, config)]), |lab, node| {
         status::read(status_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
     })
 }

@@ -2,7 +2,6 @@
 //! switch, an agent on every server, the servers' AAs.
 
 mod agents;
-mod daemons;
 mod directory;
 mod store;
 mod switches;
@@ -12,17 +11,17 @@ pub use agents::status_socket;
 pub use directory::admin_socket;
 pub(crate) use directory::{access_of, lookups_at, read_secret, sessions_at, write_secret};
 pub(crate) use store::store_leader;
-pub(crate) use switches::{datapath_error, serve_port, set_own_las};
+pub(crate) use switches::{datapath_error, mount_bpffs, serve_port, set_own_las};
 pub use tors::reporter_socket;
 
 use weft_scenario::engine::Progress;
 use weft_scenario::id::NodeId;
 
+use crate::daemons::Launcher;
 use crate::error::LabError;
 use crate::options::LabOptions;
 use crate::sysctls::HurriedWaits;
 use crate::up::Lab;
-use daemons::Launcher;
 
 /// The daemon of a directory server, as a lab's state names it.
 pub(crate) const DIRECTORY: &str = "directory";

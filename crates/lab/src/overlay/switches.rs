@@ -56,7 +56,7 @@ pub(crate) fn set_own_las(lab: &Lab, node: NodeId, addresses: &[Ipv4Addr]) -> Re
 }
 
 /// Mounts weft's bpffs if it is not there. Under the lock, so that the last lab to go does not unmount it meanwhile.
-fn mount_bpffs() -> Result<(), LabError> {
+pub(crate) fn mount_bpffs() -> Result<(), LabError> {
     let _lock = lock()?;
     bpffs::ensure_mounted(Path::new(BPF_DIR)).map(drop).map_err(|error| datapath_error("(all)", &error))
 }

@@ -27,7 +27,7 @@ impl Planner<'_> {
         lines.push(format!("route replace {LA_BLOCK} via {gateway} dev {interface} onlink src {la}{metrics}"));
         if let Some(aa) = addresses.aa(plan.id) {
             match self.scenario.overlay {
-                Overlay::Routed | Overlay::Trill | Overlay::Layer2 => {}
+                Overlay::Routed | Overlay::Trill | Overlay::Bridged | Overlay::Layer2 => {}
                 Overlay::Vl2 => lines.extend(self.aa_lines(aa, interface)),
                 Overlay::KernelVxlan => self.plan_vxlan(plan, aa, interface),
             }
@@ -82,7 +82,7 @@ impl Planner<'_> {
 }
 
 /// Settings of a host's TCP. Cached metrics of earlier connections would make later runs depend on earlier ones.
-fn tcp_sysctls(transport: &Transport) -> Vec<Sysctl> {
+pub(super) fn tcp_sysctls(transport: &Transport) -> Vec<Sysctl> {
     let set = |name, value: String| Sysctl { name, value, optional: false };
     let mut sysctls = vec![
         set("net/ipv4/tcp_congestion_control", transport.congestion_control.kernel_name().into()),

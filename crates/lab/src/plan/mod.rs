@@ -4,6 +4,7 @@
 //! and neighbours (`ip`), forwarding entries (`bridge`), queues (`tc`); besides kernel settings and, for switches, the
 //! configuration of the routing daemons.
 
+mod campus;
 mod host;
 mod switch;
 
@@ -19,12 +20,14 @@ use crate::frr::FrrConfig;
 use crate::home::namespace_name;
 use crate::shaping::Shaper;
 
+pub(crate) use campus::{access, bridge_name, forwards_frames, interfaces, vlans};
+
 /// Bytes that VXLAN puts before the inner packet: Ethernet, IPv4, UDP and VXLAN headers (RFC 7348, section 5).
 pub(crate) const VXLAN_OVERHEAD_BYTES: u32 = 14 + 20 + 8 + 8;
 /// The VXLAN device of a server in [`Overlay::KernelVxlan`].
 pub(crate) const VXLAN_DEVICE: &str = "vxlan0";
 /// Hosts behave as on Ethernet: fabric links are wider, so that an overlay's headers fit.
-const HOST_MTU_BYTES: u32 = 1500;
+pub(crate) const HOST_MTU_BYTES: u32 = 1500;
 
 /// What is done to make one node.
 #[derive(Clone, Debug)]
@@ -113,7 +116,9 @@ impl Planner<'_> {
             queues: self.queues(id),
             frr: None,
         };
-        if node.role.is_switch() {
+        if forwards_frames(self.scenario) {
+            self.plan_bridging(&mut plan);
+        } else if node.role.is_switch() {
             self.plan_switch(&mut plan);
         } else {
             self.plan_host(&mut plan);
@@ -129,9 +134,7 @@ impl Planner<'_> {
 
     fn link_line(&self, id: LinkId) -> String {
         let link = self.fabric().link(id);
-        let end = |node: NodeId| {
-            format!("address {} mtu {}", mac(self.addresses(), self.fabric(), id, node), self.mtu(id, node))
-        };
+        let end = |node: NodeId| format!("address {} mtu {}", mac_text(self.mac(id, node)), self.mtu(id, node));
         format!(
             "link add dev {} {} type veth peer name {} {} netns {}",
             link.a.interface,
@@ -142,21 +145,32 @@ impl Planner<'_> {
         )
     }
 
-    /// The MTU of a link's end: the link's, except that hosts leave room for what the overlay adds behind them.
+    /// Where frames are forwarded every port has an address of its own.
+    fn mac(&self, link: LinkId, node: NodeId) -> [u8; 6] {
+        if forwards_frames(self.scenario) {
+            weft_scenario::addressing::port_mac(self.fabric(), link, node)
+        } else {
+            self.addresses().mac(self.fabric(), link, node)
+        }
+    }
+
+    /// The MTU of a link's end: the link's, except that hosts leave room for what the overlay adds behind them. In a campus
+    /// the links of hosts say what hosts have.
     fn mtu(&self, link: LinkId, node: NodeId) -> u32 {
         let link_mtu = self.fabric().link(link).spec.mtu_bytes;
-        if self.fabric().node(node).role.is_switch() {
+        if self.fabric().node(node).role.is_switch() || self.fabric().is_campus() {
             return link_mtu;
         }
         match self.scenario.overlay {
             Overlay::Vl2 => link_mtu.saturating_sub(VL2_OVERHEAD_BYTES as u32).min(HOST_MTU_BYTES),
-            Overlay::Routed | Overlay::Trill | Overlay::Layer2 => link_mtu.min(HOST_MTU_BYTES),
+            Overlay::Routed | Overlay::Trill | Overlay::Bridged | Overlay::Layer2 => link_mtu.min(HOST_MTU_BYTES),
             Overlay::KernelVxlan => link_mtu,
         }
     }
 
     fn queues(&self, id: NodeId) -> Vec<String> {
-        if !self.scenario.shaped {
+        // What XDP redirects goes past queues; a campus has emulated links where it is measured.
+        if !self.scenario.shaped || forwards_frames(self.scenario) {
             return Vec::new();
         }
         let links = self.fabric().links_of(id);
@@ -167,7 +181,7 @@ impl Planner<'_> {
 /// The largest inner IP packet that servers of a scenario exchange.
 pub(crate) fn inner_mtu_bytes(overlay: Overlay, link_mtu: u32) -> u32 {
     let overhead = match overlay {
-        Overlay::Routed | Overlay::Trill | Overlay::Layer2 => 0,
+        Overlay::Routed | Overlay::Trill | Overlay::Bridged | Overlay::Layer2 => 0,
         Overlay::Vl2 => VL2_OVERHEAD_BYTES as u32,
         Overlay::KernelVxlan => VXLAN_OVERHEAD_BYTES,
     };

@@ -211,3 +211,69 @@ fn a_test_bed_of_75_servers_is_planned_whole() {
     let ends: usize = plans.iter().map(|plan| plan.queues.iter().filter(|line| line.contains(" root ")).count()).sum();
     assert_eq!(ends, 2 * links);
 }
+
+fn campus(overlay: Overlay) -> Scenario {
+    let text = r#"name: campus
+topology:
+  defaults: {kind: linux, link: {rate: 10 Gbit/s, mtu: 9216}}
+  nodes: {s1: {role: rbridge}, s2: {role: rbridge}, h1: {role: server}, h2: {role: server}, r1: {role: router}}
+  links:
+    - {endpoints: ["s1:s2", "s2:s1"]}
+    - {endpoints: ["s1:h1", "h1:eth0"], vlan: 10, address: 10.0.10.1/24, mtu: 9000}
+    - {endpoints: ["s2:h2", "h2:eth0"], vlan: 20, address: 10.0.20.2/24, mtu: 9000}
+    - {endpoints: ["s1:r10", "r1:eth10"], vlan: 10, address: 10.0.10.254/24, mtu: 9000}
+    - {endpoints: ["s1:r20", "r1:eth20"], vlan: 20, address: 10.0.20.254/24, mtu: 9000}
+"#;
+    scenario(weft_scenario::topology::from_yaml(text, "campus").unwrap(), overlay)
+}
+
+#[test]
+fn hosts_of_a_campus_are_the_same_whatever_switches_their_frames() {
+    for overlay in [Overlay::Trill, Overlay::Bridged, Overlay::Layer2] {
+        let scenario = campus(overlay);
+        let host = node(&scenario, "h1");
+        assert_eq!(
+            host.configures,
+            [
+                "link set dev lo up",
+                "link set dev eth0 up",
+                "addr replace 10.0.10.1/24 dev eth0",
+                "route replace default via 10.0.10.254 dev eth0"
+            ]
+        );
+        assert_eq!((host.queues.len(), host.frr.is_some()), (0, false), "nothing is shaped, nothing routes");
+        let router = node(&scenario, "r1");
+        assert_eq!(value(&router, "net/ipv4/ip_forward").as_deref(), Some("1"));
+        assert!(router.configures.contains(&"addr replace 10.0.20.254/24 dev eth20".to_owned()));
+        assert!(!router.configures.iter().any(|line| line.contains("default")));
+        let ends = "s1 address 02:01:00:00:00:00 mtu 9216";
+        assert!(node(&scenario, "s1").creates[0].contains(&format!("peer name {ends} netns weft-x-s2")));
+    }
+}
+
+#[test]
+fn bridges_have_a_pair_of_devices_for_each_vlan() {
+    let scenario = campus(Overlay::Bridged);
+    let switch = node(&scenario, "s1");
+    let pair = "link add dev s2.20 address 06:00:00:14:00:00 mtu 9216 type veth peer name s1.20 address 06:01:00:14:00:00 \
+                mtu 9216 netns weft-x-s2";
+    assert!(switch.creates.contains(&pair.to_owned()), "{:?}", switch.creates);
+    assert_eq!(switch.creates.len(), 5, "four links, and the trunk once more");
+    let bridge = "link add dev br10 address 02:42:00:0a:00:00 type bridge stp_state 1 mcast_snooping 0";
+    for line in
+        [bridge, "link set dev s2 master br10", "link set dev s2.20 master br20", "link set dev r20 master br20"]
+    {
+        assert!(switch.configures.contains(&line.to_owned()), "{line}: {:?}", switch.configures);
+    }
+    let rbridge = node(&campus(Overlay::Trill), "s1");
+    assert_eq!(rbridge.creates.len(), 4);
+    assert!(!rbridge.configures.iter().any(|line| line.contains("master")));
+}
+
+#[test]
+fn a_fabric_without_vlans_is_one_vlan() {
+    let scenario = pair(Overlay::Trill);
+    assert_eq!(vlans(&scenario).into_iter().collect::<Vec<_>>(), [1]);
+    let host = node(&scenario, "s2");
+    assert_eq!(host.configures.last().unwrap(), "addr replace 20.0.0.2/8 dev eth0");
+}

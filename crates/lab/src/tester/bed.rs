@@ -1,6 +1,7 @@
 //! The tester's own paths, in namespaces of its own: a plain veth pair, whose latency is the tester's floor and whose rate
 //! is the generator's, and a relay with a known cost, by which the cost method is checked.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use weft_datapath::tester::{EmulatedLinks, LinkParams};
@@ -11,12 +12,12 @@ use super::port::Port;
 use super::stream::StreamPlan;
 use crate::batch::{self, Program};
 use crate::error::LabError;
-use crate::home::{NETNS_DIR, PREFIX, names_in, namespace_path};
+use crate::home::{NETNS_DIR, PREFIX, RUN_DIR, names_in, namespace_path};
 use crate::netns;
-use crate::process::ProcessId;
+use crate::process::{ProcessId, in_namespaces, kill_all};
 
 /// MTU of all interfaces of beds.
-pub(super) const BED_MTU: u32 = 9216;
+pub(crate) const BED_MTU: u32 = 9216;
 /// What the names of beds' namespaces begin with; then the process and a number.
 const BED_PREFIX: &str = "tester-";
 static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -105,6 +106,24 @@ impl Drop for Namespaces {
     fn drop(&mut self) {
         // Nothing can be done about a failure here; the next bed sweeps what begins like this, as does `weft lab down --all`.
         let _gone = netns::delete(&self.0);
+        remove_files(&self.0);
+    }
+}
+
+/// A file of something that runs in a bed's namespace; it goes with the namespace.
+pub(crate) fn file_of(namespace: &str, name: &str) -> Result<PathBuf, LabError> {
+    let dir = std::path::Path::new(RUN_DIR);
+    std::fs::create_dir_all(dir).map_err(LabError::io(format!("create {RUN_DIR}")))?;
+    Ok(dir.join(format!("{namespace}.{name}")))
+}
+
+fn remove_files(namespaces: &[String]) {
+    let dir = std::path::Path::new(RUN_DIR);
+    let is_of =
+        |file: &String| namespaces.iter().any(|name| file.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')));
+    for file in names_in(dir).into_iter().filter(is_of) {
+        // One that is left is swept with the next bed.
+        let _ = std::fs::remove_file(dir.join(file));
     }
 }
 
@@ -129,7 +148,10 @@ pub fn sweep() -> Result<Vec<String>, TesterError> {
         pid.is_some_and(|pid| ProcessId::of(pid).is_none())
     };
     let left: Vec<String> = names_in(std::path::Path::new(NETNS_DIR)).into_iter().filter(of_the_dead).collect();
+    // Daemons would keep their namespaces.
+    kill_all(&in_namespaces(&left));
     netns::delete(&left)?;
+    remove_files(&left);
     Ok(left)
 }
 

@@ -10,6 +10,7 @@
 //! | [`rate`], [`stream`] | frame sizes, bits per second; stations and streams from a seed | no |
 //! | [`account`], [`latency`] | what became of every frame; latency histograms | no |
 //! | [`overlays`] | encapsulations beside the same path without them: `weft bench overlay` | yes |
+//! | `experiment` | what experiments on beds of their own share | no |
 //! | [`usage`] | CPU and memory of servers and VMs, with quotas | yes |
 //! | [`search`] | throughput, loss curve, back-to-back as state machines | no |
 //! | [`compare`], [`gate`], [`cost`] | two paths beside each other; quiet phases; CPU per frame | no |
@@ -19,6 +20,7 @@ pub mod bed;
 pub mod compare;
 pub mod cost;
 mod error;
+pub(crate) mod experiment;
 pub mod find;
 pub mod gate;
 pub mod latency;

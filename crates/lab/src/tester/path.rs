@@ -485,7 +485,7 @@ fn latencies_of(readings: &[PortReading]) -> Latencies {
 }
 
 /// The last core that this process may use: the first ones have the kernel's own work.
-fn last_cpu() -> Result<usize, TesterError> {
+pub(crate) fn last_cpu() -> Result<usize, TesterError> {
     let allowed = sched_getaffinity(None).map_err(LabError::errno("read the allowed cores"))?;
     let cpu = (0..CpuSet::MAX_CPU).rfind(|&cpu| allowed.is_set(cpu));
     cpu.ok_or_else(|| TesterError::Refused("no core is allowed".to_owned()))

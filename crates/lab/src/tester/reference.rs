@@ -34,7 +34,7 @@ use super::bed::{Bed, Between};
 use super::cost::{Calibration, ChainCost, CostCells, PathCost};
 use super::error::TesterError;
 use super::gate::{Gate, Look, Quiet};
-use super::latency::LatencyCells;
+use super::latency::{LatencyCells, LatencySummary};
 use super::path::{Means, Path, Trial, TrialOrder};
 use super::stream::StreamPlan;
 
@@ -72,6 +72,8 @@ pub struct Measured {
     pub trial: Trial,
     /// Latency beside the tester's own at the same size and rate.
     pub latency_ns: LatencyCells,
+    /// Mean of the tester's own, nanoseconds.
+    pub floor_mean_ns: f64,
     /// Whether the machine was quiet before and after.
     pub noise: Quiet,
 }
@@ -165,12 +167,13 @@ impl Reference {
         self.match_to(path, stop)?;
         for rejected in 0.. {
             let before = self.look(stop)?;
-            let (trial, latency_ns) = self.with_floor(path, order, stop)?;
+            let (trial, floor) = self.with_floor(path, order, stop)?;
             let after = self.look(stop)?;
             let quiet = before.quiet && after.quiet;
             if quiet || rejected as usize + 1 == ATTEMPTS {
                 let noise = Quiet { quiet, rejected, looks: vec![before, after] };
-                return Ok(Measured { trial, latency_ns, noise });
+                let latency_ns = LatencyCells::new(trial.latency.summary(), &floor);
+                return Ok(Measured { trial, latency_ns, floor_mean_ns: floor.mean, noise });
             }
         }
         unreachable!("the attempts are bounded")
@@ -181,14 +184,13 @@ impl Reference {
         path: &mut Path,
         order: &TrialOrder,
         stop: Stop<'_>,
-    ) -> Result<(Trial, LatencyCells), TesterError> {
+    ) -> Result<(Trial, LatencySummary), TesterError> {
         let trial = steady_trial(path, order, stop)?;
         // The rate that was really offered, and as many frames in one go: both are part of the floor.
         let pps = Some(trial.offered_pps).filter(|pps| *pps > 0.0);
         let same_rate = TrialOrder { pps, batch: Some(trial.batch), ..*order };
         let floor = self.floor.trial(&same_rate, stop)?;
-        let cells = LatencyCells::new(trial.latency.summary(), &floor.latency.summary());
-        Ok((trial, cells))
+        Ok((trial, floor.latency.summary()))
     }
 
     /// A trial whose losses can be believed: noise makes frames get lost and generators late, never the other way round, so

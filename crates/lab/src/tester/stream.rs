@@ -46,7 +46,7 @@ pub struct StreamPlan {
     pub broadcast: u16,
     /// VLANs that streams take in turn; none: frames without a tag.
     pub vlans: Vec<u16>,
-    /// Destination of all unicast frames, where the device under test is a router.
+    /// Who all unicast frames are addressed to at first, where the device under test is a router.
     pub gateway: Option<MacAddress>,
     /// What addresses and ports come from.
     pub seed: u64,
@@ -82,6 +82,8 @@ pub struct Stream {
     pub vlan: Option<u16>,
     /// To one or to many.
     pub cast: Cast,
+    /// Who frames are addressed to when they are sent, if not their destination.
+    pub gateway: Option<MacAddress>,
 }
 
 impl StreamPlan {
@@ -129,13 +131,14 @@ impl StreamPlan {
             Cast::Broadcast => Ipv4Addr::BROADCAST,
         };
         let destination_mac = match cast {
-            Cast::Unicast => self.gateway.unwrap_or(station_mac(1, shuffled)),
+            Cast::Unicast => station_mac(1, shuffled),
             Cast::Group => group_mac(destination_ip),
             Cast::Broadcast => MacAddress::BROADCAST,
         };
+        let gateway = self.gateway.filter(|_| cast == Cast::Unicast);
         let destination = Station { mac: destination_mac, ip: destination_ip, port: port(ports >> 32) };
         let turn = usize::from(number).checked_rem(self.vlans.len());
-        Stream { number, source, destination, vlan: turn.map(|turn| self.vlans[turn]), cast }
+        Stream { number, source, destination, vlan: turn.map(|turn| self.vlans[turn]), cast, gateway }
     }
 }
 
@@ -144,7 +147,7 @@ impl Stream {
     /// (none, RFC 768): time stamps change with every frame.
     pub fn head(&self, size: FrameSize) -> Vec<u8> {
         let mut head = Vec::with_capacity(TAGGED_HEAD_BYTES);
-        head.extend(self.destination.mac.0);
+        head.extend(self.gateway.unwrap_or(self.destination.mac).0);
         head.extend(self.source.mac.0);
         if let Some(vlan) = self.vlan {
             head.extend(ethertype::VLAN.to_be_bytes());
@@ -165,7 +168,7 @@ impl Stream {
     /// The stream of the answers: what the receiving station would send. Bridges learn from one such frame where it is.
     #[must_use]
     pub fn reversed(&self) -> Self {
-        Self { source: self.destination, destination: self.source, ..self.clone() }
+        Self { source: self.destination, destination: self.source, gateway: None, ..self.clone() }
     }
 
     /// The station that frames must arrive at, as the analyser compares it: hardware address and VLAN (0: no tag).

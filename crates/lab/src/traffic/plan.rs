@@ -34,7 +34,8 @@ impl Plan {
             | Workload::Traffic(_)
             | Workload::Directory(_)
             | Workload::Migration(_)
-            | Workload::Vxlan(_) => (None, None),
+            | Workload::Vxlan(_)
+            | Workload::Trill(_) => (None, None),
         };
         // Servers of the mix draw their flows themselves.
         let flows = if mix.is_some() { Vec::new() } else { workload.initial_flows(servers, trial.seed)? };

@@ -52,7 +52,7 @@ pub(super) struct Place {
 pub(super) struct Bed {
     pub(super) shape: Shape,
     vms: Vec<Vec<Vm>>,
-    _switches: Vec<SwitchPrograms>,
+    switches: Vec<SwitchPrograms>,
     cuts: BedPrograms,
     names: Names,
     _namespaces: Namespaces,
@@ -67,6 +67,8 @@ struct Names {
 }
 
 const VM_PREFIX_BITS: u8 = 16;
+/// MTU of a virtual switch's ports.
+const PORT_MTU: u32 = 9000;
 
 /// Address of a VM; servers and VMs count from 1, VM 0 is the test centre's port at that server.
 pub(super) fn vm_address(server: u8, vm: u8) -> Ipv4Addr {
@@ -92,7 +94,7 @@ impl Bed {
         let mut switches = Vec::new();
         for (place, namespace) in names.servers.iter().enumerate() {
             let switch = switch_of(shape, place as u8 + 1, &streams);
-            switches.push(netns::in_namespace(&namespace_path(namespace), || switch.set_up(namespace))??);
+            switches.push(netns::in_namespace(&namespace_path(namespace), || switch.set_up(namespace, weft_binary))??);
         }
         let mut vms = Vec::new();
         for (place, namespaces) in names.vms.iter().enumerate() {
@@ -104,7 +106,7 @@ impl Bed {
             }
             vms.push(of_server);
         }
-        Ok(Self { shape, vms, _switches: switches, cuts, names, _namespaces: namespaces })
+        Ok(Self { shape, vms, switches, cuts, names, _namespaces: namespaces })
     }
 
     /// A VM; server from 1, VM from 1.
@@ -115,6 +117,11 @@ impl Bed {
     /// Memory of a server's VMs, bytes.
     pub(super) fn vm_memory_bytes(&self, server: u8) -> u64 {
         self.vms[usize::from(server) - 1].iter().map(Vm::memory_bytes).sum()
+    }
+
+    /// Memory of what a server's virtual switch runs beside the kernel, bytes.
+    pub(super) fn switch_memory_bytes(&self, server: u8) -> u64 {
+        self.switches[usize::from(server) - 1].memory_bytes()
     }
 
     /// The uplink of a server.
@@ -169,6 +176,7 @@ impl Bed {
             destination: station(server, vm, super::vm::order::PORT),
             vlan: None,
             cast: Cast::Unicast,
+            gateway: None,
         };
         (1..=vms).map(stream).collect()
     }
@@ -249,6 +257,13 @@ fn connect(names: &Names) -> Result<(), TesterError> {
         for (vm, namespace) in names.vms[place].iter().enumerate() {
             wire(namespace, "eth0", server, &port_name(vm as u8 + 1))?;
         }
+    }
+    // Room for a tunnel's headers at the uplinks; on all ways, so that they are alike.
+    for (place, server) in names.servers.iter().enumerate() {
+        let first = if second.is_some() { 0 } else { 1 };
+        let ports =
+            (first..=names.vms[place].len()).map(|vm| format!("link set dev {} mtu {PORT_MTU}", port_name(vm as u8)));
+        ip(server, &ports.collect::<Vec<_>>())?;
     }
     Ok(())
 }

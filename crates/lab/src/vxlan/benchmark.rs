@@ -10,9 +10,9 @@ use super::cores::Cores;
 use super::load::{Load, SOCKET_BYTES, Steered};
 use super::lockstep::{Costs, known_and_read};
 use super::vm::order::Order;
-use super::{Context, calibration_facts};
 use crate::error::LabError;
 use crate::tester::TesterError;
+use crate::tester::experiment::{Context, calibration_facts};
 use crate::tester::stream::StreamPlan;
 use crate::tester::usage::{KernelMemory, core_mhz};
 
@@ -161,7 +161,7 @@ impl Benchmark<'_> {
             server: self.server.to_owned(),
             frame_bytes: bytes,
             core_mhz: core_mhz(),
-            server_memory_bytes: kernel + vm_memory_bytes,
+            server_memory_bytes: kernel + bed.switch_memory_bytes(1) + vm_memory_bytes,
             vm_memory_bytes,
             ..ServerRow::default()
         }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use weft_scenario::workload::vxlan::Runs;
+use weft_scenario::workload::Runs;
 
 use super::bed::Bed;
 use super::cores::Cores;
@@ -11,23 +11,13 @@ use super::load::Load;
 use super::vm::order::{FRAME_OVER_PAYLOAD, Order};
 use crate::tester::TesterError;
 use crate::tester::cost::ChainCost;
-use crate::tester::path::TrialOrder;
+use crate::tester::experiment::PATIENCE;
 
 /// What a frame takes at most: how many frames fill a run follows from it.
 const FRAME_NS: u64 = 3_000;
-/// The same between the test centre's ports.
-const TESTER_FRAME_NS: u64 = 1_500;
 /// More would not fit into the VM's socket.
 const FRAMES_MOST: u64 = 8_192;
 const FRAMES_LEAST: u64 = 512;
-/// A run that takes longer than this many times its length is one that something went wrong with.
-const PATIENCE: u32 = 50;
-
-/// A run of the test centre's own path, which loses nothing and so may have any number of frames.
-pub(super) fn order_of(runs: Runs) -> TrialOrder {
-    let frames = (runs.each.0 / TESTER_FRAME_NS).max(FRAMES_LEAST);
-    TrialOrder { frames: Some(frames), ..TrialOrder::unpaced(Duration::from_nanos(runs.each.0) * PATIENCE) }
-}
 
 /// Frames of one run.
 pub(super) fn frames_of(runs: Runs) -> u64 {
@@ -121,8 +111,6 @@ mod tests {
     fn a_run_has_as_many_frames_as_its_time_asks_for_and_the_socket_holds() {
         let frames = |each_ns| frames_of(Runs { count: 1, each: Nanos(each_ns) });
         assert_eq!((frames(1), frames(6_000_000), frames(1_000_000_000)), (FRAMES_LEAST, 2_000, FRAMES_MOST));
-        let order = order_of(Runs { count: 1, each: Nanos(15_000_000) });
-        assert_eq!((order.frames, order.pps, order.duration), (Some(10_000), None, Duration::from_millis(750)));
     }
 
     #[test]

@@ -6,10 +6,9 @@ use weft_scenario::record::{PathCostRow, Records};
 use weft_scenario::workload::vxlan::{MatrixSpec, Path};
 
 use super::bed::{Bed, Shape};
-use super::lockstep::order_of;
-use super::{Context, calibration_facts};
 use crate::tester::TesterError;
 use crate::tester::cost::ChainCost;
+use crate::tester::experiment::{Context, facts_of, order_of};
 use crate::tester::overlays::{Encapsulation, OverlayBed, Wire};
 use crate::tester::path::{Path as TesterPath, TrialOrder};
 use crate::tester::reference::Reference;
@@ -48,7 +47,7 @@ pub(super) fn run(spec: &MatrixSpec, context: &Context<'_>) -> Result<Records, T
         records.path_costs.extend(size(spec, *bytes, &mut ways, &mut reference, &stop)?);
     }
     let calibration = reference.calibration(&stop)?;
-    records.facts.extend(calibration_facts(calibration.known_ns, calibration.read_ns));
+    records.facts.extend(facts_of(&calibration));
     Ok(records)
 }
 
@@ -99,6 +98,7 @@ impl Way {
         let overlay = match path {
             Path::XdpThree => Some(Encapsulation::L2XdpThree),
             Path::Vl2 => Some(Encapsulation::Vl2Xdp),
+            Path::Trill => Some(Encapsulation::TrillXdp),
             _ => None,
         };
         let (tester, bed) = match overlay {

@@ -8,6 +8,7 @@
 //! | [`matrix`] | what a frame costs on every way between two virtual switches |
 //! | [`segments`] | what thousands of segments take |
 //! | [`bed`], [`switching`] | servers, VMs, wires; a virtual switch of each kind |
+//! | [`daemon`] | our VTEP as it is deployed |
 //! | [`vm`] | a VM: a process that sends and receives, in its namespace |
 //! | [`load`], [`lockstep`] | rates from the test centre to VMs; CPU time with the chain cut |
 //! | [`cores`] | who runs where |
@@ -18,6 +19,7 @@
 mod bed;
 mod benchmark;
 mod cores;
+mod daemon;
 mod load;
 mod lockstep;
 mod matrix;
@@ -34,6 +36,7 @@ use weft_scenario::workload::VxlanSpec;
 
 use crate::sysctls::HurriedWaits;
 use crate::tester::TesterError;
+use crate::tester::experiment::Context;
 
 /// Runs one experiment. VMs are processes of `weft_binary`.
 pub(crate) fn run(spec: &VxlanSpec, weft_binary: &Path, progress: &dyn Progress) -> Result<Records, TesterError> {
@@ -46,23 +49,4 @@ pub(crate) fn run(spec: &VxlanSpec, weft_binary: &Path, progress: &dyn Progress)
         VxlanSpec::Matrix(spec) => matrix::run(spec, &context),
         VxlanSpec::Segments(spec) => segments::run(spec, &context),
     }
-}
-
-/// What every experiment needs.
-struct Context<'a> {
-    weft_binary: &'a Path,
-    progress: &'a dyn Progress,
-}
-
-impl Context<'_> {
-    /// Ends an experiment that the user does not want any more.
-    fn attend(&self, done_ratio: f64, text: &str) -> Result<(), TesterError> {
-        self.progress.advance(done_ratio, text);
-        if self.progress.interrupted() { Err(TesterError::Interrupted) } else { Ok(()) }
-    }
-}
-
-/// Two facts of a trial: a cost that was put in on purpose, and what was read of it.
-fn calibration_facts(known_ns: f64, read_ns: f64) -> Vec<(String, f64)> {
-    vec![("vxlan.known_ns".to_owned(), known_ns), ("vxlan.read_ns".to_owned(), read_ns)]
 }

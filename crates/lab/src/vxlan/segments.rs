@@ -1,20 +1,22 @@
 //! Thousands of segments between two servers (draft 3.2): frames of many stations, each in one of the segments.
 //!
 //! The number of stations is the same at every step, so that what changes is the number of segments alone. Which segment a
-//! station is in is looked up by the same program for everything that holds segments.
+//! station is in is looked up by the same program for everything that holds segments: it puts frames into a trunk with the tag
+//! of the segment's VLAN, into the segment's own port, or out of the segment's own device.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use weft_datapath::bed::{BedPrograms, SegmentTarget};
-use weft_datapath::vxlan::{AccessRule, Capacities, Flood, To, Vni, VniSettings, Vtep, VtepOptions, interface_index};
+use weft_datapath::bed::{BedPrograms, SegmentTarget, TunnelVlan};
+use weft_datapath::vxlan::{
+    AccessRule, Capacities, Flood, To, Trunk, Vni, VniSettings, Vtep, VtepOptions, interface_index,
+};
 use weft_scenario::record::{Records, SegmentRow};
 use weft_scenario::workload::vxlan::{SegmentStore, SegmentsSpec};
+use weft_wire::vlan::{VLAN_MAX, VlanId};
 
 use super::bed::ip;
-use super::lockstep::order_of;
 use super::switching::{underlay, underlay_lines};
-use super::{Context, calibration_facts};
 use crate::batch::{self, Program};
 use crate::error::LabError;
 use crate::home::namespace_path;
@@ -22,6 +24,7 @@ use crate::netns;
 use crate::tester::TesterError;
 use crate::tester::bed::{Namespaces, make_namespaces, wire};
 use crate::tester::cost::ChainCost;
+use crate::tester::experiment::{Context, facts_of, order_of};
 use crate::tester::path::{Path, TrialOrder};
 use crate::tester::port::Port;
 use crate::tester::reference::Reference;
@@ -33,6 +36,10 @@ const LATENCY_PPS: f64 = 100_000.0;
 const LATENCY_TIME: Duration = Duration::from_millis(80);
 /// Interface indexes of what a segment has of its own begin here.
 const FIRST_INDEX: u32 = 100_000;
+/// Those of trunks.
+const FIRST_TRUNK: u32 = 90_000;
+/// The kernel removes devices of a group together.
+const GROUP: u32 = 7348;
 /// Every port of the VTEP keeps a file open.
 const FILES: u64 = 16_000;
 
@@ -49,11 +56,12 @@ pub(super) fn run(spec: &SegmentsSpec, context: &Context<'_>) -> Result<Records,
             let done = (number * spec.stores.len() + turn) as f64 / steps as f64;
             context.attend(done, &format!("{count} segments: {}", store.name()))?;
             let mut bed = SegmentBed::new(*store, *count, &plan)?;
-            records.segments.push(bed.measure(spec, &plan, &stop)?);
+            let row = bed.measure(spec, &plan, &stop)?;
+            records.segments.push(SegmentRow { removal_ns: bed.remove()?.as_nanos() as u64, ..row });
         }
     }
     let calibration = Reference::open(&StreamPlan::default(), spec.frame_bytes, &stop)?.calibration(&stop)?;
-    records.facts.extend(calibration_facts(calibration.known_ns, calibration.read_ns));
+    records.facts.extend(facts_of(&calibration));
     Ok(records)
 }
 
@@ -115,6 +123,29 @@ impl SegmentBed {
         Ok(())
     }
 
+    /// Time to remove all segments of the first server. Ports that are interfaces of their own are the VMs', and stay.
+    fn remove(&mut self) -> Result<Duration, TesterError> {
+        let (store, count) = (self.store, self.count);
+        let namespace = self.namespaces.names()[2].clone();
+        let vtep = self.vteps.first_mut();
+        netns::in_namespace(&namespace_path(&namespace), || {
+            let begin = Instant::now();
+            match (store, vtep) {
+                (SegmentStore::Map, Some(vtep)) => {
+                    vtep.remove_vnis(&(1..=count).map(vni_of).collect())?;
+                }
+                (SegmentStore::KernelDevices, _) => {
+                    batch::run(Program::Ip, &namespace, &[format!("link delete group {GROUP}")])?;
+                }
+                (SegmentStore::KernelMetadata, _) => {
+                    batch::run(Program::Bridge, &namespace, &[format!("vni delete dev vx0 vni {}", range(count))])?;
+                }
+                _ => return Ok(Duration::ZERO),
+            }
+            Ok(begin.elapsed())
+        })?
+    }
+
     fn measure(
         &mut self,
         spec: &SegmentsSpec,
@@ -142,6 +173,7 @@ impl SegmentBed {
             segments: self.count,
             active_segments: self.count,
             setup_ns: self.setup.as_nanos() as u64,
+            removal_ns: 0,
             memory_bytes: self.memory_bytes,
             frame_bytes: spec.frame_bytes,
             chain_ns_per_frame: cost.min_ns,
@@ -150,6 +182,26 @@ impl SegmentBed {
             latency_p50_ns: latency.p50,
             latency_p99_ns: latency.p99,
         })
+    }
+}
+
+/// A circuit of a trunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Circuit {
+    /// Number of the trunk.
+    trunk: u32,
+    vlan: VlanId,
+}
+
+impl Circuit {
+    /// That of a VNI: a trunk is full before the next one begins.
+    fn of(vni: u32) -> Self {
+        let (trunk, place) = ((vni - 1) / u32::from(VLAN_MAX), (vni - 1) % u32::from(VLAN_MAX));
+        Self { trunk, vlan: VlanId::new(place as u16 + 1).expect("a place below the largest VLAN ID") }
+    }
+
+    fn ifindex(self) -> u32 {
+        FIRST_TRUNK + self.trunk
     }
 }
 
@@ -169,24 +221,31 @@ impl Server<'_> {
         programs.deliver_to("p0")?;
         programs.fan_out("p0")?;
         // Ports stand in for the VMs' network cards: whatever holds the segments needs them, so they are not part of it.
-        if matches!(store, SegmentStore::Map | SegmentStore::Ports) {
-            self.make_ports()?;
+        match store {
+            SegmentStore::MapPorts | SegmentStore::Ports => {
+                self.make_ports((1..=self.count).map(|n| FIRST_INDEX + n))?
+            }
+            SegmentStore::Map | SegmentStore::KernelMetadata => self.make_ports(self.trunks())?,
+            SegmentStore::KernelDevices => {}
         }
         let before = KernelMemory::read().map_err(LabError::io("read /proc/meminfo"))?;
         let begin = Instant::now();
         let mut vtep = match store {
             SegmentStore::KernelDevices => self.devices().map(|()| None)?,
             SegmentStore::KernelMetadata => self.one_device().map(|()| None)?,
-            SegmentStore::Map => Some(self.vtep()?),
+            SegmentStore::Map => Some(self.vtep_with_trunks()?),
+            SegmentStore::MapPorts => Some(self.vtep()?),
             SegmentStore::Ports => None,
         };
         let setup = begin.elapsed();
         let after = KernelMemory::read().map_err(LabError::io("read /proc/meminfo"))?;
-        if let Some(vtep) = &mut vtep {
-            self.attach_ports(vtep)?;
-        }
-        if store == SegmentStore::Ports {
-            self.plain_switch(&mut programs)?;
+        match (store, &mut vtep) {
+            (SegmentStore::MapPorts, Some(vtep)) => self.attach_ports(vtep)?,
+            (SegmentStore::Map, Some(vtep)) => {
+                self.tell_stations(vtep, |vni| To::Vlan(Circuit::of(vni).ifindex(), Circuit::of(vni).vlan))?;
+            }
+            (SegmentStore::Ports, _) => self.plain_switch(&mut programs)?,
+            _ => {}
         }
         self.join(store, &programs)?;
         Ok(Made { setup, memory_bytes: after.grown_since(&before).max(0) as u64, programs, vtep })
@@ -205,7 +264,7 @@ impl Server<'_> {
             let (index, local, remote) = (FIRST_INDEX + vni, underlay(self.number), self.remote());
             [
                 format!(
-                    "link add name vx{vni} index {index} type vxlan id {vni} dstport 4789 local {local} remote {remote} \
+                    "link add name vx{vni} index {index} group {GROUP} type vxlan id {vni} dstport 4789 local {local} remote {remote} \
                      dev u0 nolearning noudpcsum"
                 ),
                 format!("link set dev vx{vni} up"),
@@ -222,8 +281,7 @@ impl Server<'_> {
             "link set dev vx0 up".to_owned(),
         ];
         batch::run(Program::Ip, self.namespace, &lines)?;
-        let range = if self.count == 1 { "1".to_owned() } else { format!("1-{}", self.count) };
-        batch::run(Program::Bridge, self.namespace, &[format!("vni add dev vx0 vni {range}")])
+        batch::run(Program::Bridge, self.namespace, &[format!("vni add dev vx0 vni {}", range(self.count))])
     }
 
     fn vtep(&self) -> Result<Vtep, TesterError> {
@@ -231,35 +289,53 @@ impl Server<'_> {
             macs: (self.streams.len() as u32 * 2).max(1024),
             vnis: self.count.max(1),
             ports: self.count + 2,
+            trunks: self.trunks().count() as u32,
             ..Capacities::default()
         };
         let mut vtep = Vtep::load(&VtepOptions { capacities, ..VtepOptions::new(underlay(self.number)) })?;
         vtep.attach_uplink(interface_index("u0")?)?;
         let settings = VniSettings { flood: Flood::HeadEnd(vec![self.remote()]), ..VniSettings::default() };
-        for vni in 1..=self.count {
-            vtep.add_vni(vni_of(vni), &settings)?;
+        vtep.add_vnis(&(1..=self.count).map(vni_of).collect(), &settings)?;
+        Ok(vtep)
+    }
+
+    /// With the VLANs of all segments on its trunks.
+    fn vtep_with_trunks(&self) -> Result<Vtep, TesterError> {
+        let mut vtep = self.vtep()?;
+        for ifindex in self.trunks() {
+            let here = (1..=self.count).filter(|vni| Circuit::of(*vni).ifindex() == ifindex);
+            let vlans = here.map(|vni| (Circuit::of(vni).vlan, vni_of(vni))).collect();
+            vtep.attach_trunk(ifindex, &Trunk { untagged: None, vlans })?;
         }
         Ok(vtep)
     }
 
-    /// A port for each segment: an interface that ends in nothing, which frames are put into.
-    fn make_ports(&self) -> Result<(), LabError> {
-        let line = |vni: u32| {
-            let index = FIRST_INDEX + vni;
-            [format!("link add name q{vni} index {index} type ifb"), format!("link set dev q{vni} up")]
-        };
-        batch::run(Program::Ip, self.namespace, &(1..=self.count).flat_map(line).collect::<Vec<_>>())
+    /// Interface indexes of as many trunks as all segments need.
+    fn trunks(&self) -> std::ops::RangeInclusive<u32> {
+        FIRST_TRUNK..=Circuit::of(self.count).ifindex()
     }
 
-    /// Ports into their segments, and every station where it is.
+    /// Interfaces that end in nothing, which frames are put into.
+    fn make_ports(&self, indexes: impl Iterator<Item = u32>) -> Result<(), LabError> {
+        let line = |index: u32| {
+            [format!("link add name q{index} index {index} type ifb"), format!("link set dev q{index} up")]
+        };
+        batch::run(Program::Ip, self.namespace, &indexes.flat_map(line).collect::<Vec<_>>())
+    }
+
+    /// A port for each segment, and every station where it is.
     fn attach_ports(&self, vtep: &mut Vtep) -> Result<(), TesterError> {
         for vni in 1..=self.count {
             vtep.attach_access(FIRST_INDEX + vni, vni_of(vni), AccessRule::default())?;
         }
+        self.tell_stations(vtep, |vni| To::Port(FIRST_INDEX + vni))
+    }
+
+    fn tell_stations(&self, vtep: &mut Vtep, port_of: impl Fn(u32) -> To) -> Result<(), TesterError> {
         for (number, stream) in self.streams.iter().enumerate() {
             let vni = self.vni_of(number);
             let (here, there) = self.sides(stream);
-            vtep.static_entry(vni_of(vni), here, To::Port(FIRST_INDEX + vni))?;
+            vtep.static_entry(vni_of(vni), here, port_of(vni))?;
             vtep.static_entry(vni_of(vni), there, To::Remote(self.remote()))?;
         }
         Ok(())
@@ -291,25 +367,46 @@ impl Server<'_> {
             let vni = self.vni_of(number);
             let target = match store {
                 SegmentStore::KernelDevices => SegmentTarget::Device { ifindex: FIRST_INDEX + vni },
-                SegmentStore::KernelMetadata => {
-                    SegmentTarget::Tunnel { ifindex: FIRST_INDEX, vni, remote: self.remote() }
+                SegmentStore::KernelMetadata | SegmentStore::Map => {
+                    let circuit = Circuit::of(vni);
+                    SegmentTarget::Trunk { ifindex: circuit.ifindex(), vlan: circuit.vlan.get() }
                 }
-                SegmentStore::Map | SegmentStore::Ports => SegmentTarget::Port { ifindex: FIRST_INDEX + vni },
+                SegmentStore::MapPorts | SegmentStore::Ports => SegmentTarget::Port { ifindex: FIRST_INDEX + vni },
             };
             let [.., high, low] = stream.destination.mac.0;
             programs.set_segment(u16::from_be_bytes([high, low]), target)?;
         }
         match store {
-            SegmentStore::KernelMetadata => programs.fan_in(FIRST_INDEX)?,
+            SegmentStore::KernelMetadata => {
+                self.join_tunnel(programs)?;
+                self.trunks().try_for_each(|ifindex| programs.fan_in_egress(ifindex))?;
+            }
+            SegmentStore::Map => self.trunks().try_for_each(|ifindex| programs.fan_in_egress(ifindex))?,
             SegmentStore::KernelDevices => {
                 (1..=self.count).try_for_each(|vni| programs.fan_in(FIRST_INDEX + vni))?;
             }
-            SegmentStore::Map | SegmentStore::Ports => {
+            SegmentStore::MapPorts | SegmentStore::Ports => {
                 (1..=self.count).try_for_each(|vni| programs.fan_in_egress(FIRST_INDEX + vni))?;
             }
         }
         Ok(())
     }
+
+    /// The trunks' VLANs as VNIs of the kernel's one device.
+    fn join_tunnel(&self, programs: &BedPrograms) -> Result<(), TesterError> {
+        programs.join_tunnel(FIRST_INDEX, FIRST_TRUNK, self.trunks().count() as u32)?;
+        for vni in 1..=self.count {
+            let Circuit { trunk, vlan } = Circuit::of(vni);
+            let of = TunnelVlan { trunk, vlan: vlan.get(), vni, remote: self.remote() };
+            programs.set_tunnel_vlan(FIRST_TRUNK, of)?;
+        }
+        Ok(())
+    }
+}
+
+/// VNIs from the first one on.
+fn range(count: u32) -> String {
+    if count == 1 { "1".to_owned() } else { format!("1-{count}") }
 }
 
 fn vni_of(number: u32) -> Vni {
@@ -322,5 +419,16 @@ fn raise_file_limit() {
     if limit.current.is_some_and(|current| current < FILES) {
         let current = Some(limit.maximum.map_or(FILES, |most| most.min(FILES)));
         let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_vni_has_a_circuit_of_its_own() {
+        let ends = [1, 4094, 4095, 5000].map(|vni| (Circuit::of(vni).trunk, Circuit::of(vni).vlan.get()));
+        assert_eq!(ends, [(0, 1), (0, 4094), (1, 1), (1, 906)]);
     }
 }

@@ -10,9 +10,9 @@ use super::cores::Cores;
 use super::load::{Load, SOCKET_BYTES, Steered};
 use super::lockstep::{Costs, known_and_read};
 use super::vm::order::{FRAME_OVER_PAYLOAD, Order};
-use super::{Context, calibration_facts};
 use crate::error::LabError;
 use crate::tester::TesterError;
+use crate::tester::experiment::{Context, calibration_facts};
 use crate::tester::path::TrialOrder;
 use crate::tester::reference::Reference;
 use crate::tester::stream::StreamPlan;
@@ -141,7 +141,8 @@ impl Servers<'_> {
             ("server2", step(3, 2) + receiving_vm, receiving_vm),
         ];
         for (place, (name, server_ns, vm_ns)) in servers.into_iter().enumerate() {
-            let vm_memory_bytes = way.bed.vm_memory_bytes(place as u8 + 1);
+            let number = place as u8 + 1;
+            let vm_memory_bytes = way.bed.vm_memory_bytes(number);
             self.records.servers.push(ServerRow {
                 path: way.path.name().to_owned(),
                 server: name.to_owned(),
@@ -152,7 +153,7 @@ impl Servers<'_> {
                 server_cores: server_ns * rate * 1e-9,
                 vm_cores: vm_ns * rate * 1e-9,
                 core_mhz: core_mhz(),
-                server_memory_bytes: way.kernel_bytes + vm_memory_bytes,
+                server_memory_bytes: way.kernel_bytes + way.bed.switch_memory_bytes(number) + vm_memory_bytes,
                 vm_memory_bytes,
             });
         }

@@ -3,16 +3,19 @@
 //! All of them know every station beforehand, so that nothing is flooded while something is measured.
 
 use std::net::Ipv4Addr;
+use std::path::Path as FilePath;
 
 use weft_datapath::bed::BedPrograms;
-use weft_datapath::vxlan::{AccessRule, Flood, Hook, To, Vni, VniSettings, Vtep, VtepOptions, interface_index};
+use weft_node::vtep::{EntryTable, FloodText, HookChoice, PortTable, SegmentTable, TaggedText, VniIds, VtepConfig};
 use weft_scenario::workload::vxlan::Path;
+use weft_wire::ethernet::MacAddress;
 
+use super::daemon::VtepDaemon;
 use crate::batch::{self, Program};
 use crate::tester::TesterError;
 
 /// The segment of all VMs.
-const VNI: u32 = 42;
+const VNI: i64 = 42;
 
 /// What a virtual switch is made of.
 #[derive(Clone, Debug)]
@@ -30,10 +33,16 @@ pub(super) struct Switch {
 }
 
 /// What runs as long as the switch is there.
-#[allow(dead_code)] // Held for its links.
 pub(super) struct SwitchPrograms {
-    programs: BedPrograms,
-    vtep: Option<Vtep>,
+    _programs: BedPrograms,
+    vtep: Option<VtepDaemon>,
+}
+
+impl SwitchPrograms {
+    /// Memory of the switch's own process, bytes; what runs in the kernel has none.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.vtep.as_ref().map_or(0, VtepDaemon::memory_bytes)
+    }
 }
 
 /// A server's address in the underlay.
@@ -57,8 +66,8 @@ pub(super) fn underlay_lines(number: u8) -> Vec<String> {
 }
 
 impl Switch {
-    /// In the server's namespace.
-    pub(super) fn set_up(&self, namespace: &str) -> Result<SwitchPrograms, TesterError> {
+    /// In the server's namespace. `weft_binary`: for our VTEP, which is a daemon.
+    pub(super) fn set_up(&self, namespace: &str, weft_binary: &FilePath) -> Result<SwitchPrograms, TesterError> {
         let mut programs = BedPrograms::load()?;
         let mut vtep = None;
         match self.path {
@@ -66,9 +75,9 @@ impl Switch {
             Path::KernelVxlan => self.bridge(namespace, "vx0", &self.vxlan_lines())?,
             Path::Tc => self.plain(&mut programs, BedPrograms::add_tc_port)?,
             Path::Xdp => self.plain(&mut programs, BedPrograms::add_xdp_port)?,
-            Path::Vxlan => vtep = Some(self.vtep(namespace, Hook::Tc)?),
-            Path::VxlanXdp => vtep = Some(self.vtep(namespace, Hook::Xdp)?),
-            Path::XdpThree | Path::Vl2 => {
+            Path::Vxlan => vtep = Some(self.vtep(namespace, weft_binary, HookChoice::Tc)?),
+            Path::VxlanXdp => vtep = Some(self.vtep(namespace, weft_binary, HookChoice::Xdp)?),
+            Path::XdpThree | Path::Vl2 | Path::Trill => {
                 let why = format!(
                     "VMs cannot be joined by `{}` here; use `bridge`, `kernel-vxlan`, `tc` or `vxlan`",
                     self.path.name()
@@ -80,7 +89,7 @@ impl Switch {
             let live = if self.live_uplink { "u0" } else { "p0" };
             programs.poll(live)?;
         }
-        Ok(SwitchPrograms { programs, vtep })
+        Ok(SwitchPrograms { _programs: programs, vtep })
     }
 
     /// The kernel's bridge between the ports and a way out.
@@ -91,7 +100,6 @@ impl Switch {
         lines.extend(ports.chain([out]).map(|port| format!("link set dev {port} master br0")));
         lines.push("link set dev br0 up".to_owned());
         batch::run(Program::Ip, namespace, &lines)?;
-        let text = |mac: &[u8; 6]| mac.map(|byte| format!("{byte:02x}")).join(":");
         let own = self.ports.iter().flat_map(|(port, macs)| macs.iter().map(move |mac| (port.as_str(), mac)));
         let known = own.chain(self.others.iter().map(|mac| (out, mac)));
         let entry = |(port, mac): (&str, &[u8; 6])| format!("fdb replace {} dev {port} master static", text(mac));
@@ -125,19 +133,38 @@ impl Switch {
         Ok(())
     }
 
-    fn vtep(&self, namespace: &str, hook: Hook) -> Result<Vtep, TesterError> {
+    fn vtep(&self, namespace: &str, weft_binary: &FilePath, hook: HookChoice) -> Result<VtepDaemon, TesterError> {
         batch::run(Program::Ip, namespace, &underlay_lines(self.number))?;
         let remote = underlay(3 - self.number);
-        let mut vtep = Vtep::load(&VtepOptions { hook, ..VtepOptions::new(underlay(self.number)) })?;
-        let vni = Vni::new(VNI).expect("a constant that is a VNI");
-        vtep.attach_uplink(interface_index("u0")?)?;
-        vtep.add_vni(vni, &VniSettings { flood: Flood::HeadEnd(vec![remote]), ..VniSettings::default() })?;
-        for (port, macs) in &self.ports {
-            let index = interface_index(port)?;
-            vtep.attach_access(index, vni, AccessRule::default())?;
-            macs.iter().try_for_each(|mac| vtep.static_entry(vni, *mac, To::Port(index)))?;
-        }
-        self.others.iter().try_for_each(|mac| vtep.static_entry(vni, *mac, To::Remote(remote)))?;
-        Ok(vtep)
+        let port = |(interface, _): &(String, _)| PortTable {
+            vlans: Vec::new(),
+            interface: interface.clone(),
+            vni: Some(VNI),
+            tagged: TaggedText::Drop,
+        };
+        let entry =
+            |mac: &[u8; 6]| EntryTable { vni: VNI, mac: text(mac), peer: None, port: None, vlan: None, ip: None };
+        let own = self
+            .ports
+            .iter()
+            .flat_map(|(port, macs)| macs.iter().map(move |mac| EntryTable { port: Some(port.clone()), ..entry(mac) }));
+        let others = self.others.iter().map(|mac| EntryTable { peer: Some(remote), ..entry(mac) });
+        let config = VtepConfig {
+            hook,
+            peers: [remote].into(),
+            vni: vec![SegmentTable {
+                id: Some(VniIds::One(VNI)),
+                flood: Some(FloodText::Word("peers".to_owned())),
+                ..SegmentTable::default()
+            }],
+            port: self.ports.iter().map(port).collect(),
+            entry: own.chain(others).collect(),
+            ..VtepConfig::new(underlay(self.number), vec!["u0".to_owned()])
+        };
+        Ok(VtepDaemon::start(weft_binary, namespace, config)?)
     }
+}
+
+fn text(mac: &[u8; 6]) -> String {
+    MacAddress(*mac).to_string()
 }

@@ -1,6 +1,8 @@
 //! What the tests with real namespaces share: small fabrics, a silent progress, and a look at what is on the machine.
 #![allow(dead_code)] // Each test file is a crate of its own and uses a part of this.
 
+pub(crate) mod beds;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

@@ -68,7 +68,7 @@ fn rates(session: &mut Session<'_>, options: &MeasureOptions) -> Result<Vec<f64>
 }
 
 fn row(frame_bytes: u32, asked_pps: f64, measured: Measured) -> LatencyRow {
-    let Measured { trial, latency_ns, noise } = measured;
+    let Measured { trial, latency_ns, noise, .. } = measured;
     LatencyRow {
         frame_bytes,
         asked_pps,

@@ -8,8 +8,11 @@ use weft_datapath::abi::NextHop;
 use weft_datapath::host::Mapping;
 use weft_datapath::switch::Tier;
 use weft_datapath::tester::EmulatedLinks;
+use weft_datapath::trill::abi::STATIC;
+use weft_datapath::trill::{Hop, Place, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Station};
 use weft_datapath::vxlan::{self, AccessRule, Flood, Hook, To, Vni, VniSettings, Vtep, VtepOptions};
 use weft_datapath::xdp::{XdpConfig, XdpDatapath, XdpProgram};
+use weft_wire::ethernet::MacAddress;
 
 use super::encapsulation::Encapsulation;
 use super::nic::{BorrowedPort, Wire};
@@ -31,6 +34,8 @@ const AA_BLOCK: (Ipv4Addr, u8) = (Ipv4Addr::new(198, 18, 0, 0), 15);
 /// The MAC that switches use between each other.
 const SWITCH_MAC: [u8; 6] = [0x02, 0x57, 0x53, 0, 0, 1];
 const OUT: u32 = 1;
+/// VLAN of all stations on TRILL's access ports.
+const VLAN: u16 = 10;
 /// How long a new path may take until frames cross it.
 const READY: Duration = Duration::from_secs(5);
 const FIRST_FRAMES: u64 = 64;
@@ -55,6 +60,8 @@ enum Programs {
     Xdp { _datapath: XdpDatapath },
     /// Likewise.
     Vtep { _vtep: Box<Vtep>, _held: EmulatedLinks },
+    /// Likewise.
+    RBridge { _datapath: Box<RBridgeDatapath> },
 }
 
 /// One virtual switch: its namespace, and the interfaces that frames come in at and leave by.
@@ -139,6 +146,7 @@ impl Switch<'_> {
             Encapsulation::WeftVxlanXdp => self.vtep(Hook::Xdp, streams),
             Encapsulation::L2Xdp | Encapsulation::L2XdpThree => self.l2_xdp(streams),
             Encapsulation::Vl2Xdp => self.vl2_xdp(streams),
+            Encapsulation::TrillXdp => self.rbridge(streams),
         }
     }
 
@@ -243,6 +251,43 @@ impl Switch<'_> {
             datapath.attach(XdpProgram::Decap, &self.way_in)?;
         }
         Ok(Programs::Xdp { _datapath: datapath })
+    }
+
+    /// An RBridge on its way in a row of them; their nicknames count from 1. Senders it learns, receivers it was told of.
+    fn rbridge(&self, streams: &[Stream]) -> Result<Programs, TesterError> {
+        const IN: u8 = 1;
+        const AWAY: u8 = 2;
+        let mac = |place: usize, port: u8| MacAddress([0x02, 0x57, 0x54, 0, place as u8, port]);
+        let nickname = |place: usize| place as u16 + 1;
+        let link = |neighbor| PortKind::Link { designated_vlan: 1, neighbor: Some(neighbor) };
+        let port = |interface: &str, number, kind| PortConfig {
+            interface: interface.to_owned(),
+            mac: mac(self.place, number),
+            mtu: BED_MTU,
+            kind,
+        };
+        let mut datapath = RBridgeDatapath::load(&RBridgeConfig::default())?;
+        let way_in = match self.place {
+            0 => PortKind::access(VLAN),
+            place => link(mac(place - 1, AWAY)),
+        };
+        datapath.add_port(IN, &port(&self.way_in, IN, way_in))?;
+        let next = mac(self.place + 1, IN);
+        let is_last = self.place == self.last;
+        let way_out = if is_last { PortKind::access(VLAN) } else { link(next) };
+        datapath.add_port(AWAY, &port(&self.way_out, AWAY, way_out))?;
+        datapath.change(|fib| {
+            fib.nickname = Some(nickname(self.place));
+            if !is_last {
+                fib.routes.insert(nickname(self.last), vec![Hop { port: AWAY, mac: next }]);
+            }
+        })?;
+        let place = if is_last { Place::Port(AWAY) } else { Place::RBridge(nickname(self.last)) };
+        for stream in streams {
+            let mac = stream.destination.mac;
+            datapath.maps().set_station(&Station { mac, vlan: VLAN, place, confidence: STATIC, seen_s: 0 })?;
+        }
+        Ok(Programs::RBridge { _datapath: Box::new(datapath) })
     }
 
     fn xdp(&self, tier: Tier) -> Result<XdpDatapath, TesterError> {

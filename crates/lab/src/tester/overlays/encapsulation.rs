@@ -1,10 +1,12 @@
 //! What can be between two access ports, and what each is compared with.
 
 use serde::Serialize;
-use weft_wire::{ethernet, ipv4, udp, vl2, vxlan};
+use weft_wire::{ethernet, ipv4, trill, udp, vl2, vxlan};
 
 /// Outer headers of VXLAN over IPv4 (RFC 7348 section 5), bytes.
 const VXLAN_BYTES: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN + vxlan::HEADER_LEN;
+/// Outer Ethernet header, TRILL header and inner tag on a point-to-point link (RFC 6325 section 3.1, RFC 7177), bytes.
+const TRILL_BYTES: usize = ethernet::HEADER_LEN + trill::HEADER_LEN + trill::INNER_TAG_LEN;
 
 /// A way of carrying frames from one virtual switch to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -16,7 +18,7 @@ pub enum Encapsulation {
     KernelVxlan,
     /// Nothing: two of weft's layer-2 programs at XDP.
     L2Xdp,
-    /// Nothing, over three of them: VL2 has an Intermediate on its way.
+    /// Nothing, over three of them: VL2 has an Intermediate on its way, TRILL a transit RBridge.
     L2XdpThree,
     /// Nothing: two plain layer-2 programs at TC.
     L2Tc,
@@ -26,6 +28,8 @@ pub enum Encapsulation {
     WeftVxlanXdp,
     /// VL2 at XDP: two outer IPv4 headers, an Intermediate and a ToR that take them off.
     Vl2Xdp,
+    /// TRILL at XDP: ingress, transit and egress RBridge.
+    TrillXdp,
 }
 
 /// Where in the kernel a frame is handled.
@@ -42,7 +46,7 @@ pub enum Hook {
 
 impl Encapsulation {
     /// All there are here, each baseline before what is compared with it.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Bridge,
         Self::KernelVxlan,
         Self::L2Tc,
@@ -51,6 +55,7 @@ impl Encapsulation {
         Self::WeftVxlanXdp,
         Self::L2XdpThree,
         Self::Vl2Xdp,
+        Self::TrillXdp,
     ];
 
     /// As rows name it.
@@ -64,6 +69,7 @@ impl Encapsulation {
             Self::WeftVxlanXdp => "weft-vxlan-xdp",
             Self::L2XdpThree => "l2-xdp-three",
             Self::Vl2Xdp => "vl2-xdp",
+            Self::TrillXdp => "trill-xdp",
         }
     }
 
@@ -72,7 +78,7 @@ impl Encapsulation {
         match self {
             Self::Bridge | Self::KernelVxlan => Hook::Bridge,
             Self::L2Tc | Self::WeftVxlanTc => Hook::Tc,
-            Self::L2Xdp | Self::WeftVxlanXdp | Self::L2XdpThree | Self::Vl2Xdp => Hook::Xdp,
+            Self::L2Xdp | Self::WeftVxlanXdp | Self::L2XdpThree | Self::Vl2Xdp | Self::TrillXdp => Hook::Xdp,
         }
     }
 
@@ -83,14 +89,14 @@ impl Encapsulation {
             Self::KernelVxlan => Some(Self::Bridge),
             Self::WeftVxlanTc => Some(Self::L2Tc),
             Self::WeftVxlanXdp => Some(Self::L2Xdp),
-            Self::Vl2Xdp => Some(Self::L2XdpThree),
+            Self::Vl2Xdp | Self::TrillXdp => Some(Self::L2XdpThree),
         }
     }
 
     /// Switches on the way.
     pub fn switches(self) -> usize {
         match self {
-            Self::L2XdpThree | Self::Vl2Xdp => 3,
+            Self::L2XdpThree | Self::Vl2Xdp | Self::TrillXdp => 3,
             _ => 2,
         }
     }
@@ -100,6 +106,7 @@ impl Encapsulation {
         match self {
             Self::KernelVxlan | Self::WeftVxlanTc | Self::WeftVxlanXdp => VXLAN_BYTES as u32,
             Self::Vl2Xdp => vl2::OVERHEAD_BYTES as u32,
+            Self::TrillXdp => TRILL_BYTES as u32,
             Self::Bridge | Self::L2Tc | Self::L2Xdp | Self::L2XdpThree => 0,
         }
     }

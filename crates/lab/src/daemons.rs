@@ -19,17 +19,40 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What every start needs.
-pub(super) struct Launcher<'a> {
-    pub(super) options: &'a LabOptions,
-    pub(super) progress: &'a dyn Progress,
+pub(crate) struct Launcher<'a> {
+    pub(crate) options: &'a LabOptions,
+    pub(crate) progress: &'a dyn Progress,
+}
+
+/// A daemon's configuration file.
+pub(crate) struct ConfigFile {
+    extension: &'static str,
+    text: Vec<u8>,
+}
+
+impl ConfigFile {
+    /// Of a daemon that reads JSON.
+    pub(crate) fn json<C: Serialize>(config: &C) -> Self {
+        Self { extension: "json", text: serde_json::to_vec_pretty(config).expect("a configuration is plain data") }
+    }
+
+    /// Of a daemon that reads TOML.
+    pub(crate) fn toml(text: String) -> Self {
+        Self { extension: "toml", text: text.into_bytes() }
+    }
+}
+
+/// The same file for each of several nodes' configurations.
+pub(crate) fn json_files<C: Serialize>(configs: &[(NodeId, C)]) -> Vec<(NodeId, ConfigFile)> {
+    configs.iter().map(|(node, config)| (*node, ConfigFile::json(config))).collect()
 }
 
 /// Starts `weft node KIND --config FILE` on each node, in its namespace, and waits until `is_ready` says so.
-pub(super) fn start_all<C: Serialize>(
+pub(crate) fn start_all(
     lab: &mut Lab,
     launcher: &Launcher<'_>,
     kind: &'static str,
-    configs: &[(NodeId, C)],
+    configs: &[(NodeId, ConfigFile)],
     is_ready: impl Fn(&Lab, NodeId) -> bool,
 ) -> Result<(), LabError> {
     for (node, config) in configs {
@@ -52,17 +75,16 @@ pub(super) fn start_all<C: Serialize>(
     Ok(())
 }
 
-fn spawn<C: Serialize>(
+fn spawn(
     lab: &Lab,
     options: &LabOptions,
     kind: &'static str,
     node: NodeId,
-    config: &C,
+    config: &ConfigFile,
 ) -> Result<ProcessState, LabError> {
     let plan = lab.plan.node(node);
-    let path = socket_dir(&lab.state.lab).join(format!("{}.{kind}.json", plan.name));
-    let text = serde_json::to_vec_pretty(config).expect("a configuration is plain data");
-    std::fs::write(&path, text).map_err(LabError::io(format!("write {}", path.display())))?;
+    let path = socket_dir(&lab.state.lab).join(format!("{}.{kind}.{}", plan.name, config.extension));
+    std::fs::write(&path, &config.text).map_err(LabError::io(format!("write {}", path.display())))?;
     let mut command = Command::new(&options.weft_binary);
     command.args(["node", kind, "--config"]).arg(&path);
     let log = log_file(lab, kind, node);
@@ -70,7 +92,7 @@ fn spawn<C: Serialize>(
     Ok(ProcessState { node: plan.name.clone(), daemon: kind.to_owned(), id })
 }
 
-fn log_file(lab: &Lab, kind: &str, node: NodeId) -> std::path::PathBuf {
+pub(crate) fn log_file(lab: &Lab, kind: &str, node: NodeId) -> std::path::PathBuf {
     log_dir(&lab.state.lab).join(format!("{}.{kind}.log", lab.plan.node(node).name))
 }
 

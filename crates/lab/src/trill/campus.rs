@@ -1,0 +1,412 @@
+//! A campus for experiments: brought up for one process, measured at its tester ports, broken and mended.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use weft_datapath::bed::{BedPrograms, Cut};
+use weft_datapath::tester::LinkCounters;
+use weft_datapath::trill::XdpMode;
+use weft_scenario::addressing::{AddressPlan, AddressingOptions};
+use weft_scenario::engine::{DirectoryStore, Overlay, Progress, Scenario, Transport};
+use weft_scenario::id::{LinkId, NodeId};
+use weft_scenario::routing::SpanningTree;
+use weft_scenario::topology::Fabric;
+
+use super::links::CampusLinks;
+use super::{CampusOptions, StpTimers, bridges, port_number, rbridges};
+use crate::batch::{self, Program};
+use crate::daemons::Launcher;
+use crate::error::LabError;
+use crate::home::{lab_names, namespace_path};
+use crate::netns;
+use crate::options::LabOptions;
+use crate::overlay::datapath_error;
+use crate::plan::interfaces;
+use crate::process::{self, ProcessId};
+use crate::up::{Lab, up_owned};
+
+/// What forwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switching {
+    /// RBridges: `weft node rbridge` on every switch.
+    Trill {
+        /// Where their programs run.
+        xdp: XdpMode,
+    },
+    /// The kernel's bridges with 802.1D, one for each VLAN.
+    Bridges {
+        /// The timers that they have once the tree stands.
+        timers: StpTimers,
+    },
+    /// Plain switches in XDP that are told where stations are ([`Campus::know`]): what the same hook takes without TRILL.
+    Layer2,
+}
+
+/// What links are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// As fast as the kernel passes frames on.
+    Bare,
+    /// Of the rate, buffer and delay that the fabric says, in virtual time.
+    Emulated,
+}
+
+/// How something fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// All its links go down, and its neighbours see it at once.
+    LinkDown,
+    /// It forwards nothing and says nothing, and its links stay up.
+    Silent,
+}
+
+/// A campus to be.
+#[derive(Clone, Debug)]
+pub struct CampusSpec {
+    /// Switches, hosts and links.
+    pub fabric: Fabric,
+    /// What forwards.
+    pub switching: Switching,
+    /// What links are.
+    pub links: Links,
+    /// Name of the lab; `None`: the fabric's, or that with a number.
+    pub name: Option<String>,
+}
+
+/// A campus that is up. Dropping it takes it down; [`Campus::close`] does so and reports errors.
+#[derive(Debug)]
+pub struct Campus {
+    lab: Option<Lab>,
+    options: LabOptions,
+    switching: Switching,
+    links: CampusLinks,
+    /// Plain switches, each in the order of the fabric's switches, and whatever else holds a program on an interface.
+    beds: Vec<(NodeId, BedPrograms)>,
+    /// What keeps silent switches silent.
+    cuts: Vec<(NodeId, BedPrograms, Vec<Cut>)>,
+}
+
+impl Campus {
+    /// Brings it up and waits until it forwards. Daemons are started from `weft_binary`.
+    ///
+    /// # Errors
+    /// Any [`LabError`]; nothing is left behind.
+    pub fn build(spec: &CampusSpec, weft_binary: &Path, progress: &dyn Progress) -> Result<Self, LabError> {
+        crate::down::sweep_orphans()?;
+        let mut campus_options = CampusOptions::default();
+        let overlay = match spec.switching {
+            Switching::Trill { xdp } => {
+                campus_options.xdp = xdp;
+                Overlay::Trill
+            }
+            Switching::Bridges { timers } => {
+                campus_options.timers = timers;
+                Overlay::Bridged
+            }
+            Switching::Layer2 => Overlay::Layer2,
+        };
+        let name = spec.name.clone().unwrap_or_else(|| free_name(spec.fabric.name()));
+        let options =
+            LabOptions { name: Some(name), campus: campus_options, self_test: false, ..LabOptions::new(weft_binary) };
+        let lab = up_owned(&scenario(&spec.fabric, overlay)?, &options, Some(ProcessId::own()), progress)?;
+        let mut campus = Self {
+            lab: Some(lab),
+            options,
+            switching: spec.switching,
+            links: CampusLinks::default(),
+            beds: Vec::new(),
+            cuts: Vec::new(),
+        };
+        if spec.links == Links::Emulated {
+            campus.links = CampusLinks::emulate(campus.lab())?;
+        }
+        match spec.switching {
+            Switching::Layer2 => campus.plain_switches()?,
+            Switching::Bridges { .. } => campus.polling_ports()?,
+            Switching::Trill { .. } => {}
+        }
+        Ok(campus)
+    }
+
+    /// The lab that it is.
+    pub fn lab(&self) -> &Lab {
+        self.lab.as_ref().expect("the lab is there until the campus is closed")
+    }
+
+    /// A host's interface as the test centre takes it: `NAMESPACE:INTERFACE`.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchNode`].
+    pub fn port(&self, host: &str) -> Result<String, LabError> {
+        let id = self.find(host)?;
+        let fabric = &self.lab().scenario.fabric;
+        let link = fabric.links_of(id).first().expect("every node of a valid fabric has a link");
+        let interface = &fabric.link(*link).end_at(id).expect("a link of a node ends there").interface;
+        Ok(format!("{}:{interface}", self.lab().plan.node(id).namespace))
+    }
+
+    /// A node's namespace, as a name below `/run/netns`.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchNode`].
+    pub fn namespace(&self, node: &str) -> Result<&str, LabError> {
+        Ok(&self.lab().plan.node(self.find(node)?).namespace)
+    }
+
+    /// The interface of a node towards a neighbour; of bridges the one of the lowest VLAN.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchNode`] or [`LabError::NoSuchLink`].
+    pub fn interface(&self, node: &str, neighbour: &str) -> Result<String, LabError> {
+        let (from, to) = (self.find(node)?, self.find(neighbour)?);
+        let fabric = &self.lab().scenario.fabric;
+        let towards = fabric.links_of(from).iter().find(|link| fabric.link(**link).end_at(to).is_some());
+        let port = towards.and_then(|link| fabric.link(*link).end_at(from));
+        let missing = || LabError::NoSuchLink { a: node.to_owned(), b: neighbour.to_owned() };
+        port.map(|port| port.interface.clone()).ok_or_else(missing)
+    }
+
+    /// Runs `work` in a node's namespace, on a thread of its own.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchNode`], or if the namespace cannot be entered.
+    pub fn inside<T: Send>(&self, node: &str, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+        netns::in_namespace(&namespace_path(self.namespace(node)?), work)
+    }
+
+    /// The neighbours over which an RBridge sends to another, by name, as its data path has them.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchNode`] or [`LabError::Datapath`].
+    pub fn next_hops(&self, from: &str, to: &str) -> Result<Vec<String>, LabError> {
+        let (from, to) = (self.find(from)?, self.find(to)?);
+        let lab = self.lab();
+        let fabric = &lab.scenario.fabric;
+        let fib = rbridges::fib(lab, from)?.unwrap_or_default();
+        let hops = fib.routes.get(&rbridges::nickname(lab, to)).into_iter().flatten();
+        let ports: BTreeSet<u8> = hops.map(|hop| hop.port).collect();
+        let by_port = |link: &&LinkId| port_number(fabric, from, **link).is_some_and(|number| ports.contains(&number));
+        let neighbours = fabric.links_of(from).iter().filter(by_port);
+        let named = neighbours.filter_map(|link| fabric.link(*link).far_end(from));
+        Ok(named.map(|port| fabric.node(port.node).name.clone()).collect())
+    }
+
+    /// What became of the frames that a switch sent to a neighbour; zero where links are bare.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchNode`], [`LabError::NoSuchLink`] or [`LabError::Datapath`].
+    pub fn link_counters(&self, switch: &str, neighbour: &str) -> Result<LinkCounters, LabError> {
+        let interface = self.interface(switch, neighbour)?;
+        self.links.counters(self.lab(), self.find(switch)?, &interface)
+    }
+
+    /// Tells switches behind which host stations are: plain ones, whose frames go along the spanning tree, and RBridges,
+    /// which would learn it otherwise. Bridges learn by themselves.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchNode`] or [`LabError::Datapath`].
+    pub fn know(&self, stations: &[([u8; 6], &str)]) -> Result<(), LabError> {
+        let fabric = &self.lab().scenario.fabric;
+        if let Switching::Trill { .. } = self.switching {
+            let mut places = Vec::with_capacity(stations.len());
+            for (mac, host) in stations {
+                places.extend(fabric.edge_of(self.find(host)?).map(|(_, link)| (*mac, link)));
+            }
+            return rbridges::know(self.lab(), &fabric.switches().collect::<Vec<_>>(), &places);
+        }
+        let tree = SpanningTree::compute(fabric, &BTreeSet::new());
+        for (mac, host) in stations {
+            let host = self.find(host)?;
+            let Some((edge, access)) = fabric.edge_of(host) else { continue };
+            for (switch, programs) in &self.beds {
+                let way = if *switch == edge { Some(access) } else { tree.next_hop(*switch, edge) };
+                let port = way.and_then(|link| port_number(fabric, *switch, link));
+                if let Some(port) = port {
+                    let known = programs.set_mac(*mac, u32::from(port) - 1);
+                    known.map_err(|error| datapath_error(&fabric.node(*switch).name, &error))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a switch fail.
+    ///
+    /// # Errors
+    /// Any [`LabError`].
+    pub fn fail(&mut self, switch: &str, failure: Failure) -> Result<(), LabError> {
+        let id = self.find(switch)?;
+        match (failure, self.switching) {
+            (Failure::LinkDown, _) => self.set_links(id, "down"),
+            (Failure::Silent, Switching::Trill { .. }) => self.kill_rbridge(id),
+            (Failure::Silent, _) => self.cut_off(id),
+        }
+    }
+
+    /// Mends a switch that was made to fail. Routes and trees come back by themselves, which takes a while.
+    ///
+    /// # Errors
+    /// Any [`LabError`].
+    pub fn repair(&mut self, switch: &str, failure: Failure, progress: &dyn Progress) -> Result<(), LabError> {
+        let id = self.find(switch)?;
+        match (failure, self.switching) {
+            (Failure::LinkDown, _) => self.set_links(id, "up"),
+            (Failure::Silent, Switching::Trill { .. }) => {
+                let launcher = Launcher { options: &self.options, progress };
+                let lab = self.lab.as_mut().expect("the lab is there until the campus is closed");
+                rbridges::start_some(lab, &launcher, &[id])?;
+                self.links.attach_again(self.lab(), id)
+            }
+            (Failure::Silent, _) => {
+                self.cuts.retain(|(node, ..)| *node != id);
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits until all routes and trees, or the spanning tree, are those of the whole fabric.
+    ///
+    /// # Errors
+    /// [`LabError::NotConverged`] or any other.
+    pub fn settle(&self, progress: &dyn Progress) -> Result<(), LabError> {
+        match self.switching {
+            Switching::Trill { .. } => rbridges::wait_for_routes(self.lab(), progress),
+            Switching::Bridges { .. } => bridges::wait_until_forwarding(self.lab(), progress),
+            Switching::Layer2 => Ok(()),
+        }
+    }
+
+    /// Takes it down.
+    ///
+    /// # Errors
+    /// Any [`LabError`].
+    pub fn close(mut self) -> Result<(), LabError> {
+        self.take_down()
+    }
+
+    fn take_down(&mut self) -> Result<(), LabError> {
+        self.cuts.clear();
+        self.beds.clear();
+        self.links = CampusLinks::default();
+        self.lab.take().map_or(Ok(()), Lab::take_down)
+    }
+
+    fn find(&self, node: &str) -> Result<NodeId, LabError> {
+        let lab = self.lab();
+        let missing = || LabError::NoSuchNode { lab: lab.state.lab.clone(), node: node.to_owned() };
+        lab.scenario.fabric.find(node).ok_or_else(missing)
+    }
+
+    /// A plain switch in XDP on every switch; port numbers are those of RBridges, from 0.
+    fn plain_switches(&mut self) -> Result<(), LabError> {
+        for switch in self.lab().scenario.fabric.switches().collect::<Vec<_>>() {
+            let interfaces = self.interfaces_of(switch, |_| true);
+            let links = self.links.of(switch);
+            let programs = self.load(switch, |programs| {
+                interfaces.iter().try_for_each(|interface| match links {
+                    None => programs.add_xdp_port(interface).map(drop),
+                    Some(links) => programs.add_xdp_port_over(interface, links).map(drop),
+                })
+            })?;
+            self.beds.push((switch, programs));
+        }
+        Ok(())
+    }
+
+    /// A host's end can send live frames only to an end that polls.
+    fn polling_ports(&mut self) -> Result<(), LabError> {
+        for switch in self.lab().scenario.fabric.switches().collect::<Vec<_>>() {
+            let interfaces = self.interfaces_of(switch, |is_switch| !is_switch);
+            if !interfaces.is_empty() {
+                let poll = |programs: &mut BedPrograms| interfaces.iter().try_for_each(|port| programs.poll(port));
+                let programs = self.load(switch, poll)?;
+                self.beds.push((switch, programs));
+            }
+        }
+        Ok(())
+    }
+
+    fn load(
+        &self,
+        node: NodeId,
+        work: impl FnOnce(&mut BedPrograms) -> Result<(), weft_datapath::DatapathError> + Send,
+    ) -> Result<BedPrograms, LabError> {
+        let plan = self.lab().plan.node(node);
+        let load = || {
+            let mut programs = BedPrograms::load()?;
+            work(&mut programs)?;
+            Ok(programs)
+        };
+        netns::in_namespace(&namespace_path(&plan.namespace), load)?.map_err(|error| datapath_error(&plan.name, &error))
+    }
+
+    /// Interfaces of a node whose far ends are wanted, in the order of its links.
+    fn interfaces_of(&self, node: NodeId, wanted: impl Fn(bool) -> bool) -> Vec<String> {
+        let scenario = &self.lab().scenario;
+        let fabric = &scenario.fabric;
+        let far_is_switch = |link: &LinkId| {
+            fabric.link(*link).far_end(node).is_some_and(|port| fabric.node(port.node).role.is_switch())
+        };
+        let links = fabric.links_of(node).iter().filter(|link| wanted(far_is_switch(link)));
+        links.flat_map(|link| interfaces(scenario, *link, node)).map(|port| port.interface).collect()
+    }
+
+    fn set_links(&self, node: NodeId, state: &str) -> Result<(), LabError> {
+        let interfaces = self.interfaces_of(node, |_| true);
+        let lines: Vec<String> = interfaces.iter().map(|port| format!("link set dev {port} {state}")).collect();
+        let plan = self.lab().plan.node(node);
+        netns::in_namespace(&namespace_path(&plan.namespace), || batch::run(Program::Ip, &plan.name, &lines))?
+    }
+
+    /// Daemon and data path go; the interfaces stay up.
+    fn kill_rbridge(&self, node: NodeId) -> Result<(), LabError> {
+        let lab = self.lab();
+        let name = &lab.plan.node(node).name;
+        let of_node = |state: &&crate::state::ProcessState| state.node == *name && state.daemon == rbridges::RBRIDGE;
+        let daemons: Vec<ProcessId> = lab.state.processes.iter().filter(of_node).map(|state| state.id).collect();
+        process::kill_all(&daemons);
+        let pins = lab.pins(name);
+        std::fs::remove_dir_all(&pins).map_err(LabError::io(format!("remove {}", pins.display())))
+    }
+
+    /// Whatever comes in at a switch is dropped, before a bridge sees it.
+    fn cut_off(&mut self, node: NodeId) -> Result<(), LabError> {
+        let interfaces = self.interfaces_of(node, |_| true);
+        let mut cuts = Vec::new();
+        let programs = self.load(node, |programs| {
+            interfaces.iter().try_for_each(|port| programs.cut(port).map(|cut| cuts.push(cut)))
+        })?;
+        self.cuts.push((node, programs, cuts));
+        Ok(())
+    }
+}
+
+impl Drop for Campus {
+    fn drop(&mut self) {
+        if let Err(error) = self.take_down() {
+            tracing::error!("a campus could not be removed: {error}; try: weft lab down --all");
+        }
+    }
+}
+
+fn scenario(fabric: &Fabric, overlay: Overlay) -> Result<Scenario, LabError> {
+    let addresses = AddressPlan::new(fabric, AddressingOptions::default())
+        .map_err(|error| LabError::BadFabric { fabric: fabric.name().to_owned(), reason: error.to_string() })?;
+    Ok(Scenario {
+        fabric: fabric.clone(),
+        addresses,
+        overlay,
+        directory: DirectoryStore::default(),
+        transport: Transport::default(),
+        switching: weft_scenario::switching::Switching::default(),
+        shaped: false,
+    })
+}
+
+/// A name that no lab has.
+fn free_name(base: &str) -> String {
+    let taken = lab_names();
+    let names = (1u32..).map(|number| if number == 1 { base.to_owned() } else { format!("{base}-{number}") });
+    let mut free = names.filter(|name| !taken.contains(name));
+    free.next().expect("numbers do not end")
+}

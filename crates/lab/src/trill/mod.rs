@@ -1,0 +1,63 @@
+//! Campuses: RBridges (RFC 6325) as daemons in namespaces, their spanning-tree twin of kernel bridges on the same wires, and
+//! plain switches at the RBridges' hook.
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | [`campus`] | the face for experiments: a campus, its tester ports, next hops, failures |
+//! | [`rbridges`] | `weft node rbridge` on every switch; routes and trees awaited |
+//! | [`bridges`] | bridges with 802.1D, one for each VLAN; forwarding awaited |
+//! | [`links`] | rate, queue and delay of links, for whatever forwards |
+//! | [`stations`] | what hosts must leave to themselves, so that XDP can forward their frames |
+//! | [`measure`] | the experiments of the TRILL papers |
+//! | [`trunk`] | frames of a link between RBridges, which no packet socket sees |
+//!
+//! A campus is a lab: its namespaces, processes and pins are recorded and removed as those of every lab.
+
+mod bridges;
+mod campus;
+mod links;
+pub(crate) mod measure;
+mod rbridges;
+mod stations;
+mod trunk;
+
+use weft_datapath::trill::XdpMode;
+use weft_scenario::engine::{Overlay, Progress};
+
+pub use bridges::StpTimers;
+pub use campus::{Campus, CampusSpec, Failure, Links, Switching};
+pub(crate) use rbridges::port_number;
+pub use rbridges::rbridge_socket;
+pub(crate) use trunk::{End as TrunkEnd, Trunk};
+
+use crate::daemons::Launcher;
+use crate::error::LabError;
+use crate::options::LabOptions;
+use crate::sysctls::HurriedWaits;
+use crate::up::Lab;
+
+/// What may be chosen about the switches of a campus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CampusOptions {
+    /// Where RBridges' programs run.
+    pub xdp: XdpMode,
+    /// How fast bridges find their tree once it stands.
+    pub timers: StpTimers,
+}
+
+impl Default for CampusOptions {
+    fn default() -> Self {
+        Self { xdp: XdpMode::Native, timers: StpTimers::Quick }
+    }
+}
+
+/// Sets the switches of a campus to work and waits until they forward.
+pub(crate) fn start(lab: &mut Lab, options: &LabOptions, progress: &dyn Progress) -> Result<(), LabError> {
+    let _quick = HurriedWaits::begin()?;
+    stations::prepare(lab)?;
+    match lab.scenario.overlay {
+        Overlay::Trill => rbridges::start(lab, &Launcher { options, progress }),
+        Overlay::Bridged => bridges::start(lab, options.campus.timers, progress),
+        _ => Ok(()),
+    }
+}

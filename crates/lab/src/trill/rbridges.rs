@@ -1,0 +1,263 @@
+//! The RBridges of a campus: `weft node rbridge` on every switch, and the wait until all of them know all the ways.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use weft_datapath::trill::abi::STATIC;
+use weft_datapath::trill::{Fib, Place, RBridgeMaps, Station, XdpMode};
+use weft_node::rbridge::{GatewayHost, GatewayTable, GatewayVlan, PortTable, RBridgeConfig, TimingTable, XdpChoice};
+use weft_scenario::addressing::port_mac;
+use weft_scenario::engine::Progress;
+use weft_scenario::id::{LinkId, NodeId};
+use weft_scenario::routing::EcmpRoutes;
+use weft_scenario::topology::{Access, Role};
+use weft_wire::ethernet::MacAddress;
+
+use crate::daemons::{ConfigFile, Launcher, log_file, start_all};
+use crate::error::LabError;
+use crate::home::socket_dir;
+use crate::overlay::{datapath_error, mount_bpffs};
+use crate::plan::{access, mac_text, vlans};
+use crate::process::log_tail;
+use crate::up::Lab;
+
+/// The daemon of an RBridge, as a lab's state names it.
+pub(super) const RBRIDGE: &str = "rbridge";
+/// Between two Hellos, so that a silent neighbour is missed within a second.
+const HELLO_MS: u32 = 300;
+const HELLOS_MISSED: u32 = 3;
+const NICKNAME_BASE: u16 = 0x100;
+/// MAC of the gateway that every RBridge answers for.
+pub(super) const GATEWAY_MAC: [u8; 6] = [0x02, 0x54, 0x52, 0x00, 0x00, 0xfe];
+const ROUTES_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(20);
+
+/// Unix socket on which an RBridge of a lab tells its state.
+pub fn rbridge_socket(lab: &str, node: &str) -> PathBuf {
+    socket_dir(lab).join(format!("{node}.rbridge.sock"))
+}
+
+/// Starts the daemons and waits until every RBridge has its routes and trees.
+pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabError> {
+    mount_bpffs()?;
+    let switches: Vec<NodeId> = lab.scenario.fabric.switches().collect();
+    start_some(lab, launcher, &switches)?;
+    wait_for_routes(lab, launcher.progress)
+}
+
+/// Starts the daemons of some switches.
+pub(super) fn start_some(lab: &mut Lab, launcher: &Launcher<'_>, switches: &[NodeId]) -> Result<(), LabError> {
+    let xdp = launcher.options.campus.xdp;
+    let configs: Vec<(NodeId, ConfigFile)> =
+        switches.iter().map(|node| (*node, ConfigFile::toml(config(lab, *node, xdp).to_text()))).collect();
+    start_all(lab, launcher, RBRIDGE, &configs, |lab, node| {
+        let links = lab.scenario.fabric.links_of(node).len();
+        matches!(fib(lab, node), Ok(Some(fib)) if fib.ports.len() == links)
+    })?;
+    know(lab, switches, &routed_hosts(lab))
+}
+
+/// Tells every RBridge where a station with this MAC is: at the host's end of an access link. It stays until the RBridge
+/// begins anew without its pins.
+///
+/// Routing at the ingress RBridge needs it: answers are routed as well, so no frame would ever show where the host is, and
+/// every one for it would be copied along the tree.
+pub(super) fn know(lab: &Lab, at: &[NodeId], stations: &[([u8; 6], LinkId)]) -> Result<(), LabError> {
+    let fabric = &lab.scenario.fabric;
+    for switch in at {
+        let name = &lab.plan.node(*switch).name;
+        let set = || {
+            let maps = RBridgeMaps::open_pinned(lab.pins(name))?;
+            for (mac, link) in stations {
+                let Some(Access { vlan, .. }) = access(&lab.scenario, *link) else { continue };
+                let ends = [&fabric.link(*link).a, &fabric.link(*link).b].map(|port| port.node);
+                let edge = ends.into_iter().find(|node| fabric.node(*node).role.is_switch());
+                let elsewhere = || edge.map(|edge| Place::RBridge(nickname(lab, edge)));
+                let place = port_number(fabric, *switch, *link).map(Place::Port).or_else(elsewhere);
+                let Some(place) = place else { continue };
+                maps.set_station(&Station { mac: MacAddress(*mac), vlan, place, confidence: STATIC, seen_s: 0 })?;
+            }
+            Ok(())
+        };
+        set().map_err(|error| datapath_error(name, &error))?;
+    }
+    Ok(())
+}
+
+/// Hosts that RBridges route to, with their links.
+fn routed_hosts(lab: &Lab) -> Vec<([u8; 6], LinkId)> {
+    let fabric = &lab.scenario.fabric;
+    let campus = fabric.campus();
+    let routed = campus.access.iter().filter(|(_, access)| campus.gateways.contains_key(&access.vlan));
+    let host = |link: LinkId| {
+        let ends = [&fabric.link(link).a, &fabric.link(link).b].map(|port| port.node);
+        let host = ends.into_iter().find(|node| !fabric.node(*node).role.is_switch())?;
+        Some((port_mac(fabric, link, host), link))
+    };
+    routed.filter_map(|(link, _)| host(*link)).collect()
+}
+
+/// Number of a port: its link's place among those of the switch, from 1.
+pub(crate) fn port_number(lab: &weft_scenario::topology::Fabric, node: NodeId, link: LinkId) -> Option<u8> {
+    let place = lab.links_of(node).iter().position(|other| *other == link)?;
+    u8::try_from(place + 1).ok()
+}
+
+/// The nickname that the lab gives a switch: 257 to the first one.
+pub(super) fn nickname(lab: &Lab, node: NodeId) -> u16 {
+    let place = lab.scenario.fabric.switches().position(|switch| switch == node).unwrap_or_default();
+    NICKNAME_BASE + place as u16 + 1
+}
+
+/// What a running RBridge forwards by.
+pub(super) fn fib(lab: &Lab, node: NodeId) -> Result<Option<Fib>, LabError> {
+    let name = &lab.plan.node(node).name;
+    let read = || RBridgeMaps::open_pinned(lab.pins(name))?.fib();
+    read().map_err(|error| datapath_error(name, &error))
+}
+
+fn config(lab: &Lab, node: NodeId, xdp: XdpMode) -> RBridgeConfig {
+    let (scenario, name) = (&lab.scenario, &lab.plan.node(node).name);
+    let nickname = nickname(lab, node);
+    let ports = scenario.fabric.links_of(node).iter().map(|link| port_table(lab, node, *link));
+    RBridgeConfig {
+        system_id: Some(format!("0200.0000.{nickname:04x}")),
+        nickname: Some(nickname),
+        xdp: match xdp {
+            XdpMode::Native => XdpChoice::Native,
+            XdpMode::Generic => XdpChoice::Generic,
+        },
+        pin_dir: Some(lab.pins(name)),
+        socket: rbridge_socket(&lab.state.lab, name),
+        timing: TimingTable {
+            hello_ms: Some(HELLO_MS),
+            holding_multiplier: Some(HELLOS_MISSED),
+            ..TimingTable::default()
+        },
+        port: ports.collect(),
+        gateway: gateway(lab),
+        ..RBridgeConfig::new(name.clone())
+    }
+}
+
+fn port_table(lab: &Lab, node: NodeId, link: LinkId) -> PortTable {
+    let fabric = &lab.scenario.fabric;
+    let interface = &fabric.link(link).end_at(node).expect("a link of a node ends there").interface;
+    let far = fabric.link(link).far_end(node).map(|port| fabric.node(port.node).role);
+    if far.is_some_and(Role::is_switch) {
+        let rate = fabric.link(link).spec.rate.0;
+        return PortTable { rate_bps: Some(rate), ..PortTable::p2p(interface.clone()) };
+    }
+    // A host without an address, for example a directory server, is in no VLAN that anybody else is in.
+    let vlan = access(&lab.scenario, link).map_or(weft_scenario::topology::campus::VLAN_MAX, |access| access.vlan);
+    PortTable::access(interface.clone(), vlan)
+}
+
+fn gateway(lab: &Lab) -> Option<GatewayTable> {
+    let fabric = &lab.scenario.fabric;
+    let gateways = &fabric.campus().gateways;
+    let host = |(mac, link): ([u8; 6], LinkId)| {
+        let Access { vlan, address } = fabric.campus().access[&link];
+        GatewayHost { address: address.address, mac: mac_text(mac), vlan }
+    };
+    let vlan = gateways.iter().map(|(vlan, address)| GatewayVlan { vlan: *vlan, address: address.to_string() });
+    (!gateways.is_empty()).then(|| GatewayTable {
+        mac: mac_text(GATEWAY_MAC),
+        vlan: vlan.collect(),
+        host: routed_hosts(lab).into_iter().map(host).collect(),
+    })
+}
+
+/// Waits until every RBridge has every equal-cost way to every other and the branches of its tree.
+pub(super) fn wait_for_routes(lab: &Lab, progress: &dyn Progress) -> Result<(), LabError> {
+    let wanted = Wanted::of(lab);
+    let start = Instant::now();
+    let mut waiting: Vec<NodeId> = lab.scenario.fabric.switches().collect();
+    let all = waiting.len();
+    loop {
+        let mut missing = None;
+        let mut late = Vec::new();
+        for node in waiting {
+            if let Some(what) = wanted.missing(lab, node)? {
+                missing.get_or_insert((node, what));
+                late.push(node);
+            }
+        }
+        let Some((node, missing)) = missing else { return Ok(()) };
+        if start.elapsed() > ROUTES_TIMEOUT {
+            return Err(LabError::NotConverged {
+                node: lab.plan.node(node).name.clone(),
+                missing,
+                waited_s: ROUTES_TIMEOUT.as_secs(),
+                log: log_tail(&log_file(lab, RBRIDGE, node)),
+            });
+        }
+        if progress.interrupted() {
+            return Err(LabError::Interrupted);
+        }
+        progress.advance((all - late.len()) as f64 / all as f64, &format!("{} of {all} RBridges", all - late.len()));
+        waiting = late;
+        std::thread::sleep(POLL);
+    }
+}
+
+/// What every RBridge must know when the campus has settled.
+struct Wanted {
+    paths: EcmpRoutes,
+    /// Whether hops tell the cost: all links between RBridges are of one rate.
+    equal: bool,
+    /// VLANs of the hosts of each switch.
+    vlans: BTreeMap<NodeId, BTreeSet<u16>>,
+}
+
+impl Wanted {
+    fn of(lab: &Lab) -> Self {
+        let (scenario, fabric) = (&lab.scenario, &lab.scenario.fabric);
+        let role = |node| fabric.node(node).role;
+        let trunks =
+            fabric.links().iter().filter(|link| role(link.a.node).is_switch() && role(link.b.node).is_switch());
+        let rates: BTreeSet<u64> = trunks.map(|link| link.spec.rate.0).collect();
+        let of_switch = |node: NodeId| {
+            let hosts = fabric
+                .links_of(node)
+                .iter()
+                .filter(|link| fabric.link(**link).far_end(node).is_some_and(|far| !role(far.node).is_switch()));
+            hosts.filter_map(|link| access(scenario, *link)).map(|access| access.vlan).collect()
+        };
+        Self {
+            paths: EcmpRoutes::compute(fabric, &BTreeSet::new()),
+            equal: rates.len() <= 1,
+            vlans: fabric.switches().map(|node| (node, of_switch(node))).collect(),
+        }
+    }
+
+    /// What a switch does not know yet.
+    fn missing(&self, lab: &Lab, node: NodeId) -> Result<Option<String>, LabError> {
+        let Some(fib) = fib(lab, node)? else { return Ok(Some("forwards nothing".to_owned())) };
+        let fabric = &lab.scenario.fabric;
+        let others: Vec<NodeId> = fabric.switches().filter(|other| *other != node).collect();
+        for other in &others {
+            let ports: BTreeSet<u8> =
+                fib.routes.get(&nickname(lab, *other)).into_iter().flatten().map(|hop| hop.port).collect();
+            let expected = self.paths.next_hops(node, *other).into_iter();
+            let expected: BTreeSet<u8> = expected.filter_map(|link| port_number(fabric, node, link)).collect();
+            if ports.is_empty() || (self.equal && ports != expected) {
+                let name = &lab.plan.node(*other).name;
+                return Ok(Some(format!("has {} of {} next hops to `{name}`", ports.len(), expected.len())));
+            }
+        }
+        let tree = fib.own_tree.and_then(|root| fib.trees.get(&root));
+        let Some(tree) = tree.filter(|_| !others.is_empty()) else {
+            return Ok((!others.is_empty()).then(|| "has no distribution tree".to_owned()));
+        };
+        if let Some(other) = others.iter().find(|other| !tree.rpf.contains_key(&nickname(lab, **other))) {
+            return Ok(Some(format!("knows no reverse path of `{}`", lab.plan.node(*other).name)));
+        }
+        let elsewhere = |vlan: &u16| others.iter().any(|other| self.vlans[other].contains(vlan));
+        let branched = |vlan: &u16| tree.branches.values().any(|vlans| vlans.contains(*vlan));
+        let own = vlans(&lab.scenario).into_iter().filter(|vlan| self.vlans[&node].contains(vlan));
+        let unknown = own.into_iter().find(|vlan| elsewhere(vlan) && !branched(vlan));
+        Ok(unknown.map(|vlan| format!("has no branch for VLAN {vlan}")))
+    }
+}

@@ -1,0 +1,352 @@
+//! Campuses: six RBridges and their spanning-tree twin carry frames between hosts, over all the ways there are, route
+//! between VLANs, survive the loss of a switch, can be watched, and leave nothing behind.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use common::{Quiet, can_run, daemon_program, lab_name, traces};
+use weft_datapath::trill::XdpMode;
+use weft_lab::trill::{Campus, CampusSpec, Failure, Links, StpTimers, Switching};
+use weft_lab::{CaptureFilter, CaptureOptions, LabEngine, LabOptions, LabState, capture, sweep_orphans, up};
+use weft_scenario::engine::{Engine, Overlay, Trial};
+use weft_scenario::topology::{Fabric, from_yaml};
+use weft_scenario::units::{Bytes, Nanos};
+use weft_scenario::workload::Workload;
+
+const TRILL: Switching = Switching::Trill { xdp: XdpMode::Native };
+const BRIDGES: Switching = Switching::Bridges { timers: StpTimers::Quick };
+
+/// One test at a time: they share cores, and each waits for what others would slow down. `None` where none can run.
+fn turn() -> Option<MutexGuard<'static, ()>> {
+    static TURN: Mutex<()> = Mutex::new(());
+    can_run().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn fabric(name: &str) -> Fabric {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../fabrics/{name}.yaml"));
+    from_yaml(&std::fs::read_to_string(path).unwrap(), name).unwrap()
+}
+
+fn build(name: &str, fabric_name: &str, switching: Switching, links: Links) -> Campus {
+    let spec = CampusSpec { fabric: fabric(fabric_name), switching, links, name: Some(name.to_owned()) };
+    Campus::build(&spec, &daemon_program(), &Quiet).unwrap()
+}
+
+fn close(campus: Campus, name: &str) {
+    campus.close().unwrap();
+    assert_eq!(traces(name), std::collections::BTreeSet::new());
+}
+
+fn address(campus: &Campus, host: &str) -> Ipv4Addr {
+    let fabric = &campus.lab().scenario.fabric;
+    let (_, link) = fabric.edge_of(fabric.find(host).unwrap()).unwrap();
+    fabric.campus().access[&link].address.address
+}
+
+/// Whether one of three echo requests was answered.
+fn pings(campus: &Campus, from: &str, to: &str) -> bool {
+    let to = address(campus, to).to_string();
+    let ping = || Command::new("ping").args(["-c", "1", "-W", "1", &to]).output().expect("ping runs").status.success();
+    campus.inside(from, || (0..3).any(|_| ping())).unwrap()
+}
+
+/// Bytes that arrived of so many sent over TCP.
+fn transfer(campus: &Campus, from: &str, to: &str, bytes: usize) -> usize {
+    let listener = campus.inside(to, || TcpListener::bind((address(campus, to), 5001)).unwrap()).unwrap();
+    let receiver = std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut buffer = vec![0; 1 << 16];
+        std::iter::from_fn(|| stream.read(&mut buffer).ok().filter(|count| *count > 0)).sum()
+    });
+    let target = (address(campus, to), 5001);
+    let mut stream = campus.inside(from, || TcpStream::connect(target).unwrap()).unwrap();
+    stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.write_all(&vec![7; bytes]).unwrap();
+    drop(stream);
+    receiver.join().unwrap()
+}
+
+/// A datagram of each of so many flows.
+fn send_flows(campus: &Campus, from: &str, to: &str, flows: u16) {
+    let target = (address(campus, to), 6001);
+    let send =
+        |flow| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 7100 + flow)).unwrap().send_to(&[3; 300], target).unwrap();
+    campus.inside(from, || (0..flows).map(send).sum::<usize>()).unwrap();
+}
+
+/// Longest time in which some flow of 16 from one host to another got nothing through, while `change` happens.
+fn outage(campus: &mut Campus, from: &str, to: &str, watched: Duration, change: impl FnOnce(&mut Campus)) -> Duration {
+    const FLOWS: u16 = 16;
+    const PACE: Duration = Duration::from_millis(2);
+    let target = (address(campus, to), 6000);
+    let receiver = campus.inside(to, || UdpSocket::bind(target).unwrap()).unwrap();
+    receiver.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let senders: Vec<UdpSocket> = campus
+        .inside(from, || {
+            (0..FLOWS).map(|flow| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 7000 + flow)).unwrap()).collect()
+        })
+        .unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, ended) = (Arc::clone(&stop), Arc::clone(&stop));
+    let sending = std::thread::spawn(move || {
+        while !stopped.load(Ordering::Relaxed) {
+            for socket in &senders {
+                // Refused for a moment where a neighbour is not known: as good as lost.
+                let _lost = socket.send_to(&[1; 100], target);
+            }
+            std::thread::sleep(PACE);
+        }
+    });
+    let receiving = std::thread::spawn(move || {
+        let mut last: Vec<Option<Instant>> = vec![None; usize::from(FLOWS)];
+        let mut longest = Duration::ZERO;
+        let mut buffer = [0; 200];
+        while !ended.load(Ordering::Relaxed) {
+            let Ok((_, sender)) = receiver.recv_from(&mut buffer) else { continue };
+            let (now, flow) = (Instant::now(), usize::from(sender.port() - 7000));
+            longest = longest.max(last[flow].map_or(Duration::ZERO, |before| now - before));
+            last[flow] = Some(now);
+        }
+        // A flow that never came back is out until the end.
+        let silent = last.iter().flatten().map(Instant::elapsed).max().unwrap_or_default();
+        (last.iter().flatten().count(), longest.max(silent))
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    change(campus);
+    std::thread::sleep(watched);
+    stop.store(true, Ordering::Relaxed);
+    sending.join().unwrap();
+    let (heard, longest) = receiving.join().unwrap();
+    assert_eq!(heard, usize::from(FLOWS), "every flow got through at some time");
+    longest
+}
+
+#[test]
+fn the_spanning_tree_twin_carries_frames_and_recovers() {
+    let Some(_turn) = turn() else { return };
+    let name = lab_name("stp");
+    let mut campus = build(&name, "trill-s1-s6", BRIDGES, Links::Bare);
+    assert!(pings(&campus, "h1", "h2") && pings(&campus, "h3", "h4"));
+    assert!(!pings(&campus, "h1", "h3") && !pings(&campus, "h3", "h2"), "VLANs are apart");
+    assert_eq!(transfer(&campus, "h1", "h2", 4_000_000), 4_000_000);
+    // Everything goes by S3; without it two forwarding delays pass.
+    let lost = outage(&mut campus, "h1", "h2", Duration::from_secs(9), |campus| {
+        campus.fail("s3", Failure::LinkDown).unwrap();
+    });
+    eprintln!("outage with a spanning tree: {lost:?}");
+    assert!((Duration::from_secs(2)..Duration::from_secs(8)).contains(&lost), "{lost:?}");
+    campus.repair("s3", Failure::LinkDown, &Quiet).unwrap();
+    close(campus, &name);
+}
+
+#[test]
+fn plain_switches_and_links_are_the_same_wires() {
+    let Some(_turn) = turn() else { return };
+    let name = lab_name("l2");
+    let campus = build(&name, "trill-s1-s6", Switching::Layer2, Links::Emulated);
+    let mac = |host: &str| {
+        let fabric = &campus.lab().scenario.fabric;
+        let id = fabric.find(host).unwrap();
+        weft_scenario::addressing::port_mac(fabric, fabric.edge_of(id).unwrap().1, id)
+    };
+    // Nobody answers for broadcasts here: neighbours are told.
+    for (from, to) in [("h1", "h2"), ("h2", "h1")] {
+        let mac = mac(to).map(|byte| format!("{byte:02x}")).join(":");
+        let line =
+            ["neigh", "replace", &address(&campus, to).to_string(), "lladdr", &mac, "dev", "eth0"].map(str::to_owned);
+        assert!(campus.inside(from, || Command::new("ip").args(&line).status().unwrap().success()).unwrap());
+    }
+    campus.know(&[(mac("h1"), "h1"), (mac("h2"), "h2")]).unwrap();
+    assert!(pings(&campus, "h1", "h2"));
+    let passed = |from: &str, to: &str| campus.link_counters(from, to).unwrap().passed;
+    assert!(passed("s1", "s3") > 0 && passed("s3", "s2") > 0 && passed("s2", "h2") > 0);
+    assert_eq!(passed("s1", "s4"), 0, "the spanning tree has one way");
+    close(campus, &name);
+}
+
+#[test]
+fn six_rbridges_carry_frames_over_four_ways_and_lose_one() {
+    let Some(_turn) = turn() else { return };
+    let name = lab_name("tr");
+    let mut campus = build(&name, "trill-s1-s6", TRILL, Links::Bare);
+    assert_eq!(campus.next_hops("s1", "s2").unwrap(), ["s3", "s4", "s5", "s6"]);
+    assert_eq!(campus.next_hops("s3", "s2").unwrap(), ["s2"]);
+    assert!(pings(&campus, "h1", "h2") && pings(&campus, "h3", "h4"));
+    assert!(!pings(&campus, "h1", "h3") && !pings(&campus, "h3", "h2"), "VLANs are apart");
+    assert_eq!(transfer(&campus, "h1", "h2", 20_000_000), 20_000_000);
+
+    let lost = outage(&mut campus, "h1", "h2", Duration::from_secs(2), |campus| {
+        campus.fail("s4", Failure::LinkDown).unwrap();
+    });
+    eprintln!("outage when S4's links went down: {lost:?}");
+    assert_eq!(campus.next_hops("s1", "s2").unwrap(), ["s3", "s5", "s6"]);
+    campus.repair("s4", Failure::LinkDown, &Quiet).unwrap();
+    campus.settle(&Quiet).unwrap();
+
+    let silent = outage(&mut campus, "h1", "h2", Duration::from_secs(3), |campus| {
+        campus.fail("s5", Failure::Silent).unwrap();
+    });
+    eprintln!("outage when S5 fell silent: {silent:?}");
+    assert_eq!(campus.next_hops("s1", "s2").unwrap(), ["s3", "s4", "s6"]);
+    campus.repair("s5", Failure::Silent, &Quiet).unwrap();
+    campus.settle(&Quiet).unwrap();
+    assert!(pings(&campus, "h1", "h2"));
+    // A second and not a spanning tree's half minute; how short exactly is what the plan `trill/convergence` measures.
+    assert!(lost < Duration::from_secs(2) && silent < Duration::from_secs(3), "{lost:?} {silent:?}");
+    close(campus, &name);
+}
+
+#[test]
+fn vlans_meet_at_a_router_or_at_the_ingress_rbridge() {
+    let Some(_turn) = turn() else { return };
+    for (suffix, fabric) in [("ra", "trill-inter-vlan"), ("rb", "trill-routed")] {
+        let name = lab_name(suffix);
+        let campus = build(&name, fabric, TRILL, Links::Bare);
+        assert!(pings(&campus, "h1", "h2"), "{fabric}");
+        assert_eq!(transfer(&campus, "h1", "h2", 2_000_000), 2_000_000, "{fabric}");
+        let to = address(&campus, "h2").to_string();
+        let trace = || Command::new("ping").args(["-c", "1", "-W", "1", "-t", "1", &to]).output().unwrap().status;
+        assert!(!campus.inside("h1", trace).unwrap().success(), "{fabric}: somebody routed");
+        close(campus, &name);
+    }
+}
+
+#[test]
+fn links_have_their_rate_where_rbridges_forward() {
+    let Some(_turn) = turn() else { return };
+    let name = lab_name("em");
+    let campus = build(&name, "trill-s1-s6", TRILL, Links::Emulated);
+    assert!(pings(&campus, "h1", "h2"));
+    let ways = ["s3", "s4", "s5", "s6"];
+    let passed = |from: &str, to: &str| campus.link_counters(from, to).unwrap().passed;
+    let before: u64 = ways.iter().map(|way| passed("s1", way)).sum();
+    assert_eq!(transfer(&campus, "h1", "h2", 1_000_000), 1_000_000);
+    let after: u64 = ways.iter().map(|way| passed("s1", way)).sum();
+    assert!(after - before > 100, "{before} {after}: a megabyte is more than a hundred frames of 9000 bytes");
+    assert!(passed("s2", "h2") >= after - before);
+    close(campus, &name);
+}
+
+#[test]
+fn a_trunk_is_captured_with_data_hellos_and_lsps() {
+    let Some(_turn) = turn() else { return };
+    let name = lab_name("cap");
+    let campus = build(&name, "trill-s1-s6", TRILL, Links::Bare);
+    let directory = tempfile::tempdir().unwrap();
+    let wanted = CaptureOptions {
+        lab: name.clone(),
+        node: "s1".into(),
+        interface: "s3".into(),
+        file: directory.path().join("trunk.pcapng"),
+        filter: CaptureFilter::default(),
+        packets: None,
+        duration: Some(Duration::from_secs(3)),
+    };
+    let captured = std::thread::scope(|scope| {
+        let capturing = scope.spawn(|| capture(&wanted, &|| false).unwrap());
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(pings(&campus, "h1", "h2") && pings(&campus, "h3", "h4"));
+        // Of some flows the way is this one.
+        for (from, to) in [("h1", "h2"), ("h2", "h1")] {
+            send_flows(&campus, from, to, 64);
+        }
+        // A change far away comes by as an LSP. It stays, or two changes could become none.
+        let down = || Command::new("ip").args(["link", "set", "dev", "s2", "down"]).status().unwrap();
+        campus.inside("s6", down).unwrap();
+        capturing.join().unwrap()
+    });
+    assert!(captured.packets > 4, "{captured:?}");
+    let tshark = |filter: &str| {
+        let output = Command::new("tshark").arg("-r").arg(&wanted.file).args(["-Y", filter]).output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).lines().count())
+    };
+    let Some(hellos) = tshark("isis.hello") else {
+        eprintln!("skipped: tshark is missing");
+        return;
+    };
+    let both_ways = ["udp && trill.ingress_nick == 257", "udp && trill.ingress_nick == 258"];
+    let data = both_ways.map(|filter| tshark(filter).unwrap());
+    eprintln!("{hellos} Hellos, {data:?} data frames, {:?} LSPs", tshark("isis.lsp"));
+    assert!(hellos > 2 && data.iter().all(|count| *count > 0) && tshark("isis.lsp").unwrap() > 0, "{hellos} {data:?}");
+    assert_eq!(tshark("_ws.malformed"), Some(0));
+    close(campus, &name);
+}
+
+#[test]
+fn a_mesh_of_servers_runs_a_workload() {
+    let Some(_turn) = turn() else { return };
+    let name = lab_name("mesh");
+    let worker = [daemon_program().into_os_string(), "internal".into(), "traffic-worker".into()];
+    let options = LabOptions { name: Some(name.clone()), ..LabOptions::new(daemon_program()) };
+    let engine = LabEngine::new(options, worker.into());
+    let mesh = common::scenario(fabric("trill-mesh"), Overlay::Trill);
+    engine.check_fit(&mesh).unwrap();
+    let mut session = engine.prepare(&mesh, &Quiet).unwrap();
+    let trial = Trial {
+        workload: Workload::Shuffle { bytes_per_flow: Bytes(1_000_000) },
+        faults: Vec::new(),
+        seed: 1,
+        sample_interval: Nanos(100_000_000),
+        tcp_interval: None,
+        time_limit: Nanos(20_000_000_000),
+        pin_and_measure_cost: false,
+    };
+    let records = session.run(&trial).unwrap();
+    assert_eq!(records.flows.iter().filter(|flow| flow.bytes_received == 1_000_000).count(), 12);
+    session.close().unwrap();
+    assert_eq!(traces(&name), std::collections::BTreeSet::new());
+}
+
+/// Runs as a child of the next test: brings a campus up and waits to be killed.
+#[test]
+fn child_that_is_killed() {
+    let Ok(name) = std::env::var("WEFT_TEST_CAMPUS_TO_LEAVE") else { return };
+    let _campus = build(&name, "trill-mesh", TRILL, Links::Bare);
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+fn after_a_kill_the_next_campus_leaves_nothing_of_it() {
+    let Some(_turn) = turn() else { return };
+    let name = lab_name("kill");
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_that_is_killed"])
+        .env("WEFT_TEST_CAMPUS_TO_LEAVE", &name)
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    while !LabState::load(&name).is_ok_and(|state| state.ready) {
+        assert!(start.elapsed() < Duration::from_secs(60), "the child brings its campus up");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!traces(&name).is_empty(), "there is something to remove");
+    assert!(sweep_orphans().unwrap().contains(&name));
+    assert_eq!(traces(&name), std::collections::BTreeSet::new());
+}
+
+#[test]
+fn what_is_no_campus_is_refused_before_anything_is_made() {
+    let Some(_turn) = turn() else { return };
+    let name = lab_name("bad");
+    let refused = |overlay, fabric: Fabric| {
+        let options = LabOptions { name: Some(name.clone()), ..LabOptions::new(daemon_program()) };
+        let error = up(&common::scenario(fabric, overlay), &options, &Quiet).unwrap_err().to_string();
+        assert_eq!(traces(&name), std::collections::BTreeSet::new());
+        error
+    };
+    let text = refused(Overlay::Routed, fabric("trill-mesh"));
+    assert!(text.starts_with("fabric `trill-mesh` has RBridges, which carry frames and no routes"), "{text}");
+    let narrow = weft_scenario::topology::to_yaml(&fabric("trill-mesh")).replace("mtu: 9216", "mtu: 9000");
+    let text = refused(Overlay::Trill, from_yaml(&narrow, "narrow").unwrap());
+    assert!(text.contains("has an MTU of 9000 bytes, too little for packets of 9000 bytes in TRILL"), "{text}");
+}

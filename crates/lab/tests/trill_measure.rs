@@ -1,0 +1,133 @@
+//! The TRILL papers' experiments on small beds: every way carries every frame, rows are complete and add up, emulated links
+//! carry what their rate allows, and nothing stays behind. No number of these is judged here: that is for the plans.
+
+mod common;
+
+use common::beds::{fact, run_on_beds, turn};
+use weft_scenario::record::Records;
+use weft_scenario::units::{BitsPerSec, Nanos};
+use weft_scenario::workload::trill::{
+    ConvergenceSpec, CostSpec, CrossingSpec, EmulatedLink, Layer, Network, SwitchLoss, TrillSpec, Way,
+};
+use weft_scenario::workload::{Runs, Workload};
+
+fn run(spec: TrillSpec) -> Records {
+    run_on_beds(Workload::Trill(spec))
+}
+
+fn crossing() -> CrossingSpec {
+    CrossingSpec {
+        network: Network::Campus,
+        ways: Way::ALL.to_vec(),
+        frame_bytes: vec![64, 1518],
+        stations: 64,
+        link: None,
+        per_s: vec![20_000],
+        load_percent: Vec::new(),
+        load_of: Layer::Layer1,
+        trial: Nanos(20_000_000),
+    }
+}
+
+#[test]
+fn every_way_carries_every_frame_over_four_paths_or_one() {
+    let Some(_turn) = turn() else { return };
+    let records = run(TrillSpec::Crossing(crossing()));
+    assert_eq!(records.crossings.len(), Way::ALL.len() * 2);
+    for row in &records.crossings {
+        assert!(row.sent_frames > 50 && row.received_frames == row.sent_frames, "{row:?}");
+        assert!(row.latency_p50_ns > row.floor_p50_ns && row.floor_p50_ns > 0, "{row:?}");
+        assert_eq!(row.reordered_frames, 0, "{row:?}");
+    }
+    for way in Way::ALL {
+        let of_way = records.path_shares.iter().filter(|row| row.way == way.name() && row.frame_bytes == 64);
+        let used = of_way.filter(|row| row.frames > 10).count();
+        let every_path = way.is_trill() && way != Way::TrillRouter;
+        assert_eq!(used, if every_path { 4 } else { 1 }, "{way:?}: {:?}", records.path_shares);
+    }
+}
+
+#[test]
+fn a_line_has_one_path() {
+    let Some(_turn) = turn() else { return };
+    let ways = vec![Way::TrillGeneric, Way::Stp];
+    let records = run(TrillSpec::Crossing(CrossingSpec { network: Network::Line, ways, ..crossing() }));
+    assert!(records.crossings.iter().all(|row| row.received_frames == row.sent_frames), "{:?}", records.crossings);
+    assert!(records.path_shares.iter().all(|row| row.switch == "s3" && row.frames > 0));
+}
+
+#[test]
+fn emulated_links_carry_what_their_rate_allows() {
+    let Some(_turn) = turn() else { return };
+    let link =
+        EmulatedLink { rate: BitsPerSec(20_000_000), tester_rate: BitsPerSec(80_000_000), queue: Nanos(4_000_000) };
+    let ways = vec![Way::Trill, Way::Layer2, Way::Stp];
+    let spec = CrossingSpec {
+        ways,
+        frame_bytes: vec![512],
+        stations: 256,
+        link: Some(link),
+        per_s: Vec::new(),
+        load_percent: vec![50, 200],
+        trial: Nanos(200_000_000),
+        ..crossing()
+    };
+    let records = run(TrillSpec::Crossing(spec));
+    for row in &records.crossings {
+        let line_per_s = 20e6 / (532.0 * 8.0);
+        if row.load_percent == 50 || row.way == "trill" {
+            assert_eq!(row.received_frames, row.sent_frames, "{row:?}");
+        } else {
+            // What the line carries meanwhile, and what its queue holds.
+            let most = line_per_s * (row.wall_ns as f64 * 1e-9 + 0.006);
+            assert!((row.received_frames as f64) < most && row.received_frames < row.sent_frames, "{row:?}");
+        }
+        // Two lines between switches and the one of the receiving port, each a frame long at least.
+        let idle_ns = 532.0 * 8.0 * (2.0 / 20e6 + 1.0 / 80e6) * 1e9;
+        assert!(row.latency_p50_ns as f64 > idle_ns * 0.97, "{row:?} under {idle_ns}");
+    }
+}
+
+#[test]
+fn every_switch_costs_something() {
+    let Some(_turn) = turn() else { return };
+    let ways = vec![Way::Trill, Way::TrillGeneric, Way::Layer2, Way::Stp];
+    let spec = CostSpec {
+        network: Network::Line,
+        ways: ways.clone(),
+        frame_bytes: vec![64, 1518],
+        stations: 16,
+        per_s: Vec::new(),
+        cost: Runs { count: 3, each: Nanos(4_000_000) },
+    };
+    let records = run(TrillSpec::Cost(spec));
+    assert_eq!(records.chains.len(), (1 + 3 * ways.len()) * 2);
+    for row in &records.chains {
+        assert!(row.chain_ns_per_frame > 0.0 && row.most_per_s > 0.0 && row.lost_frames == 0, "{row:?}");
+    }
+    let ns = |way: &str, until: &str| {
+        let is_it = |row: &&weft_scenario::record::ChainRow| row.way == way && row.until == until;
+        records.chains.iter().find(is_it).unwrap_or_else(|| panic!("no {way} {until}")).chain_ns_per_frame
+    };
+    assert!(ns("stp", "s2") > ns("trill", "s2") && ns("trill", "s2") > ns("", ""), "{:?}", records.chains);
+    assert!(fact(&records, "cost.known_ns") > 0.0);
+}
+
+#[test]
+fn a_lost_switch_hits_some_flows_for_a_while() {
+    let Some(_turn) = turn() else { return };
+    let spec = ConvergenceSpec {
+        ways: vec![Way::Trill],
+        losses: vec![SwitchLoss::LinkDown],
+        frame_bytes: 128,
+        stations: 64,
+        per_s: 10_000,
+        watch: Nanos(3_000_000_000),
+    };
+    let records = run(TrillSpec::Convergence(spec));
+    let [row] = &records.switch_losses[..] else { panic!("{:?}", records.switch_losses) };
+    assert!(["s3", "s4", "s5", "s6"].contains(&row.switch.as_str()), "{row:?}");
+    assert_eq!(row.flows, 64);
+    assert!(row.hit_flows < 64 && row.lost_frames < row.sent_frames / 4, "one of four paths: {row:?}");
+    assert!(row.outage_ns < 2_000_000_000, "{row:?}");
+}
