@@ -45,6 +45,8 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         #[cfg(feature = "lab")]
         Command::Vtep(command) => commands::vtep::vtep(command),
         #[cfg(feature = "lab")]
+        Command::Trill(command) => commands::trill::trill(command),
+        #[cfg(feature = "lab")]
         Command::Measure(command) => commands::measure::measure(command, quiet),
         Command::Bench(command) => commands::bench::bench(command, quiet),
         Command::Internal(command) => internal(command),

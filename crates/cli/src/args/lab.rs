@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{DirectoryChoice, OutputFlag, OverlayChoice, VtepArgs};
+use super::{DirectoryChoice, OutputFlag, OverlayChoice, RBridgeArgs, VtepArgs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
@@ -12,6 +12,7 @@ pub(crate) enum LabCommand {
     #[command(after_help = "\
 Examples:
   weft lab up vl2-testbed                  a fabric that comes with weft (3 + 3 + 4 switches, 75 servers)
+  weft lab up trill-s1-s6                  a campus of six RBridges; --overlay bridged: the same with a spanning tree
   weft lab up my-fabric.yaml --name blue   your own file of nodes and links")]
     Up {
         /// Short name of a fabric (vl2-testbed, vl2-4servers, ...) or path of a YAML file
@@ -19,9 +20,9 @@ Examples:
         /// Name of the lab [default: the fabric's name]
         #[arg(long)]
         name: Option<String>,
-        /// How servers reach each other
-        #[arg(long, value_enum, default_value_t)]
-        overlay: OverlayChoice,
+        /// How servers reach each other [default: trill in a fabric of RBridges, else vl2]
+        #[arg(long, value_enum)]
+        overlay: Option<OverlayChoice>,
         /// What keeps the mappings of VL2's directory; `etcd3` adds directory servers until there are three
         #[arg(long, value_enum, default_value_t)]
         directory: DirectoryChoice,
@@ -69,7 +70,8 @@ Examples:
     #[command(after_help = "\
 Examples:
   weft lab capture tor1:agg1 -w shuffle.pcapng --count 100
-  weft lab capture s1:eth0 -w - | wireshark -k -i -")]
+  weft lab capture s1:eth0 -w - | wireshark -k -i -
+Between RBridges, whose frames no packet socket sees, the first 480 bytes of each frame come from their data paths.")]
     Capture {
         /// The interface, as NODE:INTERFACE
         port: String,
@@ -119,6 +121,16 @@ Examples:
 SIGHUP reads the file again; only what differs is touched. SIGTERM ends the daemon: with a pin directory its data path
 stays at work for the next one, without one it goes. `weft vtep stop` removes it in any case.")]
     Vtep(Box<VtepArgs>),
+    /// RBridge of a TRILL campus (RFC 6325): IS-IS here, forwarding on XDP at its ports
+    #[command(after_help = "\
+Examples:
+  weft node rbridge --print-example > s1.toml
+  weft node rbridge --config s1.toml
+  weft trill show route                   in another terminal
+
+SIGTERM ends the daemon: with a pin directory its data path stays at work for the next one, which takes it over without a
+lost frame; without one other RBridges are told first, then it goes. `weft trill stop` removes it in any case.")]
+    Rbridge(RBridgeArgs),
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,8 @@ mod lab;
 mod measure;
 mod sim;
 #[cfg(feature = "lab")]
+mod trill;
+#[cfg(feature = "lab")]
 mod vtep;
 
 use std::path::PathBuf;
@@ -26,6 +28,8 @@ pub(crate) use lab::{DaemonArgs, GraphFormat, LabCommand, NodeCommand};
 #[cfg(feature = "lab")]
 pub(crate) use measure::{MeasureCommand, MethodChoice, PortArgs};
 pub(crate) use sim::{SimArgs, TrafficArgs, WorkloadChoice};
+#[cfg(feature = "lab")]
+pub(crate) use trill::{RBridgeArgs, RBridgeSocket, TrillCommand, TrillShowCommand};
 #[cfg(feature = "lab")]
 pub(crate) use vtep::{
     AddCommand, AddVniArgs, AttachArg, HookArg, RemoveCommand, ShowCommand, VtepArgs, VtepCommand, VtepFlags,
@@ -114,6 +118,10 @@ Examples:
     #[cfg(feature = "lab")]
     #[command(subcommand)]
     Vtep(VtepCommand),
+    /// Show an RBridge that runs (`weft node rbridge`): adjacencies, routes, trees, stations
+    #[cfg(feature = "lab")]
+    #[command(subcommand)]
+    Trill(TrillCommand),
     /// The test centre: measure any layer-2 path between two ports
     #[cfg(feature = "lab")]
     #[command(subcommand)]
@@ -149,8 +157,10 @@ pub(crate) enum OverlayChoice {
     Routed,
     /// The kernel's VXLAN device
     KernelVxlan,
-    /// TRILL between the switches (simulator only)
+    /// TRILL between the switches
     Trill,
+    /// Bridges with a spanning tree (lab only)
+    Bridged,
 }
 
 impl From<OverlayChoice> for Overlay {
@@ -160,6 +170,7 @@ impl From<OverlayChoice> for Overlay {
             OverlayChoice::Routed => Self::Routed,
             OverlayChoice::KernelVxlan => Self::KernelVxlan,
             OverlayChoice::Trill => Self::Trill,
+            OverlayChoice::Bridged => Self::Bridged,
         }
     }
 }

@@ -37,6 +37,9 @@ pub(crate) struct VtepFlags {
     /// An access port; with several segments as IF=VNI (repeat for more)
     #[arg(long, value_name = "IF[=VNI]")]
     pub(crate) port: Vec<String>,
+    /// An access port with many segments, told apart by VLAN tags (repeat for more); ranges as 100-199=10100-10199
+    #[arg(long, value_name = "IF:VLAN=VNI[,..]")]
+    pub(crate) trunk: Vec<String>,
     /// Where frames to many go: peers, nowhere, a multicast group, or some peers with commas [default: peers]
     #[arg(long, value_name = "WHERE")]
     pub(crate) flood: Option<String>,
@@ -151,16 +154,22 @@ Examples:
   weft vtep add vni 1000-5999 --flood 239.1.1.1 --age 600
   weft vtep add vni 7 --directory true --flood nowhere")]
     Vni(AddVniArgs),
-    /// An access port
-    #[command(after_help = "Example:\n  weft vtep add port vm1 --vni 100")]
+    /// An access port, or more VLANs for one that is there
+    #[command(after_help = "\
+Examples:
+  weft vtep add port vm1 --vni 100
+  weft vtep add port trunk1 --vlan 10=5010 --vlan 100-199=10100-10199")]
     Port {
         /// Its interface
         interface: String,
-        /// Its segment
-        #[arg(long, value_name = "VNI")]
-        vni: u32,
+        /// Its segment; of a trunk that of frames without a VLAN tag
+        #[arg(long, value_name = "VNI", required_unless_present = "vlan")]
+        vni: Option<u32>,
+        /// A VLAN of a trunk with its segment, or as many of both as ranges (repeat for more)
+        #[arg(long, value_name = "VLAN=VNI")]
+        vlan: Vec<String>,
         /// Carry frames with a VLAN tag instead of dropping them
-        #[arg(long)]
+        #[arg(long, conflicts_with = "vlan")]
         keep_tags: bool,
         #[command(flatten)]
         vtep: VtepSocket,
@@ -189,6 +198,9 @@ Examples:
         /// The access port that it is behind
         #[arg(long, value_name = "IF")]
         port: Option<String>,
+        /// The VLAN of that port, if it is a trunk
+        #[arg(long, value_name = "VLAN", requires = "port")]
+        vlan: Option<u16>,
         /// Answer ARP for this address with the MAC
         #[arg(long, value_name = "ADDRESS")]
         ip: Option<Ipv4Addr>,
@@ -238,10 +250,17 @@ pub(crate) enum RemoveCommand {
         #[command(flatten)]
         vtep: VtepSocket,
     },
-    /// An access port
+    /// An access port, or some VLANs of a trunk
+    #[command(after_help = "\
+Examples:
+  weft vtep remove port vm1
+  weft vtep remove port trunk1 --vlan 10 --vlan 100-199")]
     Port {
         /// Its interface
         interface: String,
+        /// Only this VLAN of it, or these as FIRST-LAST (repeat for more)
+        #[arg(long, value_name = "VLAN")]
+        vlan: Vec<String>,
         #[command(flatten)]
         vtep: VtepSocket,
     },

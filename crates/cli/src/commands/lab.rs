@@ -13,7 +13,7 @@ use weft_scenario::engine::{DirectoryStore, EngineError, Overlay, Progress, Scen
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::{Fabric, from_yaml};
 
-use crate::args::{GraphFormat, LabCommand, Output};
+use crate::args::{GraphFormat, LabCommand, Output, OverlayChoice};
 use crate::exit::Failure;
 use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
@@ -21,7 +21,7 @@ use crate::progress::TerminalProgress;
 pub(crate) fn lab(command: LabCommand, quiet: bool) -> Result<ExitCode, Failure> {
     match command {
         LabCommand::Up { fabric, name, overlay, directory, unshaped } => {
-            up(&fabric, name, overlay.into(), directory.into(), !unshaped, quiet)
+            up(&fabric, name, overlay, directory.into(), !unshaped, quiet)
         }
         LabCommand::Down { name, all: _ } => down(name.as_deref()),
         LabCommand::Ps { name, output } => ps(name.as_deref(), output.output),
@@ -60,13 +60,15 @@ fn read_fabric(name: &str) -> Result<Fabric, Failure> {
 fn up(
     name: &str,
     lab: Option<String>,
-    overlay: Overlay,
+    overlay: Option<OverlayChoice>,
     directory: DirectoryStore,
     shaped: bool,
     quiet: bool,
 ) -> Result<ExitCode, Failure> {
     let fabric = read_fabric(name)?.with_directory_servers(directory.servers()).map_err(Failure::usage)?;
     let addresses = AddressPlan::new(&fabric, AddressingOptions::default()).map_err(Failure::usage)?;
+    let by_default = if fabric.is_campus() { Overlay::Trill } else { Overlay::Vl2 };
+    let overlay = overlay.map_or(by_default, Into::into);
     let (transport, switching) = (Transport::default(), Switching::default());
     let scenario = Scenario { fabric, addresses, overlay, directory, transport, switching, shaped };
     let options = LabOptions { name: lab, ..LabOptions::new(this_program().map_err(Failure::failed)?) };
@@ -122,6 +124,9 @@ fn ps_labs(labs: Vec<LabRow>, format: Output) -> Result<(), Failure> {
 }
 
 fn ps_nodes(state: &LabState, format: Output) -> Result<(), Failure> {
+    if state.nodes.iter().any(|node| !node.access.is_empty()) {
+        return ps_campus(state, format);
+    }
     let mut rows = Rows::new(&["node", "role", "AA", "LA", "namespace"]);
     for node in &state.nodes {
         rows.push(vec![
@@ -129,6 +134,22 @@ fn ps_nodes(state: &LabState, format: Output) -> Result<(), Failure> {
             word(&node.role),
             node.aa.map_or_else(|| "-".to_owned(), |aa| aa.to_string()),
             node.la.to_string(),
+            node.namespace.clone(),
+        ]);
+    }
+    output::print(format, &rows, state)
+}
+
+/// In a campus hosts have VLANs, and switches have no addresses.
+fn ps_campus(state: &LabState, format: Output) -> Result<(), Failure> {
+    let mut rows = Rows::new(&["node", "role", "VLAN", "address", "namespace"]);
+    for node in &state.nodes {
+        let joined = |texts: Vec<String>| if texts.is_empty() { "-".to_owned() } else { texts.join(" ") };
+        rows.push(vec![
+            node.name.clone(),
+            word(&node.role),
+            joined(node.access.iter().map(|access| access.vlan.to_string()).collect()),
+            joined(node.access.iter().map(|access| access.address.to_string()).collect()),
             node.namespace.clone(),
         ]);
     }

@@ -16,4 +16,6 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod sim;
 #[cfg(feature = "lab")]
+pub(crate) mod trill;
+#[cfg(feature = "lab")]
 pub(crate) mod vtep;

@@ -19,6 +19,7 @@ pub(crate) fn node(command: NodeCommand) -> Result<ExitCode, Failure> {
         }
         NodeCommand::Tor(args) => daemon(&args, weft_node::tor::TorConfig::example(), weft_node::tor::run),
         NodeCommand::Vtep(args) => super::vtep::run(&args),
+        NodeCommand::Rbridge(args) => super::trill::run(&args),
     }
 }
 

@@ -78,7 +78,14 @@ fn add_flags(config: &mut VtepConfig, flags: &VtepFlags) -> Result<(), NodeError
             None => (text.as_str(), only_vni(config).map_err(|why| usage("port", format!("`{text}`: {why}")))?),
         };
         let vni = vni.parse().map_err(|_| usage("port", format!("`{text}`: `{vni}` is no VNI; write IF=VNI")))?;
-        config.port.push(PortTable { interface: interface.to_owned(), vni, tagged: TaggedText::Drop });
+        config.port.push(PortTable::access(interface, vni));
+    }
+    for text in &flags.trunk {
+        let Some((interface, vlans)) = text.split_once(':') else {
+            return Err(usage("trunk", format!("`{text}` names no VLAN; write IF:VLAN=VNI, as trunk1:10=5010")));
+        };
+        let vlans = vlans.split(',').map(str::to_owned).collect();
+        config.port.push(PortTable { vni: None, vlans, ..PortTable::access(interface, 0) });
     }
     Ok(())
 }
@@ -123,13 +130,13 @@ fn ask(socket: &VtepSocket, request: Request) -> Result<Answer, Failure> {
 fn item_to_add(command: AddCommand) -> Result<(Item, VtepSocket), Failure> {
     Ok(match command {
         AddCommand::Vni(args) => segment_to_add(args)?,
-        AddCommand::Port { interface, vni, keep_tags, vtep } => {
+        AddCommand::Port { interface, vni, vlan, keep_tags, vtep } => {
             let tagged = if keep_tags { TaggedText::Keep } else { TaggedText::Drop };
-            (Item::Port(PortTable { interface, vni: vni.into(), tagged }), vtep)
+            (Item::Port(PortTable { interface, vni: vni.map(i64::from), vlans: vlan, tagged }), vtep)
         }
         AddCommand::Peer { peer, vtep } => (Item::Peer(peer), vtep),
-        AddCommand::Entry { mac, vni, peer, port, ip, vtep } => {
-            (Item::Entry(EntryTable { vni: vni.into(), mac, peer, port, ip }), vtep)
+        AddCommand::Entry { mac, vni, peer, port, vlan, ip, vtep } => {
+            (Item::Entry(EntryTable { vni: vni.into(), mac, peer, port, vlan, ip }), vtep)
         }
     })
 }
@@ -155,12 +162,12 @@ fn item_to_remove(command: RemoveCommand) -> (Item, VtepSocket) {
         RemoveCommand::Vni { vni, vtep } => {
             (Item::Vni(SegmentTable { id: Some(VniIds::Range(vni)), ..SegmentTable::default() }), vtep)
         }
-        RemoveCommand::Port { interface, vtep } => {
-            (Item::Port(PortTable { interface, vni: 1, tagged: TaggedText::Drop }), vtep)
+        RemoveCommand::Port { interface, vlan, vtep } => {
+            (Item::Port(PortTable { interface, vni: None, vlans: vlan, tagged: TaggedText::Drop }), vtep)
         }
         RemoveCommand::Peer { peer, vtep } => (Item::Peer(peer), vtep),
         RemoveCommand::Entry { mac, vni, vtep } => {
-            (Item::Entry(EntryTable { vni: vni.into(), mac, peer: None, port: None, ip: None }), vtep)
+            (Item::Entry(EntryTable { vni: vni.into(), mac, peer: None, port: None, vlan: None, ip: None }), vtep)
         }
     }
 }

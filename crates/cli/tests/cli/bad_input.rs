@@ -192,3 +192,29 @@ fn flags_that_do_not_exist_are_usage_errors() {
 fn what_is_not_up_is_said() {
     check(&Case { args: vec!["lab".into(), "down".into(), "ghost".into()], code: 1, says: &["ghost"] });
 }
+
+#[test]
+fn settings_of_an_rbridge_are_refused_with_the_place() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let port = "[[port]]\ninterface = \"weft-none\"\nkind = \"p2p\"\n";
+    let cases = [
+        ("empty.toml", String::new(), &["missing field `name`"][..]),
+        ("key.toml", "name = \"s1\"\ncolour = 1\n".to_owned(), &["key.toml", "line 2", "colour"]),
+        ("ports.toml", "name = \"s1\"\n".to_owned(), &["port: there are 0", "[[port]]"]),
+        ("nickname.toml", format!("name = \"s1\"\nnickname = 65535\n{port}"), &["nickname: 0xffff is reserved"]),
+        (
+            "vlan.toml",
+            format!("name = \"s1\"\n{port}designated_vlan = 4095\n"),
+            &["port: 1 (`weft-none`)", "VLAN 4095"],
+        ),
+        ("interface.toml", format!("name = \"s1\"\n{port}"), &["port: 1 (`weft-none`): no such interface"]),
+    ];
+    for (name, content, says) in &cases {
+        let path = file(&dir, name, content);
+        let args = ["node", "rbridge", "--config", &path].map(ToOwned::to_owned).into();
+        check(&Case { args, code: 2, says });
+    }
+    let nowhere = dir.path().join("none.sock").display().to_string();
+    let args = ["trill", "show", "route", "--socket", &nowhere].map(ToOwned::to_owned).into();
+    check(&Case { args, code: 1, says: &["no RBridge answers", "weft node rbridge"] });
+}

@@ -7,3 +7,5 @@ mod environment;
 #[cfg(feature = "lab")]
 mod lab;
 mod sim;
+#[cfg(feature = "lab")]
+mod vtep;

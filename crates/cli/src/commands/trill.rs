@@ -1,0 +1,265 @@
+//! `weft node rbridge` runs an RBridge; `weft trill` shows one that runs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use weft_node::NodeError;
+use weft_node::rbridge::protocol::{
+    AdjacencyRow, Answer, FdbRow, HopRow, LspRow, NicknameRow, Request, RouteRow, RpfRow, TreeRow, What,
+};
+use weft_node::rbridge::{self, RBridgeConfig, SOCKET_DEFAULT};
+use weft_node::stop::Stop;
+
+use super::lab::lab_name;
+use crate::args::{Output, RBridgeArgs, RBridgeSocket, TrillCommand, TrillShowCommand};
+use crate::exit::{self, Failure};
+use crate::output::{self, Rows};
+
+/// Runs an RBridge in the foreground.
+pub(crate) fn run(args: &RBridgeArgs) -> Result<ExitCode, Failure> {
+    let Some(path) = args.config.as_deref().filter(|_| !args.print_example) else {
+        output::print_line(&RBridgeConfig::example().to_text())?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let stop = Stop::on_signals().map_err(Failure::failed)?;
+    let outcome = RBridgeConfig::read(path).and_then(|config| rbridge::run(&config, &stop));
+    outcome.map_err(|error| Failure::new(code_of(&error), error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn code_of(error: &NodeError) -> u8 {
+    match error {
+        NodeError::Config { .. } | NodeError::ConfigFile { .. } => exit::USAGE,
+        _ => exit::NOT_FIT,
+    }
+}
+
+/// Shows or ends an RBridge that runs.
+pub(crate) fn trill(command: TrillCommand) -> Result<ExitCode, Failure> {
+    match command {
+        TrillCommand::Show(what) => show(what)?,
+        TrillCommand::Stop { rbridge } => drop(ask(rbridge, &Request::Stop)?),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ask(socket: RBridgeSocket, request: &Request) -> Result<Answer, Failure> {
+    let path = match (socket.socket, socket.node) {
+        (Some(path), _) => path,
+        (None, Some(node)) => weft_lab::trill::rbridge_socket(&lab_name(socket.lab)?, &node),
+        (None, None) => PathBuf::from(SOCKET_DEFAULT),
+    };
+    rbridge::ask(&path, request).map_err(Failure::failed)
+}
+
+fn show(command: TrillShowCommand) -> Result<(), Failure> {
+    let (what, args) = match command {
+        TrillShowCommand::Adjacency(args) => (What::Adjacency, args),
+        TrillShowCommand::Lsdb(args) => (What::Lsdb, args),
+        TrillShowCommand::Nickname(args) => (What::Nickname, args),
+        TrillShowCommand::Route(args) => (What::Route, args),
+        TrillShowCommand::Tree(args) => (What::Tree, args),
+        TrillShowCommand::Rpf(args) => (What::Rpf, args),
+        TrillShowCommand::Fdb(args) => (What::Fdb, args),
+        TrillShowCommand::Counters(args) => (What::Counters, args),
+    };
+    let format = args.output.output;
+    let (rows, shown) = match ask(args.rbridge, &Request::Show(what))? {
+        Answer::Adjacencies(adjacencies) => (adjacency_table(&adjacencies), Shown::Adjacencies(adjacencies)),
+        Answer::Lsdb(lsps) => (lsp_table(&lsps), Shown::Lsps(lsps)),
+        Answer::Nicknames(nicknames) => (nickname_table(&nicknames), Shown::Nicknames(nicknames)),
+        Answer::Routes(routes) => (route_table(&routes), Shown::Routes(routes)),
+        Answer::Trees(trees) => (tree_table(&trees), Shown::Trees(trees)),
+        Answer::Rpf(rpf) => (rpf_table(&rpf), Shown::Rpf(rpf)),
+        Answer::Fdb(stations) => (fdb_table(&stations), Shown::Stations(stations)),
+        Answer::Counters(groups) => (counter_table(&groups, format), Shown::Counters(groups)),
+        Answer::Done | Answer::Refused(_) => {
+            return Err(Failure::failed("the RBridge answered without what was asked for"));
+        }
+    };
+    output::print(format, &rows, &Document { schema_version: 1, shown })
+}
+
+/// What `-o json` prints.
+#[derive(Serialize)]
+struct Document {
+    schema_version: u32,
+    #[serde(flatten)]
+    shown: Shown,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Shown {
+    Adjacencies(Vec<AdjacencyRow>),
+    Lsps(Vec<LspRow>),
+    Nicknames(Vec<NicknameRow>),
+    Routes(Vec<RouteRow>),
+    Trees(Vec<TreeRow>),
+    Rpf(Vec<RpfRow>),
+    Stations(Vec<FdbRow>),
+    Counters(BTreeMap<String, BTreeMap<String, u64>>),
+}
+
+/// A nickname as RFC 6325 writes it.
+fn hex(nickname: u16) -> String {
+    format!("{nickname:#06x}")
+}
+
+/// A value, or a dash for none.
+fn or_dash<T: ToString>(value: Option<&T>) -> String {
+    value.map_or_else(|| "-".to_owned(), ToString::to_string)
+}
+
+fn yes(is_so: bool) -> String {
+    if is_so { "yes" } else { "no" }.to_owned()
+}
+
+fn adjacency_table(adjacencies: &[AdjacencyRow]) -> Rows {
+    let header = ["port", "interface", "link", "state", "neighbor", "system", "MAC", "holding_s", "cost", "MTU"];
+    let mut rows = Rows::new(&header);
+    for row in adjacencies {
+        rows.push(vec![
+            row.port.to_string(),
+            row.interface.clone(),
+            row.link.clone(),
+            row.state.clone(),
+            or_dash(row.neighbor.as_ref()),
+            or_dash(row.system.as_ref()),
+            or_dash(row.mac.as_ref()),
+            or_dash(row.holding_s.map(|holding_s| format!("{holding_s:.1}")).as_ref()),
+            row.cost.to_string(),
+            row.mtu.to_string(),
+        ]);
+    }
+    rows
+}
+
+fn lsp_table(lsps: &[LspRow]) -> Rows {
+    let header = ["LSP", "hostname", "sequence", "checksum", "remaining_s", "bytes", "overloaded", "own"];
+    let mut rows = Rows::new(&header);
+    for row in lsps {
+        rows.push(vec![
+            row.lsp.clone(),
+            row.hostname.clone(),
+            format!("{:#x}", row.sequence),
+            format!("{:#06x}", row.checksum),
+            row.remaining_s.to_string(),
+            row.bytes.to_string(),
+            yes(row.overloaded),
+            yes(row.own),
+        ]);
+    }
+    rows
+}
+
+fn nickname_table(nicknames: &[NicknameRow]) -> Rows {
+    let mut rows = Rows::new(&["nickname", "hostname", "system", "priority", "root priority", "own", "reachable"]);
+    for row in nicknames {
+        rows.push(vec![
+            hex(row.nickname),
+            row.hostname.clone(),
+            row.system.clone(),
+            row.priority.to_string(),
+            row.root_priority.to_string(),
+            yes(row.own),
+            yes(row.reachable),
+        ]);
+    }
+    rows
+}
+
+/// One line for each next hop.
+fn route_table(routes: &[RouteRow]) -> Rows {
+    let mut rows = Rows::new(&["egress", "hostname", "cost", "port", "interface", "next hop", "MAC"]);
+    for row in routes {
+        let line = |hop: &HopRow| {
+            let port = hop.port.to_string();
+            let to = [hex(row.egress), row.hostname.clone(), row.cost.to_string()];
+            to.into_iter().chain([port, hop.interface.clone(), hop.neighbor.clone(), hop.mac.clone()]).collect()
+        };
+        row.hops.iter().for_each(|hop| rows.push(line(hop)));
+    }
+    rows
+}
+
+/// One line for each branch.
+fn tree_table(trees: &[TreeRow]) -> Rows {
+    let mut rows = Rows::new(&["tree", "root", "hostname", "depth", "used", "port", "interface", "towards", "VLANs"]);
+    for row in trees {
+        let start = [row.number.to_string(), hex(row.root), row.hostname.clone(), row.depth.to_string(), yes(row.used)];
+        let dash = || "-".to_owned();
+        if row.branches.is_empty() {
+            rows.push(start.iter().cloned().chain([dash(), dash(), dash(), dash()]).collect());
+        }
+        for branch in &row.branches {
+            let vlans = if branch.vlans.is_empty() { dash() } else { branch.vlans.clone() };
+            let end = [branch.port.to_string(), branch.interface.clone(), branch.neighbor.clone(), vlans];
+            rows.push(start.iter().cloned().chain(end).collect());
+        }
+    }
+    rows
+}
+
+fn rpf_table(rpf: &[RpfRow]) -> Rows {
+    let mut rows = Rows::new(&["root", "ingress", "hostname", "port", "interface"]);
+    for row in rpf {
+        rows.push(vec![
+            hex(row.root),
+            hex(row.ingress),
+            row.hostname.clone(),
+            row.port.to_string(),
+            row.interface.clone(),
+        ]);
+    }
+    rows
+}
+
+fn fdb_table(stations: &[FdbRow]) -> Rows {
+    let mut rows = Rows::new(&["VLAN", "MAC", "behind", "origin", "silent_s"]);
+    for row in stations {
+        let behind = match (&row.interface, row.nickname) {
+            (Some(interface), _) => interface.clone(),
+            (None, Some(nickname)) => format!("{} ({})", or_dash(row.hostname.as_ref()), hex(nickname)),
+            (None, None) => row.place.clone(),
+        };
+        let silent_s = or_dash(row.silent_s.as_ref());
+        rows.push(vec![row.vlan.to_string(), row.mac.clone(), behind, row.origin.clone(), silent_s]);
+    }
+    rows
+}
+
+/// For people only what happened; for programs everything.
+fn counter_table(groups: &BTreeMap<String, BTreeMap<String, u64>>, format: Output) -> Rows {
+    let mut rows = Rows::new(&["group", "counter", "count"]);
+    for (group, counters) in groups {
+        for (name, count) in counters.iter().filter(|(_, count)| **count > 0 || format != Output::Table) {
+            rows.push(vec![group.clone(), name.clone(), count.to_string()]);
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_names_its_version_and_what_it_holds() {
+        let hop = HopRow { port: 1, interface: "s3".into(), neighbor: "s3".into(), mac: "02:00:00:00:00:03".into() };
+        let routes = vec![RouteRow { egress: 0x102, hostname: "s2".into(), cost: 4000, hops: vec![hop] }];
+        let table = route_table(&routes);
+        let text = serde_json::to_value(Document { schema_version: 1, shown: Shown::Routes(routes) }).unwrap();
+        let expected = serde_json::json!({
+            "schema_version": 1,
+            "routes": [{
+                "egress": 258, "hostname": "s2", "cost": 4000,
+                "hops": [{ "port": 1, "interface": "s3", "neighbor": "s3", "mac": "02:00:00:00:00:03" }],
+            }],
+        });
+        assert_eq!(text, expected);
+        assert_eq!(table.rows[0][0], "0x0102");
+    }
+}

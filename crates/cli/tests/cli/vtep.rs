@@ -1,0 +1,184 @@
+//! `weft node vtep` and `weft vtep` as an operator types them, in a namespace of the test's own.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::common::{can_run_labs, one_lab_at_a_time, run, text};
+
+/// A namespace with an uplink `u0` (10.9.0.1) and two ports `p0`, `p1`. It goes with what runs in it.
+struct Host {
+    name: String,
+    dir: tempfile::TempDir,
+    daemon: Option<Child>,
+}
+
+impl Host {
+    fn new(tag: &str) -> Self {
+        let name = format!("weft-vtep-test-{tag}-{}", std::process::id());
+        let host = Self { name, dir: tempfile::tempdir().unwrap(), daemon: None };
+        host.ip(&["netns", "add", &host.name]);
+        for port in ["u0", "p0", "p1"] {
+            let peer = format!("{port}x");
+            host.inside(&["ip", "link", "add", port, "type", "veth", "peer", "name", &peer]);
+            host.inside(&["ip", "link", "set", port, "up"]);
+            host.inside(&["ip", "link", "set", &peer, "up"]);
+        }
+        host.inside(&["ip", "link", "set", "u0", "mtu", "1600"]);
+        host.inside(&["ip", "address", "add", "10.9.0.1/24", "dev", "u0"]);
+        host
+    }
+
+    fn ip(&self, args: &[&str]) {
+        let output = Command::new("ip").args(args).output().unwrap();
+        assert!(output.status.success(), "ip {}: {}", args.join(" "), text(&output.stderr));
+    }
+
+    fn inside(&self, args: &[&str]) {
+        self.ip(&[&["netns", "exec", &self.name], args].concat());
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.dir.path().join("vtep.sock")
+    }
+
+    /// The daemon's command line.
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name, env!("CARGO_BIN_EXE_weft"), "node", "vtep", "--socket"]);
+        command.arg(self.socket()).args(args);
+        command
+    }
+
+    /// A start that must fail.
+    fn refused(&self, args: &[&str]) -> Output {
+        let output = self.command(args).output().unwrap();
+        assert!(!output.status.success(), "weft node vtep {}", args.join(" "));
+        assert_eq!(text(&output.stderr).trim().lines().count(), 1, "{}", text(&output.stderr));
+        output
+    }
+
+    fn start(&mut self, args: &[&str]) {
+        let child = self.command(args).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap();
+        self.daemon = Some(child);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !self.vtep(&["show", "peers"]).status.success() {
+            assert!(Instant::now() < deadline, "the VTEP did not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn vtep(&self, args: &[&str]) -> Output {
+        let socket = self.socket();
+        run(&[&["vtep"], args, &["--socket", socket.to_str().unwrap()]].concat())
+    }
+
+    fn ok(&self, args: &[&str]) -> String {
+        let output = self.vtep(args);
+        assert!(output.status.success(), "weft vtep {}: {}", args.join(" "), text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    fn show(&self, args: &[&str]) -> Value {
+        let shown: Value = serde_json::from_str(&self.ok(&[&["show"], args, &["-o", "json"]].concat())).unwrap();
+        assert_eq!(shown["schema_version"], 1);
+        shown
+    }
+
+    /// Waits for the end of the daemon; whether it went well.
+    fn ended(&mut self) -> bool {
+        self.daemon.take().unwrap().wait().unwrap().success()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.daemon.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let _ = Command::new("ip").args(["netns", "del", &self.name]).status();
+    }
+}
+
+const FLAGS: [&str; 8] = ["--local", "10.9.0.1", "--uplink", "u0", "--peer", "10.9.0.2", "--vni", "100"];
+
+#[test]
+fn a_vtep_is_started_by_flags_changed_while_it_runs_and_stopped() {
+    let _lock = one_lab_at_a_time();
+    if !can_run_labs() {
+        return;
+    }
+    let mut host = Host::new("life");
+    host.start(&[&FLAGS[..], &["--port", "p0=100"]].concat());
+    let vnis = host.show(&["vni"]);
+    assert_eq!(vnis["vnis"][0]["vni"], 100, "{vnis}");
+    assert_eq!(vnis["vnis"][0]["ports"][0], "p0", "{vnis}");
+
+    host.ok(&["add", "vni", "200-203", "--age", "60"]);
+    host.ok(&["add", "port", "p1", "--vni", "201"]);
+    host.ok(&["add", "peer", "10.9.0.3"]);
+    host.ok(&["add", "entry", "02:00:00:00:00:09", "--vni", "201", "--peer", "10.9.0.3", "--ip", "192.168.0.9"]);
+    assert_eq!(host.show(&["vni"])["vnis"].as_array().unwrap().len(), 5);
+    let fdb = host.show(&["fdb", "--vni", "201"]);
+    assert_eq!(fdb["fdb"][0]["mac"], "02:00:00:00:00:09", "{fdb}");
+    assert_eq!(fdb["fdb"][0]["ip"], "192.168.0.9", "{fdb}");
+    assert_eq!(host.show(&["peers"])["peers"].as_array().unwrap().len(), 2);
+    assert!(host.show(&["counters"])["counters"].as_object().is_some_and(|groups| !groups.is_empty()));
+    let table = host.ok(&["show", "vni"]);
+    assert!(table.contains("VNI") && table.contains("learns 60 s"), "{table}");
+    assert!(host.ok(&["show", "config"]).contains("10.9.0.3"));
+
+    // What cannot be changes nothing, and says what to do.
+    for (args, why) in [
+        (&["add", "port", "p1", "--vni", "100"][..], "p1"),
+        (&["add", "port", "ghost", "--vni", "100"], "ghost"),
+        (&["add", "vni", "0"], "0"),
+        (&["add", "peer", "10.9.0.1"], "10.9.0.1"),
+        (&["add", "entry", "02:00:00:00:00:08", "--vni", "999", "--peer", "10.9.0.3"], "999"),
+        (&["remove", "vni", "201"], "p1"),
+    ] {
+        let output = host.vtep(args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert!(text(&output.stderr).contains(why), "{args:?}: {}", text(&output.stderr));
+    }
+    assert_eq!(host.show(&["vni"])["vnis"].as_array().unwrap().len(), 5);
+
+    host.ok(&["remove", "entry", "02:00:00:00:00:09", "--vni", "201"]);
+    host.ok(&["remove", "port", "p1"]);
+    host.ok(&["remove", "vni", "201-203"]);
+    host.ok(&["reload"]);
+    assert_eq!(host.show(&["vni"])["vnis"].as_array().unwrap().len(), 1, "a reload goes back to the flags");
+    host.ok(&["stop"]);
+    assert!(host.ended(), "a VTEP that was told to stop ends well");
+    let output = host.vtep(&["show", "vni"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("weft node vtep"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_vtep_that_cannot_work_is_refused_in_one_line() {
+    let _lock = one_lab_at_a_time();
+    if !can_run_labs() {
+        return;
+    }
+    let host = Host::new("refused");
+    let usage = ["--local", "10.9.0.1", "--uplink", "u0"];
+    for (args, why) in [
+        (&["--vni", "0"][..], "0"),
+        (&["--vni", "16777216"], "16777216"),
+        (&["--vni", "100", "--port", "p0", "--port", "p0"], "p0"),
+        (&["--vni", "100", "--peer", "10.9.0.1"], "10.9.0.1"),
+        (&["--vni", "100", "--port", "ghost"], "ghost"),
+    ] {
+        let output = host.refused(&[&usage[..], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(why), "{args:?}: {}", text(&output.stderr));
+    }
+    let output = host.refused(&["--local", "10.9.0.77", "--uplink", "u0", "--vni", "100"]);
+    assert!(text(&output.stderr).contains("10.9.0.77"), "{}", text(&output.stderr));
+    let output = host.refused(&["--local", "10.9.0.1", "--uplink", "nowhere", "--vni", "100"]);
+    assert!(text(&output.stderr).contains("nowhere"), "{}", text(&output.stderr));
+}
