@@ -5,11 +5,13 @@
 #![forbid(unsafe_code)]
 
 mod bodies;
+mod rbridge;
 pub mod seeds;
 mod trill;
 
 pub use bodies::{any_frame, directory_datagram, directory_update, vl2_stack};
-pub use trill::{isis_pdu, trill_frame};
+pub use rbridge::isis_rbridge;
+pub use trill::{isis_pdu, isis_tlv, trill_frame};
 
 /// One fuzz target: its name (also of its corpus folder and its libFuzzer binary) and its body.
 #[derive(Debug, Clone, Copy)]
@@ -21,11 +23,13 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 8] = [
     Target { name: "any_frame", run: any_frame },
     Target { name: "directory_datagram", run: directory_datagram },
     Target { name: "directory_update", run: directory_update },
     Target { name: "isis_pdu", run: isis_pdu },
+    Target { name: "isis_rbridge", run: isis_rbridge },
+    Target { name: "isis_tlv", run: isis_tlv },
     Target { name: "trill_frame", run: trill_frame },
     Target { name: "vl2_stack", run: vl2_stack },
 ];

@@ -1,11 +1,14 @@
 //! The bodies for TRILL: data frames and IS-IS PDUs.
 
-use weft_wire::isis::pdu::EmitError;
-use weft_wire::isis::{Pdu, Tlv, View};
+use weft_wire::isis::pdu::{EmitError, Psnp};
+use weft_wire::isis::tlv::{LspEntry, code};
+use weft_wire::isis::{NodeId, Pdu, Tlv, View};
 use weft_wire::trill::{HEADER_LEN, Header, frame};
 
 /// A value takes at most this many times its bytes: two bytes of TLV header become one variant.
 const TLV_BYTES_MIN: usize = 2;
+/// Most bytes of one TLV's value.
+const TLV_VALUE_MAX: usize = 255;
 
 /// Any bytes as an IS-IS PDU: read, written again, read the same.
 ///
@@ -36,6 +39,32 @@ pub fn isis_pdu(bytes: &[u8]) {
             assert_eq!((kept, &bytes[..]), (code, value), "what is not understood is kept");
         }
     }
+}
+
+/// Any bytes as one TLV, the first being its type: read, written again, read the same.
+///
+/// # Panics
+/// When an invariant of the format is broken.
+pub fn isis_tlv(bytes: &[u8]) {
+    let [kind, value @ ..] = bytes else { return };
+    let value = &value[..value.len().min(TLV_VALUE_MAX)];
+    let tlv = Tlv::parse(*kind, value);
+    assert_eq!(tlv.code(), *kind);
+    if let Tlv::Other { value: kept, .. } = &tlv {
+        assert_eq!(kept, value, "what is not understood is kept");
+    }
+    if *kind == code::LSP_ENTRIES {
+        let entries = LspEntry::iter(value).map(|entries| Tlv::LspEntries(entries.collect()));
+        assert_eq!(entries, matches!(tlv, Tlv::LspEntries(_)).then(|| tlv.clone()), "view and value agree");
+    }
+    let carrier = |tlv: &Tlv| Pdu::Psnp(Psnp { source: NodeId::default(), tlvs: vec![tlv.clone()] });
+    let Ok(written) = carrier(&tlv).emit() else {
+        // The one layout that is read shorter than it is written: interested labels.
+        return assert_eq!(*kind, code::CAPABILITY);
+    };
+    let Ok(Pdu::Psnp(Psnp { tlvs, .. })) = Pdu::parse(&written) else { panic!("what was written is read") };
+    assert_eq!(tlvs, [tlv], "written and read again");
+    assert_eq!(carrier(&tlvs[0]).emit(), Ok(written), "written twice alike");
 }
 
 /// Any bytes as a TRILL data frame: read and written again.

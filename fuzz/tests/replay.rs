@@ -12,6 +12,8 @@ use weft_wire::{checksum, ipv4};
 
 /// Mutations per file. The seed is fixed, so a failure comes back.
 const MUTATIONS: usize = 5000;
+/// The same for files that a fuzzer found: they are mutations themselves.
+const MUTATIONS_OF_FOUND: usize = 50;
 const SEED: u64 = 0x5745_4654;
 
 /// Set to write the seeds anew after a format has changed.
@@ -81,7 +83,8 @@ fn every_file_and_its_mutations() {
         assert!(files.len() >= 10, "the corpus of {} has {} files", target.name, files.len());
         for (name, bytes) in &files {
             run(target, name, bytes);
-            for _ in 0..MUTATIONS {
+            let mutations = if name.starts_with("found-") { MUTATIONS_OF_FOUND } else { MUTATIONS };
+            for _ in 0..mutations {
                 let mut mutated = bytes.clone();
                 mutate(&mut mutated, &mut rng);
                 run(target, name, &mutated);

@@ -1,0 +1,157 @@
+//! The body for TRILL's control plane: an RBridge that hears anything from its neighbours, at any time.
+
+use rand_pcg::Pcg64;
+use weft_control::isis::{Bounds, Config, Input, Output, PortConfig, PortId, RBridge, Timing, VlanSet, Wish};
+use weft_control::{Machine, NS_PER_MS};
+use weft_wire::ethernet::MacAddress;
+use weft_wire::isis::hello::{HandshakeState, PortSub, ThreeWay, VlanFlags};
+use weft_wire::isis::pdu::P2pHello;
+use weft_wire::isis::{Pdu, SystemId, Tlv, View, fletcher};
+use weft_wire::trill::ALL_IS_IS_RBRIDGES;
+
+/// Few, so that bounds are met.
+const BOUNDS: Bounds =
+    Bounds { lsps_max: 8, lsp_bytes_max: 4096, requests_max: 6, burst_max: 4, burst_ns: 5 * NS_PER_MS };
+/// Own fragments and the withdrawals of foreign claims to them come on top of [`BOUNDS`].
+const OWN_LSPS_MAX: usize = 4;
+/// Deadlines that may follow each other within one step of time.
+const DEADLINES_MAX: usize = 10_000;
+/// A step of time in the input counts so much.
+const STEP_NS: u64 = 250 * NS_PER_MS;
+
+/// Any bytes as a history of an RBridge with two ports, the first with a neighbour. Records of the input:
+///
+/// ```text
+/// op 0xf0-0xff: time passes, steps 1
+/// other:        length 2 (11 bits), PDU; op: bit 0 the port, bits 1-2 the neighbour, bit 3 the checksum stays as it is
+/// ```
+///
+/// # Panics
+/// When an invariant of the control plane is broken.
+pub fn isis_rbridge(mut bytes: &[u8]) {
+    let mut life = Life::begin();
+    while let [op, rest @ ..] = bytes {
+        bytes = if *op >= 0xf0 { life.pass(rest) } else { life.hear(*op, rest) };
+    }
+    life.run(STEP_NS);
+}
+
+struct Life {
+    bridge: RBridge,
+    now_ns: u64,
+    outputs: Vec<Output>,
+}
+
+impl Life {
+    fn begin() -> Self {
+        let port = |number: u16| PortConfig {
+            id: PortId(number),
+            mac: address(0xf0 | number as u8),
+            cost: 10,
+            designated_vlan: 1,
+            mtu_test: number == 2,
+        };
+        let config = Config {
+            system: system(1),
+            hostname: "me".to_owned(),
+            ports: vec![port(1), port(2)],
+            nickname: Wish::Last(0x11),
+            root_priority: 0x8000,
+            vlans: [7].into_iter().collect::<VlanSet>(),
+            trees_max: 2,
+            timing: Timing::default(),
+            bounds: BOUNDS,
+        };
+        let mut life = Self { bridge: RBridge::new(config, Pcg64::new(5, 7)), now_ns: 0, outputs: Vec::new() };
+        [1, 2].into_iter().for_each(|port| life.put(Input::PortUp(PortId(port))));
+        life.put(Input::Pdu {
+            port: PortId(1),
+            destination: ALL_IS_IS_RBRIDGES,
+            source: address(2),
+            bytes: &hello_of_neighbor(),
+        });
+        life.run(STEP_NS);
+        life
+    }
+
+    fn pass<'a>(&mut self, rest: &'a [u8]) -> &'a [u8] {
+        let [steps, rest @ ..] = rest else { return &[] };
+        self.run(u64::from(*steps) * STEP_NS);
+        rest
+    }
+
+    fn hear<'a>(&mut self, op: u8, rest: &'a [u8]) -> &'a [u8] {
+        let [high, low, rest @ ..] = rest else { return &[] };
+        let len = usize::from(u16::from_be_bytes([*high, *low]) & 0x7ff).min(rest.len());
+        let (pdu, rest) = rest.split_at(len);
+        let mut pdu = pdu.to_vec();
+        if op & 8 == 0 {
+            repair(&mut pdu);
+        }
+        let (port, source) = (PortId(1 + u16::from(op & 1)), address(2 + (op >> 1 & 3)));
+        self.put(Input::Pdu { port, destination: ALL_IS_IS_RBRIDGES, source, bytes: &pdu });
+        rest
+    }
+
+    fn run(&mut self, time_ns: u64) {
+        let until_ns = self.now_ns + time_ns;
+        for _ in 0..DEADLINES_MAX {
+            let Some(at_ns) = self.bridge.next_deadline_ns().filter(|at_ns| *at_ns <= until_ns) else {
+                self.now_ns = until_ns;
+                return;
+            };
+            self.now_ns = at_ns.max(self.now_ns);
+            self.put(Input::Deadline);
+        }
+        panic!("deadlines without end");
+    }
+
+    fn put(&mut self, input: Input<'_>) {
+        self.outputs.clear();
+        self.bridge.handle(self.now_ns, input, &mut self.outputs);
+        for output in &self.outputs {
+            if let Output::Send { pdu, .. } = output {
+                assert!(Pdu::parse(pdu).is_ok(), "what is sent is well formed");
+            }
+        }
+        let lsdb = self.bridge.lsdb();
+        assert!(lsdb.len() <= BOUNDS.lsps_max + OWN_LSPS_MAX, "{} LSPs", lsdb.len());
+        assert!(lsdb.len_bytes() <= BOUNDS.lsp_bytes_max + OWN_LSPS_MAX * 1470, "{} bytes", lsdb.len_bytes());
+    }
+}
+
+fn system(number: u8) -> SystemId {
+    SystemId([0x0a, 0, 0, 0, 0, number])
+}
+
+fn address(number: u8) -> MacAddress {
+    MacAddress([2, 0, 0, 0, 0, number])
+}
+
+/// The neighbour names us, so that LSPs are exchanged at once.
+fn hello_of_neighbor() -> Vec<u8> {
+    let three_way = ThreeWay {
+        state: HandshakeState::Initializing,
+        local_circuit: Some(1),
+        neighbor: Some(system(1)),
+        neighbor_circuit: Some(1),
+    };
+    let flags = PortSub::VlanFlags(VlanFlags { outer_vlan: 1, designated_vlan: 1, ..VlanFlags::default() });
+    let tlvs = vec![
+        Tlv::Areas(vec![vec![0]]),
+        Tlv::PortCapability { topology: 0, subs: vec![flags] },
+        Tlv::ThreeWay(three_way),
+    ];
+    let hello = P2pHello { circuit_type: 1, source: system(2), holding_time_s: u16::MAX, local_circuit: 1, tlvs };
+    Pdu::P2pHello(hello).emit().expect("a short Hello")
+}
+
+/// Puts the right checksum into an LSP, or most mutations would end there.
+fn repair(bytes: &mut [u8]) {
+    let len = match View::new(bytes) {
+        Ok(view) if view.lsp().is_some_and(|header| header.lifetime_s > 0) => view.as_bytes().len(),
+        _ => return,
+    };
+    let check = fletcher::check_bytes(&bytes[12..len], 12);
+    bytes[24..26].copy_from_slice(&check);
+}
