@@ -26,6 +26,12 @@ pub(crate) fn overlay(args: &BenchOverlayArgs, quiet: bool) -> Result<ExitCode, 
                 noise.runs_rejected, noise.samples_disturbed
             ))?;
         }
+        if let Some(bridge) = report.bridge.filter(|bridge| bridge.is_slower_machine()) {
+            output::print_line(&format!(
+                "slower machine than the one that floors in ns were set on (a kernel bridge takes {:.0} ns of CPU here): ratios count",
+                bridge.cpu_ns
+            ))?;
+        }
         if !report.whole_path {
             output::print_line("receiving ran on cores of its own: its CPU is not in these numbers")?;
         }
@@ -33,7 +39,7 @@ pub(crate) fn overlay(args: &BenchOverlayArgs, quiet: bool) -> Result<ExitCode, 
     }
     if report.checks.iter().any(|check| check.verdict == Verdict::Inconclusive) {
         eprintln!(
-            "weft: warning: other work on this machine hides whether a floor is reached; run again when it idles"
+            "weft: warning: other work or a slower machine hides whether a floor is reached; run again when it idles"
         );
     }
     let failed = report.checks.iter().any(|check| check.verdict == Verdict::Fail);
@@ -78,7 +84,7 @@ fn rows(report: &OverlayReport, format: Output) -> Rows {
                 (None, false) => format!("{:.0}", check.ours),
             };
             let mut line = vec![verdict(check.verdict), check.id.clone(), String::new(), String::new(), number];
-            line.push(format!("want <= {} {}", check.want_max, check.unit));
+            line.push(format!("want <= {} {}", (check.want_max * 1e3).round() / 1e3, check.unit));
             line.resize(12, String::new());
             rows.push(line);
         }
