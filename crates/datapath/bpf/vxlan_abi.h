@@ -71,6 +71,7 @@ struct fdb_entry {
 #define PORT_UPLINK 2     /* towards the underlay; has no VNI */
 #define PORT_XDP 4        /* frames may be sent out of it by XDP */
 #define PORT_TRUNK 8      /* the VLAN tag says which VNI a frame is in */
+#define PORT_NEEDS_TAGS (PORT_KEEPS_TAGS | PORT_TRUNK) /* frames only come in where tags beside them are seen */
 
 /* A port of ours, by the index that user space gave it. All zero: free. */
 struct vtep_port {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * The VXLAN tunnel end point at packet rate: known unicast on XDP. For what nearly all frames are no hash is looked up
- * (lib/vxlan_quick.h), for other known unicast one. Everything else (floods, ARP, tags but those of trunks, unknown peers,
+ * (lib/vxlan_quick.h), for other known unicast one. Everything else (floods, ARP, frames from trunks, unknown peers,
  * checksums that want looking at, whatever must be dropped) goes on to the TC programs behind, untouched and uncounted, so
  * that those things are done in one place. Frames may be of several buffers; their headers are always in the first.
  */
@@ -50,10 +50,10 @@ NOINLINE int refresh_hop(struct xdp_md *ctx, struct vtep_hop *hop, __be32 peer, 
 	return 1;
 }
 
-/* One that the table may know, from one that may be learned. `type`: what is inside, behind the tag of a trunk's VLAN. */
-INLINE int is_plain_unicast(const struct eth_header *eth, __be16 type)
+/* One that the table may know, from one that may be learned, without a tag. */
+INLINE int is_plain_unicast(const struct eth_header *eth)
 {
-	return !is_group_mac(eth->destination) && !is_no_station(eth->source) && !is_tag(type);
+	return !is_group_mac(eth->destination) && !is_no_station(eth->source) && !is_tag(eth->type);
 }
 
 /* Where an entry's port is, if it is still that segment's and takes frames from XDP. */
@@ -65,81 +65,46 @@ INLINE int port_takes(const struct fdb_entry *entry, __u32 vni)
 	return port && segment_of(port, entry->target & VTEP_VLAN_MASK) == vni && port->flags & PORT_XDP;
 }
 
-/* Takes the tag off that is behind the Ethernet header, or puts one of this VLAN there, or puts it in the place of the other. */
-INLINE int change_tag(struct xdp_md *ctx, int has_tag, __u32 vlan)
+/* Puts a tag of this VLAN behind the Ethernet header of a frame that has none. */
+INLINE int push_tag(struct xdp_md *ctx, __u32 vlan)
 {
+	if (bpf_xdp_adjust_head(ctx, -(int)TAG_LENGTH))
+		return 0;
 	struct cursor cursor = ctx_cursor(ctx);
-	struct eth_words words;
-	struct eth_header *eth;
-	struct vlan_tag *tag;
+	struct eth_header *untagged = cursor.at + TAG_LENGTH;
+	struct eth_header *eth = cursor.at;
+	struct vlan_tag *tag = (void *)(eth + 1);
 
-	if (!parse_eth(&cursor, &eth))
+	if ((void *)(untagged + 1) > cursor.end)
 		return 0;
-	words = load_eth(eth);
-	if (has_tag) {
-		if (!parse_tag(&cursor, &tag))
-			return 0;
-		words.type = tag->type;
-	}
-	if (!has_tag != !vlan && bpf_xdp_adjust_head(ctx, has_tag ? (int)TAG_LENGTH : -(int)TAG_LENGTH))
-		return 0;
-	cursor = ctx_cursor(ctx);
-	if (!parse_eth(&cursor, &eth))
-		return 0;
+	struct eth_words words = load_eth(untagged);
 	store_eth(eth, words);
-	if (!vlan)
-		return 1;
-	if (!parse_tag(&cursor, &tag))
-		return 0;
 	eth->type = bpf_htons(ETHERTYPE_VLAN);
 	tag->tci = bpf_htons(vlan);
 	tag->type = words.type;
 	return 1;
 }
 
-/* A frame that came in at a port. */
-struct entering {
-	__u32 vni;
-	__u32 vlan;
-	__u32 tag_bytes; /* of the tag of a trunk's VLAN; it goes */
-	__be16 type;	 /* behind that tag */
-};
-
 /*
- * Which segment a frame is in; 0: that is not to be told here. The cursor then stands behind the tag. A frame without a
- * tag may have one beside it, which only TC can see.
+ * The segment that all frames of a port are in, 0 if there is none. The kernel keeps the outermost tag beside a frame, where
+ * XDP does not see it: where a tag says the segment (trunks) or is carried, TC has to look at every frame.
  */
-INLINE int enter(const struct vtep_port *port, struct cursor *cursor, const struct eth_header *eth,
-		 struct entering *entering)
+INLINE __u32 only_segment_of(const struct vtep_port *port)
 {
-	struct vlan_tag *tag;
-
-	entering->vni = port->vni;
-	entering->vlan = 0;
-	entering->tag_bytes = 0;
-	entering->type = eth->type;
-	if (port->flags & PORT_TRUNK) {
-		if (eth->type != bpf_htons(ETHERTYPE_VLAN) || !parse_tag(cursor, &tag))
-			return 0;
-		entering->vlan = bpf_ntohs(tag->tci) & VTEP_VLAN_MASK;
-		entering->vni = segment_of(port, entering->vlan);
-		entering->tag_bytes = TAG_LENGTH;
-		entering->type = tag->type;
-	}
-	return entering->vni && is_plain_unicast(eth, entering->type);
+	return port->flags & PORT_NEEDS_TAGS ? 0 : port->vni;
 }
 
 /*
- * Length of the frame; the cursor stands behind its Ethernet header and tag. Asks the kernel only if an IPv4 packet is not
+ * Length of the frame; the cursor stands behind its Ethernet header. Asks the kernel only if an IPv4 packet is not
  * in the first buffer already; then what may be in other buffers is padding, and nobody's.
  */
-INLINE __u32 whole_length(struct xdp_md *ctx, const struct eth_header *eth, __be16 type, struct cursor behind)
+INLINE __u32 whole_length(struct xdp_md *ctx, const struct eth_header *eth, struct cursor behind)
 {
 	__u32 first = behind.end - (void *)eth;
 	__u32 before = behind.at - (void *)eth;
 	struct ipv4_header *ip;
 
-	if (type == bpf_htons(ETHERTYPE_IPV4) && parse_ipv4(&behind, &ip) &&
+	if (eth->type == bpf_htons(ETHERTYPE_IPV4) && parse_ipv4(&behind, &ip) &&
 	    before + bpf_ntohs(ip->total_length) <= first)
 		return first;
 	return bpf_xdp_get_buff_len(ctx);
@@ -152,13 +117,14 @@ NOINLINE int access_uncommon(struct xdp_md *ctx)
 	struct origin from = { .kind = FDB_PORT, .place = ctx->ingress_ifindex, .told = vtep_told };
 	struct vtep_port *port = port_of(from.place, &from.index);
 	struct cursor cursor = ctx_cursor(ctx);
-	struct entering entering;
 	struct eth_header *eth;
 
-	if (!port || port->ifindex != from.place || !parse_eth(&cursor, &eth) || !enter(port, &cursor, eth, &entering))
+	if (!port || port->ifindex != from.place || !parse_eth(&cursor, &eth) || !is_plain_unicast(eth))
 		return XDP_PASS;
-	__u32 vni = entering.vni;
-	from.index = circuit_of(from.index, entering.vlan);
+	__u32 vni = only_segment_of(port);
+	if (!vni)
+		return XDP_PASS;
+	from.index = circuit_of(from.index, 0);
 	struct fdb_key key = fdb_key_of(vni, eth->destination);
 	struct fdb_entry *entry = bpf_map_lookup_elem(&vtep_fdb, &key);
 	if (!entry)
@@ -170,7 +136,7 @@ NOINLINE int access_uncommon(struct xdp_md *ctx)
 
 		learn(vni, eth->source, &from);
 		__u32 vlan = target & VTEP_VLAN_MASK;
-		if ((entering.tag_bytes || vlan) && !change_tag(ctx, entering.tag_bytes, vlan))
+		if (vlan && !push_tag(ctx, vlan))
 			return drop(VTEP_PUSH_FAILED);
 		count(&vtep_counters, VTEP_SWITCHED);
 		return bpf_redirect_map(&vtep_devices, target >> VTEP_VLAN_BITS, 0);
@@ -180,15 +146,15 @@ NOINLINE int access_uncommon(struct xdp_md *ctx)
 	__u32 slot = entry->vni_slot;
 	__be32 address = entry->place;
 	keep_found(version, vni, mac_at(eth->destination), entry);
-	__u32 bytes = whole_length(ctx, eth, entering.type, cursor) - entering.tag_bytes;
-	struct carried carried = read_carried(eth, entering.type, cursor);
+	__u32 bytes = whole_length(ctx, eth, cursor);
+	struct carried carried = read_carried(eth, eth->type, cursor);
 	struct vtep_hop *hop = hop_of(peer, carried.hash);
 	if (!hop || (!is_fresh(hop) && !refresh_hop(ctx, hop, address, carried.hash, outer_tos(carried.tos))))
 		return XDP_PASS;
 	if (bytes + TUNNEL_LENGTH > hop->mtu)
 		return XDP_PASS;
 	learn(vni, eth->source, &from);
-	if ((entering.tag_bytes && !change_tag(ctx, 1, 0)) || !push(ctx, hop, carried, bytes, vni))
+	if (!push(ctx, hop, carried, bytes, vni))
 		return drop(VTEP_PUSH_FAILED);
 	return send_encapsulated(hop, slot, peer, bytes);
 }
@@ -265,7 +231,7 @@ NOINLINE int uplink_uncommon(struct xdp_md *ctx)
 	struct datagram d;
 	__u32 frame_bytes = 0;
 
-	if (!is_plain_datagram(ctx, &cursor, &frame_bytes, &d) || !is_plain_unicast(d.eth, d.eth->type))
+	if (!is_plain_datagram(ctx, &cursor, &frame_bytes, &d) || !is_plain_unicast(d.eth))
 		return XDP_PASS;
 	from.place = d.ip->source;
 	if (!peer_of(d.ip->source, &from.index))
@@ -284,7 +250,7 @@ NOINLINE int uplink_uncommon(struct xdp_md *ctx)
 	if (!vlan)
 		keep_found(version, vni, mac_at(d.eth->destination), entry);
 	__u32 bytes = frame_bytes - OUTER_LENGTH;
-	if (bpf_xdp_adjust_head(ctx, OUTER_LENGTH) || (vlan && !change_tag(ctx, 0, vlan)))
+	if (bpf_xdp_adjust_head(ctx, OUTER_LENGTH) || (vlan && !push_tag(ctx, vlan)))
 		return drop(VTEP_POP_FAILED);
 	return send_decapsulated(target, slot, from.index, bytes);
 }

@@ -14,6 +14,7 @@ use common::vlan::{TrunkTap, tagged};
 use common::vxlan::{LOCAL, Node, Outer, PEER, arriving, hold, leaving, quiet, settings, vni};
 use common::*;
 use weft_datapath::DatapathError;
+use weft_datapath::bed::BedPrograms;
 use weft_datapath::frame::FrameInput;
 use weft_datapath::tester::EmulatedLinks;
 use weft_datapath::vxlan::{
@@ -42,7 +43,7 @@ struct Bench {
     ports: [u32; 3],
     bed: Node,
     _polling: Vec<EmulatedLinks>,
-    _stations: Namespace,
+    stations: Namespace,
 }
 
 const PORTS: [&str; 3] = ["t0", "t1", "p0"];
@@ -69,7 +70,7 @@ fn bench_with(test: &str, hook: Hook, change: impl FnOnce(&mut VtepOptions)) -> 
     }
     let taps = PORTS.map(|port| TrunkTap::open(&stations, port));
     let far = TrunkTap::open(&bed.far, "up");
-    Some(Bench { vtep, taps, far, ports, bed, _polling: polling, _stations: stations })
+    Some(Bench { vtep, taps, far, ports, bed, _polling: polling, stations })
 }
 
 /// Segments 42 to 44. `t0`: VLANs 10 and 11 in 42, 20 in 43, untagged in 44; `t1`: VLAN 10 in 43, 30 in 42; `p0`: in 42.
@@ -304,14 +305,15 @@ fn tags_that_say_no_segment_are_dropped_and_counted() {
     }
 }
 
-/// XDP leaves to TC what it cannot be sure of: here a tag beside a frame that carries another one inside.
+/// The kernel keeps the outermost tag beside a frame, where XDP does not see it: TC must have every frame of a trunk.
 #[test]
-fn xdp_takes_only_frames_whose_tag_it_sees() {
+fn xdp_takes_no_frames_of_trunks() {
     let Some(bench) = bench("txdp", Hook::Xdp) else { return };
     let inner = to(REMOTE_MAC, station(1), 1);
     let [t0, t1, p0] = bench.ports;
     for (ifindex, frame) in [
         (t0, inner.clone()),
+        (t0, tagged(10, &inner)),
         (t0, tagged(12, &inner)),
         (t0, tagged(10, &tagged(5, &inner))),
         (t1, tagged(20, &inner)),
@@ -325,6 +327,63 @@ fn xdp_takes_only_frames_whose_tag_it_sees() {
         assert_frame(&output.bytes, &frame);
     }
     assert_eq!(bench.counts(), []);
+}
+
+/// Sends frames into a port with their outermost tag beside them, as VLAN interfaces and containers' hosts do.
+struct Beside {
+    tap: TrunkTap,
+    _relay: BedPrograms,
+}
+
+impl Bench {
+    fn beside(&self, port: &str) -> Beside {
+        link((&self.stations, "s0"), (&self.stations, "s1"), 1500);
+        // The kernel takes the tag out of the frame where it comes in at s1, and from there it goes on like that.
+        let relay = self.stations.enter_with(|| {
+            let relay = BedPrograms::load().expect("it loads");
+            relay.deliver_to(port).expect("it is there");
+            relay.fan_in(vxlan::interface_index("s1").unwrap()).expect("it attaches");
+            relay
+        });
+        Beside { tap: TrunkTap::open(&self.stations, "s0"), _relay: relay }
+    }
+}
+
+#[test]
+fn a_tag_beside_another_one_is_seen() {
+    both_hooks(|name, hook| {
+        let Some(bench) = bench(&format!("tb{name}"), hook) else { return };
+        let beside = bench.beside("t0");
+        let inner = to(REMOTE_MAC, station(1), 1);
+        beside.tap.send(&tagged(10, &inner));
+        assert_eq!(bench.at_far(), Some((42, inner.clone())));
+        // What is inside looks like a tag of the trunk, and may not say the segment.
+        beside.tap.send(&tagged(10, &tagged(20, &inner)));
+        wait_for(&bench, "tagged", 1);
+        beside.tap.send(&tagged(12, &tagged(20, &inner)));
+        wait_for(&bench, "unknown_vlan", 1);
+        assert_eq!(bench.far.poll(), None);
+        let mut counts = bench.counts();
+        counts.sort_unstable();
+        assert_eq!(counts, [("encapsulated", 1), ("tagged", 1), ("unknown_vlan", 1)]);
+    });
+}
+
+#[test]
+fn a_port_that_keeps_tags_keeps_those_beside_frames() {
+    both_hooks(|name, hook| {
+        let Some(mut bench) = bench(&format!("tkeep{name}"), hook) else { return };
+        let p0 = bench.ports[2];
+        bench.bed.node.enter_with(|| bench.vtep.detach(p0)).unwrap();
+        bench.bed.attach(&mut bench.vtep, "p0", 42, AccessRule { keep_tags: true });
+        let beside = bench.beside("p0");
+        let inner = to(REMOTE_MAC, station(1), 1);
+        // Learned, then known, then found again.
+        for _ in 0..3 {
+            beside.tap.send(&tagged(7, &inner));
+            assert_eq!(bench.at_far(), Some((42, tagged(7, &inner))));
+        }
+    });
 }
 
 #[test]

@@ -80,13 +80,13 @@ INLINE int send_encapsulated(const struct vtep_hop *hop, __u32 slot, __u32 peer,
 	return bpf_redirect_map(&vtep_devices, hop->port, 0);
 }
 
-/* The port of an interface that has a slot and one VNI. */
+/* The port of an interface that has a slot and one VNI for all frames (only_segment_of in vxlan_xdp.bpf.c). */
 INLINE const struct vtep_port *quick_port(__u32 ifindex)
 {
 	__u32 number = ifindex & (VTEP_PORT_SLOTS - 1);
 	const struct vtep_port *port = bpf_map_lookup_elem(&vtep_port_slots, &number);
 
-	return port && port->ifindex == ifindex && port->vni ? port : NULL;
+	return port && port->ifindex == ifindex && port->vni && !(port->flags & PORT_NEEDS_TAGS) ? port : NULL;
 }
 
 /* Whether all of a TCP or UDP packet with its ports is in the first buffer, which ends there; then what may be in others is

@@ -22,7 +22,7 @@ const ALL_FORWARDING: &str = "/proc/sys/net/ipv4/conf/all/forwarding";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessRule {
     /// Frames may carry a VLAN tag, which is carried inside VXLAN and delivered again. Without this they are dropped, in
-    /// both directions (RFC 7348 6.1).
+    /// both directions (RFC 7348 6.1); with [`super::Hook::Xdp`] only those whose tag is inside the frame.
     pub keep_tags: bool,
 }
 

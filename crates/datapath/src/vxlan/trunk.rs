@@ -39,8 +39,7 @@ impl Vtep {
     /// Makes an interface of the caller's network namespace a trunk; one that is a trunk becomes this one, and entries
     /// behind VLANs that are in another segment now, or in none, are forgotten. Frames of other VLANs do not notice.
     ///
-    /// With [`super::Hook::Xdp`] only frames whose tag is inside the frame are quick: senders behind veth need
-    /// `ethtool -K IF txvlan off`, network cards `rxvlan off`.
+    /// With [`super::Hook::Xdp`] frames that come in here go by way of TC, which alone sees tags beside them.
     ///
     /// # Errors
     /// [`DatapathError::Config`] for a segment that is not there, an interface that is in use otherwise, or no room; or
