@@ -97,6 +97,31 @@ pub struct Trial {
     pub time_limit: Nanos,
     /// Pin all traffic to one core and measure its CPU time ([`crate::record::CostRow`]).
     pub pin_and_measure_cost: bool,
+    /// Paced datagrams beside the traffic ([`crate::record::GapRow`]); lab only.
+    pub probes: Option<ProbeSpec>,
+}
+
+/// Paced datagrams between pairs of servers, each pair a flow with a path of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeSpec {
+    /// How many flows, 1 to 1000.
+    pub flows: u32,
+    /// Time between two datagrams of one flow, at least 1 ms.
+    pub interval: Nanos,
+}
+
+impl ProbeSpec {
+    /// Whether they make sense; says what does not.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=1000).contains(&self.flows) {
+            return Err(format!("`probes.flows` is {}; choose 1 to 1000", self.flows));
+        }
+        match self.interval < Nanos(1_000_000) {
+            true => Err(format!("`probes.interval` is {}; choose 1 ms or more", self.interval)),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Why an engine could not do its work.

@@ -38,6 +38,14 @@ pub enum FaultKind {
         /// Name of the other end's node.
         b: String,
     },
+    /// The link between two nodes, or all of them if there are several, loses everything in both directions and stays up:
+    /// nobody is told.
+    LinkSilent {
+        /// Name of one end's node.
+        a: String,
+        /// Name of the other end's node.
+        b: String,
+    },
 }
 
 /// Why faults are refused.
@@ -98,7 +106,7 @@ impl Fault {
                 }
                 Ok(fabric.links_of(id).iter().copied().collect())
             }
-            FaultKind::LinkDown { a, b } => {
+            FaultKind::LinkDown { a, b } | FaultKind::LinkSilent { a, b } => {
                 let (from, to) = (self.find(fabric, a)?, self.find(fabric, b)?);
                 let between = |link: &&LinkId| fabric.link(**link).far_end(from).is_some_and(|port| port.node == to);
                 let links: BTreeSet<LinkId> = fabric.links_of(from).iter().filter(between).copied().collect();
@@ -107,6 +115,14 @@ impl Fault {
                 }
                 Ok(links)
             }
+        }
+    }
+
+    /// What it happens to, as rows of events name it: a switch, or the two nodes of a link.
+    pub fn subject(&self) -> String {
+        match &self.kind {
+            FaultKind::SwitchDown { node } => node.clone(),
+            FaultKind::LinkDown { a, b } | FaultKind::LinkSilent { a, b } => format!("{a}-{b}"),
         }
     }
 
@@ -125,7 +141,7 @@ impl FaultKind {
     fn subject(&self) -> String {
         match self {
             Self::SwitchDown { node } => format!("switch `{node}`"),
-            Self::LinkDown { a, b } => format!("link `{}` - `{}`", a.min(b), a.max(b)),
+            Self::LinkDown { a, b } | Self::LinkSilent { a, b } => format!("link `{}` - `{}`", a.min(b), a.max(b)),
         }
     }
 }
@@ -168,6 +184,7 @@ struct RawFault {
 enum RawKind {
     SwitchDown,
     LinkDown,
+    LinkSilent,
 }
 
 impl TryFrom<RawFault> for Fault {
@@ -177,9 +194,13 @@ impl TryFrom<RawFault> for Fault {
         let kind = match (raw.kind, raw.node, raw.a, raw.b) {
             (RawKind::SwitchDown, Some(node), None, None) => FaultKind::SwitchDown { node },
             (RawKind::LinkDown, None, Some(a), Some(b)) => FaultKind::LinkDown { a, b },
+            (RawKind::LinkSilent, None, Some(a), Some(b)) => FaultKind::LinkSilent { a, b },
             (RawKind::SwitchDown, ..) => return Err("kind `switch-down` takes `node`, the name of a switch, alone"),
             (RawKind::LinkDown, ..) => {
                 return Err("kind `link-down` takes `a` and `b`, the names of a link's two nodes");
+            }
+            (RawKind::LinkSilent, ..) => {
+                return Err("kind `link-silent` takes `a` and `b`, the names of a link's two nodes");
             }
         };
         Ok(Self { at: raw.at, lasts: raw.lasts, kind })
@@ -204,6 +225,11 @@ mod tests {
 
     fn link(a: &str, b: &str, at: u64, lasts: Option<u64>) -> Fault {
         let kind = FaultKind::LinkDown { a: a.to_owned(), b: b.to_owned() };
+        Fault { kind, ..switch("", at, lasts) }
+    }
+
+    fn silent(a: &str, b: &str, at: u64, lasts: Option<u64>) -> Fault {
+        let kind = FaultKind::LinkSilent { a: a.to_owned(), b: b.to_owned() };
         Fault { kind, ..switch("", at, lasts) }
     }
 
@@ -232,6 +258,7 @@ mod tests {
         assert!(refusal(&[switch("s1", 3, None)]).starts_with("fault at 3 s: `s1` is no switch"));
         assert_eq!(refusal(&[link("int1", "tor1", 3, None)]), "fault at 3 s: no link connects `int1` and `tor1`");
         assert!(refusal(&[link("int1", "int1", 3, None)]).contains("no link connects"));
+        assert_eq!(refusal(&[silent("int1", "tor1", 3, None)]), "fault at 3 s: no link connects `int1` and `tor1`");
         assert!(refusal(&[switch("int1", 3, Some(0))]).starts_with("fault at 3 s: `lasts` is 0"));
     }
 
@@ -243,6 +270,8 @@ mod tests {
         assert!(refusal(&forever).contains("still down from the fault at 1 s"));
         let turned = [link("int1", "agg2", 1, Some(5)), link("agg2", "int1", 2, None)];
         assert_eq!(refusal(&turned), "fault at 2 s: link `agg2` - `int1` is still down from the fault at 1 s");
+        let twice = [silent("int1", "agg2", 1, Some(5)), link("int1", "agg2", 2, None)];
+        assert_eq!(refusal(&twice), "fault at 2 s: link `agg2` - `int1` is still down from the fault at 1 s");
     }
 
     #[test]
@@ -259,11 +288,13 @@ mod tests {
         let text = "at = \"1 s\"\nlasts = \"2 s\"\nkind = \"switch-down\"\nnode = \"int1\"";
         assert_eq!(read(text), Ok(switch("int1", 1, Some(2))));
         assert_eq!(read("at = \"1 s\"\nkind = \"link-down\"\na = \"x\"\nb = \"y\""), Ok(link("x", "y", 1, None)));
+        assert_eq!(read("at = \"1 s\"\nkind = \"link-silent\"\na = \"x\"\nb = \"y\""), Ok(silent("x", "y", 1, None)));
         for (text, message) in [
             ("at = \"1 s\"\nkind = \"switch-down\"\nnode = \"int1\"\nnod = 1", "unknown field `nod`"),
             ("at = \"1 s\"\nkind = \"switch-down\"\na = \"int1\"", "takes `node`"),
             ("at = \"1 s\"\nkind = \"link-down\"\na = \"int1\"", "takes `a` and `b`"),
             ("at = \"1 s\"\nkind = \"link-down\"\na = \"x\"\nb = \"y\"\nnode = \"z\"", "takes `a` and `b`"),
+            ("at = \"1 s\"\nkind = \"link-silent\"\nnode = \"x\"", "takes `a` and `b`"),
             ("at = \"1 s\"\nkind = \"fire\"", "unknown variant `fire`"),
             ("kind = \"switch-down\"\nnode = \"int1\"", "missing field `at`"),
         ] {
@@ -274,7 +305,7 @@ mod tests {
 
     #[test]
     fn written_faults_are_read_back_the_same() {
-        for fault in [switch("int1", 1, Some(2)), link("a", "b", 0, None)] {
+        for fault in [switch("int1", 1, Some(2)), link("a", "b", 0, None), silent("a", "b", 0, None)] {
             let text = serde_json::to_string(&fault).unwrap();
             assert_eq!(serde_json::from_str::<Fault>(&text).unwrap(), fault, "{text}");
         }

@@ -8,12 +8,13 @@
 //! * [`routing`]: equal-cost shortest paths between switches
 //! * [`switching`], [`transport`]: how switches queue and spread, how hosts send
 //! * [`workload`]: who sends how much to whom
-//! * [`fault`]: what breaks when
+//! * [`fault`]: what breaks when; [`failures`]: drawn from a data centre's statistics
 //! * [`record`]: the tidy rows that an engine returns
 //! * [`engine`]: the contract between an experiment and an engine
 
 pub mod addressing;
 pub mod engine;
+pub mod failures;
 pub mod fault;
 pub mod id;
 mod random;

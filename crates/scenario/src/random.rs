@@ -14,6 +14,14 @@ pub(crate) enum Purpose {
     Background = 3,
     /// Starts and workers of one client's queries.
     Query = 4,
+    /// Ends and sizes of one service's short flows.
+    Bursts = 5,
+    /// Phases and flows of one server of a flow log.
+    FlowLog = 6,
+    /// When devices fail, for how long and which.
+    Failures = 16,
+    /// Traffic matrices of a day.
+    Matrices = 17,
 }
 
 /// An endless stream of random numbers.
@@ -41,6 +49,11 @@ impl Stream {
                 return (product >> 64) as u64;
             }
         }
+    }
+
+    /// A number from 0 to just below 1, from 53 random bits.
+    pub(crate) fn share(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A number with the exponential distribution of mean 1, from 53 random bits.

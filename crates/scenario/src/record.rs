@@ -40,6 +40,17 @@ pub struct ProgressRow {
     pub flows_done: u64,
 }
 
+/// Payload that arrived at a service's servers so far.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceRow {
+    /// Time since the start of the run.
+    pub time_ns: u64,
+    /// Name of the service.
+    pub service: String,
+    /// Payload received by its servers since the start, of flows and of datagrams.
+    pub received_bytes: u64,
+}
+
 /// Counters of one direction of one link at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRow {
@@ -57,6 +68,21 @@ pub struct LinkRow {
     pub sent_bytes: u64,
     /// Frames dropped at this queue since the start of the run.
     pub dropped_frames: u64,
+}
+
+/// Datagrams of one paced flow that were lost one after another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GapRow {
+    /// Number of the sending server.
+    pub from: u32,
+    /// Number of the receiving server.
+    pub to: u32,
+    /// When the first of them was sent, from the start of the run.
+    pub time_ns: u64,
+    /// How many.
+    pub lost: u32,
+    /// From then until the next was sent that arrived.
+    pub outage_ns: u64,
 }
 
 /// How long one queue had a length: a bin of the distribution over time of what waits at one interface.
@@ -165,7 +191,7 @@ pub struct DirectoryRow {
     pub wrong: u64,
     /// Requests without an answer within the timeout.
     pub unanswered: u64,
-    /// Requests that were due and not sent, because too many others were outstanding.
+    /// Requests that were due and never sent: too many others were outstanding, or the load had no time for them.
     pub skipped: u64,
     /// The longest time without an acknowledged update within the step; 0 for look-ups.
     pub longest_gap_ns: u64,
@@ -348,6 +374,60 @@ pub struct PathShareRow {
     pub switch: String,
     /// Frames that it took from S1.
     pub frames: u64,
+    /// Bytes of these, as the kernel counts them: without FCS.
+    pub bytes: u64,
+}
+
+/// What one round of a mix did: frames of which a share crosses VLANs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VlanMixRow {
+    /// How frames got from VLAN to VLAN: a [`crate::workload::trill::Way`].
+    pub way: String,
+    /// Streams, of 100, that go to the other VLAN.
+    pub crossing_percent: u32,
+    /// The round, from 0.
+    pub round: u32,
+    /// Size of frames with FCS, bytes.
+    pub frame_bytes: u32,
+    /// Rate that was sent, frames per second.
+    pub offered_per_s: f64,
+    /// Frames sent.
+    pub sent_frames: u64,
+    /// Frames that arrived at their station.
+    pub received_frames: u64,
+    /// One-way latency from the first byte sent to the last byte received, mean of all frames.
+    pub latency_mean_ns: f64,
+    /// The same, median.
+    pub latency_p50_ns: u64,
+    /// The same, 99th percentile.
+    pub latency_p99_ns: u64,
+    /// Mean that the test centre alone reads at this size and rate.
+    pub floor_mean_ns: f64,
+    /// Median of the same.
+    pub floor_p50_ns: u64,
+    /// Whether the machine was quiet before and after: 1, or 0.
+    pub quiet: u32,
+    /// CPU time per frame of generator, campus and analysers, the least of the turn's runs.
+    pub chain_ns_per_frame: f64,
+    /// The same of generator and analyser alone.
+    pub tester_ns_per_frame: f64,
+}
+
+/// One large flow of a turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ElephantRow {
+    /// How it was sent: a [`crate::workload::trill::Split`].
+    pub split: String,
+    /// The turn, from 0.
+    pub round: u32,
+    /// Which of those at once, from 0.
+    pub elephant: u32,
+    /// TCP connections of it that were established: subflows, or stripes.
+    pub connections: u32,
+    /// Bytes that arrived.
+    pub received_bytes: u64,
+    /// How long they were sent.
+    pub wall_ns: u64,
 }
 
 /// What the loss of a middle switch did to flows that cross.
@@ -369,6 +449,8 @@ pub struct SwitchLossRow {
     pub lost_frames: u64,
     /// Time of the frames that the worst flow lost.
     pub outage_ns: u64,
+    /// What the timers of a spanning tree add up to; 0: there is none.
+    pub recovery_s: u64,
 }
 
 /// What a frame costs up to a place on its way, where the chain ends: CPU time of the least disturbed run.
@@ -392,6 +474,142 @@ pub struct ChainRow {
     pub lost_frames: u64,
 }
 
+/// What a network costs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NetworkRow {
+    /// `vl2`, `conventional` (with ToRs as VL2's), `conventional-spare` (each of a pair carries all) or `present` (section
+    /// 2's ToRs, with 1:5 of uplinks of 1 Gb/s).
+    pub design: String,
+    /// Servers that were asked for.
+    pub servers: u32,
+    /// Oversubscription that was asked for, 1 for none.
+    pub oversubscription: u32,
+    /// Oversubscription that it has.
+    pub actual_oversubscription: f64,
+    /// Most servers that switches of this kind connect so; 0 where nothing says so.
+    pub servers_most: u64,
+    /// Ports of its switches.
+    pub switch_ports: u32,
+    /// ToRs.
+    pub tors: u64,
+    /// Aggregations.
+    pub aggregations: u64,
+    /// Switches above the Aggregations.
+    pub upper_switches: u64,
+    /// Ports that are paid for, ToRs not counted.
+    pub ports: u64,
+    /// Links to servers.
+    pub server_links: u64,
+    /// Cables between switches.
+    pub cables: u64,
+    /// All switches but the ToRs, dollars.
+    pub switches_usd: f64,
+    /// ToRs and cables, dollars.
+    pub tors_and_cables_usd: f64,
+}
+
+/// How loaded one direction of one link is under a routing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkUseRow {
+    /// `vlb`, `vlb-flows`, `adaptive` or `oblivious`.
+    pub routing: String,
+    /// The sending node.
+    pub node: String,
+    /// The node at the far end.
+    pub peer: String,
+    /// Most of its rate that was used in any interval.
+    pub use_ratio: f64,
+}
+
+/// How loaded the most loaded link is in one interval under a routing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RoutedMatrixRow {
+    /// As in [`LinkUseRow`].
+    pub routing: String,
+    /// When the interval begins.
+    pub time_ns: u64,
+    /// All traffic between racks.
+    pub offered_bps: f64,
+    /// Use of the most loaded link.
+    pub use_ratio: f64,
+}
+
+/// What a network can carry from one time until the next row's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AvailabilityRow {
+    /// Since when.
+    pub time_ns: u64,
+    /// For how long.
+    pub lasts_ns: u64,
+    /// Switches that are down.
+    pub down: u32,
+    /// Servers whose ToR works, over all.
+    pub servers_ratio: f64,
+    /// What servers ask of each other whose ToRs work, over what all ask.
+    pub demand_ratio: f64,
+    /// What servers can send across the top of the network, each at its fair share, over all their rates.
+    pub capacity_ratio: f64,
+    /// Pairs of working racks without a way between them, over all pairs of working racks.
+    pub cut_ratio: f64,
+}
+
+/// Switches that failed together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FailureRow {
+    /// When.
+    pub time_ns: u64,
+    /// For how long.
+    pub lasts_ns: u64,
+    /// How many.
+    pub switches: u32,
+    /// 1 if it took two members of a redundant group.
+    pub takes_group: u32,
+}
+
+/// Flows of a log by size: a bin of the distribution of flows and of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowSizeRow {
+    /// The flows were at most so large, and larger than the next smaller bin.
+    pub bytes_at_most: u64,
+    /// How many.
+    pub flows: u64,
+    /// What they carried together.
+    pub bytes: u64,
+}
+
+/// How long servers had a number of flows open, their own and those of others together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConcurrencyRow {
+    /// So many flows at once.
+    pub flows: u32,
+    /// For how long, in seconds, summed over all servers.
+    pub server_s: f64,
+}
+
+/// The traffic between racks in one interval of a flow log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MatrixRow {
+    /// Number of the interval, from 0.
+    pub interval: u32,
+    /// What all racks and the outside sent.
+    pub bytes: u64,
+    /// Pairs of racks of which the first sent to the second.
+    pub pairs: u32,
+    /// Which of the best clusters it is in, numbered in the order of their first matrices; `None`: not clustered.
+    pub cluster: Option<u32>,
+}
+
+/// How well a number of representative matrices stands for all matrices of a flow log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FittingRow {
+    /// How many representatives.
+    pub clusters: u32,
+    /// Of what the representatives hold, the share that the matrices which they stand for do not.
+    pub error_ratio: f64,
+    /// The same difference over what the matrices hold.
+    pub excess_ratio: f64,
+}
+
 /// Everything that one run yields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Records {
@@ -399,6 +617,8 @@ pub struct Records {
     pub flows: Vec<FlowRow>,
     /// Received payload over time.
     pub progress: Vec<ProgressRow>,
+    /// Received payload of each service over time, where the workload has services.
+    pub services: Vec<ServiceRow>,
     /// Link counters over time.
     pub links: Vec<LinkRow>,
     /// Queue lengths.
@@ -431,6 +651,30 @@ pub struct Records {
     pub chains: Vec<ChainRow>,
     /// Losses of switches.
     pub switch_losses: Vec<SwitchLossRow>,
+    /// Rounds of mixes of traffic within and between VLANs.
+    pub vlan_mixes: Vec<VlanMixRow>,
+    /// Large flows by the TCP of real kernels.
+    pub elephants: Vec<ElephantRow>,
+    /// Networks with their cost.
+    pub networks: Vec<NetworkRow>,
+    /// Use of links by routing.
+    pub link_uses: Vec<LinkUseRow>,
+    /// Traffic matrices by routing.
+    pub routed_matrices: Vec<RoutedMatrixRow>,
+    /// What a network can carry over time.
+    pub availability: Vec<AvailabilityRow>,
+    /// What failed.
+    pub failures: Vec<FailureRow>,
+    /// Flows of a log by size.
+    pub flow_sizes: Vec<FlowSizeRow>,
+    /// Flows that servers of a log had at once.
+    pub concurrency: Vec<ConcurrencyRow>,
+    /// Traffic between racks of a log, interval by interval.
+    pub matrices: Vec<MatrixRow>,
+    /// How well representatives stand for it.
+    pub fitting: Vec<FittingRow>,
+    /// Gaps in paced flows.
+    pub gaps: Vec<GapRow>,
     /// CPU cost of the run's traffic, where it was pinned and measured.
     pub cost: Option<CostRow>,
     /// Anything else worth keeping: name and value, for instance `link_selftest.server-tor.got_bps`.

@@ -1,5 +1,6 @@
 //! How switches and network cards of the simulator queue, mark and choose paths. The lab has Linux's queues and takes no
-//! notice.
+//! notice, but for two: its VL2 agents follow `load_balance` where it is `flowlet` or `rehash`, and `bfd` is for its routing
+//! daemons.
 //!
 //! ```toml
 //! [switching]
@@ -33,9 +34,21 @@ pub struct Switching {
     pub load_balance: LoadBalance,
     /// Time from a failure or repair until all routes have changed. Until then packets are lost on the dead link.
     pub reconvergence: Nanos,
+    /// Neighbours send each other BFD packets so often (RFC 5880), 10 ms to 1 s, and a link is taken for dead after
+    /// [`BFD_MULTIPLIER`] of these times without one; `None`: after a second without an OSPF Hello. In the simulator it is
+    /// that time that a silent failure takes longer than `reconvergence`.
+    pub bfd: Option<Nanos>,
     /// What happens when a server sends faster than its link.
     pub host_queue: HostQueue,
 }
+
+/// After so many missing packets BFD takes a link for dead: one more than usual, because daemons that wait for a busy core are
+/// no failure.
+pub const BFD_MULTIPLIER: u64 = 4;
+/// Without BFD: four Hellos, one every 250 ms.
+const OSPF_DEAD_INTERVAL: Nanos = Nanos(1_000_000_000);
+/// What routing daemons can do.
+const BFD_INTERVALS: std::ops::RangeInclusive<Nanos> = Nanos(10_000_000)..=Nanos(1_000_000_000);
 
 /// When a switch begins to send a packet on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +108,14 @@ pub enum LoadBalance {
         /// The shortest pause after which the path is chosen anew.
         gap: Nanos,
     },
+    /// A large flow that loses may change its path (VL2 4.2.2): always after a timeout, otherwise with one chance in two, so
+    /// that flows which collide, and lose at about the same time, do not all leave.
+    Rehash {
+        /// Time between two choices for one flow, and the pause that tells a timeout.
+        hold: Nanos,
+        /// What a flow has sent before it counts as large.
+        large: Bytes,
+    },
     /// All packets stay on one tree: [`crate::routing::SpanningTree`].
     SpanningTree,
 }
@@ -139,6 +160,9 @@ impl Switching {
     /// Whether the settings make sense on this fabric; says which does not.
     pub fn check(&self, fabric: &Fabric) -> Result<(), SwitchingError> {
         self.buffer.check(fabric)?;
+        if let Some(interval) = self.bfd.filter(|interval| !BFD_INTERVALS.contains(interval)) {
+            return refuse("bfd", interval, "choose 10 ms to 1 s between two packets");
+        }
         if self.ecn_threshold == Some(Bytes(0)) {
             return refuse("ecn_threshold", Bytes(0), "every packet would be marked; leave it out for no marks");
         }
@@ -149,12 +173,26 @@ impl Switching {
                 "every packet would be a flowlet: packet-spray does that",
             );
         }
+        if let LoadBalance::Rehash { hold: Nanos(0), .. } = self.load_balance {
+            return refuse(
+                "load_balance.rehash.hold",
+                Nanos(0),
+                "every loss would move a flow; choose some round trips",
+            );
+        }
         let (HostQueue::BackPressure { limit } | HostQueue::DropTail { limit }) = self.host_queue;
         let frame = largest_frame(fabric, |link| fabric.edge_of(link.b.node).is_some());
         if limit < frame {
             return refuse("host_queue.limit", limit, format!("less than one frame of {frame}"));
         }
         Ok(())
+    }
+}
+
+impl Switching {
+    /// How long it takes at most until the ends of a link notice that nothing comes any more.
+    pub fn silence(&self) -> Nanos {
+        self.bfd.map_or(OSPF_DEAD_INTERVAL, |interval| Nanos(interval.0 * BFD_MULTIPLIER))
     }
 }
 

@@ -255,6 +255,7 @@ fn locators(fabric: &Fabric, racks: &BTreeMap<NodeId, Prefix>) -> Vec<Ipv4Addr> 
         (&[Role::Tor, Role::Leaf, Role::Rbridge][..], 1u8),
         (&[Role::Aggregation], 2),
         (&[Role::Intermediate, Role::Spine, Role::Core], 3),
+        (&[Role::Access], 4),
     ] {
         let switches = fabric.ids().filter(|id| tier.contains(&fabric.node(*id).role));
         for (number, switch) in switches.enumerate() {

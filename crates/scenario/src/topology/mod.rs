@@ -7,6 +7,7 @@ mod builder;
 pub mod campus;
 mod check;
 pub mod clos;
+pub mod conventional;
 mod directories;
 mod error;
 pub mod leaf_spine;
@@ -25,6 +26,7 @@ use crate::units::{BitsPerSec, Bytes, Nanos};
 pub use builder::{CORE_OVER_SERVER, FABRIC_MTU_BYTES, LinkParams};
 pub use campus::{Access, Campus, InterfaceAddress};
 pub use clos::{ClosParams, vl2_clos};
+pub use conventional::{ConventionalParams, conventional};
 pub use error::TopologyError;
 pub use leaf_spine::{LeafSpineParams, leaf_spine};
 pub use line::overlay_pair;
@@ -58,6 +60,8 @@ pub enum Role {
     Spine,
     /// Lower tier of a leaf-spine fabric; servers hang below it.
     Leaf,
+    /// A pair of them routes for each layer-2 domain of a conventional network.
+    Access,
     /// Top tier of a conventional tree.
     Core,
     /// A switch of a TRILL campus (RFC 6325); hosts may hang below any of them.

@@ -10,8 +10,9 @@
 use serde::Deserialize;
 
 use super::{
-    ClosParams, Fabric, LeafSpineParams, LinkParams, LoadError, OutputQueuedParams, TestbedParams, TopologyError,
-    TreeParams, from_yaml, leaf_spine, output_queued, overlay_pair, tree, vl2_clos, vl2_testbed,
+    ClosParams, ConventionalParams, Fabric, LeafSpineParams, LinkParams, LoadError, OutputQueuedParams, TestbedParams,
+    TopologyError, TreeParams, conventional, from_yaml, leaf_spine, output_queued, overlay_pair, tree, vl2_clos,
+    vl2_testbed,
 };
 use crate::units::{BitsPerSec, Bytes, Nanos};
 
@@ -29,6 +30,8 @@ pub enum FabricSpec {
     OutputQueued(OutputQueuedParams),
     /// `generator = "tree"`
     Tree(TreeParams),
+    /// `generator = "conventional"`
+    Conventional(ConventionalParams),
     /// `generator = "overlay-pair"`
     OverlayPair(LinkParams),
     /// `file = "name.yaml"`
@@ -63,6 +66,7 @@ impl FabricSpec {
             Self::LeafSpine(params) => leaf_spine(params)?,
             Self::OutputQueued(params) => output_queued(params)?,
             Self::Tree(params) => tree(params)?,
+            Self::Conventional(params) => conventional(params)?,
             Self::OverlayPair(links) => overlay_pair(links)?,
             Self::File(file) => {
                 let text = load(file).map_err(|reason| FabricError::Read { file: file.clone(), reason })?;
@@ -89,6 +93,13 @@ struct RawSpec {
     servers_per_rack: Option<u32>,
     oversubscription: Option<u32>,
     aggregations: Option<u32>,
+    tors: Option<u32>,
+    aggregation_pairs: Option<u32>,
+    access_pairs: Option<u32>,
+    cores: Option<u32>,
+    tor_oversubscription: Option<u32>,
+    aggregation_oversubscription: Option<u32>,
+    access_oversubscription: Option<u32>,
     server_rate: Option<BitsPerSec>,
     core_rate: Option<BitsPerSec>,
     server_buffer: Option<Bytes>,
@@ -104,6 +115,7 @@ enum Generator {
     LeafSpine,
     OutputQueued,
     Tree,
+    Conventional,
     OverlayPair,
 }
 
@@ -129,6 +141,13 @@ impl RawSpec {
             ("servers_per_rack", self.servers_per_rack.is_some()),
             ("oversubscription", self.oversubscription.is_some()),
             ("aggregations", self.aggregations.is_some()),
+            ("tors", self.tors.is_some()),
+            ("aggregation_pairs", self.aggregation_pairs.is_some()),
+            ("access_pairs", self.access_pairs.is_some()),
+            ("cores", self.cores.is_some()),
+            ("tor_oversubscription", self.tor_oversubscription.is_some()),
+            ("aggregation_oversubscription", self.aggregation_oversubscription.is_some()),
+            ("access_oversubscription", self.access_oversubscription.is_some()),
             ("server_rate", self.server_rate.is_some()),
             ("core_rate", self.core_rate.is_some()),
             ("server_buffer", self.server_buffer.is_some()),
@@ -252,6 +271,46 @@ impl RawSpec {
         }))
     }
 
+    fn conventional(self) -> Result<FabricSpec, String> {
+        const KEYS: &[&str] = &[
+            "tors",
+            "servers_per_tor",
+            "aggregation_pairs",
+            "access_pairs",
+            "cores",
+            "tor_oversubscription",
+            "aggregation_oversubscription",
+            "access_oversubscription",
+            "server_rate",
+            "server_buffer",
+            "core_buffer",
+            "link_delay",
+        ];
+        self.only("the generator conventional, whose core rates follow from the oversubscription", KEYS)?;
+        let default = ConventionalParams::default();
+        let servers_per_tor = match self.servers_per_tor {
+            None => default.servers_per_tor,
+            Some(PerTor::Each(servers)) => servers,
+            Some(PerTor::Four(_)) => {
+                return Err("`servers_per_tor` of conventional is one number for all ToRs".to_owned());
+            }
+        };
+        let links = self.links();
+        Ok(FabricSpec::Conventional(ConventionalParams {
+            tors: self.tors.unwrap_or(default.tors),
+            servers_per_tor,
+            aggregation_pairs: self.aggregation_pairs.unwrap_or(default.aggregation_pairs),
+            access_pairs: self.access_pairs.unwrap_or(default.access_pairs),
+            cores: self.cores.unwrap_or(default.cores),
+            tor_oversubscription: self.tor_oversubscription.unwrap_or(default.tor_oversubscription),
+            aggregation_oversubscription: self
+                .aggregation_oversubscription
+                .unwrap_or(default.aggregation_oversubscription),
+            access_oversubscription: self.access_oversubscription.unwrap_or(default.access_oversubscription),
+            links,
+        }))
+    }
+
     fn overlay_pair(self) -> Result<FabricSpec, String> {
         const KEYS: &[&str] = &["server_rate", "core_rate", "server_buffer", "core_buffer", "link_delay"];
         self.only("the generator overlay-pair", KEYS)?;
@@ -269,6 +328,7 @@ impl TryFrom<RawSpec> for FabricSpec {
             (Some(Generator::LeafSpine), None) => raw.leaf_spine(),
             (Some(Generator::OutputQueued), None) => raw.output_queued(),
             (Some(Generator::Tree), None) => raw.tree(),
+            (Some(Generator::Conventional), None) => raw.conventional(),
             (Some(Generator::OverlayPair), None) => raw.overlay_pair(),
             (None, Some(file)) => raw.only("a fabric from a file", &[]).map(|()| Self::File(file)),
             (Some(_), Some(_)) => Err("a fabric has a `generator` or a `file`, not both".to_owned()),
@@ -299,6 +359,7 @@ mod tests {
             ("generator = \"leaf-spine\"\nspines = 2\nleaves = 3\nservers_per_leaf = 4", "leaf-spine", 12),
             ("generator = \"output-queued\"\nservers = 1600", "output-queued", 1600),
             ("generator = \"tree\"\nservers = 30", "tree", 30),
+            ("generator = \"conventional\"\ntors = 30", "conventional", 600),
             ("generator = \"overlay-pair\"", "overlay-pair", 2),
         ] {
             let fabric = built(toml);

@@ -162,6 +162,18 @@ pub enum WorkloadError {
         /// The kind.
         kind: &'static str,
     },
+    /// A workload of which nothing is sent.
+    #[error("a workload of kind `{kind}` sends nothing; run it with the engine `calc`")]
+    CalcOnly {
+        /// The kind.
+        kind: &'static str,
+    },
+    /// A question that cannot be answered.
+    #[error("{what}")]
+    Model {
+        /// What is wrong with it.
+        what: String,
+    },
     /// An empty list, or something in it twice.
     #[error("`{setting}` must name something, and nothing twice")]
     NotAList {
@@ -183,14 +195,89 @@ pub enum WorkloadError {
         without: usize,
     },
     /// A bare link has no rate that a load could be a share of.
-    #[error("`load_percent` is a share of an emulated link's rate; give the workload a `link`, or rates in `per_s`")]
+    #[error(
+        "`load_percent` is a share of an emulated link's rate; give the workload a `link` or a `path_rate`, or rates in `per_s`"
+    )]
     LoadWithoutLink,
+    /// An emulated link has a rate of its own.
+    #[error("the workload has a `link`, whose rate loads are percent of; remove `path_rate`")]
+    TwoPathRates,
     /// Only the campus has emulated links and a router.
     #[error("a `link` and the way `trill-router` need `experiment = \"crossing\"` with `network = \"campus\"`")]
     NeedsCampus,
+    /// A mix is of what crosses VLANs and what does not.
+    #[error("the way `{way}` does not lead from VLAN to VLAN; take `trill-routed` or `trill-router`")]
+    WithinVlan {
+        /// The way.
+        way: &'static str,
+    },
     /// Nothing is to be sent.
     #[error("the workload sends nothing; give it rates in `per_s`, or loads in `load_percent`")]
     NoRates,
+    /// A service that has nobody to send to.
+    #[error("a service needs at least 2 servers, which send to each other; `servers` names {servers}")]
+    LonelyService {
+        /// How many it has.
+        servers: usize,
+    },
+    /// A server that is in a service twice, or in two.
+    #[error("server {server} is in service `{other}` already; a server is in one service, once")]
+    ServerTaken {
+        /// The server's number.
+        server: u32,
+        /// The service that named it first.
+        other: String,
+    },
+    /// Something would happen after the end of a run.
+    #[error("something is to happen at {at}, when the run is over; choose a longer `duration`")]
+    AfterEnd {
+        /// When.
+        at: Nanos,
+    },
+    /// Sizes between limits that cross.
+    #[error("`max_bytes` is {max}, less than `min_bytes`, which is {min}")]
+    BurstSizes {
+        /// The least.
+        min: Bytes,
+        /// The most.
+        max: Bytes,
+    },
+    /// A rate of 0.
+    #[error("`{setting}` is 0; choose a rate such as `2 Mbit/s`")]
+    ZeroServiceRate {
+        /// The setting.
+        setting: &'static str,
+    },
+    /// A flood that leaves its service.
+    #[error("`to` is server {to}, which is not one of the service's `servers`")]
+    FloodsStranger {
+        /// The server's number.
+        to: u32,
+    },
+    /// A flood that lasts no time.
+    #[error("the flood ends at {end} and begins at {begin}; `end` must be later than `begin`")]
+    FloodTimes {
+        /// When it begins.
+        begin: Nanos,
+        /// When it ends.
+        end: Nanos,
+    },
+    /// A token bucket that never holds a whole packet.
+    #[error("`datagram_limit.burst` is {burst}; a packet of 1500 bytes needs {least}")]
+    LimitBurst {
+        /// The bucket's size.
+        burst: Bytes,
+        /// The least that makes sense.
+        least: Bytes,
+    },
+    /// A service of several.
+    #[error("service `{service}`: {error}")]
+    Service {
+        /// Its name.
+        service: String,
+        /// What is wrong with it.
+        error: Box<WorkloadError>,
+    },
     /// A flow of a list.
     #[error("flow {number} of the list: {error}")]
     Flow {
@@ -199,4 +286,11 @@ pub enum WorkloadError {
         /// What is wrong with it.
         error: Box<WorkloadError>,
     },
+}
+
+impl WorkloadError {
+    /// The same, said of a service.
+    pub(super) fn of_service(self, service: &str) -> Self {
+        Self::Service { service: service.to_owned(), error: Box::new(self) }
+    }
 }

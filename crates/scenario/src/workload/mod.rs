@@ -3,10 +3,14 @@
 pub mod directory;
 mod error;
 pub mod flow_file;
+pub mod flow_log;
 mod frames;
+pub mod matrices;
 pub mod mix;
+pub mod model;
 pub mod r1;
 mod servers;
+pub mod services;
 mod shuffle;
 pub mod sizes;
 pub mod traffic;
@@ -17,9 +21,13 @@ use serde::{Deserialize, Serialize};
 
 pub use directory::{DirectoryKill, DirectorySpec, DirectoryVictim, LookupLoad, MigrationSpec, UpdateLoad};
 pub use error::WorkloadError;
+pub use flow_log::{FlowLog, FlowLogSpec, LoggedFlow, RecurringSpec, Site};
 pub use frames::Runs;
+pub use matrices::{MatricesSpec, Matrix};
 pub use mix::MixServer;
+pub use model::ModelSpec;
 pub use servers::Servers;
+pub use services::ServicesSpec;
 pub use shuffle::{GOODPUT_OF_LINE_RATE, shuffle_bytes_for};
 pub use sizes::{SizeDistribution, SizeTable, SizeTableError};
 pub use traffic::{BackgroundSpec, QueryRate, QuerySpec, TrafficSpec};
@@ -66,6 +74,8 @@ pub enum Workload {
         /// In any order.
         flows: Vec<FlowSpec>,
     },
+    /// Services that share the network, each with a role (VL2 5.3).
+    Services(ServicesSpec),
     /// Load on the directory system (VL2 5.5); lab only. It has no flows.
     Directory(DirectorySpec),
     /// A server's AA moves to another rack while it receives (VL2 4.3.2); lab only. Its one flow is its own.
@@ -74,6 +84,10 @@ pub enum Workload {
     Vxlan(VxlanSpec),
     /// An experiment of the TRILL papers, on switches of its own; lab only. It has no flows.
     Trill(TrillSpec),
+    /// A question that is answered by calculation; the engine `calc` only.
+    Model(ModelSpec),
+    /// A log of flows of which none is sent (VL2 3.1 to 3.3); the engine `calc` only.
+    FlowLog(FlowLogSpec),
 }
 
 /// Parameters of the data-centre mix.
@@ -194,7 +208,9 @@ impl Workload {
             Self::Directory(_) | Self::Migration(_) | Self::Vxlan(_) | Self::Trill(_) => {
                 return Err(WorkloadError::LabOnly { kind: self.kind() });
             }
+            Self::Model(_) | Self::FlowLog(_) => return Err(WorkloadError::CalcOnly { kind: self.kind() }),
             Self::Flows { flows } => flows.clone(),
+            Self::Services(spec) => spec.flows(seed),
         })
     }
 
@@ -207,10 +223,13 @@ impl Workload {
             Self::Mix(_) => "mix",
             Self::Traffic(_) => "traffic",
             Self::Flows { .. } => "flows",
+            Self::Services(_) => "services",
             Self::Directory(_) => "directory",
             Self::Migration(_) => "migration",
             Self::Vxlan(_) => "vxlan",
             Self::Trill(_) => "trill",
+            Self::Model(_) => "model",
+            Self::FlowLog(_) => "flow-log",
         }
     }
 
@@ -240,10 +259,13 @@ impl Workload {
             }
             Self::Mix(spec) => spec.check(),
             Self::Traffic(spec) => spec.check(n_servers),
+            Self::Services(spec) => spec.check(n_servers),
             Self::Directory(spec) => spec.check(),
             Self::Migration(spec) => spec.check(n_servers),
             Self::Vxlan(spec) => spec.check(),
             Self::Trill(spec) => spec.check(),
+            Self::Model(spec) => spec.check(),
+            Self::FlowLog(spec) => spec.check(),
             Self::Flows { flows } => {
                 check_flows(flows.len() as u64)?;
                 flows.iter().enumerate().try_for_each(|(place, flow)| check_flow(place, flow, n_servers))

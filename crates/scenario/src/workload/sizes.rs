@@ -69,6 +69,17 @@ impl SizeDistribution {
         libm::round(Sizes::new(self, 1, None).mean_bytes()) as u64
     }
 
+    /// Share of the flows that are at most so large, 0 to 1.
+    pub fn share_at_most(&self, bytes: u64) -> f64 {
+        let rows = self.rows();
+        let total = rows.last().map_or(1, |row| row.1) as f64;
+        let below = |(low, high, flows): (u64, u64, u64)| {
+            let inside = bytes.clamp(low, high) - low;
+            inside as f64 / (high - low) as f64 * flows as f64
+        };
+        segments(&rows).map(below).sum::<f64>() / total
+    }
+
     /// Where the numbers come from.
     pub fn source(&self) -> &'static str {
         match self {
@@ -304,6 +315,15 @@ mod tests {
             let got = Sizes::new(&sizes, divisor, largest.map(Bytes)).mean_bytes();
             assert!((got - mean).abs() < 1e-9, "/{divisor} <={largest:?}: {got}, not {mean}");
         }
+    }
+
+    #[test]
+    fn shares_are_those_of_the_rows_and_straight_between_them() {
+        for (bytes, share) in [(0, 0.0), (180, 0.1), (198, 0.15), (216, 0.2), (100_000_000, 0.99), (1 << 40, 1.0)] {
+            let got = SizeDistribution::DataMining.share_at_most(bytes);
+            assert!((got - share).abs() < 1e-12, "{bytes}: {got}");
+        }
+        assert_eq!([8, 9, 10].map(|bytes| SizeDistribution::Fixed(Bytes(9)).share_at_most(bytes)), [0.0, 1.0, 1.0]);
     }
 
     #[test]

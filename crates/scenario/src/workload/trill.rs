@@ -2,6 +2,12 @@
 //! TRILL, by spanning tree, or as plain layer-2 switches at the same hook. The engine makes the switches; the plan says which
 //! experiment runs on them.
 
+mod elephants;
+mod vlan_mix;
+
+pub use elephants::{ELEPHANTS, ElephantSpec, Split};
+pub use vlan_mix::{VlanMixSpec, crossing_share, vlan_hosts};
+
 use serde::{Deserialize, Serialize};
 
 use super::WorkloadError;
@@ -12,6 +18,10 @@ use crate::units::{BitsPerSec, Nanos};
 const STATIONS_MOST: u32 = 16_384;
 /// Most frames a second: what no machine sends.
 const PER_S_MOST: u32 = 100_000_000;
+/// Most CPUs that work is spread over: nicknames are dealt out in sixteen clusters.
+const CPUS_MOST: u32 = 16;
+/// Most RBridges that frames are sent to.
+const NICKNAMES_MOST: u32 = 4096;
 /// Most percent of one path.
 const LOAD_MOST: u32 = 10_000;
 
@@ -25,6 +35,12 @@ pub enum TrillSpec {
     Cost(CostSpec),
     /// How long flows stand still when a middle switch is lost.
     Convergence(ConvergenceSpec),
+    /// What a switch forwards whose work is spread over CPUs.
+    Spread(SpreadSpec),
+    /// What a share of traffic costs that crosses VLANs.
+    VlanMix(VlanMixSpec),
+    /// Few large flows by the TCP of real kernels.
+    Elephants(ElephantSpec),
 }
 
 /// Which switches there are between the test centre's ports.
@@ -53,6 +69,8 @@ impl Network {
 pub enum Way {
     /// TRILL with our programs in the driver: the fast path.
     Trill,
+    /// The same without outer headers between switches: an option, no RFC's.
+    TrillElided,
     /// The same programs in the stack (generic XDP): the slow path.
     TrillGeneric,
     /// Plain layer-2 switches as XDP programs along a spanning tree: Ethernet at TRILL's hook.
@@ -67,13 +85,21 @@ pub enum Way {
 
 impl Way {
     /// Every way.
-    pub const ALL: [Self; 6] =
-        [Self::Trill, Self::TrillGeneric, Self::Layer2, Self::Stp, Self::TrillRouted, Self::TrillRouter];
+    pub const ALL: [Self; 7] = [
+        Self::Trill,
+        Self::TrillElided,
+        Self::TrillGeneric,
+        Self::Layer2,
+        Self::Stp,
+        Self::TrillRouted,
+        Self::TrillRouter,
+    ];
 
     /// As plans and records write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Trill => "trill",
+            Self::TrillElided => "trill-elided",
             Self::TrillGeneric => "trill-generic",
             Self::Layer2 => "layer2",
             Self::Stp => "stp",
@@ -137,6 +163,9 @@ pub struct CrossingSpec {
     /// Rates in percent of one path.
     #[serde(default)]
     pub load_percent: Vec<u32>,
+    /// What one path is taken to carry where there is no `link`: loads are so many frames, and nothing limits them.
+    #[serde(default)]
+    pub path_rate: Option<BitsPerSec>,
     /// Of what those are percent.
     #[serde(default)]
     pub load_of: Layer,
@@ -161,6 +190,23 @@ pub struct CostSpec {
     pub per_s: Vec<u32>,
     /// Runs for CPU time.
     pub cost: Runs,
+}
+
+/// A line of three RBridges whose middle one spreads its work over CPUs by egress nickname, as the fast-path paper's card does
+/// over its clusters. The chain ends behind it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpreadSpec {
+    /// Numbers of CPUs, each on a line of its own; 0: each frame is worked on where it comes in.
+    pub cpus: Vec<u32>,
+    /// Sizes with FCS.
+    pub frame_bytes: Vec<u32>,
+    /// Stations of the test centre that send.
+    pub stations: u32,
+    /// RBridges that they send to, in turn.
+    pub nicknames: u32,
+    /// Runs; lines take turns.
+    pub runs: Runs,
 }
 
 /// How a switch is lost.
@@ -200,8 +246,58 @@ pub struct ConvergenceSpec {
     pub stations: u32,
     /// Rate of all together, frames per second.
     pub per_s: u32,
-    /// How long they send.
+    /// How long they send; through a spanning tree longer by what its timers may take.
     pub watch: Nanos,
+    /// Timers of spanning trees.
+    #[serde(default)]
+    pub timers: StpTimers,
+}
+
+/// Timers of a spanning tree (IEEE 802.1D-1998 8.10.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StpTimers {
+    /// What the standard recommends: hello 2 s, maximum age 20 s, forward delay 15 s.
+    #[default]
+    Standard,
+    /// The shortest that Linux takes: hello 1 s, maximum age 6 s, forward delay 2 s (the standard's least is 4 s).
+    Quick,
+}
+
+impl StpTimers {
+    /// Between two messages of the root, seconds.
+    pub const fn hello_s(self) -> u64 {
+        match self {
+            Self::Standard => 2,
+            Self::Quick => 1,
+        }
+    }
+
+    /// How long a message of the root is believed, seconds.
+    pub const fn max_age_s(self) -> u64 {
+        match self {
+            Self::Standard => 20,
+            Self::Quick => 6,
+        }
+    }
+
+    /// How long a port listens, and how long it learns, before it forwards, seconds.
+    pub const fn forward_delay_s(self) -> u64 {
+        match self {
+            Self::Standard => 15,
+            Self::Quick => 2,
+        }
+    }
+
+    /// How long the tree may take to lead around a switch, seconds: twice the forward delay, and before that the maximum
+    /// age where nobody saw the loss.
+    pub const fn recovery_s(self, loss: SwitchLoss) -> u64 {
+        let unseen_s = match loss {
+            SwitchLoss::LinkDown => 0,
+            SwitchLoss::Silent => self.max_age_s(),
+        };
+        unseen_s + 2 * self.forward_delay_s()
+    }
 }
 
 /// One rate that a crossing asks for.
@@ -227,6 +323,9 @@ impl TrillSpec {
             Self::Crossing(_) => "crossing",
             Self::Cost(_) => "cost",
             Self::Convergence(_) => "convergence",
+            Self::Spread(_) => "spread",
+            Self::VlanMix(_) => "vlan-mix",
+            Self::Elephants(_) => "elephants",
         }
     }
 
@@ -234,6 +333,16 @@ impl TrillSpec {
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
         match self {
             Self::Crossing(spec) => spec.check(),
+            Self::Spread(spec) => {
+                check_distinct("cpus", &spec.cpus)?;
+                spec.cpus.iter().try_for_each(|cpus| range("cpus", *cpus, 0, CPUS_MOST))?;
+                check_sizes("frame_bytes", &spec.frame_bytes)?;
+                range("stations", spec.stations, 1, STATIONS_MOST)?;
+                range("nicknames", spec.nicknames, 1, NICKNAMES_MOST)?;
+                spec.runs.check()
+            }
+            Self::VlanMix(spec) => spec.check(),
+            Self::Elephants(spec) => spec.check(),
             Self::Convergence(spec) => {
                 check_distinct("ways", &spec.ways)?;
                 check_distinct("losses", &spec.losses)?;
@@ -259,7 +368,7 @@ impl TrillSpec {
 impl CrossingSpec {
     /// The rates at a size of frames, in the plan's order.
     pub fn offers(&self, frame_bytes: u32) -> Vec<Offer> {
-        let rate_bps = self.link.map_or(0.0, |link| link.rate.0 as f64);
+        let rate_bps = self.link.map(|link| link.rate).or(self.path_rate).map_or(0.0, |rate| rate.0 as f64);
         let bits = match self.load_of {
             Layer::Layer1 => f64::from(frame_bytes + LAYER1_EXTRA_BYTES) * 8.0,
             Layer::Layer2 => f64::from(frame_bytes) * 8.0,
@@ -286,7 +395,10 @@ impl CrossingSpec {
             return Err(WorkloadError::NeedsCampus);
         }
         match self.link {
-            None if !self.load_percent.is_empty() => Err(WorkloadError::LoadWithoutLink),
+            None if !self.load_percent.is_empty() && self.path_rate.is_none_or(|rate| rate.0 == 0) => {
+                Err(WorkloadError::LoadWithoutLink)
+            }
+            Some(_) if self.path_rate.is_some() => Err(WorkloadError::TwoPathRates),
             Some(link) if link.rate.0 == 0 || link.tester_rate.0 == 0 => Err(WorkloadError::NoRates),
             _ => Ok(()),
         }
@@ -297,6 +409,15 @@ impl CrossingSpec {
 pub const LAYER1_EXTRA_BYTES: u32 = 20;
 /// What TRILL adds to a frame on a link between RBridges: outer header, TRILL header and the inner VLAN tag, bytes.
 pub const TRILL_EXTRA_BYTES: u32 = 24;
+
+/// The same without the outer header, bytes.
+pub const TRILL_ELIDED_EXTRA_BYTES: u32 = 10;
+
+/// Frames that a full line between RBridges carries without outer headers over those that it carries with them.
+pub fn elision_gain_limit(frame_bytes: u32) -> f64 {
+    let on_line = |extra: u32| f64::from(frame_bytes.max(FRAME_LEAST) + LAYER1_EXTRA_BYTES + extra);
+    on_line(TRILL_EXTRA_BYTES) / on_line(TRILL_ELIDED_EXTRA_BYTES)
+}
 
 /// Delivered with TRILL over `paths` links over delivered with one: the share of a line that headers leave, times the paths.
 pub fn path_gain_limit(frame_bytes: u32, paths: u32) -> f64 {
@@ -326,6 +447,13 @@ mod tests {
     const TRIAL: &str = "trial = \"50 ms\"\n";
 
     #[test]
+    fn a_spanning_tree_recovers_by_its_timers() {
+        let recovery = |timers: StpTimers| SwitchLoss::ALL.map(|loss| timers.recovery_s(loss));
+        assert_eq!(recovery(StpTimers::Standard), [30, 50], "half a minute, or the maximum age more");
+        assert_eq!(recovery(StpTimers::Quick), [4, 10]);
+    }
+
+    #[test]
     fn loads_are_shares_of_one_path_on_the_layer_that_the_plan_names() {
         let of = |layer: &str| {
             let keys = format!("{FRAMES}{LINK}{TRIAL}load_percent = [80, 400]\nload_of = \"{layer}\"\n");
@@ -346,10 +474,26 @@ mod tests {
     }
 
     #[test]
+    fn loads_of_bare_links_are_shares_of_a_rate_that_the_plan_names() {
+        let keys = format!("{FRAMES}{TRIAL}load_percent = [80, 400]\npath_rate = \"25 Mbit/s\"\n");
+        let TrillSpec::Crossing(spec) = read("crossing", &keys).unwrap() else { panic!("a crossing") };
+        spec.check().unwrap();
+        let offers = spec.offers(64);
+        assert!((offers[1].per_s - 100e6 / (84.0 * 8.0)).abs() < 1e-6 && offers[1].label() == "400");
+        assert!(refusal("crossing", &format!("{keys}{LINK}")).contains("`path_rate`"));
+    }
+
+    #[test]
     fn four_paths_carry_less_than_four_times_as_much() {
         assert!((path_gain_limit(64, 4) - 3.111).abs() < 1e-3);
         assert!((path_gain_limit(512, 4) - 3.827).abs() < 1e-3);
         assert!((path_gain_limit(1518, 4) - 3.938).abs() < 1e-3);
+    }
+
+    #[test]
+    fn fourteen_bytes_less_are_more_of_a_short_frame() {
+        assert!((elision_gain_limit(64) - 108.0 / 94.0).abs() < 1e-12);
+        assert!((elision_gain_limit(1518) - 1562.0 / 1548.0).abs() < 1e-12);
     }
 
     #[test]

@@ -71,6 +71,7 @@ fn role_name(role: Role) -> &'static str {
         Role::Tor => "tor",
         Role::Spine => "spine",
         Role::Leaf => "leaf",
+        Role::Access => "access",
         Role::Core => "core",
         Role::Rbridge => "rbridge",
         Role::Server => "server",

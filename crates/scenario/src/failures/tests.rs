@@ -1,0 +1,105 @@
+//! The drawn failures have the paper's statistics.
+
+use super::*;
+use crate::fault::check_faults;
+use crate::topology::{ClosParams, ConventionalParams, conventional, vl2_clos};
+
+fn clos() -> Fabric {
+    let params = ClosParams { intermediate_ports: 15, servers_per_tor: 1, ..ClosParams::with_ports(20) };
+    vl2_clos(&params).unwrap()
+}
+
+/// Some ten thousand failures of 400 switches, enough for the largest to fit.
+fn many() -> (Fabric, Vec<Failure>) {
+    let params = ClosParams { servers_per_tor: 1, ..ClosParams::with_ports(36) };
+    let fabric = vl2_clos(&params).unwrap();
+    let model = FailureModel { per_switch_month: 100.0, ..FailureModel::default() };
+    let failures = model.failures(&fabric, 1).unwrap();
+    (fabric, failures)
+}
+
+fn share(failures: &[Failure], of: impl Fn(&Failure) -> bool) -> f64 {
+    failures.iter().filter(|failure| of(failure)).count() as f64 / failures.len() as f64
+}
+
+#[test]
+fn durations_and_sizes_are_those_of_the_paper() {
+    let (fabric, failures) = many();
+    let n = failures.len() as f64;
+    let expected = 100.0 * fabric.switches().count() as f64;
+    assert!((n - expected).abs() < 4.0 * expected.sqrt(), "{n} of {expected}");
+    let near = |got: f64, wanted: f64| {
+        let error = (wanted * (1.0 - wanted) / n).sqrt();
+        assert!((got - wanted).abs() < 4.0 * error, "{got} is not {wanted} +- {error}");
+    };
+    let shorter = |seconds: u64| share(&failures, |failure| failure.lasts.0 < seconds * 1_000_000_000);
+    near(shorter(600), 0.95);
+    near(shorter(3600), 0.98);
+    near(shorter(86_400), 0.996);
+    near(1.0 - shorter(864_000), 0.0009);
+    assert_eq!(shorter(30), 0.0);
+    near(share(&failures, |failure| failure.switches.len() < 4), 0.5);
+    near(share(&failures, |failure| failure.switches.len() < 20), 0.95);
+    let largest = failures.iter().map(|failure| failure.switches.len()).max().unwrap();
+    assert!((200..=217).contains(&largest), "{largest}");
+    near(share(&failures, |failure| failure.takes_group), 0.003);
+}
+
+#[test]
+fn only_the_failures_of_groups_take_all_of_a_pair() {
+    let fabric = conventional(&ConventionalParams::default()).unwrap();
+    let groups = redundant_groups(&fabric);
+    assert_eq!(groups.len(), 9 + 2 + 1);
+    assert!(groups.iter().all(|group| group.len() == 2));
+    let model = FailureModel { per_switch_month: 50.0, ..FailureModel::default() };
+    let failures = model.failures(&fabric, 3).unwrap();
+    let whole =
+        |failure: &Failure| groups.iter().any(|group| group.iter().all(|member| failure.switches.contains(member)));
+    assert!(failures.iter().filter(|failure| failure.takes_group).count() > 5);
+    assert!(failures.iter().all(|failure| whole(failure) == failure.takes_group));
+}
+
+#[test]
+fn a_clos_network_keeps_all_but_two_of_a_group() {
+    let fabric = clos();
+    let groups = redundant_groups(&fabric);
+    let mut sizes: Vec<usize> = groups.iter().map(BTreeSet::len).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [vec![2; 15], vec![10]].concat());
+    let model = FailureModel { group_per_mille: 1000.0, ..FailureModel::default() };
+    assert!(
+        model.failures(&fabric, 1).unwrap().iter().all(|failure| failure.takes_group && failure.switches.len() >= 2)
+    );
+}
+
+#[test]
+fn a_seed_gives_the_same_failures_and_another_seed_others() {
+    let (fabric, model) = (clos(), FailureModel::default());
+    assert_eq!(model.failures(&fabric, 1), model.failures(&fabric, 1));
+    assert_ne!(model.failures(&fabric, 1), model.failures(&fabric, 2));
+}
+
+#[test]
+fn a_packet_level_run_accepts_them_as_faults() {
+    let fabric = clos();
+    let model = FailureModel { per_switch_month: 20.0, ..FailureModel::default() };
+    let failures = model.failures(&fabric, 1).unwrap();
+    let faults = as_faults(&failures, &fabric);
+    assert_eq!(check_faults(&faults, &fabric), Ok(()));
+    let down_ns: u64 = faults.iter().map(|fault| fault.lasts.unwrap().0).sum();
+    let failing_ns: u64 = failures.iter().map(|failure| failure.lasts.0 * failure.switches.len() as u64).sum();
+    assert!(down_ns <= failing_ns && down_ns > failing_ns / 4);
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused_by_name() {
+    let good = FailureModel::default();
+    for (model, setting) in [
+        (FailureModel { duration: Nanos(0), ..good }, "`duration`"),
+        (FailureModel { per_switch_month: 0.0, ..good }, "`per_switch_month`"),
+        (FailureModel { per_switch_month: f64::NAN, ..good }, "`per_switch_month`"),
+        (FailureModel { group_per_mille: 1001.0, ..good }, "`group_per_mille`"),
+    ] {
+        assert!(model.check().unwrap_err().to_string().contains(setting));
+    }
+}

@@ -1,0 +1,340 @@
+//! Services that share a network, each with servers and a role of its own (VL2 5.3).
+//!
+//! A server belongs to one service at most. Whatever a service's servers send goes to servers of the same service: where
+//! each has one receiver, it is the one half the list further on, so that lists that alternate between racks send between
+//! racks.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{FlowSpec, WorkloadError, check_bytes, check_duration, check_flows, check_server};
+use crate::random::{Purpose, Stream};
+use crate::units::{BitsPerSec, Bytes, Nanos};
+
+/// Payload of a flood's datagrams, bytes: with headers of UDP and IPv4 a packet of 1500.
+pub const DATAGRAM_PAYLOAD_BYTES: u32 = 1472;
+
+/// Services and how long they run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServicesSpec {
+    /// When the run ends, and with it flows without a size.
+    pub duration: Nanos,
+    /// The services by name.
+    pub service: BTreeMap<String, ServiceSpec>,
+}
+
+/// One service.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceSpec {
+    /// Numbers of its servers, in the order in which they join.
+    pub servers: Vec<u32>,
+    /// What they do.
+    pub role: ServiceRole,
+    /// What each server's agent lets out of its datagrams; `None`: all.
+    #[serde(default)]
+    pub datagram_limit: Option<DatagramLimit>,
+}
+
+/// What the servers of a service do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServiceRole {
+    /// Each sends one flow to its receiver from time 0 to the end.
+    LongFlows,
+    /// They join one after another, and each sends one flow of a size to its receiver as soon as it has joined.
+    Ramp(RampSpec),
+    /// Bursts of short flows between any two of them.
+    Bursts(BurstSpec),
+    /// All send datagrams to one of them at a steady rate, whatever becomes of them.
+    Flood(FloodSpec),
+}
+
+/// Servers that join one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RampSpec {
+    /// When the first joins.
+    pub begin: Nanos,
+    /// Time from one to the next.
+    pub every: Nanos,
+    /// Payload of each one's flow.
+    pub bytes_per_flow: Bytes,
+}
+
+/// Bursts of short flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BurstSpec {
+    /// When the first burst begins.
+    pub begin: Nanos,
+    /// Time from one to the next.
+    pub every: Nanos,
+    /// How many bursts.
+    pub bursts: u32,
+    /// Flows of the first burst.
+    pub first_flows: u32,
+    /// How many more each burst has than the one before.
+    pub more_flows: u32,
+    /// Smallest flow.
+    pub min_bytes: Bytes,
+    /// Largest flow; all sizes are equally likely.
+    pub max_bytes: Bytes,
+}
+
+/// A flood of datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FloodSpec {
+    /// When it begins.
+    pub begin: Nanos,
+    /// When it ends.
+    pub end: Nanos,
+    /// Payload that each server tries to send.
+    pub rate_per_server: BitsPerSec,
+    /// Number of the server that all others send to; one of the service's.
+    pub to: u32,
+}
+
+/// A token bucket at a server's agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatagramLimit {
+    /// What may leave in the long run, as IPv4 packets in Ethernet frames without FCS.
+    pub rate: BitsPerSec,
+    /// What may leave at once.
+    pub burst: Bytes,
+}
+
+/// Datagrams that one server sends to another at a steady rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatagramStream {
+    /// Number of the sending server.
+    pub from: u32,
+    /// Number of the receiving server.
+    pub to: u32,
+    /// Payload that is sent, in datagrams of [`DATAGRAM_PAYLOAD_BYTES`].
+    pub rate: BitsPerSec,
+    /// When it begins, from the start of the run.
+    pub start_ns: u64,
+    /// When it ends.
+    pub end_ns: u64,
+    /// What the sender's agent lets out.
+    pub limit: Option<DatagramLimit>,
+}
+
+impl ServicesSpec {
+    /// All flows of a spec that was checked, service after service.
+    pub(super) fn flows(&self, seed: u64) -> Vec<FlowSpec> {
+        let of = |(number, service): (u32, &ServiceSpec)| service.flows(Stream::new(seed, Purpose::Bursts, number));
+        (0..).zip(self.service.values()).flat_map(of).collect()
+    }
+
+    /// All streams of datagrams, service after service.
+    pub fn datagrams(&self) -> Vec<DatagramStream> {
+        self.service.values().flat_map(ServiceSpec::datagrams).collect()
+    }
+
+    /// Names of the services with their servers, in order of the names.
+    pub fn members(&self) -> Vec<(String, Vec<u32>)> {
+        self.service.iter().map(|(name, service)| (name.clone(), service.servers.clone())).collect()
+    }
+
+    /// When the first of the services that do not send from the start begins; the end if there is none.
+    pub fn begin_of_others(&self) -> Nanos {
+        self.service.values().filter_map(|service| service.role.begin()).min().unwrap_or(self.duration)
+    }
+
+    /// Whether a server is in a service of long flows.
+    pub fn is_steady(&self, server: u32) -> bool {
+        let steady = self.service.values().filter(|service| service.role == ServiceRole::LongFlows);
+        steady.flat_map(|service| &service.servers).any(|one| *one == server)
+    }
+
+    /// Whether it makes sense for so many servers; names the service that does not.
+    pub(super) fn check(&self, n_servers: u32) -> Result<(), WorkloadError> {
+        check_duration(self.duration)?;
+        if self.service.is_empty() {
+            return Err(WorkloadError::NotAList { setting: "service" });
+        }
+        let mut owners: BTreeMap<u32, &str> = BTreeMap::new();
+        let mut flows = 0;
+        for (name, service) in &self.service {
+            service.check(n_servers, self.duration).map_err(|error| error.of_service(name))?;
+            for server in &service.servers {
+                if let Some(other) = owners.insert(*server, name) {
+                    let error = WorkloadError::ServerTaken { server: *server, other: other.to_owned() };
+                    return Err(error.of_service(name));
+                }
+            }
+            flows += service.flow_count();
+        }
+        // A flood alone has no flows.
+        if flows == 0 && !self.datagrams().is_empty() { Ok(()) } else { check_flows(flows) }
+    }
+}
+
+impl ServiceRole {
+    /// When it begins, where it does not from the start.
+    fn begin(&self) -> Option<Nanos> {
+        match self {
+            Self::LongFlows => None,
+            Self::Ramp(ramp) => Some(ramp.begin),
+            Self::Bursts(bursts) => Some(bursts.begin),
+            Self::Flood(flood) => Some(flood.begin),
+        }
+    }
+}
+
+impl ServiceSpec {
+    /// The server that the one at this place of the list sends to.
+    fn receiver(&self, place: usize) -> u32 {
+        self.servers[(place + self.servers.len() / 2) % self.servers.len()]
+    }
+
+    fn flows(&self, mut stream: Stream) -> Vec<FlowSpec> {
+        let each = |bytes: u64, start_ns: &dyn Fn(u64) -> u64| -> Vec<FlowSpec> {
+            let flow = |(place, from): (usize, &u32)| {
+                FlowSpec::bulk(*from, self.receiver(place), bytes, start_ns(place as u64))
+            };
+            self.servers.iter().enumerate().map(flow).collect()
+        };
+        match self.role {
+            ServiceRole::LongFlows => each(0, &|_| 0),
+            ServiceRole::Ramp(ramp) => each(ramp.bytes_per_flow.0, &|place| ramp.begin.0 + place * ramp.every.0),
+            ServiceRole::Bursts(bursts) => bursts.flows(&self.servers, &mut stream),
+            ServiceRole::Flood(_) => Vec::new(),
+        }
+    }
+
+    fn datagrams(&self) -> Vec<DatagramStream> {
+        let ServiceRole::Flood(FloodSpec { begin, end, rate_per_server, to }) = self.role else { return Vec::new() };
+        let stream = |from: &u32| DatagramStream {
+            from: *from,
+            to,
+            rate: rate_per_server,
+            start_ns: begin.0,
+            end_ns: end.0,
+            limit: self.datagram_limit,
+        };
+        self.servers.iter().filter(|from| **from != to).map(stream).collect()
+    }
+
+    fn flow_count(&self) -> u64 {
+        match self.role {
+            ServiceRole::LongFlows | ServiceRole::Ramp(_) => self.servers.len() as u64,
+            ServiceRole::Bursts(bursts) => bursts.flow_count(),
+            ServiceRole::Flood(_) => 0,
+        }
+    }
+
+    fn check(&self, n_servers: u32, duration: Nanos) -> Result<(), WorkloadError> {
+        if self.servers.len() < 2 {
+            return Err(WorkloadError::LonelyService { servers: self.servers.len() });
+        }
+        self.servers.iter().try_for_each(|server| check_server(*server, n_servers))?;
+        if let Some(limit) = &self.datagram_limit {
+            limit.check()?;
+        }
+        let last = match self.role {
+            ServiceRole::LongFlows => return Ok(()),
+            ServiceRole::Ramp(ramp) => {
+                check_bytes(ramp.bytes_per_flow)?;
+                last_of(ramp.begin, ramp.every, self.servers.len() as u64)
+            }
+            ServiceRole::Bursts(bursts) => {
+                bursts.check()?;
+                last_of(bursts.begin, bursts.every, bursts.bursts.into())
+            }
+            ServiceRole::Flood(flood) => {
+                flood.check(&self.servers)?;
+                Nanos(flood.end.0.saturating_sub(1))
+            }
+        };
+        if last >= duration { Err(WorkloadError::AfterEnd { at: last }) } else { Ok(()) }
+    }
+}
+
+/// When the last of so many things happens.
+fn last_of(begin: Nanos, every: Nanos, count: u64) -> Nanos {
+    Nanos(begin.0.saturating_add(every.0.saturating_mul(count.saturating_sub(1))))
+}
+
+impl BurstSpec {
+    fn flows(&self, servers: &[u32], stream: &mut Stream) -> Vec<FlowSpec> {
+        let mut pair = servers.to_vec();
+        let mut flows = Vec::new();
+        for burst in 0..u64::from(self.bursts) {
+            for _ in 0..self.flows_of(burst) {
+                let chosen = stream.choose(&mut pair, 2);
+                let (from, to) = (chosen[0], chosen[1]);
+                let bytes = self.min_bytes.0 + stream.below(self.max_bytes.0 - self.min_bytes.0 + 1);
+                flows.push(FlowSpec::bulk(from, to, bytes, self.start_ns(burst)));
+            }
+        }
+        flows
+    }
+
+    /// When the burst of this number, from 0, begins.
+    pub fn start_ns(&self, burst: u64) -> u64 {
+        self.begin.0 + burst * self.every.0
+    }
+
+    /// How many flows it has.
+    pub fn flows_of(&self, burst: u64) -> u64 {
+        u64::from(self.first_flows) + burst * u64::from(self.more_flows)
+    }
+
+    /// An arithmetic series.
+    fn flow_count(&self) -> u64 {
+        let (bursts, first, more) =
+            (u128::from(self.bursts), u128::from(self.first_flows), u128::from(self.more_flows));
+        let flows = bursts * first + more * bursts * bursts.saturating_sub(1) / 2;
+        u64::try_from(flows).unwrap_or(u64::MAX)
+    }
+
+    fn check(&self) -> Result<(), WorkloadError> {
+        if self.min_bytes.0 == 0 {
+            return Err(WorkloadError::ZeroSize { setting: "min_bytes" });
+        }
+        if self.max_bytes < self.min_bytes {
+            return Err(WorkloadError::BurstSizes { min: self.min_bytes, max: self.max_bytes });
+        }
+        check_flows(self.flow_count())
+    }
+}
+
+impl FloodSpec {
+    fn check(&self, servers: &[u32]) -> Result<(), WorkloadError> {
+        if self.rate_per_server.0 == 0 {
+            return Err(WorkloadError::ZeroServiceRate { setting: "rate_per_server" });
+        }
+        if !servers.contains(&self.to) {
+            return Err(WorkloadError::FloodsStranger { to: self.to });
+        }
+        if self.begin >= self.end {
+            return Err(WorkloadError::FloodTimes { begin: self.begin, end: self.end });
+        }
+        Ok(())
+    }
+}
+
+impl DatagramLimit {
+    /// The least burst: one packet of 1500 bytes in its frame.
+    const BURST_MIN: Bytes = Bytes(1514);
+
+    fn check(&self) -> Result<(), WorkloadError> {
+        if self.rate.0 == 0 {
+            return Err(WorkloadError::ZeroServiceRate { setting: "datagram_limit.rate" });
+        }
+        if self.burst < Self::BURST_MIN {
+            return Err(WorkloadError::LimitBurst { burst: self.burst, least: Self::BURST_MIN });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! Few large flows over the campus's four paths, by the TCP of real kernels: whole, or split below the flow.
+
+use serde::{Deserialize, Serialize};
+
+use super::EmulatedLink;
+use crate::units::Nanos;
+use crate::workload::WorkloadError;
+use crate::workload::frames::{check_distinct, check_time, range};
+
+/// Elephants, each between two hosts of its own.
+pub const ELEPHANTS: u32 = 4;
+/// Most subflows of a connection that Linux has.
+const SUBFLOWS_MOST: u32 = 8;
+/// Most rounds of one trial.
+const ROUNDS_MOST: u32 = 1_000;
+
+/// How an elephant is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Split {
+    /// One TCP connection: one hash, one path.
+    Tcp,
+    /// Multipath TCP (RFC 8684) by the kernel: one connection of several subflows, among which the sender's scheduler shares
+    /// the data as each gets on.
+    Mptcp,
+    /// As many TCP connections as MPTCP has subflows, striped by the application: more hashes, without anything that shares.
+    Striped,
+}
+
+impl Split {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Tcp, Self::Mptcp, Self::Striped];
+
+    /// As plans and records write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Mptcp => "mptcp",
+            Self::Striped => "striped",
+        }
+    }
+}
+
+/// [`ELEPHANTS`] at once from hosts at S1 to hosts at S2, of which every one could have a path of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ElephantSpec {
+    /// How they are sent, in turns.
+    pub splits: Vec<Split>,
+    /// Subflows of each, where there are several.
+    pub subflows: u32,
+    /// The links; `tester_rate` is that of hosts.
+    pub link: EmulatedLink,
+    /// How long they send in each turn.
+    pub each: Nanos,
+    /// Turns; each has ports of its own and so another draw of the hashes.
+    pub rounds: u32,
+}
+
+impl ElephantSpec {
+    pub(super) fn check(&self) -> Result<(), WorkloadError> {
+        check_distinct("splits", &self.splits)?;
+        range("subflows", self.subflows, 2, SUBFLOWS_MOST)?;
+        range("rounds", self.rounds, 1, ROUNDS_MOST)?;
+        check_time("each", self.each)?;
+        if self.link.rate.0 == 0 || self.link.tester_rate.0 == 0 { Err(WorkloadError::NoRates) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::BitsPerSec;
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        let rate = BitsPerSec(100_000_000);
+        let good = ElephantSpec {
+            splits: Split::ALL.to_vec(),
+            subflows: 8,
+            link: EmulatedLink { rate, tester_rate: rate, queue: Nanos(20_000_000) },
+            each: Nanos(1_000_000_000),
+            rounds: 7,
+        };
+        good.check().unwrap();
+        let refused = |spec: ElephantSpec| spec.check().unwrap_err().to_string();
+        assert!(refused(ElephantSpec { subflows: 9, ..good.clone() }).contains("`subflows`"));
+        assert!(refused(ElephantSpec { splits: vec![Split::Tcp, Split::Tcp], ..good.clone() }).contains("`splits`"));
+        assert!(refused(ElephantSpec { rounds: 0, ..good.clone() }).contains("`rounds`"));
+        assert!(refused(ElephantSpec { each: Nanos(0), ..good }).contains("`each`"));
+        for split in Split::ALL {
+            assert_eq!(serde_json::to_string(&split).unwrap(), format!("\"{}\"", split.name()));
+        }
+    }
+}
