@@ -11,8 +11,11 @@
 //! 17-20 non-critical reserved   21-26 critical ingress to egress   27-31 non-critical ingress to egress
 //! ```
 //!
-//! [`frame`] reads a whole data frame, inner label included; [`nickname`] names the values that are no RBridge's.
+//! [`frame`] reads a whole data frame, inner label included, [`elided`] one without outer header, [`channel`] messages between
+//! RBridges inside one; [`nickname`] names the values that are no RBridge's.
 
+pub mod channel;
+pub mod elided;
 pub mod frame;
 pub mod nickname;
 

@@ -43,6 +43,8 @@ pub mod code {
     pub const CAPABILITY: u8 = 242;
     /// Flooding scopes supported (RFC 7356 section 11).
     pub const FLOODING_SCOPES: u8 = 243;
+    /// For experiments: no RFC gives it a meaning.
+    pub const EXPERIMENTAL: u8 = 250;
 }
 
 /// One TLV.
@@ -109,6 +111,9 @@ pub enum Tlv {
     },
     /// Flooding scopes that the sender takes part in.
     FloodingScopes(Vec<u8>),
+    /// An experiment of ours: the sender takes data frames without outer header on this link
+    /// ([`elided`](crate::trill::elided)). Type 250: the letters `weft` 4, number of the experiment 1.
+    Elision,
     /// A type without a meaning here, or a value that does not follow its type's layout.
     Other {
         /// Type.
@@ -133,6 +138,8 @@ pub struct LspEntry {
 
 /// Length of one [`LspEntry`] on the wire, bytes.
 pub const LSP_ENTRY_LEN: usize = 16;
+/// Value of [`Tlv::Elision`].
+const ELISION: [u8; 5] = *b"weft\x01";
 /// Most entries that one TLV holds.
 pub const LSP_ENTRIES_MAX: usize = 255 / LSP_ENTRY_LEN;
 
@@ -194,6 +201,7 @@ impl Tlv {
                 Self::Capability { router_id, flags, subs: reader.all(CapabilitySub::read)? }
             }
             code::FLOODING_SCOPES => Self::FloodingScopes(reader.rest().to_vec()),
+            code::EXPERIMENTAL if reader.rest() == ELISION => Self::Elision,
             _ => return None,
         };
         reader.is_empty().then_some(tlv)
@@ -234,6 +242,7 @@ impl Tlv {
             Self::ThreeWay(_) => code::THREE_WAY,
             Self::Capability { .. } => code::CAPABILITY,
             Self::FloodingScopes(_) => code::FLOODING_SCOPES,
+            Self::Elision => code::EXPERIMENTAL,
             Self::Other { code, .. } => *code,
         }
     }
@@ -266,6 +275,7 @@ impl Tlv {
             | Self::Other { value, .. } => {
                 writer.slice(value);
             }
+            Self::Elision => writer.slice(&ELISION),
             Self::Groups(subs) => subs.iter().for_each(|sub| sub.write(writer)),
             Self::PortCapability { topology, subs } => {
                 writer.u16(topology & 0x0fff);

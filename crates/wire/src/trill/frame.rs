@@ -130,7 +130,7 @@ fn read_label(inner: &[u8]) -> Result<(Label, usize), ParseError> {
     let (kind, control) = (u16_at(inner, 12), u16_at(inner, 14));
     let priority = (control >> PRIORITY_SHIFT) as u8;
     match kind {
-        ethertype::VLAN => Ok((Label::Vlan { vlan: control & VLAN_MASK, priority }, TAG_LEN)),
+        ethertype::VLAN => Ok((vlan_label(control), TAG_LEN)),
         FINE_GRAINED => {
             need(inner, ethernet::HEADER_LEN + 2 * TAG_LEN)?;
             let (second_kind, second) = (u16_at(inner, 16), u16_at(inner, 18));
@@ -143,6 +143,10 @@ fn read_label(inner: &[u8]) -> Result<(Label, usize), ParseError> {
         }
         other => Err(ParseError::Protocol(other)),
     }
+}
+
+pub(super) fn vlan_label(control: u16) -> Label {
+    Label::Vlan { vlan: control & VLAN_MASK, priority: (control >> PRIORITY_SHIFT) as u8 }
 }
 
 /// The inner frame with its label, as it goes behind the header.
