@@ -4,6 +4,7 @@ mod bench;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use bench::crowd::{Crowd, DEAD, Server, WELL};
 use bench::*;
 use weft_control::address::Mapping;
 use weft_control::agent::{Bounds, Config, DropReason, Event, IgnoreReason, Input, Output};
@@ -360,4 +361,49 @@ fn a_correction_with_another_key_or_from_elsewhere_changes_nothing() {
     assert_eq!(bench.agent.mappings().collect::<Vec<_>>(), [(AA, mapping(4, 9))]);
     assert_eq!(bench.datagram(server(2), &good).len(), 1, "the good one works");
     assert_eq!(bench.datagram(server(2), &good), [], "once");
+}
+
+/// Questions a hundred in a second, each with a datagram of its own.
+const EVERY_NS: u64 = 10 * NS_PER_MS;
+const QUESTIONS: u32 = 2000;
+
+#[test]
+fn a_dead_server_among_three_costs_no_repeats_and_is_asked_now_and_then() {
+    let mut crowd = Crowd::new(&[WELL, WELL, WELL]);
+    crowd.ask(100, EVERY_NS);
+    crowd.set(&[WELL, WELL, DEAD]);
+    let cost = crowd.ask(QUESTIONS, EVERY_NS);
+    assert_eq!((cost.answered, cost.given_up), (u64::from(QUESTIONS), 0));
+    assert!(cost.total() <= 2 * u64::from(QUESTIONS), "{cost:?}");
+    assert!(cost.datagrams[&server(3)] <= 20, "{cost:?}");
+    crowd.set(&[WELL, WELL, WELL]);
+    crowd.ask(1000, EVERY_NS);
+    let back = crowd.ask(900, EVERY_NS);
+    assert!(back.datagrams[&server(3)] >= 500, "it is asked again like the others: {back:?}");
+}
+
+/// Two datagrams for each question, and for repeats half of one for each answer, ten a second and 64 more; the last pair may
+/// be one too many.
+#[test]
+fn repeats_are_bounded_by_answers_whether_servers_are_dead_or_only_late() {
+    const LATE: Server = Server { after_ns: Some(30 * NS_PER_MS), loss_percent: 0 };
+    let free = 64 + 10 * (u64::from(QUESTIONS) * EVERY_NS / NS_PER_S + 2) + 1;
+    let mut crowd = Crowd::new(&[DEAD, DEAD, DEAD]);
+    let cost = crowd.ask(QUESTIONS, EVERY_NS);
+    assert_eq!((cost.answered, cost.given_up), (0, u64::from(QUESTIONS)));
+    assert!(cost.total() <= 2 * u64::from(QUESTIONS) + free, "{cost:?}");
+    crowd.set(&[WELL, WELL, WELL]);
+    assert_eq!(crowd.ask(100, EVERY_NS).answered, 100, "silence is forgotten at the first answer");
+    let cost = Crowd::new(&[LATE, LATE, LATE]).ask(QUESTIONS, EVERY_NS);
+    assert_eq!((cost.answered, cost.given_up), (u64::from(QUESTIONS), 0));
+    assert!(cost.total() <= 2 * u64::from(QUESTIONS) + u64::from(QUESTIONS) / 2 + free, "{cost:?}");
+}
+
+#[test]
+fn with_a_tenth_lost_each_way_every_question_is_answered_in_time() {
+    for server in [WELL, DEAD] {
+        let lossy = Server { loss_percent: 10, ..WELL };
+        let cost = Crowd::new(&[lossy, lossy, Server { loss_percent: 10, ..server }]).ask(QUESTIONS, EVERY_NS);
+        assert_eq!((cost.answered, cost.given_up), (u64::from(QUESTIONS), 0), "{cost:?}");
+    }
 }

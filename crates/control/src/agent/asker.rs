@@ -7,6 +7,9 @@ use rand::Rng;
 use rand_pcg::Pcg64;
 use weft_wire::directory::{ENTRIES_MAX, Entry, Kind, Message};
 
+use super::repeats::Repeats;
+use super::servers::Servers;
+
 /// Servers that one question goes to (VL2 4.3.2: "two in our prototype").
 pub(super) const SERVERS_PER_QUESTION: usize = 2;
 
@@ -16,7 +19,9 @@ pub(super) type Asked = Vec<usize>;
 /// Questions that wait for company, and questions that wait for answers.
 #[derive(Debug)]
 pub(super) struct Asker {
-    servers: Vec<SocketAddrV4>,
+    addresses: Vec<SocketAddrV4>,
+    servers: Servers,
+    repeats: Repeats,
     /// Waiting questions by the servers that they should avoid.
     pending: BTreeMap<Asked, Vec<Entry>>,
     pending_count: usize,
@@ -42,9 +47,12 @@ pub(super) struct Outgoing {
 }
 
 impl Asker {
-    pub(super) fn new(servers: Vec<SocketAddrV4>, rng: Pcg64) -> Self {
+    /// Asks these servers, of which an answer is expected within `wait_ns`.
+    pub(super) fn new(addresses: Vec<SocketAddrV4>, wait_ns: u64, rng: Pcg64) -> Self {
         Self {
-            servers,
+            servers: Servers::new(addresses.len(), wait_ns),
+            addresses,
+            repeats: Repeats::default(),
             pending: BTreeMap::new(),
             pending_count: 0,
             flush_at_ns: None,
@@ -59,7 +67,12 @@ impl Asker {
         if bound == 0 { 0 } else { self.rng.next_u64() % bound }
     }
 
-    /// Adds a question; it leaves at `flush_at_ns` at the latest, or as soon as a datagram is full.
+    /// Whether a question may be repeated now. `Err`: when it may.
+    pub(super) fn may_repeat(&mut self, now_ns: u64) -> Result<(), u64> {
+        self.repeats.may(now_ns)
+    }
+
+    /// Adds a question, a repeated one if there are servers to avoid; it leaves at `flush_at_ns` at the latest, or as soon as a datagram is full.
     pub(super) fn enqueue(&mut self, question: Entry, avoid: Asked, flush_at_ns: u64) {
         self.pending.entry(avoid).or_default().push(question);
         self.pending_count += 1;
@@ -77,37 +90,39 @@ impl Asker {
     }
 
     /// All waiting questions as datagrams, remembered until `remember_until_ns`.
-    pub(super) fn flush(&mut self, tenant: u32, key_id: u32, revision: u64, remember_until_ns: u64) -> Vec<Outgoing> {
+    pub(super) fn flush(
+        &mut self,
+        now_ns: u64,
+        tenant: u32,
+        key_id: u32,
+        revision: u64,
+        remember_until_ns: u64,
+    ) -> Vec<Outgoing> {
         self.flush_at_ns = None;
         self.pending_count = 0;
         let mut outgoing = Vec::new();
         for (avoid, questions) in std::mem::take(&mut self.pending) {
             for entries in questions.chunks(ENTRIES_MAX) {
-                let asked = self.choose(&avoid);
+                let asked = self.choose(now_ns, &avoid);
                 let request_id = self.remember(&asked, entries, remember_until_ns);
                 let message =
                     Message { kind: Kind::Ask, tenant, request_id, revision, key_id, entries: entries.to_vec() };
-                let to = asked.iter().map(|place| self.servers[*place]).collect();
+                let to = asked.iter().map(|place| self.addresses[*place]).collect();
                 outgoing.push(Outgoing { to, message, asked });
             }
         }
         outgoing
     }
 
-    /// Picks servers at random, those to avoid only when there are no others.
-    fn choose(&mut self, avoid: &Asked) -> Asked {
-        let (mut fresh, mut stale): (Vec<usize>, Vec<usize>) =
-            (0..self.servers.len()).partition(|place| !avoid.contains(place));
-        let mut asked = Vec::with_capacity(SERVERS_PER_QUESTION);
-        while asked.len() < SERVERS_PER_QUESTION {
-            let pool = if fresh.is_empty() { &mut stale } else { &mut fresh };
-            if pool.is_empty() {
-                break;
-            }
-            let pick = self.rng.next_u64() as usize % pool.len();
-            asked.push(pool.swap_remove(pick));
+    fn choose(&mut self, now_ns: u64, avoid: &Asked) -> Asked {
+        let mut asked = Asked::with_capacity(SERVERS_PER_QUESTION);
+        if avoid.is_empty() {
+            self.servers.pick(now_ns, SERVERS_PER_QUESTION, &mut self.rng, &mut asked);
+        } else {
+            let was_asked = |place: usize| avoid.contains(&place);
+            self.servers.pick_others(now_ns, SERVERS_PER_QUESTION, was_asked, &mut self.rng, &mut asked);
+            self.repeats.spend(asked.len());
         }
-        asked.sort_unstable();
         asked
     }
 
@@ -131,15 +146,24 @@ impl Asker {
         }
     }
 
-    /// Whether this is one of the configured servers.
-    pub(super) fn knows(&self, server: SocketAddrV4) -> bool {
-        self.servers.contains(&server)
+    /// The place of a configured server.
+    pub(super) fn place_of(&self, server: SocketAddrV4) -> Option<usize> {
+        self.addresses.iter().position(|known| *known == server)
+    }
+
+    /// A valid datagram of this server came.
+    pub(super) fn heard(&mut self, place: usize) {
+        self.servers.heard(place);
     }
 
     /// The request that this server was asked with.
-    pub(super) fn request(&self, request_id: u64, server: SocketAddrV4) -> Option<&Request> {
-        let place = self.servers.iter().position(|known| *known == server)?;
+    pub(super) fn request(&self, request_id: u64, place: usize) -> Option<&Request> {
         self.requests.get(&request_id).filter(|request| request.asked.contains(&place))
+    }
+
+    /// An answer told what was asked, which pays for repeats.
+    pub(super) fn answered(&mut self, now_ns: u64) {
+        self.repeats.answered(now_ns);
     }
 }
 
@@ -149,7 +173,7 @@ mod tests {
 
     fn asker(servers: u8) -> Asker {
         let servers = (1..=servers).map(|k| SocketAddrV4::new(Ipv4Addr::new(10, 64, 0, k), 5300)).collect();
-        Asker::new(servers, Pcg64::new(1, 2))
+        Asker::new(servers, 20, Pcg64::new(1, 2))
     }
 
     fn question(k: u8) -> Entry {
@@ -161,13 +185,13 @@ mod tests {
         let mut asker = asker(4);
         for _ in 0..200 {
             asker.enqueue(question(1), vec![1, 3], 0);
-            let sent = asker.flush(0, 0, 0, 10);
+            let sent = asker.flush(0, 0, 0, 0, 10);
             assert_eq!(sent[0].asked, [0, 2]);
         }
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..200 {
             asker.enqueue(question(1), Vec::new(), 0);
-            seen.insert(asker.flush(0, 0, 0, 10)[0].asked.clone());
+            seen.insert(asker.flush(0, 0, 0, 0, 10)[0].asked.clone());
         }
         assert_eq!(seen.len(), 6, "every pair of four servers is used: {seen:?}");
     }
@@ -176,7 +200,7 @@ mod tests {
     fn one_server_is_asked_again_when_there_is_no_other() {
         let mut asker = asker(1);
         asker.enqueue(question(1), vec![0], 0);
-        assert_eq!(asker.flush(0, 0, 0, 10)[0].asked, [0]);
+        assert_eq!(asker.flush(0, 0, 0, 0, 10)[0].asked, [0]);
     }
 
     #[test]
@@ -186,7 +210,7 @@ mod tests {
             assert_eq!(asker.is_due(0), k >= 40);
             asker.enqueue(question(k), Vec::new(), 100);
         }
-        let sizes: Vec<usize> = asker.flush(0, 0, 0, 10).iter().map(|sent| sent.message.entries.len()).collect();
+        let sizes: Vec<usize> = asker.flush(0, 0, 0, 0, 10).iter().map(|sent| sent.message.entries.len()).collect();
         assert_eq!(sizes, [40, 40, 10]);
         assert!(!asker.is_due(u64::MAX));
     }
@@ -195,12 +219,14 @@ mod tests {
     fn a_request_is_known_for_its_servers_until_it_expires() {
         let mut asker = asker(3);
         asker.enqueue(question(1), vec![2], 0);
-        let id = asker.flush(0, 0, 0, 10)[0].message.request_id;
-        let server = |k| SocketAddrV4::new(Ipv4Addr::new(10, 64, 0, k), 5300);
-        assert!(asker.request(id, server(1)).is_some());
-        assert!(asker.request(id, server(3)).is_none(), "it was not asked");
-        assert!(asker.request(id ^ 1, server(1)).is_none());
+        let id = asker.flush(0, 0, 0, 0, 10)[0].message.request_id;
+        let place = |k| asker.place_of(SocketAddrV4::new(Ipv4Addr::new(10, 64, 0, k), 5300));
+        let (first, third) = (place(1).unwrap(), place(3).unwrap());
+        assert_eq!(place(4), None);
+        assert!(asker.request(id, first).is_some());
+        assert!(asker.request(id, third).is_none(), "it was not asked");
+        assert!(asker.request(id ^ 1, first).is_none());
         asker.expire(10);
-        assert!(asker.request(id, server(1)).is_none());
+        assert!(asker.request(id, first).is_none());
     }
 }

@@ -67,6 +67,8 @@ counted! {
         Lookup = "lookup",
         /// A question was repeated on other servers.
         Retry = "retry",
+        /// A question was not repeated yet: too little is answered.
+        RetryDeferred = "retry_deferred",
         /// A datagram was sent.
         DatagramSent = "datagram_sent",
         /// A mapping was put in force.

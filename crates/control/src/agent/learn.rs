@@ -23,16 +23,15 @@ impl Agent {
         outputs: &mut Vec<Output>,
     ) -> Result<(), IgnoreReason> {
         let view = View::new(bytes).map_err(|_| IgnoreReason::Malformed)?;
-        if !self.asker.knows(from) {
-            return Err(IgnoreReason::WrongSource);
-        }
+        let place = self.asker.place_of(from).ok_or(IgnoreReason::WrongSource)?;
         let path = Path { source: from, destination: self.config.local };
         view.verify(&self.config.key, &path).map_err(|_| IgnoreReason::BadTag)?;
         if view.tenant() != self.config.tenant {
             return Err(IgnoreReason::WrongTenant);
         }
+        self.asker.heard(place);
         match view.kind() {
-            Kind::Answer => self.answers(now_ns, from, view, outputs),
+            Kind::Answer => self.answers(now_ns, place, view, outputs),
             Kind::Correct => {
                 let current = view.revision() >= self.revision;
                 self.revision = self.revision.max(view.revision());
@@ -50,20 +49,25 @@ impl Agent {
     fn answers(
         &mut self,
         now_ns: u64,
-        from: SocketAddrV4,
+        place: usize,
         view: View<'_>,
         outputs: &mut Vec<Output>,
     ) -> Result<(), IgnoreReason> {
-        let request = self.asker.request(view.request_id(), from).ok_or(IgnoreReason::WrongRequest)?;
+        let request = self.asker.request(view.request_id(), place).ok_or(IgnoreReason::WrongRequest)?;
         if !view.entries().map(|entry| entry.aa).eq(request.aas.iter().copied()) {
             return Err(IgnoreReason::WrongEntries);
         }
         let current = view.revision() >= self.revision;
         self.revision = self.revision.max(view.revision());
+        let mut told = false;
         for entry in view.entries() {
             let hidden = current && self.is_hidden(entry, view.revision());
             let outcome = self.answer(now_ns, entry, current, hidden, outputs);
+            told |= outcome.is_ok();
             self.note(outcome);
+        }
+        if told {
+            self.asker.answered(now_ns);
         }
         Ok(())
     }

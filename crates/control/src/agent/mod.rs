@@ -12,7 +12,8 @@
 //! ```
 //!
 //! * Frames that miss wait in order; each is released once or dropped once, with a counted reason.
-//! * Each question goes to two servers at random; the first valid answer wins (VL2 4.3.2).
+//! * Each question goes to two servers at random, of those that answer; the first valid answer wins (VL2 4.3.2).
+//! * Repeats are bounded by what is answered ([`Repeats`]), so that late servers do not get more to do for it.
 //! * A mapping is never replaced by an older one. Within an entry its version decides. Across entries the directory's
 //!   revision does: questions carry the newest revision seen, and older answers to them are not believed.
 //! * A refusal is put into the data path as well, so that a flood to a refused AA costs the agent nothing.
@@ -24,6 +25,8 @@ mod counters;
 mod io;
 mod learn;
 mod queue;
+mod repeats;
+mod servers;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -40,6 +43,8 @@ use queue::{FrameQueue, Full};
 pub use config::{Bounds, Config, Timing};
 pub use counters::{DropReason, Event, IgnoreReason};
 pub use io::{Counters, Input, Output, Summary};
+pub use repeats::Repeats;
+pub use servers::Servers;
 
 /// The state of an agent.
 #[derive(Debug)]
@@ -81,7 +86,7 @@ impl Machine for Agent {
 impl Agent {
     /// An agent that knows nothing. `rng` picks servers, request ids and jitter: seed it from the system in a daemon.
     pub fn new(config: Config, rng: Pcg64) -> Self {
-        let asker = Asker::new(config.servers.clone(), rng);
+        let asker = Asker::new(config.servers.clone(), config.timing.first_timeout_ns, rng);
         let (cache, waiting) = (Cache::default(), FrameQueue::default());
         Self { config, cache, waiting, asker, revision: 0, inherited: BTreeMap::new(), counters: Counters::default() }
     }
@@ -216,6 +221,10 @@ impl Agent {
     }
 
     fn retry(&mut self, now_ns: u64, aa: Ipv4Addr) {
+        if let Err(at_ns) = self.asker.may_repeat(now_ns) {
+            self.counters.events.add(Event::RetryDeferred);
+            return self.set_deadline(aa, at_ns);
+        }
         self.counters.events.add(Event::Retry);
         if let Some(attempt) = self.cache.attempt_mut(aa) {
             attempt.retries += 1;
@@ -240,7 +249,7 @@ impl Agent {
     fn flush(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
         let Config { tenant, key_id, timing, .. } = self.config;
         let remember_until_ns = now_ns + timing.give_up_ns;
-        for outgoing in self.asker.flush(tenant, key_id, self.revision, remember_until_ns) {
+        for outgoing in self.asker.flush(now_ns, tenant, key_id, self.revision, remember_until_ns) {
             for question in &outgoing.message.entries {
                 self.asked(now_ns, question.aa, &outgoing.asked);
             }
@@ -259,11 +268,16 @@ impl Agent {
         let Some(attempt) = self.cache.attempt_mut(aa) else { return };
         attempt.asked.clone_from(servers);
         let wait_ns = timing.first_timeout_ns.saturating_mul(1u64.checked_shl(attempt.retries).unwrap_or(u64::MAX));
-        let at_ns = if resolving {
-            now_ns.saturating_add(wait_ns).min(attempt.began_ns + timing.give_up_ns)
-        } else {
-            now_ns + wait_ns.min(timing.refresh_retry_max_ns)
+        let wait_ns = if resolving { wait_ns } else { wait_ns.min(timing.refresh_retry_max_ns) };
+        self.set_deadline(aa, now_ns.saturating_add(wait_ns));
+    }
+
+    /// Sets when a look-up wants attention again: that of an AA without a mapping not after it is to be given up.
+    fn set_deadline(&mut self, aa: Ipv4Addr, at_ns: u64) {
+        let give_up_ns = match self.cache.get(aa) {
+            Some(State::Resolving(attempt)) => attempt.began_ns + self.config.timing.give_up_ns,
+            _ => u64::MAX,
         };
-        self.cache.set_deadline(aa, at_ns);
+        self.cache.set_deadline(aa, at_ns.min(give_up_ns));
     }
 }

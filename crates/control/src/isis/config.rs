@@ -46,6 +46,8 @@ pub struct PortConfig {
     pub designated_vlan: u16,
     /// Whether the adjacency is held back until a frame of 1470 bytes was seen to pass (RFC 6325 section 4.3.2).
     pub mtu_test: bool,
+    /// Whether Hellos offer to take data frames without outer header ([`weft_wire::trill::elided`]); no standard's.
+    pub offers_elision: bool,
 }
 
 /// The metric of a link (RFC 6325 section 4.2.4.4): 20 * 10^12 over its rate, within what a TLV can say.
@@ -99,6 +101,11 @@ pub struct Timing {
     pub nickname_settle_ns: u64,
     /// Between MTU-probes.
     pub mtu_probe_ns: u64,
+    /// Between BFD Echoes to each neighbour (RFC 7175 section 4); `None`: none are sent.
+    pub echo_ns: Option<u64>,
+    /// Echoes in a row that a neighbour does not return, while it says no Hello either, until it counts as gone. So many
+    /// intervals should be longer than one between Hellos.
+    pub echoes_missed: u32,
     /// How long the overload bit stays after an LSP found no room (ISO 10589: 60 s).
     pub overload_ns: u64,
 }
@@ -118,6 +125,8 @@ impl Default for Timing {
             nickname_wait_ns: 5 * NS_PER_S,
             nickname_settle_ns: NS_PER_S,
             mtu_probe_ns: NS_PER_S,
+            echo_ns: None,
+            echoes_missed: 3,
             overload_ns: 60 * NS_PER_S,
         }
     }

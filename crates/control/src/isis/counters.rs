@@ -51,6 +51,10 @@ counted! {
         BadEntries = "bad_entries",
         /// An MTU-ack that answers no probe of ours.
         StrayAck = "stray_ack",
+        /// An Echo that came back, but is none of ours, or of a time that is over.
+        StrayEcho = "stray_echo",
+        /// An Echo that not the neighbour alone forwarded.
+        EchoDetour = "echo_detour",
         /// A nickname that nobody may hold: 0 or reserved. The rest of the LSP is used.
         BadNickname = "bad_nickname",
     }
@@ -75,6 +79,12 @@ counted! {
         AdjacencyUp = "adjacency_up",
         /// An adjacency was lost.
         AdjacencyDown = "adjacency_down",
+        /// A BFD Echo was sent.
+        EchoSent = "echo_sent",
+        /// One came back.
+        EchoReturned = "echo_returned",
+        /// A neighbour returned no Echoes any more, and said no Hello.
+        EchoSilence = "echo_silence",
         /// An LSP that is newer than the one held, or not held, was taken.
         LspNewer = "lsp_newer",
         /// An LSP that is held already.

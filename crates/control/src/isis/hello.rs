@@ -47,15 +47,38 @@ impl RBridge {
             mac: source,
             circuit: 0,
             until_ns: 0,
+            takes_elided: false,
             probe: None,
+            echo: None,
         });
+        let takes_elided = hello.tlvs.contains(&Tlv::Elision);
+        let other_frames = std::mem::replace(&mut heard.takes_elided, takes_elided) != takes_elided;
         heard.circuit = three_way.local_circuit.unwrap_or(0);
         heard.until_ns = now_ns + u64::from(hello.holding_time_s) * NS_PER_S;
+        let before = heard.state;
+        if let Some(echo) = &mut heard.echo {
+            echo.note_hello();
+        }
         self.adjacency_event(now_ns, index, happening, outputs);
+        if other_frames && self.ports[index].state() == before {
+            self.tell_adjacency(index, outputs);
+        }
         if hello.holding_time_s == 0 {
             self.adjacency_event(now_ns, index, Happening::Expired, outputs);
         }
         Ok(())
+    }
+
+    /// Something other than its state has changed about an adjacency.
+    fn tell_adjacency(&self, index: usize, outputs: &mut Vec<Output>) {
+        let port = &self.ports[index];
+        let told = port.adjacency.as_ref().map(|adjacency| Output::Adjacency {
+            port: port.config.id,
+            neighbor: adjacency.neighbor,
+            mac: adjacency.mac,
+            state: adjacency.state,
+        });
+        outputs.extend(told);
     }
 
     /// Lets the table decide and does what the change entails.
@@ -74,6 +97,7 @@ impl RBridge {
             port.adjacency = None;
         }
         if before == State::Report || after == State::Report {
+            self.echo_follows(now_ns, index);
             self.describe_soon(now_ns);
             if after == State::Report {
                 self.counters.events.add(Event::AdjacencyUp);
@@ -134,19 +158,23 @@ impl RBridge {
             neighbor: adjacency.map(|adjacency| adjacency.neighbor),
             neighbor_circuit: adjacency.map(|adjacency| adjacency.circuit),
         };
+        let mut tlvs = vec![
+            Tlv::Areas(vec![AREA.to_vec()]),
+            Tlv::Protocols(vec![NLPID_TRILL]),
+            // No flooding scope of RFC 7356 is taken part in.
+            Tlv::FloodingScopes(Vec::new()),
+            Tlv::PortCapability { topology: 0, subs: vec![PortSub::VlanFlags(flags)] },
+            Tlv::ThreeWay(three_way),
+        ];
+        if port.config.offers_elision {
+            tlvs.push(Tlv::Elision);
+        }
         Pdu::P2pHello(P2pHello {
             circuit_type: CIRCUIT_TYPE_LEVEL_1,
             source: self.config.system,
             holding_time_s: self.config.timing.holding_s,
             local_circuit: port.config.id.0 as u8,
-            tlvs: vec![
-                Tlv::Areas(vec![AREA.to_vec()]),
-                Tlv::Protocols(vec![NLPID_TRILL]),
-                // No flooding scope of RFC 7356 is taken part in.
-                Tlv::FloodingScopes(Vec::new()),
-                Tlv::PortCapability { topology: 0, subs: vec![PortSub::VlanFlags(flags)] },
-                Tlv::ThreeWay(three_way),
-            ],
+            tlvs,
         })
     }
 }

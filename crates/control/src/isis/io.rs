@@ -29,11 +29,17 @@ pub enum Input<'a> {
         /// What follows the Ethertype, padding included.
         bytes: &'a [u8],
     },
+    /// A data frame with an RBridge Channel message or ESADI came in for us (RFC 7178 section 2.1.2).
+    Channel {
+        /// The whole frame, from its outer destination on.
+        frame: &'a [u8],
+    },
     /// The end stations are in these VLANs now.
     Interest(VlanSet),
     /// Paths shall, or may again, lead through this RBridge.
     Overload(bool),
-    /// It ends for good: others shall know at once. Nothing follows but what this puts out.
+    /// It ends for good, when others have had the time to find other ways:
+    /// [`RBridge::has_left`](super::RBridge::has_left) tells when.
     Leave,
     /// The time of [`Machine::next_deadline_ns`](crate::Machine::next_deadline_ns) has come.
     Deadline,
@@ -51,6 +57,13 @@ pub enum Output {
         destination: MacAddress,
         /// Shared between ports when it is flooded.
         pdu: Arc<[u8]>,
+    },
+    /// Send a BFD Echo (RFC 7175 section 4).
+    Echo {
+        /// Over this port.
+        port: PortId,
+        /// The whole frame.
+        frame: Arc<[u8]>,
     },
     /// An adjacency changed its state.
     Adjacency {

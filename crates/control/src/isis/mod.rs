@@ -18,11 +18,13 @@ mod campus;
 mod config;
 mod counters;
 mod digest;
+mod echo;
 mod flood;
 mod forwarding;
 mod graph;
 mod hello;
 mod io;
+mod leave;
 mod lsdb;
 mod mtu;
 mod nickname;
@@ -74,6 +76,9 @@ pub struct RBridge {
     begun: bool,
     /// Until everything is known again that was known before.
     restart: Option<Restart>,
+    /// When neighbours are told that it is gone.
+    leave_at_ns: Option<u64>,
+    has_left: bool,
     /// Ports that this input concerned, some of them several times.
     touched: Vec<usize>,
     /// No port has a deadline before: exact after each deadline, and kept below those of touched ports between. Most of
@@ -99,12 +104,17 @@ impl Machine for RBridge {
                     self.counters.dropped.add(reason);
                 }
             }
+            Input::Channel { frame } => {
+                if let Err(reason) = self.channel(frame) {
+                    self.counters.dropped.add(reason);
+                }
+            }
             Input::Interest(vlans) => {
                 self.vlans = vlans;
                 self.describe_soon(now_ns);
             }
             Input::Overload(wanted) => self.set_overload(now_ns, wanted),
-            Input::Leave => self.leave(now_ns, outputs),
+            Input::Leave => self.leave(now_ns),
             Input::Deadline => self.deadline(now_ns, outputs),
         }
         self.send_from_touched(now_ns, outputs);
@@ -114,7 +124,10 @@ impl Machine for RBridge {
         if !self.begun {
             return Some(0);
         }
-        let own = [self.origin.next_deadline_ns(), self.nickname.choose_at_ns, self.compute_at_ns];
+        if self.has_left {
+            return None;
+        }
+        let own = [self.origin.next_deadline_ns(), self.nickname.choose_at_ns, self.compute_at_ns, self.leave_at_ns];
         let others = [self.ports_at_ns, self.lsdb.next_expiry_ns(), self.restart_deadline_ns()];
         own.into_iter().chain(others).flatten().min()
     }
@@ -137,6 +150,8 @@ impl RBridge {
             compute_pause_ns: 0,
             begun: false,
             restart: None,
+            leave_at_ns: None,
+            has_left: false,
             touched: Vec::new(),
             ports_at_ns: None,
             rng,
@@ -275,6 +290,7 @@ impl RBridge {
         }
         self.age(now_ns);
         self.restart_due(now_ns, outputs);
+        self.leave_due(now_ns, outputs);
         if self.nickname.choose_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.choose_nickname(now_ns, outputs);
         }
@@ -295,6 +311,7 @@ impl RBridge {
             self.send_hello(now_ns, index, outputs);
         }
         self.probe_due(now_ns, index, outputs);
+        self.echo_due(now_ns, index, outputs);
         if self.ports[index].flood.psnp_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.send_psnp(now_ns, index, outputs);
         }

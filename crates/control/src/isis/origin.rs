@@ -75,7 +75,7 @@ impl Origin {
 impl RBridge {
     /// New LSPs follow: soon, but not too soon after the last ones.
     pub(super) fn describe_soon(&mut self, now_ns: u64) {
-        if self.is_restarting() {
+        if self.is_restarting() || self.leave_at_ns.is_some() {
             return;
         }
         let timing = self.config.timing;

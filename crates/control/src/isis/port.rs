@@ -5,6 +5,7 @@ use weft_wire::isis::SystemId;
 
 use super::adjacency::State;
 use super::config::PortConfig;
+use super::echo::Echo;
 use super::flood::Flood;
 use super::forwarding::Link;
 use super::io::Hop;
@@ -33,8 +34,12 @@ pub struct Adjacency {
     pub circuit: u32,
     /// When it is no longer believed to be there.
     pub until_ns: u64,
+    /// Whether its last Hello offered to take data frames without outer header.
+    pub takes_elided: bool,
     /// The MTU test that holds it back.
     pub(super) probe: Option<Probe>,
+    /// What asks its data path for a sign of life.
+    pub(super) echo: Option<Echo>,
 }
 
 impl Port {
@@ -67,7 +72,8 @@ impl Port {
         let adjacency = self.adjacency.as_ref();
         let holding = adjacency.map(|adjacency| adjacency.until_ns);
         let probe = adjacency.and_then(|adjacency| adjacency.probe.as_ref()).map(|probe| probe.at_ns);
+        let echo = adjacency.and_then(|adjacency| adjacency.echo.as_ref()).map(|echo| echo.at_ns);
         let flood = if adjacency.is_some() { self.flood.next_deadline_ns() } else { None };
-        [hello, holding, probe, flood].into_iter().flatten().min()
+        [hello, holding, probe, echo, flood].into_iter().flatten().min()
     }
 }

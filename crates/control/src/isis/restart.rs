@@ -1,4 +1,4 @@
-//! A restart while the data plane works on, and a polite end.
+//! A restart while the data plane works on.
 //!
 //! Neighbours shall not notice a restart: each of them holds our adjacency as up, and our last LSP. So nothing is said that
 //! would contradict, until everything that forwarding depends on is known again. That is what RFC 5306 section 3 has a
@@ -51,6 +51,11 @@ impl Restart {
 
     pub(super) fn note_former(&mut self, entry: LspEntry) {
         self.former.insert(entry.id, entry);
+    }
+
+    /// Our former LSPs that neighbours still believe.
+    pub(super) fn into_former(self) -> impl Iterator<Item = LspEntry> {
+        self.former.into_values().filter(|entry| entry.lifetime_s > 0)
     }
 
     /// Something came that others may follow.
@@ -129,9 +134,8 @@ impl RBridge {
             }
         }
         self.describe(now_ns);
-        for entry in restart.former.into_values() {
-            let is_issued = self.lsdb.get(entry.id).is_some();
-            if !is_issued && entry.lifetime_s > 0 {
+        for entry in restart.into_former() {
+            if self.lsdb.get(entry.id).is_none() {
                 self.withdraw(now_ns, entry.id, entry.sequence);
             }
         }
@@ -163,22 +167,6 @@ impl RBridge {
         {
             restart.no_longer_waits_for(port);
             restart.note_change(now_ns);
-        }
-    }
-
-    /// Takes leave: own LSPs are withdrawn, and neighbours are told not to wait.
-    pub(super) fn leave(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
-        let own = self.config.system.lsp(0)..=self.config.system.lsp(u8::MAX);
-        let held = self.lsdb.range(own).filter(|(_, entry)| !entry.is_purged());
-        let held: Vec<LspId> = held.map(|(id, _)| id).collect();
-        held.into_iter().for_each(|id| self.purge(now_ns, id));
-        self.config.timing.holding_s = 0;
-        for index in 0..self.ports.len() {
-            self.send_lsps(now_ns, index, outputs);
-            if std::mem::replace(&mut self.ports[index].is_up, false) {
-                self.send_hello(now_ns, index, outputs);
-            }
-            self.ports[index].adjacency = None;
         }
     }
 }

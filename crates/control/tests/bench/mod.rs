@@ -1,5 +1,7 @@
 //! An agent on a bench: its clock, its inputs, and what it did.
 
+pub(crate) mod crowd;
+
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use rand_pcg::Pcg64;

@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weft_control::isis::{AdjacencyState, Bounds, DropReason, Event, Input, PortId};
+use weft_control::isis::{AdjacencyState, Bounds, DropReason, Event, Input, Output, PortId, Timing};
 use weft_control::{NS_PER_MS, NS_PER_S};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::hello::HandshakeState;
@@ -281,4 +281,45 @@ fn only_the_neighbour_may_speak() {
     assert_eq!(victim.dropped(DropReason::WrongDestination), 1);
     victim.put(Input::Pdu { port: PORT, destination: ALL_IS_IS_RBRIDGES, source: my_mac(PORT), bytes: &[] });
     assert_eq!(victim.dropped(DropReason::OwnAddress), 1);
+}
+
+/// RFC 7175 section 4: what comes back is an Echo of ours, by way of the neighbour alone, or nothing.
+#[test]
+fn echoes_of_others_are_not_ours() {
+    let timing = Timing { echo_ns: Some(NS_PER_S), ..Timing::default() };
+    let mut victim = Victim::with_timing(Bounds::default(), timing);
+    let echo = |output: &Output| if let Output::Echo { frame, .. } = output { Some(frame.to_vec()) } else { None };
+    let sent = (0..50).find_map(|_| {
+        victim.run(NS_PER_S / 10);
+        victim.outputs.iter().find_map(echo)
+    });
+    let sent = sent.expect("one is sent each second");
+    let (hop_count, data) = (15, sent.len() - 20);
+    // As it comes back, with one byte that differs; the hop count differs from what was sent.
+    let spoilt = |at: usize, by: u8| {
+        let mut frame = sent.clone();
+        (frame[hop_count], frame[at]) = (0x3e, frame[at] ^ by);
+        frame
+    };
+    for at in data..sent.len() {
+        victim.put(Input::Channel { frame: &spoilt(at, 1) });
+    }
+    assert_eq!(victim.dropped(DropReason::StrayEcho), 20, "another sender, port, session or number");
+    for length in 0..sent.len() {
+        victim.put(Input::Channel { frame: &sent[..length] });
+    }
+    assert_eq!(victim.dropped(DropReason::Malformed), sent.len() as u64);
+    victim.put(Input::Channel { frame: &spoilt(data - 3, 1) });
+    assert_eq!(victim.dropped(DropReason::UnknownPdu), 1, "BFD Control");
+    for forwarded in [0, 2] {
+        victim.put(Input::Channel { frame: &spoilt(hop_count, forwarded) });
+    }
+    assert_eq!(victim.dropped(DropReason::EchoDetour), 2);
+    assert_eq!(victim.bridge.counters().events.get(Event::EchoReturned), 0);
+    victim.run(20 * NS_PER_S);
+    assert_eq!(victim.state(), AdjacencyState::Report, "who never returned one is not missed");
+    victim.put(Input::Channel { frame: &spoilt(hop_count, 1) });
+    assert_eq!(victim.bridge.counters().events.get(Event::EchoReturned), 1);
+    victim.run(4 * NS_PER_S);
+    assert_eq!((victim.state(), victim.bridge.counters().events.get(Event::EchoSilence)), (AdjacencyState::Down, 1));
 }

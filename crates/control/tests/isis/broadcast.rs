@@ -34,7 +34,7 @@ fn send(net: &Net, ingress: usize, root: u16, vlan: Option<u16>) -> Result<Vec<u
     let mut copies = vec![0; net.nodes.len()];
     let mut on_the_way = branches(net, ingress, root, vlan, None);
     while let Some((from, port)) = on_the_way.pop() {
-        let (to, port) = other_end(net, from, port).ok_or("it leaves the campus")?;
+        let (to, port) = net.far_end(from, port).ok_or("it leaves the campus")?;
         copies[to] += 1;
         if net.nodes[to].overloaded {
             continue;
@@ -57,11 +57,4 @@ fn branches(net: &Net, node: usize, root: u16, vlan: Option<u16>, came_by: Optio
     let is_wanted = |vlans: &VlanSet| vlan.is_none_or(|vlan| vlans.contains(vlan));
     let onward = ports.iter().filter(|branch| Some(branch.port) != came_by && is_wanted(&branch.vlans));
     onward.map(|branch| (node, branch.port)).collect()
-}
-
-fn other_end(net: &Net, node: usize, port: PortId) -> Option<(usize, PortId)> {
-    net.links.iter().find_map(|link| {
-        let [a, b] = link.ends;
-        [(a, b), (b, a)].into_iter().find(|(mine, _)| *mine == (node, port)).map(|(_, other)| other)
-    })
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weft_control::isis::{Event, PortId, Timing, VlanSet, Wish};
+use weft_control::isis::{DropReason, Event, PortId, Timing, VlanSet, Wish};
 use weft_control::{NS_PER_MS, NS_PER_S};
 use weft_wire::isis::lsp::CapabilitySub;
 use weft_wire::isis::pdu::Lsp;
@@ -26,6 +26,17 @@ fn seeds() -> std::ops::Range<u64> {
 
 fn fast() -> Timing {
     Timing { hello_ns: NS_PER_S, holding_s: 3, ..Timing::default() }
+}
+
+/// As in a lab.
+fn with_echoes() -> Timing {
+    let (hello_ns, echo_ns) = (200 * NS_PER_MS, Some(100 * NS_PER_MS));
+    Timing { hello_ns, holding_s: 2, echo_ns, ..Timing::default() }
+}
+
+fn lost_adjacencies(net: &Net) -> u64 {
+    let bridges = net.nodes.iter().filter_map(|node| node.bridge.as_ref());
+    bridges.map(|bridge| bridge.counters().events.get(Event::AdjacencyDown)).sum()
 }
 
 /// Some VLANs; now and then so many ranges that an LSP needs several fragments.
@@ -77,7 +88,8 @@ fn settle_roots(net: &mut Net, node: usize, rng: &mut Pcg64Mcg) {
 fn live(seed: u64) -> u64 {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let nodes = if seed % 25 == 24 { 40 } else { rng.random_range(2..14) };
-    let mut net = Net::new(&Topology::random(nodes, &mut rng), seed, fast());
+    let echo_ns = (seed % 2 == 1).then_some(400 * NS_PER_MS);
+    let mut net = Net::new(&Topology::random(nodes, &mut rng), seed, Timing { echo_ns, ..fast() });
     net.faults = [(0, 0), (20, 10), (100, 20), (300, 50)].map(|(loss, duplication)| Faults { loss, duplication })
         [seed as usize % 4];
     for node in 0..nodes {
@@ -327,6 +339,8 @@ fn a_leave_is_known_at_once() {
         let lsdb = net.nodes[node].bridge.as_ref().unwrap().lsdb();
         assert!(lsdb.get(system(5).lsp(0)).is_some_and(|entry| entry.is_purged()), "rb{node} holds its LSP");
     }
+    net.run_to(net.now_ns + NS_PER_S);
+    assert!(net.nodes[5].bridge.is_none(), "its last Hello is said");
     Oracle::new(&net).judge().unwrap_or_else(|what| panic!("{what}"));
 }
 
@@ -343,6 +357,125 @@ fn a_silent_loss_is_seen_when_the_holding_time_ends() {
     assert_eq!(net.nodes[0].data_plane.routes[&egress].len(), 3, "nothing goes to S6 any more");
     net.run_to(net.now_ns + NS_PER_S);
     Oracle::new(&net).judge().unwrap_or_else(|what| panic!("{what}"));
+}
+
+/// Echoes show it sooner.
+#[test]
+fn a_silent_loss_is_seen_when_echoes_stay_away() {
+    for seed in 0..20 {
+        let mut net = Net::new(&Topology::paper(), seed, with_echoes());
+        (0..6).for_each(|node| net.boot(node, false));
+        net.run_to(10 * NS_PER_S + seed * 17 * NS_PER_MS);
+        for node in &net.nodes {
+            assert!(node.bridge.as_ref().unwrap().adjacencies().all(|(_, adjacency)| adjacency.returns_echoes()));
+        }
+        let egress = net.nodes[1].nickname.unwrap();
+        net.kill(5);
+        net.run_to(net.now_ns + 410 * NS_PER_MS);
+        assert_eq!(net.nodes[0].data_plane.routes[&egress].len(), 3, "nothing goes to S6 any more");
+        net.run_to(net.now_ns + 2 * NS_PER_S);
+        Oracle::new(&net).judge().unwrap_or_else(|what| panic!("{what}"));
+    }
+}
+
+/// A daemon that gets no turn is no neighbour that is gone, neither to others nor others to it.
+#[test]
+fn nobody_is_given_up_because_a_daemon_was_starved() {
+    for seed in 0..20 {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let mut net = Net::new(&Topology::paper(), seed, with_echoes());
+        (0..6).for_each(|node| net.boot(node, false));
+        net.run_to(10 * NS_PER_S);
+        let before = lost_adjacencies(&net);
+        for _ in 0..100 {
+            let starved = rng.random_range(0..6);
+            if net.nodes[starved].stalled_until_ns < net.now_ns {
+                net.stall(starved, rng.random_range(0..1500 * NS_PER_MS));
+            }
+            net.run_to(net.now_ns + rng.random_range(0..1000 * NS_PER_MS));
+        }
+        assert_eq!(lost_adjacencies(&net), before, "seed {seed}");
+    }
+}
+
+/// Queues that drop one frame in five take Echoes with them; as long as Hellos come, nobody is given up.
+#[test]
+fn nobody_is_given_up_because_echoes_are_lost() {
+    for seed in 0..10 {
+        let mut net = Net::new(&Topology::paper(), seed, with_echoes());
+        (0..6).for_each(|node| net.boot(node, false));
+        net.run_to(10 * NS_PER_S);
+        let before = lost_adjacencies(&net);
+        net.data_loss = 800;
+        net.run_to(net.now_ns + 60 * NS_PER_S);
+        assert_eq!(lost_adjacencies(&net), before, "seed {seed}");
+    }
+}
+
+/// Where the neighbour's shortest way back leads over others, its silence shows by the holding time only.
+#[test]
+fn echoes_that_come_back_by_a_detour_judge_nobody() {
+    let cables = vec![Cable::even([0, 1], 100), Cable::even([0, 2], 10), Cable::even([2, 1], 10)];
+    let mut net = Net::new(&Topology { nodes: 3, cables }, 9, with_echoes());
+    net.boot(0, false);
+    net.boot(1, false);
+    net.run_to(10 * NS_PER_S);
+    let direct = |net: &Net| net.nodes[0].bridge.as_ref().unwrap().adjacencies().next().unwrap().1.returns_echoes();
+    assert!(direct(&net));
+    net.boot(2, false);
+    net.run_to(net.now_ns + 20 * NS_PER_S);
+    assert!(!direct(&net));
+    let detours = net.nodes[0].bridge.as_ref().unwrap().counters().dropped.get(DropReason::EchoDetour);
+    assert!(detours > 100, "{detours}");
+    assert_eq!(lost_adjacencies(&net), 0);
+    // Without the third it is the shortest way again.
+    net.kill(2);
+    net.run_to(net.now_ns + 10 * NS_PER_S);
+    assert!(direct(&net));
+}
+
+/// Frames take every way that ECMP may choose; none of them may come to an RBridge that refuses it.
+fn refused(net: &Net, from: usize, egress: u16, hops_left: u8) -> Option<usize> {
+    let state = &net.nodes[from];
+    if state.nickname == Some(egress) || hops_left == 0 {
+        return None;
+    }
+    // A port without its neighbour is left out at once.
+    let hops = state.data_plane.routes.get(&egress)?.iter().filter(|hop| net.accepts(from, hop.port));
+    hops.filter_map(|hop| {
+        let (next, port) = net.far_end(from, hop.port)?;
+        if net.accepts(next, port) { refused(net, next, egress, hops_left - 1) } else { Some(next) }
+    })
+    .next()
+}
+
+/// Neighbours hear of a leave one after the other, because their daemons are busy; no frame is lost between.
+#[test]
+fn a_leave_loses_no_frame() {
+    for seed in 0..30 {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let topology = if seed % 2 == 0 { Topology::paper() } else { Topology::random(8, &mut rng) };
+        let mut net = Net::new(&topology, seed, fast());
+        let all = 0..topology.nodes;
+        all.clone().for_each(|node| net.boot(node, false));
+        net.run_to(20 * NS_PER_S);
+        let leaver = rng.random_range(all.clone());
+        net.leave(leaver);
+        for node in all.clone().filter(|node| *node != leaver) {
+            net.stall(node, rng.random_range(0..100 * NS_PER_MS));
+        }
+        let stays: Vec<(usize, u16)> =
+            all.filter(|node| *node != leaver).filter_map(|node| Some((node, net.nodes[node].nickname?))).collect();
+        for _ in 0..2000 {
+            net.run_to(net.now_ns + NS_PER_MS);
+            for (from, _) in &stays {
+                for (_, egress) in &stays {
+                    assert_eq!(refused(&net, *from, *egress, 16), None, "seed {seed}: from rb{from} to {egress}");
+                }
+            }
+        }
+        assert!(net.nodes[leaver].bridge.is_none(), "it has left");
+    }
 }
 
 /// LSPs are renewed before they age out, for hours, and nothing is computed for it.

@@ -1,6 +1,6 @@
 //! Conformance cases: a folder for each rule, a numbered file for each step.
 //!
-//! `00-config.txt` says `ports NUMBER:COST[:mtu-test] ..`, `nickname any|last 0x11|configured 0x11`, `lsps-max N`,
+//! `00-config.txt` says `ports NUMBER:COST[:mtu-test|:elision] ..`, `nickname any|last 0x11|configured 0x11`, `lsps-max N`,
 //! `trees-max N`. In a step
 //! `#` says why, `>` is done, `<` is every output of the step in order, `=` must hold afterwards. `WEFT_BLESS=1` writes the `<`
 //! lines; whoever blesses must read them against the RFC. Words are explained where they are read: [`Case::act`].
@@ -22,6 +22,7 @@ use weft_wire::isis::pdu::{LanHello, Lsp, Mtu, P2pHello};
 use weft_wire::isis::tlv::LspEntry;
 use weft_wire::isis::{LspId, NodeId, Pdu, SystemId, Tlv};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
+use weft_wire::trill::channel::Echo;
 
 use super::peer::{self, ME, Says, mac, my_mac, system};
 
@@ -220,6 +221,10 @@ impl Case {
                 let to = if *destination == ALL_IS_IS_RBRIDGES { String::new() } else { format!(" to {destination}") };
                 format!("send {} {what}{to}", port.0)
             }
+            Output::Echo { port, frame } => {
+                let (echo, _) = Echo::parse(frame).expect("what is sent is well formed");
+                format!("echo {} {}", port.0, echo.number)
+            }
             Output::Adjacency { port, neighbor, state, .. } => {
                 format!("adjacency {} {} {}", port.0, node(neighbor.node()), format!("{state:?}").to_lowercase())
             }
@@ -248,7 +253,7 @@ impl Case {
         }
     }
 
-    /// `adjacency P STATE`, `lsp ID SEQUENCE|purged|none`, `nickname VALUE`, `trees NUMBER:ROOT,..`, or a counter's name
+    /// `adjacency P STATE`, `elision P true|false` (what the neighbour offers), `lsp ID SEQUENCE|purged|none`, `nickname VALUE`, `trees NUMBER:ROOT,..`, or a counter's name
     /// and value.
     fn check(&self, words: &[&str]) -> Result<(), String> {
         let found = match *words {
@@ -256,6 +261,11 @@ impl Case {
                 let port = PortId(port.parse().unwrap());
                 let state = self.bridge.adjacencies().find(|(id, _)| *id == port);
                 format!("{:?}", state.map_or(AdjacencyState::Down, |(_, adjacency)| adjacency.state)).to_lowercase()
+            }
+            ["elision", port, _] => {
+                let port = PortId(port.parse().unwrap());
+                let heard = self.bridge.adjacencies().find(|(id, _)| *id == port);
+                heard.is_some_and(|(_, adjacency)| adjacency.takes_elided).to_string()
             }
             ["lsp", id, _] => match self.bridge.lsdb().get(lsp_id(id)) {
                 None => "none".to_owned(),
@@ -281,7 +291,7 @@ impl Case {
 }
 
 /// `state=down|init|up`, `names=me|N`, `circuit=C` (ours, as the neighbour repeats it), `theirs=C` (its own), `hold=S`, `without=CODE`, `areas=XX`,
-/// `protocols=XX`, `flags=COUNT`, `type=T`.
+/// `protocols=XX`, `flags=COUNT`, `type=T`, `elision`.
 fn hello(port: u32, node: u8, rest: &[&str]) -> P2pHello {
     let state = match value(rest, "state") {
         Some("init") => HandshakeState::Initializing,
@@ -313,6 +323,9 @@ fn hello(port: u32, node: u8, rest: &[&str]) -> P2pHello {
             }
             _ => {}
         }
+    }
+    if rest.contains(&"elision") {
+        hello.tlvs.push(Tlv::Elision);
     }
     hello.circuit_type = value(rest, "type").map_or(1, |text| text.parse().unwrap());
     hello
@@ -357,7 +370,8 @@ fn describe_pdu(pdu: &Pdu) -> String {
             let told = hello.tlvs.iter().find_map(|tlv| if let Tlv::ThreeWay(told) = tlv { Some(*told) } else { None });
             let told = told.expect("a Hello shakes hands");
             let names = told.neighbor.map_or(String::new(), |system| format!(" names {}", node(system.node())));
-            format!("hello {}{names}", format!("{:?}", told.state).to_lowercase())
+            let elision = if hello.tlvs.contains(&Tlv::Elision) { " elision" } else { "" };
+            format!("hello {}{names}{elision}", format!("{:?}", told.state).to_lowercase())
         }
         Pdu::Lsp(lsp) => describe_lsp(lsp),
         Pdu::Csnp(csnp) => format!("csnp {}..{}{}", id(csnp.start), id(csnp.end), describe_entries(&csnp.tlvs)),
@@ -431,8 +445,9 @@ fn lsp_id(text: &str) -> LspId {
 fn port_config(text: &str) -> PortConfig {
     let parts: Vec<&str> = text.split(':').collect();
     let id = PortId(parts[0].parse().unwrap());
-    let (cost, mtu_test) = (parts[1].parse().unwrap(), parts.get(2) == Some(&"mtu-test"));
-    PortConfig { id, mac: my_mac(id), cost, designated_vlan: 1, mtu_test }
+    let (cost, option) = (parts[1].parse().unwrap(), parts.get(2));
+    let (mtu_test, offers_elision) = (option == Some(&"mtu-test"), option == Some(&"elision"));
+    PortConfig { id, mac: my_mac(id), cost, designated_vlan: 1, mtu_test, offers_elision }
 }
 
 fn value<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {

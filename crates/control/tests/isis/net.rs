@@ -35,6 +35,8 @@ pub(crate) struct Node {
     /// How often that, or the nickname, was changed.
     pub(crate) changes: u64,
     wake_at_ns: Option<u64>,
+    /// Until then its daemon gets no turn; its data plane works on.
+    pub(crate) stalled_until_ns: u64,
 }
 
 /// A link and its two ends.
@@ -51,8 +53,25 @@ pub(crate) struct Link {
 
 #[derive(Debug)]
 enum What {
-    Wake { node: usize },
-    Frame { link: usize, end: usize, life: u64, source: MacAddress, destination: MacAddress, pdu: Arc<[u8]> },
+    Wake {
+        node: usize,
+    },
+    Frame {
+        link: usize,
+        end: usize,
+        life: u64,
+        source: MacAddress,
+        destination: MacAddress,
+        pdu: Arc<[u8]>,
+    },
+    /// A data frame for the RBridge with this nickname.
+    Data {
+        link: usize,
+        end: usize,
+        life: u64,
+        egress: u16,
+        frame: Arc<[u8]>,
+    },
 }
 
 /// How bad the links are, per mille of frames.
@@ -69,6 +88,8 @@ pub(crate) struct Net {
     pub(crate) nodes: Vec<Node>,
     pub(crate) links: Vec<Link>,
     pub(crate) faults: Faults,
+    /// Loss of data frames alone, per mille.
+    pub(crate) data_loss: u32,
     pub(crate) timing: Timing,
     /// PDUs that arrived.
     pub(crate) pdus: u64,
@@ -83,6 +104,8 @@ pub(crate) struct Net {
 }
 
 pub(crate) const DELAY_NS: u64 = NS_PER_MS;
+/// Of a data frame whose outer header has no tag.
+const HOP_COUNT_AT: usize = 15;
 
 pub(crate) fn system(node: usize) -> SystemId {
     let [high, low] = (node as u16 + 1).to_be_bytes();
@@ -119,6 +142,7 @@ impl Net {
             data_plane: Forwarding::default(),
             changes: 0,
             wake_at_ns: None,
+            stalled_until_ns: 0,
         };
         Self {
             now_ns: 0,
@@ -126,6 +150,7 @@ impl Net {
             lives: vec![0; links.len()],
             links,
             faults: Faults::default(),
+            data_loss: 0,
             timing,
             pdus: 0,
             changed_ns: 0,
@@ -154,7 +179,7 @@ impl Net {
         let config = |(at, (link, end)): (usize, &(usize, usize))| {
             let id = PortId(at as u16 + 1);
             let cost = self.links[*link].costs[*end];
-            PortConfig { id, mac: mac(node, id), cost, designated_vlan: 1, mtu_test: false }
+            PortConfig { id, mac: mac(node, id), cost, designated_vlan: 1, mtu_test: false, offers_elision: false }
         };
         let state = &self.nodes[node];
         let wish = state.nickname.filter(|_| remembers).map_or(state.wish, Wish::Last);
@@ -196,10 +221,9 @@ impl Net {
         state.data_plane = Forwarding::default();
     }
 
-    /// Ends it politely.
+    /// Ends it politely; it is there until it has said its last Hello.
     pub(crate) fn leave(&mut self, node: usize) {
         self.handle(node, Input::Leave);
-        self.kill(node);
     }
 
     pub(crate) fn set_link(&mut self, link: usize, is_up: bool) {
@@ -235,7 +259,32 @@ impl Net {
         self.now_ns = until_ns;
     }
 
+    /// Its daemon gets no turn for so long.
+    pub(crate) fn stall(&mut self, node: usize, duration_ns: u64) {
+        self.nodes[node].stalled_until_ns = self.now_ns + duration_ns;
+    }
+
+    /// When the daemon's turn is, if it is not now. As in a daemon, what has come in is read before its own deadlines.
+    fn later(&self, node: usize, what: &What) -> Option<u64> {
+        let until_ns = self.nodes[node].stalled_until_ns;
+        (until_ns > self.now_ns).then_some(until_ns + u64::from(matches!(what, What::Wake { .. })))
+    }
+
     fn happen(&mut self, what: What) {
+        let concerned = match what {
+            What::Wake { node } => Some(node).filter(|node| self.nodes[*node].wake_at_ns == Some(self.now_ns)),
+            What::Frame { link, end, .. } => Some(self.links[link].ends[end].0),
+            What::Data { link, end, egress, .. } => {
+                let node = self.links[link].ends[end].0;
+                (self.nodes[node].nickname == Some(egress)).then_some(node)
+            }
+        };
+        if let Some((node, at_ns)) = concerned.and_then(|node| Some((node, self.later(node, &what)?))) {
+            if matches!(what, What::Wake { .. }) {
+                self.nodes[node].wake_at_ns = Some(at_ns);
+            }
+            return self.queue.entry(at_ns).or_default().push(what);
+        }
         match what {
             What::Wake { node } => {
                 if self.nodes[node].wake_at_ns == Some(self.now_ns) {
@@ -250,6 +299,48 @@ impl Net {
                     self.handle(node, Input::Pdu { port, destination, source, bytes: &pdu });
                 }
             }
+            What::Data { link, end, life, egress, frame } => {
+                if self.lives[link] == life {
+                    self.forward(self.links[link].ends[end], egress, &frame);
+                }
+            }
+        }
+    }
+
+    /// What a data plane does: an accepted frame goes up or on.
+    fn forward(&mut self, (node, port): (usize, PortId), egress: u16, frame: &Arc<[u8]>) {
+        let state = &self.nodes[node];
+        if state.nickname == Some(egress) {
+            return self.handle(node, Input::Channel { frame });
+        }
+        let Some(hop) = self.accepts(node, port).then(|| state.data_plane.routes.get(&egress)?.first()).flatten()
+        else {
+            return;
+        };
+        let mut onward = frame.to_vec();
+        onward[HOP_COUNT_AT] -= 1;
+        let port = hop.port;
+        self.transmit_data(node, port, egress, &onward.into());
+    }
+
+    /// Whether a data plane takes frames from the neighbour on this port (step 8 of RFC 6325 section 4.6.2).
+    pub(crate) fn accepts(&self, node: usize, port: PortId) -> bool {
+        let Some(bridge) = &self.nodes[node].bridge else { return false };
+        bridge.adjacencies().any(|(at, adjacency)| at == port && adjacency.state == AdjacencyState::Report)
+    }
+
+    /// The other end of a port's link.
+    pub(crate) fn far_end(&self, node: usize, port: PortId) -> Option<(usize, PortId)> {
+        let (link, end) = *self.by_port[node].get(usize::from(port.0).checked_sub(1)?)?;
+        Some(self.links[link].ends[1 - end])
+    }
+
+    fn transmit_data(&mut self, node: usize, port: PortId, egress: u16, frame: &Arc<[u8]>) {
+        let (link, end) = self.by_port[node][usize::from(port.0) - 1];
+        if self.links[link].is_up && !self.links[link].is_silent && !self.hits(self.faults.loss + self.data_loss) {
+            let (life, frame) = (self.lives[link], Arc::clone(frame));
+            let what = What::Data { link, end: 1 - end, life, egress, frame };
+            self.queue.entry(self.now_ns + DELAY_NS).or_default().push(what);
         }
     }
 
@@ -258,6 +349,7 @@ impl Net {
         let mut outputs = std::mem::take(&mut self.outputs);
         let is_deadline = matches!(input, Input::Deadline);
         bridge.handle(self.now_ns, input, &mut outputs);
+        let has_left = bridge.has_left();
         if let Some(at_ns) = bridge.next_deadline_ns() {
             let at_ns = at_ns.max(self.now_ns);
             let state = &mut self.nodes[node];
@@ -271,12 +363,19 @@ impl Net {
             self.carry_out(node, output);
         }
         self.outputs = outputs;
+        if has_left {
+            self.kill(node);
+        }
     }
 
     fn carry_out(&mut self, node: usize, output: Output) {
         let plane = &mut self.nodes[node].data_plane;
         match output {
             Output::Send { port, destination, pdu } => return self.transmit(node, port, destination, &pdu),
+            Output::Echo { port, frame } => {
+                let egress = self.nodes[node].nickname.expect("an Echo is addressed to our nickname");
+                return self.transmit_data(node, port, egress, &frame);
+            }
             Output::Adjacency { .. } => return,
             Output::Nickname(nickname) => {
                 let changes = std::mem::replace(&mut self.nodes[node].nickname, nickname) != nickname;

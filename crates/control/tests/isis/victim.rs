@@ -24,9 +24,13 @@ pub(crate) struct Victim {
 
 impl Victim {
     pub(crate) fn new(bounds: Bounds) -> Self {
+        Self::with_timing(bounds, Timing::default())
+    }
+
+    pub(crate) fn with_timing(bounds: Bounds, timing: Timing) -> Self {
         let port = |number| {
             let id = PortId(number);
-            PortConfig { id, mac: my_mac(id), cost: 10, designated_vlan: 1, mtu_test: false }
+            PortConfig { id, mac: my_mac(id), cost: 10, designated_vlan: 1, mtu_test: false, offers_elision: false }
         };
         let config = Config {
             system: system(ME),
@@ -36,7 +40,7 @@ impl Victim {
             root_priority: 0x8000,
             vlans: VlanSet::default(),
             trees_max: 1,
-            timing: Timing::default(),
+            timing,
             bounds,
         };
         let bridge = RBridge::new(config, Pcg64::seed_from_u64(2));
