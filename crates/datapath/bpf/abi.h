@@ -37,6 +37,23 @@ struct host_config {
 	__u32 rack_direct;   /* 1: same-rack traffic turns round at the ToR */
 	__u8 gateway_mac[6]; /* of the ToR's host port; also every AA's answer to ARP */
 	__u8 reserved[2];
+	__u64 limit_ps_per_byte; /* picoseconds that a byte takes at the rate limit; 0: no limit */
+	__u64 limit_burst_ns;    /* time that the limit lets the host run ahead of its rate */
+	__u32 limit_tcp;         /* 1: TCP counts and is dropped like the rest */
+	__u32 limit_reserved;
+};
+
+/* Which flows under way get another path. */
+#define SPREAD_RULE_NONE 0
+#define SPREAD_RULE_REHASH 1   /* large ones that lose */
+#define SPREAD_RULE_FLOWLETS 2 /* all after a pause */
+
+/* Constants of the rule. */
+struct spread_config {
+	__u64 hold_ns;     /* re-hash: between two choices, and the pause of a timeout; flowlets: the pause */
+	__u64 large_bytes; /* re-hash: what a flow has sent before it counts as large */
+	__u32 rule;        /* SPREAD_RULE_* */
+	__u32 reserved;
 };
 
 /* Constants of the XDP decapsulation. */
@@ -109,7 +126,16 @@ struct mac_key {
 	X(BROADCAST_UNSUPPORTED) /* dropped: broadcast or multicast of the virtual layer 2 */ \
 	X(MALFORMED)             /* dropped: truncated or contradictory headers */ \
 	X(NO_ROUTE)              /* XDP only: encapsulated, outer destination unknown; left to the kernel */ \
-	X(PUSH_FAILED)           /* dropped: no room for the outer headers */
+	X(PUSH_FAILED)           /* dropped: no room for the outer headers */ \
+	X(RATE_LIMITED)          /* dropped: beyond the rate that this host's service may send */
+
+/* What became of a segment's flow where a rule is in force. */
+#define SPREAD_OUTCOMES(X) \
+	X(KEPT)              /* on its path */ \
+	X(STAYED_AFTER_LOSS) /* large, repeated bytes, and the coin let it stay */ \
+	X(MOVED_AFTER_LOSS)  /* large, repeated bytes: another path */ \
+	X(MOVED_AFTER_STALL) /* large, repeated bytes after a timeout: another path */ \
+	X(MOVED_AFTER_PAUSE) /* flowlets: another path */
 
 #define SWITCH_OUTCOMES(X) \
 	X(PASSED)            /* not an encapsulated packet for one of our LAs: untouched */ \
@@ -136,11 +162,13 @@ struct mac_key {
 	X(MALFORMED) /* dropped: shorter than an Ethernet header */
 
 #define HOST_ENUMERATOR(name) HOST_##name,
+#define SPREAD_ENUMERATOR(name) SPREAD_##name,
 #define SWITCH_ENUMERATOR(name) SWITCH_##name,
 #define L2_ENUMERATOR(name) L2_##name,
 #define LOSS_ENUMERATOR(name) LOSS_##name,
 
 enum host_outcome { HOST_OUTCOMES(HOST_ENUMERATOR) HOST_OUTCOME_COUNT };
+enum spread_outcome { SPREAD_OUTCOMES(SPREAD_ENUMERATOR) SPREAD_OUTCOME_COUNT };
 enum switch_outcome { SWITCH_OUTCOMES(SWITCH_ENUMERATOR) SWITCH_OUTCOME_COUNT };
 enum loss_outcome { LOSS_OUTCOMES(LOSS_ENUMERATOR) LOSS_OUTCOME_COUNT };
 enum l2_outcome { L2_OUTCOMES(L2_ENUMERATOR) L2_OUTCOME_COUNT };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * A network that loses: a share of the UDP datagrams to one port is dropped where they come in, and of those from it
- * where they leave. For measurements of what losses do to look-ups; this kernel family often comes without netem.
+ * where they leave; or everything that comes in, whatever programs stand behind. For measurements of what losses do; this
+ * kernel family often comes without netem.
  *
  * A burst that the sender put into one super frame is lost whole.
  */
@@ -47,6 +48,14 @@ SEC("tcx/ingress")
 int lose_incoming(struct __sk_buff *ctx)
 {
 	return lose(ctx, 2); /* destination port */
+}
+
+/* A link that is silent: up, and nothing comes. */
+SEC("tcx/ingress")
+int lose_everything(struct __sk_buff *ctx)
+{
+	count(&loss_counters, LOSS_LOST);
+	return TC_ACT_SHOT;
 }
 
 SEC("tcx/egress")

@@ -19,40 +19,45 @@ static __noinline int receive_uncommon(struct xdp_md *ctx, __u32 port)
 	return finish(ctx, port, outcome, &way);
 }
 
-/*
- * A plain frame for us, for a station that is where it was, behind a port without tags. Nothing is changed unless all of
- * that is so; `egress` says the same about such frames.
- */
-INLINE int deliver_plain(ctx_t *ctx, const struct trill_fib *fib, void *start, void *end, __u16 ingress, __u32 *port)
-{
-	const struct inner_header *inner = start + HEADERS_LENGTH;
-	struct mac_pair macs = load_macs(inner);
-	__u32 label = *(const __u32 *)&inner->label;
-	__u16 vlan = bpf_ntohs(label >> 16) & VLAN_MASK;
+/* What a plain frame for us has inside: addresses, tag and type. */
+struct plain_inner {
+	struct mac_pair macs;
+	__u16 vlan;
+	__be16 type;
+};
 
-	if ((__u16)label != bpf_htons(ETHERTYPE_VLAN) || !is_vlan(vlan) || is_trill_type(inner->type) ||
-	    is_group(macs.head) || !is_learnt(source_of(macs), vlan, ingress))
+/*
+ * A plain frame for us, for a station that is where it was, behind a port without tags: `pop` bytes before its type go.
+ * Nothing is changed unless all of that is so; `egress` says the same about such frames.
+ */
+INLINE int deliver_plain(ctx_t *ctx, const struct trill_fib *fib, const struct plain_inner *inner, __u32 pop,
+			 __u16 ingress, __u32 *port)
+{
+	struct cursor cursor = frame_of(ctx);
+	void *start = cursor.at, *end = cursor.end;
+	struct mac_pair macs = inner->macs;
+	__u16 vlan = inner->vlan;
+
+	if (!is_vlan(vlan) || is_trill_type(inner->type) || is_group(macs.head) ||
+	    !is_learnt(source_of(macs), vlan, ingress))
 		return 0;
 	__u32 place = find(destination_of(macs), vlan);
 	*port = port_of_place(place);
 	const struct trill_port *out = &fib->ports[*port];
 	if (place == NOWHERE || nickname_of(place) || out->vlan != vlan || out->kind != TRILL_NATIVE)
 		return 0;
-	if (start + PUSH_UNTAGGED + out->frame_max < end || start + TRILL_WHOLE_MAX < end)
+	if (start + pop + out->frame_max < end || start + TRILL_WHOLE_MAX < end || start + pop + ETH_LENGTH > end)
 		return 0;
-	store_macs(start + PUSH_UNTAGGED, macs);
-	return !bpf_xdp_adjust_head(ctx, PUSH_UNTAGGED);
+	store_macs(start + pop, macs);
+	return !bpf_xdp_adjust_head(ctx, pop);
 }
 
 /*
  * A plain frame for another RBridge, or for us, without a detour; `receive` says the same about such frames, and all about
  * the others.
  */
-SEC("xdp.frags")
-int trill_link(struct xdp_md *ctx)
+INLINE int receive_with_header(struct xdp_md *ctx, const struct trill_fib *fib, __u32 port)
 {
-	const struct trill_fib *fib = current_fib();
-	__u32 port = port_of(fib, ctx->ingress_ifindex);
 	struct cursor cursor = frame_of(ctx);
 	void *start = cursor.at;
 
@@ -67,8 +72,11 @@ int trill_link(struct xdp_md *ctx)
 	if (!route) {
 		if (to != bpf_htons(fib->own_nickname) || !to) /* we may have none yet */
 			return receive_uncommon(ctx, port);
-		__u32 own_port;
-		if (!deliver_plain(ctx, fib, start, cursor.end, bpf_ntohs(ingress), &own_port))
+		const struct inner_header *inside = start + HEADERS_LENGTH;
+		__u32 own_port, label = *(const __u32 *)&inside->label;
+		struct plain_inner inner = { load_macs(inside), bpf_ntohs(label >> 16) & VLAN_MASK, inside->type };
+		if ((__u16)label != bpf_htons(ETHERTYPE_VLAN) ||
+		    !deliver_plain(ctx, fib, &inner, PUSH_UNTAGGED, bpf_ntohs(ingress), &own_port))
 			return receive_uncommon(ctx, port);
 		return send(ctx, port, TRILL_EGRESS, own_port);
 	}
@@ -79,6 +87,95 @@ int trill_link(struct xdp_md *ctx)
 	store_macs(start, load_macs(hop));
 	((__u8 *)start)[ETH_LENGTH + 1] = (word >> 24) - 1; /* the hop count's byte; it was not 0 */
 	return send(ctx, port, TRILL_TRANSIT, hop->port);
+}
+
+SEC("xdp.frags")
+int trill_link(struct xdp_md *ctx)
+{
+	const struct trill_fib *fib = current_fib();
+
+	return receive_with_header(ctx, fib, port_of(fib, ctx->ingress_ifindex));
+}
+
+/* A plain frame without outer header, to a next hop that takes it so or for us: no address is written on its way. */
+INLINE int receive_elided(struct xdp_md *ctx, const struct trill_fib *fib, __u32 port, struct cursor cursor)
+{
+	struct trill_elided *start = cursor.at;
+	const struct trill_port *in = &fib->ports[port];
+
+	if ((void *)start + ELIDED_INNER + HASH_LENGTH > cursor.end)
+		return receive_uncommon(ctx, port);
+	struct mac_pair macs = load_macs(start);
+	__u64 word = *(__u64 *)&start->elided;
+	__u16 to = word >> 32, ingress = word >> 48; /* as on the wire */
+	if (((__u32)word & PLAIN_MASK) != in->plain_elided || !((__u32)word & (__u32)bpf_htons(HEADER_HOPS) << 16) ||
+	    is_group(macs.head) || !fib->route[ingress])
+		return receive_uncommon(ctx, port);
+	__u32 route = fib->route[to];
+	if (!route) {
+		__u32 own_port;
+		struct plain_inner inner = { macs, bpf_ntohs(start->control) & VLAN_MASK, start->type };
+		if (to != bpf_htons(fib->own_nickname) || !to || /* we may have none yet */
+		    !deliver_plain(ctx, fib, &inner, ELIDED_PUSH_UNTAGGED, bpf_ntohs(ingress), &own_port))
+			return receive_uncommon(ctx, port);
+		return send(ctx, port, TRILL_EGRESS, own_port);
+	}
+	__u32 hash = trill_hash_apart(fib->hash_seed, (void *)start + ELIDED_INNER, cursor.end, start);
+	const struct trill_hop *hop = choose(fib, route, hash);
+	const struct trill_port *out = &fib->ports[hop->port & (TRILL_PORTS - 1)];
+	if (!hop->elides || (void *)start + out->frame_max - ELIDED_BYTES < cursor.end ||
+	    (void *)start + TRILL_WHOLE_MAX < cursor.end)
+		return receive_uncommon(ctx, port);
+	((__u8 *)&start->header)[1] -= 1; /* the hop count's byte; it was not 0 */
+	return send(ctx, port, TRILL_TRANSIT, hop->port);
+}
+
+/* A frame with its outer header or without. */
+INLINE int receive_any(struct xdp_md *ctx)
+{
+	const struct trill_fib *fib = current_fib();
+	__u32 port = port_of(fib, ctx->ingress_ifindex);
+	struct cursor cursor = frame_of(ctx);
+	const struct eth_header *eth = cursor.at;
+
+	if ((void *)(eth + 1) <= cursor.end && eth->type == bpf_htons(ETHERTYPE_ELIDED))
+		return receive_elided(ctx, fib, port, cursor);
+	return receive_with_header(ctx, fib, port);
+}
+
+/* A link whose ends leave the outer header out; frames with one come as well. */
+SEC("xdp.frags")
+int trill_elided_link(struct xdp_md *ctx)
+{
+	return receive_any(ctx);
+}
+
+/*
+ * A link whose frames are worked on by several CPUs: each serves its share of the egress nicknames, so that a flow stays on
+ * one of them. What has no egress is for the stack, and stays here.
+ */
+SEC("xdp.frags")
+int trill_spread_link(struct xdp_md *ctx)
+{
+	struct cursor cursor = frame_of(ctx);
+	const struct trill_start *start = cursor.at;
+
+	_Static_assert(__builtin_offsetof(struct trill_elided, header) == ETH_LENGTH, "egress is where it is with the header");
+	if (cursor.at + HEADERS_LENGTH <= cursor.end &&
+	    (start->outer.type == bpf_htons(ETHERTYPE_TRILL) || start->outer.type == bpf_htons(ETHERTYPE_ELIDED))) {
+		__u32 cluster = bpf_ntohs(start->header.egress) & (TRILL_CLUSTERS - 1);
+
+		if (bpf_redirect_map(&trill_cpus, trill_spread.cpu[cluster], 0) == XDP_REDIRECT)
+			return XDP_REDIRECT;
+	}
+	return receive_any(ctx);
+}
+
+/* What a CPU does with a frame that was handed to it. */
+SEC("xdp.frags/cpumap")
+int trill_worker(struct xdp_md *ctx)
+{
+	return receive_any(ctx);
 }
 
 SEC("xdp.frags")
@@ -105,7 +202,7 @@ INLINE enum trill_outcome copy_to_link(ctx_t *ctx, const struct trill_fib *fib, 
 	if (is_longer(ctx, out->frame_max))
 		return TRILL_TOO_LONG;
 	copy_mac(start->outer.source, out->mac);
-	return TRILL_COPY_SENT;
+	return out->elides == TRILL_ELIDES_BOTH && elide(ctx) ? TRILL_POP_FAILED : TRILL_COPY_SENT;
 }
 
 /* The copy that leaves by a native port: out of TRILL, if the port is in the VLAN. */

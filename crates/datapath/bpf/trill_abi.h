@@ -23,12 +23,18 @@
 struct trill_hop {
 	__u8 destination[6];
 	__u8 source[6];
-	__u16 port;
-	__u16 plain_max; /* the longest frame that the port takes, or TRILL_WHOLE_MAX if that is less; bytes */
+	__u8 port;
+	__u8 elides; /* 1: the port leaves outer headers out */
+	__u16 plain_max; /* the longest frame that the port takes, or TRILL_WHOLE_MAX if that is less; bytes; 0: see elides */
 };
 
 #define TRILL_NATIVE 0 /* to end stations: no TRILL frames (access or trunk in the words of 802.1Q) */
 #define TRILL_LINK 1   /* to an RBridge, point to point: no native frames */
+
+/* Whether a link goes without outer headers, see lib/trill_elide.h. */
+#define TRILL_ELIDES_NOT 0
+#define TRILL_ELIDES_IN 1   /* we take frames without, the neighbour does not */
+#define TRILL_ELIDES_BOTH 2 /* and send them so */
 
 /* A port. The first twelve bytes are those that a unicast frame to us from our neighbour begins with. */
 struct trill_port {
@@ -38,10 +44,11 @@ struct trill_port {
 	__u8 adjacent; /* a link's: 1 if there is such a neighbour */
 	__u16 vlan;    /* native port: of untagged frames; 0: there are none */
 	__u16 frame_max; /* bytes without a tag */
-	__u8 reserved[2];
+	__u8 elides;   /* a link's: TRILL_ELIDES_* */
+	__u8 reserved;
 	__u32 plain;   /* start of a plain frame's Ethertype and header, see is_plain; 0: none is plain here */
 	__u32 ifindex; /* not read by programs */
-	__u32 reserved_word;
+	__u32 plain_elided; /* the same of a frame without outer header */
 };
 
 /* A distribution tree as one RBridge sees it (RFC 6325 4.5). Sets of ports have the bit 1 << number. */
@@ -66,6 +73,14 @@ struct trill_fib {
 	__u64 native_ports[TRILL_VLANS]; /* the ports to end stations of each VLAN */
 	__u8 port_of[TRILL_INTERFACES]; /* port number by interface index */
 	struct trill_tree tree[TRILL_TREES_MAX];
+};
+
+/* Nicknames are dealt to CPUs in so many clusters, by their lowest bits. */
+#define TRILL_CLUSTERS 16
+
+/* Where links' frames are worked on, by cluster of their egress nickname. */
+struct trill_spread {
+	__u32 cpu[TRILL_CLUSTERS];
 };
 
 /* What changes at any time, each word on its own. */
@@ -136,6 +151,7 @@ struct trill_tapped {
 	X(NO_PORT)           /* dropped: the interface is no port of ours, or has vanished */ \
 	X(MALFORMED)         /* dropped: ends before its headers do */ \
 	X(OUTER_VLAN)        /* dropped: outer tag of another VLAN than the link's */ \
+	X(NOT_AGREED)        /* dropped: no outer header, on a link where that is not agreed */ \
 	X(NATIVE_ON_LINK)    /* dropped: neither TRILL nor IS-IS, on a link */ \
 	X(OTHER_GROUP)       /* dropped: TRILL group address without a meaning here (step 2) */ \
 	X(NOT_FOR_US)        /* dropped: for another port's address (step 3) */ \

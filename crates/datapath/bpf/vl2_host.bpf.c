@@ -4,6 +4,10 @@
  * for AAs are answered on the spot, and whatever lacks a mapping goes to the agent, which holds and sends it again.
  */
 #include "lib/ctx_tc.h"
+#include "lib/vl2_spread.h"
+
+#define ctx_salt spread_salt
+
 #include "lib/vl2_encap.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -6,6 +6,9 @@
  */
 #include "lib/ctx_xdp.h"
 #include "lib/vl2_decap.h"
+/* One hash for a flow's life. */
+#define ctx_salt(ip, end, length) 0
+
 #include "lib/vl2_encap.h"
 
 #define PORTS_MAX 64

@@ -105,6 +105,35 @@ abi_struct! {
         gateway_mac: [u8; 6],
         /// Zero.
         reserved: [u8; 2],
+        /// Picoseconds that a byte takes at the rate limit; 0: no limit.
+        limit_ps_per_byte: u64,
+        /// Time that the limit lets the host run ahead of its rate.
+        limit_burst_ns: u64,
+        /// 1: TCP counts too.
+        limit_tcp: u32,
+        /// Zero.
+        limit_reserved: u32,
+    }
+}
+
+/// [`SpreadConstants::rule`]: every flow keeps its path.
+pub(crate) const SPREAD_RULE_NONE: u32 = 0;
+/// [`SpreadConstants::rule`]: large flows that lose move.
+pub(crate) const SPREAD_RULE_REHASH: u32 = 1;
+/// [`SpreadConstants::rule`]: flows move after a pause.
+pub(crate) const SPREAD_RULE_FLOWLETS: u32 = 2;
+
+abi_struct! {
+    /// Which flows under way get another path.
+    SpreadConstants = "spread_config" {
+        /// Between two choices, and the pause of a timeout; with flowlets, the pause.
+        hold_ns: u64,
+        /// What a flow has sent before it counts as large.
+        large_bytes: u64,
+        /// `SPREAD_RULE_*`.
+        rule: u32,
+        /// Zero.
+        reserved: u32,
     }
 }
 
@@ -221,7 +250,7 @@ impl OwnLas {
 }
 
 /// Names of the host agent's counters, in the order of `enum host_outcome`.
-pub const HOST_OUTCOMES: [&str; 14] = [
+pub const HOST_OUTCOMES: [&str; 15] = [
     "passed",
     "encapsulated",
     "rack_direct",
@@ -236,7 +265,12 @@ pub const HOST_OUTCOMES: [&str; 14] = [
     "malformed",
     "no_route",
     "push_failed",
+    "rate_limited",
 ];
+
+/// Names of what becomes of a segment's flow, in the order of `enum spread_outcome`.
+pub const SPREAD_OUTCOMES: [&str; 5] =
+    ["kept", "stayed_after_loss", "moved_after_loss", "moved_after_stall", "moved_after_pause"];
 
 /// Names of a switch's counters, in the order of `enum switch_outcome`.
 pub const SWITCH_OUTCOMES: [&str; 12] = [

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 
-use crate::abi::{AaMapping, Abi, HOST_OUTCOMES, HostConstants, MAPPING_REFUSED};
+use crate::abi::{AaMapping, Abi, HOST_OUTCOMES, HostConstants, MAPPING_REFUSED, SPREAD_OUTCOMES};
 use crate::error::DatapathError;
 use crate::frame::{self, FrameInput, FrameOutput};
 use crate::pin::{self, PinDir};
+use crate::spread::{self, Spread};
 use crate::{counters, interface, link, object};
 
 /// Entries of the AA map unless asked otherwise: about 0.5 MiB, and below 10 ms to load.
@@ -20,6 +21,8 @@ pub const MAP_ENTRIES_DEFAULT: u32 = 4096;
 
 /// Outer headers of VL2, bytes.
 const OUTER_BYTES: u32 = 40;
+const ETHERNET_BYTES: u32 = 14;
+const PS_PER_S: u64 = 1_000_000_000_000;
 
 const AA_MAP: &str = "aa_map";
 const COUNTERS: &str = "host_counters";
@@ -45,10 +48,34 @@ pub struct HostConfig {
     ///
     /// Off in the paper's experiments: all traffic bounces.
     pub rack_direct: bool,
+    /// Most that the server may send to AAs; `None`: no limit.
+    pub rate_limit: Option<RateLimit>,
     /// Most AAs that the map holds; the least recently used one makes room for the next.
     pub map_entries: u32,
+    /// Which flows under way get another path.
+    pub spread: Spread,
     /// Where maps and link are pinned, in a mounted bpffs; `None`: they end with the process.
     pub pin_dir: Option<PathBuf>,
+}
+
+/// A token bucket: what a server sends to AAs beyond it is dropped and counted as `rate_limited`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Rate in the long run; of frames without FCS and without outer headers.
+    pub bits_per_s: u64,
+    /// What may leave at once, in bytes of the same. A larger super frame leaves when the bucket is full.
+    pub burst_bytes: u32,
+    /// What it is for.
+    pub traffic: LimitedTraffic,
+}
+
+/// What a [`RateLimit`] is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitedTraffic {
+    /// Everything but TCP, which keeps to its share by itself.
+    NonTcp,
+    /// Everything.
+    All,
 }
 
 /// Where an AA is, as the directory said.
@@ -69,6 +96,7 @@ pub struct Mapping {
 pub struct HostMaps {
     aa: MapHandle,
     counters: MapHandle,
+    spread: MapHandle,
 }
 
 /// A server's data path.
@@ -108,17 +136,23 @@ impl HostDatapath {
         let mut open = object::VL2_HOST.open()?;
         object::set_constants(&mut open, ".rodata.host", &constants);
         object::set_max_entries(&mut open, AA_MAP, config.map_entries)?;
+        spread::prepare(&mut open, config.spread)?;
         if let Some(pins) = &pins {
             pins.reuse(&mut open, AA_MAP)?;
             pins.reuse(&mut open, COUNTERS)?;
+            pins.reuse(&mut open, spread::COUNTERS)?;
         }
         let mut object = object::VL2_HOST.load(open)?;
         if let Some(pins) = &pins {
             pins.pin(&mut object, AA_MAP)?;
             pins.pin(&mut object, COUNTERS)?;
+            pins.pin(&mut object, spread::COUNTERS)?;
         }
-        let maps =
-            HostMaps { aa: object::map_handle(&object, AA_MAP)?, counters: object::map_handle(&object, COUNTERS)? };
+        let maps = HostMaps {
+            aa: object::map_handle(&object, AA_MAP)?,
+            counters: object::map_handle(&object, COUNTERS)?,
+            spread: object::map_handle(&object, spread::COUNTERS)?,
+        };
         Ok(Self { object, maps, block: config.aa_block, link: None, pins })
     }
 
@@ -166,6 +200,14 @@ impl HostDatapath {
         self.maps.counters()
     }
 
+    /// What became of the flows of segments, where a rule is in force: [`SPREAD_OUTCOMES`] with their numbers.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn spread_counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
+        self.maps.spread_counters()
+    }
+
     /// One frame through the program, without a network.
     ///
     /// # Errors
@@ -182,7 +224,7 @@ impl HostDatapath {
         if let Some(link) = self.link.take() {
             link::detach(&link)?;
         }
-        self.pins.take().map_or(Ok(()), |pins| pins.remove(&[LINK, AA_MAP, COUNTERS]))
+        self.pins.take().map_or(Ok(()), |pins| pins.remove(&[LINK, AA_MAP, COUNTERS, spread::COUNTERS]))
     }
 }
 
@@ -193,7 +235,8 @@ impl HostMaps {
     /// [`DatapathError::NotPinned`], [`DatapathError::NoRights`] or [`DatapathError::Map`].
     pub fn open_pinned(dir: impl AsRef<Path>) -> Result<Self, DatapathError> {
         let dir = dir.as_ref();
-        Ok(Self { aa: pin::open_map(dir, AA_MAP)?, counters: pin::open_map(dir, COUNTERS)? })
+        let open = |map| pin::open_map(dir, map);
+        Ok(Self { aa: open(AA_MAP)?, counters: open(COUNTERS)?, spread: open(spread::COUNTERS)? })
     }
 
     fn set(&self, aa: Ipv4Addr, mapping: &Mapping) -> Result<(), DatapathError> {
@@ -247,6 +290,14 @@ impl HostMaps {
     pub fn counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
         counters::read(&self.counters, COUNTERS, &HOST_OUTCOMES)
     }
+
+    /// See [`HostDatapath::spread_counters`].
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn spread_counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
+        counters::read(&self.spread, spread::COUNTERS, &SPREAD_OUTCOMES)
+    }
 }
 
 fn failed(what: &'static str) -> impl Fn(libbpf_rs::Error) -> DatapathError {
@@ -282,6 +333,7 @@ pub(crate) fn mask(length: u8) -> u32 {
 
 fn constants(config: &HostConfig) -> Result<HostConstants, DatapathError> {
     check(config)?;
+    spread::check(config.spread)?;
     let (network, length) = config.aa_block;
     Ok(HostConstants {
         aa_network: (u32::from(network) & mask(length)).to_be_bytes(),
@@ -292,7 +344,22 @@ fn constants(config: &HostConfig) -> Result<HostConstants, DatapathError> {
         rack_direct: u32::from(config.rack_direct),
         gateway_mac: config.gateway_mac,
         reserved: [0; 2],
+        limit_ps_per_byte: config.rate_limit.map_or(0, RateLimit::ps_per_byte),
+        limit_burst_ns: config.rate_limit.map_or(0, RateLimit::burst_ns),
+        limit_tcp: u32::from(config.rate_limit.is_some_and(|limit| limit.traffic == LimitedTraffic::All)),
+        limit_reserved: 0,
     })
+}
+
+impl RateLimit {
+    /// Rounded up to at least one: above 8 Tbit/s there is no limit to speak of.
+    fn ps_per_byte(self) -> u64 {
+        (8 * PS_PER_S / self.bits_per_s).max(1)
+    }
+
+    fn burst_ns(self) -> u64 {
+        u64::from(self.burst_bytes) * self.ps_per_byte() / 1000
+    }
 }
 
 fn check(config: &HostConfig) -> Result<(), DatapathError> {
@@ -310,6 +377,20 @@ fn check(config: &HostConfig) -> Result<(), DatapathError> {
             "underlay_mtu",
             format!("{mtu} is not between 108 and 65535 bytes; 1600 carries 1500 of payload"),
         );
+    }
+    if let Some(limit) = config.rate_limit {
+        if limit.bits_per_s < 1000 {
+            let rate = limit.bits_per_s;
+            return refuse("rate_limit", format!("{rate} bit/s lets next to nothing out; choose 1000 or more"));
+        }
+        let frame = config.underlay_mtu - OUTER_BYTES + ETHERNET_BYTES;
+        if limit.burst_bytes < frame {
+            let burst = limit.burst_bytes;
+            return refuse(
+                "rate_limit",
+                format!("a burst of {burst} bytes is less than one frame, which has up to {frame}"),
+            );
+        }
     }
     if config.gateway_mac[0] & 1 == 1 {
         return refuse("gateway_mac", "is a group address; use the MAC of the ToR's host port".to_owned());

@@ -9,6 +9,7 @@
 //! | [`host`] | a server: encapsulation on TC egress, ARP, misses to the agent (VL2 4.2.1) |
 //! | [`switch`] | an Intermediate or ToR: decapsulation on TC ingress (VL2 4.2.1) |
 //! | [`loss`] | a network that loses datagrams of one port, for measurements |
+//! | [`spread`] | other paths for flows under way, at the sender (VL2 4.2.2) |
 //! | [`stale`] | a sample of the packets that a ToR cannot deliver (VL2 4.3.2) |
 //! | [`mod@bench`] | nanoseconds per packet of the XDP variants, relative to a layer-2 program |
 //! | [`trill`] | an RBridge: ingress, transit, egress and distribution trees on XDP |
@@ -35,6 +36,7 @@ pub mod loss;
 mod object;
 pub mod offload;
 mod pin;
+pub mod spread;
 pub mod stale;
 pub mod switch;
 pub mod tester;

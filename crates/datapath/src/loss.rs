@@ -1,7 +1,7 @@
 //! A network that loses: a share of the UDP datagrams to and from one port of an interface, for measurements of what
-//! losses do (VL2 5.5 loses 10 % between clients and directory servers).
+//! losses do (VL2 5.5 loses 10 % between clients and directory servers). And a link that is silent: up, and nothing comes.
 
-use libbpf_rs::{Link, MapHandle};
+use libbpf_rs::{Link, MapHandle, Object};
 
 use crate::abi::{LOSS_OUTCOMES, LossConstants};
 use crate::error::DatapathError;
@@ -54,5 +54,40 @@ impl Drop for Loss {
             // Closing the link does the same a little later.
             let _ = link::detach(link);
         }
+    }
+}
+
+/// Makes interfaces deaf.
+#[derive(Debug)]
+pub struct Silencer(Object);
+
+/// An interface of which nothing comes in; it hears again when this is dropped.
+#[derive(Debug)]
+pub struct Silence(Link);
+
+impl Silencer {
+    /// Loads the program, so that it can be attached at once later.
+    ///
+    /// # Errors
+    /// Any [`DatapathError`].
+    pub fn load() -> Result<Self, DatapathError> {
+        Ok(Self(object::LOSS.load(object::LOSS.open()?)?))
+    }
+
+    /// From now on everything that comes in by this interface of the calling thread's namespace is lost, in front of all
+    /// other programs.
+    ///
+    /// # Errors
+    /// [`DatapathError::NoInterface`] or any other [`DatapathError`].
+    pub fn silence(&self, interface: &str) -> Result<Silence, DatapathError> {
+        let program = object::program(&self.0, "lose_everything");
+        link::attach_first(&program, interface::index_of(interface)?, interface).map(Silence)
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        // Closing the link does the same a little later.
+        let _ = link::detach(&self.0);
     }
 }

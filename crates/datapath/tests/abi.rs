@@ -7,12 +7,13 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use weft_datapath::abi::{
     AGENT_MARK, AaMapping, HOST_OUTCOMES, HostConstants, L2_OUTCOMES, LOSS_OUTCOMES, LossConstants, MacKey, NextHop,
-    OWN_LAS_MAX, OwnLas, RouteSlot, SWITCH_OUTCOMES, StaleSample, SwitchConstants,
+    OWN_LAS_MAX, OwnLas, RouteSlot, SPREAD_OUTCOMES, SWITCH_OUTCOMES, SpreadConstants, StaleSample, SwitchConstants,
 };
 
 const HEADER: &str = include_str!("../bpf/abi.h");
 const XDP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/xdp.bpf.o"));
 const LOSS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/loss.bpf.o"));
+const HOST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vl2_host.bpf.o"));
 const SWITCH: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vl2_switch.bpf.o"));
 
 /// The names in `#define LIST(X) X(NAME) ...`.
@@ -36,6 +37,7 @@ fn defined(name: &str) -> u32 {
 #[test]
 fn outcomes_have_the_same_names_in_the_same_order() {
     assert_eq!(listed("HOST_OUTCOMES"), HOST_OUTCOMES);
+    assert_eq!(listed("SPREAD_OUTCOMES"), SPREAD_OUTCOMES);
     assert_eq!(listed("SWITCH_OUTCOMES"), SWITCH_OUTCOMES);
     assert_eq!(listed("L2_OUTCOMES"), L2_OUTCOMES);
     assert_eq!(listed("LOSS_OUTCOMES"), LOSS_OUTCOMES);
@@ -54,6 +56,7 @@ fn constants_are_equal() {
 fn structs_have_the_same_layout() {
     let btf_of = |name, object| Btf::from_raw(name, object).expect("the object is readable").expect("it has BTF");
     let (xdp, switch, loss) = (btf_of("xdp", XDP), btf_of("vl2_switch", SWITCH), btf_of("loss", LOSS));
+    let host = btf_of("vl2_host", HOST);
     let layouts = [
         AaMapping::LAYOUT,
         HostConstants::LAYOUT,
@@ -64,7 +67,8 @@ fn structs_have_the_same_layout() {
         MacKey::LAYOUT,
     ];
     let in_xdp = layouts.into_iter().map(|layout| (&xdp, layout));
-    for (btf, (name, size, fields)) in in_xdp.chain([(&switch, StaleSample::LAYOUT), (&loss, LossConstants::LAYOUT)]) {
+    let elsewhere = [(&switch, StaleSample::LAYOUT), (&loss, LossConstants::LAYOUT), (&host, SpreadConstants::LAYOUT)];
+    for (btf, (name, size, fields)) in in_xdp.chain(elsewhere) {
         let in_c: Struct<'_> = btf.type_by_name(name).unwrap_or_else(|| panic!("struct {name} is in the BTF"));
         assert_eq!(in_c.size(), size, "size of struct {name}");
         let offsets: Vec<(&OsStr, usize)> = in_c

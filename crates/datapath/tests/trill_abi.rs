@@ -7,7 +7,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use weft_datapath::trill::abi::{
     GROUPS, HOPS_MAX, INTERFACES, OBSERVED, OUTCOMES, PORTS, STATIC, TAP_BYTES, TREES_MAX, TrillFib, TrillHop,
-    TrillHostRoute, TrillPlace, TrillPort, TrillState, TrillTapped, TrillTree, WHOLE_MAX,
+    TrillHostRoute, TrillPlace, TrillPort, TrillSpread, TrillState, TrillTapped, TrillTree, WHOLE_MAX,
 };
 
 const HEADER: &str = include_str!("../bpf/trill_abi.h");
@@ -34,6 +34,7 @@ fn outcomes_have_the_same_names_in_the_same_order() {
 #[test]
 fn constants_are_equal() {
     let constants = [
+        ("TRILL_CLUSTERS", weft_datapath::trill::CLUSTERS),
         ("TRILL_PORTS", PORTS),
         ("TRILL_HOPS_MAX", HOPS_MAX),
         ("TRILL_GROUPS", GROUPS),
@@ -54,6 +55,7 @@ fn structures_have_the_same_layout() {
     let btf = Btf::from_raw("trill", OBJECT).expect("the object is readable").expect("it has BTF");
     let layouts = [
         TrillHop::LAYOUT,
+        TrillSpread::LAYOUT,
         TrillPort::LAYOUT,
         TrillState::LAYOUT,
         TrillPlace::LAYOUT,

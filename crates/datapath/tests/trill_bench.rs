@@ -24,7 +24,7 @@ fn programs_alone() {
         eprintln!("{raw:?}");
     }
     let checks: Vec<&str> = report.checks.iter().map(|check| &*check.id).filter(|id| id.starts_with("trill")).collect();
-    assert_eq!(checks.len(), 7, "{checks:?}");
+    assert_eq!(checks.len(), 9, "{checks:?}");
 }
 
 #[test]

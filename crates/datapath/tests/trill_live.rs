@@ -15,7 +15,7 @@ use common::tap::Tap;
 use common::traffic::{Icmp, transfer};
 use common::{available, ethernet};
 use weft_datapath::bpffs;
-use weft_datapath::trill::{Place, RBridgeDatapath, RBridgeMaps, XdpMode};
+use weft_datapath::trill::{Elision, Place, RBridgeDatapath, RBridgeMaps, Tapped, XdpMode};
 
 const WAIT: Duration = Duration::from_secs(2);
 
@@ -55,8 +55,13 @@ fn tap(campus: &Campus, host: usize) -> Tap {
     Tap::open(&campus.hosts[host], "eth0", Duration::from_millis(100))
 }
 
-fn hosts_reach_each_other(test: &str, mode: XdpMode) {
-    let Some(campus) = campus(test, 1500) else { return };
+fn hosts_reach_each_other(test: &str, mode: XdpMode, elision: Elision) {
+    hosts_reach_each_other_by(test, mode, elision, &[]);
+}
+
+fn hosts_reach_each_other_by(test: &str, mode: XdpMode, elision: Elision, spread: &[u32]) {
+    let Some(mut campus) = campus(test, 1500) else { return };
+    (campus.elision, campus.spread) = (elision, spread.to_vec());
     let Some(rbridges) = campus.attach(mode) else { return };
     let a = Icmp::open(&campus.hosts[0], WAIT);
     for (sequence, host) in (1..).zip([1, 2, 1]) {
@@ -100,12 +105,92 @@ fn hosts_reach_each_other(test: &str, mode: XdpMode) {
 
 #[test]
 fn hosts_reach_each_other_in_the_driver() {
-    hosts_reach_each_other("ttdn", XdpMode::Native);
+    hosts_reach_each_other("ttdn", XdpMode::Native, Elision::Off);
 }
 
 #[test]
 fn hosts_reach_each_other_in_the_stack() {
-    hosts_reach_each_other("ttdg", XdpMode::Generic);
+    hosts_reach_each_other("ttdg", XdpMode::Generic, Elision::Off);
+}
+
+#[test]
+fn hosts_reach_each_other_without_outer_headers() {
+    hosts_reach_each_other("ttde", XdpMode::Native, Elision::Agreed);
+    hosts_reach_each_other("ttdx", XdpMode::Generic, Elision::Agreed);
+}
+
+/// CPUs of this machine, as many as clusters at most.
+fn cpus() -> Vec<u32> {
+    (0..std::thread::available_parallelism().map_or(1, |count| count.get() as u32).min(16)).collect()
+}
+
+#[test]
+fn hosts_reach_each_other_with_work_spread_over_all_cpus() {
+    hosts_reach_each_other_by("ttdp", XdpMode::Native, Elision::Off, &cpus());
+    hosts_reach_each_other_by("ttdq", XdpMode::Native, Elision::Agreed, &cpus());
+}
+
+/// S3 sends frames for several RBridges on: those of one nickname on one CPU, those of all on all.
+#[test]
+fn each_cpu_serves_its_share_of_the_nicknames() {
+    let Some(mut campus) = campus("ttdm", 1500) else { return };
+    campus.spread = cpus();
+    let Some(mut rbridges) = campus.attach(XdpMode::Native) else { return };
+    let hop = weft_datapath::trill::Hop { port: 2, mac: mac(2, 3) };
+    let s3 = &mut rbridges[2];
+    s3.change(|fib| fib.routes.extend((0x200..0x210).map(|beyond| (beyond, vec![hop])))).unwrap();
+    let sender = Tap::open(campus.switch(1), &common::campus::interface(3), WAIT);
+    let inner = [&[2, 8, 8, 8, 8, 8][..], &[2, 7, 7, 7, 7, 7], &[0x81, 0, 0, VLAN as u8, 8, 0], &[0x45; 46]].concat();
+    const EACH: u64 = 20;
+    for beyond in 0x200..0x210_u16 {
+        let before = s3.maps().by_cpu("transit").unwrap();
+        let header = [[0, 9], beyond.to_be_bytes(), nickname(1).to_be_bytes()].concat();
+        let frame = ethernet(mac(3, 1).0, mac(1, 3).0, 0x22f3, &[header, inner.clone()].concat());
+        (0..EACH).for_each(|_| sender.send(&frame));
+        let worked = || -> Vec<u64> {
+            s3.maps().by_cpu("transit").unwrap().iter().zip(&before).map(|(after, before)| after - before).collect()
+        };
+        let deadline = std::time::Instant::now() + WAIT;
+        while worked().iter().sum::<u64>() < EACH && std::time::Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let cpu = usize::from(beyond) % 16 % campus.spread.len();
+        assert_eq!((worked()[cpu], worked().iter().sum::<u64>()), (EACH, EACH), "{beyond:#x}: {:?}", worked());
+    }
+}
+
+/// A ping's frame and a broadcast's copy, as they leave.
+#[test]
+fn frames_without_outer_headers_are_14_bytes_shorter_on_the_wire() {
+    let bytes = |test: &str, elision: Elision| {
+        let mut campus = campus(test, 1500)?;
+        campus.elision = elision;
+        let rbridges = campus.attach(XdpMode::Native)?;
+        let tap = rbridges[0].tap(1).unwrap();
+        let a = Icmp::open(&campus.hosts[0], WAIT);
+        assert!(a.ping(address(1), 64, 1, 56).is_some());
+        let of = |outcome: &str, frames: &[Tapped]| {
+            let frame = frames.iter().find(|frame| frame.outcome == outcome);
+            frame.unwrap_or_else(|| panic!("no {outcome}")).bytes.clone()
+        };
+        let tapped = tap.take().unwrap();
+        Some(["ingress", "copy_sent"].map(|outcome| of(outcome, &tapped)))
+    };
+    let Some(full) = bytes("ttdf", Elision::Off) else { return };
+    let Some(short) = bytes("ttdh", Elision::Agreed) else { return };
+    for (full, short) in full.iter().zip(&short) {
+        assert_eq!(full.len(), short.len() + 14);
+        assert_eq!(full[12..14], [0x22, 0xf3]);
+        assert_eq!(short[12..14], [0x88, 0xb5]);
+        let view = weft_wire::trill::elided::View::new(short).expect("the wire's codec reads it");
+        assert_eq!(view.header(), weft_wire::trill::frame::View::new(full).unwrap().header());
+    }
+    assert_eq!(
+        (&full[1][20..26], &short[1][..6]),
+        (&[0xff; 6][..], &[0xff; 6][..]),
+        "the inner destination comes first"
+    );
+    assert_eq!(short[0].len(), 14 + 84 + 10, "a ping of 84 bytes with its frame header and ten bytes of TRILL");
 }
 
 #[test]

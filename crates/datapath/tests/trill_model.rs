@@ -9,11 +9,12 @@ use common::trill::*;
 use common::trill_model::Model;
 use common::{Ipv4, Random, arp, ethernet};
 use weft_datapath::frame::Verdict;
-use weft_datapath::trill::Place;
 use weft_datapath::trill::abi::OUTCOMES;
+use weft_datapath::trill::{Elision, Place};
 
 const FRAMES_PER_PORT: usize = 1000;
-const ROUNDS: u64 = 8;
+const ROUNDS: u64 = 9;
+const ELISIONS: [Elision; 3] = [Elision::Off, Elision::Offered, Elision::Agreed];
 
 fn pick<T: Copy>(random: &mut Random, of: &[T]) -> T {
     of[random.below(of.len() as u64) as usize]
@@ -95,6 +96,9 @@ fn by_link(random: &mut Random, port: u8) -> Vec<u8> {
         5 => frame.flags |= 0x3000,
         _ => {}
     }
+    if one_in(random, 3) {
+        return frame.elided();
+    }
     let mut bytes = frame.bytes();
     if one_in(random, 10) {
         let inside = bytes.split_off(12);
@@ -135,6 +139,10 @@ fn programs_and_model_agree() {
         let edit = |fib: &mut weft_datapath::trill::Fib| {
             fib.own_tree = (round % 4 != 2).then_some(NEAR);
             fib.nickname = (round % 4 != 3).then_some(OWN);
+            // With and without outer headers, on one link or both, towards the neighbour or not.
+            for (number, number_of) in [(LINK_A, round % 3), (LINK_B, round / 3)] {
+                fib.ports.get_mut(&number).unwrap().kind = link(number, ELISIONS[number_of as usize]);
+            }
         };
         rb.datapath.change(edit).unwrap();
         edit(&mut model.fib);

@@ -277,6 +277,10 @@ fn esadi_and_channel_messages_go_to_the_daemon() {
         rb.passes(LINK_A, &inside(multicast(LINK_A, FAR, NEAR)), "channel");
         rb.passes(LINK_A, &inside(unicast(LINK_A, FAR, OWN)), "channel");
         rb.passes(LINK_A, &inside(unicast(LINK_A, FAR, 0xffc0)), "channel");
+        // What we sent to ourselves comes back (RFC 7175 section 4), but not by a tree.
+        rb.passes(LINK_A, &inside(unicast(LINK_A, OWN, OWN)), "channel");
+        rb.drops(LINK_A, &inside(unicast(LINK_A, OWN, NEAR)), "own_ingress");
+        rb.drops(LINK_A, &inside(multicast(LINK_A, OWN, OWN)), "own_ingress");
         // For others it is a frame like any other.
         let onward = unicast(LINK_A, FAR, NEAR).with(|f| (f.inner_destination, f.kind) = (ALL_EGRESS, kind));
         rb.sends(LINK_A, &onward.bytes(), "transit", &forwarded(&onward, LINK_A, neighbor_mac(LINK_A)));

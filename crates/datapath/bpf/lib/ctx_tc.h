@@ -44,6 +44,12 @@ INLINE __u32 ctx_super_length(ctx_t *ctx)
 	return ctx->len;
 }
 
+/* Bytes of the frame or, of a super frame, of all frames that it stands for; without FCS. */
+INLINE __u32 ctx_frame_bytes(ctx_t *ctx)
+{
+	return ctx->wire_len > ctx->len ? ctx->wire_len : ctx->len;
+}
+
 /* A VLAN tag that travels beside the frame: then the frame is not of the untagged network that we serve. */
 INLINE int ctx_is_tagged(ctx_t *ctx)
 {

@@ -45,6 +45,11 @@ INLINE __u32 ctx_super_length(ctx_t *ctx)
 	return 0;
 }
 
+INLINE __u32 ctx_frame_bytes(ctx_t *ctx)
+{
+	return bpf_xdp_get_buff_len(ctx);
+}
+
 INLINE int ctx_is_tagged(ctx_t *ctx)
 {
 	return 0; /* in XDP a tag is part of the frame, which then is not IPv4 to us */

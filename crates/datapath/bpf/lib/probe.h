@@ -62,7 +62,7 @@ INLINE int probe_is_at(void *probe, void *end)
 
 /*
  * The probe of a frame on its way, whatever it is wrapped in: plain, tagged, behind one or two outer IPv4 headers (VL2),
- * TRILL, VXLAN, VXLAN with an inner tag. Magic and checksum make a mistake a matter of one in 2^32.
+ * TRILL with and without its outer header, VXLAN, VXLAN with an inner tag. Magic and checksum make a mistake a matter of one in 2^32.
  */
 INLINE void *probe_find(void *data, void *end)
 {
@@ -70,6 +70,8 @@ INLINE void *probe_find(void *data, void *end)
 		return data + 42;
 	if (probe_is_at(data + 46, end))
 		return data + 46;
+	if (probe_is_at(data + 52, end))
+		return data + 52;
 	if (probe_is_at(data + 62, end))
 		return data + 62;
 	if (probe_is_at(data + 66, end))

@@ -44,8 +44,11 @@ INLINE __u64 ipv6_addresses(const struct ipv6_header *ip)
 	return sum;
 }
 
-/* The caller has checked that HASH_LENGTH bytes are there. Not in line: it is rare, and would take the registers. */
-static __noinline __u32 hash_uncommon(__u32 seed, const void *inner, const void *end)
+/*
+ * `macs`: where the inner addresses are, which is not before the rest in a frame without outer header. The caller has
+ * checked that HASH_LENGTH bytes are there. Not in line: it is rare, and would take the registers.
+ */
+static __noinline __u32 hash_uncommon(__u32 seed, const void *inner, const void *end, const void *macs)
 {
 	const struct inner_header *header = inner;
 	const struct ipv6_header *ipv6 = inner + sizeof(*header);
@@ -60,8 +63,8 @@ static __noinline __u32 hash_uncommon(__u32 seed, const void *inner, const void 
 			return mixed(seed, ipv6_addresses(ipv6), *(const __u32 *)(ipv6 + 1));
 		return mixed(seed, ipv6_addresses(ipv6), ipv6->next_header);
 	}
-	struct mac_pair macs = load_macs(inner);
-	return mixed(seed, macs.head, macs.tail | (__u64)(header->control & bpf_htons(VLAN_MASK)) << 32);
+	struct mac_pair pair = load_macs(macs);
+	return mixed(seed, pair.head, pair.tail | (__u64)(header->control & bpf_htons(VLAN_MASK)) << 32);
 }
 
 /* Bytes of a plain packet, as words in memory: IPv4 without options; no fragment, TCP or UDP. */
@@ -70,7 +73,7 @@ static __noinline __u32 hash_uncommon(__u32 seed, const void *inner, const void 
 #define PLAIN_PROTOCOL_MASK (0xff000000 | bpf_htons(IPV4_FRAGMENT_MASK))
 
 /* 32 bits. The caller has checked that HASH_LENGTH bytes are there. */
-INLINE __u32 trill_hash(__u32 seed, const void *inner, const void *end)
+INLINE __u32 trill_hash_apart(__u32 seed, const void *inner, const void *end, const void *macs)
 {
 	const void *type = inner + offsetof(struct inner_header, type);
 	const void *ip = inner + sizeof(struct inner_header);
@@ -80,7 +83,12 @@ INLINE __u32 trill_hash(__u32 seed, const void *inner, const void *end)
 	    (protocol == PROTOCOL_TCP << 24 || protocol == PROTOCOL_UDP << 24))
 		return mixed(seed, *(const __u64 *)(ip + offsetof(struct ipv4_header, source)),
 			     *(const __u32 *)(ip + IPV4_LENGTH));
-	return hash_uncommon(seed, inner, end);
+	return hash_uncommon(seed, inner, end, macs);
+}
+
+INLINE __u32 trill_hash(__u32 seed, const void *inner, const void *end)
+{
+	return trill_hash_apart(seed, inner, end, inner);
 }
 
 /* The same for a frame of any length that has an inner header. A very short one has no flow. */

@@ -38,15 +38,71 @@ INLINE __u64 header_word(__u16 flags, __u16 egress, __u16 ingress)
 	return (__u64)ETHERTYPE_TRILL << 48 | (__u64)flags << 32 | (__u32)egress << 16 | ingress;
 }
 
+/* All that comes before the inner frame's type where the outer header is left out. */
+INLINE struct trill_elided *push_elided(ctx_t *ctx, const struct native *frame, __u64 type_and_header)
+{
+	struct cursor cursor = frame_of(ctx);
+
+	if (cursor.at + ETH_LENGTH > cursor.end)
+		return NULL;
+	struct mac_pair macs = load_macs(cursor.at);
+	if (bpf_xdp_adjust_head(ctx, frame->tagged ? -(__s32)ELIDED_PUSH_TAGGED : -(__s32)ELIDED_PUSH_UNTAGGED))
+		return NULL;
+	cursor = frame_of(ctx);
+	struct trill_elided *elided = cursor.at;
+	if ((void *)(elided + 1) > cursor.end)
+		return NULL;
+	store_macs(elided, macs);
+	*(__be64 *)&elided->elided = bpf_cpu_to_be64(type_and_header);
+	elided->control = bpf_htons(frame->control);
+	return elided;
+}
+
+/*
+ * For a station behind another RBridge, to which at least the first of the next hops goes without outer header. It is put in
+ * again for another one that takes no such frames.
+ */
+INLINE enum trill_outcome encapsulate_elided(ctx_t *ctx, const struct trill_fib *fib, const struct native *frame,
+					     __u32 route, __u64 header, struct way *way)
+{
+	struct trill_elided *elided = push_elided(ctx, frame, (__u64)ETHERTYPE_ELIDED << 48 | header);
+	__u32 hash = fib->hash_seed;
+
+	if (!elided)
+		return TRILL_PUSH_FAILED;
+	const void *inner = (void *)elided + ELIDED_INNER, *end = frame_of(ctx).end;
+	if (inner + HASH_LENGTH <= end)
+		hash = trill_hash_apart(fib->hash_seed, inner, end, elided);
+	const struct trill_hop *hop = choose(fib, route, hash);
+	const struct trill_port *out = &fib->ports[hop->port & (TRILL_PORTS - 1)];
+	way->port = hop->port;
+	if (is_longer(ctx, out->frame_max - ELIDED_BYTES))
+		return TRILL_TOO_LONG;
+	if (hop->elides)
+		return TRILL_INGRESS;
+	if (restore(ctx, out))
+		return TRILL_PUSH_FAILED;
+	struct cursor cursor = frame_of(ctx);
+	if (cursor.at + ETH_LENGTH > cursor.end)
+		return TRILL_PUSH_FAILED;
+	store_macs(cursor.at, load_macs(hop));
+	return TRILL_INGRESS;
+}
+
 /* For a station behind another RBridge. */
 INLINE enum trill_outcome encapsulate(ctx_t *ctx, const struct trill_fib *fib, const struct native *frame, __u16 egress,
 				      struct way *way)
 {
+	__u32 route = route_to(fib, egress);
+	__u64 header = header_word(fib->hop_count, egress, fib->own_nickname);
+
 	if (!fib->own_nickname)
 		return TRILL_NO_NICKNAME;
-	if (!route_to(fib, egress))
+	if (!route)
 		return TRILL_NO_ROUTE;
-	struct trill_start *start = push(ctx, frame, header_word(fib->hop_count, egress, fib->own_nickname));
+	if (choose(fib, route, 0)->elides)
+		return encapsulate_elided(ctx, fib, frame, route, header & ~(0xffffULL << 48), way);
+	struct trill_start *start = push(ctx, frame, header);
 	if (!start)
 		return TRILL_PUSH_FAILED;
 	enum trill_outcome outcome = towards(ctx, fib, egress, &start->outer, &start->inner, frame_of(ctx).end, way);
@@ -78,8 +134,8 @@ INLINE enum trill_outcome flood(ctx_t *ctx, const struct trill_fib *fib, const s
 	struct trill_start *start = push(ctx, frame, header);
 	if (!start)
 		return TRILL_PUSH_FAILED;
-	*(__be32 *)start->outer.destination = bpf_htonl(0x0180c200);
-	*(__be32 *)(start->outer.destination + 4) = bpf_htonl(GROUP_ALL_RBRIDGES << 16);
+	store_all_rbridges(start->outer.destination);
+	*(__be16 *)start->outer.source = 0;
 	*(__be32 *)(start->outer.source + 2) = 0;
 	return TRILL_INGRESS_FLOOD;
 }

@@ -182,8 +182,12 @@ INLINE enum trill_outcome receive_odd(ctx_t *ctx, const struct trill_fib *fib, s
 		return TRILL_CRITICAL_FLAG;
 	if (!is_usable(ingress))
 		return TRILL_RESERVED_INGRESS;
-	if (ingress == fib->own_nickname)
-		return TRILL_OWN_INGRESS;
+	if (ingress == fib->own_nickname) {
+		/* Nothing of ours comes back but Echoes, which are sent to come back (RFC 7175 4). */
+		int echo = to == ingress && !(flags & HEADER_MULTI) &&
+			   check_inner(inner, load_macs(inner)) == TRILL_CHANNEL;
+		return echo ? TRILL_CHANNEL : TRILL_OWN_INGRESS;
+	}
 	if (to == NICKNAME_ANY_RBRIDGE && !(flags & HEADER_MULTI) && check_inner(inner, load_macs(inner)) == TRILL_CHANNEL)
 		return TRILL_CHANNEL;
 	if (!is_usable(to))
@@ -222,6 +226,23 @@ INLINE int strip_outer_tag(ctx_t *ctx, const struct trill_port *in)
 	return move_macs(ctx, VLAN_LENGTH) ? TRILL_POP_FAILED : ACCEPTED;
 }
 
+/* A frame without outer header gets one, where that is agreed: then it is like any other from the neighbour. */
+INLINE int restore_outer(ctx_t *ctx, const struct trill_port *in)
+{
+	struct cursor cursor = frame_of(ctx);
+	struct trill_elided *elided = cursor.at;
+
+	if (!in->elides)
+		return TRILL_NOT_AGREED;
+	if ((void *)(elided + 1) > cursor.end)
+		return TRILL_MALFORMED;
+	if (is_bridge_group(mac_at(elided)))
+		return TRILL_OTHER_GROUP;
+	if (elided->header.flags & bpf_htons(HEADER_FLAGS))
+		return TRILL_RESERVED_BITS;
+	return restore(ctx, in) ? TRILL_PUSH_FAILED : ACCEPTED;
+}
+
 /* Any frame, in the order of the text. */
 INLINE enum trill_outcome receive(ctx_t *ctx, const struct trill_fib *fib, __u32 port, struct way *way)
 {
@@ -231,11 +252,15 @@ INLINE enum trill_outcome receive(ctx_t *ctx, const struct trill_fib *fib, __u32
 
 	if (cursor.at + ETH_LENGTH > cursor.end)
 		return TRILL_MALFORMED;
-	if (start->outer.type == bpf_htons(ETHERTYPE_VLAN) && !is_l2_control(bridge_group(mac_at(&start->outer)))) {
-		int untagged = strip_outer_tag(ctx, in);
+	if (!is_l2_control(bridge_group(mac_at(&start->outer)))) {
+		int usual = ACCEPTED;
 
-		if (untagged != ACCEPTED)
-			return untagged;
+		if (start->outer.type == bpf_htons(ETHERTYPE_VLAN))
+			usual = strip_outer_tag(ctx, in);
+		else if (start->outer.type == bpf_htons(ETHERTYPE_ELIDED))
+			usual = restore_outer(ctx, in);
+		if (usual != ACCEPTED)
+			return usual;
 		cursor = frame_of(ctx);
 		start = cursor.at;
 	}

@@ -48,6 +48,16 @@ struct {
 	__type(value, struct bpf_devmap_val);
 } trill_copies SEC(".maps");
 
+/* CPUs that frames of links are handed to; each runs `trill_worker`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_CPUMAP);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct bpf_cpumap_val);
+} trill_cpus SEC(".maps");
+
+volatile struct trill_spread trill_spread SEC(".data.trill_spread") = {};
+
 COUNTERS(trill_counters, TRILL_PORTS * TRILL_COUNTERS_OF_PORT);
 
 struct {

@@ -2,11 +2,13 @@
 /* Where a frame goes once it is known what becomes of it: out of one port, or as copies out of several. */
 #pragma once
 
+#include "trill_elide.h"
 #include "trill_hash.h"
 #include "trill_state.h"
 
 struct way {
 	__u32 port;
+	int elides; /* WAY_PORT: without outer header */
 	enum {
 		WAY_PORT,     /* finished: out of `port` */
 		WAY_ONE_COPY, /* out of `port`, by way of `trill_copy` */
@@ -71,6 +73,7 @@ INLINE enum trill_outcome towards(ctx_t *ctx, const struct trill_fib *fib, __u16
 		return TRILL_TOO_LONG;
 	store_macs(outer, load_macs(hop));
 	way->port = hop->port;
+	way->elides = hop->elides;
 	return TRILL_TRANSIT;
 }
 
@@ -97,6 +100,8 @@ INLINE int finish(struct xdp_md *ctx, __u32 port, enum trill_outcome outcome, co
 
 	if (outcome <= TRILL_LAST_PASSED) {
 		verdict = XDP_PASS;
+	} else if (outcome <= TRILL_LAST_SENT && way->elides && elide(ctx)) {
+		outcome = TRILL_POP_FAILED;
 	} else if (outcome <= TRILL_LAST_SENT) {
 		if (way->kind == WAY_PORT)
 			verdict = bpf_redirect_map(&trill_ports, way->port, 0);

@@ -2,7 +2,7 @@
 /*
  * VL2 encapsulation (4.2.1, 4.2.2), for whichever hook defined ctx_t before: an IPv4 packet to an AA gets one header
  * towards its ToR and, in front of that, one towards the anycast LA of the Intermediates. Both carry the flow hash as
- * their source address.
+ * their source address. The hook says by ctx_salt what the hash is changed by.
  */
 #pragma once
 
@@ -15,6 +15,8 @@
 
 /* Set before load; as read-only data the verifier folds it into the program. */
 const volatile struct host_config host_config SEC(".rodata.host");
+
+#include "vl2_limit.h"
 
 /* Bounded: the least recently used mapping makes room. Size set before load. */
 struct {
@@ -168,6 +170,9 @@ INLINE enum host_outcome vl2_encapsulate(ctx_t *ctx, struct cursor cursor)
 		return HOST_REFUSED;
 	if (exceeds_mtu(&inner))
 		return HOST_MTU_EXCEEDED;
+	if (!limit_allows(ctx_frame_bytes(ctx), ip->protocol))
+		return HOST_RATE_LIMITED;
+	inner.hash ^= ctx_salt(ip, cursor.end, inner.length);
 	if (host_config.rack_direct && mapping->tor_la == host_config.own_tor_la)
 		return push_one(ctx, &inner, mapping->tor_la);
 	return push_both(ctx, &inner, mapping->tor_la, mapping->anycast_la);

@@ -41,7 +41,8 @@ pub(crate) fn loaded(ifindex: u32) -> Result<XdpDatapath, DatapathError> {
     }
     xdp.set_mac(SINK_MAC, 3)?;
     let mapping = Mapping { tor_la: TOR, anycast_la: ANYCAST, refused: false, version: 1 };
-    for n in 0..AAS {
+    // The one that is looked up comes last: a map nearly as large as its bound may leave out others meanwhile.
+    for n in (0..AAS).rev() {
         xdp.set_mapping(Ipv4Addr::from(u32::from(AA) + n), &mapping)?;
     }
     for n in 0..LAS {

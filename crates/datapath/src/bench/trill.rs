@@ -8,7 +8,7 @@ use super::program_run::{raw, set_target, time};
 use super::{BenchOptions, BenchReport, Check, ProgramCost, median};
 use crate::error::DatapathError;
 use crate::object;
-use crate::trill::{Hop, Place, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Station, VlanSet};
+use crate::trill::{Elision, Hop, Place, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Station, VlanSet};
 use crate::xdp::XdpProgram;
 
 /// Highest ratio of TRILL transit to the layer-2 program.
@@ -38,7 +38,7 @@ const LOCAL_STATION: [u8; 6] = [0x02, 0, 0, 0, 0, 0x0c];
 const PUSHED: usize = 24;
 
 /// An RBridge of a campus of 500 with four next hops to each and 10,000 stations; all ports are one interface.
-pub(super) fn rbridge(interface: &str, frame_mtu: u32) -> Result<RBridgeDatapath, DatapathError> {
+pub(super) fn rbridge(interface: &str, frame_mtu: u32, elision: Elision) -> Result<RBridgeDatapath, DatapathError> {
     let mut rbridge = RBridgeDatapath::load(&RBridgeConfig { hash_seed: 0x5eed, ..RBridgeConfig::default() })?;
     let port = |number: u8, kind| PortConfig {
         interface: interface.to_owned(),
@@ -49,7 +49,7 @@ pub(super) fn rbridge(interface: &str, frame_mtu: u32) -> Result<RBridgeDatapath
     rbridge.set_port(ACCESS, &port(ACCESS, PortKind::access(VLAN)))?;
     for number in 1..=LINKS {
         let neighbor = Some(MacAddress([0x02, 0xbb, 0, 0, 0, number]));
-        rbridge.set_port(number, &port(number, PortKind::Link { designated_vlan: 1, neighbor }))?;
+        rbridge.set_port(number, &port(number, PortKind::Link { designated_vlan: 1, neighbor, elision }))?;
     }
     let hop = |port: u8| Hop { port, mac: MacAddress([0x02, 0xbb, 0, 0, 0, port]) };
     rbridge.change(|fib| {
@@ -92,11 +92,12 @@ enum Loop {
     RestoreIngress,
     RestoreEgress,
     Transit,
+    TransitElided,
     Ingress,
     Egress,
 }
 
-const LOOPS: [Loop; 9] = [
+const LOOPS: [Loop; 10] = [
     Loop::Empty,
     Loop::L2Forward,
     Loop::Pair,
@@ -104,13 +105,18 @@ const LOOPS: [Loop; 9] = [
     Loop::RestoreIngress,
     Loop::RestoreEgress,
     Loop::Transit,
+    Loop::TransitElided,
     Loop::Ingress,
     Loop::Egress,
 ];
 
 /// What is reported, with its floor. The empty loop and the layer-2 program are reported by the others' benchmark.
-const SHIPPED: [(Loop, f64); 3] =
-    [(Loop::Ingress, INGRESS_RATIO_MAX), (Loop::Transit, TRANSIT_RATIO_MAX), (Loop::Egress, EGRESS_RATIO_MAX)];
+const SHIPPED: [(Loop, f64); 4] = [
+    (Loop::Ingress, INGRESS_RATIO_MAX),
+    (Loop::Transit, TRANSIT_RATIO_MAX),
+    (Loop::TransitElided, TRANSIT_RATIO_MAX),
+    (Loop::Egress, EGRESS_RATIO_MAX),
+];
 
 impl Loop {
     fn name(self) -> &'static str {
@@ -122,6 +128,7 @@ impl Loop {
             Self::RestoreIngress => "restore_only_trill_ingress",
             Self::RestoreEgress => "restore_only_trill_egress",
             Self::Transit => "trill_transit",
+            Self::TransitElided => "trill_transit_elided",
             Self::Ingress => "trill_ingress",
             Self::Egress => "trill_egress",
         }
@@ -169,7 +176,8 @@ fn net_ns(which: Loop, round: &Round) -> f64 {
     let over_empty = |which: Loop| round[which as usize] - round[Loop::Empty as usize];
     let without = |restore: Loop| over_empty(which) - over_empty(restore);
     match which {
-        Loop::Transit => without(Loop::RestoreTransit),
+        // The wrapper's work is the same for both.
+        Loop::Transit | Loop::TransitElided => without(Loop::RestoreTransit),
         Loop::Ingress => without(Loop::RestoreIngress) + over_empty(Loop::Pair) / 2.0,
         Loop::Egress => without(Loop::RestoreEgress) + over_empty(Loop::Pair) / 2.0,
         other => over_empty(other),
@@ -179,10 +187,12 @@ fn net_ns(which: Loop, round: &Round) -> f64 {
 /// Everything anew in each round, for the seeds of the hash maps.
 fn round(frame_bytes: usize, repeat: u32) -> Result<Round, DatapathError> {
     let l2 = frames::loaded(LOOPBACK)?;
-    let mut rbridge = rbridge("lo", 1600)?;
+    let (mut rbridge, mut eliding) = (rbridge("lo", 1600, Elision::Off)?, rbridge("lo", 1600, Elision::Agreed)?);
     let plain = frames::plain(frame_bytes);
     let (transit, egress) = (inside(&plain, AWAY, SINK_MAC), inside(&plain, OWN, LOCAL_STATION));
+    let elided = weft_wire::trill::elided::emit(&transit).ok().flatten().expect("a plain frame has a short form");
     let (as_transit, as_ingress, as_egress) = (wrappers(&transit)?, wrappers(&plain)?, wrappers(&egress)?);
+    let as_elided = wrappers(&elided)?;
     // What the wrappers begin with: a run that has not been is undone.
     let pushed = [&[0; PUSHED], &plain[..]].concat();
     let popped = &egress[PUSHED..];
@@ -206,13 +216,20 @@ fn round(frame_bytes: usize, repeat: u32) -> Result<Round, DatapathError> {
                 time(&helper(&as_egress, "bench_trill_egress"), popped, repeat, XDP_DROP)?
             }
             Loop::Transit => {
-                shipped(&mut rbridge, LINK, &as_transit, |of| time(of, &transit, repeat, XDP_REDIRECT), which)?
+                let wrapper = (&as_transit, "bench_trill_transit");
+                shipped(&mut rbridge, LINK, wrapper, |of| time(of, &transit, repeat, XDP_REDIRECT))?
+            }
+            Loop::TransitElided => {
+                let wrapper = (&as_elided, "bench_trill_transit");
+                shipped(&mut eliding, LINK, wrapper, |of| time(of, &elided, repeat, XDP_REDIRECT))?
             }
             Loop::Ingress => {
-                shipped(&mut rbridge, ACCESS, &as_ingress, |of| time(of, &pushed, repeat, XDP_REDIRECT), which)?
+                let wrapper = (&as_ingress, "bench_trill_ingress");
+                shipped(&mut rbridge, ACCESS, wrapper, |of| time(of, &pushed, repeat, XDP_REDIRECT))?
             }
             Loop::Egress => {
-                shipped(&mut rbridge, LINK, &as_egress, |of| time(of, popped, repeat, XDP_REDIRECT), which)?
+                let wrapper = (&as_egress, "bench_trill_egress");
+                shipped(&mut rbridge, LINK, wrapper, |of| time(of, popped, repeat, XDP_REDIRECT))?
             }
         };
     }
@@ -223,13 +240,12 @@ fn round(frame_bytes: usize, repeat: u32) -> Result<Round, DatapathError> {
 fn shipped(
     rbridge: &mut RBridgeDatapath,
     port: u8,
-    wrappers: &Object,
+    (wrappers, wrapper): (&Object, &str),
     time: impl FnOnce(&ProgramMut<'_>) -> Result<f64, DatapathError>,
-    which: Loop,
 ) -> Result<f64, DatapathError> {
     let kind = rbridge.arrive_by(port)?;
     set_target(wrappers, &rbridge.program(&kind))?;
-    time(&object::program(wrappers, &format!("bench_{}", which.name())))
+    time(&object::program(wrappers, wrapper))
 }
 
 const LOOPBACK: u32 = 1;

@@ -10,7 +10,7 @@ use super::sender::{Sample, Sender, on_cpu};
 use super::{Check, LiveOptions, frames, median, trill};
 use crate::error::DatapathError;
 use crate::offload::{self, Offload};
-use crate::trill::{PortConfig, PortKind, RBridgeDatapath};
+use crate::trill::{Elision, PortConfig, PortKind, RBridgeDatapath};
 
 /// How much more a hop through the kernel's bridge costs than TRILL transit, at least.
 pub const BRIDGE_OVER_TRILL_MIN: f64 = 5.0;
@@ -147,8 +147,8 @@ fn bridge(namespace: &Namespace) -> Result<(), DatapathError> {
 
 /// In at s0, out at s1, all of them.
 fn transit_rbridge() -> Result<RBridgeDatapath, DatapathError> {
-    let mut rbridge = trill::rbridge("s1", 1600)?;
-    let kind = PortKind::Link { designated_vlan: 1, neighbor: Some(MacAddress(trill::NEIGHBOR_MAC)) };
+    let mut rbridge = trill::rbridge("s1", 1600, Elision::Off)?;
+    let kind = PortKind::link_to(1, MacAddress(trill::NEIGHBOR_MAC));
     let port = PortConfig { interface: "s0".to_owned(), mac: MacAddress(trill::PORT_MAC), mtu: 1600, kind };
     // Routes lead by the other ports only.
     rbridge.change(|fib| {

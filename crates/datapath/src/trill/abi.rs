@@ -21,6 +21,10 @@ pub const WHOLE_MAX: u16 = 2000;
 
 /// [`TrillPort::kind`] of a port to another RBridge.
 pub(crate) const LINK: u8 = 1;
+/// [`TrillPort::elides`]: frames without outer header are taken, and not sent.
+pub(crate) const ELIDES_IN: u8 = 1;
+/// [`TrillPort::elides`]: they are sent as well.
+pub(crate) const ELIDES_BOTH: u8 = 2;
 /// Confidence of what a frame taught.
 pub const OBSERVED: u8 = 0x20;
 /// Confidence that nothing exceeds.
@@ -40,8 +44,10 @@ abi_struct! {
         /// Of the outer header.
         source: [u8; 6],
         /// Number of the port.
-        port: u16,
-        /// The longest frame that the port takes, or [`WHOLE_MAX`] if that is less; bytes.
+        port: u8,
+        /// 1: the port leaves outer headers out.
+        elides: u8,
+        /// The longest frame that the port takes, or [`WHOLE_MAX`] if that is less; bytes. 0 where `elides` is 1.
         plain_max: u16,
     }
 }
@@ -61,14 +67,24 @@ abi_struct! {
         vlan: u16,
         /// Longest frame without a tag, bytes.
         frame_max: u16,
+        /// A link's: [`ELIDES_IN`], [`ELIDES_BOTH`] or 0.
+        elides: u8,
         /// Zero.
-        reserved: [u8; 2],
+        reserved: u8,
         /// Start of a plain frame's Ethertype and header; 0: none is plain here.
         plain: u32,
         /// Interface index.
         ifindex: u32,
-        /// Zero.
-        reserved_word: u32,
+        /// The same as `plain` of a frame without outer header.
+        plain_elided: u32,
+    }
+}
+
+abi_struct! {
+    /// Where links' frames are worked on.
+    TrillSpread = "trill_spread" {
+        /// By cluster of their egress nickname.
+        cpu: [u32; super::spread::CLUSTERS],
     }
 }
 
@@ -194,7 +210,7 @@ layout! {
 }
 
 /// Names of the counters of a port, in the order of `enum trill_outcome`.
-pub const OUTCOMES: [&str; 57] = [
+pub const OUTCOMES: [&str; 58] = [
     "is_is",
     "channel",
     "l2_control",
@@ -213,6 +229,7 @@ pub const OUTCOMES: [&str; 57] = [
     "no_port",
     "malformed",
     "outer_vlan",
+    "not_agreed",
     "native_on_link",
     "other_group",
     "not_for_us",

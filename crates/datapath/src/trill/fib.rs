@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::mem::offset_of;
 
 use weft_wire::ethernet::MacAddress;
-use weft_wire::trill::{HOP_COUNT_MAX, nickname};
+use weft_wire::trill::{HOP_COUNT_MAX, elided, nickname};
 
 use super::abi::{
-    GROUPS, HOPS_MAX, INTERFACES, LINK, PORTS, TREES_MAX, TrillFib, TrillHop, TrillPort, TrillTree, WHOLE_MAX,
+    ELIDES_BOTH, ELIDES_IN, GROUPS, HOPS_MAX, INTERFACES, LINK, PORTS, TREES_MAX, TrillFib, TrillHop, TrillPort,
+    TrillTree, WHOLE_MAX,
 };
 use super::vlans::VlanSet;
 use crate::abi::Abi;
@@ -22,6 +23,9 @@ const ETHERNET_BYTES: u32 = 14;
 const MTU_MAX: u32 = 65_521;
 /// What a plain frame's Ethertype and header begin with, but for color and alert.
 const PLAIN: u32 = u32::from_ne_bytes([0x22, 0xf3, 0, 0]);
+/// The same of a plain frame without outer header.
+const PLAIN_ELIDED: u32 =
+    u32::from_ne_bytes([elided::ETHERTYPE.to_be_bytes()[0], elided::ETHERTYPE.to_be_bytes()[1], 0, 0]);
 /// So many groups are kept for single hops, which stand in for sets when there are too many of those.
 const SINGLES: usize = PORTS;
 
@@ -73,7 +77,21 @@ pub enum PortKind {
         designated_vlan: u16,
         /// The port of the RBridge whose adjacency is in Report; frames of nobody else are accepted.
         neighbor: Option<MacAddress>,
+        /// Whether outer headers are left out.
+        elision: Elision,
     },
+}
+
+/// Whether a link goes without outer headers ([`weft_wire::trill::elided`]): no standard's, and only where both ends agree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Elision {
+    /// All frames have one; one without is dropped.
+    #[default]
+    Off,
+    /// Frames without are taken and not sent: the neighbour does not take them, as far as is known.
+    Offered,
+    /// Frames go without, where they can.
+    Agreed,
 }
 
 impl PortKind {
@@ -89,7 +107,12 @@ impl PortKind {
 
     /// A link without a neighbour yet.
     pub fn link(designated_vlan: u16) -> Self {
-        Self::Link { designated_vlan, neighbor: None }
+        Self::Link { designated_vlan, neighbor: None, elision: Elision::Off }
+    }
+
+    /// A link to a known neighbour, with outer headers.
+    pub fn link_to(designated_vlan: u16, neighbor: MacAddress) -> Self {
+        Self::Link { designated_vlan, neighbor: Some(neighbor), elision: Elision::Off }
     }
 }
 
@@ -273,10 +296,16 @@ impl Table {
         let mut entry =
             TrillPort { mac: port.mac.0, ifindex: port.ifindex, frame_max: frame_max(port), ..TrillPort::default() };
         match &port.kind {
-            PortKind::Link { designated_vlan, neighbor } => {
+            PortKind::Link { designated_vlan, neighbor, elision } => {
                 (entry.kind, entry.vlan) = (LINK, *designated_vlan);
                 entry.adjacent = u8::from(neighbor.is_some());
                 entry.plain = if neighbor.is_some() { PLAIN } else { 0 };
+                entry.elides = match elision {
+                    Elision::Off => 0,
+                    Elision::Offered => ELIDES_IN,
+                    Elision::Agreed => ELIDES_BOTH,
+                };
+                entry.plain_elided = if neighbor.is_some() && entry.elides > 0 { PLAIN_ELIDED } else { 0 };
                 entry.neighbor = neighbor.unwrap_or(MacAddress([0; 6])).0;
             }
             PortKind::Native { untagged, tagged } => {
@@ -332,8 +361,9 @@ impl Table {
 
 fn entry_of(fib: &Fib, hop: &Hop) -> TrillHop {
     let port = &fib.ports[&hop.port];
-    let plain_max = frame_max(port).min(WHOLE_MAX);
-    TrillHop { destination: hop.mac.0, source: port.mac.0, port: hop.port.into(), plain_max }
+    let elides = matches!(port.kind, PortKind::Link { elision: Elision::Agreed, .. });
+    let plain_max = if elides { 0 } else { frame_max(port).min(WHOLE_MAX) };
+    TrillHop { destination: hop.mac.0, source: port.mac.0, port: hop.port, elides: elides.into(), plain_max }
 }
 
 /// The longest frame of a port. The kernel has none longer than 65535 bytes.
@@ -365,7 +395,13 @@ impl Image<'_> {
         }
         let kind = if entry.kind == LINK {
             let neighbor = (entry.adjacent == 1).then_some(MacAddress(entry.neighbor));
-            PortKind::Link { designated_vlan: entry.vlan, neighbor }
+            let elision = match entry.elides {
+                0 => Elision::Off,
+                ELIDES_IN => Elision::Offered,
+                ELIDES_BOTH => Elision::Agreed,
+                _ => return None,
+            };
+            PortKind::Link { designated_vlan: entry.vlan, neighbor, elision }
         } else {
             let untagged = Some(entry.vlan).filter(|vlan| *vlan != 0);
             let is_in = |vlan: &u16| self.u64_at(native_ports_at(*vlan)) & 1 << number != 0;
@@ -389,7 +425,7 @@ impl Image<'_> {
         }
         let hop = |place| {
             let entry: TrillHop = self.value(hop_at(group, place))?;
-            Some(Hop { port: u8::try_from(entry.port).ok()?, mac: MacAddress(entry.destination) })
+            Some(Hop { port: entry.port, mac: MacAddress(entry.destination) })
         };
         (0..count).map(hop).collect::<Option<Vec<Hop>>>().map(Some)
     }
@@ -427,8 +463,8 @@ mod tests {
     fn fib() -> Fib {
         let neighbor = Some(MacAddress([2, 9, 9, 9, 9, 9]));
         let ports = [
-            (1, port(7, PortKind::Link { designated_vlan: 1, neighbor })),
-            (2, port(8, PortKind::link(2))),
+            (1, port(7, PortKind::Link { designated_vlan: 1, neighbor, elision: Elision::Agreed })),
+            (2, port(8, PortKind::Link { designated_vlan: 2, neighbor: None, elision: Elision::Offered })),
             (3, port(9, PortKind::access(10))),
             (
                 63,

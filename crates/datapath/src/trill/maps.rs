@@ -8,7 +8,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use serde::Serialize;
 use weft_wire::ethernet::MacAddress;
 
-use super::abi::{COUNTERS_OF_PORT, OUTCOMES, ROUTE_OWN, TrillFib, TrillHostRoute, TrillState};
+use super::abi::{COUNTERS_OF_PORT, OUTCOMES, PORTS, ROUTE_OWN, TrillFib, TrillHostRoute, TrillState};
 use super::fib::Fib;
 use crate::abi::Abi;
 use crate::error::DatapathError;
@@ -151,6 +151,27 @@ impl RBridgeMaps {
         let fib = self.fib()?.unwrap_or_default();
         let ports = std::iter::once(0).chain(fib.ports.keys().copied());
         ports.map(|port| Ok(PortCounters { port, counts: self.counts_of(port)? })).collect()
+    }
+
+    /// Frames of all ports that had an outcome, by the CPU that worked on them.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    ///
+    /// # Panics
+    /// If no outcome has this name.
+    pub fn by_cpu(&self, outcome: &str) -> Result<Vec<u64>, DatapathError> {
+        let place = OUTCOMES.iter().position(|name| *name == outcome).expect("an outcome of ours") as u32;
+        let mut sums = Vec::new();
+        for port in 0..PORTS as u32 {
+            let found = self.counters.lookup_percpu((port * COUNTERS_OF_PORT + place).bytes(), MapFlags::ANY);
+            let per_cpu = found.map_err(|source| failed(COUNTERS, "reading", source))?.unwrap_or_default();
+            sums.resize(sums.len().max(per_cpu.len()), 0);
+            for (sum, value) in sums.iter_mut().zip(per_cpu) {
+                *sum += value.try_into().map_or(0, u64::from_ne_bytes);
+            }
+        }
+        Ok(sums)
     }
 
     fn counts_of(&self, port: u8) -> Result<Vec<(&'static str, u64)>, DatapathError> {

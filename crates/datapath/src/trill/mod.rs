@@ -15,6 +15,7 @@ pub mod abi;
 mod attach;
 mod fib;
 mod maps;
+mod spread;
 mod stations;
 mod tap;
 mod vlans;
@@ -25,8 +26,9 @@ use libbpf_rs::{MapCore, MapFlags, Object};
 use weft_wire::ethernet::MacAddress;
 
 pub use attach::XdpMode;
-pub use fib::{Fib, Hop, Port, PortKind, Tree};
+pub use fib::{Elision, Fib, Hop, Port, PortKind, Tree};
 pub use maps::{HostRoute, PortCounters, RBridgeMaps};
+pub use spread::CLUSTERS;
 pub use stations::{Place, Station};
 pub use tap::{Tap, Tapped};
 pub use vlans::VlanSet;
@@ -64,13 +66,22 @@ pub struct RBridgeConfig {
     pub hash_seed: u32,
     /// Where the programs run.
     pub mode: XdpMode,
+    /// CPUs that frames of links are spread over by egress nickname; none: each is worked on where it came in.
+    pub spread: Vec<u32>,
     /// Where maps and links are pinned, in a mounted bpffs; `None`: they end with the process.
     pub pin_dir: Option<PathBuf>,
 }
 
 impl Default for RBridgeConfig {
     fn default() -> Self {
-        Self { stations: 16_384, host_routes: 4096, hash_seed: 0, mode: XdpMode::Native, pin_dir: None }
+        Self {
+            stations: 16_384,
+            host_routes: 4096,
+            hash_seed: 0,
+            mode: XdpMode::Native,
+            spread: Vec::new(),
+            pin_dir: None,
+        }
     }
 }
 
@@ -94,6 +105,8 @@ pub struct RBridgeDatapath {
     maps: RBridgeMaps,
     fib: Fib,
     mode: XdpMode,
+    /// Whether links hand their frames to other CPUs.
+    spreads: bool,
     links: Vec<(u8, PortLink)>,
     pins: Option<PinDir>,
     /// The port that loopback stands for, see [`Self::run`].
@@ -110,8 +123,20 @@ impl RBridgeDatapath {
         let pins = config.pin_dir.as_deref().map(PinDir::create).transpose()?;
         let object = load_object(config, pins.as_ref())?;
         let maps = RBridgeMaps::of_object(&object)?;
-        let mut datapath =
-            Self { object, maps, fib: Fib::default(), mode: config.mode, links: Vec::new(), pins, loopback: None };
+        let spreads = !config.spread.is_empty();
+        if spreads {
+            spread::begin(&object, &config.spread)?;
+        }
+        let mut datapath = Self {
+            object,
+            maps,
+            fib: Fib::default(),
+            mode: config.mode,
+            spreads,
+            links: Vec::new(),
+            pins,
+            loopback: None,
+        };
         datapath.maps.forget_what_was_found()?;
         match datapath.maps.fib()? {
             Some(running) => datapath.fib = running,
@@ -152,7 +177,7 @@ impl RBridgeDatapath {
     pub fn add_port(&mut self, number: u8, port: &PortConfig) -> Result<(), DatapathError> {
         self.set_port(number, port)?;
         let ifindex = self.fib.ports[&number].ifindex;
-        let program = object::program(&self.object, program_of(&port.kind));
+        let program = object::program(&self.object, program_of(&port.kind, self.spreads));
         let pin = self.pins.as_ref().map(|pins| pins.path_of(&pin_name(number)));
         self.links.retain(|(other, _)| *other != number);
         let link = PortLink::attach(&program, ifindex, &port.interface, self.mode, pin.as_deref())?;
@@ -168,10 +193,16 @@ impl RBridgeDatapath {
         let ifindex = interface::index_of(&port.interface)?;
         let mut kind = port.kind.clone();
         let before = self.fib.ports.get(&number).filter(|before| before.ifindex == ifindex).map(|before| &before.kind);
-        if let (PortKind::Link { neighbor: new @ None, .. }, Some(PortKind::Link { neighbor, .. })) =
-            (&mut kind, before)
+        if let (
+            PortKind::Link { neighbor: new @ None, elision, .. },
+            Some(PortKind::Link { neighbor, elision: former, .. }),
+        ) = (&mut kind, before)
         {
             *new = *neighbor;
+            // What was agreed stays so; what is no longer offered is not.
+            if *elision == Elision::Offered {
+                *elision = (*former).max(Elision::Offered);
+            }
         }
         let entry = Port { ifindex, mac: port.mac, mtu: port.mtu, kind };
         // First the tables, so that a refused port changes nothing; frames for a port that is not there yet are dropped.
@@ -254,7 +285,7 @@ impl RBridgeDatapath {
     }
 
     pub(crate) fn program(&self, kind: &PortKind) -> libbpf_rs::ProgramMut<'_> {
-        object::program(&self.object, program_of(kind))
+        object::program(&self.object, program_of(kind, self.spreads))
     }
 
     fn install(&mut self, fib: Fib) -> Result<(), DatapathError> {
@@ -280,10 +311,12 @@ impl RBridgeDatapath {
 /// Index of the loopback interface in every network namespace.
 const LOOPBACK: u32 = 1;
 
-fn program_of(kind: &PortKind) -> &'static str {
+fn program_of(kind: &PortKind, spreads: bool) -> &'static str {
     match kind {
         PortKind::Native { .. } => "trill_native",
-        PortKind::Link { .. } => "trill_link",
+        PortKind::Link { .. } if spreads => "trill_spread_link",
+        PortKind::Link { elision: Elision::Off, .. } => "trill_link",
+        PortKind::Link { .. } => "trill_elided_link",
     }
 }
 
@@ -295,6 +328,7 @@ fn load_object(config: &RBridgeConfig, pins: Option<&PinDir>) -> Result<Object, 
     let mut open = object::TRILL.open()?;
     object::set_max_entries(&mut open, maps::STATIONS, config.stations.max(1))?;
     object::set_max_entries(&mut open, maps::HOST_ROUTES, config.host_routes.max(1))?;
+    object::set_max_entries(&mut open, spread::CPUS, spread::entries(&config.spread))?;
     let Some(pins) = pins else { return object::TRILL.load(open) };
     for name in MAPS {
         pins.reuse(&mut open, name)?;

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weft_datapath::offload::{self, Offload};
-use weft_datapath::trill::{Fib, Hop, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Tree, VlanSet, XdpMode};
+use weft_datapath::trill::{
+    Elision, Fib, Hop, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Tree, VlanSet, XdpMode,
+};
 use weft_wire::ethernet::MacAddress;
 
 use super::available;
@@ -31,6 +33,10 @@ pub fn interface(towards: usize) -> String {
 
 /// Hosts a and c at S1, b at S2.
 pub struct Campus {
+    /// Of all links between switches.
+    pub elision: Elision,
+    /// CPUs that every switch spreads its links' frames over.
+    pub spread: Vec<u32>,
     pub switches: Vec<Namespace>,
     pub hosts: [Namespace; 3],
     pub mtu: u32,
@@ -52,7 +58,8 @@ impl Campus {
             namespace
         };
         let switches: Vec<Namespace> = (1..=6).map(|n| node(&format!("s{n}"))).collect();
-        let campus = Self { switches, hosts: ["a", "b", "c"].map(node), mtu };
+        let campus =
+            Self { switches, hosts: ["a", "b", "c"].map(node), mtu, elision: Elision::Off, spread: Vec::new() };
         for outer in OUTER {
             for middle in MIDDLE {
                 let ends = (campus.switch(outer), campus.switch(middle));
@@ -91,11 +98,11 @@ impl Campus {
     }
 
     /// The ports of a switch: number, interface, and what is behind it.
-    fn ports(switch: usize) -> Vec<(u8, PortKind)> {
+    fn ports(&self, switch: usize) -> Vec<(u8, PortKind)> {
         let neighbors: &[usize] = if switch <= 2 { &MIDDLE } else { &OUTER };
         let link = |towards: &usize| {
             let neighbor = Some(mac(*towards, switch));
-            (*towards as u8, PortKind::Link { designated_vlan: 1, neighbor })
+            (*towards as u8, PortKind::Link { designated_vlan: 1, neighbor, elision: self.elision })
         };
         let hosts = HOSTS.iter().filter(|(at, _)| *at == switch).map(|(_, port)| (*port, PortKind::access(VLAN)));
         neighbors.iter().map(link).chain(hosts).collect()
@@ -104,9 +111,10 @@ impl Campus {
     /// Loads, or takes over, the data path of one switch and attaches its ports; what it forwards by is not told yet.
     pub fn load(&self, switch: usize, mode: XdpMode, pin_dir: Option<PathBuf>) -> Option<RBridgeDatapath> {
         available(self.switch(switch).enter(|| {
-            let config = RBridgeConfig { hash_seed: switch as u32 * 0x9e37, mode, pin_dir, ..RBridgeConfig::default() };
+            let (hash_seed, spread) = (switch as u32 * 0x9e37, self.spread.clone());
+            let config = RBridgeConfig { hash_seed, mode, spread, pin_dir, ..RBridgeConfig::default() };
             let mut datapath = RBridgeDatapath::load(&config)?;
-            for (number, kind) in Self::ports(switch) {
+            for (number, kind) in self.ports(switch) {
                 let mtu = if matches!(kind, PortKind::Link { .. }) { self.mtu + 64 } else { self.mtu };
                 let config =
                     PortConfig { interface: interface(number.into()), mac: mac(switch, number.into()), mtu, kind };

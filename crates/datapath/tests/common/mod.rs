@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use weft_datapath::DatapathError;
 use weft_datapath::host::{HostConfig, HostDatapath, Mapping};
+use weft_datapath::spread::Spread;
 use weft_datapath::switch::{SwitchConfig, SwitchDatapath, Tier};
 use weft_wire::flow::{FiveTuple, flow_hash, hash_source};
 
@@ -160,7 +161,9 @@ pub fn host_config() -> HostConfig {
         underlay_mtu: 1600,
         own_tor_la: MY_TOR,
         rack_direct: false,
+        rate_limit: None,
         map_entries: 1024,
+        spread: Spread::Never,
         pin_dir: None,
     }
 }

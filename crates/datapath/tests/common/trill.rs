@@ -4,7 +4,8 @@ use std::net::Ipv4Addr;
 
 use weft_datapath::frame::{FrameOutput, Verdict};
 use weft_datapath::trill::{
-    Fib, Hop, HostRoute, Place, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Station, Tap, Tree, VlanSet,
+    Elision, Fib, Hop, HostRoute, Place, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Station, Tap, Tree,
+    VlanSet,
 };
 use weft_wire::ethernet::MacAddress;
 
@@ -63,12 +64,17 @@ pub fn hop(port: u8, mac: [u8; 6]) -> Hop {
     Hop { port, mac: MacAddress(mac) }
 }
 
+/// The link of a port, to its neighbour.
+pub fn link(number: u8, elision: Elision) -> PortKind {
+    let neighbor = Some(MacAddress(neighbor_mac(number)));
+    PortKind::Link { designated_vlan: DESIGNATED_VLAN, neighbor, elision }
+}
+
 /// `WIDE` has four next hops, `NEAR` one and `FAR` two. The tree of `NEAR` leads to VLAN 10 by both links, to 20 and 30 by
 /// the first alone.
 fn edit(fib: &mut Fib) {
     for number in [LINK_A, LINK_B] {
-        let neighbor = Some(MacAddress(neighbor_mac(number)));
-        fib.ports.get_mut(&number).unwrap().kind = PortKind::Link { designated_vlan: DESIGNATED_VLAN, neighbor };
+        fib.ports.get_mut(&number).unwrap().kind = link(number, Elision::Off);
     }
     fib.nickname = Some(OWN);
     (fib.hop_count, fib.hash_seed) = (HOP_COUNT, SEED);
@@ -246,6 +252,12 @@ impl Frame {
         let mut header = [flags, self.egress, self.ingress].map(u16::to_be_bytes).concat();
         header.extend(self.flags_word.iter().flat_map(|word| word.to_be_bytes()));
         ethernet(self.destination, self.source, 0x22f3, &[header, self.inner()].concat())
+    }
+
+    /// The frame without its outer header, whatever it should keep; a flags word is left out.
+    pub fn elided(&self) -> Vec<u8> {
+        let head = [0x88b5, self.flags, self.egress, self.ingress, self.control, self.kind].map(u16::to_be_bytes);
+        [&self.inner_destination[..], &self.inner_source, &head.concat(), &self.payload].concat()
     }
 
     /// What is inside, with its tag.

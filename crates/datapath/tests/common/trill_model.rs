@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-use weft_datapath::trill::{Fib, HostRoute, Place, PortKind, Tree};
+use weft_datapath::trill::{Elision, Fib, HostRoute, Place, PortKind, Tree};
 
 use super::checksum;
 use super::trill::{ALL_EGRESS, ALL_RBRIDGES, host_routes, stations};
@@ -75,7 +75,9 @@ impl Model {
     fn link(&mut self, port: u8, frame: &[u8]) -> Step<Decision> {
         let mut frame = frame.to_vec();
         let ours = self.fib.ports[&port].mac.0;
-        let PortKind::Link { designated_vlan, neighbor } = self.fib.ports[&port].kind else { panic!("a link") };
+        let PortKind::Link { designated_vlan, neighbor, elision } = self.fib.ports[&port].kind else {
+            panic!("a link")
+        };
         if frame.len() < 14 {
             return drop_as("malformed");
         }
@@ -92,7 +94,10 @@ impl Model {
             }
             frame.drain(12..16);
         }
-        let kind = u16_at(&frame, 12);
+        if u16_at(&frame, 12) == 0x88b5 && !is_control(destination) {
+            frame = restored(&frame, elision, ours, neighbor.map_or([0; 6], |neighbor| neighbor.0))?;
+        }
+        let (kind, destination) = (u16_at(&frame, 12), mac(&frame, 0));
         if is_control(destination) {
             return Ok(("l2_control", Some(frame)));
         }
@@ -147,7 +152,8 @@ impl Model {
             return drop_as("reserved_ingress");
         }
         if Some(ingress) == self.fib.nickname {
-            return drop_as("own_ingress");
+            let is_echo = egress == ingress && !multi && matches!(check_inner(&frame, inner), Err(("channel", _)));
+            return if is_echo { Ok(("channel", Some(frame))) } else { drop_as("own_ingress") };
         }
         if egress == 0xffc0 && !multi && matches!(check_inner(&frame, inner), Err(("channel", _))) {
             return Ok(("channel", Some(frame)));
@@ -181,7 +187,8 @@ impl Model {
         frame[..6].copy_from_slice(&hop.mac.0);
         frame[6..12].copy_from_slice(&port.mac.0);
         frame[15] -= 1;
-        Ok(("transit", Some(frame)))
+        let elides = matches!(port.kind, PortKind::Link { elision: Elision::Agreed, .. });
+        Ok(("transit", Some(if elides { elided(frame) } else { frame })))
     }
 
     fn egress(&mut self, frame: Vec<u8>, ingress: u16) -> Step<Decision> {
@@ -410,6 +417,36 @@ impl Model {
         let tag = if u16_at(native, 12) == 0x8100 { 4 } else { 0 };
         if native.len() > self.fib.ports[&port].mtu as usize + 14 + tag { drop_as("too_long") } else { Ok(()) }
     }
+}
+
+fn is_bridge_group(destination: Mac) -> bool {
+    destination[..4] == [1, 0x80, 0xc2, 0]
+}
+
+/// A frame that came without its outer header, with it.
+fn restored(frame: &[u8], elision: Elision, ours: Mac, neighbor: Mac) -> Step<Vec<u8>> {
+    if elision == Elision::Off {
+        return drop_as("not_agreed");
+    }
+    if frame.len() < 24 {
+        return drop_as("malformed");
+    }
+    if is_bridge_group(mac(frame, 0)) {
+        return drop_as("other_group");
+    }
+    if frame[15] & 0x40 != 0 {
+        return drop_as("reserved_bits");
+    }
+    let to = if frame[14] & 8 != 0 { ALL_RBRIDGES } else { ours };
+    Ok([&to[..], &neighbor, &[0x22, 0xf3], &frame[14..20], &frame[..12], &[0x81, 0], &frame[20..]].concat())
+}
+
+/// A frame without its outer header, if that says all.
+fn elided(full: Vec<u8>) -> Vec<u8> {
+    if full[15] & 0x40 != 0 || u16_at(&full, 32) != 0x8100 || is_bridge_group(mac(&full, 20)) {
+        return full;
+    }
+    [&full[20..32], &[0x88, 0xb5], &full[14..20], &full[34..]].concat()
 }
 
 /// The inner VLAN, or why it is not to be forwarded.
