@@ -46,16 +46,29 @@ pub(crate) fn serve(daemon: &mut impl Daemon, stop: &Stop) -> Result<(), NodeErr
     let poller = Poller::new()?;
     poller.add(stop, STOP)?;
     daemon.watch(&poller)?;
-    loop {
-        let wait_ns = daemon.next_deadline_ns().map(|at_ns| at_ns.saturating_sub(daemon.clock().now_ns()));
-        for token in poller.wait(wait_ns)? {
-            if token == STOP {
-                return Ok(());
-            }
-            daemon.ready(token)?;
+    while turn(daemon, &poller)? {}
+    Ok(())
+}
+
+/// Serves until the daemon itself has come to an end.
+pub(crate) fn serve_until<D: Daemon>(daemon: &mut D, is_over: impl Fn(&D) -> bool) -> Result<(), NodeError> {
+    let poller = Poller::new()?;
+    daemon.watch(&poller)?;
+    while !is_over(daemon) && turn(daemon, &poller)? {}
+    Ok(())
+}
+
+/// Waits once, and hands on what happened; false: somebody asks to stop.
+fn turn(daemon: &mut impl Daemon, poller: &Poller) -> Result<bool, NodeError> {
+    let wait_ns = daemon.next_deadline_ns().map(|at_ns| at_ns.saturating_sub(daemon.clock().now_ns()));
+    for token in poller.wait(wait_ns)? {
+        if token == STOP {
+            return Ok(false);
         }
-        if daemon.next_deadline_ns().is_some_and(|at_ns| at_ns <= daemon.clock().now_ns()) {
-            daemon.deadline()?;
-        }
+        daemon.ready(token)?;
     }
+    if daemon.next_deadline_ns().is_some_and(|at_ns| at_ns <= daemon.clock().now_ns()) {
+        daemon.deadline()?;
+    }
+    Ok(true)
 }

@@ -6,7 +6,7 @@ mod datagrams;
 mod link;
 mod packet;
 
-pub(crate) use datagrams::{Inbox, Outbox, Sent, receive_bursts, share_port};
+pub(crate) use datagrams::{BATCH, Inbox, Outbox, Sent, receive_bursts, share_port};
 pub(crate) use link::{LinkState, Links};
 pub(crate) use packet::{FrameSender, PacketSocket, Received, TypeSocket, VNET_LEN};
 

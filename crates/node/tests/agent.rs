@@ -13,7 +13,7 @@ use bed::{AA, Bed};
 use common::{mapping, wait_until};
 use weft_datapath::bpffs;
 use weft_datapath::host::HostMaps;
-use weft_node::agent::{self, AgentConfig};
+use weft_node::agent::{self, AgentConfig, RateLimitConfig, RateLimitedTraffic};
 use weft_node::stop::Stop;
 use weft_wire::directory::{Kind, Message, Path};
 
@@ -216,6 +216,26 @@ fn a_host_that_sends_too_long_packets_is_told_by_icmp() {
     assert_eq!(bed.status(0).io["not_told_too_big"], 0);
 }
 
+fn limit(bits_per_s: u64, burst_bytes: u32) -> RateLimitConfig {
+    RateLimitConfig { bits_per_s, burst_bytes, traffic: RateLimitedTraffic::NonTcp }
+}
+
+/// At a thousand bits a second the bucket gains nothing worth a packet while the test runs.
+#[test]
+fn what_is_beyond_the_rate_limit_is_dropped_and_counted_and_tcp_is_spared() {
+    let Some(bed) = Bed::new("limit") else { return };
+    let limited = AgentConfig { rate_limit: Some(limit(1000, 3000)), ..bed.config(0) };
+    let _agents = [bed.agent(0, limited), bed.agent(1, bed.config(1))];
+    let output = bed.ping("-c 5 -i 0.05 -W 1 -s 1400");
+    assert!(output.contains("5 packets transmitted, 2 received"), "{output}");
+    let limited = || bed.status(0).datapath["rate_limited"];
+    // ping tries again what it is told was dropped.
+    let dropped = limited();
+    assert!(dropped >= 3, "{dropped}");
+    transfer(&bed, 16 << 20, || ());
+    assert_eq!((limited(), bed.status(1).datapath["rate_limited"]), (dropped, 0));
+}
+
 #[test]
 fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
     let Some(bed) = Bed::new("bad") else { return };
@@ -233,6 +253,8 @@ fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
         (AgentConfig { key_file: Some("/nonexistent".into()), ..good() }, "openssl rand"),
         (AgentConfig { underlay_mtu: 40, ..good() }, "underlay_mtu: "),
         (AgentConfig { map_entries: 0, ..good() }, "map_entries: "),
+        (AgentConfig { rate_limit: Some(limit(0, 3000)), ..good() }, "rate_limit: 0 bit/s"),
+        (AgentConfig { rate_limit: Some(limit(1000, 1573)), ..good() }, "rate_limit: a burst of 1573 bytes"),
         (AgentConfig { mapping_lifetime_s: 0, ..good() }, "mapping_lifetime_s: "),
         (AgentConfig { pin_dir: Some(bed.dir.path().join("pins")), ..good() }, "bpffs"),
     ] {

@@ -79,7 +79,8 @@ fn a_silent_server_is_no_answer_and_another_one_helps() {
     let report = run(&both);
     assert_eq!((report.answered, report.failed, report.retried), (report.sent, 0, 0));
     let retry = Some(Duration::from_millis(5));
-    let report = run(&LookupLoad { fanout: 1, retry, pace: Pace::Rate(2000.0), ..both });
+    let pace = Pace::Rate(4000.0);
+    let report = run(&LookupLoad { fanout: 1, retry, pace, warm_up: Duration::ZERO, ..both });
     assert_eq!((report.answered, report.failed), (report.sent, 0));
     assert!(report.retried > 10, "{report:?}");
 }
@@ -90,7 +91,8 @@ fn each_wait_for_an_answer_is_twice_as_long_as_the_one_before() {
     let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let std::net::SocketAddr::V4(deaf) = silent.local_addr().unwrap() else { panic!("IPv4") };
     let load = LookupLoad {
-        pace: Pace::Rate(1000.0),
+        pace: Pace::Rate(100.0),
+        warm_up: Duration::ZERO,
         duration: Duration::from_millis(100),
         timeout: Duration::from_millis(630),
         retry: Some(Duration::from_millis(10)),
@@ -100,6 +102,43 @@ fn each_wait_for_an_answer_is_twice_as_long_as_the_one_before() {
     assert_eq!((report.answered, report.failed), (0, report.sent));
     // After 10, 30, 70, 150 and 310 ms; fewer where the machine was late.
     assert!(report.retried > report.sent && report.retried <= 5 * report.sent, "{report:?}");
+}
+
+/// A server that is gone or late must not be asked the more for it.
+#[test]
+fn what_nobody_answers_is_repeated_a_bounded_number_of_times() {
+    let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let std::net::SocketAddr::V4(deaf) = silent.local_addr().unwrap() else { panic!("IPv4") };
+    let load = LookupLoad {
+        pace: Pace::Rate(10_000.0),
+        timeout: Duration::from_millis(300),
+        retry: Some(Duration::from_millis(5)),
+        warm_up: Duration::ZERO,
+        duration: Duration::from_millis(200),
+        ..LookupLoad::of(deaf, Access::from_file(None, 0, 0).unwrap(), FIRST, 1000)
+    };
+    let report = run(&load);
+    assert_eq!((report.sent + report.skipped, report.answered, report.failed), (2000, 0, report.sent));
+    assert_eq!(report.datagrams, report.sent + report.retried);
+    // 64, and ten a second.
+    assert!(report.retried >= 64 && report.retried < 200, "{report:?}");
+}
+
+#[test]
+fn what_was_due_is_begun_or_counted_as_not_begun() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_daemon, mut admin) = start(&loopback_config(dir.path()));
+    let good = load(dir.path(), &mut admin);
+    let load = LookupLoad {
+        pace: Pace::Rate(20e6),
+        duration: Duration::from_millis(50),
+        timeout: Duration::from_millis(20),
+        ..good
+    };
+    let report = run(&load);
+    assert!((999_000..=1_001_000).contains(&(report.sent + report.skipped)), "{report:?}");
+    assert!(report.sent > 0 && report.skipped > 0, "{report:?}");
+    assert_eq!(report.answered + report.failed, report.sent);
 }
 
 #[test]

@@ -2,11 +2,14 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weft_control::NS_PER_S;
 use weft_control::address::AaBlock;
 use weft_control::agent::Timing;
+use weft_datapath::host::{LimitedTraffic, RateLimit};
+use weft_datapath::spread::Spread;
 use weft_wire::directory::PORT;
 use weft_wire::ethernet::MacAddress;
 
@@ -70,9 +73,81 @@ pub struct AgentConfig {
     /// Send packets for the own rack to the ToR directly instead of over an Intermediate.
     #[serde(default)]
     pub rack_direct: bool,
+    /// Most that this host may send to AAs; without it there is no limit.
+    #[serde(default)]
+    pub rate_limit: Option<RateLimitConfig>,
+    /// Which flows under way get another path (VL2 4.2.2); without it none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<SpreadConfig>,
     /// Path of a Unix socket that answers each connection with the agent's state.
     #[serde(default)]
     pub status_socket: Option<PathBuf>,
+}
+
+/// A token bucket in the data path. What is beyond it is dropped and counted as `rate_limited`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateLimitConfig {
+    /// Bits per second in the long run; of frames without FCS and without outer headers.
+    pub bits_per_s: u64,
+    /// Bytes that may leave at once, at least one frame.
+    pub burst_bytes: u32,
+    /// What it is for.
+    #[serde(default)]
+    pub traffic: RateLimitedTraffic,
+}
+
+/// What a rate limit is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RateLimitedTraffic {
+    /// Everything but TCP, which keeps to its share by itself (VL2 5.3).
+    #[default]
+    NonTcp,
+    /// Everything.
+    All,
+}
+
+impl RateLimitConfig {
+    /// As the data path wants it.
+    pub(super) fn limit(&self) -> RateLimit {
+        let traffic = match self.traffic {
+            RateLimitedTraffic::NonTcp => LimitedTraffic::NonTcp,
+            RateLimitedTraffic::All => LimitedTraffic::All,
+        };
+        RateLimit { bits_per_s: self.bits_per_s, burst_bytes: self.burst_bytes, traffic }
+    }
+}
+
+/// Which flows under way get another path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum SpreadConfig {
+    /// Large TCP flows that lose: always after a timeout, otherwise with one chance in two.
+    Rehash {
+        /// Time between two choices for one flow, and the pause that tells a timeout, microseconds.
+        hold_us: u64,
+        /// What a flow has sent before it counts as large, bytes.
+        large_bytes: u64,
+    },
+    /// TCP flows that send again after a pause.
+    Flowlets {
+        /// The pause, microseconds.
+        gap_us: u64,
+    },
+}
+
+impl SpreadConfig {
+    /// For the data path.
+    pub(super) fn rule(spread: Option<Self>) -> Spread {
+        match spread {
+            None => Spread::Never,
+            Some(Self::Rehash { hold_us, large_bytes }) => {
+                Spread::Rehash { hold: Duration::from_micros(hold_us), large_bytes }
+            }
+            Some(Self::Flowlets { gap_us }) => Spread::Flowlets { gap: Duration::from_micros(gap_us) },
+        }
+    }
 }
 
 fn redirect_interface() -> String {
@@ -124,6 +199,8 @@ impl AgentConfig {
             pin_dir: Some("/run/weft/bpf/agent".into()),
             map_entries: map_entries(),
             rack_direct: false,
+            rate_limit: None,
+            spread: None,
             status_socket: Some("/run/weft/agent.sock".into()),
         }
     }

@@ -30,7 +30,7 @@ use crate::stop::Stop;
 use crate::sys::{self, PacketSocket, Received};
 use crate::unix::StatusSocket;
 
-pub use config::{AGENT_PORT, AgentConfig};
+pub use config::{AGENT_PORT, AgentConfig, RateLimitConfig, RateLimitedTraffic, SpreadConfig};
 pub use status::AgentStatus;
 
 const MISSES: u64 = 0;
@@ -164,7 +164,8 @@ impl<'a> Daemon<'a> {
         if let Some(socket) = &self.status {
             socket.answer(|| {
                 let counters = self.datapath.counters().unwrap_or_default();
-                status::of(self.config, &self.machine, &self.io, counters)
+                let spread = self.datapath.spread_counters().unwrap_or_default();
+                status::of(self.config, &self.machine, &self.io, [counters, spread])
             });
         }
     }
@@ -271,7 +272,9 @@ fn attach(config: &AgentConfig, checked: &config::Checked) -> Result<HostDatapat
         underlay_mtu: config.underlay_mtu,
         own_tor_la: config.own_tor_la,
         rack_direct: config.rack_direct,
+        rate_limit: config.rate_limit.as_ref().map(config::RateLimitConfig::limit),
         map_entries: config.map_entries,
+        spread: SpreadConfig::rule(config.spread),
         pin_dir: config.pin_dir.clone(),
     };
     Ok(HostDatapath::attach(&host)?)

@@ -5,11 +5,11 @@
 //!  "cache":{"mappings":N, "resolving":N, "negative":N, "waiting_frames":N, "revision":N},
 //!  "mappings":[{"aa":A, "tor_la":A, "anycast_la":A, "version":N}, ..],
 //!  "events":{NAME:N, ..}, "dropped":{REASON:N, ..}, "ignored":{REASON:N, ..}, "io":{NAME:N, ..},
-//!  "datapath":{NAME:N, ..}}
+//!  "datapath":{NAME:N, ..}, "spread":{NAME:N, ..}}
 //! ```
 //!
 //! `events`, `dropped` and `ignored` are the counters of [`weft_control::agent`], `datapath` those of
-//! [`weft_datapath::abi::HOST_OUTCOMES`], and `io` what the daemon itself could not do.
+//! [`weft_datapath::abi::HOST_OUTCOMES`], `spread` those of [`weft_datapath::abi::SPREAD_OUTCOMES`], and `io` what the daemon itself could not do.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -49,6 +49,9 @@ pub struct AgentStatus {
     pub io: BTreeMap<String, u64>,
     /// What became of the frames in the data path, by outcome.
     pub datapath: BTreeMap<String, u64>,
+    /// What became of the flows of segments, where a rule moves flows under way.
+    #[serde(default)]
+    pub spread: BTreeMap<String, u64>,
 }
 
 /// One mapping in force.
@@ -77,7 +80,7 @@ pub(super) fn of<Io: Counted>(
     config: &AgentConfig,
     agent: &Agent,
     io: &Tally<Io>,
-    datapath: Vec<(&'static str, u64)>,
+    [datapath, spread]: [Vec<(&'static str, u64)>; 2],
 ) -> AgentStatus {
     let (summary, counters) = (agent.summary(), agent.counters());
     AgentStatus {
@@ -98,6 +101,7 @@ pub(super) fn of<Io: Counted>(
         ignored: named(counters.ignored.iter()),
         io: named(io.iter()),
         datapath: named(datapath),
+        spread: named(spread),
     }
 }
 

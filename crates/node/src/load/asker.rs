@@ -1,21 +1,26 @@
-//! The loop of a load of look-ups: send what is due, read what came, give up what is late, sleep until the next.
+//! The loop of a load of look-ups: send what is due, read all that came, repeat or give up what is late, sleep until the
+//! next.
 
 use std::time::{Duration, Instant};
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weft_control::agent::{Repeats, Servers};
 
 use super::flow::{Flow, STATUSES};
 use super::report::{LookupReport, record};
-use super::requests::{OUTSTANDING_MAX, Requests};
+use super::requests::{Asked, OUTSTANDING_MAX, Requests};
 use super::{LookupLoad, Pace, cpu};
 use crate::error::NodeError;
 use crate::stop::Stop;
-use crate::sys::Inbox;
+use crate::sys::{BATCH, Inbox};
 
-/// Datagrams put together before they are sent.
-const SEND_MAX: usize = 1024;
+/// Look-ups begun before answers are read again.
+const BEGIN_MAX: usize = 1024;
+/// Rounds over all sockets in which answers are read before look-ups are begun again. More than can come for what was begun
+/// in the meantime, so that a load which is behind catches up.
+const READ_ROUNDS_MAX: usize = 64;
 /// Sleeps are not shorter: the kernel could not wake us in time.
 const SLEEP_MIN_NS: u64 = 60_000;
 /// Sleeps are not longer, so that a request to stop is seen.
@@ -26,6 +31,10 @@ pub(super) struct Asker<'a> {
     /// By server, then by flow.
     flows: Vec<Flow>,
     next_flow: usize,
+    servers: Servers,
+    repeats: Repeats,
+    /// The servers of the question at hand.
+    picked: Vec<usize>,
     requests: Requests,
     random: Pcg64,
     inbox: Inbox,
@@ -55,6 +64,9 @@ impl<'a> Asker<'a> {
             load,
             flows,
             next_flow: 0,
+            servers: Servers::new(load.servers.len(), first_wait_ns(load)),
+            repeats: Repeats::default(),
+            picked: Vec::new(),
             requests,
             random,
             inbox: Inbox::new(),
@@ -81,16 +93,19 @@ impl<'a> Asker<'a> {
                 ended_ns = Some(now_ns.min(end_ns));
                 self.report.own_cpu_ns = cpu::this_thread_ns() - own_cpu_ns.unwrap_or_default();
             }
-            if let Some(ended_ns) = ended_ns {
-                if self.requests.waiting() == 0 || now_ns > ended_ns + timeout_ns {
-                    self.report.elapsed_ns = ended_ns.saturating_sub(warm_up_ns);
-                    return Ok(self.finish());
-                }
-            } else {
-                self.send_due(now_ns, now_ns >= warm_up_ns);
+            let all_begun = self.send_due(now_ns, ended_ns);
+            let (any, all_read) = self.receive()?;
+            if let Some(ended_ns) = ended_ns.filter(|_| all_begun)
+                && (self.requests.waiting() == 0 || now_ns > ended_ns + timeout_ns)
+            {
+                self.report.elapsed_ns = ended_ns.saturating_sub(warm_up_ns);
+                return Ok(self.finish());
             }
-            self.sweep(now_ns);
-            if !self.receive()? {
+            // What has been answered is not repeated: everything that came by `now_ns` is known.
+            if all_read {
+                self.sweep(now_ns);
+            }
+            if !any && all_begun {
                 self.sleep(ended_ns.is_some())?;
             }
         }
@@ -109,64 +124,77 @@ impl<'a> Asker<'a> {
         ns(self.start.elapsed())
     }
 
-    /// Sends bursts while there is room for one (closed loop) or while one is due (open loop).
-    fn send_due(&mut self, now_ns: u64, counts: bool) {
-        let burst = match self.load.pace {
-            Pace::Window(window) => self.load.burst.min(window),
-            Pace::Rate(_) => self.load.burst,
+    /// Begins look-ups while there is room for them (closed loop) or while some are due (open loop), those of the time up to
+    /// the end also after it. Returns whether all that should be begun by now are.
+    fn send_due(&mut self, now_ns: u64, ended_ns: Option<u64>) -> bool {
+        let mut begun = 0;
+        let all = loop {
+            if begun >= BEGIN_MAX {
+                break false;
+            }
+            let Some((burst, due_ns)) = self.next_burst(now_ns, ended_ns) else { break true };
+            self.ask_burst(burst, due_ns, now_ns);
+            begun += burst;
         };
-        let mut put = 0;
-        while put < SEND_MAX {
-            let due_ns = match self.load.pace {
-                Pace::Window(_) if self.requests.room() < burst => break,
-                Pace::Window(_) => now_ns,
-                Pace::Rate(_) if self.due_ns > now_ns as f64 => break,
-                Pace::Rate(rate) => {
-                    let due_ns = self.due_ns as u64;
-                    self.due_ns += burst as f64 * 1e9 / rate;
-                    due_ns
-                }
-            };
-            self.ask_burst(burst, due_ns, now_ns, counts);
-            put += burst;
-        }
-        if put > 0 {
+        if begun > 0 {
             self.send();
+        }
+        all
+    }
+
+    /// The next burst to begin now: its size and when it was due.
+    fn next_burst(&mut self, now_ns: u64, ended_ns: Option<u64>) -> Option<(usize, u64)> {
+        match self.load.pace {
+            Pace::Window(window) => {
+                let burst = self.load.burst.min(window);
+                (ended_ns.is_none() && self.requests.room() >= burst).then_some((burst, now_ns))
+            }
+            Pace::Rate(rate) => {
+                let due_ns = self.due_ns as u64;
+                if due_ns > now_ns || ended_ns.is_some_and(|ended_ns| due_ns >= ended_ns) {
+                    return None;
+                }
+                self.due_ns += self.load.burst as f64 * 1e9 / rate;
+                Some((self.load.burst, due_ns))
+            }
         }
     }
 
-    fn ask_burst(&mut self, burst: usize, due_ns: u64, now_ns: u64, counts: bool) {
-        let (first, flow) = self.choose();
+    fn ask_burst(&mut self, burst: usize, due_ns: u64, now_ns: u64) {
+        let warm_up_ns = ns(self.load.warm_up);
+        let counts = due_ns >= warm_up_ns;
+        if now_ns.saturating_sub(due_ns) > ns(self.load.timeout) {
+            // Whoever asked has gone away by now.
+            self.report.skipped += if counts { burst as u64 } else { 0 };
+            return;
+        }
+        self.servers.pick(now_ns, self.load.fanout, &mut self.random, &mut self.picked);
+        let (asked, flow) = (Asked::of(&self.picked), self.next_flow());
         for _ in 0..burst {
             let again_ns = now_ns.saturating_add(first_wait_ns(self.load));
-            let Some(number) = self.requests.start(due_ns, again_ns, first, counts) else {
+            let Some(number) = self.requests.start(due_ns, again_ns, asked, counts) else {
                 self.report.skipped += u64::from(counts);
                 continue;
             };
             if counts {
                 self.report.sent += 1;
-                self.report.tick(due_ns.saturating_sub(ns(self.load.warm_up))).sent += 1;
+                self.report.tick(due_ns - warm_up_ns).sent += 1;
             }
-            self.ask(first, flow, number);
+            self.ask_picked(flow, number, counts);
         }
     }
 
-    /// A random server and the next flow.
-    fn choose(&mut self) -> (usize, usize) {
+    fn next_flow(&mut self) -> usize {
         self.next_flow = (self.next_flow + 1) % self.load.flows;
-        let server = match self.load.servers.len() {
-            1 => 0,
-            many => self.random.next_u32() as usize % many,
-        };
-        (server, self.next_flow)
+        self.next_flow
     }
 
-    /// Asks `fanout` servers, from `first` on.
-    fn ask(&mut self, first: usize, flow: usize, number: u64) {
-        for step in 0..self.load.fanout {
-            let server = (first + step) % self.load.servers.len();
+    /// Asks the servers that were picked.
+    fn ask_picked(&mut self, flow: usize, number: u64, counts: bool) {
+        for server in &self.picked {
             self.flows[server * self.load.flows + flow].ask(self.load, number, &mut self.random);
         }
+        self.report.datagrams += if counts { self.picked.len() as u64 } else { 0 };
     }
 
     fn send(&mut self) {
@@ -175,38 +203,61 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Reads what is there. Returns whether there was anything.
-    fn receive(&mut self) -> Result<bool, NodeError> {
-        let Self { load, flows, inbox, requests, report, statuses, start, .. } = self;
-        let warm_up_ns = ns(load.warm_up);
+    /// Reads what is there. Returns whether there was anything, and whether all of it was read.
+    fn receive(&mut self) -> Result<(bool, bool), NodeError> {
         let mut any = false;
-        for flow in flows {
+        for _ in 0..READ_ROUNDS_MAX {
+            let (some, all) = self.receive_round()?;
+            any |= some;
+            if all {
+                return Ok((any, true));
+            }
+        }
+        Ok((any, false))
+    }
+
+    /// Reads one batch from every socket. Returns the same of it.
+    fn receive_round(&mut self) -> Result<(bool, bool), NodeError> {
+        let Self { load, flows, inbox, servers, repeats, requests, report, statuses, start, .. } = self;
+        let (warm_up_ns, timeout_ns) = (ns(load.warm_up), ns(load.timeout));
+        let (mut any, mut all) = (false, true);
+        for (place, flow) in flows.iter().enumerate() {
             let mut now_ns = None;
-            any |= 0 < flow.receive(load, inbox, |answer| {
+            let count = flow.receive(load, inbox, |answer| {
                 let Some((number, found)) = answer else {
                     report.invalid += 1;
                     return;
                 };
+                servers.heard(place / load.flows);
                 let Some(request) = requests.finish(number) else {
                     report.late += 1;
                     return;
                 };
+                let now_ns = *now_ns.get_or_insert_with(|| ns(start.elapsed()));
+                repeats.answered(now_ns);
                 if request.counts {
-                    let now_ns = *now_ns.get_or_insert_with(|| ns(start.elapsed()));
                     let latency_ns = now_ns.saturating_sub(request.due_ns);
-                    report.answered += 1;
-                    record(&mut report.latency_ns, latency_ns);
                     let tick = report.tick(now_ns.saturating_sub(warm_up_ns));
+                    if latency_ns > timeout_ns {
+                        tick.failed += 1;
+                        report.failed += 1;
+                        report.late += 1;
+                        return;
+                    }
                     tick.answered += 1;
                     tick.worst_ns = tick.worst_ns.max(latency_ns);
+                    report.answered += 1;
+                    record(&mut report.latency_ns, latency_ns);
                     statuses.iter_mut().zip(found).for_each(|(sum, count)| *sum += count);
                 }
             })?;
+            any |= count > 0;
+            all &= count < BATCH;
         }
-        Ok(any)
+        Ok((any, all))
     }
 
-    /// Every now and then: gives up what waits too long, and asks other servers again.
+    /// Every now and then: gives up what waits too long, and asks other servers again as far as answers pay for it.
     fn sweep(&mut self, now_ns: u64) {
         if now_ns < self.next_sweep_ns {
             return;
@@ -214,28 +265,33 @@ impl<'a> Asker<'a> {
         let timeout_ns = ns(self.load.timeout);
         let step_ns = first_wait_ns(self.load);
         self.next_sweep_ns = now_ns + (step_ns / 16).clamp(100_000, 10_000_000);
-        let mut again = Vec::new();
-        let Self { load, report, requests, .. } = self;
+        let Self { load, report, requests, repeats, .. } = self;
         let since_ns = now_ns.saturating_sub(ns(load.warm_up));
+        let mut again = Vec::new();
         requests.sweep(now_ns, |number, request| {
             let end_ns = request.due_ns.saturating_add(timeout_ns);
             let alive = now_ns < end_ns;
-            if alive {
+            if !alive {
+                report.failed += u64::from(request.counts);
+                report.tick(since_ns).failed += u64::from(request.counts);
+            } else if let Err(at_ns) = repeats.may(now_ns) {
+                request.again_ns = at_ns.min(end_ns);
+            } else {
                 // Each wait is twice as long, as an agent's are: servers that are late are not asked more for it.
                 request.retries += 1;
-                request.server = (request.server + load.fanout) % load.servers.len();
                 request.again_ns = now_ns.saturating_add(step_ns << request.retries.min(16)).min(end_ns);
                 report.retried += u64::from(request.counts);
-                again.push((request.server, number));
-            } else if request.counts {
-                report.failed += 1;
-                report.tick(since_ns).failed += 1;
+                repeats.spend(load.fanout);
+                again.push((number, request.asked, request.counts));
             }
             alive
         });
-        for (server, number) in &again {
-            let (_, flow) = self.choose();
-            self.ask(*server, flow, *number);
+        for (number, asked, counts) in &again {
+            let was_asked = |place: usize| asked.contains(place);
+            self.servers.pick_others(now_ns, self.load.fanout, was_asked, &mut self.random, &mut self.picked);
+            self.requests.set_asked(*number, Asked::of(&self.picked));
+            let flow = self.next_flow();
+            self.ask_picked(flow, *number, *counts);
         }
         if !again.is_empty() {
             self.send();

@@ -3,7 +3,10 @@
 //! * [`LookupLoad`] says what is asked, how and of whom; [`LookupLoad::run`] asks and returns a [`LookupReport`]
 //! * closed loop ([`Pace::Window`]): so many outstanding at any time, for the highest rate
 //! * open loop ([`Pace::Rate`]): so many per second whatever the answers do; a latency counts from the moment at which
-//!   the look-up was due, so a stall is not hidden by the questions that it kept back
+//!   the look-up was due, so a stall is not hidden by the questions that it kept back, and what could not be begun before
+//!   its time was over is counted
+//! * servers are chosen and questions repeated as an agent does ([`weft_control::agent::Servers`],
+//!   [`weft_control::agent::Repeats`]); what has come is read before anything is repeated
 //! * bursts ([`LookupLoad::burst`]): so many datagrams leave as one message, as a busy agent's do
 //! * [`UpdateLoad`]: updates over sessions, repeated through another server when one is lost
 //! * [`cpu`]: CPU time of a server's threads, and a thread's place
@@ -67,7 +70,7 @@ pub struct LookupLoad {
     pub servers: Vec<SocketAddrV4>,
     /// Address that the questions come from; `0.0.0.0`: the one that the kernel takes.
     pub source: Ipv4Addr,
-    /// Servers asked at a time; the first valid answer counts (VL2 4.3.2 asks two).
+    /// Servers asked at a time, at most 8; the first valid answer counts (VL2 4.3.2 asks two).
     pub fanout: usize,
     /// Sockets to each server: so many source ports, over which a server spreads its threads.
     pub flows: usize,
@@ -89,7 +92,8 @@ pub struct LookupLoad {
     pub duration: Duration,
     /// A look-up without a valid answer by then has failed.
     pub timeout: Duration,
-    /// Ask other servers again after so long without an answer, then after twice that, and so on until the timeout.
+    /// Ask other servers again after so long without an answer, then after twice that, and so on until the timeout, as far
+    /// as answers pay for it.
     pub retry: Option<Duration>,
     /// CPU that the load runs on.
     pub cpu: Option<usize>,
@@ -137,8 +141,8 @@ impl LookupLoad {
             let why = format!("{value} is not between 1 and {most}");
             if (1..=most).contains(&value) { Ok(()) } else { Err(NodeError::config(field, why)) }
         };
-        within("servers", self.servers.len(), 256)?;
-        within("fanout", self.fanout, self.servers.len())?;
+        within("servers", self.servers.len(), requests::SERVERS_MAX)?;
+        within("fanout", self.fanout, self.servers.len().min(requests::FANOUT_MAX))?;
         within("flows", self.flows, 1024)?;
         within("aas", self.aas as usize, 1 << 30)?;
         within("questions", self.questions, ENTRIES_MAX)?;

@@ -51,10 +51,13 @@ pub struct LookupReport {
     pub answered: u64,
     /// Look-ups without.
     pub failed: u64,
-    /// Look-ups that were due, but too many others were outstanding.
+    /// Look-ups that were due and never begun: too many others were outstanding, or the load had no time for them before
+    /// their timeout was over.
     pub skipped: u64,
     /// Look-ups sent again after a silence.
     pub retried: u64,
+    /// Datagrams with questions, repeated ones included.
+    pub datagrams: u64,
     /// Datagrams that the kernel did not take.
     pub unsent: u64,
     /// Valid answers to look-ups that had one already or had failed.
@@ -80,6 +83,7 @@ impl LookupReport {
             failed: 0,
             skipped: 0,
             retried: 0,
+            datagrams: 0,
             unsent: 0,
             late: 0,
             invalid: 0,
@@ -104,6 +108,7 @@ impl LookupReport {
             (&mut self.failed, other.failed),
             (&mut self.skipped, other.skipped),
             (&mut self.retried, other.retried),
+            (&mut self.datagrams, other.datagrams),
             (&mut self.unsent, other.unsent),
             (&mut self.late, other.late),
             (&mut self.invalid, other.invalid),

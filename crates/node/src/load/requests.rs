@@ -3,6 +3,33 @@
 /// Look-ups that may wait at a time.
 pub(super) const OUTSTANDING_MAX: usize = 1 << 16;
 
+/// Servers that one look-up may ask at a time.
+pub(super) const FANOUT_MAX: usize = 8;
+/// Servers that a load may know: their places fit a byte.
+pub(super) const SERVERS_MAX: usize = 1 << 8;
+
+/// The servers that were asked, as places among all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    places: [u8; FANOUT_MAX],
+    count: u8,
+}
+
+impl Asked {
+    pub(super) fn of(places: &[usize]) -> Self {
+        let mut asked = Self::default();
+        for (to, place) in asked.places.iter_mut().zip(places) {
+            *to = u8::try_from(*place).expect("the load was checked: places fit a byte");
+            asked.count += 1;
+        }
+        asked
+    }
+
+    pub(super) fn contains(&self, place: usize) -> bool {
+        self.places[..usize::from(self.count)].iter().any(|asked| usize::from(*asked) == place)
+    }
+}
+
 /// A look-up that waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
@@ -12,8 +39,8 @@ pub(super) struct Request {
     pub(super) again_ns: u64,
     /// How often it was sent again.
     pub(super) retries: u32,
-    /// The first of the servers that were asked last.
-    pub(super) server: usize,
+    /// The servers that were asked last.
+    pub(super) asked: Asked,
     /// Whether it counts: it was due after the warm-up.
     pub(super) counts: bool,
     waits: bool,
@@ -30,7 +57,15 @@ pub(super) struct Requests {
 
 impl Requests {
     pub(super) fn new(most: usize, mask: u64) -> Self {
-        let empty = Request { due_ns: 0, again_ns: 0, retries: 0, server: 0, counts: false, waits: false, round: 0 };
+        let empty = Request {
+            due_ns: 0,
+            again_ns: 0,
+            retries: 0,
+            asked: Asked::default(),
+            counts: false,
+            waits: false,
+            round: 0,
+        };
         Self { slots: vec![empty; most], free: (0..most as u32).rev().collect(), mask }
     }
 
@@ -43,12 +78,11 @@ impl Requests {
         self.slots.len() - self.free.len()
     }
 
-    /// Takes a slot for a look-up that `server` is asked for. Returns the number of the request; `None` when too many wait.
-    pub(super) fn start(&mut self, due_ns: u64, again_ns: u64, server: usize, counts: bool) -> Option<u64> {
+    /// Takes a slot for a look-up that these servers are asked. Returns the number of the request; `None` when too many wait.
+    pub(super) fn start(&mut self, due_ns: u64, again_ns: u64, asked: Asked, counts: bool) -> Option<u64> {
         let index = self.free.pop()?;
         let slot = &mut self.slots[index as usize];
-        *slot =
-            Request { due_ns, again_ns, retries: 0, server, counts, waits: true, round: slot.round.wrapping_add(1) };
+        *slot = Request { due_ns, again_ns, retries: 0, asked, counts, waits: true, round: slot.round.wrapping_add(1) };
         Some(number(index, slot.round) ^ self.mask)
     }
 
@@ -60,6 +94,14 @@ impl Requests {
         slot.waits = false;
         self.free.push(index);
         Some(*slot)
+    }
+
+    /// Notes whom the request of this number was asked last.
+    pub(super) fn set_asked(&mut self, number: u64, asked: Asked) {
+        let index = (number ^ self.mask) as u32;
+        if let Some(slot) = self.slots.get_mut(index as usize) {
+            slot.asked = asked;
+        }
     }
 
     /// Shows every request whose time to be looked at is before `now_ns`, with its number; those that `retry` says no to
@@ -88,12 +130,12 @@ mod tests {
     #[test]
     fn an_answer_ends_its_own_request_once() {
         let mut requests = Requests::new(2, 0x1234_5678_9abc_def0);
-        let first = requests.start(10, 11, 0, true).unwrap();
-        let second = requests.start(20, 21, 0, false).unwrap();
-        assert_eq!(requests.start(30, 31, 0, true), None);
+        let first = requests.start(10, 11, Asked::default(), true).unwrap();
+        let second = requests.start(20, 21, Asked::default(), false).unwrap();
+        assert_eq!(requests.start(30, 31, Asked::default(), true), None);
         assert_eq!(requests.finish(first).unwrap().due_ns, 10);
         assert!(requests.finish(first).is_none());
-        let third = requests.start(40, 41, 0, true).unwrap();
+        let third = requests.start(40, 41, Asked::default(), true).unwrap();
         assert_ne!(first, third, "a slot that is used again has another number");
         assert!(requests.finish(first).is_none() && requests.finish(7).is_none());
         assert_eq!((requests.waiting(), requests.room()), (2, 0));
@@ -102,9 +144,16 @@ mod tests {
     }
 
     #[test]
+    fn who_was_asked_is_known_by_place() {
+        let asked = Asked::of(&[2, 255]);
+        assert_eq!([0, 2, 255, 3].map(|place| asked.contains(place)), [false, true, true, false]);
+        assert!(!Asked::default().contains(0));
+    }
+
+    #[test]
     fn a_sweep_retries_or_gives_up_the_silent_ones() {
         let mut requests = Requests::new(3, 0);
-        let numbers: Vec<u64> = (0..3).map(|k| requests.start(k, k * 10, 0, true).unwrap()).collect();
+        let numbers: Vec<u64> = (0..3).map(|k| requests.start(k, k * 10, Asked::default(), true).unwrap()).collect();
         let mut seen = Vec::new();
         requests.sweep(15, |number, request| {
             seen.push(number);

@@ -31,6 +31,10 @@ pub struct RBridgeConfig {
     /// Where the programs run.
     #[serde(default)]
     pub xdp: XdpChoice,
+    /// CPUs that frames of links are spread over by egress nickname, as `"0-3"`; by default each frame is worked on where
+    /// its interface's interrupt is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread_cpus: Option<String>,
     /// Directory in a bpffs where the data path is pinned, so that it works on while the daemon restarts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pin_dir: Option<PathBuf>,
@@ -88,6 +92,13 @@ pub struct TimingTable {
     /// Hellos that may be lost before a silent neighbour is: its holding time is so many intervals, in whole seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holding_multiplier: Option<u32>,
+    /// Between BFD Echoes to each neighbour (RFC 7175 section 4), milliseconds; by default none are sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo_ms: Option<u32>,
+    /// Echoes that a neighbour does not return, while it says no Hello either, until it counts as gone: 3 by default, and
+    /// together longer than the time between Hellos.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo_multiplier: Option<u32>,
     /// Between a change and the LSP that tells it, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lsp_delay_ms: Option<u32>,
@@ -146,6 +157,9 @@ pub struct PortTable {
     /// Of `p2p`: hold the adjacency back until a frame of 1470 bytes has passed (RFC 6325 section 4.3.2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_test: Option<bool>,
+    /// Of `p2p`: leave the outer header out while the neighbour says that it takes such frames. No RFC's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elide_outer_header: Option<bool>,
 }
 
 /// What is behind a port.
@@ -194,6 +208,10 @@ pub struct GatewayHost {
     pub mac: String,
     /// Its VLAN.
     pub vlan: u16,
+    /// Nickname of the RBridge that it is behind. Without it packets for the host are copied to everybody in its VLAN,
+    /// because what it sends to other VLANs shows nobody where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nickname: Option<u16>,
 }
 
 fn root_priority() -> u16 {
@@ -230,6 +248,7 @@ impl PortTable {
             rate_bps: None,
             designated_vlan: None,
             mtu_test: None,
+            elide_outer_header: None,
         }
     }
 }
@@ -243,6 +262,7 @@ impl RBridgeConfig {
             nickname: None,
             root_priority: root_priority(),
             xdp: XdpChoice::default(),
+            spread_cpus: None,
             pin_dir: None,
             socket: socket(),
             capacity: Capacity::default(),
@@ -273,6 +293,7 @@ impl RBridgeConfig {
                 address: Ipv4Addr::new(10, 0, 20, 1),
                 mac: "02:00:00:00:20:01".to_owned(),
                 vlan: 20,
+                nickname: Some(0x102),
             }],
         });
         config

@@ -1,10 +1,11 @@
-//! TRILL IS-IS frames of all ports (RFC 6325 section 4.2.3): what the data path leaves to the stack, by one socket.
+//! TRILL IS-IS frames of all ports (RFC 6325 section 4.2.3) and channel messages (RFC 7178): what the data path leaves to the
+//! stack, by one socket for each of the two.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::ETHERTYPE;
-use weft_wire::trill::ALL_IS_IS_RBRIDGES;
+use weft_wire::trill::{self, ALL_IS_IS_RBRIDGES};
 
 use crate::error::NodeError;
 use crate::sys::{FrameSender, TypeSocket};
@@ -15,6 +16,7 @@ const HEADER_LEN: usize = 14;
 #[derive(Debug)]
 pub(super) struct Frames {
     incoming: TypeSocket,
+    channel: TypeSocket,
     outgoing: FrameSender,
     buffer: Vec<u8>,
 }
@@ -40,14 +42,17 @@ impl Frames {
         let what = "opening a packet socket (needs CAP_NET_RAW)";
         Ok(Self {
             incoming: TypeSocket::open(ETHERTYPE).map_err(NodeError::system(what))?,
+            channel: TypeSocket::open(trill::ETHERTYPE).map_err(NodeError::system(what))?,
             outgoing: FrameSender::open().map_err(NodeError::system(what))?,
             buffer: Vec::new(),
         })
     }
 
-    /// Lets an interface take what is for all RBridges.
-    pub(super) fn join(&self, ifindex: u32) -> std::io::Result<()> {
-        self.incoming.join(ifindex, ALL_IS_IS_RBRIDGES.0)
+    /// Lets an interface take what is for all RBridges; with `any`, whatever it is addressed to: a frame without outer
+    /// header begins with a station's address.
+    pub(super) fn join(&self, ifindex: u32, any: bool) -> std::io::Result<()> {
+        self.incoming.join(ifindex, ALL_IS_IS_RBRIDGES.0)?;
+        if any { self.incoming.take_all(ifindex) } else { Ok(()) }
     }
 
     pub(super) fn send(
@@ -63,6 +68,21 @@ impl Frames {
         self.buffer.extend(ETHERTYPE.to_be_bytes());
         self.buffer.extend(pdu);
         self.outgoing.send(ifindex, &self.buffer)
+    }
+
+    /// Sends a frame that has its outer header.
+    pub(super) fn send_whole(&self, ifindex: u32, frame: &[u8]) -> std::io::Result<()> {
+        self.outgoing.send(ifindex, frame)
+    }
+
+    /// What tells that a channel message waits.
+    pub(super) fn channel(&self) -> &impl AsFd {
+        &self.channel
+    }
+
+    /// The next channel message, from its outer destination on.
+    pub(super) fn receive_channel(&mut self) -> std::io::Result<Option<&[u8]>> {
+        Ok(self.channel.receive()?.map(|(_, frame)| frame))
     }
 
     /// The next one, if any waits.

@@ -1,5 +1,5 @@
 //! Routing between VLANs at the RBridge where a packet comes in: the data path is told the gateway's place in every VLAN,
-//! its addresses, and the hosts.
+//! its addresses, the hosts, and where they are as far as that is configured.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -19,19 +19,19 @@ pub(super) fn set(maps: &RBridgeMaps, gateway: Option<&Gateway>) -> Result<(), N
     for (host, route) in &wanted {
         maps.set_host_route(*host, route)?;
     }
-    let is_wanted = |station: &Station| {
-        let here = |gateway: &Gateway| gateway.vlans.iter().any(|subnet| subnet.vlan == station.vlan);
-        gateway.is_some_and(|gateway| gateway.mac == station.mac && here(gateway))
-    };
-    maps.forget(|station| station.place == Place::Gateway && !is_wanted(station))?;
-    for (gateway, subnet) in
-        gateway.iter().flat_map(|gateway| gateway.vlans.iter().map(move |subnet| (gateway, subnet)))
-    {
-        let station =
-            Station { mac: gateway.mac, vlan: subnet.vlan, place: Place::Gateway, confidence: STATIC, seen_s: 0 };
-        maps.set_station(&station)?;
-    }
-    Ok(())
+    let wanted = gateway.map(stations).unwrap_or_default();
+    let is_ours = |station: &Station| station.confidence == STATIC && !matches!(station.place, Place::Port(_));
+    maps.forget(|station| is_ours(station) && !wanted.contains(station))?;
+    Ok(wanted.iter().try_for_each(|station| maps.set_station(station))?)
+}
+
+/// Where the gateway is, and the hosts whose RBridge is known.
+fn stations(gateway: &Gateway) -> Vec<Station> {
+    let at = |mac, vlan, place| Station { mac, vlan, place, confidence: STATIC, seen_s: 0 };
+    let own = gateway.vlans.iter().map(|subnet| at(gateway.mac, subnet.vlan, Place::Gateway));
+    let behind = gateway.hosts.iter().filter_map(|host| Some((host, host.behind?)));
+    let hosts = behind.map(|(host, nickname)| at(host.mac, host.vlan, Place::RBridge(nickname)));
+    own.chain(hosts).collect()
 }
 
 /// The gateway's own addresses, and the hosts.

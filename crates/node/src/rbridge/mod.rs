@@ -21,7 +21,7 @@ use rand_pcg::Pcg64;
 use rustix::time::{ClockId, clock_gettime};
 use tracing::{debug, info, warn};
 use weft_control::isis::{
-    AdjacencyState, Bounds, Config, Input, Output, PortConfig, PortId, RBridge, VlanSet, Wish, cost_of_rate,
+    Adjacency, AdjacencyState, Bounds, Config, Input, Output, PortConfig, PortId, RBridge, VlanSet, Wish, cost_of_rate,
 };
 use weft_control::tally::Tally;
 use weft_control::{Machine, NS_PER_MS, NS_PER_S, counted};
@@ -38,7 +38,7 @@ use crate::runner::{self, Clock};
 use crate::stop::Stop;
 use crate::sys;
 use frames::Frames;
-use plane::Neighbors;
+use plane::{Neighbor, Neighbors};
 use ports::{Port, Ports};
 use protocol::{Answer, Request};
 use settings::{Kind, Settings};
@@ -51,14 +51,15 @@ pub use config::{
 const COMMANDS: u64 = 0;
 const FRAMES: u64 = 1;
 const LINKS: u64 = 2;
+const CHANNEL: u64 = 3;
 
 /// Between two looks at the ports that are links. The kernel tells a loss of carrier by a message, but it sends no more
 /// than one in a second where several links fail together.
 const LOOK_NS: u64 = 100 * NS_PER_MS;
 /// What comes in before others have their turn.
 const BURST: usize = 64;
-/// How long an RBridge that takes leave still forwards, so that others can choose other ways.
-const LEAVE: Duration = Duration::from_millis(150);
+/// How long an RBridge still forwards after its last Hello: what is on its way has to arrive.
+const LEAVE: Duration = Duration::from_millis(100);
 
 counted! {
     /// What the daemon itself could not do, or left undone.
@@ -149,6 +150,7 @@ impl<'a> Daemon<'a> {
                 XdpChoice::Native => XdpMode::Native,
                 XdpChoice::Generic => XdpMode::Generic,
             },
+            spread: settings.spread_cpus.clone(),
             pin_dir: config.pin_dir.clone(),
         })?;
         let is_fresh = datapath.fib().ports.is_empty();
@@ -203,10 +205,13 @@ impl<'a> Daemon<'a> {
     /// Carries out what the control plane wants: first the data path is told, all at once, then others are.
     fn settle(&mut self) {
         if self.control.next_deadline_ns().is_some_and(|at_ns| at_ns <= self.clock.now_ns()) {
+            // Who got no turn for a while first reads what came meanwhile, and then judges who was silent.
+            self.receive();
+            self.receive_channel();
             self.put(Input::Deadline);
         }
         let outputs = std::mem::take(&mut self.outputs);
-        self.is_behind |= outputs.iter().any(|output| !matches!(output, Output::Send { .. }));
+        self.is_behind |= outputs.iter().any(|output| !matches!(output, Output::Send { .. } | Output::Echo { .. }));
         if self.resumes && !self.control.is_restarting() {
             info!(nickname = self.control.nickname(), "everything is known again");
             (self.resumes, self.is_behind) = (false, true);
@@ -228,6 +233,12 @@ impl<'a> Daemon<'a> {
                     .and_then(Port::link)
                     .map(|link| self.frames.send(link.index, destination, MacAddress(link.mac), &pdu));
                 if !matches!(sent, Some(Ok(()))) {
+                    self.io.add(IoFault::NotSent);
+                }
+            }
+            Output::Echo { port, frame } => {
+                let link = self.ports.by_id(port).and_then(Port::link);
+                if link.is_none_or(|link| self.frames.send_whole(link.index, &frame).is_err()) {
                     self.io.add(IoFault::NotSent);
                 }
             }
@@ -272,7 +283,8 @@ impl<'a> Daemon<'a> {
                 .extend(up.filter_map(|port| Some((port.settings.number, ports::neighbor(&self.datapath, port)?))));
         }
         let reported = self.control.adjacencies().filter(|(_, adjacency)| adjacency.state == AdjacencyState::Report);
-        neighbors.extend(reported.filter_map(|(port, adjacency)| Some((u8::try_from(port.0).ok()?, adjacency.mac))));
+        let told = |adjacency: &Adjacency| Neighbor { mac: adjacency.mac, takes_elided: adjacency.takes_elided };
+        neighbors.extend(reported.filter_map(|(port, adjacency)| Some((u8::try_from(port.0).ok()?, told(adjacency)))));
         neighbors
     }
 
@@ -305,6 +317,18 @@ impl<'a> Daemon<'a> {
                 Err(frames::Fault::Truncated) => self.io.add(IoFault::Truncated),
                 // An interface that went down says so once.
                 Err(frames::Fault::System(error)) => return debug!(%error, "receiving"),
+            }
+        }
+    }
+
+    fn receive_channel(&mut self) {
+        for _ in 0..BURST {
+            match self.frames.receive_channel() {
+                Ok(None) => return,
+                Ok(Some(frame)) => {
+                    self.control.handle(self.clock.now_ns(), Input::Channel { frame }, &mut self.outputs);
+                }
+                Err(error) => return debug!(%error, "receiving"),
             }
         }
     }
@@ -344,15 +368,14 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    /// Ends. What is pinned stays at work, unless it is to be removed; then others are told first.
+    /// Ends. What is pinned stays at work, unless it is to be removed; then others are told first, and find other ways.
     fn end(mut self) -> Result<(), NodeError> {
         if !self.remove {
             return Ok(());
         }
         self.put(Input::Leave);
-        for output in std::mem::take(&mut self.outputs) {
-            self.carry_out(output);
-        }
+        self.settle();
+        runner::serve_until(&mut self, |daemon| daemon.control.has_left())?;
         std::thread::sleep(LEAVE);
         Ok(self.datapath.detach()?)
     }
@@ -362,6 +385,7 @@ impl runner::Daemon for Daemon<'_> {
     fn watch(&self, poller: &Poller) -> Result<(), NodeError> {
         poller.add(&self.commands, COMMANDS)?;
         poller.add(&self.frames, FRAMES)?;
+        poller.add(self.frames.channel(), CHANNEL)?;
         poller.add(&self.ports, LINKS)
     }
 
@@ -369,6 +393,7 @@ impl runner::Daemon for Daemon<'_> {
         match token {
             COMMANDS => self.answer_commands(),
             FRAMES => self.receive(),
+            CHANNEL => self.receive_channel(),
             _ => {
                 self.ports.drain();
                 self.look_at_ports(|_| true);
@@ -462,13 +487,14 @@ fn control(
 const USUAL_RATE_BPS: u64 = 10_000_000_000;
 
 fn port_config(port: &Port) -> Option<PortConfig> {
-    let Kind::Link { cost, designated_vlan, mtu_test } = port.settings.kind else { return None };
+    let Kind::Link { cost, designated_vlan, mtu_test, elide } = port.settings.kind else { return None };
     Some(PortConfig {
         id: port.id(),
         mac: MacAddress(port.link()?.mac),
         cost: cost.unwrap_or_else(|| cost_of_rate(port.rate_bps.unwrap_or(USUAL_RATE_BPS))),
         designated_vlan,
         mtu_test,
+        offers_elision: elide,
     })
 }
 

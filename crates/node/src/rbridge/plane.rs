@@ -4,12 +4,20 @@ use std::collections::BTreeMap;
 
 use weft_control::isis::{Forwarding, Hop, PortId, TreeState};
 use weft_datapath::trill::abi::HOPS_MAX;
-use weft_datapath::trill::{self, Fib, PortKind, Tree, VlanSet};
+use weft_datapath::trill::{self, Elision, Fib, PortKind, Tree, VlanSet};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::trill::HOP_COUNT_MAX;
 
 /// Neighbours whose adjacency is in Report, by port.
-pub(super) type Neighbors = BTreeMap<u8, MacAddress>;
+pub(super) type Neighbors = BTreeMap<u8, Neighbor>;
+
+/// The neighbour on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Neighbor {
+    pub(super) mac: MacAddress,
+    /// Whether it takes frames without outer header.
+    pub(super) takes_elided: bool,
+}
 
 /// Makes the table say what was computed. A port that lost its neighbour since then is left out at once: where another
 /// hop is equally good, nobody has to wait for the next computation.
@@ -38,8 +46,14 @@ pub(super) fn keep(fib: &mut Fib, neighbors: &Neighbors) {
 
 fn set_neighbors(fib: &mut Fib, neighbors: &Neighbors) {
     for (number, port) in &mut fib.ports {
-        if let PortKind::Link { neighbor, .. } = &mut port.kind {
-            *neighbor = neighbors.get(number).copied();
+        if let PortKind::Link { neighbor, elision, .. } = &mut port.kind {
+            let there = neighbors.get(number);
+            *neighbor = there.map(|there| there.mac);
+            *elision = match (*elision, there) {
+                (Elision::Off, _) => Elision::Off,
+                (_, Some(Neighbor { takes_elided: true, .. })) => Elision::Agreed,
+                _ => Elision::Offered,
+            };
         }
     }
 }
@@ -78,6 +92,10 @@ mod tests {
         MacAddress([2, 0, 0, 0, 0, last])
     }
 
+    fn neighbor(last: u8) -> Neighbor {
+        Neighbor { mac: mac(last), takes_elided: false }
+    }
+
     fn fib() -> Fib {
         let port =
             |number: u8| Port { ifindex: number.into(), mac: mac(100 + number), mtu: 1600, kind: PortKind::link(1) };
@@ -105,17 +123,17 @@ mod tests {
     #[test]
     fn what_was_computed_is_told_and_a_lost_port_is_left_out() {
         let mut fib = fib();
-        let all: Neighbors = [(1, mac(1)), (2, mac(2))].into();
+        let all: Neighbors = [(1, neighbor(1)), (2, neighbor(2))].into();
         tell(&mut fib, Some(5), &all, &forwarding());
         fib.check().unwrap();
         assert_eq!((fib.nickname, fib.own_tree), (Some(5), Some(8)), "the first tree");
         assert_eq!((fib.routes[&7].len(), fib.routes[&8].len()), (2, 1));
         assert_eq!(fib.trees[&8].hop_count, 4);
         assert_eq!(fib.trees[&8].branches[&1], VlanSet::of_ranges(&[(10, 11)]));
-        assert_eq!(fib.ports[&1].kind, PortKind::Link { designated_vlan: 1, neighbor: Some(mac(1)) });
+        assert_eq!(fib.ports[&1].kind, PortKind::link_to(1, mac(1)));
         assert_eq!(fib.ports[&3].kind, PortKind::link(1));
 
-        let one: Neighbors = [(1, mac(1))].into();
+        let one: Neighbors = [(1, neighbor(1))].into();
         let mut kept = fib.clone();
         keep(&mut kept, &one);
         tell(&mut fib, Some(5), &one, &forwarding());
@@ -125,5 +143,27 @@ mod tests {
         assert_eq!(fib.trees[&7].rpf, [(7, 1)].into());
         tell(&mut fib, None, &Neighbors::new(), &Forwarding::default());
         assert!(fib.routes.is_empty() && fib.trees.is_empty() && fib.own_tree.is_none() && fib.nickname.is_none());
+    }
+
+    #[test]
+    fn outer_headers_are_left_out_only_where_both_ends_want_it() {
+        let mut fib = fib();
+        let offers = PortKind::Link { designated_vlan: 1, neighbor: None, elision: Elision::Offered };
+        for number in [1, 2] {
+            fib.ports.get_mut(&number).unwrap().kind = offers.clone();
+        }
+        let taking = |last| Neighbor { takes_elided: true, ..neighbor(last) };
+        let elision = |fib: &Fib, number: u8| match fib.ports[&number].kind {
+            PortKind::Link { elision, .. } => elision,
+            PortKind::Native { .. } => panic!("a link"),
+        };
+        keep(&mut fib, &[(1, taking(1)), (2, neighbor(2)), (3, taking(3))].into());
+        let found = [1, 2, 3].map(|number| elision(&fib, number));
+        assert_eq!(found, [Elision::Agreed, Elision::Offered, Elision::Off], "the third port has not the option");
+        keep(&mut fib, &[(1, neighbor(1))].into());
+        assert_eq!(elision(&fib, 1), Elision::Offered, "the neighbour takes them no more");
+        keep(&mut fib, &[(1, taking(1))].into());
+        keep(&mut fib, &Neighbors::new());
+        assert_eq!(elision(&fib, 1), Elision::Offered, "a lost neighbour has agreed to nothing");
     }
 }

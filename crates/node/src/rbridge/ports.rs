@@ -5,11 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use tracing::{info, warn};
 use weft_control::isis::{Input, PortId};
-use weft_datapath::trill::{Place, PortConfig, PortKind, RBridgeDatapath, VlanSet};
+use weft_datapath::trill::{Elision, Place, PortConfig, PortKind, RBridgeDatapath, VlanSet};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::{PDU_LEN_MIN, SystemId};
 use weft_wire::trill::{HEADER_LEN, INNER_TAG_LEN};
 
+use super::plane::Neighbor;
 use super::settings::{Kind, PortSettings, Settings};
 use super::{Daemon, IoFault};
 use crate::error::NodeError;
@@ -60,7 +61,10 @@ impl Port {
 
     fn kind(&self) -> PortKind {
         match &self.settings.kind {
-            Kind::Link { designated_vlan, .. } => PortKind::link(*designated_vlan),
+            Kind::Link { designated_vlan, elide, .. } => {
+                let elision = if *elide { Elision::Offered } else { Elision::Off };
+                PortKind::Link { designated_vlan: *designated_vlan, neighbor: None, elision }
+            }
             Kind::Native { untagged, tagged } => {
                 PortKind::Native { untagged: *untagged, tagged: VlanSet::of_ranges(tagged) }
             }
@@ -148,10 +152,12 @@ impl AsFd for Ports {
 }
 
 /// The neighbour that the data path exchanges frames with.
-pub(super) fn neighbor(datapath: &RBridgeDatapath, port: &Port) -> Option<MacAddress> {
+pub(super) fn neighbor(datapath: &RBridgeDatapath, port: &Port) -> Option<Neighbor> {
     match datapath.fib().ports.get(&port.settings.number)?.kind {
-        PortKind::Link { neighbor, .. } => neighbor,
-        PortKind::Native { .. } => None,
+        PortKind::Link { neighbor: Some(mac), elision, .. } => {
+            Some(Neighbor { mac, takes_elided: elision == Elision::Agreed })
+        }
+        _ => None,
     }
 }
 
@@ -173,8 +179,8 @@ impl Daemon<'_> {
     pub(super) fn port_begins(&mut self, place: usize) {
         let port = &self.ports.all[place];
         let (id, is_up) = (port.id(), port.is_up());
-        if let (Kind::Link { .. }, Some(link)) = (&port.settings.kind, port.link())
-            && let Err(error) = self.frames.join(link.index)
+        if let (Kind::Link { elide, .. }, Some(link)) = (&port.settings.kind, port.link())
+            && let Err(error) = self.frames.join(link.index, *elide)
         {
             warn!(interface = port.settings.interface, %error, "joining All-IS-IS-RBridges");
             self.io.add(IoFault::NotAttached);

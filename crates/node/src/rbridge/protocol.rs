@@ -89,6 +89,10 @@ pub struct AdjacencyRow {
     pub circuit: Option<u32>,
     /// Until the neighbour's silence ends the adjacency, seconds.
     pub holding_s: Option<f64>,
+    /// Whether data frames go without outer header: `off`, `offered` (the neighbour does not take them) or `agreed`.
+    pub elision: String,
+    /// Whether it returns BFD Echoes (RFC 7175), so that its silence is noticed before that.
+    pub echoes: bool,
     /// Metric of sending over the link.
     pub cost: u32,
     /// MTU of the interface, bytes.

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use weft_control::isis::{Timing, cost_of_rate};
 use weft_control::{NS_PER_MS, NS_PER_S};
+use weft_datapath::trill::CLUSTERS;
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
 use weft_wire::trill::nickname::{LARGEST, is_usable};
@@ -19,6 +20,8 @@ const PORTS_MAX: usize = 63;
 const COST_MAX: u32 = 0xff_fffe;
 const VLAN_MAX: u16 = 4094;
 const NAME_MAX: usize = 64;
+/// CPUs are numbered below this.
+const CPUS_MAX: u32 = 4096;
 /// Age at which nobody believes an LSP any more, seconds.
 const LSP_AGE_MAX_S: u32 = 1200;
 
@@ -30,6 +33,8 @@ pub(super) struct Settings {
     pub(super) ports: Vec<PortSettings>,
     pub(super) timing: Timing,
     pub(super) station_age_s: u32,
+    /// CPUs that links' frames are spread over; none: they are not.
+    pub(super) spread_cpus: Vec<u32>,
     pub(super) gateway: Option<Gateway>,
 }
 
@@ -45,7 +50,7 @@ pub(super) struct PortSettings {
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     /// Another RBridge; without a cost, the interface's rate tells it.
-    Link { cost: Option<u32>, designated_vlan: u16, mtu_test: bool },
+    Link { cost: Option<u32>, designated_vlan: u16, mtu_test: bool, elide: bool },
     /// End stations.
     Native { untagged: Option<u16>, tagged: Vec<(u16, u16)> },
 }
@@ -72,6 +77,8 @@ pub(super) struct Host {
     pub(super) address: Ipv4Addr,
     pub(super) mac: MacAddress,
     pub(super) vlan: u16,
+    /// The RBridge that it is behind; `None`: not known, or this one.
+    pub(super) behind: Option<u16>,
 }
 
 impl Settings {
@@ -94,6 +101,7 @@ impl Settings {
             ports: ports(&config.port)?,
             timing: config.timing.timing()?,
             station_age_s: config.timing.station_age()?,
+            spread_cpus: config.spread_cpus.as_deref().map_or(Ok(Vec::new()), spread_cpus)?,
             gateway: config.gateway.as_ref().map(|table| Gateway::of(table, config)).transpose()?,
         })
     }
@@ -113,6 +121,24 @@ impl Kind {
             }
         }
     }
+}
+
+/// `"0-3,6"`.
+fn spread_cpus(text: &str) -> Result<Vec<u32>, NodeError> {
+    let fault = |why: String| NodeError::config("spread_cpus", why);
+    let number = |text: &str| {
+        let cpu: Result<u32, _> = text.trim().parse();
+        cpu.ok().filter(|cpu| *cpu < CPUS_MAX).ok_or_else(|| fault(format!("`{text}` is no CPU; write \"0-3,6\"")))
+    };
+    let mut cpus = BTreeSet::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        cpus.extend(number(first)?..=number(last)?);
+    }
+    if cpus.is_empty() || cpus.len() > CLUSTERS {
+        return Err(fault(format!("`{text}` are {} CPUs; use 1 to {CLUSTERS}", cpus.len())));
+    }
+    Ok(cpus.into_iter().collect())
 }
 
 fn check_name(name: &str) -> Result<(), NodeError> {
@@ -181,6 +207,7 @@ fn links_only(table: &PortTable) -> Vec<(&'static str, bool)> {
         ("rate_bps", table.rate_bps.is_some()),
         ("designated_vlan", table.designated_vlan.is_some()),
         ("mtu_test", table.mtu_test.is_some()),
+        ("elide_outer_header", table.elide_outer_header.is_some()),
     ]
 }
 
@@ -194,7 +221,8 @@ fn link(table: &PortTable) -> Result<Kind, String> {
         (cost, rate) => cost.or(rate.map(cost_of_rate)),
     };
     let designated_vlan = check_vlan(table.designated_vlan.unwrap_or(1))?;
-    Ok(Kind::Link { cost, designated_vlan, mtu_test: table.mtu_test.unwrap_or(false) })
+    let (mtu_test, elide) = (table.mtu_test.unwrap_or(false), table.elide_outer_header.unwrap_or(false));
+    Ok(Kind::Link { cost, designated_vlan, mtu_test, elide })
 }
 
 fn check_vlan(vlan: u16) -> Result<u16, String> {
@@ -222,8 +250,11 @@ impl TimingTable {
         let hello_ns = within("timing.hello_ms", self.hello_ms, 10, 300_000, NS_PER_MS, usual.hello_ns)?;
         let multiplier = within("timing.holding_multiplier", self.holding_multiplier, 2, 100, 1, 3)?;
         let holding_s = (hello_ns * multiplier).div_ceil(NS_PER_S);
+        let (echo_ns, echoes_missed) = self.echoes(hello_ns, usual.echoes_missed)?;
         Ok(Timing {
             hello_ns,
+            echo_ns,
+            echoes_missed,
             holding_s: u16::try_from(holding_s).map_err(|_| {
                 NodeError::config("timing.holding_multiplier", format!("{holding_s} s in all; at most 65535 s"))
             })?,
@@ -238,6 +269,22 @@ impl TimingTable {
             nickname_settle_ns: ms("timing.nickname_settle_ms", self.nickname_settle_ms, usual.nickname_settle_ns)?,
             ..usual
         })
+    }
+
+    /// Between Echoes, if there are any, and how many of them may stay away.
+    fn echoes(&self, hello_ns: u64, usual: u32) -> Result<(Option<u64>, u32), NodeError> {
+        let missed = within("timing.echo_multiplier", self.echo_multiplier, 2, 100, 1, usual.into())?;
+        if self.echo_ms.is_none() {
+            return Ok((None, missed as u32));
+        }
+        let echo_ns = within("timing.echo_ms", self.echo_ms, 10, 300_000, NS_PER_MS, 0)?;
+        if echo_ns * missed <= hello_ns {
+            let (echoes_ms, hello_ms) = (echo_ns * missed / NS_PER_MS, hello_ns / NS_PER_MS);
+            let why =
+                format!("{missed} Echoes take {echoes_ms} ms, and Hellos come every {hello_ms} ms; send Hellos faster");
+            return Err(NodeError::config("timing.echo_ms", why));
+        }
+        Ok((Some(echo_ns), missed as u32))
     }
 
     fn station_age(&self) -> Result<u32, NodeError> {
@@ -286,7 +333,11 @@ impl Gateway {
         for row in &table.host {
             let fault = |why: String| NodeError::config("gateway.host", format!("{}: {why}", row.address));
             let mac = station_mac(&row.mac).map_err(fault)?;
-            let host = Host { address: row.address, mac, vlan: row.vlan };
+            if let Some(bad) = row.nickname.filter(|nickname| !is_usable(*nickname)) {
+                return Err(fault(format!("nickname {bad:#06x} is reserved; name the RBridge that it is behind")));
+            }
+            let behind = row.nickname.filter(|nickname| config.nickname != Some(*nickname));
+            let host = Host { address: row.address, mac, vlan: row.vlan, behind };
             gateway.check_host(&host).map_err(fault)?;
             if !known.insert(host.address) {
                 return Err(fault("is there twice".to_owned()));
@@ -359,7 +410,10 @@ mod tests {
         let settings = Settings::of(&config).unwrap();
         assert_eq!(settings.vlans().collect::<Vec<_>>(), [(10, 10), (10, 10), (20, 30)]);
         assert_eq!((settings.timing.hello_ns, settings.timing.holding_s), (3 * NS_PER_S, 9));
-        assert!(matches!(settings.ports[0].kind, Kind::Link { cost: Some(2000), designated_vlan: 1, mtu_test: false }));
+        assert!(matches!(
+            settings.ports[0].kind,
+            Kind::Link { cost: Some(2000), designated_vlan: 1, mtu_test: false, elide: false }
+        ));
     }
 
     #[test]
@@ -371,6 +425,13 @@ mod tests {
         assert_eq!((settings.system, settings.station_age_s, settings.gateway), (None, 300, None));
         let text = "name = \"a\"\n[[port]]\ninterface = \"eth1\"\nkind = \"p2p\"\n";
         assert_eq!(toml::from_str::<RBridgeConfig>(text).unwrap(), config);
+    }
+
+    #[test]
+    fn echoes_are_sent_where_they_are_wanted() {
+        let table = TimingTable { hello_ms: Some(200), echo_ms: Some(100), ..TimingTable::default() };
+        let timing = table.timing().unwrap();
+        assert_eq!((timing.echo_ns, timing.echoes_missed), (Some(100 * NS_PER_MS), 3));
     }
 
     #[test]
@@ -390,6 +451,9 @@ mod tests {
             (|config| config.nickname = Some(0xffff), "nickname: 0xffff is reserved"),
             (|config| config.system_id = Some("1".to_owned()), "system_id: `1`: not a system ID"),
             (|config| config.system_id = Some("0000.0000.0000".to_owned()), "zero names nobody"),
+            (|config| config.spread_cpus = Some("0,x".to_owned()), "spread_cpus: `x` is no CPU"),
+            (|config| config.spread_cpus = Some("0-16".to_owned()), "`0-16` are 17 CPUs; use 1 to 16"),
+            (|config| config.spread_cpus = Some("3-2".to_owned()), "`3-2` are 0 CPUs"),
             (|config| config.capacity.stations = 0, "capacity.stations: 0 is no room"),
             (|config| config.port.clear(), "port: there are 0"),
             (|config| config.port = vec![PortTable::p2p("e"); 64], "port: there are 64"),
@@ -407,12 +471,16 @@ mod tests {
             (|config| config.port[2].vlan = Some(0), "port: 3 (`host1`): VLAN 0 is not 1 to 4094"),
             (|config| config.port[2].vlan = None, "an access port needs its `vlan`"),
             (|config| config.port[2].mtu_test = Some(true), "`mtu_test` means nothing"),
+            (|config| config.port[3].elide_outer_header = Some(true), "`elide_outer_header` means nothing"),
             (|config| config.port[3].vlans = None, "a trunk needs its `vlans`"),
             (|config| config.port[3].vlans = Some(String::new()), "is no VLAN"),
             (|config| config.port[3].vlans = Some("10-5".to_owned()), "`10-5` ends before it begins"),
             (|config| config.port[3].vlans = Some("1-4095".to_owned()), "VLAN 4095 is not"),
             (|config| config.timing.hello_ms = Some(0), "timing.hello_ms: 0 is not 10 to 300000"),
             (|config| config.timing.holding_multiplier = Some(1), "timing.holding_multiplier: 1 is not"),
+            (|config| config.timing.echo_ms = Some(9), "timing.echo_ms: 9 is not 10 to 300000"),
+            (|config| config.timing.echo_ms = Some(1000), "3 Echoes take 3000 ms, and Hellos come every 3000 ms"),
+            (|config| config.timing.echo_multiplier = Some(1), "timing.echo_multiplier: 1 is not 2 to 100"),
             (|config| config.timing.refresh_s = Some(1200), "timing.refresh_s: 1200 is not 1 to 1199"),
             (
                 |config| gateway(config).mac = "01:00:5e:00:00:01".to_owned(),
@@ -424,6 +492,7 @@ mod tests {
             (|config| gateway(config).host[0].vlan = 9, "gateway.host: 10.0.20.1: its VLAN 9"),
             (|config| gateway(config).host[0].vlan = 10, "is not in 10.0.10.254/24"),
             (|config| gateway(config).host[0].address = [10, 0, 20, 254].into(), "is the gateway's own address"),
+            (|config| gateway(config).host[0].nickname = Some(0xffc0), "10.0.20.1: nickname 0xffc0 is reserved"),
             (|config| config.capacity.host_routes = 2, "capacity.host_routes: 3 addresses"),
         ];
         for (spoil, says) in cases {

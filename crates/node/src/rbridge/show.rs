@@ -95,7 +95,9 @@ impl Daemon<'_> {
                 system: adjacency.map(|adjacency| adjacency.neighbor.to_string()),
                 mac: adjacency.map(|adjacency| adjacency.mac.to_string()),
                 circuit: adjacency.map(|adjacency| adjacency.circuit),
+                echoes: adjacency.is_some_and(|adjacency| adjacency.returns_echoes()),
                 holding_s: adjacency.map(holding_ns).map(|ns| ns as f64 / NS_PER_S as f64),
+                elision: elision(&port.settings.kind, adjacency).to_owned(),
                 cost: port_config(port).map_or(0, |config| config.cost),
                 mtu: port.link().map_or(0, |link| link.mtu),
             }
@@ -241,6 +243,15 @@ impl Names {
             }
             _ => {}
         }
+    }
+}
+
+fn elision(kind: &Kind, adjacency: Option<&&Adjacency>) -> &'static str {
+    let takes = adjacency.is_some_and(|there| there.state == AdjacencyState::Report && there.takes_elided);
+    match kind {
+        Kind::Link { elide: true, .. } if takes => "agreed",
+        Kind::Link { elide: true, .. } => "offered",
+        _ => "off",
     }
 }
 

@@ -98,12 +98,21 @@ impl TypeSocket {
 
     /// Lets the interface take frames for a group. It forgets with the interface.
     pub(crate) fn join(&self, ifindex: u32, group: [u8; 6]) -> io::Result<()> {
+        self.add_membership(ifindex, libc::PACKET_MR_MULTICAST, group)
+    }
+
+    /// Lets the interface take frames for any address, as long as this socket is open.
+    pub(crate) fn take_all(&self, ifindex: u32) -> io::Result<()> {
+        self.add_membership(ifindex, libc::PACKET_MR_PROMISC, [0; 6])
+    }
+
+    fn add_membership(&self, ifindex: u32, kind: libc::c_int, address: [u8; 6]) -> io::Result<()> {
         // SAFETY: an all-zero packet_mreq is valid.
         let mut membership: libc::packet_mreq = unsafe { std::mem::zeroed() };
         membership.mr_ifindex = i32::try_from(ifindex).map_err(io::Error::other)?;
-        membership.mr_type = libc::PACKET_MR_MULTICAST as u16;
-        membership.mr_alen = group.len() as u16;
-        membership.mr_address[..group.len()].copy_from_slice(&group);
+        membership.mr_type = kind as u16;
+        membership.mr_alen = address.len() as u16;
+        membership.mr_address[..address.len()].copy_from_slice(&address);
         // SAFETY: the kernel reads one packet_mreq from a pointer to one.
         let result = unsafe {
             libc::setsockopt(

@@ -121,8 +121,11 @@ impl Square {
     /// A gateway between VLAN 10 and 20 that knows all hosts.
     pub(crate) fn gateway() -> GatewayTable {
         let vlan = |vlan: u16| GatewayVlan { vlan, address: format!("10.0.{vlan}.254/24") };
-        let host =
-            |host: usize| GatewayHost { address: address(host), mac: mac(host).to_string(), vlan: HOSTS[host].2 };
+        let host = |host: usize| {
+            let (_, corner, vlan, _) = HOSTS[host];
+            let nickname = NICKNAME.get(corner - 1).copied();
+            GatewayHost { address: address(host), mac: mac(host).to_string(), vlan, nickname }
+        };
         GatewayTable { mac: GATEWAY.to_string(), vlan: vec![vlan(10), vlan(20)], host: (0..4).map(host).collect() }
     }
 
@@ -222,6 +225,17 @@ impl Running {
     pub(crate) fn count(&self, group: &str, name: &str) -> u64 {
         match self.show(What::Counters) {
             Answer::Counters(groups) => groups[group][name],
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A counter of all ports together.
+    pub(crate) fn count_at_ports(&self, name: &str) -> u64 {
+        match self.show(What::Counters) {
+            Answer::Counters(groups) => {
+                let ports = groups.iter().filter(|(group, _)| group.starts_with("port "));
+                ports.map(|(_, counters)| counters[name]).sum()
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -4,11 +4,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use weft_datapath::trill::Tap as DataTap;
+use weft_node::rbridge::KindText;
 use weft_node::rbridge::protocol::{Answer, What};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::pcapng;
 
-use crate::bed::{NICKNAME, Square, mac};
+use crate::bed::{NICKNAME, Square, mac, wait_for_routes};
 use crate::common::wait_until;
 use crate::net::Pins;
 use crate::net::tap::Tap;
@@ -155,8 +156,14 @@ fn hosts_of_two_vlans_reach_each_other_by_the_gateway_where_they_are() {
     });
     let all: Vec<_> = (1..).zip(configs).map(|(corner, config)| square.start(&config, corner)).collect();
     crate::bed::wait_for_routes(&all);
+    // Both know their gateways; then no frame is for many.
+    square.host(0).ping("-c 1 -W 1 10.0.10.254");
+    square.host(3).ping("-c 1 -W 1 10.0.20.254");
+    let copies = || -> u64 { all.iter().map(|rbridge| rbridge.count_at_ports("copy_sent")).sum() };
+    let before = copies();
     let pinged = square.host(0).ping("-c 3 -i 0.05 -W 2 10.0.20.1");
     assert!(pinged.contains("3 received") && pinged.contains("ttl=63"), "one hop: {pinged}");
+    assert_eq!(copies() - before, 0, "no packet is copied along the tree");
     assert!(all[0].count("port a", "arp_answered") >= 1);
     let Answer::Fdb(stations) = all[0].show(What::Fdb) else { panic!("no stations") };
     assert_eq!(stations.iter().filter(|row| row.place == "gateway" && row.origin == "static").count(), 2);
@@ -209,4 +216,71 @@ fn tshark_reads_everything_and_finds_nothing_malformed() {
         assert!(lines(part) > 0, "no {what}: {text}");
     }
     assert!(text.lines().any(|line| line.contains(":icmp") && line.contains(&NICKNAME[2].to_string())), "{text}");
+}
+
+/// What the adjacency on an interface says of outer headers.
+fn elision(running: &crate::bed::Running, interface: &str) -> String {
+    let Answer::Adjacencies(rows) = running.show(What::Adjacency) else { panic!("no adjacencies") };
+    rows.into_iter().find(|row| row.interface == interface).expect("a link").elision
+}
+
+#[test]
+fn both_ends_leave_it_out() {
+    let Some(square) = Square::new("elide") else { return };
+    let config = |corner| {
+        let mut config = square.config(corner);
+        config.port.iter_mut().filter(|port| port.kind == KindText::P2p).for_each(|port| {
+            port.elide_outer_header = Some(true);
+        });
+        config
+    };
+    let all: Vec<_> = (1..=4).map(|corner| square.start(&config(corner), corner)).collect();
+    wait_for_routes(&all);
+    for (running, interface) in [(&all[0], "s2"), (&all[0], "s4"), (&all[1], "s1"), (&all[2], "s4")] {
+        assert_eq!(elision(running, interface), "agreed");
+    }
+    // A broadcast along the tree and unicast both ways, of every length.
+    let mut taps: Vec<Tap> = (0..3).map(|host| Tap::open(square.host(host), "eth0", false)).collect();
+    let broadcast = frame(BROADCAST, mac(0), TEST_TYPE, 100);
+    taps[0].send(&broadcast);
+    for host in [1, 2] {
+        assert_eq!(received(&mut taps[host], 1, SOON), std::slice::from_ref(&broadcast), "host {host}");
+    }
+    for payload in [46, 700, 1500] {
+        for (from, to) in [(1, 0), (0, 1)] {
+            let sent = frame(mac(to), mac(from), TEST_TYPE, payload);
+            taps[from].send(&sent);
+            assert_eq!(received(&mut taps[to], 1, SOON), [sent], "{payload} bytes from {from} to {to}");
+        }
+    }
+    assert!(square.host(0).ping("-c 3 -i 0.05 -W 2 10.0.10.2").contains("3 received"));
+    assert_eq!(all[0].count("port s2", "not_agreed") + all[0].count("port s4", "not_agreed"), 0);
+}
+
+#[test]
+fn only_one_end_wants_it() {
+    let Some(square) = Square::new("offer") else { return };
+    let offering = |corner| {
+        let mut config = square.config(corner);
+        config.port.iter_mut().filter(|port| port.kind == KindText::P2p).for_each(|port| {
+            port.elide_outer_header = Some(true);
+        });
+        config
+    };
+    let mut all = square.start_all();
+    all.remove(0).stop();
+    all.insert(0, square.start(&offering(1), 1));
+    wait_for_routes(&all);
+    assert_eq!((elision(&all[0], "s2"), elision(&all[1], "s1")), ("offered".to_owned(), "off".to_owned()));
+    assert!(square.host(0).ping("-c 3 -i 0.05 -W 2 10.0.10.2").contains("3 received"));
+    // S2 begins anew with the option: S1 hears it, and one of its links goes without, the other one not.
+    all.remove(1).stop();
+    all.insert(1, square.start(&offering(2), 2));
+    wait_for_routes(&all);
+    wait_until("S1 and S2 agree", || elision(&all[0], "s2") == "agreed" && elision(&all[1], "s1") == "agreed");
+    assert_eq!(elision(&all[0], "s4"), "offered");
+    assert!(square.host(0).ping("-c 3 -i 0.05 -W 2 10.0.10.2").contains("3 received"));
+    assert!(square.host(0).ping("-c 3 -i 0.05 -W 2 10.0.10.3").contains("3 received"), "c at S2");
+    let dropped = |running: &crate::bed::Running, port: &str| running.count(port, "not_agreed");
+    assert_eq!(dropped(&all[0], "port s2") + dropped(&all[1], "port s1") + dropped(&all[3], "port s1"), 0);
 }
