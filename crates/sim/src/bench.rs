@@ -92,6 +92,7 @@ fn pinned(fabric: Fabric, flows: &[PinnedFlow]) -> Job {
     let switching = Switching { host_queue: HostQueue::DropTail { limit: PORT_BUFFER }, ..Switching::default() };
     Job {
         source: Source::Flows(flows.iter().map(flow).collect()),
+        datagrams: Vec::new(),
         fabric,
         addresses: None,
         settings: Settings { overlay: Overlay::Routed, switching, tcp: tcp(), sizes: PacketSizes::bare(), seed: 1 },

@@ -7,6 +7,7 @@ use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::Fabric;
 use weft_scenario::units::Nanos;
+use weft_scenario::workload::services::DatagramStream;
 use weft_scenario::workload::{FlowSpec, MixSpec};
 
 use crate::tcp;
@@ -22,6 +23,8 @@ pub struct Job {
     pub settings: Settings,
     /// Who sends what.
     pub source: Source,
+    /// Datagrams at steady rates beside that, which no congestion slows down. A run with datagrams ends at `stop`.
+    pub datagrams: Vec<DatagramStream>,
     /// What breaks when.
     pub faults: Vec<Fault>,
     /// The run is cut at this time; `None`: it ends with its last flow.
@@ -113,6 +116,8 @@ impl From<FlowSpec> for Flow {
 pub struct Watch {
     /// Distance between samples of progress and of link counters.
     pub sample_interval: Option<Nanos>,
+    /// Names of services with the numbers of their servers, whose received payload is sampled service by service.
+    pub services: Vec<(String, Vec<u32>)>,
     /// Distance between samples of all TCP senders.
     pub tcp_interval: Option<Nanos>,
     /// Classes of links ([`Fabric::link_class`]) whose queues' lengths are recorded.

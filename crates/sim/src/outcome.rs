@@ -140,6 +140,8 @@ pub struct Sample {
     pub received_bytes: u64,
     /// Flows that are done.
     pub flows_done: u64,
+    /// Payload that reached the servers of each service, in the order of [`crate::Watch::services`].
+    pub services: Vec<u64>,
     /// In the order of [`Outcome::ports`].
     pub ports: Vec<PortCounters>,
 }

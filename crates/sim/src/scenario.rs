@@ -3,9 +3,8 @@
 use std::ops::ControlFlow;
 
 use weft_scenario::engine::{self, Engine, EngineError, Session, TcpStack, Trial};
-use weft_scenario::fault::FaultKind;
 use weft_scenario::id::LinkId;
-use weft_scenario::record::{EventRow, FlowRow, LinkRow, ProgressRow, QueueRow, Records, TcpRow};
+use weft_scenario::record::{EventRow, FlowRow, LinkRow, ProgressRow, QueueRow, Records, ServiceRow, TcpRow};
 use weft_scenario::topology::Fabric;
 use weft_scenario::units::Nanos;
 use weft_scenario::workload::{Servers, Workload};
@@ -93,6 +92,10 @@ impl SimEngine {
                 (Source::Flows(flows.into_iter().map(Flow::from).collect()), duration_of(workload))
             }
         };
+        let (datagrams, services) = match &trial.workload {
+            Workload::Services(spec) => (spec.datagrams(), spec.members()),
+            _ => (Vec::new(), Vec::new()),
+        };
         let transport = &scenario.transport;
         Ok(Job {
             fabric: fabric.clone(),
@@ -105,10 +108,12 @@ impl SimEngine {
                 seed: trial.seed,
             },
             source,
+            datagrams,
             faults: trial.faults.clone(),
             stop: Some(duration.map_or(trial.time_limit, |duration| duration.min(trial.time_limit))),
             watch: Watch {
                 sample_interval: Some(trial.sample_interval),
+                services,
                 tcp_interval: trial.tcp_interval,
                 queue_classes: if self.records_queues { switch_classes(fabric) } else { Vec::new() },
                 ..Watch::default()
@@ -124,10 +129,11 @@ impl SimEngine {
     }
 }
 
-/// When flows without an end are cut.
+/// When flows without an end, and datagrams, are cut.
 fn duration_of(workload: &Workload) -> Option<Nanos> {
     match workload {
         Workload::OneToOne { duration, .. } => Some(*duration),
+        Workload::Services(spec) => Some(spec.duration),
         _ => None,
     }
 }
@@ -184,6 +190,7 @@ pub fn records(job: &Job, outcome: &Outcome) -> Records {
     Records {
         flows: flow_rows(job, outcome),
         progress: outcome.samples.iter().map(progress_row).collect(),
+        services: service_rows(job, outcome),
         links: link_rows(&job.fabric, outcome),
         tcp: outcome.tcp.iter().map(tcp_row).collect(),
         events: event_rows(job, outcome),
@@ -216,6 +223,17 @@ fn progress_row(sample: &crate::Sample) -> ProgressRow {
         received_bytes: sample.received_bytes,
         flows_done: sample.flows_done,
     }
+}
+
+fn service_rows(job: &Job, outcome: &Outcome) -> Vec<ServiceRow> {
+    let rows = outcome.samples.iter().flat_map(|sample| {
+        job.watch.services.iter().zip(&sample.services).map(|((service, _), received_bytes)| ServiceRow {
+            time_ns: sample.time_ps / PS_PER_NS,
+            service: service.clone(),
+            received_bytes: *received_bytes,
+        })
+    });
+    rows.collect()
 }
 
 fn tcp_row(sample: &crate::TcpSample) -> TcpRow {
@@ -284,10 +302,6 @@ fn queue_rows(fabric: &Fabric, outcome: &Outcome) -> Vec<QueueRow> {
 
 /// Rows of the kinds that the lab writes; that routes have changed is of interest after a repair.
 fn event_rows(job: &Job, outcome: &Outcome) -> Vec<EventRow> {
-    let subject = |fault: usize| match &job.faults[fault].kind {
-        FaultKind::SwitchDown { node } => node.clone(),
-        FaultKind::LinkDown { a, b } => format!("{a}-{b}"),
-    };
     let mut repaired = vec![false; job.faults.len()];
     let mut rows = Vec::new();
     for event in &outcome.events {
@@ -299,7 +313,7 @@ fn event_rows(job: &Job, outcome: &Outcome) -> Vec<EventRow> {
             FabricEventKind::Reconverged => continue,
         };
         let (time_ns, kind) = (event.time_ps / PS_PER_NS, kind.to_owned());
-        rows.push(EventRow { time_ns, kind, subject: subject(event.fault) });
+        rows.push(EventRow { time_ns, kind, subject: job.faults[event.fault].subject() });
     }
     rows
 }

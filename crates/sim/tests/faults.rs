@@ -43,6 +43,21 @@ fn packets_are_lost_until_routes_have_changed_and_then_go_the_other_way() {
 }
 
 #[test]
+fn a_silent_failure_is_noticed_later() {
+    use FabricEventKind::{Fault, Reconverged, Repair};
+    for (bfd, noticed_us) in [(Some(Nanos(10_000_000)), 40_000), (None, 1_000_000)] {
+        let mut job = failing(Some(2_000_000), 100);
+        job.faults[0].kind = FaultKind::LinkSilent { a: "spine1".to_owned(), b: "leaf2".to_owned() };
+        job.settings.switching.bfd = bfd;
+        job.source = weft_sim::Source::Flows(vec![flow(0, 1, 0, 0)]);
+        job.stop = Some(Nanos(2_100_000_000));
+        let events: Vec<_> = outcome(&job).events.iter().map(|event| (event.kind, event.time_ps / 1_000_000)).collect();
+        let (back, restored) = ((Repair, 2_000_300), (Reconverged, 2_000_400));
+        assert_eq!(events, [(Fault, 300), (Reconverged, 300 + noticed_us + 100), back, restored]);
+    }
+}
+
+#[test]
 fn after_a_repair_flows_return_to_their_path() {
     let job = failing(Some(500), 100);
     let outcome = outcome(&job);
@@ -93,6 +108,7 @@ fn plans() -> impl Strategy<Value = Plan> {
         Just(LoadBalance::PacketSpray),
         Just(LoadBalance::SpanningTree),
         Just(LoadBalance::Flowlet { gap: Nanos(5_000) }),
+        Just(LoadBalance::Rehash { hold: Nanos(50_000), large: Bytes(0) }),
     ];
     let switches = (3_000u64..60_000, proptest::option::of(proptest::option::of(200u32..4_000)));
     (

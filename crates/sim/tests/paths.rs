@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use common::{GBPS, PACKET, fabric, flow, job, outcome};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::Overlay;
-use weft_scenario::switching::LoadBalance;
+use weft_scenario::switching::{LoadBalance, Switching};
 use weft_scenario::topology::{Fabric, LinkParams, Role, TestbedParams, vl2_testbed};
-use weft_scenario::units::{BitsPerSec, Nanos};
+use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
 use weft_sim::{Flow, Job, Outcome, PacketSizes};
 
 /// Packets that left nodes of one role towards nodes of another, by the names of both ends.
@@ -84,6 +84,48 @@ fn one_flow_takes_one_path_or_all_of_them() {
     assert_eq!(rare.iter().filter(|packets| **packets > 0).count(), 1);
     let often = long_flow(LoadBalance::Flowlet { gap: Nanos(1) });
     assert!(often.iter().all(|packets| *packets > 500), "{often:?}");
+}
+
+/// Two flows at once from two servers of one leaf to two of the other, over four spines no faster than a server.
+fn pair(load_balance: LoadBalance, seed: u64) -> Outcome {
+    let bytes = 20_000 * PACKET;
+    let mut job = job(fabric(4, 2, 2, 10), vec![flow(0, 2, bytes, 0), flow(1, 3, bytes, 0)]);
+    job.fabric = common::with_links(&job.fabric, |link| link.spec.buffer = Bytes(200_000));
+    job.settings.switching = Switching { load_balance, ..Switching::default() };
+    job.settings.tcp = weft_sim::tcp::Config::default();
+    job.settings.seed = seed;
+    outcome(&job)
+}
+
+fn spines_used(outcome: &Outcome) -> usize {
+    let fabric = fabric(4, 2, 2, 10);
+    let up = carried(&fabric, outcome, Role::Leaf, Role::Spine);
+    up.iter().filter(|((near, _), packets)| near == "leaf1" && **packets > 1_000).count()
+}
+
+#[test]
+fn flows_that_collide_part_and_stay_apart() {
+    let rehash = LoadBalance::Rehash { hold: Nanos(2_000_000), large: Bytes(1_000_000) };
+    let last = |outcome: &Outcome| outcome.flows.iter().filter_map(|flow| flow.acknowledged_ps).max();
+    let colliding: Vec<u64> = (1..40).filter(|seed| spines_used(&pair(LoadBalance::FlowEcmp, *seed)) == 1).collect();
+    assert!((3..=20).contains(&colliding.len()), "about one draw in four: {colliding:?}");
+    let parted = |seed: &&u64| {
+        let (kept, moved) = (pair(LoadBalance::FlowEcmp, **seed), pair(rehash, **seed));
+        last(&moved).unwrap() < last(&kept).unwrap() * 3 / 4
+    };
+    let count = colliding.iter().filter(parted).count();
+    assert!(count * 10 >= colliding.len() * 9, "{count} of {}", colliding.len());
+}
+
+#[test]
+fn flows_that_lose_nothing_or_are_small_never_move() {
+    let apart: Vec<u64> = (1..20).filter(|seed| spines_used(&pair(LoadBalance::FlowEcmp, *seed)) == 2).collect();
+    for (large, seeds) in [(Bytes(0), &apart[..]), (Bytes(u64::MAX), &[1, 2, 3, 4, 5, 6])] {
+        let rehash = LoadBalance::Rehash { hold: Nanos(2_000_000), large };
+        for seed in seeds {
+            assert_eq!(pair(rehash, *seed), pair(LoadBalance::FlowEcmp, *seed), "seed {seed}");
+        }
+    }
 }
 
 fn vl2(flows: Vec<Flow>) -> Job {

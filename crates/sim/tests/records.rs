@@ -55,6 +55,7 @@ fn trial(workload: Workload, seed: u64) -> Trial {
         tcp_interval: Some(Nanos(2_000_000)),
         time_limit: Nanos(60_000_000_000),
         pin_and_measure_cost: false,
+        probes: None,
     }
 }
 

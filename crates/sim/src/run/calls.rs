@@ -15,6 +15,8 @@ pub(super) enum Call {
     Start,
     /// The source of the server of this number hands out what its flows may send.
     Source(u32),
+    /// The stream of datagrams of this number sends its next one.
+    Datagram(u32),
     /// The card of the server of this number has room again.
     Host(u32),
     /// The receiver of the flow in this place may owe an acknowledgement.

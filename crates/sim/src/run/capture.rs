@@ -12,7 +12,7 @@ use weft_wire::ipv4::{self, Ecn, protocol};
 use weft_wire::{ParseError, checksum, trill, udp, vl2, vxlan};
 
 use super::Simulation;
-use super::flow::FlowState;
+use super::flow::{FlowState, Phase};
 use crate::job::Job;
 use crate::network::Arrival;
 use crate::packet::{Flags, Packet};
@@ -43,10 +43,13 @@ impl Capture {
 }
 
 impl Simulation<'_> {
-    /// Shows a packet that has crossed the link, with the time at which its last bit left.
+    /// Shows a packet of TCP that has crossed the link, with the time at which its last bit left.
     #[cold]
     pub(super) fn capture(&mut self, arrival: &Arrival) {
         if self.capture.is_none_or(|capture| capture.port != arrival.port) {
+            return;
+        }
+        if self.flows[arrival.packet.flow() as usize].phase == Phase::Datagrams {
             return;
         }
         let time_ps = self.network.now_ps - self.network.ports[usize::from(arrival.port)].wire.propagation_ps;

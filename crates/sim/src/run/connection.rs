@@ -1,6 +1,8 @@
 //! TCP's way in and out of the network: connections open, packets arrive at hosts, timers run out, flows end. How flows
 //! share a host's card is in `host`.
 
+use weft_scenario::id::NodeId;
+
 use super::calls::Call;
 use super::flow::{Direction, FlowState, NEVER, NO_ROUTE, Phase, segments_of};
 use super::{Simulation, trace};
@@ -33,23 +35,16 @@ impl Simulation<'_> {
 
     /// Opens the connection of a flow, of which so many segments may be sent at once. Returns its place.
     pub(super) fn start(&mut self, flow: &Flow, number: u32, granted: u32) -> u32 {
-        let place = self.free_places.pop().unwrap_or(self.flows.len() as u32);
         let state = self.new_state(flow, number, granted);
-        if (place as usize) < self.flows.len() {
-            self.flows[place as usize] = state;
-        } else {
-            self.flows.push(state);
-        }
+        let place = self.settle(state, flow.through);
         self.started += 1;
-        self.spread.begin(place, self.job.settings.seed, number, flow.through);
-        self.choose_routes(place);
         self.flows[place as usize].sender.connect(self.network.now_ps, &self.job.settings.tcp);
         self.send_syn(place);
         self.call_sender(place);
         place
     }
 
-    fn new_state(&self, flow: &Flow, number: u32, granted: u32) -> FlowState {
+    pub(super) fn new_state(&self, flow: &Flow, number: u32, granted: u32) -> FlowState {
         let (tcp, sizes) = (&self.job.settings.tcp, &self.job.settings.sizes);
         let (segments, last_bytes) = segments_of(flow.spec.bytes, sizes);
         FlowState {
@@ -71,6 +66,20 @@ impl Simulation<'_> {
         }
     }
 
+    /// Gives a flow a place and routes.
+    pub(super) fn settle(&mut self, state: FlowState, through: Option<NodeId>) -> u32 {
+        let place = self.free_places.pop().unwrap_or(self.flows.len() as u32);
+        let number = state.number;
+        if (place as usize) < self.flows.len() {
+            self.flows[place as usize] = state;
+        } else {
+            self.flows.push(state);
+        }
+        self.spread.begin(place, self.job.settings.seed, number, through);
+        self.choose_routes(place);
+        place
+    }
+
     fn send_syn(&mut self, place: u32) {
         let bytes = self.job.settings.sizes.header_bytes as u16;
         self.inject(place, Direction::Data, 0, bytes, Flags::SYN);
@@ -86,6 +95,9 @@ impl Simulation<'_> {
             return self.left_network(place);
         }
         flow.in_flight -= 1;
+        if flow.phase == Phase::Datagrams {
+            return self.datagram_received(packet.sequence());
+        }
         if packet.flags().has(Flags::SYN) {
             let bytes = self.job.settings.sizes.header_bytes as u16;
             return self.inject(place, Direction::Ack, 0, bytes, Flags::ACK.with(Flags::SYN));
@@ -235,7 +247,11 @@ impl Simulation<'_> {
         else {
             return false;
         };
-        self.totals.retransmits += u64::from(retransmission);
+        if retransmission {
+            self.totals.retransmits += 1;
+            let sent_bytes = u64::from(seq) * u64::from(self.job.settings.sizes.segment_bytes);
+            self.spread.repeats(place, sent_bytes, self.network.now_ps);
+        }
         let bytes = if seq + 1 == flow.segments {
             flow.last_ip_bytes
         } else {
@@ -259,7 +275,7 @@ impl Simulation<'_> {
 
     /// A host sends a packet.
     #[inline]
-    fn inject(&mut self, place: u32, direction: Direction, sequence: u32, ip_bytes: u16, flags: Flags) {
+    pub(super) fn inject(&mut self, place: u32, direction: Direction, sequence: u32, ip_bytes: u16, flags: Flags) {
         self.totals.sent.add(ip_bytes);
         let flow = &mut self.flows[place as usize];
         flow.in_flight += 1;
@@ -304,7 +320,7 @@ impl Simulation<'_> {
         self.free_if_gone(place);
         if self.mix.is_some() {
             self.begin_next_of_mix(from);
-        } else if self.unfinished == 0 {
+        } else if self.unfinished == 0 && self.job.datagrams.is_empty() {
             self.finish();
         }
     }

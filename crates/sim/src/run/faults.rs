@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use weft_scenario::fault::FaultKind;
 use weft_scenario::id::LinkId;
 
 use super::Simulation;
@@ -67,7 +68,10 @@ impl Simulation<'_> {
             }
         }
         self.note_event(fault, kind);
-        let at_ps = self.network.now_ps.saturating_add(ps(self.job.settings.switching.reconvergence.0));
+        let switching = &self.job.settings.switching;
+        let is_silent = goes_down && matches!(self.job.faults[fault].kind, FaultKind::LinkSilent { .. });
+        let noticed_ns = if is_silent { switching.silence().0 } else { 0 };
+        let at_ps = self.network.now_ps.saturating_add(ps(switching.reconvergence.0.saturating_add(noticed_ns)));
         self.call(at_ps, Call::Reconverge(number));
     }
 

@@ -27,6 +27,8 @@ pub(super) enum Phase {
     /// Its SYN is not answered yet.
     Opening,
     Open,
+    /// No connection: datagrams at a steady rate.
+    Datagrams,
     /// Everything is acknowledged, or the connection has failed.
     Ended,
 }

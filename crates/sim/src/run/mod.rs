@@ -3,13 +3,14 @@
 //! * [`setup`] turns a job into a network at rest, or refuses it
 //! * [`connection`] is TCP's way in and out: starts, arrivals at hosts, timers; [`flow`] is the state of one
 //! * [`host`] lets flows take turns at a network card; [`spread`] chooses routes
-//! * [`calls`] is what is due at a set time; [`faults`], [`mix`] and [`sampling`] are what such calls do
+//! * [`calls`] is what is due at a set time; [`faults`], [`mix`], [`datagrams`] and [`sampling`] are what such calls do
 //! * [`accounts`] checks that nothing was made or lost on the way; [`trace`], [`capture`] tell people about it
 
 mod accounts;
 mod calls;
 mod capture;
 mod connection;
+mod datagrams;
 mod faults;
 mod flow;
 mod host;
@@ -39,6 +40,7 @@ pub(crate) use setup::router;
 
 use calls::{Call, Calls};
 use capture::Capture;
+use datagrams::Datagrams;
 use faults::FaultSteps;
 use flow::{FlowState, LongAcks};
 use host::Host;
@@ -85,6 +87,7 @@ struct Simulation<'a> {
     unfinished: u64,
     started: u64,
     mix: Option<Mix>,
+    datagrams: Datagrams,
     faults: FaultSteps,
     capture: Option<Capture>,
     hops_to_report: u32,
@@ -123,6 +126,7 @@ impl<'a> Simulation<'a> {
             outcomes: listed.iter().map(|flow| FlowOutcome::not_started(flow.spec)).collect(),
             to_start,
             mix: None,
+            datagrams: Datagrams::default(),
             faults: FaultSteps::new(job)?,
             capture: Capture::new(job),
             hops_to_report: HOPS_PER_REPORT,
@@ -139,8 +143,10 @@ impl<'a> Simulation<'a> {
     }
 
     fn first_calls(&mut self) -> Result<(), SimError> {
-        self.over = self.unfinished == 0 && matches!(self.job.source, Source::Flows(_));
+        let nothing_listed = self.unfinished == 0 && self.job.datagrams.is_empty();
+        self.over = nothing_listed && matches!(self.job.source, Source::Flows(_));
         self.call_next_start();
+        self.begin_datagrams();
         let calls = [
             (self.job.watch.sample_interval.map(|_| Nanos(0)), Call::Sample),
             (self.job.watch.tcp_interval, Call::SampleTcp),
@@ -163,8 +169,9 @@ impl<'a> Simulation<'a> {
         let mut checked = BTreeSet::new();
         let listed = self.job.source.flows().iter().map(|flow| (flow.spec.from, flow.spec.to));
         let count = if listed.len() == 0 { self.hosts.len() as u32 } else { 0 };
+        let streams = self.job.datagrams.iter().map(|stream| (stream.from, stream.to));
         let any = (0..count).flat_map(|from| [(0, from), (from, 0)]).filter(|(from, to)| from != to);
-        for (from, to) in listed.chain(any) {
+        for (from, to) in listed.chain(streams).chain(any) {
             let pair = (edges[from as usize], edges[to as usize]);
             let [sender, receiver] = [from, to].map(|server| self.hosts[server as usize].node);
             if checked.insert(pair) && self.router.route(&mut self.network.routes, sender, receiver, 0, None).is_none()
@@ -233,6 +240,7 @@ impl<'a> Simulation<'a> {
             Call::Reconverge(step) => self.reconverge(step),
             Call::Start => self.start_due(),
             Call::Source(server) => self.grant(server),
+            Call::Datagram(stream) => self.send_datagram(stream),
             Call::Host(host) => self.take_turns(host),
             Call::Receiver(place) => self.receiver_called(place),
             Call::Sender(place) => self.sender_called(place),

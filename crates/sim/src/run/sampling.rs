@@ -23,8 +23,30 @@ impl<'a> Simulation<'a> {
             time_ps: self.network.now_ps,
             received_bytes: self.totals.received_bytes,
             flows_done: self.totals.flows_done,
+            services: self.received_by_service(),
             ports: (0..self.network.ports.len()).map(|place| self.counters(place)).collect(),
         });
+    }
+
+    /// Payload that has reached the servers of each service.
+    fn received_by_service(&self) -> Vec<u64> {
+        let services = &self.job.watch.services;
+        if services.is_empty() {
+            return Vec::new();
+        }
+        let mut by_server = self.datagrams.received_bytes(self.hosts.len());
+        for outcome in &self.outcomes {
+            by_server[outcome.spec.to as usize] += outcome.received_bytes;
+        }
+        // A flow's outcome is filled in when all of it has arrived.
+        for flow in self.flows.iter().filter(|flow| matches!(flow.phase, Phase::Opening | Phase::Open)) {
+            if self.outcomes[flow.number as usize].received_ps.is_none() {
+                let bytes = flow.payload_bytes(flow.receiver.delivered(), &self.job.settings.sizes);
+                by_server[flow.to as usize] += bytes;
+            }
+        }
+        let of = |servers: &Vec<u32>| servers.iter().map(|server| by_server[*server as usize]).sum();
+        services.iter().map(|(_, servers)| of(servers)).collect()
     }
 
     /// Records every open TCP sender, and will again.
@@ -66,7 +88,7 @@ impl<'a> Simulation<'a> {
 
     /// Flows that the end of the run cut off keep what they got; those without an end of their own are complete.
     fn end_unfinished_flows(&mut self) {
-        for flow in self.flows.iter().filter(|flow| flow.phase != Phase::Ended) {
+        for flow in self.flows.iter().filter(|flow| matches!(flow.phase, Phase::Opening | Phase::Open)) {
             let outcome = &mut self.outcomes[flow.number as usize];
             outcome.received_bytes = flow.payload_bytes(flow.receiver.delivered(), &self.job.settings.sizes);
             outcome.retransmits = flow.sender.retransmits();

@@ -84,8 +84,9 @@ pub(super) fn check(job: &Job) -> Result<(), SimError> {
         Source::Flows(flows) => flows.as_slice(),
         Source::Mix(_) => &[],
     };
-    for (place, flow) in flows.iter().enumerate() {
-        let (from, to) = (flow.spec.from, flow.spec.to);
+    let streams = job.datagrams.iter().map(|stream| (stream.from, stream.to));
+    let ends = flows.iter().map(|flow| (flow.spec.from, flow.spec.to)).chain(streams);
+    for (place, (from, to)) in ends.enumerate() {
         let outside = [from, to].into_iter().find(|server| *server >= count);
         let why = match outside {
             Some(server) => Some(WorkloadError::NoSuchServer { server, servers: count }),

@@ -1,4 +1,4 @@
-//! Which of several equal routes a flow's packets take: one for the flow, a new one after a pause, or one each.
+//! Which of several equal routes a flow's packets take: one for the flow, a new one after a pause or a loss, or one each.
 
 use weft_scenario::id::NodeId;
 use weft_scenario::switching::LoadBalance;
@@ -17,6 +17,9 @@ enum Choice {
     Packet,
     /// For what follows a pause of the flow of at least so long a time, in picoseconds.
     Flowlet(u64),
+    /// For a flow that has sent so many bytes, and again when it loses. Not sooner than so long a time, in picoseconds,
+    /// after the last choice; for sure after such a pause, which was a timeout, and otherwise with one chance in two.
+    Rehash { hold_ps: u64, large_bytes: u64 },
 }
 
 /// Chooses routes for all flows.
@@ -38,6 +41,11 @@ struct Choices {
     last_ps: [u64; 2],
     /// How often its route was chosen anew.
     changes: [u64; 2],
+    /// Re-hash: when it last chose, or stayed in spite of a loss, and how often.
+    chosen_ps: u64,
+    losses: u64,
+    /// Re-hash: what it sends next takes a new route.
+    moves: bool,
 }
 
 impl Spreader {
@@ -46,6 +54,7 @@ impl Spreader {
             LoadBalance::FlowEcmp | LoadBalance::SpanningTree => Choice::Flow,
             LoadBalance::PacketSpray => Choice::Packet,
             LoadBalance::Flowlet { gap } => Choice::Flowlet(ps(gap.0)),
+            LoadBalance::Rehash { hold, large } => Choice::Rehash { hold_ps: ps(hold.0), large_bytes: large.0 },
         };
         Self { per, flows: Vec::new() }
     }
@@ -61,12 +70,27 @@ impl Spreader {
     pub(super) fn begin(&mut self, place: u32, seed: u64, number: u32, through: Option<NodeId>) {
         let salt = |direction| scramble(scramble(seed) ^ (u64::from(number) << 1 | direction as u64));
         let salts = Direction::BOTH.map(salt);
-        let choices = Choices { through, salts, last_ps: [0; 2], changes: [0; 2] };
+        let choices =
+            Choices { through, salts, last_ps: [0; 2], changes: [0; 2], chosen_ps: 0, losses: 0, moves: false };
         if let Some(slot) = self.flows.get_mut(place as usize) {
             *slot = choices;
         } else {
             self.flows.push(choices);
         }
+    }
+
+    /// A flow that has sent so many bytes is about to send some of them again.
+    pub(super) fn repeats(&mut self, place: u32, sent_bytes: u64, now_ps: u64) {
+        let Choice::Rehash { hold_ps, large_bytes } = self.per else { return };
+        let choices = &mut self.flows[place as usize];
+        if sent_bytes < large_bytes || now_ps - choices.chosen_ps < hold_ps {
+            return;
+        }
+        let timed_out = now_ps - choices.last_ps[Direction::Data as usize] >= hold_ps;
+        let heads = scramble(choices.salts[0] ^ scramble(choices.losses)) & 1 == 1;
+        choices.chosen_ps = now_ps;
+        choices.losses += 1;
+        choices.moves = timed_out || heads;
     }
 
     /// Whether the packet that a flow sends now takes a new route.
@@ -77,6 +101,7 @@ impl Spreader {
             Choice::Flow => false,
             Choice::Packet => true,
             Choice::Flowlet(gap_ps) => now_ps - last_ps >= gap_ps,
+            Choice::Rehash { .. } => direction == Direction::Data && std::mem::take(&mut choices.moves),
         };
         choices.changes[direction as usize] += u64::from(changes);
         changes

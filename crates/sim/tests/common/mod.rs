@@ -50,6 +50,7 @@ pub(crate) fn job(fabric: Fabric, flows: Vec<Flow>) -> Job {
         addresses: None,
         settings: Settings { overlay: Overlay::Routed, switching, tcp: reno(), sizes: PacketSizes::bare(), seed: 1 },
         source: Source::Flows(flows),
+        datagrams: Vec::new(),
         faults: Vec::new(),
         stop: None,
         watch: Watch::default(),
