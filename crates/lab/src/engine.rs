@@ -16,8 +16,10 @@ use crate::down;
 use crate::error::LabError;
 use crate::faults::LabActuator;
 use crate::home::namespace_path;
+use crate::limits;
 use crate::migration;
 use crate::options::LabOptions;
+use crate::overlay;
 use crate::process::ProcessId;
 use crate::traffic::{self, TrafficError, TrafficHost, TrafficSetup, WatchedPort};
 use crate::trill;
@@ -100,6 +102,7 @@ impl LabSession<'_> {
         TrafficSetup {
             hosts: lab.server_addresses().into_iter().map(host).collect(),
             watched: watched_ports(lab),
+            segments_per_skb: lab.scenario.transport.segments_per_skb,
             congestion_control: lab.scenario.transport.congestion_control,
             worker_command: self.worker_command.to_vec(),
         }
@@ -121,8 +124,37 @@ impl Session for LabSession<'_> {
             let lab = self.lab.as_mut().expect("the lab is there until the session is closed");
             return Ok(migration::run(lab, self.options, spec, trial.sample_interval, self.progress)?);
         }
+        let limited = match &trial.workload {
+            Workload::Services(spec) => {
+                let lab = self.lab.as_mut().expect("the lab is there until the session is closed");
+                limits::set(lab, self.options, self.progress, spec)?
+            }
+            _ => None,
+        };
+        let mut records = self.carry(trial)?;
+        if let Some(limited) = limited {
+            let lab = self.lab.as_mut().expect("the lab is there until the session is closed");
+            records.facts.push(limited.fact(lab));
+            limited.lift(lab, self.options, self.progress)?;
+        }
+        Ok(records)
+    }
+
+    fn facts(&self) -> Vec<(String, f64)> {
+        self.lab().facts.clone()
+    }
+
+    fn close(mut self: Box<Self>) -> Result<(), EngineError> {
+        self.lab.take().map_or(Ok(()), Lab::take_down).map_err(EngineError::from)
+    }
+}
+
+impl LabSession<'_> {
+    /// Runs the traffic of a trial between the servers.
+    fn carry(&self, trial: &Trial) -> Result<Records, EngineError> {
         let setup = self.setup();
         let trial = &listed(trial, &self.lab().scenario.fabric)?;
+        let moves = overlay::moves(self.lab())?;
         let watch = AdjacencyWatch::start(&self.lab().plan.nodes);
         let mut actuator = LabActuator::new(self.lab());
         let outcome = traffic::run(&setup, trial, &mut actuator, self.progress);
@@ -132,6 +164,9 @@ impl Session for LabSession<'_> {
             other => EngineError::from(LabError::Traffic(other.to_string())),
         })?;
         add_restorations(&mut records.events, &restored);
+        if let Some((before, after)) = moves.zip(overlay::moves(self.lab())?) {
+            records.facts.push(("vl2.moves".into(), (after - before) as f64));
+        }
         let changes = watch.changes();
         records.facts.push(("lab.adjacency_changes".into(), changes.len() as f64));
         if trial.faults.is_empty() && !changes.is_empty() {
@@ -144,14 +179,6 @@ impl Session for LabSession<'_> {
         records.events.extend(changes);
         records.events.sort_by_key(|event| event.time_ns);
         Ok(records)
-    }
-
-    fn facts(&self) -> Vec<(String, f64)> {
-        self.lab().facts.clone()
-    }
-
-    fn close(mut self: Box<Self>) -> Result<(), EngineError> {
-        self.lab.take().map_or(Ok(()), Lab::take_down).map_err(EngineError::from)
     }
 }
 

@@ -1,11 +1,13 @@
-//! Breaks and mends a lab while traffic runs: switches and links go down at both ends, anycast LAs find new owners.
+//! Breaks and mends a lab while traffic runs: switches and links go down at both ends or fall silent, anycast LAs find new
+//! owners.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use weft_datapath::loss::{Silence, Silencer};
 use weft_scenario::addressing::AddressPlan;
 use weft_scenario::fault::{Fault, FaultKind};
 use weft_scenario::id::{LinkId, NodeId};
@@ -30,6 +32,9 @@ pub struct LabActuator<'a> {
     lab: &'a Lab,
     active: Vec<FaultKind>,
     down: BTreeSet<(NodeId, LinkId)>,
+    /// Loaded with the first link that falls silent.
+    silencer: Option<Silencer>,
+    silent: BTreeMap<(NodeId, LinkId), Vec<Silence>>,
     addresses: AddressPlan,
     repairs: usize,
     restored: Restored,
@@ -48,6 +53,8 @@ impl<'a> LabActuator<'a> {
             lab,
             active: Vec::new(),
             down: BTreeSet::new(),
+            silencer: None,
+            silent: BTreeMap::new(),
             addresses: lab.scenario.addresses.clone(),
             repairs: 0,
             restored: Restored::default(),
@@ -55,7 +62,7 @@ impl<'a> LabActuator<'a> {
         }
     }
 
-    /// Stops watching and says, for each repair after which nothing was broken, when all routes were back.
+    /// Stops watching and says, for each repair, when the kernel had all routes that the links allow.
     pub fn finish(mut self) -> Vec<(usize, Option<Duration>)> {
         self.stop_watch();
         std::mem::take(&mut *self.restored.lock().unwrap_or_else(PoisonError::into_inner))
@@ -69,7 +76,48 @@ impl<'a> LabActuator<'a> {
         self.set_ports(&to_break, "down")?;
         self.set_ports(&to_mend, "up")?;
         self.down = wanted;
+        self.settle_silence()?;
         self.move_anycast()
+    }
+
+    /// Both ends of a silent link hear nothing and can still send: a sender does not notice.
+    fn settle_silence(&mut self) -> Result<(), LabError> {
+        let mut wanted = BTreeSet::new();
+        for fault in &self.active {
+            if let FaultKind::LinkSilent { a, b } = fault {
+                let ends = [self.find(a)?, self.find(b)?];
+                wanted.extend(self.between(a, b)?.into_iter().flat_map(|link| ends.map(|end| (end, link))));
+            }
+        }
+        self.silent.retain(|port, _| wanted.contains(port));
+        for port in wanted {
+            if !self.silent.contains_key(&port) {
+                let silence = self.silence(port)?;
+                self.silent.insert(port, silence);
+            }
+        }
+        Ok(())
+    }
+
+    fn silence(&mut self, (node, link): (NodeId, LinkId)) -> Result<Vec<Silence>, LabError> {
+        let plan = self.lab.plan.node(node);
+        let failed = |error| overlay::datapath_error(&plan.name, &error);
+        if self.silencer.is_none() {
+            self.silencer = Some(Silencer::load().map_err(failed)?);
+        }
+        let silencer = self.silencer.as_ref().expect("just loaded");
+        let ports = interfaces(&self.lab.scenario, link, node);
+        let all = || ports.iter().map(|port| silencer.silence(&port.interface)).collect::<Result<Vec<_>, _>>();
+        netns::in_namespace(&namespace_path(&plan.namespace), all)?.map_err(failed)
+    }
+
+    /// Links between two nodes, at least one.
+    fn between(&self, a: &str, b: &str) -> Result<Vec<LinkId>, LabError> {
+        let fabric = &self.lab.scenario.fabric;
+        let (from, to) = (self.find(a)?, self.find(b)?);
+        let leads = |link: &&LinkId| fabric.link(**link).far_end(from).is_some_and(|port| port.node == to);
+        let links: Vec<LinkId> = fabric.links_of(from).iter().filter(leads).copied().collect();
+        if links.is_empty() { Err(LabError::NoSuchLink { a: a.to_owned(), b: b.to_owned() }) } else { Ok(links) }
     }
 
     /// Ports to take down: at the failed switch itself, or at the switch's end of a failed link. The far end sees its
@@ -86,15 +134,9 @@ impl<'a> LabActuator<'a> {
                 FaultKind::LinkDown { a, b } => {
                     let (from, to) = (self.find(a)?, self.find(b)?);
                     let at = if fabric.node(from).role.is_switch() { from } else { to };
-                    let between = |link: &&LinkId| {
-                        fabric.link(**link).end_at(to).is_some() && fabric.link(**link).end_at(from).is_some()
-                    };
-                    let links: Vec<LinkId> = fabric.links_of(from).iter().filter(between).copied().collect();
-                    if links.is_empty() {
-                        return Err(LabError::NoSuchLink { a: a.clone(), b: b.clone() });
-                    }
-                    ports.extend(links.into_iter().map(|link| (at, link)));
+                    ports.extend(self.between(a, b)?.into_iter().map(|link| (at, link)));
                 }
+                FaultKind::LinkSilent { .. } => {}
             }
         }
         Ok(ports)
@@ -164,8 +206,13 @@ impl<'a> LabActuator<'a> {
         Ok(())
     }
 
+    fn broken_links(&self) -> BTreeSet<LinkId> {
+        self.down.iter().chain(self.silent.keys()).map(|(_, link)| *link).collect()
+    }
+
     fn start_watch(&mut self, repair: usize) {
-        let expected = routes::expected(&self.lab.scenario.fabric, &self.lab.scenario.addresses);
+        let scenario = &self.lab.scenario;
+        let expected = routes::expected(&scenario.fabric, &scenario.addresses, &self.broken_links());
         let tables: Vec<_> =
             expected.into_iter().map(|(node, table)| (self.lab.plan.node(node).namespace.clone(), table)).collect();
         let (stop, restored) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.restored));
@@ -216,7 +263,7 @@ impl FaultActuator for LabActuator<'_> {
         let repair = self.repairs;
         self.repairs += 1;
         self.settle().map_err(|error| error.to_string())?;
-        if self.active.is_empty() && !forwards_frames(&self.lab.scenario) {
+        if !forwards_frames(&self.lab.scenario) {
             self.start_watch(repair);
         }
         Ok(())

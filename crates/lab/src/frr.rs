@@ -1,4 +1,4 @@
-//! FRR's `zebra` and `ospfd`, one pair per switch namespace: their configuration, start and log.
+//! FRR's `zebra` and `ospfd`, and `bfdd` where it is asked for, per switch namespace: their configuration, start and log.
 //!
 //! Settings that matter, each for a reason: `no zebra nexthop kernel enable`, or equal-cost routes never come back in
 //! the kernel after a link flap; hellos every 250 ms, so that a silent failure costs at most a second; short SPF and LSA
@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use weft_scenario::switching::BFD_MULTIPLIER;
+use weft_scenario::units::Nanos;
+
 use crate::error::LabError;
 use crate::home::{FRR_DIR, frr_dir, make_dir, namespace_path};
 use crate::plan::NodePlan;
@@ -24,6 +27,8 @@ const DAEMON_DIR: &str = "/usr/lib/frr";
 const NICE: i32 = -10;
 /// Most next hops that one route may have; FRR in Debian is built for 64 and more.
 const MAXIMUM_PATHS: usize = 64;
+/// The name that interfaces and `bfdd` use for the timers.
+const BFD_PROFILE: &str = "weft";
 /// How long a daemon may take to become ready.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -34,6 +39,8 @@ pub struct FrrConfig {
     pub zebra: String,
     /// `ospfd.conf`.
     pub ospfd: String,
+    /// `bfdd.conf`, where BFD finds silent failures.
+    pub bfdd: Option<String>,
 }
 
 /// What the configuration of a switch is made from.
@@ -45,13 +52,32 @@ pub(crate) struct FrrInput<'a> {
     pub(crate) interfaces: &'a [String],
     /// Interface that stands for the prefix of the hosts below, announced as one route.
     pub(crate) rack: Option<&'a str>,
+    /// Time between two BFD packets; `None`: no BFD.
+    pub(crate) bfd: Option<Nanos>,
 }
 
 impl FrrConfig {
     pub(crate) fn new(input: &FrrInput<'_>) -> Self {
         let zebra = format!("hostname {}\nno zebra nexthop kernel enable\n", input.hostname);
-        Self { zebra, ospfd: ospfd_config(input) }
+        Self { zebra, ospfd: ospfd_config(input), bfdd: input.bfd.map(|interval| bfdd_config(input, interval)) }
     }
+
+    /// Daemons in the order of their start, each with the socket that says it is ready and its configuration. `ospfd` asks
+    /// `zebra` only every 10 s when that is not there yet: so `zebra` comes first, everywhere.
+    fn daemons(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
+        let bfdd = self.bfdd.as_deref().map(|text| ("bfdd", "bfdd.vty", text));
+        let zebra = ("zebra", "zserv.api", self.zebra.as_str());
+        [Some(zebra), bfdd, Some(("ospfd", "ospfd.vty", self.ospfd.as_str()))].into_iter().flatten()
+    }
+}
+
+fn bfdd_config(input: &FrrInput<'_>, interval: Nanos) -> String {
+    let ms = (interval.0 / 1_000_000).max(1);
+    format!(
+        "hostname {}\nbfd\n profile {BFD_PROFILE}\n  detect-multiplier {BFD_MULTIPLIER}\n  receive-interval {ms}\n  \
+         transmit-interval {ms}\n",
+        input.hostname
+    )
 }
 
 fn ospfd_config(input: &FrrInput<'_>) -> String {
@@ -63,6 +89,9 @@ fn ospfd_config(input: &FrrInput<'_>) -> String {
             "interface {interface}\n ip ospf area 0\n ip ospf network point-to-point\n ip ospf cost 10\n \
              ip ospf dead-interval minimal hello-multiplier 4\n ip ospf retransmit-interval 1\n"
         ));
+        if input.bfd.is_some() {
+            text.push_str(&format!(" ip ospf bfd\n ip ospf bfd profile {BFD_PROFILE}\n"));
+        }
     }
     text.push_str("interface lo\n ip ospf area 0\n");
     if let Some(rack) = input.rack {
@@ -100,8 +129,8 @@ pub(crate) fn start(
     for (plan, config) in &switches {
         write_config(plan, config, owner)?;
     }
-    // ospfd asks zebra only every 10 s when zebra is not there yet: so zebra comes first, everywhere.
-    for (daemon, socket) in [("zebra", "zserv.api"), ("ospfd", "ospfd.vty")] {
+    let order = switches.first().map(|(_, config)| config.daemons().map(|(daemon, socket, _)| (daemon, socket)));
+    for (daemon, socket) in order.into_iter().flatten() {
         let mut processes = Vec::with_capacity(switches.len());
         for (plan, _) in &switches {
             let id = spawn(plan, daemon)?;
@@ -154,8 +183,8 @@ fn write_config(plan: &NodePlan, config: &FrrConfig, owner: (u32, u32)) -> Resul
     let directory = frr_dir(&plan.namespace);
     make_dir(&directory)?;
     own(&directory, owner)?;
-    for (name, text) in [("zebra.conf", &config.zebra), ("ospfd.conf", &config.ospfd)] {
-        let path = directory.join(name);
+    for (daemon, _, text) in config.daemons() {
+        let path = directory.join(format!("{daemon}.conf"));
         fs::write(&path, text).map_err(LabError::io(format!("write {}", path.display())))?;
         own(&path, owner)?;
     }
@@ -198,12 +227,17 @@ mod tests {
     use super::*;
 
     fn config(rack: Option<&str>) -> FrrConfig {
+        config_with(rack, None)
+    }
+
+    fn config_with(rack: Option<&str>, bfd: Option<Nanos>) -> FrrConfig {
         FrrConfig::new(&FrrInput {
             hostname: "tor1",
             namespace: "weft-x-tor1",
             router_id: Ipv4Addr::new(10, 1, 0, 1),
             interfaces: &["agg1".into(), "agg2".into()],
             rack,
+            bfd,
         })
     }
 
@@ -243,6 +277,24 @@ router ospf
  timers lsa min-arrival 0
 ";
         assert_eq!(config(Some("weft-rack0")).ospfd, expected);
+    }
+
+    #[test]
+    fn bfd_is_told_to_both_daemons_or_to_none() {
+        let with = config_with(None, Some(Nanos(50_000_000)));
+        let expected = "hostname tor1
+bfd
+ profile weft
+  detect-multiplier 4
+  receive-interval 50
+  transmit-interval 50
+";
+        assert_eq!(with.bfdd.as_deref(), Some(expected));
+        assert_eq!(with.ospfd.matches(" ip ospf bfd\n ip ospf bfd profile weft\n").count(), 2);
+        assert_eq!(with.daemons().map(|(daemon, ..)| daemon).collect::<Vec<_>>(), ["zebra", "bfdd", "ospfd"]);
+        let without = config(None);
+        assert!(without.bfdd.is_none() && !without.ospfd.contains("bfd"));
+        assert_eq!(without.daemons().map(|(daemon, ..)| daemon).collect::<Vec<_>>(), ["zebra", "ospfd"]);
     }
 
     #[test]

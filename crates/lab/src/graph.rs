@@ -17,7 +17,7 @@ const HOST_SIZE: usize = 7;
 fn tier(role: Role) -> usize {
     match role {
         Role::Intermediate | Role::Spine | Role::Core => 0,
-        Role::Aggregation => 1,
+        Role::Access | Role::Aggregation => 1,
         Role::Tor | Role::Leaf | Role::Rbridge => 2,
         Role::Server | Role::Directory | Role::Router => 3,
     }

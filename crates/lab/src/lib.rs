@@ -26,6 +26,7 @@ mod faults;
 mod frr;
 pub mod graph;
 pub mod home;
+mod limits;
 mod migration;
 mod netns;
 mod options;

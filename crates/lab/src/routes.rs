@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use weft_scenario::addressing::{AddressPlan, Prefix};
 use weft_scenario::engine::Progress;
-use weft_scenario::id::NodeId;
+use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::routing::EcmpRoutes;
 use weft_scenario::topology::Fabric;
 
@@ -25,9 +25,13 @@ const WIDTH_MAX: usize = 64;
 const CONVERGENCE_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(40);
 
-/// What every switch must have a route to: each switch's LA, each anycast LA, each rack.
-pub(crate) fn expected(fabric: &Fabric, addresses: &AddressPlan) -> BTreeMap<NodeId, RouteTable> {
-    let paths = EcmpRoutes::compute(fabric, &BTreeSet::new());
+/// What every switch must have a route to while these links are down: each switch's LA, each anycast LA, each rack.
+pub(crate) fn expected(
+    fabric: &Fabric,
+    addresses: &AddressPlan,
+    down: &BTreeSet<LinkId>,
+) -> BTreeMap<NodeId, RouteTable> {
+    let paths = EcmpRoutes::compute(fabric, down);
     let host = |address| Prefix { network: address, length: 32 };
     let mut destinations: Vec<(Prefix, Vec<NodeId>)> =
         fabric.switches().map(|switch| (host(addresses.la(switch)), vec![switch])).collect();

@@ -1,5 +1,6 @@
 //! Brings a lab up: namespaces, links, addresses, queues, routing, overlay, in this order, and undoes all on failure.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -194,7 +195,7 @@ impl Builder<'_> {
 
     fn converge(&mut self) -> Result<(), LabError> {
         self.phase("convergence", "OSPF")?;
-        let expected = routes::expected(&self.lab.scenario.fabric, &self.lab.scenario.addresses);
+        let expected = routes::expected(&self.lab.scenario.fabric, &self.lab.scenario.addresses, &BTreeSet::new());
         routes::wait_converged(&self.lab.plan.nodes, &expected, self.progress)
     }
 

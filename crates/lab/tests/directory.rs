@@ -149,6 +149,7 @@ fn trial(workload: Workload) -> Trial {
         tcp_interval: None,
         time_limit: Nanos(60_000 * MS),
         pin_and_measure_cost: false,
+        probes: None,
     }
 }
 

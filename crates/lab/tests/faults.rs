@@ -4,6 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{Gone, Quiet, can_run, lab_name, options, testbed};
@@ -150,4 +151,48 @@ fn a_failed_group_of_intermediates_gives_its_address_to_a_living_one() {
     });
     actuator.repair(&switch_down(owner)).unwrap();
     wait_for_tables(&lab, &before);
+}
+
+/// State of an interface as the kernel has it, for instance `UP`.
+fn operational_state(lab: &Lab, node: &str, interface: &str) -> String {
+    let namespace = home::namespace_path(&lab.state.node(node).unwrap().namespace);
+    let show = || Command::new("ip").args(["-br", "link", "show", "dev", interface]).output().unwrap().stdout;
+    let text = String::from_utf8(in_namespace(&namespace, show).unwrap()).unwrap();
+    text.split_whitespace().nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn a_silent_link_stays_up_is_found_and_comes_back() {
+    if !can_run() {
+        return;
+    }
+    for (tag, bfd) in [("fd", None), ("fe", Some(Nanos(50_000_000)))] {
+        let name = lab_name(tag);
+        let _gone = Gone(name.clone());
+        let mut scenario = testbed([1, 1, 1, 1], Overlay::Vl2);
+        scenario.switching.bfd = bfd;
+        let lab = up(&scenario, &options(&name), &Quiet).unwrap();
+        let daemons = lab.state.processes.iter().filter(|process| process.daemon == "bfdd").count();
+        assert_eq!(daemons, if bfd.is_some() { 10 } else { 0 }, "one on every switch, or none");
+        let before = tables(&lab);
+        let silent = fault(FaultKind::LinkSilent { a: "int1".into(), b: "agg1".into() });
+        let mut actuator = LabActuator::new(&lab);
+        actuator.apply(&silent).unwrap();
+        wait_until("both ends route around it", || {
+            let now = tables(&lab);
+            let by_one = now["int1"].get("10.1.0.1").is_some_and(|by| by.iter().eq(["agg2"]));
+            by_one && now["agg1"].get("10.3.0.1").is_none_or(|by| !by.contains("int1"))
+        });
+        assert_eq!(operational_state(&lab, "int1", "agg1"), "UP");
+        assert_eq!(operational_state(&lab, "agg1", "int1"), "UP");
+        assert!(reaches(&lab, "s1", "s4"));
+        actuator.repair(&silent).unwrap();
+        wait_for_tables(&lab, &before);
+        let restored = actuator.finish();
+        assert!(matches!(restored[..], [(0, Some(_))]), "{restored:?}");
+        let wrong = fault(FaultKind::LinkSilent { a: "int1".into(), b: "tor1".into() });
+        let error = LabActuator::new(&lab).apply(&wrong).unwrap_err();
+        assert!(error.contains("no link between `int1` and `tor1`"), "{error}");
+        lab.take_down().unwrap();
+    }
 }

@@ -5,57 +5,22 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
-use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::{Quiet, can_run, daemon_program, lab_name, traces};
-use weft_datapath::trill::XdpMode;
-use weft_lab::trill::{Campus, CampusSpec, Failure, Links, StpTimers, Switching};
+use common::beds::turn;
+use common::campus::{TRILL, address, build, close, fabric, pings};
+use common::{Quiet, daemon_program, lab_name, traces};
+use weft_lab::trill::{Campus, Failure, Links, StpTimers, Switching};
 use weft_lab::{CaptureFilter, CaptureOptions, LabEngine, LabOptions, LabState, capture, sweep_orphans, up};
 use weft_scenario::engine::{Engine, Overlay, Trial};
 use weft_scenario::topology::{Fabric, from_yaml};
 use weft_scenario::units::{Bytes, Nanos};
 use weft_scenario::workload::Workload;
 
-const TRILL: Switching = Switching::Trill { xdp: XdpMode::Native };
 const BRIDGES: Switching = Switching::Bridges { timers: StpTimers::Quick };
-
-/// One test at a time: they share cores, and each waits for what others would slow down. `None` where none can run.
-fn turn() -> Option<MutexGuard<'static, ()>> {
-    static TURN: Mutex<()> = Mutex::new(());
-    can_run().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-fn fabric(name: &str) -> Fabric {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../fabrics/{name}.yaml"));
-    from_yaml(&std::fs::read_to_string(path).unwrap(), name).unwrap()
-}
-
-fn build(name: &str, fabric_name: &str, switching: Switching, links: Links) -> Campus {
-    let spec = CampusSpec { fabric: fabric(fabric_name), switching, links, name: Some(name.to_owned()) };
-    Campus::build(&spec, &daemon_program(), &Quiet).unwrap()
-}
-
-fn close(campus: Campus, name: &str) {
-    campus.close().unwrap();
-    assert_eq!(traces(name), std::collections::BTreeSet::new());
-}
-
-fn address(campus: &Campus, host: &str) -> Ipv4Addr {
-    let fabric = &campus.lab().scenario.fabric;
-    let (_, link) = fabric.edge_of(fabric.find(host).unwrap()).unwrap();
-    fabric.campus().access[&link].address.address
-}
-
-/// Whether one of three echo requests was answered.
-fn pings(campus: &Campus, from: &str, to: &str) -> bool {
-    let to = address(campus, to).to_string();
-    let ping = || Command::new("ping").args(["-c", "1", "-W", "1", &to]).output().expect("ping runs").status.success();
-    campus.inside(from, || (0..3).any(|_| ping())).unwrap()
-}
 
 /// Bytes that arrived of so many sent over TCP.
 fn transfer(campus: &Campus, from: &str, to: &str, bytes: usize) -> usize {
@@ -298,6 +263,7 @@ fn a_mesh_of_servers_runs_a_workload() {
         tcp_interval: None,
         time_limit: Nanos(20_000_000_000),
         pin_and_measure_cost: false,
+        probes: None,
     };
     let records = session.run(&trial).unwrap();
     assert_eq!(records.flows.iter().filter(|flow| flow.bytes_received == 1_000_000).count(), 12);

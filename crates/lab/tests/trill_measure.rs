@@ -7,7 +7,8 @@ use common::beds::{fact, run_on_beds, turn};
 use weft_scenario::record::Records;
 use weft_scenario::units::{BitsPerSec, Nanos};
 use weft_scenario::workload::trill::{
-    ConvergenceSpec, CostSpec, CrossingSpec, EmulatedLink, Layer, Network, SwitchLoss, TrillSpec, Way,
+    ConvergenceSpec, CostSpec, CrossingSpec, ElephantSpec, EmulatedLink, Layer, Network, Split, StpTimers, SwitchLoss,
+    TrillSpec, VlanMixSpec, Way,
 };
 use weft_scenario::workload::{Runs, Workload};
 
@@ -24,6 +25,7 @@ fn crossing() -> CrossingSpec {
         link: None,
         per_s: vec![20_000],
         load_percent: Vec::new(),
+        path_rate: None,
         load_of: Layer::Layer1,
         trial: Nanos(20_000_000),
     }
@@ -117,17 +119,75 @@ fn every_switch_costs_something() {
 fn a_lost_switch_hits_some_flows_for_a_while() {
     let Some(_turn) = turn() else { return };
     let spec = ConvergenceSpec {
-        ways: vec![Way::Trill],
+        ways: vec![Way::Trill, Way::Stp],
         losses: vec![SwitchLoss::LinkDown],
         frame_bytes: 128,
         stations: 64,
         per_s: 10_000,
         watch: Nanos(3_000_000_000),
+        timers: StpTimers::Quick,
     };
     let records = run(TrillSpec::Convergence(spec));
-    let [row] = &records.switch_losses[..] else { panic!("{:?}", records.switch_losses) };
+    let [row, tree] = &records.switch_losses[..] else { panic!("{:?}", records.switch_losses) };
     assert!(["s3", "s4", "s5", "s6"].contains(&row.switch.as_str()), "{row:?}");
     assert_eq!(row.flows, 64);
     assert!(row.hit_flows < 64 && row.lost_frames < row.sent_frames / 4, "one of four paths: {row:?}");
     assert!(row.outage_ns < 2_000_000_000, "{row:?}");
+    // The tree has one path; frames cross again before they end.
+    assert_eq!((tree.hit_flows, tree.recovery_s), (64, 4));
+    assert!(tree.outage_ns < 6_000_000_000, "of 7 s, the first before the loss: {tree:?}");
+}
+
+#[test]
+fn a_part_of_the_traffic_stays_within_its_vlan() {
+    let Some(_turn) = turn() else { return };
+    let ways = [Way::TrillRouter, Way::TrillRouted];
+    let spec = VlanMixSpec {
+        ways: ways.to_vec(),
+        crossing_percent: vec![0, 40, 100],
+        frame_bytes: 128,
+        stations: 50,
+        per_s: 20_000,
+        trial: Nanos(20_000_000),
+        rounds: 2,
+        cost: Runs { count: 2, each: Nanos(4_000_000) },
+    };
+    let records = run(TrillSpec::VlanMix(spec));
+    assert_eq!(records.vlan_mixes.len(), 2 * 2 * 3);
+    for row in &records.vlan_mixes {
+        // Every frame at its own station: that of the other VLAN is behind another port.
+        assert!(row.sent_frames > 50 && row.received_frames == row.sent_frames, "{row:?}");
+        assert!(row.latency_p50_ns > row.floor_p50_ns && row.latency_mean_ns > row.floor_mean_ns, "{row:?}");
+        assert!(row.chain_ns_per_frame > row.tester_ns_per_frame && row.tester_ns_per_frame > 0.0, "{row:?}");
+    }
+    let ns = |way: Way, percent: u32| {
+        let of = records.vlan_mixes.iter().filter(|row| row.way == way.name() && row.crossing_percent == percent);
+        of.map(|row| row.latency_p50_ns).min().unwrap()
+    };
+    assert!(ns(Way::TrillRouter, 100) > ns(Way::TrillRouter, 0), "a detour: {:?}", records.vlan_mixes);
+}
+
+#[test]
+fn elephants_have_as_many_connections_as_they_are_split_into() {
+    let Some(_turn) = turn() else { return };
+    let rate = BitsPerSec(50_000_000);
+    let spec = ElephantSpec {
+        splits: Split::ALL.to_vec(),
+        subflows: 4,
+        link: EmulatedLink { rate, tester_rate: rate, queue: Nanos(20_000_000) },
+        each: Nanos(800_000_000),
+        rounds: 1,
+    };
+    let records = run(TrillSpec::Elephants(spec));
+    let mptcp = fact(&records, "mptcp.available") > 0.0;
+    if !mptcp {
+        eprintln!("skipped: MPTCP is not available on this kernel");
+    }
+    assert_eq!(records.elephants.len(), if mptcp { 12 } else { 8 });
+    for row in &records.elephants {
+        assert_eq!(row.connections, if row.split == "tcp" { 1 } else { 4 }, "{row:?}");
+        let bits_per_s = row.received_bytes as f64 * 8e9 / row.wall_ns as f64;
+        // A policer may starve one of them; more than its line nobody gets.
+        assert!(row.received_bytes > 0 && bits_per_s < 50e6 * 1.1, "{row:?}: {bits_per_s}");
+    }
 }

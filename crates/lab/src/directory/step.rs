@@ -114,12 +114,12 @@ impl Run<'_> {
             step: number,
             offered_per_s: u64::from(offered_per_s),
             server_cpu_ns: used.servers_ns,
-            foreign_cpu_ratio: used.foreign_ratio,
+            foreign_cpu_ratio: used.foreign_ratio(),
             ..row
         };
         let records = &mut self.records;
         if let (Some(report), Some(load)) = (&lookups, &self.spec.lookups) {
-            records.directory.push(place(lookup_row(report, load, self.asked), step.lookups_per_s));
+            records.directory.push(place(lookup_row(report, load), step.lookups_per_s));
             let latencies = latencies_of(&report.latency_ns, u64::from(load.questions_per_datagram));
             records.latencies.extend(latencies.rows("lookup", number, None));
         }
@@ -187,14 +187,18 @@ impl Run<'_> {
     /// Measures what a step costs, and kills what it is to kill.
     fn attend(&mut self, tier: &mut dyn Tier, begin: Instant, progress: &dyn Progress) -> Result<Used, LabError> {
         sleep_until(begin, progress)?;
-        let before = Usage::read(tier, self.asked);
+        let mut before = Usage::read(tier, self.asked);
+        let mut used = Used::default();
         if let Some(kill) = self.spec.kill {
             sleep_until(begin + Duration::from_nanos(kill.at.0), progress)?;
+            // What a process has used cannot be read any more when it is gone.
+            used = Usage::read(tier, self.asked).since(&before);
             let subject = tier.kill(kill.what, self.asked)?;
+            before = Usage::read(tier, self.asked);
             self.event("fault", subject);
         }
         sleep_until(begin + Duration::from_nanos(self.spec.duration.0), progress)?;
-        Ok(Usage::read(tier, self.asked).since(&before))
+        Ok(used.and(Usage::read(tier, self.asked).since(&before)))
     }
 
     fn event(&mut self, kind: &str, subject: String) {
@@ -366,14 +370,14 @@ pub(super) fn session_seed(seed: u64, step: u32) -> u64 {
     (now.as_micros() as u64) ^ (seed << 8 | u64::from(step)) << 24
 }
 
-fn lookup_row(report: &LookupReport, load: &LookupLoad, asked: usize) -> DirectoryRow {
+fn lookup_row(report: &LookupReport, load: &LookupLoad) -> DirectoryRow {
     let questions = u64::from(load.questions_per_datagram);
     let ok = report.statuses.get("ok").copied().unwrap_or(0);
     DirectoryRow {
         kind: "lookup".into(),
         wall_ns: report.elapsed_ns,
         sent: report.sent * questions,
-        messages: (report.sent + report.retried) * u64::from(load.ask.min(asked as u32)),
+        messages: report.datagrams,
         answered: ok,
         wrong: (report.answered * questions).saturating_sub(ok),
         unanswered: report.failed * questions,

@@ -27,13 +27,31 @@ pub(super) struct Usage {
     at: Instant,
 }
 
-/// What was used between two readings.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// What was used between two readings, nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Used {
     /// By the servers that are asked.
     pub(super) servers_ns: u64,
-    /// By everything else on the machine, over all cores and the time, 0 to 1.
-    pub(super) foreign_ratio: f64,
+    /// By everything else on the machine.
+    foreign_ns: u64,
+    /// What all cores had.
+    capacity_ns: u64,
+}
+
+impl Used {
+    /// This and what was used in another span of time.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            servers_ns: self.servers_ns + other.servers_ns,
+            foreign_ns: self.foreign_ns + other.foreign_ns,
+            capacity_ns: self.capacity_ns + other.capacity_ns,
+        }
+    }
+
+    /// The share of all cores' time that everything else used, 0 to 1.
+    pub(super) fn foreign_ratio(self) -> f64 {
+        (self.foreign_ns as f64 / self.capacity_ns.max(1) as f64).min(1.0)
+    }
 }
 
 impl Usage {
@@ -57,13 +75,12 @@ impl Usage {
             let before = earlier.servers_ns.iter().find(|(known, _)| known == pid);
             before.map_or(0, |(_, before)| now.saturating_sub(*before))
         };
-        let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
-        let capacity_ns = self.at.duration_since(earlier.at).as_nanos() as f64 * cores;
-        let busy = self.busy_ns.saturating_sub(earlier.busy_ns);
-        let foreign = busy.saturating_sub(self.ours_ns.saturating_sub(earlier.ours_ns));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let busy_ns = self.busy_ns.saturating_sub(earlier.busy_ns);
         Used {
             servers_ns: self.servers_ns.iter().map(grown).sum(),
-            foreign_ratio: (foreign as f64 / capacity_ns.max(1.0)).min(1.0),
+            foreign_ns: busy_ns.saturating_sub(self.ours_ns.saturating_sub(earlier.ours_ns)),
+            capacity_ns: self.at.duration_since(earlier.at).as_nanos() as u64 * cores,
         }
     }
 }
@@ -138,7 +155,9 @@ mod tests {
         let used = after.since(&before);
         assert_eq!(used.servers_ns, 30);
         let expected = (700 * cores - 200) as f64 / (1000 * cores) as f64;
-        assert!((used.foreign_ratio - expected).abs() < 1e-9, "{used:?}");
+        assert!((used.foreign_ratio() - expected).abs() < 1e-9, "{used:?}");
+        let both = used.and(Used { servers_ns: 1, foreign_ns: 0, capacity_ns: used.capacity_ns });
+        assert!((both.foreign_ratio() - expected / 2.0).abs() < 1e-9 && both.servers_ns == 31, "{both:?}");
         let restarted = Usage { servers_ns: vec![(2, 5)], ..after };
         assert_eq!(restarted.since(&before).servers_ns, 0);
     }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use weft_datapath::bpffs;
 use weft_datapath::host::{HostConfig, HostDatapath};
+use weft_datapath::spread::Spread;
 use weft_datapath::switch::{SwitchConfig, SwitchDatapath, Tier};
 use weft_scenario::addressing::VIRTUAL_MAC;
 
@@ -192,7 +193,9 @@ pub(super) fn require_ebpf() -> Result<(), LabError> {
         underlay_mtu: 1600,
         own_tor_la: Ipv4Addr::new(10, 1, 0, 1),
         rack_direct: false,
+        rate_limit: None,
         map_entries: 16,
+        spread: Spread::Never,
         pin_dir: None,
     };
     netns::in_fresh_namespace(|| {

@@ -3,15 +3,20 @@
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-use weft_node::agent::{AGENT_PORT, AgentConfig, status};
+use weft_datapath::host::HostMaps;
+use weft_node::agent::{AGENT_PORT, AgentConfig, RateLimitConfig, SpreadConfig, status};
 use weft_scenario::addressing::VIRTUAL_MAC;
+use weft_scenario::engine::Overlay;
 use weft_scenario::id::NodeId;
+use weft_scenario::switching::LoadBalance;
 
 use super::directory::{self, KEY_ID};
+use super::switches::datapath_error;
 use crate::daemons::{Launcher, json_files, start_all};
 use crate::error::LabError;
 use crate::home::socket_dir;
 use crate::plan::mac_text;
+use crate::process::kill_all;
 use crate::up::Lab;
 
 /// Unix socket on which a server's agent tells its state.
@@ -32,6 +37,27 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
     })
 }
 
+/// Starts agents that run again, each with a rate limit or without, and waits until their data paths are at work.
+pub(super) fn restart(
+    lab: &mut Lab,
+    launcher: &Launcher<'_>,
+    limits: &[(NodeId, Option<RateLimitConfig>)],
+) -> Result<(), LabError> {
+    let mut configs = Vec::new();
+    for (server, limit) in limits {
+        let none = || LabError::DirectoryLoad(format!("`{}` has no agent", lab.plan.node(*server).name));
+        let planned = config(lab, *server).ok_or_else(none)?;
+        let key_file = Some(directory::write_key(lab, *server, planned.tenant)?);
+        configs.push((*server, AgentConfig { rate_limit: limit.clone(), key_file, ..planned }));
+    }
+    let names: Vec<&str> = limits.iter().map(|(server, _)| lab.plan.node(*server).name.as_str()).collect();
+    let agents = lab.state.processes.iter().filter(|one| one.daemon == "agent" && names.contains(&one.node.as_str()));
+    kill_all(&agents.map(|agent| agent.id).collect::<Vec<_>>());
+    start_all(lab, launcher, "agent", &json_files(&configs), |lab, node| {
+        status::read(status_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
+    })
+}
+
 /// Starts the agent of a server that has come to another rack, or home, and waits until its data path is at work.
 pub(crate) fn start_at(
     lab: &mut Lab,
@@ -47,6 +73,20 @@ pub(crate) fn start_at(
     start_all(lab, launcher, "agent", &json_files(&[(server, config)]), |lab, node| {
         status::read(status_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
     })
+}
+
+/// How often the agents have moved a flow to another path so far; `None` where none does.
+pub(crate) fn moves(lab: &Lab) -> Result<Option<u64>, LabError> {
+    if lab.scenario.overlay != Overlay::Vl2 || spread(lab.scenario.switching.load_balance).is_none() {
+        return Ok(None);
+    }
+    let of_server = |server: NodeId| {
+        let name = &lab.plan.node(server).name;
+        let counters = HostMaps::open_pinned(lab.pins(name)).and_then(|maps| maps.spread_counters());
+        let counters = counters.map_err(|error| datapath_error(name, &error))?;
+        Ok(counters.into_iter().filter(|(what, _)| what.starts_with("moved")).map(|(_, count)| count).sum::<u64>())
+    };
+    lab.scenario.fabric.servers().map(of_server).sum::<Result<u64, LabError>>().map(Some)
 }
 
 fn config(lab: &Lab, server: NodeId) -> Option<AgentConfig> {
@@ -70,7 +110,20 @@ fn config(lab: &Lab, server: NodeId) -> Option<AgentConfig> {
         tenant: 0,
         pin_dir: Some(lab.pins(name)),
         rack_direct: false,
+        spread: spread(lab.scenario.switching.load_balance),
         status_socket: Some(status_socket(&lab.state.lab, name)),
         ..AgentConfig::example()
     })
+}
+
+/// What agents can do about load balance: choose other paths for flows under way. The rest is a matter of switches.
+fn spread(load_balance: LoadBalance) -> Option<SpreadConfig> {
+    let micros = |time: weft_scenario::units::Nanos| time.0 / 1_000;
+    match load_balance {
+        LoadBalance::Rehash { hold, large } => {
+            Some(SpreadConfig::Rehash { hold_us: micros(hold), large_bytes: large.0 })
+        }
+        LoadBalance::Flowlet { gap } => Some(SpreadConfig::Flowlets { gap_us: micros(gap) }),
+        LoadBalance::FlowEcmp | LoadBalance::PacketSpray | LoadBalance::SpanningTree => None,
+    }
 }

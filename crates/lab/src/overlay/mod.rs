@@ -7,6 +7,7 @@ mod store;
 mod switches;
 mod tors;
 
+pub(crate) use agents::moves;
 pub use agents::status_socket;
 pub use directory::admin_socket;
 pub(crate) use directory::{access_of, lookups_at, read_secret, sessions_at, write_secret};
@@ -14,6 +15,7 @@ pub(crate) use store::store_leader;
 pub(crate) use switches::{datapath_error, mount_bpffs, serve_port, set_own_las};
 pub use tors::reporter_socket;
 
+use weft_node::agent::RateLimitConfig;
 use weft_scenario::engine::Progress;
 use weft_scenario::id::NodeId;
 
@@ -53,6 +55,16 @@ pub(crate) fn restart(
         ETCD => store::restart(lab, node, progress),
         _ => directory::restart(lab, &Launcher { options, progress }, node),
     }
+}
+
+/// Starts the agents of these servers again, each with a rate limit or without; their data paths work on meanwhile.
+pub(crate) fn restart_agents(
+    lab: &mut Lab,
+    options: &LabOptions,
+    progress: &dyn Progress,
+    limits: &[(NodeId, Option<RateLimitConfig>)],
+) -> Result<(), LabError> {
+    agents::restart(lab, &Launcher { options, progress }, limits)
 }
 
 /// Starts the agent of a server that has come to another rack; see [`crate::migration`].

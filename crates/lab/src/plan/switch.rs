@@ -35,6 +35,7 @@ impl Planner<'_> {
             router_id: la,
             interfaces: &ospf_interfaces,
             rack: addresses.rack(plan.id).map(|_| RACK_DEVICE),
+            bfd: self.scenario.switching.bfd,
         };
         plan.frr = Some(FrrConfig::new(&input));
     }

@@ -97,14 +97,16 @@ fn copies(stream: &Stream, ports: usize) -> u64 {
     if stream.cast == Cast::Unicast { 1 } else { ports as u64 }
 }
 
-/// Adds up. `ports` has one entry for each analyser; unicast goes to the first of them, groups to all.
+/// Adds up. `ports` has one entry for each analyser; unicast goes to one of them, groups to all.
 pub fn account(streams: &[Stream], total_sent: u64, ports: &[Vec<StreamCounts>]) -> Vec<StreamResult> {
     let one = |(place, stream): (usize, &Stream)| {
         let sent = sent_of(place, streams.len(), total_sent);
         let copies = copies(stream, ports.len());
         let at_each = ports.iter().map(|port| port.get(place).copied().unwrap_or_default());
         // Port by port: a second copy at one port does not make up for none at another.
-        let lost = at_each.clone().take(copies as usize).map(|counts| sent.saturating_sub(unique(&counts))).sum();
+        let first = if stream.cast == Cast::Unicast { stream.receiver.place(ports.len()) } else { 0 };
+        let wanted = at_each.clone().skip(first).take(copies as usize);
+        let lost = wanted.map(|counts| sent.saturating_sub(unique(&counts))).sum();
         StreamResult {
             stream: stream.number,
             sent,
@@ -183,6 +185,15 @@ mod tests {
         assert_eq!(expected(&streams, 8, 2), 12);
         assert_eq!((results[0].expected, results[0].lost), (4, 0));
         assert_eq!((results[1].expected, results[1].lost, results[1].counts.received), (8, 1, 7));
+    }
+
+    #[test]
+    fn a_direct_stream_must_come_to_the_last_port() {
+        let gateway = Some(weft_wire::ethernet::MacAddress([2, 0, 0, 0, 0, 9]));
+        let plan = StreamPlan { unicast: 2, gateway, direct_percent: 50, ..StreamPlan::default() };
+        let streams = plan.streams().unwrap();
+        let results = account(&streams, 8, &[vec![received(4), received(4)], vec![received(0), received(3)]]);
+        assert_eq!((results[0].lost, results[1].lost), (0, 1), "what came to the other port does not count");
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub struct Trial {
     pub asked_pps: Option<f64>,
     /// Rate that was sent, frames per second.
     pub offered_pps: f64,
-    /// Rate at which frames came in at the first receiving port, between its first and its last one.
+    /// Rate at which frames came in at the first receiving port, between its first and its last one; 0 if none did.
     pub received_pps: f64,
     /// What became of the frames.
     pub account: Account,
@@ -127,6 +127,26 @@ enum Sender {
     Socket(PacketSender),
 }
 
+/// Stations behind the receiving ports.
+pub struct Stations(Vec<BehindPort>);
+
+struct BehindPort {
+    socket: PacketSender,
+    frames: Vec<Vec<u8>>,
+}
+
+impl Stations {
+    /// One frame from each.
+    ///
+    /// # Errors
+    /// [`TesterError::Lab`].
+    pub fn speak(&self) -> Result<(), TesterError> {
+        // A full queue drops what hosts say now and then.
+        let send = |port: &BehindPort| port.frames.iter().try_for_each(|frame| port.socket.send(frame).map(drop));
+        Ok(self.0.iter().try_for_each(send).map_err(LabError::io("send from a receiving port"))?)
+    }
+}
+
 /// Ports with programs on them. They are as they were when this is dropped.
 pub struct Path {
     sending: Port,
@@ -158,7 +178,7 @@ impl Path {
         let mut analysers = Vec::new();
         let mut modes = Vec::new();
         for (place, port) in receiving.iter().enumerate() {
-            let mut analyser = Analyser::load(&stations(&streams, place == 0))?;
+            let mut analyser = Analyser::load(&stations(&streams, place, receiving.len()))?;
             modes.push(port.inside(|| analyser.attach(port.interface()))?.map_err(|error| in_use(port, error))?);
             analysers.push(analyser);
         }
@@ -348,15 +368,31 @@ impl Path {
     /// # Errors
     /// [`TesterError::Lab`].
     pub fn teach(&self) -> Result<(), TesterError> {
-        let port = &self.receiving[0];
-        let what = || LabError::io(format!("send from port `{}`", port.name()));
-        let socket = port.inside(|| PacketSender::open(port.interface()))?.map_err(what())?;
-        for stream in self.streams.iter().filter(|stream| stream.cast == Cast::Unicast) {
-            let mut frame = stream.reversed().head(self.size);
-            frame.resize(self.size.kernel_bytes() as usize, 0);
-            socket.send(&frame).map_err(what())?;
-        }
-        Ok(())
+        self.receiving_stations()?.speak()
+    }
+
+    /// The receiving unicast stations, who may speak also while a trial runs.
+    ///
+    /// # Errors
+    /// [`TesterError::Lab`].
+    pub fn receiving_stations(&self) -> Result<Stations, TesterError> {
+        let ports = self.receiving.len();
+        let behind = |(place, port): (usize, &Port)| {
+            let socket = port.inside(|| PacketSender::open(port.interface()))?;
+            let streams = self.streams.iter().filter(|stream| comes_to(stream, place, ports));
+            Ok(BehindPort {
+                socket: socket.map_err(LabError::io(format!("send from port `{}`", port.name())))?,
+                frames: streams.map(|stream| self.word_of(stream)).collect(),
+            })
+        };
+        self.receiving.iter().enumerate().map(behind).collect::<Result<_, TesterError>>().map(Stations)
+    }
+
+    /// What the receiver of a stream says.
+    fn word_of(&self, stream: &Stream) -> Vec<u8> {
+        let mut frame = stream.reversed().head(self.size);
+        frame.resize(self.size.kernel_bytes() as usize, 0);
+        frame
     }
 
     /// Live frames if they arrive, or at least leave; otherwise the packet socket.
@@ -451,9 +487,15 @@ fn heads(streams: &[Stream], size: FrameSize) -> Vec<Vec<u8>> {
     streams.iter().map(|stream| stream.head(size)).collect()
 }
 
-/// Unicast must come to the first port only, groups to all.
-fn stations(streams: &[Stream], first: bool) -> Vec<Option<([u8; 6], u16)>> {
-    streams.iter().map(|stream| (first || stream.cast != Cast::Unicast).then(|| stream.arrival())).collect()
+/// What must come to the port at `place` of so many: unicast to one port only, groups to all.
+fn stations(streams: &[Stream], place: usize, ports: usize) -> Vec<Option<([u8; 6], u16)>> {
+    let wanted = |stream: &Stream| stream.cast != Cast::Unicast || comes_to(stream, place, ports);
+    streams.iter().map(|stream| wanted(stream).then(|| stream.arrival())).collect()
+}
+
+/// Whether a unicast stream's station is behind the port at `place` of so many.
+fn comes_to(stream: &Stream, place: usize, ports: usize) -> bool {
+    stream.cast == Cast::Unicast && stream.receiver.place(ports) == place
 }
 
 /// Frames per second from the first to the last of `frames`.

@@ -36,6 +36,7 @@ struct LinkInfo {
 /// Counters of an interface, as the kernel shows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PortTraffic {
+    pub(crate) received_bytes: u64,
     pub(crate) received_frames: u64,
     pub(crate) sent_frames: u64,
     pub(crate) send_drops: u64,
@@ -162,6 +163,7 @@ fn traffic_in(text: &str, interface: &str) -> Option<PortTraffic> {
     let line = text.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'))?;
     let numbers: Vec<u64> = line.split_whitespace().map_while(|number| number.parse().ok()).collect();
     Some(PortTraffic {
+        received_bytes: *numbers.first()?,
         received_frames: *numbers.get(1)?,
         sent_frames: *numbers.get(9)?,
         send_drops: *numbers.get(11)?,
@@ -178,7 +180,7 @@ mod tests {
                     eth1: 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36\n";
         assert_eq!(
             traffic_in(text, "eth1"),
-            Some(PortTraffic { received_frames: 22, sent_frames: 30, send_drops: 32 })
+            Some(PortTraffic { received_bytes: 21, received_frames: 22, sent_frames: 30, send_drops: 32 })
         );
         assert_eq!(traffic_in(text, "eth"), None);
         assert_eq!(traffic_in("", "eth1"), None);

@@ -48,13 +48,16 @@ pub struct StreamPlan {
     pub vlans: Vec<u16>,
     /// Who all unicast frames are addressed to at first, where the device under test is a router.
     pub gateway: Option<MacAddress>,
+    /// Unicast streams, of 100, that are addressed to their station itself although there is a gateway: it is behind the
+    /// last receiving port, in the senders' network. The others' stations are behind the first.
+    pub direct_percent: u8,
     /// What addresses and ports come from.
     pub seed: u64,
 }
 
 impl Default for StreamPlan {
     fn default() -> Self {
-        Self { unicast: 1, group: 0, broadcast: 0, vlans: Vec::new(), gateway: None, seed: 1 }
+        Self { unicast: 1, group: 0, broadcast: 0, vlans: Vec::new(), gateway: None, direct_percent: 0, seed: 1 }
     }
 }
 
@@ -84,6 +87,28 @@ pub struct Stream {
     pub cast: Cast,
     /// Who frames are addressed to when they are sent, if not their destination.
     pub gateway: Option<MacAddress>,
+    /// Which receiving port a unicast stream comes to.
+    pub receiver: Receiver,
+}
+
+/// The place of a port among the receiving ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Receiver {
+    /// The first.
+    #[default]
+    First,
+    /// The last, which of one port is the first.
+    Last,
+}
+
+impl Receiver {
+    /// The place, of so many.
+    pub fn place(self, ports: usize) -> usize {
+        match self {
+            Self::First => 0,
+            Self::Last => ports.saturating_sub(1),
+        }
+    }
 }
 
 impl StreamPlan {
@@ -103,6 +128,9 @@ impl StreamPlan {
         }
         if let Some(vlan) = self.vlans.iter().find(|vlan| **vlan == 0 || **vlan > VLAN_MAX) {
             return Err(format!("VLAN {vlan} does not exist; use 1 to {VLAN_MAX}"));
+        }
+        if self.direct_percent > 100 {
+            return Err(format!("{} streams of 100 are direct: there can be 0 to 100", self.direct_percent));
         }
         if let Some(mac) = self.gateway.filter(|mac| mac.is_group()) {
             return Err(format!("gateway {mac} is a group address; give the router's own"));
@@ -135,10 +163,18 @@ impl StreamPlan {
             Cast::Group => group_mac(destination_ip),
             Cast::Broadcast => MacAddress::BROADCAST,
         };
-        let gateway = self.gateway.filter(|_| cast == Cast::Unicast);
+        let direct = self.is_direct(number);
+        let gateway = self.gateway.filter(|_| cast == Cast::Unicast && !direct);
+        let receiver = if self.gateway.is_some() && direct { Receiver::Last } else { Receiver::First };
         let destination = Station { mac: destination_mac, ip: destination_ip, port: port(ports >> 32) };
         let turn = usize::from(number).checked_rem(self.vlans.len());
-        Stream { number, source, destination, vlan: turn.map(|turn| self.vlans[turn]), cast, gateway }
+        Stream { number, source, destination, vlan: turn.map(|turn| self.vlans[turn]), cast, gateway, receiver }
+    }
+
+    /// Whether a stream is one of the direct ones, which are spread evenly among the others.
+    fn is_direct(&self, number: u16) -> bool {
+        let before = |number: u32| number * u32::from(self.direct_percent) / 100;
+        before(u32::from(number) + 1) > before(u32::from(number))
     }
 }
 
@@ -250,6 +286,33 @@ mod tests {
     }
 
     #[test]
+    fn direct_streams_are_spread_among_those_with_a_gateway() {
+        let gateway = MacAddress([2, 0, 0, 0, 0, 9]);
+        let of = |direct_percent| {
+            StreamPlan { unicast: 100, gateway: Some(gateway), direct_percent, ..StreamPlan::default() }
+                .streams()
+                .unwrap()
+        };
+        for percent in [0, 10, 25, 50, 75, 90, 100] {
+            let streams = of(percent);
+            let direct: Vec<&Stream> = streams.iter().filter(|stream| stream.receiver == Receiver::Last).collect();
+            assert_eq!(direct.len(), usize::from(percent));
+            assert!(direct.iter().all(|stream| stream.gateway.is_none()));
+            let first_half = direct.iter().filter(|stream| stream.number < 50).count();
+            assert!(first_half.abs_diff(direct.len() / 2) <= 1, "{percent}: {first_half}");
+            assert_eq!(streams.iter().filter(|stream| stream.gateway == Some(gateway)).count(), 100 - direct.len());
+            // The same stations, whoever their frames are addressed to.
+            assert!(streams.iter().zip(of(0)).all(|(one, other)| one.destination == other.destination));
+        }
+        assert_eq!((Receiver::First.place(2), Receiver::Last.place(2), Receiver::Last.place(1)), (0, 1, 0));
+        let alone = StreamPlan { unicast: 9, direct_percent: 100, ..StreamPlan::default() }.streams().unwrap();
+        assert!(
+            alone.iter().all(|stream| stream.receiver == Receiver::First),
+            "without a gateway there is one network"
+        );
+    }
+
+    #[test]
     fn heads_are_whole_frames_for_an_independent_reader() {
         let plan = StreamPlan { vlans: vec![42], ..StreamPlan::default() };
         let stream = &plan.streams().unwrap()[0];
@@ -274,6 +337,7 @@ mod tests {
         assert!(refused(StreamPlan { unicast: STREAMS_MAX, group: 1, ..StreamPlan::default() }).contains("16385"));
         assert!(refused(StreamPlan { vlans: vec![1, 4095], ..StreamPlan::default() }).contains("VLAN 4095"));
         assert!(refused(StreamPlan { vlans: vec![0], ..StreamPlan::default() }).contains("VLAN 0"));
+        assert!(refused(StreamPlan { direct_percent: 101, ..StreamPlan::default() }).contains("101 streams of 100"));
         let gateway = Some(MacAddress::BROADCAST);
         assert!(refused(StreamPlan { gateway, ..StreamPlan::default() }).contains("group address"));
     }

@@ -86,6 +86,7 @@ impl Bed {
         TrafficSetup {
             hosts: (0..self.servers).map(host).collect(),
             watched: (0..self.servers).map(port).collect(),
+            segments_per_skb: 4,
             congestion_control: CongestionControl::Reno,
             worker_command,
         }
@@ -154,6 +155,7 @@ pub(super) fn trial(workload: Workload) -> Trial {
         tcp_interval: None,
         time_limit: Nanos(30_000_000_000),
         pin_and_measure_cost: false,
+        probes: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Faults at their times, and everything mended at the end whatever happens.
 
-use weft_scenario::fault::{Fault, FaultKind};
+use weft_scenario::fault::Fault;
 use weft_scenario::record::EventRow;
 
 use super::{FaultActuator, TrafficError};
@@ -61,8 +61,8 @@ impl<'a> FaultSchedule<'a> {
             self.broken.push(step.fault);
             ("fault", self.actuator.apply(fault))
         };
-        outcome.map_err(|why| TrafficError::Fault { subject: subject(fault), why })?;
-        Ok(EventRow { time_ns, kind: kind.to_owned(), subject: subject(fault) })
+        outcome.map_err(|why| TrafficError::Fault { subject: fault.subject(), why })?;
+        Ok(EventRow { time_ns, kind: kind.to_owned(), subject: fault.subject() })
     }
 }
 
@@ -70,22 +70,15 @@ impl Drop for FaultSchedule<'_> {
     fn drop(&mut self) {
         for &fault in &self.broken {
             if let Err(why) = self.actuator.repair(&self.faults[fault]) {
-                tracing::warn!("{} could not be repaired: {why}", subject(&self.faults[fault]));
+                tracing::warn!("{} could not be repaired: {why}", self.faults[fault].subject());
             }
         }
     }
 }
 
-/// What a fault happens to, as event rows name it.
-fn subject(fault: &Fault) -> String {
-    match &fault.kind {
-        FaultKind::SwitchDown { node } => node.clone(),
-        FaultKind::LinkDown { a, b } => format!("{a}-{b}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use weft_scenario::fault::FaultKind;
     use weft_scenario::units::Nanos;
 
     use super::*;
@@ -95,11 +88,11 @@ mod tests {
 
     impl FaultActuator for Log {
         fn apply(&mut self, fault: &Fault) -> Result<(), String> {
-            self.0.push(format!("+{}", subject(fault)));
+            self.0.push(format!("+{}", fault.subject()));
             Ok(())
         }
         fn repair(&mut self, fault: &Fault) -> Result<(), String> {
-            self.0.push(format!("-{}", subject(fault)));
+            self.0.push(format!("-{}", fault.subject()));
             Ok(())
         }
     }

@@ -11,6 +11,7 @@ mod faults;
 mod namespace;
 mod plan;
 mod ports;
+mod probe;
 mod qdisc;
 mod run;
 mod sampler;
@@ -66,6 +67,8 @@ pub struct TrafficSetup {
     pub hosts: Vec<TrafficHost>,
     /// Links to record.
     pub watched: Vec<WatchedPort>,
+    /// Largest number of segments that a server's interface takes as one buffer; 0: not set.
+    pub segments_per_skb: u32,
     /// What every socket must use; a run on a namespace with another default is refused.
     pub congestion_control: CongestionControl,
     /// Program that calls [`worker_main`] with the two arguments that follow, for instance `weft internal traffic-worker`.

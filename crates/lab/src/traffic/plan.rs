@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use weft_scenario::engine::Trial;
 use weft_scenario::record::FlowRow;
+use weft_scenario::workload::services::{DatagramStream, ServicesSpec};
 use weft_scenario::workload::{FlowSpec, MixSpec, Workload};
 
 use super::table::{Config, HostConfig, Table};
@@ -16,6 +17,9 @@ const MIX_ROWS: u32 = 1 << 19;
 pub(super) struct Plan {
     flows: Vec<FlowSpec>,
     mix: Option<MixSpec>,
+    datagrams: Vec<DatagramStream>,
+    /// Names of services with their servers.
+    services: Vec<(String, Vec<u32>)>,
     duration_ns: Option<u64>,
 }
 
@@ -27,7 +31,9 @@ impl Plan {
         workload.check(servers)?;
         let (mix, duration_ns) = match workload {
             Workload::Mix(spec) => (Some(spec.clone()), Some(spec.duration.0)),
-            Workload::OneToOne { duration, .. } => (None, Some(duration.0)),
+            Workload::OneToOne { duration, .. } | Workload::Services(ServicesSpec { duration, .. }) => {
+                (None, Some(duration.0))
+            }
             Workload::Shuffle { .. }
             | Workload::Permutation { .. }
             | Workload::Flows { .. }
@@ -35,11 +41,17 @@ impl Plan {
             | Workload::Directory(_)
             | Workload::Migration(_)
             | Workload::Vxlan(_)
-            | Workload::Trill(_) => (None, None),
+            | Workload::Trill(_)
+            | Workload::Model(_)
+            | Workload::FlowLog(_) => (None, None),
         };
         // Servers of the mix draw their flows themselves.
         let flows = if mix.is_some() { Vec::new() } else { workload.initial_flows(servers, trial.seed)? };
-        Ok(Self { flows, mix, duration_ns })
+        let (datagrams, services) = match workload {
+            Workload::Services(spec) => (spec.datagrams(), spec.members()),
+            _ => (Vec::new(), Vec::new()),
+        };
+        Ok(Self { flows, mix, datagrams, services, duration_ns })
     }
 
     /// The shared memory with everything the workers need.
@@ -59,6 +71,9 @@ impl Plan {
             rows: if self.mix.is_some() { MIX_ROWS } else { listed },
             duration_ns: self.duration_ns,
             mix: self.mix.clone(),
+            datagrams: self.datagrams.clone(),
+            datagrams_per_write: setup.segments_per_skb.max(1),
+            services: self.services.clone(),
             tcp_interval_ns: trial.tcp_interval.map(|interval| interval.0.max(1_000_000)),
             cost_core: cost_core.transpose().map_err(TrafficError::system("choose a core"))?,
         };

@@ -13,6 +13,7 @@ use super::cost::CostMeter;
 use super::counters::{CoreTimes, TcpCounters};
 use super::faults::FaultSchedule;
 use super::plan::Plan;
+use super::probe::Prober;
 use super::sampler::Sampler;
 use super::table::{Table, now_ns};
 use super::{FaultActuator, TrafficError, TrafficSetup};
@@ -53,6 +54,7 @@ pub fn run(
     };
     let start_ns = now_ns() + LEAD_NS;
     table.header().start_ns.store(start_ns, Release);
+    let probes = trial.probes.as_ref().map(|spec| Prober::start(setup, spec, trial.seed, start_ns)).transpose()?;
     workers.watch(start_ns)?;
     sampler.sample(0)?;
 
@@ -68,6 +70,7 @@ pub fn run(
     }
     let end = sampler.sample(clock())?;
     watch.report(&sampler, end);
+    let gaps = probes.map(Prober::finish);
     workers.stop(&table)?;
     events.extend(faults.finish(&clock)?);
     if trial.tcp_interval.is_some() {
@@ -76,6 +79,10 @@ pub fn run(
     let mut records = sampler.finish(start_ns);
     plan.label(&mut records.flows);
     records.events = events;
+    if let Some(probes) = &trial.probes {
+        records.facts.push(("probes.flows".into(), f64::from(probes.flows)));
+    }
+    records.gaps = gaps.unwrap_or_default();
     records.cost = cost.map_err(TrafficError::system("measure CPU cost"))?.flatten();
     records.facts.extend(accounts.close(setup, end.time_ns)?);
     Ok(records)

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use weft_scenario::record::{CpuRow, FlowRow, LinkRow, ProgressRow, Records, TcpRow};
+use weft_scenario::record::{CpuRow, FlowRow, LinkRow, ProgressRow, Records, ServiceRow, TcpRow};
 
 use super::counters::{CoreTicks, CoreTimes};
 use super::ports::PortWatch;
@@ -44,10 +44,11 @@ impl<'a> Sampler<'a> {
         ProgressRow { time_ns, received_bytes, flows_done }
     }
 
-    /// Records progress, links and cores.
+    /// Records progress, in all and by service, links and cores.
     pub(super) fn sample(&mut self, time_ns: u64) -> Result<ProgressRow, TrafficError> {
         let progress = self.totals(time_ns);
         self.records.progress.push(progress);
+        self.records.services.extend(service_rows(self.table, time_ns));
         self.records.links.extend(self.ports.rows(time_ns)?);
         let cores = CoreTimes::read()?;
         let rows: Vec<CpuRow> = cpu_rows(time_ns, &self.cores, &cores).collect();
@@ -107,6 +108,15 @@ fn cpu_rows(time_ns: u64, before: &CoreTimes, now: &CoreTimes) -> impl Iterator<
         })
     };
     now.cores.iter().filter_map(pair).filter_map(row)
+}
+
+fn service_rows(table: &Table, time_ns: u64) -> impl Iterator<Item = ServiceRow> {
+    let received = |server: &u32| table.hosts()[*server as usize].received_bytes.load(Relaxed);
+    table.config().services.iter().map(move |(service, servers)| ServiceRow {
+        time_ns,
+        service: service.clone(),
+        received_bytes: servers.iter().map(received).sum(),
+    })
 }
 
 fn tcp_row(cell: &FlowCell, time_ns: u64) -> TcpRow {

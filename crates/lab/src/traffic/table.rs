@@ -18,6 +18,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use weft_scenario::engine::CongestionControl;
 use weft_scenario::workload::MixSpec;
+use weft_scenario::workload::services::DatagramStream;
 
 const PAGE: usize = 4096;
 
@@ -41,6 +42,12 @@ pub(super) struct Config {
     pub(super) duration_ns: Option<u64>,
     /// The data-centre mix; otherwise the flow cells say what to send.
     pub(super) mix: Option<MixSpec>,
+    /// Datagrams at steady rates, beside the flows.
+    pub(super) datagrams: Vec<DatagramStream>,
+    /// How many of them a sender hands to the kernel at once.
+    pub(super) datagrams_per_write: u32,
+    /// Names of services with their servers, whose received payload is recorded service by service.
+    pub(super) services: Vec<(String, Vec<u32>)>,
     /// Distance between samples of TCP state.
     pub(super) tcp_interval_ns: Option<u64>,
     /// Copy received bytes to user space and run on this core, as for a measurement of cost.
@@ -215,6 +222,9 @@ mod tests {
             rows,
             duration_ns: None,
             mix: None,
+            datagrams: Vec::new(),
+            datagrams_per_write: 1,
+            services: Vec::new(),
             tcp_interval_ns: None,
             cost_core: None,
         }

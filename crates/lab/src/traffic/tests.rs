@@ -7,6 +7,7 @@ use weft_scenario::engine::{CongestionControl, Trial};
 use weft_scenario::fault::{Fault, FaultKind};
 use weft_scenario::record::{FlowRow, Records};
 use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
+use weft_scenario::workload::services::{FloodSpec, RampSpec, ServiceRole, ServiceSpec, ServicesSpec};
 use weft_scenario::workload::{FlowClass, FlowSpec, MixServer, MixSpec, Workload};
 
 use super::bed::{Bed, Recorder, eventually, trial};
@@ -255,4 +256,44 @@ fn a_pinned_run_costs_at_most_its_core() {
     assert!(busy > 0.05 && busy < 1.02, "{cost:?}");
     let ns_per_byte = cost.cpu_ns as f64 / cost.payload_bytes as f64;
     assert!(ns_per_byte > 0.02 && ns_per_byte < 50.0, "{cost:?}");
+}
+
+#[test]
+fn services_are_counted_apart_and_keep_their_times() {
+    let Some(bed) = Bed::new(5, Some(SHAPED)) else { return };
+    let half_s = Nanos(SECOND_NS / 2);
+    let ramp = RampSpec { begin: half_s, every: half_s, bytes_per_flow: Bytes(500_000) };
+    let service = |servers: &[u32], role| ServiceSpec { servers: servers.to_vec(), role, datagram_limit: None };
+    let one = service(&[0, 1], ServiceRole::LongFlows);
+    let two = service(&[2, 3, 4], ServiceRole::Ramp(ramp));
+    let services = [("one".to_owned(), one), ("two".to_owned(), two)].into();
+    let spec = ServicesSpec { duration: Nanos(2 * SECOND_NS), service: services };
+    let records = run_quietly(&bed, &trial(Workload::Services(spec))).unwrap();
+
+    let of = |name: &str| records.services.iter().filter(|row| row.service == name).collect::<Vec<_>>();
+    let (one, two) = (of("one"), of("two"));
+    // 50 Mb/s each way for two seconds are 24.2 MB of payload; slow start is the margin.
+    assert!((21_600_000..24_600_000).contains(&one.last().unwrap().received_bytes), "{:?}", one.last());
+    assert_eq!(two.last().unwrap().received_bytes, 1_500_000);
+    assert!(two.iter().filter(|row| row.time_ns < half_s.0).all(|row| row.received_bytes == 0));
+    let starts: Vec<u64> = records.flows[2..].iter().map(|flow| flow.start_ns / half_s.0).collect();
+    assert_eq!(starts, [1, 2, 3]);
+    let last = records.progress.last().unwrap();
+    assert_eq!(last.received_bytes, one.last().unwrap().received_bytes + two.last().unwrap().received_bytes);
+}
+
+#[test]
+fn a_flood_sends_on_whatever_its_link_carries() {
+    let Some(bed) = Bed::new(3, Some(SHAPED)) else { return };
+    let (begin, end) = (Nanos(SECOND_NS / 2), Nanos(3 * SECOND_NS / 2));
+    let flood = FloodSpec { begin, end, rate_per_server: BitsPerSec(40_000_000), to: 2 };
+    let two = ServiceSpec { servers: vec![0, 1, 2], role: ServiceRole::Flood(flood), datagram_limit: None };
+    let spec = ServicesSpec { duration: Nanos(2 * SECOND_NS), service: [("two".to_owned(), two)].into() };
+    let records = run_quietly(&bed, &trial(Workload::Services(spec))).unwrap();
+
+    // Two servers offer 80 Mb/s for a second; the receiver's link of 50 Mb/s carries 6.1 MB of it, and a queue of 1 MB.
+    let bytes = records.services.last().unwrap().received_bytes;
+    assert!((5_500_000..7_400_000).contains(&bytes), "{bytes}");
+    assert!(fact(&records, "drops.router-server") > 0.0);
+    assert!(records.flows.is_empty());
 }

@@ -5,8 +5,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use weft_scenario::engine::Progress;
 use weft_scenario::id::NodeId;
+use weft_scenario::workload::trill::StpTimers;
 
 use crate::batch::{self, Program};
 use crate::error::LabError;
@@ -19,28 +21,15 @@ const POLL: Duration = Duration::from_millis(100);
 /// Ports need two forwarding delays, and the tree may change meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Timers of 802.1D (IEEE 802.1D-1998 8.10.2), in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StpTimers {
-    /// The shortest that Linux takes: hello 1, maximum age 6, forward delay 2 (the standard's least is 4).
-    Quick,
-    /// The standard's: hello 2, maximum age 20, forward delay 15.
-    Standard,
-}
-
-impl StpTimers {
-    fn line(self, bridge: &str) -> String {
-        let (hello, age, delay) = match self {
-            Self::Quick => (100, 600, 200),
-            Self::Standard => (200, 2000, 1500),
-        };
-        format!("link set dev {bridge} type bridge hello_time {hello} max_age {age} forward_delay {delay}")
-    }
+/// Tells a bridge its timers, in hundredths of a second.
+fn timers_line(timers: StpTimers, bridge: &str) -> String {
+    let [hello, age, delay] = [timers.hello_s(), timers.max_age_s(), timers.forward_delay_s()].map(|s| 100 * s);
+    format!("link set dev {bridge} type bridge hello_time {hello} max_age {age} forward_delay {delay}")
 }
 
 /// Brings the bridges up with quick timers, waits until each port forwards or blocks, and sets the timers that are wanted.
 pub(super) fn start(lab: &Lab, timers: StpTimers, progress: &dyn Progress) -> Result<(), LabError> {
-    let up = |bridge: &str| vec![StpTimers::Quick.line(bridge), format!("link set dev {bridge} up")];
+    let up = |bridge: &str| vec![timers_line(StpTimers::Quick, bridge), format!("link set dev {bridge} up")];
     on_bridges(lab, up)?;
     wait_until_forwarding(lab, progress)?;
     set_timers(lab, timers)
@@ -48,7 +37,16 @@ pub(super) fn start(lab: &Lab, timers: StpTimers, progress: &dyn Progress) -> Re
 
 /// Sets the timers of all bridges; those of the root count.
 pub(super) fn set_timers(lab: &Lab, timers: StpTimers) -> Result<(), LabError> {
-    on_bridges(lab, |bridge| vec![timers.line(bridge)])
+    on_bridges(lab, |bridge| vec![timers_line(timers, bridge)])
+}
+
+/// Lets bridges forget stations that are silent for a forward delay, as 802.1D wants it after a change of the tree (7.9.2).
+///
+/// Linux shortens the ageing time then, but not the time until it looks next: for minutes frames go where stations were on the
+/// old tree.
+pub(super) fn age_fast(lab: &Lab, timers: StpTimers) -> Result<(), LabError> {
+    let age = 100 * timers.forward_delay_s();
+    on_bridges(lab, |bridge| vec![format!("link set dev {bridge} type bridge ageing_time {age}")])
 }
 
 fn on_bridges(lab: &Lab, lines: impl Fn(&str) -> Vec<String>) -> Result<(), LabError> {
@@ -96,6 +94,36 @@ pub(super) fn wait_until_forwarding(lab: &Lab, progress: &dyn Progress) -> Resul
     }
 }
 
+/// Waits until all bridges go by the root's timers: they hear of new ones with its next messages, and by then a port may have
+/// begun to listen with the old ones.
+pub(super) fn wait_for_timers(lab: &Lab, timers: StpTimers, progress: &dyn Progress) -> Result<(), LabError> {
+    let [max_age, forward_delay] = [timers.max_age_s(), timers.forward_delay_s()].map(|s| 100 * s);
+    let start = Instant::now();
+    for switch in lab.scenario.fabric.switches() {
+        let plan = lab.plan.node(switch);
+        let is_told = |bridge: &Bridge| {
+            let told = &bridge.linkinfo.info_data;
+            (told.max_age, told.forward_delay) == (max_age, forward_delay)
+        };
+        while !bridges(&namespace_path(&plan.namespace))?.iter().all(is_told) {
+            if start.elapsed() > TIMEOUT {
+                let (missing, log) = ("has not heard of the root's timers".to_owned(), "nothing".to_owned());
+                return Err(LabError::NotConverged {
+                    node: plan.name.clone(),
+                    missing,
+                    waited_s: TIMEOUT.as_secs(),
+                    log,
+                });
+            }
+            if progress.interrupted() {
+                return Err(LabError::Interrupted);
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+    Ok(())
+}
+
 /// Links between switches that a tree has no use for: each of them blocks at one end.
 fn spare_links(lab: &Lab) -> usize {
     let fabric = &lab.scenario.fabric;
@@ -111,8 +139,35 @@ struct BridgePort {
     state: String,
 }
 
+/// A bridge as `ip` shows it.
+#[derive(Deserialize)]
+struct Bridge {
+    linkinfo: LinkInfo,
+}
+
+#[derive(Deserialize)]
+struct LinkInfo {
+    info_data: Timers,
+}
+
+/// Those in use, which are the root's; hundredths of a second.
+#[derive(Deserialize)]
+struct Timers {
+    max_age: u64,
+    forward_delay: u64,
+}
+
 fn ports(namespace: &Path) -> Result<Vec<BridgePort>, LabError> {
-    let output = netns::in_namespace(namespace, || Command::new("bridge").args(["-json", "link", "show"]).output())?
-        .map_err(LabError::io("run bridge"))?;
-    serde_json::from_slice(&output.stdout).map_err(|error| LabError::io("read `bridge -json link`")(error.into()))
+    shown(namespace, "bridge", &["-json", "link", "show"])
+}
+
+fn bridges(namespace: &Path) -> Result<Vec<Bridge>, LabError> {
+    shown(namespace, "ip", &["-json", "-details", "link", "show", "type", "bridge"])
+}
+
+fn shown<T: DeserializeOwned>(namespace: &Path, program: &str, arguments: &[&str]) -> Result<T, LabError> {
+    let output = netns::in_namespace(namespace, || Command::new(program).args(arguments).output())?
+        .map_err(LabError::io(format!("run {program}")))?;
+    let read = serde_json::from_slice(&output.stdout);
+    read.map_err(|error| LabError::io(format!("read `{program} {}`", arguments.join(" ")))(error.into()))
 }

@@ -32,6 +32,8 @@ pub enum Switching {
     Trill {
         /// Where their programs run.
         xdp: XdpMode,
+        /// Whether they leave the outer header out between each other.
+        elide: bool,
     },
     /// The kernel's bridges with 802.1D, one for each VLAN.
     Bridges {
@@ -95,8 +97,8 @@ impl Campus {
         crate::down::sweep_orphans()?;
         let mut campus_options = CampusOptions::default();
         let overlay = match spec.switching {
-            Switching::Trill { xdp } => {
-                campus_options.xdp = xdp;
+            Switching::Trill { xdp, elide } => {
+                (campus_options.xdp, campus_options.elide) = (xdp, elide);
                 Overlay::Trill
             }
             Switching::Bridges { timers } => {
@@ -271,8 +273,22 @@ impl Campus {
     pub fn settle(&self, progress: &dyn Progress) -> Result<(), LabError> {
         match self.switching {
             Switching::Trill { .. } => rbridges::wait_for_routes(self.lab(), progress),
-            Switching::Bridges { .. } => bridges::wait_until_forwarding(self.lab(), progress),
+            Switching::Bridges { timers } => {
+                bridges::wait_until_forwarding(self.lab(), progress)?;
+                bridges::wait_for_timers(self.lab(), timers, progress)
+            }
             Switching::Layer2 => Ok(()),
+        }
+    }
+
+    /// Lets stations be forgotten as soon as a change of the tree demands; RBridges forget with the route.
+    ///
+    /// # Errors
+    /// Any [`LabError`].
+    pub fn age_fast(&self) -> Result<(), LabError> {
+        match self.switching {
+            Switching::Bridges { timers } => bridges::age_fast(self.lab(), timers),
+            Switching::Trill { .. } | Switching::Layer2 => Ok(()),
         }
     }
 

@@ -24,11 +24,11 @@ mod trunk;
 use weft_datapath::trill::XdpMode;
 use weft_scenario::engine::{Overlay, Progress};
 
-pub use bridges::StpTimers;
 pub use campus::{Campus, CampusSpec, Failure, Links, Switching};
 pub(crate) use rbridges::port_number;
 pub use rbridges::rbridge_socket;
 pub(crate) use trunk::{End as TrunkEnd, Trunk};
+pub use weft_scenario::workload::trill::StpTimers;
 
 use crate::daemons::Launcher;
 use crate::error::LabError;
@@ -41,13 +41,15 @@ use crate::up::Lab;
 pub struct CampusOptions {
     /// Where RBridges' programs run.
     pub xdp: XdpMode,
+    /// Whether RBridges leave the outer header out between each other.
+    pub elide: bool,
     /// How fast bridges find their tree once it stands.
     pub timers: StpTimers,
 }
 
 impl Default for CampusOptions {
     fn default() -> Self {
-        Self { xdp: XdpMode::Native, timers: StpTimers::Quick }
+        Self { xdp: XdpMode::Native, elide: false, timers: StpTimers::Quick }
     }
 }
 

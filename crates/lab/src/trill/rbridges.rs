@@ -11,9 +11,10 @@ use weft_scenario::addressing::port_mac;
 use weft_scenario::engine::Progress;
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::routing::EcmpRoutes;
-use weft_scenario::topology::{Access, Role};
+use weft_scenario::topology::{Access, Fabric, Role};
 use weft_wire::ethernet::MacAddress;
 
+use super::CampusOptions;
 use crate::daemons::{ConfigFile, Launcher, log_file, start_all};
 use crate::error::LabError;
 use crate::home::socket_dir;
@@ -24,9 +25,13 @@ use crate::up::Lab;
 
 /// The daemon of an RBridge, as a lab's state names it.
 pub(super) const RBRIDGE: &str = "rbridge";
-/// Between two Hellos, so that a silent neighbour is missed within a second.
-const HELLO_MS: u32 = 300;
-const HELLOS_MISSED: u32 = 3;
+/// Between two Hellos.
+const HELLO_MS: u32 = 200;
+/// A daemon may be away for two seconds: a neighbour that is gone is missed by its Echoes.
+const HELLOS_MISSED: u32 = 10;
+/// Between two BFD Echoes, and how many of them may stay away: together longer than between two Hellos.
+const ECHO_MS: u32 = 60;
+const ECHOES_MISSED: u32 = 4;
 const NICKNAME_BASE: u16 = 0x100;
 /// MAC of the gateway that every RBridge answers for.
 pub(super) const GATEWAY_MAC: [u8; 6] = [0x02, 0x54, 0x52, 0x00, 0x00, 0xfe];
@@ -48,21 +53,17 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
 
 /// Starts the daemons of some switches.
 pub(super) fn start_some(lab: &mut Lab, launcher: &Launcher<'_>, switches: &[NodeId]) -> Result<(), LabError> {
-    let xdp = launcher.options.campus.xdp;
+    let options = launcher.options.campus;
     let configs: Vec<(NodeId, ConfigFile)> =
-        switches.iter().map(|node| (*node, ConfigFile::toml(config(lab, *node, xdp).to_text()))).collect();
+        switches.iter().map(|node| (*node, ConfigFile::toml(config(lab, *node, options).to_text()))).collect();
     start_all(lab, launcher, RBRIDGE, &configs, |lab, node| {
         let links = lab.scenario.fabric.links_of(node).len();
         matches!(fib(lab, node), Ok(Some(fib)) if fib.ports.len() == links)
-    })?;
-    know(lab, switches, &routed_hosts(lab))
+    })
 }
 
 /// Tells every RBridge where a station with this MAC is: at the host's end of an access link. It stays until the RBridge
 /// begins anew without its pins.
-///
-/// Routing at the ingress RBridge needs it: answers are routed as well, so no frame would ever show where the host is, and
-/// every one for it would be copied along the tree.
 pub(super) fn know(lab: &Lab, at: &[NodeId], stations: &[([u8; 6], LinkId)]) -> Result<(), LabError> {
     let fabric = &lab.scenario.fabric;
     for switch in at {
@@ -71,8 +72,7 @@ pub(super) fn know(lab: &Lab, at: &[NodeId], stations: &[([u8; 6], LinkId)]) -> 
             let maps = RBridgeMaps::open_pinned(lab.pins(name))?;
             for (mac, link) in stations {
                 let Some(Access { vlan, .. }) = access(&lab.scenario, *link) else { continue };
-                let ends = [&fabric.link(*link).a, &fabric.link(*link).b].map(|port| port.node);
-                let edge = ends.into_iter().find(|node| fabric.node(*node).role.is_switch());
+                let edge = ends(fabric, *link).into_iter().find(|node| fabric.node(*node).role.is_switch());
                 let elsewhere = || edge.map(|edge| Place::RBridge(nickname(lab, edge)));
                 let place = port_number(fabric, *switch, *link).map(Place::Port).or_else(elsewhere);
                 let Some(place) = place else { continue };
@@ -85,21 +85,24 @@ pub(super) fn know(lab: &Lab, at: &[NodeId], stations: &[([u8; 6], LinkId)]) -> 
     Ok(())
 }
 
+fn ends(fabric: &Fabric, link: LinkId) -> [NodeId; 2] {
+    [&fabric.link(link).a, &fabric.link(link).b].map(|port| port.node)
+}
+
 /// Hosts that RBridges route to, with their links.
 fn routed_hosts(lab: &Lab) -> Vec<([u8; 6], LinkId)> {
     let fabric = &lab.scenario.fabric;
     let campus = fabric.campus();
     let routed = campus.access.iter().filter(|(_, access)| campus.gateways.contains_key(&access.vlan));
     let host = |link: LinkId| {
-        let ends = [&fabric.link(link).a, &fabric.link(link).b].map(|port| port.node);
-        let host = ends.into_iter().find(|node| !fabric.node(*node).role.is_switch())?;
+        let host = ends(fabric, link).into_iter().find(|node| !fabric.node(*node).role.is_switch())?;
         Some((port_mac(fabric, link, host), link))
     };
     routed.filter_map(|(link, _)| host(*link)).collect()
 }
 
 /// Number of a port: its link's place among those of the switch, from 1.
-pub(crate) fn port_number(lab: &weft_scenario::topology::Fabric, node: NodeId, link: LinkId) -> Option<u8> {
+pub(crate) fn port_number(lab: &Fabric, node: NodeId, link: LinkId) -> Option<u8> {
     let place = lab.links_of(node).iter().position(|other| *other == link)?;
     u8::try_from(place + 1).ok()
 }
@@ -117,14 +120,14 @@ pub(super) fn fib(lab: &Lab, node: NodeId) -> Result<Option<Fib>, LabError> {
     read().map_err(|error| datapath_error(name, &error))
 }
 
-fn config(lab: &Lab, node: NodeId, xdp: XdpMode) -> RBridgeConfig {
+fn config(lab: &Lab, node: NodeId, options: CampusOptions) -> RBridgeConfig {
     let (scenario, name) = (&lab.scenario, &lab.plan.node(node).name);
     let nickname = nickname(lab, node);
-    let ports = scenario.fabric.links_of(node).iter().map(|link| port_table(lab, node, *link));
+    let ports = scenario.fabric.links_of(node).iter().map(|link| port_table(lab, node, *link, options.elide));
     RBridgeConfig {
         system_id: Some(format!("0200.0000.{nickname:04x}")),
         nickname: Some(nickname),
-        xdp: match xdp {
+        xdp: match options.xdp {
             XdpMode::Native => XdpChoice::Native,
             XdpMode::Generic => XdpChoice::Generic,
         },
@@ -133,6 +136,8 @@ fn config(lab: &Lab, node: NodeId, xdp: XdpMode) -> RBridgeConfig {
         timing: TimingTable {
             hello_ms: Some(HELLO_MS),
             holding_multiplier: Some(HELLOS_MISSED),
+            echo_ms: Some(ECHO_MS),
+            echo_multiplier: Some(ECHOES_MISSED),
             ..TimingTable::default()
         },
         port: ports.collect(),
@@ -141,13 +146,14 @@ fn config(lab: &Lab, node: NodeId, xdp: XdpMode) -> RBridgeConfig {
     }
 }
 
-fn port_table(lab: &Lab, node: NodeId, link: LinkId) -> PortTable {
+fn port_table(lab: &Lab, node: NodeId, link: LinkId, elide: bool) -> PortTable {
     let fabric = &lab.scenario.fabric;
     let interface = &fabric.link(link).end_at(node).expect("a link of a node ends there").interface;
     let far = fabric.link(link).far_end(node).map(|port| fabric.node(port.node).role);
     if far.is_some_and(Role::is_switch) {
         let rate = fabric.link(link).spec.rate.0;
-        return PortTable { rate_bps: Some(rate), ..PortTable::p2p(interface.clone()) };
+        let elide_outer_header = elide.then_some(true);
+        return PortTable { rate_bps: Some(rate), elide_outer_header, ..PortTable::p2p(interface.clone()) };
     }
     // A host without an address, for example a directory server, is in no VLAN that anybody else is in.
     let vlan = access(&lab.scenario, link).map_or(weft_scenario::topology::campus::VLAN_MAX, |access| access.vlan);
@@ -159,7 +165,9 @@ fn gateway(lab: &Lab) -> Option<GatewayTable> {
     let gateways = &fabric.campus().gateways;
     let host = |(mac, link): ([u8; 6], LinkId)| {
         let Access { vlan, address } = fabric.campus().access[&link];
-        GatewayHost { address: address.address, mac: mac_text(mac), vlan }
+        let edge = ends(fabric, link).into_iter().find(|node| fabric.node(*node).role.is_switch());
+        let nickname = edge.map(|edge| nickname(lab, edge));
+        GatewayHost { address: address.address, mac: mac_text(mac), vlan, nickname }
     };
     let vlan = gateways.iter().map(|(vlan, address)| GatewayVlan { vlan: *vlan, address: address.to_string() });
     (!gateways.is_empty()).then(|| GatewayTable {

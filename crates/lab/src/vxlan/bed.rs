@@ -26,7 +26,7 @@ use crate::tester::bed::{Namespaces, make_namespaces, wire};
 use crate::tester::path::Path as TesterPath;
 use crate::tester::port::Port;
 use crate::tester::rate::FrameSize;
-use crate::tester::stream::{Cast, Station, Stream, StreamPlan};
+use crate::tester::stream::{Cast, Receiver, Station, Stream, StreamPlan};
 
 /// What is between the virtual switches, and how many VMs there are.
 #[derive(Clone, Copy, Debug)]
@@ -177,6 +177,7 @@ impl Bed {
             vlan: None,
             cast: Cast::Unicast,
             gateway: None,
+            receiver: Receiver::First,
         };
         (1..=vms).map(stream).collect()
     }

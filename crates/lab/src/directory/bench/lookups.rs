@@ -144,7 +144,7 @@ pub(super) fn run(bench: &Bench<'_>, bed: &Bed, load: &LookupLoad) -> Result<(Lo
             report.answered * load.questions as u64
         )));
     }
-    Ok((report, server_ns, used.foreign_ratio))
+    Ok((report, server_ns, used.foreign_ratio()))
 }
 
 impl Samples {

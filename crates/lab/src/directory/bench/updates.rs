@@ -111,7 +111,7 @@ fn single_and_bulk(bench: &Bench<'_>, bed: &Bed) -> Result<(UpdateNumbers, f64),
         single.push(report.per_second());
         p50.push(report.latency_ns.value_at_quantile(0.5) as f64 / 1e6);
         p99.push(report.latency_ns.value_at_quantile(0.99) as f64 / 1e6);
-        foreign = foreign.max(Usage::read(bed, SERVERS).since(&before).foreign_ratio);
+        foreign = foreign.max(Usage::read(bed, SERVERS).since(&before).foreign_ratio());
         let bulk_load = load(bench, bed, BULK.1, 1, BULK.0, length, bench.options.rounds + round);
         bulk.push(send(&bulk_load)?.per_second() * BULK.0 as f64);
     }

@@ -259,7 +259,7 @@ impl Switch<'_> {
         const AWAY: u8 = 2;
         let mac = |place: usize, port: u8| MacAddress([0x02, 0x57, 0x54, 0, place as u8, port]);
         let nickname = |place: usize| place as u16 + 1;
-        let link = |neighbor| PortKind::Link { designated_vlan: 1, neighbor: Some(neighbor) };
+        let link = |neighbor| PortKind::link_to(1, neighbor);
         let port = |interface: &str, number, kind| PortConfig {
             interface: interface.to_owned(),
             mac: mac(self.place, number),

@@ -4,6 +4,7 @@
 //! words on standard error tell the parent what went wrong; otherwise it says nothing.
 
 mod budget;
+mod datagrams;
 mod mix;
 mod receiver;
 mod sender;
@@ -22,6 +23,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
+use self::datagrams::Datagrams;
 use self::mix::Mix;
 use self::receiver::Receivers;
 use self::sender::{Outcome, Senders, Task};
@@ -118,6 +120,7 @@ struct Worker<'a> {
     senders: Senders<'a>,
     receivers: Receivers<'a>,
     mix: Option<Mix<'a>>,
+    datagrams: Datagrams<'a>,
     next_tcp_ns: u64,
 }
 
@@ -131,7 +134,11 @@ impl<'a> Worker<'a> {
         let receivers = Receivers::new(table, me, listener, config.cost_core.is_some());
         epoll::add(&epoll, receivers.listener(), token(Kind::Listener, 0), epoll::EventFlags::IN)?;
         let senders = Senders::new(table, me, config.mix.is_some());
-        Ok(Self { table, me, epoll, senders, receivers, mix: None, next_tcp_ns: u64::MAX })
+        let datagrams = Datagrams::open(table, me).map_err(|error| explain("open sockets for datagrams", error))?;
+        if let Some(socket) = datagrams.receiver() {
+            epoll::add(&epoll, socket, token(Kind::Datagrams, 0), epoll::EventFlags::IN)?;
+        }
+        Ok(Self { table, me, epoll, senders, receivers, mix: None, datagrams, next_tcp_ns: u64::MAX })
     }
 
     /// Sends and receives until the parent says stop.
@@ -140,6 +147,7 @@ impl<'a> Worker<'a> {
         let deadline_ns = config.duration_ns.map_or(u64::MAX, |duration_ns| start_ns.saturating_add(duration_ns));
         self.next_tcp_ns = config.tcp_interval_ns.map_or(u64::MAX, |interval_ns| start_ns + interval_ns);
         self.plan_flows(start_ns)?;
+        self.datagrams.begin(start_ns);
         loop {
             if now_ns() >= deadline_ns {
                 return self.end_at_deadline();
@@ -149,6 +157,7 @@ impl<'a> Worker<'a> {
             }
             self.senders.start_due(&self.epoll)?;
             self.tick_mix()?;
+            self.datagrams.send_due()?;
             self.sample_tcp()?;
             self.turn(deadline_ns)?;
         }
@@ -199,7 +208,8 @@ impl<'a> Worker<'a> {
         let now = now_ns();
         let tick_ns = self.mix.as_ref().map_or(u64::MAX, Mix::next_tick_ns);
         let start_ns = self.senders.next_start_ns().unwrap_or(u64::MAX);
-        let wake_ns = deadline_ns.min(self.next_tcp_ns).min(tick_ns).min(start_ns).min(now + ATTENTION_NS);
+        let due_ns = tick_ns.min(start_ns).min(self.datagrams.next_due_ns());
+        let wake_ns = deadline_ns.min(self.next_tcp_ns).min(due_ns).min(now + ATTENTION_NS);
         let timeout = Timespec { tv_sec: 0, tv_nsec: wake_ns.saturating_sub(now) as i64 };
         let none = epoll::Event { flags: epoll::EventFlags::empty(), data: token(Kind::Listener, 0) };
         let mut events = [none; EVENTS_PER_TURN];
@@ -230,6 +240,7 @@ impl<'a> Worker<'a> {
                 }
                 Ok(())
             }
+            Some((Kind::Datagrams, _)) => self.datagrams.read(),
             None => Ok(()),
         }
     }

@@ -8,6 +8,7 @@ pub(super) enum Kind {
     Listener,
     Sender,
     Receiver,
+    Datagrams,
 }
 
 /// A growing set with numbered places that are used again.
@@ -73,7 +74,8 @@ pub(super) fn token(kind: Kind, slot: usize) -> EventData {
 /// The inverse of [`token`].
 pub(super) fn from_token(data: EventData) -> Option<(Kind, usize)> {
     let value = data.u64();
-    let kind = [Kind::Listener, Kind::Sender, Kind::Receiver].into_iter().find(|&kind| kind as u64 == value >> 32)?;
+    let kinds = [Kind::Listener, Kind::Sender, Kind::Receiver, Kind::Datagrams];
+    let kind = kinds.into_iter().find(|&kind| kind as u64 == value >> 32)?;
     Some((kind, (value & 0xffff_ffff) as usize))
 }
 

@@ -1,4 +1,4 @@
-//! TCP sockets as the workers use them: non-blocking, with known ports, and their state from the kernel.
+//! Sockets as the workers use them: non-blocking, with known ports; of TCP, their state from the kernel.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -50,6 +50,43 @@ pub(super) fn start_connection(from: Ipv4Addr, to: Ipv4Addr, seed: u64) -> io::R
         }
     }
     Err(Errno::ADDRNOTAVAIL.into())
+}
+
+/// A socket that sends to [`PORT`] of a server; what is written at once travels as one buffer and arrives as datagrams of
+/// `payload_bytes`.
+pub(super) fn datagram_sender(from: Ipv4Addr, to: Ipv4Addr, payload_bytes: u32) -> io::Result<OwnedFd> {
+    let socket = datagram_socket()?;
+    bind(&socket, &SocketAddrV4::new(from, 0))?;
+    set_udp_option(&socket, libc::UDP_SEGMENT, payload_bytes)?;
+    connect(&socket, &SocketAddrV4::new(to, PORT))?;
+    Ok(socket)
+}
+
+/// A socket that receives datagrams on [`PORT`] of this server, whole buffers at a time.
+pub(super) fn datagram_receiver(address: Ipv4Addr) -> io::Result<OwnedFd> {
+    let socket = datagram_socket()?;
+    bind(&socket, &SocketAddrV4::new(address, PORT))?;
+    set_udp_option(&socket, libc::UDP_GRO, 1)?;
+    Ok(socket)
+}
+
+fn datagram_socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?)
+}
+
+fn set_udp_option(socket: impl AsFd, option: libc::c_int, value: u32) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as `value` has, and `value` outlives the call.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_UDP,
+            option,
+            (&raw const value).cast(),
+            size_of::<u32>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// A bijection on 64 bits that leaves no pattern (the finaliser of SplitMix64).

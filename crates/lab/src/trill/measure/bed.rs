@@ -14,7 +14,7 @@
 use weft_datapath::bed::{BedPrograms, Cut};
 use weft_scenario::workload::trill::{Network, Way};
 
-use super::switch::{Running, Switch, TESTER_INTERFACE, interface_to, middles, neighbours};
+use super::switch::{ON_TREE, Running, Spread, Switch, TESTER_INTERFACE, interface_to, middles, neighbours};
 use crate::home::namespace_path;
 use crate::netns;
 use crate::tester::TesterError;
@@ -45,6 +45,7 @@ pub(super) struct Shape {
     pub(super) way: Way,
     /// `None`: frames go to the other port.
     pub(super) end: Option<End>,
+    pub(super) spread: Spread,
 }
 
 impl Shape {
@@ -56,7 +57,7 @@ impl Shape {
 
 /// The bed. Fields end in this order.
 pub(super) struct Bed {
-    _switches: Vec<Running>,
+    switches: Vec<(u8, Running)>,
     _cuts: Vec<Cut>,
     cut_programs: BedPrograms,
     network: Network,
@@ -85,20 +86,15 @@ impl Bed {
         let mut switches = Vec::new();
         for number in 1..=names.switches.len() as u8 {
             if forwards(shape.end, number) {
-                let switch = Switch { number, network: shape.network, way: shape.way, streams: &streams };
+                let (network, way, spread) = (shape.network, shape.way, shape.spread);
+                let switch = Switch { number, network, way, spread, streams: &streams };
                 let namespace = names.switch(number);
-                switches.push(netns::in_namespace(&namespace_path(namespace), || switch.set_up(namespace))??);
+                let running = netns::in_namespace(&namespace_path(namespace), || switch.set_up(namespace))??;
+                switches.push((number, running));
             }
         }
         let (cut_programs, cuts) = cut(shape, &names)?;
-        Ok(Self {
-            _switches: switches,
-            _cuts: cuts,
-            cut_programs,
-            network: shape.network,
-            names,
-            _namespaces: namespaces,
-        })
+        Ok(Self { switches, _cuts: cuts, cut_programs, network: shape.network, names, _namespaces: namespaces })
     }
 
     /// The test centre's ports, first the sending one.
@@ -115,6 +111,14 @@ impl Bed {
             Ok((format!("s{number}"), port))
         };
         middles(self.network).map(middle).collect()
+    }
+
+    /// Frames that the first middle switch, if it is an RBridge, sent on, by the CPU that worked on them.
+    pub(super) fn transit_by_cpu(&self) -> Result<Vec<u64>, TesterError> {
+        match self.switches.iter().find(|(number, _)| *number == ON_TREE) {
+            Some((_, Running::RBridge(rbridge))) => Ok(rbridge.maps().by_cpu("transit")?),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Namespace of the sending port.

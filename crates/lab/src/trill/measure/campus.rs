@@ -17,11 +17,13 @@ use crate::tester::TesterError;
 use crate::tester::experiment::Context;
 use crate::tester::port::Port;
 use crate::tester::stream::Stream;
-use crate::trill::rbridges::{GATEWAY_MAC, nickname};
+use crate::trill::rbridges::{GATEWAY_MAC, know, nickname};
 use crate::trill::{Campus, CampusSpec, Failure, Links, StpTimers, Switching};
 
 /// The test centre's hosts, first the sending one.
 const TESTERS: [&str; 2] = ["t1", "t2"];
+/// Beside the receiving host, in the VLAN of the sending one, on campuses with several VLANs.
+const WITHIN_VLAN: &str = "t3";
 /// The edge switch of the sending host.
 const INGRESS: &str = "s1";
 /// That of the receiving host.
@@ -44,8 +46,9 @@ impl CampusBed {
         context: &Context<'_>,
     ) -> Result<Self, TesterError> {
         let switching = match way {
-            Way::Trill | Way::TrillRouted | Way::TrillRouter => Switching::Trill { xdp: XdpMode::Native },
-            Way::TrillGeneric => Switching::Trill { xdp: XdpMode::Generic },
+            Way::Trill | Way::TrillRouted | Way::TrillRouter => Switching::Trill { xdp: XdpMode::Native, elide: false },
+            Way::TrillElided => Switching::Trill { xdp: XdpMode::Native, elide: true },
+            Way::TrillGeneric => Switching::Trill { xdp: XdpMode::Generic, elide: false },
             Way::Layer2 => Switching::Layer2,
             Way::Stp => Switching::Bridges { timers },
         };
@@ -83,14 +86,31 @@ impl CampusBed {
                 route_hosts(&maps, streams, MacAddress(GATEWAY_MAC))?;
                 Ok(place_hosts(&maps, streams, nickname(lab, egress))?)
             }
-            Way::TrillRouter => Ok(self.0.inside(ROUTER, || tell_router(streams))??),
+            Way::TrillRouter => {
+                self.tell_of_router()?;
+                Ok(self.0.inside(ROUTER, || tell_router(streams))??)
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Where the router is: nobody asks it for its addresses, so it would never be heard, and all for it would be flooded.
+    fn tell_of_router(&self) -> Result<(), LabError> {
+        let lab = self.0.lab();
+        let fabric = &lab.scenario.fabric;
+        let router = fabric.find(ROUTER).expect("the shipped fabric has it");
+        let legs: Vec<_> = fabric.links_of(router).iter().map(|leg| (port_mac(fabric, *leg, router), *leg)).collect();
+        know(lab, &fabric.switches().collect::<Vec<_>>(), &legs)
     }
 
     /// The test centre's ports, first the sending one.
     pub(super) fn ports(&self) -> Result<[Port; 2], TesterError> {
         Ok([Port::open(&self.0.port(TESTERS[0])?)?, Port::open(&self.0.port(TESTERS[1])?)?])
+    }
+
+    /// The port at S2 in the VLAN of the sending stations; of a way between VLANs.
+    pub(super) fn port_within_vlan(&self) -> Result<Port, TesterError> {
+        Port::open(&self.0.port(WITHIN_VLAN)?)
     }
 
     /// The middle switches, each with its port towards S1.
@@ -100,6 +120,12 @@ impl CampusBed {
             Ok((name.to_owned(), Port::open(&port)?))
         };
         MIDDLES.into_iter().map(middle).collect()
+    }
+
+    /// Waits until nothing changes any more, and lets stations be forgotten where the next change moves them.
+    pub(super) fn settle(&self, context: &Context<'_>) -> Result<(), LabError> {
+        self.0.settle(context.progress)?;
+        self.0.age_fast()
     }
 
     /// Makes a switch fail.
@@ -116,7 +142,11 @@ fn fabric_of(way: Way, link: Option<&EmulatedLink>) -> Result<Fabric, TesterErro
         _ => ("trill-s1-s6", include_str!("../../../../../fabrics/trill-s1-s6.yaml")),
     };
     let fabric = from_yaml(text, name).map_err(|error| TesterError::Refused(error.to_string()))?;
-    let Some(emulated) = link else { return Ok(fabric) };
+    link.map_or_else(|| Ok(fabric.clone()), |emulated| with_rates(&fabric, emulated))
+}
+
+/// The same fabric with the rates and queues of emulated links.
+pub(super) fn with_rates(fabric: &Fabric, emulated: &EmulatedLink) -> Result<Fabric, TesterError> {
     let between_switches =
         |link: &Link| [link.a.node, link.b.node].iter().all(|end| fabric.node(*end).role.is_switch());
     let rerated = |link: &Link| {

@@ -1,6 +1,8 @@
-//! A middle switch is lost while flows cross: how long the worst of them stands still. Daemons and bridges as in production,
-//! bridges with the timers that 802.1D recommends.
+//! A middle switch is lost while flows cross: how long the worst of them stands still. Daemons and bridges as in production.
+//!
+//! The receiving stations speak all the time, as hosts do, so that bridges know where they are.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use weft_scenario::record::{Records, SwitchLossRow};
@@ -9,11 +11,13 @@ use weft_scenario::workload::trill::{ConvergenceSpec, CrossingSpec, Layer, Netwo
 use super::crossing::{Between, Crossing};
 use crate::tester::TesterError;
 use crate::tester::experiment::Context;
-use crate::tester::path::{Trial, TrialOrder};
-use crate::trill::{Failure, StpTimers};
+use crate::tester::path::{Stations, Trial, TrialOrder};
+use crate::trill::Failure;
 
 /// Frames flow so long before the switch is lost.
 const LEAD: Duration = Duration::from_secs(1);
+/// Between two frames of a receiving station.
+const SPEAK: Duration = Duration::from_millis(200);
 /// Frames that tell which middle switch carries most.
 const LOOK_FRAMES: u64 = 4_000;
 
@@ -39,14 +43,19 @@ fn lose(
     let progress = context.progress;
     let stop = || progress.interrupted();
     let crossing_spec = crossing_of(spec, way);
-    let mut crossing = Crossing::new(way, &crossing_spec, StpTimers::Standard, seed, context)?;
+    let mut crossing = Crossing::new(way, &crossing_spec, spec.timers, seed, context)?;
     crossing.wait_until_it_carries(&crossing_spec, &stop)?;
+    let Between::Campus(campus) = &crossing.between else { unreachable!("it was made on a campus") };
+    campus.settle(context)?;
     let switch = busiest(&mut crossing, spec, &stop)?;
     let failure = match loss {
         SwitchLoss::LinkDown => Failure::LinkDown,
         SwitchLoss::Silent => Failure::Silent,
     };
-    let order = TrialOrder::paced(f64::from(spec.per_s), Duration::from_nanos(spec.watch.0));
+    let recovery_s = if way == Way::Stp { spec.timers.recovery_s(loss) } else { 0 };
+    let watch = Duration::from_nanos(spec.watch.0) + Duration::from_secs(recovery_s);
+    let order = TrialOrder::paced(f64::from(spec.per_s), watch);
+    let stations = crossing.path.receiving_stations()?;
     let Crossing { path, between: Between::Campus(campus), .. } = &mut crossing else {
         unreachable!("it was made on a campus");
     };
@@ -55,11 +64,25 @@ fn lose(
             std::thread::sleep(LEAD);
             campus.fail(&switch, failure)
         });
-        let trial = path.trial(&order, &stop);
+        let is_over = AtomicBool::new(false);
+        let trial = std::thread::scope(|scope| {
+            let speaking = scope.spawn(|| speak(&stations, &is_over));
+            let trial = path.trial(&order, &stop);
+            is_over.store(true, Ordering::Relaxed);
+            speaking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(trial)
+        });
         losing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         trial
     })?;
-    Ok(row(way, loss, switch, &trial))
+    Ok(SwitchLossRow { recovery_s, ..row(way, loss, switch, &trial) })
+}
+
+fn speak(stations: &Stations, is_over: &AtomicBool) -> Result<(), TesterError> {
+    while !is_over.load(Ordering::Relaxed) {
+        stations.speak()?;
+        std::thread::sleep(SPEAK);
+    }
+    Ok(())
 }
 
 /// Frames over the campus, without emulated links.
@@ -72,6 +95,7 @@ fn crossing_of(spec: &ConvergenceSpec, way: Way) -> CrossingSpec {
         link: None,
         per_s: vec![spec.per_s],
         load_percent: Vec::new(),
+        path_rate: None,
         load_of: Layer::default(),
         trial: spec.watch,
     }
@@ -88,7 +112,10 @@ fn busiest(
         TrialOrder { frames: Some(LOOK_FRAMES), ..TrialOrder::paced(f64::from(spec.per_s), Duration::from_secs(10)) };
     crossing.path.trial(&order, stop)?;
     let after = crossing.by_middle()?;
-    let most = before.into_iter().zip(after).max_by_key(|((_, before), (_, after))| after - before);
+    let most = before
+        .into_iter()
+        .zip(after)
+        .max_by_key(|((_, before), (_, after))| after.received_frames - before.received_frames);
     Ok(most.expect("a campus has middle switches").0.0)
 }
 
@@ -104,6 +131,7 @@ fn row(way: Way, loss: SwitchLoss, switch: String, trial: &Trial) -> SwitchLossR
         hit_flows: trial.streams.iter().filter(|stream| stream.lost > 0).count() as u32,
         sent_frames: trial.account.sent,
         lost_frames: trial.account.lost,
+        recovery_s: 0,
         outage_ns: (worst as f64 * flow_interval_ns) as u64,
     }
 }

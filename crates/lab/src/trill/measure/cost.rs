@@ -10,7 +10,7 @@ use weft_scenario::workload::trill::{CostSpec, Way};
 
 use super::bed::{Bed, End, PORT, Shape};
 use super::crossing::stream_plan;
-use super::switch::GATEWAY;
+use super::switch::{GATEWAY, Spread};
 use crate::home::namespace_path;
 use crate::netns;
 use crate::tester::TesterError;
@@ -23,7 +23,7 @@ use crate::tester::reference::Reference;
 use crate::tester::stream::{Stream, StreamPlan};
 
 /// Frames that the kernel sends in one go.
-const BATCH: u32 = 64;
+pub(super) const BATCH: u32 = 64;
 const ENDS: [(End, &str); 3] = [(End::S1, "s1"), (End::Middle, "middle"), (End::S2, "s2")];
 
 /// A chain with its generator. Fields end in this order.
@@ -67,14 +67,14 @@ pub(super) fn run(spec: &CostSpec, seed: u64, context: &Context<'_>) -> Result<R
     Ok(records)
 }
 
-fn size_of(bytes: u32) -> Result<FrameSize, TesterError> {
+pub(super) fn size_of(bytes: u32) -> Result<FrameSize, TesterError> {
     FrameSize::new(bytes, BED_MTU, false).map_err(TesterError::Refused)
 }
 
 impl Chain {
     fn new(spec: &CostSpec, seed: u64, way: Way, (end, until): (End, &'static str)) -> Result<Self, TesterError> {
         let plan = stream_plan(spec.stations, seed, way.is_between_vlans().then_some(GATEWAY));
-        let bed = Bed::new(Shape { network: spec.network, way, end: Some(end) }, &plan)?;
+        let bed = Bed::new(Shape { network: spec.network, way, end: Some(end), spread: Spread::default() }, &plan)?;
         let streams = plan.streams().map_err(TesterError::Refused)?;
         let heads = heads(&streams, size_of(spec.frame_bytes[0])?);
         let generator = netns::in_namespace(&namespace_path(bed.sender()), || Generator::load(PORT, &heads))??;
@@ -132,6 +132,6 @@ impl Chain {
     }
 }
 
-fn heads(streams: &[Stream], size: FrameSize) -> Vec<Vec<u8>> {
+pub(super) fn heads(streams: &[Stream], size: FrameSize) -> Vec<Vec<u8>> {
     streams.iter().map(|stream| stream.head(size)).collect()
 }

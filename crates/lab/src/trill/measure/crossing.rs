@@ -9,12 +9,12 @@ use weft_wire::ethernet::MacAddress;
 
 use super::bed::{Bed, Shape};
 use super::campus::CampusBed;
-use super::switch::GATEWAY;
+use super::switch::{GATEWAY, Spread};
 use crate::tester::TesterError;
 use crate::tester::experiment::Context;
 use crate::tester::latency::LatencySummary;
 use crate::tester::path::{Path, Trial, TrialOrder};
-use crate::tester::port::Port;
+use crate::tester::port::{Port, PortTraffic};
 use crate::tester::reference::{Reference, Stop, steady_trial};
 use crate::tester::stream::StreamPlan;
 use crate::trill::StpTimers;
@@ -22,7 +22,7 @@ use crate::trill::StpTimers;
 /// How long a spanning tree may take: twice the forwarding delay, and the time to hear of the root.
 const CONVERGENCE: Duration = Duration::from_secs(20);
 /// Rate of the frames that find out whether a way carries.
-const TEACHING_PPS: f64 = 10_000.0;
+pub(super) const TEACHING_PPS: f64 = 10_000.0;
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 
 /// One way with the test centre's path over it. Fields end in this order.
@@ -77,6 +77,33 @@ pub(super) fn stream_plan(stations: u32, seed: u64, gateway: Option<MacAddress>)
     StreamPlan { unicast, gateway, seed, ..StreamPlan::default() }
 }
 
+/// Until a frame of every station arrives.
+pub(super) fn wait_until_it_carries(
+    path: &mut Path,
+    way: &str,
+    stations: u32,
+    pps: f64,
+    stop: Stop<'_>,
+) -> Result<(), TesterError> {
+    let deadline = Instant::now() + CONVERGENCE;
+    let order = TrialOrder {
+        frames: Some(u64::from(stations)),
+        ..TrialOrder::paced(pps, Duration::from_secs_f64(2.0 * f64::from(stations) / pps))
+    };
+    loop {
+        path.teach()?;
+        let trial = path.trial(&order, stop)?;
+        if trial.account.lost == 0 && trial.account.counts.received > 0 {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            let (lost, sent) = (trial.account.lost, trial.account.sent);
+            return Err(TesterError::NoPath(format!("{lost} of {sent} frames do not cross `{way}`; please report it")));
+        }
+        std::thread::sleep(ASK_AGAIN);
+    }
+}
+
 impl Crossing {
     pub(super) fn new(
         way: Way,
@@ -88,7 +115,7 @@ impl Crossing {
         match spec.network {
             Network::Line => {
                 let plan = stream_plan(spec.stations, seed, way.is_between_vlans().then_some(GATEWAY));
-                let bed = Bed::new(Shape { network: spec.network, way, end: None }, &plan)?;
+                let bed = Bed::new(Shape { network: spec.network, way, end: None, spread: Spread::default() }, &plan)?;
                 let (ports, middles) = (bed.ports()?, bed.middles()?);
                 Self::over(way, spec, &plan, ports, middles, Between::Line(Box::new(bed)))
             }
@@ -114,36 +141,18 @@ impl Crossing {
         Ok(Self { way, path, middles, between })
     }
 
-    /// Frames that every middle switch has taken from S1, with its name.
-    pub(super) fn by_middle(&self) -> Result<Vec<(String, u64)>, TesterError> {
-        let count = |(name, port): &(String, Port)| Ok((name.clone(), port.traffic()?.received_frames));
+    /// What every middle switch has taken from S1, with its name.
+    pub(super) fn by_middle(&self) -> Result<Vec<(String, PortTraffic)>, TesterError> {
+        let count = |(name, port): &(String, Port)| Ok((name.clone(), port.traffic()?));
         self.middles.iter().map(count).collect()
     }
 
     /// Until every frame of a round arrives: bridges forward late, and have to learn where stations are.
     pub(super) fn wait_until_it_carries(&mut self, spec: &CrossingSpec, stop: Stop<'_>) -> Result<(), TesterError> {
-        let deadline = Instant::now() + CONVERGENCE;
-        let frames = f64::from(spec.stations);
         // Half of what one emulated line carries, so that no queue is full.
         let line_pps = spec.link.map(|link| link.rate.0 as f64 / (f64::from(spec.frame_bytes[0] + 64) * 8.0));
         let pps = line_pps.map_or(TEACHING_PPS, |pps| TEACHING_PPS.min(pps / 2.0));
-        let order = TrialOrder {
-            frames: Some(u64::from(spec.stations)),
-            ..TrialOrder::paced(pps, Duration::from_secs_f64(2.0 * frames / pps))
-        };
-        loop {
-            self.path.teach()?;
-            let trial = self.path.trial(&order, stop)?;
-            if trial.account.lost == 0 && trial.account.counts.received > 0 {
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                let (lost, sent) = (trial.account.lost, trial.account.sent);
-                let why = format!("{lost} of {sent} frames do not cross `{}`; please report it", self.way.name());
-                return Err(TesterError::NoPath(why));
-            }
-            std::thread::sleep(ASK_AGAIN);
-        }
+        wait_until_it_carries(&mut self.path, self.way.name(), spec.stations, pps, stop)
     }
 
     fn offer(
@@ -180,7 +189,8 @@ impl Crossing {
             frame_bytes: bytes,
             load_percent: offer.load_percent,
             switch,
-            frames: after - before,
+            frames: after.received_frames - before.received_frames,
+            bytes: after.received_bytes - before.received_bytes,
         }));
         Ok(())
     }

@@ -5,6 +5,9 @@
 //! | [`crossing`] | rates and loads from port to port: delivery, order, latency, paths |
 //! | [`cost`] | CPU time per frame at every switch, with the chain cut |
 //! | [`convergence`] | a middle switch is lost |
+//! | [`spread`] | a switch's work spread over CPUs by egress nickname |
+//! | [`elephants`] | few large flows by this kernel's TCP and multipath TCP |
+//! | [`mix`] | a share of the traffic crosses VLANs |
 //! | [`campus`] | the campus with daemons, or bridges with 802.1D, on the same wires |
 //! | [`bed`], [`switch`] | switches without daemons: a line, and chains that can end anywhere |
 
@@ -13,6 +16,9 @@ mod campus;
 mod convergence;
 mod cost;
 mod crossing;
+mod elephants;
+mod mix;
+mod spread;
 mod switch;
 
 use std::path::Path;
@@ -39,5 +45,8 @@ pub(crate) fn run(
         TrillSpec::Crossing(spec) => crossing::run(spec, seed, &context),
         TrillSpec::Cost(spec) => cost::run(spec, seed, &context),
         TrillSpec::Convergence(spec) => convergence::run(spec, seed, &context),
+        TrillSpec::Spread(spec) => spread::run(spec, seed, &context),
+        TrillSpec::VlanMix(spec) => mix::run(spec, seed, &context),
+        TrillSpec::Elephants(spec) => elephants::run(spec, &context),
     }
 }

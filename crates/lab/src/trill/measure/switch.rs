@@ -6,7 +6,7 @@ use weft_datapath::bed::BedPrograms;
 use weft_datapath::offload::{self, Offload};
 use weft_datapath::trill::abi::STATIC;
 use weft_datapath::trill::{
-    Hop, HostRoute, Place, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, RBridgeMaps, Station, XdpMode,
+    Elision, Hop, HostRoute, Place, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, RBridgeMaps, Station, XdpMode,
 };
 use weft_scenario::workload::trill::{Network, Way};
 use weft_wire::ethernet::MacAddress;
@@ -24,6 +24,8 @@ const OTHER_VLAN: u16 = 20;
 const TESTER_PORT: u8 = 10;
 /// What TRILL adds: the native port's MTU is so much below the links'.
 const TRILL_BYTES: u32 = 32;
+/// Nickname of the first RBridge beyond the middle switch, where work is spread by nicknames.
+const FIRST_BEYOND: u16 = 0x1000;
 /// Where hashes of next hops begin; every RBridge has another seed.
 const HASH_SEED: u32 = 0x9e37_79b9;
 
@@ -62,12 +64,22 @@ pub(super) enum Running {
     Bridge,
 }
 
+/// How the work of middle switches is spread over CPUs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spread {
+    /// Receiving stations are behind so many RBridges, in turn, all of them beyond the middle switch; 0: behind S2.
+    pub(super) nicknames: u16,
+    /// So many CPUs, from the first; 0: each frame is worked on where it comes in.
+    pub(super) cpus: u32,
+}
+
 /// A switch to be.
 #[derive(Clone, Copy)]
 pub(super) struct Switch<'a> {
     pub(super) number: u8,
     pub(super) network: Network,
     pub(super) way: Way,
+    pub(super) spread: Spread,
     /// Who sends at S1, and to whom at S2.
     pub(super) streams: &'a [Stream],
 }
@@ -80,7 +92,9 @@ impl Switch<'_> {
             offload::set(TESTER_INTERFACE, Offload::Gro, true)?;
         }
         match self.way {
-            Way::Trill | Way::TrillRouted => Ok(Running::RBridge(Box::new(self.rbridge(XdpMode::Native)?))),
+            Way::Trill | Way::TrillElided | Way::TrillRouted => {
+                Ok(Running::RBridge(Box::new(self.rbridge(XdpMode::Native)?)))
+            }
             Way::TrillGeneric => Ok(Running::RBridge(Box::new(self.rbridge(XdpMode::Generic)?))),
             Way::Layer2 => Ok(Running::Plain(self.plain()?)),
             Way::Stp => self.bridge(namespace).map(|()| Running::Bridge),
@@ -102,10 +116,15 @@ impl Switch<'_> {
 
     fn rbridge(&self, mode: XdpMode) -> Result<RBridgeDatapath, DatapathError> {
         let hash_seed = HASH_SEED.wrapping_mul(u32::from(self.number));
-        let config = RBridgeConfig { hash_seed, mode, ..RBridgeConfig::default() };
+        let spread = if self.is_edge() { Vec::new() } else { (0..self.spread.cpus).collect() };
+        let config = RBridgeConfig { hash_seed, mode, spread, ..RBridgeConfig::default() };
         let mut rbridge = RBridgeDatapath::load(&config)?;
         for neighbour in neighbours(self.network, self.number) {
-            let kind = PortKind::Link { designated_vlan: 1, neighbor: Some(port_mac(neighbour, self.number)) };
+            let kind = PortKind::Link {
+                designated_vlan: 1,
+                neighbor: Some(port_mac(neighbour, self.number)),
+                elision: if self.way == Way::TrillElided { Elision::Agreed } else { Elision::Off },
+            };
             let (interface, mac) = (interface_to(neighbour), port_mac(self.number, neighbour));
             rbridge.add_port(neighbour, &PortConfig { interface, mac, mtu: BED_MTU, kind })?;
         }
@@ -131,7 +150,8 @@ impl Switch<'_> {
             direct if direct.contains(&to) => vec![hop(to)],
             others => others.into_iter().map(hop).collect(),
         };
-        (1..=switches).filter(|to| *to != self.number).map(|to| (nickname(to), towards(to))).collect()
+        let beyond = (0..self.spread.nicknames).map(|place| (FIRST_BEYOND + place, towards(2)));
+        (1..=switches).filter(|to| *to != self.number).map(|to| (nickname(to), towards(to))).chain(beyond).collect()
     }
 
     fn tell_stations(&self, rbridge: &RBridgeDatapath) -> Result<(), DatapathError> {
@@ -141,9 +161,12 @@ impl Switch<'_> {
             true => Place::Port(port),
             false => Place::RBridge(nickname(switch)),
         };
-        for stream in self.streams {
+        for (place, stream) in self.streams.iter().enumerate() {
+            let beyond = place.checked_rem(self.spread.nicknames.into());
+            let receiver =
+                beyond.map_or_else(|| behind(2, TESTER_PORT), |beyond| Place::RBridge(FIRST_BEYOND + beyond as u16));
             tell(stream.source.mac, self.vlan_at(1), behind(1, TESTER_PORT))?;
-            tell(stream.destination.mac, self.vlan_at(2), behind(2, TESTER_PORT))?;
+            tell(stream.destination.mac, self.vlan_at(2), receiver)?;
         }
         if self.way == Way::TrillRouted && self.number == 1 {
             tell(GATEWAY, VLAN, Place::Gateway)?;
