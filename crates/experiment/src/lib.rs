@@ -4,14 +4,18 @@
 //! * [`plan`]: plan files, embedded and on disk
 //! * [`runner`]: plan to trials to a finished run folder
 //! * [`analysis`]: records to metrics ([`metric`]), with the statistics of [`stats`]
+//! * [`flow_log`]: flow logs to records, the user's and generated ones; [`calc`] is the engine for plans without packets
 //! * [`verdict`]: metrics to verdicts; [`summary`] is what `-o json` prints, [`table`] what people read
 //! * [`run_folder`]: manifest and tidy rows on disk
-//! * [`figure`], [`report`]: drawings and the offline page
+//! * [`figure`], [`report`]: drawings and the offline page; [`flow_report`] is that of `weft analyse`
 //!
 //! Nothing here knows how packets move: engines come in through [`weft_scenario::engine`].
 
 pub mod analysis;
+pub mod calc;
 pub mod figure;
+pub mod flow_log;
+pub mod flow_report;
 pub mod metric;
 pub mod plan;
 pub mod report;

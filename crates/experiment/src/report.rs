@@ -16,6 +16,8 @@ use crate::{table, verdict};
 
 /// The page's frame; figures and tables are filled in.
 const TEMPLATE: &str = include_str!("report.html");
+/// What pages look like.
+pub(crate) const STYLE: &str = include_str!("report.css");
 /// The page of several runs, beside the first of them.
 const SIDE_BY_SIDE: &str = "side-by-side.html";
 
@@ -64,7 +66,8 @@ pub fn render(runs: &[Run<'_>]) -> Result<String, ReportError> {
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::Html);
     environment.add_template("report", TEMPLATE)?;
     let runs: Vec<Value> = runs.iter().map(run_values).collect();
-    Ok(environment.get_template("report")?.render(context! { runs })?)
+    let style = Value::from_safe_string(STYLE.to_owned());
+    Ok(environment.get_template("report")?.render(context! { runs, style })?)
 }
 
 fn run_values(run: &Run<'_>) -> Value {

@@ -113,6 +113,28 @@ pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     Some(Interval { low: centre - half, high: centre + half, coverage: CONFIDENCE })
 }
 
+/// Mean of the first samples over mean of the others, with its interval: the delta method, Student's quantile with the
+/// degrees of freedom of Welch 1947. Both must be independent samples. `None` of fewer than two of either, or if the
+/// second mean is not above 0.
+pub fn ratio_of_means(over: &[f64], under: &[f64]) -> Option<(f64, Interval)> {
+    let moments = |values: &[f64]| Some((mean(values)?, standard_deviation(values)?.powi(2) / values.len() as f64));
+    let ((top, top_variance), (bottom, bottom_variance)) = (moments(over)?, moments(under)?);
+    if bottom <= 0.0 {
+        return None;
+    }
+    let ratio = top / bottom;
+    let (a, b) = (top_variance / (bottom * bottom), ratio * ratio * bottom_variance / (bottom * bottom));
+    let freedom = |values: &[f64]| (values.len() - 1) as f64;
+    let degrees = (a + b).powi(2) / (a * a / freedom(over) + b * b / freedom(under));
+    // Without any spread there are no degrees to speak of.
+    let quantile = match degrees.is_finite() {
+        true => StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.5 + CONFIDENCE / 2.0),
+        false => 0.0,
+    };
+    let half = quantile * (a + b).sqrt();
+    Some((ratio, Interval { low: ratio - half, high: ratio + half, coverage: CONFIDENCE }))
+}
+
 /// Interval of a share from how many of `n` independent trials had it (Wilson 1927). `None` of no trial.
 pub fn share_interval(had: usize, n: usize) -> Option<Interval> {
     if n == 0 || had > n {
@@ -203,6 +225,21 @@ mod tests {
         let none = share_interval(0, 50).unwrap();
         assert!(none.low == 0.0 && (none.high - 0.07135).abs() < 1e-5, "{none:?}");
         assert_eq!((share_interval(0, 0), share_interval(2, 1)), (None, None));
+    }
+
+    #[test]
+    fn ratios_of_means_have_welchs_interval() {
+        // By hand: means 3 and 10, variances of the means 0.5 and 2.5/3; a = 0.005, b = 0.00075, 4.1 degrees of freedom.
+        let (ratio, interval) = ratio_of_means(&[1.0, 2.0, 3.0, 4.0, 5.0], &[9.0, 9.5, 11.5]).unwrap();
+        let bottom_variance: f64 = (1.0 + 0.25 + 2.25) / 2.0 / 3.0;
+        let (a, b) = (0.005, 0.09 * bottom_variance / 100.0);
+        let degrees = (a + b) * (a + b) / (a * a / 4.0 + b * b / 2.0);
+        let quantile = StudentsT::new(0.0, 1.0, degrees).unwrap().inverse_cdf(0.975);
+        assert!((2.6..2.8).contains(&quantile), "{quantile} for {degrees}");
+        assert!(close(ratio, 0.3) && close(interval.high - ratio, quantile * (a + b).sqrt()), "{interval:?}");
+        let (same, exact) = ratio_of_means(&[2.0, 2.0], &[4.0, 4.0]).unwrap();
+        assert_eq!((same, exact.low, exact.high), (0.5, 0.5, 0.5));
+        assert_eq!((ratio_of_means(&[1.0], &[1.0, 2.0]), ratio_of_means(&[1.0, 2.0], &[0.0, 0.0])), (None, None));
     }
 
     proptest! {

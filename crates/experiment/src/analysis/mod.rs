@@ -3,6 +3,7 @@
 //! * [`shuffle`]: how efficient and fair an all-to-all shuffle is (VL2 5.1, Figure 9)
 //! * [`vlb_split`]: how evenly Aggregation switches split traffic over the Intermediates (VL2 5.2, Figure 10)
 //! * [`overlay_cost`]: what an overlay costs in CPU and goodput beside plain routing
+//! * [`isolation`]: whether one service notices what another does (VL2 5.3, Figures 11 and 12)
 //! * [`outage`]: what a failure costs and how fast the fabric is back
 //! * [`fct`]: flow completion times beside the ideal switch (leaf-spine, "Impact of Link Speed")
 //! * [`queues`]: where queues build up (leaf-spine, "Where do queues build up?")
@@ -10,22 +11,31 @@
 //! * [`ecmp`]: how likely hashed flows fit on uplinks (leaf-spine, "Intuition")
 //! * [`split_speed`]: split and completion times as core links become faster (VL2 5.2)
 //! * [`tcp_validation`]: the simulator beside the lab
+//! * [`convergence`]: links lost one after another and restored (VL2 5.4, Figure 13)
+//! * [`elephants`]: large flows that collide, and other paths for them (VL2 4.2.2)
 //! * [`directory`]: the directory system under load, and an AA's move (VL2 5.5, Figure 14)
 //! * [`vxlan`]: the VXLAN draft's experiments
 //! * [`trill`]: the TRILL papers' experiments
+//! * [`model`]: calculations: cost, use of links, availability (VL2 3.4, 6)
+//! * [`flow_log`]: what a flow log says (VL2 3.1 to 3.3, Figures 2 to 4)
 //! * [`series`], [`links`], [`cpu`], [`completion`]: what they share
 //! * [`class_summary`]: completion times of one run, for a look without a plan
 //! * [`framing`]: how much of a link's rate can be payload
 
 pub mod class_summary;
 pub mod completion;
+pub mod convergence;
 pub mod cpu;
 pub mod directory;
 pub mod ecmp;
+pub mod elephants;
 pub mod fct;
+pub mod flow_log;
 pub mod framing;
 pub mod incast;
+pub mod isolation;
 pub mod links;
+pub mod model;
 pub mod outage;
 pub mod overlay_cost;
 pub mod queues;
@@ -57,6 +67,8 @@ pub enum Analysis {
     VlbSplit,
     /// [`overlay_cost`].
     OverlayCost,
+    /// [`isolation`].
+    Isolation,
     /// [`outage`].
     Outage,
     /// [`fct`].
@@ -105,6 +117,28 @@ pub enum Analysis {
     TrillConvergence,
     /// [`trill::elephants`].
     TrillElephants,
+    /// [`trill::elision`].
+    TrillElision,
+    /// [`trill::vlan_size`].
+    TrillVlanSize,
+    /// [`trill::multipath`].
+    TrillMultipath,
+    /// [`model::cost`].
+    CostScale,
+    /// [`model::link_use`].
+    LinkUse,
+    /// [`model::availability`].
+    Availability,
+    /// [`flow_log::sizes`].
+    FlowSizes,
+    /// [`flow_log::concurrency`].
+    FlowConcurrency,
+    /// [`flow_log::matrices`].
+    TrafficMatrices,
+    /// [`elephants`].
+    Elephants,
+    /// [`convergence`].
+    Convergence,
 }
 
 /// A metric that an analysis yields.
@@ -149,6 +183,8 @@ pub enum RowKind {
     Flows,
     /// [`Records::progress`]
     Progress,
+    /// [`Records::services`]
+    Services,
     /// [`Records::links`]
     Links,
     /// [`Records::queues`]
@@ -181,6 +217,30 @@ pub enum RowKind {
     Chains,
     /// [`Records::switch_losses`]
     SwitchLosses,
+    /// [`Records::vlan_mixes`]
+    VlanMixes,
+    /// [`Records::elephants`]
+    Elephants,
+    /// [`Records::networks`]
+    Networks,
+    /// [`Records::link_uses`]
+    LinkUses,
+    /// [`Records::routed_matrices`]
+    RoutedMatrices,
+    /// [`Records::availability`]
+    Availability,
+    /// [`Records::failures`]
+    Failures,
+    /// [`Records::flow_sizes`]
+    FlowSizes,
+    /// [`Records::concurrency`]
+    Concurrency,
+    /// [`Records::matrices`]
+    Matrices,
+    /// [`Records::fitting`]
+    Fitting,
+    /// [`Records::gaps`]
+    Gaps,
 }
 
 impl RowKind {
@@ -188,6 +248,7 @@ impl RowKind {
     pub const ALL: &'static [Self] = &[
         Self::Flows,
         Self::Progress,
+        Self::Services,
         Self::Links,
         Self::Queues,
         Self::Tcp,
@@ -204,6 +265,18 @@ impl RowKind {
         Self::PathShares,
         Self::Chains,
         Self::SwitchLosses,
+        Self::VlanMixes,
+        Self::Elephants,
+        Self::Networks,
+        Self::LinkUses,
+        Self::RoutedMatrices,
+        Self::Availability,
+        Self::Failures,
+        Self::FlowSizes,
+        Self::Concurrency,
+        Self::Matrices,
+        Self::Fitting,
+        Self::Gaps,
     ];
 
     /// Drops the rows of every kind but these, so that a sweep's memory holds only what its analysis reads.
@@ -212,6 +285,7 @@ impl RowKind {
             match kind {
                 Self::Flows => records.flows = Vec::new(),
                 Self::Progress => records.progress = Vec::new(),
+                Self::Services => records.services = Vec::new(),
                 Self::Links => records.links = Vec::new(),
                 Self::Queues => records.queues = Vec::new(),
                 Self::Tcp => records.tcp = Vec::new(),
@@ -228,6 +302,18 @@ impl RowKind {
                 Self::PathShares => records.path_shares = Vec::new(),
                 Self::Chains => records.chains = Vec::new(),
                 Self::SwitchLosses => records.switch_losses = Vec::new(),
+                Self::VlanMixes => records.vlan_mixes = Vec::new(),
+                Self::Elephants => records.elephants = Vec::new(),
+                Self::Networks => records.networks = Vec::new(),
+                Self::LinkUses => records.link_uses = Vec::new(),
+                Self::RoutedMatrices => records.routed_matrices = Vec::new(),
+                Self::Availability => records.availability = Vec::new(),
+                Self::Failures => records.failures = Vec::new(),
+                Self::FlowSizes => records.flow_sizes = Vec::new(),
+                Self::Concurrency => records.concurrency = Vec::new(),
+                Self::Matrices => records.matrices = Vec::new(),
+                Self::Fitting => records.fitting = Vec::new(),
+                Self::Gaps => records.gaps = Vec::new(),
             }
         }
     }
@@ -269,6 +355,7 @@ impl Analysis {
             Self::Shuffle => "shuffle",
             Self::VlbSplit => "vlb-split",
             Self::OverlayCost => "overlay-cost",
+            Self::Isolation => "isolation",
             Self::Outage => "outage",
             Self::Fct => "fct",
             Self::Queues => "queues",
@@ -293,6 +380,17 @@ impl Analysis {
             Self::TrillCpu => "trill-cpu",
             Self::TrillConvergence => "trill-convergence",
             Self::TrillElephants => "trill-elephants",
+            Self::TrillElision => "trill-elision",
+            Self::TrillVlanSize => "trill-vlan-size",
+            Self::TrillMultipath => "trill-multipath",
+            Self::CostScale => "cost-scale",
+            Self::LinkUse => "link-use",
+            Self::Availability => "availability",
+            Self::FlowSizes => "flow-sizes",
+            Self::FlowConcurrency => "flow-concurrency",
+            Self::TrafficMatrices => "traffic-matrices",
+            Self::Elephants => "elephants",
+            Self::Convergence => "convergence",
         }
     }
 
@@ -302,6 +400,7 @@ impl Analysis {
             Self::Shuffle => shuffle::METRICS,
             Self::VlbSplit => vlb_split::METRICS,
             Self::OverlayCost => overlay_cost::METRICS,
+            Self::Isolation => isolation::METRICS,
             Self::Outage => outage::METRICS,
             Self::Fct => fct::METRICS,
             Self::Queues => queues::METRICS,
@@ -326,13 +425,25 @@ impl Analysis {
             Self::TrillCpu => trill::cpu::METRICS,
             Self::TrillConvergence => trill::convergence::METRICS,
             Self::TrillElephants => trill::elephants::METRICS,
+            Self::TrillElision => trill::elision::METRICS,
+            Self::TrillVlanSize => trill::vlan_size::METRICS,
+            Self::TrillMultipath => trill::multipath::METRICS,
+            Self::CostScale => model::cost::METRICS,
+            Self::LinkUse => model::link_use::METRICS,
+            Self::Availability => model::availability::METRICS,
+            Self::FlowSizes => flow_log::sizes::METRICS,
+            Self::FlowConcurrency => flow_log::concurrency::METRICS,
+            Self::TrafficMatrices => flow_log::matrices::METRICS,
+            Self::Elephants => elephants::METRICS,
+            Self::Convergence => convergence::METRICS,
         }
     }
 
     /// The kinds of rows that it and its figures read.
     pub fn reads(self) -> &'static [RowKind] {
         match self {
-            Self::Shuffle | Self::VlbSplit | Self::OverlayCost | Self::Outage => RowKind::ALL,
+            Self::Shuffle | Self::VlbSplit | Self::OverlayCost | Self::Outage | Self::Convergence => RowKind::ALL,
+            Self::Isolation => &[RowKind::Flows, RowKind::Services, RowKind::Tcp, RowKind::Cpu, RowKind::Events],
             Self::Fct | Self::EcmpProbability => &[RowKind::Flows, RowKind::Events],
             Self::Queues => &[RowKind::Queues, RowKind::Events],
             Self::Incast | Self::SplitSpeed => &[RowKind::Flows, RowKind::Links, RowKind::Events],
@@ -350,7 +461,17 @@ impl Analysis {
             Self::TrillPaths => &[RowKind::Crossings, RowKind::PathShares],
             Self::TrillCpu => &[RowKind::Chains],
             Self::TrillConvergence => &[RowKind::SwitchLosses],
+            Self::TrillVlanSize => &[RowKind::VlanMixes],
+            Self::TrillMultipath => &[RowKind::Elephants],
             Self::TrillElephants => &[RowKind::Flows, RowKind::Events],
+            Self::TrillElision => &[RowKind::Crossings, RowKind::PathShares, RowKind::Chains],
+            Self::CostScale => &[RowKind::Networks],
+            Self::LinkUse => &[RowKind::LinkUses, RowKind::RoutedMatrices],
+            Self::Availability => &[RowKind::Availability, RowKind::Failures],
+            Self::FlowSizes => &[RowKind::FlowSizes],
+            Self::FlowConcurrency => &[RowKind::FlowSizes, RowKind::Concurrency],
+            Self::TrafficMatrices => &[RowKind::FlowSizes, RowKind::Matrices, RowKind::Fitting],
+            Self::Elephants => &[RowKind::Flows, RowKind::Cpu, RowKind::Events],
         }
     }
 
@@ -361,6 +482,7 @@ impl Analysis {
                 true => Ok(()),
                 false => Err(format!("analysis `{}` takes no sweep", self.name())),
             },
+            Self::Isolation => isolation::check(spec),
             Self::Fct => fct::check(spec),
             Self::Queues => queues::check(spec),
             Self::Incast => incast::check(spec),
@@ -384,6 +506,16 @@ impl Analysis {
             Self::TrillCpu => trill::cpu::check(spec),
             Self::TrillConvergence => trill::convergence::check(spec),
             Self::TrillElephants => trill::elephants::check(spec),
+            Self::TrillElision => trill::elision::check(spec),
+            Self::TrillVlanSize => trill::vlan_size::check(spec),
+            Self::TrillMultipath => trill::multipath::check(spec),
+            Self::CostScale => model::cost::check(spec),
+            Self::LinkUse => model::link_use::check(spec),
+            Self::Availability => model::availability::check(spec),
+            Self::FlowSizes | Self::FlowConcurrency => flow_log::check(spec, true),
+            Self::TrafficMatrices => flow_log::check(spec, false),
+            Self::Elephants => elephants::check(spec),
+            Self::Convergence => convergence::check(spec),
         }
     }
 
@@ -391,8 +523,9 @@ impl Analysis {
     pub fn metric_names(self, spec: &PlanSpec) -> Vec<String> {
         let plain = || self.metrics().iter().map(|metric| metric.name.to_owned());
         match self {
-            Self::Shuffle | Self::VlbSplit | Self::Outage => plain().collect(),
+            Self::Shuffle | Self::VlbSplit | Self::Outage | Self::Convergence => plain().collect(),
             Self::OverlayCost => overlay_cost::names(spec),
+            Self::Isolation => isolation::names(spec),
             Self::Fct => fct::names(spec),
             Self::Queues => queues::names(spec),
             Self::Incast => incast::names(spec),
@@ -414,6 +547,15 @@ impl Analysis {
             Self::TrillCpu => trill::cpu::names(spec),
             Self::TrillConvergence => trill::convergence::names(spec),
             Self::TrillElephants => trill::elephants::names(spec),
+            Self::TrillElision => trill::elision::names(spec),
+            Self::TrillVlanSize => trill::vlan_size::names(spec),
+            Self::TrillMultipath => trill::multipath::names(spec),
+            Self::CostScale => model::cost::names(spec),
+            Self::LinkUse => model::link_use::names(spec),
+            Self::Availability => model::availability::names(spec),
+            Self::FlowSizes | Self::FlowConcurrency => plain().collect(),
+            Self::TrafficMatrices => flow_log::matrices::names(spec),
+            Self::Elephants => elephants::names(spec),
         }
     }
 
@@ -431,6 +573,7 @@ impl Analysis {
             Self::Shuffle => shuffle::analyse(input),
             Self::VlbSplit => vlb_split::analyse(input),
             Self::OverlayCost => overlay_cost::analyse(input),
+            Self::Isolation => isolation::analyse(input),
             Self::Outage => outage::analyse(input),
             Self::Fct => fct::analyse(input),
             Self::Queues => queues::analyse(input),
@@ -455,6 +598,17 @@ impl Analysis {
             Self::TrillCpu => trill::cpu::analyse(input),
             Self::TrillConvergence => trill::convergence::analyse(input),
             Self::TrillElephants => trill::elephants::analyse(input),
+            Self::TrillElision => trill::elision::analyse(input),
+            Self::TrillVlanSize => trill::vlan_size::analyse(input),
+            Self::TrillMultipath => trill::multipath::analyse(input),
+            Self::CostScale => model::cost::analyse(input),
+            Self::LinkUse => model::link_use::analyse(input),
+            Self::Availability => model::availability::analyse(input),
+            Self::FlowSizes => flow_log::sizes::analyse(input),
+            Self::FlowConcurrency => flow_log::concurrency::analyse(input),
+            Self::TrafficMatrices => flow_log::matrices::analyse(input),
+            Self::Elephants => elephants::analyse(input),
+            Self::Convergence => convergence::analyse(input),
         };
         findings.problems.extend(unexpected_route_changes(input));
         findings

@@ -3,7 +3,10 @@
 
 mod axis;
 mod directory;
+pub mod flow_log;
+mod isolation;
 mod line_chart;
+mod model;
 mod plots;
 mod row_chart;
 mod sweeps;

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use weft_scenario::record::{Records, TcpRow};
 
 use super::{Band, Level, LineChart, Mark, RowChart, Series, Span};
-use super::{directory, sweeps, trill, vxlan};
+use super::{directory, flow_log, isolation, model, sweeps, trill, vxlan};
 use crate::analysis::series::{Cumulative, Window};
-use crate::analysis::{Analysis, Input, TrialRecords, framing, links, outage, overlay_cost, shuffle, vlb_split};
+use crate::analysis::{
+    Analysis, Input, TrialRecords, convergence, framing, links, outage, overlay_cost, shuffle, vlb_split,
+};
 use crate::metric::Findings;
 use crate::stats;
 
@@ -40,6 +42,7 @@ pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
         Analysis::Shuffle => vec![goodput(input, true), flow_goodput_cdf(input), utilisation(input, shuffle_window)],
         Analysis::VlbSplit => vec![split(input), utilisation(input, |input, _| vlb_split::window(input))],
         Analysis::OverlayCost => vec![cost_ratios(input, findings), cost_rounds(input)],
+        Analysis::Isolation => isolation::services(input),
         Analysis::Outage => vec![goodput(input, false)],
         Analysis::Fct => sweeps::fct(input),
         Analysis::Queues => sweeps::queues(input),
@@ -64,6 +67,17 @@ pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
         Analysis::TrillCpu => trill::cpu(input, findings),
         Analysis::TrillConvergence => trill::convergence(input, findings),
         Analysis::TrillElephants => trill::elephants(findings),
+        Analysis::TrillElision => trill::elision(input, findings),
+        Analysis::TrillVlanSize => trill::vlan_size(input, findings),
+        Analysis::TrillMultipath => trill::multipath(findings),
+        Analysis::CostScale => model::cost(input),
+        Analysis::LinkUse => model::link_use(input),
+        Analysis::Availability => model::availability(input),
+        Analysis::FlowSizes => flow_log::by_size(&flow_log::logs(input)),
+        Analysis::FlowConcurrency => flow_log::at_once(&flow_log::logs(input)),
+        Analysis::TrafficMatrices => flow_log::over_time(&flow_log::logs(input)),
+        Analysis::Elephants => sweeps::elephants(findings),
+        Analysis::Convergence => vec![goodput_and_bound(input)],
     };
     figures.push(cpu_idle(input));
     figures.extend(tcp_state(input));
@@ -79,6 +93,28 @@ fn label(trial: &TrialRecords) -> String {
 
 fn line_per_trial(input: &Input<'_>, points: impl Fn(&TrialRecords) -> Vec<(f64, f64)>) -> Vec<Series> {
     input.trials.iter().map(|trial| Series { label: label(trial), points: points(trial) }).collect()
+}
+
+/// Goodput over time with what the links could carry (the paper's Figure 13).
+fn goodput_and_bound(input: &Input<'_>) -> Figure {
+    let rates = |trial: &TrialRecords| {
+        let rates = Cumulative::of_payload(&trial.records).rates(bin_s(&trial.records));
+        rates.into_iter().map(|(time, bytes)| (time, bytes * 8.0 / 1e6)).collect()
+    };
+    let phases = input.trials.first().map(|trial| convergence::bounds(input, trial)).unwrap_or_default();
+    let steps = phases.iter().flat_map(|(phase, bps)| [(phase.from_s, bps / 1e6), (phase.to_s, bps / 1e6)]);
+    let mut series = line_per_trial(input, rates);
+    series.push(Series { label: "what the links could carry".into(), points: steps.collect() });
+    let chart = LineChart {
+        title: "Aggregate goodput over time".into(),
+        x_label: "time (s); a step of the bound is a link that failed or came back".into(),
+        y_label: "goodput (Mbit/s)".into(),
+        series,
+        ..LineChart::default()
+    };
+    let caption =
+        "Payload that arrived at all applications, from records/progress.csv; the bound with headers deducted.";
+    figure("Aggregate goodput over time", caption, chart.render())
 }
 
 fn goodput(input: &Input<'_>, paper: bool) -> Figure {

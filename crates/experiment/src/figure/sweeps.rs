@@ -169,3 +169,23 @@ fn dots(
     };
     labels.iter().flat_map(|label| metrics.iter().filter_map(move |metric| row(metric, label))).collect()
 }
+/// What moving large flows does for their completion times.
+pub(super) fn elephants(findings: &Findings) -> Vec<Figure> {
+    let row = |(name, estimate): (&String, &crate::metric::Estimate)| {
+        let interval = estimate.interval.map(|interval| (interval.low, interval.high));
+        Some((name.strip_prefix("mean_over_flow.")?.to_owned(), estimate.value, Mark::Dot { interval }))
+    };
+    let title = "Completion of large flows over that with whole flows";
+    let chart = RowChart {
+        title: title.into(),
+        x_label: "mean over the draws (line: interval)".into(),
+        rows: findings.metrics.iter().filter_map(row).collect(),
+        levels: vec![(1.0, "one path for good".into())],
+        ..RowChart::default()
+    };
+    vec![figure(
+        title,
+        "Mean completion time of each draw over the same draw's with whole flows, from records/flows.csv.",
+        chart.render(),
+    )]
+}

@@ -3,7 +3,7 @@
 use super::plots::{Figure, figure};
 use super::{Level, LineChart, Mark, RowChart, Series};
 use crate::analysis::Input;
-use crate::analysis::trill::{convergence, costs, crossings, paths};
+use crate::analysis::trill::{convergence, costs, crossings, paths, vlan_mixes};
 use crate::metric::Findings;
 
 const FROM_CROSSINGS: &str = "Median over the repetitions, from records/crossings.csv.";
@@ -130,6 +130,68 @@ pub(super) fn elephants(findings: &Findings) -> Vec<Figure> {
     vec![figure("Completion of elephants over that alone", "From records/flows.csv.", chart.render())]
 }
 
+/// Without outer headers beside with them: what full lines deliver, latency, CPU time.
+pub(super) fn elision(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
+    let of_workload = |(workload, spec): (&str, &weft_scenario::workload::trill::CrossingSpec)| {
+        let mut lines = vec![("latency".to_owned(), format!("latency_ratio.{workload}.{{}}"))];
+        if spec.link.is_some() {
+            lines.push(("most delivered".to_owned(), format!("most_gain.{workload}.{{}}")));
+            lines.push(("most delivered, computed".to_owned(), "gain_limit.{}".to_owned()));
+        }
+        let title = format!("Without outer header over with it, {workload}");
+        by_size(findings, &title, "ratio", &spec.frame_bytes, &lines)
+    };
+    let mut figures: Vec<Figure> = crossings(input.spec).map(of_workload).collect();
+    if costs(input.spec).count() > 0 {
+        figures.push(cost_of_switches(input, findings));
+    }
+    figures
+}
+
+/// What elephants deliver together, and the slowest of them.
+pub(super) fn multipath(findings: &Findings) -> Vec<Figure> {
+    let row = |(name, estimate): (&String, &crate::metric::Estimate)| {
+        let (of, split) = name.split_once('.')?;
+        let what = match of {
+            "delivered" => "all together",
+            "least" => "the slowest",
+            _ => return None,
+        };
+        let interval = estimate.interval.map(|interval| (interval.low, interval.high));
+        Some((format!("{split}, {what}"), estimate.value, Mark::Dot { interval }))
+    };
+    let chart = RowChart {
+        title: "Elephants by the kernel's TCP".into(),
+        x_label: "share of a path of its own for each (dot: median, line: interval)".into(),
+        rows: findings.metrics.iter().filter_map(row).collect(),
+        levels: vec![(1.0, "a path each".into())],
+        ..RowChart::default()
+    };
+    vec![figure("Elephants by the kernel's TCP", "From records/elephants.csv.", chart.render())]
+}
+
+/// Latency and CPU time by the share of traffic that crosses VLANs.
+pub(super) fn vlan_size(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
+    let chart = |title: &str, y_label: &str, metrics: &[(&str, &str)]| {
+        let mut series = Vec::new();
+        for (_, mix) in vlan_mixes(input.spec) {
+            for (way, (metric, what)) in mix.ways.iter().flat_map(|way| metrics.iter().map(move |one| (way, one))) {
+                let name = |percent: &u32| (f64::from(*percent), format!("{metric}.{}.{percent}", way.name()));
+                let label = format!("{}{what}", way.name());
+                series.push(line(findings, label, mix.crossing_percent.iter().map(name)));
+            }
+        }
+        let x_label = "share of traffic that crosses VLANs (percent)".into();
+        let chart =
+            LineChart { title: title.to_owned(), x_label, y_label: y_label.to_owned(), series, ..LineChart::default() };
+        figure(title, "Median over the rounds, from records/vlan_mixes.csv.", chart.render())
+    };
+    vec![
+        chart("Latency by what crosses VLANs", "latency (us)", &[("mean_us", ", mean"), ("p50_us", ", median")]),
+        chart("CPU time by what crosses VLANs", "ns per frame, all switches", &[("cpu_ns", "")]),
+    ]
+}
+
 /// CPU time of the edge switches.
 pub(super) fn cpu(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
     let mut series = Vec::new();
@@ -153,31 +215,32 @@ pub(super) fn cpu(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
 
 /// What a core forwards, and what a frame costs at each switch.
 pub(super) fn fast_path(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
-    let chart = |title: &str, x_label: &str, metrics: &[&str]| {
-        let mut rows = Vec::new();
-        for (_, spec) in costs(input.spec) {
-            for (way, bytes) in spec.ways.iter().flat_map(|way| spec.frame_bytes.iter().map(move |bytes| (way, bytes)))
-            {
-                for metric in metrics {
-                    let Some(estimate) = findings.metrics.get(&format!("{metric}.{}.{bytes}", way.name())) else {
-                        continue;
-                    };
-                    let interval = estimate.interval.map(|interval| (interval.low, interval.high));
-                    let what = metric.trim_end_matches("_ns").trim_end_matches("_mpps");
-                    let label = format!("{}, {bytes} B, {what}", way.name());
-                    rows.push((label, estimate.value, Mark::Dot { interval }));
-                }
+    vec![
+        by_way(input, findings, "Frames live on one core", "million frames per second", &["live_mpps"]),
+        cost_of_switches(input, findings),
+    ]
+}
+
+fn cost_of_switches(input: &Input<'_>, findings: &Findings) -> Figure {
+    let metrics = ["encapsulation_ns", "transit_ns", "decapsulation_ns"];
+    by_way(input, findings, "CPU time of every switch", "ns per frame (dot: median, line: interval)", &metrics)
+}
+
+/// A dot for each way, size and metric of the workloads with the chain cut.
+fn by_way(input: &Input<'_>, findings: &Findings, title: &str, x_label: &str, metrics: &[&str]) -> Figure {
+    let mut rows = Vec::new();
+    for (_, spec) in costs(input.spec) {
+        for (way, bytes) in spec.ways.iter().flat_map(|way| spec.frame_bytes.iter().map(move |bytes| (way, bytes))) {
+            for metric in metrics {
+                let Some(estimate) = findings.metrics.get(&format!("{metric}.{}.{bytes}", way.name())) else {
+                    continue;
+                };
+                let interval = estimate.interval.map(|interval| (interval.low, interval.high));
+                let what = metric.trim_end_matches("_ns").trim_end_matches("_mpps");
+                rows.push((format!("{}, {bytes} B, {what}", way.name()), estimate.value, Mark::Dot { interval }));
             }
         }
-        let chart = RowChart { title: title.to_owned(), x_label: x_label.to_owned(), rows, ..RowChart::default() };
-        figure(title, FROM_CHAINS, chart.render())
-    };
-    vec![
-        chart("Frames live on one core", "million frames per second", &["live_mpps"]),
-        chart(
-            "CPU time of every switch",
-            "ns per frame (dot: median, line: interval)",
-            &["encapsulation_ns", "transit_ns", "decapsulation_ns"],
-        ),
-    ]
+    }
+    let chart = RowChart { title: title.to_owned(), x_label: x_label.to_owned(), rows, ..RowChart::default() };
+    figure(title, FROM_CHAINS, chart.render())
 }

@@ -137,6 +137,7 @@ impl SingleScenario {
             tcp_interval: sampling.tcp_interval,
             time_limit: sampling.time_limit,
             pin_and_measure_cost: false,
+            probes: None,
         };
         Ok((scenario, trial))
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use weft_scenario::engine::{DirectoryStore, Overlay, Transport};
+use weft_scenario::engine::{DirectoryStore, Overlay, ProbeSpec, Transport};
 use weft_scenario::fault::Fault;
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::FabricSpec;
@@ -146,6 +146,8 @@ pub struct Sampling {
     pub measure_until: Option<Nanos>,
     /// Length of one interval of the split's time series (analyses `vlb-split` and `split-speed`).
     pub split_interval: Option<Nanos>,
+    /// Paced datagrams beside the traffic (analysis `convergence`); lab only.
+    pub probes: Option<ProbeSpec>,
     /// Workloads whose traffic is pinned to one core, so that its CPU time can be measured (analysis `overlay-cost`); the
     /// traffic of the others runs on all cores.
     #[serde(default)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weft_scenario::engine::{Overlay, Transport};
+use weft_scenario::engine::{Overlay, ProbeSpec, Transport};
 use weft_scenario::fault::{Fault, check_faults};
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::Fabric;
@@ -11,9 +11,10 @@ use weft_scenario::workload::Workload;
 use super::error::Problem;
 use super::{Claim, ENGINE_AXIS, Judge, PlanSpec, Point, Relation};
 use crate::analysis::Analysis;
+use crate::calc::CALC;
 
 /// Engines that a plan may name.
-const ENGINES: [&str; 2] = ["lab", "sim"];
+const ENGINES: [&str; 3] = ["lab", "sim", CALC];
 
 fn problem(message: impl Into<String>, marker: Option<String>) -> Problem {
     Problem { message: message.into(), marker }
@@ -34,10 +35,11 @@ fn check_head(spec: &PlanSpec) -> Result<(), Problem> {
         return Err(problem(message, Some("id =".into())));
     }
     if let Some(engine) = spec.engines.iter().find(|engine| !ENGINES.contains(&engine.as_str())) {
-        return Err(problem(format!("engine `{engine}` does not exist; use `lab` or `sim`"), Some("engines".into())));
+        let message = format!("engine `{engine}` does not exist; use `lab`, `sim` or `calc`");
+        return Err(problem(message, Some("engines".into())));
     }
     if spec.engines.is_empty() {
-        return Err(problem("`engines` is empty; name `lab`, `sim` or both", Some("engines".into())));
+        return Err(problem("`engines` is empty; name `lab`, `sim`, both, or `calc`", Some("engines".into())));
     }
     let scale = spec.scale;
     if !(scale.rate > 0.0 && scale.rate.is_finite() && scale.time > 0.0 && scale.time.is_finite()) {
@@ -92,6 +94,9 @@ fn check_scenario(spec: &PlanSpec) -> Result<(), Problem> {
     if sampling.interval.0 == 0 || sampling.time_limit.0 == 0 || sampling.tcp_interval.is_some_and(|span| span.0 == 0) {
         return Err(problem("`sampling` has a time of 0", Some("[sampling]".into())));
     }
+    if let Some(Err(message)) = sampling.probes.as_ref().map(ProbeSpec::check) {
+        return Err(problem(message, Some("probes".into())));
+    }
     Ok(())
 }
 
@@ -144,6 +149,16 @@ fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
         if !spec.fault.is_empty() {
             return wrong("workloads of kind `directory` and `migration` have their own faults; remove `[[fault]]`");
         }
+    }
+    let computed = |workload: &Workload| matches!(workload, Workload::Model(_) | Workload::FlowLog(_));
+    let only_calc = spec.engines == [CALC];
+    if (only_calc || spec.workload.values().any(computed)) && !(only_calc && every(computed) && spec.fault.is_empty()) {
+        return wrong(
+            "workloads of kind `model` and `flow-log`, and no others, need `engines = [\"calc\"]` and no `[[fault]]`",
+        );
+    }
+    if spec.engines.iter().any(|engine| engine == CALC) && !only_calc {
+        return wrong("the engine `calc` has no packets, so it cannot stand beside another in `engines`");
     }
     let on_own_servers = |workload: &Workload| matches!(workload, Workload::Vxlan(_) | Workload::Trill(_));
     let alone = spec.engines == ["lab"] && spec.overlays == [Overlay::Layer2] && spec.fault.is_empty();

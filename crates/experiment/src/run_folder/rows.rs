@@ -5,9 +5,10 @@ use std::fs::OpenOptions;
 use std::path::Path;
 
 use weft_scenario::record::{
-    ChainRow, CostRow, CpuRow, CrossingRow, DirectoryRow, EventRow, FlowRow, LatencyRow, LinkRow, MigrationRow,
-    OfferedRow, PathCostRow, PathShareRow, ProgressRow, QueueRow, Records, SegmentRow, ServerRow, SwitchLossRow,
-    TcpRow,
+    AvailabilityRow, ChainRow, ConcurrencyRow, CostRow, CpuRow, CrossingRow, DirectoryRow, ElephantRow, EventRow,
+    FailureRow, FittingRow, FlowRow, FlowSizeRow, GapRow, LatencyRow, LinkRow, LinkUseRow, MatrixRow, MigrationRow,
+    NetworkRow, OfferedRow, PathCostRow, PathShareRow, ProgressRow, QueueRow, Records, RoutedMatrixRow, SegmentRow,
+    ServerRow, ServiceRow, SwitchLossRow, TcpRow, VlanMixRow,
 };
 use weft_scenario::workload::FlowClass;
 
@@ -111,6 +112,7 @@ row!(
     ideal_ns
 );
 row!(ProgressRow, "progress.csv", time_ns, received_bytes, flows_done);
+row!(ServiceRow, "services.csv", time_ns, service, received_bytes);
 row!(LinkRow, "links.csv", time_ns, node, interface, peer, class, sent_bytes, dropped_frames);
 row!(QueueRow, "queues.csv", node, interface, peer, class, bytes_at_most, time_ns);
 row!(TcpRow, "tcp.csv", time_ns, from, to, cwnd_segments, srtt_ns, retransmits);
@@ -223,7 +225,7 @@ row!(
     floor_mean_ns,
     floor_p50_ns
 );
-row!(PathShareRow, "path_shares.csv", way, frame_bytes, load_percent, switch, frames);
+row!(PathShareRow, "path_shares.csv", way, frame_bytes, load_percent, switch, frames, bytes);
 row!(
     ChainRow,
     "chains.csv",
@@ -236,7 +238,76 @@ row!(
     runs,
     lost_frames
 );
-row!(SwitchLossRow, "switch_losses.csv", way, loss, switch, flows, hit_flows, sent_frames, lost_frames, outage_ns);
+row!(
+    SwitchLossRow,
+    "switch_losses.csv",
+    way,
+    loss,
+    switch,
+    flows,
+    hit_flows,
+    sent_frames,
+    lost_frames,
+    outage_ns,
+    recovery_s
+);
+row!(ElephantRow, "elephants.csv", split, round, elephant, connections, received_bytes, wall_ns);
+row!(
+    VlanMixRow,
+    "vlan_mixes.csv",
+    way,
+    crossing_percent,
+    round,
+    frame_bytes,
+    offered_per_s,
+    sent_frames,
+    received_frames,
+    latency_mean_ns,
+    latency_p50_ns,
+    latency_p99_ns,
+    floor_mean_ns,
+    floor_p50_ns,
+    quiet,
+    chain_ns_per_frame,
+    tester_ns_per_frame
+);
+row!(
+    NetworkRow,
+    "networks.csv",
+    design,
+    servers,
+    oversubscription,
+    actual_oversubscription,
+    servers_most,
+    switch_ports,
+    tors,
+    aggregations,
+    upper_switches,
+    ports,
+    server_links,
+    cables,
+    switches_usd,
+    tors_and_cables_usd
+);
+row!(LinkUseRow, "link_uses.csv", routing, node, peer, use_ratio);
+row!(RoutedMatrixRow, "routed_matrices.csv", routing, time_ns, offered_bps, use_ratio);
+row!(
+    AvailabilityRow,
+    "availability.csv",
+    time_ns,
+    lasts_ns,
+    down,
+    servers_ratio,
+    demand_ratio,
+    capacity_ratio,
+    cut_ratio
+);
+row!(FailureRow, "failures.csv", time_ns, lasts_ns, switches, takes_group);
+row!(FlowSizeRow, "flow_sizes.csv", bytes_at_most, flows, bytes);
+row!(ConcurrencyRow, "concurrency.csv", flows, server_s);
+row!(MatrixRow, "matrices.csv", interval, bytes, pairs, cluster);
+row!(FittingRow, "fitting.csv", clusters, error_ratio, excess_ratio);
+row!(GapRow, "gaps.csv", from, to, time_ns, lost, outage_ns);
 row!(CostRow, "cost.csv", cpu_ns, payload_bytes, wall_ns);
 row!(FactRow, "facts.csv", name, value);
 
@@ -245,6 +316,7 @@ pub(crate) fn is_column(name: &str) -> bool {
     let rows = [
         FlowRow::COLUMNS,
         ProgressRow::COLUMNS,
+        ServiceRow::COLUMNS,
         LinkRow::COLUMNS,
         QueueRow::COLUMNS,
         TcpRow::COLUMNS,
@@ -261,6 +333,16 @@ pub(crate) fn is_column(name: &str) -> bool {
         PathShareRow::COLUMNS,
         ChainRow::COLUMNS,
         SwitchLossRow::COLUMNS,
+        NetworkRow::COLUMNS,
+        LinkUseRow::COLUMNS,
+        RoutedMatrixRow::COLUMNS,
+        AvailabilityRow::COLUMNS,
+        FailureRow::COLUMNS,
+        FlowSizeRow::COLUMNS,
+        ConcurrencyRow::COLUMNS,
+        MatrixRow::COLUMNS,
+        FittingRow::COLUMNS,
+        GapRow::COLUMNS,
         CostRow::COLUMNS,
         FactRow::COLUMNS,
     ];
@@ -276,6 +358,7 @@ pub fn write_trial_rows(folder: &Path, axes: &[Axis], trial: &TrialRecords) -> R
     sink.append(TRIALS_FILE, &[], std::iter::once(Vec::new()))?;
     sink.append_rows(&records.flows)?;
     sink.append_rows(&records.progress)?;
+    sink.append_rows(&records.services)?;
     sink.append_rows(&records.links)?;
     sink.append_rows(&records.queues)?;
     sink.append_rows(&records.tcp)?;
@@ -292,6 +375,18 @@ pub fn write_trial_rows(folder: &Path, axes: &[Axis], trial: &TrialRecords) -> R
     sink.append_rows(&records.path_shares)?;
     sink.append_rows(&records.chains)?;
     sink.append_rows(&records.switch_losses)?;
+    sink.append_rows(&records.vlan_mixes)?;
+    sink.append_rows(&records.elephants)?;
+    sink.append_rows(&records.networks)?;
+    sink.append_rows(&records.link_uses)?;
+    sink.append_rows(&records.routed_matrices)?;
+    sink.append_rows(&records.availability)?;
+    sink.append_rows(&records.failures)?;
+    sink.append_rows(&records.flow_sizes)?;
+    sink.append_rows(&records.concurrency)?;
+    sink.append_rows(&records.matrices)?;
+    sink.append_rows(&records.fitting)?;
+    sink.append_rows(&records.gaps)?;
     sink.append_rows(records.cost.as_slice())?;
     sink.append_rows(&facts)
 }
@@ -353,6 +448,7 @@ pub fn read_trials(folder: &Path, axes: &[Axis], kinds: &[RowKind]) -> Result<Ve
     })?;
     source.read_rows(RowKind::Flows, |records| &mut records.flows)?;
     source.read_rows(RowKind::Progress, |records| &mut records.progress)?;
+    source.read_rows(RowKind::Services, |records| &mut records.services)?;
     source.read_rows(RowKind::Links, |records| &mut records.links)?;
     source.read_rows(RowKind::Queues, |records| &mut records.queues)?;
     source.read_rows(RowKind::Tcp, |records| &mut records.tcp)?;
@@ -369,6 +465,18 @@ pub fn read_trials(folder: &Path, axes: &[Axis], kinds: &[RowKind]) -> Result<Ve
     source.read_rows(RowKind::PathShares, |records| &mut records.path_shares)?;
     source.read_rows(RowKind::Chains, |records| &mut records.chains)?;
     source.read_rows(RowKind::SwitchLosses, |records| &mut records.switch_losses)?;
+    source.read_rows(RowKind::VlanMixes, |records| &mut records.vlan_mixes)?;
+    source.read_rows(RowKind::Elephants, |records| &mut records.elephants)?;
+    source.read_rows(RowKind::Networks, |records| &mut records.networks)?;
+    source.read_rows(RowKind::LinkUses, |records| &mut records.link_uses)?;
+    source.read_rows(RowKind::RoutedMatrices, |records| &mut records.routed_matrices)?;
+    source.read_rows(RowKind::Availability, |records| &mut records.availability)?;
+    source.read_rows(RowKind::Failures, |records| &mut records.failures)?;
+    source.read_rows(RowKind::FlowSizes, |records| &mut records.flow_sizes)?;
+    source.read_rows(RowKind::Concurrency, |records| &mut records.concurrency)?;
+    source.read_rows(RowKind::Matrices, |records| &mut records.matrices)?;
+    source.read_rows(RowKind::Fitting, |records| &mut records.fitting)?;
+    source.read_rows(RowKind::Gaps, |records| &mut records.gaps)?;
     source.read(CostRow::FILE, CostRow::COLUMNS, |trials, key, cells| {
         trials.get_mut(&key.trial)?.records.cost = Some(CostRow::from_cells(cells)?);
         Some(())

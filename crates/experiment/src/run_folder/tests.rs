@@ -2,8 +2,8 @@
 
 use weft_scenario::engine::Overlay;
 use weft_scenario::record::{
-    ChainRow, CostRow, CrossingRow, DirectoryRow, EventRow, LatencyRow, MigrationRow, OfferedRow, PathCostRow,
-    PathShareRow, Records, SegmentRow, ServerRow, SwitchLossRow, TcpRow,
+    ChainRow, CostRow, CrossingRow, DirectoryRow, ElephantRow, EventRow, GapRow, LatencyRow, MigrationRow, OfferedRow,
+    PathCostRow, PathShareRow, Records, SegmentRow, ServerRow, SwitchLossRow, TcpRow, VlanMixRow,
 };
 
 use super::*;
@@ -45,7 +45,15 @@ fn trials() -> Vec<TrialRecords> {
     full.crossings.push(CrossingRow { way: "trill".into(), asked_per_s: 0.5, ..Default::default() });
     full.path_shares.push(PathShareRow { switch: "s3".into(), frames: 3, ..Default::default() });
     full.chains.push(ChainRow { until: "middle".into(), runs: 4, ..Default::default() });
+    full.gaps.push(GapRow { from: 1, to: 2, time_ns: 3, lost: 4, outage_ns: 5 });
     full.switch_losses.push(SwitchLossRow { loss: "silent".into(), outage_ns: 5, ..Default::default() });
+    full.vlan_mixes.push(VlanMixRow {
+        way: "trill-router".into(),
+        crossing_percent: 25,
+        round: 3,
+        ..Default::default()
+    });
+    full.elephants.push(ElephantRow { split: "mptcp".into(), elephant: 2, connections: 8, ..Default::default() });
     full.facts.push(("x".into(), 0.1 + 0.2));
     vec![trial(1, Overlay::Vl2, "all", full), trial(2, Overlay::KernelVxlan, "all", Records::default())]
 }

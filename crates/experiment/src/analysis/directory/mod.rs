@@ -6,7 +6,8 @@
 //! * [`sizing`]: how many servers a data centre needs
 //! * [`migration`]: what an AA's move costs
 //!
-//! A percentile counts every request that was sent: one without an answer took the whole timeout.
+//! A share or percentile counts every request that was due: one without an answer, or never sent because the load itself
+//! had no time for it, took the whole timeout.
 
 pub mod convergence;
 pub mod lookup;
@@ -134,7 +135,7 @@ impl<'a> Step<'a> {
         let is_it =
             |row: &&LatencyRow| row.kind == kind && row.step == self.row.step && row.server.as_deref() == server;
         let rows = self.trial.records.latencies.iter().filter(is_it);
-        let failed = self.row.unanswered + self.row.wrong;
+        let failed = self.row.unanswered + self.row.wrong + self.row.skipped;
         Distribution::new(rows.map(|row| (row.latency_at_most_ns, row.requests)), failed, self.spec.timeout.0)
     }
 
@@ -143,9 +144,13 @@ impl<'a> Step<'a> {
         self.row.sent as f64 * 1e9 / self.row.wall_ns.max(1) as f64
     }
 
-    /// The share of requests that were answered.
+    /// The share of the requests that were due which were answered.
     pub fn answered_ratio(&self) -> f64 {
-        self.row.answered as f64 / self.row.sent.max(1) as f64
+        self.row.answered as f64 / self.due().max(1) as f64
+    }
+
+    fn due(&self) -> u64 {
+        self.row.sent + self.row.skipped
     }
 
     /// Whether the load was offered as asked for, and carried with a 99th percentile of at most so long.
@@ -157,7 +162,7 @@ impl<'a> Step<'a> {
 
     /// What its tail was limited by: work of others on the machine makes it longer.
     pub fn tail_limit(&self) -> Limit {
-        let skipped = self.row.skipped as f64 / self.row.sent.max(1) as f64;
+        let skipped = self.row.skipped as f64 / self.due().max(1) as f64;
         if self.row.foreign_cpu_ratio.max(skipped) > DISTURBED { Limit::OtherWork } else { Limit::SharedCores }
     }
 }
@@ -281,6 +286,7 @@ pub(crate) fn table(title: &str, steps: &[Step<'_>]) -> crate::metric::Table {
         "workload",
         "offered (/s)",
         "sent (/s)",
+        "not begun",
         "answered",
         "p1 (ms)",
         "p50 (ms)",
@@ -307,6 +313,7 @@ pub(crate) fn table(title: &str, steps: &[Step<'_>]) -> crate::metric::Table {
             group[0].trial.key.workload.clone(),
             group[0].row.offered_per_s.to_string(),
             median(|step| step.sent_per_s().round()),
+            median(|step| step.row.skipped as f64 / step.due().max(1) as f64),
             median(|step| step.answered_ratio()),
             percentile(0.01),
             percentile(0.5),

@@ -133,6 +133,19 @@ fn foreign_work_excuses_a_tail_and_wrong_answers_fail_the_run() {
 }
 
 #[test]
+fn what_was_never_sent_was_not_answered() {
+    let spec = spec("directory-lookup", MIX, "lookups_per_server");
+    let findings = testing::analyse(&spec, |_| {
+        let mut records = Records::default();
+        push_step(&mut records, LOOKUP, 1, 1000, 1, 0);
+        records.directory[0].skipped = 1000;
+        records
+    });
+    assert_eq!([value(&findings, "answered.mix"), value(&findings, "within_10ms.mix")], [0.5, 0.5]);
+    assert_eq!(value(&findings, "p99_ms.mix"), 2000.0);
+}
+
+#[test]
 fn the_worst_kill_counts_and_a_kill_that_did_not_happen_is_said() {
     let kill = "[workload.kill]\nkind = \"directory\"\nmappings = 10\nservers = 3\nduration = \"2 s\"\n\
                 updates = { per_s = [100], clients = 2 }\nkill = { what = \"store-leader\", at = \"1 s\" }\n";

@@ -14,6 +14,7 @@ pub const METRICS: &[MetricInfo] = &[
     MetricInfo { name: "outage_s", meaning: "time of the frames that the worst flow lost, s" },
     MetricInfo { name: "hit_share", meaning: "flows that lost frames, of all" },
     MetricInfo { name: "lost", meaning: "frames that did not arrive" },
+    MetricInfo { name: "recovery_s", meaning: "what the timers of a spanning tree add up to, s" },
 ];
 
 /// What a plan must have for this analysis.
@@ -41,7 +42,7 @@ pub fn analyse(input: &Input<'_>) -> Findings {
         [way.to_owned(), loss.to_owned()].into_iter().chain(metrics).collect()
     };
     let rows = cases(input.spec).into_iter().map(|(_, way, loss)| row((way, loss))).collect();
-    let headings = ["way", "loss", "outage (s)", "flows hit", "frames lost"].map(str::to_owned).to_vec();
+    let headings = ["way", "loss", "outage (s)", "flows hit", "frames lost", "timers (s)"].map(str::to_owned).to_vec();
     findings.tables.push(Table { title: "A middle switch is lost".into(), headings, rows });
     findings
 }
@@ -65,6 +66,7 @@ fn metrics(spec: &PlanSpec) -> Vec<Metric<'_>> {
                 row(trial).map(|row| f64::from(row.hit_flows) / f64::from(row.flows.max(1)))
             }),
             Metric::new(name("lost"), workload, move |trial| Some(row(trial)?.lost_frames as f64)),
+            Metric::new(name("recovery_s"), workload, move |trial| Some(row(trial)?.recovery_s as f64)),
         ]
     };
     cases(spec).into_iter().flat_map(of).collect()

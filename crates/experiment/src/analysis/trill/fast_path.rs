@@ -3,9 +3,11 @@
 //! Fast is our programs in the driver, slow the same programs in the stack for TRILL and the kernel's bridge for Ethernet.
 
 use weft_scenario::record::ChainRow;
-use weft_scenario::workload::trill::{CostSpec, CrossingSpec, Way};
+use weft_scenario::workload::trill::{CostSpec, CrossingSpec, SpreadSpec, Way};
 
-use super::{Metric, Number, chain_ns, costs, crossing, crossings, mean_of_sizes, path_ns, switch_ns, table_by_size};
+use super::{
+    Metric, Number, chain_ns, costs, crossing, crossings, mean_of_sizes, path_ns, spreads, switch_ns, table_by_size,
+};
 use crate::analysis::trials::{put_calibration, put_empty};
 use crate::analysis::{Input, MetricInfo, TrialRecords};
 use crate::metric::Findings;
@@ -41,6 +43,13 @@ pub const METRICS: &[MetricInfo] = &[
     },
     MetricInfo { name: "p50_us", meaning: "median one-way latency over three switches, us" },
     MetricInfo { name: "latency_slow_over_fast", meaning: "median one-way latency, slow over fast" },
+    MetricInfo { name: "spread_mpps", meaning: "million frames per second of wall time, by number of CPUs" },
+    MetricInfo { name: "spread_gain", meaning: "the same over that without spreading" },
+    MetricInfo { name: "spread_lost", meaning: "lost of sent: a CPU's queue was full" },
+    MetricInfo {
+        name: "spread_error",
+        meaning: "largest difference of a CPU's share of frames from an even one, over the even one",
+    },
     MetricInfo { name: "calibration_error", meaning: "how far off a known CPU cost was read, over that cost" },
 ];
 
@@ -54,8 +63,8 @@ const ROLES: [(&str, &str); 3] = [("encapsulation_ns", "s1"), ("transit_ns", "mi
 
 /// What a plan must have for this analysis.
 pub fn check(spec: &PlanSpec) -> Result<(), String> {
-    super::check_only(spec, "trill-fast-path", &["cost", "crossing"])?;
-    if costs(spec).count() != 1 || crossings(spec).count() > 1 {
+    super::check_only(spec, "trill-fast-path", &["cost", "crossing", "spread"])?;
+    if costs(spec).count() != 1 || crossings(spec).count() > 1 || spreads(spec).count() > 1 {
         return Err("analysis `trill-fast-path` takes one workload of each experiment".to_owned());
     }
     match crossings(spec).any(|(_, crossing)| crossing.offers(crossing.frame_bytes[0]).len() != 1) {
@@ -74,7 +83,10 @@ pub fn names(spec: &PlanSpec) -> Vec<String> {
 /// Runs the analysis.
 pub fn analyse(input: &Input<'_>) -> Findings {
     let mut findings = super::estimates(input, &metrics(input.spec));
-    put_empty(&mut findings, input, |trial| trial.records.chains.is_empty() && trial.records.crossings.is_empty());
+    put_empty(&mut findings, input, |trial| {
+        let told = trial.records.facts.iter().any(|(name, _)| name.starts_with("spread."));
+        trial.records.chains.is_empty() && trial.records.crossings.is_empty() && !told
+    });
     put_calibration(&mut findings, input);
     for (_, spec) in costs(input.spec) {
         for metric in ["live_gbps", "live_mpps", "mpps", "encapsulation_ns", "transit_ns", "decapsulation_ns", "p50_us"]
@@ -84,12 +96,20 @@ pub fn analyse(input: &Input<'_>) -> Findings {
             findings.tables.push(table_by_size(&findings, metric.replace('_', " "), &spec.frame_bytes, &columns));
         }
     }
+    for (_, spec) in spreads(input.spec) {
+        let column = |metric: &str, cpus: &u32| (format!("{metric}, {cpus} CPUs"), format!("{metric}.{cpus}.{{}}"));
+        let metrics = ["spread_mpps", "spread_gain", "spread_lost"];
+        let columns: Vec<_> =
+            metrics.iter().flat_map(|metric| spec.cpus.iter().map(move |cpus| column(metric, cpus))).collect();
+        findings.tables.push(table_by_size(&findings, "Work spread over CPUs".into(), &spec.frame_bytes, &columns));
+    }
     findings
 }
 
 fn metrics(spec: &PlanSpec) -> Vec<Metric<'_>> {
     let mut all: Vec<Metric<'_>> = costs(spec).flat_map(|(workload, spec)| of_cost(workload, spec)).collect();
     all.extend(crossings(spec).flat_map(|(workload, spec)| of_latency(workload, spec)));
+    all.extend(spreads(spec).flat_map(|(workload, spec)| of_spread(workload, spec)));
     all
 }
 
@@ -180,6 +200,44 @@ fn of_latency<'a>(workload: &'a str, spec: &'a CrossingSpec) -> Vec<Metric<'a>> 
         }
     }
     all
+}
+
+fn of_spread<'a>(workload: &'a str, spec: &'a SpreadSpec) -> Vec<Metric<'a>> {
+    let mut all = Vec::new();
+    for cpus in spec.cpus.iter().copied() {
+        for bytes in spec.frame_bytes.iter().copied() {
+            let name = |metric: &str| format!("{metric}.{cpus}.{bytes}");
+            let per_s = move |trial: &TrialRecords, cpus| fact(trial, cpus, bytes, "most_per_s");
+            all.push(Metric::new(name("spread_mpps"), workload, move |trial| Some(per_s(trial, cpus)? / 1e6)));
+            all.push(Metric::new(name("spread_gain"), workload, move |trial| {
+                Some(per_s(trial, cpus)? / per_s(trial, 0).filter(|rate| *rate > 0.0)?)
+            }));
+            all.push(Metric::new(name("spread_lost"), workload, move |trial| {
+                let sent = fact(trial, cpus, bytes, "sent_frames").filter(|sent| *sent > 0.0)?;
+                Some(1.0 - fact(trial, cpus, bytes, "received_frames")? / sent)
+            }));
+        }
+        if cpus > 0 {
+            all.push(Metric::new(format!("spread_error.{cpus}"), workload, move |trial| {
+                let errors = spec.frame_bytes.iter().map(|bytes| spread_error(trial, cpus, *bytes));
+                errors.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)
+            }));
+        }
+    }
+    all
+}
+
+/// How far the share of a CPU is from an even one, over the even one; all frames count, also those of other CPUs.
+fn spread_error(trial: &TrialRecords, cpus: u32, bytes: u32) -> Option<f64> {
+    let frames: Vec<f64> = (0..).map_while(|cpu| fact(trial, cpus, bytes, &format!("cpu.{cpu}"))).collect();
+    let total = frames.iter().sum::<f64>();
+    let shares = frames.get(..cpus as usize)?.iter().map(|frames| frames / total * f64::from(cpus));
+    shares.map(|share| (share - 1.0).abs()).reduce(f64::max).filter(|_| total > 0.0)
+}
+
+fn fact(trial: &TrialRecords, cpus: u32, bytes: u32, what: &str) -> Option<f64> {
+    let name = format!("spread.{cpus}.{bytes}.{what}");
+    trial.records.facts.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
 fn most_per_s(trial: &TrialRecords, way: Way, bytes: u32) -> Option<f64> {

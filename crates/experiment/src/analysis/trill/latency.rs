@@ -3,10 +3,11 @@
 use weft_scenario::workload::trill::{CrossingSpec, Offer, Way};
 
 use super::{Metric, crossing, crossings, delivered, mean_of_sizes, table_by_size};
-use crate::analysis::trials::put_empty;
+use crate::analysis::trials::{put_empty, trials};
 use crate::analysis::{Input, MetricInfo, TrialRecords};
-use crate::metric::Findings;
+use crate::metric::{Findings, Table};
 use crate::plan::PlanSpec;
+use crate::stats;
 
 /// What this analysis yields, with the workload behind the name, then the way, the size and the load or rate where it is
 /// that one's. Ratios are at the workload's first load or rate: the paper's 0.8 of one path.
@@ -38,9 +39,16 @@ pub const METRICS: &[MetricInfo] = &[
     },
     MetricInfo { name: "router_over_intra_net", meaning: "the same without the test centre's own floor" },
     MetricInfo { name: "router_over_intra_mean", meaning: "the same of mean latencies" },
+    MetricInfo { name: "inter_over_intra_at", meaning: "as `inter_over_intra`, at a load or rate: mean of all sizes" },
+    MetricInfo {
+        name: "router_over_intra_at",
+        meaning: "as `router_over_intra`, at a load or rate: mean of all sizes",
+    },
+    MetricInfo { name: "trill_over_stp_at", meaning: "as `trill_over_stp`, at a load or rate: mean of all sizes" },
+    MetricInfo { name: "same_hook_at", meaning: "as `same_hook`, at a load or rate: mean of all sizes" },
 ];
 
-const PAIRS: [(&str, Way, Way); 4] = [
+static PAIRS: [(&str, Way, Way); 4] = [
     ("trill_over_stp", Way::Trill, Way::Stp),
     ("same_hook", Way::Trill, Way::Layer2),
     ("inter_over_intra", Way::TrillRouted, Way::Trill),
@@ -81,8 +89,47 @@ pub fn analyse(input: &Input<'_>) -> Findings {
             spec.ways.iter().flat_map(|way| offers.iter().map(move |offer| column(way, offer))).collect();
         let title = format!("Median latency, `{workload}`");
         findings.tables.push(table_by_size(&findings, title, &spec.frame_bytes, &columns));
+        findings.tables.extend(tables_by_rate(input, workload, spec));
     }
     findings
+}
+
+/// How much longer frames take between VLANs, by size and rate, as the overhead paper's Table 2: a mean for each row and
+/// column. One table for each gateway, of workloads with several rates.
+fn tables_by_rate(input: &Input<'_>, workload: &str, spec: &CrossingSpec) -> Vec<Table> {
+    let between_vlans = pairs(spec).filter(|(_, over, _)| over.is_between_vlans());
+    let several = spec.offers(spec.frame_bytes[0]).len() > 1;
+    let tables = between_vlans.map(|(_, over, under)| table_by_rate(input, workload, spec, (*over, *under)));
+    tables.filter(|_| several).collect()
+}
+
+fn table_by_rate(input: &Input<'_>, workload: &str, spec: &CrossingSpec, ways: (Way, Way)) -> Table {
+    let rates = spec.offers(spec.frame_bytes[0]).len();
+    let extra = |bytes: u32, place: usize| {
+        let of = |trial: &TrialRecords| Some(ratio(trial, Kind::P50, ways, bytes, spec.offers(bytes)[place])? - 1.0);
+        stats::median(&trials(input, workload).filter_map(of).collect::<Vec<f64>>())
+    };
+    let percent = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{:.1}", value * 100.0));
+    let mean = |values: Vec<Option<f64>>| stats::mean(&values.into_iter().collect::<Option<Vec<f64>>>()?);
+    let row = |bytes: &u32| {
+        let cells: Vec<Option<f64>> = (0..rates).map(|place| extra(*bytes, place)).collect();
+        let texts = cells.iter().copied().chain([mean(cells.clone())]).map(percent);
+        std::iter::once(bytes.to_string()).chain(texts).collect()
+    };
+    let of_rate = |place| mean(spec.frame_bytes.iter().map(|bytes| extra(*bytes, place)).collect());
+    let last = (0..rates).map(|place| percent(of_rate(place))).chain(["-".to_owned()]);
+    let labels = spec.offers(spec.frame_bytes[0]).into_iter().map(|offer| offer.label());
+    let headings = std::iter::once("size (B)".to_owned()).chain(labels).chain(["mean".to_owned()]);
+    Table {
+        title: format!("More median latency by {} than within a VLAN, percent, by rate, `{workload}`", ways.0.name()),
+        headings: headings.collect(),
+        rows: spec
+            .frame_bytes
+            .iter()
+            .map(row)
+            .chain([std::iter::once("mean".to_owned()).chain(last).collect()])
+            .collect(),
+    }
 }
 
 fn metrics(spec: &PlanSpec) -> Vec<Metric<'_>> {
@@ -103,9 +150,18 @@ fn of_workload<'a>(workload: &'a str, spec: &'a CrossingSpec) -> Vec<Metric<'a>>
             ));
         }
     }
-    for (name, over, under) in PAIRS.iter().filter(|pair| [pair.1, pair.2].iter().all(|way| spec.ways.contains(way))) {
+    for (name, over, under) in pairs(spec) {
+        for (place, offer) in spec.offers(spec.frame_bytes[0]).iter().enumerate() {
+            let metric = format!("{name}_at.{workload}.{}", offer.label());
+            all.push(Metric::new(metric, workload, move |trial| {
+                let of = |bytes| ratio(trial, Kind::P50, (*over, *under), bytes, spec.offers(bytes)[place]);
+                mean_of_sizes(&spec.frame_bytes, of)
+            }));
+        }
         for (suffix, kind) in KINDS {
-            let of = move |trial: &TrialRecords, bytes| ratio(trial, spec, kind, (*over, *under), bytes);
+            let of = move |trial: &TrialRecords, bytes| {
+                ratio(trial, kind, (*over, *under), bytes, *spec.offers(bytes).first()?)
+            };
             all.push(Metric::new(format!("{name}{suffix}.{workload}"), workload, move |trial| {
                 mean_of_sizes(&spec.frame_bytes, |bytes| of(trial, bytes))
             }));
@@ -146,8 +202,12 @@ fn latency_ns(trial: &TrialRecords, way: Way, bytes: u32, offer: Offer, kind: Ki
     })
 }
 
-fn ratio(trial: &TrialRecords, spec: &CrossingSpec, kind: Kind, ways: (Way, Way), bytes: u32) -> Option<f64> {
-    let offer = *spec.offers(bytes).first()?;
+/// The comparisons that a workload has both ways for.
+fn pairs(spec: &CrossingSpec) -> impl Iterator<Item = &'static (&'static str, Way, Way)> {
+    PAIRS.iter().filter(|pair| [pair.1, pair.2].iter().all(|way| spec.ways.contains(way)))
+}
+
+fn ratio(trial: &TrialRecords, kind: Kind, ways: (Way, Way), bytes: u32, offer: Offer) -> Option<f64> {
     let of = |way| latency_ns(trial, way, bytes, offer, kind);
     Some(of(ways.0)? / of(ways.1)?)
 }

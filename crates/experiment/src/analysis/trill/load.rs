@@ -88,7 +88,7 @@ fn of_workload<'a>(workload: &'a str, spec: &'a CrossingSpec) -> Vec<Metric<'a>>
 
 /// The highest rate that arrived at any load, frames per second; `None` if the highest load was not offered, because then more
 /// might have arrived.
-fn most_per_s(trial: &TrialRecords, spec: &CrossingSpec, way: Way, bytes: u32) -> Option<f64> {
+pub(super) fn most_per_s(trial: &TrialRecords, spec: &CrossingSpec, way: Way, bytes: u32) -> Option<f64> {
     let offers = spec.offers(bytes);
     let rate = |offer: &Offer| received_per_s(crossing(trial, way, bytes, *offer)?);
     let highest = offers.iter().max_by(|a, b| a.per_s.total_cmp(&b.per_s))?;

@@ -7,6 +7,9 @@
 //! * [`convergence`]: how long flows stand still when a middle switch is lost
 //! * [`cpu`]: CPU use of S1 and S2 within a VLAN and between VLANs (Figure 4)
 //! * [`elephants`]: few large flows on four paths, whole, as flowlets, and in subflows
+//! * [`elision`]: frames without outer headers beside frames with them
+//! * [`multipath`]: the same with real kernels: TCP, multipath TCP, stripes
+//! * [`vlan_size`]: the share of traffic that crosses VLANs, which follows from their size, against latency and CPU
 //! * [`fast_path`]: the fast-path paper's Table I, with latency, encapsulation and decapsulation
 //!
 //! Metrics are functions of one trial's rows, made from the plan: what a plan may claim and what is computed cannot differ.
@@ -15,14 +18,19 @@
 pub mod convergence;
 pub mod cpu;
 pub mod elephants;
+pub mod elision;
 pub mod fast_path;
 pub mod latency;
 pub mod load;
+pub mod multipath;
 pub mod paths;
 pub mod throughput;
+pub mod vlan_size;
 
 use weft_scenario::record::{ChainRow, CrossingRow};
-use weft_scenario::workload::trill::{ConvergenceSpec, CostSpec, CrossingSpec, Offer, Way};
+use weft_scenario::workload::trill::{
+    ConvergenceSpec, CostSpec, CrossingSpec, ElephantSpec, Offer, SpreadSpec, VlanMixSpec, Way,
+};
 use weft_scenario::workload::{TrillSpec, Workload};
 
 use super::trials::{cell, put};
@@ -80,6 +88,30 @@ pub fn costs(spec: &PlanSpec) -> impl Iterator<Item = (&str, &CostSpec)> {
 pub fn convergences(spec: &PlanSpec) -> impl Iterator<Item = (&str, &ConvergenceSpec)> {
     spec.workload.iter().filter_map(|(name, workload)| match workload {
         Workload::Trill(TrillSpec::Convergence(convergence)) => Some((name.as_str(), convergence)),
+        _ => None,
+    })
+}
+
+/// Those in which work is spread over CPUs.
+pub fn spreads(spec: &PlanSpec) -> impl Iterator<Item = (&str, &SpreadSpec)> {
+    spec.workload.iter().filter_map(|(name, workload)| match workload {
+        Workload::Trill(TrillSpec::Spread(spread)) => Some((name.as_str(), spread)),
+        _ => None,
+    })
+}
+
+/// Those of which a share crosses VLANs.
+pub fn vlan_mixes(spec: &PlanSpec) -> impl Iterator<Item = (&str, &VlanMixSpec)> {
+    spec.workload.iter().filter_map(|(name, workload)| match workload {
+        Workload::Trill(TrillSpec::VlanMix(mix)) => Some((name.as_str(), mix)),
+        _ => None,
+    })
+}
+
+/// Those with few large flows.
+pub fn elephants_of(spec: &PlanSpec) -> impl Iterator<Item = (&str, &ElephantSpec)> {
+    spec.workload.iter().filter_map(|(name, workload)| match workload {
+        Workload::Trill(TrillSpec::Elephants(elephants)) => Some((name.as_str(), elephants)),
         _ => None,
     })
 }

@@ -1,6 +1,6 @@
 //! Literal rows make known metrics; what is missing makes none.
 
-use weft_scenario::record::{ChainRow, CrossingRow, PathShareRow, Records, SwitchLossRow};
+use weft_scenario::record::{ChainRow, CrossingRow, ElephantRow, PathShareRow, Records, SwitchLossRow, VlanMixRow};
 
 use super::*;
 use crate::analysis::testing::{self, plan_text};
@@ -109,6 +109,32 @@ fn latencies_are_compared_size_by_size_with_and_without_the_floor() {
 }
 
 #[test]
+fn what_vlans_cost_is_told_rate_by_rate_with_means_of_both_kinds() {
+    let keys = format!("{TRIAL}path_rate = \"25 Mbit/s\"\nload_percent = [80, 400]");
+    let spec = spec(
+        "trill-latency",
+        &workload("crossing", "\"trill\", \"trill-router\"", &keys),
+        "router_over_intra_at.w.400",
+    );
+    let rows = || {
+        let of = |way, bytes, first, second| {
+            [crossed(&spec, way, bytes, 0, 1_000, first), crossed(&spec, way, bytes, 1, 1_000, second)]
+        };
+        let small = [of("trill", 64, 1_000, 1_000), of("trill-router", 64, 1_600, 1_800)];
+        let large = [of("trill", 1518, 2_000, 2_000), of("trill-router", 1518, 2_400, 2_400)];
+        [small.concat(), large.concat()].concat()
+    };
+    let found = findings(&spec, || Records { crossings: rows(), ..Records::default() });
+    close(value(&found, "router_over_intra_at.w.80"), 1.4);
+    close(value(&found, "router_over_intra_at.w.400"), 1.5);
+    close(value(&found, "router_over_intra.w"), 1.4);
+    let table = found.tables.iter().find(|table| table.title.starts_with("More median latency")).unwrap();
+    assert_eq!(table.headings, ["size (B)", "80", "400", "mean"]);
+    assert_eq!(table.rows[0], ["64", "60.0", "80.0", "70.0"]);
+    assert_eq!(table.rows[2], ["mean", "40.0", "50.0", "-"]);
+}
+
+#[test]
 fn throughput_is_a_rate_and_a_share() {
     let keys = format!("{TRIAL}{LINK}load_percent = [80]\nload_of = \"layer2\"");
     let spec = spec("trill-throughput", &workload("crossing", "\"trill\", \"stp\"", &keys), "delivered.w.trill");
@@ -169,6 +195,7 @@ fn shares_of_paths_are_of_all_sizes_together() {
         load_percent: 0,
         switch: switch.into(),
         frames,
+        bytes: frames * 84,
     };
     let records = || Records {
         crossings: vec![CrossingRow { reordered_frames: 2, ..crossed(&spec, "trill", 64, 0, 998, 900) }],
@@ -261,6 +288,7 @@ fn an_outage_is_the_worst_flow_s() {
         sent_frames: 2_000,
         lost_frames: 30,
         outage_ns,
+        recovery_s: 0,
     };
     let records = || Records {
         switch_losses: vec![row("link-down", 50_000_000), row("silent", 600_000_000)],
@@ -270,6 +298,64 @@ fn an_outage_is_the_worst_flow_s() {
     close(value(&found, "outage_s.trill.link-down"), 0.05);
     close(value(&found, "outage_s.trill.silent"), 0.6);
     close(value(&found, "hit_share.trill.silent"), 0.25);
+    close(value(&found, "recovery_s.trill.silent"), 0.0);
+}
+
+const MIX: &str = "[workload.w]\nkind = \"trill\"\nexperiment = \"vlan-mix\"\nways = [\"trill-router\", \"trill-routed\"]\n\
+                   crossing_percent = [0, 50, 100]\nframe_bytes = 64\nstations = 1024\nper_s = 1000\ntrial = \"1 ms\"\n\
+                   rounds = 7\ncost = { count = 1, each = \"1 ms\" }\n";
+
+#[test]
+fn what_crosses_vlans_is_a_line_of_which_every_round_is_a_sample() {
+    let spec = spec("trill-vlan-size", MIX, "growth.trill-router");
+    let row = |way: &str, crossing_percent: u32, round: u32, between_ns: f64| {
+        let share = f64::from(crossing_percent) / 100.0;
+        // All rounds are slower by turns, as on a machine with other work.
+        let mood = 1.0 + f64::from(round % 3);
+        VlanMixRow {
+            way: way.into(),
+            crossing_percent,
+            round,
+            frame_bytes: 64,
+            offered_per_s: 1_000.0,
+            sent_frames: 100,
+            received_frames: 100,
+            latency_mean_ns: mood * (1_000.0 * (1.0 - share) + between_ns * share),
+            latency_p50_ns: if share > 0.5 { between_ns as u64 } else { 1_000 },
+            latency_p99_ns: 9_000,
+            floor_mean_ns: mood * 200.0,
+            floor_p50_ns: 200,
+            quiet: 1,
+            chain_ns_per_frame: 700.0 + 100.0 * share,
+            tester_ns_per_frame: 200.0,
+        }
+    };
+    let records = || {
+        let of = |way, between_ns| {
+            (0..7).flat_map(move |round| [0, 50, 100].map(|percent| row(way, percent, round, between_ns)))
+        };
+        let vlan_mixes = of("trill-router", 2_200.0).chain(of("trill-routed", 1_100.0)).collect();
+        Records { vlan_mixes, ..Records::default() }
+    };
+    let found = findings(&spec, records);
+    close(value(&found, "growth.trill-router"), 2.2);
+    close(value(&found, "growth_net.trill-router"), 2.5);
+    close(value(&found, "growth.trill-routed"), 1.1);
+    close(value(&found, "cpu_growth.trill-routed"), 1.2);
+    close(value(&found, "p50_growth.trill-router"), 2.2);
+    close(value(&found, "step.trill-router.100"), 2.2 / 1.6);
+    close(value(&found, "router_over_routed.50"), 1.6 / 1.05);
+    close(value(&found, "lost.trill-router"), 0.0);
+    assert_eq!(found.metrics["growth.trill-router"].n, 21, "three repetitions of seven rounds");
+    assert_eq!(found.tables[0].rows.iter().map(|row| row[1].as_str()).collect::<Vec<_>>(), ["1024", "512", "1"]);
+    // A round that lacks a turn has no line.
+    let partly = || {
+        let mut partly = records();
+        partly.vlan_mixes.retain(|row| row.crossing_percent != 50);
+        partly
+    };
+    let found = findings(&spec, partly);
+    assert!(found.metrics.contains_key("mean_us.trill-router.0") && !found.metrics.contains_key("growth.trill-router"));
 }
 
 #[test]
@@ -299,6 +385,40 @@ fn an_elephant_ends_with_its_last_subflow() {
     assert!(open.metrics.is_empty(), "an elephant that did not end has no time");
 }
 
+const ELEPHANTS: &str = "[workload.w]\nkind = \"trill\"\nexperiment = \"elephants\"\nsplits = [\"tcp\", \"mptcp\", \"striped\"]\n\
+                         subflows = 8\neach = \"1 s\"\nrounds = 2\n";
+
+#[test]
+fn split_elephants_are_compared_with_whole_ones_of_the_same_round() {
+    let spec = spec("trill-multipath", &format!("{ELEPHANTS}{LINK}"), "delivered.tcp");
+    let turn = |split: &str, round, connections, mbit: [u64; 4]| {
+        let of = |(elephant, mbit): (usize, u64)| ElephantRow {
+            split: split.into(),
+            round,
+            elephant: elephant as u32,
+            connections,
+            received_bytes: mbit * 125_000,
+            wall_ns: 1_000_000_000,
+        };
+        mbit.into_iter().enumerate().map(of).collect::<Vec<_>>()
+    };
+    // Of the line of 100 Mbit/s. In one round two whole flows share a path.
+    let tcp = [turn("tcp", 0, 1, [50, 50, 100, 100]), turn("tcp", 1, 1, [100; 4])].concat();
+    let mptcp = [turn("mptcp", 0, 8, [90, 90, 90, 90]), turn("mptcp", 1, 7, [90, 90, 90, 90])].concat();
+    let all = || Records { elephants: [tcp.clone(), mptcp.clone()].concat(), ..Records::default() };
+    let found = findings(&spec, all);
+    close(value(&found, "delivered.tcp"), (0.75 + 1.0) / 2.0);
+    close(value(&found, "least.tcp"), 0.75);
+    close(value(&found, "least.mptcp"), 0.9);
+    close(value(&found, "least_over_tcp.mptcp"), (1.8 + 0.9) / 2.0);
+    close(value(&found, "connections.mptcp"), 7.5);
+    assert!(!found.metrics.contains_key("delivered.striped"), "nobody measured it");
+    let without = findings(&spec, || Records { elephants: tcp.clone(), ..Records::default() });
+    assert!(without.tables[0].rows.iter().any(|row| row[0] == "mptcp: not available on this kernel"));
+    let three = || Records { elephants: tcp[..3].to_vec(), ..Records::default() };
+    assert!(!testing::analyse(&spec, |_| three()).metrics.contains_key("delivered.tcp"), "one of four is missing");
+}
+
 #[test]
 fn plans_that_do_not_fit_are_refused() {
     let refused =
@@ -306,6 +426,8 @@ fn plans_that_do_not_fit_are_refused() {
     let bare = workload("crossing", "\"trill\"", &format!("{TRIAL}per_s = [1]"));
     for (error, message) in [
         (refused("trill-cpu", &bare, "extra_ns.s1"), "`experiment = \"cost\"`"),
+        (refused("trill-vlan-size", &MIX.replace("0, 50, 100", "50"), "growth.trill-router"), "in order"),
+        (refused("trill-vlan-size", &MIX.replace("0, 50, 100", "50, 0"), "growth.trill-router"), "in order"),
         (refused("trill-load", &bare, "gain_limit.64"), "with a `link`"),
         (refused("trill-throughput", &bare, "delivered.w.trill"), "with a `link`"),
         (refused("trill-latency", &bare, "trill_over_stp.w"), "yields no metric `trill_over_stp.w`"),
@@ -313,4 +435,75 @@ fn plans_that_do_not_fit_are_refused() {
     ] {
         assert!(error.contains(message), "wanted `{message}`, got `{error}`");
     }
+}
+
+#[test]
+fn elision_is_read_from_bytes_lines_and_chains() {
+    let keys = format!("{TRIAL}{LINK}load_percent = [100, 400]");
+    let ways = "\"trill\", \"trill-elided\"";
+    let spec = spec("trill-elision", &workload("crossing", ways, &keys), "gain_of_limit.w");
+    let records = || {
+        let mut records = Records::default();
+        for bytes in [64, 1518] {
+            records.crossings.extend([
+                crossed(&spec, "trill", bytes, 0, 1_000, 900),
+                crossed(&spec, "trill", bytes, 1, 500, 900),
+                crossed(&spec, "trill-elided", bytes, 0, 1_000, 810),
+                crossed(&spec, "trill-elided", bytes, 1, 550, 810),
+            ]);
+            for (way, on_link) in [("trill", 24), ("trill-elided", 10)] {
+                records.path_shares.push(PathShareRow {
+                    way: way.into(),
+                    frame_bytes: bytes,
+                    load_percent: 100,
+                    switch: "s3".into(),
+                    frames: 100,
+                    bytes: 100 * u64::from(bytes - 4 + on_link),
+                });
+            }
+        }
+        records
+    };
+    let found = findings(&spec, records);
+    close(value(&found, "link_bytes.w.trill.64"), 84.0);
+    close(value(&found, "link_bytes.w.trill-elided.64"), 70.0);
+    close(value(&found, "saved_bytes.w"), 14.0);
+    close(value(&found, "latency_ratio.w"), 0.9);
+    let gain = value(&found, "most_gain.w.64");
+    assert!((gain - 1.1).abs() < 1e-3, "{gain}");
+    close(value(&found, "gain_of_limit.w"), gain / (108.0 / 94.0));
+
+    let cost = workload("cost", ways, COST);
+    let spec = self::spec("trill-elision", &cost, "transit_ratio.64");
+    let of = [("trill", [100.0, 40.0, 60.0]), ("trill-elided", [110.0, 36.0, 44.0])];
+    let found = findings(&spec, || Records { chains: chains(&of), ..Records::default() });
+    close(value(&found, "transit_ns.trill-elided.64"), 36.0);
+    close(value(&found, "transit_ratio.64"), 0.9);
+    close(value(&found, "path_ratio.1518"), 0.95);
+
+    let error = read("trill-elision", &workload("crossing", "\"trill\", \"stp\"", &keys), "gain_of_limit.w");
+    assert!(error.unwrap_err().to_string().contains("takes the ways `trill` and `trill-elided`"));
+}
+
+#[test]
+fn spread_work_is_even_where_every_cpu_has_its_share() {
+    let cost = workload("cost", "\"trill\"", COST);
+    let spread = "[workload.s]\nkind = \"trill\"\nexperiment = \"spread\"\ncpus = [0, 2]\nframe_bytes = [64]\n\
+                  stations = 8\nnicknames = 16\nruns = { count = 1, each = \"1 ms\" }\n";
+    let spec = spec("trill-fast-path", &format!("{cost}{spread}"), "spread_error.2");
+    let facts = |cpus: u32, numbers: [f64; 6]| {
+        let names = ["sent_frames", "received_frames", "most_per_s", "cpu.0", "cpu.1", "cpu.2"];
+        names.into_iter().zip(numbers).map(move |(what, number)| (format!("spread.{cpus}.64.{what}"), number))
+    };
+    let records = || {
+        let one = facts(0, [1000.0, 1000.0, 2e6, 0.0, 1000.0, 0.0]);
+        let two = facts(2, [1000.0, 960.0, 3e6, 440.0, 510.0, 10.0]);
+        let all = [("trill", [100.0, 40.0, 60.0])];
+        Records { chains: chains(&all), facts: one.chain(two).collect(), ..Records::default() }
+    };
+    let found = findings(&spec, records);
+    close(value(&found, "spread_error.2"), 1.0 - 880.0 / 960.0);
+    close(value(&found, "spread_gain.2.64"), 1.5);
+    close(value(&found, "spread_lost.2.64"), 0.04);
+    close(value(&found, "spread_mpps.0.64"), 2.0);
 }

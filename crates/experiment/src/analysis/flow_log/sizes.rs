@@ -1,0 +1,127 @@
+//! Flows and bytes by size (VL2 Figure 2), and the traffic inside over the traffic that leaves or enters (VL2 3.1).
+
+use serde::Serialize;
+use weft_scenario::record::{FlowSizeRow, Records};
+
+use super::{fact, put, put_empty, share, spec_of};
+use crate::analysis::{Input, MetricInfo, TrialRecords};
+use crate::flow_log::fact as name;
+use crate::metric::Findings;
+
+/// "100 MB", below which are 99 % of the paper's flows and above which are more than 90 % of its bytes.
+const LARGE: u64 = 100_000_000;
+/// "1 GB", up to which those bytes are.
+const VERY_LARGE: u64 = 1_000_000_000;
+/// "Flows over a few GB are rare": a bin begins here.
+const FEW_GB: u64 = 3_162_000_000;
+
+/// What this analysis yields.
+pub const METRICS: &[MetricInfo] = &[
+    MetricInfo { name: "median_size", meaning: "size that half of the flows do not exceed, upper end of its bin" },
+    MetricInfo { name: "flows_to_100_mb", meaning: "flows of at most 100 MB / all flows" },
+    MetricInfo { name: "bytes_100_mb_to_1_gb", meaning: "bytes in flows of 100 MB to 1 GB / all bytes" },
+    MetricInfo { name: "bytes_mode", meaning: "bin of sizes that holds most bytes, its upper end" },
+    MetricInfo { name: "flows_above_3_gb", meaning: "flows of more than 3.16 GB / all flows" },
+    MetricInfo { name: "inside_over_outside", meaning: "bytes between servers / bytes from and to the outside" },
+    MetricInfo {
+        name: "size_law_deviation",
+        meaning: "largest difference to the distribution that was drawn from, times the root of the number of flows \
+                  (Kolmogorov and Smirnov)",
+    },
+];
+
+/// The numbers of one log; those that need something the log does not have are `None`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SizeSummary {
+    /// Number of flows.
+    pub flows: u64,
+    /// Bytes of all flows.
+    pub bytes: u64,
+    /// Half of the flows are at most so large.
+    pub median_bytes: Option<u64>,
+    /// Share of flows of at most 100 MB.
+    pub flows_to_100_mb: Option<f64>,
+    /// Share of bytes in flows of 100 MB to 1 GB.
+    pub bytes_100_mb_to_1_gb: Option<f64>,
+    /// Upper end of the bin that holds most bytes.
+    pub bytes_mode: Option<u64>,
+    /// Share of flows above 3.16 GB.
+    pub flows_above_3_gb: Option<f64>,
+    /// Bytes between servers over bytes from and to the outside.
+    pub inside_over_outside: Option<f64>,
+}
+
+impl SizeSummary {
+    /// Of a log's records.
+    pub fn of(records: &Records) -> Self {
+        let rows = &records.flow_sizes;
+        let (flows, bytes) = totals(rows);
+        let sum = |of: fn(&FlowSizeRow) -> u64, within: &dyn Fn(&FlowSizeRow) -> bool| {
+            rows.iter().filter(|row| within(row)).map(of).sum::<u64>() as f64
+        };
+        let flows_where = |within: &dyn Fn(&FlowSizeRow) -> bool| share(sum(|row| row.flows, within), flows as f64);
+        let bytes_where = |within: &dyn Fn(&FlowSizeRow) -> bool| share(sum(|row| row.bytes, within), bytes as f64);
+        let inside = fact(records, name::BYTES_INSIDE);
+        let crossing = fact(records, name::BYTES_CROSSING);
+        Self {
+            flows,
+            bytes,
+            median_bytes: median(rows),
+            flows_to_100_mb: flows_where(&|row| row.bytes_at_most <= LARGE),
+            bytes_100_mb_to_1_gb: bytes_where(&|row| row.bytes_at_most > LARGE && row.bytes_at_most <= VERY_LARGE),
+            bytes_mode: rows
+                .iter()
+                .filter(|row| row.bytes > 0)
+                .max_by_key(|row| row.bytes)
+                .map(|row| row.bytes_at_most),
+            flows_above_3_gb: flows_where(&|row| row.bytes_at_most > FEW_GB),
+            inside_over_outside: inside.zip(crossing).and_then(|(inside, crossing)| share(inside, crossing)),
+        }
+    }
+}
+
+/// Flows and bytes of all bins.
+pub fn totals(rows: &[FlowSizeRow]) -> (u64, u64) {
+    rows.iter().fold((0, 0), |sum, row| (sum.0 + row.flows, sum.1.saturating_add(row.bytes)))
+}
+
+fn median(rows: &[FlowSizeRow]) -> Option<u64> {
+    let half = totals(rows).0.div_ceil(2);
+    let mut upto = 0;
+    let reaches = |row: &&FlowSizeRow| {
+        upto += row.flows;
+        upto >= half
+    };
+    rows.iter().find(reaches).map(|row| row.bytes_at_most)
+}
+
+/// Runs the analysis.
+pub fn analyse(input: &Input<'_>) -> Findings {
+    let mut findings = Findings::default();
+    put_empty(&mut findings, input);
+    let trials: Vec<&TrialRecords> = input.trials.iter().collect();
+    let mut add = |name: &str, number: fn(&SizeSummary) -> Option<f64>| {
+        put(&mut findings, &trials, name, |trial| number(&SizeSummary::of(&trial.records)));
+    };
+    add("median_size", |log| log.median_bytes.map(|bytes| bytes as f64));
+    add("flows_to_100_mb", |log| log.flows_to_100_mb);
+    add("bytes_100_mb_to_1_gb", |log| log.bytes_100_mb_to_1_gb);
+    add("bytes_mode", |log| log.bytes_mode.map(|bytes| bytes as f64));
+    add("flows_above_3_gb", |log| log.flows_above_3_gb);
+    add("inside_over_outside", |log| log.inside_over_outside);
+    put(&mut findings, &trials, "size_law_deviation", |trial| law_deviation(input, trial));
+    findings
+}
+
+/// Kolmogorov's statistic at the ends of the bins.
+fn law_deviation(input: &Input<'_>, trial: &TrialRecords) -> Option<f64> {
+    let law = &spec_of(input.spec, &trial.key.workload)?.sizes;
+    let rows = &trial.records.flow_sizes;
+    let flows = totals(rows).0 as f64;
+    let mut upto = 0;
+    let differences = rows.iter().map(|row| {
+        upto += row.flows;
+        (upto as f64 / flows - law.share_at_most(row.bytes_at_most)).abs()
+    });
+    differences.max_by(f64::total_cmp).map(|largest| largest * flows.sqrt())
+}
