@@ -1,5 +1,7 @@
-//! Which engine runs a plan: the one that was asked for, or the lab where it can run and else the simulator.
+//! Which engine runs a plan: the one that was asked for, or the lab where it can run and else the simulator. A plan without
+//! packets is computed.
 
+use weft_experiment::calc::{CALC, CalcEngine};
 use weft_experiment::plan::{Mode, Plan, PlanSpec};
 use weft_experiment::runner::{self, RunError};
 use weft_scenario::engine::{Engine, EngineError};
@@ -47,7 +49,8 @@ fn automatic(plan: &Plan, mode: Mode, spec: &PlanSpec) -> Result<Choice, Failure
     let chosen =
         |engine, name: &str, why: &str| Choice { engines: vec![engine], why: Some(format!("engine: {name} ({why})")) };
     if !allows(LAB) {
-        return Ok(chosen(engine(SIM)?, SIM, "the plan names no other"));
+        let name = if allows(CALC) { CALC } else { SIM };
+        return Ok(chosen(engine(name)?, name, "the plan names no other"));
     }
     match fit_lab(plan, mode) {
         Ok(lab) => Ok(chosen(lab, LAB, "this machine can run it")),
@@ -64,7 +67,11 @@ fn fit_lab(plan: &Plan, mode: Mode) -> Result<Box<dyn Engine>, RunError> {
 }
 
 fn engine(name: &str) -> Result<Box<dyn Engine>, Failure> {
-    if name == LAB { Ok(lab_engine()?) } else { Ok(Box::new(SimEngine::default())) }
+    match name {
+        LAB => Ok(lab_engine()?),
+        CALC => Ok(Box::new(CalcEngine)),
+        _ => Ok(Box::new(SimEngine::default())),
+    }
 }
 
 #[cfg(feature = "lab")]

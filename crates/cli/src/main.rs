@@ -31,6 +31,8 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Run(args) => commands::run::run(&args, quiet),
         Command::Sim(args) => commands::sim::sim(&args, quiet),
+        Command::Calc(command) => commands::calc::calc(&command),
+        Command::Analyse(args) => commands::analyse::analyse(&args, quiet),
         Command::List(flag) => commands::list::list(flag.output),
         Command::Report(args) => commands::report::report(&args),
         Command::Doctor(args) => commands::doctor::doctor(&args, quiet),

@@ -1,6 +1,8 @@
 //! The command line: every verb, its flags and its examples. No logic.
 
+mod analyse;
 mod bench;
+mod calc;
 #[cfg(feature = "lab")]
 mod directory;
 #[cfg(feature = "lab")]
@@ -18,9 +20,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use weft_scenario::engine::{DirectoryStore, Overlay};
 
+pub(crate) use analyse::{AnalyseArgs, FormatChoice, GenerateArgs, RackArgs};
 pub(crate) use bench::{BenchCommand, BenchSimArgs, InternalCommand};
 #[cfg(feature = "lab")]
 pub(crate) use bench::{BenchDirectoryArgs, BenchOverlayArgs};
+pub(crate) use calc::{CalcCommand, CostArgs};
 #[cfg(feature = "lab")]
 pub(crate) use directory::{AdminArgs, CertsArgs, DirectoryCommand, KeyArgs, PolicyCommand, SessionArgs, SetArgs};
 #[cfg(feature = "lab")]
@@ -98,6 +102,12 @@ Examples:
   weft sim leaf-spine-small --workload shuffle --trace flow=17
   weft sim my-scenario.toml --seed 7 --capture leaf1:spine1 -w uplink.pcapng -o json")]
     Sim(Box<SimArgs>),
+    /// Calculations about networks that need no packets
+    #[command(subcommand)]
+    Calc(CalcCommand),
+    /// What a flow log says: flow sizes, flows at once, traffic between racks
+    #[command(after_help = analyse::EXAMPLES)]
+    Analyse(Box<AnalyseArgs>),
     /// List every plan with its paper, engines, claims and expected time
     List(OutputFlag),
     /// Draw the report of finished runs again, from their raw records

@@ -53,7 +53,8 @@ pub(crate) fn measure(command: MeasureCommand, quiet: bool) -> Result<ExitCode, 
 
 fn options(ports: PortArgs) -> MeasureOptions {
     let PortArgs { tx, rx, size, rate, trial, streams, groups, broadcasts, vlan, gateway, seed } = ports;
-    let plan = StreamPlan { unicast: streams, group: groups, broadcast: broadcasts, vlans: vlan, gateway, seed };
+    let kinds = StreamPlan { unicast: streams, group: groups, broadcast: broadcasts, ..StreamPlan::default() };
+    let plan = StreamPlan { vlans: vlan, gateway, seed, ..kinds };
     MeasureOptions { sending: tx, receiving: rx, plan, frame_bytes: size, trial: trial.0, rates_pps: rate }
 }
 

@@ -1,6 +1,8 @@
 //! One file per verb: call the room that does the work, print what it returns.
 
+pub(crate) mod analyse;
 pub(crate) mod bench;
+pub(crate) mod calc;
 #[cfg(feature = "lab")]
 pub(crate) mod directory;
 pub(crate) mod doctor;

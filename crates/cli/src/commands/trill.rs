@@ -118,7 +118,20 @@ fn yes(is_so: bool) -> String {
 }
 
 fn adjacency_table(adjacencies: &[AdjacencyRow]) -> Rows {
-    let header = ["port", "interface", "link", "state", "neighbor", "system", "MAC", "holding_s", "cost", "MTU"];
+    let header = [
+        "port",
+        "interface",
+        "link",
+        "state",
+        "neighbor",
+        "system",
+        "MAC",
+        "holding_s",
+        "elision",
+        "echoes",
+        "cost",
+        "MTU",
+    ];
     let mut rows = Rows::new(&header);
     for row in adjacencies {
         rows.push(vec![
@@ -130,6 +143,8 @@ fn adjacency_table(adjacencies: &[AdjacencyRow]) -> Rows {
             or_dash(row.system.as_ref()),
             or_dash(row.mac.as_ref()),
             or_dash(row.holding_s.map(|holding_s| format!("{holding_s:.1}")).as_ref()),
+            row.elision.clone(),
+            yes(row.echoes),
             row.cost.to_string(),
             row.mtu.to_string(),
         ]);

@@ -189,6 +189,38 @@ fn flags_that_do_not_exist_are_usage_errors() {
 }
 
 #[test]
+fn calculations_that_cannot_be_made_are_refused_by_name() {
+    for (flags, says) in [
+        ("--servers 0", &["`servers` is 0"][..]),
+        ("--servers 35000 --oversubscription 0", &["`oversubscription` is 0"]),
+        ("--servers 35000 --switch 25:1000", &["25 ports", "even number"]),
+        ("--servers 35000 --tor-usd=-1", &["`tor_usd` is -1"]),
+        ("--servers 300000", &["no VL2 network", "300000 servers", "larger switch"]),
+    ] {
+        let args = ["calc", "cost"].into_iter().chain(flags.split(' ')).map(ToOwned::to_owned).collect();
+        check(&Case { args, code: 2, says });
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let plan = include_str!("../../../../plans/vl2/fig15-link-utilisation.toml");
+    for (from, to, says) in [
+        ("intermediates = 2", "intermediates = 9", &["`intermediates` is 9; the fabric has 5"][..]),
+        ("jobs = 8", "jobs = 0", &["`jobs` is 0"]),
+        (
+            "job_racks = 12 }",
+            "job_racks = 12 }\nmost_use = 0.01",
+            &["matrix 1 (from 0 s)", "infeasible", "alone needs"],
+        ),
+        ("engines = [\"calc\"]", "engines = [\"lab\"]", &["need `engines = [\"calc\"]`"]),
+    ] {
+        let path = file(&dir, "plan.toml", &plan.replace(from, to));
+        let out = dir.path().join("out").display().to_string();
+        let args = ["--quiet", "run", &path, "--quick", "--out", &out].map(ToOwned::to_owned).into();
+        check(&Case { args, code: 2, says });
+        assert!(!std::path::Path::new(&out).exists(), "half a result was presented as whole");
+    }
+}
+
+#[test]
 fn what_is_not_up_is_said() {
     check(&Case { args: vec!["lab".into(), "down".into(), "ghost".into()], code: 1, says: &["ghost"] });
 }
@@ -217,4 +249,33 @@ fn settings_of_an_rbridge_are_refused_with_the_place() {
     let nowhere = dir.path().join("none.sock").display().to_string();
     let args = ["trill", "show", "route", "--socket", &nowhere].map(ToOwned::to_owned).into();
     check(&Case { args, code: 1, says: &["no RBridge answers", "weft node rbridge"] });
+}
+
+#[test]
+fn flow_logs_that_are_wrong_are_refused_with_the_line() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let head = "start_s,end_s,from,to,bytes\n1,2,10.0.0.1,10.0.1.1,5\n";
+    for (name, content, says) in [
+        ("columns.csv", "start_s,end_s,from,to\n".to_owned(), &["line 1", "bytes"][..]),
+        ("short.csv", format!("{head}1,2,10.0.0.1\n"), &["line 3", "3 columns"]),
+        ("back.csv", format!("{head}0,2,10.0.0.1,10.0.1.1,5\n"), &["line 3", "time goes back", "--reorder"]),
+        ("address.csv", format!("{head}1,2,tor1,10.0.1.1,5\n"), &["line 3", "tor1", "from"]),
+        ("ends.csv", format!("{head}3,2,10.0.0.1,10.0.1.1,5\n"), &["line 3", "ends before it starts"]),
+        ("empty.csv", String::new(), &["no flows"]),
+    ] {
+        let (path, out) = (file(&dir, name, &content), dir.path().join("out").display().to_string());
+        let args = vec!["analyse".into(), path, "--out".into(), out.clone()];
+        check(&Case { args, code: 2, says: &[says, &[name]].concat() });
+        assert!(!std::path::Path::new(&out).exists(), "half a result was presented as whole");
+    }
+    let good = file(&dir, "good.csv", head);
+    let racks = file(&dir, "racks", "10.0.0.0/24 tor1\n10.0.1.1/24 tor2\n");
+    for (flags, says) in [
+        (vec!["--racks".to_owned(), racks], &["line 2", "10.0.1.1/24"][..]),
+        (vec!["--interval".to_owned(), "0 s".to_owned()], &["--interval"]),
+    ] {
+        let args = [vec!["analyse".to_owned(), good.clone()], flags].concat();
+        check(&Case { args, code: 2, says });
+    }
+    check(&Case { args: vec!["analyse".into(), "/no/such/log".into()], code: 2, says: &["/no/such/log"] });
 }

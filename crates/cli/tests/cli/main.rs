@@ -1,5 +1,6 @@
 //! The binary from the outside: what people type, what they get, and what is left behind.
 
+mod analyse;
 mod bad_input;
 mod common;
 #[cfg(feature = "lab")]
