@@ -5,11 +5,13 @@
 #![forbid(unsafe_code)]
 
 mod bodies;
+mod flow_log;
 mod rbridge;
 pub mod seeds;
 mod trill;
 
 pub use bodies::{any_frame, directory_datagram, directory_update, vl2_stack};
+pub use flow_log::flow_log;
 pub use rbridge::isis_rbridge;
 pub use trill::{isis_pdu, isis_tlv, trill_frame};
 
@@ -23,10 +25,11 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target { name: "any_frame", run: any_frame },
     Target { name: "directory_datagram", run: directory_datagram },
     Target { name: "directory_update", run: directory_update },
+    Target { name: "flow_log", run: flow_log },
     Target { name: "isis_pdu", run: isis_pdu },
     Target { name: "isis_rbridge", run: isis_rbridge },
     Target { name: "isis_tlv", run: isis_tlv },

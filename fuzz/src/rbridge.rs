@@ -50,6 +50,7 @@ impl Life {
             cost: 10,
             designated_vlan: 1,
             mtu_test: number == 2,
+            offers_elision: number == 1,
         };
         let config = Config {
             system: system(1),

@@ -37,7 +37,8 @@ pub fn seeds() -> Vec<Seed> {
     let stacks = stacks().into_iter().map(in_target("vl2_stack"));
     let frames = frames().into_iter().map(in_target("any_frame"));
     let updates = updates().into_iter().map(in_target("directory_update"));
-    datagrams.chain(updates).chain(stacks).chain(frames).collect()
+    let logs = crate::flow_log::seeds();
+    datagrams.chain(updates).chain(stacks).chain(frames).chain(logs).collect()
 }
 
 fn message(kind: Kind, count: usize) -> Vec<u8> {
