@@ -168,9 +168,8 @@ fn a_lossy_lab_still_answers_and_says_what_it_cost() {
     let _gone = Gone(name.clone());
     let engine = engine(&name);
     let mut session = session_of(&engine, &bed_scenario(DirectoryStore::Embedded));
-    // Waits double: twelve questions begin within the timeout, all in vain for 5 of a million look-ups.
-    let mut lossy =
-        DirectorySpec { loss_percent: 20, updates: None, timeout: Nanos(20_000 * MS), ..load(1, 2000, 100) };
+    // Waits double: thirteen questions begin within the timeout, all in vain for 2 of a million look-ups; there are 200.
+    let mut lossy = DirectorySpec { loss_percent: 20, updates: None, timeout: Nanos(50_000 * MS), ..load(1, 500, 100) };
     lossy.lookups.as_mut().unwrap().retry_after = Some(Nanos(10 * MS));
     let records = session.run(&trial(Workload::Directory(lossy))).unwrap();
     let lookups = row(&records, "lookup");
