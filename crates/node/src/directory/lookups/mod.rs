@@ -166,6 +166,8 @@ impl<'a> Worker<'a> {
                 }
             });
         });
+        // Held until all is counted: whoever has an answer and then asks for the counters finds it there.
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = self.inbox.send_back(self.socket.as_fd(), &mut self.outbox);
         for report in reports {
             self.table.read(|table| corrections.report(table, &report, self.socket));
@@ -173,7 +175,7 @@ impl<'a> Worker<'a> {
         }
         seen.answered = sent.datagrams as u64;
         seen.unsent = sent.failed as u64;
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).merge(&seen);
+        counts.merge(&seen);
         Ok(count)
     }
 }
