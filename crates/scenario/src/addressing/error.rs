@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use super::SERVERS_PER_RACK_MAX;
+use crate::topology::OutsideError;
 
 /// Why addresses cannot be given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +29,9 @@ pub enum AddressError {
         /// What it overlaps.
         with: String,
     },
+    /// The pool of public LAs meets the AAs.
+    #[error(transparent)]
+    Outside(#[from] OutsideError),
     /// An AA outside the block.
     #[error("AA {aa} of `{node}` is outside the AA block {block}")]
     OutsideBlock {

@@ -7,10 +7,13 @@
 //! | LA of a server: in its rack's prefix of `10.64.0.0/10`, a /24 or as much larger as needed, switch at .1 | | `10.64.0.2` |
 //! | switch-to-switch links, a /31 each | `10.128.0.0/10` | `10.128.0.0`, `10.128.0.1` |
 //! | anycast LA of group g | `10.255.255.g+1/32` | `10.255.255.1` |
+//! | public LA of the k-th server that is reachable from outside | the fabric's `outside.pool` | `198.51.100.1` |
+//! | border links, a /31 each; the node outside | `192.0.2.0/24`; `203.0.113.0/24` | `192.0.2.0`; `203.0.113.1` |
 //! | hash of the five-tuple, written as source | `100.64.0.0/10`, 22 bits | `100.64.17.9` |
 
 mod anycast;
 mod error;
+mod outside;
 mod prefix;
 
 use std::collections::BTreeMap;
@@ -18,6 +21,7 @@ use std::net::Ipv4Addr;
 
 pub use anycast::{AnycastChange, AnycastGroup};
 pub use error::AddressError;
+pub use outside::OutsideAddresses;
 pub use prefix::{ParsePrefixError, Prefix};
 
 use self::anycast::Anycast;
@@ -34,8 +38,8 @@ pub const LA_BLOCK: Prefix = Prefix { network: Ipv4Addr::new(10, 0, 0, 0), lengt
 const RACKS: Prefix = Prefix { network: Ipv4Addr::new(10, 64, 0, 0), length: 10 };
 /// Addresses of switch-to-switch links, two each.
 const LINKS: Prefix = Prefix { network: Ipv4Addr::new(10, 128, 0, 0), length: 10 };
-/// Addresses that no AA may have: this network, loopback, link-local, multicast and reserved ones (RFC 6890).
-const NOT_FOR_HOSTS: [Prefix; 4] = [
+/// Addresses that no host may have: this network, loopback, link-local, multicast and reserved ones (RFC 6890).
+pub(crate) const NOT_FOR_HOSTS: [Prefix; 4] = [
     Prefix { network: Ipv4Addr::new(0, 0, 0, 0), length: 8 },
     Prefix { network: Ipv4Addr::new(127, 0, 0, 0), length: 8 },
     Prefix { network: Ipv4Addr::new(169, 254, 0, 0), length: 16 },
@@ -71,6 +75,7 @@ pub struct AddressPlan {
     racks: BTreeMap<NodeId, Prefix>,
     links: Vec<Option<(Ipv4Addr, Ipv4Addr)>>,
     anycast: Anycast,
+    outside: Option<OutsideAddresses>,
 }
 
 impl AddressPlan {
@@ -88,7 +93,8 @@ impl AddressPlan {
             host_of_aa.insert(address, server);
         }
         let anycast = Anycast::new(fabric, options.ecmp_width);
-        Ok(Self { links: link_addresses(fabric), options, aa, la, host_of_aa, racks, anycast })
+        let outside = OutsideAddresses::new(fabric, &options)?;
+        Ok(Self { links: link_addresses(fabric), options, aa, la, host_of_aa, racks, anycast, outside })
     }
 
     /// The AA block.
@@ -262,6 +268,9 @@ fn locators(fabric: &Fabric, racks: &BTreeMap<NodeId, Prefix>) -> Vec<Ipv4Addr> 
             let [high, low] = (number as u16 + 1).to_be_bytes();
             la[switch.index()] = Ipv4Addr::new(10, second, high, low);
         }
+    }
+    for internet in fabric.with_role(Role::Internet) {
+        la[internet.index()] = outside::client();
     }
     for (edge, rack) in racks {
         for (number, host) in hosts_below(fabric, *edge).enumerate() {

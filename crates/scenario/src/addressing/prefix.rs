@@ -5,7 +5,8 @@ use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 /// An IPv4 prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(try_from = "String")]
 pub struct Prefix {
     /// Its network address; bits beyond the length are zero.
     pub network: Ipv4Addr,
@@ -65,6 +66,14 @@ impl FromStr for Prefix {
             prefix.is_valid().then_some(prefix)
         };
         parse().ok_or_else(|| ParsePrefixError(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Prefix {
+    type Error = ParsePrefixError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
     }
 }
 

@@ -19,11 +19,12 @@ pub(super) fn parts(name: &str, nodes: &[Node], links: &[Link]) -> Result<(), To
 /// Rules about the shape: where hosts hang, and that everything is reachable.
 pub(super) fn whole(fabric: &Fabric) -> Result<(), TopologyError> {
     check_servers(fabric)?;
+    super::outside::check_places(fabric)?;
     check_connected(fabric)
 }
 
 fn check_servers(fabric: &Fabric) -> Result<(), TopologyError> {
-    for id in fabric.ids().filter(|id| !fabric.node(*id).role.is_switch()) {
+    for id in hosts(fabric) {
         let node = fabric.node(id);
         let links = fabric.links_of(id).len();
         if links != 1 && (node.role != Role::Router || links == 0) {
@@ -36,6 +37,12 @@ fn check_servers(fabric: &Fabric) -> Result<(), TopologyError> {
         }
     }
     Ok(())
+}
+
+/// Nodes that hang below an edge switch; the one outside does not.
+fn hosts(fabric: &Fabric) -> impl Iterator<Item = NodeId> + '_ {
+    let is_host = |role: Role| !role.is_switch() && role != Role::Internet;
+    fabric.ids().filter(move |id| is_host(fabric.node(*id).role))
 }
 
 fn check_connected(fabric: &Fabric) -> Result<(), TopologyError> {
@@ -69,7 +76,8 @@ pub(super) fn link_name(nodes: &[Node], link: &Link) -> String {
     format!("{} - {}", end(&link.a), end(&link.b))
 }
 
-fn is_plain(text: &str) -> bool {
+/// Letters that a namespace's name may have.
+pub(super) fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 

@@ -40,7 +40,8 @@ impl Fabric {
         nodes.push(Node { name: name.clone(), role: Role::Directory });
         let host = Port { node: NodeId(nodes.len() as u32 - 1), interface: "eth0".to_owned() };
         links.push(Link { a: Port { node: edge, interface: name }, b: host, spec: like.spec.clone() });
-        Self::new(self.name.clone(), nodes, links)
+        let fabric = Self::new(self.name.clone(), nodes, links)?;
+        Ok(Self { sharing: self.sharing.clone(), dhcp: self.dhcp, outside: self.outside.clone(), ..fabric })
     }
 }
 

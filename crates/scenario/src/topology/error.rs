@@ -1,6 +1,6 @@
 //! Why a fabric is refused: one line each, with the place.
 
-use super::{DELAY_MAX, INTERFACE_NAME_MAX, NODE_NAME_MAX, RATE_MAX, Role};
+use super::{DELAY_MAX, INTERFACE_NAME_MAX, NODE_NAME_MAX, OutsideError, RATE_MAX, Role};
 use crate::units::{BitsPerSec, Bytes, Nanos};
 
 /// Why a fabric is refused. Each message names the place.
@@ -135,6 +135,29 @@ pub enum TopologyError {
         /// What is wrong.
         reason: String,
     },
+    /// A service cannot be.
+    #[error("service `{service}`: {reason}")]
+    Service {
+        /// The service.
+        service: String,
+        /// What is wrong, and what to write.
+        reason: String,
+    },
+    /// Broadcast cannot travel so.
+    #[error("broadcast: {reason}")]
+    Broadcast {
+        /// What is wrong, and what to write.
+        reason: String,
+    },
+    /// No DHCP server can be there.
+    #[error("dhcp: {reason}")]
+    Dhcp {
+        /// What is wrong, and what to write.
+        reason: String,
+    },
+    /// What the fabric says of the world outside cannot be.
+    #[error(transparent)]
+    Outside(#[from] OutsideError),
     /// Not every node can be reached from every other.
     #[error("node `{unreachable}` cannot be reached from `{from}`")]
     Disconnected {

@@ -8,11 +8,14 @@ pub mod campus;
 mod check;
 pub mod clos;
 pub mod conventional;
+mod dhcp;
 mod directories;
 mod error;
 pub mod leaf_spine;
 pub mod line;
 pub mod output_queued;
+pub mod outside;
+mod services;
 pub mod spec;
 pub mod testbed;
 pub mod tree;
@@ -31,6 +34,8 @@ pub use error::TopologyError;
 pub use leaf_spine::{LeafSpineParams, leaf_spine};
 pub use line::overlay_pair;
 pub use output_queued::{OutputQueuedParams, output_queued};
+pub use outside::{Outside, OutsideError, OutsideSpec};
+pub use services::{Broadcast, Delivery, Service, broadcast_group};
 pub use spec::{FabricError, FabricSpec};
 pub use testbed::{TestbedParams, vl2_testbed};
 pub use tree::{TreeParams, tree};
@@ -72,12 +77,14 @@ pub enum Role {
     Directory,
     /// A router between VLANs: an end host of a campus with a link to each of them.
     Router,
+    /// The world outside a VL2 fabric, beyond the border Intermediates that it is linked to.
+    Internet,
 }
 
 impl Role {
     /// Whether the node forwards packets and runs a routing protocol.
     pub fn is_switch(self) -> bool {
-        !matches!(self, Self::Server | Self::Directory | Self::Router)
+        !matches!(self, Self::Server | Self::Directory | Self::Router | Self::Internet)
     }
 
     /// Whether end hosts hang below this switch.
@@ -154,6 +161,9 @@ pub struct Fabric {
     links: Vec<Link>,
     links_of: Vec<Vec<LinkId>>,
     campus: Campus,
+    sharing: services::Sharing,
+    dhcp: Option<NodeId>,
+    outside: Option<Outside>,
 }
 
 impl Fabric {
@@ -166,7 +176,8 @@ impl Fabric {
             links_of[link.a.node.index()].push(LinkId(index as u32));
             links_of[link.b.node.index()].push(LinkId(index as u32));
         }
-        let fabric = Self { name, nodes, links, links_of, campus: Campus::default() };
+        let (campus, sharing) = (Campus::default(), services::Sharing::default());
+        let fabric = Self { name, nodes, links, links_of, campus, sharing, dhcp: None, outside: None };
         check::whole(&fabric)?;
         Ok(fabric)
     }
@@ -226,9 +237,10 @@ impl Fabric {
         (0..self.nodes.len() as u32).map(NodeId)
     }
 
-    /// The edge switch that an end host hangs below, and the link to it: of a router, the first. `None` for switches.
+    /// The edge switch that an end host hangs below, and the link to it: of a router, the first. `None` for switches and
+    /// the node outside.
     pub fn edge_of(&self, host: NodeId) -> Option<(NodeId, LinkId)> {
-        if self.node(host).role.is_switch() {
+        if self.node(host).role.is_switch() || self.node(host).role == Role::Internet {
             return None;
         }
         let link = *self.links_of(host).first()?;

@@ -8,6 +8,7 @@ mod frames;
 pub mod matrices;
 pub mod mix;
 pub mod model;
+pub mod outside;
 pub mod r1;
 mod servers;
 pub mod services;
@@ -26,6 +27,7 @@ pub use frames::Runs;
 pub use matrices::{MatricesSpec, Matrix};
 pub use mix::MixServer;
 pub use model::ModelSpec;
+pub use outside::OutsideLoad;
 pub use servers::Servers;
 pub use services::ServicesSpec;
 pub use shuffle::{GOODPUT_OF_LINE_RATE, shuffle_bytes_for};
@@ -80,6 +82,8 @@ pub enum Workload {
     Directory(DirectorySpec),
     /// A server's AA moves to another rack while it receives (VL2 4.3.2); lab only. Its one flow is its own.
     Migration(MigrationSpec),
+    /// Flows between the world outside and servers with a public LA (VL2 4.2.3); lab only.
+    Outside(OutsideLoad),
     /// An experiment of the VXLAN draft, on servers of its own; lab only. It has no flows.
     Vxlan(VxlanSpec),
     /// An experiment of the TRILL papers, on switches of its own; lab only. It has no flows.
@@ -205,7 +209,7 @@ impl Workload {
                 all
             }
             Self::Traffic(_) => return Err(WorkloadError::NeedsRates),
-            Self::Directory(_) | Self::Migration(_) | Self::Vxlan(_) | Self::Trill(_) => {
+            Self::Directory(_) | Self::Migration(_) | Self::Outside(_) | Self::Vxlan(_) | Self::Trill(_) => {
                 return Err(WorkloadError::LabOnly { kind: self.kind() });
             }
             Self::Model(_) | Self::FlowLog(_) => return Err(WorkloadError::CalcOnly { kind: self.kind() }),
@@ -226,6 +230,7 @@ impl Workload {
             Self::Services(_) => "services",
             Self::Directory(_) => "directory",
             Self::Migration(_) => "migration",
+            Self::Outside(_) => "outside",
             Self::Vxlan(_) => "vxlan",
             Self::Trill(_) => "trill",
             Self::Model(_) => "model",
@@ -262,6 +267,7 @@ impl Workload {
             Self::Services(spec) => spec.check(n_servers),
             Self::Directory(spec) => spec.check(),
             Self::Migration(spec) => spec.check(n_servers),
+            Self::Outside(load) => load.check(),
             Self::Vxlan(spec) => spec.check(),
             Self::Trill(spec) => spec.check(),
             Self::Model(spec) => spec.check(),

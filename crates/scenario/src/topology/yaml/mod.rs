@@ -19,9 +19,24 @@
 //! In a fabric of RBridges the links of hosts say their VLAN and address too, `vlan: 10, address: 10.0.10.1/24`, and
 //! `gateways: {10: 10.0.10.254/24}` beside `links` names the addresses that the RBridges route from.
 //!
+//! `services` and `broadcast` beside `topology` say which servers share a service, and how broadcast reaches them:
+//!
+//! ```yaml
+//! services:                            # a server is in one at most; the common service, 0, has those of none
+//!   web:  {servers: [s1, s3]}          # service 1
+//!   data: {servers: [s2, s4]}          # service 2
+//! broadcast: {delivery: group, limit: 10 Mbit/s, burst: 64 kB}    # for each server; delivery: group or copies
+//! ```
+//!
+//! `dhcp: {server: dir1}` names the node that hands out the servers' addresses.
+//!
+//! `outside: {pool: 198.51.100.0/24, servers: [s1, s3]}` beside `topology` names the servers that a node of role `internet`
+//! reaches, and the prefix of their public LAs.
+//!
 //! Anchors and merge keys (`<<`) work. Every other key of containerlab is refused with its line: a file that says more
 //! than we do should not seem to work.
 
+mod outside;
 mod raw;
 mod write;
 
@@ -31,8 +46,9 @@ use serde_saphyr::MessageFormatter;
 
 pub use write::to_yaml;
 
-use self::raw::{RawDefaults, RawFile, RawLink, RawNode};
-use super::{Access, Campus, FABRIC_MTU_BYTES, Fabric, Link, LinkSpec, Node, Port, Role, TopologyError};
+use self::outside::RawOutside;
+use self::raw::{RawDefaults, RawFile, RawLink, RawNode, RawService};
+use super::{Access, Campus, FABRIC_MTU_BYTES, Fabric, Link, LinkSpec, Node, Port, Role, Service, TopologyError};
 use crate::id::{LinkId, NodeId};
 use crate::units::{Bytes, Nanos};
 
@@ -68,8 +84,15 @@ pub fn from_yaml(text: &str, source_name: &str) -> Result<Fabric, LoadError> {
     let links = reader.links(&nodes, &file.topology.links)?;
     let access = reader.access(&file.topology.links)?;
     let campus = Campus { access, gateways: file.topology.gateways.clone() };
-    Fabric::new(file.name, nodes, links).and_then(|fabric| fabric.with_campus(campus)).map_err(|error| {
-        let line = file.topology.line_of(&error);
+    let services = reader.services(&nodes, &file.services.0)?;
+    let broadcast = file.broadcast.as_ref().map(|broadcast| broadcast.value);
+    let dhcp = file.dhcp.as_ref().map(|dhcp| reader.dhcp_server(&nodes, &dhcp.server)).transpose()?;
+    let outside = file.outside.as_ref().map(RawOutside::spec);
+    let fabric = Fabric::new(&*file.name, nodes, links).and_then(|fabric| fabric.with_campus(campus));
+    let fabric = fabric.and_then(|fabric| fabric.with_services(services, broadcast));
+    let fabric = fabric.and_then(|fabric| fabric.with_dhcp(dhcp));
+    fabric.and_then(|fabric| fabric.with_outside(outside.as_ref())).map_err(|error| {
+        let line = file.line_of(&error);
         let place = line.map_or_else(|| source_name.to_owned(), |line| format!("{source_name}:{line}"));
         LoadError::Topology { place, error }
     })
@@ -109,7 +132,11 @@ fn message_of(error: &serde_saphyr::Error) -> String {
     message.replace(char::is_control, " ")
 }
 
-/// Turns what the file says into nodes and links.
+fn ids(nodes: &[Node]) -> HashMap<&str, NodeId> {
+    nodes.iter().zip(0..).map(|(node, index)| (node.name.as_str(), NodeId(index))).collect()
+}
+
+/// Turns what the file says into nodes, links and services.
 struct Reader<'a> {
     source_name: &'a str,
     defaults: &'a RawDefaults,
@@ -120,12 +147,16 @@ impl Reader<'_> {
         Err(LoadError::Syntax { place: format!("{}:{line}", self.source_name), message })
     }
 
-    fn nodes(&self, raw: &[(serde_saphyr::Spanned<String>, RawNode)]) -> Result<Vec<Node>, LoadError> {
-        raw.iter().map(|(name, node)| Ok(Node { name: name.value.clone(), role: self.role(name, node)? })).collect()
+    fn nodes(&self, raw: &[(serde_saphyr::Spanned<String>, Option<RawNode>)]) -> Result<Vec<Node>, LoadError> {
+        let node = |(name, node): &(serde_saphyr::Spanned<String>, Option<RawNode>)| {
+            Ok(Node { name: name.value.clone(), role: self.role(name, node.as_ref())? })
+        };
+        raw.iter().map(node).collect()
     }
 
-    fn role(&self, name: &serde_saphyr::Spanned<String>, node: &RawNode) -> Result<Role, LoadError> {
-        let role = node.role.or(node.labels.role).or(self.defaults.role).or(self.defaults.labels.role);
+    fn role(&self, name: &serde_saphyr::Spanned<String>, node: Option<&RawNode>) -> Result<Role, LoadError> {
+        let own = node.and_then(|node| node.role.or(node.labels.role));
+        let role = own.or(self.defaults.role).or(self.defaults.labels.role);
         match role {
             Some(role) => Ok(role),
             None => self.refuse(
@@ -136,8 +167,7 @@ impl Reader<'_> {
     }
 
     fn links(&self, nodes: &[Node], raw: &[serde_saphyr::Spanned<RawLink>]) -> Result<Vec<Link>, LoadError> {
-        let ids: HashMap<&str, NodeId> =
-            nodes.iter().zip(0..).map(|(node, index)| (node.name.as_str(), NodeId(index))).collect();
+        let ids = ids(nodes);
         raw.iter()
             .map(|link| {
                 let line = link.referenced.line();
@@ -149,6 +179,32 @@ impl Reader<'_> {
                 })
             })
             .collect()
+    }
+
+    fn services(
+        &self,
+        nodes: &[Node],
+        raw: &[(serde_saphyr::Spanned<String>, RawService)],
+    ) -> Result<Vec<Service>, LoadError> {
+        let ids = ids(nodes);
+        let service = |(name, service): &(serde_saphyr::Spanned<String>, RawService)| {
+            let name = &name.value;
+            let server = |server: &serde_saphyr::Spanned<String>| match ids.get(server.value.as_str()) {
+                Some(id) => Ok(*id),
+                None => self
+                    .refuse(server.referenced.line(), format!("service `{name}`: there is no node `{}`", server.value)),
+            };
+            let servers = service.servers.iter().map(server).collect::<Result<_, _>>()?;
+            Ok(Service { name: name.clone(), servers })
+        };
+        raw.iter().map(service).collect()
+    }
+
+    fn dhcp_server(&self, nodes: &[Node], server: &serde_saphyr::Spanned<String>) -> Result<NodeId, LoadError> {
+        match ids(nodes).get(server.value.as_str()) {
+            Some(id) => Ok(*id),
+            None => self.refuse(server.referenced.line(), format!("dhcp: there is no node `{}`", server.value)),
+        }
     }
 
     fn access(&self, raw: &[serde_saphyr::Spanned<RawLink>]) -> Result<BTreeMap<LinkId, Access>, LoadError> {

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use super::super::{InterfaceAddress, Role, TopologyError};
+use super::super::{Broadcast, InterfaceAddress, OutsideError, Role, TopologyError};
+use super::outside::RawOutside;
 use crate::units::{BitsPerSec, Bytes, Nanos};
 
 /// A whole file.
@@ -15,6 +17,29 @@ use crate::units::{BitsPerSec, Bytes, Nanos};
 pub(super) struct RawFile {
     pub(super) name: String,
     pub(super) topology: RawTopology,
+    /// Ours: in the order of the file.
+    #[serde(default)]
+    pub(super) services: InOrder<RawService>,
+    /// Ours.
+    pub(super) broadcast: Option<Spanned<Broadcast>>,
+    /// Ours.
+    pub(super) dhcp: Option<RawDhcp>,
+    /// Ours: what is reachable from outside.
+    pub(super) outside: Option<RawOutside>,
+}
+
+/// `dhcp:`
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawDhcp {
+    pub(super) server: Spanned<String>,
+}
+
+/// One service.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawService {
+    pub(super) servers: Vec<Spanned<String>>,
 }
 
 /// `topology:`
@@ -23,7 +48,7 @@ pub(super) struct RawFile {
 pub(super) struct RawTopology {
     #[serde(default)]
     pub(super) defaults: RawDefaults,
-    pub(super) nodes: RawNodes,
+    pub(super) nodes: InOrder<Option<RawNode>>,
     #[serde(default)]
     pub(super) links: Vec<Spanned<RawLink>>,
     /// Ours: by VLAN.
@@ -112,32 +137,72 @@ impl TryFrom<Vec<String>> for Endpoints {
     }
 }
 
-/// The nodes in the order of the file, each with the place of its name.
-pub(super) struct RawNodes(pub(super) Vec<(Spanned<String>, RawNode)>);
+/// Entries in the order of the file, each with the place of its name.
+pub(super) struct InOrder<Entry>(pub(super) Vec<(Spanned<String>, Entry)>);
 
-impl<'de> Deserialize<'de> for RawNodes {
+/// What stands behind a name.
+pub(super) trait Named {
+    /// For messages: what the names are of.
+    const EXPECTED: &'static str;
+}
+
+impl Named for Option<RawNode> {
+    const EXPECTED: &'static str = "nodes, as `name: {role: ..}`";
+}
+
+impl Named for RawService {
+    const EXPECTED: &'static str = "services, as `name: {servers: [..]}`";
+}
+
+impl<Entry> Default for InOrder<Entry> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, Entry: Named + Deserialize<'de>> Deserialize<'de> for InOrder<Entry> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = RawNodes;
+        struct Entries<Entry>(PhantomData<Entry>);
+        impl<'de, Entry: Named + Deserialize<'de>> Visitor<'de> for Entries<Entry> {
+            type Value = InOrder<Entry>;
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("nodes, as `name: {role: ..}`")
+                out.write_str(Entry::EXPECTED)
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawNodes, A::Error> {
-                let mut nodes = Vec::new();
-                while let Some((name, node)) = map.next_entry::<Spanned<String>, Option<RawNode>>()? {
-                    nodes.push((name, node.unwrap_or_default()));
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<InOrder<Entry>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
                 }
-                Ok(RawNodes(nodes))
+                Ok(InOrder(entries))
             }
         }
-        deserializer.deserialize_map(InOrder)
+        deserializer.deserialize_map(Entries(PhantomData))
+    }
+}
+
+impl RawFile {
+    /// The line that breaks a rule, where the rule is about one entry.
+    pub(super) fn line_of(&self, error: &TopologyError) -> Option<u64> {
+        match error {
+            TopologyError::Service { service, .. } => self.service_line(service),
+            TopologyError::Broadcast { .. } => self.broadcast.as_ref().map(|broadcast| broadcast.referenced.line()),
+            TopologyError::Dhcp { .. } => self.dhcp.as_ref().map(|dhcp| dhcp.server.referenced.line()),
+            other => {
+                let in_outside = self.outside.as_ref().and_then(|outside| outside.line_of(other));
+                in_outside.or_else(|| self.topology.line_of(other))
+            }
+        }
+    }
+
+    /// The last of this name: of two that share one, the second is to blame.
+    fn service_line(&self, service: &str) -> Option<u64> {
+        self.services.0.iter().rfind(|(name, _)| name.value == service).map(|(name, _)| name.referenced.line())
     }
 }
 
 impl RawTopology {
     /// The line that breaks a rule, where the rule is about one node or link.
-    pub(super) fn line_of(&self, error: &TopologyError) -> Option<u64> {
+    fn line_of(&self, error: &TopologyError) -> Option<u64> {
         match error {
             TopologyError::BadNodeName(name) | TopologyError::DuplicateNode(name) => self.node_line(name),
             TopologyError::ServerLinks { node, .. } | TopologyError::ServerPlace { node, .. } => self.node_line(node),
@@ -155,7 +220,19 @@ impl RawTopology {
             | TopologyError::BufferTooSmall { link, .. }
             | TopologyError::Access { link, .. }
             | TopologyError::BadMtu { link, .. } => self.link_line(link),
-            TopologyError::Empty(_) | TopologyError::BadParameter { .. } | TopologyError::Gateway { .. } => None,
+            TopologyError::Outside(
+                OutsideError::NotDeclared(node)
+                | OutsideError::SecondNode(node)
+                | OutsideError::NotAtBorder { node, .. }
+                | OutsideError::TooManyLinks { node, .. },
+            ) => self.node_line(node),
+            TopologyError::Outside(_)
+            | TopologyError::Empty(_)
+            | TopologyError::BadParameter { .. }
+            | TopologyError::Gateway { .. }
+            | TopologyError::Service { .. }
+            | TopologyError::Broadcast { .. }
+            | TopologyError::Dhcp { .. } => None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::super::{Fabric, LinkSpec, Role};
+use super::super::{Broadcast, Delivery, Fabric, LinkSpec, Role};
 use crate::id::LinkId;
 
 /// The file that [`super::from_yaml`] reads back as the same fabric. The commonest kind of link becomes the default.
@@ -34,7 +34,29 @@ pub fn to_yaml(fabric: &Fabric) -> String {
     if !gateways.is_empty() {
         let _ = writeln!(out, "  gateways: {{{}}}", gateways.join(", "));
     }
+    write_services(&mut out, fabric);
+    if let Some(server) = fabric.dhcp() {
+        let _ = writeln!(out, "dhcp: {{server: {}}}", key(&fabric.node(server).name));
+    }
+    super::outside::write(&mut out, fabric);
     out
+}
+
+fn write_services(out: &mut String, fabric: &Fabric) {
+    if !fabric.services().is_empty() {
+        out.push_str("services:\n");
+    }
+    for service in fabric.services() {
+        let servers: Vec<String> = service.servers.iter().map(|server| key(&fabric.node(*server).name)).collect();
+        let _ = writeln!(out, "  {}: {{servers: [{}]}}", quoted(&service.name), servers.join(", "));
+    }
+    if let Some(Broadcast { delivery, limit, burst }) = fabric.broadcast() {
+        let delivery = match delivery {
+            Delivery::Group => "group",
+            Delivery::Copies => "copies",
+        };
+        let _ = writeln!(out, "broadcast: {{delivery: {delivery}, limit: {limit}, burst: {burst}}}");
+    }
 }
 
 fn commonest_spec(fabric: &Fabric) -> Option<&LinkSpec> {
@@ -77,11 +99,12 @@ fn role_name(role: Role) -> &'static str {
         Role::Server => "server",
         Role::Directory => "directory",
         Role::Router => "router",
+        Role::Internet => "internet",
     }
 }
 
 /// A node's name as a key. Names have plain letters only, but YAML reads some words as something else.
-fn key(name: &str) -> String {
+pub(super) fn key(name: &str) -> String {
     const WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
     if WORDS.contains(&name.to_ascii_lowercase().as_str()) { quoted(name) } else { name.to_owned() }
 }
