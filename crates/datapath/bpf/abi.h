@@ -43,6 +43,25 @@ struct host_config {
 	__u32 limit_reserved;
 };
 
+/* Whom broadcast and multicast of a host reach (VL2 4.2.3). */
+#define BROADCAST_TO_NOBODY 0
+#define BROADCAST_TO_GROUP 1   /* the multicast group of its service in the underlay */
+#define BROADCAST_TO_MEMBERS 2 /* every host of its service, by a copy for each */
+
+/* Constants of the same. */
+struct broadcast_config {
+	__u64 limit_ps_per_byte; /* picoseconds that a byte takes at the limit */
+	__u64 limit_burst_ns;    /* time that the limit lets the host run ahead of its rate */
+	__be32 aa;               /* the host's */
+	__be32 la;               /* the host's */
+	__be32 la_network;       /* the block of all LAs */
+	__be32 la_mask;
+	__be32 group;
+	__u32 delivery; /* BROADCAST_TO_* */
+	__u32 members;  /* other hosts of the service */
+	__u32 reserved;
+};
+
 /* Which flows under way get another path. */
 #define SPREAD_RULE_NONE 0
 #define SPREAD_RULE_REHASH 1   /* large ones that lose */
@@ -127,7 +146,17 @@ struct mac_key {
 	X(MALFORMED)             /* dropped: truncated or contradictory headers */ \
 	X(NO_ROUTE)              /* XDP only: encapsulated, outer destination unknown; left to the kernel */ \
 	X(PUSH_FAILED)           /* dropped: no room for the outer headers */ \
-	X(RATE_LIMITED)          /* dropped: beyond the rate that this host's service may send */
+	X(RATE_LIMITED)          /* dropped: beyond the rate that this host's service may send */ \
+	X(BROADCAST_SENT)        /* one outer header pushed: to the group of the service */ \
+	X(BROADCAST_COPIED)      /* one outer header pushed: a copy to each member of the service */ \
+	X(BROADCAST_LIMITED)     /* dropped: beyond the rate of broadcasts */ \
+	X(BROADCAST_TOO_BIG)     /* dropped: larger than the fabric's packets; nobody may be told (RFC 1122 3.2.2) */ \
+	X(BROADCAST_FOREIGN)     /* dropped: the source is not the host's AA */ \
+	X(BROADCAST_ALONE)       /* dropped: the service has no other member */ \
+	X(COPY_FAILED)           /* one member's copy that was not sent, of a packet that is counted elsewhere */ \
+	X(IGMP_PASSED)           /* membership of the host, with its LA as the source instead of its AA */ \
+	X(IGMP_DROPPED)          /* dropped: membership, where the underlay has no groups */ \
+	X(DHCP_PASSED)           /* broadcast of a DHCP client with an AA: untouched, for the ToR's relay */
 
 /* What became of a segment's flow where a rule is in force. */
 #define SPREAD_OUTCOMES(X) \
@@ -136,6 +165,22 @@ struct mac_key {
 	X(MOVED_AFTER_LOSS)  /* large, repeated bytes: another path */ \
 	X(MOVED_AFTER_STALL) /* large, repeated bytes after a timeout: another path */ \
 	X(MOVED_AFTER_PAUSE) /* flowlets: another path */
+
+/* What became of a frame that came to a host whose broadcast reaches somebody. */
+#define RECEIVE_OUTCOMES(X) \
+	X(PASSED)           /* no broadcast in a packet of the underlay: untouched */ \
+	X(DELIVERED)        /* outer header taken off; the stack gets an ordinary broadcast or multicast frame */ \
+	X(LOOPED)           /* dropped: the host's own */ \
+	X(OTHER_GROUP)      /* dropped: for another service's group */ \
+	X(FOREIGN_SOURCE)   /* dropped: outer source outside the LA block */ \
+	X(NOT_A_MEMBER)     /* dropped: from a host of another service */ \
+	X(BAD_INNER_SOURCE) /* dropped: the inner source is no host's AA */ \
+	X(NOT_BROADCAST)    /* dropped: the inner destination is one host */ \
+	X(MALFORMED)        /* dropped: truncated or contradictory headers */ \
+	X(BAD_CHECKSUM)     /* dropped: outer header checksum */ \
+	X(FRAGMENT)         /* dropped: outer fragment */ \
+	X(CE_ON_NOT_ECT)    /* dropped: congestion marked on a packet that cannot carry the mark (RFC 6040 4.2) */ \
+	X(POP_FAILED)       /* dropped: the header could not be removed */
 
 #define SWITCH_OUTCOMES(X) \
 	X(PASSED)            /* not an encapsulated packet for one of our LAs: untouched */ \
@@ -163,12 +208,14 @@ struct mac_key {
 
 #define HOST_ENUMERATOR(name) HOST_##name,
 #define SPREAD_ENUMERATOR(name) SPREAD_##name,
+#define RECEIVE_ENUMERATOR(name) RECEIVE_##name,
 #define SWITCH_ENUMERATOR(name) SWITCH_##name,
 #define L2_ENUMERATOR(name) L2_##name,
 #define LOSS_ENUMERATOR(name) LOSS_##name,
 
 enum host_outcome { HOST_OUTCOMES(HOST_ENUMERATOR) HOST_OUTCOME_COUNT };
 enum spread_outcome { SPREAD_OUTCOMES(SPREAD_ENUMERATOR) SPREAD_OUTCOME_COUNT };
+enum receive_outcome { RECEIVE_OUTCOMES(RECEIVE_ENUMERATOR) RECEIVE_OUTCOME_COUNT };
 enum switch_outcome { SWITCH_OUTCOMES(SWITCH_ENUMERATOR) SWITCH_OUTCOME_COUNT };
 enum loss_outcome { LOSS_OUTCOMES(LOSS_ENUMERATOR) LOSS_OUTCOME_COUNT };
 enum l2_outcome { L2_OUTCOMES(L2_ENUMERATOR) L2_OUTCOME_COUNT };

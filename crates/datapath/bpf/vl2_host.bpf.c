@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * The VL2 host agent in the kernel: TC egress of a server's interface. Packets to AAs leave encapsulated, ARP requests
- * for AAs are answered on the spot, and whatever lacks a mapping goes to the agent, which holds and sends it again.
+ * for AAs are answered on the spot, and whatever lacks a mapping goes to the agent, which holds and sends it again. Where
+ * the service has broadcast, what the others broadcast comes in by TC ingress.
  */
 #include "lib/ctx_tc.h"
 #include "lib/vl2_spread.h"
 
 #define ctx_salt spread_salt
 
-#include "lib/vl2_encap.h"
+#include "lib/vl2_receive.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -80,8 +81,11 @@ INLINE enum host_outcome vl2_host(ctx_t *ctx)
 
 	if (!parse_eth(&cursor, &eth))
 		return HOST_MALFORMED;
-	if (eth->type == bpf_htons(ETHERTYPE_IPV4))
-		return vl2_encapsulate(ctx, cursor);
+	if (eth->type == bpf_htons(ETHERTYPE_IPV4)) {
+		enum host_outcome outcome = vl2_encapsulate(ctx, cursor);
+
+		return outcome == HOST_BROADCAST_UNSUPPORTED ? vl2_broadcast(ctx, cursor) : outcome;
+	}
 	if (eth->type == bpf_htons(ETHERTYPE_ARP))
 		return answer_arp(ctx, eth, cursor);
 	return HOST_PASSED;
@@ -94,6 +98,10 @@ INLINE int host_verdict(ctx_t *ctx, enum host_outcome outcome)
 	case HOST_ENCAPSULATED:
 	case HOST_RACK_DIRECT:
 	case HOST_ARP_PROBE_PASSED:
+	case HOST_BROADCAST_SENT:
+	case HOST_BROADCAST_COPIED:
+	case HOST_IGMP_PASSED:
+	case HOST_DHCP_PASSED:
 		return VERDICT_NEXT;
 	case HOST_ARP_ANSWERED:
 		return bpf_redirect(ctx->ifindex, BPF_F_INGRESS);
@@ -114,4 +122,14 @@ int vl2_host_egress(struct __sk_buff *ctx)
 
 	count(&host_counters, outcome);
 	return host_verdict(ctx, outcome);
+}
+
+/* Only attached where broadcast reaches somebody. */
+SEC("tcx/ingress")
+int vl2_host_ingress(struct __sk_buff *ctx)
+{
+	enum receive_outcome outcome = vl2_receive(ctx);
+
+	count(&receive_counters, outcome);
+	return outcome == RECEIVE_PASSED || outcome == RECEIVE_DELIVERED ? VERDICT_NEXT : TC_ACT_SHOT;
 }

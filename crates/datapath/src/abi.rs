@@ -116,6 +116,37 @@ abi_struct! {
     }
 }
 
+/// [`BroadcastConstants::delivery`]: to the service's group in the underlay.
+pub(crate) const BROADCAST_TO_GROUP: u32 = 1;
+/// [`BroadcastConstants::delivery`]: a copy to each member.
+pub(crate) const BROADCAST_TO_MEMBERS: u32 = 2;
+
+abi_struct! {
+    /// Whom broadcast reaches; addresses are in network order.
+    BroadcastConstants = "broadcast_config" {
+        /// Picoseconds that a byte takes at the limit.
+        limit_ps_per_byte: u64,
+        /// Time that the limit lets the host run ahead of its rate.
+        limit_burst_ns: u64,
+        /// The host's AA.
+        aa: [u8; 4],
+        /// The host's LA.
+        la: [u8; 4],
+        /// First address of the LA block.
+        la_network: [u8; 4],
+        /// Its mask.
+        la_mask: [u8; 4],
+        /// The service's group.
+        group: [u8; 4],
+        /// `BROADCAST_TO_*`.
+        delivery: u32,
+        /// How many other hosts the service has.
+        members: u32,
+        /// Zero.
+        reserved: u32,
+    }
+}
+
 /// [`SpreadConstants::rule`]: every flow keeps its path.
 pub(crate) const SPREAD_RULE_NONE: u32 = 0;
 /// [`SpreadConstants::rule`]: large flows that lose move.
@@ -250,7 +281,7 @@ impl OwnLas {
 }
 
 /// Names of the host agent's counters, in the order of `enum host_outcome`.
-pub const HOST_OUTCOMES: [&str; 15] = [
+pub const HOST_OUTCOMES: [&str; 25] = [
     "passed",
     "encapsulated",
     "rack_direct",
@@ -266,6 +297,33 @@ pub const HOST_OUTCOMES: [&str; 15] = [
     "no_route",
     "push_failed",
     "rate_limited",
+    "broadcast_sent",
+    "broadcast_copied",
+    "broadcast_limited",
+    "broadcast_too_big",
+    "broadcast_foreign",
+    "broadcast_alone",
+    "copy_failed",
+    "igmp_passed",
+    "igmp_dropped",
+    "dhcp_passed",
+];
+
+/// Names of what becomes of a frame that comes to a host, in the order of `enum receive_outcome`.
+pub const RECEIVE_OUTCOMES: [&str; 13] = [
+    "passed",
+    "delivered",
+    "looped",
+    "other_group",
+    "foreign_source",
+    "not_a_member",
+    "bad_inner_source",
+    "not_broadcast",
+    "malformed",
+    "bad_checksum",
+    "fragment",
+    "ce_on_not_ect",
+    "pop_failed",
 ];
 
 /// Names of what becomes of a segment's flow, in the order of `enum spread_outcome`.

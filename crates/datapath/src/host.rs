@@ -2,14 +2,18 @@
 //!
 //! On the egress of the server's interface, packets to AAs leave with both outer headers and ARP requests for AAs are
 //! answered, as long as the AA is in the map. Everything else that concerns an AA goes to the agent over
-//! [`HostConfig::miss_interface`]; frames that the agent sends again carry [`crate::AGENT_MARK`].
+//! [`HostConfig::miss_interface`]; frames that the agent sends again carry [`crate::AGENT_MARK`]. Broadcast and multicast
+//! leave with one outer header where [`HostConfig::broadcast`] says whom they reach; then a program on ingress lets the
+//! stack have what the others broadcast (VL2 4.2.3).
 
 use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 
-use crate::abi::{AaMapping, Abi, HOST_OUTCOMES, HostConstants, MAPPING_REFUSED, SPREAD_OUTCOMES};
+use crate::abi::{AaMapping, Abi, HOST_OUTCOMES, HostConstants, MAPPING_REFUSED, RECEIVE_OUTCOMES, SPREAD_OUTCOMES};
+use crate::broadcast::{self, Broadcast};
 use crate::error::DatapathError;
 use crate::frame::{self, FrameInput, FrameOutput};
 use crate::pin::{self, PinDir};
@@ -27,7 +31,11 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 const AA_MAP: &str = "aa_map";
 const COUNTERS: &str = "host_counters";
 const LINK: &str = "host_link";
+const INGRESS_LINK: &str = "host_ingress_link";
 const PROGRAM: &str = "vl2_host_egress";
+const INGRESS_PROGRAM: &str = "vl2_host_ingress";
+/// The counters, which outlive a restart with the AA map.
+const COUNTER_MAPS: [&str; 3] = [COUNTERS, spread::COUNTERS, broadcast::COUNTERS];
 
 /// How a server's data path is set up.
 #[derive(Clone, Debug)]
@@ -54,7 +62,9 @@ pub struct HostConfig {
     pub map_entries: u32,
     /// Which flows under way get another path.
     pub spread: Spread,
-    /// Where maps and link are pinned, in a mounted bpffs; `None`: they end with the process.
+    /// Whom broadcast and multicast reach; `None`: they are dropped.
+    pub broadcast: Option<Broadcast>,
+    /// Where maps and links are pinned, in a mounted bpffs; `None`: they end with the process.
     pub pin_dir: Option<PathBuf>,
 }
 
@@ -67,6 +77,15 @@ pub struct RateLimit {
     pub burst_bytes: u32,
     /// What it is for.
     pub traffic: LimitedTraffic,
+}
+
+/// Rate and burst of a limit, as in [`RateLimit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenBucket {
+    /// Rate in the long run.
+    pub bits_per_s: u64,
+    /// What may leave at once.
+    pub burst_bytes: u32,
 }
 
 /// What a [`RateLimit`] is for.
@@ -97,6 +116,7 @@ pub struct HostMaps {
     aa: MapHandle,
     counters: MapHandle,
     spread: MapHandle,
+    received: MapHandle,
 }
 
 /// A server's data path.
@@ -105,8 +125,10 @@ pub struct HostDatapath {
     object: Object,
     maps: HostMaps,
     block: (Ipv4Addr, u8),
-    link: Option<Link>,
+    links: Vec<Link>,
     pins: Option<PinDir>,
+    #[allow(dead_code)] // Held for what it keeps.
+    memberships: Vec<OwnedFd>,
 }
 
 impl HostDatapath {
@@ -118,12 +140,41 @@ impl HostDatapath {
     pub fn attach(config: &HostConfig) -> Result<Self, DatapathError> {
         let ifindex = interface::index_of(&config.interface)?;
         let mut datapath = Self::load(config)?;
-        let program = object::program(&datapath.object, PROGRAM);
-        datapath.link = Some(match &datapath.pins {
-            Some(pins) => link::attach_pinned(&program, ifindex, &config.interface, &pins.path_of(LINK))?,
-            None => link::attach(&program, ifindex, &config.interface)?,
-        });
+        match &config.broadcast {
+            Some(_) => datapath.attach_program(INGRESS_PROGRAM, INGRESS_LINK, ifindex, config)?,
+            None => datapath.detach_earlier(INGRESS_LINK)?,
+        }
+        datapath.attach_program(PROGRAM, LINK, ifindex, config)?;
+        // Last: the memberships' reports leave by way of the program.
+        if let Some(broadcast) = &config.broadcast {
+            datapath.memberships = broadcast.join(ifindex)?;
+        }
         Ok(datapath)
+    }
+
+    fn attach_program(
+        &mut self,
+        program: &'static str,
+        pin: &'static str,
+        ifindex: u32,
+        config: &HostConfig,
+    ) -> Result<(), DatapathError> {
+        let program = object::program(&self.object, program);
+        let link = match &self.pins {
+            Some(pins) => link::attach_pinned(&program, ifindex, &config.interface, &pins.path_of(pin))?,
+            None => link::attach(&program, ifindex, &config.interface)?,
+        };
+        self.links.push(link);
+        Ok(())
+    }
+
+    /// Takes off what an earlier run with another configuration pinned.
+    fn detach_earlier(&self, pin: &'static str) -> Result<(), DatapathError> {
+        let Some(pins) = &self.pins else { return Ok(()) };
+        if let Ok(link) = Link::open(pins.path_of(pin)) {
+            link::detach(&link)?;
+        }
+        pins.remove_pins(&[pin])
     }
 
     /// Loads the program without attaching it: for [`Self::run`].
@@ -137,23 +188,22 @@ impl HostDatapath {
         object::set_constants(&mut open, ".rodata.host", &constants);
         object::set_max_entries(&mut open, AA_MAP, config.map_entries)?;
         spread::prepare(&mut open, config.spread)?;
+        broadcast::prepare(&mut open, config.broadcast.as_ref(), INGRESS_PROGRAM)?;
         if let Some(pins) = &pins {
-            pins.reuse(&mut open, AA_MAP)?;
-            pins.reuse(&mut open, COUNTERS)?;
-            pins.reuse(&mut open, spread::COUNTERS)?;
+            [AA_MAP].iter().chain(&COUNTER_MAPS).try_for_each(|map| pins.reuse(&mut open, map))?;
         }
         let mut object = object::VL2_HOST.load(open)?;
         if let Some(pins) = &pins {
-            pins.pin(&mut object, AA_MAP)?;
-            pins.pin(&mut object, COUNTERS)?;
-            pins.pin(&mut object, spread::COUNTERS)?;
+            [AA_MAP].iter().chain(&COUNTER_MAPS).try_for_each(|map| pins.pin(&mut object, map))?;
         }
+        broadcast::set_members(&object, config.broadcast.as_ref())?;
         let maps = HostMaps {
             aa: object::map_handle(&object, AA_MAP)?,
             counters: object::map_handle(&object, COUNTERS)?,
             spread: object::map_handle(&object, spread::COUNTERS)?,
+            received: object::map_handle(&object, broadcast::COUNTERS)?,
         };
-        Ok(Self { object, maps, block: config.aa_block, link: None, pins })
+        Ok(Self { object, maps, block: config.aa_block, links: Vec::new(), pins, memberships: Vec::new() })
     }
 
     /// Sets where an AA is.
@@ -208,7 +258,15 @@ impl HostDatapath {
         self.maps.spread_counters()
     }
 
-    /// One frame through the program, without a network.
+    /// What became of the frames that came in, where broadcast reaches somebody: [`RECEIVE_OUTCOMES`] with their numbers.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn receive_counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
+        self.maps.receive_counters()
+    }
+
+    /// One frame through the program for what leaves, without a network.
     ///
     /// # Errors
     /// [`DatapathError::Program`] if the kernel refuses the frame, for example for being shorter than 14 bytes.
@@ -216,15 +274,22 @@ impl HostDatapath {
         frame::run_tc(&object::program(&self.object, PROGRAM), input)
     }
 
-    /// Takes the program off the interface and removes the pins. Dropping instead leaves a pinned data path at work.
+    /// The same for what comes in, of a data path with broadcast.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn run_incoming(&self, input: &FrameInput<'_>) -> Result<FrameOutput, DatapathError> {
+        frame::run_tc(&object::program(&self.object, INGRESS_PROGRAM), input)
+    }
+
+    /// Takes the programs off the interface and removes the pins. Dropping instead leaves a pinned data path at work.
     ///
     /// # Errors
     /// [`DatapathError::Program`] or [`DatapathError::Pin`].
     pub fn detach(mut self) -> Result<(), DatapathError> {
-        if let Some(link) = self.link.take() {
-            link::detach(&link)?;
-        }
-        self.pins.take().map_or(Ok(()), |pins| pins.remove(&[LINK, AA_MAP, COUNTERS, spread::COUNTERS]))
+        self.links.drain(..).try_for_each(|link| link::detach(&link))?;
+        let names = [&[LINK, INGRESS_LINK, AA_MAP], &COUNTER_MAPS[..]].concat();
+        self.pins.take().map_or(Ok(()), |pins| pins.remove(&names))
     }
 }
 
@@ -236,7 +301,8 @@ impl HostMaps {
     pub fn open_pinned(dir: impl AsRef<Path>) -> Result<Self, DatapathError> {
         let dir = dir.as_ref();
         let open = |map| pin::open_map(dir, map);
-        Ok(Self { aa: open(AA_MAP)?, counters: open(COUNTERS)?, spread: open(spread::COUNTERS)? })
+        let received = open(broadcast::COUNTERS)?;
+        Ok(Self { aa: open(AA_MAP)?, counters: open(COUNTERS)?, spread: open(spread::COUNTERS)?, received })
     }
 
     fn set(&self, aa: Ipv4Addr, mapping: &Mapping) -> Result<(), DatapathError> {
@@ -298,6 +364,14 @@ impl HostMaps {
     pub fn spread_counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
         counters::read(&self.spread, spread::COUNTERS, &SPREAD_OUTCOMES)
     }
+
+    /// See [`HostDatapath::receive_counters`].
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn receive_counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
+        counters::read(&self.received, broadcast::COUNTERS, &RECEIVE_OUTCOMES)
+    }
 }
 
 fn failed(what: &'static str) -> impl Fn(libbpf_rs::Error) -> DatapathError {
@@ -344,21 +418,41 @@ fn constants(config: &HostConfig) -> Result<HostConstants, DatapathError> {
         rack_direct: u32::from(config.rack_direct),
         gateway_mac: config.gateway_mac,
         reserved: [0; 2],
-        limit_ps_per_byte: config.rate_limit.map_or(0, RateLimit::ps_per_byte),
-        limit_burst_ns: config.rate_limit.map_or(0, RateLimit::burst_ns),
+        limit_ps_per_byte: config.rate_limit.map_or(0, |limit| limit.bucket().ps_per_byte()),
+        limit_burst_ns: config.rate_limit.map_or(0, |limit| limit.bucket().burst_ns()),
         limit_tcp: u32::from(config.rate_limit.is_some_and(|limit| limit.traffic == LimitedTraffic::All)),
         limit_reserved: 0,
     })
 }
 
 impl RateLimit {
+    fn bucket(self) -> TokenBucket {
+        TokenBucket { bits_per_s: self.bits_per_s, burst_bytes: self.burst_bytes }
+    }
+}
+
+impl TokenBucket {
     /// Rounded up to at least one: above 8 Tbit/s there is no limit to speak of.
-    fn ps_per_byte(self) -> u64 {
+    pub(crate) fn ps_per_byte(self) -> u64 {
         (8 * PS_PER_S / self.bits_per_s).max(1)
     }
 
-    fn burst_ns(self) -> u64 {
+    pub(crate) fn burst_ns(self) -> u64 {
         u64::from(self.burst_bytes) * self.ps_per_byte() / 1000
+    }
+
+    /// Whether it ever lets the longest frame out.
+    pub(crate) fn check(self, field: &'static str, underlay_mtu: u32) -> Result<(), DatapathError> {
+        let refuse = |why: String| Err(DatapathError::Config { field, why });
+        let Self { bits_per_s: rate, burst_bytes: burst } = self;
+        if rate < 1000 {
+            return refuse(format!("{rate} bit/s lets next to nothing out; choose 1000 or more"));
+        }
+        let frame = underlay_mtu - OUTER_BYTES + ETHERNET_BYTES;
+        if burst < frame {
+            return refuse(format!("a burst of {burst} bytes is less than one frame, which has up to {frame}"));
+        }
+        Ok(())
     }
 }
 
@@ -379,18 +473,10 @@ fn check(config: &HostConfig) -> Result<(), DatapathError> {
         );
     }
     if let Some(limit) = config.rate_limit {
-        if limit.bits_per_s < 1000 {
-            let rate = limit.bits_per_s;
-            return refuse("rate_limit", format!("{rate} bit/s lets next to nothing out; choose 1000 or more"));
-        }
-        let frame = config.underlay_mtu - OUTER_BYTES + ETHERNET_BYTES;
-        if limit.burst_bytes < frame {
-            let burst = limit.burst_bytes;
-            return refuse(
-                "rate_limit",
-                format!("a burst of {burst} bytes is less than one frame, which has up to {frame}"),
-            );
-        }
+        limit.bucket().check("rate_limit", config.underlay_mtu)?;
+    }
+    if let Some(broadcast) = &config.broadcast {
+        broadcast.check(config.underlay_mtu)?;
     }
     if config.gateway_mac[0] & 1 == 1 {
         return refuse("gateway_mac", "is a group address; use the MAC of the ToR's host port".to_owned());

@@ -9,6 +9,7 @@
 //! | [`host`] | a server: encapsulation on TC egress, ARP, misses to the agent (VL2 4.2.1) |
 //! | [`switch`] | an Intermediate or ToR: decapsulation on TC ingress (VL2 4.2.1) |
 //! | [`loss`] | a network that loses datagrams of one port, for measurements |
+//! | [`broadcast`] | broadcast and multicast of a server's service (VL2 4.2.3) |
 //! | [`spread`] | other paths for flows under way, at the sender (VL2 4.2.2) |
 //! | [`stale`] | a sample of the packets that a ToR cannot deliver (VL2 4.3.2) |
 //! | [`mod@bench`] | nanoseconds per packet of the XDP variants, relative to a layer-2 program |
@@ -25,6 +26,7 @@ pub mod abi;
 pub mod bed;
 pub mod bench;
 pub mod bpffs;
+pub mod broadcast;
 mod counters;
 mod error;
 mod filter;
@@ -33,6 +35,7 @@ pub mod host;
 mod interface;
 mod link;
 pub mod loss;
+mod membership;
 mod object;
 pub mod offload;
 mod pin;

@@ -6,8 +6,9 @@ use libbpf_rs::HasSize;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use weft_datapath::abi::{
-    AGENT_MARK, AaMapping, HOST_OUTCOMES, HostConstants, L2_OUTCOMES, LOSS_OUTCOMES, LossConstants, MacKey, NextHop,
-    OWN_LAS_MAX, OwnLas, RouteSlot, SPREAD_OUTCOMES, SWITCH_OUTCOMES, SpreadConstants, StaleSample, SwitchConstants,
+    AGENT_MARK, AaMapping, BroadcastConstants, HOST_OUTCOMES, HostConstants, L2_OUTCOMES, LOSS_OUTCOMES, LossConstants,
+    MacKey, NextHop, OWN_LAS_MAX, OwnLas, RECEIVE_OUTCOMES, RouteSlot, SPREAD_OUTCOMES, SWITCH_OUTCOMES,
+    SpreadConstants, StaleSample, SwitchConstants,
 };
 
 const HEADER: &str = include_str!("../bpf/abi.h");
@@ -37,6 +38,7 @@ fn defined(name: &str) -> u32 {
 #[test]
 fn outcomes_have_the_same_names_in_the_same_order() {
     assert_eq!(listed("HOST_OUTCOMES"), HOST_OUTCOMES);
+    assert_eq!(listed("RECEIVE_OUTCOMES"), RECEIVE_OUTCOMES);
     assert_eq!(listed("SPREAD_OUTCOMES"), SPREAD_OUTCOMES);
     assert_eq!(listed("SWITCH_OUTCOMES"), SWITCH_OUTCOMES);
     assert_eq!(listed("L2_OUTCOMES"), L2_OUTCOMES);
@@ -67,7 +69,12 @@ fn structs_have_the_same_layout() {
         MacKey::LAYOUT,
     ];
     let in_xdp = layouts.into_iter().map(|layout| (&xdp, layout));
-    let elsewhere = [(&switch, StaleSample::LAYOUT), (&loss, LossConstants::LAYOUT), (&host, SpreadConstants::LAYOUT)];
+    let elsewhere = [
+        (&switch, StaleSample::LAYOUT),
+        (&loss, LossConstants::LAYOUT),
+        (&host, SpreadConstants::LAYOUT),
+        (&host, BroadcastConstants::LAYOUT),
+    ];
     for (btf, (name, size, fields)) in in_xdp.chain(elsewhere) {
         let in_c: Struct<'_> = btf.type_by_name(name).unwrap_or_else(|| panic!("struct {name} is in the BTF"));
         assert_eq!(in_c.size(), size, "size of struct {name}");

@@ -16,6 +16,7 @@
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_ARP 0x0806
 
+#define PROTOCOL_IGMP 2
 #define PROTOCOL_IPIP 4
 #define PROTOCOL_TCP 6
 #define PROTOCOL_UDP 17
@@ -178,4 +179,14 @@ INLINE void decrement_ttl(struct ipv4_header *ip)
 
 	ip->checksum = checksum + (checksum >= 0xffff);
 	ip->ttl -= 1;
+}
+
+/* RFC 6040 4.2, figure 4: what the inner packet leaves with, or -1 if it must be dropped. */
+INLINE int combined_ecn(__u8 arriving, __u8 inner)
+{
+	if (arriving == ECN_CE)
+		return inner == ECN_NOT_ECT ? -1 : ECN_CE;
+	if (arriving == ECN_ECT_1 && inner == ECN_ECT_0)
+		return ECN_ECT_1;
+	return inner;
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "ecn.h"
 #include "outcome.h"
 
 #define SWITCH_HEADERS (ETH_LENGTH + 2 * IPV4_LENGTH)
@@ -35,23 +36,14 @@ INLINE int is_own_la(__be32 la)
  */
 INLINE enum switch_outcome combine_ecn(ctx_t *ctx, const struct ipv4_header *outer, struct ipv4_header *inner)
 {
-	__u8 arriving = outer->tos & ECN_MASK;
 	__u8 ecn = inner->tos & ECN_MASK;
-	__u8 leaving = ecn;
+	int leaving = combined_ecn(outer->tos & ECN_MASK, ecn);
 
-	if (arriving == ECN_CE) {
-		if (ecn == ECN_NOT_ECT)
-			return SWITCH_CE_ON_NOT_ECT;
-		leaving = ECN_CE;
-	} else if (arriving == ECN_ECT_1 && ecn == ECN_ECT_0) {
-		leaving = ECN_ECT_1;
-	}
+	if (leaving < 0)
+		return SWITCH_CE_ON_NOT_ECT;
 	if (leaving == ecn)
 		return SWITCH_DECAPSULATED;
-
-	__u8 tos = (inner->tos & ~ECN_MASK) | leaving;
-	__u16 checksum = checksum_after(inner->checksum, bpf_htons(inner->tos), bpf_htons(tos));
-	return ctx_store_tos(ctx, inner, tos, checksum) ? SWITCH_POP_FAILED : SWITCH_DECAPSULATED;
+	return store_ecn(ctx, inner, leaving) ? SWITCH_POP_FAILED : SWITCH_DECAPSULATED;
 }
 
 INLINE enum switch_outcome check_outer(ctx_t *ctx, const struct ipv4_header *outer)

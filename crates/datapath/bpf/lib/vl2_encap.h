@@ -50,17 +50,23 @@ INLINE int is_aa(__be32 address)
 	return (address & host_config.aa_mask) == host_config.aa_network;
 }
 
+/* An address of the AA block that means all hosts of it. */
+INLINE int is_everybody(__be32 address)
+{
+	__be32 mask = host_config.aa_mask;
+	__be32 host_bits = address & ~mask;
+
+	return is_aa(address) && (host_bits == 0 || host_bits == ~mask);
+}
+
 /*
  * HOST_ENCAPSULATED: it is for one AA. For everybody in the block is what goes to its network or broadcast address and,
  * from an AA, any broadcast or multicast.
  */
 INLINE enum host_outcome aa_traffic(const struct ipv4_header *ip)
 {
-	__be32 mask = host_config.aa_mask;
-	__be32 host_bits = ip->destination & ~mask;
-
-	if ((ip->destination & mask) == host_config.aa_network)
-		return host_bits == 0 || host_bits == ~mask ? HOST_BROADCAST_UNSUPPORTED : HOST_ENCAPSULATED;
+	if (is_aa(ip->destination))
+		return is_everybody(ip->destination) ? HOST_BROADCAST_UNSUPPORTED : HOST_ENCAPSULATED;
 	return is_aa(ip->source) && is_multicast_or_broadcast(ip->destination) ? HOST_BROADCAST_UNSUPPORTED : HOST_PASSED;
 }
 
@@ -104,10 +110,9 @@ INLINE int exceeds_mtu(const struct inner *inner)
  * RFC 2003, with the type of service copied so that congestion marks work (RFC 6040 4.1, normal mode). The sum is made
  * from registers: reading back words that were just written in smaller pieces would stall.
  */
-INLINE void write_outer(struct ipv4_header *outer, const struct inner *inner, __be32 destination, __u32 total_length)
+INLINE void write_outer_from(struct ipv4_header *outer, __be32 source, __u8 tos, __be32 destination, __u32 total_length)
 {
-	__be32 source = hash_source(inner->hash);
-	__be32 first = bpf_htonl(IPV4_NO_OPTIONS << 24 | inner->tos << 16 | (total_length & 0xffff));
+	__be32 first = bpf_htonl(IPV4_NO_OPTIONS << 24 | tos << 16 | (total_length & 0xffff));
 	__be32 id_and_fragment = bpf_htonl(IPV4_DF);
 	__be16 ttl_and_protocol = bpf_htons(OUTER_TTL << 8 | PROTOCOL_IPIP);
 	__u64 sum = (__u64)source + id_and_fragment + ttl_and_protocol + first + destination;
@@ -119,6 +124,12 @@ INLINE void write_outer(struct ipv4_header *outer, const struct inner *inner, __
 	outer->checksum = ~fold_sum(sum);
 	outer->source = source;
 	outer->destination = destination;
+}
+
+/* Of unicast: the flow hash is its source. */
+INLINE void write_outer(struct ipv4_header *outer, const struct inner *inner, __be32 destination, __u32 total_length)
+{
+	write_outer_from(outer, hash_source(inner->hash), inner->tos, destination, total_length);
 }
 
 INLINE enum host_outcome push_one(ctx_t *ctx, const struct inner *inner, __be32 tor_la)

@@ -159,13 +159,3 @@ INLINE void write_tunnel(void *at, struct carried carried, __u32 inner_bytes, __
 	udp[2] = bpf_htonl(VXLAN_VNI_FLAG);
 	udp[3] = bpf_htonl(vni << 8);
 }
-
-/* RFC 6040 4.2, figure 4: what the inner packet leaves with, or -1 if it must be dropped. */
-INLINE int combined_ecn(__u8 arriving, __u8 inner)
-{
-	if (arriving == ECN_CE)
-		return inner == ECN_NOT_ECT ? -1 : ECN_CE;
-	if (arriving == ECN_ECT_1 && inner == ECN_ECT_0)
-		return ECN_ECT_1;
-	return inner;
-}

@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
-use rustix::net::sockopt::set_ip_add_membership_with_ifindex;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-
 use crate::error::DatapathError;
+use crate::membership::join;
 
 /// One socket for each group and uplink: a socket may be in twenty groups only.
 #[derive(Debug, Default)]
@@ -30,14 +28,4 @@ impl Memberships {
         }
         Ok(())
     }
-}
-
-fn join(group: Ipv4Addr, uplink: u32) -> Result<OwnedFd, DatapathError> {
-    let failed = |errno: rustix::io::Errno| DatapathError::Config {
-        field: "group",
-        why: format!("joining {group} on interface {uplink} failed ({errno}); is the interface up, with multicast?"),
-    };
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None).map_err(failed)?;
-    set_ip_add_membership_with_ifindex(&socket, &group, &Ipv4Addr::UNSPECIFIED, uplink).map_err(failed)?;
-    Ok(socket)
 }

@@ -164,6 +164,7 @@ pub fn host_config() -> HostConfig {
         rate_limit: None,
         map_entries: 1024,
         spread: Spread::Never,
+        broadcast: None,
         pin_dir: None,
     }
 }

@@ -129,3 +129,14 @@ pub fn received(namespace: &Namespace, interface: &str) -> (u64, u64) {
     let mut numbers = line.split_whitespace().map(|number| number.parse().expect("a number"));
     (numbers.next().expect("bytes"), numbers.next().expect("frames"))
 }
+
+/// From now on the kernel cuts what a socket sends into datagrams of this size, as late as it can (`UDP_SEGMENT`).
+#[allow(unsafe_code)]
+pub fn segment_datagrams(socket: &std::net::UdpSocket, bytes: libc::c_int) {
+    use std::os::fd::AsRawFd;
+    let size = libc::socklen_t::try_from(size_of_val(&bytes)).expect("a small number");
+    let value = std::ptr::from_ref(&bytes).cast();
+    // SAFETY: the value lives through the call and is passed with its size.
+    let set = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, value, size) };
+    assert_eq!(set, 0, "the kernel knows super frames of datagrams");
+}
