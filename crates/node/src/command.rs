@@ -29,6 +29,23 @@ pub(crate) trait Answer: Serialize + DeserializeOwned {
     fn accepted(self) -> Result<Self, String>;
 }
 
+/// Makes an enum with a variant `Refused(String)` an [`Answer`].
+macro_rules! can_refuse {
+    ($answer:ty) => {
+        impl $crate::command::Answer for $answer {
+            fn refused(why: String) -> Self {
+                Self::Refused(why)
+            }
+
+            fn accepted(self) -> Result<Self, String> {
+                if let Self::Refused(why) = self { Err(why) } else { Ok(self) }
+            }
+        }
+    };
+}
+
+pub(crate) use can_refuse;
+
 /// The daemon's end; the path goes with it.
 pub(crate) struct CommandSocket {
     listener: UnixListener,

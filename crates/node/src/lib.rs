@@ -19,6 +19,7 @@
 
 #![warn(missing_docs)]
 
+mod aa_block;
 pub mod agent;
 pub mod certs;
 pub mod client;

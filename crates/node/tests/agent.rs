@@ -13,7 +13,7 @@ use bed::{AA, Bed};
 use common::{mapping, wait_until};
 use weft_datapath::bpffs;
 use weft_datapath::host::HostMaps;
-use weft_node::agent::{self, AgentConfig, RateLimitConfig, RateLimitedTraffic};
+use weft_node::agent::{self, AgentConfig, BroadcastConfig, RateLimitConfig, RateLimitedTraffic};
 use weft_node::stop::Stop;
 use weft_wire::directory::{Kind, Message, Path};
 
@@ -240,10 +240,24 @@ fn what_is_beyond_the_rate_limit_is_dropped_and_counted_and_tcp_is_spared() {
 fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
     let Some(bed) = Bed::new("bad") else { return };
     let good = || bed.config(0);
+    let with = |change: &dyn Fn(&mut BroadcastConfig)| {
+        let mut broadcast = BroadcastConfig::example();
+        change(&mut broadcast);
+        AgentConfig { broadcast: Some(broadcast), ..good() }
+    };
+    let members = |members: &[&str]| {
+        with(&|broadcast| broadcast.members = members.iter().map(|member| member.parse().unwrap()).collect())
+    };
     for (config, says) in [
         (AgentConfig { aa_block: "20.0.0.0".into(), ..good() }, "aa_block: "),
         (AgentConfig { aa: [21, 0, 0, 1].into(), ..good() }, "outside the AA block"),
-        (AgentConfig { la: [20, 0, 0, 9].into(), ..good() }, "inside the AA block"),
+        (AgentConfig { aa_block: "100.0.0.0/8".into(), aa: [100, 1, 0, 1].into(), ..good() }, "flow hashes"),
+        (AgentConfig { la: [20, 0, 0, 9].into(), ..good() }, "la: 20.0.0.9 is inside the AA block"),
+        (AgentConfig { own_tor_la: [20, 0, 0, 9].into(), ..good() }, "own_tor_la: 20.0.0.9 is inside the AA block"),
+        (
+            AgentConfig { directory_servers: vec!["20.0.0.9:1".parse().unwrap()], ..good() },
+            "directory_servers: 20.0.0.9 is inside the AA block",
+        ),
         (AgentConfig { la: [10, 64, 0, 77].into(), ..good() }, "is not an address of this host"),
         (AgentConfig { gateway_mac: "02:56".into(), ..good() }, "gateway_mac: not a MAC address"),
         (AgentConfig { interface: "eth7".into(), ..good() }, "`eth7` does not exist"),
@@ -255,6 +269,18 @@ fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
         (AgentConfig { map_entries: 0, ..good() }, "map_entries: "),
         (AgentConfig { rate_limit: Some(limit(0, 3000)), ..good() }, "rate_limit: 0 bit/s"),
         (AgentConfig { rate_limit: Some(limit(1000, 1573)), ..good() }, "rate_limit: a burst of 1573 bytes"),
+        (
+            with(&|broadcast| broadcast.group = Some([224, 0, 0, 251].into())),
+            "224.0.0.251 is none that routers forward",
+        ),
+        (with(&|broadcast| broadcast.group = Some(bed.config(0).la)), "is none that routers forward"),
+        (with(&|broadcast| broadcast.la_block = "10.99.0.0/16".into()), "does not hold the host's LA"),
+        (with(&|broadcast| broadcast.la_block = "0.0.0.0/0".into()), "overlaps the AA block"),
+        (with(&|broadcast| broadcast.la_block = "all".into()), "broadcast: la_block: `all`"),
+        (members(&["20.0.0.1"]), "broadcast: member 20.0.0.1 is outside"),
+        (members(&["10.64.9.9", "10.64.9.9"]), "broadcast: member 10.64.9.9 is there twice"),
+        (with(&|broadcast| broadcast.bits_per_s = 0), "broadcast: 0 bit/s"),
+        (with(&|broadcast| broadcast.burst_bytes = 1573), "broadcast: a burst of 1573 bytes"),
         (AgentConfig { mapping_lifetime_s: 0, ..good() }, "mapping_lifetime_s: "),
         (AgentConfig { pin_dir: Some(bed.dir.path().join("pins")), ..good() }, "bpffs"),
     ] {

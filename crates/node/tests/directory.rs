@@ -270,6 +270,9 @@ fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
     let file = private_file(&dir.path().join("file"), "not a socket");
     for (config, says) in [
         (DirectoryConfig { aa_block: "20.0.0.1/8".into(), ..good() }, "aa_block: "),
+        (DirectoryConfig { aa_block: "100.64.0.0/16".into(), ..good() }, "flow hashes"),
+        (DirectoryConfig { tor_las: Some(vec![[20, 1, 0, 1].into()]), ..good() }, "tor_las: 20.1.0.1 is inside the AA"),
+        (DirectoryConfig { listen: at([20, 0, 0, 9]), ..good() }, "listen: 20.0.0.9 is inside the AA block"),
         (DirectoryConfig { tor_las: Some(Vec::new()), ..good() }, "tor_las: "),
         (DirectoryConfig { listen: at([0, 0, 0, 0]), ..good() }, "listen: "),
         (DirectoryConfig { listen: at([192, 0, 2, 1]), ..good() }, "is not an address of this host"),

@@ -8,11 +8,14 @@ use serde::{Deserialize, Serialize};
 use weft_control::NS_PER_S;
 use weft_control::address::AaBlock;
 use weft_control::agent::Timing;
+use weft_datapath::broadcast::Broadcast;
 use weft_datapath::host::{LimitedTraffic, RateLimit};
 use weft_datapath::spread::Spread;
 use weft_wire::directory::PORT;
 use weft_wire::ethernet::MacAddress;
 
+use super::broadcast::BroadcastConfig;
+use crate::aa_block;
 use crate::error::NodeError;
 
 /// UDP port of an agent unless configured otherwise: where servers send answers and corrections to.
@@ -79,6 +82,9 @@ pub struct AgentConfig {
     /// Which flows under way get another path (VL2 4.2.2); without it none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<SpreadConfig>,
+    /// Whom broadcast and multicast of this host reach (VL2 4.2.3); without it they are dropped and counted.
+    #[serde(default)]
+    pub broadcast: Option<BroadcastConfig>,
     /// Path of a Unix socket that answers each connection with the agent's state.
     #[serde(default)]
     pub status_socket: Option<PathBuf>,
@@ -174,6 +180,7 @@ fn map_entries() -> u32 {
 pub(super) struct Checked {
     pub(super) aa_block: AaBlock,
     pub(super) gateway_mac: [u8; 6],
+    pub(super) broadcast: Option<Broadcast>,
 }
 
 impl AgentConfig {
@@ -201,22 +208,22 @@ impl AgentConfig {
             rack_direct: false,
             rate_limit: None,
             spread: None,
+            broadcast: None,
             status_socket: Some("/run/weft/agent.sock".into()),
         }
     }
 
     /// Checks what can be checked without looking at the machine.
     pub(super) fn check(&self) -> Result<Checked, NodeError> {
-        let aa_block: AaBlock =
-            self.aa_block.parse().map_err(|error| NodeError::config("aa_block", format!("{error}")))?;
+        let aa_block = aa_block::read(&self.aa_block)?;
         let gateway_mac: MacAddress =
             self.gateway_mac.parse().map_err(|error| NodeError::config("gateway_mac", format!("{error}")))?;
         if !aa_block.contains(self.aa) {
             return Err(NodeError::config("aa", format!("{} is outside the AA block {aa_block}", self.aa)));
         }
-        if aa_block.contains(self.la) {
-            return Err(NodeError::config("la", format!("{} is inside the AA block {aa_block}", self.la)));
-        }
+        aa_block::check_las(aa_block, "la", [self.la])?;
+        aa_block::check_las(aa_block, "own_tor_la", [self.own_tor_la])?;
+        aa_block::check_las(aa_block, "directory_servers", self.directory_servers.iter().map(|server| *server.ip()))?;
         if self.directory_servers.is_empty() {
             return Err(NodeError::config("directory_servers", "is empty; name at least one server as ADDRESS:PORT"));
         }
@@ -237,6 +244,7 @@ impl AgentConfig {
             let why = format!("{} is below 108 bytes; 1600 carries 1500 of payload", self.underlay_mtu);
             return Err(NodeError::config("underlay_mtu", why));
         }
-        Ok(Checked { aa_block, gateway_mac: gateway_mac.0 })
+        let broadcast = self.broadcast.as_ref().map(|broadcast| broadcast.check(self, aa_block)).transpose()?;
+        Ok(Checked { aa_block, gateway_mac: gateway_mac.0, broadcast })
     }
 }

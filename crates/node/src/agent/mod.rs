@@ -5,6 +5,7 @@
 //! the mapping into the data path and sends the frame out of the host's interface again. So not even the first packet
 //! is lost. With a `pin_dir` the data path works on while the agent restarts, and the agent takes its map over.
 
+mod broadcast;
 mod config;
 mod frame;
 mod host;
@@ -30,6 +31,7 @@ use crate::stop::Stop;
 use crate::sys::{self, PacketSocket, Received};
 use crate::unix::StatusSocket;
 
+pub use broadcast::BroadcastConfig;
 pub use config::{AGENT_PORT, AgentConfig, RateLimitConfig, RateLimitedTraffic, SpreadConfig};
 pub use status::AgentStatus;
 
@@ -165,7 +167,8 @@ impl<'a> Daemon<'a> {
             socket.answer(|| {
                 let counters = self.datapath.counters().unwrap_or_default();
                 let spread = self.datapath.spread_counters().unwrap_or_default();
-                status::of(self.config, &self.machine, &self.io, [counters, spread])
+                let received = self.datapath.receive_counters().unwrap_or_default();
+                status::of(self.config, &self.machine, &self.io, [counters, spread, received])
             });
         }
     }
@@ -275,6 +278,7 @@ fn attach(config: &AgentConfig, checked: &config::Checked) -> Result<HostDatapat
         rate_limit: config.rate_limit.as_ref().map(config::RateLimitConfig::limit),
         map_entries: config.map_entries,
         spread: SpreadConfig::rule(config.spread),
+        broadcast: checked.broadcast.clone(),
         pin_dir: config.pin_dir.clone(),
     };
     Ok(HostDatapath::attach(&host)?)

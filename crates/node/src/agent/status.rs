@@ -5,11 +5,12 @@
 //!  "cache":{"mappings":N, "resolving":N, "negative":N, "waiting_frames":N, "revision":N},
 //!  "mappings":[{"aa":A, "tor_la":A, "anycast_la":A, "version":N}, ..],
 //!  "events":{NAME:N, ..}, "dropped":{REASON:N, ..}, "ignored":{REASON:N, ..}, "io":{NAME:N, ..},
-//!  "datapath":{NAME:N, ..}, "spread":{NAME:N, ..}}
+//!  "datapath":{NAME:N, ..}, "spread":{NAME:N, ..}, "received":{NAME:N, ..}}
 //! ```
 //!
 //! `events`, `dropped` and `ignored` are the counters of [`weft_control::agent`], `datapath` those of
-//! [`weft_datapath::abi::HOST_OUTCOMES`], `spread` those of [`weft_datapath::abi::SPREAD_OUTCOMES`], and `io` what the daemon itself could not do.
+//! [`weft_datapath::abi::HOST_OUTCOMES`], `spread` those of [`weft_datapath::abi::SPREAD_OUTCOMES`], `received` those of
+//! [`weft_datapath::abi::RECEIVE_OUTCOMES`], and `io` what the daemon itself could not do.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -52,6 +53,9 @@ pub struct AgentStatus {
     /// What became of the flows of segments, where a rule moves flows under way.
     #[serde(default)]
     pub spread: BTreeMap<String, u64>,
+    /// What became of the frames that came in, where broadcast reaches somebody.
+    #[serde(default)]
+    pub received: BTreeMap<String, u64>,
 }
 
 /// One mapping in force.
@@ -80,7 +84,7 @@ pub(super) fn of<Io: Counted>(
     config: &AgentConfig,
     agent: &Agent,
     io: &Tally<Io>,
-    [datapath, spread]: [Vec<(&'static str, u64)>; 2],
+    [datapath, spread, received]: [Vec<(&'static str, u64)>; 3],
 ) -> AgentStatus {
     let (summary, counters) = (agent.summary(), agent.counters());
     AgentStatus {
@@ -102,6 +106,7 @@ pub(super) fn of<Io: Counted>(
         io: named(io.iter()),
         datapath: named(datapath),
         spread: named(spread),
+        received: named(received),
     }
 }
 

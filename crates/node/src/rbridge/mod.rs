@@ -99,15 +99,7 @@ pub fn ask(path: &Path, request: &Request) -> Result<Answer, NodeError> {
     command::ask(path, "no RBridge answers; start one (weft node rbridge) or name its --socket", request)
 }
 
-impl command::Answer for Answer {
-    fn refused(why: String) -> Self {
-        Self::Refused(why)
-    }
-
-    fn accepted(self) -> Result<Self, String> {
-        if let Self::Refused(why) = self { Err(why) } else { Ok(self) }
-    }
-}
+command::can_refuse!(Answer);
 
 struct Daemon<'a> {
     control: RBridge,

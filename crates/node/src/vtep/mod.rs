@@ -76,15 +76,7 @@ pub fn ask(path: &Path, request: &Request) -> Result<Answer, NodeError> {
     command::ask(path, "no VTEP answers; start one (weft node vtep) or name its --socket", request)
 }
 
-impl command::Answer for Answer {
-    fn refused(why: String) -> Self {
-        Self::Refused(why)
-    }
-
-    fn accepted(self) -> Result<Self, String> {
-        if let Self::Refused(why) = self { Err(why) } else { Ok(self) }
-    }
-}
+command::can_refuse!(Answer);
 
 struct Daemon<'a> {
     load: &'a dyn Fn() -> Result<VtepConfig, NodeError>,

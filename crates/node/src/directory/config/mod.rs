@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weft_control::address::AaBlock;
 use weft_control::directory::{KeyRing, Rules};
 use weft_wire::directory::PORT;
 
 use super::UPDATES_MAX;
 use super::protocol::RulesRow;
+use crate::aa_block;
 use crate::agent::AGENT_PORT;
 use crate::error::NodeError;
 use crate::key;
@@ -160,8 +160,9 @@ impl DirectoryConfig {
 
     /// The rules for updates.
     pub(super) fn rules(&self) -> Result<Rules, NodeError> {
-        let aa_block: AaBlock =
-            self.aa_block.parse().map_err(|error| NodeError::config("aa_block", format!("{error}")))?;
+        let aa_block = aa_block::read(&self.aa_block)?;
+        aa_block::check_las(aa_block, "listen", [*self.listen.ip()])?;
+        aa_block::check_las(aa_block, "tor_las", self.tor_las.iter().flatten().copied())?;
         let tor_las = self.tor_set();
         if tor_las.as_ref().is_some_and(BTreeSet::is_empty) {
             return Err(NodeError::config(
