@@ -1,4 +1,5 @@
-//! Watches OSPF adjacencies during a run through the daemons' logs: in a run without faults none may change.
+//! Watches OSPF adjacencies and BGP sessions during a run through the daemons' logs: in a run without faults none may
+//! change.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -7,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use weft_scenario::record::EventRow;
 
-use crate::frr::log_path;
+use crate::frr::frr_log;
 use crate::plan::NodePlan;
 
 /// Remembers how far each log went when a run began.
@@ -19,9 +20,11 @@ pub(crate) struct AdjacencyWatch {
 impl AdjacencyWatch {
     /// Begins to watch all switches.
     pub(crate) fn start(plans: &[NodePlan]) -> Self {
-        let switches = plans.iter().filter(|plan| plan.frr.is_some());
-        let logs = switches.map(|plan| {
-            let path = log_path(&plan.namespace);
+        let logs = plans.iter().flat_map(|plan| {
+            let daemons = plan.frr.iter().flat_map(|frr| frr.routing_daemons());
+            daemons.map(move |daemon| (plan, frr_log(&plan.namespace, daemon)))
+        });
+        let logs = logs.map(|(plan, path)| {
             let length = std::fs::metadata(&path).map_or(0, |data| data.len());
             (plan.name.clone(), path, length)
         });
@@ -45,7 +48,7 @@ impl AdjacencyWatch {
             // A log that cannot be read must not look like a quiet one.
             return vec![EventRow { time_ns: 0, kind: "adjacency".into(), subject: format!("{node}: log unreadable") }];
         }
-        text.lines().filter_map(|line| self.event(node, line)).collect()
+        text.lines().filter_map(|line| self.event(node, line).or_else(|| self.session_event(node, line))).collect()
     }
 
     /// `2026/11/21 05:35:09.160 OSPF: [...] AdjChg: Nbr 10.2.0.1, ... on x:10.128.0.0: Full -> Deleted (...)`
@@ -57,12 +60,20 @@ impl AdjacencyWatch {
             return None;
         }
         let interface = place.rsplit_once(" on ").map_or("?", |(_, place)| place.split(':').next().unwrap_or("?"));
+        Some(self.row(line, format!("{node}:{interface} {states}")))
+    }
+
+    /// `2026/11/22 12:57:10.123 BGP: [...] %ADJCHANGE: neighbor 192.0.2.1(Unknown) in vrf default Down Peer closed the session`
+    fn session_event(&self, node: &str, line: &str) -> Option<EventRow> {
+        let change = line.split_once("%ADJCHANGE: neighbor ")?.1;
+        let (neighbour, state) = change.split_once(" in vrf default ")?;
+        let address = neighbour.split('(').next()?;
+        Some(self.row(line, format!("{node}: BGP session with {address} {state}")))
+    }
+
+    fn row(&self, line: &str, subject: String) -> EventRow {
         let since_start = log_time(line).and_then(|time| time.duration_since(self.start).ok()).unwrap_or_default();
-        Some(EventRow {
-            time_ns: since_start.as_nanos() as u64,
-            kind: "adjacency".into(),
-            subject: format!("{node}:{interface} {states}"),
-        })
+        EventRow { time_ns: since_start.as_nanos() as u64, kind: "adjacency".into(), subject }
     }
 }
 

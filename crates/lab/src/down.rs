@@ -152,7 +152,7 @@ fn processes_naming(beginnings: &[String]) -> Vec<ProcessId> {
         let mut arguments = arguments.split(|byte| *byte == 0).map(String::from_utf8_lossy);
         let program = arguments.next().unwrap_or_default();
         let arguments: Vec<_> = arguments.collect();
-        let is_daemon = ["zebra", "ospfd", "bfdd", "etcd"].iter().any(|daemon| program.ends_with(daemon))
+        let is_daemon = ["zebra", "ospfd", "bfdd", "bgpd", "etcd"].iter().any(|daemon| program.ends_with(daemon))
             || arguments.first().is_some_and(|first| first == "node");
         is_daemon
             && arguments.iter().any(|argument| beginnings.iter().any(|start| argument.starts_with(start.as_str())))

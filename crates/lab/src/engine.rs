@@ -91,7 +91,8 @@ impl LabSession<'_> {
         self.lab.as_ref().expect("the lab is there until the session is closed")
     }
 
-    fn setup(&self) -> TrafficSetup {
+    /// The ends of flows: servers with what they talk by, or those with a public LA and, after them, whoever is outside.
+    fn setup(&self, outside: bool) -> TrafficSetup {
         let lab = self.lab();
         let namespace = |node: NodeId| -> PathBuf { namespace_path(&lab.plan.node(node).namespace) };
         let host = |(node, address): (NodeId, std::net::Ipv4Addr)| TrafficHost {
@@ -99,8 +100,10 @@ impl LabSession<'_> {
             namespace: namespace(node),
             address,
         };
+        let ends = if outside { lab.outside_addresses() } else { lab.server_addresses() };
         TrafficSetup {
-            hosts: lab.server_addresses().into_iter().map(host).collect(),
+            probed: if outside { ends.len().checked_sub(1) } else { None },
+            hosts: ends.into_iter().map(host).collect(),
             watched: watched_ports(lab),
             segments_per_skb: lab.scenario.transport.segments_per_skb,
             congestion_control: lab.scenario.transport.congestion_control,
@@ -152,7 +155,7 @@ impl Session for LabSession<'_> {
 impl LabSession<'_> {
     /// Runs the traffic of a trial between the servers.
     fn carry(&self, trial: &Trial) -> Result<Records, EngineError> {
-        let setup = self.setup();
+        let setup = self.setup(matches!(trial.workload, Workload::Outside(_)));
         let trial = &listed(trial, &self.lab().scenario.fabric)?;
         let moves = overlay::moves(self.lab())?;
         let watch = AdjacencyWatch::start(&self.lab().plan.nodes);
@@ -222,12 +225,20 @@ impl Session for BedSession<'_> {
     }
 }
 
-/// The trial with its traffic as a list of flows: traffic at a load depends on the links, which the workers do not know.
+/// The trial with its traffic as a list of flows: traffic at a load depends on the links, and flows to the outside on who is
+/// reachable from there, which the workers do not know.
 fn listed(trial: &Trial, fabric: &Fabric) -> Result<Trial, LabError> {
     let mut trial = trial.clone();
     if let Workload::Traffic(_) = trial.workload {
         let flows = trial.workload.open_loop_flows(&Servers::of(fabric), trial.seed);
         trial.workload = Workload::Flows { flows: flows.map_err(|error| LabError::Traffic(error.to_string()))? };
+    }
+    if let Workload::Outside(load) = &trial.workload {
+        let Some(outside) = fabric.outside() else {
+            let why = format!("a workload of kind `outside` needs an outside; fabric `{}` has none", fabric.name());
+            return Err(LabError::Traffic(why));
+        };
+        trial.workload = Workload::Flows { flows: load.flows(outside.servers.len() as u32) };
     }
     Ok(trial)
 }

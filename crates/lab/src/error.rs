@@ -35,6 +35,15 @@ pub enum LabError {
         /// Names of labs that are up, or `none`.
         up: String,
     },
+    /// A command without a lab's name, and no lab is up.
+    #[error("no lab is up; bring one up: weft lab up FABRIC")]
+    NoLab,
+    /// A command without a lab's name, and several are up.
+    #[error("several labs are up ({up}); say which one with --lab NAME")]
+    SeveralLabs {
+        /// Their names.
+        up: String,
+    },
     /// No such node.
     #[error("lab `{lab}` has no node `{node}`; see: weft lab ps {lab}")]
     NoSuchNode {

@@ -1,9 +1,12 @@
-//! FRR's `zebra` and `ospfd`, and `bfdd` where it is asked for, per switch namespace: their configuration, start and log.
+//! FRR's `zebra` and `ospfd`, and `bfdd`, `pimd` and `bgpd` where they are asked for, per switch namespace: their
+//! configuration, start and log. What `bgpd` is told is in [`crate::outside`].
 //!
 //! Settings that matter, each for a reason: `no zebra nexthop kernel enable`, or equal-cost routes never come back in
 //! the kernel after a link flap; hellos every 250 ms, so that a silent failure costs at most a second; short SPF and LSA
 //! throttles; retransmission after 1 s instead of 5, or one lost database packet delays the start by 5 s; a raised
 //! priority, so that load on the machine cannot flap adjacencies.
+
+mod pim;
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -28,19 +31,28 @@ const NICE: i32 = -10;
 /// Most next hops that one route may have; FRR in Debian is built for 64 and more.
 const MAXIMUM_PATHS: usize = 64;
 /// The name that interfaces and `bfdd` use for the timers.
-const BFD_PROFILE: &str = "weft";
+pub(crate) const BFD_PROFILE: &str = "weft";
 /// How long a daemon may take to become ready.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The daemons in the order of their start, each with the socket that says it is ready. `ospfd` asks `zebra` only every 10 s
+/// when that is not there yet: so `zebra` comes first, everywhere.
+const DAEMONS: [(&str, &str); 5] =
+    [("zebra", "zserv.api"), ("bfdd", "bfdd.vty"), ("ospfd", "ospfd.vty"), ("pimd", "pimd.vty"), ("bgpd", "bgpd.vty")];
 
 /// Texts of a switch's configuration files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrrConfig {
     /// `zebra.conf`.
     pub zebra: String,
-    /// `ospfd.conf`.
-    pub ospfd: String,
+    /// `ospfd.conf`; the node outside has none.
+    pub ospfd: Option<String>,
     /// `bfdd.conf`, where BFD finds silent failures.
     pub bfdd: Option<String>,
+    /// `pimd.conf`, where the underlay carries the services' broadcast.
+    pub pimd: Option<String>,
+    /// `bgpd.conf`, where the fabric has an outside.
+    pub bgpd: Option<String>,
 }
 
 /// What the configuration of a switch is made from.
@@ -54,34 +66,71 @@ pub(crate) struct FrrInput<'a> {
     pub(crate) rack: Option<&'a str>,
     /// Time between two BFD packets; `None`: no BFD.
     pub(crate) bfd: Option<Nanos>,
+    /// Interfaces to servers that may join multicast groups; `None`: the switch routes no multicast.
+    pub(crate) multicast: Option<&'a [String]>,
 }
 
 impl FrrConfig {
     pub(crate) fn new(input: &FrrInput<'_>) -> Self {
-        let zebra = format!("hostname {}\nno zebra nexthop kernel enable\n", input.hostname);
-        Self { zebra, ospfd: ospfd_config(input), bfdd: input.bfd.map(|interval| bfdd_config(input, interval)) }
+        let directory = frr_dir(input.namespace);
+        Self {
+            zebra: zebra_config(input.hostname),
+            ospfd: Some(ospfd_config(input)),
+            bfdd: input.bfd.map(|interval| bfdd_config(input.hostname, interval)),
+            pimd: input.multicast.map(|servers| pim::config(input.hostname, &directory, input.interfaces, servers)),
+            bgpd: None,
+        }
     }
 
-    /// Daemons in the order of their start, each with the socket that says it is ready and its configuration. `ospfd` asks
-    /// `zebra` only every 10 s when that is not there yet: so `zebra` comes first, everywhere.
-    fn daemons(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
-        let bfdd = self.bfdd.as_deref().map(|text| ("bfdd", "bfdd.vty", text));
-        let zebra = ("zebra", "zserv.api", self.zebra.as_str());
-        [Some(zebra), bfdd, Some(("ospfd", "ospfd.vty", self.ospfd.as_str()))].into_iter().flatten()
+    /// Of a node that speaks BGP only. What it sends by routes of BGP has this source.
+    pub(crate) fn without_ospf(hostname: &str, bfd: Option<Nanos>, source: Ipv4Addr, bgpd: String) -> Self {
+        let own_source = format!("route-map source permit 10\n set src {source}\nip protocol bgp route-map source\n");
+        Self {
+            zebra: zebra_config(hostname) + &own_source,
+            ospfd: None,
+            bfdd: bfd.map(|interval| bfdd_config(hostname, interval)),
+            pimd: None,
+            bgpd: Some(bgpd),
+        }
+    }
+
+    /// The daemons whose neighbours must not change by themselves.
+    pub(crate) fn routing_daemons(&self) -> impl Iterator<Item = &'static str> {
+        [self.ospfd.as_ref().map(|_| "ospfd"), self.bgpd.as_ref().map(|_| "bgpd")].into_iter().flatten()
+    }
+
+    /// What a daemon is told; `None`: it is not started.
+    fn text(&self, daemon: &str) -> Option<&str> {
+        match daemon {
+            "zebra" => Some(&self.zebra),
+            "bfdd" => self.bfdd.as_deref(),
+            "ospfd" => self.ospfd.as_deref(),
+            "pimd" => self.pimd.as_deref(),
+            "bgpd" => self.bgpd.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The daemons of this node with their configurations, in the order of their start.
+    fn daemons(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        DAEMONS.iter().filter_map(|(daemon, _)| Some((*daemon, self.text(daemon)?)))
     }
 }
 
-fn bfdd_config(input: &FrrInput<'_>, interval: Nanos) -> String {
+fn zebra_config(hostname: &str) -> String {
+    format!("hostname {hostname}\nno zebra nexthop kernel enable\n")
+}
+
+fn bfdd_config(hostname: &str, interval: Nanos) -> String {
     let ms = (interval.0 / 1_000_000).max(1);
     format!(
-        "hostname {}\nbfd\n profile {BFD_PROFILE}\n  detect-multiplier {BFD_MULTIPLIER}\n  receive-interval {ms}\n  \
-         transmit-interval {ms}\n",
-        input.hostname
+        "hostname {hostname}\nbfd\n profile {BFD_PROFILE}\n  detect-multiplier {BFD_MULTIPLIER}\n  receive-interval {ms}\n  \
+         transmit-interval {ms}\n"
     )
 }
 
 fn ospfd_config(input: &FrrInput<'_>) -> String {
-    let log = log_path(input.namespace);
+    let log = frr_log(input.namespace, "ospfd");
     let mut text =
         format!("hostname {}\nlog file {} informational\nlog timestamp precision 3\n", input.hostname, log.display());
     for interface in input.interfaces {
@@ -106,9 +155,9 @@ fn ospfd_config(input: &FrrInput<'_>) -> String {
     text
 }
 
-/// The log of a switch's `ospfd`, with its adjacency changes.
-pub(crate) fn log_path(namespace: &str) -> PathBuf {
-    frr_dir(namespace).join("ospfd.log")
+/// The log of a node's `ospfd` or `bgpd`, with the changes of its neighbours.
+pub(crate) fn frr_log(namespace: &str, daemon: &str) -> PathBuf {
+    frr_dir(namespace).join(format!("{daemon}.log"))
 }
 
 /// Path of a daemon, if it is installed.
@@ -117,27 +166,26 @@ pub(crate) fn daemon_path(name: &str) -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-/// Starts both daemons on all switches and waits until they listen. `started` hears of each process at once.
+/// Starts each daemon on all nodes that have it and waits until it listens there. `started` hears of each process at once.
 pub(crate) fn start(
     plans: &[NodePlan],
     mut started: impl FnMut(ProcessState) -> Result<(), LabError>,
 ) -> Result<(), LabError> {
     let owner = frr_owner()?;
-    let switches: Vec<(&NodePlan, &FrrConfig)> =
+    let nodes: Vec<(&NodePlan, &FrrConfig)> =
         plans.iter().filter_map(|plan| Some((plan, plan.frr.as_ref()?))).collect();
     make_frr_dir(owner)?;
-    for (plan, config) in &switches {
+    for (plan, config) in &nodes {
         write_config(plan, config, owner)?;
     }
-    let order = switches.first().map(|(_, config)| config.daemons().map(|(daemon, socket, _)| (daemon, socket)));
-    for (daemon, socket) in order.into_iter().flatten() {
-        let mut processes = Vec::with_capacity(switches.len());
-        for (plan, _) in &switches {
+    for (daemon, socket) in DAEMONS {
+        let mut processes = Vec::with_capacity(nodes.len());
+        for (plan, _) in nodes.iter().filter(|(_, config)| config.text(daemon).is_some()) {
             let id = spawn(plan, daemon)?;
             started(ProcessState { node: plan.name.clone(), daemon: daemon.to_owned(), id })?;
-            processes.push(id);
+            processes.push((plan, id));
         }
-        for ((plan, _), id) in switches.iter().zip(processes) {
+        for (plan, id) in processes {
             wait_for_socket(plan, daemon, socket, id)?;
         }
     }
@@ -183,7 +231,7 @@ fn write_config(plan: &NodePlan, config: &FrrConfig, owner: (u32, u32)) -> Resul
     let directory = frr_dir(&plan.namespace);
     make_dir(&directory)?;
     own(&directory, owner)?;
-    for (daemon, _, text) in config.daemons() {
+    for (daemon, text) in config.daemons() {
         let path = directory.join(format!("{daemon}.conf"));
         fs::write(&path, text).map_err(LabError::io(format!("write {}", path.display())))?;
         own(&path, owner)?;
@@ -222,6 +270,14 @@ pub(crate) fn missing_frr() -> LabError {
     }
 }
 
+/// What to say when the daemon for the world outside is not installed.
+pub(crate) fn missing_bgpd() -> LabError {
+    LabError::NotFit {
+        what: format!("FRR's bgpd is missing (not in {DAEMON_DIR}), and this fabric has an outside"),
+        remedy: "install Debian's package frr: make deps".into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,6 +294,7 @@ mod tests {
             interfaces: &["agg1".into(), "agg2".into()],
             rack,
             bfd,
+            multicast: None,
         })
     }
 
@@ -276,7 +333,7 @@ router ospf
  timers throttle lsa all 0
  timers lsa min-arrival 0
 ";
-        assert_eq!(config(Some("weft-rack0")).ospfd, expected);
+        assert_eq!(config(Some("weft-rack0")).ospfd.as_deref(), Some(expected));
     }
 
     #[test]
@@ -290,15 +347,30 @@ bfd
   transmit-interval 50
 ";
         assert_eq!(with.bfdd.as_deref(), Some(expected));
-        assert_eq!(with.ospfd.matches(" ip ospf bfd\n ip ospf bfd profile weft\n").count(), 2);
+        assert_eq!(with.ospfd.as_deref().unwrap().matches(" ip ospf bfd\n ip ospf bfd profile weft\n").count(), 2);
         assert_eq!(with.daemons().map(|(daemon, ..)| daemon).collect::<Vec<_>>(), ["zebra", "bfdd", "ospfd"]);
         let without = config(None);
-        assert!(without.bfdd.is_none() && !without.ospfd.contains("bfd"));
+        assert!(without.bfdd.is_none() && !without.ospfd.as_deref().unwrap().contains("bfd"));
         assert_eq!(without.daemons().map(|(daemon, ..)| daemon).collect::<Vec<_>>(), ["zebra", "ospfd"]);
     }
 
     #[test]
+    fn the_node_outside_speaks_bgp_only_from_an_address_of_its_own() {
+        let bfd = Some(Nanos(50_000_000));
+        let outside = FrrConfig::without_ospf("net", bfd, Ipv4Addr::new(203, 0, 113, 1), "router bgp 1\n".into());
+        let expected = "hostname net
+no zebra nexthop kernel enable
+route-map source permit 10
+ set src 203.0.113.1
+ip protocol bgp route-map source
+";
+        assert_eq!(outside.zebra, expected);
+        assert_eq!(outside.daemons().map(|(daemon, _)| daemon).collect::<Vec<_>>(), ["zebra", "bfdd", "bgpd"]);
+        assert_eq!(outside.routing_daemons().collect::<Vec<_>>(), ["bgpd"]);
+    }
+
+    #[test]
     fn other_switches_announce_no_rack() {
-        assert!(!config(None).ospfd.contains("passive"));
+        assert!(!config(None).ospfd.unwrap().contains("passive"));
     }
 }

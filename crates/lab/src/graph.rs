@@ -14,16 +14,36 @@ const MARGIN: usize = 20;
 const HOSTS_PER_ROW: usize = 8;
 const HOST_SIZE: usize = 7;
 
+/// The tier of edge switches.
+const EDGE: usize = 3;
+/// The tier of hosts, below all others.
+const HOSTS: usize = 4;
+
 fn tier(role: Role) -> usize {
     match role {
-        Role::Intermediate | Role::Spine | Role::Core => 0,
-        Role::Access | Role::Aggregation => 1,
-        Role::Tor | Role::Leaf | Role::Rbridge => 2,
-        Role::Server | Role::Directory | Role::Router => 3,
+        Role::Internet => 0,
+        Role::Intermediate | Role::Spine | Role::Core => 1,
+        Role::Access | Role::Aggregation => 2,
+        Role::Tor | Role::Leaf | Role::Rbridge => EDGE,
+        Role::Server | Role::Directory | Role::Router => HOSTS,
     }
 }
 
-/// One line per switch, from the top tier down: its links, and its hosts by count.
+/// The first tier of the picture: most fabrics have no outside.
+fn top(fabric: &Fabric) -> usize {
+    usize::from(fabric.with_role(Role::Internet).next().is_none())
+}
+
+/// Whether the node is drawn for itself: a switch, or the outside. Hosts are drawn below their switch.
+fn stands_alone(fabric: &Fabric, node: NodeId) -> bool {
+    tier(fabric.node(node).role) < HOSTS
+}
+
+fn of_tier(fabric: &Fabric, level: usize) -> impl Iterator<Item = NodeId> + '_ {
+    fabric.ids().filter(move |id| tier(fabric.node(*id).role) == level)
+}
+
+/// One line per switch, and for the outside, from the top tier down: its links, and its hosts by count.
 pub fn text(fabric: &Fabric) -> String {
     let mut out = format!(
         "{}: {} switches, {} servers, {} links\n",
@@ -32,8 +52,8 @@ pub fn text(fabric: &Fabric) -> String {
         fabric.servers().count(),
         fabric.links().len()
     );
-    for level in 0..=2 {
-        for switch in fabric.switches().filter(|id| tier(fabric.node(*id).role) == level) {
+    for level in top(fabric)..HOSTS {
+        for switch in of_tier(fabric, level) {
             let node = fabric.node(switch);
             let role = format!("{:?}", node.role).to_lowercase();
             writeln!(
@@ -43,7 +63,7 @@ pub fn text(fabric: &Fabric) -> String {
                 node.name,
                 role,
                 neighbours(fabric, switch),
-                indent = 2 * level
+                indent = 2 * (level - top(fabric))
             )
             .expect("a string takes any text");
         }
@@ -55,9 +75,9 @@ fn neighbours(fabric: &Fabric, switch: NodeId) -> String {
     let mut names = Vec::new();
     let mut hosts: BTreeMap<_, usize> = BTreeMap::new();
     for link in fabric.links_of(switch).iter().map(|link| fabric.link(*link)) {
-        let Some(far) = link.far_end(switch).map(|port| fabric.node(port.node)) else { continue };
-        if far.role.is_switch() {
-            names.push(format!("{} ({})", far.name, link.spec.rate));
+        let Some(far) = link.far_end(switch).map(|port| port.node) else { continue };
+        if stands_alone(fabric, far) {
+            names.push(format!("{} ({})", fabric.node(far).name, link.spec.rate));
         } else {
             *hosts.entry(link.spec.rate).or_default() += 1;
         }
@@ -69,13 +89,8 @@ fn neighbours(fabric: &Fabric, switch: NodeId) -> String {
 /// Graphviz DOT, one rank per tier.
 pub fn dot(fabric: &Fabric) -> String {
     let mut out = format!("graph \"{}\" {{\n  node [shape=box];\n", fabric.name());
-    for level in 0..=3 {
-        let names: Vec<String> = fabric
-            .ids()
-            .map(|id| fabric.node(id))
-            .filter(|node| tier(node.role) == level)
-            .map(|node| format!("\"{}\"", node.name))
-            .collect();
+    for level in 0..=HOSTS {
+        let names: Vec<String> = of_tier(fabric, level).map(|id| format!("\"{}\"", fabric.node(id).name)).collect();
         if !names.is_empty() {
             writeln!(out, "  {{ rank=same; {}; }}", names.join("; ")).expect("a string takes any text");
         }
@@ -107,10 +122,8 @@ pub fn svg(fabric: &Fabric) -> String {
          font-size=\"11\" role=\"img\"><title>{}</title>\n<g stroke=\"#888\" stroke-width=\"1\">\n",
         fabric.name()
     );
-    for link in fabric
-        .links()
-        .iter()
-        .filter(|link| fabric.node(link.b.node).role.is_switch() && fabric.node(link.a.node).role.is_switch())
+    for link in
+        fabric.links().iter().filter(|link| stands_alone(fabric, link.a.node) && stands_alone(fabric, link.b.node))
     {
         let ((x1, y1), (x2, y2)) = (places[link.a.node.index()], places[link.b.node.index()]);
         writeln!(out, "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>").expect("a string takes any text");
@@ -125,7 +138,7 @@ pub fn svg(fabric: &Fabric) -> String {
 
 fn svg_node(out: &mut String, fabric: &Fabric, id: NodeId, (x, y): (usize, usize)) {
     let node = fabric.node(id);
-    let result = if node.role.is_switch() {
+    let result = if stands_alone(fabric, id) {
         let (left, top) = (x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2);
         writeln!(
             out,
@@ -148,21 +161,21 @@ fn svg_node(out: &mut String, fabric: &Fabric, id: NodeId, (x, y): (usize, usize
 /// The middle of every node: tiers from top to bottom, each centred, hosts in rows below their switch.
 fn places(fabric: &Fabric) -> Vec<(usize, usize)> {
     let mut places = vec![(0, 0); fabric.nodes().len()];
-    let of_tier = |level| fabric.ids().filter(move |id| tier(fabric.node(*id).role) == level);
+    let top = top(fabric);
     let step = (HOSTS_PER_ROW + 2) * (HOST_SIZE + 3);
-    let widest = (0..=2).map(|level| of_tier(level).count()).max().unwrap_or(1).max(1);
-    for level in 0..=2 {
-        let count = of_tier(level).count();
-        for (number, id) in of_tier(level).enumerate() {
+    let widest = (top..HOSTS).map(|level| of_tier(fabric, level).count()).max().unwrap_or(1).max(1);
+    for level in top..HOSTS {
+        let count = of_tier(fabric, level).count();
+        for (number, id) in of_tier(fabric, level).enumerate() {
             let left = (widest - count) * step / 2;
             places[id.index()] =
-                (MARGIN + left + number * step + step / 2, MARGIN + BOX_HEIGHT / 2 + level * TIER_HEIGHT);
+                (MARGIN + left + number * step + step / 2, MARGIN + BOX_HEIGHT / 2 + (level - top) * TIER_HEIGHT);
         }
     }
-    for edge in of_tier(2) {
+    for edge in of_tier(fabric, EDGE) {
         let (x, y) = places[edge.index()];
         let hosts = fabric.links_of(edge).iter().filter_map(|link| fabric.link(*link).far_end(edge));
-        for (number, host) in hosts.filter(|port| !fabric.node(port.node).role.is_switch()).enumerate() {
+        for (number, host) in hosts.filter(|port| !stands_alone(fabric, port.node)).enumerate() {
             let (column, row) = (number % HOSTS_PER_ROW, number / HOSTS_PER_ROW);
             let left = x - (HOSTS_PER_ROW - 1) * (HOST_SIZE + 3) / 2;
             places[host.node.index()] = (left + column * (HOST_SIZE + 3), y + BOX_HEIGHT + 8 + row * (HOST_SIZE + 3));
@@ -207,6 +220,24 @@ int1         intermediate tor1 (200 Mbit/s), tor2 (200 Mbit/s)
         assert_eq!(svg.matches("<rect").count(), fabric.nodes().len());
         assert_eq!(svg.matches("<line").count(), 2, "links to hosts are not drawn");
         let spots: std::collections::BTreeSet<_> = places(&fabric).into_iter().collect();
+        assert_eq!(spots.len(), fabric.nodes().len(), "no two nodes in one place");
+    }
+
+    #[test]
+    fn the_outside_is_drawn_above_its_borders() {
+        let text_of_file = include_str!("../../../fabrics/vl2-internet.yaml");
+        let fabric = weft_scenario::topology::from_yaml(text_of_file, "vl2-internet.yaml").unwrap();
+        let net = fabric.find("net").unwrap();
+        let places = places(&fabric);
+        let above = |switch: &str| places[net.index()].1 < places[fabric.find(switch).unwrap().index()].1;
+        assert!(above("int1") && above("int2"));
+        let lines = text(&fabric);
+        let mut lines = lines.lines().skip(1);
+        assert!(lines.next().unwrap().starts_with("net          internet     int1 ("));
+        assert!(lines.next().unwrap().starts_with("  int1         intermediate "));
+        let svg = svg(&fabric);
+        assert_eq!(svg.matches("<rect").count(), fabric.nodes().len());
+        let spots: std::collections::BTreeSet<_> = places.into_iter().collect();
         assert_eq!(spots.len(), fabric.nodes().len(), "no two nodes in one place");
     }
 }

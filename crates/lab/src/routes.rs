@@ -14,6 +14,7 @@ use weft_scenario::topology::Fabric;
 use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
+use crate::outside;
 use crate::plan::NodePlan;
 
 /// Routes of one switch: destination as the kernel prints it (no `/32`), to the interfaces it may leave by.
@@ -25,7 +26,8 @@ const WIDTH_MAX: usize = 64;
 const CONVERGENCE_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(40);
 
-/// What every switch must have a route to while these links are down: each switch's LA, each anycast LA, each rack.
+/// What every switch must have a route to while these links are down: each switch's LA, each anycast LA, each rack; where
+/// the fabric has an outside, what BGP carries too.
 pub(crate) fn expected(
     fabric: &Fabric,
     addresses: &AddressPlan,
@@ -45,7 +47,9 @@ pub(crate) fn expected(
         let routes = destinations.iter().map(|(prefix, owners)| (kernel_text(*prefix), interfaces(owners)));
         routes.filter(|(_, interfaces): &(String, BTreeSet<String>)| !interfaces.is_empty()).collect()
     };
-    fabric.switches().map(|switch| (switch, table(switch))).collect()
+    let mut expected = fabric.switches().map(|switch| (switch, table(switch))).collect();
+    outside::routes::add(&mut expected, fabric, addresses, &paths, down);
+    expected
 }
 
 fn kernel_text(prefix: Prefix) -> String {
@@ -141,7 +145,7 @@ pub(crate) fn wait_converged(
                     node: plan.name.clone(),
                     missing,
                     waited_s: CONVERGENCE_TIMEOUT.as_secs(),
-                    log: crate::process::log_tail(&crate::frr::log_path(&plan.namespace)),
+                    log: crate::process::log_tail(&crate::frr::frr_log(&plan.namespace, "ospfd")),
                 });
             }
             Some(_) => std::thread::sleep(POLL_INTERVAL),

@@ -147,7 +147,10 @@ fn address_on(scenario: &Scenario, link: LinkId, node: NodeId) -> Ipv4Addr {
                 b
             }
         }
-        None => addresses.rack_gateway(node).unwrap_or_else(|| addresses.la(node)),
+        None => {
+            let at_border = addresses.outside().and_then(|outside| outside.at(fabric, link, node));
+            at_border.or_else(|| addresses.rack_gateway(node)).unwrap_or_else(|| addresses.la(node))
+        }
     }
 }
 

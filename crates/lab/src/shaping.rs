@@ -150,12 +150,12 @@ impl Shaper {
 }
 
 /// Bytes of VL2's outer headers that a queue counts and that a wire carries: both on the way up to an Intermediate, one
-/// on the way down from it, none below the last ToR. A server's queue counts before they are added.
+/// on the way down from it, none below the last ToR and beyond the border. A server's queue counts before they are added.
 fn vl2_extra(sender: Role, receiver: Option<Role>) -> (u64, u64) {
     let both = weft_wire::vl2::OVERHEAD_BYTES as u64;
     match (sender, receiver) {
         (Role::Server, _) => (0, both),
-        (Role::Directory, _) | (_, Some(Role::Server | Role::Directory)) => (0, 0),
+        (Role::Directory | Role::Internet, _) | (_, Some(Role::Server | Role::Directory | Role::Internet)) => (0, 0),
         (Role::Intermediate, _) | (_, Some(Role::Tor | Role::Leaf)) => (both / 2, both / 2),
         _ => (both, both),
     }

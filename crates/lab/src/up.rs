@@ -14,10 +14,10 @@ use crate::home::{check_lab_name, lab_dir, lab_names, lock, log_dir, make_dir, n
 use crate::netns;
 use crate::options::LabOptions;
 use crate::ping::{Echo, wait_for_answer};
-use crate::plan::{LabPlan, NodePlan, access, forwards_frames};
+use crate::plan::{LabPlan, NodePlan, access, forwards_frames, relays_dhcp, routes_multicast};
 use crate::process::{ProcessId, log_tail};
 use crate::state::{LabState, ProcessState};
-use crate::{doctor, down, frr, overlay, routes, selftest, sysctls, trill};
+use crate::{dhcp, doctor, down, frr, multicast, overlay, routes, selftest, sysctls, trill};
 
 /// How many batches run at once: more do not help, the kernel has one lock for links.
 const BATCH_THREADS: usize = 2;
@@ -187,8 +187,16 @@ impl Builder<'_> {
             self.phase("overlay", "agents and directory")?;
             overlay::start(self.lab, self.options, self.progress)?;
         }
+        if relays_dhcp(&self.lab.scenario) {
+            self.phase("dhcp", "a server, and a relay on every ToR")?;
+            dhcp::start(self.lab, self.progress)?;
+        }
         if !routes_first {
             self.converge()?;
+        }
+        if routes_multicast(&self.lab.scenario) {
+            self.phase("multicast", "trees of the services")?;
+            multicast::wait_grown(self.lab, self.progress)?;
         }
         Ok(())
     }
@@ -306,7 +314,16 @@ impl Lab {
         fabric.servers().filter_map(|server| Some((server, address(server)?))).collect()
     }
 
-    /// The servers that the first one reaches: in a campus without gateways those of its VLAN.
+    /// Servers with the public LAs by which they are reached from outside, in the order of these, and last the node outside.
+    pub(crate) fn outside_addresses(&self) -> Vec<(NodeId, Ipv4Addr)> {
+        let Some(outside) = self.scenario.fabric.outside() else { return Vec::new() };
+        let Some(addresses) = self.scenario.addresses.outside() else { return Vec::new() };
+        let public = outside.servers.iter().filter_map(|server| Some((*server, addresses.public_la(*server)?)));
+        public.chain([(outside.node, addresses.client())]).collect()
+    }
+
+    /// The servers that the first one reaches: in a campus without gateways those of its VLAN, in a VL2 network those of its
+    /// service and of the common one.
     fn servers_in_reach(&self) -> Vec<(NodeId, Ipv4Addr)> {
         let mut servers = self.server_addresses();
         let fabric = &self.scenario.fabric;
@@ -315,6 +332,10 @@ impl Lab {
         let routed = |vlan: Option<u16>| vlan.is_some_and(|vlan| fabric.campus().gateway_of(fabric, vlan).is_some());
         if forwards_frames(&self.scenario) && fabric.is_campus() {
             servers.retain(|(server, _)| vlan_of(*server) == first || (routed(first) && routed(vlan_of(*server))));
+        }
+        if let (Overlay::Vl2, Some((first, _))) = (self.scenario.overlay, servers.first()) {
+            let own = fabric.service_of(*first);
+            servers.retain(|(server, _)| own == 0 || [0, own].contains(&fabric.service_of(*server)));
         }
         servers
     }

@@ -78,11 +78,14 @@ fn status(state: &LabState) -> &'static str {
 
 /// The lab that a command without a lab's name means: the only one that is up.
 pub fn only_lab() -> Result<String, LabError> {
-    let mut names = lab_names();
-    match names.len() {
-        1 => Ok(names.remove(0)),
-        0 => Err(LabError::NoSuchLab { name: "(any)".into(), up: "none".into() }),
-        _ => Err(LabError::NoSuchLab { name: "(the only one)".into(), up: names.join(", ") }),
+    the_only(lab_names())
+}
+
+fn the_only(mut up: Vec<String>) -> Result<String, LabError> {
+    match up.len() {
+        0 => Err(LabError::NoLab),
+        1 => Ok(up.remove(0)),
+        _ => Err(LabError::SeveralLabs { up: up.join(", ") }),
     }
 }
 
@@ -112,4 +115,19 @@ fn command_in(node: &NodeState, argv: &[OsString], weft_binary: &Path) -> Comman
     }
     command.env("PATH", path).env("WEFT_NODE", &node.name);
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_name_the_only_lab_is_meant_and_several_are_named() {
+        let said = |up: &[&str]| {
+            the_only(up.iter().map(|name| (*name).to_owned()).collect()).map_err(|error| error.to_string())
+        };
+        assert_eq!(said(&["a"]), Ok("a".to_owned()));
+        assert_eq!(said(&["a", "b"]).unwrap_err(), "several labs are up (a, b); say which one with --lab NAME");
+        assert_eq!(said(&[]).unwrap_err(), "no lab is up; bring one up: weft lab up FABRIC");
+    }
 }

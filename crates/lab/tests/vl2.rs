@@ -4,22 +4,28 @@ mod common;
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{Gone, Quiet, can_run, daemon_program, lab_name, options, pair, testbed};
+use weft_datapath::host::{HostMaps, Mapping};
 use weft_lab::doctor::{Verdict, path_checks};
+use weft_lab::traffic::FaultActuator;
 use weft_lab::{
-    CaptureFilter, CaptureOptions, Lab, LabEngine, LabOptions, LabState, capture, home, in_namespace, kernel_table, up,
+    CaptureFilter, CaptureOptions, Lab, LabActuator, LabEngine, LabOptions, LabState, NodeState, capture, home,
+    in_namespace, kernel_table, status_socket, up,
 };
+use weft_node::agent::status::{self, StatusMapping};
+use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{Engine, Overlay, Trial};
 use weft_scenario::fault::{Fault, FaultKind};
+use weft_scenario::topology::Role;
 use weft_scenario::units::{Bytes, Nanos};
 use weft_scenario::workload::Workload;
 
-/// Sends `bytes` over TCP from one server's AA to another's; how many arrived.
-fn transfer(lab: &Lab, from: &str, to: &str, bytes: usize) -> usize {
+/// Both ends of a TCP connection from one server's AA to another's.
+fn connection(lab: &Lab, from: &str, to: &str) -> [TcpStream; 2] {
     let place = |node: &str| {
         let node = lab.state.node(node).unwrap();
         (home::namespace_path(&node.namespace), node.aa.unwrap())
@@ -27,17 +33,22 @@ fn transfer(lab: &Lab, from: &str, to: &str, bytes: usize) -> usize {
     let ((near, _), (far, aa)) = (place(from), place(to));
     let listener = in_namespace(&far, || TcpListener::bind((aa, 0)).unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
+    let connect = || TcpStream::connect_timeout(&address, Duration::from_secs(5)).unwrap();
+    let near = in_namespace(&near, connect).unwrap();
+    [near, listener.accept().unwrap().0]
+}
+
+/// Sends `bytes` over TCP from one server's AA to another's; how many arrived.
+fn transfer(lab: &Lab, from: &str, to: &str, bytes: usize) -> usize {
+    let [mut near, mut far] = connection(lab, from, to);
     std::thread::scope(|scope| {
         let receiver = scope.spawn(move || {
             let mut received = Vec::new();
-            listener.accept().unwrap().0.read_to_end(&mut received).unwrap();
+            far.read_to_end(&mut received).unwrap();
             received.len()
         });
-        in_namespace(&near, || {
-            let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5)).unwrap();
-            stream.write_all(&vec![7; bytes]).unwrap();
-        })
-        .unwrap();
+        near.write_all(&vec![7; bytes]).unwrap();
+        drop(near);
         receiver.join().unwrap()
     })
 }
@@ -178,4 +189,67 @@ fn a_session_runs_a_shuffle_and_another_with_a_fault() {
     session.close().unwrap();
     assert!(start.elapsed() < Duration::from_secs(2));
     assert!(!home::lab_names().contains(&name));
+}
+
+/// A word there and one back on every connection; how long the slowest took.
+fn exchange(connections: &mut [[TcpStream; 2]]) -> Duration {
+    let start = Instant::now();
+    for way in [[0, 1], [1, 0]] {
+        for ends in connections.iter_mut() {
+            ends[way[0]].write_all(b"weft").unwrap();
+        }
+        for ends in connections.iter_mut() {
+            ends[way[1]].set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            ends[way[1]].read_exact(&mut [0; 4]).unwrap();
+        }
+    }
+    start.elapsed()
+}
+
+/// What an agent knows: its own state, and what its data path goes by.
+type Knowledge = (Vec<StatusMapping>, Vec<(Ipv4Addr, Mapping)>);
+
+/// What each server's agent knows.
+fn agents(lab: &Lab) -> Vec<Knowledge> {
+    let of_server = |node: &NodeState| {
+        let mappings = status::read(status_socket(&lab.state.lab, &node.name)).unwrap().mappings;
+        (mappings, HostMaps::open_pinned(lab.pins(&node.name)).unwrap().entries().unwrap())
+    };
+    lab.state.nodes.iter().filter(|node| node.role == Role::Server).map(of_server).collect()
+}
+
+/// VL2 4.2.2: "all anycast addresses remain live, and servers can remain unaware of the network churn".
+#[test]
+fn neither_flows_nor_agents_notice_that_a_dead_intermediates_address_has_moved() {
+    if !can_run() {
+        return;
+    }
+    let name = lab_name("vd");
+    let _gone = Gone(name.clone());
+    let mut scenario = testbed([1, 1, 1, 1], Overlay::Vl2);
+    // As many anycast LAs as Intermediates: each dies with its only owner.
+    let narrow = AddressingOptions { ecmp_width: 1, ..AddressingOptions::default() };
+    scenario.addresses = AddressPlan::new(&scenario.fabric, narrow).unwrap();
+    let lab = up(&scenario, &options(&name), &Quiet).unwrap();
+    let group = &scenario.addresses.anycast_groups()[0];
+    let owner = lab.plan.node(group.members[0]).name.clone();
+
+    let servers = ["s1", "s2", "s3", "s4"];
+    let pairs = servers.iter().flat_map(|from| servers.iter().map(move |to| (*from, *to)));
+    let mut connections: Vec<[TcpStream; 2]> =
+        pairs.filter(|(from, to)| from != to).map(|(from, to)| connection(&lab, from, to)).collect();
+    exchange(&mut connections);
+    let before = agents(&lab);
+    let bounces = |(_, entries): &Knowledge| entries.iter().any(|(_, mapping)| mapping.anycast_la == group.address);
+    assert!(before.iter().any(bounces), "some traffic goes by {owner}: {before:?}");
+
+    let dead = Fault { at: Nanos(0), lasts: None, kind: FaultKind::SwitchDown { node: owner.clone() } };
+    let mut actuator = LabActuator::new(&lab);
+    for what in ["fails", "returns"] {
+        let change = if what == "fails" { actuator.apply(&dead) } else { actuator.repair(&dead) };
+        change.unwrap();
+        let took = exchange(&mut connections);
+        assert!(took < Duration::from_secs(5), "{owner} {what}: flows stand still for {took:?}");
+        assert_eq!(agents(&lab), before, "{owner} {what}");
+    }
 }

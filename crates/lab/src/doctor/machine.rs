@@ -80,9 +80,9 @@ fn packages() -> Vec<Check> {
         if need == Need::Run { Check::fail(name, found, remedy) } else { Check::warn(name, found, remedy) }
     };
     vec![
-        check(Need::Run, "programs for labs", "ip, tc, bridge, zebra, ospfd"),
+        check(Need::Run, "programs for labs", "ip, tc, bridge, zebra, ospfd, pimd, dnsmasq, dhcrelay"),
         check(Need::Build, "packages to build weft", "clang and libraries"),
-        check(Need::Test, "programs for tests", "tshark"),
+        check(Need::Test, "programs for tests", "tshark, udhcpc, avahi-daemon"),
     ]
 }
 
@@ -196,6 +196,7 @@ pub(super) fn require_ebpf() -> Result<(), LabError> {
         rate_limit: None,
         map_entries: 16,
         spread: Spread::Never,
+        broadcast: None,
         pin_dir: None,
     };
     netns::in_fresh_namespace(|| {

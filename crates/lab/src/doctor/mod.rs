@@ -11,10 +11,11 @@ use weft_scenario::engine::{DirectoryStore, Overlay, Scenario};
 use weft_scenario::topology::Role;
 
 use crate::deps;
+use crate::dhcp;
 use crate::error::LabError;
 use crate::frr;
 use crate::options::LabOptions;
-use crate::plan::HOST_MTU_BYTES;
+use crate::plan::{HOST_MTU_BYTES, forwards_frames, routes_multicast};
 
 pub use path::path_checks;
 
@@ -86,6 +87,10 @@ pub(crate) fn require(scenario: &Scenario, options: &LabOptions) -> Result<(), L
     if scenario.overlay == Overlay::Layer2 {
         return require_programs(options);
     }
+    if scenario.fabric.outside().is_some() && forwards_frames(scenario) {
+        let what = format!("fabric `{}` has an outside, which is reached by routes", scenario.fabric.name());
+        return Err(not_fit(&what, "choose --overlay vl2, routed or kernel-vxlan"));
+    }
     if matches!(scenario.overlay, Overlay::Trill | Overlay::Bridged) {
         return require_campus(scenario, options);
     }
@@ -95,6 +100,15 @@ pub(crate) fn require(scenario: &Scenario, options: &LabOptions) -> Result<(), L
     }
     if ["zebra", "ospfd"].into_iter().any(|daemon| frr::daemon_path(daemon).is_none()) {
         return Err(frr::missing_frr());
+    }
+    if routes_multicast(scenario) && frr::daemon_path("pimd").is_none() {
+        let remedy =
+            "install Debian's package frr: make deps; or let agents replicate: broadcast: {delivery: copies, ..}";
+        return Err(not_fit("FRR's pimd is missing, and the fabric's broadcast is delivered by groups", remedy));
+    }
+    dhcp::require(scenario)?;
+    if scenario.fabric.outside().is_some() && frr::daemon_path("bgpd").is_none() {
+        return Err(frr::missing_bgpd());
     }
     let control = scenario.transport.congestion_control.kernel_name();
     if !machine::congestion_controls().iter().any(|available| available == control) {

@@ -4,11 +4,12 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use weft_datapath::host::HostMaps;
-use weft_node::agent::{AGENT_PORT, AgentConfig, RateLimitConfig, SpreadConfig, status};
-use weft_scenario::addressing::VIRTUAL_MAC;
+use weft_node::agent::{AGENT_PORT, AgentConfig, BroadcastConfig, RateLimitConfig, SpreadConfig, status};
+use weft_scenario::addressing::{LA_BLOCK, VIRTUAL_MAC};
 use weft_scenario::engine::Overlay;
 use weft_scenario::id::NodeId;
 use weft_scenario::switching::LoadBalance;
+use weft_scenario::topology::{Broadcast, Delivery, broadcast_group};
 
 use super::directory::{self, KEY_ID};
 use super::switches::datapath_error;
@@ -107,12 +108,28 @@ fn config(lab: &Lab, server: NodeId) -> Option<AgentConfig> {
         directory_servers: directory::servers(lab),
         key_file: None,
         key_id: KEY_ID,
-        tenant: 0,
+        tenant: fabric.service_of(server),
         pin_dir: Some(lab.pins(name)),
         rack_direct: false,
         spread: spread(lab.scenario.switching.load_balance),
+        broadcast: broadcast(lab, server),
         status_socket: Some(status_socket(&lab.state.lab, name)),
         ..AgentConfig::example()
+    })
+}
+
+/// Whom a server's broadcast reaches: the servers of its service where the fabric has them. One that has come to another rack
+/// is a stranger there until its agents' settings say where it is.
+fn broadcast(lab: &Lab, server: NodeId) -> Option<BroadcastConfig> {
+    let (fabric, addresses) = (&lab.scenario.fabric, &lab.scenario.addresses);
+    let Broadcast { delivery, limit, burst } = fabric.broadcast()?;
+    let service = fabric.service_of(server);
+    Some(BroadcastConfig {
+        members: fabric.servers_of(service).map(|member| addresses.la(member)).collect(),
+        group: (delivery == Delivery::Group).then(|| broadcast_group(service)),
+        la_block: LA_BLOCK.to_string(),
+        bits_per_s: limit.0,
+        burst_bytes: u32::try_from(burst.0).unwrap_or(u32::MAX),
     })
 }
 

@@ -97,7 +97,7 @@ fn make_certificates(lab: &Lab) -> Result<(), LabError> {
         .map_err(|error| LabError::DirectoryLoad(error.to_string()))
 }
 
-/// Tells the directory where every AA is: each server in one batch, or any of those that share a store.
+/// Tells the directory where every AA is, and of which service, so that services do not reach each other: each server in one batch, or any of those that share a store.
 pub(super) fn register(lab: &Lab) -> Result<(), LabError> {
     let (fabric, addresses) = (&lab.scenario.fabric, &lab.scenario.addresses);
     let mapping = |server: NodeId| {
@@ -106,7 +106,7 @@ pub(super) fn register(lab: &Lab) -> Result<(), LabError> {
             aa: addresses.aa(server)?,
             tor_la: addresses.la(edge),
             anycast_la: addresses.anycast_for(edge)?,
-            service: 0,
+            service: fabric.service_of(server),
             host_la: Some(addresses.la(server)),
             if_version: None,
             version: None,

@@ -9,8 +9,7 @@ use weft_scenario::engine::{Overlay, Scenario};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::topology::{Access, InterfaceAddress, Role};
 
-use super::host::tcp_sysctls;
-use super::{NodePlan, Planner, Sysctl, mac_text};
+use super::{NodePlan, Planner, Sysctl, mac_text, tcp_sysctls};
 use crate::home::namespace_name;
 
 /// VLAN of all servers where the fabric says nothing of VLANs.

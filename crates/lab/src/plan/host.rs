@@ -16,35 +16,61 @@ impl Planner<'_> {
         let (la, gateway) = (addresses.la(plan.id), addresses.rack_gateway(edge).expect("an edge switch has a rack"));
         plan.sysctls.extend(tcp_sysctls(&self.scenario.transport));
         let lines = &mut plan.configures;
-        if self.scenario.transport.segments_per_skb > 0 {
-            lines.push(format!("link set dev {interface} gso_max_segs {}", self.scenario.transport.segments_per_skb));
-        }
+        lines.extend(self.segment_limit(interface));
         lines.push(format!("link set dev {interface} up"));
+        let aa = addresses.aa(plan.id);
+        // First of all: what applications broadcast without choosing an address comes from the first one.
+        if let Some(aa) = aa.filter(|_| self.scenario.overlay == Overlay::Vl2) {
+            lines.push(self.aa_line(aa, interface));
+        }
         // No connected rack route: hosts of one rack also talk through their switch, each has a port of its own.
-        lines.push(format!("addr replace {la}/24 dev {interface} noprefixroute"));
+        lines.push(format!("addr replace {la}/24 dev {interface} noprefixroute{}", self.la_scope()));
         lines.push(format!("neigh replace {gateway} lladdr {} dev {interface} nud permanent", mac_text(VIRTUAL_MAC)));
         let metrics = if self.scenario.overlay == Overlay::Routed { self.metrics() } else { String::new() };
         lines.push(format!("route replace {LA_BLOCK} via {gateway} dev {interface} onlink src {la}{metrics}"));
-        if let Some(aa) = addresses.aa(plan.id) {
+        lines.extend(self.public_host_lines(plan.id, interface, gateway));
+        if let Some(aa) = aa {
             match self.scenario.overlay {
                 Overlay::Routed | Overlay::Trill | Overlay::Bridged | Overlay::Layer2 => {}
-                Overlay::Vl2 => lines.extend(self.aa_lines(aa, interface)),
+                Overlay::Vl2 => {
+                    lines.push(self.block_line(aa, interface));
+                    lines.extend(self.broadcast_lines(aa, interface));
+                }
                 Overlay::KernelVxlan => self.plan_vxlan(plan, aa, interface),
             }
         }
     }
 
+    fn aa_line(&self, aa: Ipv4Addr, device: &str) -> String {
+        format!("addr replace {aa}/{} dev {device} noprefixroute", self.addresses().aa_block().length)
+    }
+
     /// The whole AA block is on the link: to a server the fabric looks like one Ethernet (VL2 4.2.1).
-    fn aa_lines(&self, aa: Ipv4Addr, device: &str) -> Vec<String> {
+    fn block_line(&self, aa: Ipv4Addr, device: &str) -> String {
         let block = self.addresses().aa_block();
-        vec![
-            format!("addr replace {aa}/{} dev {device} noprefixroute", block.length),
-            format!("route replace {block} dev {device} proto kernel scope link src {aa}{}", self.metrics()),
-        ]
+        format!("route replace {block} dev {device} proto kernel scope link src {aa}{}", self.metrics())
+    }
+
+    /// The LA is between the host and its ToR: programs that tell others where they are must choose the AA.
+    fn la_scope(&self) -> &'static str {
+        if self.scenario.overlay == Overlay::Vl2 && self.fabric().broadcast().is_some() { " scope link" } else { "" }
+    }
+
+    /// A host of an ordinary Ethernet has a default route, by which its applications' broadcast and multicast finds the
+    /// interface.
+    fn broadcast_lines(&self, aa: Ipv4Addr, device: &str) -> Vec<String> {
+        let line = |to: &str| format!("route replace {to} dev {device} proto kernel scope link src {aa}");
+        self.fabric().broadcast().map_or_else(Vec::new, |_| vec![line("224.0.0.0/4"), line("255.255.255.255/32")])
+    }
+
+    /// Keeps the buffers that TCP hands to a device at the transport's number of segments, where it has one.
+    pub(crate) fn segment_limit(&self, device: &str) -> Option<String> {
+        let segments = self.scenario.transport.segments_per_skb;
+        (segments > 0).then(|| format!("link set dev {device} gso_max_segs {segments}"))
     }
 
     /// Initial window and smallest timeout are metrics of the route that the traffic takes.
-    fn metrics(&self) -> String {
+    pub(crate) fn metrics(&self) -> String {
         let Transport { initial_window, rto_min, .. } = &self.scenario.transport;
         format!(" initcwnd {initial_window} rto_min {}ms", (rto_min.0 / 1_000_000).max(1))
     }
@@ -60,12 +86,9 @@ impl Planner<'_> {
             vxlan_mac(aa),
             addresses.la(plan.id),
         ));
-        if self.scenario.transport.segments_per_skb > 0 {
-            plan.configures
-                .push(format!("link set dev {VXLAN_DEVICE} gso_max_segs {}", self.scenario.transport.segments_per_skb));
-        }
+        plan.configures.extend(self.segment_limit(VXLAN_DEVICE));
         plan.configures.push(format!("link set dev {VXLAN_DEVICE} up"));
-        plan.configures.extend(self.aa_lines(aa, VXLAN_DEVICE));
+        plan.configures.extend([self.aa_line(aa, VXLAN_DEVICE), self.block_line(aa, VXLAN_DEVICE)]);
         let own = plan.id;
         let others = fabric.servers().filter(move |server| *server != own);
         for (peer, peer_aa) in others.filter_map(|server| Some((server, addresses.aa(server)?))) {
@@ -82,7 +105,7 @@ impl Planner<'_> {
 }
 
 /// Settings of a host's TCP. Cached metrics of earlier connections would make later runs depend on earlier ones.
-pub(super) fn tcp_sysctls(transport: &Transport) -> Vec<Sysctl> {
+pub(crate) fn tcp_sysctls(transport: &Transport) -> Vec<Sysctl> {
     let set = |name, value: String| Sysctl { name, value, optional: false };
     let mut sysctls = vec![
         set("net/ipv4/tcp_congestion_control", transport.congestion_control.kernel_name().into()),

@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 use weft_scenario::addressing::AddressPlan;
 use weft_scenario::engine::{Overlay, Scenario};
 use weft_scenario::id::{LinkId, NodeId};
-use weft_scenario::topology::{Fabric, Role};
+use weft_scenario::topology::{Delivery, Fabric, Role};
 use weft_wire::vl2::OVERHEAD_BYTES as VL2_OVERHEAD_BYTES;
 
 use crate::frr::FrrConfig;
@@ -21,6 +21,7 @@ use crate::home::namespace_name;
 use crate::shaping::Shaper;
 
 pub(crate) use campus::{access, bridge_name, forwards_frames, interfaces, vlans};
+pub(crate) use host::tcp_sysctls;
 
 /// Bytes that VXLAN puts before the inner packet: Ethernet, IPv4, UDP and VXLAN headers (RFC 7348, section 5).
 pub(crate) const VXLAN_OVERHEAD_BYTES: u32 = 14 + 20 + 8 + 8;
@@ -42,7 +43,7 @@ pub struct NodePlan {
     pub namespace: String,
     /// Kernel settings of the namespace.
     pub sysctls: Vec<Sysctl>,
-    /// `ip` lines that create the links whose first end is here.
+    /// `ip` lines that run once: they create the links whose first end is here, and the rules of a border.
     pub creates: Vec<String>,
     /// `ip` lines for addresses, routes and neighbours. All may be repeated without harm.
     pub configures: Vec<String>,
@@ -86,7 +87,7 @@ impl LabPlan {
 }
 
 /// What every part of planning looks at.
-struct Planner<'a> {
+pub(crate) struct Planner<'a> {
     lab: &'a str,
     scenario: &'a Scenario,
     seed: u64,
@@ -94,11 +95,15 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn fabric(&self) -> &Fabric {
+    pub(crate) fn scenario(&self) -> &Scenario {
+        self.scenario
+    }
+
+    pub(crate) fn fabric(&self) -> &Fabric {
         &self.scenario.fabric
     }
 
-    fn addresses(&self) -> &AddressPlan {
+    pub(crate) fn addresses(&self) -> &AddressPlan {
         &self.scenario.addresses
     }
 
@@ -120,6 +125,8 @@ impl Planner<'_> {
             self.plan_bridging(&mut plan);
         } else if node.role.is_switch() {
             self.plan_switch(&mut plan);
+        } else if node.role == Role::Internet {
+            self.plan_outside(&mut plan);
         } else {
             self.plan_host(&mut plan);
         }
@@ -176,6 +183,17 @@ impl Planner<'_> {
         let links = self.fabric().links_of(id);
         links.iter().flat_map(|link| self.shaper.lines(self.fabric(), *link, id)).collect()
     }
+}
+
+/// Whether the switches route the services' broadcast by multicast (VL2 4.2.3).
+pub(crate) fn routes_multicast(scenario: &Scenario) -> bool {
+    let delivery = scenario.fabric.broadcast().map(|broadcast| broadcast.delivery);
+    scenario.overlay == Overlay::Vl2 && delivery == Some(Delivery::Group)
+}
+
+/// Whether the ToRs relay DHCP: what it hands out are AAs.
+pub(crate) fn relays_dhcp(scenario: &Scenario) -> bool {
+    scenario.overlay == Overlay::Vl2 && scenario.fabric.dhcp().is_some()
 }
 
 /// The largest inner IP packet that servers of a scenario exchange.

@@ -3,7 +3,7 @@
 use weft_scenario::engine::Overlay;
 use weft_scenario::id::{LinkId, NodeId};
 
-use super::{NodePlan, Planner, Sysctl, mac};
+use super::{NodePlan, Planner, Sysctl, mac, relays_dhcp, routes_multicast};
 use crate::frr::{FrrConfig, FrrInput};
 
 /// Device of an edge switch that has the rack's prefix, and its far end.
@@ -14,6 +14,7 @@ impl Planner<'_> {
     pub(super) fn plan_switch(&self, plan: &mut NodePlan) {
         let (fabric, addresses) = (self.fabric(), self.addresses());
         plan.sysctls.extend(self.forwarding_sysctls(plan.id));
+        plan.sysctls.extend(self.outside_sysctls());
         let la = addresses.la(plan.id);
         plan.configures.push(format!("addr replace {la}/32 dev lo"));
         let groups = addresses.anycast_groups().iter().filter(|group| group.members.contains(&plan.id));
@@ -29,6 +30,7 @@ impl Planner<'_> {
             }
         }
         self.plan_rack(plan);
+        let server_ports: Vec<String> = self.host_ports(plan.id).map(|(_, _, port)| port.to_owned()).collect();
         let input = FrrInput {
             hostname: &plan.name,
             namespace: &plan.namespace,
@@ -36,8 +38,10 @@ impl Planner<'_> {
             interfaces: &ospf_interfaces,
             rack: addresses.rack(plan.id).map(|_| RACK_DEVICE),
             bfd: self.scenario.switching.bfd,
+            multicast: routes_multicast(self.scenario).then_some(server_ports.as_slice()),
         };
         plan.frr = Some(FrrConfig::new(&input));
+        self.plan_switch_outside(plan);
     }
 
     /// What an edge switch knows of the hosts below it: a host route and a neighbour per address, for its own only.
@@ -46,7 +50,7 @@ impl Planner<'_> {
     /// network whatever the rack holds and whichever host's link is down. (Redistributing a route of the kernel would
     /// need no device, but `ospfd` 8.4 does not install such routes again at a switch that was cut off.)
     fn plan_rack(&self, plan: &mut NodePlan) {
-        let (fabric, addresses) = (self.fabric(), self.addresses());
+        let addresses = self.addresses();
         let Some((rack, gateway)) = addresses.rack(plan.id).zip(addresses.rack_gateway(plan.id)) else { return };
         plan.creates.push(format!("link add dev {RACK_DEVICE} type veth peer name {RACK_DEVICE_FAR}"));
         plan.configures.extend([
@@ -55,24 +59,35 @@ impl Planner<'_> {
             format!("addr replace {gateway}/{} dev {RACK_DEVICE} noprefixroute", rack.length),
             format!("route replace unreachable {rack}"),
         ]);
-        for link in fabric.links_of(plan.id) {
-            let ends = fabric.link(*link).end_at(plan.id).zip(fabric.link(*link).far_end(plan.id));
-            if let Some((port, far)) = ends.filter(|(_, far)| !fabric.node(far.node).role.is_switch()) {
-                plan.configures.extend(self.host_lines(*link, far.node, &port.interface));
+        for (link, host, port) in self.host_ports(plan.id) {
+            // IGMP and DHCP relays speak from a port's own address, and only with whom it makes a neighbour.
+            if routes_multicast(self.scenario) || relays_dhcp(self.scenario) {
+                plan.configures.push(format!("addr replace {gateway}/{} dev {port} noprefixroute", rack.length));
             }
+            plan.configures.extend(self.host_lines(link, host, port));
         }
+    }
+
+    /// The ports to servers and directory servers: link, host and interface.
+    fn host_ports(&self, edge: NodeId) -> impl Iterator<Item = (LinkId, NodeId, &str)> {
+        let fabric = self.fabric();
+        fabric.links_of(edge).iter().filter_map(move |link| {
+            let (port, far) = fabric.link(*link).end_at(edge).zip(fabric.link(*link).far_end(edge))?;
+            (!fabric.node(far.node).role.is_switch()).then_some((*link, far.node, port.interface.as_str()))
+        })
     }
 
     fn host_lines(&self, link: LinkId, host: NodeId, port: &str) -> Vec<String> {
         let mac = mac(self.addresses(), self.fabric(), link, host);
         let aa = self.addresses().aa(host).filter(|_| self.scenario.overlay == Overlay::Vl2);
+        let public = self.addresses().outside().and_then(|outside| outside.public_la(host));
         let lines = |address| {
             [
                 format!("neigh replace {address} lladdr {mac} dev {port} nud permanent"),
                 format!("route replace {address}/32 dev {port}"),
             ]
         };
-        [Some(self.addresses().la(host)), aa].into_iter().flatten().flat_map(lines).collect()
+        [Some(self.addresses().la(host)), aa, public].into_iter().flatten().flat_map(lines).collect()
     }
 
     fn forwarding_sysctls(&self, id: NodeId) -> Vec<Sysctl> {

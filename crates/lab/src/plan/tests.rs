@@ -3,7 +3,7 @@
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{DirectoryStore, Transport};
 use weft_scenario::switching::Switching;
-use weft_scenario::topology::{LinkParams, TestbedParams, overlay_pair, vl2_testbed};
+use weft_scenario::topology::{Broadcast, Delivery, LinkParams, Service, TestbedParams, overlay_pair, vl2_testbed};
 use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
 
 use super::*;
@@ -53,10 +53,10 @@ fn a_vl2_server_sees_one_large_ethernet() {
             "link set dev lo up",
             "link set dev eth0 gso_max_segs 8",
             "link set dev eth0 up",
+            "addr replace 20.0.0.2/8 dev eth0 noprefixroute",
             "addr replace 10.64.1.2/24 dev eth0 noprefixroute",
             "neigh replace 10.64.1.1 lladdr 02:56:4c:32:00:01 dev eth0 nud permanent",
             "route replace 10.0.0.0/8 via 10.64.1.1 dev eth0 onlink src 10.64.1.2",
-            "addr replace 20.0.0.2/8 dev eth0 noprefixroute",
             "route replace 20.0.0.0/8 dev eth0 proto kernel scope link src 20.0.0.2 initcwnd 8 rto_min 1000ms",
         ]
     );
@@ -98,6 +98,46 @@ fn a_tor_makes_its_links_and_knows_only_its_own_servers() {
     );
 }
 
+fn with_broadcast(delivery: Delivery) -> Scenario {
+    let mut scenario = pair(Overlay::Vl2);
+    let servers = scenario.fabric.servers().collect();
+    let services = vec![Service { name: "web".into(), servers }];
+    let broadcast = Broadcast { delivery, limit: BitsPerSec(10_000_000), burst: Bytes(64_000) };
+    scenario.fabric = scenario.fabric.with_services(services, Some(broadcast)).unwrap();
+    scenario
+}
+
+#[test]
+fn groups_need_multicast_routing_and_copies_do_not() {
+    let scenario = with_broadcast(Delivery::Group);
+    let tor = node(&scenario, "tor2");
+    let address = "addr replace 10.64.1.1/24 dev s2 noprefixroute".to_owned();
+    assert!(tor.configures.contains(&address), "IGMP queries need a source: {:?}", tor.configures);
+    assert!(tor.frr.unwrap().pimd.unwrap().contains("interface s2\n ip pim\n ip pim passive\n ip igmp\n"));
+    assert!(!node(&scenario, "int1").frr.unwrap().pimd.unwrap().contains("igmp"));
+    let host = node(&scenario, "s2");
+    for to in ["224.0.0.0/4", "255.255.255.255/32"] {
+        let line = format!("route replace {to} dev eth0 proto kernel scope link src 20.0.0.2");
+        assert!(host.configures.contains(&line), "{:?}", host.configures);
+    }
+    assert!(host.configures.contains(&"addr replace 10.64.1.2/24 dev eth0 noprefixroute scope link".to_owned()));
+    let tor = node(&with_broadcast(Delivery::Copies), "tor2");
+    assert!(tor.frr.unwrap().pimd.is_none() && !tor.configures.contains(&address));
+}
+
+#[test]
+fn relays_of_dhcp_have_an_address_at_each_port() {
+    let mut scenario = pair(Overlay::Vl2);
+    let server = scenario.fabric.find("dir1");
+    scenario.fabric = scenario.fabric.with_dhcp(server).unwrap();
+    let lines = node(&scenario, "tor1").configures;
+    for port in ["s1", "dir1"] {
+        assert!(lines.contains(&format!("addr replace 10.64.0.1/24 dev {port} noprefixroute")), "{lines:?}");
+    }
+    scenario.overlay = Overlay::Routed;
+    assert!(!node(&scenario, "tor1").configures.iter().any(|line| line.contains("10.64.0.1/24 dev s1")));
+}
+
 #[test]
 fn an_intermediate_owns_the_anycast_address() {
     let plan = node(&pair(Overlay::Vl2), "int1");
@@ -113,7 +153,7 @@ fn an_intermediate_owns_the_anycast_address() {
             "addr replace 10.128.0.2/31 dev tor2",
         ]
     );
-    assert!(!plan.frr.unwrap().ospfd.contains("passive"));
+    assert!(!plan.frr.unwrap().ospfd.unwrap().contains("passive"));
 }
 
 #[test]
@@ -197,7 +237,7 @@ fn what_other_switches_learn_does_not_grow_with_the_servers() {
         let params = TestbedParams { servers_per_tor: [servers; 4], ..TestbedParams::default() };
         let scenario = scenario(vl2_testbed(&params).unwrap(), Overlay::Vl2);
         let plans = LabPlan::new("x", &scenario, 1).nodes;
-        plans.into_iter().filter_map(|plan| plan.frr).map(|frr| frr.ospfd).collect::<Vec<_>>()
+        plans.into_iter().filter_map(|plan| plan.frr).map(|frr| frr.ospfd.unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(of_size(2), of_size(40), "OSPF carries switches and racks, never AAs (VL2 4.2.1)");
 }

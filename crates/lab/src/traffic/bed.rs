@@ -84,6 +84,7 @@ impl Bed {
             vec!["/usr/bin/env".into(), "WEFT_TRAFFIC_WORKER=1".into(), program.into()];
         worker_command.extend(["--exact", "traffic::tests::worker_entry", "--nocapture"].map(OsString::from));
         TrafficSetup {
+            probed: None,
             hosts: (0..self.servers).map(host).collect(),
             watched: (0..self.servers).map(port).collect(),
             segments_per_skb: 4,

@@ -65,6 +65,8 @@ pub struct WatchedPort {
 pub struct TrafficSetup {
     /// Servers in the order of their numbers.
     pub hosts: Vec<TrafficHost>,
+    /// Number of the host that every probing flow begins or ends at; `None`: they are between any two.
+    pub probed: Option<usize>,
     /// Links to record.
     pub watched: Vec<WatchedPort>,
     /// Largest number of segments that a server's interface takes as one buffer; 0: not set.

@@ -40,6 +40,7 @@ impl Plan {
             | Workload::Traffic(_)
             | Workload::Directory(_)
             | Workload::Migration(_)
+            | Workload::Outside(_)
             | Workload::Vxlan(_)
             | Workload::Trill(_)
             | Workload::Model(_)

@@ -78,13 +78,11 @@ impl Drop for Prober {
     }
 }
 
-/// Sockets of every flow, in the namespaces of its ends: each server in turn sends to one that is not itself.
+/// Sockets of every flow, in the namespaces of its ends.
 fn open(setup: &TrafficSetup, spec: &ProbeSpec, seed: u64) -> Result<Vec<Flow>, TrafficError> {
-    let servers = setup.hosts.len() as u64;
-    let ends = |flow: u64| {
-        let from = flow % servers;
-        let step = 1 + (flow / servers + flow * 7 + seed) % (servers - 1);
-        (from as usize, ((from + step) % servers) as usize)
+    let ends = |flow: u64| match setup.probed {
+        Some(centre) => across(flow as usize, setup.hosts.len(), centre),
+        None => between(flow, setup.hosts.len() as u64, seed),
     };
     let ends: Vec<(usize, usize)> = (0..u64::from(spec.flows)).map(ends).collect();
     let path = |host: usize| setup.hosts[host].namespace.as_path();
@@ -107,6 +105,19 @@ fn open(setup: &TrafficSetup, spec: &ProbeSpec, seed: u64) -> Result<Vec<Flow>, 
         arrived: Vec::new(),
     };
     Ok(ends.into_iter().zip(senders).zip(receivers).map(flow).collect())
+}
+
+/// Each server in turn sends to one that is not itself.
+fn between(flow: u64, servers: u64, seed: u64) -> (usize, usize) {
+    let from = flow % servers;
+    let step = 1 + (flow / servers + flow * 7 + seed) % (servers - 1);
+    (from as usize, ((from + step) % servers) as usize)
+}
+
+/// In turn to and from the host in the centre, with the others in turn.
+fn across(flow: usize, hosts: usize, centre: usize) -> (usize, usize) {
+    let other = (centre + 1 + flow / 2 % (hosts - 1)) % hosts;
+    if flow.is_multiple_of(2) { (centre, other) } else { (other, centre) }
 }
 
 fn bound(address: SocketAddrV4) -> io::Result<UdpSocket> {
@@ -166,6 +177,12 @@ fn gaps(from: u32, to: u32, arrived: &[bool], sent_ns: &[u64]) -> Vec<GapRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flows_across_a_centre_go_both_ways_with_everybody() {
+        let ends: Vec<_> = (0..6).map(|flow| across(flow, 3, 2)).collect();
+        assert_eq!(ends, [(2, 0), (0, 2), (2, 1), (1, 2), (2, 0), (0, 2)]);
+    }
 
     #[test]
     fn a_gap_lasts_from_the_first_loss_to_the_next_arrival() {

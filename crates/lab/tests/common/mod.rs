@@ -3,6 +3,7 @@
 
 pub(crate) mod beds;
 pub(crate) mod campus;
+pub(crate) mod hosts;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -124,7 +125,9 @@ pub(crate) fn traces(lab: &str) -> BTreeSet<String> {
         let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let text = String::from_utf8_lossy(&arguments).replace('\0', " ");
         let program = text.split(' ').next().unwrap_or_default().to_owned();
-        let is_daemon = ["zebra", "ospfd", "bfdd", "weft", "lab-daemon"].iter().any(|daemon| program.ends_with(daemon));
+        let is_daemon = ["zebra", "ospfd", "bfdd", "bgpd", "pimd", "dnsmasq", "dhcrelay", "weft", "lab-daemon"]
+            .iter()
+            .any(|daemon| program.ends_with(daemon));
         if is_daemon && text.contains(lab) {
             traces.insert(format!("process {pid}: {text}"));
         }

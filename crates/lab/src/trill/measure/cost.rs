@@ -23,7 +23,7 @@ use crate::tester::reference::Reference;
 use crate::tester::stream::{Stream, StreamPlan};
 
 /// Frames that the kernel sends in one go.
-pub(super) const BATCH: u32 = 64;
+const BATCH: u32 = 64;
 const ENDS: [(End, &str); 3] = [(End::S1, "s1"), (End::Middle, "middle"), (End::S2, "s2")];
 
 /// A chain with its generator. Fields end in this order.
@@ -71,6 +71,22 @@ pub(super) fn size_of(bytes: u32) -> Result<FrameSize, TesterError> {
     FrameSize::new(bytes, BED_MTU, false).map_err(TesterError::Refused)
 }
 
+/// Frames of a size, one behind the other without a pause.
+pub(super) fn as_fast_as_can_be(size: FrameSize, runs: Runs, cpu: usize) -> SendOrder {
+    let order = order_of(runs);
+    SendOrder {
+        frame_bytes: size.kernel_bytes() as usize,
+        interval_ns: 0.0,
+        duration_ns: u64::try_from(order.duration.as_nanos()).unwrap_or(u64::MAX),
+        limit: order.frames.unwrap_or(u64::MAX),
+        batch: BATCH,
+        spin: false,
+        slip_ns: Duration::from_millis(1).as_nanos() as u64,
+        seed: 1,
+        cpu,
+    }
+}
+
 impl Chain {
     fn new(spec: &CostSpec, seed: u64, way: Way, (end, until): (End, &'static str)) -> Result<Self, TesterError> {
         let plan = stream_plan(spec.stations, seed, way.is_between_vlans().then_some(GATEWAY));
@@ -89,18 +105,7 @@ impl Chain {
     }
 
     fn run(&mut self, bytes: u32, runs: Runs, cpu: usize) -> Result<(), TesterError> {
-        let order = order_of(runs);
-        let order = SendOrder {
-            frame_bytes: size_of(bytes)?.kernel_bytes() as usize,
-            interval_ns: 0.0,
-            duration_ns: u64::try_from(order.duration.as_nanos()).unwrap_or(u64::MAX),
-            limit: order.frames.unwrap_or(u64::MAX),
-            batch: BATCH,
-            spin: false,
-            slip_ns: Duration::from_millis(1).as_nanos() as u64,
-            seed: 1,
-            cpu,
-        };
+        let order = as_fast_as_can_be(size_of(bytes)?, runs, cpu);
         let before = self.bed.cut_frames()?;
         let send = || self.generator.send(&order, &|| false);
         let sent = netns::in_namespace(&namespace_path(self.bed.sender()), send)??;

@@ -7,18 +7,18 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use weft_datapath::tester::{Generator, SendOrder};
+use weft_datapath::tester::Generator;
 use weft_scenario::record::Records;
 use weft_scenario::workload::trill::{Network, SpreadSpec, Way};
 
 use super::bed::{Bed, End, PORT, Shape};
-use super::cost::{BATCH, heads, size_of};
+use super::cost::{as_fast_as_can_be, heads, size_of};
 use super::crossing::stream_plan;
 use super::switch::Spread;
 use crate::home::namespace_path;
 use crate::netns;
 use crate::tester::TesterError;
-use crate::tester::experiment::{Context, order_of};
+use crate::tester::experiment::Context;
 use crate::tester::path::last_cpu;
 use crate::tester::stream::Stream;
 
@@ -83,18 +83,7 @@ impl Line {
     }
 
     fn run(&mut self, spec: &SpreadSpec, bytes: u32) -> Result<(), TesterError> {
-        let order = order_of(spec.runs);
-        let order = SendOrder {
-            frame_bytes: size_of(bytes)?.kernel_bytes() as usize,
-            interval_ns: 0.0,
-            duration_ns: u64::try_from(order.duration.as_nanos()).unwrap_or(u64::MAX),
-            limit: order.frames.unwrap_or(u64::MAX),
-            batch: BATCH,
-            spin: false,
-            slip_ns: Duration::from_millis(1).as_nanos() as u64,
-            seed: 1,
-            cpu: last_cpu()?,
-        };
+        let order = as_fast_as_can_be(size_of(bytes)?, spec.runs, last_cpu()?);
         let (before, worked) = (self.bed.cut_frames()?, self.bed.transit_by_cpu()?);
         let send = || self.generator.send(&order, &|| false);
         let sent = netns::in_namespace(&namespace_path(self.bed.sender()), send)??;
