@@ -13,6 +13,7 @@
 //! * [`tcp_validation`]: the simulator beside the lab
 //! * [`convergence`]: links lost one after another and restored (VL2 5.4, Figure 13)
 //! * [`elephants`]: large flows that collide, and other paths for them (VL2 4.2.2)
+//! * [`outside`]: traffic to and from the outside (VL2 4.2.3)
 //! * [`directory`]: the directory system under load, and an AA's move (VL2 5.5, Figure 14)
 //! * [`vxlan`]: the VXLAN draft's experiments
 //! * [`trill`]: the TRILL papers' experiments
@@ -37,6 +38,7 @@ pub mod isolation;
 pub mod links;
 pub mod model;
 pub mod outage;
+pub mod outside;
 pub mod overlay_cost;
 pub mod queues;
 pub mod series;
@@ -139,6 +141,8 @@ pub enum Analysis {
     Elephants,
     /// [`convergence`].
     Convergence,
+    /// [`outside`].
+    Outside,
 }
 
 /// A metric that an analysis yields.
@@ -391,6 +395,7 @@ impl Analysis {
             Self::TrafficMatrices => "traffic-matrices",
             Self::Elephants => "elephants",
             Self::Convergence => "convergence",
+            Self::Outside => "outside",
         }
     }
 
@@ -436,13 +441,16 @@ impl Analysis {
             Self::TrafficMatrices => flow_log::matrices::METRICS,
             Self::Elephants => elephants::METRICS,
             Self::Convergence => convergence::METRICS,
+            Self::Outside => outside::METRICS,
         }
     }
 
     /// The kinds of rows that it and its figures read.
     pub fn reads(self) -> &'static [RowKind] {
         match self {
-            Self::Shuffle | Self::VlbSplit | Self::OverlayCost | Self::Outage | Self::Convergence => RowKind::ALL,
+            Self::Shuffle | Self::VlbSplit | Self::OverlayCost | Self::Outage | Self::Convergence | Self::Outside => {
+                RowKind::ALL
+            }
             Self::Isolation => &[RowKind::Flows, RowKind::Services, RowKind::Tcp, RowKind::Cpu, RowKind::Events],
             Self::Fct | Self::EcmpProbability => &[RowKind::Flows, RowKind::Events],
             Self::Queues => &[RowKind::Queues, RowKind::Events],
@@ -516,6 +524,7 @@ impl Analysis {
             Self::TrafficMatrices => flow_log::check(spec, false),
             Self::Elephants => elephants::check(spec),
             Self::Convergence => convergence::check(spec),
+            Self::Outside => outside::check(spec),
         }
     }
 
@@ -556,6 +565,7 @@ impl Analysis {
             Self::FlowSizes | Self::FlowConcurrency => plain().collect(),
             Self::TrafficMatrices => flow_log::matrices::names(spec),
             Self::Elephants => elephants::names(spec),
+            Self::Outside => outside::names(spec),
         }
     }
 
@@ -609,6 +619,7 @@ impl Analysis {
             Self::TrafficMatrices => flow_log::matrices::analyse(input),
             Self::Elephants => elephants::analyse(input),
             Self::Convergence => convergence::analyse(input),
+            Self::Outside => outside::analyse(input),
         };
         findings.problems.extend(unexpected_route_changes(input));
         findings

@@ -7,6 +7,7 @@ pub mod flow_log;
 mod isolation;
 mod line_chart;
 mod model;
+mod outside;
 mod plots;
 mod row_chart;
 mod sweeps;

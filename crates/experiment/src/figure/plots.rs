@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_scenario::record::{Records, TcpRow};
 
 use super::{Band, Level, LineChart, Mark, RowChart, Series, Span};
-use super::{directory, flow_log, isolation, model, sweeps, trill, vxlan};
+use super::{directory, flow_log, isolation, model, outside, sweeps, trill, vxlan};
 use crate::analysis::series::{Cumulative, Window};
 use crate::analysis::{
     Analysis, Input, TrialRecords, convergence, framing, links, outage, overlay_cost, shuffle, vlb_split,
@@ -78,6 +78,7 @@ pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
         Analysis::TrafficMatrices => flow_log::over_time(&flow_log::logs(input)),
         Analysis::Elephants => sweeps::elephants(findings),
         Analysis::Convergence => vec![goodput_and_bound(input)],
+        Analysis::Outside => outside::egress_links(input),
     };
     figures.push(cpu_idle(input));
     figures.extend(tcp_state(input));

@@ -45,6 +45,26 @@ pub enum PlanError {
 pub(super) struct Problem {
     pub(super) message: String,
     pub(super) marker: Option<String>,
+    /// Strings that the table below the line holds, where several tables have such a line.
+    pub(super) holds: Vec<String>,
+}
+
+impl Problem {
+    pub(super) fn new(message: impl Into<String>, marker: Option<String>) -> Self {
+        Self { message: message.into(), marker, holds: Vec::new() }
+    }
+
+    /// The number of the line to blame, from 0.
+    fn line(&self, text: &str) -> Option<usize> {
+        let marker = self.marker.as_deref()?;
+        let lines: Vec<&str> = text.lines().collect();
+        let holds = |from: usize| {
+            let table: Vec<&str> =
+                lines[from + 1..].iter().copied().take_while(|line| !line.starts_with('[')).collect();
+            self.holds.iter().all(|name| table.iter().any(|line| line.contains(&format!("\"{name}\""))))
+        };
+        (0..lines.len()).find(|line| lines[*line].contains(marker) && holds(*line))
+    }
 }
 
 /// What reading found, with the bytes of the text to blame.
@@ -87,8 +107,7 @@ impl PlanError {
     }
 
     pub(super) fn invalid(origin: &str, text: &str, problem: Problem) -> Self {
-        let line = problem.marker.and_then(|marker| text.lines().position(|line| line.contains(&marker)));
-        let place = line.map_or_else(|| origin.to_owned(), |line| format!("{origin}:{}", line + 1));
+        let place = problem.line(text).map_or_else(|| origin.to_owned(), |line| format!("{origin}:{}", line + 1));
         Self::Invalid { place, message: problem.message }
     }
 }

@@ -107,7 +107,7 @@ impl SingleScenario {
     /// Builds the network and checks everything against it.
     pub fn build(&self, seed: u64) -> Result<(Scenario, Trial), PlanError> {
         let invalid = |problem: Problem| PlanError::invalid(&self.origin, &self.text, problem);
-        let wrong = |message: String, marker: &str| invalid(Problem { message, marker: Some(marker.to_owned()) });
+        let wrong = |message: String, marker: &str| invalid(Problem::new(message, Some(marker.to_owned())));
         let tables = &self.tables;
         let fabric =
             tables.fabric.build(&|name| fabric_text(name)).map_err(|error| wrong(error.to_string(), "[fabric]"))?;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use weft_scenario::engine::{Overlay, ProbeSpec, Transport};
-use weft_scenario::fault::{Fault, check_faults};
+use weft_scenario::fault::{Fault, FaultKind, check_faults};
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::Fabric;
-use weft_scenario::workload::Workload;
+use weft_scenario::workload::{Workload, WorkloadError};
 
 use super::error::Problem;
 use super::{Claim, ENGINE_AXIS, Judge, PlanSpec, Point, Relation};
@@ -15,10 +15,6 @@ use crate::calc::CALC;
 
 /// Engines that a plan may name.
 const ENGINES: [&str; 3] = ["lab", "sim", CALC];
-
-fn problem(message: impl Into<String>, marker: Option<String>) -> Problem {
-    Problem { message: message.into(), marker }
-}
 
 /// The first rule that the plan breaks.
 pub(super) fn check(spec: &PlanSpec) -> Result<(), Problem> {
@@ -32,18 +28,18 @@ fn check_head(spec: &PlanSpec) -> Result<(), Problem> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'/');
     if spec.id.is_empty() || !spec.id.bytes().all(plain) {
         let message = format!("id `{}` is not usable: letters, digits, `-`, `_` and `/`", spec.id);
-        return Err(problem(message, Some("id =".into())));
+        return Err(Problem::new(message, Some("id =".into())));
     }
     if let Some(engine) = spec.engines.iter().find(|engine| !ENGINES.contains(&engine.as_str())) {
         let message = format!("engine `{engine}` does not exist; use `lab`, `sim` or `calc`");
-        return Err(problem(message, Some("engines".into())));
+        return Err(Problem::new(message, Some("engines".into())));
     }
     if spec.engines.is_empty() {
-        return Err(problem("`engines` is empty; name `lab`, `sim`, both, or `calc`", Some("engines".into())));
+        return Err(Problem::new("`engines` is empty; name `lab`, `sim`, both, or `calc`", Some("engines".into())));
     }
     let scale = spec.scale;
     if !(scale.rate > 0.0 && scale.rate.is_finite() && scale.time > 0.0 && scale.time.is_finite()) {
-        return Err(problem("`scale` has a factor that is not above 0", Some("[scale]".into())));
+        return Err(Problem::new("`scale` has a factor that is not above 0", Some("[scale]".into())));
     }
     Ok(())
 }
@@ -56,7 +52,7 @@ fn check_points(spec: &PlanSpec) -> Result<(), Problem> {
     match engines.iter().find(|engine| !spec.engines.contains(engine)) {
         Some(engine) => {
             let message = format!("axis `{ENGINE_AXIS}` names `{engine}`, which is not in `engines`");
-            Err(problem(message, Some(format!("sweep.{ENGINE_AXIS}"))))
+            Err(Problem::new(message, Some(format!("sweep.{ENGINE_AXIS}"))))
         }
         None => Ok(()),
     }
@@ -72,37 +68,40 @@ fn at_point(spec: &PlanSpec, point: &Point, found: Problem) -> Problem {
 
 fn check_scenario(spec: &PlanSpec) -> Result<(), Problem> {
     if spec.fabric.is_none() {
-        return Err(problem("the plan names no scenario; add a `[fabric]` table", None));
+        return Err(Problem::new("the plan names no scenario; add a `[fabric]` table", None));
     }
     if spec.workload.is_empty() {
-        return Err(problem("the plan names no scenario: nothing is sent; add a `[workload.NAME]` table", None));
+        return Err(Problem::new("the plan names no scenario: nothing is sent; add a `[workload.NAME]` table", None));
     }
     if spec.overlays.is_empty() {
-        return Err(problem("`overlays` is empty; name at least one, for instance `vl2`", Some("overlays".into())));
+        return Err(Problem::new(
+            "`overlays` is empty; name at least one, for instance `vl2`",
+            Some("overlays".into()),
+        ));
     }
     let mut seen = Vec::new();
     for overlay in &spec.overlays {
         if seen.contains(overlay) {
-            return Err(problem("`overlays` names one overlay twice", Some("overlays".into())));
+            return Err(Problem::new("`overlays` names one overlay twice", Some("overlays".into())));
         }
         seen.push(*overlay);
     }
     if spec.repetitions == 0 {
-        return Err(problem("`repetitions` is 0; a plan runs at least once", Some("repetitions".into())));
+        return Err(Problem::new("`repetitions` is 0; a plan runs at least once", Some("repetitions".into())));
     }
     let sampling = &spec.sampling;
     if sampling.interval.0 == 0 || sampling.time_limit.0 == 0 || sampling.tcp_interval.is_some_and(|span| span.0 == 0) {
-        return Err(problem("`sampling` has a time of 0", Some("[sampling]".into())));
+        return Err(Problem::new("`sampling` has a time of 0", Some("[sampling]".into())));
     }
     if let Some(Err(message)) = sampling.probes.as_ref().map(ProbeSpec::check) {
-        return Err(problem(message, Some("probes".into())));
+        return Err(Problem::new(message, Some("probes".into())));
     }
     Ok(())
 }
 
 /// Whether workloads and faults fit the networks, which are built for it.
 pub(super) fn check_scenarios_fit(spec: &PlanSpec) -> Result<(), Problem> {
-    let fabrics = spec.build_fabrics().map_err(|message| problem(message, Some("[fabric]".into())))?;
+    let fabrics = spec.build_fabrics().map_err(|message| Problem::new(message, Some("[fabric]".into())))?;
     for (point, fabric) in spec.points.iter().zip(&fabrics) {
         check_fits(&point.spec, fabric).map_err(|problem| at_point(spec, point, problem))?;
     }
@@ -113,10 +112,23 @@ fn check_fits(spec: &PlanSpec, fabric: &Fabric) -> Result<(), Problem> {
     check_network(fabric, &spec.transport, &spec.switching, &spec.fault)?;
     let servers = fabric.servers().count() as u32;
     for (name, workload) in &spec.workload {
-        let marker = format!("[workload.{name}]");
-        workload.check(servers).map_err(|error| problem(format!("workload `{name}`: {error}"), Some(marker)))?;
+        let wrong = |error| Problem::new(format!("workload `{name}`: {error}"), Some(heading_of(name, &error)));
+        if matches!(workload, Workload::Outside(_)) && fabric.outside().is_none() {
+            let message =
+                format!("workload `{name}` is of kind `outside`, and fabric `{}` has no outside", fabric.name());
+            return Err(Problem::new(message, Some(format!("[workload.{name}]"))));
+        }
+        workload.check(servers).map_err(wrong)?;
     }
     Ok(())
+}
+
+/// The heading of the table that is to blame for what is wrong with a workload.
+fn heading_of(workload: &str, error: &WorkloadError) -> String {
+    match error {
+        WorkloadError::Service { service, .. } => format!("[workload.{workload}.service.{service}]"),
+        _ => format!("[workload.{workload}]"),
+    }
 }
 
 /// Whether hosts, switches and faults make sense on this network.
@@ -126,18 +138,29 @@ pub(super) fn check_network(
     switching: &Switching,
     faults: &[Fault],
 ) -> Result<(), Problem> {
-    transport.check().map_err(|error| problem(error.to_string(), Some("[transport]".into())))?;
-    switching.check(fabric).map_err(|error| problem(error.to_string(), Some("[switching]".into())))?;
-    check_faults(faults, fabric).map_err(|error| problem(error.to_string(), Some("[[fault]]".into())))
+    transport.check().map_err(|error| Problem::new(error.to_string(), Some("[transport]".into())))?;
+    switching.check(fabric).map_err(|error| Problem::new(error.to_string(), Some("[switching]".into())))?;
+    check_faults(faults, fabric).map_err(|error| {
+        let until_wrong = (0..faults.len()).find(|last| check_faults(&faults[..=*last], fabric).is_err());
+        let holds = until_wrong.map_or_else(Vec::new, |last| names_of(&faults[last].kind));
+        Problem { holds, ..Problem::new(error.to_string(), Some("fault]]".into())) }
+    })
+}
+
+fn names_of(kind: &FaultKind) -> Vec<String> {
+    match kind {
+        FaultKind::SwitchDown { node } => vec![node.clone()],
+        FaultKind::LinkDown { a, b } | FaultKind::LinkSilent { a, b } => vec![a.clone(), b.clone()],
+    }
 }
 
 fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
     if let Some(name) = spec.sampling.measure_cpu_cost.iter().find(|name| !spec.workload.contains_key(*name)) {
         let message = format!("`sampling.measure_cpu_cost` names workload `{name}`, which is not there");
-        return Err(problem(message, Some("measure_cpu_cost".into())));
+        return Err(Problem::new(message, Some("measure_cpu_cost".into())));
     }
-    let wrong = |message: &str| Err(problem(message, Some("analysis =".into())));
-    spec.analysis.check_sweep(spec).map_err(|message| problem(message, Some("analysis =".into())))?;
+    let wrong = |message: &str| Err(Problem::new(message, Some("analysis =".into())));
+    spec.analysis.check_sweep(spec).map_err(|message| Problem::new(message, Some("analysis =".into())))?;
     let every = |wanted: fn(&Workload) -> bool| spec.workload.values().all(wanted);
     let lab_only = |workload: &Workload| matches!(workload, Workload::Directory(_) | Workload::Migration(_));
     if spec.workload.values().any(lab_only) {
@@ -149,6 +172,9 @@ fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
         if !spec.fault.is_empty() {
             return wrong("workloads of kind `directory` and `migration` have their own faults; remove `[[fault]]`");
         }
+    }
+    if spec.workload.values().any(|workload| matches!(workload, Workload::Outside(_))) && spec.engines != ["lab"] {
+        return wrong("workloads of kind `outside` need `engines = [\"lab\"]`");
     }
     let computed = |workload: &Workload| matches!(workload, Workload::Model(_) | Workload::FlowLog(_));
     let only_calc = spec.engines == [CALC];
@@ -204,15 +230,15 @@ fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
 
 fn check_claims(spec: &PlanSpec) -> Result<(), Problem> {
     if spec.claims.is_empty() {
-        return Err(problem("the plan has no claims; add `[[claims]]`", None));
+        return Err(Problem::new("the plan has no claims; add `[[claims]]`", None));
     }
     let mut seen = BTreeSet::new();
     for claim in &spec.claims {
         let marker = Some(format!("\"{}\"", claim.id));
         if !seen.insert(&claim.id) {
-            return Err(problem(format!("two claims are called `{}`", claim.id), marker));
+            return Err(Problem::new(format!("two claims are called `{}`", claim.id), marker));
         }
-        check_claim(spec, claim).map_err(|message| problem(message, marker))?;
+        check_claim(spec, claim).map_err(|message| Problem::new(message, marker))?;
     }
     Ok(())
 }

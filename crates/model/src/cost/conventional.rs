@@ -1,6 +1,6 @@
 //! The conventional network (VL2 2, Figure 1) in ports and dollars.
 //!
-//! Traffic goes ToR, Aggregation, access router, core router; each tier pays for the ports below it and above it. Three
+//! Traffic goes ToR, Aggregation, access router, core router; each tier pays for the ports below it and above it. Four
 //! designs differ in what they ask of it:
 //!
 //! | design | ToR's uplinks | above them |
@@ -8,6 +8,7 @@
 //! | `conventional` | as VL2's: 2 x 10 Gb/s for 20 servers | both of a pair carry traffic |
 //! | `conventional-spare` | twice that | each of a pair can carry all (section 2's 1:1 redundancy, at most 50 % used) |
 //! | `present` | 1:5, in links of 1 Gb/s ("1 to 4 Gbps of up-link for 20 servers") | both carry traffic |
+//! | `present-spare` | twice that | each of a pair can carry all |
 //!
 //! Oversubscription beyond the ToR's is put half (by ratio) on the Aggregations' uplinks and half on the access routers'.
 
@@ -28,10 +29,11 @@ struct Design {
     spare: u64,
 }
 
-const DESIGNS: [Design; 3] = [
+const DESIGNS: [Design; 4] = [
     Design { name: "conventional", tor_oversubscription: 1, uplink_gbps: CORE_OVER_SERVER, spare: 1 },
     Design { name: "conventional-spare", tor_oversubscription: 1, uplink_gbps: CORE_OVER_SERVER, spare: 2 },
     Design { name: "present", tor_oversubscription: PRESENT_TOR, uplink_gbps: 1, spare: 1 },
+    Design { name: "present-spare", tor_oversubscription: PRESENT_TOR, uplink_gbps: 1, spare: 2 },
 ];
 
 /// The designs that can have this oversubscription: the present network is never below its ToRs' 1:5.
@@ -123,6 +125,7 @@ mod tests {
         assert_eq!(of("conventional", 4).unwrap().ports, 2000 + 2 * 1000 + 2 * 500);
         // Present: 4 x 1 Gb/s a ToR; 4000 Gb/s at the top of 1:5, so 400 ports on both tiers.
         assert_eq!(of("present", 5).unwrap().ports, 4000 + 2 * 400 + 2 * 400);
+        assert_eq!(of("present-spare", 5).unwrap().ports, 2 * (4000 + 2 * 400 + 2 * 400));
         let most = of("conventional", 1000).unwrap();
         assert_eq!(most.ports, 2000 + 2 * 64 + 2 * 2, "2000 / sqrt(1000) = 63.2; one port for each of a pair");
     }

@@ -10,7 +10,6 @@ use weft_scenario::workload::model::{CostSpec, SwitchPrice};
 use super::super::{Input, MetricInfo};
 use crate::metric::{Estimate, Findings, Limit, Problem, Table};
 use crate::plan::PlanSpec;
-use crate::table::plain;
 
 /// What this analysis yields: `METRIC.SERVERS.OVERSUBSCRIPTION`; of `generator_servers` it is `METRIC.PORTS`.
 pub const METRICS: &[MetricInfo] = &[
@@ -25,8 +24,16 @@ pub const METRICS: &[MetricInfo] = &[
     },
     MetricInfo { name: "present_over_vl2", meaning: "cost of section 2's network / VL2's without oversubscription" },
     MetricInfo {
+        name: "present_spare_over_vl2",
+        meaning: "the same where each of a pair can carry everything (1:1 redundancy)",
+    },
+    MetricInfo {
         name: "present_port_usd",
-        meaning: "price of its Aggregations' 1 Gb/s port at which the two cost the same",
+        meaning: "price of the 1 Gb/s port of its Aggregations at which section 2's network costs what VL2 costs",
+    },
+    MetricInfo {
+        name: "present_spare_port_usd",
+        meaning: "the same where each of a pair can carry everything (1:1 redundancy)",
     },
     MetricInfo {
         name: "capacity_per_dollar",
@@ -40,8 +47,6 @@ pub const METRICS: &[MetricInfo] = &[
 
 /// Cables between switches for each server of a fat tree, whose links all have the servers' rate.
 const FAT_TREE_CABLES: f64 = 2.0;
-/// Uplinks of section 2's ToR: 4 x 1 Gb/s for 20 servers.
-const PRESENT: &str = "present";
 
 /// What a plan must have for this analysis.
 pub fn check(spec: &PlanSpec) -> Result<(), String> {
@@ -120,53 +125,64 @@ fn compare(cost: &CostSpec, rows: &[NetworkRow], servers: u32, ratio: u32) -> Ve
     put("conventional_over_vl2", over(usd("conventional"), usd("vl2")));
     put("spare_over_vl2", over(usd("conventional-spare"), usd("vl2")));
     put("fat_tree_cables", vl2.map(|row| FAT_TREE_CABLES * f64::from(servers) / row.cables as f64));
-    let present = find(rows, PRESENT, servers, ratio);
-    let present_over = over(usd(PRESENT), whole.map(|row| row.switches_usd));
+    let whole_usd = whole.map(|row| row.switches_usd);
+    let present_over = over(usd("present"), whole_usd);
     put("present_over_vl2", present_over);
+    put("present_spare_over_vl2", over(usd("present-spare"), whole_usd));
     put("capacity_per_dollar", present_over.map(|share| share * f64::from(ratio)));
-    put("present_port_usd", present.zip(whole).map(|(row, whole)| port_price(cost, row, whole.switches_usd)));
+    for (name, design) in [("present_port_usd", "present"), ("present_spare_port_usd", "present-spare")] {
+        let row = find(rows, design, servers, ratio);
+        put(name, row.zip(whole_usd).map(|(row, usd)| port_price(cost, row, usd)));
+    }
     found
 }
 
 /// What a port of 1 Gb/s would have to cost for the network to cost so much.
 fn port_price(cost: &CostSpec, row: &NetworkRow, usd: f64) -> f64 {
-    let gigabit_ports = row.tors as f64 * f64::from(cost.servers_per_tor) / 5.0;
+    // Cables to the ToRs end at one port that is paid for, all others at two.
+    let gigabit_ports = (2 * row.cables - row.ports) as f64;
     let others = row.switches_usd - gigabit_ports * cost.prices.conventional_1g.usd_per_port();
     (usd - others) / gigabit_ports
 }
 
 fn table(rows: &[NetworkRow]) -> Table {
-    let headings = [
-        "design",
-        "servers",
-        "oversubscription",
-        "has 1:",
-        "ToRs",
-        "Aggregations",
-        "above them",
-        "ports paid",
-        "cables",
-        "switches ($)",
-        "ToRs and cables ($)",
-    ];
-    let row = |row: &NetworkRow| {
-        vec![
-            row.design.clone(),
-            row.servers.to_string(),
-            format!("1:{}", row.oversubscription),
-            plain(row.actual_oversubscription),
-            row.tors.to_string(),
-            row.aggregations.to_string(),
-            row.upper_switches.to_string(),
-            row.ports.to_string(),
-            row.cables.to_string(),
-            format!("{:.0}", row.switches_usd),
-            format!("{:.0}", row.tors_and_cables_usd),
-        ]
-    };
     Table {
         title: "Networks and what they cost".into(),
-        headings: headings.map(str::to_owned).to_vec(),
-        rows: rows.iter().map(row).collect(),
+        headings: HEADINGS.map(str::to_owned).to_vec(),
+        rows: rows.iter().map(|row| cells(row).to_vec()).collect(),
     }
+}
+
+/// Headings of a table of networks.
+pub const HEADINGS: [&str; 12] = [
+    "design",
+    "servers",
+    "oversubscription",
+    "has 1:",
+    "ToRs",
+    "Aggregations",
+    "above",
+    "ports",
+    "server links",
+    "cables",
+    "switches ($)",
+    "ToRs and cables ($)",
+];
+
+/// One line of it.
+pub fn cells(row: &NetworkRow) -> [String; 12] {
+    [
+        row.design.clone(),
+        row.servers.to_string(),
+        format!("1:{}", row.oversubscription),
+        format!("{:.2}", row.actual_oversubscription),
+        row.tors.to_string(),
+        row.aggregations.to_string(),
+        row.upper_switches.to_string(),
+        row.ports.to_string(),
+        row.server_links.to_string(),
+        row.cables.to_string(),
+        format!("{:.0}", row.switches_usd),
+        format!("{:.0}", row.tors_and_cables_usd),
+    ]
 }

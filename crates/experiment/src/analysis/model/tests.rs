@@ -52,6 +52,7 @@ fn costs_are_compared_at_the_same_size() {
         servers: 100,
         oversubscription,
         tors: 5,
+        ports: 20,
         cables: 20,
         switches_usd,
         ..NetworkRow::default()
@@ -62,6 +63,7 @@ fn costs_are_compared_at_the_same_size() {
         row("conventional", 1, 14_000.0),
         row("conventional", 240, 600.0),
         row("present", 240, 3000.0),
+        row("present-spare", 240, 6000.0),
     ];
     let facts = vec![("generator.servers.24-ports".to_owned(), 2880.0)];
     let findings =
@@ -75,6 +77,8 @@ fn costs_are_compared_at_the_same_size() {
         (value(&findings, "present_over_vl2.100.240"), value(&findings, "capacity_per_dollar.100.240")),
         (3.0, 720.0)
     );
+    assert_eq!(value(&findings, "present_spare_over_vl2.100.240"), 6.0);
+    assert!((value(&findings, "present_spare_port_usd.100.240") - (7000.0 / 48.0 - 250.0)).abs() < 1e-9);
     // 20 ports of 1 Gb/s at 7000/48 dollars are among the 3000; for 1000 in all each may cost 100 dollars less.
     assert!((value(&findings, "present_port_usd.100.240") - (7000.0 / 48.0 - 100.0)).abs() < 1e-9);
     assert_eq!(value(&findings, "fat_tree_cables.100.1"), 10.0);
