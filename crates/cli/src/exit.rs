@@ -54,6 +54,13 @@ impl From<EngineError> for Failure {
     }
 }
 
+/// Why a daemon does not start: its settings, or the machine.
+#[cfg(feature = "lab")]
+pub(crate) fn of_daemon(error: &weft_node::NodeError) -> Failure {
+    use weft_node::NodeError::{Config, ConfigFile};
+    Failure::new(if matches!(error, Config { .. } | ConfigFile { .. }) { USAGE } else { NOT_FIT }, error)
+}
+
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Self::failed(error)

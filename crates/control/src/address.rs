@@ -41,6 +41,11 @@ impl AaBlock {
         u32::from(address) & self.mask() == u32::from(self.network)
     }
 
+    /// Whether any address lies in both blocks.
+    pub fn overlaps(self, other: Self) -> bool {
+        self.contains(other.network) || other.contains(self.network)
+    }
+
     /// The block's first address.
     pub fn network(self) -> Ipv4Addr {
         self.network
@@ -104,6 +109,20 @@ mod tests {
         assert!("0.0.0.0/0".parse::<AaBlock>().unwrap().contains(Ipv4Addr::BROADCAST));
         assert!(!"20.0.0.1/32".parse::<AaBlock>().unwrap().contains(Ipv4Addr::new(20, 0, 0, 2)));
         assert_eq!(block.to_string(), "20.0.0.0/8");
+    }
+
+    #[test]
+    fn overlap_is_seen_from_both_sides() {
+        let block = |text: &str| text.parse::<AaBlock>().unwrap();
+        for (a, b, overlap) in [
+            ("20.0.0.0/8", "20.0.0.0/8", true),
+            ("20.0.0.0/8", "20.128.0.0/9", true),
+            ("20.0.0.0/9", "20.128.0.0/9", false),
+            ("20.0.0.0/8", "0.0.0.0/0", true),
+        ] {
+            assert_eq!(block(a).overlaps(block(b)), overlap, "{a} {b}");
+            assert_eq!(block(b).overlaps(block(a)), overlap, "{b} {a}");
+        }
     }
 
     #[test]

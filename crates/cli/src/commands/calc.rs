@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
+use weft_experiment::analysis::model::cost::{HEADINGS, cells};
 use weft_scenario::record::NetworkRow;
 use weft_scenario::workload::model::{CostSpec, Prices};
 
@@ -33,21 +34,8 @@ fn cost(args: &CostArgs) -> Result<ExitCode, Failure> {
             networks.extend(of_size);
         }
     }
-    let mut rows = Rows::new(&[
-        "design",
-        "servers",
-        "oversubscription",
-        "has 1:",
-        "ToRs",
-        "Aggregations",
-        "above",
-        "ports",
-        "server links",
-        "cables",
-        "switches ($)",
-        "ToRs and cables ($)",
-    ]);
-    networks.iter().for_each(|row| rows.push(cells(row)));
+    let mut rows = Rows::new(&HEADINGS);
+    networks.iter().for_each(|row| rows.push(cells(row).to_vec()));
     let json = Costs { schema_version: 1, prices: &spec.prices, networks: &networks };
     output::print(args.output.output, &rows, &json)?;
     Ok(ExitCode::SUCCESS)
@@ -67,21 +55,4 @@ fn cost_spec(args: &CostArgs) -> CostSpec {
             cable_usd: args.cable_usd,
         },
     }
-}
-
-fn cells(row: &NetworkRow) -> Vec<String> {
-    vec![
-        row.design.clone(),
-        row.servers.to_string(),
-        format!("1:{}", row.oversubscription),
-        format!("{:.2}", row.actual_oversubscription),
-        row.tors.to_string(),
-        row.aggregations.to_string(),
-        row.upper_switches.to_string(),
-        row.ports.to_string(),
-        row.server_links.to_string(),
-        row.cables.to_string(),
-        format!("{:.0}", row.switches_usd),
-        format!("{:.0}", row.tors_and_cables_usd),
-    ]
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use weft_node::NodeError;
 use weft_node::stop::Stop;
 
 use crate::args::{DaemonArgs, NodeCommand};
@@ -23,10 +24,10 @@ pub(crate) fn node(command: NodeCommand) -> Result<ExitCode, Failure> {
     }
 }
 
-fn daemon<C: DeserializeOwned + Serialize, E: std::error::Error>(
+fn daemon<C: DeserializeOwned + Serialize>(
     args: &DaemonArgs,
     example: C,
-    run: impl FnOnce(&C, &Stop) -> Result<(), E>,
+    run: impl FnOnce(&C, &Stop) -> Result<(), NodeError>,
 ) -> Result<ExitCode, Failure> {
     let Some(path) = args.config.as_deref().filter(|_| !args.print_example) else {
         output::print_line(&serde_json::to_string_pretty(&example).map_err(Failure::failed)?)?;
@@ -34,7 +35,7 @@ fn daemon<C: DeserializeOwned + Serialize, E: std::error::Error>(
     };
     let config: C = read_config(path)?;
     let stop = Stop::on_signals().map_err(Failure::failed)?;
-    run(&config, &stop).map_err(|error| Failure::new(exit::NOT_FIT, error))?;
+    run(&config, &stop).map_err(|error| exit::of_daemon(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 

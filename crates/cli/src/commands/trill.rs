@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use weft_node::NodeError;
 use weft_node::rbridge::protocol::{
     AdjacencyRow, Answer, FdbRow, HopRow, LspRow, NicknameRow, Request, RouteRow, RpfRow, TreeRow, What,
 };
@@ -25,15 +24,8 @@ pub(crate) fn run(args: &RBridgeArgs) -> Result<ExitCode, Failure> {
     };
     let stop = Stop::on_signals().map_err(Failure::failed)?;
     let outcome = RBridgeConfig::read(path).and_then(|config| rbridge::run(&config, &stop));
-    outcome.map_err(|error| Failure::new(code_of(&error), error))?;
+    outcome.map_err(|error| exit::of_daemon(&error))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn code_of(error: &NodeError) -> u8 {
-    match error {
-        NodeError::Config { .. } | NodeError::ConfigFile { .. } => exit::USAGE,
-        _ => exit::NOT_FIT,
-    }
 }
 
 /// Shows or ends an RBridge that runs.

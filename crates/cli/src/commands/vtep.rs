@@ -37,15 +37,8 @@ pub(crate) fn run(args: &VtepArgs) -> Result<ExitCode, Failure> {
     };
     let stop = Stop::on_signals().map_err(Failure::failed)?;
     let hangup = Hangup::on_signal().map_err(Failure::failed)?;
-    vtep::run(&load, &stop, &hangup).map_err(|error| Failure::new(code_of(&error), error))?;
+    vtep::run(&load, &stop, &hangup).map_err(|error| exit::of_daemon(&error))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn code_of(error: &NodeError) -> u8 {
-    match error {
-        NodeError::Config { .. } | NodeError::ConfigFile { .. } => exit::USAGE,
-        _ => exit::NOT_FIT,
-    }
 }
 
 /// Flags win over the file; lists are added to its lists.

@@ -175,6 +175,45 @@ fn plans_with_bad_scenarios_are_refused_before_anything_runs() {
 }
 
 #[test]
+fn services_and_faults_of_plans_are_refused_with_the_line() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let isolation = include_str!("../../../../plans/vl2/fig11-isolation.toml");
+    let convergence = include_str!("../../../../plans/vl2/fig13-convergence.toml");
+    let two = "[workload.long.service.two]\nservers = [5, ";
+    let third = "a = \"int1\"\nb = \"agg3\"";
+    for (plan, from, to, blamed, says) in [
+        (isolation, two, "[workload.long.service.two]\nservers = []\n# [", "[workload.long.service.two]", "names 0"),
+        (
+            isolation,
+            two,
+            "[workload.long.service.two]\nservers = [28, ",
+            "[workload.long.service.two]",
+            "server 28 is in service `one` already",
+        ),
+        (
+            isolation,
+            two,
+            "[workload.long.service.two]\nservers = [37, ",
+            "[workload.long.service.two]",
+            "no server number 37",
+        ),
+        (convergence, third, "a = \"int1\"\nb = \"tor3\"", "b = \"tor3\"", "no link connects `int1` and `tor3`"),
+        (convergence, third, "a = \"int1\"\nb = \"agg9\"", "b = \"agg9\"", "no node `agg9`"),
+    ] {
+        assert!(plan.contains(from), "{from}");
+        let plan = plan.replacen(from, to, 1);
+        let place = plan.lines().position(|line| line == blamed).expect("it was put there");
+        let heading = plan.lines().take(place + 1).enumerate().filter(|(_, line)| line.starts_with('[')).last();
+        let line = format!("plan.toml:{}: ", heading.expect("a table").0 + 1);
+        let out = dir.path().join("out").display().to_string();
+        let path = file(&dir, "plan.toml", &plan);
+        let args = ["--quiet", "run", &path, "--quick", "--out", &out].map(ToOwned::to_owned).into();
+        check(&Case { args, code: 2, says: &[&line, says] });
+        assert!(!std::path::Path::new(&out).exists(), "half a result was presented as whole");
+    }
+}
+
+#[test]
 fn flags_that_do_not_exist_are_usage_errors() {
     for args in [
         &["run"][..],
@@ -249,6 +288,31 @@ fn settings_of_an_rbridge_are_refused_with_the_place() {
     let nowhere = dir.path().join("none.sock").display().to_string();
     let args = ["trill", "show", "route", "--socket", &nowhere].map(ToOwned::to_owned).into();
     check(&Case { args, code: 1, says: &["no RBridge answers", "weft node rbridge"] });
+}
+
+#[test]
+fn blocks_of_aas_and_las_that_overlap_are_refused_with_the_setting() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    for (daemon, from, to, says) in [
+        (
+            "agent",
+            "\"own_tor_la\": \"10.1.0.1\"",
+            "\"own_tor_la\": \"20.1.0.1\"",
+            "own_tor_la: 20.1.0.1 is inside the AA block",
+        ),
+        ("agent", "\"la\": \"10.64.0.2\"", "\"la\": \"20.64.0.2\"", "la: 20.64.0.2 is inside the AA block"),
+        ("agent", "\"10.64.0.9:", "\"20.64.0.9:", "directory_servers: 20.64.0.9 is inside the AA block"),
+        ("agent", "20.0.0.0/8", "0.0.0.0/0", "aa_block: 0.0.0.0/0 overlaps 100.64.0.0/10"),
+        ("directory", "20.0.0.0/8", "10.0.0.0/8", "10.64.0.9 is inside the AA block 10.0.0.0/8"),
+        ("directory", "\"10.1.0.2\"", "\"20.1.0.2\"", "tor_las: 20.1.0.2 is inside the AA block"),
+    ] {
+        let example = run(&["node", daemon, "--print-example"]);
+        let example = text(&example.stdout);
+        assert!(example.contains(from), "{from} is not in {example}");
+        let path = file(&dir, "config.json", &example.replace(from, to));
+        let args = ["node", daemon, "--config", &path].map(ToOwned::to_owned).into();
+        check(&Case { args, code: 2, says: &[says] });
+    }
 }
 
 #[test]
