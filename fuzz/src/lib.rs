@@ -9,11 +9,13 @@ mod flow_log;
 mod rbridge;
 pub mod seeds;
 mod trill;
+mod trill_links;
 
 pub use bodies::{any_frame, directory_datagram, directory_update, vl2_stack};
 pub use flow_log::flow_log;
 pub use rbridge::isis_rbridge;
 pub use trill::{isis_pdu, isis_tlv, trill_frame};
+pub use trill_links::{trill_echo, trill_elided};
 
 /// One fuzz target: its name (also of its corpus folder and its libFuzzer binary) and its body.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +27,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 11] = [
     Target { name: "any_frame", run: any_frame },
     Target { name: "directory_datagram", run: directory_datagram },
     Target { name: "directory_update", run: directory_update },
@@ -33,6 +35,8 @@ pub const TARGETS: [Target; 9] = [
     Target { name: "isis_pdu", run: isis_pdu },
     Target { name: "isis_rbridge", run: isis_rbridge },
     Target { name: "isis_tlv", run: isis_tlv },
+    Target { name: "trill_echo", run: trill_echo },
+    Target { name: "trill_elided", run: trill_elided },
     Target { name: "trill_frame", run: trill_frame },
     Target { name: "vl2_stack", run: vl2_stack },
 ];

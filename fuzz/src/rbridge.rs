@@ -3,11 +3,11 @@
 use rand_pcg::Pcg64;
 use weft_control::isis::{Bounds, Config, Input, Output, PortConfig, PortId, RBridge, Timing, VlanSet, Wish};
 use weft_control::{Machine, NS_PER_MS};
-use weft_wire::ethernet::MacAddress;
+use weft_wire::ethernet::{self, MacAddress};
 use weft_wire::isis::hello::{HandshakeState, PortSub, ThreeWay, VlanFlags};
 use weft_wire::isis::pdu::P2pHello;
 use weft_wire::isis::{Pdu, SystemId, Tlv, View, fletcher};
-use weft_wire::trill::ALL_IS_IS_RBRIDGES;
+use weft_wire::trill::{ALL_IS_IS_RBRIDGES, HOP_COUNT_MAX};
 
 /// Few, so that bounds are met.
 const BOUNDS: Bounds =
@@ -18,11 +18,16 @@ const OWN_LSPS_MAX: usize = 4;
 const DEADLINES_MAX: usize = 10_000;
 /// A step of time in the input counts so much.
 const STEP_NS: u64 = 250 * NS_PER_MS;
+/// Between Echoes.
+const ECHO_NS: u64 = 2 * STEP_NS;
+/// Of an Echo: the byte whose lower six bits are the hop count.
+const HOP_COUNT_AT: usize = ethernet::HEADER_LEN + 1;
 
 /// Any bytes as a history of an RBridge with two ports, the first with a neighbour. Records of the input:
 ///
 /// ```text
 /// op 0xf0-0xff: time passes, steps 1
+/// op 0xe0-0xef: its last Echo comes back, hops 1, place of a changed byte 1, bits changed 1
 /// other:        length 2 (11 bits), PDU; op: bit 0 the port, bits 1-2 the neighbour, bit 3 the checksum stays as it is
 /// ```
 ///
@@ -31,7 +36,11 @@ const STEP_NS: u64 = 250 * NS_PER_MS;
 pub fn isis_rbridge(mut bytes: &[u8]) {
     let mut life = Life::begin();
     while let [op, rest @ ..] = bytes {
-        bytes = if *op >= 0xf0 { life.pass(rest) } else { life.hear(*op, rest) };
+        bytes = match op {
+            0xf0.. => life.pass(rest),
+            0xe0.. => life.echo(rest),
+            _ => life.hear(*op, rest),
+        };
     }
     life.run(STEP_NS);
 }
@@ -40,6 +49,8 @@ struct Life {
     bridge: RBridge,
     now_ns: u64,
     outputs: Vec<Output>,
+    /// The Echo that left last.
+    echo: Vec<u8>,
 }
 
 impl Life {
@@ -60,10 +71,11 @@ impl Life {
             root_priority: 0x8000,
             vlans: [7].into_iter().collect::<VlanSet>(),
             trees_max: 2,
-            timing: Timing::default(),
+            timing: Timing { echo_ns: Some(ECHO_NS), ..Timing::default() },
             bounds: BOUNDS,
         };
-        let mut life = Self { bridge: RBridge::new(config, Pcg64::new(5, 7)), now_ns: 0, outputs: Vec::new() };
+        let bridge = RBridge::new(config, Pcg64::new(5, 7));
+        let mut life = Self { bridge, now_ns: 0, outputs: Vec::new(), echo: Vec::new() };
         [1, 2].into_iter().for_each(|port| life.put(Input::PortUp(PortId(port))));
         life.put(Input::Pdu {
             port: PortId(1),
@@ -78,6 +90,19 @@ impl Life {
     fn pass<'a>(&mut self, rest: &'a [u8]) -> &'a [u8] {
         let [steps, rest @ ..] = rest else { return &[] };
         self.run(u64::from(*steps) * STEP_NS);
+        rest
+    }
+
+    fn echo<'a>(&mut self, rest: &'a [u8]) -> &'a [u8] {
+        let [hops, place, change, rest @ ..] = rest else { return &[] };
+        let mut frame = self.echo.clone();
+        if let Some(hop_count) = frame.get_mut(HOP_COUNT_AT) {
+            *hop_count -= hops & HOP_COUNT_MAX;
+        }
+        if let Some(byte) = frame.get_mut(usize::from(*place)) {
+            *byte ^= change;
+        }
+        self.put(Input::Channel { frame: &frame });
         rest
     }
 
@@ -111,8 +136,10 @@ impl Life {
         self.outputs.clear();
         self.bridge.handle(self.now_ns, input, &mut self.outputs);
         for output in &self.outputs {
-            if let Output::Send { pdu, .. } = output {
-                assert!(Pdu::parse(pdu).is_ok(), "what is sent is well formed");
+            match output {
+                Output::Send { pdu, .. } => assert!(Pdu::parse(pdu).is_ok(), "what is sent is well formed"),
+                Output::Echo { frame, .. } => self.echo = frame.to_vec(),
+                _ => {}
             }
         }
         let lsdb = self.bridge.lsdb();

@@ -38,7 +38,8 @@ pub fn seeds() -> Vec<Seed> {
     let frames = frames().into_iter().map(in_target("any_frame"));
     let updates = updates().into_iter().map(in_target("directory_update"));
     let logs = crate::flow_log::seeds();
-    datagrams.chain(updates).chain(stacks).chain(frames).chain(logs).collect()
+    let links = crate::trill_links::seeds();
+    datagrams.chain(updates).chain(stacks).chain(frames).chain(logs).chain(links).collect()
 }
 
 fn message(kind: Kind, count: usize) -> Vec<u8> {
@@ -100,7 +101,7 @@ fn updates() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn changed(bytes: &[u8], offset: usize, value: u8) -> Vec<u8> {
+pub(crate) fn changed(bytes: &[u8], offset: usize, value: u8) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[offset] = value;
     bytes
