@@ -262,6 +262,32 @@ pub enum WorkloadError {
         /// When it ends.
         end: Nanos,
     },
+    /// A storm from outside its service.
+    #[error("`from` is server {from}, which is not one of the service's `servers`")]
+    StormOfStranger {
+        /// The server's number.
+        from: u32,
+    },
+    /// A storm where nothing is broadcast.
+    #[error("a storm needs `broadcast` in its fabric, and fabric `{fabric}` has none; see docs/broadcast.md")]
+    NoBroadcast {
+        /// The fabric's name.
+        fabric: String,
+    },
+    /// A storm whose service is not the fabric's.
+    #[error(
+        "server {server} {} of the sender's service in the fabric; `servers` must be all of that service and no others",
+        if *.heard { "is" } else { "is not" }
+    )]
+    StormElsewhere {
+        /// The server's number.
+        server: u32,
+        /// Whether it hears the sender's broadcast.
+        heard: bool,
+    },
+    /// A storm outside the lab.
+    #[error("a storm needs agents and real switches; run it with the engine `lab`")]
+    StormLabOnly,
     /// A token bucket that never holds a whole packet.
     #[error("`datagram_limit.burst` is {burst}; a packet of 1500 bytes needs {least}")]
     LimitBurst {

@@ -4,16 +4,27 @@
 //! each has one receiver, it is the one half the list further on, so that lists that alternate between racks send between
 //! racks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::{FlowSpec, WorkloadError, check_bytes, check_duration, check_flows, check_server};
 use crate::random::{Purpose, Stream};
+use crate::topology::Fabric;
 use crate::units::{BitsPerSec, Bytes, Nanos};
 
 /// Payload of a flood's datagrams, bytes: with headers of UDP and IPv4 a packet of 1500.
 pub const DATAGRAM_PAYLOAD_BYTES: u32 = 1472;
+/// Payload of a storm's datagrams, bytes: broadcast reaches the members with its outer header, a packet of 1500 with it.
+pub const STORM_PAYLOAD_BYTES: u32 = 1452;
+
+/// Names of the facts about storms: datagrams that were offered; received by each of the others of the sender's service, on
+/// average; received by servers of other services, all together.
+pub const STORM_OFFERED: &str = "storm.offered_datagrams";
+/// See [`STORM_OFFERED`].
+pub const STORM_OWN: &str = "storm.own_datagrams";
+/// See [`STORM_OFFERED`].
+pub const STORM_FOREIGN: &str = "storm.foreign_datagrams";
 
 /// Services and how long they run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,7 +44,8 @@ pub struct ServiceSpec {
     pub servers: Vec<u32>,
     /// What they do.
     pub role: ServiceRole,
-    /// What each server's agent lets out of its datagrams; `None`: all.
+    /// What each server's agent lets out of its datagrams; `None`: all. In a service with a storm: of its broadcast, in place of
+    /// the fabric's own limit.
     #[serde(default)]
     pub datagram_limit: Option<DatagramLimit>,
 }
@@ -50,6 +62,8 @@ pub enum ServiceRole {
     Bursts(BurstSpec),
     /// All send datagrams to one of them at a steady rate, whatever becomes of them.
     Flood(FloodSpec),
+    /// One of them broadcasts datagrams at a steady rate (VL2 4.2.3); lab only.
+    Storm(StormSpec),
 }
 
 /// Servers that join one after another.
@@ -98,6 +112,29 @@ pub struct FloodSpec {
     pub to: u32,
 }
 
+/// A broadcast storm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StormSpec {
+    /// When it begins.
+    pub begin: Nanos,
+    /// When it ends.
+    pub end: Nanos,
+    /// Payload that the server tries to send.
+    pub rate: BitsPerSec,
+    /// Number of the server; one of the service's.
+    pub from: u32,
+}
+
+/// A storm with those that may hear it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Storm {
+    /// Who broadcasts, how fast and when; datagrams of [`STORM_PAYLOAD_BYTES`].
+    pub spec: StormSpec,
+    /// Numbers of the service's servers, the sender among them.
+    pub members: Vec<u32>,
+}
+
 /// A token bucket at a server's agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -137,6 +174,18 @@ impl ServicesSpec {
         self.service.values().flat_map(ServiceSpec::datagrams).collect()
     }
 
+    /// All storms, service after service.
+    pub fn storms(&self) -> Vec<Storm> {
+        self.service.values().filter_map(ServiceSpec::storm).collect()
+    }
+
+    /// Whether the fabric's services are such that those that should hear a storm are those that can; names the service that
+    /// differs.
+    pub fn check_fabric(&self, fabric: &Fabric) -> Result<(), WorkloadError> {
+        let stormy = self.service.iter().filter_map(|(name, service)| Some((name, service.storm()?)));
+        stormy.into_iter().try_for_each(|(name, storm)| storm.check(fabric).map_err(|error| error.of_service(name)))
+    }
+
     /// Names of the services with their servers, in order of the names.
     pub fn members(&self) -> Vec<(String, Vec<u32>)> {
         self.service.iter().map(|(name, service)| (name.clone(), service.servers.clone())).collect()
@@ -171,8 +220,12 @@ impl ServicesSpec {
             }
             flows += service.flow_count();
         }
-        // A flood alone has no flows.
-        if flows == 0 && !self.datagrams().is_empty() { Ok(()) } else { check_flows(flows) }
+        // A flood or a storm alone has no flows.
+        if flows == 0 && !(self.datagrams().is_empty() && self.storms().is_empty()) {
+            Ok(())
+        } else {
+            check_flows(flows)
+        }
     }
 }
 
@@ -184,6 +237,7 @@ impl ServiceRole {
             Self::Ramp(ramp) => Some(ramp.begin),
             Self::Bursts(bursts) => Some(bursts.begin),
             Self::Flood(flood) => Some(flood.begin),
+            Self::Storm(storm) => Some(storm.begin),
         }
     }
 }
@@ -205,7 +259,7 @@ impl ServiceSpec {
             ServiceRole::LongFlows => each(0, &|_| 0),
             ServiceRole::Ramp(ramp) => each(ramp.bytes_per_flow.0, &|place| ramp.begin.0 + place * ramp.every.0),
             ServiceRole::Bursts(bursts) => bursts.flows(&self.servers, &mut stream),
-            ServiceRole::Flood(_) => Vec::new(),
+            ServiceRole::Flood(_) | ServiceRole::Storm(_) => Vec::new(),
         }
     }
 
@@ -222,11 +276,18 @@ impl ServiceSpec {
         self.servers.iter().filter(|from| **from != to).map(stream).collect()
     }
 
+    fn storm(&self) -> Option<Storm> {
+        match self.role {
+            ServiceRole::Storm(spec) => Some(Storm { spec, members: self.servers.clone() }),
+            _ => None,
+        }
+    }
+
     fn flow_count(&self) -> u64 {
         match self.role {
             ServiceRole::LongFlows | ServiceRole::Ramp(_) => self.servers.len() as u64,
             ServiceRole::Bursts(bursts) => bursts.flow_count(),
-            ServiceRole::Flood(_) => 0,
+            ServiceRole::Flood(_) | ServiceRole::Storm(_) => 0,
         }
     }
 
@@ -251,6 +312,10 @@ impl ServiceSpec {
             ServiceRole::Flood(flood) => {
                 flood.check(&self.servers)?;
                 Nanos(flood.end.0.saturating_sub(1))
+            }
+            ServiceRole::Storm(storm) => {
+                storm.check(&self.servers)?;
+                Nanos(storm.end.0.saturating_sub(1))
             }
         };
         if last >= duration { Err(WorkloadError::AfterEnd { at: last }) } else { Ok(()) }
@@ -318,6 +383,42 @@ impl FloodSpec {
             return Err(WorkloadError::FloodTimes { begin: self.begin, end: self.end });
         }
         Ok(())
+    }
+}
+
+impl StormSpec {
+    fn check(&self, servers: &[u32]) -> Result<(), WorkloadError> {
+        if self.rate.0 == 0 {
+            return Err(WorkloadError::ZeroServiceRate { setting: "rate" });
+        }
+        if !servers.contains(&self.from) {
+            return Err(WorkloadError::StormOfStranger { from: self.from });
+        }
+        if self.begin >= self.end {
+            return Err(WorkloadError::FloodTimes { begin: self.begin, end: self.end });
+        }
+        Ok(())
+    }
+}
+
+impl Storm {
+    fn check(&self, fabric: &Fabric) -> Result<(), WorkloadError> {
+        if fabric.broadcast().is_none() {
+            return Err(WorkloadError::NoBroadcast { fabric: fabric.name().to_owned() });
+        }
+        let numbered: Vec<_> = fabric.servers().collect();
+        let Some(sender) = numbered.get(self.spec.from as usize) else {
+            let servers = numbered.len() as u32;
+            return Err(WorkloadError::NoSuchServer { server: self.spec.from, servers });
+        };
+        let service = fabric.service_of(*sender);
+        let hears = |(_, server): &(u32, &_)| fabric.service_of(**server) == service;
+        let heard: BTreeSet<u32> = (0..).zip(&numbered).filter(hears).map(|(number, _)| number).collect();
+        let members: BTreeSet<u32> = self.members.iter().copied().collect();
+        match heard.symmetric_difference(&members).next() {
+            Some(server) => Err(WorkloadError::StormElsewhere { server: *server, heard: heard.contains(server) }),
+            None => Ok(()),
+        }
     }
 }
 

@@ -21,6 +21,8 @@ const BURSTS: BurstSpec = BurstSpec {
 };
 const FLOOD: FloodSpec = FloodSpec { begin: seconds(5), end: seconds(9), rate_per_server: BitsPerSec(1_000), to: 7 };
 
+const STORM: StormSpec = StormSpec { begin: seconds(5), end: seconds(9), rate: BitsPerSec(1_000), from: 6 };
+
 fn service(servers: impl IntoIterator<Item = u32>, role: ServiceRole) -> ServiceSpec {
     ServiceSpec { servers: servers.into_iter().collect(), role, datagram_limit: None }
 }
@@ -83,6 +85,36 @@ fn a_flood_has_streams_and_no_flows() {
 }
 
 #[test]
+fn a_storm_has_neither_flows_nor_streams() {
+    let spec = one_and(service([6, 7], ServiceRole::Storm(STORM)));
+    assert_eq!((flows(&spec).len(), spec.datagrams().len()), (4, 0));
+    assert_eq!(spec.storms(), [Storm { spec: STORM, members: vec![6, 7] }]);
+    assert_eq!((spec.begin_of_others(), spec.is_steady(6)), (STORM.begin, false));
+}
+
+#[test]
+fn a_storm_fits_the_services_of_its_fabric_or_is_refused() {
+    let fabric = |text: &str| crate::topology::from_yaml(text, "f.yaml").unwrap();
+    let text = include_str!("../../../../../fabrics/vl2-services.yaml");
+    let storm = |servers: &[u32], from| {
+        let role = ServiceRole::Storm(StormSpec { from, ..STORM });
+        spec([("two", service(servers.iter().copied(), role))])
+    };
+    assert_eq!(storm(&[5, 4, 1, 0], 0).check_fabric(&fabric(text)), Ok(()));
+    assert_eq!(one_and(service([5, 6, 7], ServiceRole::Flood(FLOOD))).check_fabric(&fabric(text)), Ok(()));
+    let (deaf, _) = text.split_once("broadcast: {").unwrap();
+    for (text, servers, message) in [
+        (deaf, &[0, 1, 4, 5][..], "a storm needs `broadcast` in its fabric, and fabric `vl2-services` has none"),
+        (text, &[0, 1, 4], "server 5 is of the sender's service in the fabric; `servers` must be all"),
+        (text, &[0, 1, 2, 4, 5], "server 2 is not of the sender's service in the fabric; `servers` must be all"),
+    ] {
+        let error = storm(servers, 0).check_fabric(&fabric(text)).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("service `two`: {message}")), "wanted `{message}`, got `{error}`");
+    }
+    assert!(storm(&[50, 51], 50).check_fabric(&fabric(text)).is_err(), "there are eight servers");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_with_its_service() {
     let two = |role| one_and(service([5, 6, 7], role));
     let limited =
@@ -121,6 +153,10 @@ fn what_makes_no_sense_is_refused_with_its_service() {
             two(ServiceRole::Flood(FloodSpec { rate_per_server: BitsPerSec(0), ..FLOOD })),
             "service `two`: `rate_per_server` is 0",
         ),
+        (two(ServiceRole::Storm(StormSpec { from: 3, ..STORM })), "service `two`: `from` is server 3, which is not"),
+        (two(ServiceRole::Storm(StormSpec { end: seconds(5), ..STORM })), "service `two`: the flood ends at 5 s"),
+        (two(ServiceRole::Storm(StormSpec { end: seconds(201), ..STORM })), "service `two`: something is to happen at"),
+        (two(ServiceRole::Storm(StormSpec { rate: BitsPerSec(0), ..STORM })), "service `two`: `rate` is 0"),
         (limited(DatagramLimit { rate: BitsPerSec(0), ..limit }), "service `two`: `datagram_limit.rate` is 0"),
         (limited(DatagramLimit { burst: Bytes(1_513), ..limit }), "service `two`: `datagram_limit.burst` is 1513 B"),
     ] {
