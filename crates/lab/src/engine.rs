@@ -130,6 +130,7 @@ impl Session for LabSession<'_> {
         let limited = match &trial.workload {
             Workload::Services(spec) => {
                 let lab = self.lab.as_mut().expect("the lab is there until the session is closed");
+                spec.check_fabric(&lab.scenario.fabric).map_err(|error| EngineError::Refused(error.to_string()))?;
                 limits::set(lab, self.options, self.progress, spec)?
             }
             _ => None,

@@ -1,17 +1,17 @@
-//! Rate limits of services: agents are started again with one for a trial, and without it afterwards.
+//! Limits of services: agents are started again with one for a trial, and as they were afterwards.
 
 use weft_node::agent::{RateLimitConfig, RateLimitedTraffic, status};
 use weft_scenario::engine::{Overlay, Progress};
 use weft_scenario::id::NodeId;
-use weft_scenario::workload::services::{DatagramLimit, ServicesSpec};
+use weft_scenario::workload::services::{DatagramLimit, ServiceRole, ServicesSpec};
 
 use crate::error::LabError;
 use crate::options::LabOptions;
-use crate::overlay::{self, status_socket};
+use crate::overlay::{self, AgentLimits, status_socket};
 use crate::up::Lab;
 
-/// Name of the counter in the agents' data paths, and of the fact about a trial.
-const COUNTER: &str = "rate_limited";
+/// Names of the counters in the agents' data paths, and of the fact about a trial.
+const COUNTERS: [&str; 2] = ["rate_limited", "broadcast_limited"];
 const FACT: &str = "agent.rate_limited_frames";
 
 /// Agents with a limit.
@@ -30,26 +30,33 @@ pub(crate) fn set(
 ) -> Result<Option<Limited>, LabError> {
     let numbered: Vec<NodeId> = lab.scenario.fabric.servers().collect();
     let limited = spec.service.values().filter_map(|service| Some((service, service.datagram_limit?)));
-    let limits: Vec<(NodeId, DatagramLimit)> = limited
-        .flat_map(|(service, limit)| service.servers.iter().map(move |server| (*server, limit)))
-        .map(|(server, limit)| (numbered[server as usize], limit))
+    let configs: Vec<(NodeId, AgentLimits)> = limited
+        .flat_map(|(service, limit)| service.servers.iter().map(move |server| (*server, of_role(service.role, limit))))
+        .map(|(server, limits)| (numbered[server as usize], limits))
         .collect();
-    if limits.is_empty() {
+    if configs.is_empty() {
         return Ok(None);
     }
     if lab.scenario.overlay != Overlay::Vl2 {
         return Err(LabError::Traffic("`datagram_limit` is an agent's; it needs the overlay `vl2`".to_owned()));
     }
-    let with = |limit: &DatagramLimit| RateLimitConfig {
+    let servers: Vec<NodeId> = configs.iter().map(|(server, _)| *server).collect();
+    overlay::restart_agents(lab, options, progress, &configs)?;
+    let dropped_before = dropped(lab, &servers);
+    Ok(Some(Limited { servers, dropped_before }))
+}
+
+/// A storm's limit is that of broadcast, another's that of datagrams to one server.
+fn of_role(role: ServiceRole, limit: DatagramLimit) -> AgentLimits {
+    let rate = RateLimitConfig {
         bits_per_s: limit.rate.0,
         burst_bytes: u32::try_from(limit.burst.0).unwrap_or(u32::MAX),
         traffic: RateLimitedTraffic::NonTcp,
     };
-    let servers: Vec<NodeId> = limits.iter().map(|(server, _)| *server).collect();
-    let configs = limits.iter().map(|(server, limit)| (*server, Some(with(limit)))).collect::<Vec<_>>();
-    overlay::restart_agents(lab, options, progress, &configs)?;
-    let dropped_before = dropped(lab, &servers);
-    Ok(Some(Limited { servers, dropped_before }))
+    match role {
+        ServiceRole::Storm(_) => AgentLimits { broadcast: Some(limit), ..AgentLimits::default() },
+        _ => AgentLimits { rate: Some(rate), ..AgentLimits::default() },
+    }
 }
 
 impl Limited {
@@ -60,7 +67,7 @@ impl Limited {
 
     /// Starts the agents again as they were.
     pub(crate) fn lift(self, lab: &mut Lab, options: &LabOptions, progress: &dyn Progress) -> Result<(), LabError> {
-        let configs: Vec<_> = self.servers.into_iter().map(|server| (server, None)).collect();
+        let configs: Vec<_> = self.servers.into_iter().map(|server| (server, AgentLimits::default())).collect();
         overlay::restart_agents(lab, options, progress, &configs)
     }
 }
@@ -69,7 +76,8 @@ impl Limited {
 fn dropped(lab: &Lab, servers: &[NodeId]) -> u64 {
     let of = |server: &NodeId| {
         let socket = status_socket(&lab.state.lab, &lab.plan.node(*server).name);
-        status::read(socket).ok()?.datapath.get(COUNTER).copied()
+        let counters = status::read(socket).ok()?.datapath;
+        Some(COUNTERS.iter().filter_map(|name| counters.get(*name)).sum::<u64>())
     };
     servers.iter().filter_map(of).sum()
 }

@@ -7,7 +7,7 @@ use weft_scenario::id::LinkId;
 use weft_scenario::record::{EventRow, FlowRow, LinkRow, ProgressRow, QueueRow, Records, ServiceRow, TcpRow};
 use weft_scenario::topology::Fabric;
 use weft_scenario::units::Nanos;
-use weft_scenario::workload::{Servers, Workload};
+use weft_scenario::workload::{Servers, Workload, WorkloadError};
 
 use crate::error::SimError;
 use crate::ideal::IdealTimes;
@@ -93,6 +93,7 @@ impl SimEngine {
             }
         };
         let (datagrams, services) = match &trial.workload {
+            Workload::Services(spec) if !spec.storms().is_empty() => return Err(WorkloadError::StormLabOnly.into()),
             Workload::Services(spec) => (spec.datagrams(), spec.members()),
             _ => (Vec::new(), Vec::new()),
         };

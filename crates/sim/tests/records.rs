@@ -12,6 +12,7 @@ use weft_scenario::record::Records;
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::{LinkParams, TestbedParams, vl2_testbed};
 use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
+use weft_scenario::workload::services::{ServiceRole, ServiceSpec, ServicesSpec, StormSpec};
 use weft_scenario::workload::{MixSpec, Workload};
 use weft_sim::{Observer, Progress, SimEngine, SimError, TraceLine, run};
 use weft_wire::{ethernet, ipv4, vl2};
@@ -176,6 +177,11 @@ fn the_user_can_stop_a_run_and_absurd_trials_are_refused() {
     let nowhere = Workload::OneToOne { from: 0, to: 12, flows: 1, duration: Nanos(1) };
     let refusal = session.run(&trial(nowhere, 1)).unwrap_err().to_string();
     assert!(refusal.contains("server number 12"), "{refusal}");
+    let storm = StormSpec { begin: Nanos(1), end: Nanos(2), rate: BitsPerSec(GBPS), from: 0 };
+    let loud = ServiceSpec { servers: vec![0, 1], role: ServiceRole::Storm(storm), datagram_limit: None };
+    let services = ServicesSpec { duration: Nanos(2), service: [("loud".to_owned(), loud)].into() };
+    let refusal = session.run(&trial(Workload::Services(services), 1)).unwrap_err().to_string();
+    assert!(refusal.contains("run it with the engine `lab`"), "{refusal}");
     assert!(engine.parallel().is_some_and(|engine| engine.name() == "sim"));
 }
 

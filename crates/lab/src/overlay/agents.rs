@@ -10,6 +10,7 @@ use weft_scenario::engine::Overlay;
 use weft_scenario::id::NodeId;
 use weft_scenario::switching::LoadBalance;
 use weft_scenario::topology::{Broadcast, Delivery, broadcast_group};
+use weft_scenario::workload::services::DatagramLimit;
 
 use super::directory::{self, KEY_ID};
 use super::switches::datapath_error;
@@ -38,18 +39,27 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
     })
 }
 
-/// Starts agents that run again, each with a rate limit or without, and waits until their data paths are at work.
+/// What an agent lets out, other than the fabric says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AgentLimits {
+    pub(crate) rate: Option<RateLimitConfig>,
+    /// In place of the fabric's; `None`: the fabric's.
+    pub(crate) broadcast: Option<DatagramLimit>,
+}
+
+/// Starts agents that run again, each with limits of its own, and waits until their data paths are at work.
 pub(super) fn restart(
     lab: &mut Lab,
     launcher: &Launcher<'_>,
-    limits: &[(NodeId, Option<RateLimitConfig>)],
+    limits: &[(NodeId, AgentLimits)],
 ) -> Result<(), LabError> {
     let mut configs = Vec::new();
-    for (server, limit) in limits {
+    for (server, limits) in limits {
         let none = || LabError::DirectoryLoad(format!("`{}` has no agent", lab.plan.node(*server).name));
         let planned = config(lab, *server).ok_or_else(none)?;
         let key_file = Some(directory::write_key(lab, *server, planned.tenant)?);
-        configs.push((*server, AgentConfig { rate_limit: limit.clone(), key_file, ..planned }));
+        let broadcast = planned.broadcast.map(|broadcast| limited(broadcast, limits.broadcast));
+        configs.push((*server, AgentConfig { rate_limit: limits.rate.clone(), key_file, broadcast, ..planned }));
     }
     let names: Vec<&str> = limits.iter().map(|(server, _)| lab.plan.node(*server).name.as_str()).collect();
     let agents = lab.state.processes.iter().filter(|one| one.daemon == "agent" && names.contains(&one.node.as_str()));
@@ -131,6 +141,15 @@ fn broadcast(lab: &Lab, server: NodeId) -> Option<BroadcastConfig> {
         bits_per_s: limit.0,
         burst_bytes: u32::try_from(burst.0).unwrap_or(u32::MAX),
     })
+}
+
+fn limited(broadcast: BroadcastConfig, limit: Option<DatagramLimit>) -> BroadcastConfig {
+    match limit {
+        Some(DatagramLimit { rate, burst }) => {
+            BroadcastConfig { bits_per_s: rate.0, burst_bytes: u32::try_from(burst.0).unwrap_or(u32::MAX), ..broadcast }
+        }
+        None => broadcast,
+    }
 }
 
 /// What agents can do about load balance: choose other paths for flows under way. The rest is a matter of switches.

@@ -7,15 +7,14 @@ mod store;
 mod switches;
 mod tors;
 
-pub(crate) use agents::moves;
 pub use agents::status_socket;
+pub(crate) use agents::{AgentLimits, moves};
 pub use directory::admin_socket;
 pub(crate) use directory::{access_of, lookups_at, read_secret, sessions_at, write_secret};
 pub(crate) use store::store_leader;
 pub(crate) use switches::{datapath_error, mount_bpffs, serve_port, set_own_las};
 pub use tors::reporter_socket;
 
-use weft_node::agent::RateLimitConfig;
 use weft_scenario::engine::Progress;
 use weft_scenario::id::NodeId;
 
@@ -57,12 +56,12 @@ pub(crate) fn restart(
     }
 }
 
-/// Starts the agents of these servers again, each with a rate limit or without; their data paths work on meanwhile.
+/// Starts the agents of these servers again, each with limits of its own; their data paths work on meanwhile.
 pub(crate) fn restart_agents(
     lab: &mut Lab,
     options: &LabOptions,
     progress: &dyn Progress,
-    limits: &[(NodeId, Option<RateLimitConfig>)],
+    limits: &[(NodeId, AgentLimits)],
 ) -> Result<(), LabError> {
     agents::restart(lab, &Launcher { options, progress }, limits)
 }

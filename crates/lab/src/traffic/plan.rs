@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use weft_scenario::engine::Trial;
 use weft_scenario::record::FlowRow;
-use weft_scenario::workload::services::{DatagramStream, ServicesSpec};
+use weft_scenario::workload::services::{DatagramStream, ServicesSpec, Storm};
 use weft_scenario::workload::{FlowSpec, MixSpec, Workload};
 
 use super::table::{Config, HostConfig, Table};
@@ -18,6 +18,7 @@ pub(super) struct Plan {
     flows: Vec<FlowSpec>,
     mix: Option<MixSpec>,
     datagrams: Vec<DatagramStream>,
+    storms: Vec<Storm>,
     /// Names of services with their servers.
     services: Vec<(String, Vec<u32>)>,
     duration_ns: Option<u64>,
@@ -48,11 +49,11 @@ impl Plan {
         };
         // Servers of the mix draw their flows themselves.
         let flows = if mix.is_some() { Vec::new() } else { workload.initial_flows(servers, trial.seed)? };
-        let (datagrams, services) = match workload {
-            Workload::Services(spec) => (spec.datagrams(), spec.members()),
-            _ => (Vec::new(), Vec::new()),
+        let (datagrams, storms, services) = match workload {
+            Workload::Services(spec) => (spec.datagrams(), spec.storms(), spec.members()),
+            _ => (Vec::new(), Vec::new(), Vec::new()),
         };
-        Ok(Self { flows, mix, datagrams, services, duration_ns })
+        Ok(Self { flows, mix, datagrams, storms, services, duration_ns })
     }
 
     /// The shared memory with everything the workers need.
@@ -73,6 +74,7 @@ impl Plan {
             duration_ns: self.duration_ns,
             mix: self.mix.clone(),
             datagrams: self.datagrams.clone(),
+            storms: self.storms.clone(),
             datagrams_per_write: setup.segments_per_skb.max(1),
             services: self.services.clone(),
             tcp_interval_ns: trial.tcp_interval.map(|interval| interval.0.max(1_000_000)),

@@ -1,12 +1,14 @@
 //! Turns counters into rows: progress, links, cores, TCP senders, flows.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use weft_scenario::record::{CpuRow, FlowRow, LinkRow, ProgressRow, Records, ServiceRow, TcpRow};
+use weft_scenario::workload::services::{STORM_FOREIGN, STORM_OFFERED, STORM_OWN};
 
 use super::counters::{CoreTicks, CoreTimes};
 use super::ports::PortWatch;
-use super::table::{FlowCell, Table};
+use super::table::{FlowCell, HostCounters, Table};
 use super::{TrafficError, WatchedPort};
 
 /// Everything that is recorded while traffic runs.
@@ -85,6 +87,7 @@ impl<'a> Sampler<'a> {
         if unlisted > 0 {
             self.records.facts.push(("flows.unlisted".to_owned(), unlisted as f64));
         }
+        self.records.facts.extend(storm_facts(self.table));
         let drops = drops_by_class(&self.records.links);
         self.records.facts.extend(drops);
         self.records
@@ -142,6 +145,24 @@ fn flow_row(cell: &FlowCell, run_start_ns: u64) -> FlowRow {
         retransmits: u64::from(cell.retransmits.load(Relaxed)),
         ..FlowRow::default()
     }
+}
+
+/// What became of storms: datagrams offered, received by a server of the sender's service, the sender left out, on average, and
+/// received by all others together.
+fn storm_facts(table: &Table) -> Vec<(String, f64)> {
+    let storms = &table.config().storms;
+    if storms.is_empty() {
+        return Vec::new();
+    }
+    let sum = |field: fn(&HostCounters) -> &AtomicU64| {
+        table.hosts().iter().map(|host| field(host).load(Relaxed) as f64).sum::<f64>()
+    };
+    let hearers: usize = storms.iter().map(|storm| storm.members.len() - 1).sum();
+    vec![
+        (STORM_OFFERED.to_owned(), sum(|host| &host.storm_offered)),
+        (STORM_OWN.to_owned(), sum(|host| &host.storm_own) / hearers as f64),
+        (STORM_FOREIGN.to_owned(), sum(|host| &host.storm_foreign)),
+    ]
 }
 
 /// `drops.CLASS` from the last row of each link.

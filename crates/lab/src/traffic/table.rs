@@ -18,7 +18,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use weft_scenario::engine::CongestionControl;
 use weft_scenario::workload::MixSpec;
-use weft_scenario::workload::services::DatagramStream;
+use weft_scenario::workload::services::{DatagramStream, Storm};
 
 const PAGE: usize = 4096;
 
@@ -44,7 +44,9 @@ pub(super) struct Config {
     pub(super) mix: Option<MixSpec>,
     /// Datagrams at steady rates, beside the flows.
     pub(super) datagrams: Vec<DatagramStream>,
-    /// How many of them a sender hands to the kernel at once.
+    /// Broadcast at steady rates, which every server listens for.
+    pub(super) storms: Vec<Storm>,
+    /// How many datagrams of a stream a sender hands to the kernel at once.
     pub(super) datagrams_per_write: u32,
     /// Names of services with their servers, whose received payload is recorded service by service.
     pub(super) services: Vec<(String, Vec<u32>)>,
@@ -84,6 +86,10 @@ pub(super) struct Header {
 pub(super) struct HostCounters {
     pub(super) received_bytes: AtomicU64,
     pub(super) flows_done: AtomicU64,
+    /// Datagrams of storms: those that it offered, those that it received of its own service's and of others'.
+    pub(super) storm_offered: AtomicU64,
+    pub(super) storm_own: AtomicU64,
+    pub(super) storm_foreign: AtomicU64,
 }
 
 /// One flow. The sender writes what it asks for and its TCP state, the receiver writes what arrived.
@@ -223,6 +229,7 @@ mod tests {
             duration_ns: None,
             mix: None,
             datagrams: Vec::new(),
+            storms: Vec::new(),
             datagrams_per_write: 1,
             services: Vec::new(),
             tcp_interval_ns: None,

@@ -1,5 +1,7 @@
 //! Whole runs over real TCP between namespaces.
 
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,10 +9,13 @@ use weft_scenario::engine::{CongestionControl, Trial};
 use weft_scenario::fault::{Fault, FaultKind};
 use weft_scenario::record::{FlowRow, Records};
 use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
-use weft_scenario::workload::services::{FloodSpec, RampSpec, ServiceRole, ServiceSpec, ServicesSpec};
+use weft_scenario::workload::services::{
+    FloodSpec, RampSpec, STORM_FOREIGN, STORM_OFFERED, STORM_OWN, ServiceRole, ServiceSpec, ServicesSpec, StormSpec,
+};
 use weft_scenario::workload::{FlowClass, FlowSpec, MixServer, MixSpec, Workload};
 
 use super::bed::{Bed, Recorder, eventually, trial};
+use super::worker::STORM_PORT;
 use super::{TrafficError, run, worker_main};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -296,4 +301,47 @@ fn a_flood_sends_on_whatever_its_link_carries() {
     assert!((5_500_000..7_400_000).contains(&bytes), "{bytes}");
     assert!(fact(&records, "drops.router-server") > 0.0);
     assert!(records.flows.is_empty());
+}
+
+/// The router carries no broadcast, so the test says to every server what a storm of server 0 or 1 would.
+#[test]
+fn every_server_hears_broadcast_and_knows_whose_it_is() {
+    let Some(bed) = Bed::new(4, None) else { return };
+    let storm =
+        StormSpec { begin: Nanos(SECOND_NS / 2), end: Nanos(3 * SECOND_NS / 2), rate: BitsPerSec(1_161_600), from: 0 };
+    let service = |servers: &[u32], role| ServiceSpec { servers: servers.to_vec(), role, datagram_limit: None };
+    let (loud, calm) = (service(&[0, 2], ServiceRole::Storm(storm)), service(&[1, 3], ServiceRole::LongFlows));
+    let services = [("loud".to_owned(), loud), ("calm".to_owned(), calm)].into();
+    let trial = trial(Workload::Services(ServicesSpec { duration: Nanos(2 * SECOND_NS), service: services }));
+    let records = std::thread::scope(|scope| {
+        let say = scope.spawn(|| say_to_servers(&bed));
+        let records = run_quietly(&bed, &trial).unwrap();
+        say.join().unwrap();
+        records
+    });
+    // 1,161.6 kbit/s are 100 datagrams of 1452 bytes.
+    assert_eq!(fact(&records, STORM_OFFERED), 100.0);
+    // To servers 1, 2 and 3 three from server 0, and one from server 1 and one from nobody: of those, 2's from 0 are its own.
+    assert_eq!((fact(&records, STORM_OWN), fact(&records, STORM_FOREIGN)), (3.0, 2.0 * 5.0 + 2.0));
+    let bytes = records.services.iter().rfind(|row| row.service == "loud").unwrap().received_bytes;
+    assert_eq!(bytes, 4 * 4 + 2);
+}
+
+/// Once the servers listen: datagrams that begin with the number of server 0 or 1, or are too short for one.
+fn say_to_servers(bed: &Bed) {
+    let enter = |name: String| super::namespace::enter(&PathBuf::from("/run/netns").join(name)).unwrap();
+    let local = format!("00000000:{STORM_PORT:04X} ");
+    for server in 1..4 {
+        enter(bed.host(server));
+        eventually("it listens", || {
+            std::fs::read_to_string("/proc/thread-self/net/udp").is_ok_and(|sockets| sockets.contains(&local))
+        });
+    }
+    enter(bed.router());
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    for server in 1..4 {
+        for text in [&[0u8; 4][..], &[0; 4], &[0; 4], &[0, 0, 0, 1], &[0, 0]] {
+            socket.send_to(text, (Ipv4Addr::new(10, 77, server, 2), STORM_PORT)).unwrap();
+        }
+    }
 }

@@ -6,15 +6,16 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
+use weft_scenario::units::BitsPerSec;
 use weft_scenario::workload::services::{DATAGRAM_PAYLOAD_BYTES, DatagramStream};
 
 use super::socket::{datagram_receiver, datagram_sender};
 use crate::traffic::table::{Table, now_ns};
 
 /// Sockets are written to no more often than this.
-const TICK_NS: u64 = 2_000_000;
+pub(super) const TICK_NS: u64 = 2_000_000;
 /// Reads before TCP has its turn.
-const READS_PER_TURN: usize = 64;
+pub(super) const READS_PER_TURN: usize = 64;
 
 /// All streams of datagrams that one server sends, and the socket where it receives others'.
 pub(super) struct Datagrams<'a> {
@@ -105,8 +106,7 @@ impl<'a> Datagrams<'a> {
 
 impl Sending {
     fn send_due(&mut self, now_ns: u64, payload: &[u8]) -> io::Result<()> {
-        let passed_ns = now_ns.min(self.stream.end_ns).saturating_sub(self.stream.start_ns);
-        let due_bytes = (u128::from(passed_ns) * u128::from(self.stream.rate.0) / 8_000_000_000) as u64;
+        let due_bytes = due_bytes(self.stream.rate, self.stream.start_ns, now_ns.min(self.stream.end_ns));
         while self.offered_bytes + payload.len() as u64 <= due_bytes {
             self.offered_bytes += payload.len() as u64;
             match send(&self.socket, payload, SendFlags::NOSIGNAL) {
@@ -118,4 +118,9 @@ impl Sending {
         }
         Ok(())
     }
+}
+
+/// What a source at a steady rate has to offer between two times.
+pub(super) fn due_bytes(rate: BitsPerSec, start_ns: u64, now_ns: u64) -> u64 {
+    (u128::from(now_ns.saturating_sub(start_ns)) * u128::from(rate.0) / 8_000_000_000) as u64
 }

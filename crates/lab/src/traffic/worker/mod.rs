@@ -10,6 +10,7 @@ mod receiver;
 mod sender;
 mod slots;
 mod socket;
+mod storm;
 
 use std::ffi::OsString;
 use std::io::{self, stdin};
@@ -28,6 +29,9 @@ use self::mix::Mix;
 use self::receiver::Receivers;
 use self::sender::{Outcome, Senders, Task};
 use self::slots::{Kind, from_token, token};
+#[cfg(test)]
+pub(super) use self::socket::STORM_PORT;
+use self::storm::Storms;
 use super::namespace;
 use super::table::{Table, now_ns};
 
@@ -121,6 +125,7 @@ struct Worker<'a> {
     receivers: Receivers<'a>,
     mix: Option<Mix<'a>>,
     datagrams: Datagrams<'a>,
+    storms: Storms<'a>,
     next_tcp_ns: u64,
 }
 
@@ -138,7 +143,11 @@ impl<'a> Worker<'a> {
         if let Some(socket) = datagrams.receiver() {
             epoll::add(&epoll, socket, token(Kind::Datagrams, 0), epoll::EventFlags::IN)?;
         }
-        Ok(Self { table, me, epoll, senders, receivers, mix: None, datagrams, next_tcp_ns: u64::MAX })
+        let storms = Storms::open(table, me).map_err(|error| explain("open sockets for broadcast", error))?;
+        if let Some(socket) = storms.receiver() {
+            epoll::add(&epoll, socket, token(Kind::Storm, 0), epoll::EventFlags::IN)?;
+        }
+        Ok(Self { table, me, epoll, senders, receivers, mix: None, datagrams, storms, next_tcp_ns: u64::MAX })
     }
 
     /// Sends and receives until the parent says stop.
@@ -148,6 +157,7 @@ impl<'a> Worker<'a> {
         self.next_tcp_ns = config.tcp_interval_ns.map_or(u64::MAX, |interval_ns| start_ns + interval_ns);
         self.plan_flows(start_ns)?;
         self.datagrams.begin(start_ns);
+        self.storms.begin(start_ns);
         loop {
             if now_ns() >= deadline_ns {
                 return self.end_at_deadline();
@@ -158,6 +168,7 @@ impl<'a> Worker<'a> {
             self.senders.start_due(&self.epoll)?;
             self.tick_mix()?;
             self.datagrams.send_due()?;
+            self.storms.send_due()?;
             self.sample_tcp()?;
             self.turn(deadline_ns)?;
         }
@@ -208,7 +219,7 @@ impl<'a> Worker<'a> {
         let now = now_ns();
         let tick_ns = self.mix.as_ref().map_or(u64::MAX, Mix::next_tick_ns);
         let start_ns = self.senders.next_start_ns().unwrap_or(u64::MAX);
-        let due_ns = tick_ns.min(start_ns).min(self.datagrams.next_due_ns());
+        let due_ns = tick_ns.min(start_ns).min(self.datagrams.next_due_ns()).min(self.storms.next_due_ns());
         let wake_ns = deadline_ns.min(self.next_tcp_ns).min(due_ns).min(now + ATTENTION_NS);
         let timeout = Timespec { tv_sec: 0, tv_nsec: wake_ns.saturating_sub(now) as i64 };
         let none = epoll::Event { flags: epoll::EventFlags::empty(), data: token(Kind::Listener, 0) };
@@ -241,6 +252,7 @@ impl<'a> Worker<'a> {
                 Ok(())
             }
             Some((Kind::Datagrams, _)) => self.datagrams.read(),
+            Some((Kind::Storm, _)) => self.storms.read(),
             None => Ok(()),
         }
     }

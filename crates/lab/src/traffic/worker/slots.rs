@@ -9,6 +9,7 @@ pub(super) enum Kind {
     Sender,
     Receiver,
     Datagrams,
+    Storm,
 }
 
 /// A growing set with numbered places that are used again.
@@ -74,7 +75,7 @@ pub(super) fn token(kind: Kind, slot: usize) -> EventData {
 /// The inverse of [`token`].
 pub(super) fn from_token(data: EventData) -> Option<(Kind, usize)> {
     let value = data.u64();
-    let kinds = [Kind::Listener, Kind::Sender, Kind::Receiver, Kind::Datagrams];
+    let kinds = [Kind::Listener, Kind::Sender, Kind::Receiver, Kind::Datagrams, Kind::Storm];
     let kind = kinds.into_iter().find(|&kind| kind as u64 == value >> 32)?;
     Some((kind, (value & 0xffff_ffff) as usize))
 }

@@ -10,6 +10,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, listen,
 
 /// Where every server listens.
 pub(super) const PORT: u16 = 5001;
+/// Where every server listens for broadcast.
+pub(in crate::traffic) const STORM_PORT: u16 = 5002;
 /// Source ports are chosen from here upwards, above all well-known ports.
 const FIRST_SOURCE_PORT: u16 = 16_384;
 const PORT_ATTEMPTS: u64 = 256;
@@ -67,6 +69,22 @@ pub(super) fn datagram_receiver(address: Ipv4Addr) -> io::Result<OwnedFd> {
     let socket = datagram_socket()?;
     bind(&socket, &SocketAddrV4::new(address, PORT))?;
     set_udp_option(&socket, libc::UDP_GRO, 1)?;
+    Ok(socket)
+}
+
+/// A socket that sends datagrams to [`STORM_PORT`] of everybody.
+pub(super) fn storm_sender(from: Ipv4Addr) -> io::Result<OwnedFd> {
+    let socket = datagram_socket()?;
+    sockopt::set_socket_broadcast(&socket, true)?;
+    bind(&socket, &SocketAddrV4::new(from, 0))?;
+    connect(&socket, &SocketAddrV4::new(Ipv4Addr::BROADCAST, STORM_PORT))?;
+    Ok(socket)
+}
+
+/// A socket that receives whatever arrives for [`STORM_PORT`]: one that is bound to an address hears no broadcast.
+pub(super) fn storm_receiver() -> io::Result<OwnedFd> {
+    let socket = datagram_socket()?;
+    bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, STORM_PORT))?;
     Ok(socket)
 }
 
