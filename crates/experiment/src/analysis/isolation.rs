@@ -1,13 +1,13 @@
 //! Whether one service notices what another does (VL2 5.3, Figures 11 and 12).
 //!
 //! Each workload has one service of long flows, the paper's service one, and others, which together are its service two.
-//! Service one's goodput is read before service two begins and from then until its last flow has ended or its flood is
-//! over. Both times are cut into stretches of equal length, whose means give the change its interval; stretches of all
+//! Service one's goodput is read before service two begins and from then until its last flow has ended or its flood or storm
+//! is over. Both times are cut into stretches of equal length, whose means give the change its interval; stretches of all
 //! repetitions are put together.
 
 use weft_scenario::record::{FlowRow, Records};
 use weft_scenario::workload::Workload;
-use weft_scenario::workload::services::{ServiceRole, ServicesSpec};
+use weft_scenario::workload::services::{STORM_FOREIGN, STORM_OFFERED, STORM_OWN, ServiceRole, ServicesSpec};
 
 use super::series::{Cumulative, Window};
 use super::{Input, MetricInfo, TrialRecords, cpu, framing, trials};
@@ -42,6 +42,16 @@ pub const METRICS: &[MetricInfo] = &[
     MetricInfo { name: "service_one_retransmits", meaning: "segments that service one's flows sent again" },
     MetricInfo { name: "service_two_goodput", meaning: "service two's mean goodput while at work, bit/s" },
     MetricInfo { name: "service_two_peak_goodput", meaning: "service two's highest fortieth of that time, bit/s" },
+    MetricInfo { name: "storm_offered", meaning: "datagrams per second that storms offer" },
+    MetricInfo {
+        name: "storm_received",
+        meaning: "datagrams per second of a storm at each other server of its own service, on average",
+    },
+    MetricInfo { name: "storm_share", meaning: "the same over those that were offered" },
+    MetricInfo {
+        name: "storm_foreign",
+        meaning: "datagrams of storms that servers of other services received, all trials",
+    },
     MetricInfo { name: "service_two_flows", meaning: "flows that service two opened" },
     MetricInfo { name: "service_two_unfinished", meaning: "those that had not ended when the run did" },
     MetricInfo {
@@ -181,8 +191,15 @@ impl<'a> Case<'a> {
             ("service_two_peak_goodput", parts(&self.two).into_iter().reduce(f64::max)),
             ("service_two_flows", Some(self.flows(false).count() as f64)),
             ("service_two_unfinished", Some(unfinished as f64)),
+            ("storm_offered", self.fact(STORM_OFFERED).map(|offered| offered / self.during.seconds())),
+            ("storm_received", self.fact(STORM_OWN).map(|received| received / self.during.seconds())),
+            ("storm_share", self.fact(STORM_OWN).zip(self.fact(STORM_OFFERED)).map(|(received, of)| received / of)),
             ("cpu_idle_busiest_core", cpu::busiest_idle(&self.records.cpu, self.during)),
         ]
+    }
+
+    fn fact(&self, name: &str) -> Option<f64> {
+        self.records.facts.iter().find(|(fact, _)| fact == name).map(|(_, value)| *value)
     }
 
     /// What the links of service one's servers can carry as payload.
@@ -224,7 +241,8 @@ fn end_of_others(services: &ServicesSpec, records: &Records) -> f64 {
     let others = records.flows.iter().filter(|flow| !services.is_steady(flow.from));
     let flow_ends = others.map(|flow| flow.end_ns.unwrap_or(services.duration.0));
     let flood_ends = services.datagrams().into_iter().map(|stream| stream.end_ns);
-    let end_ns = flow_ends.chain(flood_ends).max().unwrap_or(services.duration.0);
+    let storm_ends = services.storms().into_iter().map(|storm| storm.spec.end.0);
+    let end_ns = flow_ends.chain(flood_ends).chain(storm_ends).max().unwrap_or(services.duration.0);
     end_ns.min(services.duration.0) as f64 / 1e9
 }
 
@@ -263,11 +281,27 @@ fn put_workload(findings: &mut Findings, workload: &str, input: &Input<'_>, case
         put("service_one_gain", ratio - 1.0, gain);
         put("service_one_change", (ratio - 1.0).abs(), size_of(gain));
     }
+    put_foreign(findings, workload, cases);
     let values: Vec<_> = cases.iter().map(|case| case.values(input)).collect();
     for info in METRICS {
         let of_case = |values: &Vec<(&str, Option<f64>)>| values.iter().find(|(name, _)| *name == info.name)?.1;
         let samples: Vec<f64> = values.iter().filter_map(of_case).collect();
         findings.put(&name_of(info.name, workload), &samples, limit);
+    }
+}
+
+/// What others hear of a storm: a count of all trials, which says nothing unless the storm's own service heard it.
+fn put_foreign(findings: &mut Findings, workload: &str, cases: &[Case<'_>]) {
+    let heard: Vec<(f64, f64)> =
+        cases.iter().filter_map(|case| case.fact(STORM_OWN).zip(case.fact(STORM_FOREIGN))).collect();
+    if heard.iter().any(|(own, _)| *own == 0.0) {
+        let text = format!("workload `{workload}`: no server of the storm's own service heard it");
+        findings.problems.push(Problem::Failed(text));
+    }
+    if !heard.is_empty() {
+        let foreign = heard.iter().map(|(_, foreign)| foreign).sum();
+        let estimate = Estimate { n: heard.len(), ..Estimate::exact(foreign, Limit::OfferedLoad) };
+        findings.metrics.insert(name_of("storm_foreign", workload), estimate);
     }
 }
 

@@ -104,6 +104,42 @@ fn faults_are_read_and_their_keys_checked() {
 }
 
 #[test]
+fn a_storm_needs_a_fabric_with_broadcast_and_the_lab() {
+    let plan = load("vl2/broadcast-storm").unwrap();
+    let text = plan.text();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("storm.toml");
+    for (from, to, line, message) in [
+        (
+            "file = \"vl2-services\"",
+            "generator = \"vl2-testbed\"\nservers_per_tor = 2\nserver_rate = \"10 Mbit/s\"\ncore_rate = \"40 Mbit/s\"",
+            "[workload.limited.service.loud]",
+            "service `loud`: a storm needs `broadcast` in its fabric",
+        ),
+        (
+            "servers = [0, 1, 4, 5]",
+            "servers = [0, 1, 4]",
+            "[workload.limited.service.loud]",
+            "server 5 is of the sender's",
+        ),
+        (
+            "engines = [\"lab\"]",
+            "engines = [\"lab\", \"sim\"]",
+            "analysis = \"isolation\"",
+            "services with a storm need",
+        ),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let text = text.replace(from, to);
+        std::fs::write(&path, &text).unwrap();
+        let error = load(path.to_str().unwrap()).unwrap_err().to_string();
+        let number = text.lines().position(|one| one == line).unwrap() + 1;
+        let place = format!("storm.toml:{number}: ");
+        assert!(error.contains(&place) && error.contains(message), "wanted `{place}{message}`, got `{error}`");
+    }
+}
+
+#[test]
 fn a_short_name_a_path_and_a_wrong_name() {
     for name in ["vl2/smoke", "plans/vl2/smoke.toml"] {
         assert_eq!(load(name).unwrap().id(), "vl2/smoke");
@@ -229,6 +265,9 @@ fn required_claims_of_every_plan() {
         "trill/vlan-size router_over_routed.100 >= 1 (Value)",
         "validation/kernel-tcp goodput_error <= 0.05 (Value)",
         "validation/kernel-tcp p99_fct_error <= 0.15 (Value)",
+        "vl2/broadcast-storm service_one_change.limited <= 0.03 (IntervalUpper)",
+        "vl2/broadcast-storm storm_foreign.limited <= 0 (Value)",
+        "vl2/broadcast-storm storm_foreign.open <= 0 (Value)",
         "vl2/cost-scale generator_servers.24-ports >= 2880 (Value)",
         "vl2/cost-scale generator_servers.144-ports >= 103680 (Value)",
         "vl2/cost-scale conventional_over_vl2.35000.1 <= 20 (Value)",

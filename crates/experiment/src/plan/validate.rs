@@ -119,6 +119,9 @@ fn check_fits(spec: &PlanSpec, fabric: &Fabric) -> Result<(), Problem> {
             return Err(Problem::new(message, Some(format!("[workload.{name}]"))));
         }
         workload.check(servers).map_err(wrong)?;
+        if let Workload::Services(services) = workload {
+            services.check_fabric(fabric).map_err(wrong)?;
+        }
     }
     Ok(())
 }
@@ -175,6 +178,11 @@ fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
     }
     if spec.workload.values().any(|workload| matches!(workload, Workload::Outside(_))) && spec.engines != ["lab"] {
         return wrong("workloads of kind `outside` need `engines = [\"lab\"]`");
+    }
+    let stormy =
+        |workload: &Workload| matches!(workload, Workload::Services(services) if !services.storms().is_empty());
+    if spec.workload.values().any(stormy) && (spec.engines != ["lab"] || spec.overlays != [Overlay::Vl2]) {
+        return wrong("services with a storm need `engines = [\"lab\"]` and the overlay `vl2`");
     }
     let computed = |workload: &Workload| matches!(workload, Workload::Model(_) | Workload::FlowLog(_));
     let only_calc = spec.engines == [CALC];

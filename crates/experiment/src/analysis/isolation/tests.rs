@@ -117,6 +117,38 @@ fn the_rest_is_read_in_the_time_that_it_is_about() {
     );
 }
 
+/// The same plan with a storm of server 2 as service two, and how many datagrams were offered, and received by whom.
+fn storm(own: f64, foreign: f64) -> Findings {
+    let ramp =
+        TABLES.split("[workload.long.service.two.role.ramp]").nth(1).unwrap().split("[sampling]").next().unwrap();
+    let role = "\nbegin = \"20 s\"\nend = \"50 s\"\nrate = \"1 Mbit/s\"\nfrom = 2\n\n";
+    let tables = TABLES.replace("role.ramp", "role.storm").replace(ramp, role);
+    let spec = testing::spec("analysis = \"isolation\"\noverlays = [\"vl2\"]", &tables);
+    testing::analyse(&spec, |_| {
+        let mut records = records(1.0, 2_000);
+        records.flows.truncate(2);
+        let facts = [(STORM_OFFERED, 6_000.0), (STORM_OWN, own), (STORM_FOREIGN, foreign)];
+        records.facts.extend(facts.map(|(name, value)| (name.to_owned(), value)));
+        records
+    })
+}
+
+#[test]
+fn a_storm_is_counted_where_it_may_be_heard_and_where_not() {
+    let findings = storm(1_500.0, 7.0);
+    let value = |name| estimate(&findings, name).value;
+    assert_eq!([value("storm_offered"), value("storm_received"), value("storm_share")], [200.0, 50.0, 0.25]);
+    assert_eq!((value("storm_foreign"), findings.problems.clone()), (7.0, vec![]));
+    assert!(value("service_one_change") < 0.003);
+}
+
+#[test]
+fn a_storm_that_nobody_hears_says_nothing_of_others() {
+    let text = "workload `long`: no server of the storm's own service heard it";
+    assert_eq!(storm(0.0, 0.0).problems, [Problem::Failed(text.to_owned())]);
+    assert!(!testing::analyse(&spec(), |_| records(1.0, 0)).metrics.contains_key("storm_foreign.long"));
+}
+
 #[test]
 fn figures_show_both_services_and_every_window() {
     let spec = spec();
