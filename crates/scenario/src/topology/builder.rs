@@ -59,6 +59,16 @@ impl Default for LinkParams {
     }
 }
 
+/// Whether parameters of a generator are counts from 1 to their limits: name, value, limit, and what to choose instead.
+pub(super) fn check_counts(limits: &[(&'static str, u32, u32, &'static str)]) -> Result<(), TopologyError> {
+    for &(parameter, value, most, reason) in limits {
+        if !(1..=most).contains(&value) {
+            return Err(TopologyError::BadParameter { parameter, value: value.into(), reason });
+        }
+    }
+    Ok(())
+}
+
 /// A fabric in the making.
 pub(super) struct Builder<'a> {
     params: &'a LinkParams,

@@ -13,7 +13,7 @@
 //! Every tier has its own oversubscription, so that the paper's "1:5 at the ToR, 1:240 at the top" can be written down.
 //! Two links between the same switches are one link of their summed rate here.
 
-use super::builder::{Builder, HOSTS_PER_TOR_MAX, LinkParams};
+use super::builder::{Builder, HOSTS_PER_TOR_MAX, LinkParams, check_counts};
 use super::{Fabric, LinkSpec, Role, TopologyError};
 use crate::id::NodeId;
 use crate::units::BitsPerSec;
@@ -147,12 +147,7 @@ fn check(params: &ConventionalParams) -> Result<(), TopologyError> {
         ("aggregation_oversubscription", params.aggregation_oversubscription, 1000, "1 means none; choose 1 to 1000"),
         ("access_oversubscription", params.access_oversubscription, 1000, "1 means none; choose 1 to 1000"),
     ];
-    for (parameter, value, most, reason) in limits {
-        if !(1..=most).contains(&value) {
-            return Err(TopologyError::BadParameter { parameter, value: value.into(), reason });
-        }
-    }
-    Ok(())
+    check_counts(&limits)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Every rack has one uplink. With 20 servers per rack and 1:20 it is as fast as one server link, so in a shuffle among
 //! 75 servers the flows from the 55 servers outside a rack to the 20 inside share one server's rate: "11x longer".
 
-use super::builder::{Builder, HOSTS_PER_TOR_MAX, LinkParams};
+use super::builder::{Builder, HOSTS_PER_TOR_MAX, LinkParams, check_counts};
 use super::{Fabric, LinkSpec, Role, TopologyError};
 use crate::units::BitsPerSec;
 
@@ -73,12 +73,7 @@ fn check(params: &TreeParams) -> Result<(), TopologyError> {
         ("oversubscription", params.oversubscription, 1_000_000, "1 means none; choose 1 to 1000000"),
         ("aggregations", params.aggregations, 1024, "choose 1 to 1024"),
     ];
-    for (parameter, value, most, reason) in limits {
-        if !(1..=most).contains(&value) {
-            return Err(TopologyError::BadParameter { parameter, value: value.into(), reason });
-        }
-    }
-    Ok(())
+    check_counts(&limits)
 }
 
 #[cfg(test)]
