@@ -1,13 +1,14 @@
 //! The body for TRILL's control plane: an RBridge that hears anything from its neighbours, at any time.
 
 use rand_pcg::Pcg64;
-use weft_control::isis::{Bounds, Config, Input, Output, PortConfig, PortId, RBridge, Timing, VlanSet, Wish};
+use weft_control::isis::{Bounds, Config, Input, Output, PortConfig, PortId, RBridge, Timing, Wish};
 use weft_control::{Machine, NS_PER_MS};
 use weft_wire::ethernet::{self, MacAddress};
 use weft_wire::isis::hello::{HandshakeState, PortSub, ThreeWay, VlanFlags};
 use weft_wire::isis::pdu::P2pHello;
 use weft_wire::isis::{Pdu, SystemId, Tlv, View, fletcher};
 use weft_wire::trill::{ALL_IS_IS_RBRIDGES, HOP_COUNT_MAX};
+use weft_wire::vlan::VlanSet;
 
 /// Few, so that bounds are met.
 const BOUNDS: Bounds =

@@ -1,13 +1,17 @@
-//! The VLAN tag of IEEE 802.1Q: four bytes between the Ethernet header's addresses and its type.
+//! The VLAN tag of IEEE 802.1Q: four bytes between the Ethernet header's addresses and its type. And sets of VLANs.
 //!
 //! ```text
 //! destination 6, source 6 | 0x8100 2, priority 3 bits, drop eligible 1 bit, VLAN ID 12 bits | type 2 ...
 //! ```
 
+mod set;
+
 use std::fmt;
 use std::str::FromStr;
 
 use crate::ethernet::ethertype;
+
+pub use set::VlanSet;
 
 /// Length of the tag, bytes.
 pub const TAG_LEN: usize = 4;

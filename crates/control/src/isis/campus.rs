@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_wire::isis::lsp::NicknameRecord;
 use weft_wire::isis::{LspId, NodeId};
+use weft_wire::vlan::VlanSet;
 
 use super::digest::Digest;
 use super::graph::{Distances, Graph, Told};
 use super::lsdb::Database;
-use super::vlans::VlanSet;
 
 /// A node that holds a nickname, and how strongly.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,8 @@
 
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
+use weft_wire::vlan::VlanSet;
 
-use super::vlans::VlanSet;
 use crate::{NS_PER_MS, NS_PER_S};
 
 /// A port by its number, which is also its extended circuit ID (RFC 5303).

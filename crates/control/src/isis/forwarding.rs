@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_wire::isis::SystemId;
+use weft_wire::vlan::VlanSet;
 
 use super::campus::{Campus, TreeRoot};
 use super::config::PortId;
 use super::graph::metric;
 use super::io::{Hop, Output, TreePort};
-use super::vlans::VlanSet;
 
 /// A link to a neighbour whose adjacency is in Report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
+use weft_wire::vlan::VlanSet;
 
 use super::adjacency::State;
 use super::config::PortId;
 use super::counters::{DropReason, Event};
-use super::vlans::VlanSet;
 use crate::tally::Tally;
 
 /// What happens to an RBridge.

@@ -33,13 +33,13 @@ mod packing;
 mod port;
 mod restart;
 mod sync;
-mod vlans;
 
 use rand::Rng;
 use rand_pcg::Pcg64;
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::{Kind, MAX_AREAS, Pdu, View};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
+use weft_wire::vlan::VlanSet;
 
 use crate::Machine;
 use campus::Campus;
@@ -56,7 +56,6 @@ pub use forwarding::{Forwarding, TreeState};
 pub use io::{Counters, Hop, Input, Output, TreePort};
 pub use lsdb::{Database, Entry as LsdbEntry, MAX_AGE_S, Order, ZERO_AGE_S, order};
 pub use port::Adjacency;
-pub use vlans::VlanSet;
 
 /// The control plane of an RBridge.
 #[derive(Debug)]

@@ -2,7 +2,8 @@
 //! each RBridge gets one copy and none is refused. An overloaded RBridge checks nothing and forwards nothing (RFC 7780 section
 //! 2.3.2): between two parts of a campus it may be a leaf of trees that it does not know. It sends on none (section 2.4.2).
 
-use weft_control::isis::{PortId, VlanSet};
+use weft_control::isis::PortId;
+use weft_wire::vlan::VlanSet;
 
 use super::net::{Net, Node};
 

@@ -7,12 +7,13 @@ use std::time::Instant;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weft_control::isis::{DropReason, Event, PortId, Timing, VlanSet, Wish};
+use weft_control::isis::{DropReason, Event, PortId, Timing, Wish};
 use weft_control::{NS_PER_MS, NS_PER_S};
 use weft_wire::isis::lsp::CapabilitySub;
 use weft_wire::isis::pdu::Lsp;
 use weft_wire::isis::view::LspFlags;
 use weft_wire::isis::{LspId, Pdu, Tlv};
+use weft_wire::vlan::VlanSet;
 
 use super::net::{Faults, Net, system};
 use super::oracle::Oracle;

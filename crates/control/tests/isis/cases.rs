@@ -11,9 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
-use weft_control::isis::{
-    AdjacencyState, Bounds, Config, Input, Output, PortConfig, PortId, RBridge, Timing, VlanSet, Wish,
-};
+use weft_control::isis::{AdjacencyState, Bounds, Config, Input, Output, PortConfig, PortId, RBridge, Timing, Wish};
 use weft_control::{Machine, NS_PER_MS, NS_PER_S};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::hello::{HandshakeState, PortSub};
@@ -23,6 +21,7 @@ use weft_wire::isis::tlv::LspEntry;
 use weft_wire::isis::{LspId, NodeId, Pdu, SystemId, Tlv};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 use weft_wire::trill::channel::Echo;
+use weft_wire::vlan::VlanSet;
 
 use super::peer::{self, ME, Says, mac, my_mac, system};
 

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weft_control::isis::{Bounds, Event, Input, Output, VlanSet};
+use weft_control::isis::{Bounds, Event, Input, Output};
 use weft_control::{Machine, NS_PER_MS, NS_PER_S};
 use weft_wire::isis::hello::HandshakeState;
 use weft_wire::isis::lsp::CapabilitySub;
 use weft_wire::isis::pdu::Lsp;
 use weft_wire::isis::{Pdu, Tlv};
+use weft_wire::vlan::VlanSet;
 
 use super::peer::{ME, Says, hello, lsp, psnp, system};
 use super::victim::{IntoBytes, Victim};

@@ -7,12 +7,13 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::{Pcg64, Pcg64Mcg};
 use weft_control::isis::{
     Adjacency, AdjacencyState, Bounds, Config, Forwarding, Input, Output, PortConfig, PortId, RBridge, Timing,
-    TreeState, VlanSet, Wish,
+    TreeState, Wish,
 };
 use weft_control::{Machine, NS_PER_MS};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
+use weft_wire::vlan::VlanSet;
 
 use super::topology::Topology;
 

@@ -5,9 +5,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use weft_control::isis::{Hop, PortId, TreeState, VlanSet};
+use weft_control::isis::{Hop, PortId, TreeState};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
+use weft_wire::vlan::VlanSet;
 
 use super::broadcast;
 use super::net::{Link, Net};

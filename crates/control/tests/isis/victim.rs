@@ -3,12 +3,13 @@
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use weft_control::isis::{
-    AdjacencyState, Bounds, Config, DropReason, Input, Output, PortConfig, PortId, RBridge, Timing, VlanSet, Wish,
+    AdjacencyState, Bounds, Config, DropReason, Input, Output, PortConfig, PortId, RBridge, Timing, Wish,
 };
 use weft_control::{Machine, NS_PER_S};
 use weft_wire::isis::Pdu;
 use weft_wire::isis::hello::HandshakeState;
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
+use weft_wire::vlan::VlanSet;
 
 use super::peer::{ME, hello, mac, my_mac, system};
 

@@ -2,13 +2,14 @@
 
 use libbpf_rs::{Object, ProgramMut};
 use weft_wire::ethernet::MacAddress;
+use weft_wire::vlan::VlanSet;
 
 use super::frames::{self, FRAME_BYTES, SINK_MAC};
 use super::program_run::{raw, set_target, time};
 use super::{BenchOptions, BenchReport, Check, ProgramCost, median};
 use crate::error::DatapathError;
 use crate::object;
-use crate::trill::{Elision, Hop, Place, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Station, VlanSet};
+use crate::trill::{Elision, Hop, Place, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Station};
 use crate::xdp::XdpProgram;
 
 /// Highest ratio of TRILL transit to the layer-2 program.

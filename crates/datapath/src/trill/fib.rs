@@ -8,12 +8,12 @@ use std::mem::offset_of;
 
 use weft_wire::ethernet::MacAddress;
 use weft_wire::trill::{HOP_COUNT_MAX, elided, nickname};
+use weft_wire::vlan::VlanSet;
 
 use super::abi::{
     ELIDES_BOTH, ELIDES_IN, GROUPS, HOPS_MAX, INTERFACES, LINK, PORTS, TREES_MAX, TrillFib, TrillHop, TrillPort,
     TrillTree, WHOLE_MAX,
 };
-use super::vlans::VlanSet;
 use crate::abi::Abi;
 use crate::error::DatapathError;
 

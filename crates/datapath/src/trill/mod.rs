@@ -18,7 +18,6 @@ mod maps;
 mod spread;
 mod stations;
 mod tap;
-mod vlans;
 
 use std::path::PathBuf;
 
@@ -31,7 +30,6 @@ pub use maps::{HostRoute, PortCounters, RBridgeMaps};
 pub use spread::CLUSTERS;
 pub use stations::{Place, Station};
 pub use tap::{Tap, Tapped};
-pub use vlans::VlanSet;
 
 use crate::abi::Abi;
 use crate::error::DatapathError;

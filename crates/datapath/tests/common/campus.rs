@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weft_datapath::offload::{self, Offload};
-use weft_datapath::trill::{
-    Elision, Fib, Hop, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Tree, VlanSet, XdpMode,
-};
+use weft_datapath::trill::{Elision, Fib, Hop, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Tree, XdpMode};
 use weft_wire::ethernet::MacAddress;
+use weft_wire::vlan::VlanSet;
 
 use super::available;
 use super::netns::{Namespace, link};

@@ -5,9 +5,9 @@ use std::net::Ipv4Addr;
 use weft_datapath::frame::{FrameOutput, Verdict};
 use weft_datapath::trill::{
     Elision, Fib, Hop, HostRoute, Place, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Station, Tap, Tree,
-    VlanSet,
 };
 use weft_wire::ethernet::MacAddress;
+use weft_wire::vlan::VlanSet;
 
 use super::{Ipv4, available, ethernet};
 

@@ -21,7 +21,7 @@ use rand_pcg::Pcg64;
 use rustix::time::{ClockId, clock_gettime};
 use tracing::{debug, info, warn};
 use weft_control::isis::{
-    Adjacency, AdjacencyState, Bounds, Config, Input, Output, PortConfig, PortId, RBridge, VlanSet, Wish, cost_of_rate,
+    Adjacency, AdjacencyState, Bounds, Config, Input, Output, PortConfig, PortId, RBridge, Wish, cost_of_rate,
 };
 use weft_control::tally::Tally;
 use weft_control::{Machine, NS_PER_MS, NS_PER_S, counted};
@@ -30,6 +30,7 @@ use weft_datapath::trill::abi::OBSERVED;
 use weft_datapath::trill::{self, Place, RBridgeDatapath, XdpMode};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
+use weft_wire::vlan::VlanSet;
 
 use crate::command::{self, CommandSocket};
 use crate::error::NodeError;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weft_control::isis::{Forwarding, Hop, PortId, TreeState};
 use weft_datapath::trill::abi::HOPS_MAX;
-use weft_datapath::trill::{self, Elision, Fib, PortKind, Tree, VlanSet};
+use weft_datapath::trill::{self, Elision, Fib, PortKind, Tree};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::trill::HOP_COUNT_MAX;
 
@@ -69,10 +69,7 @@ fn there(port: PortId, neighbors: &Neighbors) -> Option<u8> {
 }
 
 fn tree_of(tree: &TreeState, neighbors: &Neighbors) -> Tree {
-    let branches = tree
-        .ports
-        .iter()
-        .filter_map(|branch| Some((there(branch.port, neighbors)?, VlanSet::of_ranges(&branch.vlans.ranges()))));
+    let branches = tree.ports.iter().filter_map(|branch| Some((there(branch.port, neighbors)?, branch.vlans.clone())));
     Tree {
         // One more than the distance to the farthest RBridge, so that a tree that grew by a hop carries at once.
         hop_count: u8::try_from(tree.depth + 1).unwrap_or(HOP_COUNT_MAX).min(HOP_COUNT_MAX),
@@ -85,6 +82,7 @@ fn tree_of(tree: &TreeState, neighbors: &Neighbors) -> Tree {
 mod tests {
     use weft_control::isis::TreePort;
     use weft_datapath::trill::Port;
+    use weft_wire::vlan::VlanSet;
 
     use super::*;
 

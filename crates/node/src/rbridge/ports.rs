@@ -5,10 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use tracing::{info, warn};
 use weft_control::isis::{Input, PortId};
-use weft_datapath::trill::{Elision, Place, PortConfig, PortKind, RBridgeDatapath, VlanSet};
+use weft_datapath::trill::{Elision, Place, PortConfig, PortKind, RBridgeDatapath};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::{PDU_LEN_MIN, SystemId};
 use weft_wire::trill::{HEADER_LEN, INNER_TAG_LEN};
+use weft_wire::vlan::VlanSet;
 
 use super::plane::Neighbor;
 use super::settings::{Kind, PortSettings, Settings};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weft_control::NS_PER_S;
-use weft_control::isis::{Adjacency, AdjacencyState, Hop, PortId, TreePort, VlanSet};
+use weft_control::isis::{Adjacency, AdjacencyState, Hop, PortId, TreePort};
 use weft_datapath::trill::abi::OBSERVED;
 use weft_datapath::trill::{Place, Station};
 use weft_wire::isis::lsp::{CapabilitySub, NicknameRecord};
@@ -159,7 +159,7 @@ impl Daemon<'_> {
             port: branch.port.0 as u8,
             interface: self.interface(branch.port),
             neighbor: self.neighbor(branch.port, names),
-            vlans: ranges(&branch.vlans),
+            vlans: branch.vlans.to_string(),
         };
         let rows = self.control.forwarding().trees.iter().map(|(root, tree)| TreeRow {
             number: tree.number,
@@ -262,10 +262,4 @@ fn state(state: AdjacencyState) -> &'static str {
         AdjacencyState::TwoWay => "2-way",
         AdjacencyState::Report => "report",
     }
-}
-
-/// As in the configuration: `10,20-30`.
-fn ranges(vlans: &VlanSet) -> String {
-    let text = |(first, last): (u16, u16)| if first == last { first.to_string() } else { format!("{first}-{last}") };
-    vlans.ranges().into_iter().map(text).collect::<Vec<_>>().join(",")
 }
