@@ -24,8 +24,8 @@ use crate::{counters, interface, link, object};
 pub const MAP_ENTRIES_DEFAULT: u32 = 4096;
 
 /// Outer headers of VL2, bytes.
-const OUTER_BYTES: u32 = 40;
-const ETHERNET_BYTES: u32 = 14;
+const OUTER_BYTES: u32 = weft_wire::vl2::OVERHEAD_BYTES as u32;
+const ETHERNET_BYTES: u32 = weft_wire::ethernet::HEADER_LEN as u32;
 const PS_PER_S: u64 = 1_000_000_000_000;
 
 const AA_MAP: &str = "aa_map";

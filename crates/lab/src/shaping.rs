@@ -17,7 +17,7 @@ use crate::plan::{VXLAN_OVERHEAD_BYTES, inner_mtu_bytes};
 
 /// Preamble, start delimiter, FCS and inter-frame gap: on the wire, but not in a frame's length.
 pub(crate) const LAYER1_BYTES: u64 = 24;
-const ETHERNET_HEADER_BYTES: u64 = 14;
+const ETHERNET_HEADER_BYTES: u64 = weft_wire::ethernet::HEADER_LEN as u64;
 const ACK_BYTES: u64 = ETHERNET_HEADER_BYTES + 20 + 20;
 const TIMESTAMP_BYTES: u64 = 12;
 /// Segments in the largest buffer that TCP builds when nothing limits it (64 KB).

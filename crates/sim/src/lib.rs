@@ -34,7 +34,6 @@ pub use observer::{Observer, Progress, TraceLine, Unobserved};
 pub use outcome::{
     FabricEvent, FabricEventKind, FlowOutcome, Outcome, PortCounters, PortOutcome, Sample, TcpSample, Totals, Volume,
 };
-pub use routes::{TRILL_OUTER_BYTES, VXLAN_OUTER_BYTES};
 pub use run::run;
 pub use scenario::{SimEngine, records};
 pub use time::{PS_PER_NS, PS_PER_S};

@@ -21,7 +21,7 @@ pub mod nickname;
 
 use crate::bytes::{put, u16_at, u32_at};
 use crate::error::{ParseError, need};
-use crate::ethernet::MacAddress;
+use crate::ethernet::{self, MacAddress};
 
 /// Length of the header without a flags word, bytes.
 pub const HEADER_LEN: usize = 6;
@@ -29,6 +29,9 @@ pub const HEADER_LEN: usize = 6;
 pub const FLAGS_LEN: usize = 4;
 /// Length of the VLAN tag that every inner frame carries (RFC 6325 section 4.1.1), bytes.
 pub const INNER_TAG_LEN: usize = 4;
+/// So much longer is a payload in a TRILL data frame than in an ordinary frame, bytes: TRILL header, inner Ethernet header and
+/// inner tag.
+pub const OVERHEAD_BYTES: usize = HEADER_LEN + ethernet::HEADER_LEN + INNER_TAG_LEN;
 /// Ethertype of a TRILL data frame (RFC 6325 section 7.2).
 pub const ETHERTYPE: u16 = 0x22f3;
 /// Largest hop count.

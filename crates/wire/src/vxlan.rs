@@ -6,9 +6,12 @@
 
 use crate::bytes::u32_at;
 use crate::error::{ParseError, need};
+use crate::{ethernet, ipv4, udp};
 
 /// Length of the header, bytes.
 pub const HEADER_LEN: usize = 8;
+/// So much longer is a VM's IP packet in the underlay, bytes: its own Ethernet header, VXLAN, UDP and IPv4.
+pub const OVERHEAD_BYTES: usize = ethernet::HEADER_LEN + HEADER_LEN + udp::HEADER_LEN + ipv4::HEADER_LEN;
 /// Destination port of the UDP datagrams (RFC 7348 section 5).
 pub const UDP_PORT: u16 = 4789;
 /// Largest VNI.

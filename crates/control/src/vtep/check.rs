@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use super::OUTER_BYTES;
 use super::settings::{Entry, Flood, Port, Segment, Settings, Tagged, To};
 use super::vni::Vni;
 use weft_wire::ethernet::MacAddress;
-use weft_wire::vlan::VlanId;
+use weft_wire::vlan::{TAG_LEN, VlanId};
+use weft_wire::vxlan::OVERHEAD_BYTES;
 
 /// Longest head-end replication list of a segment.
 pub const COPIES_MAX: usize = 128;
-
-/// Bytes of a VLAN tag.
-const TAG_BYTES: u32 = 4;
 
 /// A setting that cannot work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -123,7 +120,8 @@ impl Settings {
         }
         let mtu = *host.mtu.get(name).ok_or_else(|| no_interface("port", name))?;
         let (uplink, uplink_mtu) = host.uplink_mtu()?;
-        let more = OUTER_BYTES + if port.tagged == Tagged::Keep { TAG_BYTES } else { 0 };
+        let tag_bytes = if port.tagged == Tagged::Keep { TAG_LEN } else { 0 };
+        let more = (OVERHEAD_BYTES + tag_bytes) as u32;
         if mtu.saturating_add(more) <= uplink_mtu {
             return Ok(());
         }

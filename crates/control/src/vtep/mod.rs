@@ -24,6 +24,3 @@ pub use resolver::{Input, Output, Resolver, ResolverConfig};
 pub use settings::{Entry, Flood, Port, Segment, Settings, Tagged, To};
 pub use vlan::{VlanRange, VlanVnis, VlanVnisError};
 pub use vni::{Vni, VniError, VniRange};
-
-/// What VXLAN adds to the IP packet inside: the inner Ethernet header and the outer IPv4, UDP and VXLAN headers, bytes.
-pub const OUTER_BYTES: u32 = 14 + 20 + 8 + 8;

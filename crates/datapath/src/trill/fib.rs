@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::mem::offset_of;
 
-use weft_wire::ethernet::MacAddress;
+use weft_wire::ethernet::{self, MacAddress};
 use weft_wire::trill::{HOP_COUNT_MAX, elided, nickname};
 use weft_wire::vlan::VlanSet;
 
@@ -17,8 +17,7 @@ use super::abi::{
 use crate::abi::Abi;
 use crate::error::DatapathError;
 
-/// Ethernet header, bytes.
-const ETHERNET_BYTES: u32 = 14;
+const ETHERNET_BYTES: u32 = ethernet::HEADER_LEN as u32;
 /// What an interface can have at most, bytes.
 const MTU_MAX: u32 = 65_521;
 /// What a plain frame's Ethertype and header begin with, but for color and alert.

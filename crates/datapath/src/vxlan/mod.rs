@@ -59,10 +59,6 @@ pub use trunk::Trunk;
 pub use upcall::{Upcall, Upcalls};
 pub use view::{Peer, Port, PortRole, Segment, Traffic, VtepView};
 
-/// Bytes in front of an inner frame, without the outer Ethernet header: what an underlay must carry beyond the inner
-/// frame's own Ethernet payload is this plus 14 (RFC 7348 4.3).
-pub const OUTER_BYTES: u32 = 20 + 8 + 8;
-
 /// A VTEP at work.
 #[derive(Debug)]
 pub struct Vtep {

@@ -2,10 +2,11 @@
 
 use std::net::Ipv4Addr;
 
-const ETHERNET_HEADER_BYTES: usize = 14;
-const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
-const ETHERTYPE_ARP: [u8; 2] = [0x08, 0x06];
-const PROTOCOL_IPV4: u8 = 4;
+use weft_wire::ethernet::{HEADER_LEN, ethertype};
+use weft_wire::ipv4::protocol;
+
+const ETHERTYPE_IPV4: [u8; 2] = ethertype::IPV4.to_be_bytes();
+const ETHERTYPE_ARP: [u8; 2] = ethertype::ARP.to_be_bytes();
 
 /// Conditions on a frame; all that are given must hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +29,7 @@ impl CaptureFilter {
         if self.host.is_none() && self.protocol.is_none() {
             return true;
         }
-        let packet = frame.get(ETHERNET_HEADER_BYTES..).filter(|_| ethertype == Some(&ETHERTYPE_IPV4));
+        let packet = frame.get(HEADER_LEN..).filter(|_| ethertype == Some(&ETHERTYPE_IPV4));
         let (mut host, mut protocol) = (self.host.is_none(), self.protocol.is_none());
         for header in std::iter::successors(packet.and_then(Ipv4::read), Ipv4::inner) {
             host |= self.host.is_some_and(|host| host == header.source || host == header.destination);
@@ -61,7 +62,7 @@ impl<'a> Ipv4<'a> {
     }
 
     fn inner(&self) -> Option<Self> {
-        (self.protocol == PROTOCOL_IPV4).then(|| Self::read(self.payload))?
+        (self.protocol == protocol::IPV4).then(|| Self::read(self.payload))?
     }
 }
 

@@ -23,7 +23,7 @@ pub use path::path_checks;
 const DELAY_LEFT_OUT_NS: u64 = 100_000;
 
 /// Bytes between an outer and an inner packet: TRILL header, inner Ethernet header with its tag (RFC 6325 section 3).
-const TRILL_ROOM_BYTES: u32 = 6 + 14 + 4;
+const TRILL_ROOM_BYTES: u32 = weft_wire::trill::OVERHEAD_BYTES as u32;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use weft_scenario::engine::Progress;
+use weft_wire::vxlan::UDP_PORT;
 
 use super::Check;
 use super::transfer::{self, TRANSFER_BYTES};
-use super::tunnel::{Ends, INNER, Kind, OUTER, OVERHEAD_BYTES, QUEUES, Tunnel, VXLAN_PORT, in_end};
+use super::tunnel::{Ends, INNER, Kind, OUTER, OVERHEAD_BYTES, QUEUES, Tunnel, in_end};
 use crate::capture::PacketSocket;
 use crate::error::LabError;
 use crate::home::namespace_path;
@@ -355,7 +356,7 @@ impl Outer {
         if word(IPV4_AT + 6)? & 0x3fff != 0 {
             return Some(Self { is_fragment: true, source_port: None });
         }
-        (word(UDP_AT + 2)? == VXLAN_PORT).then_some(())?;
+        (word(UDP_AT + 2)? == UDP_PORT).then_some(())?;
         Some(Self { is_fragment: false, source_port: word(UDP_AT) })
     }
 }

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use weft_datapath::DatapathError;
 use weft_datapath::vxlan::{AccessRule, Flood, Vni, VniSettings, Vtep, VtepOptions, interface_index};
+use weft_wire::vxlan::{self, UDP_PORT};
 
 use crate::batch::{self, Program};
 use crate::error::LabError;
@@ -12,9 +13,7 @@ use crate::home::{PREFIX, namespace_path};
 use crate::netns;
 use crate::overlay::datapath_error;
 
-pub(super) const VXLAN_PORT: u16 = 4789;
-/// Outer IPv4, UDP, VXLAN and inner Ethernet.
-pub(super) const OVERHEAD_BYTES: u32 = 50;
+pub(super) const OVERHEAD_BYTES: u32 = vxlan::OVERHEAD_BYTES as u32;
 /// Receive queues of the underlay.
 pub(super) const QUEUES: u16 = 4;
 pub(super) const OUTER: [Ipv4Addr; 2] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
@@ -108,7 +107,7 @@ impl Tunnel {
         let mtu = self.inner_mtu;
         let device = match self.kind {
             Kind::Kernel => format!(
-                "link add dev vx0 mtu {mtu} type vxlan id {VNI} dstport {VXLAN_PORT} local {own} remote {other} dev u0{ports}"
+                "link add dev vx0 mtu {mtu} type vxlan id {VNI} dstport {UDP_PORT} local {own} remote {other} dev u0{ports}"
             ),
             Kind::Weft => format!("link add dev vx0 mtu {mtu} type veth peer name p0 mtu {mtu}"),
         };

@@ -24,7 +24,7 @@ pub(crate) use campus::{access, bridge_name, forwards_frames, interfaces, vlans}
 pub(crate) use host::tcp_sysctls;
 
 /// Bytes that VXLAN puts before the inner packet: Ethernet, IPv4, UDP and VXLAN headers (RFC 7348, section 5).
-pub(crate) const VXLAN_OVERHEAD_BYTES: u32 = 14 + 20 + 8 + 8;
+pub(crate) const VXLAN_OVERHEAD_BYTES: u32 = weft_wire::vxlan::OVERHEAD_BYTES as u32;
 /// The VXLAN device of a server in [`Overlay::KernelVxlan`].
 pub(crate) const VXLAN_DEVICE: &str = "vxlan0";
 /// Hosts behave as on Ethernet: fabric links are wider, so that an overlay's headers fit.

@@ -1,6 +1,8 @@
 //! Frame sizes and the arithmetic between frames per second and bits per second, on layer 2 and on layer 1.
 
 use serde::Serialize;
+use weft_wire::ethernet;
+use weft_wire::vlan::TAG_LEN;
 
 /// What Ethernet sends around a frame without counting it: preamble, start delimiter and the gap (IEEE 802.3), bytes.
 pub const LAYER1_EXTRA_BYTES: u32 = 20;
@@ -11,8 +13,8 @@ pub const USUAL_SIZES: [u32; 8] = [64, 128, 256, 512, 1024, 1280, 1450, 1518];
 
 const SMALLEST_BYTES: u32 = 64;
 const LARGEST_BYTES: u32 = 9216;
-const ETHERNET_HEADER_BYTES: u32 = 14;
-const TAG_BYTES: u32 = 4;
+const ETHERNET_HEADER_BYTES: u32 = ethernet::HEADER_LEN as u32;
+const TAG_BYTES: u32 = TAG_LEN as u32;
 
 /// Size of a frame as testers count it: from the destination address to the FCS, 64 to 9216 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 
 use weft_wire::ethernet::{MacAddress, ethertype};
 use weft_wire::ipv4::{self, protocol};
+use weft_wire::vlan::{TAG_LEN, VLAN_MAX};
 use weft_wire::{ethernet, udp};
 
 use super::rate::FrameSize;
@@ -18,8 +19,6 @@ pub const HEAD_BYTES: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEA
 /// The same with a tag.
 pub const TAGGED_HEAD_BYTES: usize = HEAD_BYTES + TAG_LEN;
 
-const TAG_LEN: usize = 4;
-const VLAN_MAX: u16 = 4094;
 const SENDERS: u32 = 0xc612_0000; // 198.18.0.0
 const RECEIVERS: u32 = 0xc613_0000; // 198.19.0.0
 const GROUPS: u32 = 0xefc6_0000; // 239.198.0.0, administratively scoped (RFC 2365)

@@ -13,6 +13,7 @@ use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::routing::EcmpRoutes;
 use weft_scenario::topology::{Access, Fabric, Role};
 use weft_wire::ethernet::MacAddress;
+use weft_wire::vlan::VLAN_MAX;
 
 use super::CampusOptions;
 use crate::daemons::{ConfigFile, Launcher, log_file, start_all};
@@ -156,7 +157,7 @@ fn port_table(lab: &Lab, node: NodeId, link: LinkId, elide: bool) -> PortTable {
         return PortTable { rate_bps: Some(rate), elide_outer_header, ..PortTable::p2p(interface.clone()) };
     }
     // A host without an address, for example a directory server, is in no VLAN that anybody else is in.
-    let vlan = access(&lab.scenario, link).map_or(weft_scenario::topology::campus::VLAN_MAX, |access| access.vlan);
+    let vlan = access(&lab.scenario, link).map_or(VLAN_MAX, |access| access.vlan);
     PortTable::access(interface.clone(), vlan)
 }
 

@@ -12,7 +12,7 @@ use crate::error::NodeError;
 use crate::sys;
 
 /// Outer headers of VL2, bytes.
-pub(super) const OUTER_BYTES: u32 = 40;
+pub(super) const OUTER_BYTES: u32 = weft_wire::vl2::OVERHEAD_BYTES as u32;
 
 /// The veth pair for misses. One that this agent made goes with the value, unless it is kept.
 pub(super) struct MissPair {

@@ -3,14 +3,12 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use weft_wire::ethernet::MacAddress;
+use weft_wire::ethernet::{HEADER_LEN, MacAddress};
 use weft_wire::isis::ETHERTYPE;
 use weft_wire::trill::{self, ALL_IS_IS_RBRIDGES};
 
 use crate::error::NodeError;
 use crate::sys::{FrameSender, TypeSocket};
-
-const HEADER_LEN: usize = 14;
 
 /// Sends and receives.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use weft_control::isis::{Input, PortId};
 use weft_datapath::trill::{Elision, Place, PortConfig, PortKind, RBridgeDatapath};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::{PDU_LEN_MIN, SystemId};
-use weft_wire::trill::{HEADER_LEN, INNER_TAG_LEN};
+use weft_wire::trill::OVERHEAD_BYTES;
 use weft_wire::vlan::VlanSet;
 
 use super::plane::Neighbor;
@@ -17,8 +17,7 @@ use super::{Daemon, IoFault};
 use crate::error::NodeError;
 use crate::sys::{LinkState, Links};
 
-/// What TRILL adds behind the outer Ethernet header: its own, and the inner one with its tag.
-const ADDED: u32 = (HEADER_LEN + 14 + INNER_TAG_LEN) as u32;
+const ADDED: u32 = OVERHEAD_BYTES as u32;
 
 /// All ports, by number.
 pub(super) struct Ports {

@@ -9,6 +9,7 @@ use weft_datapath::trill::CLUSTERS;
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
 use weft_wire::trill::nickname::{LARGEST, is_usable};
+use weft_wire::vlan::VLAN_MAX;
 
 use super::config::{GatewayTable, KindText, PortTable, RBridgeConfig, TimingTable};
 use crate::error::NodeError;
@@ -18,7 +19,6 @@ use crate::toml_file::check_interface;
 const PORTS_MAX: usize = 63;
 /// Metrics of links that paths lead over (RFC 5305 section 3).
 const COST_MAX: u32 = 0xff_fffe;
-const VLAN_MAX: u16 = 4094;
 const NAME_MAX: usize = 64;
 /// CPUs are numbered below this.
 const CPUS_MAX: u32 = 4096;

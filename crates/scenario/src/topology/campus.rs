@@ -7,13 +7,11 @@ use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use weft_wire::vlan::VLAN_MAX;
 
 use super::{Fabric, Role, TopologyError};
 use crate::addressing::Prefix;
 use crate::id::{LinkId, NodeId};
-
-/// The highest VLAN (IEEE 802.1Q-2018 9.6: 4095 is reserved, 0 is no VLAN).
-pub const VLAN_MAX: u16 = 4094;
 
 /// An address and the length of its network's prefix, as an interface has them: `10.0.10.1/24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

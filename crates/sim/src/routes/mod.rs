@@ -12,7 +12,6 @@ use std::hash::{BuildHasherDefault, Hasher};
 use crate::hash::scramble;
 
 pub(crate) use outer::{Stage, outer_bytes};
-pub use outer::{TRILL_OUTER_BYTES, VXLAN_OUTER_BYTES};
 
 const EXTRA_BITS: u32 = 15;
 const CUT_THROUGH: u32 = 1 << 31;

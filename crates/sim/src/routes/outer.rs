@@ -1,14 +1,7 @@
 //! Bytes that an overlay puts around an IP packet on each part of its way.
 
 use weft_scenario::engine::Overlay;
-use weft_wire::{ethernet, ipv4, trill, udp, vl2, vxlan};
-
-/// What VXLAN puts around an IP packet beside the frame's own Ethernet header: inner Ethernet, VXLAN, UDP and IPv4
-/// headers.
-pub const VXLAN_OUTER_BYTES: usize = ethernet::HEADER_LEN + vxlan::HEADER_LEN + udp::HEADER_LEN + ipv4::HEADER_LEN;
-/// What TRILL puts around an IP packet beside the frame's own Ethernet header: TRILL header, inner Ethernet header and the
-/// VLAN tag that every inner frame has.
-pub const TRILL_OUTER_BYTES: usize = trill::HEADER_LEN + ethernet::HEADER_LEN + trill::INNER_TAG_LEN;
+use weft_wire::{ipv4, trill, vl2, vxlan};
 
 /// A part of the way of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +23,9 @@ pub(crate) fn outer_bytes(overlay: Overlay, stage: Stage) -> usize {
         (Overlay::Vl2, Stage::FromHost | Stage::Up) => vl2::OVERHEAD_BYTES,
         (Overlay::Vl2, Stage::Down) => vl2::OVERHEAD_BYTES - ipv4::HEADER_LEN,
         (Overlay::Vl2, Stage::ToHost) => 0,
-        (Overlay::KernelVxlan, _) => VXLAN_OUTER_BYTES,
+        (Overlay::KernelVxlan, _) => vxlan::OVERHEAD_BYTES,
         // RBridges are the switches: hosts send and get ordinary frames.
-        (Overlay::Trill, Stage::Up | Stage::Down) => TRILL_OUTER_BYTES,
+        (Overlay::Trill, Stage::Up | Stage::Down) => trill::OVERHEAD_BYTES,
         (Overlay::Trill, Stage::FromHost | Stage::ToHost) => 0,
     }
 }
@@ -43,7 +36,7 @@ mod tests {
 
     #[test]
     fn headers_have_their_published_lengths() {
-        assert_eq!((VXLAN_OUTER_BYTES, TRILL_OUTER_BYTES), (50, 24));
+        assert_eq!((vxlan::OVERHEAD_BYTES, trill::OVERHEAD_BYTES), (50, 24));
         let vl2 =
             [Stage::FromHost, Stage::Up, Stage::Down, Stage::ToHost].map(|stage| outer_bytes(Overlay::Vl2, stage));
         assert_eq!(vl2, [40, 40, 20, 0]);

@@ -10,7 +10,7 @@
 //! 01-80-C2-00-xx-xx.
 
 use super::frame::{self, Label};
-use super::{HEADER_LEN, Header, INNER_TAG_LEN};
+use super::{HEADER_LEN, Header, OVERHEAD_BYTES};
 use crate::bytes::{array, u16_at};
 use crate::error::{ParseError, need};
 use crate::ethernet::{self, MacAddress};
@@ -18,7 +18,7 @@ use crate::ethernet::{self, MacAddress};
 /// The first Ethertype that IEEE 802 sets aside for local experiments.
 pub const ETHERTYPE: u16 = 0x88b5;
 /// Length up to the inner payload, bytes.
-pub const LEN: usize = ethernet::HEADER_LEN + HEADER_LEN + INNER_TAG_LEN;
+pub const LEN: usize = OVERHEAD_BYTES;
 /// So much shorter is a frame without its outer header, bytes.
 pub const SAVED_LEN: usize = ethernet::HEADER_LEN;
 

@@ -9,13 +9,13 @@ use super::{ETHERTYPE, Header};
 use crate::bytes::{array, u16_at};
 use crate::error::{ParseError, need};
 use crate::ethernet::{self, MacAddress, ethertype};
+use crate::vlan::TAG_LEN;
 
 /// Ethertype of both halves of a fine-grained label (RFC 7172 section 2.3).
 pub const FINE_GRAINED: u16 = 0x893b;
 /// Ethertype of an RBridge Channel message (RFC 7178 section 7.2).
 pub const RBRIDGE_CHANNEL: u16 = 0x8946;
 
-const TAG_LEN: usize = 4;
 const VLAN_MASK: u16 = 0x0fff;
 const PRIORITY_SHIFT: u16 = 13;
 

@@ -1,12 +1,7 @@
 //! What can be between two access ports, and what each is compared with.
 
 use serde::Serialize;
-use weft_wire::{ethernet, ipv4, trill, udp, vl2, vxlan};
-
-/// Outer headers of VXLAN over IPv4 (RFC 7348 section 5), bytes.
-const VXLAN_BYTES: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN + vxlan::HEADER_LEN;
-/// Outer Ethernet header, TRILL header and inner tag on a point-to-point link (RFC 6325 section 3.1, RFC 7177), bytes.
-const TRILL_BYTES: usize = ethernet::HEADER_LEN + trill::HEADER_LEN + trill::INNER_TAG_LEN;
+use weft_wire::{trill, vl2, vxlan};
 
 /// A way of carrying frames from one virtual switch to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -104,9 +99,9 @@ impl Encapsulation {
     /// Bytes that it puts in front of a server's frame.
     pub fn header_bytes(self) -> u32 {
         match self {
-            Self::KernelVxlan | Self::WeftVxlanTc | Self::WeftVxlanXdp => VXLAN_BYTES as u32,
+            Self::KernelVxlan | Self::WeftVxlanTc | Self::WeftVxlanXdp => vxlan::OVERHEAD_BYTES as u32,
             Self::Vl2Xdp => vl2::OVERHEAD_BYTES as u32,
-            Self::TrillXdp => TRILL_BYTES as u32,
+            Self::TrillXdp => trill::OVERHEAD_BYTES as u32,
             Self::Bridge | Self::L2Tc | Self::L2Xdp | Self::L2XdpThree => 0,
         }
     }
