@@ -39,6 +39,7 @@ mod membership;
 mod object;
 pub mod offload;
 mod pin;
+mod ring;
 pub mod spread;
 pub mod stale;
 pub mod switch;

@@ -1,19 +1,17 @@
 //! A sample of the frames as they leave: what the programs redirect no packet socket sees.
-#![allow(unsafe_code)]
 
-use std::cell::RefCell;
 use std::mem::offset_of;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::rc::Rc;
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use super::abi::{OUTCOMES, TrillTapped};
 use super::maps::failed;
 use crate::abi::Abi;
 use crate::error::DatapathError;
 use crate::pin;
+use crate::ring::Ring;
 
 pub(super) const RING: &str = "trill_tap";
 pub(super) const EVERY: &str = ".data.trill_tap_every";
@@ -39,10 +37,8 @@ pub struct Tapped {
 /// The tap of one RBridge, open as long as this lives. One reader at a time; readable (`AsFd`) when there is something.
 #[derive(Debug)]
 pub struct Tap {
-    ring: RingBuffer<'static>,
-    taken: Rc<RefCell<Vec<Tapped>>>,
+    ring: Ring<Tapped>,
     every: MapHandle,
-    _ring_map: MapHandle,
 }
 
 impl Tap {
@@ -56,18 +52,8 @@ impl Tap {
     }
 
     pub(super) fn of_maps(ring_map: MapHandle, every_map: MapHandle, every: u32) -> Result<Self, DatapathError> {
-        let taken = Rc::new(RefCell::new(Vec::new()));
-        let sink = Rc::clone(&taken);
-        let mut builder = RingBufferBuilder::new();
-        let keep = move |bytes: &[u8]| {
-            sink.borrow_mut().extend(read(bytes));
-            0
-        };
-        builder.add(&ring_map, keep).map_err(|source| failed(RING, "reading", source))?;
-        let ring = builder.build().map_err(|source| failed(RING, "reading", source))?;
-        let tap = Self { ring, taken, every: every_map, _ring_map: ring_map };
+        let tap = Self { ring: Ring::of_map(RING, ring_map, read)?, every: every_map };
         tap.take()?; // what a reader before us left
-        tap.taken.take();
         tap.set(every.max(1))?;
         Ok(tap)
     }
@@ -77,11 +63,7 @@ impl Tap {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn take(&self) -> Result<Vec<Tapped>, DatapathError> {
-        let count = self.ring.consume_raw_n(TAKE_MAX);
-        if count < 0 {
-            return Err(failed(RING, "reading", libbpf_rs::Error::from_raw_os_error(-count)));
-        }
-        Ok(self.taken.take())
+        self.ring.take(TAKE_MAX)
     }
 
     fn set(&self, every: u32) -> Result<(), DatapathError> {
@@ -99,8 +81,7 @@ impl Drop for Tap {
 
 impl AsFd for Tap {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the ring buffer owns the descriptor and keeps it open as long as `self` lives.
-        unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
+        self.ring.as_fd()
     }
 }
 

@@ -1,13 +1,10 @@
 //! Messages of the programs to user space: what they could not answer, and what they learned.
-#![allow(unsafe_code)]
 
-use std::cell::RefCell;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::rc::Rc;
 
-use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
+use libbpf_rs::MapHandle;
 
 use super::abi::{UPCALL_ARP, UPCALL_LEARNED, UPCALL_MOVED, UPCALL_UNICAST, UPCALL_UNKNOWN_PEER, UpcallState};
 use super::entry::To;
@@ -16,6 +13,7 @@ use super::segment::Vni;
 use crate::abi::Abi;
 use crate::error::DatapathError;
 use crate::pin;
+use crate::ring::Ring;
 
 /// Messages that one [`Upcalls::take`] returns at most.
 const TAKE_MAX: usize = 1024;
@@ -101,11 +99,7 @@ impl Upcall {
 
 /// The messages of one VTEP. One reader at a time; readable (`AsFd`) when there is something to take.
 #[derive(Debug)]
-pub struct Upcalls {
-    ring: RingBuffer<'static>,
-    taken: Rc<RefCell<Vec<Upcall>>>,
-    _map: MapHandle,
-}
+pub struct Upcalls(Ring<Upcall>);
 
 impl Upcalls {
     /// The messages of the VTEP that is pinned at `dir`.
@@ -117,18 +111,11 @@ impl Upcalls {
     }
 
     pub(super) fn of_map(map: MapHandle) -> Result<Self, DatapathError> {
-        let taken = Rc::new(RefCell::new(Vec::new()));
-        let sink = Rc::clone(&taken);
-        let keep = move |bytes: &[u8]| {
+        let read = |bytes: &[u8]| {
             let state = bytes.get(..size_of::<UpcallState>()).and_then(UpcallState::from_bytes);
-            sink.borrow_mut().extend(state.and_then(|state| Upcall::of(&state)));
-            0
+            state.and_then(|state| Upcall::of(&state))
         };
-        let failed = |source| DatapathError::Map { map: UPCALLS, what: "reading", source };
-        let mut builder = RingBufferBuilder::new();
-        builder.add(&map, keep).map_err(failed)?;
-        let ring = builder.build().map_err(failed)?;
-        Ok(Self { ring, taken, _map: map })
+        Ring::of_map(UPCALLS, map, read).map(Self)
     }
 
     /// What came since the last time, oldest first, at most a thousand. Never waits.
@@ -136,18 +123,12 @@ impl Upcalls {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn take(&self) -> Result<Vec<Upcall>, DatapathError> {
-        let count = self.ring.consume_raw_n(TAKE_MAX);
-        if count < 0 {
-            let source = libbpf_rs::Error::from_raw_os_error(-count);
-            return Err(DatapathError::Map { map: UPCALLS, what: "reading", source });
-        }
-        Ok(self.taken.take())
+        self.0.take(TAKE_MAX)
     }
 }
 
 impl AsFd for Upcalls {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the ring buffer owns the descriptor and keeps it open as long as `self` lives.
-        unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
+        self.0.as_fd()
     }
 }
