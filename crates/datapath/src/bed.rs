@@ -4,7 +4,7 @@
 
 use std::net::Ipv4Addr;
 
-use libbpf_rs::{Link, MapCore, MapFlags, Object};
+use libbpf_rs::{Link, Object};
 
 use crate::abi::{Abi, abi_struct};
 use crate::error::DatapathError;
@@ -105,10 +105,7 @@ impl BedPrograms {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn cut_frames(&self) -> Result<u64, DatapathError> {
-        const MAP: &str = ".data.cut";
-        let found = object::map_handle(&self.object, MAP)?
-            .lookup(0u32.bytes(), MapFlags::ANY)
-            .map_err(|source| DatapathError::Map { map: MAP, what: "reading", source })?;
+        let found = object::lookup(&self.object, ".data.cut", 0u32.bytes())?;
         Ok(found.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes))
     }
 
@@ -117,7 +114,7 @@ impl BedPrograms {
     /// # Errors
     /// Any [`DatapathError`].
     pub fn burn(&self, interface: &str, burn_ns: u64) -> Result<Cut, DatapathError> {
-        self.update(".data.bed", 0u32.bytes(), &burn_ns.to_ne_bytes())?;
+        object::update(&self.object, ".data.bed", 0u32.bytes(), &burn_ns.to_ne_bytes())?;
         self.first("bed_burn", interface).map(Cut)
     }
 
@@ -162,7 +159,7 @@ impl BedPrograms {
     fn add_port(&mut self, interface: &str, links: Option<&EmulatedLinks>) -> Result<u32, DatapathError> {
         let (port, ifindex) = (self.ports, interface::index_of(interface)?);
         let value = links.map_or_else(|| device(ifindex, None), |links| links.device(ifindex));
-        self.update("bed_ports", port.bytes(), &value)?;
+        object::update(&self.object, "bed_ports", port.bytes(), &value)?;
         self.links.push(attach_xdp(&object::program(&self.object, "bed_switch_xdp"), interface)?.0);
         self.ports += 1;
         Ok(port)
@@ -173,7 +170,7 @@ impl BedPrograms {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn set_mac(&self, mac: [u8; 6], port: u32) -> Result<(), DatapathError> {
-        self.update("bed_macs", &[&mac[..], &[0; 2]].concat(), port.bytes())
+        object::update(&self.object, "bed_macs", &[&mac[..], &[0; 2]].concat(), port.bytes())
     }
 
     /// Makes an end of a veth pair poll, so that its peer can send it live frames; frames go on to the kernel.
@@ -207,7 +204,7 @@ impl BedPrograms {
                 SegmentEntry { ifindex, flags: FAN_INGRESS, vlan: vlan.into(), zero: 0 }
             }
         };
-        self.update("bed_segments", u32::from(number).bytes(), entry.bytes())
+        object::update(&self.object, "bed_segments", u32::from(number).bytes(), entry.bytes())
     }
 
     /// Where [`Self::fan_in`] sends frames.
@@ -215,7 +212,7 @@ impl BedPrograms {
     /// # Errors
     /// [`DatapathError::NoInterface`] or [`DatapathError::Map`].
     pub fn deliver_to(&self, interface: &str) -> Result<(), DatapathError> {
-        self.update(".data.deliver", 0u32.bytes(), interface::index_of(interface)?.bytes())
+        object::update(&self.object, ".data.deliver", 0u32.bytes(), interface::index_of(interface)?.bytes())
     }
 
     /// Frames that come in at an interface leave by the one of [`Self::deliver_to`], until that interface is gone.
@@ -232,8 +229,8 @@ impl BedPrograms {
     /// # Errors
     /// Any [`DatapathError`].
     pub fn join_tunnel(&self, tunnel: u32, first_trunk: u32, trunks: u32) -> Result<(), DatapathError> {
-        self.update(".data.tunnel", 0u32.bytes(), tunnel.bytes())?;
-        self.update(".data.trunk", 0u32.bytes(), first_trunk.bytes())?;
+        object::update(&self.object, ".data.tunnel", 0u32.bytes(), tunnel.bytes())?;
+        object::update(&self.object, ".data.trunk", 0u32.bytes(), first_trunk.bytes())?;
         link::attach_for_good(&object::program(&self.object, "bed_tunnel_to_trunk"), false, tunnel)?;
         let program = object::program(&self.object, "bed_trunk_to_tunnel");
         (0..trunks).try_for_each(|trunk| link::attach_for_good(&program, false, first_trunk + trunk))
@@ -245,8 +242,8 @@ impl BedPrograms {
     /// [`DatapathError::Map`].
     pub fn set_tunnel_vlan(&self, first_trunk: u32, of: TunnelVlan) -> Result<(), DatapathError> {
         let (number, vlan) = (of.trunk << VLAN_BITS | u32::from(of.vlan), u32::from(of.vlan));
-        self.update("bed_vlans", number.bytes(), &pair(of.vni, of.remote.into()))?;
-        self.update("bed_circuits", of.vni.bytes(), &pair(first_trunk + of.trunk, vlan))
+        object::update(&self.object, "bed_vlans", number.bytes(), &pair(of.vni, of.remote.into()))?;
+        object::update(&self.object, "bed_circuits", of.vni.bytes(), &pair(first_trunk + of.trunk, vlan))
     }
 
     /// The same as [`Self::fan_in`] for frames that an interface would send, without the tag of a trunk's VLAN.
@@ -255,14 +252,6 @@ impl BedPrograms {
     /// Any [`DatapathError`].
     pub fn fan_in_egress(&self, ifindex: u32) -> Result<(), DatapathError> {
         link::attach_for_good(&object::program(&self.object, "bed_fan_in_egress"), true, ifindex)
-    }
-
-    fn update(&self, map: &'static str, key: &[u8], value: &[u8]) -> Result<(), DatapathError> {
-        object::map_handle(&self.object, map)?.update(key, value, MapFlags::ANY).map_err(|source| DatapathError::Map {
-            map,
-            what: "setting an entry",
-            source,
-        })
     }
 }
 

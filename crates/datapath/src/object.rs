@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd};
 
-use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut};
 
 use crate::abi::Abi;
 use crate::error::DatapathError;
@@ -137,6 +137,18 @@ pub(crate) fn share_map(open: &mut OpenObject, name: &'static str, from: &Object
 pub(crate) fn map_handle(object: &Object, name: &'static str) -> Result<MapHandle, DatapathError> {
     let map = object.maps().find(|map| map.name() == name).expect("the object has this map");
     MapHandle::try_from(&map).map_err(|source| DatapathError::Map { map: name, what: "opening", source })
+}
+
+/// What a map of a loaded object has for a key.
+pub(crate) fn lookup(object: &Object, map: &'static str, key: &[u8]) -> Result<Option<Vec<u8>>, DatapathError> {
+    let found = map_handle(object, map)?.lookup(key, MapFlags::ANY);
+    found.map_err(|source| DatapathError::Map { map, what: "reading", source })
+}
+
+/// Sets an entry of a map of a loaded object.
+pub(crate) fn update(object: &Object, map: &'static str, key: &[u8], value: &[u8]) -> Result<(), DatapathError> {
+    let set = map_handle(object, map)?.update(key, value, MapFlags::ANY);
+    set.map_err(|source| DatapathError::Map { map, what: "setting an entry", source })
 }
 
 /// A program of a loaded object.

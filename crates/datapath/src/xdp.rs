@@ -4,7 +4,7 @@
 
 use std::net::Ipv4Addr;
 
-use libbpf_rs::{Link, MapCore, MapFlags, Object};
+use libbpf_rs::{Link, Object};
 
 use crate::abi::{
     Abi, HOST_OUTCOMES, HostConstants, L2_OUTCOMES, MacKey, NextHop, OwnLas, ROUTE_SLOTS, RouteSlot, SWITCH_OUTCOMES,
@@ -83,7 +83,7 @@ impl XdpDatapath {
     /// [`DatapathError::Map`].
     pub fn set_mapping(&self, aa: Ipv4Addr, mapping: &Mapping) -> Result<(), DatapathError> {
         use crate::abi::AaMapping;
-        self.update("aa_map", &aa.octets(), AaMapping::from(mapping).bytes())
+        object::update(&self.object, "aa_map", &aa.octets(), AaMapping::from(mapping).bytes())
     }
 
     /// Sets the next hop towards an LA (or, at a ToR, towards a server's AA).
@@ -94,19 +94,17 @@ impl XdpDatapath {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn set_route(&self, la: Ipv4Addr, next: &NextHop) -> Result<(), DatapathError> {
-        self.update("la_route", &la.octets(), next.bytes())?;
+        object::update(&self.object, "la_route", &la.octets(), next.bytes())?;
         let index = u32::from(la) % ROUTE_SLOTS;
-        let slot = object::map_handle(&self.object, "la_slots")?
-            .lookup(index.bytes(), MapFlags::ANY)
-            .map_err(|source| DatapathError::Map { map: "la_slots", what: "reading", source })?
+        let slot = object::lookup(&self.object, "la_slots", index.bytes())?
             .and_then(|bytes| RouteSlot::from_bytes(&bytes))
             .unwrap_or_default();
         if slot.la != [0; 4] && slot.la != la.octets() {
             return Ok(());
         }
         // The LA last: until it is there, programs use the hash.
-        self.update("la_slots", index.bytes(), RouteSlot { next: *next, la: [0; 4] }.bytes())?;
-        self.update("la_slots", index.bytes(), RouteSlot { next: *next, la: la.octets() }.bytes())
+        object::update(&self.object, "la_slots", index.bytes(), RouteSlot { next: *next, la: [0; 4] }.bytes())?;
+        object::update(&self.object, "la_slots", index.bytes(), RouteSlot { next: *next, la: la.octets() }.bytes())
     }
 
     /// Sets behind which port a MAC is.
@@ -114,7 +112,7 @@ impl XdpDatapath {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn set_mac(&self, mac: [u8; 6], port: u32) -> Result<(), DatapathError> {
-        self.update("mac_table", MacKey { mac, vlan: 0 }.bytes(), port.bytes())
+        object::update(&self.object, "mac_table", MacKey { mac, vlan: 0 }.bytes(), port.bytes())
     }
 
     /// Sets which interface, of the caller's network namespace, is behind a port.
@@ -122,7 +120,7 @@ impl XdpDatapath {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn set_port(&self, port: u32, ifindex: u32) -> Result<(), DatapathError> {
-        self.update("ports", port.bytes(), ifindex.bytes())
+        object::update(&self.object, "ports", port.bytes(), ifindex.bytes())
     }
 
     /// Sets the LAs to decapsulate for.
@@ -134,7 +132,7 @@ impl XdpDatapath {
             field: "own_las",
             why: format!("{} LAs are more than a switch takes", las.len()),
         })?;
-        self.update(".data.own_las", 0u32.bytes(), own.bytes())
+        object::update(&self.object, ".data.own_las", 0u32.bytes(), own.bytes())
     }
 
     /// Puts a program on an interface of the caller's network namespace, until this value is dropped.
@@ -170,13 +168,5 @@ impl XdpDatapath {
 
     pub(crate) fn program(&self, program: XdpProgram) -> libbpf_rs::ProgramMut<'_> {
         object::program(&self.object, program.name())
-    }
-
-    fn update(&self, map: &'static str, key: &[u8], value: &[u8]) -> Result<(), DatapathError> {
-        object::map_handle(&self.object, map)?.update(key, value, MapFlags::ANY).map_err(|source| DatapathError::Map {
-            map,
-            what: "setting an entry",
-            source,
-        })
     }
 }

@@ -1,6 +1,6 @@
 //! Programs alone: one buffer, many runs in the kernel, all loops interleaved in rounds.
 
-use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput, ProgramMut};
+use libbpf_rs::{Object, ProgramInput, ProgramMut};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::frames::{self, FRAME_BYTES};
@@ -285,9 +285,7 @@ pub(crate) fn load_wrappers(frame: &[u8]) -> Result<Object, DatapathError> {
 pub(super) fn set_target(wrappers: &Object, program: &ProgramMut<'_>) -> Result<(), DatapathError> {
     use std::os::fd::{AsFd, AsRawFd};
     let fd = program.as_fd().as_raw_fd().to_ne_bytes();
-    object::map_handle(wrappers, "target")?
-        .update(&0u32.to_ne_bytes(), &fd, MapFlags::ANY)
-        .map_err(|source| DatapathError::Map { map: "target", what: "setting the program", source })
+    object::update(wrappers, "target", &0u32.to_ne_bytes(), &fd)
 }
 
 /// CPU nanoseconds per run. Not the kernel's own figure, which is wall time in whole nanoseconds.

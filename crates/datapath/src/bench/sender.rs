@@ -1,6 +1,6 @@
 //! Real frames through a bed: as many as the kernel generates, from one end, counted at the other, and what they cost.
 
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput, ProgramMut};
+use libbpf_rs::{Link, Object, ProgramInput, ProgramMut};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::ClockId;
 
@@ -44,9 +44,7 @@ impl Sender {
     /// Frames leave by this interface of the caller's namespace, where [`Self::send`] is called, too.
     pub(super) fn leave_by(&mut self, interface: &str) -> Result<(), DatapathError> {
         self.ifindex = interface::index_of(interface)?;
-        object::map_handle(&self.generator, "generator_port")?
-            .update(&0u32.to_ne_bytes(), &self.ifindex.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|source| DatapathError::Map { map: "generator_port", what: "setting the port", source })
+        object::update(&self.generator, "generator_port", &0u32.to_ne_bytes(), &self.ifindex.to_ne_bytes())
     }
 
     /// Counts and ends the frames that come in at an interface of the caller's namespace.
@@ -93,9 +91,7 @@ impl Sender {
     }
 
     fn sunk(&self) -> Result<u64, DatapathError> {
-        let value = object::map_handle(&self.sink, ".data.sunk")?
-            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|source| DatapathError::Map { map: ".data.sunk", what: "reading", source })?;
+        let value = object::lookup(&self.sink, ".data.sunk", &0u32.to_ne_bytes())?;
         Ok(value.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes))
     }
 }

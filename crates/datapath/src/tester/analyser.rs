@@ -56,7 +56,7 @@ impl Analyser {
         for (number, station) in (0u32..).zip(stations) {
             let station = station.map_or(0, |(mac, vlan)| word_of(mac) << 16 | u64::from(vlan));
             let state = StreamState { station, ..StreamState::default() };
-            analyser.update(STREAMS, number.bytes(), state.bytes())?;
+            object::update(&analyser.object, STREAMS, number.bytes(), state.bytes())?;
         }
         Ok(analyser)
     }
@@ -83,7 +83,7 @@ impl Analyser {
             .update_percpu(0u32.bytes(), &per_cpu, MapFlags::ANY)
             .map_err(|source| DatapathError::Map { map: PORT, what: "clearing", source })?;
         let state = AnalyserState { trial, streams: self.streams, seed: u32::from(seed), payload_mask };
-        self.update(STATE, 0u32.bytes(), state.bytes())
+        object::update(&self.object, STATE, 0u32.bytes(), state.bytes())
     }
 
     /// The port's counters, over all CPUs.
@@ -139,14 +139,6 @@ impl Analyser {
             .lookup_percpu(key.bytes(), MapFlags::ANY)
             .map_err(|source| DatapathError::Map { map, what: "reading", source })?;
         Ok(value.unwrap_or_default())
-    }
-
-    fn update(&self, map: &'static str, key: &[u8], value: &[u8]) -> Result<(), DatapathError> {
-        object::map_handle(&self.object, map)?.update(key, value, MapFlags::ANY).map_err(|source| DatapathError::Map {
-            map,
-            what: "setting an entry",
-            source,
-        })
     }
 }
 

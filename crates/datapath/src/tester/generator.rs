@@ -7,7 +7,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use libbpf_rs::{MapCore, MapFlags, Object};
+use libbpf_rs::Object;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use weft_wire::probe;
@@ -90,7 +90,7 @@ impl Generator {
         let mut open = object::TESTER_GENERATE.open()?;
         object::set_max_entries(&mut open, "tester_heads", streams)?;
         let generator = Self { object: object::TESTER_GENERATE.load(open)?, ifindex, head_bytes, streams };
-        generator.update("tester_port_out", &0u32.to_ne_bytes(), &ifindex.to_ne_bytes())?;
+        object::update(&generator.object, "tester_port_out", &0u32.to_ne_bytes(), &ifindex.to_ne_bytes())?;
         generator.set_heads(heads)?;
         Ok(generator)
     }
@@ -106,7 +106,7 @@ impl Generator {
         for (number, bytes) in (0u32..).zip(heads) {
             let mut head = Head::default();
             head.bytes[..bytes.len()].copy_from_slice(bytes);
-            self.update("tester_heads", number.bytes(), head.bytes())?;
+            object::update(&self.object, "tester_heads", number.bytes(), head.bytes())?;
         }
         Ok(())
     }
@@ -136,8 +136,8 @@ impl Generator {
             seed: u32::from(order.seed),
             ..GeneratorState::default()
         };
-        self.update(STATE, 0u32.bytes(), state.bytes())?;
-        self.update(GAPS, 0u32.bytes(), &[0; BUCKETS * 8])?;
+        object::update(&self.object, STATE, 0u32.bytes(), state.bytes())?;
+        object::update(&self.object, GAPS, 0u32.bytes(), &[0; BUCKETS * 8])?;
         let cpu_ns = self.run(order, stop)?;
         let state = self.state()?;
         Ok(Sent {
@@ -187,18 +187,7 @@ impl Generator {
     }
 
     fn read(&self, map: &'static str) -> Result<Vec<u8>, DatapathError> {
-        let value = object::map_handle(&self.object, map)?
-            .lookup(0u32.bytes(), MapFlags::ANY)
-            .map_err(|source| DatapathError::Map { map, what: "reading", source })?;
-        Ok(value.unwrap_or_default())
-    }
-
-    fn update(&self, map: &'static str, key: &[u8], value: &[u8]) -> Result<(), DatapathError> {
-        object::map_handle(&self.object, map)?.update(key, value, MapFlags::ANY).map_err(|source| DatapathError::Map {
-            map,
-            what: "setting an entry",
-            source,
-        })
+        Ok(object::lookup(&self.object, map, 0u32.bytes())?.unwrap_or_default())
     }
 }
 

@@ -73,7 +73,7 @@ impl EmulatedLinks {
     /// [`DatapathError::NoInterface`], or [`DatapathError::Config`] for a rate that cannot be.
     pub fn set(&self, interface: &str, params: &LinkParams) -> Result<(), DatapathError> {
         let ifindex = interface::index_of(interface)?;
-        self.update(LINKS, ifindex.bytes(), state_of(params)?.bytes())
+        object::update(&self.object, LINKS, ifindex.bytes(), state_of(params)?.bytes())
     }
 
     /// Puts links of this namespace on the egress of a port that the kernel forwards to.
@@ -106,7 +106,7 @@ impl EmulatedLinks {
         for mac in stations {
             // `struct tester_station`: the address as it is in the frame, then zeros.
             let key = [&mac[..], &[0, 0]].concat();
-            self.update(STATIONS, &key, to_index.bytes())?;
+            object::update(&self.object, STATIONS, &key, to_index.bytes())?;
         }
         self.attached.push(link::attach(&object::program(&self.object, "tester_switch"), from_index, from)?);
         Ok(())
@@ -120,8 +120,8 @@ impl EmulatedLinks {
     pub fn relay(&mut self, from: &str, to: &str, burn_ns: u32) -> Result<(), DatapathError> {
         let (from_index, to_index) = (interface::index_of(from)?, interface::index_of(to)?);
         let slot = self.relay_ports;
-        self.update(RELAY_PORTS, slot.bytes(), &self.device(to_index))?;
-        self.update(RELAYS, from_index.bytes(), RelayState { to: slot + 1, burn_ns }.bytes())?;
+        object::update(&self.object, RELAY_PORTS, slot.bytes(), &self.device(to_index))?;
+        object::update(&self.object, RELAYS, from_index.bytes(), RelayState { to: slot + 1, burn_ns }.bytes())?;
         self.attached.push(attach_xdp(&object::program(&self.object, "tester_relay"), from)?.0);
         self.relay_ports += 1;
         Ok(())
@@ -156,7 +156,7 @@ impl EmulatedLinks {
     pub fn set_burn(&self, from: &str, burn_ns: u32) -> Result<(), DatapathError> {
         let ifindex = interface::index_of(from)?;
         let relay = self.lookup::<RelayState>(RELAYS, ifindex)?;
-        self.update(RELAYS, ifindex.bytes(), RelayState { burn_ns, ..relay }.bytes())
+        object::update(&self.object, RELAYS, ifindex.bytes(), RelayState { burn_ns, ..relay }.bytes())
     }
 
     /// CPU nanoseconds that the relay's program takes for a frame that comes in at an interface: the least of some series
@@ -202,18 +202,8 @@ impl EmulatedLinks {
     }
 
     fn lookup<T: Abi>(&self, map: &'static str, ifindex: u32) -> Result<T, DatapathError> {
-        let value = object::map_handle(&self.object, map)?
-            .lookup(ifindex.bytes(), MapFlags::ANY)
-            .map_err(|source| DatapathError::Map { map, what: "reading", source })?;
+        let value = object::lookup(&self.object, map, ifindex.bytes())?;
         Ok(value.and_then(|bytes| T::from_bytes(&bytes)).unwrap_or_default())
-    }
-
-    fn update(&self, map: &'static str, key: &[u8], value: &[u8]) -> Result<(), DatapathError> {
-        object::map_handle(&self.object, map)?.update(key, value, MapFlags::ANY).map_err(|source| DatapathError::Map {
-            map,
-            what: "setting an entry",
-            source,
-        })
     }
 }
 
