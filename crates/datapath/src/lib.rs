@@ -27,6 +27,7 @@ pub mod bed;
 pub mod bench;
 pub mod bpffs;
 pub mod broadcast;
+mod clock;
 mod counters;
 mod error;
 mod filter;

@@ -41,6 +41,7 @@ mod routes;
 mod selftest;
 mod shaping;
 mod state;
+mod sys;
 mod sysctls;
 pub mod tester;
 pub mod traffic;

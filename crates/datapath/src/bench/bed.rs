@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 
 use super::frames;
 use crate::error::DatapathError;
-use crate::interface;
 use crate::vxlan::{AccessRule, Vtep};
+use crate::{clock, interface};
 
 /// Our VTEP with a port and an uplink; the other VTEP is next to the uplink.
 pub(super) fn vtep_between(switch: &Namespace, port: &str, uplink: &str) -> Result<Vtep, DatapathError> {
@@ -68,9 +68,8 @@ impl SoftirqThreads {
     }
 }
 
-pub(super) fn ns(clock: ClockId) -> f64 {
-    let now = clock_gettime(clock);
-    now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
+pub(super) fn ns(of: ClockId) -> f64 {
+    clock::ns(of) as f64
 }
 
 /// A namespace of the benchmark; it ends with this value.

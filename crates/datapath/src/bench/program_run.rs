@@ -1,8 +1,9 @@
 //! Programs alone: one buffer, many runs in the kernel, all loops interleaved in rounds.
 
 use libbpf_rs::{Object, ProgramInput, ProgramMut};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 
+use super::bed::ns;
 use super::frames::{self, FRAME_BYTES};
 use super::{
     BenchOptions, BenchReport, Check, DECAP_RATIO_MAX, ENCAP_RATIO_MAX, L2_OVER_EMPTY_MAX, ProgramCost, RawCost,
@@ -292,17 +293,12 @@ pub(super) fn set_target(wrappers: &Object, program: &ProgramMut<'_>) -> Result<
 pub(super) fn time(program: &ProgramMut<'_>, frame: &[u8], repeat: u32, expected: u32) -> Result<f64, DatapathError> {
     let name = || program.name().to_string_lossy().into_owned();
     let input = ProgramInput { data_in: Some(frame), repeat, ..ProgramInput::default() };
-    let before = cpu_ns();
+    let before = ns(ClockId::ThreadCPUTime);
     let output =
         program.test_run(input).map_err(|source| DatapathError::from_kernel(format!("running {}", name()), source))?;
-    let spent = cpu_ns() - before;
+    let spent = ns(ClockId::ThreadCPUTime) - before;
     if output.return_value != expected {
         return Err(DatapathError::Verdict { name: name(), verdict: output.return_value, expected });
     }
     Ok(spent / f64::from(repeat))
-}
-
-fn cpu_ns() -> f64 {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
 }

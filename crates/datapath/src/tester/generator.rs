@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use libbpf_rs::Object;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use weft_wire::probe;
 
 use super::abi::{BUCKETS, GeneratorState, Head};
 use crate::abi::Abi;
 use crate::error::DatapathError;
-use crate::object;
+use crate::{clock, object};
 
 /// Largest frame that the kernel sends this way, bytes without FCS: one page without head room.
 pub const FRAME_BYTES_MAX: usize = 3000;
@@ -123,7 +123,7 @@ impl Generator {
             return Err(config(&format!("{} bytes; live frames have {least} to {FRAME_BYTES_MAX}", order.frame_bytes)));
         }
         // Until the program says when it began, and so when it ends.
-        let end_ns = now_ns().saturating_add(order.duration_ns).saturating_add(BEGIN_NS_MAX);
+        let end_ns = clock::ns(ClockId::Monotonic).saturating_add(order.duration_ns).saturating_add(BEGIN_NS_MAX);
         let state = GeneratorState {
             interval: (order.interval_ns * TICKS_PER_NS).round() as u64,
             end_ns,
@@ -174,7 +174,7 @@ impl Generator {
     /// How long to wait before looking again; `None` when the time is over or the limit reached.
     fn left(&self, order: &SendOrder) -> Option<Duration> {
         let state = self.state().ok()?;
-        let now = now_ns();
+        let now = clock::ns(ClockId::Monotonic);
         if now >= state.end_ns || state.sent >= order.limit {
             return None;
         }
@@ -222,11 +222,11 @@ fn send_until(
     take_core(order.cpu)?;
     // Unpaced, every run sends a frame; paced, most do not.
     let repeat = if order.interval_ns > 0.0 { i32::MAX } else { order.limit.min(i32::MAX as u64) as i32 };
-    let before = cpu_ns();
+    let before = clock::ns(ClockId::ThreadCPUTime);
     loop {
         call(fd, frame, ifindex, repeat, order.batch)?;
         if over.load(Ordering::Acquire) || is_finished() {
-            return Ok(cpu_ns() - before);
+            return Ok(clock::ns(ClockId::ThreadCPUTime) - before);
         }
     }
 }
@@ -312,15 +312,4 @@ fn catch_wake_up() {
 
 pub(super) fn words(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect()
-}
-
-/// The clock that the programs read.
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-pub(super) fn cpu_ns() -> u64 {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

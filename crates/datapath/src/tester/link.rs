@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
+use rustix::time::ClockId;
 
 use super::abi::{LinkState, RelayState};
 use super::attach_xdp;
 use crate::abi::Abi;
 use crate::error::DatapathError;
 use crate::frame::{self, FrameInput, FrameOutput};
-use crate::{interface, link, object};
+use crate::{clock, interface, link, object};
 
 const LINKS: &str = "tester_links";
 const RELAYS: &str = "tester_relays";
@@ -175,9 +176,9 @@ impl EmulatedLinks {
         for _ in 0..8 {
             let context_in = Some(&mut context[..]);
             let input = ProgramInput { data_in: Some(&frame), context_in, repeat: RUNS, ..ProgramInput::default() };
-            let before = super::generator::cpu_ns();
+            let before = clock::ns(ClockId::ThreadCPUTime);
             program.test_run(input).map_err(|source| DatapathError::from_kernel("running the relay", source))?;
-            least = least.min((super::generator::cpu_ns() - before) as f64 / f64::from(RUNS));
+            least = least.min((clock::ns(ClockId::ThreadCPUTime) - before) as f64 / f64::from(RUNS));
         }
         Ok(least)
     }

@@ -35,13 +35,13 @@ use std::net::Ipv4Addr;
 use std::ops::Deref;
 
 use libbpf_rs::{MapCore, MapFlags, Object};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 
 use crate::abi::Abi;
 use crate::error::DatapathError;
 use crate::frame::{self, FrameInput, FrameOutput};
 use crate::pin::PinDir;
-use crate::{interface, object};
+use crate::{clock, interface, object};
 
 use abi::{HOPS_PER_PEER, VLANS as VLANS_PER_TRUNK, VniState};
 use group::Memberships;
@@ -110,8 +110,7 @@ impl VtepProgram {
 
 /// `CLOCK_MONOTONIC`, the clock of entries, nanoseconds.
 pub fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+    clock::ns(ClockId::Monotonic)
 }
 
 /// Index of an interface of the caller's network namespace.

@@ -1,13 +1,14 @@
 //! A packet socket (`AF_PACKET`) that sees every frame of one interface in both directions, with the kernel's times.
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
 use std::io;
-use std::mem::{size_of, size_of_val, zeroed};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::mem::{size_of_val, zeroed};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_recv_buffer_size_force, set_socket_timeout};
+
+use crate::sys::{bind_to_interface, check, packet_socket, set_option};
 
 /// How long [`PacketSocket::receive`] waits.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -26,23 +27,11 @@ pub(crate) struct PacketSocket(OwnedFd);
 impl PacketSocket {
     /// Opens a socket on an interface of the calling thread's namespace. `ENODEV` if there is none of that name.
     pub(crate) fn open(interface: &str) -> io::Result<Self> {
-        let name = CString::new(interface).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
-        // SAFETY: `name` is a string that ends with a zero byte and lives through the call.
-        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-        if index == 0 {
-            return Err(io::Error::from_raw_os_error(libc::ENODEV));
-        }
-        // SAFETY: no pointers are passed. Protocol 0 receives nothing until the socket is bound to the interface.
-        let raw = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-        if raw < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor was just made and belongs to nobody else.
-        let socket = Self(unsafe { OwnedFd::from_raw_fd(raw) });
-        socket.enable_times()?;
+        let socket = Self(packet_socket()?);
+        set_option(&socket.0, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
         set_socket_recv_buffer_size_force(&socket.0, BUFFER_BYTES)?;
         set_socket_timeout(&socket.0, Timeout::Recv, Some(PATIENCE))?;
-        socket.bind(index)?;
+        bind_to_interface(&socket.0, interface, libc::ETH_P_ALL as u16)?;
         Ok(socket)
     }
 
@@ -80,33 +69,6 @@ impl PacketSocket {
                 (&raw const filter).cast(),
                 size_of_val(&filter) as libc::socklen_t,
             )
-        })
-    }
-
-    fn enable_times(&self) -> io::Result<()> {
-        let on: libc::c_int = 1;
-        // SAFETY: the pointer and length describe `on`, which lives through the call.
-        let result = unsafe {
-            libc::setsockopt(
-                self.0.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_TIMESTAMPNS,
-                (&raw const on).cast(),
-                size_of_val(&on) as libc::socklen_t,
-            )
-        };
-        check(result)
-    }
-
-    fn bind(&self, interface: u32) -> io::Result<()> {
-        // SAFETY: all-zero is a valid value of this plain C structure.
-        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-        address.sll_ifindex = interface as i32;
-        // SAFETY: the pointer and length describe `address`, which lives through the call.
-        check(unsafe {
-            libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as u32)
         })
     }
 
@@ -189,8 +151,4 @@ impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
-}
-
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -3,11 +3,13 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use rustix::time::ClockId;
 use weft_node::load::cpu;
 use weft_scenario::engine::Progress;
 
 use super::tier::Tier;
 use crate::error::LabError;
+use crate::sys;
 
 /// How long something that should happen soon may take.
 const WAIT_MAX: Duration = Duration::from_secs(30);
@@ -87,8 +89,7 @@ impl Usage {
 
 /// CPU time of this process, that of threads which have ended included.
 fn own_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    sys::now_ns(ClockId::ProcessCPUTime)
 }
 
 fn machine_busy_ns() -> u64 {

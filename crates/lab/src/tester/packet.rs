@@ -3,14 +3,15 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::mem::{size_of, size_of_val, zeroed};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::mem::zeroed;
+use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use weft_datapath::tester::{SendOrder, Sent, take_core};
 use weft_wire::probe::Probe;
 
 use super::latency::{BUCKETS, bucket_of};
+use crate::sys::{bind_to_interface, now_ns, packet_socket, set_option};
 
 /// Frames in one call when unpaced.
 const BATCH: usize = 32;
@@ -20,47 +21,10 @@ pub(crate) struct PacketSender(OwnedFd);
 
 impl PacketSender {
     pub(crate) fn open(interface: &str) -> io::Result<Self> {
-        let name = std::ffi::CString::new(interface).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
-        // SAFETY: `name` is a string that ends with a zero byte and lives through the call.
-        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-        if index == 0 {
-            return Err(io::Error::from_raw_os_error(libc::ENODEV));
-        }
-        // SAFETY: no pointers are passed; protocol 0 receives nothing.
-        let raw = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-        if raw < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and nobody else's.
-        let socket = Self(unsafe { OwnedFd::from_raw_fd(raw) });
-        socket.bypass_queue()?;
-        socket.bind(index)?;
-        Ok(socket)
-    }
-
-    fn bypass_queue(&self) -> io::Result<()> {
-        let on: libc::c_int = 1;
-        // SAFETY: the pointer and length describe `on`, which lives through the call.
-        check(unsafe {
-            libc::setsockopt(
-                self.0.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_QDISC_BYPASS,
-                (&raw const on).cast(),
-                size_of_val(&on) as libc::socklen_t,
-            )
-        })
-    }
-
-    fn bind(&self, interface: u32) -> io::Result<()> {
-        // SAFETY: all-zero is a valid value of this plain C structure.
-        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_ifindex = interface as i32;
-        // SAFETY: the pointer and length describe `address`, which lives through the call.
-        check(unsafe {
-            libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as u32)
-        })
+        let socket = packet_socket()?;
+        set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)?;
+        bind_to_interface(&socket, interface, 0)?;
+        Ok(Self(socket))
     }
 
     /// Sends one frame; a full queue is not an error but `false`.
@@ -144,12 +108,12 @@ impl<'a> Schedule<'a> {
     }
 
     fn run(mut self, socket: &PacketSender, stop: &(dyn Fn() -> bool + Sync)) -> io::Result<Sent> {
-        let cpu = nanoseconds(ClockId::ThreadCPUTime);
-        let end = nanoseconds(ClockId::Monotonic) + self.order.duration_ns;
-        let mut due = nanoseconds(ClockId::Monotonic) as f64;
+        let cpu = now_ns(ClockId::ThreadCPUTime);
+        let end = now_ns(ClockId::Monotonic) + self.order.duration_ns;
+        let mut due = now_ns(ClockId::Monotonic) as f64;
         let mut turns = 0u64;
         loop {
-            let now = nanoseconds(ClockId::Monotonic);
+            let now = now_ns(ClockId::Monotonic);
             let asks = turns.is_multiple_of(1 << 12) && stop();
             turns += 1;
             if now >= end || self.sent.frames >= self.order.limit || asks {
@@ -168,7 +132,7 @@ impl<'a> Schedule<'a> {
             self.send_next(socket)?;
         }
         self.sent.span_ns = self.last_ns.saturating_sub(self.first_ns);
-        self.sent.cpu_ns = nanoseconds(ClockId::ThreadCPUTime) - cpu;
+        self.sent.cpu_ns = now_ns(ClockId::ThreadCPUTime) - cpu;
         Ok(self.sent)
     }
 
@@ -179,7 +143,7 @@ impl<'a> Schedule<'a> {
             let number = self.sent.frames + place as u64;
             let stream = (number % self.heads.len() as u64) as usize;
             let head = &self.heads[stream];
-            now = nanoseconds(ClockId::Monotonic);
+            now = now_ns(ClockId::Monotonic);
             let probe = Probe {
                 stream: stream as u16,
                 sequence: (number / self.heads.len() as u64) as u32,
@@ -207,13 +171,4 @@ impl<'a> Schedule<'a> {
         self.sent.frames += sent as u64;
         Ok(())
     }
-}
-
-fn nanoseconds(clock: ClockId) -> u64 {
-    let now = clock_gettime(clock);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use rustix::process::{Resource, Rlimit, getpriority_process, getrlimit, setpriority_process, setrlimit};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use weft_scenario::engine::{Progress, Trial};
 use weft_scenario::record::{EventRow, ProgressRow, Records};
 
@@ -17,6 +17,7 @@ use super::probe::Prober;
 use super::sampler::Sampler;
 use super::table::{Table, now_ns};
 use super::{FaultActuator, TrafficError, TrafficSetup};
+use crate::sys;
 
 /// From "all listen" to the first connection, so that every worker sees the start before it comes.
 const LEAD_NS: u64 = 50_000_000;
@@ -211,13 +212,13 @@ impl Accounts {
             tcp: TcpCounters::read(&setup.hosts)?,
             machine: CoreTimes::read()?,
             own_user_ticks: own_user_ticks()?,
-            own_cpu_ns: thread_cpu_ns(),
+            own_cpu_ns: sys::now_ns(ClockId::ThreadCPUTime),
         })
     }
 
     /// Facts about the whole run, which took `wall_ns`.
     fn close(&mut self, setup: &TrafficSetup, wall_ns: u64) -> Result<Vec<(String, f64)>, TrafficError> {
-        let sampler_cpu_ns = thread_cpu_ns() - self.own_cpu_ns;
+        let sampler_cpu_ns = sys::now_ns(ClockId::ThreadCPUTime) - self.own_cpu_ns;
         let machine = CoreTimes::read()?;
         let ours = own_user_ticks()?.saturating_sub(self.own_user_ticks);
         let all = machine.user_ticks().saturating_sub(self.machine.user_ticks());
@@ -238,11 +239,6 @@ fn own_user_ticks() -> Result<u64, TrafficError> {
     let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace().collect();
     let ticks = |field: usize| fields.get(field - 3).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     Ok(ticks(14) + ticks(16))
-}
-
-fn thread_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// One pipe per worker and two descriptors per watched namespace may exceed the usual 1024.

@@ -14,18 +14,19 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use serde::{Deserialize, Serialize};
 use weft_scenario::engine::CongestionControl;
 use weft_scenario::workload::MixSpec;
 use weft_scenario::workload::services::{DatagramStream, Storm};
 
+use crate::sys;
+
 const PAGE: usize = 4096;
 
 /// Nanoseconds of CLOCK_MONOTONIC.
 pub(super) fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    sys::now_ns(ClockId::Monotonic)
 }
 
 /// What every worker must know before it starts.

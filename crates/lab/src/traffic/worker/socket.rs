@@ -8,6 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, listen, socket_with, sockopt};
 
+use crate::sys::set_option;
+
 /// Where every server listens.
 pub(super) const PORT: u16 = 5001;
 /// Where every server listens for broadcast.
@@ -59,7 +61,7 @@ pub(super) fn start_connection(from: Ipv4Addr, to: Ipv4Addr, seed: u64) -> io::R
 pub(super) fn datagram_sender(from: Ipv4Addr, to: Ipv4Addr, payload_bytes: u32) -> io::Result<OwnedFd> {
     let socket = datagram_socket()?;
     bind(&socket, &SocketAddrV4::new(from, 0))?;
-    set_udp_option(&socket, libc::UDP_SEGMENT, payload_bytes)?;
+    set_option(&socket, libc::SOL_UDP, libc::UDP_SEGMENT, payload_bytes as i32)?;
     connect(&socket, &SocketAddrV4::new(to, PORT))?;
     Ok(socket)
 }
@@ -68,7 +70,7 @@ pub(super) fn datagram_sender(from: Ipv4Addr, to: Ipv4Addr, payload_bytes: u32) 
 pub(super) fn datagram_receiver(address: Ipv4Addr) -> io::Result<OwnedFd> {
     let socket = datagram_socket()?;
     bind(&socket, &SocketAddrV4::new(address, PORT))?;
-    set_udp_option(&socket, libc::UDP_GRO, 1)?;
+    set_option(&socket, libc::SOL_UDP, libc::UDP_GRO, 1)?;
     Ok(socket)
 }
 
@@ -91,20 +93,6 @@ pub(super) fn storm_receiver() -> io::Result<OwnedFd> {
 fn datagram_socket() -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?)
-}
-
-fn set_udp_option(socket: impl AsFd, option: libc::c_int, value: u32) -> io::Result<()> {
-    // SAFETY: the kernel reads as many bytes as `value` has, and `value` outlives the call.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_UDP,
-            option,
-            (&raw const value).cast(),
-            size_of::<u32>() as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// A bijection on 64 bits that leaves no pattern (the finaliser of SplitMix64).

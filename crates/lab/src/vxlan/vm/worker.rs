@@ -4,17 +4,18 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
-use std::mem::{size_of_val, zeroed};
+use std::mem::zeroed;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use weft_datapath::tester::take_core;
 
 use super::order::{Order, PORT, Reply};
+use crate::sys::{now_ns, set_option};
 
 /// Datagrams in one system call.
 const BATCH: usize = 32;
@@ -110,7 +111,7 @@ impl Worker {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
             socket.connect(to)?;
             // As the test centre's frames: no checksum (RFC 768), so that hooks which cannot finish one carry it as well.
-            set_option(&socket, libc::SO_NO_CHECK, 1)?;
+            set_option(&socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, 1)?;
             self.sender = Some((to, socket));
         }
         Ok(&self.sender.as_ref().expect("just set").1)
@@ -125,27 +126,8 @@ fn timed(work: impl FnOnce(u64) -> io::Result<u64>) -> io::Result<Reply> {
     Ok(Reply { frames, cpu_ns, wall_ns: now_ns(ClockId::Monotonic) - wall })
 }
 
-fn now_ns(clock: ClockId) -> u64 {
-    let now = clock_gettime(clock);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
 fn set_buffer(socket: &UdpSocket, bytes: u32) -> io::Result<()> {
-    set_option(socket, libc::SO_RCVBUFFORCE, i32::try_from(bytes / 2).unwrap_or(i32::MAX))
-}
-
-fn set_option(socket: &UdpSocket, option: i32, value: i32) -> io::Result<()> {
-    // SAFETY: pointer and length describe `value`, which lives through the call.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            option,
-            (&raw const value).cast(),
-            size_of_val(&value) as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, i32::try_from(bytes / 2).unwrap_or(i32::MAX))
 }
 
 /// Sends up to so many frames until a time; how many went.
