@@ -121,19 +121,6 @@ impl Table {
         aas
     }
 
-    /// The first `limit` mappings from AA `from` on, in order of AAs. Looks at every record: who reads many parts takes
-    /// [`Self::mapped_aas`] once.
-    pub fn mappings_from(&self, from: Ipv4Addr, limit: usize) -> Vec<(Ipv4Addr, Record)> {
-        let wanted = |(aa, record): &(Ipv4Addr, Record)| *aa >= from && record.locator.is_some();
-        let mut rows: Vec<_> = self.records.iter().filter(wanted).collect();
-        if rows.len() > limit && limit > 0 {
-            rows.select_nth_unstable_by_key(limit - 1, |(aa, _)| *aa);
-        }
-        rows.truncate(limit);
-        rows.sort_unstable_by_key(|(aa, _)| *aa);
-        rows
-    }
-
     /// Whether servers of service `from` may be told where AAs of service `to` are.
     pub fn allows(&self, from: u32, to: u32) -> bool {
         self.policy.allows(from, to)

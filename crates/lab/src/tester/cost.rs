@@ -60,11 +60,6 @@ impl PathCost {
     pub fn cores_at(&self, frames_per_s: f64) -> f64 {
         self.ns_per_frame * frames_per_s * 1e-9
     }
-
-    /// The same as the frequency that a core would need for it, as the VXLAN draft prints it.
-    pub fn mhz_at(&self, frames_per_s: f64, core_mhz: f64) -> f64 {
-        self.cores_at(frames_per_s) * core_mhz
-    }
 }
 
 /// A path's cost, and whether the method holds here.
@@ -112,7 +107,7 @@ mod tests {
         let path = chain(&[380.0, 1700.0, 379.0, 381.0]);
         let cost = PathCost::between(tester, path);
         assert_eq!((cost.ns_per_frame, cost.error_ns), (184.0, 2.0));
-        assert!((cost.cores_at(1e6) - 0.184).abs() < 1e-12 && (cost.mhz_at(1e6, 2300.0) - 423.2).abs() < 1e-9);
+        assert!((cost.cores_at(1e6) - 0.184).abs() < 1e-12);
         assert_eq!(PathCost::between(path, tester).ns_per_frame, 0.0);
         assert_eq!(ChainCost::of(&[f64::NAN]), None);
     }

@@ -8,8 +8,6 @@ use weft_wire::vlan::TAG_LEN;
 pub const LAYER1_EXTRA_BYTES: u32 = 20;
 /// The frame check sequence, which the kernel never sees, bytes.
 pub const FCS_BYTES: u32 = 4;
-/// Sizes that RFC 2544 section 9.1 and the VXLAN draft ask for, bytes with FCS.
-pub const USUAL_SIZES: [u32; 8] = [64, 128, 256, 512, 1024, 1280, 1450, 1518];
 
 const SMALLEST_BYTES: u32 = 64;
 const LARGEST_BYTES: u32 = 9216;
@@ -87,7 +85,7 @@ mod tests {
 
     #[test]
     fn sizes_that_do_not_fit_are_refused() {
-        assert!(USUAL_SIZES.iter().all(|bytes| FrameSize::new(*bytes, 1500, false).is_ok()));
+        assert!([64, 1518].iter().all(|bytes| FrameSize::new(*bytes, 1500, false).is_ok()));
         assert_eq!(size(1518).kernel_bytes(), 1514);
         assert!(FrameSize::new(63, 1500, false).unwrap_err().contains("below 64"));
         assert!(FrameSize::new(64, 1500, true).unwrap_err().contains("below 68"));

@@ -1,7 +1,5 @@
 //! Why addresses cannot be given.
 
-use std::net::Ipv4Addr;
-
 use super::SERVERS_PER_RACK_MAX;
 use crate::topology::OutsideError;
 
@@ -32,26 +30,6 @@ pub enum AddressError {
     /// The pool of public LAs meets the AAs.
     #[error(transparent)]
     Outside(#[from] OutsideError),
-    /// An AA outside the block.
-    #[error("AA {aa} of `{node}` is outside the AA block {block}")]
-    OutsideBlock {
-        /// The address.
-        aa: Ipv4Addr,
-        /// Who wants it.
-        node: String,
-        /// The block.
-        block: String,
-    },
-    /// The first or last address of the block.
-    #[error("AA {aa} of `{node}` is the network or broadcast address of the AA block {block}")]
-    NotAHost {
-        /// The address.
-        aa: Ipv4Addr,
-        /// Who wants it.
-        node: String,
-        /// The block.
-        block: String,
-    },
     /// More hosts below one switch than a rack prefix holds.
     #[error("`{switch}` has {hosts} hosts; a rack prefix holds {SERVERS_PER_RACK_MAX}")]
     RackTooLarge {

@@ -102,18 +102,6 @@ impl AddressPlan {
         self.options.aa_block
     }
 
-    /// Whether `node` may have this AA: a host address of the block.
-    pub fn check_aa(&self, aa: Ipv4Addr, node: &str) -> Result<(), AddressError> {
-        let block = self.options.aa_block;
-        if !block.contains(aa) {
-            return Err(AddressError::OutsideBlock { aa, node: node.to_owned(), block: block.to_string() });
-        }
-        if aa == block.network || aa == block.last() {
-            return Err(AddressError::NotAHost { aa, node: node.to_owned(), block: block.to_string() });
-        }
-        Ok(())
-    }
-
     /// A server's AA; `None` for switches and directory servers.
     pub fn aa(&self, node: NodeId) -> Option<Ipv4Addr> {
         self.aa[node.index()]

@@ -15,11 +15,10 @@
 
 mod draw;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fault::{Fault, FaultKind};
 use crate::id::NodeId;
 use crate::topology::{Fabric, Role};
 use crate::units::Nanos;
@@ -134,29 +133,6 @@ pub fn redundant_groups(fabric: &Fabric) -> Vec<BTreeSet<NodeId>> {
         }
     }
     groups.into_iter().collect()
-}
-
-/// The same as faults for a packet-level run: what overlaps on one switch is one longer fault.
-pub fn as_faults(failures: &[Failure], fabric: &Fabric) -> Vec<Fault> {
-    let mut spans: BTreeMap<NodeId, Vec<(u64, u64)>> = BTreeMap::new();
-    for failure in failures {
-        for switch in &failure.switches {
-            let of_switch = spans.entry(*switch).or_default();
-            match of_switch.last_mut() {
-                Some(last) if last.1 >= failure.at.0 => last.1 = last.1.max(failure.ends().0),
-                _ => of_switch.push((failure.at.0, failure.ends().0)),
-            }
-        }
-    }
-    let fault = |switch: NodeId, (from, to): (u64, u64)| Fault {
-        at: Nanos(from),
-        lasts: Some(Nanos(to - from)),
-        kind: FaultKind::SwitchDown { node: fabric.node(switch).name.clone() },
-    };
-    let mut faults: Vec<Fault> =
-        spans.into_iter().flat_map(|(switch, of)| of.into_iter().map(move |span| fault(switch, span))).collect();
-    faults.sort_by_key(|fault| fault.at);
-    faults
 }
 
 #[cfg(test)]

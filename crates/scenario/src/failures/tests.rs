@@ -1,7 +1,6 @@
 //! The drawn failures have the paper's statistics.
 
 use super::*;
-use crate::fault::check_faults;
 use crate::topology::{ClosParams, ConventionalParams, conventional, vl2_clos};
 
 fn clos() -> Fabric {
@@ -77,18 +76,6 @@ fn a_seed_gives_the_same_failures_and_another_seed_others() {
     let (fabric, model) = (clos(), FailureModel::default());
     assert_eq!(model.failures(&fabric, 1), model.failures(&fabric, 1));
     assert_ne!(model.failures(&fabric, 1), model.failures(&fabric, 2));
-}
-
-#[test]
-fn a_packet_level_run_accepts_them_as_faults() {
-    let fabric = clos();
-    let model = FailureModel { per_switch_month: 20.0, ..FailureModel::default() };
-    let failures = model.failures(&fabric, 1).unwrap();
-    let faults = as_faults(&failures, &fabric);
-    assert_eq!(check_faults(&faults, &fabric), Ok(()));
-    let down_ns: u64 = faults.iter().map(|fault| fault.lasts.unwrap().0).sum();
-    let failing_ns: u64 = failures.iter().map(|failure| failure.lasts.0 * failure.switches.len() as u64).sum();
-    assert!(down_ns <= failing_ns && down_ns > failing_ns / 4);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The PDUs as values. [`View`] draws their layouts.
 
 use super::MAX_AREAS;
-use super::cursor::{Reader, Writer};
+use super::cursor::Writer;
 use super::fletcher;
 use super::id::{LspId, NodeId, SystemId};
 use super::tlv::Tlv;
@@ -342,11 +342,5 @@ impl Tlv {
         let mut writer = Writer::default();
         tlvs.iter().for_each(|tlv| tlv.write(&mut writer));
         writer.bytes.len()
-    }
-
-    /// The TLVs of a run of bytes, as far as they are whole.
-    pub fn parse_all(bytes: &[u8]) -> Vec<Self> {
-        let mut rest = Reader(bytes);
-        std::iter::from_fn(|| rest.tlv()).map(|(code, value)| Self::parse(code, value)).collect()
     }
 }

@@ -45,29 +45,6 @@ impl KernelMemory {
     }
 }
 
-/// Memory of a server, bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ServerMemory {
-    /// What the kernel's memory grew by; never negative.
-    pub kernel_bytes: u64,
-    /// Proportional set size of its processes, VMs excluded.
-    pub processes_bytes: u64,
-    /// Its VMs.
-    pub vm_bytes: u64,
-}
-
-impl ServerMemory {
-    /// Server minus VM.
-    pub fn server_minus_vm_bytes(&self) -> u64 {
-        self.kernel_bytes + self.processes_bytes
-    }
-
-    /// All of it.
-    pub fn total_bytes(&self) -> u64 {
-        self.server_minus_vm_bytes() + self.vm_bytes
-    }
-}
-
 /// Proportional set size of a process: its own pages, and its share of those that it shares; bytes.
 ///
 /// # Errors
@@ -131,7 +108,5 @@ mod tests {
         std::hint::black_box(&pages);
         assert!(after > before + (24 << 20), "{before} {after}");
         assert!(pss_bytes(u32::MAX).is_err());
-        let memory = ServerMemory { kernel_bytes: 1, processes_bytes: 2, vm_bytes: 4 };
-        assert_eq!((memory.server_minus_vm_bytes(), memory.total_bytes()), (3, 7));
     }
 }
