@@ -9,6 +9,7 @@ pub use elephants::{ELEPHANTS, ElephantSpec, Split};
 pub use vlan_mix::{VlanMixSpec, crossing_share, vlan_hosts};
 
 use serde::{Deserialize, Serialize};
+use weft_wire::trill;
 
 use super::WorkloadError;
 use super::frames::{FRAME_LEAST, Runs, check_distinct, check_sizes, check_time, range};
@@ -408,10 +409,9 @@ impl CrossingSpec {
 /// What Ethernet sends around a frame: preamble, start delimiter and gap (IEEE 802.3), bytes.
 pub const LAYER1_EXTRA_BYTES: u32 = 20;
 /// What TRILL adds to a frame on a link between RBridges: outer header, TRILL header and the inner VLAN tag, bytes.
-pub const TRILL_EXTRA_BYTES: u32 = 24;
-
+pub const TRILL_EXTRA_BYTES: u32 = trill::OVERHEAD_BYTES as u32;
 /// The same without the outer header, bytes.
-pub const TRILL_ELIDED_EXTRA_BYTES: u32 = 10;
+pub const TRILL_ELIDED_EXTRA_BYTES: u32 = TRILL_EXTRA_BYTES - trill::elided::SAVED_LEN as u32;
 
 /// Frames that a full line between RBridges carries without outer headers over those that it carries with them.
 pub fn elision_gain_limit(frame_bytes: u32) -> f64 {
