@@ -1,44 +1,18 @@
 //! Encapsulations between virtual switches: every frame of every one arrives as it was sent, the user's ports come back as
 //! they were, and a small benchmark has its rows.
 
+mod common;
+
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use weft_lab::tester::bed::{Bed, Between};
 use weft_lab::tester::overlays::{self, Encapsulation, OverlayBed, OverlayOptions, Wire};
 use weft_lab::tester::path::{Means, TrialOrder};
 use weft_lab::tester::stream::StreamPlan;
-use weft_scenario::engine::Progress;
 
-struct Quiet;
-
-impl Progress for Quiet {
-    fn phase(&self, _: &str, _: &str) {}
-    fn advance(&self, _: f64, _: &str) {}
-    fn note(&self, line: &str) {
-        eprintln!("note: {line}");
-    }
-    fn interrupted(&self) -> bool {
-        false
-    }
-}
-
-/// One test at a time: they all measure on the last core. `None`, with the reason, where none can run.
-fn turn() -> Option<MutexGuard<'static, ()>> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let missing = weft_lab::deps::missing_packages(weft_lab::deps::Need::Run);
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: needs root");
-        return None;
-    }
-    if !missing.is_empty() {
-        eprintln!("skipped: missing packages {}", missing.join(", "));
-        return None;
-    }
-    // A test that failed has left nothing in the lock that could be wrong.
-    Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))
-}
+use common::Quiet;
+use common::beds::turn;
 
 fn plan() -> StreamPlan {
     StreamPlan { unicast: 64, ..StreamPlan::default() }

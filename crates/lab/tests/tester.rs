@@ -4,10 +4,11 @@
 //! What is judged are counts, and times on links whose clock is virtual: a busy machine can make a generator send less and a
 //! frame arrive later, but it cannot make a line faster or shorter.
 
+mod common;
+
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use weft_datapath::tester::LinkParams;
@@ -21,36 +22,11 @@ use weft_lab::tester::port::Port;
 use weft_lab::tester::reference::{self, Reference};
 use weft_lab::tester::stream::StreamPlan;
 use weft_lab::{ProcessId, home};
-use weft_scenario::engine::Progress;
+
+use common::Quiet;
+use common::beds::turn;
 
 const NEVER: &(dyn Fn() -> bool + Sync) = &|| false;
-
-struct Quiet;
-
-impl Progress for Quiet {
-    fn phase(&self, _: &str, _: &str) {}
-    fn advance(&self, _: f64, _: &str) {}
-    fn note(&self, line: &str) {
-        eprintln!("note: {line}");
-    }
-    fn interrupted(&self) -> bool {
-        false
-    }
-}
-
-/// One test at a time: they all measure on the last core. `None`, with the reason, where none can run.
-fn turn() -> Option<MutexGuard<'static, ()>> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let root = rustix::process::geteuid().is_root();
-    let missing = weft_lab::deps::missing_packages(weft_lab::deps::Need::Run);
-    if !root {
-        eprintln!("skipped: needs root");
-    } else if !missing.is_empty() {
-        eprintln!("skipped: missing packages {}", missing.join(", "));
-    }
-    // A test that failed has left nothing in the lock that could be wrong.
-    (root && missing.is_empty()).then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
-}
 
 /// Streams of many stations.
 fn stations(unicast: u16) -> StreamPlan {
