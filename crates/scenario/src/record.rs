@@ -143,6 +143,13 @@ pub struct EventRow {
     pub subject: String,
 }
 
+impl EventRow {
+    /// Time since the start of the run, seconds.
+    pub fn time_s(&self) -> f64 {
+        self.time_ns as f64 / 1e9
+    }
+}
+
 /// CPU time that a run's traffic cost on the core it was pinned to.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CostRow {

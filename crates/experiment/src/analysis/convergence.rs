@@ -53,9 +53,7 @@ const REJOIN_S: f64 = 10.0;
 
 /// What a plan must have for this analysis.
 pub fn check(spec: &PlanSpec) -> Result<(), String> {
-    if !spec.axes.is_empty() {
-        return Err("analysis `convergence` takes no sweep".to_owned());
-    }
+    super::check_no_sweep(spec)?;
     if spec.workload.len() != 1 || spec.overlays.len() != 1 {
         return Err("analysis `convergence` takes one workload and one overlay".to_owned());
     }
@@ -248,13 +246,9 @@ fn steps<'a>(faults: &'a [Fault], records: &Records) -> Vec<Step<'a>> {
         if !repairs {
             active.push(fault);
         }
-        steps.push(Step { time_s: seconds(event), fault, repairs });
+        steps.push(Step { time_s: event.time_s(), fault, repairs });
     }
     steps
-}
-
-fn seconds(event: &EventRow) -> f64 {
-    event.time_ns as f64 / 1e9
 }
 
 /// `is_probed`: there were flows of datagrams.
@@ -366,9 +360,9 @@ fn routes_back(records: &Records, step: &Step<'_>, phase: Window) -> Option<f64>
     let back = |event: &&EventRow| {
         event.kind == "routes-restored"
             && event.subject == step.fault.subject()
-            && (phase.from_s..=phase.to_s).contains(&seconds(event))
+            && (phase.from_s..=phase.to_s).contains(&event.time_s())
     };
-    records.events.iter().find(back).map(|event| seconds(event) - phase.from_s)
+    records.events.iter().find(back).map(|event| event.time_s() - phase.from_s)
 }
 
 /// Full adjacencies that were lost on links that had not failed: daemons that were late, not links that broke.
@@ -384,7 +378,7 @@ fn flaps(records: &Records, fabric: &Fabric, steps: &[Step<'_>]) -> usize {
         time_s <= down_until
     };
     let lost = records.events.iter().filter(|event| event.kind == "adjacency" && event.subject.contains(" Full -> "));
-    lost.filter(|event| link_of(fabric, &event.subject).is_none_or(|link| !excused(link, seconds(event)))).count()
+    lost.filter(|event| link_of(fabric, &event.subject).is_none_or(|link| !excused(link, event.time_s()))).count()
 }
 
 /// The link of `NODE:INTERFACE ...`.

@@ -7,6 +7,7 @@ use weft_scenario::record::{EventRow, Records};
 use super::series::{Cumulative, Window};
 use super::{Input, MetricInfo, TrialRecords, cpu};
 use crate::metric::{Findings, Limit, Problem};
+use crate::plan::PlanSpec;
 
 /// What this analysis yields.
 pub const METRICS: &[MetricInfo] = &[
@@ -29,6 +30,11 @@ const AFTER_S: f64 = 5.0;
 const RECOVERED_RATIO: f64 = 0.9;
 /// Step of the search for that second.
 const STEP_S: f64 = 0.1;
+
+/// What a plan must have for this analysis.
+pub fn check(spec: &PlanSpec) -> Result<(), String> {
+    super::check_no_sweep(spec)
+}
 
 /// Runs the analysis.
 pub fn analyse(input: &Input<'_>) -> Findings {
@@ -57,12 +63,13 @@ pub fn analyse(input: &Input<'_>) -> Findings {
 
 /// From each fault to its repair, in order, as recorded.
 pub fn outage_windows(records: &Records) -> Vec<Window> {
-    let seconds = |event: &EventRow| event.time_ns as f64 / 1e9;
     let of_kind = |kind: &'static str| records.events.iter().filter(move |event| event.kind == kind);
     let repaired = |fault: &EventRow| {
-        of_kind("repair").find(|repair| repair.subject == fault.subject && repair.time_ns > fault.time_ns).map(seconds)
+        of_kind("repair")
+            .find(|repair| repair.subject == fault.subject && repair.time_ns > fault.time_ns)
+            .map(EventRow::time_s)
     };
-    let window = |fault: &EventRow| Some(Window { from_s: seconds(fault), to_s: repaired(fault)? });
+    let window = |fault: &EventRow| Some(Window { from_s: fault.time_s(), to_s: repaired(fault)? });
     of_kind("fault").filter_map(window).collect()
 }
 
@@ -85,13 +92,13 @@ fn measure(records: &Records, outage: Window) -> Outage {
         .map(|from| ratio(from, from + 1.0))
         .fold(f64::INFINITY, f64::min);
     let recovery_s = recovery(&payload, outage.to_s, before);
-    let restored = |event: &&EventRow| event.kind == "routes-restored" && event.time_ns as f64 / 1e9 >= outage.to_s;
+    let restored = |event: &&EventRow| event.kind == "routes-restored" && event.time_s() >= outage.to_s;
     Outage {
         settled: ratio(settle_from, outage.to_s),
         dip,
         recovery_s,
         after: ratio(outage.to_s + recovery_s, (outage.to_s + recovery_s + AFTER_S).min(payload.end())),
-        routes_s: records.events.iter().find(restored).map(|event| event.time_ns as f64 / 1e9 - outage.to_s),
+        routes_s: records.events.iter().find(restored).map(|event| event.time_s() - outage.to_s),
     }
 }
 

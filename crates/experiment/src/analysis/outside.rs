@@ -4,7 +4,7 @@
 //! Shares and goodput are taken before the first fault. Where a workload fills the links, shares say nothing (all are full); so
 //! shares are those of a workload of many flows that leaves room, and goodput that of one that does not.
 
-use weft_scenario::record::Records;
+use weft_scenario::record::{EventRow, Records};
 use weft_scenario::topology::Fabric;
 use weft_scenario::workload::Workload;
 
@@ -109,7 +109,7 @@ impl<'a> View<'a> {
             records,
             egress: at_border.map(|link| (link.node == outside, link)).collect(),
             outside: fabric.outside().map_or(0, |outside| outside.servers.len() as u32),
-            fault_s: fault.map(|event| event.time_ns as f64 / 1e9),
+            fault_s: fault.map(EventRow::time_s),
         }
     }
 

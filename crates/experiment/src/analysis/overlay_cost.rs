@@ -29,6 +29,11 @@ pub const METRICS: &[MetricInfo] = &[
     MetricInfo { name: "vxlan_goodput", meaning: "goodput of kernel VXLAN, bit/s" },
 ];
 
+/// What a plan must have for this analysis.
+pub fn check(spec: &PlanSpec) -> Result<(), String> {
+    super::check_no_sweep(spec)
+}
+
 /// Names of all metrics of a plan.
 pub fn names(spec: &PlanSpec) -> Vec<String> {
     let each = |metric: &MetricInfo| {

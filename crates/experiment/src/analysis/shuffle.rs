@@ -12,6 +12,7 @@ use weft_scenario::topology::{Fabric, Role};
 use super::series::{Cumulative, Window};
 use super::{Input, MetricInfo, TrialRecords, cpu, framing, links};
 use crate::metric::{Findings, Limit, Problem};
+use crate::plan::PlanSpec;
 use crate::stats;
 
 /// What this analysis yields.
@@ -45,6 +46,11 @@ const SPLIT_PARTS: usize = 10;
 const TREE_RACK: usize = 20;
 /// Fact with the measured number of acknowledgements for one data segment, where an engine counts them.
 const ACKS_PER_SEGMENT_FACT: &str = "acks_per_data_segment";
+
+/// What a plan must have for this analysis.
+pub fn check(spec: &PlanSpec) -> Result<(), String> {
+    super::check_no_sweep(spec)
+}
 
 /// Runs the analysis over all trials; every metric is the median over them.
 pub fn analyse(input: &Input<'_>) -> Findings {

@@ -12,6 +12,7 @@ use weft_scenario::workload::{MixSpec, Workload};
 use super::series::Window;
 use super::{Input, MetricInfo, TrialRecords, cpu, links};
 use crate::metric::{Estimate, Findings, Limit, Problem};
+use crate::plan::PlanSpec;
 use crate::stats;
 
 /// What this analysis yields.
@@ -35,6 +36,11 @@ const LARGE_FLOW_BYTES: std::ops::RangeInclusive<f64> = 100e6..=1e9;
 
 /// One switch's index over time: middle of the interval in seconds, index.
 pub type SplitSeries = Vec<(f64, f64)>;
+
+/// What a plan must have for this analysis.
+pub fn check(spec: &PlanSpec) -> Result<(), String> {
+    super::check_no_sweep(spec)
+}
 
 /// Runs the analysis; repetitions are put end to end, as one longer run.
 pub fn analyse(input: &Input<'_>) -> Findings {

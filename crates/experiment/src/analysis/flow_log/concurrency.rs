@@ -7,6 +7,7 @@ use super::{fact, put, put_empty, share};
 use crate::analysis::{Input, MetricInfo, TrialRecords};
 use crate::flow_log::fact as name;
 use crate::metric::Findings;
+use crate::plan::PlanSpec;
 
 /// "About ten" flows.
 const ABOUT_TEN: std::ops::RangeInclusive<u32> = 5..=15;
@@ -121,6 +122,11 @@ fn modes(shares: &[f64]) -> Modes {
         share(least, smooth[second])
     });
     Modes { first: Some(first as u32), second: second.map(|second| second as u32), valley }
+}
+
+/// What a plan must have for this analysis.
+pub fn check(spec: &PlanSpec) -> Result<(), String> {
+    super::check(spec, true)
 }
 
 /// Runs the analysis.

@@ -131,6 +131,11 @@ fn knee(fitting: &[FittingRow]) -> Option<(FittingRow, f64)> {
     within.windows(2).filter_map(factor).max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.clusters.cmp(&a.0.clusters)))
 }
 
+/// What a plan must have for this analysis.
+pub fn check(spec: &PlanSpec) -> Result<(), String> {
+    super::check(spec, false)
+}
+
 /// Names of all metrics of a plan.
 pub fn names(spec: &PlanSpec) -> Vec<String> {
     let of = |workload: &String| METRICS.iter().map(|metric| format!("{}.{workload}", metric.name)).collect::<Vec<_>>();

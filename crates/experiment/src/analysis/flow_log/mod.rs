@@ -36,7 +36,7 @@ fn spec_of<'a>(spec: &'a PlanSpec, workload: &str) -> Option<&'a FlowLogSpec> {
 }
 
 /// What a plan must have for these analyses.
-pub fn check(spec: &PlanSpec, one_workload: bool) -> Result<(), String> {
+fn check(spec: &PlanSpec, one_workload: bool) -> Result<(), String> {
     let name = spec.analysis.name();
     if !spec.axes.is_empty() || (one_workload && spec.workload.len() != 1) {
         let workloads = if one_workload { "one workload" } else { "workloads" };

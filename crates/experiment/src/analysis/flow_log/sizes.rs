@@ -7,6 +7,7 @@ use super::{fact, put, put_empty, share, spec_of};
 use crate::analysis::{Input, MetricInfo, TrialRecords};
 use crate::flow_log::fact as name;
 use crate::metric::Findings;
+use crate::plan::PlanSpec;
 
 /// "100 MB", below which are 99 % of the paper's flows and above which are more than 90 % of its bytes.
 const LARGE: u64 = 100_000_000;
@@ -93,6 +94,11 @@ fn median(rows: &[FlowSizeRow]) -> Option<u64> {
         upto >= half
     };
     rows.iter().find(reaches).map(|row| row.bytes_at_most)
+}
+
+/// What a plan must have for this analysis.
+pub fn check(spec: &PlanSpec) -> Result<(), String> {
+    super::check(spec, true)
 }
 
 /// Runs the analysis.

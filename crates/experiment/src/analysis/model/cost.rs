@@ -7,7 +7,7 @@ use weft_scenario::record::NetworkRow;
 use weft_scenario::workload::ModelSpec;
 use weft_scenario::workload::model::{CostSpec, SwitchPrice};
 
-use super::super::{Input, MetricInfo};
+use super::super::{Input, MetricInfo, check_no_sweep};
 use crate::metric::{Estimate, Findings, Limit, Problem, Table};
 use crate::plan::PlanSpec;
 
@@ -51,7 +51,7 @@ const FAT_TREE_CABLES: f64 = 2.0;
 /// What a plan must have for this analysis.
 pub fn check(spec: &PlanSpec) -> Result<(), String> {
     super::check(spec, "cost-scale", "cost")?;
-    if spec.axes.is_empty() { Ok(()) } else { Err("analysis `cost-scale` takes no sweep".into()) }
+    check_no_sweep(spec)
 }
 
 /// Names of all metrics of a plan.
