@@ -162,75 +162,89 @@ fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
         let message = format!("`sampling.measure_cpu_cost` names workload `{name}`, which is not there");
         return Err(Problem::new(message, Some("measure_cpu_cost".into())));
     }
-    let wrong = |message: &str| Err(Problem::new(message, Some("analysis =".into())));
-    spec.analysis.check_sweep(spec).map_err(|message| Problem::new(message, Some("analysis =".into())))?;
+    spec.analysis.check_sweep(spec).map_err(wrong)?;
+    check_engines(spec).and_then(|()| check_compared(spec)).map_err(wrong)
+}
+
+fn wrong(message: impl Into<String>) -> Problem {
+    Problem::new(message, Some("analysis =".into()))
+}
+
+/// Engines and overlays must be such as the kinds of workloads run on.
+fn check_engines(spec: &PlanSpec) -> Result<(), &'static str> {
     let every = |wanted: fn(&Workload) -> bool| spec.workload.values().all(wanted);
     let lab_only = |workload: &Workload| matches!(workload, Workload::Directory(_) | Workload::Migration(_));
     if spec.workload.values().any(lab_only) {
         if spec.engines != ["lab"] || spec.overlays != [Overlay::Vl2] {
-            return wrong(
+            return Err(
                 "workloads of kind `directory` and `migration` need `engines = [\"lab\"]` and the overlay `vl2`",
             );
         }
         if !spec.fault.is_empty() {
-            return wrong("workloads of kind `directory` and `migration` have their own faults; remove `[[fault]]`");
+            return Err("workloads of kind `directory` and `migration` have their own faults; remove `[[fault]]`");
         }
     }
     if spec.workload.values().any(|workload| matches!(workload, Workload::Outside(_))) && spec.engines != ["lab"] {
-        return wrong("workloads of kind `outside` need `engines = [\"lab\"]`");
+        return Err("workloads of kind `outside` need `engines = [\"lab\"]`");
     }
     let stormy =
         |workload: &Workload| matches!(workload, Workload::Services(services) if !services.storms().is_empty());
     if spec.workload.values().any(stormy) && (spec.engines != ["lab"] || spec.overlays != [Overlay::Vl2]) {
-        return wrong("services with a storm need `engines = [\"lab\"]` and the overlay `vl2`");
+        return Err("services with a storm need `engines = [\"lab\"]` and the overlay `vl2`");
     }
     let computed = |workload: &Workload| matches!(workload, Workload::Model(_) | Workload::FlowLog(_));
     let only_calc = spec.engines == [CALC];
     if (only_calc || spec.workload.values().any(computed)) && !(only_calc && every(computed) && spec.fault.is_empty()) {
-        return wrong(
+        return Err(
             "workloads of kind `model` and `flow-log`, and no others, need `engines = [\"calc\"]` and no `[[fault]]`",
         );
     }
     if spec.engines.iter().any(|engine| engine == CALC) && !only_calc {
-        return wrong("the engine `calc` has no packets, so it cannot stand beside another in `engines`");
+        return Err("the engine `calc` has no packets, so it cannot stand beside another in `engines`");
     }
     let on_own_servers = |workload: &Workload| matches!(workload, Workload::Vxlan(_) | Workload::Trill(_));
     let alone = spec.engines == ["lab"] && spec.overlays == [Overlay::Layer2] && spec.fault.is_empty();
     if spec.workload.values().any(on_own_servers) && !alone {
-        return wrong(
+        return Err(
             "workloads of kind `vxlan` and `trill` need `engines = [\"lab\"]`, `overlays = [\"layer2\"]` and no `[[fault]]`",
         );
     }
     if spec.overlays.contains(&Overlay::Layer2) && !every(on_own_servers) {
-        return wrong("the overlay `layer2` carries only workloads of kind `vxlan` and `trill`");
+        return Err("the overlay `layer2` carries only workloads of kind `vxlan` and `trill`");
     }
     if spec.overlays.contains(&Overlay::Bridged) && spec.engines != ["lab"] {
-        return wrong(
+        return Err(
             "the overlay `bridged` needs `engines = [\"lab\"]`; in the simulator the load balance `spanning-tree` says so",
         );
     }
+    Ok(())
+}
+
+/// What the analyses that take no sweep compare must be in the plan.
+fn check_compared(spec: &PlanSpec) -> Result<(), &'static str> {
+    let every = |wanted: fn(&Workload) -> bool| spec.workload.values().all(wanted);
     let single = spec.overlays.len() == 1 && spec.workload.len() == 1;
     match spec.analysis {
         Analysis::Shuffle | Analysis::Outage | Analysis::VlbSplit if !single => {
-            wrong("this analysis takes the median over all trials, so it needs one overlay and one workload")
+            Err("this analysis takes the median over all trials, so it needs one overlay and one workload")
         }
         Analysis::Shuffle | Analysis::Outage if !every(|workload| matches!(workload, Workload::Shuffle { .. })) => {
-            wrong("this analysis needs workloads of kind `shuffle`")
+            Err("this analysis needs workloads of kind `shuffle`")
         }
         Analysis::Outage if !spec.fault.iter().any(|fault| fault.lasts.is_some()) => {
-            wrong("analysis `outage` needs a `[[fault]]` that ends (`lasts`)")
+            Err("analysis `outage` needs a `[[fault]]` that ends (`lasts`)")
         }
         Analysis::VlbSplit if !every(|workload| matches!(workload, Workload::Mix(_))) => {
-            wrong("analysis `vlb-split` needs workloads of kind `mix`")
+            Err("analysis `vlb-split` needs workloads of kind `mix`")
         }
         Analysis::VlbSplit if spec.sampling.split_interval.is_none_or(|interval| interval < spec.sampling.interval) => {
-            wrong("analysis `vlb-split` needs `sampling.split_interval`, not below `sampling.interval`")
+            Err("analysis `vlb-split` needs `sampling.split_interval`, not below `sampling.interval`")
         }
         Analysis::OverlayCost if spec.sampling.measure_cpu_cost.is_empty() => {
-            wrong("analysis `overlay-cost` needs the names of workloads in `sampling.measure_cpu_cost`")
+            Err("analysis `overlay-cost` needs the names of workloads in `sampling.measure_cpu_cost`")
         }
         Analysis::OverlayCost if ![Overlay::Routed, Overlay::Vl2].iter().all(|one| spec.overlays.contains(one)) => {
-            wrong("analysis `overlay-cost` needs the overlays `routed` and `vl2`")
+            Err("analysis `overlay-cost` needs the overlays `routed` and `vl2`")
         }
         _ => Ok(()),
     }

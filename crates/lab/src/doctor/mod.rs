@@ -8,7 +8,8 @@ mod tunnel;
 
 use serde::Serialize;
 use weft_scenario::engine::{DirectoryStore, Overlay, Scenario};
-use weft_scenario::topology::Role;
+use weft_scenario::id::LinkId;
+use weft_scenario::topology::{Fabric, Role};
 
 use crate::deps;
 use crate::dhcp;
@@ -71,7 +72,6 @@ pub fn checks() -> Vec<Check> {
 
 /// Refuses a lab that this machine cannot run, before anything is made.
 pub(crate) fn require(scenario: &Scenario, options: &LabOptions) -> Result<(), LabError> {
-    let not_fit = |what: &str, remedy: &str| LabError::NotFit { what: what.into(), remedy: remedy.into() };
     if !rustix::process::geteuid().is_root() {
         return Err(not_fit("a lab needs root (namespaces, links, eBPF)", "run it with sudo, or use --engine sim"));
     }
@@ -114,34 +114,37 @@ pub(crate) fn require(scenario: &Scenario, options: &LabOptions) -> Result<(), L
     if !machine::congestion_controls().iter().any(|available| available == control) {
         return Err(not_fit(&format!("this kernel has no TCP {control}"), "load it (modprobe) or choose another"));
     }
-    let slow = scenario.fabric.links().iter().position(|link| link.spec.delay.0 > DELAY_LEFT_OUT_NS);
-    if let Some(link) = slow {
-        let id = weft_scenario::id::LinkId(link as u32);
+    require_no_delays(&scenario.fabric)?;
+    if scenario.overlay == Overlay::Vl2 { require_agents(scenario, options) } else { Ok(()) }
+}
+
+fn not_fit(what: &str, remedy: &str) -> LabError {
+    LabError::NotFit { what: what.into(), remedy: remedy.into() }
+}
+
+fn require_no_delays(fabric: &Fabric) -> Result<(), LabError> {
+    let slow = fabric.links().iter().position(|link| link.spec.delay.0 > DELAY_LEFT_OUT_NS);
+    let Some(link) = slow.map(|link| LinkId(link as u32)) else { return Ok(()) };
+    let (name, delay) = (fabric.link_name(link), fabric.link(link).spec.delay);
+    let what = format!("link `{name}` asks for a delay of {delay}; a lab emulates no propagation delay");
+    Err(not_fit(&what, "use --engine sim, or a delay of at most 100 us"))
+}
+
+/// What VL2's agents need: a directory, its store, and eBPF.
+fn require_agents(scenario: &Scenario, options: &LabOptions) -> Result<(), LabError> {
+    if scenario.fabric.with_role(Role::Directory).next().is_none() {
+        return Err(LabError::NoDirectory(scenario.fabric.name().to_owned()));
+    }
+    if !options.weft_binary.is_file() {
         return Err(not_fit(
-            &format!(
-                "link `{}` asks for a delay of {}; a lab emulates no propagation delay",
-                scenario.fabric.link_name(id),
-                scenario.fabric.link(id).spec.delay
-            ),
-            "use --engine sim, or a delay of at most 100 us",
+            &format!("no program at {} to start agents from", options.weft_binary.display()),
+            "build weft first: cargo build --release",
         ));
     }
-    if scenario.overlay == Overlay::Vl2 {
-        if scenario.fabric.with_role(Role::Directory).next().is_none() {
-            return Err(LabError::NoDirectory(scenario.fabric.name().to_owned()));
-        }
-        if !options.weft_binary.is_file() {
-            return Err(not_fit(
-                &format!("no program at {} to start agents from", options.weft_binary.display()),
-                "build weft first: cargo build --release",
-            ));
-        }
-        if scenario.directory == DirectoryStore::Etcd3 && deps::find_program("etcd").is_none() {
-            return Err(not_fit("program `etcd` is missing", "install Debian's package etcd-server: make deps"));
-        }
-        machine::require_ebpf()?;
+    if scenario.directory == DirectoryStore::Etcd3 && deps::find_program("etcd").is_none() {
+        return Err(not_fit("program `etcd` is missing", "install Debian's package etcd-server: make deps"));
     }
-    Ok(())
+    machine::require_ebpf()
 }
 
 /// What a campus needs: links with room for TRILL's headers, RBridges and eBPF. Its twin has the same room.

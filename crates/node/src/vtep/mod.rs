@@ -9,6 +9,7 @@ mod config;
 mod host;
 mod kernel;
 pub mod protocol;
+mod settings;
 mod show;
 mod stations;
 

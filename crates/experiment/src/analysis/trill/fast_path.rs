@@ -107,7 +107,8 @@ pub fn analyse(input: &Input<'_>) -> Findings {
 }
 
 fn metrics(spec: &PlanSpec) -> Vec<Metric<'_>> {
-    let mut all: Vec<Metric<'_>> = costs(spec).flat_map(|(workload, spec)| of_cost(workload, spec)).collect();
+    let cost = |(workload, spec)| of_cost(workload, spec).into_iter().chain(ratios_of_cost(workload, spec));
+    let mut all: Vec<Metric<'_>> = costs(spec).flat_map(cost).collect();
     all.extend(crossings(spec).flat_map(|(workload, spec)| of_latency(workload, spec)));
     all.extend(spreads(spec).flat_map(|(workload, spec)| of_spread(workload, spec)));
     all
@@ -133,6 +134,12 @@ fn of_cost<'a>(workload: &'a str, spec: &'a CostSpec) -> Vec<Metric<'a>> {
             add(metric, Box::new(move |trial| switch_ns(trial, way, switch, bytes)));
         }
     }
+    all
+}
+
+/// One way over another: at each size, and the mean over all.
+fn ratios_of_cost<'a>(workload: &'a str, spec: &'a CostSpec) -> Vec<Metric<'a>> {
+    let mut all = Vec::new();
     let has = |ways: [Way; 2]| ways.iter().all(|way| spec.ways.contains(way));
     let mut ratio = |metric: String, number: OfSize| {
         let number = std::rc::Rc::new(number);
