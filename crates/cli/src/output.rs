@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde::Serialize;
 use tabled::builder::Builder;
-use tabled::settings::{Style, Width, object::Columns, peaker::PriorityMax};
+use tabled::settings::{Style, Width, object::Columns};
 
 use crate::args::Output;
 use crate::exit::Failure;
@@ -28,7 +28,7 @@ impl Rows {
 /// Prints in the asked format; `json` is what `-o json` prints.
 pub(crate) fn print<T: Serialize>(format: Output, rows: &Rows, json: &T) -> Result<(), Failure> {
     let text = match format {
-        Output::Table => table(rows),
+        Output::Table => for_people(rows, terminal_width()),
         Output::Csv => csv(rows),
         Output::Json => serde_json::to_string(json).map_err(Failure::failed)?,
     };
@@ -37,13 +37,32 @@ pub(crate) fn print<T: Serialize>(format: Output, rows: &Rows, json: &T) -> Resu
 
 /// One line or block on standard output. A reader that has gone away (`| head`) is no error.
 pub(crate) fn print_line(text: &str) -> Result<(), Failure> {
-    match writeln!(std::io::stdout().lock(), "{}", text.trim_end()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(|error| Failure::failed(format!("standard output: {error}"))),
+    stream_line(text).map(|_| ())
+}
+
+/// The same for lines that come as long as somebody reads; `false`: the reader has gone away.
+pub(crate) fn stream_line(text: &str) -> Result<bool, Failure> {
+    write_line(&mut std::io::stdout().lock(), text)
+        .map_err(|error| Failure::failed(format!("standard output: {error}")))
+}
+
+fn write_line(out: &mut impl Write, text: &str) -> std::io::Result<bool> {
+    match writeln!(out, "{}", text.trim_end()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        result => result.map(|()| true),
     }
 }
 
-fn table(rows: &Rows) -> String {
+/// A table no wider than the terminal, if there is one; where that would cut words and numbers in pieces, a block for each row.
+fn for_people(rows: &Rows, terminal: Option<usize>) -> String {
+    match terminal.map(|width| column_widths(rows, width)) {
+        None => table(rows, &[]),
+        Some(Some(widths)) => table(rows, &widths),
+        Some(None) => blocks(rows),
+    }
+}
+
+fn table(rows: &Rows, widths: &[usize]) -> String {
     let mut builder = Builder::new();
     builder.push_record(rows.header.iter().copied());
     for row in &rows.rows {
@@ -51,10 +70,42 @@ fn table(rows: &Rows) -> String {
     }
     let mut table = builder.build();
     table.with(Style::blank()).modify(Columns::last(), tabled::settings::Alignment::left());
-    if let Some(width) = terminal_width() {
-        table.with(Width::wrap(width).priority(PriorityMax::default()).keep_words(true));
+    for (column, width) in widths.iter().enumerate() {
+        table.modify(Columns::one(column), Width::wrap(*width).keep_words(true));
     }
     table.to_string()
+}
+
+/// How wide each column may be so that lines are at most `most` long: the widest give way first, none below its longest word.
+/// `None` if that is not enough.
+fn column_widths(rows: &Rows, most: usize) -> Option<Vec<usize>> {
+    let columns = rows.header.len();
+    let cells =
+        |column: usize| std::iter::once(rows.header[column]).chain(rows.rows.iter().map(move |row| &*row[column]));
+    let longest_word = |column| cells(column).flat_map(str::split_whitespace).map(length).max().unwrap_or(0);
+    let least: Vec<usize> = (0..columns).map(longest_word).collect();
+    let mut widths: Vec<usize> =
+        (0..columns).map(|column| cells(column).flat_map(str::lines).map(length).max().unwrap_or(0)).collect();
+    // A blank at each side of a cell and one between two cells.
+    let room = (most + 1).checked_sub(3 * columns)?;
+    while widths.iter().sum::<usize>() > room {
+        let widest =
+            (0..columns).filter(|column| widths[*column] > least[*column]).max_by_key(|column| widths[*column])?;
+        widths[widest] -= 1;
+    }
+    Some(widths)
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// `heading  cell` in lines, an empty line between two rows.
+fn blocks(rows: &Rows) -> String {
+    let widest = rows.header.iter().map(|heading| length(heading)).max().unwrap_or(0);
+    let line = |(heading, cell): (&&str, &String)| format!(" {heading:widest$}   {cell}").trim_end().to_owned();
+    let block = |row: &Vec<String>| rows.header.iter().zip(row).map(line).collect::<Vec<_>>().join("\n");
+    rows.rows.iter().map(block).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Width of the terminal that standard output is; `None` where it is a file or a pipe.
@@ -86,5 +137,52 @@ mod tests {
         let mut rows = Rows::new(&["name", "text"]);
         rows.push(vec!["a".into(), "one, \"two\"".into()]);
         assert_eq!(csv(&rows), "name,text\na,\"one, \"\"two\"\"\"");
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_is_noticed_and_no_error() {
+        struct Refusing(std::io::ErrorKind);
+        impl Write for Refusing {
+            fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+                Err(self.0.into())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        assert!(write_line(&mut Vec::new(), "text").unwrap());
+        assert!(!write_line(&mut Refusing(std::io::ErrorKind::BrokenPipe), "text").unwrap());
+        assert!(write_line(&mut Refusing(std::io::ErrorKind::StorageFull), "text").is_err());
+    }
+
+    fn two_columns(name: &str, text: &str) -> Rows {
+        let mut rows = Rows::new(&["name", "text"]);
+        rows.push(vec![name.into(), text.into()]);
+        rows
+    }
+
+    #[test]
+    fn a_table_fits_the_terminal_without_cutting_words() {
+        let rows = two_columns("goodput_efficiency", "the interval spans what is wanted, so nothing is said");
+        for width in [40, 50, 60, 79, 200] {
+            let text = for_people(&rows, Some(width));
+            assert!(text.lines().all(|line| length(line) <= width), "{width}:\n{text}");
+            for word in ["goodput_efficiency", "interval", "wanted,", "nothing"] {
+                assert!(text.contains(word), "{width}: `{word}` is cut:\n{text}");
+            }
+        }
+        let wide = for_people(&rows, None);
+        assert_eq!((wide.lines().count(), for_people(&rows, Some(200))), (2, wide));
+    }
+
+    #[test]
+    fn rows_that_do_not_fit_become_blocks() {
+        let mut rows = two_columns("a_name_of_its_own_that_is_long", "number_without_any_blank_in_it");
+        rows.push(vec!["b".into(), String::new()]);
+        assert_eq!(
+            for_people(&rows, Some(60)),
+            " name   a_name_of_its_own_that_is_long\n text   number_without_any_blank_in_it\n\n name   b\n text"
+        );
+        assert_eq!(for_people(&rows, Some(80)).lines().count(), 3);
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn doctor(args: &DoctorArgs, quiet: bool) -> Result<ExitCode, Failure
         progress.finish();
         checks.extend(more.map_err(super::lab::failure)?);
     }
-    let mut rows = Rows::new(&["", "check", "found", "what to do"]);
+    let mut rows = Rows::new(&["verdict", "check", "found", "what to do"]);
     for check in &checks {
         let mark = match check.verdict {
             Verdict::Ok => "ok",

@@ -203,7 +203,7 @@ fn loss_rows(rows: &[LossRow]) -> Rows {
 }
 
 fn burst_rows(rows: &[BurstRow]) -> Rows {
-    let mut table = Rows::new(&["frame bytes", "burst pps", "mean frames", "least", "most", ""]);
+    let mut table = Rows::new(&["frame bytes", "burst pps", "mean frames", "least", "most", "remark"]);
     for row in rows {
         table.push(vec![
             row.frame_bytes.to_string(),

@@ -158,8 +158,24 @@ fn copy_frames(
     stop: &dyn Fn() -> bool,
 ) -> io::Result<CaptureSummary> {
     let mut writer = pcapng::Writer::new(output, &format!("{}:{}", options.node, options.interface))?;
-    let start = Instant::now();
     let mut summary = CaptureSummary::default();
+    match write_frames(source, &mut writer, &mut summary, options, stop) {
+        // Whoever read along has gone away: Wireshark was closed, or `head` has enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        written => written?,
+    }
+    summary.dropped = source.dropped()?;
+    Ok(summary)
+}
+
+fn write_frames(
+    source: &mut Source,
+    writer: &mut pcapng::Writer<Box<dyn Write>>,
+    summary: &mut CaptureSummary,
+    options: &CaptureOptions,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    let start = Instant::now();
     let mut buffer = vec![0; SNAP_BYTES as usize];
     while !stop()
         && options.duration.is_none_or(|limit| start.elapsed() < limit)
@@ -176,7 +192,5 @@ fn copy_frames(
             summary.packets += 1;
         }
     }
-    writer.flush()?;
-    summary.dropped = source.dropped()?;
-    Ok(summary)
+    writer.flush()
 }

@@ -39,7 +39,9 @@ pub(super) fn watch(from: Option<u64>, admin: &AdminArgs) -> Result<ExitCode, Fa
             Watch::Silence => {}
             Watch::Changed { revision, changes } => {
                 for change in changes {
-                    print(revision, change, admin.output.output)?;
+                    if !print(revision, change, admin.output.output)? {
+                        return Ok(ExitCode::SUCCESS);
+                    }
                 }
             }
             Watch::Lagged => {
@@ -52,7 +54,8 @@ pub(super) fn watch(from: Option<u64>, admin: &AdminArgs) -> Result<ExitCode, Fa
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(revision: u64, change: ChangeRow, format: Output) -> Result<(), Failure> {
+/// `false`: nobody reads any more.
+fn print(revision: u64, change: ChangeRow, format: Output) -> Result<bool, Failure> {
     let la = |la: Option<std::net::Ipv4Addr>| la.map(|la| la.to_string()).unwrap_or_default();
     let ChangeRow { aa, tor_la, anycast_la, service, host_la, version } = change;
     let line = match format {
@@ -70,5 +73,5 @@ fn print(revision: u64, change: ChangeRow, format: Output) -> Result<(), Failure
             _ => format!("{revision}  {aa} is gone"),
         },
     };
-    output::print_line(&line)
+    output::stream_line(&line)
 }

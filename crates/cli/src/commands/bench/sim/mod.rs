@@ -106,7 +106,7 @@ fn print_rest(bench: &SimBench) -> Result<(), Failure> {
             ns3.mean_fct_us
         ))?;
     }
-    let mut rows = Rows::new(&["", "check", "ours", "want"]);
+    let mut rows = Rows::new(&["verdict", "check", "ours", "want"]);
     for check in &bench.checks {
         let word = if check.pass { "pass" } else { "FAIL" };
         rows.push(vec![word.to_owned(), check.id.clone(), check.ours_text(), check.want_text()]);
