@@ -11,6 +11,7 @@
 //! * [`ecmp`]: how likely hashed flows fit on uplinks (leaf-spine, "Intuition")
 //! * [`split_speed`]: split and completion times as core links become faster (VL2 5.2)
 //! * [`tcp_validation`]: the simulator beside the lab
+//! * [`flow_summary`]: completion times and goodput of any flows, for scenarios of one's own
 //! * [`convergence`]: links lost one after another and restored (VL2 5.4, Figure 13)
 //! * [`elephants`]: large flows that collide, and other paths for them (VL2 4.2.2)
 //! * [`outside`]: traffic to and from the outside (VL2 4.2.3)
@@ -32,6 +33,7 @@ pub mod ecmp;
 pub mod elephants;
 pub mod fct;
 pub mod flow_log;
+pub mod flow_summary;
 pub mod framing;
 pub mod incast;
 pub mod isolation;
@@ -148,6 +150,8 @@ pub enum Analysis {
     Convergence,
     /// [`outside`].
     Outside,
+    /// [`flow_summary`].
+    FlowSummary,
 }
 
 /// A metric that an analysis yields.

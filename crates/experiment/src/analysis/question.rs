@@ -1,8 +1,9 @@
 //! What there is to know about each analysis, in one table.
 
 use super::{
-    Analysis, Input, MetricInfo, RowKind, convergence, directory, ecmp, elephants, fct, flow_log, incast, isolation,
-    model, outage, outside, overlay_cost, queues, shuffle, split_speed, tcp_validation, trill, vlb_split, vxlan,
+    Analysis, Input, MetricInfo, RowKind, convergence, directory, ecmp, elephants, fct, flow_log, flow_summary, incast,
+    isolation, model, outage, outside, overlay_cost, queues, shuffle, split_speed, tcp_validation, trill, vlb_split,
+    vxlan,
 };
 use crate::metric::Findings;
 use crate::plan::PlanSpec;
@@ -84,5 +85,6 @@ pub(super) fn question(analysis: Analysis) -> Question {
         Analysis::Elephants => ask!("elephants", elephants, [Flows, Cpu, Events]),
         Analysis::Convergence => ask!("convergence", convergence, ALL, plain),
         Analysis::Outside => ask!("outside", outside, ALL),
+        Analysis::FlowSummary => ask!("flow-summary", flow_summary, [Flows, Tcp, Cpu, Events]),
     }
 }

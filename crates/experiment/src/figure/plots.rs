@@ -8,7 +8,8 @@ use super::{Band, Level, LineChart, Mark, RowChart, Series, Span};
 use super::{directory, flow_log, isolation, model, outside, sweeps, trill, vxlan};
 use crate::analysis::series::{Cumulative, Window};
 use crate::analysis::{
-    Analysis, Input, TrialRecords, convergence, framing, links, outage, overlay_cost, shuffle, vlb_split,
+    Analysis, Input, TrialRecords, completion, convergence, flow_summary, framing, links, outage, overlay_cost,
+    shuffle, vlb_split,
 };
 use crate::metric::Findings;
 use crate::stats;
@@ -79,6 +80,7 @@ pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
         Analysis::Elephants => sweeps::elephants(findings),
         Analysis::Convergence => vec![goodput_and_bound(input)],
         Analysis::Outside => outside::egress_links(input),
+        Analysis::FlowSummary => vec![completion_cdf(input)],
     };
     figures.push(cpu_idle(input));
     figures.extend(tcp_state(input));
@@ -168,6 +170,29 @@ fn flow_goodput_cdf(input: &Input<'_>) -> Figure {
     };
     let caption = "Bytes / completion time of every flow, from records/flows.csv. A steep line means equal shares.";
     figure("Goodput of the flows", caption, chart.render())
+}
+
+/// Completion times of every group of trials; logarithmic, for they differ by powers of ten.
+fn completion_cdf(input: &Input<'_>) -> Figure {
+    let curve = |(group, trials): (String, Vec<&TrialRecords>)| {
+        let flows = trials.iter().flat_map(|trial| completion::measured(input, trial));
+        let times_us = flows.filter_map(completion::fct_ns).map(|ns| (ns / 1e3).max(1.0)).collect::<Vec<_>>();
+        let sorted = stats::sorted(&times_us);
+        let at = |place: usize| {
+            let share = place as f64 / CDF_POINTS as f64;
+            stats::percentile_of_sorted(&sorted, share).map(|time_us| (time_us.log10(), share))
+        };
+        Series { label: group, points: (0..=CDF_POINTS).filter_map(at).collect() }
+    };
+    let chart = LineChart {
+        title: "Distribution of completion times".into(),
+        x_label: "log10 of completion time in us".into(),
+        y_label: "share of flows at or below".into(),
+        series: flow_summary::groups(input).into_iter().map(curve).collect(),
+        ..LineChart::default()
+    };
+    let caption = "All repetitions together, from records/flows.csv.";
+    figure("Completion times", caption, chart.render())
 }
 
 fn shuffle_window(_: &Input<'_>, records: &Records) -> Option<Window> {

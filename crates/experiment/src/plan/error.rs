@@ -7,12 +7,12 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// No file and no embedded plan has the name.
-    #[error("no plan called `{name}`; give a file or one of: {known}")]
+    #[error("no plan called `{name}`; {advice}")]
     NotFound {
         /// What was asked for.
         name: String,
-        /// The embedded plans.
-        known: String,
+        /// The nearest embedded plans, or all.
+        advice: String,
     },
     /// The file cannot be read.
     #[error("cannot read plan {}: {source}", path.display())]

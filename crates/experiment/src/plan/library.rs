@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::meant::did_you_mean;
 use super::{Plan, PlanError};
 
 /// Name and text of every embedded plan, in order of the names.
@@ -28,10 +29,17 @@ pub fn load(name_or_path: &str) -> Result<Plan, PlanError> {
     }
     match EMBEDDED.iter().find(|(name, _)| *name == short) {
         Some((name, text)) => checked(Plan::parse(&format!("embedded plan {name}"), text)?),
-        None => Err(PlanError::NotFound {
-            name: name_or_path.to_owned(),
-            known: embedded_names().collect::<Vec<_>>().join(", "),
-        }),
+        None => Err(PlanError::NotFound { name: name_or_path.to_owned(), advice: other_plans(name_or_path, short) }),
+    }
+}
+
+/// What to run instead of a plan that is not there.
+fn other_plans(written: &str, short: &str) -> String {
+    let known: Vec<&str> = embedded_names().collect();
+    match did_you_mean(short, &known) {
+        Some(question) => format!("{question} `weft list` shows all, and a file may be given"),
+        None if written.ends_with(".toml") => "there is no such file; `weft list` shows the plans of weft".to_owned(),
+        None => format!("give a file or one of: {}", known.join(", ")),
     }
 }
 
@@ -51,9 +59,15 @@ pub fn fabric_text(name: &str) -> Result<String, String> {
         }
     }
     let stem = short.rsplit_once('.').map_or(short, |(stem, _)| stem);
-    let known = || EMBEDDED_FABRICS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let found = EMBEDDED_FABRICS.iter().find(|(name, _)| *name == stem).map(|(_, text)| (*text).to_owned());
-    found.ok_or_else(|| format!("there is no such file, and the embedded fabrics are: {}", known()))
+    found.ok_or_else(|| format!("there is no such file; {}", other_fabrics(stem)))
+}
+
+/// What to take instead of a fabric that is not there.
+fn other_fabrics(stem: &str) -> String {
+    let known: Vec<&str> = EMBEDDED_FABRICS.iter().map(|(name, _)| *name).collect();
+    let all = format!("embedded fabrics are: {}", known.join(", "));
+    did_you_mean(stem, &known).map_or(all.clone(), |question| format!("{question} {all}"))
 }
 
 /// Every plan that can be run by its short name.

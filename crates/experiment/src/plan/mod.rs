@@ -8,6 +8,7 @@
 mod claim;
 mod error;
 mod library;
+mod meant;
 mod merge;
 mod single;
 mod spec;

@@ -147,6 +147,15 @@ fn a_short_name_a_path_and_a_wrong_name() {
     let message = load("vl2/fig99").unwrap_err().to_string();
     assert!(message.starts_with("no plan called `vl2/fig99`; give a file or one of: leaf-spine/core-"), "{message}");
     assert!(message.contains(", vl2/fig09-shuffle, "), "{message}");
+    for (written, advice) in [
+        ("fig09-shufle", "did you mean `vl2/fig09-shuffle`? `weft list` shows all, and a file may be given"),
+        ("my-plan.toml", "there is no such file; `weft list` shows the plans of weft"),
+    ] {
+        assert_eq!(load(written).unwrap_err().to_string(), format!("no plan called `{written}`; {advice}"));
+    }
+    let message = fabric_text("vl2-testbd").unwrap_err();
+    let expected = "there is no such file; did you mean `vl2-testbed`? embedded fabrics are: directory-bed, ";
+    assert!(message.starts_with(expected), "{message}");
 }
 
 #[test]
@@ -434,4 +443,24 @@ fn quick_plans_are_cheap() {
         }
         assert!((1e7..0.9e9).contains(&hops), "{}: {hops:e}", plan.id());
     }
+}
+
+/// The blocks of `docs/scenarios.md` in a language.
+fn blocks_of_scenarios(language: &str) -> Vec<&'static str> {
+    let page = include_str!("../../../../docs/scenarios.md");
+    let opening = format!("```{language}\n");
+    page.split(&opening).skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
+}
+
+#[test]
+fn the_examples_of_the_page_on_scenarios_are_read() {
+    let fabrics = blocks_of_scenarios("yaml");
+    let (plans, scenarios): (Vec<_>, Vec<_>) =
+        blocks_of_scenarios("toml").into_iter().partition(|text| text.contains("analysis = "));
+    assert_eq!((fabrics.len(), scenarios.len(), plans.len()), (1, 1, 1));
+    weft_scenario::topology::from_yaml(fabrics[0], "two-racks.yaml").unwrap();
+    SingleScenario::parse("my-scenario.toml", scenarios[0]).unwrap().build(1).unwrap();
+    let plan = Plan::parse("my-plan.toml", plans[0]).unwrap();
+    plan.check_scenarios().unwrap();
+    assert_eq!(plan.for_mode(Mode::Default).trials(), 12);
 }

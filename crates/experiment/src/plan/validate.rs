@@ -9,6 +9,7 @@ use weft_scenario::topology::Fabric;
 use weft_scenario::workload::{Workload, WorkloadError};
 
 use super::error::Problem;
+use super::meant::did_you_mean;
 use super::{Claim, ENGINE_AXIS, Judge, PlanSpec, Point, Relation};
 use crate::analysis::Analysis;
 use crate::calc::CALC;
@@ -265,14 +266,24 @@ fn check_claims(spec: &PlanSpec) -> Result<(), Problem> {
     Ok(())
 }
 
+/// The metric that was meant, or those that there are, as the plan's workloads and places make their names.
+fn unknown_metric(spec: &PlanSpec, name: &str, known: &[String]) -> String {
+    let full: Vec<&str> = known.iter().map(String::as_str).collect();
+    let advice = did_you_mean(name, &full).unwrap_or_else(|| {
+        let plain: Vec<_> = spec.analysis.metrics().iter().map(|metric| metric.name).collect();
+        let example = full.first().filter(|first| !plain.contains(first));
+        let example = example.map_or_else(String::new, |first| format!("; with its workload and place: {first}"));
+        format!("it has: {}{example}", plain.join(", "))
+    });
+    format!("analysis `{}` yields no metric `{name}`; {advice}", spec.analysis.name())
+}
+
 fn check_claim(spec: &PlanSpec, claim: &Claim) -> Result<(), String> {
     let id = &claim.id;
     let known_names = spec.analysis.metric_names(spec);
     for name in std::iter::once(claim.metric()).chain(claim.not_above.as_deref()) {
         if !known_names.iter().any(|known| known == name) {
-            let known: Vec<_> = spec.analysis.metrics().iter().map(|metric| metric.name).collect();
-            let analysis = spec.analysis.name();
-            return Err(format!("analysis `{analysis}` yields no metric `{name}`; it has: {}", known.join(", ")));
+            return Err(unknown_metric(spec, name, &known_names));
         }
     }
     if claim.relation == Relation::Info {
