@@ -33,7 +33,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Sim(args) => commands::sim::sim(&args, quiet),
         Command::Calc(command) => commands::calc::calc(&command),
         Command::Analyse(args) => commands::analyse::analyse(&args, quiet),
-        Command::List(flag) => commands::list::list(flag.output),
+        Command::List(args) => commands::list::list(&args),
         Command::Report(args) => commands::report::report(&args),
         Command::Doctor(args) => commands::doctor::doctor(&args, quiet),
         Command::Completions { shell } => commands::help::completions(shell),
@@ -44,6 +44,8 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Node(command) => commands::node::node(command),
         #[cfg(feature = "lab")]
         Command::Directory(command) => commands::directory::directory(command, quiet),
+        #[cfg(feature = "lab")]
+        Command::Vl2(command) => commands::vl2::vl2(command),
         #[cfg(feature = "lab")]
         Command::Vtep(command) => commands::vtep::vtep(command),
         #[cfg(feature = "lab")]

@@ -7,12 +7,13 @@
 //! * [`flow_log`]: flow logs to records, the user's and generated ones; [`calc`] is the engine for plans without packets
 //! * [`verdict`]: metrics to verdicts; [`summary`] is what `-o json` prints, [`table`] what people read
 //! * [`run_folder`]: manifest and tidy rows on disk
-//! * [`figure`], [`report`]: drawings and the offline page; [`flow_report`] is that of `weft analyse`
+//! * [`figure`], [`report`]: drawings and the offline page; [`comparison`]: runs beside each other; [`flow_report`] is that of `weft analyse`
 //!
 //! Nothing here knows how packets move: engines come in through [`weft_scenario::engine`].
 
 pub mod analysis;
 pub mod calc;
+pub mod comparison;
 pub mod figure;
 pub mod flow_log;
 pub mod flow_report;

@@ -12,7 +12,7 @@ use crate::metric::{Estimate, Findings};
 use crate::plan::{Plan, PlanError, PlanSpec};
 use crate::run_folder::{FolderError, Manifest, read_trials, record_files, write_synced};
 use crate::summary::{RunSummary, SCHEMA_VERSION};
-use crate::{table, verdict};
+use crate::{comparison, table, verdict};
 
 /// The page's frame; figures and tables are filled in.
 const TEMPLATE: &str = include_str!("report.html");
@@ -65,9 +65,12 @@ pub fn render(runs: &[Run<'_>]) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::Html);
     environment.add_template("report", TEMPLATE)?;
+    let summaries: Vec<RunSummary> = runs.iter().map(|run| run.summary.clone()).collect();
+    let beside: Vec<_> = comparison::readings(&summaries).iter().map(comparison::cells).collect();
     let runs: Vec<Value> = runs.iter().map(run_values).collect();
+    let comparison = context! { headings => Serde(comparison::HEADINGS), rows => Serde(beside) };
     let style = Value::from_safe_string(STYLE.to_owned());
-    Ok(environment.get_template("report")?.render(context! { runs, style })?)
+    Ok(environment.get_template("report")?.render(context! { runs, comparison, style })?)
 }
 
 fn run_values(run: &Run<'_>) -> Value {
@@ -161,9 +164,8 @@ fn read_fabric(folder: &Path, file: &str) -> Result<Fabric, FolderError> {
 }
 
 /// Draws the report of run folders from their records, without running anything. One folder: its `report.html` and
-/// `summary.json` are written anew. Several: one page shows them side by side; it lies in the first folder. Returns the
-/// page's path.
-pub fn redraw(folders: &[PathBuf]) -> Result<PathBuf, ReportError> {
+/// `summary.json` are written anew. Several: one page shows them side by side; it lies in the first folder.
+pub fn redraw(folders: &[PathBuf]) -> Result<Redrawn, ReportError> {
     let stored = folders.iter().map(|folder| Stored::read(folder)).collect::<Result<Vec<_>, _>>()?;
     let findings: Vec<Findings> = stored.iter().map(|run| run.input().spec.analysis.run(&run.input())).collect();
     let summaries: Vec<RunSummary> = stored
@@ -191,7 +193,16 @@ pub fn redraw(folders: &[PathBuf]) -> Result<PathBuf, ReportError> {
             .map_err(|error| FolderError::Malformed { path: first.join("summary.json"), message: error.to_string() })?;
         write_synced(&first.join("summary.json"), &format!("{json}\n"))?;
     }
-    Ok(path)
+    Ok(Redrawn { page: path, summaries })
+}
+
+/// What [`redraw`] made.
+#[derive(Clone, Debug)]
+pub struct Redrawn {
+    /// The page.
+    pub page: PathBuf,
+    /// The claims of each folder's run, judged anew.
+    pub summaries: Vec<RunSummary>,
 }
 
 /// From the page in the first folder to another folder: beside it where both have one parent, else its full path.

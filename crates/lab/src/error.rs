@@ -22,7 +22,7 @@ pub enum LabError {
     #[error("lab name `{0}` is not usable: at most {max} letters, digits, `-`, `_`, `.`, starting with a letter", max = crate::home::LAB_NAME_MAX)]
     BadLabName(String),
     /// The name is taken.
-    #[error("a lab called `{0}` is already up; take it down first: weft lab down {0}")]
+    #[error("a lab called `{0}` is already up; take it down first (weft lab down {0}) or give this one another --name")]
     AlreadyUp(String),
     /// A namespace of that name is there although no lab of that name is.
     #[error("namespace `{0}` exists already, left over or made by something else; remove it: weft lab down --all")]

@@ -55,7 +55,9 @@ fn two_labs_live_side_by_side_and_a_name_is_taken_once() {
     let error = up(&pair(Overlay::Routed), &options(&first), &Quiet).unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("a lab called `{first}` is already up; take it down first: weft lab down {first}")
+        format!(
+            "a lab called `{first}` is already up; take it down first (weft lab down {first}) or give this one another --name"
+        )
     );
     one.take_down().unwrap();
     assert_eq!(traces(&first), BTreeSet::new());

@@ -8,6 +8,10 @@ use super::OutputFlag;
 pub(crate) enum BenchCommand {
     /// Nanoseconds per packet of each eBPF program, relative to a layer-2 switch program
     #[cfg(feature = "lab")]
+    #[command(after_help = "\
+Examples:
+  weft bench datapath
+  weft bench datapath --live -o json")]
     Datapath {
         /// Packets per measurement
         #[arg(long, default_value_t = 500_000)]

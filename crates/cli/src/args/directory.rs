@@ -53,6 +53,7 @@ Examples:
   weft directory set 20.0.0.7 --tor 10.1.0.2 --anycast 10.255.255.1 --service 7 --host 10.64.2.7")]
     Set(SetArgs),
     /// Forget an AA
+    #[command(after_help = "Example:\n  weft directory del 20.0.0.7")]
     Del {
         /// The AA
         aa: Ipv4Addr,
@@ -118,6 +119,10 @@ Examples:
         admin: AdminArgs,
     },
     /// State of a directory server
+    #[command(after_help = "\
+Examples:
+  weft directory status
+  weft directory status --server 10.64.0.9:5310 --tls-dir /etc/weft/tls -o json")]
     Status {
         #[command(flatten)]
         admin: AdminArgs,
@@ -166,6 +171,7 @@ pub(crate) struct SetArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
     /// Show the rules that differ from the default: a service reaches itself and service 0, service 0 reaches all
+    #[command(after_help = "Example:\n  weft directory policy list")]
     List {
         #[command(flatten)]
         admin: AdminArgs,
@@ -184,6 +190,7 @@ pub(crate) enum PolicyCommand {
         admin: AdminArgs,
     },
     /// No longer let servers of one service look up AAs of another
+    #[command(after_help = "Example:\n  weft directory policy deny 7 8")]
     Deny {
         /// Whose servers ask
         from: u32,

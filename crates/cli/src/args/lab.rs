@@ -20,7 +20,7 @@ Examples:
         /// Name of the lab [default: the fabric's name]
         #[arg(long)]
         name: Option<String>,
-        /// How servers reach each other [default: trill in a fabric of RBridges, else vl2]
+        /// How servers reach each other [default: trill among RBridges, vl2 where there are Intermediates, else routed]
         #[arg(long, value_enum)]
         overlay: Option<OverlayChoice>,
         /// What keeps the mappings of VL2's directory; `etcd3` adds directory servers until there are three
@@ -31,6 +31,10 @@ Examples:
         unshaped: bool,
     },
     /// Take a lab down
+    #[command(after_help = "\
+Examples:
+  weft lab down vl2-4servers
+  weft lab down --all          every lab of this machine, and what killed runs left")]
     Down {
         /// Name of the lab
         #[arg(required_unless_present = "all", conflicts_with = "all")]
@@ -39,7 +43,12 @@ Examples:
         #[arg(long)]
         all: bool,
     },
-    /// Show the labs that are up and their nodes
+    /// Show the labs that are up, or the nodes of one
+    #[command(after_help = "\
+Examples:
+  weft lab ps
+  weft lab ps vl2-4servers                                  its nodes with roles and addresses
+  weft lab ps vl2-4servers -o json | jq -r '.nodes[].name'")]
     Ps {
         /// Only this lab
         name: Option<String>,
@@ -47,7 +56,13 @@ Examples:
         output: OutputFlag,
     },
     /// Run a command on a node
-    #[command(after_help = "Example:\n  weft lab exec s1 -- ping -c 3 20.0.0.4")]
+    #[command(after_help = "\
+Examples:
+  weft lab exec s1 -- ping -c 3 20.0.0.4
+  weft lab exec tor1 -- ip route
+  weft lab exec --lab blue s1 -- bash    a shell there; `weft` is on its PATH
+
+The exit code is the command's.")]
     Exec {
         /// Name of the lab; needed only if several are up
         #[arg(long)]
@@ -59,6 +74,10 @@ Examples:
         command: Vec<std::ffi::OsString>,
     },
     /// Draw a fabric
+    #[command(after_help = "\
+Examples:
+  weft lab graph vl2-4servers
+  weft lab graph my-fabric.yaml --format svg > my-fabric.svg")]
     Graph {
         /// Short name of a fabric or path of a YAML file
         fabric: String,
@@ -105,10 +124,23 @@ pub(crate) enum GraphFormat {
 #[derive(Debug, Subcommand)]
 pub(crate) enum NodeCommand {
     /// VL2 agent of one server: resolves AAs at the directory and loads the data path
+    #[command(after_help = "\
+Examples:
+  weft node agent --print-example > agent.json
+  weft node agent --config agent.json")]
     Agent(DaemonArgs),
     /// Directory server: answers lookups of AA-to-LA mappings
+    #[command(after_help = "\
+Examples:
+  weft node directory --print-example > directory.json
+  weft node directory --config directory.json
+  weft directory status                                  in another terminal")]
     Directory(DaemonArgs),
     /// ToR switch: reports packets for AAs that are not behind it, so that stale agents are corrected
+    #[command(after_help = "\
+Examples:
+  weft node tor --print-example > tor.json
+  weft node tor --config tor.json")]
     Tor(DaemonArgs),
     /// VXLAN tunnel end point (RFC 7348) of a virtual switch or a ToR, as eBPF on its ports
     #[command(after_help = "\

@@ -13,6 +13,8 @@ mod sim;
 #[cfg(feature = "lab")]
 mod trill;
 #[cfg(feature = "lab")]
+mod vl2;
+#[cfg(feature = "lab")]
 mod vtep;
 
 use std::path::PathBuf;
@@ -35,20 +37,25 @@ pub(crate) use sim::{SimArgs, TrafficArgs, WorkloadChoice};
 #[cfg(feature = "lab")]
 pub(crate) use trill::{RBridgeArgs, RBridgeSocket, TrillCommand, TrillShowCommand};
 #[cfg(feature = "lab")]
+pub(crate) use vl2::{Vl2Command, Vl2ShowCommand, Vl2Socket};
+#[cfg(feature = "lab")]
 pub(crate) use vtep::{
     AddCommand, AddVniArgs, AttachArg, HookArg, RemoveCommand, ShowCommand, VtepArgs, VtepCommand, VtepFlags,
     VtepSocket,
 };
+
+/// Where flags stand that every command has: behind its own.
+const LAST: usize = 900;
 
 /// Builds, runs and measures large virtual layer-2 data-centre fabrics on Linux.
 #[derive(Debug, Parser)]
 #[command(name = "weft", version, about, propagate_version = true, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     /// Say less: no progress, only results and errors
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = LAST)]
     pub(crate) quiet: bool,
     /// Say more (repeat for even more); RUST_LOG overrides it
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, display_order = LAST)]
     pub(crate) verbose: u8,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -98,7 +105,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   weft sim leaf-spine-small --workload permutation --bytes 10MB
-  weft sim leaf-spine-small --workload web-search --load 60 --duration 20ms --out results/today
+  weft sim leaf-spine-small --workload web-search --load 60 --duration 20s --out results/today
   weft sim leaf-spine-small --workload shuffle --trace flow=17
   weft sim my-scenario.toml --seed 7 --capture leaf1:spine1 -w uplink.pcapng -o json")]
     Sim(Box<SimArgs>),
@@ -108,9 +115,22 @@ Examples:
     /// What a flow log says: flow sizes, flows at once, traffic between racks
     #[command(after_help = analyse::EXAMPLES)]
     Analyse(Box<AnalyseArgs>),
-    /// List every plan with its paper, engines, claims and expected time
-    List(OutputFlag),
-    /// Draw the report of finished runs again, from their raw records
+    /// List every plan with its paper, engines, expected time and claims
+    #[command(after_help = "\
+Examples:
+  weft list
+  weft list vxlan                        only plans with the word in their name, paper or figure
+  weft list --claims vl2/fig09-shuffle   what is judged, beside what the paper says
+  weft list -o json | jq -r '.plans[] | select(.expected_quick_s <= 30) | .plan'")]
+    List(ListArgs),
+    /// Draw the report of finished runs again, from their raw records; several: claim by claim beside each other
+    #[command(after_help = "\
+Examples:
+  weft report results/today                             results/today/report.html, drawn again
+  weft report results/yesterday results/today           what changed, and results/yesterday/side-by-side.html
+  weft report before after -o json | jq '.readings[] | select(.apart)'
+
+A difference counts where `apart` says yes: the intervals of the two runs have nothing in common.")]
     Report(ReportArgs),
     /// A fabric of network namespaces that stays up
     #[cfg(feature = "lab")]
@@ -124,6 +144,10 @@ Examples:
     #[cfg(feature = "lab")]
     #[command(subcommand)]
     Directory(DirectoryCommand),
+    /// Show a VL2 agent or ToR that runs (`weft node agent`, `weft node tor`)
+    #[cfg(feature = "lab")]
+    #[command(subcommand)]
+    Vl2(Vl2Command),
     /// Show and change a VXLAN tunnel end point that runs (`weft node vtep`)
     #[cfg(feature = "lab")]
     #[command(subcommand)]
@@ -140,14 +164,25 @@ Examples:
     #[command(subcommand)]
     Bench(BenchCommand),
     /// What this machine can and cannot do, with the fix for each line
+    #[command(after_help = "\
+Examples:
+  weft doctor
+  weft doctor --path                                              with frames through a small lab; needs root
+  weft doctor -o json | jq '.checks[] | select(.verdict != \"ok\")'
+
+Exit code 4: no lab can run here.")]
     Doctor(DoctorArgs),
     /// Print shell completions
-    #[command(after_help = "Example:\n  weft completions bash > /etc/bash_completion.d/weft")]
+    #[command(after_help = "\
+Examples:
+  weft completions bash > /etc/bash_completion.d/weft
+  weft completions zsh > /usr/local/share/zsh/site-functions/_weft")]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// Write man pages into a folder
+    #[command(after_help = "Example:\n  weft man /usr/local/share/man/man1")]
     Man {
         /// The folder; made if it is missing
         dir: PathBuf,
@@ -238,7 +273,7 @@ pub(crate) struct RunArgs {
     /// Runs side by side in the simulator; results do not depend on it [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) workers: Option<u32>,
-    /// Folder for the results [default: run/PLAN-TIME]
+    /// Folder for the results; it must not be there yet [default: run/PLAN-TIME]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -246,10 +281,23 @@ pub(crate) struct RunArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only plans with this word in their name, paper or figure
+    pub(crate) word: Option<String>,
+    /// A line for each claim that is judged
+    #[arg(long)]
+    pub(crate) claims: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputFlag,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Run folders
+    /// Run folders; runs of one plan are held against the first of them
     #[arg(required = true, value_name = "DIR")]
     pub(crate) runs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputFlag,
 }
 
 #[derive(Debug, Args)]
@@ -260,3 +308,6 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) output: OutputFlag,
 }
+
+#[cfg(all(test, feature = "lab"))]
+mod tests;

@@ -53,19 +53,21 @@ pub(crate) struct TrafficArgs {
     /// Percent of what every server's link can carry (web-search, data-mining) [default: 50]
     #[arg(long, value_name = "PERCENT")]
     pub(crate) load: Option<u32>,
-    /// How long flows arrive (web-search, data-mining, query) [default: 10 ms]
+    /// How long flows arrive (web-search, data-mining, query) [default: what a server's link needs for 100 MB: 80 ms at 10
+    /// Gbit/s, 40 s at 20 Mbit/s]
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<Nanos>,
-    /// How many servers one query asks (query) [default: 20]
+    /// How many servers one query asks (query) [default: 20, or all others]
     #[arg(long, value_name = "N")]
     pub(crate) fan_in: Option<u32>,
     /// Payload of all responses to a query together (query) [default: 1 MB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) response: Option<Bytes>,
-    /// Mean time between two queries of a server (query) [default: 10 ms]
+    /// Mean time between two queries of a server (query) [default: so that responses are a tenth of what its link can
+    /// carry]
     #[arg(long, value_name = "TIME")]
     pub(crate) interval: Option<Nanos>,
-    /// How servers reach each other [default: vl2 where there are Intermediates, else routed]
+    /// How servers reach each other [default: trill among RBridges, vl2 where there are Intermediates, else routed]
     #[arg(long, value_enum)]
     pub(crate) overlay: Option<OverlayChoice>,
     /// Cut the run after this simulated time [default: 100 s]

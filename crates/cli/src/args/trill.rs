@@ -37,6 +37,7 @@ pub(crate) enum TrillCommand {
     #[command(subcommand)]
     Show(TrillShowCommand),
     /// End the daemon and remove its data path, pins included; other RBridges are told at once
+    #[command(after_help = "Example:\n  weft trill stop")]
     Stop {
         #[command(flatten)]
         rbridge: RBridgeSocket,
@@ -57,8 +58,10 @@ pub(crate) enum TrillShowCommand {
     #[command(after_help = "Example:\n  weft trill show adjacency --node s1")]
     Adjacency(TrillShowArgs),
     /// The link state database: every RBridge's LSPs
+    #[command(after_help = "Example:\n  weft trill show lsdb --node s1 -o json")]
     Lsdb(TrillShowArgs),
     /// Who holds which nickname
+    #[command(after_help = "Example:\n  weft trill show nickname --node s1")]
     Nickname(TrillShowArgs),
     /// Next hops to every egress RBridge
     #[command(after_help = "\
@@ -67,12 +70,18 @@ Examples:
   weft trill show route --node s1 -o json | jq '.routes[] | {hostname, hops: [.hops[].interface]}'")]
     Route(TrillShowArgs),
     /// Distribution trees and their branches here
+    #[command(after_help = "Example:\n  weft trill show tree --node s1")]
     Tree(TrillShowArgs),
     /// From which port frames of each tree and ingress are accepted
+    #[command(after_help = "Example:\n  weft trill show rpf --node s1")]
     Rpf(TrillShowArgs),
     /// Where each station is
     #[command(after_help = "Example:\n  weft trill show fdb --socket /run/weft/rbridge.sock -o csv")]
     Fdb(TrillShowArgs),
     /// What became of frames, port by port, and of IS-IS; the table leaves zeros out
+    #[command(after_help = "\
+Examples:
+  weft trill show counters --node s1
+  weft trill show counters --lab blue --node s1 -o json   with the zeros")]
     Counters(TrillShowArgs),
 }

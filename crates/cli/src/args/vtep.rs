@@ -101,11 +101,13 @@ pub(crate) enum VtepCommand {
     #[command(subcommand)]
     Remove(RemoveCommand),
     /// Read the configuration again; only what differs is touched
+    #[command(after_help = "Example:\n  weft vtep reload")]
     Reload {
         #[command(flatten)]
         vtep: VtepSocket,
     },
     /// End the daemon and remove its data path, pins included
+    #[command(after_help = "Example:\n  weft vtep stop")]
     Stop {
         #[command(flatten)]
         vtep: VtepSocket,
@@ -123,6 +125,7 @@ pub(crate) struct ShowArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ShowCommand {
     /// Segments with their ports, policies and traffic
+    #[command(after_help = "Example:\n  weft vtep show vni")]
     Vni(ShowArgs),
     /// Forwarding entries: where each MAC is
     #[command(after_help = "Example:\n  weft vtep show fdb --vni 100 -o json")]
@@ -134,8 +137,10 @@ pub(crate) enum ShowCommand {
         show: ShowArgs,
     },
     /// Other VTEPs and the traffic with them
+    #[command(after_help = "Example:\n  weft vtep show peers -o csv")]
     Peers(ShowArgs),
     /// What became of frames, by outcome, and of questions to the directory
+    #[command(after_help = "Example:\n  weft vtep show counters")]
     Counters(ShowArgs),
     /// The configuration in force, as TOML for `weft node vtep --config`
     #[command(after_help = "Example:\n  weft vtep show config > vtep.toml")]
@@ -175,6 +180,7 @@ Examples:
         vtep: VtepSocket,
     },
     /// Another VTEP
+    #[command(after_help = "Example:\n  weft vtep add peer 10.64.0.4")]
     Peer {
         /// Its address
         peer: Ipv4Addr,
@@ -244,6 +250,7 @@ pub(crate) struct AddVniArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum RemoveCommand {
     /// Segments, with everything learned in them; their ports must have gone before
+    #[command(after_help = "Example:\n  weft vtep remove vni 1000-5999")]
     Vni {
         /// The VNI, or several as FIRST-LAST
         vni: String,
@@ -265,6 +272,7 @@ Examples:
         vtep: VtepSocket,
     },
     /// Another VTEP
+    #[command(after_help = "Example:\n  weft vtep remove peer 10.64.0.4")]
     Peer {
         /// Its address
         peer: Ipv4Addr,
@@ -272,6 +280,7 @@ Examples:
         vtep: VtepSocket,
     },
     /// A forwarding entry that does not age
+    #[command(after_help = "Example:\n  weft vtep remove entry 02:00:00:00:00:09 --vni 100")]
     Entry {
         /// The MAC
         mac: String,

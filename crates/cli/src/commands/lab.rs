@@ -1,18 +1,17 @@
 //! `weft lab`: fabrics of namespaces that stay up.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
 use serde::Serialize;
-use weft_experiment::plan::fabric_text;
 use weft_lab::{CaptureFilter, CaptureOptions, LabEngine, LabError, LabOptions, LabRow, LabState};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
-use weft_scenario::engine::{DirectoryStore, EngineError, Overlay, Progress, Scenario, Transport};
+use weft_scenario::engine::{DirectoryStore, EngineError, Progress, Scenario, Transport};
 use weft_scenario::switching::Switching;
-use weft_scenario::topology::{Fabric, from_yaml};
 
+use super::fabric;
 use crate::args::{GraphFormat, LabCommand, Output, OverlayChoice};
 use crate::exit::Failure;
 use crate::output::{self, Rows};
@@ -48,13 +47,19 @@ pub(crate) fn lab_name(named: Option<String>) -> Result<String, Failure> {
     named.map_or_else(|| weft_lab::only_lab().map_err(failure), Ok)
 }
 
-pub(crate) fn this_program() -> Result<std::path::PathBuf, String> {
-    std::env::current_exe().map_err(|error| format!("cannot find this program's own file: {error}"))
+/// A daemon's socket in a lab; a node that the lab does not have is refused.
+pub(super) fn socket_of(
+    lab: Option<String>,
+    node: &str,
+    of_lab: fn(&str, &str) -> PathBuf,
+) -> Result<PathBuf, Failure> {
+    let lab = lab_name(lab)?;
+    weft_lab::ps(&lab).and_then(|state| state.node(node).map(|_| ())).map_err(failure)?;
+    Ok(of_lab(&lab, node))
 }
 
-fn read_fabric(name: &str) -> Result<Fabric, Failure> {
-    let text = fabric_text(name).map_err(|reason| Failure::usage(format!("fabric `{name}`: {reason}")))?;
-    from_yaml(&text, name).map_err(Failure::usage)
+pub(crate) fn this_program() -> Result<PathBuf, String> {
+    std::env::current_exe().map_err(|error| format!("cannot find this program's own file: {error}"))
 }
 
 fn up(
@@ -65,10 +70,9 @@ fn up(
     shaped: bool,
     quiet: bool,
 ) -> Result<ExitCode, Failure> {
-    let fabric = read_fabric(name)?.with_directory_servers(directory.servers()).map_err(Failure::usage)?;
+    let fabric = fabric::read(name)?.with_directory_servers(directory.servers()).map_err(Failure::usage)?;
     let addresses = AddressPlan::new(&fabric, AddressingOptions::default()).map_err(Failure::usage)?;
-    let by_default = if fabric.is_campus() { Overlay::Trill } else { Overlay::Vl2 };
-    let overlay = overlay.map_or(by_default, Into::into);
+    let overlay = overlay.map_or_else(|| fabric::default_overlay(&fabric), Into::into);
     let (transport, switching) = (Transport::default(), Switching::default());
     let scenario = Scenario { fabric, addresses, overlay, directory, transport, switching, shaped };
     let options = LabOptions { name: lab, ..LabOptions::new(this_program().map_err(Failure::failed)?) };
@@ -178,7 +182,7 @@ fn shell_code(status: ExitStatus) -> ExitCode {
 }
 
 fn graph(name: &str, format: GraphFormat) -> Result<ExitCode, Failure> {
-    let fabric = read_fabric(name)?;
+    let fabric = fabric::read(name)?;
     let drawing = match format {
         GraphFormat::Text => weft_lab::graph::text(&fabric),
         GraphFormat::Dot => weft_lab::graph::dot(&fabric),

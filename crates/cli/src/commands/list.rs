@@ -1,11 +1,12 @@
-//! `weft list`: every plan, what it reproduces and how long it takes.
+//! `weft list`: every plan, what it reproduces, how long it takes and what it claims.
 
 use std::process::ExitCode;
 
 use serde::Serialize;
-use weft_experiment::plan::{self, Claim, Mode};
+use weft_experiment::plan::{self, Claim, Mode, Plan};
+use weft_experiment::table::quantity;
 
-use crate::args::Output;
+use crate::args::ListArgs;
 use crate::exit::Failure;
 use crate::output::{self, Rows};
 
@@ -23,41 +24,80 @@ struct PlanLine<'a> {
     title: &'a str,
     engines: &'a [String],
     expected_s: u32,
+    expected_quick_s: u32,
     claims: &'a [Claim],
 }
 
-pub(crate) fn list(format: Output) -> Result<ExitCode, Failure> {
+impl<'a> PlanLine<'a> {
+    fn of(plan: &'a Plan) -> Self {
+        let spec = plan.for_mode(Mode::Default);
+        Self {
+            plan: plan.id(),
+            paper: &spec.paper,
+            figure: &spec.figure,
+            title: &spec.title,
+            engines: &spec.engines,
+            expected_s: spec.expected_s,
+            expected_quick_s: plan.for_mode(Mode::Quick).expected_s,
+            claims: &spec.claims,
+        }
+    }
+
+    /// Whether the word is in its name, paper or figure, in whatever case.
+    fn has(&self, word: &str) -> bool {
+        let word = word.to_lowercase();
+        [self.plan, self.paper, self.figure].iter().any(|text| text.to_lowercase().contains(&word))
+    }
+
+    fn judged(&self) -> impl Iterator<Item = (&'a Claim, f64)> {
+        self.claims.iter().filter_map(|claim| Some((claim, claim.want?)))
+    }
+}
+
+pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
     let plans = plan::list().map_err(Failure::failed)?;
-    let lines: Vec<PlanLine<'_>> = plans
-        .iter()
-        .map(|plan| {
-            let spec = plan.for_mode(Mode::Default);
-            PlanLine {
-                plan: plan.id(),
-                paper: &spec.paper,
-                figure: &spec.figure,
-                title: &spec.title,
-                engines: &spec.engines,
-                expected_s: spec.expected_s,
-                claims: &spec.claims,
-            }
-        })
-        .collect();
-    let mut rows = Rows::new(&["plan", "paper", "figure", "engines", "seconds", "claims that are judged"]);
-    for line in &lines {
-        let judged = line.claims.iter().filter_map(|claim| {
-            let want = claim.want?;
-            Some(format!("{} {} {want}", claim.id, claim.relation.symbol()))
-        });
+    let wanted = |line: &PlanLine<'_>| args.word.as_deref().is_none_or(|word| line.has(word));
+    let lines: Vec<PlanLine<'_>> = plans.iter().map(PlanLine::of).filter(wanted).collect();
+    if let (true, Some(word)) = (lines.is_empty(), &args.word) {
+        return Err(Failure::usage(format!(
+            "no plan has `{word}` in its name, paper or figure; `weft list` shows all"
+        )));
+    }
+    let rows = if args.claims { claims(&lines) } else { summary(&lines) };
+    output::print(args.output.output, &rows, &PlanList { schema_version: 1, plans: lines })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A row for each plan.
+fn summary(lines: &[PlanLine<'_>]) -> Rows {
+    let mut rows = Rows::new(&["plan", "paper", "figure", "engines", "quick s", "s", "judged"]);
+    for line in lines {
         rows.push(vec![
             line.plan.to_owned(),
             line.paper.to_owned(),
             line.figure.to_owned(),
             line.engines.join(", "),
+            line.expected_quick_s.to_string(),
             line.expected_s.to_string(),
-            judged.collect::<Vec<_>>().join(", "),
+            line.judged().count().to_string(),
         ]);
     }
-    output::print(format, &rows, &PlanList { schema_version: 1, plans: lines })?;
-    Ok(ExitCode::SUCCESS)
+    rows
+}
+
+/// A row for each claim that is judged.
+fn claims(lines: &[PlanLine<'_>]) -> Rows {
+    let mut rows = Rows::new(&["plan", "claim", "want", "paper", "relative to"]);
+    for line in lines {
+        for (claim, want) in line.judged() {
+            rows.push(vec![
+                line.plan.to_owned(),
+                claim.id.clone(),
+                format!("{} {}", claim.relation.symbol(), quantity(want, &claim.unit)),
+                claim.paper.map_or_else(|| "-".to_owned(), |paper| quantity(paper, &claim.unit)),
+                claim.baseline.clone(),
+            ]);
+        }
+    }
+    rows
 }

@@ -6,6 +6,7 @@ pub(crate) mod calc;
 #[cfg(feature = "lab")]
 pub(crate) mod directory;
 pub(crate) mod doctor;
+mod fabric;
 pub(crate) mod help;
 #[cfg(feature = "lab")]
 pub(crate) mod lab;
@@ -19,5 +20,7 @@ pub(crate) mod run;
 pub(crate) mod sim;
 #[cfg(feature = "lab")]
 pub(crate) mod trill;
+#[cfg(feature = "lab")]
+pub(crate) mod vl2;
 #[cfg(feature = "lab")]
 pub(crate) mod vtep;

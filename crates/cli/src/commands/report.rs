@@ -1,13 +1,34 @@
-//! `weft report`: the report of finished runs, drawn again from their raw rows.
+//! `weft report`: the report of finished runs, drawn again from their raw rows, and the runs beside each other.
 
 use std::process::ExitCode;
 
-use crate::args::ReportArgs;
+use serde::Serialize;
+use weft_experiment::comparison::{self, Reading};
+use weft_experiment::report::redraw;
+
+use crate::args::{Output, ReportArgs};
 use crate::exit::Failure;
-use crate::output;
+use crate::output::{self, Rows};
+
+/// What `-o json` prints.
+#[derive(Serialize)]
+struct Drawn<'a> {
+    schema_version: u32,
+    report: String,
+    readings: &'a [Reading],
+}
 
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
-    let report = weft_experiment::report::redraw(&args.runs).map_err(Failure::failed)?;
-    output::print_line(&format!("report: {}", report.display()))?;
+    let redrawn = redraw(&args.runs).map_err(Failure::failed)?;
+    let (readings, format) = (comparison::readings(&redrawn.summaries), args.output.output);
+    let page = redrawn.page.display().to_string();
+    if format != Output::Table || !readings.is_empty() {
+        let mut rows = Rows::new(&comparison::HEADINGS);
+        readings.iter().for_each(|reading| rows.push(comparison::cells(reading).to_vec()));
+        output::print(format, &rows, &Drawn { schema_version: 1, report: page.clone(), readings: &readings })?;
+    }
+    if format == Output::Table {
+        output::print_line(&format!("report: {page}"))?;
+    }
     Ok(ExitCode::SUCCESS)
 }

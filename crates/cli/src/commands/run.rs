@@ -56,7 +56,7 @@ fn show(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
         eprintln!("weft: warning: a claim is inconclusive; the report says what hid the answer");
     }
     if format == Output::Table {
-        output::print_line(&format!("\nreport: {}", outcome.run_dir.join("report.html").display()))?;
+        output::print_line(&format!("\n* required\nreport: {}", outcome.run_dir.join("report.html").display()))?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use weft_node::rbridge::protocol::{
 use weft_node::rbridge::{self, RBridgeConfig, SOCKET_DEFAULT};
 use weft_node::stop::Stop;
 
-use super::lab::lab_name;
+use super::lab::socket_of;
 use crate::args::{Output, RBridgeArgs, RBridgeSocket, TrillCommand, TrillShowCommand};
 use crate::exit::{self, Failure};
 use crate::output::{self, Rows};
@@ -40,7 +40,7 @@ pub(crate) fn trill(command: TrillCommand) -> Result<ExitCode, Failure> {
 fn ask(socket: RBridgeSocket, request: &Request) -> Result<Answer, Failure> {
     let path = match (socket.socket, socket.node) {
         (Some(path), _) => path,
-        (None, Some(node)) => weft_lab::trill::rbridge_socket(&lab_name(socket.lab)?, &node),
+        (None, Some(node)) => socket_of(socket.lab, &node, weft_lab::trill::rbridge_socket)?,
         (None, None) => PathBuf::from(SOCKET_DEFAULT),
     };
     rbridge::ask(&path, request).map_err(Failure::failed)
@@ -239,7 +239,7 @@ fn fdb_table(stations: &[FdbRow]) -> Rows {
 }
 
 /// For people only what happened; for programs everything.
-fn counter_table(groups: &BTreeMap<String, BTreeMap<String, u64>>, format: Output) -> Rows {
+pub(super) fn counter_table(groups: &BTreeMap<String, BTreeMap<String, u64>>, format: Output) -> Rows {
     let mut rows = Rows::new(&["group", "counter", "count"]);
     for (group, counters) in groups {
         for (name, count) in counters.iter().filter(|(_, count)| **count > 0 || format != Output::Table) {

@@ -139,13 +139,17 @@ fn redrawing_gives_the_same_result_without_an_engine() {
     let before = std::fs::read_to_string(a.join("report.html")).unwrap();
     std::fs::remove_file(a.join("report.html")).unwrap();
     std::fs::remove_file(a.join("summary.json")).unwrap();
-    assert_eq!(report::redraw(std::slice::from_ref(&a)).unwrap(), a.join("report.html"));
+    assert_eq!(report::redraw(std::slice::from_ref(&a)).unwrap().page, a.join("report.html"));
     assert_eq!(std::fs::read_to_string(a.join("report.html")).unwrap(), before);
     let again: RunSummary = serde_json::from_str(&std::fs::read_to_string(a.join("summary.json")).unwrap()).unwrap();
     assert_eq!(again, first.summary);
     let both = report::redraw(&[a.clone(), b]).unwrap();
-    let page = std::fs::read_to_string(&both).unwrap();
-    assert_eq!((both.parent(), page.matches("<section>").count()), (Some(a.as_path()), 2));
+    let page = std::fs::read_to_string(&both.page).unwrap();
+    // Both runs, and before them what they read beside each other.
+    assert_eq!((both.page.parent(), page.matches("<section>").count()), (Some(a.as_path()), 3));
+    let readings = crate::comparison::readings(&both.summaries);
+    assert_eq!(readings.len(), 2 * first.summary.claims.len());
+    assert!(readings.iter().skip(1).step_by(2).all(|reading| reading.over_first == Some(1.0)), "{readings:?}");
     let document = roxmltree::Document::parse(page.strip_prefix("<!DOCTYPE html>").unwrap()).unwrap();
     let hrefs: Vec<_> = document.descendants().filter_map(|node| node.attribute("href")).collect();
     assert!(hrefs.contains(&"records/flows.csv") && hrefs.contains(&"../b/records/flows.csv"), "{hrefs:?}");

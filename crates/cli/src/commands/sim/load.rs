@@ -2,23 +2,24 @@
 
 use std::path::Path;
 
-use weft_experiment::plan::{SingleSampling, SingleScenario, fabric_text};
-use weft_scenario::engine::Overlay;
+use weft_experiment::plan::{SingleSampling, SingleScenario};
 use weft_scenario::id::LinkId;
-use weft_scenario::topology::{Fabric, Role, from_yaml};
+use weft_scenario::topology::{Fabric, Role};
 use weft_scenario::units::{Bytes, Nanos};
 use weft_scenario::workload::flow_file::{self, PinnedFlow};
 use weft_scenario::workload::{BackgroundSpec, QueryRate, QuerySpec, SizeDistribution, TrafficSpec, Workload};
 use weft_sim::{Job, SimEngine, Source};
 
 use crate::args::{SimArgs, TrafficArgs, WorkloadChoice};
+use crate::commands::fabric;
 use crate::exit::Failure;
 
 const DEFAULT_BYTES: Bytes = Bytes(1_000_000);
 const DEFAULT_LOAD_PERCENT: u32 = 50;
-const DEFAULT_DURATION: Nanos = Nanos(10_000_000);
+/// Flows arrive as long as the slowest server's link needs for this, so that there are some at any rate of links.
+const DEFAULT_DURATION_BYTES: u64 = 100_000_000;
 const DEFAULT_FAN_IN: u32 = 20;
-const DEFAULT_INTERVAL: Nanos = Nanos(10_000_000);
+const DEFAULT_QUERY_PERCENT: u32 = 10;
 
 /// A job and what its records are called.
 pub(super) struct Loaded {
@@ -61,17 +62,14 @@ fn from_file(args: &SimArgs) -> Result<SingleScenario, Failure> {
 }
 
 fn on_fabric(name: &str, traffic: &TrafficArgs, pinned: Option<&[PinnedFlow]>) -> Result<SingleScenario, Failure> {
-    let text = fabric_text(name).map_err(|reason| Failure::usage(format!("fabric `{name}`: {reason}")))?;
-    let fabric = from_yaml(&text, name).map_err(Failure::usage)?;
-    let default = if fabric.with_role(Role::Intermediate).next().is_some() { Overlay::Vl2 } else { Overlay::Routed };
-    let overlay = traffic.overlay.map_or(default, Into::into);
-    let servers = fabric.servers().count() as u32;
+    let fabric = fabric::read(name)?;
+    let overlay = traffic.overlay.map_or_else(|| fabric::default_overlay(&fabric), Into::into);
     let (workload_name, workload) = match (pinned, traffic.workload) {
         (Some(flows), _) => {
             traffic.only("a flow file", &[])?;
             ("flows".to_owned(), Workload::Flows { flows: flows.iter().map(PinnedFlow::spec).collect() })
         }
-        (None, Some(choice)) => (choice.name(), traffic.build(choice, servers)?),
+        (None, Some(choice)) => (choice.name(), traffic.build(choice, &fabric)?),
         (None, None) => return Err(Failure::usage("say what is sent: --workload permutation, or --flows FILE")),
     };
     let default = SingleSampling::default();
@@ -128,21 +126,23 @@ impl TrafficArgs {
         }
     }
 
-    fn build(&self, choice: WorkloadChoice, servers: u32) -> Result<Workload, Failure> {
+    fn build(&self, choice: WorkloadChoice, fabric: &Fabric) -> Result<Workload, Failure> {
         self.only(&format!("the workload {}", choice.name()), choice.takes())?;
         let bytes_per_flow = self.bytes.unwrap_or(DEFAULT_BYTES);
+        let servers = fabric.servers().count() as u32;
+        let duration = self.duration.unwrap_or_else(|| default_duration(fabric));
         Ok(match choice {
             WorkloadChoice::Permutation => {
                 Workload::Permutation { bytes_per_flow, shift: self.shift.unwrap_or((servers / 2).max(1)) }
             }
             WorkloadChoice::Shuffle => Workload::Shuffle { bytes_per_flow },
-            WorkloadChoice::WebSearch => self.background(SizeDistribution::WebSearch),
-            WorkloadChoice::DataMining => self.background(SizeDistribution::DataMining),
-            WorkloadChoice::Query => self.query(),
+            WorkloadChoice::WebSearch => self.background(SizeDistribution::WebSearch, duration),
+            WorkloadChoice::DataMining => self.background(SizeDistribution::DataMining, duration),
+            WorkloadChoice::Query => self.query(servers, duration),
         })
     }
 
-    fn background(&self, sizes: SizeDistribution) -> Workload {
+    fn background(&self, sizes: SizeDistribution, duration: Nanos) -> Workload {
         let background = BackgroundSpec {
             sizes,
             load_percent: self.load.unwrap_or(DEFAULT_LOAD_PERCENT),
@@ -151,20 +151,24 @@ impl TrafficArgs {
             between_racks_only: false,
             servers_per_rack: None,
         };
-        let duration = self.duration.unwrap_or(DEFAULT_DURATION);
         Workload::Traffic(TrafficSpec { duration, background: Some(background), query: None })
     }
 
-    fn query(&self) -> Workload {
+    fn query(&self, servers: u32, duration: Nanos) -> Workload {
         let query = QuerySpec {
-            fan_in: self.fan_in.unwrap_or(DEFAULT_FAN_IN),
+            fan_in: self.fan_in.unwrap_or(DEFAULT_FAN_IN.min(servers.saturating_sub(1))),
             response: self.response.unwrap_or(DEFAULT_BYTES),
-            rate: QueryRate::Interval(self.interval.unwrap_or(DEFAULT_INTERVAL)),
+            rate: self.interval.map_or(QueryRate::LoadPercent(DEFAULT_QUERY_PERCENT), QueryRate::Interval),
             jitter: Nanos(0),
         };
-        let duration = self.duration.unwrap_or(DEFAULT_DURATION);
         Workload::Traffic(TrafficSpec { duration, background: None, query: Some(query) })
     }
+}
+
+fn default_duration(fabric: &Fabric) -> Nanos {
+    let links = fabric.servers().filter_map(|server| fabric.edge_of(server));
+    let slowest = links.map(|(_, link)| fabric.link(link).spec.rate.0).min().unwrap_or(1).max(1);
+    Nanos((u128::from(DEFAULT_DURATION_BYTES) * 8 * 1_000_000_000 / u128::from(slowest)) as u64)
 }
 
 fn read_flows(path: &Path) -> Result<Vec<PinnedFlow>, Failure> {
@@ -220,5 +224,33 @@ fn find_port(fabric: &Fabric, port: &str) -> Result<(LinkId, weft_scenario::id::
                 "--capture {port}: `{node_name}` has no interface `{interface}`; it has {known}"
             )))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    #[test]
+    fn every_workload_sends_something_on_every_kind_of_fabric_with_its_defaults() {
+        for fabric in ["leaf-spine-small", "vl2-4servers", "trill-s1-s6", "overlay-pair"] {
+            for workload in ["permutation", "shuffle", "web-search", "data-mining", "query"] {
+                let cli =
+                    Cli::try_parse_from(["weft", "sim", fabric, "--workload", workload]).expect("it can be typed");
+                let Command::Sim(args) = cli.command else { panic!("{:?}", cli.command) };
+                let loaded = load(&args).unwrap_or_else(|failure| panic!("{fabric}, {workload}: {failure:?}"));
+                let Source::Flows(flows) = loaded.job.source else { panic!("{fabric}, {workload}: no list of flows") };
+                assert!(flows.len() > 1, "{fabric}, {workload}: {} flows", flows.len());
+            }
+        }
+    }
+
+    #[test]
+    fn flows_arrive_as_long_as_the_links_are_slow() {
+        let fabric = fabric::read("leaf-spine-small").expect("it is embedded");
+        assert_eq!(default_duration(&fabric).to_string(), "40 s");
     }
 }

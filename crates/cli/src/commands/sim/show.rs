@@ -94,8 +94,8 @@ pub(super) fn print(summary: &Summary, format: Output) -> Result<(), Failure> {
         let open = summary.flows as u64 - summary.flows_done.min(summary.flows as u64);
         let open = if open > 0 { format!(", {open} flows not done") } else { String::new() };
         output::print_line(&format!(
-            "\n{} packet-hops, {} drops, {} retransmitted segments, {} timeouts{open}",
-            summary.packet_hops, summary.drops, summary.retransmits, summary.timeouts
+            "\noverlay {}: {} packet-hops, {} drops, {} retransmitted segments, {} timeouts{open}",
+            summary.overlay, summary.packet_hops, summary.drops, summary.retransmits, summary.timeouts
         ))?;
     }
     Ok(())
