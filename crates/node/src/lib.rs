@@ -7,6 +7,7 @@
 //! | [`directory`] | `weft node directory`: look-ups over UDP, updates over a Unix socket (VL2 4.3) |
 //! | [`vtep`] | `weft node vtep`: VXLAN tunnel end point of a virtual switch or a ToR (RFC 7348) |
 //! | [`rbridge`] | `weft node rbridge`: an RBridge of a TRILL campus (RFC 6325) |
+//! | [`switch`] | `weft node switch`: the data path of an Intermediate or ToR that runs Linux (VL2 4.2) |
 //! | [`tor`] | `weft node tor`: reports packets for AAs that are not behind the ToR (VL2 4.3.2) |
 //! | [`store`] | where the directory's log lives; redb is built in |
 //! | [`certs`] | certificates for sessions over TLS |
@@ -33,6 +34,7 @@ pub mod rbridge;
 mod runner;
 pub mod stop;
 pub mod store;
+pub mod switch;
 mod sys;
 mod tls;
 mod toml_file;

@@ -13,6 +13,9 @@ pub(crate) struct SessionArgs {
     /// The server's admin socket on this host [default: that of the one lab that is up]
     #[arg(long, value_name = "PATH", env = "WEFT_DIRECTORY_SOCKET", conflicts_with = "server")]
     pub(crate) socket: Option<PathBuf>,
+    /// The first directory server of this lab; needed only while several are up
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["socket", "server"])]
+    pub(crate) lab: Option<String>,
     /// The server's address for sessions over TLS
     #[arg(long, value_name = "ADDRESS:PORT", env = "WEFT_DIRECTORY_SERVER", requires = "tls_dir")]
     pub(crate) server: Option<SocketAddr>,

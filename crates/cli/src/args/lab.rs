@@ -136,6 +136,21 @@ Examples:
   weft node directory --config directory.json
   weft directory status                                  in another terminal")]
     Directory(DaemonArgs),
+    /// Intermediate or ToR that runs Linux: takes VL2's headers off, as eBPF on its ports
+    #[command(after_help = "\
+Examples:
+  weft node switch --print-example > switch.json
+  weft node switch --config switch.json
+  weft node switch --config switch.json --remove     take it off again
+
+SIGTERM ends the daemon: with a pin directory its data path stays at work, without one it goes.")]
+    Switch {
+        #[command(flatten)]
+        daemon: DaemonArgs,
+        /// Take the data path off all ports, pins included, and leave
+        #[arg(long, requires = "config")]
+        remove: bool,
+    },
     /// ToR switch: reports packets for AAs that are not behind it, so that stale agents are corrected
     #[command(after_help = "\
 Examples:

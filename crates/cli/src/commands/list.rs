@@ -70,16 +70,14 @@ pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
 
 /// A row for each plan.
 fn summary(lines: &[PlanLine<'_>]) -> Rows {
-    let mut rows = Rows::new(&["plan", "paper", "figure", "engines", "quick s", "s", "judged"]);
+    let mut rows = Rows::new(&["plan", "reproduces", "engines", "quick s", "s"]);
     for line in lines {
         rows.push(vec![
             line.plan.to_owned(),
-            line.paper.to_owned(),
-            line.figure.to_owned(),
+            format!("{}: {}", line.paper, line.figure),
             line.engines.join(", "),
             line.expected_quick_s.to_string(),
             line.expected_s.to_string(),
-            line.judged().count().to_string(),
         ]);
     }
     rows

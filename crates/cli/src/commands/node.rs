@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use weft_node::NodeError;
 use weft_node::stop::Stop;
+use weft_node::switch;
 
 use crate::args::{DaemonArgs, NodeCommand};
 use crate::exit::{self, Failure};
@@ -17,6 +18,12 @@ pub(crate) fn node(command: NodeCommand) -> Result<ExitCode, Failure> {
         NodeCommand::Agent(args) => daemon(&args, weft_node::agent::AgentConfig::example(), weft_node::agent::run),
         NodeCommand::Directory(args) => {
             daemon(&args, weft_node::directory::DirectoryConfig::example(), weft_node::directory::run)
+        }
+        NodeCommand::Switch { daemon: args, remove } => {
+            daemon(&args, switch::SwitchConfig::example(), |config, stop| match remove {
+                true => switch::remove(config),
+                false => switch::run(config, stop),
+            })
         }
         NodeCommand::Tor(args) => daemon(&args, weft_node::tor::TorConfig::example(), weft_node::tor::run),
         NodeCommand::Vtep(args) => super::vtep::run(&args),

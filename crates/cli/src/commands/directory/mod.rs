@@ -39,14 +39,14 @@ fn connect(session: &SessionArgs) -> Result<AdminClient, Failure> {
     let target = match (session.server, &session.tls_dir, &session.socket) {
         (Some(address), Some(dir), _) => Target::Server { address, files: TlsFiles::in_dir(dir, &session.identity) },
         (_, _, Some(socket)) => Target::Socket(socket.clone()),
-        _ => Target::Socket(socket_of_the_lab()?),
+        _ => Target::Socket(socket_of_lab(session.lab.clone())?),
     };
     AdminClient::open(&target).map_err(failure)
 }
 
-/// The first directory server of the one lab that is up.
-fn socket_of_the_lab() -> Result<PathBuf, Failure> {
-    let lab = super::lab::lab_name(None)?;
+/// The first directory server of a lab, or of the only one that is up.
+fn socket_of_lab(lab: Option<String>) -> Result<PathBuf, Failure> {
+    let lab = super::lab::lab_name(lab)?;
     let state = weft_lab::ps(&lab).map_err(super::lab::failure)?;
     let server = state.nodes.iter().find(|node| node.role == Role::Directory);
     let server =

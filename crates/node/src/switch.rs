@@ -1,0 +1,145 @@
+//! `weft node switch`: VL2's data path on a switch that runs Linux (VL2 4.2). An Intermediate takes the anycast header off and
+//! sends on to the ToR, a ToR takes its own off and delivers to its server.
+//!
+//! Routes and ECMP are the kernel's, by whatever routing daemon there is. With a `pin_dir` the data path stays at work when the
+//! daemon ends, and `weft node tor` reports from it.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tracing::info;
+use weft_datapath::bpffs;
+use weft_datapath::switch::{self, SwitchDatapath};
+
+use crate::error::NodeError;
+use crate::stop::Stop;
+
+/// How long the daemon sleeps at a time, milliseconds; signals wake it.
+const PATIENCE_MS: u64 = 60_000;
+
+/// Which header the switch takes off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    /// The first one, addressed to an anycast LA.
+    Intermediate,
+    /// The second one, addressed to the ToR.
+    Tor,
+}
+
+/// The configuration file of `weft node switch`, as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchConfig {
+    /// Which header it takes off.
+    pub tier: Tier,
+    /// Interfaces towards other switches, at least one.
+    pub ports: Vec<String>,
+    /// A ToR's interfaces towards servers, at least one; none at an Intermediate.
+    #[serde(default)]
+    pub host_ports: Vec<String>,
+    /// LAs that it takes the header off for: the anycast LAs of an Intermediate, a ToR's own.
+    pub own_las: Vec<Ipv4Addr>,
+    /// Directory in a bpffs where the data path is pinned, so that it works on while nobody runs.
+    #[serde(default)]
+    pub pin_dir: Option<PathBuf>,
+}
+
+impl SwitchConfig {
+    /// A configuration to start from.
+    pub fn example() -> Self {
+        Self {
+            tier: Tier::Tor,
+            ports: vec!["swp1".to_owned(), "swp2".to_owned()],
+            host_ports: vec!["swp11".to_owned(), "swp12".to_owned()],
+            own_las: vec![Ipv4Addr::new(10, 1, 0, 1)],
+            pin_dir: Some("/run/weft/bpf/switch".into()),
+        }
+    }
+
+    /// Checks what can be checked without looking at the machine.
+    fn check(&self) -> Result<(), NodeError> {
+        if self.ports.is_empty() {
+            return Err(NodeError::config("ports", "is empty; name the interfaces towards other switches"));
+        }
+        if self.own_las.is_empty() {
+            return Err(NodeError::config("own_las", "is empty; nothing would be taken off"));
+        }
+        match (self.tier, self.host_ports.is_empty()) {
+            (Tier::Tor, true) => Err(NodeError::config("host_ports", "is empty; a ToR delivers by these only")),
+            (Tier::Intermediate, false) => {
+                Err(NodeError::config("host_ports", "has no effect at an Intermediate; remove it"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Takes over what is pinned, or loads it, and puts it on all ports.
+fn attach(config: &SwitchConfig) -> Result<SwitchDatapath, NodeError> {
+    config.check()?;
+    if config.pin_dir.as_ref().is_some_and(|dir| dir.starts_with(bpffs::MOUNT_POINT)) {
+        bpffs::ensure_mounted(bpffs::MOUNT_POINT)?;
+    }
+    let tier = match config.tier {
+        Tier::Intermediate => switch::Tier::Intermediate,
+        Tier::Tor => switch::Tier::Tor,
+    };
+    let SwitchConfig { ports, host_ports, own_las, pin_dir, .. } = config.clone();
+    Ok(SwitchDatapath::attach(&switch::SwitchConfig { ports, host_ports, own_las, tier, pin_dir })?)
+}
+
+/// Puts the data path on the switch's ports until it is told to stop. With a `pin_dir` it stays at work afterwards.
+///
+/// # Errors
+/// Any [`NodeError`]: a setting that cannot work, a port that is not there, no rights, no eBPF.
+pub fn run(config: &SwitchConfig, stop: &Stop) -> Result<(), NodeError> {
+    let datapath = attach(config)?;
+    info!(tier = ?config.tier, ports = config.ports.len(), host_ports = config.host_ports.len(), "switch ready");
+    while !stop.wait_ms(PATIENCE_MS) {}
+    if config.pin_dir.is_none() {
+        datapath.detach()?;
+    }
+    Ok(())
+}
+
+/// Takes the data path off all ports, pins included.
+///
+/// # Errors
+/// As for [`run`].
+pub fn remove(config: &SwitchConfig) -> Result<(), NodeError> {
+    Ok(attach(config)?.detach()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(change: impl FnOnce(&mut SwitchConfig)) -> String {
+        let mut config = SwitchConfig::example();
+        change(&mut config);
+        config.check().expect_err("it cannot work").to_string()
+    }
+
+    #[test]
+    fn the_example_is_read_as_it_is_written_and_makes_sense() {
+        let example = SwitchConfig::example();
+        let text = serde_json::to_string(&example).unwrap();
+        assert_eq!(serde_json::from_str::<SwitchConfig>(&text).unwrap(), example);
+        example.check().unwrap();
+        assert!(serde_json::from_str::<SwitchConfig>(&text.replace("\"ports\"", "\"port\"")).is_err());
+    }
+
+    #[test]
+    fn settings_that_cannot_work_are_refused_by_name() {
+        for (message, expected) in [
+            (refusal(|config| config.ports.clear()), "ports"),
+            (refusal(|config| config.own_las.clear()), "own_las"),
+            (refusal(|config| config.host_ports.clear()), "host_ports"),
+            (refusal(|config| config.tier = Tier::Intermediate), "no effect at an Intermediate"),
+        ] {
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+}

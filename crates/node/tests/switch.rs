@@ -1,0 +1,75 @@
+//! A ToR's data path by `weft node switch`: it delivers, outlives the daemon where it is pinned, and goes when it is removed.
+
+mod bed;
+mod common;
+
+use std::path::PathBuf;
+
+use bed::{Bed, Namespace, TOR_LA};
+use common::{Daemon, wait_until};
+use weft_datapath::bpffs;
+use weft_datapath::switch::SwitchMaps;
+use weft_node::switch::{self, SwitchConfig, Tier};
+
+/// A bpffs of this test alone.
+struct Pins(tempfile::TempDir);
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        bpffs::unmount(self.0.path()).expect("nothing holds it");
+    }
+}
+
+/// Runs it in ToR 2, which is B's.
+fn start(bed: &Bed, config: &SwitchConfig) -> Daemon {
+    let (namespace, config) = (bed.tors[1].0.clone(), config.clone());
+    Daemon::spawn(move |stop| {
+        Namespace::enter(&namespace);
+        switch::run(&config, stop)
+    })
+}
+
+fn arrives(bed: &Bed) -> bool {
+    bed.ping("-c 1 -W 1").contains("1 received")
+}
+
+#[test]
+fn it_delivers_while_it_runs_and_longer_where_it_is_pinned() {
+    let pins = tempfile::tempdir().unwrap();
+    if let Err(error) = bpffs::ensure_mounted(pins.path()) {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let pins = Pins(pins);
+    let Some(bed) = Bed::for_migration("switch", pins.0.path()) else { return };
+    let _agents = [bed.agent(0, bed.config(0)), bed.agent(1, bed.config(1))];
+    let pin_dir: PathBuf = pins.0.path().join("tor1");
+    let names = |name: &str| vec![name.to_owned()];
+    let pinned = SwitchConfig {
+        tier: Tier::Tor,
+        ports: names("fabric"),
+        host_ports: names("host"),
+        own_las: vec![TOR_LA[1]],
+        pin_dir: Some(pin_dir.clone()),
+    };
+    let delivered = || {
+        let counters = SwitchMaps::open_pinned(&pin_dir).unwrap().counters().unwrap();
+        counters.into_iter().find(|(name, _)| *name == "delivered").map(|(_, count)| count).unwrap()
+    };
+
+    // The bed's own is taken over with what it counted, and stays when the daemon goes.
+    assert!(arrives(&bed));
+    let before = delivered();
+    let daemon = start(&bed, &pinned);
+    assert!(arrives(&bed) && delivered() > before);
+    daemon.finish().unwrap();
+    assert!(arrives(&bed), "the pinned data path went with the daemon");
+
+    bed.tors[1].within(|| switch::remove(&pinned)).unwrap();
+    assert!(!arrives(&bed), "it is still there");
+
+    let daemon = start(&bed, &SwitchConfig { pin_dir: None, ..pinned });
+    wait_until("it delivers again", || arrives(&bed));
+    daemon.finish().unwrap();
+    assert!(!arrives(&bed), "it stayed without pins");
+}
