@@ -6,6 +6,7 @@ mod captures;
 use captures::frames;
 use weft_wire::ParseError;
 use weft_wire::ethernet::{MacAddress, ethertype};
+use weft_wire::isis::authentication::{self, NoSignature, Scheme, Signature};
 use weft_wire::isis::group::{GroupRecord, GroupSub, Groups};
 use weft_wire::isis::hello::{
     Appointment, HandshakeState, NeighborRecord, Neighbors, PortSub, ThreeWay, VlanBitmap, VlanFlags,
@@ -366,4 +367,94 @@ fn entries_are_read_without_allocation() {
     let (_, value) = View::new(&pdu).unwrap().tlvs().next().unwrap();
     assert_eq!(LspEntry::iter(value).unwrap().count(), 1);
     assert!(LspEntry::iter(&value[1..]).is_none());
+}
+
+fn signed(pdu: &Pdu, scheme: Scheme, digest: &[u8]) -> Vec<u8> {
+    let mut pdu = pdu.clone();
+    pdu.tlvs_mut().unwrap().insert(1, Tlv::Authentication { scheme, digest: digest.to_vec() });
+    pdu.emit().unwrap()
+}
+
+fn covered(pdu: &[u8]) -> Vec<u8> {
+    let mut covered = Vec::new();
+    Signature::of(&View::new(pdu).unwrap()).unwrap().covered(|part| covered.extend_from_slice(part));
+    covered
+}
+
+/// RFC 5310 section 3.3, RFC 5304 section 2: the whole PDU, with other bytes for the digest.
+#[test]
+fn a_digest_covers_the_whole_pdu() {
+    let pdu =
+        Pdu::Psnp(Psnp { source: ONE.node(), tlvs: vec![Tlv::Hostname(vec![7; 3]), Tlv::Padding { len_bytes: 4 }] });
+    let at = 17 + 5 + 2;
+    for (scheme, head, pad) in
+        [(Scheme::HmacMd5, 1, [0; 6]), (Scheme::Generic { key_id: 0x102 }, 3, [0x87, 0x8f, 0xe1, 0xf3, 0x87, 0x8f])]
+    {
+        let bytes = signed(&pdu, scheme, &[9; 6]);
+        let digest = at + head..at + head + 6;
+        assert_eq!(bytes[digest.clone()], [9; 6]);
+        let mut expected = bytes.clone();
+        expected[digest].copy_from_slice(&pad);
+        assert_eq!(covered(&bytes), expected);
+        let view = View::new(&bytes).unwrap();
+        let signature = Signature::of(&view).unwrap();
+        assert_eq!((signature.scheme(), signature.digest()), (scheme, &[9; 6][..]));
+    }
+}
+
+/// So that a holder can pass it on with another lifetime, and the originator can put the checksum in afterwards.
+#[test]
+fn a_digest_covers_neither_lifetime_nor_checksum_of_an_lsp() {
+    let mut bytes = signed(&lsp(), Scheme::Generic { key_id: 1 }, &[0; 32]);
+    let before = covered(&bytes);
+    assert_eq!((before[10..12].to_vec(), before[24..26].to_vec()), (vec![0; 2], vec![0; 2]));
+    authentication::seal(&mut bytes, &[0x5a; 32]);
+    assert!(View::new(&bytes).unwrap().verify_checksum().is_ok());
+    assert_eq!(Signature::of(&View::new(&bytes).unwrap()).unwrap().digest(), [0x5a; 32]);
+    assert_eq!((covered(&bytes), covered(&with_lifetime(&bytes, 3))), (before.clone(), before.clone()));
+    for at in (0..bytes.len()).filter(|at| ![10, 11, 24, 25].contains(at)) {
+        let mut other = bytes.clone();
+        other[at] ^= 1;
+        let still_one = View::new(&other).is_ok_and(|view| Signature::of(&view).is_ok());
+        let is_digest = bytes[at] == 0x5a;
+        assert!(!still_one || is_digest || covered(&other) != before, "byte {at}");
+    }
+}
+
+#[test]
+fn a_withdrawal_is_sealed_without_checksum() {
+    let purge = Pdu::Lsp(Lsp {
+        lifetime_s: 0,
+        id: ONE.lsp(0),
+        sequence: 8,
+        flags: LspFlags::LEVEL_1,
+        tlvs: vec![Tlv::Hostname(vec![1])],
+    });
+    let mut bytes = signed(&purge, Scheme::HmacMd5, &[0; 16]);
+    authentication::seal(&mut bytes, &[3; 16]);
+    let header = View::new(&bytes).unwrap().lsp().unwrap();
+    assert_eq!((header.lifetime_s, header.checksum), (0, 0));
+}
+
+#[test]
+fn authentication_that_cannot_be_judged() {
+    let with = |tlvs| Pdu::Psnp(Psnp { source: ONE.node(), tlvs });
+    let why = |tlvs: Vec<Tlv>| {
+        let pdu = with(tlvs);
+        let bytes = pdu.emit().unwrap();
+        assert_eq!(Pdu::parse(&bytes), Ok(pdu), "it is kept as it is");
+        Signature::of(&View::new(&bytes).unwrap()).unwrap_err()
+    };
+    let other = |value: &[u8]| Tlv::Other { code: 10, value: value.to_vec() };
+    let good = Tlv::Authentication { scheme: Scheme::Generic { key_id: 7 }, digest: vec![1; 20] };
+    assert_eq!(why(vec![]), NoSignature::Missing);
+    for value in [&b"\x01password"[..], &[], &[3], &[3, 0], &[255; 255]] {
+        assert_eq!(why(vec![other(value)]), NoSignature::UnknownType);
+        assert_eq!(why(vec![other(value), good.clone()]), NoSignature::Several);
+    }
+    assert_eq!(why(vec![good.clone(), good]), NoSignature::Several);
+    let longest = Tlv::Authentication { scheme: Scheme::Generic { key_id: 7 }, digest: vec![1; 252] };
+    assert_eq!(covered(&with(vec![longest]).emit().unwrap()).len(), 17 + 257);
+    let too_long = Tlv::Authentication { scheme: Scheme::HmacMd5, digest: vec![1; 255] };
+    assert_eq!(with(vec![too_long]).emit(), Err(EmitError::TlvTooLong { code: 10 }));
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use weft_wire::ethernet::{self, MacAddress};
+use weft_wire::isis::authentication::Scheme;
 use weft_wire::isis::hello::{HandshakeState, PortSub, ThreeWay, VlanFlags};
 use weft_wire::isis::lsp::{CapabilitySub, InterestedVlans, NicknameRecord, Reach};
 use weft_wire::isis::pdu::{Csnp, Lsp, P2pHello};
@@ -67,6 +68,19 @@ fn csnp() -> Pdu {
     let entry = LspEntry { lifetime_s: 9, id: TWO.lsp(1), sequence: 3, checksum: 0x1234 };
     let tlvs = vec![Tlv::LspEntries(vec![entry])];
     Pdu::Csnp(Csnp { source: ONE.node(), start: LspId::FIRST, end: LspId::LAST, tlvs })
+}
+
+/// With a digest of every kind and length in turn; none of them is right, which tshark has no key to see.
+fn signed(mut pdu: Pdu) -> Vec<Vec<u8>> {
+    let generic = [20, 28, 32, 48, 64].map(|len| (Scheme::Generic { key_id: 0x1234 }, len));
+    let all = generic.into_iter().chain([(Scheme::HmacMd5, 16)]);
+    all.map(|(scheme, len)| {
+        let tlvs = pdu.tlvs_mut().expect("its types have eight bits");
+        tlvs.retain(|tlv| !matches!(tlv, Tlv::Authentication { .. }));
+        tlvs.insert(0, Tlv::Authentication { scheme, digest: vec![0x5a; len] });
+        isis_frame(&pdu)
+    })
+    .collect()
 }
 
 fn data() -> Vec<u8> {
@@ -178,5 +192,21 @@ fn nothing_is_marked_malformed() {
     assert!(!text.to_lowercase().contains("malformed"), "{text}");
     for expected in ["CSNP", "LSP-ID", "Hold"] {
         assert!(text.to_lowercase().contains(&expected.to_lowercase()), "no {expected} in:\n{text}");
+    }
+}
+
+#[test]
+fn authentication_fields() {
+    for pdu in [hello(), lsp(), csnp()] {
+        let frames = signed(pdu);
+        for frame in frames.iter().take(5) {
+            let Some(row) = fields("key-id", frame.clone(), &["isis.clv.key_id", "isis.lsp.checksum.status"]) else {
+                return;
+            };
+            assert_eq!((row[0].as_str(), row[1] != "0"), ("4660", true));
+        }
+        let Some(text) = tshark("authentication", &frames, &["-V"]) else { return };
+        assert!(!text.to_lowercase().contains("malformed"), "{text}");
+        assert_eq!(text.matches("hmac-md5").count(), 1, "{text}");
     }
 }

@@ -9,11 +9,13 @@
 //! * [`pdu`]: the PDUs as values
 //! * [`tlv`]: what PDUs carry; [`hello`], [`lsp`] and [`group`] hold the larger ones
 //! * [`id`]: system, node and LSP IDs
+//! * [`authentication`]: TLV 10, and what its digest covers
 //! * [`fletcher`]: the checksum of LSPs
 //!
 //! A TLV or sub-TLV that this code does not know, or whose length does not fit its layout, is kept as bytes
 //! ([`Tlv::Other`](tlv::Tlv)) and written again as it came; only lengths that leave the PDU refuse it.
 
+pub mod authentication;
 mod cursor;
 pub mod fletcher;
 pub mod group;

@@ -1,8 +1,8 @@
 //! The PDUs as values. [`View`] draws their layouts.
 
 use super::MAX_AREAS;
+use super::authentication::seal_lsp;
 use super::cursor::Writer;
-use super::fletcher;
 use super::id::{LspId, NodeId, SystemId};
 use super::tlv::Tlv;
 use super::view::{DISCRIMINATOR, Kind, LspFlags, VERSION, View, lsp_field};
@@ -224,6 +224,19 @@ impl Pdu {
         }
     }
 
+    /// What it carries; `None` for an FS-LSP, whose types have 16 bits.
+    pub fn tlvs_mut(&mut self) -> Option<&mut Vec<Tlv>> {
+        match self {
+            Self::LanHello(hello) => Some(&mut hello.tlvs),
+            Self::P2pHello(hello) => Some(&mut hello.tlvs),
+            Self::Lsp(lsp) => Some(&mut lsp.tlvs),
+            Self::Csnp(csnp) => Some(&mut csnp.tlvs),
+            Self::Psnp(psnp) => Some(&mut psnp.tlvs),
+            Self::MtuProbe(mtu) | Self::MtuAck(mtu) => Some(&mut mtu.tlvs),
+            Self::FsLsp(_) => None,
+        }
+    }
+
     /// The PDU's bytes: length and, for link state that is not withdrawn, checksum filled in.
     ///
     /// # Errors
@@ -244,10 +257,7 @@ impl Pdu {
         writer.patch_u16(kind.length_offset(), len);
         let mut bytes = writer.bytes;
         if let Self::Lsp(Lsp { lifetime_s: 1.., .. }) | Self::FsLsp(FsLsp { lifetime_s: 1.., .. }) = self {
-            let covered = &mut bytes[lsp_field::LSP_ID..];
-            let offset = lsp_field::CHECKSUM - lsp_field::LSP_ID;
-            let check = fletcher::check_bytes(covered, offset);
-            covered[offset..offset + 2].copy_from_slice(&check);
+            seal_lsp(&mut bytes);
         }
         Ok(bytes)
     }

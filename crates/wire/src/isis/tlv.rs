@@ -1,5 +1,6 @@
 //! What PDUs carry: one variant for each type that TRILL uses (RFC 7176 section 4), and [`Tlv::Other`] for the rest.
 
+use super::authentication::Scheme;
 use super::cursor::{Reader, Writer};
 use super::group::GroupSub;
 use super::hello::{Neighbors, PortSub, ThreeWay};
@@ -15,12 +16,14 @@ pub mod code {
     pub const PADDING: u8 = 8;
     /// LSP entries (ISO 10589).
     pub const LSP_ENTRIES: u8 = 9;
-    /// Authentication (RFC 5304, RFC 5310); kept as bytes.
+    /// Authentication (RFC 5304, RFC 5310).
     pub const AUTHENTICATION: u8 = 10;
     /// Purge originator (RFC 6232).
     pub const PURGE_ORIGINATOR: u8 = 13;
     /// Largest LSP that the originator takes (ISO 10589).
     pub const LSP_BUFFER_SIZE: u8 = 14;
+    /// Fingerprint of a router (RFC 8196).
+    pub const FINGERPRINT: u8 = 15;
     /// Neighbours with wide metrics (RFC 5305).
     pub const REACH: u8 = 22;
     /// Protocols supported (RFC 1195).
@@ -59,6 +62,13 @@ pub enum Tlv {
     },
     /// LSPs by their versions.
     LspEntries(Vec<LspEntry>),
+    /// Who knows the key wrote the PDU; [`Signature`](super::authentication::Signature) says over which bytes.
+    Authentication {
+        /// Type and key.
+        scheme: Scheme,
+        /// As long as the algorithm wants.
+        digest: Vec<u8>,
+    },
     /// Who purged an LSP, and from whom that one got the purge.
     PurgeOriginator {
         /// Who wrote the purge.
@@ -178,6 +188,10 @@ impl Tlv {
             })?),
             code::PADDING => Self::zeroes(reader.rest())?,
             code::LSP_ENTRIES => Self::LspEntries(reader.all(LspEntry::read)?),
+            code::AUTHENTICATION => {
+                let (scheme, digest) = Scheme::split(reader.rest())?;
+                Self::Authentication { scheme, digest: digest.to_vec() }
+            }
             code::PURGE_ORIGINATOR => Self::purge_originator(&mut reader)?,
             code::LSP_BUFFER_SIZE => Self::LspBufferSize(reader.u16()?),
             code::REACH => Self::Reach(reader.all(Reach::read)?),
@@ -229,6 +243,7 @@ impl Tlv {
             Self::Areas(_) => code::AREAS,
             Self::Padding { .. } => code::PADDING,
             Self::LspEntries(_) => code::LSP_ENTRIES,
+            Self::Authentication { .. } => code::AUTHENTICATION,
             Self::PurgeOriginator { .. } => code::PURGE_ORIGINATOR,
             Self::LspBufferSize(_) => code::LSP_BUFFER_SIZE,
             Self::Reach(_) => code::REACH,
@@ -262,6 +277,10 @@ impl Tlv {
             }
             Self::Padding { len_bytes } => writer.slice(&[0; 255][..usize::from(*len_bytes)]),
             Self::LspEntries(entries) => entries.iter().for_each(|entry| entry.write(writer)),
+            Self::Authentication { scheme, digest } => {
+                writer.slice(&scheme.bytes());
+                writer.slice(digest);
+            }
             Self::PurgeOriginator { originator, received_from } => {
                 writer.u8(1 + u8::from(received_from.is_some()));
                 writer.slice(&originator.0);
