@@ -1,12 +1,15 @@
 //! The body for TRILL's control plane: an RBridge that hears anything from its neighbours, at any time.
 
 use rand_pcg::Pcg64;
-use weft_control::isis::{Bounds, Config, Input, Output, PortConfig, PortId, RBridge, Timing, Wish};
+use weft_control::isis::{
+    Algorithm, Bounds, Config, Input, Key, KeyChain, Output, PortConfig, PortId, RBridge, Timing, Wish,
+};
 use weft_control::{Machine, NS_PER_MS};
 use weft_wire::ethernet::{self, MacAddress};
+use weft_wire::isis::authentication::{NoSignature, Signature};
 use weft_wire::isis::hello::{HandshakeState, PortSub, ThreeWay, VlanFlags};
 use weft_wire::isis::pdu::P2pHello;
-use weft_wire::isis::{Pdu, SystemId, Tlv, View, fletcher};
+use weft_wire::isis::{Kind, Pdu, SystemId, Tlv, View, fletcher};
 use weft_wire::trill::{ALL_IS_IS_RBRIDGES, HOP_COUNT_MAX};
 use weft_wire::vlan::VlanSet;
 
@@ -24,18 +27,27 @@ const ECHO_NS: u64 = 2 * STEP_NS;
 /// Of an Echo: the byte whose lower six bits are the hop count.
 const HOP_COUNT_AT: usize = ethernet::HEADER_LEN + 1;
 
-/// Any bytes as a history of an RBridge with two ports, the first with a neighbour. Records of the input:
+/// Any bytes as a history of an RBridge with two ports, the first with a neighbour; once without keys and once with. Records
+/// of the input:
 ///
 /// ```text
 /// op 0xf0-0xff: time passes, steps 1
 /// op 0xe0-0xef: its last Echo comes back, hops 1, place of a changed byte 1, bits changed 1
-/// other:        length 2 (11 bits), PDU; op: bit 0 the port, bits 1-2 the neighbour, bit 3 the checksum stays as it is
+/// other:        length 2 (11 bits), PDU; op: bit 0 the port, bits 1-2 the neighbour, bit 3 the checksum stays as it is,
+///               bit 4 it stays unsigned
 /// ```
 ///
 /// # Panics
 /// When an invariant of the control plane is broken.
-pub fn isis_rbridge(mut bytes: &[u8]) {
-    let mut life = Life::begin();
+pub fn isis_rbridge(bytes: &[u8]) {
+    let key = |id| Key::new(id, Algorithm::HmacSha256, vec![id as u8; 16]).expect("16 bytes are a secret");
+    let keys = KeyChain::new([1, 0x0a0a].map(key).into()).expect("two keys are a chain");
+    live(bytes, None);
+    live(bytes, Some(keys));
+}
+
+fn live(mut bytes: &[u8], keys: Option<KeyChain>) {
+    let mut life = Life::begin(keys);
     while let [op, rest @ ..] = bytes {
         bytes = match op {
             0xf0.. => life.pass(rest),
@@ -55,7 +67,7 @@ struct Life {
 }
 
 impl Life {
-    fn begin() -> Self {
+    fn begin(keys: Option<KeyChain>) -> Self {
         let port = |number: u16| PortConfig {
             id: PortId(number),
             mac: address(0xf0 | number as u8),
@@ -72,18 +84,15 @@ impl Life {
             root_priority: 0x8000,
             vlans: [7].into_iter().collect::<VlanSet>(),
             trees_max: 2,
+            keys,
             timing: Timing { echo_ns: Some(ECHO_NS), ..Timing::default() },
             bounds: BOUNDS,
         };
         let bridge = RBridge::new(config, Pcg64::new(5, 7));
         let mut life = Self { bridge, now_ns: 0, outputs: Vec::new(), echo: Vec::new() };
         [1, 2].into_iter().for_each(|port| life.put(Input::PortUp(PortId(port))));
-        life.put(Input::Pdu {
-            port: PortId(1),
-            destination: ALL_IS_IS_RBRIDGES,
-            source: address(2),
-            bytes: &hello_of_neighbor(),
-        });
+        let hello = life.signed(hello_of_neighbor());
+        life.put(Input::Pdu { port: PortId(1), destination: ALL_IS_IS_RBRIDGES, source: address(2), bytes: &hello });
         life.run(STEP_NS);
         life
     }
@@ -115,9 +124,23 @@ impl Life {
         if op & 8 == 0 {
             repair(&mut pdu);
         }
+        if op & 16 == 0 {
+            pdu = self.signed(pdu);
+        }
         let (port, source) = (PortId(1 + u16::from(op & 1)), address(2 + (op >> 1 & 3)));
         self.put(Input::Pdu { port, destination: ALL_IS_IS_RBRIDGES, source, bytes: &pdu });
         rest
+    }
+
+    /// With the key of the campus, if there is one and the PDU says nothing of its own about it.
+    fn signed(&self, pdu: Vec<u8>) -> Vec<u8> {
+        let Some(keys) = &self.bridge.config().keys else { return pdu };
+        match View::new(&pdu) {
+            Ok(view) if view.kind() != Kind::FsLsp && Signature::of(&view).err() == Some(NoSignature::Missing) => {
+                keys.sign(Pdu::of_view(&view))
+            }
+            _ => pdu,
+        }
     }
 
     fn run(&mut self, time_ns: u64) {
@@ -138,7 +161,15 @@ impl Life {
         self.bridge.handle(self.now_ns, input, &mut self.outputs);
         for output in &self.outputs {
             match output {
-                Output::Send { pdu, .. } => assert!(Pdu::parse(pdu).is_ok(), "what is sent is well formed"),
+                Output::Send { pdu, .. } => {
+                    assert!(Pdu::parse(pdu).is_ok(), "what is sent is well formed");
+                    let view = View::new(pdu).expect("what can be read has a view");
+                    let keys = self.bridge.config().keys.as_ref();
+                    assert!(
+                        keys.is_none_or(|keys| keys.check(&view).is_ok()),
+                        "what is sent, and passed on, is signed"
+                    );
+                }
                 Output::Echo { frame, .. } => self.echo = frame.to_vec(),
                 _ => {}
             }

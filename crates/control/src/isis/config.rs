@@ -4,6 +4,7 @@ use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
 use weft_wire::vlan::VlanSet;
 
+use super::authentication::KeyChain;
 use crate::{NS_PER_MS, NS_PER_S};
 
 /// A port by its number, which is also its extended circuit ID (RFC 5303).
@@ -27,6 +28,8 @@ pub struct Config {
     pub vlans: VlanSet,
     /// Most distribution trees that it computes, at least 1; it also asks for so many when it is the first root.
     pub trees_max: u16,
+    /// Keys that all RBridges of the campus share; without them everybody on a link is believed.
+    pub keys: Option<KeyChain>,
     /// When things happen.
     pub timing: Timing,
     /// How much is held.

@@ -19,6 +19,16 @@ counted! {
         UnknownPdu = "unknown_pdu",
         /// A PDU that is not handled: flooding scopes, Hellos of shared links.
         Unsupported = "unsupported",
+        /// A PDU without authentication, where keys are set (RFC 5310, RFC 5304).
+        AuthMissing = "auth_missing",
+        /// A PDU authenticated in a way that no key of ours is for, or several times.
+        AuthType = "auth_type",
+        /// A PDU that names a key that we do not have.
+        AuthKey = "auth_key",
+        /// A PDU whose digest is wrong: another key's, or the PDU was changed.
+        AuthDigest = "auth_digest",
+        /// A withdrawal that is signed with more than a withdrawal may carry: an LSP that somebody made one (RFC 6233).
+        PurgeBody = "purge_body",
         /// Maximum areas other than 1 (RFC 7177 section 8.2).
         MaxAreas = "max_areas",
         /// A Hello with another circuit type than level 1.

@@ -11,9 +11,10 @@
 //!   shared links already: what is missing is the port's election and its pseudonode.
 //! * As many trees as [`Config::trees_max`] says, one by default.
 //! * Nothing that others send is held beyond [`Bounds`]; whatever is not used is counted with its reason.
-//! * LSPs are not authenticated: who has an adjacency is believed, as in every campus without a key.
+//! * With [`Config::keys`] all PDUs are signed and checked; without them who has an adjacency is believed.
 
 mod adjacency;
+mod authentication;
 mod campus;
 mod config;
 mod counters;
@@ -37,7 +38,7 @@ mod sync;
 use rand::Rng;
 use rand_pcg::Pcg64;
 use weft_wire::ethernet::MacAddress;
-use weft_wire::isis::{Kind, MAX_AREAS, Pdu, View};
+use weft_wire::isis::{Kind, MAX_AREAS, Pdu, Tlv, View};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 use weft_wire::vlan::VlanSet;
 
@@ -50,6 +51,7 @@ use port::Port;
 use restart::Restart;
 
 pub use adjacency::{Event as AdjacencyEvent, State as AdjacencyState, heard, next};
+pub use authentication::{Algorithm, Key, KeyChain, KeyFault};
 pub use config::{Bounds, Config, PortConfig, PortId, Timing, Wish, cost_of_rate};
 pub use counters::{DropReason, Event};
 pub use forwarding::{Forwarding, TreeState};
@@ -175,6 +177,11 @@ impl RBridge {
         self.ports.iter().filter_map(|port| Some((port.config.id, port.adjacency.as_ref()?)))
     }
 
+    /// PDUs on a port that were dropped because they were not authentic.
+    pub fn refused(&self, port: PortId) -> u64 {
+        self.index(port).map_or(0, |index| self.ports[index].refused)
+    }
+
     /// The link state database.
     pub fn lsdb(&self) -> &Database {
         &self.lsdb
@@ -264,6 +271,7 @@ impl RBridge {
             return Err(DropReason::OwnAddress);
         }
         let view = View::new(bytes).map_err(DropReason::of_parse_error)?;
+        self.authenticate(&view).inspect_err(|_| self.ports[index].refused += 1)?;
         if view.kind() != Kind::FsLsp && view.max_areas() != MAX_AREAS {
             return Err(DropReason::MaxAreas);
         }
@@ -369,8 +377,34 @@ impl RBridge {
     }
 
     fn send_to(&self, index: usize, destination: MacAddress, pdu: &Pdu, outputs: &mut Vec<Output>) {
-        let pdu = pdu.emit().expect("what we write fits its lengths").into();
+        let pdu = self.emit(pdu).into();
         outputs.push(Output::Send { port: self.ports[index].config.id, destination, pdu });
+    }
+
+    /// The bytes of a PDU of ours, signed if there is a key.
+    fn emit(&self, pdu: &Pdu) -> Vec<u8> {
+        match &self.config.keys {
+            Some(keys) => keys.sign(pdu.clone()),
+            None => pdu.emit().expect("what we write fits its lengths"),
+        }
+    }
+
+    /// Room for the digest of a PDU of ours.
+    fn signature_place(&self) -> Vec<Tlv> {
+        self.config.keys.iter().map(KeyChain::place).collect()
+    }
+
+    fn authenticate(&self, view: &View<'_>) -> Result<(), DropReason> {
+        let Some(keys) = &self.config.keys else { return Ok(()) };
+        // Not used in any case, and their TLVs have 16-bit types.
+        if view.kind() == Kind::FsLsp {
+            return Ok(());
+        }
+        // A flood brings most LSPs several times; what is held byte by byte was judged when it came.
+        if view.lsp().is_some_and(|header| header.lifetime_s > 0 && self.is_held(&header, view.as_bytes())) {
+            return Ok(());
+        }
+        keys.check(view)
     }
 
     /// An interval up to a quarter shorter, so that RBridges do not fall into step (ISO 10589 section 10.1).

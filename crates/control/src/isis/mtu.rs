@@ -34,6 +34,7 @@ impl RBridge {
     pub(super) fn probe_due(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
         let interval_ns = self.config.timing.mtu_probe_ns;
         let number = self.random().to_be_bytes();
+        let place = self.signature_place();
         let Some(adjacency) = &mut self.ports[index].adjacency else { return };
         let Some(probe) = adjacency.probe.as_mut().filter(|probe| probe.at_ns <= now_ns) else { return };
         if probe.sent == TRIES {
@@ -44,7 +45,7 @@ impl RBridge {
         probe.at_ns = now_ns + interval_ns;
         probe.id.copy_from_slice(&number[..6]);
         let (probe_id, probe_source) = (probe.id, self.config.system);
-        let mtu = Mtu { probe_id, probe_source, ack_source: SystemId::default(), tlvs: Vec::new() };
+        let mtu = Mtu { probe_id, probe_source, ack_source: SystemId::default(), tlvs: place };
         self.send(index, &Pdu::MtuProbe(mtu.padded_to(PDU_LEN_MIN)), outputs);
     }
 
@@ -61,7 +62,7 @@ impl RBridge {
         if adjacency.is_none_or(|adjacency| adjacency.neighbor != probe.probe_source) {
             return Err(DropReason::NoAdjacency);
         }
-        let ack = Mtu { ack_source: self.config.system, tlvs: Vec::new(), ..probe.clone() };
+        let ack = Mtu { ack_source: self.config.system, tlvs: self.signature_place(), ..probe.clone() };
         let len_bytes = u16::try_from(len_bytes).unwrap_or(u16::MAX);
         self.send_to(index, source, &Pdu::MtuAck(ack.padded_to(len_bytes)), outputs);
         Ok(())

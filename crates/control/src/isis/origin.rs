@@ -194,7 +194,7 @@ impl RBridge {
         };
         let flags = self.origin.flags;
         let lsp = Pdu::Lsp(Lsp { lifetime_s: MAX_AGE_S, id, sequence, flags, tlvs: tlvs.clone() });
-        let bytes = lsp.emit().expect("fragments are packed to fit");
+        let bytes = self.emit(&lsp);
         let digest = Digest::of(&View::new(&bytes).expect("what was written can be read"));
         let renew_ns = now_ns + self.earlier(self.config.timing.refresh_ns);
         self.origin.seen.insert(fragment, sequence);
@@ -217,14 +217,15 @@ impl RBridge {
     /// What we have to say, packed into fragments; the first holds what RFC 6325 wants there.
     fn fragments(&mut self) -> BTreeMap<u8, Vec<Tlv>> {
         let (items, first) = (self.items(), self.first_tlvs());
-        let room_in_first = ROOM.saturating_sub(Tlv::len_bytes(&first));
+        let room = ROOM - Tlv::len_bytes(&self.signature_place());
+        let room_in_first = room.saturating_sub(Tlv::len_bytes(&first));
         let silent = &self.origin.silent;
-        let room = |fragment: u8| match fragment {
+        let room_in = |fragment: u8| match fragment {
             0 => room_in_first,
             _ if silent.contains_key(&fragment) => 0,
-            _ => ROOM,
+            _ => room,
         };
-        if !self.origin.packing.pack(&items, room) {
+        if !self.origin.packing.pack(&items, room_in) {
             self.counters.events.add(Event::LspTooLarge);
         }
         let mut fragments = BTreeMap::from([(0, first)]);

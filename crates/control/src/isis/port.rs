@@ -19,6 +19,8 @@ pub(super) struct Port {
     /// `None` while Down.
     pub(super) adjacency: Option<Adjacency>,
     pub(super) flood: Flood,
+    /// PDUs that were not authentic.
+    pub(super) refused: u64,
 }
 
 /// A neighbour that is heard.
@@ -44,7 +46,7 @@ pub struct Adjacency {
 
 impl Port {
     pub(super) fn new(config: PortConfig) -> Self {
-        Self { config, is_up: false, hello_at_ns: 0, adjacency: None, flood: Flood::default() }
+        Self { config, is_up: false, hello_at_ns: 0, adjacency: None, flood: Flood::default(), refused: 0 }
     }
 
     pub(super) fn state(&self) -> State {

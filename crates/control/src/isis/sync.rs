@@ -70,7 +70,8 @@ impl RBridge {
         Ok(())
     }
 
-    fn is_held(&self, header: &LspHeader, bytes: &[u8]) -> bool {
+    /// Whether it is held, byte by byte but for its lifetime.
+    pub(super) fn is_held(&self, header: &LspHeader, bytes: &[u8]) -> bool {
         const COVERED: usize = 12;
         let same = |held: &[u8]| held.get(COVERED..) == bytes.get(COVERED..);
         self.lsdb.get(header.id).is_some_and(|entry| !entry.is_purged() && same(entry.bytes()))
@@ -79,8 +80,8 @@ impl RBridge {
     /// Stores an LSP, passes it on everywhere but where it came from, acknowledges it.
     fn take_newer(&mut self, now_ns: u64, index: usize, view: &View<'_>, header: &LspHeader) -> Result<(), DropReason> {
         let bounds = self.config.bounds;
-        let signed = if header.lifetime_s == 0 { self.signed_purge(index, view) } else { None };
-        let bytes = signed.as_deref().unwrap_or(view.as_bytes());
+        let named = if header.lifetime_s == 0 { self.named_purge(index, view) } else { None };
+        let bytes = named.as_deref().unwrap_or(view.as_bytes());
         let digest = Digest::of(view);
         let old_len = self.lsdb.get(header.id).map_or(0, |entry| entry.bytes().len());
         let new_one = old_len == 0;
@@ -130,19 +131,24 @@ impl RBridge {
     }
 
     /// A withdrawal that does not name its originator, with those who brought it named instead (RFC 6232 section 3).
-    fn signed_purge(&self, index: usize, view: &View<'_>) -> Option<Vec<u8>> {
-        if view.tlvs().any(|(kind, _)| kind == code::PURGE_ORIGINATOR) {
+    fn named_purge(&self, index: usize, view: &View<'_>) -> Option<Vec<u8>> {
+        let has = |wanted| view.tlvs().any(|(kind, _)| kind == wanted);
+        let is_long = view.as_bytes().len() > usize::from(PDU_LEN_MIN);
+        // Signed by us, what nobody had signed would be believed; without our key, what somebody had signed would not be.
+        let is_ours_to_sign = has(code::AUTHENTICATION) == self.config.keys.is_some();
+        if is_long || has(code::PURGE_ORIGINATOR) || !is_ours_to_sign {
             return None;
         }
         let Pdu::Lsp(mut purge) = Pdu::of_view(view) else { return None };
+        purge.tlvs.retain(|tlv| !matches!(tlv, Tlv::Authentication { .. }));
         let received_from = self.ports[index].adjacency.as_ref().map(|adjacency| adjacency.neighbor);
-        purge.tlvs.extend(self.signature(received_from));
-        let signed = Pdu::Lsp(purge).emit().ok();
-        signed.filter(|bytes| bytes.len() <= usize::from(PDU_LEN_MIN))
+        purge.tlvs.extend(self.originator(received_from));
+        let named = self.emit(&Pdu::Lsp(purge));
+        (named.len() <= usize::from(PDU_LEN_MIN)).then_some(named)
     }
 
     /// Who withdraws an LSP (RFC 7780 section 8.6, RFC 6232).
-    fn signature(&self, received_from: Option<SystemId>) -> [Tlv; 2] {
+    fn originator(&self, received_from: Option<SystemId>) -> [Tlv; 2] {
         [Tlv::PurgeOriginator { originator: self.config.system, received_from }, self.hostname()]
     }
 
@@ -155,9 +161,9 @@ impl RBridge {
     /// Issues the withdrawal of one version.
     pub(super) fn withdraw(&mut self, now_ns: u64, id: LspId, sequence: u32) {
         let flags = self.lsdb.get(id).map_or(self.origin.flags(), |entry| entry.flags());
-        let tlvs = self.signature(None).into();
+        let tlvs = self.originator(None).into();
         let purge = Pdu::Lsp(Lsp { lifetime_s: 0, id, sequence, flags, tlvs });
-        let bytes = purge.emit().expect("a withdrawal is short");
+        let bytes = self.emit(&purge);
         self.store(now_ns, bytes.into(), Digest::default());
         self.flood(id, None);
     }
@@ -221,19 +227,22 @@ impl RBridge {
     fn compare_entry(&mut self, now_ns: u64, index: usize, theirs: &LspEntry) -> Result<(), DropReason> {
         let at_ns = now_ns + self.config.timing.psnp_ns;
         let held = self.lsdb.get(theirs.id).map(|entry| entry.entry(theirs.id, now_ns));
+        let is_own = theirs.id.system() == self.config.system;
+        // What a former life signed with a key that is gone is not believed when it comes; who lists it is.
+        let is_told = is_own && self.config.keys.is_some();
         let flood = &mut self.ports[index].flood;
         match held.map(|held| order(theirs, &held)) {
             Some(Order::Same) => flood.sent(theirs.id),
             Some(Order::Older) => flood.send_now(theirs.id),
+            Some(Order::Newer) if is_told => self.own_lsp_from_elsewhere(now_ns, index, theirs),
             Some(Order::Newer) => {
                 flood.sent(theirs.id);
                 flood.list_held(theirs.id, at_ns);
             }
-            Some(Order::Confused) if theirs.id.system() == self.config.system => {
-                self.own_lsp_from_elsewhere(now_ns, index, theirs);
-            }
+            Some(Order::Confused) if is_own => self.own_lsp_from_elsewhere(now_ns, index, theirs),
             Some(Order::Confused) => self.confused(now_ns, theirs.id),
             None if theirs.lifetime_s == 0 || theirs.sequence == 0 => {}
+            None if is_told => self.own_lsp_from_elsewhere(now_ns, index, theirs),
             None => return self.list_given(now_ns, index, LspEntry { sequence: 0, checksum: 0, ..*theirs }),
         }
         Ok(())

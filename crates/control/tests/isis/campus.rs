@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weft_control::isis::{DropReason, Event, PortId, Timing, Wish};
+use weft_control::isis::{DropReason, Event, KeyChain, PortId, Timing, Wish};
 use weft_control::{NS_PER_MS, NS_PER_S};
 use weft_wire::isis::lsp::CapabilitySub;
 use weft_wire::isis::pdu::Lsp;
@@ -86,7 +86,7 @@ fn settle_roots(net: &mut Net, node: usize, rng: &mut Pcg64Mcg) {
 }
 
 /// One life of a campus.
-fn live(seed: u64) -> u64 {
+fn live(seed: u64, keys: Option<&KeyChain>) -> u64 {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let nodes = if seed % 25 == 24 { 40 } else { rng.random_range(2..14) };
     let echo_ns = (seed % 2 == 1).then_some(400 * NS_PER_MS);
@@ -96,6 +96,7 @@ fn live(seed: u64) -> u64 {
     for node in 0..nodes {
         net.nodes[node].vlans = vlans(&mut rng);
         settle_roots(&mut net, node, &mut rng);
+        net.nodes[node].keys = keys.cloned();
         net.run_to(net.now_ns + rng.random_range(0..200 * NS_PER_MS));
         net.boot(node, false);
     }
@@ -116,9 +117,19 @@ fn live(seed: u64) -> u64 {
 
 #[test]
 fn after_quiet_everybody_holds_the_oracles_routes() {
+    live_all(seeds(), None);
+}
+
+/// The same campuses, one in five of them, with a key and the faults that they had: nothing is lost by it.
+#[test]
+fn after_quiet_everybody_holds_the_oracles_routes_with_keys_too() {
+    live_all(seeds().step_by(5), Some(&super::authentication::chain(&[1])));
+}
+
+fn live_all(seeds: impl Iterator<Item = u64>, keys: Option<&KeyChain>) {
     let mut pdus = 0;
-    for seed in seeds() {
-        pdus += catch_unwind(AssertUnwindSafe(|| live(seed))).unwrap_or_else(|panic| {
+    for seed in seeds {
+        pdus += catch_unwind(AssertUnwindSafe(|| live(seed, keys))).unwrap_or_else(|panic| {
             eprintln!("seed {seed} failed; run it alone with WEFT_SEEDS={seed}..{}", seed + 1);
             resume_unwind(panic)
         });

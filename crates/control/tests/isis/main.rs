@@ -1,5 +1,6 @@
 //! The control plane of RBridges: its table, its rules step by step, bad input, and whole campuses in virtual time.
 
+mod authentication;
 mod bad_input;
 mod broadcast;
 mod campus;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::{Pcg64, Pcg64Mcg};
 use weft_control::isis::{
-    Adjacency, AdjacencyState, Bounds, Config, Forwarding, Input, Output, PortConfig, PortId, RBridge, Timing,
-    TreeState, Wish,
+    Adjacency, AdjacencyState, Bounds, Config, Forwarding, Input, KeyChain, Output, PortConfig, PortId, RBridge,
+    Timing, TreeState, Wish,
 };
 use weft_control::{Machine, NS_PER_MS};
 use weft_wire::ethernet::MacAddress;
@@ -29,6 +29,8 @@ pub(crate) struct Node {
     /// The nickname that it wants when it remembers none.
     pub(crate) wish: Wish,
     pub(crate) overloaded: bool,
+    /// Keys of its next start.
+    pub(crate) keys: Option<KeyChain>,
     /// Its nickname as told by outputs: what a daemon would remember.
     pub(crate) nickname: Option<u16>,
     /// Built from outputs alone: what a data plane would hold.
@@ -139,6 +141,7 @@ impl Net {
             wish: Wish::Any,
             vlans: VlanSet::default(),
             overloaded: false,
+            keys: None,
             nickname: None,
             data_plane: Forwarding::default(),
             changes: 0,
@@ -192,6 +195,7 @@ impl Net {
             root_priority: state.root_priority,
             vlans: state.vlans.clone(),
             trees_max: state.trees_max,
+            keys: state.keys.clone(),
             timing: self.timing,
             bounds: Bounds::default(),
         };

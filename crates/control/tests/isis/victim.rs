@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use weft_control::isis::{
-    AdjacencyState, Bounds, Config, DropReason, Input, Output, PortConfig, PortId, RBridge, Timing, Wish,
+    AdjacencyState, Bounds, Config, DropReason, Input, KeyChain, Output, PortConfig, PortId, RBridge, Timing, Wish,
 };
 use weft_control::{Machine, NS_PER_S};
 use weft_wire::isis::Pdu;
@@ -29,11 +29,24 @@ impl Victim {
     }
 
     pub(crate) fn with_timing(bounds: Bounds, timing: Timing) -> Self {
+        let victim = Self::of(Config { bounds, timing, ..Self::config() });
+        assert_eq!(victim.state(), AdjacencyState::Report);
+        victim
+    }
+
+    /// One whose neighbour has its key, as the first of its own.
+    pub(crate) fn with_keys(keys: KeyChain, bounds: Bounds) -> Self {
+        let victim = Self::of(Config { bounds, keys: Some(keys), ..Self::config() });
+        assert_eq!(victim.state(), AdjacencyState::Report);
+        victim
+    }
+
+    pub(crate) fn config() -> Config {
         let port = |number| {
             let id = PortId(number);
             PortConfig { id, mac: my_mac(id), cost: 10, designated_vlan: 1, mtu_test: false, offers_elision: false }
         };
-        let config = Config {
+        Config {
             system: system(ME),
             hostname: "victim".to_owned(),
             ports: vec![port(1), port(2)],
@@ -41,15 +54,21 @@ impl Victim {
             root_priority: 0x8000,
             vlans: VlanSet::default(),
             trees_max: 1,
-            timing,
-            bounds,
-        };
+            keys: None,
+            timing: Timing::default(),
+            bounds: Bounds::default(),
+        }
+    }
+
+    /// Its neighbour says Hello, signed if there is a key, and a second passes.
+    pub(crate) fn of(config: Config) -> Self {
+        let hello = Pdu::P2pHello(hello(2, HandshakeState::Initializing, Some((ME, 1)), 60_000));
+        let hello = config.keys.as_ref().map_or_else(|| hello.emit().unwrap(), |keys| keys.sign(hello.clone()));
         let bridge = RBridge::new(config, Pcg64::seed_from_u64(2));
         let mut victim = Self { bridge, now_ns: 0, outputs: Vec::new() };
         [1, 2].into_iter().for_each(|port| victim.put(Input::PortUp(PortId(port))));
-        victim.from(2, &hello(2, HandshakeState::Initializing, Some((ME, 1)), 60_000).into_bytes());
+        victim.from(2, &hello);
         victim.run(NS_PER_S);
-        assert_eq!(victim.state(), AdjacencyState::Report);
         victim
     }
 

@@ -461,6 +461,7 @@ fn control(
         root_priority: config.root_priority,
         vlans,
         trees_max: 1,
+        keys: None,
         timing: settings.timing,
         bounds: Bounds::default(),
     };
