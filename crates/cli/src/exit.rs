@@ -57,8 +57,11 @@ impl From<EngineError> for Failure {
 /// Why a daemon does not start: its settings, or the machine.
 #[cfg(feature = "lab")]
 pub(crate) fn of_daemon(error: &weft_node::NodeError) -> Failure {
-    use weft_node::NodeError::{Config, ConfigFile};
-    Failure::new(if matches!(error, Config { .. } | ConfigFile { .. }) { USAGE } else { NOT_FIT }, error)
+    use weft_node::NodeError::{Config, ConfigFile, KeyFile};
+    Failure::new(
+        if matches!(error, Config { .. } | ConfigFile { .. } | KeyFile { .. }) { USAGE } else { NOT_FIT },
+        error,
+    )
 }
 
 impl From<std::io::Error> for Failure {

@@ -1,5 +1,6 @@
-//! Key files: 32 hexadecimal digits that nobody but the daemon's user may read. A directory server's holds the secret, an
-//! agent's the key that was derived from it for the agent's service and LA.
+//! Key files, which nobody but the daemon's user may read. VL2's are 32 hexadecimal digits: a directory server's holds the
+//! secret, an agent's the key that was derived from it for the agent's service and LA. An RBridge's is described where it is
+//! read.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -12,10 +13,18 @@ use weft_wire::directory::{Key, KeyError, Secret};
 
 use crate::error::NodeError;
 
-/// Reads a key file; refuses one that others may read.
+/// Longest key file, bytes.
+const LEN_MAX: u64 = 65_536;
+
+/// Reads a key file.
 pub(crate) fn read<T: FromStr<Err = KeyError>>(path: &Path) -> Result<T, NodeError> {
+    let text = read_private(path, "make one with `openssl rand -hex 16 > FILE; chmod 600 FILE`")?;
+    text.parse().map_err(|error: KeyError| NodeError::KeyFile { path: path.to_owned(), why: error.to_string() })
+}
+
+/// The text of a file that others may not read; refuses one that they may. `make` says how to make one.
+pub(crate) fn read_private(path: &Path, make: &str) -> Result<String, NodeError> {
     let fault = |why: String| NodeError::KeyFile { path: path.to_owned(), why };
-    let make = "make one with `openssl rand -hex 16 > FILE; chmod 600 FILE`";
     let mut file = File::open(path).map_err(|error| fault(format!("{error}; {make}")))?;
     let metadata = file.metadata().map_err(|error| fault(error.to_string()))?;
     if !metadata.is_file() {
@@ -26,8 +35,11 @@ pub(crate) fn read<T: FromStr<Err = KeyError>>(path: &Path) -> Result<T, NodeErr
         return Err(fault(format!("its mode {mode:04o} lets others use it; run `chmod 600 {}`", path.display())));
     }
     let mut text = String::new();
-    Read::by_ref(&mut file).take(4096).read_to_string(&mut text).map_err(|error| fault(error.to_string()))?;
-    text.parse().map_err(|error: KeyError| fault(error.to_string()))
+    if metadata.len() > LEN_MAX {
+        return Err(fault(format!("is longer than {LEN_MAX} bytes; {make}")));
+    }
+    Read::by_ref(&mut file).take(LEN_MAX).read_to_string(&mut text).map_err(|error| fault(error.to_string()))?;
+    Ok(text)
 }
 
 /// The key of the agent of `service` whose datagrams come from `la`, derived from the secret in a file.

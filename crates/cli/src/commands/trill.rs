@@ -121,6 +121,7 @@ fn adjacency_table(adjacencies: &[AdjacencyRow]) -> Rows {
         "holding_s",
         "elision",
         "echoes",
+        "refused",
         "cost",
         "MTU",
     ];
@@ -137,6 +138,7 @@ fn adjacency_table(adjacencies: &[AdjacencyRow]) -> Rows {
             or_dash(row.holding_s.map(|holding_s| format!("{holding_s:.1}")).as_ref()),
             row.elision.clone(),
             yes(row.echoes),
+            row.refused.to_string(),
             row.cost.to_string(),
             row.mtu.to_string(),
         ]);

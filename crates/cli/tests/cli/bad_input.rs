@@ -278,6 +278,11 @@ fn settings_of_an_rbridge_are_refused_with_the_place() {
             format!("name = \"s1\"\n{port}designated_vlan = 4095\n"),
             &["port: 1 (`weft-none`)", "VLAN 4095"],
         ),
+        (
+            "keys.toml",
+            format!("name = \"s1\"\n[authentication]\nkey_file = \"/nonexistent/campus.keys\"\n{port}"),
+            &["key file /nonexistent/campus.keys", "umask 077"],
+        ),
         ("interface.toml", format!("name = \"s1\"\n{port}"), &["port: 1 (`weft-none`): no such interface"]),
     ];
     for (name, content, says) in &cases {

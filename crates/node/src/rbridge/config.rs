@@ -41,6 +41,9 @@ pub struct RBridgeConfig {
     /// Path of the Unix socket for `weft trill`.
     #[serde(default = "socket")]
     pub socket: PathBuf,
+    /// Keys of the campus; without them everybody on a link is believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authentication: Option<AuthenticationTable>,
     /// Room in the data path.
     #[serde(default)]
     pub capacity: Capacity,
@@ -53,6 +56,17 @@ pub struct RBridgeConfig {
     /// Routing between VLANs at the RBridge where a packet comes in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayTable>,
+}
+
+/// How PDUs are signed and checked (RFC 5310, RFC 5304).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthenticationTable {
+    /// File of the keys, a line for each: ID, algorithm, secret. The first one signs.
+    pub key_file: PathBuf,
+    /// Whether PDUs without authentication are believed as well: while a campus gets its first key.
+    #[serde(default)]
+    pub accept_unsigned: bool,
 }
 
 /// Where the programs run.
@@ -265,6 +279,7 @@ impl RBridgeConfig {
             spread_cpus: None,
             pin_dir: None,
             socket: socket(),
+            authentication: None,
             capacity: Capacity::default(),
             timing: TimingTable::default(),
             port: Vec::new(),

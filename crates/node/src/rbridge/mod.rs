@@ -8,6 +8,7 @@
 mod config;
 mod frames;
 mod gateway;
+mod keys;
 mod plane;
 mod ports;
 pub mod protocol;
@@ -21,7 +22,7 @@ use rand_pcg::Pcg64;
 use rustix::time::{ClockId, clock_gettime};
 use tracing::{debug, info, warn};
 use weft_control::isis::{
-    Adjacency, AdjacencyState, Bounds, Config, Input, Output, PortConfig, PortId, RBridge, Wish, cost_of_rate,
+    Adjacency, AdjacencyState, Bounds, Config, Input, KeyChain, Output, PortConfig, PortId, RBridge, Wish, cost_of_rate,
 };
 use weft_control::tally::Tally;
 use weft_control::{Machine, NS_PER_MS, NS_PER_S, counted};
@@ -45,8 +46,8 @@ use protocol::{Answer, Request};
 use settings::{Kind, Settings};
 
 pub use config::{
-    Capacity, GatewayHost, GatewayTable, GatewayVlan, KindText, PortTable, RBridgeConfig, SOCKET_DEFAULT, TimingTable,
-    XdpChoice,
+    AuthenticationTable, Capacity, GatewayHost, GatewayTable, GatewayVlan, KindText, PortTable, RBridgeConfig,
+    SOCKET_DEFAULT, TimingTable, XdpChoice,
 };
 
 const COMMANDS: u64 = 0;
@@ -127,6 +128,7 @@ struct Daemon<'a> {
 impl<'a> Daemon<'a> {
     fn start(config: &RBridgeConfig, stop: &'a Stop) -> Result<Self, NodeError> {
         let settings = Settings::of(config)?;
+        let keys = config.authentication.as_ref().map(keys::read).transpose()?;
         let ports = Ports::find(&settings)?;
         // First what needs rights, so that their lack is told as such.
         let frames = Frames::open()?;
@@ -154,7 +156,10 @@ impl<'a> Daemon<'a> {
             }
             return Err(error);
         }
-        let control = control(config, &settings, system, &ports, &datapath)?;
+        let control = control(config, &settings, (system, keys), &ports, &datapath)?;
+        if let Some(keys) = &control.config().keys {
+            info!(?keys, "IS-IS is authenticated");
+        }
         let resumes = control.is_restarting();
         if resumes {
             info!("data path of an earlier run taken over");
@@ -441,7 +446,7 @@ fn attach(datapath: &mut RBridgeDatapath, ports: &Ports, settings: &Settings) ->
 fn control(
     config: &RBridgeConfig,
     settings: &Settings,
-    system: SystemId,
+    (system, keys): (SystemId, Option<KeyChain>),
     ports: &Ports,
     datapath: &RBridgeDatapath,
 ) -> Result<RBridge, NodeError> {
@@ -461,7 +466,7 @@ fn control(
         root_priority: config.root_priority,
         vlans,
         trees_max: 1,
-        keys: None,
+        keys,
         timing: settings.timing,
         bounds: Bounds::default(),
     };

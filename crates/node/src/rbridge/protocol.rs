@@ -93,6 +93,8 @@ pub struct AdjacencyRow {
     pub elision: String,
     /// Whether it returns BFD Echoes (RFC 7175), so that its silence is noticed before that.
     pub echoes: bool,
+    /// IS-IS PDUs that were dropped on the port because they were not authentic.
+    pub refused: u64,
     /// Metric of sending over the link.
     pub cost: u32,
     /// MTU of the interface, bytes.

@@ -98,6 +98,7 @@ impl Daemon<'_> {
                 echoes: adjacency.is_some_and(|adjacency| adjacency.returns_echoes()),
                 holding_s: adjacency.map(holding_ns).map(|ns| ns as f64 / NS_PER_S as f64),
                 elision: elision(&port.settings.kind, adjacency).to_owned(),
+                refused: self.control.refused(port.id()),
                 cost: port_config(port).map_or(0, |config| config.cost),
                 mtu: port.link().map_or(0, |link| link.mtu),
             }

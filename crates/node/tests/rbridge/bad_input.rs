@@ -1,6 +1,6 @@
 //! Settings that cannot work: refused in one line that names the place and the remedy, and nothing is left behind.
 
-use weft_node::rbridge::{self, PortTable, RBridgeConfig};
+use weft_node::rbridge::{self, AuthenticationTable, PortTable, RBridgeConfig};
 use weft_node::stop::Stop;
 
 use crate::bed::Square;
@@ -27,6 +27,13 @@ fn settings_that_cannot_work_are_refused_in_one_line() {
         (|config| config.nickname = Some(0xffc0), "nickname: 0xffc0 is reserved"),
         (|config| config.pin_dir = Some("/tmp".into()), "not on a bpffs"),
         (|config| config.socket = "/dev/null".into(), "exists and is no socket"),
+        (
+            |config| {
+                let key_file = "/nonexistent/campus.keys".into();
+                config.authentication = Some(AuthenticationTable { key_file, accept_unsigned: false });
+            },
+            "key file /nonexistent/campus.keys: ",
+        ),
     ];
     for (spoil, says) in cases {
         let mut config = square.config(1);

@@ -1,6 +1,7 @@
 //! `weft node rbridge` on real paths: four RBridges in a square with hosts at their ports, over cuts, restarts and crashes,
 //! read by tshark, and against input that cannot work.
 
+mod authentication;
 mod bad_input;
 mod bed;
 #[path = "../common/mod.rs"]

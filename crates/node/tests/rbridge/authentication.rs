@@ -1,0 +1,147 @@
+//! A campus with keys: frames pass, who has another key or none stays outside, and keys change while frames pass.
+
+use std::fs::{Permissions, set_permissions, write};
+use std::os::unix::fs::PermissionsExt;
+
+use weft_node::rbridge::protocol::{AdjacencyRow, Answer, LspRow, What};
+use weft_node::rbridge::{AuthenticationTable, RBridgeConfig};
+use weft_wire::ethernet::{self, MacAddress};
+use weft_wire::isis::hello::{HandshakeState, PortSub, ThreeWay, VlanFlags};
+use weft_wire::isis::pdu::{Lsp, P2pHello};
+use weft_wire::isis::view::LspFlags;
+use weft_wire::isis::{self, Pdu, SystemId, Tlv};
+use weft_wire::trill::ALL_IS_IS_RBRIDGES;
+
+use crate::bed::{Running, Square, address};
+use crate::common::wait_until;
+use crate::net::tap::Tap;
+use crate::net::{Pins, Stream};
+
+const OLD: &str = "1 hmac-sha-256 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+const NEW: &str = "2 hmac-sha-512 ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100";
+/// The ID of the old one, with another secret.
+const STRANGE: &str = "1 hmac-sha-256 a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5";
+
+/// The keys of a corner, in a file of its own.
+fn keys(square: &Square, corner: usize, lines: &[&str]) -> AuthenticationTable {
+    let key_file = square.dir.path().join(format!("s{corner}.keys"));
+    write(&key_file, lines.join("\n")).unwrap();
+    set_permissions(&key_file, Permissions::from_mode(0o600)).unwrap();
+    AuthenticationTable { key_file, accept_unsigned: false }
+}
+
+fn config(square: &Square, corner: usize, lines: &[&str]) -> RBridgeConfig {
+    RBridgeConfig { authentication: Some(keys(square, corner, lines)), ..square.config(corner) }
+}
+
+fn adjacency(running: &Running, interface: &str) -> AdjacencyRow {
+    match running.show(What::Adjacency) {
+        Answer::Adjacencies(rows) => rows.into_iter().find(|row| row.interface == interface).expect("a link"),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn lsdb(running: &Running) -> Vec<LspRow> {
+    match running.show(What::Lsdb) {
+        Answer::Lsdb(rows) => rows,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn wait_for_line(running: &[Running]) {
+    wait_until("S1, S2 and S3 know each other", || running.iter().all(|running| running.routes().len() == 2));
+}
+
+#[test]
+fn frames_pass_with_a_key_and_who_has_another_stays_outside() {
+    let Some(square) = Square::new("keys") else { return };
+    let running: Vec<Running> = (1..=3).map(|corner| square.start(&config(&square, corner, &[OLD]), corner)).collect();
+    let stranger = square.start(&config(&square, 4, &[STRANGE]), 4);
+    wait_for_line(&running);
+    assert!(square.host(0).ping("-c 1 -W 2 10.0.10.2").contains("1 received"));
+    wait_until("the stranger is heard", || running[0].count("control_dropped", "auth_digest") > 5);
+    let row = adjacency(&running[0], "s4");
+    assert_eq!((&row.link[..], &row.state[..], row.neighbor), ("up", "down", None));
+    assert_eq!(row.refused, running[0].count("control_dropped", "auth_digest"));
+    assert_eq!(adjacency(&running[0], "s2").refused, 0);
+    assert!(stranger.routes().is_empty() && stranger.count("control_dropped", "auth_digest") > 5);
+    assert_eq!((lsdb(&running[0]).len(), lsdb(&stranger).len()), (3, 1));
+}
+
+/// From the link between S1 and S2, in the name of S2: withdrawals of all LSPs, and Hellos that would end the adjacency.
+#[test]
+fn without_a_key_nothing_can_be_said() {
+    let Some(square) = Square::new("unsigned") else { return };
+    let running: Vec<Running> = (1..=3).map(|corner| square.start(&config(&square, corner, &[OLD]), corner)).collect();
+    wait_for_line(&running);
+    let (before, neighbor) = (lsdb(&running[0]), adjacency(&running[0], "s2"));
+    let source: MacAddress = neighbor.mac.expect("S2 is adjacent").parse().unwrap();
+    let stream = Stream::start(square.host(0), square.host(1), address(1));
+    let tap = Tap::open(square.corner(2), "s1", false);
+    let header = ethernet::Header { destination: ALL_IS_IS_RBRIDGES, source, ethertype: isis::ETHERTYPE };
+    let purge = |corner: u8, sequence| {
+        let (id, flags) = (SystemId([2, 0, 0, 0, 0, corner]).lsp(0), LspFlags::LEVEL_1);
+        Pdu::Lsp(Lsp { lifetime_s: 0, id, sequence, flags, tlvs: vec![] })
+    };
+    let mut forged: Vec<Pdu> = Vec::new();
+    for corner in 1..=3 {
+        forged.extend([1, 2, 3, 100, u32::MAX].map(|sequence| purge(corner, sequence)));
+    }
+    forged.push(down(SystemId([2, 0, 0, 0, 0, 2])));
+    for pdu in &forged {
+        tap.send(&header.emit_with(&pdu.emit().unwrap()));
+    }
+    let said = forged.len() as u64;
+    wait_until("all were heard", || running[0].count("control_dropped", "auth_missing") == said);
+    assert_eq!(adjacency(&running[0], "s2").refused, said);
+    // Longer than it would take to follow them.
+    assert!(square.host(0).ping("-c 30 -i 0.05 -W 2 10.0.10.2").contains("30 received"));
+    let version = |row: &LspRow| (row.lsp.clone(), row.sequence, row.remaining_s > 0);
+    let versions = |rows: &[LspRow]| rows.iter().map(version).collect::<Vec<_>>();
+    assert_eq!(versions(&lsdb(&running[0])), versions(&before));
+    assert_eq!((running[0].count("control", "adjacency_down"), running[0].routes().len()), (0, 2));
+    let (sent, lost) = stream.end();
+    assert!(sent > 100 && lost == 0, "{lost} of {sent} lost");
+}
+
+/// A Hello that knows of nobody, and is over at once.
+fn down(source: SystemId) -> Pdu {
+    let flags = VlanFlags { outer_vlan: 1, designated_vlan: 1, ..VlanFlags::default() };
+    let three_way =
+        ThreeWay { state: HandshakeState::Down, local_circuit: Some(1), neighbor: None, neighbor_circuit: None };
+    let tlvs = vec![
+        Tlv::Areas(vec![isis::AREA.to_vec()]),
+        Tlv::PortCapability { topology: 0, subs: vec![PortSub::VlanFlags(flags)] },
+        Tlv::ThreeWay(three_way),
+    ];
+    Pdu::P2pHello(P2pHello { circuit_type: 1, source, holding_time_s: 0, local_circuit: 1, tlvs })
+}
+
+#[test]
+fn a_key_is_changed_by_restarts_that_lose_no_frame() {
+    let Some(square) = Square::new("rekey") else { return };
+    let pins = Pins::new(square.dir.path());
+    let config = |corner, lines: &[&str]| RBridgeConfig {
+        pin_dir: Some(pins.dir(&format!("s{corner}"))),
+        ..config(&square, corner, lines)
+    };
+    let start = |corner, lines: &[&str]| square.start(&config(corner, lines), corner);
+    let mut running: Vec<Running> = (1..=3).map(|corner| start(corner, &[OLD])).collect();
+    wait_for_line(&running);
+    assert!(square.host(0).ping("-c 1 -W 2 10.0.10.2").contains("1 received"));
+    let stream = Stream::start(square.host(0), square.host(1), address(1));
+    for lines in [&[OLD, NEW][..], &[NEW, OLD], &[NEW]] {
+        for place in 0..3 {
+            running.remove(place).finish();
+            running.insert(place, start(place + 1, lines));
+            wait_for_line(&running);
+            let lost: u64 = running.iter().map(|running| running.count("control", "adjacency_down")).sum();
+            let refused = ["auth_missing", "auth_type", "auth_key", "auth_digest"]
+                .map(|reason| running.iter().map(|running| running.count("control_dropped", reason)).sum::<u64>());
+            assert_eq!((lost, refused), (0, [0; 4]), "S{} has {lines:?}", place + 1);
+        }
+    }
+    let (sent, lost) = stream.end();
+    assert!(sent > 500 && lost == 0, "{lost} of {sent} lost");
+    running.into_iter().for_each(Running::stop);
+}
