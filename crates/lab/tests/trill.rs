@@ -3,9 +3,12 @@
 
 mod common;
 
+use std::ffi::OsString;
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
-use std::process::Command;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,8 +16,10 @@ use std::time::{Duration, Instant};
 use common::beds::turn;
 use common::campus::{TRILL, address, build, close, fabric, pings};
 use common::{Quiet, daemon_program, lab_name, traces};
-use weft_lab::trill::{Campus, Failure, Links, StpTimers, Switching};
+use weft_lab::trill::{Campus, Failure, Links, StpTimers, Switching, rbridge_keys, rbridge_socket};
 use weft_lab::{CaptureFilter, CaptureOptions, LabEngine, LabOptions, LabState, capture, sweep_orphans, up};
+use weft_node::rbridge;
+use weft_node::rbridge::protocol::{Answer, Request, What};
 use weft_scenario::engine::{Engine, Overlay, Trial};
 use weft_scenario::topology::{Fabric, from_yaml};
 use weft_scenario::units::{Bytes, Nanos};
@@ -166,6 +171,55 @@ fn six_rbridges_carry_frames_over_four_ways_and_lose_one() {
     assert!(pings(&campus, "h1", "h2"));
     // A second and not a spanning tree's half minute; how short exactly is what the plan `trill/convergence` measures.
     assert!(lost < Duration::from_secs(2) && silent < Duration::from_secs(3), "{lost:?} {silent:?}");
+    close(campus, &name);
+}
+
+/// Every campus of a lab has a key of its own: an RBridge with another one is heard, counted, and never adjacent.
+#[test]
+fn who_has_another_key_than_the_campus_stays_outside() {
+    let Some(_turn) = turn() else { return };
+    let name = lab_name("key");
+    let mut campus = build(&name, "trill-s1-s6", TRILL, Links::Bare);
+    let keys = rbridge_keys(&name);
+    assert_eq!(fs::metadata(&keys).unwrap().permissions().mode() & 0o777, 0o600);
+    let secret = fs::read_to_string(&keys).unwrap().split_whitespace().last().unwrap().to_owned();
+    assert!(pings(&campus, "h1", "h2"));
+
+    campus.fail("s6", Failure::Silent).unwrap();
+    let other = keys.with_file_name("other.keys");
+    fs::copy(&keys, &other).unwrap();
+    fs::write(&other, format!("1 hmac-sha-256 {}", secret.chars().rev().collect::<String>())).unwrap();
+    let settings = keys.with_file_name("s6.rbridge.toml");
+    let text = fs::read_to_string(&settings).unwrap();
+    assert!(!text.contains(&secret));
+    fs::write(&settings, text.replace(&keys.display().to_string(), &other.display().to_string())).unwrap();
+    let args = ["node", "rbridge", "--config"].map(OsString::from).into_iter().chain([settings.into()]);
+    let start = || Command::new(daemon_program()).args(args).stderr(Stdio::null()).spawn().unwrap();
+    let mut stranger = campus.inside("s6", start).unwrap();
+
+    let show = |what| rbridge::ask(&rbridge_socket(&name, "s1"), &Request::Show(what)).unwrap();
+    let refused = || match show(What::Counters) {
+        Answer::Counters(groups) => groups["control_dropped"]["auth_digest"],
+        other => panic!("{other:?}"),
+    };
+    let begun = Instant::now();
+    while refused() < 10 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "S6 is heard");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let Answer::Adjacencies(rows) = show(What::Adjacency) else { panic!("no adjacencies") };
+    let of_s6 = rows.iter().find(|row| row.interface == "s6").unwrap();
+    assert_eq!((&of_s6.state[..], of_s6.refused >= 10), ("down", true));
+    assert!(rows.iter().all(|row| row.interface == "s6" || (row.state != "down") == row.interface.starts_with('s')));
+    assert!(!format!("{rows:?}").contains(&secret));
+    assert_eq!(campus.next_hops("s1", "s2").unwrap(), ["s3", "s4", "s5"]);
+    assert!(pings(&campus, "h1", "h2"));
+
+    let stop = rbridge::ask(&rbridge_socket(&name, "s6"), &Request::Stop).unwrap();
+    assert_eq!((stop, stranger.wait().unwrap().success()), (Answer::Done, true));
+    campus.repair("s6", Failure::Silent, &Quiet).unwrap();
+    campus.settle(&Quiet).unwrap();
+    assert_eq!(campus.next_hops("s1", "s2").unwrap(), ["s3", "s4", "s5", "s6"], "with the right key it is taken in");
     close(campus, &name);
 }
 

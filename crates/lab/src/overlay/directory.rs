@@ -147,11 +147,15 @@ fn config(lab: &Lab, node: NodeId) -> DirectoryConfig {
 
 /// A fresh secret in a file that only root can read.
 pub(crate) fn write_secret(path: &Path) -> Result<(), LabError> {
-    let failed = || LabError::io(format!("write {}", path.display()));
-    let mut bytes = [0u8; 16];
-    fs::File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut bytes)).map_err(failed())?;
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    write_private(path, &digits)
+    write_private(path, &random_digits(16)?)
+}
+
+/// So many random bytes in hexadecimal digits.
+pub(crate) fn random_digits(len_bytes: usize) -> Result<String, LabError> {
+    let mut bytes = vec![0u8; len_bytes];
+    let read = fs::File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut bytes));
+    read.map_err(LabError::io("read /dev/urandom"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The secret of a file that [`write_secret`] made.
@@ -175,7 +179,7 @@ pub(super) fn write_key_at(lab: &Lab, node: NodeId, service: u32, la: Ipv4Addr) 
 }
 
 /// Writes a file that only root can read.
-fn write_private(path: &Path, text: &str) -> Result<(), LabError> {
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), LabError> {
     let failed = || LabError::io(format!("write {}", path.display()));
     let mut options = fs::OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path).map_err(failed())?;

@@ -10,7 +10,9 @@ mod tors;
 pub use agents::status_socket;
 pub(crate) use agents::{AgentLimits, moves};
 pub use directory::admin_socket;
-pub(crate) use directory::{access_of, lookups_at, read_secret, sessions_at, write_secret};
+pub(crate) use directory::{
+    access_of, lookups_at, random_digits, read_secret, sessions_at, write_private, write_secret,
+};
 pub(crate) use store::store_leader;
 pub(crate) use switches::{datapath_error, mount_bpffs, serve_port, set_own_las};
 pub use tors::reporter_socket;

@@ -26,7 +26,7 @@ use weft_scenario::engine::{Overlay, Progress};
 
 pub use campus::{Campus, CampusSpec, Failure, Links, Switching};
 pub(crate) use rbridges::port_number;
-pub use rbridges::rbridge_socket;
+pub use rbridges::{rbridge_keys, rbridge_socket};
 pub(crate) use trunk::{End as TrunkEnd, Trunk};
 pub use weft_scenario::workload::trill::StpTimers;
 

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use weft_datapath::trill::abi::STATIC;
 use weft_datapath::trill::{Fib, Place, RBridgeMaps, Station, XdpMode};
-use weft_node::rbridge::{GatewayHost, GatewayTable, GatewayVlan, PortTable, RBridgeConfig, TimingTable, XdpChoice};
+use weft_node::rbridge::{
+    AuthenticationTable, GatewayHost, GatewayTable, GatewayVlan, PortTable, RBridgeConfig, TimingTable, XdpChoice,
+};
 use weft_scenario::addressing::port_mac;
 use weft_scenario::engine::Progress;
 use weft_scenario::id::{LinkId, NodeId};
@@ -19,7 +21,7 @@ use super::CampusOptions;
 use crate::daemons::{ConfigFile, Launcher, log_file, start_all};
 use crate::error::LabError;
 use crate::home::socket_dir;
-use crate::overlay::{datapath_error, mount_bpffs};
+use crate::overlay::{datapath_error, mount_bpffs, random_digits, write_private};
 use crate::plan::{access, mac_text, vlans};
 use crate::process::log_tail;
 use crate::up::Lab;
@@ -33,6 +35,8 @@ const HELLOS_MISSED: u32 = 10;
 /// Between two BFD Echoes, and how many of them may stay away: together longer than between two Hellos.
 const ECHO_MS: u32 = 60;
 const ECHOES_MISSED: u32 = 4;
+/// Length of the campus's secret, bytes.
+const SECRET_LEN: usize = 32;
 const NICKNAME_BASE: u16 = 0x100;
 /// MAC of the gateway that every RBridge answers for.
 pub(super) const GATEWAY_MAC: [u8; 6] = [0x02, 0x54, 0x52, 0x00, 0x00, 0xfe];
@@ -44,9 +48,16 @@ pub fn rbridge_socket(lab: &str, node: &str) -> PathBuf {
     socket_dir(lab).join(format!("{node}.rbridge.sock"))
 }
 
+/// File of the campus's key, which is another one each time a campus is brought up.
+pub fn rbridge_keys(lab: &str) -> PathBuf {
+    socket_dir(lab).join("campus.keys")
+}
+
 /// Starts the daemons and waits until every RBridge has its routes and trees.
 pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabError> {
     mount_bpffs()?;
+    let key = format!("1 hmac-sha-256 {}\n", random_digits(SECRET_LEN)?);
+    write_private(&rbridge_keys(&lab.state.lab), &key)?;
     let switches: Vec<NodeId> = lab.scenario.fabric.switches().collect();
     start_some(lab, launcher, &switches)?;
     wait_for_routes(lab, launcher.progress)
@@ -134,6 +145,7 @@ fn config(lab: &Lab, node: NodeId, options: CampusOptions) -> RBridgeConfig {
         },
         pin_dir: Some(lab.pins(name)),
         socket: rbridge_socket(&lab.state.lab, name),
+        authentication: Some(AuthenticationTable { key_file: rbridge_keys(&lab.state.lab), accept_unsigned: false }),
         timing: TimingTable {
             hello_ms: Some(HELLO_MS),
             holding_multiplier: Some(HELLOS_MISSED),
