@@ -40,7 +40,9 @@ struct host_config {
 	__u64 limit_ps_per_byte; /* picoseconds that a byte takes at the rate limit; 0: no limit */
 	__u64 limit_burst_ns;    /* time that the limit lets the host run ahead of its rate */
 	__u32 limit_tcp;         /* 1: TCP counts and is dropped like the rest */
-	__u32 limit_reserved;
+	__be32 own_aa;           /* the host's addresses: nothing leaves from others. own_aa 0: anything does */
+	__be32 own_la;
+	__be32 public_la;        /* by which the outside knows it; own_la if it does not */
 };
 
 /* Whom broadcast and multicast of a host reach (VL2 4.2.3). */
@@ -59,7 +61,7 @@ struct broadcast_config {
 	__be32 group;
 	__u32 delivery; /* BROADCAST_TO_* */
 	__u32 members;  /* other hosts of the service */
-	__u32 reserved;
+	__u32 mtu;      /* largest IPv4 packet that they take in, outer header included */
 };
 
 /* Which flows under way get another path. */
@@ -150,13 +152,15 @@ struct mac_key {
 	X(BROADCAST_SENT)        /* one outer header pushed: to the group of the service */ \
 	X(BROADCAST_COPIED)      /* one outer header pushed: a copy to each member of the service */ \
 	X(BROADCAST_LIMITED)     /* dropped: beyond the rate of broadcasts */ \
-	X(BROADCAST_TOO_BIG)     /* dropped: larger than the fabric's packets; nobody may be told (RFC 1122 3.2.2) */ \
+	X(BROADCAST_TOO_BIG)     /* dropped: larger than the members take in; nobody may be told (RFC 1122 3.2.2) */ \
 	X(BROADCAST_FOREIGN)     /* dropped: the source is not the host's AA */ \
 	X(BROADCAST_ALONE)       /* dropped: the service has no other member */ \
 	X(COPY_FAILED)           /* one member's copy that was not sent, of a packet that is counted elsewhere */ \
 	X(IGMP_PASSED)           /* membership of the host, with its LA as the source instead of its AA */ \
 	X(IGMP_DROPPED)          /* dropped: membership, where the underlay has no groups */ \
-	X(DHCP_PASSED)           /* broadcast of a DHCP client with an AA: untouched, for the ToR's relay */
+	X(DHCP_PASSED)           /* broadcast of a DHCP client with an AA: untouched, for the ToR's relay */ \
+	X(FOREIGN_SOURCE)        /* dropped: the source is none of the host's own addresses (RFC 2827) */ \
+	X(MADE_UP_HEADER)        /* dropped: encapsulated, and not by the agent */
 
 /* What became of a segment's flow where a rule is in force. */
 #define SPREAD_OUTCOMES(X) \

@@ -10,6 +10,7 @@
 #define ctx_salt spread_salt
 
 #include "lib/vl2_receive.h"
+#include "lib/vl2_source.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -71,6 +72,22 @@ INLINE void pull_host_headers(ctx_t *ctx)
 		ctx_pull_headers(ctx, ETH_LENGTH + IPV4_LENGTH_MAX + TCP_LENGTH);
 }
 
+/* An untagged frame of EtherType IPv4; the cursor stands behind its Ethernet header. */
+INLINE enum host_outcome send_ipv4(ctx_t *ctx, struct cursor cursor)
+{
+	struct cursor header = cursor;
+	struct ipv4_header *ip;
+
+	if (!parse_ipv4(&header, &ip))
+		return HOST_MALFORMED;
+	if (!may_be_source(ip))
+		return HOST_FOREIGN_SOURCE;
+	enum host_outcome outcome = vl2_encapsulate(ctx, cursor);
+	if (outcome == HOST_BROADCAST_UNSUPPORTED)
+		return vl2_broadcast(ctx, cursor);
+	return outcome == HOST_PASSED && is_made_up(ip) ? HOST_MADE_UP_HEADER : outcome;
+}
+
 INLINE enum host_outcome vl2_host(ctx_t *ctx)
 {
 	if (ctx_is_tagged(ctx))
@@ -81,11 +98,8 @@ INLINE enum host_outcome vl2_host(ctx_t *ctx)
 
 	if (!parse_eth(&cursor, &eth))
 		return HOST_MALFORMED;
-	if (eth->type == bpf_htons(ETHERTYPE_IPV4)) {
-		enum host_outcome outcome = vl2_encapsulate(ctx, cursor);
-
-		return outcome == HOST_BROADCAST_UNSUPPORTED ? vl2_broadcast(ctx, cursor) : outcome;
-	}
+	if (eth->type == bpf_htons(ETHERTYPE_IPV4))
+		return send_ipv4(ctx, cursor);
 	if (eth->type == bpf_htons(ETHERTYPE_ARP))
 		return answer_arp(ctx, eth, cursor);
 	return HOST_PASSED;

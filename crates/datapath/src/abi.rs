@@ -111,8 +111,12 @@ abi_struct! {
         limit_burst_ns: u64,
         /// 1: TCP counts too.
         limit_tcp: u32,
-        /// Zero.
-        limit_reserved: u32,
+        /// The host's AA; 0: packets may have any source.
+        own_aa: [u8; 4],
+        /// Its LA.
+        own_la: [u8; 4],
+        /// Its public LA, or its LA again.
+        public_la: [u8; 4],
     }
 }
 
@@ -142,8 +146,8 @@ abi_struct! {
         delivery: u32,
         /// How many other hosts the service has.
         members: u32,
-        /// Zero.
-        reserved: u32,
+        /// Largest IPv4 packet that they take in, outer header included, bytes.
+        mtu: u32,
     }
 }
 
@@ -281,7 +285,7 @@ impl OwnLas {
 }
 
 /// Names of the host agent's counters, in the order of `enum host_outcome`.
-pub const HOST_OUTCOMES: [&str; 25] = [
+pub const HOST_OUTCOMES: [&str; 27] = [
     "passed",
     "encapsulated",
     "rack_direct",
@@ -307,6 +311,8 @@ pub const HOST_OUTCOMES: [&str; 25] = [
     "igmp_passed",
     "igmp_dropped",
     "dhcp_passed",
+    "foreign_source",
+    "made_up_header",
 ];
 
 /// Names of what becomes of a frame that comes to a host, in the order of `enum receive_outcome`.

@@ -28,6 +28,9 @@ pub struct Broadcast {
     /// The service's multicast group in the underlay, which the server joins while its data path is attached by this
     /// process; `None`: every member gets a copy.
     pub group: Option<Ipv4Addr>,
+    /// Largest IPv4 packet that the members' interfaces take in, outer header included, bytes; at most
+    /// [`crate::host::HostConfig::underlay_mtu`]. What is larger is dropped and counted as `broadcast_too_big`.
+    pub mtu: u32,
     /// What leaves, of frames without FCS and without outer headers, before copying. What is beyond is dropped and counted
     /// as `broadcast_limited`.
     pub limit: TokenBucket,
@@ -47,7 +50,7 @@ impl Broadcast {
             group: self.group.unwrap_or(Ipv4Addr::UNSPECIFIED).octets(),
             delivery,
             members: self.members.len() as u32,
-            reserved: 0,
+            mtu: self.mtu,
         }
     }
 
@@ -57,6 +60,9 @@ impl Broadcast {
         let why = match self.group {
             Some(group) if !group.is_multicast() => format!("{group} is no multicast group"),
             _ if self.members.contains(&self.la) => format!("{} would be its own member", self.la),
+            _ if self.mtu > underlay_mtu => {
+                format!("packets of {} bytes do not fit the fabric, which carries {underlay_mtu}", self.mtu)
+            }
             _ => return Ok(()),
         };
         Err(DatapathError::Config { field: "broadcast", why })

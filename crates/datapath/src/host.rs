@@ -64,8 +64,22 @@ pub struct HostConfig {
     pub spread: Spread,
     /// Whom broadcast and multicast reach; `None`: they are dropped.
     pub broadcast: Option<Broadcast>,
+    /// What packets may have as their source; `None`: anything.
+    pub own: Option<OwnAddresses>,
     /// Where maps and links are pinned, in a mounted bpffs; `None`: they end with the process.
     pub pin_dir: Option<PathBuf>,
+}
+
+/// A server's addresses (RFC 2827). A packet from another one is dropped and counted as `foreign_source`, a packet in an outer
+/// header that the server made itself as `made_up_header`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnAddresses {
+    /// Its AA.
+    pub aa: Ipv4Addr,
+    /// Its LA.
+    pub la: Ipv4Addr,
+    /// Its public LA, if it has one.
+    pub public_la: Option<Ipv4Addr>,
 }
 
 /// A token bucket: what a server sends to AAs beyond it is dropped and counted as `rate_limited`.
@@ -409,6 +423,7 @@ fn constants(config: &HostConfig) -> Result<HostConstants, DatapathError> {
     check(config)?;
     spread::check(config.spread)?;
     let (network, length) = config.aa_block;
+    let own = |address: fn(OwnAddresses) -> Ipv4Addr| config.own.map_or([0; 4], |own| address(own).octets());
     Ok(HostConstants {
         aa_network: (u32::from(network) & mask(length)).to_be_bytes(),
         aa_mask: mask(length).to_be_bytes(),
@@ -421,7 +436,9 @@ fn constants(config: &HostConfig) -> Result<HostConstants, DatapathError> {
         limit_ps_per_byte: config.rate_limit.map_or(0, |limit| limit.bucket().ps_per_byte()),
         limit_burst_ns: config.rate_limit.map_or(0, |limit| limit.bucket().burst_ns()),
         limit_tcp: u32::from(config.rate_limit.is_some_and(|limit| limit.traffic == LimitedTraffic::All)),
-        limit_reserved: 0,
+        own_aa: own(|own| own.aa),
+        own_la: own(|own| own.la),
+        public_la: own(|own| own.public_la.unwrap_or(own.la)),
     })
 }
 

@@ -12,7 +12,7 @@ use common::traffic::segment_datagrams;
 use common::*;
 use weft_datapath::broadcast::Broadcast;
 use weft_datapath::frame::{FrameInput, FrameOutput, Verdict};
-use weft_datapath::host::{HostConfig, HostDatapath, TokenBucket};
+use weft_datapath::host::{HostConfig, HostDatapath, OwnAddresses, TokenBucket};
 
 const MY_LA: Ipv4Addr = Ipv4Addr::new(10, 64, 0, 2);
 const PEER_LA: Ipv4Addr = Ipv4Addr::new(10, 64, 1, 2);
@@ -39,7 +39,7 @@ fn to_group() -> Broadcast {
 fn to_members(members: &[Ipv4Addr]) -> Broadcast {
     let limit = TokenBucket { bits_per_s: 1_000_000_000, burst_bytes: 1_000_000 };
     let la_block = (Ipv4Addr::new(10, 0, 0, 0), 8);
-    Broadcast { aa: MY_AA, la: MY_LA, la_block, members: members.to_vec(), group: None, limit }
+    Broadcast { aa: MY_AA, la: MY_LA, la_block, members: members.to_vec(), group: None, mtu: 1600, limit }
 }
 
 fn with(broadcast: Broadcast) -> HostConfig {
@@ -147,16 +147,20 @@ fn memberships_leave_plain_and_from_the_la() {
 }
 
 #[test]
-fn what_does_not_fit_with_its_header_is_dropped() {
-    let Some(host) = loaded(to_group()) else { return };
+fn what_does_not_fit_its_members_with_its_header_is_dropped() {
     let frame = |bytes: usize| Ipv4 { destination: MDNS, payload: vec![7; bytes - 20], ..Ipv4::default() }.frame();
-    assert_eq!(out(&host, &frame(1580)).verdict, Verdict::Next);
-    assert_eq!(out(&host, &frame(1581)), FrameOutput { verdict: Verdict::Drop, bytes: frame(1581) });
-    let mut lying = frame(100);
-    lying[17] += 1;
-    assert_eq!(out(&host, &lying).verdict, Verdict::Drop);
-    let wanted = [("malformed", 1), ("broadcast_sent", 1), ("broadcast_too_big", 1)];
-    assert_eq!(counted(host.counters().unwrap()), wanted);
+    for (mtu, fits) in [(1600, 1580), (1520, 1500), (1500, 1480)] {
+        let Some(host) = loaded(Broadcast { mtu, ..to_group() }) else { return };
+        let sent = out(&host, &frame(fits));
+        assert_eq!((sent.verdict, sent.bytes.len()), (Verdict::Next, 14 + mtu as usize));
+        let large = frame(fits + 1);
+        assert_eq!(out(&host, &large), FrameOutput { verdict: Verdict::Drop, bytes: large });
+        let mut lying = frame(100);
+        lying[17] += 1;
+        assert_eq!(out(&host, &lying).verdict, Verdict::Drop);
+        let wanted = [("malformed", 1), ("broadcast_sent", 1), ("broadcast_too_big", 1)];
+        assert_eq!(counted(host.counters().unwrap()), wanted);
+    }
 }
 
 #[test]
@@ -358,6 +362,7 @@ fn a_setting_that_cannot_work_is_refused() {
         (Broadcast { limit: TokenBucket { burst_bytes: 1000, ..limit }, ..to_group() }, "is less than one frame"),
         (Broadcast { group: Some(PEER_LA), ..to_group() }, "10.64.1.2 is no multicast group"),
         (to_members(&[PEER_LA, MY_LA]), "10.64.0.2 would be its own member"),
+        (Broadcast { mtu: 1601, ..to_group() }, "packets of 1601 bytes do not fit the fabric, which carries 1600"),
     ] {
         let error = HostDatapath::load(&with(broadcast)).unwrap_err().to_string();
         assert!(error.contains("broadcast") && error.contains(message), "{error}");
@@ -393,7 +398,10 @@ fn each_member_gets_one_copy() {
     let Some((server, far)) = server("copies") else { return };
     let tap = Tap::open(&far, "eth0", Duration::from_secs(5));
     let members = [PEER_LA, THIRD_LA, Ipv4Addr::new(10, 64, 9, 9)];
-    let Some(host) = available(server.enter(|| HostDatapath::attach(&on_eth0(to_members(&members))))) else { return };
+    // Copies come by the program a second time, where they must not look like headers that the host made up.
+    let own = Some(OwnAddresses { aa: MY_AA, la: MY_LA, public_la: None });
+    let config = HostConfig { own, ..on_eth0(to_members(&members)) };
+    let Some(host) = available(server.enter(|| HostDatapath::attach(&config))) else { return };
     let mac = mac_of(&server);
     server.enter(|| {
         let socket = UdpSocket::bind((MY_AA, 5353)).unwrap();
@@ -481,6 +489,35 @@ fn sockets_of_the_service_hear_each_other_as_on_an_ethernet() {
     assert_eq!(counted(attached.receive_counters().unwrap()).iter().find(|(name, _)| *name == "delivered"), None);
     let counters = counted(receiver.receive_counters().unwrap());
     assert!(counters.contains(&("delivered", 4)), "the super frame came in one piece: {counters:?}");
+}
+
+/// On interfaces that take in the outer header as on those of an ordinary Ethernet.
+#[test]
+fn the_longest_datagram_that_fits_arrives_and_a_longer_one_is_counted() {
+    for mtu in [1600, 1520, 1500] {
+        let Some((a, b)) = server(&format!("long{mtu}")) else { return };
+        connect(&b, PEER_AA, PEER_LA);
+        [&a, &b].iter().for_each(|one| one.ip(&format!("link set dev eth0 mtu {mtu}")));
+        let other = Broadcast { aa: PEER_AA, la: PEER_LA, members: vec![MY_LA], mtu, ..to_group() };
+        let attach =
+            |at: &Namespace, broadcast: Broadcast| available(at.enter(|| HostDatapath::attach(&on_eth0(broadcast))));
+        let Some(attached) = attach(&a, Broadcast { mtu, ..to_group() }) else { return };
+        let Some(_receiver) = attach(&b, other) else { return };
+        let there = b.enter(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 4000)).unwrap());
+        there.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let sender = a.enter(|| UdpSocket::bind((MY_AA, 0)).unwrap());
+        sender.set_broadcast(true).unwrap();
+        let longest = mtu as usize - 20 - 28;
+        for bytes in [longest + 1, longest] {
+            sender.send_to(&vec![7; bytes], (Ipv4Addr::BROADCAST, 4000)).unwrap();
+        }
+        let mut buffer = [0; 2048];
+        let (length, _) = there.recv_from(&mut buffer).expect("what fits arrives");
+        assert_eq!(length, longest, "and what does not fit does not");
+        let counters = counted(attached.counters().unwrap());
+        assert!(counters.contains(&("broadcast_too_big", 1)), "{counters:?}");
+        assert!(counters.contains(&("broadcast_sent", 1)), "{counters:?}");
+    }
 }
 
 #[test]

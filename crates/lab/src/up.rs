@@ -138,6 +138,7 @@ impl Builder<'_> {
         self.create_namespaces()?;
         self.phase("links", &format!("{} links", self.lab.scenario.fabric.links().len()))?;
         self.run_batches(Program::Ip, |plan| &plan.creates)?;
+        self.check_sources()?;
         self.phase("addresses", "")?;
         self.run_batches(Program::Ip, |plan| &plan.configures)?;
         self.run_batches(Program::Bridge, |plan| &plan.forwards)?;
@@ -239,6 +240,20 @@ impl Builder<'_> {
         }
         let plans = &self.lab.plan.nodes;
         netns::create(&self.lab.state.namespaces(), |index| apply_sysctls(&plans[index]))
+    }
+
+    /// Has the kernel look at the sources of what comes in by ports to servers, where the plan says so.
+    fn check_sources(&self) -> Result<(), LabError> {
+        let plans: Vec<&NodePlan> = self.lab.plan.nodes.iter().filter(|plan| !plan.checked_ports.is_empty()).collect();
+        netns::visit_all(
+            &plans,
+            BATCH_THREADS,
+            |plan| namespace_path(&plan.namespace),
+            |plan| {
+                let strict = |port: &String| sysctls::write(&format!("net/ipv4/conf/{port}/rp_filter"), "1");
+                plan.checked_ports.iter().try_for_each(strict)
+            },
+        )
     }
 
     fn run_batches(&self, program: Program, lines: fn(&NodePlan) -> &Vec<String>) -> Result<(), LabError> {

@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use common::{Gone, Quiet, can_run, lab_name, options, scenario};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
 use weft_lab::deps::find_program;
 use weft_lab::traffic::FaultActuator;
-use weft_lab::{Lab, LabActuator, RouteTable, home, in_namespace, kernel_table, up};
+use weft_lab::{Lab, LabActuator, RouteTable, home, in_namespace, kernel_table, status_socket, up};
+use weft_node::agent::status::read;
 use weft_scenario::engine::{Overlay, Scenario};
 use weft_scenario::fault::{Fault, FaultKind};
 use weft_scenario::topology::from_yaml;
@@ -135,8 +137,8 @@ fn curl_outside_fetches_from_a_server_straight_over_all_egress_links_and_the_oth
     let lab = up(&internet(), &options(&name), &Quiet).unwrap();
     let (site, got) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let wanted = body(50_000);
-    std::fs::write(site.path().join("page"), &wanted).unwrap();
-    let is_whole = |name: &str| std::fs::read(got.path().join(name)).unwrap() == wanted;
+    fs::write(site.path().join("page"), &wanted).unwrap();
+    let is_whole = |name: &str| fs::read(got.path().join(name)).unwrap() == wanted;
 
     let _inside = HttpServer::start(&lab, "s1", S1, site.path());
     let before = sent(&lab);
@@ -215,7 +217,7 @@ fn who_has_no_public_la_is_not_reached_and_does_not_get_out() {
     let _gone = Gone(name.clone());
     let lab = up(&internet(), &options(&name), &Quiet).unwrap();
     let (site, got) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    std::fs::write(site.path().join("page"), b"page").unwrap();
+    fs::write(site.path().join("page"), b"page").unwrap();
     let any = Ipv4Addr::UNSPECIFIED;
     let _servers = ["s1", "s2"].map(|node| HttpServer::start(&lab, node, any, site.path()));
     let _outside = HttpServer::start(&lab, "net", CLIENT, site.path());
@@ -315,6 +317,84 @@ fn what_is_made_up_outside_does_not_pass_the_border() {
     assert_eq!(next().as_deref(), Some("by ToR"));
 }
 
+/// A socket of the node outside, and what it hears next.
+struct Ear(UdpSocket);
+
+impl Ear {
+    fn outside(lab: &Lab) -> Self {
+        let socket = in_namespace(&path(lab, "net"), || UdpSocket::bind((CLIENT, 9999)).unwrap()).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        Self(socket)
+    }
+
+    fn hears(&self) -> Option<String> {
+        let mut text = [0; 64];
+        self.0.recv(&mut text).map(|length| String::from_utf8_lossy(&text[..length]).into_owned()).ok()
+    }
+}
+
+#[test]
+fn a_server_sends_by_its_own_addresses_only() {
+    if !can_run() {
+        return;
+    }
+    let name = lab_name("og");
+    let _gone = Gone(name.clone());
+    let lab = up(&internet(), &options(&name), &Quiet).unwrap();
+    let ear = Ear::outside(&lab);
+    ip(&lab, "s2", "route add default via 10.64.0.1 dev eth0 onlink");
+    let place = |node: &str| lab.state.node(node).unwrap();
+    let (s1_la, s2_aa, tor2) = (place("s1").la, place("s2").aa.unwrap(), place("tor2").la);
+    let anycast = Ipv4Addr::new(10, 255, 255, 1);
+    let foreign = [S3, NOBODY, s2_aa, place("s2").la, Ipv4Addr::new(192, 0, 2, 0), Ipv4Addr::new(8, 8, 8, 8), CLIENT];
+    for source in foreign {
+        inject(&lab, "s1", &datagram(source, CLIENT, "from another"));
+    }
+    for source in [S1, NOBODY] {
+        inject(&lab, "s2", &datagram(source, CLIENT, "from a server without"));
+    }
+    // Nor in an outer header that an Intermediate takes off, or a ToR.
+    for (to, inner) in
+        [(anycast, datagram(S3, CLIENT, "inside")), (tor2, datagram(S3, place("s3").aa.unwrap(), "inside"))]
+    {
+        inject(&lab, "s1", &wrapped(s1_la, to, &inner));
+    }
+    inject(&lab, "s1", &datagram(S1, CLIENT, "as it should be"));
+    assert_eq!(ear.hears().as_deref(), Some("as it should be"), "and nothing before it");
+    assert_eq!(ear.hears(), None, "nor after");
+    let dropped = |server: &str, reason: &str| read(status_socket(&lab.state.lab, server)).unwrap().datapath[reason];
+    assert_eq!(dropped("s1", "foreign_source"), foreign.len() as u64);
+    assert_eq!((dropped("s2", "foreign_source"), dropped("s1", "made_up_header")), (2, 2));
+}
+
+/// What came by the wrong port, as the kernel counts it.
+fn came_by_the_wrong_port(lab: &Lab, node: &str) -> u64 {
+    let table =
+        in_namespace(&path(lab, node), || fs::read_to_string("/proc/thread-self/net/netstat").unwrap()).unwrap();
+    let mut rows = table.lines().filter(|line| line.starts_with("TcpExt:")).map(|line| line.split_whitespace());
+    let (names, numbers) = (rows.next().unwrap(), rows.next().unwrap());
+    names.zip(numbers).find(|(name, _)| *name == "IPReversePathFilter").unwrap().1.parse().unwrap()
+}
+
+#[test]
+fn where_servers_have_no_agents_their_tors_look_at_sources() {
+    if !can_run() {
+        return;
+    }
+    let name = lab_name("oh");
+    let _gone = Gone(name.clone());
+    let lab = up(&Scenario { overlay: Overlay::Routed, ..internet() }, &options(&name), &Quiet).unwrap();
+    let ear = Ear::outside(&lab);
+    let before = came_by_the_wrong_port(&lab, "tor1");
+    for source in [S3, NOBODY, lab.state.node("s2").unwrap().la, Ipv4Addr::new(8, 8, 8, 8)] {
+        inject(&lab, "s1", &datagram(source, CLIENT, "from another"));
+    }
+    inject(&lab, "s1", &datagram(S1, CLIENT, "as it should be"));
+    assert_eq!(ear.hears().as_deref(), Some("as it should be"), "and nothing before it");
+    assert_eq!(ear.hears(), None, "nor after");
+    assert_eq!(came_by_the_wrong_port(&lab, "tor1") - before, 4);
+}
+
 #[test]
 fn a_border_link_that_fails_or_falls_silent_leaves_the_other() {
     if !can_run_programs() {
@@ -326,7 +406,7 @@ fn a_border_link_that_fails_or_falls_silent_leaves_the_other() {
     scenario.switching.bfd = Some(Nanos(50_000_000));
     let lab = up(&scenario, &options(&name), &Quiet).unwrap();
     let (site, got) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    std::fs::write(site.path().join("page"), b"page").unwrap();
+    fs::write(site.path().join("page"), b"page").unwrap();
     let _inside = HttpServer::start(&lab, "s1", S1, site.path());
     let by = |node: &str, to: &str| -> Vec<String> { table(&lab, node).remove(to).into_iter().flatten().collect() };
     let tables = || ["net", "int1", "int2", "agg1", "agg2", "tor1", "tor2"].map(|node| table(&lab, node));

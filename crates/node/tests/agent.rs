@@ -4,7 +4,7 @@ mod bed;
 mod common;
 
 use std::io::{Read, Write};
-use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -200,6 +200,49 @@ fn packets_that_do_not_fit_are_refused_at_start_or_clamped() {
 }
 
 #[test]
+fn a_wide_interface_keeps_the_aa_route_that_fits() {
+    let Some(bed) = Bed::new("wide") else { return };
+    let server = &bed.servers[0];
+    server.ip("link set eth0 mtu 1600");
+    let route = format!("20.0.0.0/8 dev eth0 proto kernel scope link src {}", AA[0]);
+    server.ip(&format!("route replace {route} mtu 1500 initcwnd 8"));
+    let _agents = [bed.agent(0, bed.config(0)), bed.agent(1, bed.config(1))];
+    let shown = server.command("ip").args(["route", "show", "20.0.0.0/8"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&shown.stdout).trim(), format!("{route} mtu 1500 initcwnd 8"));
+    let output = bed.ping("-c 2 -i 0.1 -M do -s 1472 -W 2");
+    assert!(output.contains("2 received"), "{output}");
+    server.ip(&format!("route replace {route} mtu 1561"));
+    let error = server.within(|| agent::run(&bed.config(0), &Stop::manual().unwrap())).unwrap_err().to_string();
+    assert!(error.contains("`eth0` has MTU 1600"), "{error}");
+}
+
+#[test]
+fn packets_from_other_addresses_than_the_hosts_do_not_leave() {
+    let Some(bed) = Bed::new("own") else { return };
+    let public = Ipv4Addr::new(198, 51, 100, 1);
+    bed.servers[0].ip(&format!("addr add {public}/32 dev lo"));
+    let say = || {
+        bed.servers[0].within(|| {
+            let socket = UdpSocket::bind((public, 0)).unwrap();
+            // What the program drops may be an error to the sender.
+            (0..2).for_each(|_| drop(socket.send_to(b"who am I?", (AA[1], 9))));
+        });
+    };
+    let counted = || {
+        let datapath = bed.status(0).datapath;
+        (datapath["foreign_source"], datapath["encapsulated"])
+    };
+    {
+        let _agent = bed.agent(0, bed.config(0));
+        say();
+        wait_until("both are dropped", || counted() == (2, 0));
+    }
+    let _agent = bed.agent(0, AgentConfig { public_la: Some(public), ..bed.config(0) });
+    say();
+    wait_until("both leave", || counted() == (0, 2));
+}
+
+#[test]
 fn a_host_that_sends_too_long_packets_is_told_by_icmp() {
     let Some(bed) = Bed::new("icmp") else { return };
     let _agents = [bed.agent(0, bed.config(0)), bed.agent(1, bed.config(1))];
@@ -253,6 +296,7 @@ fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
         (AgentConfig { aa: [21, 0, 0, 1].into(), ..good() }, "outside the AA block"),
         (AgentConfig { aa_block: "100.0.0.0/8".into(), aa: [100, 1, 0, 1].into(), ..good() }, "flow hashes"),
         (AgentConfig { la: [20, 0, 0, 9].into(), ..good() }, "la: 20.0.0.9 is inside the AA block"),
+        (AgentConfig { public_la: Some([20, 0, 0, 9].into()), ..good() }, "public_la: 20.0.0.9 is inside the AA block"),
         (AgentConfig { own_tor_la: [20, 0, 0, 9].into(), ..good() }, "own_tor_la: 20.0.0.9 is inside the AA block"),
         (
             AgentConfig { directory_servers: vec!["20.0.0.9:1".parse().unwrap()], ..good() },

@@ -128,7 +128,7 @@ INLINE enum host_outcome vl2_broadcast(ctx_t *ctx, struct cursor cursor)
 		return report_membership(ctx, ip);
 	if (!read_inner(ctx, ip, cursor.end, &inner))
 		return HOST_MALFORMED;
-	if (inner.segment_length + IPV4_LENGTH > host_config.underlay_mtu || inner.length + IPV4_LENGTH > 0xffff)
+	if (inner.segment_length + IPV4_LENGTH > broadcast_config.mtu || inner.length + IPV4_LENGTH > 0xffff)
 		return HOST_BROADCAST_TOO_BIG;
 	if (!broadcast_config.members)
 		return HOST_BROADCAST_ALONE;

@@ -165,6 +165,7 @@ pub fn host_config() -> HostConfig {
         map_entries: 1024,
         spread: Spread::Never,
         broadcast: None,
+        own: None,
         pin_dir: None,
     }
 }

@@ -197,6 +197,7 @@ pub(super) fn require_ebpf() -> Result<(), LabError> {
         map_entries: 16,
         spread: Spread::Never,
         broadcast: None,
+        own: None,
         pin_dir: None,
     };
     netns::in_fresh_namespace(|| {

@@ -42,7 +42,11 @@ impl Planner<'_> {
         let Some(la) = self.outside().and_then(|(_, addresses)| addresses.public_la(host)) else { return Vec::new() };
         vec![
             format!("addr replace {la}/32 dev {interface}"),
-            format!("route replace default via {gateway} dev {interface} onlink src {la}{}", self.metrics()),
+            format!(
+                "route replace default via {gateway} dev {interface} onlink src {la}{}{}",
+                self.metrics(),
+                self.route_mtu(host)
+            ),
         ]
     }
 
@@ -157,6 +161,8 @@ mod tests {
         assert!(has(&s1, "addr replace 20.0.0.1/8 dev eth0 noprefixroute"), "its AA is as ever");
         assert!(!s2.configures.iter().any(|line| line.contains("198.51.100") || line.contains("default")));
         assert!(has(&tor1, "route replace 198.51.100.1/32 dev s1"));
+        assert_eq!(tor1.checked_ports, ["s1", "s2"], "no server uses the address of another");
+        assert!(node("agg1").checked_ports.is_empty() && node("int1").checked_ports.is_empty());
         let bgpd = tor1.frr.unwrap().bgpd.unwrap();
         assert!(bgpd.contains("  network 198.51.100.1/32\n") && !bgpd.contains("198.51.100.2"), "its own: {bgpd}");
     }

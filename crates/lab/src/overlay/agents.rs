@@ -109,6 +109,7 @@ fn config(lab: &Lab, server: NodeId) -> Option<AgentConfig> {
         aa: addresses.aa(server)?,
         aa_block: addresses.aa_block().to_string(),
         la: addresses.la(server),
+        public_la: addresses.outside().and_then(|outside| outside.public_la(server)),
         port: AGENT_PORT,
         own_tor_la: addresses.la(edge),
         gateway_mac: mac_text(VIRTUAL_MAC),

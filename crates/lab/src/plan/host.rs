@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use weft_scenario::addressing::{LA_BLOCK, VIRTUAL_MAC};
 use weft_scenario::engine::{Overlay, Transport};
 use weft_scenario::id::NodeId;
+use weft_scenario::topology::Role;
 
 use super::{NodePlan, Planner, Sysctl, VXLAN_DEVICE, inner_mtu_bytes, mac_text, vxlan_mac};
 
@@ -26,15 +27,18 @@ impl Planner<'_> {
         // No connected rack route: hosts of one rack also talk through their switch, each has a port of its own.
         lines.push(format!("addr replace {la}/24 dev {interface} noprefixroute{}", self.la_scope()));
         lines.push(format!("neigh replace {gateway} lladdr {} dev {interface} nud permanent", mac_text(VIRTUAL_MAC)));
-        let metrics = if self.scenario.overlay == Overlay::Routed { self.metrics() } else { String::new() };
+        let metrics = match self.scenario.overlay {
+            Overlay::Routed => self.metrics(),
+            _ => self.route_mtu(plan.id),
+        };
         lines.push(format!("route replace {LA_BLOCK} via {gateway} dev {interface} onlink src {la}{metrics}"));
         lines.extend(self.public_host_lines(plan.id, interface, gateway));
         if let Some(aa) = aa {
             match self.scenario.overlay {
                 Overlay::Routed | Overlay::Trill | Overlay::Bridged | Overlay::Layer2 => {}
                 Overlay::Vl2 => {
-                    lines.push(self.block_line(aa, interface));
-                    lines.extend(self.broadcast_lines(aa, interface));
+                    lines.push(format!("{}{}", self.block_line(aa, interface), self.route_mtu(plan.id)));
+                    lines.extend(self.broadcast_lines(plan.id, aa, interface));
                 }
                 Overlay::KernelVxlan => self.plan_vxlan(plan, aa, interface),
             }
@@ -57,10 +61,20 @@ impl Planner<'_> {
     }
 
     /// A host of an ordinary Ethernet has a default route, by which its applications' broadcast and multicast finds the
-    /// interface.
-    fn broadcast_lines(&self, aa: Ipv4Addr, device: &str) -> Vec<String> {
+    /// interface. (What is broadcast takes no notice of a route's MTU.)
+    fn broadcast_lines(&self, host: NodeId, aa: Ipv4Addr, device: &str) -> Vec<String> {
+        if self.fabric().broadcast().is_none() {
+            return Vec::new();
+        }
         let line = |to: &str| format!("route replace {to} dev {device} proto kernel scope link src {aa}");
-        self.fabric().broadcast().map_or_else(Vec::new, |_| vec![line("224.0.0.0/4"), line("255.255.255.255/32")])
+        vec![format!("{}{}", line("224.0.0.0/4"), self.route_mtu(host)), line("255.255.255.255/32")]
+    }
+
+    /// Where the interface of a server is wider than what leaves it: the metric that says so to the rest of its traffic.
+    pub(crate) fn route_mtu(&self, host: NodeId) -> String {
+        let is_wide = self.hears_broadcast() && self.fabric().node(host).role == Role::Server;
+        let link = self.fabric().edge_of(host).filter(|_| is_wide).map(|(_, link)| self.fabric().link(link));
+        link.map_or_else(String::new, |link| format!(" mtu {}", inner_mtu_bytes(Overlay::Vl2, link.spec.mtu_bytes)))
     }
 
     /// Keeps the buffers that TCP hands to a device at the transport's number of segments, where it has one.

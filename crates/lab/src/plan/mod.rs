@@ -45,6 +45,8 @@ pub struct NodePlan {
     pub sysctls: Vec<Sysctl>,
     /// `ip` lines that run once: they create the links whose first end is here, and the rules of a border.
     pub creates: Vec<String>,
+    /// Ports that a packet may only come in by if the routes to its source leave by them (RFC 3704 2.2).
+    pub checked_ports: Vec<String>,
     /// `ip` lines for addresses, routes and neighbours. All may be repeated without harm.
     pub configures: Vec<String>,
     /// `bridge` lines.
@@ -116,6 +118,7 @@ impl Planner<'_> {
             namespace: namespace_name(self.lab, &node.name),
             sysctls: common_sysctls(),
             creates: self.created_links(id),
+            checked_ports: Vec::new(),
             configures: vec!["link set dev lo up".into()],
             forwards: Vec::new(),
             queues: self.queues(id),
@@ -162,10 +165,12 @@ impl Planner<'_> {
     }
 
     /// The MTU of a link's end: the link's, except that hosts leave room for what the overlay adds behind them. In a campus
-    /// the links of hosts say what hosts have.
+    /// the links of hosts say what hosts have. Servers that hear broadcast take in its outer header too, so that their routes
+    /// leave the room instead.
     fn mtu(&self, link: LinkId, node: NodeId) -> u32 {
         let link_mtu = self.fabric().link(link).spec.mtu_bytes;
-        if self.fabric().node(node).role.is_switch() || self.fabric().is_campus() {
+        let role = self.fabric().node(node).role;
+        if role.is_switch() || self.fabric().is_campus() || (role == Role::Server && self.hears_broadcast()) {
             return link_mtu;
         }
         match self.scenario.overlay {
@@ -173,6 +178,11 @@ impl Planner<'_> {
             Overlay::Routed | Overlay::Trill | Overlay::Bridged | Overlay::Layer2 => link_mtu.min(HOST_MTU_BYTES),
             Overlay::KernelVxlan => link_mtu,
         }
+    }
+
+    /// Whether servers are sent broadcast and multicast in an outer header (VL2 4.2.3).
+    fn hears_broadcast(&self) -> bool {
+        self.scenario.overlay == Overlay::Vl2 && self.fabric().broadcast().is_some()
     }
 
     fn queues(&self, id: NodeId) -> Vec<String> {

@@ -31,6 +31,9 @@ impl Planner<'_> {
         }
         self.plan_rack(plan);
         let server_ports: Vec<String> = self.host_ports(plan.id).map(|(_, _, port)| port.to_owned()).collect();
+        if self.fabric().outside().is_some() && addresses.rack(plan.id).is_some() {
+            plan.checked_ports.clone_from(&server_ports);
+        }
         let input = FrrInput {
             hostname: &plan.name,
             namespace: &plan.namespace,

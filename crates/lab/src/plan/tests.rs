@@ -118,11 +118,31 @@ fn groups_need_multicast_routing_and_copies_do_not() {
     let host = node(&scenario, "s2");
     for to in ["224.0.0.0/4", "255.255.255.255/32"] {
         let line = format!("route replace {to} dev eth0 proto kernel scope link src 20.0.0.2");
-        assert!(host.configures.contains(&line), "{:?}", host.configures);
+        assert!(host.configures.iter().any(|one| one.starts_with(&line)), "{:?}", host.configures);
     }
     assert!(host.configures.contains(&"addr replace 10.64.1.2/24 dev eth0 noprefixroute scope link".to_owned()));
     let tor = node(&with_broadcast(Delivery::Copies), "tor2");
     assert!(tor.frr.unwrap().pimd.is_none() && !tor.configures.contains(&address));
+}
+
+#[test]
+fn a_server_that_hears_broadcast_takes_in_the_outer_header_and_sends_what_fits_inside() {
+    for delivery in [Delivery::Group, Delivery::Copies] {
+        let scenario = with_broadcast(delivery);
+        assert!(node(&scenario, "tor2").creates[0].contains(" mtu 1600 netns weft-x-s2"), "the server's end");
+        let host = node(&scenario, "s2");
+        let routes: Vec<&String> = host.configures.iter().filter(|line| line.starts_with("route ")).collect();
+        assert_eq!(routes.len(), 4);
+        for route in routes {
+            // Broadcast would take no notice.
+            assert_eq!(route.ends_with(" mtu 1500"), !route.contains(" 255.255.255.255/32 "), "{route}");
+        }
+    }
+    let scenario = scenario(with_broadcast(Delivery::Group).fabric, Overlay::Routed);
+    assert!(
+        node(&scenario, "tor2").creates[0].contains(" mtu 1500 netns weft-x-s2"),
+        "without agents nobody is sent any"
+    );
 }
 
 #[test]

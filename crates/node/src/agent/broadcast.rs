@@ -69,6 +69,7 @@ impl BroadcastConfig {
             la_block: (la_block.network(), la_block.length()),
             members: others(&self.members, agent.la, la_block)?,
             group: self.group,
+            mtu: agent.underlay_mtu,
             limit: TokenBucket { bits_per_s: self.bits_per_s, burst_bytes: self.burst_bytes },
         })
     }

@@ -39,6 +39,10 @@ pub struct AgentConfig {
     pub aa_block: String,
     /// This host's LA: where its datagrams come from.
     pub la: Ipv4Addr,
+    /// The LA by which the outside knows this host (VL2 4.2.3), if it has one. What the host sends from other addresses than
+    /// its AA and its LAs is dropped and counted as `foreign_source` (RFC 2827).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_la: Option<Ipv4Addr>,
     /// UDP port of its datagrams; 0 for any.
     #[serde(default = "port")]
     pub port: u16,
@@ -193,6 +197,7 @@ impl AgentConfig {
             aa: Ipv4Addr::new(20, 0, 0, 1),
             aa_block: "20.0.0.0/8".to_owned(),
             la: Ipv4Addr::new(10, 64, 0, 2),
+            public_la: None,
             port: AGENT_PORT,
             own_tor_la: Ipv4Addr::new(10, 1, 0, 1),
             gateway_mac: "02:56:4c:32:00:01".to_owned(),
@@ -222,6 +227,7 @@ impl AgentConfig {
             return Err(NodeError::config("aa", format!("{} is outside the AA block {aa_block}", self.aa)));
         }
         aa_block::check_las(aa_block, "la", [self.la])?;
+        aa_block::check_las(aa_block, "public_la", self.public_la)?;
         aa_block::check_las(aa_block, "own_tor_la", [self.own_tor_la])?;
         aa_block::check_las(aa_block, "directory_servers", self.directory_servers.iter().map(|server| *server.ip()))?;
         if self.directory_servers.is_empty() {

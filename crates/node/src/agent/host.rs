@@ -5,6 +5,7 @@ use std::process::Command;
 
 use tracing::info;
 use weft_control::address::AaBlock;
+use weft_datapath::broadcast::Broadcast;
 use weft_wire::ethernet::MacAddress;
 
 use super::AgentConfig;
@@ -68,13 +69,18 @@ impl Drop for MissPair {
     }
 }
 
+/// Limits broadcast to what the members' interfaces take in, outer header included: they are taken to be as wide as the own
+/// one.
+pub(super) fn fit_broadcast(config: &AgentConfig, broadcast: Broadcast) -> Result<Broadcast, NodeError> {
+    Ok(Broadcast { mtu: interface_mtu(&config.interface)?.min(config.underlay_mtu), ..broadcast })
+}
+
 /// Makes sure that the interface's packets fit the fabric with both outer headers, or that the AA route's do.
 pub(super) fn fit_mtu(config: &AgentConfig, aa_block: AaBlock) -> Result<(), NodeError> {
     let interface = config.interface.as_str();
-    let mtu = sys::interface_mtu(interface)
-        .map_err(|_| weft_datapath::DatapathError::NoInterface { name: interface.to_owned() })?;
+    let mtu = interface_mtu(interface)?;
     let most = config.underlay_mtu - OUTER_BYTES;
-    if mtu <= most {
+    if mtu <= most || aa_route_mtu(interface, aa_block).is_some_and(|mtu| mtu <= most) {
         return Ok(());
     }
     if !config.clamp_mtu {
@@ -90,7 +96,25 @@ pub(super) fn fit_mtu(config: &AgentConfig, aa_block: AaBlock) -> Result<(), Nod
     Ok(())
 }
 
+fn interface_mtu(interface: &str) -> Result<u32, NodeError> {
+    let missing = |_| weft_datapath::DatapathError::NoInterface { name: interface.to_owned() };
+    Ok(sys::interface_mtu(interface).map_err(missing)?)
+}
+
+/// MTU that the AA route has been given: on an interface that is wider so that others' broadcast comes in with its outer
+/// header.
+fn aa_route_mtu(interface: &str, aa_block: AaBlock) -> Option<u32> {
+    let block = aa_block.to_string();
+    let output = ip_output(&["-j", "route", "show", "exact", &block, "dev", interface]).ok()?;
+    let routes: serde_json::Value = serde_json::from_slice(&output).ok()?;
+    routes[0]["metrics"][0]["mtu"].as_u64()?.try_into().ok()
+}
+
 fn ip(arguments: &[&str]) -> Result<(), NodeError> {
+    ip_output(arguments).map(drop)
+}
+
+fn ip_output(arguments: &[&str]) -> Result<Vec<u8>, NodeError> {
     let command = || format!("ip {}", arguments.join(" "));
     let failed = |output: String| NodeError::Command { command: command(), output };
     let output = Command::new("ip")
@@ -98,7 +122,7 @@ fn ip(arguments: &[&str]) -> Result<(), NodeError> {
         .output()
         .map_err(|error| failed(format!("{error}; install the package iproute2")))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(output.stdout);
     }
     let text = String::from_utf8_lossy(&output.stderr);
     Err(failed(text.lines().map(str::trim).collect::<Vec<_>>().join("; ")))

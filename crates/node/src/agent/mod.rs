@@ -20,7 +20,7 @@ use weft_control::address::{Locator, Mapping};
 use weft_control::agent::{Agent, Bounds, Config, Input, Output, Timing};
 use weft_control::tally::Tally;
 use weft_control::{Machine, NS_PER_S, counted};
-use weft_datapath::host::{self as datapath, HostConfig, HostDatapath};
+use weft_datapath::host::{self as datapath, HostConfig, HostDatapath, OwnAddresses};
 use weft_datapath::{AGENT_MARK, bpffs};
 
 use crate::error::NodeError;
@@ -278,7 +278,8 @@ fn attach(config: &AgentConfig, checked: &config::Checked) -> Result<HostDatapat
         rate_limit: config.rate_limit.as_ref().map(config::RateLimitConfig::limit),
         map_entries: config.map_entries,
         spread: SpreadConfig::rule(config.spread),
-        broadcast: checked.broadcast.clone(),
+        broadcast: checked.broadcast.clone().map(|broadcast| host::fit_broadcast(config, broadcast)).transpose()?,
+        own: Some(OwnAddresses { aa: config.aa, la: config.la, public_la: config.public_la }),
         pin_dir: config.pin_dir.clone(),
     };
     Ok(HostDatapath::attach(&host)?)
