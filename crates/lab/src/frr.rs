@@ -62,8 +62,9 @@ pub(crate) struct FrrInput<'a> {
     pub(crate) router_id: Ipv4Addr,
     /// Interfaces to other switches.
     pub(crate) interfaces: &'a [String],
-    /// Interface that stands for the prefix of the hosts below, announced as one route.
-    pub(crate) rack: Option<&'a str>,
+    /// Interfaces by which it speaks to nobody and whose prefixes it announces: the one that stands for the hosts below, and a
+    /// border's to the outside.
+    pub(crate) passive: &'a [String],
     /// Time between two BFD packets; `None`: no BFD.
     pub(crate) bfd: Option<Nanos>,
     /// Interfaces to servers that may join multicast groups; `None`: the switch routes no multicast.
@@ -143,8 +144,8 @@ fn ospfd_config(input: &FrrInput<'_>) -> String {
         }
     }
     text.push_str("interface lo\n ip ospf area 0\n");
-    if let Some(rack) = input.rack {
-        text.push_str(&format!("interface {rack}\n ip ospf area 0\n ip ospf passive\n"));
+    for interface in input.passive {
+        text.push_str(&format!("interface {interface}\n ip ospf area 0\n ip ospf passive\n"));
     }
     let paths = input.interfaces.len().clamp(1, MAXIMUM_PATHS);
     text.push_str(&format!(
@@ -282,17 +283,17 @@ pub(crate) fn missing_bgpd() -> LabError {
 mod tests {
     use super::*;
 
-    fn config(rack: Option<&str>) -> FrrConfig {
-        config_with(rack, None)
+    fn config(passive: &[String]) -> FrrConfig {
+        config_with(passive, None)
     }
 
-    fn config_with(rack: Option<&str>, bfd: Option<Nanos>) -> FrrConfig {
+    fn config_with(passive: &[String], bfd: Option<Nanos>) -> FrrConfig {
         FrrConfig::new(&FrrInput {
             hostname: "tor1",
             namespace: "weft-x-tor1",
             router_id: Ipv4Addr::new(10, 1, 0, 1),
             interfaces: &["agg1".into(), "agg2".into()],
-            rack,
+            passive,
             bfd,
             multicast: None,
         })
@@ -300,7 +301,7 @@ mod tests {
 
     #[test]
     fn kernel_next_hop_groups_are_off() {
-        assert_eq!(config(None).zebra, "hostname tor1\nno zebra nexthop kernel enable\n");
+        assert_eq!(config(&[]).zebra, "hostname tor1\nno zebra nexthop kernel enable\n");
     }
 
     #[test]
@@ -333,12 +334,12 @@ router ospf
  timers throttle lsa all 0
  timers lsa min-arrival 0
 ";
-        assert_eq!(config(Some("weft-rack0")).ospfd.as_deref(), Some(expected));
+        assert_eq!(config(&["weft-rack0".into()]).ospfd.as_deref(), Some(expected));
     }
 
     #[test]
     fn bfd_is_told_to_both_daemons_or_to_none() {
-        let with = config_with(None, Some(Nanos(50_000_000)));
+        let with = config_with(&[], Some(Nanos(50_000_000)));
         let expected = "hostname tor1
 bfd
  profile weft
@@ -349,7 +350,7 @@ bfd
         assert_eq!(with.bfdd.as_deref(), Some(expected));
         assert_eq!(with.ospfd.as_deref().unwrap().matches(" ip ospf bfd\n ip ospf bfd profile weft\n").count(), 2);
         assert_eq!(with.daemons().map(|(daemon, ..)| daemon).collect::<Vec<_>>(), ["zebra", "bfdd", "ospfd"]);
-        let without = config(None);
+        let without = config(&[]);
         assert!(without.bfdd.is_none() && !without.ospfd.as_deref().unwrap().contains("bfd"));
         assert_eq!(without.daemons().map(|(daemon, ..)| daemon).collect::<Vec<_>>(), ["zebra", "ospfd"]);
     }
@@ -371,6 +372,6 @@ ip protocol bgp route-map source
 
     #[test]
     fn other_switches_announce_no_rack() {
-        assert!(!config(None).ospfd.unwrap().contains("passive"));
+        assert!(!config(&[]).ospfd.unwrap().contains("passive"));
     }
 }

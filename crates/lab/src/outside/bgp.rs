@@ -31,7 +31,9 @@ pub(crate) struct BgpInput<'a> {
 }
 
 impl BgpInput<'_> {
-    /// Of a border Intermediate, which reflects routes between the other switches.
+    /// Of a border Intermediate, which reflects routes between the other switches. The way out keeps the outside's address as
+    /// its next hop, which OSPF knows by the border's link: when that goes down, OSPF tells the others before this `bgpd`
+    /// has waited the 50 ms that each takes before it chooses paths.
     pub(crate) fn border(&self, pool: Prefix, outside: &[Ipv4Addr], switches: &[Ipv4Addr]) -> String {
         let mut text = self.head();
         let _ = write!(text, "ip prefix-list default permit 0.0.0.0/0\nip prefix-list pool permit {pool}\n");
@@ -41,8 +43,7 @@ impl BgpInput<'_> {
         let _ = write!(
             text,
             " address-family ipv4 unicast\n  aggregate-address {pool}\n  neighbor fabric route-reflector-client\n  \
-             neighbor fabric next-hop-self\n  neighbor outside prefix-list default in\n  \
-             neighbor outside prefix-list pool out\n  maximum-paths {MAXIMUM_PATHS}\n  \
+             neighbor outside prefix-list default in\n  neighbor outside prefix-list pool out\n  maximum-paths {MAXIMUM_PATHS}\n  \
              maximum-paths ibgp {MAXIMUM_PATHS}\n"
         );
         text
@@ -163,7 +164,6 @@ router bgp 64500
  address-family ipv4 unicast
   aggregate-address 198.51.100.0/24
   neighbor fabric route-reflector-client
-  neighbor fabric next-hop-self
   neighbor outside prefix-list default in
   neighbor outside prefix-list pool out
   maximum-paths 64

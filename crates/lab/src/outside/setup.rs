@@ -70,13 +70,24 @@ impl Planner<'_> {
         plan.frr.as_mut().expect("a switch that routes has FRR").bgpd = Some(text);
     }
 
-    fn plan_border(&self, plan: &mut NodePlan, addresses: &OutsideAddresses) {
-        let fabric = self.fabric();
+    /// A border's interfaces to the outside.
+    pub(crate) fn outside_ports(&self, border: NodeId) -> impl Iterator<Item = String> {
+        let addresses = self.outside().map(|(_, addresses)| addresses);
+        let ports = addresses.map(|addresses| self.border_ports(border, addresses)).unwrap_or_default();
+        ports.into_iter().map(|port| port.interface.to_owned())
+    }
+
+    fn border_ports(&self, border: NodeId, addresses: &OutsideAddresses) -> Vec<BorderPort<'_>> {
         let port = |link: &LinkId| {
-            let (address, _) = addresses.border_link(*link)?;
-            Some(BorderPort { interface: &fabric.link(*link).end_at(plan.id)?.interface, address })
+            let end =
+                self.fabric().link(*link).end_at(border).filter(|_| self.fabric().border_of(*link) == Some(border))?;
+            Some(BorderPort { interface: &end.interface, address: addresses.border_link(*link)?.0 })
         };
-        let ports: Vec<BorderPort<'_>> = fabric.links_of(plan.id).iter().filter_map(port).collect();
+        self.fabric().links_of(border).iter().filter_map(port).collect()
+    }
+
+    fn plan_border(&self, plan: &mut NodePlan, addresses: &OutsideAddresses) {
+        let ports = self.border_ports(plan.id, addresses);
         let inside = [LA_BLOCK, self.addresses().aa_block(), HASH_PREFIX, addresses.pool()];
         plan.creates.extend(rules::lines(&ports, addresses.pool(), &inside));
         for BorderPort { interface, address } in &ports {
@@ -182,8 +193,11 @@ mod tests {
             assert_eq!(of("net/ipv4/fib_multipath_hash_fields"), Some("55"));
         }
         let frr = int1.frr.unwrap();
-        assert!(!frr.ospfd.unwrap().contains("interface net"), "OSPF stays inside");
+        let ospfd = frr.ospfd.unwrap();
+        assert!(ospfd.contains("interface net\n ip ospf area 0\n ip ospf passive\n"), "OSPF stays inside: {ospfd}");
+        assert!(!agg1.frr.unwrap().ospfd.unwrap().contains("passive"));
         let bgpd = frr.bgpd.unwrap();
+        assert!(!bgpd.contains("next-hop-self"), "OSPF tells of the link before BGP does: {bgpd}");
         assert!(
             bgpd.contains(" neighbor 192.0.2.1 peer-group outside\n")
                 && bgpd.contains(" neighbor 10.3.0.2 peer-group fabric\n")

@@ -34,12 +34,14 @@ impl Planner<'_> {
         if self.fabric().outside().is_some() && addresses.rack(plan.id).is_some() {
             plan.checked_ports.clone_from(&server_ports);
         }
+        let rack = addresses.rack(plan.id).map(|_| RACK_DEVICE.to_owned());
+        let passive: Vec<String> = rack.into_iter().chain(self.outside_ports(plan.id)).collect();
         let input = FrrInput {
             hostname: &plan.name,
             namespace: &plan.namespace,
             router_id: la,
             interfaces: &ospf_interfaces,
-            rack: addresses.rack(plan.id).map(|_| RACK_DEVICE),
+            passive: &passive,
             bfd: self.scenario.switching.bfd,
             multicast: routes_multicast(self.scenario).then_some(server_ports.as_slice()),
         };
