@@ -3,13 +3,54 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// Tests that make namespaces hold this, so that `weft lab down --all` of one does not take down another's, and what one
+/// makes is not what another finds when it compares the machine. `None`, with the reason, where no lab can run.
+///
+/// # Panics
+/// While a lab is up: these tests would take it down.
+pub(crate) fn one_lab_at_a_time() -> Option<MutexGuard<'static, ()>> {
+    static TURN: Mutex<()> = Mutex::new(());
+    // A test that failed has left nothing in the lock that could be wrong; what it left on the machine is looked for here.
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    // The doctor makes a namespace and mounts, so it needs the turn, too.
+    if !can_run_labs() {
+        return None;
+    }
+    let up = names_in("/run/weft/labs");
+    assert!(up.is_empty(), "{}", refusal(&up));
+    Some(turn)
+}
 
-/// Tests that make namespaces hold this, so that `weft lab down --all` of one does not take down another's.
-pub(crate) fn one_lab_at_a_time() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+/// Why no test begins while these labs are up, and what to do.
+fn refusal(up: &BTreeSet<String>) -> String {
+    let names: Vec<&str> = up.iter().map(String::as_str).collect();
+    let downs: Vec<String> = names.iter().map(|name| format!("weft lab down {name}")).collect();
+    format!(
+        "labs are up: {}. Tests compare the machine before and after, and take all labs down. If they are yours, or of a \
+         test that failed before this one, take them down first: {}",
+        names.join(", "),
+        downs.join("; ")
+    )
+}
+
+#[test]
+fn labs_that_are_up_are_named_with_the_remedy() {
+    let said = refusal(&["mine", "run-7"].map(str::to_owned).into());
+    assert!(said.starts_with("labs are up: mine, run-7."), "{said}");
+    assert!(said.ends_with("take them down first: weft lab down mine; weft lab down run-7"), "{said}");
+}
+
+/// Waits for something that must happen. The limit is for a machine that is slow or busy; it ends as soon as it has happened.
+pub(crate) fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
+    const PATIENCE: Duration = Duration::from_secs(120);
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// The binary under test.
@@ -34,7 +75,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 }
 
 /// Whether labs can run here; says why not.
-pub(crate) fn can_run_labs() -> bool {
+fn can_run_labs() -> bool {
     let output = run(&["doctor", "-o", "json"]);
     let fit = output.status.success();
     if !fit {
@@ -85,12 +126,13 @@ impl Machine {
 }
 
 fn entries(folder: &str, wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
-    let Ok(read) = std::fs::read_dir(folder) else { return BTreeSet::new() };
-    read.flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .filter(|name| wanted(name))
-        .map(|name| Path::new(folder).join(name).display().to_string())
-        .collect()
+    let names = names_in(folder).into_iter().filter(|name| wanted(name));
+    names.map(|name| Path::new(folder).join(name).display().to_string()).collect()
+}
+
+fn names_in(folder: &str) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 /// Daemons that a lab starts, by their command lines.

@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
-use crate::common::{Machine, can_run_labs, one_lab_at_a_time, text};
+use crate::common::{Machine, one_lab_at_a_time, text};
 
 /// User and group `nobody`.
 const NOBODY: u32 = 65534;
@@ -64,9 +64,7 @@ fn without_root_a_plan_runs_in_the_simulator_and_says_why() {
 
 #[test]
 fn without_root_a_lab_is_refused_with_the_remedy() {
-    if !can_run_labs() {
-        return;
-    }
+    let Some(_turn) = one_lab_at_a_time() else { return };
     let dir = nothing_but_the_binary();
     for (args, expected) in [
         (&["run", "vl2/smoke", "--engine", "lab"][..], ["root", "sudo"]),
@@ -82,10 +80,7 @@ fn without_root_a_lab_is_refused_with_the_remedy() {
 
 #[test]
 fn without_frr_a_lab_names_the_package() {
-    let _lock = one_lab_at_a_time();
-    if !can_run_labs() {
-        return;
-    }
+    let Some(_turn) = one_lab_at_a_time() else { return };
     let before = Machine::now();
     let output = with_own_mounts("mount -t tmpfs none /usr/lib/frr; exec \"$WEFT\" lab up vl2-4servers --name no-frr");
     assert_fails(&output, 4, &["FRR is missing", "make deps"]);
@@ -94,10 +89,7 @@ fn without_frr_a_lab_names_the_package() {
 
 #[test]
 fn on_a_full_disk_a_run_says_which_file_and_keeps_no_half_result() {
-    let _lock = one_lab_at_a_time();
-    if !can_run_labs() {
-        return;
-    }
+    let Some(_turn) = one_lab_at_a_time() else { return };
     let before = Machine::now();
     let output = with_own_mounts(
         "mount -t tmpfs -o size=100k none \"$DIR\"; status=0; \"$WEFT\" run vl2/smoke --engine lab --out \"$DIR/run\" || status=$?; \

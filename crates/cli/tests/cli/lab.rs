@@ -1,10 +1,13 @@
 //! A lab from end to end: real namespaces, real FRR, real daemons; and nothing left behind, whatever happens.
 
+use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
-use crate::common::{Machine, can_run_labs, ok, one_lab_at_a_time, run, text, weft};
+use crate::common::{Machine, ok, one_lab_at_a_time, run, text, wait_for, weft};
+
+/// For answers that must come, seconds: whoever waits for one goes on as soon as it is there.
+const PATIENCE_S: &str = "30";
 
 /// Takes everything down when a test ends, also when it fails.
 struct Sweep;
@@ -17,10 +20,7 @@ impl Drop for Sweep {
 
 #[test]
 fn a_lab_comes_up_carries_packets_and_goes_without_a_trace() {
-    let _lock = one_lab_at_a_time();
-    if !can_run_labs() {
-        return;
-    }
+    let Some(_turn) = one_lab_at_a_time() else { return };
     let _sweep = Sweep;
     let before = Machine::now();
     ok(&["lab", "up", "vl2-4servers", "--name", "e2e", "--quiet"]);
@@ -34,11 +34,11 @@ fn a_lab_comes_up_carries_packets_and_goes_without_a_trace() {
 
     // The first packet to every other server arrives: it waits at the agent for the directory's answer.
     for aa in ["20.0.0.2", "20.0.0.3", "20.0.0.4"] {
-        let ping = ok(&["lab", "exec", "s1", "--", "ping", "-n", "-c", "1", "-W", "3", aa]);
+        let ping = ok(&["lab", "exec", "s1", "--", "ping", "-n", "-c", "1", "-W", PATIENCE_S, aa]);
         assert!(ping.contains("1 received"), "{ping}");
     }
     // A virtual layer 2 does not spend the time to live.
-    let ping = ok(&["lab", "exec", "s1", "--", "ping", "-n", "-t", "1", "-c", "1", "-W", "3", "20.0.0.4"]);
+    let ping = ok(&["lab", "exec", "s1", "--", "ping", "-n", "-t", "1", "-c", "1", "-W", PATIENCE_S, "20.0.0.4"]);
     assert!(ping.contains("1 received"), "{ping}");
 
     let missing = run(&["lab", "exec", "ghost", "--", "true"]);
@@ -50,10 +50,7 @@ fn a_lab_comes_up_carries_packets_and_goes_without_a_trace() {
 
 #[test]
 fn the_directory_moves_what_servers_reach() {
-    let _lock = one_lab_at_a_time();
-    if !can_run_labs() {
-        return;
-    }
+    let Some(_turn) = one_lab_at_a_time() else { return };
     let _sweep = Sweep;
     ok(&["lab", "up", "vl2-4servers", "--name", "e2e-dir", "--quiet"]);
     let all = ok(&["directory", "get", "-o", "csv"]);
@@ -66,17 +63,15 @@ fn the_directory_moves_what_servers_reach() {
     assert_eq!(outside.status.code(), Some(1), "{}", text(&outside.stderr));
     assert!(text(&outside.stderr).contains("192.0.2.1"), "{}", text(&outside.stderr));
     ok(&["directory", "set", "20.0.0.4", "--tor", "10.1.0.2", "--anycast", "10.255.255.1"]);
-    std::thread::sleep(Duration::from_secs(2));
-    let ping = ok(&["lab", "exec", "s2", "--", "ping", "-n", "-c", "1", "-W", "3", "20.0.0.4"]);
-    assert!(ping.contains("1 received"), "{ping}");
+    // Its agent remembers for a while that nobody has the AA.
+    wait_for("s2 reaches the AA", || {
+        run(&["lab", "exec", "s2", "--", "ping", "-n", "-c", "1", "-W", "1", "20.0.0.4"]).status.success()
+    });
 }
 
 #[test]
 fn a_killed_shuffle_of_75_servers_leaves_nothing_after_down_all() {
-    let _lock = one_lab_at_a_time();
-    if !can_run_labs() {
-        return;
-    }
+    let Some(_turn) = one_lab_at_a_time() else { return };
     let _sweep = Sweep;
     let before = Machine::now();
     let out = tempfile::tempdir().expect("a temporary folder");
@@ -90,16 +85,13 @@ fn a_killed_shuffle_of_75_servers_leaves_nothing_after_down_all() {
 
 #[test]
 fn an_interrupted_run_cleans_up_itself() {
-    let _lock = one_lab_at_a_time();
-    if !can_run_labs() {
-        return;
-    }
+    let Some(_turn) = one_lab_at_a_time() else { return };
     let _sweep = Sweep;
     let before = Machine::now();
     let out = tempfile::tempdir().expect("a temporary folder");
     let child = run_until_traffic("vl2/smoke", 4, &out.path().join("interrupted"));
     let pid = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
     let output = child.wait_with_output().expect("the child is ours");
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
     assert_eq!(before, Machine::now());
@@ -107,11 +99,8 @@ fn an_interrupted_run_cleans_up_itself() {
 
 #[test]
 fn both_outer_headers_are_what_an_independent_reader_expects() {
-    let _lock = one_lab_at_a_time();
-    if !can_run_labs() {
-        return;
-    }
-    if std::process::Command::new("tshark").arg("--version").output().is_err() {
+    let Some(_turn) = one_lab_at_a_time() else { return };
+    if Command::new("tshark").arg("--version").output().is_err() {
         eprintln!("skipped: tshark is not installed");
         return;
     }
@@ -122,37 +111,22 @@ fn both_outer_headers_are_what_an_independent_reader_expects() {
         .iter()
         .map(|uplink| {
             let file = dir.path().join(format!("{uplink}.pcapng"));
-            let child = weft()
-                .args(["lab", "capture", &format!("tor1:{uplink}"), "--seconds", "4", "-w"])
-                .arg(&file)
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("the binary starts");
+            let mut capture = weft();
+            capture.args(["lab", "capture", &format!("tor1:{uplink}"), "-w"]).arg(&file);
+            let child = capture.stderr(Stdio::null()).spawn().expect("the binary starts");
+            // It listens before it makes the file.
+            wait_for("the capture", || file.exists());
             (child, file)
         })
         .collect();
-    std::thread::sleep(Duration::from_millis(500));
-    for port in 0..8 {
-        let _ = run(&[
-            "lab",
-            "exec",
-            "s1",
-            "--",
-            "ping",
-            "-n",
-            "-c",
-            "1",
-            "-W",
-            "1",
-            "-p",
-            &format!("{port:02x}"),
-            "20.0.0.4",
-        ]);
+    for pattern in 0..8 {
+        let pattern = format!("{pattern:02x}");
+        ok(&["lab", "exec", "s1", "--", "ping", "-n", "-c", "1", "-W", PATIENCE_S, "-p", &pattern, "20.0.0.4"]);
     }
     let mut lines = String::new();
-    for (mut child, file) in captures {
-        child.wait().expect("the capture ends by itself");
-        let read = std::process::Command::new("tshark")
+    for (child, file) in captures {
+        assert!(interrupted(child).success(), "the capture ends well");
+        let read = Command::new("tshark")
             .args(["-n", "-o", "ip.check_checksum:TRUE", "-Y", "ip.src==100.64.0.0/10 && icmp.type==8", "-T", "fields"])
             .args(["-e", "ip.dst", "-e", "ip.proto", "-e", "ip.checksum.status", "-r"])
             .arg(&file)
@@ -161,7 +135,7 @@ fn both_outer_headers_are_what_an_independent_reader_expects() {
         lines += &text(&read.stdout);
     }
     let towards: Vec<&str> = lines.lines().filter(|line| line.contains("20.0.0.4")).collect();
-    assert!(!towards.is_empty(), "no encapsulated packet was captured: {lines}");
+    assert_eq!(towards.len(), 8, "every encapsulated packet was captured once: {lines}");
     for line in towards {
         assert_eq!(line, "10.255.255.1,10.1.0.2,20.0.0.4\t4,4,1\t1,1,1", "anycast LA, ToR LA, AA; checksums good");
     }
@@ -171,8 +145,15 @@ fn both_outer_headers_are_what_an_independent_reader_expects() {
 fn run_until_traffic(plan: &str, servers: usize, out: &Path) -> Child {
     let mut command = weft();
     command.args(["run", plan, "--engine", "lab", "--out"]).arg(out);
-    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary starts");
-    wait_for("traffic workers", || our_workers() >= servers);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    wait_for("traffic workers", || {
+        if child.try_wait().expect("the child is ours").is_some() {
+            let mut errors = String::new();
+            let _ = child.stderr.take().map(|mut pipe| pipe.read_to_string(&mut errors));
+            panic!("weft run {plan} ended before its traffic: {errors}");
+        }
+        our_workers() >= servers
+    });
     child
 }
 
@@ -185,10 +166,9 @@ fn our_workers() -> usize {
     count
 }
 
-fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !there() {
-        assert!(Instant::now() < deadline, "{what} did not appear within a minute");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+/// Interrupts it as Ctrl-C does, and waits for its end.
+fn interrupted(mut child: Child) -> ExitStatus {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+    child.wait().expect("the child is ours")
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::common::{ok, run, text, weft};
+use crate::common::{ok, run, text, wait_for, weft};
 
 const SWEEP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/plans/small-sweep.toml");
 /// Points times repetitions of that plan.
@@ -81,14 +81,6 @@ fn kept_runs(dir: &Path) -> usize {
         .flat_map(|work| names(&work))
         .filter(|run| run.join("index.json").is_file() && run.extension().is_none())
         .count()
-}
-
-fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while !there() {
-        assert!(Instant::now() < deadline, "{what} did not appear");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 const ONE_SEGMENT: &str = "[fabric]

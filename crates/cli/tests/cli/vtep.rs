@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{can_run_labs, one_lab_at_a_time, run, text};
+use crate::common::{one_lab_at_a_time, run, text, wait_for};
 
 /// A namespace with an uplink `u0` (10.9.0.1) and two ports `p0`, `p1`. It goes with what runs in it.
 struct Host {
@@ -63,11 +62,7 @@ impl Host {
     fn start(&mut self, args: &[&str]) {
         let child = self.command(args).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap();
         self.daemon = Some(child);
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !self.vtep(&["show", "peers"]).status.success() {
-            assert!(Instant::now() < deadline, "the VTEP did not start");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_for("the VTEP starts", || self.vtep(&["show", "peers"]).status.success());
     }
 
     fn vtep(&self, args: &[&str]) -> Output {
@@ -107,10 +102,7 @@ const FLAGS: [&str; 8] = ["--local", "10.9.0.1", "--uplink", "u0", "--peer", "10
 
 #[test]
 fn a_vtep_is_started_by_flags_changed_while_it_runs_and_stopped() {
-    let _lock = one_lab_at_a_time();
-    if !can_run_labs() {
-        return;
-    }
+    let Some(_turn) = one_lab_at_a_time() else { return };
     let mut host = Host::new("life");
     host.start(&[&FLAGS[..], &["--port", "p0=100"]].concat());
     let vnis = host.show(&["vni"]);
@@ -160,10 +152,7 @@ fn a_vtep_is_started_by_flags_changed_while_it_runs_and_stopped() {
 
 #[test]
 fn a_vtep_that_cannot_work_is_refused_in_one_line() {
-    let _lock = one_lab_at_a_time();
-    if !can_run_labs() {
-        return;
-    }
+    let Some(_turn) = one_lab_at_a_time() else { return };
     let host = Host::new("refused");
     let usage = ["--local", "10.9.0.1", "--uplink", "u0"];
     for (args, why) in [
