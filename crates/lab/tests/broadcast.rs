@@ -5,10 +5,10 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use common::hosts::{four_servers, on};
-use common::{Gone, Quiet, can_run, lab_name, options};
+use common::{Gone, PATIENCE, Quiet, can_run, lab_name, options, wait_for};
 use weft_lab::{Lab, status_socket, up};
 use weft_node::agent::AgentStatus;
 use weft_node::agent::status::read;
@@ -46,7 +46,7 @@ fn listener(lab: &Lab, server: &str) -> UdpSocket {
     for group in EVERYBODY.iter().filter(|group| group.is_multicast()) {
         socket.join_multicast_v4(group, &aa).unwrap();
     }
-    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket
 }
 
@@ -147,11 +147,7 @@ fn services_do_not_reach_each_other() {
     socket.send_to(b"hello", ("20.0.0.4".parse::<Ipv4Addr>().unwrap(), PORT)).unwrap();
     socket.send_to(b"hello", ("20.0.0.3".parse::<Ipv4Addr>().unwrap(), PORT)).unwrap();
     assert!(heard(&member).is_some(), "its own service answers");
-    let deadline = Instant::now() + Duration::from_secs(5);
-    while agent(&lab, "s1").cache["negative"] == 0 {
-        assert!(Instant::now() < deadline, "the directory says nothing of s4: {:?}", agent(&lab, "s1"));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for("the directory says that s4 is not there", || agent(&lab, "s1").cache["negative"] > 0);
     assert_eq!(all(&stranger), 0);
 }
 

@@ -5,7 +5,7 @@ mod common;
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Gone, Quiet, can_run, lab_name, options, pair};
+use common::{Gone, PATIENCE, Quiet, can_run, lab_name, options, pair};
 use weft_lab::{CaptureFilter, CaptureOptions, LabError, capture, up};
 use weft_scenario::engine::Overlay;
 
@@ -25,7 +25,7 @@ fn tshark_reads_what_was_captured() {
         file: directory.path().join("ospf.pcapng"),
         filter: CaptureFilter { protocol: Some(89), ..CaptureFilter::default() },
         packets: Some(4),
-        duration: Some(Duration::from_secs(5)),
+        duration: Some(PATIENCE),
     };
     let summary = capture(&wanted, &|| false).unwrap();
     assert_eq!((summary.packets, summary.dropped), (4, 0));

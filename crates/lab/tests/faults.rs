@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{Gone, Quiet, can_run, lab_name, options, testbed};
+use common::{Gone, PATIENCE, Quiet, can_run, lab_name, options, testbed, wait_for};
 use weft_lab::traffic::FaultActuator;
 use weft_lab::{Lab, LabActuator, RouteTable, home, in_namespace, kernel_table, up};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
@@ -37,7 +37,7 @@ fn wait_for_tables(lab: &Lab, before: &BTreeMap<String, RouteTable>) {
         if now == *before {
             return;
         }
-        if start.elapsed() > Duration::from_secs(10) {
+        if start.elapsed() > PATIENCE {
             for (node, table) in before {
                 let (old, new): (Vec<_>, Vec<_>) = (
                     table.iter().filter(|(to, by)| now[node].get(*to) != Some(*by)).collect(),
@@ -58,17 +58,9 @@ fn reaches(lab: &Lab, from: &str, to: &str) -> bool {
         in_namespace(&home::namespace_path(&node.namespace), || UdpSocket::bind((node.la, 0)).unwrap()).unwrap()
     };
     let (sender, receiver) = (open(from), open(to));
-    receiver.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
     sender.send_to(b"weft", receiver.local_addr().unwrap()).unwrap();
     receiver.recv(&mut [0; 8]).is_ok_and(|length| length == 4)
-}
-
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(10), "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 #[test]
@@ -84,17 +76,13 @@ fn a_switch_that_fails_and_returns_leaves_every_table_as_it_was() {
     for node in ["int2", "tor1"] {
         actuator.apply(&switch_down(node)).unwrap();
         let lost = if node == "int2" { "10.3.0.2" } else { "10.1.0.1" };
-        wait_until("the others notice", || !tables(&lab)["agg1"].contains_key(lost));
+        wait_for("the others notice", || !tables(&lab)["agg1"].contains_key(lost));
         actuator.repair(&switch_down(node)).unwrap();
         wait_for_tables(&lab, &before);
     }
     assert!(reaches(&lab, "s4", "s1"), "neighbours of the returned ToR are back");
     let restored = actuator.finish();
-    assert_eq!(restored.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 1]);
-    assert!(
-        restored.iter().all(|(_, after)| after.is_some_and(|after| after < Duration::from_secs(8))),
-        "{restored:?}"
-    );
+    assert!(matches!(restored[..], [(0, Some(_)), (1, Some(_))]), "{restored:?}");
 }
 
 #[test]
@@ -111,7 +99,7 @@ fn overlapping_faults_are_counted_and_unknown_ones_refused() {
     actuator.apply(&switch_down("int1")).unwrap();
     actuator.apply(&link).unwrap();
     actuator.repair(&switch_down("int1")).unwrap();
-    wait_until("int1 is back, but not by that link", || {
+    wait_for("int1 is back, but not by that link", || {
         let paths = &tables(&lab)["int1"];
         paths.get("10.1.0.1").is_some_and(|by| by.iter().eq(["agg2"]))
     });
@@ -145,7 +133,7 @@ fn a_failed_group_of_intermediates_gives_its_address_to_a_living_one() {
     let owner = &lab.state.nodes[groups[0].members[0].index()].name;
     let mut actuator = LabActuator::new(&lab);
     actuator.apply(&switch_down(owner)).unwrap();
-    wait_until("another Intermediate announces the address", || {
+    wait_for("another Intermediate announces the address", || {
         let now = &tables(&lab)["agg1"];
         now.get(&orphan).is_some_and(|by| by != &before["agg1"][&orphan] && !by.contains(owner.as_str()))
     });
@@ -178,7 +166,7 @@ fn a_silent_link_stays_up_is_found_and_comes_back() {
         let silent = fault(FaultKind::LinkSilent { a: "int1".into(), b: "agg1".into() });
         let mut actuator = LabActuator::new(&lab);
         actuator.apply(&silent).unwrap();
-        wait_until("both ends route around it", || {
+        wait_for("both ends route around it", || {
             let now = tables(&lab);
             let by_one = now["int1"].get("10.1.0.1").is_some_and(|by| by.iter().eq(["agg2"]));
             by_one && now["agg1"].get("10.3.0.1").is_none_or(|by| !by.contains("int1"))

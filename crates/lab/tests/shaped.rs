@@ -59,7 +59,7 @@ fn a_full_link_does_not_starve_routing() {
         sockets.iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(3) {
-            for socket in sockets.iter().cycle().take(64) {
+            for socket in sockets.iter().cycle().take(256) {
                 let _ = socket.send_to(&[0; 1400], "10.128.0.0:9");
             }
             std::thread::sleep(Duration::from_millis(1));

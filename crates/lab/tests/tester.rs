@@ -348,7 +348,7 @@ fn holds_a_bed_until_it_is_killed() {
         std::fs::write(std::path::Path::new(home::RUN_DIR).join(format!("{namespace}.test.log")), "text").unwrap();
         eprintln!("daemon {}", daemon.id());
         eprintln!("ready");
-        std::thread::sleep(Duration::from_secs(60));
+        std::thread::sleep(Duration::from_secs(300));
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use common::beds::turn;
 use common::campus::{TRILL, address, answers, build, close, pings};
-use common::lab_name;
+use common::{lab_name, wait_for};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use weft_datapath::trill::XdpMode;
 use weft_lab::deps::find_program;
@@ -220,11 +220,7 @@ fn iperf3(campus: &Campus, from: &str, to: &str, options: &[&str]) -> (u64, f64)
     let mut server = campus.inside(to, serve).unwrap().unwrap();
     let client =
         || Command::new("iperf3").args(["--client", &target, "--time", "1", "--json"]).args(options).output().unwrap();
-    let start = Instant::now();
-    while !campus.inside(to, || listens(IPERF3_PORT)).unwrap() {
-        assert!(start.elapsed() < Duration::from_secs(10), "iperf3 listens");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for("iperf3 listens", || campus.inside(to, || listens(IPERF3_PORT)).unwrap());
     let output = campus.inside(from, client).unwrap();
     let _ = server.kill();
     let _ = server.wait();

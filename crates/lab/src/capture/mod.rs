@@ -10,7 +10,7 @@ mod socket;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use weft_scenario::addressing::port_mac;
 use weft_scenario::engine::Overlay;
@@ -75,6 +75,14 @@ impl Source {
         match self {
             Self::Socket(socket) => socket.receive(buffer),
             Self::Trunk(trunk) => trunk.receive(buffer),
+        }
+    }
+
+    /// The same without waiting.
+    fn receive_now(&mut self, buffer: &mut [u8]) -> io::Result<Option<Frame>> {
+        match self {
+            Self::Socket(socket) => socket.receive_now(buffer),
+            Self::Trunk(trunk) => trunk.receive_now(buffer),
         }
     }
 
@@ -157,40 +165,58 @@ fn copy_frames(
     options: &CaptureOptions,
     stop: &dyn Fn() -> bool,
 ) -> io::Result<CaptureSummary> {
-    let mut writer = pcapng::Writer::new(output, &format!("{}:{}", options.node, options.interface))?;
-    let mut summary = CaptureSummary::default();
-    match write_frames(source, &mut writer, &mut summary, options, stop) {
+    let writer = pcapng::Writer::new(output, &format!("{}:{}", options.node, options.interface))?;
+    let mut copy = Copy { writer, options, summary: CaptureSummary::default() };
+    match copy.all(source, stop) {
         // Whoever read along has gone away: Wireshark was closed, or `head` has enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         written => written?,
     }
-    summary.dropped = source.dropped()?;
-    Ok(summary)
+    copy.summary.dropped = source.dropped()?;
+    Ok(copy.summary)
 }
 
-fn write_frames(
-    source: &mut Source,
-    writer: &mut pcapng::Writer<Box<dyn Write>>,
-    summary: &mut CaptureSummary,
-    options: &CaptureOptions,
-    stop: &dyn Fn() -> bool,
-) -> io::Result<()> {
-    let start = Instant::now();
-    let mut buffer = vec![0; SNAP_BYTES as usize];
-    while !stop()
-        && options.duration.is_none_or(|limit| start.elapsed() < limit)
-        && options.packets.is_none_or(|limit| summary.packets < limit)
-    {
-        let Some(frame) = source.receive(&mut buffer)? else {
-            // Nothing for a while: whoever reads along sees what there is.
-            writer.flush()?;
-            continue;
-        };
-        let data = &buffer[..frame.captured_bytes];
-        if options.filter.keeps(data) {
-            writer.write(frame.time_since_1970, frame.original_bytes, data)?;
-            summary.packets += 1;
+/// Frames on their way into the file.
+struct Copy<'a> {
+    writer: pcapng::Writer<Box<dyn Write>>,
+    options: &'a CaptureOptions,
+    summary: CaptureSummary,
+}
+
+impl Copy<'_> {
+    /// Takes frames until it is told to stop, its time is over or it has enough.
+    fn all(&mut self, source: &mut Source, stop: &dyn Fn() -> bool) -> io::Result<()> {
+        let start = Instant::now();
+        let mut buffer = vec![0; SNAP_BYTES as usize];
+        while !stop() && self.options.duration.is_none_or(|limit| start.elapsed() < limit) && !self.is_full() {
+            match source.receive(&mut buffer)? {
+                Some(frame) => self.take(frame, &buffer)?,
+                // Nothing for a while: whoever reads along sees what there is.
+                None => self.writer.flush()?,
+            }
         }
+        // What came before the end is a part of it, however late it is read.
+        let end = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        while !self.is_full()
+            && let Some(frame) = source.receive_now(&mut buffer)?
+            && frame.time_since_1970 <= end
+        {
+            self.take(frame, &buffer)?;
+        }
+        self.writer.flush()
     }
-    writer.flush()
+
+    fn is_full(&self) -> bool {
+        self.options.packets.is_some_and(|limit| self.summary.packets >= limit)
+    }
+
+    /// Writes the frame if it is to be kept.
+    fn take(&mut self, frame: Frame, buffer: &[u8]) -> io::Result<()> {
+        let data = &buffer[..frame.captured_bytes];
+        if self.options.filter.keeps(data) {
+            self.writer.write(frame.time_since_1970, frame.original_bytes, data)?;
+            self.summary.packets += 1;
+        }
+        Ok(())
+    }
 }

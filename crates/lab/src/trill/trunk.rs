@@ -62,6 +62,11 @@ impl Trunk {
             Err(errno) => return Err(errno.into()),
         }
         drop(sources);
+        self.receive_now(buffer)
+    }
+
+    /// The same without waiting.
+    pub(crate) fn receive_now(&mut self, buffer: &mut [u8]) -> io::Result<Option<Frame>> {
         match self.tapped(buffer)? {
             Some(frame) => Ok(Some(frame)),
             None => self.socket.receive_now(buffer),

@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use weft_lab::{CaptureFilter, CaptureOptions, Lab, capture, deps, home, in_namespace};
+use weft_lab::{CaptureFilter, CaptureOptions, CaptureSummary, Lab, capture, deps, home, in_namespace};
 use weft_scenario::engine::{Overlay, Scenario};
 use weft_scenario::topology::from_yaml;
+
+use super::wait_for;
 
 /// Two Intermediates, two Aggregations, two ToRs, two servers below each, a directory server below the second.
 const FABRIC: &str = include_str!("../../../../fabrics/vl2-4servers.yaml");
@@ -63,16 +66,33 @@ pub(crate) fn on<T: Send>(lab: &Lab, node: &str, work: impl FnOnce() -> T + Send
     in_namespace(&namespace(lab, node), work).unwrap()
 }
 
-/// Waits for something that must happen soon.
-pub(crate) fn wait_for(what: &str, limit: Duration, mut happened: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !happened() {
-        assert!(start.elapsed() < limit, "{what} took more than {limit:?}");
-        std::thread::sleep(Duration::from_millis(20));
+/// Long enough for what must not come.
+pub(crate) const SETTLE: Duration = Duration::from_millis(500);
+
+/// Captures while something happens: from before it begins until it has ended.
+pub(crate) fn capturing(all: &[CaptureOptions], work: impl FnOnce()) -> Vec<CaptureSummary> {
+    /// Ends the captures also when the work panics.
+    struct End<'a>(&'a AtomicBool);
+    impl Drop for End<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
     }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let end = End(&over);
+        let captures: Vec<_> =
+            all.iter().map(|one| scope.spawn(|| capture(one, &|| over.load(Ordering::Relaxed)).unwrap())).collect();
+        // A capture listens before it makes its file.
+        wait_for("captures begin", || all.iter().all(|one| one.file.exists()));
+        work();
+        drop(end);
+        captures.into_iter().map(|capture| capture.join().unwrap()).collect()
+    })
 }
 
-/// Captures ports of a node while something happens; each frame that the display filter keeps as one line of its fields.
+/// Captures ports of a node while something happens, which must have come by when it ends; each frame that the display
+/// filter keeps as one line of its fields.
 pub(crate) fn seen_during(
     lab: &Lab,
     ports: &[(&str, &str)],
@@ -81,7 +101,6 @@ pub(crate) fn seen_during(
     work: impl FnOnce(),
 ) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
-    let stop = std::sync::atomic::AtomicBool::new(false);
     let options = |(node, interface): &(&str, &str)| CaptureOptions {
         lab: lab.state.lab.clone(),
         node: (*node).to_owned(),
@@ -89,18 +108,12 @@ pub(crate) fn seen_during(
         file: directory.path().join(format!("{node}-{interface}.pcapng")),
         filter: CaptureFilter::default(),
         packets: None,
-        duration: Some(Duration::from_secs(60)),
+        duration: None,
     };
     let all: Vec<CaptureOptions> = ports.iter().map(options).collect();
-    std::thread::scope(|scope| {
-        for one in &all {
-            scope.spawn(|| capture(one, &|| stop.load(std::sync::atomic::Ordering::Relaxed)).unwrap());
-        }
-        wait_for("a capture", Duration::from_secs(5), || all.iter().all(|one| one.file.exists()));
-        std::thread::sleep(Duration::from_millis(200));
+    capturing(&all, || {
         work();
-        std::thread::sleep(Duration::from_millis(200));
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        std::thread::sleep(SETTLE);
     });
     all.iter().flat_map(|one| tshark(&one.file, filter, fields)).collect()
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use weft_lab::{LabOptions, home};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
@@ -36,6 +37,18 @@ pub(crate) fn can_run() -> bool {
 /// A lab's name that no other test process has.
 pub(crate) fn lab_name(test: &str) -> String {
     format!("t{}{test}", std::process::id())
+}
+
+/// How long a slow or busy machine may take for what must happen. Whoever waits goes on as soon as it has.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for something that must happen.
+pub(crate) fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Fails a test that leaves its lab up.
