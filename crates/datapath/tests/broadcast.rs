@@ -21,6 +21,8 @@ const GROUP: Ipv4Addr = Ipv4Addr::new(239, 192, 0, 1);
 const GROUP_MAC: [u8; 6] = [0x01, 0x00, 0x5e, 0x40, 0x00, 0x01];
 const MDNS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 251);
 const IGMP: u8 = 2;
+/// For what must come: whoever waits goes on as soon as it has.
+const WAIT: Duration = Duration::from_secs(30);
 
 /// Everything that means all hosts of a service, with the MAC that Ethernet has for it.
 const EVERYBODY: [(Ipv4Addr, [u8; 6]); 6] = [
@@ -396,7 +398,7 @@ fn on_eth0(broadcast: Broadcast) -> HostConfig {
 #[test]
 fn each_member_gets_one_copy() {
     let Some((server, far)) = server("copies") else { return };
-    let tap = Tap::open(&far, "eth0", Duration::from_secs(5));
+    let tap = Tap::open(&far, "eth0", WAIT);
     let members = [PEER_LA, THIRD_LA, Ipv4Addr::new(10, 64, 9, 9)];
     // Copies come by the program a second time, where they must not look like headers that the host made up.
     let own = Some(OwnAddresses { aa: MY_AA, la: MY_LA, public_la: None });
@@ -436,7 +438,7 @@ fn mac_of(server: &Namespace) -> [u8; 6] {
 #[test]
 fn the_host_joins_the_group_for_every_member_and_from_its_la() {
     let Some((server, far)) = server("join") else { return };
-    let tap = Tap::open(&far, "eth0", Duration::from_secs(5));
+    let tap = Tap::open(&far, "eth0", WAIT);
     let members: Vec<Ipv4Addr> = (1..=25).map(|last| Ipv4Addr::new(10, 64, 2, last)).collect();
     let broadcast = Broadcast { members: members.clone(), ..to_group() };
     let Some(host) = available(server.enter(|| HostDatapath::attach(&on_eth0(broadcast)))) else { return };
@@ -467,7 +469,7 @@ fn sockets_of_the_service_hear_each_other_as_on_an_ethernet() {
     let Some(receiver) = attach(&b, other) else { return };
     let there = b.enter(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 4000)).unwrap());
     there.join_multicast_v4(&MDNS, &PEER_AA).unwrap();
-    there.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    there.set_read_timeout(Some(WAIT)).unwrap();
     let sender = a.enter(|| UdpSocket::bind((MY_AA, 0)).unwrap());
     sender.set_broadcast(true).unwrap();
     for (number, destination) in (0u8..).zip([Ipv4Addr::BROADCAST, Ipv4Addr::new(20, 255, 255, 255), MDNS]) {

@@ -13,7 +13,8 @@ use weft_datapath::switch::{SwitchConfig, SwitchDatapath, Tier};
 /// Addresses of the neighbours: where frames come in, and the two equal ways to the ToR.
 const IN_MAC: [u8; 6] = [0x02, 0, 0, 0, 1, 1];
 const WAY_MACS: [[u8; 6]; 2] = [[0x02, 0, 0, 0, 2, 1], [0x02, 0, 0, 0, 2, 2]];
-const WAIT: Duration = Duration::from_secs(2);
+/// For what must come: whoever waits goes on as soon as it has.
+const WAIT: Duration = Duration::from_secs(30);
 
 /// An Intermediate with one port inwards and two ways to `PEER_TOR`; the far ends are tapped, not hosts.
 struct Bed {

@@ -9,7 +9,8 @@ use common::netns::is_root;
 use common::traffic::{Icmp, received, transfer};
 use common::*;
 
-const WAIT: Duration = Duration::from_secs(2);
+/// For what must come: whoever waits goes on as soon as it has.
+const WAIT: Duration = Duration::from_secs(30);
 
 fn bed(test: &str) -> Option<(Bed, Attached)> {
     if !is_root() {
@@ -85,8 +86,8 @@ fn las_stay_reachable_beside_the_overlay() {
 #[test]
 fn what_has_no_mapping_comes_out_at_the_agents_end_of_the_veth() {
     let Some((bed, attached)) = bed("miss") else { return };
+    assert!(Icmp::open(&bed.a, WAIT).ping(PEER_AA, 64, 1, 56).is_some());
     let a = Icmp::open(&bed.a, Duration::from_millis(200));
-    assert!(a.ping(PEER_AA, 64, 1, 56).is_some());
     attached.a.remove(PEER_AA).unwrap();
     let (_, before) = received(&bed.a, "weft-up1");
     assert!(a.ping(PEER_AA, 64, 2, 56).is_none());

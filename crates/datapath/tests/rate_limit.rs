@@ -48,7 +48,8 @@ fn what_fits_the_bucket_leaves_and_the_rest_is_dropped_and_counted() {
 #[test]
 fn small_packets_still_fit_where_a_large_one_does_not() {
     let Some(host) = limited(1600, LimitedTraffic::NonTcp) else { return };
-    let sizes = [1400, 300, 150, 100];
+    // Those that do not fit lack four hundred bytes and more, which come in three seconds.
+    let sizes = [500, 1500, 1000, 600];
     let verdicts = sizes.map(|size| verdict(&host, &packet(UDP, size)));
     assert_eq!(verdicts, [Verdict::Next, Verdict::Drop, Verdict::Next, Verdict::Drop]);
 }

@@ -14,6 +14,9 @@ use weft_datapath::host::{HostConfig, HostDatapath, HostMaps};
 use weft_datapath::switch::{SwitchConfig, SwitchDatapath, SwitchMaps, Tier};
 use weft_datapath::{DatapathError, bpffs};
 
+/// For what must come: whoever waits goes on as soon as it has.
+const WAIT: Duration = Duration::from_secs(30);
+
 /// A bpffs of this test's own.
 struct PinFs(PathBuf);
 
@@ -81,7 +84,7 @@ fn flows_survive_restarts_of_the_agent() {
 }
 
 fn ping_until(bed: &Bed, stop: &AtomicBool) -> (u16, u16) {
-    let icmp = Icmp::open(&bed.a, Duration::from_secs(5));
+    let icmp = Icmp::open(&bed.a, WAIT);
     let (mut sent, mut answered) = (0, 0);
     while !stop.load(Ordering::Relaxed) || sent <= 20 {
         sent += 1;
@@ -100,12 +103,12 @@ fn the_data_path_works_without_an_agent_until_it_is_detached() {
     let agent = bed.a.enter(|| HostDatapath::attach(&pinned(&dir))).unwrap();
     agent.set(PEER_AA, &B_MAPPING).unwrap();
     drop(agent);
-    let icmp = Icmp::open(&bed.a, Duration::from_millis(500));
-    assert!(icmp.ping(PEER_AA, 64, 1, 56).is_some(), "the pinned link works on");
+    assert!(Icmp::open(&bed.a, WAIT).ping(PEER_AA, 64, 1, 56).is_some(), "the pinned link works on");
 
     let agent = bed.a.enter(|| HostDatapath::attach(&pinned(&dir))).unwrap();
     agent.detach().unwrap();
     assert!(!dir.exists(), "nothing is left behind");
+    let icmp = Icmp::open(&bed.a, Duration::from_millis(500));
     assert!(icmp.ping(PEER_AA, 64, 2, 56).is_none(), "without the program there is no way to an AA");
     let error = HostMaps::open_pinned(&dir).expect_err("nothing is pinned");
     assert!(matches!(&error, DatapathError::NotPinned { path } if *path == dir), "{error}");

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::{Duration, Instant};
+
 use common::netns::{Namespace, is_root, link};
 use common::{Random, available, ethernet};
 use weft_datapath::frame::Verdict;
@@ -271,7 +273,7 @@ fn all_frames_of_the_generator_reach_the_analyser_over_a_relay() {
         analyser.begin(TRIAL, SEED, 0).unwrap();
         let order = SendOrder { frame_bytes, batch, interval_ns, spin, limit, duration_ns: 2_000_000_000, ..ORDER };
         let sent = a.enter(|| generator.send(&order, &|| false)).unwrap();
-        let port = analyser.port().unwrap();
+        let port = arrived(&analyser, limit);
         assert_eq!((sent.frames, port.port.frames), (limit, limit), "{order:?}");
         let streams = analyser.streams(TRIAL).unwrap();
         assert!(streams.iter().all(|stream| stream.received >= limit / 3 && stream.reordered + stream.corrupt == 0));
@@ -282,6 +284,18 @@ fn all_frames_of_the_generator_reach_the_analyser_over_a_relay() {
         assert_eq!(gaps, if interval_ns > 0.0 { limit - 1 } else { 0 });
     }
     dut.enter(|| assert_eq!(links.counters("s1").unwrap().dropped, 0));
+}
+
+/// What the port counted once this many frames had arrived; frames may be under way when the generator has sent them all.
+fn arrived(analyser: &Analyser, frames: u64) -> PortReading {
+    let start = Instant::now();
+    loop {
+        let reading = analyser.port().unwrap();
+        if reading.port.frames >= frames || start.elapsed() > Duration::from_secs(10) {
+            return reading;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[test]

@@ -13,7 +13,8 @@ use common::vxlan::{LOCAL, Node, PEER, hold, settings, vni};
 use common::*;
 use weft_datapath::vxlan::{AccessRule, Flood, Hook, OnMiss, To, Vtep, VtepOptions};
 
-const WAIT: Duration = Duration::from_secs(2);
+/// For what must come: whoever waits goes on as soon as it has.
+const WAIT: Duration = Duration::from_secs(30);
 const STATION: [u8; 4] = [20, 0, 0, 1];
 const FAR: [u8; 4] = [20, 0, 0, 2];
 
