@@ -24,7 +24,8 @@ fn fill(admin: &mut AdminClient, count: u32) {
 fn load(dir: &std::path::Path, admin: &mut AdminClient) -> LookupLoad {
     let access = Access::from_file(Some(&client_key(dir)), 0, 0).unwrap();
     let duration = Duration::from_millis(150);
-    LookupLoad { duration, ..LookupLoad::of(admin.status().unwrap().listen, access, FIRST, 1000) }
+    // It ends as soon as everything is answered.
+    LookupLoad { duration, timeout: PATIENCE, ..LookupLoad::of(admin.status().unwrap().listen, access, FIRST, 1000) }
 }
 
 fn run(load: &LookupLoad) -> LookupReport {
@@ -47,14 +48,16 @@ fn every_question_is_answered_once_whatever_the_burst() {
     ] {
         let before = admin.status().unwrap().lookups;
         let report = run(&load);
-        assert!(report.answered > 200, "{report:?}");
+        assert!(report.answered > 20, "{report:?}");
         assert_eq!((report.answered, report.failed, report.invalid, report.late), (report.sent, 0, 0, 0));
         assert_eq!(report.latency_ns.len(), report.answered);
         assert_eq!(report.ticks.iter().map(|tick| tick.answered).sum::<u64>(), report.answered);
         // Half of the AAs asked for have a mapping.
         let (ok, unknown) = (report.statuses["ok"], report.statuses["unknown"]);
         assert_eq!(ok + unknown, report.answered * load.questions as u64);
-        assert!((ok as f64 / unknown as f64 - 1.0).abs() < 0.5, "{ok} {unknown}");
+        // As if a datagram's questions were all of one kind.
+        let five_deviations = 5.0 * (report.answered as f64).sqrt() * load.questions as f64;
+        assert!((ok as f64 - unknown as f64).abs() < five_deviations, "{ok} {unknown}");
         let after = admin.status().unwrap();
         let answered = after.lookups["answered"] - before["answered"];
         assert!(answered >= report.answered, "{answered}");
@@ -150,7 +153,7 @@ fn answers_of_another_key_are_no_answers_and_a_load_that_cannot_be_is_refused() 
     let open = Access::from_file(None, 0, 0).unwrap();
     let report = run(&LookupLoad { access: open, timeout: Duration::from_millis(20), ..good.clone() });
     assert_eq!(report.answered, 0);
-    assert!(admin.status().unwrap().ignored["tag"] >= report.sent);
+    wait_until("all are counted", || admin.status().unwrap().ignored["tag"] >= report.sent);
     for (load, says) in [
         (LookupLoad { questions: 41, ..good.clone() }, "questions: 41"),
         (LookupLoad { burst: 65, ..good.clone() }, "burst: 65"),

@@ -4,7 +4,7 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use common::*;
 use weft_node::client::LookupClient;
@@ -17,7 +17,7 @@ const AA: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 1);
 /// Status code and body.
 fn get(server: SocketAddrV4, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(server).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -36,7 +36,7 @@ fn without_its_store_a_server_answers_lookups_and_says_that_it_is_not_ready() {
         Err(error) => panic!("{error}"),
     };
     let config = DirectoryConfig {
-        store: StoreConfig::Etcd(EtcdSettings { timeout_ms: 700, ..cluster.settings("ready/") }),
+        store: StoreConfig::Etcd(EtcdSettings { timeout_ms: 2000, ..cluster.settings("ready/") }),
         http_listen: Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)),
         ..loopback_config(dir.path())
     };
@@ -53,9 +53,9 @@ fn without_its_store_a_server_answers_lookups_and_says_that_it_is_not_ready() {
     assert_eq!(get(http, "/healthz"), (200, "ok\n".to_owned()), "the process itself is well");
     let began = Instant::now();
     let refused = admin.set(mapping(AA, 2)).unwrap_err().to_string();
-    assert!(began.elapsed() < Duration::from_secs(10) && !refused.contains('\n'), "{refused}");
+    assert!(began.elapsed() < PATIENCE && !refused.contains('\n'), "{refused}");
     let mut lookups = LookupClient::new(status.listen, Some(&client_key(dir.path())), 0, 0).unwrap();
-    let found = lookups.ask(&[AA], Duration::from_secs(5)).unwrap().entries[0];
+    let found = lookups.ask(&[AA], PATIENCE).unwrap().entries[0];
     assert_eq!((found.status, found.tor_la), (Status::Ok, Ipv4Addr::new(10, 1, 0, 1)));
 
     cluster.restart(0);

@@ -7,7 +7,6 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use common::*;
 use weft_control::address::Locator;
@@ -163,7 +162,7 @@ fn a_directory_server_on_a_full_disk_answers_on_and_refuses_updates() {
     };
     assert!(error.contains("the disk is full"), "{error}");
     let mut lookup = LookupClient::new(admin.status().unwrap().listen, Some(&key), 0, 0).unwrap();
-    let answer = lookup.ask(&[aa], Duration::from_secs(1)).unwrap();
+    let answer = lookup.ask(&[aa], PATIENCE).unwrap();
     assert_eq!((answer.entries[0].status, answer.entries[0].version), (Status::Ok, revision));
     assert!(admin.status().unwrap().updates["failed"] >= 1);
     std::fs::remove_file(dir.path().join("filler")).unwrap();

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use weft_datapath::bpffs;
 
-use crate::common::wait_until;
+use crate::common::{PATIENCE, wait_until};
 
 /// A namespace `weft-tvn-<pid>-<test>-<name>` that ends with this value.
 pub(crate) struct Namespace(pub(crate) String);
@@ -133,7 +133,7 @@ impl Drop for Pins {
 const PERIOD: usize = 1 << 16;
 
 /// A connection that is silent for so long is broken.
-const SILENCE: Duration = Duration::from_secs(5);
+const SILENCE: Duration = PATIENCE;
 
 /// Twice the same 64 KiB of changing bytes, so that any 64 KiB of the stream are a slice of it.
 fn pattern() -> Vec<u8> {
@@ -165,7 +165,7 @@ pub(crate) fn transfer(from: &Namespace, to: &Namespace, address: Ipv4Addr, byte
 
 fn receive_all(listener: &TcpListener) -> usize {
     let connects = rustix::event::PollFd::new(listener, rustix::event::PollFlags::IN);
-    let silence = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
+    let silence = rustix::event::Timespec { tv_sec: SILENCE.as_secs().cast_signed(), tv_nsec: 0 };
     assert_eq!(rustix::event::poll(&mut [connects], Some(&silence)), Ok(1), "the sender connects");
     let (mut stream, _) = listener.accept().expect("the sender connects");
     stream.set_read_timeout(Some(SILENCE)).unwrap();
@@ -221,10 +221,14 @@ impl Stream {
         let sent = self.sender.join().expect("the sender ends");
         let mut arrived = std::collections::BTreeSet::new();
         let mut number = [0; 8];
-        let deadline = std::time::Instant::now() + Duration::from_secs(3);
-        while (arrived.len() as u64) < sent && std::time::Instant::now() < deadline {
+        // Lost is what has not come when nothing has come for so long.
+        let mut last = Instant::now();
+        while (arrived.len() as u64) < sent && last.elapsed() < Duration::from_secs(3) {
             match self.sink.recv(&mut number) {
-                Ok(8) => assert!(arrived.insert(u64::from_be_bytes(number)), "each arrives once"),
+                Ok(8) => {
+                    assert!(arrived.insert(u64::from_be_bytes(number)), "each arrives once");
+                    last = Instant::now();
+                }
                 Ok(_) => panic!("a strange datagram"),
                 Err(_) => std::thread::sleep(Duration::from_millis(1)),
             }

@@ -10,7 +10,7 @@ use weft_wire::ethernet::MacAddress;
 use weft_wire::pcapng;
 
 use crate::bed::{NICKNAME, Square, mac, wait_for_routes};
-use crate::common::wait_until;
+use crate::common::{PATIENCE, wait_until};
 use crate::net::Pins;
 use crate::net::tap::Tap;
 
@@ -35,7 +35,6 @@ fn received(tap: &mut Tap, enough: usize, patience: Duration) -> Vec<Vec<u8>> {
     frames
 }
 
-const SOON: Duration = Duration::from_secs(2);
 const A_WHILE: Duration = Duration::from_millis(300);
 
 #[test]
@@ -54,7 +53,7 @@ fn a_square_carries_frames_as_they_are_and_once() {
     let broadcast = frame(BROADCAST, mac(0), TEST_TYPE, 100);
     taps[0].send(&broadcast);
     for host in [1, 2] {
-        assert_eq!(received(&mut taps[host], 1, SOON), std::slice::from_ref(&broadcast), "host {host}");
+        assert_eq!(received(&mut taps[host], 1, PATIENCE), std::slice::from_ref(&broadcast), "host {host}");
     }
     for (host, tap) in taps.iter_mut().enumerate() {
         assert_eq!(received(tap, 1, A_WHILE), Vec::<Vec<u8>>::new(), "host {host} once more");
@@ -64,11 +63,11 @@ fn a_square_carries_frames_as_they_are_and_once() {
         for (from, to) in [(1, 0), (0, 1)] {
             let sent = frame(mac(to), mac(from), TEST_TYPE, payload);
             taps[from].send(&sent);
-            assert_eq!(received(&mut taps[to], 1, SOON), [sent], "{payload} bytes from {from} to {to}");
+            assert_eq!(received(&mut taps[to], 1, PATIENCE), [sent], "{payload} bytes from {from} to {to}");
         }
     }
     assert_eq!(received(&mut taps[2], 1, A_WHILE), Vec::<Vec<u8>>::new(), "what is known is not flooded");
-    assert!(square.host(0).ping("-c 3 -i 0.05 -W 2 10.0.10.2").contains("3 received"));
+    assert!(square.host(0).ping("-c 3 -i 0.05 -W 30 10.0.10.2").contains("3 received"));
     let a = (mac(0).to_string(), Some("s1".to_owned()));
     let Answer::Fdb(stations) = all[2].show(What::Fdb) else { panic!("no stations") };
     assert!(stations.iter().any(|row| (row.mac.clone(), row.hostname.clone()) == a && row.vlan == 10), "{stations:?}");
@@ -161,7 +160,7 @@ fn hosts_of_two_vlans_reach_each_other_by_the_gateway_where_they_are() {
     square.host(3).ping("-c 1 -W 1 10.0.20.254");
     let copies = || -> u64 { all.iter().map(|rbridge| rbridge.count_at_ports("copy_sent")).sum() };
     let before = copies();
-    let pinged = square.host(0).ping("-c 3 -i 0.05 -W 2 10.0.20.1");
+    let pinged = square.host(0).ping("-c 3 -i 0.05 -W 30 10.0.20.1");
     assert!(pinged.contains("3 received") && pinged.contains("ttl=63"), "one hop: {pinged}");
     assert_eq!(copies() - before, 0, "no packet is copied along the tree");
     assert!(all[0].count("port a", "arp_answered") >= 1);
@@ -181,7 +180,7 @@ fn tshark_reads_everything_and_finds_nothing_malformed() {
     all.extend((2..=4).map(|corner| square.start(&square.config(corner), corner)));
     crate::bed::wait_for_routes(&all);
     let data = DataTap::open_pinned(pins.dir("s1"), 1).unwrap();
-    assert!(square.host(0).ping("-c 2 -i 0.05 -W 2 10.0.10.2").contains("2 received"));
+    assert!(square.host(0).ping("-c 2 -i 0.05 -W 30 10.0.10.2").contains("2 received"));
     let file = square.dir.path().join("frames.pcapng");
     let mut writer = pcapng::Writer::new(std::fs::File::create(&file).unwrap(), "s1").unwrap();
     let mut time = Duration::ZERO;
@@ -244,16 +243,16 @@ fn both_ends_leave_it_out() {
     let broadcast = frame(BROADCAST, mac(0), TEST_TYPE, 100);
     taps[0].send(&broadcast);
     for host in [1, 2] {
-        assert_eq!(received(&mut taps[host], 1, SOON), std::slice::from_ref(&broadcast), "host {host}");
+        assert_eq!(received(&mut taps[host], 1, PATIENCE), std::slice::from_ref(&broadcast), "host {host}");
     }
     for payload in [46, 700, 1500] {
         for (from, to) in [(1, 0), (0, 1)] {
             let sent = frame(mac(to), mac(from), TEST_TYPE, payload);
             taps[from].send(&sent);
-            assert_eq!(received(&mut taps[to], 1, SOON), [sent], "{payload} bytes from {from} to {to}");
+            assert_eq!(received(&mut taps[to], 1, PATIENCE), [sent], "{payload} bytes from {from} to {to}");
         }
     }
-    assert!(square.host(0).ping("-c 3 -i 0.05 -W 2 10.0.10.2").contains("3 received"));
+    assert!(square.host(0).ping("-c 3 -i 0.05 -W 30 10.0.10.2").contains("3 received"));
     assert_eq!(all[0].count("port s2", "not_agreed") + all[0].count("port s4", "not_agreed"), 0);
 }
 
@@ -272,15 +271,15 @@ fn only_one_end_wants_it() {
     all.insert(0, square.start(&offering(1), 1));
     wait_for_routes(&all);
     assert_eq!((elision(&all[0], "s2"), elision(&all[1], "s1")), ("offered".to_owned(), "off".to_owned()));
-    assert!(square.host(0).ping("-c 3 -i 0.05 -W 2 10.0.10.2").contains("3 received"));
+    assert!(square.host(0).ping("-c 3 -i 0.05 -W 30 10.0.10.2").contains("3 received"));
     // S2 begins anew with the option: S1 hears it, and one of its links goes without, the other one not.
     all.remove(1).stop();
     all.insert(1, square.start(&offering(2), 2));
     wait_for_routes(&all);
     wait_until("S1 and S2 agree", || elision(&all[0], "s2") == "agreed" && elision(&all[1], "s1") == "agreed");
     assert_eq!(elision(&all[0], "s4"), "offered");
-    assert!(square.host(0).ping("-c 3 -i 0.05 -W 2 10.0.10.2").contains("3 received"));
-    assert!(square.host(0).ping("-c 3 -i 0.05 -W 2 10.0.10.3").contains("3 received"), "c at S2");
+    assert!(square.host(0).ping("-c 3 -i 0.05 -W 30 10.0.10.2").contains("3 received"));
+    assert!(square.host(0).ping("-c 3 -i 0.05 -W 30 10.0.10.3").contains("3 received"), "c at S2");
     let dropped = |running: &crate::bed::Running, port: &str| running.count(port, "not_agreed");
     assert_eq!(dropped(&all[0], "port s2") + dropped(&all[1], "port s1") + dropped(&all[3], "port s1"), 0);
 }

@@ -16,7 +16,7 @@ const IN_300_MS: u64 = 600;
 fn a_cut_leads_the_other_way_at_once() {
     let Some(square) = Square::new("cut") else { return };
     let all = square.start_all();
-    assert!(square.host(0).ping("-c 1 -W 2 10.0.10.2").contains("1 received"));
+    assert!(square.host(0).ping("-c 1 -W 30 10.0.10.2").contains("1 received"));
     // Several flows, so that both ways are taken.
     let streams: Vec<Stream> = (0..4).map(|_| Stream::start(square.host(0), square.host(1), address(1))).collect();
     // S1 sees that the carrier is lost.
@@ -42,7 +42,7 @@ fn line(square: &Square, pins: &Pins) -> (Vec<RBridgeConfig>, Vec<Running>) {
     let configs: Vec<RBridgeConfig> = (1..=3).map(config).collect();
     let running: Vec<Running> = (1..).zip(&configs).map(|(corner, config)| square.start(config, corner)).collect();
     wait_until("all routes are there", || running.iter().all(|running| running.routes().len() == 2));
-    assert!(square.host(0).ping("-c 1 -W 2 10.0.10.2").contains("1 received"));
+    assert!(square.host(0).ping("-c 1 -W 30 10.0.10.2").contains("1 received"));
     (configs, running)
 }
 
@@ -62,7 +62,7 @@ fn a_restart_with_pins_loses_no_frame_and_an_end_leaves_nothing() {
     for place in 0..3 {
         running.remove(place).finish();
         assert!(
-            square.host(0).ping("-c 2 -i 0.05 -W 2 10.0.10.2").contains("2 received"),
+            square.host(0).ping("-c 2 -i 0.05 -W 30 10.0.10.2").contains("2 received"),
             "it works without the daemon"
         );
         running.insert(place, square.start(&configs[place], place + 1));
@@ -97,9 +97,9 @@ fn a_crash_loses_no_frame_either_and_a_chosen_nickname_is_kept() {
     let stream = Stream::start(square.host(0), square.host(1), address(1));
     child.kill().expect("it runs");
     child.wait().expect("it ended");
-    assert!(square.host(0).ping("-c 2 -i 0.05 -W 2 10.0.10.2").contains("2 received"), "it works without the daemon");
+    assert!(square.host(0).ping("-c 2 -i 0.05 -W 30 10.0.10.2").contains("2 received"), "it works without the daemon");
     let mut child = square.spawn(&configs[1], 2);
-    assert!(square.host(0).ping("-c 20 -i 0.05 -W 2 10.0.10.2").contains("20 received"));
+    assert!(square.host(0).ping("-c 20 -i 0.05 -W 30 10.0.10.2").contains("20 received"));
     let (sent, lost) = stream.end();
     assert!(sent > 500 && lost == 0, "{lost} of {sent} lost");
     assert_eq!(nickname(), before);
@@ -131,12 +131,12 @@ fn an_interface_may_vanish_and_come_back() {
     wait_until("S1 knows one way", || all[0].routes()["s3"].hops.len() == 1);
     let Answer::Adjacencies(rows) = all[0].show(What::Adjacency) else { panic!("no adjacencies") };
     assert_eq!((&rows[0].link[..], &rows[0].state[..]), ("missing", "down"));
-    assert!(square.host(0).ping("-c 1 -W 2 10.0.10.2").contains("1 received"));
+    assert!(square.host(0).ping("-c 1 -W 30 10.0.10.2").contains("1 received"));
     square.connect(1, 2);
     wait_for_routes(&all);
     assert!(all[0].states().values().all(|state| state == "report"));
     // Host a's port is made anew as well.
     square.corner(1).ip("link set dev a down");
     square.corner(1).ip("link set dev a up");
-    assert!(square.host(0).ping("-c 3 -i 0.2 -W 2 10.0.10.2").contains("3 received"));
+    assert!(square.host(0).ping("-c 3 -i 0.2 -W 30 10.0.10.2").contains("3 received"));
 }

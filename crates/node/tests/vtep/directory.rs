@@ -65,7 +65,7 @@ fn stations_find_each_other_without_a_flood_and_a_move_arrives() {
     let (_directory, mut client, server) = directory(&hosts);
     client.set_many(vec![mapping(AA[0], 0), mapping(AA[1], 1)]).unwrap();
     let vteps = [0, 1].map(|k| hosts.vtep(k, config(&hosts, k, server)));
-    let output = vms[0].ping(&format!("-c 5 -i 0.05 -W 2 {}", AA[1]));
+    let output = vms[0].ping(&format!("-c 5 -i 0.05 -W 30 {}", AA[1]));
     assert!(output.contains("5 received"), "{output}");
     for (k, vtep) in vteps.iter().enumerate() {
         let fdb = vtep.fdb();

@@ -34,12 +34,12 @@ fn beside_the_kernel(test: &'static str) -> Option<(Hosts, Namespace, Running)> 
 #[test]
 fn both_find_each_other_and_hear_broadcasts() {
     let Some((hosts, vm, vtep)) = beside_the_kernel("find") else { return };
-    let output = vm.ping("-c 5 -i 0.05 -W 2 192.168.100.2");
+    let output = vm.ping("-c 5 -i 0.05 -W 30 192.168.100.2");
     assert!(output.contains("5 received"), "{output}");
     // The other way round, from the first ARP request on.
     vm.ip("neigh flush all");
     hosts.hosts[1].ip("neigh flush all");
-    let output = hosts.hosts[1].ping("-c 5 -i 0.05 -W 2 192.168.100.1");
+    let output = hosts.hosts[1].ping("-c 5 -i 0.05 -W 30 192.168.100.1");
     assert!(output.contains("5 received"), "{output}");
 
     let fdb = vtep.fdb();
@@ -48,7 +48,7 @@ fn both_find_each_other_and_hear_broadcasts() {
 
     for (from, to) in [(&vm, &hosts.hosts[1]), (&hosts.hosts[1], &vm)] {
         to.sysctl("icmp_echo_ignore_broadcasts", "0");
-        let output = from.ping("-b -c 3 -i 0.1 -W 2 192.168.100.255");
+        let output = from.ping("-b -c 3 -i 0.1 -W 30 192.168.100.255");
         assert!(output.contains("3 received"), "{output}");
     }
     assert!(vtep.count("frames", "flooded") >= 4, "ARP and broadcasts");
@@ -82,11 +82,11 @@ fn a_multicast_group_of_the_underlay_carries_what_is_for_many() {
     let mut config = config(&hosts);
     config.vni[0].flood = Some(FloodText::Word("239.1.1.1".to_owned()));
     let vtep = hosts.vtep(0, config);
-    let output = vm.ping("-c 3 -i 0.05 -W 2 192.168.100.2");
+    let output = vm.ping("-c 3 -i 0.05 -W 30 192.168.100.2");
     assert!(output.contains("3 received"), "{output}");
     vm.ip("neigh flush all");
     hosts.hosts[1].ip("neigh flush all");
-    let output = hosts.hosts[1].ping("-c 3 -i 0.05 -W 2 192.168.100.1");
+    let output = hosts.hosts[1].ping("-c 3 -i 0.05 -W 30 192.168.100.1");
     assert!(output.contains("3 received"), "{output}");
     vtep.finish();
 }
@@ -96,7 +96,7 @@ fn tshark_decodes_every_frame_on_the_wire() {
     let Some((hosts, vm, vtep)) = beside_the_kernel("tshark") else { return };
     let mut tap = Tap::open(&hosts.hosts[1], "eth0", true);
     // Their frames alone are enough; what TCP sends may all be super frames.
-    assert!(vm.ping("-c 10 -i 0.02 -W 2 192.168.100.2").contains("10 received"));
+    assert!(vm.ping("-c 10 -i 0.02 -W 30 192.168.100.2").contains("10 received"));
     transfer(&vm, &hosts.hosts[1], KERNEL, 100_000);
     let mut frames = Vec::new();
     wait_until("frames were seen", || {

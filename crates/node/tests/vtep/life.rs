@@ -33,14 +33,14 @@ fn entry(vni: i64, mac: &str, peer: Option<Ipv4Addr>) -> EntryTable {
 fn what_comes_and_goes_at_run_time_disturbs_nobody_else() {
     let Some((hosts, vm, second, config)) = hosts("change") else { return };
     let vtep = hosts.vtep(0, config);
-    assert!(vm.ping("-c 1 -W 2 192.168.100.2").contains("1 received"));
+    assert!(vm.ping("-c 1 -W 30 192.168.100.2").contains("1 received"));
     let stream = Stream::start(&vm, &hosts.hosts[1], KERNEL);
     for _ in 0..3 {
         vtep.add(Item::Vni(segments("200-399")));
         vtep.add(Item::Port(port("vm2", 200)));
         vtep.add(Item::Peer([10, 9, 0, 77].into()));
         vtep.add(Item::Entry(entry(300, "02:00:00:00:00:09", Some(HOST[1]))));
-        assert!(second.ping("-c 2 -i 0.05 -W 2 192.168.200.2").contains("2 received"));
+        assert!(second.ping("-c 2 -i 0.05 -W 30 192.168.200.2").contains("2 received"));
         vtep.remove(Item::Entry(entry(300, "02:00:00:00:00:09", None)));
         vtep.remove(Item::Peer([10, 9, 0, 77].into()));
         vtep.remove(Item::Port(port("vm2", 200)));
@@ -58,7 +58,7 @@ fn what_comes_and_goes_at_run_time_disturbs_nobody_else() {
 fn a_reload_becomes_what_the_file_says_and_a_bad_one_changes_nothing() {
     let Some((hosts, vm, second, config)) = hosts("reload") else { return };
     let vtep = hosts.vtep(0, config.clone());
-    assert!(vm.ping("-c 1 -W 2 192.168.100.2").contains("1 received"));
+    assert!(vm.ping("-c 1 -W 30 192.168.100.2").contains("1 received"));
     let stream = Stream::start(&vm, &hosts.hosts[1], KERNEL);
     let reload_as = |config: &VtepConfig| {
         *vtep.config.lock().unwrap() = config.clone();
@@ -73,7 +73,7 @@ fn a_reload_becomes_what_the_file_says_and_a_bad_one_changes_nothing() {
     more.port.push(port("vm2", 200));
     reload_as(&more);
     wait_until("the segments are there", || vnis() == 51);
-    assert!(second.ping("-c 2 -i 0.05 -W 2 192.168.200.2").contains("2 received"));
+    assert!(second.ping("-c 2 -i 0.05 -W 30 192.168.200.2").contains("2 received"));
 
     for (spoil, says) in [
         (Box::new(|config: &mut VtepConfig| config.port[0].vni = Some(9)) as Box<dyn Fn(&mut VtepConfig)>, "no VNI 9"),
@@ -109,11 +109,11 @@ fn a_restart_with_pins_loses_no_frame_and_an_end_leaves_nothing() {
     config.port.push(port("vm2", 200));
     config.entry.push(entry(100, "02:00:00:00:00:09", Some(HOST[1])));
     let vtep = hosts.vtep(0, config.clone());
-    assert!(vm.ping("-c 1 -W 2 192.168.100.2").contains("1 received"));
+    assert!(vm.ping("-c 1 -W 30 192.168.100.2").contains("1 received"));
     let learned = vtep.fdb().len();
     let stream = Stream::start(&vm, &hosts.hosts[1], KERNEL);
     vtep.finish();
-    assert!(vm.ping("-c 2 -i 0.05 -W 2 192.168.100.2").contains("2 received"), "it works without the daemon");
+    assert!(vm.ping("-c 2 -i 0.05 -W 30 192.168.100.2").contains("2 received"), "it works without the daemon");
     let vtep = hosts.vtep(0, config.clone());
     assert_eq!(vtep.fdb().len(), learned, "what was learned is still known");
     vtep.finish();
@@ -149,11 +149,11 @@ fn a_crash_loses_no_frame_either_and_the_next_start_takes_over() {
     let file = hosts.dir.path().join("vtep.toml");
     std::fs::write(&file, config.to_text()).unwrap();
     let mut child = spawn(&hosts, &file);
-    assert!(vm.ping("-c 1 -W 2 192.168.100.2").contains("1 received"));
+    assert!(vm.ping("-c 1 -W 30 192.168.100.2").contains("1 received"));
     let stream = Stream::start(&vm, &hosts.hosts[1], KERNEL);
     child.kill().expect("it runs");
     child.wait().expect("it ended");
-    assert!(vm.ping("-c 2 -i 0.05 -W 2 192.168.100.2").contains("2 received"), "it works without the daemon");
+    assert!(vm.ping("-c 2 -i 0.05 -W 30 192.168.100.2").contains("2 received"), "it works without the daemon");
     let mut child = spawn(&hosts, &file);
     let (sent, lost) = stream.end();
     assert!(sent > 100 && lost == 0, "{lost} of {sent} lost");

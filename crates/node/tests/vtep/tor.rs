@@ -72,7 +72,7 @@ fn plain_servers_of_two_segments_talk_over_a_routed_fabric() {
     let fabric = Fabric::new();
     let vteps = [fabric.vtep(0), fabric.vtep(1)];
     for servers in &fabric.servers {
-        let output = servers[0].ping(&format!("-c 3 -i 0.05 -W 2 {}", SERVER[1]));
+        let output = servers[0].ping(&format!("-c 3 -i 0.05 -W 30 {}", SERVER[1]));
         assert!(output.contains("3 received"), "{output}");
     }
     let before = [0, 1].map(|i| fabric.tors[1].received(&format!("up{i}")).1);
@@ -85,7 +85,7 @@ fn plain_servers_of_two_segments_talk_over_a_routed_fabric() {
     fabric.servers[1][1].ip("link set eth0 down");
     fabric.servers[1][0].ip("neigh flush all");
     assert!(fabric.servers[1][0].ping(&format!("-c 1 -W 1 {}", SERVER[1])).contains("0 received"));
-    assert!(fabric.servers[0][0].ping(&format!("-c 1 -W 2 {}", SERVER[1])).contains("1 received"));
+    assert!(fabric.servers[0][0].ping(&format!("-c 1 -W 30 {}", SERVER[1])).contains("1 received"));
     for vtep in vteps {
         assert_eq!(vtep.count("frames", "no_route") + vtep.count("frames", "unknown_peer"), 0);
         vtep.finish();

@@ -10,7 +10,7 @@ use weft_control::directory::{Batch, Reason, Refusal, Request, Rules, Table, Upd
 use super::*;
 use crate::store::{Follower, Store, StoreError};
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 
 /// What happens to the next append.
 #[derive(Clone, Copy, PartialEq, Eq)]

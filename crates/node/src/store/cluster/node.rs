@@ -1,12 +1,14 @@
 //! One etcd process: where it listens, how it is started.
 #![allow(unsafe_code)]
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use super::{EtcdClusterSettings, EtcdNode};
 
@@ -29,8 +31,7 @@ impl EtcdNode {
 /// Nodes on loopback. The ports were free a moment ago.
 pub(super) fn on_loopback(count: usize, dir: &Path) -> io::Result<Vec<EtcdNode>> {
     let ip = Ipv4Addr::LOCALHOST;
-    let listeners = (0..2 * count).map(|_| TcpListener::bind((ip, 0))).collect::<io::Result<Vec<_>>>()?;
-    let ports = listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect::<io::Result<Vec<_>>>()?;
+    let ports = (0..2 * count).map(|_| free_port(ip)).collect::<io::Result<Vec<_>>>()?;
     let node = |index: usize| EtcdNode {
         ip,
         client_port: ports[2 * index],
@@ -38,6 +39,18 @@ pub(super) fn on_loopback(count: usize, dir: &Path) -> io::Result<Vec<EtcdNode>>
         dir: dir.join(format!("etcd-{index}")),
     };
     Ok((0..count).map(node).collect())
+}
+
+/// A port that is free now, and that no other node of this process was given: it may not have started yet.
+fn free_port(ip: Ipv4Addr) -> io::Result<u16> {
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let port = TcpListener::bind((ip, 0))?.local_addr()?.port();
+        if given.insert(port) {
+            return Ok(port);
+        }
+    }
 }
 
 /// Starts a node. It dies with the calling thread.
