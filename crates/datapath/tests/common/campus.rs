@@ -133,6 +133,9 @@ impl Campus {
             all.push(datapath);
         }
         // Interfaces with a program come up anew; what is redirected before that is lost.
+        for switch in 1..=6 {
+            self.ports(switch).iter().for_each(|(port, _)| self.switch(switch).wait_up(&interface((*port).into())));
+        }
         std::thread::sleep(Duration::from_millis(50));
         Some(all)
     }

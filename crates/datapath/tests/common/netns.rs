@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -53,6 +54,21 @@ impl Namespace {
         run(&command);
     }
 
+    /// Waits until an interface sends. One that comes up before its peer gets its queue when the kernel has heard of the peer,
+    /// a moment later, or long after that on a busy machine, and what is sent until then is lost.
+    pub fn wait_up(&self, interface: &str) {
+        let start = Instant::now();
+        loop {
+            let output = Command::new("ip").args(["-n", &self.name, "-o", "link", "show", "dev", interface]).output();
+            let line = output.expect("iproute2 is installed").stdout;
+            if String::from_utf8_lossy(&line).contains("state UP") {
+                return;
+            }
+            assert!(start.elapsed() < Duration::from_secs(30), "{}: {interface} does not come up", self.name);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// A command inside; unlike `ip netns exec`, mounts stay as they are.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
@@ -73,11 +89,14 @@ impl Drop for Namespace {
     }
 }
 
-/// A veth pair between two namespaces, both ends up.
+/// A veth pair between two namespaces, both ends up and ready to send.
 pub fn link(a: (&Namespace, &str), b: (&Namespace, &str), mtu: u32) {
     a.0.ip(&format!("link add dev {} mtu {mtu} type veth peer name {} mtu {mtu} netns {}", a.1, b.1, b.0.name));
     for (namespace, interface) in [a, b] {
         namespace.ip(&format!("link set dev {interface} up"));
+    }
+    for (namespace, interface) in [a, b] {
+        namespace.wait_up(interface);
     }
 }
 

@@ -36,6 +36,15 @@ impl Namespace {
         run(&command);
     }
 
+    /// Waits until an interface sends. One that comes up before its peer gets its queue when the kernel has heard of the peer,
+    /// a moment later, or long after that on a busy machine, and what is sent until then is lost.
+    pub(crate) fn wait_up(&self, interface: &str) {
+        wait_until(interface, || {
+            let output = Command::new("ip").args(["-n", &self.0, "-o", "link", "show", "dev", interface]).output();
+            String::from_utf8_lossy(&output.expect("iproute2 is installed").stdout).contains("state UP")
+        });
+    }
+
     /// A command inside; unlike with `ip netns exec`, mounts stay as they are.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
@@ -99,13 +108,16 @@ pub(crate) fn can_run() -> bool {
     root
 }
 
-/// A veth pair between two namespaces, both ends up.
+/// A veth pair between two namespaces, both ends up and ready to send.
 pub(crate) fn link(a: (&Namespace, &str), b: (&Namespace, &str), mtu: u32) {
     a.0.ip(&format!("link add dev {} mtu {mtu} type veth peer name {} mtu {mtu} netns {}", a.1, b.1, b.0.0));
     for (namespace, interface) in [a, b] {
         // No router solicitations among the frames that are counted.
         let _ = namespace.within(|| std::fs::write(format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6"), "1"));
         namespace.ip(&format!("link set dev {interface} up"));
+    }
+    for (namespace, interface) in [a, b] {
+        namespace.wait_up(interface);
     }
 }
 
