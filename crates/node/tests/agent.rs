@@ -89,7 +89,9 @@ fn a_restart_under_a_running_ping_loses_nothing() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    for k in 0..2 {
+        wait_until("it knows the other", || !bed.status(k).mappings.is_empty());
+    }
     for (k, slot) in agents.iter_mut().enumerate() {
         let agent = slot.take().expect("it runs");
         agent.finish().unwrap();

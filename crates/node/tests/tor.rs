@@ -83,6 +83,8 @@ impl Sink {
     fn open(server: &bed::Namespace) -> Self {
         let socket = server.within(|| UdpSocket::bind((AA[1], SINK_PORT))).unwrap();
         socket.set_nonblocking(true).unwrap();
+        // Room for all that comes while nobody looks, or packets would be lost here.
+        rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 64 << 20).expect("root may have long buffers");
         Self(socket)
     }
 
