@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -246,6 +246,33 @@ impl Stream {
             }
         }
         (sent, sent - arrived.len() as u64)
+    }
+}
+
+/// A daemon as a process, which ends with this value also when its test fails.
+pub(crate) struct Process(Child);
+
+impl Process {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        Self(command.stdout(Stdio::null()).spawn().expect("it starts"))
+    }
+
+    pub(crate) fn crash(mut self) {
+        self.0.kill().expect("it runs");
+        self.0.wait().expect("it ended");
+    }
+
+    /// Waits for its end; whether it went well.
+    pub(crate) fn ended(mut self) -> bool {
+        self.0.wait().expect("it ends").success()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
 
 use weft_datapath::offload::{self, Offload};
 use weft_node::NodeError;
@@ -13,7 +12,7 @@ use weft_node::rbridge::{self, GatewayHost, GatewayTable, GatewayVlan, PortTable
 use weft_wire::ethernet::MacAddress;
 
 use crate::common::{Daemon, wait_until};
-use crate::net::{Namespace, can_run, example_program, link};
+use crate::net::{Namespace, Process, can_run, example_program, link};
 
 /// Neighbours of each corner.
 const NEIGHBORS: [[usize; 2]; 4] = [[2, 4], [1, 3], [2, 4], [3, 1]];
@@ -151,15 +150,15 @@ impl Square {
     }
 
     /// Starts a corner as a process.
-    pub(crate) fn spawn(&self, config: &RBridgeConfig, corner: usize) -> Child {
+    pub(crate) fn spawn(&self, config: &RBridgeConfig, corner: usize) -> Process {
         let file = self.dir.path().join(format!("s{corner}.toml"));
         std::fs::write(&file, config.to_text()).unwrap();
         let program = example_program("rbridge-daemon");
         let mut command = self.corner(corner).command(program.to_str().expect("an ordinary path"));
-        let child = command.arg(file).stdout(Stdio::null()).spawn().expect("it starts");
+        let process = Process::start(command.arg(file));
         let ask = || rbridge::ask(&config.socket, &Request::Show(What::Counters));
         wait_until("the RBridge is ready", || ask().is_ok());
-        child
+        process
     }
 
     /// Starts all four, and waits until everybody knows the way to everybody.

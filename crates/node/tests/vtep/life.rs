@@ -1,14 +1,13 @@
 //! A VTEP's life: changes, reloads and restarts while frames pass, and an end that leaves nothing.
 
 use std::net::Ipv4Addr;
-use std::process::{Child, Stdio};
 
 use weft_node::vtep::protocol::{Answer, Item, Request, What};
 use weft_node::vtep::{self, EntryTable, FloodText, VtepConfig};
 
 use crate::bed::{HOST, Hosts, port, segment, segments};
 use crate::common::wait_until;
-use crate::net::{Namespace, Pins, Stream, example_program};
+use crate::net::{Namespace, Pins, Process, Stream, example_program};
 
 const KERNEL: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 2);
 
@@ -131,13 +130,13 @@ fn a_restart_with_pins_loses_no_frame_and_an_end_leaves_nothing() {
     assert!(vm.ping("-c 1 -W 1 192.168.100.2").contains("0 received"));
 }
 
-fn spawn(hosts: &Hosts, file: &std::path::Path) -> Child {
+fn spawn(hosts: &Hosts, file: &std::path::Path) -> Process {
     let program = example_program("vtep-daemon");
     let mut command = hosts.hosts[0].command(program.to_str().expect("an ordinary path"));
-    let child = command.arg(file).stdout(Stdio::null()).spawn().expect("it starts");
+    let process = Process::start(command.arg(file));
     let socket = hosts.config(0).socket;
     wait_until("the VTEP is ready", || vtep::ask(&socket, &Request::Show(What::Peers)).is_ok());
-    child
+    process
 }
 
 #[test]
@@ -148,16 +147,15 @@ fn a_crash_loses_no_frame_either_and_the_next_start_takes_over() {
     config.segment.flood = Some(FloodText::Word("peers".to_owned()));
     let file = hosts.dir.path().join("vtep.toml");
     std::fs::write(&file, config.to_text()).unwrap();
-    let mut child = spawn(&hosts, &file);
+    let daemon = spawn(&hosts, &file);
     assert!(vm.ping("-c 1 -W 30 192.168.100.2").contains("1 received"));
     let stream = Stream::start(&vm, &hosts.hosts[1], KERNEL);
-    child.kill().expect("it runs");
-    child.wait().expect("it ended");
+    daemon.crash();
     assert!(vm.ping("-c 2 -i 0.05 -W 30 192.168.100.2").contains("2 received"), "it works without the daemon");
-    let mut child = spawn(&hosts, &file);
+    let daemon = spawn(&hosts, &file);
     let (sent, lost) = stream.end();
     assert!(sent > 100 && lost == 0, "{lost} of {sent} lost");
     assert_eq!(vtep::ask(&config.socket, &Request::Stop).unwrap(), Answer::Done);
-    assert!(child.wait().expect("it ends").success());
+    assert!(daemon.ended());
     assert!(!pins.dir("vtep").exists() && !config.socket.exists(), "nothing is left");
 }
