@@ -4,7 +4,7 @@
 mod common;
 
 use common::beds::{fact, run_on_beds, turn};
-use weft_scenario::record::Records;
+use weft_scenario::record::{Records, VlanMixRow};
 use weft_scenario::units::{BitsPerSec, Nanos};
 use weft_scenario::workload::trill::{
     ConvergenceSpec, CostSpec, CrossingSpec, ElephantSpec, EmulatedLink, Layer, Network, Split, StpTimers, SwitchLoss,
@@ -42,8 +42,10 @@ fn every_way_carries_every_frame_over_four_paths_or_one() {
         assert_eq!(row.reordered_frames, 0, "{row:?}");
     }
     for way in Way::ALL {
-        let of_way = records.path_shares.iter().filter(|row| row.way == way.name() && row.frame_bytes == 64);
-        let used = of_way.filter(|row| row.frames > 10).count();
+        let of_way = || records.path_shares.iter().filter(|row| row.way == way.name() && row.frame_bytes == 64);
+        // The longer a busy machine takes, the more Hellos are on every path.
+        let all: u64 = of_way().map(|row| row.frames).sum();
+        let used = of_way().filter(|row| row.frames * 20 > all).count();
         let every_path = way.is_trill() && way != Way::TrillRouter;
         assert_eq!(used, if every_path { 4 } else { 1 }, "{way:?}: {:?}", records.path_shares);
     }
@@ -158,8 +160,12 @@ fn a_part_of_the_traffic_stays_within_its_vlan() {
         // Every frame at its own station: that of the other VLAN is behind another port.
         assert!(row.sent_frames > 50 && row.received_frames == row.sent_frames, "{row:?}");
         assert!(row.latency_p50_ns > row.floor_p50_ns && row.latency_mean_ns > row.floor_mean_ns, "{row:?}");
-        assert!(row.chain_ns_per_frame > row.tester_ns_per_frame && row.tester_ns_per_frame > 0.0, "{row:?}");
+        assert!(row.chain_ns_per_frame > 0.0 && row.tester_ns_per_frame > 0.0, "{row:?}");
     }
+    // Noise makes everything dearer, never cheaper.
+    let least = |of: fn(&VlanMixRow) -> f64| records.vlan_mixes.iter().map(of).fold(f64::INFINITY, f64::min);
+    let (chain, tester) = (least(|row| row.chain_ns_per_frame), least(|row| row.tester_ns_per_frame));
+    assert!(chain > tester, "{:?}", records.vlan_mixes);
     let ns = |way: Way, percent: u32| {
         let of = records.vlan_mixes.iter().filter(|row| row.way == way.name() && row.crossing_percent == percent);
         of.map(|row| row.latency_p50_ns).min().unwrap()
