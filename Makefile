@@ -39,7 +39,7 @@ lint:
 	$(CARGO) clippy --release --locked --workspace --all-targets -- --deny warnings
 
 unit:
-	$(CARGO) test --release --locked --workspace
+	$(CARGO) test --release --locked --workspace --no-fail-fast
 
 simulator-only: # the binary without the lab: no clang, no libelf, no root
 	$(CARGO) clippy --release --locked --package weft --no-default-features -- --deny warnings
