@@ -53,7 +53,7 @@ INLINE struct found find(void *data, void *end)
 	if (WORD16(data + 12) == bpf_htons(ETHERTYPE_VLAN)) {
 		if (data + 46 + PROBE_LENGTH > end)
 			return found;
-		found.vlan = bpf_ntohs(WORD16(data + 14)) & VLAN_MASK;
+		found.vlan = host16(WORD16(data + 14)) & VLAN_MASK;
 		ip += 4;
 	}
 	if (WORD16(ip - 2) != bpf_htons(ETHERTYPE_IPV4) || *(__u8 *)ip != IPV4_NO_OPTIONS)
@@ -135,7 +135,7 @@ INLINE int pattern_is_right(struct xdp_md *ctx, void *probe, __u32 seed)
 	void *end = (void *)(long)ctx->data_end;
 	__u32 at = probe - data + PROBE_LENGTH;
 	__u32 bytes = end - data - at;
-	__u32 payload = bpf_ntohs(WORD16(probe - 4)) - 8 - PROBE_LENGTH;
+	__u32 payload = host16(WORD16(probe - 4)) - 8 - PROBE_LENGTH;
 	__u64 step = PATTERN_FACTOR * (2 * (__u64)seed + 1);
 	struct walk walk = { .ctx = ctx, .at = at, .expected = step, .step = step };
 
@@ -210,7 +210,7 @@ INLINE void clear_seen(struct tester_seen *seen, __u32 trial)
 
 INLINE __u64 station_of(void *data, __u32 vlan)
 {
-	__u64 mac = (__u64)bpf_ntohl(WORD32(data)) << 16 | bpf_ntohs(WORD16(data + 4));
+	__u64 mac = (__u64)bpf_ntohl(WORD32(data)) << 16 | host16(WORD16(data + 4));
 
 	return mac << 16 | vlan;
 }
@@ -241,7 +241,7 @@ int tester_analyse(struct xdp_md *ctx)
 		port->earlier++;
 		return XDP_DROP;
 	}
-	__u32 number = bpf_ntohs(WORD16(probe + 2));
+	__u32 number = host16(WORD16(probe + 2));
 	struct tester_stream *stream = bpf_map_lookup_elem(&tester_streams, &number);
 	struct tester_seen *seen = bpf_map_lookup_elem(&tester_seen, &number);
 	if (!stream || !seen || number >= config->streams) {

@@ -74,9 +74,9 @@ INLINE int receive_with_header(struct xdp_md *ctx, const struct trill_fib *fib, 
 			return receive_uncommon(ctx, port);
 		const struct inner_header *inside = start + HEADERS_LENGTH;
 		__u32 own_port, label = *(const __u32 *)&inside->label;
-		struct plain_inner inner = { load_macs(inside), bpf_ntohs(label >> 16) & VLAN_MASK, inside->type };
+		struct plain_inner inner = { load_macs(inside), host16(label >> 16) & VLAN_MASK, inside->type };
 		if ((__u16)label != bpf_htons(ETHERTYPE_VLAN) ||
-		    !deliver_plain(ctx, fib, &inner, PUSH_UNTAGGED, bpf_ntohs(ingress), &own_port))
+		    !deliver_plain(ctx, fib, &inner, PUSH_UNTAGGED, host16(ingress), &own_port))
 			return receive_uncommon(ctx, port);
 		return send(ctx, port, TRILL_EGRESS, own_port);
 	}
@@ -114,9 +114,9 @@ INLINE int receive_elided(struct xdp_md *ctx, const struct trill_fib *fib, __u32
 	__u32 route = fib->route[to];
 	if (!route) {
 		__u32 own_port;
-		struct plain_inner inner = { macs, bpf_ntohs(start->control) & VLAN_MASK, start->type };
+		struct plain_inner inner = { macs, host16(start->control) & VLAN_MASK, start->type };
 		if (to != bpf_htons(fib->own_nickname) || !to || /* we may have none yet */
-		    !deliver_plain(ctx, fib, &inner, ELIDED_PUSH_UNTAGGED, bpf_ntohs(ingress), &own_port))
+		    !deliver_plain(ctx, fib, &inner, ELIDED_PUSH_UNTAGGED, host16(ingress), &own_port))
 			return receive_uncommon(ctx, port);
 		return send(ctx, port, TRILL_EGRESS, own_port);
 	}
@@ -163,7 +163,7 @@ int trill_spread_link(struct xdp_md *ctx)
 	_Static_assert(__builtin_offsetof(struct trill_elided, header) == ETH_LENGTH, "egress is where it is with the header");
 	if (cursor.at + HEADERS_LENGTH <= cursor.end &&
 	    (start->outer.type == bpf_htons(ETHERTYPE_TRILL) || start->outer.type == bpf_htons(ETHERTYPE_ELIDED))) {
-		__u32 cluster = bpf_ntohs(start->header.egress) & (TRILL_CLUSTERS - 1);
+		__u32 cluster = host16(start->header.egress) & (TRILL_CLUSTERS - 1);
 
 		if (bpf_redirect_map(&trill_cpus, trill_spread.cpu[cluster], 0) == XDP_REDIRECT)
 			return XDP_REDIRECT;
@@ -196,7 +196,7 @@ INLINE enum trill_outcome copy_to_link(ctx_t *ctx, const struct trill_fib *fib, 
 	const struct trill_tree *tree = NULL;
 
 	if (start->header.flags & bpf_htons(HEADER_MULTI))
-		tree = tree_of(fib, bpf_ntohs(start->header.egress));
+		tree = tree_of(fib, host16(start->header.egress));
 	if (!tree || !(tree->vlan_ports[vlan] >> port & 1))
 		return TRILL_COPY_PRUNED;
 	if (is_longer(ctx, out->frame_max))
@@ -233,7 +233,7 @@ INLINE enum trill_outcome copy_to(ctx_t *ctx, const struct trill_fib *fib, __u32
 		if ((void *)(inner + 1) > cursor.end)
 			return TRILL_MALFORMED;
 	}
-	__u16 vlan = bpf_ntohs(inner->control) & VLAN_MASK;
+	__u16 vlan = host16(inner->control) & VLAN_MASK;
 	if (fib->ports[port].kind == TRILL_LINK)
 		return copy_to_link(ctx, fib, port, start, vlan);
 	return copy_to_native(ctx, fib, port, start, vlan);

@@ -58,7 +58,7 @@ INLINE long find_route(ctx_t *ctx, const struct ipv4_header *ip, struct hop *hop
 
 	route.family = ADDRESS_FAMILY_INET;
 	route.l4_protocol = ip->protocol;
-	route.tot_len = ctx_segment_payload(ctx) ? 0 : bpf_ntohs(ip->total_length);
+	route.tot_len = ctx_segment_payload(ctx) ? 0 : host16(ip->total_length);
 	route.ifindex = ctx->ingress_ifindex;
 	route.tos = ip->tos;
 	route.ipv4_src = ip->source;

@@ -178,7 +178,7 @@ INLINE enum vtep_outcome leave_vlan(ctx_t *ctx, const struct vtep_port *port, st
 	if (!ctx->vlan_present) {
 		if (!parse_tag(&cursor, &tag))
 			return VTEP_INNER_MALFORMED;
-		vlan = bpf_ntohs(tag->tci);
+		vlan = host16(tag->tci);
 	}
 	vlan &= VTEP_VLAN_MASK;
 	if (type != bpf_htons(ETHERTYPE_VLAN))

@@ -105,7 +105,7 @@ INLINE __u32 whole_length(struct xdp_md *ctx, const struct eth_header *eth, stru
 	struct ipv4_header *ip;
 
 	if (eth->type == bpf_htons(ETHERTYPE_IPV4) && parse_ipv4(&behind, &ip) &&
-	    before + bpf_ntohs(ip->total_length) <= first)
+	    before + host16(ip->total_length) <= first)
 		return first;
 	return bpf_xdp_get_buff_len(ctx);
 }
@@ -188,9 +188,9 @@ INLINE int is_plain_datagram(struct xdp_md *ctx, struct cursor *cursor, __u32 *f
 	    d->ip->protocol != PROTOCOL_UDP || d->ip->destination != vtep_config.local ||
 	    d->ip->fragment & bpf_htons(IPV4_FRAGMENT_MASK) || !ipv4_checksum_is_right(d->ip))
 		return 0;
-	__u32 length = bpf_ntohs(d->udp->length);
+	__u32 length = host16(d->udp->length);
 	if (d->udp->destination != vtep_config.udp_port || d->udp->checksum ||
-	    length != bpf_ntohs(d->ip->total_length) - IPV4_LENGTH || !(d->vxlan->flags & bpf_htonl(VXLAN_VNI_FLAG)))
+	    length != host16(d->ip->total_length) - IPV4_LENGTH || !(d->vxlan->flags & bpf_htonl(VXLAN_VNI_FLAG)))
 		return 0;
 	*frame_bytes = ETH_LENGTH + IPV4_LENGTH + length;
 	return *frame_bytes == first || *frame_bytes == bpf_xdp_get_buff_len(ctx);

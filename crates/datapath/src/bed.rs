@@ -4,13 +4,14 @@
 
 use std::net::Ipv4Addr;
 
-use libbpf_rs::{Link, Object};
+use libbpf_rs::Object;
 
 use crate::abi::{Abi, abi_struct};
 use crate::error::DatapathError;
+use crate::hook::{self, Attached};
 use crate::object::device;
 use crate::tester::{EmulatedLinks, attach_xdp};
-use crate::{interface, link, object};
+use crate::{interface, object};
 
 /// Where the frames of one segment go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,7 @@ pub struct TunnelVlan {
 #[derive(Debug)]
 pub struct BedPrograms {
     object: Object,
-    links: Vec<Link>,
+    links: Vec<Attached>,
     ports: u32,
 }
 
@@ -96,7 +97,7 @@ impl BedPrograms {
     /// # Errors
     /// Any [`DatapathError`].
     pub fn cut_xdp(&mut self, interface: &str) -> Result<(), DatapathError> {
-        self.links.push(attach_xdp(&object::program(&self.object, "bed_cut_xdp"), interface)?.0);
+        self.links.push(attach_xdp(&object::program(&self.object, "bed_cut_xdp"), interface)?.0.into());
         Ok(())
     }
 
@@ -118,8 +119,8 @@ impl BedPrograms {
         self.first("bed_burn", interface).map(Cut)
     }
 
-    fn first(&self, program: &str, interface: &str) -> Result<Link, DatapathError> {
-        link::attach_first(&object::program(&self.object, program), interface::index_of(interface)?, interface)
+    fn first(&self, program: &str, interface: &str) -> Result<Attached, DatapathError> {
+        hook::attach_first(&object::program(&self.object, program), interface::index_of(interface)?, interface)
     }
 
     /// Makes an interface of the caller's namespace a port of the plain switch at the TC hook; its index.
@@ -128,7 +129,7 @@ impl BedPrograms {
     /// Any [`DatapathError`].
     pub fn add_tc_port(&mut self, interface: &str) -> Result<u32, DatapathError> {
         let ifindex = interface::index_of(interface)?;
-        self.links.push(link::attach(&object::program(&self.object, "bed_switch"), ifindex, interface)?);
+        self.links.push(hook::attach(&object::program(&self.object, "bed_switch"), ifindex, interface)?);
         Ok(ifindex)
     }
 
@@ -137,7 +138,7 @@ impl BedPrograms {
     /// # Errors
     /// Any [`DatapathError`].
     pub fn add_lasting_tc_port(&self, ifindex: u32) -> Result<(), DatapathError> {
-        link::attach_for_good(&object::program(&self.object, "bed_switch"), false, ifindex)
+        hook::attach_for_good(&object::program(&self.object, "bed_switch"), ifindex)
     }
 
     /// The same for the plain switch in XDP; its place among the ports.
@@ -160,7 +161,7 @@ impl BedPrograms {
         let (port, ifindex) = (self.ports, interface::index_of(interface)?);
         let value = links.map_or_else(|| device(ifindex, None), |links| links.device(ifindex));
         object::update(&self.object, "bed_ports", port.bytes(), &value)?;
-        self.links.push(attach_xdp(&object::program(&self.object, "bed_switch_xdp"), interface)?.0);
+        self.links.push(attach_xdp(&object::program(&self.object, "bed_switch_xdp"), interface)?.0.into());
         self.ports += 1;
         Ok(port)
     }
@@ -178,7 +179,7 @@ impl BedPrograms {
     /// # Errors
     /// Any [`DatapathError`].
     pub fn poll(&mut self, interface: &str) -> Result<(), DatapathError> {
-        self.links.push(attach_xdp(&object::program(&self.object, "bed_poll"), interface)?.0);
+        self.links.push(attach_xdp(&object::program(&self.object, "bed_poll"), interface)?.0.into());
         Ok(())
     }
 
@@ -220,7 +221,7 @@ impl BedPrograms {
     /// # Errors
     /// Any [`DatapathError`].
     pub fn fan_in(&self, ifindex: u32) -> Result<(), DatapathError> {
-        link::attach_for_good(&object::program(&self.object, "bed_fan_in"), false, ifindex)
+        hook::attach_for_good(&object::program(&self.object, "bed_fan_in"), ifindex)
     }
 
     /// Joins trunks, whose interface indexes follow each other, with one VXLAN device of the kernel that takes the VNI of
@@ -231,9 +232,9 @@ impl BedPrograms {
     pub fn join_tunnel(&self, tunnel: u32, first_trunk: u32, trunks: u32) -> Result<(), DatapathError> {
         object::update(&self.object, ".data.tunnel", 0u32.bytes(), tunnel.bytes())?;
         object::update(&self.object, ".data.trunk", 0u32.bytes(), first_trunk.bytes())?;
-        link::attach_for_good(&object::program(&self.object, "bed_tunnel_to_trunk"), false, tunnel)?;
+        hook::attach_for_good(&object::program(&self.object, "bed_tunnel_to_trunk"), tunnel)?;
         let program = object::program(&self.object, "bed_trunk_to_tunnel");
-        (0..trunks).try_for_each(|trunk| link::attach_for_good(&program, false, first_trunk + trunk))
+        (0..trunks).try_for_each(|trunk| hook::attach_for_good(&program, first_trunk + trunk))
     }
 
     /// Sets the VNI of a VLAN of a trunk, and the other way round.
@@ -251,7 +252,7 @@ impl BedPrograms {
     /// # Errors
     /// Any [`DatapathError`].
     pub fn fan_in_egress(&self, ifindex: u32) -> Result<(), DatapathError> {
-        link::attach_for_good(&object::program(&self.object, "bed_fan_in_egress"), true, ifindex)
+        hook::attach_for_good(&object::program(&self.object, "bed_fan_in_egress"), ifindex)
     }
 }
 
@@ -261,11 +262,11 @@ fn pair(first: u32, second: u32) -> Vec<u8> {
 
 /// A program in front of others; it goes when this is dropped.
 #[derive(Debug)]
-pub struct Cut(Link);
+pub struct Cut(Attached);
 
 impl Drop for Cut {
     fn drop(&mut self) {
         // Closing the link does the same a little later.
-        let _ = link::detach(&self.0);
+        let _ = self.0.detach();
     }
 }

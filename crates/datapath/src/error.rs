@@ -8,7 +8,9 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum DatapathError {
     /// The kernel refuses eBPF or mounts to this process.
-    #[error("{what}: not permitted; run as root, or with CAP_BPF, CAP_NET_ADMIN and (to mount) CAP_SYS_ADMIN")]
+    #[error(
+        "{what}: not permitted; run as root, or with CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and (to mount) CAP_SYS_ADMIN"
+    )]
     NoRights {
         /// What was tried.
         what: String,
@@ -16,12 +18,6 @@ pub enum DatapathError {
     /// The kernel was built without eBPF.
     #[error("{what}: this kernel has no eBPF; use one with CONFIG_BPF_SYSCALL and CONFIG_NET_CLS_BPF")]
     NoEbpf {
-        /// What was tried.
-        what: String,
-    },
-    /// The kernel has eBPF, but not the tcx hook.
-    #[error("{what}: this kernel has no tcx hook; Linux 6.6 or newer is needed")]
-    KernelTooOld {
         /// What was tried.
         what: String,
     },

@@ -10,15 +10,16 @@ use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 
 use crate::abi::{AaMapping, Abi, HOST_OUTCOMES, HostConstants, MAPPING_REFUSED, RECEIVE_OUTCOMES, SPREAD_OUTCOMES};
 use crate::broadcast::{self, Broadcast};
 use crate::error::DatapathError;
 use crate::frame::{self, FrameInput, FrameOutput};
+use crate::hook::{self, Attached, TcHook};
 use crate::pin::{self, PinDir};
 use crate::spread::{self, Spread};
-use crate::{counters, interface, link, object};
+use crate::{counters, interface, object};
 
 /// Entries of the AA map unless asked otherwise: about 0.5 MiB, and below 10 ms to load.
 pub const MAP_ENTRIES_DEFAULT: u32 = 4096;
@@ -139,7 +140,7 @@ pub struct HostDatapath {
     object: Object,
     maps: HostMaps,
     block: (Ipv4Addr, u8),
-    links: Vec<Link>,
+    links: Vec<Attached>,
     pins: Option<PinDir>,
     #[allow(dead_code)] // Held for what it keeps.
     memberships: Vec<OwnedFd>,
@@ -174,21 +175,15 @@ impl HostDatapath {
         config: &HostConfig,
     ) -> Result<(), DatapathError> {
         let program = object::program(&self.object, program);
-        let link = match &self.pins {
-            Some(pins) => link::attach_pinned(&program, ifindex, &config.interface, &pins.path_of(pin))?,
-            None => link::attach(&program, ifindex, &config.interface)?,
-        };
+        let pin = self.pins.as_ref().map(|pins| pins.path_of(pin));
+        let link = hook::attach_as(TcHook::available(), &program, ifindex, &config.interface, pin.as_deref())?;
         self.links.push(link);
         Ok(())
     }
 
     /// Takes off what an earlier run with another configuration pinned.
     fn detach_earlier(&self, pin: &'static str) -> Result<(), DatapathError> {
-        let Some(pins) = &self.pins else { return Ok(()) };
-        if let Ok(link) = Link::open(pins.path_of(pin)) {
-            link::detach(&link)?;
-        }
-        pins.remove_pins(&[pin])
+        self.pins.as_ref().map_or(Ok(()), |pins| hook::detach_pinned(&pins.path_of(pin)))
     }
 
     /// Loads the program without attaching it: for [`Self::run`].
@@ -301,7 +296,7 @@ impl HostDatapath {
     /// # Errors
     /// [`DatapathError::Program`] or [`DatapathError::Pin`].
     pub fn detach(mut self) -> Result<(), DatapathError> {
-        self.links.drain(..).try_for_each(|link| link::detach(&link))?;
+        self.links.drain(..).try_for_each(|link| link.detach())?;
         let names = [&[LINK, INGRESS_LINK, AA_MAP], &COUNTER_MAPS[..]].concat();
         self.pins.take().map_or(Ok(()), |pins| pins.remove(&names))
     }

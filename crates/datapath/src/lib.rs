@@ -18,6 +18,7 @@
 //! | [`bed`] | parts of beds for experiments: ends of chains, a known cost, plain layer-2 switches |
 //! | [`offload`] | what an interface does for the stack, and XDP wants otherwise |
 //! | [`vxlan`] | a VXLAN tunnel end point on TC and XDP (RFC 7348) |
+//! | [`capability`] | which of the programs the running kernel takes |
 //! | [`bpffs`] | the file system that pinned maps and links live in |
 //! | [`frame`] | one frame through a loaded program without a network |
 //! | [`abi`] | what programs and user space share |
@@ -27,11 +28,13 @@ pub mod bed;
 pub mod bench;
 pub mod bpffs;
 pub mod broadcast;
+pub mod capability;
 mod clock;
 mod counters;
 mod error;
 mod filter;
 pub mod frame;
+mod hook;
 pub mod host;
 mod interface;
 mod link;
@@ -51,3 +54,4 @@ pub mod xdp;
 
 pub use abi::AGENT_MARK;
 pub use error::DatapathError;
+pub use hook::TcHook;

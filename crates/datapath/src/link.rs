@@ -24,10 +24,7 @@ pub(crate) fn attach(program: &ProgramMut<'_>, ifindex: u32, interface: &str) ->
     let Some(link) = NonNull::new(link) else {
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
         let source = libbpf_rs::Error::from_raw_os_error(errno);
-        return Err(match source.kind() {
-            ErrorKind::InvalidInput => DatapathError::KernelTooOld { what: what() },
-            _ => DatapathError::from_kernel(what(), source),
-        });
+        return Err(DatapathError::from_kernel(what(), source));
     };
     // SAFETY: libbpf returned it, it is not null, and nobody else owns it.
     Ok(unsafe { Link::from_ptr(link) })
@@ -54,10 +51,10 @@ pub(crate) fn attach_first(program: &ProgramMut<'_>, ifindex: u32, interface: &s
 }
 
 /// The same, in front of those already there and without a link: the program stays until the interface is gone.
-pub(crate) fn attach_for_good(program: &ProgramMut<'_>, is_egress: bool, ifindex: u32) -> Result<(), DatapathError> {
+pub(crate) fn attach_for_good(program: &ProgramMut<'_>, ifindex: u32) -> Result<(), DatapathError> {
     use std::os::fd::{AsFd, AsRawFd};
     let index = i32::try_from(ifindex).expect("interface indexes are positive ints in the kernel");
-    let kind = if is_egress { libbpf_sys::BPF_TCX_EGRESS } else { libbpf_sys::BPF_TCX_INGRESS };
+    let kind = program.attach_type() as libbpf_sys::bpf_attach_type;
     let options = libbpf_sys::bpf_prog_attach_opts {
         sz: size_of::<libbpf_sys::bpf_prog_attach_opts>() as _,
         flags: libbpf_sys::BPF_F_BEFORE,

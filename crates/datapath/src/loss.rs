@@ -1,11 +1,12 @@
 //! A network that loses: a share of the UDP datagrams to and from one port of an interface, for measurements of what
 //! losses do (VL2 5.5 loses 10 % between clients and directory servers). And a link that is silent: up, and nothing comes.
 
-use libbpf_rs::{Link, MapHandle, Object};
+use libbpf_rs::{MapHandle, Object};
 
 use crate::abi::{LOSS_OUTCOMES, LossConstants};
 use crate::error::DatapathError;
-use crate::{counters, interface, link, object};
+use crate::hook::{self, Attached};
+use crate::{counters, interface, object};
 
 const COUNTERS: &str = "loss_counters";
 const CONSTANTS: &str = ".rodata.loss";
@@ -13,7 +14,7 @@ const CONSTANTS: &str = ".rodata.loss";
 /// Losses on one interface; they end when this is dropped.
 #[derive(Debug)]
 pub struct Loss {
-    links: [Link; 2],
+    links: [Attached; 2],
     counters: MapHandle,
 }
 
@@ -34,7 +35,7 @@ impl Loss {
         let constants = LossConstants { threshold, port: port.to_be_bytes(), reserved: [0; 2] };
         object::set_constants(&mut open, CONSTANTS, &constants);
         let object = object::LOSS.load(open)?;
-        let attach = |name| link::attach(&object::program(&object, name), ifindex, interface);
+        let attach = |name| hook::attach(&object::program(&object, name), ifindex, interface);
         let links = [attach("lose_incoming")?, attach("lose_outgoing")?];
         Ok(Self { links, counters: object::map_handle(&object, COUNTERS)? })
     }
@@ -52,7 +53,7 @@ impl Drop for Loss {
     fn drop(&mut self) {
         for link in &self.links {
             // Closing the link does the same a little later.
-            let _ = link::detach(link);
+            let _ = link.detach();
         }
     }
 }
@@ -63,7 +64,7 @@ pub struct Silencer(Object);
 
 /// An interface of which nothing comes in; it hears again when this is dropped.
 #[derive(Debug)]
-pub struct Silence(Link);
+pub struct Silence(Attached);
 
 impl Silencer {
     /// Loads the program, so that it can be attached at once later.
@@ -81,13 +82,13 @@ impl Silencer {
     /// [`DatapathError::NoInterface`] or any other [`DatapathError`].
     pub fn silence(&self, interface: &str) -> Result<Silence, DatapathError> {
         let program = object::program(&self.0, "lose_everything");
-        link::attach_first(&program, interface::index_of(interface)?, interface).map(Silence)
+        hook::attach_first(&program, interface::index_of(interface)?, interface).map(Silence)
     }
 }
 
 impl Drop for Silence {
     fn drop(&mut self) {
         // Closing the link does the same a little later.
-        let _ = link::detach(&self.0);
+        let _ = self.0.detach();
     }
 }

@@ -19,28 +19,33 @@ pub(crate) struct ObjectFile {
     bytes: &'static [u8],
 }
 
-macro_rules! object_file {
-    ($constant:ident, $name:literal) => {
-        pub(crate) const $constant: ObjectFile = {
+macro_rules! object_files {
+    ($($constant:ident = $name:literal,)*) => {
+        $(pub(crate) const $constant: ObjectFile = {
             static IMAGE: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o")));
             ObjectFile { name: $name, bytes: &IMAGE.0 }
-        };
+        };)*
+
+        /// Every one of them.
+        pub(crate) const ALL: &[ObjectFile] = &[$($constant),*];
     };
 }
 
-object_file!(VL2_HOST, "vl2_host");
-object_file!(VL2_SWITCH, "vl2_switch");
-object_file!(XDP, "xdp");
-object_file!(BENCH, "bench");
-object_file!(LOSS, "loss");
-object_file!(VXLAN_TC, "vxlan_tc");
-object_file!(VXLAN_XDP, "vxlan_xdp");
-object_file!(TESTER_GENERATE, "tester_generate");
-object_file!(TESTER_ANALYSE, "tester_analyse");
-object_file!(TESTER_LINK, "tester_link");
-object_file!(BED, "bed");
-object_file!(TRILL, "trill");
-object_file!(BENCH_TRILL, "bench_trill");
+object_files! {
+    VL2_HOST = "vl2_host",
+    VL2_SWITCH = "vl2_switch",
+    XDP = "xdp",
+    BENCH = "bench",
+    LOSS = "loss",
+    VXLAN_TC = "vxlan_tc",
+    VXLAN_XDP = "vxlan_xdp",
+    TESTER_GENERATE = "tester_generate",
+    TESTER_ANALYSE = "tester_analyse",
+    TESTER_LINK = "tester_link",
+    BED = "bed",
+    TRILL = "trill",
+    BENCH_TRILL = "bench_trill",
+}
 
 impl ObjectFile {
     pub(crate) fn open(self) -> Result<OpenObject, DatapathError> {
@@ -181,10 +186,11 @@ mod tests {
 
     #[test]
     fn a_refusal_by_the_verifier_is_not_taken_for_missing_rights() {
-        if let Err(error) = VL2_SWITCH.open().and_then(|open| VL2_SWITCH.load(open)) {
-            eprintln!("skipped: {error}");
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: loading eBPF needs root");
             return;
         }
+        VL2_SWITCH.open().and_then(|open| VL2_SWITCH.load(open)).expect("it loads as it is");
         let faulty = with_a_fault(VL2_SWITCH);
         let error = faulty.open().and_then(|open| faulty.load(open)).expect_err("the verifier sees the fault");
         let DatapathError::Verifier { object: "vl2_switch", why } = &error else { panic!("{error}") };

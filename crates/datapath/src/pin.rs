@@ -1,7 +1,11 @@
 //! Pins: names in a bpffs that keep maps and links alive, so that a restart of the agent cuts no flow.
 
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
 use std::fs;
 use std::io::{Error, ErrorKind};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::{MapCore, MapHandle, MapMut, Object, OpenMapMut, OpenObject};
@@ -97,6 +101,17 @@ pub(crate) fn open_map(dir: &Path, name: &'static str) -> Result<MapHandle, Data
         }
         _ => DatapathError::Map { map: name, what: "opening the pin of", source: error },
     })
+}
+
+/// Pins a program or link.
+pub(crate) fn pin_fd(object: BorrowedFd<'_>, path: &Path) -> Result<(), DatapathError> {
+    let name = CString::new(path.as_os_str().as_encoded_bytes())
+        .map_err(|_nul| failed("pinning at", path, ErrorKind::InvalidFilename.into()))?;
+    // SAFETY: descriptor and path are valid for the call.
+    match unsafe { libbpf_sys::bpf_obj_pin(object.as_raw_fd(), name.as_ptr()) } {
+        0 => Ok(()),
+        error => Err(failed("pinning at", path, Error::from_raw_os_error(-error))),
+    }
 }
 
 /// Removes one pin; it is no error if there is none.

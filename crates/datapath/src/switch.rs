@@ -3,14 +3,15 @@
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 
 use crate::abi::{Abi, OWN_LAS_MAX, OwnLas, SWITCH_OUTCOMES};
 use crate::error::DatapathError;
 use crate::frame::{self, FrameInput, FrameOutput};
+use crate::hook::{self, Attached, TcHook};
 use crate::pin::{self, PinDir};
 use crate::stale::{STALE_SAMPLES, StaleSamples};
-use crate::{counters, interface, link, object};
+use crate::{counters, interface, object};
 
 const OWN_LAS: &str = ".data.own_las";
 const HOST_PORTS: &str = "host_ports";
@@ -57,7 +58,7 @@ pub struct SwitchDatapath {
     object: Object,
     maps: SwitchMaps,
     tier: Tier,
-    links: Vec<Link>,
+    links: Vec<Attached>,
     pins: Option<PinDir>,
     pin_names: Vec<String>,
 }
@@ -133,7 +134,7 @@ impl SwitchDatapath {
     /// [`DatapathError::Program`] or [`DatapathError::Pin`].
     pub fn detach(mut self) -> Result<(), DatapathError> {
         for link in self.links.drain(..) {
-            link::detach(&link)?;
+            link.detach()?;
         }
         let Some(pins) = self.pins.take() else { return Ok(()) };
         let names: Vec<&str> = self.pin_names.iter().map(String::as_str).chain(MAPS).collect();
@@ -143,15 +144,10 @@ impl SwitchDatapath {
     fn attach_port(&mut self, port: &str) -> Result<(), DatapathError> {
         let ifindex = interface::index_of(port)?;
         let program = object::program(&self.object, self.tier.program());
-        let link = match &self.pins {
-            Some(pins) => {
-                let name = format!("port_{ifindex}");
-                let link = link::attach_pinned(&program, ifindex, port, &pins.path_of(&name))?;
-                self.pin_names.push(name);
-                link
-            }
-            None => link::attach(&program, ifindex, port)?,
-        };
+        let name = format!("port_{ifindex}");
+        let pin = self.pins.as_ref().map(|pins| pins.path_of(&name));
+        let link = hook::attach_as(TcHook::available(), &program, ifindex, port, pin.as_deref())?;
+        self.pin_names.extend(pin.map(|_| name));
         self.links.push(link);
         Ok(())
     }

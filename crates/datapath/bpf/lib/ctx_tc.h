@@ -7,9 +7,6 @@
 #include "../abi.h"
 #include "parse.h"
 
-/* Newer than the oldest headers we build with. */
-#define ADJ_ROOM_DECAP_L3_IPV4 (1ULL << 7)
-
 /* Give the frame to the next program of the hook, or to the stack if there is none. */
 #define VERDICT_NEXT TC_ACT_UNSPEC
 
@@ -88,11 +85,10 @@ INLINE int ctx_open_gap(ctx_t *ctx, __u32 bytes, struct cursor *cursor)
 	return failed ? -1 : 0;
 }
 
-/* Removes `bytes` behind the Ethernet header. */
+/* Removes `bytes` of IPv4 headers behind the Ethernet header; an IPv4 packet follows. */
 INLINE int ctx_close_gap(ctx_t *ctx, __u32 bytes)
 {
-	return bpf_skb_adjust_room(ctx, -(__s32)bytes, BPF_ADJ_ROOM_MAC,
-				   BPF_F_ADJ_ROOM_FIXED_GSO | ADJ_ROOM_DECAP_L3_IPV4);
+	return bpf_skb_adjust_room(ctx, -(__s32)bytes, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO);
 }
 
 /*

@@ -13,6 +13,21 @@
 #define NULL ((void *)0)
 #endif
 
+/*
+ * A 16-bit number of the wire in this machine's byte order, with a bound that every verifier knows: those of Linux 6.12
+ * and before forget it at a byte swap, and refuse what is then added to a pointer. Without the barrier the compiler sees
+ * that the mask changes nothing and drops it. The bare swap is poisoned, so that nobody has to remember this.
+ */
+INLINE __u32 host16(__be16 value)
+{
+	__u32 swapped = bpf_ntohs(value);
+
+	asm volatile("" : "+r"(swapped));
+	return swapped & 0xffff;
+}
+#undef bpf_ntohs
+#pragma GCC poison bpf_ntohs
+
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_ARP 0x0806
 

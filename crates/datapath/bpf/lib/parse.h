@@ -31,5 +31,5 @@ INLINE int ipv4_is_consistent(const struct ipv4_header *ip)
 {
 	__u8 above_minimum = ip->version_ihl - IPV4_NO_OPTIONS;
 
-	return above_minimum <= 0x4f - IPV4_NO_OPTIONS && bpf_ntohs(ip->total_length) >= ipv4_header_length(ip);
+	return above_minimum <= 0x4f - IPV4_NO_OPTIONS && host16(ip->total_length) >= ipv4_header_length(ip);
 }

@@ -81,7 +81,7 @@ INLINE __u32 bridge_group(__u64 mac)
 {
 	if ((__u32)mac != bpf_htonl(0x0180c200))
 		return 0x10000;
-	return bpf_ntohs(mac >> 32);
+	return host16(mac >> 32);
 }
 
 #define GROUP_TRILL 0x40 /* to 0x4f */

@@ -155,7 +155,7 @@ INLINE int admit(const struct cursor *cursor, struct mac_pair macs, const struct
 			return TRILL_MALFORMED;
 		frame->tagged = 1;
 		frame->type = *(__be16 *)(cursor->at + ETH_LENGTH + 2);
-		frame->control = bpf_ntohs(*(__be16 *)(cursor->at + ETH_LENGTH));
+		frame->control = host16(*(__be16 *)(cursor->at + ETH_LENGTH));
 		if (!(frame->control & VLAN_MASK))
 			frame->control |= in->vlan; /* priority only */
 	}

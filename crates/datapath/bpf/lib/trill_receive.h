@@ -73,7 +73,7 @@ INLINE int check_inner(const struct inner_header *inner, struct mac_pair macs)
 		return TRILL_FINE_GRAINED;
 	if (inner->label != bpf_htons(ETHERTYPE_VLAN))
 		return TRILL_NO_LABEL;
-	if (!is_vlan(bpf_ntohs(inner->control) & VLAN_MASK))
+	if (!is_vlan(host16(inner->control) & VLAN_MASK))
 		return TRILL_BAD_VLAN;
 	if (bridge_group(destination_of(macs)) == GROUP_ALL_EGRESS)
 		return TRILL_CHANNEL;
@@ -86,7 +86,7 @@ INLINE int check_inner(const struct inner_header *inner, struct mac_pair macs)
 INLINE enum trill_outcome transit(ctx_t *ctx, const struct trill_fib *fib, struct trill_start *start,
 				  const struct inner_header *inner, const void *end, struct way *way)
 {
-	__u16 egress = bpf_ntohs(start->header.egress);
+	__u16 egress = host16(start->header.egress);
 	enum trill_outcome outcome = towards(ctx, fib, egress, &start->outer, inner, end, way);
 
 	if (outcome == TRILL_TRANSIT)
@@ -99,7 +99,7 @@ INLINE enum trill_outcome egress(ctx_t *ctx, const struct trill_fib *fib, struct
 				 __u32 port, struct way *way)
 {
 	struct inner_header *inner = &start->inner;
-	__u16 vlan = bpf_ntohs(inner->control) & VLAN_MASK;
+	__u16 vlan = host16(inner->control) & VLAN_MASK;
 	struct mac_pair macs = load_macs(inner);
 	int fault = check_inner(inner, macs);
 
@@ -134,9 +134,9 @@ INLINE const struct trill_tree *tree_of(const struct trill_fib *fib, __u16 root)
 INLINE enum trill_outcome along_tree(ctx_t *ctx, const struct trill_fib *fib, struct trill_start *start,
 				     const struct inner_header *inner, __u32 port, struct way *way)
 {
-	__u16 ingress = bpf_ntohs(start->header.ingress);
-	__u16 vlan = bpf_ntohs(inner->control) & VLAN_MASK;
-	const struct trill_tree *tree = tree_of(fib, bpf_ntohs(start->header.egress));
+	__u16 ingress = host16(start->header.ingress);
+	__u16 vlan = host16(inner->control) & VLAN_MASK;
+	const struct trill_tree *tree = tree_of(fib, host16(start->header.egress));
 
 	if (!tree)
 		return TRILL_UNKNOWN_TREE;
@@ -168,8 +168,8 @@ INLINE enum trill_outcome receive_odd(ctx_t *ctx, const struct trill_fib *fib, s
 {
 	struct cursor cursor = frame_of(ctx);
 	struct inner_header *inner = &start->inner;
-	__u16 flags = bpf_ntohs(start->header.flags);
-	__u16 ingress = bpf_ntohs(start->header.ingress), to = bpf_ntohs(start->header.egress);
+	__u16 flags = host16(start->header.flags);
+	__u16 ingress = host16(start->header.ingress), to = host16(start->header.egress);
 	__u32 word = 0;
 
 	if (flags & HEADER_FLAGS) {
@@ -218,7 +218,7 @@ INLINE int strip_outer_tag(ctx_t *ctx, const struct trill_port *in)
 
 	if (cursor.at + ETH_LENGTH + VLAN_LENGTH > cursor.end)
 		return TRILL_MALFORMED;
-	__u16 vlan = bpf_ntohs(*(__be16 *)(cursor.at + ETH_LENGTH)) & VLAN_MASK;
+	__u16 vlan = host16(*(__be16 *)(cursor.at + ETH_LENGTH)) & VLAN_MASK;
 	if (!is_trill_type(*(__be16 *)(cursor.at + ETH_LENGTH + 2)))
 		return TRILL_NATIVE_ON_LINK;
 	if (vlan && vlan != in->vlan)
@@ -272,7 +272,7 @@ INLINE enum trill_outcome receive(ctx_t *ctx, const struct trill_fib *fib, __u32
 		return fault;
 	if ((void *)(start + 1) > cursor.end)
 		return TRILL_MALFORMED;
-	fault = accepted(&start->outer, bpf_ntohs(start->header.flags), in);
+	fault = accepted(&start->outer, host16(start->header.flags), in);
 	if (fault != ACCEPTED)
 		return fault;
 	return receive_odd(ctx, fib, start, port, way);

@@ -48,7 +48,7 @@ INLINE enum switch_outcome combine_ecn(ctx_t *ctx, const struct ipv4_header *out
 
 INLINE enum switch_outcome check_outer(ctx_t *ctx, const struct ipv4_header *outer)
 {
-	__u32 total_length = bpf_ntohs(outer->total_length);
+	__u32 total_length = host16(outer->total_length);
 
 	if (outer->version_ihl != IPV4_NO_OPTIONS || total_length < 2 * IPV4_LENGTH ||
 	    !ctx_holds(ctx, ETH_LENGTH + total_length))
@@ -80,7 +80,7 @@ INLINE enum switch_outcome vl2_decapsulate(ctx_t *ctx)
 	if (fault != SWITCH_DECAPSULATED)
 		return fault;
 	if (!parse_ipv4(&cursor, &inner) || !ipv4_is_consistent(inner) ||
-	    bpf_ntohs(inner->total_length) > bpf_ntohs(outer->total_length) - IPV4_LENGTH)
+	    host16(inner->total_length) > host16(outer->total_length) - IPV4_LENGTH)
 		return SWITCH_MALFORMED;
 	fault = combine_ecn(ctx, outer, inner);
 	if (fault != SWITCH_DECAPSULATED)

@@ -90,7 +90,7 @@ INLINE int read_inner(ctx_t *ctx, const struct ipv4_header *ip, const void *end,
 		inner->length = ctx_super_length(ctx) - ETH_LENGTH;
 		inner->segment_length = segment_length(ip, end, payload);
 	} else {
-		inner->length = bpf_ntohs(ip->total_length);
+		inner->length = host16(ip->total_length);
 		inner->segment_length = inner->length;
 		if (!ipv4_is_consistent(ip) || !ctx_holds(ctx, ETH_LENGTH + inner->length))
 			return 0;

@@ -40,7 +40,7 @@ INLINE enum receive_outcome outer_source(__be32 source)
 
 INLINE enum receive_outcome outer_form(ctx_t *ctx, const struct ipv4_header *outer)
 {
-	__u32 total_length = bpf_ntohs(outer->total_length);
+	__u32 total_length = host16(outer->total_length);
 
 	if (outer->version_ihl != IPV4_NO_OPTIONS || total_length < 2 * IPV4_LENGTH ||
 	    !ctx_holds(ctx, ETH_LENGTH + total_length))
@@ -111,7 +111,7 @@ INLINE enum receive_outcome vl2_receive(ctx_t *ctx)
 	if (outcome != RECEIVE_DELIVERED)
 		return outcome;
 	if (!parse_ipv4(&cursor, &inner) || !ipv4_is_consistent(inner) ||
-	    bpf_ntohs(inner->total_length) > bpf_ntohs(outer->total_length) - IPV4_LENGTH)
+	    host16(inner->total_length) > host16(outer->total_length) - IPV4_LENGTH)
 		return RECEIVE_MALFORMED;
 	outcome = inner_addresses(inner);
 	return outcome == RECEIVE_DELIVERED ? strip(ctx, outer, inner) : outcome;

@@ -96,7 +96,7 @@ INLINE int is_quick_frame(const void *start, const void *end)
 	const struct ipv4_header *ip = start + ETH_LENGTH;
 	__u32 protocol = plain_protocol(start);
 
-	return is_plain_type(start) && start + ETH_LENGTH + bpf_ntohs(ip->total_length) <= end &&
+	return is_plain_type(start) && start + ETH_LENGTH + host16(ip->total_length) <= end &&
 	       (protocol == PLAIN_PROTOCOL(PROTOCOL_TCP) || protocol == PLAIN_PROTOCOL(PROTOCOL_UDP));
 }
 

@@ -9,8 +9,8 @@
 
 #include "vxlan_tc_flood.h"
 
-/* Newer than the oldest headers we build with. */
-#define ADJ_ROOM_DECAP_L3_IPV6 (1ULL << 8)
+#define ADJ_ROOM_DECAP_L3_IPV6 (1ULL << 8) /* newer than the oldest headers we build with */
+#define IPV6_LONGER 20			   /* than a header of IPv4 without options, bytes */
 
 #define OUTER_LENGTH (ETH_LENGTH + TUNNEL_LENGTH)
 #define SHORTEST_PACKET 20 /* that the kernel lets us shrink to */
@@ -23,7 +23,11 @@ struct sk_buff___vtep {
 	__u8 ip_summed : 2;
 } __attribute__((preserve_access_index));
 
-extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
+/* Where the context is, there the kernel's own structure is; the kfunc that says so is newer than Linux 6.1. */
+INLINE __u32 summed_by(ctx_t *ctx)
+{
+	return BPF_CORE_READ_BITFIELD_PROBED((struct sk_buff___vtep *)ctx, ip_summed);
+}
 
 #define SUM_CHUNK 128
 
@@ -38,9 +42,14 @@ struct summing {
 static long add_chunk(__u32 turn, struct summing *summing)
 {
 	__u32 buffer[SUM_CHUNK / 4] = {};
-	__u32 bytes = summing->left < SUM_CHUNK ? summing->left : SUM_CHUNK;
+	__u32 last = (summing->left < SUM_CHUNK ? summing->left : SUM_CHUNK) - 1;
 
-	if (!bytes || bytes > SUM_CHUNK || bpf_skb_load_bytes(summing->ctx, summing->at, buffer, bytes))
+	/* Or the compiler asks whether anything is left, from which the verifier of Linux 6.1 learns no bound. */
+	asm volatile("" : "+r"(last));
+	if (last >= SUM_CHUNK)
+		return 1;
+	__u32 bytes = last + 1;
+	if (bpf_skb_load_bytes(summing->ctx, summing->at, buffer, bytes))
 		return 1;
 	summing->sum = bpf_csum_diff(NULL, 0, buffer, SUM_CHUNK, summing->sum);
 	summing->at += bytes;
@@ -64,11 +73,10 @@ INLINE int udp_checksum_is_accepted(ctx_t *ctx, const struct ipv4_header *ip, co
 {
 	if (!udp->checksum)
 		return 1;
-	struct sk_buff___vtep *skb = bpf_cast_to_kern_ctx(ctx);
-	__u64 summed = BPF_CORE_READ_BITFIELD(skb, ip_summed);
+	__u32 summed = summed_by(ctx);
 	if (summed == CHECKSUM_PARTIAL || summed == CHECKSUM_UNNECESSARY)
 		return 1;
-	return udp_sum_is_right(ctx, ip->source, ip->destination, bpf_ntohs(udp->length));
+	return udp_sum_is_right(ctx, ip->source, ip->destination, host16(udp->length));
 }
 
 /* What arrived, once its outer headers are checked. */
@@ -104,14 +112,14 @@ INLINE enum vtep_outcome check_outer(ctx_t *ctx, struct cursor *cursor, struct a
 		return VTEP_PASSED;
 	if (udp->destination != vtep_config.udp_port)
 		return VTEP_PASSED;
-	__u32 length = bpf_ntohs(udp->length);
+	__u32 length = host16(udp->length);
 	if (ip->fragment & bpf_htons(IPV4_FRAGMENT_MASK))
 		return VTEP_FRAGMENT;
 	if (!ipv4_checksum_is_right(ip))
 		return VTEP_BAD_CHECKSUM;
 	if (!parse_vxlan(cursor, &vxlan))
 		return VTEP_MALFORMED;
-	if (!ctx->gso_size && (length < UDP_LENGTH + VXLAN_LENGTH || length > bpf_ntohs(ip->total_length) - IPV4_LENGTH ||
+	if (!ctx->gso_size && (length < UDP_LENGTH + VXLAN_LENGTH || length > host16(ip->total_length) - IPV4_LENGTH ||
 			       !ctx_holds(ctx, ETH_LENGTH + IPV4_LENGTH + length)))
 		return VTEP_MALFORMED;
 	if (!udp_checksum_is_accepted(ctx, ip, udp))
@@ -159,17 +167,32 @@ INLINE int carry_ecn(ctx_t *ctx, __be16 type, struct cursor cursor, __u8 arrivin
 	return 1;
 }
 
+#define SHRINK_FLAGS (BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET)
+
+/*
+ * Removes `bytes` behind the Ethernet header, after which the skb is one of IPv6; 0 if done. Before Linux 6.3 only a
+ * change of version, which puts in the difference of the two headers, makes it one: without, segmentation by the kernel
+ * would read the packet as IPv4.
+ */
+INLINE int shrink_to_ipv6(ctx_t *ctx, __u32 bytes)
+{
+	if (!bpf_skb_adjust_room(ctx, -(__s32)bytes, BPF_ADJ_ROOM_MAC, SHRINK_FLAGS | ADJ_ROOM_DECAP_L3_IPV6))
+		return 0;
+	return bpf_skb_change_proto(ctx, bpf_htons(ETHERTYPE_IPV6), 0) ||
+	       bpf_skb_adjust_room(ctx, -(__s32)(bytes + IPV6_LONGER), BPF_ADJ_ROOM_MAC, SHRINK_FLAGS);
+}
+
 /* Takes the outer headers off; the inner Ethernet header moves to the front. */
 INLINE int strip(ctx_t *ctx, struct eth_words inner)
 {
 	__u32 gap = TUNNEL_LENGTH + ETH_LENGTH;
-	__u64 flags = BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET;
 	struct eth_header *eth;
 
-	flags |= inner.type == bpf_htons(ETHERTYPE_IPV6) ? ADJ_ROOM_DECAP_L3_IPV6 : ADJ_ROOM_DECAP_L3_IPV4;
 	/* What a device has verified was the outer datagram; what is inside is one level up. */
 	bpf_csum_level(ctx, BPF_CSUM_LEVEL_DEC);
-	if (bpf_skb_adjust_room(ctx, -(__s32)gap, BPF_ADJ_ROOM_MAC, flags))
+	if (inner.type == bpf_htons(ETHERTYPE_IPV6) ?
+		    shrink_to_ipv6(ctx, gap) :
+		    bpf_skb_adjust_room(ctx, -(__s32)gap, BPF_ADJ_ROOM_MAC, SHRINK_FLAGS))
 		return 0;
 	struct cursor cursor = ctx_cursor(ctx);
 	if (!parse_eth(&cursor, &eth))

@@ -237,7 +237,7 @@ INLINE enum vtep_outcome send_waiting(ctx_t *ctx, struct way *way)
 	route.l4_protocol = PROTOCOL_UDP;
 	route.sport = udp->source;
 	route.dport = udp->destination;
-	route.tot_len = ctx->gso_size ? 0 : bpf_ntohs(ip->total_length);
+	route.tot_len = ctx->gso_size ? 0 : host16(ip->total_length);
 	route.ifindex = LOOPBACK_IFINDEX;
 	route.tos = ip->tos;
 	route.ipv4_src = ip->source;

@@ -1,6 +1,5 @@
 //! Programs in place: real frames, generator - switch - sink, three namespaces over veth, one CPU for everything.
 
-use libbpf_rs::Link;
 use serde::Serialize;
 
 use super::bed::{Namespace, SoftirqThreads, connect, kernel_vtep, vtep_between};
@@ -8,6 +7,7 @@ use super::frames::{self, FRAME_BYTES};
 use super::sender::{Sample, Sender, attach, on_cpu};
 use super::{Check, VXLAN_OVER_KERNEL_MAX, median};
 use crate::error::DatapathError;
+use crate::hook::Attached;
 use crate::interface;
 use crate::vxlan::Vtep;
 use crate::xdp::{XdpDatapath, XdpProgram};
@@ -150,7 +150,7 @@ fn vxlan_check(rows: &[LiveRow]) -> Check {
 
 /// Three namespaces with one program on the switch. Fields end in this order: programs, then namespaces.
 struct Bed {
-    _links: Vec<Link>,
+    _links: Vec<Attached>,
     _shipped: Option<XdpDatapath>,
     _vtep: Option<Vtep>,
     sender: Sender,
@@ -174,22 +174,22 @@ impl Bed {
         sink_ns.enter()?;
         links.push(match switch {
             Switch::KernelEncap => sender.sink_skbs_at("k0")?,
-            _ => sender.sink_at("k0")?,
+            _ => sender.sink_at("k0")?.into(),
         });
         switch_ns.enter()?;
         let (mut shipped, mut vtep) = (None, None);
         match switch {
-            Switch::None => links.push(sender.sink_at("s0")?),
+            Switch::None => links.push(sender.sink_at("s0")?.into()),
             Switch::Xdp(program) => {
                 let datapath = frames::loaded(interface::index_of("s1")?)?;
-                links.push(attach(&datapath.program(program), "s0")?);
+                links.push(attach(&datapath.program(program), "s0")?.into());
                 shipped = Some(datapath);
             }
             Switch::VtepEncap => vtep = Some(vtep_between(switch_ns, "s0", "s1")?),
             Switch::VtepDecap => vtep = Some(vtep_between(switch_ns, "s1", "s0")?),
             Switch::KernelEncap => {
                 kernel_vtep(switch_ns)?;
-                links.push(sender.poll_at("s0")?);
+                links.push(sender.poll_at("s0")?.into());
             }
         }
         let softirqs = SoftirqThreads::find(Some(cpu));

@@ -7,7 +7,8 @@ use rustix::time::ClockId;
 use super::bed::{ns, setup_failed};
 use super::program_run::load_wrappers;
 use crate::error::DatapathError;
-use crate::{interface, link, object};
+use crate::hook::{self, Attached};
+use crate::{interface, object};
 
 /// `BPF_F_TEST_XDP_LIVE_FRAMES` of `linux/bpf.h`.
 const LIVE_FRAMES: u32 = 1 << 1;
@@ -53,9 +54,9 @@ impl Sender {
     }
 
     /// The same for frames that come as skbs: making XDP frames of them would be the sink's cost, not the switch's.
-    pub(super) fn sink_skbs_at(&self, interface: &str) -> Result<Link, DatapathError> {
+    pub(super) fn sink_skbs_at(&self, interface: &str) -> Result<Attached, DatapathError> {
         let program = object::program(&self.sink, "bench_sink_tc");
-        link::attach(&program, interface::index_of(interface)?, interface)
+        hook::attach(&program, interface::index_of(interface)?, interface)
     }
 
     /// Lets a veth end poll, and leaves its frames to the stack.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput};
+use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput};
 use rustix::time::ClockId;
 
 use super::abi::{LinkState, RelayState};
@@ -10,7 +10,8 @@ use super::attach_xdp;
 use crate::abi::Abi;
 use crate::error::DatapathError;
 use crate::frame::{self, FrameInput, FrameOutput};
-use crate::{clock, interface, link, object};
+use crate::hook::{self, Attached};
+use crate::{clock, interface, object};
 
 const LINKS: &str = "tester_links";
 const RELAYS: &str = "tester_relays";
@@ -54,7 +55,7 @@ pub struct LinkCounters {
 #[derive(Debug)]
 pub struct EmulatedLinks {
     object: Object,
-    attached: Vec<Link>,
+    attached: Vec<Attached>,
     relay_ports: u32,
 }
 
@@ -84,7 +85,7 @@ impl EmulatedLinks {
     pub fn attach_tc(&mut self, interface: &str) -> Result<(), DatapathError> {
         let ifindex = interface::index_of(interface)?;
         let program = object::program(&self.object, "tester_link_tc");
-        self.attached.push(link::attach(&program, ifindex, interface)?);
+        self.attached.push(hook::attach(&program, ifindex, interface)?);
         Ok(())
     }
 
@@ -94,7 +95,7 @@ impl EmulatedLinks {
     /// Any [`DatapathError`].
     pub fn hold(&mut self, interface: &str) -> Result<(), DatapathError> {
         // The relay leaves to the kernel what comes in where it has no way out.
-        self.attached.push(attach_xdp(&object::program(&self.object, "tester_relay"), interface)?.0);
+        self.attached.push(attach_xdp(&object::program(&self.object, "tester_relay"), interface)?.0.into());
         Ok(())
     }
 
@@ -109,7 +110,7 @@ impl EmulatedLinks {
             let key = [&mac[..], &[0, 0]].concat();
             object::update(&self.object, STATIONS, &key, to_index.bytes())?;
         }
-        self.attached.push(link::attach(&object::program(&self.object, "tester_switch"), from_index, from)?);
+        self.attached.push(hook::attach(&object::program(&self.object, "tester_switch"), from_index, from)?);
         Ok(())
     }
 
@@ -123,7 +124,7 @@ impl EmulatedLinks {
         let slot = self.relay_ports;
         object::update(&self.object, RELAY_PORTS, slot.bytes(), &self.device(to_index))?;
         object::update(&self.object, RELAYS, from_index.bytes(), RelayState { to: slot + 1, burn_ns }.bytes())?;
-        self.attached.push(attach_xdp(&object::program(&self.object, "tester_relay"), from)?.0);
+        self.attached.push(attach_xdp(&object::program(&self.object, "tester_relay"), from)?.0.into());
         self.relay_ports += 1;
         Ok(())
     }

@@ -4,7 +4,6 @@
 //! libbpf-rs has no call for the mode, so this goes through libbpf's own.
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, ProgramMut};
 
 use crate::error::DatapathError;
-use crate::pin::remove_pin;
+use crate::pin::{pin_fd, remove_pin};
 
 pub use crate::tester::XdpMode;
 
@@ -47,7 +46,7 @@ impl PortLink {
         }
         let link = Self(create(program, ifindex, mode).map_err(|source| failed("attaching XDP", source))?);
         if let Some(pin) = pin {
-            link.pin(pin)?;
+            pin_fd(link.0.as_fd(), pin)?;
         }
         Ok(link)
     }
@@ -60,17 +59,6 @@ impl PortLink {
             // The interface has vanished, and the program with it.
             0 | libc::ENOENT | libc::ENODEV | libc::ENOLINK | libc::EINVAL => Ok(()),
             errno => Err(DatapathError::from_kernel("detaching XDP", libbpf_rs::Error::from_raw_os_error(errno))),
-        }
-    }
-
-    fn pin(&self, path: &Path) -> Result<(), DatapathError> {
-        let failed = |source| DatapathError::Pin { what: "pinning at", path: path.to_owned(), source };
-        let name = CString::new(path.as_os_str().as_encoded_bytes())
-            .map_err(|_nul| failed(std::io::ErrorKind::InvalidFilename.into()))?;
-        // SAFETY: descriptor and path are valid for the call.
-        match unsafe { libbpf_sys::bpf_obj_pin(self.0.as_raw_fd(), name.as_ptr()) } {
-            0 => Ok(()),
-            error => Err(failed(std::io::Error::from_raw_os_error(-error))),
         }
     }
 }

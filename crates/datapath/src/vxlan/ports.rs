@@ -1,9 +1,6 @@
 //! Uplinks and access ports: which interface is which, and the programs on them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-
-use libbpf_rs::Link;
 
 use super::abi::{PORT_KEEPS_TAGS, PORT_SLOTS, PORT_UPLINK, PORT_XDP, PortState, VniState, circuit};
 use super::options::Attachment;
@@ -11,7 +8,7 @@ use super::segment::Vni;
 use super::view::{Port, PortRole};
 use super::{Vtep, VtepProgram, full, no_such_vni};
 use crate::error::DatapathError;
-use crate::filter::{self, Filter};
+use crate::hook::{self, TcHook};
 use crate::{link, object};
 
 /// A program's lookups of routes on behalf of this node ask for this, so that it need not be a router.
@@ -31,7 +28,7 @@ pub struct AccessRule {
 pub(super) struct Attached {
     pub(super) index: u32,
     pub(super) role: Role,
-    programs: Vec<Program>,
+    programs: Vec<hook::Attached>,
 }
 
 /// What an interface is.
@@ -48,22 +45,6 @@ pub(super) enum Role {
         /// Its segments by VLAN ID; 0: of frames without a tag.
         vlans: BTreeMap<u16, Vni>,
     },
-}
-
-/// A program in its place.
-#[derive(Debug)]
-enum Program {
-    Link(Link),
-    Filter(Filter),
-}
-
-impl Program {
-    fn detach(self) -> Result<(), DatapathError> {
-        match self {
-            Self::Link(attached) => link::detach(&attached),
-            Self::Filter(attached) => attached.detach(),
-        }
-    }
 }
 
 impl Vtep {
@@ -290,42 +271,29 @@ impl Vtep {
     }
 
     /// TC first: what XDP passes must find it.
-    fn attach_programs(&self, ifindex: u32, role: &Role) -> Result<Vec<Program>, DatapathError> {
+    fn attach_programs(&self, ifindex: u32, role: &Role) -> Result<Vec<hook::Attached>, DatapathError> {
         let (tc, xdp) = match role {
             Role::Uplink => (VtepProgram::Uplink, VtepProgram::UplinkXdp),
             Role::Access(_) | Role::Trunk { .. } => (VtepProgram::Access, VtepProgram::AccessXdp),
         };
         let pin = |kind| self.pins.as_ref().map(|pins| pins.path_of(&pin_of(ifindex, kind)));
-        let mut programs = vec![self.attach_tc(ifindex, tc, pin("tc").as_deref())?];
+        let name = format!("interface {ifindex}");
+        let tc = object::program(&self.tc, tc.name());
+        let mut programs = vec![hook::attach_as(self.tc_hook(), &tc, ifindex, &name, pin("tc").as_deref())?];
         match (self.xdp_program(xdp), pin("xdp")) {
-            (Some(program), pin) => programs.push(Program::Link(link::attach_xdp(&program, ifindex, pin.as_deref())?)),
-            (None, Some(pin)) => drop_earlier(&pin)?,
+            (Some(program), pin) => programs.push(link::attach_xdp(&program, ifindex, pin.as_deref())?.into()),
+            (None, Some(pin)) => hook::detach_pinned(&pin)?,
             (None, None) => {}
         }
         Ok(programs)
     }
 
-    fn attach_tc(&self, ifindex: u32, program: VtepProgram, pin: Option<&Path>) -> Result<Program, DatapathError> {
-        let program = object::program(&self.tc, program.name());
-        let name = format!("interface {ifindex}");
-        Ok(match (self.options.attachment, pin) {
-            (Attachment::Link, Some(pin)) => Program::Link(link::attach_pinned(&program, ifindex, &name, pin)?),
-            (Attachment::Link, None) => Program::Link(link::attach(&program, ifindex, &name)?),
-            (Attachment::Filter, pin) => {
-                let attached = filter::attach(&program, ifindex)?;
-                pin.map_or(Ok(()), drop_earlier)?;
-                Program::Filter(attached)
-            }
-        })
+    fn tc_hook(&self) -> TcHook {
+        match self.options.attachment {
+            Attachment::Link => TcHook::available(),
+            Attachment::Filter => TcHook::Filter,
+        }
     }
-}
-
-/// An earlier run may have had a link where this one has none.
-fn drop_earlier(pin: &Path) -> Result<(), DatapathError> {
-    if let Ok(earlier) = Link::open(pin) {
-        link::detach(&earlier)?;
-    }
-    crate::pin::remove_pin(pin)
 }
 
 fn pin_of(ifindex: u32, kind: &str) -> String {

@@ -93,9 +93,9 @@ fn config(lab: &Lab, plan: &NodePlan) -> Option<SwitchConfig> {
 
 /// Missing rights and kernels without eBPF are about the machine; the rest is about the node.
 pub(crate) fn datapath_error(node: &str, error: &weft_datapath::DatapathError) -> LabError {
-    use weft_datapath::DatapathError::{KernelTooOld, NoEbpf, NoRights};
+    use weft_datapath::DatapathError::{NoEbpf, NoRights};
     match error {
-        NoRights { .. } | NoEbpf { .. } | KernelTooOld { .. } => {
+        NoRights { .. } | NoEbpf { .. } => {
             let text = error.to_string();
             let (what, remedy) = text.split_once("; ").unwrap_or((&text, "see: weft doctor"));
             LabError::NotFit { what: what.to_owned(), remedy: remedy.to_owned() }

@@ -36,7 +36,7 @@ impl From<TesterError> for EngineError {
                     what: "the test centre loads eBPF programs, which this process may not".to_owned(),
                     remedy: "run it with sudo".to_owned(),
                 },
-                DatapathError::NoEbpf { .. } | DatapathError::KernelTooOld { .. } => {
+                DatapathError::NoEbpf { .. } => {
                     Self::NotFit { what: error.to_string(), remedy: "see: weft doctor".to_owned() }
                 }
                 DatapathError::NoInterface { .. } => Self::Refused(error.to_string()),

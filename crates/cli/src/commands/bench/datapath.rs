@@ -69,9 +69,7 @@ pub(crate) fn datapath(options: &BenchOptions, live: bool, format: Output) -> Re
 
 fn failure(error: DatapathError) -> Failure {
     let code = match error {
-        DatapathError::NoRights { .. } | DatapathError::NoEbpf { .. } | DatapathError::KernelTooOld { .. } => {
-            exit::NOT_FIT
-        }
+        DatapathError::NoRights { .. } | DatapathError::NoEbpf { .. } => exit::NOT_FIT,
         _ => exit::FAILED,
     };
     Failure::new(code, error)

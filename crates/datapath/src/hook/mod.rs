@@ -1,0 +1,166 @@
+//! A program on the TC hook of an interface: by a tcx link where the kernel has them (Linux 6.6), by a classic filter where
+//! it has not. Callers need not know which.
+#![allow(unsafe_code)]
+
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use libbpf_rs::{Link, ProgramImpl, ProgramMut};
+
+use crate::error::DatapathError;
+use crate::filter::{self, Filter, Place};
+use crate::link;
+use crate::pin::{pin_fd, remove_pin};
+
+/// How programs get onto the TC hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcHook {
+    /// A link, which ends with its process unless it is pinned. The kernel waits for all CPUs at each: some 16 ms.
+    Tcx,
+    /// A classic filter (`clsact`), 0.1 ms each, for any kernel. It stays when its process is killed, until the same program
+    /// comes again, which takes its place, or its interface goes; `clsact` itself always stays. One program is on a side of an
+    /// interface once, therefore.
+    Filter,
+}
+
+impl TcHook {
+    /// tcx where the running kernel has it. `WEFT_TC_HOOK=filter` in the environment makes it filters everywhere: to try
+    /// them.
+    pub fn available() -> Self {
+        static FOUND: OnceLock<TcHook> = OnceLock::new();
+        let is_unwanted = || std::env::var_os("WEFT_TC_HOOK").is_some_and(|wanted| wanted == "filter");
+        *FOUND.get_or_init(|| if is_unwanted() || !has_tcx() { Self::Filter } else { Self::Tcx })
+    }
+}
+
+/// A program in its place, on TC or (always by a link) on XDP. It ends when this is dropped, unless it is pinned or for good.
+#[derive(Debug)]
+pub(crate) enum Attached {
+    Link(Link),
+    Filter(Filter),
+    /// A filter that outlives this.
+    Kept(Filter),
+}
+
+/// Attaches `program` (its section names the direction) to the interface, behind those already there.
+pub(crate) fn attach(program: &ProgramMut<'_>, ifindex: u32, interface: &str) -> Result<Attached, DatapathError> {
+    match TcHook::available() {
+        TcHook::Tcx => link::attach(program, ifindex, interface).map(Attached::Link),
+        TcHook::Filter => filter::attach(program, ifindex, Place::Last).map(Attached::Filter),
+    }
+}
+
+/// The same, in front of those already there.
+pub(crate) fn attach_first(program: &ProgramMut<'_>, ifindex: u32, interface: &str) -> Result<Attached, DatapathError> {
+    match TcHook::available() {
+        TcHook::Tcx => link::attach_first(program, ifindex, interface).map(Attached::Link),
+        TcHook::Filter => filter::attach(program, ifindex, Place::First).map(Attached::Filter),
+    }
+}
+
+/// The same, until the interface is gone.
+pub(crate) fn attach_for_good(program: &ProgramMut<'_>, ifindex: u32) -> Result<(), DatapathError> {
+    match TcHook::available() {
+        TcHook::Tcx => link::attach_for_good(program, ifindex),
+        TcHook::Filter => filter::attach(program, ifindex, Place::First).map(drop),
+    }
+}
+
+/// Behind those already there, as `hook` says; with a `pin`, for longer than this process. What an earlier process has pinned
+/// there is replaced in one step if it is on this interface, and taken off if it is on another.
+pub(crate) fn attach_as(
+    hook: TcHook,
+    program: &ProgramMut<'_>,
+    ifindex: u32,
+    interface: &str,
+    pin: Option<&Path>,
+) -> Result<Attached, DatapathError> {
+    match (hook, pin) {
+        (TcHook::Tcx, None) => link::attach(program, ifindex, interface).map(Attached::Link),
+        (TcHook::Filter, None) => filter::attach(program, ifindex, Place::Last).map(Attached::Filter),
+        (TcHook::Tcx, Some(pin)) => {
+            let earlier = pinned_filter(pin, Some(ifindex));
+            if earlier.is_some() {
+                remove_pin(pin)?;
+            }
+            let link = link::attach_pinned(program, ifindex, interface, pin)?;
+            earlier.map_or(Ok(()), |filter| filter.detach())?;
+            Ok(Attached::Link(link))
+        }
+        (TcHook::Filter, Some(pin)) => {
+            // Before it is replaced: afterwards it cannot be told from what is on no interface any more.
+            let earlier = pinned_filter(pin, Some(ifindex));
+            let filter = filter::attach(program, ifindex, Place::Last)?;
+            match earlier {
+                Some(earlier) => earlier.detach()?,
+                None => detach_pinned_link(pin)?,
+            }
+            remove_pin(pin)?;
+            pin_fd(program.as_fd(), pin)?;
+            Ok(Attached::Kept(filter))
+        }
+    }
+}
+
+/// Takes off what an earlier process has pinned there, if it has, and removes the pin.
+pub(crate) fn detach_pinned(pin: &Path) -> Result<(), DatapathError> {
+    match pinned_filter(pin, None) {
+        Some(filter) => filter.detach()?,
+        None => detach_pinned_link(pin)?,
+    }
+    remove_pin(pin)
+}
+
+impl Attached {
+    /// Takes the program off at once; closing or unpinning a link would do so some time later.
+    pub(crate) fn detach(&self) -> Result<(), DatapathError> {
+        match self {
+            Self::Link(attached) => link::detach(attached),
+            Self::Filter(attached) | Self::Kept(attached) => attached.detach(),
+        }
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if let Self::Filter(attached) = self {
+            // Nothing can be done about a failure here.
+            let _ = attached.detach();
+        }
+    }
+}
+
+impl From<Link> for Attached {
+    fn from(link: Link) -> Self {
+        Self::Link(link)
+    }
+}
+
+/// The filter whose program is pinned there.
+fn pinned_filter(pin: &Path, likely: Option<u32>) -> Option<Filter> {
+    let program = ProgramImpl::fd_from_pinned_path(pin).ok()?;
+    filter::find(program.as_fd(), likely)
+}
+
+fn detach_pinned_link(pin: &Path) -> Result<(), DatapathError> {
+    let is_program = ProgramImpl::fd_from_pinned_path(pin).is_ok();
+    match Link::open(pin) {
+        Ok(earlier) if !is_program => link::detach(&earlier),
+        _ => Ok(()),
+    }
+}
+
+/// Asks for the programs of the loopback interface, the first of every namespace: a kernel without tcx does not know the
+/// question.
+fn has_tcx() -> bool {
+    const LOOPBACK: i32 = 1;
+    let mut options =
+        libbpf_sys::bpf_prog_query_opts { sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as _, ..Default::default() };
+    // SAFETY: the options outlive the call, and name no arrays to write to.
+    let result = unsafe { libbpf_sys::bpf_prog_query_opts(LOOPBACK, libbpf_sys::BPF_TCX_INGRESS, &raw mut options) };
+    result != -libc::EINVAL
+}
+
+#[cfg(test)]
+mod tests;
