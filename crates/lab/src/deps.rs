@@ -16,6 +16,8 @@ pub enum Need {
     Run,
     /// The tests.
     Test,
+    /// The tests in virtual machines (`make kernels`).
+    Kernels,
 }
 
 /// A program or file, and the package that brings it.
@@ -67,6 +69,7 @@ fn parse_line(line: &str) -> Option<Dependency> {
         "build" => Need::Build,
         "run" => Need::Run,
         "test" => Need::Test,
+        "kernels" => Need::Kernels,
         _ => return None,
     };
     Some(Dependency { need, package: package.to_owned(), provides: provides.to_owned() })
@@ -80,7 +83,7 @@ mod tests {
     fn every_line_of_the_table_is_read() {
         let lines = TABLE.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         assert_eq!(all().len(), lines.count());
-        for need in [Need::Build, Need::Run, Need::Test] {
+        for need in [Need::Build, Need::Run, Need::Test, Need::Kernels] {
             assert!(all().iter().any(|dependency| dependency.need == need), "{need:?}");
         }
     }
