@@ -6,6 +6,7 @@ apt_home=$store/apt
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # The archives that this machine's own configuration names, as `main` and `security`.
+# shellcheck disable=SC2016  # the variables are apt's
 find_archives() {
   local uri release
   main='' security=''
@@ -15,7 +16,6 @@ find_archives() {
       *-security) security=${security:-$uri} ;;
       bookworm | trixie | forky | sid | stable | oldstable | testing | unstable) main=${main:-$uri} ;;
     esac
-  # shellcheck disable=SC2016  # apt's own variables
   done < <(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages')
   [[ $main ]] || lacks "this machine's apt names no archive of Debian: nowhere to take kernels from"
   [[ -e $keyring ]] || lacks "$keyring is missing: install debian-archive-keyring"
@@ -70,5 +70,5 @@ newest_kernel() {
 parts_of_kernel() {
   echo "$1"
   own_apt apt-cache show "$1" | sed -n 's/^Depends: //p' | tr ',' '\n' |
-    sed -n 's/^ *\(linux-\(binary\|modules\)-[^ ]*\) (= \(.*\)).*/\1=\3/p'
+    sed -n 's/^ *\(linux-\(base\|binary\|modules\)-[0-9][^ ]*\) (= \(.*\)).*/\1=\3/p'
 }

@@ -38,11 +38,11 @@ fetch() {
 unpack() {
   local release package
   for package in "$1"/*.deb; do
-    dpkg-deb --fsys-tarfile "$package" | tar x -C "$1/tree" "${unwanted[@]/#/--exclude=*/kernel/}" --exclude='*/share/*'
+    # Packages for a merged /usr have the modules there.
+    dpkg-deb --fsys-tarfile "$package" | tar x -C "$1/tree" "${unwanted[@]/#/--exclude=*/kernel/}" --exclude='*/share/*' \
+      --transform='s,^\./usr/lib/,./lib/,'
     rm "$package"
   done
-  # Packages for a merged /usr have them there.
-  [[ ! -d $1/tree/usr/lib/modules ]] || { mkdir -p "$1/tree/lib" && mv "$1/tree/usr/lib/modules" "$1/tree/lib/"; }
   release=$(ls "$1/tree/lib/modules")
   mv "$1/tree/boot/vmlinuz-$release" "$1/vmlinuz" 2> /dev/null || mv "$1/tree/lib/modules/$release/vmlinuz" "$1/vmlinuz"
   depmod -b "$1/tree" "$release"
