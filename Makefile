@@ -6,7 +6,7 @@ CARGO ?= cargo
 WEFT := target/release/weft
 NOW := date +%s
 
-.PHONY: help deps deps-test build demo test lint unit simulator-only clean
+.PHONY: help deps deps-test build demo test lint unit objects kernels simulator-only clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -28,9 +28,9 @@ demo: ## build, run the VL2 shuffle on 75 servers, print the claims and the repo
 	end=$$($(NOW)); \
 	echo "make demo: $$((end - start)) s ($$((built - start)) s to install and build, $$((end - built)) s to run)"
 
-test: ## lint, every test, and the simulator-only build
+test: ## lint, every test, eBPF objects on Debian's kernels, and the simulator-only build
 	@start=$$($(NOW)); \
-	$(MAKE) --no-print-directory deps-test lint unit simulator-only; \
+	$(MAKE) --no-print-directory deps-test lint unit objects simulator-only; \
 	end=$$($(NOW)); \
 	echo "make test: $$((end - start)) s, all passed"
 
@@ -40,6 +40,13 @@ lint:
 
 unit:
 	$(CARGO) test --release --locked --workspace --no-fail-fast
+
+objects: # every eBPF object loads on Debian's kernels 6.1 and 6.12: a slice of `make kernels`
+	@CARGO="$(CARGO)" scripts/kernels/objects.sh
+
+KERNELS ?= running 6.1 6.12 newest
+kernels: ## objects, frame tests, labs on Debian's kernels in virtual machines (KERNELS="6.1 6.12"); writes docs/kernels.md
+	@CARGO="$(CARGO)" scripts/kernels/run.sh $(KERNELS)
 
 simulator-only: # the binary without the lab: no clang, no libelf, no root
 	$(CARGO) clippy --release --locked --package weft --no-default-features -- --deny warnings

@@ -32,3 +32,17 @@ locked() {
 
 # The hash that tells whether something that was made is still what these inputs would make.
 hash_of() { cat "$@" | sha256sum | cut -c1-16; }
+
+# How machines run here. A /dev/kvm may be there with neither VMX nor SVM behind it (nested paravirtualisation): a stock kernel
+# hangs there, so emulation it is.
+accel() {
+  if grep -qwE 'vmx|svm' /proc/cpuinfo && [[ -r /dev/kvm && -w /dev/kvm ]]; then echo kvm; else echo tcg; fi
+}
+
+# The same as options of QEMU, in `accelerated`.
+accelerate() {
+  case $(accel) in
+    kvm) accelerated=(-accel kvm -cpu host) ;;
+    tcg) accelerated=(-accel "tcg,thread=multi,tb-size=512" -cpu "Nehalem,+rdrand") ;;
+  esac
+}

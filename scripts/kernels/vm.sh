@@ -19,11 +19,6 @@ source "$(dirname "$0")/common.sh"
 machines=${WEFT_VMS:-$store/machines}
 patience_s=600
 
-# A /dev/kvm may be there with neither VMX nor SVM behind it (nested paravirtualisation): a stock kernel hangs there.
-accel() {
-  if grep -qwE 'vmx|svm' /proc/cpuinfo && [[ -r /dev/kvm && -w /dev/kvm ]]; then echo kvm; else echo tcg; fi
-}
-
 start() {
   local name=$1 folder=$machines/$1 kernel=6.1 port=2201 cpus=2 mem=2048 p2p='' disk='' append='' setting; shift
   for setting in "$@"; do
@@ -43,12 +38,9 @@ start() {
   qemu-img create -q -f qcow2 -F raw -b "$image/root.raw" "$folder/disk.qcow2"
 
   local options=() hash
+  accelerate
   hash=$(printf %s "$machines/$name" | md5sum)
   local mac_tail=${hash:0:2}:${hash:2:2}:${hash:4:2}
-  case $(accel) in
-    kvm) options+=(-accel kvm -cpu host) ;;
-    tcg) options+=(-accel "tcg,thread=multi,tb-size=512" -cpu "Nehalem,+rdrand") ;;
-  esac
   add_disk() { options+=(-drive "file=$1,format=$2,if=none,id=$3,$4" -device "virtio-blk-pci,drive=$3"); }
   add_disk "$folder/disk.qcow2" qcow2 root cache=unsafe
   add_disk "$kernel_folder/modules.raw" raw modules readonly=on
@@ -60,7 +52,7 @@ start() {
     number=$((number + 1))
     options+=(-nic "socket,model=virtio-net-pci,localaddr=127.0.0.1:${wire%:*},udp=127.0.0.1:${wire#*:},mac=$(printf '52:54:%02x' $number):$mac_tail")
   done
-  nice -n 15 qemu-system-x86_64 "${options[@]}" -machine q35 -smp "$cpus" -m "$mem" -nodefaults -display none -no-reboot \
+  nice -n 15 qemu-system-x86_64 "${accelerated[@]}" "${options[@]}" -machine q35 -smp "$cpus" -m "$mem" -nodefaults -display none -no-reboot \
     -kernel "$kernel_folder/vmlinuz" -initrd "$kernel_folder/initrd" \
     -append "console=ttyS0 quiet net.ifnames=0 mitigations=off nokaslr systemd.hostname=$name $append" \
     -device virtio-rng-pci -serial "file:$folder/console.log" -pidfile "$folder/pid" -daemonize

@@ -80,9 +80,12 @@ fn every_object_loads_and_every_program_stays_within_its_budget() {
     let mut seen = 0;
     for name in capability::objects() {
         match capability::load(name) {
-            Err(error) => faults.push(error.to_string()),
+            Err(error) => {
+                eprintln!("{name}.bpf.o: refused: {error}");
+                faults.push(error.to_string());
+            }
             Ok(programs) => {
-                eprintln!("object {name} loads");
+                eprintln!("{name}.bpf.o: loaded");
                 seen += programs.len();
                 faults.extend(programs.iter().filter_map(over_budget));
             }
