@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Tries one kernel: runs in a virtual machine, or on this one. try.sh FOLDER, which holds `weft`, `tests/` and `plan.toml`.
+# For each row of the table it prints `result|ROW|ok or failed|what came out`, everything else is the log.
+set -uo pipefail
+here=$1
+weft=$here/weft
+lab=kernels-try
+lab_patience_s=300
+test_patience_s=600
+
+result() { printf 'result|%s|%s|%s\n' "$1" "$2" "$3"; }
+
+# The line of an output that says why: of weft's error, or else the last.
+reason() { (grep -m 1 -E '^(weft|error)' "$1" || grep -v '^$' "$1" | tail -n 1) | tr '|' '/' | cut -c 1-300; }
+
+objects() {
+  "$here/tests/verifier" --nocapture > /tmp/kernels-try.log 2>&1
+  local code=$? refused
+  cat /tmp/kernels-try.log
+  refused=$(sed -n 's/\.bpf\.o: refused.*//p' /tmp/kernels-try.log | paste -sd, | sed 's/,/, /g')
+  if [[ $code == 0 ]] && ! grep -q '^skipped:' /tmp/kernels-try.log; then
+    result objects ok "$(grep -c '\.bpf\.o: loaded' /tmp/kernels-try.log) load"
+  else
+    result objects failed "${refused:+refused: }${refused:-$(reason /tmp/kernels-try.log)}"
+  fi
+}
+
+frames() {
+  local passed=0 failed=0 skipped=0 names=() binary name
+  for binary in "$here"/tests/*; do
+    name=${binary##*/}
+    [[ $name != verifier ]] || continue
+    echo "== $name"
+    timeout -k 5 "$test_patience_s" "$binary" --test-threads 2 --show-output > /tmp/kernels-try.log 2>&1 ||
+      { [[ $? != 124 ]] || names+=("$name ran out of time"); }
+    cat /tmp/kernels-try.log
+    # A test that says `skipped` passed for cargo.
+    skipped=$((skipped + $(grep -c '^skipped:' /tmp/kernels-try.log)))
+    passed=$((passed + $(grep -c '^test .* \.\.\. ok' /tmp/kernels-try.log)))
+    failed=$((failed + $(grep -c '^test .* \.\.\. FAILED' /tmp/kernels-try.log)))
+    mapfile -t -O ${#names[@]} names < <(sed -n "s/^test \(.*\) \.\.\. FAILED.*/$name::\1/p" /tmp/kernels-try.log)
+  done
+  local sum="$((passed - skipped)) passed, $failed failed, $skipped skipped"
+  if [[ ${#names[@]} == 0 ]]; then result frames ok "$sum"; else result frames failed "$sum: ${names[*]}"; fi
+}
+
+# try_lab ROW FABRIC "OPTIONS" FROM>ADDRESS..: up, a ping for each pair, down.
+try_lab() {
+  local row=$1 fabric=$2 options=$3 pair failed='' began=$SECONDS
+  shift 3
+  # shellcheck disable=SC2086
+  if timeout -k 5 "$lab_patience_s" "$weft" lab up "$fabric" --unshaped --name "$lab" $options > /tmp/kernels-try.log 2>&1; then
+    local up=$((SECONDS - began))
+    for pair in "$@"; do
+      timeout 60 "$weft" lab exec --lab "$lab" "${pair%>*}" -- ping -c 3 -W 10 "${pair#*>}" || failed+=" $pair"
+    done
+    if [[ $failed ]]; then result "$row" failed "up, but no ping:$failed"; else result "$row" ok "$# pairs, up in $up s"; fi
+  else
+    cat /tmp/kernels-try.log
+    result "$row" failed "$(reason /tmp/kernels-try.log)"
+  fi
+  "$weft" lab down "$lab" > /dev/null 2>&1
+}
+
+# Two of our VTEPs and a station behind each, in namespaces of their own.
+try_vtep() {
+  local row=$1 hook=$2 n other pids=() code=1
+  for n in 1 2; do ip netns add kt-vtep$n; ip netns add kt-vm$n; done
+  ip link add under netns kt-vtep1 mtu 1600 type veth peer name under netns kt-vtep2 mtu 1600
+  for n in 1 2; do
+    other=$((3 - n))
+    ip -n kt-vtep$n address add 10.64.0.$n/24 dev under
+    ip -n kt-vtep$n link set under up
+    ip link add port netns kt-vtep$n type veth peer name eth0 netns kt-vm$n
+    ip -n kt-vtep$n link set port up
+    ip -n kt-vm$n address add 192.168.7.$n/24 dev eth0
+    ip -n kt-vm$n link set eth0 up
+    ip netns exec kt-vm$n ethtool -K eth0 tx off > /dev/null
+    ip netns exec kt-vtep$n ethtool -K port gro on > /dev/null
+    ip netns exec kt-vtep$n "$weft" node vtep --local 10.64.0.$n --uplink under --peer 10.64.0.$other --vni 100 --port port \
+      --hook "$hook" --socket /run/kt-vtep$n.sock > /tmp/kernels-vtep$n.log 2>&1 &
+    pids+=($!)
+  done
+  for n in $(seq 60); do
+    ip netns exec kt-vm1 ping -c 1 -W 1 192.168.7.2 > /dev/null && { code=0; break; }
+    kill -0 "${pids[@]}" 2> /dev/null || break
+    sleep 0.5
+  done
+  if [[ $code == 0 ]]; then
+    result "$row" ok "1 pair"
+  else
+    cat /tmp/kernels-vtep1.log
+    result "$row" failed "$(reason /tmp/kernels-vtep1.log)"
+  fi
+  kill "${pids[@]}" 2> /dev/null
+  wait "${pids[@]}" 2> /dev/null
+  for n in 1 2; do ip netns delete kt-vtep$n; ip netns delete kt-vm$n; done
+}
+
+try_plan() {
+  local began=$SECONDS
+  if (cd /tmp && timeout -k 5 600 "$weft" run "$here/plan.toml" --engine lab --quiet) > /tmp/kernels-try.log 2>&1; then
+    cat /tmp/kernels-try.log
+    result plan ok "its claims hold, $((SECONDS - began)) s"
+  else
+    cat /tmp/kernels-try.log
+    result plan failed "$(reason /tmp/kernels-try.log)"
+  fi
+}
+
+echo "release|$(uname -r)"
+objects
+try_lab vl2 vl2-4servers '' 's1>20.0.0.4' 's4>20.0.0.1'
+try_lab trill trill-s1-s6 '' 'h1>10.0.10.2' 'h4>10.0.20.3'
+try_lab vxlan leaf-spine-small '--overlay kernel-vxlan' 's1>20.0.0.3' 's4>20.0.0.2'
+try_vtep vtep tc
+try_vtep vtep-xdp xdp
+try_lab bed vl2-testbed '' 's1>20.0.0.75' 's20>20.0.0.39' 's39>20.0.0.1' 's58>20.0.0.20' 's75>20.0.0.58'
+try_plan
+frames

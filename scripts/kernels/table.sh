@@ -1,0 +1,87 @@
+# shellcheck shell=bash
+# Sourced by run.sh: results become a table, printed and, where every kernel was tried, written to docs/kernels.md. Wants
+# common.sh; `results` is the folder with each kernel's rows. `unexpected` becomes 1 if a failure is not known.
+
+rows=(objects frames vl2 trill vxlan vtep vtep-xdp bed plan)
+declare -A titles=(
+  [objects]='eBPF objects'
+  [frames]='frame tests'
+  [vl2]='lab: VL2, four servers'
+  [trill]='lab: TRILL, six RBridges'
+  [vxlan]='lab: kernel VXLAN'
+  [vtep]='two `weft node vtep`'
+  [vtep-xdp]='the same, `--hook xdp`'
+  [bed]="demo's bed: 85 nodes"
+  [plan]='a plan in the lab engine'
+)
+# shellcheck disable=SC2034
+unexpected=0
+
+# field KERNEL ROW NUMBER
+field() { awk -F'|' -v row="$2" -v n="$3" '$1 == row { print $n }' "$results/$1.rows" 2> /dev/null; }
+
+# known ROW KERNEL: why and what instead, or nothing.
+known() {
+  sed 's/#.*//' "$scripts/known.txt" | awk -F' *[|] *' -v row="$1" -v kernel="$2" \
+    '$1 == row && $2 == kernel { print $3 ". Instead: " $4 }'
+}
+
+# cell KERNEL ROW: what stands in the table; what is not ok gets a note of its own below it.
+cell() {
+  local state detail why
+  state=$(field "$1" "$2" 2)
+  detail=$(field "$1" "$2" 3)
+  why=$(known "$2" "$1")
+  if [[ $state == ok ]]; then
+    text="ok: $detail"
+    [[ -z $why ]] || say "$1: $2 works now; delete its line in scripts/kernels/known.txt"
+    return
+  fi
+  notes+=("${why:-**unexpected**: ${detail:-nothing came out, see target/kernels/results/$1.log}}")
+  text="no [${#notes[@]}]"
+  # shellcheck disable=SC2034
+  [[ $why ]] || unexpected=1
+}
+
+table() {
+  local kernel row text line
+  line='| |'
+  for kernel in "$@"; do line+=" $(title "$kernel") |"; done
+  echo "$line"
+  line='| --- |'
+  for kernel in "$@"; do line+=' --- |'; done
+  echo "$line"
+  for row in "${rows[@]}"; do
+    line="| ${titles[$row]} |"
+    for kernel in "$@"; do cell "$kernel" "$row"; line+=" $text |"; done
+    echo "$line"
+  done
+  [[ ${#notes[@]} == 0 ]] || echo
+  for line in "${!notes[@]}"; do echo "$((line + 1)). ${notes[line]}"; done
+}
+
+title() {
+  local release
+  release=$(cat "$results/$1.release" 2> /dev/null || echo 'did not come up')
+  case $1 in
+    running) echo "the machine's own: $release" ;;
+    *) echo "$1 ($(suite_of "$1")): $release" ;;
+  esac
+}
+
+judge_and_print() {
+  local notes=() file=$results/table.md document=$repository/docs/kernels.md
+  table "$@" > "$file"
+  cat "$file"
+  if [[ $# != $((${#all_kernels[@]} + 1)) ]]; then
+    say "docs/kernels.md is as it was: it is written where every kernel is tried"
+    return
+  fi
+  local part="<!-- table: written by make kernels -->"
+  awk -v part="$part" -v file="$file" -v date="$(date -u +%F)" -v accel="$(accel)" '
+    $0 == part && !inside { inside = 1; print; print ""; print "Tried on " date ", virtual machines by " accel ":"; print "";
+                            while ((getline line < file) > 0) print line; print ""; next }
+    $0 == "<!-- end of table -->" { inside = 0 }
+    !inside' "$document" > "$document.new"
+  mv "$document.new" "$document"
+}
