@@ -15,7 +15,7 @@ use crate::state::ProcessState;
 use crate::up::Lab;
 
 /// How long all daemons of a kind may take to become ready.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What every start needs.
@@ -109,7 +109,7 @@ fn check_alive(lab: &Lab, kind: &'static str, node: NodeId, deadline: Instant) -
         return Err(failed("ended at its start"));
     }
     if Instant::now() > deadline {
-        return Err(failed("was not ready in 20 s"));
+        return Err(failed("was not ready in 60 s"));
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ const RELAY: (&str, &str) = ("dhcrelay", "isc-dhcp-relay");
 const LEASE: &str = "1h";
 /// A line of `/proc/net/udp` has this as the end of its local address: port 67, of servers and relays.
 const BOUND: &str = ":0043";
-const START_TIMEOUT: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Refuses a lab whose programs are not here.
@@ -131,7 +131,7 @@ fn wait_bound(lab: &Lab, daemon: &'static str, node: NodeId, progress: &dyn Prog
         }
         let ended = process.is_some_and(|process| !process.id.is_alive());
         if ended || Instant::now() > deadline {
-            let what = if ended { "ended at its start" } else { "was not ready in 10 s" };
+            let what = if ended { "ended at its start" } else { "was not ready in 60 s" };
             let log = log_tail(&log_file(lab, daemon, node));
             return Err(LabError::Daemon { daemon, node: plan.name.clone(), what: what.to_owned(), log });
         }

@@ -33,7 +33,7 @@ const MAXIMUM_PATHS: usize = 64;
 /// The name that interfaces and `bfdd` use for the timers.
 pub(crate) const BFD_PROFILE: &str = "weft";
 /// How long a daemon may take to become ready.
-const START_TIMEOUT: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The daemons in the order of their start, each with the socket that says it is ready. `ospfd` asks `zebra` only every 10 s
 /// when that is not there yet: so `zebra` comes first, everywhere.
@@ -221,7 +221,7 @@ fn wait_for_socket(plan: &NodePlan, daemon: &'static str, socket: &str, id: Proc
             return Err(failed("ended at its start"));
         }
         if Instant::now() > deadline {
-            return Err(failed("was not ready in 10 s"));
+            return Err(failed("was not ready in 60 s"));
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -23,7 +23,7 @@ pub type RouteTable = BTreeMap<String, BTreeSet<String>>;
 /// Next hops that FRR installs at most.
 const WIDTH_MAX: usize = 64;
 /// How long routing may take to settle.
-const CONVERGENCE_TIMEOUT: Duration = Duration::from_secs(30);
+const CONVERGENCE_TIMEOUT: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(40);
 
 /// What every switch must have a route to while these links are down: each switch's LA, each anycast LA, each rack; where

@@ -21,7 +21,7 @@ use crate::{dhcp, doctor, down, frr, multicast, overlay, routes, selftest, sysct
 
 /// How many batches run at once: more do not help, the kernel has one lock for links.
 const BATCH_THREADS: usize = 2;
-const FIRST_PING_TIMEOUT: Duration = Duration::from_secs(10);
+const FIRST_PING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A lab that is up. Dropping it leaves the lab up; see [`Lab::take_down`] and [`crate::LabEngine`].
 #[derive(Debug)]

@@ -40,7 +40,7 @@ const SECRET_LEN: usize = 32;
 const NICKNAME_BASE: u16 = 0x100;
 /// MAC of the gateway that every RBridge answers for.
 pub(super) const GATEWAY_MAC: [u8; 6] = [0x02, 0x54, 0x52, 0x00, 0x00, 0xfe];
-const ROUTES_TIMEOUT: Duration = Duration::from_secs(30);
+const ROUTES_TIMEOUT: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(20);
 
 /// Unix socket on which an RBridge of a lab tells its state.

@@ -13,7 +13,7 @@ use crate::process::{Daemon, ProcessId, kill_all, log_tail};
 use crate::tester::bed::file_of;
 use crate::tester::usage::pss_bytes;
 
-const START_TIMEOUT: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A VTEP that runs until this is dropped. Its files go with the bed's namespaces.
@@ -49,7 +49,7 @@ impl VtepDaemon {
                 return Err("ended at its start");
             }
             if Instant::now() > deadline {
-                return Err("was not ready in 20 s");
+                return Err("was not ready in 60 s");
             }
             std::thread::sleep(POLL_INTERVAL);
         }
