@@ -42,11 +42,13 @@ follow() {
 # try_machine KERNEL PORT
 try_machine() {
   local name=kernel-${1//./-}
-  "$scripts/vm.sh" start "$name" kernel="$1" port="$2" cpus=2 mem=4096 disk="$payload.raw" append=systemd.unified_cgroup_hierarchy=1
-  "$scripts/vm.sh" wait "$name"
-  say "$1: the machine is up"
-  "$scripts/vm.sh" ssh "$name" "mkdir -p /weft && mount -o ro /dev/vdc /weft && mount -t bpf bpf /sys/fs/bpf 2>/dev/null; exec /weft/try.sh /weft 2>&1" |
-    follow "$1"
+  if "$scripts/vm.sh" start "$name" kernel="$1" port="$2" cpus=2 mem=4096 disk="$payload.raw" && "$scripts/vm.sh" wait "$name"; then
+    say "$1: the machine is up"
+    "$scripts/vm.sh" ssh "$name" "mkdir -p /weft && mount -o ro /dev/vdc /weft && exec /weft/try.sh /weft 2>&1" | follow "$1" ||
+      say "$1: the machine ended early"
+  else
+    say "$1: the machine did not come up"
+  fi
   "$scripts/vm.sh" stop "$name"
 }
 
@@ -70,7 +72,7 @@ for kernel in "$@"; do
     try_running
   else
     while (($(jobs -rp | wc -l) >= 2)); do wait -n || true; done
-    try_machine "$kernel" "$port" || say "$kernel: the machine failed" &
+    try_machine "$kernel" "$port" &
     port=$((port + 1))
   fi
 done

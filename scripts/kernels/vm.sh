@@ -55,7 +55,7 @@ start() {
   nice -n 15 qemu-system-x86_64 "${accelerated[@]}" "${options[@]}" -machine q35 -smp "$cpus" -m "$mem" -nodefaults -display none -no-reboot \
     -kernel "$kernel_folder/vmlinuz" -initrd "$kernel_folder/initrd" \
     -append "console=ttyS0 quiet net.ifnames=0 mitigations=off nokaslr systemd.hostname=$name $append" \
-    -device virtio-rng-pci -serial "file:$folder/console.log" -pidfile "$folder/pid" -daemonize
+    -device virtio-rng-pci -serial "file:$folder/console.log" -pidfile "$folder/pid" -daemonize 9>&- # no lock of a caller is its
 }
 
 # The process of machine $1, if it is running and ours: the id alone may be another's by now.

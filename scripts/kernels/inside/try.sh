@@ -92,9 +92,20 @@ try_vtep() {
     cat /tmp/kernels-vtep1.log
     result "$row" failed "$(reason /tmp/kernels-vtep1.log)"
   fi
-  kill "${pids[@]}" 2> /dev/null
-  wait "${pids[@]}" 2> /dev/null
-  for n in 1 2; do ip netns delete kt-vtep$n; ip netns delete kt-vm$n; done
+  remove_vtep "${pids[@]}"
+}
+
+remove_vtep() {
+  local n
+  [[ $# == 0 ]] || { kill "$@" && wait "$@"; } 2> /dev/null
+  for n in 1 2; do ip netns delete kt-vtep$n; ip netns delete kt-vm$n; done 2> /dev/null
+}
+
+# What is left where it was interrupted.
+finish() {
+  "$weft" lab down "$lab" > /dev/null 2>&1
+  # shellcheck disable=SC2046
+  remove_vtep $(jobs -p)
 }
 
 try_plan() {
@@ -108,6 +119,8 @@ try_plan() {
   fi
 }
 
+trap finish EXIT
+trap 'exit 130' INT TERM
 echo "release|$(uname -r)"
 objects
 try_lab vl2 vl2-4servers '' 's1>20.0.0.4' 's4>20.0.0.1'
