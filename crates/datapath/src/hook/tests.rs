@@ -102,7 +102,7 @@ fn who_comes_later_stands_further_out_also_when_an_earlier_one_has_gone() {
             gone.detach().unwrap();
             let comes = attach("lose_incoming", place);
             assert_eq!(filters("lo", "ingress"), expected, "{place:?}");
-            [stays, comes].map(|filter| filter.detach().unwrap());
+            [stays, comes].iter().for_each(|filter| filter.detach().unwrap());
         }
     });
 }
