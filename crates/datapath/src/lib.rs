@@ -18,7 +18,8 @@
 //! | [`bed`] | parts of beds for experiments: ends of chains, a known cost, plain layer-2 switches |
 //! | [`offload`] | what an interface does for the stack, and XDP wants otherwise |
 //! | [`vxlan`] | a VXLAN tunnel end point on TC and XDP (RFC 7348) |
-//! | [`capability`] | which of the programs the running kernel takes |
+//! | [`capability`] | every object by name, to find out whether this kernel takes it |
+//! | [`probe`] | hooks and cards, asked without one of our objects |
 //! | [`bpffs`] | the file system that pinned maps and links live in |
 //! | [`frame`] | one frame through a loaded program without a network |
 //! | [`abi`] | what programs and user space share |
@@ -43,6 +44,7 @@ mod membership;
 mod object;
 pub mod offload;
 mod pin;
+pub mod probe;
 mod ring;
 pub mod spread;
 pub mod stale;

@@ -25,9 +25,6 @@ macro_rules! object_files {
             static IMAGE: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o")));
             ObjectFile { name: $name, bytes: &IMAGE.0 }
         };)*
-
-        /// Every one of them.
-        pub(crate) const ALL: &[ObjectFile] = &[$($constant),*];
     };
 }
 

@@ -78,7 +78,7 @@ fn every_object_loads_and_every_program_stays_within_its_budget() {
     }
     let mut faults = Vec::new();
     let mut seen = 0;
-    for name in capability::objects() {
+    for (name, _) in capability::objects() {
         match capability::load(name) {
             Err(error) => {
                 eprintln!("{name}.bpf.o: refused: {error}");
