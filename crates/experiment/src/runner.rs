@@ -138,7 +138,10 @@ fn require_fit(spec: &PlanSpec, fabrics: &[Fabric], engines: &[&dyn Engine]) -> 
     for batch in schedule::batches(spec, fabrics, 0) {
         let engine = execution::engine_of(&batch, spec, engines);
         for overlay in batch.overlays {
-            engine.check_fit(&batch.scenario(*overlay)?)?;
+            let scenario = batch.scenario(*overlay)?;
+            for job in batch.jobs.iter().filter(|job| job.key.overlay == *overlay && job.key.repetition == 1) {
+                engine.check_fit(&scenario, &job.trial)?;
+            }
         }
     }
     Ok(())

@@ -54,8 +54,8 @@ impl Engine for LabEngine {
         "lab"
     }
 
-    fn check_fit(&self, scenario: &Scenario) -> Result<(), EngineError> {
-        Ok(doctor::require(scenario, &self.options)?)
+    fn check_fit(&self, scenario: &Scenario, trial: &Trial) -> Result<(), EngineError> {
+        Ok(doctor::require(scenario, Some(trial), &self.options)?)
     }
 
     fn prepare<'a>(

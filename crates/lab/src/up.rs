@@ -58,7 +58,7 @@ pub(crate) fn up_owned(
     let start = Instant::now();
     let name = options.name.clone().unwrap_or_else(|| scenario.fabric.name().to_owned());
     check_lab_name(&name)?;
-    doctor::require(scenario, options)?;
+    doctor::require(scenario, None, options)?;
     let state = claim(&name, scenario, owner)?;
     let guard = TakeDownOnError { lab: Some(name.clone()) };
     let plan = LabPlan::new(&name, scenario, options.seed);

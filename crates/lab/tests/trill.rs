@@ -308,8 +308,6 @@ fn a_mesh_of_servers_runs_a_workload() {
     let options = LabOptions { name: Some(name.clone()), ..LabOptions::new(daemon_program()) };
     let engine = LabEngine::new(options, worker.into());
     let mesh = common::scenario(fabric("trill-mesh"), Overlay::Trill);
-    engine.check_fit(&mesh).unwrap();
-    let mut session = engine.prepare(&mesh, &Quiet).unwrap();
     let trial = Trial {
         workload: Workload::Shuffle { bytes_per_flow: Bytes(1_000_000) },
         faults: Vec::new(),
@@ -320,6 +318,8 @@ fn a_mesh_of_servers_runs_a_workload() {
         pin_and_measure_cost: false,
         probes: None,
     };
+    engine.check_fit(&mesh, &trial).unwrap();
+    let mut session = engine.prepare(&mesh, &Quiet).unwrap();
     let records = session.run(&trial).unwrap();
     assert_eq!(records.flows.iter().filter(|flow| flow.bytes_received == 1_000_000).count(), 12);
     session.close().unwrap();

@@ -162,10 +162,10 @@ pub trait Progress: Sync {
 pub trait Engine {
     /// `lab` or `sim`.
     fn name(&self) -> &'static str;
-    /// Whether this machine can run the scenario, found out before anything is made; [`EngineError::NotFit`] says what is
-    /// missing and what to do. By default it can.
-    fn check_fit(&self, scenario: &Scenario) -> Result<(), EngineError> {
-        let _ = scenario;
+    /// Whether this machine can run a trial of the scenario, found out before anything is made; [`EngineError::NotFit`] says
+    /// what is missing and what to do. By default it can.
+    fn check_fit(&self, scenario: &Scenario, trial: &Trial) -> Result<(), EngineError> {
+        let _ = (scenario, trial);
         Ok(())
     }
     /// This engine, if scenarios of its own may run side by side on several threads: runs that share nothing and whose

@@ -169,8 +169,9 @@ Examples:
   weft doctor
   weft doctor --path                                              with frames through a small lab; needs root
   weft doctor -o json | jq '.checks[] | select(.verdict != \"ok\")'
+  weft doctor -o json | jq '.uses[] | select(.possible | not)'
 
-Exit code 4: no lab can run here.")]
+Exit code 4: no lab of any kind can run here, or frames of --path did not come through.")]
     Doctor(DoctorArgs),
     /// Print shell completions
     #[command(after_help = "\

@@ -14,22 +14,25 @@ pub(crate) fn doctor(args: &DoctorArgs, quiet: bool) -> Result<ExitCode, Failure
     use crate::progress::TerminalProgress;
 
     #[derive(serde::Serialize)]
-    struct Checks {
+    struct Said {
         schema_version: u32,
-        checks: Vec<doctor::Check>,
+        #[serde(flatten)]
+        report: doctor::Report,
     }
 
-    let mut checks = doctor::checks();
-    let fit = |checks: &[doctor::Check]| checks.iter().all(|check| check.verdict != Verdict::Fail);
-    if args.path && fit(&checks) {
+    let mut report = doctor::examine();
+    let mut fit = report.some_lab_can_run();
+    if args.path && fit {
         let progress = TerminalProgress::new(quiet)?;
         let weft = std::env::current_exe().map_err(Failure::failed)?;
         let more = doctor::path_checks(&weft_lab::LabOptions::new(weft), &progress);
         progress.finish();
-        checks.extend(more.map_err(super::lab::failure)?);
+        let more = more.map_err(super::lab::failure)?;
+        fit = more.iter().all(|check| check.verdict != Verdict::Fail);
+        report.checks.extend(more);
     }
     let mut rows = Rows::new(&["verdict", "check", "found", "what to do"]);
-    for check in &checks {
+    for check in &report.checks {
         let mark = match check.verdict {
             Verdict::Ok => "ok",
             Verdict::Warn => "note",
@@ -37,8 +40,11 @@ pub(crate) fn doctor(args: &DoctorArgs, quiet: bool) -> Result<ExitCode, Failure
         };
         rows.push(vec![mark.to_owned(), check.name.clone(), check.found.clone(), check.remedy.clone()]);
     }
-    let fit = fit(&checks);
-    output::print(args.output.output, &rows, &Checks { schema_version: 1, checks })?;
+    for one in &report.uses {
+        let found = if one.possible { String::new() } else { format!("because of: {}", one.because.join(", ")) };
+        rows.push(vec![if one.possible { "yes" } else { "NO" }.to_owned(), one.name.to_owned(), found, String::new()]);
+    }
+    output::print(args.output.output, &rows, &Said { schema_version: 2, report })?;
     Ok(if fit { ExitCode::SUCCESS } else { ExitCode::from(exit::NOT_FIT) })
 }
 

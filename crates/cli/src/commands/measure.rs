@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
+use weft_lab::doctor::{Use, require_use};
 use weft_lab::tester::TesterError;
 use weft_lab::tester::measure::{
     self, BurstRow, LatencyRow, LimitedBy, LossRow, MeasureOptions, Method, Report, SoakRow, ThroughputRow,
@@ -16,6 +17,7 @@ use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
 
 pub(crate) fn measure(command: MeasureCommand, quiet: bool) -> Result<ExitCode, Failure> {
+    require_use(Use::Measure).map_err(super::lab::failure)?;
     let progress = TerminalProgress::new(quiet)?;
     let done = |progress: &TerminalProgress| progress.finish();
     match command {

@@ -62,6 +62,33 @@ fn without_root_a_plan_runs_in_the_simulator_and_says_why() {
     assert!(text(&output.stdout).contains("\"engine\":\"sim\""), "{}", text(&output.stdout));
 }
 
+/// As in a container that was given too little: root without the rights that eBPF needs.
+#[test]
+fn without_cap_bpf_a_lab_is_refused_before_anything_is_made() {
+    let Some(_turn) = one_lab_at_a_time() else { return };
+    let before = Machine::now();
+    let weft = |args: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set=-bpf,-sys_admin", "--inh-caps=-bpf,-sys_admin", env!("CARGO_BIN_EXE_weft")]);
+        command.args(args).output().expect("setpriv is part of every Debian")
+    };
+    for args in [
+        &["lab", "up", "vl2-4servers", "--name", "no-bpf"][..],
+        &["lab", "up", "trill-s1-s6", "--name", "no-bpf"],
+        &["run", "vxlan/encapsulations", "--quick"],
+        &["bench", "overlay", "--quick"],
+    ] {
+        assert_fails(&weft(args), 4, &["cannot run here", "not permitted", "CAP_BPF"]);
+    }
+    let doctor = weft(&["doctor", "-o", "json"]);
+    assert_eq!(doctor.status.code(), Some(4), "{}", text(&doctor.stdout));
+    let said: serde_json::Value = serde_json::from_slice(&doctor.stdout).expect("JSON");
+    assert_eq!(said["schema_version"], 2);
+    let uses = said["uses"].as_array().expect("a list");
+    assert!(uses.iter().all(|one| one["possible"] == false && one["because"][0] == "rights"), "{uses:?}");
+    assert_eq!(before, Machine::now());
+}
+
 #[test]
 fn without_root_a_lab_is_refused_with_the_remedy() {
     let Some(_turn) = one_lab_at_a_time() else { return };

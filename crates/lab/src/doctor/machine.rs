@@ -1,89 +1,107 @@
-//! The checks themselves: rights, kernel, programs, limits.
+//! The checks themselves: rights, programs, what namespaces take, limits. What the kernel takes of our eBPF is in `kernel`.
 
 use std::fs;
-use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
 
 use weft_datapath::bpffs;
-use weft_datapath::host::{HostConfig, HostDatapath};
-use weft_datapath::spread::Spread;
-use weft_datapath::switch::{SwitchConfig, SwitchDatapath, Tier};
-use weft_scenario::addressing::VIRTUAL_MAC;
 
-use super::Check;
+use super::capability::{Capability, TABLE, row};
+use super::judge::{self, Findings};
+use super::kernel::{self, Kernel};
+use super::{Check, Verdict, cards};
 use crate::deps::{self, Need};
-use crate::error::LabError;
-use crate::home::{BPF_DIR, FRR_DIR, NETNS_DIR, PREFIX, RUN_DIR, lab_names, names_in};
+use crate::home::{BPF_DIR, FRR_DIR, NETNS_DIR, PREFIX, RUN_DIR, STORES_DIR, lab_names, names_in};
 use crate::{batch, down, frr, netns, overlay, state, sysctls};
 
 /// Capabilities that a lab uses, with their numbers in `/proc/self/status`.
-const CAPABILITIES: [(&str, u32); 4] =
-    [("CAP_NET_ADMIN", 12), ("CAP_NET_RAW", 13), ("CAP_SYS_ADMIN", 21), ("CAP_BPF", 39)];
-const KERNEL_LEAST: (u32, u32) = (6, 6);
+const CAPABILITIES: [(&str, u32); 4] = [("CAP_NET_ADMIN", 12), ("CAP_NET_RAW", 13), (SYS_ADMIN, 21), ("CAP_BPF", 39)];
+/// Holds what CAP_BPF allows, too.
+const SYS_ADMIN: &str = "CAP_SYS_ADMIN";
+/// Since when drivers tell what they do with XDP.
+const KERNEL_XDP_FEATURES: (u32, u32) = (6, 3);
 const RUN_FREE_LEAST_BYTES: u64 = 64 << 20;
+/// Three etcd nodes set aside 64 MB each for their logs, and write on.
+const STORES_FREE_LEAST_BYTES: u64 = 1 << 30;
 const MEMORY_LEAST_BYTES: u64 = 2 << 30;
 
 pub(super) fn checks() -> Vec<Check> {
-    let mut checks = vec![rights(), kernel(), btf()];
+    let rights = rights();
+    let may = rights.verdict == Verdict::Ok;
+    let mut checks = vec![rights];
+    checks.extend(ebpf(may));
     checks.extend(packages());
     checks.push(versions());
     checks.extend(namespace_checks());
-    checks.extend([ebpf(), bpf_file_system(), controls(), neighbours(), disk(), memory(), load(), leftovers()]);
+    checks.extend([bpf_file_system(), controls(), neighbours(), run_space(), store_space(), memory(), load()]);
+    checks.push(leftovers());
+    checks
+}
+
+/// The kernel, everything that is loaded and attached, and the network cards.
+fn ebpf(may: bool) -> Vec<Check> {
+    let kernel = Kernel::running();
+    if !may {
+        return vec![Check::warn("kernel", kernel.release, "eBPF was not tried: it needs the rights")];
+    }
+    let cards = cards::of_this_machine(kernel.version() >= KERNEL_XDP_FEATURES);
+    let outcomes = kernel::try_all(TABLE.iter().flat_map(|row| row.probes).copied());
+    let mut checks = judge::judge(&Findings { kernel, outcomes });
+    checks.extend(cards.iter().map(cards::judge));
     checks
 }
 
 fn rights() -> Check {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let missing = missing_rights(&status);
+    let root = rustix::process::geteuid().is_root();
+    let found = match (missing.is_empty(), root) {
+        (true, true) => "root, with all capabilities that a lab uses".to_owned(),
+        (true, false) => "not root".to_owned(),
+        (false, _) => format!("missing: {}", missing.join(", ")),
+    };
+    Check::of(Capability::Rights, missing.is_empty() && root, found)
+}
+
+/// Capabilities that a process with this `/proc/PID/status` lacks.
+fn missing_rights(status: &str) -> Vec<&'static str> {
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = effective.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
-    let missing: Vec<&str> =
-        CAPABILITIES.iter().filter(|(_, number)| bits >> number & 1 == 0).map(|(name, _)| *name).collect();
-    if missing.is_empty() && rustix::process::geteuid().is_root() {
-        return Check::ok("rights", "root, with all capabilities that a lab uses");
-    }
-    let found = if missing.is_empty() { "not root".to_owned() } else { format!("missing: {}", missing.join(", ")) };
-    Check::fail("rights", found, "run with sudo; inside a container add these capabilities; or use --engine sim")
-}
-
-fn kernel() -> Check {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
-    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    if version >= KERNEL_LEAST {
-        return Check::ok("kernel", release);
-    }
-    let (major, minor) = KERNEL_LEAST;
-    Check::fail("kernel", release, format!("weft attaches eBPF by tcx, which needs Linux {major}.{minor} or later"))
-}
-
-fn btf() -> Check {
-    let path = "/sys/kernel/btf/vmlinux";
-    if Path::new(path).exists() {
-        return Check::ok("BTF", path);
-    }
-    Check::warn(
-        "BTF",
-        format!("no {path}"),
-        "labs run without; a kernel with CONFIG_DEBUG_INFO_BTF shows better errors",
-    )
+    let lacks = |(_, number): &&(&str, u32)| bits >> *number & 1 == 0;
+    let missing: Vec<&str> = CAPABILITIES.iter().filter(lacks).map(|(name, _)| *name).collect();
+    if missing == ["CAP_BPF"] { Vec::new() } else { missing }
 }
 
 fn packages() -> Vec<Check> {
-    let check = |need: Need, name: &str, found: &str| {
-        let missing = deps::missing_packages(need);
-        if missing.is_empty() {
-            return Check::ok(name, found);
-        }
-        let remedy = format!("apt-get install {}, or: make deps", missing.join(" "));
-        let found = format!("missing: {}", missing.join(", "));
-        if need == Need::Run { Check::fail(name, found, remedy) } else { Check::warn(name, found, remedy) }
-    };
-    vec![
-        check(Need::Run, "programs for labs", "ip, tc, bridge, zebra, ospfd, pimd, dnsmasq, dhcrelay"),
-        check(Need::Build, "packages to build weft", "clang and libraries"),
-        check(Need::Test, "programs for tests", "tshark, udhcpc, avahi-daemon"),
-    ]
+    let missing = deps::missing_packages(Need::Run);
+    let lacks = |package: &str| missing.iter().any(|name| name == package);
+    let mut checks = vec![
+        Check::of(
+            Capability::Iproute,
+            !lacks("iproute2"),
+            if lacks("iproute2") { "missing" } else { "ip, tc, bridge" },
+        ),
+        Check::of(
+            Capability::Routing,
+            !lacks("frr"),
+            if lacks("frr") { "missing" } else { "zebra, ospfd, pimd, bgpd" },
+        ),
+    ];
+    let further = missing.into_iter().filter(|name| name != "iproute2" && name != "frr").collect();
+    let sentence = "dnsmasq, dhcrelay, etcd: for fabrics with DHCP, and --directory etcd3";
+    checks.push(installed("further programs for labs", sentence, further));
+    checks.push(installed("packages to build weft", "clang and libraries", deps::missing_packages(Need::Build)));
+    checks.push(installed("programs for tests", "tshark, udhcpc, avahi-daemon", deps::missing_packages(Need::Test)));
+    checks
+}
+
+/// Packages without which labs run.
+fn installed(name: &str, what: &str, missing: Vec<String>) -> Check {
+    if missing.is_empty() {
+        return Check::ok(name, what);
+    }
+    let remedy = format!("apt-get install {}, or: make deps; {what}", missing.join(" "));
+    Check::warn(name, format!("missing: {}", missing.join(", ")), remedy)
 }
 
 fn versions() -> Check {
@@ -102,28 +120,27 @@ fn versions() -> Check {
 fn namespace_checks() -> Vec<Check> {
     let name = format!("{PREFIX}doctor-{}", std::process::id());
     if let Err(error) = netns::create(std::slice::from_ref(&name), |_| Ok(())) {
-        return vec![Check::fail("namespaces", error.to_string(), "a lab needs the right to make network namespaces")];
+        return vec![Check::of(Capability::Namespaces, false, error.to_string())];
     }
     let path = crate::home::namespace_path(&name);
-    let try_lines = |check: &str, program, lines: &[&str], remedy: &str| {
+    let try_lines = |capability, program, lines: &[&str]| {
         let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
         let result = netns::in_namespace(&path, || batch::run(program, "doctor", &lines)).and_then(|result| result);
         match result {
-            Ok(()) => Check::ok(check, lines.last().cloned().unwrap_or_default()),
-            Err(error) => Check::fail(check, error.to_string(), remedy),
+            Ok(()) => Check::of(capability, true, lines.last().cloned().unwrap_or_default()),
+            Err(error) => Check::of(capability, false, error.to_string()),
         }
     };
     use batch::Program::{Bridge, Ip, Tc};
     let checks = vec![
-        Check::ok("namespaces", format!("made in {NETNS_DIR}")),
+        Check::of(Capability::Namespaces, true, format!("made in {NETNS_DIR}")),
         try_lines(
-            "veth of MTU 1600",
+            Capability::Veth,
             Ip,
             &["link set dev lo up", "link add dev v0 mtu 1600 type veth peer name v1 mtu 1600", "link set dev v0 up"],
-            "a kernel with CONFIG_VETH",
         ),
         try_lines(
-            "htb, bfifo, u32",
+            Capability::Shaping,
             Tc,
             &[
                 "qdisc add dev v0 root handle 1: stab overhead 24 linklayer ethernet htb default 1",
@@ -131,34 +148,19 @@ fn namespace_checks() -> Vec<Check> {
                 "qdisc add dev v0 parent 1:1 handle 10: bfifo limit 100000",
                 "filter add dev v0 parent 1: protocol ip prio 1 u32 match ip protocol 89 0xff flowid 1:1",
             ],
-            "a kernel with CONFIG_NET_SCH_HTB, NET_SCH_FIFO, NET_CLS_U32; only shaped labs need it",
         ),
         try_lines(
-            "vxlan",
+            Capability::KernelVxlan,
             Ip,
             &["link add dev x0 type vxlan id 42 dstport 4789 local 127.0.0.1 dev lo nolearning"],
-            "a kernel with CONFIG_VXLAN; only comparisons with kernel VXLAN need it",
         ),
-        try_lines(
-            "bridge fdb",
-            Bridge,
-            &["fdb add 02:00:00:00:00:01 dev x0 dst 127.0.0.2 self permanent"],
-            "see vxlan",
-        ),
+        try_lines(Capability::BridgeFdb, Bridge, &["fdb add 02:00:00:00:00:01 dev x0 dst 127.0.0.2 self permanent"]),
     ];
     let _ = netns::delete(&[name]);
     if let Ok(_lock) = crate::home::lock() {
         netns::release_directory();
     }
     checks
-}
-
-fn ebpf() -> Check {
-    match require_ebpf() {
-        Ok(()) => Check::ok("eBPF", "a program was loaded and attached by tcx"),
-        Err(LabError::NotFit { what, remedy }) => Check::fail("eBPF", what, remedy),
-        Err(error) => Check::fail("eBPF", error.to_string(), "see the reason"),
-    }
 }
 
 /// Mounts weft's bpffs, unless it is mounted, and unmounts it again if nobody uses it.
@@ -170,41 +172,10 @@ fn bpf_file_system() -> Check {
     });
     down::release_run_dir();
     match result {
-        Ok(true) => Check::ok("bpffs", format!("can be mounted at {BPF_DIR}")),
-        Ok(false) => Check::ok("bpffs", format!("mounted at {BPF_DIR}")),
-        Err(error) => Check::fail("bpffs", error.to_string(), "VL2 labs pin their programs there; see the reason"),
+        Ok(true) => Check::of(Capability::Bpffs, true, format!("can be mounted at {BPF_DIR}")),
+        Ok(false) => Check::of(Capability::Bpffs, true, format!("mounted at {BPF_DIR}")),
+        Err(error) => Check::of(Capability::Bpffs, false, error.to_string()),
     }
-}
-
-/// Really loads and attaches both programs of VL2: to the loopback interface of a namespace that is gone afterwards.
-pub(super) fn require_ebpf() -> Result<(), LabError> {
-    let switch = SwitchConfig {
-        ports: vec!["lo".into()],
-        host_ports: Vec::new(),
-        own_las: Vec::new(),
-        tier: Tier::Intermediate,
-        pin_dir: None,
-    };
-    let host = HostConfig {
-        interface: "lo".into(),
-        miss_interface: "lo".into(),
-        aa_block: (Ipv4Addr::new(20, 0, 0, 0), 8),
-        gateway_mac: VIRTUAL_MAC,
-        underlay_mtu: 1600,
-        own_tor_la: Ipv4Addr::new(10, 1, 0, 1),
-        rack_direct: false,
-        rate_limit: None,
-        map_entries: 16,
-        spread: Spread::Never,
-        broadcast: None,
-        own: None,
-        pin_dir: None,
-    };
-    netns::in_fresh_namespace(|| {
-        SwitchDatapath::attach(&switch)?;
-        HostDatapath::attach(&host).map(drop)
-    })?
-    .map_err(|error| overlay::datapath_error("doctor", &error))
 }
 
 /// TCP congestion controls of this kernel.
@@ -217,10 +188,8 @@ fn controls() -> Check {
     let available = congestion_controls();
     let missing: Vec<&str> =
         ["cubic", "reno"].into_iter().filter(|needed| !available.iter().any(|have| have == needed)).collect();
-    if missing.is_empty() {
-        return Check::ok("congestion control", available.join(" "));
-    }
-    Check::fail("congestion control", format!("missing: {}", missing.join(" ")), "a kernel with CONFIG_TCP_CONG_CUBIC")
+    let found = if missing.is_empty() { available.join(" ") } else { format!("missing: {}", missing.join(" ")) };
+    Check::of(Capability::CongestionControl, missing.is_empty(), found)
 }
 
 fn neighbours() -> Check {
@@ -234,15 +203,27 @@ fn neighbours() -> Check {
     Check::ok("neighbour table", format!("{found}; a lab raises it and gives it back"))
 }
 
-fn disk() -> Check {
-    let parent = if Path::new(RUN_DIR).exists() { RUN_DIR } else { "/run" };
-    let Ok(stat) = rustix::fs::statvfs(parent) else { return Check::warn("space on /run", "unknown", "") };
-    let free = stat.f_bavail * stat.f_frsize;
+fn run_space() -> Check {
+    let Some(free) = free_bytes(RUN_DIR) else { return Check::warn(row(Capability::RunSpace).name, "unknown", "") };
+    Check::of(Capability::RunSpace, free >= RUN_FREE_LEAST_BYTES, format!("{} MiB free", free >> 20))
+}
+
+/// Where labs keep stores that must be on a disk.
+fn store_space() -> Check {
+    let name = format!("space for {STORES_DIR}");
+    let Some(free) = free_bytes(STORES_DIR) else { return Check::warn(&name, "unknown", "") };
     let found = format!("{} MiB free", free >> 20);
-    if free >= RUN_FREE_LEAST_BYTES {
-        return Check::ok("space on /run", found);
+    if free >= STORES_FREE_LEAST_BYTES {
+        return Check::ok(&name, found);
     }
-    Check::fail("space on /run", found, "free some: logs and state of a lab need up to 64 MiB")
+    Check::warn(&name, found, "labs and benchmarks with --directory etcd3 want 1 GiB there; others write nothing")
+}
+
+/// Free bytes where a folder is or will be.
+fn free_bytes(folder: &str) -> Option<u64> {
+    let there = Path::new(folder).ancestors().find(|folder| folder.exists())?;
+    let stat = rustix::fs::statvfs(there).ok()?;
+    Some(stat.f_bavail * stat.f_frsize)
 }
 
 fn memory() -> Check {
@@ -284,4 +265,26 @@ fn leftovers() -> Check {
         return Check::ok("leftovers", up);
     }
     Check::warn("leftovers", format!("{orphans} labs of killed runs, {strays} stray things"), "weft lab down --all")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_of_a_container_are_told_from_those_of_root() {
+        let status = |bits: u64| format!("Name:\tweft\nCapEff:\t{bits:016x}\nCapBnd:\t0\n");
+        assert_eq!(missing_rights(&status(0x1ff_ffff_ffff)), Vec::<&str>::new());
+        // Root before Linux 5.8, or in a container with CAP_SYS_ADMIN but without CAP_BPF.
+        assert_eq!(missing_rights(&status(1 << 12 | 1 << 13 | 1 << 21)), Vec::<&str>::new());
+        // Docker's usual set.
+        assert_eq!(missing_rights(&status(0xa804_25fb)), ["CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_BPF"]);
+        assert_eq!(missing_rights("junk").len(), 4);
+    }
+
+    #[test]
+    fn room_is_looked_for_where_a_folder_will_be() {
+        assert_eq!(free_bytes("/proc/none/of/that"), free_bytes("/proc"));
+        assert!(free_bytes("/").is_some_and(|bytes| bytes > 0));
+    }
 }

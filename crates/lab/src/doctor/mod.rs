@@ -1,30 +1,26 @@
 //! What this machine can and cannot do for a lab: one line per check, each with the remedy.
 
+mod capability;
+mod cards;
+mod judge;
+mod kernel;
 mod machine;
+mod needs;
 mod overlay;
 mod path;
+mod require;
 mod transfer;
 mod tunnel;
+mod uses;
 
 use serde::Serialize;
-use weft_scenario::engine::{DirectoryStore, Overlay, Scenario};
-use weft_scenario::id::LinkId;
-use weft_scenario::topology::{Fabric, Role};
 
-use crate::deps;
-use crate::dhcp;
-use crate::error::LabError;
-use crate::frr;
-use crate::options::LabOptions;
-use crate::plan::{HOST_MTU_BYTES, forwards_frames, routes_multicast};
+use capability::{Capability, Row};
 
 pub use path::path_checks;
-
-/// Longest propagation delay that a lab may leave out: what its own queues and scheduling add anyway.
-const DELAY_LEFT_OUT_NS: u64 = 100_000;
-
-/// Bytes between an outer and an inner packet: TRILL header, inner Ethernet header with its tag (RFC 6325 section 3).
-const TRILL_ROOM_BYTES: u32 = weft_wire::trill::OVERHEAD_BYTES as u32;
+pub(crate) use require::require;
+pub use require::require_use;
+pub use uses::Use;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -34,7 +30,7 @@ pub enum Verdict {
     Ok,
     /// Works, but something is worth knowing.
     Warn,
-    /// A lab cannot run.
+    /// What needs it cannot be done.
     Fail,
 }
 
@@ -49,131 +45,89 @@ pub struct Check {
     pub found: String,
     /// What to do; empty if nothing.
     pub remedy: String,
+    /// What cannot be done if this fails.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub needed_by: &'static [Use],
 }
 
 impl Check {
     pub(crate) fn ok(name: &str, found: impl Into<String>) -> Self {
-        Self { name: name.into(), verdict: Verdict::Ok, found: found.into(), remedy: String::new() }
+        Self::new(name, Verdict::Ok, found, "")
     }
 
     pub(crate) fn warn(name: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { name: name.into(), verdict: Verdict::Warn, found: found.into(), remedy: remedy.into() }
+        Self::new(name, Verdict::Warn, found, remedy)
     }
 
     pub(crate) fn fail(name: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { name: name.into(), verdict: Verdict::Fail, found: found.into(), remedy: remedy.into() }
+        Self::new(name, Verdict::Fail, found, remedy)
+    }
+
+    fn new(name: &str, verdict: Verdict, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name: name.into(), verdict, found: found.into(), remedy: remedy.into(), needed_by: &[] }
+    }
+
+    /// A capability is there.
+    fn has(row: &Row, found: impl Into<String>) -> Self {
+        Self { needed_by: row.needed_by, ..Self::ok(row.name, found) }
+    }
+
+    /// A capability is not there.
+    fn lacks(row: &Row, found: impl Into<String>) -> Self {
+        Self { needed_by: row.needed_by, ..Self::fail(row.name, found, row.remedy) }
+    }
+
+    /// The same by the capability's name.
+    fn of(capability: Capability, there: bool, found: impl Into<String>) -> Self {
+        let row = capability::row(capability);
+        if there { Self::has(row, found) } else { Self::lacks(row, found) }
     }
 }
 
-/// Looks at everything a lab needs. Changes nothing that stays.
-pub fn checks() -> Vec<Check> {
-    machine::checks()
+/// Whether something can be done here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Possible {
+    /// What.
+    #[serde(rename = "use")]
+    pub what: Use,
+    /// As people call it.
+    pub name: &'static str,
+    /// Whether it can be done.
+    pub possible: bool,
+    /// Names of the checks that say no.
+    pub because: Vec<String>,
 }
 
-/// Refuses a lab that this machine cannot run, before anything is made.
-pub(crate) fn require(scenario: &Scenario, options: &LabOptions) -> Result<(), LabError> {
-    if !rustix::process::geteuid().is_root() {
-        return Err(not_fit("a lab needs root (namespaces, links, eBPF)", "run it with sudo, or use --engine sim"));
-    }
-    let needs_bridge = matches!(scenario.overlay, Overlay::KernelVxlan | Overlay::Bridged | Overlay::Layer2);
-    for program in ["ip", "tc"].into_iter().chain(needs_bridge.then_some("bridge")) {
-        if deps::find_program(program).is_none() {
-            return Err(not_fit(
-                &format!("program `{program}` is missing"),
-                "install Debian's package iproute2: make deps",
-            ));
-        }
-    }
-    if scenario.overlay == Overlay::Layer2 {
-        return require_programs(options);
-    }
-    if scenario.fabric.outside().is_some() && forwards_frames(scenario) {
-        let what = format!("fabric `{}` has an outside, which is reached by routes", scenario.fabric.name());
-        return Err(not_fit(&what, "choose --overlay vl2, routed or kernel-vxlan"));
-    }
-    if matches!(scenario.overlay, Overlay::Trill | Overlay::Bridged) {
-        return require_campus(scenario, options);
-    }
-    if scenario.fabric.is_campus() {
-        let what = format!("fabric `{}` has RBridges, which carry frames and no routes", scenario.fabric.name());
-        return Err(not_fit(&what, "choose --overlay trill or bridged"));
-    }
-    if ["zebra", "ospfd"].into_iter().any(|daemon| frr::daemon_path(daemon).is_none()) {
-        return Err(frr::missing_frr());
-    }
-    if routes_multicast(scenario) && frr::daemon_path("pimd").is_none() {
-        let remedy =
-            "install Debian's package frr: make deps; or let agents replicate: broadcast: {delivery: copies, ..}";
-        return Err(not_fit("FRR's pimd is missing, and the fabric's broadcast is delivered by groups", remedy));
-    }
-    dhcp::require(scenario)?;
-    if scenario.fabric.outside().is_some() && frr::daemon_path("bgpd").is_none() {
-        return Err(frr::missing_bgpd());
-    }
-    let control = scenario.transport.congestion_control.kernel_name();
-    if !machine::congestion_controls().iter().any(|available| available == control) {
-        return Err(not_fit(&format!("this kernel has no TCP {control}"), "load it (modprobe) or choose another"));
-    }
-    require_no_delays(&scenario.fabric)?;
-    if scenario.overlay == Overlay::Vl2 { require_agents(scenario, options) } else { Ok(()) }
+/// What `weft doctor` says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// What was looked at.
+    pub checks: Vec<Check>,
+    /// What follows from it.
+    pub uses: Vec<Possible>,
 }
 
-fn not_fit(what: &str, remedy: &str) -> LabError {
-    LabError::NotFit { what: what.into(), remedy: remedy.into() }
+impl Report {
+    /// Whether a lab of any kind can run here.
+    pub fn some_lab_can_run(&self) -> bool {
+        self.uses.iter().any(|one| one.possible && Use::LABS.contains(&one.what))
+    }
 }
 
-fn require_no_delays(fabric: &Fabric) -> Result<(), LabError> {
-    let slow = fabric.links().iter().position(|link| link.spec.delay.0 > DELAY_LEFT_OUT_NS);
-    let Some(link) = slow.map(|link| LinkId(link as u32)) else { return Ok(()) };
-    let (name, delay) = (fabric.link_name(link), fabric.link(link).spec.delay);
-    let what = format!("link `{name}` asks for a delay of {delay}; a lab emulates no propagation delay");
-    Err(not_fit(&what, "use --engine sim, or a delay of at most 100 us"))
+/// Looks at everything. Changes nothing that stays.
+pub fn examine() -> Report {
+    let checks = machine::checks();
+    Report { uses: possible(&checks), checks }
 }
 
-/// What VL2's agents need: a directory, its store, and eBPF.
-fn require_agents(scenario: &Scenario, options: &LabOptions) -> Result<(), LabError> {
-    if scenario.fabric.with_role(Role::Directory).next().is_none() {
-        return Err(LabError::NoDirectory(scenario.fabric.name().to_owned()));
-    }
-    if !options.weft_binary.is_file() {
-        return Err(not_fit(
-            &format!("no program at {} to start agents from", options.weft_binary.display()),
-            "build weft first: cargo build --release",
-        ));
-    }
-    if scenario.directory == DirectoryStore::Etcd3 && deps::find_program("etcd").is_none() {
-        return Err(not_fit("program `etcd` is missing", "install Debian's package etcd-server: make deps"));
-    }
-    machine::require_ebpf()
-}
-
-/// What a campus needs: links with room for TRILL's headers, RBridges and eBPF. Its twin has the same room.
-fn require_campus(scenario: &Scenario, options: &LabOptions) -> Result<(), LabError> {
-    let fabric = &scenario.fabric;
-    let is_switch = |node| fabric.node(node).role.is_switch();
-    let (trunks, others): (Vec<_>, Vec<_>) =
-        fabric.links().iter().partition(|link| is_switch(link.a.node) && is_switch(link.b.node));
-    let host_mtu = others.iter().map(|link| link.spec.mtu_bytes).max().unwrap_or_default();
-    let host_mtu = if fabric.is_campus() { host_mtu } else { host_mtu.min(HOST_MTU_BYTES) };
-    if let Some(narrow) = trunks.iter().find(|link| link.spec.mtu_bytes < host_mtu + TRILL_ROOM_BYTES) {
-        let end = |port: &weft_scenario::topology::Port| format!("{}:{}", fabric.node(port.node).name, port.interface);
-        let what = format!(
-            "link `{} - {}` has an MTU of {} bytes, too little for packets of {host_mtu} bytes in TRILL",
-            end(&narrow.a),
-            end(&narrow.b),
-            narrow.spec.mtu_bytes
-        );
-        let remedy = format!("give it at least {}", host_mtu + TRILL_ROOM_BYTES);
-        return Err(LabError::NotFit { what, remedy });
-    }
-    if scenario.overlay == Overlay::Bridged { Ok(()) } else { require_programs(options) }
-}
-
-/// What beds of daemons and eBPF need that have no routing.
-fn require_programs(options: &LabOptions) -> Result<(), LabError> {
-    if !options.weft_binary.is_file() {
-        let what = format!("no program at {} to start others from", options.weft_binary.display());
-        return Err(LabError::NotFit { what, remedy: "build weft first: cargo build --release".into() });
-    }
-    machine::require_ebpf()
+/// What can be done if these checks are all there is to say.
+fn possible(checks: &[Check]) -> Vec<Possible> {
+    let failed = |what: Use| {
+        checks.iter().filter(move |check| check.verdict == Verdict::Fail && check.needed_by.contains(&what))
+    };
+    let judge = |what: &Use| {
+        let because: Vec<String> = failed(*what).map(|check| check.name.clone()).collect();
+        Possible { what: *what, name: what.name(), possible: because.is_empty(), because }
+    };
+    Use::ALL.iter().map(judge).collect()
 }

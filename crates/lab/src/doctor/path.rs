@@ -12,7 +12,8 @@ use weft_scenario::switching::Switching;
 use weft_scenario::topology::{LinkParams, Role, TestbedParams, vl2_testbed};
 
 use super::transfer::{self, TRANSFER_BYTES};
-use super::{Check, overlay};
+use super::tunnel::Kind;
+use super::{Check, Use, overlay, require_use};
 use crate::capture::PacketSocket;
 use crate::down;
 use crate::error::LabError;
@@ -26,8 +27,27 @@ const FLOWS: u16 = 300;
 /// A buffer above the fabric's MTU is one that segmentation offload left whole.
 const FABRIC_MTU_BYTES: usize = 1600;
 
-/// Brings up the paper's switches with one server per ToR, tries them and takes everything down again.
+/// Sends frames through everything that can be on this machine; what cannot be is said by a line.
 pub fn path_checks(options: &LabOptions, progress: &dyn Progress) -> Result<Vec<Check>, LabError> {
+    let mut checks = match require_use(Use::Vl2Lab) {
+        Ok(()) => vl2_checks(options, progress)?,
+        Err(error) => vec![not_tried("path", &error)],
+    };
+    for kind in [Kind::Kernel, Kind::Weft] {
+        match kind.needs().map_or(Ok(()), require_use) {
+            Ok(()) => checks.extend(overlay::overlay_checks(kind, progress)?),
+            Err(error) => checks.push(not_tried(kind.name(), &error)),
+        }
+    }
+    Ok(checks)
+}
+
+fn not_tried(name: &str, error: &LabError) -> Check {
+    Check::warn(name, format!("not tried: {error}"), "see the line above about it")
+}
+
+/// Brings up the paper's switches with one server per ToR, tries them and takes everything down again.
+fn vl2_checks(options: &LabOptions, progress: &dyn Progress) -> Result<Vec<Check>, LabError> {
     let name = format!("doctor{}", std::process::id());
     let options = LabOptions { name: Some(name), self_test: false, ..options.clone() };
     down::sweep_orphans()?;
@@ -35,9 +55,7 @@ pub fn path_checks(options: &LabOptions, progress: &dyn Progress) -> Result<Vec<
     progress.phase("path", "real frames");
     let checks = Path::of(&lab).map(|path| path.checks());
     lab.take_down()?;
-    let mut checks = checks?;
-    checks.extend(overlay::overlay_checks(progress)?);
-    Ok(checks)
+    checks
 }
 
 fn scenario() -> Result<Scenario, LabError> {

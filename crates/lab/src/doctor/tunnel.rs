@@ -7,6 +7,7 @@ use weft_datapath::DatapathError;
 use weft_datapath::vxlan::{AccessRule, Flood, Vni, VniSettings, Vtep, VtepOptions, interface_index};
 use weft_wire::vxlan::{self, UDP_PORT};
 
+use super::Use;
 use crate::batch::{self, Program};
 use crate::error::LabError;
 use crate::home::{PREFIX, namespace_path};
@@ -35,6 +36,14 @@ impl Kind {
         match self {
             Self::Kernel => "kernel vxlan",
             Self::Weft => "weft vtep",
+        }
+    }
+
+    /// What must be possible for it; `None`: no eBPF.
+    pub(super) fn needs(self) -> Option<Use> {
+        match self {
+            Self::Kernel => None,
+            Self::Weft => Some(Use::Vtep),
         }
     }
 }

@@ -34,9 +34,10 @@ pub(crate) fn try_run(workload: Workload, overlay: Overlay) -> Result<Records, E
     let fabric = output_queued(&OutputQueuedParams { servers: 2, ..OutputQueuedParams::default() }).unwrap();
     let engine = LabEngine::new(LabOptions::new(daemon_program()), Vec::new());
     let scenario = scenario(fabric, overlay);
-    engine.check_fit(&scenario)?;
+    let trial = trial(workload);
+    engine.check_fit(&scenario, &trial)?;
     let mut session = engine.prepare(&scenario, &Quiet)?;
-    let records = session.run(&trial(workload));
+    let records = session.run(&trial);
     session.close()?;
     records
 }

@@ -10,6 +10,9 @@ pub(crate) mod sim;
 
 use std::process::ExitCode;
 
+#[cfg(feature = "lab")]
+use weft_lab::doctor::{Use, require_use};
+
 use crate::args::BenchCommand;
 use crate::exit::Failure;
 
@@ -17,12 +20,22 @@ pub(crate) fn bench(command: BenchCommand, quiet: bool) -> Result<ExitCode, Fail
     match command {
         #[cfg(feature = "lab")]
         BenchCommand::Datapath { repeat, rounds, live, output } => {
+            require(Use::BenchDatapath)?;
             datapath::datapath(&weft_datapath::bench::BenchOptions { repeat, rounds }, live, output.output)
         }
         #[cfg(feature = "lab")]
         BenchCommand::Directory(args) => directory::directory(&args, quiet),
         #[cfg(feature = "lab")]
-        BenchCommand::Overlay(args) => overlay::overlay(&args, quiet),
+        BenchCommand::Overlay(args) => {
+            require(Use::BenchOverlay)?;
+            overlay::overlay(&args, quiet)
+        }
         BenchCommand::Sim(args) => sim::sim(&args, quiet),
     }
+}
+
+/// Refuses what this machine's kernel does not take.
+#[cfg(feature = "lab")]
+fn require(wanted: Use) -> Result<(), Failure> {
+    require_use(wanted).map_err(super::lab::failure)
 }

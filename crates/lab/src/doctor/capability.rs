@@ -1,0 +1,284 @@
+//! The one table of what a machine must offer, what weft needs it for, and what works without it.
+
+use super::uses::Use;
+
+/// What a machine offers or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Capability {
+    /// Rights of this process.
+    Rights,
+    /// `ip`, `tc` and `bridge`.
+    Iproute,
+    /// FRR's daemons.
+    Routing,
+    /// Network namespaces.
+    Namespaces,
+    /// Pairs of virtual interfaces.
+    Veth,
+    /// Rates and queues.
+    Shaping,
+    /// The kernel's VXLAN device.
+    KernelVxlan,
+    /// Entries in that device's table.
+    BridgeFdb,
+    /// TCP's congestion controls.
+    CongestionControl,
+    /// Room on `/run`.
+    RunSpace,
+    /// A file system for pins.
+    Bpffs,
+    /// Programs behind the driver.
+    Tc,
+    /// Programs in the driver.
+    XdpNative,
+    /// Programs in the stack.
+    XdpGeneric,
+    /// VL2's hosts and switches.
+    Vl2,
+    /// The VTEP at TC.
+    VxlanTc,
+    /// The VTEP at XDP.
+    VxlanXdp,
+    /// RBridges.
+    Trill,
+    /// Generator, analyser, emulated links.
+    TestCentre,
+    /// Plain switches and cuts of the experiments' beds.
+    Beds,
+    /// VL2 at XDP.
+    Vl2Xdp,
+    /// Loops around programs.
+    Benches,
+    /// Links that lose.
+    Losses,
+}
+
+/// Something that is tried on the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Probe {
+    /// This object is loaded.
+    Object(&'static str),
+    /// A program is attached to TC.
+    Tc,
+    /// VL2's programs are attached to an interface, on ingress and egress.
+    Vl2OnTc,
+    /// A program is attached to an end of a veth pair, in the driver.
+    XdpNative,
+    /// The same in the stack.
+    XdpGeneric,
+}
+
+/// One line of the table.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) capability: Capability,
+    /// As lines of the report begin.
+    pub(super) name: &'static str,
+    /// What is tried to find out; nothing: another check says it.
+    pub(super) probes: &'static [Probe],
+    /// Objects of it that need the kernel's own types (BTF).
+    pub(super) needs_btf: &'static [&'static str],
+    pub(super) needed_by: &'static [Use],
+    /// What to do about it, or what works without it.
+    pub(super) remedy: &'static str,
+}
+
+/// Everything but eBPF and its hooks.
+const fn plain(capability: Capability, name: &'static str, needed_by: &'static [Use], remedy: &'static str) -> Row {
+    Row { capability, name, probes: &[], needs_btf: &[], needed_by, remedy }
+}
+
+const fn tried(
+    capability: Capability,
+    name: &'static str,
+    probes: &'static [Probe],
+    needed_by: &'static [Use],
+    remedy: &'static str,
+) -> Row {
+    Row { capability, name, probes, needs_btf: &[], needed_by, remedy }
+}
+
+use Probe::Object;
+use Use::{
+    BenchDatapath, BenchOverlay, BridgedLab, KernelVxlanLab, Measure, RBridge, RBridgeGeneric, RoutedLab, ShapedLinks,
+    TrillLab, TrillPlans, Vl2Lab, Vl2Node, Vtep, VtepXdp, VxlanPlans,
+};
+
+const ROUTED: &[Use] = &[RoutedLab, KernelVxlanLab, Vl2Lab];
+/// What makes namespaces with links.
+const BEDS: &[Use] = &[
+    RoutedLab,
+    KernelVxlanLab,
+    BridgedLab,
+    Vl2Lab,
+    TrillLab,
+    ShapedLinks,
+    Use::Losses,
+    Measure,
+    BenchOverlay,
+    VxlanPlans,
+    TrillPlans,
+];
+
+/// The table.
+pub(super) const TABLE: &[Row] = &[
+    plain(
+        Capability::Rights,
+        "rights",
+        Use::ALL,
+        "run with sudo; inside a container add these capabilities (docker run --privileged); or use --engine sim",
+    ),
+    plain(Capability::Iproute, "iproute2", BEDS, "apt-get install iproute2, or: make deps"),
+    plain(Capability::Routing, "FRR", ROUTED, "apt-get install frr, or: make deps"),
+    plain(Capability::Namespaces, "namespaces", BEDS, "a lab needs the right to make network namespaces"),
+    plain(Capability::Veth, "veth of MTU 1600", BEDS, "a kernel with CONFIG_VETH"),
+    plain(
+        Capability::Shaping,
+        "htb, bfifo, u32",
+        &[ShapedLinks],
+        "a kernel with CONFIG_NET_SCH_HTB, NET_SCH_FIFO, NET_CLS_U32; or: weft lab up --unshaped",
+    ),
+    plain(
+        Capability::KernelVxlan,
+        "vxlan",
+        &[KernelVxlanLab, BenchOverlay, VxlanPlans],
+        "a kernel with CONFIG_VXLAN; only comparisons with kernel VXLAN need it",
+    ),
+    plain(Capability::BridgeFdb, "bridge fdb", &[KernelVxlanLab, BenchOverlay, VxlanPlans], "see vxlan"),
+    plain(Capability::CongestionControl, "congestion control", Use::LABS, "a kernel with CONFIG_TCP_CONG_CUBIC"),
+    plain(Capability::RunSpace, "space on /run", Use::LABS, "free some: logs and state of a lab need up to 64 MiB"),
+    plain(Capability::Bpffs, "bpffs", &[Vl2Lab, TrillLab], "labs with eBPF pin their programs there; see the reason"),
+    tried(
+        Capability::Tc,
+        "TC hook",
+        &[Probe::Tc],
+        &[Vl2Lab, Vl2Node, Vtep, VtepXdp, Use::Losses, Measure, BenchOverlay, VxlanPlans, TrillPlans],
+        "TRILL labs, or weft run --engine sim",
+    ),
+    tried(
+        Capability::XdpNative,
+        "XDP in the driver (veth)",
+        &[Probe::XdpNative],
+        &[TrillLab, RBridge, VtepXdp, Measure, BenchOverlay, VxlanPlans, TrillPlans],
+        "weft node rbridge with xdp = \"generic\"; weft node vtep --hook tc",
+    ),
+    tried(
+        Capability::XdpGeneric,
+        "XDP in the stack",
+        &[Probe::XdpGeneric],
+        &[RBridgeGeneric, TrillPlans],
+        "XDP in the driver, which is faster",
+    ),
+    tried(
+        Capability::Vl2,
+        "eBPF: VL2",
+        &[Object("vl2_host"), Object("vl2_switch"), Probe::Vl2OnTc],
+        &[Vl2Lab, Vl2Node, BenchDatapath],
+        "weft run --engine sim, or weft lab up --overlay routed",
+    ),
+    Row {
+        capability: Capability::VxlanTc,
+        name: "eBPF: VXLAN at TC",
+        probes: &[Object("vxlan_tc")],
+        needs_btf: &["vxlan_tc"],
+        needed_by: &[Vtep, VtepXdp, BenchOverlay, BenchDatapath, VxlanPlans],
+        remedy: "the kernel's VXLAN: weft lab up --overlay kernel-vxlan",
+    },
+    tried(
+        Capability::VxlanXdp,
+        "eBPF: VXLAN at XDP",
+        &[Object("vxlan_xdp")],
+        &[VtepXdp, BenchOverlay, BenchDatapath, VxlanPlans],
+        "weft node vtep --hook tc",
+    ),
+    tried(
+        Capability::Trill,
+        "eBPF: TRILL",
+        &[Object("trill")],
+        &[TrillLab, RBridge, RBridgeGeneric, BenchOverlay, BenchDatapath, VxlanPlans, TrillPlans],
+        "weft run --engine sim where a plan has it, or weft lab up --overlay bridged",
+    ),
+    tried(
+        Capability::TestCentre,
+        "eBPF: test centre",
+        &[Object("tester_generate"), Object("tester_analyse"), Object("tester_link")],
+        &[Measure, BenchOverlay, VxlanPlans, TrillPlans],
+        "labs, which have traffic of their own",
+    ),
+    tried(
+        Capability::Beds,
+        "eBPF: plain switches",
+        &[Object("bed")],
+        &[BenchOverlay, VxlanPlans, TrillPlans],
+        "weft measure between ports of your own",
+    ),
+    tried(
+        Capability::Vl2Xdp,
+        "eBPF: VL2 at XDP",
+        &[Object("xdp")],
+        &[BenchOverlay, BenchDatapath, VxlanPlans],
+        "VL2 labs, which are at TC",
+    ),
+    tried(
+        Capability::Benches,
+        "eBPF: benches",
+        &[Object("bench"), Object("bench_trill")],
+        &[BenchDatapath],
+        "weft bench overlay",
+    ),
+    tried(Capability::Losses, "eBPF: losses", &[Object("loss")], &[Use::Losses], "faults of kind `link-down`"),
+];
+
+/// The line of a capability.
+pub(super) fn row(capability: Capability) -> &'static Row {
+    TABLE.iter().find(|row| row.capability == capability).expect("the table has a line for each")
+}
+
+/// What something needs of the kernel's eBPF and its hooks.
+pub(super) fn tried_for(wanted: Use) -> impl Iterator<Item = Capability> {
+    TABLE.iter().filter(move |row| !row.probes.is_empty() && row.needed_by.contains(&wanted)).map(|row| row.capability)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use weft_datapath::capability;
+
+    use super::*;
+
+    /// Objects of the table; twice in it if they are twice in it.
+    fn listed() -> Vec<&'static str> {
+        let of = |probe: &Probe| if let Object(name) = probe { Some(*name) } else { None };
+        TABLE.iter().flat_map(|row| row.probes.iter().filter_map(of)).collect()
+    }
+
+    #[test]
+    fn every_object_that_is_shipped_is_in_the_table_once() {
+        let shipped: BTreeSet<&str> = capability::objects().map(|(name, _)| name).collect();
+        let listed = listed();
+        assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), shipped);
+        assert_eq!(listed.len(), shipped.len(), "twice: {listed:?}");
+    }
+
+    #[test]
+    fn every_line_is_needed_by_somebody_and_says_what_to_do() {
+        for row in TABLE {
+            assert!(!row.needed_by.is_empty() && !row.remedy.is_empty(), "{row:?}");
+            assert_eq!(TABLE.iter().filter(|other| other.capability == row.capability).count(), 1, "{row:?}");
+            let own = |object: &&'static str| row.probes.contains(&Object(object));
+            assert!(row.needs_btf.iter().all(own), "{row:?}");
+        }
+        for wanted in Use::ALL {
+            assert!(TABLE.iter().filter(|row| row.needed_by.contains(wanted)).count() > 1, "{wanted:?}");
+        }
+    }
+
+    #[test]
+    fn a_lab_needs_its_own_overlay_and_no_other() {
+        let of = |wanted| tried_for(wanted).collect::<Vec<_>>();
+        assert_eq!(of(Use::Vl2Lab), [Capability::Tc, Capability::Vl2]);
+        assert_eq!(of(Use::TrillLab), [Capability::XdpNative, Capability::Trill]);
+        assert_eq!(of(Use::BridgedLab), []);
+    }
+}

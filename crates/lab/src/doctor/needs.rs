@@ -1,0 +1,150 @@
+//! Which eBPF and which hooks a lab or an experiment uses: exactly those must be there.
+
+use std::collections::BTreeSet;
+
+use weft_scenario::engine::{Overlay, Trial};
+use weft_scenario::fault::FaultKind;
+use weft_scenario::workload::trill::Way;
+use weft_scenario::workload::vxlan::{Path, SegmentStore};
+use weft_scenario::workload::{TrillSpec, VxlanSpec, Workload};
+
+use super::capability::{self, Capability};
+use super::uses::Use;
+
+/// The eBPF and the hooks that an overlay and a trial use.
+pub(super) fn of(overlay: Overlay, trial: Option<&Trial>) -> BTreeSet<Capability> {
+    let lab = Use::of(overlay).into_iter().flat_map(capability::tried_for);
+    let workload = trial.map(|trial| &trial.workload);
+    let mut needed: BTreeSet<Capability> = lab.chain(workload.into_iter().flat_map(of_workload)).collect();
+    let faults = trial.into_iter().flat_map(|trial| &trial.faults);
+    if faults.into_iter().any(|fault| matches!(fault.kind, FaultKind::LinkSilent { .. })) {
+        needed.extend(capability::tried_for(Use::Losses));
+    }
+    needed
+}
+
+fn of_workload(workload: &Workload) -> Vec<Capability> {
+    match workload {
+        Workload::Vxlan(spec) => {
+            let mut needed = BED.to_vec();
+            match spec {
+                VxlanSpec::Benchmark(_) => {}
+                VxlanSpec::Servers(spec) => needed.extend(spec.paths.iter().flat_map(|path| of_path(*path))),
+                VxlanSpec::Matrix(spec) => needed.extend(spec.paths.iter().flat_map(|path| of_path(*path))),
+                VxlanSpec::Segments(spec) => {
+                    let ours = |store: &SegmentStore| matches!(store, SegmentStore::Map | SegmentStore::MapPorts);
+                    needed.extend(spec.stores.iter().any(ours).then_some(Capability::VxlanTc));
+                }
+            }
+            needed
+        }
+        Workload::Trill(spec) => {
+            let mut needed = BED.to_vec();
+            needed.extend(ways(spec).iter().flat_map(|way| of_way(*way)));
+            needed
+        }
+        Workload::Directory(_) => capability::tried_for(Use::Losses).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What every experiment of the test centre's needs.
+const BED: &[Capability] = &[Capability::Tc, Capability::XdpNative, Capability::TestCentre, Capability::Beds];
+
+fn of_path(path: Path) -> &'static [Capability] {
+    match path {
+        Path::Bridge | Path::KernelVxlan | Path::Tc | Path::Xdp => &[],
+        Path::Vxlan => &[Capability::VxlanTc],
+        Path::VxlanXdp => &[Capability::VxlanTc, Capability::VxlanXdp],
+        Path::XdpThree | Path::Vl2 => &[Capability::Vl2Xdp],
+        Path::Trill => &[Capability::Trill],
+    }
+}
+
+fn of_way(way: Way) -> &'static [Capability] {
+    match way {
+        Way::Layer2 | Way::Stp => &[],
+        Way::TrillGeneric => &[Capability::Trill, Capability::XdpGeneric],
+        Way::Trill | Way::TrillElided | Way::TrillRouted | Way::TrillRouter => &[Capability::Trill],
+    }
+}
+
+fn ways(spec: &TrillSpec) -> &[Way] {
+    match spec {
+        TrillSpec::Crossing(spec) => &spec.ways,
+        TrillSpec::Cost(spec) => &spec.ways,
+        TrillSpec::Convergence(spec) => &spec.ways,
+        TrillSpec::VlanMix(spec) => &spec.ways,
+        TrillSpec::Spread(_) | TrillSpec::Elephants(_) => &[Way::Trill],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_scenario::fault::Fault;
+    use weft_scenario::units::{Bytes, Nanos};
+    use weft_scenario::workload::Runs;
+    use weft_scenario::workload::trill::{CostSpec, Network};
+    use weft_scenario::workload::vxlan::MatrixSpec;
+
+    use super::*;
+
+    const RUNS: Runs = Runs { count: 1, each: Nanos(1) };
+
+    fn trial(workload: Workload, faults: Vec<Fault>) -> Trial {
+        Trial {
+            workload,
+            faults,
+            seed: 1,
+            sample_interval: Nanos(1),
+            tcp_interval: None,
+            time_limit: Nanos(1),
+            pin_and_measure_cost: false,
+            probes: None,
+        }
+    }
+
+    fn of_paths(paths: &[Path]) -> BTreeSet<Capability> {
+        let spec = MatrixSpec { paths: paths.to_vec(), frame_bytes: vec![64], cost: RUNS };
+        of(Overlay::Layer2, Some(&trial(Workload::Vxlan(VxlanSpec::Matrix(spec)), Vec::new())))
+    }
+
+    fn of_ways(ways: &[Way]) -> BTreeSet<Capability> {
+        let (ways, network) = (ways.to_vec(), Network::Line);
+        let spec = CostSpec { network, ways, frame_bytes: vec![64], stations: 1, per_s: Vec::new(), cost: RUNS };
+        of(Overlay::Layer2, Some(&trial(Workload::Trill(TrillSpec::Cost(spec)), Vec::new())))
+    }
+
+    #[test]
+    fn an_experiment_needs_the_ways_that_it_measures_and_no_other() {
+        let bed: BTreeSet<Capability> = BED.iter().copied().collect();
+        assert_eq!(of_paths(&[Path::Bridge, Path::KernelVxlan, Path::Tc, Path::Xdp]), bed);
+        assert_eq!(of_ways(&[Way::Layer2, Way::Stp]), bed);
+        let more = |all: BTreeSet<Capability>| all.difference(&bed).copied().collect::<Vec<_>>();
+        assert_eq!(more(of_paths(&[Path::Vxlan])), [Capability::VxlanTc]);
+        assert_eq!(more(of_paths(&[Path::VxlanXdp])), [Capability::VxlanTc, Capability::VxlanXdp]);
+        assert_eq!(more(of_paths(&[Path::Vl2, Path::Trill])), [Capability::Trill, Capability::Vl2Xdp]);
+        assert_eq!(more(of_ways(&[Way::Stp, Way::TrillRouted])), [Capability::Trill]);
+        assert_eq!(more(of_ways(&[Way::TrillGeneric])), [Capability::XdpGeneric, Capability::Trill]);
+    }
+
+    #[test]
+    fn everything_together_is_what_the_doctor_says_of_such_plans() {
+        let said = |wanted| capability::tried_for(wanted).collect::<BTreeSet<_>>();
+        assert_eq!(of_paths(&Path::ALL), said(Use::VxlanPlans));
+        assert_eq!(of_ways(&Way::ALL), said(Use::TrillPlans));
+    }
+
+    #[test]
+    fn a_lab_needs_what_is_in_it_and_what_is_done_to_it() {
+        let shuffle = || Workload::Shuffle { bytes_per_flow: Bytes(1) };
+        let silent = FaultKind::LinkSilent { a: "tor1".into(), b: "agg1".into() };
+        let fault = Fault { at: Nanos(0), lasts: None, kind: silent };
+        assert_eq!(of(Overlay::Routed, None), BTreeSet::new());
+        assert_eq!(of(Overlay::Routed, Some(&trial(shuffle(), Vec::new()))), BTreeSet::new());
+        let broken = of(Overlay::Routed, Some(&trial(shuffle(), vec![fault])));
+        assert_eq!(broken, [Capability::Tc, Capability::Losses].into());
+        assert_eq!(of(Overlay::Vl2, Some(&trial(shuffle(), Vec::new()))), [Capability::Tc, Capability::Vl2].into());
+        assert_eq!(of(Overlay::Trill, None), [Capability::XdpNative, Capability::Trill].into());
+    }
+}
