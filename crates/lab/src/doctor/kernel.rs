@@ -9,10 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use weft_datapath::DatapathError;
 use weft_datapath::capability;
 use weft_datapath::host::{HostConfig, HostDatapath};
-use weft_datapath::probe::{self, TcHook};
 use weft_datapath::spread::Spread;
 use weft_datapath::switch::{SwitchConfig, SwitchDatapath, Tier};
 use weft_datapath::trill::XdpMode;
+use weft_datapath::{TcHook, probe};
 use weft_scenario::addressing::VIRTUAL_MAC;
 
 use super::capability::Probe;
@@ -110,7 +110,7 @@ pub(super) fn try_all(probes: impl IntoIterator<Item = Probe>) -> BTreeMap<Probe
 
 fn attempt(probe: Probe) -> Outcome {
     match probe {
-        Probe::Object(name) => capability::load(name).map(|()| name.to_owned()).map_err(Refusal::from),
+        Probe::Object(name) => capability::load(name).map(|_verified| name.to_owned()).map_err(Refusal::from),
         Probe::Tc => in_namespace(|| probe::try_tc("lo").map(hook_name)),
         Probe::Vl2OnTc => in_namespace(|| attach_vl2().map(|()| "attached on ingress and egress".to_owned())),
         Probe::XdpNative => xdp(XdpMode::Native),
