@@ -70,9 +70,12 @@ fn internal(command: InternalCommand) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Warnings, and that a daemon is ready.
+const QUIET: &str = "warn,weft::ready=info";
+
 /// Logs go to standard error, so that standard output holds results only; with colours only where somebody sees them.
 fn start_log(verbose: u8) {
-    let level = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
+    let level = [QUIET, "info", "debug", "trace"][usize::from(verbose.min(3))];
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
     let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

@@ -1,12 +1,13 @@
 //! Sockets by which a daemon is asked and told while it runs: mode 0600, one request and one answer per connection, each a
 //! line of JSON.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -54,9 +55,6 @@ pub(crate) struct CommandSocket {
 
 impl CommandSocket {
     pub(crate) fn bind(path: &Path) -> Result<Self, NodeError> {
-        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            std::fs::create_dir_all(parent).map_err(NodeError::at("creating", parent))?;
-        }
         Ok(Self { listener: unix::listen_on(path, "socket")?, path: path.to_owned() })
     }
 
@@ -109,7 +107,45 @@ impl Reply {
 
 /// Asks the daemon that listens on `path`; `nobody` says what to do when none does.
 pub(crate) fn ask<R: Serialize, A: Answer>(path: &Path, nobody: &str, request: &R) -> Result<A, NodeError> {
-    let mut stream = UnixStream::connect(path).map_err(NodeError::at(&format!("{nobody}: connecting to"), path))?;
+    ask_on(connect(path, nobody)?, path, request)
+}
+
+/// Asks the daemon to end, and waits until its process has: a start that follows finds nothing of it.
+pub(crate) fn ask_to_end<R: Serialize, A: Answer>(path: &Path, nobody: &str, request: &R) -> Result<(), NodeError> {
+    let stream = connect(path, nobody)?;
+    let daemon = Process::behind(&stream).map_err(NodeError::at("asking who listens on", path))?;
+    ask_on::<R, A>(stream, path, request)?;
+    if daemon.has_ended_within(ANSWER_TIMEOUT).map_err(NodeError::at("waiting for the end of the daemon at", path))? {
+        return Ok(());
+    }
+    let why = format!("has not ended within {} s; look at its log", ANSWER_TIMEOUT.as_secs());
+    Err(NodeError::Protocol { path: path.to_owned(), why })
+}
+
+/// A process that stays the same one however numbers are given anew.
+struct Process(OwnedFd);
+
+impl Process {
+    /// The one that listens at the other end.
+    fn behind(stream: &UnixStream) -> std::io::Result<Self> {
+        let peer = rustix::net::sockopt::socket_peercred(stream)?;
+        Ok(Self(rustix::process::pidfd_open(peer.pid, rustix::process::PidfdFlags::empty())?))
+    }
+
+    fn has_ended_within(&self, limit: Duration) -> std::io::Result<bool> {
+        let limit = Timespec { tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX), tv_nsec: 0 };
+        Ok(poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&limit))? > 0)
+    }
+}
+
+fn connect(path: &Path, nobody: &str) -> Result<UnixStream, NodeError> {
+    UnixStream::connect(path).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => NodeError::at("run as root: connecting to", path)(error),
+        _ => NodeError::at(&format!("{nobody}: connecting to"), path)(error),
+    })
+}
+
+fn ask_on<R: Serialize, A: Answer>(mut stream: UnixStream, path: &Path, request: &R) -> Result<A, NodeError> {
     let mut text = serde_json::to_vec(request).expect("a request has no maps with keys that are not text");
     text.push(b'\n');
     stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(NodeError::system("setting a timeout"))?;

@@ -65,6 +65,14 @@ pub enum NodeError {
         /// The address.
         address: SocketAddrV4,
     },
+    /// A folder under `/run/weft` that somebody else could have made.
+    #[error("folder {path} {fault}; remove it, and it will be made anew (owned by root, mode 0755)")]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
     /// Somebody else listens there.
     #[error("socket {path} belongs to a running process; stop that process or choose another path")]
     SocketInUse {

@@ -16,9 +16,33 @@ use crate::error::NodeError;
 /// Longest key file, bytes.
 const LEN_MAX: u64 = 65_536;
 
-/// Reads a key file.
-pub(crate) fn read<T: FromStr<Err = KeyError>>(path: &Path) -> Result<T, NodeError> {
-    let text = read_private(path, "make one with `openssl rand -hex 16 > FILE; chmod 600 FILE`")?;
+/// Reads the secret of a directory server.
+pub(crate) fn read_secret(path: &Path) -> Result<Secret, NodeError> {
+    read(path, &format!("make one with `(umask 077; openssl rand -hex 16 > {})`", path.display()))
+}
+
+/// Whose key is derived from that secret.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Derived {
+    /// Where its datagrams come from, if that is known.
+    pub(crate) la: Option<Ipv4Addr>,
+    pub(crate) service: u32,
+}
+
+impl Derived {
+    fn read(self, path: &Path) -> Result<Key, NodeError> {
+        let (service, file) = (self.service, path.display());
+        let la = self.la.map_or("LA".to_owned(), |la| la.to_string());
+        let make = format!(
+            "on a directory server `weft directory key /etc/weft/directory.key --la {la} --service {service} --write \
+             FILE`, then copy it here as {file}, mode 0600"
+        );
+        read(path, &make)
+    }
+}
+
+fn read<T: FromStr<Err = KeyError>>(path: &Path, make: &str) -> Result<T, NodeError> {
+    let text = read_private(path, make)?;
     text.parse().map_err(|error: KeyError| NodeError::KeyFile { path: path.to_owned(), why: error.to_string() })
 }
 
@@ -47,7 +71,7 @@ pub(crate) fn read_private(path: &Path, make: &str) -> Result<String, NodeError>
 /// # Errors
 /// [`NodeError::KeyFile`].
 pub fn derive(secret: &Path, service: u32, la: Ipv4Addr) -> Result<Key, NodeError> {
-    read::<Secret>(secret).map(|secret| secret.derive(service, la))
+    read_secret(secret).map(|secret| secret.derive(service, la))
 }
 
 /// Writes a key file that only this user may read; one that is there stays.
@@ -63,9 +87,9 @@ pub fn write(path: &Path, key: &Key) -> Result<(), NodeError> {
     writeln!(file, "{}", key.to_hex()).map_err(fault)
 }
 
-/// The key of the file, or open mode's key if there is no file.
-pub(crate) fn read_or_open(path: Option<&Path>) -> Result<Key, NodeError> {
-    path.map_or(Ok(Key::OPEN), read)
+/// The key in the file, or open mode's key if no file is named.
+pub(crate) fn read_or_open(path: Option<&Path>, whose: Derived) -> Result<Key, NodeError> {
+    path.map_or(Ok(Key::OPEN), |path| whose.read(path))
 }
 
 #[cfg(test)]
@@ -74,6 +98,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    const AGENT: Derived = Derived { la: Some(Ipv4Addr::new(10, 64, 0, 2)), service: 7 };
 
     fn file_with(text: &str, mode: u32) -> (tempfile::TempDir, std::path::PathBuf) {
         let dir = tempfile::tempdir().unwrap();
@@ -86,7 +112,7 @@ mod tests {
     #[test]
     fn a_private_file_of_32_digits_is_a_key() {
         let (_dir, path) = file_with("000102030405060708090a0b0c0d0e0f\n", 0o600);
-        assert!(read::<Key>(&path).is_ok() && read::<Secret>(&path).is_ok());
+        assert!(AGENT.read(&path).is_ok() && read_secret(&path).is_ok());
     }
 
     #[test]
@@ -97,7 +123,7 @@ mod tests {
         assert_ne!(key.to_hex(), derive(&secret, 8, la).unwrap().to_hex());
         let path = dir.path().join("agent.key");
         super::write(&path, &key).unwrap();
-        assert_eq!(read::<Key>(&path).unwrap().to_hex(), key.to_hex());
+        assert_eq!(AGENT.read(&path).unwrap().to_hex(), key.to_hex());
         assert!(super::write(&path, &key).unwrap_err().to_string().contains("remove it first"));
     }
 
@@ -111,11 +137,18 @@ mod tests {
             ("", 0o600, "0 characters"),
         ] {
             let (_dir, path) = file_with(text, mode);
-            let error = read::<Secret>(&path).unwrap_err().to_string();
+            let error = read_secret(&path).unwrap_err().to_string();
             assert!(error.contains(says) && error.contains("key file"), "{error}");
             assert!(!error.contains("0001020304") && !error.contains('\n'), "{error}");
         }
-        assert!(read::<Key>(Path::new("/nonexistent/key")).unwrap_err().to_string().contains("openssl rand"));
-        assert!(read::<Key>(Path::new("/")).unwrap_err().to_string().contains("not a file"));
+        assert!(read_secret(Path::new("/nonexistent/key")).unwrap_err().to_string().contains("openssl rand"));
+        assert!(read_secret(Path::new("/")).unwrap_err().to_string().contains("not a file"));
+    }
+
+    #[test]
+    fn who_lacks_a_derived_key_is_told_to_derive_it() {
+        let error = AGENT.read(Path::new("/nonexistent/agent.key")).unwrap_err().to_string();
+        assert!(error.contains("weft directory key /etc/weft/directory.key --la 10.64.0.2 --service 7"), "{error}");
+        assert!(error.contains("/nonexistent/agent.key") && !error.contains("openssl"), "{error}");
     }
 }

@@ -31,7 +31,9 @@ pub mod key;
 pub mod load;
 mod poll;
 pub mod rbridge;
+mod run_folder;
 mod runner;
+mod silence;
 pub mod stop;
 pub mod store;
 pub mod switch;
@@ -41,6 +43,9 @@ mod toml_file;
 pub mod tor;
 mod unix;
 pub mod vtep;
+
+/// What a daemon says of its own state whatever the level of the log: that it is ready, that its directory answers again.
+pub const READY_LOG: &str = "weft::ready";
 
 pub use error::NodeError;
 pub use tls::TlsFiles;

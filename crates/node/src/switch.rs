@@ -9,11 +9,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tracing::info;
-use weft_datapath::bpffs;
 use weft_datapath::switch::{self, SwitchDatapath};
 
 use crate::error::NodeError;
 use crate::stop::Stop;
+use crate::{READY_LOG, run_folder};
 
 /// How long the daemon sleeps at a time, milliseconds; signals wake it.
 const PATIENCE_MS: u64 = 60_000;
@@ -79,9 +79,7 @@ impl SwitchConfig {
 /// Takes over what is pinned, or loads it, and puts it on all ports.
 fn attach(config: &SwitchConfig) -> Result<SwitchDatapath, NodeError> {
     config.check()?;
-    if config.pin_dir.as_ref().is_some_and(|dir| dir.starts_with(bpffs::MOUNT_POINT)) {
-        bpffs::ensure_mounted(bpffs::MOUNT_POINT)?;
-    }
+    run_folder::for_pins(config.pin_dir.as_deref())?;
     let tier = match config.tier {
         Tier::Intermediate => switch::Tier::Intermediate,
         Tier::Tor => switch::Tier::Tor,
@@ -96,7 +94,8 @@ fn attach(config: &SwitchConfig) -> Result<SwitchDatapath, NodeError> {
 /// Any [`NodeError`]: a setting that cannot work, a port that is not there, no rights, no eBPF.
 pub fn run(config: &SwitchConfig, stop: &Stop) -> Result<(), NodeError> {
     let datapath = attach(config)?;
-    info!(tier = ?config.tier, ports = config.ports.len(), host_ports = config.host_ports.len(), "switch ready");
+    let SwitchConfig { tier, ports, host_ports, own_las, .. } = config;
+    info!(target: READY_LOG, "{tier:?} ready: takes headers to {own_las:?} off at {ports:?}, servers at {host_ports:?}");
     while !stop.wait_ms(PATIENCE_MS) {}
     if config.pin_dir.is_none() {
         datapath.detach()?;

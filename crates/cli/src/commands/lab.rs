@@ -1,6 +1,7 @@
 //! `weft lab`: fabrics of namespaces that stay up.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
@@ -47,6 +48,18 @@ pub(crate) fn lab_name(named: Option<String>) -> Result<String, Failure> {
     named.map_or_else(|| weft_lab::only_lab().map_err(failure), Ok)
 }
 
+/// Which nodes may be meant, for an error; nothing where no lab is up.
+pub(super) fn hint_of_labs() -> String {
+    let labs: Vec<String> = weft_lab::list().into_iter().map(|row| row.lab).collect();
+    labs.iter().map(|lab| format!("; lab `{lab}` is up: --lab {lab} --node {}", nodes_of(lab))).collect()
+}
+
+/// A lab's nodes, as one chooses among them.
+fn nodes_of(lab: &str) -> String {
+    let nodes = weft_lab::ps(lab).map(|state| state.nodes).unwrap_or_default();
+    nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join("|")
+}
+
 /// A daemon's socket in a lab; a node that the lab does not have is refused.
 pub(super) fn socket_of(
     lab: Option<String>,
@@ -54,8 +67,18 @@ pub(super) fn socket_of(
     of_lab: fn(&str, &str) -> PathBuf,
 ) -> Result<PathBuf, Failure> {
     let lab = lab_name(lab)?;
-    weft_lab::ps(&lab).and_then(|state| state.node(node).map(|_| ())).map_err(failure)?;
-    Ok(of_lab(&lab, node))
+    let state = weft_lab::ps(&lab).map_err(failure)?;
+    if state.node(node).is_err() {
+        return Err(Failure::failed(format!("lab `{lab}` has no node `{node}`; it has {}", nodes_of(&lab))));
+    }
+    let socket = of_lab(&lab, node);
+    if matches!(socket.symlink_metadata(), Err(error) if error.kind() == ErrorKind::NotFound) {
+        let all: Vec<&str> = state.nodes.iter().map(|node| node.name.as_str()).collect();
+        let with: Vec<&str> = all.into_iter().filter(|name| of_lab(&lab, name).exists()).collect();
+        let with = if with.is_empty() { "none of its nodes".to_owned() } else { with.join("|") };
+        return Err(Failure::failed(format!("node `{node}` of lab `{lab}` runs no such daemon; --node {with} does")));
+    }
+    Ok(socket)
 }
 
 pub(crate) fn this_program() -> Result<PathBuf, String> {

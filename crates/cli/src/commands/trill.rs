@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use weft_node::NodeError;
 use weft_node::rbridge::protocol::{
     AdjacencyRow, Answer, FdbRow, HopRow, LspRow, NicknameRow, Request, RouteRow, RpfRow, TreeRow, What,
 };
 use weft_node::rbridge::{self, RBridgeConfig, SOCKET_DEFAULT};
 use weft_node::stop::Stop;
 
-use super::lab::socket_of;
+use super::lab::{hint_of_labs, socket_of};
 use crate::args::{Output, RBridgeArgs, RBridgeSocket, TrillCommand, TrillShowCommand};
 use crate::exit::{self, Failure};
 use crate::output::{self, Rows};
@@ -32,18 +33,25 @@ pub(crate) fn run(args: &RBridgeArgs) -> Result<ExitCode, Failure> {
 pub(crate) fn trill(command: TrillCommand) -> Result<ExitCode, Failure> {
     match command {
         TrillCommand::Show(what) => show(what)?,
-        TrillCommand::Stop { rbridge } => drop(ask(rbridge, &Request::Stop)?),
+        TrillCommand::Stop { rbridge } => rbridge::stop(&path_of(rbridge)?).map_err(failure)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn ask(socket: RBridgeSocket, request: &Request) -> Result<Answer, Failure> {
-    let path = match (socket.socket, socket.node) {
-        (Some(path), _) => path,
-        (None, Some(node)) => socket_of(socket.lab, &node, weft_lab::trill::rbridge_socket)?,
-        (None, None) => PathBuf::from(SOCKET_DEFAULT),
-    };
-    rbridge::ask(&path, request).map_err(Failure::failed)
+    rbridge::ask(&path_of(socket)?, request).map_err(failure)
+}
+
+fn failure(error: NodeError) -> Failure {
+    Failure::failed(format!("{error}{}", hint_of_labs()))
+}
+
+fn path_of(socket: RBridgeSocket) -> Result<PathBuf, Failure> {
+    match (socket.socket, socket.node) {
+        (Some(path), _) => Ok(path),
+        (None, Some(node)) => socket_of(socket.lab, &node, weft_lab::trill::rbridge_socket),
+        (None, None) => Ok(PathBuf::from(SOCKET_DEFAULT)),
+    }
 }
 
 fn show(command: TrillShowCommand) -> Result<(), Failure> {

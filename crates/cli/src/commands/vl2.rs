@@ -1,6 +1,7 @@
 //! `weft vl2`: shows VL2's agents and ToRs that run.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,7 +11,7 @@ use weft_node::agent::AgentStatus;
 use weft_node::agent::status::{self, StatusMapping};
 use weft_node::tor::{self, TorStatus};
 
-use super::lab::socket_of;
+use super::lab::{hint_of_labs, socket_of};
 use super::trill::counter_table;
 use crate::args::{Output, Vl2Command, Vl2ShowCommand, Vl2Socket};
 use crate::exit::Failure;
@@ -55,8 +56,13 @@ fn socket(daemon: Vl2Socket, default: &str, of_lab: fn(&str, &str) -> PathBuf) -
 }
 
 fn silent(daemon: &str, error: &NodeError) -> Failure {
+    let denied = matches!(error, NodeError::System { source, .. } if source.kind() == ErrorKind::PermissionDenied);
+    if denied {
+        return Failure::failed(format!("run as root: {error}"));
+    }
     Failure::failed(format!(
-        "no {daemon} answers; start one (weft node {daemon}) or name its --socket or --node: {error}"
+        "no {daemon} answers; start one (weft node {daemon}) or name its --socket or --node: {error}{}",
+        hint_of_labs()
     ))
 }
 

@@ -13,6 +13,7 @@ use weft_node::vtep::{
     VtepConfig,
 };
 
+use super::lab::hint_of_labs;
 use crate::args::{
     AddCommand, AddVniArgs, AttachArg, HookArg, Output, RemoveCommand, ShowCommand, VtepArgs, VtepCommand, VtepFlags,
     VtepSocket,
@@ -105,19 +106,42 @@ pub(crate) fn vtep(command: VtepCommand) -> Result<ExitCode, Failure> {
             let (item, socket) = item_to_remove(item);
             ask(&socket, Request::Remove(item))?;
         }
-        VtepCommand::Reload { vtep } => drop(ask(&vtep, Request::Reload)?),
-        VtepCommand::Stop { vtep } => drop(ask(&vtep, Request::Stop)?),
+        VtepCommand::Reload { vtep } => {
+            if let Answer::Reloaded(removed) = ask(&vtep, Request::Reload)? {
+                tell_removed(&removed)?;
+            }
+        }
+        VtepCommand::Stop { vtep } => vtep::stop(&path_of(&vtep)).map_err(failure)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn ask(socket: &VtepSocket, request: Request) -> Result<Answer, Failure> {
-    let path = match (&socket.socket, &socket.node) {
+    vtep::ask(&path_of(socket), &request).map_err(failure)
+}
+
+fn failure(error: NodeError) -> Failure {
+    Failure::failed(format!("{error}{}", hint_of_labs()))
+}
+
+fn path_of(socket: &VtepSocket) -> PathBuf {
+    match (&socket.socket, &socket.node) {
         (Some(path), _) => path.clone(),
         (None, Some(node)) => PathBuf::from(format!("/run/weft/vtep-{node}.sock")),
         (None, None) => PathBuf::from(SOCKET_DEFAULT),
-    };
-    vtep::ask(&path, &request).map_err(Failure::failed)
+    }
+}
+
+/// What was added at run time, and what the file no longer has, goes with a reload.
+fn tell_removed(removed: &[String]) -> Result<(), Failure> {
+    const SHOWN: usize = 12;
+    if removed.is_empty() {
+        return Ok(());
+    }
+    let more = removed.len().saturating_sub(SHOWN);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let shown = removed.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    output::print_line(&format!("removed, as the configuration does not have it: {shown}{rest}"))
 }
 
 fn item_to_add(command: AddCommand) -> Result<(Item, VtepSocket), Failure> {
@@ -179,7 +203,9 @@ fn show(command: ShowCommand) -> Result<(), Failure> {
         Answer::Peers(peers) => show_peers(&peers, format),
         Answer::Counters(groups) => show_counters(&groups, format),
         Answer::Config(text) => output::print_line(&text),
-        Answer::Done | Answer::Refused(_) => Err(Failure::failed("the VTEP answered without what was asked for")),
+        Answer::Done | Answer::Reloaded(_) | Answer::Refused(_) => {
+            Err(Failure::failed("the VTEP answered without what was asked for"))
+        }
     }
 }
 

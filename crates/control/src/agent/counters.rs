@@ -71,6 +71,8 @@ counted! {
         RetryDeferred = "retry_deferred",
         /// A datagram was sent.
         DatagramSent = "datagram_sent",
+        /// A datagram of a server came with a right tag.
+        Heard = "heard",
         /// A mapping was put in force.
         Installed = "installed",
         /// A mapping was confirmed unchanged.

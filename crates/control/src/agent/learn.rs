@@ -30,6 +30,7 @@ impl Agent {
             return Err(IgnoreReason::WrongTenant);
         }
         self.asker.heard(place);
+        self.counters.events.add(Event::Heard);
         match view.kind() {
             Kind::Answer => self.answers(now_ns, place, view, outputs),
             Kind::Correct => {

@@ -32,6 +32,15 @@ pub enum Operation {
     SetEntry(Vni, MacAddress, Entry),
 }
 
+/// What `before` has and `after` has not, in words.
+pub fn removed(before: &Settings, after: &Settings) -> Vec<String> {
+    let ports = before.ports.keys().filter(|name| !after.ports.contains_key(*name)).map(|name| format!("port {name}"));
+    let vnis = before.vnis.keys().filter(|vni| !after.vnis.contains_key(vni)).map(|vni| format!("VNI {vni}"));
+    let peers = before.peers.difference(&after.peers).map(|peer| format!("peer {peer}"));
+    let entries = before.entries.keys().filter(|key| !after.entries.contains_key(key));
+    ports.chain(vnis).chain(peers).chain(entries.map(|(vni, mac)| format!("entry {mac} in VNI {vni}"))).collect()
+}
+
 /// The steps from `before` to `after`; both have passed [`Settings::check`].
 pub fn difference(before: &Settings, after: &Settings) -> Vec<Operation> {
     let mut steps = Vec::new();

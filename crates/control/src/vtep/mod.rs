@@ -19,7 +19,7 @@ mod vni;
 
 pub use change::{Change, taken, vlan_taken};
 pub use check::{COPIES_MAX, Fault, Host};
-pub use difference::{Operation, difference};
+pub use difference::{Operation, difference, removed};
 pub use resolver::{Input, Output, Resolver, ResolverConfig};
 pub use settings::{Entry, Flood, Port, Segment, Settings, Tagged, To};
 pub use vlan::{VlanRange, VlanVnis, VlanVnisError};

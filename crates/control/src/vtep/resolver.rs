@@ -135,6 +135,8 @@ pub struct Resolver {
     past: Counters,
     /// Datagrams for no segment of ours.
     strange: u64,
+    /// Datagrams of servers with a right tag.
+    heard: u64,
 }
 
 impl Machine for Resolver {
@@ -182,6 +184,7 @@ impl Resolver {
             rng,
             past: Counters::default(),
             strange: 0,
+            heard: 0,
         }
     }
 
@@ -250,10 +253,17 @@ impl Resolver {
         self.strange
     }
 
+    /// Datagrams of servers that came with a right tag.
+    pub fn heard(&self) -> u64 {
+        self.heard
+    }
+
     fn feed(&mut self, now_ns: u64, vni: Vni, input: agent::Input<'_>, outputs: &mut Vec<Output>) {
         let Some(agent) = self.segments.get_mut(&vni) else { return };
         let mut wanted = Vec::new();
+        let heard_before = agent.counters().events.get(agent::Event::Heard);
         agent.handle(now_ns, input, &mut wanted);
+        self.heard += agent.counters().events.get(agent::Event::Heard) - heard_before;
         let next = agent.next_deadline_ns();
         if let Some(before_ns) = self.deadline_of.remove(&vni) {
             self.deadlines.remove(&(before_ns, vni));

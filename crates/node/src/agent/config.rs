@@ -204,7 +204,7 @@ impl AgentConfig {
             underlay_mtu: 1600,
             clamp_mtu: false,
             directory_servers: vec![SocketAddrV4::new(Ipv4Addr::new(10, 64, 0, 9), PORT)],
-            key_file: Some("/etc/weft/directory.key".into()),
+            key_file: Some("/etc/weft/agent.key".into()),
             key_id: 0,
             tenant: 0,
             mapping_lifetime_s: mapping_lifetime_s(),

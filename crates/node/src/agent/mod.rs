@@ -17,19 +17,21 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use rand_pcg::Pcg64;
 use tracing::{debug, info, warn};
 use weft_control::address::{Locator, Mapping};
-use weft_control::agent::{Agent, Bounds, Config, Input, Output, Timing};
+use weft_control::agent::{Agent, Bounds, Config, Event, Input, Output, Timing};
 use weft_control::tally::Tally;
 use weft_control::{Machine, NS_PER_S, counted};
+use weft_datapath::AGENT_MARK;
 use weft_datapath::host::{self as datapath, HostConfig, HostDatapath, OwnAddresses};
-use weft_datapath::{AGENT_MARK, bpffs};
 
 use crate::error::NodeError;
-use crate::key;
+use crate::key::{self, Derived};
 use crate::poll::Poller;
 use crate::runner::{self, Clock};
+use crate::silence::Silence;
 use crate::stop::Stop;
 use crate::sys::{self, PacketSocket, Received};
 use crate::unix::StatusSocket;
+use crate::{READY_LOG, run_folder};
 
 pub use broadcast::BroadcastConfig;
 pub use config::{AGENT_PORT, AgentConfig, RateLimitConfig, RateLimitedTraffic, SpreadConfig};
@@ -66,7 +68,8 @@ counted! {
 /// Any [`NodeError`]: a setting that cannot work, an MTU that does not fit, no rights, no eBPF.
 pub fn run(config: &AgentConfig, stop: &Stop) -> Result<(), NodeError> {
     let mut daemon = Daemon::start(config)?;
-    info!(aa = %config.aa, la = %config.la, interface = config.interface, "agent ready");
+    let AgentConfig { aa, la, interface, directory_servers, .. } = config;
+    info!(target: READY_LOG, "agent ready: AA {aa} on {interface}, asks {directory_servers:?} from LA {la}");
     runner::serve(&mut daemon, stop)
 }
 
@@ -81,6 +84,7 @@ struct Daemon<'a> {
     answers: UdpSocket,
     status: Option<StatusSocket>,
     io: Tally<IoFault>,
+    silence: Silence,
     clock: Clock,
     /// Last, so that it goes when the data path no longer needs it.
     pair: host::MissPair,
@@ -89,7 +93,8 @@ struct Daemon<'a> {
 impl<'a> Daemon<'a> {
     fn start(config: &'a AgentConfig) -> Result<Self, NodeError> {
         let checked = config.check()?;
-        let key = key::read_or_open(config.key_file.as_deref())?;
+        let key =
+            key::read_or_open(config.key_file.as_deref(), Derived { la: Some(config.la), service: config.tenant })?;
         host::fit_mtu(config, checked.aa_block)?;
         let answers = bind_udp(config.la, config.port)?;
         let status = config.status_socket.as_deref().map(StatusSocket::bind).transpose()?;
@@ -101,8 +106,8 @@ impl<'a> Daemon<'a> {
             .map_err(NodeError::system(format!("sending frames on `{}`", config.interface)))?;
         let datapath = attach(config, &checked)?;
         let machine = machine(config, &checked, key, &answers)?;
-        let (io, clock) = (Tally::default(), Clock::start());
-        let mut daemon = Self { config, machine, datapath, misses, uplink, answers, status, io, clock, pair };
+        let (io, silence, clock) = (Tally::default(), Silence::default(), Clock::start());
+        let mut daemon = Self { config, machine, datapath, misses, uplink, answers, status, io, silence, clock, pair };
         daemon.adopt()?;
         if config.pin_dir.is_some() {
             daemon.pair.keep();
@@ -181,11 +186,22 @@ impl<'a> Daemon<'a> {
                 self.io.add(fault);
             }
         }
+        let heard = self.machine.counters().events.get(Event::Heard);
+        if let Some(notice) = self.silence.look(self.clock.now_ns(), heard) {
+            notice.log(&self.config.directory_servers, self.config.la, &self.key_name());
+        }
+    }
+
+    /// The agent's key, for people.
+    fn key_name(&self) -> String {
+        let file = self.config.key_file.as_ref().map_or("no key".into(), |file| file.display().to_string());
+        format!("{file} (service {})", self.config.tenant)
     }
 
     fn carry_out(&mut self, output: Output) -> Result<(), IoFault> {
         match output {
             Output::Send { to, datagram } => {
+                self.silence.asked(self.clock.now_ns());
                 self.answers.send_to(&datagram, to).map_err(|_| IoFault::NotSent)?;
             }
             Output::Install { aa, mapping } => {
@@ -264,9 +280,7 @@ pub(crate) fn bind_udp(la: Ipv4Addr, port: u16) -> Result<UdpSocket, NodeError> 
 }
 
 fn attach(config: &AgentConfig, checked: &config::Checked) -> Result<HostDatapath, NodeError> {
-    if config.pin_dir.as_ref().is_some_and(|dir| dir.starts_with(bpffs::MOUNT_POINT)) {
-        bpffs::ensure_mounted(bpffs::MOUNT_POINT)?;
-    }
+    run_folder::for_pins(config.pin_dir.as_deref())?;
     let host = HostConfig {
         interface: config.interface.clone(),
         miss_interface: config.redirect_interface.clone(),

@@ -26,7 +26,6 @@ impl LookupClient {
     /// # Errors
     /// [`NodeError::KeyFile`] or [`NodeError::System`].
     pub fn new(server: SocketAddrV4, key_file: Option<&Path>, key_id: u32, tenant: u32) -> Result<Self, NodeError> {
-        let key = key::read_or_open(key_file)?;
         let failed = || NodeError::system(format!("asking {server}"));
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(failed())?;
         // Connecting chooses the source address, which the tag covers.
@@ -35,6 +34,7 @@ impl LookupClient {
             std::net::SocketAddr::V4(address) => address,
             std::net::SocketAddr::V6(_) => SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0),
         };
+        let key = key::read_or_open(key_file, key::Derived { la: Some(*source.ip()), service: tenant })?;
         let path = TagPath { source, destination: server };
         Ok(Self { socket, path, key, key_id, tenant, next_request: u64::from(source.port()) << 32 })
     }

@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use tracing::{info, warn};
 
+use crate::READY_LOG;
 use crate::error::NodeError;
 use crate::stop::Stop;
 use crate::tls;
@@ -32,7 +33,7 @@ use protocol::DirectoryStatus;
 use replica::{Replica, ReplicaSettings};
 use sessions::{Listeners, Sessions, UnixSocket};
 
-pub use config::{DirectoryConfig, KeyFile, StoreConfig};
+pub use config::{DirectoryConfig, KeyFile, SOCKET_DEFAULT, StoreConfig};
 pub use lookups::THREAD_NAME as LOOKUP_THREAD_NAME;
 pub(crate) use lookups::set_up_socket;
 pub(crate) use sessions::Authority;
@@ -64,7 +65,8 @@ pub fn run(config: &DirectoryConfig, stop: &Stop) -> Result<(), NodeError> {
     if config.open {
         warn!("open: everybody who reaches {} is answered", lookups.listen());
     }
-    info!(listen = %lookups.listen(), admin_socket = %config.admin_socket.display(), "directory server ready");
+    let (listen, mapped, socket) = (lookups.listen(), replica.status().mapped, config.admin_socket.display());
+    info!(target: READY_LOG, "directory server ready: answers at {listen}, {mapped} mappings, updates by {socket}");
     serve(config, &lookups, &replica, listeners, stop)
 }
 

@@ -59,7 +59,7 @@ impl Access {
     /// # Errors
     /// [`NodeError::KeyFile`].
     pub fn from_file(path: Option<&Path>, key_id: u32, tenant: u32) -> Result<Self, NodeError> {
-        Ok(Self { key: key::read_or_open(path)?, key_id, tenant })
+        Ok(Self { key: key::read_or_open(path, key::Derived { la: None, service: tenant })?, key_id, tenant })
     }
 }
 

@@ -26,19 +26,19 @@ use weft_control::isis::{
 };
 use weft_control::tally::Tally;
 use weft_control::{Machine, NS_PER_MS, NS_PER_S, counted};
-use weft_datapath::bpffs;
 use weft_datapath::trill::abi::OBSERVED;
 use weft_datapath::trill::{self, Place, RBridgeDatapath, XdpMode};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
 use weft_wire::vlan::VlanSet;
 
+use crate::READY_LOG;
 use crate::command::{self, CommandSocket};
 use crate::error::NodeError;
 use crate::poll::Poller;
 use crate::runner::{self, Clock};
 use crate::stop::Stop;
-use crate::sys;
+use crate::{run_folder, sys};
 use frames::Frames;
 use plane::{Neighbor, Neighbors};
 use ports::{Port, Ports};
@@ -88,7 +88,8 @@ counted! {
 /// Any [`NodeError`]: a setting that cannot work, no rights, no eBPF. Then nothing is left behind that was not there.
 pub fn run(config: &RBridgeConfig, stop: &Stop) -> Result<(), NodeError> {
     let mut daemon = Daemon::start(config, stop)?;
-    info!(name = config.name, system = %daemon.control.config().system, "RBridge ready");
+    let (system, ports, socket) = (daemon.control.config().system, config.port.len(), config.socket.display());
+    info!(target: READY_LOG, "RBridge ready: {} (system {system}), {ports} ports, socket {socket}", config.name);
     runner::serve(&mut daemon, stop)?;
     daemon.end()
 }
@@ -98,8 +99,18 @@ pub fn run(config: &RBridgeConfig, stop: &Stop) -> Result<(), NodeError> {
 /// # Errors
 /// [`NodeError::System`] when none listens there, [`NodeError::Refused`] with its reason, [`NodeError::Protocol`].
 pub fn ask(path: &Path, request: &Request) -> Result<Answer, NodeError> {
-    command::ask(path, "no RBridge answers; start one (weft node rbridge) or name its --socket", request)
+    command::ask(path, NOBODY, request)
 }
+
+/// Ends the RBridge that listens on `path`, a process of its own, and waits for its end.
+///
+/// # Errors
+/// As for [`ask`].
+pub fn stop(path: &Path) -> Result<(), NodeError> {
+    command::ask_to_end::<_, Answer>(path, NOBODY, &Request::Stop)
+}
+
+const NOBODY: &str = "no RBridge answers; start one (weft node rbridge) or name its --socket";
 
 command::can_refuse!(Answer);
 
@@ -133,9 +144,7 @@ impl<'a> Daemon<'a> {
         // First what needs rights, so that their lack is told as such.
         let frames = Frames::open()?;
         let commands = CommandSocket::bind(&config.socket)?;
-        if config.pin_dir.as_ref().is_some_and(|dir| dir.starts_with(bpffs::MOUNT_POINT)) {
-            bpffs::ensure_mounted(bpffs::MOUNT_POINT)?;
-        }
+        run_folder::for_pins(config.pin_dir.as_deref())?;
         let system = settings.system.unwrap_or_else(|| ports.first_system());
         let mut datapath = RBridgeDatapath::load(&trill::RBridgeConfig {
             stations: config.capacity.stations,

@@ -47,7 +47,7 @@ impl TorConfig {
             la: Ipv4Addr::new(10, 1, 0, 1),
             port: REPORTER_PORT,
             directory_servers: vec![SocketAddrV4::new(Ipv4Addr::new(10, 64, 0, 9), PORT)],
-            key_file: Some("/etc/weft/directory.key".into()),
+            key_file: Some("/etc/weft/tor.key".into()),
             key_id: 0,
             pin_dir: "/run/weft/bpf/switch".into(),
             status_socket: Some("/run/weft/tor.sock".into()),

@@ -12,6 +12,7 @@ use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use rand_pcg::Pcg64;
 use tracing::info;
 use weft_control::directory::Stale;
+use weft_control::directory::policy::COMMON_SERVICE;
 use weft_control::tally::Tally;
 use weft_control::tor::{Config, Input, Limits, Output, Reporter};
 use weft_control::{Machine, counted};
@@ -19,11 +20,12 @@ use weft_datapath::stale::StaleSamples;
 use weft_datapath::switch::SwitchMaps;
 
 use crate::error::NodeError;
+use crate::key::{self, Derived};
 use crate::poll::Poller;
 use crate::runner::{self, Clock};
 use crate::stop::Stop;
 use crate::unix::StatusSocket;
-use crate::{agent, key, sys};
+use crate::{READY_LOG, agent, sys};
 
 pub use config::{REPORTER_PORT, TorConfig};
 pub use status::{TorStatus, read};
@@ -45,7 +47,9 @@ counted! {
 /// Any [`NodeError`]: a setting that cannot work, no data path pinned, no rights.
 pub fn run(config: &TorConfig, stop: &Stop) -> Result<(), NodeError> {
     let mut daemon = Daemon::start(config)?;
-    info!(la = %config.la, "ToR reporter ready");
+    let TorConfig { la, directory_servers, pin_dir, .. } = config;
+    let pins = pin_dir.display();
+    info!(target: READY_LOG, "ToR reporter ready: reports from LA {la} to {directory_servers:?} what {pins} drops");
     runner::serve(&mut daemon, stop)
 }
 
@@ -63,7 +67,8 @@ struct Daemon<'a> {
 impl<'a> Daemon<'a> {
     fn start(config: &'a TorConfig) -> Result<Self, NodeError> {
         config.check()?;
-        let key = key::read_or_open(config.key_file.as_deref())?;
+        let key =
+            key::read_or_open(config.key_file.as_deref(), Derived { la: Some(config.la), service: COMMON_SERVICE })?;
         let samples = StaleSamples::open_pinned(&config.pin_dir)?;
         let switch = SwitchMaps::open_pinned(&config.pin_dir)?;
         let socket = agent::bind_udp(config.la, config.port)?;

@@ -5,7 +5,6 @@ use std::net::Ipv4Addr;
 
 use weft_control::NS_PER_S;
 use weft_control::vtep::{Entry, Flood, Operation, Port, Segment, Settings, Tagged, To, Vni};
-use weft_datapath::bpffs;
 use weft_datapath::vxlan::{
     self, AccessRule, Capacities, OnMiss, Origin, PortRole, RateLimit, Trunk, Upcalls, Vtep, VtepOptions,
 };
@@ -14,7 +13,7 @@ use weft_wire::ethernet::MacAddress;
 use super::config::{AttachChoice, HookChoice, Strangers};
 use super::{VtepConfig, host};
 use crate::error::NodeError;
-use crate::sys;
+use crate::{run_folder, sys};
 
 /// Frames at once after a pause, as a part of a second's.
 const BURSTS_PER_S: u32 = 10;
@@ -32,9 +31,7 @@ pub(super) type Station = (Vni, MacAddress, Ipv4Addr);
 impl Kernel {
     /// Loads the programs, or takes over what is pinned, and attaches them to the uplinks.
     pub(super) fn open(config: &VtepConfig) -> Result<Self, NodeError> {
-        if config.pin_dir.as_ref().is_some_and(|dir| dir.starts_with(bpffs::MOUNT_POINT)) {
-            bpffs::ensure_mounted(bpffs::MOUNT_POINT)?;
-        }
+        run_folder::for_pins(config.pin_dir.as_deref())?;
         let mut kernel = Self { vtep: Vtep::load(&options(config))?, ports: BTreeMap::new() };
         match kernel.attach_uplinks(&config.uplink) {
             Ok(()) => Ok(kernel),

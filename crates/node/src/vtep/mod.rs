@@ -18,10 +18,11 @@ use std::path::Path;
 use tracing::{debug, info, warn};
 use weft_control::counted;
 use weft_control::tally::Tally;
-use weft_control::vtep::{Change, Fault, Operation, Settings, Vni, ageing, difference};
+use weft_control::vtep::{Change, Fault, Operation, Settings, Vni, ageing, difference, removed};
 use weft_datapath::vxlan::{Upcall, Upcalls};
 use weft_wire::ethernet::MacAddress;
 
+use crate::READY_LOG;
 use crate::command::{self, CommandSocket};
 use crate::error::NodeError;
 use crate::poll::Poller;
@@ -64,7 +65,9 @@ counted! {
 /// Any [`NodeError`]: a setting that cannot work, no rights, no eBPF. Then nothing is left behind that was not there.
 pub fn run(load: &dyn Fn() -> Result<VtepConfig, NodeError>, stop: &Stop, hangup: &Hangup) -> Result<(), NodeError> {
     let mut daemon = Daemon::start(load, stop, hangup)?;
-    info!(local = %daemon.config.local, segments = daemon.settings.vnis.len(), "VTEP ready");
+    let VtepConfig { local, uplink, socket, .. } = &daemon.config;
+    let (vnis, ports, socket) = (daemon.settings.vnis.len(), daemon.settings.ports.len(), socket.display());
+    info!(target: READY_LOG, "VTEP ready: {local} on {uplink:?}, {vnis} segments, {ports} ports, socket {socket}");
     runner::serve(&mut daemon, stop)?;
     daemon.end()
 }
@@ -74,8 +77,18 @@ pub fn run(load: &dyn Fn() -> Result<VtepConfig, NodeError>, stop: &Stop, hangup
 /// # Errors
 /// [`NodeError::System`] when none listens there, [`NodeError::Refused`] with its reason, [`NodeError::Protocol`].
 pub fn ask(path: &Path, request: &Request) -> Result<Answer, NodeError> {
-    command::ask(path, "no VTEP answers; start one (weft node vtep) or name its --socket", request)
+    command::ask(path, NOBODY, request)
 }
+
+/// Ends the VTEP that listens on `path`, a process of its own, and waits for its end.
+///
+/// # Errors
+/// As for [`ask`].
+pub fn stop(path: &Path) -> Result<(), NodeError> {
+    command::ask_to_end::<_, Answer>(path, NOBODY, &Request::Stop)
+}
+
+const NOBODY: &str = "no VTEP answers; start one (weft node vtep) or name its --socket";
 
 command::can_refuse!(Answer);
 
@@ -207,7 +220,7 @@ impl<'a> Daemon<'a> {
                 self.change(change)?;
             }
             Request::Remove(item) => self.change(removal(item)?)?,
-            Request::Reload => self.reload()?,
+            Request::Reload => return self.reload().map(Answer::Reloaded),
             Request::Stop => {
                 self.remove = true;
                 self.stop.request();
@@ -236,16 +249,18 @@ impl<'a> Daemon<'a> {
         self.become_settings(&self.config.clone(), after)
     }
 
-    fn reload(&mut self) -> Result<(), NodeError> {
+    /// Reads the configuration again. Returns what is no longer there, for people.
+    fn reload(&mut self) -> Result<Vec<String>, NodeError> {
         let config = (self.load)()?;
         if let Some(name) = config.fixed_difference(&self.config) {
             return Err(Fault { setting: name, why: "cannot change at run time; restart the daemon".to_owned() }.into());
         }
         let after = config.settings()?;
+        let removed = removed(&self.settings, &after);
         self.become_settings(&config, after)?;
         self.config = config;
-        info!(segments = self.settings.vnis.len(), "configuration read again");
-        Ok(())
+        info!(segments = self.settings.vnis.len(), ?removed, "configuration read again");
+        Ok(removed)
     }
 
     fn take_upcalls(&mut self) -> Result<(), NodeError> {

@@ -73,6 +73,8 @@ pub enum Item {
 pub enum Answer {
     /// It is done.
     Done,
+    /// The configuration was read again; what it does not name any more is gone.
+    Reloaded(Vec<String>),
     /// It is not, and nothing has changed; one line says why and what to do.
     Refused(String),
     /// Segments.

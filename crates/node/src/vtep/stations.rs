@@ -20,9 +20,11 @@ use weft_wire::vlan::VlanId;
 
 use super::kernel::Station;
 use super::{Daemon, IoFault, VtepConfig};
+use crate::agent;
 use crate::error::NodeError;
+use crate::key::{self, Derived};
+use crate::silence::Silence;
 use crate::sys::{self, FrameSender};
-use crate::{agent, key};
 
 /// Datagrams that are read before others have their turn.
 const BURST: usize = 64;
@@ -35,6 +37,7 @@ pub(super) struct Stations {
     pub(super) resolver: Resolver,
     socket: UdpSocket,
     frames: FrameSender,
+    silence: Silence,
     /// How many stations are behind each VTEP that only the directory named.
     vteps: BTreeMap<Ipv4Addr, usize>,
     /// The VTEP of each station that is not here.
@@ -62,7 +65,8 @@ pub(super) fn check(config: &VtepConfig, settings: &Settings) -> Result<(), Node
 /// The key of a segment's questions.
 fn key_of(config: &VtepConfig, vni: Vni) -> Result<Key, NodeError> {
     let dir: Option<&Path> = config.directory.as_ref().and_then(|directory| directory.key_dir.as_deref());
-    key::read_or_open(dir.map(|dir| dir.join(format!("{vni}.key"))).as_deref())
+    let whose = Derived { la: Some(config.local), service: vni.get() };
+    key::read_or_open(dir.map(|dir| dir.join(format!("{vni}.key"))).as_deref(), whose)
 }
 
 impl Stations {
@@ -84,7 +88,8 @@ impl Stations {
         let seed = sys::random_u128().map_err(NodeError::system("reading random bytes"))?;
         let resolver = Resolver::new(resolver, Pcg64::new(seed, u128::from(u32::from(config.local))));
         let frames = FrameSender::open().map_err(NodeError::system("opening a packet socket (needs CAP_NET_RAW)"))?;
-        Ok(Some(Self { resolver, socket, frames, vteps: BTreeMap::new(), behind: BTreeMap::new() }))
+        let (silence, vteps, behind) = (Silence::default(), BTreeMap::new(), BTreeMap::new());
+        Ok(Some(Self { resolver, socket, frames, silence, vteps, behind }))
     }
 
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
@@ -250,6 +255,16 @@ impl Daemon<'_> {
         for output in outputs {
             self.place(output);
         }
+        self.say_whether_answered();
+    }
+
+    fn say_whether_answered(&mut self) {
+        let (Some(stations), Some(directory)) = (&mut self.stations, &self.config.directory) else { return };
+        if let Some(notice) = stations.silence.look(self.clock.now_ns(), stations.resolver.heard()) {
+            let keys =
+                directory.key_dir.as_ref().map_or("no key".into(), |dir| format!("the keys in {}", dir.display()));
+            notice.log(&directory.servers, self.config.local, &keys);
+        }
     }
 
     fn place(&mut self, output: Output) {
@@ -262,6 +277,7 @@ impl Daemon<'_> {
         let Some(stations) = &mut self.stations else { return Ok(()) };
         match output {
             Output::Send { to, datagram } => {
+                stations.silence.asked(self.clock.now_ns());
                 stations.socket.send_to(&datagram, to).map_err(|_| IoFault::NotSent)?;
             }
             Output::Install { vni, ip, mac, vtep } => {

@@ -21,6 +21,8 @@ mod store;
 
 pub use store::StoreConfig;
 
+/// Where a directory server takes updates unless configured otherwise.
+pub const SOCKET_DEFAULT: &str = "/run/weft/directory.sock";
 /// Threads that answer look-ups: more would only wait for each other.
 const LOOKUP_THREADS_MAX: usize = 64;
 
@@ -98,7 +100,7 @@ impl DirectoryConfig {
     pub fn example() -> Self {
         Self {
             listen: SocketAddrV4::new(Ipv4Addr::new(10, 64, 0, 9), PORT),
-            admin_socket: "/run/weft/directory.sock".into(),
+            admin_socket: SOCKET_DEFAULT.into(),
             store: "/var/lib/weft/directory.redb".into(),
             key_file: Some("/etc/weft/directory.key".into()),
             key_id: 0,
@@ -123,7 +125,7 @@ impl DirectoryConfig {
         let mut seen = BTreeSet::new();
         let secrets = files.map(|(id, file)| {
             if seen.insert(id) {
-                Ok((id, key::read(file)?))
+                Ok((id, key::read_secret(file)?))
             } else {
                 Err(NodeError::config("more_keys", format!("key id {id} is named twice; give each secret its own")))
             }
