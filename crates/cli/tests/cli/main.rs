@@ -4,6 +4,8 @@ mod analyse;
 mod bad_input;
 mod common;
 #[cfg(feature = "lab")]
+mod deployment;
+#[cfg(feature = "lab")]
 mod environment;
 #[cfg(feature = "lab")]
 mod lab;

@@ -1,0 +1,28 @@
+# The machines of docs/rbridge.md, and what the page promises.
+
+machines="h1 s1 s2 h2"
+wires="h1:eth1 s1:eth1
+s1:eth2 s2:eth2
+h2:eth1 s2:eth1"
+
+# Pings 100 times while a command runs; true if nothing was lost.
+without_a_loss() {
+  line h1 'ping -q -i 0.05 -c 100 192.168.10.2' > "$work/ping" &
+  local ping=$!
+  sleep 0.3
+  "$@"
+  wait "$ping"
+  grep -q ' 0% packet loss' "$work/ping"
+}
+
+restart() {
+  line s1 'kill -9 "$(pgrep -f "weft node rbridge")"'
+  again s1 'weft node rbridge --config'
+}
+
+checks() {
+  check "SIGKILL of an RBridge with pins and its restart lose nothing" without_a_loss restart
+  check "neighbours are believed by the key" line s1 'weft trill show adjacency | grep -q " up "'
+}
+
+left() { check "no pin is left on s1" line s1 '! test -e /run/weft/bpf/rbridge'; }

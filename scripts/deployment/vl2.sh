@@ -1,0 +1,53 @@
+# The machines of docs/vl2.md, and what the page promises.
+
+machines="srv1 srv2 dir1 tor1 tor2 int1"
+wires="srv1:eth1 tor1:eth2
+dir1:eth1 tor1:eth3
+srv2:eth1 tor2:eth2
+tor1:eth1 int1:eth1
+tor2:eth1 int1:eth2"
+
+# Pings 200 times in four seconds while a command runs; true if nothing was lost.
+without_a_loss() {
+  line srv1 'ping -q -i 0.02 -c 200 20.0.0.2' > "$work/ping" &
+  local ping=$!
+  sleep 0.3
+  "$@"
+  wait "$ping"
+  grep -q ' 0% packet loss' "$work/ping"
+}
+
+kill_agent() {
+  line srv1 'kill -9 "$(cat /var/lib/weft/agent.pid)"'
+  sleep 0.5
+  again srv1 '2>> /var/lib/weft/agent.log'
+}
+
+two_headers() {
+  line int1 "timeout 20 tshark -q -i eth1 -c 3 -f 'ip proto 4' -T fields -E separator=, -e ip.dst" > "$work/seen" 2> /dev/null &
+  local capture=$!
+  line srv1 'ping -q -i 0.1 -c 60 20.0.0.2 > /dev/null' &
+  wait "$capture"
+  wait $!
+  grep -q '^10.255.255.1,10.1.0.2,20.0.0.2' "$work/seen"
+}
+
+throughput() {
+  line srv2 'iperf3 -s -1 -D -B 20.0.0.2'
+  line srv1 'iperf3 -c 20.0.0.2 -t 2 -J' > "$work/iperf"
+  bits=$(grep -A12 '"sum_received"' "$work/iperf" | sed -n 's/.*"bits_per_second":[^0-9]*\([0-9]*\).*/\1/p')
+  [[ ${bits:-0} -gt 1000000 ]]
+}
+
+checks() {
+  check "a frame has both headers at int1" two_headers
+  check "TCP from srv1 to srv2" throughput
+  echo "      $((bits / 1000000)) Mbit/s"
+  check "SIGKILL of an agent and its restart lose nothing" without_a_loss kill_agent
+  check "a restart of the directory loses nothing" without_a_loss again dir1 'weft directory get'
+}
+
+left() {
+  check "no interface of ours is left on srv1" line srv1 '! ip link show weft-up0 2> /dev/null'
+  check "no pin is left on tor1" line tor1 '! test -e /run/weft/bpf/switch'
+}
