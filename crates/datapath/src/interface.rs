@@ -11,6 +11,12 @@ pub(crate) fn index_of(name: &str) -> Result<u32, DatapathError> {
     netdevice::name_to_index(&any_socket, name).map_err(|_no_such_device| missing())
 }
 
+/// `None`: there is none with this index.
+pub(crate) fn name_of(ifindex: u32) -> Option<String> {
+    let any_socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None).ok()?;
+    netdevice::index_to_name(&any_socket, ifindex).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -45,6 +45,7 @@ mod object;
 pub mod offload;
 mod pin;
 pub mod probe;
+mod refusal;
 mod ring;
 pub mod spread;
 pub mod stale;

@@ -11,6 +11,7 @@ use libbpf_rs::{AsRawLibbpf, ErrorKind, Link, ProgramMut};
 
 use crate::error::DatapathError;
 use crate::pin::remove_pin;
+use crate::{interface, refusal};
 
 /// Attaches `program` (its section names the direction) to the interface, at the end of those already there.
 ///
@@ -104,7 +105,10 @@ pub(crate) fn attach_xdp(program: &ProgramMut<'_>, ifindex: u32, pin: Option<&Pa
         }
     }
     let index = i32::try_from(ifindex).expect("interface indexes are positive ints in the kernel");
-    let mut link = program.attach_xdp(index).map_err(|source| failed("attaching", source))?;
+    let mut link = program.attach_xdp(index).map_err(|source| {
+        let name = interface::name_of(ifindex).unwrap_or_else(|| format!("interface {ifindex}"));
+        refusal::explain(program, (ifindex, &name), "hook = \"tc\"", source)
+    })?;
     if let Some(pin) = pin {
         remove_pin(pin)?;
         link.pin(pin).map_err(|source| failed("pinning", source))?;

@@ -12,6 +12,7 @@ use libbpf_rs::{Link, ProgramMut};
 
 use crate::error::DatapathError;
 use crate::pin::{pin_fd, remove_pin};
+use crate::refusal;
 
 pub use crate::tester::XdpMode;
 
@@ -44,7 +45,11 @@ impl PortLink {
             }
             remove_pin(pin)?;
         }
-        let link = Self(create(program, ifindex, mode).map_err(|source| failed("attaching XDP", source))?);
+        let refused = |source| match mode {
+            XdpMode::Native => refusal::explain(program, (ifindex, interface), "xdp = \"generic\"", source),
+            XdpMode::Generic => failed("attaching XDP", source),
+        };
+        let link = Self(create(program, ifindex, mode).map_err(refused)?);
         if let Some(pin) = pin {
             pin_fd(link.0.as_fd(), pin)?;
         }
