@@ -22,6 +22,7 @@
 
 mod aa_block;
 pub mod agent;
+mod cards;
 pub mod certs;
 pub mod client;
 mod command;

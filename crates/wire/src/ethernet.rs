@@ -1,6 +1,7 @@
 //! The Ethernet II header (IEEE 802.3): 14 bytes, no tags, no frame check sequence.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 use crate::bytes::{array, put, u16_at};
@@ -26,6 +27,12 @@ pub struct MacAddress(pub [u8; 6]);
 impl MacAddress {
     /// All stations.
     pub const BROADCAST: Self = Self([0xff; 6]);
+
+    /// Where Ethernet carries what is for a multicast group (RFC 1112 section 6.4).
+    pub fn of_ipv4_group(group: Ipv4Addr) -> Self {
+        let [_, b, c, d] = group.octets();
+        Self([0x01, 0x00, 0x5e, b & 0x7f, c, d])
+    }
 
     /// Whether the address names a group (broadcast included).
     pub const fn is_group(self) -> bool {
@@ -208,6 +215,8 @@ mod tests {
     fn groups() {
         assert!(MacAddress::BROADCAST.is_group());
         assert!(MacAddress([0x01, 0, 0x5e, 0, 0, 5]).is_group());
+        let group = MacAddress::of_ipv4_group(Ipv4Addr::new(239, 129, 1, 2));
+        assert_eq!(group.to_string(), "01:00:5e:01:01:02");
         assert!(!MacAddress([0x02, 0x56, 0x4c, 0x32, 0x00, 0x01]).is_group());
     }
 }

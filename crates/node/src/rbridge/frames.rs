@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use weft_wire::ethernet::{HEADER_LEN, MacAddress};
 use weft_wire::isis::ETHERTYPE;
-use weft_wire::trill::{self, ALL_IS_IS_RBRIDGES};
+use weft_wire::trill;
 
 use crate::error::NodeError;
 use crate::sys::{FrameSender, TypeSocket};
@@ -44,13 +44,6 @@ impl Frames {
             outgoing: FrameSender::open().map_err(NodeError::system(what))?,
             buffer: Vec::new(),
         })
-    }
-
-    /// Lets an interface take what is for all RBridges; with `any`, whatever it is addressed to: a frame without outer
-    /// header begins with a station's address.
-    pub(super) fn join(&self, ifindex: u32, any: bool) -> std::io::Result<()> {
-        self.incoming.join(ifindex, ALL_IS_IS_RBRIDGES.0)?;
-        if any { self.incoming.take_all(ifindex) } else { Ok(()) }
     }
 
     pub(super) fn send(

@@ -33,6 +33,7 @@ use weft_wire::isis::SystemId;
 use weft_wire::vlan::VlanSet;
 
 use crate::READY_LOG;
+use crate::cards::Cards;
 use crate::command::{self, CommandSocket};
 use crate::error::NodeError;
 use crate::poll::Poller;
@@ -117,6 +118,7 @@ command::can_refuse!(Answer);
 struct Daemon<'a> {
     control: RBridge,
     datapath: RBridgeDatapath,
+    cards: Cards,
     ports: Ports,
     frames: Frames,
     commands: CommandSocket,
@@ -158,14 +160,19 @@ impl<'a> Daemon<'a> {
             pin_dir: config.pin_dir.clone(),
         })?;
         let is_fresh = datapath.fib().ports.is_empty();
-        if let Err(error) = attach(&mut datapath, &ports, &settings) {
-            if is_fresh {
-                // The first error is the one to tell.
-                let _ = datapath.detach();
+        let mut cards = Cards::open(&config.socket)?;
+        let begun = attach(&mut datapath, &mut cards, &ports, &settings)
+            .and_then(|()| control(config, &settings, (system, keys), &ports, &datapath));
+        let control = match begun {
+            Ok(control) => control,
+            Err(error) => {
+                if is_fresh {
+                    // The first error is the one to tell.
+                    let _ = datapath.detach().map_err(NodeError::from).and_then(|()| cards.release());
+                }
+                return Err(error);
             }
-            return Err(error);
-        }
-        let control = control(config, &settings, (system, keys), &ports, &datapath)?;
+        };
         if let Some(keys) = &control.config().keys {
             info!(?keys, "IS-IS is authenticated");
         }
@@ -176,6 +183,7 @@ impl<'a> Daemon<'a> {
         let mut daemon = Self {
             control,
             datapath,
+            cards,
             ports,
             frames,
             commands,
@@ -384,7 +392,8 @@ impl<'a> Daemon<'a> {
         self.settle();
         runner::serve_until(&mut self, |daemon| daemon.control.has_left())?;
         std::thread::sleep(LEAVE);
-        Ok(self.datapath.detach()?)
+        self.datapath.detach()?;
+        self.cards.release()
     }
 }
 
@@ -437,7 +446,12 @@ impl runner::Daemon for Daemon<'_> {
 }
 
 /// Makes the interfaces ports, in place of what an earlier run had.
-fn attach(datapath: &mut RBridgeDatapath, ports: &Ports, settings: &Settings) -> Result<(), NodeError> {
+fn attach(
+    datapath: &mut RBridgeDatapath,
+    cards: &mut Cards,
+    ports: &Ports,
+    settings: &Settings,
+) -> Result<(), NodeError> {
     let former: Vec<u8> = datapath.fib().ports.keys().copied().collect();
     for number in former {
         let port = ports.all.iter().find(|port| port.settings.number == number);
@@ -446,8 +460,10 @@ fn attach(datapath: &mut RBridgeDatapath, ports: &Ports, settings: &Settings) ->
         }
     }
     for port in &ports.all {
+        ports::prepare(cards, port)?;
         ports::add(datapath, port)?;
     }
+    cards.settle(&ports.needs())?;
     gateway::set(datapath.maps(), settings.gateway.as_ref())
 }
 

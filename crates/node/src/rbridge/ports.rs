@@ -14,6 +14,7 @@ use weft_wire::vlan::VlanSet;
 use super::plane::Neighbor;
 use super::settings::{Kind, PortSettings, Settings};
 use super::{Daemon, IoFault};
+use crate::cards::{Cards, Needs};
 use crate::error::NodeError;
 use crate::sys::{LinkState, Links};
 
@@ -139,6 +140,11 @@ impl Ports {
         self.all.get(usize::from(number).checked_sub(1)?)
     }
 
+    /// What each port has to hear, by interface.
+    pub(super) fn needs(&self) -> BTreeMap<String, Needs> {
+        self.all.iter().map(|port| (port.settings.interface.clone(), port.settings.kind.needs())).collect()
+    }
+
     /// What the kernel told has been heard.
     pub(super) fn drain(&self) {
         self.links.drain();
@@ -169,6 +175,12 @@ pub(super) fn is_like(datapath: &RBridgeDatapath, port: &Port) -> bool {
     port.state.is_some_and(|state| state.index == former.ifindex) && is_link == was_link
 }
 
+/// Lets the port's interface hear what it has to.
+pub(super) fn prepare(cards: &mut Cards, port: &Port) -> Result<(), NodeError> {
+    let Some(link) = port.link() else { return Ok(()) };
+    cards.prepare(&port.settings.interface, link.index, &port.settings.kind.needs())
+}
+
 /// Attaches the data path to the port's interface.
 pub(super) fn add(datapath: &mut RBridgeDatapath, port: &Port) -> Result<(), NodeError> {
     port.config().map_or(Ok(()), |config| Ok(datapath.add_port(port.settings.number, &config)?))
@@ -179,10 +191,8 @@ impl Daemon<'_> {
     pub(super) fn port_begins(&mut self, place: usize) {
         let port = &self.ports.all[place];
         let (id, is_up) = (port.id(), port.is_up());
-        if let (Kind::Link { elide, .. }, Some(link)) = (&port.settings.kind, port.link())
-            && let Err(error) = self.frames.join(link.index, *elide)
-        {
-            warn!(interface = port.settings.interface, %error, "joining All-IS-IS-RBridges");
+        if let Err(error) = prepare(&mut self.cards, port) {
+            warn!(%error, "port");
             self.io.add(IoFault::NotAttached);
         }
         if is_up && matches!(self.ports.all[place].settings.kind, Kind::Link { .. }) {

@@ -5,16 +5,21 @@ use std::net::Ipv4Addr;
 
 use weft_control::isis::{Timing, cost_of_rate};
 use weft_control::{NS_PER_MS, NS_PER_S};
+use weft_datapath::offload::HIDDEN_FROM_XDP;
 use weft_datapath::trill::CLUSTERS;
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
 use weft_wire::trill::nickname::{LARGEST, is_usable};
+use weft_wire::trill::{ALL_IS_IS_RBRIDGES, ALL_RBRIDGES};
 use weft_wire::vlan::VLAN_MAX;
 
 use super::config::{GatewayTable, KindText, PortTable, RBridgeConfig, TimingTable};
+use crate::cards::Needs;
 use crate::error::NodeError;
 use crate::toml_file::check_interface;
 
+/// The designated VLAN of a link whose frames have no tag.
+const VLAN_UNTAGGED: u16 = 1;
 /// Ports are numbered from 1 to this.
 const PORTS_MAX: usize = 63;
 /// Metrics of links that paths lead over (RFC 5305 section 3).
@@ -53,6 +58,22 @@ pub(super) enum Kind {
     Link { cost: Option<u32>, designated_vlan: u16, mtu_test: bool, elide: bool },
     /// End stations.
     Native { untagged: Option<u16>, tagged: Vec<(u16, u16)> },
+}
+
+impl Kind {
+    /// What a card has to do: let in, beside frames to its own address, groups (RFC 6325 section 7.1). Frames of stations may
+    /// be for any station, and those of a link without outer header begin like them; frames with a tag need more than a
+    /// group where a card filters VLANs too.
+    pub(super) fn needs(&self) -> Needs {
+        let off = &HIDDEN_FROM_XDP[..];
+        match self {
+            Self::Link { elide, designated_vlan, .. } => {
+                let tags = *designated_vlan != VLAN_UNTAGGED;
+                Needs { everything: *elide || tags, off, tags, ..Needs::groups([ALL_RBRIDGES, ALL_IS_IS_RBRIDGES]) }
+            }
+            Self::Native { tagged, .. } => Needs { off, tags: !tagged.is_empty(), ..Needs::everything() },
+        }
+    }
 }
 
 /// Routing between VLANs.

@@ -96,36 +96,6 @@ impl TypeSocket {
         Ok(Self { fd, buffer: vec![0; 14 + 65_536] })
     }
 
-    /// Lets the interface take frames for a group. It forgets with the interface.
-    pub(crate) fn join(&self, ifindex: u32, group: [u8; 6]) -> io::Result<()> {
-        self.add_membership(ifindex, libc::PACKET_MR_MULTICAST, group)
-    }
-
-    /// Lets the interface take frames for any address, as long as this socket is open.
-    pub(crate) fn take_all(&self, ifindex: u32) -> io::Result<()> {
-        self.add_membership(ifindex, libc::PACKET_MR_PROMISC, [0; 6])
-    }
-
-    fn add_membership(&self, ifindex: u32, kind: libc::c_int, address: [u8; 6]) -> io::Result<()> {
-        // SAFETY: an all-zero packet_mreq is valid.
-        let mut membership: libc::packet_mreq = unsafe { std::mem::zeroed() };
-        membership.mr_ifindex = i32::try_from(ifindex).map_err(io::Error::other)?;
-        membership.mr_type = kind as u16;
-        membership.mr_alen = address.len() as u16;
-        membership.mr_address[..address.len()].copy_from_slice(&address);
-        // SAFETY: the kernel reads one packet_mreq from a pointer to one.
-        let result = unsafe {
-            libc::setsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_ADD_MEMBERSHIP,
-                (&raw const membership).cast(),
-                size_of::<libc::packet_mreq>() as libc::socklen_t,
-            )
-        };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    }
-
     /// The next frame that arrived, and the index of the interface that it came by; `None`: nothing more.
     pub(crate) fn receive(&mut self) -> io::Result<Option<(u32, &[u8])>> {
         // SAFETY: an all-zero sockaddr_ll is valid.

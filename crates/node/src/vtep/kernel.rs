@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use weft_control::NS_PER_S;
 use weft_control::vtep::{Entry, Flood, Operation, Port, Segment, Settings, Tagged, To, Vni};
+use weft_datapath::offload::{HIDDEN_FROM_TC, HIDDEN_FROM_XDP};
 use weft_datapath::vxlan::{
     self, AccessRule, Capacities, OnMiss, Origin, PortRole, RateLimit, Trunk, Upcalls, Vtep, VtepOptions,
 };
@@ -12,6 +13,7 @@ use weft_wire::ethernet::MacAddress;
 
 use super::config::{AttachChoice, HookChoice, Strangers};
 use super::{VtepConfig, host};
+use crate::cards::{Cards, Needs};
 use crate::error::NodeError;
 use crate::{run_folder, sys};
 
@@ -23,6 +25,10 @@ pub(super) struct Kernel {
     vtep: Vtep,
     /// Interface indexes of the access ports.
     ports: BTreeMap<String, u32>,
+    uplinks: BTreeMap<String, u32>,
+    cards: Cards,
+    /// What cards must not do to frames.
+    off: &'static [&'static str],
 }
 
 /// A directory's station as the data path has it.
@@ -32,7 +38,12 @@ impl Kernel {
     /// Loads the programs, or takes over what is pinned, and attaches them to the uplinks.
     pub(super) fn open(config: &VtepConfig) -> Result<Self, NodeError> {
         run_folder::for_pins(config.pin_dir.as_deref())?;
-        let mut kernel = Self { vtep: Vtep::load(&options(config))?, ports: BTreeMap::new() };
+        let (vtep, cards) = (Vtep::load(&options(config))?, Cards::open(&config.socket)?);
+        let off = match config.hook {
+            HookChoice::Tc => &HIDDEN_FROM_TC[..],
+            HookChoice::Xdp => &HIDDEN_FROM_XDP[..],
+        };
+        let mut kernel = Self { vtep, ports: BTreeMap::new(), uplinks: BTreeMap::new(), cards, off };
         match kernel.attach_uplinks(&config.uplink) {
             Ok(()) => Ok(kernel),
             Err(error) => Err(kernel.give_up(error)),
@@ -52,7 +63,7 @@ impl Kernel {
     /// After a start that failed: leaves nothing behind, unless it was there before.
     pub(super) fn give_up(self, error: NodeError) -> NodeError {
         if self.is_fresh()
-            && let Err(more) = self.vtep.stop()
+            && let Err(more) = self.remove()
         {
             tracing::warn!(error = %more, "removing what a failed start left");
         }
@@ -61,7 +72,9 @@ impl Kernel {
 
     fn attach_uplink(&mut self, name: &str) -> Result<u32, NodeError> {
         let ifindex = index_of(name)?;
+        self.cards.prepare(name, ifindex, &Needs { off: self.off, ..Needs::default() })?;
         self.vtep.attach_uplink(ifindex)?;
+        self.uplinks.insert(name.to_owned(), ifindex);
         Ok(ifindex)
     }
 
@@ -218,8 +231,32 @@ impl Kernel {
         Ok(())
     }
 
+    /// Lets interfaces hear what these settings need, and no more: ports are for any station (a ToR's servers, a bridge);
+    /// uplinks are for the segments' groups. Sockets join those too, and tell routers and switches, until the daemon ends.
+    pub(super) fn hear(&mut self, settings: &Settings) -> Result<(), NodeError> {
+        let groups = settings.vnis.values().filter_map(|segment| match segment.flood {
+            Flood::Group(group) => Some(MacAddress::of_ipv4_group(group)),
+            _ => None,
+        });
+        let uplink = Needs { off: self.off, ..Needs::groups(groups) };
+        let mut wanted: BTreeMap<String, Needs> = BTreeMap::new();
+        wanted.extend(self.uplinks.keys().map(|name| (name.clone(), uplink.clone())));
+        wanted.extend(settings.ports.iter().map(|(name, port)| (name.clone(), self.needs_of(port))));
+        for (name, ifindex) in self.uplinks.iter().chain(&self.ports) {
+            if let Some(needs) = wanted.get(name) {
+                self.cards.prepare(name, *ifindex, needs)?;
+            }
+        }
+        self.cards.settle(&wanted)
+    }
+
+    fn needs_of(&self, port: &Port) -> Needs {
+        Needs { off: self.off, tags: port.is_trunk() || port.tagged == Tagged::Keep, ..Needs::everything() }
+    }
+
     fn attach_port(&mut self, name: &str, port: &Port) -> Result<(), NodeError> {
         let ifindex = index_of(name)?;
+        self.cards.prepare(name, ifindex, &self.needs_of(port))?;
         match port.vni {
             Some(vni) if !port.is_trunk() => {
                 let rule = AccessRule { keep_tags: port.tagged == Tagged::Keep };
@@ -301,8 +338,9 @@ impl Kernel {
     }
 
     /// Takes everything out of the kernel, pins included.
-    pub(super) fn remove(self) -> Result<(), NodeError> {
-        Ok(self.vtep.stop()?)
+    pub(super) fn remove(mut self) -> Result<(), NodeError> {
+        self.vtep.stop()?;
+        self.cards.release()
     }
 }
 

@@ -202,6 +202,7 @@ impl<'a> Daemon<'a> {
     fn follow(&mut self) -> Result<(), NodeError> {
         let period_ns = ageing::period_ns(&self.settings);
         self.age_at_ns = period_ns.map(|period_ns| self.clock.now_ns() + period_ns);
+        self.kernel.hear(&self.settings)?;
         self.follow_directory()
     }
 

@@ -3,6 +3,7 @@
 
 pub(crate) mod tap;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use weft_datapath::bpffs;
+use weft_datapath::{bpffs, offload};
 
 use crate::common::{PATIENCE, wait_until};
 
@@ -283,4 +284,42 @@ pub(crate) fn example_program(name: &str) -> PathBuf {
     let program = target.join("examples").join(name);
     assert!(program.is_file(), "{} is built by `cargo test` with all targets", program.display());
     program
+}
+
+/// What network cards were told to let in: of each interface its groups as the kernel has them, with their users, and how
+/// often it was made promiscuous.
+pub(crate) fn hearing(namespace: &Namespace, interfaces: &[&str]) -> BTreeMap<String, Hearing> {
+    let table = namespace.within(|| std::fs::read_to_string("/proc/thread-self/net/dev_mcast")).expect("it is there");
+    let of = |interface: &&str| {
+        let lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let groups =
+            lines.filter(|words| words[1] == *interface).map(|words| (words[4].to_owned(), words[2].to_owned()));
+        let arguments = ["-n", &namespace.0, "-d", "-j", "link", "show", "dev", interface];
+        let output = Command::new("ip").args(arguments).output().expect("iproute2 is installed");
+        let links: serde_json::Value = serde_json::from_slice(&output.stdout).expect("ip prints JSON");
+        let promiscuity = links[0]["promiscuity"].as_u64().expect("a number");
+        let features = namespace.within(|| offload::features(interface)).expect("every interface has some");
+        let on = features.into_iter().filter(|(_, feature)| feature.is_on).map(|(name, _)| name).collect();
+        (interface.to_string(), Hearing { groups: groups.collect(), promiscuity, on })
+    };
+    interfaces.iter().map(of).collect()
+}
+
+/// Of one interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hearing {
+    /// Users of each group.
+    pub(crate) groups: BTreeMap<String, String>,
+    pub(crate) promiscuity: u64,
+    /// Offloads that are on.
+    pub(crate) on: BTreeSet<String>,
+}
+
+impl Hearing {
+    /// What came on top of `before`: groups, and whether it hears everything.
+    pub(crate) fn since(&self, before: &Self) -> (Vec<String>, bool) {
+        let users = |hearing: &Self, group: &String| hearing.groups.get(group).cloned();
+        let groups = self.groups.keys().filter(|group| users(self, group) != users(before, group)).cloned().collect();
+        (groups, self.promiscuity > before.promiscuity)
+    }
 }

@@ -4,6 +4,7 @@ use weft_node::rbridge::{self, AuthenticationTable, PortTable, RBridgeConfig};
 use weft_node::stop::Stop;
 
 use crate::bed::Square;
+use crate::net::hearing;
 
 /// Runs an RBridge that must not start, and returns its error.
 fn refused(square: &Square, config: &RBridgeConfig) -> String {
@@ -19,6 +20,7 @@ fn refused(square: &Square, config: &RBridgeConfig) -> String {
 #[test]
 fn settings_that_cannot_work_are_refused_in_one_line() {
     let Some(square) = Square::new("bad") else { return };
+    let before = hearing(square.corner(1), &["s2", "s4", "a"]);
     type Spoil = fn(&mut RBridgeConfig);
     let cases: Vec<(Spoil, &str)> = vec![
         (|config| config.port.push(PortTable::p2p("eth7")), "port: 4 (`eth7`): no such interface"),
@@ -49,6 +51,15 @@ fn settings_that_cannot_work_are_refused_in_one_line() {
     square.corner(1).ip("link set dev s4 mtu 1400");
     square.corner(1).ip("link set dev a mtu 1000");
     assert!(refused(&square, &square.config(1)).contains("MTU 1400 is too small for LSPs"));
+    // A driver's own limit: of veth, which says so like a network card.
+    square.corner(1).ip("link set dev s4 mtu 1600");
+    square.corner(1).ip("link set dev a mtu 1500");
+    square.corner(2).ip("link set dev s1 mtu 9000");
+    let error = refused(&square, &square.config(1));
+    for says in ["xdp: `s2` (veth) takes no program in its driver", "MTU is too large", "mtu N", "xdp = \"generic\""] {
+        assert!(error.contains(says), "{error} does not say {says}");
+    }
+    assert_eq!(hearing(square.corner(1), &["s2", "s4", "a"]), before, "nothing is left at cards");
     let links = square.corner(1).command("ip").args(["-d", "link"]).output().unwrap();
     assert!(!String::from_utf8_lossy(&links.stdout).contains("xdp"), "nothing is left behind");
 }

@@ -4,6 +4,7 @@
 mod authentication;
 mod bad_input;
 mod bed;
+mod cards;
 #[path = "../common/mod.rs"]
 mod common;
 mod forwarding;

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod bed;
+mod cards;
 #[path = "../common/mod.rs"]
 mod common;
 mod directory;
