@@ -39,7 +39,24 @@ throughput() {
   [[ ${bits:-0} -gt 1000000 ]]
 }
 
+# While the directory is stopped, questions for an AA that nobody knows are not answered.
+silence() {
+  line dir1 'kill -STOP "$(cat /var/lib/weft/directory.pid)"' &&
+    line srv1 'ping -c 3 -W 1 20.0.0.99 > /dev/null || grep -q "no answer from any of 1 directory" /var/lib/weft/agent.log' &&
+    line dir1 'kill -CONT "$(cat /var/lib/weft/directory.pid)"' &&
+    line srv1 'ping -c 2 -W 1 20.0.0.99 > /dev/null || grep -q "answers again" /var/lib/weft/agent.log'
+}
+
+all_ready() {
+  line dir1 'grep -q "directory server ready" /var/lib/weft/directory.log' &&
+    line srv2 'grep -q "agent ready" /var/lib/weft/agent.log' &&
+    line tor1 'grep -q "Tor ready" /var/lib/weft/switch.log && grep -q "ToR reporter ready" /var/lib/weft/tor.log' &&
+    line int1 'grep -q "Intermediate ready" /var/lib/weft/switch.log'
+}
+
 checks() {
+  check "every daemon says that it is ready" all_ready
+  check "an agent says when the directory is silent, and when it answers again" silence
   check "a frame has both headers at int1" two_headers
   check "TCP from srv1 to srv2" throughput
   echo "      $((bits / 1000000)) Mbit/s"

@@ -141,9 +141,12 @@ fn a_vtep_is_started_by_flags_changed_while_it_runs_and_stopped() {
     host.ok(&["remove", "entry", "02:00:00:00:00:09", "--vni", "201"]);
     host.ok(&["remove", "port", "p1"]);
     host.ok(&["remove", "vni", "201-203"]);
-    host.ok(&["reload"]);
+    let removed = host.ok(&["reload"]);
+    assert!(removed.contains("VNI 200, peer 10.9.0.3"), "what goes is named: {removed}");
     assert_eq!(host.show(&["vni"])["vnis"].as_array().unwrap().len(), 1, "a reload goes back to the flags");
     host.ok(&["stop"]);
+    let daemon = host.daemon.as_mut().unwrap();
+    assert!(daemon.try_wait().unwrap().is_some(), "it has ended when `stop` returns, so that a start can follow");
     assert!(host.ended(), "a VTEP that was told to stop ends well");
     let output = host.vtep(&["show", "vni"]);
     assert_eq!(output.status.code(), Some(1));
