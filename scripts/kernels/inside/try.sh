@@ -11,7 +11,7 @@ test_patience_s=600
 result() { printf 'result|%s|%s|%s\n' "$1" "$2" "$3"; }
 
 # The line of an output that says why: of weft's error, or else the last.
-reason() { (grep -m 1 -E '^(weft|error)' "$1" || grep -v '^$' "$1" | tail -n 1) | tr '|' '/' | cut -c 1-300; }
+reason() { (grep -m 1 -E '^(weft|error)' "$1" || grep -v '^$' "$1" | tail -n 1 | grep . || echo 'no answer') | tr '|' '/' | cut -c 1-300; }
 
 objects() {
   "$here/tests/verifier" --nocapture > /tmp/kernels-try.log 2>&1
@@ -41,7 +41,7 @@ frames() {
     mapfile -t -O ${#names[@]} names < <(sed -n "s/^test \(.*\) \.\.\. FAILED.*/$name::\1/p" /tmp/kernels-try.log)
   done
   local sum="$((passed - skipped)) passed, $failed failed, $skipped skipped"
-  if [[ ${#names[@]} == 0 ]]; then result frames ok "$sum"; else result frames failed "$sum: ${names[*]}"; fi
+  if [[ ${#names[@]} == 0 ]]; then result frames ok "$sum"; else result frames failed "$sum: ${names[*]:0:6}$([[ ${#names[@]} -le 6 ]] || echo ' ..')"; fi
 }
 
 # try_lab ROW FABRIC "OPTIONS" FROM>ADDRESS..: up, a ping for each pair, down.
