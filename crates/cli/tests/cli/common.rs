@@ -74,10 +74,13 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether labs can run here; says why not.
+/// Whether labs of every kind can run here; says why not.
 fn can_run_labs() -> bool {
     let output = run(&["doctor", "-o", "json"]);
-    let fit = output.status.success();
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let is_lab = |one: &&serde_json::Value| one["use"].as_str().is_some_and(|what| what.ends_with("-lab"));
+    let mut labs = said["uses"].as_array().into_iter().flatten().filter(is_lab);
+    let fit = output.status.success() && labs.all(|one| one["possible"] == true);
     if !fit {
         eprintln!("skipped: this machine cannot run labs: {}", text(&output.stdout));
     }
