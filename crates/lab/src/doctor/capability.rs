@@ -60,8 +60,10 @@ pub(super) enum Probe {
     Object(&'static str),
     /// A program is attached to TC.
     Tc,
-    /// VL2's programs are attached to an interface, on ingress and egress.
-    Vl2OnTc,
+    /// VL2's programs are attached on ingress and egress, and a frame goes through.
+    Vl2Works,
+    /// The same with a VTEP between two ports.
+    VtepWorks,
     /// A program is attached to an end of a veth pair, in the driver.
     XdpNative,
     /// The same in the stack.
@@ -172,14 +174,14 @@ pub(super) const TABLE: &[Row] = &[
     tried(
         Capability::Vl2,
         "eBPF: VL2",
-        &[Object("vl2_host"), Object("vl2_switch"), Probe::Vl2OnTc],
+        &[Object("vl2_host"), Object("vl2_switch"), Probe::Vl2Works],
         &[Vl2Lab, Vl2Node, BenchDatapath],
         "weft run --engine sim, or weft lab up --overlay routed",
     ),
     Row {
         capability: Capability::VxlanTc,
         name: "eBPF: VXLAN at TC",
-        probes: &[Object("vxlan_tc")],
+        probes: &[Object("vxlan_tc"), Probe::VtepWorks],
         needs_btf: &["vxlan_tc"],
         needed_by: &[Vtep, VtepXdp, BenchOverlay, BenchDatapath, VxlanPlans],
         remedy: "the kernel's VXLAN: weft lab up --overlay kernel-vxlan",

@@ -79,7 +79,7 @@ pub(super) fn capability(row: &Row, found: &Findings) -> Check {
 fn subject(probe: &Probe) -> String {
     match probe {
         Probe::Object(name) => format!("object `{name}`: "),
-        Probe::Vl2OnTc => "attaching: ".to_owned(),
+        Probe::Vl2Works | Probe::VtepWorks => "at work: ".to_owned(),
         Probe::Tc | Probe::XdpNative | Probe::XdpGeneric => String::new(),
     }
 }

@@ -2,20 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use weft_datapath::DatapathError;
 use weft_datapath::capability;
-use weft_datapath::host::{HostConfig, HostDatapath};
-use weft_datapath::spread::Spread;
-use weft_datapath::switch::{SwitchConfig, SwitchDatapath, Tier};
 use weft_datapath::trill::XdpMode;
 use weft_datapath::{TcHook, probe};
-use weft_scenario::addressing::VIRTUAL_MAC;
 
 use super::capability::Probe;
+use super::selfcheck;
 use crate::batch;
 use crate::error::LabError;
 use crate::netns;
@@ -112,7 +108,8 @@ fn attempt(probe: Probe) -> Outcome {
     match probe {
         Probe::Object(name) => capability::load(name).map(|_verified| name.to_owned()).map_err(Refusal::from),
         Probe::Tc => in_namespace(|| probe::try_tc("lo").map(hook_name)),
-        Probe::Vl2OnTc => in_namespace(|| attach_vl2().map(|()| "attached on ingress and egress".to_owned())),
+        Probe::Vl2Works => at_work(&[], selfcheck::vl2),
+        Probe::VtepWorks => at_work(&["u0", "p0"], selfcheck::vtep),
         Probe::XdpNative => xdp(XdpMode::Native),
         Probe::XdpGeneric => xdp(XdpMode::Generic),
     }
@@ -134,39 +131,28 @@ fn in_namespace(work: impl FnOnce() -> Result<String, DatapathError> + Send) -> 
 
 fn xdp(mode: XdpMode) -> Outcome {
     let done = netns::in_fresh_namespace(|| {
-        let pair = "link add dev x0 type veth peer name x1".to_owned();
-        batch::run(batch::Program::Ip, "doctor", &[pair]).map_err(Refusal::from)?;
+        make_ports(&["x0"])?;
         probe::try_xdp("x0", mode).map_err(Refusal::from)
     })?;
     done.map(|()| "a program was attached to a veth interface".to_owned())
 }
 
-/// Both programs of VL2, at the loopback interface.
-fn attach_vl2() -> Result<(), DatapathError> {
-    let switch = SwitchConfig {
-        ports: vec!["lo".into()],
-        host_ports: Vec::new(),
-        own_las: Vec::new(),
-        tier: Tier::Intermediate,
-        pin_dir: None,
-    };
-    let host = HostConfig {
-        interface: "lo".into(),
-        miss_interface: "lo".into(),
-        aa_block: (Ipv4Addr::new(20, 0, 0, 0), 8),
-        gateway_mac: VIRTUAL_MAC,
-        underlay_mtu: 1600,
-        own_tor_la: Ipv4Addr::new(10, 1, 0, 1),
-        rack_direct: false,
-        rate_limit: None,
-        map_entries: 16,
-        spread: Spread::Never,
-        broadcast: None,
-        own: None,
-        pin_dir: None,
-    };
-    SwitchDatapath::attach(&switch)?;
-    HostDatapath::attach(&host).map(drop)
+/// Ends of veth pairs.
+fn make_ports(names: &[&str]) -> Result<(), Refusal> {
+    let lines = names.iter().map(|name| format!("link add dev {name} up type veth peer name {name}-far up"));
+    batch::run(batch::Program::Ip, "doctor", &lines.collect::<Vec<_>>()).map_err(Refusal::from)
+}
+
+/// Attaches programs and sends a frame through them: did it come out right?
+fn at_work(ports: &[&str], frame_is_right: fn() -> Result<bool, DatapathError>) -> Outcome {
+    let right = netns::in_fresh_namespace(|| {
+        make_ports(ports)?;
+        frame_is_right().map_err(Refusal::from)
+    })?;
+    match right? {
+        true => Ok("a frame came out right".to_owned()),
+        false => Err(Refusal::Other("a frame's outer headers were not taken off".to_owned())),
+    }
 }
 
 #[cfg(test)]
@@ -182,6 +168,19 @@ mod tests {
         assert_eq!(lockdown_in("none [integrity] confidentiality\n").as_deref(), Some("integrity"));
         assert_eq!(lockdown_in("[none] integrity confidentiality\n"), None);
         assert_eq!(lockdown_in(""), None);
+    }
+
+    #[test]
+    fn a_frame_that_comes_out_wrong_is_a_refusal() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: needs root to make namespaces");
+            return;
+        }
+        assert!(at_work(&["x0"], || Ok(true)).is_ok());
+        let Err(Refusal::Other(why)) = at_work(&[], || Ok(false)) else { panic!("it is one") };
+        assert!(why.contains("headers"), "{why}");
+        let missing = at_work(&[], || weft_datapath::vxlan::interface_index("u0").map(|_| true));
+        assert!(matches!(missing, Err(Refusal::Other(why)) if why.contains("u0")));
     }
 
     #[test]

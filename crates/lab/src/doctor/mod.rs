@@ -9,6 +9,7 @@ mod needs;
 mod overlay;
 mod path;
 mod require;
+mod selfcheck;
 mod transfer;
 mod tunnel;
 mod uses;
