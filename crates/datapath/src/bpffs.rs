@@ -1,7 +1,7 @@
 //! The file system that keeps maps and links alive while no process holds them.
 //!
-//! Every mount of bpffs is an instance of its own, so weft uses one mount, and neither shows up in nor disturbs the
-//! system's `/sys/fs/bpf`.
+//! Every mount of bpffs is an instance of its own, so weft's daemons use one mount and labs another, and neither shows up in nor
+//! disturbs the system's `/sys/fs/bpf`.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use rustix::mount::{MountFlags, UnmountFlags};
 
 use crate::error::DatapathError;
 
-/// Where weft mounts it.
+/// Where weft's daemons mount it.
 pub const MOUNT_POINT: &str = "/run/weft/bpf";
 
 /// `BPF_FS_MAGIC` of the kernel's `linux/magic.h`.

@@ -88,7 +88,8 @@ fn spawn(
     let mut command = Command::new(&options.weft_binary);
     command.args(["node", kind, "--config"]).arg(&path);
     let log = log_file(lab, kind, node);
-    let id = Daemon { namespace: Some(&namespace_path(&plan.namespace)), log: &log, nice: 0 }.spawn(&mut command)?;
+    let id = Daemon { namespace: Some(&namespace_path(&plan.namespace)), log: &log, record: None, nice: 0 }
+        .spawn(&mut command)?;
     Ok(ProcessState { node: plan.name.clone(), daemon: kind.to_owned(), id })
 }
 

@@ -115,7 +115,8 @@ fn spawn(lab: &mut Lab, daemon: &'static str, node: NodeId, arguments: &[String]
     let log = log_file(lab, daemon, node);
     let mut command = Command::new(find_program(daemon).unwrap_or_else(|| daemon.into()));
     command.args(arguments);
-    let id = Daemon { namespace: Some(&namespace_path(&plan.namespace)), log: &log, nice: 0 }.spawn(&mut command)?;
+    let id = Daemon { namespace: Some(&namespace_path(&plan.namespace)), log: &log, record: None, nice: 0 }
+        .spawn(&mut command)?;
     let process = ProcessState { node: plan.name.clone(), daemon: daemon.to_owned(), id };
     lab.state.replace_process(process);
     lab.state.save()

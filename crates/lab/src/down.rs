@@ -1,63 +1,71 @@
-//! Takes labs down, whatever state they are in: whole, half made, or left by a run that was killed.
+//! Takes labs down, whatever state they are in: whole, half made, or left by a run that was killed. And touches nothing else.
 //!
-//! Nothing here trusts the state file alone: processes are also found by their namespace and by the paths in their
-//! command lines, namespaces and files by their names.
+//! Nothing is ours because of its name. A namespace, and with it whatever runs there, is ours by the mark on it
+//! ([`crate::owner`]); a run folder of FRR's by the mark in it; a process elsewhere, or a control group, because it was
+//! written down before it was made; everything else because it is in a folder that only labs use ([`crate::folder`]).
+//! What bears weft's name without that is left alone, and said so.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::mount::{UnmountFlags, unmount};
+use weft_datapath::bpffs;
 
 use crate::error::LabError;
+use crate::folder::Folder;
 use crate::home::{
-    BPF_DIR, FRR_DIR, LABS_DIR, NETNS_DIR, PREFIX, RUN_DIR, STORES_DIR, check_lab_name, frr_dir, lab_dir, lab_names,
-    lock, names_in, pin_dir, store_dir,
+    self, BEDS_DIR, BPF_DIR, GROUPS_DIR, LABS_DIR, PREFIX, STORES_DIR, check_lab_name, folders_are_ours, lab_names,
+    lock, record_file,
 };
-use crate::netns;
+use crate::netns::{self, Found};
+use crate::owner::Owner;
 use crate::process::{self, ProcessId};
+use crate::removal::remove_tree;
 use crate::state::LabState;
-use crate::sysctls;
-use crate::tester::usage;
+use crate::tester::{bed, usage};
+use crate::{frr, sysctls};
 
-/// What a sweep removed.
+/// What was removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
     /// Labs.
     pub labs: Vec<String>,
     /// Things that belonged to no known lab: namespaces, run directories, pins, processes.
     pub strays: Vec<String>,
+    /// What was found and left alone, each with the reason.
+    pub left: Vec<String>,
 }
 
 /// Takes one lab down. An error if there is no such lab.
-pub fn down(lab: &str) -> Result<(), LabError> {
+pub fn down(lab: &str) -> Result<Removed, LabError> {
     check_lab_name(lab)?;
+    folders_are_ours()?;
     let state = match LabState::load(lab) {
         Ok(state) => Some(state),
         Err(LabError::BadState { .. }) => None,
         Err(error) => return Err(error),
     };
-    remove_lab(lab, state.as_ref())?;
-    release_machine()
+    let mut removed = Removed::default();
+    remove_lab(lab, state.as_ref(), &mut removed)?;
+    release_machine(&mut removed)?;
+    Ok(removed)
 }
 
-/// Takes every lab down and removes whatever else bears weft's name, also without a state file.
+/// Takes every lab down and removes whatever else labs and beds have left, also without a state file.
 pub fn down_all() -> Result<Removed, LabError> {
     down_matching("")
 }
 
 /// As [`down_all`], but only labs whose name begins with `prefix`.
 pub fn down_matching(prefix: &str) -> Result<Removed, LabError> {
+    folders_are_ours()?;
     let mut removed = Removed::default();
     for lab in lab_names().into_iter().filter(|lab| lab.starts_with(prefix)) {
-        remove_lab(&lab, LabState::load(&lab).ok().as_ref())?;
-        removed.labs.push(lab);
+        remove_lab(&lab, LabState::load(&lab).ok().as_ref(), &mut removed)?;
     }
-    removed.strays = remove_strays(prefix)?;
-    release_machine()?;
+    remove_strays(prefix, &mut removed)?;
+    release_machine(&mut removed)?;
     Ok(removed)
 }
 
@@ -65,145 +73,196 @@ pub fn down_matching(prefix: &str) -> Result<Removed, LabError> {
 pub fn sweep_orphans() -> Result<Vec<String>, LabError> {
     let orphans: Vec<LabState> =
         lab_names().iter().filter_map(|lab| LabState::load(lab).ok()).filter(LabState::is_orphan).collect();
+    let mut removed = Removed::default();
     for state in &orphans {
-        remove_lab(&state.lab, Some(state))?;
+        remove_lab(&state.lab, Some(state), &mut removed)?;
     }
     if !orphans.is_empty() {
-        release_machine()?;
+        release_machine(&mut removed)?;
     }
-    Ok(orphans.into_iter().map(|state| state.lab).collect())
+    removed.left.iter().for_each(|left| tracing::warn!("left alone: {left}"));
+    Ok(removed.labs)
 }
 
-fn remove_lab(lab: &str, state: Option<&LabState>) -> Result<(), LabError> {
-    // Without a readable state the names have to do; namespaces of other known labs are spared.
-    let namespaces = state.map_or_else(|| unclaimed_namespaces(&format!("{PREFIX}{lab}-")), LabState::namespaces);
-    let mut processes: Vec<ProcessId> =
-        state.map_or_else(Vec::new, |state| state.processes.iter().map(|process| process.id).collect());
-    processes.extend(process::in_namespaces(&namespaces));
-    processes
-        .extend(processes_naming(&[format!("{}/", lab_dir(lab).display()), format!("{}/", store_dir(lab).display())]));
+/// Its processes first, wherever they are; its directory last, so that an error on the way leaves what another try needs.
+fn remove_lab(lab: &str, state: Option<&LabState>, removed: &mut Removed) -> Result<(), LabError> {
+    let owner = Owner::Lab(lab.to_owned());
+    let planned = state.map_or_else(Vec::new, LabState::namespaces);
+    let (mut ours, mut others) = (Vec::new(), Vec::new());
+    for (name, found) in netns::look_at_all(PREFIX)? {
+        match &found {
+            Found::Ours(of, _) | Found::Stub(Some(of)) if *of == owner => ours.push((name, found)),
+            // Made by a run that was killed before it had written its mark.
+            Found::Stub(None) if planned.contains(&name) => ours.push((name, found)),
+            Found::Foreign(why) if planned.contains(&name) => others.push(format!("namespace {name}, which {why}")),
+            _ => {}
+        }
+    }
+    removed.left.append(&mut others);
+    let recorded = state.into_iter().flat_map(|state| &state.processes).map(|process| process.id);
+    let mut processes: Vec<ProcessId> = recorded.chain(process::recorded_in(&record_file(lab))).collect();
+    processes.extend(process::in_namespaces(&inodes(&ours)));
     process::kill_all(&processes);
-    netns::delete(&namespaces)?;
-    for namespace in &namespaces {
-        remove_dir(&frr_dir(namespace))?;
+    netns::delete(&names(&ours))?;
+    for (name, found) in frr::run_dirs()? {
+        if found == Some(owner.clone()) || (found.is_none() && planned.contains(&name)) {
+            frr::remove_run_dir(&name)?;
+        }
     }
-    remove_dir(&pin_dir(lab))?;
-    remove_dir(&store_dir(lab))?;
-    remove_dir(&lab_dir(lab))
+    // A folder that is not root's own has nothing of a lab in it: no lab uses such a one.
+    for parent in [BPF_DIR, STORES_DIR] {
+        match Folder::open(Path::new(parent)) {
+            Ok(Some(folder)) => drop(remove_tree(&folder, lab)?),
+            Ok(None) => {}
+            Err(unsafe_folder) => note(&mut removed.left, unsafe_folder.to_string()),
+        }
+    }
+    if let Some(labs) = Folder::open(Path::new(LABS_DIR))? {
+        remove_tree(&labs, lab)?;
+    }
+    removed.labs.push(lab.to_owned());
+    Ok(())
 }
 
-/// Namespaces with this beginning that no lab with a readable state has.
-fn unclaimed_namespaces(beginning: &str) -> Vec<String> {
-    let claimed: BTreeSet<String> =
-        lab_names().iter().filter_map(|lab| LabState::load(lab).ok()).flat_map(|state| state.namespaces()).collect();
-    names_in(Path::new(NETNS_DIR))
-        .into_iter()
-        .filter(|name| name.starts_with(beginning) && !claimed.contains(name))
-        .collect()
+fn names(found: &[(String, Found)]) -> Vec<String> {
+    found.iter().map(|(name, _)| name.clone()).collect()
 }
 
-fn remove_strays(prefix: &str) -> Result<Vec<String>, LabError> {
+fn inodes(found: &[(String, Found)]) -> BTreeSet<u64> {
+    let inode = |(_, found): &(String, Found)| match found {
+        Found::Ours(_, inode) => Some(*inode),
+        _ => None,
+    };
+    found.iter().filter_map(inode).collect()
+}
+
+/// Several labs may find the same.
+fn note(left: &mut Vec<String>, what: String) {
+    if !left.contains(&what) {
+        left.push(what);
+    }
+}
+
+fn remove_strays(prefix: &str, removed: &mut Removed) -> Result<(), LabError> {
     let beginning = format!("{PREFIX}{prefix}");
-    let namespaces = unclaimed_namespaces(&beginning);
-    let mut processes = process::in_namespaces(&namespaces);
-    processes.extend(processes_naming(&[
-        beginning.clone(),
-        format!("{LABS_DIR}/{prefix}"),
-        format!("{STORES_DIR}/{prefix}"),
-    ]));
-    process::kill_all(&processes);
-    netns::delete(&namespaces)?;
-    let mut strays: Vec<String> = processes.iter().map(|process| format!("process {}", process.pid)).collect();
-    strays.extend(namespaces.into_iter().map(|name| format!("namespace {name}")));
-    strays.extend(usage::sweep(&beginning).into_iter().map(|folder| folder.display().to_string()));
-    let directories = [(FRR_DIR, beginning.as_str()), (BPF_DIR, prefix), (STORES_DIR, prefix)];
-    for (parent, beginning) in directories {
-        for name in names_in(Path::new(parent)).into_iter().filter(|name| name.starts_with(beginning)) {
-            let path = Path::new(parent).join(name);
-            if path.is_dir() {
-                remove_dir(&path)?;
-                strays.push(path.display().to_string());
+    stray_namespaces(prefix, &beginning, removed)?;
+    for (name, owner) in frr::run_dirs()?.into_iter().filter(|(name, _)| name.starts_with(&beginning)) {
+        match owner {
+            Some(owner) if is_stray(&owner, prefix) => {
+                frr::remove_run_dir(&name)?;
+                removed.strays.push(home::frr_dir(&name).display().to_string());
+            }
+            Some(_) => {}
+            None => {
+                let path = home::frr_dir(&name);
+                note(&mut removed.left, format!("{}, which was not made by weft", path.display()));
             }
         }
     }
-    if prefix.is_empty() {
-        strays.extend(remove_dead_sockets());
-    }
-    Ok(strays)
-}
-
-/// Removes the sockets of daemons that were killed: those in the run directory that nobody listens on.
-fn remove_dead_sockets() -> Vec<String> {
-    let sockets = names_in(Path::new(RUN_DIR)).into_iter().map(|name| Path::new(RUN_DIR).join(name));
-    let is_dead = |path: &PathBuf| {
-        let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-        is_socket && UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
-    };
-    let dead = sockets.filter(is_dead).filter(|path| fs::remove_file(path).is_ok());
-    dead.map(|path| path.display().to_string()).collect()
-}
-
-/// Daemons of a lab whose arguments begin with one of these texts: `zebra -N weft-...`, `weft ... --config /run/weft/...`.
-fn processes_naming(beginnings: &[String]) -> Vec<ProcessId> {
-    let own = std::process::id();
-    let pids = names_in(Path::new("/proc")).into_iter().filter_map(|name| name.parse::<u32>().ok());
-    let names_one = |pid: &u32| {
-        let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let mut arguments = arguments.split(|byte| *byte == 0).map(String::from_utf8_lossy);
-        let program = arguments.next().unwrap_or_default();
-        let arguments: Vec<_> = arguments.collect();
-        let is_daemon = ["zebra", "ospfd", "bfdd", "bgpd", "etcd"].iter().any(|daemon| program.ends_with(daemon))
-            || arguments.first().is_some_and(|first| first == "node");
-        is_daemon
-            && arguments.iter().any(|argument| beginnings.iter().any(|start| argument.starts_with(start.as_str())))
-    };
-    pids.filter(|pid| *pid != own).filter(names_one).filter_map(ProcessId::of).collect()
-}
-
-fn remove_dir(path: &Path) -> Result<(), LabError> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(LabError::io(format!("remove {}", path.display()))(error))
+    for parent in [LABS_DIR, BPF_DIR, STORES_DIR] {
+        match Folder::open(Path::new(parent)) {
+            Ok(Some(folder)) => stray_folders(&folder, prefix, removed)?,
+            Ok(None) => {}
+            Err(unsafe_folder) => note(&mut removed.left, unsafe_folder.to_string()),
         }
-        _ => Ok(()),
     }
+    if prefix.is_empty() {
+        removed.strays.extend(usage::sweep()?.into_iter().map(|folder| folder.display().to_string()));
+        removed.strays.extend(bed::sweep_files()?.into_iter().map(|name| format!("{BEDS_DIR}/{name}")));
+    }
+    Ok(())
+}
+
+fn stray_namespaces(prefix: &str, beginning: &str, removed: &mut Removed) -> Result<(), LabError> {
+    let mut ours = Vec::new();
+    for (name, found) in netns::look_at_all(PREFIX)? {
+        match &found {
+            Found::Ours(owner, _) | Found::Stub(Some(owner)) if is_stray(owner, prefix) => ours.push((name, found)),
+            Found::Ours(Owner::Process(id), _) if prefix.is_empty() => {
+                note(&mut removed.left, format!("namespace {name}, which process {} uses", id.pid));
+            }
+            Found::Foreign(why) if name.starts_with(beginning) => {
+                note(&mut removed.left, format!("namespace {name}, which {why}"));
+            }
+            Found::Stub(None) if name.starts_with(beginning) => {
+                note(&mut removed.left, format!("{}, an empty file", home::namespace_path(&name).display()));
+            }
+            _ => {}
+        }
+    }
+    let processes = process::in_namespaces(&inodes(&ours));
+    process::kill_all(&processes);
+    netns::delete(&names(&ours))?;
+    removed.strays.extend(processes.iter().map(|process| format!("process {}", process.pid)));
+    removed.strays.extend(names(&ours).into_iter().map(|name| format!("namespace {name}")));
+    Ok(())
+}
+
+/// Whether nothing else takes care of what has this owner. A lab's directory is there before anything else of it.
+fn is_stray(owner: &Owner, prefix: &str) -> bool {
+    match owner {
+        Owner::Lab(lab) => lab.starts_with(prefix) && !lab_names().contains(lab),
+        Owner::Process(id) => prefix.is_empty() && !id.is_alive(),
+    }
+}
+
+/// How many namespaces and run folders a sweep would remove.
+pub(crate) fn count_strays() -> usize {
+    let namespaces = netns::look_at_all(PREFIX).unwrap_or_default().into_iter().filter_map(|(_, found)| match found {
+        Found::Ours(owner, _) | Found::Stub(Some(owner)) => Some(owner),
+        _ => None,
+    });
+    let run_dirs = frr::run_dirs().unwrap_or_default().into_iter().filter_map(|(_, owner)| owner);
+    namespaces.chain(run_dirs).filter(|owner| is_stray(owner, "")).count()
+}
+
+fn stray_folders(parent: &Folder, prefix: &str, removed: &mut Removed) -> Result<(), LabError> {
+    let path = |name: &str| parent.path().join(name).display().to_string();
+    for name in parent.directories().into_iter().filter(|name| name.starts_with(prefix)) {
+        if !lab_names().contains(&name) && check_lab_name(&name).is_ok() && remove_tree(parent, &name)? {
+            removed.strays.push(path(&name));
+        }
+    }
+    for name in parent.links().into_iter().filter(|name| name.starts_with(prefix)) {
+        note(&mut removed.left, format!("{}, which is a link", path(&name)));
+    }
+    Ok(())
 }
 
 /// When the last lab is gone, gives back what labs share: the machine's settings, bpffs, `/run/netns`, `/run/weft`.
-fn release_machine() -> Result<(), LabError> {
+fn release_machine(removed: &mut Removed) -> Result<(), LabError> {
     let _lock = lock()?;
     if !lab_names().is_empty() {
         return Ok(());
     }
-    sysctls::restore_machine()?;
+    removed.left.extend(sysctls::restore_machine()?);
     release_bpf_file_system();
     netns::release_directory();
-    let _ = fs::remove_dir(LABS_DIR);
-    let _ = fs::remove_dir(STORES_DIR);
-    remove_run_dir();
+    // Those that are not empty stay.
+    for folder in [LABS_DIR, BEDS_DIR, GROUPS_DIR] {
+        let _ = fs::remove_dir(folder);
+    }
+    home::release_stores_dir();
+    home::release_run_dir();
     Ok(())
 }
 
-/// Unmounts weft's bpffs if nothing is pinned there. The caller holds the lock.
+/// Unmounts labs' bpffs if nothing is pinned there. The caller holds the lock.
 pub(crate) fn release_bpf_file_system() {
-    // Pins are in directories; the kernel itself may put files there. Somebody else's pins keep the mount.
-    if !names_in(Path::new(BPF_DIR)).iter().any(|name| Path::new(BPF_DIR).join(name).is_dir()) {
-        // Not mounted, or in use: then it stays.
-        let _ = unmount(BPF_DIR, UnmountFlags::empty());
+    // Pins are in directories; the kernel itself may put files there.
+    let is_free = matches!(Folder::open(Path::new(BPF_DIR)), Ok(Some(folder)) if folder.directories().is_empty());
+    if is_free {
+        if bpffs::is_mounted(BPF_DIR) {
+            // In use: then it stays.
+            let _ = unmount(BPF_DIR, UnmountFlags::NOFOLLOW);
+        }
         let _ = fs::remove_dir(BPF_DIR);
     }
 }
 
-/// Removes weft's run directory if only the lock is left in it.
+/// Removes weft's run directory if a lab made it and only the lock is left in it.
 pub(crate) fn release_run_dir() {
     if let Ok(_lock) = lock() {
-        remove_run_dir();
-    }
-}
-
-fn remove_run_dir() {
-    if names_in(Path::new(RUN_DIR)) == ["lock"] {
-        let _ = fs::remove_file(Path::new(RUN_DIR).join("lock"));
-        let _ = fs::remove_dir(RUN_DIR);
+        home::release_run_dir();
     }
 }

@@ -15,6 +15,17 @@ pub enum LabError {
         /// What to do about it.
         remedy: String,
     },
+    /// Something else stands where a folder of labs should be.
+    #[error(
+        "{} {why}; labs work only in directories of root's that nobody else may write: look what it is, then remove it or \
+         give it to root (chown root, chmod go-w)", path.display()
+    )]
+    UnsafeFolder {
+        /// The path.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The user asked to stop; what had been made is removed.
     #[error("interrupted; everything the lab made has been removed")]
     Interrupted,
@@ -25,7 +36,9 @@ pub enum LabError {
     #[error("a lab called `{0}` is already up; take it down first (weft lab down {0}) or give this one another --name")]
     AlreadyUp(String),
     /// A namespace of that name is there although no lab of that name is.
-    #[error("namespace `{0}` exists already, left over or made by something else; remove it: weft lab down --all")]
+    #[error(
+        "namespace `{0}` exists already; if a killed lab left it: weft lab down --all; if it is somebody else's, give the lab another --name"
+    )]
     NamespaceExists(String),
     /// No such lab.
     #[error("no lab called `{name}` is up; labs that are: {up}")]

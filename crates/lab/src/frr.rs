@@ -8,20 +8,25 @@
 
 mod pim;
 
-use std::fs;
+use std::fs::{self, File};
 use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, openat, unlinkat};
 use weft_scenario::switching::BFD_MULTIPLIER;
 use weft_scenario::units::Nanos;
 
 use crate::error::LabError;
-use crate::home::{FRR_DIR, frr_dir, make_dir, namespace_path};
+use crate::folder::{Folder, open_directory};
+use crate::home::{FRR_DIR, PREFIX, frr_dir, namespace_path};
+use crate::owner::Owner;
 use crate::plan::NodePlan;
 use crate::process::{Daemon, ProcessId, log_tail};
+use crate::removal::{remove_if_empty, remove_tree};
 use crate::state::ProcessState;
 
 /// Where Debian and most others put the daemons.
@@ -32,6 +37,8 @@ const NICE: i32 = -10;
 const MAXIMUM_PATHS: usize = 64;
 /// The name that interfaces and `bfdd` use for the timers.
 pub(crate) const BFD_PROFILE: &str = "weft";
+/// File in a node's run folder that says whose it is.
+const OWNER_FILE: &str = "owner";
 /// How long a daemon may take to become ready.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -169,6 +176,7 @@ pub(crate) fn daemon_path(name: &str) -> Option<PathBuf> {
 
 /// Starts each daemon on all nodes that have it and waits until it listens there. `started` hears of each process at once.
 pub(crate) fn start(
+    lab: &str,
     plans: &[NodePlan],
     mut started: impl FnMut(ProcessState) -> Result<(), LabError>,
 ) -> Result<(), LabError> {
@@ -177,7 +185,7 @@ pub(crate) fn start(
         plans.iter().filter_map(|plan| Some((plan, plan.frr.as_ref()?))).collect();
     make_frr_dir(owner)?;
     for (plan, config) in &nodes {
-        write_config(plan, config, owner)?;
+        write_config(&Owner::Lab(lab.to_owned()), plan, config, owner)?;
     }
     for (daemon, socket) in DAEMONS {
         let mut processes = Vec::with_capacity(nodes.len());
@@ -204,7 +212,8 @@ fn spawn(plan: &NodePlan, daemon: &'static str) -> Result<ProcessId, LabError> {
         .arg(directory.join(format!("{daemon}.pid")))
         .env("TZ", "UTC");
     let log = directory.join(format!("{daemon}.out"));
-    Daemon { namespace: Some(&namespace_path(&plan.namespace)), log: &log, nice: NICE }.spawn(&mut command)
+    Daemon { namespace: Some(&namespace_path(&plan.namespace)), log: &log, record: None, nice: NICE }
+        .spawn(&mut command)
 }
 
 fn wait_for_socket(plan: &NodePlan, daemon: &'static str, socket: &str, id: ProcessId) -> Result<(), LabError> {
@@ -228,16 +237,67 @@ fn wait_for_socket(plan: &NodePlan, daemon: &'static str, socket: &str, id: Proc
     Ok(())
 }
 
-fn write_config(plan: &NodePlan, config: &FrrConfig, owner: (u32, u32)) -> Result<(), LabError> {
+/// FRR's user owns the folder, but not the mark in it: by that a lab knows its own again. Everything is in it before anybody else
+/// may put something there.
+fn write_config(owner: &Owner, plan: &NodePlan, config: &FrrConfig, frr: (u32, u32)) -> Result<(), LabError> {
     let directory = frr_dir(&plan.namespace);
-    make_dir(&directory)?;
-    own(&directory, owner)?;
-    for (daemon, text) in config.daemons() {
-        let path = directory.join(format!("{daemon}.conf"));
-        fs::write(&path, text).map_err(LabError::io(format!("write {}", path.display())))?;
-        own(&path, owner)?;
+    let made = Folder::open_of(Path::new(FRR_DIR), frr.0)?
+        .map_or(Ok(false), |parent| parent.make_child(&plan.namespace, Mode::from_raw_mode(0o755)))?;
+    if !made {
+        return Err(run_dir_exists(&plan.namespace));
     }
+    let write = |name: &str, text: &str| {
+        let path = directory.join(name);
+        fs::write(&path, text).map_err(LabError::io(format!("write {}", path.display()))).map(|()| path)
+    };
+    write(OWNER_FILE, &owner.to_string())?;
+    for (daemon, text) in config.daemons() {
+        own(&write(&format!("{daemon}.conf"), text)?, frr)?;
+    }
+    own(&directory, frr)
+}
+
+/// Folders for run files whose names are like weft's, and whose they are by the mark in them.
+pub(crate) fn run_dirs() -> Result<Vec<(String, Option<Owner>)>, LabError> {
+    let Some(parent) = run_dirs_parent()? else { return Ok(Vec::new()) };
+    let names = parent.all_names().into_iter().filter(|name| name.starts_with(PREFIX));
+    let with_owner = |name: String| {
+        let owner = mark_in(&parent, &name).and_then(|(_, owner)| owner);
+        (name, owner)
+    };
+    Ok(names.map(with_owner).collect())
+}
+
+/// A folder with a mark, and the mark; one that was cut short is empty.
+fn mark_in(parent: &Folder, name: &str) -> Option<(OwnedFd, Option<Owner>)> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let folder = open_directory(parent.as_fd(), name.as_ref(), ResolveFlags::empty()).ok()?;
+    let mark = openat(&folder, OWNER_FILE, flags, Mode::empty()).ok()?;
+    let owner = Owner::of_file(&mut File::from(mark)).ok()?;
+    Some((folder, owner))
+}
+
+/// Removes a folder that a lab made. Without a mark it goes only if nothing is in it: its making was cut short.
+pub(crate) fn remove_run_dir(name: &str) -> Result<(), LabError> {
+    let Some(parent) = run_dirs_parent()? else { return Ok(()) };
+    match mark_in(&parent, name) {
+        Some((_, Some(_))) => return remove_tree(&parent, name).map(drop),
+        // If it does not go, the folder is not empty.
+        Some((folder, None)) => {
+            let _ = unlinkat(&folder, OWNER_FILE, AtFlags::empty());
+        }
+        None => {}
+    }
+    remove_if_empty(&parent, name);
     Ok(())
+}
+
+/// Where FRR keeps run files. Where FRR was never installed there are none of ours.
+fn run_dirs_parent() -> Result<Option<Folder>, LabError> {
+    match frr_owner() {
+        Ok((user, _)) => Folder::open_of(Path::new(FRR_DIR), user),
+        Err(_) => Ok(None),
+    }
 }
 
 fn own(path: &Path, (user, group): (u32, u32)) -> Result<(), LabError> {
@@ -246,10 +306,10 @@ fn own(path: &Path, (user, group): (u32, u32)) -> Result<(), LabError> {
 
 fn make_frr_dir(owner: (u32, u32)) -> Result<(), LabError> {
     let directory = Path::new(FRR_DIR);
-    if directory.is_dir() {
+    if Folder::open_of(directory, owner.0)?.is_some() {
         return Ok(());
     }
-    make_dir(directory)?;
+    Folder::make(directory, 0o755)?;
     own(directory, owner)
 }
 
@@ -261,6 +321,15 @@ fn frr_owner() -> Result<(u32, u32), LabError> {
         entry.split(':').nth(2)?.parse::<u32>().ok()
     };
     lookup("/etc/passwd").zip(lookup("/etc/group")).ok_or_else(missing_frr)
+}
+
+/// What to say when a node's folder for run files is there before its lab is.
+pub(crate) fn run_dir_exists(namespace: &str) -> LabError {
+    LabError::NotFit {
+        what: format!("{} exists already", frr_dir(namespace).display()),
+        remedy: "if a killed lab left it: weft lab down --all; if it is somebody else's, give the lab another --name"
+            .into(),
+    }
 }
 
 /// What to say when FRR is not installed.

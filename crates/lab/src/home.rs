@@ -4,20 +4,28 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::LabError;
+use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+use rustix::io::Errno;
 
-/// Everything weft keeps while labs are up.
+use crate::error::LabError;
+use crate::folder::Folder;
+
+/// Everything weft keeps while it runs: labs' things, and sockets of daemons.
 pub const RUN_DIR: &str = "/run/weft";
 /// One directory per lab.
 pub const LABS_DIR: &str = "/run/weft/labs";
-/// Weft's own bpffs.
-pub const BPF_DIR: &str = "/run/weft/bpf";
+/// The bpffs of labs. Daemons have theirs elsewhere: [`weft_datapath::bpffs::MOUNT_POINT`].
+pub const BPF_DIR: &str = "/run/weft/lab-bpf";
+/// Files of what runs in the test centre's own paths.
+pub const BEDS_DIR: &str = "/run/weft/beds";
+/// Records of control groups.
+pub const GROUPS_DIR: &str = "/run/weft/groups";
 /// Where iproute2 looks for named namespaces.
 pub const NETNS_DIR: &str = "/run/netns";
 /// Where FRR keeps sockets; a daemon started with `-N NAME` uses the directory NAME in it.
 pub const FRR_DIR: &str = "/var/run/frr";
 /// Where labs keep what must be on a disk: `/run` may be memory, and a store on it would measure nothing.
-pub const STORES_DIR: &str = "/var/tmp/weft";
+pub const STORES_DIR: &str = "/var/lib/weft/labs";
 /// What every namespace of every lab begins with.
 pub const PREFIX: &str = "weft-";
 /// The longest name of a lab: with a node's name it must fit the path of a Unix socket.
@@ -70,9 +78,24 @@ pub fn frr_dir(namespace: &str) -> PathBuf {
     Path::new(FRR_DIR).join(namespace)
 }
 
-/// Names of labs that have a directory, in order.
+/// Processes of a lab that run outside of its namespaces.
+pub(crate) fn record_file(lab: &str) -> PathBuf {
+    lab_dir(lab).join("processes")
+}
+
+/// Names of labs that have a directory, in order. None where [`LABS_DIR`] is not what it should be: see [`folders_are_ours`].
 pub fn lab_names() -> Vec<String> {
-    names_in(Path::new(LABS_DIR))
+    let folder = Folder::open(Path::new(LABS_DIR)).ok().flatten();
+    let names = folder.map(|folder| folder.directories()).unwrap_or_default();
+    names.into_iter().filter(|name| check_lab_name(name).is_ok()).collect()
+}
+
+/// Refuses to go on where [`LABS_DIR`] is a link or somebody else's, and before anything is tried without root's rights.
+pub fn folders_are_ours() -> Result<(), LabError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(LabError::NotFit { what: "labs are root's".to_owned(), remedy: "run it with sudo".to_owned() });
+    }
+    Folder::open(Path::new(LABS_DIR)).map(drop)
 }
 
 /// Names of the entries of a directory, in order; none if it is not there.
@@ -83,9 +106,39 @@ pub fn names_in(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Creates a directory and its parents.
+/// Creates a directory that only root may look into, where it is missing. Others that are made on the way are for everybody to
+/// look into.
 pub(crate) fn make_dir(path: &Path) -> Result<(), LabError> {
-    fs::create_dir_all(path).map_err(LabError::io(format!("create {}", path.display())))
+    Folder::make(path, 0o700).map(drop)
+}
+
+/// Marks that a lab made the parent of [`STORES_DIR`], so that the last one may remove it.
+const STATE_DIR_MARKER: &str = "state-dir-made";
+
+/// Creates the directory of a lab's stores.
+pub(crate) fn make_store_dir(lab: &str) -> Result<(), LabError> {
+    let _lock = lock()?;
+    let parent = Path::new(STORES_DIR).parent().expect("the path has two parts and more");
+    if Folder::open(parent)?.is_none() {
+        let marker = Path::new(RUN_DIR).join(STATE_DIR_MARKER);
+        fs::write(&marker, "").map_err(LabError::io(format!("write {}", marker.display())))?;
+    }
+    Folder::make(Path::new(STORES_DIR), 0o700)?;
+    make_dir(&store_dir(lab))
+}
+
+/// Undoes [`make_store_dir`] if nothing is left there. The caller holds the lock.
+pub(crate) fn release_stores_dir() {
+    let marker = Path::new(RUN_DIR).join(STATE_DIR_MARKER);
+    let parent = Path::new(STORES_DIR).parent().expect("the path has two parts and more");
+    // Where these are no folders of ours, they have not been made here either.
+    if matches!(Folder::open(parent), Ok(Some(_))) {
+        let _ = fs::remove_dir(STORES_DIR);
+        if marker.exists() {
+            let _ = fs::remove_dir(parent);
+        }
+    }
+    let _ = fs::remove_file(marker);
 }
 
 /// Writes a whole file under a temporary name and moves it into place, so that a reader never sees half of it.
@@ -96,22 +149,44 @@ pub(crate) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), LabErr
     fs::rename(&temporary, path).map_err(LabError::io(what()))
 }
 
+/// Marks that a lab made [`RUN_DIR`], so that the last one may remove it.
+const MADE_MARKER: &str = "run-dir-made";
+const LOCK: &str = "lock";
+
 /// Holds the machine-wide lock while what labs share (journal, bpffs, `/run/netns`) changes; dropping it lets go.
 pub(crate) fn lock() -> Result<File, LabError> {
-    let path = Path::new(RUN_DIR).join("lock");
+    let run = Path::new(RUN_DIR);
+    let path = run.join(LOCK);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     loop {
-        make_dir(Path::new(RUN_DIR))?;
-        let file = match File::create(&path) {
+        let is_new = Folder::open(run)?.is_none();
+        let folder = Folder::make(run, 0o755)?;
+        let file = match openat(&folder, LOCK, flags, Mode::from_raw_mode(0o600)) {
             // The last lab to go removed the directory just now.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            result => result.map_err(LabError::io(format!("create {}", path.display())))?,
+            Err(Errno::NOENT) => continue,
+            opened => File::from(opened.map_err(LabError::errno(format!("create {}", path.display())))?),
         };
         file.lock().map_err(LabError::io(format!("lock {}", path.display())))?;
         // Whoever held it before may have removed the file: then this lock guards nothing.
         let inode = |data: fs::Metadata| data.ino();
-        if file.metadata().map(inode).ok() == fs::metadata(&path).map(inode).ok() {
+        if file.metadata().map(inode).ok() == fs::symlink_metadata(&path).map(inode).ok() {
+            if is_new {
+                fs::write(run.join(MADE_MARKER), "").map_err(LabError::io(format!("write in {RUN_DIR}")))?;
+            }
             return Ok(file);
         }
+    }
+}
+
+/// Removes [`RUN_DIR`] if a lab made it and nothing else is in it. The caller holds the lock, which this ends.
+pub(crate) fn release_run_dir() {
+    let Ok(Some(folder)) = Folder::open(Path::new(RUN_DIR)) else { return };
+    let names = folder.all_names();
+    if names == [LOCK, MADE_MARKER] {
+        for name in names {
+            let _ = unlinkat(&folder, name.as_str(), AtFlags::empty());
+        }
+        let _ = fs::remove_dir(RUN_DIR);
     }
 }
 

@@ -1,13 +1,20 @@
 //! Processes of a lab: started inside a namespace, remembered by id and start time, ended for certain.
 
+#![allow(unsafe_code)]
+
+use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, setpriority_process, waitpid};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, setpriority_process, waitpid,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
@@ -58,6 +65,8 @@ pub(crate) struct Daemon<'a> {
     pub(crate) namespace: Option<&'a Path>,
     /// File that receives its output.
     pub(crate) log: &'a Path,
+    /// File that names it before it runs. Whoever runs in a lab's namespace is found there and needs none.
+    pub(crate) record: Option<&'a Path>,
     /// Scheduling priority; below 0 it goes before others.
     pub(crate) nice: i32,
 }
@@ -66,9 +75,13 @@ impl Daemon<'_> {
     /// Starts the command in its namespace, in a process group of its own (Ctrl-C must not reach it before clean-up).
     pub(crate) fn spawn(&self, command: &mut Command) -> Result<ProcessId, LabError> {
         let program = command.get_program().to_string_lossy().into_owned();
-        let log = File::create(self.log).map_err(LabError::io(format!("create {}", self.log.display())))?;
+        let log = create_log(self.log)?;
         let copy = log.try_clone().map_err(LabError::io("duplicate a log file"))?;
         command.stdin(Stdio::null()).stdout(log).stderr(copy).process_group(0);
+        if let Some(path) = self.record {
+            let record = File::options().append(true).create(true).open(path);
+            record_at_start(command, record.map_err(LabError::io(format!("open {}", path.display())))?);
+        }
         let spawned = match self.namespace {
             Some(namespace) => netns::in_namespace(namespace, || command.spawn())?,
             None => command.spawn(),
@@ -86,6 +99,13 @@ impl Daemon<'_> {
     }
 }
 
+/// A link in its place is refused: FRR's logs are in folders of another user.
+fn create_log(path: &Path) -> Result<File, LabError> {
+    let nofollow = OFlags::NOFOLLOW.bits() as i32;
+    let file = File::options().write(true).create(true).truncate(true).custom_flags(nofollow).open(path);
+    file.map_err(LabError::io(format!("create {}", path.display())))
+}
+
 /// The last lines of a log, on one line, for an error message.
 pub(crate) fn log_tail(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
@@ -94,26 +114,22 @@ pub(crate) fn log_tail(path: &Path) -> String {
     if tail.is_empty() { format!("nothing ({})", path.display()) } else { tail }
 }
 
-/// Every process whose network namespace is one of the named ones. This process is never among them.
-pub(crate) fn in_namespaces(names: &[String]) -> Vec<ProcessId> {
-    let inodes = netns::inodes(names);
+/// Every process whose network namespace has one of these inodes. This process is never among them.
+pub(crate) fn in_namespaces(inodes: &BTreeSet<u64>) -> Vec<ProcessId> {
     let own = std::process::id();
     let pids = crate::home::names_in(Path::new("/proc")).into_iter().filter_map(|name| name.parse::<u32>().ok());
-    pids.filter(|pid| *pid != own)
-        .filter(|pid| fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|data| inodes.contains_key(&data.ino())))
-        .filter_map(ProcessId::of)
-        .collect()
+    let of_namespace = |pid: u32| {
+        // First who it is, then where: a process that gets the id afterwards has another start.
+        let process = ProcessId::of(pid)?;
+        let inode = fs::metadata(format!("/proc/{pid}/ns/net")).ok()?.ino();
+        inodes.contains(&inode).then_some(process)
+    };
+    pids.filter(|pid| *pid != own).filter_map(of_namespace).collect()
 }
 
 /// Kills processes at once and waits until they are gone. Labs hold nothing that needs a gentle end.
 pub(crate) fn kill_all(processes: &[ProcessId]) {
-    let alive: Vec<ProcessId> = processes.iter().copied().filter(|process| process.is_alive()).collect();
-    for process in &alive {
-        if let Some(pid) = Pid::from_raw(process.pid as i32) {
-            // It may end by itself just now.
-            let _ = kill_process(pid, Signal::KILL);
-        }
-    }
+    processes.iter().for_each(|process| kill(*process));
     // A thread that waits for the disk ends when the disk has answered.
     let deadline = Instant::now() + Duration::from_secs(10);
     for process in processes {
@@ -121,6 +137,43 @@ pub(crate) fn kill_all(processes: &[ProcessId]) {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
+}
+
+/// Kills this process, and never one that has got its id since: the descriptor is opened first, then it is looked who it is.
+fn kill(process: ProcessId) {
+    let Some(pid) = Pid::from_raw(process.pid as i32).filter(|pid| *pid != Pid::INIT) else { return };
+    // Without a descriptor it has ended already.
+    if let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty())
+        && process.is_alive()
+    {
+        // It may end by itself just now.
+        let _ = pidfd_send_signal(&descriptor, Signal::KILL);
+    }
+}
+
+/// The processes that a file of [`Daemon::record`] names.
+pub(crate) fn recorded_in(path: &Path) -> Vec<ProcessId> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let process = |line: &str| {
+        let pid = line.split(' ').next()?.parse().ok()?;
+        Some(ProcessId { pid, start_ticks: start_of_living(line)? })
+    };
+    text.lines().filter_map(process).collect()
+}
+
+/// Has the command write its line of `/proc/self/stat` to the end of a file before it becomes the program, so that nothing
+/// runs that the file does not name, wherever this process is killed.
+fn record_at_start(command: &mut Command, record: File) {
+    let note = move || {
+        let stat = openat(CWD, c"/proc/self/stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut line = [0; 1024];
+        let length = rustix::io::read(&stat, &mut line)?;
+        let written = rustix::io::write(&record, &line[..length])?;
+        if written == length && length > 0 { Ok(()) } else { Err(Errno::NOSPC.into()) }
+    };
+    // SAFETY: between fork and exec only three system calls are made, on descriptors and a buffer of its own: nothing allocates
+    // or takes a lock.
+    unsafe { command.pre_exec(note) };
 }
 
 /// Collects a child that ended, so that it does not stay as a zombie. False if it is not ours or still runs.
@@ -152,6 +205,29 @@ mod tests {
         assert_eq!(start_of_living(&line("X", 1)), None);
         assert_eq!(start_of_living("7 (a) S 1"), None);
         assert_eq!(start_of_living("junk"), None);
+    }
+
+    #[test]
+    fn a_daemon_is_on_record_before_it_is_a_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let (log, record) = (folder.path().join("log"), folder.path().join("record"));
+        let daemon = Daemon { namespace: None, log: &log, record: Some(&record), nice: 0 };
+        let processes = [1, 2].map(|_| daemon.spawn(Command::new("sleep").arg("60")).unwrap());
+        assert_eq!(recorded_in(&record), processes);
+        // What cannot be started is named, too: this is written before.
+        assert!(daemon.spawn(&mut Command::new("/nowhere/daemon")).is_err());
+        assert_eq!(fs::read_to_string(&record).unwrap().lines().count(), 3);
+        kill_all(&processes);
+    }
+
+    #[test]
+    fn who_got_the_id_since_is_spared() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let process = ProcessId::of(child.id()).unwrap();
+        kill(ProcessId { start_ticks: process.start_ticks + 1, ..process });
+        assert!(process.is_alive());
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -8,6 +8,7 @@ use weft_scenario::engine::Overlay;
 use weft_scenario::topology::{Access, Fabric, Role};
 
 use crate::error::LabError;
+use crate::folder::Folder;
 use crate::home::{self, lab_dir, write_atomically};
 use crate::plan::{access, forwards_frames};
 use crate::process::ProcessId;
@@ -119,7 +120,8 @@ impl LabState {
     /// Reads the state of a lab that is up.
     pub fn load(lab: &str) -> Result<Self, LabError> {
         home::check_lab_name(lab)?;
-        if !lab_dir(lab).is_dir() {
+        home::folders_are_ours()?;
+        if Folder::open(&lab_dir(lab))?.is_none() {
             let up = home::lab_names().join(", ");
             let up = if up.is_empty() { "none".to_owned() } else { up };
             return Err(LabError::NoSuchLab { name: lab.to_owned(), up });

@@ -4,7 +4,7 @@
 //! of congestion controls a namespace may choose, how long the kernel waits when programs are attached. Their old
 //! values go to a journal on `/run` before they change; it outlives a killed run, and the last lab to go restores them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -61,12 +61,28 @@ pub(crate) fn adjust_machine(servers: usize) -> Result<(), LabError> {
     }
     let mut journal = load(&journal_path());
     for (name, change) in &wanted {
-        let old = journal.changes.get(name).map_or(&change.old, |earlier| &earlier.old).clone();
-        journal.changes.insert(name.clone(), Change { old, new: change.new.clone() });
+        journal.add(name, change);
     }
     save(&mut journal)?;
     // From the largest threshold down, so that they are in order at any time.
     wanted.iter().rev().try_for_each(|(name, change)| write(name, &change.new))
+}
+
+impl Journal {
+    /// Notes a change. What an earlier lab found is what goes back, unless somebody else has changed it since.
+    fn add(&mut self, name: &str, change: &Change) {
+        let earlier = self.changes.get(name).filter(|earlier| earlier.is_in_force(&change.old));
+        let old = earlier.map_or(&change.old, |earlier| &earlier.old).clone();
+        self.changes.insert(name.to_owned(), Change { old, new: change.new.clone() });
+    }
+}
+
+impl Change {
+    /// Whether a setting that reads like this is as we set it. The kernel tells a list in an order of its own.
+    fn is_in_force(&self, now: &str) -> bool {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>();
+        words(now) == words(&self.new)
+    }
 }
 
 /// What has to change, given how settings read now. Values that suffice stay.
@@ -112,7 +128,9 @@ impl HurriedWaits {
 impl Drop for HurriedWaits {
     fn drop(&mut self) {
         let restored = lock().and_then(|_lock| {
-            write(HURRIED_WAITS, "0")?;
+            if read(HURRIED_WAITS).as_deref() == Some("1") {
+                write(HURRIED_WAITS, "0")?;
+            }
             let mut journal = load(&journal_path());
             journal.changes.remove(HURRIED_WAITS);
             save(&mut journal)
@@ -123,17 +141,33 @@ impl Drop for HurriedWaits {
     }
 }
 
-/// Restores the machine's settings, unless somebody else has changed them since. The caller holds the lock.
-pub(crate) fn restore_machine() -> Result<(), LabError> {
+/// Restores the machine's settings, unless somebody else has changed them since: those are returned, each with the reason. The
+/// caller holds the lock.
+pub(crate) fn restore_machine() -> Result<Vec<String>, LabError> {
     let path = journal_path();
-    let journal = load(&path);
-    for (name, change) in &journal.changes {
-        if read(name).is_some_and(|now| now == change.new) {
-            write(name, &change.old)?;
+    let mut left = Vec::new();
+    if path.symlink_metadata().is_ok_and(|data| !data.is_file()) {
+        return Ok(vec![format!("{}, which is no file of weft's", path.display())]);
+    }
+    for (name, change) in load(&path).changes.iter().filter(|(name, _)| is_ours_to_change(name)) {
+        match read(name) {
+            Some(now) if change.is_in_force(&now) => write(name, &change.old)?,
+            Some(now) if now != change.old => {
+                left.push(format!(
+                    "{name}, which somebody has set to `{now}` (it was `{}` before the lab)",
+                    change.old
+                ));
+            }
+            _ => {}
         }
     }
     let _ = fs::remove_file(path);
-    Ok(())
+    Ok(left)
+}
+
+/// A damaged journal makes us write nothing else.
+fn is_ours_to_change(name: &str) -> bool {
+    name == HURRIED_WAITS || name == ALLOWED_CONTROLS || NEIGHBOUR_LIMITS.iter().any(|(limit, _)| *limit == name)
 }
 
 /// Names of settings that are changed now, for `doctor`.
@@ -179,6 +213,20 @@ mod tests {
         let limits: Vec<u64> =
             wanted_changes(250, default_machine)[..3].iter().map(|(_, change)| change.new.parse().unwrap()).collect();
         assert!(limits[0] >= 250 * 250 && limits[0] < limits[1] && limits[1] < limits[2], "{limits:?}");
+    }
+
+    #[test]
+    fn what_somebody_changed_meanwhile_is_what_goes_back() {
+        let change = |old: &str, new: &str| Change { old: old.to_owned(), new: new.to_owned() };
+        let mut journal = Journal::default();
+        journal.add("limit", &change("128", "20000"));
+        journal.add("limit", &change("20000", "40000"));
+        assert_eq!(journal.changes["limit"], change("128", "40000"), "two labs in a row");
+        journal.add("limit", &change("50000", "90000"));
+        assert_eq!(journal.changes["limit"], change("50000", "90000"), "somebody set it to 50000 between them");
+        assert!(change("reno", "reno cubic").is_in_force("cubic reno"));
+        assert!(!change("reno", "reno cubic").is_in_force("reno cubic bbr"));
+        assert!(is_ours_to_change(HURRIED_WAITS) && !is_ours_to_change("kernel/core_pattern"));
     }
 
     #[test]

@@ -1,21 +1,27 @@
 //! Brings a lab up: namespaces, links, addresses, queues, routing, overlay, in this order, and undoes all on failure.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::fs::Mode;
 use weft_scenario::engine::{DirectoryStore, Overlay, Progress, Scenario};
 use weft_scenario::id::NodeId;
 
 use crate::batch::{self, Program};
 use crate::error::LabError;
-use crate::home::{check_lab_name, lab_dir, lab_names, lock, log_dir, make_dir, namespace_path, pin_dir, socket_dir};
+use crate::folder::Folder;
+use crate::home::{
+    LABS_DIR, check_lab_name, frr_dir, lab_names, lock, log_dir, make_dir, namespace_path, pin_dir, socket_dir,
+};
 use crate::netns;
 use crate::options::LabOptions;
+use crate::owner::Owner;
 use crate::ping::{Echo, wait_for_answer};
 use crate::plan::{LabPlan, NodePlan, access, forwards_frames, relays_dhcp, routes_multicast};
 use crate::process::{ProcessId, log_tail};
+use crate::removal::remove_tree;
 use crate::state::{LabState, ProcessState};
 use crate::{dhcp, doctor, down, frr, multicast, overlay, routes, selftest, sysctls, trill};
 
@@ -39,7 +45,7 @@ pub struct Lab {
 impl Lab {
     /// Takes the lab down.
     pub fn take_down(self) -> Result<(), LabError> {
-        down::down(&self.state.lab)
+        down::down(&self.state.lab).map(drop)
     }
 }
 
@@ -76,29 +82,35 @@ pub(crate) fn up_owned(
 /// Takes the name: whoever creates the directory has it. The state is on disk before anything else is made.
 fn claim(name: &str, scenario: &Scenario, owner: Option<ProcessId>) -> Result<LabState, LabError> {
     let _lock = lock()?;
-    let directory = lab_dir(name);
-    make_dir(directory.parent().expect("a lab's directory has a parent"))?;
-    match fs::create_dir(&directory) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            return Err(LabError::AlreadyUp(name.to_owned()));
-        }
-        result => result.map_err(LabError::io(format!("create {}", directory.display())))?,
+    let labs = Folder::make(Path::new(LABS_DIR), 0o700)?;
+    if !labs.make_child(name, Mode::RWXU)? {
+        return Err(LabError::AlreadyUp(name.to_owned()));
     }
     let state = LabState::new(name, scenario, owner);
-    // A namespace that is there already is somebody else's: it must not be recorded, or it would be removed as ours.
-    let result = match state.namespaces().into_iter().find(|namespace| namespace_path(namespace).exists()) {
-        Some(taken) => Err(LabError::NamespaceExists(taken)),
-        None => state.save().and_then(|()| sysctls::adjust_machine(scenario.fabric.servers().count())),
-    };
-    if let Err(error) = result {
+    if let Err(error) = prepare(&state, scenario) {
         // Only this lab's own directory is there so far, and the settings if this is the only lab.
-        let _ = fs::remove_dir_all(&directory);
+        let _ = remove_tree(&labs, name);
         if lab_names().is_empty() {
             let _ = sysctls::restore_machine();
         }
         return Err(error);
     }
     Ok(state)
+}
+
+fn prepare(state: &LabState, scenario: &Scenario) -> Result<(), LabError> {
+    // What is there already is somebody else's: it must not be recorded, or an empty file or folder would be removed as ours.
+    let is_there = |path: &Path| path.symlink_metadata().is_ok();
+    for namespace in state.namespaces() {
+        if is_there(&namespace_path(&namespace)) {
+            return Err(LabError::NamespaceExists(namespace));
+        }
+        if is_there(&frr_dir(&namespace)) {
+            return Err(frr::run_dir_exists(&namespace));
+        }
+    }
+    state.save()?;
+    sysctls::adjust_machine(scenario.fabric.servers().count())
 }
 
 /// Takes a half-made lab down when building it fails.
@@ -239,7 +251,8 @@ impl Builder<'_> {
             make_dir(&directory)?;
         }
         let plans = &self.lab.plan.nodes;
-        netns::create(&self.lab.state.namespaces(), |index| apply_sysctls(&plans[index]))
+        let owner = Owner::Lab(lab.clone());
+        netns::create_for(&owner, &self.lab.state.namespaces(), |index| apply_sysctls(&plans[index]))
     }
 
     /// Has the kernel look at the sources of what comes in by ports to servers, where the plan says so.
@@ -271,7 +284,8 @@ impl Builder<'_> {
 
     fn start_routing(&mut self) -> Result<(), LabError> {
         let state = &mut self.lab.state;
-        frr::start(&self.lab.plan.nodes, |process: ProcessState| {
+        let lab = state.lab.clone();
+        frr::start(&lab, &self.lab.plan.nodes, |process: ProcessState| {
             state.processes.push(process);
             state.save()
         })

@@ -8,7 +8,7 @@ use serde::Serialize;
 use weft_scenario::engine::Overlay;
 
 use crate::error::LabError;
-use crate::home::{lab_names, namespace_path};
+use crate::home::{folders_are_ours, lab_names, namespace_path};
 use crate::netns;
 use crate::state::{LabState, NodeState};
 
@@ -78,6 +78,7 @@ fn status(state: &LabState) -> &'static str {
 
 /// The lab that a command without a lab's name means: the only one that is up.
 pub fn only_lab() -> Result<String, LabError> {
+    folders_are_ours()?;
     the_only(lab_names())
 }
 

@@ -78,7 +78,11 @@ fn bad_names_and_foreign_namespaces_are_refused_and_left_alone() {
     let error = up(&pair(Overlay::Routed), &options(&name), &Quiet).unwrap_err();
     assert!(matches!(error, LabError::NamespaceExists(_)), "{error}");
     assert_eq!(traces(&name).len(), 2, "only the foreign namespace and its mount: {:?}", traces(&name));
-    assert_eq!(down_matching(&name).unwrap().strays, [format!("namespace {namespace}")]);
+    let removed = down_matching(&name).unwrap();
+    assert_eq!(removed.left, [format!("namespace {namespace}, which was not made by weft")]);
+    assert!(removed.labs.is_empty() && removed.strays.is_empty(), "{removed:?}");
+    assert_eq!(traces(&name).len(), 2, "a sweep leaves it alone, too: {:?}", traces(&name));
+    assert!(Command::new("ip").args(["netns", "del", &namespace]).status().unwrap().success());
     assert_eq!(traces(&name), BTreeSet::new());
 }
 

@@ -345,7 +345,9 @@ fn holds_a_bed_until_it_is_killed() {
         let namespace = bed.ports()[0].name().split(':').next().unwrap().to_owned();
         #[allow(clippy::zombie_processes)] // It outlives us on purpose.
         let daemon = Command::new("ip").args(["netns", "exec", &namespace, "sleep", "600"]).spawn().unwrap();
-        std::fs::write(std::path::Path::new(home::RUN_DIR).join(format!("{namespace}.test.log")), "text").unwrap();
+        let folder = std::path::Path::new(home::BEDS_DIR);
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::write(folder.join(format!("{namespace}.test.log")), "text").unwrap();
         eprintln!("daemon {}", daemon.id());
         eprintln!("ready");
         std::thread::sleep(Duration::from_secs(300));
@@ -368,7 +370,7 @@ fn what_a_killed_run_left_is_swept_by_the_next() {
         names.into_iter().filter(|name| name.starts_with(&prefix)).collect()
     };
     let files = || -> Vec<String> {
-        let names = home::names_in(std::path::Path::new(home::RUN_DIR));
+        let names = home::names_in(std::path::Path::new(home::BEDS_DIR));
         names.into_iter().filter(|name| name.starts_with(&prefix)).collect()
     };
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();

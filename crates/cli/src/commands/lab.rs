@@ -111,12 +111,15 @@ fn up(
 }
 
 fn down(name: Option<&str>) -> Result<ExitCode, Failure> {
-    match name {
+    let removed = match name {
         Some(name) => weft_lab::down(name).map_err(failure)?,
-        None => {
-            let removed = weft_lab::down_all().map_err(failure)?;
-            output::print_line(&format!("removed {} labs and {} leftovers", removed.labs.len(), removed.strays.len()))?;
-        }
+        None => weft_lab::down_all().map_err(failure)?,
+    };
+    if name.is_none() {
+        output::print_line(&format!("removed {} labs and {} leftovers", removed.labs.len(), removed.strays.len()))?;
+    }
+    for left in &removed.left {
+        eprintln!("left alone: {left}");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -130,7 +133,10 @@ struct LabList {
 fn ps(name: Option<&str>, format: Output) -> Result<ExitCode, Failure> {
     match name {
         Some(name) => ps_nodes(&weft_lab::ps(name).map_err(failure)?, format)?,
-        None => ps_labs(weft_lab::list(), format)?,
+        None => {
+            weft_lab::home::folders_are_ours().map_err(failure)?;
+            ps_labs(weft_lab::list(), format)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

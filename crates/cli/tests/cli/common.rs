@@ -122,6 +122,8 @@ impl Machine {
             files: entries("/run/weft/labs", |_| true)
                 .into_iter()
                 .chain(entries("/run/weft/bpf", |_| true))
+                .chain(entries("/run/weft/lab-bpf", |_| true))
+                .chain(entries("/var/lib/weft/labs", |_| true))
                 .chain(entries("/var/run/frr", |name| name.starts_with("weft-")))
                 .collect(),
         }

@@ -9,6 +9,10 @@ mod deployment;
 mod environment;
 #[cfg(feature = "lab")]
 mod lab;
+#[cfg(feature = "lab")]
+mod private;
+#[cfg(feature = "lab")]
+mod safety;
 mod sim;
 #[cfg(feature = "lab")]
 mod vtep;

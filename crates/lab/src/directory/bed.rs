@@ -5,9 +5,10 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::fs::Mode;
 use weft_node::TlsFiles;
 use weft_node::certs::{self, Wanted};
 use weft_node::client::{AdminClient, Target};
@@ -21,12 +22,13 @@ use weft_wire::directory::Secret;
 use super::etcd;
 use super::tier::{ServerView, Tier};
 use super::usage::wait_until;
+use crate::down;
 use crate::error::LabError;
-use crate::home::{lab_dir, log_dir, make_dir, socket_dir, store_dir};
+use crate::folder::Folder;
+use crate::home::{LABS_DIR, lock, log_dir, make_dir, make_store_dir, record_file, socket_dir, store_dir};
 use crate::overlay::{read_secret, write_secret};
 use crate::process::{Daemon, ProcessId, kill_all, log_tail};
 use crate::state::{LabState, ProcessState};
-use crate::{down, home};
 
 /// LA of the one ToR that mappings of this tier name.
 const TOR_LA: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
@@ -52,6 +54,8 @@ pub struct BedOptions {
 pub struct Bed {
     options: BedOptions,
     state: LabState,
+    /// Where the daemons' processes are written down.
+    record: PathBuf,
     secret: Secret,
     certificates: PathBuf,
     servers: Vec<Server>,
@@ -75,12 +79,8 @@ struct Server {
 impl Bed {
     /// Starts the tier and waits until it takes updates.
     pub fn start(options: &BedOptions, progress: &dyn Progress) -> Result<Self, LabError> {
-        let name = free_name();
-        let state = LabState::bare(&name, "directory on loopback", Overlay::Vl2, ProcessId::own());
-        for directory in [log_dir(&name), socket_dir(&name), store_dir(&name)] {
-            make_dir(&directory)?;
-        }
-        state.save()?;
+        let (name, state) = claim()?;
+        let record = record_file(&name);
         let key_file = socket_dir(&name).join("directory.key");
         write_secret(&key_file)?;
         let secret = read_secret(&key_file)?;
@@ -88,7 +88,7 @@ impl Bed {
         let wanted = Wanted { addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)], ..Wanted::default() };
         certs::make(&certificates, &wanted).map_err(|error| LabError::DirectoryLoad(error.to_string()))?;
         let mut bed =
-            Self { options: options.clone(), state, secret, certificates, servers: Vec::new(), cluster: None };
+            Self { options: options.clone(), state, record, secret, certificates, servers: Vec::new(), cluster: None };
         if options.store == DirectoryStore::Etcd3 {
             bed.start_cluster(progress)?;
         }
@@ -125,7 +125,7 @@ impl Bed {
 
     fn launch_etcd(&self, nodes: &[EtcdNode], index: usize) -> Result<ProcessId, LabError> {
         let log = log_dir(&self.state.lab).join(format!("etcd{}.log", index + 1));
-        self.pinned(|| etcd::start(nodes, index, None, &log))
+        self.pinned(|| etcd::start(nodes, index, &self.daemon(&log)))
     }
 
     fn wait_etcd(&self, index: usize, progress: &dyn Progress) -> Result<(), LabError> {
@@ -178,7 +178,12 @@ impl Bed {
         fs::write(&path, text).map_err(LabError::io(format!("write {}", path.display())))?;
         let mut command = Command::new(&self.options.weft_binary);
         command.args(["node", "directory", "--config"]).arg(&path);
-        self.pinned(|| Daemon { namespace: None, log: &self.log(name), nice: 0 }.spawn(&mut command))
+        self.pinned(|| self.daemon(&self.log(name)).spawn(&mut command))
+    }
+
+    /// Nothing but this record tells that a daemon on loopback is ours.
+    fn daemon<'a>(&'a self, log: &'a Path) -> Daemon<'a> {
+        Daemon { namespace: None, log, record: Some(&self.record), nice: 0 }
     }
 
     /// Starts a process on the CPU of servers and store: children have their parent thread's place.
@@ -343,9 +348,28 @@ fn free_port() -> Result<u16, LabError> {
     listener.map(|address| address.port()).map_err(LabError::io("find a free port"))
 }
 
-/// A name that no lab has.
-fn free_name() -> String {
-    let taken = home::lab_names();
-    let names = (1u32..).map(|number| format!("bench-{}-{number}", std::process::id()));
-    names.into_iter().find(|name| !taken.contains(name) && !lab_dir(name).exists()).expect("numbers do not end")
+fn make_folders(name: &str) -> Result<(), LabError> {
+    make_dir(&log_dir(name))?;
+    make_dir(&socket_dir(name))?;
+    make_store_dir(name)
+}
+
+/// Takes a name that no lab has, makes its directories and writes down whose they are.
+fn claim() -> Result<(String, LabState), LabError> {
+    let labs = {
+        let _lock = lock()?;
+        Folder::make(Path::new(LABS_DIR), 0o700)?
+    };
+    for number in 1u32.. {
+        let name = format!("bench-{}-{number}", std::process::id());
+        if labs.make_child(&name, Mode::RWXU)? {
+            let state = LabState::bare(&name, "directory on loopback", Overlay::Vl2, ProcessId::own());
+            let made = state.save().and_then(|()| make_folders(&name));
+            return match made {
+                Ok(()) => Ok((name, state)),
+                Err(error) => down::down(&name).and(Err(error)),
+            };
+        }
+    }
+    unreachable!("numbers do not end")
 }

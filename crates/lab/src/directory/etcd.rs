@@ -5,7 +5,6 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddrV4, TcpStream};
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use serde::Deserialize;
 use weft_node::store::{EtcdClusterSettings, EtcdNode};
 
 use crate::error::LabError;
+use crate::home::make_dir;
 use crate::process::{Daemon, ProcessId};
 
 /// How long a node has to answer.
@@ -21,17 +21,10 @@ const ANSWER_MAX: Duration = Duration::from_millis(500);
 const STATUS: &[u8] =
     b"POST /v3/maintenance/status HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
 
-/// Starts node `index` of a cluster, in a namespace if one is named.
-pub(crate) fn start(
-    nodes: &[EtcdNode],
-    index: usize,
-    namespace: Option<&Path>,
-    log: &Path,
-) -> Result<ProcessId, LabError> {
-    let dir = &nodes[index].dir;
-    std::fs::create_dir_all(dir).map_err(LabError::io(format!("create {}", dir.display())))?;
-    Daemon { namespace, log, nice: 0 }
-        .spawn(Command::new("etcd").args(EtcdClusterSettings::new(nodes.to_vec()).flags(index)))
+/// Starts node `index` of a cluster.
+pub(crate) fn start(nodes: &[EtcdNode], index: usize, daemon: &Daemon<'_>) -> Result<ProcessId, LabError> {
+    make_dir(&nodes[index].dir)?;
+    daemon.spawn(Command::new("etcd").args(EtcdClusterSettings::new(nodes.to_vec()).flags(index)))
 }
 
 /// What a node says of itself and its cluster.

@@ -11,7 +11,8 @@ use super::judge::{self, Findings};
 use super::kernel::{self, Kernel};
 use super::{Check, Verdict, cards};
 use crate::deps::{self, Need};
-use crate::home::{BPF_DIR, FRR_DIR, NETNS_DIR, PREFIX, RUN_DIR, STORES_DIR, lab_names, names_in};
+use crate::error::LabError;
+use crate::home::{BPF_DIR, NETNS_DIR, PREFIX, RUN_DIR, STORES_DIR, lab_names};
 use crate::{batch, down, frr, netns, overlay, state, sysctls};
 
 /// Capabilities that a lab uses, with their numbers in `/proc/self/status`.
@@ -250,14 +251,7 @@ fn load() -> Check {
 
 fn leftovers() -> Check {
     let labs = lab_names();
-    let known: Vec<String> = labs
-        .iter()
-        .filter_map(|lab| state::LabState::load(lab).ok())
-        .flat_map(|state| state.nodes.into_iter().map(|node| node.namespace))
-        .collect();
-    let is_stray = |name: &String| name.starts_with(PREFIX) && !known.contains(name);
-    let strays =
-        names_in(Path::new(NETNS_DIR)).into_iter().chain(names_in(Path::new(FRR_DIR))).filter(is_stray).count();
+    let strays = down::count_strays();
     let orphans =
         labs.iter().filter_map(|lab| state::LabState::load(lab).ok()).filter(state::LabState::is_orphan).count();
     if strays + orphans == 0 {

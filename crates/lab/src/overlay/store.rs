@@ -11,9 +11,9 @@ use weft_scenario::topology::Role;
 use super::ETCD;
 use crate::directory::etcd;
 use crate::error::LabError;
-use crate::home::{log_dir, make_dir, namespace_path, store_dir};
+use crate::home::{log_dir, make_store_dir, namespace_path, store_dir};
 use crate::netns;
-use crate::process::log_tail;
+use crate::process::{Daemon, log_tail};
 use crate::state::ProcessState;
 use crate::up::Lab;
 
@@ -58,7 +58,7 @@ pub(super) fn start(lab: &mut Lab, progress: &dyn Progress) -> Result<(), LabErr
     if nodes.is_empty() {
         return Ok(());
     }
-    make_dir(&store_dir(&lab.state.lab))?;
+    make_store_dir(&lab.state.lab)?;
     for node in &nodes {
         launch(lab, *node)?;
     }
@@ -85,7 +85,9 @@ fn launch(lab: &mut Lab, node: NodeId) -> Result<(), LabError> {
     let members = members(lab);
     let index = nodes(lab).iter().position(|one| *one == node).expect("only nodes with etcd are started");
     let plan = lab.plan.node(node);
-    let id = etcd::start(&members, index, Some(&namespace_path(&plan.namespace)), &log(lab, node))?;
+    let (namespace, log) = (namespace_path(&plan.namespace), log(lab, node));
+    let daemon = Daemon { namespace: Some(&namespace), log: &log, record: None, nice: 0 };
+    let id = etcd::start(&members, index, &daemon)?;
     let process = ProcessState { node: plan.name.clone(), daemon: ETCD.to_owned(), id };
     lab.state.replace_process(process);
     lab.state.save()

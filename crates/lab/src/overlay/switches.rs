@@ -9,6 +9,7 @@ use weft_scenario::id::NodeId;
 use weft_scenario::topology::Role;
 
 use crate::error::LabError;
+use crate::folder::Folder;
 use crate::home::{BPF_DIR, lock, namespace_path};
 use crate::netns;
 use crate::plan::NodePlan;
@@ -58,6 +59,7 @@ pub(crate) fn set_own_las(lab: &Lab, node: NodeId, addresses: &[Ipv4Addr]) -> Re
 /// Mounts weft's bpffs if it is not there. Under the lock, so that the last lab to go does not unmount it meanwhile.
 pub(crate) fn mount_bpffs() -> Result<(), LabError> {
     let _lock = lock()?;
+    Folder::make(Path::new(BPF_DIR), 0o700)?;
     bpffs::ensure_mounted(Path::new(BPF_DIR)).map(drop).map_err(|error| datapath_error("(all)", &error))
 }
 

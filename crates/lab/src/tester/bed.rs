@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::fs::{AtFlags, unlinkat};
 use weft_datapath::tester::{EmulatedLinks, LinkParams};
 
 use super::error::TesterError;
@@ -12,8 +13,10 @@ use super::port::Port;
 use super::stream::StreamPlan;
 use crate::batch::{self, Program};
 use crate::error::LabError;
-use crate::home::{NETNS_DIR, PREFIX, RUN_DIR, names_in, namespace_path};
-use crate::netns;
+use crate::folder::Folder;
+use crate::home::{BEDS_DIR, PREFIX, namespace_path};
+use crate::netns::{self, Found};
+use crate::owner::Owner;
 use crate::process::{ProcessId, in_namespaces, kill_all};
 
 /// MTU of all interfaces of beds.
@@ -106,25 +109,32 @@ impl Drop for Namespaces {
     fn drop(&mut self) {
         // Nothing can be done about a failure here; the next bed sweeps what begins like this, as does `weft lab down --all`.
         let _gone = netns::delete(&self.0);
-        remove_files(&self.0);
+        let _files = remove_files(|namespace| self.0.iter().any(|name| name == namespace));
     }
 }
 
 /// A file of something that runs in a bed's namespace; it goes with the namespace.
 pub(crate) fn file_of(namespace: &str, name: &str) -> Result<PathBuf, LabError> {
-    let dir = std::path::Path::new(RUN_DIR);
-    std::fs::create_dir_all(dir).map_err(LabError::io(format!("create {RUN_DIR}")))?;
-    Ok(dir.join(format!("{namespace}.{name}")))
+    let dir = Folder::make(std::path::Path::new(BEDS_DIR), 0o700)?;
+    Ok(dir.path().join(format!("{namespace}.{name}")))
 }
 
-fn remove_files(namespaces: &[String]) {
-    let dir = std::path::Path::new(RUN_DIR);
-    let is_of =
-        |file: &String| namespaces.iter().any(|name| file.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')));
-    for file in names_in(dir).into_iter().filter(is_of) {
-        // One that is left is swept with the next bed.
-        let _ = std::fs::remove_file(dir.join(file));
-    }
+/// Removes files of namespaces. In the folder is nothing but files of beds.
+fn remove_files(is_gone: impl Fn(&str) -> bool) -> Result<Vec<String>, LabError> {
+    let Some(dir) = Folder::open(std::path::Path::new(BEDS_DIR))? else { return Ok(Vec::new()) };
+    let is_of_one = |file: &String| file.split_once('.').is_some_and(|(namespace, _)| is_gone(namespace));
+    let files = dir.all_names().into_iter().filter(is_of_one);
+    // One that is left is swept with the next bed.
+    Ok(files.filter(|file| unlinkat(&dir, file.as_str(), AtFlags::empty()).is_ok()).collect())
+}
+
+/// Removes the files of beds whose process is gone; their names.
+pub(crate) fn sweep_files() -> Result<Vec<String>, LabError> {
+    let beginning = format!("{PREFIX}{BED_PREFIX}");
+    remove_files(|namespace| {
+        let pid = namespace.strip_prefix(&beginning).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        pid.is_some_and(|pid| ProcessId::of(pid).is_none())
+    })
 }
 
 /// Makes a namespace for each node, after sweeping what killed processes have left.
@@ -142,16 +152,18 @@ pub(crate) fn make_namespaces(nodes: &[String]) -> Result<Namespaces, TesterErro
 /// # Errors
 /// [`TesterError::Lab`].
 pub fn sweep() -> Result<Vec<String>, TesterError> {
-    let beginning = format!("{PREFIX}{BED_PREFIX}");
-    let of_the_dead = |name: &String| {
-        let pid = name.strip_prefix(&beginning).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
-        pid.is_some_and(|pid| ProcessId::of(pid).is_none())
+    let of_the_dead = |found: &Found| match found {
+        Found::Ours(Owner::Process(id), _) | Found::Stub(Some(Owner::Process(id))) => !id.is_alive(),
+        _ => false,
     };
-    let left: Vec<String> = names_in(std::path::Path::new(NETNS_DIR)).into_iter().filter(of_the_dead).collect();
+    let mut left = netns::look_at_all(&format!("{PREFIX}{BED_PREFIX}"))?;
+    left.retain(|(_, found)| of_the_dead(found));
+    let inode = |found: &Found| if let Found::Ours(_, inode) = found { Some(*inode) } else { None };
     // Daemons would keep their namespaces.
-    kill_all(&in_namespaces(&left));
+    kill_all(&in_namespaces(&left.iter().filter_map(|(_, found)| inode(found)).collect()));
+    let left: Vec<String> = left.into_iter().map(|(name, _)| name).collect();
     netns::delete(&left)?;
-    remove_files(&left);
+    sweep_files()?;
     Ok(left)
 }
 

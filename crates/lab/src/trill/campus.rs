@@ -17,12 +17,14 @@ use super::{CampusOptions, StpTimers, bridges, port_number, rbridges};
 use crate::batch::{self, Program};
 use crate::daemons::Launcher;
 use crate::error::LabError;
-use crate::home::{lab_names, namespace_path};
+use crate::folder::Folder;
+use crate::home::{lab_names, namespace_path, pin_dir};
 use crate::netns;
 use crate::options::LabOptions;
 use crate::overlay::datapath_error;
 use crate::plan::interfaces;
 use crate::process::{self, ProcessId};
+use crate::removal::remove_tree;
 use crate::up::{Lab, up_owned};
 
 /// What forwards.
@@ -381,8 +383,8 @@ impl Campus {
         let of_node = |state: &&crate::state::ProcessState| state.node == *name && state.daemon == rbridges::RBRIDGE;
         let daemons: Vec<ProcessId> = lab.state.processes.iter().filter(of_node).map(|state| state.id).collect();
         process::kill_all(&daemons);
-        let pins = lab.pins(name);
-        std::fs::remove_dir_all(&pins).map_err(LabError::io(format!("remove {}", pins.display())))
+        let pins = Folder::open(&pin_dir(&lab.state.lab))?;
+        pins.map_or(Ok(false), |pins| remove_tree(&pins, name)).map(drop)
     }
 
     /// Whatever comes in at a switch is dropped, before a bridge sees it.

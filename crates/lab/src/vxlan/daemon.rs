@@ -31,7 +31,8 @@ impl VtepDaemon {
         std::fs::write(&text, config.to_text()).map_err(LabError::io(format!("write {}", text.display())))?;
         let mut command = Command::new(weft_binary);
         command.args(["node", "vtep", "--config"]).arg(&text);
-        let process = Daemon { namespace: Some(&namespace_path(namespace)), log: &log, nice: 0 }.spawn(&mut command)?;
+        let process = Daemon { namespace: Some(&namespace_path(namespace)), log: &log, record: None, nice: 0 }
+            .spawn(&mut command)?;
         let started = Self { process };
         started.wait(&socket).map_err(|what| LabError::Daemon {
             daemon: "vtep",

@@ -126,7 +126,7 @@ pub(crate) fn testbed(servers_per_tor: [u32; 4], overlay: Overlay) -> Scenario {
 /// Everything on the machine that bears this lab's name: namespaces, mounts, processes, directories.
 pub(crate) fn traces(lab: &str) -> BTreeSet<String> {
     let mut traces = BTreeSet::new();
-    for directory in [home::NETNS_DIR, home::FRR_DIR, home::LABS_DIR, home::BPF_DIR] {
+    for directory in [home::NETNS_DIR, home::FRR_DIR, home::LABS_DIR, home::BPF_DIR, home::STORES_DIR] {
         let names = home::names_in(Path::new(directory)).into_iter().filter(|name| name.contains(lab));
         traces.extend(names.map(|name| format!("{directory}/{name}")));
     }

@@ -5,14 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use rustix::fs::{AtFlags, unlinkat};
+use serde::{Deserialize, Serialize};
 use weft_node::load::cpu;
 
 use super::memory::pss_bytes;
 use crate::error::LabError;
-use crate::home::{PREFIX, names_in};
+use crate::folder::Folder;
+use crate::home::{GROUPS_DIR, PREFIX, write_atomically};
 use crate::process::{self, ProcessId};
 
 /// Period over which a CPU quota is measured: the kernel's own default.
@@ -100,17 +103,30 @@ impl Cgroup {
     pub fn create(name: &str, quota: &Quota) -> Result<Self, LabError> {
         let mounts = Mounts::read();
         let name = format!("{PREFIX}{name}");
-        let (version, folders) = match mounts.roots() {
+        let (version, folders): (_, BTreeMap<Controller, PathBuf>) = match mounts.roots() {
             (CgroupVersion::None, _) => (CgroupVersion::None, BTreeMap::new()),
             (version, roots) => (version, roots.into_iter().map(|(which, root)| (which, root.join(&name))).collect()),
         };
         let mut group =
             Self { name, version, enforced: Enforced { cpu: false, memory: false }, folders, processes: Vec::new() };
-        for folder in group.distinct_folders() {
-            fs::create_dir_all(&folder).map_err(LabError::io(format!("create control group {}", folder.display())))?;
-        }
+        group.make_folders()?;
         group.limit(quota)?;
         Ok(group)
+    }
+
+    /// On record before they are there, so that a killed run's are known; and by their inodes, so that nobody else's are taken
+    /// for them.
+    fn make_folders(&self) -> Result<(), LabError> {
+        let mut record = Record { owner: ProcessId::own(), folders: Vec::new() };
+        for folder in self.distinct_folders() {
+            record.folders.push(RecordedFolder { path: folder.clone(), inode: None });
+            record.save(&self.name)?;
+            fs::create_dir(&folder).map_err(LabError::io(format!("create control group {}", folder.display())))?;
+            let inode = inode_of(&folder);
+            record.folders.iter_mut().filter(|known| known.path == folder).for_each(|known| known.inode = inode);
+            record.save(&self.name)?;
+        }
+        Ok(())
     }
 
     /// Its name, with weft's prefix.
@@ -201,32 +217,74 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        let processes: Vec<ProcessId> = self.pids().into_iter().filter_map(ProcessId::of).collect();
-        process::kill_all(&processes);
-        for folder in self.distinct_folders() {
-            remove(&folder);
+        if let Some(record) = Record::load(&self.name) {
+            record.remove_folders();
+            let _ = fs::remove_file(Record::path(&self.name));
         }
     }
 }
 
-/// Removes groups whose name begins with `beginning` and ends what is in them; their folders.
-pub fn sweep(beginning: &str) -> Vec<PathBuf> {
-    let mounts = Mounts::read();
-    let mut roots: Vec<PathBuf> = mounts.v1.into_values().chain(mounts.v2).collect();
-    roots.sort();
-    roots.dedup();
-    let mut removed = Vec::new();
-    for root in roots {
-        for name in names_in(&root).into_iter().filter(|name| name.starts_with(beginning)) {
-            let folder = root.join(name);
-            let processes: Vec<ProcessId> = pids_in(&folder).into_iter().filter_map(ProcessId::of).collect();
+/// What is on disk about a group, as long as it is there.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    /// The process that made it.
+    owner: ProcessId,
+    folders: Vec<RecordedFolder>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct RecordedFolder {
+    path: PathBuf,
+    /// `None` before it is made.
+    inode: Option<u64>,
+}
+
+impl Record {
+    fn path(name: &str) -> PathBuf {
+        Path::new(GROUPS_DIR).join(name)
+    }
+
+    fn save(&self, name: &str) -> Result<(), LabError> {
+        Folder::make(Path::new(GROUPS_DIR), 0o700)?;
+        write_atomically(&Self::path(name), &serde_json::to_vec(self).expect("a record is plain data"))
+    }
+
+    fn load(name: &str) -> Option<Self> {
+        serde_json::from_slice(&fs::read(Self::path(name)).ok()?).ok()
+    }
+
+    /// Ends what is in the group and removes it; the folders that went.
+    fn remove_folders(&self) -> Vec<PathBuf> {
+        let is_it = |folder: &&RecordedFolder| folder.inode.is_some() && folder.inode == inode_of(&folder.path);
+        let ours = self.folders.iter().filter(is_it).map(|folder| &folder.path);
+        ours.filter(|folder| {
+            let processes: Vec<ProcessId> = pids_in(folder).into_iter().filter_map(ProcessId::of).collect();
             process::kill_all(&processes);
-            if remove(&folder) {
-                removed.push(folder);
-            }
+            remove(folder)
+        })
+        .cloned()
+        .collect()
+    }
+}
+
+fn inode_of(folder: &Path) -> Option<u64> {
+    fs::symlink_metadata(folder).ok().map(|data| data.ino())
+}
+
+/// Removes groups of processes that are gone and ends what is in them; their folders.
+///
+/// # Errors
+/// [`LabError::UnsafeFolder`] where records are not in a folder of ours.
+pub fn sweep() -> Result<Vec<PathBuf>, LabError> {
+    let Some(records) = Folder::open(Path::new(GROUPS_DIR))? else { return Ok(Vec::new()) };
+    let mut removed = Vec::new();
+    for name in records.all_names() {
+        if let Some(record) = Record::load(&name).filter(|record| !record.owner.is_alive()) {
+            removed.extend(record.remove_folders());
+            let _ = unlinkat(&records, name.as_str(), AtFlags::empty());
         }
     }
-    removed
+    Ok(removed)
 }
 
 /// The kernel lets go of a group a little after its last process is gone.
@@ -400,8 +458,38 @@ mod tests {
         let name = format!("tte-left-{}", std::process::id());
         let group = std::mem::ManuallyDrop::new(Cgroup::create(&name, &Quota::DRAFT_VM).unwrap());
         let folders = group.distinct_folders();
-        let removed = sweep(&format!("{PREFIX}{name}"));
-        assert_eq!(removed, folders);
-        assert!(folders.iter().all(|folder| !folder.exists()));
+        assert!(!sweep().unwrap().iter().any(|folder| folders.contains(folder)), "its process lives");
+        assert!(folders.iter().all(|folder| folder.exists()));
+        let mut record = Record::load(group.name()).unwrap_or(Record { owner: ProcessId::own(), folders: Vec::new() });
+        record.owner.start_ticks += 1;
+        record.save(group.name()).unwrap();
+        let removed = sweep().unwrap();
+        assert!(folders.iter().all(|folder| removed.contains(folder) && !folder.exists()), "{removed:?}");
+        assert!(!Record::path(group.name()).exists());
+    }
+
+    #[test]
+    fn a_group_of_somebody_else_is_not_taken() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: needs root to make control groups");
+            return;
+        }
+        let (_, roots) = Mounts::read().roots();
+        let Some(root) = roots.values().next() else {
+            eprintln!("skipped: no control groups here");
+            return;
+        };
+        let name = format!("tte-other-{}", std::process::id());
+        let folder = root.join(format!("{PREFIX}{name}"));
+        fs::create_dir(&folder).unwrap();
+        assert!(Cgroup::create(&name, &Quota::DRAFT_VM).is_err());
+        assert!(folder.exists(), "a failed start removes nothing of others");
+        // A run that was killed before it had made the group.
+        let owner = ProcessId { start_ticks: 0, ..ProcessId::own() };
+        let folders = vec![RecordedFolder { path: folder.clone(), inode: Some(1) }];
+        Record { owner, folders }.save(&format!("{PREFIX}{name}")).unwrap();
+        sweep().unwrap();
+        assert!(folder.exists());
+        fs::remove_dir(&folder).unwrap();
     }
 }
