@@ -57,9 +57,9 @@ pub fn set(interface: &str, what: Offload, on: bool) -> Result<(), DatapathError
 }
 
 /// What a card may do to received frames that hides from XDP what it works on: a VLAN tag taken off, frames joined.
-pub const HIDDEN_FROM_XDP: [&str; 4] = ["rx-vlan-hw-parse", "rx-vlan-stag-hw-parse", "rx-lro", "rx-gro-hw"];
+pub const HIDDEN_FROM_XDP: &[&str] = &["rx-vlan-hw-parse", "rx-vlan-stag-hw-parse", "rx-lro", "rx-gro-hw"];
 /// The same for TC programs, which see a tag that was taken off, and take joined frames that can be divided again.
-pub const HIDDEN_FROM_TC: [&str; 1] = ["rx-lro"];
+pub const HIDDEN_FROM_TC: &[&str] = &["rx-lro"];
 
 /// One of the things that a card does, by the names that `ethtool -k` has in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +197,7 @@ mod tests {
         let features = features("lo").expect("loopback has some");
         assert_eq!(features["loopback"], Feature { is_on: true, can_change: false });
         assert!(features["tx-generic-segmentation"].is_on || features["tx-generic-segmentation"].can_change);
-        assert!(HIDDEN_FROM_XDP.iter().chain(&HIDDEN_FROM_TC).all(|name| features.contains_key(*name)));
+        assert!(HIDDEN_FROM_XDP.iter().chain(HIDDEN_FROM_TC).all(|name| features.contains_key(*name)));
         assert!(super::features("weft-none").is_err() && driver("weft-none").is_none());
     }
 }

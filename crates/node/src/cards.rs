@@ -1,5 +1,6 @@
 //! Interfaces as network cards: a card hears only what is for it, unless it is told otherwise, and may take off or join
-//! headers that the programs work on. What a port needs is set here for the interface itself, so that a pinned data path goes on when its daemon has ended, and taken back at the end.
+//! headers that the programs work on. What a port needs is set here for the interface itself, so that a pinned data path goes
+//! on when its daemon has ended, and taken back at the end.
 //!
 //! What was changed is written down before it is changed, in a file beside the daemon's socket. So a daemon that was killed
 //! leaves behind nothing that the next one does not know, and what was so before is left alone.

@@ -255,7 +255,8 @@ impl Daemon<'_> {
         let port = &self.ports.all[place];
         let (number, id, mac) = (port.settings.number, port.id(), port.link().map(|link| MacAddress(link.mac)));
         let removed = if was_there { self.datapath.remove_port(number).map_err(NodeError::from) } else { Ok(()) };
-        let outcome = removed.and_then(|()| add(&mut self.datapath, port));
+        let prepared = removed.and_then(|()| prepare(&mut self.cards, port));
+        let outcome = prepared.and_then(|()| add(&mut self.datapath, port));
         self.note_attached(place, outcome);
         if let Some(mac) = mac {
             self.control.set_port_mac(id, mac);

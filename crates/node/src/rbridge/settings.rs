@@ -65,7 +65,7 @@ impl Kind {
     /// be for any station, and those of a link without outer header begin like them; frames with a tag need more than a
     /// group where a card filters VLANs too.
     pub(super) fn needs(&self) -> Needs {
-        let off = &HIDDEN_FROM_XDP[..];
+        let off = HIDDEN_FROM_XDP;
         match self {
             Self::Link { elide, designated_vlan, .. } => {
                 let tags = *designated_vlan != VLAN_UNTAGGED;

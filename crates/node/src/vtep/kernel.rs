@@ -40,8 +40,8 @@ impl Kernel {
         run_folder::for_pins(config.pin_dir.as_deref())?;
         let (vtep, cards) = (Vtep::load(&options(config))?, Cards::open(&config.socket)?);
         let off = match config.hook {
-            HookChoice::Tc => &HIDDEN_FROM_TC[..],
-            HookChoice::Xdp => &HIDDEN_FROM_XDP[..],
+            HookChoice::Tc => HIDDEN_FROM_TC,
+            HookChoice::Xdp => HIDDEN_FROM_XDP,
         };
         let mut kernel = Self { vtep, ports: BTreeMap::new(), uplinks: BTreeMap::new(), cards, off };
         match kernel.attach_uplinks(&config.uplink) {

@@ -54,9 +54,12 @@ fn settings_that_cannot_work_are_refused_in_one_line() {
     // A driver's own limit: of veth, which says so like a network card.
     square.corner(1).ip("link set dev s4 mtu 1600");
     square.corner(1).ip("link set dev a mtu 1500");
-    square.corner(2).ip("link set dev s1 mtu 9000");
-    let error = refused(&square, &square.config(1));
-    for says in ["xdp: `s2` (veth) takes no program in its driver", "MTU is too large", "mtu N", "xdp = \"generic\""] {
+    let queues = "numrxqueues 1 numtxqueues 4";
+    square.corner(1).ip(&format!("link add dev q1 mtu 1600 {queues} type veth peer name q2 mtu 1600 {queues}"));
+    let mut config = square.config(1);
+    config.port.push(PortTable::p2p("q1"));
+    let error = refused(&square, &config);
+    for says in ["xdp: `q1` (veth) takes no program in its driver", "rx queues", "ethtool -L q1", "xdp = \"generic\""] {
         assert!(error.contains(says), "{error} does not say {says}");
     }
     assert_eq!(hearing(square.corner(1), &["s2", "s4", "a"]), before, "nothing is left at cards");
