@@ -127,7 +127,7 @@ fn look_at_one(directory: &Folder, name: &str) -> Option<Found> {
         Err(_) => return Some(Found::Foreign("cannot be opened")),
         Ok(fd) => File::from(fd),
     };
-    if !fstatfs(&file).is_ok_and(|found| found.f_type as i64 == NSFS_MAGIC) {
+    if !fstatfs(&file).is_ok_and(|found| found.f_type == NSFS_MAGIC) {
         return Some(Owner::of_file(&mut file).map_or(Found::Foreign("is no namespace"), Found::Stub));
     }
     let inode = file.metadata().ok()?.ino();

@@ -86,7 +86,8 @@ fn links_in_every_place_of_ours_lead_nowhere() {
         assert_eq!(before, tree(&victim), "{place}");
         let said = text(&down.stderr) + &text(&named.stderr);
         let is_old = ["/run/weft/bpf", "/var/tmp/weft"].contains(&place);
-        assert!(is_old || said.contains(place), "{place} is not named: {said}");
+        let name = place.rsplit('/').next().unwrap();
+        assert!(is_old || said.contains(name), "{place} is not named: {said}");
         fs::remove_file(place).unwrap();
     }
 }
@@ -248,8 +249,8 @@ fn what_only_looks_like_ours_survives_labs_and_sweeps() {
     assert!(is_clean());
 
     let up = ["lab", "up", "vl2-4servers", "--name", "y", "--quiet"];
-    let phases: [(&str, fn() -> bool); 5] = [
-        ("its name is taken", || exists("/run/weft/labs/y")),
+    let phases = [
+        ("its name is taken", (|| exists("/run/weft/labs/y")) as fn() -> bool),
         ("the first namespace", || exists("/run/netns/weft-y-s1") || exists("/run/netns/weft-y-int1")),
         ("FRR's folders", || exists("/run/frr/weft-y-tor1")),
         ("zebra", || exists("/run/frr/weft-y-tor1/zserv.api")),
@@ -269,7 +270,7 @@ fn what_only_looks_like_ours_survives_labs_and_sweeps() {
     assert!(is_clean());
     // A lab whose state names a namespace that has become somebody else's meanwhile.
     ok(&up);
-    sh("ip netns del weft-y-s1; ip netns add weft-y-s1; ip netns exec weft-y-s1 sleep 1000 & sleep 0.2");
+    sh("ip netns del weft-y-s1; ip netns add weft-y-s1; ip netns exec weft-y-s1 sleep 1000 >/dev/null 2>&1 &");
     let inode = fs::metadata("/run/netns/weft-y-s1").unwrap().ino();
     let down = run(&["lab", "down", "y"]);
     assert!(text(&down.stderr).contains("left alone: namespace weft-y-s1"), "{}", text(&down.stderr));
@@ -343,10 +344,13 @@ for i in 1 2; do
   ip -n m$i address add 192.168.0.$i/24 dev eth0
 done
 for p in swp1 swp2 swp11 swp12; do ip -n sw link add $p type veth peer name ${p}x; ip -n sw link set $p up; done
-for p in eth1 host1; do ip -n rb link add $p mtu 1600 type veth peer name ${p}x mtu 1600; ip -n rb link set $p up; done
-ip -n ag link add eth0 mtu 1600 type veth peer name eth0x mtu 1600
+ip -n rb link add eth1 mtu 1600 type veth peer name eth1x mtu 1600; ip -n rb link add host1 type veth peer name host1x
+for p in eth1 host1; do ip -n rb link set $p up; done
+ip -n ag link add eth0 mtu 1500 type veth peer name eth0x mtu 1600
 ip -n ag address add 10.64.0.2/24 dev eth0; ip -n ag address add 20.0.0.1/8 dev eth0; ip -n ag link set eth0 up
-mkdir -p /run/etc /var/lib/weft /run/weft; chmod 755 /run/weft; cd /run/etc
+mkdir -p /run/etc /var/lib/weft /run/weft; chmod 755 /run/weft
+mkdir /run/weft/bpf; mount -t bpf bpf /run/weft/bpf # here: what `ip netns exec` runs has mounts of its own
+cd /run/etc
 (umask 077; head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \\n' > directory.key)
 $WEFT directory key directory.key --la 10.64.0.2 --service 0 --write agent.key
 $WEFT node directory --print-example | sed 's/10.64.0.9:5300/127.0.0.1:5300/; s,/etc/weft,/run/etc,' > directory.json
@@ -419,15 +423,8 @@ impl Production {
         }
         assert_eq!(self.seen, self.look(), "after {after}");
         wait_for("packets through the tunnel", || self.passes());
-        for show in [
-            &["vtep", "show", "peers"][..],
-            &["directory", "status", "--admin", "/run/weft/directory.sock"],
-            &["vl2", "show", "agent"],
-            &["trill", "show", "status"],
-        ] {
-            let output = run(show);
-            let said = text(&output.stderr);
-            assert!(output.status.success() || output.status.code() == Some(2), "after {after}: {show:?}: {said}");
+        for show in [["vtep", "show", "peers"], ["vl2", "show", "agent"]] {
+            ok(&show);
         }
     }
 }

@@ -11,7 +11,6 @@ use super::judge::{self, Findings};
 use super::kernel::{self, Kernel};
 use super::{Check, Verdict, cards};
 use crate::deps::{self, Need};
-use crate::error::LabError;
 use crate::home::{BPF_DIR, NETNS_DIR, PREFIX, RUN_DIR, STORES_DIR, lab_names};
 use crate::{batch, down, frr, netns, overlay, state, sysctls};
 
