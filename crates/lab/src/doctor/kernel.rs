@@ -139,7 +139,7 @@ fn xdp(mode: XdpMode) -> Outcome {
 
 /// Ends of veth pairs.
 fn make_ports(names: &[&str]) -> Result<(), Refusal> {
-    let lines = names.iter().map(|name| format!("link add dev {name} up type veth peer name {name}-far up"));
+    let lines = names.iter().map(|name| format!("link add dev {name} up type veth peer name {name}-far"));
     batch::run(batch::Program::Ip, "doctor", &lines.collect::<Vec<_>>()).map_err(Refusal::from)
 }
 
