@@ -48,10 +48,21 @@ pub(crate) fn lab_name(named: Option<String>) -> Result<String, Failure> {
     named.map_or_else(|| weft_lab::only_lab().map_err(failure), Ok)
 }
 
-/// Which nodes may be meant, for an error; nothing where no lab is up.
-pub(super) fn hint_of_labs() -> String {
+/// Which nodes of labs that are up may be meant, for an error: those with such a socket.
+pub(super) fn hint_of_labs(of_lab: fn(&str, &str) -> PathBuf) -> String {
     let labs: Vec<String> = weft_lab::list().into_iter().map(|row| row.lab).collect();
-    labs.iter().map(|lab| format!("; lab `{lab}` is up: --lab {lab} --node {}", nodes_of(lab))).collect()
+    let hint = |lab: &String| {
+        let nodes = nodes_with(lab, of_lab);
+        (!nodes.is_empty()).then(|| format!("; lab `{lab}` is up: --lab {lab} --node {nodes}"))
+    };
+    labs.iter().filter_map(hint).collect()
+}
+
+/// A lab's nodes with such a socket, as one chooses among them.
+fn nodes_with(lab: &str, of_lab: fn(&str, &str) -> PathBuf) -> String {
+    let nodes = weft_lab::ps(lab).map(|state| state.nodes).unwrap_or_default();
+    let names = nodes.iter().map(|node| node.name.as_str()).filter(|name| of_lab(lab, name).exists());
+    names.collect::<Vec<_>>().join("|")
 }
 
 /// A lab's nodes, as one chooses among them.
@@ -73,10 +84,9 @@ pub(super) fn socket_of(
     }
     let socket = of_lab(&lab, node);
     if matches!(socket.symlink_metadata(), Err(error) if error.kind() == ErrorKind::NotFound) {
-        let all: Vec<&str> = state.nodes.iter().map(|node| node.name.as_str()).collect();
-        let with: Vec<&str> = all.into_iter().filter(|name| of_lab(&lab, name).exists()).collect();
-        let with = if with.is_empty() { "none of its nodes".to_owned() } else { with.join("|") };
-        return Err(Failure::failed(format!("node `{node}` of lab `{lab}` runs no such daemon; --node {with} does")));
+        let with = nodes_with(&lab, of_lab);
+        let with = if with.is_empty() { "none of its nodes".to_owned() } else { format!("--node {with}") };
+        return Err(Failure::failed(format!("node `{node}` of lab `{lab}` runs no such daemon; {with} does")));
     }
     Ok(socket)
 }

@@ -43,7 +43,7 @@ fn ask(socket: RBridgeSocket, request: &Request) -> Result<Answer, Failure> {
 }
 
 fn failure(error: NodeError) -> Failure {
-    Failure::failed(format!("{error}{}", hint_of_labs()))
+    Failure::failed(format!("{error}{}", hint_of_labs(weft_lab::trill::rbridge_socket)))
 }
 
 fn path_of(socket: RBridgeSocket) -> Result<PathBuf, Failure> {

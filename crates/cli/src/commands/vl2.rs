@@ -38,12 +38,12 @@ pub(crate) fn vl2(command: Vl2Command) -> Result<ExitCode, Failure> {
 
 fn agent(daemon: Vl2Socket) -> Result<AgentStatus, Failure> {
     let path = socket(daemon, AGENT_SOCKET, weft_lab::status_socket)?;
-    status::read(path).map_err(|error| silent("agent", &error))
+    status::read(path).map_err(|error| silent("agent", &error, weft_lab::status_socket))
 }
 
 fn tor(daemon: Vl2Socket) -> Result<TorStatus, Failure> {
     let path = socket(daemon, TOR_SOCKET, weft_lab::reporter_socket)?;
-    tor::read(path).map_err(|error| silent("tor", &error))
+    tor::read(path).map_err(|error| silent("tor", &error, weft_lab::reporter_socket))
 }
 
 /// The socket that is meant.
@@ -55,14 +55,14 @@ fn socket(daemon: Vl2Socket, default: &str, of_lab: fn(&str, &str) -> PathBuf) -
     }
 }
 
-fn silent(daemon: &str, error: &NodeError) -> Failure {
+fn silent(daemon: &str, error: &NodeError, of_lab: fn(&str, &str) -> PathBuf) -> Failure {
     let denied = matches!(error, NodeError::System { source, .. } if source.kind() == ErrorKind::PermissionDenied);
     if denied {
         return Failure::failed(format!("run as root: {error}"));
     }
     Failure::failed(format!(
         "no {daemon} answers; start one (weft node {daemon}) or name its --socket or --node: {error}{}",
-        hint_of_labs()
+        hint_of_labs(of_lab)
     ))
 }
 

@@ -13,7 +13,6 @@ use weft_node::vtep::{
     VtepConfig,
 };
 
-use super::lab::hint_of_labs;
 use crate::args::{
     AddCommand, AddVniArgs, AttachArg, HookArg, Output, RemoveCommand, ShowCommand, VtepArgs, VtepCommand, VtepFlags,
     VtepSocket,
@@ -111,17 +110,13 @@ pub(crate) fn vtep(command: VtepCommand) -> Result<ExitCode, Failure> {
                 tell_removed(&removed)?;
             }
         }
-        VtepCommand::Stop { vtep } => vtep::stop(&path_of(&vtep)).map_err(failure)?,
+        VtepCommand::Stop { vtep } => vtep::stop(&path_of(&vtep)).map_err(Failure::failed)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn ask(socket: &VtepSocket, request: Request) -> Result<Answer, Failure> {
-    vtep::ask(&path_of(socket), &request).map_err(failure)
-}
-
-fn failure(error: NodeError) -> Failure {
-    Failure::failed(format!("{error}{}", hint_of_labs()))
+    vtep::ask(&path_of(socket), &request).map_err(Failure::failed)
 }
 
 fn path_of(socket: &VtepSocket) -> PathBuf {
