@@ -29,8 +29,8 @@ command -v apt-get >/dev/null || die "these packages are missing and there is no
 
 # Everything that starts at boot: units of systemd, and links of init.
 enabled() {
-  find /etc/systemd/system \( -path '*.wants/*' -o -path '*.requires/*' -o -type l \) ! -type d 2>/dev/null
-  find /etc/rc?.d -name 'S*' 2>/dev/null
+  find /etc/systemd/system \( -path '*.wants/*' -o -path '*.requires/*' -o -type l \) ! -type d 2>/dev/null || true
+  find /etc/rc?.d -name 'S*' 2>/dev/null || true
 }
 
 # A package may want to start a service as it is installed (frr does): forbid it for the duration.

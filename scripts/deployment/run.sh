@@ -24,6 +24,9 @@ work=$(mktemp -d)
 blocks() {
   awk -v dir="$work" '
     /^## Taking it away/ { last = 1 }
+    !inside && /^ *(```|~~~)/ && !/^```(sh|text|toml|ini|json)$/ {
+      printf "line %d: neither commands (```sh) nor configuration or output: %s\n", NR, $0 > "/dev/stderr"; exit 1
+    }
     !inside && /^```/ { inside = 1; shell = ($0 == "```sh"); first = 1; next }
     inside && /^```$/ { inside = 0; if (shell) close(file); next }
     inside && shell && first {
@@ -46,6 +49,7 @@ run_block() {
   for machine in ${2:-$(machines_of "$file")}; do
     [[ " $machines " == *" $machine "* ]] || die "$(head -1 "$file"): there is no machine $machine"
     if grep -q '^scp ' "$file"; then
+      ! grep -vE '^(#|scp -p [^ ]+ root@[a-z0-9]+:[^ ]+$)' "$file" >&2 || die "$file: a block that copies has other commands, too"
       while read -r _ _ from to; do carry "$machine" "$from" "$(sed -E 's/^root@([^:]+):.*/\1/' <<< "$to")" "${to#*:}"; done \
         < <(grep '^scp -p ' "$file")
     else
