@@ -26,7 +26,7 @@ fn typed(line: &str) -> Option<Vec<&str>> {
     if !line.starts_with("weft ") {
         return None;
     }
-    let end = ["   ", " #", " |", " &", " >", ";"].iter().filter_map(|mark| line.find(mark)).min();
+    let end = ["   ", " #", " |", " &", " >", " 2>", ";"].iter().filter_map(|mark| line.find(mark)).min();
     let words: Vec<&str> = line[..end.unwrap_or(line.len())].split_whitespace().collect();
     // `show vni|fdb` and `[-o csv]` say what there is; nobody types them.
     let grammar = words.iter().any(|word| word.contains('|') || word.starts_with('['));
