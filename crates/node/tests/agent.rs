@@ -309,7 +309,7 @@ fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
         (AgentConfig { interface: "an-interface-with-a-long-name".into(), ..good() }, "is no interface name"),
         (AgentConfig { redirect_interface: "eth0".into(), ..good() }, "exists without `weft-up1`"),
         (AgentConfig { directory_servers: Vec::new(), ..good() }, "directory_servers: is empty"),
-        (AgentConfig { key_file: Some("/nonexistent".into()), ..good() }, "openssl rand"),
+        (AgentConfig { key_file: Some("/nonexistent".into()), ..good() }, "weft directory key"),
         (AgentConfig { underlay_mtu: 40, ..good() }, "underlay_mtu: "),
         (AgentConfig { map_entries: 0, ..good() }, "map_entries: "),
         (AgentConfig { rate_limit: Some(limit(0, 3000)), ..good() }, "rate_limit: 0 bit/s"),

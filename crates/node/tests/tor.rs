@@ -160,7 +160,7 @@ fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
     for (config, says) in [
         (TorConfig { directory_servers: Vec::new(), ..good() }, "directory_servers: is empty"),
         (TorConfig { la: [10, 1, 0, 77].into(), ..good() }, "is not an address of this host"),
-        (TorConfig { key_file: Some("/nonexistent".into()), ..good() }, "openssl rand"),
+        (TorConfig { key_file: Some("/nonexistent".into()), ..good() }, "weft directory key"),
         (TorConfig { pin_dir: pins.0.path().join("none"), ..good() }, "no data path is pinned"),
     ] {
         let outcome = bed.tors[1].within(|| {

@@ -109,6 +109,6 @@ fn a_segment_is_told_nothing_of_another_and_needs_its_key() {
     let nine = foreign.vni.len() as i64 + 7;
     let segment = weft_node::vtep::protocol::Item::Vni(segment(nine));
     let error = vteps[0].refused(weft_node::vtep::protocol::Request::Add(segment));
-    assert!(error.contains("9.key") && error.contains("openssl rand"), "{error}");
+    assert!(error.contains("9.key") && error.contains("weft directory key"), "{error}");
     assert!(Path::new(&foreign.socket).exists());
 }
