@@ -349,12 +349,12 @@ for p in eth1 host1; do ip -n rb link set $p up; done
 ip -n ag link add eth0 mtu 1500 type veth peer name eth0x mtu 1600
 ip -n ag address add 10.64.0.2/24 dev eth0; ip -n ag address add 20.0.0.1/8 dev eth0; ip -n ag link set eth0 up
 mkdir -p /run/etc /var/lib/weft /run/weft; chmod 755 /run/weft
-mkdir /run/weft/bpf; mount -t bpf bpf /run/weft/bpf # here: what `ip netns exec` runs has mounts of its own
+mkdir /run/weft/bpf; mount -t bpf -o mode=0700 bpf /run/weft/bpf # here: what `ip netns exec` runs has mounts of its own
 cd /run/etc
 (umask 077; head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \\n' > directory.key)
 $WEFT directory key directory.key --la 10.64.0.2 --service 0 --write agent.key
 $WEFT node directory --print-example | sed 's/10.64.0.9:5300/127.0.0.1:5300/; s,/etc/weft,/run/etc,' > directory.json
-$WEFT node agent --print-example | sed 's,/etc/weft/directory.key,/run/etc/agent.key,' > agent.json
+$WEFT node agent --print-example | sed 's,/etc/weft,/run/etc,' > agent.json
 $WEFT node switch --print-example > switch.json
 printf 'name = \"s1\"\\nxdp = \"generic\"\\npin_dir = \"/run/weft/bpf/rbridge\"\\nsocket = \"/run/weft/rbridge.sock\"\\n' > rbridge.toml
 printf '[[port]]\\ninterface = \"eth1\"\\nkind = \"p2p\"\\n[[port]]\\ninterface = \"host1\"\\nkind = \"access\"\\nvlan = 10\\n' >> rbridge.toml";
@@ -402,6 +402,8 @@ impl Production {
 
     fn look(&self) -> BTreeMap<PathBuf, (u64, u32, Vec<u8>)> {
         let mut seen = tree(Path::new("/run/weft/bpf"));
+        // What a map holds changes while daemons work: counters, stations.
+        seen.values_mut().for_each(|(_, _, content)| content.clear());
         for name in ["vtep", "vtep-2", "directory", "agent", "rbridge"] {
             seen.append(&mut tree(&PathBuf::from(format!("/run/weft/{name}.sock"))));
         }
