@@ -17,9 +17,8 @@ fn programs_alone() {
     let expected: Vec<(&str, usize)> = [64, 1500].iter().flat_map(|bytes| names.map(|name| (name, *bytes))).collect();
     assert_eq!(rows, expected);
     for row in &report.programs {
-        // How much is not for a test to say: a busy or emulated machine reads anything.
-        assert!(row.ns_per_packet.is_finite() && row.ratio_to_l2.is_finite(), "{row:?}");
-        assert!(row.name != "l2_forward" || row.ratio_to_l2 == 1.0, "{row:?}");
+        assert!((0.5..5_000.0).contains(&row.ns_per_packet), "{row:?}");
+        assert!(row.ratio_to_l2 > 0.1 && (row.name != "l2_forward" || row.ratio_to_l2 == 1.0), "{row:?}");
     }
     assert_eq!(report.raw.iter().filter(|raw| !trill(raw.name)).count(), 26);
     assert!(report.raw.iter().all(|raw| raw.ns_min <= raw.ns_median && raw.ns_median <= raw.ns_max));

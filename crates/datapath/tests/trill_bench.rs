@@ -18,8 +18,7 @@ fn programs_alone() {
     let Some(report) = available(bench::run(&options)) else { return };
     for row in report.programs.iter().filter(|row| row.name.starts_with("trill")) {
         eprintln!("{row:?}");
-        // How much is for `weft bench` to say; what was asked for with WEFT_BENCH is looked at by who asked.
-        assert!(row.ns_per_packet.is_finite(), "{row:?}");
+        assert!((0.5..5_000.0).contains(&row.ns_per_packet), "{row:?}");
     }
     for raw in report.raw.iter().filter(|_| long()) {
         eprintln!("{raw:?}");
