@@ -19,6 +19,7 @@ const OBJECTS: &[&str] = &[
     "bed",
     "trill",
     "bench_trill",
+    "copies",
 ];
 
 fn main() {

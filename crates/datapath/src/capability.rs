@@ -32,6 +32,7 @@ const OBJECTS: &[(ObjectFile, &str)] = &[
     (object::BENCH, "loops around VL2's and VXLAN's programs"),
     (object::BENCH_TRILL, "loops around TRILL's programs"),
     (object::LOSS, "links that lose"),
+    (object::COPIES, "a look at the kernel's copies of frames"),
 ];
 
 /// Names of all objects, each with what it is for.

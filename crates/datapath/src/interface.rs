@@ -17,6 +17,24 @@ pub(crate) fn name_of(ifindex: u32) -> Option<String> {
     netdevice::index_to_name(&any_socket, ifindex).ok()
 }
 
+/// Sets an interface of the calling thread's namespace up.
+#[allow(unsafe_code)]
+pub(crate) fn set_up(name: &str) -> std::io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    let any_socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    // SAFETY: all bits zero is a request.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let room = request.ifr_name.iter_mut().take(libc::IFNAMSIZ - 1);
+    room.zip(name.bytes()).for_each(|(to, byte)| *to = byte.cast_signed());
+    request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
+    // SAFETY: the request names a terminated interface and has its flags.
+    match unsafe { libc::ioctl(any_socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

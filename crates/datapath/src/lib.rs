@@ -31,6 +31,7 @@ pub mod bpffs;
 pub mod broadcast;
 pub mod capability;
 mod clock;
+pub mod copies;
 mod counters;
 mod error;
 mod filter;

@@ -42,6 +42,7 @@ object_files! {
     BED = "bed",
     TRILL = "trill",
     BENCH_TRILL = "bench_trill",
+    COPIES = "copies",
 }
 
 impl ObjectFile {

@@ -21,6 +21,8 @@ impl XdpFeatures {
     pub const REDIRECT: u64 = 2;
     /// Sends what other interfaces redirect to it, as it is set up now.
     pub const NDO_XMIT: u64 = 4;
+    /// Takes frames that came in several buffers.
+    pub const RX_SG: u64 = 32;
 
     /// Whether all of these are there.
     pub fn has(self, bits: u64) -> bool {

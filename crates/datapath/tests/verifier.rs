@@ -34,6 +34,8 @@ const BUDGET: &[(&str, u32)] = &[
     ("bench_generate", 200),
     ("bench_sink", 20),
     ("bench_sink_tc", 20),
+    ("number_copy", 60),
+    ("copy_and_look", 100),
     ("lose_incoming", 200),
     ("lose_outgoing", 200),
     ("lose_everything", 50),

@@ -44,6 +44,7 @@ mod toml_file;
 pub mod tor;
 mod unix;
 pub mod vtep;
+mod xdp;
 
 /// What a daemon says of its own state whatever the level of the log: that it is ready, that its directory answers again.
 pub const READY_LOG: &str = "weft::ready";

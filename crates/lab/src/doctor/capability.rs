@@ -33,6 +33,8 @@ pub(super) enum Capability {
     XdpNative,
     /// Programs in the stack.
     XdpGeneric,
+    /// Copies of frames that share nothing, at XDP in the stack.
+    OwnCopies,
     /// VL2's hosts and switches.
     Vl2,
     /// The VTEP at TC.
@@ -68,6 +70,8 @@ pub(super) enum Probe {
     XdpNative,
     /// The same in the stack.
     XdpGeneric,
+    /// A frame is copied at XDP in the stack, and its copies are changed.
+    OwnCopies,
 }
 
 /// One line of the table.
@@ -170,6 +174,13 @@ pub(super) const TABLE: &[Row] = &[
         &[Probe::XdpGeneric],
         &[RBridgeGeneric, TrillPlans],
         "XDP in the driver, which is faster",
+    ),
+    tried(
+        Capability::OwnCopies,
+        "copies of frames (XDP in the stack)",
+        &[Object("copies"), Probe::OwnCopies],
+        &[RBridgeGeneric],
+        "xdp = \"native\", or no more than two ports",
     ),
     tried(
         Capability::Vl2,

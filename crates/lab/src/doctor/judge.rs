@@ -80,7 +80,7 @@ fn subject(probe: &Probe) -> String {
     match probe {
         Probe::Object(name) => format!("object `{name}`: "),
         Probe::Vl2Works | Probe::VtepWorks => "at work: ".to_owned(),
-        Probe::Tc | Probe::XdpNative | Probe::XdpGeneric => String::new(),
+        Probe::Tc | Probe::XdpNative | Probe::XdpGeneric | Probe::OwnCopies => String::new(),
     }
 }
 
@@ -92,6 +92,7 @@ fn mend(probe: &Probe, refusal: &Refusal, row: &Row, kernel: &Kernel) -> String 
         Refusal::NoEbpf => "a kernel with CONFIG_BPF_SYSCALL and CONFIG_NET_CLS_BPF".to_owned(),
         _ if needs_btf && !kernel.btf => "a kernel with CONFIG_DEBUG_INFO_BTF, as Debian's are".to_owned(),
         _ if kernel.lockdown.as_deref() == Some("confidentiality") => "boot with lockdown=integrity".to_owned(),
+        _ if *probe == Probe::OwnCopies => "a release of this kernel of after June 2026".to_owned(),
         _ if kernel.version() < KERNEL_BACKPORTS => format!(
             "a newer kernel; Debian 12: enable bookworm-backports (https://backports.debian.org explains), then \
              apt install -t bookworm-backports linux-image-{}",

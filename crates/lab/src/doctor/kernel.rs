@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use weft_datapath::DatapathError;
 use weft_datapath::capability;
+use weft_datapath::copies;
 use weft_datapath::trill::XdpMode;
 use weft_datapath::{TcHook, probe};
 
@@ -112,6 +113,10 @@ fn attempt(probe: Probe) -> Outcome {
         Probe::VtepWorks => at_work(&["u0", "p0"], selfcheck::vtep),
         Probe::XdpNative => xdp(XdpMode::Native),
         Probe::XdpGeneric => xdp(XdpMode::Generic),
+        Probe::OwnCopies => match copies::are_own()? {
+            true => Ok("each has its own bytes".to_owned()),
+            false => Err(Refusal::Other("all copies of a broadcast have the same bytes".to_owned())),
+        },
     }
 }
 

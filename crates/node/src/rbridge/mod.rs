@@ -143,6 +143,7 @@ impl<'a> Daemon<'a> {
         let settings = Settings::of(config)?;
         let keys = config.authentication.as_ref().map(keys::read).transpose()?;
         let ports = Ports::find(&settings)?;
+        ports.check_xdp(config.xdp)?;
         // First what needs rights, so that their lack is told as such.
         let frames = Frames::open()?;
         let commands = CommandSocket::bind(&config.socket)?;

@@ -11,12 +11,14 @@ use weft_wire::isis::{PDU_LEN_MIN, SystemId};
 use weft_wire::trill::OVERHEAD_BYTES;
 use weft_wire::vlan::VlanSet;
 
+use super::config::XdpChoice;
 use super::plane::Neighbor;
 use super::settings::{Kind, PortSettings, Settings};
 use super::{Daemon, IoFault};
 use crate::cards::{Cards, Needs};
 use crate::error::NodeError;
 use crate::sys::{LinkState, Links};
+use crate::xdp;
 
 const ADDED: u32 = OVERHEAD_BYTES as u32;
 
@@ -116,6 +118,18 @@ impl Ports {
             mtu(narrow)
         );
         Err(NodeError::config("port", why))
+    }
+
+    /// What XDP cannot do with these ports.
+    pub(super) fn check_xdp(&self, choice: XdpChoice) -> Result<(), NodeError> {
+        match choice {
+            XdpChoice::Native => {
+                self.all.iter().filter_map(|port| Some((port, port.state?))).try_for_each(|(port, state)| {
+                    xdp::check_mtu(&port.settings.interface, state.mtu, "xdp = \"generic\"")
+                })
+            }
+            XdpChoice::Generic => xdp::check_copies(self.all.len()),
+        }
     }
 
     fn number(&mut self) {

@@ -8,9 +8,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use weft_control::vtep::{Host, Settings};
 
 use super::VtepConfig;
+use super::config::HookChoice;
 use crate::error::NodeError;
-use crate::sys;
 use crate::toml_file::check_interface;
+use crate::{sys, xdp};
 
 /// The tunnels' UDP port at our address: nobody else can take it, and the stack answers no tunnel packet with ICMP. The
 /// data path takes them before they get here; what it leaves is thrown away.
@@ -60,6 +61,9 @@ pub(super) fn facts(config: &VtepConfig, settings: &Settings) -> Result<Host, No
     let names = config.uplink.iter().chain(settings.ports.keys());
     let mtu: BTreeMap<String, u32> =
         names.filter_map(|name| Some((name.clone(), sys::interface_mtu(name).ok()?))).collect();
+    if config.hook == HookChoice::Xdp {
+        mtu.iter().try_for_each(|(name, mtu)| xdp::check_mtu(name, *mtu, "--hook tc"))?;
+    }
     Ok(Host { local: config.local, uplinks: config.uplink.clone(), mtu })
 }
 
