@@ -5,7 +5,8 @@
 #
 # A block ```sh of the page begins with `# on MACHINE[, MACHINE ..]`; one without is an error, so that nothing that looks like a
 # command is left out. Other blocks are configuration or output. PAGE.sh beside this file has the machines, the wires and the checks,
-# which come before the page's section "Taking it away". Machines are network namespaces with /run, /etc and /var of their own.
+# which come before the page's section "Taking it away". Machines are network namespaces with /run, /etc and /var of their own;
+# with BACKEND=machines they are virtual machines.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 die() { echo "deployment: $*" >&2; exit 1; }
@@ -15,10 +16,10 @@ page=$(realpath "$1")
 weft=$(realpath "${2:-$here/../../target/release/weft}")
 [[ -x $weft ]] || die "no binary at $weft; build it: make build"
 work=$(mktemp -d)
-# shellcheck source=namespaces.sh
-. "${BACKEND:-$here/namespaces.sh}"
 # shellcheck source=vl2.sh
 . "$here/$(basename "$page" .md).sh"
+# shellcheck source=namespaces.sh
+. "$here/${BACKEND:-namespaces}.sh"
 
 # Splits the page into numbered blocks; the first line of each file names its machines.
 blocks() {

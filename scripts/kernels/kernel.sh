@@ -53,5 +53,5 @@ unpack() {
 }
 
 [[ $(dpkg --print-architecture 2> /dev/null) == amd64 ]] || lacks "only kernels for amd64 are tried"
-locked "kernel-$1" fetch "$1"
+locked kernels fetch "$1" # one at a time: the lists of packages are shared
 echo "$store/kernel-$1"

@@ -28,7 +28,7 @@ make_payload() {
 # Keeps what was said, and shows results as they come: follow KERNEL
 follow() {
   local kind row state detail
-  tee "$results/$1.log" | while IFS='|' read -r kind row state detail; do
+  tee -a "$results/$1.log" | while IFS='|' read -r kind row state detail; do
     case $kind in
       release) echo "$row" > "$results/$1.release" ;;
       result)
@@ -54,6 +54,36 @@ try_machine() {
 
 try_running() { nice -n 5 "$payload/try.sh" "$payload" 2>&1 | follow running; }
 
+# The commands of the docs, on machines with cards: try_pages KERNEL. This machine's own kernel has namespaces and veth instead.
+try_pages() {
+  local page log backend=machines
+  [[ $1 != running ]] || backend=namespaces
+  for page in vl2 rbridge vtep; do
+    log=$results/$1.$page.log
+    echo "== docs/$page.md on $backend"
+    if KERNEL=$1 BACKEND=$backend "$repository/scripts/deployment/run.sh" "$repository/docs/$page.md" "$payload/weft" > "$log" 2>&1; then
+      echo "result|docs-$page|ok|$(sed -n 's/^ok *all \([0-9]* blocks\) of.*/\1/p' "$log"), $(($(grep -c '^ok' "$log") - 2)) checks"
+    else
+      echo "result|docs-$page|failed|$(tail -n 1 "$log")"
+    fi
+    cat "$log"
+  done
+}
+
+# RBridges between virtual machines: try_cards KERNEL.
+try_cards() {
+  local log=$results/$1.cards.log
+  echo "== cards"
+  if [[ $1 == running ]]; then
+    echo "result|cards|none|no virtual machine has this kernel"
+  elif WEFT=$payload/weft "$repository/scripts/cards/run.sh" "$1" > "$log" 2>&1; then
+    echo "result|cards|ok|$(grep -c ': ok$' "$log") checks"
+  else
+    echo "result|cards|failed|$(grep -E -m 1 'FAILED' "$log" || tail -n 1 "$log")"
+  fi
+  [[ ! -e $log ]] || cat "$log"
+}
+
 finish() {
   # shellcheck disable=SC2046
   kill $(jobs -p) 2> /dev/null || true
@@ -63,9 +93,11 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 
 CARGO=${CARGO:-cargo} "$repository/scripts/deps.sh" build run test kernels
+"$scripts/image.sh" > /dev/null
+for kernel in "$@"; do [[ $kernel == running ]] || "$scripts/kernel.sh" "$kernel" > /dev/null; done
 make_payload
 mkdir -p "$results"
-for kernel in "$@"; do rm -f "$results/$kernel".{rows,release,log}; done
+for kernel in "$@"; do rm -f "$results/$kernel".*; done
 port=${KERNELS_PORT:-2201}
 for kernel in "$@"; do
   if [[ $kernel == running ]]; then
@@ -77,6 +109,7 @@ for kernel in "$@"; do
   fi
 done
 wait
+for kernel in "$@"; do { try_pages "$kernel"; try_cards "$kernel"; } | follow "$kernel"; done
 judge_and_print "$@"
 say "$((SECONDS / 60)) min $((SECONDS % 60)) s, by $(accel)"
 exit "$unexpected"

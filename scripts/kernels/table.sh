@@ -2,7 +2,7 @@
 # Sourced by run.sh: results become a table, printed and, where every kernel was tried, written to docs/kernels.md. Wants
 # common.sh; `results` is the folder with each kernel's rows. `unexpected` becomes 1 if a failure is not known.
 
-rows=(objects frames vl2 trill vxlan vtep vtep-xdp bed plan)
+rows=(objects frames vl2 trill vxlan vtep vtep-xdp bed plan docs-vl2 docs-rbridge docs-vtep cards)
 declare -A titles=(
   [objects]='eBPF objects'
   [frames]='frame tests'
@@ -13,6 +13,10 @@ declare -A titles=(
   [vtep-xdp]='the same, `--hook xdp`'
   [bed]="demo's bed: 85 nodes"
   [plan]='a plan in the lab engine'
+  [docs-vl2]='docs/vl2.md, command by command: six machines'
+  [docs-rbridge]='docs/rbridge.md: four machines'
+  [docs-vtep]='docs/vtep.md: two machines, the kernel at the far end'
+  [cards]='two RBridges on virtio cards, 1000 stations, native and generic XDP'
 )
 # shellcheck disable=SC2034
 unexpected=0
@@ -37,6 +41,7 @@ cell() {
     [[ -z $why ]] || say "$1: $2 works now; delete its line in scripts/kernels/known.txt"
     return
   fi
+  [[ $state != none ]] || { text="- ($detail)"; return; }
   notes+=("${why:-**unexpected**: ${detail:-nothing came out, see target/kernels/results/$1.log}}")
   text="no [${#notes[@]}]"
   # shellcheck disable=SC2034

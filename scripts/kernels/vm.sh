@@ -9,6 +9,7 @@
 #   vm.sh stop NAME..                end these machines, and only these
 #   vm.sh stop-all                   end every machine of this folder
 #   vm.sh accel                      kvm or tcg: what machines run by here
+#   vm.sh store                      the folder of all that is made or fetched
 #
 # port: on 127.0.0.1, for SSH. p2p: each a wire to another machine, as UDP ports of 127.0.0.1: the cards are eth1, eth2, ..
 # with p2p=24001:24002 on one side and p2p=24002:24001 on the other. disk: further disks, read-only: /dev/vdc, ..
@@ -104,5 +105,6 @@ case $action in
   stop) for name in "$@"; do stop "$name"; done ;;
   stop-all) stop_all ;;
   accel) accel ;;
+  store) echo "$store" ;;
   *) sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
 esac

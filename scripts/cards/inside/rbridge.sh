@@ -3,7 +3,7 @@
 #   start native|generic   the RBridge on the cards, and the namespace `station` with the other site's port before it
 #   ready                  once the other RBridge is known
 #   ping                   across
-#   known                  how many stations of the other site this RBridge has learned
+#   known SITE COUNT       how many stations of that machine this RBridge has learned, once it is that many
 #   stations ACTION ..     stations.pl in the namespace
 #   stop                   ends the RBridge; prints what is left at its cards
 # Cards: eth1 is the link; eth2 is wire 2, the port of site 1 and the station of site 2; eth3 is wire 3, the other way round.
@@ -45,12 +45,23 @@ ready() {
   done
 }
 
+known() {
+  local until=$((SECONDS + 30)) found=0
+  while ((SECONDS < until)); do
+    found=$("$weft" trill show fdb -o csv | grep -ci "02:cc:$(printf %02x "$1"):" || true)
+    ((found < $2)) || break
+    sleep 1
+  done
+  echo "$found"
+  ((found == $2))
+}
+
 case $action in
   start) start "$1" ;;
   ready) ready ;;
   cards) cards ;;
   ping) ip netns exec station ping -c 5 -i 0.5 -W 20 10.0.10.$other ;;
-  known) "$weft" trill show fdb -o csv | grep -ci "02:cc:$(printf %02x "$other"):" ;;
+  known) known "$@" ;;
   stations) ip netns exec station perl "$here/stations.pl" "$1" "$station" "${@:2}" ;;
   crash) kill -KILL "$(pgrep -f "$weft node rbridge")" ;;
   stop)
