@@ -5,6 +5,7 @@
 vms=$here/../kernels
 export WEFT_VMS
 WEFT_VMS=$("$vms/vm.sh" store)/deployment-$(basename "$page" .md)-${KERNEL:=6.12}
+while_s=30 # for a daemon's restart
 ssh_port=${SSH_PORT:-2301} wire_port=${WIRE_PORT:-23001}
 
 # The wires of a machine in the order of its interfaces: LOCAL:REMOTE,..
@@ -46,4 +47,4 @@ on() {
 }
 
 # Carries a file that only its owner may read: MACHINE PATH MACHINE PATH.
-carry() { "$vms/vm.sh" ssh "$1" "cat $2" | "$vms/vm.sh" ssh "$3" "umask 077 && cat > $4"; }
+carry() { "$vms/vm.sh" ssh "$1" "cat $2" < /dev/null | "$vms/vm.sh" ssh "$3" "umask 077 && cat > $4"; }

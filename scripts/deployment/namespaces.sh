@@ -1,7 +1,8 @@
 # Machines as namespaces: network, mounts (a /run of its own, /etc and /var that forget what is written) and process IDs.
-# The first process takes over and buries what others leave. Wants $machines, $wires ("MACHINE:INTERFACE MACHINE:INTERFACE" a line), $work and $weft.
+# The first process takes over and buries what others leave. Sets $while_s. Wants $machines, $wires ("MACHINE:INTERFACE MACHINE:INTERFACE" a line), $work and $weft.
 
 declare -A holder init
+while_s=4 # for a daemon's restart
 
 machines_up() {
   local machine a b

@@ -5,9 +5,9 @@ wires="h1:eth1 s1:eth1
 s1:eth2 s2:eth2
 h2:eth1 s2:eth1"
 
-# Pings 100 times while a command runs; true if nothing was lost.
+# Pings for $while_s while a command runs; true if nothing was lost.
 without_a_loss() {
-  line h1 'ping -q -i 0.05 -c 100 192.168.10.2' > "$work/ping" &
+  line h1 "ping -q -i 0.02 -c $((while_s * 50)) 192.168.10.2" > "$work/ping" &
   local ping=$!
   sleep 0.3
   "$@"

@@ -7,9 +7,9 @@ srv2:eth1 tor2:eth2
 tor1:eth1 int1:eth1
 tor2:eth1 int1:eth2"
 
-# Pings 200 times in four seconds while a command runs; true if nothing was lost.
+# Pings for $while_s while a command runs; true if nothing was lost.
 without_a_loss() {
-  line srv1 'ping -q -i 0.02 -c 200 20.0.0.2' > "$work/ping" &
+  line srv1 "ping -q -i 0.02 -c $((while_s * 50)) 20.0.0.2" > "$work/ping" &
   local ping=$!
   sleep 0.3
   "$@"
@@ -24,11 +24,10 @@ kill_agent() {
 }
 
 two_headers() {
-  line int1 "timeout 20 tshark -q -i eth1 -c 3 -f 'ip proto 4' -T fields -E separator=, -e ip.dst" > "$work/seen" 2> /dev/null &
+  line int1 "timeout 60 tshark -q -i eth1 -c 3 -f 'ip proto 4' -T fields -E separator=, -e ip.dst" > "$work/seen" 2> /dev/null &
   local capture=$!
-  line srv1 'ping -q -i 0.1 -c 60 20.0.0.2 > /dev/null' &
+  while kill -0 "$capture" 2> /dev/null; do line srv1 'ping -q -i 0.1 -c 10 20.0.0.2 > /dev/null' || true; done
   wait "$capture"
-  wait $!
   grep -q '^10.255.255.1,10.1.0.2,20.0.0.2' "$work/seen"
 }
 

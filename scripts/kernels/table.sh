@@ -83,8 +83,9 @@ judge_and_print() {
     return
   fi
   local part="<!-- table: written by make kernels -->"
-  awk -v part="$part" -v file="$file" -v date="$(date -u +%F)" -v accel="$(accel)" '
-    $0 == part && !inside { inside = 1; print; print ""; print "Tried on " date ", virtual machines by " accel ":"; print "";
+  awk -v part="$part" -v file="$file" -v date="$(date -u +%F)" -v accel="$(accel)" -v minutes=$((SECONDS / 60)) '
+    $0 == part && !inside { inside = 1; print; print ""
+                            print "Tried on " date " in " minutes " minutes, virtual machines by " accel ":"; print "";
                             while ((getline line < file) > 0) print line; print ""; next }
     $0 == "<!-- end of table -->" { inside = 0 }
     !inside' "$document" > "$document.new"

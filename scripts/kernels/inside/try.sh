@@ -26,7 +26,7 @@ objects() {
 }
 
 frames() {
-  local passed=0 failed=0 skipped=0 names=() binary name
+  local passed=0 failed=0 whys=() names=() binary name
   for binary in "$here"/tests/*; do
     name=${binary##*/}
     [[ $name != verifier ]] || continue
@@ -35,12 +35,13 @@ frames() {
       { [[ $? != 124 ]] || names+=("$name ran out of time"); }
     cat /tmp/kernels-try.log
     # A test that says `skipped` passed for cargo.
-    skipped=$((skipped + $(grep -c '^skipped:' /tmp/kernels-try.log)))
+    mapfile -t -O ${#whys[@]} whys < <(sed -n 's/^skipped: //p' /tmp/kernels-try.log)
     passed=$((passed + $(grep -c '^test .* \.\.\. ok' /tmp/kernels-try.log)))
     failed=$((failed + $(grep -c '^test .* \.\.\. FAILED' /tmp/kernels-try.log)))
     mapfile -t -O ${#names[@]} names < <(sed -n "s/^test \(.*\) \.\.\. FAILED.*/$name::\1/p" /tmp/kernels-try.log)
   done
-  local sum="$((passed - skipped)) passed, $failed failed, $skipped skipped"
+  local sum="$((passed - ${#whys[@]})) passed, $failed failed, ${#whys[@]} skipped"
+  [[ ${#whys[@]} == 0 ]] || sum+=" ($(printf '%s\n' "${whys[@]}" | sort -u | paste -sd';' | sed 's/;/; /g'))"
   if [[ ${#names[@]} == 0 ]]; then result frames ok "$sum"; else result frames failed "$sum: ${names[*]:0:6}$([[ ${#names[@]} -le 6 ]] || echo ' ..')"; fi
 }
 
