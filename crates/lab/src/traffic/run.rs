@@ -53,11 +53,12 @@ pub fn run(
         Some(core) => Some(CostMeter::new(core, &workers.pids()).map_err(TrafficError::system("measure CPU cost"))?),
         None => None,
     };
+    // Before the start is told: on a busy machine it would be late for the first bytes.
+    sampler.sample(0)?;
     let start_ns = now_ns() + LEAD_NS;
     table.header().start_ns.store(start_ns, Release);
     let probes = trial.probes.as_ref().map(|spec| Prober::start(setup, spec, trial.seed, start_ns)).transpose()?;
     workers.watch(start_ns)?;
-    sampler.sample(0)?;
 
     let mut faults = FaultSchedule::new(faults, &trial.faults);
     let clock = || now_ns().saturating_sub(start_ns);
