@@ -44,7 +44,6 @@ machines_down() {
   wait
 }
 
-# Runs a file on a machine.
 # Runs a file on a machine; what waits for longer than a slow machine takes has failed.
 on() { PATH=$(dirname "$weft"):$PATH timeout 120 nsenter --target "${init[$1]}" --net --mount --pid bash -eu "$2" < /dev/null; }
 

@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use crate::error::NodeError;
 use crate::run_folder;
 
-/// Listens on `path` with mode 0600, without blocking, in a folder that is made if it lies under `/run/weft`. A socket left behind by a process that was killed is replaced.
-/// `field` is the setting that the path came from.
+/// Listens on `path` with mode 0600, without blocking, in a folder that is made if it lies under `/run/weft`. A socket left
+/// behind by a process that was killed is replaced. `field` is the setting that the path came from.
 pub(crate) fn listen_on(path: &Path, field: &'static str) -> Result<UnixListener, NodeError> {
     run_folder::for_socket(path)?;
     if UnixStream::connect(path).is_ok() {
