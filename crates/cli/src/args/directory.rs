@@ -133,8 +133,8 @@ Examples:
     /// Derive an agent's or a switch's key from the directory servers' secret
     #[command(after_help = "\
 Examples:
-  weft directory key directory.key --la 10.64.0.2 --service 7 --write agent.key
-  weft directory key directory.key --la 10.1.0.2            a ToR's: service 0, printed")]
+  weft directory key /etc/weft/directory.key --la 10.64.0.2 --service 7 --write /etc/weft/agent.key
+  weft directory key /etc/weft/directory.key --la 10.1.0.2    a ToR's: service 0, printed")]
     Key(KeyArgs),
     /// Make a CA and certificates for sessions over TLS, or add to them
     #[command(after_help = "\

@@ -159,7 +159,7 @@ impl StreamPlan {
         };
         let destination_mac = match cast {
             Cast::Unicast => station_mac(1, shuffled),
-            Cast::Group => group_mac(destination_ip),
+            Cast::Group => MacAddress::of_ipv4_group(destination_ip),
             Cast::Broadcast => MacAddress::BROADCAST,
         };
         let direct = self.is_direct(number);
@@ -216,12 +216,6 @@ impl Stream {
 fn station_mac(side: u8, shuffled: u16) -> MacAddress {
     let [high, low] = shuffled.to_be_bytes();
     MacAddress([0x02, 0x57, 0x54, side, high, low])
-}
-
-/// RFC 1112 section 6.4: the low 23 bits of the group's address.
-fn group_mac(group: Ipv4Addr) -> MacAddress {
-    let [_, b, c, d] = group.octets();
-    MacAddress([0x01, 0x00, 0x5e, b & 0x7f, c, d])
 }
 
 /// Another host number, 1 to 32768, for each stream and, mostly, for each seed: stations must not be neighbours in a
