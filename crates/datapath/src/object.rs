@@ -78,7 +78,7 @@ thread_local! {
 const MESSAGES_MAX_BYTES: usize = 1 << 16;
 
 /// Keeps libbpf from writing to standard error, which belongs to the caller's progress and log.
-fn collect_loader_messages() {
+pub(crate) fn collect_loader_messages() {
     LOADER_MESSAGES.take();
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, message| {
         LOADER_MESSAGES.with_borrow_mut(|kept| {

@@ -7,8 +7,8 @@ use libbpf_rs::{TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHookBuilder};
 
 use crate::error::DatapathError;
 use crate::hook::TcHook;
-use crate::interface;
 use crate::tester::XdpMode;
+use crate::{interface, object};
 
 /// What a driver does with XDP: the bits of `enum netdev_xdp_act` (`linux/netdev.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +123,7 @@ const TC_ACT_UNSPEC: i32 = -1;
 fn pass_everything(kind: libbpf_sys::bpf_prog_type, verdict: i32) -> Result<OwnedFd, DatapathError> {
     const MOVE_TO_R0: u8 = 0xb7;
     const EXIT: u8 = 0x95;
+    object::collect_loader_messages();
     let instruction = |code, imm| libbpf_sys::bpf_insn { code, imm, ..Default::default() };
     let program = [instruction(MOVE_TO_R0, verdict), instruction(EXIT, 0)];
     // SAFETY: the strings are terminated, the instructions are as many as stated, null options ask for the defaults.

@@ -93,6 +93,18 @@ fn links_in_every_place_of_ours_lead_nowhere() {
 }
 
 #[test]
+fn the_doctor_mounts_nothing_over_a_link() {
+    if !in_private_machine("safety::the_doctor_mounts_nothing_over_a_link") {
+        return;
+    }
+    let victim = make_victim();
+    fs::create_dir_all("/run/weft").unwrap();
+    symlink(&victim, "/run/weft/lab-bpf").unwrap();
+    let said = text(&run(&["doctor"]).stdout);
+    assert!(said.contains("/run/weft/lab-bpf") && said.contains("labs work only in directories of root's"), "{said}");
+}
+
+#[test]
 fn a_lab_is_not_made_over_a_link() {
     if !in_private_machine("safety::a_lab_is_not_made_over_a_link") {
         return;

@@ -4,8 +4,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use weft_datapath::bpffs;
-
 use super::capability::{Capability, TABLE, row};
 use super::judge::{self, Findings};
 use super::kernel::{self, Kernel};
@@ -166,7 +164,7 @@ fn namespace_checks() -> Vec<Check> {
 /// Mounts weft's bpffs, unless it is mounted, and unmounts it again if nobody uses it.
 fn bpf_file_system() -> Check {
     let result = crate::home::lock().and_then(|_lock| {
-        let mounted = bpffs::ensure_mounted(BPF_DIR).map_err(|error| overlay::datapath_error("doctor", &error));
+        let mounted = overlay::mount_bpffs_locked();
         down::release_bpf_file_system();
         mounted
     });

@@ -14,7 +14,7 @@ pub(crate) use directory::{
     access_of, lookups_at, random_digits, read_secret, sessions_at, write_private, write_secret,
 };
 pub(crate) use store::store_leader;
-pub(crate) use switches::{datapath_error, mount_bpffs, serve_port, set_own_las};
+pub(crate) use switches::{datapath_error, mount_bpffs, mount_bpffs_locked, serve_port, set_own_las};
 pub use tors::reporter_socket;
 
 use weft_scenario::engine::Progress;

@@ -59,8 +59,13 @@ pub(crate) fn set_own_las(lab: &Lab, node: NodeId, addresses: &[Ipv4Addr]) -> Re
 /// Mounts weft's bpffs if it is not there. Under the lock, so that the last lab to go does not unmount it meanwhile.
 pub(crate) fn mount_bpffs() -> Result<(), LabError> {
     let _lock = lock()?;
+    mount_bpffs_locked().map(drop)
+}
+
+/// The same for who holds the lock: whether it was not mounted before.
+pub(crate) fn mount_bpffs_locked() -> Result<bool, LabError> {
     Folder::make(Path::new(BPF_DIR), 0o700)?;
-    bpffs::ensure_mounted(Path::new(BPF_DIR)).map(drop).map_err(|error| datapath_error("(all)", &error))
+    bpffs::ensure_mounted(Path::new(BPF_DIR)).map_err(|error| datapath_error("(all)", &error))
 }
 
 fn tier_of(role: Role) -> Option<Tier> {
