@@ -91,6 +91,9 @@ pub(crate) struct Running {
 impl Running {
     /// Starts it and waits until it is ready.
     pub(crate) fn start(host: &Namespace, config: VtepConfig) -> Self {
+        // Children of other tests hold the sockets of a VTEP of this process that has just ended, until they are programs.
+        let own_port = (config.local, config.udp_port);
+        wait_until("the tunnels' port is free", || host.within(|| std::net::UdpSocket::bind(own_port).is_ok()));
         let (namespace, socket) = (host.0.clone(), config.socket.clone());
         let config = Arc::new(Mutex::new(config));
         let (theirs, hangup) = (Arc::clone(&config), Hangup::manual().unwrap());
