@@ -105,7 +105,7 @@ fn shown(root: &Path, path: &Path) -> String {
 }
 
 /// All files below a folder with one of the endings, without build output and hidden folders.
-fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
