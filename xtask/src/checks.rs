@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use weft_scenario::record::RowKind;
+
 /// The repository's root, from this crate's place in it.
 pub(crate) fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root").to_owned()
@@ -11,7 +13,16 @@ pub(crate) fn repository_root() -> PathBuf {
 
 /// Every check.
 pub(crate) fn all(root: &Path) -> Vec<String> {
-    [crate_list(root), file_heads(root), marks(root), plans_in_papers(root), dead_links(root)].concat()
+    [
+        crate_list(root),
+        file_heads(root),
+        marks(root),
+        plans_in_papers(root),
+        dead_links(root),
+        records_page(root),
+        record_files(root),
+    ]
+    .concat()
 }
 
 /// ARCHITECTURE.md lists exactly the workspace's crates.
@@ -90,6 +101,29 @@ fn dead_links(root: &Path) -> Vec<String> {
             let folder = path.parent().expect("a file lies in a folder");
             if !file.is_empty() && !target.contains("://") && !folder.join(file).exists() {
                 findings.push(format!("{}: link to {target} leads nowhere", shown(root, &path)));
+            }
+        }
+    }
+    findings
+}
+
+/// The page of records is what their declaration says.
+fn records_page(root: &Path) -> Vec<String> {
+    let same = read(&root.join("docs/records.md")) == weft_experiment::run_folder::records_page();
+    let stale = "docs/records.md is not what crates/scenario/src/record declares: \
+                 run `cargo run -p xtask -- records > docs/records.md`";
+    if same { Vec::new() } else { vec![stale.to_owned()] }
+}
+
+/// Whoever names a file of rows names one that there is.
+fn record_files(root: &Path) -> Vec<String> {
+    let known: BTreeSet<String> = RowKind::ALL.iter().map(RowKind::file).chain(["trials.csv".to_owned()]).collect();
+    let mut findings = Vec::new();
+    for path in files(root, &["rs", "md", "toml", "ipynb"]) {
+        for name in read(&path).split("records/").skip(1).filter_map(|rest| Some(rest.split_once(".csv")?.0)) {
+            let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+            if is_name && !known.contains(&format!("{name}.csv")) {
+                findings.push(format!("{}: no rows are in records/{name}.csv", shown(root, &path)));
             }
         }
     }

@@ -1,25 +1,29 @@
-//! Checks of the repository itself; `cargo test -p xtask` runs them, `cargo run -p xtask` prints what it finds, and
-//! `cargo run -p xtask -- lines` how many lines of code each room has.
+//! Checks of the repository itself; `cargo test -p xtask` runs them, `cargo run -p xtask` prints what it finds,
+//! `cargo run -p xtask -- lines` how many lines of code each room has, and `cargo run -p xtask -- records` the page
+//! `docs/records.md`.
 
 mod checks;
 mod lines;
 
 use std::process::ExitCode;
 
-#[expect(clippy::print_stdout, reason = "a tool for a terminal")]
 fn main() -> ExitCode {
     let root = checks::repository_root();
     match std::env::args().nth(1).as_deref() {
         None => report(&checks::all(&root)),
-        Some("lines") => {
-            print!("{}", lines::table(&root));
-            ExitCode::SUCCESS
-        }
+        Some("lines") => print(&lines::table(&root)),
+        Some("records") => print(&weft_experiment::run_folder::records_page()),
         Some(other) => {
-            eprintln!("xtask knows no `{other}`; it takes nothing, or `lines`");
+            eprintln!("xtask knows no `{other}`; it takes nothing, `lines` or `records`");
             ExitCode::from(2)
         }
     }
+}
+
+#[expect(clippy::print_stdout, reason = "a tool for a terminal")]
+fn print(text: &str) -> ExitCode {
+    print!("{text}");
+    ExitCode::SUCCESS
 }
 
 fn report(findings: &[String]) -> ExitCode {

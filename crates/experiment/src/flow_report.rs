@@ -9,7 +9,7 @@ use weft_scenario::record::{ConcurrencyRow, FittingRow, FlowSizeRow, MatrixRow, 
 use crate::analysis::flow_log::concurrency::ConcurrencySummary;
 use crate::analysis::flow_log::matrices::{self, MatrixSummary};
 use crate::analysis::flow_log::sizes::SizeSummary;
-use crate::analysis::flow_log::{self, concurrency, sizes};
+use crate::analysis::flow_log::{concurrency, sizes};
 use crate::analysis::{TrialKey, TrialRecords};
 use crate::figure::flow_log as figures;
 use crate::flow_log::fact;
@@ -83,7 +83,7 @@ const PAPER: [(&str, &str); 11] = [
 impl FlowReport {
     /// Of a log's records.
     pub fn of(log: &str, records: &Records) -> Self {
-        let fact = |name| flow_log::fact(records, name).unwrap_or_default();
+        let fact = |name| records.fact(name).unwrap_or_default();
         let (flows, bytes) = sizes::totals(&records.flow_sizes);
         let clusters = matrices::clusters(records);
         Self {

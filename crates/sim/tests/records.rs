@@ -73,7 +73,7 @@ fn records(scenario: &Scenario, trial: &Trial) -> Records {
 }
 
 fn fact(records: &Records, name: &str) -> f64 {
-    records.facts.iter().find(|(fact, _)| fact == name).map(|(_, value)| *value).unwrap()
+    records.fact(name).unwrap()
 }
 
 #[test]

@@ -106,8 +106,7 @@ fn fairness(trial: &TrialRecords) -> Option<f64> {
 }
 
 fn moves(trial: &TrialRecords) -> Option<f64> {
-    let all = trial.records.facts.iter().find(|fact| fact.0 == MOVES)?.1;
-    Some(all / trial.records.flows.len().max(1) as f64)
+    Some(trial.records.fact(MOVES)? / trial.records.flows.len().max(1) as f64)
 }
 
 fn cpu_bound(trial: &TrialRecords) -> bool {

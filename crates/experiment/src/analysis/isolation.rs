@@ -191,15 +191,14 @@ impl<'a> Case<'a> {
             ("service_two_peak_goodput", parts(&self.two).into_iter().reduce(f64::max)),
             ("service_two_flows", Some(self.flows(false).count() as f64)),
             ("service_two_unfinished", Some(unfinished as f64)),
-            ("storm_offered", self.fact(STORM_OFFERED).map(|offered| offered / self.during.seconds())),
-            ("storm_received", self.fact(STORM_OWN).map(|received| received / self.during.seconds())),
-            ("storm_share", self.fact(STORM_OWN).zip(self.fact(STORM_OFFERED)).map(|(received, of)| received / of)),
+            ("storm_offered", self.records.fact(STORM_OFFERED).map(|offered| offered / self.during.seconds())),
+            ("storm_received", self.records.fact(STORM_OWN).map(|received| received / self.during.seconds())),
+            (
+                "storm_share",
+                self.records.fact(STORM_OWN).zip(self.records.fact(STORM_OFFERED)).map(|(received, of)| received / of),
+            ),
             ("cpu_idle_busiest_core", cpu::busiest_idle(&self.records.cpu, self.during)),
         ]
-    }
-
-    fn fact(&self, name: &str) -> Option<f64> {
-        self.records.facts.iter().find(|(fact, _)| fact == name).map(|(_, value)| *value)
     }
 
     /// What the links of service one's servers can carry as payload.
@@ -293,7 +292,7 @@ fn put_workload(findings: &mut Findings, workload: &str, input: &Input<'_>, case
 /// What others hear of a storm: a count of all trials, which says nothing unless the storm's own service heard it.
 fn put_foreign(findings: &mut Findings, workload: &str, cases: &[Case<'_>]) {
     let heard: Vec<(f64, f64)> =
-        cases.iter().filter_map(|case| case.fact(STORM_OWN).zip(case.fact(STORM_FOREIGN))).collect();
+        cases.iter().filter_map(|case| case.records.fact(STORM_OWN).zip(case.records.fact(STORM_FOREIGN))).collect();
     if heard.iter().any(|(own, _)| *own == 0.0) {
         let text = format!("workload `{workload}`: no server of the storm's own service heard it");
         findings.problems.push(Problem::Failed(text));

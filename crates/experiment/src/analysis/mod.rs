@@ -52,19 +52,16 @@ pub mod vlb_split;
 pub mod vxlan;
 
 mod question;
-mod row_kind;
 mod trials;
 
 use serde::{Deserialize, Serialize};
 use weft_scenario::engine::Overlay;
-use weft_scenario::record::Records;
+use weft_scenario::record::{Records, RowKind};
 use weft_scenario::topology::Fabric;
 
 use crate::metric::{Findings, Problem};
 use crate::plan::PlanSpec;
 use question::question;
-
-pub use row_kind::RowKind;
 
 /// Which question a plan asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -47,11 +47,11 @@ pub fn names(spec: &PlanSpec) -> Vec<String> {
 type Number = fn(&Records) -> Option<f64>;
 
 fn cpu_s_per_gb(records: &Records) -> Option<f64> {
-    records.cost.map(|cost| cost.cpu_ns as f64 / cost.payload_bytes as f64)
+    records.cost.first().map(|cost| cost.cpu_ns as f64 / cost.payload_bytes as f64)
 }
 
 fn goodput_bps(records: &Records) -> Option<f64> {
-    if let Some(cost) = records.cost {
+    if let Some(cost) = records.cost.first() {
         return Some(cost.payload_bytes as f64 * 8e9 / cost.wall_ns as f64);
     }
     let bytes: u64 = records.flows.iter().map(|flow| flow.bytes_received).sum();
@@ -79,7 +79,7 @@ pub fn analyse(input: &Input<'_>) -> Findings {
         let key = &trial.key;
         let usable = |cost: &CostRow| cost.cpu_ns > 0 && cost.payload_bytes > 0 && cost.wall_ns > 0;
         let carried = match is_pinned(input, &key.workload) {
-            true => trial.records.cost.as_ref().is_some_and(usable),
+            true => trial.records.cost.first().is_some_and(usable),
             false => goodput_bps(&trial.records).is_some_and(|goodput| goodput > 0.0),
         };
         if !carried {

@@ -138,8 +138,8 @@ fn rates(trial: &TrialRecords, fabric: &Fabric, window: Window) -> Values {
     let line_rate = capacity_bps(fabric);
     let plateau = payload.rate(window.from_s, window.to_s) * 8.0;
     let whole = payload.rate(0.0, payload.end()) * 8.0;
-    let fact = |name: &str| trial.records.facts.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
-    let segments_per_ack = fact(ACKS_PER_SEGMENT_FACT).map_or(framing::PAPER_SEGMENTS_PER_ACK, f64::recip);
+    let acks_per_segment = trial.records.fact(ACKS_PER_SEGMENT_FACT);
+    let segments_per_ack = acks_per_segment.map_or(framing::PAPER_SEGMENTS_PER_ACK, f64::recip);
     let bound = (trial.key.overlay == Overlay::Vl2).then(|| framing::encapsulation_bound(segments_per_ack));
     let headers_only = line_rate * framing::headers_only_ratio();
     vec![

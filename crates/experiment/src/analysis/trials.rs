@@ -28,10 +28,8 @@ pub(super) fn put(
 
 /// How far off the known cost was read, as a share of it; the median over all trials.
 pub(super) fn put_calibration(findings: &mut Findings, input: &Input<'_>) {
-    let fact =
-        |trial: &TrialRecords, name: &str| trial.records.facts.iter().find(|fact| fact.0 == name).map(|fact| fact.1);
     let error = |trial: &TrialRecords| {
-        let (known, read) = (fact(trial, KNOWN_NS)?, fact(trial, READ_NS)?);
+        let (known, read) = (trial.records.fact(KNOWN_NS)?, trial.records.fact(READ_NS)?);
         (known > 0.0).then(|| (read - known).abs() / known)
     };
     let samples: Vec<f64> = input.trials.iter().filter_map(error).collect();

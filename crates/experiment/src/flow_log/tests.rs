@@ -32,7 +32,7 @@ fn record(flows: &[Flow], until_s: Option<u64>) -> Records {
 }
 
 fn fact_of(records: &Records, name: &str) -> f64 {
-    records.facts.iter().find(|fact| fact.0 == name).unwrap().1
+    records.fact(name).unwrap()
 }
 
 #[test]

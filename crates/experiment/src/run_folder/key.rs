@@ -1,12 +1,19 @@
 //! The columns that every row begins with: which trial it belongs to and where on the sweep's axes that was.
 
 use weft_scenario::engine::Overlay;
+use weft_scenario::record::Column;
 
 use crate::analysis::TrialKey;
 use crate::table::overlay_name;
 
 /// The columns that every file begins with; one column for each axis of the sweep follows.
-pub(super) const KEY_COLUMNS: [&str; 5] = ["trial", "repetition", "seed", "overlay", "workload"];
+pub(super) const KEY_COLUMNS: [Column; 5] = [
+    Column { name: "trial", holds: "whole number", about: "Number of the trial in the order of running, from 1." },
+    Column { name: "repetition", holds: "whole number", about: "Number of the repetition, from 1." },
+    Column { name: "seed", holds: "whole number", about: "The trial's seed." },
+    Column { name: "overlay", holds: "text", about: "Its overlay, as in the plan." },
+    Column { name: "workload", holds: "text", about: "Name of its workload in the plan." },
+];
 
 /// The cells of a key, the point's labels last.
 pub(super) fn key_cells(key: &TrialKey) -> Vec<String> {

@@ -10,6 +10,7 @@
 
 mod key;
 mod manifest;
+mod page;
 mod rows;
 mod work;
 
@@ -17,6 +18,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub use manifest::{FlowSizes, Machine, Manifest, SCALE_NOTE};
+pub use page::records_page;
 pub(crate) use rows::is_column;
 pub use rows::{read_trials, write_trial_rows};
 pub use work::{FinishedRun, WorkFolder};

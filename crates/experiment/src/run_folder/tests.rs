@@ -1,13 +1,9 @@
 //! Rows survive a round trip; places and files that cannot be used are named.
 
 use weft_scenario::engine::Overlay;
-use weft_scenario::record::{
-    ChainRow, CostRow, CrossingRow, DirectoryRow, ElephantRow, EventRow, GapRow, LatencyRow, MigrationRow, OfferedRow,
-    PathCostRow, PathShareRow, Records, SegmentRow, ServerRow, SwitchLossRow, TcpRow, VlanMixRow,
-};
+use weft_scenario::record::{Records, RowKind};
 
 use super::*;
-use crate::analysis::RowKind;
 use crate::analysis::testing::{SHUFFLE_TABLES, even_shuffle, fabric, plan, shuffle_spec, trial};
 use crate::plan::Mode;
 use crate::runner::RunOptions;
@@ -20,42 +16,24 @@ fn manifest() -> Manifest {
 fn trials() -> Vec<TrialRecords> {
     let mut full = even_shuffle(&fabric(&shuffle_spec()), 1_000, 2);
     full.flows[0].end_ns = None;
-    full.tcp.push(TcpRow { time_ns: 5, from: 1, to: 2, cwnd_segments: 10, srtt_ns: 7, retransmits: 0 });
-    full.events.push(EventRow { time_ns: 1, kind: "fault".into(), subject: "a \"quoted\", name".into() });
-    full.cost = Some(CostRow { cpu_ns: 1, payload_bytes: 2, wall_ns: 3 });
-    for server in [None, Some("dir1".to_owned())] {
-        full.latencies.push(LatencyRow { kind: "visible".into(), step: 1, server, latency_at_most_ns: 7, requests: 2 });
+    for (kind, whole) in RowKind::ALL.iter().flat_map(|kind| [(kind, "0"), (kind, "3000000000")]) {
+        let cells: Vec<&str> = kind.columns.iter().map(|column| sample(column.holds, whole)).collect();
+        kind.push(&mut full, &cells).unwrap_or_else(|| panic!("{cells:?} is no row of {}", kind.name));
+        let written = kind.cells(&full).last().unwrap();
+        assert_eq!(written, cells, "{}", kind.name);
     }
-    full.directory.push(DirectoryRow { kind: "lookup".into(), step: 1, foreign_cpu_ratio: 0.1, ..Default::default() });
-    full.migrations.push(MigrationRow { left_ns: 1, arrived_ns: 2, ..Default::default() });
-    full.servers.push(ServerRow {
-        path: "vxlan".into(),
-        server: "server1".into(),
-        vm_cores: 0.5,
-        ..Default::default()
-    });
-    full.offered.push(OfferedRow {
-        kind: "search".into(),
-        path: "bridge".into(),
-        sent_frames: 9,
-        ..Default::default()
-    });
-    full.path_costs.push(PathCostRow { path: "tc".into(), chain_ns_per_frame: 0.25, ..Default::default() });
-    full.segments.push(SegmentRow { store: "map".into(), segments: 5000, ..Default::default() });
-    full.crossings.push(CrossingRow { way: "trill".into(), asked_per_s: 0.5, ..Default::default() });
-    full.path_shares.push(PathShareRow { switch: "s3".into(), frames: 3, ..Default::default() });
-    full.chains.push(ChainRow { until: "middle".into(), runs: 4, ..Default::default() });
-    full.gaps.push(GapRow { from: 1, to: 2, time_ns: 3, lost: 4, outage_ns: 5 });
-    full.switch_losses.push(SwitchLossRow { loss: "silent".into(), outage_ns: 5, ..Default::default() });
-    full.vlan_mixes.push(VlanMixRow {
-        way: "trill-router".into(),
-        crossing_percent: 25,
-        round: 3,
-        ..Default::default()
-    });
-    full.elephants.push(ElephantRow { split: "mptcp".into(), elephant: 2, connections: 8, ..Default::default() });
-    full.facts.push(("x".into(), 0.1 + 0.2));
     vec![trial(1, Overlay::Vl2, "all", full), trial(2, Overlay::KernelVxlan, "all", Records::default())]
+}
+
+/// A cell for what a column holds; empty where that may be, beside the whole number 0.
+fn sample(holds: &str, whole: &'static str) -> &'static str {
+    match holds.trim_end_matches(" or empty") {
+        plain if plain.len() < holds.len() && whole == "0" => "",
+        "whole number" => whole,
+        "number" => "0.30000000000000004",
+        "text" => "a \"quoted\", name",
+        _ => "query",
+    }
 }
 
 #[test]

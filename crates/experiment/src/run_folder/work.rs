@@ -15,9 +15,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use weft_scenario::record::RowKind;
 
 use super::{FolderError, read_trials, write_trial_rows};
-use crate::analysis::{RowKind, TrialRecords};
+use crate::analysis::TrialRecords;
 use crate::plan::Axis;
 
 const INDEX_FILE: &str = "index.json";

@@ -13,7 +13,7 @@ use weft_scenario::topology::{Fabric, to_yaml};
 use super::schedule::{Batch, Job, batches};
 use super::workers::{self, Shared, Task};
 use super::{RunError, RunOptions};
-use crate::analysis::{RowKind, TrialRecords};
+use crate::analysis::TrialRecords;
 use crate::plan::{Plan, PlanSpec};
 use crate::run_folder::{FinishedRun, Manifest, RunFolder, WorkFolder};
 
@@ -135,7 +135,7 @@ impl<'a> Execution<'a> {
             Some(work) => work.keep(&self.spec.axes, &run)?,
             None => self.folder.write_trial(&self.spec.axes, &run.trial)?,
         }
-        RowKind::keep(self.spec.analysis.reads(), &mut run.trial.records);
+        run.trial.records.keep(self.spec.analysis.reads());
         Ok(run)
     }
 

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use weft_scenario::engine::{Engine, EngineError, Progress};
+use weft_scenario::record::RowKind;
 
 use super::RunError;
 use super::schedule::{Batch, Job};
-use crate::analysis::{RowKind, TrialRecords};
+use crate::analysis::TrialRecords;
 use crate::plan::Axis;
 use crate::run_folder::{FinishedRun, WorkFolder};
 
@@ -71,7 +72,7 @@ fn run_one(task: Task<'_>, shared: Shared<'_>, progress: &dyn Progress) -> Resul
     let mut run = FinishedRun { trial, session_facts: session.facts() };
     session.close()?;
     shared.work.keep(shared.axes, &run)?;
-    RowKind::keep(shared.kinds, &mut run.trial.records);
+    run.trial.records.keep(shared.kinds);
     Ok(run)
 }
 

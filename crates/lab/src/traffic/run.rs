@@ -85,7 +85,7 @@ pub fn run(
         records.facts.push(("probes.flows".into(), f64::from(probes.flows)));
     }
     records.gaps = gaps.unwrap_or_default();
-    records.cost = cost.map_err(TrafficError::system("measure CPU cost"))?.flatten();
+    records.cost = cost.map_err(TrafficError::system("measure CPU cost"))?.flatten().into_iter().collect();
     records.facts.extend(accounts.close(setup, end.time_ns)?);
     Ok(records)
 }

@@ -52,5 +52,5 @@ pub(crate) fn run_on_beds(workload: Workload) -> Records {
 }
 
 pub(crate) fn fact(records: &Records, name: &str) -> f64 {
-    records.facts.iter().find(|fact| fact.0 == name).unwrap_or_else(|| panic!("no {name}")).1
+    records.fact(name).unwrap_or_else(|| panic!("no {name}"))
 }

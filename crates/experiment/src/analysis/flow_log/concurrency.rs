@@ -3,7 +3,7 @@
 use serde::Serialize;
 use weft_scenario::record::Records;
 
-use super::{fact, put, put_empty, share};
+use super::{put, put_empty, share};
 use crate::analysis::{Input, MetricInfo, TrialRecords};
 use crate::flow_log::fact as name;
 use crate::metric::Findings;
@@ -151,7 +151,7 @@ pub fn analyse(input: &Input<'_>) -> Findings {
 
 /// Little's law: what flows add up to, flow by flow, is what servers add up to, moment by moment.
 fn little_deviation(records: &Records) -> Option<f64> {
-    let by_flows = fact(records, name::OPEN_S)?;
+    let by_flows = records.fact(name::OPEN_S)?;
     let by_servers: f64 = records.concurrency.iter().map(|row| f64::from(row.flows) * row.server_s).sum();
     share((by_flows - by_servers).abs(), by_flows)
 }

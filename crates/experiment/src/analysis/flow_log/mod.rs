@@ -10,17 +10,11 @@ pub mod concurrency;
 pub mod matrices;
 pub mod sizes;
 
-use weft_scenario::record::Records;
 use weft_scenario::workload::{FlowLogSpec, Workload};
 
 use super::{Input, TrialRecords};
 use crate::metric::{Findings, Limit, Problem};
 use crate::plan::PlanSpec;
-
-/// A fact about a log.
-pub fn fact(records: &Records, name: &str) -> Option<f64> {
-    records.facts.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
-}
 
 /// A share of a whole; `None` of nothing.
 fn share(part: f64, whole: f64) -> Option<f64> {

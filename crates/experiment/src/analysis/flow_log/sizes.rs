@@ -3,7 +3,7 @@
 use serde::Serialize;
 use weft_scenario::record::{FlowSizeRow, Records};
 
-use super::{fact, put, put_empty, share, spec_of};
+use super::{put, put_empty, share, spec_of};
 use crate::analysis::{Input, MetricInfo, TrialRecords};
 use crate::flow_log::fact as name;
 use crate::metric::Findings;
@@ -62,8 +62,8 @@ impl SizeSummary {
         };
         let flows_where = |within: &dyn Fn(&FlowSizeRow) -> bool| share(sum(|row| row.flows, within), flows as f64);
         let bytes_where = |within: &dyn Fn(&FlowSizeRow) -> bool| share(sum(|row| row.bytes, within), bytes as f64);
-        let inside = fact(records, name::BYTES_INSIDE);
-        let crossing = fact(records, name::BYTES_CROSSING);
+        let inside = records.fact(name::BYTES_INSIDE);
+        let crossing = records.fact(name::BYTES_CROSSING);
         Self {
             flows,
             bytes,

@@ -53,11 +53,7 @@ pub fn relative(records: &Records) -> impl Iterator<Item = (&AvailabilityRow, f6
 
 /// Capacity of the network with nothing down.
 fn whole(records: &Records) -> f64 {
-    fact(records, "availability.whole").unwrap_or(f64::NAN)
-}
-
-fn fact(records: &Records, name: &str) -> Option<f64> {
-    records.facts.iter().find(|fact| fact.0 == name).map(|fact| fact.1)
+    records.fact("availability.whole").unwrap_or(f64::NAN)
 }
 
 /// What is left to servers whose ToR works; at most what they had.
@@ -104,7 +100,7 @@ fn value(records: &Records, metric: &str) -> Option<f64> {
         rows.map(|(row, _)| row.lasts_ns as f64).sum::<f64>() / HOUR_NS
     };
     // To nine digits: 1 - 0.9 is not 0.1 in binary.
-    let one_lost = |name: &str| fact(records, name).map(|left| ((1.0 - left / whole(records)) * 1e9).round() / 1e9);
+    let one_lost = |name: &str| records.fact(name).map(|left| ((1.0 - left / whole(records)) * 1e9).round() / 1e9);
     Some(match metric {
         "mean_capacity" => mean(|_, share| share),
         "mean_left" => mean(left),

@@ -87,8 +87,8 @@ pub fn analyse(input: &Input<'_>) -> Findings {
     };
     for switch in &cost.prices.commodity {
         let fact = format!("generator.servers.{}-ports", switch.ports);
-        if let Some((_, servers)) = trial.records.facts.iter().find(|one| one.0 == fact) {
-            findings.metrics.insert(generator_name(switch), exact(*servers));
+        if let Some(servers) = trial.records.fact(&fact) {
+            findings.metrics.insert(generator_name(switch), exact(servers));
         }
     }
     let rows = &trial.records.networks;

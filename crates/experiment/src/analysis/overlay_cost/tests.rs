@@ -26,7 +26,7 @@ fn trials(factor: impl Fn(Overlay, &str, u32) -> f64) -> Vec<TrialRecords> {
             for overlay in [Overlay::Routed, Overlay::Vl2, Overlay::KernelVxlan] {
                 let mood = 1.0 + 0.3 * f64::from(repetition % 3);
                 let cpu_ns = (mood * factor(overlay, workload, repetition) * 1e9) as u64;
-                let cost = Some(CostRow { cpu_ns, payload_bytes: 2_000_000_000, wall_ns: cpu_ns });
+                let cost = vec![CostRow { cpu_ns, payload_bytes: 2_000_000_000, wall_ns: cpu_ns }];
                 let trial = trials.len() as u32 + 1;
                 let key =
                     TrialKey { trial, repetition, seed: 1, overlay, workload: workload.into(), point: Vec::new() };
@@ -90,7 +90,7 @@ fn the_interval_leaves_out_the_outermost_of_ten_rounds() {
 #[test]
 fn a_trial_that_carried_nothing_fails_the_run() {
     let mut trials = trials(factor);
-    trials[4].records.cost = None;
+    trials[4].records.cost.clear();
     let findings = run(&trials);
     assert_eq!(findings.problems, [Problem::Failed("trial 5 (flows-8) has no result: nothing was carried".into())]);
 }

@@ -243,8 +243,7 @@ fn spread_error(trial: &TrialRecords, cpus: u32, bytes: u32) -> Option<f64> {
 }
 
 fn fact(trial: &TrialRecords, cpus: u32, bytes: u32, what: &str) -> Option<f64> {
-    let name = format!("spread.{cpus}.{bytes}.{what}");
-    trial.records.facts.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    trial.records.fact(&format!("spread.{cpus}.{bytes}.{what}"))
 }
 
 fn most_per_s(trial: &TrialRecords, way: Way, bytes: u32) -> Option<f64> {

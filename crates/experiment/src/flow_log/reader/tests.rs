@@ -21,7 +21,7 @@ fn read_text(text: &str) -> Result<Records, String> {
 fn numbers(text: &str) -> [f64; 5] {
     let records = read_text(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     [fact::FLOWS, fact::BYTES_INSIDE, fact::BYTES_CROSSING, fact::WINDOW_S, fact::OPEN_S]
-        .map(|name| records.facts.iter().find(|fact| fact.0 == name).unwrap().1)
+        .map(|name| records.fact(name).unwrap())
 }
 
 /// One flow inside of 10 s with 1000 bytes, then one to the outside that starts 20 s later with 50 bytes.
@@ -144,7 +144,7 @@ fn lines_may_come_late_by_as_much_as_is_allowed() {
                 9,9,10.0.0.1,10.0.0.2,8\n";
     let with = |reorder_ns| read_with(text, ReadOptions { reorder_ns, ..ReadOptions::default() });
     let (records, lines) = with(2_000_000_000).unwrap();
-    let fact = |name| records.facts.iter().find(|fact| fact.0 == name).unwrap().1;
+    let fact = |name| records.fact(name).unwrap();
     // From 3 s to 9 s; both servers have 1 + 6 + 1 s of flows.
     assert_eq!((lines, fact(fact::WINDOW_S), fact(fact::OPEN_S)), (5, 6.0, 16.0));
     let error = with(1_999_999_999).unwrap_err().to_string();

@@ -2,6 +2,7 @@
 
 use super::super::{Mode, Plan};
 use crate::analysis::testing::SWEEP_PLAN;
+use weft_scenario::record::RowKind;
 use weft_scenario::workload::Workload;
 
 fn parse(text: &str) -> Plan {
@@ -100,6 +101,16 @@ fn mistakes_in_a_sweep_are_named_with_their_place() {
         assert!(message.starts_with("p.toml") && !message.contains('\n'), "{message}");
     }
     insta::assert_snapshot!(messages.join("\n"));
+}
+
+/// A file of rows would have two columns of one name.
+#[test]
+fn no_axis_is_called_like_a_column() {
+    let columns = RowKind::ALL.iter().flat_map(|kind| kind.columns).map(|column| column.name);
+    for name in columns.chain(["trial", "overlay"]) {
+        let message = refusal("[sweep.load]", &format!("[sweep.{name}]"));
+        assert!(message.contains("records have a column of it"), "{name}: {message}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Finished runs survive; partial ones do not.
 
 use weft_scenario::engine::Overlay;
+use weft_scenario::record::FlowRow;
 
 use super::*;
 use crate::analysis::testing::{even_shuffle, fabric, shuffle_spec, trial};
@@ -32,7 +33,7 @@ fn runs_are_there_when_the_folder_is_opened_again() {
     let back = work.load(&axes(), 2, RowKind::ALL).unwrap();
     assert_eq!(back.trial, run(2).trial);
     assert_eq!(back.session_facts, run(2).session_facts[..1]);
-    let flows_only = work.load(&axes(), 2, &[RowKind::Flows]).unwrap();
+    let flows_only = work.load(&axes(), 2, &[FlowRow::KIND]).unwrap();
     assert!(flows_only.trial.records.links.is_empty() && !flows_only.trial.records.flows.is_empty());
     work.remove().unwrap();
     assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);

@@ -107,7 +107,7 @@ fn all_fabrics_carry_the_same_flows() {
     run(&sweep_plan(), &[&CountingEngine::new("sim", true)], &with(&out, 1, 2), &Quiet::default()).unwrap();
     let spec = sweep_plan().for_mode(Mode::Default).clone();
     let trials =
-        crate::run_folder::read_trials(&out.join("records"), &spec.axes, crate::analysis::RowKind::ALL).unwrap();
+        crate::run_folder::read_trials(&out.join("records"), &spec.axes, weft_scenario::record::RowKind::ALL).unwrap();
     let starts = |trial: usize| trials[trial].records.flows.iter().map(|flow| flow.start_ns).collect::<Vec<_>>();
     assert!(trials.iter().flat_map(|trial| &trial.records.flows).all(|flow| flow.class == FlowClass::Background));
     // Trials 1, 5 and 9 are the first repetition at load 30 on each fabric.
