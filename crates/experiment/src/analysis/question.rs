@@ -65,7 +65,7 @@ pub(super) fn question(analysis: Analysis) -> Question {
         Analysis::Migration => ask!("migration", directory::migration, ALL, plain),
         Analysis::VxlanModelA => ask!("vxlan-model-a", vxlan::model_a, [ServerRow, OfferedRow]),
         Analysis::VxlanModelB => ask!("vxlan-model-b", vxlan::model_b, [ServerRow, OfferedRow]),
-        Analysis::VxlanEncapsulations => ask!("vxlan-encapsulations", vxlan::encapsulations, [PathCostRow]),
+        Analysis::VxlanEncapsulations => ask!("vxlan-encapsulations", vxlan::encapsulations, [ChainRow]),
         Analysis::VxlanSegments => ask!("vxlan-segments", vxlan::segments, [SegmentRow]),
         Analysis::TrillFastPath => ask!("trill-fast-path", trill::fast_path, [ChainRow, CrossingRow]),
         Analysis::TrillLatency => ask!("trill-latency", trill::latency, [CrossingRow]),

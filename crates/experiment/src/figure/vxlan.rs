@@ -160,8 +160,8 @@ pub(super) fn encapsulations(input: &Input<'_>, findings: &Findings) -> Vec<Figu
         ..RowChart::default()
     };
     vec![
-        figure("What encapsulation adds", "Mean of all sizes, from records/path_costs.csv.", extra.render()),
-        figure("CPU time per frame by size", "From records/path_costs.csv.", cost.render()),
+        figure("What encapsulation adds", "Mean of all sizes, from records/chains.csv.", extra.render()),
+        figure("CPU time per frame by size", "From records/chains.csv.", cost.render()),
     ]
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use weft_scenario::record::{Column, Records, RowKind};
 
-use super::FolderError;
 use super::key::{KEY_COLUMNS, key_cells, key_from_cells};
+use super::{FolderError, record_files};
 use crate::analysis::{TrialKey, TrialRecords};
 use crate::plan::Axis;
 
@@ -87,6 +87,7 @@ pub fn read_trials(folder: &Path, axes: &[Axis], kinds: &[RowKind]) -> Result<Ve
         trials.insert(key.trial, TrialRecords { key, records: Records::default() });
         Some(())
     })?;
+    check_files(folder)?;
     for kind in RowKind::ALL.iter().filter(|kind| kind.stays_beside(kinds)) {
         let path = folder.join(kind.file());
         // A file that is not there has no rows.
@@ -95,6 +96,18 @@ pub fn read_trials(folder: &Path, axes: &[Axis], kinds: &[RowKind]) -> Result<Ve
         }
     }
     Ok(trials.into_values().collect())
+}
+
+/// Rows of a kind that there is no more would be missed without a word.
+fn check_files(folder: &Path) -> Result<(), FolderError> {
+    let known = |file: &str| file == TRIALS_FILE || RowKind::ALL.iter().any(|kind| kind.file() == file);
+    match record_files(folder)?.iter().find(|file| file.ends_with(".csv") && !known(file)) {
+        Some(file) => {
+            let message = "no rows are in a file of this name; run the plan again, or read the folder with the weft that wrote it";
+            Err(FolderError::Malformed { path: folder.join(file), message: message.to_owned() })
+        }
+        None => Ok(()),
+    }
 }
 
 /// Calls `row` with the key and the other cells of each row; `None` from it refuses the row.

@@ -71,6 +71,12 @@ fn a_damaged_file_is_named_with_its_line() {
         let message = read_trials(folder.path(), &[], RowKind::ALL).unwrap_err().to_string();
         assert!(message.contains("cpu.csv") && message.contains(want), "{message}");
     }
+    std::fs::write(&path, text).unwrap();
+    let other = folder.path().join("path_costs.csv");
+    std::fs::rename(path, &other).unwrap();
+    let message = read_trials(folder.path(), &[], RowKind::ALL).unwrap_err().to_string();
+    assert!(message.contains("path_costs.csv") && message.contains("run the plan again"), "{message}");
+    std::fs::remove_file(other).unwrap();
     std::fs::remove_file(folder.path().join("trials.csv")).unwrap();
     assert!(read_trials(folder.path(), &[], RowKind::ALL).unwrap_err().to_string().starts_with("cannot read "));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weft_scenario::record::{PathCostRow, Records};
+use weft_scenario::record::{ChainRow, Records};
 use weft_scenario::workload::vxlan::{MatrixSpec, Path};
 
 use super::bed::{Bed, Shape};
@@ -44,7 +44,7 @@ pub(super) fn run(spec: &MatrixSpec, context: &Context<'_>) -> Result<Records, T
     let mut records = Records::default();
     for (place, bytes) in spec.frame_bytes.iter().enumerate() {
         context.attend(place as f64 / spec.frame_bytes.len() as f64, &format!("{bytes} bytes"))?;
-        records.path_costs.extend(size(spec, *bytes, &mut ways, &mut reference, &stop)?);
+        records.chains.extend(size(spec, *bytes, &mut ways, &mut reference, &stop)?);
     }
     let calibration = reference.calibration(&stop)?;
     records.facts.extend(facts_of(&calibration));
@@ -58,7 +58,7 @@ fn size(
     ways: &mut [Way],
     reference: &mut Reference,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<PathCostRow>, TesterError> {
+) -> Result<Vec<ChainRow>, TesterError> {
     let order = order_of(spec.cost);
     for way in ways.iter_mut() {
         way.tester.set_size(bytes)?;
@@ -75,22 +75,23 @@ fn size(
             runs[number].extend(trial.cpu_ns_per_frame());
         }
     }
-    let tester_ns = ChainCost::of(&alone).map_or(0.0, |cost| cost.min_ns);
-    let row = |(number, way): (usize, &Way)| {
-        let cost = ChainCost::of(&runs[number]).ok_or_else(|| {
-            TesterError::NoPath(format!("no frame of {bytes} bytes crosses `{}`; please report it", way.path.name()))
-        })?;
-        Ok(PathCostRow {
-            path: way.path.name().to_owned(),
-            frame_bytes: bytes,
-            chain_ns_per_frame: cost.min_ns,
-            chain_quartile_ns_per_frame: cost.quartile_ns,
-            tester_ns_per_frame: tester_ns,
-            runs: cost.runs as u32,
-            lost_frames: lost[number],
-        })
-    };
-    ways.iter().enumerate().map(row).collect()
+    let ways = ways.iter().zip(&runs).zip(lost).map(|((way, runs), lost)| row(way.path.name(), bytes, runs, lost));
+    ways.chain([row("", bytes, &alone, 0)]).collect()
+}
+
+/// The test centre alone has no way.
+fn row(way: &str, bytes: u32, runs_ns: &[f64], lost_frames: u64) -> Result<ChainRow, TesterError> {
+    let cost = ChainCost::of(runs_ns)
+        .ok_or_else(|| TesterError::NoPath(format!("no frame of {bytes} bytes crosses `{way}`; please report it")))?;
+    Ok(ChainRow {
+        way: way.to_owned(),
+        frame_bytes: bytes,
+        chain_ns_per_frame: cost.min_ns,
+        chain_quartile_ns_per_frame: cost.quartile_ns,
+        runs: cost.runs as u32,
+        lost_frames,
+        ..ChainRow::default()
+    })
 }
 
 impl Way {

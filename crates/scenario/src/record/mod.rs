@@ -252,24 +252,6 @@ rows! {
         floor_p50_ns: u64,
     }
 
-    /// What a frame costs on one way between two virtual switches: CPU time of the least disturbed run.
-    path_costs: PathCostRow {
-        /// How frames travelled.
-        path: String,
-        /// Size of frames with FCS, bytes.
-        frame_bytes: u32,
-        /// CPU time per frame of the test centre and everything between its ports, least of all runs.
-        chain_ns_per_frame: f64,
-        /// Lower quartile of the same over the runs.
-        chain_quartile_ns_per_frame: f64,
-        /// CPU time per frame of the test centre alone, least of all runs.
-        tester_ns_per_frame: f64,
-        /// Number of runs.
-        runs: u32,
-        /// Frames that were sent and did not arrive.
-        lost_frames: u64,
-    }
-
     /// What a number of segments takes.
     segments: SegmentRow {
         /// What holds them, as in the plan: `kernel-devices`, `map` ...
@@ -344,19 +326,19 @@ rows! {
         bytes: u64,
     }
 
-    /// What a frame costs up to a place on its way, where the chain ends: CPU time of the least disturbed run.
+    /// What a frame costs on a way, or up to a place on it where the chain ends: CPU time of the least disturbed run.
     chains: ChainRow {
-        /// How the switches forward; empty for the test centre alone.
+        /// How frames travelled, as in the plan: `trill`, `kernel-vxlan`, `tc` ...; empty for the test centre alone.
         way: String,
-        /// The last switch that still forwards: `s1`, `middle`, `s2`; empty for the test centre alone.
+        /// The last switch that still forwards: `s1`, `middle`, `s2`; empty where none is cut off, and for the test centre alone.
         until: String,
         /// Size of frames with FCS, bytes.
         frame_bytes: u32,
-        /// CPU time per frame of the test centre and all switches so far, least of all runs.
+        /// CPU time per frame of the test centre and everything so far, least of all runs.
         chain_ns_per_frame: f64,
         /// Lower quartile of the same over the runs.
         chain_quartile_ns_per_frame: f64,
-        /// Most frames per second of wall time that came so far, all on one core.
+        /// Most frames per second of wall time that came so far, all on one core; 0 where it was not measured.
         most_per_s: f64,
         /// Number of runs.
         runs: u32,

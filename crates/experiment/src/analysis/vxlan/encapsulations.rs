@@ -1,6 +1,5 @@
 //! CPU cost of every way between two virtual switches, beside the plain switch at the same hook.
 
-use weft_scenario::record::PathCostRow;
 use weft_scenario::workload::vxlan::{MatrixSpec, Path};
 
 use super::{cell_with_interval, matrices};
@@ -65,7 +64,7 @@ pub fn names(spec: &PlanSpec) -> Vec<String> {
 /// Runs the analysis.
 pub fn analyse(input: &Input<'_>) -> Findings {
     let mut findings = Findings::default();
-    super::put_empty(&mut findings, input, |trial| trial.records.path_costs.is_empty());
+    super::put_empty(&mut findings, input, |trial| trial.records.chains.is_empty());
     for (workload, matrix) in matrices(input.spec) {
         for path in &matrix.paths {
             put_path(&mut findings, input, workload, matrix, *path);
@@ -115,18 +114,19 @@ fn put_path(findings: &mut Findings, input: &Input<'_>, workload: &str, matrix: 
     });
 }
 
-fn row(trial: &TrialRecords, path: Path, bytes: u32) -> Option<&PathCostRow> {
-    trial.records.path_costs.iter().find(|row| row.path == path.name() && row.frame_bytes == bytes)
-}
-
 /// Test centre and all.
 fn chain_ns(trial: &TrialRecords, path: Path, bytes: u32) -> Option<f64> {
-    row(trial, path, bytes).map(|row| row.chain_ns_per_frame)
+    way_ns(trial, path.name(), bytes)
 }
 
 /// What lies between its ports.
 fn path_ns(trial: &TrialRecords, path: Path, bytes: u32) -> Option<f64> {
-    row(trial, path, bytes).map(|row| row.chain_ns_per_frame - row.tester_ns_per_frame).filter(|ns| *ns > 0.0)
+    Some(chain_ns(trial, path, bytes)? - way_ns(trial, "", bytes)?).filter(|ns| *ns > 0.0)
+}
+
+fn way_ns(trial: &TrialRecords, way: &str, bytes: u32) -> Option<f64> {
+    let row = trial.records.chains.iter().find(|row| row.way == way && row.frame_bytes == bytes)?;
+    Some(row.chain_ns_per_frame)
 }
 
 fn table(findings: &Findings, matrix: &MatrixSpec) -> Table {

@@ -1,6 +1,6 @@
 //! Literal rows make known metrics; what is missing makes none.
 
-use weft_scenario::record::{OfferedRow, PathCostRow, Records, SegmentRow, ServerRow};
+use weft_scenario::record::{ChainRow, OfferedRow, Records, SegmentRow, ServerRow};
 
 use super::*;
 use crate::analysis::Input;
@@ -184,16 +184,13 @@ fn matrix_rows(repetition: u32) -> Records {
     let mut records = Records::default();
     // The machine becomes slower, and all ways with it.
     let mood = f64::from(repetition);
-    for (path, ns) in [("bridge", 1200.0), ("kernel-vxlan", 1800.0), ("tc", 700.0), ("vxlan", 1000.0)] {
+    for (path, ns) in [("", 200.0), ("bridge", 1200.0), ("kernel-vxlan", 1800.0), ("tc", 700.0), ("vxlan", 1000.0)] {
         for bytes in [64, 512] {
-            records.path_costs.push(PathCostRow {
-                path: path.into(),
+            records.chains.push(ChainRow {
+                way: path.into(),
                 frame_bytes: bytes,
                 chain_ns_per_frame: ns * mood,
-                chain_quartile_ns_per_frame: ns * mood,
-                tester_ns_per_frame: 200.0 * mood,
-                runs: 3,
-                lost_frames: 0,
+                ..ChainRow::default()
             });
         }
     }
