@@ -68,8 +68,7 @@ impl Records {
 }
 
 /// The one declaration of every kind of rows: `list: Row { column: Cell, .. }`, each with its documentation; `list: Row: Copy`
-/// where rows may be copied. It yields the
-/// structs with their [`RowKind`], [`Records`], and [`RowKind::ALL`].
+/// where rows may be copied. It yields the structs with their [`RowKind`], [`Records`], and [`RowKind::ALL`].
 macro_rules! rows {
     ($(
         $(#[doc = $about:literal])+
