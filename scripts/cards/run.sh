@@ -9,7 +9,7 @@ source "$folder/../kernels/common.sh"
 kernel=${1:-6.12}
 shift || true
 [[ $# -gt 0 ]] || set -- native generic
-export WEFT_VMS=$store/cards
+export WEFT_VMS=$store/cards-$kernel
 port=${CARDS_PORT:-2601} wire=$((${CARDS_WIRES:-27001}))
 weft=${WEFT:-$repository/target/release/weft}
 stations=1000
@@ -24,13 +24,13 @@ start_machines() {
   for n in 0 2 4; do near+=",$((wire + n)):$((wire + n + 1))" far+=",$((wire + n + 1)):$((wire + n))"; done
   vm start site1 kernel="$kernel" port="$port" cpus=1 mem=1200 p2p="${near#,}"
   vm start site2 kernel="$kernel" port=$((port + 1)) cpus=1 mem=1200 p2p="${far#,}"
-  mkdir -p "$store/cards/payload"
-  strip -o "$store/cards/payload/weft" "$weft"
-  cp "$folder"/inside/* "$store/cards/payload/"
+  mkdir -p "$WEFT_VMS/payload"
+  strip -o "$WEFT_VMS/payload/weft" "$weft"
+  cp "$folder"/inside/* "$WEFT_VMS/payload/"
   for site in 1 2; do
     vm wait site$site
     vm ssh site$site 'mkdir -p /root/cards'
-    vm put site$site "$store/cards/payload"/* /root/cards
+    vm put site$site "$WEFT_VMS/payload"/* /root/cards
   done
 }
 
@@ -42,10 +42,10 @@ reach() {
     known=$(in_site $site known "$far" $stations) &&
       holds "$what: $known stations learned by r$site" || fails "$what: stations learned by r$site" "$known of $stations"
   done
-  in_site "$far" stations listen "$far" $stations 120 > "$store/cards/reached" & local listener=$!
+  in_site "$far" stations listen "$far" $stations 120 > "$WEFT_VMS/reached" & local listener=$!
   sleep 5
   in_site "$near" stations send "$far" $stations
-  if wait $listener; then holds "$what: $stations stations reached"; else fails "$what: stations reached" "$(< "$store/cards/reached") of $stations"; fi
+  if wait $listener; then holds "$what: $stations stations reached"; else fails "$what: stations reached" "$(< "$WEFT_VMS/reached") of $stations"; fi
 }
 
 try_rbridges() {
@@ -53,10 +53,10 @@ try_rbridges() {
   before=$(for site in 1 2; do in_site $site cards; done)
   for site in 1 2; do in_site $site start "$mode"; done
   for site in 1 2; do in_site $site ready || { fails "$mode: RBridges" "they do not know each other"; return; }; done
-  if in_site 1 ping > "$store/cards/ping"; then holds "$mode: ping across"; else fails "$mode: ping across" "$(tail -n 3 "$store/cards/ping" | paste -sd' ')"; fi
+  if in_site 1 ping > "$WEFT_VMS/ping"; then holds "$mode: ping across"; else fails "$mode: ping across" "$(tail -n 3 "$WEFT_VMS/ping" | paste -sd' ')"; fi
   reach 1 2 "$mode"
   in_site 2 crash
-  if in_site 1 ping > "$store/cards/ping"; then holds "$mode: ping after SIGKILL"; else fails "$mode: ping after SIGKILL" "$(tail -n 3 "$store/cards/ping" | paste -sd' ')"; fi
+  if in_site 1 ping > "$WEFT_VMS/ping"; then holds "$mode: ping after SIGKILL"; else fails "$mode: ping after SIGKILL" "$(tail -n 3 "$WEFT_VMS/ping" | paste -sd' ')"; fi
   vm ssh site2 'setsid /root/cards/weft node rbridge --config /tmp/rbridge.toml > /tmp/rbridge.log 2>&1 < /dev/null &'
   in_site 2 ready
   left=$(for site in 1 2; do in_site $site stop; done)

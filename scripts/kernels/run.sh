@@ -75,13 +75,13 @@ try_pages() {
   done
 }
 
-# RBridges between virtual machines: try_cards KERNEL.
+# RBridges between virtual machines: try_cards KERNEL PORT.
 try_cards() {
   local log=$results/$1.cards.log
   echo "== cards"
   if [[ $1 == running ]]; then
     echo "result|cards|none|no virtual machine has this kernel"
-  elif WEFT=$payload/weft "$repository/scripts/cards/run.sh" "$1" > "$log" 2>&1; then
+  elif WEFT=$payload/weft CARDS_PORT=$2 CARDS_WIRES=${2}0 "$repository/scripts/cards/run.sh" "$1" > "$log" 2>&1; then
     echo "result|cards|ok|$(grep -c ': ok$' "$log") checks"
   else
     echo "result|cards|failed|$(grep -E -m 1 'FAILED' "$log" || tail -n 1 "$log")"
@@ -89,9 +89,16 @@ try_cards() {
   [[ ! -e $log ]] || cat "$log"
 }
 
+# try_all KERNEL PORT: that one and the two after it are used.
+try_all() {
+  try_machine "$1" "$2"
+  { try_pages "$1"; try_cards "$1" "$(($2 + 1))"; } | follow "$1"
+}
+
 finish() {
-  # shellcheck disable=SC2046
-  kill $(jobs -p) 2> /dev/null || true
+  local job
+  # What a job has started ends its own machines.
+  for job in $(jobs -p); do pkill -P "$job" || true; kill "$job" 2> /dev/null || true; done
   "$scripts/vm.sh" stop-all
 }
 trap finish EXIT
@@ -107,14 +114,14 @@ port=${KERNELS_PORT:-2201}
 for kernel in "$@"; do
   if [[ $kernel == running ]]; then
     try_running
+    { try_pages running; try_cards running; } | follow running
   else
     while (($(jobs -rp | wc -l) >= 2)); do wait -n || true; done
-    try_machine "$kernel" "$port" &
-    port=$((port + 1))
+    try_all "$kernel" "$port" &
+    port=$((port + 3))
   fi
 done
 wait
-for kernel in "$@"; do { try_pages "$kernel"; try_cards "$kernel"; } | follow "$kernel"; done
 judge_and_print "$@"
 say "$((SECONDS / 60)) min $((SECONDS % 60)) s, by $(accel)"
 exit "$unexpected"
