@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tries weft on kernels, and writes the table of docs/kernels.md: run.sh [running|6.1|6.12|newest ..]
 # `running` is this machine's own kernel, without a virtual machine. Virtual machines run two at a time; Ctrl-C ends them.
-# Exit code 1 if something fails that scripts/kernels/known.txt does not name. The table is written where all kernels were tried.
+# Exit code 1 if something fails that scripts/kernels/known.txt does not name. The table is written once there are results of every kernel.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 source "$scripts/table.sh"
@@ -109,7 +109,10 @@ CARGO=${CARGO:-cargo} "$repository/scripts/deps.sh" build run test kernels
 for kernel in "$@"; do [[ $kernel == running ]] || "$scripts/kernel.sh" "$kernel" > /dev/null; done
 make_payload
 mkdir -p "$results"
-for kernel in "$@"; do rm -f "$results/$kernel".*; done
+for kernel in "$@"; do
+  rm -f "$results/$kernel".*
+  echo "$(date -u +%F) at $(git -C "$repository" describe --always --dirty)" > "$results/$kernel.when"
+done
 port=${KERNELS_PORT:-2201}
 for kernel in "$@"; do
   if [[ $kernel == running ]]; then

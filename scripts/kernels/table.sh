@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Sourced by run.sh: results become a table, printed and, where every kernel was tried, written to docs/kernels.md. Wants
-# common.sh; `results` is the folder with each kernel's rows. `unexpected` becomes 1 if a failure is not known.
+# Sourced by run.sh: results become a table, printed and, where there are some of every kernel, written to docs/kernels.md. Wants
+# common.sh; `results` is the folder with each kernel's rows, and when and of which commit they are. `unexpected` becomes 1 if a
+# failure is not known.
 
 rows=(objects frames vl2 trill vxlan vtep vtep-xdp bed plan docs-vl2 docs-rbridge docs-vtep cards)
 declare -A titles=(
@@ -69,23 +70,25 @@ title() {
   local release
   release=$(cat "$results/$1.release" 2> /dev/null || echo 'did not come up')
   case $1 in
-    running) echo "the machine's own: $release" ;;
-    *) echo "$1 ($(suite_of "$1")): $release" ;;
+    running) echo "the machine's own: $release, $(cat "$results/$1.when")" ;;
+    *) echo "$1 ($(suite_of "$1")): $release, $(cat "$results/$1.when")" ;;
   esac
 }
 
+# judge_and_print KERNEL..: those that were tried now.
 judge_and_print() {
-  local notes=() file=$results/table.md document=$repository/docs/kernels.md
+  local notes=() file=$results/table.md document=$repository/docs/kernels.md kernel
   table "$@" > "$file"
   cat "$file"
-  if [[ $# != $((${#all_kernels[@]} + 1)) ]]; then
-    say "docs/kernels.md is as it was: it is written where every kernel is tried"
-    return
-  fi
+  for kernel in running "${all_kernels[@]}"; do
+    [[ -e $results/$kernel.rows ]] || { say "docs/kernels.md is as it was: it is written once every kernel has results"; return; }
+  done
+  notes=()
+  table running "${all_kernels[@]}" > "$file"
   local part="<!-- table: written by make kernels -->"
-  awk -v part="$part" -v file="$file" -v date="$(date -u +%F)" -v accel="$(accel)" -v minutes=$((SECONDS / 60)) '
+  awk -v part="$part" -v file="$file" -v accel="$(accel)" '
     $0 == part && !inside { inside = 1; print; print ""
-                            print "Tried on " date " in " minutes " minutes, virtual machines by " accel ":"; print "";
+                            print "Each kernel with the day and the commit of its trial; virtual machines by " accel ":"; print ""
                             while ((getline line < file) > 0) print line; print ""; next }
     $0 == "<!-- end of table -->" { inside = 0 }
     !inside' "$document" > "$document.new"

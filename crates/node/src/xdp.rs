@@ -9,16 +9,22 @@ use crate::error::NodeError;
 /// Frames of interfaces up to this MTU, bytes, are in one buffer: a page without the room before and behind them.
 const ONE_BUFFER_MTU: u32 = 3400;
 
-/// Longer frames are in several buffers, which kernels before 6.3 redirect to no other port (they say nothing of it either).
-pub(crate) fn check_mtu(interface: &str, mtu: u32, instead: &str) -> Result<(), NodeError> {
+/// Longer frames are in several buffers, which kernels before 6.3 redirect to no other port (they say nothing of it either). Stations
+/// that send such frames are refused; a link may have room that nobody uses.
+pub(crate) fn check_mtu(interface: &str, mtu: u32, of_stations: bool, instead: &str) -> Result<(), NodeError> {
     if mtu <= ONE_BUFFER_MTU || probe::xdp_features(interface)?.has(XdpFeatures::RX_SG) {
         return Ok(());
     }
     let why = format!(
         "`{interface}` has MTU {mtu}, and XDP in the driver loses frames above {ONE_BUFFER_MTU} bytes here (Linux 6.3 and a \
-         driver that takes frames in several buffers do not); ip link set {interface} mtu {ONE_BUFFER_MTU}, or {instead}"
+         driver that takes frames in several buffers do not)"
     );
-    Err(NodeError::config("port", why))
+    if of_stations {
+        let why = format!("{why}; ip link set {interface} mtu {ONE_BUFFER_MTU}, or {instead}");
+        return Err(NodeError::config("port", why));
+    }
+    warn!("{why}");
+    Ok(())
 }
 
 /// Between more than two ports a frame may be copied, which kernels before June 2026 spoil at XDP in the stack.
@@ -49,8 +55,8 @@ mod tests {
     /// Loopback's driver has no XDP at all, as old kernels say of every driver.
     #[test]
     fn long_frames_are_refused_where_the_driver_does_not_take_them() {
-        assert!(check_mtu("lo", ONE_BUFFER_MTU, "").is_ok());
-        let error = check_mtu("lo", 9000, "xdp = \"generic\"").expect_err("it says nothing of several buffers");
+        assert!(check_mtu("lo", ONE_BUFFER_MTU, true, "").is_ok() && check_mtu("lo", 9000, false, "").is_ok());
+        let error = check_mtu("lo", 9000, true, "xdp = \"generic\"").expect_err("it says nothing of several buffers");
         let text = error.to_string();
         assert!(text.contains("`lo` has MTU 9000") && text.ends_with("or xdp = \"generic\""), "{text}");
     }

@@ -125,7 +125,8 @@ impl Ports {
         match choice {
             XdpChoice::Native => {
                 self.all.iter().filter_map(|port| Some((port, port.state?))).try_for_each(|(port, state)| {
-                    xdp::check_mtu(&port.settings.interface, state.mtu, "xdp = \"generic\"")
+                    let of_stations = matches!(port.settings.kind, Kind::Native { .. });
+                    xdp::check_mtu(&port.settings.interface, state.mtu, of_stations, "xdp = \"generic\"")
                 })
             }
             XdpChoice::Generic => xdp::check_copies(self.all.len()),

@@ -62,7 +62,8 @@ pub(super) fn facts(config: &VtepConfig, settings: &Settings) -> Result<Host, No
     let mtu: BTreeMap<String, u32> =
         names.filter_map(|name| Some((name.clone(), sys::interface_mtu(name).ok()?))).collect();
     if config.hook == HookChoice::Xdp {
-        mtu.iter().try_for_each(|(name, mtu)| xdp::check_mtu(name, *mtu, "--hook tc"))?;
+        mtu.iter()
+            .try_for_each(|(name, mtu)| xdp::check_mtu(name, *mtu, settings.ports.contains_key(name), "--hook tc"))?;
     }
     Ok(Host { local: config.local, uplinks: config.uplink.clone(), mtu })
 }
