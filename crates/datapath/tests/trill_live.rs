@@ -240,7 +240,7 @@ fn long_frames_pass_and_are_not_copied() {
     let Some(campus) = campus("ttdl", 9000) else { return };
     let features = campus.switch(1).enter(|| probe::xdp_features(&common::campus::interface(3)));
     if features.is_ok_and(|features| !features.has(XdpFeatures::RX_SG)) {
-        eprintln!("skipped: this kernel redirects no frames in several buffers, which the daemon refuses");
+        eprintln!("skipped: this kernel redirects no frames in several buffers, which the daemon says");
         return;
     }
     let Some(rbridges) = campus.attach(XdpMode::Native) else { return };

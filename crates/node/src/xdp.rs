@@ -9,18 +9,17 @@ use crate::error::NodeError;
 /// Frames of interfaces up to this MTU, bytes, are in one buffer: a page without the room before and behind them.
 const ONE_BUFFER_MTU: u32 = 3400;
 
-/// Longer frames are in several buffers, which kernels before 6.3 redirect to no other port (they say nothing of it either). Stations
-/// that send such frames are refused; a link may have room that nobody uses.
-pub(crate) fn check_mtu(interface: &str, mtu: u32, of_stations: bool, instead: &str) -> Result<(), NodeError> {
+/// Longer frames are in several buffers, which kernels before 6.3 redirect to no other port (they say nothing of it either). A port
+/// that `must` carry them is refused, others may have room that nobody uses.
+pub(crate) fn check_mtu(interface: &str, mtu: u32, must: bool, instead: &str) -> Result<(), NodeError> {
     if mtu <= ONE_BUFFER_MTU || probe::xdp_features(interface)?.has(XdpFeatures::RX_SG) {
         return Ok(());
     }
     let why = format!(
         "`{interface}` has MTU {mtu}, and XDP in the driver loses frames above {ONE_BUFFER_MTU} bytes here (Linux 6.3 and a \
-         driver that takes frames in several buffers do not)"
+         driver that takes frames in several buffers do not); ip link set {interface} mtu {ONE_BUFFER_MTU}, or {instead}"
     );
-    if of_stations {
-        let why = format!("{why}; ip link set {interface} mtu {ONE_BUFFER_MTU}, or {instead}");
+    if must {
         return Err(NodeError::config("port", why));
     }
     warn!("{why}");

@@ -125,8 +125,7 @@ impl Ports {
         match choice {
             XdpChoice::Native => {
                 self.all.iter().filter_map(|port| Some((port, port.state?))).try_for_each(|(port, state)| {
-                    let of_stations = matches!(port.settings.kind, Kind::Native { .. });
-                    xdp::check_mtu(&port.settings.interface, state.mtu, of_stations, "xdp = \"generic\"")
+                    xdp::check_mtu(&port.settings.interface, state.mtu, false, "xdp = \"generic\"")
                 })
             }
             XdpChoice::Generic => xdp::check_copies(self.all.len()),
