@@ -40,7 +40,7 @@ impl Default for Transport {
     fn default() -> Self {
         Self {
             stack: TcpStack::Current,
-            congestion_control: CongestionControl::Cubic,
+            congestion_control: CongestionControl::default(),
             initial_window: 10,
             window_cap_segments: None,
             rto_min: Nanos(200_000_000),
@@ -67,10 +67,11 @@ pub enum TcpStack {
 }
 
 /// A TCP congestion control.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CongestionControl {
     /// RFC 9438.
+    #[default]
     Cubic,
     /// RFC 5681.
     Reno,

@@ -30,7 +30,7 @@ pub(super) fn now_ns() -> u64 {
 }
 
 /// What every worker must know before it starts.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Config {
     /// The process whose end ends the workers.
     pub(super) parent: i32,
@@ -221,21 +221,7 @@ mod tests {
             namespace: PathBuf::from("/run/netns/none"),
             address: Ipv4Addr::new(20, 0, 0, index),
         };
-        Config {
-            parent: 1,
-            hosts: vec![host(1), host(2)],
-            congestion_control: CongestionControl::Reno,
-            seed: 7,
-            rows,
-            duration_ns: None,
-            mix: None,
-            datagrams: Vec::new(),
-            storms: Vec::new(),
-            datagrams_per_write: 1,
-            services: Vec::new(),
-            tcp_interval_ns: None,
-            cost_core: None,
-        }
+        Config { parent: 1, hosts: vec![host(1), host(2)], rows, ..Config::default() }
     }
 
     #[test]

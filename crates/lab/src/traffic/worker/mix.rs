@@ -21,6 +21,8 @@ pub(super) struct Mix<'a> {
     table: &'a Table,
     me: u32,
     server: MixServer,
+    /// When the run began.
+    run_start_ns: u64,
     age_bytes: u64,
     budget: Budget,
     next_tick_ns: u64,
@@ -34,6 +36,7 @@ impl<'a> Mix<'a> {
         Ok(Self {
             table,
             me,
+            run_start_ns: start_ns,
             server: MixServer::new(spec, config.hosts.len() as u32, me, config.seed)?,
             age_bytes: AGE_FLOWS * (SizeDistribution::Vl2Mix.mean_bytes() / u64::from(spec.size_divisor)).max(1),
             budget: Budget::new(spec.offered_rate_per_server.0, start_ns),
@@ -63,11 +66,11 @@ impl<'a> Mix<'a> {
     fn begin_flow(&mut self, to: u32, bytes: u64, senders: &mut Senders<'_>) {
         let (serial, start_ns) = (self.flows_begun, now_ns());
         self.flows_begun += 1;
-        senders.add(Task { row: self.list(to, bytes), to, bytes: Some(bytes), serial, start_ns });
+        senders.add(Task { row: self.list(to, bytes, start_ns), to, bytes: Some(bytes), serial, start_ns });
     }
 
-    /// A cell for a new flow, if one is left.
-    fn list(&self, to: u32, bytes: u64) -> Option<u32> {
+    /// A cell for a new flow, if one is left. It says when the flow is to start, for the run may end before it does.
+    fn list(&self, to: u32, bytes: u64, start_ns: u64) -> Option<u32> {
         let (header, rows) = (self.table.header(), self.table.config().rows);
         let row = header.rows_used.fetch_update(AcqRel, Acquire, |used| (used < rows).then_some(used + 1));
         let Ok(row) = row else {
@@ -77,6 +80,7 @@ impl<'a> Mix<'a> {
         let cell = &self.table.flows()[row as usize];
         cell.from.store(self.me, Relaxed);
         cell.to.store(to, Relaxed);
+        cell.asked_start_ns.store(start_ns.saturating_sub(self.run_start_ns), Relaxed);
         cell.asked_bytes.store(bytes, Release);
         Some(row)
     }
@@ -131,4 +135,29 @@ impl<'a> Mix<'a> {
 /// What a flow must have saved up before it writes.
 fn goal(left: u64) -> f64 {
     QUANTUM_BYTES.min(left as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_scenario::units::{BitsPerSec, Nanos};
+
+    use super::*;
+    use crate::traffic::table::{Config, HostConfig};
+
+    #[test]
+    fn a_flow_that_the_end_of_the_run_comes_before_was_not_there_from_the_beginning() {
+        let spec = MixSpec { duration: Nanos(1), offered_rate_per_server: BitsPerSec(1_000_000), size_divisor: 1 };
+        let host = |number: u8| HostConfig {
+            name: format!("s{number}"),
+            namespace: "/run/netns/none".into(),
+            address: [20, 0, 0, number].into(),
+        };
+        let table = Table::create(Config { hosts: vec![host(1), host(2)], rows: 1, ..Config::default() }).unwrap();
+        let second_ns = 1_000_000_000;
+        let mut mix = Mix::new(&table, 0, &spec, now_ns() - second_ns).unwrap();
+        mix.begin_next(&mut Senders::new(&table, 0, true));
+        let cell = &table.flows()[0];
+        assert_eq!(cell.start_ns.load(Relaxed), 0, "nobody has opened its connection");
+        assert!(cell.asked_start_ns.load(Relaxed) >= second_ns);
+    }
 }
