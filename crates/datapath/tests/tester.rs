@@ -266,10 +266,11 @@ fn all_frames_of_the_generator_reach_the_analyser_over_a_relay() {
         links
     });
     let generator = a.enter(|| Generator::load("g0", &heads)).unwrap();
+    // Where Linux before 6.5 leaves receiving to its thread, sending goes on meanwhile: at this pace a port's 256 places are 5 ms.
     for (frame_bytes, batch, interval_ns, spin) in
-        [(260, 64, 0.0, false), (260, 1, 2000.0, false), (260, 1, 20_000.0, true)]
+        [(260, 64, 0.0, false), (260, 1, 20_000.0, false), (260, 1, 20_000.0, true)]
     {
-        let limit = if interval_ns > 10_000.0 { 500 } else { 10_001 };
+        let limit = if spin { 500 } else { 10_001 };
         analyser.begin(TRIAL, SEED, 0).unwrap();
         let order = SendOrder { frame_bytes, batch, interval_ns, spin, limit, duration_ns: 2_000_000_000, ..ORDER };
         let sent = a.enter(|| generator.send(&order, &|| false)).unwrap();
