@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tries weft on kernels, and writes the table of docs/kernels.md: run.sh [running|6.1|6.12|newest ..]
-# `running` is this machine's own kernel, without a virtual machine. Virtual machines run two at a time; Ctrl-C ends them.
+# `running` is this machine's own kernel, without a virtual machine. Ctrl-C ends its virtual machines.
 # Exit code 1 if something fails that scripts/kernels/known.txt does not name. The table is written once there are results of every kernel.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -107,10 +107,17 @@ try_all() {
   { try_pages "$1"; try_cards "$1" "$(($2 + 1))"; } | follow "$1"
 }
 
+# Ends a process and all that it has started: scripts end their own machines.
+end_tree() {
+  local child
+  for child in $(pgrep -P "$1"); do end_tree "$child"; done
+  kill "$1" 2> /dev/null || true
+}
+
 finish() {
   local job
-  # What a job has started ends its own machines.
-  for job in $(jobs -p); do pkill -P "$job" || true; kill "$job" 2> /dev/null || true; done
+  for job in $(jobs -p); do end_tree "$job"; done
+  wait
   "$scripts/vm.sh" stop-all
 }
 trap finish EXIT
@@ -126,17 +133,16 @@ for kernel in "$@"; do
   echo "$(date -u +%F) at $(git -C "$repository" describe --always --dirty)" > "$results/$kernel.when"
 done
 port=${KERNELS_PORT:-2201}
+# One after the other: two machines beside each other take as long together, and their daemons miss their deadlines.
 for kernel in "$@"; do
   if [[ $kernel == running ]]; then
     try_running
     { try_pages running; try_cards running; } | follow running
   else
-    while (($(jobs -rp | wc -l) >= 2)); do wait -n || true; done
-    try_all "$kernel" "$port" &
-    port=$((port + 3))
+    try_all "$kernel" "$port" & # waited for, so that a signal is taken at once
+    wait $! || true
   fi
 done
-wait
 judge_and_print "$@"
 say "$((SECONDS / 60)) min $((SECONDS % 60)) s, by $(accel)"
 exit "$unexpected"
