@@ -1,13 +1,15 @@
 //! Prints results on standard output: a table for people, JSON or CSV for programs.
 
 use std::io::Write;
+use std::process::ExitCode;
 
 use serde::Serialize;
 use tabled::builder::Builder;
 use tabled::settings::{Style, Width, object::Columns};
+use weft_scenario::judge::{Check, Verdict};
 
 use crate::args::Output;
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 
 /// Rows under a header, all as text.
 pub(crate) struct Rows {
@@ -33,6 +35,44 @@ pub(crate) fn print<T: Serialize>(format: Output, rows: &Rows, json: &T) -> Resu
         Output::Json => serde_json::to_string(json).map_err(Failure::failed)?,
     };
     print_line(&text)
+}
+
+/// Prints floors and ceilings with our numbers, for people (`-o json` has them already), and what they come to. What is hidden by
+/// noise is said, and fails nothing.
+pub(crate) fn judged(format: Output, checks: &[Check]) -> Result<ExitCode, Failure> {
+    let mut rows = Rows::new(&["claim", "ours", "interval", "want", "verdict", "why"]);
+    for check in checks {
+        rows.push(vec![
+            check.id.clone(),
+            format!("{} {}", number(check.ours), check.unit),
+            check.interval.map_or_else(String::new, |[low, high]| format!("{} .. {}", number(low), number(high))),
+            format!("{} {}", check.relation.symbol(), number(check.want)),
+            check.verdict.word().to_owned(),
+            check.why.unwrap_or_default().to_owned(),
+        ]);
+    }
+    if format == Output::Table && !checks.is_empty() {
+        print_line("")?;
+        print_line(&for_people(&rows, terminal_width()))?;
+    }
+    let any = |verdict: Verdict| checks.iter().any(|check| check.verdict == verdict);
+    if any(Verdict::Inconclusive) {
+        eprintln!(
+            "weft: warning: something hides whether a floor is reached (`why` says what); run again when the machine idles"
+        );
+    }
+    Ok(if any(Verdict::Fail) { ExitCode::from(exit::CLAIM_FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// A number that people can read: `14.6 M`, `450 K`, `0.29`.
+pub(crate) fn number(value: f64) -> String {
+    match value {
+        value if value >= 1e6 => format!("{:.2} M", value / 1e6),
+        value if value >= 1e4 => format!("{:.0} K", value / 1e3),
+        value if value >= 10.0 => format!("{value:.0}"),
+        value if value.abs() >= 0.1 || value == 0.0 => format!("{value:.2}"),
+        value => format!("{value:.4}"),
+    }
 }
 
 /// One line or block on standard output. A reader that has gone away (`| head`) is no error.
@@ -103,7 +143,7 @@ fn length(text: &str) -> usize {
 /// `heading  cell` in lines, an empty line between two rows.
 fn blocks(rows: &Rows) -> String {
     let widest = rows.header.iter().map(|heading| length(heading)).max().unwrap_or(0);
-    let line = |(heading, cell): (&&str, &String)| format!(" {heading:widest$}   {cell}").trim_end().to_owned();
+    let line = |(heading, cell): (&String, &String)| format!(" {heading:widest$}   {cell}").trim_end().to_owned();
     let block = |row: &Vec<String>| rows.header.iter().zip(row).map(line).collect::<Vec<_>>().join("\n");
     rows.rows.iter().map(block).collect::<Vec<_>>().join("\n\n")
 }

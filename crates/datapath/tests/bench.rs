@@ -22,7 +22,7 @@ fn programs_alone() {
     }
     assert_eq!(report.raw.iter().filter(|raw| !trill(raw.name)).count(), 26);
     assert!(report.raw.iter().all(|raw| raw.ns_min <= raw.ns_median && raw.ns_median <= raw.ns_max));
-    assert_eq!(report.checks.iter().filter(|check| !trill(&check.id)).count(), 10);
+    assert_eq!(report.ceilings.iter().filter(|check| !trill(&check.id)).count(), 10);
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn live_frames_all_arrive_and_nothing_is_left_behind() {
         return;
     }
     let Some(report) = available(bench::live(&LiveOptions { calls: 1, rounds: 1, cpu: 0 })) else { return };
-    assert_eq!((report.rows.len(), report.checks.len()), (14, 1));
+    assert_eq!((report.rows.len(), report.ceilings.len()), (14, 1));
     for row in &report.rows {
         // The kernel's own switches may drop when they are overloaded.
         let least = if row.name.starts_with("kernel") { 0.5 } else { 0.999 };

@@ -23,7 +23,8 @@ fn programs_alone() {
     for raw in report.raw.iter().filter(|_| long()) {
         eprintln!("{raw:?}");
     }
-    let checks: Vec<&str> = report.checks.iter().map(|check| &*check.id).filter(|id| id.starts_with("trill")).collect();
+    let checks: Vec<&str> =
+        report.ceilings.iter().map(|check| &*check.id).filter(|id| id.starts_with("trill")).collect();
     assert_eq!(checks.len(), 9, "{checks:?}");
 }
 

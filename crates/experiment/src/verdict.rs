@@ -11,37 +11,11 @@
 //! was limited by the emulating machine's CPU, is inconclusive, even where the number looks good; one that other work on
 //! the machine can only have made worse is inconclusive where it does not look good.
 
-use serde::{Deserialize, Serialize};
+pub use weft_scenario::judge::Verdict;
 
 use crate::metric::{Estimate, Findings, Problem};
 use crate::plan::{Claim, Judge, Relation};
 use crate::summary::ClaimResult;
-
-/// The outcome of one claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// The claim holds.
-    Pass,
-    /// It does not.
-    Fail,
-    /// Noise or a limit elsewhere hides the answer.
-    Inconclusive,
-    /// Nothing was judged.
-    Info,
-}
-
-impl Verdict {
-    /// The word for tables and JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::Inconclusive => "inconclusive",
-            Self::Info => "info",
-        }
-    }
-}
 
 /// A verdict, and the reason where it is not plain from the numbers.
 type Judgement = (Verdict, Option<String>);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::hosts::capturing;
 use common::{Gone, PATIENCE, Quiet, can_run, daemon_program, lab_name, options, pair, testbed};
 use weft_datapath::host::{HostMaps, Mapping};
-use weft_lab::doctor::{Verdict, path_checks};
+use weft_lab::doctor::path_checks;
 use weft_lab::traffic::FaultActuator;
 use weft_lab::{
     CaptureFilter, CaptureOptions, Lab, LabActuator, LabEngine, LabOptions, LabState, NodeState, home, in_namespace,
@@ -21,6 +21,7 @@ use weft_node::agent::status::{self, StatusMapping};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{Engine, Overlay, Trial};
 use weft_scenario::fault::{Fault, FaultKind};
+use weft_scenario::judge::Verdict;
 use weft_scenario::topology::Role;
 use weft_scenario::units::{Bytes, Nanos};
 use weft_scenario::workload::Workload;
@@ -105,7 +106,7 @@ fn doctor_sends_real_frames_through_a_small_lab() {
     let checks = path_checks(&options, &Quiet).unwrap();
     assert_eq!(checks.len(), 18, "six through VL2, six through each of two tunnels");
     for check in checks {
-        assert_eq!(check.verdict, Verdict::Ok, "{check:?}");
+        assert_eq!(check.verdict, Verdict::Pass, "{check:?}");
     }
     assert!(!home::lab_names().contains(&format!("doctor{}", std::process::id())));
 }

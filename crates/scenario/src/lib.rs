@@ -10,6 +10,7 @@
 //! * [`workload`]: who sends how much to whom
 //! * [`fault`]: what breaks when; [`failures`]: drawn from a data centre's statistics
 //! * [`record`]: the tidy rows that an engine returns
+//! * [`judge`]: floors, ceilings and verdicts
 //! * [`engine`]: the contract between an experiment and an engine
 
 pub mod addressing;
@@ -17,6 +18,7 @@ pub mod engine;
 pub mod failures;
 pub mod fault;
 pub mod id;
+pub mod judge;
 mod random;
 pub mod record;
 pub mod routing;

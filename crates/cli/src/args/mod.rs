@@ -168,7 +168,7 @@ A difference counts where `apart` says yes: the intervals of the two runs have n
 Examples:
   weft doctor
   weft doctor --path                                              with frames through a small lab; needs root
-  weft doctor -o json | jq '.checks[] | select(.verdict != \"ok\")'
+  weft doctor -o json | jq '.checks[] | select(.verdict != \"pass\")'
   weft doctor -o json | jq '.uses[] | select(.possible | not)'
 
 Exit code 4: no lab of any kind can run here, or frames of --path did not come through.")]

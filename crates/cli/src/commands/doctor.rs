@@ -7,7 +7,8 @@ use crate::exit::Failure;
 
 #[cfg(feature = "lab")]
 pub(crate) fn doctor(args: &DoctorArgs, quiet: bool) -> Result<ExitCode, Failure> {
-    use weft_lab::doctor::{self, Verdict};
+    use weft_lab::doctor;
+    use weft_scenario::judge::Verdict;
 
     use crate::exit;
     use crate::output::{self, Rows};
@@ -33,18 +34,13 @@ pub(crate) fn doctor(args: &DoctorArgs, quiet: bool) -> Result<ExitCode, Failure
     }
     let mut rows = Rows::new(&["verdict", "check", "found", "what to do"]);
     for check in &report.checks {
-        let mark = match check.verdict {
-            Verdict::Ok => "ok",
-            Verdict::Warn => "note",
-            Verdict::Fail => "FAIL",
-        };
-        rows.push(vec![mark.to_owned(), check.name.clone(), check.found.clone(), check.remedy.clone()]);
+        rows.push(vec![check.verdict.word().to_owned(), check.name.clone(), check.found.clone(), check.remedy.clone()]);
     }
     for one in &report.uses {
         let found = if one.possible { String::new() } else { format!("because of: {}", one.because.join(", ")) };
         rows.push(vec![if one.possible { "yes" } else { "NO" }.to_owned(), one.name.to_owned(), found, String::new()]);
     }
-    output::print(args.output.output, &rows, &Said { schema_version: 2, report })?;
+    output::print(args.output.output, &rows, &Said { schema_version: 3, report })?;
     Ok(if fit { ExitCode::SUCCESS } else { ExitCode::from(exit::NOT_FIT) })
 }
 

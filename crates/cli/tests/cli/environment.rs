@@ -83,7 +83,7 @@ fn without_cap_bpf_a_lab_is_refused_before_anything_is_made() {
     let doctor = weft(&["doctor", "-o", "json"]);
     assert_eq!(doctor.status.code(), Some(4), "{}", text(&doctor.stdout));
     let said: serde_json::Value = serde_json::from_slice(&doctor.stdout).expect("JSON");
-    assert_eq!(said["schema_version"], 2);
+    assert_eq!(said["schema_version"], 3);
     let uses = said["uses"].as_array().expect("a list");
     assert!(uses.iter().all(|one| one["possible"] == false && one["because"][0] == "rights"), "{uses:?}");
     assert_eq!(before, Machine::now());

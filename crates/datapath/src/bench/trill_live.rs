@@ -7,7 +7,7 @@ use weft_wire::ethernet::MacAddress;
 
 use super::bed::{Namespace, connect, ip, ns, setup_failed};
 use super::sender::{Sample, Sender, on_cpu};
-use super::{Check, LiveOptions, frames, median, trill};
+use super::{Ceiling, LiveOptions, frames, median, trill};
 use crate::error::DatapathError;
 use crate::offload::{self, Offload};
 use crate::trill::{Elision, PortConfig, PortKind, RBridgeDatapath};
@@ -29,8 +29,9 @@ pub struct TrillLiveReport {
     pub arrived_ratio: [(&'static str, f64); 2],
     /// Frames that arrived by TRILL, millions per second of wall time, the whole bed on one core.
     pub trill_mpps: f64,
-    /// Whether the floor holds: TRILL's cost over the bridge's.
-    pub check: Check,
+    /// Of TRILL's cost over the bridge's.
+    #[serde(skip)]
+    pub ceiling: Ceiling,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,8 +62,7 @@ fn measure(options: &LiveOptions) -> Result<TrillLiveReport, DatapathError> {
     }
     let of = |place: usize, pick: fn(&Sample) -> f64| median(&samples[place].iter().map(pick).collect::<Vec<f64>>());
     let hop = |place: usize| of(place, |sample| sample.cpu_ns) - of(0, |sample| sample.cpu_ns);
-    let ours = hop(2) / hop(1);
-    let want_max = 1.0 / BRIDGE_OVER_TRILL_MIN;
+    let id = "trill_transit_hop_over_kernel_bridge_64b".to_owned();
     Ok(TrillLiveReport {
         hop_ns: [("kernel_bridge", hop(1)), ("trill_transit", hop(2))],
         arrived_ratio: [
@@ -70,12 +70,7 @@ fn measure(options: &LiveOptions) -> Result<TrillLiveReport, DatapathError> {
             ("trill_transit", of(2, |sample| sample.arrived_ratio)),
         ],
         trill_mpps: of(2, |sample| sample.mpps),
-        check: Check {
-            id: "trill_transit_hop_over_kernel_bridge_64b".to_owned(),
-            ours,
-            want_max,
-            pass: ours <= want_max,
-        },
+        ceiling: Ceiling { id, ours: hop(2) / hop(1), want_max: 1.0 / BRIDGE_OVER_TRILL_MIN },
     })
 }
 

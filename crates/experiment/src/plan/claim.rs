@@ -1,40 +1,7 @@
 //! What a plan wants to see, beside what the paper said.
 
 use serde::{Deserialize, Serialize};
-
-/// How a measured value is held against `want`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Relation {
-    /// At least `want`.
-    #[serde(rename = ">=")]
-    AtLeast,
-    /// At most `want`.
-    #[serde(rename = "<=")]
-    AtMost,
-    /// Nothing is judged; the value is printed beside the paper's.
-    #[serde(rename = "info")]
-    Info,
-}
-
-impl Relation {
-    /// As a plan writes it.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Self::AtLeast => ">=",
-            Self::AtMost => "<=",
-            Self::Info => "info",
-        }
-    }
-
-    /// Whether `value` is on the wanted side; [`Relation::Info`] wants everything.
-    pub fn holds(self, value: f64, want: f64) -> bool {
-        match self {
-            Self::AtLeast => value >= want,
-            Self::AtMost => value <= want,
-            Self::Info => true,
-        }
-    }
-}
+pub use weft_scenario::judge::Relation;
 
 /// Which number of an estimate is judged; [`crate::verdict`] has the rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use weft_scenario::judge::Verdict;
+
+use super::Check;
 use super::capability::{Probe, Row, TABLE};
 use super::kernel::{BTF_FILE, Kernel, Outcome, Refusal};
-use super::{Check, Verdict};
 
 /// The oldest kernel that weft is tried on: Debian 12's own.
 const KERNEL_LEAST: (u32, u32) = (6, 1);
@@ -146,7 +148,7 @@ mod tests {
     fn a_kernel_that_takes_everything_is_all_green() {
         for release in ["6.1.0-56-amd64", "6.12.95+deb12-amd64", "6.18.44"] {
             let checks = judge(&kernel(release, &[]));
-            assert!(checks.iter().all(|check| check.verdict == Verdict::Ok), "{checks:?}");
+            assert!(checks.iter().all(|check| check.verdict == Verdict::Pass), "{checks:?}");
             assert_eq!(impossible(&checks), []);
         }
     }
@@ -162,7 +164,7 @@ mod tests {
         );
         // Newer is no help there.
         assert!(trill.remedy.contains("report it") && trill.remedy.contains("--engine sim"), "{}", trill.remedy);
-        assert_eq!(named(&checks, "eBPF: VL2").verdict, Verdict::Ok);
+        assert_eq!(named(&checks, "eBPF: VL2").verdict, Verdict::Pass);
         let lost = impossible(&checks);
         assert!(lost.contains(&Use::TrillLab) && lost.contains(&Use::RBridge), "{lost:?}");
         for other in [Use::Vl2Lab, Use::RoutedLab, Use::BridgedLab, Use::Vtep, Use::VtepXdp, Use::Measure] {
@@ -178,8 +180,8 @@ mod tests {
         assert!(line.remedy.contains("https://backports.debian.org"), "{}", line.remedy);
         assert!(line.remedy.ends_with("weft node vtep --hook tc"), "{}", line.remedy);
         assert!(!impossible(&checks).contains(&Use::Vtep), "{checks:?}");
-        assert_eq!(named(&checks, "kernel").verdict, Verdict::Ok);
-        assert_eq!(named(&judge(&kernel("5.10.0-30-amd64", &[])), "kernel").verdict, Verdict::Warn);
+        assert_eq!(named(&checks, "kernel").verdict, Verdict::Pass);
+        assert_eq!(named(&judge(&kernel("5.10.0-30-amd64", &[])), "kernel").verdict, Verdict::Info);
     }
 
     #[test]
@@ -188,7 +190,7 @@ mod tests {
         found.kernel.btf = false;
         let checks = judge(&found);
         let btf = named(&checks, "BTF");
-        assert!(btf.verdict == Verdict::Warn && btf.remedy.contains("vxlan_tc"), "{btf:?}");
+        assert!(btf.verdict == Verdict::Info && btf.remedy.contains("vxlan_tc"), "{btf:?}");
         assert!(named(&checks, "eBPF: VXLAN at TC").remedy.contains("CONFIG_DEBUG_INFO_BTF"));
         assert!(!impossible(&checks).contains(&Use::Vl2Lab));
     }
@@ -208,10 +210,10 @@ mod tests {
     fn lockdown_is_named_where_it_may_be_the_reason() {
         let mut found = kernel("6.12.1", &[unbounded("vxlan_tc")]);
         found.kernel.lockdown = Some("integrity".into());
-        assert_eq!(named(&judge(&found), "lockdown").verdict, Verdict::Ok);
+        assert_eq!(named(&judge(&found), "lockdown").verdict, Verdict::Pass);
         found.kernel.lockdown = Some("confidentiality".into());
         let checks = judge(&found);
-        assert_eq!(named(&checks, "lockdown").verdict, Verdict::Warn);
+        assert_eq!(named(&checks, "lockdown").verdict, Verdict::Info);
         assert!(named(&checks, "eBPF: VXLAN at TC").remedy.starts_with("boot with lockdown=integrity"));
     }
 

@@ -4,10 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use weft_scenario::judge::Verdict;
+
 use super::capability::{Capability, TABLE, row};
 use super::judge::{self, Findings};
 use super::kernel::{self, Kernel};
-use super::{Check, Verdict, cards};
+use super::{Check, cards};
 use crate::deps::{self, Need};
 use crate::home::{BPF_DIR, NETNS_DIR, PREFIX, RUN_DIR, STORES_DIR, lab_names};
 use crate::{batch, down, frr, netns, overlay, state, sysctls};
@@ -25,7 +27,7 @@ const MEMORY_LEAST_BYTES: u64 = 2 << 30;
 
 pub(super) fn checks() -> Vec<Check> {
     let rights = rights();
-    let may = rights.verdict == Verdict::Ok;
+    let may = rights.verdict == Verdict::Pass;
     let mut checks = vec![rights];
     checks.extend(ebpf(may));
     checks.extend(packages());

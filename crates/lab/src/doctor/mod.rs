@@ -15,6 +15,7 @@ mod tunnel;
 mod uses;
 
 use serde::Serialize;
+use weft_scenario::judge::Verdict;
 
 use capability::{Capability, Row};
 
@@ -23,24 +24,12 @@ pub(crate) use require::require;
 pub use require::require_use;
 pub use uses::Use;
 
-/// How a check came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// As it should be.
-    Ok,
-    /// Works, but something is worth knowing.
-    Warn,
-    /// What needs it cannot be done.
-    Fail,
-}
-
 /// One line of `weft doctor`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// What was looked at.
     pub name: String,
-    /// How it came out.
+    /// As it should be, worth knowing ([`Verdict::Info`]), or what needs it cannot be done.
     pub verdict: Verdict,
     /// What was found.
     pub found: String,
@@ -53,11 +42,11 @@ pub struct Check {
 
 impl Check {
     pub(crate) fn ok(name: &str, found: impl Into<String>) -> Self {
-        Self::new(name, Verdict::Ok, found, "")
+        Self::new(name, Verdict::Pass, found, "")
     }
 
     pub(crate) fn warn(name: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::new(name, Verdict::Warn, found, remedy)
+        Self::new(name, Verdict::Info, found, remedy)
     }
 
     pub(crate) fn fail(name: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {

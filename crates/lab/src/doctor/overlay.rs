@@ -359,7 +359,8 @@ impl Outer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use weft_scenario::judge::Verdict;
+
     use super::*;
 
     fn healthy() -> Findings {
@@ -384,7 +385,7 @@ mod tests {
 
     #[test]
     fn every_line_that_is_not_green_has_a_cause_and_a_command() {
-        assert!(judge(&healthy()).iter().all(|check| check.verdict == Verdict::Ok), "{:?}", judge(&healthy()));
+        assert!(judge(&healthy()).iter().all(|check| check.verdict == Verdict::Pass), "{:?}", judge(&healthy()));
         let broken = [
             (0, Findings { full_size_passes: false, ..healthy() }, "ip link set dev"),
             (0, Findings { over_size_refused: false, ..healthy() }, "sysctl -w"),
@@ -400,9 +401,13 @@ mod tests {
         ];
         for (line, found, command) in broken {
             let checks = judge(&found);
-            assert!(checks[line].verdict != Verdict::Ok && checks[line].remedy.contains(command), "{:?}", checks[line]);
+            assert!(
+                checks[line].verdict != Verdict::Pass && checks[line].remedy.contains(command),
+                "{:?}",
+                checks[line]
+            );
             let others = checks.iter().enumerate().filter(|(place, _)| *place != line);
-            assert!(others.clone().all(|(_, check)| check.verdict == Verdict::Ok), "{checks:?}");
+            assert!(others.clone().all(|(_, check)| check.verdict == Verdict::Pass), "{checks:?}");
         }
     }
 

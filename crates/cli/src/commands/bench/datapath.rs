@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use weft_datapath::DatapathError;
-use weft_datapath::bench::{self, BenchOptions, BenchReport, Check, LiveOptions, LiveReport, TcpOptions, TcpReport};
+use weft_datapath::bench::{self, BenchOptions, BenchReport, Ceiling, LiveOptions, LiveReport, TcpOptions, TcpReport};
+use weft_scenario::judge::Check;
 
 use crate::args::Output;
 use crate::exit::{self, Failure};
@@ -19,6 +20,7 @@ struct DatapathBench {
     live: Option<LiveReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tcp: Option<TcpReport>,
+    checks: Vec<Check>,
 }
 
 pub(crate) fn datapath(options: &BenchOptions, live: bool, format: Output) -> Result<ExitCode, Failure> {
@@ -44,27 +46,13 @@ pub(crate) fn datapath(options: &BenchOptions, live: bool, format: Output) -> Re
             format!("{:.2}", row.hop_ratio_to_l2),
         ]);
     }
-    let checks: Vec<&Check> = report
-        .checks
-        .iter()
-        .chain(live.iter().flat_map(|live| &live.checks))
-        .chain(tcp.iter().map(|tcp| &tcp.check))
-        .collect();
-    let passed = checks.iter().all(|check| check.pass);
-    if format == Output::Table {
-        for check in checks {
-            let word = if check.pass { "pass" } else { "FAIL" };
-            rows.push(vec![
-                word.to_owned(),
-                check.id.clone(),
-                String::new(),
-                format!("{:.2}", check.ours),
-                format!("want <= {}", check.want_max),
-            ]);
-        }
-    }
-    output::print(format, &rows, &DatapathBench { schema_version: 1, report, live, tcp })?;
-    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::from(exit::CLAIM_FAILED) })
+    let of_live = live.iter().flat_map(|live| &live.ceilings);
+    let ceilings = report.ceilings.iter().chain(of_live).chain(tcp.iter().map(|tcp| &tcp.ceiling));
+    let check = |Ceiling { id, ours, want_max }: &Ceiling| Check::at_most(id.clone(), *ours, *want_max, "");
+    let checks: Vec<Check> = ceilings.map(check).collect();
+    let bench = DatapathBench { schema_version: 2, report, live, tcp, checks };
+    output::print(format, &rows, &bench)?;
+    output::judged(format, &bench.checks)
 }
 
 fn failure(error: DatapathError) -> Failure {

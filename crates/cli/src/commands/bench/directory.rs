@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use weft_lab::directory::bench::{self, Baseline, BenchOptions, BenchReport, Doubt};
+use weft_lab::directory::bench::{self, Baseline, BenchOptions, BenchReport};
 
-use crate::args::{BenchDirectoryArgs, Output};
+use crate::args::BenchDirectoryArgs;
 use crate::commands::lab;
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
 use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
 
@@ -22,20 +22,13 @@ pub(crate) fn directory(args: &BenchDirectoryArgs, quiet: bool) -> Result<ExitCo
     let report = bench::run(&options, &progress);
     progress.finish();
     let report = report.map_err(lab::failure)?;
-    output::print(args.output.output, &rows(&report, args.output.output), &report)?;
-    let failed = report.checks.iter().any(|check| check.verdict == "fail");
+    output::print(args.output.output, &rows(&report), &report)?;
     warn(&report);
-    Ok(if failed { ExitCode::from(exit::CLAIM_FAILED) } else { ExitCode::SUCCESS })
+    output::judged(args.output.output, &report.checks)
 }
 
 fn warn(report: &BenchReport) {
-    let doubted = |doubt| report.checks.iter().any(|check| check.doubt == Some(doubt));
-    if doubted(Doubt::ForeignWork) {
-        eprintln!(
-            "weft: warning: other work on this machine hides whether a floor is reached; run again when it idles"
-        );
-    }
-    if doubted(Doubt::SlowerMachine) {
+    if report.checks.iter().any(|check| check.why == Some(bench::SLOWER_MACHINE)) {
         let Baseline { datagrams_per_cpu_s, reference_per_cpu_s, .. } = &report.baseline;
         eprintln!(
             "weft: warning: this machine sends {:.0} % of the baseline's datagrams that the floors per CPU second were set \
@@ -45,28 +38,28 @@ fn warn(report: &BenchReport) {
     }
 }
 
-fn rows(report: &BenchReport, format: Output) -> Rows {
-    let mut rows = Rows::new(&["measured", "ours", "unit", "floor", "verdict"]);
+fn rows(report: &BenchReport) -> Rows {
+    let mut rows = Rows::new(&["measured", "ours", "unit"]);
     let mut push = |what: String, ours: String, unit: &str| {
-        rows.push(vec![what, ours, unit.to_owned(), String::new(), String::new()]);
+        rows.push(vec![what, ours, unit.to_owned()]);
     };
     for row in &report.lookups {
         let shape = format!("{} a datagram{}", row.questions_per_datagram, if row.gro { ", bursts of 16" } else { "" });
-        push(format!("look-ups, {shape}"), thousands(row.lookups_per_cpu_s), "per server CPU s");
+        push(format!("look-ups, {shape}"), output::number(row.lookups_per_cpu_s), "per server CPU s");
         push("  over the baseline".into(), format!("{:.2}", row.over_baseline), "ratio");
-        push(format!("  at saturation (limit: {})", row.limited_by), thousands(row.lookups_per_s), "1/s");
+        push(format!("  at saturation (limit: {})", row.limited_by), output::number(row.lookups_per_s), "1/s");
         push("  p50, p99 at 50 K look-ups/s".into(), format!("{:.0}, {:.0}", row.p50_us, row.p99_us), "us");
     }
     let baseline = &report.baseline;
-    push(format!("baseline: {}", baseline.name), thousands(baseline.datagrams_per_cpu_s), "datagrams per CPU s");
+    push(format!("baseline: {}", baseline.name), output::number(baseline.datagrams_per_cpu_s), "datagrams per CPU s");
     if !baseline.absent.is_empty() {
         push(format!("  not installed, not measured: {}", baseline.absent.join(", ")), String::new(), "");
     }
     let updates = &report.updates;
     let clients = format!("single updates, store {}, {} clients", updates.store, updates.clients);
-    push(clients, thousands(updates.single_per_s), "1/s");
+    push(clients, output::number(updates.single_per_s), "1/s");
     push("  p50, p99".into(), format!("{:.1}, {:.1}", updates.p50_ms, updates.p99_ms), "ms");
-    push("bulk changes".into(), thousands(updates.mappings_per_s), "mappings/s");
+    push("bulk changes".into(), output::number(updates.mappings_per_s), "mappings/s");
     let convergence = &report.convergence;
     let what = format!("visible at all {}, {} commits/s: p50, p99", convergence.servers, convergence.commits_per_s);
     push(what, format!("{:.1}, {:.1}", convergence.p50_ms, convergence.p99_ms), "ms");
@@ -79,33 +72,11 @@ fn rows(report: &BenchReport, format: Output) -> Rows {
     push(format!("memory of {} mappings", million.mappings), format!("{:.0}", million.memory_mb), "MB");
     push("  cold start".into(), format!("{:.2}", million.cold_start_s), "s");
     let garbage = &report.garbage;
-    let flood = format!("p99 without, with {}/s garbage", thousands(garbage.datagrams_per_s));
+    let flood = format!("p99 without, with {}/s garbage", output::number(garbage.datagrams_per_s));
     push(flood, format!("{:.0}, {:.0}", garbage.p99_us_without, garbage.p99_us_with), "us");
     let machine = &report.machine;
     let [before, after] = machine.load_average;
     push("load average before, after".into(), format!("{before:.2}, {after:.2}"), "");
     push("foreign CPU, worst round".into(), format!("{:.0}", machine.foreign_cpu_ratio * 100.0), "%");
-    if format == Output::Table {
-        for check in &report.checks {
-            let floor = format!("{} {}", check.relation, thousands(check.want));
-            rows.push(vec![
-                check.id.clone(),
-                thousands(check.ours),
-                check.unit.to_owned(),
-                floor,
-                check.verdict.to_owned(),
-            ]);
-        }
-    }
     rows
-}
-
-/// A number that people can read: `14.6 M`, `450 K`, `0.29`.
-fn thousands(value: f64) -> String {
-    match value {
-        value if value >= 1e6 => format!("{:.2} M", value / 1e6),
-        value if value >= 1e4 => format!("{:.0} K", value / 1e3),
-        value if value >= 10.0 => format!("{value:.0}"),
-        value => format!("{value:.2}"),
-    }
 }

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use weft_lab::tester::compare::{Estimate, Order};
-use weft_lab::tester::overlays::{self, OverlayOptions, OverlayReport, OverlayRow, Verdict, Wire};
+use weft_lab::tester::overlays::{self, OverlayOptions, OverlayReport, OverlayRow, Wire};
 use weft_scenario::engine::EngineError;
 
 use crate::args::{BenchOverlayArgs, Output};
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
 use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
 
@@ -17,7 +17,7 @@ pub(crate) fn overlay(args: &BenchOverlayArgs, quiet: bool) -> Result<ExitCode, 
     progress.finish();
     let report = report.map_err(|error| Failure::from(EngineError::from(error)))?;
     let format = args.output.output;
-    output::print(format, &rows(&report, format), &report)?;
+    output::print(format, &rows(&report), &report)?;
     if format == Output::Table {
         let noise = report.noise;
         if noise.samples_disturbed > 0 {
@@ -37,13 +37,7 @@ pub(crate) fn overlay(args: &BenchOverlayArgs, quiet: bool) -> Result<ExitCode, 
         }
         output::print_line(&report.sentence)?;
     }
-    if report.checks.iter().any(|check| check.verdict == Verdict::Inconclusive) {
-        eprintln!(
-            "weft: warning: other work or a slower machine hides whether a floor is reached; run again when it idles"
-        );
-    }
-    let failed = report.checks.iter().any(|check| check.verdict == Verdict::Fail);
-    Ok(if failed { ExitCode::from(exit::CLAIM_FAILED) } else { ExitCode::SUCCESS })
+    output::judged(format, &report.checks)
 }
 
 fn options(args: &BenchOverlayArgs) -> Result<OverlayOptions, weft_lab::tester::TesterError> {
@@ -58,7 +52,7 @@ fn options(args: &BenchOverlayArgs) -> Result<OverlayOptions, weft_lab::tester::
     Ok(options)
 }
 
-fn rows(report: &OverlayReport, format: Output) -> Rows {
+fn rows(report: &OverlayReport) -> Rows {
     let mut rows = Rows::new(&[
         "encapsulation",
         "hook",
@@ -75,19 +69,6 @@ fn rows(report: &OverlayReport, format: Output) -> Rows {
     ]);
     for row in &report.rows {
         rows.push(cells(row));
-    }
-    if format == Output::Table {
-        for check in &report.checks {
-            let number = match (check.interval, check.want_max < 1.0) {
-                (Some([low, high]), _) => format!("{:.2} +- {:.2}", check.ours, (high - low) / 2.0),
-                (None, true) => format!("{:.4}", check.ours),
-                (None, false) => format!("{:.0}", check.ours),
-            };
-            let mut line = vec![verdict(check.verdict), check.id.clone(), String::new(), String::new(), number];
-            line.push(format!("want <= {} {}", (check.want_max * 1e3).round() / 1e3, check.unit));
-            line.resize(12, String::new());
-            rows.push(line);
-        }
     }
     rows
 }
@@ -116,13 +97,4 @@ fn cells(row: &OverlayRow) -> Vec<String> {
         row.p50_ns.to_string(),
         row.p99_ns.to_string(),
     ]
-}
-
-fn verdict(verdict: Verdict) -> String {
-    match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Fail => "FAIL",
-        Verdict::Inconclusive => "inconclusive",
-    }
-    .to_owned()
 }

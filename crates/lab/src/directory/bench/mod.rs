@@ -18,19 +18,20 @@ use std::path::PathBuf;
 use serde::Serialize;
 use weft_node::NodeError;
 use weft_scenario::engine::{DirectoryStore, Progress};
+use weft_scenario::judge::Check;
 
 use super::bed::BedOptions;
 use super::usage;
 use crate::error::LabError;
 
-pub use checks::{Check, Doubt};
+pub use checks::{FOREIGN_WORK, SLOWER_MACHINE};
 pub use echo::Baseline;
 pub use lookups::LookupNumbers;
 pub use size::{GarbageNumbers, MillionNumbers};
 pub use updates::{ConvergenceNumbers, FailoverNumbers, UpdateNumbers};
 
 /// Version of [`BenchReport`]'s fields.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// What is measured.
 #[derive(Clone, Debug)]

@@ -25,7 +25,7 @@ pub use bed::OverlayBed;
 pub use encapsulation::{Encapsulation, Hook};
 pub use nic::Wire;
 pub use own::{OwnReport, Pacing};
-pub use report::{BridgeHop, Check, Noise, OverlayReport, OverlayRow, Verdict};
+pub use report::{BridgeHop, Noise, OverlayReport, OverlayRow};
 use report::{Sample, Samples};
 
 /// Sizes of a full run, bytes with FCS.

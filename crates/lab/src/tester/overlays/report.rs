@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use weft_scenario::judge::{Check, Verdict};
 
 use super::OverlayOptions;
 use super::encapsulation::{Encapsulation, Hook};
@@ -147,35 +148,6 @@ impl BridgeHop {
     }
 }
 
-/// How a floor came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// Reached.
-    Pass,
-    /// Missed.
-    Fail,
-    /// Noise, or a slower machine than the floor was set on, hides the answer.
-    Inconclusive,
-}
-
-/// One floor.
-#[derive(Clone, Debug, Serialize)]
-pub struct Check {
-    /// What is judged.
-    pub id: String,
-    /// What was measured.
-    pub ours: f64,
-    /// Its interval, where it has one.
-    pub interval: Option<[f64; 2]>,
-    /// What it may be at most.
-    pub want_max: f64,
-    /// Its unit.
-    pub unit: &'static str,
-    /// The verdict.
-    pub verdict: Verdict,
-}
-
 pub(super) fn report(
     options: &OverlayOptions,
     order: &[Encapsulation],
@@ -198,7 +170,7 @@ pub(super) fn report(
         }
     }
     OverlayReport {
-        schema_version: 1,
+        schema_version: 2,
         wire: options.wire.name(),
         whole_path: options.wire.is_on_one_core(),
         rounds: options.rounds.max(3),
@@ -241,12 +213,7 @@ fn row(one: Encapsulation, size: u32, floor_ns: f64, samples: &Samples) -> Optio
 fn own_checks(tester: &OwnReport, method_holds: bool, bridge: Option<BridgeHop>) -> Vec<Check> {
     // Noise only ever adds: what passes has passed, what fails in a noisy phase may be the noise.
     let judge = |id: &str, ours: f64, want_max: f64, unit, is_sure: bool| {
-        let verdict = match () {
-            () if ours <= want_max => Verdict::Pass,
-            () if is_sure => Verdict::Fail,
-            () => Verdict::Inconclusive,
-        };
-        Check { id: id.to_owned(), ours, interval: None, want_max, unit, verdict }
+        Check::at_most(id, ours, want_max, unit).unless((!is_sure).then_some("noise, or a slower machine"))
     };
     let (generator, floor) = (tester.generator_ns, tester.floor_p50_ns as f64);
     let is_sure = method_holds && !bridge.is_some_and(BridgeHop::is_slower_machine);
@@ -283,19 +250,11 @@ fn extra_check(ours: Encapsulation, size: u32, samples: &Samples) -> Option<Chec
     let (own, kernels) = (extra(ours)?, extra(Encapsulation::KernelVxlan)?);
     let ratios: Vec<f64> = own.iter().zip(&kernels).map(|(own, kernels)| own / kernels).collect();
     let ratio = compare::estimate(&ratios)?;
-    let verdict = match () {
-        () if compare::estimate(&kernels)?.low <= 0.0 => Verdict::Inconclusive,
-        () if ratio.high <= EXTRA_RATIO_MAX => Verdict::Pass,
-        () if ratio.low > EXTRA_RATIO_MAX => Verdict::Fail,
-        () => Verdict::Inconclusive,
-    };
-    Some(Check {
-        id: format!("extra CPU of {} over kernel-vxlan's, {size} B", ours.name()),
-        ours: ratio.mean,
-        interval: Some([ratio.low, ratio.high]),
-        want_max: EXTRA_RATIO_MAX,
-        unit: "ratio",
-        verdict,
+    let id = format!("extra CPU of {} over kernel-vxlan's, {size} B", ours.name());
+    let check = Check::at_most(id, ratio.mean, EXTRA_RATIO_MAX, "ratio").over([ratio.low, ratio.high]);
+    Some(match compare::estimate(&kernels)?.low <= 0.0 {
+        true => Check { verdict: Verdict::Inconclusive, why: Some("the kernel's extra is noise"), ..check },
+        false => check,
     })
 }
 
