@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use weft_scenario::engine::Overlay;
 use weft_scenario::record::RowKind;
 
 /// The repository's root, from this crate's place in it.
@@ -21,6 +22,8 @@ pub(crate) fn all(root: &Path) -> Vec<String> {
         dead_links(root),
         records_page(root),
         record_files(root),
+        overlays_page(root),
+        named_paths(root),
     ]
     .concat()
 }
@@ -130,6 +133,41 @@ fn record_files(root: &Path) -> Vec<String> {
     findings
 }
 
+/// The page of scenarios tells every overlay.
+fn overlays_page(root: &Path) -> Vec<String> {
+    let page = read(&root.join("docs/scenarios.md"));
+    let untold = Overlay::ALL.iter().filter(|word| !page.contains(&format!("`{}`", word.name)));
+    untold.map(|word| format!("docs/scenarios.md does not tell the overlay `{}`", word.name)).collect()
+}
+
+/// Every path and every module that the pages for contributors name is there.
+fn named_paths(root: &Path) -> Vec<String> {
+    let mut findings = Vec::new();
+    for page in ["ARCHITECTURE.md", "STYLE.md", "CONTRIBUTING.md"] {
+        for word in read(&root.join(page)).split('`').skip(1).step_by(2) {
+            if !is_there(root, word) {
+                findings.push(format!("{page} names {word}, which is not there"));
+            }
+        }
+    }
+    findings
+}
+
+/// Whether a word of code that looks like a path from the root (`crates/..`) or a module (`lab::folder`) is one; others are not judged.
+fn is_there(root: &Path, word: &str) -> bool {
+    if word.contains([' ', '*', '<', '=', '$']) {
+        return true;
+    }
+    if let Some((top, _)) = word.split_once('/') {
+        return !root.join(top).is_dir() || root.join(word).exists();
+    }
+    let Some((krate, rest)) = word.split_once("::") else { return true };
+    let source = root.join("crates").join(krate).join("src");
+    let module = rest.split("::").next().unwrap_or_default();
+    let is_module = module.starts_with(|first: char| first.is_ascii_lowercase()) && !module.contains('(');
+    !source.is_dir() || !is_module || source.join(module).is_dir() || source.join(format!("{module}.rs")).is_file()
+}
+
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
@@ -167,5 +205,14 @@ mod tests {
     fn the_repository_is_tidy() {
         let findings = all(&repository_root());
         assert!(findings.is_empty(), "{}", findings.join("\n"));
+    }
+
+    #[test]
+    fn a_page_names_only_what_is_there() {
+        let there = |word| is_there(&repository_root(), word);
+        assert!(
+            there("crates/lab/src/folder.rs") && there("lab::folder") && there("cargo test") && there("Nanos::from")
+        );
+        assert!(!there("crates/lab/src/nowhere.rs") && !there("lab::nowhere"));
     }
 }

@@ -1,7 +1,5 @@
 //! The claims table as text cells, for the terminal and the report.
 
-use weft_scenario::engine::Overlay;
-
 use crate::plan::Relation;
 use crate::summary::{ClaimResult, RunSummary};
 
@@ -89,18 +87,6 @@ pub fn plain(value: f64) -> String {
         _ if (0.99..1.0).contains(&size) => format!("{value:.4}"),
         _ if size != 0.0 && size < 0.01 => format!("{value:.2e}"),
         _ => format!("{value:.3}"),
-    }
-}
-
-/// An overlay's name as plans and CSV files write it.
-pub fn overlay_name(overlay: Overlay) -> &'static str {
-    match overlay {
-        Overlay::Routed => "routed",
-        Overlay::Vl2 => "vl2",
-        Overlay::KernelVxlan => "kernel-vxlan",
-        Overlay::Trill => "trill",
-        Overlay::Bridged => "bridged",
-        Overlay::Layer2 => "layer2",
     }
 }
 

@@ -68,7 +68,7 @@ impl Engine for LabEngine {
                 progress.note(&format!("removed lab {lab}, left over from a run that was killed"));
             }
         }
-        if scenario.overlay == Overlay::Layer2 {
+        if scenario.overlay == Overlay::L2 {
             return Ok(Box::new(BedSession { options: &self.options, progress }));
         }
         let options = LabOptions { name: Some(self.free_name(scenario)), ..self.options.clone() };
@@ -115,7 +115,7 @@ impl LabSession<'_> {
 impl Session for LabSession<'_> {
     fn run(&mut self, trial: &Trial) -> Result<Records, EngineError> {
         if let Workload::Vxlan(_) | Workload::Trill(_) = trial.workload {
-            let why = format!("a workload of kind `{}` needs the overlay `layer2`", trial.workload.kind());
+            let why = format!("a workload of kind `{}` needs the overlay `l2`", trial.workload.kind());
             return Err(EngineError::Refused(why));
         }
         if let Workload::Directory(spec) = &trial.workload {
@@ -211,7 +211,7 @@ impl Session for BedSession<'_> {
                 Ok(trill::measure::run(spec, trial.seed, &self.options.weft_binary, self.progress)?)
             }
             other => Err(EngineError::Refused(format!(
-                "a workload of kind `{}` needs a fabric; choose another overlay than `layer2`",
+                "a workload of kind `{}` needs a fabric; choose another overlay than `l2`",
                 other.kind()
             ))),
         }

@@ -15,7 +15,7 @@ use weft_scenario::id::{LinkId, NodeId};
 use crate::batch::{self, Program};
 use crate::error::LabError;
 use crate::home::namespace_path;
-use crate::plan::{forwards_frames, interfaces};
+use crate::plan::interfaces;
 use crate::traffic::FaultActuator;
 use crate::up::Lab;
 use crate::{netns, overlay, routes};
@@ -263,7 +263,7 @@ impl FaultActuator for LabActuator<'_> {
         let repair = self.repairs;
         self.repairs += 1;
         self.settle().map_err(|error| error.to_string())?;
-        if !forwards_frames(&self.lab.scenario) {
+        if !self.lab.scenario.overlay.forwards_frames() {
             self.start_watch(repair);
         }
         Ok(())

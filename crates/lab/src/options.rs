@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::trill::CampusOptions;
-
 /// Options of a lab.
 #[derive(Clone, Debug)]
 pub struct LabOptions {
@@ -15,13 +13,11 @@ pub struct LabOptions {
     pub seed: u64,
     /// Whether shaped links are measured before use.
     pub self_test: bool,
-    /// Switches of a campus.
-    pub campus: CampusOptions,
 }
 
 impl LabOptions {
     /// Options with the program that runs now, no seed of its own and a self-test of shaped links.
     pub fn new(weft_binary: impl Into<PathBuf>) -> Self {
-        Self { name: None, weft_binary: weft_binary.into(), seed: 1, self_test: true, campus: CampusOptions::default() }
+        Self { name: None, weft_binary: weft_binary.into(), seed: 1, self_test: true }
     }
 }

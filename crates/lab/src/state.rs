@@ -10,7 +10,7 @@ use weft_scenario::topology::{Access, Fabric, Role};
 use crate::error::LabError;
 use crate::folder::Folder;
 use crate::home::{self, lab_dir, write_atomically};
-use crate::plan::{access, forwards_frames};
+use crate::plan::access;
 use crate::process::ProcessId;
 
 /// Version of the file's format.
@@ -165,7 +165,7 @@ impl LabState {
 }
 
 fn accesses(scenario: &weft_scenario::engine::Scenario, id: weft_scenario::id::NodeId) -> Vec<Access> {
-    if !forwards_frames(scenario) || scenario.fabric.node(id).role.is_switch() {
+    if !scenario.overlay.forwards_frames() || scenario.fabric.node(id).role.is_switch() {
         return Vec::new();
     }
     scenario.fabric.links_of(id).iter().filter_map(|link| access(scenario, *link)).collect()

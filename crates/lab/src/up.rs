@@ -19,7 +19,7 @@ use crate::netns;
 use crate::options::LabOptions;
 use crate::owner::Owner;
 use crate::ping::{Echo, wait_for_answer};
-use crate::plan::{LabPlan, NodePlan, access, forwards_frames, relays_dhcp, routes_multicast};
+use crate::plan::{LabPlan, NodePlan, access, relays_dhcp, routes_multicast};
 use crate::process::{ProcessId, log_tail};
 use crate::removal::remove_tree;
 use crate::state::{LabState, ProcessState};
@@ -156,7 +156,7 @@ impl Builder<'_> {
         self.run_batches(Program::Bridge, |plan| &plan.forwards)?;
         self.phase("queues", "")?;
         self.run_batches(Program::Tc, |plan| &plan.queues)?;
-        if forwards_frames(&self.lab.scenario) {
+        if self.lab.scenario.overlay.forwards_frames() {
             self.start_campus()?;
         } else {
             self.start_routed()?;
@@ -174,8 +174,9 @@ impl Builder<'_> {
                 .note("links are not shaped: frames go past queues; measurements emulate rates in virtual time");
         }
         let (name, detail) = match self.lab.scenario.overlay {
-            Overlay::Trill => ("rbridges", "adjacencies, routes, trees"),
-            _ => ("bridges", "spanning tree"),
+            Overlay::RBridge { .. } => ("rbridges", "adjacencies, routes, trees"),
+            Overlay::Bridge { .. } => ("bridges", "spanning tree"),
+            _ => ("switches", "which are told where stations are"),
         };
         self.phase(name, detail)?;
         trill::start(self.lab, self.options, self.progress)
@@ -196,10 +197,12 @@ impl Builder<'_> {
         if routes_first {
             self.converge()?;
         }
-        if self.lab.scenario.overlay == Overlay::Vl2 {
-            self.phase("overlay", "agents and directory")?;
-            overlay::start(self.lab, self.options, self.progress)?;
+        match self.lab.scenario.overlay {
+            Overlay::Vl2 => self.phase("overlay", "agents and directory")?,
+            Overlay::Vtep { .. } => self.phase("overlay", "a VTEP on every server")?,
+            _ => {}
         }
+        overlay::start(self.lab, self.options, self.progress)?;
         if relays_dhcp(&self.lab.scenario) {
             self.phase("dhcp", "a server, and a relay on every ToR")?;
             dhcp::start(self.lab, self.progress)?;
@@ -294,7 +297,7 @@ impl Builder<'_> {
     /// The first server reaches the last one: the proof that the lab carries packets. Plain switches are told later where
     /// anybody is.
     fn first_ping(&mut self) -> Result<(), LabError> {
-        if self.lab.scenario.overlay == Overlay::Layer2 {
+        if self.lab.scenario.overlay == Overlay::L2 {
             return Ok(());
         }
         let servers = self.lab.servers_in_reach();
@@ -335,8 +338,8 @@ impl Lab {
         let Scenario { fabric, addresses, overlay, .. } = &self.scenario;
         let address = |server| match overlay {
             Overlay::Routed => Some(addresses.la(server)),
-            Overlay::Vl2 | Overlay::KernelVxlan => addresses.aa(server),
-            Overlay::Trill | Overlay::Bridged | Overlay::Layer2 => {
+            Overlay::Vl2 | Overlay::KernelVxlan | Overlay::Vtep { .. } => addresses.aa(server),
+            Overlay::RBridge { .. } | Overlay::Bridge { .. } | Overlay::L2 => {
                 Some(access(&self.scenario, fabric.edge_of(server)?.1)?.address.address)
             }
         };
@@ -359,7 +362,7 @@ impl Lab {
         let vlan_of = |server| Some(access(&self.scenario, fabric.edge_of(server)?.1)?.vlan);
         let first = servers.first().and_then(|(server, _)| vlan_of(*server));
         let routed = |vlan: Option<u16>| vlan.is_some_and(|vlan| fabric.campus().gateway_of(fabric, vlan).is_some());
-        if forwards_frames(&self.scenario) && fabric.is_campus() {
+        if self.scenario.overlay.forwards_frames() && fabric.is_campus() {
             servers.retain(|(server, _)| vlan_of(*server) == first || (routed(first) && routed(vlan_of(*server))));
         }
         if let (Overlay::Vl2, Some((first, _))) = (self.scenario.overlay, servers.first()) {
@@ -373,7 +376,8 @@ impl Lab {
     fn daemon_before(&self, server: &str) -> String {
         let edge = self.scenario.fabric.find(server).and_then(|server| self.scenario.fabric.edge_of(server));
         match (self.scenario.overlay, edge) {
-            (Overlay::Trill, Some((edge, _))) => format!("{}.rbridge", self.plan.node(edge).name),
+            (Overlay::RBridge { .. }, Some((edge, _))) => format!("{}.rbridge", self.plan.node(edge).name),
+            (Overlay::Vtep { .. }, _) => format!("{server}.vtep"),
             _ => format!("{server}.agent"),
         }
     }

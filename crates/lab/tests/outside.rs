@@ -454,7 +454,7 @@ fn an_outside_needs_an_overlay_with_routes() {
     if !can_run() {
         return;
     }
-    let scenario = Scenario { overlay: Overlay::Bridged, ..internet() };
+    let scenario = Scenario { overlay: Overlay::BRIDGE, ..internet() };
     let name = lab_name("of");
     let error = up(&scenario, &options(&name), &Quiet).unwrap_err().to_string();
     assert!(error.contains("has an outside, which is reached by routes; choose --overlay vl2"), "{error}");

@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::beds::turn;
-use common::campus::{TRILL, address, build, close, fabric, pings};
+use common::campus::{address, build, close, fabric, pings};
 use common::hosts::capturing;
 use common::{PATIENCE, Quiet, daemon_program, lab_name, traces, wait_for};
-use weft_lab::trill::{Campus, Failure, Links, StpTimers, Switching, rbridge_keys, rbridge_socket};
+use weft_lab::trill::{Campus, Failure, Links, rbridge_keys, rbridge_socket};
 use weft_lab::{CaptureFilter, CaptureOptions, LabEngine, LabOptions, LabState, sweep_orphans, up};
 use weft_node::rbridge;
 use weft_node::rbridge::protocol::{Answer, Request, What};
@@ -25,8 +25,6 @@ use weft_scenario::engine::{Engine, Overlay, Trial};
 use weft_scenario::topology::{Fabric, from_yaml};
 use weft_scenario::units::{Bytes, Nanos};
 use weft_scenario::workload::Workload;
-
-const BRIDGES: Switching = Switching::Bridges { timers: StpTimers::Quick };
 
 /// Bytes that arrived of so many sent over TCP.
 fn transfer(campus: &Campus, from: &str, to: &str, bytes: usize) -> usize {
@@ -104,7 +102,7 @@ fn outage(campus: &mut Campus, from: &str, to: &str, watched: Duration, change: 
 fn the_spanning_tree_twin_carries_frames_and_recovers() {
     let Some(_turn) = turn() else { return };
     let name = lab_name("stp");
-    let mut campus = build(&name, "trill-s1-s6", BRIDGES, Links::Bare);
+    let mut campus = build(&name, "trill-s1-s6", Overlay::BRIDGE, Links::Bare);
     assert!(pings(&campus, "h1", "h2") && pings(&campus, "h3", "h4"));
     assert!(!pings(&campus, "h1", "h3") && !pings(&campus, "h3", "h2"), "VLANs are apart");
     assert_eq!(transfer(&campus, "h1", "h2", 4_000_000), 4_000_000);
@@ -122,7 +120,7 @@ fn the_spanning_tree_twin_carries_frames_and_recovers() {
 fn plain_switches_and_links_are_the_same_wires() {
     let Some(_turn) = turn() else { return };
     let name = lab_name("l2");
-    let campus = build(&name, "trill-s1-s6", Switching::Layer2, Links::Emulated);
+    let campus = build(&name, "trill-s1-s6", Overlay::L2, Links::Emulated);
     let mac = |host: &str| {
         let fabric = &campus.lab().scenario.fabric;
         let id = fabric.find(host).unwrap();
@@ -147,7 +145,7 @@ fn plain_switches_and_links_are_the_same_wires() {
 fn six_rbridges_carry_frames_over_four_ways_and_lose_one() {
     let Some(_turn) = turn() else { return };
     let name = lab_name("tr");
-    let mut campus = build(&name, "trill-s1-s6", TRILL, Links::Bare);
+    let mut campus = build(&name, "trill-s1-s6", Overlay::RBRIDGE, Links::Bare);
     assert_eq!(campus.next_hops("s1", "s2").unwrap(), ["s3", "s4", "s5", "s6"]);
     assert_eq!(campus.next_hops("s3", "s2").unwrap(), ["s2"]);
     assert!(pings(&campus, "h1", "h2") && pings(&campus, "h3", "h4"));
@@ -180,7 +178,7 @@ fn six_rbridges_carry_frames_over_four_ways_and_lose_one() {
 fn who_has_another_key_than_the_campus_stays_outside() {
     let Some(_turn) = turn() else { return };
     let name = lab_name("key");
-    let mut campus = build(&name, "trill-s1-s6", TRILL, Links::Bare);
+    let mut campus = build(&name, "trill-s1-s6", Overlay::RBRIDGE, Links::Bare);
     let keys = rbridge_keys(&name);
     assert_eq!(fs::metadata(&keys).unwrap().permissions().mode() & 0o777, 0o600);
     let secret = fs::read_to_string(&keys).unwrap().split_whitespace().last().unwrap().to_owned();
@@ -229,7 +227,7 @@ fn vlans_meet_at_a_router_or_at_the_ingress_rbridge() {
     let Some(_turn) = turn() else { return };
     for (suffix, fabric) in [("ra", "trill-inter-vlan"), ("rb", "trill-routed")] {
         let name = lab_name(suffix);
-        let campus = build(&name, fabric, TRILL, Links::Bare);
+        let campus = build(&name, fabric, Overlay::RBRIDGE, Links::Bare);
         assert!(pings(&campus, "h1", "h2"), "{fabric}");
         assert_eq!(transfer(&campus, "h1", "h2", 2_000_000), 2_000_000, "{fabric}");
         let to = address(&campus, "h2").to_string();
@@ -243,7 +241,7 @@ fn vlans_meet_at_a_router_or_at_the_ingress_rbridge() {
 fn links_have_their_rate_where_rbridges_forward() {
     let Some(_turn) = turn() else { return };
     let name = lab_name("em");
-    let campus = build(&name, "trill-s1-s6", TRILL, Links::Emulated);
+    let campus = build(&name, "trill-s1-s6", Overlay::RBRIDGE, Links::Emulated);
     assert!(pings(&campus, "h1", "h2"));
     let ways = ["s3", "s4", "s5", "s6"];
     let passed = |from: &str, to: &str| campus.link_counters(from, to).unwrap().passed;
@@ -259,7 +257,7 @@ fn links_have_their_rate_where_rbridges_forward() {
 fn a_trunk_is_captured_with_data_hellos_and_lsps() {
     let Some(_turn) = turn() else { return };
     let name = lab_name("cap");
-    let campus = build(&name, "trill-s1-s6", TRILL, Links::Bare);
+    let campus = build(&name, "trill-s1-s6", Overlay::RBRIDGE, Links::Bare);
     let directory = tempfile::tempdir().unwrap();
     let wanted = CaptureOptions {
         lab: name.clone(),
@@ -307,7 +305,7 @@ fn a_mesh_of_servers_runs_a_workload() {
     let worker = [daemon_program().into_os_string(), "internal".into(), "traffic-worker".into()];
     let options = LabOptions { name: Some(name.clone()), ..LabOptions::new(daemon_program()) };
     let engine = LabEngine::new(options, worker.into());
-    let mesh = common::scenario(fabric("trill-mesh"), Overlay::Trill);
+    let mesh = common::scenario(fabric("trill-mesh"), Overlay::RBRIDGE);
     let trial = Trial {
         workload: Workload::Shuffle { bytes_per_flow: Bytes(1_000_000) },
         faults: Vec::new(),
@@ -330,7 +328,7 @@ fn a_mesh_of_servers_runs_a_workload() {
 #[test]
 fn child_that_is_killed() {
     let Ok(name) = std::env::var("WEFT_TEST_CAMPUS_TO_LEAVE") else { return };
-    let _campus = build(&name, "trill-mesh", TRILL, Links::Bare);
+    let _campus = build(&name, "trill-mesh", Overlay::RBRIDGE, Links::Bare);
     std::thread::sleep(Duration::from_secs(300));
 }
 
@@ -364,6 +362,6 @@ fn what_is_no_campus_is_refused_before_anything_is_made() {
     let text = refused(Overlay::Routed, fabric("trill-mesh"));
     assert!(text.starts_with("fabric `trill-mesh` has RBridges, which carry frames and no routes"), "{text}");
     let narrow = weft_scenario::topology::to_yaml(&fabric("trill-mesh")).replace("mtu: 9216", "mtu: 9000");
-    let text = refused(Overlay::Trill, from_yaml(&narrow, "narrow").unwrap());
+    let text = refused(Overlay::RBRIDGE, from_yaml(&narrow, "narrow").unwrap());
     assert!(text.contains("has an MTU of 9000 bytes, too little for packets of 9000 bytes in TRILL"), "{text}");
 }

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use common::beds::turn;
-use common::campus::{TRILL, address, answers, build, close, pings};
+use common::campus::{address, answers, build, close, pings};
 use common::{lab_name, wait_for};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use weft_datapath::trill::XdpMode;
 use weft_lab::deps::find_program;
-use weft_lab::trill::{Campus, Links, StpTimers, Switching};
+use weft_lab::trill::{Campus, Links};
+use weft_scenario::engine::{Hook, Overlay};
 
 /// Of the guest that moves.
 const GUEST_MAC: &str = "02:00:5e:10:00:07";
@@ -151,7 +151,7 @@ fn watched<const N: usize>(campus: &Campus, from: [&str; N], guest: &Guest, chan
 fn ordinary_switches_may_sit_between_rbridges_and_hosts() {
     let Some(_turn) = turn() else { return };
     let name = lab_name("osw");
-    let campus = build(&name, "trill-s1-s6", TRILL, Links::Bare);
+    let campus = build(&name, "trill-s1-s6", Overlay::RBRIDGE, Links::Bare);
     ordinary_switch(&campus, "h1");
     let guests =
         [("v1", 71), ("v2", 72)].map(|(guest, last)| Guest::new(&campus, guest, Ipv4Addr::new(10, 0, 10, last), "h1"));
@@ -170,7 +170,7 @@ fn ordinary_switches_may_sit_between_rbridges_and_hosts() {
 fn a_host_moves_to_another_rbridge() {
     let Some(_turn) = turn() else { return };
     let name = lab_name("move");
-    let campus = build(&name, "trill-s1-s6", TRILL, Links::Bare);
+    let campus = build(&name, "trill-s1-s6", Overlay::RBRIDGE, Links::Bare);
     // Hosts of virtual machines: one at S1, one at S2, in one VLAN.
     ordinary_switch(&campus, "h1");
     ordinary_switch(&campus, "t2");
@@ -237,10 +237,8 @@ fn iperf3_gets_through_whatever_forwards() {
         eprintln!("skipped: iperf3 is missing; see make deps-test");
         return;
     }
-    let generic = Switching::Trill { xdp: XdpMode::Generic, elide: false };
-    for (suffix, switching) in
-        [("ipx", TRILL), ("ipg", generic), ("ipb", Switching::Bridges { timers: StpTimers::Quick })]
-    {
+    let generic = Overlay::RBridge { hook: Hook::XdpGeneric, elide: false };
+    for (suffix, switching) in [("ipx", Overlay::RBRIDGE), ("ipg", generic), ("ipb", Overlay::BRIDGE)] {
         let name = lab_name(suffix);
         let campus = build(&name, "trill-s1-s6", switching, Links::Bare);
         assert!(pings(&campus, "h1", "h2"));

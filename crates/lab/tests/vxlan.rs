@@ -126,7 +126,7 @@ fn every_segment_carries_its_stations() {
 fn what_does_not_belong_together_is_refused() {
     let Some(_turn) = turn() else { return };
     let shuffle = Workload::Shuffle { bytes_per_flow: weft_scenario::units::Bytes(1) };
-    let error = try_run(shuffle, Overlay::Layer2).unwrap_err();
+    let error = try_run(shuffle, Overlay::L2).unwrap_err();
     assert!(matches!(&error, EngineError::Refused(why) if why.contains("`shuffle` needs a fabric")), "{error}");
     let paths = vec![Path::Bridge, Path::Vl2];
     let servers = ServersSpec {
@@ -139,6 +139,6 @@ fn what_does_not_belong_together_is_refused() {
         offered_percent: Vec::new(),
         cost: RUNS,
     };
-    let error = try_run(Workload::Vxlan(VxlanSpec::Servers(servers)), Overlay::Layer2).unwrap_err().to_string();
+    let error = try_run(Workload::Vxlan(VxlanSpec::Servers(servers)), Overlay::L2).unwrap_err().to_string();
     assert!(error.contains("VMs cannot be joined by `vl2`"), "{error}");
 }

@@ -10,27 +10,8 @@ use crate::topology::Fabric;
 use crate::units::Nanos;
 use crate::workload::Workload;
 
+pub use crate::overlay::{Hook, Overlay};
 pub use crate::transport::{CongestionControl, TcpStack, Transport, TransportError};
-
-/// How packets get from server to server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Overlay {
-    /// No overlay: servers talk by their LAs over the routed fabric.
-    Routed,
-    /// VL2: AAs, an agent and a directory; every packet bounces off an Intermediate.
-    Vl2,
-    /// The kernel's VXLAN device between the servers' LAs.
-    KernelVxlan,
-    /// TRILL between the switches, which are RBridges (RFC 6325); servers send ordinary frames.
-    Trill,
-    /// The same wires with bridges and a spanning tree (IEEE 802.1D); servers send ordinary frames. Lab only: in the
-    /// simulator the load balance `spanning-tree` says so.
-    Bridged,
-    /// No fabric between the servers: a workload of kind `vxlan` wires virtual switches by itself and says how frames travel.
-    /// Lab only.
-    Layer2,
-}
 
 /// What keeps the mappings of a VL2 network's directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

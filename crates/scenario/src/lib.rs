@@ -11,6 +11,7 @@
 //! * [`fault`]: what breaks when; [`failures`]: drawn from a data centre's statistics
 //! * [`record`]: the tidy rows that an engine returns
 //! * [`judge`]: floors, ceilings and verdicts
+//! * [`overlay`]: what carries packets or frames from server to server
 //! * [`engine`]: the contract between an experiment and an engine
 
 pub mod addressing;
@@ -19,6 +20,7 @@ pub mod failures;
 pub mod fault;
 pub mod id;
 pub mod judge;
+pub mod overlay;
 mod random;
 pub mod record;
 pub mod routing;

@@ -12,7 +12,7 @@ pub(crate) enum LabCommand {
     #[command(after_help = "\
 Examples:
   weft lab up vl2-testbed                  a fabric that comes with weft (3 + 3 + 4 switches, 75 servers)
-  weft lab up trill-s1-s6                  a campus of six RBridges; --overlay bridged: the same with a spanning tree
+  weft lab up trill-s1-s6                  a campus of six RBridges; --overlay bridge: the same with a spanning tree
   weft lab up my-fabric.yaml --name blue   your own file of nodes and links")]
     Up {
         /// Short name of a fabric (vl2-testbed, vl2-4servers, ...) or path of a YAML file

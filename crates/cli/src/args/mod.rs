@@ -18,7 +18,9 @@ mod vl2;
 mod vtep;
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
+use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use weft_scenario::engine::{DirectoryStore, Overlay};
 
@@ -193,31 +195,29 @@ Examples:
     Internal(InternalCommand),
 }
 
-/// How servers reach each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OverlayChoice {
-    /// VL2 agents and a directory
-    #[default]
-    Vl2,
-    /// No overlay: plain routing by LA
-    Routed,
-    /// The kernel's VXLAN device
-    KernelVxlan,
-    /// TRILL between the switches
-    Trill,
-    /// Bridges with a spanning tree (lab only)
-    Bridged,
+/// How servers reach each other: a word of [`Overlay::ALL`]. Plain switches live as long as the process that made them, so
+/// they are nobody's choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OverlayChoice(Overlay);
+
+impl ValueEnum for OverlayChoice {
+    fn value_variants<'a>() -> &'a [Self] {
+        static CHOICES: LazyLock<Vec<OverlayChoice>> = LazyLock::new(|| {
+            let lasting = Overlay::ALL.iter().map(|word| word.overlay).filter(|overlay| *overlay != Overlay::L2);
+            lasting.map(OverlayChoice).collect()
+        });
+        &CHOICES
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let word = Overlay::ALL.iter().find(|word| word.overlay == self.0)?;
+        Some(PossibleValue::new(word.name).help(word.about).aliases(word.aliases))
+    }
 }
 
 impl From<OverlayChoice> for Overlay {
-    fn from(choice: OverlayChoice) -> Self {
-        match choice {
-            OverlayChoice::Vl2 => Self::Vl2,
-            OverlayChoice::Routed => Self::Routed,
-            OverlayChoice::KernelVxlan => Self::KernelVxlan,
-            OverlayChoice::Trill => Self::Trill,
-            OverlayChoice::Bridged => Self::Bridged,
-        }
+    fn from(OverlayChoice(overlay): OverlayChoice) -> Self {
+        overlay
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) fn read(name: &str) -> Result<Fabric, Failure> {
 /// What the fabric is made for.
 pub(super) fn default_overlay(fabric: &Fabric) -> Overlay {
     if fabric.is_campus() {
-        Overlay::Trill
+        Overlay::RBRIDGE
     } else if fabric.with_role(Role::Intermediate).next().is_some() {
         Overlay::Vl2
     } else {
@@ -31,7 +31,7 @@ mod tests {
     fn every_shipped_fabric_has_an_overlay_that_it_can_carry() {
         for (name, overlay) in [
             ("vl2-4servers", Overlay::Vl2),
-            ("trill-s1-s6", Overlay::Trill),
+            ("trill-s1-s6", Overlay::RBRIDGE),
             ("leaf-spine-small", Overlay::Routed),
             ("overlay-pair", Overlay::Vl2),
         ] {

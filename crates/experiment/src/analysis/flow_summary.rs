@@ -14,7 +14,7 @@ use super::{Input, MetricInfo, TrialKey, TrialRecords, cpu, shuffle};
 use crate::metric::{Findings, Limit, Table};
 use crate::plan::PlanSpec;
 use crate::stats;
-use crate::table::{overlay_name, plain};
+use crate::table::plain;
 
 /// What this analysis yields for each group, as the median of its repetitions.
 pub const METRICS: &[MetricInfo] = &[
@@ -66,7 +66,7 @@ pub fn names(spec: &PlanSpec) -> Vec<String> {
 /// `WORKLOAD[.OVERLAY][.PLACE..]`.
 fn group(spec: &PlanSpec, workload: &str, overlay: Overlay, places: &[String]) -> String {
     let several = spec.points.iter().any(|point| point.spec.overlays.len() > 1 || point.spec.overlays != spec.overlays);
-    let overlay = several.then(|| overlay_name(overlay));
+    let overlay = several.then(|| overlay.name());
     let places = places.iter().map(String::as_str);
     std::iter::once(workload).chain(overlay).chain(places).collect::<Vec<_>>().join(".")
 }

@@ -204,18 +204,18 @@ fn check_engines(spec: &PlanSpec) -> Result<(), &'static str> {
         return Err("the engine `calc` has no packets, so it cannot stand beside another in `engines`");
     }
     let on_own_servers = |workload: &Workload| matches!(workload, Workload::Vxlan(_) | Workload::Trill(_));
-    let alone = spec.engines == ["lab"] && spec.overlays == [Overlay::Layer2] && spec.fault.is_empty();
+    let alone = spec.engines == ["lab"] && spec.overlays == [Overlay::L2] && spec.fault.is_empty();
     if spec.workload.values().any(on_own_servers) && !alone {
         return Err(
-            "workloads of kind `vxlan` and `trill` need `engines = [\"lab\"]`, `overlays = [\"layer2\"]` and no `[[fault]]`",
+            "workloads of kind `vxlan` and `trill` need `engines = [\"lab\"]`, `overlays = [\"l2\"]` and no `[[fault]]`",
         );
     }
-    if spec.overlays.contains(&Overlay::Layer2) && !every(on_own_servers) {
-        return Err("the overlay `layer2` carries only workloads of kind `vxlan` and `trill`");
+    if spec.overlays.contains(&Overlay::L2) && !every(on_own_servers) {
+        return Err("the overlay `l2` carries only workloads of kind `vxlan` and `trill`");
     }
-    if spec.overlays.contains(&Overlay::Bridged) && spec.engines != ["lab"] {
+    if spec.engines != ["lab"] && spec.overlays.iter().any(|overlay| overlay.is_lab_only()) {
         return Err(
-            "the overlay `bridged` needs `engines = [\"lab\"]`; in the simulator the load balance `spanning-tree` says so",
+            "an overlay of `overlays` needs `engines = [\"lab\"]`; in the simulator the load balance `spanning-tree` stands for bridges",
         );
     }
     Ok(())

@@ -1,10 +1,8 @@
 //! The columns that every row begins with: which trial it belongs to and where on the sweep's axes that was.
 
-use weft_scenario::engine::Overlay;
 use weft_scenario::record::Column;
 
 use crate::analysis::TrialKey;
-use crate::table::overlay_name;
 
 /// The columns that every file begins with; one column for each axis of the sweep follows.
 pub(super) const KEY_COLUMNS: [Column; 5] = [
@@ -21,7 +19,7 @@ pub(super) fn key_cells(key: &TrialKey) -> Vec<String> {
         key.trial.to_string(),
         key.repetition.to_string(),
         key.seed.to_string(),
-        overlay_name(key.overlay).to_owned(),
+        key.overlay.name().to_owned(),
         key.workload.clone(),
     ];
     fixed.into_iter().chain(key.point.iter().cloned()).collect()
@@ -34,11 +32,8 @@ pub(super) fn key_from_cells(cells: &[&str]) -> Option<TrialKey> {
         trial: trial.parse().ok()?,
         repetition: repetition.parse().ok()?,
         seed: seed.parse().ok()?,
-        overlay: OVERLAYS.into_iter().find(|one| overlay_name(*one) == *overlay)?,
+        overlay: overlay.parse().ok()?,
         workload: (*workload).to_owned(),
         point: point.iter().map(|label| (*label).to_owned()).collect(),
     })
 }
-
-const OVERLAYS: [Overlay; 6] =
-    [Overlay::Routed, Overlay::Vl2, Overlay::KernelVxlan, Overlay::Trill, Overlay::Bridged, Overlay::Layer2];

@@ -10,7 +10,6 @@ use crate::analysis::{TrialKey, TrialRecords};
 use crate::plan::{Axis, Mode, Plan, PlanSpec, Scale};
 use crate::runner::RunOptions;
 use crate::summary::SCHEMA_VERSION;
-use crate::table::overlay_name;
 
 /// Explains [`Manifest::scale`] to readers of the file.
 pub const SCALE_NOTE: &str = "rate: our link rates / the paper's; time: our seconds / the paper's";
@@ -135,7 +134,7 @@ impl Manifest {
     /// Adds what a session says about the network of a trial.
     pub fn add_facts(&mut self, axes: &[Axis], key: &TrialKey, facts: Vec<(String, f64)>) {
         let places = axes.iter().zip(&key.point).map(|(axis, label)| format!(" {}={label}", axis.name));
-        let group = std::iter::once(overlay_name(key.overlay).to_owned()).chain(places).collect::<String>();
+        let group = std::iter::once(key.overlay.name().to_owned()).chain(places).collect::<String>();
         self.add_to(&group, facts);
     }
 

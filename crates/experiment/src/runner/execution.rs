@@ -126,7 +126,7 @@ impl<'a> Execution<'a> {
             return Err(EngineError::Interrupted.into());
         }
         let (key, planned) = (job.key.clone(), self.spec.trials());
-        let overlay = crate::table::overlay_name(key.overlay);
+        let overlay = key.overlay.name();
         let detail = format!("{} of {planned}: {}, {overlay}, seed {}", key.trial, key.workload, key.seed);
         self.progress.phase("trial", &detail);
         let records = session.run(&job.trial)?;

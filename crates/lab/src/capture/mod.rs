@@ -114,7 +114,7 @@ enum RBridgeLink<'a> {
 }
 
 fn rbridge_link<'a>(state: &'a LabState, options: &CaptureOptions) -> Result<Option<RBridgeLink<'a>>, LabError> {
-    if state.overlay != Overlay::Trill {
+    if !matches!(state.overlay, Overlay::RBridge { .. }) {
         return Ok(None);
     }
     let bad = |error: LoadError| LabError::BadState { lab: state.lab.clone(), reason: error.to_string() };

@@ -107,14 +107,15 @@ const fn tried(
 use Probe::Object;
 use Use::{
     BenchDatapath, BenchOverlay, BridgedLab, KernelVxlanLab, Measure, RBridge, RBridgeGeneric, RoutedLab, ShapedLinks,
-    TrillLab, TrillPlans, Vl2Lab, Vl2Node, Vtep, VtepXdp, VxlanPlans,
+    TrillLab, TrillPlans, Vl2Lab, Vl2Node, Vtep, VtepLab, VtepXdp, VxlanPlans,
 };
 
-const ROUTED: &[Use] = &[RoutedLab, KernelVxlanLab, Vl2Lab];
+const ROUTED: &[Use] = &[RoutedLab, KernelVxlanLab, VtepLab, Vl2Lab];
 /// What makes namespaces with links.
 const BEDS: &[Use] = &[
     RoutedLab,
     KernelVxlanLab,
+    VtepLab,
     BridgedLab,
     Vl2Lab,
     TrillLab,
@@ -153,12 +154,17 @@ pub(super) const TABLE: &[Row] = &[
     plain(Capability::BridgeFdb, "bridge fdb", &[KernelVxlanLab, BenchOverlay, VxlanPlans], "see vxlan"),
     plain(Capability::CongestionControl, "congestion control", Use::LABS, "a kernel with CONFIG_TCP_CONG_CUBIC"),
     plain(Capability::RunSpace, "space on /run", Use::LABS, "free some: logs and state of a lab need up to 64 MiB"),
-    plain(Capability::Bpffs, "bpffs", &[Vl2Lab, TrillLab], "labs with eBPF pin their programs there; see the reason"),
+    plain(
+        Capability::Bpffs,
+        "bpffs",
+        &[Vl2Lab, VtepLab, TrillLab],
+        "labs with eBPF pin their programs there; see the reason",
+    ),
     tried(
         Capability::Tc,
         "TC hook",
         &[Probe::Tc],
-        &[Vl2Lab, Vl2Node, Vtep, VtepXdp, Use::Losses, Measure, BenchOverlay, VxlanPlans, TrillPlans],
+        &[Vl2Lab, VtepLab, Vl2Node, Vtep, VtepXdp, Use::Losses, Measure, BenchOverlay, VxlanPlans, TrillPlans],
         "TRILL labs, or weft run --engine sim",
     ),
     tried(
@@ -194,7 +200,7 @@ pub(super) const TABLE: &[Row] = &[
         name: "eBPF: VXLAN at TC",
         probes: &[Object("vxlan_tc"), Probe::VtepWorks],
         needs_btf: &["vxlan_tc"],
-        needed_by: &[Vtep, VtepXdp, BenchOverlay, BenchDatapath, VxlanPlans],
+        needed_by: &[VtepLab, Vtep, VtepXdp, BenchOverlay, BenchDatapath, VxlanPlans],
         remedy: "the kernel's VXLAN: weft lab up --overlay kernel-vxlan",
     },
     tried(
@@ -209,7 +215,7 @@ pub(super) const TABLE: &[Row] = &[
         "eBPF: TRILL",
         &[Object("trill")],
         &[TrillLab, RBridge, RBridgeGeneric, BenchOverlay, BenchDatapath, VxlanPlans, TrillPlans],
-        "weft run --engine sim where a plan has it, or weft lab up --overlay bridged",
+        "weft run --engine sim where a plan has it, or weft lab up --overlay bridge",
     ),
     tried(
         Capability::TestCentre,

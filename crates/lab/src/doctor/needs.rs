@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weft_scenario::engine::{Overlay, Trial};
+use weft_scenario::engine::{Hook, Overlay, Trial};
 use weft_scenario::fault::FaultKind;
 use weft_scenario::workload::trill::Way;
 use weft_scenario::workload::vxlan::{Path, SegmentStore};
@@ -13,7 +13,7 @@ use super::uses::Use;
 
 /// The eBPF and the hooks that an overlay and a trial use.
 pub(super) fn of(overlay: Overlay, trial: Option<&Trial>) -> BTreeSet<Capability> {
-    let lab = Use::of(overlay).into_iter().flat_map(capability::tried_for);
+    let lab = Use::of(overlay).into_iter().flat_map(capability::tried_for).chain(of_hook(overlay).iter().copied());
     let workload = trial.map(|trial| &trial.workload);
     let mut needed: BTreeSet<Capability> = lab.chain(workload.into_iter().flat_map(of_workload)).collect();
     let faults = trial.into_iter().flat_map(|trial| &trial.faults);
@@ -21,6 +21,15 @@ pub(super) fn of(overlay: Overlay, trial: Option<&Trial>) -> BTreeSet<Capability
         needed.extend(capability::tried_for(Use::Losses));
     }
     needed
+}
+
+/// What the hook of an overlay needs beside what its labs need at any hook.
+fn of_hook(overlay: Overlay) -> &'static [Capability] {
+    match overlay {
+        Overlay::Vtep { hook: Hook::Xdp } => &[Capability::XdpNative, Capability::VxlanXdp],
+        Overlay::RBridge { hook: Hook::XdpGeneric, .. } => &[Capability::XdpGeneric, Capability::OwnCopies],
+        _ => &[],
+    }
 }
 
 fn of_workload(workload: &Workload) -> Vec<Capability> {
@@ -106,13 +115,13 @@ mod tests {
 
     fn of_paths(paths: &[Path]) -> BTreeSet<Capability> {
         let spec = MatrixSpec { paths: paths.to_vec(), frame_bytes: vec![64], cost: RUNS };
-        of(Overlay::Layer2, Some(&trial(Workload::Vxlan(VxlanSpec::Matrix(spec)), Vec::new())))
+        of(Overlay::L2, Some(&trial(Workload::Vxlan(VxlanSpec::Matrix(spec)), Vec::new())))
     }
 
     fn of_ways(ways: &[Way]) -> BTreeSet<Capability> {
         let (ways, network) = (ways.to_vec(), Network::Line);
         let spec = CostSpec { network, ways, frame_bytes: vec![64], stations: 1, per_s: Vec::new(), cost: RUNS };
-        of(Overlay::Layer2, Some(&trial(Workload::Trill(TrillSpec::Cost(spec)), Vec::new())))
+        of(Overlay::L2, Some(&trial(Workload::Trill(TrillSpec::Cost(spec)), Vec::new())))
     }
 
     #[test]
@@ -145,6 +154,9 @@ mod tests {
         let broken = of(Overlay::Routed, Some(&trial(shuffle(), vec![fault])));
         assert_eq!(broken, [Capability::Tc, Capability::Losses].into());
         assert_eq!(of(Overlay::Vl2, Some(&trial(shuffle(), Vec::new()))), [Capability::Tc, Capability::Vl2].into());
-        assert_eq!(of(Overlay::Trill, None), [Capability::XdpNative, Capability::Trill].into());
+        assert_eq!(of(Overlay::RBRIDGE, None), [Capability::XdpNative, Capability::Trill].into());
+        assert_eq!(of(Overlay::VTEP, None), [Capability::Tc, Capability::VxlanTc].into());
+        let at_xdp = of(Overlay::Vtep { hook: Hook::Xdp }, None);
+        assert!(at_xdp.is_superset(&[Capability::VxlanTc, Capability::XdpNative, Capability::VxlanXdp].into()));
     }
 }

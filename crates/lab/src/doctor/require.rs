@@ -16,7 +16,7 @@ use crate::dhcp;
 use crate::error::LabError;
 use crate::frr;
 use crate::options::LabOptions;
-use crate::plan::{HOST_MTU_BYTES, forwards_frames, routes_multicast};
+use crate::plan::{HOST_MTU_BYTES, routes_multicast};
 
 /// Longest propagation delay that a lab may leave out: what its own queues and scheduling add anyway.
 const DELAY_LEFT_OUT_NS: u64 = 100_000;
@@ -64,7 +64,7 @@ fn require_root() -> Result<(), LabError> {
 /// Programs, daemons, shapes of fabrics.
 fn require_beyond_ebpf(scenario: &Scenario, options: &LabOptions) -> Result<(), LabError> {
     require_root()?;
-    let needs_bridge = matches!(scenario.overlay, Overlay::KernelVxlan | Overlay::Bridged | Overlay::Layer2);
+    let needs_bridge = matches!(scenario.overlay, Overlay::KernelVxlan | Overlay::Bridge { .. } | Overlay::L2);
     for program in ["ip", "tc"].into_iter().chain(needs_bridge.then_some("bridge")) {
         if deps::find_program(program).is_none() {
             return Err(not_fit(
@@ -73,19 +73,19 @@ fn require_beyond_ebpf(scenario: &Scenario, options: &LabOptions) -> Result<(), 
             ));
         }
     }
-    if scenario.overlay == Overlay::Layer2 {
+    if scenario.overlay == Overlay::L2 {
         return require_programs(options);
     }
-    if scenario.fabric.outside().is_some() && forwards_frames(scenario) {
+    if scenario.fabric.outside().is_some() && scenario.overlay.forwards_frames() {
         let what = format!("fabric `{}` has an outside, which is reached by routes", scenario.fabric.name());
-        return Err(not_fit(&what, "choose --overlay vl2, routed or kernel-vxlan"));
+        return Err(not_fit(&what, "choose --overlay vl2, routed, vtep or kernel-vxlan"));
     }
-    if matches!(scenario.overlay, Overlay::Trill | Overlay::Bridged) {
+    if scenario.overlay.forwards_frames() {
         return require_campus(scenario, options);
     }
     if scenario.fabric.is_campus() {
         let what = format!("fabric `{}` has RBridges, which carry frames and no routes", scenario.fabric.name());
-        return Err(not_fit(&what, "choose --overlay trill or bridged"));
+        return Err(not_fit(&what, "choose --overlay rbridge or bridge"));
     }
     if ["zebra", "ospfd"].into_iter().any(|daemon| frr::daemon_path(daemon).is_none()) {
         return Err(frr::missing_frr());
@@ -104,7 +104,11 @@ fn require_beyond_ebpf(scenario: &Scenario, options: &LabOptions) -> Result<(), 
         return Err(not_fit(&format!("this kernel has no TCP {control}"), "load it (modprobe) or choose another"));
     }
     require_no_delays(&scenario.fabric)?;
-    if scenario.overlay == Overlay::Vl2 { require_agents(scenario, options) } else { Ok(()) }
+    match scenario.overlay {
+        Overlay::Vl2 => require_agents(scenario, options),
+        Overlay::Vtep { .. } => require_programs(options),
+        _ => Ok(()),
+    }
 }
 
 fn not_fit(what: &str, remedy: &str) -> LabError {
@@ -155,7 +159,7 @@ fn require_campus(scenario: &Scenario, options: &LabOptions) -> Result<(), LabEr
         let remedy = format!("give it at least {}", host_mtu + TRILL_ROOM_BYTES);
         return Err(LabError::NotFit { what, remedy });
     }
-    if scenario.overlay == Overlay::Bridged { Ok(()) } else { require_programs(options) }
+    if let Overlay::Bridge { .. } = scenario.overlay { Ok(()) } else { require_programs(options) }
 }
 
 /// What beds of daemons need that have no routing.

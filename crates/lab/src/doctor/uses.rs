@@ -11,6 +11,8 @@ pub enum Use {
     RoutedLab,
     /// A lab with the kernel's VXLAN between servers.
     KernelVxlanLab,
+    /// A lab with our VTEP on every server.
+    VtepLab,
     /// A campus of bridges.
     BridgedLab,
     /// A VL2 lab.
@@ -50,6 +52,7 @@ impl Use {
     pub const ALL: &[Self] = &[
         Self::RoutedLab,
         Self::KernelVxlanLab,
+        Self::VtepLab,
         Self::BridgedLab,
         Self::Vl2Lab,
         Self::TrillLab,
@@ -68,13 +71,15 @@ impl Use {
     ];
 
     /// Those that are a lab.
-    pub const LABS: &[Self] = &[Self::RoutedLab, Self::KernelVxlanLab, Self::BridgedLab, Self::Vl2Lab, Self::TrillLab];
+    pub const LABS: &[Self] =
+        &[Self::RoutedLab, Self::KernelVxlanLab, Self::VtepLab, Self::BridgedLab, Self::Vl2Lab, Self::TrillLab];
 
     /// As people call it, in the plural where it has one.
     pub fn name(self) -> &'static str {
         match self {
             Self::RoutedLab => "routed labs",
             Self::KernelVxlanLab => "kernel-vxlan labs",
+            Self::VtepLab => "vtep labs",
             Self::BridgedLab => "bridged labs",
             Self::Vl2Lab => "VL2 labs",
             Self::TrillLab => "TRILL labs",
@@ -98,10 +103,11 @@ impl Use {
         match overlay {
             Overlay::Routed => Some(Self::RoutedLab),
             Overlay::KernelVxlan => Some(Self::KernelVxlanLab),
-            Overlay::Bridged => Some(Self::BridgedLab),
+            Overlay::Vtep { .. } => Some(Self::VtepLab),
+            Overlay::Bridge { .. } => Some(Self::BridgedLab),
             Overlay::Vl2 => Some(Self::Vl2Lab),
-            Overlay::Trill => Some(Self::TrillLab),
-            Overlay::Layer2 => None,
+            Overlay::RBridge { .. } => Some(Self::TrillLab),
+            Overlay::L2 => None,
         }
     }
 }

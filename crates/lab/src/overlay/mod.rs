@@ -1,11 +1,12 @@
-//! VL2 in a lab: decapsulation on the switches, directory servers, a reporter on every edge
-//! switch, an agent on every server, the servers' AAs.
+//! What stands on top of a routed fabric. VL2: decapsulation on the switches, directory servers, a reporter on every edge
+//! switch, an agent on every server, the servers' AAs. VXLAN: our VTEP on every server.
 
 mod agents;
 mod directory;
 mod store;
 mod switches;
 mod tors;
+mod vtep;
 
 pub use agents::status_socket;
 pub(crate) use agents::{AgentLimits, moves};
@@ -16,8 +17,9 @@ pub(crate) use directory::{
 pub(crate) use store::store_leader;
 pub(crate) use switches::{datapath_error, mount_bpffs, mount_bpffs_locked, serve_port, set_own_las};
 pub use tors::reporter_socket;
+pub use vtep::vtep_socket;
 
-use weft_scenario::engine::Progress;
+use weft_scenario::engine::{Overlay, Progress};
 use weft_scenario::id::NodeId;
 
 use crate::daemons::Launcher;
@@ -31,17 +33,25 @@ pub(crate) const DIRECTORY: &str = "directory";
 /// The daemon of an etcd node.
 pub(crate) const ETCD: &str = "etcd";
 
-/// Starts everything that VL2 adds to a routed fabric and waits until it is ready.
+/// Starts everything that the overlay adds to a routed fabric and waits until it is ready.
 pub(crate) fn start(lab: &mut Lab, options: &LabOptions, progress: &dyn Progress) -> Result<(), LabError> {
     let launcher = Launcher { options, progress };
     let _quick = HurriedWaits::begin()?;
+    match lab.scenario.overlay {
+        Overlay::Vl2 => start_vl2(lab, &launcher),
+        Overlay::Vtep { hook } => vtep::start(lab, &launcher, hook),
+        _ => Ok(()),
+    }
+}
+
+fn start_vl2(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabError> {
     switches::attach(lab)?;
-    store::start(lab, progress)?;
-    directory::start(lab, &launcher)?;
+    store::start(lab, launcher.progress)?;
+    directory::start(lab, launcher)?;
     // Before anybody asks: an agent believes "unknown" for a while.
     directory::register(lab)?;
-    tors::start(lab, &launcher)?;
-    agents::start(lab, &launcher)
+    tors::start(lab, launcher)?;
+    agents::start(lab, launcher)
 }
 
 /// Starts a directory server or an etcd node again that was killed, and waits until it is ready.

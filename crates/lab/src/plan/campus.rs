@@ -15,11 +15,6 @@ use crate::home::namespace_name;
 /// VLAN of all servers where the fabric says nothing of VLANs.
 const VLAN_DEFAULT: u16 = 1;
 
-/// Whether switches forward frames and servers send them as they are.
-pub(crate) fn forwards_frames(scenario: &Scenario) -> bool {
-    matches!(scenario.overlay, Overlay::Trill | Overlay::Bridged | Overlay::Layer2)
-}
-
 /// VLAN and address of the host at a link. In fabrics that say nothing of VLANs all servers are in one, with their AAs.
 pub(crate) fn access(scenario: &Scenario, link: LinkId) -> Option<Access> {
     let ends = [&scenario.fabric.link(link).a, &scenario.fabric.link(link).b];
@@ -49,7 +44,7 @@ pub(crate) fn interfaces(scenario: &Scenario, link: LinkId, node: NodeId) -> Vec
     if let Some(access) = access(scenario, link).filter(|_| !is_between_switches(scenario, link)) {
         return vec![VlanPort { vlan: Some(access.vlan), interface: interface.clone() }];
     }
-    if scenario.overlay != Overlay::Bridged {
+    if !is_bridged(scenario) {
         return vec![VlanPort { vlan: None, interface: interface.clone() }];
     }
     let named = |(place, vlan): (usize, u16)| VlanPort {
@@ -57,6 +52,10 @@ pub(crate) fn interfaces(scenario: &Scenario, link: LinkId, node: NodeId) -> Vec
         interface: if place == 0 { interface.clone() } else { format!("{interface}.{vlan}") },
     };
     vlans(scenario).into_iter().enumerate().map(named).collect()
+}
+
+fn is_bridged(scenario: &Scenario) -> bool {
+    matches!(scenario.overlay, Overlay::Bridge { .. })
 }
 
 /// The bridge of a VLAN.
@@ -71,7 +70,7 @@ fn is_between_switches(scenario: &Scenario, link: LinkId) -> bool {
 
 impl Planner<'_> {
     pub(super) fn plan_bridging(&self, plan: &mut NodePlan) {
-        if self.scenario.overlay == Overlay::Bridged {
+        if is_bridged(self.scenario) {
             let links = self.fabric().links_of(plan.id).iter();
             let own = links.filter(|link| self.fabric().link(**link).a.node == plan.id);
             plan.creates.extend(own.flat_map(|link| self.vlan_pairs(*link)));
@@ -106,7 +105,7 @@ impl Planner<'_> {
 
     /// Ports up; of bridges also which bridge each belongs to. RBridges are set up by their daemon.
     fn plan_frame_switch(&self, plan: &mut NodePlan) {
-        let bridged = self.scenario.overlay == Overlay::Bridged;
+        let bridged = is_bridged(self.scenario);
         if bridged {
             plan.configures.extend(vlans(self.scenario).into_iter().map(|vlan| self.bridge_line(plan.id, vlan)));
         }

@@ -7,7 +7,7 @@ use weft_scenario::engine::{Overlay, Transport};
 use weft_scenario::id::NodeId;
 use weft_scenario::topology::Role;
 
-use super::{NodePlan, Planner, Sysctl, VXLAN_DEVICE, inner_mtu_bytes, mac_text, vxlan_mac};
+use super::{NodePlan, Planner, Sysctl, VNI, VTEP_PORT, VXLAN_DEVICE, inner_mtu_bytes, mac_text, vxlan_mac};
 
 impl Planner<'_> {
     pub(super) fn plan_host(&self, plan: &mut NodePlan) {
@@ -35,12 +35,12 @@ impl Planner<'_> {
         lines.extend(self.public_host_lines(plan.id, interface, gateway));
         if let Some(aa) = aa {
             match self.scenario.overlay {
-                Overlay::Routed | Overlay::Trill | Overlay::Bridged | Overlay::Layer2 => {}
                 Overlay::Vl2 => {
                     lines.push(format!("{}{}", self.block_line(aa, interface), self.route_mtu(plan.id)));
                     lines.extend(self.broadcast_lines(plan.id, aa, interface));
                 }
-                Overlay::KernelVxlan => self.plan_vxlan(plan, aa, interface),
+                Overlay::KernelVxlan | Overlay::Vtep { .. } => self.plan_vxlan(plan, aa, interface),
+                _ => {}
             }
         }
     }
@@ -89,19 +89,25 @@ impl Planner<'_> {
         format!(" initcwnd {initial_window} rto_min {}ms", (rto_min.0 / 1_000_000).max(1))
     }
 
-    /// A VXLAN device with every other server's address known in advance: nothing floods, nothing is learnt.
+    /// A device with every other server's address known in advance: nothing floods, nothing is learnt.
     fn plan_vxlan(&self, plan: &mut NodePlan, aa: Ipv4Addr, underlay: &str) {
         let (fabric, addresses) = (self.fabric(), self.addresses());
         let (_, link) = fabric.edge_of(plan.id).expect("a valid fabric's hosts have an edge switch");
-        let mtu = inner_mtu_bytes(Overlay::KernelVxlan, fabric.link(link).spec.mtu_bytes);
+        let mtu = inner_mtu_bytes(self.scenario.overlay, fabric.link(link).spec.mtu_bytes);
+        let device = format!("link add dev {VXLAN_DEVICE} address {} mtu {mtu}", vxlan_mac(aa));
         // One transaction creates the device; it lives in the second list because it needs the link below it.
-        plan.configures.push(format!(
-            "link add dev {VXLAN_DEVICE} address {} mtu {mtu} type vxlan id 42 dstport 4789 local {} dev {underlay} nolearning",
-            vxlan_mac(aa),
-            addresses.la(plan.id),
-        ));
+        plan.configures.push(match self.scenario.overlay {
+            Overlay::KernelVxlan => {
+                let la = addresses.la(plan.id);
+                format!("{device} type vxlan id {VNI} dstport 4789 local {la} dev {underlay} nolearning")
+            }
+            _ => format!("{device} type veth peer name {VTEP_PORT} mtu {mtu}"),
+        });
         plan.configures.extend(self.segment_limit(VXLAN_DEVICE));
         plan.configures.push(format!("link set dev {VXLAN_DEVICE} up"));
+        if let Overlay::Vtep { .. } = self.scenario.overlay {
+            plan.configures.push(format!("link set dev {VTEP_PORT} up"));
+        }
         plan.configures.extend([self.aa_line(aa, VXLAN_DEVICE), self.block_line(aa, VXLAN_DEVICE)]);
         let own = plan.id;
         let others = fabric.servers().filter(move |server| *server != own);
@@ -113,8 +119,10 @@ impl Planner<'_> {
     fn add_vxlan_peer(&self, plan: &mut NodePlan, peer: NodeId, aa: Ipv4Addr) {
         let mac = vxlan_mac(aa);
         plan.configures.push(format!("neigh replace {aa} lladdr {mac} dev {VXLAN_DEVICE} nud permanent"));
-        plan.forwards
-            .push(format!("fdb replace {mac} dev {VXLAN_DEVICE} dst {} self permanent", self.addresses().la(peer)));
+        if self.scenario.overlay == Overlay::KernelVxlan {
+            let la = self.addresses().la(peer);
+            plan.forwards.push(format!("fdb replace {mac} dev {VXLAN_DEVICE} dst {la} self permanent"));
+        }
     }
 }
 

@@ -20,13 +20,18 @@ use crate::frr::FrrConfig;
 use crate::home::namespace_name;
 use crate::shaping::Shaper;
 
-pub(crate) use campus::{access, bridge_name, forwards_frames, interfaces, vlans};
+pub(crate) use campus::{access, bridge_name, interfaces, vlans};
 pub(crate) use host::tcp_sysctls;
 
 /// Bytes that VXLAN puts before the inner packet: Ethernet, IPv4, UDP and VXLAN headers (RFC 7348, section 5).
 pub(crate) const VXLAN_OVERHEAD_BYTES: u32 = weft_wire::vxlan::OVERHEAD_BYTES as u32;
-/// The VXLAN device of a server in [`Overlay::KernelVxlan`].
+/// What a server talks by where VXLAN is between servers: the kernel's VXLAN device, or an end of a veth pair whose other
+/// end is an access port of the VTEP.
 pub(crate) const VXLAN_DEVICE: &str = "vxlan0";
+/// That access port.
+pub(crate) const VTEP_PORT: &str = "vtep0";
+/// The segment of all servers.
+pub(crate) const VNI: u32 = 42;
 /// Hosts behave as on Ethernet: fabric links are wider, so that an overlay's headers fit.
 pub(crate) const HOST_MTU_BYTES: u32 = 1500;
 
@@ -124,7 +129,7 @@ impl Planner<'_> {
             queues: self.queues(id),
             frr: None,
         };
-        if forwards_frames(self.scenario) {
+        if self.scenario.overlay.forwards_frames() {
             self.plan_bridging(&mut plan);
         } else if node.role.is_switch() {
             self.plan_switch(&mut plan);
@@ -157,7 +162,7 @@ impl Planner<'_> {
 
     /// Where frames are forwarded every port has an address of its own.
     fn mac(&self, link: LinkId, node: NodeId) -> [u8; 6] {
-        if forwards_frames(self.scenario) {
+        if self.scenario.overlay.forwards_frames() {
             weft_scenario::addressing::port_mac(self.fabric(), link, node)
         } else {
             self.addresses().mac(self.fabric(), link, node)
@@ -175,8 +180,10 @@ impl Planner<'_> {
         }
         match self.scenario.overlay {
             Overlay::Vl2 => link_mtu.saturating_sub(VL2_OVERHEAD_BYTES as u32).min(HOST_MTU_BYTES),
-            Overlay::Routed | Overlay::Trill | Overlay::Bridged | Overlay::Layer2 => link_mtu.min(HOST_MTU_BYTES),
-            Overlay::KernelVxlan => link_mtu,
+            Overlay::KernelVxlan | Overlay::Vtep { .. } => link_mtu,
+            Overlay::Routed | Overlay::RBridge { .. } | Overlay::Bridge { .. } | Overlay::L2 => {
+                link_mtu.min(HOST_MTU_BYTES)
+            }
         }
     }
 
@@ -187,7 +194,7 @@ impl Planner<'_> {
 
     fn queues(&self, id: NodeId) -> Vec<String> {
         // What XDP redirects goes past queues; a campus has emulated links where it is measured.
-        if !self.scenario.shaped || forwards_frames(self.scenario) {
+        if !self.scenario.shaped || self.scenario.overlay.forwards_frames() {
             return Vec::new();
         }
         let links = self.fabric().links_of(id);
@@ -209,9 +216,9 @@ pub(crate) fn relays_dhcp(scenario: &Scenario) -> bool {
 /// The largest inner IP packet that servers of a scenario exchange.
 pub(crate) fn inner_mtu_bytes(overlay: Overlay, link_mtu: u32) -> u32 {
     let overhead = match overlay {
-        Overlay::Routed | Overlay::Trill | Overlay::Bridged | Overlay::Layer2 => 0,
+        Overlay::Routed | Overlay::RBridge { .. } | Overlay::Bridge { .. } | Overlay::L2 => 0,
         Overlay::Vl2 => VL2_OVERHEAD_BYTES as u32,
-        Overlay::KernelVxlan => VXLAN_OVERHEAD_BYTES,
+        Overlay::KernelVxlan | Overlay::Vtep { .. } => VXLAN_OVERHEAD_BYTES,
     };
     link_mtu.saturating_sub(overhead).min(HOST_MTU_BYTES)
 }
@@ -242,8 +249,8 @@ pub(crate) fn mac_text([a, b, c, d, e, f]: [u8; 6]) -> String {
     format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
 }
 
-/// MAC of a server's VXLAN device, derived from its AA.
-fn vxlan_mac(aa: Ipv4Addr) -> String {
+/// MAC of [`VXLAN_DEVICE`], derived from the server's AA.
+pub(crate) fn vxlan_mac(aa: Ipv4Addr) -> String {
     let [_, b, c, d] = aa.octets();
     mac_text([0x02, 0x56, 0x58, b, c, d])
 }

@@ -198,6 +198,13 @@ fn vxlan_leaves_1500_bytes_inside_and_knows_every_peer() {
     assert!(lines.contains("neigh replace 20.0.0.2 lladdr 02:56:58:00:00:02 dev vxlan0 nud permanent"));
     assert!(lines.contains("route replace 20.0.0.0/8 dev vxlan0 proto kernel scope link src 20.0.0.1"));
     assert_eq!(plan.forwards, ["fdb replace 02:56:58:00:00:02 dev vxlan0 dst 10.64.1.2 self permanent"]);
+    let ours = node(&pair(Overlay::VTEP), "s1");
+    let lines = ours.configures.join("\n");
+    assert!(
+        lines.contains("link add dev vxlan0 address 02:56:58:00:00:01 mtu 1500 type veth peer name vtep0 mtu 1500")
+    );
+    assert!(lines.contains("neigh replace 20.0.0.2 lladdr 02:56:58:00:00:02 dev vxlan0 nud permanent"));
+    assert!(lines.contains("link set dev vtep0 up") && ours.forwards.is_empty(), "the daemon knows who is where");
     let tor = node(&pair(Overlay::KernelVxlan), "tor1");
     assert!(tor.creates[0].contains("peer name eth0") && tor.creates[0].contains("mtu 1600 netns weft-x-s1"));
 }
@@ -289,7 +296,7 @@ topology:
 
 #[test]
 fn hosts_of_a_campus_are_the_same_whatever_switches_their_frames() {
-    for overlay in [Overlay::Trill, Overlay::Bridged, Overlay::Layer2] {
+    for overlay in [Overlay::RBRIDGE, Overlay::BRIDGE, Overlay::L2] {
         let scenario = campus(overlay);
         let host = node(&scenario, "h1");
         assert_eq!(
@@ -313,7 +320,7 @@ fn hosts_of_a_campus_are_the_same_whatever_switches_their_frames() {
 
 #[test]
 fn bridges_have_a_pair_of_devices_for_each_vlan() {
-    let scenario = campus(Overlay::Bridged);
+    let scenario = campus(Overlay::BRIDGE);
     let switch = node(&scenario, "s1");
     let pair = "link add dev s2.20 address 06:00:00:14:00:00 mtu 9216 type veth peer name s1.20 address 06:01:00:14:00:00 \
                 mtu 9216 netns weft-x-s2";
@@ -325,14 +332,14 @@ fn bridges_have_a_pair_of_devices_for_each_vlan() {
     {
         assert!(switch.configures.contains(&line.to_owned()), "{line}: {:?}", switch.configures);
     }
-    let rbridge = node(&campus(Overlay::Trill), "s1");
+    let rbridge = node(&campus(Overlay::RBRIDGE), "s1");
     assert_eq!(rbridge.creates.len(), 4);
     assert!(!rbridge.configures.iter().any(|line| line.contains("master")));
 }
 
 #[test]
 fn a_fabric_without_vlans_is_one_vlan() {
-    let scenario = pair(Overlay::Trill);
+    let scenario = pair(Overlay::RBRIDGE);
     assert_eq!(vlans(&scenario).into_iter().collect::<Vec<_>>(), [1]);
     let host = node(&scenario, "s2");
     assert_eq!(host.configures.last().unwrap(), "addr replace 20.0.0.2/8 dev eth0");

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use weft_datapath::bed::{BedPrograms, Cut};
 use weft_datapath::tester::LinkCounters;
-use weft_datapath::trill::XdpMode;
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{DirectoryStore, Overlay, Progress, Scenario, Transport};
 use weft_scenario::id::{LinkId, NodeId};
@@ -13,7 +12,7 @@ use weft_scenario::routing::SpanningTree;
 use weft_scenario::topology::Fabric;
 
 use super::links::CampusLinks;
-use super::{CampusOptions, StpTimers, bridges, port_number, rbridges};
+use super::{bridges, port_number, rbridges};
 use crate::batch::{self, Program};
 use crate::daemons::Launcher;
 use crate::error::LabError;
@@ -26,25 +25,6 @@ use crate::plan::interfaces;
 use crate::process::{self, ProcessId};
 use crate::removal::remove_tree;
 use crate::up::{Lab, up_owned};
-
-/// What forwards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switching {
-    /// RBridges: `weft node rbridge` on every switch.
-    Trill {
-        /// Where their programs run.
-        xdp: XdpMode,
-        /// Whether they leave the outer header out between each other.
-        elide: bool,
-    },
-    /// The kernel's bridges with 802.1D, one for each VLAN.
-    Bridges {
-        /// The timers that they have once the tree stands.
-        timers: StpTimers,
-    },
-    /// Plain switches in XDP that are told where stations are ([`Campus::know`]): what the same hook takes without TRILL.
-    Layer2,
-}
 
 /// What links are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +49,8 @@ pub enum Failure {
 pub struct CampusSpec {
     /// Switches, hosts and links.
     pub fabric: Fabric,
-    /// What forwards.
-    pub switching: Switching,
+    /// What forwards: RBridges, bridges, or plain switches that are told where stations are ([`Campus::know`]).
+    pub overlay: Overlay,
     /// What links are.
     pub links: Links,
     /// Name of the lab; `None`: the fabric's, or that with a number.
@@ -82,7 +62,6 @@ pub struct CampusSpec {
 pub struct Campus {
     lab: Option<Lab>,
     options: LabOptions,
-    switching: Switching,
     links: CampusLinks,
     /// Plain switches, each in the order of the fabric's switches, and whatever else holds a program on an interface.
     beds: Vec<(NodeId, BedPrograms)>,
@@ -97,37 +76,18 @@ impl Campus {
     /// Any [`LabError`]; nothing is left behind.
     pub fn build(spec: &CampusSpec, weft_binary: &Path, progress: &dyn Progress) -> Result<Self, LabError> {
         crate::down::sweep_orphans()?;
-        let mut campus_options = CampusOptions::default();
-        let overlay = match spec.switching {
-            Switching::Trill { xdp, elide } => {
-                (campus_options.xdp, campus_options.elide) = (xdp, elide);
-                Overlay::Trill
-            }
-            Switching::Bridges { timers } => {
-                campus_options.timers = timers;
-                Overlay::Bridged
-            }
-            Switching::Layer2 => Overlay::Layer2,
-        };
         let name = spec.name.clone().unwrap_or_else(|| free_name(spec.fabric.name()));
-        let options =
-            LabOptions { name: Some(name), campus: campus_options, self_test: false, ..LabOptions::new(weft_binary) };
-        let lab = up_owned(&scenario(&spec.fabric, overlay)?, &options, Some(ProcessId::own()), progress)?;
-        let mut campus = Self {
-            lab: Some(lab),
-            options,
-            switching: spec.switching,
-            links: CampusLinks::default(),
-            beds: Vec::new(),
-            cuts: Vec::new(),
-        };
+        let options = LabOptions { name: Some(name), self_test: false, ..LabOptions::new(weft_binary) };
+        let lab = up_owned(&scenario(&spec.fabric, spec.overlay)?, &options, Some(ProcessId::own()), progress)?;
+        let mut campus =
+            Self { lab: Some(lab), options, links: CampusLinks::default(), beds: Vec::new(), cuts: Vec::new() };
         if spec.links == Links::Emulated {
             campus.links = CampusLinks::emulate(campus.lab())?;
         }
-        match spec.switching {
-            Switching::Layer2 => campus.plain_switches()?,
-            Switching::Bridges { .. } => campus.polling_ports()?,
-            Switching::Trill { .. } => {}
+        match spec.overlay {
+            Overlay::L2 => campus.plain_switches()?,
+            Overlay::Bridge { .. } => campus.polling_ports()?,
+            _ => {}
         }
         Ok(campus)
     }
@@ -211,7 +171,7 @@ impl Campus {
     /// [`LabError::NoSuchNode`] or [`LabError::Datapath`].
     pub fn know(&self, stations: &[([u8; 6], &str)]) -> Result<(), LabError> {
         let fabric = &self.lab().scenario.fabric;
-        if let Switching::Trill { .. } = self.switching {
+        if let Overlay::RBridge { .. } = self.overlay() {
             let mut places = Vec::with_capacity(stations.len());
             for (mac, host) in stations {
                 places.extend(fabric.edge_of(self.find(host)?).map(|(_, link)| (*mac, link)));
@@ -240,9 +200,9 @@ impl Campus {
     /// Any [`LabError`].
     pub fn fail(&mut self, switch: &str, failure: Failure) -> Result<(), LabError> {
         let id = self.find(switch)?;
-        match (failure, self.switching) {
+        match (failure, self.overlay()) {
             (Failure::LinkDown, _) => self.set_links(id, "down"),
-            (Failure::Silent, Switching::Trill { .. }) => self.kill_rbridge(id),
+            (Failure::Silent, Overlay::RBridge { .. }) => self.kill_rbridge(id),
             (Failure::Silent, _) => self.cut_off(id),
         }
     }
@@ -253,9 +213,9 @@ impl Campus {
     /// Any [`LabError`].
     pub fn repair(&mut self, switch: &str, failure: Failure, progress: &dyn Progress) -> Result<(), LabError> {
         let id = self.find(switch)?;
-        match (failure, self.switching) {
+        match (failure, self.overlay()) {
             (Failure::LinkDown, _) => self.set_links(id, "up"),
-            (Failure::Silent, Switching::Trill { .. }) => {
+            (Failure::Silent, Overlay::RBridge { .. }) => {
                 let launcher = Launcher { options: &self.options, progress };
                 let lab = self.lab.as_mut().expect("the lab is there until the campus is closed");
                 rbridges::start_some(lab, &launcher, &[id])?;
@@ -273,13 +233,13 @@ impl Campus {
     /// # Errors
     /// [`LabError::NotConverged`] or any other.
     pub fn settle(&self, progress: &dyn Progress) -> Result<(), LabError> {
-        match self.switching {
-            Switching::Trill { .. } => rbridges::wait_for_routes(self.lab(), progress),
-            Switching::Bridges { timers } => {
+        match self.overlay() {
+            Overlay::RBridge { .. } => rbridges::wait_for_routes(self.lab(), progress),
+            Overlay::Bridge { timers } => {
                 bridges::wait_until_forwarding(self.lab(), progress)?;
                 bridges::wait_for_timers(self.lab(), timers, progress)
             }
-            Switching::Layer2 => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -288,9 +248,9 @@ impl Campus {
     /// # Errors
     /// Any [`LabError`].
     pub fn age_fast(&self) -> Result<(), LabError> {
-        match self.switching {
-            Switching::Bridges { timers } => bridges::age_fast(self.lab(), timers),
-            Switching::Trill { .. } | Switching::Layer2 => Ok(()),
+        match self.overlay() {
+            Overlay::Bridge { timers } => bridges::age_fast(self.lab(), timers),
+            _ => Ok(()),
         }
     }
 
@@ -307,6 +267,10 @@ impl Campus {
         self.beds.clear();
         self.links = CampusLinks::default();
         self.lab.take().map_or(Ok(()), Lab::take_down)
+    }
+
+    fn overlay(&self) -> Overlay {
+        self.lab().scenario.overlay
     }
 
     fn find(&self, node: &str) -> Result<NodeId, LabError> {

@@ -58,11 +58,11 @@ fn of_switch(lab: &Lab, switch: NodeId) -> Result<EmulatedLinks, LabError> {
         let mut links = EmulatedLinks::load()?;
         for (interface, spec) in ports(lab, switch) {
             links.set(&interface, &params(&spec))?;
-            if lab.scenario.overlay == Overlay::Bridged {
+            if let Overlay::Bridge { .. } = lab.scenario.overlay {
                 links.attach_tc(&interface)?;
             }
         }
-        if lab.scenario.overlay == Overlay::Trill {
+        if let Overlay::RBridge { .. } = lab.scenario.overlay {
             attach_rbridge(lab, switch, &links)?;
         }
         Ok(links)

@@ -21,14 +21,13 @@ mod rbridges;
 mod stations;
 mod trunk;
 
-use weft_datapath::trill::XdpMode;
 use weft_scenario::engine::{Overlay, Progress};
 
-pub use campus::{Campus, CampusSpec, Failure, Links, Switching};
+pub use campus::{Campus, CampusSpec, Failure, Links};
 pub(crate) use rbridges::port_number;
 pub use rbridges::{rbridge_keys, rbridge_socket};
+pub(crate) use stations::do_without_driver;
 pub(crate) use trunk::{End as TrunkEnd, Trunk};
-pub use weft_scenario::workload::trill::StpTimers;
 
 use crate::daemons::Launcher;
 use crate::error::LabError;
@@ -36,30 +35,13 @@ use crate::options::LabOptions;
 use crate::sysctls::HurriedWaits;
 use crate::up::Lab;
 
-/// What may be chosen about the switches of a campus.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CampusOptions {
-    /// Where RBridges' programs run.
-    pub xdp: XdpMode,
-    /// Whether RBridges leave the outer header out between each other.
-    pub elide: bool,
-    /// How fast bridges find their tree once it stands.
-    pub timers: StpTimers,
-}
-
-impl Default for CampusOptions {
-    fn default() -> Self {
-        Self { xdp: XdpMode::Native, elide: false, timers: StpTimers::Quick }
-    }
-}
-
 /// Sets the switches of a campus to work and waits until they forward.
 pub(crate) fn start(lab: &mut Lab, options: &LabOptions, progress: &dyn Progress) -> Result<(), LabError> {
     let _quick = HurriedWaits::begin()?;
     stations::prepare(lab)?;
     match lab.scenario.overlay {
-        Overlay::Trill => rbridges::start(lab, &Launcher { options, progress }),
-        Overlay::Bridged => bridges::start(lab, options.campus.timers, progress),
+        Overlay::RBridge { .. } => rbridges::start(lab, &Launcher { options, progress }),
+        Overlay::Bridge { timers } => bridges::start(lab, timers, progress),
         _ => Ok(()),
     }
 }

@@ -5,19 +5,18 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use weft_datapath::trill::abi::STATIC;
-use weft_datapath::trill::{Fib, Place, RBridgeMaps, Station, XdpMode};
+use weft_datapath::trill::{Fib, Place, RBridgeMaps, Station};
 use weft_node::rbridge::{
     AuthenticationTable, GatewayHost, GatewayTable, GatewayVlan, PortTable, RBridgeConfig, TimingTable, XdpChoice,
 };
 use weft_scenario::addressing::port_mac;
-use weft_scenario::engine::Progress;
+use weft_scenario::engine::{Hook, Overlay, Progress};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::routing::EcmpRoutes;
 use weft_scenario::topology::{Access, Fabric, Role};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::vlan::VLAN_MAX;
 
-use super::CampusOptions;
 use crate::daemons::{ConfigFile, Launcher, log_file, start_all};
 use crate::error::LabError;
 use crate::home::socket_dir;
@@ -65,9 +64,8 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
 
 /// Starts the daemons of some switches.
 pub(super) fn start_some(lab: &mut Lab, launcher: &Launcher<'_>, switches: &[NodeId]) -> Result<(), LabError> {
-    let options = launcher.options.campus;
     let configs: Vec<(NodeId, ConfigFile)> =
-        switches.iter().map(|node| (*node, ConfigFile::toml(config(lab, *node, options).to_text()))).collect();
+        switches.iter().map(|node| (*node, ConfigFile::toml(config(lab, *node).to_text()))).collect();
     start_all(lab, launcher, RBRIDGE, &configs, |lab, node| {
         let links = lab.scenario.fabric.links_of(node).len();
         matches!(fib(lab, node), Ok(Some(fib)) if fib.ports.len() == links)
@@ -132,17 +130,18 @@ pub(super) fn fib(lab: &Lab, node: NodeId) -> Result<Option<Fib>, LabError> {
     read().map_err(|error| datapath_error(name, &error))
 }
 
-fn config(lab: &Lab, node: NodeId, options: CampusOptions) -> RBridgeConfig {
+fn config(lab: &Lab, node: NodeId) -> RBridgeConfig {
     let (scenario, name) = (&lab.scenario, &lab.plan.node(node).name);
+    let (generic, elide) = match scenario.overlay {
+        Overlay::RBridge { hook, elide } => (hook == Hook::XdpGeneric, elide),
+        _ => (false, false),
+    };
     let nickname = nickname(lab, node);
-    let ports = scenario.fabric.links_of(node).iter().map(|link| port_table(lab, node, *link, options.elide));
+    let ports = scenario.fabric.links_of(node).iter().map(|link| port_table(lab, node, *link, elide));
     RBridgeConfig {
         system_id: Some(format!("0200.0000.{nickname:04x}")),
         nickname: Some(nickname),
-        xdp: match options.xdp {
-            XdpMode::Native => XdpChoice::Native,
-            XdpMode::Generic => XdpChoice::Generic,
-        },
+        xdp: if generic { XdpChoice::Generic } else { XdpChoice::Native },
         pin_dir: Some(lab.pins(name)),
         socket: rbridge_socket(&lab.state.lab, name),
         authentication: Some(AuthenticationTable { key_file: rbridge_keys(&lab.state.lab), accept_unsigned: false }),

@@ -23,14 +23,15 @@ pub(super) fn prepare(lab: &Lab) -> Result<(), LabError> {
         |plan| {
             let ports = fabric.links_of(plan.id).iter().filter_map(|link| fabric.link(*link).end_at(plan.id));
             for port in ports {
-                set_up(&port.interface).map_err(|error| datapath_error(&plan.name, &error))?;
+                do_without_driver(&port.interface).map_err(|error| datapath_error(&plan.name, &error))?;
             }
             Ok(())
         },
     )
 }
 
-fn set_up(interface: &str) -> Result<(), weft_datapath::DatapathError> {
+/// Sets up an interface whose peer is at XDP in the driver, in the calling thread's namespace.
+pub(crate) fn do_without_driver(interface: &str) -> Result<(), weft_datapath::DatapathError> {
     for what in [Offload::TxChecksum, Offload::Tso, Offload::Gso] {
         offload::set(interface, what, false)?;
     }

@@ -44,7 +44,7 @@ pub(crate) fn try_run(workload: Workload, overlay: Overlay) -> Result<Records, E
 
 /// The records of a workload, after which no namespace is left.
 pub(crate) fn run_on_beds(workload: Workload) -> Records {
-    let records = try_run(workload, Overlay::Layer2).unwrap();
+    let records = try_run(workload, Overlay::L2).unwrap();
     let own = format!("weft-tester-{}-", std::process::id());
     let left = home::names_in(std::path::Path::new(home::NETNS_DIR)).into_iter().filter(|name| name.starts_with(&own));
     assert_eq!(left.count(), 0, "namespaces are left");

@@ -5,21 +5,19 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
 
-use weft_datapath::trill::XdpMode;
-use weft_lab::trill::{Campus, CampusSpec, Links, Switching};
+use weft_lab::trill::{Campus, CampusSpec, Links};
+use weft_scenario::engine::Overlay;
 use weft_scenario::topology::{Fabric, from_yaml};
 
 use super::{Quiet, daemon_program, traces};
-
-pub(crate) const TRILL: Switching = Switching::Trill { xdp: XdpMode::Native, elide: false };
 
 pub(crate) fn fabric(name: &str) -> Fabric {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../fabrics/{name}.yaml"));
     from_yaml(&std::fs::read_to_string(path).unwrap(), name).unwrap()
 }
 
-pub(crate) fn build(name: &str, fabric_name: &str, switching: Switching, links: Links) -> Campus {
-    let spec = CampusSpec { fabric: fabric(fabric_name), switching, links, name: Some(name.to_owned()) };
+pub(crate) fn build(name: &str, fabric_name: &str, overlay: Overlay, links: Links) -> Campus {
+    let spec = CampusSpec { fabric: fabric(fabric_name), overlay, links, name: Some(name.to_owned()) };
     Campus::build(&spec, &daemon_program(), &Quiet).unwrap()
 }
 

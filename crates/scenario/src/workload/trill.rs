@@ -255,7 +255,7 @@ pub struct ConvergenceSpec {
 }
 
 /// Timers of a spanning tree (IEEE 802.1D-1998 8.10.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StpTimers {
     /// What the standard recommends: hello 2 s, maximum age 20 s, forward delay 15 s.

@@ -19,14 +19,14 @@ pub(crate) enum Stage {
 /// Outer headers on a link of this stage, in bytes. Framing of the link itself is not among them.
 pub(crate) fn outer_bytes(overlay: Overlay, stage: Stage) -> usize {
     match (overlay, stage) {
-        (Overlay::Routed | Overlay::Bridged | Overlay::Layer2, _) => 0,
+        (Overlay::Routed | Overlay::Bridge { .. } | Overlay::L2, _) => 0,
         (Overlay::Vl2, Stage::FromHost | Stage::Up) => vl2::OVERHEAD_BYTES,
         (Overlay::Vl2, Stage::Down) => vl2::OVERHEAD_BYTES - ipv4::HEADER_LEN,
         (Overlay::Vl2, Stage::ToHost) => 0,
-        (Overlay::KernelVxlan, _) => vxlan::OVERHEAD_BYTES,
+        (Overlay::KernelVxlan | Overlay::Vtep { .. }, _) => vxlan::OVERHEAD_BYTES,
         // RBridges are the switches: hosts send and get ordinary frames.
-        (Overlay::Trill, Stage::Up | Stage::Down) => trill::OVERHEAD_BYTES,
-        (Overlay::Trill, Stage::FromHost | Stage::ToHost) => 0,
+        (Overlay::RBridge { .. }, Stage::Up | Stage::Down) => trill::OVERHEAD_BYTES,
+        (Overlay::RBridge { .. }, Stage::FromHost | Stage::ToHost) => 0,
     }
 }
 
@@ -41,7 +41,7 @@ mod tests {
             [Stage::FromHost, Stage::Up, Stage::Down, Stage::ToHost].map(|stage| outer_bytes(Overlay::Vl2, stage));
         assert_eq!(vl2, [40, 40, 20, 0]);
         let trill =
-            [Stage::FromHost, Stage::Up, Stage::Down, Stage::ToHost].map(|stage| outer_bytes(Overlay::Trill, stage));
+            [Stage::FromHost, Stage::Up, Stage::Down, Stage::ToHost].map(|stage| outer_bytes(Overlay::RBRIDGE, stage));
         assert_eq!(trill, [0, 24, 24, 0]);
     }
 }

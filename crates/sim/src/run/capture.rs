@@ -67,12 +67,12 @@ impl Simulation<'_> {
         let (from, to) = if is_ack { (flow.to, flow.from) } else { (flow.from, flow.to) };
         let packet = match self.job.settings.overlay {
             Overlay::Vl2 if outer_bytes > 0 => self.in_vl2(&inner, to, outer_bytes)?,
-            Overlay::KernelVxlan => self.in_vxlan(&inner, from, to)?,
+            Overlay::KernelVxlan | Overlay::Vtep { .. } => self.in_vxlan(&inner, from, to)?,
             _ => inner,
         };
         let (link, near) = sender_of(&self.job.fabric, arrival.port);
         let far = self.job.fabric.link(link).far_end(near).map_or(near, |end| end.node);
-        let in_trill = self.job.settings.overlay == Overlay::Trill && outer_bytes > 0;
+        let in_trill = self.job.settings.overlay == Overlay::RBRIDGE && outer_bytes > 0;
         let (ethertype, packet) =
             if in_trill { (trill::ETHERTYPE, self.in_trill(&packet, from, to)) } else { (ethertype::IPV4, packet) };
         let header = ethernet::Header { destination: mac(far), source: mac(near), ethertype };

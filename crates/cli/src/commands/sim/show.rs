@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use weft_experiment::analysis::class_summary::ClassSummary;
-use weft_experiment::table::{overlay_name, plain};
+use weft_experiment::table::plain;
 use weft_sim::{Outcome, PS_PER_NS};
 
 use super::load::Loaded;
@@ -53,7 +53,7 @@ impl Summary {
             schema_version: 1,
             scenario: args.scenario.clone(),
             fabric: loaded.job.fabric.name().to_owned(),
-            overlay: overlay_name(loaded.job.settings.overlay),
+            overlay: loaded.job.settings.overlay.name(),
             workload: loaded.workload_name.clone(),
             seed: args.seed,
             simulated_ns: outcome.end_ps / PS_PER_NS,

@@ -48,7 +48,7 @@ fn factor(overlay: Overlay, workload: &str, _: u32) -> f64 {
         (Overlay::Routed, _) => 1.0,
         (Overlay::Vl2, "flows-1") => 1.05,
         (Overlay::Vl2, _) => 1.10,
-        (Overlay::KernelVxlan | Overlay::Trill | Overlay::Bridged | Overlay::Layer2, _) => 1.40,
+        _ => 1.40,
     }
 }
 

@@ -362,7 +362,7 @@ fn what_crosses_vlans_is_a_line_of_which_every_round_is_a_sample() {
 fn an_elephant_ends_with_its_last_subflow() {
     let workload = "[workload.w]\nkind = \"permutation\"\nbytes_per_flow = \"1 MB\"\nshift = 1\n\
                     [[sweep.balance.variant]]\nid = \"flow\"\nswitching = { load_balance = \"flow-ecmp\" }\n";
-    let keys = "analysis = \"trill-elephants\"\noverlays = [\"trill\"]\nrepetitions = 3";
+    let keys = "analysis = \"trill-elephants\"\noverlays = [\"rbridge\"]\nrepetitions = 3";
     let claims = "[sampling]\ninterval = \"1 s\"\ntime_limit = \"9 s\"\n[[claims]]\n\
                   id = \"mean_slowdown.w.flow\"\nrelation = \"info\"\nunit = \"x\"\n";
     let text = plan_text(keys, &format!("{workload}{claims}")).replace("engines = [\"lab\"]", "engines = [\"sim\"]");

@@ -275,7 +275,7 @@ fn plans_that_do_not_fit_are_refused() {
         ),
     );
     let error = Plan::parse("test.toml", &text).unwrap_err().to_string();
-    assert!(error.contains("overlays = [\"layer2\"]"), "{error}");
+    assert!(error.contains("overlays = [\"l2\"]"), "{error}");
 }
 
 #[test]

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use weft_datapath::trill::{RBridgeMaps, XdpMode};
+use weft_datapath::trill::RBridgeMaps;
 use weft_scenario::addressing::port_mac;
+use weft_scenario::engine::{Hook, Overlay};
 use weft_scenario::topology::{Fabric, Link, from_yaml};
 use weft_scenario::units::Bytes;
-use weft_scenario::workload::trill::{EmulatedLink, Way};
+use weft_scenario::workload::trill::{EmulatedLink, StpTimers, Way};
 use weft_wire::ethernet::MacAddress;
 
 use super::switch::{place_hosts, route_hosts};
@@ -18,7 +19,7 @@ use crate::tester::experiment::Context;
 use crate::tester::port::Port;
 use crate::tester::stream::Stream;
 use crate::trill::rbridges::{GATEWAY_MAC, know, nickname};
-use crate::trill::{Campus, CampusSpec, Failure, Links, StpTimers, Switching};
+use crate::trill::{Campus, CampusSpec, Failure, Links};
 
 /// The test centre's hosts, first the sending one.
 const TESTERS: [&str; 2] = ["t1", "t2"];
@@ -45,15 +46,15 @@ impl CampusBed {
         timers: StpTimers,
         context: &Context<'_>,
     ) -> Result<Self, TesterError> {
-        let switching = match way {
-            Way::Trill | Way::TrillRouted | Way::TrillRouter => Switching::Trill { xdp: XdpMode::Native, elide: false },
-            Way::TrillElided => Switching::Trill { xdp: XdpMode::Native, elide: true },
-            Way::TrillGeneric => Switching::Trill { xdp: XdpMode::Generic, elide: false },
-            Way::Layer2 => Switching::Layer2,
-            Way::Stp => Switching::Bridges { timers },
+        let overlay = match way {
+            Way::Trill | Way::TrillRouted | Way::TrillRouter => Overlay::RBRIDGE,
+            Way::TrillElided => Overlay::RBridge { hook: Hook::Xdp, elide: true },
+            Way::TrillGeneric => Overlay::RBridge { hook: Hook::XdpGeneric, elide: false },
+            Way::Layer2 => Overlay::L2,
+            Way::Stp => Overlay::Bridge { timers },
         };
         let links = if link.is_some() { Links::Emulated } else { Links::Bare };
-        let spec = CampusSpec { fabric: fabric_of(way, link)?, switching, links, name: None };
+        let spec = CampusSpec { fabric: fabric_of(way, link)?, overlay, links, name: None };
         Ok(Self(Campus::build(&spec, context.weft_binary, context.progress)?))
     }
 

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use weft_scenario::record::{CrossingRow, PathShareRow, Records};
-use weft_scenario::workload::trill::{CrossingSpec, Network, Offer, Way};
+use weft_scenario::workload::trill::{CrossingSpec, Network, Offer, StpTimers, Way};
 use weft_wire::ethernet::MacAddress;
 
 use super::bed::{Bed, Shape};
@@ -17,7 +17,6 @@ use crate::tester::path::{Path, Trial, TrialOrder};
 use crate::tester::port::{Port, PortTraffic};
 use crate::tester::reference::{Reference, Stop, steady_trial};
 use crate::tester::stream::StreamPlan;
-use crate::trill::StpTimers;
 
 /// How long a spanning tree may take: twice the forwarding delay, and the time to hear of the root.
 const CONVERGENCE: Duration = Duration::from_secs(20);

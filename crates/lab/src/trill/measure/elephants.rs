@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, listen, socket_with};
-use weft_datapath::trill::XdpMode;
+use weft_scenario::engine::Overlay;
 use weft_scenario::record::{ElephantRow, Records};
 use weft_scenario::topology::from_yaml;
 use weft_scenario::workload::trill::{ELEPHANTS, ElephantSpec, Split};
@@ -22,7 +22,7 @@ use crate::batch::{self, Program};
 use crate::error::LabError;
 use crate::tester::TesterError;
 use crate::tester::experiment::Context;
-use crate::trill::{Campus, CampusSpec, Links, Switching};
+use crate::trill::{Campus, CampusSpec, Links};
 
 /// Where receivers listen; each turn takes the next port, so that no turn meets packets of the one before.
 const FIRST_PORT: u16 = 5_001;
@@ -49,9 +49,8 @@ struct Pair {
 pub(super) fn run(spec: &ElephantSpec, context: &Context<'_>) -> Result<Records, TesterError> {
     let text = include_str!("../../../../../fabrics/trill-elephants.yaml");
     let fabric = from_yaml(text, "trill-elephants").map_err(|error| TesterError::Refused(error.to_string()))?;
-    let switching = Switching::Trill { xdp: XdpMode::Native, elide: false };
-    let campus_spec =
-        CampusSpec { fabric: with_rates(&fabric, &spec.link)?, switching, links: Links::Emulated, name: None };
+    let fabric = with_rates(&fabric, &spec.link)?;
+    let campus_spec = CampusSpec { fabric, overlay: Overlay::RBRIDGE, links: Links::Emulated, name: None };
     let campus = Campus::build(&campus_spec, context.weft_binary, context.progress)?;
     let pairs = (1..=ELEPHANTS).map(|number| Pair::new(&campus, number)).collect::<Result<Vec<_>, LabError>>()?;
     for (number, pair) in pairs.iter().enumerate() {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use weft_scenario::record::{Records, VlanMixRow};
-use weft_scenario::workload::trill::{VlanMixSpec, Way};
+use weft_scenario::workload::trill::{StpTimers, VlanMixSpec, Way};
 
 use super::campus::CampusBed;
 use super::crossing::{TEACHING_PPS, stream_plan, wait_until_it_carries};
@@ -15,7 +15,6 @@ use crate::tester::path::{Path, TrialOrder};
 use crate::tester::port::Port;
 use crate::tester::reference::{Reference, Stop, run_ns};
 use crate::tester::stream::StreamPlan;
-use crate::trill::StpTimers;
 
 /// A campus with the test centre's ports.
 struct Mixed {

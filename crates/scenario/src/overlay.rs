@@ -1,0 +1,181 @@
+//! What carries frames or packets from server to server. Plans, flags, rows and fabrics write it as one word, and [`Overlay::ALL`] is
+//! the one list of these words.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::workload::trill::StpTimers;
+
+/// How packets get from server to server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "&'static str")]
+pub enum Overlay {
+    /// No overlay: servers talk by their LAs over the routed fabric.
+    Routed,
+    /// VL2: AAs, an agent and a directory; every packet bounces off an Intermediate.
+    Vl2,
+    /// The kernel's VXLAN device between the servers' LAs.
+    KernelVxlan,
+    /// Our VTEP on every server, between their LAs.
+    Vtep {
+        /// Where its programs are.
+        hook: Hook,
+    },
+    /// TRILL between the switches, which are RBridges (RFC 6325); servers send ordinary frames.
+    RBridge {
+        /// Where their programs are; not [`Hook::Tc`].
+        hook: Hook,
+        /// Whether RBridges that agree on it leave out the outer header between each other.
+        elide: bool,
+    },
+    /// The same wires with the kernel's bridges and a spanning tree (IEEE 802.1D); servers send ordinary frames. Lab only: in the
+    /// simulator the load balance `spanning-tree` says so.
+    Bridge {
+        /// The timers of the spanning tree once it stands.
+        timers: StpTimers,
+    },
+    /// Plain layer-2 switches at XDP that are told where stations are: what the hook takes without an encapsulation. Lab only.
+    L2,
+}
+
+/// Where in the kernel a switch or a server handles frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hook {
+    /// Behind the driver, on the kernel's buffers.
+    #[default]
+    Tc,
+    /// In the driver.
+    Xdp,
+    /// XDP in the stack, for drivers without it.
+    XdpGeneric,
+}
+
+/// One word for an overlay.
+#[derive(Clone, Copy, Debug)]
+pub struct Word {
+    /// As people write it.
+    pub name: &'static str,
+    /// Older words for the same, which are still read.
+    pub aliases: &'static [&'static str],
+    /// What it means.
+    pub overlay: Overlay,
+    /// What it is, for help.
+    pub about: &'static str,
+}
+
+const fn word(name: &'static str, aliases: &'static [&'static str], overlay: Overlay, about: &'static str) -> Word {
+    Word { name, aliases, overlay, about }
+}
+
+impl Overlay {
+    /// RBridges in the driver.
+    pub const RBRIDGE: Self = Self::RBridge { hook: Hook::Xdp, elide: false };
+    /// Bridges whose spanning tree is quick.
+    pub const BRIDGE: Self = Self::Bridge { timers: StpTimers::Quick };
+    /// Our VTEP at TC.
+    pub const VTEP: Self = Self::Vtep { hook: Hook::Tc };
+
+    /// Every overlay that can be asked for.
+    pub const ALL: &[Word] = &[
+        word("vl2", &[], Self::Vl2, "VL2 agents and a directory"),
+        word("routed", &[], Self::Routed, "No overlay: plain routing by LA"),
+        word("kernel-vxlan", &[], Self::KernelVxlan, "The kernel's VXLAN device on every server"),
+        word("vtep", &[], Self::VTEP, "Our VTEP on every server, at TC"),
+        word("vtep-xdp", &[], Self::Vtep { hook: Hook::Xdp }, "The same at XDP"),
+        word("rbridge", &["trill"], Self::RBRIDGE, "TRILL between the switches"),
+        word(
+            "rbridge-generic",
+            &[],
+            Self::RBridge { hook: Hook::XdpGeneric, elide: false },
+            "The same with XDP in the stack (lab only)",
+        ),
+        word(
+            "rbridge-elided",
+            &[],
+            Self::RBridge { hook: Hook::Xdp, elide: true },
+            "The same without outer headers between RBridges (lab only)",
+        ),
+        word("bridge", &["bridged"], Self::BRIDGE, "Bridges with a quick spanning tree (lab only)"),
+        word(
+            "bridge-standard",
+            &[],
+            Self::Bridge { timers: StpTimers::Standard },
+            "The same with the timers that 802.1D recommends (lab only)",
+        ),
+        word("l2", &["layer2"], Self::L2, "Plain layer-2 switches (lab only)"),
+    ];
+
+    /// As plans, flags and rows write it.
+    pub fn name(self) -> &'static str {
+        let own = Self::ALL.iter().find(|word| word.overlay == self);
+        own.map_or("an overlay that nobody can ask for", |word| word.name)
+    }
+
+    /// Whether the switches forward frames, and servers send them as they are.
+    pub fn forwards_frames(self) -> bool {
+        matches!(self, Self::RBridge { .. } | Self::Bridge { .. } | Self::L2)
+    }
+
+    /// Whether only the lab has it.
+    pub fn is_lab_only(self) -> bool {
+        matches!(self, Self::Bridge { .. } | Self::L2) || (self.forwards_frames() && self != Self::RBRIDGE)
+    }
+}
+
+impl fmt::Display for Overlay {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+impl FromStr for Overlay {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.iter().find(|word| word.name == text || word.aliases.contains(&text));
+        known.map(|word| word.overlay).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|word| word.name).collect();
+            format!("there is no overlay `{text}`; choose one of {}", names.join(", "))
+        })
+    }
+}
+
+impl TryFrom<String> for Overlay {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Overlay> for &'static str {
+    fn from(overlay: Overlay) -> Self {
+        overlay.name()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_overlay_has_one_word_and_is_read_by_it() {
+        for word in Overlay::ALL {
+            assert_eq!(word.overlay.name(), word.name, "two words for one overlay");
+            for name in [&[word.name], word.aliases].concat() {
+                assert_eq!(name.parse(), Ok(word.overlay));
+                assert_eq!(serde_json::from_str::<Overlay>(&format!("{name:?}")).unwrap(), word.overlay);
+            }
+            assert_eq!(serde_json::to_string(&word.overlay).unwrap(), format!("{:?}", word.name));
+        }
+    }
+
+    #[test]
+    fn an_unknown_word_is_refused_with_the_known_ones() {
+        let error = "vlx".parse::<Overlay>().unwrap_err();
+        assert!(error.starts_with("there is no overlay `vlx`; choose one of vl2, routed, kernel-vxlan"), "{error}");
+    }
+}
