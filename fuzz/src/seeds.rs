@@ -46,7 +46,7 @@ fn message(kind: Kind, count: usize) -> Vec<u8> {
     let status = if kind == Kind::Ask { Status::Question } else { Status::Ok };
     let entry = Entry { status, ..Entry::question(RECEIVER, 5) };
     let entries = vec![entry; count];
-    Message { kind, tenant: 7, request_id: 0x0102_0304, revision: 11, key_id: 3, entries }.emit(&key(), &path())
+    Message { kind, service: 7, request_id: 0x0102_0304, revision: 11, key_id: 3, entries }.emit(&key(), &path())
 }
 
 fn datagrams() -> Vec<(&'static str, Vec<u8>)> {

@@ -177,7 +177,7 @@ fn corrections_are_taken_when_newer_and_cached() {
     let (mut bench, _) = with_mapping(2);
     let correct = |aa, status, mapping: Mapping| Message {
         kind: Kind::Correct,
-        tenant: 0,
+        service: 0,
         request_id: 0,
         revision: mapping.version,
         key_id: 1,
@@ -208,7 +208,7 @@ fn what_cannot_be_trusted_is_counted_and_changes_nothing() {
         (not_asked, good.clone(), IgnoreReason::WrongRequest),
         (asked, Message { request_id: question.request_id ^ 1, ..good.clone() }, IgnoreReason::WrongRequest),
         (asked, Message { entries: vec![moved], ..good.clone() }, IgnoreReason::WrongEntries),
-        (asked, Message { tenant: 5, ..good.clone() }, IgnoreReason::WrongTenant),
+        (asked, Message { service: 5, ..good.clone() }, IgnoreReason::WrongService),
         (asked, Message { kind: Kind::Ask, ..good.clone() }, IgnoreReason::WrongKind),
         (
             asked,
@@ -341,7 +341,7 @@ fn a_correction_with_another_key_or_from_elsewhere_changes_nothing() {
     let (mut bench, _) = with_mapping(2);
     let good = Message {
         kind: Kind::Correct,
-        tenant: 0,
+        service: 0,
         request_id: 0,
         revision: 12,
         key_id: 1,
@@ -352,7 +352,7 @@ fn a_correction_with_another_key_or_from_elsewhere_changes_nothing() {
         (server(2), good.emit(&Key::from_bytes([8; 16]), &path), IgnoreReason::BadTag),
         (server(1), good.emit(&key(), &path), IgnoreReason::BadTag),
         (server(3), good.emit(&key(), &Path { source: server(3), ..path }), IgnoreReason::WrongSource),
-        (server(2), Message { tenant: 1, ..good.clone() }.emit(&key(), &path), IgnoreReason::WrongTenant),
+        (server(2), Message { service: 1, ..good.clone() }.emit(&key(), &path), IgnoreReason::WrongService),
     ] {
         let before = bench.ignored(reason);
         assert_eq!(bench.input(Input::Datagram { from, bytes: &bytes }), []);

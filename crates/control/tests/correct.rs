@@ -80,7 +80,7 @@ fn the_agent_that_uses_a_stale_mapping_is_told_where_the_aa_is() {
     assert_eq!(sent[0].to, SocketAddrV4::new(host(2), 5301));
     let entry = Entry { aa: MOVED, tor_la: tor(3), anycast_la: ANYCAST, status: Status::Ok, version: 2 };
     let expected =
-        Message { kind: Kind::Correct, tenant: 5, request_id: 0, revision: 2, key_id: 1, entries: vec![entry] };
+        Message { kind: Kind::Correct, service: 5, request_id: 0, revision: 2, key_id: 1, entries: vec![entry] };
     assert_eq!(read(&sent[0], 5), expected);
     only(Reported::Corrected, &corrector, 1);
 }

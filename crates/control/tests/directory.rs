@@ -166,7 +166,7 @@ fn path() -> Path {
 }
 
 fn ask(entries: Vec<Entry>) -> Message {
-    Message { kind: Kind::Ask, tenant: 3, request_id: 77, revision: 0, key_id: 1, entries }
+    Message { kind: Kind::Ask, service: 3, request_id: 77, revision: 0, key_id: 1, entries }
 }
 
 #[test]
@@ -207,12 +207,12 @@ fn what_must_not_be_answered_is_ignored_for_its_reason() {
     assert_eq!(respond(&good, &Key::OPEN, &path()), Err(Ignored::Tag));
     assert_eq!(respond(&good, &key, &path().reversed()), Err(Ignored::Tag), "replayed from elsewhere");
     assert_eq!(respond(&Message { key_id: 2, ..good.clone() }, &key, &path()), Err(Ignored::KeyId));
-    assert_eq!(respond(&Message { tenant: 4, ..good.clone() }, &key, &path()), Err(Ignored::Tag), "not its service");
+    assert_eq!(respond(&Message { service: 4, ..good.clone() }, &key, &path()), Err(Ignored::Tag), "not its service");
     let of_another = SECRET.derive(3, Ipv4Addr::new(10, 64, 0, 3));
     assert_eq!(respond(&good, &of_another, &path()), Err(Ignored::Tag), "not its address");
     assert_eq!(respond(&Message { kind: Kind::Answer, ..good.clone() }, &key, &path()), Err(Ignored::Kind));
     let report = Message { kind: Kind::ReportStale, ..good.clone() };
-    assert_eq!(respond(&report, &key, &path()), Err(Ignored::Tenant), "a service's, not a switch's");
+    assert_eq!(respond(&report, &key, &path()), Err(Ignored::Service), "a service's, not a switch's");
     for cut in 0..good.buffer_len() {
         let mut datagram = good.emit(&key, &path());
         datagram.truncate(cut);
@@ -408,7 +408,7 @@ fn the_policy_is_bounded() {
 fn a_report_is_for_the_corrector_and_gets_no_answer() {
     let stale = Stale { aa: AA, source_aa: Ipv4Addr::new(20, 0, 0, 9) };
     let entry = Entry { anycast_la: stale.source_aa, ..question(0) };
-    let message = Message { kind: Kind::ReportStale, tenant: 0, ..ask(vec![entry, entry]) };
+    let message = Message { kind: Kind::ReportStale, service: 0, ..ask(vec![entry, entry]) };
     let tor_la = *path().source.ip();
     let mut datagram = message.emit(&SECRET.derive(0, tor_la), &path());
     let report = Report { tor_la, stale: vec![stale, stale] };

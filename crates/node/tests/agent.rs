@@ -166,7 +166,7 @@ fn junk_at_the_agents_port_changes_nothing_and_is_counted() {
     let before = bed.status(0);
     // From the directory server's own host, but not from its port.
     let socket = bed.tors[0].within(|| UdpSocket::bind("10.64.0.1:0")).unwrap();
-    let question = Message { kind: Kind::Ping, tenant: 0, request_id: 1, revision: 0, key_id: 0, entries: Vec::new() };
+    let question = Message { kind: Kind::Ping, service: 0, request_id: 1, revision: 0, key_id: 0, entries: Vec::new() };
     let source = SocketAddrV4::new([10, 64, 0, 1].into(), socket.local_addr().unwrap().port());
     let path = Path { source, destination: SocketAddrV4::new([10, 64, 0, 2].into(), 5301) };
     let tagged = question.emit(&common::KEY.parse().unwrap(), &path);

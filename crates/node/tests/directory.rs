@@ -228,7 +228,7 @@ fn junk_gets_no_answer_changes_nothing_and_is_counted() {
 }
 
 #[test]
-fn another_key_tenant_or_key_id_gets_no_answer() {
+fn another_key_service_or_key_id_gets_no_answer() {
     let dir = tempfile::tempdir().unwrap();
     let config = loopback_config(dir.path());
     let (_daemon, mut admin) = start(&config);
@@ -237,7 +237,7 @@ fn another_key_tenant_or_key_id_gets_no_answer() {
     let right = client_key(dir.path());
     let right = Some(right.as_path());
     let secret = config.key_file.as_deref();
-    for (key, key_id, tenant, counter) in [
+    for (key, key_id, service, counter) in [
         (Some(other.as_path()), 0, 0, "tag"),
         (None, 0, 0, "tag"),
         (right, 1, 0, "key_id"),
@@ -245,7 +245,7 @@ fn another_key_tenant_or_key_id_gets_no_answer() {
         (secret, 0, 0, "tag"),
     ] {
         let before = admin.status().unwrap().ignored[counter];
-        let mut lookup = LookupClient::new(server, key, key_id, tenant).unwrap();
+        let mut lookup = LookupClient::new(server, key, key_id, service).unwrap();
         let error = lookup.ask(&[AA], Duration::from_millis(100)).unwrap_err().to_string();
         assert!(error.contains("no valid answer from"), "{error}");
         wait_until(counter, || admin.status().unwrap().ignored[counter] == before + 1);

@@ -198,20 +198,20 @@ fn only_a_tor_may_report() {
         destination: listen,
     };
     let secret = Secret::from_hex(common::KEY).unwrap();
-    let report = |tenant| Message {
+    let report = |service| Message {
         kind: Kind::ReportStale,
-        tenant,
+        service,
         request_id: 1,
         revision: 0,
         key_id: 0,
         entries: vec![Entry { anycast_la: AA[0], ..Entry::question(AA[1], 0) }],
     };
-    let mut counted = |tenant, key, what: &str, count: fn(&DirectoryStatus) -> u64| {
-        socket.send_to(&report(tenant).emit(&key, &path), listen).unwrap();
+    let mut counted = |service, key, what: &str, count: fn(&DirectoryStatus) -> u64| {
+        socket.send_to(&report(service).emit(&key, &path), listen).unwrap();
         wait_until(what, || count(&admin.status().unwrap()) == 1);
     };
     let here = Ipv4Addr::LOCALHOST;
-    counted(5, secret.derive(5, here), "an agent of a service", |status| status.ignored["tenant"]);
+    counted(5, secret.derive(5, here), "an agent of a service", |status| status.ignored["service"]);
     counted(0, secret.derive(0, TOR_LA[0]), "a ToR's key elsewhere", |status| status.ignored["tag"]);
     counted(0, secret.derive(0, here), "a stranger", |status| status.corrections["unknown_reporter"]);
     assert_eq!(admin.status().unwrap().corrections["corrected"], 0);

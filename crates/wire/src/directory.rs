@@ -9,7 +9,7 @@
 //! +-------------------------------+-------+-------+---------------+
 //! |     magic 0x5744 ("WD")       |version| kind  | count 0..=40  |   0
 //! +-------------------------------+-------+-------+---------------+
-//! |                tenant: the asker's service                    |   4
+//! |                   service: that of the asker                  |   4
 //! +---------------------------------------------------------------+
 //! |                          request id                           |   8
 //! |                                                               |
@@ -44,10 +44,10 @@
 //! `version` is the version of the mapping: the one already known in a question (0: none), the current one in an
 //! answer.
 //!
-//! The tag's key belongs to the asker: [`Secret::derive`] of the secret that `key id` names, of `tenant` and of the
+//! The tag's key belongs to the asker: [`Secret::derive`] of the secret that `key id` names, of `service` and of the
 //! asker's address. An answer and a correction are tagged with the key of whom they go to.
 //!
-//! A report (VL2 4.3.2, reactive cache update) is a switch's: tenant 0 and the key of the ToR's LA. Its entries say: a
+//! A report (VL2 4.3.2, reactive cache update) is a switch's: service 0 and the key of the ToR's LA. Its entries say: a
 //! packet for `AA` came to this ToR and `AA` is not here; `ToR LA` is the ToR's own, and in place of the anycast LA stands the
 //! AA that the packet came from. The outer source address could not tell that: it carries the flow hash.
 
@@ -98,7 +98,7 @@ mod field {
     pub(super) const MAGIC: usize = 0;
     pub(super) const VERSION_KIND: usize = 2;
     pub(super) const COUNT: usize = 3;
-    pub(super) const TENANT: usize = 4;
+    pub(super) const SERVICE: usize = 4;
     pub(super) const REQUEST_ID: usize = 8;
     pub(super) const REVISION: usize = 16;
     pub(super) const KEY_ID: usize = 24;

@@ -143,7 +143,7 @@ fn icmp_line(out: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
 
 impl fmt::Display for directory::View<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "directory {} #{:016x} tenant {}", self.kind(), self.request_id(), self.tenant())?;
+        write!(out, "directory {} #{:016x} service {}", self.kind(), self.request_id(), self.service())?;
         write!(out, " revision {} key {}", self.revision(), self.key_id())?;
         for entry in self.entries().take(ENTRIES_SHOWN) {
             write!(out, ", {entry}")?;

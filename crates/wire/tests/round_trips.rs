@@ -44,9 +44,9 @@ fn message() -> impl Strategy<Value = Message> {
     let entries = |kind: Kind| vec(entry(), if kind.allows(0) { 0..=0 } else { 1..=ENTRIES_MAX });
     select(&Kind::ALL[..]).prop_flat_map(move |kind| {
         (any::<(u32, u64, u64, u32)>(), entries(kind)).prop_map(
-            move |((tenant, request_id, revision, key_id), entries)| Message {
+            move |((service, request_id, revision, key_id), entries)| Message {
                 kind,
-                tenant,
+                service,
                 request_id,
                 revision,
                 key_id,

@@ -93,7 +93,7 @@ impl Asker {
     pub(super) fn flush(
         &mut self,
         now_ns: u64,
-        tenant: u32,
+        service: u32,
         key_id: u32,
         revision: u64,
         remember_until_ns: u64,
@@ -106,7 +106,7 @@ impl Asker {
                 let asked = self.choose(now_ns, &avoid);
                 let request_id = self.remember(&asked, entries, remember_until_ns);
                 let message =
-                    Message { kind: Kind::Ask, tenant, request_id, revision, key_id, entries: entries.to_vec() };
+                    Message { kind: Kind::Ask, service, request_id, revision, key_id, entries: entries.to_vec() };
                 let to = asked.iter().map(|place| self.addresses[*place]).collect();
                 outgoing.push(Outgoing { to, message, asked });
             }

@@ -22,8 +22,8 @@ pub struct Config {
     pub key: Key,
     /// Which key that is.
     pub key_id: u32,
-    /// Tenant of this host.
-    pub tenant: u32,
+    /// Service of this host.
+    pub service: u32,
     /// Longest IP packet, in bytes, that fits the fabric with its two outer headers.
     pub path_mtu: u16,
     /// When things happen.

@@ -37,8 +37,8 @@ counted! {
         BadTag = "bad_tag",
         /// A kind that servers do not send.
         WrongKind = "wrong_kind",
-        /// Of another tenant.
-        WrongTenant = "wrong_tenant",
+        /// Of another service.
+        WrongService = "wrong_service",
         /// Answers no question of ours that is still remembered, or not by the server that was asked.
         WrongRequest = "wrong_request",
         /// Its AAs are not those of the question.

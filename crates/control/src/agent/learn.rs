@@ -26,8 +26,8 @@ impl Agent {
         let place = self.asker.place_of(from).ok_or(IgnoreReason::WrongSource)?;
         let path = Path { source: from, destination: self.config.local };
         view.verify(&self.config.key, &path).map_err(|_| IgnoreReason::BadTag)?;
-        if view.tenant() != self.config.tenant {
-            return Err(IgnoreReason::WrongTenant);
+        if view.service() != self.config.service {
+            return Err(IgnoreReason::WrongService);
         }
         self.asker.heard(place);
         self.counters.events.add(Event::Heard);

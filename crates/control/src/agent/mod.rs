@@ -247,9 +247,9 @@ impl Agent {
 
     /// Sends the waiting questions and sets the deadline of each.
     fn flush(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
-        let Config { tenant, key_id, timing, .. } = self.config;
+        let Config { service, key_id, timing, .. } = self.config;
         let remember_until_ns = now_ns + timing.give_up_ns;
-        for outgoing in self.asker.flush(now_ns, tenant, key_id, self.revision, remember_until_ns) {
+        for outgoing in self.asker.flush(now_ns, service, key_id, self.revision, remember_until_ns) {
             for question in &outgoing.message.entries {
                 self.asked(now_ns, question.aa, &outgoing.asked);
             }

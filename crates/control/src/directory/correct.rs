@@ -152,14 +152,8 @@ impl Corrector {
         let path = Path { source: self.config.local, destination: to };
         for (key_id, key) in self.config.keys.keys(service, la) {
             // A report has no more entries than a datagram.
-            let message = Message {
-                kind: Kind::Correct,
-                tenant: service,
-                request_id: 0,
-                revision,
-                key_id,
-                entries: entries.to_vec(),
-            };
+            let message =
+                Message { kind: Kind::Correct, service, request_id: 0, revision, key_id, entries: entries.to_vec() };
             corrections.push(Correction { to, datagram: message.emit(&key, &path) });
         }
     }

@@ -30,7 +30,7 @@ counted! {
         /// The tag does not verify: wrong key, or a service or an address that the key is not for.
         Tag = "tag",
         /// A report that is not a switch's.
-        Tenant = "tenant",
+        Service = "service",
     }
 }
 
@@ -78,7 +78,7 @@ impl Responder {
     /// Why there must be no answer; the datagram is then worthless.
     pub fn respond(&self, table: &Table, path: &Path, datagram: &mut [u8]) -> Result<Received, Ignored> {
         let question = QuestionMut::new(datagram).map_err(reason)?;
-        let service = question.tenant();
+        let service = question.service();
         let key = self.keys.key(question.key_id(), service, *path.source.ip()).ok_or(Ignored::KeyId)?;
         let view = question.view();
         view.verify(&key, path).map_err(|_| Ignored::Tag)?;
@@ -92,8 +92,8 @@ impl Responder {
 }
 
 fn report(view: &View<'_>, path: &Path) -> Result<Received, Ignored> {
-    if view.tenant() != COMMON_SERVICE {
-        return Err(Ignored::Tenant);
+    if view.service() != COMMON_SERVICE {
+        return Err(Ignored::Service);
     }
     let stale = view.entries().map(|entry| Stale { aa: entry.aa, source_aa: entry.anycast_la }).collect();
     Ok(Received::Report(Report { tor_la: *path.source.ip(), stale }))

@@ -182,7 +182,7 @@ impl Reporter {
         let entry = |stale: &Stale| Entry { tor_la, anycast_la: stale.source_aa, ..Entry::question(stale.aa, 0) };
         Message {
             kind: Kind::ReportStale,
-            tenant: COMMON_SERVICE,
+            service: COMMON_SERVICE,
             request_id: self.rng.next_u64(),
             revision: 0,
             key_id: self.config.key_id,

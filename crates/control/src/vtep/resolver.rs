@@ -149,7 +149,7 @@ impl Machine for Resolver {
                 self.feed(now_ns, vni, agent::Input::Miss { aa: ip, packet_bytes: 0, frame: packed(held) }, outputs);
             }
             Input::Datagram { from, bytes } => {
-                let service = View::new(bytes).ok().and_then(|view| Vni::new(view.tenant()).ok());
+                let service = View::new(bytes).ok().and_then(|view| Vni::new(view.service()).ok());
                 match service.filter(|vni| self.segments.contains_key(vni)) {
                     Some(vni) => self.feed(now_ns, vni, agent::Input::Datagram { from, bytes }, outputs),
                     None => self.strange += 1,
@@ -202,7 +202,7 @@ impl Resolver {
             servers: self.config.servers.clone(),
             key,
             key_id: self.config.key_id,
-            tenant: vni.get(),
+            service: vni.get(),
             path_mtu: u16::MAX,
             timing: self.config.timing,
             bounds: self.config.bounds,

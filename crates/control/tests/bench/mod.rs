@@ -38,7 +38,7 @@ pub(crate) fn config(servers: u8) -> Config {
         servers: (1..=servers).map(server).collect(),
         key: key(),
         key_id: 1,
-        tenant: 0,
+        service: 0,
         path_mtu: 1500,
         timing: Timing::default(),
         bounds: Bounds::default(),

@@ -86,7 +86,7 @@ impl World {
             servers: self.servers.iter().map(|server| server.address).collect(),
             key: key(service, *local.ip()),
             key_id: 1,
-            tenant: service,
+            service,
             path_mtu: 1500,
             timing,
             bounds,

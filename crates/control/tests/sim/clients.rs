@@ -148,7 +148,7 @@ impl World {
         let request_id = self.below(u64::MAX);
         let question = Message {
             kind: Kind::Ask,
-            tenant: 0,
+            service: 0,
             request_id,
             revision: fence.revision,
             key_id: 1,

@@ -230,14 +230,14 @@ impl World {
 }
 
 fn service_of(datagram: &[u8]) -> u32 {
-    View::new(datagram).map_or(0, |view| view.tenant())
+    View::new(datagram).map_or(0, |view| view.service())
 }
 
 impl Server {
     /// Replaces a right answer by that of a broken server.
     fn disobey(&self, mutation: Mutation, question: &[u8], answer: &mut Vec<u8>, key: &Key, path: &Path) {
         let Ok(question) = Message::parse(question) else { return };
-        let old = |entry: &Entry| self.old.answer(Entry::question(entry.aa, 0), 0, question.tenant);
+        let old = |entry: &Entry| self.old.answer(Entry::question(entry.aa, 0), 0, question.service);
         let open = |entry: &Entry| self.table.answer(*entry, question.revision, 0);
         let entries = match mutation {
             Mutation::AnswerOlder => question.entries.iter().map(old).collect(),

@@ -95,7 +95,7 @@ fn config(local: SocketAddrV4, servers: Vec<SocketAddrV4>) -> Config {
         servers,
         key: key(local),
         key_id: 0,
-        tenant: 0,
+        service: 0,
         path_mtu: 1500,
         timing,
         bounds,
@@ -320,7 +320,7 @@ impl World {
         }
         let message = Message {
             kind: Kind::Correct,
-            tenant: 0,
+            service: 0,
             request_id: 0,
             revision: table.revision(),
             key_id: 0,

@@ -270,7 +270,7 @@ impl Tier for Bed {
     }
 
     fn access(&self) -> Access {
-        Access { key: self.secret.derive(0, Ipv4Addr::LOCALHOST), key_id: KEY_ID, tenant: 0 }
+        Access { key: self.secret.derive(0, Ipv4Addr::LOCALHOST), key_id: KEY_ID, service: 0 }
     }
 
     fn tor_la(&self) -> Ipv4Addr {

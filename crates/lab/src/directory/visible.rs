@@ -284,7 +284,7 @@ impl Asker {
         let entries = self.waiting.iter().take(ENTRIES_MAX).map(|update| Entry::question(aa(update.aa), 0));
         let question = Message {
             kind: Kind::Ask,
-            tenant: self.access.tenant,
+            service: self.access.service,
             request_id: self.next_request,
             revision: 0,
             key_id: self.access.key_id,

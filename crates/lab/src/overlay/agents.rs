@@ -32,7 +32,7 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
     let mut configs: Vec<(NodeId, AgentConfig)> =
         servers.into_iter().filter_map(|server| Some((server, config(lab, server)?))).collect();
     for (server, config) in &mut configs {
-        config.key_file = Some(directory::write_key(lab, *server, config.tenant)?);
+        config.key_file = Some(directory::write_key(lab, *server, config.service)?);
     }
     start_all(lab, launcher, "agent", &json_files(&configs), |lab, node| {
         status::read(status_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
@@ -57,7 +57,7 @@ pub(super) fn restart(
     for (server, limits) in limits {
         let none = || LabError::DirectoryLoad(format!("`{}` has no agent", lab.plan.node(*server).name));
         let planned = config(lab, *server).ok_or_else(none)?;
-        let key_file = Some(directory::write_key(lab, *server, planned.tenant)?);
+        let key_file = Some(directory::write_key(lab, *server, planned.service)?);
         let broadcast = planned.broadcast.map(|broadcast| limited(broadcast, limits.broadcast));
         configs.push((*server, AgentConfig { rate_limit: limits.rate.clone(), key_file, broadcast, ..planned }));
     }
@@ -79,7 +79,7 @@ pub(crate) fn start_at(
 ) -> Result<(), LabError> {
     let none = || LabError::DirectoryLoad(format!("`{}` has no agent", lab.plan.node(server).name));
     let planned = config(lab, server).ok_or_else(none)?;
-    let key_file = Some(directory::write_key_at(lab, server, planned.tenant, la)?);
+    let key_file = Some(directory::write_key_at(lab, server, planned.service, la)?);
     let config = AgentConfig { la, own_tor_la: lab.scenario.addresses.la(edge), key_file, ..planned };
     start_all(lab, launcher, "agent", &json_files(&[(server, config)]), |lab, node| {
         status::read(status_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
@@ -119,7 +119,7 @@ fn config(lab: &Lab, server: NodeId) -> Option<AgentConfig> {
         directory_servers: directory::servers(lab),
         key_file: None,
         key_id: KEY_ID,
-        tenant: fabric.service_of(server),
+        service: fabric.service_of(server),
         pin_dir: Some(lab.pins(name)),
         rack_direct: false,
         spread: spread(lab.scenario.switching.load_balance),

@@ -82,7 +82,7 @@ pub(crate) fn sessions_at(lab: &Lab, node: NodeId) -> Target {
 /// As whom a server of service 0 asks from its LA.
 pub(crate) fn access_of(lab: &Lab, node: NodeId) -> Access {
     let secret = read_secret(&secret_file(lab)).expect("the secret is there while the lab is up");
-    Access { key: secret.derive(0, lab.scenario.addresses.la(node)), key_id: KEY_ID, tenant: 0 }
+    Access { key: secret.derive(0, lab.scenario.addresses.la(node)), key_id: KEY_ID, service: 0 }
 }
 
 /// The lab's own CA and the certificates of servers and operator.

@@ -58,15 +58,15 @@ pub struct AgentConfig {
     /// Directory servers, at least one.
     pub directory_servers: Vec<SocketAddrV4>,
     /// File with the key of the tags: 32 hexadecimal digits, mode 0600, derived from the directory servers' secret for
-    /// this `tenant` and `la`. Without it servers must be open.
+    /// this `service` and `la`. Without it servers must be open.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
     /// Which secret the key was derived from.
     #[serde(default)]
     pub key_id: u32,
-    /// The service that this host belongs to.
-    #[serde(default)]
-    pub tenant: u32,
+    /// The service that this host belongs to. (Its older name is read, too.)
+    #[serde(default, alias = "tenant")]
+    pub service: u32,
     /// Age at which a mapping must have been confirmed, seconds. So long at most does a server reach an AA that its service
     /// may no longer reach; moves are corrected at once.
     #[serde(default = "mapping_lifetime_s")]
@@ -206,7 +206,7 @@ impl AgentConfig {
             directory_servers: vec![SocketAddrV4::new(Ipv4Addr::new(10, 64, 0, 9), PORT)],
             key_file: Some("/etc/weft/agent.key".into()),
             key_id: 0,
-            tenant: 0,
+            service: 0,
             mapping_lifetime_s: mapping_lifetime_s(),
             pin_dir: Some("/run/weft/bpf/agent".into()),
             map_entries: map_entries(),

@@ -94,7 +94,7 @@ impl<'a> Daemon<'a> {
     fn start(config: &'a AgentConfig) -> Result<Self, NodeError> {
         let checked = config.check()?;
         let key =
-            key::read_or_open(config.key_file.as_deref(), Derived { la: Some(config.la), service: config.tenant })?;
+            key::read_or_open(config.key_file.as_deref(), Derived { la: Some(config.la), service: config.service })?;
         host::fit_mtu(config, checked.aa_block)?;
         let answers = bind_udp(config.la, config.port)?;
         let status = config.status_socket.as_deref().map(StatusSocket::bind).transpose()?;
@@ -195,7 +195,7 @@ impl<'a> Daemon<'a> {
     /// The agent's key, for people.
     fn key_name(&self) -> String {
         let file = self.config.key_file.as_ref().map_or("no key".into(), |file| file.display().to_string());
-        format!("{file} (service {})", self.config.tenant)
+        format!("{file} (service {})", self.config.service)
     }
 
     fn carry_out(&mut self, output: Output) -> Result<(), IoFault> {
@@ -317,7 +317,7 @@ fn machine(
         servers: config.directory_servers.clone(),
         key,
         key_id: config.key_id,
-        tenant: config.tenant,
+        service: config.service,
         path_mtu,
         timing: Timing { lifetime_ns: u64::from(config.mapping_lifetime_s) * NS_PER_S, ..Timing::default() },
         bounds: Bounds { entries_max: config.map_entries as usize, ..Bounds::default() },

@@ -15,17 +15,17 @@ pub struct LookupClient {
     path: TagPath,
     key: Key,
     key_id: u32,
-    tenant: u32,
+    service: u32,
     next_request: u64,
 }
 
 impl LookupClient {
-    /// A client for this server that belongs to service `tenant`; without a key file, for an open one. The key is that
+    /// A client for this server that belongs to this service; without a key file, for an open one. The key is that
     /// of the address that this host sends to the server from.
     ///
     /// # Errors
     /// [`NodeError::KeyFile`] or [`NodeError::System`].
-    pub fn new(server: SocketAddrV4, key_file: Option<&Path>, key_id: u32, tenant: u32) -> Result<Self, NodeError> {
+    pub fn new(server: SocketAddrV4, key_file: Option<&Path>, key_id: u32, service: u32) -> Result<Self, NodeError> {
         let failed = || NodeError::system(format!("asking {server}"));
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(failed())?;
         // Connecting chooses the source address, which the tag covers.
@@ -34,9 +34,9 @@ impl LookupClient {
             std::net::SocketAddr::V4(address) => address,
             std::net::SocketAddr::V6(_) => SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0),
         };
-        let key = key::read_or_open(key_file, key::Derived { la: Some(*source.ip()), service: tenant })?;
+        let key = key::read_or_open(key_file, key::Derived { la: Some(*source.ip()), service })?;
         let path = TagPath { source, destination: server };
-        Ok(Self { socket, path, key, key_id, tenant, next_request: u64::from(source.port()) << 32 })
+        Ok(Self { socket, path, key, key_id, service, next_request: u64::from(source.port()) << 32 })
     }
 
     /// Where these AAs are, at most [`weft_wire::directory::ENTRIES_MAX`]; one try.
@@ -47,7 +47,7 @@ impl LookupClient {
         self.next_request += 1;
         let question = Message {
             kind: Kind::Ask,
-            tenant: self.tenant,
+            service: self.service,
             request_id: self.next_request,
             revision: 0,
             key_id: self.key_id,

@@ -40,7 +40,7 @@ impl Flow {
         };
         let question = Message {
             kind: Kind::Ask,
-            tenant: load.access.tenant,
+            service: load.access.service,
             request_id: 0,
             revision: 0,
             key_id: load.access.key_id,

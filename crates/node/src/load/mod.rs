@@ -49,8 +49,8 @@ pub struct Access {
     pub key: Key,
     /// Which key that is.
     pub key_id: u32,
-    /// The tenant (service) that asks.
-    pub tenant: u32,
+    /// The service that asks.
+    pub service: u32,
 }
 
 impl Access {
@@ -58,8 +58,8 @@ impl Access {
     ///
     /// # Errors
     /// [`NodeError::KeyFile`].
-    pub fn from_file(path: Option<&Path>, key_id: u32, tenant: u32) -> Result<Self, NodeError> {
-        Ok(Self { key: key::read_or_open(path, key::Derived { la: None, service: tenant })?, key_id, tenant })
+    pub fn from_file(path: Option<&Path>, key_id: u32, service: u32) -> Result<Self, NodeError> {
+        Ok(Self { key: key::read_or_open(path, key::Derived { la: None, service })?, key_id, service })
     }
 }
 

@@ -42,8 +42,8 @@ impl<'a> QuestionMut<'a> {
 
     /// Service of the asker.
     #[inline]
-    pub fn tenant(&self) -> u32 {
-        self.view().tenant()
+    pub fn service(&self) -> u32 {
+        self.view().service()
     }
 
     /// Which key the tag was made with.
@@ -95,7 +95,7 @@ pub struct AnswerMut<'a> {
 
 impl<'a> AnswerMut<'a> {
     /// Turns the question in `datagram` into an answer that knows nothing yet: ask becomes answer, report-stale
-    /// becomes correct, ping becomes pong. Tenant, request id, key id, AAs and known versions stay.
+    /// becomes correct, ping becomes pong. Service, request id, key id, AAs and known versions stay.
     ///
     /// # Errors
     /// Those of [`View::new`], and [`ParseError::Kind`] for a datagram that is no question.

@@ -61,7 +61,7 @@ pub enum Status {
     Question,
     /// The LAs and the version are those of the AA.
     Ok,
-    /// No mapping for this AA in this tenant.
+    /// No mapping for this AA in this service.
     Unknown,
     /// The asker may not know.
     Refused,
@@ -131,8 +131,8 @@ impl Entry {
 pub struct Message {
     /// What it wants.
     pub kind: Kind,
-    /// Tenant that the AAs belong to.
-    pub tenant: u32,
+    /// Service that the AAs belong to.
+    pub service: u32,
     /// Random number that the answer repeats.
     pub request_id: u64,
     /// Revision of the directory: at least this one (question, 0: any) or the one applied (answer).
@@ -211,7 +211,7 @@ impl Message {
         put(bytes, field::MAGIC, &MAGIC.to_be_bytes());
         write_kind(bytes, self.kind);
         bytes[field::COUNT] = self.entries.len() as u8;
-        put(bytes, field::TENANT, &self.tenant.to_be_bytes());
+        put(bytes, field::SERVICE, &self.service.to_be_bytes());
         put(bytes, field::REQUEST_ID, &self.request_id.to_be_bytes());
         put(bytes, field::REVISION, &self.revision.to_be_bytes());
         put(bytes, field::KEY_ID, &self.key_id.to_be_bytes());

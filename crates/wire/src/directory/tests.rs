@@ -7,7 +7,7 @@ use crate::ParseError;
 
 /// Agent 10.64.0.1:40000 asks server 10.64.1.2:5300 about AA 20.0.0.9, of which it knows version 5.
 const QUESTION: [u8; 72] = [
-    0x57, 0x44, 0x11, 0x01, 0x00, 0x00, 0x00, 0x07, // magic, version 1, ask, one entry, tenant 7
+    0x57, 0x44, 0x11, 0x01, 0x00, 0x00, 0x00, 0x07, // magic, version 1, ask, one entry, service 7
     0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, // request id
     0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, // any revision
     0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00, 0x00, // key id 3, flags, reserved
@@ -19,7 +19,7 @@ const QUESTION: [u8; 72] = [
 
 /// Its answer: behind ToR 10.64.3.1, over the Intermediates of 10.255.0.1, version 6, revision 17 applied.
 const ANSWER: [u8; 72] = [
-    0x57, 0x44, 0x12, 0x01, 0x00, 0x00, 0x00, 0x07, // magic, version 1, answer, one entry, tenant 7
+    0x57, 0x44, 0x12, 0x01, 0x00, 0x00, 0x00, 0x07, // magic, version 1, answer, one entry, service 7
     0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, // request id
     0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x11, // revision
     0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00, 0x00, // key id 3, flags, reserved
@@ -42,7 +42,7 @@ fn key() -> Key {
 
 fn question() -> Message {
     let entries = vec![Entry::question(AA, 5)];
-    Message { kind: Kind::Ask, tenant: 7, request_id: 0x0102_0304_0506_0708, revision: 0, key_id: 3, entries }
+    Message { kind: Kind::Ask, service: 7, request_id: 0x0102_0304_0506_0708, revision: 0, key_id: 3, entries }
 }
 
 fn answer_entry() -> Entry {
@@ -61,7 +61,7 @@ fn with(kind: Kind, count: usize) -> Message {
 #[test]
 fn deconstruct() {
     let view = View::new(&ANSWER).unwrap();
-    assert_eq!((view.kind(), view.tenant(), view.request_id()), (Kind::Answer, 7, 0x0102_0304_0506_0708));
+    assert_eq!((view.kind(), view.service(), view.request_id()), (Kind::Answer, 7, 0x0102_0304_0506_0708));
     assert_eq!((view.revision(), view.key_id(), view.count()), (17, 3, 1));
     assert_eq!(view.entries().collect::<Vec<_>>(), [answer_entry()]);
     assert_eq!((view.entry(0), view.entry(1)), (Some(answer_entry()), None));

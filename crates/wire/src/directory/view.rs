@@ -68,10 +68,10 @@ impl<'a> View<'a> {
         self.kind
     }
 
-    /// Tenant that the question is about.
+    /// Service that the question is about.
     #[inline]
-    pub fn tenant(&self) -> u32 {
-        u32_at(self.bytes, field::TENANT)
+    pub fn service(&self) -> u32 {
+        u32_at(self.bytes, field::SERVICE)
     }
 
     /// Number that an answer repeats from its question.
@@ -128,7 +128,7 @@ impl<'a> View<'a> {
     pub fn to_message(&self) -> Message {
         Message {
             kind: self.kind,
-            tenant: self.tenant(),
+            service: self.service(),
             request_id: self.request_id(),
             revision: self.revision(),
             key_id: self.key_id(),

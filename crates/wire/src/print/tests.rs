@@ -75,7 +75,7 @@ fn directory_datagram() {
     let odd = directory::Entry { status: directory::Status::Other(99), ..ok };
     let message = directory::Message {
         kind: directory::Kind::Answer,
-        tenant: 7,
+        service: 7,
         request_id: 0xabc,
         revision: 17,
         key_id: 3,
@@ -84,7 +84,7 @@ fn directory_datagram() {
     let packet = udp::packet(server, asker, &message.emit(&key, &path)).unwrap();
     assert_eq!(
         Packet(&packet).to_string(),
-        "IPv4 10.64.1.2 > 10.64.0.1 ttl 64 UDP 5300 > 40000, directory answer #0000000000000abc tenant 7 revision 17 \
+        "IPv4 10.64.1.2 > 10.64.0.1 ttl 64 UDP 5300 > 40000, directory answer #0000000000000abc service 7 revision 17 \
          key 3, 20.0.0.9 at 10.64.3.1 via 10.255.0.1 v6, 20.0.0.9 unknown, 20.0.0.9 status 99 and 2 more"
     );
 }
