@@ -5,10 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde::de::DeserializeOwned;
-use weft_node::NodeError;
-use weft_node::rbridge::RBridgeConfig;
 use weft_node::stop::{Hangup, Stop};
-use weft_node::vtep::VtepConfig;
+use weft_node::{NodeError, read_settings};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -20,12 +18,15 @@ fn main() -> ExitCode {
         return weft_lab::vxlan::vm::worker_main(arguments.into_iter().skip(2));
     }
     let outcome = match texts[..] {
-        ["node", "agent", "--config", file] => daemon(file, weft_node::agent::run),
-        ["node", "directory", "--config", file] => daemon(file, weft_node::directory::run),
-        ["node", "tor", "--config", file] => daemon(file, weft_node::tor::run),
-        ["node", "rbridge", "--config", file] => rbridge(Path::new(file)),
+        ["node", "agent", "--config", file] => daemon(Path::new(file), weft_node::agent::run),
+        ["node", "directory", "--config", file] => daemon(Path::new(file), weft_node::directory::run),
+        ["node", "tor", "--config", file] => daemon(Path::new(file), weft_node::tor::run),
+        ["node", "rbridge", "--config", file] => daemon(Path::new(file), weft_node::rbridge::run),
         ["node", "vtep", "--config", file] => vtep(Path::new(file)),
-        _ => Err("usage: lab-daemon node agent|directory|rbridge|tor|vtep --config FILE".to_owned()),
+        _ => {
+            eprintln!("usage: lab-daemon node agent|directory|rbridge|tor|vtep --config FILE");
+            return ExitCode::FAILURE;
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -36,21 +37,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn rbridge(file: &Path) -> Result<(), String> {
-    let told = |error: NodeError| error.to_string();
-    let stop = Stop::on_signals().map_err(told)?;
-    weft_node::rbridge::run(&RBridgeConfig::read(file).map_err(told)?, &stop).map_err(told)
+fn vtep(file: &Path) -> Result<(), NodeError> {
+    let (stop, hangup) = (Stop::on_signals()?, Hangup::on_signal()?);
+    weft_node::vtep::run(&|| read_settings(file), &stop, &hangup)
 }
 
-fn vtep(file: &Path) -> Result<(), String> {
-    let told = |error: NodeError| error.to_string();
-    let (stop, hangup) = (Stop::on_signals().map_err(told)?, Hangup::on_signal().map_err(told)?);
-    weft_node::vtep::run(&|| VtepConfig::read(file), &stop, &hangup).map_err(told)
-}
-
-fn daemon<C: DeserializeOwned>(file: &str, run: fn(&C, &Stop) -> Result<(), NodeError>) -> Result<(), String> {
-    let text = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
-    let config: C = serde_json::from_slice(&text).map_err(|error| format!("{file}: {error}"))?;
-    let stop = Stop::on_signals().map_err(|error| error.to_string())?;
-    run(&config, &stop).map_err(|error| error.to_string())
+fn daemon<C: DeserializeOwned>(file: &Path, run: fn(&C, &Stop) -> Result<(), NodeError>) -> Result<(), NodeError> {
+    run(&read_settings(file)?, &Stop::on_signals()?)
 }

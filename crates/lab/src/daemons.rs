@@ -4,6 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use weft_node::settings_text;
 use weft_scenario::engine::Progress;
 use weft_scenario::id::NodeId;
 
@@ -24,35 +25,12 @@ pub(crate) struct Launcher<'a> {
     pub(crate) progress: &'a dyn Progress,
 }
 
-/// A daemon's configuration file.
-pub(crate) struct ConfigFile {
-    extension: &'static str,
-    text: Vec<u8>,
-}
-
-impl ConfigFile {
-    /// Of a daemon that reads JSON.
-    pub(crate) fn json<C: Serialize>(config: &C) -> Self {
-        Self { extension: "json", text: serde_json::to_vec_pretty(config).expect("a configuration is plain data") }
-    }
-
-    /// Of a daemon that reads TOML.
-    pub(crate) fn toml(text: String) -> Self {
-        Self { extension: "toml", text: text.into_bytes() }
-    }
-}
-
-/// The same file for each of several nodes' configurations.
-pub(crate) fn json_files<C: Serialize>(configs: &[(NodeId, C)]) -> Vec<(NodeId, ConfigFile)> {
-    configs.iter().map(|(node, config)| (*node, ConfigFile::json(config))).collect()
-}
-
 /// Starts `weft node KIND --config FILE` on each node, in its namespace, and waits until `is_ready` says so.
-pub(crate) fn start_all(
+pub(crate) fn start_all<C: Serialize>(
     lab: &mut Lab,
     launcher: &Launcher<'_>,
     kind: &'static str,
-    configs: &[(NodeId, ConfigFile)],
+    configs: &[(NodeId, C)],
     is_ready: impl Fn(&Lab, NodeId) -> bool,
 ) -> Result<(), LabError> {
     for (node, config) in configs {
@@ -80,11 +58,11 @@ fn spawn(
     options: &LabOptions,
     kind: &'static str,
     node: NodeId,
-    config: &ConfigFile,
+    config: &impl Serialize,
 ) -> Result<ProcessState, LabError> {
     let plan = lab.plan.node(node);
-    let path = socket_dir(&lab.state.lab).join(format!("{}.{kind}.{}", plan.name, config.extension));
-    std::fs::write(&path, &config.text).map_err(LabError::io(format!("write {}", path.display())))?;
+    let path = socket_dir(&lab.state.lab).join(format!("{}.{kind}.toml", plan.name));
+    std::fs::write(&path, settings_text(config)).map_err(LabError::io(format!("write {}", path.display())))?;
     let mut command = Command::new(&options.weft_binary);
     command.args(["node", kind, "--config"]).arg(&path);
     let log = log_file(lab, kind, node);

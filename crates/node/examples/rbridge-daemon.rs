@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use weft_node::NodeError;
-use weft_node::rbridge::{self, RBridgeConfig};
+use weft_node::rbridge;
 use weft_node::stop::Stop;
+use weft_node::{NodeError, read_settings};
 
 fn main() -> ExitCode {
     let Some(file) = std::env::args_os().nth(1) else {
@@ -23,5 +23,5 @@ fn main() -> ExitCode {
 
 fn run(file: &Path) -> Result<(), NodeError> {
     let stop = Stop::on_signals()?;
-    rbridge::run(&RBridgeConfig::read(file)?, &stop)
+    rbridge::run(&read_settings(file)?, &stop)
 }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use weft_node::NodeError;
 use weft_node::stop::{Hangup, Stop};
-use weft_node::vtep::{self, VtepConfig};
+use weft_node::vtep;
+use weft_node::{NodeError, read_settings};
 
 fn main() -> ExitCode {
     let Some(file) = std::env::args_os().nth(1).map(PathBuf::from) else {
@@ -23,5 +23,5 @@ fn main() -> ExitCode {
 
 fn run(file: &std::path::Path) -> Result<(), NodeError> {
     let (stop, hangup) = (Stop::on_signals()?, Hangup::on_signal()?);
-    vtep::run(&|| VtepConfig::read(file), &stop, &hangup)
+    vtep::run(&|| read_settings(file), &stop, &hangup)
 }

@@ -1,23 +1,48 @@
 //! Signals as file descriptors: SIGTERM and SIGINT, or another thread, make one readable for good and so end a daemon;
 //! SIGHUP makes another one readable until that is noticed.
-#![allow(unsafe_code)]
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
 
 use crate::error::NodeError;
 
-/// Where the signal handler writes on SIGTERM and SIGINT; -1: nowhere.
-static STOP_FD: AtomicI32 = AtomicI32::new(-1);
-/// Where it writes on SIGHUP.
-static HANGUP_FD: AtomicI32 = AtomicI32::new(-1);
+/// Both ends of a pipe. Requests that find it full are not lost: it is readable.
+#[derive(Debug)]
+struct Requests {
+    read: UnixStream,
+    write: UnixStream,
+}
+
+impl Requests {
+    fn new() -> Result<Arc<Self>, NodeError> {
+        let what = NodeError::system("making a pipe for signals");
+        let (read, write) = UnixStream::pair().map_err(what)?;
+        let nonblocking = read.set_nonblocking(true).and_then(|()| write.set_nonblocking(true));
+        nonblocking.map_err(NodeError::system("setting up a pipe for signals"))?;
+        Ok(Arc::new(Self { read, write }))
+    }
+
+    /// Lets these signals ask as well, for the rest of the process.
+    fn on(&self, signals: &[i32]) -> Result<(), NodeError> {
+        let register = |signal: &i32| self.write.try_clone().and_then(|write| pipe::register(*signal, write)).map(drop);
+        signals.iter().try_for_each(register).map_err(NodeError::system("setting a signal handler"))
+    }
+
+    fn request(&self) {
+        // Full is as good as written.
+        let _ = (&self.write).write(&[0]);
+    }
+}
 
 /// A request to stop that daemons wait for. Once made it stays.
 #[derive(Clone, Debug)]
-pub struct Stop(Arc<OwnedFd>);
+pub struct Stop(Arc<Requests>);
 
 impl Stop {
     /// A stop that only [`Stop::request`] asks for.
@@ -25,25 +50,22 @@ impl Stop {
     /// # Errors
     /// [`NodeError::System`] when no file descriptor is left.
     pub fn manual() -> Result<Self, NodeError> {
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let fd = eventfd(0, flags).map_err(NodeError::system("making an eventfd"))?;
-        Ok(Self(Arc::new(fd)))
+        Requests::new().map(Self)
     }
 
-    /// A stop that SIGTERM and SIGINT ask for, from now on and for the rest of the process. A later call takes the
-    /// signals over.
+    /// A stop that SIGTERM and SIGINT ask for, from now on and for the rest of the process.
     ///
     /// # Errors
     /// [`NodeError::System`].
     pub fn on_signals() -> Result<Self, NodeError> {
         let stop = Self::manual()?;
-        raise_on(&[libc::SIGTERM, libc::SIGINT], &STOP_FD, &stop.0)?;
+        stop.0.on(&[SIGTERM, SIGINT])?;
         Ok(stop)
     }
 
     /// Asks to stop.
     pub fn request(&self) {
-        raise(self.0.as_raw_fd());
+        self.0.request();
     }
 
     /// Whether somebody asked to stop.
@@ -57,14 +79,14 @@ impl Stop {
             tv_sec: i64::try_from(timeout_ms / 1000).unwrap_or(i64::MAX),
             tv_nsec: (timeout_ms % 1000) as i64 * 1_000_000,
         };
-        let mut fds = [PollFd::new(&*self.0, PollFlags::IN)];
+        let mut fds = [PollFd::new(&self.0.read, PollFlags::IN)];
         matches!(poll(&mut fds, Some(&timeout)), Ok(ready) if ready > 0)
     }
 }
 
 /// A request to read the configuration again. Several before it is noticed are one.
 #[derive(Clone, Debug)]
-pub struct Hangup(Arc<OwnedFd>);
+pub struct Hangup(Arc<Requests>);
 
 impl Hangup {
     /// One that only [`Hangup::request`] makes.
@@ -72,82 +94,50 @@ impl Hangup {
     /// # Errors
     /// [`NodeError::System`] when no file descriptor is left.
     pub fn manual() -> Result<Self, NodeError> {
-        Stop::manual().map(|stop| Self(stop.0))
+        Requests::new().map(Self)
     }
 
-    /// One that SIGHUP makes, from now on and for the rest of the process. A later call takes the signal over.
+    /// One that SIGHUP makes, from now on and for the rest of the process.
     ///
     /// # Errors
     /// [`NodeError::System`].
     pub fn on_signal() -> Result<Self, NodeError> {
         let hangup = Self::manual()?;
-        raise_on(&[libc::SIGHUP], &HANGUP_FD, &hangup.0)?;
+        hangup.0.on(&[SIGHUP])?;
         Ok(hangup)
     }
 
     /// Asks to read it again.
     pub fn request(&self) {
-        raise(self.0.as_raw_fd());
+        self.0.request();
     }
 
     /// Whether somebody asked since the last time.
     pub fn take(&self) -> bool {
-        rustix::io::read(&*self.0, &mut [0; 8]).is_ok()
+        let mut asked = false;
+        while (&self.0.read).read(&mut [0; 64]).is_ok_and(|count| count > 0) {
+            asked = true;
+        }
+        asked
     }
 }
 
 impl AsFd for Hangup {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.0.read.as_fd()
     }
 }
 
 impl AsFd for Stop {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.0.read.as_fd()
     }
-}
-
-fn raise(fd: i32) {
-    let one = 1u64.to_ne_bytes();
-    // SAFETY: `write` is safe to call from a signal handler; the buffer outlives the call. A full eventfd is readable,
-    // so its refusal may be ignored.
-    unsafe { libc::write(fd, one.as_ptr().cast(), one.len()) };
-}
-
-/// Lets these signals write to a descriptor through `slot`.
-fn raise_on(signals: &[i32], slot: &AtomicI32, fd: &OwnedFd) -> Result<(), NodeError> {
-    // The handler may run at any later time, so its descriptor is one that nobody closes.
-    let kept = fd.try_clone().map_err(NodeError::system("duplicating an eventfd"))?;
-    slot.store(std::os::fd::IntoRawFd::into_raw_fd(kept), Ordering::SeqCst);
-    signals.iter().try_for_each(|signal| handle(*signal).map_err(NodeError::system("setting a signal handler")))
-}
-
-extern "C" fn on_signal(signal: i32) {
-    // SAFETY: only reads and restores this thread's errno, as a handler that calls into libc must.
-    let errno = unsafe { *libc::__errno_location() };
-    let slot = if signal == libc::SIGHUP { &HANGUP_FD } else { &STOP_FD };
-    let fd = slot.load(Ordering::SeqCst);
-    if fd >= 0 {
-        raise(fd);
-    }
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
-}
-
-fn handle(signal: i32) -> std::io::Result<()> {
-    // SAFETY: an all-zero sigaction is valid; the handler only loads an atomic and writes to a descriptor.
-    let result = unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_signal as *const () as usize;
-        libc::sigemptyset(&raw mut action.sa_mask);
-        libc::sigaction(signal, &raw const action, std::ptr::null_mut())
-    };
-    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 #[cfg(test)]
 mod tests {
+    use signal_hook::low_level::raise;
+
     use super::*;
 
     #[test]
@@ -164,8 +154,7 @@ mod tests {
     fn a_signal_is_a_request() {
         let stop = Stop::on_signals().unwrap();
         assert!(!stop.requested());
-        // SAFETY: raises a signal whose handler was just installed.
-        unsafe { libc::raise(libc::SIGTERM) };
+        raise(SIGTERM).unwrap();
         assert!(stop.wait_ms(1000));
     }
 
@@ -174,8 +163,7 @@ mod tests {
         let hangup = Hangup::on_signal().unwrap();
         assert!(!hangup.take());
         for _ in 0..2 {
-            // SAFETY: raises a signal whose handler was just installed.
-            unsafe { libc::raise(libc::SIGHUP) };
+            raise(SIGHUP).unwrap();
         }
         assert!(hangup.take() && !hangup.take());
         hangup.request();

@@ -28,7 +28,7 @@ pub enum Tier {
     Tor,
 }
 
-/// The configuration file of `weft node switch`, as JSON.
+/// The configuration file of `weft node switch`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SwitchConfig {

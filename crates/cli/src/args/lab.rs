@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{DirectoryChoice, OutputFlag, OverlayChoice, RBridgeArgs, VtepArgs};
+use super::{DirectoryChoice, OutputFlag, OverlayChoice, VtepArgs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
@@ -126,22 +126,22 @@ pub(crate) enum NodeCommand {
     /// VL2 agent of one server: resolves AAs at the directory and loads the data path
     #[command(after_help = "\
 Examples:
-  weft node agent --print-example > agent.json
-  weft node agent --config agent.json")]
+  weft node agent --print-example > agent.toml
+  weft node agent --config agent.toml")]
     Agent(DaemonArgs),
     /// Directory server: answers lookups of AA-to-LA mappings
     #[command(after_help = "\
 Examples:
-  weft node directory --print-example > directory.json
-  weft node directory --config directory.json
+  weft node directory --print-example > directory.toml
+  weft node directory --config directory.toml
   weft directory status                                  in another terminal")]
     Directory(DaemonArgs),
     /// Intermediate or ToR that runs Linux: takes VL2's headers off, as eBPF on its ports
     #[command(after_help = "\
 Examples:
-  weft node switch --print-example > switch.json
-  weft node switch --config switch.json
-  weft node switch --config switch.json --remove     take it off again
+  weft node switch --print-example > switch.toml
+  weft node switch --config switch.toml
+  weft node switch --config switch.toml --remove     take it off again
 
 SIGTERM ends the daemon: with a pin directory its data path stays at work, without one it goes.")]
     Switch {
@@ -154,8 +154,8 @@ SIGTERM ends the daemon: with a pin directory its data path stays at work, witho
     /// ToR switch: reports packets for AAs that are not behind it, so that stale agents are corrected
     #[command(after_help = "\
 Examples:
-  weft node tor --print-example > tor.json
-  weft node tor --config tor.json")]
+  weft node tor --print-example > tor.toml
+  weft node tor --config tor.toml")]
     Tor(DaemonArgs),
     /// VXLAN tunnel end point (RFC 7348) of a virtual switch or a ToR, as eBPF on its ports
     #[command(after_help = "\
@@ -177,12 +177,12 @@ Examples:
 
 SIGTERM ends the daemon: with a pin directory its data path stays at work for the next one, which takes it over without a
 lost frame; without one other RBridges are told first, then it goes. `weft trill stop` removes it in any case.")]
-    Rbridge(RBridgeArgs),
+    Rbridge(DaemonArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DaemonArgs {
-    /// JSON file with the daemon's settings; `--print-example` shows one
+    /// TOML file with the daemon's settings; `--print-example` shows one
     #[arg(long, value_name = "FILE", required_unless_present = "print_example")]
     pub(crate) config: Option<PathBuf>,
     /// Print an example of the settings and leave

@@ -37,7 +37,7 @@ pub(crate) use lab::{DaemonArgs, GraphFormat, LabCommand, NodeCommand};
 pub(crate) use measure::{MeasureCommand, MethodChoice, PortArgs};
 pub(crate) use sim::{SimArgs, TrafficArgs, WorkloadChoice};
 #[cfg(feature = "lab")]
-pub(crate) use trill::{RBridgeArgs, RBridgeSocket, TrillCommand, TrillShowCommand};
+pub(crate) use trill::{RBridgeSocket, TrillCommand, TrillShowCommand};
 #[cfg(feature = "lab")]
 pub(crate) use vl2::{Vl2Command, Vl2ShowCommand, Vl2Socket};
 #[cfg(feature = "lab")]

@@ -1,21 +1,10 @@
-//! Flags of `weft node rbridge` and `weft trill`.
+//! Flags of `weft trill`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use super::OutputFlag;
-
-/// What an RBridge is.
-#[derive(Debug, Args)]
-pub(crate) struct RBridgeArgs {
-    /// TOML file with the RBridge's settings; `--print-example` shows one
-    #[arg(long, value_name = "FILE", required_unless_present = "print_example")]
-    pub(crate) config: Option<PathBuf>,
-    /// Print an example of the settings and leave
-    #[arg(long)]
-    pub(crate) print_example: bool,
-}
 
 /// Which RBridge.
 #[derive(Debug, Args)]

@@ -1,13 +1,12 @@
 //! `weft node`: runs a daemon in the foreground until SIGTERM or SIGINT.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use weft_node::NodeError;
+use weft_node::rbridge::{self, RBridgeConfig};
 use weft_node::stop::Stop;
-use weft_node::switch;
+use weft_node::{NodeError, read_settings, settings_text, switch};
 
 use crate::args::{DaemonArgs, NodeCommand};
 use crate::exit::{self, Failure};
@@ -27,7 +26,7 @@ pub(crate) fn node(command: NodeCommand) -> Result<ExitCode, Failure> {
         }
         NodeCommand::Tor(args) => daemon(&args, weft_node::tor::TorConfig::example(), weft_node::tor::run),
         NodeCommand::Vtep(args) => super::vtep::run(&args),
-        NodeCommand::Rbridge(args) => super::trill::run(&args),
+        NodeCommand::Rbridge(args) => daemon(&args, RBridgeConfig::example(), rbridge::run),
     }
 }
 
@@ -37,17 +36,11 @@ fn daemon<C: DeserializeOwned + Serialize>(
     run: impl FnOnce(&C, &Stop) -> Result<(), NodeError>,
 ) -> Result<ExitCode, Failure> {
     let Some(path) = args.config.as_deref().filter(|_| !args.print_example) else {
-        output::print_line(&serde_json::to_string_pretty(&example).map_err(Failure::failed)?)?;
+        output::print_line(&settings_text(&example))?;
         return Ok(ExitCode::SUCCESS);
     };
-    let config: C = read_config(path)?;
     let stop = Stop::on_signals().map_err(Failure::failed)?;
-    run(&config, &stop).map_err(|error| exit::of_daemon(&error))?;
+    let outcome = read_settings(path).and_then(|config| run(&config, &stop));
+    outcome.map_err(|error| exit::of_daemon(&error))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn read_config<C: DeserializeOwned>(path: &Path) -> Result<C, Failure> {
-    let named = |problem: String| Failure::usage(format!("{}: {problem}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| named(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! `weft node rbridge` runs an RBridge; `weft trill` shows one that runs.
+//! `weft trill` shows an RBridge that runs, or ends it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,25 +9,12 @@ use weft_node::NodeError;
 use weft_node::rbridge::protocol::{
     AdjacencyRow, Answer, FdbRow, HopRow, LspRow, NicknameRow, Request, RouteRow, RpfRow, TreeRow, What,
 };
-use weft_node::rbridge::{self, RBridgeConfig, SOCKET_DEFAULT};
-use weft_node::stop::Stop;
+use weft_node::rbridge::{self, SOCKET_DEFAULT};
 
 use super::lab::{hint_of_labs, socket_of};
-use crate::args::{Output, RBridgeArgs, RBridgeSocket, TrillCommand, TrillShowCommand};
-use crate::exit::{self, Failure};
+use crate::args::{Output, RBridgeSocket, TrillCommand, TrillShowCommand};
+use crate::exit::Failure;
 use crate::output::{self, Rows};
-
-/// Runs an RBridge in the foreground.
-pub(crate) fn run(args: &RBridgeArgs) -> Result<ExitCode, Failure> {
-    let Some(path) = args.config.as_deref().filter(|_| !args.print_example) else {
-        output::print_line(&RBridgeConfig::example().to_text())?;
-        return Ok(ExitCode::SUCCESS);
-    };
-    let stop = Stop::on_signals().map_err(Failure::failed)?;
-    let outcome = RBridgeConfig::read(path).and_then(|config| rbridge::run(&config, &stop));
-    outcome.map_err(|error| exit::of_daemon(&error))?;
-    Ok(ExitCode::SUCCESS)
-}
 
 /// Shows or ends an RBridge that runs.
 pub(crate) fn trill(command: TrillCommand) -> Result<ExitCode, Failure> {

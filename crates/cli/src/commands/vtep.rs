@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use weft_node::NodeError;
 use weft_node::stop::{Hangup, Stop};
 use weft_node::vtep::protocol::{Answer, FdbRow, Item, PeerRow, Request, VniRow, What};
 use weft_node::vtep::{
     self, AttachChoice, EntryTable, FloodText, HookChoice, PortTable, SOCKET_DEFAULT, SegmentTable, TaggedText, VniIds,
     VtepConfig,
 };
+use weft_node::{NodeError, read_settings, settings_text};
 
 use crate::args::{
     AddCommand, AddVniArgs, AttachArg, HookArg, Output, RemoveCommand, ShowCommand, VtepArgs, VtepCommand, VtepFlags,
@@ -23,12 +23,12 @@ use crate::output::{self, Rows};
 /// Runs a VTEP in the foreground.
 pub(crate) fn run(args: &VtepArgs) -> Result<ExitCode, Failure> {
     if args.print_example {
-        output::print_line(&VtepConfig::example().to_text())?;
+        output::print_line(&settings_text(&VtepConfig::example()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let load = || {
         let mut config = match (&args.config, args.flags.local) {
-            (Some(path), _) => VtepConfig::read(path)?,
+            (Some(path), _) => read_settings(path)?,
             (None, Some(local)) => VtepConfig::new(local, Vec::new()),
             (None, None) => unreachable!("clap asks for one of them"),
         };

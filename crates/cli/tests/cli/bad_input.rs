@@ -301,11 +301,11 @@ fn blocks_of_aas_and_las_that_overlap_are_refused_with_the_setting() {
     for (daemon, from, to, says) in [
         (
             "agent",
-            "\"own_tor_la\": \"10.1.0.1\"",
-            "\"own_tor_la\": \"20.1.0.1\"",
+            "own_tor_la = \"10.1.0.1\"",
+            "own_tor_la = \"20.1.0.1\"",
             "own_tor_la: 20.1.0.1 is inside the AA block",
         ),
-        ("agent", "\"la\": \"10.64.0.2\"", "\"la\": \"20.64.0.2\"", "la: 20.64.0.2 is inside the AA block"),
+        ("agent", "la = \"10.64.0.2\"", "la = \"20.64.0.2\"", "la: 20.64.0.2 is inside the AA block"),
         ("agent", "\"10.64.0.9:", "\"20.64.0.9:", "directory_servers: 20.64.0.9 is inside the AA block"),
         ("agent", "20.0.0.0/8", "0.0.0.0/0", "aa_block: 0.0.0.0/0 overlaps 100.64.0.0/10"),
         ("directory", "20.0.0.0/8", "10.0.0.0/8", "10.64.0.9 is inside the AA block 10.0.0.0/8"),
@@ -314,7 +314,7 @@ fn blocks_of_aas_and_las_that_overlap_are_refused_with_the_setting() {
         let example = run(&["node", daemon, "--print-example"]);
         let example = text(&example.stdout);
         assert!(example.contains(from), "{from} is not in {example}");
-        let path = file(&dir, "config.json", &example.replace(from, to));
+        let path = file(&dir, "config.toml", &example.replace(from, to));
         let args = ["node", daemon, "--config", &path].map(ToOwned::to_owned).into();
         check(&Case { args, code: 2, says: &[says] });
     }

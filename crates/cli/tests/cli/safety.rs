@@ -170,7 +170,7 @@ impl Strangers {
             impostor("etcd", &["--data-dir", "/var/lib/weft/labs/x/etcd"]),
             impostor("zebra", &["-N", "weft-x-tor1"]),
             impostor("ospfd", &["-N", "weft-x-tor1"]),
-            impostor("weft", &["node", "/run/weft/labs/x/run/s1.agent.json"]),
+            impostor("weft", &["node", "/run/weft/labs/x/run/s1.agent.toml"]),
         ];
         let inside = ["netns", "exec", "weft-x-s1", "sleep", "1000"];
         processes.push(Command::new("ip").args(inside).spawn().unwrap());
@@ -365,9 +365,9 @@ mkdir /run/weft/bpf; mount -t bpf -o mode=0700 bpf /run/weft/bpf # here: what `i
 cd /run/etc
 (umask 077; head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \\n' > directory.key)
 $WEFT directory key directory.key --la 10.64.0.2 --service 0 --write agent.key
-$WEFT node directory --print-example | sed 's/10.64.0.9:5300/127.0.0.1:5300/; s,/etc/weft,/run/etc,' > directory.json
-$WEFT node agent --print-example | sed 's,/etc/weft,/run/etc,' > agent.json
-$WEFT node switch --print-example > switch.json
+$WEFT node directory --print-example | sed 's/10.64.0.9:5300/127.0.0.1:5300/; s,/etc/weft,/run/etc,' > directory.toml
+$WEFT node agent --print-example | sed 's,/etc/weft,/run/etc,' > agent.toml
+$WEFT node switch --print-example > switch.toml
 printf 'name = \"s1\"\\nxdp = \"generic\"\\npin_dir = \"/run/weft/bpf/rbridge\"\\nsocket = \"/run/weft/rbridge.sock\"\\n' > rbridge.toml
 printf '[[port]]\\ninterface = \"eth1\"\\nkind = \"p2p\"\\n[[port]]\\ninterface = \"host1\"\\nkind = \"access\"\\nvlan = 10\\n' >> rbridge.toml";
 
@@ -384,9 +384,9 @@ impl Production {
         let daemons = [
             ("v1", vtep("10.9.0.1", "10.9.0.2", "vtep"), "/run/weft/vtep.sock"),
             ("v2", vtep("10.9.0.2", "10.9.0.1", "vtep-2"), "/run/weft/vtep-2.sock"),
-            ("v1", "directory --config /run/etc/directory.json".to_owned(), "/run/weft/directory.sock"),
-            ("ag", "agent --config /run/etc/agent.json".to_owned(), "/run/weft/agent.sock"),
-            ("sw", "switch --config /run/etc/switch.json".to_owned(), "/run/weft/bpf/switch"),
+            ("v1", "directory --config /run/etc/directory.toml".to_owned(), "/run/weft/directory.sock"),
+            ("ag", "agent --config /run/etc/agent.toml".to_owned(), "/run/weft/agent.sock"),
+            ("sw", "switch --config /run/etc/switch.toml".to_owned(), "/run/weft/bpf/switch"),
             ("rb", "rbridge --config /run/etc/rbridge.toml".to_owned(), "/run/weft/rbridge.sock"),
         ];
         let start = |(namespace, command, sign): (&'static str, String, &str)| {

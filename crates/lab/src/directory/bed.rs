@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::Mode;
-use weft_node::TlsFiles;
 use weft_node::certs::{self, Wanted};
 use weft_node::client::{AdminClient, Target};
 use weft_node::directory::{DirectoryConfig, StoreConfig};
 use weft_node::load::Access;
 use weft_node::store::{EtcdClusterSettings, EtcdNode, EtcdSettings};
+use weft_node::{TlsFiles, settings_text};
 use weft_scenario::engine::{DirectoryStore, Overlay, Progress};
 use weft_scenario::workload::DirectoryVictim;
 use weft_wire::directory::Secret;
@@ -173,9 +173,8 @@ impl Bed {
 
     /// Starts a server with this configuration.
     fn launch(&self, name: &str, config: &DirectoryConfig) -> Result<ProcessId, LabError> {
-        let path = socket_dir(&self.state.lab).join(format!("{name}.directory.json"));
-        let text = serde_json::to_vec_pretty(config).expect("a configuration is plain data");
-        fs::write(&path, text).map_err(LabError::io(format!("write {}", path.display())))?;
+        let path = socket_dir(&self.state.lab).join(format!("{name}.directory.toml"));
+        fs::write(&path, settings_text(config)).map_err(LabError::io(format!("write {}", path.display())))?;
         let mut command = Command::new(&self.options.weft_binary);
         command.args(["node", "directory", "--config"]).arg(&path);
         self.pinned(|| self.daemon(&self.log(name)).spawn(&mut command))

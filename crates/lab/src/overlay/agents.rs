@@ -14,7 +14,7 @@ use weft_scenario::workload::services::DatagramLimit;
 
 use super::directory::{self, KEY_ID};
 use super::switches::datapath_error;
-use crate::daemons::{Launcher, json_files, start_all};
+use crate::daemons::{Launcher, start_all};
 use crate::error::LabError;
 use crate::home::socket_dir;
 use crate::plan::mac_text;
@@ -34,7 +34,7 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
     for (server, config) in &mut configs {
         config.key_file = Some(directory::write_key(lab, *server, config.service)?);
     }
-    start_all(lab, launcher, "agent", &json_files(&configs), |lab, node| {
+    start_all(lab, launcher, "agent", &configs, |lab, node| {
         status::read(status_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
     })
 }
@@ -64,7 +64,7 @@ pub(super) fn restart(
     let names: Vec<&str> = limits.iter().map(|(server, _)| lab.plan.node(*server).name.as_str()).collect();
     let agents = lab.state.processes.iter().filter(|one| one.daemon == "agent" && names.contains(&one.node.as_str()));
     kill_all(&agents.map(|agent| agent.id).collect::<Vec<_>>());
-    start_all(lab, launcher, "agent", &json_files(&configs), |lab, node| {
+    start_all(lab, launcher, "agent", &configs, |lab, node| {
         status::read(status_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
     })
 }
@@ -81,7 +81,7 @@ pub(crate) fn start_at(
     let planned = config(lab, server).ok_or_else(none)?;
     let key_file = Some(directory::write_key_at(lab, server, planned.service, la)?);
     let config = AgentConfig { la, own_tor_la: lab.scenario.addresses.la(edge), key_file, ..planned };
-    start_all(lab, launcher, "agent", &json_files(&[(server, config)]), |lab, node| {
+    start_all(lab, launcher, "agent", &[(server, config)], |lab, node| {
         status::read(status_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
     })
 }

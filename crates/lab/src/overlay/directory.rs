@@ -18,7 +18,7 @@ use weft_scenario::topology::Role;
 use weft_wire::directory::{PORT, Secret};
 
 use super::{DIRECTORY, store};
-use crate::daemons::{Launcher, json_files, start_all};
+use crate::daemons::{Launcher, start_all};
 use crate::error::LabError;
 use crate::home::socket_dir;
 use crate::up::Lab;
@@ -54,13 +54,13 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
     make_certificates(lab)?;
     let configs: Vec<(NodeId, DirectoryConfig)> =
         nodes(lab).into_iter().map(|node| (node, config(lab, node))).collect();
-    start_all(lab, launcher, DIRECTORY, &json_files(&configs), is_ready)
+    start_all(lab, launcher, DIRECTORY, &configs, is_ready)
 }
 
 /// Starts a server that was killed and waits until it takes updates.
 pub(super) fn restart(lab: &mut Lab, launcher: &Launcher<'_>, node: NodeId) -> Result<(), LabError> {
     let configs = [(node, config(lab, node))];
-    start_all(lab, launcher, DIRECTORY, &json_files(&configs), is_ready)
+    start_all(lab, launcher, DIRECTORY, &configs, is_ready)
 }
 
 fn is_ready(lab: &Lab, node: NodeId) -> bool {

@@ -6,7 +6,7 @@ use weft_node::tor::{REPORTER_PORT, TorConfig, read};
 use weft_scenario::id::NodeId;
 
 use super::directory::{self, KEY_ID};
-use crate::daemons::{Launcher, json_files, start_all};
+use crate::daemons::{Launcher, start_all};
 use crate::error::LabError;
 use crate::home::socket_dir;
 use crate::up::Lab;
@@ -22,7 +22,7 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
         lab.scenario.fabric.switches().filter(|switch| lab.scenario.addresses.rack(*switch).is_some()).collect();
     let configs: Vec<(NodeId, TorConfig)> =
         edges.into_iter().map(|edge| Ok((edge, config(lab, edge)?))).collect::<Result<_, LabError>>()?;
-    start_all(lab, launcher, "tor", &json_files(&configs), |lab, node| {
+    start_all(lab, launcher, "tor", &configs, |lab, node| {
         read(reporter_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
     })
 }

@@ -11,7 +11,7 @@ use weft_scenario::engine::Hook;
 use weft_scenario::id::NodeId;
 
 use super::switches::{datapath_error, mount_bpffs};
-use crate::daemons::{ConfigFile, Launcher, start_all};
+use crate::daemons::{Launcher, start_all};
 use crate::error::LabError;
 use crate::home::{namespace_path, socket_dir};
 use crate::netns;
@@ -31,8 +31,8 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>, hook: Hook) -> Resul
     if hook != Hook::Tc {
         servers.iter().try_for_each(|server| prepare_for_xdp(lab, *server))?;
     }
-    let config = |server: &NodeId| Some((*server, ConfigFile::toml(config(lab, *server, hook)?.to_text())));
-    let configs: Vec<(NodeId, ConfigFile)> = servers.iter().filter_map(config).collect();
+    let config = |server: &NodeId| Some((*server, config(lab, *server, hook)?));
+    let configs: Vec<(NodeId, VtepConfig)> = servers.iter().filter_map(config).collect();
     start_all(lab, launcher, "vtep", &configs, |lab, node| {
         ask(&vtep_socket(&lab.state.lab, &lab.plan.node(node).name), &Request::Show(What::Peers)).is_ok()
     })

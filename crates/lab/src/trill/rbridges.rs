@@ -17,7 +17,7 @@ use weft_scenario::topology::{Access, Fabric, Role};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::vlan::VLAN_MAX;
 
-use crate::daemons::{ConfigFile, Launcher, log_file, start_all};
+use crate::daemons::{Launcher, log_file, start_all};
 use crate::error::LabError;
 use crate::home::socket_dir;
 use crate::overlay::{datapath_error, mount_bpffs, random_digits, write_private};
@@ -64,8 +64,7 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
 
 /// Starts the daemons of some switches.
 pub(super) fn start_some(lab: &mut Lab, launcher: &Launcher<'_>, switches: &[NodeId]) -> Result<(), LabError> {
-    let configs: Vec<(NodeId, ConfigFile)> =
-        switches.iter().map(|node| (*node, ConfigFile::toml(config(lab, *node).to_text()))).collect();
+    let configs: Vec<(NodeId, RBridgeConfig)> = switches.iter().map(|node| (*node, config(lab, *node))).collect();
     start_all(lab, launcher, RBRIDGE, &configs, |lab, node| {
         let links = lab.scenario.fabric.links_of(node).len();
         matches!(fib(lab, node), Ok(Some(fib)) if fib.ports.len() == links)

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use weft_node::settings_text;
 use weft_node::vtep::protocol::{Request, What};
 use weft_node::vtep::{VtepConfig, ask};
 
@@ -28,7 +29,7 @@ impl VtepDaemon {
         let file = |kind: &str| file_of(namespace, &format!("vtep.{kind}"));
         let (text, log, socket) = (file("toml")?, file("log")?, file("sock")?);
         let config = VtepConfig { socket: socket.clone(), ..config };
-        std::fs::write(&text, config.to_text()).map_err(LabError::io(format!("write {}", text.display())))?;
+        std::fs::write(&text, settings_text(&config)).map_err(LabError::io(format!("write {}", text.display())))?;
         let mut command = Command::new(weft_binary);
         command.args(["node", "vtep", "--config"]).arg(&text);
         let process = Daemon { namespace: Some(&namespace_path(namespace)), log: &log, record: None, nice: 0 }

@@ -21,7 +21,7 @@ use crate::error::NodeError;
 /// UDP port of an agent unless configured otherwise: where servers send answers and corrections to.
 pub const AGENT_PORT: u16 = 5301;
 
-/// The configuration file of `weft node agent`, as JSON.
+/// The configuration file of `weft node agent`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentConfig {

@@ -1,13 +1,12 @@
-//! The configuration file of `weft node rbridge`, as TOML: what people write. What it means is in `settings`.
+//! The configuration file of `weft node rbridge`, what people write. What it means is in `settings`.
 
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use super::settings::Settings;
 use crate::error::NodeError;
-use crate::toml_file;
 
 /// Where an RBridge listens for `weft trill` unless told otherwise.
 pub const SOCKET_DEFAULT: &str = "/run/weft/rbridge.sock";
@@ -312,19 +311,6 @@ impl RBridgeConfig {
             }],
         });
         config
-    }
-
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// [`NodeError::ConfigFile`] with the line, on one line.
-    pub fn read(path: &Path) -> Result<Self, NodeError> {
-        toml_file::read(path)
-    }
-
-    /// The file's text.
-    pub fn to_text(&self) -> String {
-        toml::to_string(self).expect("the tables have no keys that are not text")
     }
 
     /// Whether it can be an RBridge, as far as no host has to be asked.

@@ -16,7 +16,7 @@ use weft_wire::vlan::VLAN_MAX;
 use super::config::{GatewayTable, KindText, PortTable, RBridgeConfig, TimingTable};
 use crate::cards::Needs;
 use crate::error::NodeError;
-use crate::toml_file::check_interface;
+use crate::settings_file::check_interface;
 
 /// The designated VLAN of a link whose frames have no tag.
 const VLAN_UNTAGGED: u16 = 1;
@@ -427,7 +427,7 @@ mod tests {
     fn the_example_is_good_and_survives_as_text() {
         let config = RBridgeConfig::example();
         config.check().unwrap();
-        assert_eq!(toml::from_str::<RBridgeConfig>(&config.to_text()).unwrap(), config);
+        assert_eq!(toml::from_str::<RBridgeConfig>(&crate::settings_file::to_text(&config)).unwrap(), config);
         let settings = Settings::of(&config).unwrap();
         assert_eq!(settings.vlans().collect::<Vec<_>>(), [(10, 10), (10, 10), (20, 30)]);
         assert_eq!((settings.timing.hello_ns, settings.timing.holding_s), (3 * NS_PER_S, 9));

@@ -11,7 +11,7 @@ use crate::error::NodeError;
 /// UDP port that reports come from unless configured otherwise.
 pub const REPORTER_PORT: u16 = 5302;
 
-/// The configuration file of `weft node tor`, as JSON.
+/// The configuration file of `weft node tor`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TorConfig {

@@ -1,16 +1,14 @@
-//! The configuration file of `weft node vtep`, as TOML: what people write. What it means is in `settings`.
+//! The configuration file of `weft node vtep`, what people write. What it means is in `settings`.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use weft_wire::directory::PORT as DIRECTORY_PORT;
 use weft_wire::vxlan::UDP_PORT;
 
 use crate::agent::AGENT_PORT;
-use crate::error::NodeError;
-use crate::toml_file;
 
 /// The configuration file of `weft node vtep`, as TOML. All but `local`, `uplink`, `udp_port`, `hook`, `attach`,
 /// `strangers`, `capacity`, `pin_dir`, `socket` and `directory` can change while it runs.
@@ -320,19 +318,6 @@ impl VtepConfig {
             lifetime_s: lifetime_s(),
         });
         config
-    }
-
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// [`NodeError::ConfigFile`] with the line, on one line.
-    pub fn read(path: &Path) -> Result<Self, NodeError> {
-        toml_file::read(path)
-    }
-
-    /// The file's text.
-    pub fn to_text(&self) -> String {
-        toml::to_string(self).expect("the tables have no keys that are not text")
     }
 
     /// The first setting in which both differ and that only a restart can change.

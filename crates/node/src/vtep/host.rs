@@ -10,7 +10,7 @@ use weft_control::vtep::{Host, Settings};
 use super::VtepConfig;
 use super::config::HookChoice;
 use crate::error::NodeError;
-use crate::toml_file::check_interface;
+use crate::settings_file::check_interface;
 use crate::{sys, xdp};
 
 /// The tunnels' UDP port at our address: nobody else can take it, and the stack answers no tunnel packet with ICMP. The

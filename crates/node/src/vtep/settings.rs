@@ -11,7 +11,7 @@ use weft_wire::vlan::VlanId;
 
 use super::config::{EntryTable, FloodText, PortTable, SegmentTable, TaggedText, VniIds, VtepConfig};
 use crate::error::NodeError;
-use crate::toml_file::check_interface;
+use crate::settings_file::check_interface;
 
 impl VtepConfig {
     /// What it wants of a running VTEP.

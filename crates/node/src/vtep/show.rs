@@ -12,6 +12,7 @@ use super::kernel::theirs;
 use super::protocol::{Answer, FdbRow, PeerRow, VniRow, What};
 use crate::agent::status::named;
 use crate::error::NodeError;
+use crate::settings_file;
 
 impl Daemon<'_> {
     pub(super) fn show(&self, what: What) -> Result<Answer, NodeError> {
@@ -23,7 +24,7 @@ impl Daemon<'_> {
             }
             What::Peers => Answer::Peers(self.peer_rows()?),
             What::Counters => Answer::Counters(self.counters()?),
-            What::Config => Answer::Config(self.config.with_settings(&self.settings).to_text()),
+            What::Config => Answer::Config(settings_file::to_text(&self.config.with_settings(&self.settings))),
         })
     }
 

@@ -1,6 +1,7 @@
 //! Settings that cannot work: refused in one line that names the place and the remedy, and nothing is left behind.
 
 use weft_node::rbridge::{self, AuthenticationTable, PortTable, RBridgeConfig};
+use weft_node::read_settings;
 use weft_node::stop::Stop;
 
 use crate::bed::Square;
@@ -79,7 +80,7 @@ fn a_file_names_the_line() {
         ("name = ", "line 1: "),
     ] {
         std::fs::write(&file, text).unwrap();
-        let error = RBridgeConfig::read(&file).expect_err("it is bad").to_string();
+        let error = read_settings::<RBridgeConfig>(&file).expect_err("it is bad").to_string();
         assert!(error.contains(says) && !error.contains('\n'), "{error} does not say {says}");
     }
 }

@@ -152,7 +152,7 @@ impl Square {
     /// Starts a corner as a process.
     pub(crate) fn spawn(&self, config: &RBridgeConfig, corner: usize) -> Process {
         let file = self.dir.path().join(format!("s{corner}.toml"));
-        std::fs::write(&file, config.to_text()).unwrap();
+        std::fs::write(&file, weft_node::settings_text(&config)).unwrap();
         let program = example_program("rbridge-daemon");
         let mut command = self.corner(corner).command(program.to_str().expect("an ordinary path"));
         let process = Process::start(command.arg(file));

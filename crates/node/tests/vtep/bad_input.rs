@@ -5,10 +5,10 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 
-use weft_node::NodeError;
 use weft_node::stop::{Hangup, Stop};
 use weft_node::vtep::protocol::{Item, Request};
 use weft_node::vtep::{self, DirectoryTable, EntryTable, FloodText, PortTable, TaggedText, VtepConfig};
+use weft_node::{NodeError, read_settings, settings_text};
 use weft_wire::vxlan::Header;
 
 use crate::bed::{HOST, Hosts, port, segment, segments};
@@ -154,7 +154,7 @@ fn files_are_refused_with_their_line() {
     let path = dir.path().join("vtep.toml");
     let error = |text: &str| {
         std::fs::write(&path, text).unwrap();
-        let error = VtepConfig::read(&path).expect_err(text).to_string();
+        let error = read_settings::<VtepConfig>(&path).expect_err(text).to_string();
         assert!(!error.contains('\n') && error.contains("vtep.toml"), "{error}");
         error
     };
@@ -172,15 +172,15 @@ fn files_are_refused_with_their_line() {
         assert!(error.contains(says), "{error} does not say {says}");
     }
     assert!(error("uplink = [\"eth0\"]\n").contains("missing field `local`"));
-    assert!(VtepConfig::read(&dir.path().join("none")).unwrap_err().to_string().contains("No such file"));
+    assert!(read_settings::<VtepConfig>(&dir.path().join("none")).unwrap_err().to_string().contains("No such file"));
     // The example and every other configuration come back as they were written.
     let example = VtepConfig::example();
-    std::fs::write(&path, example.to_text()).unwrap();
-    assert_eq!(VtepConfig::read(&path).unwrap(), example);
+    std::fs::write(&path, settings_text(&example)).unwrap();
+    assert_eq!(read_settings::<VtepConfig>(&path).unwrap(), example);
     let settings = example.settings().unwrap();
     let rewritten = example.with_settings(&settings);
-    std::fs::write(&path, rewritten.to_text()).unwrap();
-    assert_eq!(VtepConfig::read(&path).unwrap().settings().unwrap(), settings);
+    std::fs::write(&path, settings_text(&rewritten)).unwrap();
+    assert_eq!(read_settings::<VtepConfig>(&path).unwrap().settings().unwrap(), settings);
 }
 
 #[test]

@@ -17,7 +17,7 @@ const GROUP_MAC: &str = "01005e010101";
 
 fn spawn(hosts: &Hosts, config: &VtepConfig) -> Process {
     let file = hosts.dir.path().join("vtep.toml");
-    std::fs::write(&file, config.to_text()).unwrap();
+    std::fs::write(&file, weft_node::settings_text(&config)).unwrap();
     let program = example_program("vtep-daemon");
     let mut command = hosts.hosts[0].command(program.to_str().expect("an ordinary path"));
     let process = Process::start(command.arg(file));

@@ -146,7 +146,7 @@ fn a_crash_loses_no_frame_either_and_the_next_start_takes_over() {
     config.pin_dir = Some(pins.dir("vtep"));
     config.segment.flood = Some(FloodText::Word("peers".to_owned()));
     let file = hosts.dir.path().join("vtep.toml");
-    std::fs::write(&file, config.to_text()).unwrap();
+    std::fs::write(&file, weft_node::settings_text(&config)).unwrap();
     let daemon = spawn(&hosts, &file);
     assert!(vm.ping("-c 1 -W 30 192.168.100.2").contains("1 received"));
     let stream = Stream::start(&vm, &hosts.hosts[1], KERNEL);

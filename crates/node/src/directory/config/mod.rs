@@ -26,7 +26,7 @@ pub const SOCKET_DEFAULT: &str = "/run/weft/directory.sock";
 /// Threads that answer look-ups: more would only wait for each other.
 const LOOKUP_THREADS_MAX: usize = 64;
 
-/// The configuration file of `weft node directory`, as JSON.
+/// The configuration file of `weft node directory`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DirectoryConfig {

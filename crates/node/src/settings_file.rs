@@ -1,0 +1,88 @@
+//! Settings files of all daemons, in TOML: read, with errors on one line, and written.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tracing::warn;
+
+use crate::error::NodeError;
+
+/// Reads a file; [`NodeError::ConfigFile`] names the line. JSON, which some daemons took before, is still read.
+///
+/// # Errors
+/// [`NodeError::ConfigFile`] on one line.
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, NodeError> {
+    let fault = |why: String| NodeError::ConfigFile { path: path.to_owned(), why };
+    let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
+    // No TOML begins with a brace.
+    if text.trim_start().starts_with('{') {
+        let settings = serde_json::from_str(&text).map_err(|error| fault(error.to_string()))?;
+        warn!(
+            "{}: JSON will not be read in the next release; write the settings as TOML (see --print-example)",
+            path.display()
+        );
+        return Ok(settings);
+    }
+    toml::from_str(&text).map_err(|error| fault(on_one_line(&error, &text)))
+}
+
+/// The text of a file with these settings.
+///
+/// # Panics
+/// If a table has keys that are not text; no settings have.
+pub fn to_text<T: Serialize>(settings: &T) -> String {
+    toml::to_string(settings).expect("the tables have no keys that are not text")
+}
+
+/// A TOML error names its line and quotes it over several; here it is one line.
+fn on_one_line(error: &toml::de::Error, text: &str) -> String {
+    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"))
+}
+
+/// Whether the kernel would take this as an interface's name; `field` is the setting.
+pub(crate) fn check_interface(field: &'static str, name: &str) -> Result<(), NodeError> {
+    if name.is_empty() || name.len() > 15 || name.contains(['/', ' ']) || name.starts_with('-') {
+        return Err(NodeError::config(field, format!("`{name}` is no interface name (1 to 15 bytes)")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::AgentConfig;
+    use crate::directory::DirectoryConfig;
+    use crate::switch::SwitchConfig;
+    use crate::tor::TorConfig;
+
+    fn read_text<T: DeserializeOwned>(text: &str) -> Result<T, NodeError> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        read(file.path())
+    }
+
+    fn comes_back<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(settings: &T) {
+        assert_eq!(&read_text::<T>(&to_text(settings)).unwrap(), settings);
+        assert_eq!(&read_text::<T>(&serde_json::to_string_pretty(settings).unwrap()).unwrap(), settings, "as JSON");
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        comes_back(&AgentConfig::example());
+        comes_back(&DirectoryConfig::example());
+        comes_back(&SwitchConfig::example());
+        comes_back(&TorConfig::example());
+    }
+
+    #[test]
+    fn a_fault_is_told_on_one_line_with_its_place() {
+        let text = to_text(&SwitchConfig::example()).replace("own_las", "own_la");
+        let error = read_text::<SwitchConfig>(&text).unwrap_err().to_string();
+        assert!(error.contains("own_la") && error.contains("line ") && !error.contains('\n'), "{error}");
+        let error = read_text::<SwitchConfig>("{\"tier\": \"tor\",\n \"own_la\": []}").unwrap_err().to_string();
+        assert!(error.contains("own_la") && error.contains("line 2"), "{error}");
+    }
+}
