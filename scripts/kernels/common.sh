@@ -39,10 +39,10 @@ accel() {
   if grep -qwE 'vmx|svm' /proc/cpuinfo && [[ -r /dev/kvm && -w /dev/kvm ]]; then echo kvm; else echo tcg; fi
 }
 
-# The same as options of QEMU, in `accelerated`.
+# The same as options of QEMU, in `accelerated`. EMULATOR_THREADS=single: one thread for all CPUs of a machine, slower.
 accelerate() {
   case $(accel) in
     kvm) accelerated=(-accel kvm -cpu host) ;;
-    tcg) accelerated=(-accel "tcg,thread=multi,tb-size=512" -cpu "Nehalem,+rdrand") ;;
+    tcg) accelerated=(-accel "tcg,thread=${EMULATOR_THREADS:-multi},tb-size=512" -cpu "Nehalem,+rdrand") ;;
   esac
 }

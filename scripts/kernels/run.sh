@@ -41,20 +41,25 @@ follow() {
 
 # try_machine KERNEL PORT
 try_machine() {
-  local name=kernel-${1//./-} _
-  for _ in 1 2; do
-    rm -f "$results/$1".{log,release,rows}
-    if "$scripts/vm.sh" start "$name" kernel="$1" port="$2" cpus=2 mem=4096 disk="$payload.raw" && "$scripts/vm.sh" wait "$name"; then
-      say "$1: the machine is up"
-      "$scripts/vm.sh" ssh "$name" "mkdir -p /weft && mount -o ro /dev/vdc /weft && exec /weft/try.sh /weft 2>&1" | follow "$1" ||
-        say "$1: the machine ended early"
-    else
-      say "$1: the machine did not come up"
-    fi
-    "$scripts/vm.sh" stop "$name"
-    emulator_fell "$name" || break
-    say "$1: the emulator kept code that another CPU had changed; once more"
-  done
+  local name=kernel-${1//./-}
+  try_once "$1" "$2" "$name"
+  if emulator_fell "$name"; then
+    say "$1: the emulator kept code that another CPU had changed; what is left is tried on one of its threads"
+    # shellcheck disable=SC2046 # names of rows
+    EMULATOR_THREADS=single try_once "$1" "$2" "$name" $(cut -d'|' -f1 "$results/$1.rows")
+  fi
+}
+
+# try_once KERNEL PORT MACHINE [ROW ..]: all but these rows.
+try_once() {
+  if "$scripts/vm.sh" start "$3" kernel="$1" port="$2" cpus=2 mem=4096 disk="$payload.raw" && "$scripts/vm.sh" wait "$3"; then
+    say "$1: the machine is up"
+    "$scripts/vm.sh" ssh "$3" "mkdir -p /weft && mount -o ro /dev/vdc /weft && exec /weft/try.sh /weft ${*:4} 2>&1" | follow "$1" ||
+      say "$1: the machine ended early"
+  else
+    say "$1: the machine did not come up"
+  fi
+  "$scripts/vm.sh" stop "$3"
 }
 
 # Whether the kernel met a breakpoint of its own in code that it had finished changing: seen with QEMU 7.2, whose multi-threaded
