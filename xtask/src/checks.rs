@@ -159,7 +159,7 @@ fn is_there(root: &Path, word: &str) -> bool {
         return true;
     }
     if let Some((top, _)) = word.split_once('/') {
-        return !root.join(top).is_dir() || root.join(word).exists();
+        return top.is_empty() || !root.join(top).is_dir() || root.join(word).exists();
     }
     let Some((krate, rest)) = word.split_once("::") else { return true };
     let source = root.join("crates").join(krate).join("src");

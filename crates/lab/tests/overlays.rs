@@ -101,7 +101,7 @@ fn a_small_benchmark_has_rows_checks_and_its_sentence() {
     );
     assert!(report.whole_path && report.checks.len() >= 6, "{:?}", report.checks);
     let json = serde_json::to_value(&report).unwrap();
-    assert_eq!((&json["schema_version"], &json["rows"][1]["baseline"]), (&1.into(), &"bridge".into()));
+    assert_eq!((&json["schema_version"], &json["rows"][1]["baseline"]), (&2.into(), &"bridge".into()));
 
     let refused = |frame_bytes: Vec<u32>| {
         let options = OverlayOptions { frame_bytes, ..options.clone() };
