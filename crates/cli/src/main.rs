@@ -36,6 +36,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Analyse(args) => commands::analyse::analyse(&args, quiet),
         Command::List(args) => commands::list::list(&args),
         Command::Report(args) => commands::report::report(&args),
+        Command::Query(args) => commands::query::query(&args),
         Command::Doctor(args) => commands::doctor::doctor(&args, quiet),
         Command::Completions { shell } => commands::help::completions(shell),
         Command::Man { dir } => commands::help::man(&dir),

@@ -13,13 +13,13 @@ use crate::exit::{self, Failure};
 
 /// Rows under a header, all as text.
 pub(crate) struct Rows {
-    pub(crate) header: Vec<&'static str>,
+    pub(crate) header: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
 }
 
 impl Rows {
-    pub(crate) fn new(header: &[&'static str]) -> Self {
-        Self { header: header.to_vec(), rows: Vec::new() }
+    pub(crate) fn new<H: AsRef<str>>(header: &[H]) -> Self {
+        Self { header: header.iter().map(|heading| heading.as_ref().to_owned()).collect(), rows: Vec::new() }
     }
 
     pub(crate) fn push(&mut self, row: Vec<String>) {
@@ -104,7 +104,7 @@ fn for_people(rows: &Rows, terminal: Option<usize>) -> String {
 
 fn table(rows: &Rows, widths: &[usize]) -> String {
     let mut builder = Builder::new();
-    builder.push_record(rows.header.iter().copied());
+    builder.push_record(&rows.header);
     for row in &rows.rows {
         builder.push_record(row);
     }
@@ -121,7 +121,7 @@ fn table(rows: &Rows, widths: &[usize]) -> String {
 fn column_widths(rows: &Rows, most: usize) -> Option<Vec<usize>> {
     let columns = rows.header.len();
     let cells =
-        |column: usize| std::iter::once(rows.header[column]).chain(rows.rows.iter().map(move |row| &*row[column]));
+        |column: usize| std::iter::once(&*rows.header[column]).chain(rows.rows.iter().map(move |row| &*row[column]));
     let longest_word = |column| cells(column).flat_map(str::split_whitespace).map(length).max().unwrap_or(0);
     let least: Vec<usize> = (0..columns).map(longest_word).collect();
     let mut widths: Vec<usize> =

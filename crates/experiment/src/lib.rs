@@ -6,7 +6,7 @@
 //! * [`analysis`]: records to metrics ([`metric`]), with the statistics of [`stats`]
 //! * [`flow_log`]: flow logs to records, the user's and generated ones; [`calc`] is the engine for plans without packets
 //! * [`verdict`]: metrics to verdicts; [`summary`] is what `-o json` prints, [`table`] what people read
-//! * [`run_folder`]: manifest and tidy rows on disk
+//! * [`run_folder`]: manifest and tidy rows on disk; [`query`]: questions to them in SQL
 //! * [`figure`], [`report`]: drawings and the offline page; [`comparison`]: runs beside each other; [`flow_report`] is that of `weft analyse`
 //!
 //! Nothing here knows how packets move: engines come in through [`weft_scenario::engine`].
@@ -19,6 +19,7 @@ pub mod flow_log;
 pub mod flow_report;
 pub mod metric;
 pub mod plan;
+pub mod query;
 pub mod report;
 pub mod run_folder;
 pub mod runner;

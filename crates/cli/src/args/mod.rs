@@ -134,6 +134,16 @@ Examples:
 
 A difference counts where `apart` says yes: the intervals of the two runs have nothing in common.")]
     Report(ReportArgs),
+    /// Ask the rows of a finished run in SQL
+    #[command(after_help = "\
+Without a question it lists the tables with their columns; docs/records.md says what they mean. A question reads, and nothing else.
+Beside SQLite's functions there are median(x), quantile(x, ratio), stddev(x) and jain(x).
+
+Examples, on a run of vl2/fig09-shuffle:
+  weft query RUN 'select trial, count(*) as flows, jain(bytes_received * 8e9 / (end_ns - start_ns)) as jain from flows group by trial'
+  weft query RUN 'select quantile((end_ns - start_ns) / 1e9, 0.99) as p99_s, max(retransmits) as most_retransmits from flows'
+  weft query RUN 'select node, peer, max(sent_bytes) * 8e9 / max(time_ns) as bit_per_s from links group by trial, node, peer order by bit_per_s desc limit 5' -o csv")]
+    Query(QueryArgs),
     /// A fabric of network namespaces that stays up
     #[cfg(feature = "lab")]
     #[command(subcommand)]
@@ -297,6 +307,18 @@ pub(crate) struct ReportArgs {
     /// Run folders; runs of one plan are held against the first of them
     #[arg(required = true, value_name = "DIR")]
     pub(crate) runs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputFlag,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct QueryArgs {
+    /// The run's folder
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+    /// The question: one `select`
+    #[arg(value_name = "SQL")]
+    pub(crate) sql: Option<String>,
     #[command(flatten)]
     pub(crate) output: OutputFlag,
 }

@@ -20,21 +20,38 @@ fn leaves(command: &Command, words: &str, found: &mut Vec<(String, String)>) {
 }
 
 /// The part of a line that weft reads: no prompt, no remark, nothing of other programs.
-fn typed(line: &str) -> Option<Vec<&str>> {
+fn typed(line: &str) -> Option<Vec<String>> {
     let line = line.trim_start();
     let line = ["$ ", "sudo "].iter().fold(line, |line, prompt| line.strip_prefix(prompt).unwrap_or(line));
     if !line.starts_with("weft ") {
         return None;
     }
     let end = ["   ", " #", " |", " &", " >", " 2>", ";"].iter().filter_map(|mark| line.find(mark)).min();
-    let words: Vec<&str> = line[..end.unwrap_or(line.len())].split_whitespace().collect();
+    let words = split(&line[..end.unwrap_or(line.len())]);
     // `show vni|fdb` and `[-o csv]` say what there is; nobody types them.
     let grammar = words.iter().any(|word| word.contains('|') || word.starts_with('['));
     (!grammar).then_some(words)
 }
 
+/// Words as a shell takes them.
+fn split(line: &str) -> Vec<String> {
+    let (mut words, mut quote) = (vec![String::new()], None);
+    for character in line.chars() {
+        let word = words.last_mut().expect("there is one");
+        match (quote, character) {
+            (Some(mark), _) if mark == character => quote = None,
+            (None, '\'' | '"') => quote = Some(character),
+            (None, ' ') if word.is_empty() => {}
+            (None, ' ') => words.push(String::new()),
+            _ => word.push(character),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
 /// Why clap does not read the words, if it does not.
-fn refused(words: &[&str]) -> Option<String> {
+fn refused(words: &[String]) -> Option<String> {
     let error = Cli::try_parse_from(words).err()?;
     error.use_stderr().then(|| format!("{}: {error}", words.join(" ")))
 }

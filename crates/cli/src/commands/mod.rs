@@ -15,6 +15,7 @@ pub(crate) mod list;
 pub(crate) mod measure;
 #[cfg(feature = "lab")]
 pub(crate) mod node;
+pub(crate) mod query;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod sim;

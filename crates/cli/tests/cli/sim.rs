@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::common::{ok, run, text, wait_for, weft};
 
 const SWEEP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/plans/small-sweep.toml");
-/// Points times repetitions of that plan.
+const SHUFFLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/plans/small-shuffle.toml");
+/// Points times repetitions of the sweep.
 const SWEEP_RUNS: usize = 3 * 2 * 2;
 
 /// Every file of a run's records.
@@ -249,4 +250,41 @@ fn jobs_of_the_benchmark_count_what_the_reference_counts() {
     // Speed depends on the machine, so it may fail here; then the exit code says so.
     let all = checks.iter().all(|check| check["verdict"] == "pass");
     assert_eq!(output.status.code(), Some(if all { 0 } else { 3 }), "{}", text(&output.stderr));
+}
+
+/// The questions of the help, as a shell would hand them over.
+fn questions() -> Vec<String> {
+    let help = ok(&["query", "--help"]);
+    let asked = help.split("weft query RUN ").skip(1);
+    asked
+        .map(|rest| {
+            let mark = rest.chars().next().expect("a question");
+            rest[1..].split(mark).next().expect("it ends").to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn the_questions_of_the_help_are_answered() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let run_folder = dir.path().join("shuffle").display().to_string();
+    ok(&["run", SHUFFLE, "--engine", "sim", "--quiet", "--out", &run_folder]);
+    let answers: Vec<serde_json::Value> = questions()
+        .iter()
+        .map(|sql| serde_json::from_str(&ok(&["query", &run_folder, sql, "-o", "json"])).expect("one JSON object"))
+        .collect();
+    assert_eq!(answers.len(), 3);
+    assert_eq!(answers[0]["columns"], serde_json::json!(["trial", "flows", "jain"]));
+    assert_eq!(answers[0]["rows"].as_array().map(Vec::len), Some(2), "{}", answers[0]);
+    assert!(answers[0]["rows"].as_array().is_some_and(|rows| rows.iter().all(|row| row[1] == 12)), "{}", answers[0]);
+    assert!(answers[1]["rows"][0][0].as_f64().is_some_and(|p99_s| p99_s > 0.0), "{}", answers[1]);
+    assert_eq!(answers[2]["rows"].as_array().map(Vec::len), Some(5), "{}", answers[2]);
+    let tables = ok(&["query", &run_folder, "-o", "csv"]);
+    assert!(
+        tables.contains("flows,trial repetition seed overlay workload from to") && tables.contains("fabric_links,"),
+        "{tables}"
+    );
+    let refused = run(&["query", &run_folder, "delete from flows"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("can only read"), "{}", text(&refused.stderr));
 }

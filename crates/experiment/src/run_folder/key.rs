@@ -5,7 +5,7 @@ use weft_scenario::record::Column;
 use crate::analysis::TrialKey;
 
 /// The columns that every file begins with; one column for each axis of the sweep follows.
-pub(super) const KEY_COLUMNS: [Column; 5] = [
+pub(crate) const KEY_COLUMNS: [Column; 5] = [
     Column { name: "trial", holds: "whole number", about: "Number of the trial in the order of running, from 1." },
     Column { name: "repetition", holds: "whole number", about: "Number of the repetition, from 1." },
     Column { name: "seed", holds: "whole number", about: "The trial's seed." },

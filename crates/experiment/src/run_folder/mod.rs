@@ -17,9 +17,10 @@ mod work;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+pub(crate) use key::KEY_COLUMNS;
 pub use manifest::{FlowSizes, Machine, Manifest, SCALE_NOTE};
 pub use page::records_page;
-pub(crate) use rows::is_column;
+pub(crate) use rows::{TRIALS_FILE, is_column};
 pub use rows::{read_trials, write_trial_rows};
 pub use work::{FinishedRun, WorkFolder};
 

@@ -11,6 +11,9 @@ CSV with a header. The unit stands last in a column's name. This page is
 `cargo run -p xtask -- records > docs/records.md`, from the declaration of the rows in `crates/scenario/src/record/mod.rs`.
 
 Every file begins with these columns, then comes one for each axis of the plan's sweep; `trials.csv` has no others.
+
+`weft query RUN 'select ..'` asks them in SQL: a file is the table of its name, beside `nodes` and `fabric_links` (the networks as they
+ran) and `parameters` (the manifest).
 ";
 
 /// The page.

@@ -12,7 +12,7 @@ use crate::analysis::{TrialKey, TrialRecords};
 use crate::plan::Axis;
 
 /// The list of trials.
-const TRIALS_FILE: &str = "trials.csv";
+pub(crate) const TRIALS_FILE: &str = "trials.csv";
 
 /// Whether some file of rows has a column of this name.
 pub(crate) fn is_column(name: &str) -> bool {

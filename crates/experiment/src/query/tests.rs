@@ -1,0 +1,135 @@
+//! Questions about run folders written on the spot: answers, refusals, and what a question may not do.
+
+use std::path::PathBuf;
+
+use weft_scenario::engine::Overlay;
+use weft_scenario::record::{FlowRow, Records};
+
+use super::*;
+use crate::analysis::{TrialKey, TrialRecords};
+use crate::run_folder::write_trial_rows;
+
+const FABRIC: &str = include_str!("../../../../fabrics/vl2-4servers.yaml");
+
+/// A run of two trials with three flows each.
+fn run() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let records = folder.path().join("records");
+    std::fs::create_dir(&records).unwrap();
+    for trial in [1, 2] {
+        let flow = |from: u32| FlowRow {
+            from,
+            bytes_received: 1_000_000 * u64::from(from + trial),
+            end_ns: (from < 2).then_some(1_000_000_000),
+            ..FlowRow::default()
+        };
+        let key = TrialKey {
+            trial,
+            repetition: trial,
+            seed: u64::from(trial),
+            overlay: Overlay::Vl2,
+            workload: "all".into(),
+            point: Vec::new(),
+        };
+        let rows = Records { flows: (0..3).map(flow).collect(), ..Records::default() };
+        write_trial_rows(&records, &[], &TrialRecords { key, records: rows }).unwrap();
+    }
+    std::fs::write(folder.path().join("manifest.json"), r#"{"seed": 7, "machine": {"cores": 2}}"#).unwrap();
+    std::fs::write(folder.path().join("fabric.yaml"), FABRIC).unwrap();
+    let path = folder.path().to_owned();
+    (folder, path)
+}
+
+fn ask(sql: &str) -> Result<Answer, QueryError> {
+    let (_kept, path) = run();
+    Database::of_run(&path)?.ask(sql)
+}
+
+fn number(sql: &str) -> f64 {
+    match ask(sql).unwrap().rows[..] {
+        [ref row] => match row[..] {
+            [Value::Real(value)] => value,
+            [Value::Integer(value)] => value as f64,
+            ref other => panic!("{other:?}"),
+        },
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn rows_are_tables_with_the_columns_of_their_trial() {
+    let answer = ask("select trial, overlay, \"from\", end_ns from flows where trial = 2 order by \"from\"").unwrap();
+    assert_eq!(answer.columns, ["trial", "overlay", "from", "end_ns"]);
+    let text = |text: &str| Value::Text(text.to_owned());
+    assert_eq!(answer.rows[0], [Value::Integer(2), text("vl2"), Value::Integer(0), Value::Integer(1_000_000_000)]);
+    assert_eq!(answer.rows[2][3], Value::Null, "it did not end");
+    assert_eq!(number("select count(*) from trials"), 2.0);
+    assert_eq!(number("select count(*) from queues"), 0.0, "a kind without rows has a table");
+}
+
+#[test]
+fn statistics_are_those_of_the_analyses() {
+    assert_eq!(number("select median(bytes_received) from flows where trial = 1"), 2e6);
+    assert_eq!(number("select quantile(bytes_received, 0.25) from flows where trial = 1"), 1.5e6);
+    assert_eq!(number("select stddev(bytes_received) from flows where trial = 1"), 1e6);
+    assert!((number("select jain(bytes_received) from flows where trial = 1") - 36.0 / 42.0).abs() < 1e-12);
+    assert_eq!(ask("select median(end_ns) from flows where 0").unwrap().rows, [[Value::Null]]);
+    let error = ask("select quantile(bytes_received, 1.5) from flows").unwrap_err().to_string();
+    assert!(error.contains("1.5 is not between 0 and 1"), "{error}");
+}
+
+#[test]
+fn networks_and_the_manifest_are_tables() {
+    assert_eq!(number("select count(*) from nodes where role = 'server'"), 4.0);
+    assert!(number("select min(rate_bps) from fabric_links where class like '%server'") > 0.0);
+    assert_eq!(number("select value from parameters where name = 'machine.cores'"), 2.0);
+}
+
+#[test]
+fn a_question_only_reads() {
+    let (kept, path) = run();
+    let database = Database::of_run(&path).unwrap();
+    let file = kept.path().join("stolen").display().to_string();
+    for sql in [
+        "delete from flows",
+        "update flows set trial = 0",
+        "create table x (y)",
+        "drop table flows",
+        &format!("attach '{file}' as x"),
+        &format!("vacuum into '{file}'"),
+        "pragma writable_schema = on",
+        "select load_extension('x')",
+        "begin",
+    ] {
+        let error = database.ask(sql).unwrap_err().to_string();
+        assert!(!error.contains('\n'), "{error}");
+    }
+    assert!(!kept.path().join("stolen").exists());
+    assert_eq!(database.ask("select count(*) from flows").unwrap().rows, [[Value::Integer(6)]]);
+}
+
+#[test]
+fn mistakes_are_told_in_one_line() {
+    for (sql, says) in [
+        ("select goodput from flows", "no such column: goodput"),
+        ("select * from flow", "no such table: flow"),
+        ("selec 1", "syntax error"),
+        ("select 1; select 2", "Multiple statements"),
+        ("", ""),
+    ] {
+        match ask(sql) {
+            Ok(answer) => assert!(sql.is_empty() && answer.rows.is_empty(), "{answer:?}"),
+            Err(error) => assert!(error.to_string().contains(says) && !error.to_string().contains('\n'), "{error}"),
+        }
+    }
+    let error = Database::of_run(std::path::Path::new("/nonexistent")).unwrap_err().to_string();
+    assert_eq!(error, "/nonexistent is no run folder; `weft run` makes one and says where");
+}
+
+#[test]
+fn a_file_that_is_broken_is_named() {
+    let (_kept, path) = run();
+    std::fs::write(path.join("records/flows.csv"), "trial,bytes_received\n1\n").unwrap();
+    let error = Database::of_run(&path).unwrap_err().to_string();
+    assert!(error.contains("flows.csv") && !error.contains('\n'), "{error}");
+}
