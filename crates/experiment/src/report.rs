@@ -9,7 +9,8 @@ use weft_scenario::topology::{Fabric, from_yaml};
 use crate::analysis::Input;
 use crate::figure;
 use crate::metric::{Estimate, Findings};
-use crate::plan::{Plan, PlanError, PlanSpec};
+use crate::plan::{PlanError, PlanSpec};
+use crate::query::{Database, QueryError};
 use crate::run_folder::{FolderError, Manifest, read_trials, record_files, write_synced};
 use crate::summary::{RunSummary, SCHEMA_VERSION};
 use crate::{comparison, table, verdict};
@@ -38,6 +39,9 @@ pub enum ReportError {
         /// What is wrong with its plan.
         source: PlanError,
     },
+    /// The run's rows make no tables.
+    #[error(transparent)]
+    Query(#[from] QueryError),
     /// The page's template failed.
     #[error("cannot draw the report: {0}")]
     Template(#[from] minijinja::Error),
@@ -88,7 +92,8 @@ fn run_values(run: &Run<'_>) -> Value {
         })
         .collect();
     let metric = |(name, estimate): (&String, &Estimate)| {
-        let meaning = input.spec.analysis.meaning(name).unwrap_or_default();
+        let asked = input.spec.metric_of(name).map(|(metric, _)| metric.meaning.as_str());
+        let meaning = asked.or_else(|| input.spec.analysis.meaning(name)).unwrap_or_default();
         context! { name, meaning, value => table::plain(estimate.value) }
     };
     let metrics: Vec<Value> = findings.metrics.iter().map(metric).collect();
@@ -116,33 +121,27 @@ struct Stored {
     spec: PlanSpec,
     fabrics: Vec<Fabric>,
     trials: Vec<crate::analysis::TrialRecords>,
+    database: Database,
 }
 
 impl Stored {
     fn read(folder: &Path) -> Result<Self, ReportError> {
         let path = folder.join("manifest.json");
-        let text = std::fs::read_to_string(&path).map_err(FolderError::io("read", &path))?;
-        let manifest: Manifest = serde_json::from_str(&text)
-            .map_err(|error| FolderError::Malformed { path: path.clone(), message: error.to_string() })?;
-        if manifest.schema_version != SCHEMA_VERSION {
-            let message = format!("schema {} is not {SCHEMA_VERSION}, which this weft reads", manifest.schema_version);
-            return Err(FolderError::Malformed { path, message }.into());
-        }
-        let plan = Plan::parse(&manifest.plan, &manifest.plan_text)
-            .map_err(|source| ReportError::Plan { folder: folder.to_owned(), source })?;
+        let manifest = Manifest::read(folder)?;
         let malformed = |message: &str| FolderError::Malformed { path: path.clone(), message: message.to_owned() };
-        let spec = plan.for_engine(manifest.mode, &manifest.engine).cloned();
+        let spec = manifest.spec().map_err(|source| ReportError::Plan { folder: folder.to_owned(), source })?;
         let spec = spec.ok_or_else(|| malformed("its plan does not run on its engine"))?;
         if manifest.fabrics.len() != spec.points.len() {
             return Err(malformed("`fabrics` does not name a file for every point of the plan").into());
         }
         let fabrics = manifest.fabrics.iter().map(|file| read_fabric(folder, file)).collect::<Result<_, _>>()?;
         let trials = read_trials(&folder.join("records"), &spec.axes, spec.analysis.reads())?;
-        Ok(Self { manifest, spec, fabrics, trials })
+        let database = Database::with_spec(folder, &manifest.fabrics, &spec)?;
+        Ok(Self { manifest, spec, fabrics, trials, database })
     }
 
     fn input(&self) -> Input<'_> {
-        Input { spec: &self.spec, fabrics: &self.fabrics, trials: &self.trials }
+        Input { spec: &self.spec, fabrics: &self.fabrics, trials: &self.trials, database: Some(&self.database) }
     }
 
     fn summary(&self, folder: &Path, findings: &Findings) -> RunSummary {

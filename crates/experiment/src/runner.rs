@@ -16,6 +16,7 @@ use weft_scenario::topology::{Fabric, to_yaml};
 use self::execution::Execution;
 use crate::analysis::Input;
 use crate::plan::{Mode, Plan, PlanSpec};
+use crate::query::QueryError;
 use crate::report;
 use crate::run_folder::{FolderError, Manifest, RunFolder, WorkFolder, fabric_file, record_files};
 use crate::summary::{RunSummary, SCHEMA_VERSION};
@@ -82,6 +83,9 @@ pub enum RunError {
     /// The run folder could not be written.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// The run's rows make no tables.
+    #[error(transparent)]
+    Query(#[from] QueryError),
     /// The report could not be drawn.
     #[error(transparent)]
     Report(#[from] report::ReportError),
@@ -106,7 +110,8 @@ pub fn run(
     let (trials, work) = execution.run(&mut manifest)?;
     progress.phase("report", plan.id());
     manifest.finish(&trials);
-    let input = Input { spec, fabrics: &fabrics, trials: &trials };
+    let database = folder.database(&manifest, spec)?;
+    let input = Input { spec, fabrics: &fabrics, trials: &trials, database: Some(&database) };
     let findings = spec.analysis.run(&input);
     let summary = RunSummary {
         schema_version: SCHEMA_VERSION,

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use weft_experiment::query::{Answer, Database, QueryError};
+use weft_experiment::query::{Answer, Database, QueryError, Value};
 
 use crate::args::QueryArgs;
 use crate::exit::Failure;
@@ -17,22 +17,27 @@ struct Said<'a> {
     answer: &'a Answer,
 }
 
-/// The tables, each with what is in it.
-const TABLES: &str = "select m.name as \"table\", group_concat(c.name, ' ') as columns
-    from sqlite_schema m join pragma_table_info(m.name) c where m.type = 'table' group by m.name order by m.rowid";
-
 pub(crate) fn query(args: &QueryArgs) -> Result<ExitCode, Failure> {
     let database = Database::of_run(&args.run).map_err(failure)?;
-    let answer = database.ask(args.sql.as_deref().unwrap_or(TABLES)).map_err(failure)?;
+    let answer = match &args.sql {
+        Some(sql) => database.ask(sql).map_err(failure)?,
+        None => tables(&database),
+    };
     let mut rows = Rows::new(&answer.columns);
     answer.rows.iter().for_each(|row| rows.push(row.iter().map(ToString::to_string).collect()));
     output::print(args.output.output, &rows, &Said { schema_version: 1, answer: &answer })?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// The tables, each with its columns.
+fn tables(database: &Database) -> Answer {
+    let row = |(name, columns): (&str, &[String])| vec![Value::Text(name.to_owned()), Value::Text(columns.join(" "))];
+    Answer { columns: ["table", "columns"].map(str::to_owned).to_vec(), rows: database.tables().map(row).collect() }
+}
+
 fn failure(error: QueryError) -> Failure {
     match error {
         QueryError::Statement(_) | QueryError::NoRun(_) => Failure::usage(error),
-        QueryError::Folder(_) | QueryError::TooLarge => Failure::failed(error),
+        QueryError::Folder(_) | QueryError::Plan { .. } | QueryError::TooLarge => Failure::failed(error),
     }
 }

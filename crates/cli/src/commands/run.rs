@@ -74,6 +74,6 @@ pub(crate) fn failure(error: RunError) -> Failure {
         RunError::Engine(error) => error.into(),
         RunError::Stopped { .. } => Failure::new(exit::INTERRUPTED, error),
         RunError::EngineNotOffered { .. } | RunError::Scenario { .. } => Failure::usage(error),
-        RunError::Folder(_) | RunError::Report(_) => Failure::failed(error),
+        RunError::Folder(_) | RunError::Query(_) | RunError::Report(_) => Failure::failed(error),
     }
 }

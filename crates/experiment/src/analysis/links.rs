@@ -15,6 +15,8 @@ pub struct LinkSeries {
     pub node: String,
     /// Its role.
     pub role: Role,
+    /// The sending interface.
+    pub interface: String,
     /// The node at the far end.
     pub peer: String,
     /// Its role.
@@ -54,6 +56,7 @@ fn one(rows: &[&LinkRow], fabric: &Fabric) -> Option<LinkSeries> {
     Some(LinkSeries {
         node: first.node.clone(),
         role: fabric.node(node).role,
+        interface: first.interface.clone(),
         peer: first.peer.clone(),
         peer_role: fabric.node(peer).role,
         class: first.class.clone(),

@@ -1,5 +1,6 @@
 //! Records to metrics: pure functions, one module per question that a figure asks.
 //!
+//! * [`asked`]: the questions that stand in the plan
 //! * [`shuffle`]: how efficient and fair an all-to-all shuffle is (VL2 5.1, Figure 9)
 //! * [`vlb_split`]: how evenly Aggregation switches split traffic over the Intermediates (VL2 5.2, Figure 10)
 //! * [`overlay_cost`]: what an overlay costs in CPU and goodput beside plain routing
@@ -12,7 +13,6 @@
 //! * [`split_speed`]: split and completion times as core links become faster (VL2 5.2)
 //! * [`tcp_validation`]: the simulator beside the lab
 //! * [`flow_summary`]: completion times and goodput of any flows, for scenarios of one's own
-//! * [`convergence`]: links lost one after another and restored (VL2 5.4, Figure 13)
 //! * [`elephants`]: large flows that collide, and other paths for them (VL2 4.2.2)
 //! * [`outside`]: traffic to and from the outside (VL2 4.2.3)
 //! * [`directory`]: the directory system under load, and an AA's move (VL2 5.5, Figure 14)
@@ -24,9 +24,9 @@
 //! * [`class_summary`]: completion times of one run, for a look without a plan
 //! * [`framing`]: how much of a link's rate can be payload
 
+pub mod asked;
 pub mod class_summary;
 pub mod completion;
-pub mod convergence;
 pub mod cpu;
 pub mod directory;
 pub mod ecmp;
@@ -61,12 +61,17 @@ use weft_scenario::topology::Fabric;
 
 use crate::metric::{Findings, Problem};
 use crate::plan::PlanSpec;
+use crate::query::Database;
 use question::question;
 
 /// Which question a plan asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Analysis {
+    /// [`asked`].
+    #[default]
+    #[serde(skip)]
+    Asked,
     /// [`shuffle`].
     Shuffle,
     /// [`vlb_split`].
@@ -143,8 +148,6 @@ pub enum Analysis {
     TrafficMatrices,
     /// [`elephants`].
     Elephants,
-    /// [`convergence`].
-    Convergence,
     /// [`outside`].
     Outside,
     /// [`flow_summary`].
@@ -195,6 +198,8 @@ pub struct Input<'a> {
     pub fabrics: &'a [Fabric],
     /// Its trials, in order, with the rows that the analysis reads ([`Analysis::reads`]).
     pub trials: &'a [TrialRecords],
+    /// The same rows as tables, for the plan's own questions.
+    pub database: Option<&'a Database>,
 }
 
 impl<'a> Input<'a> {

@@ -1,9 +1,8 @@
 //! What there is to know about each analysis, in one table.
 
 use super::{
-    Analysis, Input, MetricInfo, convergence, directory, ecmp, elephants, fct, flow_log, flow_summary, incast,
-    isolation, model, outage, outside, overlay_cost, queues, shuffle, split_speed, tcp_validation, trill, vlb_split,
-    vxlan,
+    Analysis, Input, MetricInfo, asked, directory, ecmp, elephants, fct, flow_log, flow_summary, incast, isolation,
+    model, outage, outside, overlay_cost, queues, shuffle, split_speed, tcp_validation, trill, vlb_split, vxlan,
 };
 use weft_scenario::record::{self, RowKind};
 
@@ -47,6 +46,7 @@ macro_rules! ask {
 
 pub(super) fn question(analysis: Analysis) -> Question {
     match analysis {
+        Analysis::Asked => ask!("questions", asked, [TcpRow, CpuRow, EventRow]),
         Analysis::Shuffle => ask!("shuffle", shuffle, ALL, plain),
         Analysis::VlbSplit => ask!("vlb-split", vlb_split, ALL, plain),
         Analysis::OverlayCost => ask!("overlay-cost", overlay_cost, ALL),
@@ -87,7 +87,6 @@ pub(super) fn question(analysis: Analysis) -> Question {
         }
         Analysis::TrafficMatrices => ask!("traffic-matrices", flow_log::matrices, [FlowSizeRow, MatrixRow, FittingRow]),
         Analysis::Elephants => ask!("elephants", elephants, [FlowRow, CpuRow, EventRow]),
-        Analysis::Convergence => ask!("convergence", convergence, ALL, plain),
         Analysis::Outside => ask!("outside", outside, ALL),
         Analysis::FlowSummary => ask!("flow-summary", flow_summary, [FlowRow, TcpRow, CpuRow, EventRow]),
     }

@@ -2,13 +2,16 @@
 
 use weft_scenario::engine::Overlay;
 use weft_scenario::record::{CpuRow, FlowRow, LinkRow, ProgressRow, Records};
-use weft_scenario::topology::{Fabric, Role};
+use weft_scenario::topology::{Fabric, Role, to_yaml};
 use weft_scenario::units::Nanos;
 use weft_scenario::workload::FlowClass;
 
 use super::{Input, TrialKey, TrialRecords};
+use crate::figure::Figure;
 use crate::metric::Findings;
 use crate::plan::{Mode, Plan, PlanSpec};
+use crate::query::Database;
+use crate::run_folder::{fabric_file, write_trial_rows};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
@@ -187,7 +190,46 @@ pub(crate) fn trials_of(spec: &PlanSpec, yields: impl Fn(&TrialKey) -> Records) 
 /// Runs a plan's analysis on such trials.
 pub(crate) fn analyse(spec: &PlanSpec, yields: impl Fn(&TrialKey) -> Records) -> Findings {
     let (fabrics, trials) = (spec.build_fabrics().expect("they are valid"), trials_of(spec, yields));
-    spec.analysis.run(&Input { spec, fabrics: &fabrics, trials: &trials })
+    run(spec, &fabrics, &trials)
+}
+
+/// The findings of a plan from such trials.
+pub(crate) fn run(spec: &PlanSpec, fabrics: &[Fabric], trials: &[TrialRecords]) -> Findings {
+    of_input(spec, fabrics, trials, |input| spec.analysis.run(input))
+}
+
+/// Its figures.
+pub(crate) fn figures(spec: &PlanSpec, fabrics: &[Fabric], trials: &[TrialRecords]) -> Vec<Figure> {
+    of_input(spec, fabrics, trials, |input| crate::figure::figures(input, &spec.analysis.run(input)))
+}
+
+/// Looks at a run folder with these trials.
+fn of_input<T>(spec: &PlanSpec, fabrics: &[Fabric], trials: &[TrialRecords], look: impl FnOnce(&Input<'_>) -> T) -> T {
+    let folder = tempfile::tempdir().expect("a folder");
+    let records = folder.path().join("records");
+    std::fs::create_dir(&records).expect("it is empty");
+    for trial in trials {
+        write_trial_rows(&records, &spec.axes, trial).expect("rows");
+    }
+    let file = |(number, fabric): (usize, &Fabric)| {
+        let name = fabric_file(number);
+        std::fs::write(folder.path().join(&name), to_yaml(fabric)).expect("a network");
+        name
+    };
+    let files: Vec<String> = fabrics.iter().enumerate().map(file).collect();
+    std::fs::write(folder.path().join("manifest.json"), "{}").expect("a manifest");
+    let database = Database::with_spec(folder.path(), &files, spec).expect("the plan's views are questions");
+    look(&Input { spec, fabrics, trials, database: Some(&database) })
+}
+
+/// What a shipped plan asks: its `measured`, and the tables of its questions.
+pub(crate) fn questions_of(name: &str) -> (String, String) {
+    let plan = crate::plan::load(name).expect("it is shipped");
+    let measured = plan.text().lines().find(|line| line.starts_with("measured = ")).unwrap_or_default();
+    let kinds = ["views", "problems", "metrics", "tables", "figures"].map(|kind| format!("\n[[{kind}]]\n"));
+    let from = kinds.iter().filter_map(|kind| plan.text().find(kind)).min().expect("it asks");
+    let to = plan.text().find("\n[[claims]]\n").expect("it claims");
+    (measured.to_owned(), plan.text()[from..to].to_owned())
 }
 
 pub(crate) fn shuffle_spec() -> PlanSpec {

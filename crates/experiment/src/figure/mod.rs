@@ -1,6 +1,7 @@
 //! Figures as inline SVG, drawn to be read: axes with units, the paper's value as a line, lines told apart by dashes
 //! and not by colour alone. Colours are classes (`c0`..`c5`) that the page's style sheet fills, for light and dark.
 
+mod asked;
 mod axis;
 mod directory;
 pub mod flow_log;

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use weft_scenario::record::{Records, TcpRow};
 
 use super::{Band, Level, LineChart, Mark, RowChart, Series, Span};
-use super::{directory, flow_log, isolation, model, outside, sweeps, trill, vxlan};
+use super::{asked, directory, flow_log, isolation, model, outside, sweeps, trill, vxlan};
 use crate::analysis::series::{Cumulative, Window};
 use crate::analysis::{
-    Analysis, Input, TrialRecords, completion, convergence, flow_summary, framing, links, outage, overlay_cost,
-    shuffle, vlb_split,
+    Analysis, Input, TrialRecords, completion, flow_summary, framing, links, outage, overlay_cost, shuffle, vlb_split,
 };
 use crate::metric::Findings;
 use crate::stats;
@@ -40,6 +39,7 @@ const CDF_POINTS: usize = 200;
 /// The figures of a run.
 pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
     let mut figures = match input.spec.analysis {
+        Analysis::Asked => asked::figures(input),
         Analysis::Shuffle => vec![goodput(input, true), flow_goodput_cdf(input), utilisation(input, shuffle_window)],
         Analysis::VlbSplit => vec![split(input), utilisation(input, |input, _| vlb_split::window(input))],
         Analysis::OverlayCost => vec![cost_ratios(input, findings), cost_rounds(input)],
@@ -78,7 +78,6 @@ pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
         Analysis::FlowConcurrency => flow_log::at_once(&flow_log::logs(input)),
         Analysis::TrafficMatrices => flow_log::over_time(&flow_log::logs(input)),
         Analysis::Elephants => sweeps::elephants(findings),
-        Analysis::Convergence => vec![goodput_and_bound(input)],
         Analysis::Outside => outside::egress_links(input),
         Analysis::FlowSummary => vec![completion_cdf(input)],
     };
@@ -96,28 +95,6 @@ fn label(trial: &TrialRecords) -> String {
 
 fn line_per_trial(input: &Input<'_>, points: impl Fn(&TrialRecords) -> Vec<(f64, f64)>) -> Vec<Series> {
     input.trials.iter().map(|trial| Series { label: label(trial), points: points(trial) }).collect()
-}
-
-/// Goodput over time with what the links could carry (the paper's Figure 13).
-fn goodput_and_bound(input: &Input<'_>) -> Figure {
-    let rates = |trial: &TrialRecords| {
-        let rates = Cumulative::of_payload(&trial.records).rates(bin_s(&trial.records));
-        rates.into_iter().map(|(time, bytes)| (time, bytes * 8.0 / 1e6)).collect()
-    };
-    let phases = input.trials.first().map(|trial| convergence::bounds(input, trial)).unwrap_or_default();
-    let steps = phases.iter().flat_map(|(phase, bps)| [(phase.from_s, bps / 1e6), (phase.to_s, bps / 1e6)]);
-    let mut series = line_per_trial(input, rates);
-    series.push(Series { label: "what the links could carry".into(), points: steps.collect() });
-    let chart = LineChart {
-        title: "Aggregate goodput over time".into(),
-        x_label: "time (s); a step of the bound is a link that failed or came back".into(),
-        y_label: "goodput (Mbit/s)".into(),
-        series,
-        ..LineChart::default()
-    };
-    let caption =
-        "Payload that arrived at all applications, from records/progress.csv; the bound with headers deducted.";
-    figure("Aggregate goodput over time", caption, chart.render())
 }
 
 fn goodput(input: &Input<'_>, paper: bool) -> Figure {

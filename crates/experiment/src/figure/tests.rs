@@ -5,8 +5,7 @@ use weft_scenario::record::TcpRow;
 use weft_scenario::units::Nanos;
 
 use super::*;
-use crate::analysis::Input;
-use crate::analysis::testing::{SECOND, even_shuffle, fabric, shuffle_spec, trial};
+use crate::analysis::testing::{self, SECOND, even_shuffle, fabric, shuffle_spec, trial};
 
 fn parse(svg: &str) -> roxmltree::Document<'_> {
     roxmltree::Document::parse(svg).unwrap_or_else(|error| panic!("{error}: {svg}"))
@@ -31,9 +30,7 @@ fn a_shuffle_has_its_six_figures() {
         });
     }
     let trials = [trial(1, Overlay::Vl2, "all", records)];
-    let input = Input { spec: &spec, fabrics: std::slice::from_ref(&fabric), trials: &trials };
-    let findings = spec.analysis.run(&input);
-    let figures = figures(&input, &findings);
+    let figures = testing::figures(&spec, std::slice::from_ref(&fabric), &trials);
     let titles: Vec<_> = figures.iter().map(|figure| figure.title.as_str()).collect();
     let expected = [
         "Aggregate goodput over time",
@@ -126,8 +123,7 @@ fn a_sweep_has_a_line_for_each_fabric() {
         weft_scenario::record::Records { flows, ..Default::default() }
     };
     let (fabrics, trials) = (spec.build_fabrics().unwrap(), trials_of(spec, yields));
-    let input = Input { spec, fabrics: &fabrics, trials: &trials };
-    let figures = figures(&input, &spec.analysis.run(&input));
+    let figures = testing::figures(spec, &fabrics, &trials);
     let titles: Vec<_> = figures.iter().map(|figure| figure.title.as_str()).collect();
     assert_eq!(titles, ["background, small: mean FCT", "background, small: p99 FCT"]);
     for figure in &figures {

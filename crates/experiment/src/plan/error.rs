@@ -47,11 +47,18 @@ pub(super) struct Problem {
     pub(super) marker: Option<String>,
     /// Strings that the table below the line holds, where several tables have such a line.
     pub(super) holds: Vec<String>,
+    /// The heading that the line is below.
+    pub(super) below: &'static str,
 }
 
 impl Problem {
     pub(super) fn new(message: impl Into<String>, marker: Option<String>) -> Self {
-        Self { message: message.into(), marker, holds: Vec::new() }
+        Self { message: message.into(), marker, holds: Vec::new(), below: "" }
+    }
+
+    /// What is wrong with a claim.
+    pub(super) fn of_claim(id: &str, message: impl Into<String>) -> Self {
+        Self { below: "claims]]", ..Self::new(message, Some(format!("\"{id}\""))) }
     }
 
     /// The number of the line to blame, from 0.
@@ -63,7 +70,8 @@ impl Problem {
                 lines[from + 1..].iter().copied().take_while(|line| !line.starts_with('[')).collect();
             self.holds.iter().all(|name| table.iter().any(|line| line.contains(&format!("\"{name}\""))))
         };
-        (0..lines.len()).find(|line| lines[*line].contains(marker) && holds(*line))
+        let heading = lines.iter().position(|line| line.contains(self.below)).unwrap_or(0);
+        (heading..lines.len()).find(|line| lines[*line].contains(marker) && holds(*line))
     }
 }
 

@@ -10,7 +10,7 @@ use weft_scenario::topology::FabricSpec;
 use weft_scenario::units::Nanos;
 use weft_scenario::workload::Workload;
 
-use super::{Axis, Claim, ENGINE_AXIS, Point};
+use super::{Axis, Claim, ENGINE_AXIS, FigureQuestion, MetricQuestion, Point, ProblemQuestion, TableQuestion, View};
 use crate::analysis::Analysis;
 
 /// A plan as it runs in one mode.
@@ -29,8 +29,26 @@ pub struct PlanSpec {
     pub engines: Vec<String>,
     /// How long it takes with its preferred engine, roughly, in seconds.
     pub expected_s: u32,
-    /// How records become metrics.
+    /// How records become metrics; without it the plan's own `metrics` do.
+    #[serde(default)]
     pub analysis: Analysis,
+    /// The stretch of every trial that its own questions measure: `trial`, `from_s`, `to_s`; without it what `sampling` leaves.
+    pub measured: Option<String>,
+    /// What its questions share.
+    #[serde(default)]
+    pub views: Vec<View>,
+    /// Its metrics.
+    #[serde(default)]
+    pub metrics: Vec<MetricQuestion>,
+    /// What makes a run worthless.
+    #[serde(default)]
+    pub problems: Vec<ProblemQuestion>,
+    /// Tables of its report.
+    #[serde(default)]
+    pub tables: Vec<TableQuestion>,
+    /// Figures of its report.
+    #[serde(default)]
+    pub figures: Vec<FigureQuestion>,
     /// Overlays to run; each is a scenario of its own.
     pub overlays: Vec<Overlay>,
     /// What keeps a VL2 directory's mappings; `etcd3` gives the network three directory servers.

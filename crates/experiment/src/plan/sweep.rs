@@ -22,8 +22,8 @@ use toml::de::{DeTable, DeValue};
 use weft_scenario::topology::Fabric;
 
 use super::error::Misplaced;
-use super::{PlanSpec, fabric_text, merge};
-use crate::run_folder::is_column;
+use super::{PlanSpec, fabric_text, merge, settings};
+use crate::query::{Value, is_column};
 
 /// The axis whose values are engines.
 pub const ENGINE_AXIS: &str = "engine";
@@ -51,6 +51,9 @@ pub struct Point {
     pub labels: Vec<String>,
     /// The plan there; it has no points of its own.
     pub spec: PlanSpec,
+    /// Everything that the plan says there but its questions and claims, by its path: `workload.all.bytes_per_flow`. Quantities
+    /// are in bytes, bits per second and nanoseconds.
+    pub settings: Vec<(String, Value)>,
 }
 
 impl Point {
@@ -173,6 +176,7 @@ fn point<'a>(
             }
         }
     }
+    let settings = settings::of(document.get_ref());
     let mut spec: PlanSpec = Deserialize::deserialize(toml::de::Deserializer::from(document))?;
     if let Some(chosen) = &spec.workloads {
         if let Some(missing) = chosen.iter().find(|name| !spec.workload.contains_key(*name)) {
@@ -180,7 +184,7 @@ fn point<'a>(
         }
         spec.workload.retain(|name, _| chosen.contains(name));
     }
-    Ok(Point { labels, spec })
+    Ok(Point { labels, spec, settings })
 }
 
 fn parse_axis(name: String, value: Spanned<DeValue<'_>>) -> Result<Parsed<'_>, Misplaced> {

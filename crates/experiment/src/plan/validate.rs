@@ -10,7 +10,7 @@ use weft_scenario::workload::{Workload, WorkloadError};
 
 use super::error::Problem;
 use super::meant::did_you_mean;
-use super::{Claim, ENGINE_AXIS, Judge, PlanSpec, Point, Relation};
+use super::{Claim, ENGINE_AXIS, Judge, PlanSpec, Point, Relation, questions};
 use crate::analysis::Analysis;
 use crate::calc::CALC;
 
@@ -163,7 +163,13 @@ fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
         let message = format!("`sampling.measure_cpu_cost` names workload `{name}`, which is not there");
         return Err(Problem::new(message, Some("measure_cpu_cost".into())));
     }
+    if spec.asks() != (spec.analysis == Analysis::Asked) && spec.asks() {
+        return Err(wrong("a plan with `[[metrics]]` of its own names no `analysis`"));
+    }
     spec.analysis.check_sweep(spec).map_err(wrong)?;
+    if spec.asks() {
+        questions::check(spec)?;
+    }
     check_engines(spec).and_then(|()| check_compared(spec)).map_err(wrong)
 }
 
@@ -257,11 +263,10 @@ fn check_claims(spec: &PlanSpec) -> Result<(), Problem> {
     }
     let mut seen = BTreeSet::new();
     for claim in &spec.claims {
-        let marker = Some(format!("\"{}\"", claim.id));
         if !seen.insert(&claim.id) {
-            return Err(Problem::new(format!("two claims are called `{}`", claim.id), marker));
+            return Err(Problem::of_claim(&claim.id, format!("two claims are called `{}`", claim.id)));
         }
-        check_claim(spec, claim).map_err(|message| Problem::new(message, marker))?;
+        check_claim(spec, claim).map_err(|message| Problem::of_claim(&claim.id, message))?;
     }
     Ok(())
 }
@@ -281,7 +286,7 @@ fn unknown_metric(spec: &PlanSpec, name: &str, known: &[String]) -> String {
 fn check_claim(spec: &PlanSpec, claim: &Claim) -> Result<(), String> {
     let id = &claim.id;
     let known_names = spec.analysis.metric_names(spec);
-    for name in std::iter::once(claim.metric()).chain(claim.not_above.as_deref()) {
+    for name in std::iter::once(claim.metric()).chain(claim.not_above.as_deref()).filter(|_| !spec.asks()) {
         if !known_names.iter().any(|known| known == name) {
             return Err(unknown_metric(spec, name, &known_names));
         }

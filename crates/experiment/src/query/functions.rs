@@ -1,19 +1,43 @@
-//! Aggregates beside SQLite's own: `median(x)`, `quantile(x, ratio)`, `stddev(x)` and `jain(x)` of all values that are not null.
+//! Functions beside SQLite's own; aggregates are of all values that are not null:
+//!
+//! * `median(x)`, `quantile(x, ratio)`, `weighted_quantile(x, weight, ratio)`, `stddev(x)`, `jain(x)`: a number
+//! * `log10(x)`, `sqrt(x)`: of one number
+//! * `ks_distance(x, weight, is_first)`: how far two distributions are apart (Kolmogorov-Smirnov), 0 to 1
+//! * `paired_ratio(ours, theirs, run)`, `batch_mean(x)`, `mean_estimate(x)` (Student's interval): an estimate with its interval, as JSON with `value`, `low`, `high`,
+//!   `coverage` and `n`; rows must come in order of time
+
+use std::collections::BTreeMap;
 
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
-use rusqlite::{Connection, Result};
+use rusqlite::{Connection, Error, Result};
+use serde_json::json;
 
-use crate::stats;
+use crate::stats::{self, Interval};
+
+/// Stretches that a series is cut into for the interval of its mean: neighbours are alike, so they are not independent.
+const BATCHES: usize = 10;
 
 /// Adds them.
 pub(super) fn add(connection: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+    let of_one = |name: &str, function: fn(f64) -> f64| {
+        let call = move |context: &Context<'_>| Ok(context.get::<Option<f64>>(0)?.map(function));
+        connection.create_scalar_function(name, 1, flags, call)
+    };
+    of_one("log10", f64::log10)?;
+    of_one("sqrt", f64::sqrt)?;
     let of_values =
         |name: &str, function: Statistic| connection.create_aggregate_function(name, 1, flags, OfValues(function));
     of_values("median", stats::median)?;
     of_values("stddev", stats::standard_deviation)?;
     of_values("jain", stats::jain)?;
-    connection.create_aggregate_function("quantile", 2, flags, Quantile)
+    connection.create_aggregate_function("quantile", 2, flags, Quantile)?;
+    connection.create_aggregate_function("weighted_quantile", 3, flags, WeightedQuantile)?;
+    connection.create_aggregate_function("ks_distance", 3, flags, Distance)?;
+    connection.create_aggregate_function("paired_ratio", 3, flags, PairedRatio)?;
+    let of_batches = |values: &[f64]| stats::batch_means_interval(values, BATCHES);
+    connection.create_aggregate_function("batch_mean", 1, flags, Mean(of_batches))?;
+    connection.create_aggregate_function("mean_estimate", 1, flags, Mean(stats::mean_interval))
 }
 
 type Statistic = fn(&[f64]) -> Option<f64>;
@@ -50,10 +74,112 @@ impl Aggregate<(Vec<f64>, f64), Option<f64>> for Quantile {
         if (0.0..=1.0).contains(ratio) {
             return Ok(());
         }
-        Err(rusqlite::Error::UserFunctionError(format!("quantile: {ratio} is not between 0 and 1").into()))
+        Err(Error::UserFunctionError(format!("quantile: {ratio} is not between 0 and 1").into()))
     }
 
     fn finalize(&self, _: &mut Context<'_>, found: Option<(Vec<f64>, f64)>) -> Result<Option<f64>> {
         Ok(found.and_then(|(values, ratio)| stats::percentile(&values, ratio)))
     }
+}
+
+/// The smallest value that values of a share of all weight do not exceed; the share is the last row's, 0 to 1.
+struct WeightedQuantile;
+
+impl Aggregate<(Vec<(f64, f64)>, f64), Option<f64>> for WeightedQuantile {
+    fn init(&self, _: &mut Context<'_>) -> Result<(Vec<(f64, f64)>, f64)> {
+        Ok((Vec::new(), 0.0))
+    }
+
+    fn step(&self, context: &mut Context<'_>, (values, ratio): &mut (Vec<(f64, f64)>, f64)) -> Result<()> {
+        values.extend(context.get::<Option<f64>>(0)?.zip(context.get::<Option<f64>>(1)?));
+        *ratio = context.get(2)?;
+        Ok(())
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, found: Option<(Vec<(f64, f64)>, f64)>) -> Result<Option<f64>> {
+        let (mut values, ratio) = found.unwrap_or_default();
+        values.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let wanted = values.iter().map(|(_, weight)| weight).sum::<f64>() * ratio;
+        let mut below = 0.0;
+        Ok(values.into_iter().find_map(|(value, weight)| {
+            below += weight;
+            (below >= wanted).then_some(value)
+        }))
+    }
+}
+
+/// The largest difference of two distributions at any value; nothing if one has no weight.
+struct Distance;
+
+impl Aggregate<Vec<(f64, f64, bool)>, Option<f64>> for Distance {
+    fn init(&self, _: &mut Context<'_>) -> Result<Vec<(f64, f64, bool)>> {
+        Ok(Vec::new())
+    }
+
+    fn step(&self, context: &mut Context<'_>, values: &mut Vec<(f64, f64, bool)>) -> Result<()> {
+        let value = context.get::<Option<f64>>(0)?.zip(context.get::<Option<f64>>(1)?);
+        let is_first = context.get::<bool>(2)?;
+        values.extend(value.map(|(value, weight)| (value, weight, is_first)));
+        Ok(())
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, values: Option<Vec<(f64, f64, bool)>>) -> Result<Option<f64>> {
+        let mut values = values.unwrap_or_default();
+        values.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let all = |first: bool| values.iter().filter(|one| one.2 == first).map(|one| one.1).sum::<f64>();
+        let (first, second) = (all(true), all(false));
+        let (mut apart, mut most) = (0.0f64, 0.0f64);
+        for (place, (value, weight, is_first)) in values.iter().enumerate() {
+            apart += if *is_first { weight / first } else { -weight / second };
+            if values.get(place + 1).is_none_or(|next| next.0 > *value) {
+                most = most.max(apart.abs());
+            }
+        }
+        Ok((first > 0.0 && second > 0.0).then_some(most))
+    }
+}
+
+/// Pairs of numbers of every run: [`stats::paired_ratio`].
+struct PairedRatio;
+
+impl Aggregate<BTreeMap<i64, Vec<(f64, f64)>>, Option<String>> for PairedRatio {
+    fn init(&self, _: &mut Context<'_>) -> Result<BTreeMap<i64, Vec<(f64, f64)>>> {
+        Ok(BTreeMap::new())
+    }
+
+    fn step(&self, context: &mut Context<'_>, runs: &mut BTreeMap<i64, Vec<(f64, f64)>>) -> Result<()> {
+        let pair = context.get::<Option<f64>>(0)?.zip(context.get::<Option<f64>>(1)?);
+        runs.entry(context.get(2)?).or_default().extend(pair);
+        Ok(())
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, runs: Option<BTreeMap<i64, Vec<(f64, f64)>>>) -> Result<Option<String>> {
+        let series: Vec<_> = runs.unwrap_or_default().into_values().collect();
+        Ok(stats::paired_ratio(&series).map(|ratio| estimate(ratio.value, ratio.interval, ratio.n)))
+    }
+}
+
+/// The mean with an interval.
+struct Mean(fn(&[f64]) -> Option<Interval>);
+
+impl Aggregate<Vec<f64>, Option<String>> for Mean {
+    fn init(&self, _: &mut Context<'_>) -> Result<Vec<f64>> {
+        Ok(Vec::new())
+    }
+
+    fn step(&self, context: &mut Context<'_>, values: &mut Vec<f64>) -> Result<()> {
+        values.extend(context.get::<Option<f64>>(0)?);
+        Ok(())
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, values: Option<Vec<f64>>) -> Result<Option<String>> {
+        let values = values.unwrap_or_default();
+        Ok(stats::mean(&values).map(|mean| estimate(mean, (self.0)(&values), values.len())))
+    }
+}
+
+fn estimate(value: f64, interval: Option<Interval>, n: usize) -> String {
+    let ends = interval.map(|interval| (interval.low, interval.high, interval.coverage));
+    let (low, high, coverage) = (ends.map(|ends| ends.0), ends.map(|ends| ends.1), ends.map(|ends| ends.2));
+    json!({ "value": value, "low": low, "high": high, "coverage": coverage, "n": n }).to_string()
 }

@@ -1,130 +1,157 @@
-//! A run folder into tables.
+//! What a run folder holds, as rows of tables.
 
-use std::path::Path;
+use weft_scenario::topology::{Fabric, Port, from_yaml};
+use weft_scenario::workload::Workload;
 
-use rusqlite::{Connection, Transaction, params, params_from_iter};
-use weft_scenario::record::{Column, RowKind};
-use weft_scenario::topology::from_yaml;
+use super::{QueryError, StoredRun, Value};
+use crate::analysis::TrialKey;
+use crate::analysis::completion::size_divisor;
+use crate::plan::Point;
+use crate::run_folder::{FolderError, key_cells, read_trials};
 
-use super::{QueryError, statement};
-use crate::run_folder::{FolderError, KEY_COLUMNS, TRIALS_FILE};
-
-/// Reads everything of a run that has come to its end.
-pub(super) fn run(connection: &mut Connection, folder: &Path) -> Result<(), QueryError> {
-    if !folder.join("manifest.json").is_file() {
-        return Err(QueryError::NoRun(folder.display().to_string()));
+/// The rows of one kind. A run that has none of them has a table without rows. Text that is a number becomes one by the
+/// column's type; an empty cell is nothing.
+pub(super) fn records(run: &StoredRun, name: &str, columns: &[String]) -> Result<Vec<Vec<Value>>, QueryError> {
+    let path = run.folder.join("records").join(format!("{name}.csv"));
+    if !path.exists() {
+        return Ok(Vec::new());
     }
-    let transaction = connection.transaction().map_err(statement)?;
-    for kind in RowKind::ALL {
-        records(&transaction, &folder.join("records").join(kind.file()), kind.name, kind.columns)?;
+    let malformed = |message: String| FolderError::Malformed { path: path.clone(), message };
+    let mut reader = csv::Reader::from_path(&path).map_err(|error| malformed(error.to_string()))?;
+    let found = reader.headers().map_err(|error| malformed(error.to_string()))?;
+    if !found.iter().eq(columns.iter().map(String::as_str)) {
+        return Err(malformed(format!("line 1: the columns are not {}", columns.join(","))).into());
     }
-    records(&transaction, &folder.join("records").join(TRIALS_FILE), "trials", &[])?;
-    networks(&transaction, folder)?;
-    parameters(&transaction, folder)?;
-    transaction.commit().map_err(statement)
-}
-
-/// One kind of rows. A run that has none of them has a table without rows.
-fn records(transaction: &Transaction<'_>, path: &Path, table: &str, own: &[Column]) -> Result<(), QueryError> {
-    let malformed = |message: String| FolderError::Malformed { path: path.to_owned(), message };
-    let mut reader = match path.exists() {
-        true => Some(csv::Reader::from_path(path).map_err(|error| malformed(error.to_string()))?),
-        false => None,
-    };
-    let header: Vec<String> = match &mut reader {
-        Some(reader) => {
-            let header = reader.headers().map_err(|error| malformed(error.to_string()))?;
-            header.iter().map(str::to_owned).collect()
-        }
-        None => KEY_COLUMNS.iter().chain(own).map(|column| column.name.to_owned()).collect(),
-    };
-    let columns: Vec<String> = header.iter().map(|name| format!("{} {}", quoted(name), holds(name, own))).collect();
-    transaction
-        .execute_batch(&format!("create table {} ({})", quoted(table), columns.join(", ")))
-        .map_err(statement)?;
-    let Some(mut reader) = reader else { return Ok(()) };
-    let places = vec!["?"; header.len()].join(", ");
-    let insert = format!("insert into {} values ({places})", quoted(table));
-    let mut insert = transaction.prepare(&insert).map_err(statement)?;
+    let mut rows = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|error| malformed(error.to_string()))?;
-        // Text that is a number becomes one, as its column says; an empty cell is none.
-        let cells = record.iter().map(|cell| (!cell.is_empty()).then_some(cell));
-        insert.execute(params_from_iter(cells)).map_err(statement)?;
+        let cell = |text: &str| if text.is_empty() { Value::Null } else { Value::Text(text.to_owned()) };
+        rows.push(record.iter().map(cell).collect());
     }
-    Ok(())
+    Ok(rows)
 }
 
-/// The type of a column; a sweep's axes are numbers where their places are.
-fn holds(name: &str, own: &[Column]) -> &'static str {
-    let column = KEY_COLUMNS.iter().chain(own).find(|column| column.name == name);
-    match column.map(|column| column.holds) {
-        Some(holds) if holds.starts_with("whole number") => "integer",
-        Some(holds) if holds.starts_with("number") => "real",
-        Some(_) => "text",
-        None => "numeric",
-    }
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// Nodes and links of every network of the run.
-fn networks(transaction: &Transaction<'_>, folder: &Path) -> Result<(), QueryError> {
-    let tables = "create table nodes (fabric integer, node text, role text);
-        create table fabric_links (fabric integer, a text, a_interface text, b text, b_interface text, class text,
-            rate_bps integer, buffer_bytes integer, mtu_bytes integer, delay_ns integer)";
-    transaction.execute_batch(tables).map_err(statement)?;
-    for number in 0.. {
-        let name = crate::run_folder::fabric_file(number);
-        let path = folder.join(&name);
-        if !path.exists() {
-            return Ok(());
+impl StoredRun {
+    /// The point of a trial, with the number of its network's file, from 1.
+    fn point(&self, key: &TrialKey) -> Option<(&Point, usize)> {
+        let place = self.spec.points.iter().position(|point| point.labels == key.point)?;
+        let file = self.fabrics.get(place)?;
+        let mut files: Vec<&String> = Vec::new();
+        for one in &self.fabrics {
+            if !files.contains(&one) {
+                files.push(one);
+            }
         }
+        Some((&self.spec.points[place], files.iter().position(|one| *one == file)? + 1))
+    }
+
+    fn keys(&self) -> Result<Vec<TrialKey>, QueryError> {
+        let trials = read_trials(&self.folder.join("records"), &self.spec.axes, &[])?;
+        Ok(trials.into_iter().map(|trial| trial.key).collect())
+    }
+
+    /// The network of every point.
+    pub(super) fn networks_of_points(&self) -> Result<Vec<Fabric>, QueryError> {
+        self.fabrics.iter().map(|file| self.fabric(file)).collect()
+    }
+
+    fn fabric(&self, file: &str) -> Result<Fabric, QueryError> {
+        let path = self.folder.join(file);
         let text = std::fs::read_to_string(&path).map_err(FolderError::io("read", &path))?;
-        let malformed = |message: String| FolderError::Malformed { path: path.clone(), message };
-        let fabric = from_yaml(&text, &name).map_err(|error| malformed(error.to_string()))?;
-        let number = number as i64 + 1;
-        for node in fabric.nodes() {
-            let row = params![number, node.name, format!("{:?}", node.role).to_lowercase()];
-            transaction.execute("insert into nodes values (?, ?, ?)", row).map_err(statement)?;
+        Ok(from_yaml(&text, file).map_err(|error| FolderError::Malformed { path, message: error.to_string() })?)
+    }
+
+    /// Every network once, with its number.
+    fn networks(&self) -> Result<Vec<(i64, Fabric)>, QueryError> {
+        let mut networks = Vec::new();
+        for number in 0.. {
+            let file = crate::run_folder::fabric_file(number);
+            if !self.folder.join(&file).exists() {
+                break;
+            }
+            networks.push((number as i64 + 1, self.fabric(&file)?));
         }
-        for (id, link) in (0..).map(weft_scenario::id::LinkId).zip(fabric.links()) {
-            let node = |port: &weft_scenario::topology::Port| fabric.node(port.node).name.clone();
-            let (spec, class) = (&link.spec, fabric.link_class(id));
-            let row = params![
-                number,
-                node(&link.a),
-                link.a.interface,
-                node(&link.b),
-                link.b.interface,
-                class,
-                spec.rate.0 as i64,
-                spec.buffer.0 as i64,
-                spec.mtu_bytes,
-                spec.delay.0 as i64
-            ];
-            let insert = "insert into fabric_links values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-            transaction.execute(insert, row).map_err(statement)?;
+        Ok(networks)
+    }
+}
+
+/// The cells that rows of a trial begin with.
+pub(super) fn key(key: &TrialKey) -> Vec<Value> {
+    key_cells(key).into_iter().map(Value::Text).collect()
+}
+
+/// The trials, each with its network and what its plan leaves out of measuring.
+pub(super) fn trials(run: &StoredRun) -> Result<Vec<Vec<Value>>, QueryError> {
+    let row = |key: &TrialKey| {
+        let point = run.point(key);
+        let sampling = point.map(|(point, _)| &point.spec.sampling);
+        let workload = point.and_then(|(point, _)| point.spec.workload.get(&key.workload));
+        let own = [
+            point.map(|(_, number)| number as i64),
+            sampling.map(|sampling| sampling.warm_up.0 as i64),
+            sampling.and_then(|sampling| sampling.measure_until).map(|until| until.0 as i64),
+            workload.map(|workload: &Workload| i64::from(size_divisor(workload))),
+        ];
+        [self::key(key), own.map(|cell| cell.map_or(Value::Null, Value::Integer)).to_vec()].concat()
+    };
+    Ok(run.keys()?.iter().map(row).collect())
+}
+
+/// What the plan says at every trial.
+pub(super) fn settings(run: &StoredRun) -> Result<Vec<Vec<Value>>, QueryError> {
+    let of_trial = |key: &TrialKey| {
+        let number = Value::Integer(i64::from(key.trial));
+        let settings = run.point(key).map_or(&[][..], |(point, _)| &point.settings);
+        settings
+            .iter()
+            .map(move |(name, value)| vec![number.clone(), Value::Text(name.clone()), value.clone()])
+            .collect::<Vec<_>>()
+    };
+    Ok(run.keys()?.iter().flat_map(of_trial).collect())
+}
+
+/// Every node of every network.
+pub(super) fn nodes(run: &StoredRun) -> Result<Vec<Vec<Value>>, QueryError> {
+    let mut rows = Vec::new();
+    for (number, fabric) in run.networks()? {
+        for node in fabric.nodes() {
+            let role = format!("{:?}", node.role).to_lowercase();
+            rows.push(vec![Value::Integer(number), Value::Text(node.name.clone()), Value::Text(role)]);
         }
     }
-    Ok(())
+    Ok(rows)
+}
+
+/// Every link of every network.
+pub(super) fn fabric_links(run: &StoredRun) -> Result<Vec<Vec<Value>>, QueryError> {
+    let mut rows = Vec::new();
+    for (number, fabric) in run.networks()? {
+        let node = |port: &Port| fabric.node(port.node).name.clone();
+        for (id, link) in (0..).map(weft_scenario::id::LinkId).zip(fabric.links()) {
+            let texts = [node(&link.a), link.a.interface.clone(), node(&link.b), link.b.interface.clone()];
+            let spec = &link.spec;
+            let numbers = [spec.rate.0, spec.buffer.0, u64::from(spec.mtu_bytes), spec.delay.0];
+            let class = Value::Text(fabric.link_class(id));
+            let mut row = vec![Value::Integer(number)];
+            row.extend(texts.map(Value::Text));
+            row.push(class);
+            row.extend(numbers.map(|number| Value::Integer(number as i64)));
+            rows.push(row);
+        }
+    }
+    Ok(rows)
 }
 
 /// Every leaf of the manifest, by its path: `machine.cores`.
-fn parameters(transaction: &Transaction<'_>, folder: &Path) -> Result<(), QueryError> {
-    transaction.execute_batch("create table parameters (name text, value numeric)").map_err(statement)?;
-    let path = folder.join("manifest.json");
+pub(super) fn parameters(run: &StoredRun) -> Result<Vec<Vec<Value>>, QueryError> {
+    let path = run.folder.join("manifest.json");
     let text = std::fs::read_to_string(&path).map_err(FolderError::io("read", &path))?;
-    let manifest: serde_json::Value = serde_json::from_str(&text)
-        .map_err(|error| FolderError::Malformed { path: path.clone(), message: error.to_string() })?;
+    let malformed =
+        |error: serde_json::Error| FolderError::Malformed { path: path.clone(), message: error.to_string() };
+    let manifest: serde_json::Value = serde_json::from_str(&text).map_err(malformed)?;
     let mut leaves = Vec::new();
     collect(String::new(), &manifest, &mut leaves);
-    for (name, value) in leaves {
-        transaction.execute("insert into parameters values (?, ?)", params![name, value]).map_err(statement)?;
-    }
-    Ok(())
+    Ok(leaves.into_iter().map(|(name, value)| vec![Value::Text(name), Value::Text(value)]).collect())
 }
 
 fn collect(name: String, value: &serde_json::Value, leaves: &mut Vec<(String, String)>) {

@@ -6,8 +6,11 @@ use weft_scenario::engine::Overlay;
 use weft_scenario::record::{FlowRow, Records};
 
 use super::*;
+use crate::analysis::testing;
 use crate::analysis::{TrialKey, TrialRecords};
+use crate::plan::Mode;
 use crate::run_folder::write_trial_rows;
+use crate::runner::RunOptions;
 
 const FABRIC: &str = include_str!("../../../../fabrics/vl2-4servers.yaml");
 
@@ -34,7 +37,11 @@ fn run() -> (tempfile::TempDir, PathBuf) {
         let rows = Records { flows: (0..3).map(flow).collect(), ..Records::default() };
         write_trial_rows(&records, &[], &TrialRecords { key, records: rows }).unwrap();
     }
-    std::fs::write(folder.path().join("manifest.json"), r#"{"seed": 7, "machine": {"cores": 2}}"#).unwrap();
+    let plan = testing::plan("analysis = \"shuffle\"\noverlays = [\"vl2\"]", testing::SHUFFLE_TABLES);
+    let options = RunOptions { seed: 7, ..RunOptions::default() };
+    let mut manifest = Manifest::new(&plan, plan.for_mode(Mode::Default), &options);
+    (manifest.machine.cores, manifest.fabrics) = (2, vec!["fabric.yaml".to_owned()]);
+    std::fs::write(folder.path().join("manifest.json"), serde_json::to_string(&manifest).unwrap()).unwrap();
     std::fs::write(folder.path().join("fabric.yaml"), FABRIC).unwrap();
     let path = folder.path().to_owned();
     (folder, path)
@@ -83,6 +90,61 @@ fn networks_and_the_manifest_are_tables() {
     assert_eq!(number("select count(*) from nodes where role = 'server'"), 4.0);
     assert!(number("select min(rate_bps) from fabric_links where class like '%server'") > 0.0);
     assert_eq!(number("select value from parameters where name = 'machine.cores'"), 2.0);
+    assert_eq!(number("select value from parameters where name = 'seed'"), 7.0);
+}
+
+#[test]
+fn what_the_plan_says_is_a_table_with_units_taken_off() {
+    let setting = |name: &str| number(&format!("select value from settings where trial = 1 and name = '{name}'"));
+    assert_eq!(setting("workload.all.bytes_per_flow"), 1e6);
+    assert_eq!(setting("fabric.server_rate"), 10e6);
+    assert_eq!(setting("sampling.time_limit"), 60e9);
+    assert_eq!(number("select count(*) from settings where name like 'claims%'"), 0.0);
+    assert_eq!(number("select fabric_number from trials where trial = 2"), 1.0);
+}
+
+#[test]
+fn networks_say_what_their_servers_can_carry() {
+    let rate = number("select max(rate_bps) from fabric_links where class = 'tor-server'");
+    assert_eq!(number("select servers_bps from capacity"), 4.0 * rate);
+    assert_eq!(number("select servers from capacity"), 4.0);
+}
+
+#[test]
+fn estimates_of_aggregates_have_their_intervals() {
+    let of = |aggregate: &str| {
+        let numbers = "with recursive s(n) as (select 1 union all select n + 1 from s where n < 40)";
+        number(&format!("{numbers} select {aggregate} from s"))
+    };
+    assert_eq!(of("paired_ratio(3 * n, n, n % 2) ->> 'low'"), 3.0);
+    assert_eq!(of("batch_mean(5) ->> 'high'"), 5.0);
+    assert_eq!(of("batch_mean(5) ->> 'n'"), 40.0);
+}
+
+#[test]
+fn a_view_is_asked_once_and_named_where_it_is_none() {
+    let spec = |views: &str| {
+        let text = testing::plan_text("overlays = [\"vl2\"]\nanalysis = \"shuffle\"", testing::SHUFFLE_TABLES);
+        let text = format!("{text}{views}");
+        crate::plan::Plan::parse("p.toml", &text).unwrap().for_mode(Mode::Default).clone()
+    };
+    let (_kept, path) = run();
+    let twice = spec(
+        "[[views]]\nid = \"sums\"\nsql = \"select trial, sum(bytes_received) as bytes from flows group by trial\"\n\
+         [[views]]\nid = \"most\"\nsql = \"select max(bytes) as bytes from sums\"\n",
+    );
+    let database = Database::with_spec(&path, &["fabric.yaml".to_owned()], &twice).unwrap();
+    assert_eq!(database.ask("select bytes from most").unwrap().rows, [[Value::Integer(9_000_000)]]);
+    assert!(database.ask("select * from missing").unwrap_err().to_string().contains("no such table: missing"));
+    for (view, says) in [
+        ("id = \"flows\"\nsql = \"select 1 as one\"", "view `flows`: there is a table of that name"),
+        ("id = \"x\"\nsql = \"select * from y\"", "view `x`: no such table: y"),
+        ("id = \"x\"\nsql = \"delete from flows\"", "view `x`: not authorized"),
+        ("id = \"x\"\nsql = \"select * from x\"", "view `x`: no such table: x"),
+    ] {
+        let error = Database::empty(&spec(&format!("[[views]]\n{view}\n"))).unwrap_err().to_string();
+        assert!(error.starts_with(says), "{error}");
+    }
 }
 
 #[test]
@@ -130,6 +192,12 @@ fn mistakes_are_told_in_one_line() {
 fn a_file_that_is_broken_is_named() {
     let (_kept, path) = run();
     std::fs::write(path.join("records/flows.csv"), "trial,bytes_received\n1\n").unwrap();
-    let error = Database::of_run(&path).unwrap_err().to_string();
+    let database = Database::of_run(&path).unwrap();
+    assert_eq!(
+        database.ask("select count(*) from trials").unwrap().rows,
+        [[Value::Integer(2)]],
+        "what is whole can be asked"
+    );
+    let error = database.ask("select count(*) from flows").unwrap_err().to_string();
     assert!(error.contains("flows.csv") && !error.contains('\n'), "{error}");
 }

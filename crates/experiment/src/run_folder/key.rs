@@ -14,7 +14,7 @@ pub(crate) const KEY_COLUMNS: [Column; 5] = [
 ];
 
 /// The cells of a key, the point's labels last.
-pub(super) fn key_cells(key: &TrialKey) -> Vec<String> {
+pub(crate) fn key_cells(key: &TrialKey) -> Vec<String> {
     let fixed = [
         key.trial.to_string(),
         key.repetition.to_string(),

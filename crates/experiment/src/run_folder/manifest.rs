@@ -1,13 +1,15 @@
 //! What a reader must know to trust or repeat a run.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use time::macros::format_description;
 use weft_scenario::workload::Workload;
 
+use super::FolderError;
 use crate::analysis::{TrialKey, TrialRecords};
-use crate::plan::{Axis, Mode, Plan, PlanSpec, Scale};
+use crate::plan::{Axis, Mode, Plan, PlanError, PlanSpec, Scale};
 use crate::runner::RunOptions;
 use crate::summary::SCHEMA_VERSION;
 
@@ -129,6 +131,24 @@ impl Manifest {
                 .collect(),
             fabrics: Vec::new(),
         }
+    }
+
+    /// What a run folder holds.
+    pub fn read(folder: &Path) -> Result<Self, FolderError> {
+        let path = folder.join("manifest.json");
+        let text = std::fs::read_to_string(&path).map_err(FolderError::io("read", &path))?;
+        let malformed = |message: String| FolderError::Malformed { path: path.clone(), message };
+        let manifest: Self = serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        match manifest.schema_version {
+            SCHEMA_VERSION => Ok(manifest),
+            other => Err(malformed(format!("schema {other} is not {SCHEMA_VERSION}, which this weft reads"))),
+        }
+    }
+
+    /// The plan as it ran; `None` if it does not run on the engine.
+    pub fn spec(&self) -> Result<Option<PlanSpec>, PlanError> {
+        let plan = Plan::parse(&self.plan, &self.plan_text)?;
+        Ok(plan.for_engine(self.mode, &self.engine).cloned())
     }
 
     /// Adds what a session says about the network of a trial.

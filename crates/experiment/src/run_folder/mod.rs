@@ -17,15 +17,15 @@ mod work;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-pub(crate) use key::KEY_COLUMNS;
+pub(crate) use key::{KEY_COLUMNS, key_cells};
 pub use manifest::{FlowSizes, Machine, Manifest, SCALE_NOTE};
 pub use page::records_page;
-pub(crate) use rows::{TRIALS_FILE, is_column};
 pub use rows::{read_trials, write_trial_rows};
 pub use work::{FinishedRun, WorkFolder};
 
 use crate::analysis::TrialRecords;
-use crate::plan::Axis;
+use crate::plan::{Axis, PlanSpec};
+use crate::query::{Database, QueryError};
 
 /// The file of the network with this number, counted from 0; a sweep may have several.
 pub fn fabric_file(number: usize) -> String {
@@ -121,6 +121,12 @@ impl RunFolder {
     /// The folder of the rows.
     pub(crate) fn records(&self) -> PathBuf {
         self.temporary.join("records")
+    }
+
+    /// The rows as tables, once all are there.
+    pub fn database(&self, manifest: &Manifest, spec: &PlanSpec) -> Result<Database, QueryError> {
+        self.write_json("manifest.json", manifest)?;
+        Database::with_spec(&self.temporary, &manifest.fabrics, spec)
     }
 
     /// Writes a value as a JSON file.

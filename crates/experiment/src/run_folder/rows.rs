@@ -12,13 +12,7 @@ use crate::analysis::{TrialKey, TrialRecords};
 use crate::plan::Axis;
 
 /// The list of trials.
-pub(crate) const TRIALS_FILE: &str = "trials.csv";
-
-/// Whether some file of rows has a column of this name.
-pub(crate) fn is_column(name: &str) -> bool {
-    let own = RowKind::ALL.iter().flat_map(|kind| kind.columns);
-    KEY_COLUMNS.iter().chain(own).any(|column| column.name == name)
-}
+const TRIALS_FILE: &str = "trials.csv";
 
 /// Appends one trial's rows to the files below `folder`, and the trial itself to `trials.csv`.
 pub fn write_trial_rows(folder: &Path, axes: &[Axis], trial: &TrialRecords) -> Result<(), FolderError> {

@@ -6,7 +6,7 @@ use super::concurrency::ConcurrencySummary;
 use super::matrices::{MatrixSummary, repeats, run_lengths};
 use super::sizes::SizeSummary;
 use crate::analysis::testing::{FABRIC, plan_text};
-use crate::analysis::{Analysis, Input, TrialKey, TrialRecords};
+use crate::analysis::{Analysis, TrialKey, TrialRecords, testing};
 use crate::flow_log::fact;
 use crate::plan::{Mode, Plan, PlanSpec};
 
@@ -148,13 +148,13 @@ fn metrics_have_the_names_that_plans_may_use() {
             ..Records::default()
         };
         let trials = [TrialRecords { key, records }];
-        let findings = spec.analysis.run(&Input { spec: &spec, fabrics: &fabrics, trials: &trials });
+        let findings = testing::run(&spec, &fabrics, &trials);
         let mut names = spec.analysis.metric_names(&spec);
         names.sort();
         assert_eq!(findings.metrics.keys().cloned().collect::<Vec<_>>(), names);
         assert!(findings.problems.is_empty());
         let empty = [TrialRecords { records: Records::default(), ..trials[0].clone() }];
-        let findings = spec.analysis.run(&Input { spec: &spec, fabrics: &fabrics, trials: &empty });
+        let findings = testing::run(&spec, &fabrics, &empty);
         assert_eq!(findings.problems.len(), 1, "{}", spec.analysis.name());
     }
     assert_eq!(

@@ -153,8 +153,7 @@ fn a_storm_that_nobody_hears_says_nothing_of_others() {
 fn figures_show_both_services_and_every_window() {
     let spec = spec();
     let (fabrics, trials) = (spec.build_fabrics().unwrap(), testing::trials_of(&spec, |_| records(0.9, 0)));
-    let input = Input { spec: &spec, fabrics: &fabrics, trials: &trials };
-    let figures = crate::figure::figures(&input, &spec.analysis.run(&input));
+    let figures = testing::figures(&spec, &fabrics, &trials);
     let titles: Vec<_> = figures.iter().map(|figure| figure.title.as_str()).collect();
     let expected = [
         "Aggregate goodput of both services: long",

@@ -58,7 +58,7 @@ fn run(records: Records) -> Findings {
     let spec = spec();
     let fabric = testing::fabric(&spec);
     let trials = [trial(1, Overlay::Vl2, "all", records)];
-    spec.analysis.run(&Input { spec: &spec, fabrics: std::slice::from_ref(&fabric), trials: &trials })
+    testing::run(&spec, std::slice::from_ref(&fabric), &trials)
 }
 
 fn assert_close(findings: &Findings, name: &str, want: f64) {

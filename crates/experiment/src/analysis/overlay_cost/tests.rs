@@ -40,7 +40,7 @@ fn trials(factor: impl Fn(Overlay, &str, u32) -> f64) -> Vec<TrialRecords> {
 fn run(trials: &[TrialRecords]) -> Findings {
     let spec = spec();
     let fabric = testing::fabric(&spec);
-    spec.analysis.run(&Input { spec: &spec, fabrics: std::slice::from_ref(&fabric), trials })
+    testing::run(&spec, std::slice::from_ref(&fabric), trials)
 }
 
 fn factor(overlay: Overlay, workload: &str, _: u32) -> f64 {
@@ -106,7 +106,7 @@ fn goodput_comes_from_the_workloads_on_all_cores_if_there_are_any() {
         trial.records = Records { flows: vec![flow], ..Records::default() };
     }
     let fabric = testing::fabric(&spec);
-    let findings = spec.analysis.run(&Input { spec: &spec, fabrics: std::slice::from_ref(&fabric), trials: &trials });
+    let findings = testing::run(&spec, std::slice::from_ref(&fabric), &trials);
     assert_eq!(findings.problems, []);
     assert_close(findings.metrics["vl2_cpu_over_routed"].value, 1.05);
     let goodput = &findings.metrics["vl2_goodput_over_routed"];

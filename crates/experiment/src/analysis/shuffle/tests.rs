@@ -10,7 +10,7 @@ fn findings(change: impl Fn(&Fabric, &mut Records)) -> Findings {
     let mut records = even_shuffle(&fabric, 1_000_000, 10);
     change(&fabric, &mut records);
     let trials = [trial(1, Overlay::Vl2, "all", records)];
-    spec.analysis.run(&Input { spec: &spec, fabrics: std::slice::from_ref(&fabric), trials: &trials })
+    testing::run(&spec, std::slice::from_ref(&fabric), &trials)
 }
 
 fn value(findings: &Findings, name: &str) -> f64 {

@@ -49,8 +49,7 @@ fn findings(spec: &PlanSpec, records: impl Fn() -> Records) -> Findings {
     }
     let fabrics = spec.build_fabrics().unwrap();
     let trials = testing::trials_of(spec, |_| records());
-    let input = Input { spec, fabrics: &fabrics, trials: &trials };
-    assert!(!crate::figure::figures(&input, &findings).is_empty());
+    assert!(!testing::figures(spec, &fabrics, &trials).is_empty());
     for table in &findings.tables {
         assert!(table.rows.iter().all(|row| row.len() == table.headings.len()), "{table:?}");
     }

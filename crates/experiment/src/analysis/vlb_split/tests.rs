@@ -44,7 +44,7 @@ fn records(spec: &PlanSpec) -> Records {
 fn run(spec: &PlanSpec, records: Records) -> Findings {
     let fabric = testing::fabric(spec);
     let trials = [trial(1, Overlay::Vl2, "mix", records)];
-    spec.analysis.run(&Input { spec, fabrics: std::slice::from_ref(&fabric), trials: &trials })
+    testing::run(spec, std::slice::from_ref(&fabric), &trials)
 }
 
 #[test]

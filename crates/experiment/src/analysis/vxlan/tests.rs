@@ -3,7 +3,6 @@
 use weft_scenario::record::{ChainRow, OfferedRow, Records, SegmentRow, ServerRow};
 
 use super::*;
-use crate::analysis::Input;
 use crate::analysis::testing::{self, plan_text};
 use crate::analysis::trials::{KNOWN_NS, READ_NS};
 use crate::metric::Findings;
@@ -283,8 +282,7 @@ fn every_experiment_is_drawn() {
     let draw = |spec: &PlanSpec, records: &dyn Fn(u32) -> Records| {
         let fabrics = spec.build_fabrics().unwrap();
         let trials = testing::trials_of(spec, |key| records(key.repetition));
-        let input = Input { spec, fabrics: &fabrics, trials: &trials };
-        crate::figure::figures(&input, &spec.analysis.run(&input)).len()
+        testing::figures(spec, &fabrics, &trials).len()
     };
     let a = spec("vxlan-model-a", &format!("{BENCHMARK}{SERVERS}"), "rate_bps.128");
     assert_eq!(draw(&a, &|_| benchmark_rows()), 2);

@@ -1,8 +1,8 @@
-//! Links to the Intermediates are lost one after another in a running shuffle and come back (VL2 5.4, Figure 13).
+//! What lies between two steps of a run whose links are lost one after another and come back (VL2 5.4, Figure 13).
 //!
-//! Between two steps lies a phase. Its goodput is taken from its settled part and held against what the links that are left
-//! could carry at best, whatever routing did: the least of all servers' links and of what the Aggregation switches have both
-//! below and above them, with headers alone deducted (2920/3154).
+//! A phase's goodput is taken from its settled part and held against what the links that are left could carry at best, whatever
+//! routing did: the least of all servers' links and of what the Aggregation switches have both below and above them, with headers
+//! alone deducted (2920/3154).
 //!
 //! An outage is that of the worst flow of paced datagrams; one sample is one failure. A failure in which no flow lost any is
 //! none: it was shorter than the time between two datagrams, or no flow crossed the link.
@@ -14,25 +14,29 @@ use weft_scenario::id::LinkId;
 use weft_scenario::record::{EventRow, Records};
 use weft_scenario::topology::{Fabric, Role};
 
-use super::links::{self, LinkSeries};
-use super::series::{Cumulative, Window};
-use super::{Input, MetricInfo, TrialRecords, cpu, framing};
-use crate::metric::{Findings, Limit, Problem, Table};
-use crate::plan::PlanSpec;
-use crate::table::plain;
+use super::Value;
+use crate::analysis::links::{self, LinkSeries};
+use crate::analysis::series::{Cumulative, Window};
+use crate::analysis::{Input, TrialRecords, framing};
 
-/// What this analysis yields.
-pub const METRICS: &[MetricInfo] = &[
-    MetricInfo { name: "efficiency", meaning: "goodput of a phase / what its links could carry; median of all phases" },
-    MetricInfo { name: "efficiency_worst", meaning: "the same of the worst phase" },
-    MetricInfo { name: "efficiency_scarcest", meaning: "the same where the least capacity is left" },
-    MetricInfo { name: "oversubscription", meaning: "capacity to the Intermediates / what is left of it, most" },
-    MetricInfo { name: "outage_link_down_s", meaning: "outage of the worst flow when a link goes down, s" },
-    MetricInfo { name: "outage_silent_s", meaning: "the same when a link falls silent, s" },
-    MetricInfo { name: "unseen_failures", meaning: "failures in which no flow of datagrams lost any" },
-    MetricInfo { name: "restoration_s", meaning: "repair to the first stretch with 90 % of the link's later use, s" },
-    MetricInfo { name: "routes_restored_s", meaning: "repair to the routes that the links allow, in the kernel, s" },
-    MetricInfo { name: "cpu_idle_busiest_core", meaning: "idle share of the busiest core, over the run" },
+/// Of a phase: its number; when it began and ended, with what (`start`, `down`, `silent`, `repaired`) and where; what the links
+/// could carry; capacity to the Intermediates over what is left of it; goodput, also over the bound; the outage of the worst flow
+/// of datagrams, empty without one; whether something failed and no such flow lost any; from the repair to the use and to the
+/// routes that the links allow.
+pub(super) const COLUMNS: &[&str] = &[
+    "phase",
+    "from_s",
+    "to_s",
+    "began",
+    "subject",
+    "bound_bps",
+    "oversubscription",
+    "goodput_bps",
+    "efficiency",
+    "outage_s",
+    "unseen",
+    "restoration_s",
+    "routes_s",
 ];
 
 /// Settled at the latest so long after a step, or after half of the phase.
@@ -51,50 +55,22 @@ const PROBES: &str = "probes.flows";
 /// Adjacencies of a repaired link may still change for this time.
 const REJOIN_S: f64 = 10.0;
 
-/// What a plan must have for this analysis.
-pub fn check(spec: &PlanSpec) -> Result<(), String> {
-    super::check_no_sweep(spec)?;
-    if spec.workload.len() != 1 || spec.overlays.len() != 1 {
-        return Err("analysis `convergence` takes one workload and one overlay".to_owned());
-    }
-    match spec.fault.is_empty() {
-        true => Err("analysis `convergence` needs faults; add `[[fault]]` tables".to_owned()),
-        false => Ok(()),
-    }
+/// The phases of a trial.
+pub(super) fn rows(input: &Input<'_>, trial: &TrialRecords, _: Window) -> Vec<Vec<Value>> {
+    let Some((spec, fabric)) = input.at(&trial.key) else { return Vec::new() };
+    let records = &trial.records;
+    let end_s = Cumulative::of_payload(records).end();
+    let whole = Window { from_s: spec.sampling.warm_up.as_secs_f64(), to_s: end_s };
+    let is_probed = records.facts.iter().any(|fact| fact.0 == PROBES);
+    let phases = phases(records, fabric, &steps(&spec.fault, records), whole, is_probed);
+    (1..).zip(&phases).map(|(number, phase)| phase.cells(number)).collect()
 }
 
-/// Runs the analysis.
-pub fn analyse(input: &Input<'_>) -> Findings {
-    let mut findings = Findings::default();
-    let mut runs = Vec::new();
-    for trial in input.trials {
-        let run = Run::of(input, trial);
-        findings.problems.extend(run.problems(trial));
-        runs.push(run);
-    }
-    let limit = if runs.iter().any(|run| run.limit == Limit::Cpu) { Limit::Cpu } else { Limit::Link };
-    let mut put = |name: &str, samples: Vec<f64>, limit| findings.put(name, &samples, limit);
-    let all = |number: fn(&Phase) -> Option<f64>| runs.iter().flat_map(|run| &run.phases).filter_map(number).collect();
-    put("efficiency", all(|phase| Some(phase.efficiency)), limit);
-    let of_each = |number: &dyn Fn(&Run) -> Option<f64>| runs.iter().filter_map(number).collect::<Vec<f64>>();
-    put("efficiency_worst", of_each(&|run| run.efficiencies().reduce(f64::min)), limit);
-    put("efficiency_scarcest", of_each(&|run| run.scarcest().map(|phase| phase.efficiency)), limit);
-    put("oversubscription", of_each(&|run| run.scarcest().map(|phase| phase.oversubscription)), Limit::Computed);
-    // A late daemon on a busy core is a late one: more CPU could only have made it quicker.
-    let late = if limit == Limit::Cpu { Limit::OtherWork } else { limit };
-    put("outage_link_down_s", all(|phase| phase.outage_s.filter(|_| phase.began == Began::LinkDown)), late);
-    put("outage_silent_s", all(|phase| phase.outage_s.filter(|_| phase.began == Began::Silent)), late);
-    put("restoration_s", all(|phase| phase.restoration_s), late);
-    put("routes_restored_s", all(|phase| phase.routes_s), late);
-    put("unseen_failures", of_each(&|run| Some(run.unseen() as f64)), limit);
-    put("cpu_idle_busiest_core", of_each(&|run| run.idle), limit);
-    findings.tables.extend(input.trials.iter().zip(&runs).map(|(trial, run)| run.table(trial)));
-    findings
-}
-
-/// What the links could carry over time at best, in payload: the start of every phase with bits per second.
-pub fn bounds(input: &Input<'_>, trial: &TrialRecords) -> Vec<(Window, f64)> {
-    Run::of(input, trial).phases.iter().map(|phase| (phase.window, phase.bound_bps)).collect()
+/// How many adjacencies were lost without a reason.
+pub(super) fn flaps(input: &Input<'_>, trial: &TrialRecords, _: Window) -> Vec<Vec<Value>> {
+    let Some((spec, fabric)) = input.at(&trial.key) else { return Vec::new() };
+    let steps = steps(&spec.fault, &trial.records);
+    vec![vec![Value::Integer(lost_adjacencies(&trial.records, fabric, &steps) as i64)]]
 }
 
 /// How a phase began.
@@ -124,14 +100,6 @@ struct Phase {
     routes_s: Option<f64>,
 }
 
-/// One trial.
-struct Run {
-    phases: Vec<Phase>,
-    limit: Limit,
-    idle: Option<f64>,
-    flaps: usize,
-}
-
 /// A failure or a repair, as recorded.
 struct Step<'a> {
     time_s: f64,
@@ -139,72 +107,24 @@ struct Step<'a> {
     repairs: bool,
 }
 
-impl Run {
-    fn of(input: &Input<'_>, trial: &TrialRecords) -> Self {
-        let (records, fabric) = (&trial.records, input.fabric());
-        let steps = steps(&input.spec.fault, records);
-        let whole =
-            Window { from_s: input.spec.sampling.warm_up.as_secs_f64(), to_s: Cumulative::of_payload(records).end() };
-        let is_probed = records.facts.iter().any(|fact| fact.0 == PROBES);
-        let phases = phases(records, fabric, &steps, whole, is_probed);
-        let idle = cpu::busiest_idle(&records.cpu, whole);
-        let limit = cpu::limit(&records.cpu, whole, Limit::Link);
-        Self { phases, limit, idle, flaps: flaps(records, fabric, &steps) }
-    }
-
-    fn problems(&self, trial: &TrialRecords) -> Option<Problem> {
-        let number = trial.key.trial;
-        if !self.phases.iter().any(|phase| phase.began == Began::Repair) {
-            return Some(Problem::Invalid(format!("trial {number} recorded no fault that was repaired")));
-        }
-        let text = || format!("{} adjacencies of links that had not failed were lost in trial {number}", self.flaps);
-        (self.flaps > 0).then(|| Problem::Invalid(text()))
-    }
-
-    fn efficiencies(&self) -> impl Iterator<Item = f64> {
-        self.phases.iter().map(|phase| phase.efficiency)
-    }
-
-    /// The phase with the least capacity; of several the last, which is the most settled.
-    fn scarcest(&self) -> Option<&Phase> {
-        self.phases.iter().max_by(|a, b| a.oversubscription.total_cmp(&b.oversubscription))
-    }
-
-    fn unseen(&self) -> usize {
-        self.phases.iter().filter(|phase| phase.unseen).count()
-    }
-
-    fn table(&self, trial: &TrialRecords) -> Table {
-        let optional = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), plain);
-        let row = |phase: &Phase| {
-            vec![
-                plain(phase.window.from_s),
-                format!("{} {}", phase.began.word(), phase.subject).trim().to_owned(),
-                plain(phase.oversubscription),
-                plain(phase.bound_bps / 1e6),
-                plain(phase.goodput_bps / 1e6),
-                plain(phase.efficiency),
-                optional(phase.outage_s),
-                optional(phase.restoration_s),
-                optional(phase.routes_s),
-            ]
-        };
-        let headings = [
-            "from (s)",
-            "step",
-            "oversubscription",
-            "bound (Mbit/s)",
-            "goodput (Mbit/s)",
-            "efficiency",
-            "outage (s)",
-            "full use (s)",
-            "routes (s)",
-        ];
-        Table {
-            title: format!("Trial {}: what each step cost", trial.key.trial),
-            headings: headings.map(str::to_owned).to_vec(),
-            rows: self.phases.iter().map(row).collect(),
-        }
+impl Phase {
+    fn cells(&self, number: i64) -> Vec<Value> {
+        let optional = |number: Option<f64>| number.map_or(Value::Null, Value::Real);
+        vec![
+            Value::Integer(number),
+            Value::Real(self.window.from_s),
+            Value::Real(self.window.to_s),
+            Value::Text(self.began.word().to_owned()),
+            Value::Text(self.subject.clone()),
+            Value::Real(self.bound_bps),
+            Value::Real(self.oversubscription),
+            Value::Real(self.goodput_bps),
+            Value::Real(self.efficiency),
+            optional(self.outage_s),
+            Value::Integer(i64::from(self.unseen)),
+            optional(self.restoration_s),
+            optional(self.routes_s),
+        ]
     }
 }
 
@@ -366,7 +286,7 @@ fn routes_back(records: &Records, step: &Step<'_>, phase: Window) -> Option<f64>
 }
 
 /// Full adjacencies that were lost on links that had not failed: daemons that were late, not links that broke.
-fn flaps(records: &Records, fabric: &Fabric, steps: &[Step<'_>]) -> usize {
+fn lost_adjacencies(records: &Records, fabric: &Fabric, steps: &[Step<'_>]) -> usize {
     let excused = |link: LinkId, time_s: f64| {
         let mut down_until = f64::NEG_INFINITY;
         for step in steps.iter().filter(|step| step.fault.links(fabric).is_ok_and(|links| links.contains(&link))) {

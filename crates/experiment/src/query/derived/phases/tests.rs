@@ -3,8 +3,7 @@
 use weft_scenario::engine::Overlay;
 use weft_scenario::record::{CpuRow, EventRow, GapRow, LinkRow, ProgressRow, Records};
 
-use super::super::Input;
-use super::super::testing::{SECOND, fabric, plan_text, trial};
+use crate::analysis::testing::{self, SECOND, fabric, plan_text, trial};
 use crate::metric::{Findings, Problem};
 use crate::plan::{Mode, Plan, PlanSpec};
 
@@ -36,8 +35,10 @@ a = "int2"
 b = "agg1"
 "#;
 
+/// The questions are those of the shipped plan.
 fn text(faults: &str) -> String {
-    plan_text("analysis = \"convergence\"\noverlays = [\"vl2\"]", &format!("{TABLES}{faults}"))
+    let (measured, questions) = testing::questions_of("vl2/fig13-convergence");
+    plan_text(&format!("{measured}\noverlays = [\"vl2\"]"), &format!("{TABLES}{faults}{questions}"))
 }
 
 /// Four servers of 40 Mbit/s each and links of 10 Mbit/s between switches, so that the network is the bound.
@@ -98,7 +99,7 @@ fn analyse(records: Records) -> Findings {
     let spec = spec();
     let fabric = fabric(&spec);
     let trials = [trial(1, Overlay::Vl2, "all", records)];
-    spec.analysis.run(&Input { spec: &spec, fabrics: &[fabric], trials: &trials })
+    testing::run(&spec, &[fabric], &trials)
 }
 
 #[track_caller]
@@ -170,13 +171,4 @@ fn daemons_that_were_late_make_the_run_invalid() {
     for (time_s, subject) in [(11, "agg1:int3 Full -> Deleted (BFD)"), (11, "agg1:int2 Full -> Deleted (BFD)")] {
         assert!(matches!(with(time_s, subject)[..], [Problem::Invalid(_)]), "{subject} at {time_s} s");
     }
-}
-
-#[test]
-fn plans_that_do_not_fit_are_refused() {
-    let refused = |text: &str| Plan::parse("test.toml", text).unwrap_err().to_string();
-    assert!(refused(&text("")).contains("needs faults"));
-    let probes = TABLES.replace("flows = 20", "flows = 0");
-    let text = plan_text("analysis = \"convergence\"\noverlays = [\"vl2\"]", &format!("{probes}{FAULTS}"));
-    assert!(refused(&text).contains("`probes.flows` is 0"));
 }

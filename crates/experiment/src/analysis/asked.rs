@@ -1,0 +1,171 @@
+//! The questions that stand in the plan: metrics, problems and tables from the run's rows in SQL.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{Input, MetricInfo, cpu};
+use crate::metric::{Estimate, Findings, Limit, Problem, Table};
+use crate::plan::{MetricQuestion, PlanSpec, ProblemVerdict};
+use crate::query::{Answer, Database, QueryError, Value};
+use crate::stats::Interval;
+use crate::table::plain;
+
+/// They are the plan's.
+pub const METRICS: &[MetricInfo] = &[];
+
+/// What a plan must have; its questions are checked where it is read.
+pub fn check(spec: &PlanSpec) -> Result<(), String> {
+    match spec.asks() {
+        true => Ok(()),
+        false => Err("the plan asks nothing; add `[[metrics]]`, or name an `analysis`".to_owned()),
+    }
+}
+
+/// Names of the plan's metrics, without places.
+pub fn names(spec: &PlanSpec) -> Vec<String> {
+    spec.metrics.iter().map(|metric| metric.id.clone()).collect()
+}
+
+/// Asks everything.
+pub fn analyse(input: &Input<'_>) -> Findings {
+    let Some(database) = input.database else { return Findings::default() };
+    let mut findings = Findings::default();
+    if let Err(error) = ask(input.spec, database, &mut findings) {
+        findings.problems.push(Problem::Invalid(error));
+    }
+    findings
+}
+
+fn ask(spec: &PlanSpec, database: &Database, findings: &mut Findings) -> Result<(), String> {
+    for problem in &spec.problems {
+        let answer = database.ask(&problem.sql).map_err(|error| format!("problem `{}`: {error}", problem.id))?;
+        let sentences = answer.rows.iter().filter_map(|row| row.first()).map(ToString::to_string);
+        findings.problems.extend(sentences.map(match problem.verdict {
+            ProblemVerdict::Fail => Problem::Failed,
+            ProblemVerdict::Inconclusive => Problem::Invalid,
+        }));
+    }
+    findings.metrics = metrics(spec, database)?;
+    for table in &spec.tables {
+        let answer = database.ask(&table.sql).map_err(|error| format!("table `{}`: {error}", table.id))?;
+        let rows = answer.rows.iter().map(|row| row.iter().map(cell).collect()).collect();
+        findings.tables.push(Table { title: table.title.clone(), headings: answer.columns, rows });
+    }
+    Ok(())
+}
+
+/// All metrics by name.
+fn metrics(spec: &PlanSpec, database: &Database) -> Result<BTreeMap<String, Estimate>, String> {
+    let mut metrics = BTreeMap::new();
+    let is_busy = is_busy(database).map_err(|error| error.to_string())?;
+    for metric in &spec.metrics {
+        let named = |error: String| format!("metric `{}`: {error}", metric.id);
+        let answer = database.ask(&metric.sql).map_err(|error| named(error.to_string()))?;
+        metrics.extend(estimates(metric, &answer, is_busy).map_err(named)?);
+    }
+    Ok(metrics)
+}
+
+/// All metrics as rows of the table `estimates`.
+pub(crate) fn rows(spec: &PlanSpec, database: &Database) -> Result<Vec<Vec<Value>>, QueryError> {
+    let metrics = metrics(spec, database).map_err(QueryError::Statement)?;
+    let row = |(name, estimate): (&String, &Estimate)| {
+        let (metric, place) = spec.metric_of(name)?;
+        let end = |end: Option<f64>| end.map_or(Value::Null, Value::Real);
+        let interval = estimate.interval;
+        Some(vec![
+            Value::Text(metric.id.clone()),
+            Value::Text(place.to_owned()),
+            Value::Real(estimate.value),
+            end(interval.map(|ends| ends.low)),
+            end(interval.map(|ends| ends.high)),
+            Value::Integer(estimate.n as i64),
+        ])
+    };
+    Ok(metrics.iter().filter_map(row).collect())
+}
+
+/// Whether a core of this machine had no time left in what is measured of some trial.
+fn is_busy(database: &Database) -> Result<bool, QueryError> {
+    let bound = cpu::CPU_BOUND_IDLE_RATIO;
+    let answer = database.ask(&format!("select 1 from idle where idle_ratio < {bound} limit 1"))?;
+    Ok(!answer.rows.is_empty())
+}
+
+/// The estimate of every place.
+fn estimates(metric: &MetricQuestion, answer: &Answer, is_busy: bool) -> Result<BTreeMap<String, Estimate>, String> {
+    let hides = is_busy && matches!(metric.limited_by, Limit::Link | Limit::OfferedLoad);
+    let limited_by = if hides { metric.when_busy } else { metric.limited_by };
+    let width = metric.places(answer.columns.clone())?.len();
+    let mut samples: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let (mut estimates, mut counts) = (BTreeMap::new(), BTreeMap::new());
+    for row in &answer.rows {
+        let (places, value) = (&row[..width], &row[width]);
+        let name = places.iter().fold(metric.id.clone(), |name, place| format!("{name}.{place}"));
+        if let Some(Value::Integer(n)) = row.get(width + 1) {
+            counts.insert(name.clone(), *n as usize);
+        }
+        match (value, value.number()) {
+            (_, Some(number)) if number.is_finite() => samples.entry(name).or_default().push(number),
+            (Value::Text(text), _) => {
+                let estimate = estimate(text, limited_by).ok_or_else(|| format!("`{text}` is no number"))?;
+                if estimates.insert(name.clone(), estimate).is_some() {
+                    return Err(format!("it has two estimates for `{name}`"));
+                }
+            }
+            _ => {}
+        }
+    }
+    let medians =
+        samples.into_iter().filter_map(|(name, samples)| Some((name, Estimate::of_samples(&samples, limited_by)?)));
+    estimates.extend(medians);
+    for (name, n) in counts {
+        estimates.entry(name).and_modify(|estimate: &mut Estimate| estimate.n = n);
+    }
+    Ok(estimates)
+}
+
+/// An estimate that an aggregate made.
+#[derive(Deserialize)]
+struct Written {
+    value: f64,
+    low: Option<f64>,
+    high: Option<f64>,
+    coverage: Option<f64>,
+    n: usize,
+}
+
+fn estimate(text: &str, limited_by: Limit) -> Option<Estimate> {
+    let written: Written = serde_json::from_str(text).ok()?;
+    let ends = written.low.zip(written.high).zip(written.coverage);
+    let interval = ends.map(|((low, high), coverage)| Interval { low, high, coverage });
+    Some(Estimate { value: written.value, interval, n: written.n, limited_by })
+}
+
+/// As people read it.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::Integer(number) => number.to_string(),
+        Value::Real(number) => plain(*number),
+        Value::Text(text) => match estimate(text, Limit::Link) {
+            Some(Estimate { value, interval: Some(ends), .. }) => {
+                format!("{} ({} .. {})", plain(value), plain(ends.low), plain(ends.high))
+            }
+            Some(estimate) => plain(estimate.value),
+            None => text.clone(),
+        },
+    }
+}
+
+/// The number of a cell, also of an estimate, with its interval.
+pub(crate) fn number(value: &Value) -> Option<(f64, Option<Interval>)> {
+    match value {
+        Value::Text(text) => estimate(text, Limit::Link).map(|estimate| (estimate.value, estimate.interval)),
+        other => other.number().map(|number| (number, None)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

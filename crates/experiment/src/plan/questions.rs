@@ -1,0 +1,275 @@
+//! What a plan asks of its rows, in SQL ([`crate::query`] has the tables).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::PlanSpec;
+use super::error::Problem;
+use crate::metric::Limit;
+use crate::query::{self, Database, QueryError};
+
+/// A table of the plan's own that its questions share.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct View {
+    /// Its name.
+    pub id: String,
+    /// What a row is.
+    #[serde(default)]
+    pub about: String,
+    /// The question whose answer it is; it may ask views before it.
+    pub sql: String,
+}
+
+/// A metric: every row of the answer is a sample in its column `value`; the columns before that name the place, which stands behind
+/// the metric's name (`delivered.stp.512`). The estimate of a place is the median of its samples. A column `n` behind says how many
+/// samples a value rests on that is all there is of its place.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetricQuestion {
+    /// Its name.
+    pub id: String,
+    /// What it is, with its denominator.
+    pub meaning: String,
+    /// The question.
+    pub sql: String,
+    /// What limits it on a machine with cores to spare.
+    #[serde(default = "link")]
+    pub limited_by: Limit,
+    /// What limits it where a core of the machine had no time left.
+    #[serde(default = "cpu")]
+    pub when_busy: Limit,
+}
+
+/// What makes a run worthless: every row of the answer is a sentence.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProblemQuestion {
+    /// Its name.
+    pub id: String,
+    /// Whether the fabric did not do what was asked, or the run was not what the plan describes.
+    pub verdict: ProblemVerdict,
+    /// The question.
+    pub sql: String,
+}
+
+/// What a problem does to the claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProblemVerdict {
+    /// They fail.
+    Fail,
+    /// They are inconclusive.
+    Inconclusive,
+}
+
+/// A table of the report: the answer as it is.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableQuestion {
+    /// Its name.
+    pub id: String,
+    /// Its heading.
+    pub title: String,
+    /// The question.
+    pub sql: String,
+}
+
+/// A figure of the report; a column `figure` makes one for each of its values.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FigureQuestion {
+    /// Its name.
+    pub id: String,
+    /// Its heading.
+    pub title: String,
+    /// What is drawn.
+    #[serde(default)]
+    pub caption: String,
+    /// How it is drawn, and so which columns the answer has.
+    pub kind: FigureKind,
+    /// Name and unit of the x axis.
+    pub x: String,
+    /// Name and unit of the y axis, where there is one.
+    #[serde(default)]
+    pub y: String,
+    /// The axis of the values begins here.
+    pub low: Option<f64>,
+    /// The question.
+    pub sql: String,
+    /// Values to compare with: `label`, `value`.
+    pub levels: Option<String>,
+    /// Stretches of x that are shaded: `label`, `low`, `high`.
+    pub spans: Option<String>,
+}
+
+/// How a figure is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FigureKind {
+    /// Lines: `series`, `x`, `y`; with `low` and `high` a band.
+    Lines,
+    /// A bar for each row: `label`, `value`, and `tick` for a second value.
+    Bars,
+    /// A dot for each row: `label`, `value`, and its interval where it is an estimate.
+    Dots,
+}
+
+impl FigureKind {
+    /// The columns that it cannot do without.
+    pub fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Lines => &["series", "x", "y"],
+            Self::Bars | Self::Dots => &["label", "value"],
+        }
+    }
+}
+
+fn link() -> Limit {
+    Limit::Link
+}
+
+fn cpu() -> Limit {
+    Limit::Cpu
+}
+
+/// The column with the samples.
+const VALUE: &str = "value";
+/// The column with their number.
+const COUNT: &str = "n";
+
+impl MetricQuestion {
+    /// The columns that name the place. An error if the samples are not the last.
+    pub(crate) fn places(&self, mut columns: Vec<String>) -> Result<Vec<String>, String> {
+        columns.pop_if(|last| last == COUNT);
+        match columns.pop_if(|last| last == VALUE) {
+            Some(_) => Ok(columns),
+            None => Err(format!(
+                "its last column must be `{VALUE}`, or `{VALUE}` and `{COUNT}`; it has: {}",
+                columns.join(", ")
+            )),
+        }
+    }
+}
+
+impl PlanSpec {
+    /// Whether the plan asks itself.
+    pub fn asks(&self) -> bool {
+        !self.metrics.is_empty()
+    }
+
+    /// The metric that a name belongs to, and the place behind it.
+    pub fn metric_of<'a>(&self, name: &'a str) -> Option<(&MetricQuestion, &'a str)> {
+        let rest = |metric: &MetricQuestion| match name.strip_prefix(metric.id.as_str())? {
+            "" => Some(""),
+            rest => rest.strip_prefix('.'),
+        };
+        let found = self.metrics.iter().filter_map(|metric| Some((metric, rest(metric)?)));
+        found.max_by_key(|(metric, _)| metric.id.len())
+    }
+}
+
+/// Whether every question is one, on tables without rows.
+pub(super) fn check(spec: &PlanSpec) -> Result<(), Problem> {
+    let mut seen = BTreeSet::new();
+    for id in spec.metrics.iter().map(|metric| &metric.id) {
+        if !seen.insert(id) {
+            return Err(at(id, format!("two metrics are called `{id}`")));
+        }
+    }
+    let database = Database::empty(spec).map_err(|error| view_at(spec, &error))?;
+    let mut places = BTreeMap::new();
+    for metric in &spec.metrics {
+        let columns =
+            database.columns(&metric.sql).map_err(|error| at(&metric.id, named("metric", &metric.id, &error)))?;
+        let of_place =
+            metric.places(columns).map_err(|error| at(&metric.id, format!("metric `{}`: {error}", metric.id)))?;
+        places.insert(metric.id.as_str(), of_place);
+    }
+    for claim in &spec.claims {
+        for name in std::iter::once(claim.metric()).chain(claim.not_above.as_deref()) {
+            check_name(spec, &places, name).map_err(|error| {
+                Problem::of_claim(&claim.id, format!("claim `{}` names `{name}`: {error}", claim.id))
+            })?;
+        }
+    }
+    for problem in &spec.problems {
+        database.columns(&problem.sql).map_err(|error| at(&problem.id, named("problem", &problem.id, &error)))?;
+    }
+    for table in &spec.tables {
+        database.columns(&table.sql).map_err(|error| at(&table.id, named("table", &table.id, &error)))?;
+    }
+    spec.figures.iter().try_for_each(|figure| check_figure(&database, figure))
+}
+
+fn check_figure(database: &Database, figure: &FigureQuestion) -> Result<(), Problem> {
+    let needs = |sql: &str, wanted: &[&str]| {
+        let columns = database.columns(sql).map_err(|error| at(&figure.id, named("figure", &figure.id, &error)))?;
+        match wanted.iter().find(|name| !columns.iter().any(|column| column == *name)) {
+            Some(name) => Err(at(&figure.id, format!("figure `{}` needs a column `{name}`", figure.id))),
+            None => Ok(()),
+        }
+    };
+    needs(&figure.sql, figure.kind.columns())?;
+    figure.levels.as_deref().map_or(Ok(()), |sql| needs(sql, &["label", "value"]))?;
+    figure.spans.as_deref().map_or(Ok(()), |sql| needs(sql, &["label", "low", "high"]))
+}
+
+/// Whether a metric of this name may come out of the plan's questions, whose places are given. What stands behind its name must be
+/// there somewhere: a place of an axis, a workload, an overlay, or a value or word of the plan.
+fn check_name(spec: &PlanSpec, places: &BTreeMap<&str, Vec<String>>, name: &str) -> Result<(), String> {
+    let Some((metric, place)) = spec.metric_of(name) else {
+        let known: Vec<&str> = places.keys().copied().collect();
+        let advice = super::meant::did_you_mean(name.split('.').next().unwrap_or(name), &known);
+        let advice = advice.unwrap_or_else(|| format!("it has: {}", known.join(", ")));
+        return Err(format!("the plan has no such metric; {advice}"));
+    };
+    let columns = &places[metric.id.as_str()];
+    let parts: Vec<&str> =
+        if place.is_empty() { Vec::new() } else { place.splitn(columns.len().max(1), '.').collect() };
+    if parts.len() != columns.len() {
+        let whole = std::iter::once(&metric.id).chain(columns).cloned().collect::<Vec<_>>().join(".");
+        return Err(format!("the metric's name is `{whole}`"));
+    }
+    match parts.iter().zip(columns).find(|(part, column)| !is_known(spec, metric, column, part)) {
+        Some((part, column)) => Err(format!("the plan has nothing called `{part}` for `{column}`")),
+        None => Ok(()),
+    }
+}
+
+fn is_known(spec: &PlanSpec, metric: &MetricQuestion, column: &str, part: &str) -> bool {
+    if spec.axes.iter().any(|axis| axis.name == column) {
+        return spec.labels_of(column).iter().any(|label| label == part);
+    }
+    match column {
+        "overlay" => spec.points.iter().flat_map(|point| &point.spec.overlays).any(|overlay| overlay.name() == part),
+        "workload" => spec.workload.contains_key(part),
+        _ => {
+            let shared = query::derived::views(spec.measured.as_deref());
+            let own = spec.views.iter().map(|view| view.sql.as_str()).chain([metric.sql.as_str()]);
+            let mut texts = shared.iter().map(|(_, sql)| sql.as_str()).chain(own);
+            let is_word = |text: &str| text.contains(&format!("'{part}'"));
+            let mut settings = spec.points.iter().flat_map(|point| &point.settings);
+            texts.any(is_word) || settings.any(|(_, value)| value.to_string() == part)
+        }
+    }
+}
+
+fn at(id: &str, message: String) -> Problem {
+    Problem::new(message, Some(format!("id = \"{id}\"")))
+}
+
+fn named(what: &str, id: &str, error: &QueryError) -> String {
+    format!("{what} `{id}`: {error}")
+}
+
+/// A view's error names it.
+fn view_at(spec: &PlanSpec, error: &QueryError) -> Problem {
+    let text = error.to_string();
+    let to_blame = spec.views.iter().find(|view| text.starts_with(&format!("view `{}`", view.id)));
+    match to_blame {
+        Some(view) => at(&view.id, text),
+        None => Problem::new(text, Some("measured".to_owned())),
+    }
+}

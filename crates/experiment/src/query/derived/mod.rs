@@ -1,0 +1,125 @@
+//! What takes more than a few lines to ask: tables that are computed from rows, and questions that many plans share.
+//!
+//! | table | a row | beside the columns of its trial |
+//! | --- | --- | --- |
+//! | `plateau` | a trial | `from_s`, `to_s`: the time in which the payload from 10 to 90 % of all asked arrives; `goodput_bps` in it; `whole_bps` from time 0 to `end_s` |
+//! | `goodput` | a stretch of time | `time_s` in its middle, `goodput_bps`: payload that arrived |
+//! | `link_parts` | a direction of a link in a part of what is measured | `node`, `role`, `interface`, `peer`, `peer_role`, `class`, `rate_bps`, `part`, `from_s`, `to_s`, `sent_bytes`; parts as long as `sampling.split_interval`, else tenths |
+//! | `idle` | a core | `core`, `idle_ratio` over what is measured |
+//! | `phases` | what lies between two faults or repairs | see [`phases`] |
+//! | `flaps` | a trial | `adjacencies` that were lost on links that had not failed |
+//! | `measured` | a trial | `from_s`, `to_s`: what the plan's `measured` says, else what `[sampling]` leaves |
+//! | `fct` | a flow that is measured | all of `flows`, `flow` (its number in the trial), `fct_ns`, `slowdown` against an idle network, `size_class` of the leaf-spine paper |
+//! | `unfinished` | a trial with measured flows that did not end | `open_flows`, `all_flows`, `text` |
+//! | `incomplete` | a trial of which not all bytes of all flows arrived | `text` |
+//! | `capacity` | a network | `fabric_number`, `servers`, `servers_bps` (sum of their links' rates), `largest_rack` (servers) |
+//! | `link_use` | a direction of a link | columns of `link_parts` but the part's, `use_ratio` of its declared rate |
+//! | `splits` | an Aggregation switch or leaf in a part of what is measured | `node`, `part`, `time_s`, `jain_index` of what it sent to each Intermediate or spine |
+//! | `estimates` | an estimate of the plan's metrics | `metric`, `place`, `value`, `low`, `high`, `n` |
+
+mod phases;
+mod series;
+mod views;
+
+pub(crate) use views::views;
+
+use std::collections::BTreeMap;
+
+use weft_scenario::record::{CpuRow, EventRow, FlowRow, GapRow, LinkRow, ProgressRow, RowKind};
+
+use super::{QueryError, StoredRun, Value, load};
+use crate::analysis::series::Window;
+use crate::analysis::{Input, TrialRecords};
+use crate::run_folder::read_trials;
+
+/// The measured stretch of every trial, by its number.
+pub type Windows = BTreeMap<u32, Window>;
+
+/// A table that is computed from a trial's rows.
+#[derive(Debug)]
+pub struct Derived {
+    /// Its name.
+    pub name: &'static str,
+    /// Its columns behind those of the trial.
+    pub columns: &'static [&'static str],
+    /// The rows that it is computed from.
+    pub reads: &'static [RowKind],
+    /// Whether it is about the stretch that is measured; trials without one have no rows.
+    pub windowed: bool,
+    of_trial: fn(&Input<'_>, &TrialRecords, Window) -> Vec<Vec<Value>>,
+}
+
+/// All of them.
+pub const DERIVED: &[Derived] = &[
+    Derived {
+        name: "plateau",
+        columns: &["from_s", "to_s", "goodput_bps", "whole_bps", "end_s"],
+        reads: &[FlowRow::KIND, ProgressRow::KIND],
+        windowed: false,
+        of_trial: series::plateau,
+    },
+    Derived {
+        name: "goodput",
+        columns: &["time_s", "goodput_bps"],
+        reads: &[FlowRow::KIND, ProgressRow::KIND],
+        windowed: false,
+        of_trial: series::goodput,
+    },
+    Derived {
+        name: "link_parts",
+        columns: &[
+            "node",
+            "role",
+            "interface",
+            "peer",
+            "peer_role",
+            "class",
+            "rate_bps",
+            "part",
+            "from_s",
+            "to_s",
+            "sent_bytes",
+        ],
+        reads: &[LinkRow::KIND],
+        windowed: true,
+        of_trial: series::link_parts,
+    },
+    Derived {
+        name: "idle",
+        columns: &["core", "idle_ratio"],
+        reads: &[CpuRow::KIND],
+        windowed: true,
+        of_trial: series::idle,
+    },
+    Derived {
+        name: "phases",
+        columns: phases::COLUMNS,
+        reads: &[FlowRow::KIND, ProgressRow::KIND, LinkRow::KIND, EventRow::KIND, GapRow::KIND],
+        windowed: false,
+        of_trial: phases::rows,
+    },
+    Derived {
+        name: "flaps",
+        columns: &["adjacencies"],
+        reads: &[EventRow::KIND],
+        windowed: false,
+        of_trial: phases::flaps,
+    },
+];
+
+impl Derived {
+    pub(super) fn rows(&self, run: &StoredRun, windows: &Windows) -> Result<Vec<Vec<Value>>, QueryError> {
+        let trials = read_trials(&run.folder.join("records"), &run.spec.axes, self.reads)?;
+        let fabrics = run.networks_of_points()?;
+        let input = Input { spec: &run.spec, fabrics: &fabrics, trials: &trials, database: None };
+        let mut rows = Vec::new();
+        for trial in &trials {
+            let nothing = Window { from_s: 0.0, to_s: 0.0 };
+            let window = windows.get(&trial.key.trial).copied();
+            let Some(window) = window.or((!self.windowed).then_some(nothing)) else { continue };
+            let own = (self.of_trial)(&input, trial, window).into_iter();
+            rows.extend(own.map(|cells| [load::key(&trial.key), cells].concat()));
+        }
+        Ok(rows)
+    }
+}

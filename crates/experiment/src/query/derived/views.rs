@@ -1,0 +1,58 @@
+//! Questions that many plans share.
+
+/// All of them by name; what comes later may ask what came before. A plan's `measured` takes the place of the first.
+pub(crate) fn views(measured: Option<&str>) -> Vec<(String, String)> {
+    let views = [
+        ("measured", measured.unwrap_or(MEASURED)),
+        ("fct", FCT),
+        ("unfinished", UNFINISHED),
+        ("incomplete", INCOMPLETE),
+        ("capacity", CAPACITY),
+        ("link_use", LINK_USE),
+        ("splits", SPLITS),
+    ];
+    views.map(|(name, sql)| (name.to_owned(), sql.to_owned())).to_vec()
+}
+
+const MEASURED: &str = "
+    select trial, warm_up_ns / 1e9 as from_s,
+      coalesce(measure_until_ns, (select max(time_ns) from progress where progress.trial = trials.trial)) / 1e9 as to_s
+    from trials";
+
+const FCT: &str = "
+    select flows.*, row_number() over (partition by flows.trial order by flows.rowid) as flow,
+      end_ns - start_ns as fct_ns, (end_ns - start_ns) * 1.0 / nullif(ideal_ns, 0) as slowdown,
+      case when class = 'query' then 'query'
+        when bytes_asked * size_divisor < 100e3 then 'small'
+        when bytes_asked * size_divisor <= 10e6 then 'medium'
+        else 'large' end as size_class
+    from flows join (select trial, warm_up_ns, measure_until_ns, size_divisor from trials) using (trial)
+    where start_ns >= warm_up_ns and (measure_until_ns is null or start_ns <= measure_until_ns)";
+
+const UNFINISHED: &str = "
+    select trial, count(*) - count(end_ns) as open_flows, count(*) as all_flows,
+      printf('%d of %d flows of trial %d did not end within the time limit', count(*) - count(end_ns), count(*), trial) as text
+    from fct group by trial having count(end_ns) < count(*)";
+
+const INCOMPLETE: &str = "
+    select trial, printf('%d of %d flows of trial %d did not finish', sum(is_open), count(*), trial) as text
+    from (select trial, end_ns is null or bytes_received < bytes_asked as is_open from flows)
+    group by trial having sum(is_open) > 0
+    union all
+    select trial, printf('trial %d has no flows', trial) from trials where trial not in (select trial from flows)";
+
+const CAPACITY: &str = "
+    with edges as (
+      select wires.fabric_number, rate_bps, iif(a = node, b, a) as edge
+      from fabric_links wires join nodes on nodes.fabric_number = wires.fabric_number and node in (a, b) where role = 'server')
+    select fabric_number, count(*) as servers, sum(rate_bps) as servers_bps, max(in_rack) as largest_rack
+    from (select *, count(*) over (partition by fabric_number, edge) as in_rack from edges) group by fabric_number";
+
+const LINK_USE: &str = "
+    select trial, repetition, seed, overlay, workload, node, role, interface, peer, peer_role, class, rate_bps,
+      sum(sent_bytes) as sent_bytes, sum(sent_bytes) * 8 / (max(to_s) - min(from_s)) / rate_bps as use_ratio
+    from link_parts group by trial, node, interface";
+
+const SPLITS: &str = "
+    select trial, repetition, seed, overlay, workload, node, part, (from_s + to_s) / 2 as time_s, jain(sent_bytes) as jain_index
+    from link_parts where (role, peer_role) in (values ('aggregation', 'intermediate'), ('leaf', 'spine')) group by trial, node, part";
