@@ -168,4 +168,6 @@ pub(crate) fn number(value: &Value) -> Option<(f64, Option<Interval>)> {
 }
 
 #[cfg(test)]
+mod shipped;
+#[cfg(test)]
 mod tests;

@@ -80,6 +80,15 @@ pub fn slowdown(flow: &FlowRow) -> Option<f64> {
     Some(fct_ns(flow)? / ideal as f64)
 }
 
+/// Goodput of every finished flow in bits per second.
+pub fn goodputs(flows: &[FlowRow]) -> Vec<f64> {
+    let goodput = |flow: &FlowRow| {
+        let span = flow.end_ns?.checked_sub(flow.start_ns).filter(|span| *span > 0)?;
+        Some(flow.bytes_received as f64 * 8e9 / span as f64)
+    };
+    flows.iter().filter_map(goodput).collect()
+}
+
 /// The measured flows of a trial.
 pub fn measured<'a>(input: &Input<'a>, trial: &'a TrialRecords) -> impl Iterator<Item = &'a FlowRow> {
     let spec = input.at(&trial.key).map_or(input.spec, |(spec, _)| spec);
@@ -105,20 +114,20 @@ pub fn place(input: &Input<'_>, key: &TrialKey) -> String {
     format!("trial {} ({place})", key.trial)
 }
 
-/// The trial of a workload and repetition at a point of which some labels are given.
-pub fn find<'a>(
-    input: &Input<'a>,
-    workload: &str,
-    repetition: u32,
-    labels: &[(&str, &str)],
-) -> Option<&'a TrialRecords> {
-    let fits = |key: &TrialKey| labels.iter().all(|(axis, label)| input.label(key, axis) == Some(label));
-    let same = |key: &TrialKey| key.workload == workload && key.repetition == repetition && fits(key);
-    input.trials.iter().find(|trial| same(&trial.key))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::testing;
 
-/// Whether two rows are the same flow on two networks.
-pub fn is_same(one: &FlowRow, other: &FlowRow) -> bool {
-    let identity = |flow: &FlowRow| (flow.from, flow.to, flow.bytes_asked, flow.start_ns, flow.request);
-    identity(one) == identity(other)
+    #[test]
+    fn classes_are_on_the_papers_scale() {
+        let flow = |bytes, class| FlowRow { class, ..testing::flow(bytes, 0, None) };
+        let background = |bytes, divisor| SizeClass::of(&flow(bytes, FlowClass::Background), divisor);
+        assert_eq!(background(99_999, 1), SizeClass::Small);
+        assert_eq!(background(100_000, 1), SizeClass::Medium);
+        assert_eq!(background(10_000_000, 1), SizeClass::Medium);
+        assert_eq!(background(10_000_001, 1), SizeClass::Large);
+        assert_eq!(background(1_000_001, 10), SizeClass::Large);
+        assert_eq!(SizeClass::of(&flow(99_999_999, FlowClass::Query), 1), SizeClass::Query);
+    }
 }

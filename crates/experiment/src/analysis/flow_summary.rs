@@ -10,7 +10,7 @@ use weft_scenario::workload::Workload;
 use super::class_summary::{ClassSummary, by_class};
 use super::completion::{self, size_divisor};
 use super::series::Window;
-use super::{Input, MetricInfo, TrialKey, TrialRecords, cpu, shuffle};
+use super::{Input, MetricInfo, TrialKey, TrialRecords, cpu};
 use crate::metric::{Findings, Limit, Table};
 use crate::plan::PlanSpec;
 use crate::stats;
@@ -116,7 +116,7 @@ fn numbers(input: &Input<'_>, trial: &TrialRecords) -> [Option<f64>; METRICS.len
         ms(of_all(|all| all.p99_fct_us)),
         of_all(|all| all.mean_slowdown),
         of_all(|all| all.p99_slowdown),
-        stats::jain(&shuffle::flow_goodputs(&flows)),
+        stats::jain(&completion::goodputs(&flows)),
         Some(flows.iter().map(|flow| flow.retransmits).sum::<u64>() as f64),
     ]
 }

@@ -10,7 +10,7 @@ use weft_scenario::workload::Workload;
 use weft_scenario::workload::services::{STORM_FOREIGN, STORM_OFFERED, STORM_OWN, ServiceRole, ServicesSpec};
 
 use super::series::{Cumulative, Window};
-use super::{Input, MetricInfo, TrialRecords, cpu, framing, trials};
+use super::{Input, MetricInfo, TrialRecords, cpu, framing};
 use crate::metric::{Estimate, Findings, Limit, Problem};
 use crate::plan::PlanSpec;
 use crate::stats::{self, Interval};
@@ -99,7 +99,7 @@ pub fn analyse(input: &Input<'_>) -> Findings {
     let mut findings = Findings::default();
     for workload in input.spec.workload.keys() {
         let mut cases = Vec::new();
-        for trial in trials::trials(input, workload) {
+        for trial in input.trials.iter().filter(|trial| trial.key.workload == *workload) {
             match Case::of(input, trial) {
                 Some(case) => cases.push(case),
                 None => findings.problems.push(Problem::Failed(format!(

@@ -6,7 +6,6 @@ use weft_scenario::record::LinkRow;
 use weft_scenario::topology::{Fabric, Role};
 
 use super::series::{Cumulative, Window};
-use crate::stats;
 
 /// One direction of one link over time.
 #[derive(Clone, Debug)]
@@ -65,25 +64,11 @@ fn one(rows: &[&LinkRow], fabric: &Fabric) -> Option<LinkSeries> {
     })
 }
 
-/// Jain's index of what one switch sent to each Intermediate in the window; `None` if it sent nothing.
-pub fn split_index(uplinks: &[&LinkSeries], window: Window) -> Option<f64> {
-    let sent = |link: &&LinkSeries| link.sent.at(window.to_s) - link.sent.at(window.from_s);
-    stats::jain(&uplinks.iter().map(sent).collect::<Vec<_>>())
-}
-
-/// The links from each Aggregation switch to the Intermediates, by switch.
-pub fn intermediate_links(links: &[LinkSeries]) -> BTreeMap<&str, Vec<&LinkSeries>> {
-    let mut by_switch: BTreeMap<&str, Vec<&LinkSeries>> = BTreeMap::new();
-    for link in links {
-        if link.role == Role::Aggregation && link.peer_role == Role::Intermediate {
-            by_switch.entry(&link.node).or_default().push(link);
-        }
-    }
-    by_switch
-}
-
-/// Utilisation of all links between two roles, both directions.
-pub fn utilisations(links: &[LinkSeries], roles: [Role; 2], window: Window) -> Vec<f64> {
-    let between = |link: &&LinkSeries| [link.role, link.peer_role] == roles || [link.peer_role, link.role] == roles;
-    links.iter().filter(between).map(|link| link.utilisation(window)).collect()
+/// Sum of the rates of all servers' links, bits per second.
+pub fn capacity_bps(fabric: &Fabric) -> f64 {
+    fabric
+        .servers()
+        .filter_map(|server| fabric.edge_of(server))
+        .map(|(_, link)| fabric.link(link).spec.rate.0 as f64)
+        .sum()
 }

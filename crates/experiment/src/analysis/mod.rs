@@ -1,23 +1,13 @@
 //! Records to metrics: pure functions, one module per question that a figure asks.
 //!
 //! * [`asked`]: the questions that stand in the plan
-//! * [`shuffle`]: how efficient and fair an all-to-all shuffle is (VL2 5.1, Figure 9)
-//! * [`vlb_split`]: how evenly Aggregation switches split traffic over the Intermediates (VL2 5.2, Figure 10)
 //! * [`overlay_cost`]: what an overlay costs in CPU and goodput beside plain routing
 //! * [`isolation`]: whether one service notices what another does (VL2 5.3, Figures 11 and 12)
 //! * [`outage`]: what a failure costs and how fast the fabric is back
-//! * [`fct`]: flow completion times beside the ideal switch (leaf-spine, "Impact of Link Speed")
-//! * [`queues`]: where queues build up (leaf-spine, "Where do queues build up?")
-//! * [`incast`]: query completion times by where buffers are (leaf-spine, "Where are large buffers more effective?")
 //! * [`ecmp`]: how likely hashed flows fit on uplinks (leaf-spine, "Intuition")
-//! * [`split_speed`]: split and completion times as core links become faster (VL2 5.2)
-//! * [`tcp_validation`]: the simulator beside the lab
 //! * [`flow_summary`]: completion times and goodput of any flows, for scenarios of one's own
-//! * [`elephants`]: large flows that collide, and other paths for them (VL2 4.2.2)
 //! * [`outside`]: traffic to and from the outside (VL2 4.2.3)
 //! * [`directory`]: the directory system under load, and an AA's move (VL2 5.5, Figure 14)
-//! * [`vxlan`]: the VXLAN draft's experiments
-//! * [`trill`]: the TRILL papers' experiments
 //! * [`model`]: calculations: cost, use of links, availability (VL2 3.4, 6)
 //! * [`flow_log`]: what a flow log says (VL2 3.1 to 3.3, Figures 2 to 4)
 //! * [`series`], [`links`], [`cpu`], [`completion`]: what they share
@@ -30,29 +20,18 @@ pub mod completion;
 pub mod cpu;
 pub mod directory;
 pub mod ecmp;
-pub mod elephants;
-pub mod fct;
 pub mod flow_log;
 pub mod flow_summary;
 pub mod framing;
-pub mod incast;
 pub mod isolation;
 pub mod links;
 pub mod model;
 pub mod outage;
 pub mod outside;
 pub mod overlay_cost;
-pub mod queues;
 pub mod series;
-pub mod shuffle;
-pub mod split_speed;
-pub mod tcp_validation;
-pub mod trill;
-pub mod vlb_split;
-pub mod vxlan;
 
 mod question;
-mod trials;
 
 use serde::{Deserialize, Serialize};
 use weft_scenario::engine::Overlay;
@@ -72,28 +51,14 @@ pub enum Analysis {
     #[default]
     #[serde(skip)]
     Asked,
-    /// [`shuffle`].
-    Shuffle,
-    /// [`vlb_split`].
-    VlbSplit,
     /// [`overlay_cost`].
     OverlayCost,
     /// [`isolation`].
     Isolation,
     /// [`outage`].
     Outage,
-    /// [`fct`].
-    Fct,
-    /// [`queues`].
-    Queues,
-    /// [`incast`].
-    Incast,
     /// [`ecmp`].
     EcmpProbability,
-    /// [`split_speed`].
-    SplitSpeed,
-    /// [`tcp_validation`].
-    TcpValidation,
     /// [`directory::lookup`].
     DirectoryLookup,
     /// [`directory::update`].
@@ -104,36 +69,6 @@ pub enum Analysis {
     DirectorySizing,
     /// [`directory::migration`].
     Migration,
-    /// [`vxlan::model_a`].
-    VxlanModelA,
-    /// [`vxlan::model_b`].
-    VxlanModelB,
-    /// [`vxlan::encapsulations`].
-    VxlanEncapsulations,
-    /// [`vxlan::segments`].
-    VxlanSegments,
-    /// [`trill::fast_path`].
-    TrillFastPath,
-    /// [`trill::latency`].
-    TrillLatency,
-    /// [`trill::throughput`].
-    TrillThroughput,
-    /// [`trill::paths`].
-    TrillPaths,
-    /// [`trill::load`].
-    TrillLoad,
-    /// [`trill::cpu`].
-    TrillCpu,
-    /// [`trill::convergence`].
-    TrillConvergence,
-    /// [`trill::elephants`].
-    TrillElephants,
-    /// [`trill::elision`].
-    TrillElision,
-    /// [`trill::vlan_size`].
-    TrillVlanSize,
-    /// [`trill::multipath`].
-    TrillMultipath,
     /// [`model::cost`].
     CostScale,
     /// [`model::link_use`].
@@ -146,8 +81,6 @@ pub enum Analysis {
     FlowConcurrency,
     /// [`flow_log::matrices`].
     TrafficMatrices,
-    /// [`elephants`].
-    Elephants,
     /// [`outside`].
     Outside,
     /// [`flow_summary`].

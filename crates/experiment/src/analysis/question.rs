@@ -1,8 +1,8 @@
 //! What there is to know about each analysis, in one table.
 
 use super::{
-    Analysis, Input, MetricInfo, asked, directory, ecmp, elephants, fct, flow_log, flow_summary, incast, isolation,
-    model, outage, outside, overlay_cost, queues, shuffle, split_speed, tcp_validation, trill, vlb_split, vxlan,
+    Analysis, Input, MetricInfo, asked, directory, ecmp, flow_log, flow_summary, isolation, model, outage, outside,
+    overlay_cost,
 };
 use weft_scenario::record::{self, RowKind};
 
@@ -47,37 +47,15 @@ macro_rules! ask {
 pub(super) fn question(analysis: Analysis) -> Question {
     match analysis {
         Analysis::Asked => ask!("questions", asked, [TcpRow, CpuRow, EventRow]),
-        Analysis::Shuffle => ask!("shuffle", shuffle, ALL, plain),
-        Analysis::VlbSplit => ask!("vlb-split", vlb_split, ALL, plain),
         Analysis::OverlayCost => ask!("overlay-cost", overlay_cost, ALL),
         Analysis::Isolation => ask!("isolation", isolation, [FlowRow, ServiceRow, TcpRow, CpuRow, EventRow]),
         Analysis::Outage => ask!("outage", outage, ALL, plain),
-        Analysis::Fct => ask!("fct", fct, [FlowRow, EventRow]),
-        Analysis::Queues => ask!("queues", queues, [QueueRow, EventRow]),
-        Analysis::Incast => ask!("incast", incast, [FlowRow, LinkRow, EventRow]),
         Analysis::EcmpProbability => ask!("ecmp-probability", ecmp, [FlowRow, EventRow]),
-        Analysis::SplitSpeed => ask!("split-speed", split_speed, [FlowRow, LinkRow, EventRow]),
-        Analysis::TcpValidation => ask!("tcp-validation", tcp_validation, [FlowRow, CpuRow, EventRow]),
         Analysis::DirectoryLookup => ask!("directory-lookup", directory::lookup, ALL),
         Analysis::DirectoryUpdate => ask!("directory-update", directory::update, ALL),
         Analysis::DirectoryConvergence => ask!("directory-convergence", directory::convergence, ALL, plain),
         Analysis::DirectorySizing => ask!("directory-sizing", directory::sizing, ALL, plain),
         Analysis::Migration => ask!("migration", directory::migration, ALL, plain),
-        Analysis::VxlanModelA => ask!("vxlan-model-a", vxlan::model_a, [ServerRow, OfferedRow]),
-        Analysis::VxlanModelB => ask!("vxlan-model-b", vxlan::model_b, [ServerRow, OfferedRow]),
-        Analysis::VxlanEncapsulations => ask!("vxlan-encapsulations", vxlan::encapsulations, [ChainRow]),
-        Analysis::VxlanSegments => ask!("vxlan-segments", vxlan::segments, [SegmentRow]),
-        Analysis::TrillFastPath => ask!("trill-fast-path", trill::fast_path, [ChainRow, CrossingRow]),
-        Analysis::TrillLatency => ask!("trill-latency", trill::latency, [CrossingRow]),
-        Analysis::TrillThroughput => ask!("trill-throughput", trill::throughput, [CrossingRow]),
-        Analysis::TrillPaths => ask!("trill-paths", trill::paths, [CrossingRow, PathShareRow]),
-        Analysis::TrillLoad => ask!("trill-load", trill::load, [CrossingRow]),
-        Analysis::TrillCpu => ask!("trill-cpu", trill::cpu, [ChainRow]),
-        Analysis::TrillConvergence => ask!("trill-convergence", trill::convergence, [SwitchLossRow]),
-        Analysis::TrillElephants => ask!("trill-elephants", trill::elephants, [FlowRow, EventRow]),
-        Analysis::TrillElision => ask!("trill-elision", trill::elision, [CrossingRow, PathShareRow, ChainRow]),
-        Analysis::TrillVlanSize => ask!("trill-vlan-size", trill::vlan_size, [VlanMixRow]),
-        Analysis::TrillMultipath => ask!("trill-multipath", trill::multipath, [ElephantRow]),
         Analysis::CostScale => ask!("cost-scale", model::cost, [NetworkRow]),
         Analysis::LinkUse => ask!("link-use", model::link_use, [LinkUseRow, RoutedMatrixRow]),
         Analysis::Availability => ask!("availability", model::availability, [AvailabilityRow, FailureRow]),
@@ -86,7 +64,6 @@ pub(super) fn question(analysis: Analysis) -> Question {
             ask!("flow-concurrency", flow_log::concurrency, [FlowSizeRow, ConcurrencyRow], plain)
         }
         Analysis::TrafficMatrices => ask!("traffic-matrices", flow_log::matrices, [FlowSizeRow, MatrixRow, FittingRow]),
-        Analysis::Elephants => ask!("elephants", elephants, [FlowRow, CpuRow, EventRow]),
         Analysis::Outside => ask!("outside", outside, ALL),
         Analysis::FlowSummary => ask!("flow-summary", flow_summary, [FlowRow, TcpRow, CpuRow, EventRow]),
     }

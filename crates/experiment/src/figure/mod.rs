@@ -12,8 +12,6 @@ mod outside;
 mod plots;
 mod row_chart;
 mod sweeps;
-mod trill;
-mod vxlan;
 
 pub use line_chart::{Band, Level, LineChart, Series, Span};
 pub use plots::{Figure, figures};

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use weft_scenario::record::{Records, TcpRow};
 
 use super::{Band, Level, LineChart, Mark, RowChart, Series, Span};
-use super::{asked, directory, flow_log, isolation, model, outside, sweeps, trill, vxlan};
+use super::{asked, directory, flow_log, isolation, model, outside, sweeps};
 use crate::analysis::series::{Cumulative, Window};
-use crate::analysis::{
-    Analysis, Input, TrialRecords, completion, flow_summary, framing, links, outage, overlay_cost, shuffle, vlb_split,
-};
+use crate::analysis::{Analysis, Input, TrialRecords, completion, flow_summary, framing, links, outage, overlay_cost};
 use crate::metric::Findings;
 use crate::stats;
 
@@ -29,10 +27,6 @@ pub(super) fn figure(title: &str, caption: &str, svg: String) -> Figure {
     Figure { title: title.to_owned(), caption: caption.to_owned(), svg }
 }
 
-/// The paper's 58.8 of 75 Gb/s.
-const PAPER_PLATEAU_OVER_LINE_RATE: f64 = 58.8 / 75.0;
-/// The paper's statement on the split (VL2 5.2).
-const PAPER_SPLIT: f64 = 0.98;
 /// Points of a distribution function: more cannot be seen.
 const CDF_POINTS: usize = 200;
 
@@ -40,44 +34,21 @@ const CDF_POINTS: usize = 200;
 pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
     let mut figures = match input.spec.analysis {
         Analysis::Asked => asked::figures(input),
-        Analysis::Shuffle => vec![goodput(input, true), flow_goodput_cdf(input), utilisation(input, shuffle_window)],
-        Analysis::VlbSplit => vec![split(input), utilisation(input, |input, _| vlb_split::window(input))],
         Analysis::OverlayCost => vec![cost_ratios(input, findings), cost_rounds(input)],
         Analysis::Isolation => isolation::services(input),
-        Analysis::Outage => vec![goodput(input, false)],
-        Analysis::Fct => sweeps::fct(input),
-        Analysis::Queues => sweeps::queues(input),
-        Analysis::Incast => sweeps::incast(input),
+        Analysis::Outage => vec![goodput(input)],
         Analysis::EcmpProbability => sweeps::ecmp(input, findings),
-        Analysis::SplitSpeed => sweeps::split_speed(input, findings),
-        Analysis::TcpValidation => sweeps::tcp_validation(input, findings),
         Analysis::DirectoryLookup => directory::lookups(input),
         Analysis::DirectorySizing => directory::sizing(input),
         Analysis::DirectoryUpdate => directory::updates(input),
         Analysis::DirectoryConvergence => directory::convergence(input),
         Analysis::Migration => directory::migration(input),
-        Analysis::VxlanModelA => vxlan::model_a(input, findings),
-        Analysis::VxlanModelB => vxlan::model_b(input, findings),
-        Analysis::VxlanEncapsulations => vxlan::encapsulations(input, findings),
-        Analysis::VxlanSegments => vxlan::segments(input, findings),
-        Analysis::TrillFastPath => trill::fast_path(input, findings),
-        Analysis::TrillLatency => trill::latency(input, findings),
-        Analysis::TrillThroughput => trill::throughput(input, findings),
-        Analysis::TrillPaths => trill::paths(input),
-        Analysis::TrillLoad => trill::load(input, findings),
-        Analysis::TrillCpu => trill::cpu(input, findings),
-        Analysis::TrillConvergence => trill::convergence(input, findings),
-        Analysis::TrillElephants => trill::elephants(findings),
-        Analysis::TrillElision => trill::elision(input, findings),
-        Analysis::TrillVlanSize => trill::vlan_size(input, findings),
-        Analysis::TrillMultipath => trill::multipath(findings),
         Analysis::CostScale => model::cost(input),
         Analysis::LinkUse => model::link_use(input),
         Analysis::Availability => model::availability(input),
         Analysis::FlowSizes => flow_log::by_size(&flow_log::logs(input)),
         Analysis::FlowConcurrency => flow_log::at_once(&flow_log::logs(input)),
         Analysis::TrafficMatrices => flow_log::over_time(&flow_log::logs(input)),
-        Analysis::Elephants => sweeps::elephants(findings),
         Analysis::Outside => outside::egress_links(input),
         Analysis::FlowSummary => vec![completion_cdf(input)],
     };
@@ -97,18 +68,14 @@ fn line_per_trial(input: &Input<'_>, points: impl Fn(&TrialRecords) -> Vec<(f64,
     input.trials.iter().map(|trial| Series { label: label(trial), points: points(trial) }).collect()
 }
 
-fn goodput(input: &Input<'_>, paper: bool) -> Figure {
-    let capacity_mbps = shuffle::capacity_bps(input.fabric()) / 1e6;
+fn goodput(input: &Input<'_>) -> Figure {
+    let capacity_mbps = links::capacity_bps(input.fabric()) / 1e6;
     let rates = |trial: &TrialRecords| {
         let rates = Cumulative::of_payload(&trial.records).rates(bin_s(&trial.records));
         rates.into_iter().map(|(time, bytes)| (time, bytes * 8.0 / 1e6)).collect()
     };
     let headers = framing::headers_only_ratio();
-    let mut levels = vec![Level { value: capacity_mbps * headers, label: "headers-only bound".into() }];
-    if paper {
-        let value = capacity_mbps * PAPER_PLATEAU_OVER_LINE_RATE;
-        levels.push(Level { value, label: "paper's 58.8 Gb/s, scaled".into() });
-    }
+    let levels = vec![Level { value: capacity_mbps * headers, label: "headers-only bound".into() }];
     let outages = input.trials.first().map(|trial| outage::outage_windows(&trial.records)).unwrap_or_default();
     let span = |window: Window| Span { from: window.from_s, to: window.to_s, label: "outage".into() };
     let chart = LineChart {
@@ -127,26 +94,6 @@ fn goodput(input: &Input<'_>, paper: bool) -> Figure {
 /// A second, or less for short runs.
 fn bin_s(records: &Records) -> f64 {
     if Cumulative::of_payload(records).end() >= 10.0 { 1.0 } else { 0.25 }
-}
-
-fn flow_goodput_cdf(input: &Input<'_>) -> Figure {
-    let curve = |trial: &TrialRecords| {
-        let sorted = stats::sorted(&shuffle::flow_goodputs(&trial.records.flows));
-        let at = |place: usize| {
-            let share = place as f64 / CDF_POINTS as f64;
-            stats::percentile_of_sorted(&sorted, share).map(|goodput| (goodput / 1e3, share))
-        };
-        (0..=CDF_POINTS).filter_map(at).collect()
-    };
-    let chart = LineChart {
-        title: "Distribution of the flows' goodput".into(),
-        x_label: "goodput of a flow (kbit/s)".into(),
-        y_label: "share of flows at or below".into(),
-        series: line_per_trial(input, curve),
-        ..LineChart::default()
-    };
-    let caption = "Bytes / completion time of every flow, from records/flows.csv. A steep line means equal shares.";
-    figure("Goodput of the flows", caption, chart.render())
 }
 
 /// Completion times of every group of trials; logarithmic, for they differ by powers of ten.
@@ -170,61 +117,6 @@ fn completion_cdf(input: &Input<'_>) -> Figure {
     };
     let caption = "All repetitions together, from records/flows.csv.";
     figure("Completion times", caption, chart.render())
-}
-
-fn shuffle_window(_: &Input<'_>, records: &Records) -> Option<Window> {
-    shuffle::plateau(records)
-}
-
-fn utilisation(input: &Input<'_>, window: impl Fn(&Input<'_>, &Records) -> Option<Window>) -> Figure {
-    let mut by_class: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for trial in input.trials {
-        let Some(window) = window(input, &trial.records) else { continue };
-        for link in links::all(&trial.records.links, input.fabric()) {
-            let class = format!("{} to {}", lower(link.role), lower(link.peer_role));
-            by_class.entry(class).or_default().push(link.utilisation(window));
-        }
-    }
-    let row = |(class, values): (String, Vec<f64>)| {
-        let tick = values.iter().copied().max_by(f64::total_cmp);
-        (class, stats::mean(&values).unwrap_or(f64::NAN), Mark::Bar { tick })
-    };
-    let chart = RowChart {
-        title: "Use of links by class and direction".into(),
-        x_label: "bytes counted / declared rate (bar: mean, tick: busiest link)".into(),
-        rows: by_class.into_iter().map(row).collect(),
-        ..RowChart::default()
-    };
-    let caption = "From records/links.csv. Interfaces do not count preamble, gap and the headers that segmentation \
-                   repeats, so a full link reads a little less than 1.";
-    figure("Use of links", caption, chart.render())
-}
-
-fn lower(role: weft_scenario::topology::Role) -> String {
-    format!("{role:?}").to_lowercase()
-}
-
-fn split(input: &Input<'_>) -> Figure {
-    let mut series = Vec::new();
-    for trial in input.trials {
-        let several = if input.trials.len() > 1 { format!(", trial {}", trial.key.trial) } else { String::new() };
-        for (switch, points) in vlb_split::split_over_time(input, &trial.records) {
-            series.push(Series { label: format!("{switch}{several}"), points });
-        }
-    }
-    let lowest = series.iter().flat_map(|one| &one.points).map(|point| point.1).fold(PAPER_SPLIT, f64::min);
-    let chart = LineChart {
-        title: "Fairness of the split over the Intermediates".into(),
-        x_label: "time (s)".into(),
-        y_label: "Jain's index of the split".into(),
-        y_low: Some((lowest * 50.0).floor() / 50.0 - 0.02),
-        series,
-        levels: vec![Level { value: PAPER_SPLIT, label: "paper: more than 0.98".into() }],
-        ..LineChart::default()
-    };
-    let caption =
-        "Bytes that each Aggregation switch sent to each Intermediate in every interval, from records/links.csv.";
-    figure("Split over the Intermediates", caption, chart.render())
 }
 
 fn cost_ratios(input: &Input<'_>, findings: &Findings) -> Figure {

@@ -232,13 +232,13 @@ fn check_name(spec: &PlanSpec, places: &BTreeMap<&str, Vec<String>>, name: &str)
         let whole = std::iter::once(&metric.id).chain(columns).cloned().collect::<Vec<_>>().join(".");
         return Err(format!("the metric's name is `{whole}`"));
     }
-    match parts.iter().zip(columns).find(|(part, column)| !is_known(spec, metric, column, part)) {
+    match parts.iter().zip(columns).find(|(part, column)| !is_known(spec, column, part)) {
         Some((part, column)) => Err(format!("the plan has nothing called `{part}` for `{column}`")),
         None => Ok(()),
     }
 }
 
-fn is_known(spec: &PlanSpec, metric: &MetricQuestion, column: &str, part: &str) -> bool {
+fn is_known(spec: &PlanSpec, column: &str, part: &str) -> bool {
     if spec.axes.iter().any(|axis| axis.name == column) {
         return spec.labels_of(column).iter().any(|label| label == part);
     }
@@ -247,7 +247,9 @@ fn is_known(spec: &PlanSpec, metric: &MetricQuestion, column: &str, part: &str) 
         "workload" => spec.workload.contains_key(part),
         _ => {
             let shared = query::derived::views(spec.measured.as_deref());
-            let own = spec.views.iter().map(|view| view.sql.as_str()).chain([metric.sql.as_str()]);
+            let views = spec.views.iter().map(|view| view.sql.as_str());
+            let metrics = spec.metrics.iter().map(|metric| metric.sql.as_str());
+            let own = views.chain(metrics).chain(spec.tables.iter().map(|table| table.sql.as_str()));
             let mut texts = shared.iter().map(|(_, sql)| sql.as_str()).chain(own);
             let is_word = |text: &str| text.contains(&format!("'{part}'"));
             let mut settings = spec.points.iter().flat_map(|point| &point.settings);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::analysis::testing::{FABRIC, SHUFFLE_TABLES, plan_text};
 
-const KEYS: &str = "analysis = \"shuffle\"\noverlays = [\"vl2\"]";
+const KEYS: &str = "overlays = [\"vl2\"]";
 
 fn refusal(text: &str) -> String {
     Plan::parse("p.toml", text).expect_err("it is wrong").to_string()
@@ -14,6 +14,13 @@ fn refusal_of(from: &str, to: &str) -> String {
     let text = plan_text(KEYS, SHUFFLE_TABLES);
     assert!(text.contains(from), "{from}");
     refusal(&text.replacen(from, to, 1))
+}
+
+/// The message for the plan with an analysis in the place of its own questions.
+fn analysed(name: &str) -> String {
+    let text = plan_text(&format!("analysis = \"{name}\"\n{KEYS}"), SHUFFLE_TABLES);
+    let (scenario, rest) = text.split_once("[[metrics]]").expect("it asks");
+    refusal(&format!("{scenario}[[claims]]{}", rest.split_once("[[claims]]").expect("it claims").1))
 }
 
 #[test]
@@ -37,19 +44,17 @@ fn mistakes_are_named_with_their_place() {
         refusal_of(workload, ""),
         refusal_of("[\"vl2\"]", "[]"),
         refusal_of("[\"vl2\"]", "[\"vl2\", \"vl2\"]"),
-        refusal_of("[\"vl2\"]", "[\"vl2\", \"routed\"]"),
         refusal_of("[\"lab\"]", "[\"ns3\"]"),
-        refusal_of("id = \"shuffle_time\"", "id = \"goodput_efficiency\""),
-        refusal_of("id = \"shuffle_time\"", "id = \"goodness\""),
+        refusal_of("id = \"shuffle_time\"\nrelation", "id = \"goodput_efficiency\"\nrelation"),
+        refusal_of("id = \"shuffle_time\"\nrelation", "id = \"goodness\"\nrelation"),
         refusal_of("want = 0.94\n", ""),
         refusal_of("relation = \">=\"", "relation = \"info\""),
         refusal_of("relation = \">=\"", "relation = \"==\""),
         refusal_of("interval = \"1 s\"", "interval = \"0 s\""),
         refusal_of("interval = \"1 s\"", "interval = \"1 s\"\nmeasure_cpu_cost = [\"ghost\"]"),
-        refusal_of("analysis = \"shuffle\"", "analysis = \"outage\""),
-        refusal_of("analysis = \"shuffle\"", "analysis = \"vlb-split\""),
-        refusal_of("analysis = \"shuffle\"", "analysis = \"overlay-cost\""),
-        refusal_of("analysis = \"shuffle\"", "repetitions = 0\nanalysis = \"shuffle\""),
+        analysed("outage"),
+        analysed("overlay-cost"),
+        refusal_of("overlays = [\"vl2\"]", "repetitions = 0\noverlays = [\"vl2\"]"),
         refusal_of(
             SHUFFLE_TABLES.split("[[claims]]").nth(2).unwrap(),
             "\nid = \"shuffle_time\"\nrelation = \"info\"\n",
@@ -85,10 +90,10 @@ fn quick_changes_what_it_names_and_keeps_the_rest() {
 
 #[test]
 fn a_workload_of_another_kind_replaces_the_old_one() {
-    let keys = "analysis = \"shuffle\"\noverlays = [\"vl2\"]";
     let change = "\n[quick.workload.all]\nkind = \"one-to-one\"\nfrom = 0\nto = 1\nflows = 1\nduration = \"1 s\"\n";
-    let message = refusal(&(plan_text(keys, SHUFFLE_TABLES) + change));
-    assert!(message.contains("needs workloads of kind `shuffle`"), "{message}");
+    let plan = Plan::parse("p.toml", &(plan_text(KEYS, SHUFFLE_TABLES) + change)).unwrap();
+    let kind = |mode| plan.for_mode(mode).workload["all"].kind();
+    assert_eq!((kind(Mode::Default), kind(Mode::Quick)), ("shuffle", "one-to-one"));
 }
 
 #[test]

@@ -232,20 +232,14 @@ fn check_compared(spec: &PlanSpec) -> Result<(), &'static str> {
     let every = |wanted: fn(&Workload) -> bool| spec.workload.values().all(wanted);
     let single = spec.overlays.len() == 1 && spec.workload.len() == 1;
     match spec.analysis {
-        Analysis::Shuffle | Analysis::Outage | Analysis::VlbSplit if !single => {
+        Analysis::Outage if !single => {
             Err("this analysis takes the median over all trials, so it needs one overlay and one workload")
         }
-        Analysis::Shuffle | Analysis::Outage if !every(|workload| matches!(workload, Workload::Shuffle { .. })) => {
+        Analysis::Outage if !every(|workload| matches!(workload, Workload::Shuffle { .. })) => {
             Err("this analysis needs workloads of kind `shuffle`")
         }
         Analysis::Outage if !spec.fault.iter().any(|fault| fault.lasts.is_some()) => {
             Err("analysis `outage` needs a `[[fault]]` that ends (`lasts`)")
-        }
-        Analysis::VlbSplit if !every(|workload| matches!(workload, Workload::Mix(_))) => {
-            Err("analysis `vlb-split` needs workloads of kind `mix`")
-        }
-        Analysis::VlbSplit if spec.sampling.split_interval.is_none_or(|interval| interval < spec.sampling.interval) => {
-            Err("analysis `vlb-split` needs `sampling.split_interval`, not below `sampling.interval`")
         }
         Analysis::OverlayCost if spec.sampling.measure_cpu_cost.is_empty() => {
             Err("analysis `overlay-cost` needs the names of workloads in `sampling.measure_cpu_cost`")

@@ -2,6 +2,7 @@
 //!
 //! * `median(x)`, `quantile(x, ratio)`, `weighted_quantile(x, weight, ratio)`, `stddev(x)`, `jain(x)`: a number
 //! * `log10(x)`, `sqrt(x)`: of one number
+//! * `line_growth(x, y)`: the value at 1 over that at 0 of the line through all points, by least squares
 //! * `ks_distance(x, weight, is_first)`: how far two distributions are apart (Kolmogorov-Smirnov), 0 to 1
 //! * `paired_ratio(ours, theirs, run)`, `batch_mean(x)`, `mean_estimate(x)` (Student's interval): an estimate with its interval, as JSON with `value`, `low`, `high`,
 //!   `coverage` and `n`; rows must come in order of time
@@ -34,6 +35,7 @@ pub(super) fn add(connection: &Connection) -> Result<()> {
     connection.create_aggregate_function("quantile", 2, flags, Quantile)?;
     connection.create_aggregate_function("weighted_quantile", 3, flags, WeightedQuantile)?;
     connection.create_aggregate_function("ks_distance", 3, flags, Distance)?;
+    connection.create_aggregate_function("line_growth", 2, flags, LineGrowth)?;
     connection.create_aggregate_function("paired_ratio", 3, flags, PairedRatio)?;
     let of_batches = |values: &[f64]| stats::batch_means_interval(values, BATCHES);
     connection.create_aggregate_function("batch_mean", 1, flags, Mean(of_batches))?;
@@ -136,6 +138,31 @@ impl Aggregate<Vec<(f64, f64, bool)>, Option<f64>> for Distance {
             }
         }
         Ok((first > 0.0 && second > 0.0).then_some(most))
+    }
+}
+
+/// The least-squares line's value at 1 over that at 0; nothing where that is not above 0, or all points have one x.
+struct LineGrowth;
+
+impl Aggregate<Vec<(f64, f64)>, Option<f64>> for LineGrowth {
+    fn init(&self, _: &mut Context<'_>) -> Result<Vec<(f64, f64)>> {
+        Ok(Vec::new())
+    }
+
+    fn step(&self, context: &mut Context<'_>, points: &mut Vec<(f64, f64)>) -> Result<()> {
+        points.extend(context.get::<Option<f64>>(0)?.zip(context.get::<Option<f64>>(1)?));
+        Ok(())
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, points: Option<Vec<(f64, f64)>>) -> Result<Option<f64>> {
+        let points = points.unwrap_or_default();
+        let n = points.len() as f64;
+        let sum = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
+        let (x, y) = (sum(|point| point.0) / n, sum(|point| point.1) / n);
+        let spread: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+        let slope = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>() / spread;
+        let at_0 = y - slope * x;
+        Ok((spread > 0.0 && at_0 > 0.0).then(|| (at_0 + slope) / at_0))
     }
 }
 

@@ -37,7 +37,7 @@ fn run() -> (tempfile::TempDir, PathBuf) {
         let rows = Records { flows: (0..3).map(flow).collect(), ..Records::default() };
         write_trial_rows(&records, &[], &TrialRecords { key, records: rows }).unwrap();
     }
-    let plan = testing::plan("analysis = \"shuffle\"\noverlays = [\"vl2\"]", testing::SHUFFLE_TABLES);
+    let plan = testing::plan("overlays = [\"vl2\"]", testing::SHUFFLE_TABLES);
     let options = RunOptions { seed: 7, ..RunOptions::default() };
     let mut manifest = Manifest::new(&plan, plan.for_mode(Mode::Default), &options);
     (manifest.machine.cores, manifest.fabrics) = (2, vec!["fabric.yaml".to_owned()]);
@@ -124,15 +124,17 @@ fn estimates_of_aggregates_have_their_intervals() {
 #[test]
 fn a_view_is_asked_once_and_named_where_it_is_none() {
     let spec = |views: &str| {
-        let text = testing::plan_text("overlays = [\"vl2\"]\nanalysis = \"shuffle\"", testing::SHUFFLE_TABLES);
+        let text = testing::plan_text("overlays = [\"vl2\"]", testing::SHUFFLE_TABLES);
         let text = format!("{text}{views}");
-        crate::plan::Plan::parse("p.toml", &text).unwrap().for_mode(Mode::Default).clone()
+        let plan = crate::plan::Plan::parse("p.toml", &text).map_err(|error| error.to_string())?;
+        Ok::<_, String>(plan.for_mode(Mode::Default).clone())
     };
     let (_kept, path) = run();
     let twice = spec(
         "[[views]]\nid = \"sums\"\nsql = \"select trial, sum(bytes_received) as bytes from flows group by trial\"\n\
          [[views]]\nid = \"most\"\nsql = \"select max(bytes) as bytes from sums\"\n",
-    );
+    )
+    .unwrap();
     let database = Database::with_spec(&path, &["fabric.yaml".to_owned()], &twice).unwrap();
     assert_eq!(database.ask("select bytes from most").unwrap().rows, [[Value::Integer(9_000_000)]]);
     assert!(database.ask("select * from missing").unwrap_err().to_string().contains("no such table: missing"));
@@ -142,8 +144,8 @@ fn a_view_is_asked_once_and_named_where_it_is_none() {
         ("id = \"x\"\nsql = \"delete from flows\"", "view `x`: not authorized"),
         ("id = \"x\"\nsql = \"select * from x\"", "view `x`: no such table: x"),
     ] {
-        let error = Database::empty(&spec(&format!("[[views]]\n{view}\n"))).unwrap_err().to_string();
-        assert!(error.starts_with(says), "{error}");
+        let error = spec(&format!("[[views]]\n{view}\n")).unwrap_err();
+        assert!(error.contains(says) && error.starts_with("p.toml:"), "{error}");
     }
 }
 
@@ -200,4 +202,25 @@ fn a_file_that_is_broken_is_named() {
     );
     let error = database.ask("select count(*) from flows").unwrap_err().to_string();
     assert!(error.contains("flows.csv") && !error.contains('\n'), "{error}");
+}
+
+/// The page says what there is to ask, and nothing that there is not.
+#[test]
+fn the_page_on_questions_names_every_table() {
+    let page = include_str!("../../../../docs/questions.md");
+    let plan = testing::plan("overlays = [\"vl2\"]", testing::SHUFFLE_TABLES);
+    let database = Database::empty(plan.for_mode(Mode::Default)).unwrap();
+    let kinds: Vec<&str> = weft_scenario::record::RowKind::ALL.iter().map(|kind| kind.name).collect();
+    for (table, columns) in database.tables().filter(|(table, _)| !kinds.contains(table)) {
+        let row = page.lines().find(|line| line.starts_with('|') && line.contains(&format!("`{table}`")));
+        let row = row.unwrap_or_else(|| panic!("docs/questions.md does not name `{table}`"));
+        let told = |column: &&String| {
+            row.contains(&format!("`{column}`"))
+                || row.contains("all of")
+                || row.contains("..")
+                || row.contains("the same")
+        };
+        let missing: Vec<&String> = columns.iter().skip(5).filter(|column| !told(column)).collect();
+        assert!(missing.is_empty(), "docs/questions.md does not name {missing:?} of `{table}`");
+    }
 }

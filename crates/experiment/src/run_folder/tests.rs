@@ -9,7 +9,7 @@ use crate::plan::Mode;
 use crate::runner::RunOptions;
 
 fn manifest() -> Manifest {
-    let plan = plan("analysis = \"shuffle\"\noverlays = [\"vl2\"]", SHUFFLE_TABLES);
+    let plan = plan("overlays = [\"vl2\"]", SHUFFLE_TABLES);
     Manifest::new(&plan, plan.for_mode(Mode::Default), &RunOptions::default())
 }
 

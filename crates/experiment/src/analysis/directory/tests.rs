@@ -250,7 +250,7 @@ fn plans_that_cannot_answer_are_refused() {
         ("directory-convergence", MIX, "visible_p99_ms", "needs `updates.until_visible`"),
         ("directory-sizing", MIX, "servers_needed", "needs a workload with several rates"),
         ("migration", RAMP, "packets_lost", "needs workloads of kind `migration`"),
-        ("shuffle", RAMP, "shuffle_time", "needs workloads of kind `shuffle`"),
+        ("outage", RAMP, "recovery_time", "needs workloads of kind `shuffle`"),
         ("directory-lookup", RAMP, "p99_ms.ramp.3000", "yields no metric `p99_ms.ramp.3000`"),
     ] {
         let message = refusal(analysis, workloads, claim);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use weft_scenario::record::{FittingRow, Records};
 
 use super::{put, put_empty};
-use crate::analysis::{Input, MetricInfo, TrialRecords, trials};
+use crate::analysis::{Input, MetricInfo, TrialRecords};
 use crate::metric::{Findings, Table};
 use crate::plan::PlanSpec;
 use crate::stats;
@@ -147,7 +147,7 @@ pub fn analyse(input: &Input<'_>) -> Findings {
     let mut findings = Findings::default();
     put_empty(&mut findings, input);
     for workload in input.spec.workload.keys() {
-        let trials: Vec<&TrialRecords> = trials::trials(input, workload).collect();
+        let trials: Vec<&TrialRecords> = input.trials.iter().filter(|trial| trial.key.workload == *workload).collect();
         let mut add = |name: &str, number: fn(&MatrixSummary) -> Option<f64>| {
             let name = format!("{name}.{workload}");
             put(&mut findings, &trials, &name, |trial| number(&MatrixSummary::of(&trial.records)));

@@ -15,6 +15,8 @@
 //! | `capacity` | a network | `fabric_number`, `servers`, `servers_bps` (sum of their links' rates), `largest_rack` (servers) |
 //! | `link_use` | a direction of a link | columns of `link_parts` but the part's, `use_ratio` of its declared rate |
 //! | `splits` | an Aggregation switch or leaf in a part of what is measured | `node`, `part`, `time_s`, `jain_index` of what it sent to each Intermediate or spine |
+//! | `crossed` | a rate of frames that crossed | all of `crossings`, `delivered` of sent and `received_per_s`; empty where less than nine tenths were offered |
+//! | `switch_costs` | a switch of a way at a size | `way`, `switch`, `frame_bytes`, `frame_ns` of CPU |
 //! | `estimates` | an estimate of the plan's metrics | `metric`, `place`, `value`, `low`, `high`, `n` |
 
 mod phases;

@@ -10,6 +10,8 @@ pub(crate) fn views(measured: Option<&str>) -> Vec<(String, String)> {
         ("capacity", CAPACITY),
         ("link_use", LINK_USE),
         ("splits", SPLITS),
+        ("crossed", CROSSED),
+        ("switch_costs", SWITCH_COSTS),
     ];
     views.map(|(name, sql)| (name.to_owned(), sql.to_owned())).to_vec()
 }
@@ -56,3 +58,22 @@ const LINK_USE: &str = "
 const SPLITS: &str = "
     select trial, repetition, seed, overlay, workload, node, part, (from_s + to_s) / 2 as time_s, jain(sent_bytes) as jain_index
     from link_parts where (role, peer_role) in (values ('aggregation', 'intermediate'), ('leaf', 'spine')) group by trial, node, part";
+
+/// Less than nine tenths of the rate that was asked for is another load, of which a share or a rate would say nothing: other work on the
+/// machine takes the generator's core away.
+const CROSSED: &str = "
+    with judged as (
+      select *, sent_frames > 0 and wall_ns > 0 and sent_frames * 1e9 >= 0.9 * asked_per_s * wall_ns as was_offered from crossings)
+    select *, iif(was_offered, received_frames * 1.0 / sent_frames, null) as delivered,
+      iif(was_offered, received_frames * 1e9 / wall_ns, null) as received_per_s
+    from judged";
+
+/// What a switch's chain takes more than the one before; the test centre alone has neither way nor switch.
+const SWITCH_COSTS: &str = "
+    select upto.trial, upto.repetition, upto.seed, upto.overlay, upto.workload, upto.way, upto.until as switch, upto.frame_bytes,
+      upto.chain_ns_per_frame - before.chain_ns_per_frame as frame_ns
+    from chains upto join chains before on before.trial = upto.trial and before.frame_bytes = upto.frame_bytes and case upto.until
+      when 's1' then before.way is null
+      when 'middle' then before.way = upto.way and before.until = 's1'
+      when 's2' then before.way = upto.way and before.until = 'middle' end
+    where upto.chain_ns_per_frame > before.chain_ns_per_frame";

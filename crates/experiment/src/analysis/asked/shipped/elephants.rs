@@ -1,27 +1,15 @@
-//! Known answers: hand-made flows of three ways, whose ratios are in the plan's claims.
+//! Hand-made flows of three ways, whose ratios are in the plan's claims (vl2/elephants).
 
 use weft_scenario::record::{FlowRow, Records};
 
-use super::super::testing::{SECOND, analyse, flow, plan_text};
+use super::{shipped, value};
+use crate::analysis::testing::{SECOND, analyse, flow};
 use crate::metric::{Findings, Problem};
-use crate::plan::{Mode, Plan, PlanSpec};
+use crate::plan::PlanSpec;
 
-fn text(sweep: &str) -> String {
-    let keys = "analysis = \"elephants\"\noverlays = [\"vl2\"]\nrepetitions = 3";
-    let tables = "[workload.w]\nkind = \"permutation\"\nbytes_per_flow = \"1 MB\"\nshift = 1\n\
-                  [sampling]\ninterval = \"1 s\"\ntime_limit = \"9 s\"\n\
-                  [[claims]]\nid = \"mean_over_flow.rehash\"\nrelation = \"info\"\nunit = \"ratio\"\n";
-    plan_text(keys, &format!("{tables}{sweep}"))
-}
-
-fn variant(id: &str, balance: &str) -> String {
-    format!("[[sweep.balance.variant]]\nid = \"{id}\"\nswitching = {{ load_balance = {balance} }}\n")
-}
-
+/// Three draws.
 fn spec() -> PlanSpec {
-    let rehash = "{ rehash = { hold = \"100 ms\", large = \"1 MB\" } }";
-    let sweep = variant("flow", "\"flow-ecmp\"") + &variant("rehash", rehash);
-    Plan::parse("test.toml", &text(&sweep)).unwrap().for_mode(Mode::Default).clone()
+    PlanSpec { repetitions: 3, ..shipped("vl2/elephants") }
 }
 
 fn flows(seconds: [u64; 2]) -> Vec<FlowRow> {
@@ -37,10 +25,6 @@ fn findings(rehashed: impl Fn(u32) -> [u64; 2]) -> Findings {
             ..Records::default()
         },
     })
-}
-
-fn value(findings: &Findings, name: &str) -> f64 {
-    findings.metrics.get(name).unwrap_or_else(|| panic!("{name}")).value
 }
 
 #[test]
@@ -62,12 +46,4 @@ fn a_draw_is_compared_with_itself() {
 fn a_flow_that_did_not_end_fails_the_run() {
     let found = analyse(&spec(), |_| Records { flows: vec![flow(1, 0, None)], ..Records::default() });
     assert!(matches!(found.problems[..], [Problem::Failed(_), ..]));
-    assert!(found.metrics.is_empty());
-}
-
-#[test]
-fn plans_without_a_place_to_compare_with_are_refused() {
-    let refused = |sweep: &str| Plan::parse("test.toml", &text(sweep)).unwrap_err().to_string();
-    assert!(refused(&variant("whole", "\"flow-ecmp\"")).contains("with a place `flow`"));
-    assert!(refused("").contains("takes the axis `balance`"));
 }
