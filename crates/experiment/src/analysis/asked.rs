@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{Input, MetricInfo, cpu};
 use crate::metric::{Estimate, Findings, Limit, Problem, Table};
-use crate::plan::{MetricQuestion, PlanSpec, ProblemVerdict};
+use crate::plan::{COUNT, LIMIT, MetricQuestion, PlanSpec, ProblemVerdict};
 use crate::query::{Answer, Database, QueryError, Value};
 use crate::stats::Interval;
 use crate::table::plain;
@@ -99,12 +99,20 @@ fn estimates(metric: &MetricQuestion, answer: &Answer, is_busy: bool) -> Result<
     let limited_by = if hides { metric.when_busy } else { metric.limited_by };
     let width = metric.places(answer.columns.clone())?.len();
     let mut samples: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    let (mut estimates, mut counts) = (BTreeMap::new(), BTreeMap::new());
+    let (mut estimates, mut counts, mut limits) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let behind = |name: &str| {
+        answer.columns.iter().skip(width + 1).position(|column| column == name).map(|place| width + 1 + place)
+    };
     for row in &answer.rows {
         let (places, value) = (&row[..width], &row[width]);
         let name = places.iter().fold(metric.id.clone(), |name, place| format!("{name}.{place}"));
-        if let Some(Value::Integer(n)) = row.get(width + 1) {
+        if let Some(Value::Integer(n)) = behind(COUNT).and_then(|place| row.get(place)) {
             counts.insert(name.clone(), *n as usize);
+        }
+        if let Some(Value::Text(text)) = behind(LIMIT).and_then(|place| row.get(place)) {
+            let limit = serde_json::from_value(text.as_str().into()).map_err(|_| format!("`{text}` limits nothing"))?;
+            let worst = limits.entry(name.clone()).or_insert(limit);
+            *worst = if Limit::excuses(limit) || limit.hides_answer() { limit } else { *worst };
         }
         match (value, value.number()) {
             (_, Some(number)) if number.is_finite() => samples.entry(name).or_default().push(number),
@@ -122,6 +130,9 @@ fn estimates(metric: &MetricQuestion, answer: &Answer, is_busy: bool) -> Result<
     estimates.extend(medians);
     for (name, n) in counts {
         estimates.entry(name).and_modify(|estimate: &mut Estimate| estimate.n = n);
+    }
+    for (name, limit) in limits {
+        estimates.entry(name).and_modify(|estimate: &mut Estimate| estimate.limited_by = limit);
     }
     Ok(estimates)
 }

@@ -1,13 +1,10 @@
 //! Records to metrics: pure functions, one module per question that a figure asks.
 //!
 //! * [`asked`]: the questions that stand in the plan
-//! * [`overlay_cost`]: what an overlay costs in CPU and goodput beside plain routing
 //! * [`isolation`]: whether one service notices what another does (VL2 5.3, Figures 11 and 12)
-//! * [`outage`]: what a failure costs and how fast the fabric is back
 //! * [`ecmp`]: how likely hashed flows fit on uplinks (leaf-spine, "Intuition")
 //! * [`flow_summary`]: completion times and goodput of any flows, for scenarios of one's own
 //! * [`outside`]: traffic to and from the outside (VL2 4.2.3)
-//! * [`directory`]: the directory system under load, and an AA's move (VL2 5.5, Figure 14)
 //! * [`model`]: calculations: cost, use of links, availability (VL2 3.4, 6)
 //! * [`flow_log`]: what a flow log says (VL2 3.1 to 3.3, Figures 2 to 4)
 //! * [`series`], [`links`], [`cpu`], [`completion`]: what they share
@@ -18,7 +15,6 @@ pub mod asked;
 pub mod class_summary;
 pub mod completion;
 pub mod cpu;
-pub mod directory;
 pub mod ecmp;
 pub mod flow_log;
 pub mod flow_summary;
@@ -26,9 +22,7 @@ pub mod framing;
 pub mod isolation;
 pub mod links;
 pub mod model;
-pub mod outage;
 pub mod outside;
-pub mod overlay_cost;
 pub mod series;
 
 mod question;
@@ -37,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use weft_scenario::engine::Overlay;
 use weft_scenario::record::{Records, RowKind};
 use weft_scenario::topology::Fabric;
+use weft_scenario::workload::Workload;
 
 use crate::metric::{Findings, Problem};
 use crate::plan::PlanSpec;
@@ -51,24 +46,10 @@ pub enum Analysis {
     #[default]
     #[serde(skip)]
     Asked,
-    /// [`overlay_cost`].
-    OverlayCost,
     /// [`isolation`].
     Isolation,
-    /// [`outage`].
-    Outage,
     /// [`ecmp`].
     EcmpProbability,
-    /// [`directory::lookup`].
-    DirectoryLookup,
-    /// [`directory::update`].
-    DirectoryUpdate,
-    /// [`directory::convergence`].
-    DirectoryConvergence,
-    /// [`directory::sizing`].
-    DirectorySizing,
-    /// [`directory::migration`].
-    Migration,
     /// [`model::cost`].
     CostScale,
     /// [`model::link_use`].
@@ -210,7 +191,7 @@ fn check_no_sweep(spec: &PlanSpec) -> Result<(), String> {
 fn unexpected_route_changes(input: &Input<'_>) -> Option<Problem> {
     let events = input.trials.iter().flat_map(|trial| &trial.records.events);
     let changes = events.filter(|event| event.kind == "adjacency").count();
-    let moves = input.spec.analysis == Analysis::Migration;
+    let moves = input.spec.workload.values().any(|workload| matches!(workload, Workload::Migration(_)));
     let expected = !input.spec.fault.is_empty() || moves;
     (changes > 0 && !expected)
         .then(|| Problem::Invalid(format!("{changes} routing adjacency changes in a run without faults")))

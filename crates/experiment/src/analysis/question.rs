@@ -1,9 +1,6 @@
 //! What there is to know about each analysis, in one table.
 
-use super::{
-    Analysis, Input, MetricInfo, asked, directory, ecmp, flow_log, flow_summary, isolation, model, outage, outside,
-    overlay_cost,
-};
+use super::{Analysis, Input, MetricInfo, asked, ecmp, flow_log, flow_summary, isolation, model, outside};
 use weft_scenario::record::{self, RowKind};
 
 use crate::metric::Findings;
@@ -47,15 +44,8 @@ macro_rules! ask {
 pub(super) fn question(analysis: Analysis) -> Question {
     match analysis {
         Analysis::Asked => ask!("questions", asked, [TcpRow, CpuRow, EventRow]),
-        Analysis::OverlayCost => ask!("overlay-cost", overlay_cost, ALL),
         Analysis::Isolation => ask!("isolation", isolation, [FlowRow, ServiceRow, TcpRow, CpuRow, EventRow]),
-        Analysis::Outage => ask!("outage", outage, ALL, plain),
         Analysis::EcmpProbability => ask!("ecmp-probability", ecmp, [FlowRow, EventRow]),
-        Analysis::DirectoryLookup => ask!("directory-lookup", directory::lookup, ALL),
-        Analysis::DirectoryUpdate => ask!("directory-update", directory::update, ALL),
-        Analysis::DirectoryConvergence => ask!("directory-convergence", directory::convergence, ALL, plain),
-        Analysis::DirectorySizing => ask!("directory-sizing", directory::sizing, ALL, plain),
-        Analysis::Migration => ask!("migration", directory::migration, ALL, plain),
         Analysis::CostScale => ask!("cost-scale", model::cost, [NetworkRow]),
         Analysis::LinkUse => ask!("link-use", model::link_use, [LinkUseRow, RoutedMatrixRow]),
         Analysis::Availability => ask!("availability", model::availability, [AvailabilityRow, FailureRow]),

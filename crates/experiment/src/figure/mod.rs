@@ -3,7 +3,6 @@
 
 mod asked;
 mod axis;
-mod directory;
 pub mod flow_log;
 mod isolation;
 mod line_chart;

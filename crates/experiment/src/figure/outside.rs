@@ -2,7 +2,8 @@
 
 use super::plots::{Figure, figure};
 use super::{LineChart, Series, Span};
-use crate::analysis::{Input, TrialRecords, links, outage};
+use crate::analysis::{Input, TrialRecords, links};
+use crate::query::derived::outage_windows;
 
 /// Bins of a link's rate.
 const BINS: f64 = 120.0;
@@ -26,7 +27,7 @@ fn of_trial(input: &Input<'_>, trial: &TrialRecords) -> Figure {
             .map(|(time, bytes)| (time, 8.0 * bytes / 1e6))
             .collect(),
     });
-    let outages = outage::outage_windows(&trial.records).into_iter();
+    let outages = outage_windows(&trial.records).into_iter();
     let title = format!("Egress links: {}", trial.key.workload);
     let chart = LineChart {
         title: title.clone(),

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use weft_scenario::record::{Records, TcpRow};
+use weft_scenario::record::TcpRow;
 
-use super::{Band, Level, LineChart, Mark, RowChart, Series, Span};
-use super::{asked, directory, flow_log, isolation, model, outside, sweeps};
-use crate::analysis::series::{Cumulative, Window};
-use crate::analysis::{Analysis, Input, TrialRecords, completion, flow_summary, framing, links, outage, overlay_cost};
+use super::{Band, Level, LineChart, Series};
+use super::{asked, flow_log, isolation, model, outside, sweeps};
+use crate::analysis::{Analysis, Input, TrialRecords, completion, flow_summary};
 use crate::metric::Findings;
 use crate::stats;
 
@@ -34,15 +33,8 @@ const CDF_POINTS: usize = 200;
 pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
     let mut figures = match input.spec.analysis {
         Analysis::Asked => asked::figures(input),
-        Analysis::OverlayCost => vec![cost_ratios(input, findings), cost_rounds(input)],
         Analysis::Isolation => isolation::services(input),
-        Analysis::Outage => vec![goodput(input)],
         Analysis::EcmpProbability => sweeps::ecmp(input, findings),
-        Analysis::DirectoryLookup => directory::lookups(input),
-        Analysis::DirectorySizing => directory::sizing(input),
-        Analysis::DirectoryUpdate => directory::updates(input),
-        Analysis::DirectoryConvergence => directory::convergence(input),
-        Analysis::Migration => directory::migration(input),
         Analysis::CostScale => model::cost(input),
         Analysis::LinkUse => model::link_use(input),
         Analysis::Availability => model::availability(input),
@@ -58,42 +50,6 @@ pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
         figure.svg.contains("class=\"line") || figure.svg.contains("class=\"bar") || figure.svg.contains("class=\"dot")
     });
     figures
-}
-
-fn label(trial: &TrialRecords) -> String {
-    format!("trial {} (seed {})", trial.key.trial, trial.key.seed)
-}
-
-fn line_per_trial(input: &Input<'_>, points: impl Fn(&TrialRecords) -> Vec<(f64, f64)>) -> Vec<Series> {
-    input.trials.iter().map(|trial| Series { label: label(trial), points: points(trial) }).collect()
-}
-
-fn goodput(input: &Input<'_>) -> Figure {
-    let capacity_mbps = links::capacity_bps(input.fabric()) / 1e6;
-    let rates = |trial: &TrialRecords| {
-        let rates = Cumulative::of_payload(&trial.records).rates(bin_s(&trial.records));
-        rates.into_iter().map(|(time, bytes)| (time, bytes * 8.0 / 1e6)).collect()
-    };
-    let headers = framing::headers_only_ratio();
-    let levels = vec![Level { value: capacity_mbps * headers, label: "headers-only bound".into() }];
-    let outages = input.trials.first().map(|trial| outage::outage_windows(&trial.records)).unwrap_or_default();
-    let span = |window: Window| Span { from: window.from_s, to: window.to_s, label: "outage".into() };
-    let chart = LineChart {
-        title: "Aggregate goodput over time".into(),
-        x_label: "time (s)".into(),
-        y_label: "goodput (Mbit/s)".into(),
-        series: line_per_trial(input, rates),
-        levels,
-        spans: outages.into_iter().map(span).collect(),
-        ..LineChart::default()
-    };
-    let caption = "Payload that arrived at all applications, from records/progress.csv.";
-    figure("Aggregate goodput over time", caption, chart.render())
-}
-
-/// A second, or less for short runs.
-fn bin_s(records: &Records) -> f64 {
-    if Cumulative::of_payload(records).end() >= 10.0 { 1.0 } else { 0.25 }
 }
 
 /// Completion times of every group of trials; logarithmic, for they differ by powers of ten.
@@ -117,50 +73,6 @@ fn completion_cdf(input: &Input<'_>) -> Figure {
     };
     let caption = "All repetitions together, from records/flows.csv.";
     figure("Completion times", caption, chart.render())
-}
-
-fn cost_ratios(input: &Input<'_>, findings: &Findings) -> Figure {
-    let mut rows = Vec::new();
-    for metric in overlay_cost::METRICS.iter().filter(|metric| metric.name.contains("_over_routed")) {
-        for workload in input.spec.workload.keys() {
-            if let Some(estimate) = findings.metrics.get(&format!("{}.{workload}", metric.name)) {
-                let interval = estimate.interval.map(|interval| (interval.low, interval.high));
-                let label = format!("{}, {workload}", metric.name.replace("_over_routed", "").replace('_', " "));
-                rows.push((label, estimate.value, Mark::Dot { interval }));
-            }
-        }
-    }
-    let chart = RowChart {
-        title: "Cost and goodput beside plain routing".into(),
-        x_label: "ratio to plain routing in the same round (dot: median, line: interval)".into(),
-        rows,
-        levels: vec![(1.0, "plain routing".into())],
-        ..RowChart::default()
-    };
-    figure("Beside plain routing", "CPU seconds per gigabyte and goodput, from records/cost.csv.", chart.render())
-}
-
-fn cost_rounds(input: &Input<'_>) -> Figure {
-    let mut series = Vec::new();
-    for workload in input.spec.workload.keys() {
-        for metric in ["routed_cpu_s_per_gb", "vl2_cpu_s_per_gb", "vxlan_cpu_s_per_gb"] {
-            let values = overlay_cost::samples(input, metric, workload);
-            if values.is_empty() {
-                continue;
-            }
-            let points = values.into_iter().enumerate().map(|(round, value)| (round as f64 + 1.0, value)).collect();
-            let overlay = metric.split('_').next().unwrap_or(metric);
-            series.push(Series { label: format!("{overlay}, {workload}"), points });
-        }
-    }
-    let chart = LineChart {
-        title: "CPU cost of every round".into(),
-        x_label: "round".into(),
-        y_label: "CPU seconds per gigabyte".into(),
-        series,
-        ..LineChart::default()
-    };
-    figure("CPU cost of every round", "Rounds are interleaved, from records/cost.csv.", chart.render())
 }
 
 fn cpu_idle(input: &Input<'_>) -> Figure {

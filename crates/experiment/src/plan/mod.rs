@@ -20,6 +20,7 @@ mod validate;
 pub use claim::{Claim, Judge, Relation};
 pub use error::PlanError;
 pub use library::{embedded_names, fabric_text, list, load};
+pub(crate) use questions::{COUNT, LIMIT};
 pub use questions::{FigureKind, FigureQuestion, MetricQuestion, ProblemQuestion, ProblemVerdict, TableQuestion, View};
 pub use single::{SingleSampling, SingleScenario};
 pub use spec::{PlanSpec, Sampling, Scale};

@@ -24,7 +24,8 @@ pub struct View {
 
 /// A metric: every row of the answer is a sample in its column `value`; the columns before that name the place, which stands behind
 /// the metric's name (`delivered.stp.512`). The estimate of a place is the median of its samples. A column `n` behind says how many
-/// samples a value rests on that is all there is of its place.
+/// samples a value rests on that is all there is of its place; a last column `limited_by` says what limited it, and the worst of a place
+/// counts.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MetricQuestion {
@@ -137,16 +138,19 @@ fn cpu() -> Limit {
 /// The column with the samples.
 const VALUE: &str = "value";
 /// The column with their number.
-const COUNT: &str = "n";
+pub(crate) const COUNT: &str = "n";
+/// The column with what limited them.
+pub(crate) const LIMIT: &str = "limited_by";
 
 impl MetricQuestion {
     /// The columns that name the place. An error if the samples are not the last.
     pub(crate) fn places(&self, mut columns: Vec<String>) -> Result<Vec<String>, String> {
+        columns.pop_if(|last| last == LIMIT);
         columns.pop_if(|last| last == COUNT);
         match columns.pop_if(|last| last == VALUE) {
             Some(_) => Ok(columns),
             None => Err(format!(
-                "its last column must be `{VALUE}`, or `{VALUE}` and `{COUNT}`; it has: {}",
+                "its last column must be `{VALUE}`, with `{COUNT}` and `{LIMIT}` behind it where it has them; it has: {}",
                 columns.join(", ")
             )),
         }

@@ -16,13 +16,6 @@ fn refusal_of(from: &str, to: &str) -> String {
     refusal(&text.replacen(from, to, 1))
 }
 
-/// The message for the plan with an analysis in the place of its own questions.
-fn analysed(name: &str) -> String {
-    let text = plan_text(&format!("analysis = \"{name}\"\n{KEYS}"), SHUFFLE_TABLES);
-    let (scenario, rest) = text.split_once("[[metrics]]").expect("it asks");
-    refusal(&format!("{scenario}[[claims]]{}", rest.split_once("[[claims]]").expect("it claims").1))
-}
-
 #[test]
 fn the_test_plan_is_valid() {
     Plan::parse("p.toml", &plan_text(KEYS, SHUFFLE_TABLES)).unwrap();
@@ -52,8 +45,6 @@ fn mistakes_are_named_with_their_place() {
         refusal_of("relation = \">=\"", "relation = \"==\""),
         refusal_of("interval = \"1 s\"", "interval = \"0 s\""),
         refusal_of("interval = \"1 s\"", "interval = \"1 s\"\nmeasure_cpu_cost = [\"ghost\"]"),
-        analysed("outage"),
-        analysed("overlay-cost"),
         refusal_of("overlays = [\"vl2\"]", "repetitions = 0\noverlays = [\"vl2\"]"),
         refusal_of(
             SHUFFLE_TABLES.split("[[claims]]").nth(2).unwrap(),
@@ -203,6 +194,13 @@ fn shipped_plans_are_named_after_their_files_and_build_in_every_mode() {
     let plans = list().unwrap();
     let names: Vec<_> = plans.iter().map(Plan::id).collect();
     assert_eq!(names, embedded_names().collect::<Vec<_>>());
+}
+
+/// It runs where nothing is built.
+#[test]
+fn the_plan_of_make_kernels_is_one() {
+    let text = include_str!("../../../../scripts/kernels/inside/plan.toml");
+    Plan::parse("scripts/kernels/inside/plan.toml", text).unwrap().check_scenarios().unwrap();
 }
 
 /// What each plan has to show, and the floor or ceiling for it: changing one is a decision, not an accident.

@@ -170,7 +170,7 @@ fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
     if spec.asks() {
         questions::check(spec)?;
     }
-    check_engines(spec).and_then(|()| check_compared(spec)).map_err(wrong)
+    check_engines(spec).map_err(wrong)
 }
 
 fn wrong(message: impl Into<String>) -> Problem {
@@ -225,30 +225,6 @@ fn check_engines(spec: &PlanSpec) -> Result<(), &'static str> {
         );
     }
     Ok(())
-}
-
-/// What the analyses that take no sweep compare must be in the plan.
-fn check_compared(spec: &PlanSpec) -> Result<(), &'static str> {
-    let every = |wanted: fn(&Workload) -> bool| spec.workload.values().all(wanted);
-    let single = spec.overlays.len() == 1 && spec.workload.len() == 1;
-    match spec.analysis {
-        Analysis::Outage if !single => {
-            Err("this analysis takes the median over all trials, so it needs one overlay and one workload")
-        }
-        Analysis::Outage if !every(|workload| matches!(workload, Workload::Shuffle { .. })) => {
-            Err("this analysis needs workloads of kind `shuffle`")
-        }
-        Analysis::Outage if !spec.fault.iter().any(|fault| fault.lasts.is_some()) => {
-            Err("analysis `outage` needs a `[[fault]]` that ends (`lasts`)")
-        }
-        Analysis::OverlayCost if spec.sampling.measure_cpu_cost.is_empty() => {
-            Err("analysis `overlay-cost` needs the names of workloads in `sampling.measure_cpu_cost`")
-        }
-        Analysis::OverlayCost if ![Overlay::Routed, Overlay::Vl2].iter().all(|one| spec.overlays.contains(one)) => {
-            Err("analysis `overlay-cost` needs the overlays `routed` and `vl2`")
-        }
-        _ => Ok(()),
-    }
 }
 
 fn check_claims(spec: &PlanSpec) -> Result<(), Problem> {

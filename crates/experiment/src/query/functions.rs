@@ -1,10 +1,10 @@
 //! Functions beside SQLite's own; aggregates are of all values that are not null:
 //!
 //! * `median(x)`, `quantile(x, ratio)`, `weighted_quantile(x, weight, ratio)`, `stddev(x)`, `jain(x)`: a number
-//! * `log10(x)`, `sqrt(x)`: of one number
+//! * `log10(x)`, `sqrt(x)`, `ceil(x)`: of one number
 //! * `line_growth(x, y)`: the value at 1 over that at 0 of the line through all points, by least squares
 //! * `ks_distance(x, weight, is_first)`: how far two distributions are apart (Kolmogorov-Smirnov), 0 to 1
-//! * `paired_ratio(ours, theirs, run)`, `batch_mean(x)`, `mean_estimate(x)` (Student's interval): an estimate with its interval, as JSON with `value`, `low`, `high`,
+//! * `paired_ratio(ours, theirs, run)`, `batch_mean(x)`, `mean_estimate(x)` (Student's interval), `median_estimate(x)`: an estimate with its interval, as JSON with `value`, `low`, `high`,
 //!   `coverage` and `n`; rows must come in order of time
 
 use std::collections::BTreeMap;
@@ -27,6 +27,7 @@ pub(super) fn add(connection: &Connection) -> Result<()> {
     };
     of_one("log10", f64::log10)?;
     of_one("sqrt", f64::sqrt)?;
+    of_one("ceil", f64::ceil)?;
     let of_values =
         |name: &str, function: Statistic| connection.create_aggregate_function(name, 1, flags, OfValues(function));
     of_values("median", stats::median)?;
@@ -37,9 +38,15 @@ pub(super) fn add(connection: &Connection) -> Result<()> {
     connection.create_aggregate_function("ks_distance", 3, flags, Distance)?;
     connection.create_aggregate_function("line_growth", 2, flags, LineGrowth)?;
     connection.create_aggregate_function("paired_ratio", 3, flags, PairedRatio)?;
+    connection.create_aggregate_function(
+        "median_estimate",
+        1,
+        flags,
+        Estimated(stats::median, stats::median_interval),
+    )?;
     let of_batches = |values: &[f64]| stats::batch_means_interval(values, BATCHES);
-    connection.create_aggregate_function("batch_mean", 1, flags, Mean(of_batches))?;
-    connection.create_aggregate_function("mean_estimate", 1, flags, Mean(stats::mean_interval))
+    connection.create_aggregate_function("batch_mean", 1, flags, Estimated(stats::mean, of_batches))?;
+    connection.create_aggregate_function("mean_estimate", 1, flags, Estimated(stats::mean, stats::mean_interval))
 }
 
 type Statistic = fn(&[f64]) -> Option<f64>;
@@ -186,10 +193,10 @@ impl Aggregate<BTreeMap<i64, Vec<(f64, f64)>>, Option<String>> for PairedRatio {
     }
 }
 
-/// The mean with an interval.
-struct Mean(fn(&[f64]) -> Option<Interval>);
+/// A statistic with its interval.
+struct Estimated(Statistic, fn(&[f64]) -> Option<Interval>);
 
-impl Aggregate<Vec<f64>, Option<String>> for Mean {
+impl Aggregate<Vec<f64>, Option<String>> for Estimated {
     fn init(&self, _: &mut Context<'_>) -> Result<Vec<f64>> {
         Ok(Vec::new())
     }
@@ -201,7 +208,7 @@ impl Aggregate<Vec<f64>, Option<String>> for Mean {
 
     fn finalize(&self, _: &mut Context<'_>, values: Option<Vec<f64>>) -> Result<Option<String>> {
         let values = values.unwrap_or_default();
-        Ok(stats::mean(&values).map(|mean| estimate(mean, (self.0)(&values), values.len())))
+        Ok((self.0)(&values).map(|value| estimate(value, (self.1)(&values), values.len())))
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `link_parts` | a direction of a link in a part of what is measured | `node`, `role`, `interface`, `peer`, `peer_role`, `class`, `rate_bps`, `part`, `from_s`, `to_s`, `sent_bytes`; parts as long as `sampling.split_interval`, else tenths |
 //! | `idle` | a core | `core`, `idle_ratio` over what is measured |
 //! | `phases` | what lies between two faults or repairs | see [`phases`] |
+//! | `outages` | from a fault to its repair | see [`outages`] |
 //! | `flaps` | a trial | `adjacencies` that were lost on links that had not failed |
 //! | `measured` | a trial | `from_s`, `to_s`: what the plan's `measured` says, else what `[sampling]` leaves |
 //! | `fct` | a flow that is measured | all of `flows`, `flow` (its number in the trial), `fct_ns`, `slowdown` against an idle network, `size_class` of the leaf-spine paper |
@@ -17,12 +18,16 @@
 //! | `splits` | an Aggregation switch or leaf in a part of what is measured | `node`, `part`, `time_s`, `jain_index` of what it sent to each Intermediate or spine |
 //! | `crossed` | a rate of frames that crossed | all of `crossings`, `delivered` of sent and `received_per_s`; empty where less than nine tenths were offered |
 //! | `switch_costs` | a switch of a way at a size | `way`, `switch`, `frame_bytes`, `frame_ns` of CPU |
+//! | `requests` | a bin of a directory's load, and those that failed | `kind`, `step`, `server`, `latency_ns`, `requests`, `is_failure` |
+//! | `directory_steps` | a step of a directory's load | all of `directory`, `p1_ms`, `p50_ms`, `p99_ms`, `sent_per_s`, `answered_ratio`, `limited_by` |
 //! | `estimates` | an estimate of the plan's metrics | `metric`, `place`, `value`, `low`, `high`, `n` |
 
+mod outages;
 mod phases;
 mod series;
 mod views;
 
+pub(crate) use outages::outage_windows;
 pub(crate) use views::views;
 
 use std::collections::BTreeMap;
@@ -99,6 +104,13 @@ pub const DERIVED: &[Derived] = &[
         reads: &[FlowRow::KIND, ProgressRow::KIND, LinkRow::KIND, EventRow::KIND, GapRow::KIND],
         windowed: false,
         of_trial: phases::rows,
+    },
+    Derived {
+        name: "outages",
+        columns: outages::COLUMNS,
+        reads: &[FlowRow::KIND, ProgressRow::KIND, EventRow::KIND],
+        windowed: false,
+        of_trial: outages::rows,
     },
     Derived {
         name: "flaps",

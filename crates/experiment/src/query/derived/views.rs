@@ -12,6 +12,8 @@ pub(crate) fn views(measured: Option<&str>) -> Vec<(String, String)> {
         ("splits", SPLITS),
         ("crossed", CROSSED),
         ("switch_costs", SWITCH_COSTS),
+        ("requests", REQUESTS),
+        ("directory_steps", DIRECTORY_STEPS),
     ];
     views.map(|(name, sql)| (name.to_owned(), sql.to_owned())).to_vec()
 }
@@ -77,3 +79,28 @@ const SWITCH_COSTS: &str = "
       when 'middle' then before.way = upto.way and before.until = 's1'
       when 's2' then before.way = upto.way and before.until = 'middle' end
     where upto.chain_ns_per_frame > before.chain_ns_per_frame";
+
+/// A request without an answer, or never sent because the load itself had no time for it, took the whole timeout: 2 s where the plan says
+/// no other. What happens to an update later happens not at all to one that failed.
+const REQUESTS: &str = "
+    select trial, repetition, seed, overlay, workload, kind, step, server, latency_at_most_ns as latency_ns, requests, 0 as is_failure
+    from latencies
+    union all
+    select trial, repetition, seed, overlay, workload, kinds.column2, step, null,
+      coalesce((select value from settings where settings.trial = directory.trial and name = 'workload.' || workload || '.timeout'), 2000000000),
+      unanswered + wrong + skipped, 1
+    from directory join (values ('lookup', 'lookup'), ('update', 'update'), ('update', 'visible'), ('update', 'pushed')) kinds
+      on kinds.column1 = directory.kind
+    where unanswered + wrong + skipped > 0 and (kinds.column1 = kinds.column2 or exists
+      (select 1 from latencies where latencies.trial = directory.trial and latencies.kind = kinds.column2))";
+
+/// Where other work took more than a twentieth of the cores, a tail says nothing that it does not excuse.
+const DIRECTORY_STEPS: &str = "
+    with percentiles as (
+      select trial, kind, step, weighted_quantile(latency_ns, requests, 0.01) / 1e6 as p1_ms,
+        weighted_quantile(latency_ns, requests, 0.5) / 1e6 as p50_ms, weighted_quantile(latency_ns, requests, 0.99) / 1e6 as p99_ms
+      from requests where server is null group by trial, kind, step)
+    select directory.*, p1_ms, p50_ms, p99_ms, sent * 1e9 / max(wall_ns, 1) as sent_per_s,
+      answered * 1.0 / max(sent + skipped, 1) as answered_ratio,
+      iif(max(foreign_cpu_ratio, skipped * 1.0 / max(sent + skipped, 1)) > 0.05, 'other-work', 'shared-cores') as limited_by
+    from directory left join percentiles using (trial, kind, step)";

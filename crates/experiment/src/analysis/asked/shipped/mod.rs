@@ -1,11 +1,14 @@
 //! The questions of shipped plans, asked of rows whose answers are known.
 
 mod core_to_nic_speed;
+mod directory;
 mod elephants;
 mod incast;
 mod kernel_tcp;
 mod link_speed;
 mod model_a;
+mod outage;
+mod overlay_goodput;
 mod queues;
 mod shuffle;
 mod trill;

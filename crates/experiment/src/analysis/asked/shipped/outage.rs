@@ -1,14 +1,16 @@
-//! One outage with a known course.
+//! One outage with a known course (vl2/intermediate-outage).
 
-use super::*;
-use crate::analysis::testing::{self, SECOND, trial};
-use crate::plan::PlanSpec;
 use weft_scenario::engine::Overlay;
-use weft_scenario::record::{FlowRow, ProgressRow};
+use weft_scenario::record::{EventRow, FlowRow, ProgressRow, Records};
+
+use super::close;
+use crate::analysis::testing::{self, SECOND, trial};
+use crate::metric::{Findings, Problem};
+use crate::plan::PlanSpec;
 
 fn spec() -> PlanSpec {
-    testing::spec(
-        "analysis = \"outage\"\noverlays = [\"vl2\"]",
+    let text = testing::plan_text(
+        "overlays = [\"vl2\"]",
         r#"
 [workload.all]
 kind = "shuffle"
@@ -21,13 +23,10 @@ node = "int1"
 [sampling]
 interval = "100 ms"
 time_limit = "60 s"
-[[claims]]
-id = "recovery_time"
-relation = "<="
-want = 3.0
-unit = "s"
+[[metrics]]
 "#,
-    )
+    );
+    testing::asking(&text, "vl2/intermediate-outage", "recovery_time")
 }
 
 /// Goodput 100 before; 40 for 4 s, then 75 while the outage lasts; 50 for 2 s after the repair, then 130 for 3 s, then
@@ -61,23 +60,18 @@ fn run(records: Records) -> Findings {
     testing::run(&spec, std::slice::from_ref(&fabric), &trials)
 }
 
-fn assert_close(findings: &Findings, name: &str, want: f64) {
-    let got = findings.metrics[name].value;
-    assert!((got - want).abs() < 1e-6, "{name}: got {got}, want {want}");
-}
-
 #[test]
 fn each_stretch_is_measured_against_the_time_before() {
     let findings = run(records());
     assert_eq!(findings.problems, [], "a lost neighbour belongs to a fault");
-    assert_close(&findings, "settled_goodput_ratio", 0.75);
-    assert_close(&findings, "dip_goodput_ratio", 0.40);
+    close(&findings, "settled_goodput_ratio", 0.75);
+    close(&findings, "dip_goodput_ratio", 0.40);
     // The second from 23.5 to 24.5 carries (50 + 130) / 2 = 90.
-    assert_close(&findings, "recovery_time", 1.5);
-    assert_close(&findings, "routes_restored_time", 1.0);
+    close(&findings, "recovery_time", 1.5);
+    close(&findings, "routes_restored_time", 1.0);
     // 0.5 s at 50, 3 s at 130 and 1.5 s at 100.
-    assert_close(&findings, "after_goodput_ratio", (0.5 * 0.5 + 3.0 * 1.3 + 1.5) / 5.0);
-    assert_close(&findings, "unfinished_flows", 1.0);
+    close(&findings, "after_goodput_ratio", (0.5 * 0.5 + 3.0 * 1.3 + 1.5) / 5.0);
+    close(&findings, "unfinished_flows", 1.0);
 }
 
 #[test]
