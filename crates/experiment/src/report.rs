@@ -32,7 +32,7 @@ pub enum ReportError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// The plan kept in the folder cannot be read any more.
-    #[error("{}: {source}", folder.display())]
+    #[error("{}: {source}; read it with the weft that wrote it", folder.display())]
     Plan {
         /// The run folder.
         folder: PathBuf,
