@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use weft_experiment::analysis::model::cost::{HEADINGS, cells};
 use weft_scenario::record::NetworkRow;
 use weft_scenario::workload::model::{CostSpec, Prices};
 
@@ -55,4 +54,38 @@ fn cost_spec(args: &CostArgs) -> CostSpec {
             cable_usd: args.cable_usd,
         },
     }
+}
+
+/// Headings of a table of networks.
+const HEADINGS: [&str; 12] = [
+    "design",
+    "servers",
+    "oversubscription",
+    "has 1:",
+    "ToRs",
+    "Aggregations",
+    "above",
+    "ports",
+    "server links",
+    "cables",
+    "switches ($)",
+    "ToRs and cables ($)",
+];
+
+/// One line of it.
+fn cells(row: &NetworkRow) -> [String; 12] {
+    [
+        row.design.clone(),
+        row.servers.to_string(),
+        format!("1:{}", row.oversubscription),
+        format!("{:.2}", row.actual_oversubscription),
+        row.tors.to_string(),
+        row.aggregations.to_string(),
+        row.upper_switches.to_string(),
+        row.ports.to_string(),
+        row.server_links.to_string(),
+        row.cables.to_string(),
+        format!("{:.0}", row.switches_usd),
+        format!("{:.0}", row.tors_and_cables_usd),
+    ]
 }

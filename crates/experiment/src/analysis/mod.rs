@@ -5,7 +5,6 @@
 //! * [`ecmp`]: how likely hashed flows fit on uplinks (leaf-spine, "Intuition")
 //! * [`flow_summary`]: completion times and goodput of any flows, for scenarios of one's own
 //! * [`outside`]: traffic to and from the outside (VL2 4.2.3)
-//! * [`model`]: calculations: cost, use of links, availability (VL2 3.4, 6)
 //! * [`flow_log`]: what a flow log says (VL2 3.1 to 3.3, Figures 2 to 4)
 //! * [`series`], [`links`], [`cpu`], [`completion`]: what they share
 //! * [`class_summary`]: completion times of one run, for a look without a plan
@@ -21,7 +20,6 @@ pub mod flow_summary;
 pub mod framing;
 pub mod isolation;
 pub mod links;
-pub mod model;
 pub mod outside;
 pub mod series;
 
@@ -50,12 +48,6 @@ pub enum Analysis {
     Isolation,
     /// [`ecmp`].
     EcmpProbability,
-    /// [`model::cost`].
-    CostScale,
-    /// [`model::link_use`].
-    LinkUse,
-    /// [`model::availability`].
-    Availability,
     /// [`flow_log::sizes`].
     FlowSizes,
     /// [`flow_log::concurrency`].
@@ -176,14 +168,6 @@ impl Analysis {
         let mut findings = (question(self).analyse)(input);
         findings.problems.extend(unexpected_route_changes(input));
         findings
-    }
-}
-
-/// What a plan must have for an analysis that compares no places of a sweep.
-fn check_no_sweep(spec: &PlanSpec) -> Result<(), String> {
-    match spec.axes.is_empty() {
-        true => Ok(()),
-        false => Err(format!("analysis `{}` takes no sweep", spec.analysis.name())),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What there is to know about each analysis, in one table.
 
-use super::{Analysis, Input, MetricInfo, asked, ecmp, flow_log, flow_summary, isolation, model, outside};
+use super::{Analysis, Input, MetricInfo, asked, ecmp, flow_log, flow_summary, isolation, outside};
 use weft_scenario::record::{self, RowKind};
 
 use crate::metric::Findings;
@@ -46,9 +46,6 @@ pub(super) fn question(analysis: Analysis) -> Question {
         Analysis::Asked => ask!("questions", asked, [TcpRow, CpuRow, EventRow]),
         Analysis::Isolation => ask!("isolation", isolation, [FlowRow, ServiceRow, TcpRow, CpuRow, EventRow]),
         Analysis::EcmpProbability => ask!("ecmp-probability", ecmp, [FlowRow, EventRow]),
-        Analysis::CostScale => ask!("cost-scale", model::cost, [NetworkRow]),
-        Analysis::LinkUse => ask!("link-use", model::link_use, [LinkUseRow, RoutedMatrixRow]),
-        Analysis::Availability => ask!("availability", model::availability, [AvailabilityRow, FailureRow]),
         Analysis::FlowSizes => ask!("flow-sizes", flow_log::sizes, [FlowSizeRow], plain),
         Analysis::FlowConcurrency => {
             ask!("flow-concurrency", flow_log::concurrency, [FlowSizeRow, ConcurrencyRow], plain)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_scenario::record::TcpRow;
 
 use super::{Band, Level, LineChart, Series};
-use super::{asked, flow_log, isolation, model, outside, sweeps};
+use super::{asked, flow_log, isolation, outside, sweeps};
 use crate::analysis::{Analysis, Input, TrialRecords, completion, flow_summary};
 use crate::metric::Findings;
 use crate::stats;
@@ -35,9 +35,6 @@ pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
         Analysis::Asked => asked::figures(input),
         Analysis::Isolation => isolation::services(input),
         Analysis::EcmpProbability => sweeps::ecmp(input, findings),
-        Analysis::CostScale => model::cost(input),
-        Analysis::LinkUse => model::link_use(input),
-        Analysis::Availability => model::availability(input),
         Analysis::FlowSizes => flow_log::by_size(&flow_log::logs(input)),
         Analysis::FlowConcurrency => flow_log::at_once(&flow_log::logs(input)),
         Analysis::TrafficMatrices => flow_log::over_time(&flow_log::logs(input)),

@@ -1,5 +1,6 @@
 //! The questions of shipped plans, asked of rows whose answers are known.
 
+mod calculations;
 mod core_to_nic_speed;
 mod directory;
 mod elephants;
