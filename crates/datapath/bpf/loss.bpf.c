@@ -58,6 +58,14 @@ int lose_everything(struct __sk_buff *ctx)
 	return TC_ACT_SHOT;
 }
 
+/* The same in the place of a switch at XDP. */
+SEC("xdp.frags")
+int lose_everything_xdp(struct xdp_md *ctx)
+{
+	count(&loss_counters, LOSS_LOST);
+	return XDP_DROP;
+}
+
 SEC("tcx/egress")
 int lose_outgoing(struct __sk_buff *ctx)
 {

@@ -83,22 +83,22 @@ impl BedPrograms {
         Ok(Self { object: object::BED.load(open)?, links: Vec::new(), ports: 0 })
     }
 
-    /// Drops every frame that comes in at an interface of the caller's namespace, before any other program sees it, until
-    /// the result is dropped.
+    /// Drops every frame that comes in at an interface of the caller's namespace, in the place of an XDP program or before any
+    /// other sees it, until the result is dropped.
     ///
     /// # Errors
     /// Any [`DatapathError`].
     pub fn cut(&self, interface: &str) -> Result<Cut, DatapathError> {
-        self.first("bed_cut", interface).map(Cut)
+        let [tc, xdp] = ["bed_cut", "bed_cut_xdp"].map(|name| object::program(&self.object, name));
+        hook::take((&tc, &xdp), interface::index_of(interface)?, interface).map(Cut)
     }
 
-    /// The same in place of a switch at the XDP hook, as long as this is there.
+    /// The same at the XDP hook of an interface without a program, before the kernel makes a packet of a frame.
     ///
     /// # Errors
     /// Any [`DatapathError`].
-    pub fn cut_xdp(&mut self, interface: &str) -> Result<(), DatapathError> {
-        self.links.push(attach_xdp(&object::program(&self.object, "bed_cut_xdp"), interface)?.0.into());
-        Ok(())
+    pub fn cut_at_xdp(&self, interface: &str) -> Result<Cut, DatapathError> {
+        Ok(Cut(attach_xdp(&object::program(&self.object, "bed_cut_xdp"), interface)?.0.into()))
     }
 
     /// Frames that came as far as the cuts of these programs, all together.

@@ -81,8 +81,8 @@ impl Silencer {
     /// # Errors
     /// [`DatapathError::NoInterface`] or any other [`DatapathError`].
     pub fn silence(&self, interface: &str) -> Result<Silence, DatapathError> {
-        let program = object::program(&self.0, "lose_everything");
-        hook::attach_first(&program, interface::index_of(interface)?, interface).map(Silence)
+        let [tc, xdp] = ["lose_everything", "lose_everything_xdp"].map(|name| object::program(&self.0, name));
+        hook::take((&tc, &xdp), interface::index_of(interface)?, interface).map(Silence)
     }
 }
 

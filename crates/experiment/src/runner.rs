@@ -141,10 +141,9 @@ pub fn check_fit(plan: &Plan, engines: &[&dyn Engine], mode: Mode) -> Result<(),
 
 fn require_fit(spec: &PlanSpec, fabrics: &[Fabric], engines: &[&dyn Engine]) -> Result<(), RunError> {
     for batch in schedule::batches(spec, fabrics, 0) {
-        let engine = execution::engine_of(&batch, spec, engines);
-        for overlay in batch.overlays {
-            let scenario = batch.scenario(*overlay)?;
-            for job in batch.jobs.iter().filter(|job| job.key.overlay == *overlay && job.key.repetition == 1) {
+        for (place, network) in batch.networks.iter().enumerate() {
+            let (engine, scenario) = (execution::engine_of(network, spec, engines), network.scenario()?);
+            for job in batch.jobs.iter().filter(|job| job.network == place && job.key.repetition == 1) {
                 engine.check_fit(&scenario, &job.trial)?;
             }
         }

@@ -13,8 +13,10 @@ use crate::adjacency::AdjacencyWatch;
 use crate::directory;
 use crate::doctor;
 use crate::down;
+use crate::elephants;
 use crate::error::LabError;
 use crate::faults::LabActuator;
+use crate::frames;
 use crate::home::namespace_path;
 use crate::limits;
 use crate::migration;
@@ -22,7 +24,7 @@ use crate::options::LabOptions;
 use crate::overlay;
 use crate::process::ProcessId;
 use crate::traffic::{self, TrafficError, TrafficHost, TrafficSetup, WatchedPort};
-use crate::trill;
+use crate::trill::Held;
 use crate::up::{Lab, up_owned};
 use crate::vxlan;
 
@@ -68,18 +70,27 @@ impl Engine for LabEngine {
                 progress.note(&format!("removed lab {lab}, left over from a run that was killed"));
             }
         }
-        if scenario.overlay == Overlay::L2 {
+        if scenario.overlay == Overlay::L2 && scenario.fabric.switches().count() < 2 {
             return Ok(Box::new(BedSession { options: &self.options, progress }));
         }
         let options = LabOptions { name: Some(self.free_name(scenario)), ..self.options.clone() };
         let lab = up_owned(scenario, &options, Some(ProcessId::own()), progress)?;
         let options = &self.options;
-        Ok(Box::new(LabSession { lab: Some(lab), progress, options, worker_command: &self.worker_command }))
+        let mut session = LabSession {
+            held: Held::default(),
+            lab: Some(lab),
+            progress,
+            options,
+            worker_command: &self.worker_command,
+        };
+        session.held = Held::of(session.lab())?;
+        Ok(Box::new(session))
     }
 }
 
 /// A lab that carries packets for one run. Dropping it takes the lab down.
 struct LabSession<'a> {
+    held: Held,
     lab: Option<Lab>,
     progress: &'a dyn Progress,
     options: &'a LabOptions,
@@ -114,9 +125,15 @@ impl LabSession<'_> {
 
 impl Session for LabSession<'_> {
     fn run(&mut self, trial: &Trial) -> Result<Records, EngineError> {
-        if let Workload::Vxlan(_) | Workload::Trill(_) = trial.workload {
-            let why = format!("a workload of kind `{}` needs the overlay `l2`", trial.workload.kind());
-            return Err(EngineError::Refused(why));
+        if let Workload::Vxlan(_) = trial.workload {
+            return Err(EngineError::Refused("a workload of kind `vxlan` needs the overlay `l2`".to_owned()));
+        }
+        if let Workload::Frames(spec) = &trial.workload {
+            let run = frames::Run { lab: self.lab(), held: &self.held, spec, trial, progress: self.progress };
+            return Ok(frames::run(&run)?);
+        }
+        if let Workload::Elephants(spec) = &trial.workload {
+            return Ok(elephants::run(self.lab(), spec, self.progress)?);
         }
         if let Workload::Directory(spec) = &trial.workload {
             let lab = self.lab.as_mut().expect("the lab is there until the session is closed");
@@ -149,6 +166,7 @@ impl Session for LabSession<'_> {
     }
 
     fn close(mut self: Box<Self>) -> Result<(), EngineError> {
+        self.held = Held::default();
         self.lab.take().map_or(Ok(()), Lab::take_down).map_err(EngineError::from)
     }
 }
@@ -188,6 +206,7 @@ impl LabSession<'_> {
 
 impl Drop for LabSession<'_> {
     fn drop(&mut self) {
+        self.held = Held::default();
         if let Some(lab) = self.lab.take() {
             let name = lab.state.lab.clone();
             if let Err(error) = lab.take_down() {
@@ -207,9 +226,6 @@ impl Session for BedSession<'_> {
     fn run(&mut self, trial: &Trial) -> Result<Records, EngineError> {
         match &trial.workload {
             Workload::Vxlan(spec) => Ok(vxlan::run(spec, &self.options.weft_binary, self.progress)?),
-            Workload::Trill(spec) => {
-                Ok(trill::measure::run(spec, trial.seed, &self.options.weft_binary, self.progress)?)
-            }
             other => Err(EngineError::Refused(format!(
                 "a workload of kind `{}` needs a fabric; choose another overlay than `l2`",
                 other.kind()

@@ -11,6 +11,7 @@ use weft_datapath::loss::{Silence, Silencer};
 use weft_scenario::addressing::AddressPlan;
 use weft_scenario::fault::{Fault, FaultKind};
 use weft_scenario::id::{LinkId, NodeId};
+use weft_scenario::topology::Link;
 
 use crate::batch::{self, Program};
 use crate::error::LabError;
@@ -84,10 +85,16 @@ impl<'a> LabActuator<'a> {
     fn settle_silence(&mut self) -> Result<(), LabError> {
         let mut wanted = BTreeSet::new();
         for fault in &self.active {
-            if let FaultKind::LinkSilent { a, b } = fault {
-                let ends = [self.find(a)?, self.find(b)?];
-                wanted.extend(self.between(a, b)?.into_iter().flat_map(|link| ends.map(|end| (end, link))));
-            }
+            let links = match fault {
+                FaultKind::LinkSilent { a, b } => self.between(a, b)?,
+                FaultKind::SwitchSilent { node } => self.lab.scenario.fabric.links_of(self.find(node)?).to_vec(),
+                FaultKind::SwitchDown { .. } | FaultKind::LinkDown { .. } => continue,
+            };
+            let ends = |link: LinkId| {
+                let Link { a, b, .. } = self.lab.scenario.fabric.link(link);
+                [(a.node, link), (b.node, link)]
+            };
+            wanted.extend(links.into_iter().flat_map(ends));
         }
         self.silent.retain(|port, _| wanted.contains(port));
         for port in wanted {
@@ -136,7 +143,7 @@ impl<'a> LabActuator<'a> {
                     let at = if fabric.node(from).role.is_switch() { from } else { to };
                     ports.extend(self.between(a, b)?.into_iter().map(|link| (at, link)));
                 }
-                FaultKind::LinkSilent { .. } => {}
+                FaultKind::SwitchSilent { .. } | FaultKind::LinkSilent { .. } => {}
             }
         }
         Ok(ports)

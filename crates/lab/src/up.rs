@@ -169,7 +169,7 @@ impl Builder<'_> {
 
     /// Switches that forward frames.
     fn start_campus(&mut self) -> Result<(), LabError> {
-        if self.lab.scenario.shaped {
+        if self.lab.scenario.shaped && self.lab.state.owner.is_none() {
             self.progress
                 .note("links are not shaped: frames go past queues; measurements emulate rates in virtual time");
         }

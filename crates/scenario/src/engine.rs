@@ -90,6 +90,10 @@ pub struct ProbeSpec {
     pub flows: u32,
     /// Time between two datagrams of one flow, at least 1 ms.
     pub interval: Nanos,
+    /// Whether to wait for each, up to a millisecond, and read how long it was under way ([`crate::record::TripRow`]): for networks
+    /// that are idle.
+    #[serde(default)]
+    pub trips: bool,
 }
 
 impl ProbeSpec {

@@ -31,6 +31,11 @@ pub enum FaultKind {
         /// Name of the switch.
         node: String,
     },
+    /// All links of a switch lose everything in both directions and stay up: it is dead, and nobody is told.
+    SwitchSilent {
+        /// Name of the switch.
+        node: String,
+    },
     /// The link between two nodes goes down, or all of them if there are several; both ends see it.
     LinkDown {
         /// Name of one end's node.
@@ -99,7 +104,7 @@ impl Fault {
     /// The links that the fault takes down, or why it cannot happen to this fabric.
     pub fn links(&self, fabric: &Fabric) -> Result<BTreeSet<LinkId>, FaultError> {
         match &self.kind {
-            FaultKind::SwitchDown { node } => {
+            FaultKind::SwitchDown { node } | FaultKind::SwitchSilent { node } => {
                 let id = self.find(fabric, node)?;
                 if !fabric.node(id).role.is_switch() {
                     return Err(FaultError::NotASwitch { at: self.at, node: node.clone() });
@@ -121,7 +126,7 @@ impl Fault {
     /// What it happens to, as rows of events name it: a switch, or the two nodes of a link.
     pub fn subject(&self) -> String {
         match &self.kind {
-            FaultKind::SwitchDown { node } => node.clone(),
+            FaultKind::SwitchDown { node } | FaultKind::SwitchSilent { node } => node.clone(),
             FaultKind::LinkDown { a, b } | FaultKind::LinkSilent { a, b } => format!("{a}-{b}"),
         }
     }
@@ -137,10 +142,15 @@ impl Fault {
 }
 
 impl FaultKind {
+    /// Whether links stay up and lose everything, so that nobody is told.
+    pub fn is_silent(&self) -> bool {
+        matches!(self, Self::SwitchSilent { .. } | Self::LinkSilent { .. })
+    }
+
     /// What fails, for messages; a link's ends are in alphabetical order.
     fn subject(&self) -> String {
         match self {
-            Self::SwitchDown { node } => format!("switch `{node}`"),
+            Self::SwitchDown { node } | Self::SwitchSilent { node } => format!("switch `{node}`"),
             Self::LinkDown { a, b } | Self::LinkSilent { a, b } => format!("link `{}` - `{}`", a.min(b), a.max(b)),
         }
     }
@@ -183,6 +193,7 @@ struct RawFault {
 #[serde(rename_all = "kebab-case")]
 enum RawKind {
     SwitchDown,
+    SwitchSilent,
     LinkDown,
     LinkSilent,
 }
@@ -193,9 +204,13 @@ impl TryFrom<RawFault> for Fault {
     fn try_from(raw: RawFault) -> Result<Self, Self::Error> {
         let kind = match (raw.kind, raw.node, raw.a, raw.b) {
             (RawKind::SwitchDown, Some(node), None, None) => FaultKind::SwitchDown { node },
+            (RawKind::SwitchSilent, Some(node), None, None) => FaultKind::SwitchSilent { node },
             (RawKind::LinkDown, None, Some(a), Some(b)) => FaultKind::LinkDown { a, b },
             (RawKind::LinkSilent, None, Some(a), Some(b)) => FaultKind::LinkSilent { a, b },
             (RawKind::SwitchDown, ..) => return Err("kind `switch-down` takes `node`, the name of a switch, alone"),
+            (RawKind::SwitchSilent, ..) => {
+                return Err("kind `switch-silent` takes `node`, the name of a switch, alone");
+            }
             (RawKind::LinkDown, ..) => {
                 return Err("kind `link-down` takes `a` and `b`, the names of a link's two nodes");
             }
@@ -287,11 +302,17 @@ mod tests {
         let read = |text: &str| toml::from_str::<Fault>(text).map_err(|error| error.message().to_owned());
         let text = "at = \"1 s\"\nlasts = \"2 s\"\nkind = \"switch-down\"\nnode = \"int1\"";
         assert_eq!(read(text), Ok(switch("int1", 1, Some(2))));
+        let dead = read("at = \"1 s\"\nkind = \"switch-silent\"\nnode = \"int1\"").unwrap();
+        assert_eq!(
+            (dead.kind.is_silent(), dead.links(&bed()).unwrap()),
+            (true, switch("int1", 1, None).links(&bed()).unwrap())
+        );
         assert_eq!(read("at = \"1 s\"\nkind = \"link-down\"\na = \"x\"\nb = \"y\""), Ok(link("x", "y", 1, None)));
         assert_eq!(read("at = \"1 s\"\nkind = \"link-silent\"\na = \"x\"\nb = \"y\""), Ok(silent("x", "y", 1, None)));
         for (text, message) in [
             ("at = \"1 s\"\nkind = \"switch-down\"\nnode = \"int1\"\nnod = 1", "unknown field `nod`"),
             ("at = \"1 s\"\nkind = \"switch-down\"\na = \"int1\"", "takes `node`"),
+            ("at = \"1 s\"\nkind = \"switch-silent\"\na = \"int1\"", "takes `node`"),
             ("at = \"1 s\"\nkind = \"link-down\"\na = \"int1\"", "takes `a` and `b`"),
             ("at = \"1 s\"\nkind = \"link-down\"\na = \"x\"\nb = \"y\"\nnode = \"z\"", "takes `a` and `b`"),
             ("at = \"1 s\"\nkind = \"link-silent\"\nnode = \"x\"", "takes `a` and `b`"),

@@ -6,8 +6,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::workload::trill::StpTimers;
-
 /// How packets get from server to server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "&'static str")]
@@ -51,6 +49,43 @@ pub enum Hook {
     Xdp,
     /// XDP in the stack, for drivers without it.
     XdpGeneric,
+}
+
+/// Timers of a spanning tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StpTimers {
+    /// What IEEE 802.1D recommends (its tables 17-1 and 8-3).
+    #[default]
+    Standard,
+    /// The shortest that Linux takes.
+    Quick,
+}
+
+impl StpTimers {
+    /// Between two BPDUs of the root.
+    pub const fn hello_s(self) -> u64 {
+        match self {
+            Self::Standard => 2,
+            Self::Quick => 1,
+        }
+    }
+
+    /// How long a root that is not heard is believed in.
+    pub const fn max_age_s(self) -> u64 {
+        match self {
+            Self::Standard => 20,
+            Self::Quick => 6,
+        }
+    }
+
+    /// Each of listening and learning.
+    pub const fn forward_delay_s(self) -> u64 {
+        match self {
+            Self::Standard => 15,
+            Self::Quick => 2,
+        }
+    }
 }
 
 /// One word for an overlay.

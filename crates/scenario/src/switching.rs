@@ -1,6 +1,6 @@
 //! How switches and network cards of the simulator queue, mark and choose paths. The lab has Linux's queues and takes no
-//! notice, but for two: its VL2 agents follow `load_balance` where it is `flowlet` or `rehash`, and `bfd` is for its routing
-//! daemons.
+//! notice, but for three: its VL2 agents follow `load_balance` where it is `flowlet` or `rehash`, `bfd` is for its routing
+//! daemons, and `cpus` for its RBridges.
 //!
 //! ```toml
 //! [switching]
@@ -40,6 +40,9 @@ pub struct Switching {
     pub bfd: Option<Nanos>,
     /// What happens when a server sends faster than its link.
     pub host_queue: HostQueue,
+    /// RBridges without servers hand frames to so many CPUs, from the first, by egress nickname; 0: each is worked on where it
+    /// comes in.
+    pub cpus: u32,
 }
 
 /// After so many missing packets BFD takes a link for dead: one more than usual, because daemons that wait for a busy core are

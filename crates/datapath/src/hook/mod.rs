@@ -2,12 +2,15 @@
 //! it has not. Callers need not know which.
 #![allow(unsafe_code)]
 
+mod detour;
+
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use libbpf_rs::{Link, ProgramImpl, ProgramMut};
 
+use self::detour::Detour;
 use crate::error::DatapathError;
 use crate::filter::{self, Filter, Place};
 use crate::link;
@@ -41,6 +44,8 @@ pub(crate) enum Attached {
     Filter(Filter),
     /// A filter that outlives this.
     Kept(Filter),
+    /// On XDP, in the place of another's.
+    Detour(Detour),
 }
 
 /// Attaches `program` (its section names the direction) to the interface, behind those already there.
@@ -56,6 +61,18 @@ pub(crate) fn attach_first(program: &ProgramMut<'_>, ifindex: u32, interface: &s
     match TcHook::available() {
         TcHook::Tcx => link::attach_first(program, ifindex, interface).map(Attached::Link),
         TcHook::Filter => filter::attach(program, ifindex, Place::First).map(Attached::Filter),
+    }
+}
+
+/// Takes frames before anybody else sees them: in the place of an XDP program where there is one, else in front of all on TC.
+pub(crate) fn take(
+    (tc, xdp): (&ProgramMut<'_>, &ProgramMut<'_>),
+    ifindex: u32,
+    interface: &str,
+) -> Result<Attached, DatapathError> {
+    match Detour::begin(xdp, ifindex, interface)? {
+        Some(detour) => Ok(Attached::Detour(detour)),
+        None => attach_first(tc, ifindex, interface),
     }
 }
 
@@ -118,15 +135,16 @@ impl Attached {
         match self {
             Self::Link(attached) => link::detach(attached),
             Self::Filter(attached) | Self::Kept(attached) => attached.detach(),
+            Self::Detour(detour) => detour.end(),
         }
     }
 }
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        if let Self::Filter(attached) = self {
+        if let Self::Filter(_) | Self::Detour(_) = self {
             // Nothing can be done about a failure here.
-            let _ = attached.detach();
+            let _ = self.detach();
         }
     }
 }

@@ -214,9 +214,12 @@ pub(crate) fn trials_of(spec: &PlanSpec, yields: impl Fn(&TrialKey) -> Records) 
     let mut trials = Vec::new();
     for point in &spec.points {
         for repetition in 1..=spec.repetitions {
-            for workload in point.spec.workload.keys() {
+            let overlays = || point.spec.overlays.iter();
+            for (workload, overlay) in
+                point.spec.workload.keys().flat_map(|name| overlays().map(move |one| (name, one)))
+            {
                 let (trial, seed) = (trials.len() as u32 + 1, u64::from(repetition));
-                let (overlay, workload, point) = (spec.overlays[0], workload.clone(), point.labels.clone());
+                let (overlay, workload, point) = (*overlay, workload.clone(), point.labels.clone());
                 let key = TrialKey { trial, repetition, seed, overlay, workload, point };
                 trials.push(TrialRecords { records: yields(&key), key });
             }

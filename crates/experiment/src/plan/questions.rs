@@ -221,7 +221,7 @@ fn check_figure(database: &Database, figure: &FigureQuestion) -> Result<(), Prob
 }
 
 /// Whether a metric of this name may come out of the plan's questions, whose places are given. What stands behind its name must be
-/// there somewhere: a place of an axis, a workload, an overlay, or a value or word of the plan.
+/// there somewhere: a place of an axis, a workload, an overlay, a node of a fabric, or a value or word of the plan.
 fn check_name(spec: &PlanSpec, places: &BTreeMap<&str, Vec<String>>, name: &str) -> Result<(), String> {
     let Some((metric, place)) = spec.metric_of(name) else {
         let known: Vec<&str> = places.keys().copied().collect();
@@ -248,14 +248,17 @@ fn is_known(spec: &PlanSpec, column: &str, part: &str) -> bool {
     }
     match column {
         "overlay" => spec.points.iter().flat_map(|point| &point.spec.overlays).any(|overlay| overlay.name() == part),
-        "workload" => spec.workload.contains_key(part),
+        "workload" => spec.points.iter().any(|point| point.spec.workload.contains_key(part)),
+        "switch" => spec.build_fabrics().is_ok_and(|all| all.iter().any(|fabric| fabric.find(part).is_some())),
         _ => {
             let shared = query::derived::views(spec.measured.as_deref());
             let views = spec.views.iter().map(|view| view.sql.as_str());
             let metrics = spec.metrics.iter().map(|metric| metric.sql.as_str());
             let own = views.chain(metrics).chain(spec.tables.iter().map(|table| table.sql.as_str()));
             let mut texts = shared.iter().map(|(_, sql)| sql.as_str()).chain(own);
-            let is_word = |text: &str| text.contains(&format!("'{part}'"));
+            let is_number = |text: &str| text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == part);
+            let is_word =
+                |text: &str| text.contains(&format!("'{part}'")) || (part.parse::<u64>().is_ok() && is_number(text));
             let mut settings = spec.points.iter().flat_map(|point| &point.settings);
             texts.any(is_word) || settings.any(|(_, value)| value.to_string() == part)
         }

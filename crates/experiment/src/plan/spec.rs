@@ -60,9 +60,14 @@ pub struct PlanSpec {
     /// How often each overlay and workload runs; repetition i has seed + i.
     #[serde(default = "once")]
     pub repetitions: u32,
-    /// Whether all overlays are up at once and take turns, so that a change of the machine's mood meets all of them.
+    /// Whether the networks of all overlays and points are up at once and take turns, so that a change of the machine's mood meets all
+    /// of them.
     #[serde(default)]
     pub interleave: bool,
+    /// Whether networks are brought up anew for every repetition: where the memory and the interrupts of a bed come to lie is luck, of
+    /// which each repetition should have its own.
+    #[serde(default)]
+    pub rebuild: bool,
     /// How the run is scaled against the paper's.
     #[serde(default)]
     pub scale: Scale,

@@ -30,8 +30,18 @@ pub const ENGINE_AXIS: &str = "engine";
 /// More points than this are a mistake.
 const POINTS_MAX: usize = 2000;
 /// What a variant may change: the scenario, and when it is sampled and cut.
-const VARIANT_KEYS: [&str; 9] =
-    ["fabric", "switching", "transport", "workload", "overlays", "directory", "fault", "sampling", "shaped"];
+const VARIANT_KEYS: [&str; 10] = [
+    "fabric",
+    "switching",
+    "transport",
+    "workload",
+    "workloads",
+    "overlays",
+    "directory",
+    "fault",
+    "sampling",
+    "shaped",
+];
 
 /// One dimension of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -153,7 +153,7 @@ pub(super) fn check_network(
 
 fn names_of(kind: &FaultKind) -> Vec<String> {
     match kind {
-        FaultKind::SwitchDown { node } => vec![node.clone()],
+        FaultKind::SwitchDown { node } | FaultKind::SwitchSilent { node } => vec![node.clone()],
         FaultKind::LinkDown { a, b } | FaultKind::LinkSilent { a, b } => vec![a.clone(), b.clone()],
     }
 }
@@ -209,15 +209,23 @@ fn check_engines(spec: &PlanSpec) -> Result<(), &'static str> {
     if spec.engines.iter().any(|engine| engine == CALC) && !only_calc {
         return Err("the engine `calc` has no packets, so it cannot stand beside another in `engines`");
     }
-    let on_own_servers = |workload: &Workload| matches!(workload, Workload::Vxlan(_) | Workload::Trill(_));
+    let on_own_servers = |workload: &Workload| matches!(workload, Workload::Vxlan(_));
     let alone = spec.engines == ["lab"] && spec.overlays == [Overlay::L2] && spec.fault.is_empty();
     if spec.workload.values().any(on_own_servers) && !alone {
+        return Err("workloads of kind `vxlan` need `engines = [\"lab\"]`, `overlays = [\"l2\"]` and no `[[fault]]`");
+    }
+    let of_frames = |workload: &Workload| matches!(workload, Workload::Frames(_) | Workload::Elephants(_));
+    let forwarded = spec.engines == ["lab"] && spec.overlays.iter().all(|overlay| overlay.forwards_frames());
+    if spec.workload.values().any(of_frames) && !forwarded {
         return Err(
-            "workloads of kind `vxlan` and `trill` need `engines = [\"lab\"]`, `overlays = [\"l2\"]` and no `[[fault]]`",
+            "workloads of kind `frames` and `elephants` need `engines = [\"lab\"]` and overlays whose switches forward frames",
         );
     }
-    if spec.overlays.contains(&Overlay::L2) && !every(on_own_servers) {
-        return Err("the overlay `l2` carries only workloads of kind `vxlan` and `trill`");
+    let told = |workload: &Workload| matches!(workload, Workload::Vxlan(_) | Workload::Frames(_));
+    if spec.overlays.contains(&Overlay::L2) && !every(told) {
+        return Err(
+            "the switches of the overlay `l2` learn nothing: it carries only workloads of kind `frames` and `vxlan`",
+        );
     }
     if spec.engines != ["lab"] && spec.overlays.iter().any(|overlay| overlay.is_lab_only()) {
         return Err(

@@ -10,7 +10,7 @@ use siphasher::sip::SipHasher13;
 use weft_scenario::engine::{Engine, EngineError, Progress, Session};
 use weft_scenario::topology::{Fabric, to_yaml};
 
-use super::schedule::{Batch, Job, batches};
+use super::schedule::{Batch, Job, Network, batches};
 use super::workers::{self, Shared, Task};
 use super::{RunError, RunOptions};
 use crate::analysis::TrialRecords;
@@ -82,8 +82,13 @@ impl<'a> Execution<'a> {
         let mut tasks = Vec::new();
         for batch in batches {
             let missing = batch.jobs.iter().filter(|job| work.is_none_or(|work| !work.has(job.key.trial)));
-            match (engine_of(batch, self.spec, self.engines).parallel(), work) {
-                (Some(engine), Some(_)) => tasks.extend(missing.map(|job| Task { batch, job, engine })),
+            let engine = |network| engine_of(network, self.spec, self.engines).parallel();
+            match (batch.networks.iter().map(engine).collect::<Option<Vec<_>>>(), work) {
+                (Some(engines), Some(_)) => tasks.extend(missing.map(|job| Task {
+                    network: batch.networks[job.network],
+                    job,
+                    engine: engines[job.network],
+                })),
                 _ => finished.extend(self.one_after_another(batch, missing.collect(), work)?),
             }
         }
@@ -96,7 +101,7 @@ impl<'a> Execution<'a> {
         Ok(finished)
     }
 
-    /// Brings the overlays of a batch up, runs its jobs in order and takes the overlays down.
+    /// Brings the networks of a batch up, runs its jobs in order and takes the networks down.
     fn one_after_another(
         &self,
         batch: &Batch<'_>,
@@ -108,14 +113,12 @@ impl<'a> Execution<'a> {
             return Ok(finished);
         }
         let mut sessions: Vec<Box<dyn Session + 'a>> = Vec::new();
-        for overlay in batch.overlays {
-            sessions
-                .push(engine_of(batch, self.spec, self.engines).prepare(&batch.scenario(*overlay)?, self.progress)?);
+        for network in &batch.networks {
+            let engine = engine_of(network, self.spec, self.engines);
+            sessions.push(engine.prepare(&network.scenario()?, self.progress)?);
         }
         for job in jobs {
-            let place = batch.overlays.iter().position(|overlay| *overlay == job.key.overlay);
-            let session = &mut sessions[place.expect("a batch has the overlays of its jobs")];
-            finished.push(self.one(job, session.as_mut(), work)?);
+            finished.push(self.one(job, sessions[job.network].as_mut(), work)?);
         }
         sessions.into_iter().try_for_each(|session| session.close())?;
         Ok(finished)
@@ -153,9 +156,9 @@ impl<'a> Execution<'a> {
     }
 }
 
-/// The engine that a batch runs on: the one that its point names, where engines are an axis, else the only one.
-pub(super) fn engine_of<'a>(batch: &Batch<'_>, spec: &PlanSpec, engines: &[&'a dyn Engine]) -> &'a dyn Engine {
-    let wanted = batch.point.engine(&spec.axes);
+/// The engine that a network is for: the one that its point names, where engines are an axis, else the only one.
+pub(super) fn engine_of<'a>(network: &Network<'_>, spec: &PlanSpec, engines: &[&'a dyn Engine]) -> &'a dyn Engine {
+    let wanted = network.point.engine(&spec.axes);
     let of_point = engines.iter().find(|engine| Some(engine.name()) == wanted);
     of_point.or(engines.first()).copied().expect("a plan without this engine was refused")
 }

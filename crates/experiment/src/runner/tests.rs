@@ -203,6 +203,28 @@ fn interleaved_overlays_are_up_together_and_take_turns() {
 }
 
 #[test]
+fn interleaved_points_share_their_networks_and_are_made_anew_where_the_plan_says_so() {
+    let tables = |keys: &str| {
+        let sampling = "[sampling]\ninterval = \"1 s\"\ntime_limit = \"9 s\"\n[[metrics]]\nid = \"n\"\nmeaning = \"n\"\nsql = \"select 1 as value\"\n\
+                        [[claims]]\nid = \"n\"\nrelation = \"info\"\nunit = \"1\"\n";
+        let workload = "[workload.one]\nkind = \"one-to-one\"\nfrom = 0\nto = 1\nflows = 1\nduration = \"1 s\"\n";
+        plan(
+            &format!("overlays = [\"vl2\"]\nrepetitions = 2\ninterleave = true\n{keys}"),
+            &format!("{workload}[sweep.load]\nsets = [\"workload.one.flows\"]\nvalues = [1, 2]\n{sampling}"),
+        )
+    };
+    let log = |keys: &str| {
+        let (parent, engine) = (tempfile::tempdir().unwrap(), FakeEngine::default());
+        run(&tables(keys), &[&engine], &options(&parent.path().join("r")), &Quiet::default()).unwrap();
+        engine.log()
+    };
+    let turns = ["run Vl2 seed 7", "run Vl2 seed 7", "run Vl2 seed 8", "run Vl2 seed 8"];
+    assert_eq!(log(""), [&["up Vl2"][..], &turns, &["down Vl2"]].concat(), "one network for both points");
+    let rebuilt = [&["up Vl2"][..], &turns[..2], &["down Vl2", "up Vl2"], &turns[2..], &["down Vl2"]].concat();
+    assert_eq!(log("rebuild = true"), rebuilt);
+}
+
+#[test]
 fn nothing_is_left_of_a_run_that_failed_or_was_stopped() {
     let parent = tempfile::tempdir().unwrap();
     let out = parent.path().join("result");

@@ -9,7 +9,7 @@ use weft_scenario::engine::{Engine, EngineError, Progress};
 use weft_scenario::record::RowKind;
 
 use super::RunError;
-use super::schedule::{Batch, Job};
+use super::schedule::{Job, Network};
 use crate::analysis::TrialRecords;
 use crate::plan::Axis;
 use crate::run_folder::{FinishedRun, WorkFolder};
@@ -17,7 +17,7 @@ use crate::run_folder::{FinishedRun, WorkFolder};
 /// One run and the engine that it runs on.
 #[derive(Clone, Copy)]
 pub(super) struct Task<'a> {
-    pub(super) batch: &'a Batch<'a>,
+    pub(super) network: Network<'a>,
     pub(super) job: &'a Job,
     pub(super) engine: &'a (dyn Engine + Sync),
 }
@@ -67,7 +67,7 @@ pub(super) fn run_all(tasks: &[Task<'_>], shared: Shared<'_>) -> Result<Vec<Fini
 }
 
 fn run_one(task: Task<'_>, shared: Shared<'_>, progress: &dyn Progress) -> Result<FinishedRun, RunError> {
-    let mut session = task.engine.prepare(&task.batch.scenario(task.job.key.overlay)?, progress)?;
+    let mut session = task.engine.prepare(&task.network.scenario()?, progress)?;
     let trial = TrialRecords { key: task.job.key.clone(), records: session.run(&task.job.trial)? };
     let mut run = FinishedRun { trial, session_facts: session.facts() };
     session.close()?;

@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 
 use weft_scenario::engine::{Hook, Overlay, Trial};
-use weft_scenario::fault::FaultKind;
-use weft_scenario::workload::trill::Way;
 use weft_scenario::workload::vxlan::{Path, SegmentStore};
-use weft_scenario::workload::{TrillSpec, VxlanSpec, Workload};
+use weft_scenario::workload::{VxlanSpec, Workload};
 
 use super::capability::{self, Capability};
 use super::uses::Use;
@@ -17,7 +15,7 @@ pub(super) fn of(overlay: Overlay, trial: Option<&Trial>) -> BTreeSet<Capability
     let workload = trial.map(|trial| &trial.workload);
     let mut needed: BTreeSet<Capability> = lab.chain(workload.into_iter().flat_map(of_workload)).collect();
     let faults = trial.into_iter().flat_map(|trial| &trial.faults);
-    if faults.into_iter().any(|fault| matches!(fault.kind, FaultKind::LinkSilent { .. })) {
+    if faults.into_iter().any(|fault| fault.kind.is_silent()) {
         needed.extend(capability::tried_for(Use::Losses));
     }
     needed
@@ -47,11 +45,9 @@ fn of_workload(workload: &Workload) -> Vec<Capability> {
             }
             needed
         }
-        Workload::Trill(spec) => {
-            let mut needed = BED.to_vec();
-            needed.extend(ways(spec).iter().flat_map(|way| of_way(*way)));
-            needed
-        }
+        Workload::Frames(_) => BED.to_vec(),
+        // Links in virtual time.
+        Workload::Elephants(_) => vec![Capability::TestCentre],
         Workload::Directory(_) => capability::tried_for(Use::Losses).collect(),
         _ => Vec::new(),
     }
@@ -70,31 +66,12 @@ fn of_path(path: Path) -> &'static [Capability] {
     }
 }
 
-fn of_way(way: Way) -> &'static [Capability] {
-    match way {
-        Way::Layer2 | Way::Stp => &[],
-        Way::TrillGeneric => &[Capability::Trill, Capability::XdpGeneric],
-        Way::Trill | Way::TrillElided | Way::TrillRouted | Way::TrillRouter => &[Capability::Trill],
-    }
-}
-
-fn ways(spec: &TrillSpec) -> &[Way] {
-    match spec {
-        TrillSpec::Crossing(spec) => &spec.ways,
-        TrillSpec::Cost(spec) => &spec.ways,
-        TrillSpec::Convergence(spec) => &spec.ways,
-        TrillSpec::VlanMix(spec) => &spec.ways,
-        TrillSpec::Spread(_) | TrillSpec::Elephants(_) => &[Way::Trill],
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use weft_scenario::fault::Fault;
+    use weft_scenario::fault::{Fault, FaultKind};
     use weft_scenario::units::{Bytes, Nanos};
-    use weft_scenario::workload::Runs;
-    use weft_scenario::workload::trill::{CostSpec, Network};
     use weft_scenario::workload::vxlan::MatrixSpec;
+    use weft_scenario::workload::{FramesSpec, Layer, Runs};
 
     use super::*;
 
@@ -118,30 +95,41 @@ mod tests {
         of(Overlay::L2, Some(&trial(Workload::Vxlan(VxlanSpec::Matrix(spec)), Vec::new())))
     }
 
-    fn of_ways(ways: &[Way]) -> BTreeSet<Capability> {
-        let (ways, network) = (ways.to_vec(), Network::Line);
-        let spec = CostSpec { network, ways, frame_bytes: vec![64], stations: 1, per_s: Vec::new(), cost: RUNS };
-        of(Overlay::L2, Some(&trial(Workload::Trill(TrillSpec::Cost(spec)), Vec::new())))
+    fn of_frames(overlays: &[Overlay]) -> BTreeSet<Capability> {
+        let spec = FramesSpec {
+            frame_bytes: vec![64],
+            stations: 1,
+            receivers: 1,
+            per_s: Vec::new(),
+            load_percent: Vec::new(),
+            path_rate: None,
+            load_of: Layer::default(),
+            trial: None,
+            crossing_percent: Vec::new(),
+            cost: Some(RUNS),
+        };
+        let trial = trial(Workload::Frames(spec), Vec::new());
+        overlays.iter().flat_map(|overlay| of(*overlay, Some(&trial))).collect()
     }
 
     #[test]
     fn an_experiment_needs_the_ways_that_it_measures_and_no_other() {
         let bed: BTreeSet<Capability> = BED.iter().copied().collect();
         assert_eq!(of_paths(&[Path::Bridge, Path::KernelVxlan, Path::Tc, Path::Xdp]), bed);
-        assert_eq!(of_ways(&[Way::Layer2, Way::Stp]), bed);
+        assert_eq!(of_frames(&[Overlay::L2, Overlay::BRIDGE]), bed);
         let more = |all: BTreeSet<Capability>| all.difference(&bed).copied().collect::<Vec<_>>();
         assert_eq!(more(of_paths(&[Path::Vxlan])), [Capability::VxlanTc]);
         assert_eq!(more(of_paths(&[Path::VxlanXdp])), [Capability::VxlanTc, Capability::VxlanXdp]);
         assert_eq!(more(of_paths(&[Path::Vl2, Path::Trill])), [Capability::Trill, Capability::Vl2Xdp]);
-        assert_eq!(more(of_ways(&[Way::Stp, Way::TrillRouted])), [Capability::Trill]);
-        assert_eq!(more(of_ways(&[Way::TrillGeneric])), [Capability::XdpGeneric, Capability::Trill]);
+        assert_eq!(more(of_frames(&[Overlay::BRIDGE, Overlay::RBRIDGE])), [Capability::Trill]);
     }
 
     #[test]
     fn everything_together_is_what_the_doctor_says_of_such_plans() {
         let said = |wanted| capability::tried_for(wanted).collect::<BTreeSet<_>>();
         assert_eq!(of_paths(&Path::ALL), said(Use::VxlanPlans));
-        assert_eq!(of_ways(&Way::ALL), said(Use::TrillPlans));
+        let forward = Overlay::ALL.iter().map(|word| word.overlay).filter(|overlay| overlay.forwards_frames());
+        assert_eq!(of_frames(&forward.collect::<Vec<_>>()), said(Use::TrillPlans));
     }
 
     #[test]

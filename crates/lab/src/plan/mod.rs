@@ -175,6 +175,12 @@ impl Planner<'_> {
     fn mtu(&self, link: LinkId, node: NodeId) -> u32 {
         let link_mtu = self.fabric().link(link).spec.mtu_bytes;
         let role = self.fabric().node(node).role;
+        let ends = [self.fabric().link(link).a.node, self.fabric().link(link).b.node];
+        let of_host = !ends.iter().all(|end| self.fabric().node(*end).role.is_switch());
+        if of_host && self.scenario.overlay.forwards_frames() && !self.fabric().is_campus() {
+            // The switch's end, too: what comes in there goes on with a header more.
+            return link_mtu.min(HOST_MTU_BYTES);
+        }
         if role.is_switch() || self.fabric().is_campus() || (role == Role::Server && self.hears_broadcast()) {
             return link_mtu;
         }

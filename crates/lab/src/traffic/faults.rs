@@ -6,7 +6,7 @@ use weft_scenario::record::EventRow;
 use super::{FaultActuator, TrafficError};
 
 /// The faults of a trial as steps in time order. Dropping it repairs what is still broken.
-pub(super) struct FaultSchedule<'a> {
+pub(crate) struct FaultSchedule<'a> {
     actuator: &'a mut dyn FaultActuator,
     faults: &'a [Fault],
     /// Steps to come, the next one last.
@@ -22,7 +22,7 @@ struct Step {
 }
 
 impl<'a> FaultSchedule<'a> {
-    pub(super) fn new(actuator: &'a mut dyn FaultActuator, faults: &'a [Fault]) -> Self {
+    pub(crate) fn new(actuator: &'a mut dyn FaultActuator, faults: &'a [Fault]) -> Self {
         let breaks = faults.iter().enumerate().map(|(fault, it)| Step { at_ns: it.at.0, fault, repairs: false });
         let repairs = faults.iter().enumerate().filter_map(|(fault, it)| {
             it.lasts.map(|lasts| Step { at_ns: it.at.0.saturating_add(lasts.0), fault, repairs: true })
@@ -38,7 +38,7 @@ impl<'a> FaultSchedule<'a> {
     }
 
     /// Takes every step that is due. `clock` tells the time since the start of the run.
-    pub(super) fn advance(&mut self, clock: &dyn Fn() -> u64) -> Result<Vec<EventRow>, TrafficError> {
+    pub(crate) fn advance(&mut self, clock: &dyn Fn() -> u64) -> Result<Vec<EventRow>, TrafficError> {
         let mut events = Vec::new();
         while let Some(step) = self.steps.pop_if(|step| step.at_ns <= clock()) {
             events.push(self.take(step, clock())?);
@@ -47,7 +47,7 @@ impl<'a> FaultSchedule<'a> {
     }
 
     /// Mends what is still broken at the end of the run.
-    pub(super) fn finish(&mut self, clock: &dyn Fn() -> u64) -> Result<Vec<EventRow>, TrafficError> {
+    pub(crate) fn finish(&mut self, clock: &dyn Fn() -> u64) -> Result<Vec<EventRow>, TrafficError> {
         let broken = std::mem::take(&mut self.broken);
         broken.into_iter().map(|fault| self.take(Step { at_ns: 0, fault, repairs: true }, clock())).collect()
     }

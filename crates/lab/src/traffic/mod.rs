@@ -31,6 +31,7 @@ use weft_scenario::engine::CongestionControl;
 use weft_scenario::fault::Fault;
 use weft_scenario::workload::WorkloadError;
 
+pub(crate) use faults::FaultSchedule;
 pub use run::run;
 pub use worker::worker_main;
 

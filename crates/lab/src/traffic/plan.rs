@@ -43,7 +43,8 @@ impl Plan {
             | Workload::Migration(_)
             | Workload::Outside(_)
             | Workload::Vxlan(_)
-            | Workload::Trill(_)
+            | Workload::Frames(_)
+            | Workload::Elephants(_)
             | Workload::Model(_)
             | Workload::FlowLog(_) => (None, None),
         };

@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::net::sockopt;
 use rustix::process::setpriority_process;
 use weft_scenario::engine::ProbeSpec;
-use weft_scenario::record::GapRow;
+use weft_scenario::record::{GapRow, TripRow};
 
 use super::table::now_ns;
 use super::{TrafficError, TrafficSetup, namespace};
@@ -28,13 +28,22 @@ const SOURCE_PORTS: u64 = 5_000;
 const CS6: u8 = 0xc0;
 /// How long datagrams that are under way at the end may take.
 const GRACE: Duration = Duration::from_millis(500);
+/// How long a datagram is waited for whose trip is timed.
+const TRIP_MOST_NS: u64 = 1_000_000;
 /// Before everything that makes load, as the sampler.
 const NICE: i32 = -15;
 
 /// Flows of datagrams under way. Dropping it stops them.
 pub(super) struct Prober {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Vec<GapRow>>>,
+    thread: Option<JoinHandle<Probed>>,
+}
+
+/// What became of them.
+#[derive(Debug, Default)]
+pub(super) struct Probed {
+    pub(super) gaps: Vec<GapRow>,
+    pub(super) trips: Vec<TripRow>,
 }
 
 /// One flow of datagrams.
@@ -45,6 +54,8 @@ struct Flow {
     receiver: UdpSocket,
     /// By number of the datagram.
     arrived: Vec<bool>,
+    /// Of those that were waited for.
+    trips_ns: Vec<u64>,
 }
 
 impl Prober {
@@ -57,15 +68,15 @@ impl Prober {
     ) -> Result<Self, TrafficError> {
         let flows = open(setup, spec, seed)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, interval_ns) = (Arc::clone(&stop), spec.interval.0);
-        let thread = std::thread::spawn(move || run(flows, interval_ns, start_ns, &stopped));
+        let (stopped, spec) = (Arc::clone(&stop), spec.clone());
+        let thread = std::thread::spawn(move || run(flows, &spec, start_ns, &stopped));
         Ok(Self { stop, thread: Some(thread) })
     }
 
-    /// Ends them and says what was lost.
-    pub(super) fn finish(mut self) -> Vec<GapRow> {
+    /// Ends them and says what was lost, and how long the others took.
+    pub(super) fn finish(mut self) -> Probed {
         self.stop.store(true, Ordering::Release);
-        self.thread.take().map_or_else(Vec::new, |thread| thread.join().expect("probing does not panic"))
+        self.thread.take().map_or_else(Probed::default, |thread| thread.join().expect("probing does not panic"))
     }
 }
 
@@ -103,6 +114,7 @@ fn open(setup: &TrafficSetup, spec: &ProbeSpec, seed: u64) -> Result<Vec<Flow>, 
         sender,
         receiver,
         arrived: Vec::new(),
+        trips_ns: Vec::new(),
     };
     Ok(ends.into_iter().zip(senders).zip(receivers).map(flow).collect())
 }
@@ -126,7 +138,7 @@ fn bound(address: SocketAddrV4) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-fn run(mut flows: Vec<Flow>, interval_ns: u64, start_ns: u64, stop: &AtomicBool) -> Vec<GapRow> {
+fn run(mut flows: Vec<Flow>, spec: &ProbeSpec, start_ns: u64, stop: &AtomicBool) -> Probed {
     // Of this thread alone, as Linux has it; without the right to, it runs like the others.
     let _ = setpriority_process(None, NICE);
     let mut sent_ns = Vec::new();
@@ -137,18 +149,42 @@ fn run(mut flows: Vec<Flow>, interval_ns: u64, start_ns: u64, stop: &AtomicBool)
         sent_ns.push(now_ns().saturating_sub(start_ns));
         for flow in &mut flows {
             flow.arrived.push(false);
+            let left_ns = now_ns();
             // What the kernel refuses to send is lost.
             let _ = flow.sender.send(&number.to_be_bytes());
             flow.collect();
+            if spec.trips {
+                flow.wait(number, left_ns);
+            }
         }
-        due_ns += interval_ns;
+        due_ns += spec.interval.0;
     }
     std::thread::sleep(GRACE);
     flows.iter_mut().for_each(Flow::collect);
-    flows.iter().flat_map(|flow| gaps(flow.from, flow.to, &flow.arrived, &sent_ns)).collect()
+    let gaps = flows.iter().flat_map(|flow| gaps(flow.from, flow.to, &flow.arrived, &sent_ns)).collect();
+    Probed { gaps, trips: flows.into_iter().filter_map(Flow::trips).collect() }
 }
 
 impl Flow {
+    /// Waits until a datagram has come, not for ever.
+    fn wait(&mut self, number: u32, left_ns: u64) {
+        while !self.arrived[number as usize] && now_ns() - left_ns < TRIP_MOST_NS {
+            self.collect();
+        }
+        if self.arrived[number as usize] {
+            self.trips_ns.push(now_ns() - left_ns);
+        }
+    }
+
+    fn trips(mut self) -> Option<TripRow> {
+        self.trips_ns.sort_unstable();
+        let all = &self.trips_ns;
+        let at = |percent: usize| all.get((all.len() * percent / 100).min(all.len().saturating_sub(1))).copied();
+        let mean_ns = all.iter().sum::<u64>() as f64 / all.len() as f64;
+        let (p50_ns, p99_ns) = (at(50)?, at(99)?);
+        Some(TripRow { from: self.from, to: self.to, datagrams: all.len() as u32, mean_ns, p50_ns, p99_ns })
+    }
+
     /// Takes what has come in.
     fn collect(&mut self) {
         let mut number = [0; 4];

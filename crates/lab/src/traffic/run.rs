@@ -72,7 +72,7 @@ pub fn run(
     }
     let end = sampler.sample(clock())?;
     watch.report(&sampler, end);
-    let gaps = probes.map(Prober::finish);
+    let probed = probes.map(Prober::finish).unwrap_or_default();
     workers.stop(&table)?;
     events.extend(faults.finish(&clock)?);
     if trial.tcp_interval.is_some() {
@@ -84,7 +84,7 @@ pub fn run(
     if let Some(probes) = &trial.probes {
         records.facts.push(("probes.flows".into(), f64::from(probes.flows)));
     }
-    records.gaps = gaps.unwrap_or_default();
+    (records.gaps, records.trips) = (probed.gaps, probed.trips);
     records.cost = cost.map_err(TrafficError::system("measure CPU cost"))?.flatten().into_iter().collect();
     records.facts.extend(accounts.close(setup, end.time_ns)?);
     Ok(records)

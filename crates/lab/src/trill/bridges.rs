@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use weft_scenario::engine::Progress;
 use weft_scenario::id::NodeId;
-use weft_scenario::workload::trill::StpTimers;
+use weft_scenario::overlay::StpTimers;
 
 use crate::batch::{self, Program};
 use crate::error::LabError;
@@ -33,6 +33,14 @@ pub(super) fn start(lab: &Lab, timers: StpTimers, progress: &dyn Progress) -> Re
     on_bridges(lab, up)?;
     wait_until_forwarding(lab, progress)?;
     set_timers(lab, timers)
+}
+
+/// Waits until the tree stands again, with quick timers meanwhile, and all bridges go by those that are wanted.
+pub(super) fn settle(lab: &Lab, timers: StpTimers, progress: &dyn Progress) -> Result<(), LabError> {
+    set_timers(lab, StpTimers::Quick)?;
+    wait_until_forwarding(lab, progress)?;
+    set_timers(lab, timers)?;
+    wait_for_timers(lab, timers, progress)
 }
 
 /// Sets the timers of all bridges; those of the root count.

@@ -8,11 +8,10 @@ use weft_datapath::tester::LinkCounters;
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{DirectoryStore, Overlay, Progress, Scenario, Transport};
 use weft_scenario::id::{LinkId, NodeId};
-use weft_scenario::routing::SpanningTree;
 use weft_scenario::topology::Fabric;
 
-use super::links::CampusLinks;
-use super::{bridges, port_number, rbridges};
+use super::held::{Held, interfaces_of};
+use super::{port_number, rbridges};
 use crate::batch::{self, Program};
 use crate::daemons::Launcher;
 use crate::error::LabError;
@@ -21,7 +20,6 @@ use crate::home::{lab_names, namespace_path, pin_dir};
 use crate::netns;
 use crate::options::LabOptions;
 use crate::overlay::datapath_error;
-use crate::plan::interfaces;
 use crate::process::{self, ProcessId};
 use crate::removal::remove_tree;
 use crate::up::{Lab, up_owned};
@@ -62,9 +60,7 @@ pub struct CampusSpec {
 pub struct Campus {
     lab: Option<Lab>,
     options: LabOptions,
-    links: CampusLinks,
-    /// Plain switches, each in the order of the fabric's switches, and whatever else holds a program on an interface.
-    beds: Vec<(NodeId, BedPrograms)>,
+    held: Held,
     /// What keeps silent switches silent.
     cuts: Vec<(NodeId, BedPrograms, Vec<Cut>)>,
 }
@@ -78,17 +74,9 @@ impl Campus {
         crate::down::sweep_orphans()?;
         let name = spec.name.clone().unwrap_or_else(|| free_name(spec.fabric.name()));
         let options = LabOptions { name: Some(name), self_test: false, ..LabOptions::new(weft_binary) };
-        let lab = up_owned(&scenario(&spec.fabric, spec.overlay)?, &options, Some(ProcessId::own()), progress)?;
-        let mut campus =
-            Self { lab: Some(lab), options, links: CampusLinks::default(), beds: Vec::new(), cuts: Vec::new() };
-        if spec.links == Links::Emulated {
-            campus.links = CampusLinks::emulate(campus.lab())?;
-        }
-        match spec.overlay {
-            Overlay::L2 => campus.plain_switches()?,
-            Overlay::Bridge { .. } => campus.polling_ports()?,
-            _ => {}
-        }
+        let lab = up_owned(&scenario(spec)?, &options, Some(ProcessId::own()), progress)?;
+        let mut campus = Self { lab: Some(lab), options, held: Held::default(), cuts: Vec::new() };
+        campus.held = Held::of(campus.lab())?;
         Ok(campus)
     }
 
@@ -161,7 +149,7 @@ impl Campus {
     /// [`LabError::NoSuchNode`], [`LabError::NoSuchLink`] or [`LabError::Datapath`].
     pub fn link_counters(&self, switch: &str, neighbour: &str) -> Result<LinkCounters, LabError> {
         let interface = self.interface(switch, neighbour)?;
-        self.links.counters(self.lab(), self.find(switch)?, &interface)
+        self.held.link_counters(self.lab(), self.find(switch)?, &interface)
     }
 
     /// Tells switches behind which host stations are: plain ones, whose frames go along the spanning tree, and RBridges,
@@ -170,28 +158,8 @@ impl Campus {
     /// # Errors
     /// [`LabError::NoSuchNode`] or [`LabError::Datapath`].
     pub fn know(&self, stations: &[([u8; 6], &str)]) -> Result<(), LabError> {
-        let fabric = &self.lab().scenario.fabric;
-        if let Overlay::RBridge { .. } = self.overlay() {
-            let mut places = Vec::with_capacity(stations.len());
-            for (mac, host) in stations {
-                places.extend(fabric.edge_of(self.find(host)?).map(|(_, link)| (*mac, link)));
-            }
-            return rbridges::know(self.lab(), &fabric.switches().collect::<Vec<_>>(), &places);
-        }
-        let tree = SpanningTree::compute(fabric, &BTreeSet::new());
-        for (mac, host) in stations {
-            let host = self.find(host)?;
-            let Some((edge, access)) = fabric.edge_of(host) else { continue };
-            for (switch, programs) in &self.beds {
-                let way = if *switch == edge { Some(access) } else { tree.next_hop(*switch, edge) };
-                let port = way.and_then(|link| port_number(fabric, *switch, link));
-                if let Some(port) = port {
-                    let known = programs.set_mac(*mac, u32::from(port) - 1);
-                    known.map_err(|error| datapath_error(&fabric.node(*switch).name, &error))?;
-                }
-            }
-        }
-        Ok(())
+        let place = |(mac, host): &([u8; 6], &str)| Ok((*mac, self.find(host)?));
+        self.held.know(self.lab(), &stations.iter().map(place).collect::<Result<Vec<_>, LabError>>()?)
     }
 
     /// Makes a switch fail.
@@ -219,7 +187,7 @@ impl Campus {
                 let launcher = Launcher { options: &self.options, progress };
                 let lab = self.lab.as_mut().expect("the lab is there until the campus is closed");
                 rbridges::start_some(lab, &launcher, &[id])?;
-                self.links.attach_again(self.lab(), id)
+                self.held.links.attach_again(self.lab(), id)
             }
             (Failure::Silent, _) => {
                 self.cuts.retain(|(node, ..)| *node != id);
@@ -233,14 +201,7 @@ impl Campus {
     /// # Errors
     /// [`LabError::NotConverged`] or any other.
     pub fn settle(&self, progress: &dyn Progress) -> Result<(), LabError> {
-        match self.overlay() {
-            Overlay::RBridge { .. } => rbridges::wait_for_routes(self.lab(), progress),
-            Overlay::Bridge { timers } => {
-                bridges::wait_until_forwarding(self.lab(), progress)?;
-                bridges::wait_for_timers(self.lab(), timers, progress)
-            }
-            _ => Ok(()),
-        }
+        super::settle(self.lab(), progress)
     }
 
     /// Lets stations be forgotten as soon as a change of the tree demands; RBridges forget with the route.
@@ -248,10 +209,7 @@ impl Campus {
     /// # Errors
     /// Any [`LabError`].
     pub fn age_fast(&self) -> Result<(), LabError> {
-        match self.overlay() {
-            Overlay::Bridge { timers } => bridges::age_fast(self.lab(), timers),
-            _ => Ok(()),
-        }
+        super::age_fast(self.lab())
     }
 
     /// Takes it down.
@@ -264,8 +222,7 @@ impl Campus {
 
     fn take_down(&mut self) -> Result<(), LabError> {
         self.cuts.clear();
-        self.beds.clear();
-        self.links = CampusLinks::default();
+        self.held = Held::default();
         self.lab.take().map_or(Ok(()), Lab::take_down)
     }
 
@@ -279,62 +236,8 @@ impl Campus {
         lab.scenario.fabric.find(node).ok_or_else(missing)
     }
 
-    /// A plain switch in XDP on every switch; port numbers are those of RBridges, from 0.
-    fn plain_switches(&mut self) -> Result<(), LabError> {
-        for switch in self.lab().scenario.fabric.switches().collect::<Vec<_>>() {
-            let interfaces = self.interfaces_of(switch, |_| true);
-            let links = self.links.of(switch);
-            let programs = self.load(switch, |programs| {
-                interfaces.iter().try_for_each(|interface| match links {
-                    None => programs.add_xdp_port(interface).map(drop),
-                    Some(links) => programs.add_xdp_port_over(interface, links).map(drop),
-                })
-            })?;
-            self.beds.push((switch, programs));
-        }
-        Ok(())
-    }
-
-    /// A host's end can send live frames only to an end that polls.
-    fn polling_ports(&mut self) -> Result<(), LabError> {
-        for switch in self.lab().scenario.fabric.switches().collect::<Vec<_>>() {
-            let interfaces = self.interfaces_of(switch, |is_switch| !is_switch);
-            if !interfaces.is_empty() {
-                let poll = |programs: &mut BedPrograms| interfaces.iter().try_for_each(|port| programs.poll(port));
-                let programs = self.load(switch, poll)?;
-                self.beds.push((switch, programs));
-            }
-        }
-        Ok(())
-    }
-
-    fn load(
-        &self,
-        node: NodeId,
-        work: impl FnOnce(&mut BedPrograms) -> Result<(), weft_datapath::DatapathError> + Send,
-    ) -> Result<BedPrograms, LabError> {
-        let plan = self.lab().plan.node(node);
-        let load = || {
-            let mut programs = BedPrograms::load()?;
-            work(&mut programs)?;
-            Ok(programs)
-        };
-        netns::in_namespace(&namespace_path(&plan.namespace), load)?.map_err(|error| datapath_error(&plan.name, &error))
-    }
-
-    /// Interfaces of a node whose far ends are wanted, in the order of its links.
-    fn interfaces_of(&self, node: NodeId, wanted: impl Fn(bool) -> bool) -> Vec<String> {
-        let scenario = &self.lab().scenario;
-        let fabric = &scenario.fabric;
-        let far_is_switch = |link: &LinkId| {
-            fabric.link(*link).far_end(node).is_some_and(|port| fabric.node(port.node).role.is_switch())
-        };
-        let links = fabric.links_of(node).iter().filter(|link| wanted(far_is_switch(link)));
-        links.flat_map(|link| interfaces(scenario, *link, node)).map(|port| port.interface).collect()
-    }
-
     fn set_links(&self, node: NodeId, state: &str) -> Result<(), LabError> {
-        let interfaces = self.interfaces_of(node, |_| true);
+        let interfaces = interfaces_of(self.lab(), node, |_| true);
         let lines: Vec<String> = interfaces.iter().map(|port| format!("link set dev {port} {state}")).collect();
         let plan = self.lab().plan.node(node);
         netns::in_namespace(&namespace_path(&plan.namespace), || batch::run(Program::Ip, &plan.name, &lines))?
@@ -353,11 +256,15 @@ impl Campus {
 
     /// Whatever comes in at a switch is dropped, before a bridge sees it.
     fn cut_off(&mut self, node: NodeId) -> Result<(), LabError> {
-        let interfaces = self.interfaces_of(node, |_| true);
-        let mut cuts = Vec::new();
-        let programs = self.load(node, |programs| {
-            interfaces.iter().try_for_each(|port| programs.cut(port).map(|cut| cuts.push(cut)))
-        })?;
+        let interfaces = interfaces_of(self.lab(), node, |_| true);
+        let plan = self.lab().plan.node(node);
+        let cut = || {
+            let programs = BedPrograms::load()?;
+            let cuts = interfaces.iter().map(|port| programs.cut(port)).collect::<Result<Vec<_>, _>>()?;
+            Ok((programs, cuts))
+        };
+        let done = netns::in_namespace(&namespace_path(&plan.namespace), cut)?;
+        let (programs, cuts) = done.map_err(|error| datapath_error(&plan.name, &error))?;
         self.cuts.push((node, programs, cuts));
         Ok(())
     }
@@ -371,17 +278,18 @@ impl Drop for Campus {
     }
 }
 
-fn scenario(fabric: &Fabric, overlay: Overlay) -> Result<Scenario, LabError> {
-    let addresses = AddressPlan::new(fabric, AddressingOptions::default())
+fn scenario(spec: &CampusSpec) -> Result<Scenario, LabError> {
+    let fabric = spec.fabric.clone();
+    let addresses = AddressPlan::new(&fabric, AddressingOptions::default())
         .map_err(|error| LabError::BadFabric { fabric: fabric.name().to_owned(), reason: error.to_string() })?;
     Ok(Scenario {
-        fabric: fabric.clone(),
+        fabric,
         addresses,
-        overlay,
+        overlay: spec.overlay,
         directory: DirectoryStore::default(),
         transport: Transport::default(),
         switching: weft_scenario::switching::Switching::default(),
-        shaped: false,
+        shaped: spec.links == Links::Emulated,
     })
 }
 

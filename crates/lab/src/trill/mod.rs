@@ -8,22 +8,23 @@
 //! | [`bridges`] | bridges with 802.1D, one for each VLAN; forwarding awaited |
 //! | [`links`] | rate, queue and delay of links, for whatever forwards |
 //! | [`stations`] | what hosts must leave to themselves, so that XDP can forward their frames |
-//! | [`measure`] | the experiments of the TRILL papers |
+//! | [`held`] | what the process that measures holds: plain switches, links in virtual time |
 //! | [`trunk`] | frames of a link between RBridges, which no packet socket sees |
 //!
 //! A campus is a lab: its namespaces, processes and pins are recorded and removed as those of every lab.
 
 mod bridges;
 mod campus;
+mod held;
 mod links;
-pub(crate) mod measure;
-mod rbridges;
+pub(crate) mod rbridges;
 mod stations;
 mod trunk;
 
 use weft_scenario::engine::{Overlay, Progress};
 
 pub use campus::{Campus, CampusSpec, Failure, Links};
+pub(crate) use held::Held;
 pub(crate) use rbridges::port_number;
 pub use rbridges::{rbridge_keys, rbridge_socket};
 pub(crate) use stations::do_without_driver;
@@ -42,6 +43,23 @@ pub(crate) fn start(lab: &mut Lab, options: &LabOptions, progress: &dyn Progress
     match lab.scenario.overlay {
         Overlay::RBridge { .. } => rbridges::start(lab, &Launcher { options, progress }),
         Overlay::Bridge { timers } => bridges::start(lab, timers, progress),
+        _ => Ok(()),
+    }
+}
+
+/// Waits until all routes and trees, or the spanning tree, are those of the whole fabric.
+pub(crate) fn settle(lab: &Lab, progress: &dyn Progress) -> Result<(), LabError> {
+    match lab.scenario.overlay {
+        Overlay::RBridge { .. } => rbridges::wait_for_routes(lab, progress),
+        Overlay::Bridge { timers } => bridges::settle(lab, timers, progress),
+        _ => Ok(()),
+    }
+}
+
+/// Lets stations be forgotten as soon as a change of the tree demands; RBridges forget with the route.
+pub(crate) fn age_fast(lab: &Lab) -> Result<(), LabError> {
+    match lab.scenario.overlay {
+        Overlay::Bridge { timers } => bridges::age_fast(lab, timers),
         _ => Ok(()),
     }
 }

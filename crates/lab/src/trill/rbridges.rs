@@ -38,7 +38,7 @@ const ECHOES_MISSED: u32 = 4;
 const SECRET_LEN: usize = 32;
 const NICKNAME_BASE: u16 = 0x100;
 /// MAC of the gateway that every RBridge answers for.
-pub(super) const GATEWAY_MAC: [u8; 6] = [0x02, 0x54, 0x52, 0x00, 0x00, 0xfe];
+pub(crate) const GATEWAY_MAC: [u8; 6] = [0x02, 0x54, 0x52, 0x00, 0x00, 0xfe];
 const ROUTES_TIMEOUT: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -73,12 +73,10 @@ pub(super) fn start_some(lab: &mut Lab, launcher: &Launcher<'_>, switches: &[Nod
 
 /// Tells every RBridge where a station with this MAC is: at the host's end of an access link. It stays until the RBridge
 /// begins anew without its pins.
-pub(super) fn know(lab: &Lab, at: &[NodeId], stations: &[([u8; 6], LinkId)]) -> Result<(), LabError> {
+pub(crate) fn know(lab: &Lab, at: &[NodeId], stations: &[([u8; 6], LinkId)]) -> Result<(), LabError> {
     let fabric = &lab.scenario.fabric;
     for switch in at {
-        let name = &lab.plan.node(*switch).name;
-        let set = || {
-            let maps = RBridgeMaps::open_pinned(lab.pins(name))?;
+        with_maps(lab, *switch, |maps| {
             for (mac, link) in stations {
                 let Some(Access { vlan, .. }) = access(&lab.scenario, *link) else { continue };
                 let edge = ends(fabric, *link).into_iter().find(|node| fabric.node(*node).role.is_switch());
@@ -88,10 +86,20 @@ pub(super) fn know(lab: &Lab, at: &[NodeId], stations: &[([u8; 6], LinkId)]) -> 
                 maps.set_station(&Station { mac: MacAddress(*mac), vlan, place, confidence: STATIC, seen_s: 0 })?;
             }
             Ok(())
-        };
-        set().map_err(|error| datapath_error(name, &error))?;
+        })?;
     }
     Ok(())
+}
+
+/// Works on the maps of a running RBridge.
+pub(crate) fn with_maps<T>(
+    lab: &Lab,
+    node: NodeId,
+    work: impl FnOnce(&RBridgeMaps) -> Result<T, weft_datapath::DatapathError>,
+) -> Result<T, LabError> {
+    let name = &lab.plan.node(node).name;
+    let done = RBridgeMaps::open_pinned(lab.pins(name)).and_then(|maps| work(&maps));
+    done.map_err(|error| datapath_error(name, &error))
 }
 
 fn ends(fabric: &Fabric, link: LinkId) -> [NodeId; 2] {
@@ -117,16 +125,14 @@ pub(crate) fn port_number(lab: &Fabric, node: NodeId, link: LinkId) -> Option<u8
 }
 
 /// The nickname that the lab gives a switch: 257 to the first one.
-pub(super) fn nickname(lab: &Lab, node: NodeId) -> u16 {
+pub(crate) fn nickname(lab: &Lab, node: NodeId) -> u16 {
     let place = lab.scenario.fabric.switches().position(|switch| switch == node).unwrap_or_default();
     NICKNAME_BASE + place as u16 + 1
 }
 
 /// What a running RBridge forwards by.
 pub(super) fn fib(lab: &Lab, node: NodeId) -> Result<Option<Fib>, LabError> {
-    let name = &lab.plan.node(node).name;
-    let read = || RBridgeMaps::open_pinned(lab.pins(name))?.fib();
-    read().map_err(|error| datapath_error(name, &error))
+    with_maps(lab, node, RBridgeMaps::fib)
 }
 
 fn config(lab: &Lab, node: NodeId) -> RBridgeConfig {
@@ -137,7 +143,10 @@ fn config(lab: &Lab, node: NodeId) -> RBridgeConfig {
     };
     let nickname = nickname(lab, node);
     let ports = scenario.fabric.links_of(node).iter().map(|link| port_table(lab, node, *link, elide));
+    let cpus = scenario.switching.cpus;
+    let has_servers = scenario.fabric.links_of(node).iter().any(|link| access(scenario, *link).is_some());
     RBridgeConfig {
+        spread_cpus: (cpus > 0 && !has_servers).then(|| format!("0-{}", cpus - 1)),
         system_id: Some(format!("0200.0000.{nickname:04x}")),
         nickname: Some(nickname),
         xdp: if generic { XdpChoice::Generic } else { XdpChoice::Native },

@@ -17,7 +17,7 @@ pub(crate) fn turn() -> Option<MutexGuard<'static, ()>> {
     can_run().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-fn trial(workload: Workload) -> Trial {
+pub(crate) fn trial(workload: Workload) -> Trial {
     Trial {
         workload,
         faults: Vec::new(),

@@ -280,24 +280,30 @@ rows! {
         latency_p99_ns: u64,
     }
 
-    /// What became of frames that crossed switches from one port of the test centre to another, at one rate.
+    /// What became of frames that crossed a network from one port of the test centre to another, at one rate.
     crossings: CrossingRow {
-        /// How the switches forwarded, as in the plan: `trill`, `layer2`, `stp` ...
-        way: String,
         /// Size of frames with FCS, bytes.
         frame_bytes: u32,
         /// The rate in percent of one path; 0: it was given in frames per second.
         load_percent: u32,
         /// The rate that was asked for, frames per second.
         asked_per_s: f64,
+        /// Streams, of 100, that went to another VLAN; 100 where the workload does not mix.
+        crossing_percent: u32,
         /// How long it was sent.
         wall_ns: u64,
         /// Frames sent.
         sent_frames: u64,
         /// Frames that arrived at their station.
         received_frames: u64,
-        /// Frames that arrived after a later one of their flow.
+        /// Frames that arrived after a later one of their stream.
         reordered_frames: u64,
+        /// Streams.
+        streams: u32,
+        /// Streams that lost frames.
+        hit_streams: u32,
+        /// Time of the frames that the worst stream lost.
+        outage_ns: u64,
         /// One-way latency from the first byte sent to the last byte received, mean.
         latency_mean_ns: f64,
         /// Median of the same latency.
@@ -308,19 +314,21 @@ rows! {
         floor_mean_ns: f64,
         /// Median of the same.
         floor_p50_ns: u64,
+        /// Whether the machine was quiet before and after, where that was looked at: 1, or 0.
+        quiet: u32,
     }
 
-    /// How many frames of a crossing came by one of the middle switches.
+    /// How many frames of a crossing came by one of the switches behind the first.
     path_shares: PathShareRow {
-        /// How the switches forwarded.
-        way: String,
         /// Size of frames with FCS, bytes.
         frame_bytes: u32,
         /// The rate in percent of one path; 0: it was given in frames per second.
         load_percent: u32,
-        /// The middle switch.
+        /// Streams, of 100, that went to another VLAN; 100 where the workload does not mix.
+        crossing_percent: u32,
+        /// The switch.
         switch: String,
-        /// Frames that it took from S1.
+        /// Frames that it took from the first one, less as many as come by themselves in the time.
         frames: u64,
         /// Bytes of these, as the kernel counts them: without FCS.
         bytes: u64,
@@ -328,10 +336,15 @@ rows! {
 
     /// What a frame costs on a way, or up to a place on it where the chain ends: CPU time of the least disturbed run.
     chains: ChainRow {
-        /// How frames travelled, as in the plan: `trill`, `kernel-vxlan`, `tc` ...; empty for the test centre alone.
+        /// How frames travelled where a trial measures several ways, as in the plan: `kernel-vxlan`, `tc` ...; empty for the test
+        /// centre alone.
         way: String,
-        /// The last switch that still forwards: `s1`, `middle`, `s2`; empty where none is cut off, and for the test centre alone.
+        /// The last switches that still forward: `leaf1`, `spine1-spine4`; empty where none is cut off, and for the test centre alone.
         until: String,
+        /// How many switches a frame has passed by then; 0 for the test centre alone.
+        hops: u32,
+        /// Streams, of 100, that went to another VLAN; 100 where the workload does not mix.
+        crossing_percent: u32,
         /// Size of frames with FCS, bytes.
         frame_bytes: u32,
         /// CPU time per frame of the test centre and everything so far, least of all runs.
@@ -344,62 +357,6 @@ rows! {
         runs: u32,
         /// Frames that were sent and did not come so far.
         lost_frames: u64,
-    }
-
-    /// What the loss of a middle switch did to flows that cross.
-    switch_losses: SwitchLossRow {
-        /// How the switches forwarded.
-        way: String,
-        /// How it was lost: `link-down` or `silent`.
-        loss: String,
-        /// The switch that was lost.
-        switch: String,
-        /// Flows that crossed.
-        flows: u32,
-        /// Flows that lost frames.
-        hit_flows: u32,
-        /// Frames sent.
-        sent_frames: u64,
-        /// Frames that did not arrive.
-        lost_frames: u64,
-        /// Time of the frames that the worst flow lost.
-        outage_ns: u64,
-        /// What the timers of a spanning tree add up to; 0: there is none.
-        recovery_s: u64,
-    }
-
-    /// What one round of a mix did: frames of which a share crosses VLANs.
-    vlan_mixes: VlanMixRow {
-        /// How frames got from VLAN to VLAN, as in the plan: `trill-routed` or `trill-router`.
-        way: String,
-        /// Streams, of 100, that go to the other VLAN.
-        crossing_percent: u32,
-        /// The round, from 0.
-        round: u32,
-        /// Size of frames with FCS, bytes.
-        frame_bytes: u32,
-        /// Rate that was sent, frames per second.
-        offered_per_s: f64,
-        /// Frames sent.
-        sent_frames: u64,
-        /// Frames that arrived at their station.
-        received_frames: u64,
-        /// One-way latency from the first byte sent to the last byte received, mean of all frames.
-        latency_mean_ns: f64,
-        /// Median of the same latency.
-        latency_p50_ns: u64,
-        /// 99th percentile of the same latency.
-        latency_p99_ns: u64,
-        /// Mean that the test centre alone reads at this size and rate.
-        floor_mean_ns: f64,
-        /// Median of the same.
-        floor_p50_ns: u64,
-        /// Whether the machine was quiet before and after: 1, or 0.
-        quiet: u32,
-        /// CPU time per frame of generator, campus and analysers, the least of the turn's runs.
-        chain_ns_per_frame: f64,
-        /// The same of generator and analyser alone.
-        tester_ns_per_frame: f64,
     }
 
     /// One large flow of a turn.
@@ -557,6 +514,22 @@ rows! {
         lost: u32,
         /// From then until the next was sent that arrived.
         outage_ns: u64,
+    }
+
+    /// How long the datagrams of a flow were under way from socket to socket, one at a time.
+    trips: TripRow {
+        /// Number of the sending server.
+        from: u32,
+        /// Number of the receiving server.
+        to: u32,
+        /// Datagrams that came within a millisecond.
+        datagrams: u32,
+        /// Mean time under way.
+        mean_ns: f64,
+        /// Median of the same.
+        p50_ns: u64,
+        /// 99th percentile of the same.
+        p99_ns: u64,
     }
 
     /// CPU time that a run's traffic cost on the core it was pinned to.

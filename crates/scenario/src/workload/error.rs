@@ -194,25 +194,11 @@ pub enum WorkloadError {
         /// Sizes without.
         without: usize,
     },
-    /// A bare link has no rate that a load could be a share of.
-    #[error(
-        "`load_percent` is a share of an emulated link's rate; give the workload a `link` or a `path_rate`, or rates in `per_s`"
-    )]
-    LoadWithoutLink,
-    /// An emulated link has a rate of its own.
-    #[error("the workload has a `link`, whose rate loads are percent of; remove `path_rate`")]
-    TwoPathRates,
-    /// Only the campus has emulated links and a router.
-    #[error("a `link` and the way `trill-router` need `experiment = \"crossing\"` with `network = \"campus\"`")]
-    NeedsCampus,
-    /// A mix is of what crosses VLANs and what does not.
-    #[error("the way `{way}` does not lead from VLAN to VLAN; take `trill-routed` or `trill-router`")]
-    WithinVlan {
-        /// The way.
-        way: &'static str,
-    },
+    /// Streams to several servers have no one path.
+    #[error("rates and mixes of VLANs need one of `receivers`; several are for `cost` alone")]
+    CostAlone,
     /// Nothing is to be sent.
-    #[error("the workload sends nothing; give it rates in `per_s`, or loads in `load_percent`")]
+    #[error("the workload sends nothing; give it rates in `per_s`, loads in `load_percent`, or `cost`")]
     NoRates,
     /// A service that has nobody to send to.
     #[error("a service needs at least 2 servers, which send to each other; `servers` names {servers}")]

@@ -1,9 +1,10 @@
-//! What experiments with the test centre share: sizes of frames, runs, and what of them makes sense.
+//! Frames of a test centre through whatever forwards them, and what other experiments share with it: sizes, runs, and what of
+//! them makes sense.
 
 use serde::{Deserialize, Serialize};
 
 use super::WorkloadError;
-use crate::units::Nanos;
+use crate::units::{BitsPerSec, Nanos};
 
 /// Sizes of Ethernet frames with FCS, bytes.
 pub(super) const FRAME_LEAST: u32 = 64;
@@ -11,6 +12,118 @@ pub(super) const FRAME_LEAST: u32 = 64;
 pub(super) const FRAME_MOST: u32 = 1518;
 /// Most runs of one number.
 const RUNS_MOST: u32 = 1_000;
+
+/// Most stations at a port of the test centre.
+const STATIONS_MOST: u32 = 16_384;
+/// Most servers that streams go to.
+const RECEIVERS_MOST: u32 = 1024;
+/// The highest rate that may be asked for, frames per second.
+const PER_S_MOST: u32 = 100_000_000;
+/// The highest load, percent of a path.
+const LOAD_MOST: u32 = 10_000;
+
+/// Frames of a test centre from the fabric's first server to the first behind another switch: rates, loads, and what a frame costs at
+/// every switch on its way. Between servers in different VLANs they go by the fabric's gateway.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FramesSpec {
+    /// Sizes with FCS, bytes; everything is done with one before the next.
+    pub frame_bytes: Vec<u32>,
+    /// Stations at the sending port, each with a stream to one at a receiving port.
+    pub stations: u32,
+    /// Servers behind other switches than the sender's that streams go to in turn. More than one are for `cost` alone.
+    #[serde(default = "one")]
+    pub receivers: u32,
+    /// Rates of all streams together, frames per second.
+    #[serde(default)]
+    pub per_s: Vec<u32>,
+    /// Rates in percent of a path's.
+    #[serde(default)]
+    pub load_percent: Vec<u32>,
+    /// What loads are percent of where links have no rate; otherwise the slowest link between two switches.
+    #[serde(default)]
+    pub path_rate: Option<BitsPerSec>,
+    /// Layer at which loads fill a path.
+    #[serde(default)]
+    pub load_of: Layer,
+    /// How long each rate is offered.
+    #[serde(default)]
+    pub trial: Option<Nanos>,
+    /// Streams, of 100, that go to another VLAN; the others stay in the sender's, behind the same switch. Empty: all go to
+    /// the same server.
+    #[serde(default)]
+    pub crossing_percent: Vec<u32>,
+    /// Runs for the CPU time of a frame, with the chain of switches ended behind each.
+    #[serde(default)]
+    pub cost: Option<Runs>,
+}
+
+/// Layer at which a load fills a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layer {
+    /// With preamble and inter-frame gap: a load of 100 fills the line.
+    #[default]
+    Layer1,
+    /// Bits of frames with FCS alone.
+    Layer2,
+}
+
+/// A rate of frames.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Offer {
+    /// Percent of a path; 0: the rate was given as such.
+    pub load_percent: u32,
+    /// Frames per second.
+    pub per_s: f64,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Preamble, start delimiter and inter-frame gap (IEEE 802.3), bytes.
+const LAYER1_EXTRA_BYTES: u32 = 20;
+
+impl FramesSpec {
+    /// The rates for a size; `path` is the slowest link between two switches.
+    pub fn offers(&self, frame_bytes: u32, path: BitsPerSec) -> Vec<Offer> {
+        let rate_bps = self.path_rate.unwrap_or(path).0 as f64;
+        let bits = match self.load_of {
+            Layer::Layer1 => f64::from(frame_bytes + LAYER1_EXTRA_BYTES) * 8.0,
+            Layer::Layer2 => f64::from(frame_bytes) * 8.0,
+        };
+        let loads = self
+            .load_percent
+            .iter()
+            .map(|percent| Offer { load_percent: *percent, per_s: rate_bps * f64::from(*percent) / 100.0 / bits });
+        self.per_s.iter().map(|per_s| Offer { load_percent: 0, per_s: f64::from(*per_s) }).chain(loads).collect()
+    }
+
+    /// Whether the workload makes sense; says what does not.
+    pub(super) fn check(&self) -> Result<(), WorkloadError> {
+        check_sizes("frame_bytes", &self.frame_bytes)?;
+        range("stations", self.stations, 1, STATIONS_MOST)?;
+        self.per_s.iter().try_for_each(|rate| range("per_s", *rate, 1, PER_S_MOST))?;
+        self.load_percent.iter().try_for_each(|percent| range("load_percent", *percent, 1, LOAD_MOST))?;
+        self.crossing_percent.iter().try_for_each(|percent| range("crossing_percent", *percent, 0, 100))?;
+        if self.path_rate.is_some_and(|rate| rate.0 == 0) {
+            return Err(WorkloadError::ZeroServiceRate { setting: "path_rate" });
+        }
+        range("receivers", self.receivers, 1, RECEIVERS_MOST)?;
+        let offers = !self.per_s.is_empty() || !self.load_percent.is_empty();
+        if self.receivers > 1 && (offers || !self.crossing_percent.is_empty()) {
+            return Err(WorkloadError::CostAlone);
+        }
+        match (offers, self.trial, self.cost) {
+            (true, None, _) => Err(WorkloadError::ZeroTime { setting: "trial" }),
+            (true, Some(trial), None) => check_time("trial", trial),
+            (true, Some(trial), Some(cost)) => check_time("trial", trial).and(cost.check()),
+            (false, _, Some(cost)) => cost.check(),
+            (false, _, None) => Err(WorkloadError::NoRates),
+        }
+    }
+}
 
 /// How a number is measured: several short runs, of which the least disturbed counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,4 +162,58 @@ pub(super) fn check_sizes(setting: &'static str, sizes: &[u32]) -> Result<(), Wo
 pub(super) fn check_distinct<T: PartialEq>(setting: &'static str, list: &[T]) -> Result<(), WorkloadError> {
     let twice = list.iter().enumerate().any(|(place, item)| list[..place].contains(item));
     if list.is_empty() || twice { Err(WorkloadError::NotAList { setting }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Workload;
+    use super::*;
+
+    const FRAMES: &str = "kind = \"frames\"\nframe_bytes = [64, 1518]\nstations = 1024\n";
+    const LINE: BitsPerSec = BitsPerSec(100_000_000);
+
+    fn read(keys: &str) -> Result<FramesSpec, String> {
+        match toml::from_str(&format!("{FRAMES}{keys}")).map_err(|error| error.message().to_owned())? {
+            Workload::Frames(spec) => spec.check().map(|()| spec).map_err(|error| error.to_string()),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn loads_are_shares_of_one_path_on_the_layer_that_the_plan_names() {
+        let of = |layer: &str| {
+            let keys = format!("trial = \"50 ms\"\nload_percent = [80, 400]\nload_of = \"{layer}\"\n");
+            read(&keys).unwrap().offers(64, LINE)
+        };
+        let (first, second) = (of("layer1"), of("layer2"));
+        assert_eq!(first.len(), 2);
+        assert!((first[0].per_s - 80e6 / (84.0 * 8.0)).abs() < 1e-6 && (second[0].per_s - 80e6 / 512.0).abs() < 1e-6);
+        // 64-byte frames at 0.8 of layer 2 are more than the line carries.
+        assert!((second[0].per_s * 84.0 * 8.0 / 100e6 - 1.05).abs() < 1e-9);
+        assert!((first[1].per_s / first[0].per_s - 5.0).abs() < 1e-12);
+        let named = read("trial = \"50 ms\"\nload_percent = [400]\nper_s = [7]\npath_rate = \"25 Mbit/s\"").unwrap();
+        let offers = named.offers(64, LINE);
+        assert_eq!(offers[0], Offer { load_percent: 0, per_s: 7.0 });
+        assert!((offers[1].per_s - 100e6 / (84.0 * 8.0)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        for (keys, message) in [
+            ("", "sends nothing"),
+            ("per_s = [1]", "`trial` is 0"),
+            ("per_s = [0]\ntrial = \"1 s\"", "`per_s` is 0"),
+            ("load_percent = [0]\ntrial = \"1 s\"", "`load_percent` is 0"),
+            ("crossing_percent = [101]\nper_s = [1]\ntrial = \"1 s\"", "`crossing_percent` is 101"),
+            ("path_rate = \"0 Mbit/s\"\nper_s = [1]\ntrial = \"1 s\"", "`path_rate` is 0"),
+            ("receivers = 2\nper_s = [1]\ntrial = \"1 s\"", "one of `receivers`"),
+            ("receivers = 0\nper_s = [1]\ntrial = \"1 s\"", "`receivers` is 0"),
+            ("cost = { count = 0, each = \"1 ms\" }", "`cost.count` is 0"),
+            ("per_s = [1]\ncolour = 1", "unknown field `colour`"),
+        ] {
+            let error = read(keys).unwrap_err();
+            assert!(error.contains(message), "wanted `{message}`, got `{error}`");
+        }
+        read("cost = { count = 1, each = \"1 ms\" }").unwrap();
+    }
 }

@@ -1,10 +1,11 @@
 //! Who sends how much to whom.
 
 pub mod directory;
+pub mod elephants;
 mod error;
 pub mod flow_file;
 pub mod flow_log;
-mod frames;
+pub mod frames;
 pub mod matrices;
 pub mod mix;
 pub mod model;
@@ -15,15 +16,15 @@ pub mod services;
 mod shuffle;
 pub mod sizes;
 pub mod traffic;
-pub mod trill;
 pub mod vxlan;
 
 use serde::{Deserialize, Serialize};
 
 pub use directory::{DirectoryKill, DirectorySpec, DirectoryVictim, LookupLoad, MigrationSpec, UpdateLoad};
+pub use elephants::{ElephantSpec, Split};
 pub use error::WorkloadError;
 pub use flow_log::{FlowLog, FlowLogSpec, LoggedFlow, RecurringSpec, Site};
-pub use frames::Runs;
+pub use frames::{FramesSpec, Layer, Offer, Runs};
 pub use matrices::{MatricesSpec, Matrix};
 pub use mix::MixServer;
 pub use model::ModelSpec;
@@ -33,7 +34,6 @@ pub use services::ServicesSpec;
 pub use shuffle::{GOODPUT_OF_LINE_RATE, shuffle_bytes_for};
 pub use sizes::{SizeDistribution, SizeTable, SizeTableError};
 pub use traffic::{BackgroundSpec, QueryRate, QuerySpec, TrafficSpec};
-pub use trill::TrillSpec;
 pub use vxlan::VxlanSpec;
 
 use crate::random::{Purpose, Stream};
@@ -86,8 +86,10 @@ pub enum Workload {
     Outside(OutsideLoad),
     /// An experiment of the VXLAN draft, on servers of its own; lab only. It has no flows.
     Vxlan(VxlanSpec),
-    /// An experiment of the TRILL papers, on switches of its own; lab only. It has no flows.
-    Trill(TrillSpec),
+    /// Frames of a test centre through whatever forwards them; lab only. They are no flows of anybody's TCP.
+    Frames(FramesSpec),
+    /// Few large flows by TCP, multipath TCP or in stripes; lab only. They are its own.
+    Elephants(ElephantSpec),
     /// A question that is answered by calculation; the engine `calc` only.
     Model(ModelSpec),
     /// A log of flows of which none is sent (VL2 3.1 to 3.3); the engine `calc` only.
@@ -209,7 +211,12 @@ impl Workload {
                 all
             }
             Self::Traffic(_) => return Err(WorkloadError::NeedsRates),
-            Self::Directory(_) | Self::Migration(_) | Self::Outside(_) | Self::Vxlan(_) | Self::Trill(_) => {
+            Self::Directory(_)
+            | Self::Migration(_)
+            | Self::Outside(_)
+            | Self::Vxlan(_)
+            | Self::Frames(_)
+            | Self::Elephants(_) => {
                 return Err(WorkloadError::LabOnly { kind: self.kind() });
             }
             Self::Model(_) | Self::FlowLog(_) => return Err(WorkloadError::CalcOnly { kind: self.kind() }),
@@ -232,7 +239,8 @@ impl Workload {
             Self::Migration(_) => "migration",
             Self::Outside(_) => "outside",
             Self::Vxlan(_) => "vxlan",
-            Self::Trill(_) => "trill",
+            Self::Frames(_) => "frames",
+            Self::Elephants(_) => "elephants",
             Self::Model(_) => "model",
             Self::FlowLog(_) => "flow-log",
         }
@@ -269,7 +277,8 @@ impl Workload {
             Self::Migration(spec) => spec.check(n_servers),
             Self::Outside(load) => load.check(),
             Self::Vxlan(spec) => spec.check(),
-            Self::Trill(spec) => spec.check(),
+            Self::Frames(spec) => spec.check(),
+            Self::Elephants(spec) => spec.check(),
             Self::Model(spec) => spec.check(),
             Self::FlowLog(spec) => spec.check(),
             Self::Flows { flows } => {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use weft_scenario::fault::FaultKind;
 use weft_scenario::id::LinkId;
 
 use super::Simulation;
@@ -69,7 +68,7 @@ impl Simulation<'_> {
         }
         self.note_event(fault, kind);
         let switching = &self.job.settings.switching;
-        let is_silent = goes_down && matches!(self.job.faults[fault].kind, FaultKind::LinkSilent { .. });
+        let is_silent = goes_down && self.job.faults[fault].kind.is_silent();
         let noticed_ns = if is_silent { switching.silence().0 } else { 0 };
         let at_ps = self.network.now_ps.saturating_add(ps(switching.reconvergence.0.saturating_add(noticed_ns)));
         self.call(at_ps, Call::Reconverge(number));

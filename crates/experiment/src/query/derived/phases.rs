@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use weft_scenario::fault::{Fault, FaultKind};
+use weft_scenario::fault::Fault;
 use weft_scenario::id::LinkId;
 use weft_scenario::record::{EventRow, Records};
 use weft_scenario::topology::{Fabric, Role};
@@ -143,8 +143,8 @@ impl Step<'_> {
     fn began(&self) -> Began {
         match (&self.fault.kind, self.repairs) {
             (_, true) => Began::Repair,
-            (FaultKind::LinkSilent { .. }, false) => Began::Silent,
-            (FaultKind::LinkDown { .. } | FaultKind::SwitchDown { .. }, false) => Began::LinkDown,
+            (kind, false) if kind.is_silent() => Began::Silent,
+            (_, false) => Began::LinkDown,
         }
     }
 }

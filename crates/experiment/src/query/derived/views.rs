@@ -70,15 +70,12 @@ const CROSSED: &str = "
       iif(was_offered, received_frames * 1e9 / wall_ns, null) as received_per_s
     from judged";
 
-/// What a switch's chain takes more than the one before; the test centre alone has neither way nor switch.
+/// What a switch's chain takes more than the one before, which ends behind the hop before it or at the test centre.
 const SWITCH_COSTS: &str = "
-    select upto.trial, upto.repetition, upto.seed, upto.overlay, upto.workload, upto.way, upto.until as switch, upto.frame_bytes,
-      upto.chain_ns_per_frame - before.chain_ns_per_frame as frame_ns
-    from chains upto join chains before on before.trial = upto.trial and before.frame_bytes = upto.frame_bytes and case upto.until
-      when 's1' then before.way is null
-      when 'middle' then before.way = upto.way and before.until = 's1'
-      when 's2' then before.way = upto.way and before.until = 'middle' end
-    where upto.chain_ns_per_frame > before.chain_ns_per_frame";
+    select upto.*, upto.until as switch, upto.chain_ns_per_frame - before.chain_ns_per_frame as frame_ns
+    from chains upto join chains before on before.trial = upto.trial and before.frame_bytes = upto.frame_bytes
+      and before.crossing_percent = upto.crossing_percent and before.hops = upto.hops - 1
+    where upto.hops > 0 and upto.chain_ns_per_frame > before.chain_ns_per_frame";
 
 /// A request without an answer, or never sent because the load itself had no time for it, took the whole timeout: 2 s where the plan says
 /// no other. What happens to an update later happens not at all to one that failed.

@@ -1,6 +1,6 @@
-//! Few large flows by this kernel's TCP, over RBridges with emulated links: whole, by multipath TCP (RFC 8684), or in stripes.
+//! Few large flows by this kernel's TCP, over switches with emulated links: whole, by multipath TCP (RFC 8684), or in stripes.
 //!
-//! Every host's own queue has its line's rate, so that TCP meets a queue there; a line between RBridges polices what is too
+//! Every host's own queue has its line's rate, so that TCP meets a queue there; a line between switches polices what is too
 //! much for it. For multipath TCP a sending host has an address for each subflow: the kernel's path manager opens one from
 //! each of them. Stripes are the same number of TCP connections that share nothing.
 
@@ -12,17 +12,18 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, listen, socket_with};
-use weft_scenario::engine::Overlay;
+use weft_scenario::engine::Progress;
+use weft_scenario::id::NodeId;
 use weft_scenario::record::{ElephantRow, Records};
-use weft_scenario::topology::from_yaml;
-use weft_scenario::workload::trill::{ELEPHANTS, ElephantSpec, Split};
+use weft_scenario::topology::LinkSpec;
+use weft_scenario::workload::{ElephantSpec, Split};
 
-use super::campus::with_rates;
 use crate::batch::{self, Program};
 use crate::error::LabError;
+use crate::home::namespace_path;
+use crate::netns;
 use crate::tester::TesterError;
-use crate::tester::experiment::Context;
-use crate::trill::{Campus, CampusSpec, Links};
+use crate::up::Lab;
 
 /// Where receivers listen; each turn takes the next port, so that no turn meets packets of the one before.
 const FIRST_PORT: u16 = 5_001;
@@ -39,44 +40,53 @@ const CHUNK: usize = 1 << 16;
 /// How long the subflows of an elephant may take to join.
 const JOINING: Duration = Duration::from_secs(3);
 
+/// What all turns of a trial share.
+struct Elephants<'a> {
+    lab: &'a Lab,
+    spec: &'a ElephantSpec,
+    progress: &'a dyn Progress,
+    pairs: Vec<Pair>,
+}
+
 /// Hosts of one elephant.
 struct Pair {
-    from: String,
-    to: String,
+    from: NodeId,
+    to: NodeId,
     target: Ipv4Addr,
 }
 
-pub(super) fn run(spec: &ElephantSpec, context: &Context<'_>) -> Result<Records, TesterError> {
-    let text = include_str!("../../../../../fabrics/trill-elephants.yaml");
-    let fabric = from_yaml(text, "trill-elephants").map_err(|error| TesterError::Refused(error.to_string()))?;
-    let fabric = with_rates(&fabric, &spec.link)?;
-    let campus_spec = CampusSpec { fabric, overlay: Overlay::RBRIDGE, links: Links::Emulated, name: None };
-    let campus = Campus::build(&campus_spec, context.weft_binary, context.progress)?;
-    let pairs = (1..=ELEPHANTS).map(|number| Pair::new(&campus, number)).collect::<Result<Vec<_>, LabError>>()?;
-    for (number, pair) in pairs.iter().enumerate() {
-        pair.prepare(&campus, spec, number as u8)?;
-    }
-    let splits = available(spec, context);
+/// Runs one trial.
+pub(crate) fn run(lab: &Lab, spec: &ElephantSpec, progress: &dyn Progress) -> Result<Records, TesterError> {
+    let servers = lab.server_addresses();
+    let (senders, receivers) = servers.split_at(servers.len() / 2);
+    let pair = |((from, _), (to, target)): (&(NodeId, Ipv4Addr), &(NodeId, Ipv4Addr))| Pair {
+        from: *from,
+        to: *to,
+        target: *target,
+    };
+    let pairs: Vec<Pair> = senders.iter().zip(receivers).map(pair).collect();
+    let elephants = Elephants { lab, spec, progress, pairs };
+    elephants.pairs.iter().zip(0..).try_for_each(|(pair, number)| elephants.prepare(pair, number))?;
+    let splits = available(spec, progress);
     let mut records = Records::default();
     records.facts.push(("mptcp.available".to_owned(), f64::from(u8::from(splits.len() == spec.splits.len()))));
     let mut port = FIRST_PORT;
     for round in 0..spec.rounds {
         for split in &splits {
             let text = format!("round {} of {}, {}", round + 1, spec.rounds, split.name());
-            context.attend(f64::from(round) / f64::from(spec.rounds), &text)?;
-            records.elephants.extend(turn(&campus, &pairs, spec, *split, (port, round), context)?);
+            progress.advance(f64::from(round) / f64::from(spec.rounds), &text);
+            records.elephants.extend(elephants.turn(*split, (port, round))?);
             port += 1;
         }
     }
-    campus.close()?;
     Ok(records)
 }
 
 /// What this kernel can do; says what it cannot.
-fn available(spec: &ElephantSpec, context: &Context<'_>) -> Vec<Split> {
+fn available(spec: &ElephantSpec, progress: &dyn Progress) -> Vec<Split> {
     let can = |split: &&Split| match (split, socket(**split)) {
         (Split::Mptcp, Err(error)) => {
-            context.progress.note(&format!("mptcp is not available on this kernel: {error}"));
+            progress.note(&format!("mptcp is not available on this kernel: {error}"));
             false
         }
         _ => true,
@@ -84,38 +94,106 @@ fn available(spec: &ElephantSpec, context: &Context<'_>) -> Vec<Split> {
     spec.splits.iter().filter(can).copied().collect()
 }
 
-impl Pair {
-    fn new(campus: &Campus, number: u32) -> Result<Self, LabError> {
-        let (from, to) = (format!("a{number}"), format!("b{number}"));
-        let fabric = &campus.lab().scenario.fabric;
-        let missing = || LabError::NoSuchNode { lab: fabric.name().to_owned(), node: to.clone() };
-        let (_, link) = fabric.find(&to).and_then(|host| fabric.edge_of(host)).ok_or_else(missing)?;
-        let target = fabric.campus().access[&link].address.address;
-        Ok(Self { from, to, target })
+impl Elephants<'_> {
+    /// Runs `work` in a host's namespace.
+    fn inside<T: Send>(&self, host: NodeId, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+        netns::in_namespace(&namespace_path(&self.lab.plan.node(host).namespace), work)
+    }
+
+    fn name(&self, host: NodeId) -> &str {
+        &self.lab.plan.node(host).name
+    }
+
+    /// A host's interface and its line.
+    fn line(&self, host: NodeId) -> (&str, &LinkSpec) {
+        let fabric = &self.lab.scenario.fabric;
+        let (_, link) = fabric.edge_of(host).expect("a server has an edge switch");
+        let link = fabric.link(link);
+        (&link.end_at(host).expect("a link of a node ends there").interface, &link.spec)
     }
 
     /// Addresses, path manager, queue and timeout of both hosts.
-    fn prepare(&self, campus: &Campus, spec: &ElephantSpec, number: u8) -> Result<(), LabError> {
-        let further = spec.subflows as u8 - 1;
+    fn prepare(&self, pair: &Pair, number: u8) -> Result<(), LabError> {
+        let further = self.spec.subflows as u8 - 1;
         let limits = format!("mptcp limits set subflows {further} add_addr_accepted 0");
+        let (interface, _) = self.line(pair.from);
         let mut sending = Vec::new();
-        for address in (0..further).map(|place| further_address(self.target, number * further + place)) {
-            sending.push(format!("address add {address}/24 dev eth0 noprefixroute"));
-            sending.push(format!("mptcp endpoint add {address} dev eth0 subflow"));
+        for address in (0..further).map(|place| further_address(pair.target, number * further + place)) {
+            sending.push(format!("address replace {address}/24 dev {interface} noprefixroute"));
+            sending.push(format!("mptcp endpoint add {address} dev {interface} subflow"));
         }
-        let network = further_network(self.target);
-        let timeout = format!("route change {network}/24 dev eth0 rto_min {RTO_MIN_MS}ms");
-        let rate = spec.link.tester_rate.0;
-        let queue_ms = (spec.link.queue.0 / 1_000_000).max(1);
-        let queue = format!("qdisc replace dev eth0 root tbf rate {rate} burst {BURST_BYTES} latency {queue_ms}ms");
+        let network = further_network(pair.target);
         let mptcp = socket(Split::Mptcp).is_ok();
-        for (host, mut lines) in [(&self.from, sending), (&self.to, Vec::new())] {
-            lines.push(limits.clone());
+        for (host, mut lines) in [(pair.from, sending), (pair.to, Vec::new())] {
+            let (interface, line) = self.line(host);
+            if mptcp {
+                lines.insert(0, "mptcp endpoint flush".to_owned());
+                lines.push(limits.clone());
+            }
             // Without multipath TCP the addresses do no harm.
             lines.retain(|line| mptcp || !line.starts_with("mptcp"));
-            lines.push(timeout.clone());
-            campus.inside(host, || batch::run(Program::Ip, host, &lines))??;
-            campus.inside(host, || batch::run(Program::Tc, host, std::slice::from_ref(&queue)))??;
+            // More specific than the route of the network itself.
+            lines.push(format!("route replace {network}/24 dev {interface} src {{own}} rto_min {RTO_MIN_MS}ms"));
+            let own = self.lab.server_addresses().into_iter().find(|(server, _)| *server == host);
+            let own = own.map_or(Ipv4Addr::UNSPECIFIED, |(_, address)| address).to_string();
+            lines.iter_mut().for_each(|line| *line = line.replace("{own}", &own));
+            let queue_ms = (line.buffer.0 * 8_000 / line.rate.0.max(1)).max(1);
+            let rate = line.rate.0;
+            let queue =
+                format!("qdisc replace dev {interface} root tbf rate {rate} burst {BURST_BYTES} latency {queue_ms}ms");
+            self.inside(host, || batch::run(Program::Ip, self.name(host), &lines))??;
+            self.inside(host, || batch::run(Program::Tc, self.name(host), std::slice::from_ref(&queue)))??;
+        }
+        Ok(())
+    }
+
+    /// All elephants at once.
+    fn turn(&self, split: Split, (port, round): (u16, u32)) -> Result<Vec<ElephantRow>, TesterError> {
+        let stripes = if split == Split::Striped { self.spec.subflows } else { 1 };
+        let connect = |pair: &Pair| Elephant::connect(self, pair, split, port, stripes);
+        let elephants = self.pairs.iter().map(connect).collect::<Result<Vec<_>, LabError>>()?;
+        if split == Split::Mptcp {
+            for (elephant, pair) in elephants.iter().zip(&self.pairs) {
+                elephant.wait_for_subflows(self, pair, port)?;
+            }
+        }
+        let over = &AtomicBool::new(false);
+        let received: Vec<AtomicU64> = self.pairs.iter().map(|_| AtomicU64::new(0)).collect();
+        let start = Instant::now();
+        let (wall_ns, bytes, connections) = std::thread::scope(|scope| {
+            for (elephant, bytes) in elephants.iter().zip(&received) {
+                for (sending, receiving) in &elephant.streams {
+                    scope.spawn(move || send(sending, over));
+                    scope.spawn(move || receive(receiving, bytes, over));
+                }
+            }
+            let waited = self.wait(start);
+            let wall_ns = start.elapsed().as_nanos() as u64;
+            let bytes: Vec<u64> = received.iter().map(|bytes| bytes.load(Relaxed)).collect();
+            let count = |pair: &Pair| self.inside(pair.from, || established_to(port))?;
+            let connections = self.pairs.iter().map(count).collect::<Result<Vec<u32>, LabError>>();
+            over.store(true, Relaxed);
+            waited.and(Ok((wall_ns, bytes, connections?)))
+        })?;
+        let row = |(elephant, (received_bytes, connections)): (usize, (u64, u32))| ElephantRow {
+            split: split.name().to_owned(),
+            round,
+            elephant: elephant as u32,
+            connections,
+            received_bytes,
+            wall_ns,
+        };
+        Ok(bytes.into_iter().zip(connections).enumerate().map(row).collect())
+    }
+
+    /// Until the turn is over.
+    fn wait(&self, start: Instant) -> Result<(), TesterError> {
+        let time = Duration::from_nanos(self.spec.each.0);
+        while let Some(left) = time.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
+            if self.progress.interrupted() {
+                return Err(TesterError::Interrupted);
+            }
+            std::thread::sleep(left.min(PATIENCE));
         }
         Ok(())
     }
@@ -131,62 +209,6 @@ fn further_network(of: Ipv4Addr) -> Ipv4Addr {
     Ipv4Addr::new(a, b, c, 0)
 }
 
-/// All elephants at once.
-fn turn(
-    campus: &Campus,
-    pairs: &[Pair],
-    spec: &ElephantSpec,
-    split: Split,
-    (port, round): (u16, u32),
-    context: &Context<'_>,
-) -> Result<Vec<ElephantRow>, TesterError> {
-    let stripes = if split == Split::Striped { spec.subflows } else { 1 };
-    let connect = |pair: &Pair| Elephant::connect(campus, pair, split, port, stripes);
-    let elephants = pairs.iter().map(connect).collect::<Result<Vec<_>, LabError>>()?;
-    if split == Split::Mptcp {
-        for (elephant, pair) in elephants.iter().zip(pairs) {
-            elephant.wait_for_subflows(campus, pair, port, spec.subflows)?;
-        }
-    }
-    let over = &AtomicBool::new(false);
-    let received: Vec<AtomicU64> = pairs.iter().map(|_| AtomicU64::new(0)).collect();
-    let start = Instant::now();
-    let (wall_ns, bytes, connections) = std::thread::scope(|scope| {
-        for (elephant, bytes) in elephants.iter().zip(&received) {
-            for (sending, receiving) in &elephant.streams {
-                scope.spawn(move || send(sending, over));
-                scope.spawn(move || receive(receiving, bytes, over));
-            }
-        }
-        let waited = wait(start, Duration::from_nanos(spec.each.0), context);
-        let wall_ns = start.elapsed().as_nanos() as u64;
-        let bytes: Vec<u64> = received.iter().map(|bytes| bytes.load(Relaxed)).collect();
-        let count = |pair: &Pair| campus.inside(&pair.from, || established_to(port))?;
-        let connections = pairs.iter().map(count).collect::<Result<Vec<u32>, LabError>>();
-        over.store(true, Relaxed);
-        waited.and(Ok((wall_ns, bytes, connections?)))
-    })?;
-    let row = |(elephant, (received_bytes, connections)): (usize, (u64, u32))| ElephantRow {
-        split: split.name().to_owned(),
-        round,
-        elephant: elephant as u32,
-        connections,
-        received_bytes,
-        wall_ns,
-    };
-    Ok(bytes.into_iter().zip(connections).enumerate().map(row).collect())
-}
-
-fn wait(start: Instant, time: Duration, context: &Context<'_>) -> Result<(), TesterError> {
-    while let Some(left) = time.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
-        if context.progress.interrupted() {
-            return Err(TesterError::Interrupted);
-        }
-        std::thread::sleep(left.min(PATIENCE));
-    }
-    Ok(())
-}
-
 /// The connections of one elephant, with both ends of each.
 struct Elephant {
     streams: Vec<(TcpStream, TcpStream)>,
@@ -195,12 +217,12 @@ struct Elephant {
 }
 
 impl Elephant {
-    fn connect(campus: &Campus, pair: &Pair, split: Split, port: u16, stripes: u32) -> Result<Self, LabError> {
-        let what = || LabError::io(format!("connect {} with {}", pair.from, pair.to));
+    fn connect(all: &Elephants<'_>, pair: &Pair, split: Split, port: u16, stripes: u32) -> Result<Self, LabError> {
+        let what = || LabError::io(format!("connect {} with {}", all.name(pair.from), all.name(pair.to)));
         let target = SocketAddrV4::new(pair.target, port);
-        let listener = campus.inside(&pair.to, || listening(split, target))?.map_err(what())?;
+        let listener = all.inside(pair.to, || listening(split, target))?.map_err(what())?;
         let connect = |_| {
-            let sending = campus.inside(&pair.from, || connected(split, target))?.map_err(what())?;
+            let sending = all.inside(pair.from, || connected(split, target))?.map_err(what())?;
             let (receiving, _) = listener.accept().map_err(what())?;
             let limited = sending.set_write_timeout(Some(PATIENCE)).and(receiving.set_read_timeout(Some(PATIENCE)));
             limited.map_err(what())?;
@@ -211,15 +233,15 @@ impl Elephant {
 
     /// Lets subflows join, or some of them, before lines are full: a request to join that is lost there comes again after a
     /// second, when the turn may be over. The first bytes each way allow them (RFC 8684 section 3.1).
-    fn wait_for_subflows(&self, campus: &Campus, pair: &Pair, port: u16, subflows: u32) -> Result<(), LabError> {
+    fn wait_for_subflows(&self, all: &Elephants<'_>, pair: &Pair, port: u16) -> Result<(), LabError> {
         let start = Instant::now();
         for (mut sending, mut receiving) in self.streams.iter().map(|(sending, receiving)| (sending, receiving)) {
             let mut byte = [0; 1];
             let greeted = sending.write_all(&byte).and_then(|()| read_patiently(receiving, &mut byte, start));
             let answered = greeted.and_then(|()| receiving.write_all(&byte));
-            answered.map_err(LabError::io(format!("greet {} from {}", pair.to, pair.from)))?;
+            answered.map_err(LabError::io(format!("greet {} from {}", all.name(pair.to), all.name(pair.from))))?;
         }
-        while campus.inside(&pair.from, || established_to(port))?? < subflows && start.elapsed() < JOINING {
+        while all.inside(pair.from, || established_to(port))?? < all.spec.subflows && start.elapsed() < JOINING {
             std::thread::sleep(PATIENCE / 4);
         }
         Ok(())
@@ -311,7 +333,7 @@ mod tests {
     fn elephants_have_addresses_of_their_own() {
         let of =
             |elephant: u8| (0..7).map(move |place| further_address(Ipv4Addr::new(10, 0, 10, 11), elephant * 7 + place));
-        let all: std::collections::BTreeSet<Ipv4Addr> = (0..ELEPHANTS as u8).flat_map(of).collect();
+        let all: std::collections::BTreeSet<Ipv4Addr> = (0..4u8).flat_map(of).collect();
         assert_eq!(all.len(), 28);
         assert!(all.iter().all(|address| address.octets()[..3] == [10, 0, 10]));
     }

@@ -1,0 +1,69 @@
+//! A rate while something fails. The receiving stations speak all the time, as hosts do, so that bridges know where they are.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use weft_scenario::record::Records;
+
+use super::Run;
+use crate::error::LabError;
+use crate::faults::LabActuator;
+use crate::tester::TesterError;
+use crate::tester::path::{Path, Stations, Trial, TrialOrder};
+use crate::tester::reference::Stop;
+use crate::traffic::FaultSchedule;
+use crate::trill;
+
+/// Between two frames of a receiving station.
+const SPEAK: Duration = Duration::from_millis(200);
+/// How often the time is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Offers a rate, breaks and mends what the trial says at its times, and waits until the lab is as before.
+pub(super) fn offer(
+    run: &Run<'_>,
+    path: &mut Path,
+    order: &TrialOrder,
+    records: &mut Records,
+    stop: Stop<'_>,
+) -> Result<Trial, TesterError> {
+    trill::settle(run.lab, run.progress)?;
+    trill::age_fast(run.lab)?;
+    let stations = path.receiving_stations()?;
+    let mut actuator = LabActuator::new(run.lab);
+    let mut schedule = FaultSchedule::new(&mut actuator, &run.trial.faults);
+    let is_over = AtomicBool::new(false);
+    let start = Instant::now();
+    let clock = || start.elapsed().as_nanos() as u64;
+    let trial = std::thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            let trial = path.trial(order, stop);
+            is_over.store(true, Ordering::Relaxed);
+            trial
+        });
+        let speaking = scope.spawn(|| speak(&stations, &is_over));
+        let mut broken = Ok(());
+        while !is_over.load(Ordering::Relaxed) && broken.is_ok() {
+            broken = schedule.advance(&clock).map(|events| records.events.extend(events));
+            std::thread::sleep(LOOK);
+        }
+        let trial = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        speaking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        broken.map_err(|error| LabError::Traffic(error.to_string()))?;
+        trial
+    })?;
+    let repaired = schedule.finish(&clock).map_err(|error| LabError::Traffic(error.to_string()))?;
+    records.events.extend(repaired);
+    drop(schedule);
+    actuator.finish();
+    trill::settle(run.lab, run.progress)?;
+    Ok(trial)
+}
+
+fn speak(stations: &Stations, is_over: &AtomicBool) -> Result<(), TesterError> {
+    while !is_over.load(Ordering::Relaxed) {
+        stations.speak()?;
+        std::thread::sleep(SPEAK);
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! The switches between the test centre's ports, hop by hop, and the chain of them ended behind one.
+
+use std::collections::BTreeSet;
+
+use weft_datapath::bed::{BedPrograms, Cut};
+use weft_scenario::engine::{Hook, Overlay};
+use weft_scenario::id::{LinkId, NodeId};
+use weft_scenario::routing::EcmpRoutes;
+
+use super::bed::Bed;
+use crate::error::LabError;
+use crate::plan::interfaces;
+use crate::tester::TesterError;
+use crate::tester::port::Port;
+use crate::up::Lab;
+
+/// The switches on all shortest paths, by their distance from the sending port.
+pub(super) struct Hops<'a> {
+    lab: &'a Lab,
+    levels: Vec<Vec<NodeId>>,
+}
+
+impl<'a> Hops<'a> {
+    pub(super) fn of(lab: &'a Lab, bed: &Bed<'_>) -> Result<Self, TesterError> {
+        let fabric = &lab.scenario.fabric;
+        let edge = |server| fabric.edge_of(server).expect("a server of the bed has an edge switch").0;
+        let ends: BTreeSet<NodeId> = bed.receivers.iter().map(|server| edge(*server)).collect();
+        let routes = EcmpRoutes::compute(fabric, &BTreeSet::new());
+        let mut levels = vec![vec![edge(bed.sender)]];
+        while levels.last().is_some_and(|level| !level.iter().any(|node| ends.contains(node))) {
+            let level = levels.last().expect("there is the first");
+            let links = level.iter().flat_map(|node| ends.iter().map(move |end| (*node, *end)));
+            let next = links.flat_map(|(node, end)| {
+                routes
+                    .next_hops(node, end)
+                    .into_iter()
+                    .filter_map(move |link| Some(fabric.link(link).far_end(node)?.node))
+            });
+            let next: BTreeSet<NodeId> = next.collect();
+            if next.is_empty() {
+                let why = format!("no path of switches leads between the servers of fabric `{}`", fabric.name());
+                return Err(TesterError::Refused(why));
+            }
+            levels.push(next.into_iter().collect());
+        }
+        Ok(Self { lab, levels })
+    }
+
+    /// How many switches a frame passes.
+    pub(super) fn count(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// The switches of a hop, from 1: `leaf1`, or the first and the last of several, `spine1-spine4`.
+    pub(super) fn name(&self, hop: usize) -> String {
+        let name = |node: &NodeId| self.lab.scenario.fabric.node(*node).name.as_str();
+        match &self.levels[hop - 1][..] {
+            [only] => name(only).to_owned(),
+            [first, .., last] => format!("{}-{}", name(first), name(last)),
+            [] => unreachable!("a hop has switches"),
+        }
+    }
+
+    /// The switches of a hop.
+    pub(super) fn switches(&self, hop: usize) -> &[NodeId] {
+        &self.levels[hop - 1]
+    }
+
+    /// Every switch of the second hop by name, with its port towards the first; none where there is only one hop.
+    pub(super) fn second(&self) -> Result<Vec<(String, Port)>, TesterError> {
+        let Some(switches) = self.levels.get(1) else { return Ok(Vec::new()) };
+        let port = |node: &NodeId| {
+            let [(at, link), ..] = self.between(1, *node)[..] else { unreachable!("it is a neighbour of the first") };
+            let plan = self.lab.plan.node(at);
+            let interface = interfaces(&self.lab.scenario, link, at).swap_remove(0).interface;
+            Ok((plan.name.clone(), Port::open(&format!("{}:{interface}", plan.namespace))?))
+        };
+        switches.iter().map(port).collect()
+    }
+
+    /// Links of a switch to those of a hop before it.
+    fn between(&self, hop: usize, switch: NodeId) -> Vec<(NodeId, LinkId)> {
+        let fabric = &self.lab.scenario.fabric;
+        let leads = |link: &&LinkId| {
+            fabric.link(**link).far_end(switch).is_some_and(|port| self.levels[hop - 1].contains(&port.node))
+        };
+        fabric.links_of(switch).iter().filter(leads).map(|link| (switch, *link)).collect()
+    }
+
+    /// Ends the chain behind a hop that is not the last, until the result is dropped: what comes next drops every frame.
+    pub(super) fn cut_behind(&self, hop: usize, cuts: &BedPrograms, bed: &Bed<'_>) -> Result<Vec<Cut>, LabError> {
+        let mut all = Vec::new();
+        for switch in &self.levels[hop] {
+            let ports = self.between(hop, *switch).into_iter();
+            let ports: Vec<String> = ports
+                .flat_map(|(node, link)| interfaces(&self.lab.scenario, link, node))
+                .map(|port| port.interface)
+                .collect();
+            let cut = || ports.iter().map(|port| cuts.cut(port)).collect::<Result<Vec<_>, _>>();
+            all.extend(bed.inside(*switch, cut)?);
+        }
+        Ok(all)
+    }
+
+    /// Ends it behind the last switch, at the receiving ports: where the last switch forwards at XDP, before the kernel makes a
+    /// packet of a frame.
+    pub(super) fn cut_at_receivers(&self, cuts: &BedPrograms, bed: &Bed<'_>) -> Result<Vec<Cut>, LabError> {
+        let in_stack = match self.lab.scenario.overlay {
+            Overlay::Bridge { .. } => true,
+            Overlay::RBridge { hook, .. } => hook == Hook::XdpGeneric,
+            _ => false,
+        };
+        let cut = |server: &NodeId| {
+            let port = bed.interface(*server);
+            bed.inside(*server, || if in_stack { cuts.cut(&port) } else { cuts.cut_at_xdp(&port) })
+        };
+        bed.receivers.iter().map(cut).collect()
+    }
+}
