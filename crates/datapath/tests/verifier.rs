@@ -39,6 +39,7 @@ const BUDGET: &[(&str, u32)] = &[
     ("lose_incoming", 200),
     ("lose_outgoing", 200),
     ("lose_everything", 50),
+    ("lose_everything_xdp", 50),
     ("tester_generate", 5000),
     ("tester_analyse", 7000),
     ("tester_link_xdp", 4000),
