@@ -246,7 +246,11 @@ impl Stream {
                 Err(_) => std::thread::sleep(Duration::from_millis(1)),
             }
         }
-        (sent, sent - arrived.len() as u64)
+        let lost: Vec<u64> = (0..sent).filter(|number| !arrived.contains(number)).collect();
+        if let [first, .., last] = lost[..] {
+            eprintln!("of {sent} datagrams {} between number {first} and {last} never arrived", lost.len());
+        }
+        (sent, lost.len() as u64)
     }
 }
 

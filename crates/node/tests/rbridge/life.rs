@@ -107,6 +107,8 @@ fn a_crash_loses_no_frame_either_and_a_chosen_nickname_is_kept() {
     let daemon = square.spawn(&configs[1], 2);
     let nickname = || running[0].routes().get("s2").map(|route| route.egress);
     wait_until("S2 is back", || nickname().is_some() && running[0].routes().len() == 2);
+    // S1 knows the way through S2 before S2 itself knows the way on.
+    wait_until("S2 passes frames on", || square.host(0).ping("-c 1 -W 1 10.0.10.2").contains("1 received"));
     let before = nickname();
     let stream = Stream::start(square.host(0), square.host(1), address(1));
     daemon.crash();
