@@ -185,7 +185,7 @@ pub(super) const TABLE: &[Row] = &[
         Capability::OwnCopies,
         "copies of frames (XDP in the stack)",
         &[Object("copies"), Probe::OwnCopies],
-        &[RBridgeGeneric, TrillPlans],
+        &[RBridgeGeneric],
         "xdp = \"native\", or no more than two ports",
     ),
     tried(

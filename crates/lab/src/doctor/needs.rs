@@ -2,16 +2,26 @@
 
 use std::collections::BTreeSet;
 
-use weft_scenario::engine::{Hook, Overlay, Trial};
+use weft_scenario::engine::{Hook, Overlay, Scenario, Trial};
+use weft_scenario::topology::Fabric;
 use weft_scenario::workload::vxlan::{Path, SegmentStore};
 use weft_scenario::workload::{VxlanSpec, Workload};
 
 use super::capability::{self, Capability};
 use super::uses::Use;
 
-/// The eBPF and the hooks that an overlay and a trial use.
-pub(super) fn of(overlay: Overlay, trial: Option<&Trial>) -> BTreeSet<Capability> {
-    let lab = Use::of(overlay).into_iter().flat_map(capability::tried_for).chain(of_hook(overlay).iter().copied());
+/// The eBPF and the hooks that a network and a trial on it use.
+pub(super) fn of(scenario: &Scenario, trial: Option<&Trial>) -> BTreeSet<Capability> {
+    of_both(scenario.overlay, most_ports(&scenario.fabric), trial)
+}
+
+/// Ports of the switch that has the most.
+fn most_ports(fabric: &Fabric) -> usize {
+    fabric.switches().map(|switch| fabric.links_of(switch).len()).max().unwrap_or(0)
+}
+
+fn of_both(overlay: Overlay, ports: usize, trial: Option<&Trial>) -> BTreeSet<Capability> {
+    let lab = Use::of(overlay).into_iter().flat_map(capability::tried_for).chain(of_hook(overlay, ports));
     let workload = trial.map(|trial| &trial.workload);
     let mut needed: BTreeSet<Capability> = lab.chain(workload.into_iter().flat_map(of_workload)).collect();
     let faults = trial.into_iter().flat_map(|trial| &trial.faults);
@@ -21,12 +31,15 @@ pub(super) fn of(overlay: Overlay, trial: Option<&Trial>) -> BTreeSet<Capability
     needed
 }
 
-/// What the hook of an overlay needs beside what its labs need at any hook.
-fn of_hook(overlay: Overlay) -> &'static [Capability] {
+/// What the hook of an overlay needs beside what its labs need at any hook. A switch of two ports copies nothing.
+fn of_hook(overlay: Overlay, ports: usize) -> Vec<Capability> {
     match overlay {
-        Overlay::Vtep { hook: Hook::Xdp } => &[Capability::XdpNative, Capability::VxlanXdp],
-        Overlay::RBridge { hook: Hook::XdpGeneric, .. } => &[Capability::XdpGeneric, Capability::OwnCopies],
-        _ => &[],
+        Overlay::Vtep { hook: Hook::Xdp } => vec![Capability::XdpNative, Capability::VxlanXdp],
+        Overlay::RBridge { hook: Hook::XdpGeneric, .. } if ports > 2 => {
+            vec![Capability::XdpGeneric, Capability::OwnCopies]
+        }
+        Overlay::RBridge { hook: Hook::XdpGeneric, .. } => vec![Capability::XdpGeneric],
+        _ => Vec::new(),
     }
 }
 
@@ -92,7 +105,7 @@ mod tests {
 
     fn of_paths(paths: &[Path]) -> BTreeSet<Capability> {
         let spec = MatrixSpec { paths: paths.to_vec(), frame_bytes: vec![64], cost: RUNS };
-        of(Overlay::L2, Some(&trial(Workload::Vxlan(VxlanSpec::Matrix(spec)), Vec::new())))
+        of_both(Overlay::L2, 2, Some(&trial(Workload::Vxlan(VxlanSpec::Matrix(spec)), Vec::new())))
     }
 
     fn of_frames(overlays: &[Overlay]) -> BTreeSet<Capability> {
@@ -109,7 +122,7 @@ mod tests {
             cost: Some(RUNS),
         };
         let trial = trial(Workload::Frames(spec), Vec::new());
-        overlays.iter().flat_map(|overlay| of(*overlay, Some(&trial))).collect()
+        overlays.iter().flat_map(|overlay| of_both(*overlay, 2, Some(&trial))).collect()
     }
 
     #[test]
@@ -137,14 +150,26 @@ mod tests {
         let shuffle = || Workload::Shuffle { bytes_per_flow: Bytes(1) };
         let silent = FaultKind::LinkSilent { a: "tor1".into(), b: "agg1".into() };
         let fault = Fault { at: Nanos(0), lasts: None, kind: silent };
-        assert_eq!(of(Overlay::Routed, None), BTreeSet::new());
-        assert_eq!(of(Overlay::Routed, Some(&trial(shuffle(), Vec::new()))), BTreeSet::new());
-        let broken = of(Overlay::Routed, Some(&trial(shuffle(), vec![fault])));
+        assert_eq!(of_both(Overlay::Routed, 2, None), BTreeSet::new());
+        assert_eq!(of_both(Overlay::Routed, 2, Some(&trial(shuffle(), Vec::new()))), BTreeSet::new());
+        let broken = of_both(Overlay::Routed, 2, Some(&trial(shuffle(), vec![fault])));
         assert_eq!(broken, [Capability::Tc, Capability::Losses].into());
-        assert_eq!(of(Overlay::Vl2, Some(&trial(shuffle(), Vec::new()))), [Capability::Tc, Capability::Vl2].into());
-        assert_eq!(of(Overlay::RBRIDGE, None), [Capability::XdpNative, Capability::Trill].into());
-        assert_eq!(of(Overlay::VTEP, None), [Capability::Tc, Capability::VxlanTc].into());
-        let at_xdp = of(Overlay::Vtep { hook: Hook::Xdp }, None);
+        assert_eq!(
+            of_both(Overlay::Vl2, 2, Some(&trial(shuffle(), Vec::new()))),
+            [Capability::Tc, Capability::Vl2].into()
+        );
+        assert_eq!(of_both(Overlay::RBRIDGE, 2, None), [Capability::XdpNative, Capability::Trill].into());
+        assert_eq!(of_both(Overlay::VTEP, 2, None), [Capability::Tc, Capability::VxlanTc].into());
+        let generic = Overlay::RBridge { hook: Hook::XdpGeneric, elide: false };
+        let in_stack: BTreeSet<_> = [Capability::XdpNative, Capability::XdpGeneric, Capability::Trill].into();
+        assert_eq!(of_both(generic, 2, None), in_stack);
+        let more = of_both(generic, 3, None);
+        assert_eq!(
+            more.difference(&in_stack).copied().collect::<Vec<_>>(),
+            [Capability::OwnCopies],
+            "the third port copies"
+        );
+        let at_xdp = of_both(Overlay::Vtep { hook: Hook::Xdp }, 2, None);
         assert!(at_xdp.is_superset(&[Capability::VxlanTc, Capability::XdpNative, Capability::VxlanXdp].into()));
     }
 }

@@ -27,7 +27,7 @@ const TRILL_ROOM_BYTES: u32 = weft_wire::trill::OVERHEAD_BYTES as u32;
 /// Refuses a lab that this machine cannot run; `trial`: what will run on it, if that is known.
 pub(crate) fn require(scenario: &Scenario, trial: Option<&Trial>, options: &LabOptions) -> Result<(), LabError> {
     require_beyond_ebpf(scenario, options)?;
-    require_ebpf(&whose(scenario), &needs::of(scenario.overlay, trial))
+    require_ebpf(&whose(scenario), &needs::of(scenario, trial))
 }
 
 /// Refuses what people ask for that is no lab, before anything is made.
