@@ -16,10 +16,9 @@ struct {
 	__type(value, __u32);
 } target SEC(".maps");
 
-/* The start of the frame, before the program under test changed it, and where live frames differ from each other. */
+/* The start of the frame, before the program under test changed it. */
 struct start_of_frame {
 	__u8 bytes[128];
-	__u32 source_port; /* offset in the frame */
 };
 
 const volatile struct start_of_frame start SEC(".rodata.start");
@@ -130,65 +129,4 @@ int bench_vxlan_decap(struct xdp_md *ctx)
 		restore_32(data, word);
 	bpf_tail_call(ctx, &target, 0);
 	return XDP_ABORTED;
-}
-
-/* Lets a veth end poll, and leaves its frames to the stack. */
-SEC("xdp.frags")
-int bench_pass(struct xdp_md *ctx)
-{
-	return XDP_PASS;
-}
-
-/* Where generated frames go. */
-struct {
-	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} generator_port SEC(".maps");
-
-__u16 generated; /* changes the source port, so that every frame is of another flow */
-
-/* Writes the start of every frame: receivers change recycled pages, and the kernel does not undo it. */
-SEC("xdp.frags")
-int bench_generate(struct xdp_md *ctx)
-{
-	void *data = (void *)(long)ctx->data;
-	void *end = (void *)(long)ctx->data_end;
-	const volatile __u64 *from = (const volatile void *)start.bytes;
-	__u32 source_port = start.source_port & 127;
-	__u64 *to = data;
-
-	if (data + 64 > end)
-		return XDP_ABORTED;
-#pragma unroll
-	for (int i = 0; i < 8; i++)
-		to[i] = from[i];
-	if (data + 128 <= end) {
-#pragma unroll
-		for (int i = 8; i < 16; i++)
-			to[i] = from[i];
-	}
-	if (data + source_port + 2 > end)
-		return XDP_ABORTED;
-	*(__u16 *)(data + source_port) = generated++;
-	return bpf_redirect_map(&generator_port, 0, 0);
-}
-
-/* Frames that arrived; one CPU does everything in the live benchmark. */
-__u64 sunk SEC(".data.sunk") = 0;
-
-SEC("xdp.frags")
-int bench_sink(struct xdp_md *ctx)
-{
-	sunk++;
-	return XDP_DROP;
-}
-
-/* The same where frames arrive as skbs. */
-SEC("tcx/ingress")
-int bench_sink_tc(struct __sk_buff *ctx)
-{
-	sunk++;
-	return 2; /* TC_ACT_SHOT */
 }

@@ -18,7 +18,6 @@ struct {
 
 struct start_of_frame {
 	__u8 bytes[128];
-	__u32 source_port; /* not read here */
 };
 
 const volatile struct start_of_frame start SEC(".rodata.start");

@@ -250,24 +250,20 @@ abi_struct! {
 // SAFETY: an integer.
 unsafe impl Abi for u32 {}
 
-/// The start of a frame, as the benchmark's programs write it, and where live frames differ.
+/// The start of a frame, as the benchmark's programs write it.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct FrameStart {
     pub(crate) bytes: [u8; 128],
-    /// Offset of the inner source port.
-    pub(crate) source_port: u32,
 }
 
 impl Default for FrameStart {
     fn default() -> Self {
-        Self { bytes: [0; 128], source_port: 0 }
+        Self { bytes: [0; 128] }
     }
 }
 
-const _: () = assert!(size_of::<FrameStart>() == 132);
-
-// SAFETY: repr(C), integers only, and the assertion above rules padding out.
+// SAFETY: repr(C), bytes only.
 unsafe impl Abi for FrameStart {}
 
 impl OwnLas {

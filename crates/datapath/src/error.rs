@@ -98,14 +98,6 @@ pub enum DatapathError {
         /// Where it was looked for.
         path: PathBuf,
     },
-    /// The namespaces of the live benchmark could not be made.
-    #[error("live benchmark: {what} failed: {source}; it needs root and iproute2")]
-    Bench {
-        /// What was tried.
-        what: &'static str,
-        /// What was answered.
-        source: std::io::Error,
-    },
     /// A benchmark's program did not do what it is measured for.
     #[error("benchmark `{name}` returned verdict {verdict} instead of {expected}; the numbers would mean nothing")]
     Verdict {

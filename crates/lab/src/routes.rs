@@ -16,6 +16,7 @@ use crate::home::namespace_path;
 use crate::netns;
 use crate::outside;
 use crate::plan::NodePlan;
+use crate::up::Lab;
 
 /// Routes of one switch: destination as the kernel prints it (no `/32`), to the interfaces it may leave by.
 pub type RouteTable = BTreeMap<String, BTreeSet<String>>;
@@ -118,6 +119,12 @@ pub(crate) fn difference(expected: &RouteTable, actual: &RouteTable) -> Option<S
             Some(format!("reaches {destination} by [{}] instead of [{}]", list(found), list(interfaces)))
         }
     })
+}
+
+/// Waits until the routes of a lab are those of its whole fabric.
+pub(crate) fn settle(lab: &Lab, progress: &dyn Progress) -> Result<(), LabError> {
+    let expected = expected(&lab.scenario.fabric, &lab.scenario.addresses, &BTreeSet::new());
+    wait_converged(&lab.plan.nodes, &expected, progress)
 }
 
 /// Waits until every switch's kernel has every expected route, or names the first that has not.

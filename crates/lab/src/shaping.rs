@@ -133,11 +133,10 @@ impl Shaper {
         }
         let far = fabric.link(link).far_end(node).map(|port| fabric.node(port.node).role);
         let (seen_extra, wire_extra) = match self.overlay {
-            Overlay::Routed | Overlay::RBridge { .. } | Overlay::Bridge { .. } | Overlay::L2 => (0, 0),
-            Overlay::KernelVxlan | Overlay::Vtep { .. } => {
-                (u64::from(VXLAN_OVERHEAD_BYTES), u64::from(VXLAN_OVERHEAD_BYTES))
-            }
+            Overlay::Routed => (0, 0),
+            _ if self.overlay.forwards_frames() => (0, 0),
             Overlay::Vl2 => vl2_extra(fabric.node(node).role, far),
+            _ => (u64::from(VXLAN_OVERHEAD_BYTES), u64::from(VXLAN_OVERHEAD_BYTES)),
         };
         let mtu = u64::from(inner_mtu_bytes(self.overlay, fabric.link(link).spec.mtu_bytes));
         let seen = self.mix_bytes(mtu, seen_extra);

@@ -165,7 +165,7 @@ impl LabState {
 }
 
 fn accesses(scenario: &weft_scenario::engine::Scenario, id: weft_scenario::id::NodeId) -> Vec<Access> {
-    if !scenario.overlay.forwards_frames() || scenario.fabric.node(id).role.is_switch() {
+    if !scenario.overlay.takes_frames() || scenario.fabric.node(id).role.is_switch() {
         return Vec::new();
     }
     scenario.fabric.links_of(id).iter().filter_map(|link| access(scenario, *link)).collect()

@@ -1,12 +1,11 @@
 //! Brings a lab up: namespaces, links, addresses, queues, routing, overlay, in this order, and undoes all on failure.
 
-use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::fs::Mode;
-use weft_scenario::engine::{DirectoryStore, Overlay, Progress, Scenario};
+use weft_scenario::engine::{DirectoryStore, Hook, Overlay, Progress, Scenario, TunnelEnd};
 use weft_scenario::id::NodeId;
 
 use crate::batch::{self, Program};
@@ -156,6 +155,10 @@ impl Builder<'_> {
         self.run_batches(Program::Bridge, |plan| &plan.forwards)?;
         self.phase("queues", "")?;
         self.run_batches(Program::Tc, |plan| &plan.queues)?;
+        let at_xdp = Overlay::Vtep { hook: Hook::Xdp, at: TunnelEnd::Tor };
+        if self.lab.scenario.overlay.forwards_frames() || self.lab.scenario.overlay == at_xdp {
+            trill::prepare_stations(self.lab)?;
+        }
         if self.lab.scenario.overlay.forwards_frames() {
             self.start_campus()?;
         } else {
@@ -199,7 +202,8 @@ impl Builder<'_> {
         }
         match self.lab.scenario.overlay {
             Overlay::Vl2 => self.phase("overlay", "agents and directory")?,
-            Overlay::Vtep { .. } => self.phase("overlay", "a VTEP on every server")?,
+            Overlay::Vtep { at: TunnelEnd::Server, .. } => self.phase("overlay", "a VTEP on every server")?,
+            Overlay::Vtep { .. } => self.phase("overlay", "a VTEP on every edge switch")?,
             _ => {}
         }
         overlay::start(self.lab, self.options, self.progress)?;
@@ -219,8 +223,7 @@ impl Builder<'_> {
 
     fn converge(&mut self) -> Result<(), LabError> {
         self.phase("convergence", "OSPF")?;
-        let expected = routes::expected(&self.lab.scenario.fabric, &self.lab.scenario.addresses, &BTreeSet::new());
-        routes::wait_converged(&self.lab.plan.nodes, &expected, self.progress)
+        routes::settle(self.lab, self.progress)
     }
 
     /// Longer delays were refused before.
@@ -297,7 +300,7 @@ impl Builder<'_> {
     /// The first server reaches the last one: the proof that the lab carries packets. Plain switches are told later where
     /// anybody is.
     fn first_ping(&mut self) -> Result<(), LabError> {
-        if self.lab.scenario.overlay == Overlay::L2 {
+        if let Overlay::Layer2 { .. } = self.lab.scenario.overlay {
             return Ok(());
         }
         let servers = self.lab.servers_in_reach();
@@ -338,10 +341,8 @@ impl Lab {
         let Scenario { fabric, addresses, overlay, .. } = &self.scenario;
         let address = |server| match overlay {
             Overlay::Routed => Some(addresses.la(server)),
-            Overlay::Vl2 | Overlay::KernelVxlan | Overlay::Vtep { .. } => addresses.aa(server),
-            Overlay::RBridge { .. } | Overlay::Bridge { .. } | Overlay::L2 => {
-                Some(access(&self.scenario, fabric.edge_of(server)?.1)?.address.address)
-            }
+            _ if overlay.takes_frames() => Some(access(&self.scenario, fabric.edge_of(server)?.1)?.address.address),
+            _ => addresses.aa(server),
         };
         fabric.servers().filter_map(|server| Some((server, address(server)?))).collect()
     }
@@ -362,7 +363,7 @@ impl Lab {
         let vlan_of = |server| Some(access(&self.scenario, fabric.edge_of(server)?.1)?.vlan);
         let first = servers.first().and_then(|(server, _)| vlan_of(*server));
         let routed = |vlan: Option<u16>| vlan.is_some_and(|vlan| fabric.campus().gateway_of(fabric, vlan).is_some());
-        if self.scenario.overlay.forwards_frames() && fabric.is_campus() {
+        if self.scenario.overlay.takes_frames() && fabric.is_campus() {
             servers.retain(|(server, _)| vlan_of(*server) == first || (routed(first) && routed(vlan_of(*server))));
         }
         if let (Overlay::Vl2, Some((first, _))) = (self.scenario.overlay, servers.first()) {
@@ -377,6 +378,9 @@ impl Lab {
         let edge = self.scenario.fabric.find(server).and_then(|server| self.scenario.fabric.edge_of(server));
         match (self.scenario.overlay, edge) {
             (Overlay::RBridge { .. }, Some((edge, _))) => format!("{}.rbridge", self.plan.node(edge).name),
+            (Overlay::Vtep { at: TunnelEnd::Tor, .. }, Some((edge, _))) => {
+                format!("{}.vtep", self.plan.node(edge).name)
+            }
             (Overlay::Vtep { .. }, _) => format!("{server}.vtep"),
             _ => format!("{server}.agent"),
         }

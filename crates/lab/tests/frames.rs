@@ -10,7 +10,7 @@ use common::beds::{fact, trial, turn};
 use common::campus::fabric;
 use common::{Gone, Quiet, lab_name, options, scenario, traces};
 use weft_lab::LabEngine;
-use weft_scenario::engine::{Engine, EngineError, Hook, Overlay, Scenario, Trial};
+use weft_scenario::engine::{Engine, EngineError, Hook, Overlay, Scenario, Trial, TunnelEnd};
 use weft_scenario::fault::{Fault, FaultKind};
 use weft_scenario::record::{ChainRow, Records};
 use weft_scenario::switching::Switching;
@@ -21,6 +21,13 @@ use weft_scenario::workload::{ElephantSpec, FramesSpec, Layer, Runs, Split, Work
 const MS: u64 = 1_000_000;
 const GENERIC: Overlay = Overlay::RBridge { hook: Hook::XdpGeneric, elide: false };
 const ELIDED: Overlay = Overlay::RBridge { hook: Hook::Xdp, elide: true };
+const L2_TC: Overlay = Overlay::Layer2 { hook: Hook::Tc };
+/// Tunnels between edge switches, over routed spines.
+const TUNNELS: [Overlay; 3] = [
+    Overlay::Vtep { hook: Hook::Tc, at: TunnelEnd::Tor },
+    Overlay::Vtep { hook: Hook::Xdp, at: TunnelEnd::Tor },
+    Overlay::KernelVxlan { at: TunnelEnd::Tor },
+];
 
 fn spec() -> FramesSpec {
     FramesSpec {
@@ -92,7 +99,9 @@ fn used(records: &Records) -> usize {
 #[test]
 fn whatever_forwards_carries_every_frame_over_four_paths_or_one() {
     let Some(_turn) = turn() else { return };
-    for (overlay, paths) in [(Overlay::RBRIDGE, 4), (ELIDED, 4), (GENERIC, 4), (Overlay::BRIDGE, 1), (Overlay::L2, 1)] {
+    let one_path = [Overlay::BRIDGE, Overlay::L2, L2_TC].map(|overlay| (overlay, 1));
+    let all_paths = [Overlay::RBRIDGE, ELIDED, GENERIC].into_iter().chain(TUNNELS).map(|overlay| (overlay, 4));
+    for (overlay, paths) in all_paths.chain(one_path) {
         let records = run("fa", leaf_spine(&bed(2, 4, 1)).unwrap(), overlay, spec());
         assert_eq!(records.crossings.len(), 2);
         assert_whole(&records, overlay);
@@ -186,7 +195,7 @@ fn links_in_virtual_time_carry_what_their_rate_allows() {
 fn every_switch_costs_something_and_works_again_after_the_cuts() {
     let Some(_turn) = turn() else { return };
     let mut whole = Vec::new();
-    for overlay in [Overlay::RBRIDGE, GENERIC, Overlay::L2, Overlay::BRIDGE] {
+    for overlay in [Overlay::RBRIDGE, GENERIC, Overlay::L2, Overlay::BRIDGE, L2_TC].into_iter().chain(TUNNELS) {
         let costs = FramesSpec {
             stations: 16,
             per_s: Vec::new(),

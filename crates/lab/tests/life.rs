@@ -51,7 +51,7 @@ fn two_labs_live_side_by_side_and_a_name_is_taken_once() {
     let (first, second) = (lab_name("b1"), lab_name("b2"));
     let _gone = Gone(lab_name("b"));
     let one = up(&pair(Overlay::Routed), &options(&first), &Quiet).unwrap();
-    let two = up(&pair(Overlay::KernelVxlan), &options(&second), &Quiet).unwrap();
+    let two = up(&pair(Overlay::KERNEL_VXLAN), &options(&second), &Quiet).unwrap();
     let error = up(&pair(Overlay::Routed), &options(&first), &Quiet).unwrap_err();
     assert_eq!(
         error.to_string(),

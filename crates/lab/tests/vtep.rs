@@ -9,7 +9,7 @@ use common::hosts::{run, seen_during, start};
 use common::{Gone, Quiet, can_run, lab_name, options, pair, wait_for};
 use weft_lab::deps::find_program;
 use weft_lab::{Lab, up};
-use weft_scenario::engine::{Hook, Overlay};
+use weft_scenario::engine::{Hook, Overlay, TunnelEnd};
 
 /// Sends so many pings to the other server, one each 10 ms; whether all were answered, and what ping said.
 fn pings(lab: &Lab, count: &str) -> (bool, String) {
@@ -25,7 +25,7 @@ fn servers_reach_each_other_in_vxlan_at_both_hooks() {
     for hook in [Hook::Tc, Hook::Xdp] {
         let name = lab_name(if hook == Hook::Tc { "vt" } else { "vx" });
         let _gone = Gone(name.clone());
-        let lab = up(&pair(Overlay::Vtep { hook }), &options(&name), &Quiet).unwrap();
+        let lab = up(&pair(Overlay::Vtep { hook, at: TunnelEnd::Server }), &options(&name), &Quiet).unwrap();
         assert_eq!(lab.state.processes.iter().filter(|process| process.daemon == "vtep").count(), 2);
         if find_program("tshark").is_none() {
             eprintln!("skipped: tshark is not installed");
@@ -57,6 +57,43 @@ fn iperf3_carries(lab: &Lab) -> bool {
         done || !said.contains("Connection refused")
     });
     said.contains("receiver")
+}
+
+#[test]
+fn edge_switches_tunnel_ordinary_frames_of_their_servers() {
+    if !can_run() {
+        return;
+    }
+    let at = TunnelEnd::Tor;
+    for overlay in
+        [Overlay::Vtep { hook: Hook::Tc, at }, Overlay::Vtep { hook: Hook::Xdp, at }, Overlay::KernelVxlan { at }]
+    {
+        let name = lab_name("vo");
+        let _gone = Gone(name.clone());
+        let lab = up(&pair(overlay), &options(&name), &Quiet).unwrap();
+        if find_program("tshark").is_none() {
+            eprintln!("skipped: tshark is not installed");
+        } else {
+            let fields = ["ip.src", "ip.dst", "udp.dstport", "vxlan.vni", "frame.len"];
+            // At the Intermediate: what XDP sends and takes at a ToR no packet socket there sees.
+            let seen = seen_during(&lab, &[("int1", "tor1")], "vxlan && icmp", &fields, || {
+                let (all, said) = pings(&lab, "3");
+                assert!(all, "{overlay}: {said}");
+            });
+            let there = "10.1.0.1,20.0.0.1\t10.1.0.2,20.0.0.2\t4789\t1\t148";
+            let back = "10.1.0.2,20.0.0.2\t10.1.0.1,20.0.0.1\t4789\t1\t148";
+            assert_eq!(seen, [there, back, there, back, there, back], "{overlay}");
+        }
+        assert!(iperf3_carries(&lab), "{overlay}");
+        let at_server = seen_by(&lab, "s1");
+        assert!(!at_server.contains("vxlan"), "a server knows nothing of tunnels: {at_server}");
+        lab.take_down().unwrap();
+    }
+}
+
+/// Links of a node, as `ip` shows them.
+fn seen_by(lab: &Lab, node: &str) -> String {
+    run(lab, node, Command::new("ip").args(["-d", "link"])).1
 }
 
 #[test]

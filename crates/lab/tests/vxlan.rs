@@ -7,9 +7,7 @@ use common::beds::{fact, run_on_beds, try_run, turn};
 use weft_scenario::engine::{EngineError, Overlay};
 use weft_scenario::record::Records;
 use weft_scenario::units::Nanos;
-use weft_scenario::workload::vxlan::{
-    BenchmarkSpec, MatrixSpec, Path, SegmentStore, SegmentsSpec, ServersSpec, VxlanSpec,
-};
+use weft_scenario::workload::vxlan::{BenchmarkSpec, Path, SegmentStore, SegmentsSpec, ServersSpec, VxlanSpec};
 use weft_scenario::workload::{Runs, Workload};
 
 const RUNS: Runs = Runs { count: 2, each: Nanos(4_000_000) };
@@ -17,24 +15,6 @@ const TRIAL: Nanos = Nanos(10_000_000);
 
 fn run(spec: VxlanSpec) -> Records {
     run_on_beds(Workload::Vxlan(spec))
-}
-
-#[test]
-fn every_way_carries_every_frame() {
-    let Some(_turn) = turn() else { return };
-    let paths = Path::ALL.to_vec();
-    let records = run(VxlanSpec::Matrix(MatrixSpec { paths: paths.clone(), frame_bytes: vec![64, 1450], cost: RUNS }));
-    let (alone, ways): (Vec<_>, Vec<_>) = records.chains.iter().partition(|row| row.way.is_empty());
-    assert_eq!((alone.len(), ways.len()), (2, paths.len() * 2));
-    for row in ways {
-        assert_eq!(row.lost_frames, 0, "{row:?}");
-        let tester = alone.iter().find(|alone| alone.frame_bytes == row.frame_bytes).unwrap().chain_ns_per_frame;
-        assert!(row.chain_ns_per_frame > tester && tester > 0.0, "{row:?}, {tester}");
-    }
-    let cost = |path: Path| records.chains.iter().find(|row| row.way == path.name()).unwrap().chain_ns_per_frame;
-    assert!(cost(Path::KernelVxlan) > cost(Path::Bridge), "VXLAN costs something: {:?}", records.chains);
-    assert!(cost(Path::Bridge) > cost(Path::Xdp), "XDP is cheaper than a bridge: {:?}", records.chains);
-    assert!(fact(&records, "cost.known_ns") > 0.0);
 }
 
 #[test]
@@ -128,17 +108,4 @@ fn what_does_not_belong_together_is_refused() {
     let shuffle = Workload::Shuffle { bytes_per_flow: weft_scenario::units::Bytes(1) };
     let error = try_run(shuffle, Overlay::L2).unwrap_err();
     assert!(matches!(&error, EngineError::Refused(why) if why.contains("`shuffle` needs a fabric")), "{error}");
-    let paths = vec![Path::Bridge, Path::Vl2];
-    let servers = ServersSpec {
-        paths,
-        frame_bytes: vec![64],
-        vxlan_frame_bytes: Vec::new(),
-        vm_pairs: 1,
-        loss_percent: 2,
-        trial: TRIAL,
-        offered_percent: Vec::new(),
-        cost: RUNS,
-    };
-    let error = try_run(Workload::Vxlan(VxlanSpec::Servers(servers)), Overlay::L2).unwrap_err().to_string();
-    assert!(error.contains("VMs cannot be joined by `vl2`"), "{error}");
 }

@@ -10,7 +10,7 @@ use crate::topology::Fabric;
 use crate::units::Nanos;
 use crate::workload::Workload;
 
-pub use crate::overlay::{Hook, Overlay};
+pub use crate::overlay::{Hook, Overlay, TunnelEnd};
 pub use crate::transport::{CongestionControl, TcpStack, Transport, TransportError};
 
 /// What keeps the mappings of a VL2 network's directory.

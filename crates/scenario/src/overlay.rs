@@ -14,12 +14,17 @@ pub enum Overlay {
     Routed,
     /// VL2: AAs, an agent and a directory; every packet bounces off an Intermediate.
     Vl2,
-    /// The kernel's VXLAN device between the servers' LAs.
-    KernelVxlan,
-    /// Our VTEP on every server, between their LAs.
+    /// The kernel's VXLAN device, over plain routing.
+    KernelVxlan {
+        /// Where tunnels end.
+        at: TunnelEnd,
+    },
+    /// Our VTEP, over plain routing.
     Vtep {
         /// Where its programs are.
         hook: Hook,
+        /// Where tunnels end.
+        at: TunnelEnd,
     },
     /// TRILL between the switches, which are RBridges (RFC 6325); servers send ordinary frames.
     RBridge {
@@ -34,8 +39,20 @@ pub enum Overlay {
         /// The timers of the spanning tree once it stands.
         timers: StpTimers,
     },
-    /// Plain layer-2 switches at XDP that are told where stations are: what the hook takes without an encapsulation. Lab only.
-    L2,
+    /// Plain layer-2 switches that are told where stations are: what the hook takes without an encapsulation. Lab only.
+    Layer2 {
+        /// Where their programs are; not [`Hook::XdpGeneric`].
+        hook: Hook,
+    },
+}
+
+/// Who has the tunnel end points of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TunnelEnd {
+    /// Every server, for itself.
+    Server,
+    /// Every edge switch, for the servers below it, which send ordinary frames. A VLAN of theirs is a segment. Lab only.
+    Tor,
 }
 
 /// Where in the kernel a switch or a server handles frames.
@@ -111,15 +128,32 @@ impl Overlay {
     /// Bridges whose spanning tree is quick.
     pub const BRIDGE: Self = Self::Bridge { timers: StpTimers::Quick };
     /// Our VTEP at TC.
-    pub const VTEP: Self = Self::Vtep { hook: Hook::Tc };
+    pub const VTEP: Self = Self::Vtep { hook: Hook::Tc, at: TunnelEnd::Server };
+    /// The kernel's VXLAN device on every server.
+    pub const KERNEL_VXLAN: Self = Self::KernelVxlan { at: TunnelEnd::Server };
+    /// Plain layer-2 switches in the driver.
+    pub const L2: Self = Self::Layer2 { hook: Hook::Xdp };
 
     /// Every overlay that can be asked for.
     pub const ALL: &[Word] = &[
         word("vl2", &[], Self::Vl2, "VL2 agents and a directory"),
         word("routed", &[], Self::Routed, "No overlay: plain routing by LA"),
-        word("kernel-vxlan", &[], Self::KernelVxlan, "The kernel's VXLAN device on every server"),
+        word("kernel-vxlan", &[], Self::KERNEL_VXLAN, "The kernel's VXLAN device on every server"),
+        word(
+            "kernel-vxlan-tor",
+            &[],
+            Self::KernelVxlan { at: TunnelEnd::Tor },
+            "The kernel's VXLAN device and bridge on every edge switch (lab only)",
+        ),
         word("vtep", &[], Self::VTEP, "Our VTEP on every server, at TC"),
-        word("vtep-xdp", &[], Self::Vtep { hook: Hook::Xdp }, "The same at XDP"),
+        word("vtep-xdp", &[], Self::Vtep { hook: Hook::Xdp, at: TunnelEnd::Server }, "The same at XDP"),
+        word(
+            "vtep-tor",
+            &[],
+            Self::Vtep { hook: Hook::Tc, at: TunnelEnd::Tor },
+            "Our VTEP on every edge switch, at TC (lab only)",
+        ),
+        word("vtep-tor-xdp", &[], Self::Vtep { hook: Hook::Xdp, at: TunnelEnd::Tor }, "The same at XDP (lab only)"),
         word("rbridge", &["trill"], Self::RBRIDGE, "TRILL between the switches"),
         word(
             "rbridge-generic",
@@ -140,7 +174,8 @@ impl Overlay {
             Self::Bridge { timers: StpTimers::Standard },
             "The same with the timers that 802.1D recommends (lab only)",
         ),
-        word("l2", &["layer2"], Self::L2, "Plain layer-2 switches (lab only)"),
+        word("l2", &["layer2"], Self::L2, "Plain layer-2 switches at XDP (lab only)"),
+        word("l2-tc", &[], Self::Layer2 { hook: Hook::Tc }, "The same at TC (lab only)"),
     ];
 
     /// As plans, flags and rows write it.
@@ -149,14 +184,24 @@ impl Overlay {
         own.map_or("an overlay that nobody can ask for", |word| word.name)
     }
 
-    /// Whether the switches forward frames, and servers send them as they are.
+    /// Whether all switches forward frames, and none routes.
     pub fn forwards_frames(self) -> bool {
-        matches!(self, Self::RBridge { .. } | Self::Bridge { .. } | Self::L2)
+        matches!(self, Self::RBridge { .. } | Self::Bridge { .. } | Self::Layer2 { .. })
+    }
+
+    /// Whether tunnels end at edge switches.
+    pub fn tunnels_at_tors(self) -> bool {
+        matches!(self, Self::KernelVxlan { at: TunnelEnd::Tor } | Self::Vtep { at: TunnelEnd::Tor, .. })
+    }
+
+    /// Whether edge switches take ordinary frames of servers' VLANs.
+    pub fn takes_frames(self) -> bool {
+        self.forwards_frames() || self.tunnels_at_tors()
     }
 
     /// Whether only the lab has it.
     pub fn is_lab_only(self) -> bool {
-        matches!(self, Self::Bridge { .. } | Self::L2) || (self.forwards_frames() && self != Self::RBRIDGE)
+        self.takes_frames() && self != Self::RBRIDGE
     }
 }
 

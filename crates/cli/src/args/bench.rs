@@ -11,7 +11,9 @@ pub(crate) enum BenchCommand {
     #[command(after_help = "\
 Examples:
   weft bench datapath
-  weft bench datapath --live -o json")]
+  weft bench datapath --rounds 21 -o json
+
+The programs alone. With real frames: `weft run trill/fastpath-table1` and `vxlan/encapsulations`, with TCP: `vxlan/tcp`.")]
     Datapath {
         /// Packets per measurement
         #[arg(long, default_value_t = 500_000)]
@@ -19,9 +21,6 @@ Examples:
         /// Interleaved rounds; the median counts
         #[arg(long, default_value_t = 11)]
         rounds: u32,
-        /// Also send live frames over veth pairs
-        #[arg(long)]
-        live: bool,
         #[command(flatten)]
         output: OutputFlag,
     },

@@ -213,7 +213,10 @@ pub(crate) struct OverlayChoice(Overlay);
 impl ValueEnum for OverlayChoice {
     fn value_variants<'a>() -> &'a [Self] {
         static CHOICES: LazyLock<Vec<OverlayChoice>> = LazyLock::new(|| {
-            let lasting = Overlay::ALL.iter().map(|word| word.overlay).filter(|overlay| *overlay != Overlay::L2);
+            let lasting = Overlay::ALL
+                .iter()
+                .map(|word| word.overlay)
+                .filter(|overlay| !matches!(overlay, Overlay::Layer2 { .. }));
             lasting.map(OverlayChoice).collect()
         });
         &CHOICES

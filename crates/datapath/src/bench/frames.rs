@@ -66,14 +66,11 @@ pub(crate) fn vni() -> Vni {
     Vni::new(0x1234).expect("a valid number")
 }
 
-/// A VTEP on XDP as full as [`loaded`], with `prepare` told to attach or pretend the port with this interface index.
-pub(crate) fn loaded_vtep(
-    ifindex: u32,
-    prepare: impl FnOnce(&mut Vtep) -> Result<(), DatapathError>,
-) -> Result<Vtep, DatapathError> {
+/// A VTEP on XDP as full as [`loaded`]; its port and uplink are the interface `ifindex`, without programs on it.
+pub(crate) fn pretended_vtep(ifindex: u32) -> Result<Vtep, DatapathError> {
     let mut vtep = Vtep::load(&VtepOptions { hook: Hook::Xdp, ..VtepOptions::new(VTEP) })?;
     vtep.add_vni(vni(), &VniSettings::default())?;
-    prepare(&mut vtep)?;
+    vtep.pretend(ifindex, vni(), OTHER_VTEP, [SINK_MAC, SENDER_MAC])?;
     for n in 0..PEERS {
         vtep.add_peer(Ipv4Addr::from(u32::from(OTHER_VTEP) + n))?;
     }
@@ -84,11 +81,6 @@ pub(crate) fn loaded_vtep(
     vtep.static_entry(vni(), SINK_MAC, To::Remote(OTHER_VTEP))?;
     vtep.static_entry(vni(), STATION_MAC, To::Port(ifindex))?;
     Ok(vtep)
-}
-
-/// [`loaded_vtep`] for programs alone: its port and uplink are the interface `ifindex`, without programs on it.
-pub(crate) fn pretended_vtep(ifindex: u32) -> Result<Vtep, DatapathError> {
-    loaded_vtep(ifindex, |vtep| vtep.pretend(ifindex, vni(), OTHER_VTEP, [SINK_MAC, SENDER_MAC]))
 }
 
 /// A frame of `bytes` bytes for a station behind our VTEP, as it comes from the other one.
@@ -130,16 +122,9 @@ fn packet(frame_bytes: usize) -> Vec<u8> {
     packet
 }
 
-/// The first 128 bytes of a frame of ours, for the programs of `bench.bpf.c`.
+/// The first 128 bytes of a frame of ours, for the programs of `bench.bpf.c` and `bench_trill.bpf.c`.
 pub(crate) fn start_of(frame: &[u8]) -> FrameStart {
-    const IPIP: u8 = weft_wire::ipv4::protocol::IPV4;
-    const TRILL: [u8; 2] = weft_wire::trill::ETHERTYPE.to_be_bytes();
-    let outer_bytes = match frame[12..14] == TRILL {
-        true => 24,
-        false if frame[23] == IPIP => vl2::OVERHEAD_BYTES as u32,
-        false => 0,
-    };
-    let mut start = FrameStart { source_port: 34 + outer_bytes, ..FrameStart::default() };
+    let mut start = FrameStart::default();
     let length = frame.len().min(start.bytes.len());
     start.bytes[..length].copy_from_slice(&frame[..length]);
     start

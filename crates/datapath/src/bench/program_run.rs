@@ -3,16 +3,15 @@
 use libbpf_rs::{Object, ProgramInput, ProgramMut};
 use rustix::time::ClockId;
 
-use super::bed::ns;
 use super::frames::{self, FRAME_BYTES};
 use super::{
     BenchOptions, BenchReport, Ceiling, DECAP_RATIO_MAX, ENCAP_RATIO_MAX, L2_OVER_EMPTY_MAX, ProgramCost, RawCost,
     VXLAN_DECAP_RATIO_MAX, VXLAN_ENCAP_RATIO_MAX, median,
 };
 use crate::error::DatapathError;
-use crate::object;
 use crate::vxlan::{Vtep, VtepProgram};
 use crate::xdp::{XdpDatapath, XdpProgram};
+use crate::{clock, object};
 
 const XDP_DROP: u32 = 1;
 const XDP_REDIRECT: u32 = 4;
@@ -293,12 +292,12 @@ pub(super) fn set_target(wrappers: &Object, program: &ProgramMut<'_>) -> Result<
 pub(super) fn time(program: &ProgramMut<'_>, frame: &[u8], repeat: u32, expected: u32) -> Result<f64, DatapathError> {
     let name = || program.name().to_string_lossy().into_owned();
     let input = ProgramInput { data_in: Some(frame), repeat, ..ProgramInput::default() };
-    let before = ns(ClockId::ThreadCPUTime);
+    let before = clock::ns(ClockId::ThreadCPUTime);
     let output =
         program.test_run(input).map_err(|source| DatapathError::from_kernel(format!("running {}", name()), source))?;
-    let spent = ns(ClockId::ThreadCPUTime) - before;
+    let spent = clock::ns(ClockId::ThreadCPUTime) - before;
     if output.return_value != expected {
         return Err(DatapathError::Verdict { name: name(), verdict: output.return_value, expected });
     }
-    Ok(spent / f64::from(repeat))
+    Ok(spent as f64 / f64::from(repeat))
 }

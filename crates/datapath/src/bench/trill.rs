@@ -24,22 +24,22 @@ pub const TRANSIT_MFRAMES_MIN: f64 = 30.0;
 const XDP_DROP: u32 = 1;
 const XDP_REDIRECT: u32 = 4;
 
-pub(super) const OWN: u16 = 1;
+const OWN: u16 = 1;
 /// Of the RBridge that transit frames go to, and that ingress frames are for.
 const AWAY: u16 = 300;
 const VLAN: u16 = 10;
-pub(super) const LINK: u8 = 1;
+const LINK: u8 = 1;
 const ACCESS: u8 = 9;
 const LINKS: u8 = 8;
 const RBRIDGES: u16 = 500;
 const STATIONS: u32 = 10_000;
-pub(super) const PORT_MAC: [u8; 6] = [0x02, 0xaa, 0, 0, 0, 1];
-pub(super) const NEIGHBOR_MAC: [u8; 6] = [0x02, 0xbb, 0, 0, 0, 1];
+const PORT_MAC: [u8; 6] = [0x02, 0xaa, 0, 0, 0, 1];
+const NEIGHBOR_MAC: [u8; 6] = [0x02, 0xbb, 0, 0, 0, 1];
 const LOCAL_STATION: [u8; 6] = [0x02, 0, 0, 0, 0, 0x0c];
 const PUSHED: usize = 24;
 
 /// An RBridge of a campus of 500 with four next hops to each and 10,000 stations; all ports are one interface.
-pub(super) fn rbridge(interface: &str, frame_mtu: u32, elision: Elision) -> Result<RBridgeDatapath, DatapathError> {
+fn rbridge(interface: &str, frame_mtu: u32, elision: Elision) -> Result<RBridgeDatapath, DatapathError> {
     let mut rbridge = RBridgeDatapath::load(&RBridgeConfig { hash_seed: 0x5eed, ..RBridgeConfig::default() })?;
     let port = |number: u8, kind| PortConfig {
         interface: interface.to_owned(),
@@ -77,11 +77,6 @@ fn inside(plain: &[u8], egress: u16, destination: [u8; 6]) -> Vec<u8> {
     let tag = [0x81, 0, 0, VLAN as u8];
     let outer = [&PORT_MAC[..], &NEIGHBOR_MAC, &[0x22, 0xf3], &header].concat();
     [&outer[..], &destination, &plain[6..12], &tag, &plain[12..]].concat()
-}
-
-/// A frame on its way through this RBridge.
-pub(super) fn transit_frame(bytes: usize) -> Vec<u8> {
-    inside(&frames::plain(bytes), AWAY, SINK_MAC)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,9 +245,6 @@ const LOOPBACK: u32 = 1;
 
 fn wrappers(frame: &[u8]) -> Result<Object, DatapathError> {
     let mut open = object::BENCH_TRILL.open()?;
-    let mut start = crate::abi::FrameStart::default();
-    let length = frame.len().min(start.bytes.len());
-    start.bytes[..length].copy_from_slice(&frame[..length]);
-    object::set_constants(&mut open, ".rodata.start", &start);
+    object::set_constants(&mut open, ".rodata.start", &frames::start_of(frame));
     object::BENCH_TRILL.load(open)
 }

@@ -214,15 +214,23 @@ fn check_engines(spec: &PlanSpec) -> Result<(), &'static str> {
     if spec.workload.values().any(on_own_servers) && !alone {
         return Err("workloads of kind `vxlan` need `engines = [\"lab\"]`, `overlays = [\"l2\"]` and no `[[fault]]`");
     }
-    let of_frames = |workload: &Workload| matches!(workload, Workload::Frames(_) | Workload::Elephants(_));
-    let forwarded = spec.engines == ["lab"] && spec.overlays.iter().all(|overlay| overlay.forwards_frames());
-    if spec.workload.values().any(of_frames) && !forwarded {
+    let carried = |kind: fn(&Workload) -> bool, by: fn(Overlay) -> bool| {
+        let on_labs = spec.engines == ["lab"] && spec.overlays.iter().all(|overlay| by(*overlay));
+        on_labs || !spec.workload.values().any(kind)
+    };
+    if !carried(|workload| matches!(workload, Workload::Frames(_)), Overlay::takes_frames) {
         return Err(
-            "workloads of kind `frames` and `elephants` need `engines = [\"lab\"]` and overlays whose switches forward frames",
+            "workloads of kind `frames` need `engines = [\"lab\"]` and overlays whose switches take servers' frames",
+        );
+    }
+    if !carried(|workload| matches!(workload, Workload::Elephants(_)), Overlay::forwards_frames) {
+        return Err(
+            "workloads of kind `elephants` need `engines = [\"lab\"]` and overlays whose switches all forward frames",
         );
     }
     let told = |workload: &Workload| matches!(workload, Workload::Vxlan(_) | Workload::Frames(_));
-    if spec.overlays.contains(&Overlay::L2) && !every(told) {
+    let told_switches = |overlay: &Overlay| matches!(overlay, Overlay::Layer2 { .. });
+    if spec.overlays.iter().any(told_switches) && !every(told) {
         return Err(
             "the switches of the overlay `l2` learn nothing: it carries only workloads of kind `frames` and `vxlan`",
         );

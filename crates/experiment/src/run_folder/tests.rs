@@ -22,7 +22,7 @@ fn trials() -> Vec<TrialRecords> {
         let written = kind.cells(&full).last().unwrap();
         assert_eq!(written, cells, "{}", kind.name);
     }
-    vec![trial(1, Overlay::Vl2, "all", full), trial(2, Overlay::KernelVxlan, "all", Records::default())]
+    vec![trial(1, Overlay::Vl2, "all", full), trial(2, Overlay::KERNEL_VXLAN, "all", Records::default())]
 }
 
 /// A cell for what a column holds; empty where that may be, beside the whole number 0.

@@ -110,7 +110,7 @@ use Use::{
     TrillLab, TrillPlans, Vl2Lab, Vl2Node, Vtep, VtepLab, VtepXdp, VxlanPlans,
 };
 
-const ROUTED: &[Use] = &[RoutedLab, KernelVxlanLab, VtepLab, Vl2Lab];
+const ROUTED: &[Use] = &[RoutedLab, KernelVxlanLab, VtepLab, Vl2Lab, VxlanPlans];
 /// What makes namespaces with links.
 const BEDS: &[Use] = &[
     RoutedLab,
@@ -235,7 +235,7 @@ pub(super) const TABLE: &[Row] = &[
         Capability::Vl2Xdp,
         "eBPF: VL2 at XDP",
         &[Object("xdp")],
-        &[BenchOverlay, BenchDatapath, VxlanPlans],
+        &[BenchOverlay, BenchDatapath],
         "VL2 labs, which are at TC",
     ),
     tried(

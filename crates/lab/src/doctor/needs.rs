@@ -34,7 +34,7 @@ fn of_both(overlay: Overlay, ports: usize, trial: Option<&Trial>) -> BTreeSet<Ca
 /// What the hook of an overlay needs beside what its labs need at any hook. A switch of two ports copies nothing.
 fn of_hook(overlay: Overlay, ports: usize) -> Vec<Capability> {
     match overlay {
-        Overlay::Vtep { hook: Hook::Xdp } => vec![Capability::XdpNative, Capability::VxlanXdp],
+        Overlay::Vtep { hook: Hook::Xdp, .. } => vec![Capability::XdpNative, Capability::VxlanXdp],
         Overlay::RBridge { hook: Hook::XdpGeneric, .. } if ports > 2 => {
             vec![Capability::XdpGeneric, Capability::OwnCopies]
         }
@@ -50,7 +50,6 @@ fn of_workload(workload: &Workload) -> Vec<Capability> {
             match spec {
                 VxlanSpec::Benchmark(_) => {}
                 VxlanSpec::Servers(spec) => needed.extend(spec.paths.iter().flat_map(|path| of_path(*path))),
-                VxlanSpec::Matrix(spec) => needed.extend(spec.paths.iter().flat_map(|path| of_path(*path))),
                 VxlanSpec::Segments(spec) => {
                     let ours = |store: &SegmentStore| matches!(store, SegmentStore::Map | SegmentStore::MapPorts);
                     needed.extend(spec.stores.iter().any(ours).then_some(Capability::VxlanTc));
@@ -74,16 +73,15 @@ fn of_path(path: Path) -> &'static [Capability] {
         Path::Bridge | Path::KernelVxlan | Path::Tc | Path::Xdp => &[],
         Path::Vxlan => &[Capability::VxlanTc],
         Path::VxlanXdp => &[Capability::VxlanTc, Capability::VxlanXdp],
-        Path::XdpThree | Path::Vl2 => &[Capability::Vl2Xdp],
-        Path::Trill => &[Capability::Trill],
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use weft_scenario::engine::TunnelEnd;
     use weft_scenario::fault::{Fault, FaultKind};
     use weft_scenario::units::{Bytes, Nanos};
-    use weft_scenario::workload::vxlan::MatrixSpec;
+    use weft_scenario::workload::vxlan::ServersSpec;
     use weft_scenario::workload::{FramesSpec, Layer, Runs};
 
     use super::*;
@@ -104,8 +102,17 @@ mod tests {
     }
 
     fn of_paths(paths: &[Path]) -> BTreeSet<Capability> {
-        let spec = MatrixSpec { paths: paths.to_vec(), frame_bytes: vec![64], cost: RUNS };
-        of_both(Overlay::L2, 2, Some(&trial(Workload::Vxlan(VxlanSpec::Matrix(spec)), Vec::new())))
+        let spec = ServersSpec {
+            paths: paths.to_vec(),
+            frame_bytes: vec![64],
+            vxlan_frame_bytes: Vec::new(),
+            vm_pairs: 1,
+            loss_percent: 0,
+            trial: Nanos(1),
+            offered_percent: Vec::new(),
+            cost: RUNS,
+        };
+        of_both(Overlay::L2, 2, Some(&trial(Workload::Vxlan(VxlanSpec::Servers(spec)), Vec::new())))
     }
 
     fn of_frames(overlays: &[Overlay]) -> BTreeSet<Capability> {
@@ -133,14 +140,14 @@ mod tests {
         let more = |all: BTreeSet<Capability>| all.difference(&bed).copied().collect::<Vec<_>>();
         assert_eq!(more(of_paths(&[Path::Vxlan])), [Capability::VxlanTc]);
         assert_eq!(more(of_paths(&[Path::VxlanXdp])), [Capability::VxlanTc, Capability::VxlanXdp]);
-        assert_eq!(more(of_paths(&[Path::Vl2, Path::Trill])), [Capability::Trill, Capability::Vl2Xdp]);
         assert_eq!(more(of_frames(&[Overlay::BRIDGE, Overlay::RBRIDGE])), [Capability::Trill]);
     }
 
     #[test]
     fn everything_together_is_what_the_doctor_says_of_such_plans() {
         let said = |wanted| capability::tried_for(wanted).collect::<BTreeSet<_>>();
-        assert_eq!(of_paths(&Path::ALL), said(Use::VxlanPlans));
+        let of_encapsulations = of_frames(&[Overlay::RBRIDGE, Overlay::Vtep { hook: Hook::Xdp, at: TunnelEnd::Tor }]);
+        assert_eq!(&of_paths(&Path::ALL) | &of_encapsulations, said(Use::VxlanPlans));
         let forward = Overlay::ALL.iter().map(|word| word.overlay).filter(|overlay| overlay.forwards_frames());
         assert_eq!(of_frames(&forward.collect::<Vec<_>>()), said(Use::TrillPlans));
     }
@@ -169,7 +176,7 @@ mod tests {
             [Capability::OwnCopies],
             "the third port copies"
         );
-        let at_xdp = of_both(Overlay::Vtep { hook: Hook::Xdp }, 2, None);
+        let at_xdp = of_both(Overlay::Vtep { hook: Hook::Xdp, at: TunnelEnd::Server }, 2, None);
         assert!(at_xdp.is_superset(&[Capability::VxlanTc, Capability::XdpNative, Capability::VxlanXdp].into()));
     }
 }

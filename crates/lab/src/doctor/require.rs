@@ -16,7 +16,7 @@ use crate::dhcp;
 use crate::error::LabError;
 use crate::frr;
 use crate::options::LabOptions;
-use crate::plan::{HOST_MTU_BYTES, routes_multicast};
+use crate::plan::{HOST_MTU_BYTES, VXLAN_OVERHEAD_BYTES, routes_multicast};
 
 /// Longest propagation delay that a lab may leave out: what its own queues and scheduling add anyway.
 const DELAY_LEFT_OUT_NS: u64 = 100_000;
@@ -64,7 +64,7 @@ fn require_root() -> Result<(), LabError> {
 /// Programs, daemons, shapes of fabrics.
 fn require_beyond_ebpf(scenario: &Scenario, options: &LabOptions) -> Result<(), LabError> {
     require_root()?;
-    let needs_bridge = matches!(scenario.overlay, Overlay::KernelVxlan | Overlay::Bridge { .. } | Overlay::L2);
+    let needs_bridge = matches!(scenario.overlay, Overlay::KernelVxlan { .. } | Overlay::Bridge { .. });
     for program in ["ip", "tc"].into_iter().chain(needs_bridge.then_some("bridge")) {
         if deps::find_program(program).is_none() {
             return Err(not_fit(
@@ -73,19 +73,23 @@ fn require_beyond_ebpf(scenario: &Scenario, options: &LabOptions) -> Result<(), 
             ));
         }
     }
-    if scenario.overlay == Overlay::L2 {
+    if let Overlay::Layer2 { .. } = scenario.overlay {
         return require_programs(options);
     }
-    if scenario.fabric.outside().is_some() && scenario.overlay.forwards_frames() {
+    if scenario.fabric.outside().is_some() && scenario.overlay.takes_frames() {
         let what = format!("fabric `{}` has an outside, which is reached by routes", scenario.fabric.name());
         return Err(not_fit(&what, "choose --overlay vl2, routed, vtep or kernel-vxlan"));
     }
     if scenario.overlay.forwards_frames() {
-        return require_campus(scenario, options);
+        require_room(&scenario.fabric, TRILL_ROOM_BYTES, "TRILL")?;
+        return if let Overlay::Bridge { .. } = scenario.overlay { Ok(()) } else { require_programs(options) };
     }
-    if scenario.fabric.is_campus() {
+    if scenario.overlay.tunnels_at_tors() {
+        require_room(&scenario.fabric, VXLAN_OVERHEAD_BYTES, "VXLAN")?;
+    }
+    if scenario.fabric.is_campus() && !scenario.overlay.takes_frames() {
         let what = format!("fabric `{}` has RBridges, which carry frames and no routes", scenario.fabric.name());
-        return Err(not_fit(&what, "choose --overlay rbridge or bridge"));
+        return Err(not_fit(&what, "choose --overlay rbridge, bridge, vtep-tor or kernel-vxlan-tor"));
     }
     if ["zebra", "ospfd"].into_iter().any(|daemon| frr::daemon_path(daemon).is_none()) {
         return Err(frr::missing_frr());
@@ -141,25 +145,24 @@ fn require_agents(scenario: &Scenario, options: &LabOptions) -> Result<(), LabEr
 }
 
 /// What a campus needs: links with room for TRILL's headers, and RBridges. Its twin has the same room.
-fn require_campus(scenario: &Scenario, options: &LabOptions) -> Result<(), LabError> {
-    let fabric = &scenario.fabric;
+fn require_room(fabric: &Fabric, room_bytes: u32, protocol: &str) -> Result<(), LabError> {
     let is_switch = |node| fabric.node(node).role.is_switch();
     let (trunks, others): (Vec<_>, Vec<_>) =
         fabric.links().iter().partition(|link| is_switch(link.a.node) && is_switch(link.b.node));
     let host_mtu = others.iter().map(|link| link.spec.mtu_bytes).max().unwrap_or_default();
     let host_mtu = if fabric.is_campus() { host_mtu } else { host_mtu.min(HOST_MTU_BYTES) };
-    if let Some(narrow) = trunks.iter().find(|link| link.spec.mtu_bytes < host_mtu + TRILL_ROOM_BYTES) {
+    if let Some(narrow) = trunks.iter().find(|link| link.spec.mtu_bytes < host_mtu + room_bytes) {
         let end = |port: &weft_scenario::topology::Port| format!("{}:{}", fabric.node(port.node).name, port.interface);
         let what = format!(
-            "link `{} - {}` has an MTU of {} bytes, too little for packets of {host_mtu} bytes in TRILL",
+            "link `{} - {}` has an MTU of {} bytes, too little for packets of {host_mtu} bytes in {protocol}",
             end(&narrow.a),
             end(&narrow.b),
             narrow.spec.mtu_bytes
         );
-        let remedy = format!("give it at least {}", host_mtu + TRILL_ROOM_BYTES);
+        let remedy = format!("give it at least {}", host_mtu + room_bytes);
         return Err(LabError::NotFit { what, remedy });
     }
-    if let Overlay::Bridge { .. } = scenario.overlay { Ok(()) } else { require_programs(options) }
+    Ok(())
 }
 
 /// What beds of daemons need that have no routing.

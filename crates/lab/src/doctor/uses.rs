@@ -102,12 +102,12 @@ impl Use {
     pub(super) fn of(overlay: Overlay) -> Option<Self> {
         match overlay {
             Overlay::Routed => Some(Self::RoutedLab),
-            Overlay::KernelVxlan => Some(Self::KernelVxlanLab),
+            Overlay::KernelVxlan { .. } => Some(Self::KernelVxlanLab),
             Overlay::Vtep { .. } => Some(Self::VtepLab),
             Overlay::Bridge { .. } => Some(Self::BridgedLab),
             Overlay::Vl2 => Some(Self::Vl2Lab),
             Overlay::RBridge { .. } => Some(Self::TrillLab),
-            Overlay::L2 => None,
+            Overlay::Layer2 { .. } => None,
         }
     }
 }

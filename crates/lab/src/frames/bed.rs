@@ -119,7 +119,7 @@ impl<'a> Bed<'a> {
 
     /// Tells those who do not learn where the stations are.
     pub(super) fn tell(&self) -> Result<(), TesterError> {
-        if self.lab.scenario.overlay == Overlay::L2 || !self.learns() {
+        if matches!(self.lab.scenario.overlay, Overlay::Layer2 { .. }) || !self.learns() {
             let of = |stream: &Stream| {
                 [(stream.source.mac.0, self.sender), (stream.destination.mac.0, self.receiver_of(stream))]
             };

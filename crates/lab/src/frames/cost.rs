@@ -140,7 +140,6 @@ impl<'a> Costs<'a> {
             ))
         })?;
         Ok(ChainRow {
-            way: String::new(),
             until,
             hops: hop as u32,
             crossing_percent: self.bed.mix.percent(),

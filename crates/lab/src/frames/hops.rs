@@ -105,14 +105,13 @@ impl<'a> Hops<'a> {
     /// Ends it behind the last switch, at the receiving ports: where the last switch forwards at XDP, before the kernel makes a
     /// packet of a frame.
     pub(super) fn cut_at_receivers(&self, cuts: &BedPrograms, bed: &Bed<'_>) -> Result<Vec<Cut>, LabError> {
-        let in_stack = match self.lab.scenario.overlay {
-            Overlay::Bridge { .. } => true,
-            Overlay::RBridge { hook, .. } => hook == Hook::XdpGeneric,
+        let in_driver = match self.lab.scenario.overlay {
+            Overlay::RBridge { hook, .. } | Overlay::Layer2 { hook } | Overlay::Vtep { hook, .. } => hook == Hook::Xdp,
             _ => false,
         };
         let cut = |server: &NodeId| {
             let port = bed.interface(*server);
-            bed.inside(*server, || if in_stack { cuts.cut(&port) } else { cuts.cut_at_xdp(&port) })
+            bed.inside(*server, || if in_driver { cuts.cut_at_xdp(&port) } else { cuts.cut(&port) })
         };
         bed.receivers.iter().map(cut).collect()
     }

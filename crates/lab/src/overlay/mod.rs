@@ -1,5 +1,5 @@
 //! What stands on top of a routed fabric. VL2: decapsulation on the switches, directory servers, a reporter on every edge
-//! switch, an agent on every server, the servers' AAs. VXLAN: our VTEP on every server.
+//! switch, an agent on every server, the servers' AAs. VXLAN: our VTEP on every server or every edge switch.
 
 mod agents;
 mod directory;
@@ -39,7 +39,7 @@ pub(crate) fn start(lab: &mut Lab, options: &LabOptions, progress: &dyn Progress
     let _quick = HurriedWaits::begin()?;
     match lab.scenario.overlay {
         Overlay::Vl2 => start_vl2(lab, &launcher),
-        Overlay::Vtep { hook } => vtep::start(lab, &launcher, hook),
+        Overlay::Vtep { hook, at } => vtep::start(lab, &launcher, hook, at),
         _ => Ok(()),
     }
 }

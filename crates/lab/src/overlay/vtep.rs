@@ -1,5 +1,7 @@
-//! `weft node vtep` on every server: one segment, whose stations are the servers, each behind an access port of its own.
+//! `weft node vtep` on every server, with one segment, whose stations are the servers, each behind an access port of its own; or on every
+//! edge switch, with a segment for each VLAN of the servers below.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use weft_datapath::offload::{self, Offload};
@@ -7,7 +9,7 @@ use weft_node::vtep::protocol::{Request, What};
 use weft_node::vtep::{
     EntryTable, FloodText, HookChoice, PortTable, SegmentTable, TaggedText, VniIds, VtepConfig, ask,
 };
-use weft_scenario::engine::Hook;
+use weft_scenario::engine::{Hook, TunnelEnd};
 use weft_scenario::id::NodeId;
 
 use super::switches::{datapath_error, mount_bpffs};
@@ -15,35 +17,45 @@ use crate::daemons::{Launcher, start_all};
 use crate::error::LabError;
 use crate::home::{namespace_path, socket_dir};
 use crate::netns;
-use crate::plan::{VNI, VTEP_PORT, VXLAN_DEVICE, vxlan_mac};
-use crate::trill::do_without_driver;
+use crate::plan::{VNI, VTEP_PORT, VXLAN_DEVICE, access_ports, segment, tunnel_peers, vxlan_mac};
+use crate::trill::{do_without_driver, interfaces_of};
 use crate::up::Lab;
 
-/// Unix socket on which a server's VTEP tells its state and takes commands.
+/// Unix socket on which a node's VTEP tells its state and takes commands.
 pub fn vtep_socket(lab: &str, node: &str) -> PathBuf {
     socket_dir(lab).join(format!("{node}.vtep.sock"))
 }
 
 /// Starts the daemons and waits until they answer.
-pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>, hook: Hook) -> Result<(), LabError> {
+pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>, hook: Hook, at: TunnelEnd) -> Result<(), LabError> {
     mount_bpffs()?;
-    let servers: Vec<NodeId> = lab.scenario.fabric.servers().collect();
+    let fabric = &lab.scenario.fabric;
+    let configs: Vec<(NodeId, VtepConfig)> = match at {
+        TunnelEnd::Server => fabric.servers().filter_map(|server| Some((server, at_server(lab, server)?))).collect(),
+        TunnelEnd::Tor => fabric.switches().filter_map(|switch| Some((switch, at_tor(lab, switch)?))).collect(),
+    };
+    let hooked = if hook == Hook::Tc { HookChoice::Tc } else { HookChoice::Xdp };
+    let configs: Vec<_> =
+        configs.into_iter().map(|(node, config)| (node, VtepConfig { hook: hooked, ..config })).collect();
     if hook != Hook::Tc {
-        servers.iter().try_for_each(|server| prepare_for_xdp(lab, *server))?;
+        configs.iter().try_for_each(|(node, config)| prepare_for_xdp(lab, *node, config))?;
     }
-    let config = |server: &NodeId| Some((*server, config(lab, *server, hook)?));
-    let configs: Vec<(NodeId, VtepConfig)> = servers.iter().filter_map(config).collect();
     start_all(lab, launcher, "vtep", &configs, |lab, node| {
         ask(&vtep_socket(&lab.state.lab, &lab.plan.node(node).name), &Request::Show(What::Peers)).is_ok()
     })
 }
 
-/// At XDP nobody finishes a checksum or cuts a segment, and the peers of both ports must take frames that are redirected to them.
-fn prepare_for_xdp(lab: &Lab, server: NodeId) -> Result<(), LabError> {
+/// At XDP nobody finishes a checksum or cuts a segment, and the far ends of all ports must take frames that are redirected to them.
+fn prepare_for_xdp(lab: &Lab, node: NodeId, config: &VtepConfig) -> Result<(), LabError> {
     let fabric = &lab.scenario.fabric;
-    on_node(lab, server, || do_without_driver(VXLAN_DEVICE))?;
-    let edge = fabric.edge_of(server).and_then(|(_, link)| fabric.link(link).far_end(server));
-    edge.map_or(Ok(()), |port| on_node(lab, port.node, || offload::set(&port.interface, Offload::Gro, true)))
+    if config.port.iter().any(|port| port.interface == VTEP_PORT) {
+        on_node(lab, node, || do_without_driver(VXLAN_DEVICE))?;
+    }
+    let ends = fabric.links_of(node).iter().filter_map(|link| {
+        let own = fabric.link(*link).end_at(node)?;
+        fabric.link(*link).far_end(node).filter(|_| config.uplink.contains(&own.interface))
+    });
+    ends.into_iter().try_for_each(|port| on_node(lab, port.node, || offload::set(&port.interface, Offload::Gro, true)))
 }
 
 fn on_node(
@@ -56,9 +68,8 @@ fn on_node(
 }
 
 /// All stations are known beforehand, as the kernel's device knows them in its overlay: nothing floods, nothing is learnt.
-fn config(lab: &Lab, server: NodeId, hook: Hook) -> Option<VtepConfig> {
+fn at_server(lab: &Lab, server: NodeId) -> Option<VtepConfig> {
     let (fabric, addresses) = (&lab.scenario.fabric, &lab.scenario.addresses);
-    let name = &lab.plan.node(server).name;
     let (_, link) = fabric.edge_of(server)?;
     let uplink = fabric.link(link).end_at(server)?.interface.clone();
     let entry = |station: NodeId| {
@@ -74,22 +85,50 @@ fn config(lab: &Lab, server: NodeId, hook: Hook) -> Option<VtepConfig> {
     };
     let others = fabric.servers().filter(|other| *other != server);
     Some(VtepConfig {
-        hook: if hook == Hook::Tc { HookChoice::Tc } else { HookChoice::Xdp },
         peers: others.map(|other| addresses.la(other)).collect(),
+        vni: vec![segment_to(VNI, FloodText::Word("peers".to_owned()))],
+        port: vec![port(VTEP_PORT, VNI)],
+        entry: fabric.servers().filter_map(entry).collect(),
+        ..at(lab, server, vec![uplink])
+    })
+}
+
+/// Stations are learnt from what they say; a segment's frames to many go to the switches that have servers in it.
+fn at_tor(lab: &Lab, switch: NodeId) -> Option<VtepConfig> {
+    let scenario = &lab.scenario;
+    let ports = access_ports(scenario, switch);
+    let vlans: BTreeSet<u16> = ports.iter().map(|(_, vlan)| *vlan).collect();
+    let peers = |vlan: &u16| tunnel_peers(scenario, switch, *vlan);
+    let flood = |vlan: &u16| match peers(vlan) {
+        nobody if nobody.is_empty() => FloodText::Word("nowhere".to_owned()),
+        others => FloodText::List(others.into_iter().collect()),
+    };
+    (!ports.is_empty()).then(|| VtepConfig {
+        peers: vlans.iter().flat_map(peers).collect(),
+        vni: vlans.iter().map(|vlan| segment_to(segment(*vlan), flood(vlan))).collect(),
+        port: ports.iter().map(|(interface, vlan)| port(interface, segment(*vlan))).collect(),
+        ..at(lab, switch, interfaces_of(lab, switch, |is_switch| is_switch))
+    })
+}
+
+fn at(lab: &Lab, node: NodeId, uplinks: Vec<String>) -> VtepConfig {
+    let name = &lab.plan.node(node).name;
+    VtepConfig {
         pin_dir: Some(lab.pins(name)),
         socket: vtep_socket(&lab.state.lab, name),
-        vni: vec![SegmentTable {
-            id: Some(VniIds::One(i64::from(VNI))),
-            flood: Some(FloodText::Word("peers".to_owned())),
-            ..SegmentTable::default()
-        }],
-        port: vec![PortTable {
-            interface: VTEP_PORT.to_owned(),
-            vni: Some(i64::from(VNI)),
-            vlans: Vec::new(),
-            tagged: TaggedText::Drop,
-        }],
-        entry: fabric.servers().filter_map(entry).collect(),
-        ..VtepConfig::new(addresses.la(server), vec![uplink])
-    })
+        ..VtepConfig::new(lab.scenario.addresses.la(node), uplinks)
+    }
+}
+
+fn segment_to(vni: u32, flood: FloodText) -> SegmentTable {
+    SegmentTable { id: Some(VniIds::One(i64::from(vni))), flood: Some(flood), ..SegmentTable::default() }
+}
+
+fn port(interface: &str, vni: u32) -> PortTable {
+    PortTable {
+        interface: interface.to_owned(),
+        vni: Some(i64::from(vni)),
+        vlans: Vec::new(),
+        tagged: TaggedText::Drop,
+    }
 }

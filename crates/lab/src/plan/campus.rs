@@ -127,7 +127,7 @@ impl Planner<'_> {
         format!("link add dev {} address {mac} type bridge stp_state 1 mcast_snooping 0", bridge_name(vlan))
     }
 
-    fn plan_station(&self, plan: &mut NodePlan) {
+    pub(super) fn plan_station(&self, plan: &mut NodePlan) {
         plan.sysctls.extend(tcp_sysctls(&self.scenario.transport));
         if plan.role == Role::Router {
             plan.sysctls.push(Sysctl { name: "net/ipv4/ip_forward", value: "1".into(), optional: false });

@@ -39,7 +39,7 @@ impl Planner<'_> {
                     lines.push(format!("{}{}", self.block_line(aa, interface), self.route_mtu(plan.id)));
                     lines.extend(self.broadcast_lines(plan.id, aa, interface));
                 }
-                Overlay::KernelVxlan | Overlay::Vtep { .. } => self.plan_vxlan(plan, aa, interface),
+                Overlay::KernelVxlan { .. } | Overlay::Vtep { .. } => self.plan_vxlan(plan, aa, interface),
                 _ => {}
             }
         }
@@ -97,7 +97,7 @@ impl Planner<'_> {
         let device = format!("link add dev {VXLAN_DEVICE} address {} mtu {mtu}", vxlan_mac(aa));
         // One transaction creates the device; it lives in the second list because it needs the link below it.
         plan.configures.push(match self.scenario.overlay {
-            Overlay::KernelVxlan => {
+            Overlay::KernelVxlan { .. } => {
                 let la = addresses.la(plan.id);
                 format!("{device} type vxlan id {VNI} dstport 4789 local {la} dev {underlay} nolearning")
             }
@@ -119,7 +119,7 @@ impl Planner<'_> {
     fn add_vxlan_peer(&self, plan: &mut NodePlan, peer: NodeId, aa: Ipv4Addr) {
         let mac = vxlan_mac(aa);
         plan.configures.push(format!("neigh replace {aa} lladdr {mac} dev {VXLAN_DEVICE} nud permanent"));
-        if self.scenario.overlay == Overlay::KernelVxlan {
+        if let Overlay::KernelVxlan { .. } = self.scenario.overlay {
             let la = self.addresses().la(peer);
             plan.forwards.push(format!("fdb replace {mac} dev {VXLAN_DEVICE} dst {la} self permanent"));
         }

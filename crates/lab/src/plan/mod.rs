@@ -7,6 +7,7 @@
 mod campus;
 mod host;
 mod switch;
+mod tunnel;
 
 use std::net::Ipv4Addr;
 
@@ -22,6 +23,7 @@ use crate::shaping::Shaper;
 
 pub(crate) use campus::{access, bridge_name, interfaces, vlans};
 pub(crate) use host::tcp_sysctls;
+pub(crate) use tunnel::{access_ports, segment, tunnel_peers};
 
 /// Bytes that VXLAN puts before the inner packet: Ethernet, IPv4, UDP and VXLAN headers (RFC 7348, section 5).
 pub(crate) const VXLAN_OVERHEAD_BYTES: u32 = weft_wire::vxlan::OVERHEAD_BYTES as u32;
@@ -133,8 +135,11 @@ impl Planner<'_> {
             self.plan_bridging(&mut plan);
         } else if node.role.is_switch() {
             self.plan_switch(&mut plan);
+            self.plan_tunnel_end(&mut plan);
         } else if node.role == Role::Internet {
             self.plan_outside(&mut plan);
+        } else if self.scenario.overlay.takes_frames() {
+            self.plan_station(&mut plan);
         } else {
             self.plan_host(&mut plan);
         }
@@ -160,9 +165,9 @@ impl Planner<'_> {
         )
     }
 
-    /// Where frames are forwarded every port has an address of its own.
+    /// Where servers' frames are forwarded as they are every port has an address of its own.
     fn mac(&self, link: LinkId, node: NodeId) -> [u8; 6] {
-        if self.scenario.overlay.forwards_frames() {
+        if self.scenario.overlay.takes_frames() {
             weft_scenario::addressing::port_mac(self.fabric(), link, node)
         } else {
             self.addresses().mac(self.fabric(), link, node)
@@ -177,7 +182,7 @@ impl Planner<'_> {
         let role = self.fabric().node(node).role;
         let ends = [self.fabric().link(link).a.node, self.fabric().link(link).b.node];
         let of_host = !ends.iter().all(|end| self.fabric().node(*end).role.is_switch());
-        if of_host && self.scenario.overlay.forwards_frames() && !self.fabric().is_campus() {
+        if of_host && self.scenario.overlay.takes_frames() && !self.fabric().is_campus() {
             // The switch's end, too: what comes in there goes on with a header more.
             return link_mtu.min(HOST_MTU_BYTES);
         }
@@ -186,8 +191,8 @@ impl Planner<'_> {
         }
         match self.scenario.overlay {
             Overlay::Vl2 => link_mtu.saturating_sub(VL2_OVERHEAD_BYTES as u32).min(HOST_MTU_BYTES),
-            Overlay::KernelVxlan | Overlay::Vtep { .. } => link_mtu,
-            Overlay::Routed | Overlay::RBridge { .. } | Overlay::Bridge { .. } | Overlay::L2 => {
+            Overlay::KernelVxlan { .. } | Overlay::Vtep { .. } => link_mtu,
+            Overlay::Routed | Overlay::RBridge { .. } | Overlay::Bridge { .. } | Overlay::Layer2 { .. } => {
                 link_mtu.min(HOST_MTU_BYTES)
             }
         }
@@ -222,9 +227,10 @@ pub(crate) fn relays_dhcp(scenario: &Scenario) -> bool {
 /// The largest inner IP packet that servers of a scenario exchange.
 pub(crate) fn inner_mtu_bytes(overlay: Overlay, link_mtu: u32) -> u32 {
     let overhead = match overlay {
-        Overlay::Routed | Overlay::RBridge { .. } | Overlay::Bridge { .. } | Overlay::L2 => 0,
+        Overlay::Routed => 0,
+        _ if overlay.takes_frames() => 0,
         Overlay::Vl2 => VL2_OVERHEAD_BYTES as u32,
-        Overlay::KernelVxlan | Overlay::Vtep { .. } => VXLAN_OVERHEAD_BYTES,
+        _ => VXLAN_OVERHEAD_BYTES,
     };
     link_mtu.saturating_sub(overhead).min(HOST_MTU_BYTES)
 }

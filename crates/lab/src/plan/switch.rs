@@ -69,7 +69,9 @@ impl Planner<'_> {
             if routes_multicast(self.scenario) || relays_dhcp(self.scenario) {
                 plan.configures.push(format!("addr replace {gateway}/{} dev {port} noprefixroute", rack.length));
             }
-            plan.configures.extend(self.host_lines(link, host, port));
+            if !self.scenario.overlay.takes_frames() {
+                plan.configures.extend(self.host_lines(link, host, port));
+            }
         }
     }
 

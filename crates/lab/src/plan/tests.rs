@@ -190,7 +190,7 @@ fn without_an_overlay_no_switch_hears_of_aas() {
 
 #[test]
 fn vxlan_leaves_1500_bytes_inside_and_knows_every_peer() {
-    let plan = node(&pair(Overlay::KernelVxlan), "s1");
+    let plan = node(&pair(Overlay::KERNEL_VXLAN), "s1");
     let lines = plan.configures.join("\n");
     assert!(lines.contains(
         "link add dev vxlan0 address 02:56:58:00:00:01 mtu 1500 type vxlan id 42 dstport 4789 local 10.64.0.2 dev eth0 nolearning"
@@ -205,7 +205,7 @@ fn vxlan_leaves_1500_bytes_inside_and_knows_every_peer() {
     );
     assert!(lines.contains("neigh replace 20.0.0.2 lladdr 02:56:58:00:00:02 dev vxlan0 nud permanent"));
     assert!(lines.contains("link set dev vtep0 up") && ours.forwards.is_empty(), "the daemon knows who is where");
-    let tor = node(&pair(Overlay::KernelVxlan), "tor1");
+    let tor = node(&pair(Overlay::KERNEL_VXLAN), "tor1");
     assert!(tor.creates[0].contains("peer name eth0") && tor.creates[0].contains("mtu 1600 netns weft-x-s1"));
 }
 

@@ -6,12 +6,11 @@ use std::collections::BTreeSet;
 use weft_datapath::bed::BedPrograms;
 use weft_datapath::offload::{self, Offload};
 use weft_datapath::tester::LinkCounters;
-use weft_scenario::engine::{Hook, Overlay};
+use weft_scenario::engine::{Hook, Overlay, TunnelEnd};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::routing::SpanningTree;
 
 use super::links::CampusLinks;
-use super::port_number;
 use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
@@ -19,12 +18,21 @@ use crate::overlay::datapath_error;
 use crate::plan::interfaces;
 use crate::up::Lab;
 
+/// Programs on a switch's interfaces.
+#[derive(Debug)]
+struct PlainSwitch {
+    node: NodeId,
+    programs: BedPrograms,
+    /// What the programs call its ports, in the order of its links; none where somebody else forwards.
+    ports: Vec<u32>,
+}
+
 /// It goes before the lab.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     pub(super) links: CampusLinks,
     /// Plain switches, each in the order of the fabric's switches, and whatever else holds a program on an interface.
-    beds: Vec<(NodeId, BedPrograms)>,
+    beds: Vec<PlainSwitch>,
 }
 
 impl Held {
@@ -35,8 +43,10 @@ impl Held {
             held.links = CampusLinks::emulate(lab)?;
         }
         match lab.scenario.overlay {
-            Overlay::L2 => held.plain_switches(lab)?,
-            Overlay::Bridge { .. } => held.polling_ports(lab)?,
+            Overlay::Layer2 { hook } => held.plain_switches(lab, hook)?,
+            Overlay::Bridge { .. }
+            | Overlay::KernelVxlan { at: TunnelEnd::Tor }
+            | Overlay::Vtep { hook: Hook::Tc, at: TunnelEnd::Tor } => held.polling_ports(lab)?,
             Overlay::RBridge { hook: Hook::XdpGeneric, .. } => joining_ports(lab)?,
             _ => {}
         }
@@ -56,12 +66,12 @@ impl Held {
         let tree = SpanningTree::compute(fabric, &BTreeSet::new());
         for (mac, host) in stations {
             let Some((edge, access)) = at(*host) else { continue };
-            for (switch, programs) in &self.beds {
-                let way = if *switch == edge { Some(access) } else { tree.next_hop(*switch, edge) };
-                let port = way.and_then(|link| port_number(fabric, *switch, link));
-                if let Some(port) = port {
-                    let known = programs.set_mac(*mac, u32::from(port) - 1);
-                    known.map_err(|error| datapath_error(&fabric.node(*switch).name, &error))?;
+            for PlainSwitch { node, programs, ports } in &self.beds {
+                let way = if *node == edge { Some(access) } else { tree.next_hop(*node, edge) };
+                let place = way.and_then(|link| fabric.links_of(*node).iter().position(|own| *own == link));
+                if let Some(port) = place.and_then(|place| ports.get(place)) {
+                    let known = programs.set_mac(*mac, *port);
+                    known.map_err(|error| datapath_error(&fabric.node(*node).name, &error))?;
                 }
             }
         }
@@ -73,18 +83,22 @@ impl Held {
         self.links.counters(lab, switch, interface)
     }
 
-    /// A plain switch in XDP on every switch; port numbers are those of RBridges, from 0.
-    fn plain_switches(&mut self, lab: &Lab) -> Result<(), LabError> {
+    fn plain_switches(&mut self, lab: &Lab, hook: Hook) -> Result<(), LabError> {
         for switch in lab.scenario.fabric.switches() {
-            let interfaces = interfaces_of(lab, switch, |_| true);
             let links = self.links.of(switch);
-            let programs = load(lab, switch, |programs| {
-                interfaces.iter().try_for_each(|interface| match links {
-                    None => programs.add_xdp_port(interface).map(drop),
-                    Some(links) => programs.add_xdp_port_over(interface, links).map(drop),
-                })
+            let add = |programs: &mut BedPrograms, interface: &String| match (hook, links) {
+                (Hook::Tc, _) => programs.add_tc_port(interface),
+                (_, None) => programs.add_xdp_port(interface),
+                (_, Some(links)) => programs.add_xdp_port_over(interface, links),
+            };
+            let (interfaces, polling) = (interfaces_of(lab, switch, |_| true), interfaces_of(lab, switch, |is| !is));
+            let (programs, ports) = load(lab, switch, |programs| {
+                if hook == Hook::Tc {
+                    polling.iter().try_for_each(|port| programs.poll(port))?;
+                }
+                interfaces.iter().map(|interface| add(programs, interface)).collect()
             })?;
-            self.beds.push((switch, programs));
+            self.beds.push(PlainSwitch { node: switch, programs, ports });
         }
         Ok(())
     }
@@ -95,7 +109,8 @@ impl Held {
             let interfaces = interfaces_of(lab, switch, |is_switch| !is_switch);
             if !interfaces.is_empty() {
                 let poll = |programs: &mut BedPrograms| interfaces.iter().try_for_each(|port| programs.poll(port));
-                self.beds.push((switch, load(lab, switch, poll)?));
+                let (programs, ()) = load(lab, switch, poll)?;
+                self.beds.push(PlainSwitch { node: switch, programs, ports: Vec::new() });
             }
         }
         Ok(())
@@ -114,22 +129,22 @@ fn joining_ports(lab: &Lab) -> Result<(), LabError> {
     Ok(())
 }
 
-fn load(
+fn load<T: Send>(
     lab: &Lab,
     node: NodeId,
-    work: impl FnOnce(&mut BedPrograms) -> Result<(), weft_datapath::DatapathError> + Send,
-) -> Result<BedPrograms, LabError> {
+    work: impl FnOnce(&mut BedPrograms) -> Result<T, weft_datapath::DatapathError> + Send,
+) -> Result<(BedPrograms, T), LabError> {
     let plan = lab.plan.node(node);
     let load = || {
         let mut programs = BedPrograms::load()?;
-        work(&mut programs)?;
-        Ok(programs)
+        let made = work(&mut programs)?;
+        Ok((programs, made))
     };
     netns::in_namespace(&namespace_path(&plan.namespace), load)?.map_err(|error| datapath_error(&plan.name, &error))
 }
 
 /// Interfaces of a node whose far ends are wanted, in the order of its links.
-pub(super) fn interfaces_of(lab: &Lab, node: NodeId, wanted: impl Fn(bool) -> bool) -> Vec<String> {
+pub(crate) fn interfaces_of(lab: &Lab, node: NodeId, wanted: impl Fn(bool) -> bool) -> Vec<String> {
     let fabric = &lab.scenario.fabric;
     let far_is_switch =
         |link: &LinkId| fabric.link(*link).far_end(node).is_some_and(|port| fabric.node(port.node).role.is_switch());

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use weft_datapath::tester::{EmulatedLinks, LinkCounters, LinkParams};
-use weft_scenario::engine::Overlay;
+use weft_scenario::engine::{Hook, Overlay};
 use weft_scenario::id::NodeId;
 use weft_scenario::topology::LinkSpec;
 
@@ -58,7 +58,7 @@ fn of_switch(lab: &Lab, switch: NodeId) -> Result<EmulatedLinks, LabError> {
         let mut links = EmulatedLinks::load()?;
         for (interface, spec) in ports(lab, switch) {
             links.set(&interface, &params(&spec))?;
-            if let Overlay::Bridge { .. } = lab.scenario.overlay {
+            if let Overlay::Bridge { .. } | Overlay::Layer2 { hook: Hook::Tc } = lab.scenario.overlay {
                 links.attach_tc(&interface)?;
             }
         }

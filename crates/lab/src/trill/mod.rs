@@ -24,22 +24,22 @@ mod trunk;
 use weft_scenario::engine::{Overlay, Progress};
 
 pub use campus::{Campus, CampusSpec, Failure, Links};
-pub(crate) use held::Held;
+pub(crate) use held::{Held, interfaces_of};
 pub(crate) use rbridges::port_number;
 pub use rbridges::{rbridge_keys, rbridge_socket};
-pub(crate) use stations::do_without_driver;
+pub(crate) use stations::{do_without_driver, prepare as prepare_stations};
 pub(crate) use trunk::{End as TrunkEnd, Trunk};
 
 use crate::daemons::Launcher;
 use crate::error::LabError;
 use crate::options::LabOptions;
+use crate::routes;
 use crate::sysctls::HurriedWaits;
 use crate::up::Lab;
 
 /// Sets the switches of a campus to work and waits until they forward.
 pub(crate) fn start(lab: &mut Lab, options: &LabOptions, progress: &dyn Progress) -> Result<(), LabError> {
     let _quick = HurriedWaits::begin()?;
-    stations::prepare(lab)?;
     match lab.scenario.overlay {
         Overlay::RBridge { .. } => rbridges::start(lab, &Launcher { options, progress }),
         Overlay::Bridge { timers } => bridges::start(lab, timers, progress),
@@ -47,12 +47,13 @@ pub(crate) fn start(lab: &mut Lab, options: &LabOptions, progress: &dyn Progress
     }
 }
 
-/// Waits until all routes and trees, or the spanning tree, are those of the whole fabric.
+/// Waits until all routes, trees or the spanning tree are those of the whole fabric.
 pub(crate) fn settle(lab: &Lab, progress: &dyn Progress) -> Result<(), LabError> {
     match lab.scenario.overlay {
         Overlay::RBridge { .. } => rbridges::wait_for_routes(lab, progress),
         Overlay::Bridge { timers } => bridges::settle(lab, timers, progress),
-        _ => Ok(()),
+        Overlay::Layer2 { .. } => Ok(()),
+        _ => routes::settle(lab, progress),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::up::Lab;
 const THREADS: usize = 2;
 
 /// Sets up the interfaces of all hosts and routers. It is the same for every kind of switch, so that hosts cost the same.
-pub(super) fn prepare(lab: &Lab) -> Result<(), LabError> {
+pub(crate) fn prepare(lab: &Lab) -> Result<(), LabError> {
     let stations: Vec<&NodePlan> = lab.plan.nodes.iter().filter(|plan| !plan.role.is_switch()).collect();
     let fabric = &lab.scenario.fabric;
     netns::visit_all(

@@ -5,7 +5,6 @@
 //! | --- | --- |
 //! | [`benchmark`] | traffic model A: what one server carries, and what that costs it |
 //! | [`servers`] | traffic model B: two servers without and with VXLAN |
-//! | [`matrix`] | what a frame costs on every way between two virtual switches |
 //! | [`segments`] | what thousands of segments take |
 //! | [`bed`], [`switching`] | servers, VMs, wires; a virtual switch of each kind |
 //! | [`daemon`] | our VTEP as it is deployed |
@@ -22,7 +21,6 @@ mod cores;
 mod daemon;
 mod load;
 mod lockstep;
-mod matrix;
 mod segments;
 mod servers;
 mod switching;
@@ -46,7 +44,6 @@ pub(crate) fn run(spec: &VxlanSpec, weft_binary: &Path, progress: &dyn Progress)
     match spec {
         VxlanSpec::Benchmark(spec) => benchmark::run(spec, &context),
         VxlanSpec::Servers(spec) => servers::run(spec, &context),
-        VxlanSpec::Matrix(spec) => matrix::run(spec, &context),
         VxlanSpec::Segments(spec) => segments::run(spec, &context),
     }
 }

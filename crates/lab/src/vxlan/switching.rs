@@ -77,13 +77,6 @@ impl Switch {
             Path::Xdp => self.plain(&mut programs, BedPrograms::add_xdp_port)?,
             Path::Vxlan => vtep = Some(self.vtep(namespace, weft_binary, HookChoice::Tc)?),
             Path::VxlanXdp => vtep = Some(self.vtep(namespace, weft_binary, HookChoice::Xdp)?),
-            Path::XdpThree | Path::Vl2 | Path::Trill => {
-                let why = format!(
-                    "VMs cannot be joined by `{}` here; use `bridge`, `kernel-vxlan`, `tc` or `vxlan`",
-                    self.path.name()
-                );
-                return Err(TesterError::Refused(why));
-            }
         }
         if !matches!(self.path, Path::Xdp | Path::VxlanXdp) {
             let live = if self.live_uplink { "u0" } else { "p0" };

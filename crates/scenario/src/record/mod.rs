@@ -334,11 +334,8 @@ rows! {
         bytes: u64,
     }
 
-    /// What a frame costs on a way, or up to a place on it where the chain ends: CPU time of the least disturbed run.
+    /// What a frame costs up to a switch behind which the chain ends: CPU time of the least disturbed run.
     chains: ChainRow {
-        /// How frames travelled where a trial measures several ways, as in the plan: `kernel-vxlan`, `tc` ...; empty for the test
-        /// centre alone.
-        way: String,
         /// The last switches that still forward: `leaf1`, `spine1-spine4`; empty where none is cut off, and for the test centre alone.
         until: String,
         /// How many switches a frame has passed by then; 0 for the test centre alone.

@@ -20,8 +20,6 @@ pub enum VxlanSpec {
     Benchmark(BenchmarkSpec),
     /// Traffic model B (3.1): two servers with a switch between them, without and with VXLAN.
     Servers(ServersSpec),
-    /// CPU cost of ways for frames between two virtual switches, beside each other.
-    Matrix(MatrixSpec),
     /// Many segments at once (3.2).
     Segments(SegmentsSpec),
 }
@@ -42,27 +40,11 @@ pub enum Path {
     Xdp,
     /// Our VTEP with its XDP programs in front.
     VxlanXdp,
-    /// The same with a third switch on the way: VL2 has an Intermediate there, TRILL a transit RBridge.
-    XdpThree,
-    /// VL2 as XDP programs: a server encapsulates, an Intermediate and a ToR decapsulate.
-    Vl2,
-    /// TRILL as XDP programs: ingress, transit and egress RBridge.
-    Trill,
 }
 
 impl Path {
     /// Every way.
-    pub const ALL: [Self; 9] = [
-        Self::Bridge,
-        Self::KernelVxlan,
-        Self::Tc,
-        Self::Vxlan,
-        Self::Xdp,
-        Self::VxlanXdp,
-        Self::XdpThree,
-        Self::Vl2,
-        Self::Trill,
-    ];
+    pub const ALL: [Self; 6] = [Self::Bridge, Self::KernelVxlan, Self::Tc, Self::Vxlan, Self::Xdp, Self::VxlanXdp];
 
     /// As plans and records write it.
     pub fn name(self) -> &'static str {
@@ -73,19 +55,6 @@ impl Path {
             Self::Vxlan => "vxlan",
             Self::Xdp => "xdp",
             Self::VxlanXdp => "vxlan-xdp",
-            Self::XdpThree => "xdp-three",
-            Self::Vl2 => "vl2",
-            Self::Trill => "trill",
-        }
-    }
-
-    /// The way without encapsulation at the same hook and over as many switches, which extra cost is counted from.
-    pub fn plain(self) -> Self {
-        match self {
-            Self::Bridge | Self::KernelVxlan => Self::Bridge,
-            Self::Tc | Self::Vxlan => Self::Tc,
-            Self::Xdp | Self::VxlanXdp => Self::Xdp,
-            Self::XdpThree | Self::Vl2 | Self::Trill => Self::XdpThree,
         }
     }
 
@@ -167,18 +136,6 @@ pub struct ServersSpec {
     pub cost: Runs,
 }
 
-/// CPU cost and nothing else, on many ways.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MatrixSpec {
-    /// The ways.
-    pub paths: Vec<Path>,
-    /// Sizes with FCS.
-    pub frame_bytes: Vec<u32>,
-    /// Runs for CPU time.
-    pub cost: Runs,
-}
-
 /// Many segments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -199,7 +156,6 @@ impl VxlanSpec {
         match self {
             Self::Benchmark(_) => "benchmark",
             Self::Servers(_) => "servers",
-            Self::Matrix(_) => "matrix",
             Self::Segments(_) => "segments",
         }
     }
@@ -215,11 +171,6 @@ impl VxlanSpec {
                 spec.cost.check()
             }
             Self::Servers(spec) => spec.check(),
-            Self::Matrix(spec) => {
-                check_paths(&spec.paths)?;
-                check_sizes("frame_bytes", &spec.frame_bytes)?;
-                spec.cost.check()
-            }
             Self::Segments(spec) => {
                 check_distinct("stores", &spec.stores)?;
                 check_distinct("segments", &spec.segments)?;
@@ -239,7 +190,7 @@ impl ServersSpec {
     }
 
     fn check(&self) -> Result<(), WorkloadError> {
-        check_paths(&self.paths)?;
+        check_distinct("paths", &self.paths)?;
         if self.paths[0].is_vxlan() {
             return Err(WorkloadError::FirstPathEncapsulates { path: self.paths[0].name() });
         }
@@ -259,10 +210,6 @@ impl ServersSpec {
         check_time("trial", self.trial)?;
         self.cost.check()
     }
-}
-
-fn check_paths(paths: &[Path]) -> Result<(), WorkloadError> {
-    check_distinct("paths", paths)
 }
 
 fn check_offered(percent: &[u32]) -> Result<(), WorkloadError> {
@@ -294,8 +241,6 @@ mod tests {
         let benchmark =
             format!("frame_bytes = [128, 1518]\nloss_percent = 2\ntrial = \"30 ms\"\noffered_percent = [50]\n{COST}");
         read("benchmark", &benchmark).unwrap().check().unwrap();
-        let matrix = format!("paths = [\"bridge\", \"kernel-vxlan\", \"vl2\"]\nframe_bytes = [64]\n{COST}");
-        read("matrix", &matrix).unwrap().check().unwrap();
         let segments =
             format!("stores = [\"kernel-devices\", \"map\"]\nsegments = [1, 5000]\nframe_bytes = 64\n{COST}");
         read("segments", &segments).unwrap().check().unwrap();
@@ -310,16 +255,18 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
-        let matrix = |keys: &str| refusal("matrix", &format!("{keys}\n{COST}"));
         let servers = |keys: &str| refusal("servers", &format!("{keys}\n{SERVERS}{COST}"));
         for (error, message) in [
-            (matrix("paths = []\nframe_bytes = [64]"), "`paths`"),
-            (matrix("paths = [\"bridge\", \"bridge\"]\nframe_bytes = [64]"), "`paths`"),
-            (matrix("paths = [\"ovs\"]\nframe_bytes = [64]"), "unknown variant `ovs`"),
-            (matrix("paths = [\"tc\"]\nframe_bytes = [63]"), "`frame_bytes` is 63; it is 64 to 1518"),
-            (matrix("paths = [\"tc\"]\nframe_bytes = [64]\ncolour = 1"), "unknown field `colour`"),
+            (servers("paths = []\nframe_bytes = [64]"), "`paths`"),
+            (servers("paths = [\"bridge\", \"bridge\"]\nframe_bytes = [64]"), "`paths`"),
+            (servers("paths = [\"ovs\"]\nframe_bytes = [64]"), "unknown variant `ovs`"),
+            (servers("paths = [\"tc\"]\nframe_bytes = [63]"), "`frame_bytes` is 63; it is 64 to 1518"),
+            (servers("paths = [\"tc\"]\nframe_bytes = [64]\ncolour = 1"), "unknown field `colour`"),
             (
-                refusal("matrix", "paths = [\"tc\"]\nframe_bytes = [64]\ncost = { count = 0, each = \"1 ms\" }"),
+                refusal(
+                    "servers",
+                    &format!("paths = [\"tc\"]\nframe_bytes = [64]\n{SERVERS}cost = {{ count = 0, each = \"1 ms\" }}"),
+                ),
                 "`cost.count` is 0",
             ),
             (
@@ -338,7 +285,6 @@ mod tests {
     fn names_are_those_of_plans() {
         for path in Path::ALL {
             assert_eq!(serde_json::to_string(&path).unwrap(), format!("\"{}\"", path.name()));
-            assert!(!path.plain().is_vxlan());
         }
         for store in SegmentStore::ALL {
             assert_eq!(serde_json::to_string(&store).unwrap(), format!("\"{}\"", store.name()));

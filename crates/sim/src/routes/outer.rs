@@ -19,11 +19,11 @@ pub(crate) enum Stage {
 /// Outer headers on a link of this stage, in bytes. Framing of the link itself is not among them.
 pub(crate) fn outer_bytes(overlay: Overlay, stage: Stage) -> usize {
     match (overlay, stage) {
-        (Overlay::Routed | Overlay::Bridge { .. } | Overlay::L2, _) => 0,
+        (Overlay::Routed | Overlay::Bridge { .. } | Overlay::Layer2 { .. }, _) => 0,
         (Overlay::Vl2, Stage::FromHost | Stage::Up) => vl2::OVERHEAD_BYTES,
         (Overlay::Vl2, Stage::Down) => vl2::OVERHEAD_BYTES - ipv4::HEADER_LEN,
         (Overlay::Vl2, Stage::ToHost) => 0,
-        (Overlay::KernelVxlan | Overlay::Vtep { .. }, _) => vxlan::OVERHEAD_BYTES,
+        (Overlay::KernelVxlan { .. } | Overlay::Vtep { .. }, _) => vxlan::OVERHEAD_BYTES,
         // RBridges are the switches: hosts send and get ordinary frames.
         (Overlay::RBridge { .. }, Stage::Up | Stage::Down) => trill::OVERHEAD_BYTES,
         (Overlay::RBridge { .. }, Stage::FromHost | Stage::ToHost) => 0,

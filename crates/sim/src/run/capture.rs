@@ -67,7 +67,7 @@ impl Simulation<'_> {
         let (from, to) = if is_ack { (flow.to, flow.from) } else { (flow.from, flow.to) };
         let packet = match self.job.settings.overlay {
             Overlay::Vl2 if outer_bytes > 0 => self.in_vl2(&inner, to, outer_bytes)?,
-            Overlay::KernelVxlan | Overlay::Vtep { .. } => self.in_vxlan(&inner, from, to)?,
+            Overlay::KernelVxlan { .. } | Overlay::Vtep { .. } => self.in_vxlan(&inner, from, to)?,
             _ => inner,
         };
         let (link, near) = sender_of(&self.job.fabric, arrival.port);

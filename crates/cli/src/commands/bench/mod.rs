@@ -19,9 +19,9 @@ use crate::exit::Failure;
 pub(crate) fn bench(command: BenchCommand, quiet: bool) -> Result<ExitCode, Failure> {
     match command {
         #[cfg(feature = "lab")]
-        BenchCommand::Datapath { repeat, rounds, live, output } => {
+        BenchCommand::Datapath { repeat, rounds, output } => {
             require(Use::BenchDatapath)?;
-            datapath::datapath(&weft_datapath::bench::BenchOptions { repeat, rounds }, live, output.output)
+            datapath::datapath(&weft_datapath::bench::BenchOptions { repeat, rounds }, output.output)
         }
         #[cfg(feature = "lab")]
         BenchCommand::Directory(args) => directory::directory(&args, quiet),

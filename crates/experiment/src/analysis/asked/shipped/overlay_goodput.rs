@@ -19,7 +19,7 @@ fn trials(factor: impl Fn(Overlay, &str, u32) -> f64) -> Vec<TrialRecords> {
     let mut trials = Vec::new();
     for repetition in 1..=10 {
         for workload in ["pinned-1", "pinned-8", "all-cores-1", "all-cores-8"] {
-            for overlay in [Overlay::Routed, Overlay::Vl2, Overlay::KernelVxlan] {
+            for overlay in [Overlay::Routed, Overlay::Vl2, Overlay::KERNEL_VXLAN] {
                 let mood = 1.0 + 0.3 * f64::from(repetition % 3);
                 let records = if workload.starts_with("pinned") {
                     let cpu_ns = (mood * factor(overlay, workload, repetition) * 1e9) as u64;

@@ -84,28 +84,49 @@ fn model_b_compares_with_the_first_way_at_the_same_place() {
 }
 
 #[test]
-fn each_way_is_compared_at_its_own_hook_within_the_repetition() {
-    let costs = [("", 200.0), ("bridge", 1200.0), ("kernel-vxlan", 1800.0), ("tc", 700.0), ("vxlan", 1000.0)];
+fn each_overlay_is_compared_at_its_own_hook_within_the_repetition() {
+    let edges = |overlay: &str| match overlay {
+        "bridge" => 1000.0,
+        "kernel-vxlan-tor" => 1600.0,
+        "l2-tc" => 500.0,
+        "vtep-tor" => 800.0,
+        "l2" => 200.0,
+        "vtep-tor-xdp" => 320.0,
+        _ => 300.0,
+    };
     let found = analyse(&shipped("vxlan/encapsulations"), |key| {
-        // The machine becomes slower, and all ways with it.
-        let row = |(way, ns): (&str, f64), frame_bytes| ChainRow {
-            way: way.into(),
+        // The machine becomes slower, and all overlays with it. What a spine takes is no difference between two edges.
+        let slower = f64::from(key.repetition);
+        let (edge, spine) = (edges(key.overlay.name()) / 2.0, if key.overlay.tunnels_at_tors() { 400.0 } else { 90.0 });
+        let ends = [
+            ("", 0, 200.0),
+            ("leaf1", 1, 200.0 + edge),
+            ("spine1", 2, 200.0 + edge + spine),
+            ("leaf2", 3, 200.0 + 2.0 * edge + spine),
+        ];
+        let row = |(until, hops, ns): (&str, u32, f64), frame_bytes| ChainRow {
+            until: until.into(),
+            hops,
             frame_bytes,
-            chain_ns_per_frame: ns * f64::from(key.repetition),
+            crossing_percent: 100,
+            chain_ns_per_frame: ns * slower,
             ..ChainRow::default()
         };
         Records {
-            chains: costs.iter().flat_map(|cost| [64, 512].map(|bytes| row(*cost, bytes))).collect(),
+            chains: ends.iter().flat_map(|end| [64, 512].map(|bytes| row(*end, bytes))).collect(),
             ..Records::default()
         }
     });
     assert_eq!(found.problems, []);
-    close(&found, "extra_over_kernel.vxlan", 0.5);
-    let interval = found.metrics["extra_over_kernel.vxlan"].interval.unwrap();
-    assert!(interval.high - interval.low < 1e-9, "what all ways share is no spread");
-    close(&found, "over_bridge.kernel-vxlan", 1.6);
-    close(&found, "kernel_over.vxlan", 2.0);
-    assert!(!found.metrics.contains_key("extra_ns.tc"), "a plain switch adds nothing to itself");
+    close(&found, "extra_over_kernel.vtep-tor", 0.5);
+    let interval = found.metrics["extra_over_kernel.vtep-tor"].interval.unwrap();
+    assert!(interval.high - interval.low < 1e-9, "what all overlays share is no spread");
+    close(&found, "over_bridge.kernel-vxlan-tor", 1.6);
+    close(&found, "kernel_over.vtep-tor", 2.0);
+    close(&found, "kernel_over.vtep-tor-xdp", 5.0);
+    // 120 of both edges, of 200 + 200 + 90.
+    close(&found, "extra_percent.vtep-tor-xdp", 12_000.0 / 490.0);
+    assert!(!found.metrics.contains_key("extra_ns.l2-tc"), "a plain switch adds nothing to itself");
 }
 
 #[test]

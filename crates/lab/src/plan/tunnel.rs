@@ -1,0 +1,64 @@
+//! VXLAN at edge switches: a segment for each VLAN of the servers below. The kernel's tunnel end points are planned here as a bridge
+//! and a device for each segment; our VTEP is a daemon and gets the same segments and peers.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use weft_scenario::engine::{Overlay, Scenario};
+use weft_scenario::id::NodeId;
+
+use super::{HOST_MTU_BYTES, NodePlan, Planner, access, bridge_name};
+
+/// VNI of a VLAN's segment.
+pub(crate) fn segment(vlan: u16) -> u32 {
+    u32::from(vlan)
+}
+
+/// VLANs of the servers below a switch.
+fn vlans_at(scenario: &Scenario, switch: NodeId) -> BTreeSet<u16> {
+    access_ports(scenario, switch).into_iter().map(|(_, vlan)| vlan).collect()
+}
+
+/// Ports of a switch to servers, each with its VLAN.
+pub(crate) fn access_ports(scenario: &Scenario, switch: NodeId) -> Vec<(&str, u16)> {
+    let fabric = &scenario.fabric;
+    let port = |link: &weft_scenario::id::LinkId| {
+        let far = fabric.link(*link).far_end(switch)?;
+        let access = access(scenario, *link).filter(|_| !fabric.node(far.node).role.is_switch())?;
+        Some((fabric.link(*link).end_at(switch)?.interface.as_str(), access.vlan))
+    };
+    fabric.links_of(switch).iter().filter_map(port).collect()
+}
+
+/// LAs of the other switches that have servers in a VLAN.
+pub(crate) fn tunnel_peers(scenario: &Scenario, switch: NodeId, vlan: u16) -> Vec<Ipv4Addr> {
+    let others = scenario.fabric.switches().filter(|other| *other != switch);
+    others.filter(|other| vlans_at(scenario, *other).contains(&vlan)).map(|peer| scenario.addresses.la(peer)).collect()
+}
+
+impl Planner<'_> {
+    /// The kernel's tunnel end points of a switch: as it does it at its best, without a UDP checksum.
+    pub(super) fn plan_tunnel_end(&self, plan: &mut NodePlan) {
+        let Overlay::KernelVxlan { .. } = self.scenario.overlay else { return };
+        if !self.scenario.overlay.tunnels_at_tors() {
+            return;
+        }
+        let la = self.addresses().la(plan.id);
+        for vlan in vlans_at(self.scenario, plan.id) {
+            let (bridge, device, vni) = (bridge_name(vlan), format!("vx{vlan}"), segment(vlan));
+            plan.configures.extend([
+                format!("link add dev {bridge} type bridge mcast_snooping 0"),
+                format!(
+                    "link add dev {device} mtu {HOST_MTU_BYTES} type vxlan id {vni} dstport 4789 local {la} noudpcsum"
+                ),
+                format!("link set dev {device} master {bridge}"),
+                format!("link set dev {device} up"),
+            ]);
+            let ports = access_ports(self.scenario, plan.id).into_iter().filter(|(_, of)| *of == vlan);
+            plan.configures.extend(ports.map(|(port, _)| format!("link set dev {port} master {bridge}")));
+            plan.configures.push(format!("link set dev {bridge} up"));
+            let flood = |peer| format!("fdb append 00:00:00:00:00:00 dev {device} dst {peer} self permanent");
+            plan.forwards.extend(tunnel_peers(self.scenario, plan.id, vlan).into_iter().map(flood));
+        }
+    }
+}
