@@ -5,7 +5,8 @@ use weft_wire::isis::SystemId;
 use weft_wire::vlan::VlanSet;
 
 use super::authentication::KeyChain;
-use crate::{NS_PER_MS, NS_PER_S};
+use super::timing::Timing;
+use crate::NS_PER_MS;
 
 /// A port by its number, which is also its extended circuit ID (RFC 5303).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,64 +76,6 @@ pub enum Wish {
     Last(u16),
     /// This one, chosen by a person: it is announced with a priority above all that were not.
     Configured(u16),
-}
-
-/// When things happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
-    /// Between Hellos; each is sent up to a quarter earlier. 10 s is what products use.
-    pub hello_ns: u64,
-    /// How long a neighbour may believe a Hello, seconds; three Hellos.
-    pub holding_s: u16,
-    /// Between a change and the LSP that tells it: short, for it delays every convergence.
-    pub lsp_delay_ns: u64,
-    /// Between two versions of own LSPs, so that a flapping link does not flood the campus.
-    pub lsp_interval_ns: u64,
-    /// Age at which own LSPs are issued anew, up to a quarter earlier (ISO 10589: 900 s).
-    pub refresh_ns: u64,
-    /// Between sending an LSP and sending it again, when nothing acknowledged it (ISO 10589: 5 s).
-    pub resend_ns: u64,
-    /// Between receiving an LSP and acknowledging it together with others (ISO 10589: 2 s).
-    pub psnp_ns: u64,
-    /// Between a change of the graph and the new routes; the loss of an own neighbour does not wait.
-    pub spf_delay_ns: u64,
-    /// Between two computations while changes do not end; the first few follow each other faster.
-    pub spf_interval_ns: u64,
-    /// How long a nickname that was not configured waits for a neighbour's LSPs at most.
-    pub nickname_wait_ns: u64,
-    /// The same after a neighbour's list of LSPs has come.
-    pub nickname_settle_ns: u64,
-    /// Between MTU-probes.
-    pub mtu_probe_ns: u64,
-    /// Between BFD Echoes to each neighbour (RFC 7175 section 4); `None`: none are sent.
-    pub echo_ns: Option<u64>,
-    /// Echoes in a row that a neighbour does not return, while it says no Hello either, until it counts as gone. So many
-    /// intervals should be longer than one between Hellos.
-    pub echoes_missed: u32,
-    /// How long the overload bit stays after an LSP found no room (ISO 10589: 60 s).
-    pub overload_ns: u64,
-}
-
-impl Default for Timing {
-    fn default() -> Self {
-        Self {
-            hello_ns: 10 * NS_PER_S,
-            holding_s: 30,
-            lsp_delay_ns: 20 * NS_PER_MS,
-            lsp_interval_ns: NS_PER_S,
-            refresh_ns: 900 * NS_PER_S,
-            resend_ns: 5 * NS_PER_S,
-            psnp_ns: 2 * NS_PER_S,
-            spf_delay_ns: 50 * NS_PER_MS,
-            spf_interval_ns: 500 * NS_PER_MS,
-            nickname_wait_ns: 5 * NS_PER_S,
-            nickname_settle_ns: NS_PER_S,
-            mtu_probe_ns: NS_PER_S,
-            echo_ns: None,
-            echoes_missed: 3,
-            overload_ns: 60 * NS_PER_S,
-        }
-    }
 }
 
 /// How much is held of what others send; beyond that it is dropped and counted.

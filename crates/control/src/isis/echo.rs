@@ -72,7 +72,10 @@ impl Adjacency {
 impl RBridge {
     /// Begins Echoes where the adjacency is in Report, ends them elsewhere (RFC 7175 section 4).
     pub(super) fn echo_follows(&mut self, now_ns: u64, index: usize) {
-        let Some(echo_ns) = self.config.timing.echo_ns else { return };
+        let echo_ns = self.config.timing.echo_ns;
+        if echo_ns == 0 {
+            return;
+        }
         let begun = Echo::begin(now_ns + echo_ns, self.random(), self.nickname.value);
         let Some(adjacency) = &mut self.ports[index].adjacency else { return };
         adjacency.echo = (adjacency.state == State::Report).then_some(begun);
@@ -88,9 +91,9 @@ impl RBridge {
         if nickname != echo.nickname {
             return self.echo_follows(now_ns, index);
         }
-        echo.at_ns = now_ns + timing.echo_ns.unwrap_or_default();
+        echo.at_ns = now_ns + timing.echo_ns;
         let Some(nickname) = nickname else { return };
-        if echo.is_returned && echo.sent - echo.settled >= timing.echoes_missed {
+        if echo.is_returned && u64::from(echo.sent - echo.settled) >= timing.echoes_missed {
             self.counters.events.add(Event::EchoSilence);
             return self.adjacency_event(now_ns, index, Happening::Expired, outputs);
         }

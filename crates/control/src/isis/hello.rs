@@ -172,7 +172,7 @@ impl RBridge {
         Pdu::P2pHello(P2pHello {
             circuit_type: CIRCUIT_TYPE_LEVEL_1,
             source: self.config.system,
-            holding_time_s: self.config.timing.holding_s,
+            holding_time_s: self.config.timing.holding_s(),
             local_circuit: port.config.id.0 as u8,
             tlvs,
         })

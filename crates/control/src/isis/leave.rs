@@ -7,9 +7,9 @@
 use weft_wire::isis::LspId;
 
 use super::RBridge;
-use super::config::Timing;
 use super::io::Output;
 use super::origin::Origin;
+use super::timing::Timing;
 use crate::NS_PER_MS;
 
 /// For the LSP to get everywhere, and into data planes.
@@ -52,7 +52,7 @@ impl RBridge {
             return;
         }
         self.has_left = true;
-        self.config.timing.holding_s = 0;
+        self.config.timing.holding_multiplier = 0;
         for index in 0..self.ports.len() {
             if std::mem::replace(&mut self.ports[index].is_up, false) {
                 self.send_hello(now_ns, index, outputs);

@@ -34,6 +34,7 @@ mod packing;
 mod port;
 mod restart;
 mod sync;
+mod timing;
 
 use rand::Rng;
 use rand_pcg::Pcg64;
@@ -52,12 +53,13 @@ use restart::Restart;
 
 pub use adjacency::{Event as AdjacencyEvent, State as AdjacencyState, heard, next};
 pub use authentication::{Algorithm, Key, KeyChain, KeyFault};
-pub use config::{Bounds, Config, PortConfig, PortId, Timing, Wish, cost_of_rate};
+pub use config::{Bounds, Config, PortConfig, PortId, Wish, cost_of_rate};
 pub use counters::{DropReason, Event};
 pub use forwarding::{Forwarding, TreeState};
 pub use io::{Counters, Hop, Input, Output, TreePort};
 pub use lsdb::{Database, Entry as LsdbEntry, MAX_AGE_S, Order, ZERO_AGE_S, order};
 pub use port::Adjacency;
+pub use timing::Timing;
 
 /// The control plane of an RBridge.
 #[derive(Debug)]

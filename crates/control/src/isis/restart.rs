@@ -85,7 +85,7 @@ impl RBridge {
     }
 
     pub(super) fn begin_restart(&mut self, now_ns: u64) {
-        let wait_ns = (u64::from(self.config.timing.holding_s) * NS_PER_S).min(LONGEST_NS);
+        let wait_ns = (u64::from(self.config.timing.holding_s()) * NS_PER_S).min(LONGEST_NS);
         if let Some(restart) = &mut self.restart {
             (restart.until_ns, restart.changed_ns) = (Some(now_ns + wait_ns), now_ns);
             restart.list_at_ns = now_ns + LIST_NS;

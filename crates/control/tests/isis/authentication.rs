@@ -298,7 +298,7 @@ fn unsigned_ones_are_believed_while_a_campus_gets_a_key() {
 }
 
 fn fast() -> Timing {
-    Timing { hello_ns: NS_PER_S, holding_s: 3, ..Timing::default() }
+    Timing { hello_ns: NS_PER_S, holding_multiplier: 3, ..Timing::default() }
 }
 
 /// The paper's campus with these keys at each, after it has settled.

@@ -286,7 +286,7 @@ fn only_the_neighbour_may_speak() {
 /// RFC 7175 section 4: what comes back is an Echo of ours, by way of the neighbour alone, or nothing.
 #[test]
 fn echoes_of_others_are_not_ours() {
-    let timing = Timing { echo_ns: Some(NS_PER_S), ..Timing::default() };
+    let timing = Timing { echo_ns: NS_PER_S, ..Timing::default() };
     let mut victim = Victim::with_timing(Bounds::default(), timing);
     let echo = |output: &Output| if let Output::Echo { frame, .. } = output { Some(frame.to_vec()) } else { None };
     let sent = (0..50).find_map(|_| {

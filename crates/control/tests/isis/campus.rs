@@ -26,13 +26,13 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 fn fast() -> Timing {
-    Timing { hello_ns: NS_PER_S, holding_s: 3, ..Timing::default() }
+    Timing { hello_ns: NS_PER_S, holding_multiplier: 3, ..Timing::default() }
 }
 
 /// As in a lab.
 fn with_echoes() -> Timing {
-    let (hello_ns, echo_ns) = (200 * NS_PER_MS, Some(100 * NS_PER_MS));
-    Timing { hello_ns, holding_s: 2, echo_ns, ..Timing::default() }
+    let (hello_ns, echo_ns) = (200 * NS_PER_MS, 100 * NS_PER_MS);
+    Timing { hello_ns, holding_multiplier: 10, echo_ns, ..Timing::default() }
 }
 
 fn lost_adjacencies(net: &Net) -> u64 {
@@ -89,7 +89,7 @@ fn settle_roots(net: &mut Net, node: usize, rng: &mut Pcg64Mcg) {
 fn live(seed: u64, keys: Option<&KeyChain>) -> u64 {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let nodes = if seed % 25 == 24 { 40 } else { rng.random_range(2..14) };
-    let echo_ns = (seed % 2 == 1).then_some(400 * NS_PER_MS);
+    let echo_ns = (seed % 2) * 400 * NS_PER_MS;
     let mut net = Net::new(&Topology::random(nodes, &mut rng), seed, Timing { echo_ns, ..fast() });
     net.faults = [(0, 0), (20, 10), (100, 20), (300, 50)].map(|(loss, duplication)| Faults { loss, duplication })
         [seed as usize % 4];
@@ -359,7 +359,7 @@ fn a_leave_is_known_at_once() {
 /// Without link-down the loss shows by the holding time.
 #[test]
 fn a_silent_loss_is_seen_when_the_holding_time_ends() {
-    let timing = Timing { hello_ns: 300 * NS_PER_MS, holding_s: 1, ..Timing::default() };
+    let timing = Timing { hello_ns: 300 * NS_PER_MS, holding_multiplier: 3, ..Timing::default() };
     let mut net = Net::new(&Topology::paper(), 4, timing);
     (0..6).for_each(|node| net.boot(node, false));
     net.run_to(10 * NS_PER_S);

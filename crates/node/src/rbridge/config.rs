@@ -1,9 +1,11 @@
 //! The configuration file of `weft node rbridge`, what people write. What it means is in `settings`.
 
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use weft_control::isis::Timing;
 
 use super::settings::Settings;
 use crate::error::NodeError;
@@ -95,53 +97,43 @@ impl Default for Capacity {
     }
 }
 
-/// When things happen; what is missing is as in [`weft_control::isis::Timing`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TimingTable {
-    /// Between Hellos, milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hello_ms: Option<u32>,
-    /// Hellos that may be lost before a silent neighbour is: its holding time is so many intervals, in whole seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holding_multiplier: Option<u32>,
-    /// Between BFD Echoes to each neighbour (RFC 7175 section 4), milliseconds; by default none are sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub echo_ms: Option<u32>,
-    /// Echoes that a neighbour does not return, while it says no Hello either, until it counts as gone: 3 by default, and
-    /// together longer than the time between Hellos.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub echo_multiplier: Option<u32>,
-    /// Between a change and the LSP that tells it, milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lsp_delay_ms: Option<u32>,
-    /// Between two versions of own LSPs, milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lsp_interval_ms: Option<u32>,
-    /// Age at which own LSPs are issued anew, seconds; less than 1200.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refresh_s: Option<u32>,
-    /// Between sending an LSP and sending it again, milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resend_ms: Option<u32>,
-    /// Between receiving an LSP and acknowledging it together with others, milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub psnp_ms: Option<u32>,
-    /// Between a change of the campus and new routes, milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spf_delay_ms: Option<u32>,
-    /// Between two computations while changes do not end, milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spf_interval_ms: Option<u32>,
-    /// How long a nickname that was not configured waits for a neighbour's LSPs at most, milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nickname_wait_ms: Option<u32>,
-    /// The same after a neighbour's list of LSPs has come, milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nickname_settle_ms: Option<u32>,
-    /// How long a silent station is remembered, seconds (RFC 6325 section 4.8.3: 300).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub station_age_s: Option<u32>,
+macro_rules! timing_table {
+    ($($(#[$doc:meta])* $key:ident => $field:ident: $unit:expr, $usual:literal, $range:expr;)*) => {
+        /// When things happen, in the units of the keys; what is missing is as in [`Timing`].
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct TimingTable {
+            $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $key: Option<u32>,)*
+            /// How long a silent station is remembered, seconds (RFC 6325 section 4.8.3: 300).
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub station_age_s: Option<u32>,
+        }
+
+        impl TimingTable {
+            pub(super) fn timing(&self) -> Result<Timing, NodeError> {
+                let mut timing = Timing::default();
+                $(if let Some(value) = self.$key {
+                    timing.$field = within(concat!("timing.", stringify!($key)), value, $range)? * $unit;
+                })*
+                timing.check().map_err(|why| NodeError::config("timing.echo_ms", why))?;
+                Ok(timing)
+            }
+        }
+    };
+}
+
+weft_control::isis_timers!(timing_table);
+
+impl TimingTable {
+    pub(super) fn station_age(&self) -> Result<u32, NodeError> {
+        self.station_age_s.map_or(Ok(300), |age_s| Ok(within("timing.station_age_s", age_s, 1..=1_000_000)? as u32))
+    }
+}
+
+fn within(field: &'static str, value: u32, range: RangeInclusive<u32>) -> Result<u64, NodeError> {
+    let (least, most) = (range.start(), range.end());
+    let why = || NodeError::config(field, format!("{value} is not {least} to {most}"));
+    range.contains(&value).then_some(value.into()).ok_or_else(why)
 }
 
 /// A port.

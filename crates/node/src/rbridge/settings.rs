@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use weft_control::isis::{Timing, cost_of_rate};
-use weft_control::{NS_PER_MS, NS_PER_S};
 use weft_datapath::offload::HIDDEN_FROM_XDP;
 use weft_datapath::trill::CLUSTERS;
 use weft_wire::ethernet::MacAddress;
@@ -13,7 +12,7 @@ use weft_wire::trill::nickname::{LARGEST, is_usable};
 use weft_wire::trill::{ALL_IS_IS_RBRIDGES, ALL_RBRIDGES};
 use weft_wire::vlan::VLAN_MAX;
 
-use super::config::{GatewayTable, KindText, PortTable, RBridgeConfig, TimingTable};
+use super::config::{GatewayTable, KindText, PortTable, RBridgeConfig};
 use crate::cards::Needs;
 use crate::error::NodeError;
 use crate::settings_file::check_interface;
@@ -27,8 +26,6 @@ const COST_MAX: u32 = 0xff_fffe;
 const NAME_MAX: usize = 64;
 /// CPUs are numbered below this.
 const CPUS_MAX: u32 = 4096;
-/// Age at which nobody believes an LSP any more, seconds.
-const LSP_AGE_MAX_S: u32 = 1200;
 
 /// An RBridge that can be.
 #[derive(Clone, Debug)]
@@ -264,71 +261,6 @@ fn vlan_ranges(text: &str) -> Result<Vec<(u16, u16)>, String> {
     text.split(',').map(range).collect()
 }
 
-impl TimingTable {
-    fn timing(&self) -> Result<Timing, NodeError> {
-        let usual = Timing::default();
-        let ms = |field, value: Option<u32>, usual_ns: u64| within(field, value, 0, 3_600_000, NS_PER_MS, usual_ns);
-        let hello_ns = within("timing.hello_ms", self.hello_ms, 10, 300_000, NS_PER_MS, usual.hello_ns)?;
-        let multiplier = within("timing.holding_multiplier", self.holding_multiplier, 2, 100, 1, 3)?;
-        let holding_s = (hello_ns * multiplier).div_ceil(NS_PER_S);
-        let (echo_ns, echoes_missed) = self.echoes(hello_ns, usual.echoes_missed)?;
-        Ok(Timing {
-            hello_ns,
-            echo_ns,
-            echoes_missed,
-            holding_s: u16::try_from(holding_s).map_err(|_| {
-                NodeError::config("timing.holding_multiplier", format!("{holding_s} s in all; at most 65535 s"))
-            })?,
-            lsp_delay_ns: ms("timing.lsp_delay_ms", self.lsp_delay_ms, usual.lsp_delay_ns)?,
-            lsp_interval_ns: ms("timing.lsp_interval_ms", self.lsp_interval_ms, usual.lsp_interval_ns)?,
-            refresh_ns: within("timing.refresh_s", self.refresh_s, 1, LSP_AGE_MAX_S - 1, NS_PER_S, usual.refresh_ns)?,
-            resend_ns: within("timing.resend_ms", self.resend_ms, 1, 3_600_000, NS_PER_MS, usual.resend_ns)?,
-            psnp_ns: ms("timing.psnp_ms", self.psnp_ms, usual.psnp_ns)?,
-            spf_delay_ns: ms("timing.spf_delay_ms", self.spf_delay_ms, usual.spf_delay_ns)?,
-            spf_interval_ns: ms("timing.spf_interval_ms", self.spf_interval_ms, usual.spf_interval_ns)?,
-            nickname_wait_ns: ms("timing.nickname_wait_ms", self.nickname_wait_ms, usual.nickname_wait_ns)?,
-            nickname_settle_ns: ms("timing.nickname_settle_ms", self.nickname_settle_ms, usual.nickname_settle_ns)?,
-            ..usual
-        })
-    }
-
-    /// Between Echoes, if there are any, and how many of them may stay away.
-    fn echoes(&self, hello_ns: u64, usual: u32) -> Result<(Option<u64>, u32), NodeError> {
-        let missed = within("timing.echo_multiplier", self.echo_multiplier, 2, 100, 1, usual.into())?;
-        if self.echo_ms.is_none() {
-            return Ok((None, missed as u32));
-        }
-        let echo_ns = within("timing.echo_ms", self.echo_ms, 10, 300_000, NS_PER_MS, 0)?;
-        if echo_ns * missed <= hello_ns {
-            let (echoes_ms, hello_ms) = (echo_ns * missed / NS_PER_MS, hello_ns / NS_PER_MS);
-            let why =
-                format!("{missed} Echoes take {echoes_ms} ms, and Hellos come every {hello_ms} ms; send Hellos faster");
-            return Err(NodeError::config("timing.echo_ms", why));
-        }
-        Ok((Some(echo_ns), missed as u32))
-    }
-
-    fn station_age(&self) -> Result<u32, NodeError> {
-        within("timing.station_age_s", self.station_age_s, 1, 1_000_000, 1, 300).map(|age_s| age_s as u32)
-    }
-}
-
-/// A setting in its unit, or the usual value.
-fn within(
-    field: &'static str,
-    value: Option<u32>,
-    least: u32,
-    most: u32,
-    unit: u64,
-    usual: u64,
-) -> Result<u64, NodeError> {
-    match value {
-        None => Ok(usual),
-        Some(value) if (least..=most).contains(&value) => Ok(u64::from(value) * unit),
-        Some(value) => Err(NodeError::config(field, format!("{value} is not {least} to {most}"))),
-    }
-}
-
 impl Gateway {
     fn of(table: &GatewayTable, config: &RBridgeConfig) -> Result<Self, NodeError> {
         let mac = station_mac(&table.mac).map_err(|why| NodeError::config("gateway.mac", why))?;
@@ -413,6 +345,9 @@ fn station_mac(text: &str) -> Result<MacAddress, String> {
 #[cfg(test)]
 mod tests {
     use super::super::config::{GatewayHost, GatewayVlan};
+    use weft_control::{NS_PER_MS, NS_PER_S};
+
+    use super::super::TimingTable;
     use super::*;
 
     fn refusal(spoil: impl FnOnce(&mut RBridgeConfig)) -> String {
@@ -430,7 +365,7 @@ mod tests {
         assert_eq!(toml::from_str::<RBridgeConfig>(&crate::settings_file::to_text(&config)).unwrap(), config);
         let settings = Settings::of(&config).unwrap();
         assert_eq!(settings.vlans().collect::<Vec<_>>(), [(10, 10), (10, 10), (20, 30)]);
-        assert_eq!((settings.timing.hello_ns, settings.timing.holding_s), (3 * NS_PER_S, 9));
+        assert_eq!((settings.timing.hello_ns, settings.timing.holding_s()), (3 * NS_PER_S, 9));
         assert!(matches!(
             settings.ports[0].kind,
             Kind::Link { cost: Some(2000), designated_vlan: 1, mtu_test: false, elide: false }
@@ -452,13 +387,13 @@ mod tests {
     fn echoes_are_sent_where_they_are_wanted() {
         let table = TimingTable { hello_ms: Some(200), echo_ms: Some(100), ..TimingTable::default() };
         let timing = table.timing().unwrap();
-        assert_eq!((timing.echo_ns, timing.echoes_missed), (Some(100 * NS_PER_MS), 3));
+        assert_eq!((timing.echo_ns, timing.echoes_missed), (100 * NS_PER_MS, 3));
     }
 
     #[test]
     fn a_silence_of_a_second_is_enough_where_hellos_are_frequent() {
         let table = TimingTable { hello_ms: Some(300), ..TimingTable::default() };
-        assert_eq!(table.timing().unwrap().holding_s, 1);
+        assert_eq!(table.timing().unwrap().holding_s(), 1);
     }
 
     #[test]
