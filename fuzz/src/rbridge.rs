@@ -85,7 +85,7 @@ impl Life {
             vlans: [7].into_iter().collect::<VlanSet>(),
             trees_max: 2,
             keys,
-            timing: Timing { echo_ns: Some(ECHO_NS), ..Timing::default() },
+            timing: Timing { echo_ns: ECHO_NS, ..Timing::default() },
             bounds: BOUNDS,
         };
         let bridge = RBridge::new(config, Pcg64::new(5, 7));

@@ -11,11 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use common::beds::turn;
-use common::campus::{address, answers, build, close, pings};
+use common::campus::{Campus, address, answers, build, close, pings};
 use common::{lab_name, wait_for};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use weft_lab::deps::find_program;
-use weft_lab::trill::{Campus, Links};
 use weft_scenario::engine::{Hook, Overlay};
 
 /// Of the guest that moves.
@@ -29,7 +28,7 @@ fn ip(words: &str) {
 
 /// Makes a host's namespace an ordinary switch: a kernel bridge over its interface, which has no address any more.
 fn ordinary_switch(campus: &Campus, host: &str) {
-    let namespace = campus.namespace(host).unwrap();
+    let namespace = campus.namespace(host);
     for line in [
         "address flush dev eth0",
         "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
@@ -51,7 +50,7 @@ impl Guest {
         let namespace = format!("weft-{}-{name}", campus.lab().state.lab);
         ip(&format!("netns add {namespace}"));
         let guest = Self { namespace, address };
-        let at = campus.namespace(switch).unwrap();
+        let at = campus.namespace(switch);
         ip(&format!("-n {} link add eth0 type veth peer name {name} netns {at}", guest.namespace));
         ip(&format!("netns exec {} sysctl -qw net.ipv4.conf.eth0.arp_notify=1", guest.namespace));
         ip(&format!("-n {} address add {address}/24 dev eth0", guest.namespace));
@@ -63,7 +62,7 @@ impl Guest {
     /// Takes its cable from one switch to another, and announces itself as a hypervisor does for a machine that it took over
     /// (an ARP announcement, RFC 5227 section 3).
     fn moves(&self, campus: &Campus, name: &str, [from, to]: [&str; 2]) {
-        let [from, to] = [from, to].map(|switch| campus.namespace(switch).unwrap());
+        let [from, to] = [from, to].map(|switch| campus.namespace(switch));
         ip(&format!("-n {from} link set {name} netns {to}"));
         plug(to, name);
         // With `arp_notify` the kernel announces whoever gets an address, the same one included.
@@ -107,7 +106,7 @@ fn watched<const N: usize>(campus: &Campus, from: [&str; N], guest: &Guest, chan
     let socket = guest.inside(|| UdpSocket::bind((guest.address, PORT)).unwrap());
     socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let senders = from.map(|host| {
-        let socket = campus.inside(host, || UdpSocket::bind((address(campus, host), PORT)).unwrap()).unwrap();
+        let socket = campus.inside(host, || UdpSocket::bind((address(campus, host), PORT)).unwrap());
         (socket, address(campus, host))
     });
     let over = AtomicBool::new(false);
@@ -151,7 +150,7 @@ fn watched<const N: usize>(campus: &Campus, from: [&str; N], guest: &Guest, chan
 fn ordinary_switches_may_sit_between_rbridges_and_hosts() {
     let Some(_turn) = turn() else { return };
     let name = lab_name("osw");
-    let campus = build(&name, "trill-s1-s6", Overlay::RBRIDGE, Links::Bare);
+    let campus = build(&name, "trill-s1-s6", Overlay::RBRIDGE);
     ordinary_switch(&campus, "h1");
     let guests =
         [("v1", 71), ("v2", 72)].map(|(guest, last)| Guest::new(&campus, guest, Ipv4Addr::new(10, 0, 10, last), "h1"));
@@ -159,7 +158,7 @@ fn ordinary_switches_may_sit_between_rbridges_and_hosts() {
     assert!(first.inside(|| answers(second.address)), "behind one switch, by it alone");
     for guest in &guests {
         assert!(guest.inside(|| answers(address(&campus, "h2"))), "across the campus");
-        assert!(campus.inside("h2", || answers(guest.address)).unwrap());
+        assert!(campus.inside("h2", || answers(guest.address)));
         assert!(!guest.inside(|| answers(address(&campus, "h4"))), "VLANs are apart");
     }
     drop(guests);
@@ -170,13 +169,13 @@ fn ordinary_switches_may_sit_between_rbridges_and_hosts() {
 fn a_host_moves_to_another_rbridge() {
     let Some(_turn) = turn() else { return };
     let name = lab_name("move");
-    let campus = build(&name, "trill-s1-s6", Overlay::RBRIDGE, Links::Bare);
+    let campus = build(&name, "trill-s1-s6", Overlay::RBRIDGE);
     // Hosts of virtual machines: one at S1, one at S2, in one VLAN.
     ordinary_switch(&campus, "h1");
     ordinary_switch(&campus, "t2");
     let guest = Guest::new(&campus, "vm", Ipv4Addr::new(10, 0, 10, 77), "h1");
-    assert!(campus.inside("t1", || answers(guest.address)).unwrap());
-    assert!(campus.inside("h2", || answers(guest.address)).unwrap());
+    assert!(campus.inside("t1", || answers(guest.address)));
+    assert!(campus.inside("h2", || answers(guest.address)));
     for way in [["h1", "t2"], ["t2", "h1"]] {
         // One sender at the RBridge that it leaves, one at that it comes to.
         let hosts = ["t1", "h2"];
@@ -217,11 +216,11 @@ fn iperf3(campus: &Campus, from: &str, to: &str, options: &[&str]) -> (u64, f64)
     let target = address(campus, to).to_string();
     let serve =
         || Command::new("iperf3").args(["--server", "--one-off", "--bind", &target]).stdout(Stdio::null()).spawn();
-    let mut server = campus.inside(to, serve).unwrap().unwrap();
+    let mut server = campus.inside(to, serve).unwrap();
     let client =
         || Command::new("iperf3").args(["--client", &target, "--time", "1", "--json"]).args(options).output().unwrap();
-    wait_for("iperf3 listens", || campus.inside(to, || listens(IPERF3_PORT)).unwrap());
-    let output = campus.inside(from, client).unwrap();
+    wait_for("iperf3 listens", || campus.inside(to, || listens(IPERF3_PORT)));
+    let output = campus.inside(from, client);
     let _ = server.kill();
     let _ = server.wait();
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -240,7 +239,7 @@ fn iperf3_gets_through_whatever_forwards() {
     let generic = Overlay::RBridge { hook: Hook::XdpGeneric, elide: false };
     for (suffix, switching) in [("ipx", Overlay::RBRIDGE), ("ipg", generic), ("ipb", Overlay::BRIDGE)] {
         let name = lab_name(suffix);
-        let campus = build(&name, "trill-s1-s6", switching, Links::Bare);
+        let campus = build(&name, "trill-s1-s6", switching);
         assert!(pings(&campus, "h1", "h2"));
         // Large and ordinary segments, both ways, and several flows at once, which take several paths.
         for options in [&[][..], &["--set-mss", "1448"], &["--reverse"], &["--parallel", "4"]] {

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 
 use weft_datapath::bed::BedPrograms;
 use weft_datapath::offload::{self, Offload};
-use weft_datapath::tester::LinkCounters;
 use weft_scenario::engine::{Hook, Overlay, TunnelEnd};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::routing::SpanningTree;
@@ -30,7 +29,7 @@ struct PlainSwitch {
 /// It goes before the lab.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    pub(super) links: CampusLinks,
+    links: CampusLinks,
     /// Plain switches, each in the order of the fabric's switches, and whatever else holds a program on an interface.
     beds: Vec<PlainSwitch>,
 }
@@ -76,11 +75,6 @@ impl Held {
             }
         }
         Ok(())
-    }
-
-    /// What became of the frames that a switch sent by an interface; zero where links are bare.
-    pub(super) fn link_counters(&self, lab: &Lab, switch: NodeId, interface: &str) -> Result<LinkCounters, LabError> {
-        self.links.counters(lab, switch, interface)
     }
 
     fn plain_switches(&mut self, lab: &Lab, hook: Hook) -> Result<(), LabError> {

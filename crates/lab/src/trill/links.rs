@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_datapath::tester::{EmulatedLinks, LinkCounters, LinkParams};
+use weft_datapath::tester::{EmulatedLinks, LinkParams};
 use weft_scenario::engine::{Hook, Overlay};
 use weft_scenario::id::NodeId;
 use weft_scenario::topology::LinkSpec;
@@ -36,20 +36,6 @@ impl CampusLinks {
     /// The links of one switch, for a plain switch that sends over them.
     pub(super) fn of(&self, switch: NodeId) -> Option<&EmulatedLinks> {
         self.0.get(&switch)
-    }
-
-    /// What became of the frames that a switch sent by an interface.
-    pub(super) fn counters(&self, lab: &Lab, switch: NodeId, interface: &str) -> Result<LinkCounters, LabError> {
-        let plan = lab.plan.node(switch);
-        let Some(links) = self.of(switch) else { return Ok(LinkCounters::default()) };
-        netns::in_namespace(&namespace_path(&plan.namespace), || links.counters(interface))?
-            .map_err(|error| datapath_error(&plan.name, &error))
-    }
-
-    /// Sets the links of one switch to work again, after its RBridge began anew.
-    pub(super) fn attach_again(&self, lab: &Lab, switch: NodeId) -> Result<(), LabError> {
-        let Some(links) = self.of(switch) else { return Ok(()) };
-        in_switch(lab, switch, || attach_rbridge(lab, switch, links))
     }
 }
 

@@ -3,7 +3,6 @@
 //!
 //! | module | what it is for |
 //! | --- | --- |
-//! | [`campus`] | the face for experiments: a campus, its tester ports, next hops, failures |
 //! | [`rbridges`] | `weft node rbridge` on every switch; routes and trees awaited |
 //! | [`bridges`] | bridges with 802.1D, one for each VLAN; forwarding awaited |
 //! | [`links`] | rate, queue and delay of links, for whatever forwards |
@@ -14,7 +13,6 @@
 //! A campus is a lab: its namespaces, processes and pins are recorded and removed as those of every lab.
 
 mod bridges;
-mod campus;
 mod held;
 mod links;
 pub(crate) mod rbridges;
@@ -23,7 +21,6 @@ mod trunk;
 
 use weft_scenario::engine::{Overlay, Progress};
 
-pub use campus::{Campus, CampusSpec, Failure, Links};
 pub(crate) use held::{Held, interfaces_of};
 pub(crate) use rbridges::port_number;
 pub use rbridges::{rbridge_keys, rbridge_socket};
