@@ -87,28 +87,36 @@ impl<'a> Hops<'a> {
         fabric.links_of(switch).iter().filter(leads).map(|link| (switch, *link)).collect()
     }
 
-    /// Ends the chain behind a hop that is not the last, until the result is dropped: what comes next drops every frame.
+    /// Ends the chain behind a hop that is not the last, until the result is dropped: what comes next drops every frame. Where an edge
+    /// switch forwards at XDP, the packet that a routing switch's kernel makes of a frame is not the edge switch's cost.
     pub(super) fn cut_behind(&self, hop: usize, cuts: &BedPrograms, bed: &Bed<'_>) -> Result<Vec<Cut>, LabError> {
-        let mut all = Vec::new();
+        let (mut all, overlay) = (Vec::new(), self.lab.scenario.overlay);
         for switch in &self.levels[hop] {
             let ports = self.between(hop, *switch).into_iter();
             let ports: Vec<String> = ports
                 .flat_map(|(node, link)| interfaces(&self.lab.scenario, link, node))
                 .map(|port| port.interface)
                 .collect();
-            let cut = || ports.iter().map(|port| cuts.cut(port)).collect::<Result<Vec<_>, _>>();
+            let before_kernel = self.in_driver() && overlay.tunnels_at_tors() && hop + 1 < self.count();
+            let cut_one = |port: &String| if before_kernel { cuts.cut_at_xdp(port) } else { cuts.cut(port) };
+            let cut = || ports.iter().map(cut_one).collect::<Result<Vec<_>, _>>();
             all.extend(bed.inside(*switch, cut)?);
         }
         Ok(all)
     }
 
+    /// Whether the edge switches forward at XDP in the driver.
+    fn in_driver(&self) -> bool {
+        match self.lab.scenario.overlay {
+            Overlay::RBridge { hook, .. } | Overlay::Layer2 { hook } | Overlay::Vtep { hook, .. } => hook == Hook::Xdp,
+            _ => false,
+        }
+    }
+
     /// Ends it behind the last switch, at the receiving ports: where the last switch forwards at XDP, before the kernel makes a
     /// packet of a frame.
     pub(super) fn cut_at_receivers(&self, cuts: &BedPrograms, bed: &Bed<'_>) -> Result<Vec<Cut>, LabError> {
-        let in_driver = match self.lab.scenario.overlay {
-            Overlay::RBridge { hook, .. } | Overlay::Layer2 { hook } | Overlay::Vtep { hook, .. } => hook == Hook::Xdp,
-            _ => false,
-        };
+        let in_driver = self.in_driver();
         let cut = |server: &NodeId| {
             let port = bed.interface(*server);
             bed.inside(*server, || if in_driver { cuts.cut_at_xdp(&port) } else { cuts.cut(&port) })
