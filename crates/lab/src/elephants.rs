@@ -52,6 +52,7 @@ struct Elephants<'a> {
 struct Pair {
     from: NodeId,
     to: NodeId,
+    source: Ipv4Addr,
     target: Ipv4Addr,
 }
 
@@ -59,12 +60,8 @@ struct Pair {
 pub(crate) fn run(lab: &Lab, spec: &ElephantSpec, progress: &dyn Progress) -> Result<Records, TesterError> {
     let servers = lab.server_addresses();
     let (senders, receivers) = servers.split_at(servers.len() / 2);
-    let pair = |((from, _), (to, target)): (&(NodeId, Ipv4Addr), &(NodeId, Ipv4Addr))| Pair {
-        from: *from,
-        to: *to,
-        target: *target,
-    };
-    let pairs: Vec<Pair> = senders.iter().zip(receivers).map(pair).collect();
+    let both = senders.iter().copied().zip(receivers.iter().copied());
+    let pairs: Vec<Pair> = both.map(|((from, source), (to, target))| Pair { from, to, source, target }).collect();
     let elephants = Elephants { lab, spec, progress, pairs };
     elephants.pairs.iter().zip(0..).try_for_each(|(pair, number)| elephants.prepare(pair, number))?;
     let splits = available(spec, progress);
@@ -124,7 +121,7 @@ impl Elephants<'_> {
         }
         let network = further_network(pair.target);
         let mptcp = socket(Split::Mptcp).is_ok();
-        for (host, mut lines) in [(pair.from, sending), (pair.to, Vec::new())] {
+        for (host, own, mut lines) in [(pair.from, pair.source, sending), (pair.to, pair.target, Vec::new())] {
             let (interface, line) = self.line(host);
             if mptcp {
                 lines.insert(0, "mptcp endpoint flush".to_owned());
@@ -133,10 +130,7 @@ impl Elephants<'_> {
             // Without multipath TCP the addresses do no harm.
             lines.retain(|line| mptcp || !line.starts_with("mptcp"));
             // More specific than the route of the network itself.
-            lines.push(format!("route replace {network}/24 dev {interface} src {{own}} rto_min {RTO_MIN_MS}ms"));
-            let own = self.lab.server_addresses().into_iter().find(|(server, _)| *server == host);
-            let own = own.map_or(Ipv4Addr::UNSPECIFIED, |(_, address)| address).to_string();
-            lines.iter_mut().for_each(|line| *line = line.replace("{own}", &own));
+            lines.push(format!("route replace {network}/24 dev {interface} src {own} rto_min {RTO_MIN_MS}ms"));
             let queue_ms = (line.buffer.0 * 8_000 / line.rate.0.max(1)).max(1);
             let rate = line.rate.0;
             let queue =

@@ -133,24 +133,30 @@ impl<'a> Costs<'a> {
 
     fn row(&self, hop: usize, bytes: u32, chain: &Chain) -> Result<ChainRow, TesterError> {
         let until = if hop == 0 { String::new() } else { self.hops.name(hop) };
-        let overlay = self.run.lab.scenario.overlay;
-        let cost = ChainCost::of(&chain.runs_ns).ok_or_else(|| {
-            TesterError::NoPath(format!(
-                "no frame of {bytes} bytes comes past `{until}` with `{overlay}`; please report it"
-            ))
-        })?;
-        Ok(ChainRow {
-            until,
-            hops: hop as u32,
-            crossing_percent: self.bed.mix.percent(),
-            frame_bytes: bytes,
-            chain_ns_per_frame: cost.min_ns,
-            chain_quartile_ns_per_frame: cost.quartile_ns,
-            most_per_s: chain.most_per_s,
-            runs: cost.runs as u32,
-            lost_frames: chain.lost,
-        })
+        let row = row_of(self.bed, (hop, until), bytes, &chain.runs_ns)?;
+        Ok(ChainRow { most_per_s: chain.most_per_s, lost_frames: chain.lost, ..row })
     }
+}
+
+/// What runs of a chain have shown, which ends behind so many hops, at the switches of this name.
+pub(super) fn row_of(
+    bed: &Bed<'_>,
+    (hops, until): (usize, String),
+    bytes: u32,
+    runs_ns: &[f64],
+) -> Result<ChainRow, TesterError> {
+    let missing = || TesterError::NoPath(format!("no frame of {bytes} bytes comes past `{until}`; please report it"));
+    let cost = ChainCost::of(runs_ns).ok_or_else(missing)?;
+    Ok(ChainRow {
+        until,
+        hops: hops as u32,
+        crossing_percent: bed.mix.percent(),
+        frame_bytes: bytes,
+        chain_ns_per_frame: cost.min_ns,
+        chain_quartile_ns_per_frame: cost.quartile_ns,
+        runs: cost.runs as u32,
+        ..ChainRow::default()
+    })
 }
 
 impl Chain {

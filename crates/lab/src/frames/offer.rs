@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use weft_scenario::record::{ChainRow, CrossingRow, PathShareRow, Records};
+use weft_scenario::record::{CrossingRow, PathShareRow, Records};
 use weft_scenario::workload::Offer;
 
 use super::bed::Bed;
+use super::cost::row_of;
 use super::hops::Hops;
 use super::{Run, broken};
 use crate::tester::TesterError;
-use crate::tester::cost::ChainCost;
 use crate::tester::latency::LatencySummary;
 use crate::tester::path::{Path, Trial, TrialOrder};
 use crate::tester::port::{Port, PortTraffic};
@@ -181,18 +181,8 @@ impl<'a> Crossing<'a> {
                 whole.extend(run_ns(&mut self.path, each, &stop)?);
                 alone.extend(reference.own_run_ns(each, &stop)?);
             }
-            for (hops, runs) in [(0, &alone), (hops as u32, &whole)] {
-                let missing = || TesterError::NoPath(format!("no frame of {bytes} bytes arrives; please report it"));
-                let cost = ChainCost::of(runs).ok_or_else(missing)?;
-                records.chains.push(ChainRow {
-                    hops,
-                    crossing_percent: self.bed.mix.percent(),
-                    frame_bytes: *bytes,
-                    chain_ns_per_frame: cost.min_ns,
-                    chain_quartile_ns_per_frame: cost.quartile_ns,
-                    runs: cost.runs as u32,
-                    ..ChainRow::default()
-                });
+            for (hops, runs) in [(0, &alone), (hops, &whole)] {
+                records.chains.push(row_of(self.bed, (hops, String::new()), *bytes, runs)?);
             }
         }
         Ok(())
