@@ -64,7 +64,7 @@ fn internal(command: InternalCommand) -> Result<ExitCode, Failure> {
         #[cfg(feature = "lab")]
         InternalCommand::TrafficWorker { args } => Ok(weft_lab::traffic::worker_main(args)),
         #[cfg(feature = "lab")]
-        InternalCommand::Vm { args } => Ok(weft_lab::vxlan::vm::worker_main(args)),
+        InternalCommand::Vm { args } => Ok(weft_lab::frames::vm::worker_main(args)),
         InternalCommand::SimJob { job, runs, workers, divisor } => {
             commands::bench::sim::child::run(&job, runs, workers, divisor)
         }

@@ -133,14 +133,6 @@ impl BedPrograms {
         Ok(ifindex)
     }
 
-    /// The same for an interface that stays a port until it is gone.
-    ///
-    /// # Errors
-    /// Any [`DatapathError`].
-    pub fn add_lasting_tc_port(&self, ifindex: u32) -> Result<(), DatapathError> {
-        hook::attach_for_good(&object::program(&self.object, "bed_switch"), ifindex)
-    }
-
     /// The same for the plain switch in XDP; its place among the ports.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         return weft_lab::traffic::worker_main(arguments.into_iter().skip(2));
     }
     if let ["internal", "vm", ..] = texts[..] {
-        return weft_lab::vxlan::vm::worker_main(arguments.into_iter().skip(2));
+        return weft_lab::frames::vm::worker_main(arguments.into_iter().skip(2));
     }
     let outcome = match texts[..] {
         ["node", "agent", "--config", file] => daemon(Path::new(file), weft_node::agent::run),

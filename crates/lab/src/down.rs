@@ -15,15 +15,15 @@ use weft_datapath::bpffs;
 use crate::error::LabError;
 use crate::folder::Folder;
 use crate::home::{
-    self, BEDS_DIR, BPF_DIR, GROUPS_DIR, LABS_DIR, PREFIX, STORES_DIR, check_lab_name, folders_are_ours, lab_names,
-    lock, record_file,
+    self, BPF_DIR, GROUPS_DIR, LABS_DIR, PREFIX, STORES_DIR, check_lab_name, folders_are_ours, lab_names, lock,
+    record_file,
 };
 use crate::netns::{self, Found};
 use crate::owner::Owner;
 use crate::process::{self, ProcessId};
 use crate::removal::remove_tree;
 use crate::state::LabState;
-use crate::tester::{bed, usage};
+use crate::tester::usage;
 use crate::{frr, sysctls};
 
 /// What was removed.
@@ -168,7 +168,6 @@ fn remove_strays(prefix: &str, removed: &mut Removed) -> Result<(), LabError> {
     }
     if prefix.is_empty() {
         removed.strays.extend(usage::sweep()?.into_iter().map(|folder| folder.display().to_string()));
-        removed.strays.extend(bed::sweep_files()?.into_iter().map(|name| format!("{BEDS_DIR}/{name}")));
     }
     Ok(())
 }
@@ -239,7 +238,7 @@ fn release_machine(removed: &mut Removed) -> Result<(), LabError> {
     release_bpf_file_system();
     netns::release_directory();
     // Those that are not empty stay.
-    for folder in [LABS_DIR, BEDS_DIR, GROUPS_DIR] {
+    for folder in [LABS_DIR, GROUPS_DIR] {
         let _ = fs::remove_dir(folder);
     }
     home::release_stores_dir();

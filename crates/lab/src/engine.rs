@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use weft_scenario::engine::{Engine, EngineError, Overlay, Progress, Scenario, Session, Trial};
+use weft_scenario::engine::{Engine, EngineError, Progress, Scenario, Session, Trial};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::record::{EventRow, Records};
 use weft_scenario::topology::Fabric;
@@ -23,10 +23,10 @@ use crate::migration;
 use crate::options::LabOptions;
 use crate::overlay;
 use crate::process::ProcessId;
+use crate::segments;
 use crate::traffic::{self, TrafficError, TrafficHost, TrafficSetup, WatchedPort};
 use crate::trill::Held;
 use crate::up::{Lab, up_owned};
-use crate::vxlan;
 
 /// Engine 2: real kernels, real OSPF, real TCP on this machine.
 #[derive(Clone, Debug)]
@@ -69,9 +69,6 @@ impl Engine for LabEngine {
             for lab in down::sweep_orphans()? {
                 progress.note(&format!("removed lab {lab}, left over from a run that was killed"));
             }
-        }
-        if scenario.overlay == Overlay::L2 && scenario.fabric.switches().count() < 2 {
-            return Ok(Box::new(BedSession { options: &self.options, progress }));
         }
         let options = LabOptions { name: Some(self.free_name(scenario)), ..self.options.clone() };
         let lab = up_owned(scenario, &options, Some(ProcessId::own()), progress)?;
@@ -125,12 +122,13 @@ impl LabSession<'_> {
 
 impl Session for LabSession<'_> {
     fn run(&mut self, trial: &Trial) -> Result<Records, EngineError> {
-        if let Workload::Vxlan(_) = trial.workload {
-            return Err(EngineError::Refused("a workload of kind `vxlan` needs the overlay `l2`".to_owned()));
-        }
         if let Workload::Frames(spec) = &trial.workload {
-            let run = frames::Run { lab: self.lab(), held: &self.held, spec, trial, progress: self.progress };
+            let (lab, weft_binary) = (self.lab(), &*self.options.weft_binary);
+            let run = frames::Run { lab, held: &self.held, spec, trial, weft_binary, progress: self.progress };
             return Ok(frames::run(&run)?);
+        }
+        if let Workload::Segments(spec) = &trial.workload {
+            return Ok(segments::run(self.lab(), spec, self.progress)?);
         }
         if let Workload::Elephants(spec) = &trial.workload {
             return Ok(elephants::run(self.lab(), spec, self.progress)?);
@@ -213,32 +211,6 @@ impl Drop for LabSession<'_> {
                 tracing::error!("lab {name} could not be removed: {error}; try: weft lab down --all");
             }
         }
-    }
-}
-
-/// No lab: each trial wires servers of its own and takes them down again.
-struct BedSession<'a> {
-    options: &'a LabOptions,
-    progress: &'a dyn Progress,
-}
-
-impl Session for BedSession<'_> {
-    fn run(&mut self, trial: &Trial) -> Result<Records, EngineError> {
-        match &trial.workload {
-            Workload::Vxlan(spec) => Ok(vxlan::run(spec, &self.options.weft_binary, self.progress)?),
-            other => Err(EngineError::Refused(format!(
-                "a workload of kind `{}` needs a fabric; choose another overlay than `l2`",
-                other.kind()
-            ))),
-        }
-    }
-
-    fn facts(&self) -> Vec<(String, f64)> {
-        Vec::new()
-    }
-
-    fn close(self: Box<Self>) -> Result<(), EngineError> {
-        Ok(())
     }
 }
 

@@ -16,8 +16,6 @@ pub const RUN_DIR: &str = "/run/weft";
 pub const LABS_DIR: &str = "/run/weft/labs";
 /// The bpffs of labs. Daemons have theirs elsewhere: [`weft_datapath::bpffs::MOUNT_POINT`].
 pub const BPF_DIR: &str = "/run/weft/lab-bpf";
-/// Files of what runs in the test centre's own paths.
-pub const BEDS_DIR: &str = "/run/weft/beds";
 /// Records of control groups.
 pub const GROUPS_DIR: &str = "/run/weft/groups";
 /// Where iproute2 looks for named namespaces.

@@ -9,7 +9,6 @@
 //! * [`doctor`], [`deps`]: what a machine needs
 //! * [`tester`]: the test centre, between any two ports
 //! * [`trill`]: campuses of RBridges, and their spanning-tree twin; the TRILL papers' experiments
-//! * [`vxlan`]: the VXLAN draft's experiments, on servers of their own
 //! * [`plan`]: what would be done to each node, as text
 
 mod adjacency;
@@ -26,7 +25,7 @@ mod engine;
 mod error;
 mod faults;
 mod folder;
-mod frames;
+pub mod frames;
 mod frr;
 pub mod graph;
 pub mod home;
@@ -43,6 +42,7 @@ pub mod plan;
 mod process;
 mod removal;
 mod routes;
+mod segments;
 mod selftest;
 mod shaping;
 mod state;
@@ -53,7 +53,6 @@ pub mod traffic;
 pub mod trill;
 mod up;
 mod verbs;
-pub mod vxlan;
 
 pub use capture::{CaptureFilter, CaptureOptions, CaptureSummary, capture};
 pub use down::{Removed, down, down_all, down_matching, sweep_orphans};

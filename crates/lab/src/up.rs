@@ -22,6 +22,7 @@ use crate::plan::{LabPlan, NodePlan, access, relays_dhcp, routes_multicast};
 use crate::process::{ProcessId, log_tail};
 use crate::removal::remove_tree;
 use crate::state::{LabState, ProcessState};
+use crate::tester::usage::KernelMemory;
 use crate::{dhcp, doctor, down, frr, multicast, overlay, routes, selftest, sysctls, trill};
 
 /// How many batches run at once: more do not help, the kernel has one lock for links.
@@ -53,6 +54,9 @@ pub fn up(scenario: &Scenario, options: &LabOptions, progress: &dyn Progress) ->
     up_owned(scenario, options, None, progress)
 }
 
+/// The fact that says what the kernel's memory grew by while the lab was made.
+pub(crate) const LAB_MEMORY: &str = "lab.kernel_memory_bytes";
+
 /// Brings up a lab that belongs to a process: when that is gone, the next run removes it.
 pub(crate) fn up_owned(
     scenario: &Scenario,
@@ -60,7 +64,7 @@ pub(crate) fn up_owned(
     owner: Option<ProcessId>,
     progress: &dyn Progress,
 ) -> Result<Lab, LabError> {
-    let start = Instant::now();
+    let (start, memory) = (Instant::now(), KernelMemory::read());
     let name = options.name.clone().unwrap_or_else(|| scenario.fabric.name().to_owned());
     check_lab_name(&name)?;
     doctor::require(scenario, None, options)?;
@@ -75,6 +79,9 @@ pub(crate) fn up_owned(
     guard.disarm();
     lab.facts.push(("lab.up_s".into(), start.elapsed().as_secs_f64()));
     lab.facts.push(("lab.nodes".into(), scenario.fabric.nodes().len() as f64));
+    if let (Ok(before), Ok(after)) = (memory, KernelMemory::read()) {
+        lab.facts.push((LAB_MEMORY.into(), after.grown_since(&before) as f64));
+    }
     Ok(lab)
 }
 

@@ -4,19 +4,16 @@
 
 mod common;
 
-use std::collections::BTreeSet;
-
-use common::beds::{fact, trial, turn};
+use common::beds::{self, fact, trial, try_run, turn};
 use common::campus::fabric;
-use common::{Gone, Quiet, lab_name, options, scenario, traces};
-use weft_lab::LabEngine;
-use weft_scenario::engine::{Engine, EngineError, Hook, Overlay, Scenario, Trial, TunnelEnd};
+use common::scenario;
+use weft_scenario::engine::{Hook, Overlay, Scenario, Trial, TunnelEnd};
 use weft_scenario::fault::{Fault, FaultKind};
 use weft_scenario::record::{ChainRow, Records};
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::{Fabric, LeafSpineParams, LinkParams, leaf_spine};
 use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
-use weft_scenario::workload::{ElephantSpec, FramesSpec, Layer, Runs, Split, Workload};
+use weft_scenario::workload::{ElephantSpec, End, FramesSpec, Layer, Runs, Split, Workload};
 
 const MS: u64 = 1_000_000;
 const GENERIC: Overlay = Overlay::RBridge { hook: Hook::XdpGeneric, elide: false };
@@ -33,7 +30,10 @@ fn spec() -> FramesSpec {
     FramesSpec {
         frame_bytes: vec![64, 1518],
         stations: 64,
+        from: End::Port,
+        to: End::Port,
         receivers: 1,
+        search: None,
         per_s: vec![20_000],
         load_percent: Vec::new(),
         path_rate: None,
@@ -61,22 +61,8 @@ fn with_rates(params: LeafSpineParams, core: u64, server: u64) -> LeafSpineParam
     LeafSpineParams { links, ..params }
 }
 
-/// The records of some trials on one network, of which nothing is left afterwards.
-fn try_run(test: &str, scenario: &Scenario, trials: &[Trial]) -> Result<Vec<Records>, EngineError> {
-    let name = lab_name(test);
-    let _gone = Gone(name.clone());
-    let engine = LabEngine::new(options(&name), Vec::new());
-    trials.iter().try_for_each(|trial| engine.check_fit(scenario, trial))?;
-    let mut session = engine.prepare(scenario, &Quiet)?;
-    let records = trials.iter().map(|trial| session.run(trial)).collect();
-    session.close()?;
-    assert_eq!(traces(&name), BTreeSet::new());
-    records
-}
-
 fn run(test: &str, fabric: Fabric, overlay: Overlay, spec: FramesSpec) -> Records {
-    let trials = [trial(Workload::Frames(spec))];
-    try_run(test, &scenario(fabric, overlay), &trials).unwrap().swap_remove(0)
+    beds::run(test, fabric, overlay, Workload::Frames(spec))
 }
 
 fn assert_whole(records: &Records, overlay: Overlay) {
@@ -305,8 +291,10 @@ fn a_network_that_has_no_place_for_the_test_centre_is_refused_by_name() {
         let trials = [trial(Workload::Frames(spec))];
         try_run("fj", &scenario(fabric, Overlay::RBRIDGE), &trials).unwrap_err().to_string()
     };
-    let error = refused(leaf_spine(&bed(1, 1, 2)).unwrap(), spec());
-    assert!(error.contains("fewer than 1 servers behind other switches"), "{error}");
+    let cost = Some(Runs { count: 1, each: Nanos(MS) });
+    let two = FramesSpec { receivers: 2, to: End::Socket, per_s: Vec::new(), cost, ..spec() };
+    let error = refused(leaf_spine(&bed(2, 1, 1)).unwrap(), two);
+    assert!(error.contains("fewer than 2 servers to receive"), "{error}");
     let mixed = FramesSpec { crossing_percent: vec![50], ..spec() };
     let error = refused(leaf_spine(&bed(2, 1, 1)).unwrap(), mixed);
     assert!(error.contains("no two VLANs behind one switch"), "{error}");

@@ -209,11 +209,6 @@ fn check_engines(spec: &PlanSpec) -> Result<(), &'static str> {
     if spec.engines.iter().any(|engine| engine == CALC) && !only_calc {
         return Err("the engine `calc` has no packets, so it cannot stand beside another in `engines`");
     }
-    let on_own_servers = |workload: &Workload| matches!(workload, Workload::Vxlan(_));
-    let alone = spec.engines == ["lab"] && spec.overlays == [Overlay::L2] && spec.fault.is_empty();
-    if spec.workload.values().any(on_own_servers) && !alone {
-        return Err("workloads of kind `vxlan` need `engines = [\"lab\"]`, `overlays = [\"l2\"]` and no `[[fault]]`");
-    }
     let carried = |kind: fn(&Workload) -> bool, by: fn(Overlay) -> bool| {
         let on_labs = spec.engines == ["lab"] && spec.overlays.iter().all(|overlay| by(*overlay));
         on_labs || !spec.workload.values().any(kind)
@@ -223,17 +218,21 @@ fn check_engines(spec: &PlanSpec) -> Result<(), &'static str> {
             "workloads of kind `frames` need `engines = [\"lab\"]` and overlays whose switches take servers' frames",
         );
     }
+    let alone = spec.fault.is_empty() && carried(|_| true, |overlay| overlay == Overlay::Routed);
+    if spec.workload.values().any(|workload| matches!(workload, Workload::Segments(_))) && !alone {
+        return Err(
+            "workloads of kind `segments` need `engines = [\"lab\"]`, `overlays = [\"routed\"]` and no `[[fault]]`",
+        );
+    }
     if !carried(|workload| matches!(workload, Workload::Elephants(_)), Overlay::forwards_frames) {
         return Err(
             "workloads of kind `elephants` need `engines = [\"lab\"]` and overlays whose switches all forward frames",
         );
     }
-    let told = |workload: &Workload| matches!(workload, Workload::Vxlan(_) | Workload::Frames(_));
+    let told = |workload: &Workload| matches!(workload, Workload::Frames(_));
     let told_switches = |overlay: &Overlay| matches!(overlay, Overlay::Layer2 { .. });
     if spec.overlays.iter().any(told_switches) && !every(told) {
-        return Err(
-            "the switches of the overlay `l2` learn nothing: it carries only workloads of kind `frames` and `vxlan`",
-        );
+        return Err("the switches of the overlay `l2` learn nothing: it carries only workloads of kind `frames`");
     }
     if spec.engines != ["lab"] && spec.overlays.iter().any(|overlay| overlay.is_lab_only()) {
         return Err(

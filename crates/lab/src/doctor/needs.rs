@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use weft_scenario::engine::{Hook, Overlay, Scenario, Trial};
 use weft_scenario::topology::Fabric;
-use weft_scenario::workload::vxlan::{Path, SegmentStore};
-use weft_scenario::workload::{VxlanSpec, Workload};
+use weft_scenario::workload::{SegmentStore, Workload};
 
 use super::capability::{self, Capability};
 use super::uses::Use;
@@ -45,17 +44,9 @@ fn of_hook(overlay: Overlay, ports: usize) -> Vec<Capability> {
 
 fn of_workload(workload: &Workload) -> Vec<Capability> {
     match workload {
-        Workload::Vxlan(spec) => {
-            let mut needed = BED.to_vec();
-            match spec {
-                VxlanSpec::Benchmark(_) => {}
-                VxlanSpec::Servers(spec) => needed.extend(spec.paths.iter().flat_map(|path| of_path(*path))),
-                VxlanSpec::Segments(spec) => {
-                    let ours = |store: &SegmentStore| matches!(store, SegmentStore::Map | SegmentStore::MapPorts);
-                    needed.extend(spec.stores.iter().any(ours).then_some(Capability::VxlanTc));
-                }
-            }
-            needed
+        Workload::Segments(spec) => {
+            let ours = |store: &SegmentStore| matches!(store, SegmentStore::Map | SegmentStore::MapPorts);
+            BED.iter().copied().chain(spec.stores.iter().any(ours).then_some(Capability::VxlanTc)).collect()
         }
         Workload::Frames(_) => BED.to_vec(),
         // Links in virtual time.
@@ -68,21 +59,12 @@ fn of_workload(workload: &Workload) -> Vec<Capability> {
 /// What every experiment of the test centre's needs.
 const BED: &[Capability] = &[Capability::Tc, Capability::XdpNative, Capability::TestCentre, Capability::Beds];
 
-fn of_path(path: Path) -> &'static [Capability] {
-    match path {
-        Path::Bridge | Path::KernelVxlan | Path::Tc | Path::Xdp => &[],
-        Path::Vxlan => &[Capability::VxlanTc],
-        Path::VxlanXdp => &[Capability::VxlanTc, Capability::VxlanXdp],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use weft_scenario::engine::TunnelEnd;
     use weft_scenario::fault::{Fault, FaultKind};
     use weft_scenario::units::{Bytes, Nanos};
-    use weft_scenario::workload::vxlan::ServersSpec;
-    use weft_scenario::workload::{FramesSpec, Layer, Runs};
+    use weft_scenario::workload::{End, FramesSpec, Layer, Runs, SegmentsSpec};
 
     use super::*;
 
@@ -101,25 +83,19 @@ mod tests {
         }
     }
 
-    fn of_paths(paths: &[Path]) -> BTreeSet<Capability> {
-        let spec = ServersSpec {
-            paths: paths.to_vec(),
-            frame_bytes: vec![64],
-            vxlan_frame_bytes: Vec::new(),
-            vm_pairs: 1,
-            loss_percent: 0,
-            trial: Nanos(1),
-            offered_percent: Vec::new(),
-            cost: RUNS,
-        };
-        of_both(Overlay::L2, 2, Some(&trial(Workload::Vxlan(VxlanSpec::Servers(spec)), Vec::new())))
+    fn of_segments(stores: &[SegmentStore]) -> BTreeSet<Capability> {
+        let spec = SegmentsSpec { stores: stores.to_vec(), segments: vec![1], frame_bytes: 64, cost: RUNS };
+        of_both(Overlay::Routed, 2, Some(&trial(Workload::Segments(spec), Vec::new())))
     }
 
     fn of_frames(overlays: &[Overlay]) -> BTreeSet<Capability> {
         let spec = FramesSpec {
             frame_bytes: vec![64],
             stations: 1,
+            from: End::Port,
+            to: End::Socket,
             receivers: 1,
+            search: None,
             per_s: Vec::new(),
             load_percent: Vec::new(),
             path_rate: None,
@@ -133,13 +109,12 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_needs_the_ways_that_it_measures_and_no_other() {
+    fn a_workload_needs_what_it_measures_and_nothing_else() {
         let bed: BTreeSet<Capability> = BED.iter().copied().collect();
-        assert_eq!(of_paths(&[Path::Bridge, Path::KernelVxlan, Path::Tc, Path::Xdp]), bed);
+        assert_eq!(of_segments(&[SegmentStore::KernelDevices, SegmentStore::KernelMetadata]), bed);
         assert_eq!(of_frames(&[Overlay::L2, Overlay::BRIDGE]), bed);
         let more = |all: BTreeSet<Capability>| all.difference(&bed).copied().collect::<Vec<_>>();
-        assert_eq!(more(of_paths(&[Path::Vxlan])), [Capability::VxlanTc]);
-        assert_eq!(more(of_paths(&[Path::VxlanXdp])), [Capability::VxlanTc, Capability::VxlanXdp]);
+        assert_eq!(more(of_segments(&[SegmentStore::Map])), [Capability::VxlanTc]);
         assert_eq!(more(of_frames(&[Overlay::BRIDGE, Overlay::RBRIDGE])), [Capability::Trill]);
     }
 
@@ -147,7 +122,7 @@ mod tests {
     fn everything_together_is_what_the_doctor_says_of_such_plans() {
         let said = |wanted| capability::tried_for(wanted).collect::<BTreeSet<_>>();
         let of_encapsulations = of_frames(&[Overlay::RBRIDGE, Overlay::Vtep { hook: Hook::Xdp, at: TunnelEnd::Tor }]);
-        assert_eq!(&of_paths(&Path::ALL) | &of_encapsulations, said(Use::VxlanPlans));
+        assert_eq!(&of_segments(&SegmentStore::ALL) | &of_encapsulations, said(Use::VxlanPlans));
         let forward = Overlay::ALL.iter().map(|word| word.overlay).filter(|overlay| overlay.forwards_frames());
         assert_eq!(of_frames(&forward.collect::<Vec<_>>()), said(Use::TrillPlans));
     }

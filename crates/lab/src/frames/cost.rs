@@ -8,11 +8,14 @@ use weft_datapath::bed::{BedPrograms, Cut};
 use weft_datapath::tester::{Generator, SendOrder};
 use weft_scenario::engine::Overlay;
 use weft_scenario::record::{ChainRow, Records};
-use weft_scenario::workload::Runs;
+use weft_scenario::workload::{End, Runs};
 
 use super::Run;
 use super::bed::Bed;
 use super::hops::Hops;
+use super::sockets::Sockets;
+use super::vm::order::Reply;
+use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
 use crate::tester::TesterError;
@@ -21,14 +24,16 @@ use crate::tester::cost::ChainCost;
 use crate::tester::experiment::order_of;
 use crate::tester::path::last_cpu;
 use crate::tester::port::Port;
-use crate::tester::rate::FrameSize;
+use crate::tester::rate::{FCS_BYTES, FrameSize};
 use crate::tester::stream::Stream;
 use crate::trill::rbridges;
 
 /// Frames that the kernel sends in one go.
-const BATCH: u32 = 64;
+pub(super) const BATCH: u32 = 64;
 /// Frames that wait for a CPU have been worked on when so long none has come.
 const QUIET: Duration = Duration::from_millis(5);
+/// More would not fit into a socket.
+const SOCKET_FRAMES_MOST: u64 = 8_192;
 const TESTER: &str = "g0";
 
 /// All chains of one trial. Fields end in this order.
@@ -37,19 +42,31 @@ pub(super) struct Costs<'a> {
     bed: &'a Bed<'a>,
     hops: Hops<'a>,
     cost: Runs,
-    alone: Alone,
-    generator: Generator,
-    sender: Port,
+    source: Source,
+    /// Where frames end in sockets.
+    sockets: Option<&'a mut Sockets>,
     cuts: BedPrograms,
     /// At the receiving ports, from the beginning to the end.
     _last: Vec<Cut>,
 }
 
-/// The test centre's own chain: a wire, and a port that drops every frame.
-struct Alone {
+/// Whoever sends.
+enum Source {
+    /// The test centre, by itself and at the sending server.
+    Port { alone: Box<Alone>, own: Box<Sender> },
+    /// The process at the sending server.
+    Socket,
+}
+
+/// The test centre's frames out of a port.
+struct Sender {
     generator: Generator,
     port: Port,
-    cuts: BedPrograms,
+}
+
+/// The test centre's own chain: a wire, and a port that drops every frame.
+struct Alone {
+    sender: Sender,
     _end: Cut,
     _namespaces: Namespaces,
 }
@@ -63,15 +80,24 @@ struct Chain {
 }
 
 impl<'a> Costs<'a> {
-    pub(super) fn open(run: &'a Run<'a>, bed: &'a Bed<'a>) -> Result<Self, TesterError> {
+    pub(super) fn open(
+        run: &'a Run<'a>,
+        bed: &'a Bed<'a>,
+        sockets: Option<&'a mut Sockets>,
+    ) -> Result<Self, TesterError> {
         let cost = run.spec.cost.expect("asked for");
         let hops = Hops::of(run.lab, bed)?;
-        let heads = heads(&bed.streams, size_of(run.spec.frame_bytes[0])?);
-        let sender = bed.port(bed.sender)?;
-        let generator = sender.inside(|| Generator::load(sender.interface(), &heads))??;
         let cuts = BedPrograms::load()?;
-        let last = hops.cut_at_receivers(&cuts, bed)?;
-        Ok(Self { run, bed, hops, cost, alone: Alone::new(&heads)?, generator, sender, cuts, _last: last })
+        let source = match run.spec.from {
+            End::Port => {
+                let heads = heads(&bed.streams, size_of(run.spec.frame_bytes[0])?);
+                let own = Sender::open(bed.port(bed.sender)?, &heads)?;
+                Source::Port { alone: Box::new(Alone::new(&heads, &cuts)?), own: Box::new(own) }
+            }
+            End::Socket => Source::Socket,
+        };
+        let _last = if sockets.is_none() { hops.cut_at_receivers(&cuts, bed)? } else { Vec::new() };
+        Ok(Self { run, bed, hops, cost, source, sockets, cuts, _last })
     }
 
     pub(super) fn all_sizes(&mut self, records: &mut Records) -> Result<(), TesterError> {
@@ -86,33 +112,72 @@ impl<'a> Costs<'a> {
     /// All chains at one size, in turns.
     fn size(&mut self, bytes: u32, records: &mut Records) -> Result<(), TesterError> {
         let size = size_of(bytes)?;
-        let heads = heads(&self.bed.streams, size);
-        self.generator.set_heads(&heads)?;
-        self.alone.generator.set_heads(&heads)?;
-        let order = as_fast_as_can_be(size, self.cost)?;
-        let whole = self.hops.count();
-        let mut chains: Vec<(usize, Chain)> = (0..=whole).map(|hop| (hop, Chain::default())).collect();
+        if let Source::Port { alone, own } = &mut self.source {
+            let heads = heads(&self.bed.streams, size);
+            own.generator.set_heads(&heads)?;
+            alone.sender.generator.set_heads(&heads)?;
+        }
+        let mut order = as_fast_as_can_be(size, self.cost)?;
+        if self.sockets.is_some() {
+            order.limit = order.limit.min(SOCKET_FRAMES_MOST);
+        }
+        let last = self.hops.count() + usize::from(self.sockets.is_some());
+        let mut chains: Vec<Chain> = (0..=last).map(|_| Chain::default()).collect();
         let worked = self.transit_by_cpu()?;
         for _ in 0..self.cost.count {
             self.run.attend(0, bytes)?;
-            for (hop, chain) in &mut chains {
-                match *hop {
-                    0 => chain.run(&self.alone.generator, &self.alone.port, &self.alone.cuts, &order, false)?,
-                    hop => {
-                        let _cuts =
-                            if hop < whole { self.hops.cut_behind(hop, &self.cuts, self.bed)? } else { Vec::new() };
-                        chain.run(&self.generator, &self.sender, &self.cuts, &order, self.is_spread())?;
-                    }
-                }
+            for (hop, chain) in chains.iter_mut().enumerate() {
+                let _cuts = self.end_behind(hop)?;
+                self.once(hop, &order, chain)?;
             }
         }
-        for (hop, chain) in &chains {
-            records.chains.push(self.row(*hop, bytes, chain)?);
+        for (hop, chain) in chains.iter().enumerate() {
+            records.chains.push(self.row(hop, bytes, chain)?);
         }
         let names = (0..).map(|cpu| format!("transit.{bytes}.cpu.{cpu}"));
         let frames = self.transit_by_cpu()?.into_iter().zip(worked).map(|(after, before)| (after - before) as f64);
         records.facts.extend(names.zip(frames));
         Ok(())
+    }
+
+    /// Ends the chain behind so many hops, until the result is dropped; where nothing is cut it ends by itself.
+    fn end_behind(&self, hop: usize) -> Result<Vec<Cut>, LabError> {
+        let whole = self.hops.count();
+        match (hop, &self.sockets) {
+            (0, _) if matches!(self.source, Source::Socket) => self.hops.cut_behind_sender(&self.cuts, self.bed),
+            (hop, Some(_)) if hop == whole => self.hops.cut_at_receivers(&self.cuts, self.bed),
+            (hop, _) if (1..whole).contains(&hop) => self.hops.cut_behind(hop, &self.cuts, self.bed),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// One run of the chain that ends behind so many hops. Processes take what has come when all of it is sent, so nobody waits for
+    /// anybody.
+    fn once(&mut self, hop: usize, order: &SendOrder, chain: &mut Chain) -> Result<(), TesterError> {
+        let before = self.cuts.cut_frames()?;
+        let sent = self.send(hop, order)?;
+        let waits = self.is_spread() && hop > 0;
+        let counted = if waits { settled(&self.cuts)? } else { self.cuts.cut_frames()? } - before;
+        let taken = self.sockets.as_mut().map_or(Ok(Reply::default()), |sockets| sockets.take())?;
+        if hop <= self.hops.count() {
+            chain.came(&sent, counted, 0.0);
+        } else if taken.frames * 10 >= sent.frames * 9 {
+            // A run in which only some arrived tells nothing about taking them.
+            chain.came(&sent, taken.frames, taken.cpu_ns as f64 / taken.frames.max(1) as f64);
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, hop: usize, order: &SendOrder) -> Result<Reply, TesterError> {
+        match &self.source {
+            Source::Port { alone, .. } if hop == 0 => alone.sender.send(order),
+            Source::Port { own, .. } => own.send(order),
+            Source::Socket => {
+                let sockets = self.sockets.as_mut().expect("frames from a socket end in one");
+                let bytes = order.frame_bytes as u32 + FCS_BYTES;
+                Ok(sockets.send(bytes, order.limit, Duration::from_nanos(order.duration_ns))?)
+            }
+        }
     }
 
     /// Whether switches without hosts hand frames to other CPUs.
@@ -132,7 +197,7 @@ impl<'a> Costs<'a> {
     }
 
     fn row(&self, hop: usize, bytes: u32, chain: &Chain) -> Result<ChainRow, TesterError> {
-        let until = if hop == 0 { String::new() } else { self.hops.name(hop) };
+        let until = if hop == 0 { String::new() } else { self.hops.name(hop, self.bed) };
         let row = row_of(self.bed, (hop, until), bytes, &chain.runs_ns)?;
         Ok(ChainRow { most_per_s: chain.most_per_s, lost_frames: chain.lost, ..row })
     }
@@ -160,23 +225,13 @@ pub(super) fn row_of(
 }
 
 impl Chain {
-    fn run(
-        &mut self,
-        generator: &Generator,
-        port: &Port,
-        cuts: &BedPrograms,
-        order: &SendOrder,
-        settle: bool,
-    ) -> Result<(), TesterError> {
-        let before = cuts.cut_frames()?;
-        let sent = port.inside(|| generator.send(order, &|| false))??;
-        let came = if settle { settled(cuts)? } else { cuts.cut_frames()? } - before;
-        self.lost += sent.frames.saturating_sub(came);
-        if came > 0 {
-            self.runs_ns.push(sent.cpu_ns as f64 / came as f64);
-            self.most_per_s = self.most_per_s.max(came as f64 * 1e9 / sent.span_ns.max(1) as f64);
+    /// So many of what was sent came to the end, and taking one there took so long.
+    fn came(&mut self, sent: &Reply, frames: u64, taking_ns: f64) {
+        self.lost += sent.frames.saturating_sub(frames);
+        if frames > 0 {
+            self.runs_ns.push(sent.cpu_ns as f64 / frames as f64 + taking_ns);
+            self.most_per_s = self.most_per_s.max(frames as f64 * 1e9 / sent.wall_ns.max(1) as f64);
         }
-        Ok(())
     }
 }
 
@@ -193,20 +248,30 @@ fn settled(cuts: &BedPrograms) -> Result<u64, TesterError> {
     }
 }
 
-impl Alone {
-    fn new(heads: &[Vec<u8>]) -> Result<Self, TesterError> {
-        let namespaces = make_namespaces(&["a", "b"].map(str::to_owned))?;
-        let [near, far] = namespaces.names() else { unreachable!("two namespaces") };
-        wire(near, TESTER, far, TESTER)?;
-        let cuts = BedPrograms::load()?;
-        let end = netns::in_namespace(&namespace_path(far), || cuts.cut_at_xdp(TESTER))??;
-        let port = Port::open(&format!("{near}:{TESTER}"))?;
-        let generator = port.inside(|| Generator::load(TESTER, heads))??;
-        Ok(Self { generator, port, cuts, _end: end, _namespaces: namespaces })
+impl Sender {
+    fn open(port: Port, heads: &[Vec<u8>]) -> Result<Self, TesterError> {
+        let generator = port.inside(|| Generator::load(port.interface(), heads))??;
+        Ok(Self { generator, port })
+    }
+
+    fn send(&self, order: &SendOrder) -> Result<Reply, TesterError> {
+        let sent = self.port.inside(|| self.generator.send(order, &|| false))??;
+        Ok(Reply { frames: sent.frames, cpu_ns: sent.cpu_ns, wall_ns: sent.span_ns })
     }
 }
 
-fn size_of(bytes: u32) -> Result<FrameSize, TesterError> {
+impl Alone {
+    fn new(heads: &[Vec<u8>], cuts: &BedPrograms) -> Result<Self, TesterError> {
+        let namespaces = make_namespaces(&["a", "b"].map(str::to_owned))?;
+        let [near, far] = namespaces.names() else { unreachable!("two namespaces") };
+        wire(near, TESTER, far, TESTER)?;
+        let _end = netns::in_namespace(&namespace_path(far), || cuts.cut_at_xdp(TESTER))??;
+        let sender = Sender::open(Port::open(&format!("{near}:{TESTER}"))?, heads)?;
+        Ok(Self { sender, _end, _namespaces: namespaces })
+    }
+}
+
+pub(super) fn size_of(bytes: u32) -> Result<FrameSize, TesterError> {
     FrameSize::new(bytes, BED_MTU, false).map_err(TesterError::Refused)
 }
 
@@ -226,6 +291,6 @@ fn as_fast_as_can_be(size: FrameSize, runs: Runs) -> Result<SendOrder, TesterErr
     })
 }
 
-fn heads(streams: &[Stream], size: FrameSize) -> Vec<Vec<u8>> {
+pub(super) fn heads(streams: &[Stream], size: FrameSize) -> Vec<Vec<u8>> {
     streams.iter().map(|stream| stream.head(size)).collect()
 }

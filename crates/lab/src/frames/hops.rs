@@ -51,10 +51,11 @@ impl<'a> Hops<'a> {
         self.levels.len()
     }
 
-    /// The switches of a hop, from 1: `leaf1`, or the first and the last of several, `spine1-spine4`.
-    pub(super) fn name(&self, hop: usize) -> String {
+    /// Who a frame has passed behind so many hops, from 1: `leaf1`, or the first and the last of several, `spine1-spine4`. Behind the
+    /// last are the receiving servers.
+    pub(super) fn name(&self, hop: usize, bed: &Bed<'_>) -> String {
         let name = |node: &NodeId| self.lab.scenario.fabric.node(*node).name.as_str();
-        match &self.levels[hop - 1][..] {
+        match &self.levels.get(hop - 1).unwrap_or(&bed.receivers)[..] {
             [only] => name(only).to_owned(),
             [first, .., last] => format!("{}-{}", name(first), name(last)),
             [] => unreachable!("a hop has switches"),
@@ -78,6 +79,25 @@ impl<'a> Hops<'a> {
         switches.iter().map(port).collect()
     }
 
+    /// Where frames come in at the last hop.
+    pub(super) fn entries_of_last(&self, bed: &Bed<'_>) -> Result<Vec<Port>, TesterError> {
+        let before = self.count() - 1;
+        let links = match before {
+            0 => vec![self.access(bed)],
+            _ => self.levels[before].iter().flat_map(|switch| self.between(before, *switch)).collect(),
+        };
+        let port = |(node, link)| {
+            let interface = interfaces(&self.lab.scenario, link, node).swap_remove(0).interface;
+            Port::open(&format!("{}:{interface}", self.lab.plan.node(node).namespace))
+        };
+        links.into_iter().map(port).collect()
+    }
+
+    /// The first switch, and its link to the sending server.
+    fn access(&self, bed: &Bed<'_>) -> (NodeId, LinkId) {
+        self.lab.scenario.fabric.edge_of(bed.sender).expect("a server of the bed has an edge switch")
+    }
+
     /// Links of a switch to those of a hop before it.
     fn between(&self, hop: usize, switch: NodeId) -> Vec<(NodeId, LinkId)> {
         let fabric = &self.lab.scenario.fabric;
@@ -85,6 +105,14 @@ impl<'a> Hops<'a> {
             fabric.link(**link).far_end(switch).is_some_and(|port| self.levels[hop - 1].contains(&port.node))
         };
         fabric.links_of(switch).iter().filter(leads).map(|link| (switch, *link)).collect()
+    }
+
+    /// Ends the chain behind the sending server, until the result is dropped.
+    pub(super) fn cut_behind_sender(&self, cuts: &BedPrograms, bed: &Bed<'_>) -> Result<Vec<Cut>, LabError> {
+        let (edge, link) =
+            self.lab.scenario.fabric.edge_of(bed.sender).expect("a server of the bed has an edge switch");
+        let port = interfaces(&self.lab.scenario, link, edge).swap_remove(0).interface;
+        Ok(vec![bed.inside(edge, || cuts.cut(&port))?])
     }
 
     /// Ends the chain behind a hop that is not the last, until the result is dropped: what comes next drops every frame. Where an edge

@@ -1,5 +1,5 @@
-//! Frames of a test centre through a lab whose switches forward them (`kind = "frames"`): rates and loads from port to port, what
-//! a frame costs at every switch, and what faults do to streams.
+//! Frames through a lab whose switches take them (`kind = "frames"`): rates and loads, what a frame costs at every switch, and what
+//! faults do to streams.
 //!
 //! | module | what it is for |
 //! | --- | --- |
@@ -8,17 +8,25 @@
 //! | [`offer`] | one rate: delivery, order, latency, paths |
 //! | [`cost`] | CPU time per frame and switch |
 //! | [`broken`] | a rate while something fails |
+//! | [`sockets`], [`vm`] | frames that end in processes at servers: the VXLAN draft's VMs |
+//! | [`rates`], [`cores`] | the highest rate that these take, and on which cores |
 
 mod bed;
 mod broken;
+mod cores;
 mod cost;
 mod hops;
 mod offer;
+mod rates;
+mod sockets;
+pub mod vm;
+
+use std::path::Path;
 
 use weft_scenario::engine::{Progress, Trial};
 use weft_scenario::record::Records;
 use weft_scenario::units::BitsPerSec;
-use weft_scenario::workload::FramesSpec;
+use weft_scenario::workload::{End, FramesSpec};
 
 use self::bed::Bed;
 use self::cost::Costs;
@@ -36,6 +44,8 @@ pub(crate) struct Run<'a> {
     pub(crate) held: &'a Held,
     pub(crate) spec: &'a FramesSpec,
     pub(crate) trial: &'a Trial,
+    /// The program whose processes are at servers.
+    pub(crate) weft_binary: &'a Path,
     pub(crate) progress: &'a dyn Progress,
 }
 
@@ -47,29 +57,43 @@ pub(crate) fn run(run: &Run<'_>) -> Result<Records, TesterError> {
     let mut records = Records::default();
     let mut reference = Reference::open(&bed::stream_plan(run), run.spec.frame_bytes[0], &stop)?;
     let mut bed = Bed::new(run)?;
-    bed.tell()?;
-    if bed.learns() {
-        let own = offer::listen(run, &bed)?;
-        for (turn, mix) in Mix::all(run.spec).into_iter().enumerate() {
-            bed.set_mix(mix)?;
-            let mut crossing = Crossing::open(run, &bed, &own)?;
-            if turn == 0 {
-                crossing.wait_until_it_carries(&stop)?;
-            }
-            crossing.all_sizes(&mut reference, &mut records)?;
-            if run.spec.cost.is_some() && !bed.has_hops() {
-                crossing.cost(&mut reference, &mut records)?;
-            }
-        }
+    match run.spec.to {
+        End::Port => between_ports(run, &mut bed, &mut reference, &mut records)?,
+        End::Socket => sockets::run(run, &mut bed, &mut records)?,
     }
-    if run.spec.cost.is_some() && bed.has_hops() {
-        Costs::open(run, &bed)?.all_sizes(&mut records)?;
-    }
-    bed.forget()?;
     if run.spec.cost.is_some() {
         records.facts.extend(facts_of(&reference.calibration(&stop)?));
     }
     Ok(records)
+}
+
+/// Runs one trial from the test centre's port to its ports.
+fn between_ports(
+    run: &Run<'_>,
+    bed: &mut Bed<'_>,
+    reference: &mut Reference,
+    records: &mut Records,
+) -> Result<(), TesterError> {
+    let stop = || run.progress.interrupted();
+    bed.tell()?;
+    if bed.learns() {
+        let own = offer::listen(run, bed)?;
+        for (turn, mix) in Mix::all(run.spec).into_iter().enumerate() {
+            bed.set_mix(mix)?;
+            let mut crossing = Crossing::open(run, bed, &own)?;
+            if turn == 0 {
+                crossing.wait_until_it_carries(&stop)?;
+            }
+            crossing.all_sizes(reference, records)?;
+            if run.spec.cost.is_some() && !bed.has_hops() {
+                crossing.cost(reference, records)?;
+            }
+        }
+    }
+    if run.spec.cost.is_some() && bed.has_hops() {
+        Costs::open(run, bed, None)?.all_sizes(records)?;
+    }
+    bed.forget()
 }
 
 /// Which streams go to another VLAN.

@@ -199,6 +199,7 @@ impl<'a> Crossing<'a> {
         let interval_ns = trial.streams.len() as f64 * 1e9 / trial.offered_pps.max(1.0);
         let worst = trial.streams.iter().map(|stream| stream.lost).max().unwrap_or(0);
         CrossingRow {
+            kind: "given".to_owned(),
             frame_bytes: bytes,
             load_percent: offer.load_percent,
             asked_per_s: offer.per_s,
@@ -215,6 +216,7 @@ impl<'a> Crossing<'a> {
             latency_p99_ns: latency.p99,
             floor_mean_ns: floor.mean_ns,
             floor_p50_ns: floor.p50_ns,
+            receiver_cpu_ns: 0,
             quiet: floor.quiet.into(),
         }
     }

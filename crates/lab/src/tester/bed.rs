@@ -1,10 +1,8 @@
 //! The tester's own paths, in namespaces of its own: a plain veth pair, whose latency is the tester's floor and whose rate
 //! is the generator's, and a relay with a known cost, by which the cost method is checked.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{AtFlags, unlinkat};
 use weft_datapath::tester::{EmulatedLinks, LinkParams};
 
 use super::error::TesterError;
@@ -13,11 +11,10 @@ use super::port::Port;
 use super::stream::StreamPlan;
 use crate::batch::{self, Program};
 use crate::error::LabError;
-use crate::folder::Folder;
-use crate::home::{BEDS_DIR, PREFIX, namespace_path};
+use crate::home::{PREFIX, namespace_path};
 use crate::netns::{self, Found};
 use crate::owner::Owner;
-use crate::process::{ProcessId, in_namespaces, kill_all};
+use crate::process::{in_namespaces, kill_all};
 
 /// MTU of all interfaces of beds.
 pub(crate) const BED_MTU: u32 = 9216;
@@ -109,32 +106,7 @@ impl Drop for Namespaces {
     fn drop(&mut self) {
         // Nothing can be done about a failure here; the next bed sweeps what begins like this, as does `weft lab down --all`.
         let _gone = netns::delete(&self.0);
-        let _files = remove_files(|namespace| self.0.iter().any(|name| name == namespace));
     }
-}
-
-/// A file of something that runs in a bed's namespace; it goes with the namespace.
-pub(crate) fn file_of(namespace: &str, name: &str) -> Result<PathBuf, LabError> {
-    let dir = Folder::make(std::path::Path::new(BEDS_DIR), 0o700)?;
-    Ok(dir.path().join(format!("{namespace}.{name}")))
-}
-
-/// Removes files of namespaces. In the folder is nothing but files of beds.
-fn remove_files(is_gone: impl Fn(&str) -> bool) -> Result<Vec<String>, LabError> {
-    let Some(dir) = Folder::open(std::path::Path::new(BEDS_DIR))? else { return Ok(Vec::new()) };
-    let is_of_one = |file: &String| file.split_once('.').is_some_and(|(namespace, _)| is_gone(namespace));
-    let files = dir.all_names().into_iter().filter(is_of_one);
-    // One that is left is swept with the next bed.
-    Ok(files.filter(|file| unlinkat(&dir, file.as_str(), AtFlags::empty()).is_ok()).collect())
-}
-
-/// Removes the files of beds whose process is gone; their names.
-pub(crate) fn sweep_files() -> Result<Vec<String>, LabError> {
-    let beginning = format!("{PREFIX}{BED_PREFIX}");
-    remove_files(|namespace| {
-        let pid = namespace.strip_prefix(&beginning).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
-        pid.is_some_and(|pid| ProcessId::of(pid).is_none())
-    })
 }
 
 /// Makes a namespace for each node, after sweeping what killed processes have left.
@@ -163,7 +135,6 @@ pub fn sweep() -> Result<Vec<String>, TesterError> {
     kill_all(&in_namespaces(&left.iter().filter_map(|(_, found)| inode(found)).collect()));
     let left: Vec<String> = left.into_iter().map(|(name, _)| name).collect();
     netns::delete(&left)?;
-    sweep_files()?;
     Ok(left)
 }
 

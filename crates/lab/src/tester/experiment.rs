@@ -1,13 +1,10 @@
-//! What experiments on beds of their own share: whom they report to, short runs, the check of the way CPU time is read.
+//! What experiments share: short runs, and the check of the way CPU time is read.
 
-use std::path::Path;
 use std::time::Duration;
 
-use weft_scenario::engine::Progress;
 use weft_scenario::workload::Runs;
 
 use super::cost::Calibration;
-use super::error::TesterError;
 use super::path::TrialOrder;
 
 /// What a frame takes at most between the test centre's ports: how many frames fill a run follows from it.
@@ -15,22 +12,6 @@ const FRAME_NS: u64 = 1_500;
 const FRAMES_LEAST: u64 = 512;
 /// A run that takes longer than this many times its length is one that something went wrong with.
 pub(crate) const PATIENCE: u32 = 50;
-
-/// What every experiment needs.
-pub(crate) struct Context<'a> {
-    /// The program whose processes are VMs or daemons.
-    pub(crate) weft_binary: &'a Path,
-    /// The user.
-    pub(crate) progress: &'a dyn Progress,
-}
-
-impl Context<'_> {
-    /// Ends an experiment that the user does not want any more.
-    pub(crate) fn attend(&self, done_ratio: f64, text: &str) -> Result<(), TesterError> {
-        self.progress.advance(done_ratio, text);
-        if self.progress.interrupted() { Err(TesterError::Interrupted) } else { Ok(()) }
-    }
-}
 
 /// Two facts of a trial: a cost that was put in on purpose, and what was read of it.
 pub(crate) fn calibration_facts(known_ns: f64, read_ns: f64) -> Vec<(String, f64)> {

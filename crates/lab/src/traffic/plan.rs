@@ -42,7 +42,7 @@ impl Plan {
             | Workload::Directory(_)
             | Workload::Migration(_)
             | Workload::Outside(_)
-            | Workload::Vxlan(_)
+            | Workload::Segments(_)
             | Workload::Frames(_)
             | Workload::Elephants(_)
             | Workload::Model(_)

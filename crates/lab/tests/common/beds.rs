@@ -1,15 +1,16 @@
-//! Workloads that bring servers or switches of their own: run as a plan would run them.
+//! Workloads on small labs, run as a plan would run them.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use weft_lab::{LabEngine, LabOptions, home};
-use weft_scenario::engine::{Engine, EngineError, Overlay, Trial};
+use weft_lab::LabEngine;
+use weft_scenario::engine::{Engine, EngineError, Overlay, Scenario, Trial};
 use weft_scenario::record::Records;
-use weft_scenario::topology::{OutputQueuedParams, output_queued};
+use weft_scenario::topology::Fabric;
 use weft_scenario::units::Nanos;
 use weft_scenario::workload::Workload;
 
-use super::{Quiet, can_run, daemon_program, scenario};
+use super::{Gone, Quiet, can_run, lab_name, options, scenario, traces};
 
 /// One test at a time: they share cores. `None`, with the reason, where none can run.
 pub(crate) fn turn() -> Option<MutexGuard<'static, ()>> {
@@ -30,25 +31,22 @@ pub(crate) fn trial(workload: Workload) -> Trial {
     }
 }
 
-pub(crate) fn try_run(workload: Workload, overlay: Overlay) -> Result<Records, EngineError> {
-    let fabric = output_queued(&OutputQueuedParams { servers: 2, ..OutputQueuedParams::default() }).unwrap();
-    let engine = LabEngine::new(LabOptions::new(daemon_program()), Vec::new());
-    let scenario = scenario(fabric, overlay);
-    let trial = trial(workload);
-    engine.check_fit(&scenario, &trial)?;
-    let mut session = engine.prepare(&scenario, &Quiet)?;
-    let records = session.run(&trial);
+/// The records of some trials on one network, of which nothing is left afterwards.
+pub(crate) fn try_run(test: &str, scenario: &Scenario, trials: &[Trial]) -> Result<Vec<Records>, EngineError> {
+    let name = lab_name(test);
+    let _gone = Gone(name.clone());
+    let engine = LabEngine::new(options(&name), Vec::new());
+    trials.iter().try_for_each(|trial| engine.check_fit(scenario, trial))?;
+    let mut session = engine.prepare(scenario, &Quiet)?;
+    let records = trials.iter().map(|trial| session.run(trial)).collect();
     session.close()?;
+    assert_eq!(traces(&name), BTreeSet::new());
     records
 }
 
-/// The records of a workload, after which no namespace is left.
-pub(crate) fn run_on_beds(workload: Workload) -> Records {
-    let records = try_run(workload, Overlay::L2).unwrap();
-    let own = format!("weft-tester-{}-", std::process::id());
-    let left = home::names_in(std::path::Path::new(home::NETNS_DIR)).into_iter().filter(|name| name.starts_with(&own));
-    assert_eq!(left.count(), 0, "namespaces are left");
-    records
+/// Those of one workload.
+pub(crate) fn run(test: &str, fabric: Fabric, overlay: Overlay, workload: Workload) -> Records {
+    try_run(test, &scenario(fabric, overlay), &[trial(workload)]).unwrap().swap_remove(0)
 }
 
 pub(crate) fn fact(records: &Records, name: &str) -> f64 {

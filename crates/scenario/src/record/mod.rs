@@ -194,62 +194,18 @@ rows! {
         silence_ns: u64,
     }
 
-    /// What one server of the VXLAN draft's experiments spends at one size of frames.
-    servers: ServerRow {
-        /// How frames travelled, as in the plan: `bridge`, `kernel-vxlan`, `vxlan` ...
-        path: String,
-        /// `server1`, whose VMs send in traffic model B, or `server2`.
-        server: String,
-        /// Size of frames with FCS, bytes; 0: nothing is sent.
+    /// What a lab whose frames end in sockets holds of the machine's memory.
+    memory: MemoryRow: Copy {
+        /// Size of the frames that were sent just before, bytes with FCS; 0: none so far.
         frame_bytes: u32,
-        /// The rate that the CPU columns are for, frames per second.
-        frames_per_s: f64,
-        /// CPU time of the whole server per frame: its VMs and its virtual switch.
-        server_ns_per_frame: f64,
-        /// CPU time of its VMs per frame, their own network stacks included.
-        vm_ns_per_frame: f64,
-        /// Cores that the server is busy with at that rate.
-        server_cores: f64,
-        /// Cores that its VMs are busy with at that rate.
-        vm_cores: f64,
-        /// Frequency of a core, MHz: what the draft's unit needs.
-        core_mhz: f64,
-        /// Memory of the server: what the kernel holds on the machine and the VMs' own.
-        server_memory_bytes: u64,
-        /// Memory of its VMs' processes.
-        vm_memory_bytes: u64,
-    }
-
-    /// What became of one rate of frames that was offered.
-    offered: OfferedRow {
-        /// What it was for: `search`, `offered`, `pairs`, `latency`.
-        kind: String,
-        /// How frames travelled.
-        path: String,
-        /// The receiving server.
-        server: String,
-        /// Pairs of VMs that took part.
-        vm_pairs: u32,
-        /// Size of frames with FCS, bytes.
-        frame_bytes: u32,
-        /// The rate that was asked for in percent of the benchmark; 0: as fast as possible.
-        offered_percent: u32,
-        /// The rate that was asked for, frames per second; 0: as fast as possible.
-        asked_per_s: f64,
-        /// How long it was offered.
-        wall_ns: u64,
-        /// Frames sent.
-        sent_frames: u64,
-        /// Frames that arrived at the VMs, or at the test centre's port.
-        received_frames: u64,
-        /// CPU time of the receiving VMs meanwhile; 0 where the test centre's port receives.
-        vm_cpu_ns: u64,
-        /// One-way latency, median; 0 where it was not measured.
-        latency_p50_ns: u64,
-        /// 99th percentile of the same latency.
-        latency_p99_ns: u64,
-        /// Median that the test centre alone reads at this rate.
-        floor_p50_ns: u64,
+        /// What the kernel of the machine holds for everything on it, without caches of files.
+        kernel_bytes: u64,
+        /// What this grew by while the lab was made.
+        lab_bytes: u64,
+        /// What the lab's daemons hold.
+        daemon_bytes: u64,
+        /// What the processes at the receiving servers hold.
+        receiver_bytes: u64,
     }
 
     /// What a number of segments takes.
@@ -280,13 +236,16 @@ rows! {
         latency_p99_ns: u64,
     }
 
-    /// What became of frames that crossed a network from one port of the test centre to another, at one rate.
+    /// What became of frames that crossed a network from one server to another, at one rate.
     crossings: CrossingRow {
+        /// Why this rate: `given` by the workload, `search` for the highest that sockets take, `share` of the one found, or as many as
+        /// sockets can `send`.
+        kind: String,
         /// Size of frames with FCS, bytes.
         frame_bytes: u32,
-        /// The rate in percent of one path; 0: it was given in frames per second.
+        /// The rate in percent of one path, or of the rate found; 0: it was given in frames per second.
         load_percent: u32,
-        /// The rate that was asked for, frames per second.
+        /// The rate that was asked for, frames per second; 0: as many as can be sent.
         asked_per_s: f64,
         /// Streams, of 100, that went to another VLAN; 100 where the workload does not mix.
         crossing_percent: u32,
@@ -314,6 +273,8 @@ rows! {
         floor_mean_ns: f64,
         /// Median of the same.
         floor_p50_ns: u64,
+        /// CPU time of the receiving processes meanwhile; 0 for ports of the test centre.
+        receiver_cpu_ns: u64,
         /// Whether the machine was quiet before and after, where that was looked at: 1, or 0.
         quiet: u32,
     }
@@ -336,9 +297,10 @@ rows! {
 
     /// What a frame costs up to a switch behind which the chain ends: CPU time of the least disturbed run.
     chains: ChainRow {
-        /// The last switches that still forward: `leaf1`, `spine1-spine4`; empty where none is cut off, and for the test centre alone.
+        /// The last switches that still forward: `leaf1`, `spine1-spine4`; the receiving servers where frames end in sockets; empty where
+        /// none is cut off, and for whoever sends.
         until: String,
-        /// How many switches a frame has passed by then; 0 for the test centre alone.
+        /// How many switches, and servers, a frame has passed by then; 0 for whoever sends.
         hops: u32,
         /// Streams, of 100, that went to another VLAN; 100 where the workload does not mix.
         crossing_percent: u32,

@@ -180,25 +180,23 @@ pub enum WorkloadError {
         /// The setting.
         setting: &'static str,
     },
-    /// Nothing to compare VXLAN with.
-    #[error("the first of `paths` is the one without VXLAN, but `{path}` encapsulates; begin with `bridge` or `tc`")]
-    FirstPathEncapsulates {
-        /// The path.
-        path: &'static str,
+    /// Only a socket has it.
+    #[error("`{setting}` needs `to = \"socket\"`")]
+    ForSockets {
+        /// The setting.
+        setting: &'static str,
     },
-    /// Sizes without a partner.
-    #[error("{with} sizes with VXLAN and {without} without do not make pairs; give as many, or none with VXLAN")]
-    SizePairs {
-        /// Sizes with VXLAN.
-        with: usize,
-        /// Sizes without.
-        without: usize,
+    /// Only the test centre's ports have it.
+    #[error("`{setting}` is for ports of the test centre, not for sockets; leave it out, or the sockets")]
+    ForPorts {
+        /// The setting.
+        setting: &'static str,
     },
     /// Streams to several servers have no one path.
     #[error("rates and mixes of VLANs need one of `receivers`; several are for `cost` alone")]
     CostAlone,
     /// Nothing is to be sent.
-    #[error("the workload sends nothing; give it rates in `per_s`, loads in `load_percent`, or `cost`")]
+    #[error("the workload sends nothing; give it rates in `per_s`, loads in `load_percent`, `search` or `cost`")]
     NoRates,
     /// A service that has nobody to send to.
     #[error("a service needs at least 2 servers, which send to each other; `servers` names {servers}")]

@@ -22,8 +22,11 @@ const PER_S_MOST: u32 = 100_000_000;
 /// The highest load, percent of a path.
 const LOAD_MOST: u32 = 10_000;
 
-/// Frames of a test centre from the fabric's first server to the first behind another switch: rates, loads, and what a frame costs at
-/// every switch on its way. Between servers in different VLANs they go by the fabric's gateway.
+/// Most processes at either end.
+const SOCKETS_MOST: u32 = 16;
+
+/// Frames from the fabric's first server to the first behind another switch, or, where all are behind one, to the next: rates, loads, and
+/// what a frame costs at every switch on its way. Between servers in different VLANs they go by the fabric's gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FramesSpec {
@@ -31,7 +34,14 @@ pub struct FramesSpec {
     pub frame_bytes: Vec<u32>,
     /// Stations at the sending port, each with a stream to one at a receiving port.
     pub stations: u32,
-    /// Servers behind other switches than the sender's that streams go to in turn. More than one are for `cost` alone.
+    /// Where frames begin.
+    #[serde(default)]
+    pub from: End,
+    /// Where they end.
+    #[serde(default)]
+    pub to: End,
+    /// Servers behind other switches than the sender's that streams go to in turn. More than one are for `cost` alone, or for
+    /// sockets, of which as many send.
     #[serde(default = "one")]
     pub receivers: u32,
     /// Rates of all streams together, frames per second.
@@ -46,7 +56,10 @@ pub struct FramesSpec {
     /// Layer at which loads fill a path.
     #[serde(default)]
     pub load_of: Layer,
-    /// How long each rate is offered.
+    /// The highest rate that sockets take is searched.
+    #[serde(default)]
+    pub search: Option<Search>,
+    /// How long each rate is offered. From sockets all frames that they can send are offered so long, on all cores.
     #[serde(default)]
     pub trial: Option<Nanos>,
     /// Streams, of 100, that go to another VLAN; the others stay in the sender's, behind the same switch. Empty: all go to
@@ -56,6 +69,29 @@ pub struct FramesSpec {
     /// Runs for the CPU time of a frame, with the chain of switches ended behind each.
     #[serde(default)]
     pub cost: Option<Runs>,
+}
+
+/// What stands at a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// A port of the test centre, in the place of the server.
+    #[default]
+    Port,
+    /// A process with a UDP socket behind the server's own network stack, in a control group with the quota of the VXLAN draft's VMs
+    /// (draft-liu-nvo3-ps-vxlan-perfomance-00, 2.4). Its CPU time is the last hop of `chains`, or the first.
+    Socket,
+}
+
+/// A search for the highest rate, by bisection (RFC 2544, 26.1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// What may be lost.
+    pub loss_percent: u32,
+    /// Rates in percent of the one found that are offered then.
+    #[serde(default)]
+    pub offered_percent: Vec<u32>,
 }
 
 /// Layer at which a load fills a path.
@@ -115,6 +151,8 @@ impl FramesSpec {
         if self.receivers > 1 && (offers || !self.crossing_percent.is_empty()) {
             return Err(WorkloadError::CostAlone);
         }
+        self.check_sockets()?;
+        let offers = offers || self.search.is_some() || (self.from == End::Socket && self.trial.is_some());
         match (offers, self.trial, self.cost) {
             (true, None, _) => Err(WorkloadError::ZeroTime { setting: "trial" }),
             (true, Some(trial), None) => check_time("trial", trial),
@@ -122,6 +160,27 @@ impl FramesSpec {
             (false, _, Some(cost)) => cost.check(),
             (false, _, None) => Err(WorkloadError::NoRates),
         }
+    }
+
+    fn check_sockets(&self) -> Result<(), WorkloadError> {
+        let of_ports = [
+            ("per_s", !self.per_s.is_empty()),
+            ("load_percent", !self.load_percent.is_empty()),
+            ("crossing_percent", !self.crossing_percent.is_empty()),
+        ];
+        match (self.to, of_ports.into_iter().find(|(_, is_set)| *is_set)) {
+            (End::Socket, Some((setting, _))) => return Err(WorkloadError::ForPorts { setting }),
+            (End::Port, _) if self.from == End::Socket => return Err(WorkloadError::ForSockets { setting: "from" }),
+            (End::Port, _) if self.search.is_some() => return Err(WorkloadError::ForSockets { setting: "search" }),
+            (End::Port, _) => return Ok(()),
+            _ => range("receivers", self.receivers, 1, SOCKETS_MOST)?,
+        }
+        let Some(search) = &self.search else { return Ok(()) };
+        if self.from == End::Socket {
+            return Err(WorkloadError::ForPorts { setting: "search" });
+        }
+        range("search.loss_percent", search.loss_percent, 0, 50)?;
+        search.offered_percent.iter().try_for_each(|percent| range("search.offered_percent", *percent, 1, LOAD_MOST))
     }
 }
 
@@ -209,11 +268,29 @@ mod tests {
             ("receivers = 2\nper_s = [1]\ntrial = \"1 s\"", "one of `receivers`"),
             ("receivers = 0\nper_s = [1]\ntrial = \"1 s\"", "`receivers` is 0"),
             ("cost = { count = 0, each = \"1 ms\" }", "`cost.count` is 0"),
+            ("from = \"socket\"\ntrial = \"1 s\"", "`from` needs `to = \"socket\"`"),
+            ("search = { loss_percent = 2 }\ntrial = \"1 s\"", "`search` needs `to = \"socket\"`"),
+            ("to = \"socket\"\nper_s = [1]\ntrial = \"1 s\"", "`per_s` is for ports"),
+            (
+                "from = \"socket\"\nto = \"socket\"\nsearch = { loss_percent = 2 }\ntrial = \"1 s\"",
+                "`search` is for ports",
+            ),
+            ("to = \"socket\"\nsearch = { loss_percent = 51 }\ntrial = \"1 s\"", "`search.loss_percent` is 51"),
+            ("to = \"socket\"\nsearch = { loss_percent = 2 }", "`trial` is 0"),
+            ("to = \"socket\"\nreceivers = 17\ncost = { count = 1, each = \"1 ms\" }", "`receivers` is 17"),
+            ("to = \"socket\"", "sends nothing"),
+            ("to = \"vm\"", "unknown variant `vm`"),
             ("per_s = [1]\ncolour = 1", "unknown field `colour`"),
         ] {
             let error = read(keys).unwrap_err();
             assert!(error.contains(message), "wanted `{message}`, got `{error}`");
         }
-        read("cost = { count = 1, each = \"1 ms\" }").unwrap();
+        for keys in [
+            "cost = { count = 1, each = \"1 ms\" }",
+            "from = \"socket\"\nto = \"socket\"\nreceivers = 4\ntrial = \"1 s\"",
+            "to = \"socket\"\nreceivers = 2\nsearch = { loss_percent = 2, offered_percent = [50, 300] }\ntrial = \"1 s\"",
+        ] {
+            read(keys).unwrap_or_else(|error| panic!("{keys}: {error}"));
+        }
     }
 }

@@ -11,12 +11,12 @@ pub mod mix;
 pub mod model;
 pub mod outside;
 pub mod r1;
+pub mod segments;
 mod servers;
 pub mod services;
 mod shuffle;
 pub mod sizes;
 pub mod traffic;
-pub mod vxlan;
 
 use serde::{Deserialize, Serialize};
 
@@ -24,17 +24,17 @@ pub use directory::{DirectoryKill, DirectorySpec, DirectoryVictim, LookupLoad, M
 pub use elephants::{ElephantSpec, Split};
 pub use error::WorkloadError;
 pub use flow_log::{FlowLog, FlowLogSpec, LoggedFlow, RecurringSpec, Site};
-pub use frames::{FramesSpec, Layer, Offer, Runs};
+pub use frames::{End, FramesSpec, Layer, Offer, Runs, Search};
 pub use matrices::{MatricesSpec, Matrix};
 pub use mix::MixServer;
 pub use model::ModelSpec;
 pub use outside::OutsideLoad;
+pub use segments::{SegmentStore, SegmentsSpec};
 pub use servers::Servers;
 pub use services::ServicesSpec;
 pub use shuffle::{GOODPUT_OF_LINE_RATE, shuffle_bytes_for};
 pub use sizes::{SizeDistribution, SizeTable, SizeTableError};
 pub use traffic::{BackgroundSpec, QueryRate, QuerySpec, TrafficSpec};
-pub use vxlan::VxlanSpec;
 
 use crate::random::{Purpose, Stream};
 use crate::units::{BitsPerSec, Bytes, Nanos};
@@ -84,8 +84,8 @@ pub enum Workload {
     Migration(MigrationSpec),
     /// Flows between the world outside and servers with a public LA (VL2 4.2.3); lab only.
     Outside(OutsideLoad),
-    /// An experiment of the VXLAN draft, on servers of its own; lab only. It has no flows.
-    Vxlan(VxlanSpec),
+    /// Many segments between two edge switches; lab only. It has no flows.
+    Segments(SegmentsSpec),
     /// Frames of a test centre through whatever forwards them; lab only. They are no flows of anybody's TCP.
     Frames(FramesSpec),
     /// Few large flows by TCP, multipath TCP or in stripes; lab only. They are its own.
@@ -214,7 +214,7 @@ impl Workload {
             Self::Directory(_)
             | Self::Migration(_)
             | Self::Outside(_)
-            | Self::Vxlan(_)
+            | Self::Segments(_)
             | Self::Frames(_)
             | Self::Elephants(_) => {
                 return Err(WorkloadError::LabOnly { kind: self.kind() });
@@ -238,7 +238,7 @@ impl Workload {
             Self::Directory(_) => "directory",
             Self::Migration(_) => "migration",
             Self::Outside(_) => "outside",
-            Self::Vxlan(_) => "vxlan",
+            Self::Segments(_) => "segments",
             Self::Frames(_) => "frames",
             Self::Elephants(_) => "elephants",
             Self::Model(_) => "model",
@@ -276,7 +276,7 @@ impl Workload {
             Self::Directory(spec) => spec.check(),
             Self::Migration(spec) => spec.check(n_servers),
             Self::Outside(load) => load.check(),
-            Self::Vxlan(spec) => spec.check(),
+            Self::Segments(spec) => spec.check(),
             Self::Frames(spec) => spec.check(),
             Self::Elephants(spec) => spec.check(),
             Self::Model(spec) => spec.check(),

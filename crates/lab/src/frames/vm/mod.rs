@@ -1,4 +1,4 @@
-//! A VM of the draft: a process in its own network namespace that sends and receives UDP, in a control group with the draft's
+//! A VM of the VXLAN draft: a process in a server's network namespace that sends and receives UDP, in a control group with the draft's
 //! quota where the kernel has the controllers.
 
 pub(super) mod order;

@@ -1,4 +1,4 @@
-//! Who runs where: the test centre on the last core, the VMs and their server's soft interrupts on the first.
+//! Who runs where: the test centre on the last core, the receiving processes and their edge switch's soft interrupts on the first.
 
 use std::process::Command;
 
@@ -6,13 +6,14 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::error::LabError;
 use crate::tester::TesterError;
+use crate::tester::port::Port;
 
 /// The two cores of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cores {
     /// Of the test centre, and of everything when costs are read in lock step.
     pub(super) tester: usize,
-    /// Of the VMs and their server.
+    /// Of the receivers and their edge switch.
     pub(super) server: usize,
 }
 
@@ -23,20 +24,35 @@ impl Cores {
         match (cores.next(), cores.next_back()) {
             (Some(server), Some(tester)) => Ok(Self { tester, server }),
             _ => Err(TesterError::Refused(
-                "a server beside the test centre needs two cores; this process has one".into(),
+                "a receiver beside the test centre needs two cores; this process has one".into(),
             )),
         }
     }
 }
 
-/// Lets soft interrupts of what comes in at an interface run on one core (receive packet steering), or, with `None`, on the
-/// core that caused them.
-pub(super) fn steer(namespace: &str, interface: &str, core: Option<usize>) -> Result<(), LabError> {
-    let mask = core.map_or(0u64, |core| 1 << core.min(63));
+/// Soft interrupts of what comes in at a port on one core until this is dropped (receive packet steering).
+pub(super) struct Steered(Port);
+
+impl Steered {
+    pub(super) fn new(port: Port, core: usize) -> Result<Self, LabError> {
+        steer(&port, 1 << core.min(63))?;
+        Ok(Self(port))
+    }
+}
+
+impl Drop for Steered {
+    fn drop(&mut self) {
+        // If it fails the namespace is gone, and its settings with it.
+        let _ = steer(&self.0, 0);
+    }
+}
+
+/// `mask`: one bit for each core; 0: whichever core caused them.
+fn steer(port: &Port, mask: u64) -> Result<(), LabError> {
     // `ip netns exec` mounts the namespace's own /sys; a thread that only moved there would see this one's.
-    let script = format!("echo {mask:x} > /sys/class/net/{interface}/queues/rx-0/rps_cpus");
+    let script = format!("echo {mask:x} > /sys/class/net/{}/queues/rx-0/rps_cpus", port.interface());
     let output = Command::new("ip")
-        .args(["netns", "exec", namespace, "sh", "-c", &script])
+        .args(["netns", "exec", port.name().split(':').next().unwrap_or_default(), "sh", "-c", &script])
         .output()
         .map_err(LabError::io("run ip netns exec"))?;
     if output.status.success() {

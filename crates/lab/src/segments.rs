@@ -1,9 +1,11 @@
-//! Thousands of segments between two servers (draft 3.2): frames of many stations, each in one of the segments.
+//! Thousands of segments between two edge switches of a lab (VXLAN draft, 3.2): frames of many stations, each in one of the segments.
 //!
 //! The number of stations is the same at every step, so that what changes is the number of segments alone. Which segment a
 //! station is in is looked up by the same program for everything that holds segments: it puts frames into a trunk with the tag
-//! of the segment's VLAN, into the segment's own port, or out of the segment's own device.
+//! of the segment's VLAN, into the segment's own port, or out of the segment's own device. Tunnels go between the switches' LAs, by the
+//! lab's own routes.
 
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -11,25 +13,27 @@ use weft_datapath::bed::{BedPrograms, SegmentTarget, TunnelVlan};
 use weft_datapath::vxlan::{
     AccessRule, Capacities, Flood, To, Trunk, Vni, VniSettings, Vtep, VtepOptions, interface_index,
 };
+use weft_scenario::engine::Progress;
+use weft_scenario::id::NodeId;
 use weft_scenario::record::{Records, SegmentRow};
-use weft_scenario::workload::vxlan::{SegmentStore, SegmentsSpec};
+use weft_scenario::workload::{SegmentStore, SegmentsSpec};
 use weft_wire::vlan::{VLAN_MAX, VlanId};
 
-use super::bed::ip;
-use super::switching::{underlay, underlay_lines};
 use crate::batch::{self, Program};
 use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
+use crate::plan::interfaces;
+use crate::sysctls::HurriedWaits;
 use crate::tester::TesterError;
-use crate::tester::bed::{Namespaces, make_namespaces, wire};
 use crate::tester::cost::ChainCost;
-use crate::tester::experiment::{Context, facts_of, order_of};
+use crate::tester::experiment::{facts_of, order_of};
 use crate::tester::path::{Path, TrialOrder};
 use crate::tester::port::Port;
-use crate::tester::reference::Reference;
+use crate::tester::reference::{Reference, Stop};
 use crate::tester::stream::{Stream, StreamPlan};
 use crate::tester::usage::KernelMemory;
+use crate::up::Lab;
 
 /// Latency is read at this rate, frames per second.
 const LATENCY_PPS: f64 = 100_000.0;
@@ -38,26 +42,34 @@ const LATENCY_TIME: Duration = Duration::from_millis(80);
 const FIRST_INDEX: u32 = 100_000;
 /// Those of trunks.
 const FIRST_TRUNK: u32 = 90_000;
-/// The kernel removes devices of a group together.
+/// The kernel removes devices of a group together: those that hold segments, and ports.
 const GROUP: u32 = 7348;
+const PORT_GROUP: u32 = 7349;
 /// Every port of the VTEP keeps a file open.
 const FILES: u64 = 16_000;
 
-pub(super) fn run(spec: &SegmentsSpec, context: &Context<'_>) -> Result<Records, TesterError> {
+/// Runs every step between the first server's edge switch and the next one that has servers.
+pub(crate) fn run(lab: &Lab, spec: &SegmentsSpec, progress: &dyn Progress) -> Result<Records, TesterError> {
+    // Each program that is attached and each start of the generator waits for the kernel; frames cost the same.
+    let _quick = HurriedWaits::begin()?;
     raise_file_limit();
     let most = spec.segments.iter().copied().max().unwrap_or(1);
     let plan = StreamPlan { unicast: most as u16, ..StreamPlan::default() };
-    let progress = context.progress;
+    let streams = plan.streams().map_err(TesterError::Refused)?;
+    let ends = ends_of(lab)?;
     let stop = || progress.interrupted();
     let mut records = Records::default();
     let steps = spec.stores.len() * spec.segments.len();
     for (number, count) in spec.segments.iter().enumerate() {
         for (turn, store) in spec.stores.iter().enumerate() {
             let done = (number * spec.stores.len() + turn) as f64 / steps as f64;
-            context.attend(done, &format!("{count} segments: {}", store.name()))?;
-            let mut bed = SegmentBed::new(*store, *count, &plan)?;
-            let row = bed.measure(spec, &plan, &stop)?;
-            records.segments.push(SegmentRow { removal_ns: bed.remove()?.as_nanos() as u64, ..row });
+            progress.advance(done, &format!("{count} segments: {}", store.name()));
+            if stop() {
+                return Err(TesterError::Interrupted);
+            }
+            let mut step = Step::new(*store, *count, &ends, &streams)?;
+            let row = step.measure(spec, &plan, &stop)?;
+            records.segments.push(SegmentRow { removal_ns: step.remove()?.as_nanos() as u64, ..row });
         }
     }
     let calibration = Reference::open(&StreamPlan::default(), spec.frame_bytes, &stop)?.calibration(&stop)?;
@@ -65,80 +77,94 @@ pub(super) fn run(spec: &SegmentsSpec, context: &Context<'_>) -> Result<Records,
     Ok(records)
 }
 
-/// Two servers with segments. Fields end in this order.
-struct SegmentBed {
+/// An edge switch where tunnels end, and the server below it in whose place the test centre stands.
+#[derive(Clone, Debug)]
+struct TunnelEnd {
+    namespace: String,
+    la: Ipv4Addr,
+    remote: Ipv4Addr,
+    /// Its interfaces to the server and into the fabric.
+    access: String,
+    uplink: String,
+    tester: String,
+}
+
+fn ends_of(lab: &Lab) -> Result<[TunnelEnd; 2], TesterError> {
+    let (fabric, addresses) = (&lab.scenario.fabric, &lab.scenario.addresses);
+    let edges = || fabric.servers().filter_map(|server| Some((server, fabric.edge_of(server)?)));
+    let first = edges().next();
+    let second = edges().find(|(_, (edge, _))| first.is_some_and(|(_, (other, _))| *edge != other));
+    let refused = || TesterError::Refused(format!("fabric `{}` has no two edge switches with servers", fabric.name()));
+    let [first, second] = [first.ok_or_else(refused)?, second.ok_or_else(refused)?];
+    let end = |(server, (edge, link)), (_, (far, _)): (NodeId, (NodeId, _))| {
+        let interface = |link, node| interfaces(&lab.scenario, link, node).swap_remove(0).interface;
+        let links = fabric.links_of(edge).iter().copied();
+        let mut up = links.filter(|link| {
+            fabric.link(*link).far_end(edge).is_some_and(|port| fabric.node(port.node).role.is_switch())
+        });
+        Ok::<_, TesterError>(TunnelEnd {
+            namespace: lab.plan.node(edge).namespace.clone(),
+            la: addresses.la(edge),
+            remote: addresses.la(far),
+            access: interface(link, edge),
+            uplink: interface(up.next().ok_or_else(refused)?, edge),
+            tester: format!("{}:{}", lab.plan.node(server).namespace, interface(link, server)),
+        })
+    };
+    Ok([end(first, second)?, end(second, first)?])
+}
+
+/// Segments between both ends. Fields end in this order.
+struct Step<'a> {
     store: SegmentStore,
     count: u32,
     setup: Duration,
     memory_bytes: u64,
     vteps: Vec<Vtep>,
     programs: Vec<BedPrograms>,
-    namespaces: Namespaces,
+    ends: &'a [TunnelEnd; 2],
 }
 
-/// One of the servers.
+/// One of the switches while it is set up.
 struct Server<'a> {
-    namespace: &'a str,
-    number: u8,
+    end: &'a TunnelEnd,
+    is_first: bool,
     count: u32,
     streams: &'a [Stream],
 }
 
-impl SegmentBed {
-    fn new(store: SegmentStore, count: u32, plan: &StreamPlan) -> Result<Self, TesterError> {
-        let streams = plan.streams().map_err(TesterError::Refused)?;
-        let namespaces = make_namespaces(&["tc1", "tc2", "server1", "server2"].map(str::to_owned))?;
-        let [tc1, tc2, first, second] = namespaces.names() else { unreachable!("four namespaces") };
-        wire(tc1, "g0", first, "p0")?;
-        wire(tc2, "g0", second, "p0")?;
-        wire(first, "u0", second, "u0")?;
-        ip(first, &underlay_lines(1))?;
-        ip(second, &underlay_lines(2))?;
-        let mut bed = Self {
-            store,
-            count,
-            setup: Duration::ZERO,
-            memory_bytes: 0,
-            vteps: Vec::new(),
-            programs: Vec::new(),
-            namespaces,
-        };
-        for number in [1, 2] {
-            bed.set_up(number, &streams)?;
+impl<'a> Step<'a> {
+    fn new(store: SegmentStore, count: u32, ends: &'a [TunnelEnd; 2], streams: &[Stream]) -> Result<Self, TesterError> {
+        let (setup, memory_bytes) = (Duration::ZERO, 0);
+        let mut step = Self { store, count, setup, memory_bytes, vteps: Vec::new(), programs: Vec::new(), ends };
+        for (place, end) in ends.iter().enumerate() {
+            let server = Server { end, is_first: place == 0, count, streams };
+            let made = netns::in_namespace(&namespace_path(&end.namespace), || server.set_up(store))??;
+            if server.is_first {
+                (step.setup, step.memory_bytes) = (made.setup, made.memory_bytes);
+            }
+            step.programs.push(made.programs);
+            step.vteps.extend(made.vtep);
         }
-        Ok(bed)
+        Ok(step)
     }
 
-    /// Sets a server up; of the first one time and memory are kept.
-    fn set_up(&mut self, number: u8, streams: &[Stream]) -> Result<(), TesterError> {
-        let namespace = self.namespaces.names()[usize::from(number) + 1].clone();
-        let server = Server { namespace: &namespace, number, count: self.count, streams };
-        let store = self.store;
-        let made = netns::in_namespace(&namespace_path(&namespace), || server.set_up(store))??;
-        if number == 1 {
-            (self.setup, self.memory_bytes) = (made.setup, made.memory_bytes);
-        }
-        self.programs.push(made.programs);
-        self.vteps.extend(made.vtep);
-        Ok(())
-    }
-
-    /// Time to remove all segments of the first server. Ports that are interfaces of their own are the VMs', and stay.
+    /// Time to remove all segments of the first switch. Ports that are interfaces of their own are the VMs', and stay.
     fn remove(&mut self) -> Result<Duration, TesterError> {
         let (store, count) = (self.store, self.count);
-        let namespace = self.namespaces.names()[2].clone();
+        let namespace = &self.ends[0].namespace;
         let vtep = self.vteps.first_mut();
-        netns::in_namespace(&namespace_path(&namespace), || {
+        netns::in_namespace(&namespace_path(namespace), || {
             let begin = Instant::now();
             match (store, vtep) {
                 (SegmentStore::Map, Some(vtep)) => {
                     vtep.remove_vnis(&(1..=count).map(vni_of).collect())?;
                 }
                 (SegmentStore::KernelDevices, _) => {
-                    batch::run(Program::Ip, &namespace, &[format!("link delete group {GROUP}")])?;
+                    batch::run(Program::Ip, namespace, &[format!("link delete group {GROUP}")])?;
                 }
                 (SegmentStore::KernelMetadata, _) => {
-                    batch::run(Program::Bridge, &namespace, &[format!("vni delete dev vx0 vni {}", range(count))])?;
+                    batch::run(Program::Bridge, namespace, &[format!("vni delete dev vx0 vni {}", range(count))])?;
                 }
                 _ => return Ok(Duration::ZERO),
             }
@@ -146,15 +172,9 @@ impl SegmentBed {
         })?
     }
 
-    fn measure(
-        &mut self,
-        spec: &SegmentsSpec,
-        plan: &StreamPlan,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<SegmentRow, TesterError> {
-        let names = self.namespaces.names();
-        let port = |name: &str| Port::open(&format!("{name}:g0"));
-        let mut path = Path::open(&port(&names[0])?, &[port(&names[1])?], plan, spec.frame_bytes)?;
+    fn measure(&mut self, spec: &SegmentsSpec, plan: &StreamPlan, stop: Stop<'_>) -> Result<SegmentRow, TesterError> {
+        let [near, far] = self.ends;
+        let mut path = Path::open(&Port::open(&near.tester)?, &[Port::open(&far.tester)?], plan, spec.frame_bytes)?;
         let order = order_of(spec.cost);
         let (mut runs, mut sent, mut received) = (Vec::new(), 0, 0);
         for _ in 0..spec.cost.count {
@@ -185,6 +205,20 @@ impl SegmentBed {
     }
 }
 
+impl Drop for Step<'_> {
+    fn drop(&mut self) {
+        self.vteps.clear();
+        self.programs.clear();
+        for TunnelEnd { namespace, .. } in self.ends {
+            for group in [GROUP, PORT_GROUP] {
+                // A group may be empty, and what is left goes with the lab.
+                let lines = [format!("link delete group {group}")];
+                let _ = netns::in_namespace(&namespace_path(namespace), || batch::run(Program::Ip, namespace, &lines));
+            }
+        }
+    }
+}
+
 /// A circuit of a trunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Circuit {
@@ -205,7 +239,7 @@ impl Circuit {
     }
 }
 
-/// What setting a server up has made.
+/// What setting a switch up has made.
 struct Made {
     setup: Duration,
     memory_bytes: u64,
@@ -214,17 +248,15 @@ struct Made {
 }
 
 impl Server<'_> {
-    /// In the server's namespace.
+    /// In the switch's namespace.
     fn set_up(&self, store: SegmentStore) -> Result<Made, TesterError> {
         let mut programs = BedPrograms::load()?;
-        programs.poll("p0")?;
-        programs.deliver_to("p0")?;
-        programs.fan_out("p0")?;
+        programs.poll(&self.end.access)?;
+        programs.deliver_to(&self.end.access)?;
+        programs.fan_out(&self.end.access)?;
         // Ports stand in for the VMs' network cards: whatever holds the segments needs them, so they are not part of it.
         match store {
-            SegmentStore::MapPorts | SegmentStore::Ports => {
-                self.make_ports((1..=self.count).map(|n| FIRST_INDEX + n))?
-            }
+            SegmentStore::MapPorts => self.make_ports((1..=self.count).map(|n| FIRST_INDEX + n))?,
             SegmentStore::Map | SegmentStore::KernelMetadata => self.make_ports(self.trunks())?,
             SegmentStore::KernelDevices => {}
         }
@@ -235,7 +267,6 @@ impl Server<'_> {
             SegmentStore::KernelMetadata => self.one_device().map(|()| None)?,
             SegmentStore::Map => Some(self.vtep_with_trunks()?),
             SegmentStore::MapPorts => Some(self.vtep()?),
-            SegmentStore::Ports => None,
         };
         let setup = begin.elapsed();
         let after = KernelMemory::read().map_err(LabError::io("read /proc/meminfo"))?;
@@ -244,7 +275,6 @@ impl Server<'_> {
             (SegmentStore::Map, Some(vtep)) => {
                 self.tell_stations(vtep, |vni| To::Vlan(Circuit::of(vni).ifindex(), Circuit::of(vni).vlan))?;
             }
-            (SegmentStore::Ports, _) => self.plain_switch(&mut programs)?,
             _ => {}
         }
         self.join(store, &programs)?;
@@ -255,33 +285,29 @@ impl Server<'_> {
         stream as u32 % self.count + 1
     }
 
-    fn remote(&self) -> std::net::Ipv4Addr {
-        underlay(3 - self.number)
-    }
-
     fn devices(&self) -> Result<(), LabError> {
         let line = |vni: u32| {
-            let (index, local, remote) = (FIRST_INDEX + vni, underlay(self.number), self.remote());
+            let (index, TunnelEnd { la, remote, .. }) = (FIRST_INDEX + vni, self.end);
             [
                 format!(
-                    "link add name vx{vni} index {index} group {GROUP} type vxlan id {vni} dstport 4789 local {local} remote {remote} \
-                     dev u0 nolearning noudpcsum"
+                    "link add name vx{vni} index {index} group {GROUP} type vxlan id {vni} dstport 4789 local {la} remote {remote} \
+                     nolearning noudpcsum"
                 ),
                 format!("link set dev vx{vni} up"),
             ]
         };
-        batch::run(Program::Ip, self.namespace, &(1..=self.count).flat_map(line).collect::<Vec<_>>())
+        batch::run(Program::Ip, &self.end.namespace, &(1..=self.count).flat_map(line).collect::<Vec<_>>())
     }
 
     fn one_device(&self) -> Result<(), LabError> {
         let lines = [
             format!(
-                "link add name vx0 index {FIRST_INDEX} type vxlan external vnifilter dstport 4789 nolearning noudpcsum"
+                "link add name vx0 index {FIRST_INDEX} group {GROUP} type vxlan external vnifilter dstport 4789 nolearning noudpcsum"
             ),
             "link set dev vx0 up".to_owned(),
         ];
-        batch::run(Program::Ip, self.namespace, &lines)?;
-        batch::run(Program::Bridge, self.namespace, &[format!("vni add dev vx0 vni {}", range(self.count))])
+        batch::run(Program::Ip, &self.end.namespace, &lines)?;
+        batch::run(Program::Bridge, &self.end.namespace, &[format!("vni add dev vx0 vni {}", range(self.count))])
     }
 
     fn vtep(&self) -> Result<Vtep, TesterError> {
@@ -292,9 +318,9 @@ impl Server<'_> {
             trunks: self.trunks().count() as u32,
             ..Capacities::default()
         };
-        let mut vtep = Vtep::load(&VtepOptions { capacities, ..VtepOptions::new(underlay(self.number)) })?;
-        vtep.attach_uplink(interface_index("u0")?)?;
-        let settings = VniSettings { flood: Flood::HeadEnd(vec![self.remote()]), ..VniSettings::default() };
+        let mut vtep = Vtep::load(&VtepOptions { capacities, ..VtepOptions::new(self.end.la) })?;
+        vtep.attach_uplink(interface_index(&self.end.uplink)?)?;
+        let settings = VniSettings { flood: Flood::HeadEnd(vec![self.end.remote]), ..VniSettings::default() };
         vtep.add_vnis(&(1..=self.count).map(vni_of).collect(), &settings)?;
         Ok(vtep)
     }
@@ -318,9 +344,12 @@ impl Server<'_> {
     /// Interfaces that end in nothing, which frames are put into.
     fn make_ports(&self, indexes: impl Iterator<Item = u32>) -> Result<(), LabError> {
         let line = |index: u32| {
-            [format!("link add name q{index} index {index} type ifb"), format!("link set dev q{index} up")]
+            [
+                format!("link add name q{index} index {index} group {PORT_GROUP} type ifb"),
+                format!("link set dev q{index} up"),
+            ]
         };
-        batch::run(Program::Ip, self.namespace, &indexes.flat_map(line).collect::<Vec<_>>())
+        batch::run(Program::Ip, &self.end.namespace, &indexes.flat_map(line).collect::<Vec<_>>())
     }
 
     /// A port for each segment, and every station where it is.
@@ -336,28 +365,16 @@ impl Server<'_> {
             let vni = self.vni_of(number);
             let (here, there) = self.sides(stream);
             vtep.static_entry(vni_of(vni), here, port_of(vni))?;
-            vtep.static_entry(vni_of(vni), there, To::Remote(self.remote()))?;
+            vtep.static_entry(vni_of(vni), there, To::Remote(self.end.remote))?;
         }
         Ok(())
     }
 
-    /// The same ports and stations, without segments.
-    fn plain_switch(&self, programs: &mut BedPrograms) -> Result<(), TesterError> {
-        let uplink = programs.add_tc_port("u0")?;
-        (1..=self.count).try_for_each(|vni| programs.add_lasting_tc_port(FIRST_INDEX + vni))?;
-        for (number, stream) in self.streams.iter().enumerate() {
-            let (here, there) = self.sides(stream);
-            programs.set_mac(here, FIRST_INDEX + self.vni_of(number))?;
-            programs.set_mac(there, uplink)?;
-        }
-        Ok(())
-    }
-
-    /// The station of a stream that is at this server, and the one that is not.
+    /// The station of a stream that is at this switch, and the one that is not.
     fn sides(&self, stream: &Stream) -> ([u8; 6], [u8; 6]) {
-        match self.number {
-            1 => (stream.source.mac.0, stream.destination.mac.0),
-            _ => (stream.destination.mac.0, stream.source.mac.0),
+        match self.is_first {
+            true => (stream.source.mac.0, stream.destination.mac.0),
+            false => (stream.destination.mac.0, stream.source.mac.0),
         }
     }
 
@@ -371,7 +388,7 @@ impl Server<'_> {
                     let circuit = Circuit::of(vni);
                     SegmentTarget::Trunk { ifindex: circuit.ifindex(), vlan: circuit.vlan.get() }
                 }
-                SegmentStore::MapPorts | SegmentStore::Ports => SegmentTarget::Port { ifindex: FIRST_INDEX + vni },
+                SegmentStore::MapPorts => SegmentTarget::Port { ifindex: FIRST_INDEX + vni },
             };
             let [.., high, low] = stream.destination.mac.0;
             programs.set_segment(u16::from_be_bytes([high, low]), target)?;
@@ -385,7 +402,7 @@ impl Server<'_> {
             SegmentStore::KernelDevices => {
                 (1..=self.count).try_for_each(|vni| programs.fan_in(FIRST_INDEX + vni))?;
             }
-            SegmentStore::MapPorts | SegmentStore::Ports => {
+            SegmentStore::MapPorts => {
                 (1..=self.count).try_for_each(|vni| programs.fan_in_egress(FIRST_INDEX + vni))?;
             }
         }
@@ -397,7 +414,7 @@ impl Server<'_> {
         programs.join_tunnel(FIRST_INDEX, FIRST_TRUNK, self.trunks().count() as u32)?;
         for vni in 1..=self.count {
             let Circuit { trunk, vlan } = Circuit::of(vni);
-            let of = TunnelVlan { trunk, vlan: vlan.get(), vni, remote: self.remote() };
+            let of = TunnelVlan { trunk, vlan: vlan.get(), vni, remote: self.end.remote };
             programs.set_tunnel_vlan(FIRST_TRUNK, of)?;
         }
         Ok(())
