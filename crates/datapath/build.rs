@@ -1,9 +1,13 @@
-//! Compiles the eBPF programs of `bpf/` with clang; the crate embeds the objects.
+//! Compiles the eBPF programs of `bpf/` with clang; the crate embeds the objects. What the programs share with user space is said in
+//! their headers alone, and written in Rust from there.
 
 use std::env;
 use std::path::PathBuf;
 
 use libbpf_cargo::SkeletonBuilder;
+
+#[path = "build/abi.rs"]
+mod abi;
 
 const OBJECTS: &[&str] = &[
     "vl2_host",
@@ -22,8 +26,12 @@ const OBJECTS: &[&str] = &[
     "copies",
 ];
 
+/// Headers that user space reads, too.
+const SHARED: &[&str] = &["abi", "vxlan_abi", "trill_abi", "tester_abi"];
+
 fn main() {
     println!("cargo:rerun-if-changed=bpf");
+    println!("cargo:rerun-if-changed=build");
     println!("cargo:rerun-if-env-changed=CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
@@ -39,6 +47,10 @@ fn main() {
                 "bpf/{object}.bpf.c does not compile ({error:#}); `make deps` installs clang and the kernel's headers"
             );
         }
+    }
+    for header in SHARED {
+        let text = std::fs::read_to_string(format!("bpf/{header}.h")).expect("the header is in the source");
+        std::fs::write(out.join(format!("{header}.rs")), abi::rust_of(&text)).expect("cargo's folder can be written");
     }
 }
 

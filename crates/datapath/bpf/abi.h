@@ -2,8 +2,7 @@
 /*
  * What programs and user space share: map keys and values, constants set before load, outcomes.
  *
- * src/abi.rs says the same in Rust. Tests hold the two equal: structs through the BTF of the compiled objects,
- * outcomes by reading the lists below.
+ * build/abi.rs writes the Rust of it: structures, numbers that stand alone or behind a cast to their type, lists of X.
  */
 #pragma once
 
@@ -28,7 +27,7 @@ struct aa_mapping {
 };
 
 /* Constants of the host agent's program. */
-struct host_config {
+struct host_constants {
 	__be32 aa_network;   /* the AA block */
 	__be32 aa_mask;
 	__be32 own_tor_la;   /* LA of the ToR this server is behind */
@@ -51,7 +50,7 @@ struct host_config {
 #define BROADCAST_TO_MEMBERS 2 /* every host of its service, by a copy for each */
 
 /* Constants of the same. */
-struct broadcast_config {
+struct broadcast_constants {
 	__u64 limit_ps_per_byte; /* picoseconds that a byte takes at the limit */
 	__u64 limit_burst_ns;    /* time that the limit lets the host run ahead of its rate */
 	__be32 aa;               /* the host's */
@@ -70,7 +69,7 @@ struct broadcast_config {
 #define SPREAD_RULE_FLOWLETS 2 /* all after a pause */
 
 /* Constants of the rule. */
-struct spread_config {
+struct spread_constants {
 	__u64 hold_ns;     /* re-hash: between two choices, and the pause of a timeout; flowlets: the pause */
 	__u64 large_bytes; /* re-hash: what a flow has sent before it counts as large */
 	__u32 rule;        /* SPREAD_RULE_* */
@@ -78,7 +77,7 @@ struct spread_config {
 };
 
 /* Constants of the XDP decapsulation. */
-struct switch_config {
+struct switch_constants {
 	__u32 is_tor; /* 1: what is inside is a server's packet, whose TTL is not ours to touch */
 };
 
@@ -108,7 +107,7 @@ struct next_hop {
 };
 
 /* Constants of the program that loses datagrams. */
-struct loss_config {
+struct loss_constants {
 	__u32 threshold; /* a datagram is lost if a random 32-bit number is below it */
 	__be16 port;     /* of the datagrams that may be lost */
 	__u8 reserved[2];
@@ -121,6 +120,11 @@ struct loss_config {
 struct route_slot {
 	struct next_hop next;
 	__be32 la;
+};
+
+/* The start of a frame, as benchmarks write it. */
+struct frame_start {
+	__u8 bytes[128];
 };
 
 /* Key of the reference bridge's table. */
@@ -186,6 +190,7 @@ struct mac_key {
 	X(CE_ON_NOT_ECT)    /* dropped: congestion marked on a packet that cannot carry the mark (RFC 6040 4.2) */ \
 	X(POP_FAILED)       /* dropped: the header could not be removed */
 
+/* What became of a frame at a switch. */
 #define SWITCH_OUTCOMES(X) \
 	X(PASSED)            /* not an encapsulated packet for one of our LAs: untouched */ \
 	X(DECAPSULATED)      /* one outer header taken off; the stack decides */ \
@@ -200,11 +205,13 @@ struct mac_key {
 	X(NO_ROUTE)          /* XDP only: destination unknown; left to the kernel */ \
 	X(POP_FAILED)        /* dropped: the header could not be removed */
 
+/* What becomes of a frame where datagrams are lost on purpose. */
 #define LOSS_OUTCOMES(X) \
 	X(PASSED) /* not to or from the port: untouched */ \
 	X(SPARED) /* one of those that may be lost, and was not */ \
 	X(LOST)   /* dropped: on purpose */
 
+/* What became of a frame at the reference bridge. */
 #define L2_OUTCOMES(X) \
 	X(FORWARDED) /* known destination MAC */ \
 	X(UNKNOWN)   /* dropped: unknown destination MAC */ \

@@ -4,6 +4,7 @@
  * layer-2 switches that VTEPs at the same hook are compared with, and the fan that gives each stream a segment of its own.
  */
 #include "lib/ctx_tc.h"
+#include "tester_abi.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -107,15 +108,6 @@ int bed_poll(struct xdp_md *ctx)
 {
 	return XDP_PASS;
 }
-
-#define FAN_INGRESS 1 /* as if the frame had come in at that interface */
-
-struct bed_segment {
-	__u32 ifindex;
-	__u32 flags;
-	__u32 vlan; /* tag that the frame gets; 0: none */
-	__u32 zero;
-};
 
 /* By the last two bytes of the destination's MAC. */
 struct {

@@ -4,6 +4,7 @@
  * first brings the frame back to what it was and then tail-calls the shipped program itself. With a target that only
  * pushes or pops, the same wrapper measures what the wrapper costs.
  */
+#include "abi.h"
 #include "lib/headers.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -16,12 +17,8 @@ struct {
 	__type(value, __u32);
 } target SEC(".maps");
 
-/* The start of the frame, before the program under test changed it. */
-struct start_of_frame {
-	__u8 bytes[128];
-};
-
-const volatile struct start_of_frame start SEC(".rodata.start");
+/* Before the program under test changed it. */
+const volatile struct frame_start start SEC(".rodata.start");
 
 SEC("xdp.frags")
 int bench_empty(struct xdp_md *ctx)

@@ -3,6 +3,7 @@
  * Measuring the TRILL programs, as bench.bpf.c measures the others: each wrapper brings the frame back to what it was
  * before the last run and tail-calls the program under test, or a target that leaves only the wrapper to be measured.
  */
+#include "abi.h"
 #include "lib/headers.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -16,11 +17,7 @@ struct {
 	__type(value, __u32);
 } target SEC(".maps");
 
-struct start_of_frame {
-	__u8 bytes[128];
-};
-
-const volatile struct start_of_frame start SEC(".rodata.start");
+const volatile struct frame_start start SEC(".rodata.start");
 
 INLINE int head_moves(struct xdp_md *ctx, int bytes)
 {

@@ -13,7 +13,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define IP_PROTOCOL_UDP 17
 
-const volatile struct loss_config loss SEC(".rodata.loss");
+const volatile struct loss_constants loss SEC(".rodata.loss");
 
 COUNTERS(loss_counters, LOSS_OUTCOME_COUNT);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* What the test centre's programs and user space share; src/tester/abi.rs says the same in Rust, and a test compares. */
+/* What the test centre's programs and user space share; build/abi.rs writes the Rust of it. */
 #pragma once
 
 #include <linux/types.h>
@@ -75,7 +75,6 @@ struct tester_port {
 	__u64 damaged;
 	__u64 earlier;
 	__u64 unknown;
-	__u64 histogram[TESTER_BUCKETS];
 };
 
 /* An emulated link: a FIFO in virtual time. A tick is 2^-10 ns: fine enough for a byte at 100 Gbit/s. */
@@ -96,4 +95,14 @@ struct tester_link {
 struct tester_relay {
 	__u32 to;               /* slot in the port map plus 1; 0: not ours, left to the kernel */
 	__u32 burn_ns;          /* a known extra cost for each frame */
+};
+
+/* Where the frames of one segment go in a bed. */
+#define FAN_INGRESS 1 /* as if the frame had come in at that interface */
+
+struct bed_segment {
+	__u32 ifindex;
+	__u32 flags;
+	__u32 vlan; /* tag that the frame gets; 0: none */
+	__u32 zero;
 };

@@ -30,11 +30,17 @@ struct {
 	__type(value, struct tester_seen);
 } tester_seen SEC(".maps");
 
+/* A port's numbers and its histogram of latencies. */
+struct counted_port {
+	struct tester_port port;
+	__u64 histogram[TESTER_BUCKETS];
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct tester_port);
+	__type(value, struct counted_port);
 } tester_port SEC(".maps");
 
 /* Where a frame's probe is, and which VLAN the frame is in. */
@@ -179,8 +185,9 @@ INLINE void count_order(struct tester_stream *stream, struct tester_seen *seen, 
 	stream->window |= bit;
 }
 
-INLINE void count_latency(struct tester_port *port, struct tester_stream *stream, __u64 latency)
+INLINE void count_latency(struct counted_port *counted, struct tester_stream *stream, __u64 latency)
 {
+	struct tester_port *port = &counted->port;
 	__u64 previous = stream->latency_ns;
 
 	port->latency_sum_ns += latency;
@@ -191,7 +198,7 @@ INLINE void count_latency(struct tester_port *port, struct tester_stream *stream
 		port->jitter_count++;
 	}
 	stream->latency_ns = latency;
-	histogram_add(port->histogram, latency);
+	histogram_add(counted->histogram, latency);
 }
 
 INLINE void begin_trial(struct tester_stream *stream, __u32 trial)
@@ -228,9 +235,10 @@ int tester_analyse(struct xdp_md *ctx)
 
 	if (!probe || probe + PROBE_LENGTH > end)
 		return XDP_PASS;
-	struct tester_port *port = bpf_map_lookup_elem(&tester_port, &zero);
-	if (!port)
+	struct counted_port *counted = bpf_map_lookup_elem(&tester_port, &zero);
+	if (!counted)
 		return XDP_PASS;
+	struct tester_port *port = &counted->port;
 	if (!probe_is_whole(probe)) {
 		port->damaged++;
 		return XDP_DROP;
@@ -270,6 +278,6 @@ int tester_analyse(struct xdp_md *ctx)
 	count_order(stream, seen, sequence);
 	__u64 sent = stamp >> 16 & PROBE_TIME_MASK;
 	__u64 delay = (stamp & PROBE_DELAY_MAX) << PROBE_DELAY_UNIT_SHIFT;
-	count_latency(port, stream, ((now - sent) & PROBE_TIME_MASK) + delay);
+	count_latency(counted, stream, ((now - sent) & PROBE_TIME_MASK) + delay);
 	return XDP_DROP;
 }

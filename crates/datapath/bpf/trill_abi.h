@@ -2,7 +2,7 @@
 /*
  * What the TRILL programs and user space share: the forwarding table, the table of stations, the tap, outcomes.
  *
- * src/trill/abi.rs says the same in Rust; tests/trill_abi.rs holds the two equal.
+ * build/abi.rs writes the Rust of it.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 #define TRILL_INTERFACES 65536
 
 /* Longer frames may be in several buffers, if such long ones can come in at all. */
-#define TRILL_WHOLE_MAX 2000
+#define TRILL_WHOLE_MAX ((__u16)2000)
 
 /* A next hop: what the outer header says, the port, and what it takes for certain. */
 struct trill_hop {
@@ -28,13 +28,13 @@ struct trill_hop {
 	__u16 plain_max; /* the longest frame that the port takes, or TRILL_WHOLE_MAX if that is less; bytes; 0: see elides */
 };
 
-#define TRILL_NATIVE 0 /* to end stations: no TRILL frames (access or trunk in the words of 802.1Q) */
-#define TRILL_LINK 1   /* to an RBridge, point to point: no native frames */
+#define TRILL_NATIVE ((__u8)0) /* to end stations: no TRILL frames (access or trunk in the words of 802.1Q) */
+#define TRILL_LINK ((__u8)1)   /* to an RBridge, point to point: no native frames */
 
 /* Whether a link goes without outer headers, see lib/trill_elide.h. */
-#define TRILL_ELIDES_NOT 0
-#define TRILL_ELIDES_IN 1   /* we take frames without, the neighbour does not */
-#define TRILL_ELIDES_BOTH 2 /* and send them so */
+#define TRILL_ELIDES_NOT ((__u8)0)
+#define TRILL_ELIDES_IN ((__u8)1)   /* we take frames without, the neighbour does not */
+#define TRILL_ELIDES_BOTH ((__u8)2) /* and send them so */
 
 /* A port. The first twelve bytes are those that a unicast frame to us from our neighbour begins with. */
 struct trill_port {
@@ -92,10 +92,10 @@ struct trill_state {
 };
 
 /* How sure it is where a station is (RFC 6325 4.8.1); a surer one is not replaced. */
-#define TRILL_OBSERVED 0x20
-#define TRILL_STATIC 0xff
+#define TRILL_OBSERVED ((__u8)0x20)
+#define TRILL_STATIC ((__u8)0xff)
 
-#define TRILL_GATEWAY 0xffff /* instead of a nickname: the address of the inter-VLAN gateway */
+#define TRILL_GATEWAY ((__u16)0xffff) /* instead of a nickname: the address of the inter-VLAN gateway */
 
 /* Where a station is: key is struct mac_key, MAC and VLAN. */
 struct trill_place {
@@ -105,7 +105,7 @@ struct trill_place {
 	__u32 seen_s;
 };
 
-#define TRILL_ROUTE_OWN 1 /* the gateway's own address: ARP for it is answered */
+#define TRILL_ROUTE_OWN ((__u16)1) /* the gateway's own address: ARP for it is answered */
 
 /* Where the gateway sends packets for one host: key is the address. */
 struct trill_host_route {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* What the VTEP's programs and user space share; src/vxlan/abi.rs says the same in Rust, and a test compares. */
+/* What the VTEP's programs and user space share; build/abi.rs writes the Rust of it. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -32,7 +32,7 @@
 #define VTEP_UPCALL_BYTES 131072
 
 /* How far DSCP is the inner packet's own: this value, or the fixed type of service. */
-#define VTEP_DSCP_COPY 0xff
+#define VTEP_DSCP_COPY ((__u8)0xff)
 
 /* Constants of one VTEP. */
 struct vtep_config {
@@ -50,17 +50,17 @@ struct fdb_key {
 	__u8 zero[2];
 } __attribute__((aligned(4)));
 
-#define FDB_PORT 1 /* behind a port of ours */
-#define FDB_PEER 2 /* behind another VTEP */
+#define FDB_PORT ((__u8)1) /* behind a port of ours */
+#define FDB_PEER ((__u8)2) /* behind another VTEP */
 
-#define FDB_LEARNED 0
-#define FDB_STATIC 1
-#define FDB_DIRECTORY 2
+#define FDB_LEARNED ((__u8)0)
+#define FDB_STATIC ((__u8)1)
+#define FDB_DIRECTORY ((__u8)2)
 
 struct fdb_entry {
 	__u64 seen_ns;   /* CLOCK_MONOTONIC, to about a second; of learned entries */
 	__u32 target;    /* circuit of the port, or index of the peer */
-	__u32 place;     /* interface index of the port, or address of the peer in network order */
+	__be32 place;    /* interface index of the port (not swapped), or address of the peer in network order */
 	__u32 vni_slot;  /* of the VNI's counters */
 	__u8 kind;       /* FDB_PORT, FDB_PEER */
 	__u8 origin;     /* FDB_LEARNED, ... */
@@ -84,7 +84,7 @@ struct vtep_port {
 
 /* Address to index. */
 struct vtep_slot {
-	__u32 number; /* 0 in a free one */
+	__be32 number; /* 0 in a free one */
 	__u32 index;
 };
 
@@ -148,7 +148,7 @@ struct vtep_arp {
 struct vtep_hop {
 	__u8 destination[6];
 	__u8 source[6];
-	__be16 type;   /* IPv4 */
+	__be16 ethertype; /* IPv4 */
 	__u16 mtu;     /* of the route */
 	__be32 peer;   /* its address */
 	__u32 port;    /* index of the uplink */

@@ -42,7 +42,7 @@ NOINLINE int refresh_hop(struct xdp_md *ctx, struct vtep_hop *hop, __be32 peer, 
 		hop->destination[i] = route.dmac[i];
 		hop->source[i] = route.smac[i];
 	}
-	hop->type = bpf_htons(ETHERTYPE_IPV4);
+	hop->ethertype = bpf_htons(ETHERTYPE_IPV4);
 	hop->mtu = route.mtu_result;
 	hop->peer = peer;
 	hop->port = index;

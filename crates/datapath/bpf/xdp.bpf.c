@@ -15,7 +15,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-const volatile struct switch_config switch_config SEC(".rodata.switch");
+const volatile struct switch_constants switch_config SEC(".rodata.switch");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);

@@ -6,10 +6,11 @@ use std::net::Ipv4Addr;
 
 use libbpf_rs::Object;
 
-use crate::abi::{Abi, abi_struct};
+use crate::abi::Abi;
 use crate::error::DatapathError;
 use crate::hook::{self, Attached};
 use crate::object::device;
+use crate::tester::abi::{BedSegment, FAN_INGRESS};
 use crate::tester::{EmulatedLinks, attach_xdp};
 use crate::{interface, object};
 
@@ -35,21 +36,6 @@ pub enum SegmentTarget {
     },
 }
 
-abi_struct! {
-    /// `struct bed_segment` of `bed.bpf.c`.
-    SegmentEntry = "bed_segment" {
-        /// Where to; 0: nowhere.
-        ifindex: u32,
-        /// `FAN_*`.
-        flags: u32,
-        /// Tag that the frame gets; 0: none.
-        vlan: u32,
-        /// Zero.
-        zero: u32,
-    }
-}
-
-const FAN_INGRESS: u32 = 1;
 const VLAN_BITS: u32 = 12;
 
 /// A VLAN of a trunk whose segment is held by one VXLAN device of the kernel for all.
@@ -191,10 +177,10 @@ impl BedPrograms {
     /// [`DatapathError::Map`].
     pub fn set_segment(&self, number: u16, target: SegmentTarget) -> Result<(), DatapathError> {
         let entry = match target {
-            SegmentTarget::Device { ifindex } => SegmentEntry { ifindex, ..SegmentEntry::default() },
-            SegmentTarget::Port { ifindex } => SegmentEntry { ifindex, flags: FAN_INGRESS, ..SegmentEntry::default() },
+            SegmentTarget::Device { ifindex } => BedSegment { ifindex, ..BedSegment::default() },
+            SegmentTarget::Port { ifindex } => BedSegment { ifindex, flags: FAN_INGRESS, ..BedSegment::default() },
             SegmentTarget::Trunk { ifindex, vlan } => {
-                SegmentEntry { ifindex, flags: FAN_INGRESS, vlan: vlan.into(), zero: 0 }
+                BedSegment { ifindex, flags: FAN_INGRESS, vlan: vlan.into(), zero: 0 }
             }
         };
         object::update(&self.object, "bed_segments", u32::from(number).bytes(), entry.bytes())

@@ -11,7 +11,7 @@
 #define DHCP_PORTS (68 << 16 | 67) /* from a client to a server */
 
 /* Set before load. */
-const volatile struct broadcast_config broadcast_config SEC(".rodata.broadcast");
+const volatile struct broadcast_constants broadcast_config SEC(".rodata.broadcast");
 
 /* LAs of the service's other hosts. Size set before load. */
 struct {

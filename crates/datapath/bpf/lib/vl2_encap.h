@@ -14,7 +14,7 @@
 #define IPV4_LENGTH_MAX 60
 
 /* Set before load; as read-only data the verifier folds it into the program. */
-const volatile struct host_config host_config SEC(".rodata.host");
+const volatile struct host_constants host_config SEC(".rodata.host");
 
 #include "vl2_limit.h"
 

@@ -14,7 +14,7 @@
 #include "outcome.h"
 
 /* Set before load; without a rule the verifier takes everything here out of the program. */
-const volatile struct spread_config spread_config SEC(".rodata.spread");
+const volatile struct spread_constants spread_config SEC(".rodata.spread");
 
 /* The five-tuple; the protocol is TCP. */
 struct flow_key {

@@ -61,7 +61,7 @@ INLINE int push(struct xdp_md *ctx, const struct vtep_hop *hop, struct carried c
 	if (cursor.at + OUTER_LENGTH > cursor.end)
 		return 0;
 	store_macs(outer, load_macs(hop));
-	outer->type = hop->type;
+	outer->type = hop->ethertype;
 	write_tunnel(outer + 1, carried, bytes, vni, hop->peer);
 	return 1;
 }

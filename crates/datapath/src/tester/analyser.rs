@@ -2,7 +2,7 @@
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
-use super::abi::{AnalyserState, BUCKETS, PortState, SeenState, StreamState};
+use super::abi::{BUCKETS, TesterAnalyser, TesterPort, TesterSeen, TesterStream};
 use super::generator::words;
 use super::{XdpMode, attach_xdp};
 use crate::abi::Abi;
@@ -14,16 +14,16 @@ const STATE: &str = ".data.analyser";
 const PORT: &str = "tester_port";
 const SEEN: &str = "tester_seen";
 const STREAMS: &str = "tester_streams";
-const PORT_STATE_BYTES: usize = size_of::<PortState>();
+const PORT_STATE_BYTES: usize = size_of::<TesterPort>();
 
 /// One stream's counters: what they mean is in `bpf/tester_abi.h` and in `weft-lab`'s account.
-pub type StreamReading = SeenState;
+pub type StreamReading = TesterSeen;
 
 /// A port's counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortReading {
     /// The numbers.
-    pub port: PortState,
+    pub port: TesterPort,
     /// Latencies by bucket.
     pub histogram: Vec<u64>,
 }
@@ -55,7 +55,7 @@ impl Analyser {
         let analyser = Self { object: object::TESTER_ANALYSE.load(open)?, streams, attached: None };
         for (number, station) in (0u32..).zip(stations) {
             let station = station.map_or(0, |(mac, vlan)| word_of(mac) << 16 | u64::from(vlan));
-            let state = StreamState { station, ..StreamState::default() };
+            let state = TesterStream { station, ..TesterStream::default() };
             object::update(&analyser.object, STREAMS, number.bytes(), state.bytes())?;
         }
         Ok(analyser)
@@ -82,7 +82,7 @@ impl Analyser {
         object::map_handle(&self.object, PORT)?
             .update_percpu(0u32.bytes(), &per_cpu, MapFlags::ANY)
             .map_err(|source| DatapathError::Map { map: PORT, what: "clearing", source })?;
-        let state = AnalyserState { trial, streams: self.streams, seed: u32::from(seed), payload_mask };
+        let state = TesterAnalyser { trial, streams: self.streams, seed: u32::from(seed), payload_mask };
         object::update(&self.object, STATE, 0u32.bytes(), state.bytes())
     }
 
@@ -94,7 +94,7 @@ impl Analyser {
         let mut sum = PortReading { histogram: vec![0; BUCKETS], ..PortReading::default() };
         for value in self.read_percpu(PORT, 0)? {
             let (numbers, histogram) = value.split_at(PORT_STATE_BYTES.min(value.len()));
-            let port = PortState::from_bytes(numbers).unwrap_or_default();
+            let port = TesterPort::from_bytes(numbers).unwrap_or_default();
             add_port(&mut sum.port, &port);
             sum.histogram.iter_mut().zip(words(histogram)).for_each(|(sum, count)| *sum += count);
         }
@@ -110,9 +110,9 @@ impl Analyser {
     }
 
     fn stream(&self, number: u32, trial: u32) -> Result<StreamReading, DatapathError> {
-        let mut sum = SeenState { trial: u64::from(trial), ..SeenState::default() };
+        let mut sum = TesterSeen { trial: u64::from(trial), ..TesterSeen::default() };
         let values = self.read_percpu(SEEN, number)?;
-        for seen in values.iter().filter_map(|value| SeenState::from_bytes(value)) {
+        for seen in values.iter().filter_map(|value| TesterSeen::from_bytes(value)) {
             // A CPU that has seen nothing of this trial still has the counters of another.
             if seen.trial == u64::from(trial) {
                 sum.received += seen.received;
@@ -150,7 +150,7 @@ fn word_of(mac: [u8; 6]) -> u64 {
     mac.iter().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-fn add_port(sum: &mut PortState, port: &PortState) {
+fn add_port(sum: &mut TesterPort, port: &TesterPort) {
     if port.frames > 0 {
         sum.first_ns = if sum.frames == 0 { port.first_ns } else { sum.first_ns.min(port.first_ns) };
         sum.last_ns = sum.last_ns.max(port.last_ns);

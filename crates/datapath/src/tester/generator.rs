@@ -12,7 +12,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::ClockId;
 use weft_wire::probe;
 
-use super::abi::{BUCKETS, GeneratorState, Head};
+use super::abi::{BUCKETS, TesterGenerator, TesterHead};
 use crate::abi::Abi;
 use crate::error::DatapathError;
 use crate::{clock, object};
@@ -104,7 +104,7 @@ impl Generator {
             return Err(config("the number of streams and their tags cannot change"));
         }
         for (number, bytes) in (0u32..).zip(heads) {
-            let mut head = Head::default();
+            let mut head = TesterHead::default();
             head.bytes[..bytes.len()].copy_from_slice(bytes);
             object::update(&self.object, "tester_heads", number.bytes(), head.bytes())?;
         }
@@ -124,7 +124,7 @@ impl Generator {
         }
         // Until the program says when it began, and so when it ends.
         let end_ns = clock::ns(ClockId::Monotonic).saturating_add(order.duration_ns).saturating_add(BEGIN_NS_MAX);
-        let state = GeneratorState {
+        let state = TesterGenerator {
             interval: (order.interval_ns * TICKS_PER_NS).round() as u64,
             end_ns,
             duration_ns: order.duration_ns.min(1 << 60),
@@ -134,7 +134,7 @@ impl Generator {
             head_bytes: self.head_bytes,
             spin: u32::from(order.spin),
             seed: u32::from(order.seed),
-            ..GeneratorState::default()
+            ..TesterGenerator::default()
         };
         object::update(&self.object, STATE, 0u32.bytes(), state.bytes())?;
         object::update(&self.object, GAPS, 0u32.bytes(), &[0; BUCKETS * 8])?;
@@ -182,8 +182,8 @@ impl Generator {
         Some(pause.min(Duration::from_nanos(state.end_ns - now)))
     }
 
-    fn state(&self) -> Result<GeneratorState, DatapathError> {
-        Ok(GeneratorState::from_bytes(&self.read(STATE)?).unwrap_or_default())
+    fn state(&self) -> Result<TesterGenerator, DatapathError> {
+        Ok(TesterGenerator::from_bytes(&self.read(STATE)?).unwrap_or_default())
     }
 
     fn read(&self, map: &'static str) -> Result<Vec<u8>, DatapathError> {

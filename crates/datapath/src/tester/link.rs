@@ -5,7 +5,7 @@ use std::path::Path;
 use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput};
 use rustix::time::ClockId;
 
-use super::abi::{LinkState, RelayState};
+use super::abi::{TesterLink, TesterRelay};
 use super::attach_xdp;
 use crate::abi::Abi;
 use crate::error::DatapathError;
@@ -123,7 +123,7 @@ impl EmulatedLinks {
         let (from_index, to_index) = (interface::index_of(from)?, interface::index_of(to)?);
         let slot = self.relay_ports;
         object::update(&self.object, RELAY_PORTS, slot.bytes(), &self.device(to_index))?;
-        object::update(&self.object, RELAYS, from_index.bytes(), RelayState { to: slot + 1, burn_ns }.bytes())?;
+        object::update(&self.object, RELAYS, from_index.bytes(), TesterRelay { to: slot + 1, burn_ns }.bytes())?;
         self.attached.push(attach_xdp(&object::program(&self.object, "tester_relay"), from)?.0.into());
         self.relay_ports += 1;
         Ok(())
@@ -157,8 +157,8 @@ impl EmulatedLinks {
     /// Any [`DatapathError`].
     pub fn set_burn(&self, from: &str, burn_ns: u32) -> Result<(), DatapathError> {
         let ifindex = interface::index_of(from)?;
-        let relay = self.lookup::<RelayState>(RELAYS, ifindex)?;
-        object::update(&self.object, RELAYS, ifindex.bytes(), RelayState { burn_ns, ..relay }.bytes())
+        let relay = self.lookup::<TesterRelay>(RELAYS, ifindex)?;
+        object::update(&self.object, RELAYS, ifindex.bytes(), TesterRelay { burn_ns, ..relay }.bytes())
     }
 
     /// CPU nanoseconds that the relay's program takes for a frame that comes in at an interface: the least of some series
@@ -189,7 +189,7 @@ impl EmulatedLinks {
     /// # Errors
     /// [`DatapathError::NoInterface`] or [`DatapathError::Map`].
     pub fn counters(&self, interface: &str) -> Result<LinkCounters, DatapathError> {
-        let LinkState { passed, dropped, foreign, saturated, .. } =
+        let TesterLink { passed, dropped, foreign, saturated, .. } =
             self.lookup(LINKS, interface::index_of(interface)?)?;
         Ok(LinkCounters { passed, dropped, foreign, saturated })
     }
@@ -209,7 +209,7 @@ impl EmulatedLinks {
     }
 }
 
-fn state_of(params: &LinkParams) -> Result<LinkState, DatapathError> {
+fn state_of(params: &LinkParams) -> Result<TesterLink, DatapathError> {
     let per_second = 8_000_000_000 * TICKS_PER_NS;
     let rate = u128::from(params.rate_bps);
     let ticks_per_byte = (per_second + rate / 2).checked_div(rate).unwrap_or(0);
@@ -217,11 +217,11 @@ fn state_of(params: &LinkParams) -> Result<LinkState, DatapathError> {
         let why = format!("{} bit/s; a link can have 8 bit/s to 1 Tbit/s", params.rate_bps);
         return Err(DatapathError::Config { field: "rate_bps", why });
     }
-    Ok(LinkState {
+    Ok(TesterLink {
         overhead_bytes: params.overhead_bytes,
         ticks_per_byte: ticks_per_byte as u64,
         queue_ns: params.queue_ns.min(1 << 40),
         delay_ns: params.delay_ns.min(1 << 40),
-        ..LinkState::default()
+        ..TesterLink::default()
     })
 }

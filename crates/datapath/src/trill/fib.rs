@@ -11,8 +11,8 @@ use weft_wire::trill::{HOP_COUNT_MAX, elided, nickname};
 use weft_wire::vlan::VlanSet;
 
 use super::abi::{
-    ELIDES_BOTH, ELIDES_IN, GROUPS, HOPS_MAX, INTERFACES, LINK, PORTS, TREES_MAX, TrillFib, TrillHop, TrillPort,
-    TrillTree, WHOLE_MAX,
+    GROUPS, HOPS_MAX, INTERFACES, PORTS, TREES_MAX, TRILL_ELIDES_BOTH, TRILL_ELIDES_IN, TRILL_LINK, TRILL_WHOLE_MAX,
+    TrillFib, TrillHop, TrillPort, TrillTree,
 };
 use crate::abi::Abi;
 use crate::error::DatapathError;
@@ -296,13 +296,13 @@ impl Table {
             TrillPort { mac: port.mac.0, ifindex: port.ifindex, frame_max: frame_max(port), ..TrillPort::default() };
         match &port.kind {
             PortKind::Link { designated_vlan, neighbor, elision } => {
-                (entry.kind, entry.vlan) = (LINK, *designated_vlan);
+                (entry.kind, entry.vlan) = (TRILL_LINK, *designated_vlan);
                 entry.adjacent = u8::from(neighbor.is_some());
                 entry.plain = if neighbor.is_some() { PLAIN } else { 0 };
                 entry.elides = match elision {
                     Elision::Off => 0,
-                    Elision::Offered => ELIDES_IN,
-                    Elision::Agreed => ELIDES_BOTH,
+                    Elision::Offered => TRILL_ELIDES_IN,
+                    Elision::Agreed => TRILL_ELIDES_BOTH,
                 };
                 entry.plain_elided = if neighbor.is_some() && entry.elides > 0 { PLAIN_ELIDED } else { 0 };
                 entry.neighbor = neighbor.unwrap_or(MacAddress([0; 6])).0;
@@ -361,7 +361,7 @@ impl Table {
 fn entry_of(fib: &Fib, hop: &Hop) -> TrillHop {
     let port = &fib.ports[&hop.port];
     let elides = matches!(port.kind, PortKind::Link { elision: Elision::Agreed, .. });
-    let plain_max = if elides { 0 } else { frame_max(port).min(WHOLE_MAX) };
+    let plain_max = if elides { 0 } else { frame_max(port).min(TRILL_WHOLE_MAX) };
     TrillHop { destination: hop.mac.0, source: port.mac.0, port: hop.port, elides: elides.into(), plain_max }
 }
 
@@ -392,12 +392,12 @@ impl Image<'_> {
         if entry.ifindex == 0 {
             return Some(None);
         }
-        let kind = if entry.kind == LINK {
+        let kind = if entry.kind == TRILL_LINK {
             let neighbor = (entry.adjacent == 1).then_some(MacAddress(entry.neighbor));
             let elision = match entry.elides {
                 0 => Elision::Off,
-                ELIDES_IN => Elision::Offered,
-                ELIDES_BOTH => Elision::Agreed,
+                TRILL_ELIDES_IN => Elision::Offered,
+                TRILL_ELIDES_BOTH => Elision::Agreed,
                 _ => return None,
             };
             PortKind::Link { designated_vlan: entry.vlan, neighbor, elision }

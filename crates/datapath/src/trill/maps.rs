@@ -8,7 +8,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use serde::Serialize;
 use weft_wire::ethernet::MacAddress;
 
-use super::abi::{COUNTERS_OF_PORT, OUTCOMES, PORTS, ROUTE_OWN, TrillFib, TrillHostRoute, TrillState};
+use super::abi::{OUTCOMES, PORTS, TRILL_COUNTERS_OF_PORT, TRILL_ROUTE_OWN, TrillFib, TrillHostRoute, TrillState};
 use super::fib::Fib;
 use crate::abi::Abi;
 use crate::error::DatapathError;
@@ -164,7 +164,7 @@ impl RBridgeMaps {
         let place = OUTCOMES.iter().position(|name| *name == outcome).expect("an outcome of ours") as u32;
         let mut sums = Vec::new();
         for port in 0..PORTS as u32 {
-            let found = self.counters.lookup_percpu((port * COUNTERS_OF_PORT + place).bytes(), MapFlags::ANY);
+            let found = self.counters.lookup_percpu((port * TRILL_COUNTERS_OF_PORT + place).bytes(), MapFlags::ANY);
             let per_cpu = found.map_err(|source| failed(COUNTERS, "reading", source))?.unwrap_or_default();
             sums.resize(sums.len().max(per_cpu.len()), 0);
             for (sum, value) in sums.iter_mut().zip(per_cpu) {
@@ -175,7 +175,7 @@ impl RBridgeMaps {
     }
 
     fn counts_of(&self, port: u8) -> Result<Vec<(&'static str, u64)>, DatapathError> {
-        let first = u32::from(port) * COUNTERS_OF_PORT;
+        let first = u32::from(port) * TRILL_COUNTERS_OF_PORT;
         let sum = |place: u32| -> Result<u64, DatapathError> {
             let found = self.counters.lookup_percpu(place.bytes(), MapFlags::ANY);
             let per_cpu = found.map_err(|source| failed(COUNTERS, "reading", source))?.unwrap_or_default();
@@ -194,7 +194,7 @@ impl RBridgeMaps {
             mac: route.mac.map_or([0; 6], |mac| mac.0),
             gateway: route.gateway.0,
             vlan: route.vlan,
-            flags: if route.mac.is_none() { ROUTE_OWN } else { 0 },
+            flags: if route.mac.is_none() { TRILL_ROUTE_OWN } else { 0 },
         };
         let updated = self.host_routes.update(&host.octets(), entry.bytes(), MapFlags::ANY);
         updated.map_err(|source| failed(HOST_ROUTES, "setting a route", source))
@@ -250,7 +250,7 @@ impl RBridgeMaps {
 impl HostRoute {
     fn of(entry: &TrillHostRoute) -> Self {
         Self {
-            mac: (entry.flags & ROUTE_OWN == 0).then_some(MacAddress(entry.mac)),
+            mac: (entry.flags & TRILL_ROUTE_OWN == 0).then_some(MacAddress(entry.mac)),
             gateway: MacAddress(entry.gateway),
             vlan: entry.vlan,
         }

@@ -3,7 +3,7 @@
 use libbpf_rs::{ErrorKind, MapCore, MapFlags};
 use weft_wire::ethernet::MacAddress;
 
-use super::abi::{GATEWAY, OBSERVED, TrillPlace};
+use super::abi::{OBSERVED, TRILL_GATEWAY, TrillPlace};
 use super::maps::{RBridgeMaps, STATIONS, failed};
 use crate::abi::{Abi, MacKey};
 use crate::error::DatapathError;
@@ -59,7 +59,7 @@ impl RBridgeMaps {
         let (nickname, port) = match station.place {
             Place::Port(port) => (0, port),
             Place::RBridge(nickname) => (nickname, 0),
-            Place::Gateway => (GATEWAY, 0),
+            Place::Gateway => (TRILL_GATEWAY, 0),
         };
         let place = TrillPlace { nickname, port, confidence: station.confidence, seen_s: station.seen_s };
         let updated = self.stations.update(key_of(station.mac, station.vlan).bytes(), place.bytes(), MapFlags::ANY);
@@ -109,7 +109,7 @@ fn station_of(key: MacKey, place: TrillPlace) -> Station {
         vlan: key.vlan,
         place: match place.nickname {
             0 => Place::Port(place.port),
-            GATEWAY => Place::Gateway,
+            TRILL_GATEWAY => Place::Gateway,
             nickname => Place::RBridge(nickname),
         },
         confidence: place.confidence,

@@ -10,10 +10,10 @@ use crate::{object, pin};
 
 pub(super) const FDB: &str = "vtep_fdb";
 pub(super) const PORTS: &str = "vtep_ports";
-pub(super) const PORT_SLOTS: &str = "vtep_port_slots";
+pub(super) const VTEP_PORT_SLOTS: &str = "vtep_port_slots";
 pub(super) const PORT_INDEX: &str = "vtep_port_index";
 pub(super) const VLANS: &str = "vtep_vlans";
-pub(super) const PEER_SLOTS: &str = "vtep_peer_slots";
+pub(super) const VTEP_PEER_SLOTS: &str = "vtep_peer_slots";
 pub(super) const PEER_INDEX: &str = "vtep_peer_index";
 pub(super) const VNIS: &str = "vtep_vnis";
 pub(super) const FLOODS: &str = "vtep_floods";
@@ -37,10 +37,10 @@ pub(super) const DEVICES: &str = "vtep_devices";
 pub(super) const SHARED: [&str; 19] = [
     FDB,
     PORTS,
-    PORT_SLOTS,
+    VTEP_PORT_SLOTS,
     PORT_INDEX,
     VLANS,
-    PEER_SLOTS,
+    VTEP_PEER_SLOTS,
     PEER_INDEX,
     VNIS,
     FLOODS,
@@ -165,10 +165,10 @@ impl Tables {
             fdb: table(FDB)?,
             told: table(TOLD)?,
             ports: table(PORTS)?,
-            port_slots: table(PORT_SLOTS)?,
+            port_slots: table(VTEP_PORT_SLOTS)?,
             port_index: table(PORT_INDEX)?,
             vlans: table(VLANS)?,
-            peer_slots: table(PEER_SLOTS)?,
+            peer_slots: table(VTEP_PEER_SLOTS)?,
             peer_index: table(PEER_INDEX)?,
             vnis: table(VNIS)?,
             floods: table(FLOODS)?,

@@ -43,7 +43,7 @@ use crate::frame::{self, FrameInput, FrameOutput};
 use crate::pin::PinDir;
 use crate::{clock, interface, object};
 
-use abi::{HOPS_PER_PEER, VLANS as VLANS_PER_TRUNK, VniState};
+use abi::{VTEP_HOPS_PER_PEER, VTEP_VLANS, VtepVni};
 use group::Memberships;
 use maps::{
     ARP, DEVICES, FDB, FLOODS, HOPS, LIMITS, PEER_INDEX, PEER_TRAFFIC, PORT_INDEX, PORTS, SHARED, STATE, Table, Tables,
@@ -182,7 +182,7 @@ impl Vtep {
         for vni in vnis.iter().map(|vni| vni.get()) {
             let (slot, flood) = match known.get(&vni) {
                 Some(state) => (state.slot, tables.floods.get(&vni)?.unwrap_or_default()),
-                None => (self.vni_slots.take().expect("there is room"), abi::FloodState::default()),
+                None => (self.vni_slots.take().expect("there is room"), abi::VtepFlood::default()),
             };
             if !(known.contains_key(&vni) || self.pins.is_none() && self.vni_slots.is_first_use()) {
                 tables.vni_traffic.clear_per_cpu(slot)?;
@@ -192,7 +192,7 @@ impl Vtep {
         }
         let slots = || states.iter().map(|(_, state)| state.slot);
         tables.limits.put_all(&slots().map(|slot| (slot, settings.limits())).collect::<Vec<_>>())?;
-        self.clocks.put_all(&slots().map(|slot| (slot, abi::ClockState::default())).collect::<Vec<_>>())?;
+        self.clocks.put_all(&slots().map(|slot| (slot, abi::VtepClock::default())).collect::<Vec<_>>())?;
         tables.floods.put_all(&floods)?;
         // Last: now the programs know them.
         tables.vnis.put_all(&states)?;
@@ -204,10 +204,10 @@ impl Vtep {
     }
 
     /// Those of the segments that are there.
-    fn known(&self, vnis: &BTreeSet<Vni>) -> Result<BTreeMap<u32, VniState>, DatapathError> {
+    fn known(&self, vnis: &BTreeSet<Vni>) -> Result<BTreeMap<u32, VtepVni>, DatapathError> {
         let mut known = BTreeMap::new();
         for vni in vnis.iter().map(|vni| vni.get()) {
-            let state: Option<VniState> = self.view.tables.vnis.get(&vni)?;
+            let state: Option<VtepVni> = self.view.tables.vnis.get(&vni)?;
             known.extend(state.map(|state| (vni, state)));
         }
         Ok(known)
@@ -228,7 +228,7 @@ impl Vtep {
     pub fn remove_vnis(&mut self, vnis: &BTreeSet<Vni>) -> Result<usize, DatapathError> {
         let mut slots = Vec::new();
         for vni in vnis {
-            let state: Option<VniState> = self.view.tables.vnis.get(&vni.get())?;
+            let state: Option<VtepVni> = self.view.tables.vnis.get(&vni.get())?;
             let Some(state) = state else { continue };
             // First: from here on nothing of it is learned.
             self.view.tables.vnis.delete(&vni.get())?;
@@ -296,17 +296,17 @@ impl Vtep {
         let index = self.peer_index(peer)?;
         let port = self.member(vni, ifindex, 0)?;
         let [destination, source] = macs;
-        let hop = abi::HopState {
+        let hop = abi::VtepHop {
             destination,
             source,
-            kind: weft_wire::ethernet::ethertype::IPV4.to_be_bytes(),
+            ethertype: weft_wire::ethernet::ethertype::IPV4.to_be_bytes(),
             mtu: 1600,
             peer: peer.octets(),
             port,
             expires: abi::HOP_FOREVER,
         };
         let Some(xdp) = &self.xdp else { return Ok(()) };
-        (0..HOPS_PER_PEER).try_for_each(|n| xdp.hops.put_per_cpu(index * HOPS_PER_PEER + n, &hop))
+        (0..VTEP_HOPS_PER_PEER).try_for_each(|n| xdp.hops.put_per_cpu(index * VTEP_HOPS_PER_PEER + n, &hop))
     }
 
     pub(crate) fn xdp_program(&self, program: VtepProgram) -> Option<libbpf_rs::ProgramMut<'_>> {
@@ -329,7 +329,7 @@ impl Vtep {
     /// Finds out what an earlier run left in the tables.
     fn take_over(&mut self) -> Result<(), DatapathError> {
         let tables = &self.view.tables;
-        for (_, state) in tables.vnis.all::<u32, VniState>()? {
+        for (_, state) in tables.vnis.all::<u32, VtepVni>()? {
             self.vni_slots.mark(state.slot);
         }
         for (_, index) in tables.peer_index.all::<[u8; 4], u32>()? {
@@ -436,7 +436,7 @@ fn load_tc(options: &VtepOptions, pins: Option<&PinDir>) -> Result<Object, Datap
 fn load_xdp(options: &VtepOptions, tc: &Object) -> Result<Xdp, DatapathError> {
     let mut open = object::VXLAN_XDP.open()?;
     object::set_constants(&mut open, ".rodata.vtep", &options.constants()?);
-    object::set_max_entries(&mut open, HOPS, options.capacities.peers.saturating_mul(HOPS_PER_PEER))?;
+    object::set_max_entries(&mut open, HOPS, options.capacities.peers.saturating_mul(VTEP_HOPS_PER_PEER))?;
     object::set_max_entries(&mut open, DEVICES, options.capacities.ports)?;
     for name in SHARED {
         object::share_map(&mut open, name, tc)?;
@@ -451,7 +451,7 @@ fn sizes(of: Capacities) -> [(&'static str, u32); 12] {
         (ARP, of.arps),
         (PORTS, of.ports),
         (PORT_INDEX, of.ports),
-        (VLANS, of.trunks.saturating_mul(VLANS_PER_TRUNK)),
+        (VLANS, of.trunks.saturating_mul(VTEP_VLANS)),
         (PEER_INDEX, of.peers),
         (PEER_TRAFFIC, of.peers),
         (VNIS, of.vnis),
@@ -480,7 +480,7 @@ fn check_mac(mac: [u8; 6]) -> Result<(), DatapathError> {
 
 /// The address's slot: its low bits.
 fn peer_slot(address: Ipv4Addr) -> u32 {
-    u32::from(address) % abi::PEER_SLOTS
+    u32::from(address) % abi::VTEP_PEER_SLOTS
 }
 
 #[cfg(test)]

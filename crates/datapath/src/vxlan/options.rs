@@ -3,11 +3,11 @@
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-use super::abi::{DSCP_COPY, VLAN_BITS, VtepConfig};
+use super::abi::{VTEP_DSCP_COPY, VTEP_VLAN_BITS, VtepConfig};
 use crate::error::DatapathError;
 
 /// Circuits have 20 bits for the port.
-const PORTS_MAX: u32 = (1 << (32 - VLAN_BITS)) - 1;
+const PORTS_MAX: u32 = (1 << (32 - VTEP_VLAN_BITS)) - 1;
 
 /// Where in the kernel frames are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl VtepOptions {
             return refuse("ttl", "0 reaches nobody; 64 is usual".to_owned());
         }
         let dscp = match self.dscp {
-            Dscp::Copy => DSCP_COPY,
+            Dscp::Copy => VTEP_DSCP_COPY,
             Dscp::Set(dscp @ 0..64) => dscp << 2,
             Dscp::Set(dscp) => return refuse("dscp", format!("{dscp} is not between 0 and 63")),
         };

@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use super::abi::{FLOOD_PORTS, FloodState, HOPS_PER_PEER, Slot, VniState};
+use super::abi::{FLOOD_PORTS, VTEP_HOPS_PER_PEER, VtepFlood, VtepSlot, VtepVni};
 use super::entry::To;
 use super::segment::{Flood, Vni, check_peer};
 use super::{Vtep, full, peer_slot};
@@ -30,13 +30,13 @@ impl Vtep {
         let Some(index) = index else { return Ok(false) };
         self.view.tables.peer_index.delete(&address.octets())?;
         let number = peer_slot(address);
-        let slot: Slot = self.view.tables.peer_slots.get(&number)?.unwrap_or_default();
+        let slot: VtepSlot = self.view.tables.peer_slots.get(&number)?.unwrap_or_default();
         if slot.number == address.octets() {
-            self.view.tables.peer_slots.put(&number, &Slot::default())?;
+            self.view.tables.peer_slots.put(&number, &VtepSlot::default())?;
         }
         self.forget_found()?;
         self.sweep(|entry| entry.to == To::Remote(address))?;
-        for (number, state) in self.view.tables.floods.all::<u32, FloodState>()? {
+        for (number, state) in self.view.tables.floods.all::<u32, VtepFlood>()? {
             if state.remotes().contains(&address.octets()) {
                 let kept: Vec<[u8; 4]> =
                     state.remotes().iter().copied().filter(|kept| *kept != address.octets()).collect();
@@ -59,15 +59,15 @@ impl Vtep {
         tables.peer_traffic.clear_per_cpu(index)?;
         if let Some(xdp) = &self.xdp {
             // Next hops of whoever had the number before.
-            for hop in 0..HOPS_PER_PEER {
-                xdp.hops.clear_per_cpu(index * HOPS_PER_PEER + hop)?;
+            for hop in 0..VTEP_HOPS_PER_PEER {
+                xdp.hops.clear_per_cpu(index * VTEP_HOPS_PER_PEER + hop)?;
             }
         }
         tables.peer_index.put(&address.octets(), &index)?;
         let number = peer_slot(address);
-        let slot: Slot = tables.peer_slots.get(&number)?.unwrap_or_default();
+        let slot: VtepSlot = tables.peer_slots.get(&number)?.unwrap_or_default();
         if slot.number == [0; 4] {
-            tables.peer_slots.put(&number, &Slot { number: address.octets(), index })?;
+            tables.peer_slots.put(&number, &VtepSlot { number: address.octets(), index })?;
         }
         Ok(index)
     }
@@ -95,7 +95,7 @@ impl Vtep {
     /// The same for many circuits.
     pub(super) fn put_flood_ports(&self, members: impl Iterator<Item = (Vni, u32, bool)>) -> Result<(), DatapathError> {
         let floods = &self.view.tables.floods;
-        let mut changed: BTreeMap<u32, FloodState> = BTreeMap::new();
+        let mut changed: BTreeMap<u32, VtepFlood> = BTreeMap::new();
         for (vni, circuit, member) in members {
             let state = match changed.entry(vni.get()) {
                 Entry::Occupied(known) => known.into_mut(),
@@ -118,12 +118,12 @@ impl Vtep {
     }
 
     fn groups(&self) -> Result<BTreeSet<Ipv4Addr>, DatapathError> {
-        let all = self.view.tables.vnis.all::<u32, VniState>()?;
+        let all = self.view.tables.vnis.all::<u32, VtepVni>()?;
         Ok(all.iter().map(|(_, state)| Ipv4Addr::from(state.group)).filter(|group| !group.is_unspecified()).collect())
     }
 }
 
-impl FloodState {
+impl VtepFlood {
     /// Adds a circuit or takes it away; `false` if there is no room.
     fn set_member(&mut self, circuit: u32, member: bool) -> bool {
         let mut ports: Vec<u32> = self.ports().iter().copied().filter(|port| *port != circuit).collect();

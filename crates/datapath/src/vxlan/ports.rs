@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::abi::{PORT_KEEPS_TAGS, PORT_SLOTS, PORT_UPLINK, PORT_XDP, PortState, VniState, circuit};
+use super::abi::{PORT_KEEPS_TAGS, PORT_UPLINK, PORT_XDP, VTEP_PORT_SLOTS, VtepPort, VtepVni, circuit};
 use super::options::Attachment;
 use super::segment::Vni;
 use super::view::{Port, PortRole};
@@ -72,13 +72,13 @@ impl Vtep {
     /// [`DatapathError::Config`] for a segment that is not there, an interface that is in use otherwise, or no room; or
     /// any other [`DatapathError`].
     pub fn attach_access(&mut self, ifindex: u32, vni: Vni, rule: AccessRule) -> Result<(), DatapathError> {
-        let segment: Option<VniState> = self.view.tables.vnis.get(&vni.get())?;
+        let segment: Option<VtepVni> = self.view.tables.vnis.get(&vni.get())?;
         segment.ok_or_else(|| no_such_vni(vni))?;
         let flags = self.access_flags(rule);
         match self.ports.get(&ifindex).map(|port| (&port.role, port.index)) {
             None => self.attach(ifindex, Role::Access(vni), flags),
             Some((Role::Access(other), index)) if *other == vni => {
-                self.put_state(&PortState { ifindex, vni: vni.get(), flags, index, ..PortState::default() })
+                self.put_state(&VtepPort { ifindex, vni: vni.get(), flags, index, ..VtepPort::default() })
             }
             Some((Role::Access(other), _)) => Err(busy(ifindex, &format!("a port of segment {other}"))),
             Some((Role::Trunk { .. }, _)) => Err(busy(ifindex, "a trunk")),
@@ -154,7 +154,7 @@ impl Vtep {
     pub(super) fn take_over_ports(&mut self) -> Result<(), DatapathError> {
         for (ifindex, index) in self.view.tables.port_index.all::<u32, u32>()? {
             self.port_indexes.mark(index);
-            let state: PortState = self.view.tables.ports.get(&index)?.unwrap_or_default();
+            let state: VtepPort = self.view.tables.ports.get(&index)?.unwrap_or_default();
             let role = match Port::of(&state).map(|port| port.role) {
                 Some(PortRole::Uplink) => Role::Uplink,
                 Some(PortRole::Access { vni, .. }) => Role::Access(vni),
@@ -169,7 +169,7 @@ impl Vtep {
                 }
             };
             let flags = state.flags & !PORT_XDP | if self.xdp.is_some() { PORT_XDP } else { 0 };
-            self.put_state(&PortState { flags, ..state })?;
+            self.put_state(&VtepPort { flags, ..state })?;
             self.put_device(index, ifindex)?;
             match self.attach_programs(ifindex, &role) {
                 Ok(programs) => {
@@ -217,11 +217,11 @@ impl Vtep {
     }
 
     fn put_port(&self, ifindex: u32, index: u32, role: &Role, flags: u32) -> Result<(), DatapathError> {
-        let state = PortState { ifindex, flags, index, ..PortState::default() };
+        let state = VtepPort { ifindex, flags, index, ..VtepPort::default() };
         let state = match role {
             Role::Uplink => state,
-            Role::Access(vni) => PortState { vni: vni.get(), ..state },
-            Role::Trunk { number, .. } => PortState { trunk: *number, ..state },
+            Role::Access(vni) => VtepPort { vni: vni.get(), ..state },
+            Role::Trunk { number, .. } => VtepPort { trunk: *number, ..state },
         };
         if let Role::Access(vni) = role {
             self.put_flood_port(*vni, circuit(index, 0), true)?;
@@ -232,11 +232,11 @@ impl Vtep {
     }
 
     /// Sets what a port is, and in its slot again if that is free or its own.
-    fn put_state(&self, state: &PortState) -> Result<(), DatapathError> {
+    fn put_state(&self, state: &VtepPort) -> Result<(), DatapathError> {
         let tables = &self.view.tables;
         tables.ports.put(&state.index, state)?;
-        let number = state.ifindex % PORT_SLOTS;
-        let slot: PortState = tables.port_slots.get(&number)?.unwrap_or_default();
+        let number = state.ifindex % VTEP_PORT_SLOTS;
+        let slot: VtepPort = tables.port_slots.get(&number)?.unwrap_or_default();
         if slot.ifindex == 0 || slot.ifindex == state.ifindex {
             tables.port_slots.put(&number, state)?;
         }
@@ -251,12 +251,12 @@ impl Vtep {
     fn forget_port(&mut self, ifindex: u32, index: u32, role: &Role) -> Result<(), DatapathError> {
         let tables = &self.view.tables;
         tables.port_index.delete(&ifindex)?;
-        let number = ifindex % PORT_SLOTS;
-        let slot: PortState = tables.port_slots.get(&number)?.unwrap_or_default();
+        let number = ifindex % VTEP_PORT_SLOTS;
+        let slot: VtepPort = tables.port_slots.get(&number)?.unwrap_or_default();
         if slot.ifindex == ifindex {
-            tables.port_slots.put(&number, &PortState::default())?;
+            tables.port_slots.put(&number, &VtepPort::default())?;
         }
-        tables.ports.put(&index, &PortState::default())?;
+        tables.ports.put(&index, &VtepPort::default())?;
         self.forget_found()?;
         if let Some(xdp) = &self.xdp {
             xdp.devices.delete(&index)?;

@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::Ipv4Addr;
 
 use super::abi::{
-    FLOOD_REMOTES, LimitState, LimitsState, VNI_ANSWERS_ARP, VNI_ARP_FLOOD, VNI_ARP_UPCALL, VNI_LEARNS,
-    VNI_UNICAST_FLOOD, VNI_UNICAST_UPCALL, VniState,
+    FLOOD_REMOTES, VNI_ANSWERS_ARP, VNI_ARP_FLOOD, VNI_ARP_UPCALL, VNI_LEARNS, VNI_UNICAST_FLOOD, VNI_UNICAST_UPCALL,
+    VtepLimit, VtepLimits, VtepVni,
 };
 use crate::error::DatapathError;
 
@@ -84,13 +84,13 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    fn state(self) -> LimitState {
+    fn state(self) -> VtepLimit {
         let interval_ns = (1_000_000_000 / u64::from(self.frames_per_sec.max(1))).max(1);
         let burst = u64::from(self.burst_frames.max(1));
-        LimitState { interval_ns, burst_ns: interval_ns * (burst - 1) }
+        VtepLimit { interval_ns, burst_ns: interval_ns * (burst - 1) }
     }
 
-    fn of(state: LimitState) -> Option<Self> {
+    fn of(state: VtepLimit) -> Option<Self> {
         let frames = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         (state.interval_ns > 0).then(|| Self {
             frames_per_sec: frames(1_000_000_000 / state.interval_ns),
@@ -137,7 +137,7 @@ impl Default for VniSettings {
 }
 
 impl VniSettings {
-    pub(super) fn state(&self, slot: u32) -> VniState {
+    pub(super) fn state(&self, slot: u32) -> VtepVni {
         let flags = [
             (self.learn, VNI_LEARNS),
             (self.answer_arp, VNI_ANSWERS_ARP),
@@ -150,7 +150,7 @@ impl VniSettings {
             Flood::Group(group) => group.octets(),
             Flood::None | Flood::HeadEnd(_) => [0; 4],
         };
-        VniState {
+        VtepVni {
             age_ns: self.age_ns.unwrap_or(0),
             slot,
             flags: flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum(),
@@ -159,12 +159,12 @@ impl VniSettings {
         }
     }
 
-    pub(super) fn limits(&self) -> LimitsState {
+    pub(super) fn limits(&self) -> VtepLimits {
         let state = |limit: Option<RateLimit>| limit.map(RateLimit::state).unwrap_or_default();
-        LimitsState { broadcast: state(self.broadcast_limit), unknown: state(self.unknown_limit) }
+        VtepLimits { broadcast: state(self.broadcast_limit), unknown: state(self.unknown_limit) }
     }
 
-    pub(super) fn of(vni: &VniState, limits: &LimitsState, remotes: Vec<Ipv4Addr>) -> Self {
+    pub(super) fn of(vni: &VtepVni, limits: &VtepLimits, remotes: Vec<Ipv4Addr>) -> Self {
         let has = |flag| vni.flags & flag != 0;
         let group = Ipv4Addr::from(vni.group);
         let flood = match (group.is_unspecified(), remotes.is_empty()) {

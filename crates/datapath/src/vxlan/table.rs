@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::abi::{ArpKey, ArpState, FDB_PEER, FDB_PORT, FdbEntry, FdbKey, VniState, circuit};
+use super::abi::{FDB_PEER, FDB_PORT, FdbEntry, FdbKey, VtepArp, VtepArpKey, VtepVni, circuit};
 use super::entry::{Entry, Origin, To};
 use super::segment::Vni;
 use super::{Vtep, check_mac, no_such_vni, now_ns};
@@ -31,7 +31,7 @@ impl Vtep {
     /// [`DatapathError::Config`] for a segment, port or address that cannot be, or [`DatapathError::Map`] (no room).
     pub fn set_entry(&mut self, vni: Vni, mac: [u8; 6], to: To, origin: Origin) -> Result<(), DatapathError> {
         check_mac(mac)?;
-        let segment: Option<VniState> = self.view.tables.vnis.get(&vni.get())?;
+        let segment: Option<VtepVni> = self.view.tables.vnis.get(&vni.get())?;
         let vni_slot = segment.ok_or_else(|| no_such_vni(vni))?.slot;
         let (kind, target, place) = match to {
             To::Remote(address) => (FDB_PEER, self.peer_index(address)?, address.octets()),
@@ -63,7 +63,7 @@ impl Vtep {
     /// [`DatapathError::Map`].
     pub fn age_out(&mut self, now_ns: u64) -> Result<Vec<Entry>, DatapathError> {
         let ages: std::collections::BTreeMap<u32, u64> =
-            self.view.tables.vnis.all::<u32, VniState>()?.iter().map(|(vni, state)| (*vni, state.age_ns)).collect();
+            self.view.tables.vnis.all::<u32, VtepVni>()?.iter().map(|(vni, state)| (*vni, state.age_ns)).collect();
         self.sweep(|entry| {
             let age_ns = ages.get(&entry.vni.get()).copied().unwrap_or(0);
             entry.origin == Origin::Learned && age_ns > 0 && entry.age_ns(now_ns) > age_ns
@@ -76,10 +76,10 @@ impl Vtep {
     /// [`DatapathError::Config`] for a segment or address that cannot be, or [`DatapathError::Map`] (no room).
     pub fn set_arp(&mut self, vni: Vni, address: Ipv4Addr, mac: [u8; 6]) -> Result<(), DatapathError> {
         check_mac(mac)?;
-        let segment: Option<VniState> = self.view.tables.vnis.get(&vni.get())?;
+        let segment: Option<VtepVni> = self.view.tables.vnis.get(&vni.get())?;
         segment.ok_or_else(|| no_such_vni(vni))?;
-        let key = ArpKey { vni: vni.get(), address: address.octets() };
-        self.view.tables.arp.put(&key, &ArpState { mac, zero: [0; 2] })
+        let key = VtepArpKey { vni: vni.get(), address: address.octets() };
+        self.view.tables.arp.put(&key, &VtepArp { mac, zero: [0; 2] })
     }
 
     /// No longer answers for an address. Returns whether it did.
@@ -87,7 +87,7 @@ impl Vtep {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn remove_arp(&mut self, vni: Vni, address: Ipv4Addr) -> Result<bool, DatapathError> {
-        self.view.tables.arp.delete(&ArpKey { vni: vni.get(), address: address.octets() })
+        self.view.tables.arp.delete(&VtepArpKey { vni: vni.get(), address: address.octets() })
     }
 
     /// Removes the entries that `goes` picks; returns them.

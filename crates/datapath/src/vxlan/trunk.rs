@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_wire::vlan::VlanId;
 
-use super::abi::{PORT_TRUNK, VLANS, VniState, circuit};
+use super::abi::{PORT_TRUNK, VTEP_VLANS, VtepVni, circuit};
 use super::entry::To;
 use super::ports::{AccessRule, Role, busy};
 use super::segment::Vni;
@@ -47,7 +47,7 @@ impl Vtep {
     pub fn attach_trunk(&mut self, ifindex: u32, trunk: &Trunk) -> Result<(), DatapathError> {
         let wanted = trunk.by_vlan();
         for vni in wanted.values().collect::<BTreeSet<_>>() {
-            let segment: Option<VniState> = self.view.tables.vnis.get(&vni.get())?;
+            let segment: Option<VtepVni> = self.view.tables.vnis.get(&vni.get())?;
             segment.ok_or_else(|| no_such_vni(*vni))?;
         }
         let is_new = match self.ports.get(&ifindex).map(|port| &port.role) {
@@ -144,7 +144,8 @@ impl Vtep {
 
     fn put_vlans(&self, number: u32, vlans: &BTreeMap<u16, Vni>) -> Result<(), DatapathError> {
         let of = |vlan: u16| vlans.get(&vlan).map_or(0, |vni| vni.get());
-        let row: Vec<(u32, u32)> = (0..).take(VLANS as usize).map(|vlan| (circuit(number, vlan), of(vlan))).collect();
+        let row: Vec<(u32, u32)> =
+            (0..).take(VTEP_VLANS as usize).map(|vlan| (circuit(number, vlan), of(vlan))).collect();
         self.view.tables.vlans.put_all(&row)?;
         self.forget_found()
     }

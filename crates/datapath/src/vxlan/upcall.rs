@@ -6,7 +6,7 @@ use std::path::Path;
 
 use libbpf_rs::MapHandle;
 
-use super::abi::{UPCALL_ARP, UPCALL_LEARNED, UPCALL_MOVED, UPCALL_UNICAST, UPCALL_UNKNOWN_PEER, UpcallState};
+use super::abi::{UPCALL_ARP, UPCALL_LEARNED, UPCALL_MOVED, UPCALL_UNICAST, UPCALL_UNKNOWN_PEER, VtepUpcall};
 use super::entry::To;
 use super::maps::UPCALLS;
 use super::segment::Vni;
@@ -75,7 +75,7 @@ pub enum Upcall {
 }
 
 impl Upcall {
-    fn of(state: &UpcallState) -> Option<Self> {
+    fn of(state: &VtepUpcall) -> Option<Self> {
         let vni = Vni::new(state.vni)?;
         let (peer, from) = (Ipv4Addr::from(state.peer), To::at(state.ifindex, state.vlan));
         let to = if peer.is_unspecified() { from } else { To::Remote(peer) };
@@ -112,7 +112,7 @@ impl Upcalls {
 
     pub(super) fn of_map(map: MapHandle) -> Result<Self, DatapathError> {
         let read = |bytes: &[u8]| {
-            let state = bytes.get(..size_of::<UpcallState>()).and_then(UpcallState::from_bytes);
+            let state = bytes.get(..size_of::<VtepUpcall>()).and_then(VtepUpcall::from_bytes);
             state.and_then(|state| Upcall::of(&state))
         };
         Ring::of_map(UPCALLS, map, read).map(Self)

@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use super::abi::{
-    ArpKey, ArpState, FdbEntry, FdbKey, FloodState, LimitsState, PORT_KEEPS_TAGS, PORT_TRUNK, PORT_UPLINK, PortState,
-    TrafficState, VLANS, VTEP_EVENTS, VTEP_OUTCOMES, VniState, circuit, of_circuit,
+    FdbEntry, FdbKey, PORT_KEEPS_TAGS, PORT_TRUNK, PORT_UPLINK, VTEP_EVENTS, VTEP_OUTCOMES, VTEP_VLANS, VtepArp,
+    VtepArpKey, VtepFlood, VtepLimits, VtepPort, VtepTraffic, VtepVni, circuit, of_circuit,
 };
 use super::entry::{Entry, To};
 use super::maps::{COUNTERS, EVENTS, Table, Tables};
@@ -134,7 +134,7 @@ impl VtepView {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn arps(&self, vni: Option<Vni>) -> Result<Vec<(Vni, Ipv4Addr, [u8; 6])>, DatapathError> {
-        let all = self.tables.arp.all::<ArpKey, ArpState>()?;
+        let all = self.tables.arp.all::<VtepArpKey, VtepArp>()?;
         let mut arps: Vec<(Vni, Ipv4Addr, [u8; 6])> = all
             .iter()
             .filter_map(|(key, value)| Some((Vni::new(key.vni)?, key.address.into(), value.mac)))
@@ -151,7 +151,7 @@ impl VtepView {
     /// [`DatapathError::Map`].
     pub fn segments(&self) -> Result<Vec<Segment>, DatapathError> {
         let mut segments = Vec::new();
-        for (number, state) in self.tables.vnis.all::<u32, VniState>()? {
+        for (number, state) in self.tables.vnis.all::<u32, VtepVni>()? {
             if let Some(vni) = Vni::new(number) {
                 segments.push(self.segment_of(vni, &state)?);
             }
@@ -166,7 +166,7 @@ impl VtepView {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn segment(&self, vni: Vni) -> Result<Option<Segment>, DatapathError> {
-        let found: Option<VniState> = self.tables.vnis.get(&vni.get())?;
+        let found: Option<VtepVni> = self.tables.vnis.get(&vni.get())?;
         found.map(|state| self.segment_of(vni, &state)).transpose()
     }
 
@@ -191,7 +191,7 @@ impl VtepView {
     pub fn ports(&self) -> Result<Vec<Port>, DatapathError> {
         let mut ports = Vec::new();
         for (_, index) in self.tables.port_index.all::<u32, u32>()? {
-            let state: PortState = self.tables.ports.get(&index)?.unwrap_or_default();
+            let state: VtepPort = self.tables.ports.get(&index)?.unwrap_or_default();
             ports.extend(Port::of(&state));
         }
         ports.sort_unstable_by_key(|port| port.ifindex);
@@ -206,7 +206,7 @@ impl VtepView {
     pub fn trunk(&self, ifindex: u32) -> Result<Option<Trunk>, DatapathError> {
         let index: Option<u32> = self.tables.port_index.get(&ifindex)?;
         let Some(index) = index else { return Ok(None) };
-        let state: PortState = self.tables.ports.get(&index)?.unwrap_or_default();
+        let state: VtepPort = self.tables.ports.get(&index)?.unwrap_or_default();
         if state.flags & PORT_TRUNK == 0 {
             return Ok(None);
         }
@@ -216,7 +216,7 @@ impl VtepView {
     /// A trunk's table, without what is in no segment.
     pub(super) fn vlans(&self, trunk: u32) -> Result<BTreeMap<u16, Vni>, DatapathError> {
         let mut vlans = BTreeMap::new();
-        for vlan in (0..).take(VLANS as usize) {
+        for vlan in (0..).take(VTEP_VLANS as usize) {
             let number: u32 = self.tables.vlans.get(&circuit(trunk, vlan))?.unwrap_or_default();
             vlans.extend(Vni::new(number).map(|vni| (vlan, vni)));
         }
@@ -226,13 +226,13 @@ impl VtepView {
     /// Where a circuit is.
     fn place_of(&self, of: u32) -> Result<To, DatapathError> {
         let (index, vlan) = of_circuit(of);
-        let state: PortState = self.tables.ports.get(&index)?.unwrap_or_default();
+        let state: VtepPort = self.tables.ports.get(&index)?.unwrap_or_default();
         Ok(To::at(state.ifindex, vlan))
     }
 
-    fn segment_of(&self, vni: Vni, state: &VniState) -> Result<Segment, DatapathError> {
-        let flood: FloodState = self.tables.floods.get(&vni.get())?.unwrap_or_default();
-        let limits: LimitsState = self.tables.limits.get(&state.slot)?.unwrap_or_default();
+    fn segment_of(&self, vni: Vni, state: &VtepVni) -> Result<Segment, DatapathError> {
+        let flood: VtepFlood = self.tables.floods.get(&vni.get())?.unwrap_or_default();
+        let limits: VtepLimits = self.tables.limits.get(&state.slot)?.unwrap_or_default();
         let remotes = flood.remotes().iter().map(|remote| Ipv4Addr::from(*remote)).collect();
         Ok(Segment {
             vni,
@@ -244,7 +244,7 @@ impl VtepView {
 }
 
 impl Port {
-    pub(super) fn of(state: &PortState) -> Option<Self> {
+    pub(super) fn of(state: &VtepPort) -> Option<Self> {
         let role = if state.flags & PORT_UPLINK != 0 {
             PortRole::Uplink
         } else if state.flags & PORT_TRUNK != 0 {
@@ -257,8 +257,8 @@ impl Port {
 }
 
 fn traffic(table: &Table, index: u32) -> Result<Traffic, DatapathError> {
-    let per_cpu = table.per_cpu::<TrafficState>(index)?;
-    let sum = |of: fn(&TrafficState) -> u64| per_cpu.iter().map(of).sum();
+    let per_cpu = table.per_cpu::<VtepTraffic>(index)?;
+    let sum = |of: fn(&VtepTraffic) -> u64| per_cpu.iter().map(of).sum();
     Ok(Traffic {
         sent_frames: sum(|traffic| traffic.sent_frames),
         sent_bytes: sum(|traffic| traffic.sent_bytes),
