@@ -24,17 +24,18 @@ The programs alone. With real frames: `weft run trill/fastpath-table1` and `vxla
         #[command(flatten)]
         output: OutputFlag,
     },
-    /// What encapsulations cost: each beside the same path without it, with intervals
+    /// What the test centre itself costs, its latency floor and how evenly it sends
     #[cfg(feature = "lab")]
     #[command(after_help = "\
 Examples:
-  weft bench overlay --quick                     two sizes over a veth pair that it makes itself
-  weft bench overlay --size 64,512,1518 -o json
-  weft bench overlay --tx eth1 --rx eth2         over two connected ports of yours that nothing uses
+  weft bench tester
+  weft bench tester -o json
 
-CPU is that of all switches on the way, without the tester. `extra` is what an encapsulation takes more than its baseline:
-the same hook, as many switches, no header. Where intervals overlap, the verdict is `inconclusive`.")]
-    Overlay(BenchOverlayArgs),
+What encapsulations cost on this machine: weft run vxlan/encapsulations --quick")]
+    Tester {
+        #[command(flatten)]
+        output: OutputFlag,
+    },
     /// Look-ups per CPU second, updates, convergence and failover of the directory, on loopback
     #[cfg(feature = "lab")]
     #[command(after_help = "\
@@ -48,28 +49,6 @@ Examples:
   weft bench sim -o json
   weft bench sim --sweep --vs-ns3          the same, 8 runs side by side, and ns-3 on a tenth of r1a")]
     Sim(BenchSimArgs),
-}
-
-#[cfg(feature = "lab")]
-#[derive(Debug, Args)]
-pub(crate) struct BenchOverlayArgs {
-    /// Two sizes and fewer rounds: below two minutes
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Port of yours that the first switch sends by: an interface, or NAMESPACE:INTERFACE [default: a veth pair]
-    #[arg(long, value_name = "IF", requires = "rx")]
-    pub(crate) tx: Option<String>,
-    /// Port of yours, connected to the other, that the second switch receives by
-    #[arg(long, value_name = "IF", requires = "tx")]
-    pub(crate) rx: Option<String>,
-    /// Frame sizes with FCS, bytes [default: 64,128,256,512,1024,1450,1518; quick: 64,1518]
-    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
-    pub(crate) size: Vec<u32>,
-    /// Interleaved rounds; intervals are over them [default: 9; quick: 5]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=1000))]
-    pub(crate) rounds: Option<u32>,
-    #[command(flatten)]
-    pub(crate) output: OutputFlag,
 }
 
 #[cfg(feature = "lab")]

@@ -25,9 +25,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use weft_scenario::engine::{DirectoryStore, Overlay};
 
 pub(crate) use analyse::{AnalyseArgs, FormatChoice, GenerateArgs, RackArgs};
-pub(crate) use bench::{BenchCommand, BenchSimArgs, InternalCommand};
 #[cfg(feature = "lab")]
-pub(crate) use bench::{BenchDirectoryArgs, BenchOverlayArgs};
+pub(crate) use bench::BenchDirectoryArgs;
+pub(crate) use bench::{BenchCommand, BenchSimArgs, InternalCommand};
 pub(crate) use calc::{CalcCommand, CostArgs};
 #[cfg(feature = "lab")]
 pub(crate) use directory::{AdminArgs, CertsArgs, DirectoryCommand, KeyArgs, PolicyCommand, SessionArgs, SetArgs};

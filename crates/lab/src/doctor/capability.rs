@@ -106,8 +106,8 @@ const fn tried(
 
 use Probe::Object;
 use Use::{
-    BenchDatapath, BenchOverlay, BridgedLab, KernelVxlanLab, Measure, RBridge, RBridgeGeneric, RoutedLab, ShapedLinks,
-    TrillLab, TrillPlans, Vl2Lab, Vl2Node, Vtep, VtepLab, VtepXdp, VxlanPlans,
+    BenchDatapath, BridgedLab, KernelVxlanLab, Measure, RBridge, RBridgeGeneric, RoutedLab, ShapedLinks, TrillLab,
+    TrillPlans, Vl2Lab, Vl2Node, Vtep, VtepLab, VtepXdp, VxlanPlans,
 };
 
 const ROUTED: &[Use] = &[RoutedLab, KernelVxlanLab, VtepLab, Vl2Lab, VxlanPlans];
@@ -122,7 +122,6 @@ const BEDS: &[Use] = &[
     ShapedLinks,
     Use::Losses,
     Measure,
-    BenchOverlay,
     VxlanPlans,
     TrillPlans,
 ];
@@ -148,10 +147,10 @@ pub(super) const TABLE: &[Row] = &[
     plain(
         Capability::KernelVxlan,
         "vxlan",
-        &[KernelVxlanLab, BenchOverlay, VxlanPlans],
+        &[KernelVxlanLab, VxlanPlans],
         "a kernel with CONFIG_VXLAN; only comparisons with kernel VXLAN need it",
     ),
-    plain(Capability::BridgeFdb, "bridge fdb", &[KernelVxlanLab, BenchOverlay, VxlanPlans], "see vxlan"),
+    plain(Capability::BridgeFdb, "bridge fdb", &[KernelVxlanLab, VxlanPlans], "see vxlan"),
     plain(Capability::CongestionControl, "congestion control", Use::LABS, "a kernel with CONFIG_TCP_CONG_CUBIC"),
     plain(Capability::RunSpace, "space on /run", Use::LABS, "free some: logs and state of a lab need up to 64 MiB"),
     plain(
@@ -164,14 +163,14 @@ pub(super) const TABLE: &[Row] = &[
         Capability::Tc,
         "TC hook",
         &[Probe::Tc],
-        &[Vl2Lab, VtepLab, Vl2Node, Vtep, VtepXdp, Use::Losses, Measure, BenchOverlay, VxlanPlans, TrillPlans],
+        &[Vl2Lab, VtepLab, Vl2Node, Vtep, VtepXdp, Use::Losses, Measure, VxlanPlans, TrillPlans],
         "TRILL labs, or weft run --engine sim",
     ),
     tried(
         Capability::XdpNative,
         "XDP in the driver (veth)",
         &[Probe::XdpNative],
-        &[TrillLab, RBridge, VtepXdp, Measure, BenchOverlay, VxlanPlans, TrillPlans],
+        &[TrillLab, RBridge, VtepXdp, Measure, VxlanPlans, TrillPlans],
         "weft node rbridge with xdp = \"generic\"; weft node vtep --hook tc",
     ),
     tried(
@@ -200,50 +199,44 @@ pub(super) const TABLE: &[Row] = &[
         name: "eBPF: VXLAN at TC",
         probes: &[Object("vxlan_tc"), Probe::VtepWorks],
         needs_btf: &["vxlan_tc"],
-        needed_by: &[VtepLab, Vtep, VtepXdp, BenchOverlay, BenchDatapath, VxlanPlans],
+        needed_by: &[VtepLab, Vtep, VtepXdp, BenchDatapath, VxlanPlans],
         remedy: "the kernel's VXLAN: weft lab up --overlay kernel-vxlan",
     },
     tried(
         Capability::VxlanXdp,
         "eBPF: VXLAN at XDP",
         &[Object("vxlan_xdp")],
-        &[VtepXdp, BenchOverlay, BenchDatapath, VxlanPlans],
+        &[VtepXdp, BenchDatapath, VxlanPlans],
         "weft node vtep --hook tc",
     ),
     tried(
         Capability::Trill,
         "eBPF: TRILL",
         &[Object("trill")],
-        &[TrillLab, RBridge, RBridgeGeneric, BenchOverlay, BenchDatapath, VxlanPlans, TrillPlans],
+        &[TrillLab, RBridge, RBridgeGeneric, BenchDatapath, VxlanPlans, TrillPlans],
         "weft run --engine sim where a plan has it, or weft lab up --overlay bridge",
     ),
     tried(
         Capability::TestCentre,
         "eBPF: test centre",
         &[Object("tester_generate"), Object("tester_analyse"), Object("tester_link")],
-        &[Measure, BenchOverlay, VxlanPlans, TrillPlans],
+        &[Measure, VxlanPlans, TrillPlans],
         "labs, which have traffic of their own",
     ),
     tried(
         Capability::Beds,
         "eBPF: plain switches",
         &[Object("bed")],
-        &[BenchOverlay, VxlanPlans, TrillPlans],
+        &[VxlanPlans, TrillPlans],
         "weft measure between ports of your own",
     ),
-    tried(
-        Capability::Vl2Xdp,
-        "eBPF: VL2 at XDP",
-        &[Object("xdp")],
-        &[BenchOverlay, BenchDatapath],
-        "VL2 labs, which are at TC",
-    ),
+    tried(Capability::Vl2Xdp, "eBPF: VL2 at XDP", &[Object("xdp")], &[BenchDatapath], "VL2 labs, which are at TC"),
     tried(
         Capability::Benches,
         "eBPF: benches",
         &[Object("bench"), Object("bench_trill")],
         &[BenchDatapath],
-        "weft bench overlay",
+        "weft run vxlan/encapsulations",
     ),
     tried(Capability::Losses, "eBPF: losses", &[Object("loss")], &[Use::Losses], "faults of kind `link-down`"),
 ];

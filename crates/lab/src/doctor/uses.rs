@@ -37,8 +37,6 @@ pub enum Use {
     RBridgeGeneric,
     /// The test centre.
     Measure,
-    /// Costs of encapsulations.
-    BenchOverlay,
     /// Costs of programs.
     BenchDatapath,
     /// The VXLAN draft's experiments, all ways of them.
@@ -64,7 +62,6 @@ impl Use {
         Self::RBridge,
         Self::RBridgeGeneric,
         Self::Measure,
-        Self::BenchOverlay,
         Self::BenchDatapath,
         Self::VxlanPlans,
         Self::TrillPlans,
@@ -91,14 +88,13 @@ impl Use {
             Self::RBridge => "weft node rbridge",
             Self::RBridgeGeneric => "weft node rbridge, xdp = \"generic\"",
             Self::Measure => "weft measure",
-            Self::BenchOverlay => "weft bench overlay",
             Self::BenchDatapath => "weft bench datapath",
             Self::VxlanPlans => "plans vxlan/*",
             Self::TrillPlans => "plans trill/*",
         }
     }
 
-    /// The lab of an overlay; `None` where each workload has a bed of its own.
+    /// The lab of an overlay; `None` where each workload says what it needs.
     pub(super) fn of(overlay: Overlay) -> Option<Self> {
         match overlay {
             Overlay::Routed => Some(Self::RoutedLab),

@@ -9,15 +9,14 @@
 //! | [`port`] | an interface here or in a namespace | yes |
 //! | [`rate`], [`stream`] | frame sizes, bits per second; stations and streams from a seed | no |
 //! | [`account`], [`latency`] | what became of every frame; latency histograms | no |
-//! | [`overlays`] | encapsulations beside the same path without them: `weft bench overlay` | yes |
+//! | [`own`] | what the tester itself costs, and its floor: `weft bench tester` | yes |
 //! | `experiment` | what experiments on beds of their own share | no |
 //! | [`usage`] | CPU and memory of servers and VMs, with quotas | yes |
 //! | [`search`] | throughput, loss curve, back-to-back as state machines | no |
-//! | [`compare`], [`gate`], [`cost`] | two paths beside each other; quiet phases; CPU per frame | no |
+//! | [`gate`], [`cost`] | quiet phases; CPU per frame | no |
 
 pub mod account;
 pub mod bed;
-pub mod compare;
 pub mod cost;
 mod error;
 pub(crate) mod experiment;
@@ -25,7 +24,7 @@ pub mod find;
 pub mod gate;
 pub mod latency;
 pub mod measure;
-pub mod overlays;
+pub mod own;
 mod packet;
 pub mod path;
 pub mod port;

@@ -112,14 +112,6 @@ impl Port {
         text.trim().parse::<f64>().ok().filter(|mbps| *mbps > 0.0).map(|mbps| mbps * 1e6)
     }
 
-    /// The namespace as `ip link set ... netns` takes it.
-    pub(crate) fn namespace_text(&self) -> String {
-        match &self.namespace {
-            None => format!("/proc/{}/ns/net", std::process::id()),
-            Some(path) => path.display().to_string(),
-        }
-    }
-
     /// Whether two names mean one interface.
     pub fn is_same(&self, other: &Self) -> bool {
         self.namespace == other.namespace && self.interface == other.interface

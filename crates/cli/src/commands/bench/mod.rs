@@ -5,8 +5,9 @@ mod datapath;
 #[cfg(feature = "lab")]
 mod directory;
 #[cfg(feature = "lab")]
-mod overlay;
 pub(crate) mod sim;
+#[cfg(feature = "lab")]
+mod tester;
 
 use std::process::ExitCode;
 
@@ -26,9 +27,9 @@ pub(crate) fn bench(command: BenchCommand, quiet: bool) -> Result<ExitCode, Fail
         #[cfg(feature = "lab")]
         BenchCommand::Directory(args) => directory::directory(&args, quiet),
         #[cfg(feature = "lab")]
-        BenchCommand::Overlay(args) => {
-            require(Use::BenchOverlay)?;
-            overlay::overlay(&args, quiet)
+        BenchCommand::Tester { output } => {
+            require(Use::Measure)?;
+            tester::tester(output.output, quiet)
         }
         BenchCommand::Sim(args) => sim::sim(&args, quiet),
     }
