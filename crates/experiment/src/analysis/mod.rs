@@ -4,7 +4,6 @@
 //! * [`isolation`]: whether one service notices what another does (VL2 5.3, Figures 11 and 12)
 //! * [`ecmp`]: how likely hashed flows fit on uplinks (leaf-spine, "Intuition")
 //! * [`flow_summary`]: completion times and goodput of any flows, for scenarios of one's own
-//! * [`outside`]: traffic to and from the outside (VL2 4.2.3)
 //! * [`flow_log`]: what a flow log says (VL2 3.1 to 3.3, Figures 2 to 4)
 //! * [`series`], [`links`], [`cpu`], [`completion`]: what they share
 //! * [`class_summary`]: completion times of one run, for a look without a plan
@@ -20,7 +19,6 @@ pub mod flow_summary;
 pub mod framing;
 pub mod isolation;
 pub mod links;
-pub mod outside;
 pub mod series;
 
 mod question;
@@ -54,8 +52,6 @@ pub enum Analysis {
     FlowConcurrency,
     /// [`flow_log::matrices`].
     TrafficMatrices,
-    /// [`outside`].
-    Outside,
     /// [`flow_summary`].
     FlowSummary,
 }

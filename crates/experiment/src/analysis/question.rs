@@ -1,6 +1,6 @@
 //! What there is to know about each analysis, in one table.
 
-use super::{Analysis, Input, MetricInfo, asked, ecmp, flow_log, flow_summary, isolation, outside};
+use super::{Analysis, Input, MetricInfo, asked, ecmp, flow_log, flow_summary, isolation};
 use weft_scenario::record::{self, RowKind};
 
 use crate::metric::Findings;
@@ -51,7 +51,6 @@ pub(super) fn question(analysis: Analysis) -> Question {
             ask!("flow-concurrency", flow_log::concurrency, [FlowSizeRow, ConcurrencyRow], plain)
         }
         Analysis::TrafficMatrices => ask!("traffic-matrices", flow_log::matrices, [FlowSizeRow, MatrixRow, FittingRow]),
-        Analysis::Outside => ask!("outside", outside, ALL),
         Analysis::FlowSummary => ask!("flow-summary", flow_summary, [FlowRow, TcpRow, CpuRow, EventRow]),
     }
 }

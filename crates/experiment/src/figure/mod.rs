@@ -6,7 +6,6 @@ mod axis;
 pub mod flow_log;
 mod isolation;
 mod line_chart;
-mod outside;
 mod plots;
 mod row_chart;
 mod sweeps;

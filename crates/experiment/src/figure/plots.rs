@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_scenario::record::TcpRow;
 
 use super::{Band, Level, LineChart, Series};
-use super::{asked, flow_log, isolation, outside, sweeps};
+use super::{asked, flow_log, isolation, sweeps};
 use crate::analysis::{Analysis, Input, TrialRecords, completion, flow_summary};
 use crate::metric::Findings;
 use crate::stats;
@@ -38,7 +38,6 @@ pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
         Analysis::FlowSizes => flow_log::by_size(&flow_log::logs(input)),
         Analysis::FlowConcurrency => flow_log::at_once(&flow_log::logs(input)),
         Analysis::TrafficMatrices => flow_log::over_time(&flow_log::logs(input)),
-        Analysis::Outside => outside::egress_links(input),
         Analysis::FlowSummary => vec![completion_cdf(input)],
     };
     figures.push(cpu_idle(input));

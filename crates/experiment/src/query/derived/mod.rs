@@ -27,7 +27,6 @@ mod phases;
 mod series;
 mod views;
 
-pub(crate) use outages::outage_windows;
 pub(crate) use views::views;
 
 use std::collections::BTreeMap;

@@ -36,7 +36,7 @@ pub(super) fn rows(_: &Input<'_>, trial: &TrialRecords, _: Window) -> Vec<Vec<Va
 }
 
 /// From each fault to its repair, in order, as recorded.
-pub(crate) fn outage_windows(records: &Records) -> Vec<Window> {
+fn outage_windows(records: &Records) -> Vec<Window> {
     let of_kind = |kind: &'static str| records.events.iter().filter(move |event| event.kind == kind);
     let repaired = |fault: &EventRow| {
         of_kind("repair")

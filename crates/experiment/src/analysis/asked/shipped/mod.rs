@@ -9,6 +9,7 @@ mod kernel_tcp;
 mod link_speed;
 mod model_a;
 mod outage;
+mod outside;
 mod overlay_goodput;
 mod queues;
 mod shuffle;
