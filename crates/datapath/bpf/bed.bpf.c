@@ -10,7 +10,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define PORTS_MAX 64
 #define MACS_MAX 65536
-#define BURNS_MAX (1 << 14)
 #define TRUNKS_MAX 2
 #define VNIS_MAX 8192
 #define VLAN_BITS 12
@@ -34,23 +33,6 @@ int bed_cut_xdp(struct xdp_md *ctx)
 {
 	bed_cut_frames++;
 	return XDP_DROP;
-}
-
-__u64 bed_burn_ns SEC(".data.bed") = 0;
-
-static int is_over(__u32 turn, void *end_ns)
-{
-	return bpf_ktime_get_ns() >= *(__u64 *)end_ns;
-}
-
-/* A known cost on every frame that comes in. */
-SEC("tcx/ingress")
-int bed_burn(struct __sk_buff *skb)
-{
-	__u64 end_ns = bpf_ktime_get_ns() + bed_burn_ns;
-
-	bpf_loop(BURNS_MAX, is_over, &end_ns, 0);
-	return VERDICT_NEXT;
 }
 
 struct bed_mac {

@@ -13,7 +13,6 @@
 
 #define LINKS_MAX 256
 #define RELAY_PORTS_MAX 16
-#define STATIONS_MAX 16384
 #define BURNS_MAX (1 << 14)
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -146,33 +145,4 @@ int tester_relay(struct xdp_md *ctx)
 		bpf_loop(BURNS_MAX, is_over, &end_ns, 0);
 	}
 	return bpf_redirect_map(&tester_relay_ports, relay->to - 1, 0);
-}
-
-struct tester_station {
-	__u32 mac_high; /* as it is in the frame */
-	__u32 mac_low;  /* 16 bits */
-};
-
-/* By hardware address: the interface behind which a station is. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, STATIONS_MAX);
-	__type(key, struct tester_station);
-	__type(value, __u32);
-} tester_stations SEC(".maps");
-
-/* A plain switch on TC: what overlays at that hook are compared with. */
-SEC("tcx/ingress")
-int tester_switch(struct __sk_buff *skb)
-{
-	void *data = (void *)(long)skb->data;
-	void *end = (void *)(long)skb->data_end;
-
-	if (data + ETH_LENGTH > end)
-		return TC_ACT_SHOT;
-	struct tester_station key = { .mac_high = WORD32(data), .mac_low = WORD16(data + 4) };
-	__u32 *out = bpf_map_lookup_elem(&tester_stations, &key);
-	if (!out)
-		return TC_ACT_UNSPEC;
-	return bpf_redirect(*out, 0);
 }

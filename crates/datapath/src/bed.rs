@@ -96,15 +96,6 @@ impl BedPrograms {
         Ok(found.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes))
     }
 
-    /// Spends so much CPU time on every frame that comes in at an interface, until the result is dropped.
-    ///
-    /// # Errors
-    /// Any [`DatapathError`].
-    pub fn burn(&self, interface: &str, burn_ns: u64) -> Result<Cut, DatapathError> {
-        object::update(&self.object, ".data.bed", 0u32.bytes(), &burn_ns.to_ne_bytes())?;
-        self.first("bed_burn", interface).map(Cut)
-    }
-
     fn first(&self, program: &str, interface: &str) -> Result<Attached, DatapathError> {
         hook::attach_first(&object::program(&self.object, program), interface::index_of(interface)?, interface)
     }

@@ -15,7 +15,6 @@ use crate::{clock, interface, object};
 
 const LINKS: &str = "tester_links";
 const RELAYS: &str = "tester_relays";
-const STATIONS: &str = "tester_stations";
 const RELAY_PORTS: &str = "tester_relay_ports";
 const TICKS_PER_NS: u128 = 1024;
 
@@ -96,21 +95,6 @@ impl EmulatedLinks {
     pub fn hold(&mut self, interface: &str) -> Result<(), DatapathError> {
         // The relay leaves to the kernel what comes in where it has no way out.
         self.attached.push(attach_xdp(&object::program(&self.object, "tester_relay"), interface)?.0.into());
-        Ok(())
-    }
-
-    /// Switches on TC what comes in at an interface of the caller's namespace: frames to these stations leave by another one.
-    ///
-    /// # Errors
-    /// Any [`DatapathError`].
-    pub fn switch(&mut self, from: &str, stations: &[[u8; 6]], to: &str) -> Result<(), DatapathError> {
-        let (from_index, to_index) = (interface::index_of(from)?, interface::index_of(to)?);
-        for mac in stations {
-            // `struct tester_station`: the address as it is in the frame, then zeros.
-            let key = [&mac[..], &[0, 0]].concat();
-            object::update(&self.object, STATIONS, &key, to_index.bytes())?;
-        }
-        self.attached.push(hook::attach(&object::program(&self.object, "tester_switch"), from_index, from)?);
         Ok(())
     }
 

@@ -108,11 +108,6 @@ impl PortKind {
     pub fn link(designated_vlan: u16) -> Self {
         Self::Link { designated_vlan, neighbor: None, elision: Elision::Off }
     }
-
-    /// A link to a known neighbour, with outer headers.
-    pub fn link_to(designated_vlan: u16, neighbor: MacAddress) -> Self {
-        Self::Link { designated_vlan, neighbor: Some(neighbor), elision: Elision::Off }
-    }
 }
 
 /// A next hop.

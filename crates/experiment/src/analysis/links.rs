@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_scenario::record::LinkRow;
 use weft_scenario::topology::{Fabric, Role};
 
-use super::series::{Cumulative, Window};
+use super::series::Cumulative;
 
 /// One direction of one link over time.
 #[derive(Clone, Debug)]
@@ -26,14 +26,6 @@ pub struct LinkSeries {
     pub rate_bps: f64,
     /// Bytes sent, as the interface counts them.
     pub sent: Cumulative,
-}
-
-impl LinkSeries {
-    /// Share of the declared rate that was used in the window. Interfaces count neither preamble and gap nor the
-    /// headers that segmentation adds below them, so a full link reads less than 1.
-    pub fn utilisation(&self, window: Window) -> f64 {
-        self.sent.rate(window.from_s, window.to_s) * 8.0 / self.rate_bps
-    }
 }
 
 /// Every direction of every link that has rows. Rows of nodes that the fabric does not have are left out.

@@ -55,11 +55,6 @@ impl PathCost {
         let error_ns = (tester.quartile_ns - tester.min_ns) + (chain.quartile_ns - chain.min_ns);
         Self { ns_per_frame: (chain.min_ns - tester.min_ns).max(0.0), error_ns, tester, chain }
     }
-
-    /// CPU time of the path per second of traffic, as a share of one core.
-    pub fn cores_at(&self, frames_per_s: f64) -> f64 {
-        self.ns_per_frame * frames_per_s * 1e-9
-    }
 }
 
 /// A path's cost, and whether the method holds here.
@@ -107,7 +102,6 @@ mod tests {
         let path = chain(&[380.0, 1700.0, 379.0, 381.0]);
         let cost = PathCost::between(tester, path);
         assert_eq!((cost.ns_per_frame, cost.error_ns), (184.0, 2.0));
-        assert!((cost.cores_at(1e6) - 0.184).abs() < 1e-12);
         assert_eq!(PathCost::between(path, tester).ns_per_frame, 0.0);
         assert_eq!(ChainCost::of(&[f64::NAN]), None);
     }

@@ -128,7 +128,10 @@ mod tests {
         assert_eq!((fib.routes[&7].len(), fib.routes[&8].len()), (2, 1));
         assert_eq!(fib.trees[&8].hop_count, 4);
         assert_eq!(fib.trees[&8].branches[&1], VlanSet::of_ranges(&[(10, 11)]));
-        assert_eq!(fib.ports[&1].kind, PortKind::link_to(1, mac(1)));
+        assert_eq!(
+            fib.ports[&1].kind,
+            PortKind::Link { designated_vlan: 1, neighbor: Some(mac(1)), elision: Elision::Off }
+        );
         assert_eq!(fib.ports[&3].kind, PortKind::link(1));
 
         let one: Neighbors = [(1, neighbor(1))].into();
