@@ -1,11 +1,7 @@
-//! Flow completion times: which flows are measured, in which class of sizes they are, and the same flow on two networks.
+//! Flow completion times, and in which class of sizes a flow is.
 
 use weft_scenario::record::FlowRow;
 use weft_scenario::workload::{FlowClass, Workload};
-
-use super::{Input, TrialKey, TrialRecords};
-use crate::metric::Problem;
-use crate::plan::PlanSpec;
 
 /// A bin with fewer samples makes no claim.
 pub const SAMPLES_MIN: usize = 200;
@@ -63,12 +59,6 @@ pub fn size_divisor(workload: &Workload) -> u32 {
     }
 }
 
-/// Whether a flow starts in the measured time: not in the warm-up, and not after `sampling.measure_until`.
-pub fn is_measured(spec: &PlanSpec, flow: &FlowRow) -> bool {
-    let sampling = &spec.sampling;
-    flow.start_ns >= sampling.warm_up.0 && sampling.measure_until.is_none_or(|until| flow.start_ns <= until.0)
-}
-
 /// From start to last byte, in nanoseconds.
 pub fn fct_ns(flow: &FlowRow) -> Option<f64> {
     flow.end_ns.map(|end| end.saturating_sub(flow.start_ns) as f64)
@@ -78,40 +68,6 @@ pub fn fct_ns(flow: &FlowRow) -> Option<f64> {
 pub fn slowdown(flow: &FlowRow) -> Option<f64> {
     let ideal = flow.ideal_ns.filter(|ideal| *ideal > 0)?;
     Some(fct_ns(flow)? / ideal as f64)
-}
-
-/// Goodput of every finished flow in bits per second.
-pub fn goodputs(flows: &[FlowRow]) -> Vec<f64> {
-    let goodput = |flow: &FlowRow| {
-        let span = flow.end_ns?.checked_sub(flow.start_ns).filter(|span| *span > 0)?;
-        Some(flow.bytes_received as f64 * 8e9 / span as f64)
-    };
-    flows.iter().filter_map(goodput).collect()
-}
-
-/// The measured flows of a trial.
-pub fn measured<'a>(input: &Input<'a>, trial: &'a TrialRecords) -> impl Iterator<Item = &'a FlowRow> {
-    let spec = input.at(&trial.key).map_or(input.spec, |(spec, _)| spec);
-    trial.records.flows.iter().filter(move |flow| is_measured(spec, flow))
-}
-
-/// Measured flows that did not end: completion times without them would flatter the network.
-pub fn unfinished(input: &Input<'_>) -> Vec<Problem> {
-    let of_trial = |trial: &TrialRecords| {
-        let open = measured(input, trial).filter(|flow| flow.end_ns.is_none()).count();
-        let all = measured(input, trial).count();
-        let text =
-            || format!("{open} of {all} flows of {} did not end within the time limit", place(input, &trial.key));
-        (open > 0).then(|| Problem::Failed(text()))
-    };
-    input.trials.iter().filter_map(of_trial).collect()
-}
-
-/// `trial 7 (web-search, fabric=10g load=50)`.
-pub fn place(input: &Input<'_>, key: &TrialKey) -> String {
-    let labels = input.spec.axes.iter().zip(&key.point).map(|(axis, label)| format!("{}={label}", axis.name));
-    let place = std::iter::once(key.workload.clone()).chain(labels).collect::<Vec<_>>().join(" ");
-    format!("trial {} ({place})", key.trial)
 }
 
 #[cfg(test)]

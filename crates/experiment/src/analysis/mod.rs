@@ -3,7 +3,6 @@
 //! * [`asked`]: the questions that stand in the plan
 //! * [`isolation`]: whether one service notices what another does (VL2 5.3, Figures 11 and 12)
 //! * [`ecmp`]: how likely hashed flows fit on uplinks (leaf-spine, "Intuition")
-//! * [`flow_summary`]: completion times and goodput of any flows, for scenarios of one's own
 //! * [`flow_log`]: what a flow log says (VL2 3.1 to 3.3, Figures 2 to 4)
 //! * [`series`], [`links`], [`cpu`], [`completion`]: what they share
 //! * [`class_summary`]: completion times of one run, for a look without a plan
@@ -15,7 +14,6 @@ pub mod completion;
 pub mod cpu;
 pub mod ecmp;
 pub mod flow_log;
-pub mod flow_summary;
 pub mod framing;
 pub mod isolation;
 pub mod links;
@@ -52,8 +50,6 @@ pub enum Analysis {
     FlowConcurrency,
     /// [`flow_log::matrices`].
     TrafficMatrices,
-    /// [`flow_summary`].
-    FlowSummary,
 }
 
 /// A metric that an analysis yields.

@@ -1,6 +1,6 @@
 //! What there is to know about each analysis, in one table.
 
-use super::{Analysis, Input, MetricInfo, asked, ecmp, flow_log, flow_summary, isolation};
+use super::{Analysis, Input, MetricInfo, asked, ecmp, flow_log, isolation};
 use weft_scenario::record::{self, RowKind};
 
 use crate::metric::Findings;
@@ -51,6 +51,5 @@ pub(super) fn question(analysis: Analysis) -> Question {
             ask!("flow-concurrency", flow_log::concurrency, [FlowSizeRow, ConcurrencyRow], plain)
         }
         Analysis::TrafficMatrices => ask!("traffic-matrices", flow_log::matrices, [FlowSizeRow, MatrixRow, FittingRow]),
-        Analysis::FlowSummary => ask!("flow-summary", flow_summary, [FlowRow, TcpRow, CpuRow, EventRow]),
     }
 }

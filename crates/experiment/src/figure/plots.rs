@@ -6,7 +6,7 @@ use weft_scenario::record::TcpRow;
 
 use super::{Band, Level, LineChart, Series};
 use super::{asked, flow_log, isolation, sweeps};
-use crate::analysis::{Analysis, Input, TrialRecords, completion, flow_summary};
+use crate::analysis::{Analysis, Input};
 use crate::metric::Findings;
 use crate::stats;
 
@@ -26,9 +26,6 @@ pub(super) fn figure(title: &str, caption: &str, svg: String) -> Figure {
     Figure { title: title.to_owned(), caption: caption.to_owned(), svg }
 }
 
-/// Points of a distribution function: more cannot be seen.
-const CDF_POINTS: usize = 200;
-
 /// The figures of a run.
 pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
     let mut figures = match input.spec.analysis {
@@ -38,7 +35,6 @@ pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
         Analysis::FlowSizes => flow_log::by_size(&flow_log::logs(input)),
         Analysis::FlowConcurrency => flow_log::at_once(&flow_log::logs(input)),
         Analysis::TrafficMatrices => flow_log::over_time(&flow_log::logs(input)),
-        Analysis::FlowSummary => vec![completion_cdf(input)],
     };
     figures.push(cpu_idle(input));
     figures.extend(tcp_state(input));
@@ -46,29 +42,6 @@ pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
         figure.svg.contains("class=\"line") || figure.svg.contains("class=\"bar") || figure.svg.contains("class=\"dot")
     });
     figures
-}
-
-/// Completion times of every group of trials; logarithmic, for they differ by powers of ten.
-fn completion_cdf(input: &Input<'_>) -> Figure {
-    let curve = |(group, trials): (String, Vec<&TrialRecords>)| {
-        let flows = trials.iter().flat_map(|trial| completion::measured(input, trial));
-        let times_us = flows.filter_map(completion::fct_ns).map(|ns| (ns / 1e3).max(1.0)).collect::<Vec<_>>();
-        let sorted = stats::sorted(&times_us);
-        let at = |place: usize| {
-            let share = place as f64 / CDF_POINTS as f64;
-            stats::percentile_of_sorted(&sorted, share).map(|time_us| (time_us.log10(), share))
-        };
-        Series { label: group, points: (0..=CDF_POINTS).filter_map(at).collect() }
-    };
-    let chart = LineChart {
-        title: "Distribution of completion times".into(),
-        x_label: "log10 of completion time in us".into(),
-        y_label: "share of flows at or below".into(),
-        series: flow_summary::groups(input).into_iter().map(curve).collect(),
-        ..LineChart::default()
-    };
-    let caption = "All repetitions together, from records/flows.csv.";
-    figure("Completion times", caption, chart.render())
 }
 
 fn cpu_idle(input: &Input<'_>) -> Figure {

@@ -10,6 +10,7 @@ mod error;
 mod library;
 mod meant;
 mod merge;
+mod question_set;
 mod questions;
 mod settings;
 mod single;
@@ -20,6 +21,7 @@ mod validate;
 pub use claim::{Claim, Judge, Relation};
 pub use error::PlanError;
 pub use library::{embedded_names, fabric_text, list, load};
+pub use question_set::QuestionSet;
 pub(crate) use questions::{COUNT, LIMIT};
 pub use questions::{FigureKind, FigureQuestion, MetricQuestion, ProblemQuestion, ProblemVerdict, TableQuestion, View};
 pub use single::{SingleSampling, SingleScenario};
@@ -189,7 +191,7 @@ fn read_swept<'a>(
     let (axes, points) = sweep::expand(&mut document, engines)?;
     let shared = points.first().expect("every axis has a place").spec.clone();
     let runs_on = shared.engines.join("+");
-    Ok(PlanSpec { axes, points, runs_on, ..shared })
+    PlanSpec { axes, points, runs_on, ..shared }.with_question_set()
 }
 
 #[cfg(test)]

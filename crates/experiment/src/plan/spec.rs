@@ -10,7 +10,9 @@ use weft_scenario::topology::FabricSpec;
 use weft_scenario::units::Nanos;
 use weft_scenario::workload::Workload;
 
-use super::{Axis, Claim, ENGINE_AXIS, FigureQuestion, MetricQuestion, Point, ProblemQuestion, TableQuestion, View};
+use super::{
+    Axis, Claim, ENGINE_AXIS, FigureQuestion, MetricQuestion, Point, ProblemQuestion, QuestionSet, TableQuestion, View,
+};
 use crate::analysis::Analysis;
 
 /// A plan as it runs in one mode.
@@ -32,6 +34,9 @@ pub struct PlanSpec {
     /// How records become metrics; without it the plan's own `metrics` do.
     #[serde(default)]
     pub analysis: Analysis,
+    /// Questions that many plans ask, before its own.
+    #[serde(default)]
+    pub questions: Option<QuestionSet>,
     /// The stretch of every trial that its own questions measure: `trial`, `from_s`, `to_s`; without it what `sampling` leaves.
     pub measured: Option<String>,
     /// What its questions share.

@@ -318,7 +318,7 @@ fn blocks_of_scenarios(language: &str) -> Vec<&'static str> {
 fn the_examples_of_the_page_on_scenarios_are_read() {
     let fabrics = blocks_of_scenarios("yaml");
     let (plans, scenarios): (Vec<_>, Vec<_>) =
-        blocks_of_scenarios("toml").into_iter().partition(|text| text.contains("analysis = "));
+        blocks_of_scenarios("toml").into_iter().partition(|text| text.contains("questions = "));
     assert_eq!((fabrics.len(), scenarios.len(), plans.len()), (1, 1, 1));
     weft_scenario::topology::from_yaml(fabrics[0], "two-racks.yaml").unwrap();
     SingleScenario::parse("my-scenario.toml", scenarios[0]).unwrap().build(1).unwrap();
