@@ -7,7 +7,7 @@ source "$(dirname "$0")/common.sh"
 cd "$repository"
 folder=$1; shift
 if [[ $# -eq 0 ]]; then
-  mapfile -t tests < <(cd crates/datapath/tests && printf '%s\n' *.rs abi | sed 's/\.rs$//' | grep -vE '^(trill_)?bench$')
+  mapfile -t tests < <(cd crates/datapath/tests && printf '%s\n' *.rs | sed 's/\.rs$//' | grep -vE '^(trill_)?bench$')
   set -- "${tests[@]}"
 fi
 mkdir -p "$folder"

@@ -76,7 +76,7 @@ fn without_cap_bpf_a_lab_is_refused_before_anything_is_made() {
         &["lab", "up", "vl2-4servers", "--name", "no-bpf"][..],
         &["lab", "up", "trill-s1-s6", "--name", "no-bpf"],
         &["run", "vxlan/encapsulations", "--quick"],
-        &["bench", "overlay", "--quick"],
+        &["bench", "tester"],
     ] {
         assert_fails(&weft(args), 4, &["cannot run here", "not permitted", "CAP_BPF"]);
     }
