@@ -15,9 +15,9 @@
 //! // Size S at rate R: sent, received, lost, latency with and without the tester's floor.
 //! let at_rate = reference.measure(&mut path, &TrialOrder::paced(100_000.0, Duration::from_millis(500)), &never)?;
 //! println!("{} lost, p99 {} ns", at_rate.trial.account.lost, at_rate.latency_ns.net_p99);
-//! // CPU time that the device takes for a frame, and at that rate.
+//! // CPU time that the device takes for a frame.
 //! let cost = reference.cost(&mut path, &never)?;
-//! println!("{} ns, {} cores", cost.path.ns_per_frame, cost.path.cores_at(at_rate.trial.received_pps));
+//! println!("{} ns", cost.path.ns_per_frame);
 //! // The rate that it carries.
 //! let options = find::FindOptions::default();
 //! let found = find::throughput(&mut reference, &mut path, &options, &never, &mut |_, _| ())?;
