@@ -19,6 +19,9 @@ pub(crate) fn one_lab_at_a_time() -> Option<MutexGuard<'static, ()>> {
     if !can_run_labs() {
         return None;
     }
+    // A lab of a test that was killed is nobody's, and any run would take it down first.
+    #[cfg(feature = "lab")]
+    weft_lab::sweep_orphans().expect("labs of killed runs can be taken down");
     let up = names_in("/run/weft/labs");
     assert!(up.is_empty(), "{}", refusal(&up));
     Some(turn)

@@ -4,7 +4,6 @@
 mod datapath;
 #[cfg(feature = "lab")]
 mod directory;
-#[cfg(feature = "lab")]
 pub(crate) mod sim;
 #[cfg(feature = "lab")]
 mod tester;
