@@ -84,7 +84,7 @@ fn run_values(run: &Run<'_>) -> Value {
         .zip(&input.spec.claims)
         .map(|(row, claim)| context! { row => Serde(row), claim => Serde(claim) })
         .collect();
-    let figures: Vec<Value> = figure::figures(input, findings)
+    let figures: Vec<Value> = figure::figures(input)
         .into_iter()
         .map(|figure| {
             let svg = Value::from_safe_string(figure.svg);

@@ -2,7 +2,6 @@
 //!
 //! * [`asked`]: the questions that stand in the plan
 //! * [`isolation`]: whether one service notices what another does (VL2 5.3, Figures 11 and 12)
-//! * [`ecmp`]: how likely hashed flows fit on uplinks (leaf-spine, "Intuition")
 //! * [`flow_log`]: what a flow log says (VL2 3.1 to 3.3, Figures 2 to 4)
 //! * [`series`], [`links`], [`cpu`], [`completion`]: what they share
 //! * [`class_summary`]: completion times of one run, for a look without a plan
@@ -12,7 +11,6 @@ pub mod asked;
 pub mod class_summary;
 pub mod completion;
 pub mod cpu;
-pub mod ecmp;
 pub mod flow_log;
 pub mod framing;
 pub mod isolation;
@@ -42,8 +40,6 @@ pub enum Analysis {
     Asked,
     /// [`isolation`].
     Isolation,
-    /// [`ecmp`].
-    EcmpProbability,
     /// [`flow_log::sizes`].
     FlowSizes,
     /// [`flow_log::concurrency`].

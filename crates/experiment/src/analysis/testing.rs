@@ -241,7 +241,7 @@ pub(crate) fn run(spec: &PlanSpec, fabrics: &[Fabric], trials: &[TrialRecords]) 
 
 /// Its figures.
 pub(crate) fn figures(spec: &PlanSpec, fabrics: &[Fabric], trials: &[TrialRecords]) -> Vec<Figure> {
-    of_input(spec, fabrics, trials, |input| crate::figure::figures(input, &spec.analysis.run(input)))
+    of_input(spec, fabrics, trials, crate::figure::figures)
 }
 
 /// Looks at a run folder with these trials.

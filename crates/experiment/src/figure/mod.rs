@@ -8,7 +8,6 @@ mod isolation;
 mod line_chart;
 mod plots;
 mod row_chart;
-mod sweeps;
 
 pub use line_chart::{Band, Level, LineChart, Series, Span};
 pub use plots::{Figure, figures};

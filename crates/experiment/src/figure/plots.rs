@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use weft_scenario::record::TcpRow;
 
 use super::{Band, Level, LineChart, Series};
-use super::{asked, flow_log, isolation, sweeps};
+use super::{asked, flow_log, isolation};
 use crate::analysis::{Analysis, Input};
-use crate::metric::Findings;
 use crate::stats;
 
 /// A drawing with its heading and the sentence below it.
@@ -27,11 +26,10 @@ pub(super) fn figure(title: &str, caption: &str, svg: String) -> Figure {
 }
 
 /// The figures of a run.
-pub fn figures(input: &Input<'_>, findings: &Findings) -> Vec<Figure> {
+pub fn figures(input: &Input<'_>) -> Vec<Figure> {
     let mut figures = match input.spec.analysis {
         Analysis::Asked => asked::figures(input),
         Analysis::Isolation => isolation::services(input),
-        Analysis::EcmpProbability => sweeps::ecmp(input, findings),
         Analysis::FlowSizes => flow_log::by_size(&flow_log::logs(input)),
         Analysis::FlowConcurrency => flow_log::at_once(&flow_log::logs(input)),
         Analysis::TrafficMatrices => flow_log::over_time(&flow_log::logs(input)),

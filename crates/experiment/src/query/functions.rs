@@ -4,6 +4,7 @@
 //! * `log10(x)`, `sqrt(x)`, `ceil(x)`: of one number
 //! * `line_growth(x, y)`: the value at 1 over that at 0 of the line through all points, by least squares
 //! * `ks_distance(x, weight, is_first)`: how far two distributions are apart (Kolmogorov-Smirnov), 0 to 1
+//! * `share_estimate(had, n)`: of two numbers, with Wilson's interval, as JSON like those below
 //! * `paired_ratio(ours, theirs, run)`, `batch_mean(x)`, `mean_estimate(x)` (Student's interval), `median_estimate(x)`: an estimate with its interval, as JSON with `value`, `low`, `high`,
 //!   `coverage` and `n`; rows must come in order of time
 
@@ -28,6 +29,7 @@ pub(super) fn add(connection: &Connection) -> Result<()> {
     of_one("log10", f64::log10)?;
     of_one("sqrt", f64::sqrt)?;
     of_one("ceil", f64::ceil)?;
+    connection.create_scalar_function("share_estimate", 2, flags, share_estimate)?;
     let of_values =
         |name: &str, function: Statistic| connection.create_aggregate_function(name, 1, flags, OfValues(function));
     of_values("median", stats::median)?;
@@ -47,6 +49,14 @@ pub(super) fn add(connection: &Connection) -> Result<()> {
     let of_batches = |values: &[f64]| stats::batch_means_interval(values, BATCHES);
     connection.create_aggregate_function("batch_mean", 1, flags, Estimated(stats::mean, of_batches))?;
     connection.create_aggregate_function("mean_estimate", 1, flags, Estimated(stats::mean, stats::mean_interval))
+}
+
+/// How many of how many, as an estimate; nothing of none.
+fn share_estimate(context: &Context<'_>) -> Result<Option<String>> {
+    let (had, n) =
+        (context.get::<Option<u32>>(0)?.unwrap_or_default(), context.get::<Option<u32>>(1)?.unwrap_or_default());
+    let interval = stats::share_interval(had as usize, n as usize);
+    Ok(interval.map(|interval| estimate(f64::from(had) / f64::from(n), Some(interval), n as usize)))
 }
 
 type Statistic = fn(&[f64]) -> Option<f64>;

@@ -9,6 +9,7 @@
 //! | `phases` | what lies between two faults or repairs | see [`phases`] |
 //! | `outages` | from a fault to its repair | see [`outages`] |
 //! | `flaps` | a trial | `adjacencies` that were lost on links that had not failed |
+//! | `chances` | a trial whose flows leave one leaf | `flow_count` flows on `link_count` links of which each takes `fit_count`: probability that all fit, `exact` and as `full_ratio`; expected `throughput_ratio`; `drawn` of `draws`, in which all fit, in the first repetition; `problem`: why not |
 //! | `measured` | a trial | `from_s`, `to_s`: what the plan's `measured` says, else what `[sampling]` leaves |
 //! | `fct` | a flow that is measured | all of `flows`, `flow` (its number in the trial), `fct_ns`, `slowdown` against an idle network, `size_class` of the leaf-spine paper |
 //! | `unfinished` | a trial with measured flows that did not end | `open_flows`, `all_flows`, `text` |
@@ -22,6 +23,7 @@
 //! | `directory_steps` | a step of a directory's load | all of `directory`, `p1_ms`, `p50_ms`, `p99_ms`, `sent_per_s`, `answered_ratio`, `limited_by` |
 //! | `estimates` | an estimate of the plan's metrics | `metric`, `place`, `value`, `low`, `high`, `n` |
 
+mod chances;
 mod outages;
 mod phases;
 mod series;
@@ -117,6 +119,13 @@ pub const DERIVED: &[Derived] = &[
         reads: &[EventRow::KIND],
         windowed: false,
         of_trial: phases::flaps,
+    },
+    Derived {
+        name: "chances",
+        columns: chances::COLUMNS,
+        reads: &[FlowRow::KIND],
+        windowed: false,
+        of_trial: chances::rows,
     },
 ];
 

@@ -3,6 +3,7 @@
 mod calculations;
 mod core_to_nic_speed;
 mod directory;
+mod ecmp;
 mod elephants;
 mod incast;
 mod kernel_tcp;

@@ -10,22 +10,22 @@ use rand_pcg::Pcg64;
 
 /// So many flows on so many links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chance {
+pub(super) struct Chance {
     /// Flows, all of one rate.
-    pub flows: u32,
+    pub(super) flows: u32,
     /// Links, equally likely.
-    pub uplinks: u32,
+    pub(super) uplinks: u32,
     /// Flows that fit on one link without slowing down.
-    pub fit: u32,
+    pub(super) fit: u32,
 }
 
 /// An exact fraction in lowest terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fraction {
+pub(super) struct Fraction {
     /// Above the line.
-    pub numerator: u128,
+    pub(super) numerator: u128,
     /// Below the line.
-    pub denominator: u128,
+    pub(super) denominator: u128,
 }
 
 impl Fraction {
@@ -35,7 +35,7 @@ impl Fraction {
     }
 
     /// The nearest number.
-    pub fn value(self) -> f64 {
+    pub(super) fn value(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
 }
@@ -52,7 +52,7 @@ fn greatest_common_divisor(a: u128, b: u128) -> u128 {
 
 impl Chance {
     /// Probability that every link gets at most [`Chance::fit`] flows; `None` if the counts do not fit 128 bits.
-    pub fn all_fit(self) -> Option<Fraction> {
+    pub(super) fn all_fit(self) -> Option<Fraction> {
         let flows = self.flows as usize;
         // ways[k]: ways to place k given flows on the links so far.
         let mut ways = vec![0u128; flows + 1];
@@ -69,7 +69,7 @@ impl Chance {
 
     /// Expected throughput over that of all flows at full rate: what a link cannot carry is lost. By linearity this is n
     /// times the expected load min(X, c) of one link, over k, with X of k flows on one of n links (binomial).
-    pub fn expected_throughput(self) -> Option<Fraction> {
+    pub(super) fn expected_throughput(self) -> Option<Fraction> {
         let (flows, links) = (self.flows as usize, u128::from(self.uplinks));
         let elsewhere = |i: usize| links.checked_sub(1)?.checked_pow(u32::try_from(flows - i).ok()?);
         let carried = (0..=flows).try_fold(0u128, |sum, i| {
@@ -80,7 +80,7 @@ impl Chance {
     }
 
     /// In how many of `draws` random placements every link gets at most [`Chance::fit`] flows.
-    pub fn draw(self, draws: u32, seed: u64) -> u32 {
+    pub(super) fn draw(self, draws: u32, seed: u64) -> u32 {
         const STREAM: u128 = 0x0ec3_9a11_7ce5;
         let mut generator = Pcg64::new(u128::from(seed), STREAM);
         let mut loads = vec![0u32; self.uplinks as usize];
