@@ -21,6 +21,7 @@ const OBJECTS: &[&str] = &[
     "tester_analyse",
     "tester_link",
     "bed",
+    "l2",
     "trill",
     "bench_trill",
     "copies",

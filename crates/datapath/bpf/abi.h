@@ -127,10 +127,10 @@ struct frame_start {
 	__u8 bytes[128];
 };
 
-/* Key of the reference bridge's table. */
+/* Key of a table of MACs. */
 struct mac_key {
 	__u8 mac[6];
-	__u16 vlan;
+	__u16 vlan; /* 0 at the plain switch, which knows none */
 };
 
 /*
@@ -211,7 +211,7 @@ struct mac_key {
 	X(SPARED) /* one of those that may be lost, and was not */ \
 	X(LOST)   /* dropped: on purpose */
 
-/* What became of a frame at the reference bridge. */
+/* What became of a frame at the plain switch. */
 #define L2_OUTCOMES(X) \
 	X(FORWARDED) /* known destination MAC */ \
 	X(UNKNOWN)   /* dropped: unknown destination MAC */ \

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * What beds of experiments are made of beside the device under test: an end for a chain of switches, a known cost, the plain
- * layer-2 switches that VTEPs at the same hook are compared with, and the fan that gives each stream a segment of its own.
+ * What experiments put beside the device under test: an end for a chain of switches, and the fan that gives each stream a
+ * segment of its own.
  */
 #include "lib/ctx_tc.h"
 #include "tester_abi.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define PORTS_MAX 64
-#define MACS_MAX 65536
 #define TRUNKS_MAX 2
 #define VNIS_MAX 8192
 #define VLAN_BITS 12
@@ -33,55 +31,6 @@ int bed_cut_xdp(struct xdp_md *ctx)
 {
 	bed_cut_frames++;
 	return XDP_DROP;
-}
-
-struct bed_mac {
-	__u8 bytes[6];
-	__u16 zero;
-};
-
-/* Behind which port a MAC is: interface index for TC, slot of the device map for XDP. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MACS_MAX);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct bed_mac);
-	__type(value, __u32);
-} bed_macs SEC(".maps");
-
-INLINE __u32 *port_of(void *data, void *end)
-{
-	struct bed_mac mac = {};
-
-	if (data + ETH_LENGTH > end)
-		return NULL;
-	__builtin_memcpy(mac.bytes, data, sizeof(mac.bytes));
-	return bpf_map_lookup_elem(&bed_macs, &mac);
-}
-
-/* A plain switch at the TC hook. What it does not know goes to the stack. */
-SEC("tcx/ingress")
-int bed_switch(struct __sk_buff *skb)
-{
-	__u32 *port = port_of((void *)(long)skb->data, (void *)(long)skb->data_end);
-
-	return port ? bpf_redirect(*port, 0) : VERDICT_NEXT;
-}
-
-struct {
-	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, PORTS_MAX);
-	__type(key, __u32);
-	__type(value, struct bpf_devmap_val);
-} bed_ports SEC(".maps");
-
-/* The same as XDP. */
-SEC("xdp.frags")
-int bed_switch_xdp(struct xdp_md *ctx)
-{
-	__u32 *port = port_of((void *)(long)ctx->data, (void *)(long)ctx->data_end);
-
-	return port ? bpf_redirect_map(&bed_ports, *port, XDP_PASS) : XDP_PASS;
 }
 
 /* Lets a veth's end poll, so that its peer can send it live frames. */

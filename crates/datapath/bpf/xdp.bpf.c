@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * The packet-rate variants: the bodies of the TC programs on XDP, with the next hop in a map instead of the kernel's
- * routes, and the reference bridge that their cost is measured against. All take multi-buffer frames: a program that
- * does not would cap the MTU of its link.
+ * routes. All take multi-buffer frames: a program that does not would cap the MTU of its link.
  */
 #include "lib/ctx_xdp.h"
 #include "lib/vl2_decap.h"
@@ -42,15 +41,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct route_slot);
 } la_slots SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, struct mac_key);
-	__type(value, __u32);
-} mac_table SEC(".maps");
-
-COUNTERS(l2_counters, L2_OUTCOME_COUNT);
 
 /* What routing says about a frame: no port, or the port and the frame already rewritten for it. */
 #define NO_PORT 0xffffffff
@@ -149,36 +139,4 @@ int vl2_decap(struct xdp_md *ctx)
 	}
 	count(&switch_counters, outcome);
 	return decap_verdict(outcome, port);
-}
-
-/* Written as two words, which is how the hash function reads it. */
-INLINE struct mac_key mac_key_of(const struct eth_header *eth)
-{
-	struct mac_key key;
-	__u32 *words = (void *)&key;
-
-	words[0] = *(const __u32 *)eth->destination;
-	words[1] = *(const __u16 *)(eth->destination + 4);
-	return key;
-}
-
-/* The yardstick: look-up by destination MAC, counter, out of the port. */
-SEC("xdp.frags")
-int l2_forward(struct xdp_md *ctx)
-{
-	struct cursor cursor = ctx_cursor(ctx);
-	struct eth_header *eth;
-
-	if (!parse_eth(&cursor, &eth)) {
-		count(&l2_counters, L2_MALFORMED);
-		return XDP_DROP;
-	}
-	struct mac_key key = mac_key_of(eth);
-	__u32 *port = bpf_map_lookup_elem(&mac_table, &key);
-	if (!port) {
-		count(&l2_counters, L2_UNKNOWN);
-		return XDP_DROP;
-	}
-	count(&l2_counters, L2_FORWARDED);
-	return bpf_redirect_map(&ports, *port, 0);
 }

@@ -1,5 +1,5 @@
-//! Parts of beds for experiments, beside the device under test: an end for a chain of switches, a known cost, the plain
-//! layer-2 switches that VTEPs at the same hook are compared with, and the fan that gives each stream its own segment.
+//! What experiments put beside the device under test: an end for a chain of switches, and the fan that gives each stream its own
+//! segment.
 #![allow(unsafe_code)]
 
 use std::net::Ipv4Addr;
@@ -9,9 +9,8 @@ use libbpf_rs::Object;
 use crate::abi::Abi;
 use crate::error::DatapathError;
 use crate::hook::{self, Attached};
-use crate::object::device;
 use crate::tester::abi::{BedSegment, FAN_INGRESS};
-use crate::tester::{EmulatedLinks, attach_xdp};
+use crate::tester::attach_xdp;
 use crate::{interface, object};
 
 /// Where the frames of one segment go.
@@ -56,7 +55,6 @@ pub struct TunnelVlan {
 pub struct BedPrograms {
     object: Object,
     links: Vec<Attached>,
-    ports: u32,
 }
 
 impl BedPrograms {
@@ -66,7 +64,7 @@ impl BedPrograms {
     /// Any [`DatapathError`].
     pub fn load() -> Result<Self, DatapathError> {
         let open = object::BED.open()?;
-        Ok(Self { object: object::BED.load(open)?, links: Vec::new(), ports: 0 })
+        Ok(Self { object: object::BED.load(open)?, links: Vec::new() })
     }
 
     /// Drops every frame that comes in at an interface of the caller's namespace, in the place of an XDP program or before any
@@ -98,49 +96,6 @@ impl BedPrograms {
 
     fn first(&self, program: &str, interface: &str) -> Result<Attached, DatapathError> {
         hook::attach_first(&object::program(&self.object, program), interface::index_of(interface)?, interface)
-    }
-
-    /// Makes an interface of the caller's namespace a port of the plain switch at the TC hook; its index.
-    ///
-    /// # Errors
-    /// Any [`DatapathError`].
-    pub fn add_tc_port(&mut self, interface: &str) -> Result<u32, DatapathError> {
-        let ifindex = interface::index_of(interface)?;
-        self.links.push(hook::attach(&object::program(&self.object, "bed_switch"), ifindex, interface)?);
-        Ok(ifindex)
-    }
-
-    /// The same for the plain switch in XDP; its place among the ports.
-    ///
-    /// # Errors
-    /// Any [`DatapathError`].
-    pub fn add_xdp_port(&mut self, interface: &str) -> Result<u32, DatapathError> {
-        self.add_port(interface, None)
-    }
-
-    /// The same for a port with an emulated link behind it.
-    ///
-    /// # Errors
-    /// Any [`DatapathError`].
-    pub fn add_xdp_port_over(&mut self, interface: &str, links: &EmulatedLinks) -> Result<u32, DatapathError> {
-        self.add_port(interface, Some(links))
-    }
-
-    fn add_port(&mut self, interface: &str, links: Option<&EmulatedLinks>) -> Result<u32, DatapathError> {
-        let (port, ifindex) = (self.ports, interface::index_of(interface)?);
-        let value = links.map_or_else(|| device(ifindex, None), |links| links.device(ifindex));
-        object::update(&self.object, "bed_ports", port.bytes(), &value)?;
-        self.links.push(attach_xdp(&object::program(&self.object, "bed_switch_xdp"), interface)?.0.into());
-        self.ports += 1;
-        Ok(port)
-    }
-
-    /// Sets behind which port of the plain switch a MAC is.
-    ///
-    /// # Errors
-    /// [`DatapathError::Map`].
-    pub fn set_mac(&self, mac: [u8; 6], port: u32) -> Result<(), DatapathError> {
-        object::update(&self.object, "bed_macs", &[&mac[..], &[0; 2]].concat(), port.bytes())
     }
 
     /// Makes an end of a veth pair poll, so that its peer can send it live frames; frames go on to the kernel.

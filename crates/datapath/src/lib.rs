@@ -15,7 +15,8 @@
 //! | [`mod@bench`] | nanoseconds per packet of the XDP variants, relative to a layer-2 program |
 //! | [`trill`] | an RBridge: ingress, transit, egress and distribution trees on XDP |
 //! | [`tester`] | the test centre's generator, analyser and emulated links |
-//! | [`bed`] | parts of beds for experiments: ends of chains, a known cost, plain layer-2 switches |
+//! | [`bed`] | parts of beds for experiments: ends of chains, segments for streams |
+//! | [`l2`] | the plain layer-2 switch that every ratio is over |
 //! | [`offload`] | what an interface does for the stack, and XDP wants otherwise |
 //! | [`vxlan`] | a VXLAN tunnel end point on TC and XDP (RFC 7348) |
 //! | [`capability`] | every object by name, to find out whether this kernel takes it |
@@ -39,6 +40,7 @@ pub mod frame;
 mod hook;
 pub mod host;
 mod interface;
+pub mod l2;
 mod link;
 pub mod loss;
 mod membership;

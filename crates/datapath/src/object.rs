@@ -40,6 +40,7 @@ object_files! {
     TESTER_ANALYSE = "tester_analyse",
     TESTER_LINK = "tester_link",
     BED = "bed",
+    L2 = "l2",
     TRILL = "trill",
     BENCH_TRILL = "bench_trill",
     COPIES = "copies",

@@ -7,8 +7,7 @@ use std::net::Ipv4Addr;
 use libbpf_rs::{Link, Object};
 
 use crate::abi::{
-    Abi, HOST_OUTCOMES, HostConstants, L2_OUTCOMES, MacKey, NextHop, OwnLas, ROUTE_SLOTS, RouteSlot, SWITCH_OUTCOMES,
-    SwitchConstants,
+    Abi, HOST_OUTCOMES, HostConstants, NextHop, OwnLas, ROUTE_SLOTS, RouteSlot, SWITCH_OUTCOMES, SwitchConstants,
 };
 use crate::error::DatapathError;
 use crate::frame::{self, FrameOutput};
@@ -23,8 +22,6 @@ pub enum XdpProgram {
     Encap,
     /// One outer header off, next hop by what is then the destination.
     Decap,
-    /// The yardstick: out of the port that a table of MACs names.
-    L2Forward,
 }
 
 impl XdpProgram {
@@ -33,7 +30,6 @@ impl XdpProgram {
         match self {
             Self::Encap => "vl2_encap",
             Self::Decap => "vl2_decap",
-            Self::L2Forward => "l2_forward",
         }
     }
 }
@@ -107,14 +103,6 @@ impl XdpDatapath {
         object::update(&self.object, "la_slots", index.bytes(), RouteSlot { next: *next, la: la.octets() }.bytes())
     }
 
-    /// Sets behind which port a MAC is.
-    ///
-    /// # Errors
-    /// [`DatapathError::Map`].
-    pub fn set_mac(&self, mac: [u8; 6], port: u32) -> Result<(), DatapathError> {
-        object::update(&self.object, "mac_table", MacKey { mac, vlan: 0 }.bytes(), port.bytes())
-    }
-
     /// Sets which interface, of the caller's network namespace, is behind a port.
     ///
     /// # Errors
@@ -153,7 +141,6 @@ impl XdpDatapath {
         let (map, names): (_, &[&str]) = match program {
             XdpProgram::Encap => ("host_counters", &HOST_OUTCOMES),
             XdpProgram::Decap => ("switch_counters", &SWITCH_OUTCOMES),
-            XdpProgram::L2Forward => ("l2_counters", &L2_OUTCOMES),
         };
         counters::read(&object::map_handle(&self.object, map)?, map, names)
     }

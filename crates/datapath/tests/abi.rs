@@ -46,6 +46,7 @@ fn structures_are_those_of_the_compiled_objects() {
         "tester_analyse",
         "tester_link",
         "bed",
+        "l2",
         "trill"
     );
     for object in objects {

@@ -1,4 +1,4 @@
-//! The packet-rate variants: whole frames in and out, next hops from the slots and from the hash, the reference bridge.
+//! The packet-rate variants: whole frames in and out, next hops from the slots and from the hash, the plain switch.
 
 mod common;
 
@@ -6,8 +6,9 @@ use std::net::Ipv4Addr;
 
 use common::*;
 use weft_datapath::abi::NextHop;
-use weft_datapath::frame::Verdict;
+use weft_datapath::frame::{FrameInput, Verdict};
 use weft_datapath::host::Mapping;
+use weft_datapath::l2::PlainSwitch;
 use weft_datapath::switch::Tier;
 use weft_datapath::xdp::{XdpConfig, XdpDatapath, XdpProgram};
 
@@ -113,14 +114,18 @@ fn decapsulation_at_the_tor_is_not_a_hop() {
 }
 
 #[test]
-fn the_reference_bridge_forwards_known_macs_and_drops_others() {
-    let Some(xdp) = loaded(Tier::Intermediate) else { return };
-    xdp.set_mac(OTHER_MAC, 3).unwrap();
+fn the_plain_switch_forwards_known_macs_and_drops_others() {
+    let Some(mut switch) = available(PlainSwitch::load()) else { return };
+    switch.pretend_port(1).unwrap();
+    let other = switch.pretend_port(1).unwrap();
+    switch.set_mac(OTHER_MAC, other).unwrap();
     let known = Ipv4::default().frame();
-    let output = xdp.run(XdpProgram::L2Forward, &known).unwrap();
-    assert_eq!((output.verdict, output.bytes), (Verdict::Redirect, known));
     let unknown = ethernet(SERVER_MAC, OTHER_MAC, 0x0800, &Ipv4::default().bytes());
-    let output = xdp.run(XdpProgram::L2Forward, &unknown).unwrap();
-    assert_eq!((output.verdict, output.bytes), (Verdict::Drop, unknown));
-    assert_eq!(counted(xdp.counters(XdpProgram::L2Forward).unwrap()), [("forwarded", 1), ("unknown", 1)]);
+    for (frame, verdict) in [(known, Verdict::Redirect), (unknown, Verdict::Drop)] {
+        let input = FrameInput { bytes: &frame, ..FrameInput::default() };
+        for output in [switch.run_xdp(&frame).unwrap(), switch.run_tc(&input).unwrap()] {
+            assert_eq!((output.verdict, output.bytes), (verdict, frame.clone()));
+        }
+    }
+    assert_eq!(counted(switch.counters().unwrap()), [("forwarded", 2), ("unknown", 2)]);
 }

@@ -7,6 +7,7 @@ use weft_wire::vl2;
 use crate::abi::{FrameStart, NextHop};
 use crate::error::DatapathError;
 use crate::host::Mapping;
+use crate::l2::PlainSwitch;
 use crate::switch::Tier;
 use crate::vxlan::{Hook, To, Vni, VniSettings, Vtep, VtepOptions};
 use crate::xdp::{XdpConfig, XdpDatapath};
@@ -35,11 +36,6 @@ pub(crate) fn loaded(ifindex: u32) -> Result<XdpDatapath, DatapathError> {
     for port in 0..8 {
         xdp.set_port(port, ifindex)?;
     }
-    for n in 0..MACS {
-        let [_, a, b, c] = n.to_be_bytes();
-        xdp.set_mac([0x06, 0, 0, a, b, c], n % 8)?;
-    }
-    xdp.set_mac(SINK_MAC, 3)?;
     let mapping = Mapping { tor_la: TOR, anycast_la: ANYCAST, refused: false, version: 1 };
     // The one that is looked up comes last: a map nearly as large as its bound may leave out others meanwhile.
     for n in (0..AAS).rev() {
@@ -52,6 +48,18 @@ pub(crate) fn loaded(ifindex: u32) -> Result<XdpDatapath, DatapathError> {
     }
     xdp.set_own_las(&[ANYCAST])?;
     Ok(xdp)
+}
+
+/// The plain switch, as full as [`loaded`]; all ports lead to `ifindex`.
+pub(crate) fn plain_switch(ifindex: u32) -> Result<PlainSwitch, DatapathError> {
+    let mut switch = PlainSwitch::load()?;
+    let ports = (0..8).map(|_| switch.pretend_port(ifindex)).collect::<Result<Vec<_>, _>>()?;
+    for (n, port) in (0..MACS).zip(ports.iter().cycle()) {
+        let [_, a, b, c] = n.to_be_bytes();
+        switch.set_mac([0x06, 0, 0, a, b, c], *port)?;
+    }
+    switch.set_mac(SINK_MAC, ports[3])?;
+    Ok(switch)
 }
 
 /// Our VTEP's address and another's.

@@ -9,6 +9,7 @@ use super::{
     VXLAN_DECAP_RATIO_MAX, VXLAN_ENCAP_RATIO_MAX, median,
 };
 use crate::error::DatapathError;
+use crate::l2::PlainSwitch;
 use crate::vxlan::{Vtep, VtepProgram};
 use crate::xdp::{XdpDatapath, XdpProgram};
 use crate::{clock, object};
@@ -27,9 +28,9 @@ pub fn run(options: &BenchOptions) -> Result<BenchReport, DatapathError> {
     for _ in 0..options.rounds.max(1) {
         // Loaded anew for each round: a hash map's seed decides how long its chains are, and so what a look-up costs.
         let shipped = frames::loaded(LOOPBACK)?;
-        let vtep = frames::pretended_vtep(LOOPBACK)?;
+        let (vtep, l2) = (frames::pretended_vtep(LOOPBACK)?, frames::plain_switch(LOOPBACK)?);
         for samples in &mut samples {
-            let bench = Bench::load(&shipped, &vtep, samples.frame_bytes)?;
+            let bench = Bench::load((&shipped, &vtep, &l2), samples.frame_bytes)?;
             samples.rounds.push(bench.round(options.repeat.max(1))?);
         }
     }
@@ -109,6 +110,7 @@ impl Loop {
 struct Bench<'shipped> {
     shipped: &'shipped XdpDatapath,
     vtep: &'shipped Vtep,
+    l2: &'shipped PlainSwitch,
     frame_bytes: usize,
     plain: Vec<u8>,
     /// `bench.bpf.c` with a plain frame to restore, and with an encapsulated one.
@@ -118,11 +120,15 @@ struct Bench<'shipped> {
 }
 
 impl<'shipped> Bench<'shipped> {
-    fn load(shipped: &'shipped XdpDatapath, vtep: &'shipped Vtep, frame_bytes: usize) -> Result<Self, DatapathError> {
+    fn load(
+        (shipped, vtep, l2): (&'shipped XdpDatapath, &'shipped Vtep, &'shipped PlainSwitch),
+        frame_bytes: usize,
+    ) -> Result<Self, DatapathError> {
         let plain = frames::plain(frame_bytes);
         Ok(Self {
             shipped,
             vtep,
+            l2,
             frame_bytes,
             restore_plain: load_wrappers(&plain)?,
             restore_encapsulated: load_wrappers(&frames::encapsulated(frame_bytes))?,
@@ -152,7 +158,7 @@ impl<'shipped> Bench<'shipped> {
             Loop::RestoreForVxlan | Loop::VxlanEncap | Loop::RestoreTunnelled | Loop::VxlanDecap => {
                 self.measure_vxlan(which, repeat)
             }
-            Loop::L2Forward => time(&self.shipped.program(XdpProgram::L2Forward), &self.plain, repeat, XDP_REDIRECT),
+            Loop::L2Forward => time(&self.l2.program(), &self.plain, repeat, XDP_REDIRECT),
             Loop::RestorePlain => {
                 set_target(&self.restore_plain, &helper("bench_push_40"))?;
                 time(&helper("bench_encap"), &pushed(), repeat, XDP_DROP)

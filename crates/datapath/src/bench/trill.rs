@@ -10,7 +10,6 @@ use super::{BenchOptions, BenchReport, Ceiling, ProgramCost, median};
 use crate::error::DatapathError;
 use crate::object;
 use crate::trill::{Elision, Hop, Place, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Station};
-use crate::xdp::XdpProgram;
 
 /// Highest ratio of TRILL transit to the layer-2 program.
 pub const TRANSIT_RATIO_MAX: f64 = 0.9;
@@ -179,7 +178,7 @@ fn net_ns(which: Loop, round: &Round) -> f64 {
 
 /// Everything anew in each round, for the seeds of the hash maps.
 fn round(frame_bytes: usize, repeat: u32) -> Result<Round, DatapathError> {
-    let l2 = frames::loaded(LOOPBACK)?;
+    let l2 = frames::plain_switch(LOOPBACK)?;
     let (mut rbridge, mut eliding) = (rbridge("lo", 1600, Elision::Off)?, rbridge("lo", 1600, Elision::Agreed)?);
     let plain = frames::plain(frame_bytes);
     let (transit, egress) = (inside(&plain, AWAY, SINK_MAC), inside(&plain, OWN, LOCAL_STATION));
@@ -195,7 +194,7 @@ fn round(frame_bytes: usize, repeat: u32) -> Result<Round, DatapathError> {
         *ns = match which {
             Loop::Empty => time(&helper(&as_transit, "bench_trill_nothing"), &plain, repeat, XDP_DROP)?,
             Loop::Pair => time(&helper(&as_transit, "bench_trill_pair"), &plain, repeat, XDP_DROP)?,
-            Loop::L2Forward => time(&l2.program(XdpProgram::L2Forward), &plain, repeat, XDP_REDIRECT)?,
+            Loop::L2Forward => time(&l2.program(), &plain, repeat, XDP_REDIRECT)?,
             Loop::RestoreTransit => {
                 set_target(&as_transit, &helper(&as_transit, "bench_trill_nothing"))?;
                 time(&helper(&as_transit, "bench_trill_transit"), &transit, repeat, XDP_DROP)?

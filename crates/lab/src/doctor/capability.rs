@@ -226,7 +226,7 @@ pub(super) const TABLE: &[Row] = &[
     tried(
         Capability::Beds,
         "eBPF: plain switches",
-        &[Object("bed")],
+        &[Object("l2"), Object("bed")],
         &[VxlanPlans, TrillPlans],
         "weft measure between ports of your own",
     ),

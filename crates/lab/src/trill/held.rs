@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use weft_datapath::DatapathError;
 use weft_datapath::bed::BedPrograms;
+use weft_datapath::l2::PlainSwitch;
 use weft_datapath::offload::{self, Offload};
 use weft_scenario::engine::{Hook, Overlay, TunnelEnd};
 use weft_scenario::id::{LinkId, NodeId};
@@ -17,12 +19,11 @@ use crate::overlay::datapath_error;
 use crate::plan::interfaces;
 use crate::up::Lab;
 
-/// Programs on a switch's interfaces.
+/// A plain switch and what it calls its ports, in the order of its links.
 #[derive(Debug)]
-struct PlainSwitch {
+struct Placed {
     node: NodeId,
-    programs: BedPrograms,
-    /// What the programs call its ports, in the order of its links; none where somebody else forwards.
+    switch: PlainSwitch,
     ports: Vec<u32>,
 }
 
@@ -30,8 +31,8 @@ struct PlainSwitch {
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     links: CampusLinks,
-    /// Plain switches, each in the order of the fabric's switches, and whatever else holds a program on an interface.
-    beds: Vec<PlainSwitch>,
+    plain: Vec<Placed>,
+    polling: Vec<BedPrograms>,
 }
 
 impl Held {
@@ -42,7 +43,12 @@ impl Held {
             held.links = CampusLinks::emulate(lab)?;
         }
         match lab.scenario.overlay {
-            Overlay::Layer2 { hook } => held.plain_switches(lab, hook)?,
+            Overlay::Layer2 { hook } => {
+                if hook == Hook::Tc {
+                    held.polling_ports(lab)?;
+                }
+                held.plain_switches(lab, hook)?;
+            }
             Overlay::Bridge { .. }
             | Overlay::KernelVxlan { at: TunnelEnd::Tor }
             | Overlay::Vtep { hook: Hook::Tc, at: TunnelEnd::Tor } => held.polling_ports(lab)?,
@@ -65,11 +71,11 @@ impl Held {
         let tree = SpanningTree::compute(fabric, &BTreeSet::new());
         for (mac, host) in stations {
             let Some((edge, access)) = at(*host) else { continue };
-            for PlainSwitch { node, programs, ports } in &self.beds {
+            for Placed { node, switch, ports } in &self.plain {
                 let way = if *node == edge { Some(access) } else { tree.next_hop(*node, edge) };
                 let place = way.and_then(|link| fabric.links_of(*node).iter().position(|own| *own == link));
                 if let Some(port) = place.and_then(|place| ports.get(place)) {
-                    let known = programs.set_mac(*mac, *port);
+                    let known = switch.set_mac(*mac, *port);
                     known.map_err(|error| datapath_error(&fabric.node(*node).name, &error))?;
                 }
             }
@@ -78,33 +84,33 @@ impl Held {
     }
 
     fn plain_switches(&mut self, lab: &Lab, hook: Hook) -> Result<(), LabError> {
-        for switch in lab.scenario.fabric.switches() {
-            let links = self.links.of(switch);
-            let add = |programs: &mut BedPrograms, interface: &String| match (hook, links) {
-                (Hook::Tc, _) => programs.add_tc_port(interface),
-                (_, None) => programs.add_xdp_port(interface),
-                (_, Some(links)) => programs.add_xdp_port_over(interface, links),
+        for node in lab.scenario.fabric.switches() {
+            let links = self.links.of(node);
+            let add = |switch: &mut PlainSwitch, interface: &String| match hook {
+                Hook::Tc => switch.add_tc_port(interface),
+                _ => switch.add_xdp_port(interface, links),
             };
-            let (interfaces, polling) = (interfaces_of(lab, switch, |_| true), interfaces_of(lab, switch, |is| !is));
-            let (programs, ports) = load(lab, switch, |programs| {
-                if hook == Hook::Tc {
-                    polling.iter().try_for_each(|port| programs.poll(port))?;
-                }
-                interfaces.iter().map(|interface| add(programs, interface)).collect()
+            let interfaces = interfaces_of(lab, node, |_| true);
+            let placed = inside(lab, node, || {
+                let mut switch = PlainSwitch::load()?;
+                let ports = interfaces.iter().map(|interface| add(&mut switch, interface)).collect::<Result<_, _>>()?;
+                Ok(Placed { node, switch, ports })
             })?;
-            self.beds.push(PlainSwitch { node: switch, programs, ports });
+            self.plain.push(placed);
         }
         Ok(())
     }
 
     /// A host's end can send live frames only to an end that polls.
     fn polling_ports(&mut self, lab: &Lab) -> Result<(), LabError> {
-        for switch in lab.scenario.fabric.switches() {
-            let interfaces = interfaces_of(lab, switch, |is_switch| !is_switch);
+        for node in lab.scenario.fabric.switches() {
+            let interfaces = interfaces_of(lab, node, |is_switch| !is_switch);
             if !interfaces.is_empty() {
-                let poll = |programs: &mut BedPrograms| interfaces.iter().try_for_each(|port| programs.poll(port));
-                let (programs, ()) = load(lab, switch, poll)?;
-                self.beds.push(PlainSwitch { node: switch, programs, ports: Vec::new() });
+                self.polling.push(inside(lab, node, || {
+                    let mut programs = BedPrograms::load()?;
+                    interfaces.iter().try_for_each(|port| programs.poll(port))?;
+                    Ok(programs)
+                })?);
             }
         }
         Ok(())
@@ -114,27 +120,21 @@ impl Held {
 /// The same where a program in the stack is in the way of one in the driver: an end that joins frames polls, too.
 fn joining_ports(lab: &Lab) -> Result<(), LabError> {
     for switch in lab.scenario.fabric.switches() {
-        let plan = lab.plan.node(switch);
         let ports = interfaces_of(lab, switch, |is_switch| !is_switch);
-        let join = || ports.iter().try_for_each(|port| offload::set(port, Offload::Gro, true));
-        let joined = netns::in_namespace(&namespace_path(&plan.namespace), join)?;
-        joined.map_err(|error| datapath_error(&plan.name, &error))?;
+        inside(lab, switch, || ports.iter().try_for_each(|port| offload::set(port, Offload::Gro, true)))?;
     }
     Ok(())
 }
 
-fn load<T: Send>(
+/// Work in the namespace of a node.
+fn inside<T: Send>(
     lab: &Lab,
     node: NodeId,
-    work: impl FnOnce(&mut BedPrograms) -> Result<T, weft_datapath::DatapathError> + Send,
-) -> Result<(BedPrograms, T), LabError> {
+    work: impl FnOnce() -> Result<T, DatapathError> + Send,
+) -> Result<T, LabError> {
     let plan = lab.plan.node(node);
-    let load = || {
-        let mut programs = BedPrograms::load()?;
-        let made = work(&mut programs)?;
-        Ok((programs, made))
-    };
-    netns::in_namespace(&namespace_path(&plan.namespace), load)?.map_err(|error| datapath_error(&plan.name, &error))
+    let done = netns::in_namespace(&namespace_path(&plan.namespace), work)?;
+    done.map_err(|error| datapath_error(&plan.name, &error))
 }
 
 /// Interfaces of a node whose far ends are wanted, in the order of its links.
