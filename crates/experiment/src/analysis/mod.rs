@@ -1,7 +1,6 @@
 //! Records to metrics: pure functions, one module per question that a figure asks.
 //!
 //! * [`asked`]: the questions that stand in the plan
-//! * [`isolation`]: whether one service notices what another does (VL2 5.3, Figures 11 and 12)
 //! * [`flow_log`]: what a flow log says (VL2 3.1 to 3.3, Figures 2 to 4)
 //! * [`series`], [`links`], [`cpu`], [`completion`]: what they share
 //! * [`class_summary`]: completion times of one run, for a look without a plan
@@ -13,7 +12,6 @@ pub mod completion;
 pub mod cpu;
 pub mod flow_log;
 pub mod framing;
-pub mod isolation;
 pub mod links;
 pub mod series;
 
@@ -38,8 +36,6 @@ pub enum Analysis {
     #[default]
     #[serde(skip)]
     Asked,
-    /// [`isolation`].
-    Isolation,
     /// [`flow_log::sizes`].
     FlowSizes,
     /// [`flow_log::concurrency`].

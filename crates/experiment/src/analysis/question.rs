@@ -1,6 +1,6 @@
 //! What there is to know about each analysis, in one table.
 
-use super::{Analysis, Input, MetricInfo, asked, flow_log, isolation};
+use super::{Analysis, Input, MetricInfo, asked, flow_log};
 use weft_scenario::record::{self, RowKind};
 
 use crate::metric::Findings;
@@ -44,7 +44,6 @@ macro_rules! ask {
 pub(super) fn question(analysis: Analysis) -> Question {
     match analysis {
         Analysis::Asked => ask!("questions", asked, [TcpRow, CpuRow, EventRow]),
-        Analysis::Isolation => ask!("isolation", isolation, [FlowRow, ServiceRow, TcpRow, CpuRow, EventRow]),
         Analysis::FlowSizes => ask!("flow-sizes", flow_log::sizes, [FlowSizeRow], plain),
         Analysis::FlowConcurrency => {
             ask!("flow-concurrency", flow_log::concurrency, [FlowSizeRow, ConcurrencyRow], plain)

@@ -17,13 +17,14 @@ fn drawn(database: &Database, question: &FigureQuestion) -> Result<Vec<Figure>, 
     let ask = |sql: &Option<String>| sql.as_deref().map_or_else(|| Ok(None), |sql| database.ask(sql).map(Some));
     let (answer, levels, spans) = (database.ask(&question.sql)?, ask(&question.levels)?, ask(&question.spans)?);
     let levels: Vec<Level> = levels.iter().flat_map(Rows::all).filter_map(level).collect();
-    let spans: Vec<Span> = spans.iter().flat_map(Rows::all).filter_map(span).collect();
     let draw = |name: Option<String>| {
         let rows: Vec<Rows<'_>> =
             Rows::all(&answer).filter(|row| name.is_none() || row.text("figure") == name).collect();
+        let of_all = |row: &Rows<'_>| [None, name.clone()].contains(&row.text("figure"));
+        let spans: Vec<Span> = spans.iter().flat_map(Rows::all).filter(of_all).filter_map(span).collect();
         let title = name.as_ref().map_or_else(|| question.title.clone(), |name| format!("{}: {name}", question.title));
         let svg = match question.kind {
-            FigureKind::Lines => lines(question, &title, &rows, levels.clone(), spans.clone()),
+            FigureKind::Lines => lines(question, &title, &rows, levels.clone(), spans),
             FigureKind::Bars => bars(question, &title, &rows, &levels),
             FigureKind::Dots => dots(question, &title, &rows, &levels),
         };

@@ -4,7 +4,6 @@
 mod asked;
 mod axis;
 pub mod flow_log;
-mod isolation;
 mod line_chart;
 mod plots;
 mod row_chart;

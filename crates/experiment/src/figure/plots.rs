@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_scenario::record::TcpRow;
 
 use super::{Band, Level, LineChart, Series};
-use super::{asked, flow_log, isolation};
+use super::{asked, flow_log};
 use crate::analysis::{Analysis, Input};
 use crate::stats;
 
@@ -29,7 +29,6 @@ pub(super) fn figure(title: &str, caption: &str, svg: String) -> Figure {
 pub fn figures(input: &Input<'_>) -> Vec<Figure> {
     let mut figures = match input.spec.analysis {
         Analysis::Asked => asked::figures(input),
-        Analysis::Isolation => isolation::services(input),
         Analysis::FlowSizes => flow_log::by_size(&flow_log::logs(input)),
         Analysis::FlowConcurrency => flow_log::at_once(&flow_log::logs(input)),
         Analysis::TrafficMatrices => flow_log::over_time(&flow_log::logs(input)),

@@ -2,11 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use weft_scenario::workload::Workload;
+use weft_scenario::workload::services::ServiceRole;
 
 use super::error::Misplaced;
-use super::{FigureQuestion, MetricQuestion, PlanSpec, ProblemQuestion, TableQuestion};
-
-const FLOW_SUMMARY: &str = include_str!("flow-summary.toml");
+use super::{FigureQuestion, MetricQuestion, PlanSpec, ProblemQuestion, TableQuestion, View};
 
 /// A set of questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,13 +13,36 @@ const FLOW_SUMMARY: &str = include_str!("flow-summary.toml");
 pub enum QuestionSet {
     /// Completion times and goodput of any flows that end: for scenarios that ask no paper's question.
     FlowSummary,
+    /// Whether one service notices what another does.
+    Isolation,
+}
+
+impl QuestionSet {
+    fn text(self) -> &'static str {
+        match self {
+            Self::FlowSummary => include_str!("flow-summary.toml"),
+            Self::Isolation => include_str!("isolation.toml"),
+        }
+    }
+
+    /// What a plan must have.
+    fn check(self, spec: &PlanSpec) -> Result<(), String> {
+        match self {
+            Self::FlowSummary => check_ends(spec),
+            Self::Isolation => check_services(spec),
+        }
+    }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Set {
+    measured: Option<String>,
+    #[serde(default)]
+    views: Vec<View>,
     problems: Vec<ProblemQuestion>,
     metrics: Vec<MetricQuestion>,
+    #[serde(default)]
     tables: Vec<TableQuestion>,
     figures: Vec<FigureQuestion>,
 }
@@ -28,15 +50,17 @@ struct Set {
 impl PlanSpec {
     /// The plan with the questions of its set before its own.
     pub(super) fn with_question_set(mut self) -> Result<Self, Misplaced> {
-        let Some(QuestionSet::FlowSummary) = self.questions else { return Ok(self) };
-        check_ends(&self).map_err(Misplaced::nowhere)?;
+        let Some(questions) = self.questions else { return Ok(self) };
+        questions.check(&self).map_err(Misplaced::nowhere)?;
         let place = place_columns(&self);
-        let mut set: Set = toml::from_str(FLOW_SUMMARY).expect("a shipped set is read as it is tested");
+        let mut set: Set = toml::from_str(questions.text()).expect("a shipped set is read as it is tested");
         let metrics = set.metrics.iter_mut().map(|question| &mut question.sql);
         let tables = set.tables.iter_mut().map(|question| &mut question.sql);
         for sql in metrics.chain(tables).chain(set.figures.iter_mut().map(|question| &mut question.sql)) {
             *sql = sql.replace("{name}", &place.join(" || '.' || ")).replace("{place}", &place.join(", "));
         }
+        self.measured = self.measured.or(set.measured);
+        self.views.splice(0..0, set.views);
         self.problems.splice(0..0, set.problems);
         self.metrics.splice(0..0, set.metrics);
         self.tables.splice(0..0, set.tables);
@@ -68,6 +92,24 @@ fn check_ends(spec: &PlanSpec) -> Result<(), String> {
             workload.kind()
         )),
     }
+}
+
+fn check_services(spec: &PlanSpec) -> Result<(), String> {
+    let wrong = |what: &str| Err(format!("`questions = \"isolation\"` {what}"));
+    if !spec.axes.is_empty() || spec.overlays.len() != 1 {
+        return wrong("takes one overlay and no sweep");
+    }
+    for workload in spec.workload.values() {
+        let Workload::Services(services) = workload else { return wrong("needs workloads of kind `services`") };
+        let steady = services.service.values().filter(|service| service.role == ServiceRole::LongFlows).count();
+        if steady != 1 || services.service.len() < 2 {
+            return wrong("needs one service with the role `long-flows` beside others in each workload");
+        }
+        if spec.sampling.warm_up >= services.begin_of_others() {
+            return wrong("needs a `sampling.warm_up` that ends before the second service begins");
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ pub struct FigureQuestion {
     pub sql: String,
     /// Values to compare with: `label`, `value`.
     pub levels: Option<String>,
-    /// Stretches of x that are shaded: `label`, `low`, `high`.
+    /// Stretches of x that are shaded: `label`, `low`, `high`; with a column `figure` in the figure of this name.
     pub spans: Option<String>,
 }
 

@@ -121,7 +121,7 @@ fn a_storm_needs_a_fabric_with_broadcast_and_the_lab() {
         (
             "engines = [\"lab\"]",
             "engines = [\"lab\", \"sim\"]",
-            "analysis = \"isolation\"",
+            "engines = [\"lab\", \"sim\"]",
             "services with a storm need",
         ),
     ] {

@@ -170,7 +170,7 @@ fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
     if spec.asks() {
         questions::check(spec)?;
     }
-    check_engines(spec).map_err(wrong)
+    check_engines(spec).map_err(|message| Problem::new(message, Some("engines =".into())))
 }
 
 fn wrong(message: impl Into<String>) -> Problem {

@@ -5,6 +5,7 @@
 //! * `line_growth(x, y)`: the value at 1 over that at 0 of the line through all points, by least squares
 //! * `ks_distance(x, weight, is_first)`: how far two distributions are apart (Kolmogorov-Smirnov), 0 to 1
 //! * `share_estimate(had, n)`: of two numbers, with Wilson's interval, as JSON like those below
+//! * `ratio_estimate(x, is_over)`: mean of the ones over mean of the others, like those below
 //! * `paired_ratio(ours, theirs, run)`, `batch_mean(x)`, `mean_estimate(x)` (Student's interval), `median_estimate(x)`: an estimate with its interval, as JSON with `value`, `low`, `high`,
 //!   `coverage` and `n`; rows must come in order of time
 
@@ -39,6 +40,7 @@ pub(super) fn add(connection: &Connection) -> Result<()> {
     connection.create_aggregate_function("weighted_quantile", 3, flags, WeightedQuantile)?;
     connection.create_aggregate_function("ks_distance", 3, flags, Distance)?;
     connection.create_aggregate_function("line_growth", 2, flags, LineGrowth)?;
+    connection.create_aggregate_function("ratio_estimate", 2, flags, RatioOfMeans)?;
     connection.create_aggregate_function("paired_ratio", 3, flags, PairedRatio)?;
     connection.create_aggregate_function(
         "median_estimate",
@@ -180,6 +182,26 @@ impl Aggregate<Vec<(f64, f64)>, Option<f64>> for LineGrowth {
         let slope = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>() / spread;
         let at_0 = y - slope * x;
         Ok((spread > 0.0 && at_0 > 0.0).then(|| (at_0 + slope) / at_0))
+    }
+}
+
+/// Those over and those under: [`stats::ratio_of_means`].
+struct RatioOfMeans;
+
+impl Aggregate<[Vec<f64>; 2], Option<String>> for RatioOfMeans {
+    fn init(&self, _: &mut Context<'_>) -> Result<[Vec<f64>; 2]> {
+        Ok(Default::default())
+    }
+
+    fn step(&self, context: &mut Context<'_>, values: &mut [Vec<f64>; 2]) -> Result<()> {
+        values[usize::from(context.get::<bool>(1)?)].extend(context.get::<Option<f64>>(0)?);
+        Ok(())
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, values: Option<[Vec<f64>; 2]>) -> Result<Option<String>> {
+        let [under, over] = values.unwrap_or_default();
+        let ratio = stats::ratio_of_means(&over, &under);
+        Ok(ratio.map(|(ratio, interval)| estimate(ratio, Some(interval), over.len() + under.len())))
     }
 }
 

@@ -135,7 +135,7 @@ fn mistakes_are_refused_with_their_line() {
 
 #[test]
 fn a_plan_asks_or_names_an_analysis() {
-    let text = plan_text("overlays = [\"vl2\"]\nanalysis = \"isolation\"", &format!("{SCENARIO}{METRIC}{CLAIM}"));
+    let text = plan_text("overlays = [\"vl2\"]\nanalysis = \"flow-sizes\"", &format!("{SCENARIO}{METRIC}{CLAIM}"));
     let message = Plan::parse("p.toml", &text).unwrap_err().to_string();
     assert!(message.contains("names no `analysis`"), "{message}");
     let message = parse(CLAIM).unwrap_err();

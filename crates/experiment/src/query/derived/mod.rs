@@ -10,6 +10,8 @@
 //! | `outages` | from a fault to its repair | see [`outages`] |
 //! | `flaps` | a trial | `adjacencies` that were lost on links that had not failed |
 //! | `chances` | a trial whose flows leave one leaf | `flow_count` flows on `link_count` links of which each takes `fit_count`: probability that all fit, `exact` and as `full_ratio`; expected `throughput_ratio`; `drawn` of `draws`, in which all fit, in the first repetition; `problem`: why not |
+//! | `service_members` | a server of a service | `server`, `service`, `is_steady` (whether it has long flows), `rate_bps` of its link |
+//! | `service_parts` | a part of the time of services | see [`services`] |
 //! | `measured` | a trial | `from_s`, `to_s`: what the plan's `measured` says, else what `[sampling]` leaves |
 //! | `fct` | a flow that is measured | all of `flows`, `flow` (its number in the trial), `fct_ns`, `slowdown` against an idle network, `size_class` of the leaf-spine paper |
 //! | `unfinished` | a trial with measured flows that did not end | `open_flows`, `all_flows`, `text` |
@@ -27,13 +29,14 @@ mod chances;
 mod outages;
 mod phases;
 mod series;
+mod services;
 mod views;
 
 pub(crate) use views::views;
 
 use std::collections::BTreeMap;
 
-use weft_scenario::record::{CpuRow, EventRow, FlowRow, GapRow, LinkRow, ProgressRow, RowKind};
+use weft_scenario::record::{CpuRow, EventRow, FlowRow, GapRow, LinkRow, ProgressRow, RowKind, ServiceRow};
 
 use super::{QueryError, StoredRun, Value, load};
 use crate::analysis::series::Window;
@@ -126,6 +129,20 @@ pub const DERIVED: &[Derived] = &[
         reads: &[FlowRow::KIND],
         windowed: false,
         of_trial: chances::rows,
+    },
+    Derived {
+        name: "service_members",
+        columns: services::MEMBER_COLUMNS,
+        reads: &[ServiceRow::KIND],
+        windowed: false,
+        of_trial: services::members,
+    },
+    Derived {
+        name: "service_parts",
+        columns: services::PART_COLUMNS,
+        reads: &[FlowRow::KIND, ServiceRow::KIND],
+        windowed: false,
+        of_trial: services::parts,
     },
 ];
 

@@ -6,6 +6,7 @@ mod directory;
 mod ecmp;
 mod elephants;
 mod incast;
+mod isolation;
 mod kernel_tcp;
 mod link_speed;
 mod model_a;

@@ -1,9 +1,11 @@
-//! Services whose goodput is known.
+//! Services whose goodput is known (`questions = "isolation"`).
 
-use weft_scenario::record::{CpuRow, ServiceRow, TcpRow};
+use weft_scenario::record::{CpuRow, FlowRow, Records, ServiceRow, TcpRow};
+use weft_scenario::workload::services::{STORM_FOREIGN, STORM_OFFERED, STORM_OWN};
 
-use super::*;
 use crate::analysis::testing::{self, SECOND};
+use crate::metric::{Estimate, Findings, Limit, Problem};
+use crate::plan::PlanSpec;
 
 const TABLES: &str = r#"
 [workload.long]
@@ -34,7 +36,7 @@ judge = "interval-upper"
 "#;
 
 fn spec() -> PlanSpec {
-    testing::spec("analysis = \"isolation\"\noverlays = [\"vl2\"]", TABLES)
+    testing::spec("questions = \"isolation\"\noverlays = [\"vl2\"]", TABLES)
 }
 
 /// Service one at a megabyte a second, at `factor` times that from second 20 to 50, when service two ends; with a ripple
@@ -63,14 +65,14 @@ fn records(factor: f64, ripple: u64) -> Records {
         records.services.push(row("one", received as u64 + ripple * (second % 3)));
         records.services.push(row("two", second.clamp(20, 50) * 500_000 - 10_000_000));
         received += if (20..50).contains(&second) { factor * 1e6 } else { 1e6 };
-        records.tcp.push(TcpRow {
+        records.tcp.extend([(0, 1), (1, 0), (2, 3)].map(|(from, to)| TcpRow {
             time_ns: second * SECOND,
-            from: 0,
-            to: 1,
+            from,
+            to,
             cwnd_segments: if second > 20 { 12 } else { 10 },
             srtt_ns: 1,
             retransmits: 0,
-        });
+        }));
         let busy = CpuRow { time_ns: second * SECOND, core: 0, idle_ratio: 0.5, softirq_ratio: 0.0 };
         records.cpu.push(busy);
     }
@@ -90,16 +92,11 @@ fn a_change_is_found_with_its_sign_and_its_size() {
         let (got, size_of) = (got.interval.unwrap(), size.interval.unwrap());
         assert!(got.low <= gain + 1e-3 && gain - 1e-3 <= got.high && got.high - got.low < 0.02, "{got:?}");
         assert!((size.value - gain.abs()).abs() < 0.003 && size_of.low <= size.value && size.value <= size_of.high);
+        let (low, high) = (got.low.abs().min(got.high.abs()), got.low.abs().max(got.high.abs()));
+        let low = if got.spans(0.0) { 0.0 } else { low };
+        assert!((size_of.low - low).abs() < 1e-12 && (size_of.high - high).abs() < 1e-12, "{size_of:?} of {got:?}");
         assert_eq!(size.limited_by, Limit::Link);
     }
-}
-
-#[test]
-fn an_interval_around_zero_is_a_size_from_zero_on() {
-    let interval = |low, high| Interval { low, high, coverage: 0.95 };
-    assert_eq!(size_of(interval(-0.02, 0.01)), interval(0.0, 0.02));
-    assert_eq!(size_of(interval(-0.04, -0.01)), interval(0.01, 0.04));
-    assert_eq!(size_of(interval(0.01, 0.04)), interval(0.01, 0.04));
 }
 
 #[test]
@@ -123,7 +120,7 @@ fn storm(own: f64, foreign: f64) -> Findings {
         TABLES.split("[workload.long.service.two.role.ramp]").nth(1).unwrap().split("[sampling]").next().unwrap();
     let role = "\nbegin = \"20 s\"\nend = \"50 s\"\nrate = \"1 Mbit/s\"\nfrom = 2\n\n";
     let tables = TABLES.replace("role.ramp", "role.storm").replace(ramp, role);
-    let spec = testing::spec("analysis = \"isolation\"\noverlays = [\"vl2\"]", &tables);
+    let spec = testing::spec("questions = \"isolation\"\noverlays = [\"vl2\"]", &tables);
     testing::analyse(&spec, |_| {
         let mut records = records(1.0, 2_000);
         records.flows.truncate(2);
@@ -157,6 +154,7 @@ fn figures_show_both_services_and_every_window() {
     let titles: Vec<_> = figures.iter().map(|figure| figure.title.as_str()).collect();
     let expected = [
         "Aggregate goodput of both services: long",
+        "TCP connections that service two opens: long",
         "Congestion windows of service one's flows: long",
         "CPU of this machine",
     ];
@@ -164,7 +162,11 @@ fn figures_show_both_services_and_every_window() {
     for words in ["service one", "service two", "goodput (Mbit/s)"] {
         assert!(figures[0].svg.contains(words), "{words}");
     }
-    assert!(figures[1].svg.contains("server 0") && !figures[1].svg.contains("server 2"));
+    assert!(
+        figures[2].svg.contains("server 0")
+            && figures[2].svg.contains("server 1")
+            && !figures[2].svg.contains("server 2")
+    );
 }
 
 #[test]
@@ -189,7 +191,7 @@ fn a_run_without_service_one_fails() {
 #[test]
 fn plans_without_the_two_services_are_refused() {
     let refused = |tables: &str| {
-        let text = testing::plan_text("analysis = \"isolation\"\noverlays = [\"vl2\"]", tables);
+        let text = testing::plan_text("questions = \"isolation\"\noverlays = [\"vl2\"]", tables);
         crate::plan::Plan::parse("p.toml", &text).unwrap_err().to_string()
     };
     let shuffle = TABLES.replace(
