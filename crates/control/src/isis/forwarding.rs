@@ -1,4 +1,4 @@
-//! What the data plane needs: next hops, tree branches, reverse-path checks; and what changed since the last time.
+//! What the data plane needs: next hops, tree branches, reverse-path checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use weft_wire::vlan::VlanSet;
 use super::campus::{Campus, TreeRoot};
 use super::config::PortId;
 use super::graph::metric;
-use super::io::{Hop, Output, TreePort};
+use super::io::{Hop, TreePort};
 
 /// A link to a neighbour whose adjacency is in Report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) struct Link {
 /// Unicast routes and distribution trees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forwarding {
-    /// Next hops by egress nickname; own nicknames have none.
+    /// Equally good next hops in the order of their ports, by egress nickname; own nicknames have none.
     pub routes: BTreeMap<u16, Vec<Hop>>,
     /// What the way to each egress of `routes` costs: the sum of its links' metrics.
     pub costs: BTreeMap<u16, u64>,
@@ -36,7 +36,7 @@ pub struct Forwarding {
 pub struct TreeState {
     /// Its number in the campus, from 1.
     pub number: u16,
-    /// Hops to the farthest RBridge.
+    /// Hops to the farthest RBridge: the least hop count of an ingress (RFC 6325 section 3.6).
     pub depth: u16,
     /// Where copies go.
     pub ports: Vec<TreePort>,
@@ -71,37 +71,6 @@ impl Forwarding {
             }
         }
     }
-
-    /// What turns `self` into `new`: first what is accepted, then what is sent.
-    pub(super) fn changes(&self, new: &Self, outputs: &mut Vec<Output>) {
-        let nothing = TreeState::default();
-        let roots: BTreeSet<u16> = self.trees.keys().chain(new.trees.keys()).copied().collect();
-        let of = |forwarding: &'_ Self, root: u16| forwarding.trees.get(&root).cloned();
-        let pairs: Vec<_> = roots.iter().map(|root| (*root, of(self, *root), of(new, *root))).collect();
-        for (root, old, new) in &pairs {
-            let (old, new) = (&old.as_ref().unwrap_or(&nothing).rpf, &new.as_ref().unwrap_or(&nothing).rpf);
-            for ingress in differing(old, new) {
-                outputs.push(Output::Rpf { root: *root, ingress, port: new.get(&ingress).copied() });
-            }
-        }
-        for (root, old, new) in pairs {
-            let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-            if (old.depth, &old.ports) != (new.depth, &new.ports) {
-                outputs.push(Output::TreePorts { root, depth: new.depth, ports: new.ports });
-            }
-        }
-        for nickname in differing(&self.routes, &new.routes) {
-            let hops = new.routes.get(&nickname).cloned().unwrap_or_default();
-            outputs.push(Output::Route { nickname, hops });
-        }
-    }
-}
-
-/// Keys whose values differ, or that only one of the two has.
-fn differing<V: PartialEq>(old: &BTreeMap<u16, V>, new: &BTreeMap<u16, V>) -> Vec<u16> {
-    let gone = old.keys().filter(|key| !new.contains_key(key));
-    let changed = new.iter().filter(|(key, value)| old.get(key) != Some(value)).map(|(key, _)| key);
-    gone.chain(changed).copied().collect()
 }
 
 /// The cheapest links to each neighbour: all of them are equally good first hops.

@@ -45,8 +45,7 @@ pub enum Input<'a> {
     Deadline,
 }
 
-/// What an RBridge wants done. Filters of what comes in ([`Output::Rpf`]) are always told before what goes out by them
-/// ([`Output::TreePorts`]), as RFC 6325 section 4.5.2 asks.
+/// What an RBridge wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Send a frame of Ethertype L2-IS-IS.
@@ -78,31 +77,9 @@ pub enum Output {
     },
     /// The RBridge holds this nickname now: keep it for the next start.
     Nickname(Option<u16>),
-    /// Unicast frames to this egress nickname may take any of these hops; none: drop them.
-    Route {
-        /// The egress.
-        nickname: u16,
-        /// Equally good, by port.
-        hops: Vec<Hop>,
-    },
-    /// Frames of this tree and ingress nickname are accepted from this port alone; `None`: from nowhere.
-    Rpf {
-        /// Nickname of the tree's root.
-        root: u16,
-        /// The ingress.
-        ingress: u16,
-        /// Where they must come from.
-        port: Option<PortId>,
-    },
-    /// Frames of this tree are copied to these ports; none: the tree is gone, or the RBridge is alone on it.
-    TreePorts {
-        /// Nickname of the tree's root.
-        root: u16,
-        /// Hops to the farthest RBridge: the least hop count of an ingress (RFC 6325 section 3.6).
-        depth: u16,
-        /// Where copies go.
-        ports: Vec<TreePort>,
-    },
+    /// Routes or trees are others now. Take over all of [`RBridge::forwarding`](super::RBridge::forwarding) in one step, or
+    /// filters of what comes in before what goes out by them (RFC 6325 section 4.5.2).
+    ForwardingChanged,
 }
 
 /// A next hop.

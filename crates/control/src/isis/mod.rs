@@ -4,7 +4,7 @@
 //! ```text
 //! Hello --> adjacency (table) --> own LSP --> database --> campus --> nickname kept or lost
 //! LSP, CSNP, PSNP --> sync --------------------^  |           |
-//!                      ^ flood: SRM and SSN <------+           +--> graph --> forwarding --> Route, Rpf, TreePorts
+//!                      ^ flood: SRM and SSN <------+           +--> graph --> forwarding
 //! ```
 //!
 //! * Point-to-point links; Hellos of shared links are dropped and counted. The graph, the table and the bytes know
@@ -189,7 +189,7 @@ impl RBridge {
         &self.lsdb
     }
 
-    /// Routes and trees as last told by outputs.
+    /// Routes and trees as last computed.
     pub fn forwarding(&self) -> &Forwarding {
         &self.forwarding
     }
@@ -358,8 +358,10 @@ impl RBridge {
         let campus = self.campus(&links);
         let forwarding = Forwarding::compute(&campus, &links, self.config.trees_max);
         let rival = self.rival(&campus);
-        self.forwarding.changes(&forwarding, outputs);
-        self.forwarding = forwarding;
+        if self.forwarding != forwarding {
+            self.forwarding = forwarding;
+            outputs.push(Output::ForwardingChanged);
+        }
         self.check_nickname(now_ns, rival, outputs);
     }
 

@@ -2,16 +2,19 @@
 //!
 //! `00-config.txt` says `ports NUMBER:COST[:mtu-test|:elision] ..`, `nickname any|last 0x11|configured 0x11`, `lsps-max N`,
 //! `trees-max N`. In a step
-//! `#` says why, `>` is done, `<` is every output of the step in order, `=` must hold afterwards. `WEFT_BLESS=1` writes the `<`
-//! lines; whoever blesses must read them against the RFC. Words are explained where they are read: [`Case::act`].
+//! `#` says why, `>` is done, `<` is every output of the step in order, with what is forwarded otherwise since an output said
+//! so, `=` must hold afterwards. `WEFT_BLESS=1` writes the `<` lines; whoever blesses must read them against the RFC. Words are explained where they are read: [`Case::act`].
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
-use weft_control::isis::{AdjacencyState, Bounds, Config, Input, Output, PortConfig, PortId, RBridge, Timing, Wish};
+use weft_control::isis::{
+    AdjacencyState, Bounds, Config, Forwarding, Input, Output, PortConfig, PortId, RBridge, Timing, TreeState, Wish,
+};
 use weft_control::{Machine, NS_PER_MS, NS_PER_S};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::hello::{HandshakeState, PortSub};
@@ -55,7 +58,8 @@ fn run(folder: &Path) -> Result<(), String> {
 struct Case {
     bridge: RBridge,
     now_ns: u64,
-    outputs: Vec<Output>,
+    /// Outputs of the step.
+    told: Vec<String>,
     probe: Option<Mtu>,
 }
 
@@ -86,7 +90,7 @@ impl Case {
             timing: Timing { hello_ns: 100_000 * NS_PER_S, ..Timing::default() },
             bounds,
         };
-        Self { bridge: RBridge::new(config, Pcg64::seed_from_u64(1)), now_ns: 0, outputs: Vec::new(), probe: None }
+        Self { bridge: RBridge::new(config, Pcg64::seed_from_u64(1)), now_ns: 0, told: Vec::new(), probe: None }
     }
 
     fn step(&mut self, name: &str, text: &str, file: &Path) -> Result<(), String> {
@@ -95,8 +99,7 @@ impl Case {
         for line in lines(">") {
             self.act(&line.split_whitespace().collect::<Vec<_>>());
         }
-        let outputs = std::mem::take(&mut self.outputs);
-        let done: Vec<String> = outputs.iter().map(|output| self.describe(output)).collect();
+        let done = std::mem::take(&mut self.told);
         if std::env::var_os("WEFT_BLESS").is_some() {
             let kept = |mark: char| text.lines().filter(move |line| line.starts_with(mark)).map(str::to_owned);
             let new: Vec<String> = kept('#')
@@ -149,8 +152,13 @@ impl Case {
     }
 
     fn put(&mut self, input: Input<'_>) {
-        self.bridge.handle(self.now_ns, input, &mut self.outputs);
-        for output in &self.outputs {
+        let (before, mut outputs) = (self.bridge.forwarding().clone(), Vec::new());
+        self.bridge.handle(self.now_ns, input, &mut outputs);
+        for output in &outputs {
+            match output {
+                Output::ForwardingChanged => self.told.extend(changes(&before, self.bridge.forwarding())),
+                other => self.told.push(describe(other)),
+            }
             if let Output::Send { pdu, .. } = output
                 && let Ok(Pdu::MtuProbe(probe)) = Pdu::parse(pdu)
             {
@@ -214,45 +222,6 @@ impl Case {
         value(rest, "entries").into_iter().flat_map(|list| list.split(',')).map(entry).collect()
     }
 
-    fn describe(&self, output: &Output) -> String {
-        match output {
-            Output::Send { port, destination, pdu } => {
-                let what = describe_pdu(&Pdu::parse(pdu).expect("what is sent is well formed"));
-                let to = if *destination == ALL_IS_IS_RBRIDGES { String::new() } else { format!(" to {destination}") };
-                format!("send {} {what}{to}", port.0)
-            }
-            Output::Echo { port, frame } => {
-                let (echo, _) = Echo::parse(frame).expect("what is sent is well formed");
-                format!("echo {} {}", port.0, echo.number)
-            }
-            Output::Adjacency { port, neighbor, state, .. } => {
-                format!("adjacency {} {} {}", port.0, node(neighbor.node()), format!("{state:?}").to_lowercase())
-            }
-            Output::Nickname(nickname) => {
-                format!("nickname {}", nickname.map_or("none".to_owned(), |n| format!("{n:#06x}")))
-            }
-            Output::Route { nickname, hops } => {
-                let ports: Vec<String> = hops.iter().map(|hop| hop.port.0.to_string()).collect();
-                format!(
-                    "route {nickname:#06x} via {}",
-                    if ports.is_empty() { "none".to_owned() } else { ports.join(",") }
-                )
-            }
-            Output::Rpf { root, ingress, port } => {
-                let port = port.map_or("none".to_owned(), |port| port.0.to_string());
-                format!("rpf tree {root:#06x} ingress {ingress:#06x} from {port}")
-            }
-            Output::TreePorts { root, depth, ports } => {
-                let ports: Vec<String> =
-                    ports.iter().map(|branch| format!("{}{:?}", branch.port.0, branch.vlans)).collect();
-                format!(
-                    "tree {root:#06x} depth {depth} ports {}",
-                    if ports.is_empty() { "none".to_owned() } else { ports.join(" ") }
-                )
-            }
-        }
-    }
-
     /// `adjacency P STATE`, `elision P true|false` (what the neighbour offers), `lsp ID SEQUENCE|purged|none`, `nickname VALUE`, `trees NUMBER:ROOT,..`, or a counter's name
     /// and value.
     fn check(&self, words: &[&str]) -> Result<(), String> {
@@ -288,6 +257,61 @@ impl Case {
         };
         if Some(&found.as_str()) == words.last() { Ok(()) } else { Err(found) }
     }
+}
+
+fn describe(output: &Output) -> String {
+    match output {
+        Output::Send { port, destination, pdu } => {
+            let what = describe_pdu(&Pdu::parse(pdu).expect("what is sent is well formed"));
+            let to = if *destination == ALL_IS_IS_RBRIDGES { String::new() } else { format!(" to {destination}") };
+            format!("send {} {what}{to}", port.0)
+        }
+        Output::Echo { port, frame } => {
+            let (echo, _) = Echo::parse(frame).expect("what is sent is well formed");
+            format!("echo {} {}", port.0, echo.number)
+        }
+        Output::Adjacency { port, neighbor, state, .. } => {
+            format!("adjacency {} {} {}", port.0, node(neighbor.node()), format!("{state:?}").to_lowercase())
+        }
+        Output::Nickname(nickname) => format!("nickname {}", nickname.map_or("none".into(), |n| format!("{n:#06x}"))),
+        Output::ForwardingChanged => unreachable!("described by what changed"),
+    }
+}
+
+/// What turns one state of forwarding into the other, a line for each change.
+fn changes(old: &Forwarding, new: &Forwarding) -> Vec<String> {
+    let roots: BTreeSet<u16> = old.trees.keys().chain(new.trees.keys()).copied().collect();
+    let tree = |of: &Forwarding, root: &u16| of.trees.get(root).cloned().unwrap_or_default();
+    let pairs: Vec<_> = roots.iter().map(|root| (root, tree(old, root), tree(new, root))).collect();
+    let mut lines = Vec::new();
+    for (root, old, new) in &pairs {
+        for ingress in differing(&old.rpf, &new.rpf) {
+            let port = new.rpf.get(&ingress).map_or("none".to_owned(), |port| port.0.to_string());
+            lines.push(format!("rpf tree {root:#06x} ingress {ingress:#06x} from {port}"));
+        }
+    }
+    let differ = |(_, old, new): &&(_, TreeState, TreeState)| (old.depth, &old.ports) != (new.depth, &new.ports);
+    for (root, _, new) in pairs.iter().filter(differ) {
+        let ports = new.ports.iter().map(|branch| format!("{}{:?}", branch.port.0, branch.vlans));
+        lines.push(format!("tree {root:#06x} depth {} ports {}", new.depth, listed(ports, " ")));
+    }
+    for nickname in differing(&old.routes, &new.routes) {
+        let hops = new.routes.get(&nickname).into_iter().flatten().map(|hop| hop.port.0.to_string());
+        lines.push(format!("route {nickname:#06x} via {}", listed(hops, ",")));
+    }
+    lines
+}
+
+fn listed(items: impl Iterator<Item = String>, between: &str) -> String {
+    let items: Vec<String> = items.collect();
+    if items.is_empty() { "none".to_owned() } else { items.join(between) }
+}
+
+/// Keys whose values differ, or that only one of the two has.
+fn differing<V: PartialEq>(old: &BTreeMap<u16, V>, new: &BTreeMap<u16, V>) -> Vec<u16> {
+    let gone = old.keys().filter(|key| !new.contains_key(key));
+    let changed = new.iter().filter(|(key, value)| old.get(key) != Some(value)).map(|(key, _)| key);
+    gone.chain(changed).copied().collect()
 }
 
 /// `state=down|init|up`, `names=me|N`, `circuit=C` (ours, as the neighbour repeats it), `theirs=C` (its own), `hold=S`, `without=CODE`, `areas=XX`,

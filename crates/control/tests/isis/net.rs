@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::{Pcg64, Pcg64Mcg};
 use weft_control::isis::{
     Adjacency, AdjacencyState, Bounds, Config, Forwarding, Input, KeyChain, Output, PortConfig, PortId, RBridge,
-    Timing, TreeState, Wish,
+    Timing, Wish,
 };
 use weft_control::{Machine, NS_PER_MS};
 use weft_wire::ethernet::MacAddress;
@@ -33,7 +33,7 @@ pub(crate) struct Node {
     pub(crate) keys: Option<KeyChain>,
     /// Its nickname as told by outputs: what a daemon would remember.
     pub(crate) nickname: Option<u16>,
-    /// Built from outputs alone: what a data plane would hold.
+    /// Read when an output asked for it: what a data plane would hold.
     pub(crate) data_plane: Forwarding,
     /// How often that, or the nickname, was changed.
     pub(crate) changes: u64,
@@ -374,35 +374,25 @@ impl Net {
     }
 
     fn carry_out(&mut self, node: usize, output: Output) {
-        let plane = &mut self.nodes[node].data_plane;
+        let state = &mut self.nodes[node];
         match output {
-            Output::Send { port, destination, pdu } => return self.transmit(node, port, destination, &pdu),
+            Output::Send { port, destination, pdu } => self.transmit(node, port, destination, &pdu),
             Output::Echo { port, frame } => {
-                let egress = self.nodes[node].nickname.expect("an Echo is addressed to our nickname");
-                return self.transmit_data(node, port, egress, &frame);
+                let egress = state.nickname.expect("an Echo is addressed to our nickname");
+                self.transmit_data(node, port, egress, &frame);
             }
-            Output::Adjacency { .. } => return,
+            Output::Adjacency { .. } => {}
             Output::Nickname(nickname) => {
-                let changes = std::mem::replace(&mut self.nodes[node].nickname, nickname) != nickname;
-                return self.nodes[node].changes += u64::from(changes);
+                let changes = std::mem::replace(&mut state.nickname, nickname) != nickname;
+                state.changes += u64::from(changes);
             }
-            Output::Route { nickname, hops } if hops.is_empty() => drop(plane.routes.remove(&nickname)),
-            Output::Route { nickname, hops } => drop(plane.routes.insert(nickname, hops)),
-            Output::Rpf { root, ingress, port } => {
-                let rpf = &mut plane.trees.entry(root).or_default().rpf;
-                match port {
-                    Some(port) => rpf.insert(ingress, port),
-                    None => rpf.remove(&ingress),
-                };
-            }
-            Output::TreePorts { root, depth, ports } => {
-                let tree = plane.trees.entry(root).or_default();
-                (tree.depth, tree.ports) = (depth, ports);
+            Output::ForwardingChanged => {
+                let holds = state.bridge.as_ref().expect("who told it is there").forwarding();
+                state.data_plane.clone_from(holds);
+                state.changes += 1;
+                self.changed_ns = self.now_ns;
             }
         }
-        plane.trees.retain(|_, tree| *tree != TreeState::default());
-        self.changed_ns = self.now_ns;
-        self.nodes[node].changes += 1;
     }
 
     fn transmit(&mut self, node: usize, port: PortId, destination: MacAddress, pdu: &Arc<[u8]>) {

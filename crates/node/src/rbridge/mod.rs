@@ -263,7 +263,7 @@ impl<'a> Daemon<'a> {
                 info!(interface, %neighbor, ?state, "adjacency");
             }
             Output::Nickname(nickname) => info!(nickname, "nickname"),
-            Output::Route { .. } | Output::Rpf { .. } | Output::TreePorts { .. } => {}
+            Output::ForwardingChanged => {}
         }
     }
 
