@@ -12,7 +12,7 @@ use weft_control::{Machine, NS_PER_MS, NS_PER_S};
 use weft_wire::directory::{Entry, Key, Kind, Message, Path, Status};
 
 fn release(frame: &[u8]) -> Output {
-    Output::Release { aa: AA, frame: frame.to_vec() }
+    Output::Release { aa: AA, held: frame.to_vec() }
 }
 
 #[test]
@@ -247,8 +247,8 @@ fn frames_that_are_not_ours_or_too_long_do_not_ask() {
     let outside = Ipv4Addr::new(21, 0, 0, 1);
     assert_eq!(bench.miss(outside, b"x"), [Output::Drop { aa: outside, reason: DropReason::OutsideBlock }]);
     assert_eq!(bench.miss(OWN, b"x"), [Output::Drop { aa: OWN, reason: DropReason::OwnAa }]);
-    let long = bench.input(Input::Miss { aa: AA, packet_bytes: 1501, frame: b"long".to_vec() });
-    assert_eq!(long, [Output::IcmpTooBig { frame: b"long".to_vec(), mtu: 1500 }]);
+    let long = bench.input(Input::Miss { aa: AA, packet_bytes: 1501, held: b"long".to_vec() });
+    assert_eq!(long, [Output::IcmpTooBig { held: b"long".to_vec(), mtu: 1500 }]);
     assert_eq!(bench.agent.counters().dropped.total(), 3);
     assert_eq!(bench.agent.next_deadline_ns(), None);
 }

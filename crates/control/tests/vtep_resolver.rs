@@ -44,7 +44,7 @@ struct World {
     now_ns: u64,
     rng: Pcg64,
     loss_per_thousand: u64,
-    resolver: Resolver,
+    resolver: Resolver<u64>,
     table: Table,
     /// Datagrams on their way; `true`: to us.
     flying: BinaryHeap<Arrival>,
@@ -53,7 +53,7 @@ struct World {
     fdb: BTreeMap<(Vni, MacAddress), Ipv4Addr>,
     arp: BTreeMap<(Vni, Ipv4Addr), MacAddress>,
     /// Requests without an outcome.
-    open: BTreeSet<Vec<u8>>,
+    open: BTreeSet<u64>,
     /// Where each station ever was.
     history: BTreeSet<(u32, Ipv4Addr, Ipv4Addr)>,
     found: usize,
@@ -108,7 +108,7 @@ impl World {
         self.table.apply(self.table.revision() + 1, &batch);
     }
 
-    fn feed(&mut self, input: Input<'_>) {
+    fn feed(&mut self, input: Input<'_, u64>) {
         let mut outputs = Vec::new();
         self.resolver.handle(self.now_ns, input, &mut outputs);
         for output in outputs {
@@ -118,12 +118,11 @@ impl World {
 
     fn ask(&mut self, number: u32, k: u32) {
         self.numbered += 1;
-        let held = self.numbered.to_be_bytes().to_vec();
-        self.open.insert(held.clone());
-        self.feed(Input::Ask { vni: vni(number), ip: ip(k), held });
+        self.open.insert(self.numbered);
+        self.feed(Input::Ask { vni: vni(number), ip: ip(k), held: Some(self.numbered) });
     }
 
-    fn carry_out(&mut self, output: Output) {
+    fn carry_out(&mut self, output: Output<u64>) {
         match output {
             Output::Send { to, datagram } => self.send(false, to, datagram),
             Output::Install { vni, ip, mac, vtep } => {
@@ -252,12 +251,12 @@ fn segments_come_and_go_and_strange_datagrams_change_nothing() {
 fn wishes_that_nothing_waits_for_are_bounded_and_tell_nothing() {
     let mut world = World::new(4, 1000);
     for _ in 0..10_000 {
-        world.feed(Input::Ask { vni: vni(1), ip: ip(3), held: Vec::new() });
+        world.feed(Input::Ask { vni: vni(1), ip: ip(3), held: None });
     }
     assert!(world.resolver.summary(vni(1)).unwrap().waiting_frames <= 1024);
     let mut world = World::new(4, 0);
     world.set(3, 2);
-    world.feed(Input::Ask { vni: vni(1), ip: ip(3), held: Vec::new() });
+    world.feed(Input::Ask { vni: vni(1), ip: ip(3), held: None });
     world.run_to(50 * NS_PER_MS);
     assert_eq!((world.found, world.fdb.len()), (0, 1));
 }

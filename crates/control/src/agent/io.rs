@@ -6,9 +6,21 @@ use super::counters::{DropReason, Event, IgnoreReason};
 use crate::address::Mapping;
 use crate::tally::Tally;
 
+/// What waits in an agent for a mapping: a frame, or what stands for one.
+pub trait Held {
+    /// What it counts against [`Bounds`](super::Bounds).
+    fn held_bytes(&self) -> usize;
+}
+
+impl Held for Vec<u8> {
+    fn held_bytes(&self) -> usize {
+        self.len()
+    }
+}
+
 /// What happens to an agent.
 #[derive(Debug)]
-pub enum Input<'a> {
+pub enum Input<'a, H = Vec<u8>> {
     /// A frame of the host missed the data path's map.
     Miss {
         /// Its destination (for an ARP request: the address asked for).
@@ -16,7 +28,7 @@ pub enum Input<'a> {
         /// Length of its longest IP packet once it is cut into segments, bytes; 0 for ARP.
         packet_bytes: u16,
         /// The frame as it must be sent again. Never looked at.
-        frame: Vec<u8>,
+        held: H,
     },
     /// A datagram arrived.
     Datagram {
@@ -38,7 +50,7 @@ pub enum Input<'a> {
 
 /// What an agent wants done.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum Output<H = Vec<u8>> {
     /// Send this datagram.
     Send {
         /// To this server.
@@ -68,7 +80,7 @@ pub enum Output {
         /// Its destination.
         aa: Ipv4Addr,
         /// As it came.
-        frame: Vec<u8>,
+        held: H,
     },
     /// A frame was dropped and counted.
     Drop {
@@ -80,7 +92,7 @@ pub enum Output {
     /// Tell the host that this frame is too long for the path; the frame itself is dropped and counted.
     IcmpTooBig {
         /// The frame.
-        frame: Vec<u8>,
+        held: H,
         /// Longest IP packet that fits, bytes.
         mtu: u16,
     },

@@ -5,11 +5,11 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use weft_wire::directory::{Entry, Kind, Path, Status, View};
 
 use super::cache::State;
-use super::{Agent, DropReason, Event, IgnoreReason, Output};
+use super::{Agent, DropReason, Event, Held, IgnoreReason, Output};
 use crate::address::{Locator, Mapping};
 
-impl Agent {
-    pub(super) fn datagram(&mut self, now_ns: u64, from: SocketAddrV4, bytes: &[u8], outputs: &mut Vec<Output>) {
+impl<H: Held> Agent<H> {
+    pub(super) fn datagram(&mut self, now_ns: u64, from: SocketAddrV4, bytes: &[u8], outputs: &mut Vec<Output<H>>) {
         if let Err(reason) = self.believe(now_ns, from, bytes, outputs) {
             self.counters.ignored.add(reason);
         }
@@ -20,7 +20,7 @@ impl Agent {
         now_ns: u64,
         from: SocketAddrV4,
         bytes: &[u8],
-        outputs: &mut Vec<Output>,
+        outputs: &mut Vec<Output<H>>,
     ) -> Result<(), IgnoreReason> {
         let view = View::new(bytes).map_err(|_| IgnoreReason::Malformed)?;
         let place = self.asker.place_of(from).ok_or(IgnoreReason::WrongSource)?;
@@ -52,7 +52,7 @@ impl Agent {
         now_ns: u64,
         place: usize,
         view: View<'_>,
-        outputs: &mut Vec<Output>,
+        outputs: &mut Vec<Output<H>>,
     ) -> Result<(), IgnoreReason> {
         let request = self.asker.request(view.request_id(), place).ok_or(IgnoreReason::WrongRequest)?;
         if !view.entries().map(|entry| entry.aa).eq(request.aas.iter().copied()) {
@@ -94,7 +94,7 @@ impl Agent {
         entry: Entry,
         current: bool,
         hidden: bool,
-        outputs: &mut Vec<Output>,
+        outputs: &mut Vec<Output<H>>,
     ) -> Result<(), IgnoreReason> {
         let state = self.cache.get(entry.aa).ok_or(IgnoreReason::NothingNew)?;
         let known = state.mapping();
@@ -136,7 +136,7 @@ impl Agent {
         now_ns: u64,
         entry: Entry,
         hidden: bool,
-        outputs: &mut Vec<Output>,
+        outputs: &mut Vec<Output<H>>,
     ) -> Result<(), IgnoreReason> {
         let known = self.cache.get(entry.aa).and_then(State::mapping).ok_or(IgnoreReason::NothingNew)?;
         if entry.version <= known.version && !hidden {
@@ -151,7 +151,7 @@ impl Agent {
         Ok(())
     }
 
-    fn install(&mut self, now_ns: u64, entry: Entry, known: Option<Mapping>, outputs: &mut Vec<Output>) {
+    fn install(&mut self, now_ns: u64, entry: Entry, known: Option<Mapping>, outputs: &mut Vec<Output<H>>) {
         let Entry { aa, tor_la, anycast_la, version, .. } = entry;
         let mapping = Mapping { locator: Locator { tor_la, anycast_la }, version };
         let event = match known {
@@ -167,12 +167,18 @@ impl Agent {
         if known != Some(mapping) {
             outputs.push(Output::Install { aa, mapping });
         }
-        for frame in self.waiting.take(aa) {
-            self.release(aa, frame, outputs);
+        for held in self.waiting.take(aa) {
+            self.release(aa, held, outputs);
         }
     }
 
-    pub(super) fn turn_negative(&mut self, now_ns: u64, aa: Ipv4Addr, reason: DropReason, outputs: &mut Vec<Output>) {
+    pub(super) fn turn_negative(
+        &mut self,
+        now_ns: u64,
+        aa: Ipv4Addr,
+        reason: DropReason,
+        outputs: &mut Vec<Output<H>>,
+    ) {
         let had_mapping = self.cache.get(aa).and_then(State::mapping).is_some();
         if had_mapping {
             self.counters.events.add(Event::Removed);

@@ -42,16 +42,16 @@ use queue::{FrameQueue, Full};
 
 pub use config::{Bounds, Config, Timing};
 pub use counters::{DropReason, Event, IgnoreReason};
-pub use io::{Counters, Input, Output, Summary};
+pub use io::{Counters, Held, Input, Output, Summary};
 pub use repeats::Repeats;
 pub use servers::Servers;
 
-/// The state of an agent.
+/// The state of an agent, and what waits in it.
 #[derive(Debug)]
-pub struct Agent {
+pub struct Agent<H = Vec<u8>> {
     config: Config,
     cache: Cache,
-    waiting: FrameQueue,
+    waiting: FrameQueue<H>,
     asker: Asker,
     /// Newest revision of the directory seen in any valid datagram.
     revision: u64,
@@ -61,14 +61,14 @@ pub struct Agent {
     counters: Counters,
 }
 
-impl Machine for Agent {
-    type Input<'a> = Input<'a>;
-    type Output = Output;
+impl<H: Held> Machine for Agent<H> {
+    type Input<'a> = Input<'a, H>;
+    type Output = Output<H>;
 
-    fn handle(&mut self, now_ns: u64, input: Input<'_>, outputs: &mut Vec<Output>) {
+    fn handle(&mut self, now_ns: u64, input: Input<'_, H>, outputs: &mut Vec<Output<H>>) {
         self.asker.expire(now_ns);
         match input {
-            Input::Miss { aa, packet_bytes, frame } => self.miss(now_ns, aa, packet_bytes, frame, outputs),
+            Input::Miss { aa, packet_bytes, held } => self.miss(now_ns, aa, packet_bytes, held, outputs),
             Input::Datagram { from, bytes } => self.datagram(now_ns, from, bytes, outputs),
             Input::Adopt { aa, mapping } => self.adopt(now_ns, aa, mapping, outputs),
             Input::Deadline => self.deadline(now_ns, outputs),
@@ -83,11 +83,11 @@ impl Machine for Agent {
     }
 }
 
-impl Agent {
+impl<H: Held> Agent<H> {
     /// An agent that knows nothing. `rng` picks servers, request ids and jitter: seed it from the system in a daemon.
     pub fn new(config: Config, rng: Pcg64) -> Self {
         let asker = Asker::new(config.servers.clone(), config.timing.first_timeout_ns, rng);
-        let (cache, waiting) = (Cache::default(), FrameQueue::default());
+        let (cache, waiting) = (Cache::default(), FrameQueue::new());
         Self { config, cache, waiting, asker, revision: 0, inherited: BTreeMap::new(), counters: Counters::default() }
     }
 
@@ -112,7 +112,7 @@ impl Agent {
         self.cache.mappings()
     }
 
-    fn miss(&mut self, now_ns: u64, aa: Ipv4Addr, packet_bytes: u16, frame: Vec<u8>, outputs: &mut Vec<Output>) {
+    fn miss(&mut self, now_ns: u64, aa: Ipv4Addr, packet_bytes: u16, held: H, outputs: &mut Vec<Output<H>>) {
         self.counters.events.add(Event::Miss);
         if aa == self.config.aa {
             return self.drop_frame(aa, DropReason::OwnAa, outputs);
@@ -122,54 +122,54 @@ impl Agent {
         }
         if packet_bytes > self.config.path_mtu {
             self.counters.dropped.add(DropReason::TooBig);
-            return outputs.push(Output::IcmpTooBig { frame, mtu: self.config.path_mtu });
+            return outputs.push(Output::IcmpTooBig { held, mtu: self.config.path_mtu });
         }
         match self.cache.get(aa) {
             Some(State::Negative(reason)) => {
                 let reason = *reason;
                 self.drop_frame(aa, reason, outputs);
             }
-            Some(State::Resolving(_)) => self.hold(aa, frame, outputs),
+            Some(State::Resolving(_)) => self.hold(aa, held, outputs),
             Some(State::Fresh(mapping) | State::Confirming(mapping, _)) => {
                 // The data path lost the entry, or the frame was on its way here when it got it.
                 outputs.push(Output::Install { aa, mapping: *mapping });
-                self.release(aa, frame, outputs);
+                self.release(aa, held, outputs);
             }
-            None => self.resolve(now_ns, aa, frame, outputs),
+            None => self.resolve(now_ns, aa, held, outputs),
         }
     }
 
     /// Begins a look-up and lets the frame wait for it.
-    fn resolve(&mut self, now_ns: u64, aa: Ipv4Addr, frame: Vec<u8>, outputs: &mut Vec<Output>) {
+    fn resolve(&mut self, now_ns: u64, aa: Ipv4Addr, held: H, outputs: &mut Vec<Output<H>>) {
         if self.cache.resolving() >= self.config.bounds.lookups_max || !self.make_room(outputs) {
             return self.drop_frame(aa, DropReason::LookupsFull, outputs);
         }
         self.counters.events.add(Event::Lookup);
         self.cache.set(aa, State::Resolving(Attempt::first(now_ns)), None);
         self.ask(now_ns, aa);
-        self.hold(aa, frame, outputs);
+        self.hold(aa, held, outputs);
     }
 
-    fn hold(&mut self, aa: Ipv4Addr, frame: Vec<u8>, outputs: &mut Vec<Output>) {
+    fn hold(&mut self, aa: Ipv4Addr, held: H, outputs: &mut Vec<Output<H>>) {
         let bounds = self.config.bounds;
-        for (victim, full) in self.waiting.push(aa, frame, bounds.frame_bytes_per_aa_max, bounds.frame_bytes_max) {
+        for (victim, full) in self.waiting.push(aa, held, bounds.frame_bytes_per_aa_max, bounds.frame_bytes_max) {
             let reason = if full == Full::Aa { DropReason::QueueAa } else { DropReason::QueueTotal };
             self.drop_frame(victim, reason, outputs);
         }
     }
 
-    fn release(&mut self, aa: Ipv4Addr, frame: Vec<u8>, outputs: &mut Vec<Output>) {
+    fn release(&mut self, aa: Ipv4Addr, held: H, outputs: &mut Vec<Output<H>>) {
         self.counters.events.add(Event::Released);
-        outputs.push(Output::Release { aa, frame });
+        outputs.push(Output::Release { aa, held });
     }
 
-    fn drop_frame(&mut self, aa: Ipv4Addr, reason: DropReason, outputs: &mut Vec<Output>) {
+    fn drop_frame(&mut self, aa: Ipv4Addr, reason: DropReason, outputs: &mut Vec<Output<H>>) {
         self.counters.dropped.add(reason);
         outputs.push(Output::Drop { aa, reason });
     }
 
     /// Makes room for one more entry; false if every entry is being looked up.
-    fn make_room(&mut self, outputs: &mut Vec<Output>) -> bool {
+    fn make_room(&mut self, outputs: &mut Vec<Output<H>>) -> bool {
         while self.cache.len() >= self.config.bounds.entries_max {
             let Some(eldest) = self.cache.eldest() else { return false };
             self.counters.events.add(Event::Evicted);
@@ -179,14 +179,14 @@ impl Agent {
     }
 
     /// Removes an entry, and what the data path has of it.
-    fn forget(&mut self, aa: Ipv4Addr, outputs: &mut Vec<Output>) {
+    fn forget(&mut self, aa: Ipv4Addr, outputs: &mut Vec<Output<H>>) {
         let state = self.cache.remove(aa);
         if state.is_some_and(|state| state.mapping().is_some() || state == State::Negative(DropReason::Refused)) {
             outputs.push(Output::Remove { aa });
         }
     }
 
-    fn adopt(&mut self, now_ns: u64, aa: Ipv4Addr, mapping: Mapping, outputs: &mut Vec<Output>) {
+    fn adopt(&mut self, now_ns: u64, aa: Ipv4Addr, mapping: Mapping, outputs: &mut Vec<Output<H>>) {
         if self.cache.get(aa).is_some() || !self.make_room(outputs) {
             return;
         }
@@ -196,7 +196,7 @@ impl Agent {
         self.cache.set(aa, State::Fresh(mapping), Some(now_ns + spread_ns));
     }
 
-    fn deadline(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
+    fn deadline(&mut self, now_ns: u64, outputs: &mut Vec<Output<H>>) {
         while let Some(aa) = self.cache.pop_due(now_ns) {
             match self.cache.get(aa).cloned() {
                 Some(State::Fresh(mapping)) => {
@@ -246,7 +246,7 @@ impl Agent {
     }
 
     /// Sends the waiting questions and sets the deadline of each.
-    fn flush(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
+    fn flush(&mut self, now_ns: u64, outputs: &mut Vec<Output<H>>) {
         let Config { service, key_id, timing, .. } = self.config;
         let remember_until_ns = now_ns + timing.give_up_ns;
         for outgoing in self.asker.flush(now_ns, service, key_id, self.revision, remember_until_ns) {

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 
+use super::io::Held;
+
 /// Waiting frames in order of arrival.
-#[derive(Debug, Default)]
-pub(super) struct FrameQueue {
-    frames: BTreeMap<u64, (Ipv4Addr, Vec<u8>)>,
+#[derive(Debug)]
+pub(super) struct FrameQueue<H> {
+    frames: BTreeMap<u64, (Ipv4Addr, H)>,
     by_aa: BTreeMap<Ipv4Addr, Waiting>,
     bytes: usize,
     next: u64,
@@ -27,19 +29,23 @@ pub(super) enum Full {
     Total,
 }
 
-impl FrameQueue {
+impl<H: Held> FrameQueue<H> {
+    pub(super) fn new() -> Self {
+        Self { frames: BTreeMap::new(), by_aa: BTreeMap::new(), bytes: 0, next: 0 }
+    }
+
     /// Appends a frame, then drops the oldest ones until both bounds hold. Returns what was dropped.
     pub(super) fn push(
         &mut self,
         aa: Ipv4Addr,
-        frame: Vec<u8>,
+        frame: H,
         per_aa_max: usize,
         total_max: usize,
     ) -> Vec<(Ipv4Addr, Full)> {
         let waiting = self.by_aa.entry(aa).or_default();
         waiting.numbers.push_back(self.next);
-        waiting.bytes += frame.len();
-        self.bytes += frame.len();
+        waiting.bytes += frame.held_bytes();
+        self.bytes += frame.held_bytes();
         self.frames.insert(self.next, (aa, frame));
         self.next += 1;
         let mut dropped = Vec::new();
@@ -57,7 +63,7 @@ impl FrameQueue {
     }
 
     /// Takes all frames of an AA, oldest first.
-    pub(super) fn take(&mut self, aa: Ipv4Addr) -> Vec<Vec<u8>> {
+    pub(super) fn take(&mut self, aa: Ipv4Addr) -> Vec<H> {
         let mut frames = Vec::new();
         while let Some(frame) = self.pop(aa) {
             frames.push(frame);
@@ -70,12 +76,12 @@ impl FrameQueue {
         self.frames.len()
     }
 
-    fn pop(&mut self, aa: Ipv4Addr) -> Option<Vec<u8>> {
+    fn pop(&mut self, aa: Ipv4Addr) -> Option<H> {
         let waiting = self.by_aa.get_mut(&aa)?;
         let number = waiting.numbers.pop_front()?;
         let (_, frame) = self.frames.remove(&number).expect("each number has its frame");
-        waiting.bytes -= frame.len();
-        self.bytes -= frame.len();
+        waiting.bytes -= frame.held_bytes();
+        self.bytes -= frame.held_bytes();
         if waiting.numbers.is_empty() {
             self.by_aa.remove(&aa);
         }
@@ -92,7 +98,7 @@ mod tests {
 
     #[test]
     fn frames_come_out_in_order_and_once() {
-        let mut queue = FrameQueue::default();
+        let mut queue = FrameQueue::new();
         assert!(queue.push(A, vec![1; 10], 100, 100).is_empty());
         assert!(queue.push(B, vec![2; 10], 100, 100).is_empty());
         assert!(queue.push(A, vec![3; 10], 100, 100).is_empty());
@@ -103,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_oldest_make_room_under_each_bound() {
-        let mut queue = FrameQueue::default();
+        let mut queue = FrameQueue::new();
         queue.push(A, vec![1; 60], 100, 150);
         assert_eq!(queue.push(A, vec![2; 60], 100, 150), [(A, Full::Aa)]);
         assert_eq!(queue.push(B, vec![3; 95], 100, 150), [(A, Full::Total)]);
@@ -114,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_frame_above_the_bound_is_dropped_itself() {
-        let mut queue = FrameQueue::default();
+        let mut queue = FrameQueue::new();
         assert_eq!(queue.push(A, vec![1; 101], 100, 150), [(A, Full::Aa)]);
         assert_eq!((queue.len(), queue.bytes, queue.by_aa.len()), (0, 0, 0));
     }

@@ -21,10 +21,10 @@ use super::mac::mac_of;
 use super::vni::Vni;
 use crate::Machine;
 use crate::address::{AaBlock, Locator, Mapping};
-use crate::agent::{self, Agent, Bounds, Counters, DropReason, Summary, Timing};
+use crate::agent::{self, Agent, Bounds, Counters, DropReason, Held, Summary, Timing};
 
-/// Room that a wish without anything held takes among what waits.
-const WISH_BYTES: usize = 256;
+/// Room that a question without anything held takes among what waits.
+const QUESTION_BYTES: usize = 256;
 
 /// Whom a VTEP asks, and as whom.
 #[derive(Clone, Debug)]
@@ -41,17 +41,25 @@ pub struct ResolverConfig {
     pub bounds: Bounds,
 }
 
+/// A question that nothing waits for takes room as well, so that a flood of
+/// them stays bounded.
+impl<H> Held for Option<H> {
+    fn held_bytes(&self) -> usize {
+        self.as_ref().map_or(QUESTION_BYTES, |_| size_of::<H>())
+    }
+}
+
 /// What happens to a resolver.
 #[derive(Debug)]
-pub enum Input<'a> {
+pub enum Input<'a, H> {
     /// A station of this segment needs this address.
     Ask {
         /// The segment.
         vni: Vni,
         /// The address.
         ip: Ipv4Addr,
-        /// What waits for it; never looked at. Empty: nothing.
-        held: Vec<u8>,
+        /// What waits for it; never looked at.
+        held: Option<H>,
     },
     /// A datagram arrived.
     Datagram {
@@ -75,7 +83,7 @@ pub enum Input<'a> {
 
 /// What a resolver wants done.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum Output<H> {
     /// Send this datagram.
     Send {
         /// To this server.
@@ -110,7 +118,7 @@ pub enum Output {
         /// The address.
         ip: Ipv4Addr,
         /// As it came.
-        held: Vec<u8>,
+        held: H,
     },
     /// What waited was dropped and counted.
     Drop {
@@ -125,9 +133,9 @@ pub enum Output {
 
 /// The directory-driven segments of a VTEP.
 #[derive(Debug)]
-pub struct Resolver {
+pub struct Resolver<H> {
     config: ResolverConfig,
-    segments: BTreeMap<Vni, Agent>,
+    segments: BTreeMap<Vni, Agent<Option<H>>>,
     deadlines: BTreeSet<(u64, Vni)>,
     deadline_of: BTreeMap<Vni, u64>,
     rng: Pcg64,
@@ -139,14 +147,14 @@ pub struct Resolver {
     heard: u64,
 }
 
-impl Machine for Resolver {
-    type Input<'a> = Input<'a>;
-    type Output = Output;
+impl<H> Machine for Resolver<H> {
+    type Input<'a> = Input<'a, H>;
+    type Output = Output<H>;
 
-    fn handle(&mut self, now_ns: u64, input: Input<'_>, outputs: &mut Vec<Output>) {
+    fn handle(&mut self, now_ns: u64, input: Input<'_, H>, outputs: &mut Vec<Output<H>>) {
         match input {
             Input::Ask { vni, ip, held } => {
-                self.feed(now_ns, vni, agent::Input::Miss { aa: ip, packet_bytes: 0, frame: packed(held) }, outputs);
+                self.feed(now_ns, vni, agent::Input::Miss { aa: ip, packet_bytes: 0, held }, outputs);
             }
             Input::Datagram { from, bytes } => {
                 let service = View::new(bytes).ok().and_then(|view| Vni::new(view.service()).ok());
@@ -173,7 +181,7 @@ impl Machine for Resolver {
     }
 }
 
-impl Resolver {
+impl<H> Resolver<H> {
     /// A resolver without segments. `rng` seeds the segments' own.
     pub fn new(config: ResolverConfig, rng: Pcg64) -> Self {
         Self {
@@ -258,7 +266,7 @@ impl Resolver {
         self.heard
     }
 
-    fn feed(&mut self, now_ns: u64, vni: Vni, input: agent::Input<'_>, outputs: &mut Vec<Output>) {
+    fn feed(&mut self, now_ns: u64, vni: Vni, input: agent::Input<'_, Option<H>>, outputs: &mut Vec<Output<H>>) {
         let Some(agent) = self.segments.get_mut(&vni) else { return };
         let mut wanted = Vec::new();
         let heard_before = agent.counters().events.get(agent::Event::Heard);
@@ -275,7 +283,7 @@ impl Resolver {
         outputs.extend(wanted.into_iter().filter_map(|output| self.translated(vni, output)));
     }
 
-    fn translated(&self, vni: Vni, output: agent::Output) -> Option<Output> {
+    fn translated(&self, vni: Vni, output: agent::Output<Option<H>>) -> Option<Output<H>> {
         Some(match output {
             agent::Output::Send { to, datagram } => Output::Send { to, datagram },
             agent::Output::Install { aa, mapping } => {
@@ -286,25 +294,12 @@ impl Resolver {
             agent::Output::Remove { aa } | agent::Output::Refuse { aa } => {
                 Output::Remove { vni, ip: aa, mac: mac_of(aa) }
             }
-            agent::Output::Release { aa, frame } => Output::Found { vni, ip: aa, held: unpacked(frame)? },
+            agent::Output::Release { aa, held } => Output::Found { vni, ip: aa, held: held? },
             agent::Output::Drop { aa, reason } => Output::Drop { vni, ip: aa, reason },
             // ARP requests are never too long.
             agent::Output::IcmpTooBig { .. } => return None,
         })
     }
-}
-
-/// What waits, marked. A wish that nothing waits for takes room as well, so that a flood of them stays bounded.
-fn packed(mut held: Vec<u8>) -> Vec<u8> {
-    if held.is_empty() {
-        return vec![0; WISH_BYTES];
-    }
-    held.insert(0, 1);
-    held
-}
-
-fn unpacked(mut frame: Vec<u8>) -> Option<Vec<u8>> {
-    (frame.first() == Some(&1)).then(|| frame.split_off(1))
 }
 
 fn merge(sum: &mut Counters, more: &Counters) {

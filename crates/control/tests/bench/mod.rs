@@ -63,7 +63,7 @@ impl Bench {
     }
 
     pub(crate) fn miss(&mut self, aa: Ipv4Addr, frame: &[u8]) -> Vec<Output> {
-        self.input(Input::Miss { aa, packet_bytes: 100, frame: frame.to_vec() })
+        self.input(Input::Miss { aa, packet_bytes: 100, held: frame.to_vec() })
     }
 
     /// Lets time pass, running every deadline on the way.

@@ -55,9 +55,9 @@ impl Datapath {
                 self.map.remove(&aa);
                 self.refused.insert(aa);
             }
-            Output::Release { aa, frame } => {
+            Output::Release { aa, held } => {
                 assert!(self.map.contains_key(&aa), "{aa}: released without a mapping in force");
-                let frame = u64::from_be_bytes(frame.try_into().unwrap());
+                let frame = u64::from_be_bytes(held.try_into().unwrap());
                 assert!(self.held.remove(&frame), "{aa}: frame {frame} released twice");
                 *self.released.entry(aa).or_default() += 1;
                 self.reached.insert(aa);

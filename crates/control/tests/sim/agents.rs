@@ -102,8 +102,8 @@ impl World {
         let node = &mut self.agents[agent];
         node.frames += 1;
         node.datapath.missed(aa, node.frames);
-        let frame = node.frames.to_be_bytes().to_vec();
-        self.drive(agent, agent::Input::Miss { aa, packet_bytes: 100, frame });
+        let held = node.frames.to_be_bytes().to_vec();
+        self.drive(agent, agent::Input::Miss { aa, packet_bytes: 100, held });
     }
 
     /// A packet leaves its host and comes to the ToR that the mapping names.

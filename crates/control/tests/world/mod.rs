@@ -233,9 +233,9 @@ impl World {
             return;
         }
         self.frames += 1;
-        let frame = self.frames.to_be_bytes().to_vec();
+        let held = self.frames.to_be_bytes().to_vec();
         node.datapath.missed(aa, self.frames);
-        self.drive(agent, Input::Miss { aa, packet_bytes: 100, frame });
+        self.drive(agent, Input::Miss { aa, packet_bytes: 100, held });
     }
 
     fn drive(&mut self, agent: usize, input: Input<'_>) {

@@ -137,7 +137,9 @@ impl<'a> Daemon<'a> {
         for _ in 0..BURST {
             match self.misses.receive() {
                 Ok(Received::Frame(frame)) => match frame::look(&frame) {
-                    Ok(frame::Missed { aa, packet_bytes }) => self.handle(Input::Miss { aa, packet_bytes, frame }),
+                    Ok(frame::Missed { aa, packet_bytes }) => {
+                        self.handle(Input::Miss { aa, packet_bytes, held: frame })
+                    }
                     Err(_) => self.io.add(IoFault::NotForAgent),
                 },
                 Ok(Received::TooLong) => self.io.add(IoFault::FrameTooLong),
@@ -216,9 +218,9 @@ impl<'a> Daemon<'a> {
             Output::Remove { aa } => {
                 self.datapath.remove(aa).map_err(|_| IoFault::NotInstalled)?;
             }
-            Output::Release { frame, .. } => self.uplink.send(&frame).map_err(|_| IoFault::NotReleased)?,
+            Output::Release { held, .. } => self.uplink.send(&held).map_err(|_| IoFault::NotReleased)?,
             Output::Drop { aa, reason } => debug!(%aa, ?reason, "frame dropped"),
-            Output::IcmpTooBig { frame, mtu } => {
+            Output::IcmpTooBig { held: frame, mtu } => {
                 let answer =
                     frame::too_big_answer(&frame, self.pair.near_mac, mtu).map_err(|_| IoFault::NotToldTooBig)?;
                 self.misses.send(&answer).map_err(|_| IoFault::NotToldTooBig)?;

@@ -29,12 +29,9 @@ use crate::sys::{self, FrameSender};
 /// Datagrams that are read before others have their turn.
 const BURST: usize = 64;
 
-/// Length of [`Waiting`] as bytes.
-const WAITING_LEN: usize = 16;
-
 /// What a resolver asks, and how its answers reach the data path.
 pub(super) struct Stations {
-    pub(super) resolver: Resolver,
+    pub(super) resolver: Resolver<Waiting>,
     socket: UdpSocket,
     frames: FrameSender,
     silence: Silence,
@@ -122,30 +119,10 @@ impl AsFd for Stations {
 }
 
 /// Who waits for the answer to an ARP request, at which port and in which VLAN of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Waiting {
+pub(super) struct Waiting {
     ifindex: u32,
     vlan: Option<VlanId>,
     asker: Asker,
-}
-
-impl Waiting {
-    fn to_bytes(self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(WAITING_LEN);
-        bytes.extend(self.ifindex.to_be_bytes());
-        bytes.extend(self.vlan.map_or(0, VlanId::get).to_be_bytes());
-        bytes.extend(self.asker.mac.0);
-        bytes.extend(self.asker.ip.octets());
-        bytes
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; WAITING_LEN] = bytes.try_into().ok()?;
-        let [a, b, c, d, e, f, m @ .., w, x, y, z] = *bytes;
-        let ifindex = u32::from_be_bytes([a, b, c, d]);
-        let vlan = VlanId::new(u16::from_be_bytes([e, f]));
-        Some(Self { ifindex, vlan, asker: Asker { mac: MacAddress(m), ip: Ipv4Addr::new(w, x, y, z) } })
-    }
 }
 
 impl Daemon<'_> {
@@ -214,14 +191,14 @@ impl Daemon<'_> {
             To::Remote(_) => return,
         };
         if asker.asks_for(sought) {
-            self.resolve(Input::Ask { vni, ip: sought, held: Waiting { ifindex, vlan, asker }.to_bytes() });
+            self.resolve(Input::Ask { vni, ip: sought, held: Some(Waiting { ifindex, vlan, asker }) });
         }
     }
 
     /// A station sends to a MAC that is not in the table.
     pub(super) fn missed(&mut self, vni: Vni, mac: MacAddress) {
         if let Some(ip) = ip_of(mac) {
-            self.resolve(Input::Ask { vni, ip, held: Vec::new() });
+            self.resolve(Input::Ask { vni, ip, held: None });
         }
     }
 
@@ -247,7 +224,7 @@ impl Daemon<'_> {
         }
     }
 
-    fn resolve(&mut self, input: Input<'_>) {
+    fn resolve(&mut self, input: Input<'_, Waiting>) {
         let now_ns = self.clock.now_ns();
         let Some(stations) = &mut self.stations else { return };
         let mut outputs = Vec::new();
@@ -267,13 +244,13 @@ impl Daemon<'_> {
         }
     }
 
-    fn place(&mut self, output: Output) {
+    fn place(&mut self, output: Output<Waiting>) {
         if let Err(fault) = self.try_to_place(output) {
             self.io.add(fault);
         }
     }
 
-    fn try_to_place(&mut self, output: Output) -> Result<(), IoFault> {
+    fn try_to_place(&mut self, output: Output<Waiting>) -> Result<(), IoFault> {
         let Some(stations) = &mut self.stations else { return Ok(()) };
         match output {
             Output::Send { to, datagram } => {
@@ -291,8 +268,7 @@ impl Daemon<'_> {
                 self.kernel.remove_station(vni, ip, mac).map_err(not_installed)?;
                 self.leave(last)?;
             }
-            Output::Found { ip, held, .. } => {
-                let Some(waiting) = Waiting::from_bytes(&held) else { return Ok(()) };
+            Output::Found { ip, held: waiting, .. } => {
                 if let Some(frame) = waiting.asker.answer(ip, mac_of(ip)) {
                     let frame = waiting.vlan.map_or(frame.clone(), |vlan| vlan.tag(&frame));
                     stations.frames.send(waiting.ifindex, &frame).map_err(|_| IoFault::NotAnswered)?;
@@ -315,19 +291,4 @@ impl Daemon<'_> {
 fn not_installed(error: NodeError) -> IoFault {
     tracing::warn!(%error, "data path");
     IoFault::NotInstalled
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_waits_comes_back() {
-        let asker = Asker { mac: MacAddress([2, 0x42, 10, 0, 0, 1]), ip: Ipv4Addr::new(10, 0, 0, 1) };
-        for vlan in [None, VlanId::new(4094)] {
-            let waiting = Waiting { ifindex: 0x0102_0304, vlan, asker };
-            assert_eq!(Waiting::from_bytes(&waiting.to_bytes()), Some(waiting));
-        }
-        assert_eq!(Waiting::from_bytes(&[0; 15]), None);
-    }
 }
