@@ -87,7 +87,7 @@ impl RBridge {
         let port = &mut self.ports[index];
         let (id, mac) = (port.config.id, port.config.mac);
         let Some(adjacency) = &mut port.adjacency else { return };
-        let Some(echo) = adjacency.echo.as_mut().filter(|echo| echo.at_ns <= now_ns) else { return };
+        let Some(echo) = &mut adjacency.echo else { return };
         if nickname != echo.nickname {
             return self.echo_follows(now_ns, index);
         }

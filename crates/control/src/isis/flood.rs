@@ -99,16 +99,10 @@ impl Flood {
         (std::mem::take(&mut self.held), std::mem::take(&mut self.given))
     }
 
-    /// When the port wants to send LSPs or a PSNP.
-    pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        let lsps = if self.fresh.is_empty() { self.again.front().map(|(at_ns, _)| *at_ns) } else { Some(0) };
-        [lsps.map(|at_ns| at_ns.max(self.resume_ns)), self.psnp_at_ns].into_iter().flatten().min()
-    }
-
-    /// Whether LSPs could be sent now.
-    pub(super) fn is_due(&self, now_ns: u64) -> bool {
-        self.resume_ns <= now_ns
-            && (!self.fresh.is_empty() || self.again.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns))
+    /// When LSPs could be sent.
+    pub(super) fn lsps_at_ns(&self) -> Option<u64> {
+        let at_ns = if self.fresh.is_empty() { self.again.front()?.0 } else { 0 };
+        Some(at_ns.max(self.resume_ns))
     }
 }
 
@@ -137,7 +131,7 @@ mod tests {
         flood.send_now(id(2));
         assert_eq!(flood.next(20), Some((id(2), false)), "a newer version does not wait");
         flood.sent(id(2));
-        assert_eq!((flood.next(99), flood.next_deadline_ns()), (None, None));
+        assert_eq!((flood.next(99), flood.lsps_at_ns(), flood.psnp_at_ns), (None, None, None));
     }
 
     #[test]
@@ -147,9 +141,9 @@ mod tests {
         assert!(flood.list_given(entry(1), 7, 2) && flood.list_given(entry(2), 8, 2));
         assert!(!flood.list_given(entry(3), 9, 2));
         assert!(flood.list_given(entry(2), 9, 2), "the same again needs no room");
-        assert_eq!(flood.next_deadline_ns(), Some(7));
+        assert_eq!(flood.psnp_at_ns, Some(7));
         assert_eq!(flood.take_list().1.len(), 2);
-        assert_eq!(flood.next_deadline_ns(), None);
+        assert_eq!(flood.psnp_at_ns, None);
     }
 
     #[test]

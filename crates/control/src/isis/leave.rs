@@ -47,10 +47,7 @@ impl RBridge {
     }
 
     /// Ends it: neighbours are told not to wait.
-    pub(super) fn leave_due(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
-        if self.has_left || self.leave_at_ns.is_none_or(|at_ns| at_ns > now_ns) {
-            return;
-        }
+    pub(super) fn end_leave(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
         self.has_left = true;
         self.config.timing.holding_multiplier = 0;
         for index in 0..self.ports.len() {

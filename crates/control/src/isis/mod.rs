@@ -34,6 +34,7 @@ mod packing;
 mod port;
 mod restart;
 mod sync;
+mod timers;
 mod timing;
 
 use rand::Rng;
@@ -130,9 +131,7 @@ impl Machine for RBridge {
         if self.has_left {
             return None;
         }
-        let own = [self.origin.next_deadline_ns(), self.nickname.choose_at_ns, self.compute_at_ns, self.leave_at_ns];
-        let others = [self.ports_at_ns, self.lsdb.next_expiry_ns(), self.restart_deadline_ns()];
-        own.into_iter().chain(others).flatten().min()
+        [self.ports_at_ns, self.own_deadline_ns()].into_iter().flatten().min()
     }
 }
 
@@ -288,41 +287,6 @@ impl RBridge {
             Pdu::MtuProbe(probe) => self.mtu_probe(index, source, &probe, view.as_bytes().len(), outputs),
             Pdu::MtuAck(ack) => self.mtu_ack(now_ns, index, source, &ack, outputs),
             _ => Err(DropReason::Unsupported),
-        }
-    }
-
-    fn deadline(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
-        self.ports_at_ns = None;
-        self.touched.extend(0..self.ports.len());
-        for index in 0..self.ports.len() {
-            self.port_deadline(now_ns, index, outputs);
-        }
-        self.age(now_ns);
-        self.restart_due(now_ns, outputs);
-        self.leave_due(now_ns, outputs);
-        if self.nickname.choose_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
-            self.choose_nickname(now_ns, outputs);
-        }
-        if self.compute_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
-            self.compute(now_ns, outputs);
-        }
-        if self.origin.next_deadline_ns().is_some_and(|at_ns| at_ns <= now_ns) {
-            self.describe(now_ns);
-        }
-    }
-
-    fn port_deadline(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
-        let port = &self.ports[index];
-        if port.adjacency.as_ref().is_some_and(|adjacency| adjacency.until_ns <= now_ns) {
-            self.adjacency_event(now_ns, index, AdjacencyEvent::Expired, outputs);
-        }
-        if self.ports[index].is_up && self.ports[index].hello_at_ns <= now_ns {
-            self.send_hello(now_ns, index, outputs);
-        }
-        self.probe_due(now_ns, index, outputs);
-        self.echo_due(now_ns, index, outputs);
-        if self.ports[index].flood.psnp_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
-            self.send_psnp(now_ns, index, outputs);
         }
     }
 

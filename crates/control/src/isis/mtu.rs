@@ -36,7 +36,7 @@ impl RBridge {
         let number = self.random().to_be_bytes();
         let place = self.signature_place();
         let Some(adjacency) = &mut self.ports[index].adjacency else { return };
-        let Some(probe) = adjacency.probe.as_mut().filter(|probe| probe.at_ns <= now_ns) else { return };
+        let Some(probe) = &mut adjacency.probe else { return };
         if probe.sent == TRIES {
             *probe = Probe::begin(now_ns + PAUSE * interval_ns);
             return self.adjacency_event(now_ns, index, Happening::TestFailed, outputs);

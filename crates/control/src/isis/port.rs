@@ -68,14 +68,4 @@ impl Port {
             circuits: (self.circuit(), adjacency.circuit),
         })
     }
-
-    pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        let hello = self.is_up.then_some(self.hello_at_ns);
-        let adjacency = self.adjacency.as_ref();
-        let holding = adjacency.map(|adjacency| adjacency.until_ns);
-        let probe = adjacency.and_then(|adjacency| adjacency.probe.as_ref()).map(|probe| probe.at_ns);
-        let echo = adjacency.and_then(|adjacency| adjacency.echo.as_ref()).map(|echo| echo.at_ns);
-        let flood = if adjacency.is_some() { self.flood.next_deadline_ns() } else { None };
-        [hello, holding, probe, echo, flood].into_iter().flatten().min()
-    }
 }

@@ -280,7 +280,7 @@ impl RBridge {
     pub(super) fn send_lsps(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
         let (bounds, again_ns) = (self.config.bounds, now_ns + self.config.timing.resend_ns);
         let port = &mut self.ports[index];
-        if !port.flood.is_due(now_ns) {
+        if port.flood.lsps_at_ns().is_none_or(|at_ns| at_ns > now_ns) {
             return;
         }
         for _ in 0..bounds.burst_max {
