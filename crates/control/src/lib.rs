@@ -6,7 +6,6 @@
 //!
 //! * [`agent`]: the VL2 agent's cache of mappings and its look-ups (VL2 4.2.1, 4.3)
 //! * [`directory`]: the state of a directory server: updates, answers, log records (VL2 4.3)
-//! * [`history`]: a judge of update histories, for tests
 //! * [`isis`]: the control plane of an RBridge (RFC 6325, 7176, 7177, 7780)
 //! * [`address`]: the AA block and locators, shared by both
 //! * [`tor`]: what a ToR reports of packets for AAs that are not behind it (VL2 4.3.2)
@@ -18,7 +17,6 @@
 pub mod address;
 pub mod agent;
 pub mod directory;
-pub mod history;
 pub mod isis;
 pub mod tally;
 pub mod tor;

@@ -7,9 +7,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use weft_control::NS_PER_MS;
 use weft_control::address::Locator;
 use weft_control::directory::{Change, PolicyChange, Reason, Refusal, Request, Update};
-use weft_control::history::{Action, Operation, Outcome};
 use weft_wire::directory::{Entry, Kind, Message, Path, Status, View};
 
+use super::history::{Action, Operation, Outcome};
 use super::{Event, SERVICES, TORS, World, key, tor_la};
 
 /// Requests that one client makes.

@@ -2,6 +2,7 @@
 
 mod agents;
 mod clients;
+mod history;
 mod network;
 mod servers;
 mod store;

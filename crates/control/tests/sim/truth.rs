@@ -6,9 +6,9 @@ use std::net::Ipv4Addr;
 
 use weft_control::address::{Locator, Mapping};
 use weft_control::directory::{Batch, Table, Update};
-use weft_control::history::{self, Action, Operation, Outcome};
 
 use super::clients::operation;
+use super::history::{self, Action, Operation, Outcome};
 use super::{AAS, SERVICES, aa};
 
 pub(super) const ANYCAST: Ipv4Addr = Ipv4Addr::new(10, 255, 255, 1);

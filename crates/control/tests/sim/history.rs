@@ -4,15 +4,13 @@
 //! linearizable if some order of the requests, in which each stands between its question and its answer, explains every
 //! answer. Linearizability composes, so AAs are judged one by one. The search is Wing and Gong's with Lowe's memory of
 //! states that led nowhere; what is unknown about a request without an answer stays unknown until an answer tells.
-//!
-//! For tests of every room: the simulator's histories are judged by it, and those of real processes.
 
 use std::collections::HashSet;
 use std::fmt;
 
 /// What a client asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(super) enum Action {
     /// The AA is at the place with this number.
     Set {
         /// The place.
@@ -31,7 +29,7 @@ pub enum Action {
 
 /// What it was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(super) enum Outcome {
     /// Done, in the record of this revision.
     Applied {
         /// The revision.
@@ -55,25 +53,25 @@ pub enum Outcome {
 
 /// A request and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operation {
+pub(super) struct Operation {
     /// What was asked for.
-    pub action: Action,
+    pub(super) action: Action,
     /// When, in nanoseconds.
-    pub asked_ns: u64,
+    pub(super) asked_ns: u64,
     /// When it was answered, and what; `None` if it never was: then it may have happened at any time since, or not.
-    pub answer: Option<(u64, Outcome)>,
+    pub(super) answer: Option<(u64, Outcome)>,
 }
 
 /// Operations that one search can hold.
-pub const OPERATIONS_MAX: usize = 128;
+const OPERATIONS_MAX: usize = 128;
 
 /// A history that no order explains.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
+pub(super) struct Violation {
     /// The longest explanation there is: operations in order, as places in the history.
-    pub explained: Vec<usize>,
+    pub(super) explained: Vec<usize>,
     /// Operations that could come next by their times, and do not fit the state then.
-    pub stuck: Vec<usize>,
+    pub(super) stuck: Vec<usize>,
 }
 
 impl fmt::Display for Violation {
@@ -82,16 +80,8 @@ impl fmt::Display for Violation {
     }
 }
 
-impl std::error::Error for Violation {}
-
 /// Judges the history of one AA that began without a mapping.
-///
-/// # Errors
-/// [`Violation`] if it is not linearizable.
-///
-/// # Panics
-/// With more than [`OPERATIONS_MAX`] operations: judge shorter ones.
-pub fn check(history: &[Operation]) -> Result<(), Violation> {
+pub(super) fn check(history: &[Operation]) -> Result<(), Violation> {
     assert!(history.len() <= OPERATIONS_MAX, "{} operations, at most {OPERATIONS_MAX}", history.len());
     let mut search = Search { history, seen: HashSet::new(), order: Vec::new(), best: None };
     if search.explains(0, State::default()) { Ok(()) } else { Err(search.best.expect("the start was tried")) }
