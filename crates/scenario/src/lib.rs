@@ -8,20 +8,20 @@
 //! * [`routing`]: equal-cost shortest paths between switches
 //! * [`switching`], [`transport`]: how switches queue and spread, how hosts send
 //! * [`workload`]: who sends how much to whom
-//! * [`fault`]: what breaks when; [`failures`]: drawn from a data centre's statistics
+//! * [`fault`]: what breaks when
 //! * [`record`]: the tidy rows that an engine returns
 //! * [`judge`]: floors, ceilings and verdicts
 //! * [`overlay`]: what carries packets or frames from server to server
+//! * [`random`]: streams of random numbers from a seed
 //! * [`engine`]: the contract between an experiment and an engine
 
 pub mod addressing;
 pub mod engine;
-pub mod failures;
 pub mod fault;
 pub mod id;
 pub mod judge;
 pub mod overlay;
-mod random;
+pub mod random;
 pub mod record;
 pub mod routing;
 pub mod switching;

@@ -5,7 +5,7 @@ use rand_pcg::Pcg64;
 
 /// What a stream of random numbers is for. Streams of different purposes are independent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// The order in which a sender of the shuffle visits its receivers.
     ShuffleOrder = 1,
     /// Number, sizes and receivers of one server's flows in the data-centre mix.
@@ -26,11 +26,11 @@ pub(crate) enum Purpose {
 
 /// An endless stream of random numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Stream(Pcg64);
+pub struct Stream(Pcg64);
 
 impl Stream {
     /// The stream number `index` of a purpose in the run with this seed.
-    pub(crate) fn new(seed: u64, purpose: Purpose, index: u32) -> Self {
+    pub fn new(seed: u64, purpose: Purpose, index: u32) -> Self {
         let mut key =
             [purpose as u64, u64::from(index)].into_iter().fold(scramble(seed), |key, part| scramble(key ^ part));
         let mut word = || {
@@ -41,7 +41,7 @@ impl Stream {
     }
 
     /// A number below `bound`, each equally likely (Lemire's method); 0 for a bound of 0.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         let unfair = bound.wrapping_neg().checked_rem(bound).unwrap_or(0);
         loop {
             let product = u128::from(self.0.next_u64()) * u128::from(bound);
@@ -52,18 +52,18 @@ impl Stream {
     }
 
     /// A number from 0 to just below 1, from 53 random bits.
-    pub(crate) fn share(&mut self) -> f64 {
+    pub fn share(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A number with the exponential distribution of mean 1, from 53 random bits.
-    pub(crate) fn exponential(&mut self) -> f64 {
+    pub fn exponential(&mut self) -> f64 {
         let uniform = ((self.0.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
         -libm::log(uniform)
     }
 
     /// So many of the items, each choice equally likely; the items change their order.
-    pub(crate) fn choose<'a, T>(&mut self, items: &'a mut [T], count: usize) -> &'a [T] {
+    pub fn choose<'a, T>(&mut self, items: &'a mut [T], count: usize) -> &'a [T] {
         let count = count.min(items.len());
         for place in 0..count {
             let rest = (items.len() - place) as u64;
@@ -73,7 +73,7 @@ impl Stream {
     }
 
     /// Puts the items in random order, each order equally likely (Fisher and Yates).
-    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let place = self.below(last as u64 + 1) as usize;
             items.swap(last, place);

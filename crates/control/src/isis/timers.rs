@@ -1,10 +1,10 @@
 //! Every timer once: when it is due, and what happens then. They are looked at in this order, each after what those
 //! before it did.
 
+use super::RBridge;
 use super::adjacency::Event as Happening;
 use super::io::Output;
 use super::port::Port;
-use super::RBridge;
 
 type OfPort = (fn(&Port) -> Option<u64>, fn(&mut RBridge, u64, usize, &mut Vec<Output>));
 type OfAll = (fn(&RBridge) -> Option<u64>, fn(&mut RBridge, u64, &mut Vec<Output>));

@@ -5,19 +5,20 @@
 //! their NICs: the bisection, which the paper speaks of. Routing spreads that (`spread`) and the links' rates are shared
 //! fairly (`fair`). The capacity is what arrives over what all servers there are would send.
 
+mod failures;
 mod fair;
 mod spread;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_scenario::engine::Progress;
-use weft_scenario::failures::Failure;
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::record::{AvailabilityRow, FailureRow, Records};
 use weft_scenario::routing::EcmpRoutes;
 use weft_scenario::topology::{Fabric, Role};
 use weft_scenario::workload::model::AvailabilitySpec;
 
+use self::failures::Failure;
 use self::fair::Flow;
 use self::spread::Spread;
 use crate::ModelError;
@@ -42,7 +43,7 @@ pub fn run(
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<Records, ModelError> {
-    let failures = spec.failures.failures(fabric, seed).map_err(|error| ModelError::Setting(error.to_string()))?;
+    let failures = failures::failures(&spec.failures, fabric, seed)?;
     let end_ns = spec.failures.duration.0;
     let mut times: BTreeSet<u64> = failures.iter().flat_map(|one| [one.at.0, one.ends().0]).collect();
     times.insert(0);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::WorkloadError;
 use super::frames::range;
 use super::matrices::MatricesSpec;
-use crate::failures::FailureModel;
+use crate::units::Nanos;
 
 /// One question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,6 +98,28 @@ pub struct LinkUseSpec {
     pub most_use: Option<f64>,
 }
 
+/// A month: 30 days.
+pub const MONTH: Nanos = Nanos(30 * DAY_NS);
+const DAY_NS: u64 = 86_400_000_000_000;
+
+/// What may be chosen about failures.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FailureModel {
+    /// For how long failures begin.
+    pub duration: Nanos,
+    /// Failures a month for each switch of the network. The paper does not say; 1 is our choice.
+    pub per_switch_month: f64,
+    /// Share of failures, in per mille, that take all of a redundant pair.
+    pub group_per_mille: f64,
+}
+
+impl Default for FailureModel {
+    fn default() -> Self {
+        Self { duration: MONTH, per_switch_month: 1.0, group_per_mille: 3.0 }
+    }
+}
+
 /// A month of failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -129,9 +151,7 @@ impl ModelSpec {
         match self {
             Self::Cost(spec) => spec.check(),
             Self::LinkUse(spec) => spec.check(),
-            Self::Availability(spec) => {
-                spec.failures.check().map_err(|error| WorkloadError::Model { what: error.to_string() })
-            }
+            Self::Availability(spec) => spec.failures.check(),
         }
     }
 }
@@ -182,6 +202,24 @@ impl Prices {
     }
 }
 
+impl FailureModel {
+    /// Whether the settings make sense.
+    pub fn check(&self) -> Result<(), WorkloadError> {
+        let refuse =
+            |setting, value: f64, allowed| refuse(format!("`{setting}` of the failures is {value}; choose {allowed}"));
+        if self.duration.0 == 0 || self.duration.0 > 400 * DAY_NS {
+            return refuse("duration", self.duration.as_secs_f64(), "up to 400 days");
+        }
+        if !(self.per_switch_month > 0.0 && self.per_switch_month <= 1000.0) {
+            return refuse("per_switch_month", self.per_switch_month, "above 0, at most 1000");
+        }
+        if !(0.0..=1000.0).contains(&self.group_per_mille) {
+            return refuse("group_per_mille", self.group_per_mille, "0 to 1000");
+        }
+        Ok(())
+    }
+}
+
 impl LinkUseSpec {
     fn check(&self) -> Result<(), WorkloadError> {
         self.matrices.check()?;
@@ -220,6 +258,19 @@ mod tests {
         let keys = "question = \"cost\"\nservers = [1]\noversubscription = [1]\nprices = { tor_usd = 2000 }";
         let ModelSpec::Cost(spec) = read(keys).unwrap() else { panic!() };
         assert_eq!((spec.prices.tor_usd, spec.prices.commodity.len()), (2000.0, 2));
+    }
+
+    #[test]
+    fn failures_that_make_no_sense_are_refused_by_name() {
+        let good = FailureModel::default();
+        for (model, setting) in [
+            (FailureModel { duration: Nanos(0), ..good }, "`duration`"),
+            (FailureModel { per_switch_month: 0.0, ..good }, "`per_switch_month`"),
+            (FailureModel { per_switch_month: f64::NAN, ..good }, "`per_switch_month`"),
+            (FailureModel { group_per_mille: 1001.0, ..good }, "`group_per_mille`"),
+        ] {
+            assert!(model.check().unwrap_err().to_string().contains(setting));
+        }
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{DAY_NS, Failure, FailureModel};
-use crate::id::NodeId;
-use crate::random::{Purpose, Stream};
-use crate::units::Nanos;
+use weft_scenario::id::NodeId;
+use weft_scenario::random::{Purpose, Stream};
+use weft_scenario::units::Nanos;
+use weft_scenario::workload::model::{FailureModel, MONTH};
+
+use super::Failure;
 
 const SECOND_NS: f64 = 1e9;
 const DAY_S: f64 = 86_400.0;
@@ -38,7 +40,7 @@ pub(super) fn draw(
         let order = by_chance(&mut which, switches);
         let mut failing = if takes_group { two_of_a_group(&mut which, groups) } else { BTreeSet::new() };
         add_spared(&order, groups, size, &mut failing);
-        let lasts = Nanos((lasts_s * SECOND_NS) as u64).min(Nanos(30 * DAY_NS));
+        let lasts = Nanos((lasts_s * SECOND_NS) as u64).min(MONTH);
         failures.push(Failure {
             at: Nanos(now_ns as u64),
             lasts,
