@@ -1,8 +1,8 @@
 //! Any bytes as a flow log: refused with a line that exists, or turned into records that add up.
 
-use weft_experiment::flow_log::places::{Places, RackRule};
-use weft_experiment::flow_log::reader::{self, ReadError, ReadOptions};
-use weft_experiment::flow_log::{Options, Recorder, fact};
+use weft_model::flow_log::places::{Places, RackRule};
+use weft_model::flow_log::reader::{self, ReadError, ReadOptions};
+use weft_model::flow_log::{Options, Recorder, fact};
 use weft_scenario::record::Records;
 
 use crate::seeds::Seed;

@@ -1,9 +1,9 @@
 //! Which engine runs a plan: the one that was asked for, or the lab where it can run and else the simulator. A plan without
 //! packets is computed.
 
-use weft_experiment::calc::{CALC, CalcEngine};
 use weft_experiment::plan::{Mode, Plan, PlanSpec};
 use weft_experiment::runner::{self, RunError};
+use weft_model::{CALC, CalcEngine};
 use weft_scenario::engine::{Engine, EngineError};
 use weft_sim::SimEngine;
 

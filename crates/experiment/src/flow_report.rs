@@ -3,6 +3,7 @@
 
 use minijinja::{Environment, Value, context};
 use serde::Serialize;
+use weft_model::flow_log::fact;
 use weft_scenario::engine::Overlay;
 use weft_scenario::record::{ConcurrencyRow, FittingRow, FlowSizeRow, MatrixRow, Records};
 
@@ -12,7 +13,6 @@ use crate::analysis::flow_log::sizes::SizeSummary;
 use crate::analysis::flow_log::{concurrency, sizes};
 use crate::analysis::{TrialKey, TrialRecords};
 use crate::figure::flow_log as figures;
-use crate::flow_log::fact;
 use crate::metric::Table;
 use crate::report::{ReportError, STYLE};
 use crate::run_folder::RunFolder;

@@ -4,7 +4,6 @@
 //! * [`plan`]: plan files, embedded and on disk
 //! * [`runner`]: plan to trials to a finished run folder
 //! * [`analysis`]: records to metrics ([`metric`]), with the statistics of [`stats`]
-//! * [`flow_log`]: flow logs to records, the user's and generated ones; [`calc`] is the engine for plans without packets
 //! * [`verdict`]: metrics to verdicts; [`summary`] is what `-o json` prints, [`table`] what people read
 //! * [`run_folder`]: manifest and tidy rows on disk; [`query`]: questions to them in SQL
 //! * [`figure`], [`report`]: drawings and the offline page; [`comparison`]: runs beside each other; [`flow_report`] is that of `weft analyse`
@@ -12,10 +11,8 @@
 //! Nothing here knows how packets move: engines come in through [`weft_scenario::engine`].
 
 pub mod analysis;
-pub mod calc;
 pub mod comparison;
 pub mod figure;
-pub mod flow_log;
 pub mod flow_report;
 pub mod metric;
 pub mod plan;

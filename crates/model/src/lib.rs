@@ -3,20 +3,24 @@
 //! * [`cost`]: what VL2 and conventional networks of a size cost (VL2 6)
 //! * [`link_use`]: how loaded links are under VLB, adaptive and the best oblivious routing (VL2 6, Figure 15)
 //! * [`availability`]: what servers can send while devices fail (VL2 3.4)
+//! * [`flow_log`]: flow logs to records, the user's and generated ones (VL2 3.1 to 3.3)
 //!
-//! [`run`] answers a [`ModelSpec`] with records, so that plans ask like they ask an engine; the simulator calls it. No
-//! IO, no clock; randomness from a seed only.
+//! [`CalcEngine`] is the engine of plans without packets. No files, no clock; randomness from a seed only.
 
 #![forbid(unsafe_code)]
 
 pub mod availability;
+mod calc;
 pub mod cost;
+pub mod flow_log;
 pub mod link_use;
 
 use weft_scenario::engine::{EngineError, Progress};
 use weft_scenario::record::Records;
 use weft_scenario::topology::Fabric;
 use weft_scenario::workload::ModelSpec;
+
+pub use calc::{CALC, CalcEngine};
 
 /// Why a question has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -62,7 +66,7 @@ impl From<ModelError> for EngineError {
 }
 
 /// Answers one question about a fabric. The same seed gives the same records.
-pub fn run(spec: &ModelSpec, fabric: &Fabric, seed: u64, progress: &dyn Progress) -> Result<Records, ModelError> {
+fn run(spec: &ModelSpec, fabric: &Fabric, seed: u64, progress: &dyn Progress) -> Result<Records, ModelError> {
     match spec {
         ModelSpec::Cost(spec) => cost::run(spec),
         ModelSpec::LinkUse(spec) => link_use::run(spec, fabric, seed, progress),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use weft_experiment::flow_log::places::Block;
+use weft_model::flow_log::places::Block;
 use weft_scenario::units::Nanos;
 
 use super::OutputFlag;

@@ -5,12 +5,12 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use weft_experiment::flow_log::generated::{self, GenerateError};
-use weft_experiment::flow_log::places::{Places, RackRule};
-use weft_experiment::flow_log::reader::{self, Format, ReadError, ReadOptions};
-use weft_experiment::flow_log::{Options, Recorder};
 use weft_experiment::flow_report::FlowReport;
 use weft_experiment::run_folder::RunFolder;
+use weft_model::flow_log::generated::{self, GenerateError};
+use weft_model::flow_log::places::{Places, RackRule};
+use weft_model::flow_log::reader::{self, Format, ReadError, ReadOptions};
+use weft_model::flow_log::{Options, Recorder};
 use weft_scenario::engine::Progress;
 use weft_scenario::record::Records;
 use weft_scenario::units::BitsPerSec;

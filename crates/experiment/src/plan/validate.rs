@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use weft_model::CALC;
 use weft_scenario::engine::{Overlay, ProbeSpec, Transport};
 use weft_scenario::fault::{Fault, FaultKind, check_faults};
 use weft_scenario::switching::Switching;
@@ -12,7 +13,6 @@ use super::error::Problem;
 use super::meant::did_you_mean;
 use super::{Claim, ENGINE_AXIS, Judge, PlanSpec, Point, Relation, questions};
 use crate::analysis::Analysis;
-use crate::calc::CALC;
 
 /// Engines that a plan may name.
 const ENGINES: [&str; 3] = ["lab", "sim", CALC];

@@ -1,11 +1,11 @@
 //! Flows that a server has at once, as shares of all servers' time (VL2 Figure 3).
 
 use serde::Serialize;
+use weft_model::flow_log::fact as name;
 use weft_scenario::record::Records;
 
 use super::{put, put_empty, share};
 use crate::analysis::{Input, MetricInfo, TrialRecords};
-use crate::flow_log::fact as name;
 use crate::metric::Findings;
 use crate::plan::PlanSpec;
 

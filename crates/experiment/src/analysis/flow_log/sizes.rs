@@ -1,11 +1,11 @@
 //! Flows and bytes by size (VL2 Figure 2), and the traffic inside over the traffic that leaves or enters (VL2 3.1).
 
 use serde::Serialize;
+use weft_model::flow_log::fact as name;
 use weft_scenario::record::{FlowSizeRow, Records};
 
 use super::{put, put_empty, share, spec_of};
 use crate::analysis::{Input, MetricInfo, TrialRecords};
-use crate::flow_log::fact as name;
 use crate::metric::Findings;
 use crate::plan::PlanSpec;
 

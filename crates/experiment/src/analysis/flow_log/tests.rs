@@ -1,5 +1,6 @@
 //! Records by hand whose every number is known.
 
+use weft_model::flow_log::fact;
 use weft_scenario::record::{ConcurrencyRow, FittingRow, FlowSizeRow, MatrixRow, Records};
 
 use super::concurrency::ConcurrencySummary;
@@ -7,7 +8,6 @@ use super::matrices::{MatrixSummary, repeats, run_lengths};
 use super::sizes::SizeSummary;
 use crate::analysis::testing::{FABRIC, plan_text};
 use crate::analysis::{Analysis, TrialKey, TrialRecords, testing};
-use crate::flow_log::fact;
 use crate::plan::{Mode, Plan, PlanSpec};
 
 fn size(bytes_at_most: u64, flows: u64, bytes: u64) -> FlowSizeRow {

@@ -1,5 +1,5 @@
 //! A flow log becomes records, as a run does: what VL2 measured in its data centre (3.1 to 3.3) from a log of one's own or
-//! a generated one. The analyses of [`crate::analysis::flow_log`] then read the records.
+//! a generated one. Analyses then read the records.
 //!
 //! * [`reader`]: text to flows, line by line; what is wrong is refused with its line
 //! * [`places`]: which address is a server, and in which rack

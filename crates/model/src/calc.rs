@@ -60,7 +60,7 @@ impl CalcSession<'_> {
 impl Session for CalcSession<'_> {
     fn run(&mut self, trial: &Trial) -> Result<Records, EngineError> {
         match &trial.workload {
-            Workload::Model(spec) => Ok(weft_model::run(spec, &self.fabric, trial.seed, self.progress)?),
+            Workload::Model(spec) => Ok(crate::run(spec, &self.fabric, trial.seed, self.progress)?),
             Workload::FlowLog(spec) => self.flow_log(spec, trial),
             other => {
                 let kind = other.kind();
