@@ -2,7 +2,6 @@
 
 mod args;
 mod commands;
-mod engines;
 mod exit;
 mod output;
 mod progress;

@@ -1,9 +1,11 @@
 //! Runs a plan: scenarios are brought up, trials run, every trial's rows go to disk at once, and only a run that is
 //! complete is analysed and given its final name.
 //!
+//! * [`choose`]: on which engine
 //! * `schedule`: which trials there are, in which order
 //! * `execution`: one after another on a network that stays up, or each by itself on several `workers`
 
+mod choice;
 mod execution;
 mod schedule;
 mod workers;
@@ -13,6 +15,7 @@ use std::path::PathBuf;
 use weft_scenario::engine::{Engine, EngineError, Progress};
 use weft_scenario::topology::{Fabric, to_yaml};
 
+pub use self::choice::{Choice, MakeEngine, choose};
 use self::execution::Execution;
 use crate::analysis::Input;
 use crate::plan::{Mode, Plan, PlanSpec};
@@ -58,6 +61,14 @@ pub enum RunError {
         engine: String,
         /// The plan's engines.
         offered: String,
+    },
+    /// The plan compares engines, and one was asked for.
+    #[error("plan `{plan}` compares {engines}; leave out --engine")]
+    ComparesEngines {
+        /// The plan.
+        plan: String,
+        /// The plan's engines.
+        engines: String,
     },
     /// The plan's network cannot be described.
     #[error("plan `{plan}`: {message}")]

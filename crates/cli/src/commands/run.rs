@@ -6,10 +6,11 @@ use weft_experiment::plan::{self, Mode};
 use weft_experiment::runner::{self, RunError, RunOptions, RunOutcome};
 use weft_experiment::table;
 use weft_experiment::verdict::Verdict;
-use weft_scenario::engine::{Engine, Progress};
+use weft_model::{CALC, CalcEngine};
+use weft_scenario::engine::{Engine, EngineError, Progress};
+use weft_sim::SimEngine;
 
-use crate::args::{Output, RunArgs};
-use crate::engines;
+use crate::args::{EngineChoice, Output, RunArgs};
 use crate::exit::{self, Failure};
 use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
@@ -26,7 +27,12 @@ pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
         _ => Mode::Default,
     };
     let progress = TerminalProgress::new(quiet)?;
-    let choice = engines::choose(args.engine, &plan, mode)?;
+    let wanted = match args.engine {
+        EngineChoice::Auto => None,
+        EngineChoice::Lab => Some("lab"),
+        EngineChoice::Sim => Some("sim"),
+    };
+    let choice = runner::choose(wanted, &plan, mode, &engine).map_err(failure)?;
     if let Some(why) = &choice.why {
         progress.note(why);
     }
@@ -43,6 +49,25 @@ pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let outcome = outcome.map_err(failure)?;
     show(&outcome, args.output.output)?;
     Ok(exit_code(outcome.summary.verdict()))
+}
+
+fn engine(name: &str) -> Result<Box<dyn Engine>, EngineError> {
+    match name {
+        "lab" => lab_engine(),
+        CALC => Ok(Box::new(CalcEngine)),
+        _ => Ok(Box::new(SimEngine::default())),
+    }
+}
+
+#[cfg(feature = "lab")]
+fn lab_engine() -> Result<Box<dyn Engine>, EngineError> {
+    Ok(Box::new(super::lab::engine()?))
+}
+
+#[cfg(not(feature = "lab"))]
+fn lab_engine() -> Result<Box<dyn Engine>, EngineError> {
+    let what = "this weft was built without the lab".to_owned();
+    Err(EngineError::NotFit { what, remedy: "build it with the default features, or use --engine sim".to_owned() })
 }
 
 fn show(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
@@ -69,11 +94,13 @@ fn exit_code(verdict: Verdict) -> ExitCode {
 }
 
 /// A run's failure with the exit code that its kind has.
-pub(crate) fn failure(error: RunError) -> Failure {
+fn failure(error: RunError) -> Failure {
     match error {
         RunError::Engine(error) => error.into(),
         RunError::Stopped { .. } => Failure::new(exit::INTERRUPTED, error),
-        RunError::EngineNotOffered { .. } | RunError::Scenario { .. } => Failure::usage(error),
+        RunError::EngineNotOffered { .. } | RunError::ComparesEngines { .. } | RunError::Scenario { .. } => {
+            Failure::usage(error)
+        }
         RunError::Folder(_) | RunError::Query(_) | RunError::Report(_) => Failure::failed(error),
     }
 }
