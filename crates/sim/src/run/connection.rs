@@ -3,8 +3,8 @@
 
 use weft_scenario::id::NodeId;
 
-use super::calls::Call;
 use super::flow::{Direction, FlowState, NEVER, NO_ROUTE, Phase, segments_of};
+use super::timers::Timer;
 use super::{Simulation, trace};
 use crate::job::Flow;
 use crate::network::Sent;
@@ -13,11 +13,11 @@ use crate::tcp::{Ack, AckDecision, Expiry, Receiver, Sender, Transmit};
 use crate::time::ps;
 
 impl Simulation<'_> {
-    /// Calls again when the next flow of the list is due.
-    pub(super) fn call_next_start(&mut self) {
+    /// Sets a timer for when the next flow of the list is due.
+    pub(super) fn arm_next_start(&mut self) {
         if let Some(place) = self.to_start.last() {
             let start_ns = self.job.source.flows()[*place as usize].spec.start_ns;
-            self.call(ps(start_ns), Call::Start);
+            self.arm(ps(start_ns), Timer::Start);
         }
     }
 
@@ -30,7 +30,7 @@ impl Simulation<'_> {
             let flow = flows[number as usize];
             self.start(&flow, number, segments_of(flow.spec.bytes, &self.job.settings.sizes).0);
         }
-        self.call_next_start();
+        self.arm_next_start();
     }
 
     /// Opens the connection of a flow, of which so many segments may be sent at once. Returns its place.
@@ -40,7 +40,7 @@ impl Simulation<'_> {
         self.started += 1;
         self.flows[place as usize].sender.connect(self.network.now_ps, &self.job.settings.tcp);
         self.send_syn(place);
-        self.call_sender(place);
+        self.arm_sender(place);
         place
     }
 
@@ -57,8 +57,8 @@ impl Simulation<'_> {
             waiting: false,
             traced: self.job.watch.trace_flow == Some(number),
             in_flight: 0,
-            sender_call_ps: NEVER,
-            receiver_call_ps: NEVER,
+            sender_timer_ps: NEVER,
+            receiver_timer_ps: NEVER,
             from: flow.spec.from,
             to: flow.spec.to,
             number,
@@ -115,7 +115,7 @@ impl Simulation<'_> {
             }
             // The last segment carries the FIN, which is acknowledged at once.
             AckDecision::Delay(_) if is_complete => self.send_ack(place),
-            AckDecision::Delay(due_ps) => self.call_receiver(place, due_ps),
+            AckDecision::Delay(due_ps) => self.arm_receiver(place, due_ps),
         }
     }
 
@@ -153,26 +153,26 @@ impl Simulation<'_> {
         self.inject(place, Direction::Ack, kept, bytes, flags.with(Flags::SACK));
     }
 
-    fn call_receiver(&mut self, place: u32, due_ps: u64) {
+    fn arm_receiver(&mut self, place: u32, due_ps: u64) {
         let flow = &mut self.flows[place as usize];
-        if due_ps < flow.receiver_call_ps {
-            flow.receiver_call_ps = due_ps;
-            self.call(due_ps, Call::Receiver(place));
+        if due_ps < flow.receiver_timer_ps {
+            flow.receiver_timer_ps = due_ps;
+            self.arm(due_ps, Timer::Receiver(place));
         }
     }
 
     /// A delayed acknowledgement may be due.
-    pub(super) fn receiver_called(&mut self, place: u32) {
+    pub(super) fn receiver_timer_ends(&mut self, place: u32) {
         let now_ps = self.network.now_ps;
         let flow = &mut self.flows[place as usize];
-        if flow.receiver_call_ps != now_ps {
+        if flow.receiver_timer_ps != now_ps {
             return;
         }
-        flow.receiver_call_ps = NEVER;
+        flow.receiver_timer_ps = NEVER;
         match flow.receiver.deadline() {
             Some(_) if flow.phase == Phase::Ended => {}
             Some(due_ps) if due_ps <= now_ps => self.send_ack(place),
-            Some(due_ps) => self.call_receiver(place, due_ps),
+            Some(due_ps) => self.arm_receiver(place, due_ps),
             None => {}
         }
     }
@@ -214,13 +214,13 @@ impl Simulation<'_> {
     }
 
     /// The timer of a sender may have run out.
-    pub(super) fn sender_called(&mut self, place: u32) {
+    pub(super) fn sender_timer_ends(&mut self, place: u32) {
         let now_ps = self.network.now_ps;
         let flow = &mut self.flows[place as usize];
-        if flow.sender_call_ps != now_ps {
+        if flow.sender_timer_ps != now_ps {
             return;
         }
-        flow.sender_call_ps = NEVER;
+        flow.sender_timer_ps = NEVER;
         if flow.phase == Phase::Ended {
             return;
         }
@@ -229,11 +229,11 @@ impl Simulation<'_> {
             self.trace_timer(place, expiry);
         }
         match expiry {
-            Expiry::Stale => self.call_sender(place),
+            Expiry::Stale => self.arm_sender(place),
             Expiry::Poll => self.pump(place),
             Expiry::ResendSyn => {
                 self.send_syn(place);
-                self.call_sender(place);
+                self.arm_sender(place);
             }
             Expiry::Failed => self.end(place, false),
         }
@@ -261,15 +261,15 @@ impl Simulation<'_> {
         true
     }
 
-    /// Calls the sender no later than its deadline.
+    /// Sets the sender's timer no later than its deadline.
     #[inline]
-    pub(super) fn call_sender(&mut self, place: u32) {
+    pub(super) fn arm_sender(&mut self, place: u32) {
         let flow = &mut self.flows[place as usize];
         if let Some(due_ps) = flow.sender.deadline()
-            && due_ps < flow.sender_call_ps
+            && due_ps < flow.sender_timer_ps
         {
-            flow.sender_call_ps = due_ps;
-            self.call(due_ps, Call::Sender(place));
+            flow.sender_timer_ps = due_ps;
+            self.arm(due_ps, Timer::Sender(place));
         }
     }
 

@@ -7,8 +7,8 @@ use weft_scenario::workload::FlowSpec;
 use weft_scenario::workload::services::{DATAGRAM_PAYLOAD_BYTES, DatagramLimit, DatagramStream};
 
 use super::Simulation;
-use super::calls::Call;
 use super::flow::{Direction, Phase};
+use super::timers::Timer;
 use crate::job::Flow;
 use crate::packet::Flags;
 use crate::time::{PS_PER_S, ps};
@@ -46,7 +46,7 @@ impl Datagrams {
 }
 
 impl Simulation<'_> {
-    /// Gives every stream routes and calls it when it begins.
+    /// Gives every stream routes, and a timer for when it begins.
     pub(super) fn begin_datagrams(&mut self) {
         for (number, spec) in (0..).zip(&self.job.datagrams) {
             let flow = Flow::from(FlowSpec::bulk(spec.from, spec.to, 0, spec.start_ns));
@@ -60,11 +60,11 @@ impl Simulation<'_> {
                 received: 0,
                 bucket: spec.limit.map(Bucket::new),
             });
-            self.call(ps(spec.start_ns), Call::Datagram(number));
+            self.arm(ps(spec.start_ns), Timer::Datagram(number));
         }
     }
 
-    /// Sends a datagram if limit and card allow, and calls again for the next.
+    /// Sends a datagram if limit and card allow, and sets the timer of the next.
     pub(super) fn send_datagram(&mut self, number: u32) {
         let now_ps = self.network.now_ps;
         let stream = &mut self.datagrams.streams[number as usize];
@@ -78,7 +78,7 @@ impl Simulation<'_> {
             self.inject(place, Direction::Data, number, IP_BYTES as u16, Flags::default());
         }
         let gap_ps = bits_ps(DATAGRAM_PAYLOAD_BYTES, spec.rate.0);
-        self.call(now_ps.saturating_add(gap_ps), Call::Datagram(number));
+        self.arm(now_ps.saturating_add(gap_ps), Timer::Datagram(number));
     }
 
     /// A datagram of the stream of this number has arrived.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use weft_scenario::id::LinkId;
 
 use super::Simulation;
-use super::calls::Call;
+use super::timers::Timer;
 use crate::error::SimError;
 use crate::job::Job;
 use crate::network::Sent;
@@ -71,7 +71,7 @@ impl Simulation<'_> {
         let is_silent = goes_down && self.job.faults[fault].kind.is_silent();
         let noticed_ns = if is_silent { switching.silence().0 } else { 0 };
         let at_ps = self.network.now_ps.saturating_add(ps(switching.reconvergence.0.saturating_add(noticed_ns)));
-        self.call(at_ps, Call::Reconverge(number));
+        self.arm(at_ps, Timer::Reconverge(number));
     }
 
     /// Routing tables follow what is down now.

@@ -5,7 +5,7 @@ use crate::tcp::{self, Receiver, Sender};
 
 /// Route of a flow that cannot reach its receiver at the moment.
 pub(super) const NO_ROUTE: u32 = u32::MAX;
-/// Nobody is called.
+/// No timer is set.
 pub(super) const NEVER: u64 = u64::MAX;
 
 /// Which way a packet goes.
@@ -50,9 +50,9 @@ pub(super) struct FlowState {
     pub(super) traced: bool,
     /// Packets of it that are under way.
     pub(super) in_flight: u32,
-    /// When the sender and the receiver will be called.
-    pub(super) sender_call_ps: u64,
-    pub(super) receiver_call_ps: u64,
+    /// When the timers of sender and receiver are due.
+    pub(super) sender_timer_ps: u64,
+    pub(super) receiver_timer_ps: u64,
     /// Numbers of its servers.
     pub(super) from: u32,
     pub(super) to: u32,

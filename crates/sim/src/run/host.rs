@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use weft_scenario::id::NodeId;
 
 use super::Simulation;
-use super::calls::Call;
 use super::flow::Phase;
+use super::timers::Timer;
 use crate::network::port::{Port, Wire};
 
 /// One server.
@@ -17,12 +17,12 @@ pub(super) struct Host {
     pub(super) nic: u16,
     /// Longest queue that data may join, in picoseconds of transmission; `u64::MAX` where the queue drops instead.
     limit_ps: u64,
-    /// Flows are called when the queue has drained to this length.
+    /// Flows are woken when the queue has drained to this length.
     refill_ps: u64,
     /// Flows that want to send, in the order of their turns.
     pub(super) waiting: VecDeque<u32>,
-    /// Whether the host will be called.
-    pub(super) called: bool,
+    /// Whether its timer is set.
+    pub(super) armed: bool,
 }
 
 impl Host {
@@ -32,7 +32,7 @@ impl Host {
         // One packet more is let in than the queue may hold when it is empty, so that tiny limits do not stop it.
         let limit = limit_bytes.map(|bytes| wire.transmission_ps(bytes.saturating_sub(packet_bytes)));
         let limit_ps = limit.unwrap_or(u64::MAX);
-        Self { node, nic, limit_ps, refill_ps: limit_ps / 2, waiting: VecDeque::new(), called: false }
+        Self { node, nic, limit_ps, refill_ps: limit_ps / 2, waiting: VecDeque::new(), armed: false }
     }
 
     /// Whether another segment may join the queue of the card.
@@ -41,7 +41,7 @@ impl Host {
         port.backlog_ps(now_ps) <= self.limit_ps
     }
 
-    /// When the card's queue will have drained far enough to call the flows that wait.
+    /// When the card's queue will have drained far enough to wake the flows that wait.
     pub(super) fn refill_at_ps(&self, port: &Port, now_ps: u64) -> u64 {
         now_ps + port.backlog_ps(now_ps).saturating_sub(self.refill_ps)
     }
@@ -63,27 +63,27 @@ impl Simulation<'_> {
                 break;
             }
         }
-        self.call_sender(place);
+        self.arm_sender(place);
     }
 
     fn wait(&mut self, place: u32, host: u32) {
         self.flows[place as usize].waiting = true;
         self.hosts[host as usize].waiting.push_back(place);
-        self.call_host(host);
+        self.arm_host(host);
     }
 
-    fn call_host(&mut self, number: u32) {
+    fn arm_host(&mut self, number: u32) {
         let host = &mut self.hosts[number as usize];
-        if !host.called {
-            host.called = true;
+        if !host.armed {
+            host.armed = true;
             let at_ps = host.refill_at_ps(&self.network.ports[usize::from(host.nic)], self.network.now_ps);
-            self.call(at_ps, Call::Host(number));
+            self.arm(at_ps, Timer::Host(number));
         }
     }
 
     /// Flows that wait send a segment each in turn until the card is full.
     pub(super) fn take_turns(&mut self, number: u32) {
-        self.hosts[number as usize].called = false;
+        self.hosts[number as usize].armed = false;
         loop {
             let host = &mut self.hosts[number as usize];
             if !host.has_room(&self.network.ports[usize::from(host.nic)], self.network.now_ps) {
@@ -99,10 +99,10 @@ impl Simulation<'_> {
                 self.flows[place as usize].waiting = true;
                 self.hosts[number as usize].waiting.push_back(place);
             }
-            self.call_sender(place);
+            self.arm_sender(place);
         }
         if !self.hosts[number as usize].waiting.is_empty() {
-            self.call_host(number);
+            self.arm_host(number);
         }
     }
 }

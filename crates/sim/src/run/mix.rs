@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use weft_scenario::workload::{FlowSpec, MixServer, MixSpec, SizeDistribution};
 
 use super::Simulation;
-use super::calls::Call;
 use super::flow::Phase;
+use super::timers::Timer;
 use crate::error::SimError;
 use crate::hash::scramble;
 use crate::job::{Flow, Source};
@@ -66,7 +66,7 @@ impl Simulation<'_> {
         // Servers hand out their quanta out of step.
         let quantum_ps = self.quantum_ps(QUANTUM_SEGMENTS);
         let phase = scramble(self.job.settings.seed ^ u64::from(server)) % quantum_ps.max(1);
-        self.call(self.network.now_ps + phase, Call::Source(server));
+        self.arm(self.network.now_ps + phase, Timer::Source(server));
     }
 
     /// Starts the flow that follows one of this server's that has ended.
@@ -92,11 +92,11 @@ impl Simulation<'_> {
         }
     }
 
-    /// Lets the next flow of a server write, and calls again when the server's rate allows for more.
+    /// Lets the next flow of a server write, and sets a timer for when the server's rate allows for more.
     pub(super) fn grant(&mut self, server: u32) {
         let segments = self.next_in_turn(server).map_or(QUANTUM_SEGMENTS, |place| self.grant_to(place, server));
         let wait_ps = self.quantum_ps(segments);
-        self.call(self.network.now_ps.saturating_add(wait_ps), Call::Source(server));
+        self.arm(self.network.now_ps.saturating_add(wait_ps), Timer::Source(server));
     }
 
     /// The flow whose turn it is, taken out of the row. Flows that have saved up enough keep their places and are passed.

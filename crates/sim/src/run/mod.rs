@@ -1,13 +1,12 @@
-//! A run: packets arrive, calls come due, and at the end the books must balance.
+//! A run: packets arrive, timers come due, and at the end the books must balance.
 //!
 //! * [`setup`] turns a job into a network at rest, or refuses it
 //! * [`connection`] is TCP's way in and out: starts, arrivals at hosts, timers; [`flow`] is the state of one
 //! * [`host`] lets flows take turns at a network card; [`spread`] chooses routes
-//! * [`calls`] is what is due at a set time; [`faults`], [`mix`], [`datagrams`] and [`sampling`] are what such calls do
+//! * [`timers`] is what is due at a set time; [`faults`], [`mix`], [`datagrams`] and [`sampling`] are what such timers do
 //! * [`accounts`] checks that nothing was made or lost on the way; [`trace`], [`capture`] tell people about it
 
 mod accounts;
-mod calls;
 mod capture;
 mod connection;
 mod datagrams;
@@ -18,6 +17,7 @@ mod mix;
 mod sampling;
 mod setup;
 mod spread;
+mod timers;
 mod trace;
 
 use std::collections::BTreeSet;
@@ -38,7 +38,6 @@ use crate::time::{PS_PER_NS, ps};
 
 pub(crate) use setup::router;
 
-use calls::{Call, Calls};
 use capture::Capture;
 use datagrams::Datagrams;
 use faults::FaultSteps;
@@ -46,6 +45,7 @@ use flow::{FlowState, LongAcks};
 use host::Host;
 use mix::Mix;
 use spread::Spreader;
+use timers::{Timer, Timers};
 
 /// The observer is told about the run after so many packet-hops.
 const HOPS_PER_REPORT: u32 = 1 << 16;
@@ -77,8 +77,8 @@ struct Simulation<'a> {
     spread: Spreader,
     /// What every data packet sets out with.
     data_flags: Flags,
-    calls: Calls,
-    /// Arrivals come before any call as long as their keys are below this.
+    timers: Timers,
+    /// Arrivals come before any timer as long as their keys are below this.
     until_key: u64,
     over: bool,
     /// Places in the source's list of the flows that are still to start, the next one last.
@@ -118,7 +118,7 @@ impl<'a> Simulation<'a> {
             spread: Spreader::new(job.settings.switching.load_balance),
             data_flags: Flags::default()
                 .with_if(job.settings.tcp.congestion_control == CongestionControl::Dctcp, Flags::ECT),
-            calls: Calls::default(),
+            timers: Timers::default(),
             until_key: 0,
             over: false,
             unfinished: to_start.len() as u64,
@@ -138,26 +138,26 @@ impl<'a> Simulation<'a> {
             network,
         };
         simulation.check_paths()?;
-        simulation.first_calls()?;
+        simulation.first_timers()?;
         Ok(simulation)
     }
 
-    fn first_calls(&mut self) -> Result<(), SimError> {
+    fn first_timers(&mut self) -> Result<(), SimError> {
         let nothing_listed = self.unfinished == 0 && self.job.datagrams.is_empty();
         self.over = nothing_listed && matches!(self.job.source, Source::Flows(_));
-        self.call_next_start();
+        self.arm_next_start();
         self.begin_datagrams();
-        let calls = [
-            (self.job.watch.sample_interval.map(|_| Nanos(0)), Call::Sample),
-            (self.job.watch.tcp_interval, Call::SampleTcp),
-            (self.job.stop, Call::Stop),
+        let timers = [
+            (self.job.watch.sample_interval.map(|_| Nanos(0)), Timer::Sample),
+            (self.job.watch.tcp_interval, Timer::SampleTcp),
+            (self.job.stop, Timer::Stop),
         ];
-        calls
+        timers
             .into_iter()
-            .filter_map(|(at, call)| Some((ps(at?.0), call)))
-            .for_each(|(at, call)| self.calls.add(at, call));
+            .filter_map(|(at, timer)| Some((ps(at?.0), timer)))
+            .for_each(|(at, timer)| self.timers.add(at, timer));
         for (step, at_ps) in self.faults.times_ps() {
-            self.calls.add(at_ps, Call::FaultStep(step));
+            self.timers.add(at_ps, Timer::FaultStep(step));
         }
         self.begin_mix()
     }
@@ -183,23 +183,23 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Arrivals and calls in turn, in the order of their times; a call comes before an arrival at the same time.
+    /// Arrivals and timers in turn, in the order of their times; a timer comes before an arrival at the same time.
     fn until_the_end(&mut self) -> Result<(), SimError> {
         while !self.over {
-            let call_ps = self.calls.next_ps();
-            if call_ps == u64::MAX && self.network.is_idle() {
+            let timer_ps = self.timers.next_ps();
+            if timer_ps == u64::MAX && self.network.is_idle() {
                 return Ok(());
             }
-            self.until_key = self.network.key_at(call_ps.min(self.network.epoch_ends_ps()));
+            self.until_key = self.network.key_at(timer_ps.min(self.network.epoch_ends_ps()));
             self.arrivals()?;
             if self.over {
                 return Ok(());
             }
             let epoch_ends_ps = self.network.epoch_ends_ps();
-            match self.calls.take_by(epoch_ends_ps) {
-                Some((time_ps, call)) => {
+            match self.timers.take_by(epoch_ends_ps) {
+                Some((time_ps, timer)) => {
                     self.network.now_ps = time_ps;
-                    self.take(call)?;
+                    self.take(timer)?;
                 }
                 None => {
                     self.network.now_ps = epoch_ends_ps;
@@ -234,27 +234,27 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn take(&mut self, call: Call) -> Result<(), SimError> {
-        match call {
-            Call::FaultStep(step) => self.fault_step(step),
-            Call::Reconverge(step) => self.reconverge(step),
-            Call::Start => self.start_due(),
-            Call::Source(server) => self.grant(server),
-            Call::Datagram(stream) => self.send_datagram(stream),
-            Call::Host(host) => self.take_turns(host),
-            Call::Receiver(place) => self.receiver_called(place),
-            Call::Sender(place) => self.sender_called(place),
-            Call::Sample => return self.sample(),
-            Call::SampleTcp => self.sample_tcp(),
-            Call::Stop => self.over = true,
+    fn take(&mut self, timer: Timer) -> Result<(), SimError> {
+        match timer {
+            Timer::FaultStep(step) => self.fault_step(step),
+            Timer::Reconverge(step) => self.reconverge(step),
+            Timer::Start => self.start_due(),
+            Timer::Source(server) => self.grant(server),
+            Timer::Datagram(stream) => self.send_datagram(stream),
+            Timer::Host(host) => self.take_turns(host),
+            Timer::Receiver(place) => self.receiver_timer_ends(place),
+            Timer::Sender(place) => self.sender_timer_ends(place),
+            Timer::Sample => return self.sample(),
+            Timer::SampleTcp => self.sample_tcp(),
+            Timer::Stop => self.over = true,
         }
         Ok(())
     }
 
-    /// Adds a call, before which no later arrival is looked at.
+    /// Adds a timer, before which no later arrival is looked at.
     #[inline]
-    fn call(&mut self, time_ps: u64, call: Call) {
-        self.calls.add(time_ps, call);
+    fn arm(&mut self, time_ps: u64, timer: Timer) {
+        self.timers.add(time_ps, timer);
         self.until_key = self.until_key.min(self.network.key_at(time_ps));
     }
 
@@ -280,7 +280,7 @@ impl<'a> Simulation<'a> {
         self.left_network(packet.flow());
     }
 
-    /// Nothing more can happen: no arrival and no call is looked at any more.
+    /// Nothing more can happen: no arrival and no timer is looked at any more.
     fn finish(&mut self) {
         self.over = true;
         self.until_key = 0;

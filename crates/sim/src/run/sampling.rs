@@ -1,8 +1,8 @@
 //! What is recorded during a run and after it.
 
 use super::Simulation;
-use super::calls::Call;
 use super::flow::Phase;
+use super::timers::Timer;
 use crate::error::SimError;
 use crate::outcome::{Outcome, PortCounters, PortOutcome, Sample, TcpSample};
 use crate::routes::walk::sender_of;
@@ -13,7 +13,7 @@ impl<'a> Simulation<'a> {
     pub(super) fn sample(&mut self) -> Result<(), SimError> {
         self.add_sample();
         if let Some(interval) = self.job.watch.sample_interval {
-            self.call(self.network.now_ps.saturating_add(ps(interval.0.max(1))), Call::Sample);
+            self.arm(self.network.now_ps.saturating_add(ps(interval.0.max(1))), Timer::Sample);
         }
         self.report()
     }
@@ -61,7 +61,7 @@ impl<'a> Simulation<'a> {
             retransmits: flow.sender.retransmits(),
         }));
         if let Some(interval) = self.job.watch.tcp_interval {
-            self.call(self.network.now_ps.saturating_add(ps(interval.0.max(1))), Call::SampleTcp);
+            self.arm(self.network.now_ps.saturating_add(ps(interval.0.max(1))), Timer::SampleTcp);
         }
     }
 

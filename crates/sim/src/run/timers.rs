@@ -1,4 +1,4 @@
-//! What happens at a set time and is no arrival of a packet: flow starts, timers, faults, samples.
+//! Timers: what happens at a set time and is no arrival of a packet. Flow starts, faults, samples, the timers of TCP.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 /// Something to do at a set time. Of two at the same time the one that stands first here is done first, then the one with
 /// the lower number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Call {
+pub(super) enum Timer {
     /// The step of this number in the schedule of faults and repairs.
     FaultStep(u32),
     /// Routes follow what the step of this number changed.
@@ -31,26 +31,26 @@ pub(super) enum Call {
     Stop,
 }
 
-/// All calls that are due some time.
+/// All timers that are due some time.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
-    heap: BinaryHeap<Reverse<(u64, Call)>>,
+pub(super) struct Timers {
+    heap: BinaryHeap<Reverse<(u64, Timer)>>,
 }
 
-impl Calls {
-    pub(super) fn add(&mut self, time_ps: u64, call: Call) {
-        self.heap.push(Reverse((time_ps, call)));
+impl Timers {
+    pub(super) fn add(&mut self, time_ps: u64, timer: Timer) {
+        self.heap.push(Reverse((time_ps, timer)));
     }
 
-    /// When the next call is due; the end of time if there is none.
+    /// When the next timer is due; the end of time if there is none.
     pub(super) fn next_ps(&self) -> u64 {
         self.heap.peek().map_or(u64::MAX, |Reverse((time_ps, _))| *time_ps)
     }
 
-    /// Takes the next call if it is due by `time_ps`.
-    pub(super) fn take_by(&mut self, time_ps: u64) -> Option<(u64, Call)> {
+    /// Takes the next timer if it is due by `time_ps`.
+    pub(super) fn take_by(&mut self, time_ps: u64) -> Option<(u64, Timer)> {
         let due = self.heap.peek().is_some_and(|Reverse((due_ps, _))| *due_ps <= time_ps);
-        due.then(|| self.heap.pop().map(|Reverse(call)| call)).flatten()
+        due.then(|| self.heap.pop().map(|Reverse(timer)| timer)).flatten()
     }
 }
 
@@ -60,15 +60,15 @@ mod tests {
 
     #[test]
     fn calls_come_in_order_of_time_kind_and_number() {
-        let mut calls = Calls::default();
-        for (time_ps, call) in
-            [(5, Call::Stop), (5, Call::Sender(2)), (5, Call::Sender(1)), (4, Call::Sample), (5, Call::Start)]
+        let mut timers = Timers::default();
+        for (time_ps, timer) in
+            [(5, Timer::Stop), (5, Timer::Sender(2)), (5, Timer::Sender(1)), (4, Timer::Sample), (5, Timer::Start)]
         {
-            calls.add(time_ps, call);
+            timers.add(time_ps, timer);
         }
-        let order: Vec<_> = std::iter::from_fn(|| calls.take_by(5)).map(|(_, call)| call).collect();
-        assert_eq!(order, [Call::Sample, Call::Start, Call::Sender(1), Call::Sender(2), Call::Stop]);
-        calls.add(6, Call::Stop);
-        assert_eq!((calls.take_by(5), calls.next_ps()), (None, 6));
+        let order: Vec<_> = std::iter::from_fn(|| timers.take_by(5)).map(|(_, timer)| timer).collect();
+        assert_eq!(order, [Timer::Sample, Timer::Start, Timer::Sender(1), Timer::Sender(2), Timer::Stop]);
+        timers.add(6, Timer::Stop);
+        assert_eq!((timers.take_by(5), timers.next_ps()), (None, 6));
     }
 }
