@@ -184,6 +184,15 @@ pub enum LabError {
         /// What it said.
         reason: String,
     },
+    /// A server has no agent.
+    #[error("`{0}` has no agent")]
+    NoAgent(String),
+    /// A server cannot move so.
+    #[error("{0}")]
+    Migration(String),
+    /// A part of a daemon that the lab uses itself failed.
+    #[error(transparent)]
+    Node(#[from] weft_node::NodeError),
     /// A load on a directory system could not be run.
     #[error("{0}")]
     DirectoryLoad(String),

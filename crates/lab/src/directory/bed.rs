@@ -86,7 +86,7 @@ impl Bed {
         let secret = read_secret(&key_file)?;
         let certificates = socket_dir(&name).join("tls");
         let wanted = Wanted { addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)], ..Wanted::default() };
-        certs::make(&certificates, &wanted).map_err(|error| LabError::DirectoryLoad(error.to_string()))?;
+        certs::make(&certificates, &wanted)?;
         let mut bed =
             Self { options: options.clone(), state, record, secret, certificates, servers: Vec::new(), cluster: None };
         if options.store == DirectoryStore::Etcd3 {

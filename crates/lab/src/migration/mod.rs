@@ -47,7 +47,7 @@ pub(crate) fn run(
     let server = |number: u32| lab.scenario.fabric.servers().nth(number as usize);
     let nodes = [spec.from, spec.moves, spec.to_rack_of].map(server);
     let [Some(from), Some(moves), Some(neighbour)] = nodes else {
-        return Err(LabError::DirectoryLoad("the migration names a server that the fabric does not have".to_owned()));
+        return Err(LabError::Migration("the migration names a server that the fabric does not have".to_owned()));
     };
     let home = Place::of(lab, moves)?;
     let there = Place::beside(lab, moves, neighbour)?;
@@ -91,7 +91,7 @@ pub(crate) fn run(
 }
 
 fn aa_of(lab: &Lab, node: NodeId) -> Result<std::net::Ipv4Addr, LabError> {
-    let none = || LabError::DirectoryLoad(format!("server `{}` has no AA", lab.plan.node(node).name));
+    let none = || LabError::Migration(format!("server `{}` has no AA", lab.plan.node(node).name));
     lab.scenario.addresses.aa(node).ok_or_else(none)
 }
 
@@ -167,7 +167,7 @@ impl Migration<'_> {
         for socket in self.told() {
             AdminClient::connect(&socket)
                 .and_then(|mut client| client.move_to(aa, self.lab.scenario.addresses.la(to.edge), Some(to.la), None))
-                .map_err(|error| LabError::DirectoryLoad(format!("moving {aa} in the directory: {error}")))?;
+                .map_err(|error| LabError::Migration(format!("moving {aa} in the directory: {error}")))?;
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ pub(super) struct Place {
 impl Place {
     /// Where the fabric has it.
     pub(super) fn of(lab: &Lab, server: NodeId) -> Result<Self, LabError> {
-        let none = || LabError::DirectoryLoad(format!("`{}` is no server", lab.plan.node(server).name));
+        let none = || LabError::Migration(format!("`{}` is no server", lab.plan.node(server).name));
         let (edge, _) = lab.scenario.fabric.edge_of(server).ok_or_else(none)?;
         Ok(Self { edge, la: lab.scenario.addresses.la(server) })
     }
@@ -39,14 +39,14 @@ impl Place {
         let name = |node| lab.plan.node(node).name.clone();
         if edge == Self::of(lab, server)?.edge {
             let text = format!("`{}` and `{}` are in one rack; nothing would move", name(server), name(neighbour));
-            return Err(LabError::DirectoryLoad(text));
+            return Err(LabError::Migration(text));
         }
         let rack = lab.scenario.addresses.rack(edge);
-        let rack = rack.ok_or_else(|| LabError::DirectoryLoad(format!("`{}` has no rack", name(edge))))?;
+        let rack = rack.ok_or_else(|| LabError::Migration(format!("`{}` has no rack", name(edge))))?;
         let la = Ipv4Addr::from(u32::from(rack.last()) - 1);
         let taken = lab.scenario.fabric.ids().any(|node| lab.scenario.addresses.la(node) == la);
         match taken {
-            true => Err(LabError::DirectoryLoad(format!("the rack of `{}` is full", name(neighbour)))),
+            true => Err(LabError::Migration(format!("the rack of `{}` is full", name(neighbour)))),
             false => Ok(Self { edge, la }),
         }
     }
@@ -65,7 +65,7 @@ pub(super) fn take(
     let link = lab.scenario.fabric.edge_of(server).expect("a place was found for it").1;
     let ends = lab.scenario.fabric.link(link);
     let (Some(own), Some(far)) = (ends.end_at(server), ends.far_end(server)) else {
-        return Err(LabError::DirectoryLoad("a server's link ends at the server and at its switch".to_owned()));
+        return Err(LabError::Migration("a server's link ends at the server and at its switch".to_owned()));
     };
     let (own, port) = (own.interface.clone(), far.interface.clone());
     let home = far.node;

@@ -55,7 +55,7 @@ pub(super) fn restart(
 ) -> Result<(), LabError> {
     let mut configs = Vec::new();
     for (server, limits) in limits {
-        let none = || LabError::DirectoryLoad(format!("`{}` has no agent", lab.plan.node(*server).name));
+        let none = || LabError::NoAgent(lab.plan.node(*server).name.clone());
         let planned = config(lab, *server).ok_or_else(none)?;
         let key_file = Some(directory::write_key(lab, *server, planned.service)?);
         let broadcast = planned.broadcast.map(|broadcast| limited(broadcast, limits.broadcast));
@@ -77,7 +77,7 @@ pub(crate) fn start_at(
     edge: NodeId,
     la: Ipv4Addr,
 ) -> Result<(), LabError> {
-    let none = || LabError::DirectoryLoad(format!("`{}` has no agent", lab.plan.node(server).name));
+    let none = || LabError::NoAgent(lab.plan.node(server).name.clone());
     let planned = config(lab, server).ok_or_else(none)?;
     let key_file = Some(directory::write_key_at(lab, server, planned.service, la)?);
     let config = AgentConfig { la, own_tor_la: lab.scenario.addresses.la(edge), key_file, ..planned };

@@ -92,9 +92,8 @@ fn certificates(lab: &Lab) -> PathBuf {
 
 fn make_certificates(lab: &Lab) -> Result<(), LabError> {
     let addresses = nodes(lab).into_iter().map(|node| lab.scenario.addresses.la(node).into()).collect();
-    certs::make(&certificates(lab), &Wanted { addresses, ..Wanted::default() })
-        .map(drop)
-        .map_err(|error| LabError::DirectoryLoad(error.to_string()))
+    certs::make(&certificates(lab), &Wanted { addresses, ..Wanted::default() })?;
+    Ok(())
 }
 
 /// Tells the directory where every AA is, and of which service, so that services do not reach each other: each server in one batch, or any of those that share a store.
