@@ -65,7 +65,7 @@ fn internal(command: InternalCommand) -> Result<ExitCode, Failure> {
         #[cfg(feature = "lab")]
         InternalCommand::Vm { args } => Ok(weft_lab::frames::vm::worker_main(args)),
         InternalCommand::SimJob { job, runs, workers, divisor } => {
-            commands::bench::sim::child::run(&job, runs, workers, divisor)
+            commands::bench::sim::job(&job, runs, workers, divisor)
         }
     }
 }

@@ -7,6 +7,7 @@
 //! * [`verdict`]: metrics to verdicts; [`summary`] is what `-o json` prints, [`table`] what people read
 //! * [`run_folder`]: manifest and tidy rows on disk; [`query`]: questions to them in SQL
 //! * [`figure`], [`report`]: drawings and the offline page; [`comparison`]: runs beside each other; [`flow_report`] is that of `weft analyse`
+//! * [`sim_bench`]: how fast and how small the simulator is, beside floors and ns-3
 //!
 //! Nothing here knows how packets move: engines come in through [`weft_scenario::engine`].
 
@@ -20,6 +21,7 @@ pub mod query;
 pub mod report;
 pub mod run_folder;
 pub mod runner;
+pub mod sim_bench;
 pub mod stats;
 pub mod summary;
 pub mod table;

@@ -50,6 +50,14 @@ pub fn job(name: &str) -> Option<Job> {
     })
 }
 
+/// The job with so many times fewer packets in each flow.
+pub fn divided(mut job: Job, divisor: u32) -> Job {
+    if let Source::Flows(flows) = &mut job.source {
+        flows.iter_mut().for_each(|flow| flow.spec.bytes /= u64::from(divisor.max(1)));
+    }
+    job
+}
+
 /// Mean flow completion time of the flows that completed, counted as R1 counts it: to the last byte acknowledged at the
 /// sender. In nanoseconds.
 pub fn mean_completion_ns(outcome: &crate::Outcome) -> u64 {
@@ -106,4 +114,17 @@ fn shared(mut job: Job) -> Job {
     job.settings.switching.buffer =
         BufferPolicy::SharedPool { pool: SHARED_BUFFER, dynamic_alpha_milli: None, tier_pools: BTreeMap::new() };
     job
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenth_of_r1a_has_a_tenth_of_its_hops() {
+        let job = divided(job("r1a").expect("it is listed"), 10);
+        let totals = crate::run(&job, &mut crate::Unobserved).expect("the job runs").totals;
+        // 100 flows of 1000 packets and their ACKs over 4 links, and as much for SYN and SYN-ACK.
+        assert_eq!((totals.packet_hops, totals.drops()), (100 * 4 * 2 * 1_001, 0));
+    }
 }

@@ -1,43 +1,51 @@
 //! Interleaved rounds of children, and their medians.
 
 use serde::Serialize;
-use weft_experiment::stats;
-use weft_scenario::engine::Progress;
+use weft_scenario::engine::{EngineError, Progress};
 
-use super::child::{self, ChildReport, IDLE};
-use crate::exit::{self, Failure};
-use crate::progress::TerminalProgress;
+use super::child::{self, ChildReport, Counts, IDLE};
+use crate::stats;
 
 /// One job: counts are the same in every round; times and memory are medians.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct JobRow {
-    pub(super) id: String,
-    pub(super) packet_hops: u64,
-    pub(super) drops: u64,
-    pub(super) mean_fct_us: f64,
+pub struct JobRow {
+    /// Its name.
+    pub id: String,
+    /// The same in every round.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// User and system CPU time of the run.
-    pub(super) cpu_s: f64,
-    pub(super) hops_per_cpu_s: f64,
+    pub cpu_s: f64,
+    /// Of user and system CPU time.
+    pub hops_per_cpu_s: f64,
     /// Largest resident size above that of an idle process.
-    pub(super) peak_rss_bytes: u64,
-    pub(super) wall_s: f64,
+    pub peak_rss_bytes: u64,
+    /// Of the run, without start and preparation.
+    pub wall_s: f64,
     /// CPU time of each round, for ratios of jobs that ran in the same one.
     #[serde(skip)]
-    pub(super) cpu_by_round_s: Vec<f64>,
+    pub cpu_by_round_s: Vec<f64>,
 }
 
 /// Independent runs one after another, and the same on several workers.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct SweepRow {
-    pub(super) job: &'static str,
-    pub(super) runs: u32,
-    pub(super) workers: u32,
-    pub(super) serial_cpu_s: f64,
-    pub(super) cpu_s: f64,
+pub struct SweepRow {
+    /// Which job the runs are.
+    pub job: &'static str,
+    /// How many in each round, serial and parallel.
+    pub runs: u32,
+    /// Threads of the parallel ones.
+    pub workers: u32,
+    /// CPU time of all serial runs.
+    pub serial_cpu_s: f64,
+    /// CPU time of all parallel runs.
+    pub cpu_s: f64,
     /// Median of the rounds' total CPU time / serial.
-    pub(super) cpu_ratio: f64,
-    pub(super) serial_wall_s: f64,
-    pub(super) wall_s: f64,
+    pub cpu_ratio: f64,
+    /// Wall time of all serial runs.
+    pub serial_wall_s: f64,
+    /// Wall time of all parallel runs.
+    pub wall_s: f64,
 }
 
 /// What the runs of a sweep are: with losses, so that recovery is in it.
@@ -46,7 +54,7 @@ const SWEEP_RUNS: u32 = 8;
 const SWEEP_WORKERS: u32 = 2;
 
 /// Every job once a round.
-pub(super) fn jobs(names: &[&str], rounds: u32, progress: &TerminalProgress) -> Result<Vec<JobRow>, Failure> {
+pub(super) fn jobs(names: &[&str], rounds: u32, progress: &dyn Progress) -> Result<Vec<JobRow>, EngineError> {
     progress.phase("jobs", &names.join(", "));
     let mut reports = vec![Vec::new(); names.len()];
     let mut idle_bytes = Vec::new();
@@ -63,21 +71,18 @@ pub(super) fn jobs(names: &[&str], rounds: u32, progress: &TerminalProgress) -> 
     names.iter().zip(&reports).map(|(name, reports)| job_row(name, reports, idle_bytes)).collect()
 }
 
-fn job_row(id: &str, reports: &[ChildReport], idle_bytes: f64) -> Result<JobRow, Failure> {
+fn job_row(id: &str, reports: &[ChildReport], idle_bytes: f64) -> Result<JobRow, EngineError> {
     let of = |field: fn(&ChildReport) -> f64| median(&reports.iter().map(field).collect::<Vec<_>>());
     let first = reports.first().copied().unwrap_or_default();
-    let counts = |report: &ChildReport| (report.packet_hops, report.drops, report.mean_fct_us.to_bits());
-    if reports.iter().any(|report| counts(report) != counts(&first)) {
-        return Err(Failure::failed(format!("job {id} did not give the same result in every round")));
+    if reports.iter().any(|report| report.counts != first.counts) {
+        return Err(EngineError::Failed(format!("job {id} did not give the same result in every round")));
     }
     let cpu_s = of(|report| report.cpu_s);
     Ok(JobRow {
         id: id.to_owned(),
-        packet_hops: first.packet_hops,
-        drops: first.drops,
-        mean_fct_us: first.mean_fct_us,
+        counts: first.counts,
         cpu_s,
-        hops_per_cpu_s: pace(first.packet_hops, cpu_s),
+        hops_per_cpu_s: pace(first.counts.packet_hops, cpu_s),
         peak_rss_bytes: (of(|report| report.peak_rss_bytes as f64) - idle_bytes).max(0.0) as u64,
         wall_s: of(|report| report.wall_s),
         cpu_by_round_s: reports.iter().map(|report| report.cpu_s).collect(),
@@ -85,7 +90,7 @@ fn job_row(id: &str, reports: &[ChildReport], idle_bytes: f64) -> Result<JobRow,
 }
 
 /// Eight runs, serial and on two workers in turn.
-pub(super) fn sweep(rounds: u32, progress: &TerminalProgress) -> Result<SweepRow, Failure> {
+pub(super) fn sweep(rounds: u32, progress: &dyn Progress) -> Result<SweepRow, EngineError> {
     progress.phase("sweep", &format!("{SWEEP_RUNS} runs of {SWEEP_JOB}"));
     let (mut serial, mut parallel) = (Vec::new(), Vec::new());
     let runs = SWEEP_RUNS.to_string();
@@ -116,8 +121,8 @@ pub(super) fn paired_ratio(ours: &[f64], theirs: &[f64]) -> f64 {
     median(&ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs.max(1e-9)).collect::<Vec<_>>())
 }
 
-pub(super) fn check_interrupted(progress: &TerminalProgress) -> Result<(), Failure> {
-    if progress.interrupted() { Err(Failure::new(exit::INTERRUPTED, "interrupted")) } else { Ok(()) }
+pub(super) fn check_interrupted(progress: &dyn Progress) -> Result<(), EngineError> {
+    if progress.interrupted() { Err(EngineError::Interrupted) } else { Ok(()) }
 }
 
 pub(super) fn pace(packet_hops: u64, cpu_s: f64) -> f64 {
@@ -133,7 +138,7 @@ mod tests {
     use super::*;
 
     fn report(cpu_s: f64, peak_rss_bytes: u64) -> ChildReport {
-        ChildReport { packet_hops: 1_000, cpu_s, peak_rss_bytes, ..ChildReport::default() }
+        ChildReport { counts: Counts { packet_hops: 1_000, ..Counts::default() }, cpu_s, peak_rss_bytes, wall_s: cpu_s }
     }
 
     #[test]
@@ -144,7 +149,7 @@ mod tests {
 
     #[test]
     fn rounds_that_disagree_are_no_result() {
-        let other = ChildReport { drops: 1, ..report(1.0, 1) };
+        let other = ChildReport { counts: Counts { drops: 1, ..report(1.0, 1).counts }, ..report(1.0, 1) };
         assert!(job_row("a", &[report(1.0, 1), other], 0.0).is_err());
     }
 }

@@ -1,42 +1,21 @@
 //! `weft bench sim`: packet-hops per CPU second and memory of the simulator on its reference jobs, against floors.
-//!
-//! Every run is a child process of its own ([`child`]), so that no run inherits another's memory; rounds are interleaved
-//! and the median counts, so that a moment of a busy machine does not.
-
-pub(crate) mod child;
-mod gates;
-mod measure;
-mod ns3;
 
 use std::process::ExitCode;
 
-use serde::Serialize;
+use weft_experiment::sim_bench::child::{self, Counts, IDLE};
+use weft_experiment::sim_bench::{self, Extent, JobRow, SimBench};
+use weft_sim::{Unobserved, bench};
 
 use crate::args::{BenchSimArgs, Output};
 use crate::exit::Failure;
 use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
-use measure::{JobRow, SweepRow};
-use ns3::Ns3Row;
-use weft_scenario::judge::Check;
-
-/// Everything that was measured.
-#[derive(Serialize)]
-struct SimBench {
-    schema_version: u32,
-    rounds: u32,
-    jobs: Vec<JobRow>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sweep: Option<SweepRow>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    vs_ns3: Option<Ns3Row>,
-    checks: Vec<Check>,
-}
 
 pub(crate) fn sim(args: &BenchSimArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let names = job_names(&args.jobs)?;
     let progress = TerminalProgress::new(quiet)?;
-    let measured = measure_all(&names, args, &progress);
+    let extent = Extent { rounds: args.rounds, sweep: args.sweep, vs_ns3: args.vs_ns3 };
+    let measured = sim_bench::run(&names, extent, &progress);
     progress.finish();
     let bench = measured?;
     output::print(args.output.output, &job_rows(&bench.jobs), &bench)?;
@@ -55,14 +34,22 @@ fn job_names(wanted: &[String]) -> Result<Vec<&'static str>, Failure> {
     Ok(known.into_iter().filter(|name| wanted.is_empty() || wanted.iter().any(|one| one == name)).collect())
 }
 
-fn measure_all(names: &[&'static str], args: &BenchSimArgs, progress: &TerminalProgress) -> Result<SimBench, Failure> {
-    // Whatever is missing for the comparison is said before minutes of measuring.
-    let ns3 = args.vs_ns3.then(ns3::Driver::build).transpose()?;
-    let jobs = measure::jobs(names, args.rounds, progress)?;
-    let sweep = args.sweep.then(|| measure::sweep(args.rounds, progress)).transpose()?;
-    let vs_ns3 = ns3.map(|driver| driver.compare(args.rounds, progress)).transpose()?;
-    let checks = gates::checks(&jobs, sweep.as_ref(), vs_ns3.as_ref());
-    Ok(SimBench { schema_version: 2, rounds: args.rounds, jobs, sweep, vs_ns3, checks })
+/// `weft internal sim-job`: the benchmark's child process.
+pub(crate) fn job(name: &str, runs: u32, workers: u32, divisor: u32) -> Result<ExitCode, Failure> {
+    let job = match name {
+        IDLE => None,
+        name => Some(bench::job(name).ok_or_else(|| Failure::usage(format!("there is no job `{name}`")))?),
+    };
+    let job = job.map(|job| bench::divided(job, divisor));
+    let count = |outcome: weft_sim::Outcome| Counts {
+        packet_hops: outcome.totals.packet_hops,
+        drops: outcome.totals.drops(),
+        mean_fct_us: bench::mean_completion_ns(&outcome) as f64 / 1e3,
+    };
+    let run = || job.as_ref().map_or(Ok(Counts::default()), |job| weft_sim::run(job, &mut Unobserved).map(count));
+    let report = child::measure(run, runs, workers).map_err(Failure::failed)?;
+    output::print_line(&serde_json::to_string(&report).map_err(Failure::failed)?)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 const HEADINGS: [&str; 7] =
@@ -73,9 +60,9 @@ fn job_rows(jobs: &[JobRow]) -> Rows {
     for job in jobs {
         rows.push(vec![
             job.id.clone(),
-            job.packet_hops.to_string(),
-            job.drops.to_string(),
-            format!("{:.1}", job.mean_fct_us),
+            job.counts.packet_hops.to_string(),
+            job.counts.drops.to_string(),
+            format!("{:.1}", job.counts.mean_fct_us),
             format!("{:.3}", job.cpu_s),
             format!("{:.2}", job.hops_per_cpu_s / 1e6),
             format!("{:.1}", job.peak_rss_bytes as f64 / 1e6),
@@ -102,7 +89,7 @@ fn print_rest(bench: &SimBench) -> Result<(), Failure> {
             ns3.ns3_mean_fct_us,
             ns3.cpu_s,
             ns3.hops_per_cpu_s / 1e6,
-            ns3.mean_fct_us
+            ns3.counts.mean_fct_us
         ))?;
     }
     Ok(())

@@ -4,16 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde::Serialize;
-use weft_scenario::engine::Progress;
+use weft_scenario::engine::{EngineError, Progress};
 use weft_scenario::workload::{flow_file, r1};
 
-use super::child;
+use super::child::{self, Counts};
+use super::failed;
 use super::measure::{check_interrupted, median, pace, paired_ratio};
-use crate::exit::{self, Failure};
-use crate::progress::TerminalProgress;
 
 /// The driver: R1 on ns-3.
-const SOURCE: &str = include_str!("../../../../../../bench/ns3/r1.cc");
+const SOURCE: &str = include_str!("../../../../bench/ns3/r1.cc");
 const LIBRARIES: [&str; 6] =
     ["ns3-core", "ns3-network", "ns3-internet", "ns3-point-to-point", "ns3-applications", "ns3-traffic-control"];
 const REMEDY: &str = "apt-get install g++ pkg-config libns3-dev libgsl-dev libxml2-dev, or leave out --vs-ns3";
@@ -23,19 +22,28 @@ const DIVISOR: &str = "10";
 
 /// Both simulators on the same flows; times are medians.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Ns3Row {
-    pub(super) job: &'static str,
-    pub(super) ns3_version: String,
-    pub(super) ns3_packet_hops: u64,
-    pub(super) ns3_mean_fct_us: f64,
-    pub(super) ns3_cpu_s: f64,
-    pub(super) ns3_hops_per_cpu_s: f64,
-    pub(super) packet_hops: u64,
-    pub(super) mean_fct_us: f64,
-    pub(super) cpu_s: f64,
-    pub(super) hops_per_cpu_s: f64,
+pub struct Ns3Row {
+    /// What both ran.
+    pub job: &'static str,
+    /// As pkg-config says.
+    pub ns3_version: String,
+    /// Transmissions of packets over links, in ns-3.
+    pub ns3_packet_hops: u64,
+    /// Mean flow completion time, in ns-3.
+    pub ns3_mean_fct_us: f64,
+    /// CPU time of ns-3.
+    pub ns3_cpu_s: f64,
+    /// Pace of ns-3.
+    pub ns3_hops_per_cpu_s: f64,
+    /// What our simulator counted.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Our CPU time.
+    pub cpu_s: f64,
+    /// Our pace.
+    pub hops_per_cpu_s: f64,
     /// Our packet-hops per CPU second over ns-3's: the median of the rounds.
-    pub(super) ratio: f64,
+    pub ratio: f64,
 }
 
 /// The driver, built, with its flows beside it.
@@ -53,26 +61,25 @@ struct Said {
 
 impl Driver {
     /// Builds the driver in a folder that goes away with it; says what to install where something is missing.
-    pub(super) fn build() -> Result<Self, Failure> {
+    pub(super) fn build() -> Result<Self, EngineError> {
         let version = pkg_config(&["--modversion", LIBRARIES[0]])?;
         let flags = pkg_config(&[&["--cflags", "--libs"][..], &LIBRARIES].concat())?;
-        let dir = tempfile::tempdir().map_err(Failure::failed)?;
+        let dir = tempfile::tempdir().map_err(failed)?;
         let source = dir.path().join("r1.cc");
-        std::fs::write(&source, SOURCE).map_err(Failure::failed)?;
-        std::fs::write(dir.path().join("r1.flows"), flow_file::to_text(&r1::permutation(PACKETS)))
-            .map_err(Failure::failed)?;
+        std::fs::write(&source, SOURCE).map_err(failed)?;
+        std::fs::write(dir.path().join("r1.flows"), flow_file::to_text(&r1::permutation(PACKETS))).map_err(failed)?;
         let driver = Self { dir, version };
         let mut compiler = Command::new("g++");
         compiler.args(["-std=c++17", "-O3", "-o"]).arg(driver.program()).arg(&source).args(flags.split_whitespace());
         let output = compiler.output().map_err(|error| missing(&format!("g++ cannot be started: {error}")))?;
         match output.status.success() {
             true => Ok(driver),
-            false => Err(Failure::failed(format!("the ns-3 driver was not built: {}", first_line(&output)))),
+            false => Err(EngineError::Failed(format!("the ns-3 driver was not built: {}", first_line(&output)))),
         }
     }
 
     /// Runs both in turn.
-    pub(super) fn compare(&self, rounds: u32, progress: &TerminalProgress) -> Result<Ns3Row, Failure> {
+    pub(super) fn compare(&self, rounds: u32, progress: &dyn Progress) -> Result<Ns3Row, EngineError> {
         progress.phase("ns-3", "r1a with a tenth of its packets");
         // Counting hops costs ns-3 time, so it is done once and not timed.
         let counted = self.run(true)?;
@@ -83,10 +90,10 @@ impl Driver {
             ours.push(child::start(&["r1a", "--divisor", DIVISOR])?);
             progress.advance(f64::from(round + 1) / f64::from(rounds), &format!("round {} of {rounds}", round + 1));
         }
-        let first = ours[0];
+        let counts = ours[0].counts;
         let our_times: Vec<f64> = ours.iter().map(|report| report.cpu_s).collect();
         // As many hops for the same CPU time: the inverse of the ratio of times, for not quite the same hops.
-        let hops_ratio = first.packet_hops as f64 / counted.packet_hops.max(1) as f64;
+        let hops_ratio = counts.packet_hops as f64 / counted.packet_hops.max(1) as f64;
         let (ns3_cpu_s, cpu_s) = (median(&theirs), median(&our_times));
         Ok(Ns3Row {
             job: "r1a/10",
@@ -95,10 +102,9 @@ impl Driver {
             ns3_mean_fct_us: counted.mean_fct_us,
             ns3_cpu_s,
             ns3_hops_per_cpu_s: pace(counted.packet_hops, ns3_cpu_s),
-            packet_hops: first.packet_hops,
-            mean_fct_us: first.mean_fct_us,
+            counts,
             cpu_s,
-            hops_per_cpu_s: pace(first.packet_hops, cpu_s),
+            hops_per_cpu_s: pace(counts.packet_hops, cpu_s),
             ratio: paired_ratio(&theirs, &our_times) * hops_ratio,
         })
     }
@@ -107,16 +113,16 @@ impl Driver {
         self.dir.path().join("r1")
     }
 
-    fn run(&self, count_hops: bool) -> Result<Said, Failure> {
+    fn run(&self, count_hops: bool) -> Result<Said, EngineError> {
         let flows: &Path = &self.dir.path().join("r1.flows");
         let mut command = Command::new(self.program());
         command.arg(flows).arg(format!("--count={}", u8::from(count_hops)));
-        let output = command.output().map_err(Failure::failed)?;
+        let output = command.output().map_err(failed)?;
         if !output.status.success() {
-            return Err(Failure::failed(format!("the ns-3 driver failed: {}", first_line(&output))));
+            return Err(EngineError::Failed(format!("the ns-3 driver failed: {}", first_line(&output))));
         }
         let text = String::from_utf8_lossy(&output.stdout);
-        read(&text).ok_or_else(|| Failure::failed(format!("the ns-3 driver said `{}`", text.trim())))
+        read(&text).ok_or_else(|| EngineError::Failed(format!("the ns-3 driver said `{}`", text.trim())))
     }
 }
 
@@ -129,7 +135,7 @@ fn read(text: &str) -> Option<Said> {
     Some(Said { packet_hops: value("hops")? as u64, mean_fct_us: value("mean_fct_us")?, cpu_s: value("cpu_s")? })
 }
 
-fn pkg_config(arguments: &[&str]) -> Result<String, Failure> {
+fn pkg_config(arguments: &[&str]) -> Result<String, EngineError> {
     let output = Command::new("pkg-config").args(arguments).output();
     let output = output.map_err(|error| missing(&format!("pkg-config cannot be started: {error}")))?;
     match output.status.success() {
@@ -138,8 +144,8 @@ fn pkg_config(arguments: &[&str]) -> Result<String, Failure> {
     }
 }
 
-fn missing(what: &str) -> Failure {
-    Failure::new(exit::NOT_FIT, format!("{what}; {REMEDY}"))
+fn missing(what: &str) -> EngineError {
+    EngineError::NotFit { what: what.to_owned(), remedy: REMEDY.to_owned() }
 }
 
 fn first_line(output: &Output) -> String {

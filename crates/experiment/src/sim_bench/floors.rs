@@ -72,14 +72,14 @@ fn job_checks(job: &JobRow) -> Vec<Check> {
     let id = |what: &str| format!("{}.{what}", job.id);
     let mut checks = Vec::new();
     if let Some((min, max)) = floors.hops {
-        checks.extend(within(id("packet_hops"), job.packet_hops as f64, [min, max], "hops"));
+        checks.extend(within(id("packet_hops"), job.counts.packet_hops as f64, [min, max], "hops"));
     }
     if let Some(max) = floors.drops_max {
-        checks.push(Check::at_most(id("drops"), job.drops as f64, max, "packets"));
+        checks.push(Check::at_most(id("drops"), job.counts.drops as f64, max, "packets"));
     }
     if let Some(us) = floors.fct_us {
         let (min, max) = (us * (1.0 - FCT_TOLERANCE), us * (1.0 + FCT_TOLERANCE));
-        checks.extend(within(id("mean_fct_us"), job.mean_fct_us, [min, max], "us"));
+        checks.extend(within(id("mean_fct_us"), job.counts.mean_fct_us, [min, max], "us"));
     }
     if let Some(min) = floors.pace_min {
         checks.push(Check::at_least(id("hops_per_cpu_s"), job.hops_per_cpu_s.round(), min, "1/s"));
@@ -99,14 +99,13 @@ fn within(id: String, ours: f64, [min, max]: [f64; 2], unit: &'static str) -> [C
 mod tests {
     use weft_scenario::judge::Verdict;
 
+    use super::super::child::Counts;
     use super::*;
 
     fn r1a() -> JobRow {
         JobRow {
             id: "r1a".to_owned(),
-            packet_hops: 8_000_800,
-            drops: 0,
-            mean_fct_us: 12_368.8,
+            counts: Counts { packet_hops: 8_000_800, drops: 0, mean_fct_us: 12_368.8 },
             cpu_s: 0.4,
             hops_per_cpu_s: 20e6,
             peak_rss_bytes: 9_000_000,
@@ -127,9 +126,9 @@ mod tests {
     fn the_reference_passes_and_every_slip_is_named() {
         assert_eq!(failing(&[r1a()]), [""; 0]);
         for (row, id) in [
-            (JobRow { packet_hops: 8_000_799, ..r1a() }, "r1a.packet_hops"),
-            (JobRow { drops: 1, ..r1a() }, "r1a.drops"),
-            (JobRow { mean_fct_us: 12_381.3, ..r1a() }, "r1a.mean_fct_us"),
+            (JobRow { counts: Counts { packet_hops: 8_000_799, ..r1a().counts }, ..r1a() }, "r1a.packet_hops"),
+            (JobRow { counts: Counts { drops: 1, ..r1a().counts }, ..r1a() }, "r1a.drops"),
+            (JobRow { counts: Counts { mean_fct_us: 12_381.3, ..r1a().counts }, ..r1a() }, "r1a.mean_fct_us"),
             (JobRow { hops_per_cpu_s: 16.9e6, ..r1a() }, "r1a.hops_per_cpu_s"),
             (JobRow { peak_rss_bytes: 10_000_001, ..r1a() }, "r1a.peak_rss_bytes"),
         ] {

@@ -1,0 +1,99 @@
+//! One run of the benchmark: a process that does nothing else and says what came out and what it cost.
+
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use weft_scenario::engine::EngineError;
+
+use super::failed;
+
+/// Runs nothing: what a process of this program needs by itself.
+pub const IDLE: &str = "idle";
+
+/// What one run counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Transmissions of packets over links.
+    pub packet_hops: u64,
+    /// Packets lost.
+    pub drops: u64,
+    /// Mean flow completion time.
+    pub mean_fct_us: f64,
+}
+
+/// What one child process did.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct ChildReport {
+    /// Of one run; all runs of a child are alike.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// CPU time of all runs, user and system, without start and preparation.
+    pub cpu_s: f64,
+    /// Wall time of the same.
+    pub wall_s: f64,
+    /// Largest resident size of the process.
+    pub peak_rss_bytes: u64,
+}
+
+/// Starts a child and reads its report.
+pub(super) fn start(arguments: &[&str]) -> Result<ChildReport, EngineError> {
+    let weft = std::env::current_exe().map_err(failed)?;
+    let output = Command::new(weft).args(["internal", "sim-job"]).args(arguments).output().map_err(failed)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(EngineError::Failed(format!("job {}: {}: {}", arguments.join(" "), output.status, said.trim())));
+    }
+    serde_json::from_slice(&output.stdout).map_err(failed)
+}
+
+/// The child's side: runs the job so many times, on so many threads.
+pub fn measure<E: Send>(run: impl Fn() -> Result<Counts, E> + Sync, runs: u32, workers: u32) -> Result<ChildReport, E> {
+    let (next, last) = (AtomicU32::new(0), Mutex::new(None));
+    let work = || {
+        while next.fetch_add(1, Ordering::Relaxed) < runs {
+            let outcome = run();
+            *last.lock().expect("a worker that panics ends the process") = Some(outcome);
+        }
+    };
+    let (cpu_before_s, started) = (cpu_s(), Instant::now());
+    if workers <= 1 {
+        work();
+    } else {
+        std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+    }
+    let (cpu_s, wall_s) = (cpu_s() - cpu_before_s, started.elapsed().as_secs_f64());
+    let last = last.into_inner().expect("a worker that panics ends the process");
+    Ok(ChildReport { counts: last.transpose()?.unwrap_or_default(), cpu_s, wall_s, peak_rss_bytes: peak_rss_bytes() })
+}
+
+/// CPU time of this process so far, in seconds.
+fn cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Largest resident size of this process so far. Unlike `ru_maxrss` it does not begin with that of the parent.
+fn peak_rss_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_run_is_done_once_whoever_does_it() {
+        let done = AtomicU32::new(0);
+        let run =
+            || Ok::<_, ()>(Counts { drops: u64::from(done.fetch_add(1, Ordering::Relaxed) / 5), ..Counts::default() });
+        assert_eq!(measure(run, 5, 2).map(|report| report.counts), Ok(Counts::default()));
+        assert_eq!(done.into_inner(), 5);
+    }
+}
