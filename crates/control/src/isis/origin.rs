@@ -126,9 +126,8 @@ impl RBridge {
     }
 
     fn acknowledge_own(&mut self, now_ns: u64, index: usize, theirs: &LspEntry) {
-        let (at_ns, most) = (now_ns + self.config.timing.psnp_ns, self.config.bounds.requests_max);
-        if !self.ports[index].flood.list_given(*theirs, at_ns, most) {
-            self.counters.dropped.add(DropReason::RequestsFull);
+        if let Err(reason) = self.list_given(now_ns, index, *theirs) {
+            self.counters.dropped.add(reason);
         }
     }
 

@@ -169,7 +169,7 @@ impl RBridge {
     }
 
     /// Acknowledges, or asks for, what is not held.
-    fn list_given(&mut self, now_ns: u64, index: usize, entry: LspEntry) -> Result<(), DropReason> {
+    pub(super) fn list_given(&mut self, now_ns: u64, index: usize, entry: LspEntry) -> Result<(), DropReason> {
         let at_ns = now_ns + self.config.timing.psnp_ns;
         let room = self.ports[index].flood.list_given(entry, at_ns, self.config.bounds.requests_max);
         if room { Ok(()) } else { Err(DropReason::RequestsFull) }
