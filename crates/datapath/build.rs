@@ -1,58 +1,57 @@
-//! Compiles the eBPF programs of `bpf/` with clang; the crate embeds the objects. What the programs share with user space is said in
-//! their headers alone, and written in Rust from there.
+//! Compiles the eBPF programs of the crate's `bpf/` with clang, and writes the Rust that embeds them. What programs share with user
+//! space is said in their headers `*abi.h` alone, and written in Rust from there. `weft-testbed` is built by this file, too.
 
-use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use libbpf_cargo::SkeletonBuilder;
 
 #[path = "build/abi.rs"]
 mod abi;
 
-const OBJECTS: &[&str] = &[
-    "vl2_host",
-    "vl2_switch",
-    "xdp",
-    "vxlan_tc",
-    "vxlan_xdp",
-    "bench",
-    "loss",
-    "tester_generate",
-    "tester_analyse",
-    "tester_link",
-    "bed",
-    "l2",
-    "trill",
-    "bench_trill",
-    "copies",
-];
-
-/// Headers that user space reads, too.
-const SHARED: &[&str] = &["abi", "vxlan_abi", "trill_abi", "tester_abi"];
-
 fn main() {
     println!("cargo:rerun-if-changed=bpf");
-    println!("cargo:rerun-if-changed=build");
+    println!("cargo:rerun-if-changed=../datapath/bpf");
     println!("cargo:rerun-if-env-changed=CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
-    for object in OBJECTS {
-        let compiled = SkeletonBuilder::new()
-            .source(format!("bpf/{object}.bpf.c"))
-            .obj(out.join(format!("{object}.bpf.o")))
-            .clang(&clang)
-            .clang_args(clang_args())
-            .build();
-        if let Err(error) = compiled {
-            panic!(
-                "bpf/{object}.bpf.c does not compile ({error:#}); `make deps` installs clang and the kernel's headers"
-            );
-        }
+    let sources = fs::read_dir("bpf").expect("the sources are there").flatten();
+    let mut names: Vec<String> = sources.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    let objects: Vec<&str> = names.iter().filter_map(|name| name.strip_suffix(".bpf.c")).collect();
+    for object in &objects {
+        compile(object, &out);
     }
-    for header in SHARED {
-        let text = std::fs::read_to_string(format!("bpf/{header}.h")).expect("the header is in the source");
-        std::fs::write(out.join(format!("{header}.rs")), abi::rust_of(&text)).expect("cargo's folder can be written");
+    fs::write(out.join("objects.rs"), constants(&objects)).expect("cargo's folder can be written");
+    for header in names.iter().filter_map(|name| name.strip_suffix(".h")).filter(|name| name.ends_with("abi")) {
+        let text = fs::read_to_string(format!("bpf/{header}.h")).expect("the header is in the source");
+        fs::write(out.join(format!("{header}.rs")), abi::rust_of(&text)).expect("cargo's folder can be written");
     }
+}
+
+fn compile(object: &str, out: &Path) {
+    let compiled = SkeletonBuilder::new()
+        .source(format!("bpf/{object}.bpf.c"))
+        .obj(out.join(format!("{object}.bpf.o")))
+        .clang(env::var("CLANG").unwrap_or_else(|_| "clang".to_owned()))
+        .clang_args(clang_args())
+        .build();
+    if let Err(error) = compiled {
+        panic!("bpf/{object}.bpf.c does not compile ({error:#}); `make deps` installs clang and the kernel's headers");
+    }
+}
+
+/// Each object as a constant, and all of them.
+fn constants(objects: &[&str]) -> String {
+    let constant = |name: &&str| {
+        let upper = name.to_uppercase();
+        format!(
+            "/// `bpf/{name}.bpf.c`.\npub const {upper}: ObjectFile = {{\n    static IMAGE: &Aligned<[u8]> = \
+             &Aligned(*include_bytes!(\"{name}.bpf.o\"));\n    ObjectFile::new(\"{name}\", IMAGE)\n}};\n"
+        )
+    };
+    let all = objects.join(", ").to_uppercase();
+    let each: String = objects.iter().map(constant).collect();
+    format!("{each}/// All of them.\npub const ALL: &[ObjectFile] = &[{all}];\n")
 }
 
 /// `-fno-strict-aliasing`: MACs and header words are copied as integers. The include path is where Debian keeps

@@ -76,11 +76,6 @@ struct spread_constants {
 	__u32 reserved;
 };
 
-/* Constants of the XDP decapsulation. */
-struct switch_constants {
-	__u32 is_tor; /* 1: what is inside is a server's packet, whose TTL is not ours to touch */
-};
-
 /* The LAs whose packets this switch takes the outer header off. */
 struct own_las {
 	__u32 count;
@@ -98,34 +93,6 @@ struct stale_sample {
 
 /* Room for samples that nobody has read yet; more are dropped, and their packets counted like all others. */
 #define STALE_SAMPLES_BYTES 65536
-
-/* Where XDP programs send a frame next: MACs and the slot in the port map. */
-struct next_hop {
-	__u8 destination[6];
-	__u8 source[6];
-	__u32 port;
-};
-
-/* Constants of the program that loses datagrams. */
-struct loss_constants {
-	__u32 threshold; /* a datagram is lost if a random 32-bit number is below it */
-	__be16 port;     /* of the datagrams that may be lost */
-	__u8 reserved[2];
-};
-
-/* How many next hops are found without a hash; a power of two. */
-#define ROUTE_SLOTS 4096
-
-/* The next hop towards the one LA that has this slot; la is 0 in a free one. */
-struct route_slot {
-	struct next_hop next;
-	__be32 la;
-};
-
-/* The start of a frame, as benchmarks write it. */
-struct frame_start {
-	__u8 bytes[128];
-};
 
 /* Key of a table of MACs. */
 struct mac_key {
@@ -205,28 +172,12 @@ struct mac_key {
 	X(NO_ROUTE)          /* XDP only: destination unknown; left to the kernel */ \
 	X(POP_FAILED)        /* dropped: the header could not be removed */
 
-/* What becomes of a frame where datagrams are lost on purpose. */
-#define LOSS_OUTCOMES(X) \
-	X(PASSED) /* not to or from the port: untouched */ \
-	X(SPARED) /* one of those that may be lost, and was not */ \
-	X(LOST)   /* dropped: on purpose */
-
-/* What became of a frame at the plain switch. */
-#define L2_OUTCOMES(X) \
-	X(FORWARDED) /* known destination MAC */ \
-	X(UNKNOWN)   /* dropped: unknown destination MAC */ \
-	X(MALFORMED) /* dropped: shorter than an Ethernet header */
-
 #define HOST_ENUMERATOR(name) HOST_##name,
 #define SPREAD_ENUMERATOR(name) SPREAD_##name,
 #define RECEIVE_ENUMERATOR(name) RECEIVE_##name,
 #define SWITCH_ENUMERATOR(name) SWITCH_##name,
-#define L2_ENUMERATOR(name) L2_##name,
-#define LOSS_ENUMERATOR(name) LOSS_##name,
 
 enum host_outcome { HOST_OUTCOMES(HOST_ENUMERATOR) HOST_OUTCOME_COUNT };
 enum spread_outcome { SPREAD_OUTCOMES(SPREAD_ENUMERATOR) SPREAD_OUTCOME_COUNT };
 enum receive_outcome { RECEIVE_OUTCOMES(RECEIVE_ENUMERATOR) RECEIVE_OUTCOME_COUNT };
 enum switch_outcome { SWITCH_OUTCOMES(SWITCH_ENUMERATOR) SWITCH_OUTCOME_COUNT };
-enum loss_outcome { LOSS_OUTCOMES(LOSS_ENUMERATOR) LOSS_OUTCOME_COUNT };
-enum l2_outcome { L2_OUTCOMES(L2_ENUMERATOR) L2_OUTCOME_COUNT };

@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 ///
 /// # Safety
 /// Implementors are `repr(C)`, made of integers and arrays of them, and have no padding.
-pub(crate) unsafe trait Abi: Copy + Default {
+pub unsafe trait Abi: Copy + Default {
     /// The bytes as the programs see them.
     fn bytes(&self) -> &[u8] {
         // SAFETY: no padding, so all bytes are initialised; the slice borrows `self`.
@@ -30,7 +30,8 @@ pub(crate) unsafe trait Abi: Copy + Default {
 /// Name of a structure in C, its size, and the offset of every field; bytes.
 pub type Layout = (&'static str, usize, &'static [(&'static str, usize)]);
 
-/// Everything of one header.
+/// Everything of one header `bpf/*abi.h` of the calling crate, which `build.rs` of `weft-datapath` has built.
+#[macro_export]
 macro_rules! header {
     ($name:literal) => {
         #[allow(missing_docs)]
@@ -44,7 +45,7 @@ macro_rules! header {
     };
 }
 
-pub(crate) use header;
+pub use header;
 
 header!("abi");
 
@@ -71,10 +72,10 @@ mod tests {
 
     #[test]
     fn bytes_and_values_agree() {
-        let hop = NextHop { destination: [1, 2, 3, 4, 5, 6], source: [7; 6], port: 9 };
-        assert_eq!(&hop.bytes()[..7], &[1, 2, 3, 4, 5, 6, 7]);
-        assert_eq!(NextHop::from_bytes(hop.bytes()), Some(hop));
-        assert_eq!(NextHop::from_bytes(&hop.bytes()[1..]), None);
+        let key = MacKey { mac: [1, 2, 3, 4, 5, 6], vlan: 0x0707 };
+        assert_eq!(key.bytes(), &[1, 2, 3, 4, 5, 6, 7, 7]);
+        assert_eq!(MacKey::from_bytes(key.bytes()), Some(key));
+        assert_eq!(MacKey::from_bytes(&key.bytes()[1..]), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use rustix::time::{ClockId, clock_gettime};
 
 /// A clock's time, nanoseconds.
-pub(crate) fn ns(clock: ClockId) -> u64 {
+pub fn ns(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }

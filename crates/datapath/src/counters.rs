@@ -5,7 +5,10 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use crate::error::DatapathError;
 
 /// Each outcome's name with its sum over all CPUs, in the order of the programs' enum.
-pub(crate) fn read(
+///
+/// # Errors
+/// [`DatapathError::Map`].
+pub fn read(
     map: &MapHandle,
     map_name: &'static str,
     names: &'static [&'static str],

@@ -112,7 +112,7 @@ pub enum DatapathError {
 
 impl DatapathError {
     /// Names the usual causes of a refusal by the kernel; anything else stays as it is.
-    pub(crate) fn from_kernel(what: impl Into<String>, source: libbpf_rs::Error) -> Self {
+    pub fn from_kernel(what: impl Into<String>, source: libbpf_rs::Error) -> Self {
         let what = what.into();
         match source.kind() {
             libbpf_rs::ErrorKind::PermissionDenied => Self::NoRights { what },

@@ -25,10 +25,12 @@ const HANDLE: u32 = 0x7776;
 const FIRST: [u32; 8] = [0x7767, 0x7766, 0x7765, 0x7764, 0x7763, 0x7762, 0x7761, 0x7760];
 const LAST: [u32; 8] = [0x7776, 0x7777, 0x7778, 0x7779, 0x777a, 0x777b, 0x777c, 0x777d];
 
-/// Where among our own.
+/// Where among the programs that are there; of filters, among our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
+    /// In front of them.
     First,
+    /// Behind them.
     Last,
 }
 

@@ -53,7 +53,10 @@ mod skb {
 const ROOM_BYTES: usize = 256;
 
 /// Runs a TC program.
-pub(crate) fn run_tc(program: &ProgramMut<'_>, input: &FrameInput<'_>) -> Result<FrameOutput, DatapathError> {
+///
+/// # Errors
+/// [`DatapathError::Program`] if the kernel refuses the frame.
+pub fn run_tc(program: &ProgramMut<'_>, input: &FrameInput<'_>) -> Result<FrameOutput, DatapathError> {
     let mut context = [0u8; skb::SIZE];
     let mut set = |offset: usize, value: u32| context[offset..offset + 4].copy_from_slice(&value.to_ne_bytes());
     set(skb::MARK, input.mark);
@@ -72,7 +75,10 @@ pub(crate) fn run_tc(program: &ProgramMut<'_>, input: &FrameInput<'_>) -> Result
 }
 
 /// Runs an XDP program.
-pub(crate) fn run_xdp(program: &ProgramMut<'_>, bytes: &[u8]) -> Result<FrameOutput, DatapathError> {
+///
+/// # Errors
+/// [`DatapathError::Program`] if the kernel refuses the frame.
+pub fn run_xdp(program: &ProgramMut<'_>, bytes: &[u8]) -> Result<FrameOutput, DatapathError> {
     xdp_output(run(program, bytes, None)?)
 }
 

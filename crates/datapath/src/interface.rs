@@ -4,7 +4,11 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with
 
 use crate::error::DatapathError;
 
-pub(crate) fn index_of(name: &str) -> Result<u32, DatapathError> {
+/// Its index.
+///
+/// # Errors
+/// [`DatapathError::NoInterface`].
+pub fn index_of(name: &str) -> Result<u32, DatapathError> {
     let missing = || DatapathError::NoInterface { name: name.to_owned() };
     let any_socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
         .map_err(|_no_ipv4_here| missing())?;

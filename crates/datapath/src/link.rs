@@ -10,34 +10,24 @@ use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{AsRawLibbpf, ErrorKind, Link, ProgramMut};
 
 use crate::error::DatapathError;
+use crate::filter::Place;
 use crate::pin::remove_pin;
 use crate::{interface, refusal};
 
-/// Attaches `program` (its section names the direction) to the interface, at the end of those already there.
+/// Attaches `program` (its section names the direction) to the interface, at this end of those already there.
 ///
 /// The link ends when it is dropped.
-pub(crate) fn attach(program: &ProgramMut<'_>, ifindex: u32, interface: &str) -> Result<Link, DatapathError> {
-    let what = || format!("attaching {} to `{interface}`", program.name().to_string_lossy());
-    let index = i32::try_from(ifindex).expect("interface indexes are positive ints in the kernel");
-    // SAFETY: the program pointer is valid while `program` is borrowed; null options ask for the defaults.
-    let link =
-        unsafe { libbpf_sys::bpf_program__attach_tcx(program.as_libbpf_object().as_ptr(), index, std::ptr::null()) };
-    let Some(link) = NonNull::new(link) else {
-        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        let source = libbpf_rs::Error::from_raw_os_error(errno);
-        return Err(DatapathError::from_kernel(what(), source));
-    };
-    // SAFETY: libbpf returned it, it is not null, and nobody else owns it.
-    Ok(unsafe { Link::from_ptr(link) })
-}
-
-/// The same, in front of those already there.
-pub(crate) fn attach_first(program: &ProgramMut<'_>, ifindex: u32, interface: &str) -> Result<Link, DatapathError> {
+pub(crate) fn attach(
+    program: &ProgramMut<'_>,
+    ifindex: u32,
+    interface: &str,
+    place: Place,
+) -> Result<Link, DatapathError> {
     let what = || format!("attaching {} to `{interface}`", program.name().to_string_lossy());
     let index = i32::try_from(ifindex).expect("interface indexes are positive ints in the kernel");
     let options = libbpf_sys::bpf_tcx_opts {
         sz: size_of::<libbpf_sys::bpf_tcx_opts>() as _,
-        flags: libbpf_sys::BPF_F_BEFORE,
+        flags: if place == Place::First { libbpf_sys::BPF_F_BEFORE } else { 0 },
         ..Default::default()
     };
     // SAFETY: the program pointer is valid while `program` is borrowed, and the options outlive the call.
@@ -73,7 +63,7 @@ pub(crate) fn attach_for_good(program: &ProgramMut<'_>, ifindex: u32) -> Result<
     }
 }
 
-/// The same, pinned at `pin`. If a link on this interface is pinned there already, its program is replaced in one step:
+/// As [`attach`], behind those already there and pinned at `pin`. If a link on this interface is pinned there already, its program is replaced in one step:
 /// every frame meets either the old or the new program.
 pub(crate) fn attach_pinned(
     program: &ProgramMut<'_>,
@@ -89,7 +79,7 @@ pub(crate) fn attach_pinned(
         }
         remove_pin(pin)?;
     }
-    let mut link = attach(program, ifindex, interface)?;
+    let mut link = attach(program, ifindex, interface, Place::Last)?;
     link.pin(pin).map_err(|source| failed("pinning", source))?;
     Ok(link)
 }

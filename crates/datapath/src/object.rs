@@ -1,4 +1,5 @@
-//! The compiled objects, embedded, and how they are opened and loaded.
+//! The compiled objects, embedded, and how they are opened, loaded and spoken with. Names of maps and programs are the objects' own: what
+//! an object does not have is a panic.
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd};
@@ -9,52 +10,48 @@ use crate::abi::Abi;
 use crate::error::DatapathError;
 
 /// Keeps an embedded object aligned as ELF wants it.
+#[doc(hidden)]
 #[repr(C, align(8))]
-struct Aligned<Bytes: ?Sized>(Bytes);
+pub struct Aligned<Bytes: ?Sized>(pub Bytes);
 
-/// One compiled file of `bpf/`.
-#[derive(Clone, Copy)]
-pub(crate) struct ObjectFile {
-    pub(crate) name: &'static str,
-    bytes: &'static [u8],
+/// One compiled file of a crate's `bpf/`.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectFile {
+    /// Its file name without `.bpf.c`.
+    pub name: &'static str,
+    image: &'static [u8],
 }
 
-macro_rules! object_files {
-    ($($constant:ident = $name:literal,)*) => {
-        $(pub(crate) const $constant: ObjectFile = {
-            static IMAGE: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o")));
-            ObjectFile { name: $name, bytes: &IMAGE.0 }
-        };)*
-    };
-}
-
-object_files! {
-    VL2_HOST = "vl2_host",
-    VL2_SWITCH = "vl2_switch",
-    XDP = "xdp",
-    BENCH = "bench",
-    LOSS = "loss",
-    VXLAN_TC = "vxlan_tc",
-    VXLAN_XDP = "vxlan_xdp",
-    TESTER_GENERATE = "tester_generate",
-    TESTER_ANALYSE = "tester_analyse",
-    TESTER_LINK = "tester_link",
-    BED = "bed",
-    L2 = "l2",
-    TRILL = "trill",
-    BENCH_TRILL = "bench_trill",
-    COPIES = "copies",
-}
+include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
 impl ObjectFile {
-    pub(crate) fn open(self) -> Result<OpenObject, DatapathError> {
+    /// For what the build script writes.
+    #[doc(hidden)]
+    pub const fn new(name: &'static str, image: &'static Aligned<[u8]>) -> Self {
+        Self { name, image: &image.0 }
+    }
+
+    /// The ELF file.
+    pub fn image(self) -> &'static [u8] {
+        self.image
+    }
+
+    /// Parses it; maps and constants can be changed before [`Self::load`].
+    ///
+    /// # Errors
+    /// [`DatapathError::Load`].
+    pub fn open(self) -> Result<OpenObject, DatapathError> {
         collect_loader_messages();
         let mut builder = ObjectBuilder::default();
         let named = builder.name(self.name).map_err(|error| self.refused(error))?;
-        named.open_memory(self.bytes).map_err(|error| self.refused(error))
+        named.open_memory(self.image).map_err(|error| self.refused(error))
     }
 
-    pub(crate) fn load(self, open: OpenObject) -> Result<Object, DatapathError> {
+    /// Makes the maps, and has the kernel verify the programs.
+    ///
+    /// # Errors
+    /// [`DatapathError::Verifier`] or any other reason why the object cannot be used here.
+    pub fn load(self, open: OpenObject) -> Result<Object, DatapathError> {
         open.load().map_err(|error| self.refused(error))
     }
 
@@ -113,7 +110,7 @@ fn last_words(error: &libbpf_rs::Error, messages: &str) -> String {
 }
 
 /// Sets read-only data of an object before it is loaded; the verifier then takes it for constants.
-pub(crate) fn set_constants(open: &mut OpenObject, section: &'static str, value: &impl Abi) {
+pub fn set_constants(open: &mut OpenObject, section: &'static str, value: &impl Abi) {
     let mut map = open.maps_mut().find(|map| map.name() == section).expect("the object has this section");
     let data = map.initial_value_mut().expect("read-only data has an initial value");
     let bytes = value.bytes();
@@ -121,11 +118,10 @@ pub(crate) fn set_constants(open: &mut OpenObject, section: &'static str, value:
 }
 
 /// Sets how many entries a map will hold.
-pub(crate) fn set_max_entries(
-    open: &mut OpenObject,
-    name: &'static str,
-    max_entries: u32,
-) -> Result<(), DatapathError> {
+///
+/// # Errors
+/// [`DatapathError::Map`].
+pub fn set_max_entries(open: &mut OpenObject, name: &'static str, max_entries: u32) -> Result<(), DatapathError> {
     let mut map = open.maps_mut().find(|map| map.name() == name).expect("the object has this map");
     map.set_max_entries(max_entries).map_err(|source| DatapathError::Map { map: name, what: "sizing", source })
 }
@@ -138,30 +134,39 @@ pub(crate) fn share_map(open: &mut OpenObject, name: &'static str, from: &Object
 }
 
 /// A handle of its own on a map of a loaded object.
-pub(crate) fn map_handle(object: &Object, name: &'static str) -> Result<MapHandle, DatapathError> {
+///
+/// # Errors
+/// [`DatapathError::Map`].
+pub fn map_handle(object: &Object, name: &'static str) -> Result<MapHandle, DatapathError> {
     let map = object.maps().find(|map| map.name() == name).expect("the object has this map");
     MapHandle::try_from(&map).map_err(|source| DatapathError::Map { map: name, what: "opening", source })
 }
 
 /// What a map of a loaded object has for a key.
-pub(crate) fn lookup(object: &Object, map: &'static str, key: &[u8]) -> Result<Option<Vec<u8>>, DatapathError> {
+///
+/// # Errors
+/// [`DatapathError::Map`].
+pub fn lookup(object: &Object, map: &'static str, key: &[u8]) -> Result<Option<Vec<u8>>, DatapathError> {
     let found = map_handle(object, map)?.lookup(key, MapFlags::ANY);
     found.map_err(|source| DatapathError::Map { map, what: "reading", source })
 }
 
 /// Sets an entry of a map of a loaded object.
-pub(crate) fn update(object: &Object, map: &'static str, key: &[u8], value: &[u8]) -> Result<(), DatapathError> {
+///
+/// # Errors
+/// [`DatapathError::Map`].
+pub fn update(object: &Object, map: &'static str, key: &[u8], value: &[u8]) -> Result<(), DatapathError> {
     let set = map_handle(object, map)?.update(key, value, MapFlags::ANY);
     set.map_err(|source| DatapathError::Map { map, what: "setting an entry", source })
 }
 
 /// A program of a loaded object.
-pub(crate) fn program<'object>(object: &'object Object, name: &str) -> ProgramMut<'object> {
+pub fn program<'object>(object: &'object Object, name: &str) -> ProgramMut<'object> {
     object.progs_mut().find(|program| program.name() == name).expect("the object has this program")
 }
 
 /// `struct bpf_devmap_val`: an interface, and the program for what leaves by it.
-pub(crate) fn device(ifindex: u32, program: Option<&ProgramMut<'_>>) -> [u8; 8] {
+pub fn device(ifindex: u32, program: Option<&ProgramMut<'_>>) -> [u8; 8] {
     let fd = program.map_or(-1, |program| program.as_fd().as_raw_fd());
     let mut value = [0; 8];
     value[..4].copy_from_slice(&ifindex.to_ne_bytes());
@@ -178,9 +183,9 @@ mod tests {
     fn with_a_fault(file: ObjectFile) -> ObjectFile {
         const LOOK_UP: [u8; 8] = [0x85, 0, 0, 0, 1, 0, 0, 0];
         const READ_BEYOND: [u8; 8] = [0x79, 0x10, 0xf0, 0x7f, 0, 0, 0, 0]; // r0 = *(u64 *)(r1 + 0x7ff0)
-        let mut words: Vec<[u8; 8]> = file.bytes.as_chunks().0.to_vec();
+        let mut words: Vec<[u8; 8]> = file.image.as_chunks().0.to_vec();
         words.iter_mut().filter(|word| **word == LOOK_UP).for_each(|word| *word = READ_BEYOND);
-        ObjectFile { name: file.name, bytes: Box::leak(words.into_boxed_slice()).as_flattened() }
+        ObjectFile { name: file.name, image: Box::leak(words.into_boxed_slice()).as_flattened() }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use libbpf_rs::{TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHookBuilder};
 
 use crate::error::DatapathError;
 use crate::hook::TcHook;
-use crate::tester::XdpMode;
+use crate::trill::XdpMode;
 use crate::{interface, object};
 
 /// What a driver does with XDP: the bits of `enum netdev_xdp_act` (`linux/netdev.h`).

@@ -7,11 +7,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use weft_datapath::abi::Layout;
 use weft_datapath::vxlan::abi::{FIRST_DROP, VTEP_OUTCOMES};
-use weft_datapath::{abi, tester, trill, vxlan};
-
-macro_rules! objects {
-    ($($name:literal),*) => { [$(include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o")).as_slice()),*] };
-}
+use weft_datapath::{abi, trill, vxlan};
 
 /// Size in bytes, and every field with its offset in bytes.
 type Found = (usize, Vec<(String, usize)>);
@@ -31,26 +27,13 @@ fn in_c(btf: &Btf<'_>, name: &str) -> Option<Found> {
 
 #[test]
 fn structures_are_those_of_the_compiled_objects() {
-    let all: Vec<&Layout> =
-        [abi::LAYOUTS, vxlan::abi::LAYOUTS, trill::abi::LAYOUTS, tester::abi::LAYOUTS].into_iter().flatten().collect();
+    let all: Vec<&Layout> = [abi::LAYOUTS, vxlan::abi::LAYOUTS, trill::abi::LAYOUTS, weft_testbed::abi::LAYOUTS]
+        .into_iter()
+        .flatten()
+        .collect();
     let mut seen: BTreeMap<&str, usize> = all.iter().map(|(name, ..)| (*name, 0)).collect();
-    let objects = objects!(
-        "vl2_host",
-        "vl2_switch",
-        "xdp",
-        "vxlan_tc",
-        "vxlan_xdp",
-        "bench",
-        "loss",
-        "tester_generate",
-        "tester_analyse",
-        "tester_link",
-        "bed",
-        "l2",
-        "trill"
-    );
-    for object in objects {
-        let btf = Btf::from_raw("object", object).expect("the object is readable").expect("it has BTF");
+    for file in weft_testbed::objects() {
+        let btf = Btf::from_raw("object", file.image()).expect("the object is readable").expect("it has BTF");
         for (name, size, fields) in &all {
             // Its program has a lock where user space has a word.
             let c_name = if *name == "tester_link" { "locked_link" } else { name };

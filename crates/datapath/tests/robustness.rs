@@ -7,7 +7,7 @@ use weft_datapath::DatapathError;
 use weft_datapath::frame::{FrameInput, FrameOutput, Verdict};
 use weft_datapath::host::HostDatapath;
 use weft_datapath::switch::{SwitchDatapath, Tier};
-use weft_datapath::xdp::{XdpConfig, XdpDatapath, XdpProgram};
+use weft_testbed::xdp::{XdpConfig, XdpDatapath, XdpProgram};
 use weft_wire::vl2;
 
 const FRAMES: usize = 4000;

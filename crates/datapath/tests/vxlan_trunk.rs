@@ -14,12 +14,12 @@ use common::vlan::{TrunkTap, tagged};
 use common::vxlan::{LOCAL, Node, Outer, PEER, arriving, hold, leaving, quiet, settings, vni};
 use common::*;
 use weft_datapath::DatapathError;
-use weft_datapath::bed::BedPrograms;
 use weft_datapath::frame::FrameInput;
-use weft_datapath::tester::EmulatedLinks;
 use weft_datapath::vxlan::{
     self, AccessRule, Capacities, Flood, Hook, Origin, PortRole, To, Trunk, Vtep, VtepOptions, VtepProgram,
 };
+use weft_testbed::bed::BedPrograms;
+use weft_testbed::tester::EmulatedLinks;
 use weft_wire::flow::{FiveTuple, flow_hash};
 use weft_wire::vlan::VlanId;
 

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use weft_datapath::loss::{Silence, Silencer};
 use weft_scenario::addressing::AddressPlan;
 use weft_scenario::fault::{Fault, FaultKind};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::topology::Link;
+use weft_testbed::Cut;
+use weft_testbed::loss::Cuts;
 
 use crate::batch::{self, Program};
 use crate::error::LabError;
@@ -34,8 +35,8 @@ pub struct LabActuator<'a> {
     active: Vec<FaultKind>,
     down: BTreeSet<(NodeId, LinkId)>,
     /// Loaded with the first link that falls silent.
-    silencer: Option<Silencer>,
-    silent: BTreeMap<(NodeId, LinkId), Vec<Silence>>,
+    cuts: Option<Cuts>,
+    silent: BTreeMap<(NodeId, LinkId), Vec<Cut>>,
     addresses: AddressPlan,
     repairs: usize,
     restored: Restored,
@@ -54,7 +55,7 @@ impl<'a> LabActuator<'a> {
             lab,
             active: Vec::new(),
             down: BTreeSet::new(),
-            silencer: None,
+            cuts: None,
             silent: BTreeMap::new(),
             addresses: lab.scenario.addresses.clone(),
             repairs: 0,
@@ -106,15 +107,15 @@ impl<'a> LabActuator<'a> {
         Ok(())
     }
 
-    fn silence(&mut self, (node, link): (NodeId, LinkId)) -> Result<Vec<Silence>, LabError> {
+    fn silence(&mut self, (node, link): (NodeId, LinkId)) -> Result<Vec<Cut>, LabError> {
         let plan = self.lab.plan.node(node);
         let failed = |error| overlay::datapath_error(&plan.name, &error);
-        if self.silencer.is_none() {
-            self.silencer = Some(Silencer::load().map_err(failed)?);
+        if self.cuts.is_none() {
+            self.cuts = Some(Cuts::load().map_err(failed)?);
         }
-        let silencer = self.silencer.as_ref().expect("just loaded");
+        let cuts = self.cuts.as_ref().expect("just loaded");
         let ports = interfaces(&self.lab.scenario, link, node);
-        let all = || ports.iter().map(|port| silencer.silence(&port.interface)).collect::<Result<Vec<_>, _>>();
+        let all = || ports.iter().map(|port| cuts.cut(&port.interface)).collect::<Result<Vec<_>, _>>();
         netns::in_namespace(&namespace_path(&plan.namespace), all)?.map_err(failed)
     }
 

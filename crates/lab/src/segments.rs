@@ -9,7 +9,6 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use weft_datapath::bed::{BedPrograms, SegmentTarget, TunnelVlan};
 use weft_datapath::vxlan::{
     AccessRule, Capacities, Flood, To, Trunk, Vni, VniSettings, Vtep, VtepOptions, interface_index,
 };
@@ -17,6 +16,7 @@ use weft_scenario::engine::Progress;
 use weft_scenario::id::NodeId;
 use weft_scenario::record::{Records, SegmentRow};
 use weft_scenario::workload::{SegmentStore, SegmentsSpec};
+use weft_testbed::bed::{BedPrograms, SegmentTarget, TunnelVlan};
 use weft_wire::vlan::{VLAN_MAX, VlanId};
 
 use crate::batch::{self, Program};

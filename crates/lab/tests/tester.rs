@@ -11,7 +11,6 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use weft_datapath::tester::LinkParams;
 use weft_lab::tester::TesterError;
 use weft_lab::tester::bed::{Bed, Between};
 use weft_lab::tester::find::{self, FindOptions};
@@ -22,6 +21,7 @@ use weft_lab::tester::port::Port;
 use weft_lab::tester::reference::{self, Reference};
 use weft_lab::tester::stream::StreamPlan;
 use weft_lab::{ProcessId, home};
+use weft_testbed::tester::LinkParams;
 
 use common::Quiet;
 use common::beds::turn;

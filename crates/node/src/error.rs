@@ -129,18 +129,19 @@ impl From<Fault> for NodeError {
 }
 
 impl NodeError {
-    pub(crate) fn config(field: &'static str, why: impl Into<String>) -> Self {
+    /// A setting that cannot work.
+    pub fn config(field: &'static str, why: impl Into<String>) -> Self {
         Self::Config { field, why: why.into() }
     }
 
     /// For `map_err`: what was tried when the system refused.
-    pub(crate) fn system<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
+    pub fn system<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         let what = what.into();
         move |source| Self::System { what, source: source.into() }
     }
 
     /// For `map_err`: a file or socket that could not be used.
-    pub(crate) fn at<E: Into<std::io::Error>>(what: &str, path: &Path) -> impl FnOnce(E) -> Self {
+    pub fn at<E: Into<std::io::Error>>(what: &str, path: &Path) -> impl FnOnce(E) -> Self {
         Self::system(format!("{what} {}", path.display()))
     }
 }

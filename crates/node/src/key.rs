@@ -23,10 +23,11 @@ pub(crate) fn read_secret(path: &Path) -> Result<Secret, NodeError> {
 
 /// Whose key is derived from that secret.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Derived {
+pub struct Derived {
     /// Where its datagrams come from, if that is known.
-    pub(crate) la: Option<Ipv4Addr>,
-    pub(crate) service: u32,
+    pub la: Option<Ipv4Addr>,
+    /// Of the client.
+    pub service: u32,
 }
 
 impl Derived {
@@ -88,7 +89,10 @@ pub fn write(path: &Path, key: &Key) -> Result<(), NodeError> {
 }
 
 /// The key in the file, or open mode's key if no file is named.
-pub(crate) fn read_or_open(path: Option<&Path>, whose: Derived) -> Result<Key, NodeError> {
+///
+/// # Errors
+/// [`NodeError::KeyFile`].
+pub fn read_or_open(path: Option<&Path>, whose: Derived) -> Result<Key, NodeError> {
     path.map_or(Ok(Key::OPEN), |path| whose.read(path))
 }
 

@@ -13,7 +13,7 @@
 //! | [`certs`] | certificates for sessions over TLS |
 //! | [`client`] | asks a directory server: administration and look-ups |
 //! | [`key`] | key files: agents' keys from the servers' secret |
-//! | [`load`] | load for directory servers, with latencies |
+//! | [`datagrams`] | UDP in batches, for who asks or answers a lot |
 //! | [`stop`] | ends a daemon on SIGTERM, SIGINT or by hand |
 //!
 //! A daemon acts in the network namespace of the thread that runs it.
@@ -29,7 +29,6 @@ mod command;
 pub mod directory;
 mod error;
 pub mod key;
-pub mod load;
 mod poll;
 pub mod rbridge;
 mod run_folder;
@@ -51,4 +50,5 @@ pub const READY_LOG: &str = "weft::ready";
 
 pub use error::NodeError;
 pub use settings_file::{read as read_settings, to_text as settings_text};
+pub use sys::datagrams;
 pub use tls::TlsFiles;

@@ -3,12 +3,12 @@
 #![allow(unsafe_code)]
 
 mod card;
-mod datagrams;
+pub mod datagrams;
 mod link;
 mod packet;
 
 pub(crate) use card::{set_group, set_groups, take_all, takes_all};
-pub(crate) use datagrams::{BATCH, Inbox, Outbox, Sent, receive_bursts, share_port};
+pub(crate) use datagrams::{Inbox, Outbox, receive_bursts, share_port};
 pub(crate) use link::{LinkState, Links};
 pub(crate) use packet::{FrameSender, PacketSocket, Received, TypeSocket, VNET_LEN};
 

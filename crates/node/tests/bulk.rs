@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use common::*;
 use weft_node::client::{Target, bulk};
-use weft_node::load::{Pace, UpdateLoad};
 use weft_node::stop::Stop;
+use weft_testbed::load::{Pace, UpdateLoad};
 
 const FIRST: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 1);
 

@@ -9,7 +9,8 @@ use std::time::Instant;
 use common::*;
 use weft_node::client::LookupClient;
 use weft_node::directory::{DirectoryConfig, StoreConfig};
-use weft_node::store::{EtcdCluster, EtcdClusterSettings, EtcdSettings};
+use weft_node::store::EtcdSettings;
+use weft_testbed::etcd::{EtcdCluster, EtcdClusterSettings};
 use weft_wire::directory::Status;
 
 const AA: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 1);

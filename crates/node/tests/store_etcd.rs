@@ -14,9 +14,8 @@ use etcd_client::{AlarmAction, AlarmOptions, AlarmType, Client, DeleteOptions, P
 use weft_control::address::Locator;
 use weft_control::directory::{Batch, Request, Rules, Table, Update};
 use weft_node::directory::replica::{Failure, Replica, ReplicaSettings};
-use weft_node::store::{
-    EtcdCluster, EtcdClusterSettings, EtcdSettings, EtcdStore, EtcdTls, Store, StoreError, catch_up,
-};
+use weft_node::store::{EtcdSettings, EtcdStore, EtcdTls, Store, StoreError, catch_up};
+use weft_testbed::etcd::{EtcdCluster, EtcdClusterSettings};
 
 fn cluster_with(nodes: usize, quota_bytes: u64) -> Option<(tempfile::TempDir, EtcdCluster)> {
     let dir = tempfile::tempdir().unwrap();

@@ -2,19 +2,18 @@
 //! it has not. Callers need not know which.
 #![allow(unsafe_code)]
 
-mod detour;
-
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use libbpf_rs::{Link, ProgramImpl, ProgramMut};
 
-use self::detour::Detour;
 use crate::error::DatapathError;
-use crate::filter::{self, Filter, Place};
+use crate::filter::{self, Filter};
 use crate::link;
 use crate::pin::{pin_fd, remove_pin};
+
+pub use crate::filter::Place;
 
 /// How programs get onto the TC hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,47 +36,49 @@ impl TcHook {
     }
 }
 
-/// A program in its place, on TC or (always by a link) on XDP. It ends when this is dropped, unless it is pinned or for good.
+/// A program in its place, on TC or (always by a link) on XDP. It ends when this is dropped, unless it is pinned.
 #[derive(Debug)]
-pub(crate) enum Attached {
+pub struct Attached(Means);
+
+#[derive(Debug)]
+enum Means {
     Link(Link),
     Filter(Filter),
     /// A filter that outlives this.
     Kept(Filter),
-    /// On XDP, in the place of another's.
-    Detour(Detour),
 }
 
-/// Attaches `program` (its section names the direction) to the interface, behind those already there.
-pub(crate) fn attach(program: &ProgramMut<'_>, ifindex: u32, interface: &str) -> Result<Attached, DatapathError> {
-    match TcHook::available() {
-        TcHook::Tcx => link::attach(program, ifindex, interface).map(Attached::Link),
-        TcHook::Filter => filter::attach(program, ifindex, Place::Last).map(Attached::Filter),
-    }
-}
-
-/// The same, in front of those already there.
-pub(crate) fn attach_first(program: &ProgramMut<'_>, ifindex: u32, interface: &str) -> Result<Attached, DatapathError> {
-    match TcHook::available() {
-        TcHook::Tcx => link::attach_first(program, ifindex, interface).map(Attached::Link),
-        TcHook::Filter => filter::attach(program, ifindex, Place::First).map(Attached::Filter),
-    }
-}
-
-/// Takes frames before anybody else sees them: in the place of an XDP program where there is one, else in front of all on TC.
-pub(crate) fn take(
-    (tc, xdp): (&ProgramMut<'_>, &ProgramMut<'_>),
+/// Attaches `program` (its section names the direction) to the interface, at this end of those already there.
+///
+/// # Errors
+/// [`DatapathError::Program`].
+pub fn attach(
+    program: &ProgramMut<'_>,
     ifindex: u32,
     interface: &str,
+    place: Place,
 ) -> Result<Attached, DatapathError> {
-    match Detour::begin(xdp, ifindex, interface)? {
-        Some(detour) => Ok(Attached::Detour(detour)),
-        None => attach_first(tc, ifindex, interface),
-    }
+    attach_by(TcHook::available(), program, ifindex, interface, place)
 }
 
-/// The same, until the interface is gone.
-pub(crate) fn attach_for_good(program: &ProgramMut<'_>, ifindex: u32) -> Result<(), DatapathError> {
+fn attach_by(
+    hook: TcHook,
+    program: &ProgramMut<'_>,
+    ifindex: u32,
+    interface: &str,
+    place: Place,
+) -> Result<Attached, DatapathError> {
+    Ok(Attached(match hook {
+        TcHook::Tcx => Means::Link(link::attach(program, ifindex, interface, place)?),
+        TcHook::Filter => Means::Filter(filter::attach(program, ifindex, place)?),
+    }))
+}
+
+/// In front of those already there, until the interface is gone.
+///
+/// # Errors
+/// [`DatapathError::Program`].
+pub fn attach_for_good(program: &ProgramMut<'_>, ifindex: u32) -> Result<(), DatapathError> {
     match TcHook::available() {
         TcHook::Tcx => link::attach_for_good(program, ifindex),
         TcHook::Filter => filter::attach(program, ifindex, Place::First).map(drop),
@@ -94,8 +95,7 @@ pub(crate) fn attach_as(
     pin: Option<&Path>,
 ) -> Result<Attached, DatapathError> {
     match (hook, pin) {
-        (TcHook::Tcx, None) => link::attach(program, ifindex, interface).map(Attached::Link),
-        (TcHook::Filter, None) => filter::attach(program, ifindex, Place::Last).map(Attached::Filter),
+        (hook, None) => attach_by(hook, program, ifindex, interface, Place::Last),
         (TcHook::Tcx, Some(pin)) => {
             let earlier = pinned_filter(pin, Some(ifindex));
             if earlier.is_some() {
@@ -103,7 +103,7 @@ pub(crate) fn attach_as(
             }
             let link = link::attach_pinned(program, ifindex, interface, pin)?;
             earlier.map_or(Ok(()), |filter| filter.detach())?;
-            Ok(Attached::Link(link))
+            Ok(Attached(Means::Link(link)))
         }
         (TcHook::Filter, Some(pin)) => {
             // Before it is replaced: afterwards it cannot be told from what is on no interface any more.
@@ -115,7 +115,7 @@ pub(crate) fn attach_as(
             }
             remove_pin(pin)?;
             pin_fd(program.as_fd(), pin)?;
-            Ok(Attached::Kept(filter))
+            Ok(Attached(Means::Kept(filter)))
         }
     }
 }
@@ -131,18 +131,20 @@ pub(crate) fn detach_pinned(pin: &Path) -> Result<(), DatapathError> {
 
 impl Attached {
     /// Takes the program off at once; closing or unpinning a link would do so some time later.
-    pub(crate) fn detach(&self) -> Result<(), DatapathError> {
-        match self {
-            Self::Link(attached) => link::detach(attached),
-            Self::Filter(attached) | Self::Kept(attached) => attached.detach(),
-            Self::Detour(detour) => detour.end(),
+    ///
+    /// # Errors
+    /// [`DatapathError::Program`].
+    pub fn detach(&self) -> Result<(), DatapathError> {
+        match &self.0 {
+            Means::Link(attached) => link::detach(attached),
+            Means::Filter(attached) | Means::Kept(attached) => attached.detach(),
         }
     }
 }
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        if let Self::Filter(_) | Self::Detour(_) = self {
+        if let Means::Filter(_) = self.0 {
             // Nothing can be done about a failure here.
             let _ = self.detach();
         }
@@ -151,7 +153,7 @@ impl Drop for Attached {
 
 impl From<Link> for Attached {
     fn from(link: Link) -> Self {
-        Self::Link(link)
+        Self(Means::Link(link))
     }
 }
 

@@ -9,9 +9,13 @@ use libbpf_rs::Object;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use super::*;
+use crate::object::ObjectFile;
 use crate::{bpffs, object};
 
 const LOOPBACK: u32 = 1;
+/// Two programs for ingress.
+const IN: &str = "vl2_int_decap";
+const OTHER: &str = "vl2_tor_decap";
 
 /// Runs `test` in a network namespace of its own, with a loopback interface and a veth pair.
 fn in_a_namespace(test: impl FnOnce() + Send) {
@@ -47,8 +51,8 @@ fn filters(interface: &str, direction: &str) -> Vec<String> {
     shown.lines().filter(|line| line.contains(" bpf ")).filter_map(name).collect()
 }
 
-fn loss() -> Object {
-    object::LOSS.load(object::LOSS.open().expect("it opens")).expect("it loads")
+fn load(file: ObjectFile) -> Object {
+    file.load(file.open().expect("it opens")).expect("it loads")
 }
 
 fn put(object: &Object, name: &str, ifindex: u32, pin: Option<&Path>) -> Attached {
@@ -59,10 +63,10 @@ fn put(object: &Object, name: &str, ifindex: u32, pin: Option<&Path>) -> Attache
 #[test]
 fn a_filter_is_on_the_side_that_its_section_names_and_goes_when_it_is_dropped() {
     in_a_namespace(|| {
-        let object = loss();
-        let attached = [put(&object, "lose_incoming", LOOPBACK, None), put(&object, "lose_outgoing", LOOPBACK, None)];
-        assert_eq!(filters("lo", "ingress"), ["lose_incoming"]);
-        assert_eq!(filters("lo", "egress"), ["lose_outgoing"]);
+        let (switch, host) = (load(object::VL2_SWITCH), load(object::VL2_HOST));
+        let attached = [put(&switch, IN, LOOPBACK, None), put(&host, "vl2_host_egress", LOOPBACK, None)];
+        assert_eq!(filters("lo", "ingress"), [IN]);
+        assert_eq!(filters("lo", "egress"), ["vl2_host_egress"]);
         drop(attached);
         assert_eq!([filters("lo", "ingress"), filters("lo", "egress")], [vec![], Vec::<String>::new()]);
     });
@@ -74,15 +78,15 @@ fn the_first_stands_in_front_and_others_filters_stay() {
         run("tc", "qdisc add dev lo clsact");
         run("tc", "filter add dev lo ingress protocol ip prio 7 u32 match u32 0 0 flowid 1:1");
         // At our place, but with somebody else's program.
-        let theirs = loss();
-        let other = filter::attach(&object::program(&theirs, "lose_everything"), LOOPBACK, Place::Last).unwrap();
-        let object = loss();
-        let last = put(&object, "lose_incoming", LOOPBACK, None);
-        let first = filter::attach(&object::program(&object, "lose_everything"), LOOPBACK, Place::First).unwrap();
-        assert_eq!(filters("lo", "ingress"), ["lose_everything", "lose_everything", "lose_incoming"]);
+        let theirs = load(object::VL2_SWITCH);
+        let other = filter::attach(&object::program(&theirs, OTHER), LOOPBACK, Place::Last).unwrap();
+        let object = load(object::VL2_SWITCH);
+        let last = put(&object, IN, LOOPBACK, None);
+        let first = filter::attach(&object::program(&object, OTHER), LOOPBACK, Place::First).unwrap();
+        assert_eq!(filters("lo", "ingress"), [OTHER, OTHER, IN]);
         first.detach().unwrap();
         last.detach().unwrap();
-        assert_eq!(filters("lo", "ingress"), ["lose_everything"]);
+        assert_eq!(filters("lo", "ingress"), [OTHER]);
         assert!(run("tc", "filter show dev lo ingress").contains("u32"));
         other.detach().unwrap();
         assert_eq!(filters("lo", "ingress"), Vec::<String>::new());
@@ -92,15 +96,13 @@ fn the_first_stands_in_front_and_others_filters_stay() {
 #[test]
 fn who_comes_later_stands_further_out_also_when_an_earlier_one_has_gone() {
     in_a_namespace(|| {
-        let object = loss();
+        let object = load(object::VL2_SWITCH);
         let attach = |name, place| filter::attach(&object::program(&object, name), LOOPBACK, place).unwrap();
-        for (place, expected) in
-            [(Place::Last, ["lose_everything", "lose_incoming"]), (Place::First, ["lose_incoming", "lose_everything"])]
-        {
-            let gone = attach("lose_incoming", place);
-            let stays = attach("lose_everything", place);
+        for (place, expected) in [(Place::Last, [OTHER, IN]), (Place::First, [IN, OTHER])] {
+            let gone = attach(IN, place);
+            let stays = attach(OTHER, place);
             gone.detach().unwrap();
-            let comes = attach("lose_incoming", place);
+            let comes = attach(IN, place);
             assert_eq!(filters("lo", "ingress"), expected, "{place:?}");
             [stays, comes].iter().for_each(|filter| filter.detach().unwrap());
         }
@@ -110,12 +112,12 @@ fn who_comes_later_stands_further_out_also_when_an_earlier_one_has_gone() {
 #[test]
 fn what_a_killed_process_left_is_replaced_and_nobody_takes_off_the_new_one() {
     in_a_namespace(|| {
-        let (before, after) = (loss(), loss());
-        let killed = filter::attach(&object::program(&before, "lose_incoming"), LOOPBACK, Place::Last).unwrap();
-        let attached = put(&after, "lose_incoming", LOOPBACK, None);
-        assert_eq!(filters("lo", "ingress"), ["lose_incoming"], "one, not two");
+        let (before, after) = (load(object::VL2_SWITCH), load(object::VL2_SWITCH));
+        let killed = filter::attach(&object::program(&before, IN), LOOPBACK, Place::Last).unwrap();
+        let attached = put(&after, IN, LOOPBACK, None);
+        assert_eq!(filters("lo", "ingress"), [IN], "one, not two");
         killed.detach().unwrap();
-        assert_eq!(filters("lo", "ingress"), ["lose_incoming"], "the new one is not the old one's to take off");
+        assert_eq!(filters("lo", "ingress"), [IN], "the new one is not the old one's to take off");
         attached.detach().unwrap();
         assert_eq!(filters("lo", "ingress"), Vec::<String>::new());
     });
@@ -124,14 +126,14 @@ fn what_a_killed_process_left_is_replaced_and_nobody_takes_off_the_new_one() {
 #[test]
 fn a_filter_is_taken_off_in_the_namespace_where_it_was_put_on() {
     in_a_namespace(|| {
-        let object = loss();
-        let elsewhere = put(&object, "lose_incoming", LOOPBACK, None);
+        let object = load(object::VL2_SWITCH);
+        let elsewhere = put(&object, IN, LOOPBACK, None);
         let home = File::open("/proc/thread-self/ns/net").expect("procfs is there");
         // SAFETY: as above.
         unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.expect("root may make a namespace");
-        let own = put(&object, "lose_incoming", LOOPBACK, None);
+        let own = put(&object, IN, LOOPBACK, None);
         drop(elsewhere);
-        assert_eq!(filters("lo", "ingress"), ["lose_incoming"], "of the same interface number, and not touched");
+        assert_eq!(filters("lo", "ingress"), [IN], "of the same interface number, and not touched");
         move_into_link_name_space(home.as_fd(), Some(LinkNameSpaceType::Network)).expect("it was ours");
         assert_eq!(filters("lo", "ingress"), Vec::<String>::new());
         drop(own);
@@ -144,20 +146,20 @@ fn a_pin_outlives_its_process_moves_with_the_interface_and_changes_kind() {
         let fs = PinFs::mount();
         let pin = fs.0.join("port");
         let other = crate::interface::index_of("v0").unwrap();
-        drop(put(&loss(), "lose_incoming", LOOPBACK, Some(&pin)));
-        assert_eq!(filters("lo", "ingress"), ["lose_incoming"], "nobody holds it");
-        drop(put(&loss(), "lose_incoming", other, Some(&pin)));
-        assert_eq!([filters("lo", "ingress"), filters("v0", "ingress")], [vec![], vec!["lose_incoming".to_owned()]]);
-        drop(put(&loss(), "lose_everything", other, Some(&pin)));
-        assert_eq!(filters("v0", "ingress"), ["lose_everything"], "another program has its place");
+        drop(put(&load(object::VL2_SWITCH), IN, LOOPBACK, Some(&pin)));
+        assert_eq!(filters("lo", "ingress"), [IN], "nobody holds it");
+        drop(put(&load(object::VL2_SWITCH), IN, other, Some(&pin)));
+        assert_eq!([filters("lo", "ingress"), filters("v0", "ingress")], [vec![], vec![IN.to_owned()]]);
+        drop(put(&load(object::VL2_SWITCH), OTHER, other, Some(&pin)));
+        assert_eq!(filters("v0", "ingress"), [OTHER], "another program has its place");
         if has_tcx() {
-            let object = loss();
-            let program = object::program(&object, "lose_everything");
+            let object = load(object::VL2_SWITCH);
+            let program = object::program(&object, OTHER);
             let link = attach_as(TcHook::Tcx, &program, other, "v0", Some(&pin)).expect("tcx is there");
-            assert!(matches!(link, Attached::Link(_)));
+            assert!(matches!(link, Attached(Means::Link(_))));
             assert_eq!(filters("v0", "ingress"), Vec::<String>::new());
-            drop(put(&object, "lose_everything", other, Some(&pin)));
-            assert_eq!(filters("v0", "ingress"), ["lose_everything"]);
+            drop(put(&object, OTHER, other, Some(&pin)));
+            assert_eq!(filters("v0", "ingress"), [OTHER]);
         }
         detach_pinned(&pin).unwrap();
         assert_eq!(filters("v0", "ingress"), Vec::<String>::new());

@@ -19,7 +19,7 @@ mod spread;
 mod stations;
 mod tap;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use libbpf_rs::{MapCore, MapFlags, Object};
 use weft_wire::ethernet::MacAddress;
@@ -34,7 +34,7 @@ pub use tap::{Tap, Tapped};
 use crate::abi::Abi;
 use crate::error::DatapathError;
 use crate::frame::{self, FrameOutput};
-use crate::pin::PinDir;
+use crate::pin::{self, PinDir};
 use crate::{interface, object};
 use attach::PortLink;
 
@@ -50,7 +50,7 @@ const MAPS: [&str; 10] = [
     tap::RING,
     tap::EVERY,
 ];
-pub(crate) const PORTS: &str = "trill_ports";
+const PORTS: &str = "trill_ports";
 const COPIES: &str = "trill_copies";
 
 /// How an RBridge's data path is set up.
@@ -245,8 +245,11 @@ impl RBridgeDatapath {
         frame::run_xdp(&self.program(&kind), bytes)
     }
 
-    /// Makes loopback stand for a port.
-    pub(crate) fn arrive_by(&mut self, number: u8) -> Result<PortKind, DatapathError> {
+    /// Makes loopback stand for a port; what the port is.
+    ///
+    /// # Errors
+    /// [`DatapathError::Config`] if there is no such port.
+    pub fn arrive_by(&mut self, number: u8) -> Result<PortKind, DatapathError> {
         let Some(port) = self.fib.ports.get(&number) else {
             return Err(DatapathError::Config { field: "port", why: format!("there is no port {number}") });
         };
@@ -282,7 +285,8 @@ impl RBridgeDatapath {
         pins.remove(&names.iter().map(String::as_str).chain(MAPS).collect::<Vec<&str>>())
     }
 
-    pub(crate) fn program(&self, kind: &PortKind) -> libbpf_rs::ProgramMut<'_> {
+    /// The program of a port of this kind, to be measured.
+    pub fn program(&self, kind: &PortKind) -> libbpf_rs::ProgramMut<'_> {
         object::program(&self.object, program_of(kind, self.spreads))
     }
 
@@ -300,10 +304,18 @@ impl RBridgeDatapath {
         program: Option<&str>,
     ) -> Result<(), DatapathError> {
         let value = object::device(ifindex, program.map(|name| object::program(&self.object, name)).as_ref());
-        object::map_handle(&self.object, map)?
-            .update(u32::from(number).bytes(), &value, MapFlags::ANY)
-            .map_err(|source| DatapathError::Map { map, what: "setting a port", source })
+        object::update(&self.object, map, u32::from(number).bytes(), &value)
     }
+}
+
+/// Sends what leaves by a port of an RBridge, whose data path is pinned at `pins`, to a device ([`object::device`]), until the
+/// RBridge sets up the port anew.
+///
+/// # Errors
+/// Any [`DatapathError`].
+pub fn set_device_of_pinned(pins: &Path, number: u8, device: &[u8; 8]) -> Result<(), DatapathError> {
+    let set = pin::open_map(pins, PORTS)?.update(u32::from(number).bytes(), device, MapFlags::ANY);
+    set.map_err(|source| DatapathError::Map { map: PORTS, what: "setting a port", source })
 }
 
 /// Index of the loopback interface in every network namespace.

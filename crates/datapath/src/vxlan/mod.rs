@@ -34,23 +34,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::ops::Deref;
 
+use abi::{VTEP_HOPS_PER_PEER, VTEP_VLANS, VtepVni};
+use group::Memberships;
 use libbpf_rs::{MapCore, MapFlags, Object};
+use maps::{
+    ARP, DEVICES, FDB, FLOODS, HOPS, LIMITS, PEER_INDEX, PEER_TRAFFIC, PORT_INDEX, PORTS, SHARED, STATE, Table, Tables,
+    UPCALLS, VLANS, VNI_TRAFFIC, VNIS,
+};
+use ports::Attached;
 use rustix::time::ClockId;
 
 use crate::abi::Abi;
 use crate::error::DatapathError;
 use crate::frame::{self, FrameInput, FrameOutput};
 use crate::pin::PinDir;
-use crate::{clock, interface, object};
+use crate::{clock, object};
 
-use abi::{VTEP_HOPS_PER_PEER, VTEP_VLANS, VtepVni};
-use group::Memberships;
-use maps::{
-    ARP, DEVICES, FDB, FLOODS, HOPS, LIMITS, PEER_INDEX, PEER_TRAFFIC, PORT_INDEX, PORTS, SHARED, STATE, Table, Tables,
-    UPCALLS, VLANS, VNI_TRAFFIC, VNIS,
-};
-use ports::Attached;
-
+pub use crate::interface::index_of as interface_index;
 pub use entry::{Entry, Origin, To};
 pub use options::{Attachment, Capacities, Dscp, Hook, UnknownPeers, VtepOptions};
 pub use ports::AccessRule;
@@ -111,14 +111,6 @@ impl VtepProgram {
 /// `CLOCK_MONOTONIC`, the clock of entries, nanoseconds.
 pub fn now_ns() -> u64 {
     clock::ns(ClockId::Monotonic)
-}
-
-/// Index of an interface of the caller's network namespace.
-///
-/// # Errors
-/// [`DatapathError::NoInterface`].
-pub fn interface_index(name: &str) -> Result<u32, DatapathError> {
-    interface::index_of(name)
 }
 
 impl Vtep {
@@ -285,13 +277,10 @@ impl Vtep {
     }
 
     /// For benchmarks without a network: an access port of a segment with no program on it, and a way to a peer.
-    pub(crate) fn pretend(
-        &mut self,
-        ifindex: u32,
-        vni: Vni,
-        peer: Ipv4Addr,
-        macs: [[u8; 6]; 2],
-    ) -> Result<(), DatapathError> {
+    ///
+    /// # Errors
+    /// [`DatapathError::Config`] or [`DatapathError::Map`].
+    pub fn pretend(&mut self, ifindex: u32, vni: Vni, peer: Ipv4Addr, macs: [[u8; 6]; 2]) -> Result<(), DatapathError> {
         self.pretend_port(ifindex, vni)?;
         let index = self.peer_index(peer)?;
         let port = self.member(vni, ifindex, 0)?;
@@ -309,7 +298,8 @@ impl Vtep {
         (0..VTEP_HOPS_PER_PEER).try_for_each(|n| xdp.hops.put_per_cpu(index * VTEP_HOPS_PER_PEER + n, &hop))
     }
 
-    pub(crate) fn xdp_program(&self, program: VtepProgram) -> Option<libbpf_rs::ProgramMut<'_>> {
+    /// One of the XDP programs, to be measured; `None`: they are not loaded.
+    pub fn xdp_program(&self, program: VtepProgram) -> Option<libbpf_rs::ProgramMut<'_>> {
         self.xdp.as_ref().map(|xdp| object::program(&xdp.object, program.name()))
     }
 

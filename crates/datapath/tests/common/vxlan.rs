@@ -2,10 +2,11 @@
 
 use std::net::Ipv4Addr;
 
+use weft_datapath::vxlan::{self, AccessRule, Flood, Vni, VniSettings, Vtep, VtepOptions};
+use weft_testbed::tester::EmulatedLinks;
+
 use super::available;
 use super::netns::{Namespace, link};
-use weft_datapath::tester::EmulatedLinks;
-use weft_datapath::vxlan::{self, AccessRule, Flood, Vni, VniSettings, Vtep, VtepOptions};
 
 pub const LOCAL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);

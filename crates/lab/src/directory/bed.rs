@@ -12,11 +12,12 @@ use rustix::fs::Mode;
 use weft_node::certs::{self, Wanted};
 use weft_node::client::{AdminClient, Target};
 use weft_node::directory::{DirectoryConfig, StoreConfig};
-use weft_node::load::Access;
-use weft_node::store::{EtcdClusterSettings, EtcdNode, EtcdSettings};
+use weft_node::store::EtcdSettings;
 use weft_node::{TlsFiles, settings_text};
 use weft_scenario::engine::{DirectoryStore, Overlay, Progress};
 use weft_scenario::workload::DirectoryVictim;
+use weft_testbed::etcd::{EtcdClusterSettings, EtcdNode};
+use weft_testbed::load::Access;
 use weft_wire::directory::Secret;
 
 use super::etcd;
@@ -190,8 +191,7 @@ impl Bed {
         let cpu = self.options.cpu;
         let on_cpu = || {
             if let Some(cpu) = cpu {
-                weft_node::load::cpu::pin_this_thread(cpu)
-                    .map_err(|error| LabError::DirectoryLoad(error.to_string()))?;
+                weft_testbed::cpu::pin_this_thread(cpu).map_err(|error| LabError::DirectoryLoad(error.to_string()))?;
             }
             spawn()
         };

@@ -1,6 +1,6 @@
 //! etcd nodes as daemons of a lab: started with the flags of [`EtcdClusterSettings`], asked over their HTTP gateway.
 //!
-//! [`weft_node::store::EtcdCluster`] owns its nodes and takes them along when it ends; a lab outlives the command that
+//! [`weft_testbed::etcd::EtcdCluster`] owns its nodes and takes them along when it ends; a lab outlives the command that
 //! made it.
 
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde::Deserialize;
-use weft_node::store::{EtcdClusterSettings, EtcdNode};
+use weft_testbed::etcd::{EtcdClusterSettings, EtcdNode};
 
 use crate::error::LabError;
 use crate::home::make_dir;

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use weft_datapath::loss::Loss;
-use weft_node::load::Access;
 use weft_scenario::engine::{DirectoryStore, Progress};
 use weft_scenario::id::NodeId;
 use weft_scenario::topology::Role;
 use weft_scenario::workload::DirectoryVictim;
+use weft_testbed::load::Access;
+use weft_testbed::loss::Loss;
 use weft_wire::directory::PORT;
 
 use super::tier::{ServerView, Tier};

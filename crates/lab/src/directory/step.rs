@@ -8,12 +8,12 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use weft_node::client::AdminClient;
-use weft_node::load::{Access, LookupLoad as Asking, LookupReport, Pace, UpdateLoad as Sending, UpdateReport};
 use weft_node::stop::Stop;
 use weft_scenario::engine::Progress;
 use weft_scenario::record::{DirectoryRow, EventRow, Records};
 use weft_scenario::workload::directory::DirectoryStep;
 use weft_scenario::workload::{DirectorySpec, LookupLoad, UpdateLoad};
+use weft_testbed::load::{Access, LookupLoad as Asking, LookupReport, Pace, UpdateLoad as Sending, UpdateReport};
 
 use super::rows::Latencies;
 use super::tier::{self, FIRST_AA, ServerView, Tier, mark};

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use weft_node::client::{AdminClient, Target};
 use weft_node::directory::protocol::MappingToSet;
-use weft_node::load::Access;
 use weft_scenario::engine::Progress;
 use weft_scenario::workload::DirectoryVictim;
+use weft_testbed::load::Access;
 
 use crate::error::LabError;
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use rustix::time::ClockId;
-use weft_node::load::cpu;
 use weft_scenario::engine::Progress;
+use weft_testbed::cpu;
 
 use super::tier::Tier;
 use crate::error::LabError;

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use weft_node::client::{AdminClient, Watch};
-use weft_node::load::Access;
+use weft_testbed::load::Access;
 use weft_wire::directory::update::{Place, UpdateFrame, Verdict};
 use weft_wire::directory::{DATAGRAM_LEN_MAX, ENTRIES_MAX, Entry, Kind, Message, Path, Status, View};
 

@@ -45,13 +45,13 @@ pub(super) enum Capability {
     Trill,
     /// Generator, analyser, emulated links.
     TestCentre,
-    /// Plain switches and cuts of the experiments' beds.
+    /// Plain switches and segments of the experiments' beds.
     Beds,
     /// VL2 at XDP.
     Vl2Xdp,
     /// Loops around programs.
     Benches,
-    /// Links that lose.
+    /// Links that lose, and cuts.
     Losses,
 }
 
@@ -238,7 +238,13 @@ pub(super) const TABLE: &[Row] = &[
         &[BenchDatapath],
         "weft run vxlan/encapsulations",
     ),
-    tried(Capability::Losses, "eBPF: losses", &[Object("loss")], &[Use::Losses], "faults of kind `link-down`"),
+    tried(
+        Capability::Losses,
+        "eBPF: losses",
+        &[Object("loss")],
+        &[Use::Losses, VxlanPlans, TrillPlans],
+        "faults of kind `link-down`",
+    ),
 ];
 
 /// The line of a capability.
@@ -255,8 +261,6 @@ pub(super) fn tried_for(wanted: Use) -> impl Iterator<Item = Capability> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use weft_datapath::capability;
-
     use super::*;
 
     /// Objects of the table; twice in it if they are twice in it.
@@ -267,7 +271,7 @@ mod tests {
 
     #[test]
     fn every_object_that_is_shipped_is_in_the_table_once() {
-        let shipped: BTreeSet<&str> = capability::objects().map(|(name, _)| name).collect();
+        let shipped: BTreeSet<&str> = weft_testbed::objects().map(|file| file.name).collect();
         let listed = listed();
         assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), shipped);
         assert_eq!(listed.len(), shipped.len(), "twice: {listed:?}");

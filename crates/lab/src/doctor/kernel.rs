@@ -107,7 +107,12 @@ pub(super) fn try_all(probes: impl IntoIterator<Item = Probe>) -> BTreeMap<Probe
 
 fn attempt(probe: Probe) -> Outcome {
     match probe {
-        Probe::Object(name) => capability::load(name).map(|_verified| name.to_owned()).map_err(Refusal::from),
+        Probe::Object(name) => {
+            let file = weft_testbed::objects()
+                .find(|file| file.name == name)
+                .expect("the table names objects that are shipped");
+            capability::load(file).map(|_verified| name.to_owned()).map_err(Refusal::from)
+        }
         Probe::Tc => in_namespace(|| probe::try_tc("lo").map(hook_name)),
         Probe::Vl2Works => at_work(&[], selfcheck::vl2),
         Probe::VtepWorks => at_work(&["u0", "p0"], selfcheck::vtep),

@@ -48,7 +48,7 @@ fn of_workload(workload: &Workload) -> Vec<Capability> {
             let ours = |store: &SegmentStore| matches!(store, SegmentStore::Map | SegmentStore::MapPorts);
             BED.iter().copied().chain(spec.stores.iter().any(ours).then_some(Capability::VxlanTc)).collect()
         }
-        Workload::Frames(_) => BED.to_vec(),
+        Workload::Frames(_) => BED.iter().copied().chain([Capability::Losses]).collect(),
         // Links in virtual time.
         Workload::Elephants(_) => vec![Capability::TestCentre],
         Workload::Directory(_) => capability::tried_for(Use::Losses).collect(),
@@ -112,10 +112,10 @@ mod tests {
     fn a_workload_needs_what_it_measures_and_nothing_else() {
         let bed: BTreeSet<Capability> = BED.iter().copied().collect();
         assert_eq!(of_segments(&[SegmentStore::KernelDevices, SegmentStore::KernelMetadata]), bed);
-        assert_eq!(of_frames(&[Overlay::L2, Overlay::BRIDGE]), bed);
         let more = |all: BTreeSet<Capability>| all.difference(&bed).copied().collect::<Vec<_>>();
+        assert_eq!(more(of_frames(&[Overlay::L2, Overlay::BRIDGE])), [Capability::Losses]);
         assert_eq!(more(of_segments(&[SegmentStore::Map])), [Capability::VxlanTc]);
-        assert_eq!(more(of_frames(&[Overlay::BRIDGE, Overlay::RBRIDGE])), [Capability::Trill]);
+        assert_eq!(more(of_frames(&[Overlay::BRIDGE, Overlay::RBRIDGE])), [Capability::Trill, Capability::Losses]);
     }
 
     #[test]

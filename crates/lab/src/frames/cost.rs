@@ -4,11 +4,12 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use weft_datapath::bed::{BedPrograms, Cut};
-use weft_datapath::tester::{Generator, SendOrder};
 use weft_scenario::engine::Overlay;
 use weft_scenario::record::{ChainRow, Records};
 use weft_scenario::workload::{End, Runs};
+use weft_testbed::Cut;
+use weft_testbed::loss::Cuts;
+use weft_testbed::tester::{Generator, SendOrder};
 
 use super::Run;
 use super::bed::Bed;
@@ -45,7 +46,7 @@ pub(super) struct Costs<'a> {
     source: Source,
     /// Where frames end in sockets.
     sockets: Option<&'a mut Sockets>,
-    cuts: BedPrograms,
+    cuts: Cuts,
     /// At the receiving ports, from the beginning to the end.
     _last: Vec<Cut>,
 }
@@ -87,7 +88,7 @@ impl<'a> Costs<'a> {
     ) -> Result<Self, TesterError> {
         let cost = run.spec.cost.expect("asked for");
         let hops = Hops::of(run.lab, bed)?;
-        let cuts = BedPrograms::load()?;
+        let cuts = Cuts::load()?;
         let source = match run.spec.from {
             End::Port => {
                 let heads = heads(&bed.streams, size_of(run.spec.frame_bytes[0])?);
@@ -154,10 +155,10 @@ impl<'a> Costs<'a> {
     /// One run of the chain that ends behind so many hops. Processes take what has come when all of it is sent, so nobody waits for
     /// anybody.
     fn once(&mut self, hop: usize, order: &SendOrder, chain: &mut Chain) -> Result<(), TesterError> {
-        let before = self.cuts.cut_frames()?;
+        let before = self.cuts.frames()?;
         let sent = self.send(hop, order)?;
         let waits = self.is_spread() && hop > 0;
-        let counted = if waits { settled(&self.cuts)? } else { self.cuts.cut_frames()? } - before;
+        let counted = if waits { settled(&self.cuts)? } else { self.cuts.frames()? } - before;
         let taken = self.sockets.as_mut().map_or(Ok(Reply::default()), |sockets| sockets.take())?;
         if hop <= self.hops.count() {
             chain.came(&sent, counted, 0.0);
@@ -236,11 +237,11 @@ impl Chain {
 }
 
 /// Frames that came to the end, once no more come.
-fn settled(cuts: &BedPrograms) -> Result<u64, TesterError> {
-    let mut before = cuts.cut_frames()?;
+fn settled(cuts: &Cuts) -> Result<u64, TesterError> {
+    let mut before = cuts.frames()?;
     loop {
         sleep(QUIET);
-        let now = cuts.cut_frames()?;
+        let now = cuts.frames()?;
         if now == before {
             return Ok(now);
         }
@@ -261,7 +262,7 @@ impl Sender {
 }
 
 impl Alone {
-    fn new(heads: &[Vec<u8>], cuts: &BedPrograms) -> Result<Self, TesterError> {
+    fn new(heads: &[Vec<u8>], cuts: &Cuts) -> Result<Self, TesterError> {
         let namespaces = make_namespaces(&["a", "b"].map(str::to_owned))?;
         let [near, far] = namespaces.names() else { unreachable!("two namespaces") };
         wire(near, TESTER, far, TESTER)?;

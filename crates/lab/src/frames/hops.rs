@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use weft_datapath::bed::{BedPrograms, Cut};
 use weft_scenario::engine::{Hook, Overlay};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::routing::EcmpRoutes;
+use weft_testbed::Cut;
+use weft_testbed::loss::Cuts;
 
 use super::bed::Bed;
 use crate::error::LabError;
@@ -108,7 +109,7 @@ impl<'a> Hops<'a> {
     }
 
     /// Ends the chain behind the sending server, until the result is dropped.
-    pub(super) fn cut_behind_sender(&self, cuts: &BedPrograms, bed: &Bed<'_>) -> Result<Vec<Cut>, LabError> {
+    pub(super) fn cut_behind_sender(&self, cuts: &Cuts, bed: &Bed<'_>) -> Result<Vec<Cut>, LabError> {
         let (edge, link) =
             self.lab.scenario.fabric.edge_of(bed.sender).expect("a server of the bed has an edge switch");
         let port = interfaces(&self.lab.scenario, link, edge).swap_remove(0).interface;
@@ -117,7 +118,7 @@ impl<'a> Hops<'a> {
 
     /// Ends the chain behind a hop that is not the last, until the result is dropped: what comes next drops every frame. Where an edge
     /// switch forwards at XDP, the packet that a routing switch's kernel makes of a frame is not the edge switch's cost.
-    pub(super) fn cut_behind(&self, hop: usize, cuts: &BedPrograms, bed: &Bed<'_>) -> Result<Vec<Cut>, LabError> {
+    pub(super) fn cut_behind(&self, hop: usize, cuts: &Cuts, bed: &Bed<'_>) -> Result<Vec<Cut>, LabError> {
         let (mut all, overlay) = (Vec::new(), self.lab.scenario.overlay);
         for switch in &self.levels[hop] {
             let ports = self.between(hop, *switch).into_iter();
@@ -143,7 +144,7 @@ impl<'a> Hops<'a> {
 
     /// Ends it behind the last switch, at the receiving ports: where the last switch forwards at XDP, before the kernel makes a
     /// packet of a frame.
-    pub(super) fn cut_at_receivers(&self, cuts: &BedPrograms, bed: &Bed<'_>) -> Result<Vec<Cut>, LabError> {
+    pub(super) fn cut_at_receivers(&self, cuts: &Cuts, bed: &Bed<'_>) -> Result<Vec<Cut>, LabError> {
         let in_driver = self.in_driver();
         let cut = |server: &NodeId| {
             let port = bed.interface(*server);

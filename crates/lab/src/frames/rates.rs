@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use weft_datapath::tester::{Generator, SendOrder};
 use weft_scenario::record::{CrossingRow, Records};
 use weft_scenario::workload::Search;
+use weft_testbed::tester::{Generator, SendOrder};
 
 use super::Run;
 use super::bed::Bed;

@@ -11,10 +11,10 @@ use weft_node::certs::{self, Wanted};
 use weft_node::client::{AdminClient, Target};
 use weft_node::directory::protocol::MappingToSet;
 use weft_node::directory::{DirectoryConfig, StoreConfig};
-use weft_node::load::Access;
 use weft_scenario::engine::DirectoryStore;
 use weft_scenario::id::NodeId;
 use weft_scenario::topology::Role;
+use weft_testbed::load::Access;
 use weft_wire::directory::{PORT, Secret};
 
 use super::{DIRECTORY, store};

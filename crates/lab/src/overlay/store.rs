@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use weft_node::store::{EtcdNode, EtcdSettings};
+use weft_node::store::EtcdSettings;
 use weft_scenario::engine::{DirectoryStore, Progress};
 use weft_scenario::id::NodeId;
 use weft_scenario::topology::Role;
+use weft_testbed::etcd::EtcdNode;
 
 use super::ETCD;
 use crate::directory::etcd;

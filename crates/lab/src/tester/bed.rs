@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use weft_datapath::tester::{EmulatedLinks, LinkParams};
+use weft_testbed::tester::{EmulatedLinks, LinkParams};
 
 use super::error::TesterError;
 use super::path::Path;

@@ -7,7 +7,8 @@ use std::mem::zeroed;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::time::ClockId;
-use weft_datapath::tester::{SendOrder, Sent, take_core};
+use weft_testbed::cpu;
+use weft_testbed::tester::{SendOrder, Sent};
 use weft_wire::probe::Probe;
 
 use super::latency::{BUCKETS, bucket_of};
@@ -78,7 +79,7 @@ impl PacketSender {
     ) -> io::Result<Sent> {
         std::thread::scope(|scope| {
             let sender = scope.spawn(|| {
-                take_core(order.cpu).map_err(io::Error::other)?;
+                cpu::take(order.cpu).map_err(io::Error::other)?;
                 Schedule::new(heads, order).run(self, stop)
             });
             sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::Serialize;
 use weft_datapath::DatapathError;
-use weft_datapath::tester::{
-    Analyser, FRAME_BYTES_MAX, Generator, PortReading, SendOrder, Sent, StreamReading, XdpMode,
-};
+use weft_datapath::trill::XdpMode;
+use weft_testbed::tester::{Analyser, FRAME_BYTES_MAX, Generator, PortReading, SendOrder, Sent, StreamReading};
 
 use super::account::{Account, PortCounts, StreamCounts, StreamResult, account, expected, total};
 use super::error::TesterError;

@@ -28,7 +28,7 @@
 
 use std::time::Duration;
 
-use weft_datapath::tester::LinkParams;
+use weft_testbed::tester::LinkParams;
 
 use super::bed::{Bed, Between};
 use super::cost::{Calibration, ChainCost, CostCells, PathCost};

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use weft_datapath::DatapathError;
-use weft_datapath::bed::BedPrograms;
-use weft_datapath::l2::PlainSwitch;
 use weft_datapath::offload::{self, Offload};
 use weft_scenario::engine::{Hook, Overlay, TunnelEnd};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::routing::SpanningTree;
+use weft_testbed::bed::BedPrograms;
+use weft_testbed::l2::PlainSwitch;
 
 use super::links::CampusLinks;
 use crate::error::LabError;

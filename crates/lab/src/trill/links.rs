@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use weft_datapath::tester::{EmulatedLinks, LinkParams};
 use weft_scenario::engine::{Hook, Overlay};
 use weft_scenario::id::NodeId;
 use weft_scenario::topology::LinkSpec;
+use weft_testbed::tester::{EmulatedLinks, LinkParams};
 
 use super::port_number;
 use crate::error::LabError;

@@ -35,7 +35,7 @@ use sessions::{Listeners, Sessions, UnixSocket};
 
 pub use config::{DirectoryConfig, KeyFile, SOCKET_DEFAULT, StoreConfig};
 pub use lookups::THREAD_NAME as LOOKUP_THREAD_NAME;
-pub(crate) use lookups::set_up_socket;
+pub use lookups::set_up_socket;
 pub(crate) use sessions::Authority;
 
 /// Updates that one request may have.

@@ -109,12 +109,6 @@ pub enum StoreError {
         /// What is wrong with it.
         why: String,
     },
-    /// A cluster of our own does not start.
-    #[error("etcd cluster: {why}")]
-    Cluster {
-        /// Why, and what to do.
-        why: String,
-    },
 }
 
 impl StoreError {

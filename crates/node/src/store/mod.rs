@@ -4,7 +4,6 @@
 //! [`Table::apply`](weft_control::directory::Table::apply) makes of the latest snapshot and the records after it, so
 //! every store gives every server the same table.
 
-mod cluster;
 mod error;
 mod etcd;
 mod redb;
@@ -13,7 +12,6 @@ use std::time::Duration;
 
 use weft_control::directory::{Batch, Table};
 
-pub use self::cluster::{EtcdCluster, EtcdClusterSettings, EtcdNode, Mover, Starter};
 pub use self::error::StoreError;
 pub use self::etcd::{EtcdSettings, EtcdStore, EtcdTls};
 pub use self::redb::RedbStore;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use weft_datapath::DatapathError;
-use weft_datapath::bench::{self, BenchOptions, BenchReport, Ceiling};
 use weft_scenario::judge::Check;
+use weft_testbed::bench::{self, BenchOptions, BenchReport, Ceiling};
 
 use crate::args::Output;
 use crate::exit::{self, Failure};

@@ -21,7 +21,7 @@ pub(crate) fn bench(command: BenchCommand, quiet: bool) -> Result<ExitCode, Fail
         #[cfg(feature = "lab")]
         BenchCommand::Datapath { repeat, rounds, output } => {
             require(Use::BenchDatapath)?;
-            datapath::datapath(&weft_datapath::bench::BenchOptions { repeat, rounds }, output.output)
+            datapath::datapath(&weft_testbed::bench::BenchOptions { repeat, rounds }, output.output)
         }
         #[cfg(feature = "lab")]
         BenchCommand::Directory(args) => directory::directory(&args, quiet),

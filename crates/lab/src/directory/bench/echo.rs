@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use weft_node::load::cpu;
+use weft_testbed::cpu;
 use weft_wire::directory::datagram_len;
 
 use super::{Bench, failed, median};
@@ -42,7 +42,7 @@ impl Baseline {
         };
         Self {
             name: "udp echo, recvfrom and sendto",
-            datagrams_per_cpu_s: median(rates),
+            datagrams_per_cpu_s: median(&rates),
             reference_per_cpu_s: REFERENCE_PER_CPU_S,
             // Measured by hand where they are: look-ups per CPU second 0.27 M (memcached, UDP) and 1.2 M (Redis, pipelined).
             absent: ["memcached", "redis-server"].into_iter().filter(is_absent).collect(),
@@ -111,5 +111,5 @@ fn ask(server: SocketAddr, place: Option<usize>, length: Duration) -> std::io::R
 }
 
 fn pin(place: Option<usize>) -> std::io::Result<()> {
-    place.map_or(Ok(()), cpu::pin_this_thread).map_err(|error| std::io::Error::other(failed(&error).to_string()))
+    place.map_or(Ok(()), cpu::pin_this_thread).map_err(|error| std::io::Error::other(failed(&error.into()).to_string()))
 }

@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use weft_node::load::{LookupLoad, LookupReport, Pace, cpu};
 use weft_node::stop::Stop;
 use weft_scenario::engine::DirectoryStore;
+use weft_testbed::cpu;
+use weft_testbed::load::{LookupLoad, LookupReport, Pace};
 
 use super::echo::{self, Baseline};
 use super::{Bench, failed, median};
@@ -153,7 +154,8 @@ impl Samples {
         (questions_per_datagram, gro, want_per_cpu_s): (usize, bool, Option<f64>),
         baseline: &[f64],
     ) -> LookupNumbers {
-        let over = self.per_cpu_s.iter().zip(baseline).map(|(ours, baseline)| ours / baseline.max(1.0)).collect();
+        let over: Vec<f64> =
+            self.per_cpu_s.iter().zip(baseline).map(|(ours, baseline)| ours / baseline.max(1.0)).collect();
         let ends = |values: &[f64]| {
             [values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max)]
         };
@@ -161,12 +163,12 @@ impl Samples {
             questions_per_datagram,
             gro,
             lookups_per_cpu_s_range: ends(&self.per_cpu_s),
-            lookups_per_cpu_s: median(self.per_cpu_s),
-            over_baseline: median(over),
-            lookups_per_s: median(self.per_s),
-            p50_us: median(self.p50_us),
-            p99_us: median(self.p99_us),
-            limited_by: if median(self.server_busy) > 0.8 { "server cpu" } else { "load cpu" },
+            lookups_per_cpu_s: median(&self.per_cpu_s),
+            over_baseline: median(&over),
+            lookups_per_s: median(&self.per_s),
+            p50_us: median(&self.p50_us),
+            p99_us: median(&self.p99_us),
+            limited_by: if median(&self.server_busy) > 0.8 { "server cpu" } else { "load cpu" },
             want_per_cpu_s,
             foreign_cpu_ratio: self.foreign,
         }

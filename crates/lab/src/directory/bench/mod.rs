@@ -19,6 +19,7 @@ use serde::Serialize;
 use weft_node::NodeError;
 use weft_scenario::engine::{DirectoryStore, Progress};
 use weft_scenario::judge::Check;
+use weft_testbed::bench::median;
 
 use super::bed::BedOptions;
 use super::usage;
@@ -154,27 +155,4 @@ fn cores() -> usize {
 
 pub(super) fn failed(error: &NodeError) -> LabError {
     LabError::DirectoryLoad(error.to_string())
-}
-
-/// The middle of some numbers; 0 of none.
-pub(super) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        count if count % 2 == 1 => values[count / 2],
-        count => f64::midpoint(values[count / 2 - 1], values[count / 2]),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn medians_of_few() {
-        assert_eq!(
-            [median(vec![]), median(vec![3.0]), median(vec![4.0, 1.0]), median(vec![9.0, 1.0, 2.0])],
-            [0.0, 3.0, 2.5, 2.0]
-        );
-    }
 }

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use weft_node::load::{LookupLoad, Pace, cpu};
 use weft_scenario::engine::DirectoryStore;
 use weft_scenario::workload::DirectoryVictim;
+use weft_testbed::cpu;
+use weft_testbed::load::{LookupLoad, Pace};
 
 use super::lookups::{load, run};
 use super::{Bench, median};
@@ -96,9 +97,9 @@ fn garbage(bench: &Bench<'_>, bed: &Bed) -> Result<GarbageNumbers, LabError> {
             sent.push(per_s.map_err(LabError::io("send garbage"))?);
         }
     }
-    let [[p50_without, p50_with], [p99_without, p99_with]] = [p50, p99].map(|both| both.map(median));
+    let [[p50_without, p50_with], [p99_without, p99_with]] = [p50, p99].map(|both| both.map(|values| median(&values)));
     Ok(GarbageNumbers {
-        datagrams_per_s: median(sent),
+        datagrams_per_s: median(&sent),
         p99_us_without: p99_without,
         p99_us_with: p99_with,
         p50_us_without: p50_without,

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use weft_node::load::{Pace, UpdateLoad as Sending, UpdateReport};
 use weft_node::stop::Stop;
 use weft_scenario::engine::DirectoryStore;
 use weft_scenario::units::Nanos;
 use weft_scenario::workload::{DirectoryKill, DirectorySpec, DirectoryVictim, UpdateLoad};
+use weft_testbed::load::{Pace, UpdateLoad as Sending, UpdateReport};
 
 use super::{Bench, failed, median};
 use crate::directory::bed::Bed;
@@ -117,10 +117,10 @@ fn single_and_bulk(bench: &Bench<'_>, bed: &Bed) -> Result<(UpdateNumbers, f64),
     }
     let updates = UpdateNumbers {
         store: bench.options.store.name(),
-        single_per_s: median(single),
-        mappings_per_s: median(bulk),
-        p50_ms: median(p50),
-        p99_ms: median(p99),
+        single_per_s: median(&single),
+        mappings_per_s: median(&bulk),
+        p50_ms: median(&p50),
+        p99_ms: median(&p99),
         clients: CLIENTS,
         limited_by: "shared cores",
     };

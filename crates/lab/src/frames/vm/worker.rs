@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::ClockId;
-use weft_datapath::tester::take_core;
+use weft_testbed::cpu;
 
 use super::order::{Order, PORT, Reply};
 use crate::sys::{now_ns, set_option};
@@ -101,7 +101,7 @@ impl Worker {
 
     fn go_to(&self, core: Option<usize>) -> io::Result<()> {
         match core {
-            Some(core) => take_core(core).map_err(io::Error::other),
+            Some(core) => cpu::take(core).map_err(io::Error::other),
             None => Ok(sched_setaffinity(None, &self.every_core)?),
         }
     }

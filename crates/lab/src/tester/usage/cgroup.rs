@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, unlinkat};
 use serde::{Deserialize, Serialize};
-use weft_node::load::cpu;
+use weft_testbed::cpu;
 
 use super::memory::pss_bytes;
 use crate::error::LabError;

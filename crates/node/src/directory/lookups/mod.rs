@@ -9,7 +9,7 @@ mod socket;
 
 pub(super) use corrections::Corrections;
 pub(super) use counts::LookupCounts;
-pub(crate) use socket::set_up_socket;
+pub use socket::set_up_socket;
 
 use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd;
@@ -120,7 +120,7 @@ impl<'a> Worker<'a> {
             socket,
             counts,
             table: lookups.replica.reader(),
-            inbox: Inbox::new(),
+            inbox: Inbox::default(),
             outbox: Outbox::default(),
         }
     }

@@ -16,7 +16,10 @@ const TOS_CONTROL: u8 = 0xc0;
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
 /// Makes a socket fit for directory datagrams: no waiting, control class, room for bursts.
-pub(crate) fn set_up_socket(socket: &UdpSocket) -> io::Result<()> {
+///
+/// # Errors
+/// The kernel's.
+pub fn set_up_socket(socket: &UdpSocket) -> io::Result<()> {
     socket.set_nonblocking(true)?;
     sockopt::set_ip_tos(socket, TOS_CONTROL)?;
     // Beyond the system's limit where this user may do that.

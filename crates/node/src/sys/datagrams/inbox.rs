@@ -31,7 +31,7 @@ struct Slot {
 }
 
 /// One batch of received messages.
-pub(crate) struct Inbox {
+pub struct Inbox {
     /// The kernel writes to the memory behind these pointers, so no reference to it is kept between calls. Freed on drop.
     bytes: NonNull<[u8]>,
     slots: NonNull<[Slot]>,
@@ -45,8 +45,8 @@ pub(crate) struct Inbox {
 #[allow(clippy::non_send_fields_in_send_ty)]
 unsafe impl Send for Inbox {}
 
-impl Inbox {
-    pub(crate) fn new() -> Self {
+impl Default for Inbox {
+    fn default() -> Self {
         let bytes: NonNull<[u8]> = NonNull::from(Box::leak(vec![0u8; BATCH * STRIDE_BYTES].into_boxed_slice()));
         // SAFETY: an all-zero Slot is valid: numbers and a null pointer.
         let slots: Box<[Slot]> = (0..BATCH).map(|_| unsafe { std::mem::zeroed() }).collect();
@@ -54,9 +54,14 @@ impl Inbox {
         let headers = (0..BATCH).map(|index| header(bytes, slots, index)).collect();
         Self { bytes, slots, headers, count: BATCH, kept: Vec::with_capacity(BATCH) }
     }
+}
 
+impl Inbox {
     /// Reads what is there, at most one batch, without waiting. Returns how many messages there were.
-    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         for header in &mut self.headers[..self.count] {
             header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
             header.msg_hdr.msg_controllen = size_of::<[u64; 4]>() as _;
@@ -86,7 +91,7 @@ impl Inbox {
     }
 
     /// Shows every datagram of the batch with its sender. What `keep` says yes to goes back by [`Self::send_back`].
-    pub(crate) fn for_each(&mut self, mut keep: impl FnMut(SocketAddrV4, &mut [u8]) -> bool) {
+    pub fn for_each(&mut self, mut keep: impl FnMut(SocketAddrV4, &mut [u8]) -> bool) {
         self.kept.clear();
         for message in 0..self.count {
             let length = (self.headers[message].msg_len as usize).min(ROOM_BYTES);

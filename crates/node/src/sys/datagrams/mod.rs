@@ -7,18 +7,18 @@
 mod inbox;
 mod outbox;
 
-pub(crate) use inbox::Inbox;
-pub(crate) use outbox::{Outbox, Sent};
+pub use inbox::Inbox;
+pub use outbox::{Outbox, Sent};
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Messages per system call.
-pub(crate) const BATCH: usize = 64;
+pub const BATCH: usize = 64;
 
 /// Lets the kernel hand over bursts as one message. False where it cannot.
-pub(crate) fn receive_bursts(socket: BorrowedFd<'_>) -> bool {
+pub fn receive_bursts(socket: BorrowedFd<'_>) -> bool {
     super::set_int(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok()
 }
 
@@ -87,7 +87,7 @@ mod tests {
             let mut expected: Vec<Vec<u8>> = bytes.chunks(72).map(<[u8]>::to_vec).collect();
             expected.extend(bytes[..250].chunks(100).map(<[u8]>::to_vec));
             expected.push(bytes[11..20].to_vec());
-            let all = receive(&mut Inbox::new(), &receiver, 44);
+            let all = receive(&mut Inbox::default(), &receiver, 44);
             assert!(all.iter().all(|(sender, _)| *sender == from));
             assert_eq!(all.into_iter().map(|(_, bytes)| bytes).collect::<Vec<_>>(), expected, "offload: {offload}");
         }
@@ -108,7 +108,7 @@ mod tests {
                 client.send_to(&bytes[k * 72..][..72], address).unwrap();
             }
         }
-        let mut inbox = Inbox::new();
+        let mut inbox = Inbox::default();
         let mut outbox = Outbox::default();
         let (mut seen, mut sent) = (0, 0);
         while seen < 39 {
@@ -122,7 +122,7 @@ mod tests {
         }
         assert_eq!(sent, 36);
         for (index, client) in clients.iter().enumerate() {
-            let answers = receive(&mut Inbox::new(), client, 12);
+            let answers = receive(&mut Inbox::default(), client, 12);
             let heads: Vec<_> = answers.iter().map(|(_, bytes)| [bytes[0], bytes[1], bytes[2]]).collect();
             let expected: Vec<_> = (0..13).filter(|k| *k != 3).map(|k| [k, index as u8, 0xaa]).collect();
             assert_eq!(heads, expected);
@@ -141,6 +141,6 @@ mod tests {
         outbox.push(Some(to), 72, 72..144);
         let sent = outbox.send(sender.as_fd(), &[7; 144]);
         assert_eq!((sent.datagrams, sent.failed), (2, 3));
-        assert_eq!(receive(&mut Inbox::new(), &receiver, 2).len(), 2);
+        assert_eq!(receive(&mut Inbox::default(), &receiver, 2).len(), 2);
     }
 }

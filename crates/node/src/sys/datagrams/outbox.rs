@@ -16,9 +16,11 @@ const CONTROL_WORDS: usize = 3;
 
 /// What became of a batch, in datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sent {
-    pub(crate) datagrams: usize,
-    pub(crate) failed: usize,
+pub struct Sent {
+    /// That left.
+    pub datagrams: usize,
+    /// That did not.
+    pub failed: usize,
 }
 
 /// One message to the kernel: datagrams of `segment` bytes, the last perhaps shorter.
@@ -30,7 +32,7 @@ struct Burst {
 }
 
 /// A batch to be sent. Its arrays are used again.
-pub(crate) struct Outbox {
+pub struct Outbox {
     bursts: Vec<Burst>,
     pieces: Vec<Range<usize>>,
     /// Datagrams that may share a burst.
@@ -53,7 +55,7 @@ impl Default for Outbox {
 
 impl Outbox {
     /// One whose bursts have at most so many datagrams; 1: no bursts.
-    pub(crate) fn with_bursts_of(segments_max: usize) -> Self {
+    pub fn with_bursts_of(segments_max: usize) -> Self {
         Self {
             bursts: Vec::new(),
             pieces: Vec::new(),
@@ -67,7 +69,7 @@ impl Outbox {
 
     /// Adds datagrams of `segment` bytes each (the last may be shorter): the given range of what [`Self::send`] is handed.
     /// They join what was pushed before where they can. `to`: `None` on a connected socket.
-    pub(crate) fn push(&mut self, to: Option<SocketAddrV4>, segment: usize, range: Range<usize>) {
+    pub fn push(&mut self, to: Option<SocketAddrV4>, segment: usize, range: Range<usize>) {
         let segment = segment.max(1);
         let most = segment * (BURST_BYTES_MAX / segment).clamp(1, self.segments_max);
         let mut rest = range;
@@ -97,7 +99,7 @@ impl Outbox {
     ///
     /// # Panics
     /// When a pushed range is not inside `bytes`.
-    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8]) -> Sent {
+    pub fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8]) -> Sent {
         let mut sent = Sent::default();
         let mut next = 0;
         while next < self.bursts.len() {

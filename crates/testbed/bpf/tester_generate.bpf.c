@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * The test centre's generator: user space lets the kernel run it on live frames, and every run sends one frame, or none if
+ * none is due. The stamp is the last thing before the frame leaves.
+ */
+#include "histogram.h"
+#include "probe.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+struct tester_generator tester_generator SEC(".data.generator") = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* user space makes it as many as there are streams */
+	__type(key, __u32);
+	__type(value, struct tester_head);
+} tester_heads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} tester_port_out SEC(".maps");
+
+struct tester_gaps {
+	__u64 histogram[TESTER_BUCKETS];
+};
+
+/* Times between frames. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tester_gaps);
+} tester_gaps SEC(".maps");
+
+static int is_due(__u32 turn, void *due_ns)
+{
+	return bpf_ktime_get_ns() >= *(__u64 *)due_ns;
+}
+
+#define SPINS_MAX (1 << 16)
+
+/*
+ * Whether the next frame may go. Too early is answered by throwing the page back: the kernel asks again at once. Slow
+ * rates spin here instead, because between two questions the kernel lets soft interrupts of others in.
+ */
+INLINE int may_send(struct tester_generator *g)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (!g->began_ns) {
+		/* The kernel takes some 20 ms before it runs us at all, and more when it is busy. */
+		g->began_ns = now;
+		g->end_ns = now + g->duration_ns;
+	}
+	if (now >= g->end_ns || g->sent >= g->limit)
+		return 0;
+	if (!g->interval)
+		return 1;
+	if (!g->due)
+		g->due = now << 10;
+	__u64 due_ns = g->due >> 10;
+	if (now < due_ns) {
+		g->polls++;
+		if (!g->spin)
+			return 0;
+		bpf_loop(SPINS_MAX, is_due, &due_ns, 0);
+		now = bpf_ktime_get_ns();
+		if (now < due_ns || now >= g->end_ns)
+			return 0;
+	}
+	if (now - due_ns > g->slip_ns) {
+		/* The CPU was away. A burst to catch up would fill the queues of whatever is measured. */
+		g->slips++;
+		g->due = now << 10;
+	}
+	g->due += g->interval;
+	return 1;
+}
+
+INLINE void count_gap(struct tester_generator *g, __u64 now)
+{
+	__u32 zero = 0;
+
+	if (!g->sent) {
+		g->first_ns = now;
+	} else if (g->interval) {
+		struct tester_gaps *gaps = bpf_map_lookup_elem(&tester_gaps, &zero);
+		if (gaps)
+			histogram_add(gaps->histogram, now - g->last_ns);
+	}
+	g->last_ns = now;
+	g->sent++;
+}
+
+/* The next stream's turn; after the last one, the next sequence. */
+INLINE void next_turn(struct tester_generator *g)
+{
+	g->stream++;
+	if (g->stream >= g->streams) {
+		g->stream = 0;
+		g->sequence++;
+	}
+}
+
+SEC("xdp")
+int tester_generate(struct xdp_md *ctx)
+{
+	struct tester_generator *g = &tester_generator;
+	void *data = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	__u32 stream = g->stream;
+	struct tester_head *head = bpf_map_lookup_elem(&tester_heads, &stream);
+	void *probe;
+
+	if (!head || data + 42 + PROBE_LENGTH > end)
+		return XDP_ABORTED;
+	if (!may_send(g))
+		return XDP_DROP;
+	/* All of it in every frame: receivers change the pages, and the kernel hands them out again as they are. */
+	__u64 *from = (void *)head->bytes;
+	__u64 *to = data;
+#pragma unroll
+	for (int word = 0; word < 5; word++)
+		to[word] = from[word];
+	if (g->head_bytes == 46) {
+		if (data + 46 + PROBE_LENGTH > end)
+			return XDP_ABORTED;
+		WORD32(data + 40) = WORD32(head->bytes + 40);
+		WORD16(data + 44) = WORD16(head->bytes + 44);
+		probe = data + 46;
+	} else {
+		WORD16(data + 40) = WORD16(head->bytes + 40);
+		probe = data + 42;
+	}
+	__u32 sequence = g->sequence;
+	next_turn(g);
+	__u64 now = bpf_ktime_get_ns();
+	count_gap(g, now);
+	probe_write(probe, stream, sequence, probe_stamp(g->seed, now, 0));
+	return bpf_redirect_map(&tester_port_out, 0, 0);
+}

@@ -1,0 +1,91 @@
+//! CPU time of threads as the scheduler knows it, and binding a thread to a CPU.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::ClockId;
+use weft_datapath::{DatapathError, clock};
+use weft_node::NodeError;
+
+/// CPU time that the living threads of a process whose names begin with `prefix` have used so far, nanoseconds. With an
+/// empty prefix: all its threads.
+///
+/// # Errors
+/// [`NodeError::System`] when there is no such process.
+pub fn time_ns(pid: u32, prefix: &str) -> Result<u64, NodeError> {
+    let tasks = PathBuf::from(format!("/proc/{pid}/task"));
+    let failed = || NodeError::at("reading", &tasks);
+    let mut sum_ns = 0;
+    for task in fs::read_dir(&tasks).map_err(failed())? {
+        let task = task.map_err(failed())?.path();
+        // A thread may end while this reads; then its time is gone.
+        if fs::read_to_string(task.join("comm")).is_ok_and(|name| name.starts_with(prefix)) {
+            sum_ns += fs::read_to_string(task.join("schedstat")).ok().and_then(|text| run_time_ns(&text)).unwrap_or(0);
+        }
+    }
+    Ok(sum_ns)
+}
+
+/// CPU time of the calling thread, nanoseconds.
+pub fn this_thread_ns() -> u64 {
+    clock::ns(ClockId::ThreadCPUTime)
+}
+
+/// Binds the calling thread, and those it will start, to one CPU.
+///
+/// # Errors
+/// [`DatapathError::Config`] when there is no such CPU.
+pub fn pin_this_thread(cpu: usize) -> Result<(), DatapathError> {
+    let mut set = CpuSet::new();
+    if cpu < CpuSet::MAX_CPU {
+        set.set(cpu);
+    }
+    sched_setaffinity(None, &set).map_err(|errno| DatapathError::Config {
+        field: "cpu",
+        why: format!("{cpu} cannot be used ({}); name a CPU of this machine", io::Error::from(errno)),
+    })
+}
+
+/// The same, before other work there: a CPU that is taken away makes a wrong measurement. It goes without where this process may
+/// not ask for that.
+///
+/// # Errors
+/// As [`pin_this_thread`].
+pub fn take(cpu: usize) -> Result<(), DatapathError> {
+    const BEFORE_OTHERS: i32 = -10;
+    pin_this_thread(cpu)?;
+    // Of the calling thread alone, on Linux.
+    let _without = rustix::process::setpriority_process(None, BEFORE_OTHERS);
+    Ok(())
+}
+
+fn run_time_ns(schedstat: &str) -> Option<u64> {
+    schedstat.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_costs_time_and_only_of_the_threads_that_are_named() {
+        let own = std::process::id();
+        let before = this_thread_ns();
+        let mut sum = 0u64;
+        while this_thread_ns() < before + 20_000_000 {
+            sum = sum.wrapping_mul(31).wrapping_add(1);
+        }
+        std::hint::black_box(sum);
+        assert!(time_ns(own, "").unwrap() >= 10_000_000);
+        assert_eq!(time_ns(own, "no such name").unwrap(), 0);
+        assert!(time_ns(u32::MAX, "").is_err());
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_refused() {
+        let error = std::thread::spawn(|| pin_this_thread(1 << 20)).join().unwrap().unwrap_err().to_string();
+        assert!(error.contains("cpu: 1048576 cannot be used"), "{error}");
+    }
+}

@@ -1,0 +1,44 @@
+//! What measures, breaks and stands beside a fabric, and is never deployed.
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | [`tester`] | the test centre's generator, analyser and emulated links |
+//! | [`bed`] | parts of beds for experiments: segments for streams, ends that poll |
+//! | [`l2`] | the plain layer-2 switch that every ratio is over |
+//! | [`loss`] | a network that loses datagrams of one port, or everything |
+//! | [`mod@bench`] | nanoseconds per packet of the XDP programs, relative to the plain switch |
+//! | [`xdp`] | VL2's data path on XDP, which the benchmark measures |
+//! | [`load`] | load for directory servers, with latencies |
+//! | [`etcd`] | etcd clusters as children of this process |
+//! | [`cpu`] | CPU time of threads, and a thread's place |
+//!
+//! It has eBPF programs of its own (`bpf/`), and like those of `weft-datapath` they act in the network namespace of the calling
+//! thread.
+
+pub mod abi;
+pub mod bed;
+pub mod bench;
+pub mod cpu;
+mod cut;
+pub mod etcd;
+pub mod l2;
+pub mod load;
+pub mod loss;
+pub mod tester;
+pub mod xdp;
+
+pub use cut::Cut;
+
+use weft_datapath::object::ObjectFile;
+
+/// Our own compiled objects.
+pub mod files {
+    use weft_datapath::object::{Aligned, ObjectFile};
+
+    include!(concat!(env!("OUT_DIR"), "/objects.rs"));
+}
+
+/// Every object that is deployed, and every one of ours.
+pub fn objects() -> impl Iterator<Item = ObjectFile> {
+    weft_datapath::object::ALL.iter().chain(files::ALL).copied()
+}

@@ -1,0 +1,335 @@
+//! The test centre's programs: the analyser and the link frame by frame, then generator to analyser over real veth pairs.
+
+#[path = "../../datapath/tests/common/mod.rs"]
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::netns::{Namespace, is_root, link};
+use common::{Random, available, ethernet};
+use weft_datapath::frame::Verdict;
+use weft_datapath::trill::XdpMode;
+use weft_testbed::tester::{
+    Analyser, EmulatedLinks, FRAME_BYTES_MAX, Generator, LinkParams, PortReading, SendOrder, StreamReading,
+};
+use weft_wire::probe::{PROBE_LEN, Probe};
+
+const MAC: [u8; 6] = [0x02, 0x57, 0x54, 1, 0, 9];
+const SENDER: [u8; 6] = [0x02, 0x57, 0x54, 0, 0, 9];
+const SEED: u8 = 5;
+const TRIAL: u32 = 0x105;
+
+/// Ethernet, perhaps a tag, IPv4 and UDP for a payload of `payload` bytes.
+fn head(mac: [u8; 6], vlan: Option<u16>, payload: usize) -> Vec<u8> {
+    let mut packet = common::Ipv4 { payload: vec![0; payload + 8], ..common::Ipv4::default() }.bytes();
+    let length = (payload as u16 + 8).to_be_bytes();
+    packet[20..28].copy_from_slice(&[0x30, 0x39, 0x13, 0x89, length[0], length[1], 0, 0]);
+    packet.truncate(28);
+    match vlan {
+        None => ethernet(mac, SENDER, 0x0800, &packet),
+        Some(vlan) => ethernet(mac, SENDER, 0x8100, &[&vlan.to_be_bytes()[..], &[8, 0], &packet].concat()),
+    }
+}
+
+fn probe(stream: u16, sequence: u32) -> Probe {
+    Probe { stream, sequence, seed: SEED, sent_ns: now_ns(), delay_units: 0 }
+}
+
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn frame(probe: Probe, payload: usize) -> Vec<u8> {
+    let mut bytes = vec![0; payload];
+    probe.fill(&mut bytes);
+    [head(MAC, None, payload), bytes].concat()
+}
+
+/// An analyser that expects two streams, both at [`MAC`], the second in VLAN 7; a third must not arrive here.
+fn analyser() -> Option<Analyser> {
+    let analyser = available(Analyser::load(&[Some((MAC, 0)), Some((MAC, 7)), None]))?;
+    analyser.begin(TRIAL, SEED, 0).expect("its maps are there");
+    Some(analyser)
+}
+
+fn feed(analyser: &Analyser, frames: &[Vec<u8>]) -> (PortReading, Vec<StreamReading>) {
+    for frame in frames {
+        assert_eq!(analyser.run(frame).expect("the kernel takes it").verdict, Verdict::Drop);
+    }
+    (analyser.port().unwrap(), analyser.streams(TRIAL).unwrap())
+}
+
+#[test]
+fn order_is_judged_as_a_window_judges_it() {
+    let Some(analyser) = analyser() else { return };
+    // 3 is late, 2 comes twice, 100 jumps, 40 is late within 64, 30 is older than the window, 99 is late.
+    let order = [0, 1, 2, 2, 4, 3, 100, 40, 30, 99, 101, 40];
+    let frames: Vec<_> = order.iter().map(|sequence| frame(probe(0, *sequence), PROBE_LEN)).collect();
+    let (port, streams) = feed(&analyser, &frames);
+    let StreamReading { received, reordered, duplicated, stale, misdelivered, corrupt, .. } = streams[0];
+    assert_eq!((received, reordered, duplicated, stale, misdelivered, corrupt), (11, 3, 2, 1, 0, 0));
+    assert_eq!(port.port.frames, 12);
+    assert_eq!(streams[1].received, 0);
+}
+
+#[test]
+fn a_new_trial_begins_at_zero_and_knows_the_frames_of_the_last() {
+    let Some(analyser) = analyser() else { return };
+    let frames: Vec<_> = (0..5).map(|sequence| frame(probe(0, sequence), PROBE_LEN)).collect();
+    feed(&analyser, &frames);
+    analyser.begin(TRIAL + 1, SEED + 1, 0).unwrap();
+    let (port, _) = feed(&analyser, &frames);
+    assert_eq!((port.port.frames, port.port.earlier), (0, 5));
+    assert_eq!(port.histogram.iter().sum::<u64>(), 0);
+    assert_eq!(analyser.streams(TRIAL + 1).unwrap()[0].received, 0);
+    let again = frame(Probe { seed: SEED + 1, ..probe(0, 0) }, PROBE_LEN);
+    assert_eq!(feed(&analyser, &[again]).0.port.frames, 1);
+    assert_eq!(analyser.streams(TRIAL + 1).unwrap()[0].received, 1);
+}
+
+#[test]
+fn wrong_stations_are_misdelivered_and_strangers_pass() {
+    let Some(analyser) = analyser() else { return };
+    let with_head = |head: Vec<u8>, stream| [head, probe(stream, 0).to_bytes().to_vec()].concat();
+    let frames = [
+        with_head(head([2, 0, 0, 0, 0, 1], None, PROBE_LEN), 0),
+        with_head(head(MAC, Some(7), PROBE_LEN), 0),
+        with_head(head(MAC, Some(7), PROBE_LEN), 1),
+        with_head(head(MAC, Some(8), PROBE_LEN), 1),
+        with_head(head(MAC, None, PROBE_LEN), 1),
+        with_head(head(MAC, None, PROBE_LEN), 2),
+        with_head(head(MAC, None, PROBE_LEN), 3),
+    ];
+    let (port, streams) = feed(&analyser, &frames);
+    let of = |stream: usize| (streams[stream].received, streams[stream].misdelivered);
+    assert_eq!((of(0), of(1), of(2), port.port.unknown), ((0, 2), (1, 2), (0, 1), 1));
+    // What has no probe is the kernel's: ARP, other UDP, and bytes that end in the middle.
+    let mut random = Random(7);
+    let mut other = frame(probe(0, 0), 64);
+    other[42] = 0;
+    for bytes in [common::arp(1, (MAC, common::MY_AA), (SENDER, common::PEER_AA)), other, random.bytes(59)] {
+        let bytes = if bytes.len() < 40 { ethernet(MAC, SENDER, 0x0806, &bytes) } else { bytes };
+        assert_eq!(analyser.run(&bytes).unwrap().verdict, Verdict::Next);
+    }
+    for length in 14..60 {
+        assert_eq!(analyser.run(&frame(probe(0, 0), PROBE_LEN)[..length]).unwrap().verdict, Verdict::Next, "{length}");
+    }
+}
+
+#[test]
+fn every_damaged_bit_is_counted() {
+    let Some(analyser) = analyser() else { return };
+    // 133 bytes of pattern: whole words and a rest of five bytes.
+    let whole = frame(probe(0, 0), PROBE_LEN + 133);
+    for at in 44..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1 << (at % 8);
+        let before = feed(&analyser, &[]);
+        let after = feed(&analyser, &[damaged]);
+        let counted = (after.0.port.damaged - before.0.port.damaged, after.1[0].corrupt - before.1[0].corrupt);
+        let expected = if at < 42 + PROBE_LEN { (1, 0) } else { (0, 1) };
+        assert_eq!(counted, expected, "byte {at}");
+    }
+    assert_eq!(feed(&analyser, std::slice::from_ref(&whole)).1[0].received, 1);
+    // Padding behind the datagram is nobody's payload.
+    let padded = [frame(probe(0, 1), PROBE_LEN + 3), vec![0xee; 20]].concat();
+    assert_eq!(feed(&analyser, &[padded]).1[0].received, 2);
+    // With a mask only some frames are looked at.
+    analyser.begin(TRIAL, SEED, 3).unwrap();
+    let corrupt = |sequence| {
+        let mut bytes = frame(probe(0, sequence), 100);
+        *bytes.last_mut().unwrap() ^= 1;
+        bytes
+    };
+    let before = feed(&analyser, &[]).1[0].corrupt;
+    let frames: Vec<_> = (8..16).map(corrupt).collect();
+    assert_eq!(feed(&analyser, &frames).1[0].corrupt - before, 2);
+}
+
+#[test]
+fn latency_is_time_on_the_way_and_virtual_delay() {
+    let Some(analyser) = analyser() else { return };
+    const LONG_NS: u64 = 10_000_000_000;
+    let sent = |sequence, units| Probe { sent_ns: now_ns() - LONG_NS, delay_units: units, ..probe(0, sequence) };
+    let frames = [frame(sent(0, 0), PROBE_LEN), frame(sent(1, 1 << 15), PROBE_LEN)];
+    let (port, _) = feed(&analyser, &frames);
+    let port = port.port;
+    let least = 2 * LONG_NS + (64 << 15);
+    assert!(port.latency_sum_ns >= least && port.latency_sum_ns < least + 5_000_000_000, "{port:?}");
+    assert!(port.latency_max_ns >= LONG_NS + (64 << 15) && port.jitter_count == 1);
+}
+
+#[test]
+fn any_bytes_do_no_harm() {
+    let Some(analyser) = analyser() else { return };
+    let Some(links) = available(EmulatedLinks::load()) else { return };
+    links.set("lo", &LinkParams { rate_bps: 1_000_000, ..LinkParams::default() }).unwrap();
+    let mut random = Random(11);
+    for round in 0..400 {
+        let length = 14 + random.below(300) as usize;
+        let mut bytes = random.bytes(length);
+        if round % 2 == 0 {
+            let good = frame(probe(0, round), PROBE_LEN + 60);
+            let kept = 14 + random.below(good.len() as u64 - 14) as usize;
+            bytes = good[..kept].to_vec();
+            let at = random.below(kept as u64) as usize;
+            bytes[at] ^= random.next() as u8;
+        }
+        analyser.run(&bytes).expect("a verdict");
+        match links.run_tc(&bytes) {
+            // The kernel itself refuses what is shorter than its own headers.
+            Ok(_) | Err(weft_datapath::DatapathError::Program { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn stamped(bytes: &[u8], at: usize) -> Probe {
+    Probe::parse(&bytes[at..]).expect("the probe is whole")
+}
+
+#[test]
+fn a_link_serialises_queues_delays_and_drops() {
+    let Some(links) = available(EmulatedLinks::load()) else { return };
+    // A kilobit a second: whatever this test takes is nothing. 100 bytes on the line are 0.8 s.
+    let params = LinkParams { rate_bps: 1000, queue_ns: 2_000_000_000, delay_ns: 1000, overhead_bytes: 24 };
+    links.set("lo", &LinkParams { rate_bps: 1_000_000_000, queue_ns: 300_000_000, delay_ns: 1000, ..params }).unwrap();
+    let sent = Probe { sent_ns: 5000, ..probe(0, 0) };
+    let bytes = frame(sent, PROBE_LEN + 16);
+    let out = links.run_tc(&bytes).unwrap();
+    assert_eq!(out.verdict, Verdict::Next);
+    // 76 bytes and 24 at 1 Gbit/s: 800 ns, and 1000 ns on the way.
+    let delayed = stamped(&out.bytes, 42);
+    assert_eq!(delayed.latency_ns(5000), 1800);
+    assert_eq!(out.bytes[..42], bytes[..42]);
+    assert_eq!(out.bytes[60..], bytes[60..]);
+
+    links.set("lo", &params).unwrap();
+    let passed = (0..9).filter(|_| links.run_tc(&bytes).unwrap().verdict == Verdict::Next).count();
+    // One on the line and what waits at most 2 s behind it: 0, 0.8, 1.6 s.
+    assert_eq!(passed, 3);
+    let counters = links.counters("lo").unwrap();
+    assert_eq!((counters.passed, counters.dropped, counters.foreign), (3, 6, 0));
+    assert_eq!(counters.saturated, 3, "seconds do not fit the field");
+    assert!(links.set("lo", &LinkParams { rate_bps: 1, ..params }).is_err());
+}
+
+#[test]
+fn a_link_finds_the_probe_in_every_encapsulation() {
+    let Some(links) = available(EmulatedLinks::load()) else { return };
+    links.set("lo", &LinkParams { delay_ns: 64_000, ..LinkParams::default() }).unwrap();
+    let inner = frame(Probe { sent_ns: 9, ..probe(0, 0) }, PROBE_LEN);
+    for at in [42, 46, 62, 66, 82, 92, 96] {
+        let bytes = [vec![0; at - 42], inner.clone()].concat();
+        let out = links.run_tc(&bytes).unwrap();
+        assert_eq!(stamped(&out.bytes, at).delay_units, 1000, "at {at}");
+    }
+    let strange = [vec![0; 3], inner].concat();
+    assert_eq!(links.run_tc(&strange).unwrap().bytes, strange);
+    assert_eq!(links.counters("lo").unwrap().foreign, 1);
+}
+
+const ORDER: SendOrder = SendOrder {
+    frame_bytes: 60,
+    interval_ns: 0.0,
+    duration_ns: 10_000_000_000,
+    limit: 10_000,
+    batch: 64,
+    spin: false,
+    slip_ns: 20_000,
+    seed: SEED,
+    cpu: 0,
+};
+
+#[test]
+fn all_frames_of_the_generator_reach_the_analyser_over_a_relay() {
+    if !is_root() {
+        eprintln!("skipped: network namespaces need root");
+        return;
+    }
+    let [a, dut, b] = ["a", "dut", "b"].map(|node| Namespace::new("tester", node));
+    link((&a, "g0"), (&dut, "s0"), 1500);
+    link((&dut, "s1"), (&b, "k0"), 1500);
+    let heads: Vec<Vec<u8>> = (0..3).map(|_| head(MAC, None, PROBE_LEN + 200)).collect();
+    let Some(analyser) = available(b.enter(|| {
+        let mut analyser = Analyser::load(&[Some((MAC, 0)); 3])?;
+        assert_eq!(analyser.attach("k0")?, XdpMode::Native);
+        Ok(analyser)
+    })) else {
+        return;
+    };
+    let links = dut.enter(|| {
+        let mut links = EmulatedLinks::load().unwrap();
+        links
+            .set("s1", &LinkParams { rate_bps: 1_000_000_000_000, delay_ns: 100_000, ..LinkParams::default() })
+            .unwrap();
+        links.relay("s0", "s1", 0).unwrap();
+        links
+    });
+    let generator = a.enter(|| Generator::load("g0", &heads)).unwrap();
+    // Where Linux before 6.5 leaves receiving to its thread, sending goes on meanwhile: at this pace a port's 256 places are 5 ms.
+    for (frame_bytes, batch, interval_ns, spin) in
+        [(260, 64, 0.0, false), (260, 1, 20_000.0, false), (260, 1, 20_000.0, true)]
+    {
+        let limit = if spin { 500 } else { 10_001 };
+        analyser.begin(TRIAL, SEED, 0).unwrap();
+        let order = SendOrder { frame_bytes, batch, interval_ns, spin, limit, duration_ns: 2_000_000_000, ..ORDER };
+        let sent = a.enter(|| generator.send(&order, &|| false)).unwrap();
+        let port = arrived(&analyser, limit);
+        assert_eq!((sent.frames, port.port.frames), (limit, limit), "{order:?}");
+        let streams = analyser.streams(TRIAL).unwrap();
+        assert!(streams.iter().all(|stream| stream.received >= limit / 3 && stream.reordered + stream.corrupt == 0));
+        assert_eq!(port.port.bytes, limit * 260);
+        assert_eq!(port.histogram.iter().sum::<u64>(), limit);
+        assert!(port.port.latency_sum_ns > limit * 100_000, "the link's delay is in it");
+        let gaps: u64 = sent.gaps.iter().sum();
+        assert_eq!(gaps, if interval_ns > 0.0 { limit - 1 } else { 0 });
+    }
+    dut.enter(|| assert_eq!(links.counters("s1").unwrap().dropped, 0));
+}
+
+/// What the port counted once this many frames had arrived; frames may be under way when the generator has sent them all.
+fn arrived(analyser: &Analyser, frames: u64) -> PortReading {
+    let start = Instant::now();
+    loop {
+        let reading = analyser.port().unwrap();
+        if reading.port.frames >= frames || start.elapsed() > Duration::from_secs(10) {
+            return reading;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn orders_that_cannot_be_are_refused() {
+    let short = Generator::load("lo", &[vec![0; 41]]).expect_err("no such head");
+    assert!(short.to_string().contains("42 bytes"), "{short}");
+    assert!(Generator::load("lo", &[]).is_err());
+    assert!(Generator::load("lo", &[vec![0; 42], vec![0; 46]]).is_err());
+    assert!(Generator::load("weft-none", &[vec![0; 42]]).is_err());
+    assert!(Analyser::load(&[]).is_err());
+    let Some(generator) = available(Generator::load("lo", &[vec![0; 42]])) else { return };
+    for frame_bytes in [59, FRAME_BYTES_MAX + 1] {
+        let error = generator.send(&SendOrder { frame_bytes, ..ORDER }, &|| false).expect_err("no such size");
+        assert!(error.to_string().contains("60 to 3000"), "{error}");
+    }
+    let error = generator.send(&SendOrder { cpu: 900, ..ORDER }, &|| false).expect_err("no such CPU");
+    assert!(error.to_string().contains("CPU 900"), "{error}");
+}
+
+#[test]
+fn the_user_can_stop_a_generator() {
+    if !is_root() {
+        eprintln!("skipped: network namespaces need root");
+        return;
+    }
+    let (a, b) = (Namespace::new("stop", "a"), Namespace::new("stop", "b"));
+    link((&a, "g0"), (&b, "k0"), 1500);
+    let Some(generator) = available(a.enter(|| Generator::load("g0", &[head(MAC, None, PROBE_LEN)]))) else { return };
+    let asked = std::sync::atomic::AtomicU32::new(0);
+    let stop = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 2;
+    let order = SendOrder { duration_ns: 600_000_000_000, limit: u64::MAX, interval_ns: 1000.0, ..ORDER };
+    let sent = a.enter(|| generator.send(&order, &stop)).unwrap();
+    assert!(sent.frames > 0 && sent.span_ns < 60_000_000_000, "{} frames", sent.frames);
+}
