@@ -12,6 +12,8 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const CLAIM_FAILED: u8 = 3;
 /// This machine lacks something: kernel, rights or a program.
 pub(crate) const NOT_FIT: u8 = 4;
+/// Something hides the answer to what a plan has to show.
+pub(crate) const INCONCLUSIVE: u8 = 5;
 /// Interrupted and cleaned up.
 pub(crate) const INTERRUPTED: u8 = 130;
 

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use tabled::builder::Builder;
-use tabled::settings::{Style, Width, object::Columns};
+use tabled::settings::object::{Cell, Columns};
+use tabled::settings::{Color, Style, Width};
 use weft_scenario::judge::{Check, Verdict};
 
 use crate::args::Output;
@@ -113,7 +114,27 @@ fn table(rows: &Rows, widths: &[usize]) -> String {
     for (column, width) in widths.iter().enumerate() {
         table.modify(Columns::one(column), Width::wrap(*width).keep_words(true));
     }
+    if let Some(column) = rows.header.iter().position(|heading| heading == "verdict").filter(|_| shows_colours()) {
+        for (place, row) in rows.rows.iter().enumerate() {
+            table.modify(Cell::new(place + 1, column), colour(&row[column]));
+        }
+    }
     table.to_string()
+}
+
+/// Whether somebody sees standard output, and wants colours.
+fn shows_colours() -> bool {
+    console::colors_enabled()
+}
+
+fn colour(verdict: &str) -> Color {
+    match verdict {
+        "pass" => Color::FG_GREEN,
+        "fail" => Color::FG_RED,
+        "differs" => Color::FG_MAGENTA,
+        "inconclusive" => Color::FG_YELLOW,
+        _ => Color::empty(),
+    }
 }
 
 /// How wide each column may be so that lines are at most `most` long: the widest give way first, none below its longest word.

@@ -63,13 +63,16 @@ pub struct Estimate {
     pub n: usize,
     /// What limited it.
     pub limited_by: Limit,
+    /// Whether another run of the same would give the same, as counts and calculations do, so that one sample is enough.
+    pub is_exact: bool,
 }
 
 impl Estimate {
     /// Median of samples with its order-statistics interval. `None` of no sample.
     pub fn of_samples(samples: &[f64], limited_by: Limit) -> Option<Self> {
         let value = stats::median(samples)?;
-        Some(Self { value, interval: stats::median_interval(samples), n: samples.len(), limited_by })
+        let (interval, is_exact) = (stats::median_interval(samples), limited_by == Limit::Computed);
+        Some(Self { value, interval, n: samples.len(), limited_by, is_exact })
     }
 
     /// The same with another unit: value and interval times a factor.
@@ -80,7 +83,7 @@ impl Estimate {
 
     /// A number that has no spread.
     pub fn exact(value: f64, limited_by: Limit) -> Self {
-        Self { value, interval: None, n: 1, limited_by }
+        Self { value, interval: None, n: 1, limited_by, is_exact: true }
     }
 }
 

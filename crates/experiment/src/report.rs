@@ -99,7 +99,7 @@ fn run_values(run: &Run<'_>) -> Value {
     let metrics: Vec<Value> = findings.metrics.iter().map(metric).collect();
     context! {
         paper => input.spec.paper.as_str(), figure => input.spec.figure.as_str(), title => input.spec.title.as_str(),
-        verdict => summary.verdict().word(), headings => Serde(table::HEADINGS),
+        verdict => summary.verdict().word(), counts => summary.counts(), headings => Serde(table::HEADINGS),
         problems => findings.problems.iter().map(|problem| problem.text().to_owned()).collect::<Vec<_>>(),
         summary => Serde(summary), manifest => Serde(manifest), claims, figures, metrics,
         tables => Serde(&findings.tables),

@@ -22,6 +22,40 @@ pub struct Interval {
     pub high: f64,
     /// Probability that it covers the true value; with few samples less than [`CONFIDENCE`] can be had.
     pub coverage: f64,
+    /// How it was made.
+    pub method: Method,
+}
+
+/// How an interval was made, and of what it is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Of the median, by order statistics: [`median_interval`].
+    Median,
+    /// Of the mean, by Student's t: [`mean_interval`].
+    Mean,
+    /// Of the mean of a time series, by batch means: [`batch_means_interval`].
+    BatchMeans,
+    /// Of the ratio of two means, by the delta method: [`ratio_of_means`].
+    RatioOfMeans,
+    /// Of the ratio of two means over the same things, by a block bootstrap: [`paired_ratio`].
+    PairedRatio,
+    /// Of a share, by Wilson: [`share_interval`].
+    Share,
+}
+
+impl Method {
+    /// For tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Median => "median",
+            Self::Mean => "mean",
+            Self::BatchMeans => "batch means",
+            Self::RatioOfMeans => "ratio of means",
+            Self::PairedRatio => "paired ratio",
+            Self::Share => "share",
+        }
+    }
 }
 
 impl Interval {
@@ -95,7 +129,7 @@ pub fn median_interval(values: &[f64]) -> Option<Interval> {
     let tail = |k: usize| (0..k).map(|i| binomial_half(n, i)).sum::<f64>();
     let k = (1..=n / 2).take_while(|k| 1.0 - 2.0 * tail(*k) >= CONFIDENCE).last().unwrap_or(1);
     let sorted = sorted(values);
-    Some(Interval { low: sorted[k - 1], high: sorted[n - k], coverage: 1.0 - 2.0 * tail(k) })
+    Some(Interval { low: sorted[k - 1], high: sorted[n - k], coverage: 1.0 - 2.0 * tail(k), method: Method::Median })
 }
 
 /// Probability that a fair coin shows heads exactly `k` times in `n` throws.
@@ -110,7 +144,7 @@ pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     let freedom = (values.len() - 1) as f64;
     let quantile = StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(0.5 + CONFIDENCE / 2.0);
     let half = quantile * spread / (values.len() as f64).sqrt();
-    Some(Interval { low: centre - half, high: centre + half, coverage: CONFIDENCE })
+    Some(Interval { low: centre - half, high: centre + half, coverage: CONFIDENCE, method: Method::Mean })
 }
 
 /// Mean of the first samples over mean of the others, with its interval: the delta method, Student's quantile with the
@@ -132,7 +166,8 @@ pub fn ratio_of_means(over: &[f64], under: &[f64]) -> Option<(f64, Interval)> {
         false => 0.0,
     };
     let half = quantile * (a + b).sqrt();
-    Some((ratio, Interval { low: ratio - half, high: ratio + half, coverage: CONFIDENCE }))
+    let method = Method::RatioOfMeans;
+    Some((ratio, Interval { low: ratio - half, high: ratio + half, coverage: CONFIDENCE, method }))
 }
 
 /// Interval of a share from how many of `n` independent trials had it (Wilson 1927). `None` of no trial.
@@ -144,7 +179,8 @@ pub fn share_interval(had: usize, n: usize) -> Option<Interval> {
     let (n, share) = (n as f64, had as f64 / n as f64);
     let centre = (share + z * z / (2.0 * n)) / (1.0 + z * z / n);
     let half = z / (1.0 + z * z / n) * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
-    Some(Interval { low: (centre - half).max(0.0), high: (centre + half).min(1.0), coverage: CONFIDENCE })
+    let (low, high) = ((centre - half).max(0.0), (centre + half).min(1.0));
+    Some(Interval { low, high, coverage: CONFIDENCE, method: Method::Share })
 }
 
 /// Interval of the mean of a time series, whose neighbours are alike: the series is cut into at most `batches`
@@ -153,7 +189,7 @@ pub fn share_interval(had: usize, n: usize) -> Option<Interval> {
 pub fn batch_means_interval(series: &[f64], batches: usize) -> Option<Interval> {
     let length = (series.len() / batches.max(1)).max(1);
     let means: Vec<f64> = series.chunks_exact(length).filter_map(mean).collect();
-    mean_interval(&means)
+    mean_interval(&means).map(|interval| Interval { method: Method::BatchMeans, ..interval })
 }
 
 #[cfg(test)]

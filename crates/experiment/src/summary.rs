@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{Estimate, Limit};
-use crate::plan::{Claim, Relation};
+use crate::plan::{Band, Claim, Relation};
+use crate::stats::Method;
 use crate::verdict::Verdict;
 
 /// Version of [`RunSummary`]'s fields; it changes when one is removed or changes its meaning.
@@ -27,14 +28,27 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
-    /// The run's verdict: `fail` if any claim fails, else `inconclusive` if any is, else `pass`.
+    /// The run's verdict: `fail` if any claim fails, else `inconclusive` if any is, else `differs` if any does, else `pass`.
     pub fn verdict(&self) -> Verdict {
-        let any = |verdict| self.claims.iter().any(|claim| claim.verdict == verdict);
-        match () {
-            () if any(Verdict::Fail) => Verdict::Fail,
-            () if any(Verdict::Inconclusive) => Verdict::Inconclusive,
-            () => Verdict::Pass,
-        }
+        let order = [Verdict::Fail, Verdict::Inconclusive, Verdict::Differs];
+        order.into_iter().find(|verdict| self.count(*verdict) > 0).unwrap_or(Verdict::Pass)
+    }
+
+    /// Whether something hides the answer to what the plan has to show.
+    pub fn hides_required(&self) -> bool {
+        self.claims.iter().any(|claim| claim.required && claim.verdict == Verdict::Inconclusive)
+    }
+
+    /// `12 claims: 5 pass, 1 differs, 6 info`.
+    pub fn counts(&self) -> String {
+        let all = [Verdict::Pass, Verdict::Fail, Verdict::Differs, Verdict::Inconclusive, Verdict::Info];
+        let counted = all.map(|verdict| (self.count(verdict), verdict.word()));
+        let words: Vec<_> = counted.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+        format!("{} claim{}: {}", self.claims.len(), if self.claims.len() == 1 { "" } else { "s" }, words.join(", "))
+    }
+
+    fn count(&self, verdict: Verdict) -> usize {
+        self.claims.iter().filter(|claim| claim.verdict == verdict).count()
     }
 }
 
@@ -53,10 +67,22 @@ pub struct ClaimResult {
     pub relation: Relation,
     /// The floor or ceiling.
     pub want: Option<f64>,
+    /// Where the number is if the paper's direction or size comes out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paper_wants: Option<Band>,
     /// Lower and upper end of our number's interval.
     pub interval: Option<[f64; 2]>,
+    /// What it is an interval of, and how it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_method: Option<Method>,
+    /// Probability that it covers the true value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<f64>,
     /// How many samples it rests on.
     pub n: usize,
+    /// Whether one is enough.
+    #[serde(default)]
+    pub exact: bool,
     /// What the number is relative to.
     pub baseline: String,
     /// What limited our number.
@@ -83,8 +109,12 @@ impl ClaimResult {
             unit: claim.unit.clone(),
             relation: claim.relation,
             want: claim.want,
+            paper_wants: claim.paper_wants,
             interval: ends,
+            interval_method: interval.map(|interval| interval.method),
+            coverage: interval.map(|interval| round(interval.coverage)),
             n: estimate.map_or(0, |estimate| estimate.n),
+            exact: estimate.is_some_and(|estimate| estimate.is_exact),
             baseline: claim.baseline.clone(),
             limited_by: estimate.map(|estimate| Limit::name(estimate.limited_by).to_owned()),
             required: claim.required,

@@ -21,7 +21,7 @@ pub struct ClaimRow {
     pub want: String,
     /// What limited our number.
     pub limited_by: String,
-    /// `pass`, `fail`, `inconclusive` or `info`.
+    /// `pass`, `fail`, `differs`, `inconclusive` or `info`.
     pub verdict: String,
     /// The reason, where the numbers do not say it.
     pub why: String,
@@ -42,11 +42,15 @@ pub fn claims_table(summary: &RunSummary) -> Vec<ClaimRow> {
 fn row(claim: &ClaimResult) -> ClaimRow {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| quantity(value, &claim.unit));
     let want = match (claim.relation, claim.want) {
-        (Relation::Info, _) | (_, None) => "-".to_owned(),
-        (relation, Some(want)) => format!("{} {}", relation.symbol(), quantity(want, &claim.unit)),
+        (Relation::Info, _) | (_, None) => None,
+        (relation, Some(want)) => Some(format!("{} {}", relation.symbol(), quantity(want, &claim.unit))),
     };
+    let paper_wants = claim.paper_wants.map(|band| format!("paper {band}"));
+    let want = want.into_iter().chain(paper_wants).collect::<Vec<_>>().join("; ");
+    let want = if want.is_empty() { "-".to_owned() } else { want };
     let interval = match claim.interval {
-        Some([low, high]) => format!("{} .. {} (n {})", plain(low), plain(high), claim.n),
+        Some([low, high]) => format!("{} .. {} ({}n {})", plain(low), plain(high), made(claim), claim.n),
+        None if claim.exact => format!("exact, n {}", claim.n),
         None => format!("n {}", claim.n),
     };
     ClaimRow {
@@ -59,6 +63,12 @@ fn row(claim: &ClaimResult) -> ClaimRow {
         verdict: claim.verdict.word().to_owned(),
         why: claim.reason.clone().unwrap_or_default(),
     }
+}
+
+/// `median 75 %, `: what an interval is one of, and what it covers.
+fn made(claim: &ClaimResult) -> String {
+    let made = claim.interval_method.zip(claim.coverage);
+    made.map_or_else(String::new, |(method, coverage)| format!("{} {:.0} %, ", method.name(), coverage * 100.0))
 }
 
 /// A number with its unit; ratios stand alone, rates get a prefix.

@@ -1,4 +1,5 @@
-//! Judges a claim against its floor or ceiling `want`; never against the paper's number with a tolerance.
+//! Judges a claim against its floor or ceiling `want`, and then against what `paper_wants`; never against the paper's number with
+//! a tolerance. docs/verdicts.md tells it to people.
 //!
 //! | judge | pass | fail | inconclusive |
 //! | --- | --- | --- | --- |
@@ -8,17 +9,25 @@
 //! | `interval-upper`, `>=` | value holds | upper end below `want` | value below, upper end not |
 //!
 //! Whatever the judge: a run that failed fails its claims; a run that was not what the plan describes, or whose value
-//! was limited by the emulating machine's CPU, is inconclusive, even where the number looks good; one that other work on
-//! the machine can only have made worse is inconclusive where it does not look good.
+//! was limited by the emulating machine's CPU, is beyond its physical bound or rests on fewer than three samples without being
+//! exact, is inconclusive, even where the number looks good; one that other work on the machine can only have made worse is
+//! inconclusive where it does not look good.
+//!
+//! What passes, or has no floor, and is outside of what the paper wants (with its whole interval, but for `median`) differs.
 
 pub use weft_scenario::judge::Verdict;
 
 use crate::metric::{Estimate, Findings, Problem};
-use crate::plan::{Claim, Judge, Relation};
+use crate::plan::{Band, Bound, Claim, Judge, Relation};
 use crate::summary::ClaimResult;
 
 /// A verdict, and the reason where it is not plain from the numbers.
 type Judgement = (Verdict, Option<String>);
+
+/// Fewer samples than this show no spread.
+const LEAST_SAMPLES: usize = 3;
+/// What rounding may put above a bound, as a share of it.
+const ROUNDING: f64 = 1e-9;
 
 /// Judges every claim.
 pub fn judge_all(claims: &[Claim], findings: &Findings) -> Vec<ClaimResult> {
@@ -33,8 +42,9 @@ pub fn judge(claim: &Claim, findings: &Findings) -> ClaimResult {
 }
 
 fn verdict_of(claim: &Claim, estimate: Option<&Estimate>, findings: &Findings) -> Judgement {
-    if claim.relation == Relation::Info {
-        return (Verdict::Info, None);
+    if !claim.is_judged() {
+        let hidden = estimate.and_then(|estimate| beyond(claim, estimate, findings).err());
+        return hidden.map_or((Verdict::Info, None), |reason| (Verdict::Inconclusive, Some(reason)));
     }
     if let Some(problem) = worst_problem(&findings.problems) {
         return match problem {
@@ -42,19 +52,70 @@ fn verdict_of(claim: &Claim, estimate: Option<&Estimate>, findings: &Findings) -
             Problem::Invalid(text) => (Verdict::Inconclusive, Some(text.clone())),
         };
     }
-    let (Some(estimate), Some(want)) = (estimate, claim.want) else {
+    let Some(estimate) = estimate else {
         return (Verdict::Inconclusive, Some("the run's records do not hold this number".into()));
     };
     if estimate.limited_by.hides_answer() {
         return (Verdict::Inconclusive, Some("the CPU of this machine was the bottleneck".into()));
     }
-    let (verdict, reason) = compare(claim.judge, claim.relation, estimate, want);
-    if verdict == Verdict::Fail && estimate.limited_by.excuses() {
-        return (Verdict::Inconclusive, Some("other work on this machine may have caused it".into()));
+    if let Err(reason) = beyond(claim, estimate, findings) {
+        return (Verdict::Inconclusive, Some(reason));
     }
-    match &claim.not_above {
-        Some(other) if verdict == Verdict::Pass => not_above(estimate, other, findings),
-        _ => (verdict, reason),
+    if estimate.n < LEAST_SAMPLES && !estimate.is_exact {
+        let reason = format!("it rests on {} of the {LEAST_SAMPLES} samples that a verdict takes", estimate.n);
+        return (Verdict::Inconclusive, Some(reason));
+    }
+    let judgement = match (claim.want, &claim.not_above) {
+        (None, _) => None,
+        (Some(want), other) => Some(match (compare(claim.judge, claim.relation, estimate, want), other) {
+            ((Verdict::Pass, _), Some(other)) => not_above(estimate, other, findings),
+            (judgement, _) => judgement,
+        }),
+    };
+    let judgement = match (claim.paper_wants, judgement) {
+        (Some(band), None | Some((Verdict::Pass, _))) => against_paper(claim, band, estimate),
+        (_, judgement) => judgement.unwrap_or((Verdict::Info, None)),
+    };
+    match judgement.0 {
+        Verdict::Fail | Verdict::Differs if estimate.limited_by.excuses() => {
+            (Verdict::Inconclusive, Some("other work on this machine may have caused it".into()))
+        }
+        _ => judgement,
+    }
+}
+
+/// An error if a value is more than there can be: then something was measured wrongly, however good it looks.
+fn beyond(claim: &Claim, estimate: &Estimate, findings: &Findings) -> Result<(), String> {
+    let most = match &claim.bound {
+        None => return Ok(()),
+        Some(Bound::Number(most)) => *most,
+        Some(Bound::Metric(name)) => {
+            findings.metrics.get(name).ok_or_else(|| format!("its bound `{name}` was not measured"))?.value
+        }
+    };
+    match estimate.value > most + most.abs() * ROUNDING {
+        true => Err(format!("{:.3} is more than there can be ({most:.3})", estimate.value)),
+        false => Ok(()),
+    }
+}
+
+/// What holds as far as we want it, or has no floor, held against the paper's direction or size.
+fn against_paper(claim: &Claim, band: Band, estimate: &Estimate) -> Judgement {
+    let interval = estimate.interval.filter(|_| claim.judge != Judge::Median);
+    let (low, high) = interval.map_or((estimate.value, estimate.value), |ends| (ends.low, ends.high));
+    match () {
+        () if band.holds(low) && band.holds(high) => {
+            let stale = || format!("it agrees with the paper's {band}: `because` is stale");
+            (Verdict::Pass, claim.because.as_ref().map(|_| stale()))
+        }
+        () if high < band.low || low > band.high => {
+            let unknown = || format!("the paper's is {band}; nobody knows why");
+            (Verdict::Differs, Some(claim.because.clone().unwrap_or_else(unknown)))
+        }
+        () if claim.relation == Relation::Info => {
+            (Verdict::Inconclusive, Some(format!("cannot be told from the paper's {band}")))
+        }
+        () => (Verdict::Pass, Some(format!("cannot be told from the paper's {band}"))),
     }
 }
 

@@ -10,6 +10,8 @@ pub enum Verdict {
     Pass,
     /// It does not.
     Fail,
+    /// Our own floor holds, or there is none, and the paper's direction or size does not come out.
+    Differs,
     /// Noise or a limit elsewhere hides the answer.
     Inconclusive,
     /// Nothing was judged.
@@ -22,6 +24,7 @@ impl Verdict {
         match self {
             Self::Pass => "pass",
             Self::Fail => "fail",
+            Self::Differs => "differs",
             Self::Inconclusive => "inconclusive",
             Self::Info => "info",
         }

@@ -48,10 +48,6 @@ impl<'a> PlanLine<'a> {
         let word = word.to_lowercase();
         [self.plan, self.paper, self.figure].iter().any(|text| text.to_lowercase().contains(&word))
     }
-
-    fn judged(&self) -> impl Iterator<Item = (&'a Claim, f64)> {
-        self.claims.iter().filter_map(|claim| Some((claim, claim.want?)))
-    }
 }
 
 pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
@@ -85,14 +81,18 @@ fn summary(lines: &[PlanLine<'_>]) -> Rows {
 
 /// A row for each claim that is judged.
 fn claims(lines: &[PlanLine<'_>]) -> Rows {
-    let mut rows = Rows::new(&["plan", "claim", "want", "paper", "relative to"]);
+    let mut rows = Rows::new(&["plan", "claim", "want", "paper", "paper wants", "seen to fail", "relative to"]);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for line in lines {
-        for (claim, want) in line.judged() {
+        for claim in line.claims.iter().filter(|claim| claim.is_judged()) {
+            let want = claim.want.map(|want| format!("{} {}", claim.relation.symbol(), quantity(want, &claim.unit)));
             rows.push(vec![
                 line.plan.to_owned(),
-                claim.id.clone(),
-                format!("{} {}", claim.relation.symbol(), quantity(want, &claim.unit)),
-                claim.paper.map_or_else(|| "-".to_owned(), |paper| quantity(paper, &claim.unit)),
+                format!("{}{}", claim.id, if claim.required { " *" } else { "" }),
+                or_dash(want),
+                or_dash(claim.paper.map(|paper| quantity(paper, &claim.unit))),
+                or_dash(claim.paper_wants.map(|band| band.to_string())),
+                or_dash(claim.fails_when.clone()),
                 claim.baseline.clone(),
             ]);
         }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use weft_experiment::plan::{self, Mode};
 use weft_experiment::runner::{self, RunError, RunOptions, RunOutcome};
+use weft_experiment::summary::RunSummary;
 use weft_experiment::table;
 use weft_experiment::verdict::Verdict;
 use weft_model::{CALC, CalcEngine};
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     progress.finish();
     let outcome = outcome.map_err(failure)?;
     show(&outcome, args.output.output)?;
-    Ok(exit_code(outcome.summary.verdict()))
+    Ok(exit_code(&outcome.summary, args.allow_inconclusive))
 }
 
 fn engine(name: &str) -> Result<Box<dyn Engine>, EngineError> {
@@ -77,19 +78,21 @@ fn show(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
         rows.push(row.cells().map(str::to_owned).to_vec());
     }
     output::print(format, &rows, summary)?;
-    if summary.verdict() == Verdict::Inconclusive {
-        eprintln!("weft: warning: a claim is inconclusive; the report says what hid the answer");
+    if summary.hides_required() {
+        eprintln!("weft: warning: a required claim is inconclusive; `why` says what hid the answer");
     }
     if format == Output::Table {
-        output::print_line(&format!("\n* required\nreport: {}", outcome.run_dir.join("report.html").display()))?;
+        let report = outcome.run_dir.join("report.html");
+        output::print_line(&format!("\n{}; * required\nreport: {}", summary.counts(), report.display()))?;
     }
     Ok(())
 }
 
-fn exit_code(verdict: Verdict) -> ExitCode {
-    match verdict {
-        Verdict::Fail => ExitCode::from(exit::CLAIM_FAILED),
-        _ => ExitCode::SUCCESS,
+fn exit_code(summary: &RunSummary, allow_inconclusive: bool) -> ExitCode {
+    match () {
+        () if summary.verdict() == Verdict::Fail => ExitCode::from(exit::CLAIM_FAILED),
+        () if summary.hides_required() && !allow_inconclusive => ExitCode::from(exit::INCONCLUSIVE),
+        () => ExitCode::SUCCESS,
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Input, MetricInfo, cpu};
 use crate::metric::{Estimate, Findings, Limit, Problem, Table};
 use crate::plan::{COUNT, LIMIT, MetricQuestion, PlanSpec, ProblemVerdict};
 use crate::query::{Answer, Database, QueryError, Value};
-use crate::stats::Interval;
+use crate::stats::{Interval, Method};
 use crate::table::plain;
 
 /// They are the plan's.
@@ -131,6 +131,9 @@ fn estimates(metric: &MetricQuestion, answer: &Answer, is_busy: bool) -> Result<
     for (name, n) in counts {
         estimates.entry(name).and_modify(|estimate: &mut Estimate| estimate.n = n);
     }
+    if metric.exact {
+        estimates.values_mut().for_each(|estimate| estimate.is_exact = true);
+    }
     for (name, limit) in limits {
         estimates.entry(name).and_modify(|estimate: &mut Estimate| estimate.limited_by = limit);
     }
@@ -144,14 +147,16 @@ struct Written {
     low: Option<f64>,
     high: Option<f64>,
     coverage: Option<f64>,
+    method: Option<Method>,
     n: usize,
 }
 
 fn estimate(text: &str, limited_by: Limit) -> Option<Estimate> {
     let written: Written = serde_json::from_str(text).ok()?;
-    let ends = written.low.zip(written.high).zip(written.coverage);
-    let interval = ends.map(|((low, high), coverage)| Interval { low, high, coverage });
-    Some(Estimate { value: written.value, interval, n: written.n, limited_by })
+    let ends = written.low.zip(written.high).zip(written.coverage.zip(written.method));
+    let interval = ends.map(|((low, high), (coverage, method))| Interval { low, high, coverage, method });
+    let is_exact = limited_by == Limit::Computed;
+    Some(Estimate { value: written.value, interval, n: written.n, limited_by, is_exact })
 }
 
 /// As people read it.

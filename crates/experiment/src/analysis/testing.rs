@@ -199,6 +199,7 @@ shift = 1
 [[metrics]]
 id = "goodput_error"
 meaning = "distance from 1 of the simulated goodput / the kernel's"
+exact = true
 sql = '''
 with runs as (select engine, sum(bytes_received) * 1.0 / max(end_ns) as goodput from flows group by engine)
 select abs(sim.goodput / lab.goodput - 1) as value from runs sim, runs lab where sim.engine = 'sim' and lab.engine = 'lab''''

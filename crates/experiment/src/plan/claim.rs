@@ -1,5 +1,7 @@
 //! What a plan wants to see, beside what the paper said.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 pub use weft_scenario::judge::Relation;
 
@@ -45,13 +47,97 @@ pub struct Claim {
     pub judge: Judge,
     /// A second metric that this one may not exceed, for instance the same cost of another overlay.
     pub not_above: Option<String>,
+    /// Where the number is if the paper's direction or size comes out: `">= 1.2"`, `"<= 1"` or `"1.2 .. 1.4"`. A number that is
+    /// elsewhere `differs`.
+    pub paper_wants: Option<Band>,
+    /// Why we believe that it does differ, in a line.
+    pub because: Option<String>,
+    /// What the number cannot exceed if all was measured well: a number, or another metric's name.
+    pub bound: Option<Bound>,
+    /// The mutation of the plan's rows that makes the claim fail.
+    pub fails_when: Option<String>,
     /// A remark for the report, for instance why a floor is lower in quick mode.
     pub note: Option<String>,
+}
+
+/// Where a number may be, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Band {
+    /// Lower end, or minus infinity.
+    pub low: f64,
+    /// Upper end, or infinity.
+    pub high: f64,
+}
+
+/// What a value cannot exceed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Bound {
+    /// The same in every run.
+    Number(f64),
+    /// What another metric says.
+    Metric(String),
+}
+
+impl Band {
+    /// Whether a number is in it.
+    pub fn holds(self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let number = |text: &str| text.trim().parse().ok().filter(|number: &f64| number.is_finite());
+        let band = match (text.strip_prefix(">="), text.strip_prefix("<="), text.split_once("..")) {
+            (Some(low), _, _) => Self { low: number(low)?, high: f64::INFINITY },
+            (_, Some(high), _) => Self { low: f64::NEG_INFINITY, high: number(high)? },
+            (_, _, Some((low, high))) => Self { low: number(low)?, high: number(high)? },
+            _ => return None,
+        };
+        (band.low <= band.high).then_some(band)
+    }
+}
+
+impl fmt::Display for Band {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.low.is_finite(), self.high.is_finite()) {
+            (true, true) => write!(formatter, "{} .. {}", self.low, self.high),
+            (true, false) => write!(formatter, ">= {}", self.low),
+            _ => write!(formatter, "<= {}", self.high),
+        }
+    }
+}
+
+impl Serialize for Band {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Band {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::read(&text)
+            .ok_or_else(|| serde::de::Error::custom(format!("`{text}` is none of `>= 1.2`, `<= 1` and `1.2 .. 1.4`")))
+    }
 }
 
 impl Claim {
     /// The metric that it is about.
     pub fn metric(&self) -> &str {
         self.metric.as_deref().unwrap_or(&self.id)
+    }
+
+    /// Every metric that it needs.
+    pub fn metrics(&self) -> impl Iterator<Item = &str> {
+        let bound = match &self.bound {
+            Some(Bound::Metric(name)) => Some(name.as_str()),
+            _ => None,
+        };
+        std::iter::once(self.metric()).chain(self.not_above.as_deref()).chain(bound)
+    }
+
+    /// Whether it has a verdict.
+    pub fn is_judged(&self) -> bool {
+        self.relation != Relation::Info || self.paper_wants.is_some()
     }
 }

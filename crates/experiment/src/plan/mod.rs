@@ -18,12 +18,14 @@ mod spec;
 mod sweep;
 mod validate;
 
-pub use claim::{Claim, Judge, Relation};
+pub use claim::{Band, Bound, Claim, Judge, Relation};
 pub use error::PlanError;
 pub use library::{embedded_names, fabric_text, list, load};
 pub use question_set::QuestionSet;
 pub(crate) use questions::{COUNT, LIMIT};
-pub use questions::{FigureKind, FigureQuestion, MetricQuestion, ProblemQuestion, ProblemVerdict, TableQuestion, View};
+pub use questions::{
+    FigureKind, FigureQuestion, MetricQuestion, Mutation, ProblemQuestion, ProblemVerdict, TableQuestion, View,
+};
 pub use single::{SingleSampling, SingleScenario};
 pub use spec::{PlanSpec, Sampling, Scale};
 pub use sweep::{Axis, ENGINE_AXIS, Point};

@@ -41,6 +41,9 @@ pub struct MetricQuestion {
     /// What limits it where a core of the machine had no time left.
     #[serde(default = "cpu")]
     pub when_busy: Limit,
+    /// Whether it has no spread, as a count of what must not be: then one sample is enough to judge. What is computed has none.
+    #[serde(default)]
+    pub exact: bool,
 }
 
 /// What makes a run worthless: every row of the answer is a sentence.
@@ -52,6 +55,17 @@ pub struct ProblemQuestion {
     /// Whether the fabric did not do what was asked, or the run was not what the plan describes.
     pub verdict: ProblemVerdict,
     /// The question.
+    pub sql: String,
+}
+
+/// What could be wrong with a network, as a change of the rows that it would have: claims name the one that makes them fail
+/// (`fails_when`), and a test holds them to it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mutation {
+    /// What is wrong, in words.
+    pub id: String,
+    /// Statements that change rows (`update`, `insert`, `delete`), each up to a `;`.
     pub sql: String,
 }
 
@@ -192,7 +206,7 @@ pub(super) fn check(spec: &PlanSpec) -> Result<(), Problem> {
         places.insert(metric.id.as_str(), of_place);
     }
     for claim in &spec.claims {
-        for name in std::iter::once(claim.metric()).chain(claim.not_above.as_deref()) {
+        for name in claim.metrics() {
             check_name(spec, &places, name).map_err(|error| {
                 Problem::of_claim(&claim.id, format!("claim `{}` names `{name}`: {error}", claim.id))
             })?;
@@ -203,6 +217,11 @@ pub(super) fn check(spec: &PlanSpec) -> Result<(), Problem> {
     }
     for table in &spec.tables {
         database.columns(&table.sql).map_err(|error| at(&table.id, named("table", &table.id, &error)))?;
+    }
+    for mutation in &spec.mutations {
+        database
+            .check_change(&mutation.sql)
+            .map_err(|error| at(&mutation.id, named("mutation", &mutation.id, &error)))?;
     }
     spec.figures.iter().try_for_each(|figure| check_figure(&database, figure))
 }

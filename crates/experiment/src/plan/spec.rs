@@ -11,7 +11,8 @@ use weft_scenario::units::Nanos;
 use weft_scenario::workload::Workload;
 
 use super::{
-    Axis, Claim, ENGINE_AXIS, FigureQuestion, MetricQuestion, Point, ProblemQuestion, QuestionSet, TableQuestion, View,
+    Axis, Claim, ENGINE_AXIS, FigureQuestion, MetricQuestion, Mutation, Point, ProblemQuestion, QuestionSet,
+    TableQuestion, View,
 };
 use crate::analysis::Analysis;
 
@@ -97,6 +98,9 @@ pub struct PlanSpec {
     /// What is shown and judged.
     #[serde(default)]
     pub claims: Vec<Claim>,
+    /// What would make required claims fail.
+    #[serde(default)]
+    pub mutations: Vec<Mutation>,
     /// The engine that this is the plan for, or those that it compares: `lab`, `sim`, `lab+sim`.
     #[serde(skip)]
     pub runs_on: String,

@@ -58,6 +58,34 @@ fn mistakes_are_named_with_their_place() {
 }
 
 #[test]
+fn what_a_claim_is_held_against_must_make_sense() {
+    let claim = |more: &str| refusal_of("want = 0.94\n", &format!("want = 0.94\n{more}\n"));
+    let mutation = |sql: &str| {
+        let end = format!("\n[[mutations]]\nid = \"slow\"\nsql = \"{sql}\"\n");
+        refusal(&(plan_text(KEYS, SHUFFLE_TABLES) + &end))
+    };
+    for (message, says) in [
+        (claim("paper_wants = \"about 1\""), "`about 1` is none of `>= 1.2`, `<= 1` and `1.2 .. 1.4`"),
+        (claim("paper_wants = \"2 .. 1\""), "`2 .. 1` is none of"),
+        (claim("because = \"nobody knows\""), "has `because`, which explains `paper_wants`"),
+        (claim("fails_when = \"a switch is slow\""), "fails when `a switch is slow`, which no `[[mutations]]` is"),
+        (claim("bound = \"line_rate\""), "the plan has no such metric"),
+        (mutation("update flows set end = 1"), "mutation `slow`: no such column: end"),
+        (mutation("select 1"), "mutation `slow`: it changes nothing"),
+    ] {
+        assert!(message.starts_with("p.toml:") && message.contains(says), "wanted `{says}`, got `{message}`");
+    }
+    let good = plan_text(KEYS, SHUFFLE_TABLES).replacen(
+        "want = 0.94\n",
+        "want = 0.94\nbound = 1.0\npaper_wants = \"0.8 .. 0.9\"\nbecause = \"no limit of cards\"\n",
+        1,
+    );
+    let plan = Plan::parse("p.toml", &good).unwrap();
+    let claim = &plan.for_mode(Mode::Default).claims[0];
+    assert_eq!((claim.paper_wants, &claim.bound), (Some(Band { low: 0.8, high: 0.9 }), &Some(Bound::Number(1.0))));
+}
+
+#[test]
 fn a_mistake_in_quick_is_found_at_its_own_line() {
     let text = plan_text(KEYS, SHUFFLE_TABLES) + "\n[quick]\nrepetitons = 2\n";
     let line = text.lines().position(|line| line.starts_with("repetitons")).unwrap() + 1;

@@ -271,10 +271,18 @@ fn unknown_metric(spec: &PlanSpec, name: &str, known: &[String]) -> String {
 fn check_claim(spec: &PlanSpec, claim: &Claim) -> Result<(), String> {
     let id = &claim.id;
     let known_names = spec.analysis.metric_names(spec);
-    for name in std::iter::once(claim.metric()).chain(claim.not_above.as_deref()).filter(|_| !spec.asks()) {
+    for name in claim.metrics().filter(|_| !spec.asks()) {
         if !known_names.iter().any(|known| known == name) {
             return Err(unknown_metric(spec, name, &known_names));
         }
+    }
+    if claim.because.is_some() && claim.paper_wants.is_none() {
+        return Err(format!("claim `{id}` has `because`, which explains `paper_wants`"));
+    }
+    if let Some(mutation) = &claim.fails_when
+        && !spec.mutations.iter().any(|one| one.id == *mutation)
+    {
+        return Err(format!("claim `{id}` fails when `{mutation}`, which no `[[mutations]]` is"));
     }
     if claim.relation == Relation::Info {
         if claim.required {

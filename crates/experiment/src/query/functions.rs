@@ -7,7 +7,7 @@
 //! * `share_estimate(had, n)`: of two numbers, with Wilson's interval, as JSON like those below
 //! * `ratio_estimate(x, is_over)`: mean of the ones over mean of the others, like those below
 //! * `paired_ratio(ours, theirs, run)`, `batch_mean(x)`, `mean_estimate(x)` (Student's interval), `median_estimate(x)`: an estimate with its interval, as JSON with `value`, `low`, `high`,
-//!   `coverage` and `n`; rows must come in order of time
+//!   `coverage`, `method` and `n`; rows must come in order of time
 
 use std::collections::BTreeMap;
 
@@ -245,7 +245,8 @@ impl Aggregate<Vec<f64>, Option<String>> for Estimated {
 }
 
 fn estimate(value: f64, interval: Option<Interval>, n: usize) -> String {
-    let ends = interval.map(|interval| (interval.low, interval.high, interval.coverage));
-    let (low, high, coverage) = (ends.map(|ends| ends.0), ends.map(|ends| ends.1), ends.map(|ends| ends.2));
-    json!({ "value": value, "low": low, "high": high, "coverage": coverage, "n": n }).to_string()
+    let of = |part: fn(Interval) -> f64| interval.map(part);
+    let (low, high, coverage) = (of(|one| one.low), of(|one| one.high), of(|one| one.coverage));
+    let method = interval.map(|interval| interval.method);
+    json!({ "value": value, "low": low, "high": high, "coverage": coverage, "method": method, "n": n }).to_string()
 }

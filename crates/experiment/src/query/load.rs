@@ -45,7 +45,7 @@ impl StoredRun {
         Some((&self.spec.points[place], files.iter().position(|one| *one == file)? + 1))
     }
 
-    fn keys(&self) -> Result<Vec<TrialKey>, QueryError> {
+    pub(super) fn keys(&self) -> Result<Vec<TrialKey>, QueryError> {
         let trials = read_trials(&self.folder.join("records"), &self.spec.axes, &[])?;
         Ok(trials.into_iter().map(|trial| trial.key).collect())
     }

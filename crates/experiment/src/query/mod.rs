@@ -23,9 +23,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, ErrorCode, params_from_iter};
+use rusqlite::{Batch, Connection, ErrorCode, params_from_iter};
 use serde::Serialize;
 
 pub(crate) use self::catalog::is_column;
@@ -207,6 +208,29 @@ impl Database {
         }
     }
 
+    /// Whether these statements change rows of the run's tables.
+    ///
+    /// # Errors
+    /// [`QueryError::Statement`] for what does not.
+    pub(crate) fn check_change(&self, sql: &str) -> Result<(), QueryError> {
+        self.may_write.store(true, Relaxed);
+        let checked = self.prepare_changes(sql);
+        self.may_write.store(false, Relaxed);
+        checked
+    }
+
+    fn prepare_changes(&self, sql: &str) -> Result<(), QueryError> {
+        let mut batch = Batch::new(&self.connection, sql);
+        while let Some(prepared) = batch.next().map_err(statement)? {
+            if prepared.readonly() {
+                return Err(QueryError::Statement(
+                    "it changes nothing; begin with `update`, `insert` or `delete`".to_owned(),
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Every table with its columns, rows before what is derived from them.
     pub fn tables(&self) -> impl Iterator<Item = (&str, &[String])> {
         let mut tables: Vec<(&String, &Table)> = self.tables.iter().collect();
@@ -360,5 +384,7 @@ fn statement(error: rusqlite::Error) -> QueryError {
     })
 }
 
+#[cfg(test)]
+mod change;
 #[cfg(test)]
 mod tests;

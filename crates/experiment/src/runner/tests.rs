@@ -105,8 +105,8 @@ fn a_run_leaves_a_complete_folder_and_its_summary() {
     let parent = tempfile::tempdir().unwrap();
     let out = parent.path().join("result");
     let engine = FakeEngine::default();
-    let outcome = run(&shuffle_plan("repetitions = 2"), &[&engine], &options(&out), &Quiet::default()).unwrap();
-    assert_eq!(engine.log(), ["up Vl2", "run Vl2 seed 7", "run Vl2 seed 8", "down Vl2"]);
+    let outcome = run(&shuffle_plan("repetitions = 3"), &[&engine], &options(&out), &Quiet::default()).unwrap();
+    assert_eq!(engine.log(), ["up Vl2", "run Vl2 seed 7", "run Vl2 seed 8", "run Vl2 seed 9", "down Vl2"]);
     assert_eq!(outcome.run_dir, out);
     assert_eq!(entries(parent.path()), ["result"]);
     assert_eq!(entries(&out), ["fabric.yaml", "manifest.json", "records", "report.html", "summary.json"]);

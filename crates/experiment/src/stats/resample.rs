@@ -8,7 +8,7 @@
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use super::{CONFIDENCE, Interval, percentile_of_sorted, sorted};
+use super::{CONFIDENCE, Interval, Method, percentile_of_sorted, sorted};
 
 /// Blocks in all; each should be longer than flows remember, and there should be enough to draw from.
 const BLOCKS: usize = 20;
@@ -63,7 +63,7 @@ fn interval(blocks: &[(f64, f64)]) -> Option<Interval> {
     let ratios = sorted(&(0..DRAWS).filter_map(draw).collect::<Vec<_>>());
     let tail = (1.0 - CONFIDENCE) / 2.0;
     let (low, high) = (percentile_of_sorted(&ratios, tail)?, percentile_of_sorted(&ratios, 1.0 - tail)?);
-    Some(Interval { low, high, coverage: CONFIDENCE })
+    Some(Interval { low, high, coverage: CONFIDENCE, method: Method::PairedRatio })
 }
 
 #[cfg(test)]

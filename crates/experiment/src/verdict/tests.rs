@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::metric::Limit;
-use crate::stats::Interval;
+use crate::stats::{Interval, Method};
 
 use Judge::{IntervalUpper, Median, Value};
 use Relation::{AtLeast, AtMost, Info};
@@ -21,13 +21,17 @@ fn claim(judge: Judge, relation: Relation, want: Option<f64>) -> Claim {
         required: false,
         judge,
         not_above: None,
+        paper_wants: None,
+        because: None,
+        bound: None,
+        fails_when: None,
         note: None,
     }
 }
 
 fn estimate(value: f64, interval: Option<(f64, f64)>) -> Estimate {
-    let interval = interval.map(|(low, high)| Interval { low, high, coverage: 0.95 });
-    Estimate { value, interval, n: 3, limited_by: Limit::Link }
+    let interval = interval.map(|(low, high)| Interval { low, high, coverage: 0.95, method: Method::Median });
+    Estimate { value, interval, n: 3, limited_by: Limit::Link, is_exact: false }
 }
 
 fn findings(estimate: Estimate) -> Findings {
@@ -146,4 +150,77 @@ fn work_of_others_excuses_a_bad_value_and_takes_nothing_from_a_good_one() {
     let excused = judged(1.1);
     assert_eq!(excused.verdict, Inconclusive);
     assert!(excused.reason.unwrap().starts_with("other work"));
+}
+
+#[test]
+fn what_the_paper_wants_is_a_second_question() {
+    let paper = |judge, because: &str| Claim {
+        paper_wants: Some(Band { low: 1.2, high: f64::INFINITY }),
+        because: (!because.is_empty()).then(|| because.to_owned()),
+        ..claim(judge, AtMost, Some(1.35))
+    };
+    let cases = [
+        (Value, "x", 0.91, None, Verdict::Differs, Some("x")),
+        (Value, "", 0.91, None, Verdict::Differs, Some("the paper's is >= 1.2; nobody knows why")),
+        (Value, "x", 1.25, None, Pass, Some("it agrees with the paper's >= 1.2: `because` is stale")),
+        (Value, "", 1.25, None, Pass, None),
+        (Value, "x", 1.40, None, Fail, None),
+        (Value, "x", 1.15, Some((1.1, 1.25)), Pass, Some("cannot be told from the paper's >= 1.2")),
+        (Median, "x", 1.15, Some((1.1, 1.25)), Verdict::Differs, Some("x")),
+    ];
+    for (judge, because, value, interval, verdict, reason) in cases {
+        let result = super::judge(&paper(judge, because), &findings(estimate(value, interval)));
+        assert_eq!((result.verdict, result.reason.as_deref()), (verdict, reason), "{judge:?} {value} {interval:?}");
+        let alone = Claim { relation: Info, want: None, ..paper(judge, because) };
+        let alone = super::judge(&alone, &findings(estimate(value, interval))).verdict;
+        let open = verdict == Pass && interval.is_some();
+        assert_eq!(
+            alone,
+            if open {
+                Inconclusive
+            } else if verdict == Fail {
+                Pass
+            } else {
+                verdict
+            },
+            "{value} alone"
+        );
+    }
+    let busy = Estimate { limited_by: Limit::OtherWork, ..estimate(0.91, None) };
+    assert_eq!(judge(&paper(Value, "x"), &findings(busy)).verdict, Inconclusive);
+}
+
+#[test]
+fn more_than_there_can_be_is_never_a_pass() {
+    let bounded = |bound| Claim { bound: Some(bound), ..claim(Median, AtLeast, Some(0.94)) };
+    let of = |claim: &Claim, value| judge(claim, &findings(estimate(value, None)));
+    let one = bounded(Bound::Number(1.0));
+    assert_eq!([of(&one, 1.0).verdict, of(&one, 1.0 + 1e-12).verdict, of(&one, 0.5).verdict], [Pass, Pass, Fail]);
+    let above = of(&one, 1.015);
+    assert_eq!(
+        (above.verdict, above.reason.as_deref()),
+        (Inconclusive, Some("1.015 is more than there can be (1.000)"))
+    );
+    assert_eq!(
+        of(&Claim { relation: Info, want: None, ..one }, 1.015).verdict,
+        Inconclusive,
+        "also where nothing is wanted"
+    );
+    let mut both = findings(estimate(0.98, None));
+    let by_metric = bounded(Bound::Metric("most".into()));
+    assert_eq!(judge(&by_metric, &both).verdict, Inconclusive, "it is not known");
+    both.metrics.insert("most".into(), Estimate::exact(0.963, Limit::Computed));
+    assert_eq!(judge(&by_metric, &both).verdict, Inconclusive);
+    both.metrics.insert("most".into(), Estimate::exact(0.99, Limit::Computed));
+    assert_eq!(judge(&by_metric, &both).verdict, Pass);
+}
+
+#[test]
+fn two_samples_show_no_spread() {
+    for (n, is_exact, verdict) in
+        [(1, false, Inconclusive), (2, false, Inconclusive), (3, false, Pass), (1, true, Pass)]
+    {
+        let one = Estimate { n, is_exact, ..estimate(0.99, None) };
+        assert_eq!(judge(&claim(Median, AtLeast, Some(0.94)), &findings(one)).verdict, verdict, "{n} {is_exact}");
+    }
 }
