@@ -10,6 +10,7 @@ mod isolation;
 mod kernel_tcp;
 mod link_speed;
 mod model_a;
+mod mutations;
 mod outage;
 mod outside;
 mod overlay_goodput;
