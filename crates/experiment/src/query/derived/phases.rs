@@ -4,6 +4,9 @@
 //! routing did: the least of all servers' links and of what the Aggregation switches have both below and above them, with headers
 //! alone deducted (2920/3154).
 //!
+//! A repaired link is restored when it carries nearly what it carries as the phase ends, and at least half of what it carried before
+//! it failed: with fewer links down its share may be smaller, but not so small. One that does not come so far is not restored.
+//!
 //! An outage is that of the worst flow of paced datagrams; one sample is one failure. A failure in which no flow lost any is
 //! none: it was shorter than the time between two datagrams, or no flow crossed the link.
 
@@ -22,7 +25,7 @@ use crate::analysis::{Input, TrialRecords, framing};
 /// Of a phase: its number; when it began and ended, with what (`start`, `down`, `silent`, `repaired`) and where; what the links
 /// could carry; capacity to the Intermediates over what is left of it; goodput, also over the bound; the outage of the worst flow
 /// of datagrams, empty without one; whether something failed and no such flow lost any; from the repair to the use and to the
-/// routes that the links allow.
+/// routes that the links allow; whether what was repaired was in use before it failed and did not come back into it.
 pub(super) const COLUMNS: &[&str] = &[
     "phase",
     "from_s",
@@ -37,6 +40,7 @@ pub(super) const COLUMNS: &[&str] = &[
     "unseen",
     "restoration_s",
     "routes_s",
+    "unrestored",
 ];
 
 /// Settled at the latest so long after a step, or after half of the phase.
@@ -45,8 +49,12 @@ const SETTLE_S: f64 = 2.0;
 const PHASE_LEAST: f64 = 0.25;
 /// Outages that begin within this time of a failure are its own.
 const NEAR_S: f64 = 2.0;
-/// A restored link is used when it carries this share of what it carries later.
+/// A restored link is used when it carries this share of what it carries in the last part of its phase ..
 const USED_RATIO: f64 = 0.9;
+/// .. which is one of so many ..
+const PHASE_PARTS: f64 = 4.0;
+/// .. and this share of what it carried before it failed.
+const USED_OF_BEFORE_RATIO: f64 = 0.5;
 /// Length of the stretch that says so, and of the steps in which it is looked for; both shorter in short phases.
 const STRETCH_S: f64 = 1.0;
 const STEP_S: f64 = 0.1;
@@ -98,6 +106,7 @@ struct Phase {
     unseen: bool,
     restoration_s: Option<f64>,
     routes_s: Option<f64>,
+    unrestored: bool,
 }
 
 /// A failure or a repair, as recorded.
@@ -124,6 +133,7 @@ impl Phase {
             Value::Integer(i64::from(self.unseen)),
             optional(self.restoration_s),
             optional(self.routes_s),
+            Value::Integer(i64::from(self.unrestored)),
         ]
     }
 }
@@ -182,24 +192,33 @@ fn phases(records: &Records, fabric: &Fabric, steps: &[Step<'_>], whole: Window,
     let (payload, series) = (Cumulative::of_payload(records), links::all(&records.links, fabric));
     let most = capacity_to_intermediates(fabric, &BTreeSet::new());
     let mut phases = Vec::new();
-    let mut down: Vec<&Fault> = Vec::new();
+    let mut down: Vec<(&Fault, f64)> = Vec::new();
+    let mut calm = Window { from_s: whole.from_s, to_s: whole.from_s };
     for number in 0..=steps.len() {
         let step = number.checked_sub(1).map(|before| &steps[before]);
+        let mut back = None;
         match step {
-            Some(step) if step.repairs => down.retain(|fault| !std::ptr::eq(*fault, step.fault)),
-            Some(step) => down.push(step.fault),
+            Some(step) if step.repairs => {
+                let place = down.iter().position(|(fault, _)| std::ptr::eq(*fault, step.fault));
+                back = place.map(|place| down.remove(place)).map(|(_, before)| (step, before));
+            }
+            Some(step) => down.push((step.fault, use_of(&series, fabric, step.fault)(calm))),
             None => {}
         }
         let window = window(number);
         if window.seconds() < longest * PHASE_LEAST {
             continue;
         }
-        let failed: BTreeSet<LinkId> = down.iter().filter_map(|fault| fault.links(fabric).ok()).flatten().collect();
+        let failed: BTreeSet<LinkId> =
+            down.iter().filter_map(|(fault, _)| fault.links(fabric).ok()).flatten().collect();
         let bound_bps = bound_bps(fabric, &failed) * framing::headers_only_ratio();
         let fails = step.is_some_and(|step| !step.repairs);
         let lost_s = outage(records, window);
-        let settled = settled(window);
-        let goodput_bps = payload.rate(settled.from_s, settled.to_s) * 8.0;
+        calm = settled(window);
+        let goodput_bps = payload.rate(calm.from_s, calm.to_s) * 8.0;
+        let back = back.filter(|(_, before)| *before > 0.0);
+        let restoration_s =
+            back.and_then(|(step, before)| restoration(use_of(&series, fabric, step.fault), before, window));
         phases.push(Phase {
             began: step.map_or(Began::Start, Step::began),
             subject: step.map_or_else(String::new, |step| step.fault.subject()),
@@ -210,7 +229,8 @@ fn phases(records: &Records, fabric: &Fabric, steps: &[Step<'_>], whole: Window,
             efficiency: goodput_bps / bound_bps.max(1.0),
             outage_s: lost_s.filter(|_| fails),
             unseen: fails && is_probed && lost_s.is_none(),
-            restoration_s: step.filter(|step| step.repairs).and_then(|step| restoration(&series, fabric, step, window)),
+            restoration_s,
+            unrestored: back.is_some() && restoration_s.is_none(),
             routes_s: step.filter(|step| step.repairs).and_then(|step| routes_back(records, step, window)),
         });
     }
@@ -254,26 +274,31 @@ fn outage(records: &Records, phase: Window) -> Option<f64> {
     gaps.map(|gap| gap.outage_ns as f64 / 1e9).reduce(f64::max)
 }
 
-/// From the repair until the links carry nearly what they carry once all is settled; the whole phase if they never do.
-fn restoration(series: &[LinkSeries], fabric: &Fabric, step: &Step<'_>, phase: Window) -> Option<f64> {
-    let restored = step.fault.links(fabric).ok()?;
-    let ends: Vec<(&str, &str)> = restored
-        .iter()
-        .map(|link| fabric.link(*link))
-        .map(|link| (fabric.node(link.a.node).name.as_str(), fabric.node(link.b.node).name.as_str()))
-        .collect();
+/// Bytes per second that the links of a fault carry, both ways, in a stretch of time.
+fn use_of<'a>(series: &'a [LinkSeries], fabric: &Fabric, fault: &Fault) -> impl Fn(Window) -> f64 + 'a {
+    let name = |node| fabric.node(node).name.clone();
+    let links = fault.links(fabric).unwrap_or_default();
+    let ends: Vec<[String; 2]> =
+        links.iter().map(|link| fabric.link(*link)).map(|link| [name(link.a.node), name(link.b.node)]).collect();
     let of_link = |one: &&LinkSeries| {
-        ends.iter().any(|(a, b)| (one.node == *a && one.peer == *b) || (one.node == *b && one.peer == *a))
+        ends.iter().any(|[a, b]| (one.node == *a && one.peer == *b) || (one.node == *b && one.peer == *a))
     };
     let series: Vec<&LinkSeries> = series.iter().filter(of_link).collect();
-    let rate = |from_s: f64, to_s: f64| series.iter().map(|one| one.sent.rate(from_s, to_s)).sum::<f64>();
-    let settled = settled(phase);
-    let later = rate(settled.from_s, settled.to_s);
-    let stretch = STRETCH_S.min(phase.seconds() / 4.0);
+    move |window| series.iter().map(|one| one.sent.rate(window.from_s, window.to_s)).sum()
+}
+
+/// From the repair until the links are used again; `None` if that is not in the phase.
+fn restoration(used: impl Fn(Window) -> f64, before: f64, phase: Window) -> Option<f64> {
+    let last = Window { from_s: phase.to_s - phase.seconds() / PHASE_PARTS, ..phase };
+    let wanted = (USED_RATIO * used(last)).max(USED_OF_BEFORE_RATIO * before);
+    let stretch = STRETCH_S.min(phase.seconds() / PHASE_PARTS);
     let step_s = STEP_S.min(stretch / 4.0);
-    let waits = (0..).map(|number| f64::from(number) * step_s).take_while(|wait| *wait + stretch <= phase.seconds());
-    let used = |wait: &f64| rate(phase.from_s + wait, phase.from_s + wait + stretch) >= USED_RATIO * later;
-    (later > 0.0).then(|| waits.clone().find(used).unwrap_or(phase.seconds()))
+    let mut waits =
+        (0..).map(|number| f64::from(number) * step_s).take_while(|wait| *wait + stretch <= phase.seconds());
+    waits.find(|wait| {
+        let from_s = phase.from_s + wait;
+        used(Window { from_s, to_s: from_s + stretch }) >= wanted
+    })
 }
 
 fn routes_back(records: &Records, step: &Step<'_>, phase: Window) -> Option<f64> {

@@ -145,6 +145,7 @@ fn a_link_is_restored_when_it_carries_what_it_carries_later() {
     let found = analyse(records());
     // It carries its later rate from 32 s on; a stretch of a second with nine tenths of it begins a tenth before.
     close(&found, "restoration_s", 1.9);
+    close(&found, "unrestored_links", 0.0);
     close(&found, "routes_restored_s", 1.0);
     let never = Records {
         links: records()
@@ -154,7 +155,19 @@ fn a_link_is_restored_when_it_carries_what_it_carries_later() {
             .collect(),
         ..records()
     };
-    assert!(!analyse(never).metrics.contains_key("restoration_s"), "a link that nobody uses later says nothing");
+    // Its phase is ten seconds long.
+    let never = analyse(never);
+    close(&never, "restoration_s", 10.0);
+    close(&never, "unrestored_links", 1.0);
+    // Keep-alives of routing are no use of a link.
+    let idle =
+        |row: LinkRow| LinkRow { sent_bytes: row.time_ns.min(20 * SECOND) / 1_000 + row.time_ns / SECOND, ..row };
+    let idle = analyse(Records { links: records().links.into_iter().map(idle).collect(), ..records() });
+    close(&idle, "unrestored_links", 1.0);
+    let unused = |row: LinkRow| LinkRow { sent_bytes: 0, ..row };
+    let unused = analyse(Records { links: records().links.into_iter().map(unused).collect(), ..records() });
+    assert!(!unused.metrics.contains_key("restoration_s"), "a link that nobody used before says nothing");
+    close(&unused, "unrestored_links", 0.0);
 }
 
 #[test]
