@@ -1,9 +1,10 @@
 //! One function per check; each returns what it found, as lines that name the place.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use weft_experiment::plan::{Claim, Mode};
 use weft_scenario::engine::Overlay;
 use weft_scenario::record::RowKind;
 
@@ -19,6 +20,7 @@ pub(crate) fn all(root: &Path) -> Vec<String> {
         file_heads(root),
         marks(root),
         plans_in_papers(root),
+        claims_in_papers(root),
         dead_links(root),
         records_page(root),
         record_files(root),
@@ -87,6 +89,45 @@ fn plans_in_papers(root: &Path) -> Vec<String> {
             (!ours && !papers.contains(plan)).then(|| format!("docs/papers.md has no row with plan {plan}"))
         })
         .collect()
+}
+
+/// Every claim that docs/papers.md names (`plan#claim`) is there and judged; a row that `differs` names one that says why, and every
+/// claim that says why has its row.
+fn claims_in_papers(root: &Path) -> Vec<String> {
+    let plans = weft_experiment::plan::list().expect("shipped plans are read");
+    let claims: BTreeMap<String, &Claim> = plans
+        .iter()
+        .flat_map(|plan| {
+            plan.for_mode(Mode::Default).claims.iter().map(|claim| (format!("{}#{}", plan.id(), claim.id), claim))
+        })
+        .collect();
+    claims_of_rows(&read(&root.join("docs/papers.md")), &claims)
+}
+
+fn claims_of_rows(page: &str, claims: &BTreeMap<String, &Claim>) -> Vec<String> {
+    let mut findings = Vec::new();
+    let mut explained: BTreeSet<&str> =
+        claims.iter().filter(|(_, claim)| claim.because.is_some()).map(|(name, _)| name.as_str()).collect();
+    for (number, line) in (1..).zip(page.lines()) {
+        let mut says_why = false;
+        for name in line.split('`').skip(1).step_by(2).filter(|word| word.contains('#') && word.contains('/')) {
+            match claims.get(name) {
+                None => findings.push(format!("docs/papers.md:{number}: no plan has the claim {name}")),
+                Some(claim) if !claim.is_judged() => {
+                    findings.push(format!("docs/papers.md:{number}: {name} is not judged"))
+                }
+                Some(claim) => says_why |= claim.because.is_some(),
+            }
+            explained.remove(name);
+        }
+        if line.ends_with("| `differs` |") && !says_why {
+            findings.push(format!("docs/papers.md:{number}: differs, and names no claim with `because`"));
+        }
+    }
+    findings.extend(
+        explained.iter().map(|name| format!("docs/papers.md has no row with {name}, which differs from its paper")),
+    );
+    findings
 }
 
 /// `key = "value"` at the start of a line.
@@ -205,6 +246,29 @@ mod tests {
     fn the_repository_is_tidy() {
         let findings = all(&repository_root());
         assert!(findings.is_empty(), "{}", findings.join("\n"));
+    }
+
+    #[test]
+    fn a_row_names_claims_that_can_come_out_otherwise() {
+        let plans = weft_experiment::plan::list().expect("shipped plans are read");
+        let of_plan = |plan: &str, id: &str| {
+            let plan = plans.iter().find(|one| one.id() == plan).expect("it is shipped");
+            plan.for_mode(Mode::Default).claims.iter().find(|claim| claim.id == id).expect("it has it")
+        };
+        let claims: BTreeMap<String, &Claim> = [
+            ("p/q#a".to_owned(), of_plan("trill/paths", "paths_used.bridge")),
+            ("p/q#b".to_owned(), of_plan("trill/paths", "lost.rbridge")),
+            ("p/q#c".to_owned(), of_plan("trill/table1-latency", "same_hook_net.bare")),
+        ]
+        .into();
+        let of = |row: &str| claims_of_rows(&format!("{row}\n| 1 | x | `p/q#c` | `differs` |"), &claims);
+        assert_eq!(of("| 1 | x | `p/q#a` | `works` |"), [""; 0]);
+        assert_eq!(of("| 1 | x | `p/q#b` | `works` |"), ["docs/papers.md:1: p/q#b is not judged"]);
+        assert_eq!(of("| 1 | x | `p/q#d` | `works` |"), ["docs/papers.md:1: no plan has the claim p/q#d"]);
+        let silent = of("| 1 | x | `p/q#a` | `differs` |");
+        assert_eq!(silent, ["docs/papers.md:1: differs, and names no claim with `because`"]);
+        let untold = claims_of_rows("| 1 | x | `p/q#a` | `works` |", &claims);
+        assert_eq!(untold, ["docs/papers.md has no row with p/q#c, which differs from its paper"]);
     }
 
     #[test]
