@@ -2,6 +2,7 @@
 //!
 //! Text batches are the one way in which a lab configures links: what failed can be repeated by hand.
 
+use std::fmt::Display;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -29,7 +30,7 @@ impl Program {
 }
 
 /// Runs all lines in the calling thread's namespace; stops at the first that fails and names it and the node.
-pub(crate) fn run(program: Program, node: &str, lines: &[String]) -> Result<(), LabError> {
+pub(crate) fn run(program: Program, node: &str, lines: &[impl Display]) -> Result<(), LabError> {
     if lines.is_empty() {
         return Ok(());
     }
@@ -41,8 +42,7 @@ pub(crate) fn run(program: Program, node: &str, lines: &[String]) -> Result<(), 
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| missing_program(name, error))?;
-    let mut text = lines.join("\n");
-    text.push('\n');
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     // A program that stops early closes its input; its own message is the one worth showing.
     let _ = child.stdin.take().expect("standard input is a pipe").write_all(text.as_bytes());
     let output = child.wait_with_output().map_err(LabError::io(format!("run {name}")))?;
@@ -50,7 +50,7 @@ pub(crate) fn run(program: Program, node: &str, lines: &[String]) -> Result<(), 
     if output.status.success() && !said.contains("Command failed") {
         return Ok(());
     }
-    Err(failure(name, node, lines, &said))
+    Err(failure(name, node, &text, &said))
 }
 
 fn missing_program(name: &str, error: std::io::Error) -> LabError {
@@ -64,13 +64,13 @@ fn missing_program(name: &str, error: std::io::Error) -> LabError {
 }
 
 /// iproute2 says `REASON`, then `Command failed -:NUMBER`.
-fn failure(program: &'static str, node: &str, lines: &[String], said: &str) -> LabError {
+fn failure(program: &'static str, node: &str, batch: &str, said: &str) -> LabError {
     let number = said
         .lines()
         .find_map(|line| line.strip_prefix("Command failed "))
         .and_then(|place| place.rsplit(':').next()?.trim().parse::<usize>().ok())
         .unwrap_or(0);
-    let line = number.checked_sub(1).and_then(|index| lines.get(index)).cloned().unwrap_or_else(|| "-batch -".into());
+    let line = number.checked_sub(1).and_then(|index| batch.lines().nth(index)).unwrap_or("-batch -").to_owned();
     let reasons: Vec<&str> =
         said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("Command failed")).collect();
     let reason = if reasons.is_empty() { "no reason given".into() } else { reasons.join(" ") };
@@ -83,8 +83,8 @@ mod tests {
 
     #[test]
     fn an_error_names_the_node_and_the_line() {
-        let lines = ["link set dev lo up".to_owned(), "link add dev x type nonsense".to_owned()];
-        let error = failure("ip", "tor1", &lines, "Error: Unknown device type.\nCommand failed -:2\n");
+        let lines = "link set dev lo up\nlink add dev x type nonsense\n";
+        let error = failure("ip", "tor1", lines, "Error: Unknown device type.\nCommand failed -:2\n");
         assert_eq!(
             error.to_string(),
             "node `tor1`: `ip link add dev x type nonsense` (line 2 of its batch) failed: Error: Unknown device type."
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_real_program_is_understood() {
-        let lines = ["link show dev lo".to_owned(), "link show dev weft-absent".to_owned()];
+        let lines = ["link show dev lo", "link show dev weft-absent"];
         match run(Program::Ip, "here", &lines) {
             Err(LabError::Batch { number, line, reason, .. }) => {
                 assert_eq!((number, line.as_str()), (2, "link show dev weft-absent"));
@@ -106,6 +106,6 @@ mod tests {
 
     #[test]
     fn no_lines_run_no_program() {
-        run(Program::Bridge, "here", &[]).unwrap();
+        run(Program::Bridge, "here", &[""; 0]).unwrap();
     }
 }

@@ -14,13 +14,14 @@ use std::time::{Duration, Instant};
 
 use weft_scenario::engine::{Progress, Scenario};
 use weft_scenario::id::NodeId;
+use weft_wire::ethernet::MacAddress;
 
 use crate::daemons::log_file;
 use crate::deps::find_program;
 use crate::error::LabError;
 use crate::home::{namespace_path, socket_dir};
 use crate::netns;
-use crate::plan::{mac_text, relays_dhcp};
+use crate::plan::relays_dhcp;
 use crate::process::{Daemon, log_tail};
 use crate::state::ProcessState;
 use crate::up::Lab;
@@ -87,7 +88,7 @@ fn server_config(scenario: &Scenario, server: NodeId, leases: &Path) -> String {
     }
     for host in fabric.servers() {
         if let (Some(aa), Some((_, link))) = (addresses.aa(host), fabric.edge_of(host)) {
-            let mac = mac_text(addresses.mac(fabric, link, host));
+            let mac = MacAddress(addresses.mac(fabric, link, host));
             text.push_str(&format!("dhcp-host={mac},{aa},{}\n", fabric.node(host).name));
         }
     }

@@ -18,7 +18,7 @@ use weft_scenario::record::{ElephantRow, Records};
 use weft_scenario::topology::LinkSpec;
 use weft_scenario::workload::{ElephantSpec, Split};
 
-use crate::batch::{self, Program};
+use crate::batch::Program;
 use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
@@ -135,8 +135,8 @@ impl Elephants<'_> {
             let rate = line.rate.0;
             let queue =
                 format!("qdisc replace dev {interface} root tbf rate {rate} burst {BURST_BYTES} latency {queue_ms}ms");
-            self.inside(host, || batch::run(Program::Ip, self.name(host), &lines))??;
-            self.inside(host, || batch::run(Program::Tc, self.name(host), std::slice::from_ref(&queue)))??;
+            self.lab.batch(host, Program::Ip, &lines)?;
+            self.lab.batch(host, Program::Tc, &[queue])?;
         }
         Ok(())
     }

@@ -14,13 +14,13 @@ use weft_scenario::topology::Link;
 use weft_testbed::Cut;
 use weft_testbed::loss::Cuts;
 
-use crate::batch::{self, Program};
+use crate::batch::Program;
 use crate::error::LabError;
-use crate::home::namespace_path;
 use crate::plan::interfaces;
+use crate::plan::iproute::Ip;
 use crate::traffic::FaultActuator;
 use crate::up::Lab;
-use crate::{netns, overlay, routes};
+use crate::{overlay, routes};
 
 /// How long after a repair the kernel's routes are watched.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -75,8 +75,8 @@ impl<'a> LabActuator<'a> {
         let wanted = self.ports_of_active_faults()?;
         let to_break: Vec<_> = wanted.difference(&self.down).copied().collect();
         let to_mend: Vec<_> = self.down.difference(&wanted).copied().collect();
-        self.set_ports(&to_break, "down")?;
-        self.set_ports(&to_mend, "up")?;
+        self.set_ports(&to_break, false)?;
+        self.set_ports(&to_mend, true)?;
         self.down = wanted;
         self.settle_silence()?;
         self.move_anycast()
@@ -108,15 +108,14 @@ impl<'a> LabActuator<'a> {
     }
 
     fn silence(&mut self, (node, link): (NodeId, LinkId)) -> Result<Vec<Cut>, LabError> {
-        let plan = self.lab.plan.node(node);
-        let failed = |error| overlay::datapath_error(&plan.name, &error);
-        if self.cuts.is_none() {
-            self.cuts = Some(Cuts::load().map_err(failed)?);
-        }
-        let cuts = self.cuts.as_ref().expect("just loaded");
+        let loaded = match self.cuts.take() {
+            Some(cuts) => Ok(cuts),
+            None => Cuts::load(),
+        };
+        let name = &self.lab.plan.node(node).name;
+        let cuts = self.cuts.insert(loaded.map_err(|error| overlay::datapath_error(name, &error))?);
         let ports = interfaces(&self.lab.scenario, link, node);
-        let all = || ports.iter().map(|port| cuts.cut(&port.interface)).collect::<Result<Vec<_>, _>>();
-        netns::in_namespace(&namespace_path(&plan.namespace), all)?.map_err(failed)
+        self.lab.inside(node, || ports.iter().map(|port| cuts.cut(&port.interface)).collect())
     }
 
     /// Links between two nodes, at least one.
@@ -155,36 +154,22 @@ impl<'a> LabActuator<'a> {
         self.lab.scenario.fabric.find(name).ok_or_else(missing)
     }
 
-    fn set_ports(&self, ports: &[(NodeId, LinkId)], state: &str) -> Result<(), LabError> {
-        let nodes: BTreeSet<NodeId> = ports.iter().map(|(node, _)| *node).collect();
-        for node in nodes {
+    fn set_ports(&self, ports: &[(NodeId, LinkId)], up: bool) -> Result<(), LabError> {
+        let devices = |ports: &BTreeSet<(NodeId, LinkId)>, node: NodeId| -> BTreeSet<String> {
             let of_node = ports.iter().filter(|(at, _)| *at == node);
-            let devices = of_node.flat_map(|(_, link)| interfaces(&self.lab.scenario, *link, node));
-            let mut lines: Vec<String> =
-                devices.map(|port| format!("link set dev {} {state}", port.interface)).collect();
-            if state == "up" {
-                // Host routes and neighbours went with the link; the plan's lines may be repeated.
-                let plan = &self.lab.plan.node(node).configures;
-                lines.extend(plan.iter().filter(|line| self.survives(line)).cloned());
+            let all = of_node.flat_map(|(_, link)| interfaces(&self.lab.scenario, *link, node));
+            all.map(|port| port.interface).collect()
+        };
+        let (ports, wanted): (BTreeSet<_>, _) = (ports.iter().copied().collect(), self.ports_of_active_faults()?);
+        for node in ports.iter().map(|(node, _)| *node).collect::<BTreeSet<_>>() {
+            let mut lines: Vec<Ip> = devices(&ports, node).into_iter().map(|device| Ip::Set { device, up }).collect();
+            if up {
+                // Host routes and neighbours went with the link.
+                lines.extend(self.lab.plan.node(node).again(&devices(&wanted, node)).cloned());
             }
-            self.run_in(node, &lines)?;
+            self.lab.batch(node, Program::Ip, &lines)?;
         }
         Ok(())
-    }
-
-    /// Leaves out lines about ports that other faults keep down, and those that may run only once.
-    fn survives(&self, line: &str) -> bool {
-        let still_down = |(node, link): &(NodeId, LinkId)| {
-            let port = self.lab.scenario.fabric.link(*link).end_at(*node);
-            port.is_some_and(|port| line.split(' ').any(|word| word == port.interface))
-        };
-        let wanted = self.ports_of_active_faults().unwrap_or_default();
-        !line.starts_with("link add") && !wanted.iter().any(still_down)
-    }
-
-    fn run_in(&self, node: NodeId, lines: &[String]) -> Result<(), LabError> {
-        let plan = self.lab.plan.node(node);
-        netns::in_namespace(&namespace_path(&plan.namespace), || batch::run(Program::Ip, &plan.name, lines))?
     }
 
     /// Gives orphaned anycast LAs to their successors and takes them back when their owners return (VL2 4.2.2).
@@ -205,7 +190,7 @@ impl<'a> LabActuator<'a> {
                 gained.iter().map(|address| format!("addr replace {address}/32 dev lo")).collect();
             lines.extend(lost.iter().map(|address| format!("addr del {address}/32 dev lo")));
             if !lines.is_empty() {
-                self.run_in(node, &lines)?;
+                self.lab.batch(node, Program::Ip, &lines)?;
                 let anycast: Vec<_> = keeps.union(&new).copied().collect();
                 overlay::set_own_las(self.lab, node, &anycast)?;
             }

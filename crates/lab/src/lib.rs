@@ -29,6 +29,7 @@ pub mod frames;
 mod frr;
 pub mod graph;
 pub mod home;
+mod inside;
 mod limits;
 mod migration;
 mod multicast;

@@ -21,6 +21,7 @@ use crate::batch::{self, Program};
 use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
+use crate::plan::iproute::PortQueue;
 use crate::shaping::{Accounting, Shaper};
 use crate::up::Lab;
 
@@ -45,14 +46,12 @@ struct Direction {
     sender: PathBuf,
     receiver: PathBuf,
     sender_name: String,
-    device: String,
     source: Ipv4Addr,
     destination: Ipv4Addr,
     rate: BitsPerSec,
     buffer: Bytes,
     accounting: Accounting,
-    /// `tc` lines that make the queue.
-    queue_lines: Vec<String>,
+    queue: PortQueue,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -166,13 +165,12 @@ impl Direction {
             sender: namespace(sender),
             receiver: namespace(receiver),
             sender_name: fabric.node(sender).name.clone(),
-            device: fabric.link(link).end_at(sender).expect("the sender is an end of the link").interface.clone(),
             source: address_on(&lab.scenario, link, sender),
             destination: address_on(&lab.scenario, link, receiver),
             rate: spec.rate,
             buffer: spec.buffer,
             accounting: shaper.accounting(fabric, link, sender),
-            queue_lines: shaper.lines(fabric, link, sender),
+            queue: shaper.queue(fabric, link, sender),
         }
     }
 
@@ -247,11 +245,7 @@ impl Direction {
 
     /// Frames that pass at once before the rate shows, from the queue's own configuration.
     fn burst_frames(&self) -> u64 {
-        let burst = self.queue_lines.iter().find_map(|line| {
-            let mut words = line.split(' ').skip_while(|word| *word != "burst");
-            words.nth(1)?.parse::<u64>().ok()
-        });
-        burst.unwrap_or(0) / FRAME_BYTES + 1
+        self.queue.burst / FRAME_BYTES + 1
     }
 
     /// Overfills the queue, keeps it so, and reads how much it holds. `None` if it drains faster than it can be filled.
@@ -291,21 +285,20 @@ impl Direction {
 
     fn queue_state(&self) -> Result<QueueState, LabError> {
         let mut command = Command::new("tc");
-        command.args(["-s", "-j", "qdisc", "show", "dev", &self.device]);
+        command.args(["-s", "-j", "qdisc", "show", "dev", &self.queue.device]);
         let output =
             netns::in_namespace(&self.sender, || command.output())?.map_err(LabError::io("run tc -s qdisc show"))?;
         parse_queue(&output.stdout).ok_or_else(|| LabError::Batch {
             node: self.sender_name.clone(),
             program: "tc",
-            line: format!("-s -j qdisc show dev {}", self.device),
+            line: format!("-s -j qdisc show dev {}", self.queue.device),
             number: 0,
             reason: "no bfifo with handle 10: in its output".into(),
         })
     }
 
     fn renew_queue(&self) -> Result<(), LabError> {
-        let mut lines = vec![format!("qdisc del dev {} root", self.device)];
-        lines.extend(self.queue_lines.iter().cloned());
+        let lines = [format!("qdisc del dev {} root", self.queue.device), self.queue.to_string()];
         netns::in_namespace(&self.sender, || batch::run(Program::Tc, &self.sender_name, &lines))?
     }
 }

@@ -13,6 +13,7 @@ use weft_scenario::engine::{Overlay, Scenario};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::topology::{Fabric, Role};
 
+use crate::plan::iproute::PortQueue;
 use crate::plan::{VXLAN_OVERHEAD_BYTES, inner_mtu_bytes};
 
 /// Preamble, start delimiter, FCS and inter-frame gap: on the wire, but not in a frame's length.
@@ -25,7 +26,7 @@ const UNLIMITED_SEGMENTS: u64 = 44;
 /// Longest time that a burst may take at a link's rate.
 const BURST_TIME_MAX_NS: u64 = 20_000_000;
 
-/// Turns links into `tc` lines.
+/// Turns links into queues.
 #[derive(Clone, Debug)]
 pub(crate) struct Shaper {
     overlay: Overlay,
@@ -89,36 +90,22 @@ impl Shaper {
         shaper
     }
 
-    /// The `tc` lines for a link's end at `node`.
-    pub(crate) fn lines(&self, fabric: &Fabric, link: LinkId, node: NodeId) -> Vec<String> {
+    /// The queues of a link's end at `node`.
+    pub(crate) fn queue(&self, fabric: &Fabric, link: LinkId, node: NodeId) -> PortQueue {
         let spec = &fabric.link(link).spec;
-        let device = &fabric.link(link).end_at(node).expect("the caller names an end of the link").interface;
         let accounting = self.accounting(fabric, link, node);
         let rate = accounting.configured(spec.rate.0).max(8);
         let least = self.least_burst(u64::from(spec.mtu_bytes));
-        let burst = ((u128::from(rate) * u128::from(self.burst_time_ns) / 8_000_000_000) as u64).max(least);
-        let stab = if accounting == Accounting::Exact { " stab overhead 24 linklayer ethernet" } else { "" };
-        let class = |number, burst| {
-            format!(
-                "class add dev {device} parent 1: classid 1:{number} htb rate {rate}bit burst {burst} cburst {burst} quantum {}",
-                least.min(200_000)
-            )
-        };
-        let control = |what: &str, preference, matching: &str| {
-            format!(
-                "filter add dev {device} parent 1: protocol {what} prio {preference} u32 match {matching} flowid 1:2"
-            )
-        };
-        vec![
-            format!("qdisc add dev {device} root handle 1:{stab} htb default 1"),
-            class(1, burst),
-            class(2, 2 * u64::from(spec.mtu_bytes)),
-            format!("qdisc add dev {device} parent 1:1 handle 10: bfifo limit {}", spec.buffer.0),
-            format!("qdisc add dev {device} parent 1:2 handle 20: pfifo limit 1000"),
-            control("ip", 1, "ip protocol 89 0xff"),
-            control("ip", 1, "ip tos 0xc0 0xfc"),
-            control("arp", 2, "u32 0 0"),
-        ]
+        let lasting = (u128::from(rate) * u128::from(self.burst_time_ns) / 8_000_000_000) as u64;
+        PortQueue {
+            device: fabric.link(link).end_at(node).expect("the caller names an end of the link").interface.clone(),
+            counts_layer1: accounting == Accounting::Exact,
+            rate,
+            burst: lasting.max(least),
+            control_burst: 2 * u64::from(spec.mtu_bytes),
+            quantum: least.min(200_000),
+            buffer: spec.buffer.0,
+        }
     }
 
     /// The smallest burst that lets the largest buffer pass in one go.

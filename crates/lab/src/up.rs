@@ -1,5 +1,6 @@
 //! Brings a lab up: namespaces, links, addresses, queues, routing, overlay, in this order, and undoes all on failure.
 
+use std::fmt::Display;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -156,6 +157,7 @@ impl Builder<'_> {
         self.create_namespaces()?;
         self.phase("links", &format!("{} links", self.lab.scenario.fabric.links().len()))?;
         self.run_batches(Program::Ip, |plan| &plan.creates)?;
+        self.run_batches(Program::Ip, |plan| &plan.rules)?;
         self.check_sources()?;
         self.phase("addresses", "")?;
         self.run_batches(Program::Ip, |plan| &plan.configures)?;
@@ -282,7 +284,7 @@ impl Builder<'_> {
         )
     }
 
-    fn run_batches(&self, program: Program, lines: fn(&NodePlan) -> &Vec<String>) -> Result<(), LabError> {
+    fn run_batches<L: Display>(&self, program: Program, lines: fn(&NodePlan) -> &Vec<L>) -> Result<(), LabError> {
         if self.progress.interrupted() {
             return Err(LabError::Interrupted);
         }

@@ -13,7 +13,6 @@ use weft_wire::directory::PORT;
 use super::tier::{ServerView, Tier};
 use crate::error::LabError;
 use crate::home::namespace_path;
-use crate::netns;
 use crate::options::LabOptions;
 use crate::overlay::{self, DIRECTORY, ETCD};
 use crate::process::{ProcessId, kill_all};
@@ -110,13 +109,10 @@ impl Tier for LabTier<'_> {
             return Ok(());
         }
         for node in self.nodes() {
-            let plan = self.lab.plan.node(node);
             let fabric = &self.lab.scenario.fabric;
             let link = fabric.edge_of(node).expect("every directory server hangs below a switch").1;
             let port = fabric.link(link).end_at(node).expect("the link ends there");
-            let attach = || Loss::attach(&port.interface, PORT, percent);
-            let loss = netns::in_namespace(&namespace_path(&plan.namespace), attach)?;
-            self.losses.push(loss.map_err(|error| overlay::datapath_error(&plan.name, &error))?);
+            self.losses.push(self.lab.inside(node, || Loss::attach(&port.interface, PORT, percent))?);
         }
         Ok(())
     }

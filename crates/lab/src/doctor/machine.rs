@@ -124,10 +124,9 @@ fn namespace_checks() -> Vec<Check> {
     }
     let path = crate::home::namespace_path(&name);
     let try_lines = |capability, program, lines: &[&str]| {
-        let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
-        let result = netns::in_namespace(&path, || batch::run(program, "doctor", &lines)).and_then(|result| result);
+        let result = netns::in_namespace(&path, || batch::run(program, "doctor", lines)).and_then(|result| result);
         match result {
-            Ok(()) => Check::of(capability, true, lines.last().cloned().unwrap_or_default()),
+            Ok(()) => Check::of(capability, true, lines.last().copied().unwrap_or_default()),
             Err(error) => Check::of(capability, false, error.to_string()),
         }
     };

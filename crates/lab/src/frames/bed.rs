@@ -12,11 +12,8 @@ use weft_scenario::topology::{Fabric, Role};
 use weft_wire::ethernet::MacAddress;
 
 use super::{Mix, Run};
-use crate::batch::{self, Program};
+use crate::batch::Program;
 use crate::error::LabError;
-use crate::home::namespace_path;
-use crate::netns;
-use crate::overlay::datapath_error;
 use crate::plan::{access, interfaces};
 use crate::tester::TesterError;
 use crate::tester::port::Port;
@@ -183,18 +180,7 @@ impl<'a> Bed<'a> {
         let hosts: BTreeMap<_, _> = self.destinations().collect();
         let leg = &names[1];
         lines.extend(hosts.iter().map(|(ip, mac)| format!("neigh replace {ip} lladdr {mac} dev {leg} nud permanent")));
-        let plan = self.lab.plan.node(router);
-        netns::in_namespace(&namespace_path(&plan.namespace), || batch::run(Program::Ip, &plan.name, &lines))?
-    }
-
-    /// Work in a node's namespace.
-    pub(super) fn inside<T: Send>(
-        &self,
-        node: NodeId,
-        work: impl FnOnce() -> Result<T, weft_datapath::DatapathError> + Send,
-    ) -> Result<T, LabError> {
-        let plan = self.lab.plan.node(node);
-        netns::in_namespace(&namespace_path(&plan.namespace), work)?.map_err(|error| datapath_error(&plan.name, &error))
+        self.lab.batch(router, Program::Ip, &lines)
     }
 }
 

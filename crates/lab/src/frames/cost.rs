@@ -147,7 +147,7 @@ impl<'a> Costs<'a> {
         match (hop, &self.sockets) {
             (0, _) if matches!(self.source, Source::Socket) => self.hops.cut_behind_sender(&self.cuts, self.bed),
             (hop, Some(_)) if hop == whole => self.hops.cut_at_receivers(&self.cuts, self.bed),
-            (hop, _) if (1..whole).contains(&hop) => self.hops.cut_behind(hop, &self.cuts, self.bed),
+            (hop, _) if (1..whole).contains(&hop) => self.hops.cut_behind(hop, &self.cuts),
             _ => Ok(Vec::new()),
         }
     }

@@ -113,12 +113,12 @@ impl<'a> Hops<'a> {
         let (edge, link) =
             self.lab.scenario.fabric.edge_of(bed.sender).expect("a server of the bed has an edge switch");
         let port = interfaces(&self.lab.scenario, link, edge).swap_remove(0).interface;
-        Ok(vec![bed.inside(edge, || cuts.cut(&port))?])
+        Ok(vec![self.lab.inside(edge, || cuts.cut(&port))?])
     }
 
     /// Ends the chain behind a hop that is not the last, until the result is dropped: what comes next drops every frame. Where an edge
     /// switch forwards at XDP, the packet that a routing switch's kernel makes of a frame is not the edge switch's cost.
-    pub(super) fn cut_behind(&self, hop: usize, cuts: &Cuts, bed: &Bed<'_>) -> Result<Vec<Cut>, LabError> {
+    pub(super) fn cut_behind(&self, hop: usize, cuts: &Cuts) -> Result<Vec<Cut>, LabError> {
         let (mut all, overlay) = (Vec::new(), self.lab.scenario.overlay);
         for switch in &self.levels[hop] {
             let ports = self.between(hop, *switch).into_iter();
@@ -129,7 +129,7 @@ impl<'a> Hops<'a> {
             let before_kernel = self.in_driver() && overlay.tunnels_at_tors() && hop + 1 < self.count();
             let cut_one = |port: &String| if before_kernel { cuts.cut_at_xdp(port) } else { cuts.cut(port) };
             let cut = || ports.iter().map(cut_one).collect::<Result<Vec<_>, _>>();
-            all.extend(bed.inside(*switch, cut)?);
+            all.extend(self.lab.inside(*switch, cut)?);
         }
         Ok(all)
     }
@@ -148,7 +148,7 @@ impl<'a> Hops<'a> {
         let in_driver = self.in_driver();
         let cut = |server: &NodeId| {
             let port = bed.interface(*server);
-            bed.inside(*server, || if in_driver { cuts.cut_at_xdp(&port) } else { cuts.cut(&port) })
+            self.lab.inside(*server, || if in_driver { cuts.cut_at_xdp(&port) } else { cuts.cut(&port) })
         };
         bed.receivers.iter().map(cut).collect()
     }

@@ -17,10 +17,9 @@ use super::cost::Costs;
 use super::rates::{Rates, all_pairs};
 use super::vm::Vm;
 use super::vm::order::{FRAME_OVER_PAYLOAD, Order, PORT, Reply};
-use crate::batch::{self, Program};
+use crate::batch::Program;
 use crate::error::LabError;
-use crate::home::namespace_path;
-use crate::netns;
+use crate::plan::iproute::Ip;
 use crate::tester::TesterError;
 use crate::tester::stream::{Cast, Receiver, Station, Stream};
 use crate::tester::usage::{KernelMemory, core_mhz, pss_bytes};
@@ -166,14 +165,10 @@ impl Place {
 
     /// All others as neighbours, so that nobody asks by ARP while something is measured.
     fn know(&self, lab: &Lab, bed: &Bed<'_>, all: &[Self]) -> Result<(), LabError> {
-        let (plan, interface) = (lab.plan.node(self.node), bed.interface(self.node));
+        let interface = bed.interface(self.node);
         let others = all.iter().filter(|other| other.node != self.node).map(|other| other.station);
-        let line = |other: Station| {
-            let Station { mac, ip, .. } = other;
-            format!("neigh replace {ip} lladdr {mac} dev {interface} nud permanent")
-        };
-        let lines: Vec<String> = others.map(line).collect();
-        netns::in_namespace(&namespace_path(&plan.namespace), || batch::run(Program::Ip, &plan.name, &lines))?
+        let line = |Station { mac, ip, .. }| Ip::Neighbour { address: ip, mac, device: interface.to_owned() };
+        lab.batch(self.node, Program::Ip, &others.map(line).collect::<Vec<_>>())
     }
 }
 

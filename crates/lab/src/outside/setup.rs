@@ -10,6 +10,7 @@ use super::bgp::BgpInput;
 use super::borders;
 use super::rules::{self, BorderPort};
 use crate::frr::FrrConfig;
+use crate::plan::iproute::{DEFAULT, Ip, Metrics, Network, Route};
 use crate::plan::{NodePlan, Planner, Sysctl, tcp_sysctls};
 
 /// Hash policy by fields that are chosen, and the fields: addresses, protocol and ports of the outer header. What VL2
@@ -38,15 +39,12 @@ impl Planner<'_> {
     }
 
     /// A server with a public LA sends by it what is for nobody here.
-    pub(crate) fn public_host_lines(&self, host: NodeId, interface: &str, gateway: Ipv4Addr) -> Vec<String> {
+    pub(crate) fn public_host_lines(&self, host: NodeId, interface: &str, gateway: Ipv4Addr) -> Vec<Ip> {
         let Some(la) = self.outside().and_then(|(_, addresses)| addresses.public_la(host)) else { return Vec::new() };
+        let metrics = Metrics { mtu: self.route_mtu(host).mtu, ..self.metrics() };
         vec![
-            format!("addr replace {la}/32 dev {interface}"),
-            format!(
-                "route replace default via {gateway} dev {interface} onlink src {la}{}{}",
-                self.metrics(),
-                self.route_mtu(host)
-            ),
+            Ip::address(la, 32, interface, Network::OnLink),
+            Ip::Route(Route::by(DEFAULT, gateway, interface, Some(la)).with(metrics)),
         ]
     }
 
@@ -89,12 +87,12 @@ impl Planner<'_> {
     fn plan_border(&self, plan: &mut NodePlan, addresses: &OutsideAddresses) {
         let ports = self.border_ports(plan.id, addresses);
         let inside = [LA_BLOCK, self.addresses().aa_block(), HASH_PREFIX, addresses.pool()];
-        plan.creates.extend(rules::lines(&ports, addresses.pool(), &inside));
+        plan.rules.extend(rules::lines(&ports, addresses.pool(), &inside));
         for BorderPort { interface, address } in &ports {
-            plan.configures.push(format!("addr replace {address}/31 dev {interface}"));
+            plan.configures.push(Ip::address(*address, 31, interface, Network::OnLink));
         }
         // Addresses of the pool that nobody has must not go back out by the default route.
-        plan.configures.push(format!("route replace unreachable {}", addresses.pool()));
+        plan.configures.push(Ip::unreachable(addresses.pool()));
     }
 
     /// The node outside: a client that has a whole network's addresses, and a router that tells of everything.
@@ -104,15 +102,15 @@ impl Planner<'_> {
         let fabric = self.fabric();
         plan.sysctls.extend(tcp_sysctls(&self.scenario().transport));
         plan.sysctls.extend(self.outside_sysctls());
-        plan.configures.push(format!("addr replace {}/24 dev lo", addresses.client()));
+        plan.configures.push(Ip::address(addresses.client(), 24, "lo", Network::OnLink));
         let mut peers = Vec::new();
         for link in fabric.links_of(plan.id) {
             let interface = &fabric.link(*link).end_at(plan.id).expect("a link of a node ends at the node").interface;
             let Some((peer, own)) = addresses.border_link(*link) else { continue };
             peers.push(peer);
             plan.configures.extend(self.segment_limit(interface));
-            plan.configures.push(format!("link set dev {interface} up"));
-            plan.configures.push(format!("addr replace {own}/31 dev {interface}"));
+            plan.configures.push(Ip::up(interface));
+            plan.configures.push(Ip::address(own, 31, interface, Network::OnLink));
         }
         let bgpd = self.bgp_input(plan).outside(&peers);
         plan.frr = Some(FrrConfig::without_ospf(&plan.name, self.scenario().switching.bfd, addresses.client(), bgpd));
@@ -159,8 +157,12 @@ mod tests {
         LabPlan::new("x", &scenario, 1).nodes.swap_remove(id.index())
     }
 
+    fn lines(plan: &NodePlan) -> Vec<String> {
+        plan.configures.iter().map(ToString::to_string).collect()
+    }
+
     fn has(plan: &NodePlan, line: &str) -> bool {
-        plan.configures.iter().any(|one| one == line)
+        lines(plan).iter().any(|one| one == line)
     }
 
     #[test]
@@ -168,9 +170,9 @@ mod tests {
         let (s1, s2, tor1) = (node("s1"), node("s2"), node("tor1"));
         assert!(has(&s1, "addr replace 198.51.100.1/32 dev eth0"));
         let way_out = "route replace default via 10.64.0.1 dev eth0 onlink src 198.51.100.1 initcwnd 8 rto_min 200ms";
-        assert!(has(&s1, way_out), "{:?}", s1.configures);
+        assert!(has(&s1, way_out), "{:?}", lines(&s1));
         assert!(has(&s1, "addr replace 20.0.0.1/8 dev eth0 noprefixroute"), "its AA is as ever");
-        assert!(!s2.configures.iter().any(|line| line.contains("198.51.100") || line.contains("default")));
+        assert!(!lines(&s2).iter().any(|line| line.contains("198.51.100") || line.contains("default")));
         assert!(has(&tor1, "route replace 198.51.100.1/32 dev s1"));
         assert_eq!(tor1.checked_ports, ["s1", "s2"], "no server uses the address of another");
         assert!(node("agg1").checked_ports.is_empty() && node("int1").checked_ports.is_empty());
@@ -184,9 +186,8 @@ mod tests {
         assert!(
             has(&int1, "addr replace 192.0.2.0/31 dev net") && has(&int1, "route replace unreachable 198.51.100.0/24")
         );
-        let rules = |plan: &NodePlan| plan.creates.iter().filter(|line| line.starts_with("rule ")).count();
-        assert_eq!((rules(&int1), rules(&agg1)), (13, 0));
-        assert!(int1.creates.contains(&"rule add pref 10 iif net from 20.0.0.0/8 blackhole".to_owned()));
+        assert_eq!((int1.rules.len(), agg1.rules.len()), (13, 0));
+        assert!(int1.rules.contains(&"rule add pref 10 iif net from 20.0.0.0/8 blackhole".to_owned()));
         for plan in [&int1, &agg1] {
             let of = |name: &str| plan.sysctls.iter().rev().find(|setting| setting.name == name).map(|one| &*one.value);
             assert_eq!(of("net/ipv4/fib_multipath_hash_policy"), Some("3"), "the last one written");
@@ -208,7 +209,7 @@ mod tests {
     #[test]
     fn the_node_outside_has_addresses_of_its_own_and_bgp() {
         let net = node("net");
-        let [first, rest @ ..] = &net.configures[..] else { panic!("it has lines") };
+        let [first, rest @ ..] = &lines(&net)[..] else { panic!("it has lines") };
         assert_eq!(first, "link set dev lo up");
         assert_eq!(
             rest,

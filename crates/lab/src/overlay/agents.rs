@@ -11,13 +11,13 @@ use weft_scenario::id::NodeId;
 use weft_scenario::switching::LoadBalance;
 use weft_scenario::topology::{Broadcast, Delivery, broadcast_group};
 use weft_scenario::workload::services::DatagramLimit;
+use weft_wire::ethernet::MacAddress;
 
 use super::directory::{self, KEY_ID};
 use super::switches::datapath_error;
 use crate::daemons::{Launcher, start_all};
 use crate::error::LabError;
 use crate::home::socket_dir;
-use crate::plan::mac_text;
 use crate::process::kill_all;
 use crate::up::Lab;
 
@@ -112,7 +112,7 @@ fn config(lab: &Lab, server: NodeId) -> Option<AgentConfig> {
         public_la: addresses.outside().and_then(|outside| outside.public_la(server)),
         port: AGENT_PORT,
         own_tor_la: addresses.la(edge),
-        gateway_mac: mac_text(VIRTUAL_MAC),
+        gateway_mac: MacAddress(VIRTUAL_MAC).to_string(),
         underlay_mtu: fabric.links().iter().map(|link| link.spec.mtu_bytes).min()?,
         // Fabrics with narrow links somewhere: what servers send must fit everywhere.
         clamp_mtu: true,

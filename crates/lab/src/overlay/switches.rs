@@ -37,12 +37,10 @@ pub(super) fn attach(lab: &Lab) -> Result<(), LabError> {
 /// Sets up an edge switch anew with one host port more than the fabric has, or with those of the fabric alone: a server
 /// has come from another rack, or has gone home.
 pub(crate) fn serve_port(lab: &Lab, edge: NodeId, extra: Option<&str>) -> Result<(), LabError> {
-    let plan = lab.plan.node(edge);
-    let Some(mut config) = config(lab, plan) else { return Ok(()) };
+    let Some(mut config) = config(lab, lab.plan.node(edge)) else { return Ok(()) };
     config.host_ports.extend(extra.map(str::to_owned));
     // The pins keep it at work.
-    let attach = || SwitchDatapath::attach(&config).map(drop);
-    netns::in_namespace(&namespace_path(&plan.namespace), attach)?.map_err(|error| datapath_error(&plan.name, &error))
+    lab.inside(edge, || SwitchDatapath::attach(&config).map(drop))
 }
 
 /// Sets the LAs that a running switch takes the outer header off for.

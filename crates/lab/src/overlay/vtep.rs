@@ -12,11 +12,10 @@ use weft_node::vtep::{
 use weft_scenario::engine::{Hook, TunnelEnd};
 use weft_scenario::id::NodeId;
 
-use super::switches::{datapath_error, mount_bpffs};
+use super::switches::mount_bpffs;
 use crate::daemons::{Launcher, start_all};
 use crate::error::LabError;
-use crate::home::{namespace_path, socket_dir};
-use crate::netns;
+use crate::home::socket_dir;
 use crate::plan::{VNI, VTEP_PORT, VXLAN_DEVICE, access_ports, segment, tunnel_peers, vxlan_mac};
 use crate::trill::{do_without_driver, interfaces_of};
 use crate::up::Lab;
@@ -49,22 +48,13 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>, hook: Hook, at: Tunn
 fn prepare_for_xdp(lab: &Lab, node: NodeId, config: &VtepConfig) -> Result<(), LabError> {
     let fabric = &lab.scenario.fabric;
     if config.port.iter().any(|port| port.interface == VTEP_PORT) {
-        on_node(lab, node, || do_without_driver(VXLAN_DEVICE))?;
+        lab.inside(node, || do_without_driver(VXLAN_DEVICE))?;
     }
     let ends = fabric.links_of(node).iter().filter_map(|link| {
         let own = fabric.link(*link).end_at(node)?;
         fabric.link(*link).far_end(node).filter(|_| config.uplink.contains(&own.interface))
     });
-    ends.into_iter().try_for_each(|port| on_node(lab, port.node, || offload::set(&port.interface, Offload::Gro, true)))
-}
-
-fn on_node(
-    lab: &Lab,
-    node: NodeId,
-    work: impl FnOnce() -> Result<(), weft_datapath::DatapathError> + Send,
-) -> Result<(), LabError> {
-    let plan = lab.plan.node(node);
-    netns::in_namespace(&namespace_path(&plan.namespace), work)?.map_err(|error| datapath_error(&plan.name, &error))
+    ends.into_iter().try_for_each(|port| lab.inside(port.node, || offload::set(&port.interface, Offload::Gro, true)))
 }
 
 /// All stations are known beforehand, as the kernel's device knows them in its overlay: nothing floods, nothing is learnt.
@@ -76,7 +66,7 @@ fn at_server(lab: &Lab, server: NodeId) -> Option<VtepConfig> {
         let here = station == server;
         Some(EntryTable {
             vni: i64::from(VNI),
-            mac: vxlan_mac(addresses.aa(station)?),
+            mac: vxlan_mac(addresses.aa(station)?).to_string(),
             peer: (!here).then(|| addresses.la(station)),
             port: here.then(|| VTEP_PORT.to_owned()),
             vlan: None,

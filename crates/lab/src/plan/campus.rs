@@ -8,8 +8,10 @@ use std::collections::BTreeSet;
 use weft_scenario::engine::{Overlay, Scenario};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::topology::{Access, InterfaceAddress, Role};
+use weft_wire::ethernet::MacAddress;
 
-use super::{NodePlan, Planner, Sysctl, mac_text, tcp_sysctls};
+use super::iproute::{DEFAULT, End, Ip, LinkKind, Network, NewLink, Route};
+use super::{NodePlan, Planner, Sysctl, tcp_sysctls};
 use crate::home::namespace_name;
 
 /// VLAN of all servers where the fabric says nothing of VLANs.
@@ -82,49 +84,34 @@ impl Planner<'_> {
     }
 
     /// Pairs of devices for the VLANs that the link's own pair does not carry.
-    fn vlan_pairs(&self, link: LinkId) -> Vec<String> {
+    fn vlan_pairs(&self, link: LinkId) -> Vec<NewLink> {
         let spec = &self.fabric().link(link);
         let ends = [spec.a.node, spec.b.node];
         let [a, b] = ends.map(|node| interfaces(self.scenario, link, node));
         let far = namespace_name(self.lab, &self.fabric().node(ends[1]).name);
-        let mtu = spec.spec.mtu_bytes;
-        let pair = |(a, b): (&VlanPort, &VlanPort)| {
-            let mac = |end: u8| {
-                let [high, low] = a.vlan.unwrap_or_default().to_be_bytes();
-                let [_, _, c, d] = link.0.to_be_bytes();
-                mac_text([0x06, end, high, low, c, d])
-            };
-            let (a_mac, b_mac) = (mac(0), mac(1));
-            let (a, b) = (&a.interface, &b.interface);
-            format!(
-                "link add dev {a} address {a_mac} mtu {mtu} type veth peer name {b} address {b_mac} mtu {mtu} netns {far}"
-            )
+        let end = |number: u8, port: &VlanPort| {
+            let [high, low] = port.vlan.unwrap_or_default().to_be_bytes();
+            let [_, _, c, d] = link.0.to_be_bytes();
+            End::new(&port.interface, Some(MacAddress([0x06, number, high, low, c, d])), Some(spec.spec.mtu_bytes))
         };
-        a.iter().zip(&b).skip(1).map(pair).collect()
+        let pairs = a.iter().zip(&b).skip(1);
+        pairs.map(|(a, b)| NewLink::pair(end(0, a), end(1, b), Some(far.clone()))).collect()
     }
 
     /// Ports up; of bridges also which bridge each belongs to. RBridges are set up by their daemon.
     fn plan_frame_switch(&self, plan: &mut NodePlan) {
         let bridged = is_bridged(self.scenario);
         if bridged {
-            plan.configures.extend(vlans(self.scenario).into_iter().map(|vlan| self.bridge_line(plan.id, vlan)));
+            plan.configures.extend(vlans(self.scenario).into_iter().map(|vlan| bridge(plan.id, vlan)));
         }
         for link in self.fabric().links_of(plan.id) {
             for VlanPort { vlan, interface } in interfaces(self.scenario, *link, plan.id) {
                 if let Some(vlan) = vlan.filter(|_| bridged) {
-                    plan.configures.push(format!("link set dev {interface} master {}", bridge_name(vlan)));
+                    plan.configures.push(Ip::Master { device: interface.clone(), bridge: bridge_name(vlan) });
                 }
-                plan.configures.push(format!("link set dev {interface} up"));
+                plan.configures.push(Ip::up(&interface));
             }
         }
-    }
-
-    /// The lowest address is the root's: the first switch of the fabric. The bridge comes up when its timers are set.
-    fn bridge_line(&self, id: NodeId, vlan: u16) -> String {
-        let [high, low] = vlan.to_be_bytes();
-        let [_, _, c, d] = id.0.to_be_bytes();
-        let mac = mac_text([0x02, 0x42, high, low, c, d]);
-        format!("link add dev {} address {mac} type bridge stp_state 1 mcast_snooping 0", bridge_name(vlan))
     }
 
     pub(super) fn plan_station(&self, plan: &mut NodePlan) {
@@ -134,13 +121,24 @@ impl Planner<'_> {
         }
         for link in self.fabric().links_of(plan.id) {
             let interface = &self.fabric().link(*link).end_at(plan.id).expect("a link of a node ends there").interface;
-            plan.configures.push(format!("link set dev {interface} up"));
+            plan.configures.push(Ip::up(interface));
             let Some(Access { vlan, address }) = access(self.scenario, *link) else { continue };
-            plan.configures.push(format!("addr replace {address} dev {interface}"));
+            plan.configures.push(Ip::address(address.address, address.length, interface, Network::OnLink));
             let gateway = self.fabric().campus().gateway_of(self.fabric(), vlan);
             if let Some(gateway) = gateway.filter(|_| plan.role != Role::Router) {
-                plan.configures.push(format!("route replace default via {gateway} dev {interface}"));
+                plan.configures.push(Ip::Route(Route::by(DEFAULT, gateway, interface, None)));
             }
         }
     }
+}
+
+/// The lowest address is the root's: the first switch of the fabric. The bridge comes up when its timers are set.
+fn bridge(id: NodeId, vlan: u16) -> Ip {
+    let [high, low] = vlan.to_be_bytes();
+    let [_, _, c, d] = id.0.to_be_bytes();
+    let mac = MacAddress([0x02, 0x42, high, low, c, d]);
+    Ip::Add(NewLink {
+        end: End::new(&bridge_name(vlan), Some(mac), None),
+        kind: LinkKind::Bridge { spanning_tree: true },
+    })
 }

@@ -1,28 +1,33 @@
-//! From a scenario to the text that configures every node: pure, so that it can be read and tested without root.
+//! From a scenario to what configures every node: pure, so that it can be read and tested without root.
 //!
-//! Each node gets four lists, executed in this order over the whole fabric: links to create (`ip`), addresses, routes
+//! Each node gets lists, executed in this order over the whole fabric: links to create and rules (`ip`), addresses, routes
 //! and neighbours (`ip`), forwarding entries (`bridge`), queues (`tc`); besides kernel settings and, for switches, the
-//! configuration of the routing daemons.
+//! configuration of the routing daemons. They are values ([`iproute`]) until a batch is written.
 
 mod campus;
 mod host;
+pub(crate) mod iproute;
 mod switch;
 mod tunnel;
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use weft_scenario::addressing::AddressPlan;
 use weft_scenario::engine::{Overlay, Scenario};
 use weft_scenario::id::{LinkId, NodeId};
-use weft_scenario::topology::{Delivery, Fabric, Role};
+use weft_scenario::topology::{Delivery, Fabric, Port, Role};
+use weft_wire::ethernet::MacAddress;
 use weft_wire::vl2::OVERHEAD_BYTES as VL2_OVERHEAD_BYTES;
 
 use crate::frr::FrrConfig;
 use crate::home::namespace_name;
 use crate::shaping::Shaper;
 
+use iproute::{End, Forward, Ip, NewLink, PortQueue};
+
 pub(crate) use campus::{access, bridge_name, interfaces, vlans};
-pub(crate) use host::tcp_sysctls;
+pub(crate) use host::{moved_host, tcp_sysctls};
 pub(crate) use tunnel::{access_ports, segment, tunnel_peers};
 
 /// Bytes that VXLAN puts before the inner packet: Ethernet, IPv4, UDP and VXLAN headers (RFC 7348, section 5).
@@ -50,18 +55,26 @@ pub struct NodePlan {
     pub namespace: String,
     /// Kernel settings of the namespace.
     pub sysctls: Vec<Sysctl>,
-    /// `ip` lines that run once: they create the links whose first end is here, and the rules of a border.
-    pub creates: Vec<String>,
+    /// The links whose first end is here.
+    pub(crate) creates: Vec<NewLink>,
+    /// A border's `ip rule` lines, which run once.
+    pub(crate) rules: Vec<String>,
     /// Ports that a packet may only come in by if the routes to its source leave by them (RFC 3704 2.2).
     pub checked_ports: Vec<String>,
-    /// `ip` lines for addresses, routes and neighbours. All may be repeated without harm.
-    pub configures: Vec<String>,
-    /// `bridge` lines.
-    pub forwards: Vec<String>,
-    /// `tc` lines.
-    pub queues: Vec<String>,
+    /// Addresses, routes and neighbours, and links that need those above.
+    pub(crate) configures: Vec<Ip>,
+    pub(crate) forwards: Vec<Forward>,
+    pub(crate) queues: Vec<PortQueue>,
     /// Routing daemons, on switches.
     pub frr: Option<FrrConfig>,
+}
+
+impl NodePlan {
+    /// What configures the node may be told again, except what is about devices that are down and what makes links.
+    pub(crate) fn again(&self, down: &BTreeSet<String>) -> impl Iterator<Item = &Ip> {
+        let is_down = |line: &Ip| line.device().is_some_and(|device| down.contains(device));
+        self.configures.iter().filter(move |line| !matches!(line, Ip::Add(_)) && !is_down(line))
+    }
 }
 
 /// A kernel setting: its path below `/proc/sys` and its value.
@@ -125,8 +138,9 @@ impl Planner<'_> {
             namespace: namespace_name(self.lab, &node.name),
             sysctls: common_sysctls(),
             creates: self.created_links(id),
+            rules: Vec::new(),
             checked_ports: Vec::new(),
-            configures: vec!["link set dev lo up".into()],
+            configures: vec![Ip::up("lo")],
             forwards: Vec::new(),
             queues: self.queues(id),
             frr: None,
@@ -147,31 +161,24 @@ impl Planner<'_> {
     }
 
     /// A link is created from its first end; the other end is born in its own namespace.
-    fn created_links(&self, id: NodeId) -> Vec<String> {
+    fn created_links(&self, id: NodeId) -> Vec<NewLink> {
         let links = self.fabric().links_of(id).iter().filter(|link| self.fabric().link(**link).a.node == id);
-        links.map(|link| self.link_line(*link)).collect()
+        links.map(|link| self.pair(*link)).collect()
     }
 
-    fn link_line(&self, id: LinkId) -> String {
+    fn pair(&self, id: LinkId) -> NewLink {
         let link = self.fabric().link(id);
-        let end = |node: NodeId| format!("address {} mtu {}", mac_text(self.mac(id, node)), self.mtu(id, node));
-        format!(
-            "link add dev {} {} type veth peer name {} {} netns {}",
-            link.a.interface,
-            end(link.a.node),
-            link.b.interface,
-            end(link.b.node),
-            namespace_name(self.lab, &self.fabric().node(link.b.node).name),
-        )
+        let end = |port: &Port| End::new(&port.interface, Some(self.mac(id, port.node)), Some(self.mtu(id, port.node)));
+        let far = namespace_name(self.lab, &self.fabric().node(link.b.node).name);
+        NewLink::pair(end(&link.a), end(&link.b), Some(far))
     }
 
     /// Where servers' frames are forwarded as they are every port has an address of its own.
-    fn mac(&self, link: LinkId, node: NodeId) -> [u8; 6] {
-        if self.scenario.overlay.takes_frames() {
-            weft_scenario::addressing::port_mac(self.fabric(), link, node)
-        } else {
-            self.addresses().mac(self.fabric(), link, node)
-        }
+    fn mac(&self, link: LinkId, node: NodeId) -> MacAddress {
+        MacAddress(match self.scenario.overlay.takes_frames() {
+            true => weft_scenario::addressing::port_mac(self.fabric(), link, node),
+            false => self.addresses().mac(self.fabric(), link, node),
+        })
     }
 
     /// The MTU of a link's end: the link's, except that hosts leave room for what the overlay adds behind them. In a campus
@@ -203,13 +210,13 @@ impl Planner<'_> {
         self.scenario.overlay == Overlay::Vl2 && self.fabric().broadcast().is_some()
     }
 
-    fn queues(&self, id: NodeId) -> Vec<String> {
+    fn queues(&self, id: NodeId) -> Vec<PortQueue> {
         // What XDP redirects goes past queues; a campus has emulated links where it is measured.
         if !self.scenario.shaped || self.scenario.overlay.forwards_frames() {
             return Vec::new();
         }
         let links = self.fabric().links_of(id);
-        links.iter().flat_map(|link| self.shaper.lines(self.fabric(), *link, id)).collect()
+        links.iter().map(|link| self.shaper.queue(self.fabric(), *link, id)).collect()
     }
 }
 
@@ -252,19 +259,10 @@ fn common_sysctls() -> Vec<Sysctl> {
     .collect()
 }
 
-fn mac(addresses: &AddressPlan, fabric: &Fabric, link: LinkId, node: NodeId) -> String {
-    mac_text(addresses.mac(fabric, link, node))
-}
-
-/// A MAC as text, for instance `02:56:4c:32:00:01`.
-pub(crate) fn mac_text([a, b, c, d, e, f]: [u8; 6]) -> String {
-    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
-}
-
 /// MAC of [`VXLAN_DEVICE`], derived from the server's AA.
-pub(crate) fn vxlan_mac(aa: Ipv4Addr) -> String {
+pub(crate) fn vxlan_mac(aa: Ipv4Addr) -> MacAddress {
     let [_, b, c, d] = aa.octets();
-    mac_text([0x02, 0x56, 0x58, b, c, d])
+    MacAddress([0x02, 0x56, 0x58, b, c, d])
 }
 
 #[cfg(test)]

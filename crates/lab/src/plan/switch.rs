@@ -3,7 +3,8 @@
 use weft_scenario::engine::Overlay;
 use weft_scenario::id::{LinkId, NodeId};
 
-use super::{NodePlan, Planner, Sysctl, mac, relays_dhcp, routes_multicast};
+use super::iproute::{End, Ip, Network, NewLink};
+use super::{NodePlan, Planner, Sysctl, relays_dhcp, routes_multicast};
 use crate::frr::{FrrConfig, FrrInput};
 
 /// Device of an edge switch that has the rack's prefix, and its far end.
@@ -16,16 +17,16 @@ impl Planner<'_> {
         plan.sysctls.extend(self.forwarding_sysctls(plan.id));
         plan.sysctls.extend(self.outside_sysctls());
         let la = addresses.la(plan.id);
-        plan.configures.push(format!("addr replace {la}/32 dev lo"));
         let groups = addresses.anycast_groups().iter().filter(|group| group.members.contains(&plan.id));
-        plan.configures.extend(groups.map(|group| format!("addr replace {}/32 dev lo", group.address)));
+        let own = std::iter::once(la).chain(groups.map(|group| group.address));
+        plan.configures.extend(own.map(|address| Ip::address(address, 32, "lo", Network::OnLink)));
         let mut ospf_interfaces = Vec::new();
         for link in fabric.links_of(plan.id) {
             let port = fabric.link(*link).end_at(plan.id).expect("a link of a node ends at the node");
-            plan.configures.push(format!("link set dev {} up", port.interface));
+            plan.configures.push(Ip::up(&port.interface));
             if let Some((a, b)) = addresses.link(*link) {
                 let own = if fabric.link(*link).a.node == plan.id { a } else { b };
-                plan.configures.push(format!("addr replace {own}/31 dev {}", port.interface));
+                plan.configures.push(Ip::address(own, 31, &port.interface, Network::OnLink));
                 ospf_interfaces.push(port.interface.clone());
             }
         }
@@ -57,17 +58,19 @@ impl Planner<'_> {
     fn plan_rack(&self, plan: &mut NodePlan) {
         let addresses = self.addresses();
         let Some((rack, gateway)) = addresses.rack(plan.id).zip(addresses.rack_gateway(plan.id)) else { return };
-        plan.creates.push(format!("link add dev {RACK_DEVICE} type veth peer name {RACK_DEVICE_FAR}"));
+        let [end, far] = [RACK_DEVICE, RACK_DEVICE_FAR].map(|device| End::new(device, None, None));
+        plan.creates.push(NewLink::pair(end, far, None));
+        let gateway_at = |device: &str| Ip::address(gateway, rack.length, device, Network::Elsewhere);
         plan.configures.extend([
-            format!("link set dev {RACK_DEVICE} up"),
-            format!("link set dev {RACK_DEVICE_FAR} up"),
-            format!("addr replace {gateway}/{} dev {RACK_DEVICE} noprefixroute", rack.length),
-            format!("route replace unreachable {rack}"),
+            Ip::up(RACK_DEVICE),
+            Ip::up(RACK_DEVICE_FAR),
+            gateway_at(RACK_DEVICE),
+            Ip::unreachable(rack),
         ]);
         for (link, host, port) in self.host_ports(plan.id) {
             // IGMP and DHCP relays speak from a port's own address, and only with whom it makes a neighbour.
             if routes_multicast(self.scenario) || relays_dhcp(self.scenario) {
-                plan.configures.push(format!("addr replace {gateway}/{} dev {port} noprefixroute", rack.length));
+                plan.configures.push(gateway_at(port));
             }
             if !self.scenario.overlay.takes_frames() {
                 plan.configures.extend(self.host_lines(link, host, port));
@@ -84,17 +87,12 @@ impl Planner<'_> {
         })
     }
 
-    fn host_lines(&self, link: LinkId, host: NodeId, port: &str) -> Vec<String> {
-        let mac = mac(self.addresses(), self.fabric(), link, host);
+    fn host_lines(&self, link: LinkId, host: NodeId, port: &str) -> impl Iterator<Item = Ip> {
+        let mac = self.mac(link, host);
         let aa = self.addresses().aa(host).filter(|_| self.scenario.overlay == Overlay::Vl2);
         let public = self.addresses().outside().and_then(|outside| outside.public_la(host));
-        let lines = |address| {
-            [
-                format!("neigh replace {address} lladdr {mac} dev {port} nud permanent"),
-                format!("route replace {address}/32 dev {port}"),
-            ]
-        };
-        [Some(self.addresses().la(host)), aa, public].into_iter().flatten().flat_map(lines).collect()
+        let addresses = [Some(self.addresses().la(host)), aa, public].into_iter().flatten();
+        addresses.flat_map(move |address| Ip::host(address, mac, port))
     }
 
     fn forwarding_sysctls(&self, id: NodeId) -> Vec<Sysctl> {

@@ -39,6 +39,11 @@ fn node(scenario: &Scenario, name: &str) -> NodePlan {
     LabPlan::new("x", scenario, 1).nodes.swap_remove(id.index())
 }
 
+/// As iproute2 reads it.
+fn text(lines: &[impl ToString]) -> Vec<String> {
+    lines.iter().flat_map(|line| line.to_string().lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
 fn value(plan: &NodePlan, name: &str) -> Option<String> {
     plan.sysctls.iter().find(|setting| setting.name == name).map(|setting| setting.value.clone())
 }
@@ -48,7 +53,7 @@ fn a_vl2_server_sees_one_large_ethernet() {
     let plan = node(&pair(Overlay::Vl2), "s2");
     assert_eq!(plan.namespace, "weft-x-s2");
     assert_eq!(
-        plan.configures,
+        text(&plan.configures),
         [
             "link set dev lo up",
             "link set dev eth0 gso_max_segs 8",
@@ -64,14 +69,14 @@ fn a_vl2_server_sees_one_large_ethernet() {
     assert_eq!(value(&plan, "net/ipv4/tcp_timestamps").as_deref(), Some("0"));
     assert_eq!(value(&plan, "net/ipv4/tcp_min_tso_segs").as_deref(), Some("8"));
     assert_eq!(value(&plan, "net/ipv4/tcp_limit_output_bytes").as_deref(), Some("4096"));
-    assert!(plan.creates.is_empty() && plan.forwards.is_empty() && plan.frr.is_none());
+    assert!(text(&plan.creates).is_empty() && text(&plan.forwards).is_empty() && plan.frr.is_none());
 }
 
 #[test]
 fn a_tor_makes_its_links_and_knows_only_its_own_servers() {
     let plan = node(&pair(Overlay::Vl2), "tor2");
     assert_eq!(
-        plan.creates,
+        text(&plan.creates),
         [
             "link add dev s2 address 02:56:4c:32:00:01 mtu 1600 type veth \
              peer name eth0 address 02:01:00:00:00:03 mtu 1500 netns weft-x-s2",
@@ -79,7 +84,7 @@ fn a_tor_makes_its_links_and_knows_only_its_own_servers() {
         ]
     );
     assert_eq!(
-        plan.configures,
+        text(&plan.configures),
         [
             "link set dev lo up",
             "addr replace 10.1.0.2/32 dev lo",
@@ -112,26 +117,27 @@ fn groups_need_multicast_routing_and_copies_do_not() {
     let scenario = with_broadcast(Delivery::Group);
     let tor = node(&scenario, "tor2");
     let address = "addr replace 10.64.1.1/24 dev s2 noprefixroute".to_owned();
-    assert!(tor.configures.contains(&address), "IGMP queries need a source: {:?}", tor.configures);
+    assert!(text(&tor.configures).contains(&address), "IGMP queries need a source: {:?}", text(&tor.configures));
     assert!(tor.frr.unwrap().pimd.unwrap().contains("interface s2\n ip pim\n ip pim passive\n ip igmp\n"));
     assert!(!node(&scenario, "int1").frr.unwrap().pimd.unwrap().contains("igmp"));
     let host = node(&scenario, "s2");
     for to in ["224.0.0.0/4", "255.255.255.255/32"] {
         let line = format!("route replace {to} dev eth0 proto kernel scope link src 20.0.0.2");
-        assert!(host.configures.iter().any(|one| one.starts_with(&line)), "{:?}", host.configures);
+        assert!(text(&host.configures).iter().any(|one| one.starts_with(&line)), "{:?}", text(&host.configures));
     }
-    assert!(host.configures.contains(&"addr replace 10.64.1.2/24 dev eth0 noprefixroute scope link".to_owned()));
+    assert!(text(&host.configures).contains(&"addr replace 10.64.1.2/24 dev eth0 noprefixroute scope link".to_owned()));
     let tor = node(&with_broadcast(Delivery::Copies), "tor2");
-    assert!(tor.frr.unwrap().pimd.is_none() && !tor.configures.contains(&address));
+    assert!(tor.frr.unwrap().pimd.is_none() && !text(&tor.configures).contains(&address));
 }
 
 #[test]
 fn a_server_that_hears_broadcast_takes_in_the_outer_header_and_sends_what_fits_inside() {
     for delivery in [Delivery::Group, Delivery::Copies] {
         let scenario = with_broadcast(delivery);
-        assert!(node(&scenario, "tor2").creates[0].contains(" mtu 1600 netns weft-x-s2"), "the server's end");
+        assert!(text(&node(&scenario, "tor2").creates)[0].contains(" mtu 1600 netns weft-x-s2"), "the server's end");
         let host = node(&scenario, "s2");
-        let routes: Vec<&String> = host.configures.iter().filter(|line| line.starts_with("route ")).collect();
+        let routes: Vec<String> =
+            text(&host.configures).into_iter().filter(|line| line.starts_with("route ")).collect();
         assert_eq!(routes.len(), 4);
         for route in routes {
             // Broadcast would take no notice.
@@ -140,7 +146,7 @@ fn a_server_that_hears_broadcast_takes_in_the_outer_header_and_sends_what_fits_i
     }
     let scenario = scenario(with_broadcast(Delivery::Group).fabric, Overlay::Routed);
     assert!(
-        node(&scenario, "tor2").creates[0].contains(" mtu 1500 netns weft-x-s2"),
+        text(&node(&scenario, "tor2").creates)[0].contains(" mtu 1500 netns weft-x-s2"),
         "without agents nobody is sent any"
     );
 }
@@ -150,19 +156,19 @@ fn relays_of_dhcp_have_an_address_at_each_port() {
     let mut scenario = pair(Overlay::Vl2);
     let server = scenario.fabric.find("dir1");
     scenario.fabric = scenario.fabric.with_dhcp(server).unwrap();
-    let lines = node(&scenario, "tor1").configures;
+    let lines = text(&node(&scenario, "tor1").configures);
     for port in ["s1", "dir1"] {
         assert!(lines.contains(&format!("addr replace 10.64.0.1/24 dev {port} noprefixroute")), "{lines:?}");
     }
     scenario.overlay = Overlay::Routed;
-    assert!(!node(&scenario, "tor1").configures.iter().any(|line| line.contains("10.64.0.1/24 dev s1")));
+    assert!(!text(&node(&scenario, "tor1").configures).iter().any(|line| line.contains("10.64.0.1/24 dev s1")));
 }
 
 #[test]
 fn an_intermediate_owns_the_anycast_address() {
     let plan = node(&pair(Overlay::Vl2), "int1");
     assert_eq!(
-        plan.configures,
+        text(&plan.configures),
         [
             "link set dev lo up",
             "addr replace 10.3.0.1/32 dev lo",
@@ -179,10 +185,10 @@ fn an_intermediate_owns_the_anycast_address() {
 #[test]
 fn without_an_overlay_no_switch_hears_of_aas() {
     let scenario = pair(Overlay::Routed);
-    let text = format!("{:?}", LabPlan::new("x", &scenario, 1));
-    assert!(!text.contains("20.0.0."), "AAs belong to overlays");
+    let plans = format!("{:?}", LabPlan::new("x", &scenario, 1));
+    assert!(!plans.contains("20.0.0."), "AAs belong to overlays");
     let server = node(&scenario, "s1");
-    let route = server.configures.iter().find(|line| line.contains("10.0.0.0/8")).unwrap();
+    let route = text(&server.configures).into_iter().find(|line| line.contains("10.0.0.0/8")).unwrap();
     assert!(route.ends_with("src 10.64.0.2 initcwnd 8 rto_min 1000ms"), "{route}");
     assert_eq!(value(&node(&scenario, "int1"), "net/ipv4/fib_multipath_hash_policy").as_deref(), Some("1"));
     assert_eq!(value(&node(&pair(Overlay::Vl2), "int1"), "net/ipv4/fib_multipath_hash_policy").as_deref(), Some("0"));
@@ -191,22 +197,27 @@ fn without_an_overlay_no_switch_hears_of_aas() {
 #[test]
 fn vxlan_leaves_1500_bytes_inside_and_knows_every_peer() {
     let plan = node(&pair(Overlay::KERNEL_VXLAN), "s1");
-    let lines = plan.configures.join("\n");
+    let lines = text(&plan.configures).join("\n");
     assert!(lines.contains(
         "link add dev vxlan0 address 02:56:58:00:00:01 mtu 1500 type vxlan id 42 dstport 4789 local 10.64.0.2 dev eth0 nolearning"
     ));
     assert!(lines.contains("neigh replace 20.0.0.2 lladdr 02:56:58:00:00:02 dev vxlan0 nud permanent"));
     assert!(lines.contains("route replace 20.0.0.0/8 dev vxlan0 proto kernel scope link src 20.0.0.1"));
-    assert_eq!(plan.forwards, ["fdb replace 02:56:58:00:00:02 dev vxlan0 dst 10.64.1.2 self permanent"]);
+    assert_eq!(text(&plan.forwards), ["fdb replace 02:56:58:00:00:02 dev vxlan0 dst 10.64.1.2 self permanent"]);
     let ours = node(&pair(Overlay::VTEP), "s1");
-    let lines = ours.configures.join("\n");
+    let lines = text(&ours.configures).join("\n");
     assert!(
         lines.contains("link add dev vxlan0 address 02:56:58:00:00:01 mtu 1500 type veth peer name vtep0 mtu 1500")
     );
     assert!(lines.contains("neigh replace 20.0.0.2 lladdr 02:56:58:00:00:02 dev vxlan0 nud permanent"));
-    assert!(lines.contains("link set dev vtep0 up") && ours.forwards.is_empty(), "the daemon knows who is where");
+    assert!(
+        lines.contains("link set dev vtep0 up") && text(&ours.forwards).is_empty(),
+        "the daemon knows who is where"
+    );
     let tor = node(&pair(Overlay::KERNEL_VXLAN), "tor1");
-    assert!(tor.creates[0].contains("peer name eth0") && tor.creates[0].contains("mtu 1600 netns weft-x-s1"));
+    assert!(
+        text(&tor.creates)[0].contains("peer name eth0") && text(&tor.creates)[0].contains("mtu 1600 netns weft-x-s1")
+    );
 }
 
 #[test]
@@ -214,7 +225,7 @@ fn queues_of_large_buffers_have_scaled_rates_and_a_class_for_routing() {
     let plan = node(&pair(Overlay::Vl2), "s1");
     // 20 Mbit/s x 3082/3274: the queue counts before the headers are added.
     assert_eq!(
-        plan.queues,
+        text(&plan.queues),
         [
             "qdisc add dev eth0 root handle 1: htb default 1",
             "class add dev eth0 parent 1: classid 1:1 htb rate 18827122bit burst 12960 cburst 12960 quantum 12960",
@@ -228,8 +239,11 @@ fn queues_of_large_buffers_have_scaled_rates_and_a_class_for_routing() {
     );
     let core = node(&pair(Overlay::Vl2), "tor1");
     // 200 Mbit/s x 3202/3274, and ten times the burst: the same time.
-    assert!(core.queues[1].starts_with("class add dev int1 parent 1: classid 1:1 htb rate 195601710bit burst 126"));
-    let to_server = core.queues.iter().find(|line| line.contains("dev s1") && line.contains("1:1 htb")).unwrap();
+    assert!(
+        text(&core.queues)[1].starts_with("class add dev int1 parent 1: classid 1:1 htb rate 195601710bit burst 126")
+    );
+    let to_server =
+        text(&core.queues).into_iter().find(|line| line.contains("dev s1") && line.contains("1:1 htb")).unwrap();
     assert!(to_server.contains("rate 19543436bit"), "20 Mbit/s x 3082/3154: {to_server}");
 }
 
@@ -238,10 +252,13 @@ fn queues_of_single_frames_are_exact() {
     let mut scenario = pair(Overlay::Vl2);
     scenario.transport.segments_per_skb = 1;
     let plan = node(&scenario, "s1");
-    assert_eq!(plan.queues[0], "qdisc add dev eth0 root handle 1: stab overhead 24 linklayer ethernet htb default 1");
-    assert!(plan.queues[1].contains("rate 20000000bit burst 3200 "), "{}", plan.queues[1]);
+    assert_eq!(
+        text(&plan.queues)[0],
+        "qdisc add dev eth0 root handle 1: stab overhead 24 linklayer ethernet htb default 1"
+    );
+    assert!(text(&plan.queues)[1].contains("rate 20000000bit burst 3200 "), "{}", text(&plan.queues)[1]);
     scenario.shaped = false;
-    assert!(node(&scenario, "s1").queues.is_empty());
+    assert!(text(&node(&scenario, "s1").queues).is_empty());
 }
 
 #[test]
@@ -274,8 +291,13 @@ fn a_test_bed_of_75_servers_is_planned_whole() {
     let scenario = scenario(vl2_testbed(&TestbedParams::default()).unwrap(), Overlay::Vl2);
     let plans = LabPlan::new("x", &scenario, 1).nodes;
     let links = scenario.fabric.links().len();
-    assert_eq!(plans.iter().map(|plan| plan.creates.len()).sum::<usize>(), links + 4, "and a rack device per ToR");
-    let ends: usize = plans.iter().map(|plan| plan.queues.iter().filter(|line| line.contains(" root ")).count()).sum();
+    assert_eq!(
+        plans.iter().map(|plan| text(&plan.creates).len()).sum::<usize>(),
+        links + 4,
+        "and a rack device per ToR"
+    );
+    let ends: usize =
+        plans.iter().map(|plan| text(&plan.queues).iter().filter(|line| line.contains(" root ")).count()).sum();
     assert_eq!(ends, 2 * links);
 }
 
@@ -300,7 +322,7 @@ fn hosts_of_a_campus_are_the_same_whatever_switches_their_frames() {
         let scenario = campus(overlay);
         let host = node(&scenario, "h1");
         assert_eq!(
-            host.configures,
+            text(&host.configures),
             [
                 "link set dev lo up",
                 "link set dev eth0 up",
@@ -308,13 +330,13 @@ fn hosts_of_a_campus_are_the_same_whatever_switches_their_frames() {
                 "route replace default via 10.0.10.254 dev eth0"
             ]
         );
-        assert_eq!((host.queues.len(), host.frr.is_some()), (0, false), "nothing is shaped, nothing routes");
+        assert_eq!((text(&host.queues).len(), host.frr.is_some()), (0, false), "nothing is shaped, nothing routes");
         let router = node(&scenario, "r1");
         assert_eq!(value(&router, "net/ipv4/ip_forward").as_deref(), Some("1"));
-        assert!(router.configures.contains(&"addr replace 10.0.20.254/24 dev eth20".to_owned()));
-        assert!(!router.configures.iter().any(|line| line.contains("default")));
+        assert!(text(&router.configures).contains(&"addr replace 10.0.20.254/24 dev eth20".to_owned()));
+        assert!(!text(&router.configures).iter().any(|line| line.contains("default")));
         let ends = "s1 address 02:01:00:00:00:00 mtu 9216";
-        assert!(node(&scenario, "s1").creates[0].contains(&format!("peer name {ends} netns weft-x-s2")));
+        assert!(text(&node(&scenario, "s1").creates)[0].contains(&format!("peer name {ends} netns weft-x-s2")));
     }
 }
 
@@ -324,17 +346,35 @@ fn bridges_have_a_pair_of_devices_for_each_vlan() {
     let switch = node(&scenario, "s1");
     let pair = "link add dev s2.20 address 06:00:00:14:00:00 mtu 9216 type veth peer name s1.20 address 06:01:00:14:00:00 \
                 mtu 9216 netns weft-x-s2";
-    assert!(switch.creates.contains(&pair.to_owned()), "{:?}", switch.creates);
-    assert_eq!(switch.creates.len(), 5, "four links, and the trunk once more");
+    assert!(text(&switch.creates).contains(&pair.to_owned()), "{:?}", text(&switch.creates));
+    assert_eq!(text(&switch.creates).len(), 5, "four links, and the trunk once more");
     let bridge = "link add dev br10 address 02:42:00:0a:00:00 type bridge stp_state 1 mcast_snooping 0";
     for line in
         [bridge, "link set dev s2 master br10", "link set dev s2.20 master br20", "link set dev r20 master br20"]
     {
-        assert!(switch.configures.contains(&line.to_owned()), "{line}: {:?}", switch.configures);
+        assert!(text(&switch.configures).contains(&line.to_owned()), "{line}: {:?}", text(&switch.configures));
     }
     let rbridge = node(&campus(Overlay::RBRIDGE), "s1");
-    assert_eq!(rbridge.creates.len(), 4);
-    assert!(!rbridge.configures.iter().any(|line| line.contains("master")));
+    assert_eq!(text(&rbridge.creates).len(), 4);
+    assert!(!text(&rbridge.configures).iter().any(|line| line.contains("master")));
+}
+
+#[test]
+fn what_is_told_again_leaves_devices_that_are_down_alone() {
+    let switch = node(&campus(Overlay::BRIDGE), "s1");
+    let again: Vec<&iproute::Ip> = switch.again(&["s2", "s2.20"].map(str::to_owned).into()).collect();
+    assert_eq!(
+        text(&again),
+        [
+            "link set dev lo up",
+            "link set dev h1 master br10",
+            "link set dev h1 up",
+            "link set dev r10 master br10",
+            "link set dev r10 up",
+            "link set dev r20 master br20",
+            "link set dev r20 up",
+        ]
+    );
 }
 
 #[test]
@@ -342,5 +382,5 @@ fn a_fabric_without_vlans_is_one_vlan() {
     let scenario = pair(Overlay::RBRIDGE);
     assert_eq!(vlans(&scenario).into_iter().collect::<Vec<_>>(), [1]);
     let host = node(&scenario, "s2");
-    assert_eq!(host.configures.last().unwrap(), "addr replace 20.0.0.2/8 dev eth0");
+    assert_eq!(text(&host.configures).last().unwrap(), "addr replace 20.0.0.2/8 dev eth0");
 }

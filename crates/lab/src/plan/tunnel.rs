@@ -4,9 +4,11 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use weft_scenario::engine::{Overlay, Scenario};
+use weft_scenario::engine::{Overlay, Scenario, TunnelEnd};
 use weft_scenario::id::NodeId;
+use weft_wire::ethernet::MacAddress;
 
+use super::iproute::{End, Forward, Ip, LinkKind, NewLink};
 use super::{HOST_MTU_BYTES, NodePlan, Planner, access, bridge_name};
 
 /// VNI of a VLAN's segment.
@@ -39,25 +41,25 @@ pub(crate) fn tunnel_peers(scenario: &Scenario, switch: NodeId, vlan: u16) -> Ve
 impl Planner<'_> {
     /// The kernel's tunnel end points of a switch: as it does it at its best, without a UDP checksum.
     pub(super) fn plan_tunnel_end(&self, plan: &mut NodePlan) {
-        let Overlay::KernelVxlan { .. } = self.scenario.overlay else { return };
-        if !self.scenario.overlay.tunnels_at_tors() {
-            return;
-        }
-        let la = self.addresses().la(plan.id);
+        let Overlay::KernelVxlan { at: TunnelEnd::Tor } = self.scenario.overlay else { return };
+        let local = self.addresses().la(plan.id);
         for vlan in vlans_at(self.scenario, plan.id) {
-            let (bridge, device, vni) = (bridge_name(vlan), format!("vx{vlan}"), segment(vlan));
+            let (bridge, device) = (bridge_name(vlan), format!("vx{vlan}"));
+            let master = |device: &str| Ip::Master { device: device.to_owned(), bridge: bridge.clone() };
+            let tunnel = LinkKind::Vxlan { vni: segment(vlan), local, underlay: None };
             plan.configures.extend([
-                format!("link add dev {bridge} type bridge mcast_snooping 0"),
-                format!(
-                    "link add dev {device} mtu {HOST_MTU_BYTES} type vxlan id {vni} dstport 4789 local {la} noudpcsum"
-                ),
-                format!("link set dev {device} master {bridge}"),
-                format!("link set dev {device} up"),
+                Ip::Add(NewLink {
+                    end: End::new(&bridge, None, None),
+                    kind: LinkKind::Bridge { spanning_tree: false },
+                }),
+                Ip::Add(NewLink { end: End::new(&device, None, Some(HOST_MTU_BYTES)), kind: tunnel }),
+                master(&device),
+                Ip::up(&device),
             ]);
             let ports = access_ports(self.scenario, plan.id).into_iter().filter(|(_, of)| *of == vlan);
-            plan.configures.extend(ports.map(|(port, _)| format!("link set dev {port} master {bridge}")));
-            plan.configures.push(format!("link set dev {bridge} up"));
-            let flood = |peer| format!("fdb append 00:00:00:00:00:00 dev {device} dst {peer} self permanent");
+            plan.configures.extend(ports.map(|(port, _)| master(port)));
+            plan.configures.push(Ip::up(&bridge));
+            let flood = |peer| Forward { mac: MacAddress([0; 6]), device: device.clone(), peer };
             plan.forwards.extend(tunnel_peers(self.scenario, plan.id, vlan).into_iter().map(flood));
         }
     }

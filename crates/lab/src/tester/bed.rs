@@ -171,9 +171,9 @@ fn join(between: Between) -> Result<Option<EmulatedLinks>, TesterError> {
             links.relay("s0", "s1", burn_ns)?;
         }
         Between::Bridge { link } => {
-            let lines = ["link add dev br0 type bridge", "link set dev s0 master br0", "link set dev s1 master br0"];
-            let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
-            batch::run(Program::Ip, "bridge", &[lines, vec!["link set dev br0 up".to_owned()]].concat())?;
+            let ports = ["link set dev s0 master br0", "link set dev s1 master br0"];
+            let lines = ["link add dev br0 type bridge", ports[0], ports[1], "link set dev br0 up"];
+            batch::run(Program::Ip, "bridge", &lines)?;
             // A veth end takes live frames only if its peer polls, which any XDP program makes it do.
             links.hold("s0")?;
             if let Some(link) = link {

@@ -10,7 +10,7 @@ use weft_scenario::engine::Progress;
 use weft_scenario::id::NodeId;
 use weft_scenario::overlay::StpTimers;
 
-use crate::batch::{self, Program};
+use crate::batch::Program;
 use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
@@ -60,11 +60,7 @@ pub(super) fn age_fast(lab: &Lab, timers: StpTimers) -> Result<(), LabError> {
 fn on_bridges(lab: &Lab, lines: impl Fn(&str) -> Vec<String>) -> Result<(), LabError> {
     let bridges = vlans(&lab.scenario).into_iter().map(bridge_name);
     let lines: Vec<String> = bridges.flat_map(|bridge| lines(&bridge)).collect();
-    for switch in lab.scenario.fabric.switches() {
-        let plan = lab.plan.node(switch);
-        netns::in_namespace(&namespace_path(&plan.namespace), || batch::run(Program::Ip, &plan.name, &lines))??;
-    }
-    Ok(())
+    lab.scenario.fabric.switches().try_for_each(|switch| lab.batch(switch, Program::Ip, &lines))
 }
 
 /// Waits until no port listens or learns and as many forward as a tree has links.

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use weft_datapath::DatapathError;
 use weft_datapath::offload::{self, Offload};
 use weft_scenario::engine::{Hook, Overlay, TunnelEnd};
 use weft_scenario::id::{LinkId, NodeId};
@@ -13,8 +12,6 @@ use weft_testbed::l2::PlainSwitch;
 
 use super::links::CampusLinks;
 use crate::error::LabError;
-use crate::home::namespace_path;
-use crate::netns;
 use crate::overlay::datapath_error;
 use crate::plan::interfaces;
 use crate::up::Lab;
@@ -91,7 +88,7 @@ impl Held {
                 _ => switch.add_xdp_port(interface, links),
             };
             let interfaces = interfaces_of(lab, node, |_| true);
-            let placed = inside(lab, node, || {
+            let placed = lab.inside(node, || {
                 let mut switch = PlainSwitch::load()?;
                 let ports = interfaces.iter().map(|interface| add(&mut switch, interface)).collect::<Result<_, _>>()?;
                 Ok(Placed { node, switch, ports })
@@ -106,7 +103,7 @@ impl Held {
         for node in lab.scenario.fabric.switches() {
             let interfaces = interfaces_of(lab, node, |is_switch| !is_switch);
             if !interfaces.is_empty() {
-                self.polling.push(inside(lab, node, || {
+                self.polling.push(lab.inside(node, || {
                     let mut programs = BedPrograms::load()?;
                     interfaces.iter().try_for_each(|port| programs.poll(port))?;
                     Ok(programs)
@@ -121,20 +118,9 @@ impl Held {
 fn joining_ports(lab: &Lab) -> Result<(), LabError> {
     for switch in lab.scenario.fabric.switches() {
         let ports = interfaces_of(lab, switch, |is_switch| !is_switch);
-        inside(lab, switch, || ports.iter().try_for_each(|port| offload::set(port, Offload::Gro, true)))?;
+        lab.inside(switch, || ports.iter().try_for_each(|port| offload::set(port, Offload::Gro, true)))?;
     }
     Ok(())
-}
-
-/// Work in the namespace of a node.
-fn inside<T: Send>(
-    lab: &Lab,
-    node: NodeId,
-    work: impl FnOnce() -> Result<T, DatapathError> + Send,
-) -> Result<T, LabError> {
-    let plan = lab.plan.node(node);
-    let done = netns::in_namespace(&namespace_path(&plan.namespace), work)?;
-    done.map_err(|error| datapath_error(&plan.name, &error))
 }
 
 /// Interfaces of a node whose far ends are wanted, in the order of its links.

@@ -13,9 +13,6 @@ use weft_testbed::tester::{EmulatedLinks, LinkParams};
 
 use super::port_number;
 use crate::error::LabError;
-use crate::home::namespace_path;
-use crate::netns;
-use crate::overlay::datapath_error;
 use crate::plan::interfaces;
 use crate::up::Lab;
 
@@ -40,7 +37,7 @@ impl CampusLinks {
 }
 
 fn of_switch(lab: &Lab, switch: NodeId) -> Result<EmulatedLinks, LabError> {
-    in_switch(lab, switch, || {
+    lab.inside(switch, || {
         let mut links = EmulatedLinks::load()?;
         for (interface, spec) in ports(lab, switch) {
             links.set(&interface, &params(&spec))?;
@@ -86,15 +83,6 @@ fn params(spec: &LinkSpec) -> LinkParams {
         delay_ns: spec.delay.0,
         ..LinkParams::default()
     }
-}
-
-fn in_switch<T: Send>(
-    lab: &Lab,
-    switch: NodeId,
-    work: impl FnOnce() -> Result<T, weft_datapath::DatapathError> + Send,
-) -> Result<T, LabError> {
-    let plan = lab.plan.node(switch);
-    netns::in_namespace(&namespace_path(&plan.namespace), work)?.map_err(|error| datapath_error(&plan.name, &error))
 }
 
 #[cfg(test)]

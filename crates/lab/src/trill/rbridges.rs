@@ -21,7 +21,7 @@ use crate::daemons::{Launcher, log_file, start_all};
 use crate::error::LabError;
 use crate::home::socket_dir;
 use crate::overlay::{datapath_error, mount_bpffs, random_digits, write_private};
-use crate::plan::{access, mac_text, vlans};
+use crate::plan::{access, vlans};
 use crate::process::log_tail;
 use crate::up::Lab;
 
@@ -187,11 +187,11 @@ fn gateway(lab: &Lab) -> Option<GatewayTable> {
         let Access { vlan, address } = fabric.campus().access[&link];
         let edge = ends(fabric, link).into_iter().find(|node| fabric.node(*node).role.is_switch());
         let nickname = edge.map(|edge| nickname(lab, edge));
-        GatewayHost { address: address.address, mac: mac_text(mac), vlan, nickname }
+        GatewayHost { address: address.address, mac: MacAddress(mac).to_string(), vlan, nickname }
     };
     let vlan = gateways.iter().map(|(vlan, address)| GatewayVlan { vlan: *vlan, address: address.to_string() });
     (!gateways.is_empty()).then(|| GatewayTable {
-        mac: mac_text(GATEWAY_MAC),
+        mac: MacAddress(GATEWAY_MAC).to_string(),
         vlan: vlan.collect(),
         host: routed_hosts(lab).into_iter().map(host).collect(),
     })
