@@ -3,10 +3,14 @@
 use std::io;
 
 use weft_scenario::engine::EngineError;
+use weft_scenario::topology::LoadError;
 
 /// Why a lab could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
+    /// Switches of the fabric cannot be in one network.
+    #[error(transparent)]
+    Fabric(#[from] LoadError),
     /// This machine cannot run a lab.
     #[error("{what}; {remedy}")]
     NotFit {
@@ -235,6 +239,7 @@ impl From<LabError> for EngineError {
         match error {
             LabError::NotFit { what, remedy } => Self::NotFit { what, remedy },
             LabError::Interrupted => Self::Interrupted,
+            LabError::Fabric(error) => Self::Refused(error.to_string()),
             other => Self::Failed(other.to_string()),
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use weft_scenario::id::NodeId;
+use weft_scenario::overlay::Overlay;
 use weft_scenario::topology::{Fabric, Role};
 
 const BOX_WIDTH: usize = 64;
@@ -83,7 +84,13 @@ fn neighbours(fabric: &Fabric, switch: NodeId) -> String {
         }
     }
     names.extend(hosts.into_iter().map(|(rate, count)| format!("{count} hosts ({rate} each)")));
+    names.extend(own(fabric, switch).map(|overlay| format!("forwarding: {overlay}")));
     names.join(", ")
+}
+
+/// What a switch's line of the file says that it forwards with.
+fn own(fabric: &Fabric, switch: NodeId) -> Option<Overlay> {
+    fabric.forwarding().get(&switch).map(|own| own.overlay)
 }
 
 /// Graphviz DOT, one rank per tier.
@@ -94,6 +101,10 @@ pub fn dot(fabric: &Fabric) -> String {
         if !names.is_empty() {
             writeln!(out, "  {{ rank=same; {}; }}", names.join("; ")).expect("a string takes any text");
         }
+    }
+    for (id, overlay) in fabric.ids().filter_map(|id| Some((id, own(fabric, id)?))) {
+        let name = &fabric.node(id).name;
+        writeln!(out, "  \"{name}\" [label=\"{name}\\n{overlay}\"];").expect("a string takes any text");
     }
     for link in fabric.links() {
         let name = |node: NodeId| &fabric.node(node).name;
@@ -143,9 +154,10 @@ fn svg_node(out: &mut String, fabric: &Fabric, id: NodeId, (x, y): (usize, usize
         writeln!(
             out,
             "<rect x=\"{left}\" y=\"{top}\" width=\"{BOX_WIDTH}\" height=\"{BOX_HEIGHT}\" rx=\"3\" fill=\"#fff\" \
-             stroke=\"#333\"/><text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+             stroke=\"#333\"/><text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{}{}</text>",
             y + 4,
-            node.name
+            node.name,
+            own(fabric, id).map(|overlay| format!(" <tspan fill=\"#888\">{overlay}</tspan>")).unwrap_or_default()
         )
     } else {
         writeln!(
@@ -221,6 +233,16 @@ int1         intermediate tor1 (200 Mbit/s), tor2 (200 Mbit/s)
         assert_eq!(svg.matches("<line").count(), 2, "links to hosts are not drawn");
         let spots: std::collections::BTreeSet<_> = places(&fabric).into_iter().collect();
         assert_eq!(spots.len(), fabric.nodes().len(), "no two nodes in one place");
+    }
+
+    #[test]
+    fn switches_of_kinds_of_their_own_say_so() {
+        let file = include_str!("../../../fabrics/trill-mixed.yaml");
+        let fabric = weft_scenario::topology::from_yaml(file, "trill-mixed.yaml").unwrap();
+        let line = "b1           rbridge      s1 (10 Gbit/s), b2 (10 Gbit/s), forwarding: bridge\n";
+        assert!(text(&fabric).contains(line), "{}", text(&fabric));
+        assert!(dot(&fabric).contains(r#""b1" [label="b1\nbridge"];"#), "{}", dot(&fabric));
+        assert_eq!(svg(&fabric).matches(">bridge</tspan>").count(), 2);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::fs::Mode;
-use weft_scenario::engine::{DirectoryStore, Hook, Overlay, Progress, Scenario, TunnelEnd};
+use weft_scenario::engine::{DirectoryStore, Overlay, Progress, Scenario, TunnelEnd};
 use weft_scenario::id::NodeId;
 
 use crate::batch::{self, Program};
@@ -164,8 +164,9 @@ impl Builder<'_> {
         self.run_batches(Program::Bridge, |plan| &plan.forwards)?;
         self.phase("queues", "")?;
         self.run_batches(Program::Tc, |plan| &plan.queues)?;
-        let at_xdp = Overlay::Vtep { hook: Hook::Xdp, at: TunnelEnd::Tor };
-        if self.lab.scenario.overlay.forwards_frames() || self.lab.scenario.overlay == at_xdp {
+        let scenario = &self.lab.scenario;
+        let in_driver = |overlay: &Overlay| overlay.tunnels_at_tors() && overlay.is_in_driver();
+        if scenario.overlay.forwards_frames() || scenario.overlays().iter().any(in_driver) {
             trill::prepare_stations(self.lab)?;
         }
         if self.lab.scenario.overlay.forwards_frames() {
@@ -385,7 +386,8 @@ impl Lab {
     /// The daemon that should have carried a server's packets: `NODE.DAEMON`, as logs are called.
     fn daemon_before(&self, server: &str) -> String {
         let edge = self.scenario.fabric.find(server).and_then(|server| self.scenario.fabric.edge_of(server));
-        match (self.scenario.overlay, edge) {
+        let kind = edge.map_or(self.scenario.overlay, |(edge, _)| self.scenario.forwarding(edge));
+        match (kind, edge) {
             (Overlay::RBridge { .. }, Some((edge, _))) => format!("{}.rbridge", self.plan.node(edge).name),
             (Overlay::Vtep { at: TunnelEnd::Tor, .. }, Some((edge, _))) => {
                 format!("{}.vtep", self.plan.node(edge).name)

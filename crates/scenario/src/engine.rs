@@ -1,9 +1,12 @@
 //! The contract between an experiment and an engine: scenario in, records out.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::addressing::AddressPlan;
 use crate::fault::Fault;
+use crate::id::NodeId;
 use crate::record::Records;
 use crate::switching::Switching;
 use crate::topology::Fabric;
@@ -59,6 +62,29 @@ pub struct Scenario {
     pub switching: Switching,
     /// Whether links are shaped to their declared rate and buffer. Unshaped links are for measurements of CPU cost.
     pub shaped: bool,
+}
+
+impl Scenario {
+    /// What a switch forwards with.
+    pub fn forwarding(&self, switch: NodeId) -> Overlay {
+        self.fabric.forwards_with(switch, self.overlay)
+    }
+
+    /// Switches that forward with something, in order.
+    pub fn switches_with(&self, is_it: impl Fn(Overlay) -> bool) -> impl Iterator<Item = NodeId> {
+        self.fabric.switches().filter(move |switch| is_it(self.forwarding(*switch)))
+    }
+
+    /// Everything that some switch forwards with: the overlay, where the fabric does not say it of each.
+    pub fn overlays(&self) -> BTreeSet<Overlay> {
+        let of_all = self.fabric.forwarding().values().map(|own| own.overlay);
+        let said = |switch: NodeId| self.fabric.forwarding().contains_key(&switch);
+        let edges = !self.overlay.forwards_frames();
+        let mut switches = self.fabric.switches();
+        let is_default =
+            switches.any(|switch| !said(switch) && (!edges || self.fabric.node(switch).role.is_edge_switch()));
+        of_all.chain((is_default || self.fabric.forwarding().is_empty()).then_some(self.overlay)).collect()
+    }
 }
 
 /// One run on a network that is up.

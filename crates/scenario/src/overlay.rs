@@ -129,6 +129,8 @@ impl Overlay {
     pub const BRIDGE: Self = Self::Bridge { timers: StpTimers::Quick };
     /// Our VTEP at TC.
     pub const VTEP: Self = Self::Vtep { hook: Hook::Tc, at: TunnelEnd::Server };
+    /// Our VTEP at TC on every edge switch.
+    pub const VTEP_TOR: Self = Self::Vtep { hook: Hook::Tc, at: TunnelEnd::Tor };
     /// The kernel's VXLAN device on every server.
     pub const KERNEL_VXLAN: Self = Self::KernelVxlan { at: TunnelEnd::Server };
     /// Plain layer-2 switches in the driver.
@@ -147,12 +149,7 @@ impl Overlay {
         ),
         word("vtep", &[], Self::VTEP, "Our VTEP on every server, at TC"),
         word("vtep-xdp", &[], Self::Vtep { hook: Hook::Xdp, at: TunnelEnd::Server }, "The same at XDP"),
-        word(
-            "vtep-tor",
-            &[],
-            Self::Vtep { hook: Hook::Tc, at: TunnelEnd::Tor },
-            "Our VTEP on every edge switch, at TC (lab only)",
-        ),
+        word("vtep-tor", &[], Self::VTEP_TOR, "Our VTEP on every edge switch, at TC (lab only)"),
         word("vtep-tor-xdp", &[], Self::Vtep { hook: Hook::Xdp, at: TunnelEnd::Tor }, "The same at XDP (lab only)"),
         word("rbridge", &["trill"], Self::RBRIDGE, "TRILL between the switches"),
         word(
@@ -197,6 +194,33 @@ impl Overlay {
     /// Whether edge switches take ordinary frames of servers' VLANs.
     pub fn takes_frames(self) -> bool {
         self.forwards_frames() || self.tunnels_at_tors()
+    }
+
+    /// Why switches of the two cannot be in one network.
+    pub fn clash(self, other: Self) -> Option<&'static str> {
+        let plain = |one| matches!(one, Self::Layer2 { .. });
+        match (self, other) {
+            (one, two) if one == two || (one.tunnels_at_tors() && two.tunnels_at_tors()) => None,
+            (one, two) if one.forwards_frames() != two.forwards_frames() => {
+                Some("one forwards frames, the other routes")
+            }
+            (one, _) if !one.forwards_frames() => {
+                Some("of routed networks only edge switches with tunnels of their own may differ")
+            }
+            (one, two) if plain(one) != plain(two) => {
+                Some("a plain switch passes on what it is told of, and neither Hellos nor broadcast")
+            }
+            (Self::Bridge { .. }, Self::Bridge { .. }) => Some("all bridges go by the timers of one root"),
+            _ => None,
+        }
+    }
+
+    /// Whether its switches, or its servers' tunnels, are at XDP in the driver.
+    pub fn is_in_driver(self) -> bool {
+        match self {
+            Self::RBridge { hook, .. } | Self::Layer2 { hook } | Self::Vtep { hook, .. } => hook == Hook::Xdp,
+            _ => false,
+        }
     }
 
     /// Whether only the lab has it.

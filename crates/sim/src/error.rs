@@ -1,6 +1,7 @@
 //! Why a run is refused or not finished.
 
 use weft_scenario::fault::FaultError;
+use weft_scenario::overlay::Overlay;
 use weft_scenario::topology::TopologyError;
 use weft_scenario::workload::WorkloadError;
 
@@ -54,6 +55,18 @@ pub enum SimError {
         value: u64,
         /// What to do about it.
         advice: &'static str,
+    },
+    /// A switch of a kind of its own.
+    #[error(
+        "{place}: `{node}` forwards with `{overlay}`; the simulator's switches are all of one kind: use the lab, or take the key away"
+    )]
+    OwnForwarding {
+        /// `file:line`.
+        place: String,
+        /// The switch.
+        node: String,
+        /// What its file says.
+        overlay: Overlay,
     },
     /// Settings that exclude each other.
     #[error("{0}")]

@@ -83,6 +83,10 @@ impl SimEngine {
     /// The job of one trial of a scenario. It can be changed before it runs, for instance to watch more.
     pub fn job(&self, scenario: &engine::Scenario, trial: &Trial) -> Result<Job, SimError> {
         let fabric = &scenario.fabric;
+        if let Some((node, own)) = fabric.forwarding().iter().find(|(_, own)| own.overlay != scenario.overlay) {
+            let (place, node) = (own.place.clone(), fabric.node(*node).name.clone());
+            return Err(SimError::OwnForwarding { place, node, overlay: own.overlay });
+        }
         let servers = Servers::of(fabric);
         trial.workload.check(servers.count())?;
         let (source, duration) = match &trial.workload {

@@ -1,8 +1,7 @@
-//! Fabrics that commands name, and what carries packets in them where nobody says it.
+//! Fabrics that commands name.
 
 use weft_experiment::plan::fabric_text;
-use weft_scenario::engine::Overlay;
-use weft_scenario::topology::{Fabric, Role, from_yaml};
+use weft_scenario::topology::{Fabric, from_yaml};
 
 use crate::exit::Failure;
 
@@ -12,19 +11,10 @@ pub(super) fn read(name: &str) -> Result<Fabric, Failure> {
     from_yaml(&text, name).map_err(Failure::usage)
 }
 
-/// What the fabric is made for.
-pub(super) fn default_overlay(fabric: &Fabric) -> Overlay {
-    if fabric.is_campus() {
-        Overlay::RBRIDGE
-    } else if fabric.with_role(Role::Intermediate).next().is_some() {
-        Overlay::Vl2
-    } else {
-        Overlay::Routed
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use weft_scenario::engine::Overlay;
+
     use super::*;
 
     #[test]
@@ -35,7 +25,7 @@ mod tests {
             ("leaf-spine-small", Overlay::Routed),
             ("overlay-pair", Overlay::Vl2),
         ] {
-            assert_eq!(default_overlay(&read(name).expect("it is embedded")), overlay, "{name}");
+            assert_eq!(read(name).expect("it is embedded").default_overlay(), overlay, "{name}");
         }
     }
 }

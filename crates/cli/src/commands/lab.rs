@@ -105,7 +105,7 @@ fn up(
 ) -> Result<ExitCode, Failure> {
     let fabric = fabric::read(name)?.with_directory_servers(directory.servers()).map_err(Failure::usage)?;
     let addresses = AddressPlan::new(&fabric, AddressingOptions::default()).map_err(Failure::usage)?;
-    let overlay = overlay.map_or_else(|| fabric::default_overlay(&fabric), Into::into);
+    let overlay = overlay.map_or_else(|| fabric.default_overlay(), Into::into);
     let (transport, switching) = (Transport::default(), Switching::default());
     let scenario = Scenario { fabric, addresses, overlay, directory, transport, switching, shaped };
     let options = LabOptions { name: lab, ..LabOptions::new(this_program().map_err(Failure::failed)?) };

@@ -146,6 +146,10 @@ fn what_does_not_fit_the_fabric_is_refused_with_the_place() {
             sim(&["leaf-spine-small", "--workload", "permutation", "--capture", "leaf1:x", "-w", "no.pcapng"]),
             &["leaf1", "`x`", "spine1"],
         ),
+        (
+            sim(&["vxlan-mixed", "--overlay", "routed", "--workload", "permutation"]),
+            &["vxlan-mixed:", "`leaf1` forwards with `vtep-tor-xdp`", "use the lab"],
+        ),
         (sim(&["leaf-spine-small"]), &["--workload"]),
         (sim(&["no-such-fabric", "--workload", "shuffle"]), &["no-such-fabric", "vl2-testbed"]),
         (sim(&["no-such-file.toml"]), &["no-such-file.toml"]),

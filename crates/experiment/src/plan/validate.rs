@@ -6,7 +6,7 @@ use weft_model::CALC;
 use weft_scenario::engine::{Overlay, ProbeSpec, Transport};
 use weft_scenario::fault::{Fault, FaultKind, check_faults};
 use weft_scenario::switching::Switching;
-use weft_scenario::topology::Fabric;
+use weft_scenario::topology::{Fabric, LoadError};
 use weft_scenario::workload::{Workload, WorkloadError};
 
 use super::error::Problem;
@@ -111,6 +111,10 @@ pub(super) fn check_scenarios_fit(spec: &PlanSpec) -> Result<(), Problem> {
 
 fn check_fits(spec: &PlanSpec, fabric: &Fabric) -> Result<(), Problem> {
     check_network(fabric, &spec.transport, &spec.switching, &spec.fault)?;
+    for overlay in &spec.overlays {
+        let clash = |error: LoadError| Problem::new(error.to_string(), Some("[fabric]".into()));
+        fabric.check_forwarding(*overlay).map_err(clash)?;
+    }
     let servers = fabric.servers().count() as u32;
     for (name, workload) in &spec.workload {
         let wrong = |error| Problem::new(format!("workload `{name}`: {error}"), Some(heading_of(name, &error)));

@@ -109,25 +109,27 @@ fn open_source(state: &LabState, options: &CaptureOptions) -> Result<Source, Lab
 enum RBridgeLink<'a> {
     /// To another one.
     Trunk([TrunkEnd; 2]),
-    /// To a host, whose packet socket sees the same frames.
+    /// To a host or a bridge, whose packet socket sees the same frames.
     Host { node: &'a NodeState, interface: String },
 }
 
 fn rbridge_link<'a>(state: &'a LabState, options: &CaptureOptions) -> Result<Option<RBridgeLink<'a>>, LabError> {
-    if !matches!(state.overlay, Overlay::RBridge { .. }) {
+    if !state.overlay.forwards_frames() {
         return Ok(None);
     }
     let bad = |error: LoadError| LabError::BadState { lab: state.lab.clone(), reason: error.to_string() };
     let fabric = from_yaml(&state.fabric_yaml, "fabric").map_err(bad)?;
-    let Some(node) = fabric.find(&options.node).filter(|node| fabric.node(*node).role.is_switch()) else {
-        return Ok(None);
+    let is_rbridge = |node: NodeId| {
+        let kind = fabric.forwards_with(node, state.overlay);
+        fabric.node(node).role.is_switch() && matches!(kind, Overlay::RBridge { .. })
     };
+    let Some(node) = fabric.find(&options.node).filter(|node| is_rbridge(*node)) else { return Ok(None) };
     let is_it =
         |link: &&LinkId| fabric.link(**link).end_at(node).is_some_and(|port| port.interface == options.interface);
     let Some(link) = fabric.links_of(node).iter().find(is_it) else { return Ok(None) };
     let far = fabric.link(*link).far_end(node).expect("a link has two ends");
     let far_node = state.node(&fabric.node(far.node).name)?;
-    if !far_node.role.is_switch() {
+    if !is_rbridge(far.node) {
         return Ok(Some(RBridgeLink::Host { node: far_node, interface: far.interface.clone() }));
     }
     let end = |node: NodeId| {

@@ -11,7 +11,8 @@ use super::uses::Use;
 
 /// The eBPF and the hooks that a network and a trial on it use.
 pub(super) fn of(scenario: &Scenario, trial: Option<&Trial>) -> BTreeSet<Capability> {
-    of_both(scenario.overlay, most_ports(&scenario.fabric), trial)
+    let ports = most_ports(&scenario.fabric);
+    scenario.overlays().into_iter().flat_map(|overlay| of_both(overlay, ports, trial)).collect()
 }
 
 /// Ports of the switch that has the most.

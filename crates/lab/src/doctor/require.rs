@@ -26,6 +26,7 @@ const TRILL_ROOM_BYTES: u32 = weft_wire::trill::OVERHEAD_BYTES as u32;
 
 /// Refuses a lab that this machine cannot run; `trial`: what will run on it, if that is known.
 pub(crate) fn require(scenario: &Scenario, trial: Option<&Trial>, options: &LabOptions) -> Result<(), LabError> {
+    scenario.fabric.check_forwarding(scenario.overlay)?;
     require_beyond_ebpf(scenario, options)?;
     require_ebpf(&whose(scenario), &needs::of(scenario, trial))
 }
@@ -64,7 +65,8 @@ fn require_root() -> Result<(), LabError> {
 /// Programs, daemons, shapes of fabrics.
 fn require_beyond_ebpf(scenario: &Scenario, options: &LabOptions) -> Result<(), LabError> {
     require_root()?;
-    let needs_bridge = matches!(scenario.overlay, Overlay::KernelVxlan { .. } | Overlay::Bridge { .. });
+    let overlays = scenario.overlays();
+    let needs_bridge = overlays.iter().any(|one| matches!(one, Overlay::KernelVxlan { .. } | Overlay::Bridge { .. }));
     for program in ["ip", "tc"].into_iter().chain(needs_bridge.then_some("bridge")) {
         if deps::find_program(program).is_none() {
             return Err(not_fit(
@@ -82,7 +84,8 @@ fn require_beyond_ebpf(scenario: &Scenario, options: &LabOptions) -> Result<(), 
     }
     if scenario.overlay.forwards_frames() {
         require_room(&scenario.fabric, TRILL_ROOM_BYTES, "TRILL")?;
-        return if let Overlay::Bridge { .. } = scenario.overlay { Ok(()) } else { require_programs(options) };
+        let is_bridge = |overlay: &Overlay| matches!(overlay, Overlay::Bridge { .. });
+        return if overlays.iter().all(is_bridge) { Ok(()) } else { require_programs(options) };
     }
     if scenario.overlay.tunnels_at_tors() {
         require_room(&scenario.fabric, VXLAN_OVERHEAD_BYTES, "VXLAN")?;
@@ -110,7 +113,7 @@ fn require_beyond_ebpf(scenario: &Scenario, options: &LabOptions) -> Result<(), 
     require_no_delays(&scenario.fabric)?;
     match scenario.overlay {
         Overlay::Vl2 => require_agents(scenario, options),
-        Overlay::Vtep { .. } => require_programs(options),
+        _ if overlays.iter().any(|overlay| matches!(overlay, Overlay::Vtep { .. })) => require_programs(options),
         _ => Ok(()),
     }
 }

@@ -138,16 +138,13 @@ impl<'a> Bed<'a> {
 
     /// Lets switches forget the stations: the next trial has others, and tables are not endless.
     pub(super) fn forget(&self) -> Result<(), TesterError> {
-        let scenario = &self.lab.scenario;
         if let Way::Gateway { .. } = self.way {
             self.at_ingress(|maps| self.destinations().try_for_each(|(ip, _)| maps.remove_host_route(ip)))?;
         }
-        if let Overlay::RBridge { .. } = scenario.overlay {
-            let ends = |stream: &Stream| [stream.source.mac, stream.destination.mac];
-            let gone: BTreeSet<MacAddress> = self.streams.iter().flat_map(ends).collect();
-            for switch in scenario.fabric.switches() {
-                rbridges::with_maps(self.lab, switch, |maps| maps.forget(|station| gone.contains(&station.mac)))?;
-            }
+        let ends = |stream: &Stream| [stream.source.mac, stream.destination.mac];
+        let gone: BTreeSet<MacAddress> = self.streams.iter().flat_map(ends).collect();
+        for switch in crate::trill::rbridges(self.lab) {
+            rbridges::with_maps(self.lab, switch, |maps| maps.forget(|station| gone.contains(&station.mac)))?;
         }
         Ok(())
     }
@@ -172,7 +169,7 @@ impl<'a> Bed<'a> {
     fn tell_router(&self, router: NodeId, legs: [LinkId; 2]) -> Result<(), LabError> {
         let fabric = &self.lab.scenario.fabric;
         let known = legs.map(|leg| (port_mac(fabric, leg, router), leg));
-        rbridges::know(self.lab, &fabric.switches().collect::<Vec<_>>(), &known)?;
+        rbridges::know(self.lab, &known)?;
         let names =
             legs.map(|leg| fabric.link(leg).end_at(router).expect("a leg is a link of the router").interface.clone());
         let own = names.iter().zip(ROUTER_ADDRESSES);

@@ -188,9 +188,10 @@ impl<'a> Costs<'a> {
 
     /// Frames that the second hop's first switch, where it spreads its work, has sent on, by the CPU that worked on them.
     fn transit_by_cpu(&self) -> Result<Vec<u64>, TesterError> {
-        match self.run.lab.scenario.overlay {
-            Overlay::RBridge { .. } if self.is_spread() && self.hops.count() > 1 => {
-                let switch = self.hops.switches(2)[0];
+        let second = (self.is_spread() && self.hops.count() > 1).then(|| self.hops.switches(2)[0]);
+        let forwarding = second.map(|switch| (switch, self.run.lab.scenario.forwarding(switch)));
+        match forwarding {
+            Some((switch, Overlay::RBridge { .. })) => {
                 Ok(rbridges::with_maps(self.run.lab, switch, |maps| maps.by_cpu("transit"))?)
             }
             _ => Ok(Vec::new()),

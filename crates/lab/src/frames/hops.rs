@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weft_scenario::engine::{Hook, Overlay};
+use weft_scenario::engine::Overlay;
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::routing::EcmpRoutes;
 use weft_testbed::Cut;
@@ -116,17 +116,22 @@ impl<'a> Hops<'a> {
         Ok(vec![self.lab.inside(edge, || cuts.cut(&port))?])
     }
 
-    /// Ends the chain behind a hop that is not the last, until the result is dropped: what comes next drops every frame. Where an edge
-    /// switch forwards at XDP, the packet that a routing switch's kernel makes of a frame is not the edge switch's cost.
+    /// Ends the chain behind a hop that is not the last, until the result is dropped: what comes next drops every frame. Where a
+    /// switch forwards at XDP, the packet that the kernel of a routing switch or a bridge makes of a frame is not that switch's cost.
     pub(super) fn cut_behind(&self, hop: usize, cuts: &Cuts) -> Result<Vec<Cut>, LabError> {
-        let (mut all, overlay) = (Vec::new(), self.lab.scenario.overlay);
+        let mut all = Vec::new();
+        let from_driver = self.levels[hop - 1].iter().any(|switch| self.in_driver(*switch));
         for switch in &self.levels[hop] {
             let ports = self.between(hop, *switch).into_iter();
             let ports: Vec<String> = ports
                 .flat_map(|(node, link)| interfaces(&self.lab.scenario, link, node))
                 .map(|port| port.interface)
                 .collect();
-            let before_kernel = self.in_driver() && overlay.tunnels_at_tors() && hop + 1 < self.count();
+            let to_kernel = match self.lab.scenario.forwarding(*switch) {
+                Overlay::Bridge { .. } => true,
+                other => other.tunnels_at_tors() && hop + 1 < self.count(),
+            };
+            let before_kernel = from_driver && to_kernel;
             let cut_one = |port: &String| if before_kernel { cuts.cut_at_xdp(port) } else { cuts.cut(port) };
             let cut = || ports.iter().map(cut_one).collect::<Result<Vec<_>, _>>();
             all.extend(self.lab.inside(*switch, cut)?);
@@ -134,19 +139,16 @@ impl<'a> Hops<'a> {
         Ok(all)
     }
 
-    /// Whether the edge switches forward at XDP in the driver.
-    fn in_driver(&self) -> bool {
-        match self.lab.scenario.overlay {
-            Overlay::RBridge { hook, .. } | Overlay::Layer2 { hook } | Overlay::Vtep { hook, .. } => hook == Hook::Xdp,
-            _ => false,
-        }
+    fn in_driver(&self, switch: NodeId) -> bool {
+        self.lab.scenario.forwarding(switch).is_in_driver()
     }
 
     /// Ends it behind the last switch, at the receiving ports: where the last switch forwards at XDP, before the kernel makes a
     /// packet of a frame.
     pub(super) fn cut_at_receivers(&self, cuts: &Cuts, bed: &Bed<'_>) -> Result<Vec<Cut>, LabError> {
-        let in_driver = self.in_driver();
         let cut = |server: &NodeId| {
+            let edge = self.lab.scenario.fabric.edge_of(*server);
+            let in_driver = edge.is_some_and(|(edge, _)| self.in_driver(edge));
             let port = bed.interface(*server);
             self.lab.inside(*server, || if in_driver { cuts.cut_at_xdp(&port) } else { cuts.cut(&port) })
         };

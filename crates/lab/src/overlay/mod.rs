@@ -37,10 +37,12 @@ pub(crate) const ETCD: &str = "etcd";
 pub(crate) fn start(lab: &mut Lab, options: &LabOptions, progress: &dyn Progress) -> Result<(), LabError> {
     let launcher = Launcher { options, progress };
     let _quick = HurriedWaits::begin()?;
-    match lab.scenario.overlay {
-        Overlay::Vl2 => start_vl2(lab, &launcher),
-        Overlay::Vtep { hook, at } => vtep::start(lab, &launcher, hook, at),
-        _ => Ok(()),
+    if lab.scenario.overlay == Overlay::Vl2 {
+        return start_vl2(lab, &launcher);
+    }
+    match lab.scenario.overlays().iter().any(|overlay| matches!(overlay, Overlay::Vtep { .. })) {
+        true => vtep::start(lab, &launcher),
+        false => Ok(()),
     }
 }
 

@@ -9,7 +9,7 @@ use weft_node::vtep::protocol::{Request, What};
 use weft_node::vtep::{
     EntryTable, FloodText, HookChoice, PortTable, SegmentTable, TaggedText, VniIds, VtepConfig, ask,
 };
-use weft_scenario::engine::{Hook, TunnelEnd};
+use weft_scenario::engine::{Hook, Overlay, TunnelEnd};
 use weft_scenario::id::NodeId;
 
 use super::switches::mount_bpffs;
@@ -26,20 +26,25 @@ pub fn vtep_socket(lab: &str, node: &str) -> PathBuf {
 }
 
 /// Starts the daemons and waits until they answer.
-pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>, hook: Hook, at: TunnelEnd) -> Result<(), LabError> {
+pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabError> {
     mount_bpffs()?;
-    let fabric = &lab.scenario.fabric;
-    let configs: Vec<(NodeId, VtepConfig)> = match at {
-        TunnelEnd::Server => fabric.servers().filter_map(|server| Some((server, at_server(lab, server)?))).collect(),
-        TunnelEnd::Tor => fabric.switches().filter_map(|switch| Some((switch, at_tor(lab, switch)?))).collect(),
+    let scenario = &lab.scenario;
+    let at_tor = |switch| match scenario.forwarding(switch) {
+        Overlay::Vtep { hook, at: TunnelEnd::Tor } => Some((switch, hook, at_tor(lab, switch)?)),
+        _ => None,
     };
-    let hooked = if hook == Hook::Tc { HookChoice::Tc } else { HookChoice::Xdp };
-    let configs: Vec<_> =
-        configs.into_iter().map(|(node, config)| (node, VtepConfig { hook: hooked, ..config })).collect();
-    if hook != Hook::Tc {
-        configs.iter().try_for_each(|(node, config)| prepare_for_xdp(lab, *node, config))?;
-    }
-    start_all(lab, launcher, "vtep", &configs, |lab, node| {
+    let found: Vec<(NodeId, Hook, VtepConfig)> = match scenario.overlay {
+        Overlay::Vtep { hook, at: TunnelEnd::Server } => {
+            let servers = scenario.fabric.servers();
+            servers.filter_map(|server| Some((server, hook, at_server(lab, server)?))).collect()
+        }
+        _ => scenario.fabric.switches().filter_map(at_tor).collect(),
+    };
+    let in_driver = found.iter().filter(|(_, hook, _)| *hook != Hook::Tc);
+    in_driver.into_iter().try_for_each(|(node, _, config)| prepare_for_xdp(lab, *node, config))?;
+    let hooked = |hook| if hook == Hook::Tc { HookChoice::Tc } else { HookChoice::Xdp };
+    let configs = found.into_iter().map(|(node, hook, config)| (node, VtepConfig { hook: hooked(hook), ..config }));
+    start_all(lab, launcher, "vtep", &configs.collect::<Vec<_>>(), |lab, node| {
         ask(&vtep_socket(&lab.state.lab, &lab.plan.node(node).name), &Request::Show(What::Peers)).is_ok()
     })
 }

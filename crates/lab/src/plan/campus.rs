@@ -1,7 +1,8 @@
 //! Plans of networks in which the switches forward frames: RBridges, and the bridges of their spanning-tree twin.
 //!
 //! Kernels without VLAN filtering and tagged devices have one bridge for each VLAN, and between two bridges one pair of
-//! devices for each VLAN: the link's own interface for the lowest VLAN, `interface.vlan` for the others.
+//! devices for each VLAN: the link's own interface for the lowest VLAN, `interface.vlan` for the others. Bridges that a fabric has
+//! beside RBridges have one bridge for all frames, because RBridges send theirs without a tag.
 
 use std::collections::BTreeSet;
 
@@ -56,8 +57,18 @@ pub(crate) fn interfaces(scenario: &Scenario, link: LinkId, node: NodeId) -> Vec
     vlans(scenario).into_iter().enumerate().map(named).collect()
 }
 
+/// Whether all switches are bridges.
 fn is_bridged(scenario: &Scenario) -> bool {
-    matches!(scenario.overlay, Overlay::Bridge { .. })
+    scenario.overlays().iter().all(|overlay| matches!(overlay, Overlay::Bridge { .. }))
+}
+
+/// The VLANs that a switch has bridges for: all, or one bridge for whatever RBridges send each other; none at other switches.
+pub(crate) fn bridged_vlans(scenario: &Scenario, switch: NodeId) -> BTreeSet<u16> {
+    match scenario.fabric.is_bridge(switch, scenario.overlay) {
+        true if is_bridged(scenario) => vlans(scenario),
+        true => [VLAN_DEFAULT].into(),
+        false => BTreeSet::new(),
+    }
 }
 
 /// The bridge of a VLAN.
@@ -100,14 +111,13 @@ impl Planner<'_> {
 
     /// Ports up; of bridges also which bridge each belongs to. RBridges are set up by their daemon.
     fn plan_frame_switch(&self, plan: &mut NodePlan) {
-        let bridged = is_bridged(self.scenario);
-        if bridged {
-            plan.configures.extend(vlans(self.scenario).into_iter().map(|vlan| bridge(plan.id, vlan)));
-        }
+        let bridges = bridged_vlans(self.scenario, plan.id);
+        plan.configures.extend(bridges.iter().map(|vlan| bridge(plan.id, *vlan)));
         for link in self.fabric().links_of(plan.id) {
             for VlanPort { vlan, interface } in interfaces(self.scenario, *link, plan.id) {
-                if let Some(vlan) = vlan.filter(|_| bridged) {
-                    plan.configures.push(Ip::Master { device: interface.clone(), bridge: bridge_name(vlan) });
+                if !bridges.is_empty() {
+                    let bridge = bridge_name(vlan.unwrap_or(VLAN_DEFAULT));
+                    plan.configures.push(Ip::Master { device: interface.clone(), bridge });
                 }
                 plan.configures.push(Ip::up(&interface));
             }

@@ -41,7 +41,7 @@ pub(crate) fn tunnel_peers(scenario: &Scenario, switch: NodeId, vlan: u16) -> Ve
 impl Planner<'_> {
     /// The kernel's tunnel end points of a switch: as it does it at its best, without a UDP checksum.
     pub(super) fn plan_tunnel_end(&self, plan: &mut NodePlan) {
-        let Overlay::KernelVxlan { at: TunnelEnd::Tor } = self.scenario.overlay else { return };
+        let Overlay::KernelVxlan { at: TunnelEnd::Tor } = self.scenario.forwarding(plan.id) else { return };
         let local = self.addresses().la(plan.id);
         for vlan in vlans_at(self.scenario, plan.id) {
             let (bridge, device) = (bridge_name(vlan), format!("vx{vlan}"));

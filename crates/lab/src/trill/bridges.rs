@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use weft_scenario::engine::Progress;
+use weft_scenario::engine::{Overlay, Progress};
 use weft_scenario::id::NodeId;
 use weft_scenario::overlay::StpTimers;
 
@@ -14,7 +14,7 @@ use crate::batch::Program;
 use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
-use crate::plan::{bridge_name, vlans};
+use crate::plan::{bridge_name, bridged_vlans};
 use crate::up::Lab;
 
 const POLL: Duration = Duration::from_millis(100);
@@ -58,14 +58,20 @@ pub(super) fn age_fast(lab: &Lab, timers: StpTimers) -> Result<(), LabError> {
 }
 
 fn on_bridges(lab: &Lab, lines: impl Fn(&str) -> Vec<String>) -> Result<(), LabError> {
-    let bridges = vlans(&lab.scenario).into_iter().map(bridge_name);
-    let lines: Vec<String> = bridges.flat_map(|bridge| lines(&bridge)).collect();
-    lab.scenario.fabric.switches().try_for_each(|switch| lab.batch(switch, Program::Ip, &lines))
+    all(lab).try_for_each(|switch| {
+        let bridges = bridged_vlans(&lab.scenario, switch).into_iter().map(bridge_name);
+        lab.batch(switch, Program::Ip, &bridges.flat_map(|bridge| lines(&bridge)).collect::<Vec<_>>())
+    })
+}
+
+/// The switches that are bridges.
+fn all(lab: &Lab) -> impl Iterator<Item = NodeId> {
+    lab.scenario.switches_with(|overlay| matches!(overlay, Overlay::Bridge { .. }))
 }
 
 /// Waits until no port listens or learns and as many forward as a tree has links.
 pub(super) fn wait_until_forwarding(lab: &Lab, progress: &dyn Progress) -> Result<(), LabError> {
-    let switches: Vec<NodeId> = lab.scenario.fabric.switches().collect();
+    let switches: Vec<NodeId> = all(lab).collect();
     let start = Instant::now();
     loop {
         let mut unsettled = None;
@@ -80,7 +86,7 @@ pub(super) fn wait_until_forwarding(lab: &Lab, progress: &dyn Progress) -> Resul
                 }
             }
         }
-        let expected = vlans(&lab.scenario).len() * spare_links(lab);
+        let expected = bridged_vlans(&lab.scenario, switches[0]).len() * spare_links(lab);
         if unsettled.is_none() && blocked == expected {
             return Ok(());
         }
@@ -103,7 +109,7 @@ pub(super) fn wait_until_forwarding(lab: &Lab, progress: &dyn Progress) -> Resul
 pub(super) fn wait_for_timers(lab: &Lab, timers: StpTimers, progress: &dyn Progress) -> Result<(), LabError> {
     let [max_age, forward_delay] = [timers.max_age_s(), timers.forward_delay_s()].map(|s| 100 * s);
     let start = Instant::now();
-    for switch in lab.scenario.fabric.switches() {
+    for switch in all(lab) {
         let plan = lab.plan.node(switch);
         let is_told = |bridge: &Bridge| {
             let told = &bridge.linkinfo.info_data;
@@ -128,12 +134,12 @@ pub(super) fn wait_for_timers(lab: &Lab, timers: StpTimers, progress: &dyn Progr
     Ok(())
 }
 
-/// Links between switches that a tree has no use for: each of them blocks at one end.
+/// Links between bridges that a tree has no use for: each of them blocks at one end.
 fn spare_links(lab: &Lab) -> usize {
-    let fabric = &lab.scenario.fabric;
-    let is_switch = |node: NodeId| fabric.node(node).role.is_switch();
-    let trunks = fabric.links().iter().filter(|link| is_switch(link.a.node) && is_switch(link.b.node)).count();
-    (trunks + 1).saturating_sub(fabric.switches().count())
+    let (fabric, overlay) = (&lab.scenario.fabric, lab.scenario.overlay);
+    let is_bridge = |node: NodeId| fabric.is_bridge(node, overlay);
+    let links = fabric.links().iter().filter(|link| is_bridge(link.a.node) && is_bridge(link.b.node)).count();
+    (links + fabric.bridge_islands(overlay).len()).saturating_sub(all(lab).count())
 }
 
 #[derive(Deserialize)]

@@ -39,18 +39,20 @@ impl Held {
         if lab.scenario.overlay.forwards_frames() && lab.scenario.shaped {
             held.links = CampusLinks::emulate(lab)?;
         }
-        match lab.scenario.overlay {
-            Overlay::Layer2 { hook } => {
-                if hook == Hook::Tc {
-                    held.polling_ports(lab)?;
+        for switch in lab.scenario.fabric.switches() {
+            match lab.scenario.forwarding(switch) {
+                Overlay::Layer2 { hook } => {
+                    if hook == Hook::Tc {
+                        held.polling_ports(lab, switch)?;
+                    }
+                    held.plain_switch(lab, switch, hook)?;
                 }
-                held.plain_switches(lab, hook)?;
+                Overlay::Bridge { .. }
+                | Overlay::KernelVxlan { at: TunnelEnd::Tor }
+                | Overlay::Vtep { hook: Hook::Tc, at: TunnelEnd::Tor } => held.polling_ports(lab, switch)?,
+                Overlay::RBridge { hook: Hook::XdpGeneric, .. } => joining_ports(lab, switch)?,
+                _ => {}
             }
-            Overlay::Bridge { .. }
-            | Overlay::KernelVxlan { at: TunnelEnd::Tor }
-            | Overlay::Vtep { hook: Hook::Tc, at: TunnelEnd::Tor } => held.polling_ports(lab)?,
-            Overlay::RBridge { hook: Hook::XdpGeneric, .. } => joining_ports(lab)?,
-            _ => {}
         }
         Ok(held)
     }
@@ -60,11 +62,8 @@ impl Held {
     pub(crate) fn know(&self, lab: &Lab, stations: &[([u8; 6], NodeId)]) -> Result<(), LabError> {
         let fabric = &lab.scenario.fabric;
         let at = |host: NodeId| fabric.edge_of(host);
-        if let Overlay::RBridge { .. } = lab.scenario.overlay {
-            let places = stations.iter().filter_map(|(mac, host)| at(*host).map(|(_, link)| (*mac, link)));
-            let places: Vec<_> = places.collect();
-            return super::rbridges::know(lab, &fabric.switches().collect::<Vec<_>>(), &places);
-        }
+        let places = stations.iter().filter_map(|(mac, host)| at(*host).map(|(_, link)| (*mac, link)));
+        super::rbridges::know(lab, &places.collect::<Vec<_>>())?;
         let tree = SpanningTree::compute(fabric, &BTreeSet::new());
         for (mac, host) in stations {
             let Some((edge, access)) = at(*host) else { continue };
@@ -80,47 +79,39 @@ impl Held {
         Ok(())
     }
 
-    fn plain_switches(&mut self, lab: &Lab, hook: Hook) -> Result<(), LabError> {
-        for node in lab.scenario.fabric.switches() {
-            let links = self.links.of(node);
-            let add = |switch: &mut PlainSwitch, interface: &String| match hook {
-                Hook::Tc => switch.add_tc_port(interface),
-                _ => switch.add_xdp_port(interface, links),
-            };
-            let interfaces = interfaces_of(lab, node, |_| true);
-            let placed = lab.inside(node, || {
-                let mut switch = PlainSwitch::load()?;
-                let ports = interfaces.iter().map(|interface| add(&mut switch, interface)).collect::<Result<_, _>>()?;
-                Ok(Placed { node, switch, ports })
-            })?;
-            self.plain.push(placed);
-        }
+    fn plain_switch(&mut self, lab: &Lab, node: NodeId, hook: Hook) -> Result<(), LabError> {
+        let links = self.links.of(node);
+        let add = |switch: &mut PlainSwitch, interface: &String| match hook {
+            Hook::Tc => switch.add_tc_port(interface),
+            _ => switch.add_xdp_port(interface, links),
+        };
+        let interfaces = interfaces_of(lab, node, |_| true);
+        self.plain.push(lab.inside(node, || {
+            let mut switch = PlainSwitch::load()?;
+            let ports = interfaces.iter().map(|interface| add(&mut switch, interface)).collect::<Result<_, _>>()?;
+            Ok(Placed { node, switch, ports })
+        })?);
         Ok(())
     }
 
     /// A host's end can send live frames only to an end that polls.
-    fn polling_ports(&mut self, lab: &Lab) -> Result<(), LabError> {
-        for node in lab.scenario.fabric.switches() {
-            let interfaces = interfaces_of(lab, node, |is_switch| !is_switch);
-            if !interfaces.is_empty() {
-                self.polling.push(lab.inside(node, || {
-                    let mut programs = BedPrograms::load()?;
-                    interfaces.iter().try_for_each(|port| programs.poll(port))?;
-                    Ok(programs)
-                })?);
-            }
+    fn polling_ports(&mut self, lab: &Lab, node: NodeId) -> Result<(), LabError> {
+        let interfaces = interfaces_of(lab, node, |is_switch| !is_switch);
+        if !interfaces.is_empty() {
+            self.polling.push(lab.inside(node, || {
+                let mut programs = BedPrograms::load()?;
+                interfaces.iter().try_for_each(|port| programs.poll(port))?;
+                Ok(programs)
+            })?);
         }
         Ok(())
     }
 }
 
 /// The same where a program in the stack is in the way of one in the driver: an end that joins frames polls, too.
-fn joining_ports(lab: &Lab) -> Result<(), LabError> {
-    for switch in lab.scenario.fabric.switches() {
-        let ports = interfaces_of(lab, switch, |is_switch| !is_switch);
-        lab.inside(switch, || ports.iter().try_for_each(|port| offload::set(port, Offload::Gro, true)))?;
-    }
-    Ok(())
+fn joining_ports(lab: &Lab, node: NodeId) -> Result<(), LabError> {
+    let ports = interfaces_of(lab, node, |is_switch| !is_switch);
+    lab.inside(node, || ports.iter().try_for_each(|port| offload::set(port, Offload::Gro, true)))
 }
 
 /// Interfaces of a node whose far ends are wanted, in the order of its links.

@@ -37,15 +37,16 @@ impl CampusLinks {
 }
 
 fn of_switch(lab: &Lab, switch: NodeId) -> Result<EmulatedLinks, LabError> {
+    let kind = lab.scenario.forwarding(switch);
     lab.inside(switch, || {
         let mut links = EmulatedLinks::load()?;
         for (interface, spec) in ports(lab, switch) {
             links.set(&interface, &params(&spec))?;
-            if let Overlay::Bridge { .. } | Overlay::Layer2 { hook: Hook::Tc } = lab.scenario.overlay {
+            if let Overlay::Bridge { .. } | Overlay::Layer2 { hook: Hook::Tc } = kind {
                 links.attach_tc(&interface)?;
             }
         }
-        if let Overlay::RBridge { .. } = lab.scenario.overlay {
+        if let Overlay::RBridge { .. } = kind {
             attach_rbridge(lab, switch, &links)?;
         }
         Ok(links)

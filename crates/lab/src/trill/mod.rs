@@ -20,6 +20,8 @@ mod stations;
 mod trunk;
 
 use weft_scenario::engine::{Overlay, Progress};
+use weft_scenario::id::NodeId;
+use weft_scenario::overlay::StpTimers;
 
 pub(crate) use held::{Held, interfaces_of};
 pub(crate) use rbridges::port_number;
@@ -37,27 +39,42 @@ use crate::up::Lab;
 /// Sets the switches of a campus to work and waits until they forward.
 pub(crate) fn start(lab: &mut Lab, options: &LabOptions, progress: &dyn Progress) -> Result<(), LabError> {
     let _quick = HurriedWaits::begin()?;
-    match lab.scenario.overlay {
-        Overlay::RBridge { .. } => rbridges::start(lab, &Launcher { options, progress }),
-        Overlay::Bridge { timers } => bridges::start(lab, timers, progress),
-        _ => Ok(()),
+    stations::take_redirected(lab)?;
+    // Bridges first: among RBridges they are their links.
+    if let Some(timers) = bridge_timers(lab) {
+        bridges::start(lab, timers, progress)?;
     }
+    if rbridges(lab).next().is_none() {
+        return Ok(());
+    }
+    rbridges::start(lab, &Launcher { options, progress })
 }
 
 /// Waits until all routes, trees or the spanning tree are those of the whole fabric.
 pub(crate) fn settle(lab: &Lab, progress: &dyn Progress) -> Result<(), LabError> {
-    match lab.scenario.overlay {
-        Overlay::RBridge { .. } => rbridges::wait_for_routes(lab, progress),
-        Overlay::Bridge { timers } => bridges::settle(lab, timers, progress),
-        Overlay::Layer2 { .. } => Ok(()),
-        _ => routes::settle(lab, progress),
+    if !lab.scenario.overlay.forwards_frames() {
+        return routes::settle(lab, progress);
     }
+    if let Some(timers) = bridge_timers(lab) {
+        bridges::settle(lab, timers, progress)?;
+    }
+    rbridges::wait_for_routes(lab, progress)
 }
 
 /// Lets stations be forgotten as soon as a change of the tree demands; RBridges forget with the route.
 pub(crate) fn age_fast(lab: &Lab) -> Result<(), LabError> {
-    match lab.scenario.overlay {
-        Overlay::Bridge { timers } => bridges::age_fast(lab, timers),
-        _ => Ok(()),
-    }
+    bridge_timers(lab).map_or(Ok(()), |timers| bridges::age_fast(lab, timers))
+}
+
+/// The switches that are RBridges, in order.
+pub(crate) fn rbridges(lab: &Lab) -> impl Iterator<Item = NodeId> {
+    lab.scenario.switches_with(|overlay| matches!(overlay, Overlay::RBridge { .. }))
+}
+
+/// Those of the bridges' spanning tree, if there are bridges.
+fn bridge_timers(lab: &Lab) -> Option<StpTimers> {
+    lab.scenario.overlays().into_iter().find_map(|overlay| match overlay {
+        Overlay::Bridge { timers } => Some(timers),
+        _ => None,
+    })
 }

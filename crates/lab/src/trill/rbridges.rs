@@ -13,10 +13,11 @@ use weft_scenario::addressing::port_mac;
 use weft_scenario::engine::{Hook, Overlay, Progress};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::routing::EcmpRoutes;
-use weft_scenario::topology::{Access, Fabric, Role};
+use weft_scenario::topology::{Access, Fabric};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::vlan::VLAN_MAX;
 
+use super::rbridges;
 use crate::daemons::{Launcher, log_file, start_all};
 use crate::error::LabError;
 use crate::home::socket_dir;
@@ -57,31 +58,25 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
     mount_bpffs()?;
     let key = format!("1 hmac-sha-256 {}\n", random_digits(SECRET_LEN)?);
     write_private(&rbridge_keys(&lab.state.lab), &key)?;
-    let switches: Vec<NodeId> = lab.scenario.fabric.switches().collect();
-    start_some(lab, launcher, &switches)?;
-    wait_for_routes(lab, launcher.progress)
-}
-
-/// Starts the daemons of some switches.
-pub(super) fn start_some(lab: &mut Lab, launcher: &Launcher<'_>, switches: &[NodeId]) -> Result<(), LabError> {
-    let configs: Vec<(NodeId, RBridgeConfig)> = switches.iter().map(|node| (*node, config(lab, *node))).collect();
+    let configs: Vec<(NodeId, RBridgeConfig)> = rbridges(lab).map(|node| (node, config(lab, node))).collect();
     start_all(lab, launcher, RBRIDGE, &configs, |lab, node| {
         let links = lab.scenario.fabric.links_of(node).len();
         matches!(fib(lab, node), Ok(Some(fib)) if fib.ports.len() == links)
-    })
+    })?;
+    wait_for_routes(lab, launcher.progress)
 }
 
 /// Tells every RBridge where a station with this MAC is: at the host's end of an access link. It stays until the RBridge
 /// begins anew without its pins.
-pub(crate) fn know(lab: &Lab, at: &[NodeId], stations: &[([u8; 6], LinkId)]) -> Result<(), LabError> {
+pub(crate) fn know(lab: &Lab, stations: &[([u8; 6], LinkId)]) -> Result<(), LabError> {
     let fabric = &lab.scenario.fabric;
-    for switch in at {
-        with_maps(lab, *switch, |maps| {
+    for switch in rbridges(lab) {
+        with_maps(lab, switch, |maps| {
             for (mac, link) in stations {
                 let Some(Access { vlan, .. }) = access(&lab.scenario, *link) else { continue };
                 let edge = ends(fabric, *link).into_iter().find(|node| fabric.node(*node).role.is_switch());
                 let elsewhere = || edge.map(|edge| Place::RBridge(nickname(lab, edge)));
-                let place = port_number(fabric, *switch, *link).map(Place::Port).or_else(elsewhere);
+                let place = port_number(fabric, switch, *link).map(Place::Port).or_else(elsewhere);
                 let Some(place) = place else { continue };
                 maps.set_station(&Station { mac: MacAddress(*mac), vlan, place, confidence: STATIC, seen_s: 0 })?;
             }
@@ -137,7 +132,7 @@ pub(super) fn fib(lab: &Lab, node: NodeId) -> Result<Option<Fib>, LabError> {
 
 fn config(lab: &Lab, node: NodeId) -> RBridgeConfig {
     let (scenario, name) = (&lab.scenario, &lab.plan.node(node).name);
-    let (generic, elide) = match scenario.overlay {
+    let (generic, elide) = match scenario.forwarding(node) {
         Overlay::RBridge { hook, elide } => (hook == Hook::XdpGeneric, elide),
         _ => (false, false),
     };
@@ -169,10 +164,11 @@ fn config(lab: &Lab, node: NodeId) -> RBridgeConfig {
 fn port_table(lab: &Lab, node: NodeId, link: LinkId, elide: bool) -> PortTable {
     let fabric = &lab.scenario.fabric;
     let interface = &fabric.link(link).end_at(node).expect("a link of a node ends there").interface;
-    let far = fabric.link(link).far_end(node).map(|port| fabric.node(port.node).role);
-    if far.is_some_and(Role::is_switch) {
+    let far = fabric.link(link).far_end(node).expect("a link of a node has a far end").node;
+    if fabric.node(far).role.is_switch() {
         let rate = fabric.link(link).spec.rate.0;
-        let elide_outer_header = elide.then_some(true);
+        // A bridge in between would learn the stations' addresses.
+        let elide_outer_header = (elide && !fabric.is_bridge(far, lab.scenario.overlay)).then_some(true);
         return PortTable { rate_bps: Some(rate), elide_outer_header, ..PortTable::p2p(interface.clone()) };
     }
     // A host without an address, for example a directory server, is in no VLAN that anybody else is in.
@@ -201,7 +197,7 @@ fn gateway(lab: &Lab) -> Option<GatewayTable> {
 pub(super) fn wait_for_routes(lab: &Lab, progress: &dyn Progress) -> Result<(), LabError> {
     let wanted = Wanted::of(lab);
     let start = Instant::now();
-    let mut waiting: Vec<NodeId> = lab.scenario.fabric.switches().collect();
+    let mut waiting: Vec<NodeId> = rbridges(lab).collect();
     let all = waiting.len();
     loop {
         let mut missing = None;
@@ -233,7 +229,7 @@ pub(super) fn wait_for_routes(lab: &Lab, progress: &dyn Progress) -> Result<(), 
 /// What every RBridge must know when the campus has settled.
 struct Wanted {
     paths: EcmpRoutes,
-    /// Whether hops tell the cost: all links between RBridges are of one rate.
+    /// Whether hops tell the cost: all links between RBridges are of one rate, and no bridge is one of them.
     equal: bool,
     /// VLANs of the hosts of each switch.
     vlans: BTreeMap<NodeId, BTreeSet<u16>>,
@@ -255,7 +251,7 @@ impl Wanted {
         };
         Self {
             paths: EcmpRoutes::compute(fabric, &BTreeSet::new()),
-            equal: rates.len() <= 1,
+            equal: rates.len() <= 1 && fabric.bridge_islands(scenario.overlay).is_empty(),
             vlans: fabric.switches().map(|node| (node, of_switch(node))).collect(),
         }
     }
@@ -264,7 +260,7 @@ impl Wanted {
     fn missing(&self, lab: &Lab, node: NodeId) -> Result<Option<String>, LabError> {
         let Some(fib) = fib(lab, node)? else { return Ok(Some("forwards nothing".to_owned())) };
         let fabric = &lab.scenario.fabric;
-        let others: Vec<NodeId> = fabric.switches().filter(|other| *other != node).collect();
+        let others: Vec<NodeId> = rbridges(lab).filter(|other| *other != node).collect();
         for other in &others {
             let ports: BTreeSet<u8> =
                 fib.routes.get(&nickname(lab, *other)).into_iter().flatten().map(|hop| hop.port).collect();

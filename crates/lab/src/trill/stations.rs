@@ -2,12 +2,13 @@
 //! interface, and an interface without a program takes redirected frames only if it joins them (GRO).
 
 use weft_datapath::offload::{self, Offload};
+use weft_scenario::id::{LinkId, NodeId};
 
 use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
 use crate::overlay::datapath_error;
-use crate::plan::NodePlan;
+use crate::plan::{NodePlan, interfaces};
 use crate::up::Lab;
 
 const THREADS: usize = 2;
@@ -28,6 +29,19 @@ pub(crate) fn prepare(lab: &Lab) -> Result<(), LabError> {
             Ok(())
         },
     )
+}
+
+/// Ends of switches in the stack at links to switches in the driver: they take what these redirect only if they join frames.
+pub(super) fn take_redirected(lab: &Lab) -> Result<(), LabError> {
+    let (scenario, fabric) = (&lab.scenario, &lab.scenario.fabric);
+    for switch in scenario.switches_with(|overlay| !overlay.is_in_driver()) {
+        let far = |link: &LinkId| fabric.link(*link).far_end(switch).map(|port| port.node);
+        let in_driver = |node: NodeId| fabric.node(node).role.is_switch() && scenario.forwarding(node).is_in_driver();
+        let links = fabric.links_of(switch).iter().filter(|link| far(link).is_some_and(in_driver));
+        let ports: Vec<_> = links.flat_map(|link| interfaces(scenario, *link, switch)).collect();
+        lab.inside(switch, || ports.iter().try_for_each(|port| offload::set(&port.interface, Offload::Gro, true)))?;
+    }
+    Ok(())
 }
 
 /// Sets up an interface whose peer is at XDP in the driver, in the calling thread's namespace.

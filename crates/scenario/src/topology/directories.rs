@@ -41,7 +41,13 @@ impl Fabric {
         let host = Port { node: NodeId(nodes.len() as u32 - 1), interface: "eth0".to_owned() };
         links.push(Link { a: Port { node: edge, interface: name }, b: host, spec: like.spec.clone() });
         let fabric = Self::new(self.name.clone(), nodes, links)?;
-        Ok(Self { sharing: self.sharing.clone(), dhcp: self.dhcp, outside: self.outside.clone(), ..fabric })
+        Ok(Self {
+            sharing: self.sharing.clone(),
+            dhcp: self.dhcp,
+            outside: self.outside.clone(),
+            forwarding: self.forwarding.clone(),
+            ..fabric
+        })
     }
 }
 

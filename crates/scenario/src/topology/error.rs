@@ -1,6 +1,7 @@
 //! Why a fabric is refused: one line each, with the place.
 
 use super::{DELAY_MAX, INTERFACE_NAME_MAX, NODE_NAME_MAX, OutsideError, RATE_MAX, Role};
+use crate::overlay::Overlay;
 use crate::units::{BitsPerSec, Bytes, Nanos};
 
 /// Why a fabric is refused. Each message names the place.
@@ -119,6 +120,16 @@ pub enum TopologyError {
     /// RBridges beside switches of another kind.
     #[error("`{0}` is no RBridge; in a fabric with RBridges all switches must be such")]
     MixedSwitches(String),
+    /// A switch's own kind cannot be.
+    #[error("`{node}` cannot forward with `{overlay}`: {reason}")]
+    Forwarding {
+        /// The switch.
+        node: String,
+        /// What its file says.
+        overlay: Overlay,
+        /// Why not.
+        reason: String,
+    },
     /// VLAN or address of a host's link cannot be.
     #[error("link `{link}`: {reason}")]
     Access {

@@ -11,6 +11,7 @@ pub mod conventional;
 mod dhcp;
 mod directories;
 mod error;
+mod forwarding;
 pub mod leaf_spine;
 pub mod line;
 pub mod output_queued;
@@ -20,6 +21,8 @@ pub mod spec;
 pub mod testbed;
 pub mod tree;
 pub mod yaml;
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +34,7 @@ pub use campus::{Access, Campus, InterfaceAddress};
 pub use clos::{ClosParams, vl2_clos};
 pub use conventional::{ConventionalParams, conventional};
 pub use error::TopologyError;
+pub use forwarding::Forwarding;
 pub use leaf_spine::{LeafSpineParams, leaf_spine};
 pub use line::overlay_pair;
 pub use output_queued::{OutputQueuedParams, output_queued};
@@ -164,6 +168,7 @@ pub struct Fabric {
     sharing: services::Sharing,
     dhcp: Option<NodeId>,
     outside: Option<Outside>,
+    forwarding: BTreeMap<NodeId, Forwarding>,
 }
 
 impl Fabric {
@@ -177,7 +182,8 @@ impl Fabric {
             links_of[link.b.node.index()].push(LinkId(index as u32));
         }
         let (campus, sharing) = (Campus::default(), services::Sharing::default());
-        let fabric = Self { name, nodes, links, links_of, campus, sharing, dhcp: None, outside: None };
+        let forwarding = BTreeMap::new();
+        let fabric = Self { name, nodes, links, links_of, campus, sharing, dhcp: None, outside: None, forwarding };
         check::whole(&fabric)?;
         Ok(fabric)
     }

@@ -63,7 +63,7 @@ fn from_file(args: &SimArgs) -> Result<SingleScenario, Failure> {
 
 fn on_fabric(name: &str, traffic: &TrafficArgs, pinned: Option<&[PinnedFlow]>) -> Result<SingleScenario, Failure> {
     let fabric = fabric::read(name)?;
-    let overlay = traffic.overlay.map_or_else(|| fabric::default_overlay(&fabric), Into::into);
+    let overlay = traffic.overlay.map_or_else(|| fabric.default_overlay(), Into::into);
     let (workload_name, workload) = match (pinned, traffic.workload) {
         (Some(flows), _) => {
             traffic.only("a flow file", &[])?;

@@ -19,6 +19,8 @@
 //! In a fabric of RBridges the links of hosts say their VLAN and address too, `vlan: 10, address: 10.0.10.1/24`, and
 //! `gateways: {10: 10.0.10.254/24}` beside `links` names the addresses that the RBridges route from.
 //!
+//! `forwarding: bridge` on a switch's line is what it forwards with, where that is not the overlay of the network.
+//!
 //! `services` and `broadcast` beside `topology` say which servers share a service, and how broadcast reaches them:
 //!
 //! ```yaml
@@ -48,7 +50,9 @@ pub use write::to_yaml;
 
 use self::outside::RawOutside;
 use self::raw::{RawDefaults, RawFile, RawLink, RawNode, RawService};
-use super::{Access, Campus, FABRIC_MTU_BYTES, Fabric, Link, LinkSpec, Node, Port, Role, Service, TopologyError};
+use super::{
+    Access, Campus, FABRIC_MTU_BYTES, Fabric, Forwarding, Link, LinkSpec, Node, Port, Role, Service, TopologyError,
+};
 use crate::id::{LinkId, NodeId};
 use crate::units::{Bytes, Nanos};
 
@@ -82,6 +86,7 @@ pub fn from_yaml(text: &str, source_name: &str) -> Result<Fabric, LoadError> {
     let reader = Reader { source_name, defaults: &file.topology.defaults };
     let nodes = reader.nodes(&file.topology.nodes.0)?;
     let links = reader.links(&nodes, &file.topology.links)?;
+    let forwarding = reader.forwarding(&file.topology.nodes.0);
     let access = reader.access(&file.topology.links)?;
     let campus = Campus { access, gateways: file.topology.gateways.clone() };
     let services = reader.services(&nodes, &file.services.0)?;
@@ -91,6 +96,7 @@ pub fn from_yaml(text: &str, source_name: &str) -> Result<Fabric, LoadError> {
     let fabric = Fabric::new(&*file.name, nodes, links).and_then(|fabric| fabric.with_campus(campus));
     let fabric = fabric.and_then(|fabric| fabric.with_services(services, broadcast));
     let fabric = fabric.and_then(|fabric| fabric.with_dhcp(dhcp));
+    let fabric = fabric.and_then(|fabric| fabric.with_forwarding(forwarding));
     fabric.and_then(|fabric| fabric.with_outside(outside.as_ref())).map_err(|error| {
         let line = file.line_of(&error);
         let place = line.map_or_else(|| source_name.to_owned(), |line| format!("{source_name}:{line}"));
@@ -164,6 +170,15 @@ impl Reader<'_> {
                 format!("node `{}` has no role; write for example `role: tor`", name.value),
             ),
         }
+    }
+
+    fn forwarding(&self, raw: &[(serde_saphyr::Spanned<String>, Option<RawNode>)]) -> BTreeMap<NodeId, Forwarding> {
+        let of_node = |((_, node), id): (&(_, Option<RawNode>), NodeId)| {
+            let said = node.as_ref()?.forwarding.as_ref()?;
+            let place = format!("{}:{}", self.source_name, said.referenced.line());
+            Some((id, Forwarding { overlay: said.value, place }))
+        };
+        raw.iter().zip((0..).map(NodeId)).filter_map(of_node).collect()
     }
 
     fn links(&self, nodes: &[Node], raw: &[serde_saphyr::Spanned<RawLink>]) -> Result<Vec<Link>, LoadError> {

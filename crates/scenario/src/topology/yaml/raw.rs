@@ -9,6 +9,7 @@ use serde_saphyr::Spanned;
 
 use super::super::{Broadcast, InterfaceAddress, OutsideError, Role, TopologyError};
 use super::outside::RawOutside;
+use crate::overlay::Overlay;
 use crate::units::{BitsPerSec, Bytes, Nanos};
 
 /// A whole file.
@@ -85,6 +86,8 @@ pub(super) struct RawNode {
     _kind: Option<Kind>,
     pub(super) role: Option<Role>,
     pub(super) labels: Labels,
+    /// Ours.
+    pub(super) forwarding: Option<Spanned<Overlay>>,
 }
 
 /// What runs a node.
@@ -207,7 +210,9 @@ impl RawTopology {
             TopologyError::BadNodeName(name) | TopologyError::DuplicateNode(name) => self.node_line(name),
             TopologyError::ServerLinks { node, .. } | TopologyError::ServerPlace { node, .. } => self.node_line(node),
             TopologyError::Disconnected { unreachable, .. } => self.node_line(unreachable),
-            TopologyError::MixedSwitches(node) | TopologyError::RouterPlace(node) => self.node_line(node),
+            TopologyError::MixedSwitches(node)
+            | TopologyError::RouterPlace(node)
+            | TopologyError::Forwarding { node, .. } => self.node_line(node),
             TopologyError::BadInterfaceName { node, interface } | TopologyError::DuplicatePort { node, interface } => {
                 self.port_line(&format!("{node}:{interface}"))
             }

@@ -68,7 +68,11 @@ fn every_broken_rule_is_named_with_its_line() {
     for (from, to, message) in [
         ("  links:", "  lnks:", "f.yaml:14:3: unknown key `lnks`; known here: defaults, nodes, links"),
         ("name: pair", "nam: pair", "f.yaml:1:1: unknown key `nam`; known here: name, topology"),
-        ("{role: tor}", "{role: tor, image: frr}", "f.yaml:7:23: unknown key `image`; known here: kind, role, labels"),
+        (
+            "{role: tor}",
+            "{role: tor, image: frr}",
+            "f.yaml:7:23: unknown key `image`; known here: kind, role, labels, forwarding",
+        ),
         ("{role: tor}", "{role: tr}", "f.yaml:7:18: unknown value `tr`"),
         ("{role: tor}", "", "f.yaml:7: node `tor1` has no role; write for example `role: tor`"),
         ("      kind: linux\n", "      kind: bridge\n", "f.yaml:9:13: unknown value `bridge`; known here: linux"),

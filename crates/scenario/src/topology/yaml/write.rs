@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::super::{Broadcast, Delivery, Fabric, LinkSpec, Role};
-use crate::id::LinkId;
+use crate::id::{LinkId, NodeId};
 
 /// The file that [`super::from_yaml`] reads back as the same fabric. The commonest kind of link becomes the default.
 pub fn to_yaml(fabric: &Fabric) -> String {
@@ -14,8 +14,9 @@ pub fn to_yaml(fabric: &Fabric) -> String {
         let _ = writeln!(out, "    link: {{{}}}", difference(default, None).join(", "));
     }
     out.push_str("  nodes:\n");
-    for node in fabric.nodes() {
-        let _ = writeln!(out, "    {}: {{role: {}}}", key(&node.name), role_name(node.role));
+    for (node, id) in fabric.nodes().iter().zip((0..).map(NodeId)) {
+        let own = fabric.forwarding().get(&id).map(|own| format!(", forwarding: {}", own.overlay)).unwrap_or_default();
+        let _ = writeln!(out, "    {}: {{role: {}{own}}}", key(&node.name), role_name(node.role));
     }
     if !fabric.links().is_empty() {
         out.push_str("  links:\n");
