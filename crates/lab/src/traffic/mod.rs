@@ -19,7 +19,7 @@ mod table;
 mod worker;
 
 #[cfg(test)]
-mod bed;
+mod star;
 #[cfg(test)]
 mod tests;
 

@@ -14,7 +14,7 @@ use weft_scenario::workload::services::{
 };
 use weft_scenario::workload::{FlowClass, FlowSpec, MixServer, MixSpec, Workload};
 
-use super::bed::{Bed, Recorder, eventually, trial};
+use super::star::{Recorder, Star, eventually, trial};
 use super::worker::STORM_PORT;
 use super::{TrafficError, run, worker_main};
 
@@ -31,7 +31,7 @@ fn worker_entry() {
     }
 }
 
-fn run_quietly(bed: &Bed, trial: &Trial) -> Result<Records, TrafficError> {
+fn run_quietly(bed: &Star, trial: &Trial) -> Result<Records, TrafficError> {
     run(&bed.setup(), trial, &mut &*bed, &Recorder::default())
 }
 
@@ -49,7 +49,7 @@ fn fact(records: &Records, name: &str) -> f64 {
 
 #[test]
 fn listed_flows_start_in_their_time_and_keep_their_class() {
-    let Some(bed) = Bed::new(2, Some(SHAPED)) else { return };
+    let Some(bed) = Star::new(2, Some(SHAPED)) else { return };
     let later = FlowSpec { class: FlowClass::Query, request: Some(7), ..FlowSpec::bulk(1, 0, 20_000, 300_000_000) };
     let flows = vec![later, FlowSpec::bulk(0, 1, 10_000, 0)];
     let records = run_quietly(&bed, &trial(Workload::Flows { flows })).unwrap();
@@ -60,7 +60,7 @@ fn listed_flows_start_in_their_time_and_keep_their_class() {
 
 #[test]
 fn every_byte_of_a_shuffle_arrives_once() {
-    let Some(bed) = Bed::new(3, Some(SHAPED)) else { return };
+    let Some(bed) = Star::new(3, Some(SHAPED)) else { return };
     let mut trial = shuffle(1_000_003);
     trial.tcp_interval = Some(Nanos(100_000_000));
     let progress = Recorder::default();
@@ -111,7 +111,7 @@ fn check_samples(records: &Records) {
 
 #[test]
 fn flows_with_a_duration_send_all_the_link_carries_until_then() {
-    let Some(bed) = Bed::new(2, Some(SHAPED)) else { return };
+    let Some(bed) = Star::new(2, Some(SHAPED)) else { return };
     let records = run_quietly(&bed, &one_to_one(3, 2 * SECOND_NS)).unwrap();
     assert_eq!(records.flows.len(), 3);
     let bytes: u64 = records.flows.iter().map(|flow| flow.bytes_received).sum();
@@ -126,7 +126,7 @@ fn flows_with_a_duration_send_all_the_link_carries_until_then() {
 
 #[test]
 fn full_queues_are_seen_as_drops_and_retransmissions() {
-    let Some(bed) = Bed::new(3, Some("tbf rate 20mbit burst 10k limit 20k")) else { return };
+    let Some(bed) = Star::new(3, Some("tbf rate 20mbit burst 10k limit 20k")) else { return };
     let records = run_quietly(&bed, &shuffle(500_000)).unwrap();
     assert!(fact(&records, "drops.router-server") > 0.0, "{:?}", records.facts);
     let retransmits: u64 = records.flows.iter().map(|flow| flow.retransmits).sum();
@@ -135,7 +135,7 @@ fn full_queues_are_seen_as_drops_and_retransmissions() {
 
 #[test]
 fn a_server_of_the_mix_keeps_its_flows_and_its_rate() {
-    let Some(bed) = Bed::new(4, Some(SHAPED)) else { return };
+    let Some(bed) = Star::new(4, Some(SHAPED)) else { return };
     let rate = 8_000_000;
     let spec = MixSpec { duration: Nanos(8 * SECOND_NS), offered_rate_per_server: BitsPerSec(rate), size_divisor: 200 };
     let records = run_quietly(&bed, &trial(Workload::Mix(spec.clone()))).unwrap();
@@ -161,7 +161,7 @@ fn active(flows: &[&FlowRow], at_ns: u64) -> usize {
 
 #[test]
 fn a_killed_worker_fails_the_run_by_name_and_takes_the_others_along() {
-    let Some(bed) = Bed::new(3, Some(SHAPED)) else { return };
+    let Some(bed) = Star::new(3, Some(SHAPED)) else { return };
     let outcome = std::thread::scope(|scope| {
         let running = scope.spawn(|| run_quietly(&bed, &shuffle(1 << 30)));
         eventually("three workers", || bed.worker_pids().len() == 3);
@@ -176,7 +176,7 @@ fn a_killed_worker_fails_the_run_by_name_and_takes_the_others_along() {
 
 #[test]
 fn an_interrupted_run_leaves_no_worker_and_no_fault() {
-    let Some(bed) = Bed::new(2, Some(SHAPED)) else { return };
+    let Some(bed) = Star::new(2, Some(SHAPED)) else { return };
     let progress = Recorder::default();
     let mut trial = shuffle(1 << 30);
     trial.faults = vec![link_fault(100_000_000, None)];
@@ -200,7 +200,7 @@ fn link_fault(at_ns: u64, lasts_ns: Option<u64>) -> Fault {
 
 #[test]
 fn a_link_fails_at_its_time_and_flows_survive_its_absence() {
-    let Some(bed) = Bed::new(2, Some(SHAPED)) else { return };
+    let Some(bed) = Star::new(2, Some(SHAPED)) else { return };
     let mut trial = one_to_one(1, 4 * SECOND_NS);
     trial.faults = vec![link_fault(SECOND_NS, Some(SECOND_NS))];
     let records = run_quietly(&bed, &trial).unwrap();
@@ -217,7 +217,7 @@ fn a_link_fails_at_its_time_and_flows_survive_its_absence() {
 
 #[test]
 fn a_run_that_is_cut_says_which_flows_had_not_ended() {
-    let Some(bed) = Bed::new(2, Some(SHAPED)) else { return };
+    let Some(bed) = Star::new(2, Some(SHAPED)) else { return };
     let mut trial = shuffle(1 << 30);
     trial.time_limit = Nanos(500_000_000);
     let records = run_quietly(&bed, &trial).unwrap();
@@ -226,7 +226,7 @@ fn a_run_that_is_cut_says_which_flows_had_not_ended() {
 
 #[test]
 fn another_congestion_control_than_asked_is_refused() {
-    let Some(bed) = Bed::new(2, None) else { return };
+    let Some(bed) = Star::new(2, None) else { return };
     let mut setup = bed.setup();
     setup.congestion_control = CongestionControl::Cubic;
     let error = run(&setup, &shuffle(1000), &mut &bed, &Recorder::default()).unwrap_err().to_string();
@@ -236,7 +236,7 @@ fn another_congestion_control_than_asked_is_refused() {
 
 #[test]
 fn servers_that_do_not_exist_are_named() {
-    let Some(bed) = Bed::new(2, None) else { return };
+    let Some(bed) = Star::new(2, None) else { return };
     let error =
         run_quietly(&bed, &trial(Workload::OneToOne { from: 0, to: 7, flows: 1, duration: Nanos(1) })).unwrap_err();
     assert!(error.to_string().contains('7'), "{error}");
@@ -248,7 +248,7 @@ fn servers_that_do_not_exist_are_named() {
 
 #[test]
 fn a_pinned_run_costs_at_most_its_core() {
-    let Some(bed) = Bed::new(2, None) else { return };
+    let Some(bed) = Star::new(2, None) else { return };
     let mut trial = one_to_one(2, 2 * SECOND_NS);
     trial.pin_and_measure_cost = true;
     let cost = run_quietly(&bed, &trial).unwrap().cost.pop().expect("the window opened");
@@ -262,7 +262,7 @@ fn a_pinned_run_costs_at_most_its_core() {
 
 #[test]
 fn services_are_counted_apart_and_keep_their_times() {
-    let Some(bed) = Bed::new(5, Some(SHAPED)) else { return };
+    let Some(bed) = Star::new(5, Some(SHAPED)) else { return };
     let half_s = Nanos(SECOND_NS / 2);
     let ramp = RampSpec { begin: half_s, every: half_s, bytes_per_flow: Bytes(500_000) };
     let service = |servers: &[u32], role| ServiceSpec { servers: servers.to_vec(), role, datagram_limit: None };
@@ -286,7 +286,7 @@ fn services_are_counted_apart_and_keep_their_times() {
 
 #[test]
 fn a_flood_sends_on_whatever_its_link_carries() {
-    let Some(bed) = Bed::new(3, Some(SHAPED)) else { return };
+    let Some(bed) = Star::new(3, Some(SHAPED)) else { return };
     let (begin, end) = (Nanos(SECOND_NS / 2), Nanos(3 * SECOND_NS / 2));
     let flood = FloodSpec { begin, end, rate_per_server: BitsPerSec(40_000_000), to: 2 };
     let two = ServiceSpec { servers: vec![0, 1, 2], role: ServiceRole::Flood(flood), datagram_limit: None };
@@ -303,7 +303,7 @@ fn a_flood_sends_on_whatever_its_link_carries() {
 /// The router carries no broadcast, so the test says to every server what a storm of server 0 or 1 would.
 #[test]
 fn every_server_hears_broadcast_and_knows_whose_it_is() {
-    let Some(bed) = Bed::new(4, None) else { return };
+    let Some(bed) = Star::new(4, None) else { return };
     let storm =
         StormSpec { begin: Nanos(SECOND_NS / 2), end: Nanos(3 * SECOND_NS / 2), rate: BitsPerSec(1_161_600), from: 0 };
     let service = |servers: &[u32], role| ServiceSpec { servers: servers.to_vec(), role, datagram_limit: None };
@@ -325,7 +325,7 @@ fn every_server_hears_broadcast_and_knows_whose_it_is() {
 }
 
 /// Once the servers listen: datagrams that begin with the number of server 0 or 1, or are too short for one.
-fn say_to_servers(bed: &Bed) {
+fn say_to_servers(bed: &Star) {
     let enter = |name: String| super::namespace::enter(&PathBuf::from("/run/netns").join(name)).unwrap();
     let local = format!("00000000:{STORM_PORT:04X} ");
     for server in 1..4 {

@@ -1,4 +1,4 @@
-//! Test bed: a few server namespaces around one router namespace, made and removed by the test itself.
+//! A few server namespaces around one router namespace, made and removed by the test itself.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,13 +19,13 @@ use super::{FaultActuator, TrafficHost, TrafficSetup, WatchedPort};
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// A star of servers; dropping it removes every namespace.
-pub(super) struct Bed {
+pub(super) struct Star {
     /// Beginning of all its namespaces' names and of its workers' names.
     pub(super) tag: String,
     servers: usize,
 }
 
-impl Bed {
+impl Star {
     /// `shaping` are tc's arguments for the queue of every port, for instance `tbf rate 50mbit burst 20k limit 200k`.
     /// `None` where namespaces cannot be made.
     pub(super) fn new(servers: usize, shaping: Option<&str>) -> Option<Self> {
@@ -113,7 +113,7 @@ impl Bed {
     }
 }
 
-impl Drop for Bed {
+impl Drop for Star {
     fn drop(&mut self) {
         for name in (0..self.servers).map(|server| self.host(server)).chain([self.router()]) {
             let _ = Command::new("ip").args(["netns", "del", &name]).output();
@@ -121,7 +121,7 @@ impl Drop for Bed {
     }
 }
 
-impl FaultActuator for &Bed {
+impl FaultActuator for &Star {
     fn apply(&mut self, fault: &Fault) -> Result<(), String> {
         self.set(fault, "down")
     }
@@ -130,7 +130,7 @@ impl FaultActuator for &Bed {
     }
 }
 
-impl Bed {
+impl Star {
     fn set(&self, fault: &Fault, state: &str) -> Result<(), String> {
         let FaultKind::LinkDown { b, .. } = &fault.kind else { return Err("only links fail here".to_owned()) };
         ip(&format!("-n {} link set p{b} {state}", self.router()));
