@@ -104,8 +104,7 @@ mod tests {
 
     #[test]
     fn this_kernel_gives_an_answer() {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: needs root to make a network namespace");
+        if !weft_needs::root() {
             return;
         }
         let own = are_own().expect("loopback brings copies back");

@@ -190,8 +190,7 @@ mod tests {
 
     #[test]
     fn a_refusal_by_the_verifier_is_not_taken_for_missing_rights() {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: loading eBPF needs root");
+        if !weft_needs::root() {
             return;
         }
         VL2_SWITCH.open().and_then(|open| VL2_SWITCH.load(open)).expect("it loads as it is");

@@ -5,7 +5,7 @@ mod common;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
-use common::netns::{Namespace, is_root, link};
+use common::netns::{Namespace, link};
 use common::pinfs::PinFs;
 use common::tap::Tap;
 use common::traffic::segment_datagrams;
@@ -373,8 +373,7 @@ fn a_setting_that_cannot_work_is_refused() {
 
 /// A server whose interface ends at a tap instead of a ToR.
 fn server(test: &str) -> Option<(Namespace, Namespace)> {
-    if !is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !weft_needs::root() {
         return None;
     }
     let (server, far) = (Namespace::new(test, "s"), Namespace::new(test, "far"));

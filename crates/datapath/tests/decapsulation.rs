@@ -4,7 +4,7 @@ mod common;
 
 use std::net::Ipv4Addr;
 
-use common::netns::{Namespace, is_root, link};
+use common::netns::{Namespace, link};
 use common::*;
 use weft_datapath::frame::{FrameInput, Verdict};
 use weft_datapath::stale::StaleEnds;
@@ -139,8 +139,7 @@ fn an_anycast_la_can_be_taken_over_at_run_time() {
 
 #[test]
 fn the_tor_delivers_to_host_ports_only() {
-    if !is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !weft_needs::root() {
         return;
     }
     let tor = Namespace::new("tor", "t");

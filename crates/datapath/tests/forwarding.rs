@@ -5,7 +5,7 @@ mod common;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use common::netns::{Namespace, is_root, link};
+use common::netns::{Namespace, link};
 use common::tap::Tap;
 use common::*;
 use weft_datapath::switch::{SwitchConfig, SwitchDatapath, Tier};
@@ -30,8 +30,7 @@ struct Bed {
 
 impl Bed {
     fn new(test: &str) -> Option<Self> {
-        if !is_root() {
-            eprintln!("skipped: network namespaces need root");
+        if !weft_needs::root() {
             return None;
         }
         let (intermediate, outside) = (Namespace::new(test, "i"), Namespace::new(test, "o"));

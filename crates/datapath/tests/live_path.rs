@@ -5,7 +5,6 @@ mod common;
 use std::time::Duration;
 
 use common::bed::{Attached, Bed};
-use common::netns::is_root;
 use common::traffic::{Icmp, received, transfer};
 use common::*;
 
@@ -13,8 +12,7 @@ use common::*;
 const WAIT: Duration = Duration::from_secs(30);
 
 fn bed(test: &str) -> Option<(Bed, Attached)> {
-    if !is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !weft_needs::root() {
         return None;
     }
     let bed = Bed::new(test);

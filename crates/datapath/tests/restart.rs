@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::bed::{B_MAPPING, Bed, server_config};
-use common::netns::is_root;
 use common::traffic::{Icmp, transfer};
 use common::*;
 use weft_datapath::host::{HostConfig, HostDatapath, HostMaps};
@@ -42,8 +41,7 @@ fn pinned(dir: &Path) -> HostConfig {
 }
 
 fn bed(test: &str) -> Option<(PinFs, Bed)> {
-    if !is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !weft_needs::root() {
         return None;
     }
     Some((PinFs::mount(test)?, Bed::new(test)))
@@ -159,8 +157,7 @@ fn a_switch_is_taken_over_too() {
 
 #[test]
 fn a_directory_that_cannot_hold_pins_is_refused() {
-    if !is_root() {
-        eprintln!("skipped: needs root");
+    if !weft_needs::root() {
         return;
     }
     let dir = std::env::temp_dir().join(format!("weft-dp-{}-plain", std::process::id()));

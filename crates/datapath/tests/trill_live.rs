@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::campus::{ADDRESSES, Campus, HOST, SECOND_HOST, VLAN, mac, nickname, tables};
-use common::netns::is_root;
 use common::tap::Tap;
 use common::traffic::{Icmp, transfer};
 use common::{available, ethernet};
@@ -22,8 +21,7 @@ use weft_datapath::{bpffs, copies};
 const WAIT: Duration = Duration::from_secs(30);
 
 fn campus(test: &str, mtu: u32) -> Option<Campus> {
-    if !is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !weft_needs::root() {
         return None;
     }
     Some(Campus::new(test, mtu))
@@ -92,10 +90,9 @@ fn hosts_reach_each_other(test: &str, mode: XdpMode, elision: Elision) {
 
 fn hosts_reach_each_other_by(test: &str, mode: XdpMode, elision: Elision, spread: &[u32]) {
     if mode == XdpMode::Generic && available(copies::are_own()) == Some(false) {
-        eprintln!(
-            "skipped: this kernel's copies of a broadcast share their bytes in the stack, which the daemon refuses"
+        return weft_needs::skip(
+            "this kernel's copies of a broadcast share their bytes in the stack, which the daemon refuses",
         );
-        return;
     }
     let Some(mut campus) = campus(test, 1500) else { return };
     (campus.elision, campus.spread) = (elision, spread.to_vec());
@@ -240,8 +237,7 @@ fn long_frames_pass_and_are_not_copied() {
     let Some(campus) = campus("ttdl", 9000) else { return };
     let features = campus.switch(1).enter(|| probe::xdp_features(&common::campus::interface(3)));
     if features.is_ok_and(|features| !features.has(XdpFeatures::RX_SG)) {
-        eprintln!("skipped: this kernel redirects no frames in several buffers, which the daemon says");
-        return;
+        return weft_needs::skip("this kernel redirects no frames in several buffers, which the daemon says");
     }
     let Some(rbridges) = campus.attach(XdpMode::Native) else { return };
     let a = Icmp::open(&campus.hosts[0], WAIT);
@@ -305,12 +301,10 @@ fn tshark_reads_what_the_tap_saw() {
         ["eth.type", "trill.egress_nick", "trill.ingress_nick", "trill.multi_dst", "vlan.id", "frame.protocols"];
     let mut command = Command::new("tshark");
     command.args(["-r", file.to_str().unwrap(), "-Y", "trill", "-T", "fields", "-E", "occurrence=f"]);
-    let output = command.args(fields.iter().flat_map(|field| ["-e", field])).output();
+    let is_there = weft_needs::program("tshark");
+    let output = is_there.then(|| command.args(fields.iter().flat_map(|field| ["-e", field])).output().unwrap());
     let _removed = std::fs::remove_file(&file);
-    let Ok(output) = output else {
-        eprintln!("skipped: tshark is not installed");
-        return;
-    };
+    let Some(output) = output else { return };
     let text = String::from_utf8_lossy(&output.stdout);
     let expected = format!("0x22f3\t{}\t{}\t0", nickname(2), nickname(1));
     let unicast = text.lines().find(|line| line.starts_with(&expected) && line.contains(":icmp"));

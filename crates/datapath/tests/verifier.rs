@@ -66,8 +66,7 @@ const BUDGET: &[(&str, u32)] = &[
 /// Only who may not load anything is spared: a refusal by the verifier fails, on whatever kernel.
 #[test]
 fn every_object_loads_and_every_program_stays_within_its_budget() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: loading eBPF needs root");
+    if !weft_needs::root() {
         return;
     }
     let mut faults = Vec::new();

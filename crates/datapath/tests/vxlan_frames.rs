@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::netns::{Namespace, is_root, link};
+use common::netns::{Namespace, link};
 use common::vxlan::{LOCAL, Node, Outer, PEER, STRANGER, UdpChecksum, arriving, leaving, quiet, settings, vni};
 use common::*;
 use weft_datapath::frame::{FrameInput, FrameOutput, Verdict};
@@ -25,8 +25,7 @@ struct Bench {
 }
 
 fn bench_with(test: &str, change: impl FnOnce(&mut VtepOptions)) -> Option<Bench> {
-    if !is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !weft_needs::root() {
         return None;
     }
     let bed = Node::new(test);

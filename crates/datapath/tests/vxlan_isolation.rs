@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::Stdio;
 
-use common::netns::is_root;
 use common::vxlan::{LOCAL, Node, Outer, PEER, arriving, vni};
 use common::*;
 use weft_datapath::frame::FrameInput;
@@ -32,8 +31,7 @@ fn station(n: u8) -> [u8; 6] {
 
 /// Segment n's port is a device of its own that keeps count of what leaves by it.
 fn bed() -> Option<(Node, Vtep, BTreeMap<u32, u32>)> {
-    if !is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !weft_needs::root() {
         return None;
     }
     let bed = Node::new("iso");

@@ -5,7 +5,7 @@ mod common;
 
 use std::net::Ipv4Addr;
 
-use common::netns::{Namespace, is_root, link};
+use common::netns::{Namespace, link};
 use common::vxlan::{FAR_MAC, LOCAL, Node, Outer, PEER, STRANGER, arriving, quiet, settings, vni};
 use common::*;
 use weft_datapath::frame::{FrameInput, FrameOutput, Verdict};
@@ -30,8 +30,7 @@ struct Bench {
 }
 
 fn bench(test: &str) -> Option<Bench> {
-    if !is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !weft_needs::root() {
         return None;
     }
     let bed = Node::new(test);

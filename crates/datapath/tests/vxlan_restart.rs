@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::netns::{Namespace, is_root};
+use common::netns::Namespace;
 use common::pinfs::PinFs;
 use common::traffic::{Icmp, transfer};
 use common::vxlan::{LOCAL, Node, PEER, hold, settings, vni};
@@ -23,8 +23,7 @@ const WAIT: Duration = Duration::from_secs(30);
 
 /// A station behind our VTEP, a kernel VTEP as the other station, nothing of ours attached yet.
 fn bed(test: &str) -> Option<(PinFs, Node, Namespace)> {
-    if !is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !weft_needs::root() {
         return None;
     }
     let fs = PinFs::mount(test)?;

@@ -8,7 +8,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use common::netns::{Namespace, is_root, link};
+use common::netns::{Namespace, link};
 use common::pinfs::PinFs;
 use common::vlan::{TrunkTap, tagged};
 use common::vxlan::{LOCAL, Node, Outer, PEER, arriving, hold, leaving, quiet, settings, vni};
@@ -50,8 +50,7 @@ struct Bench {
 const PORTS: [&str; 3] = ["t0", "t1", "p0"];
 
 fn bench_with(test: &str, hook: Hook, change: impl FnOnce(&mut VtepOptions)) -> Option<Bench> {
-    if !is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !weft_needs::root() {
         return None;
     }
     let bed = Node::new(test);
@@ -447,8 +446,7 @@ fn there_is_room_for_as_many_trunks_as_said() {
 
 #[test]
 fn a_new_daemon_finds_the_trunks_of_the_old_one() {
-    if !is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !weft_needs::root() {
         return;
     }
     let Some(fs) = PinFs::mount("trest") else { return };

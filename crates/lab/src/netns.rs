@@ -227,8 +227,7 @@ mod tests {
 
     #[test]
     fn a_namespace_is_made_entered_and_removed() {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: needs root to create namespaces");
+        if !weft_needs::root() {
             return;
         }
         let names = vec![format!("weft-tn{}-x", std::process::id())];

@@ -197,8 +197,7 @@ mod tests {
 
     #[test]
     fn the_own_host_answers() {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: needs root for a raw socket");
+        if !weft_needs::root() {
             return;
         }
         let answer = Echo::new(Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST).send().unwrap();

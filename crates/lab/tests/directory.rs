@@ -22,14 +22,6 @@ const MS: u64 = 1_000_000;
 /// For answers that must come. A load ends as soon as it has them all.
 const PATIENCE: Nanos = Nanos(60_000 * MS);
 
-fn has_etcd() -> bool {
-    let found = weft_lab::deps::find_program("etcd").is_some();
-    if !found {
-        eprintln!("skipped: etcd is not installed");
-    }
-    found
-}
-
 fn load(servers: u32, lookups_per_s: u32, updates_per_s: u32) -> DirectorySpec {
     DirectorySpec {
         mappings: 2000,
@@ -111,7 +103,7 @@ fn a_load_on_loopback_is_counted_to_the_last_request() {
 
 #[test]
 fn three_servers_on_three_etcd_nodes_lose_nothing_when_the_leader_dies() {
-    if !can_run() || !has_etcd() {
+    if !can_run() {
         return;
     }
     let options = BedOptions {
@@ -214,7 +206,7 @@ fn missed(state: &LabState) -> BTreeMap<String, u64> {
 /// every flow goes on as if nothing had been.
 #[test]
 fn a_shuffle_does_not_notice_that_a_directory_server_and_a_store_node_die() {
-    if !can_run() || !has_etcd() {
+    if !can_run() {
         return;
     }
     let name = lab_name("db");

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use common::{Gone, PATIENCE, Quiet, can_run, lab_name, options, scenario, wait_for};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
-use weft_lab::deps::find_program;
 use weft_lab::traffic::FaultActuator;
 use weft_lab::{Lab, LabActuator, RouteTable, home, in_namespace, kernel_table, status_socket, up};
 use weft_node::agent::status::read;
@@ -38,11 +37,7 @@ fn internet() -> Scenario {
 }
 
 fn can_run_programs() -> bool {
-    let missing = ["curl", "busybox", "vtysh"].into_iter().find(|program| find_program(program).is_none());
-    if let Some(program) = missing {
-        eprintln!("skipped: {program} is missing");
-    }
-    can_run() && missing.is_none()
+    can_run() && ["curl", "busybox", "vtysh"].into_iter().all(weft_needs::program)
 }
 
 fn path(lab: &Lab, node: &str) -> PathBuf {

@@ -258,19 +258,19 @@ fn a_trunk_is_captured_with_data_hellos_and_lsps() {
         std::thread::sleep(Duration::from_secs(3));
     });
     assert!(captured[0].packets > 4, "{captured:?}");
+    if !weft_needs::program("tshark") {
+        return close(campus, &name);
+    }
     let tshark = |filter: &str| {
-        let output = Command::new("tshark").arg("-r").arg(&wanted.file).args(["-Y", filter]).output().ok()?;
-        Some(String::from_utf8_lossy(&output.stdout).lines().count())
+        let output = Command::new("tshark").arg("-r").arg(&wanted.file).args(["-Y", filter]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).lines().count()
     };
-    let Some(hellos) = tshark("isis.hello") else {
-        eprintln!("skipped: tshark is missing");
-        return;
-    };
+    let hellos = tshark("isis.hello");
     let both_ways = ["udp && trill.ingress_nick == 257", "udp && trill.ingress_nick == 258"];
-    let data = both_ways.map(|filter| tshark(filter).unwrap());
+    let data = both_ways.map(tshark);
     eprintln!("{hellos} Hellos, {data:?} data frames, {:?} LSPs", tshark("isis.lsp"));
-    assert!(hellos > 2 && data.iter().all(|count| *count > 0) && tshark("isis.lsp").unwrap() > 0, "{hellos} {data:?}");
-    assert_eq!(tshark("_ws.malformed"), Some(0));
+    assert!(hellos > 2 && data.iter().all(|count| *count > 0) && tshark("isis.lsp") > 0, "{hellos} {data:?}");
+    assert_eq!(tshark("_ws.malformed"), 0);
     close(campus, &name);
 }
 

@@ -14,7 +14,6 @@ use common::beds::turn;
 use common::campus::{Campus, address, answers, build, close, pings};
 use common::{lab_name, wait_for};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use weft_lab::deps::find_program;
 use weft_scenario::engine::{Hook, Overlay};
 
 /// Of the guest that moves.
@@ -232,8 +231,7 @@ fn iperf3(campus: &Campus, from: &str, to: &str, options: &[&str]) -> (u64, f64)
 #[test]
 fn iperf3_gets_through_whatever_forwards() {
     let Some(_turn) = turn() else { return };
-    if find_program("iperf3").is_none() {
-        eprintln!("skipped: iperf3 is missing; see make deps-test");
+    if !weft_needs::program("iperf3") {
         return;
     }
     let generic = Overlay::RBridge { hook: Hook::XdpGeneric, elide: false };

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use common::hosts::{run, seen_during, start};
 use common::{Gone, Quiet, can_run, lab_name, options, pair, wait_for};
-use weft_lab::deps::find_program;
 use weft_lab::{Lab, up};
 use weft_scenario::engine::{Hook, Overlay, TunnelEnd};
 
@@ -27,9 +26,7 @@ fn servers_reach_each_other_in_vxlan_at_both_hooks() {
         let _gone = Gone(name.clone());
         let lab = up(&pair(Overlay::Vtep { hook, at: TunnelEnd::Server }), &options(&name), &Quiet).unwrap();
         assert_eq!(lab.state.processes.iter().filter(|process| process.daemon == "vtep").count(), 2);
-        if find_program("tshark").is_none() {
-            eprintln!("skipped: tshark is not installed");
-        } else {
+        if weft_needs::program("tshark") {
             let fields = ["ip.src", "ip.dst", "udp.dstport", "vxlan.vni"];
             let seen = seen_during(&lab, &[("tor1", "int1")], "vxlan && icmp.type == 8", &fields, || {
                 let (all, said) = pings(&lab, "3");
@@ -45,8 +42,7 @@ fn servers_reach_each_other_in_vxlan_at_both_hooks() {
 
 /// Whether TCP gets a megabyte across; true as well where nobody can ask.
 fn iperf3_carries(lab: &Lab) -> bool {
-    if find_program("iperf3").is_none() {
-        eprintln!("skipped: iperf3 is not installed");
+    if !weft_needs::program("iperf3") {
         return true;
     }
     let _server = start(lab, "s2", Command::new("iperf3").args(["-s", "-1"]));
@@ -71,9 +67,7 @@ fn edge_switches_tunnel_ordinary_frames_of_their_servers() {
         let name = lab_name("vo");
         let _gone = Gone(name.clone());
         let lab = up(&pair(overlay), &options(&name), &Quiet).unwrap();
-        if find_program("tshark").is_none() {
-            eprintln!("skipped: tshark is not installed");
-        } else {
+        if weft_needs::program("tshark") {
             let fields = ["ip.src", "ip.dst", "udp.dstport", "vxlan.vni", "frame.len"];
             // At the Intermediate: what XDP sends and takes at a ToR no packet socket there sees.
             let seen = seen_during(&lab, &[("int1", "tor1")], "vxlan && icmp", &fields, || {

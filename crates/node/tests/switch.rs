@@ -35,11 +35,11 @@ fn arrives(bed: &Bed) -> bool {
 
 #[test]
 fn it_delivers_while_it_runs_and_longer_where_it_is_pinned() {
-    let pins = tempfile::tempdir().unwrap();
-    if let Err(error) = bpffs::ensure_mounted(pins.path()) {
-        eprintln!("skipped: {error}");
+    if !weft_needs::root() {
         return;
     }
+    let pins = tempfile::tempdir().unwrap();
+    bpffs::ensure_mounted(pins.path()).unwrap();
     let pins = Pins(pins);
     let Some(bed) = Bed::for_migration("switch", pins.0.path()) else { return };
     let _agents = [bed.agent(0, bed.config(0)), bed.agent(1, bed.config(1))];

@@ -6,7 +6,7 @@ mod common;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use common::netns::{Namespace, is_root};
+use common::netns::Namespace;
 use weft_testbed::loss::Loss;
 
 /// For what must come: whoever waits goes on as soon as it has.
@@ -37,8 +37,7 @@ fn echoes(server: &UdpSocket, port: u16, wait: Option<Duration>) -> usize {
 
 #[test]
 fn a_share_of_one_ports_datagrams_is_lost() {
-    if !is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !weft_needs::root() {
         return;
     }
     let namespace = Namespace::new("loss", "a");

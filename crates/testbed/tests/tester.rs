@@ -5,7 +5,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::netns::{Namespace, is_root, link};
+use common::netns::{Namespace, link};
 use common::{Random, available, ethernet};
 use weft_datapath::frame::Verdict;
 use weft_datapath::trill::XdpMode;
@@ -244,8 +244,7 @@ const ORDER: SendOrder = SendOrder {
 
 #[test]
 fn all_frames_of_the_generator_reach_the_analyser_over_a_relay() {
-    if !is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !weft_needs::root() {
         return;
     }
     let [a, dut, b] = ["a", "dut", "b"].map(|node| Namespace::new("tester", node));
@@ -320,8 +319,7 @@ fn orders_that_cannot_be_are_refused() {
 
 #[test]
 fn the_user_can_stop_a_generator() {
-    if !is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !weft_needs::root() {
         return;
     }
     let (a, b) = (Namespace::new("stop", "a"), Namespace::new("stop", "b"));

@@ -7,18 +7,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Tests that make namespaces hold this, so that `weft lab down --all` of one does not take down another's, and what one
-/// makes is not what another finds when it compares the machine. `None`, with the reason, where no lab can run.
+/// makes is not what another finds when it compares the machine. `None` where no lab can run.
 ///
 /// # Panics
 /// While a lab is up: these tests would take it down.
 pub(crate) fn one_lab_at_a_time() -> Option<MutexGuard<'static, ()>> {
     static TURN: Mutex<()> = Mutex::new(());
-    // A test that failed has left nothing in the lock that could be wrong; what it left on the machine is looked for here.
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    // The doctor makes a namespace and mounts, so it needs the turn, too.
-    if !can_run_labs() {
+    if !weft_needs::root() || !weft_needs::packages("run") {
         return None;
     }
+    // A test that failed has left nothing in the lock that could be wrong; what it left on the machine is looked for here.
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     // A lab of a test that was killed is nobody's, and any run would take it down first.
     #[cfg(feature = "lab")]
     weft_lab::sweep_orphans().expect("labs of killed runs can be taken down");
@@ -75,19 +74,6 @@ pub(crate) fn ok(args: &[&str]) -> String {
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Whether labs of every kind can run here; says why not.
-fn can_run_labs() -> bool {
-    let output = run(&["doctor", "-o", "json"]);
-    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    let is_lab = |one: &&serde_json::Value| one["use"].as_str().is_some_and(|what| what.ends_with("-lab"));
-    let mut labs = said["uses"].as_array().into_iter().flatten().filter(is_lab);
-    let fit = output.status.success() && labs.all(|one| one["possible"] == true);
-    if !fit {
-        eprintln!("skipped: this machine cannot run labs: {}", text(&output.stdout));
-    }
-    fit
 }
 
 /// Everything outside a process that weft may touch.

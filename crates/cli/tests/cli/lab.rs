@@ -100,8 +100,7 @@ fn an_interrupted_run_cleans_up_itself() {
 #[test]
 fn both_outer_headers_are_what_an_independent_reader_expects() {
     let Some(_turn) = one_lab_at_a_time() else { return };
-    if Command::new("tshark").arg("--version").output().is_err() {
-        eprintln!("skipped: tshark is not installed");
+    if !weft_needs::program("tshark") {
         return;
     }
     let _sweep = Sweep;

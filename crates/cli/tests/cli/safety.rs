@@ -295,8 +295,7 @@ fn daemons_on_loopback_are_known_from_their_first_moment() {
     if !in_private_machine("safety::daemons_on_loopback_are_known_from_their_first_moment") {
         return;
     }
-    if Command::new("etcd").arg("--version").output().is_err() {
-        eprintln!("skipped: etcd is not installed");
+    if !weft_needs::program("etcd") {
         return;
     }
     let running = || {

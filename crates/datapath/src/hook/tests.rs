@@ -19,8 +19,7 @@ const OTHER: &str = "vl2_tor_decap";
 
 /// Runs `test` in a network namespace of its own, with a loopback interface and a veth pair.
 fn in_a_namespace(test: impl FnOnce() + Send) {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: network namespaces need root");
+    if !weft_needs::root() {
         return;
     }
     let enter_and_test = || {

@@ -174,15 +174,12 @@ pub fn switch_config(tier: Tier, own_las: &[Ipv4Addr]) -> SwitchConfig {
     SwitchConfig { ports: Vec::new(), host_ports: Vec::new(), own_las: own_las.to_vec(), tier, pin_dir: None }
 }
 
-/// The value, or `None` with a message for who is not root. Any other error fails the test, a refusal by the kernel's
+/// The value, or `None` for who is not root. Any other error fails the test, a refusal by the kernel's
 /// verifier or a missing hook above all.
 pub fn available<T>(result: Result<T, DatapathError>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
-        Err(error @ DatapathError::NoRights { .. }) if !rustix::process::geteuid().is_root() => {
-            eprintln!("skipped: {error}");
-            None
-        }
+        Err(DatapathError::NoRights { .. }) if !weft_needs::root() => None,
         Err(error) => panic!("{error}"),
     }
 }

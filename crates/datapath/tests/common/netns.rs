@@ -100,10 +100,6 @@ pub fn link(a: (&Namespace, &str), b: (&Namespace, &str), mtu: u32) {
     }
 }
 
-pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
 pub fn run(command: &[&str]) {
     let output = Command::new(command[0]).args(&command[1..]).output().expect("the program is installed");
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -182,8 +182,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_comes_out_wrong_is_a_refusal() {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: needs root to make namespaces");
+        if !weft_needs::root() {
             return;
         }
         assert!(at_work(&["x0"], || Ok(true)).is_ok());

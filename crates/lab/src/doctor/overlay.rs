@@ -413,8 +413,7 @@ mod tests {
 
     #[test]
     fn a_right_tunnel_is_green_and_wrong_ones_are_seen() {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: needs root to make namespaces");
+        if !weft_needs::root() {
             return;
         }
         for kind in [Kind::Kernel, Kind::Weft] {

@@ -18,8 +18,7 @@ struct Place {
 impl Place {
     /// `None`, with the reason, without root's rights.
     fn new(test: &str) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: needs root to make folders below /run");
+        if !weft_needs::root() {
             return None;
         }
         let path = PathBuf::from(format!("/run/weft-test-removal-{test}-{}", std::process::id()));

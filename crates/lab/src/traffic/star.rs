@@ -29,8 +29,7 @@ impl Star {
     /// `shaping` are tc's arguments for the queue of every port, for instance `tbf rate 50mbit burst 20k limit 200k`.
     /// `None` where namespaces cannot be made.
     pub(super) fn new(servers: usize, shaping: Option<&str>) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: network namespaces need root");
+        if !weft_needs::root() {
             return None;
         }
         let tag = format!("weft-tr{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));

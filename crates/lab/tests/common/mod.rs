@@ -18,20 +18,10 @@ use weft_scenario::switching::Switching;
 use weft_scenario::topology::{Fabric, LinkParams, TestbedParams, overlay_pair, vl2_testbed};
 use weft_scenario::units::{BitsPerSec, Bytes};
 
-/// Whether tests that need root can run; says why not.
+/// Whether labs can run.
+#[track_caller]
 pub(crate) fn can_run() -> bool {
-    let root = fs::read_to_string("/proc/self/status").is_ok_and(|status| {
-        status
-            .lines()
-            .any(|line| line.strip_prefix("Uid:").is_some_and(|ids| ids.split_whitespace().nth(1) == Some("0")))
-    });
-    let missing = weft_lab::deps::missing_packages(weft_lab::deps::Need::Run);
-    if !root {
-        eprintln!("skipped: needs root");
-    } else if !missing.is_empty() {
-        eprintln!("skipped: missing packages {}", missing.join(", "));
-    }
-    root && missing.is_empty()
+    weft_needs::root() && weft_needs::packages("run")
 }
 
 /// A lab's name that no other test process has.

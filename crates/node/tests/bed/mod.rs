@@ -97,7 +97,7 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// `None` without the right to namespaces or eBPF; the reason is printed.
+    /// `None` without the right to namespaces and eBPF.
     pub fn new(test: &str) -> Option<Self> {
         Self::build(test, None)
     }
@@ -108,8 +108,7 @@ impl Bed {
     }
 
     fn build(test: &str, pins: Option<&Path>) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: network namespaces need root");
+        if !weft_needs::root() {
             return None;
         }
         let node = |name: &str| Namespace::new(test, name);
@@ -127,7 +126,7 @@ impl Bed {
         if let Some(third) = &third {
             wire_third(third, &tors[0]);
         }
-        let switches = attach_switches(&tors, &intermediate, pins)?;
+        let switches = attach_switches(&tors, &intermediate, pins);
         let dir = tempfile::tempdir().unwrap();
         let directory = DirectoryConfig {
             listen: SocketAddrV4::new(Ipv4Addr::new(10, 64, 0, 1), 5300),
@@ -227,11 +226,7 @@ fn wire_third(server: &Namespace, tor: &Namespace) {
     }
 }
 
-fn attach_switches(
-    tors: &[Namespace; 2],
-    intermediate: &Namespace,
-    pins: Option<&Path>,
-) -> Option<Vec<SwitchDatapath>> {
+fn attach_switches(tors: &[Namespace; 2], intermediate: &Namespace, pins: Option<&Path>) -> Vec<SwitchDatapath> {
     let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let mut switches = Vec::new();
     for (k, (tor, la)) in tors.iter().zip(TOR_LA).enumerate() {
@@ -242,7 +237,7 @@ fn attach_switches(
             tier: Tier::Tor,
             pin_dir: pins.map(|pins| pins.join(format!("tor{k}"))),
         };
-        switches.push(tor.within(|| SwitchDatapath::attach(&config)));
+        switches.push(tor.within(|| SwitchDatapath::attach(&config)).unwrap());
     }
     let config = SwitchConfig {
         ports: names(&["tor0", "tor1"]),
@@ -251,6 +246,6 @@ fn attach_switches(
         tier: Tier::Intermediate,
         pin_dir: None,
     };
-    switches.push(intermediate.within(|| SwitchDatapath::attach(&config)));
-    switches.into_iter().map(|switch| switch.map_err(|error| eprintln!("skipped: {error}")).ok()).collect()
+    switches.push(intermediate.within(|| SwitchDatapath::attach(&config)).unwrap());
+    switches
 }

@@ -100,15 +100,6 @@ pub(crate) fn run(command: &[&str]) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Whether these tests can run; says why not.
-pub(crate) fn can_run() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        eprintln!("skipped: network namespaces need root");
-    }
-    root
-}
-
 /// A veth pair between two namespaces, both ends up and ready to send.
 pub(crate) fn link(a: (&Namespace, &str), b: (&Namespace, &str), mtu: u32) {
     a.0.ip(&format!("link add dev {} mtu {mtu} type veth peer name {} mtu {mtu} netns {}", a.1, b.1, b.0.0));

@@ -12,7 +12,7 @@ use weft_node::rbridge::{self, GatewayHost, GatewayTable, GatewayVlan, PortTable
 use weft_wire::ethernet::MacAddress;
 
 use crate::common::{Daemon, wait_until};
-use crate::net::{Namespace, Process, can_run, example_program, link};
+use crate::net::{Namespace, Process, example_program, link};
 
 /// Neighbours of each corner.
 const NEIGHBORS: [[usize; 2]; 4] = [[2, 4], [1, 3], [2, 4], [3, 1]];
@@ -46,7 +46,7 @@ pub(crate) const NICKNAME: [u16; 3] = [0x101, 0x102, 0x103];
 impl Square {
     /// `None` where these tests cannot run.
     pub(crate) fn new(test: &str) -> Option<Self> {
-        if !can_run() {
+        if !weft_needs::root() {
             return None;
         }
         let node = |name: &str| {

@@ -196,13 +196,13 @@ fn tshark_reads_everything_and_finds_nothing_malformed() {
     writer.flush().unwrap();
     drop(data);
     all.remove(0).stop();
+    if !weft_needs::program("tshark") {
+        return;
+    }
     let mut command = Command::new("tshark");
     command.args(["-r", file.to_str().unwrap(), "-T", "fields", "-e", "frame.protocols", "-e", "isis.type"]);
     command.args(["-e", "isis.lsp.checksum.status", "-e", "trill.egress_nick", "-e", "_ws.malformed"]);
-    let Ok(output) = command.output() else {
-        eprintln!("skipped: tshark is not installed");
-        return;
-    };
+    let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let lines = |part: &str| text.lines().filter(|line| line.contains(part)).count();
     assert!(!text.to_lowercase().contains("malformed"), "{text}");

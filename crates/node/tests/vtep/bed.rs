@@ -10,7 +10,7 @@ use weft_node::vtep::protocol::{Answer, FdbRow, Item, Request, What};
 use weft_node::vtep::{self, PortTable, SegmentTable, VniIds, VtepConfig};
 
 use crate::common::{Daemon, wait_until};
-use crate::net::{Namespace, can_run, link};
+use crate::net::{Namespace, link};
 
 /// Addresses of the hosts in the underlay.
 pub(crate) const HOST: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 9, 0, 1), Ipv4Addr::new(10, 9, 0, 2)];
@@ -25,7 +25,7 @@ pub(crate) struct Hosts {
 impl Hosts {
     /// `None` where these tests cannot run.
     pub(crate) fn new(test: &'static str) -> Option<Self> {
-        if !can_run() {
+        if !weft_needs::root() {
             return None;
         }
         let hosts = [Namespace::new(test, "h0"), Namespace::new(test, "h1")];

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use weft_node::vtep::VtepConfig;
 
 use crate::bed::{Running, port, segment};
-use crate::net::{Namespace, can_run, link, transfer};
+use crate::net::{Namespace, link, transfer};
 
 /// Addresses of the ToRs, on their loopback interfaces as OSPF announces them.
 const TOR: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 1, 0, 2)];
@@ -66,7 +66,7 @@ impl Fabric {
 
 #[test]
 fn plain_servers_of_two_segments_talk_over_a_routed_fabric() {
-    if !can_run() {
+    if !weft_needs::root() {
         return;
     }
     let fabric = Fabric::new();
