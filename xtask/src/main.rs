@@ -1,9 +1,10 @@
 //! Checks of the repository itself; `cargo test -p xtask` runs them, `cargo run -p xtask` prints what it finds,
-//! `cargo run -p xtask -- lines` how many lines of code each room has, and `cargo run -p xtask -- records` the page
-//! `docs/records.md`.
+//! `cargo run -p xtask -- lines` how many lines of code each room has, `cargo run -p xtask -- records` the page
+//! `docs/records.md`, and `cargo test | xtask tally FILE` what all tests came to.
 
 mod checks;
 mod lines;
+mod tally;
 
 use std::process::ExitCode;
 
@@ -12,9 +13,13 @@ fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         None => report(&checks::all(&root)),
         Some("lines") => print(&lines::table(&root)),
+        Some("tally") => {
+            let recorded = std::env::args().nth(2).unwrap_or_default();
+            if tally::tally(recorded.as_ref()) { ExitCode::SUCCESS } else { ExitCode::from(3) }
+        }
         Some("records") => print(&weft_experiment::run_folder::records_page()),
         Some(other) => {
-            eprintln!("xtask knows no `{other}`; it takes nothing, `lines` or `records`");
+            eprintln!("xtask knows no `{other}`; it takes nothing, `lines`, `records` or `tally`");
             ExitCode::from(2)
         }
     }
