@@ -1,9 +1,8 @@
 //! Whole campuses in virtual time: seeded faults, then quiet, then every RBridge must hold what the oracle says.
 //!
-//! A failure names its seed; `WEFT_SEEDS=FIRST..END` runs others, `WEFT_ISIS_FAT_TREE=20` a fat tree of 500.
+//! A failure names its seed; `WEFT_SEEDS=FIRST..END` runs others.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::time::Instant;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -506,14 +505,13 @@ fn hours_pass_without_a_change() {
     assert_eq!(counters.dropped.total(), 0, "{:?}", counters.dropped.iter().collect::<Vec<_>>());
 }
 
-/// A fat tree boots within a second; then one core switch is lost and comes back. 80 RBridges, or as many as asked for.
+/// A fat tree of 80 RBridges boots within a second; then one core switch is lost and comes back. What 500 take is for
+/// `weft bench setup` to say.
 #[test]
 fn a_fat_tree_converges() {
-    let k = std::env::var("WEFT_ISIS_FAT_TREE").map_or(8, |text| text.parse().expect("WEFT_ISIS_FAT_TREE is even"));
-    let topology = Topology::fat_tree(k);
+    let topology = Topology::fat_tree(8);
     let mut net = Net::new(&topology, 1, Timing::default());
     let mut rng = Pcg64Mcg::seed_from_u64(9);
-    let began = Instant::now();
     let mut boots: Vec<(u64, usize)> = (0..topology.nodes).map(|node| (rng.random_range(0..NS_PER_S), node)).collect();
     boots.sort_unstable();
     for (at_ns, node) in boots {
@@ -522,16 +520,12 @@ fn a_fat_tree_converges() {
         net.boot(node, false);
     }
     net.run_to(20 * NS_PER_S);
-    let report = |net: &Net, what: &str, since_ns: u64| {
+    let settled_within = |net: &Net, what: &str, since_ns: u64, limit_ms: u64| {
         let ms = net.changed_ns.saturating_sub(since_ns) / NS_PER_MS;
-        eprintln!(
-            "{} RBridges, {what}: last change after {ms} ms, {} PDUs, {:.1} s here",
-            net.nodes.len(),
-            net.pdus,
-            began.elapsed().as_secs_f64()
-        );
+        eprintln!("{what}: last change after {ms} ms");
+        assert!(ms <= limit_ms, "{what}: {ms} ms");
     };
-    report(&net, "boot", 0);
+    settled_within(&net, "boot", 0, 5_000);
     Oracle::new(&net).judge().unwrap_or_else(|what| panic!("{what}"));
     let (lost, at_ns) = (topology.nodes - 1, net.now_ns);
     net.kill(lost);
@@ -541,7 +535,7 @@ fn a_fat_tree_converges() {
         }
     }
     net.run_to(at_ns + NS_PER_S);
-    report(&net, "core lost", at_ns);
+    settled_within(&net, "core lost", at_ns, 300);
     Oracle::new(&net).judge().unwrap_or_else(|what| panic!("without the core: {what}"));
     let at_ns = net.now_ns;
     net.boot(lost, true);
@@ -549,6 +543,6 @@ fn a_fat_tree_converges() {
         net.set_link(link, true);
     }
     net.run_to(at_ns + 10 * NS_PER_S);
-    report(&net, "core back", at_ns);
+    settled_within(&net, "core back", at_ns, 300);
     Oracle::new(&net).judge().unwrap_or_else(|what| panic!("with the core again: {what}"));
 }
