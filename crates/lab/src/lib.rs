@@ -7,6 +7,7 @@
 //! * [`LabEngine`]: labs for the length of a run
 //! * [`directory`]: loads on a directory system, in a lab or on loopback
 //! * [`doctor`], [`deps`]: what a machine needs
+//! * [`setup`]: how long it takes until a lab, a campus or a calculation stands
 //! * [`tester`]: the test centre, between any two ports
 //! * [`trill`]: campuses of RBridges, and their spanning-tree twin; the TRILL papers' experiments
 //! * [`plan`]: what would be done to each node, as text
@@ -45,6 +46,7 @@ mod removal;
 mod routes;
 mod segments;
 mod selftest;
+pub mod setup;
 mod shaping;
 mod state;
 mod sys;

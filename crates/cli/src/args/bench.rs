@@ -43,6 +43,21 @@ Examples:
   weft bench directory -o json
   weft bench directory --quick --store embedded")]
     Directory(BenchDirectoryArgs),
+    /// How long it takes until a lab of the paper's testbed, 500 RBridges' routes and a month of failures are there
+    #[cfg(feature = "lab")]
+    #[command(after_help = "\
+Examples:
+  weft bench setup
+  weft bench setup --rounds 1 -o json
+
+A lab of `vl2-testbed` comes up and goes down; RBridges speak IS-IS in virtual time; the failures are those of `vl2/failures`.")]
+    Setup {
+        /// How often the lab comes up and goes down; the slowest counts
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+        rounds: u32,
+        #[command(flatten)]
+        output: OutputFlag,
+    },
     /// Packet-hops per CPU second and memory of the simulator on its reference jobs
     #[command(after_help = "\
 Examples:

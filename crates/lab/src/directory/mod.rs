@@ -16,7 +16,7 @@ mod in_lab;
 mod rows;
 mod step;
 pub mod tier;
-mod usage;
+pub(crate) mod usage;
 mod visible;
 
 pub(crate) use in_lab::LabTier;

@@ -92,7 +92,8 @@ fn own_ns() -> u64 {
     sys::now_ns(ClockId::ProcessCPUTime)
 }
 
-fn machine_busy_ns() -> u64 {
+/// CPU time of the whole machine.
+pub(crate) fn machine_busy_ns() -> u64 {
     fs::read_to_string("/proc/stat").map_or(0, |text| busy_ticks(&text)) * NS_PER_TICK
 }
 

@@ -4,6 +4,8 @@
 mod datapath;
 #[cfg(feature = "lab")]
 mod directory;
+#[cfg(feature = "lab")]
+mod setup;
 pub(crate) mod sim;
 #[cfg(feature = "lab")]
 mod tester;
@@ -25,6 +27,8 @@ pub(crate) fn bench(command: BenchCommand, quiet: bool) -> Result<ExitCode, Fail
         }
         #[cfg(feature = "lab")]
         BenchCommand::Directory(args) => directory::directory(&args, quiet),
+        #[cfg(feature = "lab")]
+        BenchCommand::Setup { rounds, output } => setup::setup(rounds, output.output, quiet),
         #[cfg(feature = "lab")]
         BenchCommand::Tester { output } => {
             require(Use::Measure)?;

@@ -1,0 +1,35 @@
+//! `weft bench setup`: how long it takes until something stands.
+
+use std::process::ExitCode;
+
+use weft_lab::setup::{self, SetupOptions};
+
+use crate::args::Output;
+use crate::commands::lab;
+use crate::exit::Failure;
+use crate::output::{self, Rows};
+use crate::progress::TerminalProgress;
+
+pub(crate) fn setup(rounds: u32, format: Output, quiet: bool) -> Result<ExitCode, Failure> {
+    let options = SetupOptions { weft_binary: lab::this_program().map_err(Failure::failed)?, rounds };
+    let progress = TerminalProgress::new(quiet)?;
+    let report = setup::run(&options, &progress);
+    progress.finish();
+    let report = report.map_err(Failure::from)?;
+    let mut rows = Rows::new(&["what", "value"]);
+    let seconds = |all: &[f64]| all.iter().map(|one| format!("{one:.2}")).collect::<Vec<_>>().join(", ");
+    let (lab, campus, month) = (&report.lab, &report.campus, &report.month);
+    for (what, value) in [
+        (format!("lab of {} nodes: up, s", lab.nodes), seconds(&lab.up_s)),
+        ("  down, s".to_owned(), seconds(&lab.down_s)),
+        (format!("{} RBridges: CPU s", campus.rbridges), format!("{:.1}", campus.took.cpu_s)),
+        ("  PDUs".to_owned(), output::number(campus.pdus as f64)),
+        ("  last change of a route, s of their time".to_owned(), format!("{:.1}", campus.settled_s)),
+        (format!("a month of {} switches: CPU s", month.switches), format!("{:.2}", month.took.cpu_s)),
+        ("  states of the network".to_owned(), month.states.to_string()),
+    ] {
+        rows.push(vec![what, value]);
+    }
+    output::print(format, &rows, &report)?;
+    output::judged(format, &report.checks)
+}
