@@ -62,6 +62,14 @@ impl Asker {
         }
     }
 
+    /// Asks these servers from now on. What is known of the old ones is forgotten if they are others.
+    pub(super) fn set_servers(&mut self, addresses: &[SocketAddrV4], wait_ns: u64) {
+        if self.addresses != addresses {
+            self.servers = Servers::new(addresses.len(), wait_ns);
+            self.addresses = addresses.to_vec();
+        }
+    }
+
     /// A number below `bound` (0 if that is 0), for jitter.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.rng.next_u64() % bound }

@@ -91,6 +91,12 @@ impl<H: Held> Agent<H> {
         Self { config, cache, waiting, asker, revision: 0, inherited: BTreeMap::new(), counters: Counters::default() }
     }
 
+    /// Who it is, whom it asks and how, from now on. Mappings stay; what is asked already is asked again like what was lost.
+    pub fn reconfigure(&mut self, config: Config) {
+        self.asker.set_servers(&config.servers, config.timing.first_timeout_ns);
+        self.config = config;
+    }
+
     /// Everything counted so far.
     pub fn counters(&self) -> &Counters {
         &self.counters

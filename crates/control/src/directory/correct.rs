@@ -99,6 +99,11 @@ impl Corrector {
         Self { limiter: Limiter::new(config.limits), config, counts: Tally::default() }
     }
 
+    /// Corrects with other keys, for other ToRs, from now on.
+    pub fn reconfigure(&mut self, config: CorrectorConfig) {
+        self.config = config;
+    }
+
     /// What became of the sampled packets.
     pub fn counts(&self) -> &Tally<Reported> {
         &self.counts

@@ -39,7 +39,7 @@ pub enum Algorithm {
 }
 
 /// One key.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Key {
     id: u16,
     algorithm: Algorithm,
@@ -47,7 +47,7 @@ pub struct Key {
 }
 
 /// The keys of an RBridge: one signs, all are accepted, so that a campus changes its key RBridge by RBridge.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyChain {
     /// The first one signs.
     keys: Vec<Key>,

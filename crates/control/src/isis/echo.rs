@@ -73,12 +73,9 @@ impl RBridge {
     /// Begins Echoes where the adjacency is in Report, ends them elsewhere (RFC 7175 section 4).
     pub(super) fn echo_follows(&mut self, now_ns: u64, index: usize) {
         let echo_ns = self.config.timing.echo_ns;
-        if echo_ns == 0 {
-            return;
-        }
-        let begun = Echo::begin(now_ns + echo_ns, self.random(), self.nickname.value);
+        let begun = (echo_ns != 0).then(|| Echo::begin(now_ns + echo_ns, self.random(), self.nickname.value));
         let Some(adjacency) = &mut self.ports[index].adjacency else { return };
-        adjacency.echo = (adjacency.state == State::Report).then_some(begun);
+        adjacency.echo = begun.filter(|_| adjacency.state == State::Report);
     }
 
     /// Sends the next Echo, or gives the neighbour up.

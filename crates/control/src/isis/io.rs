@@ -7,8 +7,10 @@ use weft_wire::isis::SystemId;
 use weft_wire::vlan::VlanSet;
 
 use super::adjacency::State;
+use super::authentication::KeyChain;
 use super::config::PortId;
 use super::counters::{DropReason, Event};
+use super::timing::Timing;
 use crate::tally::Tally;
 
 /// What happens to an RBridge.
@@ -38,6 +40,13 @@ pub enum Input<'a> {
     Interest(VlanSet),
     /// Paths shall, or may again, lead through this RBridge.
     Overload(bool),
+    /// Timers and keys are others from now on. What neighbours know is said again, so that they know of it.
+    Configure {
+        /// When things happen.
+        timing: Timing,
+        /// How PDUs are signed and checked.
+        keys: Option<KeyChain>,
+    },
     /// It ends for good, when others have had the time to find other ways:
     /// [`RBridge::has_left`](super::RBridge::has_left) tells when.
     Leave,

@@ -118,6 +118,7 @@ impl Machine for RBridge {
                 self.describe_soon(now_ns);
             }
             Input::Overload(wanted) => self.set_overload(now_ns, wanted),
+            Input::Configure { timing, keys } => self.configure(now_ns, timing, keys),
             Input::Leave => self.leave(now_ns),
             Input::Deadline => self.deadline(now_ns, outputs),
         }
@@ -232,6 +233,27 @@ impl RBridge {
         } else {
             self.nickname.choose_at_ns = Some(now_ns + self.config.timing.nickname_wait_ns);
         }
+    }
+
+    /// Hellos tell the new holding time at once, and own LSPs get above those that an old key signed.
+    fn configure(&mut self, now_ns: u64, timing: Timing, keys: Option<KeyChain>) {
+        if self.leave_at_ns.is_some() {
+            return;
+        }
+        if self.config.keys != keys {
+            self.config.keys = keys;
+            self.origin.challenge_all();
+            self.describe_soon(now_ns);
+        }
+        let has_echoes = self.config.timing.echo_ns != 0;
+        self.config.timing = timing;
+        for index in 0..self.ports.len() {
+            self.ports[index].hello_at_ns = now_ns;
+            if has_echoes != (timing.echo_ns != 0) {
+                self.echo_follows(now_ns, index);
+            }
+        }
+        self.ports_at_ns = Some(now_ns);
     }
 
     fn index(&self, port: PortId) -> Option<usize> {

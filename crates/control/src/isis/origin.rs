@@ -64,6 +64,11 @@ impl Origin {
         self.flags
     }
 
+    /// All that was issued has to be issued anew.
+    pub(super) fn challenge_all(&mut self) {
+        self.issued.values_mut().for_each(|issued| issued.challenged = true);
+    }
+
     /// When something has to be issued, renewed or may be said again.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         let renew = self.issued.values().map(|issued| issued.renew_ns).min();

@@ -138,6 +138,16 @@ impl Reporter {
         }
     }
 
+    /// Who it is, and whom it tells and how, from now on.
+    ///
+    /// # Panics
+    /// Without servers.
+    pub fn reconfigure(&mut self, config: Config) {
+        assert!(!config.servers.is_empty(), "a reporter has a server to tell");
+        self.turn %= config.servers.len();
+        self.config = config;
+    }
+
     /// What became of samples so far.
     pub fn counts(&self) -> &Tally<Event> {
         &self.counts

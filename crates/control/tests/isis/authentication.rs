@@ -343,6 +343,41 @@ fn a_key_is_changed_without_outage() {
 }
 
 #[test]
+fn a_key_is_changed_while_all_run() {
+    let mut net = campus(&Some(chain(&[1])));
+    let changes = |net: &Net| -> Vec<u64> { net.nodes.iter().map(|node| node.changes).collect() };
+    let before = changes(&net);
+    for ids in [&[1, 2][..], &[2, 1], &[2]] {
+        for node in 0..net.nodes.len() {
+            net.configure(node, fast(), Some(chain(ids)));
+            net.run_to(net.now_ns + 2 * NS_PER_S);
+        }
+        assert_eq!(refused(&net), 0, "LSPs are signed anew before the old key goes");
+    }
+    assert_eq!(changes(&net), before, "nobody's routes move");
+    Oracle::new(&net).judge().unwrap_or_else(|what| panic!("{what}"));
+}
+
+/// A neighbour that believes Hellos for a second must hear at once that they come more seldom from now on.
+#[test]
+fn timers_are_changed_while_all_run() {
+    let mut net = campus(&None);
+    let changes = |net: &Net| -> Vec<u64> { net.nodes.iter().map(|node| node.changes).collect() };
+    let before = changes(&net);
+    for hello_ns in [NS_PER_S / 10, 20 * NS_PER_S, NS_PER_S] {
+        for node in 0..net.nodes.len() {
+            let echo_ns = if hello_ns > NS_PER_S { NS_PER_S } else { 0 };
+            net.configure(node, Timing { hello_ns, echo_ns, ..fast() }, None);
+        }
+        net.run_to(net.now_ns + 60 * NS_PER_S);
+        let echoes = net.nodes.iter().filter_map(|node| node.bridge.as_ref());
+        let returned = echoes.flat_map(|bridge| bridge.adjacencies()).all(|(_, adjacency)| adjacency.returns_echoes());
+        assert_eq!(returned, hello_ns > NS_PER_S, "Echoes begin and end");
+    }
+    assert_eq!(changes(&net), before, "nobody's routes move");
+}
+
+#[test]
 fn a_campus_gets_a_key_without_outage() {
     let mut net = campus(&None);
     for keys in [chain(&[1]).accepting_unsigned(), chain(&[1])] {

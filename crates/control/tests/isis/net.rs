@@ -226,6 +226,11 @@ impl Net {
         state.data_plane = Forwarding::default();
     }
 
+    /// Gives it other timers and keys while it runs.
+    pub(crate) fn configure(&mut self, node: usize, timing: Timing, keys: Option<KeyChain>) {
+        self.handle(node, Input::Configure { timing, keys });
+    }
+
     /// Ends it politely; it is there until it has said its last Hello.
     pub(crate) fn leave(&mut self, node: usize) {
         self.handle(node, Input::Leave);
