@@ -139,8 +139,8 @@ pub struct HostMaps {
 pub struct HostDatapath {
     object: Object,
     maps: HostMaps,
-    block: (Ipv4Addr, u8),
-    links: Vec<Attached>,
+    config: HostConfig,
+    links: Vec<(&'static str, Attached)>,
     pins: Option<PinDir>,
     #[allow(dead_code)] // Held for what it keeps.
     memberships: Vec<OwnedFd>,
@@ -153,37 +153,66 @@ impl HostDatapath {
     /// # Errors
     /// Any [`DatapathError`]; then nothing is attached that was not before.
     pub fn attach(config: &HostConfig) -> Result<Self, DatapathError> {
-        let ifindex = interface::index_of(&config.interface)?;
         let mut datapath = Self::load(config)?;
-        match &config.broadcast {
-            Some(_) => datapath.attach_program(INGRESS_PROGRAM, INGRESS_LINK, ifindex, config)?,
-            None => datapath.detach_earlier(INGRESS_LINK)?,
-        }
-        datapath.attach_program(PROGRAM, LINK, ifindex, config)?;
-        // Last: the memberships' reports leave by way of the program.
-        if let Some(broadcast) = &config.broadcast {
-            datapath.memberships = broadcast.join(ifindex)?;
-        }
+        datapath.put_in_place()?;
         Ok(datapath)
     }
 
-    fn attach_program(
-        &mut self,
-        program: &'static str,
-        pin: &'static str,
-        ifindex: u32,
-        config: &HostConfig,
-    ) -> Result<(), DatapathError> {
-        let program = object::program(&self.object, program);
-        let pin = self.pins.as_ref().map(|pins| pins.path_of(pin));
-        let link = hook::attach_as(TcHook::available(), &program, ifindex, &config.interface, pin.as_deref())?;
-        self.links.push(link);
+    /// Becomes what `config` says, with the same interface, pins and number of entries: AAs and counters stay, and every frame
+    /// meets either the old or the new program.
+    ///
+    /// # Errors
+    /// Any [`DatapathError`]; then it goes on as before.
+    pub fn replace(&mut self, config: &HostConfig) -> Result<(), DatapathError> {
+        let mut next = Self::load_with(config, Some(&self.object))?;
+        next.links = std::mem::take(&mut self.links);
+        let placed = next.put_in_place();
+        if placed.is_ok() {
+            *self = next;
+        } else {
+            self.links = next.links;
+            // The first error is the one to tell.
+            let _ = self.put_in_place();
+        }
+        placed
+    }
+
+    /// Puts the programs on the interface, in the place of those that are there.
+    fn put_in_place(&mut self) -> Result<(), DatapathError> {
+        let ifindex = interface::index_of(&self.config.interface)?;
+        match &self.config.broadcast {
+            Some(_) => self.attach_program(INGRESS_PROGRAM, INGRESS_LINK, ifindex)?,
+            None => self.detach_earlier(INGRESS_LINK)?,
+        }
+        self.attach_program(PROGRAM, LINK, ifindex)?;
+        // Last: the memberships' reports leave by way of the program.
+        self.memberships =
+            self.config.broadcast.as_ref().map_or(Ok(Vec::new()), |broadcast| broadcast.join(ifindex))?;
         Ok(())
     }
 
-    /// Takes off what an earlier run with another configuration pinned.
-    fn detach_earlier(&self, pin: &'static str) -> Result<(), DatapathError> {
-        self.pins.as_ref().map_or(Ok(()), |pins| hook::detach_pinned(&pins.path_of(pin)))
+    fn attach_program(&mut self, program: &'static str, name: &'static str, ifindex: u32) -> Result<(), DatapathError> {
+        let program = object::program(&self.object, program);
+        let pin = self.pins.as_ref().map(|pins| pins.path_of(name));
+        if let Some((_, link)) = self.links.iter_mut().find(|(known, _)| *known == name) {
+            return hook::replace(link, &program, ifindex, pin.as_deref());
+        }
+        let link = hook::attach_as(TcHook::available(), &program, ifindex, &self.config.interface, pin.as_deref())?;
+        self.links.push((name, link));
+        Ok(())
+    }
+
+    /// Takes off what this or an earlier run had there with another configuration.
+    fn detach_earlier(&mut self, name: &'static str) -> Result<(), DatapathError> {
+        let ours = self.links.iter().position(|(known, _)| *known == name).map(|at| self.links.remove(at));
+        match (ours, &self.pins) {
+            (Some((_, link)), pins) => {
+                link.detach()?;
+                pins.as_ref().map_or(Ok(()), |pins| pins.remove_pins(&[name]))
+            }
+            (None, Some(pins)) => hook::detach_pinned(&pins.path_of(name)),
+            (None, None) => Ok(()),
+        }
     }
 
     /// Loads the program without attaching it: for [`Self::run`].
@@ -191,6 +220,11 @@ impl HostDatapath {
     /// # Errors
     /// Any [`DatapathError`].
     pub fn load(config: &HostConfig) -> Result<Self, DatapathError> {
+        Self::load_with(config, None)
+    }
+
+    /// The same with the maps of a data path that is at work.
+    fn load_with(config: &HostConfig, from: Option<&Object>) -> Result<Self, DatapathError> {
         let constants = constants(config)?;
         let pins = config.pin_dir.as_deref().map(PinDir::create).transpose()?;
         let mut open = object::VL2_HOST.open()?;
@@ -198,8 +232,12 @@ impl HostDatapath {
         object::set_max_entries(&mut open, AA_MAP, config.map_entries)?;
         spread::prepare(&mut open, config.spread)?;
         broadcast::prepare(&mut open, config.broadcast.as_ref(), INGRESS_PROGRAM)?;
-        if let Some(pins) = &pins {
-            [AA_MAP].iter().chain(&COUNTER_MAPS).try_for_each(|map| pins.reuse(&mut open, map))?;
+        for map in [AA_MAP].into_iter().chain(COUNTER_MAPS) {
+            match (from, &pins) {
+                (Some(from), _) => object::share_map(&mut open, map, from)?,
+                (None, Some(pins)) => pins.reuse(&mut open, map)?,
+                (None, None) => {}
+            }
         }
         let mut object = object::VL2_HOST.load(open)?;
         if let Some(pins) = &pins {
@@ -212,7 +250,8 @@ impl HostDatapath {
             spread: object::map_handle(&object, spread::COUNTERS)?,
             received: object::map_handle(&object, broadcast::COUNTERS)?,
         };
-        Ok(Self { object, maps, block: config.aa_block, links: Vec::new(), pins, memberships: Vec::new() })
+        let (config, links, memberships) = (config.clone(), Vec::new(), Vec::new());
+        Ok(Self { object, maps, config, links, pins, memberships })
     }
 
     /// Sets where an AA is.
@@ -220,7 +259,7 @@ impl HostDatapath {
     /// # Errors
     /// [`DatapathError::OutsideBlock`] or [`DatapathError::Map`].
     pub fn set(&self, aa: Ipv4Addr, mapping: &Mapping) -> Result<(), DatapathError> {
-        let (network, length) = self.block;
+        let (network, length) = self.config.aa_block;
         if u32::from(aa) & mask(length) != u32::from(network) & mask(length) {
             return Err(DatapathError::OutsideBlock { aa, network, length });
         }
@@ -296,7 +335,7 @@ impl HostDatapath {
     /// # Errors
     /// [`DatapathError::Program`] or [`DatapathError::Pin`].
     pub fn detach(mut self) -> Result<(), DatapathError> {
-        self.links.drain(..).try_for_each(|link| link.detach())?;
+        self.links.drain(..).try_for_each(|(_, link)| link.detach())?;
         let names = [&[LINK, INGRESS_LINK, AA_MAP], &COUNTER_MAPS[..]].concat();
         self.pins.take().map_or(Ok(()), |pins| pins.remove(&names))
     }

@@ -180,6 +180,17 @@ impl SwitchMaps {
         })
     }
 
+    /// The LAs for which the outer header comes off.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn own_las(&self) -> Result<Vec<Ipv4Addr>, DatapathError> {
+        let value = self.own_las.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let value = value.map_err(|source| DatapathError::Map { map: OWN_LAS, what: "reading the LAs", source })?;
+        let own = value.and_then(|bytes| OwnLas::from_bytes(&bytes)).unwrap_or_default();
+        Ok(own.la.into_iter().take(own.count as usize).map(Ipv4Addr::from).collect())
+    }
+
     /// See [`SwitchDatapath::counters`].
     ///
     /// # Errors

@@ -120,6 +120,26 @@ pub(crate) fn attach_as(
     }
 }
 
+/// Puts another program of the same kind in the place of one that this process has attached, in one step. `pin` is where the
+/// place is pinned.
+pub(crate) fn replace(
+    attached: &mut Attached,
+    program: &ProgramMut<'_>,
+    ifindex: u32,
+    pin: Option<&Path>,
+) -> Result<(), DatapathError> {
+    let failed = |source| DatapathError::from_kernel(format!("replacing a program on interface {ifindex}"), source);
+    match &mut attached.0 {
+        Means::Link(link) => link.update_prog(program).map_err(failed),
+        Means::Filter(place) | Means::Kept(place) => {
+            *place = filter::attach(program, ifindex, Place::Last)?;
+            let Some(pin) = pin else { return Ok(()) };
+            remove_pin(pin)?;
+            pin_fd(program.as_fd(), pin)
+        }
+    }
+}
+
 /// Takes off what an earlier process has pinned there, if it has, and removes the pin.
 pub(crate) fn detach_pinned(pin: &Path) -> Result<(), DatapathError> {
     match pinned_filter(pin, None) {

@@ -166,7 +166,7 @@ fn a_killed_worker_fails_the_run_by_name_and_takes_the_others_along() {
         let running = scope.spawn(|| run_quietly(&bed, &shuffle(1 << 30)));
         eventually("three workers", || bed.worker_pids().len() == 3);
         std::thread::sleep(std::time::Duration::from_millis(300));
-        super::bed::run("kill", &format!("-9 {}", bed.worker_pid(1)));
+        super::star::run("kill", &format!("-9 {}", bed.worker_pid(1)));
         running.join().unwrap()
     });
     let message = outcome.unwrap_err().to_string();
