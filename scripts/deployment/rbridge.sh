@@ -27,7 +27,7 @@ restart() {
 
 checks() {
   check "SIGKILL of an RBridge with pins and its restart lose nothing" without_a_loss restart
-  check "neighbours are believed by the key" line s1 'weft trill show adjacency | grep -q " up "'
+  check "neighbours are believed by the key" line s1 'weft show rbridge adjacency | grep -q " up "'
 }
 
 left() { check "no pin is left on s1" line s1 '! test -e /run/weft/bpf/rbridge'; }

@@ -59,6 +59,7 @@ checks() {
   check "a frame has both headers at int1" two_headers
   check "TCP from srv1 to srv2" throughput
   echo "      $((bits / 1000000)) Mbit/s"
+  check "a reload of an agent loses nothing" without_a_loss line srv1 'weft reload agent'
   check "SIGKILL of an agent and its restart lose nothing" without_a_loss kill_agent
   check "a restart of the directory loses nothing" without_a_loss again dir1 'weft directory get'
 }

@@ -66,7 +66,7 @@ pub use frr::FrrConfig;
 pub use multicast::broadcast_amiss;
 pub use netns::in_namespace;
 pub use options::LabOptions;
-pub use overlay::{admin_socket, reporter_socket, status_socket, vtep_socket};
+pub use overlay::{admin_socket, control_socket, reporter_socket, status_socket, switch_status, vtep_socket};
 pub use process::ProcessId;
 pub use routes::{RouteTable, kernel_table};
 pub use state::{LabState, NodeState, ProcessState, SCHEMA_VERSION};

@@ -21,7 +21,8 @@ use weft_lab::traffic::FaultActuator;
 use weft_lab::trill::{rbridge_keys, rbridge_socket};
 use weft_lab::{CaptureFilter, CaptureOptions, LabActuator, LabEngine, LabOptions, LabState, sweep_orphans, up};
 use weft_node::rbridge;
-use weft_node::rbridge::protocol::{Answer, Request, What};
+use weft_node::rbridge::protocol::{Answer, Request, Shown, What};
+use weft_node::{DaemonKind, socket};
 use weft_scenario::engine::{Engine, Overlay, Trial};
 use weft_scenario::fault::{Fault, FaultKind};
 use weft_scenario::topology::{Fabric, from_yaml};
@@ -187,9 +188,9 @@ fn who_has_another_key_than_the_campus_stays_outside() {
     };
     let mut stranger = start(&strange);
 
-    let show = |what| rbridge::ask(&rbridge_socket(&name, "s1"), &Request::Show(what)).unwrap();
+    let show = |what| socket::show(DaemonKind::Rbridge, &rbridge_socket(&name, "s1"), what).unwrap();
     let refused = || match show(What::Counters) {
-        Answer::Counters(groups) => groups["control_dropped"]["auth_digest"],
+        Shown::Counters(groups) => groups["control_dropped"]["auth_digest"],
         other => panic!("{other:?}"),
     };
     let begun = Instant::now();
@@ -197,7 +198,7 @@ fn who_has_another_key_than_the_campus_stays_outside() {
         assert!(begun.elapsed() < Duration::from_secs(20), "S6 is heard");
         std::thread::sleep(Duration::from_millis(20));
     }
-    let Answer::Adjacencies(rows) = show(What::Adjacency) else { panic!("no adjacencies") };
+    let Shown::Adjacencies(rows) = show(What::Adjacency) else { panic!("no adjacencies") };
     let of_s6 = rows.iter().find(|row| row.interface == "s6").unwrap();
     assert_eq!((&of_s6.state[..], of_s6.refused >= 10), ("down", true));
     assert!(rows.iter().all(|row| row.interface == "s6" || (row.state != "down") == row.interface.starts_with('s')));

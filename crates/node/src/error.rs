@@ -28,6 +28,12 @@ pub enum NodeError {
         /// What is wrong with it.
         why: String,
     },
+    /// A setting that a reload cannot change.
+    #[error("{key}: cannot change at run time, what was made at the start depends on it; restart the daemon")]
+    Fixed {
+        /// Its key.
+        key: String,
+    },
     /// A key file that must not or cannot be used.
     #[error("key file {path}: {why}")]
     KeyFile {

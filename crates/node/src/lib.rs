@@ -14,7 +14,8 @@
 //! | [`client`] | asks a directory server: administration and look-ups |
 //! | [`key`] | key files: agents' keys from the servers' secret |
 //! | [`datagrams`] | UDP in batches, for who asks or answers a lot |
-//! | [`stop`] | ends a daemon on SIGTERM, SIGINT or by hand |
+//! | [`socket`] | how every daemon is asked and told while it runs |
+//! | [`stop`] | ends a daemon on SIGTERM, SIGINT or by hand, and has it read its settings again |
 //!
 //! A daemon acts in the network namespace of the thread that runs it.
 
@@ -25,7 +26,6 @@ pub mod agent;
 mod cards;
 pub mod certs;
 pub mod client;
-mod command;
 pub mod directory;
 mod error;
 pub mod key;
@@ -35,13 +35,14 @@ mod run_folder;
 mod runner;
 mod settings_file;
 mod silence;
+pub mod socket;
 pub mod stop;
 pub mod store;
 pub mod switch;
 mod sys;
 mod tls;
 pub mod tor;
-mod unix;
+mod udp;
 pub mod vtep;
 mod xdp;
 
@@ -49,6 +50,7 @@ mod xdp;
 pub const READY_LOG: &str = "weft::ready";
 
 pub use error::NodeError;
+pub use runner::{DaemonKind, Load};
 pub use settings_file::{read as read_settings, to_text as settings_text};
 pub use sys::datagrams;
 pub use tls::TlsFiles;

@@ -1,30 +1,145 @@
-//! The one loop that every daemon runs: it waits for descriptors and for a machine's deadline, and hands both on.
+//! How every daemon lives: its settings are read and checked, folders made, its socket bound, it starts and says that it is
+//! ready; then one loop waits for descriptors, its machine's deadline, requests by the socket, and signals, until the end.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tracing::{info, warn};
 
 use crate::error::NodeError;
 use crate::poll::Poller;
+use crate::settings_file::to_text;
+use crate::socket::{Answer, ControlSocket, Reloaded, Request};
 use crate::stop::Stop;
+use crate::{READY_LOG, run_folder};
 
-/// The token of the request to stop; a daemon numbers its own from 0.
+/// Tokens of what every daemon waits for; a daemon numbers its own from 0.
 const STOP: u64 = u64::MAX;
+const RELOAD: u64 = u64::MAX - 1;
+const CONTROL: u64 = u64::MAX - 2;
+
+/// The daemons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "their names say all")]
+pub enum DaemonKind {
+    Agent,
+    Directory,
+    Switch,
+    Tor,
+    Vtep,
+    Rbridge,
+}
+
+impl DaemonKind {
+    /// As in `weft node WORD`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Directory => "directory",
+            Self::Switch => "switch",
+            Self::Tor => "tor",
+            Self::Vtep => "vtep",
+            Self::Rbridge => "rbridge",
+        }
+    }
+
+    /// As in a sentence.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Directory => "directory server",
+            Self::Switch => "switch",
+            Self::Tor => "ToR reporter",
+            Self::Vtep => "VTEP",
+            Self::Rbridge => "RBridge",
+        }
+    }
+
+    /// Where it listens unless its settings say otherwise.
+    pub fn socket(self) -> PathBuf {
+        // `directory.sock` is where its clients have sessions.
+        let name = if self == Self::Directory { "directory-control" } else { self.word() };
+        PathBuf::from(format!("/run/weft/{name}.sock"))
+    }
+}
+
+/// Gives a daemon its settings, at the start and at each reload.
+pub type Load<'a, S> = dyn Fn() -> Result<S, NodeError> + 'a;
+
+/// What the skeleton wants to know of settings.
+pub(crate) trait Settings: Clone + Serialize {
+    /// Keys that may change while the daemon runs, a whole table by its name.
+    const LIVE: &'static [&'static str];
+
+    /// Whether they can work, as far as that is known before anything is made.
+    fn check(&self) -> Result<(), NodeError>;
+
+    /// Its socket, and where its data path is pinned.
+    fn places(&self) -> (&Path, Option<&Path>);
+}
 
 /// What differs between daemons.
-pub(crate) trait Daemon {
+pub(crate) trait Daemon: Sized {
+    type Settings: Settings;
+    /// What can be shown of it.
+    type What: DeserializeOwned;
+    type Shown: Serialize;
+    /// What can be added and removed.
+    type Item: DeserializeOwned;
+
+    /// Its socket and its folders are there. On failure it leaves nothing behind.
+    fn start(settings: &Self::Settings) -> Result<Self, NodeError>;
+
+    /// Who it is, for people who wait for that.
+    fn ready_line(&self) -> String;
+
     /// Names what it waits for, each with a token of its own.
-    fn watch(&self, poller: &Poller) -> Result<(), NodeError>;
+    fn watch(&self, _: &Poller) -> Result<(), NodeError> {
+        Ok(())
+    }
 
     /// Something with this token is readable. What is left unread is told again.
-    fn ready(&mut self, token: u64) -> Result<(), NodeError>;
+    fn ready(&mut self, _token: u64) -> Result<(), NodeError> {
+        Ok(())
+    }
 
     /// The clock that its machine lives by.
-    fn clock(&self) -> &Clock;
+    fn now_ns(&self) -> u64 {
+        0
+    }
 
     /// When [`Self::deadline`] wants to be called; `None`: not at all.
-    fn next_deadline_ns(&self) -> Option<u64>;
+    fn next_deadline_ns(&self) -> Option<u64> {
+        None
+    }
 
     /// That time has come.
-    fn deadline(&mut self) -> Result<(), NodeError>;
+    fn deadline(&mut self) -> Result<(), NodeError> {
+        Ok(())
+    }
+
+    fn show(&self, what: Self::What) -> Result<Self::Shown, NodeError>;
+
+    /// The settings in force, where they can be other than those that were read.
+    fn in_force(&self, settings: &Self::Settings) -> Self::Settings {
+        settings.clone()
+    }
+
+    /// Adds something, or removes it. Nobody asks for [`Nothing`](crate::socket::Nothing).
+    fn change(&mut self, _: Self::Item, _add: bool) -> Result<(), NodeError> {
+        Ok(())
+    }
+
+    /// Becomes what the settings say, which are good and differ from those before in [`Settings::LIVE`] only; on failure it
+    /// goes on as before. Returns what is no longer there, for people.
+    fn reload(&mut self, settings: &Self::Settings) -> Result<Vec<String>, NodeError>;
+
+    /// Ends: with its data path if that is not pinned, or is to be removed.
+    fn end(self, remove: bool) -> Result<(), NodeError>;
 }
 
 /// Nanoseconds since a daemon began.
@@ -41,34 +156,153 @@ impl Clock {
     }
 }
 
-/// Serves until somebody asks to stop.
-pub(crate) fn serve(daemon: &mut impl Daemon, stop: &Stop) -> Result<(), NodeError> {
+/// A daemon's whole life.
+pub(crate) fn run<D: Daemon>(load: &Load<'_, D::Settings>, stop: &Stop) -> Result<(), NodeError> {
+    let settings = load()?;
+    settings.check()?;
+    let (socket, pin_dir) = settings.places();
+    let control = ControlSocket::bind(socket)?;
+    run_folder::for_pins(pin_dir)?;
+    let daemon = D::start(&settings)?;
+    info!(target: READY_LOG, "{}; socket {}", daemon.ready_line(), socket.display());
+    let mut served = Served { daemon, settings, load, control, stop, remove: false };
     let poller = Poller::new()?;
     poller.add(stop, STOP)?;
-    daemon.watch(&poller)?;
-    while turn(daemon, &poller)? {}
-    Ok(())
+    poller.add(stop.reload_fd(), RELOAD)?;
+    poller.add(&served.control, CONTROL)?;
+    served.daemon.watch(&poller)?;
+    while served.turn(&poller)? {}
+    let remove = served.remove || served.settings.places().1.is_none();
+    served.daemon.end(remove)
 }
 
-/// Serves until the daemon itself has come to an end.
+/// Serves a daemon that takes no more requests until it has come to an end by itself.
 pub(crate) fn serve_until<D: Daemon>(daemon: &mut D, is_over: impl Fn(&D) -> bool) -> Result<(), NodeError> {
     let poller = Poller::new()?;
     daemon.watch(&poller)?;
-    while !is_over(daemon) && turn(daemon, &poller)? {}
+    while !is_over(daemon) {
+        for token in wait(daemon, &poller)? {
+            daemon.ready(token)?;
+        }
+        meet_deadline(daemon)?;
+    }
     Ok(())
 }
 
-/// Waits once, and hands on what happened; false: somebody asks to stop.
-fn turn(daemon: &mut impl Daemon, poller: &Poller) -> Result<bool, NodeError> {
-    let wait_ns = daemon.next_deadline_ns().map(|at_ns| at_ns.saturating_sub(daemon.clock().now_ns()));
-    for token in poller.wait(wait_ns)? {
-        if token == STOP {
-            return Ok(false);
+fn wait(daemon: &impl Daemon, poller: &Poller) -> Result<Vec<u64>, NodeError> {
+    poller.wait(daemon.next_deadline_ns().map(|at_ns| at_ns.saturating_sub(daemon.now_ns())))
+}
+
+fn meet_deadline(daemon: &mut impl Daemon) -> Result<(), NodeError> {
+    let is_due = daemon.next_deadline_ns().is_some_and(|at_ns| at_ns <= daemon.now_ns());
+    if is_due { daemon.deadline() } else { Ok(()) }
+}
+
+/// A daemon, and what all have around them.
+struct Served<'a, D: Daemon> {
+    daemon: D,
+    settings: D::Settings,
+    load: &'a Load<'a, D::Settings>,
+    control: ControlSocket,
+    stop: &'a Stop,
+    /// Whether somebody wants the data path removed although it is pinned.
+    remove: bool,
+}
+
+impl<D: Daemon> Served<'_, D> {
+    /// Waits once, and hands on what happened; false: somebody asks to stop.
+    fn turn(&mut self, poller: &Poller) -> Result<bool, NodeError> {
+        for token in wait(&self.daemon, poller)? {
+            match token {
+                STOP => return Ok(false),
+                RELOAD => {
+                    self.stop.take_reload();
+                    if let Err(error) = self.reload() {
+                        warn!(%error, "the settings stay as they were");
+                    }
+                }
+                CONTROL => self.answer(),
+                _ => self.daemon.ready(token)?,
+            }
         }
-        daemon.ready(token)?;
+        meet_deadline(&mut self.daemon)?;
+        Ok(true)
     }
-    if daemon.next_deadline_ns().is_some_and(|at_ns| at_ns <= daemon.clock().now_ns()) {
-        daemon.deadline()?;
+
+    fn answer(&mut self) {
+        while let Some((request, mut reply)) = self.control.next() {
+            reply.send(&self.carry_out(request).unwrap_or_else(|error| Answer::Refused(error.to_string())));
+        }
     }
-    Ok(true)
+
+    fn carry_out(&mut self, request: Request<D::What, D::Item>) -> Result<Answer<D::Shown>, NodeError> {
+        match request {
+            Request::Show(what) => return self.daemon.show(what).map(Answer::Shown),
+            Request::Config => return Ok(Answer::Config(to_text(&self.daemon.in_force(&self.settings)))),
+            Request::Reload => return self.reload().map(Answer::Reloaded),
+            Request::Add(item) => self.daemon.change(item, true)?,
+            Request::Remove(item) => self.daemon.change(item, false)?,
+            Request::Stop => {
+                self.remove = true;
+                self.stop.request();
+            }
+        }
+        Ok(Answer::Done)
+    }
+
+    fn reload(&mut self) -> Result<Reloaded, NodeError> {
+        let settings = (self.load)()?;
+        let changed = differences(&self.settings, &settings);
+        if let Some(key) = changed.iter().find(|key| !is_live(key, D::Settings::LIVE)) {
+            return Err(NodeError::Fixed { key: key.clone() });
+        }
+        settings.check()?;
+        let removed = self.daemon.reload(&settings)?;
+        self.settings = settings;
+        info!(?changed, ?removed, "settings read again");
+        Ok(Reloaded { changed, removed })
+    }
+}
+
+fn is_live(key: &str, live: &[&str]) -> bool {
+    live.iter().any(|name| key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+}
+
+/// Keys in which settings differ, those of a table with its name before.
+fn differences(before: &impl Serialize, after: &impl Serialize) -> Vec<String> {
+    let value = |settings: Result<Value, _>| settings.expect("settings have no keys that are not text");
+    let mut keys = Vec::new();
+    compare("", &value(serde_json::to_value(before)), &value(serde_json::to_value(after)), &mut keys);
+    keys
+}
+
+fn compare(name: &str, before: &Value, after: &Value, keys: &mut Vec<String>) {
+    match (before, after) {
+        (Value::Object(before), Value::Object(after)) => {
+            for key in before.keys().chain(after.keys()).collect::<BTreeSet<_>>() {
+                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                let of = |table: &serde_json::Map<String, Value>| table.get(key).cloned().unwrap_or(Value::Null);
+                compare(&name, &of(before), &of(after), keys);
+            }
+        }
+        _ if before == after => {}
+        _ => keys.push(name.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_differs_is_named_with_its_table() {
+        let before = json!({"port": 1, "timing": {"hello_ms": 300, "echo_ms": null}, "key_file": "a"});
+        let after = json!({"port": 1, "timing": {"hello_ms": 900}, "rate_limit": {"bits_per_s": 1}});
+        assert_eq!(differences(&before, &after), ["key_file", "rate_limit", "timing.hello_ms"]);
+        assert!(differences(&after, &after).is_empty());
+        assert!(is_live("timing.hello_ms", &["timing"]) && is_live("port", &["port"]));
+        assert!(!is_live("timing.hello_ms", &["timing.echo_ms"]) && !is_live("port_x", &["port"]));
+    }
 }

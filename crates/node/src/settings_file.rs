@@ -8,13 +8,23 @@ use tracing::warn;
 
 use crate::error::NodeError;
 
-/// Reads a file; [`NodeError::ConfigFile`] names the line. JSON, which some daemons took before, is still read.
+/// Keys by their names of before, which are read for one release more.
+const RENAMED: [(&str, &str); 2] = [("status_socket", "socket"), ("tenant", "service")];
+
+/// Reads a file; [`NodeError::ConfigFile`] names the line. JSON, which some daemons took before, and old names of keys are still
+/// read.
 ///
 /// # Errors
 /// [`NodeError::ConfigFile`] on one line.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, NodeError> {
     let fault = |why: String| NodeError::ConfigFile { path: path.to_owned(), why };
     let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
+    for (old, new) in RENAMED {
+        let is_key = |line: &str| line.trim_start().trim_start_matches('"').starts_with(old);
+        if text.lines().any(is_key) {
+            warn!("{}: `{old}` will not be read in the next release; it is `{new}` now", path.display());
+        }
+    }
     // No TOML begins with a brace.
     if text.trim_start().starts_with('{') {
         let settings = serde_json::from_str(&text).map_err(|error| fault(error.to_string()))?;
@@ -75,6 +85,14 @@ mod tests {
         comes_back(&DirectoryConfig::example());
         comes_back(&SwitchConfig::example());
         comes_back(&TorConfig::example());
+    }
+
+    #[test]
+    fn old_names_of_keys_are_read() {
+        let new = AgentConfig { service: 7, ..AgentConfig::example() };
+        let old = to_text(&new).replace("service =", "tenant =").replace("\nsocket =", "\nstatus_socket =");
+        assert!(old.contains("tenant = 7") && old.contains("status_socket ="), "{old}");
+        assert_eq!(read_text::<AgentConfig>(&old).unwrap(), new);
     }
 
     #[test]

@@ -40,32 +40,42 @@ impl Requests {
     }
 }
 
-/// A request to stop that daemons wait for. Once made it stays.
+/// Requests that daemons wait for: to stop, which stays once it is made, and to read the settings again.
 #[derive(Clone, Debug)]
-pub struct Stop(Arc<Requests>);
+pub struct Stop {
+    stop: Arc<Requests>,
+    reload: Arc<Requests>,
+}
 
 impl Stop {
-    /// A stop that only [`Stop::request`] asks for.
+    /// One that only [`Stop::request`] and [`Stop::request_reload`] make.
     ///
     /// # Errors
     /// [`NodeError::System`] when no file descriptor is left.
     pub fn manual() -> Result<Self, NodeError> {
-        Requests::new().map(Self)
+        Ok(Self { stop: Requests::new()?, reload: Requests::new()? })
     }
 
-    /// A stop that SIGTERM and SIGINT ask for, from now on and for the rest of the process.
+    /// One that signals make as well, from now on and for the rest of the process: SIGTERM and SIGINT to stop, SIGHUP to read
+    /// the settings again.
     ///
     /// # Errors
     /// [`NodeError::System`].
     pub fn on_signals() -> Result<Self, NodeError> {
         let stop = Self::manual()?;
-        stop.0.on(&[SIGTERM, SIGINT])?;
+        stop.stop.on(&[SIGTERM, SIGINT])?;
+        stop.reload.on(&[SIGHUP])?;
         Ok(stop)
     }
 
     /// Asks to stop.
     pub fn request(&self) {
-        self.0.request();
+        self.stop.request();
+    }
+
+    /// Asks to read the settings again. Several requests before it is noticed are one.
+    pub fn request_reload(&self) {
+        self.reload.request();
     }
 
     /// Whether somebody asked to stop.
@@ -79,58 +89,28 @@ impl Stop {
             tv_sec: i64::try_from(timeout_ms / 1000).unwrap_or(i64::MAX),
             tv_nsec: (timeout_ms % 1000) as i64 * 1_000_000,
         };
-        let mut fds = [PollFd::new(&self.0.read, PollFlags::IN)];
+        let mut fds = [PollFd::new(&self.stop.read, PollFlags::IN)];
         matches!(poll(&mut fds, Some(&timeout)), Ok(ready) if ready > 0)
     }
-}
 
-/// A request to read the configuration again. Several before it is noticed are one.
-#[derive(Clone, Debug)]
-pub struct Hangup(Arc<Requests>);
-
-impl Hangup {
-    /// One that only [`Hangup::request`] makes.
-    ///
-    /// # Errors
-    /// [`NodeError::System`] when no file descriptor is left.
-    pub fn manual() -> Result<Self, NodeError> {
-        Requests::new().map(Self)
-    }
-
-    /// One that SIGHUP makes, from now on and for the rest of the process.
-    ///
-    /// # Errors
-    /// [`NodeError::System`].
-    pub fn on_signal() -> Result<Self, NodeError> {
-        let hangup = Self::manual()?;
-        hangup.0.on(&[SIGHUP])?;
-        Ok(hangup)
-    }
-
-    /// Asks to read it again.
-    pub fn request(&self) {
-        self.0.request();
-    }
-
-    /// Whether somebody asked since the last time.
-    pub fn take(&self) -> bool {
+    /// Whether somebody asked to read the settings again since the last time.
+    pub(crate) fn take_reload(&self) -> bool {
         let mut asked = false;
-        while (&self.0.read).read(&mut [0; 64]).is_ok_and(|count| count > 0) {
+        while (&self.reload.read).read(&mut [0; 64]).is_ok_and(|count| count > 0) {
             asked = true;
         }
         asked
     }
-}
 
-impl AsFd for Hangup {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.read.as_fd()
+    /// Readable while [`Self::take_reload`] has something to say.
+    pub(crate) fn reload_fd(&self) -> BorrowedFd<'_> {
+        self.reload.read.as_fd()
     }
 }
 
 impl AsFd for Stop {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.read.as_fd()
+        self.stop.read.as_fd()
     }
 }
 
@@ -159,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn hangups_are_noticed_once() {
-        let hangup = Hangup::on_signal().unwrap();
-        assert!(!hangup.take());
+    fn hangups_are_noticed_once_and_stop_nothing() {
+        let stop = Stop::on_signals().unwrap();
+        assert!(!stop.take_reload());
         for _ in 0..2 {
             raise(SIGHUP).unwrap();
         }
-        assert!(hangup.take() && !hangup.take());
-        hangup.request();
-        assert!(hangup.take());
+        assert!(stop.take_reload() && !stop.take_reload());
+        stop.request_reload();
+        assert!(stop.take_reload());
     }
 }

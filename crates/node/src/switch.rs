@@ -4,19 +4,18 @@
 //! Routes and ECMP are the kernel's, by whatever routing daemon there is. With a `pin_dir` the data path stays at work when the
 //! daemon ends, and `weft node tor` reports from it.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tracing::info;
 use weft_datapath::switch::{self, SwitchDatapath};
 
 use crate::error::NodeError;
+use crate::run_folder;
+use crate::runner::{self, DaemonKind, Load, Settings};
+use crate::socket::{self, Nothing, named};
 use crate::stop::Stop;
-use crate::{READY_LOG, run_folder};
-
-/// How long the daemon sleeps at a time, milliseconds; signals wake it.
-const PATIENCE_MS: u64 = 60_000;
 
 /// Which header the switch takes off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +43,13 @@ pub struct SwitchConfig {
     /// Directory in a bpffs where the data path is pinned, so that it works on while nobody runs.
     #[serde(default)]
     pub pin_dir: Option<PathBuf>,
+    /// Path of the switch's control socket.
+    #[serde(default = "control_socket")]
+    pub socket: PathBuf,
+}
+
+fn control_socket() -> PathBuf {
+    DaemonKind::Switch.socket()
 }
 
 impl SwitchConfig {
@@ -55,10 +61,14 @@ impl SwitchConfig {
             host_ports: vec!["swp11".to_owned(), "swp12".to_owned()],
             own_las: vec![Ipv4Addr::new(10, 1, 0, 1)],
             pin_dir: Some("/run/weft/bpf/switch".into()),
+            socket: control_socket(),
         }
     }
+}
 
-    /// Checks what can be checked without looking at the machine.
+impl Settings for SwitchConfig {
+    const LIVE: &'static [&'static str] = &["own_las"];
+
     fn check(&self) -> Result<(), NodeError> {
         if self.ports.is_empty() {
             return Err(NodeError::config("ports", "is empty; name the interfaces towards other switches"));
@@ -74,33 +84,82 @@ impl SwitchConfig {
             _ => Ok(()),
         }
     }
+    fn places(&self) -> (&Path, Option<&Path>) {
+        (&self.socket, self.pin_dir.as_deref())
+    }
 }
 
-/// Takes over what is pinned, or loads it, and puts it on all ports.
-fn attach(config: &SwitchConfig) -> Result<SwitchDatapath, NodeError> {
-    config.check()?;
-    run_folder::for_pins(config.pin_dir.as_deref())?;
-    let tier = match config.tier {
-        Tier::Intermediate => switch::Tier::Intermediate,
-        Tier::Tor => switch::Tier::Tor,
-    };
-    let SwitchConfig { ports, host_ports, own_las, pin_dir, .. } = config.clone();
-    Ok(SwitchDatapath::attach(&switch::SwitchConfig { ports, host_ports, own_las, tier, pin_dir })?)
+/// A switch's state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchStatus {
+    /// Version of this schema.
+    pub schema_version: u32,
+    /// Which header it takes off.
+    pub tier: Tier,
+    /// LAs that it takes the header off for.
+    pub own_las: Vec<Ipv4Addr>,
+    /// What became of packets, by outcome ([`weft_datapath::abi::SWITCH_OUTCOMES`]), every reason of a drop among them.
+    pub datapath: BTreeMap<String, u64>,
 }
 
-/// Puts the data path on the switch's ports until it is told to stop. With a `pin_dir` it stays at work afterwards.
+/// Reads the state of the switch that listens on `path`.
+///
+/// # Errors
+/// As for [`socket::ask`].
+pub fn read(path: impl AsRef<Path>) -> Result<SwitchStatus, NodeError> {
+    socket::show(DaemonKind::Switch, path.as_ref(), ())
+}
+
+struct Daemon {
+    config: SwitchConfig,
+    datapath: SwitchDatapath,
+}
+
+impl runner::Daemon for Daemon {
+    type Settings = SwitchConfig;
+    type What = ();
+    type Shown = SwitchStatus;
+    type Item = Nothing;
+
+    /// Takes over what is pinned, or loads it, and puts it on all ports.
+    fn start(config: &SwitchConfig) -> Result<Self, NodeError> {
+        let tier = match config.tier {
+            Tier::Intermediate => switch::Tier::Intermediate,
+            Tier::Tor => switch::Tier::Tor,
+        };
+        let SwitchConfig { ports, host_ports, own_las, pin_dir, .. } = config.clone();
+        let datapath = SwitchDatapath::attach(&switch::SwitchConfig { ports, host_ports, own_las, tier, pin_dir })?;
+        Ok(Self { config: config.clone(), datapath })
+    }
+
+    fn ready_line(&self) -> String {
+        let SwitchConfig { tier, ports, host_ports, own_las, .. } = &self.config;
+        format!("{tier:?} ready: takes headers to {own_las:?} off at {ports:?}, servers at {host_ports:?}")
+    }
+
+    fn show(&self, (): ()) -> Result<SwitchStatus, NodeError> {
+        let SwitchConfig { tier, own_las, .. } = self.config.clone();
+        Ok(SwitchStatus { schema_version: 1, tier, own_las, datapath: named(self.datapath.counters()?) })
+    }
+
+    fn reload(&mut self, config: &SwitchConfig) -> Result<Vec<String>, NodeError> {
+        self.datapath.set_own_las(&config.own_las)?;
+        self.config = config.clone();
+        Ok(Vec::new())
+    }
+
+    fn end(self, remove: bool) -> Result<(), NodeError> {
+        if remove { Ok(self.datapath.detach()?) } else { Ok(()) }
+    }
+}
+
+/// Puts the data path on the switch's ports until it is told to stop. With a `pin_dir` it stays at work afterwards, unless a
+/// request to stop came by the socket.
 ///
 /// # Errors
 /// Any [`NodeError`]: a setting that cannot work, a port that is not there, no rights, no eBPF.
-pub fn run(config: &SwitchConfig, stop: &Stop) -> Result<(), NodeError> {
-    let datapath = attach(config)?;
-    let SwitchConfig { tier, ports, host_ports, own_las, .. } = config;
-    info!(target: READY_LOG, "{tier:?} ready: takes headers to {own_las:?} off at {ports:?}, servers at {host_ports:?}");
-    while !stop.wait_ms(PATIENCE_MS) {}
-    if config.pin_dir.is_none() {
-        datapath.detach()?;
-    }
-    Ok(())
+pub fn run(load: &Load<'_, SwitchConfig>, stop: &Stop) -> Result<(), NodeError> {
+    runner::run::<Daemon>(load, stop)
 }
 
 /// Takes the data path off all ports, pins included.
@@ -108,7 +167,9 @@ pub fn run(config: &SwitchConfig, stop: &Stop) -> Result<(), NodeError> {
 /// # Errors
 /// As for [`run`].
 pub fn remove(config: &SwitchConfig) -> Result<(), NodeError> {
-    Ok(attach(config)?.detach()?)
+    config.check()?;
+    run_folder::for_pins(config.pin_dir.as_deref())?;
+    runner::Daemon::end(<Daemon as runner::Daemon>::start(config)?, true)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use weft_datapath::bpffs;
 use weft_datapath::host::HostMaps;
 use weft_node::agent::{self, AgentConfig, BroadcastConfig, RateLimitConfig, RateLimitedTraffic};
 use weft_node::stop::Stop;
+use weft_node::{DaemonKind, socket};
 use weft_wire::directory::{Kind, Message, Path};
 
 /// A bpffs of this test alone.
@@ -53,6 +54,79 @@ fn the_first_ping_is_not_lost() {
         assert_eq!(status.dropped.values().chain(status.io.values()).sum::<u64>(), 0, "{status:?}");
         assert_eq!(status.datapath["no_mapping"], 0);
     }
+}
+
+#[test]
+fn a_reload_takes_effect_without_a_lost_frame_and_a_bad_one_changes_nothing() {
+    let Some(bed) = Bed::new("reload") else { return };
+    let (file, socket) = (bed.dir.path().join("agent.toml"), bed.socket(0));
+    let write = |config: &AgentConfig| std::fs::write(&file, weft_node::settings_text(config)).unwrap();
+    let reload = || socket::reload(DaemonKind::Agent, &socket);
+    write(&bed.config(0));
+    let path = file.clone();
+    let daemon = bed.agent_of(0, move || weft_node::read_settings(&path));
+    let _other = bed.agent(1, bed.config(1));
+    assert!(bed.ping("-c 1 -W 30").contains("1 received"));
+    let before = bed.status(0).datapath["encapsulated"];
+
+    let wide = RateLimitConfig { bits_per_s: 1 << 40, burst_bytes: 65_536, traffic: RateLimitedTraffic::All };
+    let mut ping = bed.servers[0].command("ping");
+    let ping = ping.args(["-c", "100", "-i", "0.02", "-W", "30", &AA[1].to_string()]).stdout(Stdio::piped()).spawn();
+    let ping = ping.expect("ping is installed");
+    let limited = AgentConfig { rate_limit: Some(wide.clone()), rack_direct: true, ..bed.config(0) };
+    for config in [&limited, &bed.config(0), &limited] {
+        write(config);
+        assert_eq!(reload().unwrap().changed, ["rack_direct", "rate_limit"]);
+    }
+    let output = String::from_utf8(ping.wait_with_output().unwrap().stdout).unwrap();
+    assert!(output.contains("100 packets transmitted, 100 received"), "{output}");
+    assert!(bed.status(0).datapath["encapsulated"] >= before + 100, "counters go on");
+
+    // Settings that cannot work, and such as cannot change, leave those that are in force.
+    std::fs::write(&file, "interface = \"eth0\"\nrate_limit = 5\n").unwrap();
+    let error = reload().unwrap_err().to_string();
+    assert!(error.contains("agent.toml") && error.contains("line 2") && !error.contains('\n'), "{error}");
+    for (config, says) in [
+        (AgentConfig { underlay_mtu: 1500, ..limited.clone() }, "underlay_mtu: cannot change at run time"),
+        (AgentConfig { directory_servers: Vec::new(), ..limited.clone() }, "directory_servers: is empty"),
+        (AgentConfig { key_file: Some("/nonexistent".into()), ..limited.clone() }, "weft directory key"),
+        (
+            AgentConfig { rate_limit: Some(RateLimitConfig { burst_bytes: 1, ..wide }), ..limited.clone() },
+            "rate_limit: a burst of 1 bytes",
+        ),
+    ] {
+        write(&config);
+        let error = reload().unwrap_err().to_string();
+        assert!(error.contains(says) && !error.contains('\n'), "{error} does not say {says}");
+    }
+    assert_eq!(socket::config(DaemonKind::Agent, &socket).unwrap(), weft_node::settings_text(&limited));
+    assert!(bed.ping("-c 1 -W 30").contains("1 received"));
+
+    // A limit that lets hardly anything out, by a hangup; and servers where nobody is.
+    let narrow = RateLimitConfig { bits_per_s: 8, burst_bytes: 2000, traffic: RateLimitedTraffic::All };
+    let nobody = vec![SocketAddrV4::new(*bed.directory.listen.ip(), 9)];
+    write(&AgentConfig { rate_limit: Some(narrow), directory_servers: nobody, ..bed.config(0) });
+    daemon.hang_up();
+    wait_until("the limit is in force", || {
+        bed.ping("-c 20 -i 0.01 -W 1 -s 1000");
+        bed.status(0).datapath["rate_limited"] > 0
+    });
+    let heard = bed.status(0).events["heard"];
+    let ask = |aa: &str| drop(bed.servers[0].command("ping").args(["-c", "1", "-W", "1", aa]).output());
+    ask("20.0.0.50");
+    assert_eq!(bed.status(0).events["heard"], heard, "who was asked before is not asked any more");
+    write(&bed.config(0));
+    reload().unwrap();
+    ask("20.0.0.51");
+    assert!(bed.status(0).events["heard"] > heard);
+    assert!(bed.ping("-c 3 -i 0.05 -W 30").contains("3 received"));
+
+    let stopped = socket::ask::<(), (), ()>(DaemonKind::Agent, &socket, &socket::Request::Stop).unwrap();
+    assert_eq!(stopped, socket::Answer::Done);
+    wait_until("the agent ends", || daemon.ended());
+    daemon.finish().unwrap();
+    let links = bed.servers[0].command("ip").args(["-br", "link"]).output().unwrap();
+    assert!(!String::from_utf8(links.stdout).unwrap().contains("weft-up"), "nothing is left behind");
 }
 
 #[test]
@@ -189,7 +263,8 @@ fn junk_at_the_agents_port_changes_nothing_and_is_counted() {
 fn packets_that_do_not_fit_are_refused_at_start_or_clamped() {
     let Some(bed) = Bed::new("mtu") else { return };
     let tight = AgentConfig { underlay_mtu: 1500, ..bed.config(0) };
-    let error = bed.servers[0].within(|| agent::run(&tight, &Stop::manual().unwrap())).unwrap_err().to_string();
+    let error =
+        bed.servers[0].within(|| agent::run(&|| Ok(tight.clone()), &Stop::manual().unwrap())).unwrap_err().to_string();
     assert!(error.contains("`eth0` has MTU 1500") && error.contains("ip link set eth0 mtu 1460"), "{error}");
     assert!(!error.contains('\n'), "{error}");
     let clamped = AgentConfig { underlay_mtu: 1500, clamp_mtu: true, ..bed.config(0) };
@@ -213,7 +288,7 @@ fn a_wide_interface_keeps_the_aa_route_that_fits() {
     let output = bed.ping("-c 2 -i 0.1 -M do -s 1472 -W 2");
     assert!(output.contains("2 received"), "{output}");
     server.ip(&format!("route replace {route} mtu 1561"));
-    let error = server.within(|| agent::run(&bed.config(0), &Stop::manual().unwrap())).unwrap_err().to_string();
+    let error = server.within(|| agent::run(&|| Ok(bed.config(0)), &Stop::manual().unwrap())).unwrap_err().to_string();
     assert!(error.contains("`eth0` has MTU 1600"), "{error}");
 }
 
@@ -332,7 +407,7 @@ fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
         let outcome = bed.servers[0].within(|| {
             let stop = Stop::manual().unwrap();
             stop.request();
-            agent::run(&config, &stop)
+            agent::run(&|| Ok(config.clone()), &stop)
         });
         let error = outcome.expect_err(says).to_string();
         assert!(error.contains(says) && !error.contains('\n'), "{error} does not say {says}");

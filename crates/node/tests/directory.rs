@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use common::*;
 use weft_node::client::LookupClient;
-use weft_node::directory::protocol::{AdminRequest, AdminResponse, MappingRow};
-use weft_wire::directory::{ENTRIES_MAX, Status};
+use weft_node::directory::protocol::{AdminRequest, AdminResponse, DirectoryStatus, MappingRow};
+use weft_node::{DaemonKind, socket};
+use weft_wire::directory::{ENTRIES_MAX, Secret, Status};
 
 const AA: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 5);
 
@@ -51,6 +52,50 @@ fn a_mapping_is_set_looked_up_listed_and_deleted() {
     let status = admin.status().unwrap();
     assert_eq!((status.mappings, status.lookups["answered"], status.lookups["questions"]), (0, 2, 3));
     assert_eq!((status.updates["committed"], status.updates["refused"]), (2, 1));
+}
+
+#[test]
+fn a_reload_brings_keys_and_rules_and_a_bad_one_changes_nothing() {
+    use weft_node::directory::{DirectoryConfig, KeyFile};
+    let dir = tempfile::tempdir().unwrap();
+    let (file, mut config) = (dir.path().join("directory.toml"), loopback_config(dir.path()));
+    let write = |config: &DirectoryConfig| std::fs::write(&file, weft_node::settings_text(config)).unwrap();
+    write(&config);
+    let path = file.clone();
+    let (_daemon, mut admin) = start_with(&config, move || weft_node::read_settings(&path));
+    admin.set(mapping(AA, 7)).unwrap();
+    let listen = admin.status().unwrap().listen;
+    let second = "f0e0d0c0b0a090807060504030201000";
+    let derived = Secret::from_hex(second).unwrap().derive(0, Ipv4Addr::LOCALHOST);
+    let theirs = private_file(&dir.path().join("second-client"), &derived.to_hex());
+    let asks = |key: &std::path::Path, id: u32, wait| {
+        LookupClient::new(listen, Some(key), id, 0).unwrap().ask(&[AA], wait).is_ok()
+    };
+    assert!(!asks(&theirs, 2, Duration::from_millis(200)), "nobody knows that secret yet");
+
+    let socket = config.socket.clone();
+    let file_of_second = private_file(&dir.path().join("second"), second);
+    config.more_keys = vec![KeyFile { id: 2, file: file_of_second }];
+    config.tor_las = Some(vec![Ipv4Addr::new(10, 1, 0, 7)]);
+    write(&config);
+    let reload = || socket::reload(DaemonKind::Directory, &socket);
+    assert_eq!(reload().unwrap().changed, ["more_keys", "tor_las"]);
+    assert!(asks(&theirs, 2, PATIENCE) && asks(&client_key(dir.path()), 0, PATIENCE), "both secrets hold");
+    assert!(admin.set(mapping(AA, 8)).unwrap_err().to_string().contains("10.1.0.8"));
+    admin.set(mapping(AA, 7)).unwrap();
+
+    for (bad, says) in [
+        (DirectoryConfig { listen: "127.0.0.1:1".parse().unwrap(), ..config.clone() }, "listen: cannot change"),
+        (DirectoryConfig { tor_las: Some(Vec::new()), ..config.clone() }, "tor_las: is empty"),
+        (DirectoryConfig { key_file: Some("/nonexistent".into()), ..config.clone() }, "/nonexistent"),
+    ] {
+        write(&bad);
+        let error = reload().unwrap_err().to_string();
+        assert!(error.contains(says) && !error.contains('\n'), "{error} does not say {says}");
+    }
+    assert!(asks(&theirs, 2, PATIENCE) && asks(&client_key(dir.path()), 0, PATIENCE));
+    let shown: DirectoryStatus = socket::show(DaemonKind::Directory, &socket, ()).unwrap();
+    assert_eq!((shown.mappings, shown.sessions["open"]), (1, 1), "{shown:?}");
 }
 
 #[test]

@@ -3,13 +3,16 @@
 mod bed;
 mod common;
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use bed::{Bed, Namespace, TOR_LA};
 use common::{Daemon, wait_until};
 use weft_datapath::bpffs;
 use weft_datapath::switch::SwitchMaps;
 use weft_node::switch::{self, SwitchConfig, Tier};
+use weft_node::{DaemonKind, socket};
 
 /// A bpffs of this test alone.
 struct Pins(tempfile::TempDir);
@@ -25,7 +28,7 @@ fn start(bed: &Bed, config: &SwitchConfig) -> Daemon {
     let (namespace, config) = (bed.tors[1].0.clone(), config.clone());
     Daemon::spawn(move |stop| {
         Namespace::enter(&namespace);
-        switch::run(&config, stop)
+        switch::run(&|| Ok(config.clone()), stop)
     })
 }
 
@@ -51,6 +54,7 @@ fn it_delivers_while_it_runs_and_longer_where_it_is_pinned() {
         host_ports: names("host"),
         own_las: vec![TOR_LA[1]],
         pin_dir: Some(pin_dir.clone()),
+        socket: bed.dir.path().join("switch.sock"),
     };
     let delivered = || {
         let counters = SwitchMaps::open_pinned(&pin_dir).unwrap().counters().unwrap();
@@ -62,6 +66,8 @@ fn it_delivers_while_it_runs_and_longer_where_it_is_pinned() {
     let before = delivered();
     let daemon = start(&bed, &pinned);
     assert!(arrives(&bed) && delivered() > before);
+    let shown = switch::read(&pinned.socket).unwrap();
+    assert_eq!((shown.tier, &shown.own_las[..], shown.datapath["delivered"]), (Tier::Tor, &TOR_LA[1..], delivered()));
     daemon.finish().unwrap();
     assert!(arrives(&bed), "the pinned data path went with the daemon");
 
@@ -72,4 +78,37 @@ fn it_delivers_while_it_runs_and_longer_where_it_is_pinned() {
     wait_until("it delivers again", || arrives(&bed));
     daemon.finish().unwrap();
     assert!(!arrives(&bed), "it stayed without pins");
+}
+
+#[test]
+fn another_la_is_taken_over_by_a_reload() {
+    let Some(bed) = Bed::new("switchload") else { return };
+    let _agents = [bed.agent(0, bed.config(0)), bed.agent(1, bed.config(1))];
+    assert!(arrives(&bed));
+    let other = Ipv4Addr::new(10, 1, 0, 99);
+    let config = Arc::new(Mutex::new(SwitchConfig {
+        tier: Tier::Tor,
+        ports: vec!["fabric".to_owned()],
+        host_ports: vec!["host".to_owned()],
+        own_las: vec![TOR_LA[1]],
+        pin_dir: None,
+        socket: bed.dir.path().join("switch.sock"),
+    }));
+    let (namespace, theirs) = (bed.tors[1].0.clone(), Arc::clone(&config));
+    let daemon = Daemon::spawn(move |stop| {
+        Namespace::enter(&namespace);
+        switch::run(&|| Ok(theirs.lock().unwrap().clone()), stop)
+    });
+    let socket = config.lock().unwrap().socket.clone();
+    wait_until("the switch is ready", || switch::read(&socket).is_ok());
+    let reload = || socket::reload(DaemonKind::Switch, &socket);
+    config.lock().unwrap().own_las = vec![TOR_LA[1], other];
+    assert_eq!(reload().unwrap().changed, ["own_las"]);
+    assert_eq!(switch::read(&socket).unwrap().own_las, [TOR_LA[1], other]);
+    assert!(arrives(&bed));
+    config.lock().unwrap().ports = vec!["host2".to_owned()];
+    let error = reload().unwrap_err().to_string();
+    assert!(error.contains("ports: cannot change at run time"), "{error}");
+    assert_eq!(switch::read(&socket).unwrap().own_las, [TOR_LA[1], other]);
+    daemon.finish().unwrap();
 }

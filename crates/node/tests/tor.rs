@@ -47,7 +47,7 @@ fn config(bed: &Bed, pins: &Pins, k: usize) -> TorConfig {
         directory_servers: vec![bed.directory.listen],
         key_file: Some(derived_key(bed.dir.path(), 0, TOR_LA[k])),
         pin_dir: pins.0.path().join(format!("tor{k}")),
-        status_socket: Some(socket(bed, k)),
+        socket: socket(bed, k),
         ..TorConfig::example()
     }
 }
@@ -61,7 +61,7 @@ fn reporter(bed: &Bed, pins: &Pins, k: usize) -> Daemon {
     let (namespace, config) = (bed.tors[k].0.clone(), config(bed, pins, k));
     let daemon = Daemon::spawn(move |stop| {
         bed::Namespace::enter(&namespace);
-        tor::run(&config, stop)
+        tor::run(&|| Ok(config.clone()), stop)
     });
     wait_until("the reporter is ready", || {
         assert!(!daemon.ended(), "the reporter ended");
@@ -164,7 +164,7 @@ fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
         let outcome = bed.tors[1].within(|| {
             let stop = Stop::manual().unwrap();
             stop.request();
-            tor::run(&config, &stop)
+            tor::run(&|| Ok(config.clone()), &stop)
         });
         let error = outcome.expect_err(says).to_string();
         assert!(error.contains(says) && !error.contains('\n'), "{error} does not say {says}");

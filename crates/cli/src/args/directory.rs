@@ -10,7 +10,7 @@ use super::OutputFlag;
 /// Which directory server, and as whom.
 #[derive(Debug, Args)]
 pub(crate) struct SessionArgs {
-    /// The server's admin socket on this host [default: that of the daemon here, or of the one lab that is up]
+    /// The server's `admin_socket` on this host [default: that of the daemon here, or of the one lab that is up]
     #[arg(long, value_name = "PATH", env = "WEFT_DIRECTORY_SOCKET", conflicts_with = "server")]
     pub(crate) socket: Option<PathBuf>,
     /// The first directory server of this lab; needed only while several are up
@@ -121,7 +121,7 @@ Examples:
         #[command(flatten)]
         admin: AdminArgs,
     },
-    /// State of a directory server
+    /// State of a directory server by a session, and so also of one elsewhere; `weft show directory` shows one here
     #[command(after_help = "\
 Examples:
   weft directory status

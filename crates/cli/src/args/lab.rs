@@ -134,7 +134,7 @@ Examples:
 Examples:
   weft node directory --print-example > directory.toml
   weft node directory --config directory.toml
-  weft directory status                                  in another terminal")]
+  weft show directory                                    in another terminal")]
     Directory(DaemonArgs),
     /// Intermediate or ToR that runs Linux: takes VL2's headers off, as eBPF on its ports
     #[command(after_help = "\
@@ -163,26 +163,26 @@ Examples:
   weft node vtep --local 10.64.0.2 --uplink eth0 --peer 10.64.0.3 --vni 100 --port vm1
   weft node vtep --local 10.64.0.2 --uplink eth0 --flood 239.1.1.1 --vni 100-199 --port vm1=100 --port vm2=101
   weft node vtep --config vtep.toml --pin-dir /run/weft/bpf/vtep     frames pass while the daemon restarts
-  weft vtep show fdb                                                 in another terminal
+  weft show vtep fdb                                                 in another terminal
 
 SIGHUP reads the file again; only what differs is touched. SIGTERM ends the daemon: with a pin directory its data path
-stays at work for the next one, without one it goes. `weft vtep stop` removes it in any case.")]
+stays at work for the next one, without one it goes. `weft stop vtep` removes it in any case.")]
     Vtep(Box<VtepArgs>),
     /// RBridge of a TRILL campus (RFC 6325): IS-IS here, forwarding on XDP at its ports
     #[command(after_help = "\
 Examples:
   weft node rbridge --print-example > s1.toml
   weft node rbridge --config s1.toml
-  weft trill show route                   in another terminal
+  weft show rbridge route                 in another terminal
 
 SIGTERM ends the daemon: with a pin directory its data path stays at work for the next one, which takes it over without a
-lost frame; without one other RBridges are told first, then it goes. `weft trill stop` removes it in any case.")]
+lost frame; without one other RBridges are told first, then it goes. `weft stop rbridge` removes it in any case.")]
     Rbridge(DaemonArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DaemonArgs {
-    /// TOML file with the daemon's settings; `--print-example` shows one
+    /// TOML file with the daemon's settings; `--print-example` shows one. SIGHUP or `weft reload` reads it again
     #[arg(long, value_name = "FILE", required_unless_present = "print_example")]
     pub(crate) config: Option<PathBuf>,
     /// Print an example of the settings and leave

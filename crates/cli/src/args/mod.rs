@@ -4,16 +4,14 @@ mod analyse;
 mod bench;
 mod calc;
 #[cfg(feature = "lab")]
+mod daemon;
+#[cfg(feature = "lab")]
 mod directory;
 #[cfg(feature = "lab")]
 mod lab;
 #[cfg(feature = "lab")]
 mod measure;
 mod sim;
-#[cfg(feature = "lab")]
-mod trill;
-#[cfg(feature = "lab")]
-mod vl2;
 #[cfg(feature = "lab")]
 mod vtep;
 
@@ -30,6 +28,8 @@ pub(crate) use bench::BenchDirectoryArgs;
 pub(crate) use bench::{BenchCommand, BenchSimArgs, InternalCommand};
 pub(crate) use calc::{CalcCommand, CostArgs};
 #[cfg(feature = "lab")]
+pub(crate) use daemon::{AgentWhat, OneDaemon, RBridgeWhat, ShowArgs, ShowCommand, VtepWhat, What, Which};
+#[cfg(feature = "lab")]
 pub(crate) use directory::{AdminArgs, CertsArgs, DirectoryCommand, KeyArgs, PolicyCommand, SessionArgs, SetArgs};
 #[cfg(feature = "lab")]
 pub(crate) use lab::{DaemonArgs, GraphFormat, LabCommand, NodeCommand};
@@ -37,14 +37,7 @@ pub(crate) use lab::{DaemonArgs, GraphFormat, LabCommand, NodeCommand};
 pub(crate) use measure::{MeasureCommand, MethodChoice, PortArgs};
 pub(crate) use sim::{SimArgs, TrafficArgs, WorkloadChoice};
 #[cfg(feature = "lab")]
-pub(crate) use trill::{RBridgeSocket, TrillCommand, TrillShowCommand};
-#[cfg(feature = "lab")]
-pub(crate) use vl2::{Vl2Command, Vl2ShowCommand, Vl2Socket};
-#[cfg(feature = "lab")]
-pub(crate) use vtep::{
-    AddCommand, AddVniArgs, AttachArg, HookArg, RemoveCommand, ShowCommand, VtepArgs, VtepCommand, VtepFlags,
-    VtepSocket,
-};
+pub(crate) use vtep::{AddCommand, AddVniArgs, AttachArg, HookArg, RemoveCommand, VtepArgs, VtepCommand, VtepFlags};
 
 /// Where flags stand that every command has: behind its own.
 const LAST: usize = 900;
@@ -160,18 +153,33 @@ Examples, on a run of vl2/fig09-shuffle:
     #[cfg(feature = "lab")]
     #[command(subcommand)]
     Directory(DirectoryCommand),
-    /// Show a VL2 agent or ToR that runs (`weft node agent`, `weft node tor`)
+    /// Show a daemon that runs: what happened, what it knows, its settings
     #[cfg(feature = "lab")]
     #[command(subcommand)]
-    Vl2(Vl2Command),
-    /// Show and change a VXLAN tunnel end point that runs (`weft node vtep`)
+    Show(ShowCommand),
+    /// Have a daemon read its settings again; only what differs is touched
+    #[cfg(feature = "lab")]
+    #[command(after_help = "\
+Examples:
+  weft reload agent
+  weft reload rbridge --node s1
+
+Frames pass meanwhile. Settings that cannot work, or cannot change while the daemon runs, are refused with their name, and all
+stays as it was. SIGHUP does the same; the daemon's log says how it went.")]
+    Reload(OneDaemon),
+    /// End a daemon and remove its data path, pins included
+    #[cfg(feature = "lab")]
+    #[command(after_help = "\
+Examples:
+  weft stop vtep
+  weft stop rbridge --socket /run/weft/s1.sock
+
+It has ended when this returns. Without the removal: SIGTERM.")]
+    Stop(OneDaemon),
+    /// Change a VXLAN tunnel end point that runs (`weft node vtep`)
     #[cfg(feature = "lab")]
     #[command(subcommand)]
     Vtep(VtepCommand),
-    /// Show an RBridge that runs (`weft node rbridge`): adjacencies, routes, trees, stations
-    #[cfg(feature = "lab")]
-    #[command(subcommand)]
-    Trill(TrillCommand),
     /// The test centre: measure any layer-2 path between two ports
     #[cfg(feature = "lab")]
     #[command(subcommand)]

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::OutputFlag;
+use super::Which;
 
 /// What a VTEP is: a file, flags, or a file that flags add to.
 #[derive(Debug, Args)]
 pub(crate) struct VtepArgs {
-    /// TOML file with the VTEP's settings; `--print-example` shows one. SIGHUP or `weft vtep reload` reads it again
+    /// TOML file with the VTEP's settings; `--print-example` shows one. SIGHUP or `weft reload vtep` reads it again
     #[arg(long, value_name = "FILE", required_unless_present_any = ["print_example", "local"])]
     pub(crate) config: Option<PathBuf>,
     /// Print an example of the settings and leave
@@ -55,7 +55,7 @@ pub(crate) struct VtepFlags {
     /// Directory in a bpffs where the data path stays while the daemon restarts
     #[arg(long, value_name = "DIR")]
     pub(crate) pin_dir: Option<PathBuf>,
-    /// Unix socket for `weft vtep` [default: /run/weft/vtep.sock]
+    /// Its control socket [default: /run/weft/vtep.sock]
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
 }
@@ -78,76 +78,14 @@ pub(crate) enum AttachArg {
     Filter,
 }
 
-/// Which VTEP.
-#[derive(Debug, Args)]
-pub(crate) struct VtepSocket {
-    /// Unix socket of the VTEP [default: /run/weft/vtep.sock]
-    #[arg(long, value_name = "PATH", env = "WEFT_VTEP_SOCKET", conflicts_with = "node")]
-    pub(crate) socket: Option<PathBuf>,
-    /// Short for --socket /run/weft/vtep-NODE.sock
-    #[arg(long, value_name = "NODE")]
-    pub(crate) node: Option<String>,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum VtepCommand {
-    /// Show the state of a VTEP
-    #[command(subcommand)]
-    Show(ShowCommand),
     /// Add something while it runs; it lasts until the next reload or restart
     #[command(subcommand)]
     Add(AddCommand),
     /// Remove something while it runs
     #[command(subcommand)]
     Remove(RemoveCommand),
-    /// Read the configuration again; only what differs is touched
-    #[command(after_help = "Example:\n  weft vtep reload")]
-    Reload {
-        #[command(flatten)]
-        vtep: VtepSocket,
-    },
-    /// End the daemon and remove its data path, pins included
-    #[command(after_help = "Example:\n  weft vtep stop")]
-    Stop {
-        #[command(flatten)]
-        vtep: VtepSocket,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ShowArgs {
-    #[command(flatten)]
-    pub(crate) vtep: VtepSocket,
-    #[command(flatten)]
-    pub(crate) output: OutputFlag,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ShowCommand {
-    /// Segments with their ports, policies and traffic
-    #[command(after_help = "Example:\n  weft vtep show vni")]
-    Vni(ShowArgs),
-    /// Forwarding entries: where each MAC is
-    #[command(after_help = "Example:\n  weft vtep show fdb --vni 100 -o json")]
-    Fdb {
-        /// Of this segment only
-        #[arg(long, value_name = "VNI")]
-        vni: Option<u32>,
-        #[command(flatten)]
-        show: ShowArgs,
-    },
-    /// Other VTEPs and the traffic with them
-    #[command(after_help = "Example:\n  weft vtep show peers -o csv")]
-    Peers(ShowArgs),
-    /// What became of frames, by outcome, and of questions to the directory
-    #[command(after_help = "Example:\n  weft vtep show counters")]
-    Counters(ShowArgs),
-    /// The configuration in force, as TOML for `weft node vtep --config`
-    #[command(after_help = "Example:\n  weft vtep show config > vtep.toml")]
-    Config {
-        #[command(flatten)]
-        vtep: VtepSocket,
-    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -177,7 +115,7 @@ Examples:
         #[arg(long, conflicts_with = "vlan")]
         keep_tags: bool,
         #[command(flatten)]
-        vtep: VtepSocket,
+        vtep: Which,
     },
     /// Another VTEP
     #[command(after_help = "Example:\n  weft vtep add peer 10.64.0.4")]
@@ -185,7 +123,7 @@ Examples:
         /// Its address
         peer: Ipv4Addr,
         #[command(flatten)]
-        vtep: VtepSocket,
+        vtep: Which,
     },
     /// A forwarding entry that does not age; one that is there is replaced
     #[command(after_help = "\
@@ -211,7 +149,7 @@ Examples:
         #[arg(long, value_name = "ADDRESS")]
         ip: Option<Ipv4Addr>,
         #[command(flatten)]
-        vtep: VtepSocket,
+        vtep: Which,
     },
 }
 
@@ -244,7 +182,7 @@ pub(crate) struct AddVniArgs {
     #[arg(long, value_name = "N")]
     pub(crate) broadcast_per_s: Option<u32>,
     #[command(flatten)]
-    pub(crate) vtep: VtepSocket,
+    pub(crate) vtep: Which,
 }
 
 #[derive(Debug, Subcommand)]
@@ -255,7 +193,7 @@ pub(crate) enum RemoveCommand {
         /// The VNI, or several as FIRST-LAST
         vni: String,
         #[command(flatten)]
-        vtep: VtepSocket,
+        vtep: Which,
     },
     /// An access port, or some VLANs of a trunk
     #[command(after_help = "\
@@ -269,7 +207,7 @@ Examples:
         #[arg(long, value_name = "VLAN")]
         vlan: Vec<String>,
         #[command(flatten)]
-        vtep: VtepSocket,
+        vtep: Which,
     },
     /// Another VTEP
     #[command(after_help = "Example:\n  weft vtep remove peer 10.64.0.4")]
@@ -277,7 +215,7 @@ Examples:
         /// Its address
         peer: Ipv4Addr,
         #[command(flatten)]
-        vtep: VtepSocket,
+        vtep: Which,
     },
     /// A forwarding entry that does not age
     #[command(after_help = "Example:\n  weft vtep remove entry 02:00:00:00:00:09 --vni 100")]
@@ -288,6 +226,6 @@ Examples:
         #[arg(long, value_name = "VNI")]
         vni: u32,
         #[command(flatten)]
-        vtep: VtepSocket,
+        vtep: Which,
     },
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weft_lab::{CaptureFilter, CaptureOptions, LabEngine, LabError, LabOptions, LabRow, LabState};
+use weft_node::DaemonKind;
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{DirectoryStore, EngineError, Progress, Scenario, Transport};
 use weft_scenario::switching::Switching;
@@ -49,19 +50,20 @@ pub(crate) fn lab_name(named: Option<String>) -> Result<String, Failure> {
 }
 
 /// Which nodes of labs that are up may be meant, for an error: those with such a socket.
-pub(super) fn hint_of_labs(of_lab: fn(&str, &str) -> PathBuf) -> String {
+pub(super) fn hint_of_labs(kind: DaemonKind) -> String {
     let labs: Vec<String> = weft_lab::list().into_iter().map(|row| row.lab).collect();
     let hint = |lab: &String| {
-        let nodes = nodes_with(lab, of_lab);
+        let nodes = nodes_with(lab, kind);
         (!nodes.is_empty()).then(|| format!("; lab `{lab}` is up: --lab {lab} --node {nodes}"))
     };
     labs.iter().filter_map(hint).collect()
 }
 
 /// A lab's nodes with such a socket, as one chooses among them.
-fn nodes_with(lab: &str, of_lab: fn(&str, &str) -> PathBuf) -> String {
+fn nodes_with(lab: &str, kind: DaemonKind) -> String {
     let nodes = weft_lab::ps(lab).map(|state| state.nodes).unwrap_or_default();
-    let names = nodes.iter().map(|node| node.name.as_str()).filter(|name| of_lab(lab, name).exists());
+    let has_socket = |name: &&str| weft_lab::control_socket(lab, name, kind).exists();
+    let names = nodes.iter().map(|node| node.name.as_str()).filter(has_socket);
     names.collect::<Vec<_>>().join("|")
 }
 
@@ -72,19 +74,15 @@ fn nodes_of(lab: &str) -> String {
 }
 
 /// A daemon's socket in a lab; a node that the lab does not have is refused.
-pub(super) fn socket_of(
-    lab: Option<String>,
-    node: &str,
-    of_lab: fn(&str, &str) -> PathBuf,
-) -> Result<PathBuf, Failure> {
+pub(super) fn socket_of(lab: Option<String>, node: &str, kind: DaemonKind) -> Result<PathBuf, Failure> {
     let lab = lab_name(lab)?;
     let state = weft_lab::ps(&lab).map_err(failure)?;
     if state.node(node).is_err() {
         return Err(Failure::failed(format!("lab `{lab}` has no node `{node}`; it has {}", nodes_of(&lab))));
     }
-    let socket = of_lab(&lab, node);
+    let socket = weft_lab::control_socket(&lab, node, kind);
     if matches!(socket.symlink_metadata(), Err(error) if error.kind() == ErrorKind::NotFound) {
-        let with = nodes_with(&lab, of_lab);
+        let with = nodes_with(&lab, kind);
         let with = if with.is_empty() { "none of its nodes".to_owned() } else { format!("--node {with}") };
         return Err(Failure::failed(format!("node `{node}` of lab `{lab}` runs no such daemon; {with} does")));
     }

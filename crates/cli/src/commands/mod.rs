@@ -4,6 +4,8 @@ pub(crate) mod analyse;
 pub(crate) mod bench;
 pub(crate) mod calc;
 #[cfg(feature = "lab")]
+pub(crate) mod daemon;
+#[cfg(feature = "lab")]
 pub(crate) mod directory;
 pub(crate) mod doctor;
 mod fabric;
@@ -13,15 +15,11 @@ pub(crate) mod lab;
 pub(crate) mod list;
 #[cfg(feature = "lab")]
 pub(crate) mod measure;
-#[cfg(feature = "lab")]
-pub(crate) mod node;
 pub(crate) mod query;
+#[cfg(feature = "lab")]
+mod rbridge;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod sim;
-#[cfg(feature = "lab")]
-pub(crate) mod trill;
-#[cfg(feature = "lab")]
-pub(crate) mod vl2;
 #[cfg(feature = "lab")]
 pub(crate) mod vtep;

@@ -1,31 +1,24 @@
-//! `weft node vtep` runs a VTEP; `weft vtep` shows and changes one that runs.
+//! `weft node vtep` runs a VTEP, `weft vtep` changes one that runs, `weft show vtep` shows it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use serde::Serialize;
-use weft_node::stop::{Hangup, Stop};
-use weft_node::vtep::protocol::{Answer, FdbRow, Item, PeerRow, Request, VniRow, What};
+use weft_node::vtep::protocol::{FdbRow, Item, PeerRow, Request, Shown, VniRow, What};
 use weft_node::vtep::{
-    self, AttachChoice, EntryTable, FloodText, HookChoice, PortTable, SOCKET_DEFAULT, SegmentTable, TaggedText, VniIds,
-    VtepConfig,
+    self, AttachChoice, EntryTable, FloodText, HookChoice, PortTable, SegmentTable, TaggedText, VniIds, VtepConfig,
 };
-use weft_node::{NodeError, read_settings, settings_text};
+use weft_node::{DaemonKind, NodeError, read_settings};
 
+use super::daemon::{Document, Running, counter_table};
 use crate::args::{
-    AddCommand, AddVniArgs, AttachArg, HookArg, Output, RemoveCommand, ShowCommand, VtepArgs, VtepCommand, VtepFlags,
-    VtepSocket,
+    AddCommand, AddVniArgs, AttachArg, HookArg, RemoveCommand, ShowArgs, VtepArgs, VtepCommand, VtepFlags, VtepWhat,
+    Which,
 };
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
 use crate::output::{self, Rows};
 
 /// Runs a VTEP in the foreground.
-pub(crate) fn run(args: &VtepArgs) -> Result<ExitCode, Failure> {
-    if args.print_example {
-        output::print_line(&settings_text(&VtepConfig::example()))?;
-        return Ok(ExitCode::SUCCESS);
-    }
+pub(super) fn node(args: &VtepArgs) -> Result<ExitCode, Failure> {
     let load = || {
         let mut config = match (&args.config, args.flags.local) {
             (Some(path), _) => read_settings(path)?,
@@ -35,10 +28,7 @@ pub(crate) fn run(args: &VtepArgs) -> Result<ExitCode, Failure> {
         add_flags(&mut config, &args.flags)?;
         Ok(config)
     };
-    let stop = Stop::on_signals().map_err(Failure::failed)?;
-    let hangup = Hangup::on_signal().map_err(Failure::failed)?;
-    vtep::run(&load, &stop, &hangup).map_err(|error| exit::of_daemon(&error))?;
-    Ok(ExitCode::SUCCESS)
+    super::daemon::serve(args.print_example, &VtepConfig::example(), &load, vtep::run)
 }
 
 /// Flags win over the file; lists are added to its lists.
@@ -93,53 +83,24 @@ fn only_vni(config: &VtepConfig) -> Result<String, &'static str> {
     }
 }
 
-/// Shows or changes a VTEP that runs.
+/// Changes a VTEP that runs.
 pub(crate) fn vtep(command: VtepCommand) -> Result<ExitCode, Failure> {
-    match command {
-        VtepCommand::Show(what) => show(what)?,
+    let (which, request) = match command {
         VtepCommand::Add(item) => {
-            let (item, socket) = item_to_add(item)?;
-            ask(&socket, Request::Add(item))?;
+            let (item, which) = item_to_add(item)?;
+            (which, Request::Add(item))
         }
         VtepCommand::Remove(item) => {
-            let (item, socket) = item_to_remove(item);
-            ask(&socket, Request::Remove(item))?;
+            let (item, which) = item_to_remove(item);
+            (which, Request::Remove(item))
         }
-        VtepCommand::Reload { vtep } => {
-            if let Answer::Reloaded(removed) = ask(&vtep, Request::Reload)? {
-                tell_removed(&removed)?;
-            }
-        }
-        VtepCommand::Stop { vtep } => vtep::stop(&path_of(&vtep)).map_err(Failure::failed)?,
-    }
+    };
+    let running = Running::of(DaemonKind::Vtep, which)?;
+    vtep::ask(&running.path, &request).map_err(|error| running.failure(error))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn ask(socket: &VtepSocket, request: Request) -> Result<Answer, Failure> {
-    vtep::ask(&path_of(socket), &request).map_err(Failure::failed)
-}
-
-fn path_of(socket: &VtepSocket) -> PathBuf {
-    match (&socket.socket, &socket.node) {
-        (Some(path), _) => path.clone(),
-        (None, Some(node)) => PathBuf::from(format!("/run/weft/vtep-{node}.sock")),
-        (None, None) => PathBuf::from(SOCKET_DEFAULT),
-    }
-}
-
-/// What was added at run time, and what the file no longer has, goes with a reload.
-fn tell_removed(removed: &[String]) -> Result<(), Failure> {
-    const SHOWN: usize = 12;
-    if removed.is_empty() {
-        return Ok(());
-    }
-    let more = removed.len().saturating_sub(SHOWN);
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let shown = removed.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    output::print_line(&format!("removed, as the configuration does not have it: {shown}{rest}"))
-}
-
-fn item_to_add(command: AddCommand) -> Result<(Item, VtepSocket), Failure> {
+fn item_to_add(command: AddCommand) -> Result<(Item, Which), Failure> {
     Ok(match command {
         AddCommand::Vni(args) => segment_to_add(args)?,
         AddCommand::Port { interface, vni, vlan, keep_tags, vtep } => {
@@ -153,7 +114,7 @@ fn item_to_add(command: AddCommand) -> Result<(Item, VtepSocket), Failure> {
     })
 }
 
-fn segment_to_add(args: AddVniArgs) -> Result<(Item, VtepSocket), Failure> {
+fn segment_to_add(args: AddVniArgs) -> Result<(Item, Which), Failure> {
     let flood = args.flood.as_deref().map(FloodText::parse).transpose().map_err(Failure::usage)?;
     let table = SegmentTable {
         id: Some(VniIds::Range(args.vni)),
@@ -169,7 +130,7 @@ fn segment_to_add(args: AddVniArgs) -> Result<(Item, VtepSocket), Failure> {
     Ok((Item::Vni(table), args.vtep))
 }
 
-fn item_to_remove(command: RemoveCommand) -> (Item, VtepSocket) {
+fn item_to_remove(command: RemoveCommand) -> (Item, Which) {
     match command {
         RemoveCommand::Vni { vni, vtep } => {
             (Item::Vni(SegmentTable { id: Some(VniIds::Range(vni)), ..SegmentTable::default() }), vtep)
@@ -184,43 +145,26 @@ fn item_to_remove(command: RemoveCommand) -> (Item, VtepSocket) {
     }
 }
 
-fn show(command: ShowCommand) -> Result<(), Failure> {
-    let (what, vtep, format) = match command {
-        ShowCommand::Vni(args) => (What::Vni, args.vtep, args.output.output),
-        ShowCommand::Fdb { vni, show } => (What::Fdb { vni }, show.vtep, show.output.output),
-        ShowCommand::Peers(args) => (What::Peers, args.vtep, args.output.output),
-        ShowCommand::Counters(args) => (What::Counters, args.vtep, args.output.output),
-        ShowCommand::Config { vtep } => (What::Config, vtep, Output::Table),
+pub(super) fn show(args: ShowArgs<VtepWhat>, vni: Option<u32>) -> Result<(), Failure> {
+    let (running, format) = (Running::of(DaemonKind::Vtep, args.which)?, args.output.output);
+    let what = match args.what {
+        VtepWhat::Config => return running.print_config(),
+        VtepWhat::Counters => What::Counters,
+        VtepWhat::Vni => What::Vni,
+        VtepWhat::Fdb => What::Fdb { vni },
+        VtepWhat::Peers => What::Peers,
     };
-    match ask(&vtep, Request::Show(what))? {
-        Answer::Vnis(vnis) => show_vnis(&vnis, format),
-        Answer::Fdb(fdb) => show_fdb(&fdb, format),
-        Answer::Peers(peers) => show_peers(&peers, format),
-        Answer::Counters(groups) => show_counters(&groups, format),
-        Answer::Config(text) => output::print_line(&text),
-        Answer::Done | Answer::Reloaded(_) | Answer::Refused(_) => {
-            Err(Failure::failed("the VTEP answered without what was asked for"))
-        }
-    }
+    let shown: Shown = running.shown(what)?;
+    let rows = match &shown {
+        Shown::Vnis(vnis) => vni_table(vnis),
+        Shown::Fdb(fdb) => fdb_table(fdb),
+        Shown::Peers(peers) => peer_table(peers),
+        Shown::Counters(groups) => counter_table(groups, format),
+    };
+    output::print(format, &rows, &Document { schema_version: 1, shown })
 }
 
-/// What `-o json` prints.
-#[derive(Serialize)]
-struct Shown<T> {
-    schema_version: u32,
-    #[serde(flatten)]
-    what: T,
-}
-
-fn print<T: Serialize>(format: Output, rows: &Rows, what: T) -> Result<(), Failure> {
-    output::print(format, rows, &Shown { schema_version: 1, what })
-}
-
-fn show_vnis(vnis: &[VniRow], format: Output) -> Result<(), Failure> {
-    #[derive(Serialize)]
-    struct Vnis<'a> {
-        vnis: &'a [VniRow],
-    }
+fn vni_table(vnis: &[VniRow]) -> Rows {
     let names = traffic_names(vnis.iter().map(|row| &row.counters));
     let mut header = vec!["VNI", "ports", "flood", "MACs", "policy"];
     header.extend(names.iter().copied());
@@ -236,7 +180,7 @@ fn show_vnis(vnis: &[VniRow], format: Output) -> Result<(), Failure> {
         cells.extend(names.iter().map(|name| row.counters.get(*name).copied().unwrap_or(0).to_string()));
         rows.push(cells);
     }
-    print(format, &rows, Vnis { vnis })
+    rows
 }
 
 /// How a segment forwards, in a few words.
@@ -261,11 +205,7 @@ fn traffic_names<'a>(counters: impl Iterator<Item = &'a BTreeMap<String, u64>>) 
     known.into_iter().filter(|name| first.is_some_and(|first| first.contains_key(*name))).collect()
 }
 
-fn show_fdb(fdb: &[FdbRow], format: Output) -> Result<(), Failure> {
-    #[derive(Serialize)]
-    struct Fdb<'a> {
-        fdb: &'a [FdbRow],
-    }
+fn fdb_table(fdb: &[FdbRow]) -> Rows {
     let mut rows = Rows::new(&["VNI", "MAC", "behind", "origin", "silent_s", "IP"]);
     for row in fdb {
         rows.push(vec![
@@ -277,14 +217,10 @@ fn show_fdb(fdb: &[FdbRow], format: Output) -> Result<(), Failure> {
             row.ip.map_or_else(|| "-".to_owned(), |ip| ip.to_string()),
         ]);
     }
-    print(format, &rows, Fdb { fdb })
+    rows
 }
 
-fn show_peers(peers: &[PeerRow], format: Output) -> Result<(), Failure> {
-    #[derive(Serialize)]
-    struct Peers<'a> {
-        peers: &'a [PeerRow],
-    }
+fn peer_table(peers: &[PeerRow]) -> Rows {
     let names = traffic_names(peers.iter().map(|row| &row.counters));
     let mut header = vec!["peer", "floods", "MACs"];
     header.extend(names.iter().copied());
@@ -294,19 +230,5 @@ fn show_peers(peers: &[PeerRow], format: Output) -> Result<(), Failure> {
         cells.extend(names.iter().map(|name| row.counters.get(*name).copied().unwrap_or(0).to_string()));
         rows.push(cells);
     }
-    print(format, &rows, Peers { peers })
-}
-
-fn show_counters(groups: &BTreeMap<String, BTreeMap<String, u64>>, format: Output) -> Result<(), Failure> {
-    #[derive(Serialize)]
-    struct Counters<'a> {
-        counters: &'a BTreeMap<String, BTreeMap<String, u64>>,
-    }
-    let mut rows = Rows::new(&["group", "counter", "count"]);
-    for (group, counters) in groups {
-        for (name, count) in counters {
-            rows.push(vec![group.clone(), name.clone(), count.to_string()]);
-        }
-    }
-    print(format, &rows, Counters { counters: groups })
+    rows
 }

@@ -295,7 +295,7 @@ fn settings_of_an_rbridge_are_refused_with_the_place() {
         check(&Case { args, code: 2, says });
     }
     let nowhere = dir.path().join("none.sock").display().to_string();
-    let args = ["trill", "show", "route", "--socket", &nowhere].map(ToOwned::to_owned).into();
+    let args = ["show", "rbridge", "route", "--socket", &nowhere].map(ToOwned::to_owned).into();
     check(&Case { args, code: 1, says: &["no RBridge answers", "weft node rbridge"] });
 }
 

@@ -436,7 +436,7 @@ impl Production {
         }
         assert_eq!(self.seen, self.look(), "after {after}");
         wait_for("packets through the tunnel", || self.passes());
-        for show in [["vtep", "show", "peers"], ["vl2", "show", "agent"]] {
+        for show in [["show", "vtep", "peers"], ["show", "agent", "counters"]] {
             ok(&show);
         }
     }

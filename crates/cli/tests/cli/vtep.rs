@@ -1,4 +1,4 @@
-//! `weft node vtep` and `weft vtep` as an operator types them, in a namespace of the test's own.
+//! `weft node vtep`, `weft show|reload|stop vtep` and `weft vtep` as an operator types them, in a namespace of the test's own.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -62,22 +62,23 @@ impl Host {
     fn start(&mut self, args: &[&str]) {
         let child = self.command(args).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap();
         self.daemon = Some(child);
-        wait_for("the VTEP starts", || self.vtep(&["show", "peers"]).status.success());
+        wait_for("the VTEP starts", || self.vtep(&["show", "vtep", "peers"]).status.success());
     }
 
     fn vtep(&self, args: &[&str]) -> Output {
         let socket = self.socket();
-        run(&[&["vtep"], args, &["--socket", socket.to_str().unwrap()]].concat())
+        run(&[args, &["--socket", socket.to_str().unwrap()]].concat())
     }
 
     fn ok(&self, args: &[&str]) -> String {
         let output = self.vtep(args);
-        assert!(output.status.success(), "weft vtep {}: {}", args.join(" "), text(&output.stderr));
+        assert!(output.status.success(), "weft {}: {}", args.join(" "), text(&output.stderr));
         text(&output.stdout)
     }
 
     fn show(&self, args: &[&str]) -> Value {
-        let shown: Value = serde_json::from_str(&self.ok(&[&["show"], args, &["-o", "json"]].concat())).unwrap();
+        let shown: Value =
+            serde_json::from_str(&self.ok(&[&["show", "vtep"], args, &["-o", "json"]].concat())).unwrap();
         assert_eq!(shown["schema_version"], 1);
         shown
     }
@@ -109,28 +110,39 @@ fn a_vtep_is_started_by_flags_changed_while_it_runs_and_stopped() {
     assert_eq!(vnis["vnis"][0]["vni"], 100, "{vnis}");
     assert_eq!(vnis["vnis"][0]["ports"][0], "p0", "{vnis}");
 
-    host.ok(&["add", "vni", "200-203", "--age", "60"]);
-    host.ok(&["add", "port", "p1", "--vni", "201"]);
-    host.ok(&["add", "peer", "10.9.0.3"]);
-    host.ok(&["add", "entry", "02:00:00:00:00:09", "--vni", "201", "--peer", "10.9.0.3", "--ip", "192.168.0.9"]);
+    host.ok(&["vtep", "add", "vni", "200-203", "--age", "60"]);
+    host.ok(&["vtep", "add", "port", "p1", "--vni", "201"]);
+    host.ok(&["vtep", "add", "peer", "10.9.0.3"]);
+    host.ok(&[
+        "vtep",
+        "add",
+        "entry",
+        "02:00:00:00:00:09",
+        "--vni",
+        "201",
+        "--peer",
+        "10.9.0.3",
+        "--ip",
+        "192.168.0.9",
+    ]);
     assert_eq!(host.show(&["vni"])["vnis"].as_array().unwrap().len(), 5);
     let fdb = host.show(&["fdb", "--vni", "201"]);
     assert_eq!(fdb["fdb"][0]["mac"], "02:00:00:00:00:09", "{fdb}");
     assert_eq!(fdb["fdb"][0]["ip"], "192.168.0.9", "{fdb}");
     assert_eq!(host.show(&["peers"])["peers"].as_array().unwrap().len(), 2);
     assert!(host.show(&["counters"])["counters"].as_object().is_some_and(|groups| !groups.is_empty()));
-    let table = host.ok(&["show", "vni"]);
+    let table = host.ok(&["show", "vtep", "vni"]);
     assert!(table.contains("VNI") && table.contains("learns 60 s"), "{table}");
-    assert!(host.ok(&["show", "config"]).contains("10.9.0.3"));
+    assert!(host.ok(&["show", "vtep", "config"]).contains("10.9.0.3"));
 
     // What cannot be changes nothing, and says what to do.
     for (args, why) in [
-        (&["add", "port", "p1", "--vni", "100"][..], "p1"),
-        (&["add", "port", "ghost", "--vni", "100"], "ghost"),
-        (&["add", "vni", "0"], "0"),
-        (&["add", "peer", "10.9.0.1"], "10.9.0.1"),
-        (&["add", "entry", "02:00:00:00:00:08", "--vni", "999", "--peer", "10.9.0.3"], "999"),
-        (&["remove", "vni", "201"], "p1"),
+        (&["vtep", "add", "port", "p1", "--vni", "100"][..], "p1"),
+        (&["vtep", "add", "port", "ghost", "--vni", "100"], "ghost"),
+        (&["vtep", "add", "vni", "0"], "0"),
+        (&["vtep", "add", "peer", "10.9.0.1"], "10.9.0.1"),
+        (&["vtep", "add", "entry", "02:00:00:00:00:08", "--vni", "999", "--peer", "10.9.0.3"], "999"),
+        (&["vtep", "remove", "vni", "201"], "p1"),
     ] {
         let output = host.vtep(args);
         assert_eq!(output.status.code(), Some(1), "{args:?}");
@@ -138,17 +150,17 @@ fn a_vtep_is_started_by_flags_changed_while_it_runs_and_stopped() {
     }
     assert_eq!(host.show(&["vni"])["vnis"].as_array().unwrap().len(), 5);
 
-    host.ok(&["remove", "entry", "02:00:00:00:00:09", "--vni", "201"]);
-    host.ok(&["remove", "port", "p1"]);
-    host.ok(&["remove", "vni", "201-203"]);
-    let removed = host.ok(&["reload"]);
+    host.ok(&["vtep", "remove", "entry", "02:00:00:00:00:09", "--vni", "201"]);
+    host.ok(&["vtep", "remove", "port", "p1"]);
+    host.ok(&["vtep", "remove", "vni", "201-203"]);
+    let removed = host.ok(&["reload", "vtep"]);
     assert!(removed.contains("VNI 200, peer 10.9.0.3"), "what goes is named: {removed}");
     assert_eq!(host.show(&["vni"])["vnis"].as_array().unwrap().len(), 1, "a reload goes back to the flags");
-    host.ok(&["stop"]);
+    host.ok(&["stop", "vtep"]);
     let daemon = host.daemon.as_mut().unwrap();
     assert!(daemon.try_wait().unwrap().is_some(), "it has ended when `stop` returns, so that a start can follow");
     assert!(host.ended(), "a VTEP that was told to stop ends well");
-    let output = host.vtep(&["show", "vni"]);
+    let output = host.vtep(&["show", "vtep", "vni"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("weft node vtep"), "{}", text(&output.stderr));
 }

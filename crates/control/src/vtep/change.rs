@@ -70,7 +70,7 @@ impl Settings {
         }
         for vni in range.iter() {
             if self.vnis.remove(&vni).is_none() {
-                return Err(Fault::new("vni", format!("there is no VNI {vni}; see `weft vtep show vni`")));
+                return Err(Fault::new("vni", format!("there is no VNI {vni}; see `weft show vtep vni`")));
             }
         }
         self.entries.retain(|(vni, _), _| self.vnis.contains_key(vni));
@@ -101,11 +101,11 @@ impl Settings {
     }
 
     fn remove_vlans(&mut self, name: &str, vlans: &BTreeSet<VlanId>) -> Result<(), Fault> {
-        let none = || Fault::new("port", format!("`{name}` is no access port; see `weft vtep show vni`"));
+        let none = || Fault::new("port", format!("`{name}` is no access port; see `weft show vtep vni`"));
         let port = self.ports.get_mut(name).ok_or_else(none)?;
         for vlan in vlans {
             if port.vlans.remove(vlan).is_none() {
-                let why = format!("VLAN {vlan} of `{name}` is in no VNI; see `weft vtep show vni`");
+                let why = format!("VLAN {vlan} of `{name}` is in no VNI; see `weft show vtep vni`");
                 return Err(Fault::new("port", why));
             }
         }
@@ -118,7 +118,7 @@ impl Settings {
 
     fn remove_port(&mut self, name: &str) -> Result<(), Fault> {
         if self.ports.remove(name).is_none() {
-            return Err(Fault::new("port", format!("`{name}` is no access port; see `weft vtep show vni`")));
+            return Err(Fault::new("port", format!("`{name}` is no access port; see `weft show vtep vni`")));
         }
         self.entries.retain(|_, entry| entry.to.port() != Some(name));
         Ok(())
@@ -133,7 +133,7 @@ impl Settings {
 
     fn remove_peer(&mut self, peer: Ipv4Addr) -> Result<(), Fault> {
         if !self.peers.remove(&peer) {
-            return Err(Fault::new("peers", format!("{peer} is no peer; see `weft vtep show peers`")));
+            return Err(Fault::new("peers", format!("{peer} is no peer; see `weft show vtep peers`")));
         }
         if let Some((vni, mac)) = self.entries.iter().find(|(_, entry)| entry.to == To::Peer(peer)).map(|(key, _)| key)
         {
@@ -150,7 +150,7 @@ impl Settings {
     fn remove_entry(&mut self, vni: Vni, mac: MacAddress) -> Result<(), Fault> {
         match self.entries.remove(&(vni, mac)) {
             Some(_) => Ok(()),
-            None => Err(Fault::new("entry", format!("there is no entry {mac} in VNI {vni}; see `weft vtep show fdb`"))),
+            None => Err(Fault::new("entry", format!("there is no entry {mac} in VNI {vni}; see `weft show vtep fdb`"))),
         }
     }
 }

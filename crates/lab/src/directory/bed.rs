@@ -154,6 +154,7 @@ impl Bed {
         let config = DirectoryConfig {
             // The kernel chooses the port.
             listen: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0),
+            socket: socket_dir(lab).join(format!("{name}.directory")),
             admin_socket: socket_dir(lab).join(format!("{name}.admin")),
             store: match &self.cluster {
                 Some(cluster) => StoreConfig::Etcd(cluster.settings_of(number - 1)),

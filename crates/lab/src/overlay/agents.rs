@@ -124,7 +124,7 @@ fn config(lab: &Lab, server: NodeId) -> Option<AgentConfig> {
         rack_direct: false,
         spread: spread(lab.scenario.switching.load_balance),
         broadcast: broadcast(lab, server),
-        status_socket: Some(status_socket(&lab.state.lab, name)),
+        socket: status_socket(&lab.state.lab, name),
         ..AgentConfig::example()
     })
 }

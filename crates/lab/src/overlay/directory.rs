@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use weft_node::DaemonKind;
 use weft_node::TlsFiles;
 use weft_node::certs::{self, Wanted};
 use weft_node::client::{AdminClient, Target};
@@ -128,6 +129,7 @@ fn config(lab: &Lab, node: NodeId) -> DirectoryConfig {
     let edges = fabric.switches().filter(|switch| addresses.rack(*switch).is_some());
     DirectoryConfig {
         listen: SocketAddrV4::new(addresses.la(node), PORT),
+        socket: super::control_socket(&lab.state.lab, name, DaemonKind::Directory),
         admin_socket: admin_socket(&lab.state.lab, name),
         store: match store::settings_for(lab, node) {
             Some(etcd) => StoreConfig::Etcd(etcd),

@@ -15,15 +15,20 @@ pub(crate) use directory::{
     access_of, lookups_at, random_digits, read_secret, sessions_at, write_private, write_secret,
 };
 pub(crate) use store::store_leader;
+pub use switches::switch_status;
 pub(crate) use switches::{datapath_error, mount_bpffs, mount_bpffs_locked, serve_port, set_own_las};
 pub use tors::reporter_socket;
 pub use vtep::vtep_socket;
 
+use std::path::PathBuf;
+
+use weft_node::DaemonKind;
 use weft_scenario::engine::{Overlay, Progress};
 use weft_scenario::id::NodeId;
 
 use crate::daemons::Launcher;
 use crate::error::LabError;
+use crate::home::socket_dir;
 use crate::options::LabOptions;
 use crate::sysctls::HurriedWaits;
 use crate::up::Lab;
@@ -32,6 +37,18 @@ use crate::up::Lab;
 pub(crate) const DIRECTORY: &str = "directory";
 /// The daemon of an etcd node.
 pub(crate) const ETCD: &str = "etcd";
+
+/// Control socket of a node's daemon.
+pub fn control_socket(lab: &str, node: &str, kind: DaemonKind) -> PathBuf {
+    match kind {
+        DaemonKind::Agent => status_socket(lab, node),
+        DaemonKind::Tor => reporter_socket(lab, node),
+        DaemonKind::Vtep => vtep_socket(lab, node),
+        DaemonKind::Rbridge => crate::trill::rbridge_socket(lab, node),
+        // A lab's switches have their data paths without daemons.
+        DaemonKind::Directory | DaemonKind::Switch => socket_dir(lab).join(format!("{node}.{}", kind.word())),
+    }
+}
 
 /// Starts everything that the overlay adds to a routed fabric and waits until it is ready.
 pub(crate) fn start(lab: &mut Lab, options: &LabOptions, progress: &dyn Progress) -> Result<(), LabError> {

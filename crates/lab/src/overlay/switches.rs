@@ -5,12 +5,13 @@ use std::path::Path;
 
 use weft_datapath::bpffs;
 use weft_datapath::switch::{SwitchConfig, SwitchDatapath, SwitchMaps, Tier};
+use weft_node::switch::{self, SwitchStatus};
 use weft_scenario::id::NodeId;
 use weft_scenario::topology::Role;
 
 use crate::error::LabError;
 use crate::folder::Folder;
-use crate::home::{BPF_DIR, lock, namespace_path};
+use crate::home::{BPF_DIR, lock, namespace_path, pin_dir};
 use crate::netns;
 use crate::plan::NodePlan;
 use crate::up::Lab;
@@ -52,6 +53,21 @@ pub(crate) fn set_own_las(lab: &Lab, node: NodeId, addresses: &[Ipv4Addr]) -> Re
     SwitchMaps::open_pinned(lab.pins(&plan.name))
         .and_then(|maps| maps.set_own_las(addresses))
         .map_err(|error| datapath_error(&plan.name, &error))
+}
+
+/// The state of a switch of a lab that is up, as `weft node switch` would show it.
+///
+/// # Errors
+/// [`LabError`]: no such lab or node, or one without VL2's data path.
+pub fn switch_status(lab: &str, node: &str) -> Result<SwitchStatus, LabError> {
+    let state = crate::verbs::ps(lab)?;
+    let role = state.node(node)?.role;
+    let tier = if role == Role::Intermediate { switch::Tier::Intermediate } else { switch::Tier::Tor };
+    let maps = SwitchMaps::open_pinned(pin_dir(lab).join(node));
+    let read = maps.and_then(|maps| Ok((maps.own_las()?, maps.counters()?)));
+    let (own_las, counters) = read.map_err(|error| datapath_error(node, &error))?;
+    let datapath = counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+    Ok(SwitchStatus { schema_version: 1, tier, own_las, datapath })
 }
 
 /// Mounts weft's bpffs if it is not there. Under the lock, so that the last lab to go does not unmount it meanwhile.

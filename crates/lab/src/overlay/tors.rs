@@ -36,6 +36,6 @@ fn config(lab: &Lab, edge: NodeId) -> Result<TorConfig, LabError> {
         key_file: Some(directory::write_key(lab, edge, 0)?),
         key_id: KEY_ID,
         pin_dir: lab.pins(name),
-        status_socket: Some(reporter_socket(&lab.state.lab, name)),
+        socket: reporter_socket(&lab.state.lab, name),
     })
 }

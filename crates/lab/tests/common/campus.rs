@@ -8,8 +8,8 @@ use std::process::Command;
 use weft_lab::home::namespace_path;
 use weft_lab::trill::rbridge_socket;
 use weft_lab::{Lab, in_namespace, up};
-use weft_node::rbridge;
-use weft_node::rbridge::protocol::{Answer, Request, What};
+use weft_node::rbridge::protocol::{Shown, What};
+use weft_node::{DaemonKind, socket};
 use weft_scenario::engine::Overlay;
 use weft_scenario::topology::{Fabric, from_yaml};
 
@@ -53,8 +53,8 @@ impl Campus {
 
     /// The neighbours over which an RBridge sends to another, as it says.
     pub(crate) fn next_hops(&self, from: &str, to: &str) -> Vec<String> {
-        let asked = rbridge::ask(&rbridge_socket(&self.lab.state.lab, from), &Request::Show(What::Route)).unwrap();
-        let Answer::Routes(rows) = asked else { panic!("{asked:?}") };
+        let asked = socket::show(DaemonKind::Rbridge, &rbridge_socket(&self.lab.state.lab, from), What::Route).unwrap();
+        let Shown::Routes(rows) = asked else { panic!("{asked:?}") };
         let row = rows.into_iter().find(|row| row.hostname == to);
         row.into_iter().flat_map(|row| row.hops).map(|hop| hop.neighbor).collect()
     }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde::de::DeserializeOwned;
-use weft_node::stop::{Hangup, Stop};
-use weft_node::{NodeError, read_settings};
+use weft_node::stop::Stop;
+use weft_node::{Load, NodeError, read_settings};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         ["node", "directory", "--config", file] => daemon(Path::new(file), weft_node::directory::run),
         ["node", "tor", "--config", file] => daemon(Path::new(file), weft_node::tor::run),
         ["node", "rbridge", "--config", file] => daemon(Path::new(file), weft_node::rbridge::run),
-        ["node", "vtep", "--config", file] => vtep(Path::new(file)),
+        ["node", "vtep", "--config", file] => daemon(Path::new(file), weft_node::vtep::run),
         _ => {
             eprintln!("usage: lab-daemon node agent|directory|rbridge|tor|vtep --config FILE");
             return ExitCode::FAILURE;
@@ -37,11 +37,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn vtep(file: &Path) -> Result<(), NodeError> {
-    let (stop, hangup) = (Stop::on_signals()?, Hangup::on_signal()?);
-    weft_node::vtep::run(&|| read_settings(file), &stop, &hangup)
-}
-
-fn daemon<C: DeserializeOwned>(file: &Path, run: fn(&C, &Stop) -> Result<(), NodeError>) -> Result<(), NodeError> {
-    run(&read_settings(file)?, &Stop::on_signals()?)
+fn daemon<C: DeserializeOwned>(
+    file: &Path,
+    run: fn(&Load<'_, C>, &Stop) -> Result<(), NodeError>,
+) -> Result<(), NodeError> {
+    run(&|| read_settings(file), &Stop::on_signals()?)
 }

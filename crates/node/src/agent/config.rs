@@ -17,6 +17,8 @@ use weft_wire::ethernet::MacAddress;
 use super::broadcast::BroadcastConfig;
 use crate::aa_block;
 use crate::error::NodeError;
+use crate::runner::DaemonKind;
+use crate::settings_file::check_interface;
 
 /// UDP port of an agent unless configured otherwise: where servers send answers and corrections to.
 pub const AGENT_PORT: u16 = 5301;
@@ -64,7 +66,7 @@ pub struct AgentConfig {
     /// Which secret the key was derived from.
     #[serde(default)]
     pub key_id: u32,
-    /// The service that this host belongs to. (Its older name is read, too.)
+    /// The service that this host belongs to.
     #[serde(default, alias = "tenant")]
     pub service: u32,
     /// Age at which a mapping must have been confirmed, seconds. So long at most does a server reach an AA that its service
@@ -89,9 +91,9 @@ pub struct AgentConfig {
     /// Whom broadcast and multicast of this host reach (VL2 4.2.3); without it they are dropped and counted.
     #[serde(default)]
     pub broadcast: Option<BroadcastConfig>,
-    /// Path of a Unix socket that answers each connection with the agent's state.
-    #[serde(default)]
-    pub status_socket: Option<PathBuf>,
+    /// Path of the agent's control socket.
+    #[serde(default = "socket", alias = "status_socket")]
+    pub socket: PathBuf,
 }
 
 /// A token bucket in the data path. What is beyond it is dropped and counted as `rate_limited`.
@@ -176,6 +178,10 @@ fn mapping_lifetime_s() -> u32 {
     (Timing::default().lifetime_ns / NS_PER_S) as u32
 }
 
+fn socket() -> PathBuf {
+    DaemonKind::Agent.socket()
+}
+
 fn map_entries() -> u32 {
     weft_datapath::host::MAP_ENTRIES_DEFAULT
 }
@@ -214,12 +220,12 @@ impl AgentConfig {
             rate_limit: None,
             spread: None,
             broadcast: None,
-            status_socket: Some("/run/weft/agent.sock".into()),
+            socket: socket(),
         }
     }
 
     /// Checks what can be checked without looking at the machine.
-    pub(super) fn check(&self) -> Result<Checked, NodeError> {
+    pub(super) fn checked(&self) -> Result<Checked, NodeError> {
         let aa_block = aa_block::read(&self.aa_block)?;
         let gateway_mac: MacAddress =
             self.gateway_mac.parse().map_err(|error| NodeError::config("gateway_mac", format!("{error}")))?;
@@ -238,9 +244,7 @@ impl AgentConfig {
             ("redirect_interface", &self.redirect_interface),
             ("miss_interface", &self.miss_interface),
         ] {
-            if name.is_empty() || name.len() > 15 || name.contains(['/', ' ']) || name.starts_with('-') {
-                return Err(NodeError::config(field, format!("`{name}` is no interface name (1 to 15 bytes)")));
-            }
+            check_interface(field, name)?;
         }
         if !(1..=86_400).contains(&self.mapping_lifetime_s) {
             let why = format!("{} is not between 1 and 86400 seconds; 300 is usual", self.mapping_lifetime_s);

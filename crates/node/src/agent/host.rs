@@ -15,24 +15,30 @@ use crate::sys;
 /// Outer headers of VL2, bytes.
 pub(super) const OUTER_BYTES: u32 = weft_wire::vl2::OVERHEAD_BYTES as u32;
 
-/// The veth pair for misses. One that this agent made goes with the value, unless it is kept.
+/// Alias of a pair that an agent made, this or an earlier one.
+const MARK: &str = "weft agent";
+
+/// The veth pair for misses. One that an agent made goes with the value, unless it is kept.
 pub(super) struct MissPair {
     /// MAC of the end that the host's stack reads.
     pub(super) near_mac: MacAddress,
-    remove: Option<String>,
+    near: String,
+    is_ours: bool,
+    kept: bool,
 }
 
 /// Finds the pair or makes it, and sets both ends up: quiet (no IPv6, no ARP) and wide enough for any frame.
 pub(super) fn miss_pair(config: &AgentConfig) -> Result<MissPair, NodeError> {
     let (near, far) = (config.redirect_interface.as_str(), config.miss_interface.as_str());
-    let mut pair = MissPair { near_mac: MacAddress([0; 6]), remove: None };
+    let mut pair = MissPair { near_mac: MacAddress([0; 6]), near: near.to_owned(), is_ours: false, kept: false };
     let missing = [near, far].map(|name| sys::interface_index(name).is_err());
     match missing {
         [true, true] => {
             ip(&["link", "add", "dev", near, "type", "veth", "peer", "name", far])?;
-            pair.remove = Some(near.to_owned());
+            pair.is_ours = true;
+            ip(&["link", "set", "dev", near, "alias", MARK])?;
         }
-        [false, false] => {}
+        [false, false] => (pair.is_ours, pair.kept) = (has_mark(near), true),
         [near_missing, _] => {
             let (there, not) = if near_missing { (far, near) } else { (near, far) };
             let why =
@@ -56,15 +62,20 @@ pub(super) fn miss_pair(config: &AgentConfig) -> Result<MissPair, NodeError> {
 impl MissPair {
     /// Leaves the pair in place: a pinned data path sends into it.
     pub(super) fn keep(&mut self) {
-        self.remove = None;
+        self.kept = true;
+    }
+
+    /// Nobody sends into it any more.
+    pub(super) fn give_up(&mut self) {
+        self.kept = false;
     }
 }
 
 impl Drop for MissPair {
     fn drop(&mut self) {
-        if let Some(name) = &self.remove {
+        if self.is_ours && !self.kept {
             // It may have gone with its namespace.
-            let _ = ip(&["link", "del", "dev", name]);
+            let _ = ip(&["link", "del", "dev", &self.near]);
         }
     }
 }
@@ -94,6 +105,13 @@ pub(super) fn fit_mtu(config: &AgentConfig, aa_block: AaBlock) -> Result<(), Nod
     ip(&arguments)?;
     info!(mtu, clamped_to = most, route = block, "MTU of the AA route lowered");
     Ok(())
+}
+
+fn has_mark(interface: &str) -> bool {
+    let links = ip_output(&["-j", "link", "show", "dev", interface]).ok();
+    links
+        .and_then(|links| serde_json::from_slice::<serde_json::Value>(&links).ok())
+        .is_some_and(|links| links[0]["ifalias"] == MARK)
 }
 
 fn interface_mtu(interface: &str) -> Result<u32, NodeError> {

@@ -12,7 +12,8 @@ mod host;
 pub mod status;
 
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::Path;
 
 use rand_pcg::Pcg64;
 use tracing::{debug, info, warn};
@@ -26,12 +27,12 @@ use weft_datapath::host::{self as datapath, HostConfig, HostDatapath, OwnAddress
 use crate::error::NodeError;
 use crate::key::{self, Derived};
 use crate::poll::Poller;
-use crate::runner::{self, Clock};
+use crate::runner::{self, Clock, Load, Settings};
 use crate::silence::Silence;
+use crate::socket::Nothing;
 use crate::stop::Stop;
 use crate::sys::{self, PacketSocket, Received};
-use crate::unix::StatusSocket;
-use crate::{READY_LOG, run_folder};
+use crate::udp;
 
 pub use broadcast::BroadcastConfig;
 pub use config::{AGENT_PORT, AgentConfig, RateLimitConfig, RateLimitedTraffic, SpreadConfig};
@@ -39,7 +40,6 @@ pub use status::AgentStatus;
 
 const MISSES: u64 = 0;
 const ANSWERS: u64 = 1;
-const STATUS: u64 = 2;
 
 /// Frames or datagrams that are read before the others have their turn.
 const BURST: usize = 64;
@@ -62,19 +62,17 @@ counted! {
     }
 }
 
-/// Runs an agent until it is told to stop. With a `pin_dir` the data path stays at work afterwards.
+/// Runs an agent until it is told to stop. With a `pin_dir` the data path stays at work afterwards, unless a request to stop
+/// came by the socket.
 ///
 /// # Errors
 /// Any [`NodeError`]: a setting that cannot work, an MTU that does not fit, no rights, no eBPF.
-pub fn run(config: &AgentConfig, stop: &Stop) -> Result<(), NodeError> {
-    let mut daemon = Daemon::start(config)?;
-    let AgentConfig { aa, la, interface, directory_servers, .. } = config;
-    info!(target: READY_LOG, "agent ready: AA {aa} on {interface}, asks {directory_servers:?} from LA {la}");
-    runner::serve(&mut daemon, stop)
+pub fn run(load: &Load<'_, AgentConfig>, stop: &Stop) -> Result<(), NodeError> {
+    runner::run::<Daemon>(load, stop)
 }
 
-struct Daemon<'a> {
-    config: &'a AgentConfig,
+struct Daemon {
+    config: AgentConfig,
     machine: Agent,
     datapath: HostDatapath,
     /// Frames without a mapping come in here; ICMP errors to the host go out here.
@@ -82,7 +80,6 @@ struct Daemon<'a> {
     /// Frames with a new mapping go out here.
     uplink: PacketSocket,
     answers: UdpSocket,
-    status: Option<StatusSocket>,
     io: Tally<IoFault>,
     silence: Silence,
     clock: Clock,
@@ -90,31 +87,7 @@ struct Daemon<'a> {
     pair: host::MissPair,
 }
 
-impl<'a> Daemon<'a> {
-    fn start(config: &'a AgentConfig) -> Result<Self, NodeError> {
-        let checked = config.check()?;
-        let key =
-            key::read_or_open(config.key_file.as_deref(), Derived { la: Some(config.la), service: config.service })?;
-        host::fit_mtu(config, checked.aa_block)?;
-        let answers = bind_udp(config.la, config.port)?;
-        let status = config.status_socket.as_deref().map(StatusSocket::bind).transpose()?;
-        let pair = host::miss_pair(config)?;
-        let miss = config.miss_interface.as_str();
-        let misses = PacketSocket::receiving(miss)
-            .map_err(NodeError::system(format!("reading frames at `{miss}` (needs root or CAP_NET_RAW)")))?;
-        let uplink = PacketSocket::sending(&config.interface, AGENT_MARK)
-            .map_err(NodeError::system(format!("sending frames on `{}`", config.interface)))?;
-        let datapath = attach(config, &checked)?;
-        let machine = machine(config, &checked, key, &answers)?;
-        let (io, silence, clock) = (Tally::default(), Silence::default(), Clock::start());
-        let mut daemon = Self { config, machine, datapath, misses, uplink, answers, status, io, silence, clock, pair };
-        daemon.adopt()?;
-        if config.pin_dir.is_some() {
-            daemon.pair.keep();
-        }
-        Ok(daemon)
-    }
-
+impl Daemon {
     /// Takes over the mappings of an earlier run; refusals of that run are asked for anew.
     fn adopt(&mut self) -> Result<(), NodeError> {
         let entries = self.datapath.entries()?;
@@ -167,17 +140,6 @@ impl<'a> Daemon<'a> {
             }
         }
         Ok(())
-    }
-
-    fn answer_status(&self) {
-        if let Some(socket) = &self.status {
-            socket.answer(|| {
-                let counters = self.datapath.counters().unwrap_or_default();
-                let spread = self.datapath.spread_counters().unwrap_or_default();
-                let received = self.datapath.receive_counters().unwrap_or_default();
-                status::of(self.config, &self.machine, &self.io, [counters, spread, received])
-            });
-        }
     }
 
     fn handle(&mut self, input: Input<'_>) {
@@ -237,24 +199,73 @@ impl<'a> Daemon<'a> {
     }
 }
 
-impl runner::Daemon for Daemon<'_> {
+impl Settings for AgentConfig {
+    const LIVE: &'static [&'static str] = &[
+        "directory_servers",
+        "key_file",
+        "key_id",
+        "mapping_lifetime_s",
+        "public_la",
+        "rack_direct",
+        "rate_limit",
+        "spread",
+        "broadcast",
+    ];
+
+    fn check(&self) -> Result<(), NodeError> {
+        self.checked().map(drop)
+    }
+
+    fn places(&self) -> (&Path, Option<&Path>) {
+        (&self.socket, self.pin_dir.as_deref())
+    }
+}
+
+impl runner::Daemon for Daemon {
+    type Settings = AgentConfig;
+    type What = ();
+    type Shown = AgentStatus;
+    type Item = Nothing;
+
+    fn start(config: &AgentConfig) -> Result<Self, NodeError> {
+        let checked = config.checked()?;
+        host::fit_mtu(config, checked.aa_block)?;
+        let answers = udp::bind(config.la, config.port)?;
+        let machine = machine(config, &answers)?;
+        let seed = sys::random_u128().map_err(NodeError::system("reading random bytes"))?;
+        let machine = Agent::new(machine, Pcg64::new(seed, u128::from(u32::from(config.aa))));
+        let pair = host::miss_pair(config)?;
+        let miss = config.miss_interface.as_str();
+        let misses = PacketSocket::receiving(miss)
+            .map_err(NodeError::system(format!("reading frames at `{miss}` (needs root or CAP_NET_RAW)")))?;
+        let uplink = PacketSocket::sending(&config.interface, AGENT_MARK)
+            .map_err(NodeError::system(format!("sending frames on `{}`", config.interface)))?;
+        let datapath = HostDatapath::attach(&host_config(config)?)?;
+        let (config, io, silence, clock) = (config.clone(), Tally::default(), Silence::default(), Clock::start());
+        let mut daemon = Self { config, machine, datapath, misses, uplink, answers, io, silence, clock, pair };
+        daemon.adopt()?;
+        if daemon.config.pin_dir.is_some() {
+            daemon.pair.keep();
+        }
+        Ok(daemon)
+    }
+
+    fn ready_line(&self) -> String {
+        let AgentConfig { aa, la, interface, directory_servers, .. } = &self.config;
+        format!("agent ready: AA {aa} on {interface}, asks {directory_servers:?} from LA {la}")
+    }
+
     fn watch(&self, poller: &Poller) -> Result<(), NodeError> {
         poller.add(&self.misses, MISSES)?;
-        poller.add(&self.answers, ANSWERS)?;
-        self.status.as_ref().map_or(Ok(()), |status| poller.add(status, STATUS))
+        poller.add(&self.answers, ANSWERS)
     }
 
     fn ready(&mut self, token: u64) -> Result<(), NodeError> {
-        match token {
-            MISSES => self.read_misses()?,
-            ANSWERS => self.read_answers()?,
-            _ => self.answer_status(),
-        }
-        Ok(())
+        if token == MISSES { self.read_misses() } else { self.read_answers() }
     }
 
-    fn clock(&self) -> &Clock {
-        &self.clock
+    fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
     }
 
     fn next_deadline_ns(&self) -> Option<u64> {
@@ -265,25 +276,32 @@ impl runner::Daemon for Daemon<'_> {
         self.handle(Input::Deadline);
         Ok(())
     }
-}
 
-/// A UDP socket for directory datagrams on this host's LA.
-pub(crate) fn bind_udp(la: Ipv4Addr, port: u16) -> Result<UdpSocket, NodeError> {
-    let address = SocketAddrV4::new(la, port);
-    let socket = UdpSocket::bind(address).map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => NodeError::AddressInUse { address },
-        ErrorKind::AddrNotAvailable => {
-            NodeError::config("la", format!("{la} is not an address of this host; add it first"))
+    fn show(&self, (): ()) -> Result<AgentStatus, NodeError> {
+        let datapath = [self.datapath.counters()?, self.datapath.spread_counters()?, self.datapath.receive_counters()?];
+        Ok(status::of(&self.config, &self.machine, &self.io, datapath))
+    }
+
+    fn reload(&mut self, config: &AgentConfig) -> Result<Vec<String>, NodeError> {
+        let machine = machine(config, &self.answers)?;
+        self.datapath.replace(&host_config(config)?)?;
+        self.machine.reconfigure(machine);
+        self.config = config.clone();
+        Ok(Vec::new())
+    }
+
+    fn end(mut self, remove: bool) -> Result<(), NodeError> {
+        if remove {
+            self.datapath.detach()?;
+            self.pair.give_up();
         }
-        _ => NodeError::system(format!("binding UDP {address}"))(error),
-    })?;
-    crate::directory::set_up_socket(&socket).map_err(NodeError::system("setting up the UDP socket"))?;
-    Ok(socket)
+        Ok(())
+    }
 }
 
-fn attach(config: &AgentConfig, checked: &config::Checked) -> Result<HostDatapath, NodeError> {
-    run_folder::for_pins(config.pin_dir.as_deref())?;
-    let host = HostConfig {
+fn host_config(config: &AgentConfig) -> Result<HostConfig, NodeError> {
+    let checked = config.checked()?;
+    Ok(HostConfig {
         interface: config.interface.clone(),
         miss_interface: config.redirect_interface.clone(),
         aa_block: (checked.aa_block.network(), checked.aa_block.length()),
@@ -294,36 +312,24 @@ fn attach(config: &AgentConfig, checked: &config::Checked) -> Result<HostDatapat
         rate_limit: config.rate_limit.as_ref().map(config::RateLimitConfig::limit),
         map_entries: config.map_entries,
         spread: SpreadConfig::rule(config.spread),
-        broadcast: checked.broadcast.clone().map(|broadcast| host::fit_broadcast(config, broadcast)).transpose()?,
+        broadcast: checked.broadcast.map(|broadcast| host::fit_broadcast(config, broadcast)).transpose()?,
         own: Some(OwnAddresses { aa: config.aa, la: config.la, public_la: config.public_la }),
         pin_dir: config.pin_dir.clone(),
-    };
-    Ok(HostDatapath::attach(&host)?)
+    })
 }
 
-fn machine(
-    config: &AgentConfig,
-    checked: &config::Checked,
-    key: weft_wire::directory::Key,
-    answers: &UdpSocket,
-) -> Result<Agent, NodeError> {
-    let local = match answers.local_addr().map_err(NodeError::system("reading the UDP socket's address"))? {
-        SocketAddr::V4(address) => address,
-        SocketAddr::V6(_) => SocketAddrV4::new(config.la, config.port),
-    };
-    let path_mtu = u16::try_from(config.underlay_mtu - host::OUTER_BYTES).unwrap_or(u16::MAX);
-    let machine = Config {
+fn machine(config: &AgentConfig, answers: &UdpSocket) -> Result<Config, NodeError> {
+    let whose = Derived { la: Some(config.la), service: config.service };
+    Ok(Config {
         aa: config.aa,
-        aa_block: checked.aa_block,
-        local,
+        aa_block: config.checked()?.aa_block,
+        local: udp::local(answers)?,
         servers: config.directory_servers.clone(),
-        key,
+        key: key::read_or_open(config.key_file.as_deref(), whose)?,
         key_id: config.key_id,
         service: config.service,
-        path_mtu,
+        path_mtu: u16::try_from(config.underlay_mtu - host::OUTER_BYTES).unwrap_or(u16::MAX),
         timing: Timing { lifetime_ns: u64::from(config.mapping_lifetime_s) * NS_PER_S, ..Timing::default() },
         bounds: Bounds { entries_max: config.map_entries as usize, ..Bounds::default() },
-    };
-    let seed = sys::random_u128().map_err(NodeError::system("reading random bytes"))?;
-    Ok(Agent::new(machine, Pcg64::new(seed, u128::from(u32::from(config.aa)))))
+    })
 }

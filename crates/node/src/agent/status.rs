@@ -1,4 +1,4 @@
-//! The status socket: whoever connects gets the agent's state as one JSON object and a closed connection.
+//! What an agent shows of itself, as JSON.
 //!
 //! ```text
 //! {"schema_version":1, "aa":A, "la":A, "interface":TEXT,
@@ -23,7 +23,8 @@ use weft_control::tally::{Counted, Tally};
 
 use super::AgentConfig;
 use crate::error::NodeError;
-use crate::unix;
+use crate::runner::DaemonKind;
+use crate::socket::{self, named};
 
 /// An agent's state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,9 +75,9 @@ pub struct StatusMapping {
 /// Reads the state of the agent that listens on `path`.
 ///
 /// # Errors
-/// [`NodeError::System`] or [`NodeError::Protocol`].
+/// As for [`socket::ask`].
 pub fn read(path: impl AsRef<Path>) -> Result<AgentStatus, NodeError> {
-    unix::read_status(path.as_ref(), "agent")
+    socket::show(DaemonKind::Agent, path.as_ref(), ())
 }
 
 /// The state of an agent as a report.
@@ -108,10 +109,6 @@ pub(super) fn of<Io: Counted>(
         spread: named(spread),
         received: named(received),
     }
-}
-
-pub(crate) fn named(counts: impl IntoIterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
-    counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
 impl StatusMapping {

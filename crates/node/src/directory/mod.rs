@@ -20,18 +20,22 @@ pub mod replica;
 mod sessions;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
-use tracing::{info, warn};
+use tracing::warn;
 
-use crate::READY_LOG;
 use crate::error::NodeError;
+use crate::poll::Poller;
+use crate::runner::{self, Load};
+use crate::socket::{Listener, Nothing, named};
 use crate::stop::Stop;
 use crate::tls;
-use lookups::{Corrections, Lookups};
+use lookups::Lookups;
 use protocol::DirectoryStatus;
 use replica::{Replica, ReplicaSettings};
-use sessions::{Listeners, Sessions, UnixSocket};
+use sessions::{Handler, Listeners, Sessions};
 
 pub use config::{DirectoryConfig, KeyFile, SOCKET_DEFAULT, StoreConfig};
 pub use lookups::THREAD_NAME as LOOKUP_THREAD_NAME;
@@ -46,59 +50,111 @@ pub const UPDATES_MAX: usize = 65_536;
 /// # Errors
 /// Any [`NodeError`]: a setting that cannot work, an address or socket in use, a key file that others may read, a store
 /// that cannot be opened.
-pub fn run(config: &DirectoryConfig, stop: &Stop) -> Result<(), NodeError> {
-    config.check_access()?;
-    let rules = config.rules()?;
-    let keys = config.keys()?;
-    let threads = config.lookup_threads()?;
-    let remote = config.tls_listen.zip(config.tls.as_ref());
-    let remote = remote.map(|(address, files)| Ok::<_, NodeError>((address, tls::server(files)?))).transpose()?;
-    let replica = Replica::start(config.store.open()?, rules, ReplicaSettings::default())?;
-    let corrections = |local| Corrections::new(config, &keys, local);
-    let lookups = Arc::new(Lookups::bind(config.listen, threads, &keys, corrections, replica.clone())?);
-    let tcp = |address, field| sessions::listen_tcp(address, field);
-    let listeners = Listeners {
-        local: UnixSocket::bind(&config.admin_socket)?,
-        remote: remote.map(|(address, tls)| Ok::<_, NodeError>((tcp(address, "tls_listen")?, tls))).transpose()?,
-        http: config.http_listen.map(|address| tcp(address, "http_listen")).transpose()?,
-    };
-    if config.open {
-        warn!("open: everybody who reaches {} is answered", lookups.listen());
-    }
-    let (listen, mapped, socket) = (lookups.listen(), replica.status().mapped, config.admin_socket.display());
-    info!(target: READY_LOG, "directory server ready: answers at {listen}, {mapped} mappings, updates by {socket}");
-    serve(config, &lookups, &replica, listeners, stop)
+pub fn run(load: &Load<'_, DirectoryConfig>, stop: &Stop) -> Result<(), NodeError> {
+    runner::run::<Daemon>(load, stop)
 }
 
-fn serve(
-    config: &DirectoryConfig,
-    lookups: &Arc<Lookups>,
-    replica: &Replica,
-    listeners: Listeners,
-    stop: &Stop,
-) -> Result<(), NodeError> {
-    let (theirs, state, open) = (Arc::clone(lookups), replica.clone(), config.open);
-    let addresses = (listeners.remote_address(), listeners.http_address());
-    let status = Arc::new(move || status(&theirs, &state, open, addresses));
-    let sessions = Sessions::new(replica.clone(), config.update_timeout(), config.rules_row(), status)?;
-    std::thread::scope(|scope| {
-        let reader = scope.spawn(|| {
-            let outcome = lookups.serve(stop);
-            stop.request();
+struct Daemon {
+    lookups: Arc<Lookups>,
+    replica: Replica,
+    handler: Arc<Handler>,
+    socket: PathBuf,
+    /// Ends the threads; one that fails asks for it.
+    over: Stop,
+    threads: Vec<JoinHandle<Result<(), NodeError>>>,
+}
+
+impl Daemon {
+    fn spawn(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(&Stop) -> Result<(), NodeError> + Send + 'static,
+    ) -> Result<(), NodeError> {
+        let over = self.over.clone();
+        let work = move || {
+            let outcome = work(&over);
+            over.request();
             outcome
-        });
-        let outcome = sessions.serve(listeners, stop);
-        stop.request();
-        let answered = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        outcome.and(answered)
-    })
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+        self.threads.push(thread.map_err(NodeError::system("starting a thread"))?);
+        Ok(())
+    }
+
+    /// How the threads ended, which they have to.
+    fn join(&mut self) -> Result<(), NodeError> {
+        self.over.request();
+        let join = |thread: JoinHandle<_>| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        self.threads.drain(..).map(join).fold(Ok(()), Result::and)
+    }
+}
+
+impl runner::Daemon for Daemon {
+    type Settings = DirectoryConfig;
+    type What = ();
+    type Shown = DirectoryStatus;
+    type Item = Nothing;
+
+    fn start(config: &DirectoryConfig) -> Result<Self, NodeError> {
+        let remote = config.tls_listen.zip(config.tls.as_ref());
+        let remote = remote.map(|(address, files)| Ok::<_, NodeError>((address, tls::server(files)?))).transpose()?;
+        let replica = Replica::start(config.store.open()?, config.rules()?, ReplicaSettings::default())?;
+        let lookups = Arc::new(Lookups::bind(config, replica.clone())?);
+        let tcp = |address, field| sessions::listen_tcp(address, field);
+        let listeners = Listeners {
+            local: Listener::bind(&config.admin_socket, "admin_socket")?,
+            remote: remote.map(|(address, tls)| Ok::<_, NodeError>((tcp(address, "tls_listen")?, tls))).transpose()?,
+            http: config.http_listen.map(|address| tcp(address, "http_listen")).transpose()?,
+        };
+        if config.open {
+            warn!("open: everybody who reaches {} is answered", lookups.listen());
+        }
+        let (theirs, state, open) = (Arc::clone(&lookups), replica.clone(), config.open);
+        let addresses = (listeners.remote_address(), listeners.http_address());
+        let status = Arc::new(move || status(&theirs, &state, open, addresses));
+        let sessions = Sessions::new(replica.clone(), config.terms(), status)?;
+        let (handler, over, socket) = (Arc::clone(sessions.handler()), Stop::manual()?, config.admin_socket.clone());
+        let mut daemon = Self { lookups: Arc::clone(&lookups), replica, handler, socket, over, threads: Vec::new() };
+        daemon.spawn("lookups", move |over| lookups.serve(over))?;
+        daemon.spawn("sessions", move |over| sessions.serve(listeners, over))?;
+        Ok(daemon)
+    }
+
+    fn ready_line(&self) -> String {
+        let (listen, mapped, socket) = (self.lookups.listen(), self.replica.status().mapped, self.socket.display());
+        format!("directory server ready: answers at {listen}, {mapped} mappings, updates by {socket}")
+    }
+
+    fn watch(&self, poller: &Poller) -> Result<(), NodeError> {
+        poller.add(&self.over, 0)
+    }
+
+    fn ready(&mut self, _: u64) -> Result<(), NodeError> {
+        self.join().and_then(|()| {
+            let why = std::io::Error::other("they ended although nobody asked");
+            Err(NodeError::system("answering look-ups and sessions")(why))
+        })
+    }
+
+    fn show(&self, (): ()) -> Result<DirectoryStatus, NodeError> {
+        Ok(self.handler.status())
+    }
+
+    fn reload(&mut self, config: &DirectoryConfig) -> Result<Vec<String>, NodeError> {
+        let (keys, rules) = (config.keys()?, config.rules()?);
+        self.lookups.reconfigure(config, keys);
+        self.replica.set_rules(rules);
+        self.handler.set_terms(config.terms());
+        Ok(Vec::new())
+    }
+
+    fn end(mut self, _: bool) -> Result<(), NodeError> {
+        self.join()
+    }
 }
 
 fn status(lookups: &Lookups, replica: &Replica, open: bool, addresses: sessions::Addresses) -> DirectoryStatus {
     let seen = lookups.counts();
-    let named = |pairs: &[(&str, u64)]| -> BTreeMap<String, u64> {
-        pairs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
-    };
     let state = replica.status();
     let updates = state.counts;
     DirectoryStatus {
@@ -109,21 +165,21 @@ fn status(lookups: &Lookups, replica: &Replica, open: bool, addresses: sessions:
         tls_listen: addresses.0,
         http_listen: addresses.1,
         open,
-        lookups: named(&[
+        lookups: named([
             ("datagrams", seen.datagrams),
             ("answered", seen.answered),
             ("questions", seen.questions),
             ("unsent", seen.unsent),
             ("reports", seen.reports),
         ]),
-        ignored: seen.ignored.iter().map(|(name, count)| (name.to_owned(), count)).collect(),
-        updates: named(&[
+        ignored: named(seen.ignored.iter()),
+        updates: named([
             ("committed", updates.committed),
             ("refused", updates.refused),
             ("failed", updates.failed),
             ("records", updates.records),
         ]),
-        corrections: named(&lookups.corrections().counts()),
+        corrections: named(lookups.corrections().counts()),
         sessions: BTreeMap::new(),
         lookup_threads: lookups.threads(),
         table_hash: format!("{:016x}", replica.table_hash().1),

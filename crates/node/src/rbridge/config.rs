@@ -2,16 +2,16 @@
 
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use weft_control::isis::Timing;
 
+use super::frames::Frames;
+use super::keys;
 use super::settings::Settings;
 use crate::error::NodeError;
-
-/// Where an RBridge listens for `weft trill` unless told otherwise.
-pub const SOCKET_DEFAULT: &str = "/run/weft/rbridge.sock";
+use crate::runner::DaemonKind;
 
 /// The configuration file of `weft node rbridge`, as TOML. Ports are numbered from 1 in the order of their `[[port]]`
 /// tables.
@@ -39,7 +39,7 @@ pub struct RBridgeConfig {
     /// Directory in a bpffs where the data path is pinned, so that it works on while the daemon restarts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pin_dir: Option<PathBuf>,
-    /// Path of the Unix socket for `weft trill`.
+    /// Path of the RBridge's control socket.
     #[serde(default = "socket")]
     pub socket: PathBuf,
     /// Keys of the campus; without them everybody on a link is believed.
@@ -224,7 +224,7 @@ fn root_priority() -> u16 {
 }
 
 fn socket() -> PathBuf {
-    SOCKET_DEFAULT.into()
+    DaemonKind::Rbridge.socket()
 }
 
 impl PortTable {
@@ -304,12 +304,19 @@ impl RBridgeConfig {
         });
         config
     }
+}
 
-    /// Whether it can be an RBridge, as far as no host has to be asked.
-    ///
-    /// # Errors
-    /// [`NodeError::Config`] with the place.
-    pub fn check(&self) -> Result<(), NodeError> {
-        Settings::of(self).map(|_| ())
+impl crate::runner::Settings for RBridgeConfig {
+    const LIVE: &'static [&'static str] = &["authentication", "timing", "gateway"];
+
+    /// Rights among them, so that their lack is told as such.
+    fn check(&self) -> Result<(), NodeError> {
+        Settings::of(self)?;
+        self.authentication.as_ref().map(keys::read).transpose()?;
+        Frames::open().map(drop)
+    }
+
+    fn places(&self) -> (&Path, Option<&Path>) {
+        (&self.socket, self.pin_dir.as_deref())
     }
 }

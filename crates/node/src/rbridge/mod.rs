@@ -32,29 +32,27 @@ use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
 use weft_wire::vlan::VlanSet;
 
-use crate::READY_LOG;
 use crate::cards::Cards;
-use crate::command::{self, CommandSocket};
 use crate::error::NodeError;
 use crate::poll::Poller;
-use crate::runner::{self, Clock};
+use crate::runner::{self, Clock, DaemonKind, Load};
+use crate::socket::{self, Nothing};
 use crate::stop::Stop;
-use crate::{run_folder, sys};
+use crate::sys;
 use frames::Frames;
 use plane::{Neighbor, Neighbors};
 use ports::{Port, Ports};
-use protocol::{Answer, Request};
+use protocol::{Answer, Request, Shown, What};
 use settings::{Kind, Settings};
 
 pub use config::{
     AuthenticationTable, Capacity, GatewayHost, GatewayTable, GatewayVlan, KindText, PortTable, RBridgeConfig,
-    SOCKET_DEFAULT, TimingTable, XdpChoice,
+    TimingTable, XdpChoice,
 };
 
-const COMMANDS: u64 = 0;
-const FRAMES: u64 = 1;
-const LINKS: u64 = 2;
-const CHANNEL: u64 = 3;
+const FRAMES: u64 = 0;
+const LINKS: u64 = 1;
+const CHANNEL: u64 = 2;
 
 /// Between two looks at the ports that are links. The kernel tells a loss of carrier by a message, but it sends no more
 /// than one in a second where several links fail together.
@@ -87,42 +85,24 @@ counted! {
 ///
 /// # Errors
 /// Any [`NodeError`]: a setting that cannot work, no rights, no eBPF. Then nothing is left behind that was not there.
-pub fn run(config: &RBridgeConfig, stop: &Stop) -> Result<(), NodeError> {
-    let mut daemon = Daemon::start(config, stop)?;
-    let (system, ports, socket) = (daemon.control.config().system, config.port.len(), config.socket.display());
-    info!(target: READY_LOG, "RBridge ready: {} (system {system}), {ports} ports, socket {socket}", config.name);
-    runner::serve(&mut daemon, stop)?;
-    daemon.end()
+pub fn run(load: &Load<'_, RBridgeConfig>, stop: &Stop) -> Result<(), NodeError> {
+    runner::run::<Daemon>(load, stop)
 }
 
 /// Asks the RBridge that listens on `path`.
 ///
 /// # Errors
-/// [`NodeError::System`] when none listens there, [`NodeError::Refused`] with its reason, [`NodeError::Protocol`].
+/// As for [`socket::ask`].
 pub fn ask(path: &Path, request: &Request) -> Result<Answer, NodeError> {
-    command::ask(path, NOBODY, request)
+    socket::ask(DaemonKind::Rbridge, path, request)
 }
 
-/// Ends the RBridge that listens on `path`, a process of its own, and waits for its end.
-///
-/// # Errors
-/// As for [`ask`].
-pub fn stop(path: &Path) -> Result<(), NodeError> {
-    command::ask_to_end::<_, Answer>(path, NOBODY, &Request::Stop)
-}
-
-const NOBODY: &str = "no RBridge answers; start one (weft node rbridge) or name its --socket";
-
-command::can_refuse!(Answer);
-
-struct Daemon<'a> {
+struct Daemon {
     control: RBridge,
     datapath: RBridgeDatapath,
     cards: Cards,
     ports: Ports,
     frames: Frames,
-    commands: CommandSocket,
-    stop: &'a Stop,
     clock: Clock,
     tick_at_ns: u64,
     look_at_ns: u64,
@@ -134,76 +114,9 @@ struct Daemon<'a> {
     /// Whether a restart that left the data path at work is not over yet.
     resumes: bool,
     io: Tally<IoFault>,
-    /// Whether the data path goes with the daemon.
-    remove: bool,
 }
 
-impl<'a> Daemon<'a> {
-    fn start(config: &RBridgeConfig, stop: &'a Stop) -> Result<Self, NodeError> {
-        let settings = Settings::of(config)?;
-        let keys = config.authentication.as_ref().map(keys::read).transpose()?;
-        let ports = Ports::find(&settings)?;
-        ports.check_xdp(config.xdp)?;
-        // First what needs rights, so that their lack is told as such.
-        let frames = Frames::open()?;
-        let commands = CommandSocket::bind(&config.socket)?;
-        run_folder::for_pins(config.pin_dir.as_deref())?;
-        let system = settings.system.unwrap_or_else(|| ports.first_system());
-        let mut datapath = RBridgeDatapath::load(&trill::RBridgeConfig {
-            stations: config.capacity.stations,
-            host_routes: config.capacity.host_routes,
-            hash_seed: hash_seed(system),
-            mode: match config.xdp {
-                XdpChoice::Native => XdpMode::Native,
-                XdpChoice::Generic => XdpMode::Generic,
-            },
-            spread: settings.spread_cpus.clone(),
-            pin_dir: config.pin_dir.clone(),
-        })?;
-        let is_fresh = datapath.fib().ports.is_empty();
-        let mut cards = Cards::open(&config.socket)?;
-        let begun = attach(&mut datapath, &mut cards, &ports, &settings)
-            .and_then(|()| control(config, &settings, (system, keys), &ports, &datapath));
-        let control = match begun {
-            Ok(control) => control,
-            Err(error) => {
-                if is_fresh {
-                    // The first error is the one to tell.
-                    let _ = datapath.detach().map_err(NodeError::from).and_then(|()| cards.release());
-                }
-                return Err(error);
-            }
-        };
-        if let Some(keys) = &control.config().keys {
-            info!(?keys, "IS-IS is authenticated");
-        }
-        let resumes = control.is_restarting();
-        if resumes {
-            info!("data path of an earlier run taken over");
-        }
-        let mut daemon = Self {
-            control,
-            datapath,
-            cards,
-            ports,
-            frames,
-            commands,
-            stop,
-            clock: Clock::start(),
-            tick_at_ns: 0,
-            look_at_ns: 0,
-            age_at_ns: 0,
-            station_age_s: settings.station_age_s,
-            outputs: Vec::new(),
-            is_behind: true,
-            resumes,
-            io: Tally::default(),
-            remove: config.pin_dir.is_none(),
-        };
-        daemon.begin();
-        Ok(daemon)
-    }
-
+impl Daemon {
     fn begin(&mut self) {
         self.tick();
         self.put(Input::Deadline);
@@ -349,20 +262,6 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    fn answer_commands(&mut self) {
-        while let Some((request, mut reply)) = self.commands.next::<Request, Answer>() {
-            let answer = match request {
-                Request::Show(what) => self.show(what).unwrap_or_else(|error| Answer::Refused(error.to_string())),
-                Request::Stop => {
-                    self.remove = true;
-                    self.stop.request();
-                    Answer::Done
-                }
-            };
-            reply.send(&answer);
-        }
-    }
-
     /// Turns the data path's clock.
     fn tick(&mut self) {
         self.tick_at_ns = self.clock.now_ns() + NS_PER_S;
@@ -383,24 +282,79 @@ impl<'a> Daemon<'a> {
             }
         }
     }
-
-    /// Ends. What is pinned stays at work, unless it is to be removed; then others are told first, and find other ways.
-    fn end(mut self) -> Result<(), NodeError> {
-        if !self.remove {
-            return Ok(());
-        }
-        self.put(Input::Leave);
-        self.settle();
-        runner::serve_until(&mut self, |daemon| daemon.control.has_left())?;
-        std::thread::sleep(LEAVE);
-        self.datapath.detach()?;
-        self.cards.release()
-    }
 }
 
-impl runner::Daemon for Daemon<'_> {
+impl runner::Daemon for Daemon {
+    type Settings = RBridgeConfig;
+    type What = What;
+    type Shown = Shown;
+    type Item = Nothing;
+
+    fn start(config: &RBridgeConfig) -> Result<Self, NodeError> {
+        let settings = Settings::of(config)?;
+        let keys = config.authentication.as_ref().map(keys::read).transpose()?;
+        let ports = Ports::find(&settings)?;
+        ports.check_xdp(config.xdp)?;
+        let frames = Frames::open()?;
+        let system = settings.system.unwrap_or_else(|| ports.first_system());
+        let mut datapath = RBridgeDatapath::load(&trill::RBridgeConfig {
+            stations: config.capacity.stations,
+            host_routes: config.capacity.host_routes,
+            hash_seed: hash_seed(system),
+            mode: match config.xdp {
+                XdpChoice::Native => XdpMode::Native,
+                XdpChoice::Generic => XdpMode::Generic,
+            },
+            spread: settings.spread_cpus.clone(),
+            pin_dir: config.pin_dir.clone(),
+        })?;
+        let is_fresh = datapath.fib().ports.is_empty();
+        let mut cards = Cards::open(&config.socket)?;
+        let begun = attach(&mut datapath, &mut cards, &ports, &settings)
+            .and_then(|()| control(config, &settings, (system, keys), &ports, &datapath));
+        let control = match begun {
+            Ok(control) => control,
+            Err(error) => {
+                if is_fresh {
+                    // The first error is the one to tell.
+                    let _ = datapath.detach().map_err(NodeError::from).and_then(|()| cards.release());
+                }
+                return Err(error);
+            }
+        };
+        if let Some(keys) = &control.config().keys {
+            info!(?keys, "IS-IS is authenticated");
+        }
+        let resumes = control.is_restarting();
+        if resumes {
+            info!("data path of an earlier run taken over");
+        }
+        let mut daemon = Self {
+            control,
+            datapath,
+            cards,
+            ports,
+            frames,
+            clock: Clock::start(),
+            tick_at_ns: 0,
+            look_at_ns: 0,
+            age_at_ns: 0,
+            station_age_s: settings.station_age_s,
+            outputs: Vec::new(),
+            is_behind: true,
+            resumes,
+            io: Tally::default(),
+        };
+        daemon.begin();
+        Ok(daemon)
+    }
+
+    fn ready_line(&self) -> String {
+        let Config { hostname, system, .. } = self.control.config();
+        format!("RBridge ready: {hostname} (system {system}), {} ports", self.ports.all.len())
+    }
+
     fn watch(&self, poller: &Poller) -> Result<(), NodeError> {
-        poller.add(&self.commands, COMMANDS)?;
         poller.add(&self.frames, FRAMES)?;
         poller.add(self.frames.channel(), CHANNEL)?;
         poller.add(&self.ports, LINKS)
@@ -408,7 +362,6 @@ impl runner::Daemon for Daemon<'_> {
 
     fn ready(&mut self, token: u64) -> Result<(), NodeError> {
         match token {
-            COMMANDS => self.answer_commands(),
             FRAMES => self.receive(),
             CHANNEL => self.receive_channel(),
             _ => {
@@ -420,8 +373,8 @@ impl runner::Daemon for Daemon<'_> {
         Ok(())
     }
 
-    fn clock(&self) -> &Clock {
-        &self.clock
+    fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
     }
 
     fn next_deadline_ns(&self) -> Option<u64> {
@@ -443,6 +396,34 @@ impl runner::Daemon for Daemon<'_> {
         }
         self.settle();
         Ok(())
+    }
+
+    fn show(&self, what: What) -> Result<Shown, NodeError> {
+        self.shown(what)
+    }
+
+    fn reload(&mut self, config: &RBridgeConfig) -> Result<Vec<String>, NodeError> {
+        let settings = Settings::of(config)?;
+        let keys = config.authentication.as_ref().map(keys::read).transpose()?;
+        gateway::set(self.datapath.maps(), settings.gateway.as_ref())?;
+        self.station_age_s = settings.station_age_s;
+        self.age_at_ns = self.clock.now_ns();
+        self.put(Input::Configure { timing: settings.timing, keys });
+        self.settle();
+        Ok(Vec::new())
+    }
+
+    /// What is pinned stays at work, unless it is to be removed; then others are told first, and find other ways.
+    fn end(mut self, remove: bool) -> Result<(), NodeError> {
+        if !remove {
+            return Ok(());
+        }
+        self.put(Input::Leave);
+        self.settle();
+        runner::serve_until(&mut self, |daemon| daemon.control.has_left())?;
+        std::thread::sleep(LEAVE);
+        self.datapath.detach()?;
+        self.cards.release()
     }
 }
 

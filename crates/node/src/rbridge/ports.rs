@@ -200,7 +200,7 @@ pub(super) fn add(datapath: &mut RBridgeDatapath, port: &Port) -> Result<(), Nod
     port.config().map_or(Ok(()), |config| Ok(datapath.add_port(port.settings.number, &config)?))
 }
 
-impl Daemon<'_> {
+impl Daemon {
     /// Tells the control plane of a port that was there from the start.
     pub(super) fn port_begins(&mut self, place: usize) {
         let port = &self.ports.all[place];

@@ -1,24 +1,17 @@
-//! What `weft trill` and the daemon say to each other over its Unix socket: one request and one answer per connection, each
-//! a line of JSON.
-//!
-//! ```text
-//! "show" {"show":"adjacency"}, and lsdb, nickname, route, tree, rpf, fdb, counters
-//! "stop" ends the daemon and removes its data path, pins included
-//! ```
+//! What an RBridge shows by its control socket ([`crate::socket`]): `{"show":"adjacency"}`, and lsdb, nickname, route, tree, rpf, fdb,
+//! counters.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::socket;
+
 /// A request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Request {
-    /// Tell state.
-    Show(What),
-    /// End, and remove everything from the kernel.
-    Stop,
-}
+pub type Request = socket::Request<What>;
+
+/// An answer.
+pub type Answer = socket::Answer<Shown>;
 
 /// What is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,18 +35,14 @@ pub enum What {
     Counters,
 }
 
-/// An answer.
+/// State.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// It is done.
-    Done,
-    /// It is not; one line says why.
-    Refused(String),
+pub enum Shown {
     /// Links to other RBridges, by port.
     Adjacencies(Vec<AdjacencyRow>),
     /// LSPs in the order of their IDs.
-    Lsdb(Vec<LspRow>),
+    Lsps(Vec<LspRow>),
     /// Nicknames in order; one that two hold is there twice.
     Nicknames(Vec<NicknameRow>),
     /// Routes by egress nickname.
@@ -63,7 +52,7 @@ pub enum Answer {
     /// Reverse path checks by tree and ingress.
     Rpf(Vec<RpfRow>),
     /// Stations by VLAN and MAC.
-    Fdb(Vec<FdbRow>),
+    Stations(Vec<FdbRow>),
     /// Counters: of each group, numbers by name.
     Counters(BTreeMap<String, BTreeMap<String, u64>>),
 }

@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn the_example_is_good_and_survives_as_text() {
         let config = RBridgeConfig::example();
-        config.check().unwrap();
+        Settings::of(&config).unwrap();
         assert_eq!(toml::from_str::<RBridgeConfig>(&crate::settings_file::to_text(&config)).unwrap(), config);
         let settings = Settings::of(&config).unwrap();
         assert_eq!(settings.vlans().collect::<Vec<_>>(), [(10, 10), (10, 10), (20, 30)]);

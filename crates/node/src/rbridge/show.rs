@@ -1,4 +1,4 @@
-//! An RBridge's state as `weft trill show` prints it.
+//! An RBridge's state as it is shown.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use weft_wire::isis::{LspId, SystemId, Tlv, View};
 
 use super::ports::Port;
 use super::protocol::{
-    AdjacencyRow, Answer, BranchRow, FdbRow, HopRow, LspRow, NicknameRow, RouteRow, RpfRow, TreeRow, What,
+    AdjacencyRow, BranchRow, FdbRow, HopRow, LspRow, NicknameRow, RouteRow, RpfRow, Shown, TreeRow, What,
 };
 use super::settings::Kind;
 use super::{Daemon, monotonic_s, port_config};
-use crate::agent::status::named;
 use crate::error::NodeError;
+use crate::socket::named;
 
 /// Who is who, as LSPs tell.
 struct Names {
@@ -38,18 +38,18 @@ impl Names {
     }
 }
 
-impl Daemon<'_> {
-    pub(super) fn show(&self, what: What) -> Result<Answer, NodeError> {
+impl Daemon {
+    pub(super) fn shown(&self, what: What) -> Result<Shown, NodeError> {
         let names = self.names();
         Ok(match what {
-            What::Adjacency => Answer::Adjacencies(self.adjacency_rows(&names)),
-            What::Lsdb => Answer::Lsdb(self.lsp_rows(&names)),
-            What::Nickname => Answer::Nicknames(self.nickname_rows(&names)),
-            What::Route => Answer::Routes(self.route_rows(&names)),
-            What::Tree => Answer::Trees(self.tree_rows(&names)),
-            What::Rpf => Answer::Rpf(self.rpf_rows(&names)),
-            What::Fdb => Answer::Fdb(self.fdb_rows(&names)?),
-            What::Counters => Answer::Counters(self.counters()?),
+            What::Adjacency => Shown::Adjacencies(self.adjacency_rows(&names)),
+            What::Lsdb => Shown::Lsps(self.lsp_rows(&names)),
+            What::Nickname => Shown::Nicknames(self.nickname_rows(&names)),
+            What::Route => Shown::Routes(self.route_rows(&names)),
+            What::Tree => Shown::Trees(self.tree_rows(&names)),
+            What::Rpf => Shown::Rpf(self.rpf_rows(&names)),
+            What::Fdb => Shown::Stations(self.fdb_rows(&names)?),
+            What::Counters => Shown::Counters(self.counters()?),
         })
     }
 

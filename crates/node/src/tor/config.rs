@@ -1,12 +1,13 @@
 //! What a ToR's reporter is told at start.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use weft_wire::directory::PORT;
 
 use crate::error::NodeError;
+use crate::runner::{DaemonKind, Settings};
 
 /// UDP port that reports come from unless configured otherwise.
 pub const REPORTER_PORT: u16 = 5302;
@@ -31,9 +32,13 @@ pub struct TorConfig {
     pub key_id: u32,
     /// Directory in a bpffs where the switch's data path is pinned.
     pub pin_dir: PathBuf,
-    /// Path of a Unix socket that answers each connection with the reporter's state.
-    #[serde(default)]
-    pub status_socket: Option<PathBuf>,
+    /// Path of the reporter's control socket.
+    #[serde(default = "socket", alias = "status_socket")]
+    pub socket: PathBuf,
+}
+
+fn socket() -> PathBuf {
+    DaemonKind::Tor.socket()
 }
 
 fn port() -> u16 {
@@ -50,15 +55,22 @@ impl TorConfig {
             key_file: Some("/etc/weft/tor.key".into()),
             key_id: 0,
             pin_dir: "/run/weft/bpf/switch".into(),
-            status_socket: Some("/run/weft/tor.sock".into()),
+            socket: socket(),
         }
     }
+}
 
-    /// Checks what can be checked without looking at the machine.
-    pub(super) fn check(&self) -> Result<(), NodeError> {
+impl Settings for TorConfig {
+    const LIVE: &'static [&'static str] = &["directory_servers", "key_file", "key_id"];
+
+    fn check(&self) -> Result<(), NodeError> {
         if self.directory_servers.is_empty() {
             return Err(NodeError::config("directory_servers", "is empty; name at least one server as ADDRESS:PORT"));
         }
         Ok(())
+    }
+
+    fn places(&self) -> (&Path, Option<&Path>) {
+        (&self.socket, Some(&self.pin_dir))
     }
 }

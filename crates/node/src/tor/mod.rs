@@ -7,10 +7,9 @@
 mod config;
 mod status;
 
-use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::UdpSocket;
 
 use rand_pcg::Pcg64;
-use tracing::info;
 use weft_control::directory::Stale;
 use weft_control::directory::policy::COMMON_SERVICE;
 use weft_control::tally::Tally;
@@ -22,16 +21,15 @@ use weft_datapath::switch::SwitchMaps;
 use crate::error::NodeError;
 use crate::key::{self, Derived};
 use crate::poll::Poller;
-use crate::runner::{self, Clock};
+use crate::runner::{self, Clock, Load};
+use crate::socket::Nothing;
 use crate::stop::Stop;
-use crate::unix::StatusSocket;
-use crate::{READY_LOG, agent, sys};
+use crate::{sys, udp};
 
 pub use config::{REPORTER_PORT, TorConfig};
 pub use status::{TorStatus, read};
 
 const SAMPLES: u64 = 0;
-const STATUS: u64 = 1;
 
 counted! {
     /// What the daemon could not do.
@@ -45,62 +43,21 @@ counted! {
 ///
 /// # Errors
 /// Any [`NodeError`]: a setting that cannot work, no data path pinned, no rights.
-pub fn run(config: &TorConfig, stop: &Stop) -> Result<(), NodeError> {
-    let mut daemon = Daemon::start(config)?;
-    let TorConfig { la, directory_servers, pin_dir, .. } = config;
-    let pins = pin_dir.display();
-    info!(target: READY_LOG, "ToR reporter ready: reports from LA {la} to {directory_servers:?} what {pins} drops");
-    runner::serve(&mut daemon, stop)
+pub fn run(load: &Load<'_, TorConfig>, stop: &Stop) -> Result<(), NodeError> {
+    runner::run::<Daemon>(load, stop)
 }
 
-struct Daemon<'a> {
-    config: &'a TorConfig,
+struct Daemon {
+    config: TorConfig,
     machine: Reporter,
     samples: StaleSamples,
     switch: SwitchMaps,
     socket: UdpSocket,
-    status: Option<StatusSocket>,
     io: Tally<IoFault>,
     clock: Clock,
 }
 
-impl<'a> Daemon<'a> {
-    fn start(config: &'a TorConfig) -> Result<Self, NodeError> {
-        config.check()?;
-        let key =
-            key::read_or_open(config.key_file.as_deref(), Derived { la: Some(config.la), service: COMMON_SERVICE })?;
-        let samples = StaleSamples::open_pinned(&config.pin_dir)?;
-        let switch = SwitchMaps::open_pinned(&config.pin_dir)?;
-        let socket = agent::bind_udp(config.la, config.port)?;
-        let local = match socket.local_addr().map_err(NodeError::system("reading the UDP socket's address"))? {
-            SocketAddr::V4(address) => address,
-            SocketAddr::V6(_) => SocketAddrV4::new(config.la, config.port),
-        };
-        let status = config.status_socket.as_deref().map(StatusSocket::bind).transpose()?;
-        let servers = config.directory_servers.clone();
-        let reporter = Config { local, servers, key, key_id: config.key_id, limits: Limits::default() };
-        let seed = sys::random_u128().map_err(NodeError::system("reading random bytes"))?;
-        let machine = Reporter::new(reporter, Pcg64::new(seed, u128::from(u32::from(config.la))));
-        let (io, clock) = (Tally::default(), Clock::start());
-        Ok(Self { config, machine, samples, switch, socket, status, io, clock })
-    }
-
-    fn read_samples(&mut self) -> Result<(), NodeError> {
-        for ends in self.samples.take()? {
-            self.handle(Input::Sample(Stale { aa: ends.aa, source_aa: ends.source_aa }));
-        }
-        Ok(())
-    }
-
-    fn answer_status(&self) {
-        if let Some(socket) = &self.status {
-            socket.answer(|| {
-                let counters = self.switch.counters().unwrap_or_default();
-                status::of(self.config, self.machine.counts(), &self.io, counters)
-            });
-        }
-    }
-
+impl Daemon {
     fn handle(&mut self, input: Input) {
         let mut outputs = Vec::new();
         self.machine.handle(self.clock.now_ns(), input, &mut outputs);
@@ -112,22 +69,48 @@ impl<'a> Daemon<'a> {
     }
 }
 
-impl runner::Daemon for Daemon<'_> {
-    fn watch(&self, poller: &Poller) -> Result<(), NodeError> {
-        poller.add(&self.samples, SAMPLES)?;
-        self.status.as_ref().map_or(Ok(()), |status| poller.add(status, STATUS))
+fn machine(config: &TorConfig, socket: &UdpSocket) -> Result<Config, NodeError> {
+    let whose = Derived { la: Some(config.la), service: COMMON_SERVICE };
+    let key = key::read_or_open(config.key_file.as_deref(), whose)?;
+    let (local, servers) = (udp::local(socket)?, config.directory_servers.clone());
+    Ok(Config { local, servers, key, key_id: config.key_id, limits: Limits::default() })
+}
+
+impl runner::Daemon for Daemon {
+    type Settings = TorConfig;
+    type What = ();
+    type Shown = TorStatus;
+    type Item = Nothing;
+
+    fn start(config: &TorConfig) -> Result<Self, NodeError> {
+        let samples = StaleSamples::open_pinned(&config.pin_dir)?;
+        let switch = SwitchMaps::open_pinned(&config.pin_dir)?;
+        let socket = udp::bind(config.la, config.port)?;
+        let seed = sys::random_u128().map_err(NodeError::system("reading random bytes"))?;
+        let rng = Pcg64::new(seed, u128::from(u32::from(config.la)));
+        let machine = Reporter::new(machine(config, &socket)?, rng);
+        let (config, io, clock) = (config.clone(), Tally::default(), Clock::start());
+        Ok(Self { config, machine, samples, switch, socket, io, clock })
     }
 
-    fn ready(&mut self, token: u64) -> Result<(), NodeError> {
-        match token {
-            SAMPLES => self.read_samples()?,
-            _ => self.answer_status(),
+    fn ready_line(&self) -> String {
+        let TorConfig { la, directory_servers, pin_dir, .. } = &self.config;
+        format!("ToR reporter ready: reports from LA {la} to {directory_servers:?} what {} drops", pin_dir.display())
+    }
+
+    fn watch(&self, poller: &Poller) -> Result<(), NodeError> {
+        poller.add(&self.samples, SAMPLES)
+    }
+
+    fn ready(&mut self, _: u64) -> Result<(), NodeError> {
+        for ends in self.samples.take()? {
+            self.handle(Input::Sample(Stale { aa: ends.aa, source_aa: ends.source_aa }));
         }
         Ok(())
     }
 
-    fn clock(&self) -> &Clock {
-        &self.clock
+    fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
     }
 
     fn next_deadline_ns(&self) -> Option<u64> {
@@ -136,6 +119,21 @@ impl runner::Daemon for Daemon<'_> {
 
     fn deadline(&mut self) -> Result<(), NodeError> {
         self.handle(Input::Deadline);
+        Ok(())
+    }
+
+    fn show(&self, (): ()) -> Result<TorStatus, NodeError> {
+        Ok(status::of(&self.config, self.machine.counts(), &self.io, self.switch.counters()?))
+    }
+
+    fn reload(&mut self, config: &TorConfig) -> Result<Vec<String>, NodeError> {
+        self.machine.reconfigure(machine(config, &self.socket)?);
+        self.config = config.clone();
+        Ok(Vec::new())
+    }
+
+    /// The data path is the switch's.
+    fn end(self, _: bool) -> Result<(), NodeError> {
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! A reporter's state: whoever connects to the status socket gets it as one JSON object and a closed connection.
+//! What a reporter shows of itself, as JSON.
 //!
 //! ```text
 //! {"schema_version":1, "la":A, "events":{NAME:N, ..}, "io":{NAME:N, ..}, "datapath":{NAME:N, ..}}
@@ -16,9 +16,9 @@ use weft_control::tally::Tally;
 use weft_control::tor::Event;
 
 use super::{IoFault, TorConfig};
-use crate::agent::status::named;
 use crate::error::NodeError;
-use crate::unix;
+use crate::runner::DaemonKind;
+use crate::socket::{self, named};
 
 /// A reporter's state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,9 +38,9 @@ pub struct TorStatus {
 /// Reads the state of the reporter that listens on `path`.
 ///
 /// # Errors
-/// [`NodeError::System`] or [`NodeError::Protocol`].
+/// As for [`socket::ask`].
 pub fn read(path: impl AsRef<Path>) -> Result<TorStatus, NodeError> {
-    unix::read_status(path.as_ref(), "ToR reporter")
+    socket::show(DaemonKind::Tor, path.as_ref(), ())
 }
 
 pub(super) fn of(

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use weft_wire::directory::PORT as DIRECTORY_PORT;
 use weft_wire::vxlan::UDP_PORT;
 
 use crate::agent::AGENT_PORT;
+use crate::error::NodeError;
+use crate::runner::DaemonKind;
 
-/// The configuration file of `weft node vtep`, as TOML. All but `local`, `uplink`, `udp_port`, `hook`, `attach`,
-/// `strangers`, `capacity`, `pin_dir`, `socket` and `directory` can change while it runs.
+/// The configuration file of `weft node vtep`. `peers`, `segment`, `vni`, `port` and `entry` can change while it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VtepConfig {
@@ -37,7 +38,7 @@ pub struct VtepConfig {
     /// Directory in a bpffs where the data path is pinned, so that it works on while the daemon restarts.
     #[serde(default)]
     pub pin_dir: Option<PathBuf>,
-    /// Path of the Unix socket for `weft vtep`.
+    /// Path of the VTEP's control socket.
     #[serde(default = "socket")]
     pub socket: PathBuf,
     /// Room in the data path.
@@ -247,7 +248,7 @@ fn udp_port() -> u16 {
 }
 
 fn socket() -> PathBuf {
-    SOCKET_DEFAULT.into()
+    DaemonKind::Vtep.socket()
 }
 
 fn directory_port() -> u16 {
@@ -257,9 +258,6 @@ fn directory_port() -> u16 {
 fn lifetime_s() -> u32 {
     300
 }
-
-/// Where a VTEP listens for `weft vtep` unless told otherwise.
-pub const SOCKET_DEFAULT: &str = "/run/weft/vtep.sock";
 
 impl VtepConfig {
     /// A VTEP without segments.
@@ -319,22 +317,18 @@ impl VtepConfig {
         });
         config
     }
+}
 
-    /// The first setting in which both differ and that only a restart can change.
-    pub(super) fn fixed_difference(&self, other: &Self) -> Option<&'static str> {
-        let differs = [
-            ("local", self.local != other.local),
-            ("uplink", self.uplink != other.uplink),
-            ("udp_port", self.udp_port != other.udp_port),
-            ("hook", self.hook != other.hook),
-            ("attach", self.attach != other.attach),
-            ("strangers", self.strangers != other.strangers),
-            ("pin_dir", self.pin_dir != other.pin_dir),
-            ("socket", self.socket != other.socket),
-            ("capacity", self.capacity != other.capacity),
-            ("directory", self.directory != other.directory),
-        ];
-        differs.into_iter().find(|(_, differs)| *differs).map(|(name, _)| name)
+impl crate::runner::Settings for VtepConfig {
+    const LIVE: &'static [&'static str] = &["peers", "segment", "vni", "port", "entry"];
+
+    /// What this host has to say of them comes later.
+    fn check(&self) -> Result<(), NodeError> {
+        self.settings().map(drop)
+    }
+
+    fn places(&self) -> (&Path, Option<&Path>) {
+        (&self.socket, self.pin_dir.as_deref())
     }
 }
 

@@ -18,31 +18,28 @@ use std::path::Path;
 use tracing::{debug, info, warn};
 use weft_control::counted;
 use weft_control::tally::Tally;
-use weft_control::vtep::{Change, Fault, Operation, Settings, Vni, ageing, difference, removed};
+use weft_control::vtep::{Change, Operation, Settings, Vni, ageing, difference, removed};
 use weft_datapath::vxlan::{Upcall, Upcalls};
 use weft_wire::ethernet::MacAddress;
 
-use crate::READY_LOG;
-use crate::command::{self, CommandSocket};
 use crate::error::NodeError;
 use crate::poll::Poller;
-use crate::runner::{self, Clock};
-use crate::stop::{Hangup, Stop};
+use crate::runner::{self, Clock, DaemonKind, Load};
+use crate::socket;
+use crate::stop::Stop;
 use host::TunnelPort;
 use kernel::Kernel;
-use protocol::{Answer, Item, Request};
+use protocol::{Answer, Item, Request, Shown, What};
 use stations::Stations;
 
 pub use config::{
-    AttachChoice, Capacity, DirectoryTable, EntryTable, FloodText, HookChoice, PortTable, SOCKET_DEFAULT, SegmentTable,
-    Strangers, TaggedText, VniIds, VtepConfig,
+    AttachChoice, Capacity, DirectoryTable, EntryTable, FloodText, HookChoice, PortTable, SegmentTable, Strangers,
+    TaggedText, VniIds, VtepConfig,
 };
 
-const COMMANDS: u64 = 0;
-const UPCALLS: u64 = 1;
-const TUNNELS: u64 = 2;
-const HANGUP: u64 = 3;
-const ANSWERS: u64 = 4;
+const UPCALLS: u64 = 0;
+const TUNNELS: u64 = 1;
+const ANSWERS: u64 = 2;
 
 counted! {
     /// What the daemon itself could not do.
@@ -58,105 +55,37 @@ counted! {
     }
 }
 
-/// Runs a VTEP until it is told to stop. `load` gives its configuration, and gives it again after a hangup. With a
-/// `pin_dir` the data path stays at work afterwards, unless `weft vtep stop` ended it.
+/// Runs a VTEP until it is told to stop. With a `pin_dir` the data path stays at work afterwards, unless a request to stop came
+/// by the socket.
 ///
 /// # Errors
 /// Any [`NodeError`]: a setting that cannot work, no rights, no eBPF. Then nothing is left behind that was not there.
-pub fn run(load: &dyn Fn() -> Result<VtepConfig, NodeError>, stop: &Stop, hangup: &Hangup) -> Result<(), NodeError> {
-    let mut daemon = Daemon::start(load, stop, hangup)?;
-    let VtepConfig { local, uplink, socket, .. } = &daemon.config;
-    let (vnis, ports, socket) = (daemon.settings.vnis.len(), daemon.settings.ports.len(), socket.display());
-    info!(target: READY_LOG, "VTEP ready: {local} on {uplink:?}, {vnis} segments, {ports} ports, socket {socket}");
-    runner::serve(&mut daemon, stop)?;
-    daemon.end()
+pub fn run(load: &Load<'_, VtepConfig>, stop: &Stop) -> Result<(), NodeError> {
+    runner::run::<Daemon>(load, stop)
 }
 
 /// Asks the VTEP that listens on `path`.
 ///
 /// # Errors
-/// [`NodeError::System`] when none listens there, [`NodeError::Refused`] with its reason, [`NodeError::Protocol`].
+/// As for [`socket::ask`].
 pub fn ask(path: &Path, request: &Request) -> Result<Answer, NodeError> {
-    command::ask(path, NOBODY, request)
+    socket::ask(DaemonKind::Vtep, path, request)
 }
 
-/// Ends the VTEP that listens on `path`, a process of its own, and waits for its end.
-///
-/// # Errors
-/// As for [`ask`].
-pub fn stop(path: &Path) -> Result<(), NodeError> {
-    command::ask_to_end::<_, Answer>(path, NOBODY, &Request::Stop)
-}
-
-const NOBODY: &str = "no VTEP answers; start one (weft node vtep) or name its --socket";
-
-command::can_refuse!(Answer);
-
-struct Daemon<'a> {
-    load: &'a dyn Fn() -> Result<VtepConfig, NodeError>,
+struct Daemon {
     config: VtepConfig,
     /// What the data path does now.
     settings: Settings,
     kernel: Kernel,
     upcalls: Upcalls,
     stations: Option<Stations>,
-    commands: CommandSocket,
     tunnels: TunnelPort,
-    hangup: &'a Hangup,
-    stop: &'a Stop,
     clock: Clock,
     age_at_ns: Option<u64>,
     io: Tally<IoFault>,
-    /// Whether the data path goes with the daemon although it is pinned.
-    remove: bool,
 }
 
-impl<'a> Daemon<'a> {
-    fn start(
-        load: &'a dyn Fn() -> Result<VtepConfig, NodeError>,
-        stop: &'a Stop,
-        hangup: &'a Hangup,
-    ) -> Result<Self, NodeError> {
-        let config = load()?;
-        let settings = config.settings()?;
-        settings.check(&host::facts(&config, &settings)?)?;
-        stations::check(&config, &settings)?;
-        let commands = CommandSocket::bind(&config.socket)?;
-        let tunnels = TunnelPort::bind(&config)?;
-        let stations = Stations::open(&config)?;
-        let mut kernel = Kernel::open(&config)?;
-        let fresh = kernel.is_fresh();
-        let (found, known) = kernel.found()?;
-        let upcalls = kernel.upcalls()?;
-        let (clock, io) = (Clock::start(), Tally::default());
-        let mut daemon = Self {
-            load,
-            config,
-            settings: found,
-            kernel,
-            upcalls,
-            stations,
-            commands,
-            tunnels,
-            hangup,
-            stop,
-            clock,
-            age_at_ns: None,
-            io,
-            remove: false,
-        };
-        match daemon.begin(settings, known) {
-            Ok(()) => Ok(daemon),
-            Err(error) if fresh => {
-                daemon.remove = true;
-                // The first error is the one to tell.
-                let _ = daemon.end();
-                Err(error)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
+impl Daemon {
     /// Becomes what is wanted from what was found, and takes stations of an earlier run over.
     fn begin(&mut self, wanted: Settings, known: Vec<kernel::Station>) -> Result<(), NodeError> {
         let taken_over = !self.settings.vnis.is_empty();
@@ -206,30 +135,6 @@ impl<'a> Daemon<'a> {
         self.follow_directory()
     }
 
-    fn answer_commands(&mut self) {
-        while let Some((request, mut reply)) = self.commands.next::<Request, Answer>() {
-            let answer = self.carry_out(request).unwrap_or_else(|error| Answer::Refused(error.to_string()));
-            reply.send(&answer);
-        }
-    }
-
-    fn carry_out(&mut self, request: Request) -> Result<Answer, NodeError> {
-        match request {
-            Request::Show(what) => return self.show(what),
-            Request::Add(item) => {
-                let change = self.addition(item)?;
-                self.change(change)?;
-            }
-            Request::Remove(item) => self.change(removal(item)?)?,
-            Request::Reload => return self.reload().map(Answer::Reloaded),
-            Request::Stop => {
-                self.remove = true;
-                self.stop.request();
-            }
-        }
-        Ok(Answer::Done)
-    }
-
     fn addition(&self, item: Item) -> Result<Change, NodeError> {
         Ok(match item {
             Item::Vni(table) => Change::AddVnis(table.vnis()?, table.segment(&self.config.segment)?),
@@ -243,25 +148,6 @@ impl<'a> Daemon<'a> {
                 Change::SetEntry(vni, mac, entry)
             }
         })
-    }
-
-    fn change(&mut self, change: Change) -> Result<(), NodeError> {
-        let after = self.settings.changed(change)?;
-        self.become_settings(&self.config.clone(), after)
-    }
-
-    /// Reads the configuration again. Returns what is no longer there, for people.
-    fn reload(&mut self) -> Result<Vec<String>, NodeError> {
-        let config = (self.load)()?;
-        if let Some(name) = config.fixed_difference(&self.config) {
-            return Err(Fault { setting: name, why: "cannot change at run time; restart the daemon".to_owned() }.into());
-        }
-        let after = config.settings()?;
-        let removed = removed(&self.settings, &after);
-        self.become_settings(&config, after)?;
-        self.config = config;
-        info!(segments = self.settings.vnis.len(), ?removed, "configuration read again");
-        Ok(removed)
     }
 
     fn take_upcalls(&mut self) -> Result<(), NodeError> {
@@ -295,11 +181,6 @@ impl<'a> Daemon<'a> {
         let period_ns = ageing::period_ns(&self.settings);
         self.age_at_ns = period_ns.map(|period_ns| self.clock.now_ns() + period_ns);
     }
-
-    /// Ends: what is pinned stays at work, unless it is to be removed.
-    fn end(self) -> Result<(), NodeError> {
-        if self.remove || self.config.pin_dir.is_none() { self.kernel.remove() } else { Ok(()) }
-    }
 }
 
 fn removal(item: Item) -> Result<Change, NodeError> {
@@ -315,33 +196,56 @@ fn removal(item: Item) -> Result<Change, NodeError> {
     })
 }
 
-impl runner::Daemon for Daemon<'_> {
+impl runner::Daemon for Daemon {
+    type Settings = VtepConfig;
+    type What = What;
+    type Shown = Shown;
+    type Item = Item;
+
+    fn start(config: &VtepConfig) -> Result<Self, NodeError> {
+        let wanted = config.settings()?;
+        wanted.check(&host::facts(config, &wanted)?)?;
+        stations::check(config, &wanted)?;
+        let tunnels = TunnelPort::bind(config)?;
+        let stations = Stations::open(config)?;
+        let mut kernel = Kernel::open(config)?;
+        let is_fresh = kernel.is_fresh();
+        let (settings, known) = kernel.found()?;
+        let upcalls = kernel.upcalls()?;
+        let (config, clock, io) = (config.clone(), Clock::start(), Tally::default());
+        let mut daemon = Self { config, settings, kernel, upcalls, stations, tunnels, clock, age_at_ns: None, io };
+        match daemon.begin(wanted, known) {
+            Ok(()) => Ok(daemon),
+            Err(error) => {
+                // The first error is the one to tell.
+                let _ = daemon.end(is_fresh);
+                Err(error)
+            }
+        }
+    }
+
+    fn ready_line(&self) -> String {
+        let (VtepConfig { local, uplink, .. }, Settings { vnis, ports, .. }) = (&self.config, &self.settings);
+        format!("VTEP ready: {local} on {uplink:?}, {} segments, {} ports", vnis.len(), ports.len())
+    }
+
     fn watch(&self, poller: &Poller) -> Result<(), NodeError> {
-        poller.add(&self.commands, COMMANDS)?;
         poller.add(&self.upcalls, UPCALLS)?;
         poller.add(&self.tunnels, TUNNELS)?;
-        poller.add(self.hangup, HANGUP)?;
         self.stations.as_ref().map_or(Ok(()), |stations| poller.add(stations, ANSWERS))
     }
 
     fn ready(&mut self, token: u64) -> Result<(), NodeError> {
         match token {
-            COMMANDS => self.answer_commands(),
             UPCALLS => self.take_upcalls()?,
             TUNNELS => self.tunnels.drain(),
-            HANGUP => {
-                self.hangup.take();
-                if let Err(error) = self.reload() {
-                    warn!(%error, "the configuration stays as it was");
-                }
-            }
             _ => self.read_answers(),
         }
         Ok(())
     }
 
-    fn clock(&self) -> &Clock {
-        &self.clock
+    fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
     }
 
     fn next_deadline_ns(&self) -> Option<u64> {
@@ -356,5 +260,31 @@ impl runner::Daemon for Daemon<'_> {
         }
         self.confirm_stations();
         Ok(())
+    }
+
+    fn show(&self, what: What) -> Result<Shown, NodeError> {
+        self.shown(what)
+    }
+
+    fn in_force(&self, config: &VtepConfig) -> VtepConfig {
+        config.with_settings(&self.settings)
+    }
+
+    fn change(&mut self, item: Item, add: bool) -> Result<(), NodeError> {
+        let change = if add { self.addition(item)? } else { removal(item)? };
+        let after = self.settings.changed(change)?;
+        self.become_settings(&self.config.clone(), after)
+    }
+
+    fn reload(&mut self, config: &VtepConfig) -> Result<Vec<String>, NodeError> {
+        let after = config.settings()?;
+        let removed = removed(&self.settings, &after);
+        self.become_settings(config, after)?;
+        self.config = config.clone();
+        Ok(removed)
+    }
+
+    fn end(self, remove: bool) -> Result<(), NodeError> {
+        if remove { self.kernel.remove() } else { Ok(()) }
     }
 }

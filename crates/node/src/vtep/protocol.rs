@@ -1,14 +1,12 @@
-//! What `weft vtep` and the daemon say to each other over its Unix socket: one request and one answer per connection, each
-//! a line of JSON.
+//! What a VTEP shows, and what is added to it and removed from it, by its control socket ([`crate::socket`]).
 //!
 //! ```text
-//! "show" {"show":"vni"}, {"show":{"fdb":{"vni":100}}}, {"show":"peers"}, {"show":"counters"}, {"show":"config"}
-//! "add"  {"add":{"vni":{"id":"100-199","age_s":60}}}, {"add":{"port":{"interface":"vm1","vni":100}}},
-//!        {"add":{"port":{"interface":"trunk1","vlans":["10=5010","100-199=10100-10199"]}}},
-//!        {"add":{"peer":"10.64.0.5"}}, {"add":{"entry":{"vni":100,"mac":M,"peer":A}}}
-//! "remove" the same; of an entry only vni and mac count, of a port only the interface and, to remove no more than them,
-//!        VLANs without VNIs, of VNIs only the id
-//! "reload" reads the configuration again; "stop" ends the daemon and removes its data path, pins included
+//! {"show":"vni"}, {"show":{"fdb":{"vni":100}}}, {"show":"peers"}, {"show":"counters"}
+//! {"add":{"vni":{"id":"100-199","age_s":60}}}, {"add":{"port":{"interface":"vm1","vni":100}}},
+//! {"add":{"port":{"interface":"trunk1","vlans":["10=5010","100-199=10100-10199"]}}},
+//! {"add":{"peer":"10.64.0.5"}}, {"add":{"entry":{"vni":100,"mac":M,"peer":A}}}
+//! {"remove":..} the same; of an entry only vni and mac count, of a port only the interface and, to remove no more than them,
+//! VLANs without VNIs, of VNIs only the id
 //! ```
 
 use std::collections::BTreeMap;
@@ -17,22 +15,13 @@ use std::net::Ipv4Addr;
 use serde::{Deserialize, Serialize};
 
 use super::config::{EntryTable, PortTable, SegmentTable};
+use crate::socket;
 
 /// A request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Request {
-    /// Tell state.
-    Show(What),
-    /// Add something; it lasts until the next reload or restart.
-    Add(Item),
-    /// Remove something.
-    Remove(Item),
-    /// Read the configuration again and become what it says.
-    Reload,
-    /// End, and remove everything from the kernel.
-    Stop,
-}
+pub type Request = socket::Request<What, Item>;
+
+/// An answer.
+pub type Answer = socket::Answer<Shown>;
 
 /// What is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,8 +38,6 @@ pub enum What {
     Peers,
     /// Counters.
     Counters,
-    /// The configuration in force, as TOML.
-    Config,
 }
 
 /// What is added or removed.
@@ -67,16 +54,10 @@ pub enum Item {
     Entry(EntryTable),
 }
 
-/// An answer.
+/// State.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// It is done.
-    Done,
-    /// The configuration was read again; what it does not name any more is gone.
-    Reloaded(Vec<String>),
-    /// It is not, and nothing has changed; one line says why and what to do.
-    Refused(String),
+pub enum Shown {
     /// Segments.
     Vnis(Vec<VniRow>),
     /// Forwarding entries.
@@ -85,8 +66,6 @@ pub enum Answer {
     Peers(Vec<PeerRow>),
     /// Counters: of each group, numbers by name.
     Counters(BTreeMap<String, BTreeMap<String, u64>>),
-    /// A file's text.
-    Config(String),
 }
 
 /// One segment.

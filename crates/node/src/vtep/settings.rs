@@ -48,7 +48,7 @@ impl VtepConfig {
         Ok(settings)
     }
 
-    /// The same VTEP with these settings: what `weft vtep show config` prints.
+    /// The same VTEP with these settings: what is shown as its configuration.
     pub fn with_settings(&self, settings: &Settings) -> Self {
         let mut config = self.clone();
         config.segment = SegmentTable::default();

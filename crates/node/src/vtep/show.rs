@@ -1,4 +1,4 @@
-//! A VTEP's state as `weft vtep show` prints it.
+//! A VTEP's state as it is shown.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -9,22 +9,20 @@ use weft_wire::ethernet::MacAddress;
 
 use super::Daemon;
 use super::kernel::theirs;
-use super::protocol::{Answer, FdbRow, PeerRow, VniRow, What};
-use crate::agent::status::named;
+use super::protocol::{FdbRow, PeerRow, Shown, VniRow, What};
 use crate::error::NodeError;
-use crate::settings_file;
+use crate::socket::named;
 
-impl Daemon<'_> {
-    pub(super) fn show(&self, what: What) -> Result<Answer, NodeError> {
+impl Daemon {
+    pub(super) fn shown(&self, what: What) -> Result<Shown, NodeError> {
         Ok(match what {
-            What::Vni => Answer::Vnis(self.vni_rows()?),
+            What::Vni => Shown::Vnis(self.vni_rows()?),
             What::Fdb { vni } => {
                 let vni = vni.map(Vni::new).transpose();
-                Answer::Fdb(self.fdb_rows(vni.map_err(|error| NodeError::config("vni", error.to_string()))?)?)
+                Shown::Fdb(self.fdb_rows(vni.map_err(|error| NodeError::config("vni", error.to_string()))?)?)
             }
-            What::Peers => Answer::Peers(self.peer_rows()?),
-            What::Counters => Answer::Counters(self.counters()?),
-            What::Config => Answer::Config(settings_file::to_text(&self.config.with_settings(&self.settings))),
+            What::Peers => Shown::Peers(self.peer_rows()?),
+            What::Counters => Shown::Counters(self.counters()?),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
@@ -20,11 +20,11 @@ use weft_wire::vlan::VlanId;
 
 use super::kernel::Station;
 use super::{Daemon, IoFault, VtepConfig};
-use crate::agent;
 use crate::error::NodeError;
 use crate::key::{self, Derived};
 use crate::silence::Silence;
 use crate::sys::{self, FrameSender};
+use crate::udp;
 
 /// Datagrams that are read before others have their turn.
 const BURST: usize = 64;
@@ -70,13 +70,9 @@ impl Stations {
     /// `None` without a directory.
     pub(super) fn open(config: &VtepConfig) -> Result<Option<Self>, NodeError> {
         let Some(directory) = &config.directory else { return Ok(None) };
-        let socket = agent::bind_udp(config.local, directory.port)?;
-        let local = match socket.local_addr().map_err(NodeError::system("reading the UDP socket's address"))? {
-            SocketAddr::V4(address) => address,
-            SocketAddr::V6(_) => SocketAddrV4::new(config.local, directory.port),
-        };
+        let socket = udp::bind(config.local, directory.port)?;
         let resolver = ResolverConfig {
-            local,
+            local: udp::local(&socket)?,
             servers: directory.servers.clone(),
             key_id: directory.key_id,
             timing: Timing { lifetime_ns: u64::from(directory.lifetime_s) * NS_PER_S, ..Timing::default() },
@@ -125,7 +121,7 @@ pub(super) struct Waiting {
     asker: Asker,
 }
 
-impl Daemon<'_> {
+impl Daemon {
     /// Begins to resolve where that is wanted now, and ends it where it no longer is.
     pub(super) fn follow_directory(&mut self) -> Result<(), NodeError> {
         let Some(stations) = &mut self.stations else { return Ok(()) };

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use weft_datapath::switch::{SwitchConfig, SwitchDatapath, Tier};
+use weft_node::NodeError;
 use weft_node::agent::{self, AgentConfig, AgentStatus, status};
 use weft_node::client::AdminClient;
 use weft_node::directory::DirectoryConfig;
@@ -158,21 +159,26 @@ impl Bed {
             directory_servers: vec![self.directory.listen],
             key_file: Some(derived_key(self.dir.path(), 0, Ipv4Addr::new(10, 64, k as u8, 2))),
             pin_dir: None,
-            status_socket: Some(self.socket(k)),
+            socket: self.socket(k),
             ..AgentConfig::example()
         }
     }
 
-    fn socket(&self, k: usize) -> PathBuf {
+    pub fn socket(&self, k: usize) -> PathBuf {
         self.dir.path().join(format!("agent{k}.sock"))
     }
 
     /// Starts server `k`'s agent and waits until it is ready.
     pub fn agent(&self, k: usize, config: AgentConfig) -> Daemon {
+        self.agent_of(k, move || Ok(config.clone()))
+    }
+
+    /// The same with settings that may be others when they are read again.
+    pub fn agent_of(&self, k: usize, load: impl Fn() -> Result<AgentConfig, NodeError> + Send + 'static) -> Daemon {
         let namespace = self.servers[k].0.clone();
         let daemon = Daemon::spawn(move |stop| {
             Namespace::enter(&namespace);
-            agent::run(&config, stop)
+            agent::run(&load, stop)
         });
         wait_until("the agent is ready", || {
             assert!(!daemon.ended(), "the agent ended");

@@ -33,6 +33,11 @@ impl Daemon {
         Self { stop, thread: Some(std::thread::spawn(move || run(&theirs))) }
     }
 
+    /// Asks it to read its settings again, as SIGHUP does.
+    pub fn hang_up(&self) {
+        self.stop.request_reload();
+    }
+
     /// Whether it ended by itself.
     pub fn ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
@@ -80,6 +85,7 @@ pub fn private_file(path: &Path, text: &str) -> PathBuf {
 pub fn loopback_config(dir: &Path) -> DirectoryConfig {
     DirectoryConfig {
         listen: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0),
+        socket: dir.join("directory.sock"),
         admin_socket: dir.join("admin.sock"),
         store: dir.join("store.redb").into(),
         key_file: Some(private_file(&dir.join("key"), KEY)),
@@ -102,7 +108,15 @@ pub fn derived_key(dir: &Path, service: u32, la: Ipv4Addr) -> PathBuf {
 /// Starts it and connects.
 pub fn start(config: &DirectoryConfig) -> (Daemon, AdminClient) {
     let theirs = config.clone();
-    let daemon = Daemon::spawn(move |stop| directory::run(&theirs, stop));
+    start_with(config, move || Ok(theirs.clone()))
+}
+
+/// The same with settings that may be others when they are read again.
+pub fn start_with(
+    config: &DirectoryConfig,
+    load: impl Fn() -> Result<DirectoryConfig, NodeError> + Send + 'static,
+) -> (Daemon, AdminClient) {
+    let daemon = Daemon::spawn(move |stop| directory::run(&load, stop));
     let mut client = None;
     wait_until("the directory server listens", || {
         client = AdminClient::connect(&config.admin_socket).ok();
@@ -118,7 +132,7 @@ pub fn start(config: &DirectoryConfig) -> (Daemon, AdminClient) {
 pub fn refused(config: &DirectoryConfig) -> String {
     let stop = Stop::manual().unwrap();
     stop.request();
-    let error = directory::run(config, &stop).expect_err("it must not start").to_string();
+    let error = directory::run(&|| Ok(config.clone()), &stop).expect_err("it must not start").to_string();
     assert!(!error.contains('\n'), "one line: {error}");
     error
 }

@@ -22,6 +22,5 @@ fn main() -> ExitCode {
 }
 
 fn run(file: &Path) -> Result<(), NodeError> {
-    let stop = Stop::on_signals()?;
-    rbridge::run(&read_settings(file)?, &stop)
+    rbridge::run(&|| read_settings(file), &Stop::on_signals()?)
 }

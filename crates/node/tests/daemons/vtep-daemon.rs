@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use weft_node::stop::{Hangup, Stop};
+use weft_node::stop::Stop;
 use weft_node::vtep;
 use weft_node::{NodeError, read_settings};
 
@@ -22,6 +22,5 @@ fn main() -> ExitCode {
 }
 
 fn run(file: &std::path::Path) -> Result<(), NodeError> {
-    let (stop, hangup) = (Stop::on_signals()?, Hangup::on_signal()?);
-    vtep::run(&|| read_settings(file), &stop, &hangup)
+    vtep::run(&|| read_settings(file), &Stop::on_signals()?)
 }

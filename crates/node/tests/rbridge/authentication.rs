@@ -3,7 +3,7 @@
 use std::fs::{Permissions, set_permissions, write};
 use std::os::unix::fs::PermissionsExt;
 
-use weft_node::rbridge::protocol::{AdjacencyRow, Answer, LspRow, What};
+use weft_node::rbridge::protocol::{AdjacencyRow, LspRow, Shown, What};
 use weft_node::rbridge::{AuthenticationTable, RBridgeConfig};
 use weft_wire::ethernet::{self, MacAddress};
 use weft_wire::isis::hello::{HandshakeState, PortSub, ThreeWay, VlanFlags};
@@ -36,14 +36,14 @@ fn config(square: &Square, corner: usize, lines: &[&str]) -> RBridgeConfig {
 
 fn adjacency(running: &Running, interface: &str) -> AdjacencyRow {
     match running.show(What::Adjacency) {
-        Answer::Adjacencies(rows) => rows.into_iter().find(|row| row.interface == interface).expect("a link"),
+        Shown::Adjacencies(rows) => rows.into_iter().find(|row| row.interface == interface).expect("a link"),
         other => panic!("{other:?}"),
     }
 }
 
 fn lsdb(running: &Running) -> Vec<LspRow> {
     match running.show(What::Lsdb) {
-        Answer::Lsdb(rows) => rows,
+        Shown::Lsps(rows) => rows,
         other => panic!("{other:?}"),
     }
 }
@@ -144,4 +144,63 @@ fn a_key_is_changed_by_restarts_that_lose_no_frame() {
     let (sent, lost) = stream.end();
     assert!(sent > 500 && lost == 0, "{lost} of {sent} lost");
     running.into_iter().for_each(Running::stop);
+}
+
+/// Key files change below settings that do not, timers with them; nobody is restarted.
+#[test]
+fn keys_and_timers_are_changed_by_reloads_that_lose_no_frame() {
+    let Some(square) = Square::new("reload") else { return };
+    let settings = |corner: usize| square.dir.path().join(format!("s{corner}.toml"));
+    let write_settings =
+        |corner, config: &RBridgeConfig| write(settings(corner), weft_node::settings_text(config)).unwrap();
+    let start = |corner| {
+        let (config, path) = (config(&square, corner, &[OLD]), settings(corner));
+        write_settings(corner, &config);
+        square.start_with(&config, corner, move || weft_node::read_settings(&path))
+    };
+    let running: Vec<Running> = (1..=3).map(start).collect();
+    wait_for_line(&running);
+    assert!(square.host(0).ping("-c 1 -W 2 10.0.10.2").contains("1 received"));
+    let stream = Stream::start(square.host(0), square.host(1), address(1));
+    for lines in [&[OLD, NEW][..], &[NEW, OLD], &[NEW]] {
+        for corner in 1..=3 {
+            keys(&square, corner, lines);
+            assert!(running[corner - 1].reload().unwrap().changed.is_empty(), "only the key file is another one");
+        }
+        wait_until("LSPs are signed anew", || running.iter().all(|running| lsdb(running).len() == 3));
+    }
+    // A key that is gone everywhere takes nobody with it.
+    for (place, running) in running.iter().enumerate() {
+        let mut config = config(&square, place + 1, &[NEW]);
+        config.timing.hello_ms = Some(900);
+        config.timing.holding_multiplier = Some(5);
+        write_settings(place + 1, &config);
+        assert_eq!(running.reload().unwrap().changed, ["timing.hello_ms", "timing.holding_multiplier"]);
+    }
+    wait_until("neighbours believe a Hello for longer", || {
+        let believed = adjacency(&running[0], "s2").holding_s;
+        believed.is_some_and(|believed| believed > 4.0)
+    });
+
+    let mut bad = config(&square, 1, &[NEW]);
+    for (spoil, says) in [
+        (
+            Box::new(|bad: &mut RBridgeConfig| bad.timing.hello_ms = Some(1)) as Box<dyn Fn(&mut RBridgeConfig)>,
+            "timing.hello_ms: 1 is",
+        ),
+        (Box::new(|bad| bad.root_priority = 9), "root_priority: cannot change at run time"),
+        (Box::new(|bad| bad.port[0].cost = Some(9)), "port: cannot change at run time"),
+    ] {
+        bad = RBridgeConfig { port: square.config(1).port, root_priority: 0x8000, ..bad };
+        spoil(&mut bad);
+        write_settings(1, &bad);
+        let error = running[0].reload().unwrap_err().to_string();
+        assert!(error.contains(says) && !error.contains('\n'), "{error} does not say {says}");
+    }
+    write(settings(1), "name = \"s1\"\n\nnickname = \"x\"\n").unwrap();
+    assert!(running[0].reload().unwrap_err().to_string().contains("line 3"));
+    let lost: u64 = running.iter().map(|running| running.count("control", "adjacency_down")).sum();
+    assert_eq!((lost, running[0].routes().len()), (0, 2), "nobody noticed");
+    let (sent, lost) = stream.end();
+    assert!(sent > 100 && lost == 0, "{lost} of {sent} lost");
 }

@@ -12,7 +12,7 @@ fn refused(square: &Square, config: &RBridgeConfig) -> String {
     let error = square.corner(1).within(|| {
         let stop = Stop::manual().unwrap();
         stop.request();
-        rbridge::run(config, &stop).expect_err("it must not start").to_string()
+        rbridge::run(&|| Ok(config.clone()), &stop).expect_err("it must not start").to_string()
     });
     assert!(!error.contains('\n'), "one line: {error}");
     error

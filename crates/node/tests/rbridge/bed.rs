@@ -6,9 +6,10 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use weft_datapath::offload::{self, Offload};
-use weft_node::NodeError;
-use weft_node::rbridge::protocol::{Answer, Request, RouteRow, What};
+use weft_node::rbridge::protocol::{Answer, Request, RouteRow, Shown, What};
 use weft_node::rbridge::{self, GatewayHost, GatewayTable, GatewayVlan, PortTable, RBridgeConfig, TimingTable};
+use weft_node::socket::{self, Reloaded};
+use weft_node::{DaemonKind, NodeError};
 use weft_wire::ethernet::MacAddress;
 
 use crate::common::{Daemon, wait_until};
@@ -134,10 +135,21 @@ impl Square {
 
     /// Starts a corner in a thread.
     pub(crate) fn start(&self, config: &RBridgeConfig, corner: usize) -> Running {
-        let (namespace, theirs) = (self.corner(corner).0.clone(), config.clone());
+        let theirs = config.clone();
+        self.start_with(config, corner, move || Ok(theirs.clone()))
+    }
+
+    /// The same with settings that may be others when they are read again.
+    pub(crate) fn start_with(
+        &self,
+        config: &RBridgeConfig,
+        corner: usize,
+        load: impl Fn() -> Result<RBridgeConfig, NodeError> + Send + 'static,
+    ) -> Running {
+        let namespace = self.corner(corner).0.clone();
         let daemon = Daemon::spawn(move |stop| {
             Namespace::enter(&namespace);
-            rbridge::run(&theirs, stop)
+            rbridge::run(&load, stop)
         });
         let mut running = Running { daemon: Some(daemon), socket: config.socket.clone() };
         wait_until("the RBridge is ready", || {
@@ -192,14 +204,18 @@ impl Running {
         rbridge::ask(&self.socket, &request)
     }
 
-    pub(crate) fn show(&self, what: What) -> Answer {
-        self.try_ask(Request::Show(what)).expect("it is no bad request")
+    pub(crate) fn show(&self, what: What) -> Shown {
+        socket::show(DaemonKind::Rbridge, &self.socket, what).expect("it is no bad request")
+    }
+
+    pub(crate) fn reload(&self) -> Result<Reloaded, NodeError> {
+        socket::reload(DaemonKind::Rbridge, &self.socket)
     }
 
     /// Routes by host name of the egress.
     pub(crate) fn routes(&self) -> BTreeMap<String, RouteRow> {
         match self.show(What::Route) {
-            Answer::Routes(rows) => rows.into_iter().map(|row| (row.hostname.clone(), row)).collect(),
+            Shown::Routes(rows) => rows.into_iter().map(|row| (row.hostname.clone(), row)).collect(),
             other => panic!("{other:?}"),
         }
     }
@@ -207,7 +223,7 @@ impl Running {
     /// Host name of the root of the tree that it sends on.
     fn root(&self) -> Option<String> {
         match self.show(What::Tree) {
-            Answer::Trees(rows) => rows.into_iter().find(|row| row.used).map(|row| row.hostname),
+            Shown::Trees(rows) => rows.into_iter().find(|row| row.used).map(|row| row.hostname),
             other => panic!("{other:?}"),
         }
     }
@@ -215,7 +231,7 @@ impl Running {
     /// State of the adjacency on each interface.
     pub(crate) fn states(&self) -> BTreeMap<String, String> {
         match self.show(What::Adjacency) {
-            Answer::Adjacencies(rows) => rows.into_iter().map(|row| (row.interface, row.state)).collect(),
+            Shown::Adjacencies(rows) => rows.into_iter().map(|row| (row.interface, row.state)).collect(),
             other => panic!("{other:?}"),
         }
     }
@@ -223,7 +239,7 @@ impl Running {
     /// A counter of a group.
     pub(crate) fn count(&self, group: &str, name: &str) -> u64 {
         match self.show(What::Counters) {
-            Answer::Counters(groups) => groups[group][name],
+            Shown::Counters(groups) => groups[group][name],
             other => panic!("{other:?}"),
         }
     }
@@ -231,7 +247,7 @@ impl Running {
     /// A counter of all ports together.
     pub(crate) fn count_at_ports(&self, name: &str) -> u64 {
         match self.show(What::Counters) {
-            Answer::Counters(groups) => {
+            Shown::Counters(groups) => {
                 let ports = groups.iter().filter(|(group, _)| group.starts_with("port "));
                 ports.map(|(_, counters)| counters[name]).sum()
             }
@@ -244,7 +260,7 @@ impl Running {
         self.daemon.take().expect("it runs").finish().expect("it ends well");
     }
 
-    /// Stops it with its data path, as `weft trill stop` does.
+    /// Stops it with its data path, as `weft stop rbridge` does.
     pub(crate) fn stop(mut self) {
         assert_eq!(self.try_ask(Request::Stop).unwrap(), Answer::Done);
         let daemon = self.daemon.take().expect("it runs");

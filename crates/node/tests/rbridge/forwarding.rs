@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use weft_datapath::trill::Tap as DataTap;
 use weft_node::rbridge::KindText;
-use weft_node::rbridge::protocol::{Answer, What};
+use weft_node::rbridge::protocol::{Shown, What};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::pcapng;
 
@@ -69,7 +69,7 @@ fn a_square_carries_frames_as_they_are_and_once() {
     assert_eq!(received(&mut taps[2], 1, A_WHILE), Vec::<Vec<u8>>::new(), "what is known is not flooded");
     assert!(square.host(0).ping("-c 3 -i 0.05 -W 30 10.0.10.2").contains("3 received"));
     let a = (mac(0).to_string(), Some("s1".to_owned()));
-    let Answer::Fdb(stations) = all[2].show(What::Fdb) else { panic!("no stations") };
+    let Shown::Stations(stations) = all[2].show(What::Fdb) else { panic!("no stations") };
     assert!(stations.iter().any(|row| (row.mac.clone(), row.hostname.clone()) == a && row.vlan == 10), "{stations:?}");
 }
 
@@ -77,7 +77,7 @@ fn a_square_carries_frames_as_they_are_and_once() {
 fn what_is_shown_fits_together() {
     let Some(square) = Square::new("shown") else { return };
     let all = square.start_all();
-    let Answer::Nicknames(nicknames) = all[1].show(What::Nickname) else { panic!("no nicknames") };
+    let Shown::Nicknames(nicknames) = all[1].show(What::Nickname) else { panic!("no nicknames") };
     let mut names: Vec<&str> = nicknames.iter().map(|row| &row.hostname[..]).collect();
     names.sort_unstable();
     assert_eq!(names, ["s1", "s2", "s3", "s4"]);
@@ -87,11 +87,11 @@ fn what_is_shown_fits_together() {
 
     // All are equally willing, so the highest system ID is the root: S4. Every corner but the root has one way up.
     for (corner, running) in (1..).zip(&all) {
-        let Answer::Trees(trees) = running.show(What::Tree) else { panic!("no trees") };
+        let Shown::Trees(trees) = running.show(What::Tree) else { panic!("no trees") };
         let [tree] = &trees[..] else { panic!("{trees:?}") };
         assert_eq!((tree.number, &tree.hostname[..], tree.used), (1, "s4", true));
         let vlans: Vec<&str> = tree.branches.iter().map(|branch| &branch.vlans[..]).collect();
-        let Answer::Rpf(rpf) = running.show(What::Rpf) else { panic!("no checks") };
+        let Shown::Rpf(rpf) = running.show(What::Rpf) else { panic!("no checks") };
         assert_eq!(rpf.len(), 3, "one for each other RBridge: {rpf:?}");
         let behind = |name: &str| rpf.iter().find(|row| row.hostname == name).map(|row| row.interface.clone());
         match corner {
@@ -100,7 +100,7 @@ fn what_is_shown_fits_together() {
             _ => {}
         }
     }
-    let Answer::Lsdb(lsps) = all[3].show(What::Lsdb) else { panic!("no LSPs") };
+    let Shown::Lsps(lsps) = all[3].show(What::Lsdb) else { panic!("no LSPs") };
     assert!(lsps.len() >= 4 && lsps.iter().filter(|row| row.own).all(|row| row.hostname == "s4"), "{lsps:?}");
     assert!(lsps.iter().all(|row| row.bytes <= 1470 && row.remaining_s > 1000));
 }
@@ -164,7 +164,7 @@ fn hosts_of_two_vlans_reach_each_other_by_the_gateway_where_they_are() {
     assert!(pinged.contains("3 received") && pinged.contains("ttl=63"), "one hop: {pinged}");
     assert_eq!(copies() - before, 0, "no packet is copied along the tree");
     assert!(all[0].count("port a", "arp_answered") >= 1);
-    let Answer::Fdb(stations) = all[0].show(What::Fdb) else { panic!("no stations") };
+    let Shown::Stations(stations) = all[0].show(What::Fdb) else { panic!("no stations") };
     assert_eq!(stations.iter().filter(|row| row.place == "gateway" && row.origin == "static").count(), 2);
 }
 
@@ -219,7 +219,7 @@ fn tshark_reads_everything_and_finds_nothing_malformed() {
 
 /// What the adjacency on an interface says of outer headers.
 fn elision(running: &crate::bed::Running, interface: &str) -> String {
-    let Answer::Adjacencies(rows) = running.show(What::Adjacency) else { panic!("no adjacencies") };
+    let Shown::Adjacencies(rows) = running.show(What::Adjacency) else { panic!("no adjacencies") };
     rows.into_iter().find(|row| row.interface == interface).expect("a link").elision
 }
 

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use weft_node::rbridge::RBridgeConfig;
-use weft_node::rbridge::protocol::{Answer, Request, What};
+use weft_node::rbridge::protocol::{Answer, Request, Shown, What};
 
 use crate::bed::{Running, Square, address, wait_for_routes};
 use crate::common::wait_until;
@@ -67,7 +67,7 @@ fn a_restart_with_pins_loses_no_frame_and_an_end_leaves_nothing() {
     let (configs, mut running) = line(&square, &pins);
     let issued = running[2].count("control", "adjacency_down");
     let stations = |running: &Running| match running.show(What::Fdb) {
-        Answer::Fdb(rows) => rows.len(),
+        Shown::Stations(rows) => rows.len(),
         other => panic!("{other:?}"),
     };
     let known = stations(&running[0]);
@@ -131,7 +131,7 @@ fn who_takes_leave_is_forgotten_at_once() {
     let stream = Stream::start(square.host(0), square.host(1), address(1));
     all.remove(1).finish();
     wait_until("S2 is gone", || !all[0].routes().contains_key("s2") && all[0].routes()["s3"].hops.len() == 1);
-    let Answer::Nicknames(nicknames) = all[1].show(What::Nickname) else { panic!("no nicknames") };
+    let Shown::Nicknames(nicknames) = all[1].show(What::Nickname) else { panic!("no nicknames") };
     assert!(nicknames.iter().all(|row| row.hostname != "s2"), "its LSP is withdrawn: {nicknames:?}");
     assert!(square.host(0).ping("-c 20 -i 0.05 -W 30 10.0.10.2").contains("20 received"));
     let (sent, lost) = stream.end();
@@ -145,7 +145,7 @@ fn an_interface_may_vanish_and_come_back() {
     let all = square.start_all();
     square.corner(1).ip("link del dev s2");
     wait_until("S1 knows one way", || all[0].routes()["s3"].hops.len() == 1);
-    let Answer::Adjacencies(rows) = all[0].show(What::Adjacency) else { panic!("no adjacencies") };
+    let Shown::Adjacencies(rows) = all[0].show(What::Adjacency) else { panic!("no adjacencies") };
     assert_eq!((&rows[0].link[..], &rows[0].state[..]), ("missing", "down"));
     assert!(square.host(0).ping("-c 1 -W 30 10.0.10.2").contains("1 received"));
     square.connect(1, 2);

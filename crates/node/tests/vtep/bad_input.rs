@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 
-use weft_node::stop::{Hangup, Stop};
+use weft_node::stop::Stop;
 use weft_node::vtep::protocol::{Item, Request};
 use weft_node::vtep::{self, DirectoryTable, EntryTable, FloodText, PortTable, TaggedText, VtepConfig};
 use weft_node::{NodeError, read_settings, settings_text};
@@ -17,9 +17,9 @@ use crate::common::wait_until;
 /// What a VTEP at host 0 says that must not start.
 fn refused(hosts: &Hosts, config: &VtepConfig) -> String {
     let outcome = hosts.hosts[0].within(|| {
-        let (stop, hangup) = (Stop::manual().unwrap(), Hangup::manual().unwrap());
+        let stop = Stop::manual().unwrap();
         stop.request();
-        vtep::run(&|| Ok::<_, NodeError>(config.clone()), &stop, &hangup)
+        vtep::run(&|| Ok(config.clone()), &stop)
     });
     let error = outcome.expect_err("it must not start").to_string();
     assert!(!error.contains('\n'), "one line: {error}");
@@ -193,7 +193,7 @@ fn commands_that_cannot_work_change_nothing() {
     let socket = config.socket.clone();
     let vtep = hosts.vtep(0, config);
     assert_eq!(std::fs::metadata(&socket).unwrap().mode() & 0o777, 0o600);
-    let before = vtep.ask(Request::Show(weft_node::vtep::protocol::What::Config));
+    let before = vtep.ask(Request::Config);
     for (request, says) in [
         (Request::Add(Item::Vni(segment(0))), "0 is reserved"),
         (Request::Add(Item::Vni(segments("90-100"))), "VNI 100 exists already"),
@@ -222,7 +222,7 @@ fn commands_that_cannot_work_change_nothing() {
         let _ = stream.read_to_string(&mut answer);
         assert!(answer.is_empty() || answer.contains("refused"), "{answer}");
     }
-    assert_eq!(vtep.ask(Request::Show(weft_node::vtep::protocol::What::Config)), before);
+    assert_eq!(vtep.ask(Request::Config), before);
     vtep.finish();
 }
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use weft_node::NodeError;
-use weft_node::stop::Hangup;
-use weft_node::vtep::protocol::{Answer, FdbRow, Item, Request, What};
+use weft_node::vtep::protocol::{Answer, FdbRow, Item, Request, Shown, What};
 use weft_node::vtep::{self, PortTable, SegmentTable, VniIds, VtepConfig};
+use weft_node::{DaemonKind, socket};
 
 use crate::common::{Daemon, wait_until};
 use crate::net::{Namespace, link};
@@ -84,7 +84,6 @@ pub(crate) struct Running {
     daemon: Option<Daemon>,
     /// What it reads when it is told to read its configuration again.
     pub(crate) config: Arc<Mutex<VtepConfig>>,
-    pub(crate) hangup: Hangup,
     socket: PathBuf,
 }
 
@@ -96,19 +95,18 @@ impl Running {
         wait_until("the tunnels' port is free", || host.within(|| std::net::UdpSocket::bind(own_port).is_ok()));
         let (namespace, socket) = (host.0.clone(), config.socket.clone());
         let config = Arc::new(Mutex::new(config));
-        let (theirs, hangup) = (Arc::clone(&config), Hangup::manual().unwrap());
-        let hung_up = hangup.clone();
+        let theirs = Arc::clone(&config);
         let daemon = Daemon::spawn(move |stop| {
             Namespace::enter(&namespace);
             let load = || Ok::<_, NodeError>(theirs.lock().expect("nobody panics with it").clone());
-            vtep::run(&load, stop, &hung_up)
+            vtep::run(&load, stop)
         });
-        let mut running = Self { daemon: Some(daemon), config, hangup, socket };
+        let mut running = Self { daemon: Some(daemon), config, socket };
         wait_until("the VTEP is ready", || {
             if running.daemon.as_ref().is_some_and(Daemon::ended) {
                 panic!("the VTEP ended: {:?}", running.daemon.take().map(Daemon::finish));
             }
-            running.try_ask(Request::Show(What::Config)).is_ok()
+            running.try_ask(Request::Config).is_ok()
         });
         running
     }
@@ -119,6 +117,15 @@ impl Running {
 
     pub(crate) fn ask(&self, request: Request) -> Answer {
         self.try_ask(request).expect("it is no bad request")
+    }
+
+    pub(crate) fn show(&self, what: What) -> Shown {
+        socket::show(DaemonKind::Vtep, &self.socket, what).expect("it is no bad request")
+    }
+
+    /// Asks it to read its settings again, as SIGHUP does.
+    pub(crate) fn hang_up(&self) {
+        self.daemon.as_ref().expect("it runs").hang_up();
     }
 
     pub(crate) fn add(&self, item: Item) {
@@ -136,16 +143,16 @@ impl Running {
     }
 
     pub(crate) fn fdb(&self) -> Vec<FdbRow> {
-        match self.ask(Request::Show(What::Fdb { vni: None })) {
-            Answer::Fdb(rows) => rows,
+        match self.show(What::Fdb { vni: None }) {
+            Shown::Fdb(rows) => rows,
             other => panic!("{other:?}"),
         }
     }
 
     /// A counter of a group.
     pub(crate) fn count(&self, group: &str, name: &str) -> u64 {
-        match self.ask(Request::Show(What::Counters)) {
-            Answer::Counters(groups) => groups[group][name],
+        match self.show(What::Counters) {
+            Shown::Counters(groups) => groups[group][name],
             other => panic!("{other:?}"),
         }
     }
@@ -155,7 +162,7 @@ impl Running {
         self.daemon.take().expect("it runs").finish().expect("it ends well");
     }
 
-    /// Stops it with its data path, as `weft vtep stop` does.
+    /// Stops it with its data path, as `weft stop vtep` does.
     pub(crate) fn stop(mut self) {
         assert_eq!(self.ask(Request::Stop), Answer::Done);
         let daemon = self.daemon.take().expect("it runs");

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use weft_node::vtep;
-use weft_node::vtep::protocol::{Answer, Item, Request, What};
+use weft_node::vtep::protocol::{Answer, Item, Request};
 use weft_node::vtep::{FloodText, VtepConfig};
 
 use crate::bed::{Hosts, Running, port, segment};
@@ -21,7 +21,7 @@ fn spawn(hosts: &Hosts, config: &VtepConfig) -> Process {
     let program = example_program("vtep-daemon");
     let mut command = hosts.hosts[0].command(program.to_str().expect("an ordinary path"));
     let process = Process::start(command.arg(file));
-    wait_until("the VTEP is ready", || vtep::ask(&config.socket, &Request::Show(What::Config)).is_ok());
+    wait_until("the VTEP is ready", || vtep::ask(&config.socket, &Request::Config).is_ok());
     process
 }
 

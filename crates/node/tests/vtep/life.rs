@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use weft_node::vtep::protocol::{Answer, Item, Request, What};
+use weft_node::vtep::protocol::{Answer, Item, Request, Shown, What};
 use weft_node::vtep::{self, EntryTable, FloodText, VtepConfig};
 
 use crate::bed::{HOST, Hosts, port, segment, segments};
@@ -49,7 +49,7 @@ fn what_comes_and_goes_at_run_time_disturbs_nobody_else() {
     }
     let (sent, lost) = stream.end();
     assert!(sent > 500 && lost == 0, "{lost} of {sent} lost");
-    let config = vtep.ask(Request::Show(What::Config));
+    let config = vtep.ask(Request::Config);
     assert!(matches!(&config, Answer::Config(text) if text.contains("vm1") && !text.contains("vm2")), "{config:?}");
 }
 
@@ -61,10 +61,10 @@ fn a_reload_becomes_what_the_file_says_and_a_bad_one_changes_nothing() {
     let stream = Stream::start(&vm, &hosts.hosts[1], KERNEL);
     let reload_as = |config: &VtepConfig| {
         *vtep.config.lock().unwrap() = config.clone();
-        vtep.hangup.request();
+        vtep.hang_up();
     };
-    let vnis = || match vtep.ask(Request::Show(What::Vni)) {
-        Answer::Vnis(rows) => rows.len(),
+    let vnis = || match vtep.show(What::Vni) {
+        Shown::Vnis(rows) => rows.len(),
         other => panic!("{other:?}"),
     };
     let mut more = config.clone();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use weft_node::vtep::protocol::{Answer, Item, Request, What};
+use weft_node::vtep::protocol::{Answer, Item, Request, Shown, What};
 use weft_node::vtep::{EntryTable, PortTable, VtepConfig};
 use weft_wire::vlan::VlanId;
 
@@ -110,9 +110,9 @@ fn a_trunk_grows_and_shrinks_and_outlives_the_daemon() {
     ];
     let known = || places(vtep.fdb()).into_iter().filter(|row| row.2.starts_with("tr")).collect::<Vec<_>>();
     assert_eq!(known(), expected);
-    let Answer::Vnis(rows) = vtep.ask(Request::Show(What::Vni)) else { panic!("segments were asked for") };
+    let Shown::Vnis(rows) = vtep.show(What::Vni) else { panic!("segments were asked for") };
     assert_eq!(rows.iter().map(|row| row.ports.join(" ")).collect::<Vec<_>>(), ["tr.10", "tr.20"]);
-    let Answer::Config(config) = vtep.ask(Request::Show(What::Config)) else { panic!("the settings were asked for") };
+    let Answer::Config(config) = vtep.ask(Request::Config) else { panic!("the settings were asked for") };
     let config: VtepConfig = toml::from_str(&config).unwrap();
     assert_eq!(config.port, [trunk(&["10=100", "20=200"])]);
     vtep.finish();

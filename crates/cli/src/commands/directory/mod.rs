@@ -6,6 +6,8 @@ mod show;
 mod trust;
 mod watch;
 
+pub(crate) use show::print_status;
+
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;

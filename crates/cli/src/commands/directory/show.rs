@@ -4,10 +4,10 @@ use std::net::Ipv4Addr;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use weft_node::directory::protocol::MappingRow;
+use weft_node::directory::protocol::{DirectoryStatus, MappingRow};
 
 use super::{connect, failure};
-use crate::args::AdminArgs;
+use crate::args::{AdminArgs, Output};
 use crate::exit::Failure;
 use crate::output::{self, Rows};
 
@@ -46,7 +46,11 @@ pub(super) fn get(aa: Option<Ipv4Addr>, admin: &AdminArgs) -> Result<ExitCode, F
 }
 
 pub(super) fn status(admin: &AdminArgs) -> Result<ExitCode, Failure> {
-    let status = connect(&admin.session)?.status().map_err(failure)?;
+    print_status(&connect(&admin.session)?.status().map_err(failure)?, admin.output.output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn print_status(status: &DirectoryStatus, format: Output) -> Result<(), Failure> {
     let mut rows = Rows::new(&["what", "value"]);
     let mut push = |what: &str, value: String| rows.push(vec![what.to_owned(), value]);
     push("listens at", status.listen.to_string());
@@ -71,6 +75,5 @@ pub(super) fn status(admin: &AdminArgs) -> Result<ExitCode, Failure> {
             push(&format!("{group}: {name}"), count.to_string());
         }
     }
-    output::print(admin.output.output, &rows, &status)?;
-    Ok(ExitCode::SUCCESS)
+    output::print(format, &rows, status)
 }

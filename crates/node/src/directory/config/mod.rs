@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,13 +15,14 @@ use crate::aa_block;
 use crate::agent::AGENT_PORT;
 use crate::error::NodeError;
 use crate::key;
+use crate::runner::{DaemonKind, Settings};
 use crate::tls::TlsFiles;
 
 mod store;
 
 pub use store::StoreConfig;
 
-/// Where a directory server takes updates unless configured otherwise.
+/// Where a directory server has sessions unless configured otherwise.
 pub const SOCKET_DEFAULT: &str = "/run/weft/directory.sock";
 /// Threads that answer look-ups: more would only wait for each other.
 const LOOKUP_THREADS_MAX: usize = 64;
@@ -32,7 +33,10 @@ const LOOKUP_THREADS_MAX: usize = 64;
 pub struct DirectoryConfig {
     /// Address and UDP port for look-ups. One address, not `0.0.0.0`: it is part of every tag.
     pub listen: SocketAddrV4,
-    /// Path of the Unix socket for updates. Made with mode 0600: who may open it may change mappings.
+    /// Path of the server's control socket.
+    #[serde(default = "control_socket")]
+    pub socket: PathBuf,
+    /// Path of the Unix socket for sessions, by which clients ask and update. Made with mode 0600: who may open it may change mappings.
     pub admin_socket: PathBuf,
     /// Where the log of updates is kept.
     pub store: StoreConfig,
@@ -87,6 +91,10 @@ pub struct KeyFile {
     pub file: PathBuf,
 }
 
+fn control_socket() -> PathBuf {
+    DaemonKind::Directory.socket()
+}
+
 fn default_update_timeout_ms() -> u64 {
     5000
 }
@@ -100,6 +108,7 @@ impl DirectoryConfig {
     pub fn example() -> Self {
         Self {
             listen: SocketAddrV4::new(Ipv4Addr::new(10, 64, 0, 9), PORT),
+            socket: control_socket(),
             admin_socket: SOCKET_DEFAULT.into(),
             store: "/var/lib/weft/directory.redb".into(),
             key_file: Some("/etc/weft/directory.key".into()),
@@ -133,14 +142,10 @@ impl DirectoryConfig {
         Ok(KeyRing::new(secrets.collect::<Result<Vec<_>, _>>()?))
     }
 
-    /// How long an update may wait for the store.
-    pub(super) fn update_timeout(&self) -> Duration {
-        Duration::from_millis(self.update_timeout_ms.max(1))
-    }
-
-    /// The rules for updates, as clients are told them.
-    pub(super) fn rules_row(&self) -> RulesRow {
-        RulesRow { aa_block: self.aa_block.clone(), tor_las: self.tor_las.clone() }
+    /// How long an update may wait for the store, and the rules for updates as clients are told them.
+    pub(super) fn terms(&self) -> (Duration, RulesRow) {
+        let rules = RulesRow { aa_block: self.aa_block.clone(), tor_las: self.tor_las.clone() };
+        (Duration::from_millis(self.update_timeout_ms.max(1)), rules)
     }
 
     /// The LAs of all ToR switches.
@@ -176,7 +181,7 @@ impl DirectoryConfig {
     }
 
     /// Refuses an address that tags cannot cover, and an open server that strangers could reach.
-    pub(super) fn check_access(&self) -> Result<(), NodeError> {
+    fn check_access(&self) -> Result<(), NodeError> {
         let ip = *self.listen.ip();
         if ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast() {
             return Err(NodeError::config(
@@ -202,5 +207,21 @@ impl DirectoryConfig {
             )),
             _ => Ok(()),
         }
+    }
+}
+
+impl Settings for DirectoryConfig {
+    const LIVE: &'static [&'static str] =
+        &["key_file", "key_id", "more_keys", "update_timeout_ms", "agent_port", "tor_las"];
+
+    fn check(&self) -> Result<(), NodeError> {
+        self.check_access()?;
+        self.rules()?;
+        self.lookup_threads()?;
+        self.keys().map(drop)
+    }
+
+    fn places(&self) -> (&Path, Option<&Path>) {
+        (&self.socket, None)
     }
 }

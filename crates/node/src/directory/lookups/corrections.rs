@@ -16,15 +16,13 @@ pub(in crate::directory) struct Corrections {
 
 impl Corrections {
     /// For a server that is asked at `local`.
-    pub(in crate::directory) fn new(config: &DirectoryConfig, keys: &KeyRing, local: SocketAddrV4) -> Self {
-        let config = CorrectorConfig {
-            local,
-            agent_port: config.agent_port,
-            tor_las: config.tor_set(),
-            keys: keys.clone(),
-            limits: CorrectionLimits::default(),
-        };
-        Self { corrector: Mutex::new(Corrector::new(config)), start: Instant::now() }
+    pub(super) fn new(config: &DirectoryConfig, keys: &KeyRing, local: SocketAddrV4) -> Self {
+        Self { corrector: Mutex::new(Corrector::new(told(config, keys, local))), start: Instant::now() }
+    }
+
+    /// Goes by other settings from now on.
+    pub(super) fn reconfigure(&self, config: &DirectoryConfig, keys: &KeyRing, local: SocketAddrV4) {
+        self.corrector().reconfigure(told(config, keys, local));
     }
 
     /// What became of the packets that were reported, by name.
@@ -45,5 +43,15 @@ impl Corrections {
 
     fn corrector(&self) -> MutexGuard<'_, Corrector> {
         self.corrector.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn told(config: &DirectoryConfig, keys: &KeyRing, local: SocketAddrV4) -> CorrectorConfig {
+    CorrectorConfig {
+        local,
+        agent_port: config.agent_port,
+        tor_las: config.tor_set(),
+        keys: keys.clone(),
+        limits: CorrectionLimits::default(),
     }
 }

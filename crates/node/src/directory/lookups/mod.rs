@@ -7,12 +7,13 @@ mod corrections;
 mod counts;
 mod socket;
 
-pub(super) use corrections::Corrections;
+use corrections::Corrections;
 pub(super) use counts::LookupCounts;
 pub use socket::set_up_socket;
 
 use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -20,6 +21,7 @@ use rustix::io::Errno;
 use weft_control::directory::{KeyRing, Received, Responder};
 use weft_wire::directory::Path;
 
+use super::DirectoryConfig;
 use super::replica::{Replica, TableReader};
 use crate::error::NodeError;
 use crate::stop::Stop;
@@ -29,24 +31,29 @@ use crate::sys::{Inbox, Outbox};
 pub(super) struct Lookups {
     sockets: Vec<(UdpSocket, Mutex<LookupCounts>)>,
     listen: SocketAddrV4,
-    responder: Responder,
+    responder: Mutex<Responder>,
+    /// How often the responder has been another one: threads look at this, and take a copy of their own.
+    responders: AtomicU64,
     corrections: Corrections,
     replica: Replica,
 }
 
 impl Lookups {
-    /// Binds one socket for each of `threads`.
-    pub(super) fn bind(
-        listen: SocketAddrV4,
-        threads: usize,
-        keys: &KeyRing,
-        corrections: impl FnOnce(SocketAddrV4) -> Corrections,
-        replica: Replica,
-    ) -> Result<Self, NodeError> {
-        let (sockets, listen) = socket::bind(listen, threads)?;
+    /// Binds one socket for each thread.
+    pub(super) fn bind(config: &DirectoryConfig, replica: Replica) -> Result<Self, NodeError> {
+        let keys = config.keys()?;
+        let (sockets, listen) = socket::bind(config.listen, config.lookup_threads()?)?;
         let sockets = sockets.into_iter().map(|socket| (socket, Mutex::default())).collect();
-        let (responder, corrections) = (Responder { keys: keys.clone() }, corrections(listen));
-        Ok(Self { sockets, listen, responder, corrections, replica })
+        let corrections = Corrections::new(config, &keys, listen);
+        let (responder, responders) = (Mutex::new(Responder { keys }), AtomicU64::new(0));
+        Ok(Self { sockets, listen, responder, responders, corrections, replica })
+    }
+
+    /// Answers and corrects by other settings from now on.
+    pub(super) fn reconfigure(&self, config: &DirectoryConfig, keys: KeyRing) {
+        self.corrections.reconfigure(config, &keys, self.listen);
+        *self.responder.lock().unwrap_or_else(PoisonError::into_inner) = Responder { keys };
+        self.responders.fetch_add(1, Ordering::Release);
     }
 
     /// Where look-ups are answered.
@@ -106,6 +113,9 @@ pub const THREAD_NAME: &str = "lookup-";
 /// One thread's part.
 struct Worker<'a> {
     lookups: &'a Lookups,
+    responder: Responder,
+    /// Which one that is.
+    responders: u64,
     socket: &'a UdpSocket,
     counts: &'a Mutex<LookupCounts>,
     table: TableReader,
@@ -115,8 +125,11 @@ struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     fn new(lookups: &'a Lookups, socket: &'a UdpSocket, counts: &'a Mutex<LookupCounts>) -> Self {
+        let responders = lookups.responders.load(Ordering::Acquire);
         Self {
             lookups,
+            responder: lookups.responder.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            responders,
             socket,
             counts,
             table: lookups.replica.reader(),
@@ -143,7 +156,13 @@ impl<'a> Worker<'a> {
             return Ok(0);
         }
         let mut seen = LookupCounts::default();
-        let Lookups { listen, responder, corrections, .. } = self.lookups;
+        let Lookups { listen, corrections, .. } = self.lookups;
+        let responders = self.lookups.responders.load(Ordering::Acquire);
+        if responders != self.responders {
+            self.responder = self.lookups.responder.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            self.responders = responders;
+        }
+        let responder = &self.responder;
         // Rare, and empty it costs nothing.
         let mut reports = Vec::new();
         self.table.read(|table| {

@@ -30,7 +30,7 @@ mod tests;
 mod upkeep;
 
 use std::net::Ipv4Addr;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -184,6 +184,13 @@ impl Replica {
         running.spawn("deadlines", move || deadlines::run(&theirs))?;
         running.spawn("upkeep", move || upkeep::run(&shared))?;
         Ok(Self(Arc::new(running)))
+    }
+
+    /// Judges requests by other rules from now on.
+    pub fn set_rules(&self, rules: Rules) {
+        let shared = &self.0.shared;
+        let rules = Rules { updates_max: rules.updates_max.min(shared.store.updates_max()), ..rules };
+        *shared.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
     }
 
     /// Reads the table without waiting for the writer. One for each thread.

@@ -1,7 +1,7 @@
 //! What the threads of a replica share, and how requests come in and answers go out.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::broadcast;
@@ -19,7 +19,7 @@ pub(super) struct Shared {
     pub(super) settings: ReplicaSettings,
     pub(super) tables: Tables,
     pub(super) committed: broadcast::Sender<Arc<Committed>>,
-    rules: Rules,
+    pub(super) rules: RwLock<Rules>,
     queue: Mutex<Queue>,
     /// There may be a record to append.
     pub(super) to_append: Condvar,
@@ -65,7 +65,7 @@ impl Shared {
             committed: broadcast::Sender::new(settings.subscriber_lag),
             settings,
             tables,
-            rules,
+            rules: RwLock::new(rules),
             queue: Mutex::new(Queue::at(revision)),
             to_append: Condvar::new(),
             to_expire: Condvar::new(),
@@ -106,7 +106,7 @@ impl Shared {
     /// Takes a request in.
     pub(super) fn submit(&self, request: Request, deadline: Instant, reply: Reply) {
         let ticket = Ticket { deadline, reply: Some(reply) };
-        if let Err(refusal) = self.rules.check(&request) {
+        if let Err(refusal) = self.rules.read().unwrap_or_else(PoisonError::into_inner).check(&request) {
             return self.settle([(ticket, Err(refusal.into()))]);
         }
         let now = Instant::now();

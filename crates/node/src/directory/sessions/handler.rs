@@ -1,8 +1,8 @@
 //! Requests of sessions, carried out on the replica.
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -23,8 +23,8 @@ pub(in crate::directory) type StatusOf = Arc<dyn Fn() -> DirectoryStatus + Send 
 pub(in crate::directory) struct Handler {
     replica: Replica,
     pub(super) feed: Arc<Feed>,
-    timeout: Duration,
-    rules: RulesRow,
+    /// How long an update may wait for the store, and the rules as clients are told them.
+    terms: RwLock<(Duration, RulesRow)>,
     status: StatusOf,
     pub(super) open: AtomicU64,
     pub(super) watching: AtomicU64,
@@ -45,8 +45,18 @@ pub(super) enum Outcome {
 }
 
 impl Handler {
-    pub(super) fn new(replica: Replica, feed: Arc<Feed>, timeout: Duration, rules: RulesRow, status: StatusOf) -> Self {
-        Self { replica, feed, timeout, rules, status, open: AtomicU64::new(0), watching: AtomicU64::new(0) }
+    pub(super) fn new(replica: Replica, feed: Arc<Feed>, terms: (Duration, RulesRow), status: StatusOf) -> Self {
+        let (open, watching) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { replica, feed, terms: RwLock::new(terms), status, open, watching }
+    }
+
+    fn terms(&self) -> (Duration, RulesRow) {
+        self.terms.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Other terms from now on.
+    pub(in crate::directory) fn set_terms(&self, terms: (Duration, RulesRow)) {
+        *self.terms.write().unwrap_or_else(PoisonError::into_inner) = terms;
     }
 
     /// The server's state, with the numbers of sessions that are open and that watch.
@@ -108,7 +118,7 @@ impl Handler {
             AdminRequest::Watch { from } => {
                 AdminResponse::committed(from.unwrap_or_else(|| self.replica.read(Table::revision)))
             }
-            AdminRequest::Rules {} => AdminResponse { rules: Some(self.rules.clone()), ..AdminResponse::good() },
+            AdminRequest::Rules {} => AdminResponse { rules: Some(self.terms().1), ..AdminResponse::good() },
             AdminRequest::PolicyList {} if who.is_operator() => self.policy(),
             AdminRequest::Status {} if who.is_operator() => {
                 AdminResponse { status: Some(self.status()), ..AdminResponse::good() }
@@ -129,7 +139,8 @@ impl Handler {
             // The session may be gone.
             let _ = sender.send(outcome);
         };
-        self.replica.submit(request, self.timeout, Box::new(reply));
+        let timeout = self.terms.read().unwrap_or_else(PoisonError::into_inner).0;
+        self.replica.submit(request, timeout, Box::new(reply));
         Outcome::Later(receiver)
     }
 

@@ -2,8 +2,6 @@
 
 use std::future::Future;
 use std::net::{SocketAddr, SocketAddrV4, TcpListener};
-use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,8 +17,8 @@ use super::connection;
 use super::handler::Handler;
 use crate::directory::http;
 use crate::error::NodeError;
+use crate::socket::Listener;
 use crate::tls;
-use crate::unix;
 
 /// Sessions over the Unix socket at a time; more wait.
 const LOCAL_MAX: usize = 256;
@@ -38,25 +36,6 @@ const PART_MAX: Duration = Duration::from_secs(1);
 /// Silence after which a peer is asked whether it is still there, and how often then.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
-/// A listening socket that only this user may open; the path goes with it.
-pub(in crate::directory) struct UnixSocket {
-    listener: UnixListener,
-    path: PathBuf,
-}
-
-impl UnixSocket {
-    pub(in crate::directory) fn bind(path: &Path) -> Result<Self, NodeError> {
-        Ok(Self { listener: unix::listen_on(path, "admin_socket")?, path: path.to_owned() })
-    }
-}
-
-impl Drop for UnixSocket {
-    fn drop(&mut self) {
-        // Nothing depends on the path once nobody listens.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
 /// Listens on a TCP address; `field` is the setting that it came from.
 pub(in crate::directory) fn listen_tcp(address: SocketAddrV4, field: &'static str) -> Result<TcpListener, NodeError> {
     let listener = TcpListener::bind(address).map_err(|error| match error.kind() {
@@ -72,7 +51,7 @@ pub(in crate::directory) fn listen_tcp(address: SocketAddrV4, field: &'static st
 
 /// Everything that sessions come in by.
 pub(in crate::directory) struct Listeners {
-    pub(in crate::directory) local: UnixSocket,
+    pub(in crate::directory) local: Listener,
     pub(in crate::directory) remote: Option<(TcpListener, Arc<rustls::ServerConfig>)>,
     pub(in crate::directory) http: Option<TcpListener>,
 }
@@ -110,9 +89,9 @@ async fn optional<F: Future>(future: Option<F>) -> F::Output {
     }
 }
 
-async fn accept_local(socket: &UnixSocket, handler: &Arc<Handler>) -> Result<(), NodeError> {
+async fn accept_local(local: &Listener, handler: &Arc<Handler>) -> Result<(), NodeError> {
     let failed = || NodeError::system("listening on the Unix socket");
-    let listener = socket.listener.try_clone().map_err(failed())?;
+    let listener = local.socket.try_clone().map_err(failed())?;
     let listener = tokio::net::UnixListener::from_std(listener).map_err(failed())?;
     let places = Arc::new(Semaphore::new(LOCAL_MAX));
     loop {

@@ -18,7 +18,7 @@ mod listen;
 
 pub(crate) use authority::Authority;
 pub(super) use handler::{Handler, StatusOf};
-pub(super) use listen::{Addresses, Listeners, UnixSocket, listen_tcp};
+pub(super) use listen::{Addresses, Listeners, listen_tcp};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,12 +45,7 @@ pub(super) struct Sessions {
 
 impl Sessions {
     /// Makes the runtime and follows the replica.
-    pub(super) fn new(
-        replica: Replica,
-        timeout: Duration,
-        rules: RulesRow,
-        status: StatusOf,
-    ) -> Result<Self, NodeError> {
+    pub(super) fn new(replica: Replica, terms: (Duration, RulesRow), status: StatusOf) -> Result<Self, NodeError> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("sessions")
@@ -58,7 +53,12 @@ impl Sessions {
             .build()
             .map_err(NodeError::system("starting the sessions' runtime"))?;
         let feed = feed::Feed::start(&replica, runtime.handle());
-        Ok(Self { runtime, handler: Arc::new(Handler::new(replica, feed, timeout, rules, status)) })
+        Ok(Self { runtime, handler: Arc::new(Handler::new(replica, feed, terms, status)) })
+    }
+
+    /// What carries requests out.
+    pub(super) fn handler(&self) -> &Arc<Handler> {
+        &self.handler
     }
 
     /// Serves until it is told to stop.

@@ -1,93 +1,43 @@
-//! `weft trill` shows an RBridge that runs, or ends it.
+//! `weft show rbridge`.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::ExitCode;
-
-use serde::Serialize;
-use weft_node::NodeError;
+use weft_node::DaemonKind;
 use weft_node::rbridge::protocol::{
-    AdjacencyRow, Answer, FdbRow, HopRow, LspRow, NicknameRow, Request, RouteRow, RpfRow, TreeRow, What,
+    AdjacencyRow, FdbRow, HopRow, LspRow, NicknameRow, RouteRow, RpfRow, Shown, TreeRow, What,
 };
-use weft_node::rbridge::{self, SOCKET_DEFAULT};
 
-use super::lab::{hint_of_labs, socket_of};
-use crate::args::{Output, RBridgeSocket, TrillCommand, TrillShowCommand};
+use super::daemon::{Document, Running, counter_table};
+use crate::args::{Output, RBridgeWhat, ShowArgs};
 use crate::exit::Failure;
 use crate::output::{self, Rows};
 
-/// Shows or ends an RBridge that runs.
-pub(crate) fn trill(command: TrillCommand) -> Result<ExitCode, Failure> {
-    match command {
-        TrillCommand::Show(what) => show(what)?,
-        TrillCommand::Stop { rbridge } => rbridge::stop(&path_of(rbridge)?).map_err(failure)?,
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn ask(socket: RBridgeSocket, request: &Request) -> Result<Answer, Failure> {
-    rbridge::ask(&path_of(socket)?, request).map_err(failure)
-}
-
-fn failure(error: NodeError) -> Failure {
-    Failure::failed(format!("{error}{}", hint_of_labs(weft_lab::trill::rbridge_socket)))
-}
-
-fn path_of(socket: RBridgeSocket) -> Result<PathBuf, Failure> {
-    match (socket.socket, socket.node) {
-        (Some(path), _) => Ok(path),
-        (None, Some(node)) => socket_of(socket.lab, &node, weft_lab::trill::rbridge_socket),
-        (None, None) => Ok(PathBuf::from(SOCKET_DEFAULT)),
-    }
-}
-
-fn show(command: TrillShowCommand) -> Result<(), Failure> {
-    let (what, args) = match command {
-        TrillShowCommand::Adjacency(args) => (What::Adjacency, args),
-        TrillShowCommand::Lsdb(args) => (What::Lsdb, args),
-        TrillShowCommand::Nickname(args) => (What::Nickname, args),
-        TrillShowCommand::Route(args) => (What::Route, args),
-        TrillShowCommand::Tree(args) => (What::Tree, args),
-        TrillShowCommand::Rpf(args) => (What::Rpf, args),
-        TrillShowCommand::Fdb(args) => (What::Fdb, args),
-        TrillShowCommand::Counters(args) => (What::Counters, args),
+pub(super) fn show(args: ShowArgs<RBridgeWhat>) -> Result<(), Failure> {
+    let (running, format) = (Running::of(DaemonKind::Rbridge, args.which)?, args.output.output);
+    let what = match args.what {
+        RBridgeWhat::Config => return running.print_config(),
+        RBridgeWhat::Counters => What::Counters,
+        RBridgeWhat::Adjacency => What::Adjacency,
+        RBridgeWhat::Lsdb => What::Lsdb,
+        RBridgeWhat::Nickname => What::Nickname,
+        RBridgeWhat::Route => What::Route,
+        RBridgeWhat::Tree => What::Tree,
+        RBridgeWhat::Rpf => What::Rpf,
+        RBridgeWhat::Fdb => What::Fdb,
     };
-    let format = args.output.output;
-    let (rows, shown) = match ask(args.rbridge, &Request::Show(what))? {
-        Answer::Adjacencies(adjacencies) => (adjacency_table(&adjacencies), Shown::Adjacencies(adjacencies)),
-        Answer::Lsdb(lsps) => (lsp_table(&lsps), Shown::Lsps(lsps)),
-        Answer::Nicknames(nicknames) => (nickname_table(&nicknames), Shown::Nicknames(nicknames)),
-        Answer::Routes(routes) => (route_table(&routes), Shown::Routes(routes)),
-        Answer::Trees(trees) => (tree_table(&trees), Shown::Trees(trees)),
-        Answer::Rpf(rpf) => (rpf_table(&rpf), Shown::Rpf(rpf)),
-        Answer::Fdb(stations) => (fdb_table(&stations), Shown::Stations(stations)),
-        Answer::Counters(groups) => (counter_table(&groups, format), Shown::Counters(groups)),
-        Answer::Done | Answer::Refused(_) => {
-            return Err(Failure::failed("the RBridge answered without what was asked for"));
-        }
-    };
-    output::print(format, &rows, &Document { schema_version: 1, shown })
+    let shown: Shown = running.shown(what)?;
+    output::print(format, &table(&shown, format), &Document { schema_version: 1, shown })
 }
 
-/// What `-o json` prints.
-#[derive(Serialize)]
-struct Document {
-    schema_version: u32,
-    #[serde(flatten)]
-    shown: Shown,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Shown {
-    Adjacencies(Vec<AdjacencyRow>),
-    Lsps(Vec<LspRow>),
-    Nicknames(Vec<NicknameRow>),
-    Routes(Vec<RouteRow>),
-    Trees(Vec<TreeRow>),
-    Rpf(Vec<RpfRow>),
-    Stations(Vec<FdbRow>),
-    Counters(BTreeMap<String, BTreeMap<String, u64>>),
+fn table(shown: &Shown, format: Output) -> Rows {
+    match shown {
+        Shown::Adjacencies(adjacencies) => adjacency_table(adjacencies),
+        Shown::Lsps(lsps) => lsp_table(lsps),
+        Shown::Nicknames(nicknames) => nickname_table(nicknames),
+        Shown::Routes(routes) => route_table(routes),
+        Shown::Trees(trees) => tree_table(trees),
+        Shown::Rpf(rpf) => rpf_table(rpf),
+        Shown::Stations(stations) => fdb_table(stations),
+        Shown::Counters(groups) => counter_table(groups, format),
+    }
 }
 
 /// A nickname as RFC 6325 writes it.
@@ -231,17 +181,6 @@ fn fdb_table(stations: &[FdbRow]) -> Rows {
         };
         let silent_s = or_dash(row.silent_s.as_ref());
         rows.push(vec![row.vlan.to_string(), row.mac.clone(), behind, row.origin.clone(), silent_s]);
-    }
-    rows
-}
-
-/// For people only what happened; for programs everything.
-pub(super) fn counter_table(groups: &BTreeMap<String, BTreeMap<String, u64>>, format: Output) -> Rows {
-    let mut rows = Rows::new(&["group", "counter", "count"]);
-    for (group, counters) in groups {
-        for (name, count) in counters.iter().filter(|(_, count)| **count > 0 || format != Output::Table) {
-            rows.push(vec![group.clone(), name.clone(), count.to_string()]);
-        }
     }
     rows
 }
