@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use weft_node::stop::Stop;
 use weft_node::vtep::protocol::{Item, Request};
 use weft_node::vtep::{self, DirectoryTable, EntryTable, FloodText, PortTable, TaggedText, VtepConfig};
-use weft_node::{NodeError, read_settings, settings_text};
+use weft_node::{read_settings, settings_text};
 use weft_wire::vxlan::Header;
 
 use crate::bed::{HOST, Hosts, port, segment, segments};
