@@ -284,3 +284,33 @@ fn the_questions_of_the_help_are_answered() {
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
     assert!(text(&refused.stderr).contains("can only read"), "{}", text(&refused.stderr));
 }
+
+#[test]
+fn what_a_run_comes_to_is_its_exit_code() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let shuffle = std::fs::read_to_string(SHUFFLE).expect("the plan is there");
+    let thrice = shuffle.replace("repetitions = 2", "repetitions = 3") + "required = true\n";
+    let twice = shuffle + "required = true\n";
+    let elsewhere = "paper_wants = \"<= 0.4\"\nbecause = \"nobody is starved here\"\n";
+    for (number, (plan, flags, code, says)) in [
+        (thrice.clone(), &[][..], 0, "1 claim: 1 pass"),
+        (thrice.replace("want = 0.5", "want = 1.5"), &[], 3, "1 claim: 1 fail"),
+        (thrice.clone() + elsewhere, &[], 0, "1 claim: 1 differs"),
+        (thrice + "bound = 0.1\n", &[], 5, "is more than there can be"),
+        (twice.clone(), &[], 5, "1 claim: 1 inconclusive"),
+        (twice.clone(), &["--allow-inconclusive"], 0, "1 claim: 1 inconclusive"),
+        (twice.replace("required = true", ""), &[], 0, "1 claim: 1 inconclusive"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = dir.path().join(format!("{number}.toml"));
+        std::fs::write(&path, plan).expect("the plan is written");
+        let out = dir.path().join(number.to_string());
+        let mut command = weft();
+        command.args(["run", "--engine", "sim", "--quiet", "--out"]).arg(out).arg(path).args(flags);
+        let output = command.output().expect("the binary starts");
+        let told = format!("{}{}", text(&output.stdout), text(&output.stderr));
+        assert!(output.status.code() == Some(code) && told.contains(says), "{number}: {:?} {told}", output.status);
+    }
+}

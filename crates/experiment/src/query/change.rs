@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use weft_scenario::record::{Column, RowKind};
 
 use super::{Database, QueryError, StoredRun, Value, load, statement};
-use crate::run_folder::{FolderError, KEY_COLUMNS};
+use crate::run_folder::FolderError;
 
 impl Database {
     /// Executes statements on rows as the run has them, and writes the files of what they name anew. Whatever a statement leaves out
@@ -19,8 +19,8 @@ impl Database {
         self.may_write.store(false, Relaxed);
         changed?;
         let run = self.run.as_ref().expect("it is of a run");
-        let kinds = RowKind::ALL.iter().filter(|kind| tables.iter().any(|name| name == kind.name));
-        kinds.into_iter().try_for_each(|kind| self.rewrite(run, kind))
+        let mut kinds = RowKind::ALL.iter().filter(|kind| tables.iter().any(|name| name == kind.name));
+        kinds.try_for_each(|kind| self.rewrite(run, kind))
     }
 
     fn rewrite(&self, run: &StoredRun, kind: &RowKind) -> Result<(), QueryError> {
@@ -38,7 +38,6 @@ impl Database {
             let (trial, own) = row.split_first().expect("it begins with the trial");
             let key = key(trial)
                 .ok_or_else(|| QueryError::Statement(format!("{}: no trial is called `{trial}`", kind.name)))?;
-            assert_eq!(key.len() + own.len(), columns.len(), "{} keys", KEY_COLUMNS.len());
             let own = own.iter().zip(kind.columns).map(|(value, column)| text(value, column));
             write(key.iter().map(ToString::to_string).chain(own).collect());
         }
