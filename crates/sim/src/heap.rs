@@ -1,13 +1,59 @@
 //! The order of events: a 4-ary heap of packed keys, at most one per busy link.
 //!
-//! A key is `time << 16 | link`, so that comparing two keys compares their times and then their links: ties are broken the
-//! same way in every run. The root stands apart, so that the four children of a node are one aligned group of 32 bytes and
-//! the least of them is found without branches.
+//! A key holds a time, a lot and a port, in this order: of events at one time the lot decides, drawn anew for each event
+//! from the run's seed. Were it the port, the hosts with low numbers would always be served first. The root stands apart, so
+//! that the four children of a node are one aligned group of 32 bytes and the least of them is found without branches.
 
-/// Bits of a key that name the link.
-pub(crate) const LINK_BITS: u32 = 16;
+use crate::hash::scramble;
+
 /// Key of a heap without events.
 pub(crate) const NO_EVENT: u64 = u64::MAX;
+/// Bits of a key that hold the lot. Of 256 ties one is still a tie and goes to the lower port.
+const LOT_BITS: u32 = 8;
+
+/// Makes keys and reads them.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    port_bits: u32,
+    /// A linear congruential generator with Knuth's constants for MMIX, of which the upper bits are used: as nothing waits
+    /// for the next number, a lot costs no time.
+    lots: u64,
+}
+
+impl Keys {
+    /// Keys of a network with so many ports. What these do not need of the 64 bits is for time.
+    pub(crate) fn new(ports: usize, seed: u64) -> Self {
+        Self { port_bits: usize::BITS - ports.leading_zeros(), lots: scramble(seed) }
+    }
+
+    /// The key of an event at this time.
+    #[inline(always)]
+    pub(crate) fn draw(&mut self, time_ps: u64, port: u16) -> u64 {
+        self.lots = self.lots.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let lot = self.lots >> (u64::BITS - LOT_BITS);
+        (time_ps << LOT_BITS | lot) << self.port_bits | u64::from(port)
+    }
+
+    /// The least key of this time; [`NO_EVENT`] if that is beyond what keys hold.
+    pub(crate) fn first_at(&self, time_ps: u64) -> u64 {
+        if time_ps > self.latest_ps() { NO_EVENT } else { time_ps << (LOT_BITS + self.port_bits) }
+    }
+
+    /// The latest time that a key holds.
+    pub(crate) fn latest_ps(&self) -> u64 {
+        u64::MAX >> (LOT_BITS + self.port_bits)
+    }
+
+    #[inline(always)]
+    pub(crate) fn time_ps(&self, key: u64) -> u64 {
+        key >> (LOT_BITS + self.port_bits)
+    }
+
+    #[inline(always)]
+    pub(crate) fn port(&self, key: u64) -> u16 {
+        (key & !(u64::MAX << self.port_bits)) as u16
+    }
+}
 
 const GROUP: usize = 4;
 
@@ -153,6 +199,25 @@ mod tests {
             1 => key.prop_map(Step::Rebuild),
         ];
         proptest::collection::vec(step, 0..400)
+    }
+
+    #[test]
+    fn a_key_says_what_went_in_and_the_earlier_one_is_less() {
+        let mut keys = Keys::new(65_535, 7);
+        let latest_ps = keys.latest_ps();
+        assert_eq!(latest_ps, (1 << 40) - 1);
+        for (time_ps, port) in [(0, 0), (1, 65_534), (latest_ps, 3)] {
+            let key = keys.draw(time_ps, port);
+            assert_eq!((keys.time_ps(key), keys.port(key)), (time_ps, port));
+            assert!((keys.first_at(time_ps)..keys.first_at(time_ps + 1)).contains(&key));
+        }
+    }
+
+    #[test]
+    fn either_of_two_ports_is_as_likely_to_be_first() {
+        let mut keys = Keys::new(300, 1);
+        let first = (0..10_000).filter(|_| keys.draw(5, 0) < keys.draw(5, 299)).count();
+        assert!(first.abs_diff(5_000) < 200, "{first}");
     }
 
     proptest! {

@@ -4,7 +4,7 @@ pub(crate) mod histogram;
 pub(crate) mod pool;
 pub(crate) mod port;
 
-use crate::heap::{EventHeap, LINK_BITS, NO_EVENT};
+use crate::heap::{EventHeap, Keys, NO_EVENT};
 use crate::packet::Packet;
 use crate::routes::{Hop, Routes};
 
@@ -12,10 +12,8 @@ use histogram::QueueHistogram;
 use pool::{Arriving, Pool};
 use port::{Count, NO_POOL, Port, PortRules, PortSetup, Special};
 
-/// Most ports of a network: what a key of the event heap can name, less one number that means "none".
-pub(crate) const PORTS_MAX: usize = (1 << LINK_BITS) - 1;
-/// Longest time from sending a packet to its arrival: half of what a key can hold, so that keys seldom need a new epoch.
-pub(crate) const HOP_PS_MAX: u64 = 1 << (u64::BITS - LINK_BITS - 1);
+/// Most ports of a network: what 16 bits can name, less one number that means "none".
+pub(crate) const PORTS_MAX: usize = u16::MAX as usize;
 
 /// What became of a packet that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,18 +57,21 @@ pub(crate) struct Network {
     /// One for each port, where asked for.
     pub(crate) histograms: Vec<Option<QueueHistogram>>,
     heap: EventHeap,
+    keys: Keys,
     /// Keys count time from here.
     epoch_ps: u64,
 }
 
 impl Network {
-    pub(crate) fn new(setups: &[PortSetup], pools: Vec<Pool>) -> Self {
+    /// A network at rest; ties between packets are broken by chance from the seed.
+    pub(crate) fn new(setups: &[PortSetup], pools: Vec<Pool>, seed: u64) -> Self {
         let rules: Vec<PortRules> = setups.iter().map(PortRules::new).collect();
         let ports: Vec<Port> = setups.iter().zip(&rules).map(|(setup, rules)| Port::new(setup.wire, rules)).collect();
         Self {
             now_ps: 0,
             carried: vec![Count::default(); ports.len()],
             histograms: vec![None; ports.len()],
+            keys: Keys::new(ports.len(), seed),
             ports,
             rules,
             pools,
@@ -87,12 +88,12 @@ impl Network {
         if key >= until_key {
             return None;
         }
-        let port_number = key as u16;
-        self.now_ps = self.epoch_ps + (key >> LINK_BITS);
+        let port_number = self.keys.port(key);
+        self.now_ps = self.epoch_ps + self.keys.time_ps(key);
         let port = &mut self.ports[usize::from(port_number)];
         let (packet, next_ps) = port.take().expect("a port in the heap has a packet");
         match next_ps {
-            Some(next_ps) => self.heap.replace_top((next_ps - self.epoch_ps) << LINK_BITS | u64::from(port_number)),
+            Some(next_ps) => self.heap.replace_top(self.keys.draw(next_ps - self.epoch_ps, port_number)),
             None => self.heap.pop(),
         }
         let (here, next) = self.routes.step(packet.route());
@@ -102,8 +103,7 @@ impl Network {
 
     /// The key that no arrival before `time_ps` reaches.
     pub(crate) fn key_at(&self, time_ps: u64) -> u64 {
-        let since_ps = time_ps.saturating_sub(self.epoch_ps);
-        if since_ps >> (u64::BITS - LINK_BITS) == 0 { since_ps << LINK_BITS } else { NO_EVENT }
+        self.keys.first_at(time_ps.saturating_sub(self.epoch_ps))
     }
 
     /// Whether no packet is under way.
@@ -127,7 +127,7 @@ impl Network {
             }
         }
         if let Some(at_ps) = self.ports[number].append(self.now_ps, transmission_ps, hop.is_cut_through(), packet) {
-            self.heap.push((at_ps - self.epoch_ps) << LINK_BITS | u64::from(hop.port()));
+            self.heap.push(self.keys.draw(at_ps - self.epoch_ps, hop.port()));
         }
         Sent::Queued
     }
@@ -154,9 +154,14 @@ impl Network {
         if rules.marks(backlog_ps) { Verdict::Mark } else { Verdict::Pass }
     }
 
-    /// Moves the beginning of the keys' time to now. To be called at least every [`HOP_PS_MAX`] of virtual time.
+    /// Longest time from sending a packet to its arrival: half of what a key can hold, so that keys seldom need a new epoch.
+    pub(crate) fn hop_max_ps(&self) -> u64 {
+        self.keys.latest_ps() / 2
+    }
+
+    /// Moves the beginning of the keys' time to now. To be called at least every [`Self::hop_max_ps`] of virtual time.
     pub(crate) fn start_epoch(&mut self) {
-        let shift = (self.now_ps - self.epoch_ps) << LINK_BITS;
+        let shift = self.key_at(self.now_ps);
         self.heap.rebuild(|key| Some(key - shift));
         self.epoch_ps = self.now_ps;
     }
@@ -168,7 +173,7 @@ impl Network {
 
     /// When [`Self::start_epoch`] is due.
     pub(crate) fn epoch_ends_ps(&self) -> u64 {
-        self.epoch_ps.saturating_add(HOP_PS_MAX)
+        self.epoch_ps.saturating_add(self.hop_max_ps())
     }
 
     /// Takes a port down or up. What it loses by that is handed to `lost`.
@@ -187,7 +192,7 @@ impl Network {
             self.rules[place].lost.add(u64::from(packet.ip_bytes()) + here.extra_bytes());
             lost(packet);
         }
-        self.heap.rebuild(|key| (key as u16 != number).then_some(key));
+        self.heap.rebuild(|key| (self.keys.port(key) != number).then_some(key));
     }
 
     /// Records how long the queue of a port has which length.

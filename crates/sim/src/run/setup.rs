@@ -13,7 +13,7 @@ use crate::error::SimError;
 use crate::job::{Job, Source};
 use crate::network::pool::Pool;
 use crate::network::port::{NO_POOL, PortSetup, Wire};
-use crate::network::{HOP_PS_MAX, Network, PORTS_MAX};
+use crate::network::{Network, PORTS_MAX};
 use crate::routes::walk::{Router, RouterSettings, port_of, sender_of};
 use crate::routes::{Stage, outer_bytes};
 use crate::time::{PS_PER_S, ps};
@@ -30,9 +30,9 @@ pub(super) fn network(job: &Job) -> Result<Network, SimError> {
     }
     let pool_of = pool_places(job);
     let setups: Vec<PortSetup> = (0..2 * links as u16).map(|port| port_setup(job, port, &pool_of)).collect();
-    let mut network = Network::new(&setups, pools(job));
+    let mut network = Network::new(&setups, pools(job), job.settings.seed);
     for (number, setup) in (0..).zip(&setups) {
-        check_speed(job, number, &setup.wire)?;
+        check_speed(job, number, &setup.wire, network.hop_max_ps())?;
     }
     for link in (0..links as u32).map(LinkId) {
         if job.watch.queue_classes.contains(&fabric.link_class(link)) {
@@ -125,13 +125,13 @@ fn check_settings(job: &Job) -> Result<(), SimError> {
     Ok(())
 }
 
-fn check_speed(job: &Job, number: u16, wire: &Wire) -> Result<(), SimError> {
+fn check_speed(job: &Job, number: u16, wire: &Wire, hop_max_ps: u64) -> Result<(), SimError> {
     let packet_bytes = u64::from(job.settings.sizes.segment_bytes + job.settings.sizes.header_bytes) + 1_024;
     let queue_bytes = queue_bytes(job, number).saturating_add(packet_bytes);
     let hop_ps = wire.transmission_ps(queue_bytes).saturating_add(wire.propagation_ps);
-    if hop_ps >= HOP_PS_MAX {
+    if hop_ps >= hop_max_ps {
         let link = job.fabric.link_name(sender_of(&job.fabric, number).0);
-        return Err(SimError::TooSlow { link, most_s: HOP_PS_MAX / PS_PER_S });
+        return Err(SimError::TooSlow { link, most_s: hop_max_ps / PS_PER_S });
     }
     Ok(())
 }
