@@ -59,6 +59,9 @@ pub struct Config {
 pub enum LossDetection {
     /// Three segments above it were SACKed (RFC 6675).
     DuplicateThreshold,
+    /// The highest SACKed segment is three above it; a retransmission when something sent after it has arrived (FACK). Once
+    /// reordering was seen, as with the threshold.
+    Forward,
     /// A segment sent later has arrived (RACK, RFC 8985 section 6).
     Rack,
 }
@@ -120,14 +123,14 @@ impl Config {
         }
     }
 
-    /// Linux 2.6.26, which the leaf-spine paper measured with: Reno, an initial window of 3, no RACK, no probes.
+    /// Linux 2.6.26, which the leaf-spine paper measured with: Reno, an initial window of 3, FACK, no RACK, no probes.
     /// Its rate halving is stood in for by proportional rate reduction, which has the same target.
     pub fn linux_2_6_26() -> Self {
         Self {
             congestion_control: CongestionControl::Reno,
             hystart: false,
             initial_window: 3,
-            loss_detection: LossDetection::DuplicateThreshold,
+            loss_detection: LossDetection::Forward,
             tail_loss_probe: false,
             rto_initial_ps: 3 * SECOND,
             ..Self::default()

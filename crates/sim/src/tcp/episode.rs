@@ -1,5 +1,6 @@
 //! The state that exists only while something is wrong: segments arrived out of order, were lost or are being repaired.
 
+use super::forward::Forward;
 use super::probe::Probe;
 use super::rack::Rack;
 use super::reduction::Reduction;
@@ -32,6 +33,7 @@ pub(super) struct Episode {
     pub(super) rescued: bool,
     pub(super) sacks: SackReader,
     pub(super) rack: Rack,
+    pub(super) forward: Forward,
     pub(super) probe: Option<Probe>,
     pub(super) reduction: Option<Reduction>,
 }
@@ -47,6 +49,7 @@ impl Episode {
             rescued: false,
             sacks: SackReader::default(),
             rack: Rack::new(una),
+            forward: Forward::default(),
             probe: None,
             reduction: None,
         }
@@ -61,5 +64,6 @@ impl Episode {
         self.probe = None;
         self.reduction = None;
         self.fast_retransmit = false;
+        self.forward.start_over();
     }
 }

@@ -21,6 +21,7 @@ mod congestion;
 mod cubic;
 mod dctcp;
 mod episode;
+mod forward;
 mod hystart;
 mod out_of_order;
 mod probe;

@@ -24,6 +24,10 @@ impl Reordering {
         self.seen = true;
     }
 
+    pub(super) fn was_seen(self) -> bool {
+        self.seen
+    }
+
     /// A retransmission was needless: wait longer next time (RFC 8985 step 4).
     pub(super) fn needless_retransmission(&mut self, una: u32, next: u32) {
         if una >= self.until {

@@ -186,14 +186,21 @@ impl Sender {
             self.find_first_loss(episode, news);
             return None;
         }
-        if config.loss_detection == LossDetection::DuplicateThreshold {
-            episode.sacks.detect_losses(&mut self.board);
-            return None;
+        let repaired = &mut episode.repaired;
+        let again = |seq: u32| *repaired = seq.min(*repaired);
+        match config.loss_detection {
+            LossDetection::Rack => {}
+            LossDetection::Forward if !self.reordering.was_seen() => {
+                episode.forward.detect_losses(&mut self.board, episode.sacks.end(), again);
+                return None;
+            }
+            LossDetection::Forward | LossDetection::DuplicateThreshold => {
+                episode.sacks.detect_losses(&mut self.board);
+                return None;
+            }
         }
         let hasty = episode.phase != Phase::Disorder || self.board.sacked() >= DUPLICATE_THRESHOLD;
         let round_trips = RoundTrips { min_ps: self.rtt.min_ps(), smoothed_ps: self.rtt.srtt_ps().unwrap_or(0) };
-        let repaired = &mut episode.repaired;
-        let again = |seq: u32| *repaired = seq.min(*repaired);
         episode.rack.detect_losses(&mut self.board, self.reordering, round_trips, hasty, now_ps, again)
     }
 

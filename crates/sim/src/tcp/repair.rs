@@ -50,8 +50,12 @@ impl Sender {
         if self.may_send_new(config) {
             return Some(Choice::New);
         }
-        let plain = config.sack && config.loss_detection == LossDetection::DuplicateThreshold;
-        if plain && episode.phase == Phase::Recovery { self.speculate(episode).map(Choice::Again) } else { None }
+        let plain = config.sack && config.loss_detection != LossDetection::Rack;
+        if plain && episode.phase == Phase::Recovery {
+            self.speculate(episode, config).map(Choice::Again)
+        } else {
+            None
+        }
     }
 
     /// New data where there are, else the last segment again (RFC 8985 7.3).
@@ -78,15 +82,16 @@ impl Sender {
     }
 
     /// Rules 3 and 4, where nothing else may be sent: the first segment below a SACKed one that was sent once, else the
-    /// highest that has not arrived, once per recovery. One that is on its way again already is not repeated.
-    fn speculate(&self, episode: &mut Episode) -> Option<u32> {
+    /// highest that has not arrived, once per recovery (not yet known when FACK was in use). One that is on its way again already is not repeated.
+    fn speculate(&self, episode: &mut Episode, config: &Config) -> Option<u32> {
         let (una, next) = (self.board.una(), self.board.next());
         let open = |seq: &u32| {
             let segment = self.board.get(*seq);
             !segment.is_sacked() && !segment.is_resent()
         };
         let below_sacked = (episode.repaired.max(una)..episode.sacks.end()).find(open);
-        if below_sacked.is_some() || std::mem::replace(&mut episode.rescued, true) {
+        let rescues = config.loss_detection == LossDetection::DuplicateThreshold;
+        if below_sacked.is_some() || !rescues || std::mem::replace(&mut episode.rescued, true) {
             return below_sacked;
         }
         (una..next).rev().find(|&seq| !self.board.get(seq).is_sacked()).filter(open)
@@ -98,8 +103,12 @@ impl Sender {
         if let Some(undo) = &mut self.undo {
             undo.retransmitted();
         }
-        if config.loss_detection == LossDetection::Rack {
-            episode.rack.retransmitted(seq);
+        match config.loss_detection {
+            LossDetection::Rack => episode.rack.retransmitted(seq),
+            LossDetection::Forward if episode.phase == Phase::Recovery => {
+                episode.forward.retransmitted(seq, self.board.next());
+            }
+            LossDetection::Forward | LossDetection::DuplicateThreshold => {}
         }
         if seq == self.board.una() && self.timer.waiting() == Waiting::Retransmission {
             self.timer.stop();

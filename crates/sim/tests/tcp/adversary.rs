@@ -8,6 +8,10 @@ use weft_sim::tcp::{Config, LossDetection, RtoFloor};
 use crate::channel::{Adversary, Badness, MS, US};
 use crate::connection::Connection;
 
+fn any_detection() -> impl Strategy<Value = LossDetection> {
+    prop_oneof![Just(LossDetection::DuplicateThreshold), Just(LossDetection::Forward), Just(LossDetection::Rack)]
+}
+
 fn any_control() -> impl Strategy<Value = CongestionControl> {
     prop_oneof![Just(CongestionControl::Reno), Just(CongestionControl::Cubic), Just(CongestionControl::Dctcp)]
 }
@@ -15,7 +19,8 @@ fn any_control() -> impl Strategy<Value = CongestionControl> {
 prop_compose! {
     fn any_config()(
         congestion_control in any_control(),
-        (sack, timestamps, rack) in any::<(bool, bool, bool)>(),
+        loss_detection in any_detection(),
+        (sack, timestamps) in any::<(bool, bool)>(),
         (tail_loss_probe, proportional_reduction, hystart, idle_restart) in any::<(bool, bool, bool, bool)>(),
         floor in any::<bool>(),
         initial_window in 1u32..20,
@@ -27,7 +32,7 @@ prop_compose! {
         Config {
             congestion_control, sack, timestamps, tail_loss_probe, proportional_reduction, hystart, idle_restart,
             initial_window, window_cap, segments_per_ack, quick_acks,
-            loss_detection: if rack { LossDetection::Rack } else { LossDetection::DuplicateThreshold },
+            loss_detection,
             rto_floor: if floor { RtoFloor::Whole } else { RtoFloor::Variation },
             rto_min_ps: rto_min_ms * MS,
             syn_retries: 100,

@@ -13,6 +13,10 @@ fn rack() -> Config {
     Config { loss_detection: LossDetection::Rack, ..plain() }
 }
 
+fn fack() -> Config {
+    Config { loss_detection: LossDetection::Forward, ..plain() }
+}
+
 fn run(config: Config, lost: &[(u32, usize)], segments: u32) -> Connection<Scripted> {
     Connection::new(config, Scripted::new(50 * US, lost), segments).run()
 }
@@ -20,7 +24,7 @@ fn run(config: Config, lost: &[(u32, usize)], segments: u32) -> Connection<Scrip
 /// All holes of a window are repaired in one round trip, lowest first, and the window is halved once.
 #[test]
 fn all_holes_are_repaired_at_once() {
-    for config in [plain(), rack(), Config { proportional_reduction: true, ..plain() }] {
+    for config in [plain(), rack(), fack(), Config { proportional_reduction: true, ..plain() }] {
         let connection = run(config, &[(1, 0), (3, 0), (5, 0)], 60);
         assert_eq!((connection.repeated(), connection.sender.timeouts()), (vec![1, 3, 5], 0));
         assert_eq!(connection.sender.ssthresh(), Some(5));
@@ -53,12 +57,24 @@ fn proportional_reduction_spreads_the_repair() {
 }
 
 #[test]
-fn rack_finds_a_lost_retransmission_and_the_threshold_does_not() {
+fn rack_and_fack_find_a_lost_retransmission_and_the_threshold_does_not() {
     let lost = [(2, 0), (2, 1)];
-    let with_rack = run(rack(), &lost, 200);
-    assert_eq!((with_rack.repeated(), with_rack.sender.timeouts()), (vec![2, 2], 0));
+    for config in [rack(), fack()] {
+        let connection = run(config, &lost, 200);
+        assert_eq!((connection.repeated(), connection.sender.timeouts()), (vec![2, 2], 0));
+    }
     let without = run(plain(), &lost, 200);
     assert_eq!(without.sender.timeouts(), 1);
+}
+
+/// Segments 1, 3 and 4 are lost. The SACK of 5 leaves segment 1 four below the highest: lost, though only two above it have
+/// arrived.
+#[test]
+fn fack_counts_holes_as_arrived() {
+    let connection = run(fack(), &[(1, 0), (3, 0), (4, 0)], 60);
+    let first = connection.sent.iter().find(|sent| sent.1.retransmission).unwrap();
+    // Segment 5 was sent at 100 + 1.2 x 5 us and its ACK is back 100 us later.
+    assert_eq!((first.1.seq, first.0), (1, 200 * US + 5 * 1_200_000));
 }
 
 /// Segment 2 is 20 us late on a round trip of 100: RACK allows a quarter of that. The duplicate threshold repeats it,
