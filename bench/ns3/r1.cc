@@ -5,7 +5,7 @@
 // ns-3 is GPL-2.0-only. This file is no part of weft's binary but text in it: it is compiled on the user's machine
 // against the user's ns-3.
 //
-//   r1 FLOWS [--count=1]      prints: ns-3 flows=.. done=.. hops=.. mean_fct_us=.. cpu_s=..
+//   r1 FLOWS [--count=1]      prints: ns-3 flows=.. done=.. hops=.. mean_received_us=.. cpu_s=..
 //
 // R1: 100 hosts in 5 racks, 5 leaves, 5 spines; 10 Gb/s to hosts, 40 Gb/s between switches, 1 us a link, store and forward;
 // DropTail queues of 400,000 B at every port; NewReno with SACK, 1500 B packets, an ACK for each, window of 175 segments,
@@ -331,7 +331,7 @@ main(int argc, char** argv)
     {
         sumUs += flow.fctUs;
     }
-    std::printf("ns-3 flows=%zu done=%zu hops=%" PRIu64 " mean_fct_us=%.3f cpu_s=%.6f\n",
+    std::printf("ns-3 flows=%zu done=%zu hops=%" PRIu64 " mean_received_us=%.3f cpu_s=%.6f\n",
                 g_flows.size(),
                 g_done,
                 g_hops,

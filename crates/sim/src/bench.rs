@@ -61,7 +61,15 @@ pub fn divided(mut job: Job, divisor: u32) -> Job {
 /// Mean flow completion time of the flows that completed, counted as R1 counts it: to the last byte acknowledged at the
 /// sender. In nanoseconds.
 pub fn mean_completion_ns(outcome: &crate::Outcome) -> u64 {
-    let times = outcome.flows.iter().filter_map(crate::FlowOutcome::acknowledged_completion_ps);
+    mean_ns(outcome.flows.iter().filter_map(crate::FlowOutcome::acknowledged_completion_ps))
+}
+
+/// The same to the last byte at the receiver, as ns-3's driver counts.
+pub fn mean_received_ns(outcome: &crate::Outcome) -> u64 {
+    mean_ns(outcome.flows.iter().filter_map(crate::FlowOutcome::completion_ps))
+}
+
+fn mean_ns(times: impl Iterator<Item = u64>) -> u64 {
     let (count, sum_ps) = times.fold((0u128, 0u128), |(count, sum), time| (count + 1, sum + u128::from(time)));
     (sum_ps / count.max(1) / u128::from(PS_PER_NS)) as u64
 }

@@ -131,6 +131,21 @@ fn a_card_with_back_pressure_loses_nothing_and_its_flows_take_turns() {
     assert!((1_200 * US..1_210 * US).contains(&all), "the card never idles: {all}");
 }
 
+/// One flow over four hops of 10 Gb/s and 1 us: the handshake, then one packet after another, with a gap where the first
+/// window is shorter than the round trip; all in times on the wire of a packet, an ACK and a SYN, which is as long.
+#[test]
+fn a_flow_of_a_thousand_packets_takes_what_the_closed_form_says() {
+    for framing in [0, 2, 38] {
+        let mut job = job(fabric(1, 2, 1, 10), vec![flow(0, 1, 1_000 * PACKET, 0)]);
+        job.settings.tcp.initial_window = 10;
+        job.settings.sizes.framing_bytes = framing;
+        let [packet, ack] = [1_500, 40].map(|bytes| (bytes + u64::from(framing)) * 800);
+        let round_trip = 4 * (packet + US) + 4 * (ack + US);
+        let received = 8 * (ack + US) + 1_003 * packet + 4 * US + round_trip.saturating_sub(10 * packet);
+        assert_eq!(outcome(&job).flows[0].received_ps, Some(received), "framing of {framing} B");
+    }
+}
+
 #[test]
 fn the_reference_job_comes_out_as_published() {
     let outcome = outcome(&bench::job("r1a").unwrap());

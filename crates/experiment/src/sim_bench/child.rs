@@ -21,8 +21,10 @@ pub struct Counts {
     pub packet_hops: u64,
     /// Packets lost.
     pub drops: u64,
-    /// Mean flow completion time.
+    /// Mean flow completion time: to the last byte acknowledged at the sender.
     pub mean_fct_us: f64,
+    /// Mean time to the last byte at the receiver.
+    pub mean_received_us: f64,
 }
 
 /// What one child process did.

@@ -105,7 +105,7 @@ mod tests {
     fn r1a() -> JobRow {
         JobRow {
             id: "r1a".to_owned(),
-            counts: Counts { packet_hops: 8_000_800, drops: 0, mean_fct_us: 12_368.8 },
+            counts: Counts { packet_hops: 8_000_800, drops: 0, mean_fct_us: 12_368.8, mean_received_us: 12_367.5 },
             cpu_s: 0.4,
             hops_per_cpu_s: 20e6,
             peak_rss_bytes: 9_000_000,

@@ -52,7 +52,7 @@ pub fn run(names: &[&str], extent: Extent, progress: &dyn Progress) -> Result<Si
     let sweep = extent.sweep.then(|| measure::sweep(rounds, progress)).transpose()?;
     let vs_ns3 = ns3.map(|driver| driver.compare(rounds, progress)).transpose()?;
     let checks = floors::checks(&jobs, sweep.as_ref(), vs_ns3.as_ref());
-    Ok(SimBench { schema_version: 2, rounds, jobs, sweep, vs_ns3, checks })
+    Ok(SimBench { schema_version: 3, rounds, jobs, sweep, vs_ns3, checks })
 }
 
 fn failed(error: impl std::fmt::Display) -> EngineError {
