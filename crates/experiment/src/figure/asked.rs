@@ -1,7 +1,7 @@
 //! The figures that a plan asks for.
 
 use super::plots::{Figure, figure};
-use super::{Band, Level, LineChart, Mark, RowChart, Series, Span};
+use super::{Band, Cell, Level, LineChart, Map, Mark, RowChart, Series, Span};
 use crate::analysis::Input;
 use crate::analysis::asked::number;
 use crate::plan::{FigureKind, FigureQuestion};
@@ -27,6 +27,7 @@ fn drawn(database: &Database, question: &FigureQuestion) -> Result<Vec<Figure>, 
             FigureKind::Lines => lines(question, &title, &rows, levels.clone(), spans),
             FigureKind::Bars => bars(question, &title, &rows, &levels),
             FigureKind::Dots => dots(question, &title, &rows, &levels),
+            FigureKind::Map => map(question, &title, &rows),
         };
         figure(&title, &question.caption, svg)
     };
@@ -118,6 +119,28 @@ fn row_chart(question: &FigureQuestion, title: &str, rows: Vec<(String, f64, Mar
         x_low: question.low.unwrap_or(0.0),
         rows,
         levels: levels.iter().map(|level| (level.value, level.label.clone())).collect(),
+    }
+    .render()
+}
+
+fn map(question: &FigureQuestion, title: &str, rows: &[Rows<'_>]) -> String {
+    let places = |axis: &str| in_order(rows.iter().filter_map(|row| row.text(axis)));
+    let columns = places("x");
+    let is_at = |row: &Rows<'_>, axis: &str, place: &String| row.text(axis).as_ref() == Some(place);
+    let cell = |y: &String, x: &String| {
+        let row = rows.iter().find(|row| is_at(row, "x", x) && is_at(row, "y", y))?;
+        Some(Cell { holds: row.number("holds").map(|holds| holds != 0.0), text: row.text("text")? })
+    };
+    let row = |y: String| {
+        let cells = columns.iter().map(|x| cell(&y, x)).collect();
+        (y, cells)
+    };
+    Map {
+        title: title.to_owned(),
+        x_label: question.x.clone(),
+        y_label: question.y.clone(),
+        rows: places("y").into_iter().map(row).collect(),
+        columns,
     }
     .render()
 }

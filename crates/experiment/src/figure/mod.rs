@@ -5,10 +5,12 @@ mod asked;
 mod axis;
 pub mod flow_log;
 mod line_chart;
+mod map;
 mod plots;
 mod row_chart;
 
 pub use line_chart::{Band, Level, LineChart, Series, Span};
+pub use map::{Cell, Map};
 pub use plots::{Figure, figures};
 pub use row_chart::{Mark, RowChart};
 

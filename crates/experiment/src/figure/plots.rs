@@ -35,9 +35,8 @@ pub fn figures(input: &Input<'_>) -> Vec<Figure> {
     };
     figures.push(cpu_idle(input));
     figures.extend(tcp_state(input));
-    figures.retain(|figure| {
-        figure.svg.contains("class=\"line") || figure.svg.contains("class=\"bar") || figure.svg.contains("class=\"dot")
-    });
+    const DRAWN: [&str; 4] = ["class=\"line", "class=\"bar", "class=\"dot", "class=\"cell"];
+    figures.retain(|figure| DRAWN.iter().any(|class| figure.svg.contains(class)));
     figures
 }
 

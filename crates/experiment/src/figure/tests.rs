@@ -71,6 +71,25 @@ fn a_line_runs_through_its_points() {
 }
 
 #[test]
+fn a_map_tells_its_cells_apart_by_word_and_class() {
+    let cell = |holds| Some(Cell { holds, text: "1.2".into() });
+    let map = Map {
+        title: "t".into(),
+        columns: vec!["44".into(), "2172".into()],
+        rows: vec![
+            ("2 MB".into(), vec![cell(Some(true)), cell(Some(false))]),
+            ("20 MB".into(), vec![None, cell(None)]),
+        ],
+        ..Map::default()
+    };
+    let svg = map.render();
+    parse(&svg);
+    for (class, word) in [("yes", "holds: 1.2"), ("no", "does not: 1.2"), ("open", "undecided: 1.2")] {
+        assert_eq!((svg.matches(&format!("cell {class}")).count(), svg.matches(word).count()), (1, 1), "{svg}");
+    }
+}
+
+#[test]
 fn names_cannot_break_out_of_the_drawing() {
     let evil = "<script>alert('1')</script>\"&\u{0}";
     let chart = LineChart {

@@ -129,6 +129,8 @@ pub enum FigureKind {
     Bars,
     /// A dot for each row: `label`, `value`, and its interval where it is an estimate.
     Dots,
+    /// A cell for each row: its place `x` and `y`, whether something `holds` there (1, 0, or null: undecided), and `text`.
+    Map,
 }
 
 impl FigureKind {
@@ -137,6 +139,7 @@ impl FigureKind {
         match self {
             Self::Lines => &["series", "x", "y"],
             Self::Bars | Self::Dots => &["label", "value"],
+            Self::Map => &["x", "y", "holds", "text"],
         }
     }
 }
