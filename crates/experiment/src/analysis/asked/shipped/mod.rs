@@ -15,6 +15,7 @@ mod outage;
 mod outside;
 mod overlay_goodput;
 mod queues;
+mod regions;
 mod shuffle;
 mod trill;
 mod trill_load;
