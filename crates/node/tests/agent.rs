@@ -103,7 +103,7 @@ fn a_reload_takes_effect_without_a_lost_frame_and_a_bad_one_changes_nothing() {
     assert!(bed.ping("-c 1 -W 30").contains("1 received"));
 
     // A limit that lets hardly anything out, by a hangup; and servers where nobody is.
-    let narrow = RateLimitConfig { bits_per_s: 8, burst_bytes: 2000, traffic: RateLimitedTraffic::All };
+    let narrow = RateLimitConfig { bits_per_s: 1000, burst_bytes: 2000, traffic: RateLimitedTraffic::All };
     let nobody = vec![SocketAddrV4::new(*bed.directory.listen.ip(), 9)];
     write(&AgentConfig { rate_limit: Some(narrow), directory_servers: nobody, ..bed.config(0) });
     daemon.hang_up();
@@ -288,7 +288,8 @@ fn a_wide_interface_keeps_the_aa_route_that_fits() {
     let output = bed.ping("-c 2 -i 0.1 -M do -s 1472 -W 2");
     assert!(output.contains("2 received"), "{output}");
     server.ip(&format!("route replace {route} mtu 1561"));
-    let error = server.within(|| agent::run(&|| Ok(bed.config(0)), &Stop::manual().unwrap())).unwrap_err().to_string();
+    let beside = AgentConfig { socket: bed.dir.path().join("beside.sock"), ..bed.config(0) };
+    let error = server.within(|| agent::run(&|| Ok(beside.clone()), &Stop::manual().unwrap())).unwrap_err().to_string();
     assert!(error.contains("`eth0` has MTU 1600"), "{error}");
 }
 

@@ -271,7 +271,7 @@ fn absurd_jobs_are_refused_with_the_place_named() {
     assert!(matches!(refusal(&|job| job.settings.sizes.segment_bytes = 70_000), SimError::BadSetting { .. }));
     assert!(matches!(refusal(&|job| job.settings.overlay = Overlay::Vl2), SimError::BadCombination(_)));
     let slow = refusal(&|job| {
-        job.fabric = common::with_links(&job.fabric, |link| link.spec.rate = BitsPerSec(100_000));
+        job.fabric = common::with_links(&job.fabric, |link| link.spec.rate = BitsPerSec(100));
     });
     assert!(slow.to_string().starts_with("link spine1:leaf1 - leaf1:spine1: a full queue"), "{slow}");
     let to_itself = refusal(&|job| job.source = weft_sim::Source::Flows(vec![flow(1, 1, PACKET, 0)]));
