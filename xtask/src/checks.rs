@@ -18,6 +18,7 @@ pub(crate) fn all(root: &Path) -> Vec<String> {
     [
         crate_list(root),
         file_heads(root),
+        item_docs(root),
         marks(root),
         skips(root),
         plans_in_papers(root),
@@ -59,6 +60,30 @@ fn file_heads(root: &Path) -> Vec<String> {
             if path.extension().is_some_and(|end| end == "rs") { "//!" } else { "/* SPDX-License-Identifier:" };
         if !text.starts_with(wanted) {
             findings.push(format!("{}: does not begin with `{wanted}`", shown(root, &path)));
+        }
+    }
+    findings
+}
+
+/// Public items of product code say what they are; fields and variants only where the name does not.
+fn item_docs(root: &Path) -> Vec<String> {
+    const ITEMS: [&str; 6] = ["pub fn ", "pub const fn ", "pub struct ", "pub enum ", "pub trait ", "pub type "];
+    let mut findings = Vec::new();
+    for path in files(&root.join("crates"), &["rs"]) {
+        if path
+            .components()
+            .any(|part| ["tests", "build", "build.rs", "tests.rs"].iter().any(|test| part.as_os_str() == *test))
+        {
+            continue;
+        }
+        let text = read(&path);
+        let mut has_docs = false;
+        for (number, line) in text.lines().enumerate().take_while(|(_, line)| *line != "#[cfg(test)]") {
+            let line = line.trim_start();
+            if !has_docs && !line.contains('$') && ITEMS.iter().any(|item| line.starts_with(item)) {
+                findings.push(format!("{}:{}: without a word on what it is", shown(root, &path), number + 1));
+            }
+            has_docs = line.starts_with("///") || (has_docs && !line.ends_with(['}', ';']) && !line.is_empty());
         }
     }
     findings

@@ -34,7 +34,6 @@ pub type Layout = (&'static str, usize, &'static [(&'static str, usize)]);
 #[macro_export]
 macro_rules! header {
     ($name:literal) => {
-        #[allow(missing_docs)]
         mod written {
             use $crate::abi::{Abi, Layout};
 

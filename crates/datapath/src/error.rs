@@ -11,16 +11,10 @@ pub enum DatapathError {
     #[error(
         "{what}: not permitted; run as root, or with CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and (to mount) CAP_SYS_ADMIN"
     )]
-    NoRights {
-        /// What was tried.
-        what: String,
-    },
+    NoRights { what: String },
     /// The kernel was built without eBPF.
     #[error("{what}: this kernel has no eBPF; use one with CONFIG_BPF_SYSCALL and CONFIG_NET_CLS_BPF")]
-    NoEbpf {
-        /// What was tried.
-        what: String,
-    },
+    NoEbpf { what: String },
     /// No interface of that name in the caller's network namespace.
     #[error("interface `{name}` does not exist in this network namespace; create it first or correct the name")]
     NoInterface {
@@ -38,7 +32,6 @@ pub enum DatapathError {
     /// An AA outside the block of this data path.
     #[error("AA {aa} is outside the AA block {network}/{length}; nothing was changed")]
     OutsideBlock {
-        /// The address.
         aa: Ipv4Addr,
         /// First address of the block.
         network: Ipv4Addr,
@@ -51,7 +44,6 @@ pub enum DatapathError {
          please report it with the kernel's version"
     )]
     Verifier {
-        /// Which object.
         object: &'static str,
         /// The last line of the verifier's log.
         why: String,
@@ -59,7 +51,6 @@ pub enum DatapathError {
     /// The loader refused an object.
     #[error("eBPF object `{object}` does not load: {why}; please report it with the kernel's version")]
     Load {
-        /// Which object.
         object: &'static str,
         /// The loader's last words.
         why: String,
@@ -67,9 +58,7 @@ pub enum DatapathError {
     /// An operation on a map failed.
     #[error("map `{map}`: {what} failed: {source}")]
     Map {
-        /// Name of the map.
         map: &'static str,
-        /// What was tried.
         what: &'static str,
         /// The kernel's answer.
         source: libbpf_rs::Error,
@@ -77,7 +66,6 @@ pub enum DatapathError {
     /// A program could not be attached, replaced or run.
     #[error("{what} failed: {source}")]
     Program {
-        /// What was tried.
         what: String,
         /// The kernel's answer.
         source: libbpf_rs::Error,
@@ -85,9 +73,7 @@ pub enum DatapathError {
     /// Something about a pin or its file system.
     #[error("{what} {path}: {source}")]
     Pin {
-        /// What was tried.
         what: &'static str,
-        /// Where.
         path: PathBuf,
         /// The kernel's answer.
         source: std::io::Error,
@@ -101,9 +87,7 @@ pub enum DatapathError {
     /// A benchmark's program did not do what it is measured for.
     #[error("benchmark `{name}` returned verdict {verdict} instead of {expected}; the numbers would mean nothing")]
     Verdict {
-        /// Which program.
         name: String,
-        /// What it returned.
         verdict: u32,
         /// What it had to return.
         expected: u32,

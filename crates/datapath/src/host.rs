@@ -75,9 +75,7 @@ pub struct HostConfig {
 /// header that the server made itself as `made_up_header`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnAddresses {
-    /// Its AA.
     pub aa: Ipv4Addr,
-    /// Its LA.
     pub la: Ipv4Addr,
     /// Its public LA, if it has one.
     pub public_la: Option<Ipv4Addr>,
@@ -90,7 +88,6 @@ pub struct RateLimit {
     pub bits_per_s: u64,
     /// What may leave at once, in bytes of the same. A larger super frame leaves when the bucket is full.
     pub burst_bytes: u32,
-    /// What it is for.
     pub traffic: LimitedTraffic,
 }
 

@@ -39,7 +39,6 @@ pub struct SwitchConfig {
     pub host_ports: Vec<String>,
     /// The LAs to take the outer header off for: anycast LAs at an Intermediate, its own LA at a ToR.
     pub own_las: Vec<Ipv4Addr>,
-    /// Which tier.
     pub tier: Tier,
     /// Where maps and links are pinned, in a mounted bpffs; `None`: they end with the process.
     pub pin_dir: Option<PathBuf>,

@@ -13,13 +13,11 @@ pub const HEADINGS: [&str; 6] = ["claim", "run", "ours", "interval", "over the f
 pub struct Reading {
     /// The plan's short name.
     pub plan: String,
-    /// The claim.
     pub claim: String,
     /// The run folder.
     pub run: String,
     /// The number; `null` if the run did not yield it.
     pub ours: Option<f64>,
-    /// Its unit.
     pub unit: String,
     /// Lower and upper end of its interval.
     pub interval: Option<[f64; 2]>,

@@ -50,11 +50,9 @@ pub struct FlowReport {
 pub struct ReportLine {
     /// Its name, as in the JSON object.
     pub name: String,
-    /// The number.
     pub value: String,
     /// What VL2 says of its data centre.
     pub paper: &'static str,
-    /// What it is.
     pub meaning: String,
 }
 

@@ -61,7 +61,6 @@ pub struct Estimate {
     pub interval: Option<Interval>,
     /// How many samples it rests on.
     pub n: usize,
-    /// What limited it.
     pub limited_by: Limit,
     /// Whether another run of the same would give the same, as counts and calculations do, so that one sample is enough.
     pub is_exact: bool,

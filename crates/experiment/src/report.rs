@@ -34,7 +34,6 @@ pub enum ReportError {
     /// The plan kept in the folder cannot be read any more.
     #[error("{}: {source}; read it with the weft that wrote it", folder.display())]
     Plan {
-        /// The run folder.
         folder: PathBuf,
         /// What is wrong with its plan.
         source: PlanError,
@@ -198,7 +197,6 @@ pub fn redraw(folders: &[PathBuf]) -> Result<Redrawn, ReportError> {
 /// What [`redraw`] made.
 #[derive(Clone, Debug)]
 pub struct Redrawn {
-    /// The page.
     pub page: PathBuf,
     /// The claims of each folder's run, judged anew.
     pub summaries: Vec<RunSummary>,

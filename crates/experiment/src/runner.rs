@@ -55,7 +55,6 @@ pub enum RunError {
     /// The plan does not name this engine.
     #[error("plan `{plan}` cannot run in engine `{engine}`; it can in: {offered}")]
     EngineNotOffered {
-        /// The plan.
         plan: String,
         /// The engine that was asked for.
         engine: String,
@@ -65,19 +64,13 @@ pub enum RunError {
     /// The plan compares engines, and one was asked for.
     #[error("plan `{plan}` compares {engines}; leave out --engine")]
     ComparesEngines {
-        /// The plan.
         plan: String,
         /// The plan's engines.
         engines: String,
     },
     /// The plan's network cannot be described.
     #[error("plan `{plan}`: {message}")]
-    Scenario {
-        /// The plan.
-        plan: String,
-        /// What is wrong.
-        message: String,
-    },
+    Scenario { plan: String, message: String },
     /// The engine gave up; see [`EngineError`] for the exit code.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -88,7 +81,6 @@ pub enum RunError {
         kept: usize,
         /// How many there are.
         planned: usize,
-        /// Where they are.
         work: PathBuf,
     },
     /// The run folder could not be written.

@@ -14,7 +14,6 @@ pub enum Need {
     Build,
     /// Running labs.
     Run,
-    /// The tests.
     Test,
     /// The tests in virtual machines (`make kernels`).
     Kernels,
@@ -23,7 +22,6 @@ pub enum Need {
 /// A program or file, and the package that brings it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Dependency {
-    /// What for.
     pub need: Need,
     /// Debian's package.
     pub package: String,

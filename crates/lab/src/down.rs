@@ -29,7 +29,6 @@ use crate::{frr, sysctls};
 /// What was removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// Labs.
     pub labs: Vec<String>,
     /// Things that belonged to no known lab: namespaces, run directories, pins, processes.
     pub strays: Vec<String>,

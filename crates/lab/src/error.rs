@@ -14,7 +14,6 @@ pub enum LabError {
     /// This machine cannot run a lab.
     #[error("{what}; {remedy}")]
     NotFit {
-        /// What is missing.
         what: String,
         /// What to do about it.
         remedy: String,
@@ -25,7 +24,6 @@ pub enum LabError {
          give it to root (chown root, chmod go-w)", path.display()
     )]
     UnsafeFolder {
-        /// The path.
         path: std::path::PathBuf,
         /// What is wrong with it.
         why: String,
@@ -44,7 +42,6 @@ pub enum LabError {
         "namespace `{0}` exists already; if a killed lab left it: weft lab down --all; if it is somebody else's, give the lab another --name"
     )]
     NamespaceExists(String),
-    /// No such lab.
     #[error("no lab called `{name}` is up; labs that are: {up}")]
     NoSuchLab {
         /// The name asked for.
@@ -57,22 +54,15 @@ pub enum LabError {
     NoLab,
     /// A command without a lab's name, and several are up.
     #[error("several labs are up ({up}); say which one with --lab NAME")]
-    SeveralLabs {
-        /// Their names.
-        up: String,
-    },
-    /// No such node.
+    SeveralLabs { up: String },
     #[error("lab `{lab}` has no node `{node}`; see: weft lab ps {lab}")]
     NoSuchNode {
-        /// The lab.
         lab: String,
         /// The name asked for.
         node: String,
     },
-    /// No such interface.
     #[error("node `{node}` has no interface `{interface}`; it has: {known}")]
     NoSuchInterface {
-        /// The node.
         node: String,
         /// The interface asked for.
         interface: String,
@@ -81,23 +71,13 @@ pub enum LabError {
     },
     /// A fabric that a lab cannot be made of.
     #[error("fabric `{fabric}`: {reason}")]
-    BadFabric {
-        /// The fabric.
-        fabric: String,
-        /// Why not.
-        reason: String,
-    },
+    BadFabric { fabric: String, reason: String },
     /// VL2 needs somebody to ask.
     #[error("fabric `{0}` has no directory server; VL2 needs one: add a node of role `directory` below a ToR")]
     NoDirectory(String),
     /// No link between two nodes that a fault names.
     #[error("no link between `{a}` and `{b}`; a fault must name two neighbours")]
-    NoSuchLink {
-        /// One node.
-        a: String,
-        /// The other.
-        b: String,
-    },
+    NoSuchLink { a: String, b: String },
     /// A line of an iproute2 batch was refused.
     #[error("node `{node}`: `{program} {line}` (line {number} of its batch) failed: {reason}")]
     Batch {
@@ -117,7 +97,6 @@ pub enum LabError {
     Io {
         /// What was tried, with the path.
         what: String,
-        /// Why it failed.
         source: io::Error,
         /// What to do, with a leading `; `, or nothing.
         hint: &'static str,
@@ -125,11 +104,8 @@ pub enum LabError {
     /// A daemon ended or did not become ready.
     #[error("{daemon} of node `{node}` {what}; its log says: {log}")]
     Daemon {
-        /// Which daemon.
         daemon: &'static str,
-        /// Its node.
         node: String,
-        /// What happened.
         what: String,
         /// The last lines of its log.
         log: String,
@@ -149,9 +125,7 @@ pub enum LabError {
     /// The network is up but carries nothing.
     #[error("`{from}` cannot reach `{to}` although routing converged (waited {waited_s} s); its agent says: {log}")]
     NoFirstPing {
-        /// The first server.
         from: String,
-        /// The last one.
         to: String,
         /// How long was waited.
         waited_s: u64,
@@ -165,27 +139,19 @@ pub enum LabError {
     LinkOff {
         /// `sender-receiver`, the roles.
         direction: String,
-        /// Measured rate.
         got_bps: f64,
-        /// Declared rate.
         asked_bps: f64,
         /// How much was allowed.
         tolerance_percent: f64,
     },
     /// A lab's state file cannot be used.
     #[error("state of lab `{lab}` cannot be read ({reason}); remove the lab: weft lab down --all")]
-    BadState {
-        /// The lab.
-        lab: String,
-        /// Why.
-        reason: String,
-    },
+    BadState { lab: String, reason: String },
     /// A directory server does not take the servers' AAs.
     #[error("directory server `{node}` does not take the servers' AAs: {reason}")]
     Registration {
         /// The directory server's node.
         node: String,
-        /// What it said.
         reason: String,
     },
     /// A server has no agent.
@@ -203,7 +169,6 @@ pub enum LabError {
     /// The eBPF part failed.
     #[error("node `{node}`: {reason}")]
     Datapath {
-        /// The node.
         node: String,
         /// What the loader said.
         reason: String,

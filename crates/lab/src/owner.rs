@@ -32,7 +32,6 @@ const LOOPBACK: u32 = 1;
 /// For whom weft made something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// For a lab of this name.
     Lab(String),
     /// For this process, as long as it lives.
     Process(ProcessId),

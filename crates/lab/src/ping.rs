@@ -44,7 +44,6 @@ pub(crate) enum Answer {
     TooBig,
     /// Some router knows no way.
     Unreachable(Ipv4Addr),
-    /// Nothing.
     Nothing,
 }
 

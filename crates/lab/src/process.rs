@@ -23,7 +23,6 @@ use crate::netns;
 /// A process, safe against reuse of its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessId {
-    /// Its id.
     pub pid: u32,
     /// When it started, in clock ticks since boot (field 22 of `/proc/PID/stat`).
     pub start_ticks: u64,

@@ -222,7 +222,6 @@ impl Drop for Step<'_> {
 /// A circuit of a trunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Circuit {
-    /// Number of the trunk.
     trunk: u32,
     vlan: VlanId,
 }

@@ -21,7 +21,6 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct LabState {
     /// Version of this format.
     pub schema_version: u32,
-    /// Name of the lab.
     pub lab: String,
     /// Name of the fabric it was made from.
     pub fabric: String,
@@ -46,15 +45,11 @@ pub struct LabState {
 /// A node of a lab.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NodeState {
-    /// Its name.
     pub name: String,
-    /// What it is.
     pub role: Role,
-    /// Its namespace.
     pub namespace: String,
     /// Its AA, if it is a server.
     pub aa: Option<std::net::Ipv4Addr>,
-    /// Its LA.
     pub la: std::net::Ipv4Addr,
     /// Its interfaces, in the order of the fabric's links.
     pub interfaces: Vec<String>,
@@ -70,7 +65,6 @@ pub struct ProcessState {
     pub node: String,
     /// What it is: `zebra`, `ospfd`, `agent`, `directory`.
     pub daemon: String,
-    /// Which process.
     #[serde(flatten)]
     pub id: ProcessId,
 }

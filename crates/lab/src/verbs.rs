@@ -15,7 +15,6 @@ use crate::state::{LabState, NodeState};
 /// A line of `weft lab ps`.
 #[derive(Clone, Debug, Serialize)]
 pub struct LabRow {
-    /// Name of the lab.
     pub lab: String,
     /// Fabric it was made from.
     pub fabric: String,

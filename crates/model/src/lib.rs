@@ -40,7 +40,6 @@ pub enum ModelError {
     /// No solution satisfies a linear program.
     #[error("the linear program of {place} is infeasible: {why}")]
     Infeasible {
-        /// Which program.
         place: String,
         /// What cannot be satisfied.
         why: String,
@@ -48,7 +47,6 @@ pub enum ModelError {
     /// The solver gave up.
     #[error("the solver could not solve the linear program of {place}: {why}")]
     Solver {
-        /// Which program.
         place: String,
         /// What the solver said.
         why: String,

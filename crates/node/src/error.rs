@@ -23,21 +23,16 @@ pub enum NodeError {
     /// A configuration file that cannot be read or understood.
     #[error("{path}: {why}")]
     ConfigFile {
-        /// Which.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
     },
     /// A setting that a reload cannot change.
     #[error("{key}: cannot change at run time, what was made at the start depends on it; restart the daemon")]
-    Fixed {
-        /// Its key.
-        key: String,
-    },
+    Fixed { key: String },
     /// A key file that must not or cannot be used.
     #[error("key file {path}: {why}")]
     KeyFile {
-        /// Which.
         path: PathBuf,
         /// What is wrong with it, and what would be right.
         why: String,
@@ -45,7 +40,6 @@ pub enum NodeError {
     /// A certificate or its key that cannot be used.
     #[error("TLS file {path}: {why}")]
     Tls {
-        /// Which.
         path: PathBuf,
         /// What is wrong with it, and what would be right.
         why: String,
@@ -56,7 +50,6 @@ pub enum NodeError {
          MTU to {most} or less (ip link set {interface} mtu {most}), raise `underlay_mtu`, or set `clamp_mtu`"
     )]
     Mtu {
-        /// The interface.
         interface: String,
         /// Its MTU, bytes.
         mtu: u32,
@@ -67,61 +60,37 @@ pub enum NodeError {
     },
     /// Somebody else listens there.
     #[error("address {address} is in use; stop the process that has it (ss -lunp) or choose another address")]
-    AddressInUse {
-        /// The address.
-        address: SocketAddrV4,
-    },
+    AddressInUse { address: SocketAddrV4 },
     /// A folder under `/run/weft` that somebody else could have made.
     #[error("folder {path} {fault}; remove it, and it will be made anew (owned by root, mode 0755)")]
     Folder {
-        /// Which.
         path: PathBuf,
         /// What is wrong with it.
         fault: &'static str,
     },
     /// Somebody else listens there.
     #[error("socket {path} belongs to a running process; stop that process or choose another path")]
-    SocketInUse {
-        /// The path.
-        path: PathBuf,
-    },
+    SocketInUse { path: PathBuf },
     /// A helper program failed.
     #[error("`{command}` failed: {output}")]
-    Command {
-        /// What was run.
-        command: String,
-        /// What it said.
-        output: String,
-    },
+    Command { command: String, output: String },
     /// The data path.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The operating system refused something.
     #[error("{what}: {source}")]
-    System {
-        /// What was tried.
-        what: String,
-        /// Its answer.
-        source: std::io::Error,
-    },
+    System { what: String, source: std::io::Error },
     /// A server did not understand the client, or the client the server.
     #[error("daemon at {path}: {why}")]
-    Protocol {
-        /// Its socket.
-        path: PathBuf,
-        /// What was wrong.
-        why: String,
-    },
+    Protocol { path: PathBuf, why: String },
     /// A server refused a request.
     #[error("refused: {0}")]
     Refused(String),
     /// No answer in time.
     #[error("no valid answer from {server} within {timeout_ms} ms; check the address, the key file and the server")]
     NoAnswer {
-        /// Who was asked.
         server: SocketAddrV4,
         /// How long was waited, milliseconds.
         timeout_ms: u64,

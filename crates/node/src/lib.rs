@@ -19,8 +19,6 @@
 //!
 //! A daemon acts in the network namespace of the thread that runs it.
 
-#![warn(missing_docs)]
-
 mod aa_block;
 pub mod agent;
 mod cards;

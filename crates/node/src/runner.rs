@@ -24,7 +24,6 @@ const CONTROL: u64 = u64::MAX - 2;
 
 /// The daemons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "their names say all")]
 pub enum DaemonKind {
     Agent,
     Directory,

@@ -63,7 +63,6 @@ pub enum Nothing {}
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer<Shown> {
-    /// It is done.
     Done,
     /// State.
     Shown(Shown),

@@ -92,7 +92,6 @@ impl Settings for SwitchConfig {
 /// A switch's state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchStatus {
-    /// Version of this schema.
     pub schema_version: u32,
     /// Which header it takes off.
     pub tier: Tier,

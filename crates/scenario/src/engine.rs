@@ -50,7 +50,6 @@ impl DirectoryStore {
 pub struct Scenario {
     /// Nodes and links.
     pub fabric: Fabric,
-    /// Their addresses.
     pub addresses: AddressPlan,
     /// How packets travel.
     pub overlay: Overlay,
@@ -141,7 +140,6 @@ pub enum EngineError {
     /// This machine cannot run the engine: exit code 4.
     #[error("{what}; {remedy}")]
     NotFit {
-        /// What is missing.
         what: String,
         /// What to do about it.
         remedy: String,

@@ -61,7 +61,6 @@ pub enum FaultError {
     UnknownNode {
         /// When the fault begins.
         at: Nanos,
-        /// The name.
         node: String,
     },
     /// A host is not a switch.
@@ -69,7 +68,6 @@ pub enum FaultError {
     NotASwitch {
         /// When the fault begins.
         at: Nanos,
-        /// The name.
         node: String,
     },
     /// The two nodes are not neighbours.
@@ -77,9 +75,7 @@ pub enum FaultError {
     NoLink {
         /// When the fault begins.
         at: Nanos,
-        /// One node.
         a: String,
-        /// The other.
         b: String,
     },
     /// A fault that is over as it begins.
@@ -95,7 +91,6 @@ pub enum FaultError {
         at: Nanos,
         /// When the earlier one begins.
         earlier: Nanos,
-        /// What fails twice.
         what: String,
     },
 }

@@ -71,7 +71,6 @@ impl Relation {
 pub struct Check {
     /// What is measured.
     pub id: String,
-    /// Our number.
     pub ours: f64,
     /// Both ends of its interval, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -15,15 +15,11 @@ pub enum Overlay {
     /// VL2: AAs, an agent and a directory; every packet bounces off an Intermediate.
     Vl2,
     /// The kernel's VXLAN device, over plain routing.
-    KernelVxlan {
-        /// Where tunnels end.
-        at: TunnelEnd,
-    },
+    KernelVxlan { at: TunnelEnd },
     /// Our VTEP, over plain routing.
     Vtep {
         /// Where its programs are.
         hook: Hook,
-        /// Where tunnels end.
         at: TunnelEnd,
     },
     /// TRILL between the switches, which are RBridges (RFC 6325); servers send ordinary frames.

@@ -151,9 +151,7 @@ impl Default for HostQueue {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{setting}` of the switching is {value}: {reason}")]
 pub struct SwitchingError {
-    /// The setting.
     pub setting: String,
-    /// Its value.
     pub value: String,
     /// Why it cannot be.
     pub reason: String,

@@ -94,9 +94,7 @@ impl CongestionControl {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{setting}` of the transport is {value}: {reason}")]
 pub struct TransportError {
-    /// The setting.
     pub setting: &'static str,
-    /// Its value.
     pub value: String,
     /// Why it cannot be.
     pub reason: &'static str,

@@ -22,7 +22,6 @@ pub enum SimError {
     /// A queue that takes longer to drain than the engine's clock allows for one hop.
     #[error("link {link}: a full queue and the way to the far end take over {most_s} s; lower its buffer or delay")]
     TooSlow {
-        /// The link.
         link: String,
         /// The longest time allowed, in seconds.
         most_s: u64,
@@ -49,9 +48,7 @@ pub enum SimError {
     /// A setting that makes no sense.
     #[error("`{setting}` is {value}; {advice}")]
     BadSetting {
-        /// Its name.
         setting: &'static str,
-        /// Its value.
         value: u64,
         /// What to do about it.
         advice: &'static str,
@@ -63,7 +60,6 @@ pub enum SimError {
     OwnForwarding {
         /// `file:line`.
         place: String,
-        /// The switch.
         node: String,
         /// What its file says.
         overlay: Overlay,

@@ -9,7 +9,6 @@ pub struct Progress {
     pub time_ns: u64,
     /// Flows whose last byte has been acknowledged.
     pub flows_done: u64,
-    /// Flows that have started.
     pub flows_started: u64,
     /// Packets that were serialised onto a link, so far.
     pub packet_hops: u64,

@@ -61,9 +61,7 @@ impl Totals {
 /// A number of packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Volume {
-    /// Packets.
     pub packets: u64,
-    /// Their bytes.
     pub bytes: u64,
 }
 
@@ -109,7 +107,6 @@ impl FlowOutcome {
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortOutcome {
-    /// The link.
     pub link: LinkId,
     /// The node that sends.
     pub node: NodeId,
@@ -125,7 +122,6 @@ pub struct PortOutcome {
 pub struct PortCounters {
     /// Packets that reached the far end.
     pub packets: u64,
-    /// Their bytes.
     pub bytes: u64,
     /// Packets dropped here: refused by a full buffer or lost on a link that was down.
     pub drops: u64,
@@ -138,7 +134,6 @@ pub struct Sample {
     pub time_ps: u64,
     /// Payload that reached applications.
     pub received_bytes: u64,
-    /// Flows that are done.
     pub flows_done: u64,
     /// Payload that reached the servers of each service, in the order of [`crate::Watch::services`].
     pub services: Vec<u64>,

@@ -29,7 +29,6 @@ pub enum SegmentTarget {
     Trunk {
         /// Its index.
         ifindex: u32,
-        /// The VLAN.
         vlan: u16,
     },
 }
@@ -41,7 +40,6 @@ const VLAN_BITS: u32 = 12;
 pub struct TunnelVlan {
     /// Number of the trunk; its interface index is so much above that of the first.
     pub trunk: u32,
-    /// The VLAN.
     pub vlan: u16,
     /// The segment's VNI, below 8192.
     pub vni: u32,

@@ -115,9 +115,7 @@ impl<'a> View<'a> {
 /// The header as a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// Destination address.
     pub destination: MacAddress,
-    /// Source address.
     pub source: MacAddress,
     /// What the payload is: see [`ethertype`].
     pub ethertype: u16,

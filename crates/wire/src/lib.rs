@@ -25,7 +25,6 @@
 //! | [`mod@print`] | all of it on one line | |
 
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 pub mod arp;
 mod bytes;

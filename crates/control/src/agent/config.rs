@@ -20,7 +20,6 @@ pub struct Config {
     pub servers: Vec<SocketAddrV4>,
     /// Key of the tag.
     pub key: Key,
-    /// Which key that is.
     pub key_id: u32,
     /// Service of this host.
     pub service: u32,

@@ -39,7 +39,6 @@ pub enum Input<'a, H = Vec<u8>> {
     },
     /// The data path has this mapping from an earlier run of the agent.
     Adopt {
-        /// Whose.
         aa: Ipv4Addr,
         /// Which, with version 0 if that is not known.
         mapping: Mapping,
@@ -60,21 +59,14 @@ pub enum Output<H = Vec<u8>> {
     },
     /// Put this mapping in force, before any frame that follows.
     Install {
-        /// For this AA.
         aa: Ipv4Addr,
         /// Replaces an earlier one.
         mapping: Mapping,
     },
     /// Drop frames to this AA without asking again, until it is removed or installed.
-    Refuse {
-        /// Whose.
-        aa: Ipv4Addr,
-    },
+    Refuse { aa: Ipv4Addr },
     /// Forget the AA: neither a mapping nor a refusal is in force.
-    Remove {
-        /// Whose.
-        aa: Ipv4Addr,
-    },
+    Remove { aa: Ipv4Addr },
     /// Send this frame out again; its mapping is in force.
     Release {
         /// Its destination.
@@ -86,7 +78,6 @@ pub enum Output<H = Vec<u8>> {
     Drop {
         /// Its destination.
         aa: Ipv4Addr,
-        /// Why.
         reason: DropReason,
     },
     /// Tell the host that this frame is too long for the path; the frame itself is dropped and counted.
@@ -118,7 +109,6 @@ pub struct Summary {
     pub resolving: usize,
     /// Negative entries.
     pub negative: usize,
-    /// Frames that wait.
     pub waiting_frames: usize,
     /// Newest revision of the directory seen.
     pub revision: u64,

@@ -31,7 +31,6 @@ struct Server {
     asked_ns: Option<u64>,
     /// Waits in a row without one.
     missed: u32,
-    /// Until when it is left out.
     left_out_until_ns: u64,
 }
 

@@ -43,7 +43,6 @@ pub enum RecordError {
     Format {
         /// The format number found.
         format: u8,
-        /// The kind found.
         kind: u8,
     },
     /// Flags without a meaning.

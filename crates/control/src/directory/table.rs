@@ -19,7 +19,6 @@ pub(super) const CLIENTS_MAX: usize = 4096;
 pub struct Record {
     /// Where it is; `None` once it was deleted. The record stays, so that versions never go back.
     pub locator: Option<Locator>,
-    /// Whose it is.
     pub service: u32,
     /// LA of the host that has it, where its agent listens; `None` if that was not said.
     pub host_la: Option<Ipv4Addr>,

@@ -10,7 +10,6 @@ use crate::address::Locator;
 pub enum Change {
     /// It is at this locator and belongs to this service.
     Set {
-        /// Where.
         locator: Locator,
         /// Whose: the unit of access control (VL2 4.2.1).
         service: u32,
@@ -24,7 +23,6 @@ pub enum Change {
 /// One change of one AA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Update {
-    /// Which AA.
     pub aa: Ipv4Addr,
     /// What happens to it.
     pub change: Change,
@@ -75,7 +73,6 @@ pub enum Refusal {
     Update {
         /// Which one, from 1.
         number: usize,
-        /// Its AA.
         aa: Ipv4Addr,
         /// What is wrong with it.
         reason: Reason,
@@ -110,9 +107,7 @@ pub enum Refusal {
     /// A later request of the client was applied already.
     #[error("client {client} asks with sequence {sequence} after {last}; sequence numbers must rise")]
     SequenceBack {
-        /// Who.
         client: u64,
-        /// Its number.
         sequence: u64,
         /// The last one applied.
         last: u64,
@@ -135,10 +130,7 @@ pub enum RuleReason {
 pub enum Reason {
     /// The AA is not an AA.
     #[error("outside the AA block {block}; choose an address inside")]
-    OutsideBlock {
-        /// The block.
-        block: String,
-    },
+    OutsideBlock { block: String },
     /// The AA is named twice.
     #[error("named twice in one request; name each AA once")]
     Twice,

@@ -62,14 +62,10 @@ pub enum KeyFault {
     None,
     /// PDUs would not tell the two apart.
     #[error("key {id} is there twice")]
-    Twice {
-        /// Its ID.
-        id: u16,
-    },
+    Twice { id: u16 },
     /// An empty one keeps nobody out, and of longer ones [`Algorithm::secret_len_max`] speaks.
     #[error("its secret has {found} bytes; {algorithm} takes 1 to {most}")]
     Length {
-        /// What it is for.
         algorithm: Algorithm,
         /// Its length, bytes.
         found: usize,

@@ -40,9 +40,7 @@ pub struct Config {
 /// One port. Only point-to-point links yet: a shared link's Hellos are dropped and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortConfig {
-    /// Its number.
     pub id: PortId,
-    /// Its address.
     pub mac: MacAddress,
     /// Metric of sending over it, 1 to 0xfffffe; see [`cost_of_rate`].
     pub cost: u32,
@@ -83,7 +81,6 @@ pub enum Wish {
 pub struct Bounds {
     /// Fragments of LSPs; at most 65535.
     pub lsps_max: usize,
-    /// Bytes of LSPs.
     pub lsp_bytes_max: usize,
     /// LSPs asked for or acknowledged on one port at a time without being held.
     pub requests_max: usize,

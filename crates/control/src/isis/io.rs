@@ -22,11 +22,8 @@ pub enum Input<'a> {
     PortDown(PortId),
     /// An L2-IS-IS frame arrived (step 1 of RFC 6325 section 4.6.2 as corrected by RFC 7780 section 5.1.2).
     Pdu {
-        /// On this port.
         port: PortId,
-        /// To this address.
         destination: MacAddress,
-        /// From this address.
         source: MacAddress,
         /// What follows the Ethertype, padding included.
         bytes: &'a [u8],
@@ -61,7 +58,6 @@ pub enum Output {
     Send {
         /// Over this port.
         port: PortId,
-        /// To this address.
         destination: MacAddress,
         /// Shared between ports when it is flooded.
         pdu: Arc<[u8]>,
@@ -75,7 +71,6 @@ pub enum Output {
     },
     /// An adjacency changed its state.
     Adjacency {
-        /// On this port.
         port: PortId,
         /// With this neighbour.
         neighbor: SystemId,

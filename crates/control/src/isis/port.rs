@@ -28,9 +28,7 @@ pub(super) struct Port {
 pub struct Adjacency {
     /// How far the two know of each other; never [`State::Down`].
     pub state: State,
-    /// Who.
     pub neighbor: SystemId,
-    /// The address of its port.
     pub mac: MacAddress,
     /// Its extended circuit ID.
     pub circuit: u32,

@@ -28,7 +28,6 @@ counted! {
         Repeated = "repeated",
         /// Too many pairs at a time: not told.
         Full = "full",
-        /// A datagram was sent.
         DatagramSent = "datagram_sent",
     }
 }

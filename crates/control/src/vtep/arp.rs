@@ -8,7 +8,6 @@ use weft_wire::ethernet::MacAddress;
 /// Somebody who asks by ARP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asker {
-    /// Its MAC.
     pub mac: MacAddress,
     /// Its address; unspecified while it probes an address before it takes it (RFC 5227).
     pub ip: Ipv4Addr,

@@ -16,7 +16,6 @@ pub const COPIES_MAX: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{setting}: {why}")]
 pub struct Fault {
-    /// Which setting.
     pub setting: &'static str,
     /// What is wrong with it, and what would be right.
     pub why: String,

@@ -97,7 +97,6 @@ pub enum Output<H> {
         vni: Vni,
         /// Its address.
         ip: Ipv4Addr,
-        /// Its MAC.
         mac: MacAddress,
         /// The VTEP that it is behind; `None`: this one, where its port is learned.
         vtep: Option<Ipv4Addr>,
@@ -108,7 +107,6 @@ pub enum Output<H> {
         vni: Vni,
         /// Its address.
         ip: Ipv4Addr,
-        /// Its MAC.
         mac: MacAddress,
     },
     /// The address is installed: what waited for it can go on.
@@ -126,7 +124,6 @@ pub enum Output<H> {
         vni: Vni,
         /// The address.
         ip: Ipv4Addr,
-        /// Why.
         reason: DropReason,
     },
 }

@@ -12,7 +12,6 @@ use super::vni::Vni;
 /// Everything that a VTEP can be told while it runs. Checked by [`super::check`]; changed by [`super::Change`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Segments.
     pub vnis: BTreeMap<Vni, Segment>,
     /// Access ports by the name of their interface. Each is in one segment, or as a trunk in one for each of its VLANs.
     pub ports: BTreeMap<String, Port>,
@@ -69,7 +68,6 @@ pub enum Flood {
     List(BTreeSet<Ipv4Addr>),
     /// One copy to this multicast group (RFC 7348 section 4.2).
     Group(Ipv4Addr),
-    /// Nowhere.
     Nowhere,
 }
 

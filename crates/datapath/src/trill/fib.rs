@@ -52,7 +52,6 @@ pub struct Fib {
 pub struct Port {
     /// Index of its interface.
     pub ifindex: u32,
-    /// Its address.
     pub mac: MacAddress,
     /// Longest IP packet, or whatever follows the outer Ethernet header; bytes.
     pub mtu: u32,

@@ -50,7 +50,6 @@ pub struct HostRoute {
     pub mac: Option<MacAddress>,
     /// The gateway's address in this VLAN.
     pub gateway: MacAddress,
-    /// The VLAN.
     pub vlan: u16,
 }
 

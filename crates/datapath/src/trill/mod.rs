@@ -88,7 +88,6 @@ impl Default for RBridgeConfig {
 pub struct PortConfig {
     /// Its interface, in the caller's network namespace.
     pub interface: String,
-    /// Its address.
     pub mac: MacAddress,
     /// The interface's MTU, bytes.
     pub mtu: u32,

@@ -11,11 +11,8 @@ use crate::error::DatapathError;
 /// A station in a VLAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Station {
-    /// Its address.
     pub mac: MacAddress,
-    /// Its VLAN.
     pub vlan: u16,
-    /// Where it is.
     pub place: Place,
     /// How sure that is: [`OBSERVED`] from a frame, up to [`STATIC`](super::abi::STATIC). Programs replace only what is
     /// observed.

@@ -40,7 +40,6 @@ pub enum Origin {
     Learned,
     /// The operator.
     Static,
-    /// The directory.
     Directory,
 }
 
@@ -69,7 +68,6 @@ pub struct Entry {
     pub vni: Vni,
     /// Address.
     pub mac: [u8; 6],
-    /// Where it is.
     pub to: To,
     /// Who says so.
     pub origin: Origin,

@@ -93,7 +93,6 @@ pub enum VtepProgram {
     Uplink,
     /// XDP of an access port.
     AccessXdp,
-    /// XDP of an uplink.
     UplinkXdp,
 }
 

@@ -45,7 +45,6 @@ pub enum Flood {
 /// What happens to a frame whose destination, or to an ARP request whose answer, is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnMiss {
-    /// Flooded.
     Flood,
     /// Flooded, and user space is told.
     FloodAndUpcall,

@@ -53,7 +53,6 @@ pub enum Upcall {
         vni: Vni,
         /// The address.
         mac: [u8; 6],
-        /// Where it is.
         to: To,
     },
     /// A learned address is elsewhere now.

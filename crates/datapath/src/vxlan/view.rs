@@ -31,13 +31,11 @@ pub struct Traffic {
 /// A segment of this VTEP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its number.
     pub vni: Vni,
     /// How it is set.
     pub settings: VniSettings,
     /// Its access ports.
     pub ports: Vec<To>,
-    /// Its traffic.
     pub traffic: Traffic,
 }
 
@@ -46,7 +44,6 @@ pub struct Segment {
 pub struct Peer {
     /// Its address in the underlay.
     pub address: Ipv4Addr,
-    /// Traffic with it.
     pub traffic: Traffic,
 }
 
@@ -57,7 +54,6 @@ pub enum PortRole {
     Uplink,
     /// Into a segment.
     Access {
-        /// Which.
         vni: Vni,
         /// Whether frames may carry a VLAN tag.
         keep_tags: bool,
@@ -71,7 +67,6 @@ pub enum PortRole {
 pub struct Port {
     /// Its index in its network namespace.
     pub ifindex: u32,
-    /// What it is.
     pub role: PortRole,
 }
 

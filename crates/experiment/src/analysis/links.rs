@@ -12,13 +12,11 @@ use super::series::Cumulative;
 pub struct LinkSeries {
     /// The sending node.
     pub node: String,
-    /// Its role.
     pub role: Role,
     /// The sending interface.
     pub interface: String,
     /// The node at the far end.
     pub peer: String,
-    /// Its role.
     pub peer_role: Role,
     /// Class of the link, for instance `aggregation-tor`.
     pub class: String,

@@ -60,9 +60,7 @@ pub struct TrialKey {
     pub trial: u32,
     /// Number of the repetition, from 1.
     pub repetition: u32,
-    /// Its seed.
     pub seed: u64,
-    /// Its overlay.
     pub overlay: Overlay,
     /// Name of its workload in the plan.
     pub workload: String,

@@ -24,7 +24,6 @@ pub struct Band {
 /// A value to compare with: a dashed line across the chart with its name on it.
 #[derive(Clone, Debug)]
 pub struct Level {
-    /// The value.
     pub value: f64,
     /// Its name, for instance `paper 0.98`.
     pub label: String,
@@ -37,7 +36,6 @@ pub struct Span {
     pub from: f64,
     /// Where it ends.
     pub to: f64,
-    /// Its name.
     pub label: String,
 }
 

@@ -17,7 +17,6 @@ pub enum PlanError {
     /// The file cannot be read.
     #[error("cannot read plan {}: {source}", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,

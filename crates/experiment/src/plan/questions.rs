@@ -13,7 +13,6 @@ use crate::query::{self, Database, QueryError};
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct View {
-    /// Its name.
     pub id: String,
     /// What a row is.
     #[serde(default)]
@@ -29,11 +28,9 @@ pub struct View {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MetricQuestion {
-    /// Its name.
     pub id: String,
     /// What it is, with its denominator.
     pub meaning: String,
-    /// The question.
     pub sql: String,
     /// What limits it on a machine with cores to spare.
     #[serde(default = "link")]
@@ -50,11 +47,9 @@ pub struct MetricQuestion {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProblemQuestion {
-    /// Its name.
     pub id: String,
     /// Whether the fabric did not do what was asked, or the run was not what the plan describes.
     pub verdict: ProblemVerdict,
-    /// The question.
     pub sql: String,
 }
 
@@ -83,11 +78,9 @@ pub enum ProblemVerdict {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableQuestion {
-    /// Its name.
     pub id: String,
     /// Its heading.
     pub title: String,
-    /// The question.
     pub sql: String,
 }
 
@@ -95,7 +88,6 @@ pub struct TableQuestion {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureQuestion {
-    /// Its name.
     pub id: String,
     /// Its heading.
     pub title: String,
@@ -111,7 +103,6 @@ pub struct FigureQuestion {
     pub y: String,
     /// The axis of the values begins here.
     pub low: Option<f64>,
-    /// The question.
     pub sql: String,
     /// Values to compare with: `label`, `value`.
     pub levels: Option<String>,

@@ -39,7 +39,6 @@ const PLAN_KEYS: [&str; 3] = ["analysis", "claims", "engines"];
 pub struct SingleScenario {
     /// Name of the workload in records.
     pub workload_name: String,
-    /// The tables.
     tables: Tables,
     origin: String,
     text: String,

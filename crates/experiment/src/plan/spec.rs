@@ -43,7 +43,6 @@ pub struct PlanSpec {
     /// What its questions share.
     #[serde(default)]
     pub views: Vec<View>,
-    /// Its metrics.
     #[serde(default)]
     pub metrics: Vec<MetricQuestion>,
     /// What makes a run worthless.

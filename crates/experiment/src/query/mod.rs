@@ -49,7 +49,6 @@ pub enum QueryError {
     /// The plan that the folder keeps cannot be read any more.
     #[error("{}: {source}", folder.display())]
     Plan {
-        /// The run folder.
         folder: PathBuf,
         /// What is wrong with its plan.
         source: Box<PlanError>,
@@ -70,9 +69,7 @@ pub enum Value {
     Null,
     /// A whole number.
     Integer(i64),
-    /// A number.
     Real(f64),
-    /// Text.
     Text(String),
 }
 
@@ -101,7 +98,6 @@ impl std::fmt::Display for Value {
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// Names of the columns.
     pub columns: Vec<String>,
     /// Rows with a cell for each.
     pub rows: Vec<Vec<Value>>,

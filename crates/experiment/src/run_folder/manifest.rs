@@ -23,7 +23,6 @@ const HOOK_PREFIX: &str = "hook.";
 pub struct Manifest {
     /// Version of these fields.
     pub schema_version: u32,
-    /// Version of weft.
     pub weft_version: String,
     /// Git revision it was built from, if it was built in a checkout.
     pub git_revision: Option<String>,
@@ -45,7 +44,6 @@ pub struct Manifest {
     pub started_utc: String,
     /// When its last trial ended.
     pub finished_utc: Option<String>,
-    /// The machine.
     pub machine: Machine,
     /// Load average over 1, 5 and 15 minutes when the run began.
     pub load_before: Option<[f64; 3]>,
@@ -93,11 +91,9 @@ impl FlowSizes {
 pub struct Machine {
     /// Operating system and kernel release.
     pub kernel: String,
-    /// Name of the CPU.
     pub cpu_model: String,
     /// Cores that this process may use.
     pub cores: usize,
-    /// Memory in bytes.
     pub memory_bytes: Option<u64>,
 }
 

@@ -54,7 +54,6 @@ pub enum FolderError {
     /// A file is not what a run folder holds.
     #[error("{}: {message}", path.display())]
     Malformed {
-        /// The file.
         path: PathBuf,
         /// What is wrong, with the line where there is one.
         message: String,

@@ -15,7 +15,6 @@ use crate::plan::{PlanSpec, Point};
 /// Trials of networks that are up together.
 #[derive(Debug)]
 pub(super) struct Batch<'a> {
-    /// The networks.
     pub(super) networks: Vec<Network<'a>>,
     /// The trials, in order.
     pub(super) jobs: Vec<Job>,

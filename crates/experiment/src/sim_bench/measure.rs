@@ -9,7 +9,6 @@ use crate::stats;
 /// One job: counts are the same in every round; times and memory are medians.
 #[derive(Clone, Debug, Serialize)]
 pub struct JobRow {
-    /// Its name.
     pub id: String,
     /// The same in every round.
     #[serde(flatten)]

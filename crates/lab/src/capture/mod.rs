@@ -30,11 +30,8 @@ use crate::trill::{Trunk, TrunkEnd};
 /// What to capture, where to and how much.
 #[derive(Clone, Debug)]
 pub struct CaptureOptions {
-    /// Name of the lab.
     pub lab: String,
-    /// Name of the node.
     pub node: String,
-    /// Name of the interface.
     pub interface: String,
     /// File to write; `-`: standard output.
     pub file: PathBuf,

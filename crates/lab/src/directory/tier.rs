@@ -23,7 +23,6 @@ const FILL_BATCH: usize = 1024;
 /// A directory server that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerView {
-    /// Its name.
     pub name: String,
     /// Where look-ups go.
     pub lookups: SocketAddrV4,

@@ -40,7 +40,6 @@ pub(super) struct Issuing {
     pub(super) aas: u32,
     /// LA of the ToR that they name.
     pub(super) tor_la: Ipv4Addr,
-    /// Number of the first update.
     pub(super) first_update: u32,
     /// When the first update is due.
     pub(super) start: Instant,

@@ -47,7 +47,6 @@ pub(super) enum Capability {
     TestCentre,
     /// Plain switches and segments of the experiments' beds.
     Beds,
-    /// VL2 at XDP.
     Vl2Xdp,
     /// Loops around programs.
     Benches,

@@ -31,7 +31,6 @@ pub struct Check {
     pub name: String,
     /// As it should be, worth knowing ([`Verdict::Info`]), or what needs it cannot be done.
     pub verdict: Verdict,
-    /// What was found.
     pub found: String,
     /// What to do; empty if nothing.
     pub remedy: String,
@@ -77,7 +76,6 @@ impl Check {
 /// Whether something can be done here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Possible {
-    /// What.
     #[serde(rename = "use")]
     pub what: Use,
     /// As people call it.

@@ -7,7 +7,6 @@ use weft_scenario::engine::Overlay;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Use {
-    /// A routed lab.
     RoutedLab,
     /// A lab with the kernel's VXLAN between servers.
     KernelVxlanLab,
@@ -15,7 +14,6 @@ pub enum Use {
     VtepLab,
     /// A campus of bridges.
     BridgedLab,
-    /// A VL2 lab.
     Vl2Lab,
     /// A campus of RBridges.
     TrillLab,

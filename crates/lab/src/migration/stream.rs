@@ -37,7 +37,6 @@ pub(super) struct Received {
     pub(super) bytes: u64,
     /// Payload over time.
     pub(super) progress: Vec<ProgressRow>,
-    /// Probes.
     pub(super) probes: u64,
     /// Probes that left.
     pub(super) probes_sent: u64,

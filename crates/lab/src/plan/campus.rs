@@ -37,7 +37,6 @@ pub(crate) fn vlans(scenario: &Scenario) -> BTreeSet<u16> {
 pub(crate) struct VlanPort {
     /// The VLAN that it carries; `None`: all of them, between RBridges.
     pub(crate) vlan: Option<u16>,
-    /// Its name.
     pub(crate) interface: String,
 }
 

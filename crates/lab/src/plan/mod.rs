@@ -45,13 +45,9 @@ pub(crate) const HOST_MTU_BYTES: u32 = 1500;
 /// What is done to make one node.
 #[derive(Clone, Debug)]
 pub struct NodePlan {
-    /// The node.
     pub id: NodeId,
-    /// Its name.
     pub name: String,
-    /// Its role.
     pub role: Role,
-    /// Its namespace.
     pub namespace: String,
     /// Kernel settings of the namespace.
     pub sysctls: Vec<Sysctl>,
@@ -82,7 +78,6 @@ impl NodePlan {
 pub struct Sysctl {
     /// Path, for instance `net/ipv4/ip_forward`.
     pub name: &'static str,
-    /// Value.
     pub value: String,
     /// Whether a kernel that has no such setting is good enough.
     pub optional: bool,

@@ -44,7 +44,6 @@ pub struct SetupOptions {
 pub struct SetupReport {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// A lab.
     pub lab: LabNumbers,
     /// RBridges' IS-IS in virtual time.
     pub campus: CampusNumbers,
@@ -57,7 +56,6 @@ pub struct SetupReport {
 /// A VL2 lab of the paper's testbed, links shaped and measured, routes converged, first ping answered.
 #[derive(Clone, Debug, Serialize)]
 pub struct LabNumbers {
-    /// Nodes.
     pub nodes: usize,
     /// Seconds until it is up, by round.
     pub up_s: Vec<f64>,
@@ -68,9 +66,7 @@ pub struct LabNumbers {
 /// A fat tree of RBridges that start within a second.
 #[derive(Clone, Debug, Serialize)]
 pub struct CampusNumbers {
-    /// RBridges.
     pub rbridges: usize,
-    /// What it took.
     #[serde(flatten)]
     pub took: Took,
     /// When a route was changed for the last time, in the RBridges' own seconds.
@@ -84,11 +80,9 @@ pub struct CampusNumbers {
 /// Failures of a month and the network's capacity between them.
 #[derive(Clone, Debug, Serialize)]
 pub struct MonthNumbers {
-    /// Switches.
     pub switches: usize,
     /// States of the network, one after another.
     pub states: usize,
-    /// What it took.
     #[serde(flatten)]
     pub took: Took,
 }

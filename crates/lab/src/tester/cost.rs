@@ -17,7 +17,6 @@ pub struct ChainCost {
     pub min_ns: f64,
     /// The lower quartile, nanoseconds: near the minimum in a quiet phase.
     pub quartile_ns: f64,
-    /// Number of runs.
     pub runs: usize,
 }
 
@@ -60,7 +59,6 @@ impl PathCost {
 /// A path's cost, and whether the method holds here.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CostCells {
-    /// The path.
     #[serde(flatten)]
     pub path: PathCost,
     /// The method, checked in this run.

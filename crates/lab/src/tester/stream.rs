@@ -37,11 +37,9 @@ pub enum Cast {
 /// Which streams there are, as pure data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamPlan {
-    /// Number of unicast streams.
     pub unicast: u16,
     /// Number of multicast streams, each to a group of its own.
     pub group: u16,
-    /// Number of broadcast streams.
     pub broadcast: u16,
     /// VLANs that streams take in turn; none: frames without a tag.
     pub vlans: Vec<u16>,
@@ -93,7 +91,6 @@ pub struct Stream {
 /// The place of a port among the receiving ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Receiver {
-    /// The first.
     #[default]
     First,
     /// The last, which of one port is the first.

@@ -98,7 +98,6 @@ pub enum TrafficError {
     /// A system call or a file that the run needs failed.
     #[error("traffic: {what}: {source}")]
     System {
-        /// What was tried.
         what: String,
         /// What the kernel said.
         source: std::io::Error,

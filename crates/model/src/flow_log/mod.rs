@@ -30,12 +30,7 @@ use sizes::Sizes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// A server of the data centre.
-    Server {
-        /// Its number.
-        server: u32,
-        /// Number of its rack.
-        rack: u32,
-    },
+    Server { server: u32, rack: u32 },
     /// Somewhere else; all of it counts as one rack (VL2 3.3).
     Outside,
 }

@@ -76,7 +76,6 @@ impl fmt::Display for Block {
 pub enum RackRule {
     /// Addresses with the same prefix are a rack; those in none of the blocks are outside.
     Prefix {
-        /// What is inside.
         inside: Vec<Block>,
         /// Bits of the prefix of an IPv4 address.
         v4_bits: u8,

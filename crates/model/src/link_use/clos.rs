@@ -17,7 +17,6 @@ use crate::ModelError;
 pub(super) struct Rack {
     /// The ToR.
     pub(super) tor: NodeId,
-    /// Its name.
     pub(super) name: String,
     /// Aggregations above it by their place, with the rate of the link.
     pub(super) uplinks: Vec<(usize, f64)>,

@@ -104,7 +104,6 @@ pub struct RateLimitConfig {
     pub bits_per_s: u64,
     /// Bytes that may leave at once, at least one frame.
     pub burst_bytes: u32,
-    /// What it is for.
     #[serde(default)]
     pub traffic: RateLimitedTraffic,
 }

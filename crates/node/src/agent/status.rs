@@ -29,15 +29,12 @@ use crate::socket::{self, named};
 /// An agent's state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentStatus {
-    /// Version of this schema.
     pub schema_version: u32,
     /// The host's AA.
     pub aa: Ipv4Addr,
     /// The host's LA.
     pub la: Ipv4Addr,
-    /// Its interface.
     pub interface: String,
-    /// The cache in numbers.
     pub cache: BTreeMap<String, u64>,
     /// The mappings in force.
     pub mappings: Vec<StatusMapping>,
@@ -62,7 +59,6 @@ pub struct AgentStatus {
 /// One mapping in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusMapping {
-    /// The AA.
     pub aa: Ipv4Addr,
     /// LA of its ToR.
     pub tor_la: Ipv4Addr,

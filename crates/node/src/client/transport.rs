@@ -26,7 +26,6 @@ pub enum Target {
     Socket(PathBuf),
     /// Its TLS address; the server's certificate must name the address.
     Server {
-        /// Where.
         address: SocketAddr,
         /// Our certificate, and the CA of the server's.
         files: TlsFiles,

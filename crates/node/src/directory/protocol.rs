@@ -68,16 +68,13 @@ pub const LIST_MAX: usize = 4096;
 pub enum AdminRequest {
     /// Sets one mapping.
     Set {
-        /// The AA.
         aa: Ipv4Addr,
         /// LA of its ToR.
         tor_la: Ipv4Addr,
         /// Anycast LA to bounce off.
         anycast_la: Ipv4Addr,
-        /// Whose it is.
         #[serde(default)]
         service: u32,
-        /// LA of the host that has it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host_la: Option<Ipv4Addr>,
         /// Only if this is the current version (0: never set).
@@ -95,7 +92,6 @@ pub enum AdminRequest {
     },
     /// Sets many mappings, all or none.
     SetMany {
-        /// The mappings.
         mappings: Vec<MappingToSet>,
         /// Who asks.
         #[serde(default)]
@@ -106,7 +102,6 @@ pub enum AdminRequest {
     },
     /// Deletes a mapping.
     Del {
-        /// The AA.
         aa: Ipv4Addr,
         /// Only if this is the current version.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,7 +115,6 @@ pub enum AdminRequest {
     },
     /// Moves an AA that has a mapping to another ToR.
     Move {
-        /// The AA.
         aa: Ipv4Addr,
         /// LA of its new ToR.
         tor_la: Ipv4Addr,
@@ -162,10 +156,7 @@ pub enum AdminRequest {
         from: Option<u64>,
     },
     /// Reads one mapping.
-    Get {
-        /// The AA.
-        aa: Ipv4Addr,
-    },
+    Get { aa: Ipv4Addr },
     /// Reads mappings in order of AAs.
     List {
         /// From this AA on.
@@ -183,13 +174,11 @@ pub enum AdminRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MappingToSet {
-    /// The AA.
     pub aa: Ipv4Addr,
     /// LA of its ToR.
     pub tor_la: Ipv4Addr,
     /// Anycast LA to bounce off.
     pub anycast_la: Ipv4Addr,
-    /// Whose it is.
     #[serde(default)]
     pub service: u32,
     /// LA of the host that has it, where corrections to its agent go.
@@ -206,18 +195,15 @@ pub struct MappingToSet {
 /// One mapping as the directory has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MappingRow {
-    /// The AA.
     pub aa: Ipv4Addr,
     /// LA of its ToR.
     pub tor_la: Ipv4Addr,
     /// Anycast LA to bounce off.
     pub anycast_la: Ipv4Addr,
-    /// Whose it is.
     pub service: u32,
     /// LA of the host that has it, if that was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_la: Option<Ipv4Addr>,
-    /// Version of the mapping.
     pub version: u64,
 }
 
@@ -246,7 +232,6 @@ pub struct RulesRow {
 /// What an AA is after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeRow {
-    /// The AA.
     pub aa: Ipv4Addr,
     /// LA of its ToR; absent: deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -254,7 +239,6 @@ pub struct ChangeRow {
     /// Anycast LA to bounce off; absent: deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anycast_la: Option<Ipv4Addr>,
-    /// Whose it is.
     pub service: u32,
     /// LA of its host, if that was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -316,7 +300,6 @@ pub struct AdminResponse {
 /// The server's state and counters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectoryStatus {
-    /// Version of this schema.
     pub schema_version: u32,
     /// Revision of the table.
     pub revision: u64,

@@ -140,7 +140,6 @@ fn within(field: &'static str, value: u32, range: RangeInclusive<u32>) -> Result
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortTable {
-    /// Its interface.
     pub interface: String,
     /// What is behind it.
     pub kind: KindText,
@@ -197,7 +196,6 @@ pub struct GatewayTable {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GatewayVlan {
-    /// The VLAN.
     pub vlan: u16,
     /// The gateway's address with its prefix length, as `"10.0.10.254/24"`.
     pub address: String,
@@ -209,9 +207,7 @@ pub struct GatewayVlan {
 pub struct GatewayHost {
     /// Its address, within one of the gateway's VLANs.
     pub address: Ipv4Addr,
-    /// Its MAC.
     pub mac: String,
-    /// Its VLAN.
     pub vlan: u16,
     /// Nickname of the RBridge that it is behind. Without it packets for the host are copied to everybody in its VLAN,
     /// because what it sends to other VLANs shows nobody where it is.

@@ -31,7 +31,6 @@ pub enum What {
     Rpf,
     /// Where stations are.
     Fdb,
-    /// Counters.
     Counters,
 }
 
@@ -47,7 +46,6 @@ pub enum Shown {
     Nicknames(Vec<NicknameRow>),
     /// Routes by egress nickname.
     Routes(Vec<RouteRow>),
-    /// Trees by number.
     Trees(Vec<TreeRow>),
     /// Reverse path checks by tree and ingress.
     Rpf(Vec<RpfRow>),
@@ -60,9 +58,7 @@ pub enum Shown {
 /// A link to another RBridge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdjacencyRow {
-    /// Number of the port.
     pub port: u8,
-    /// Its interface.
     pub interface: String,
     /// `up`, `down` (no carrier, or set down), or `missing`.
     pub link: String,
@@ -93,11 +89,9 @@ pub struct AdjacencyRow {
 /// A fragment of an LSP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LspRow {
-    /// Its ID.
     pub lsp: String,
     /// Host name of its originator, or its system ID.
     pub hostname: String,
-    /// Sequence number.
     pub sequence: u32,
     /// Fletcher checksum.
     pub checksum: u16,
@@ -114,7 +108,6 @@ pub struct LspRow {
 /// A nickname that somebody holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NicknameRow {
-    /// The nickname.
     pub nickname: u16,
     /// Host name of the holder, or its system ID.
     pub hostname: String,
@@ -148,7 +141,6 @@ pub struct RouteRow {
 pub struct HopRow {
     /// Number of our port.
     pub port: u8,
-    /// Its interface.
     pub interface: String,
     /// Host name of the neighbour, or its system ID.
     pub neighbor: String,
@@ -178,7 +170,6 @@ pub struct TreeRow {
 pub struct BranchRow {
     /// Number of our port.
     pub port: u8,
-    /// Its interface.
     pub interface: String,
     /// Host name of the neighbour, or its system ID.
     pub neighbor: String,
@@ -197,16 +188,13 @@ pub struct RpfRow {
     pub hostname: String,
     /// Number of the only port that they are accepted from.
     pub port: u8,
-    /// Its interface.
     pub interface: String,
 }
 
 /// Where a station is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FdbRow {
-    /// Its VLAN.
     pub vlan: u16,
-    /// Its MAC.
     pub mac: String,
     /// `port`, `rbridge` or `gateway`.
     pub place: String,

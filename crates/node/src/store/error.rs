@@ -11,27 +11,16 @@ pub enum StoreError {
     /// The file cannot be opened or made.
     #[error("store {path}: {why}")]
     Open {
-        /// The file.
         path: PathBuf,
         /// Why, and what to do.
         why: String,
     },
     /// There is no room left.
     #[error("store {path}: the disk is full, nothing was changed; free space and try again")]
-    Full {
-        /// The file.
-        path: PathBuf,
-    },
+    Full { path: PathBuf },
     /// Reading or writing failed.
     #[error("store {path}: {what} failed: {why}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What was tried.
-        what: &'static str,
-        /// The answer.
-        why: String,
-    },
+    Io { path: PathBuf, what: &'static str, why: String },
     /// A stored record does not follow its format.
     #[error("store {path}, revision {revision}: {source}; restore it from a copy")]
     Corrupt {
@@ -39,7 +28,6 @@ pub enum StoreError {
         path: PathBuf,
         /// Where in the log, or of which snapshot.
         revision: u64,
-        /// What is wrong.
         source: RecordError,
     },
     /// Records that were asked for are gone.
@@ -47,13 +35,11 @@ pub enum StoreError {
     Compacted {
         /// What was asked for.
         from: u64,
-        /// What is gone.
         compacted: u64,
     },
     /// Settings that cannot work.
     #[error("store {store}: {why}")]
     Settings {
-        /// The cluster.
         store: String,
         /// What is wrong, and what would be right.
         why: String,
@@ -61,7 +47,6 @@ pub enum StoreError {
     /// No node of the cluster does what is asked. Nothing was changed.
     #[error("store {store} is unreachable: {why}; nothing was changed, see whether most of its nodes run")]
     Unreachable {
-        /// The cluster.
         store: String,
         /// What the last node said.
         why: String,
@@ -69,7 +54,6 @@ pub enum StoreError {
     /// No node said whether it was done.
     #[error("store {store} did not answer in time: {why}; see whether most of its nodes run")]
     Unknown {
-        /// The cluster.
         store: String,
         /// What the last node said.
         why: String,
@@ -79,32 +63,17 @@ pub enum StoreError {
         "store {store}: its space quota is used up (NOSPACE), nothing was changed; compact and defragment it or raise \
          the quota, then `etcdctl alarm disarm`"
     )]
-    Quota {
-        /// The cluster.
-        store: String,
-    },
+    Quota { store: String },
     /// The cluster does not let us.
     #[error("store {store} refuses us: {why}; check user, password, certificate and role")]
-    Denied {
-        /// The cluster.
-        store: String,
-        /// Its words.
-        why: String,
-    },
+    Denied { store: String, why: String },
     /// The cluster does not understand us, or finds a request too large.
     #[error("store {store} rejects the request: {why}; nothing was changed")]
-    Rejected {
-        /// The cluster.
-        store: String,
-        /// Its words.
-        why: String,
-    },
+    Rejected { store: String, why: String },
     /// There is something else where our data should be.
     #[error("store {store}: the value of {key} {why}")]
     Foreign {
-        /// The cluster.
         store: String,
-        /// The key.
         key: String,
         /// What is wrong with it.
         why: String,

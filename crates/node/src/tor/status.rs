@@ -23,7 +23,6 @@ use crate::socket::{self, named};
 /// A reporter's state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TorStatus {
-    /// Version of this schema.
     pub schema_version: u32,
     /// The ToR's LA.
     pub la: Ipv4Addr,

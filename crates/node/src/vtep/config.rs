@@ -47,7 +47,6 @@ pub struct VtepConfig {
     /// What holds for every segment that does not say otherwise.
     #[serde(default)]
     pub segment: SegmentTable,
-    /// Segments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vni: Vec<SegmentTable>,
     /// Access ports.
@@ -109,7 +108,6 @@ pub struct Capacity {
     pub ports: u32,
     /// Access ports that are trunks.
     pub trunks: u32,
-    /// Peers.
     pub peers: u32,
 }
 
@@ -156,7 +154,6 @@ pub struct SegmentTable {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum VniIds {
-    /// One VNI.
     One(i64),
     /// Both ends of a range.
     Range(String),
@@ -176,7 +173,6 @@ pub enum FloodText {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortTable {
-    /// Its interface.
     pub interface: String,
     /// Its segment; of a trunk that of frames without a VLAN tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -206,7 +202,6 @@ pub enum TaggedText {
 pub struct EntryTable {
     /// Its segment.
     pub vni: i64,
-    /// The MAC.
     pub mac: String,
     /// The VTEP that it is behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -36,7 +36,6 @@ pub enum What {
     },
     /// Other VTEPs.
     Peers,
-    /// Counters.
     Counters,
 }
 
@@ -44,7 +43,6 @@ pub enum What {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Item {
-    /// Segments.
     Vni(SegmentTable),
     /// An access port.
     Port(PortTable),
@@ -71,7 +69,6 @@ pub enum Shown {
 /// One segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VniRow {
-    /// Its VNI.
     pub vni: u32,
     /// Its access ports.
     pub ports: Vec<String>,
@@ -100,7 +97,6 @@ pub struct VniRow {
 pub struct FdbRow {
     /// Its segment.
     pub vni: u32,
-    /// The MAC.
     pub mac: String,
     /// The VTEP or the port that it is behind.
     pub to: String,

@@ -12,7 +12,6 @@ pub enum AddressError {
     /// The AA block cannot hold the servers.
     #[error("AA block {block} has room for {room} servers, the fabric has {servers}")]
     BlockTooSmall {
-        /// The block.
         block: String,
         /// How many servers fit.
         room: u64,
@@ -21,19 +20,13 @@ pub enum AddressError {
     },
     /// The AA block meets the LAs, the hash prefix or addresses that no host may have.
     #[error("AA block {block} overlaps {with}; AAs must be host addresses apart from the LAs, for instance 20.0.0.0/8")]
-    Overlap {
-        /// The block.
-        block: String,
-        /// What it overlaps.
-        with: String,
-    },
+    Overlap { block: String, with: String },
     /// The pool of public LAs meets the AAs.
     #[error(transparent)]
     Outside(#[from] OutsideError),
     /// More hosts below one switch than a rack prefix holds.
     #[error("`{switch}` has {hosts} hosts; a rack prefix holds {SERVERS_PER_RACK_MAX}")]
     RackTooLarge {
-        /// The edge switch.
         switch: String,
         /// How many hosts hang below it.
         hosts: usize,
@@ -45,7 +38,6 @@ pub enum AddressError {
         what: &'static str,
         /// How many there are.
         count: usize,
-        /// How many fit.
         room: usize,
     },
     /// The ECMP width is zero.

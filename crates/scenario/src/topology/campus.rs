@@ -17,7 +17,6 @@ use crate::id::{LinkId, NodeId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct InterfaceAddress {
-    /// The address.
     pub address: Ipv4Addr,
     /// Length of the prefix in bits, 1 to 30.
     pub length: u8,

@@ -22,16 +22,10 @@ pub enum TopologyError {
     #[error(
         "interface name `{interface}` on node `{node}` is not usable: 1 to {INTERFACE_NAME_MAX} letters, digits, `-`, `_`, `.`"
     )]
-    BadInterfaceName {
-        /// The node.
-        node: String,
-        /// The refused name.
-        interface: String,
-    },
+    BadInterfaceName { node: String, interface: String },
     /// Two links end at one port.
     #[error("two links end at `{node}:{interface}`; give one of them another interface")]
     DuplicatePort {
-        /// The node.
         node: String,
         /// The interface named twice.
         interface: String,
@@ -41,7 +35,6 @@ pub enum TopologyError {
     DanglingLink {
         /// The link as written.
         link: String,
-        /// The missing node.
         node: String,
     },
     /// A link has both ends at one node.
@@ -52,26 +45,15 @@ pub enum TopologyError {
     ZeroRate(String),
     /// A link's rate is beyond any there is.
     #[error("link `{link}` has rate {rate}; choose at most {RATE_MAX}")]
-    AbsurdRate {
-        /// The link.
-        link: String,
-        /// The refused rate.
-        rate: BitsPerSec,
-    },
+    AbsurdRate { link: String, rate: BitsPerSec },
     /// A link's delay is beyond any there is.
     #[error("link `{link}` has a delay of {delay}; choose at most {DELAY_MAX}")]
-    AbsurdDelay {
-        /// The link.
-        link: String,
-        /// The refused delay.
-        delay: Nanos,
-    },
+    AbsurdDelay { link: String, delay: Nanos },
     /// A packet is longer than a link carries.
     #[error(
         "packets of {packet_bytes} bytes, outer headers included, do not fit link `{link}`, whose MTU is {mtu_bytes}"
     )]
     PacketAboveMtu {
-        /// The link.
         link: String,
         /// Length of the IP packet.
         packet_bytes: u32,
@@ -80,40 +62,21 @@ pub enum TopologyError {
     },
     /// A link's buffer cannot hold one frame.
     #[error("link `{link}` has a buffer of {buffer}, less than one frame of {mtu_bytes} bytes")]
-    BufferTooSmall {
-        /// The link.
-        link: String,
-        /// Its buffer.
-        buffer: Bytes,
-        /// Its MTU.
-        mtu_bytes: u32,
-    },
+    BufferTooSmall { link: String, buffer: Bytes, mtu_bytes: u32 },
     /// An MTU outside what IPv4 and veth allow.
     #[error("link `{link}` has MTU {mtu_bytes}; allowed are 576 to 65535")]
-    BadMtu {
-        /// The link.
-        link: String,
-        /// The refused MTU.
-        mtu_bytes: u32,
-    },
+    BadMtu { link: String, mtu_bytes: u32 },
     /// A server is not connected to exactly one edge switch.
     #[error("{role:?} `{node}` has {links} links; it needs exactly one, to a Tor, Leaf or RBridge")]
     ServerLinks {
-        /// The node.
         node: String,
-        /// Its role.
         role: Role,
         /// How many links it has.
         links: usize,
     },
     /// A server hangs below a switch that does not take servers.
     #[error("server `{node}` hangs below `{switch}`, which is no Tor, Leaf or RBridge")]
-    ServerPlace {
-        /// The server.
-        node: String,
-        /// The switch.
-        switch: String,
-    },
+    ServerPlace { node: String, switch: String },
     /// A router of VLANs where there are none.
     #[error("router `{0}` is at home among RBridges only")]
     RouterPlace(String),
@@ -123,33 +86,24 @@ pub enum TopologyError {
     /// A switch's own kind cannot be.
     #[error("`{node}` cannot forward with `{overlay}`: {reason}")]
     Forwarding {
-        /// The switch.
         node: String,
         /// What its file says.
         overlay: Overlay,
-        /// Why not.
         reason: String,
     },
     /// VLAN or address of a host's link cannot be.
     #[error("link `{link}`: {reason}")]
     Access {
-        /// The link.
         link: String,
         /// What is wrong, and what to write.
         reason: String,
     },
     /// A gateway's address cannot be.
     #[error("gateway of VLAN {vlan}: {reason}")]
-    Gateway {
-        /// The VLAN.
-        vlan: u16,
-        /// What is wrong.
-        reason: String,
-    },
+    Gateway { vlan: u16, reason: String },
     /// A service cannot be.
     #[error("service `{service}`: {reason}")]
     Service {
-        /// The service.
         service: String,
         /// What is wrong, and what to write.
         reason: String,
@@ -180,9 +134,7 @@ pub enum TopologyError {
     /// A generator's parameter makes no fabric.
     #[error("{parameter} = {value} makes no fabric: {reason}")]
     BadParameter {
-        /// The parameter.
         parameter: &'static str,
-        /// Its value.
         value: u64,
         /// Why it cannot be.
         reason: &'static str,

@@ -10,7 +10,6 @@ use crate::overlay::Overlay;
 /// What a file says of one switch.
 #[derive(Clone, Debug)]
 pub struct Forwarding {
-    /// What it forwards with.
     pub overlay: Overlay,
     /// `file:line`, for messages.
     pub place: String,

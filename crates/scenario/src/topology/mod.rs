@@ -102,7 +102,6 @@ impl Role {
 pub struct Node {
     /// Unique name: letters, digits, `-`, `_` and `.`, starting with a letter.
     pub name: String,
-    /// What the node is.
     pub role: Role,
 }
 

@@ -49,7 +49,6 @@ pub enum OutsideError {
     /// The node outside is not linked to an Intermediate.
     #[error("node `{node}` is the Internet and {found}; its links must end at Intermediates, the border of the fabric")]
     NotAtBorder {
-        /// The node.
         node: String,
         /// Where it is linked to.
         found: String,
@@ -57,7 +56,6 @@ pub enum OutsideError {
     /// More links to the outside than there are addresses for.
     #[error("node `{node}` has {links} links; the addresses of the border are enough for {room}")]
     TooManyLinks {
-        /// The node outside.
         node: String,
         /// How many links it has.
         links: usize,
@@ -68,16 +66,10 @@ pub enum OutsideError {
     #[error(
         "`outside.pool` {pool} overlaps {with}; choose public addresses that nothing here has, such as 198.51.100.0/24"
     )]
-    PoolOverlaps {
-        /// The pool.
-        pool: String,
-        /// What it overlaps.
-        with: String,
-    },
+    PoolOverlaps { pool: String, with: String },
     /// The pool has fewer addresses than servers want.
     #[error("`outside.pool` {pool} has {room} addresses for servers, and {servers} servers want one")]
     PoolTooSmall {
-        /// The pool.
         pool: String,
         /// How many servers fit.
         room: u64,
@@ -90,7 +82,6 @@ pub enum OutsideError {
     /// A name in the list that is no server's.
     #[error("`outside.servers` names `{node}`, {found}")]
     BadServer {
-        /// The name.
         node: String,
         /// What it is instead.
         found: String,

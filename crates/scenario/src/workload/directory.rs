@@ -40,7 +40,6 @@ pub struct DirectorySpec {
     /// Share of the datagrams to and from the servers that is lost, each direction by itself.
     #[serde(default)]
     pub loss_percent: u32,
-    /// What is killed.
     #[serde(default)]
     pub kill: Option<DirectoryKill>,
 }
@@ -83,7 +82,6 @@ pub struct UpdateLoad {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DirectoryKill {
-    /// Which.
     pub what: DirectoryVictim,
     /// When, from the start of the step. It is started again when the step is over.
     pub at: Nanos,

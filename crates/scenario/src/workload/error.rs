@@ -15,7 +15,6 @@ pub enum WorkloadError {
     /// A server's number is not below the number of servers.
     #[error("there is no server number {server}; the fabric's {servers} servers are numbered from 0")]
     NoSuchServer {
-        /// The number.
         server: u32,
         /// How many the fabric has.
         servers: u32,
@@ -29,7 +28,6 @@ pub enum WorkloadError {
     /// A permutation that maps servers onto themselves or goes round more than once.
     #[error("`shift` is {shift}; with this fabric it is 1 to {most}")]
     Shift {
-        /// The shift.
         shift: u32,
         /// The largest that makes sense.
         most: u32,
@@ -54,27 +52,16 @@ pub enum WorkloadError {
     ZeroDivisor,
     /// A load that is none.
     #[error("`{setting}` is {percent}; choose 1 to 100")]
-    Load {
-        /// The setting.
-        setting: &'static str,
-        /// Its value.
-        percent: u32,
-    },
+    Load { setting: &'static str, percent: u32 },
     /// Background and queries together ask more of a link than it can carry.
     #[error("background and queries together load a server's link with {percent} %; choose at most 100 %")]
-    LoadSum {
-        /// Their sum.
-        percent: u64,
-    },
+    LoadSum { percent: u64 },
     /// Traffic without any part.
     #[error("the traffic has neither `background` nor `query`; give it one of them or both")]
     NoTraffic,
     /// A size of 0.
     #[error("`{setting}` is 0 bytes; give flows something to send, such as `1 MB`")]
-    ZeroSize {
-        /// The setting.
-        setting: &'static str,
-    },
+    ZeroSize { setting: &'static str },
     /// A query cannot ask so many.
     #[error("`query.fan_in` is {fan_in}; with this fabric it is 1 to {most}")]
     FanIn {
@@ -115,21 +102,15 @@ pub enum WorkloadError {
     /// A setting outside its range.
     #[error("`{setting}` is {value}; it is {least} to {most}")]
     DirectoryRange {
-        /// The setting.
         setting: &'static str,
-        /// Its value.
         value: u32,
         /// The least that makes sense.
         least: u32,
-        /// The most.
         most: u32,
     },
     /// A time of 0.
     #[error("`{setting}` is 0; choose a time such as `2 s`")]
-    ZeroTime {
-        /// The setting.
-        setting: &'static str,
-    },
+    ZeroTime { setting: &'static str },
     /// A directory that nobody uses.
     #[error("the directory's load has neither `lookups` nor `updates` with a rate in `per_s`; give it one or both")]
     NoDirectoryLoad,
@@ -138,7 +119,6 @@ pub enum WorkloadError {
     DirectorySteps {
         /// Rates of look-ups.
         lookups: usize,
-        /// Rates of updates.
         updates: usize,
     },
     /// Visibility at a server that is dead.
@@ -146,10 +126,7 @@ pub enum WorkloadError {
     WatchedKill,
     /// Something is to happen after the end.
     #[error("something is to happen at {at}, when the load is over; choose a longer `duration`")]
-    KillAfterEnd {
-        /// When.
-        at: Nanos,
-    },
+    KillAfterEnd { at: Nanos },
     /// A migration to where it is.
     #[error("server {server} moves to its own rack; choose another `to_rack_of`")]
     MovesNowhere {
@@ -158,16 +135,10 @@ pub enum WorkloadError {
     },
     /// A workload without flows that can be listed.
     #[error("a workload of kind `{kind}` needs real servers; run it in the lab")]
-    LabOnly {
-        /// The kind.
-        kind: &'static str,
-    },
+    LabOnly { kind: &'static str },
     /// A workload of which nothing is sent.
     #[error("a workload of kind `{kind}` sends nothing; run it with the engine `calc`")]
-    CalcOnly {
-        /// The kind.
-        kind: &'static str,
-    },
+    CalcOnly { kind: &'static str },
     /// A question that cannot be answered.
     #[error("{what}")]
     Model {
@@ -176,22 +147,13 @@ pub enum WorkloadError {
     },
     /// An empty list, or something in it twice.
     #[error("`{setting}` must name something, and nothing twice")]
-    NotAList {
-        /// The setting.
-        setting: &'static str,
-    },
+    NotAList { setting: &'static str },
     /// Only a socket has it.
     #[error("`{setting}` needs `to = \"socket\"`")]
-    ForSockets {
-        /// The setting.
-        setting: &'static str,
-    },
+    ForSockets { setting: &'static str },
     /// Only the test centre's ports have it.
     #[error("`{setting}` is for ports of the test centre, not for sockets; leave it out, or the sockets")]
-    ForPorts {
-        /// The setting.
-        setting: &'static str,
-    },
+    ForPorts { setting: &'static str },
     /// Streams to several servers have no one path.
     #[error("rates and mixes of VLANs need one of `receivers`; several are for `cost` alone")]
     CostAlone,
@@ -214,24 +176,13 @@ pub enum WorkloadError {
     },
     /// Something would happen after the end of a run.
     #[error("something is to happen at {at}, when the run is over; choose a longer `duration`")]
-    AfterEnd {
-        /// When.
-        at: Nanos,
-    },
+    AfterEnd { at: Nanos },
     /// Sizes between limits that cross.
     #[error("`max_bytes` is {max}, less than `min_bytes`, which is {min}")]
-    BurstSizes {
-        /// The least.
-        min: Bytes,
-        /// The most.
-        max: Bytes,
-    },
+    BurstSizes { min: Bytes, max: Bytes },
     /// A rate of 0.
     #[error("`{setting}` is 0; choose a rate such as `2 Mbit/s`")]
-    ZeroServiceRate {
-        /// The setting.
-        setting: &'static str,
-    },
+    ZeroServiceRate { setting: &'static str },
     /// A flood that leaves its service.
     #[error("`to` is server {to}, which is not one of the service's `servers`")]
     FloodsStranger {
@@ -240,12 +191,7 @@ pub enum WorkloadError {
     },
     /// A flood that lasts no time.
     #[error("the flood ends at {end} and begins at {begin}; `end` must be later than `begin`")]
-    FloodTimes {
-        /// When it begins.
-        begin: Nanos,
-        /// When it ends.
-        end: Nanos,
-    },
+    FloodTimes { begin: Nanos, end: Nanos },
     /// A storm from outside its service.
     #[error("`from` is server {from}, which is not one of the service's `servers`")]
     StormOfStranger {
@@ -283,7 +229,6 @@ pub enum WorkloadError {
     /// A service of several.
     #[error("service `{service}`: {error}")]
     Service {
-        /// Its name.
         service: String,
         /// What is wrong with it.
         error: Box<WorkloadError>,

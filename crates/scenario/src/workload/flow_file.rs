@@ -44,26 +44,17 @@ impl PinnedFlow {
 pub enum FlowFileError {
     /// Not five numbers.
     #[error("line {line}: `{text}` is no flow; write `start_ps from to packets spine`, five whole numbers")]
-    Malformed {
-        /// The line.
-        line: usize,
-        /// What it says.
-        text: String,
-    },
+    Malformed { line: usize, text: String },
     /// Sender and receiver are the same.
     #[error("line {line}: server {server} cannot send to itself")]
     ToItself {
-        /// The line.
         line: usize,
         /// The server's number.
         server: u32,
     },
     /// Nothing to send.
     #[error("line {line}: a flow of 0 packets sends nothing")]
-    NoPackets {
-        /// The line.
-        line: usize,
-    },
+    NoPackets { line: usize },
 }
 
 /// Reads a flow file.

@@ -63,7 +63,6 @@ pub struct RecurringSpec {
 /// One end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Site {
-    /// The server with this number.
     Server(u32),
     /// Somewhere beyond the data centre.
     Outside,

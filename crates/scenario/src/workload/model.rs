@@ -70,7 +70,6 @@ impl Default for Prices {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CostSpec {
-    /// Numbers of servers.
     pub servers: Vec<u32>,
     /// Oversubscriptions, 1 for none.
     pub oversubscription: Vec<u32>,

@@ -32,7 +32,6 @@ pub const STORM_FOREIGN: &str = "storm.foreign_datagrams";
 pub struct ServicesSpec {
     /// When the run ends, and with it flows without a size.
     pub duration: Nanos,
-    /// The services by name.
     pub service: BTreeMap<String, ServiceSpec>,
 }
 
@@ -88,7 +87,6 @@ pub struct BurstSpec {
     pub every: Nanos,
     /// How many bursts.
     pub bursts: u32,
-    /// Flows of the first burst.
     pub first_flows: u32,
     /// How many more each burst has than the one before.
     pub more_flows: u32,
@@ -102,9 +100,7 @@ pub struct BurstSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FloodSpec {
-    /// When it begins.
     pub begin: Nanos,
-    /// When it ends.
     pub end: Nanos,
     /// Payload that each server tries to send.
     pub rate_per_server: BitsPerSec,
@@ -116,9 +112,7 @@ pub struct FloodSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StormSpec {
-    /// When it begins.
     pub begin: Nanos,
-    /// When it ends.
     pub end: Nanos,
     /// Payload that the server tries to send.
     pub rate: BitsPerSec,
@@ -156,7 +150,6 @@ pub struct DatagramStream {
     pub rate: BitsPerSec,
     /// When it begins, from the start of the run.
     pub start_ns: u64,
-    /// When it ends.
     pub end_ns: u64,
     /// What the sender's agent lets out.
     pub limit: Option<DatagramLimit>,

@@ -134,34 +134,20 @@ pub enum SizeTableError {
     Empty,
     /// A probability outside 0 to 1.
     #[error("row {row} of the table of sizes has the probability {probability}; it must be 0 to 1")]
-    Probability {
-        /// The row.
-        row: usize,
-        /// What it says.
-        probability: f64,
-    },
+    Probability { row: usize, probability: f64 },
     /// A row is not above the one before.
     #[error("row {row} of the table of sizes does not rise: its {what} must be above that of the row before")]
     DoesNotRise {
-        /// The row.
         row: usize,
         /// `size` or `probability`.
         what: &'static str,
     },
     /// The last probability is not 1.
     #[error("the table of sizes ends at {probability}; the last row's probability must be 1")]
-    DoesNotEnd {
-        /// The last probability.
-        probability: f64,
-    },
+    DoesNotEnd { probability: f64 },
     /// A size that no flow may have.
     #[error("row {row} of the table of sizes has {bytes}; choose up to {SIZE_MAX}, and more than 0 for the last row")]
-    Size {
-        /// The row.
-        row: usize,
-        /// The size.
-        bytes: Bytes,
-    },
+    Size { row: usize, bytes: Bytes },
 }
 
 impl SizeTable {

@@ -20,7 +20,6 @@ pub(super) struct Arriving {
 /// The shared buffer of one switch.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
-    /// Size in bytes.
     size_bytes: u64,
     /// At least as much as is used.
     used_at_most: u64,

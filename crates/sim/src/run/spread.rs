@@ -13,13 +13,15 @@ use crate::time::ps;
 enum Choice {
     /// For a flow, and again when routing tables change.
     Flow,
-    /// For a packet.
     Packet,
     /// For what follows a pause of the flow of at least so long a time, in picoseconds.
     Flowlet(u64),
     /// For a flow that has sent so many bytes, and again when it loses. Not sooner than so long a time, in picoseconds,
     /// after the last choice; for sure after such a pause, which was a timeout, and otherwise with one chance in two.
-    Rehash { hold_ps: u64, large_bytes: u64 },
+    Rehash {
+        hold_ps: u64,
+        large_bytes: u64,
+    },
 }
 
 /// Chooses routes for all flows.

@@ -42,7 +42,6 @@ pub struct Sender {
 /// A segment to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Its number.
     pub seq: u32,
     /// It was sent before.
     pub retransmission: bool,

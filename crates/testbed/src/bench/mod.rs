@@ -53,7 +53,6 @@ pub struct BenchReport {
     pub ceilings: Vec<Ceiling>,
     /// Runs per call.
     pub repeat: u32,
-    /// Rounds.
     pub rounds: u32,
 }
 

@@ -46,7 +46,6 @@ pub enum Pace {
 pub struct Access {
     /// The key of the tags.
     pub key: Key,
-    /// Which key that is.
     pub key_id: u32,
     /// The service that asks.
     pub service: u32,

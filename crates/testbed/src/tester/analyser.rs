@@ -24,7 +24,6 @@ pub type StreamReading = TesterSeen;
 /// A port's counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortReading {
-    /// The numbers.
     pub port: TesterPort,
     /// Latencies by bucket.
     pub histogram: Vec<u64>,

@@ -49,7 +49,6 @@ pub struct SendOrder {
     pub slip_ns: u64,
     /// Seed of the trial.
     pub seed: u8,
-    /// The CPU that sends.
     pub cpu: usize,
 }
 

@@ -149,7 +149,6 @@ pub enum EmitError {
     /// More or fewer entries than the kind allows.
     #[error("{kind:?} cannot carry {count} entries; split the message")]
     Count {
-        /// Kind of the message.
         kind: Kind,
         /// Entries that it has.
         count: usize,

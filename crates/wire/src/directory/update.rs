@@ -51,16 +51,13 @@ pub struct Place {
     pub tor_la: Ipv4Addr,
     /// Anycast LA to bounce off.
     pub anycast_la: Ipv4Addr,
-    /// LA of its host.
     pub host_la: Option<Ipv4Addr>,
-    /// Whose it is.
     pub service: u32,
 }
 
 /// An update of one AA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UpdateFrame {
-    /// The AA.
     pub aa: Ipv4Addr,
     /// Where it is to be; `None`: nowhere.
     pub place: Option<Place>,

@@ -30,10 +30,7 @@ pub enum Scheme {
     /// Type 54: HMAC-MD5 (RFC 5304). Nothing names the key.
     HmacMd5,
     /// Type 3: what key and algorithm the ID stands for is agreed elsewhere (RFC 5310).
-    Generic {
-        /// Which key.
-        key_id: u16,
-    },
+    Generic { key_id: u16 },
 }
 
 /// The authentication of a PDU in its buffer.

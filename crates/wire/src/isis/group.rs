@@ -19,7 +19,6 @@ pub enum GroupSub {
     Other {
         /// Type.
         code: u8,
-        /// Value.
         value: Vec<u8>,
     },
 }
@@ -38,7 +37,6 @@ pub struct Groups<const N: usize> {
 /// One group and the sources that are wanted; none: all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupRecord<const N: usize> {
-    /// The group.
     pub group: [u8; N],
     /// Its sources, at most 255.
     pub sources: Vec<[u8; N]>,

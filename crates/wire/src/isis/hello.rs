@@ -84,7 +84,6 @@ pub enum PortSub {
     Other {
         /// Type.
         code: u8,
-        /// Value.
         value: Vec<u8>,
     },
 }
@@ -144,7 +143,6 @@ impl VlanBitmap {
 /// One appointed forwarder (RFC 7176 section 2.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Appointment {
-    /// Who.
     pub nickname: u16,
     /// First VLAN, 12 bits.
     pub start_vlan: u16,

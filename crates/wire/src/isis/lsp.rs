@@ -6,7 +6,6 @@ use super::id::NodeId;
 /// A neighbour: node ID 7, metric 3, length of sub-TLVs 1, sub-TLVs (RFC 5305 section 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// Who.
     pub node: NodeId,
     /// Cost of sending to it, 24 bits; [`METRIC_UNUSABLE`](super::METRIC_UNUSABLE): not for shortest paths.
     pub metric: u32,
@@ -28,7 +27,6 @@ pub enum ReachSub {
     Other {
         /// Type.
         code: u8,
-        /// Value.
         value: Vec<u8>,
     },
 }
@@ -129,7 +127,6 @@ pub enum CapabilitySub {
     Other {
         /// Type.
         code: u8,
-        /// Value.
         value: Vec<u8>,
     },
 }
@@ -149,7 +146,6 @@ pub struct NicknameRecord {
     pub priority: u8,
     /// Priority to be a distribution tree's root.
     pub root_priority: u16,
-    /// The nickname.
     pub nickname: u16,
 }
 
@@ -205,7 +201,6 @@ pub struct InterestedLabels {
 pub struct AffinityRecord {
     /// Nickname that shall be the child.
     pub nickname: u16,
-    /// Flags.
     pub flags: u8,
     /// Numbers of the trees, at most 255.
     pub trees: Vec<u16>,

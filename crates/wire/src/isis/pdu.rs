@@ -71,7 +71,6 @@ pub struct Lsp {
     pub id: LspId,
     /// Larger is newer.
     pub sequence: u32,
-    /// Its flags.
     pub flags: LspFlags,
     /// What it carries.
     pub tlvs: Vec<Tlv>,
@@ -123,7 +122,6 @@ pub struct FsLsp {
     pub id: [u8; 8],
     /// Larger is newer.
     pub sequence: u32,
-    /// Its flags.
     pub flags: LspFlags,
     /// 16-bit types with their values, not looked into.
     pub tlvs: Vec<(u16, Vec<u8>)>,
@@ -134,10 +132,7 @@ pub struct FsLsp {
 pub enum EmitError {
     /// A TLV or sub-TLV whose value is longer than its length field can say.
     #[error("value of TLV {code} is longer than 255 bytes; split it over several")]
-    TlvTooLong {
-        /// Its type.
-        code: u8,
-    },
+    TlvTooLong { code: u8 },
     /// More bytes than the PDU length can say.
     #[error("PDU of {len_bytes} bytes is longer than 65535; split it over several")]
     PduTooLong {

@@ -90,20 +90,17 @@ pub enum Tlv {
     PortCapability {
         /// Topology ID, 12 bits.
         topology: u16,
-        /// Its sub-TLVs.
         subs: Vec<PortSub>,
     },
     /// Whom the sender hears on a shared link.
     TrillNeighbors(Neighbors),
     /// MAC addresses behind the sender (ESADI).
     MacReachability {
-        /// Topology ID or nickname.
         topology_or_nickname: u16,
         /// How far to trust it.
         confidence: u8,
         /// VLAN, 12 bits; 0 where the frame says it.
         vlan: u16,
-        /// The addresses.
         addresses: Vec<MacAddress>,
     },
     /// Topology and protocol identifiers for which BFD runs.
@@ -112,11 +109,9 @@ pub enum Tlv {
     ThreeWay(ThreeWay),
     /// What an RBridge can do.
     Capability {
-        /// Router ID.
         router_id: u32,
         /// Flags: S 0x01, D 0x02.
         flags: u8,
-        /// Its sub-TLVs.
         subs: Vec<CapabilitySub>,
     },
     /// Flooding scopes that the sender takes part in.
@@ -128,7 +123,6 @@ pub enum Tlv {
     Other {
         /// Type.
         code: u8,
-        /// Value.
         value: Vec<u8>,
     },
 }
@@ -142,7 +136,6 @@ pub struct LspEntry {
     pub id: LspId,
     /// Larger is newer.
     pub sequence: u32,
-    /// As in the LSP.
     pub checksum: u16,
 }
 

@@ -223,7 +223,6 @@ pub struct LspHeader {
     pub sequence: u32,
     /// As on the wire.
     pub checksum: u16,
-    /// Its flags.
     pub flags: LspFlags,
 }
 

@@ -29,7 +29,6 @@ pub enum Label {
         /// Priority, 0 to 7.
         priority: u8,
     },
-    /// A fine-grained label.
     FineGrained {
         /// Label, 24 bits.
         label: u32,

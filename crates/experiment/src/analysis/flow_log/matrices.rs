@@ -40,7 +40,6 @@ pub const METRICS: &[MetricInfo] = &[
 /// The numbers of one log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MatrixSummary {
-    /// Number of matrices.
     pub matrices: usize,
     /// Pairs of racks that talk in an interval, mean.
     pub mean_pairs: Option<f64>,

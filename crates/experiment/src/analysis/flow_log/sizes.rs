@@ -34,7 +34,6 @@ pub const METRICS: &[MetricInfo] = &[
 /// The numbers of one log; those that need something the log does not have are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizeSummary {
-    /// Number of flows.
     pub flows: u64,
     /// Bytes of all flows.
     pub bytes: u64,

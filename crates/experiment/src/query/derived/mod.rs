@@ -49,7 +49,6 @@ pub type Windows = BTreeMap<u32, Window>;
 /// A table that is computed from a trial's rows.
 #[derive(Debug)]
 pub struct Derived {
-    /// Its name.
     pub name: &'static str,
     /// Its columns behind those of the trial.
     pub columns: &'static [&'static str],

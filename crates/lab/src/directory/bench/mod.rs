@@ -58,7 +58,6 @@ pub struct BenchReport {
     pub machine: MachineNumbers,
     /// Look-ups by shape of the load.
     pub lookups: Vec<LookupNumbers>,
-    /// Updates.
     pub updates: UpdateNumbers,
     /// From the issue of an update until a look-up answers with it, at every server.
     pub convergence: ConvergenceNumbers,
@@ -81,7 +80,6 @@ pub struct MachineNumbers {
     pub cores: usize,
     /// CPU of servers and store; `None`: not pinned.
     pub server_cpu: Option<usize>,
-    /// CPU of the load.
     pub load_cpu: Option<usize>,
     /// Load average over one minute before and after.
     pub load_average: [f64; 2],

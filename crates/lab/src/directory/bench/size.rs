@@ -28,7 +28,6 @@ const GARBAGE_PER_S: f64 = 50_000.0;
 /// A large directory.
 #[derive(Clone, Debug, Serialize)]
 pub struct MillionNumbers {
-    /// Mappings.
     pub mappings: u32,
     /// Memory that the server has in use with them, after a cold start, megabytes of 10^6 bytes.
     pub memory_mb: f64,

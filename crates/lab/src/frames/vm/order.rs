@@ -27,10 +27,7 @@ pub(crate) enum Order {
         core: Option<usize>,
     },
     /// Take everything that has arrived, without waiting.
-    Drain {
-        /// On this core.
-        core: usize,
-    },
+    Drain { core: usize },
     /// Take what arrives in a time; answers once before it begins.
     Receive {
         /// How long.

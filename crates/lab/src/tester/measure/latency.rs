@@ -26,7 +26,6 @@ pub struct LatencyRow {
     pub received_pps: f64,
     /// What was lost, 0 to 1.
     pub loss_ratio: f64,
-    /// Latency.
     pub latency_ns: LatencyCells,
     /// Median time between frames at the sender, nanoseconds.
     pub gap_p50_ns: u64,

@@ -33,7 +33,6 @@ pub struct MeasureOptions {
     pub sending: String,
     /// The receiving ports; unicast goes to the first.
     pub receiving: Vec<String>,
-    /// The streams.
     pub plan: StreamPlan,
     /// Sizes of frames with FCS, bytes.
     pub frame_bytes: Vec<u32>,
@@ -57,7 +56,6 @@ pub struct Bench {
     pub floor_means: Means,
     /// Frames are counted in the driver; otherwise in the stack, which adds to latency.
     pub counted_in_driver: bool,
-    /// Number of streams.
     pub streams: usize,
     /// Seed of their addresses.
     pub seed: u64,

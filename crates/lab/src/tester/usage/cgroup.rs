@@ -26,7 +26,6 @@ const PERIOD_US: u64 = 100_000;
 pub struct Quota {
     /// Cores.
     pub cpus: f64,
-    /// Memory, bytes.
     pub memory_bytes: u64,
 }
 
@@ -50,9 +49,7 @@ pub enum CgroupVersion {
 /// Which parts of a quota are enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Enforced {
-    /// CPU.
     pub cpu: bool,
-    /// Memory.
     pub memory: bool,
 }
 

@@ -85,7 +85,6 @@ pub struct DirectoryConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyFile {
-    /// Its key id.
     pub id: u32,
     /// 32 hexadecimal digits, mode 0600.
     pub file: PathBuf,

@@ -46,7 +46,6 @@ pub struct EtcdTls {
     pub ca_file: PathBuf,
     /// Our certificate.
     pub cert_file: PathBuf,
-    /// Its key.
     pub key_file: PathBuf,
     /// The name that the nodes' certificates carry, if it is not in the endpoints.
     #[serde(default)]

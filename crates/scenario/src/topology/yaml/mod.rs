@@ -75,7 +75,6 @@ pub enum LoadError {
     Topology {
         /// `file:line`, or the file alone where the rule is about the whole.
         place: String,
-        /// The rule.
         error: TopologyError,
     },
 }
