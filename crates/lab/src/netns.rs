@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, fstatfs, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, fstatfs, openat, statat, statx, unlinkat};
 use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_bind, mount_bind_recursive, mount_change, unmount};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
@@ -19,8 +19,10 @@ use crate::folder::Folder;
 use crate::home::{NETNS_DIR, RUN_DIR, lock, namespace_path};
 use crate::owner::Owner;
 
-/// Marks that weft made [`NETNS_DIR`] a mount point, so that it may undo that.
+/// Says which mount on [`NETNS_DIR`] weft has made, so that it may undo that and no other's.
 const MADE_MARKER: &str = "netns-dir-made";
+/// In its place until there is one.
+const UNDER_WAY: &str = "";
 /// `NSFS_MAGIC` of the kernel's `linux/magic.h`.
 const NSFS_MAGIC: i64 = 0x6e73_6673;
 
@@ -76,17 +78,35 @@ fn prepare_directory() -> Result<(), LabError> {
         return Ok(());
     }
     let marker = Path::new(RUN_DIR).join(MADE_MARKER);
-    fs::write(&marker, "").map_err(LabError::io(format!("write {}", marker.display())))?;
-    mount_bind_recursive(NETNS_DIR, NETNS_DIR).map_err(LabError::errno(format!("mount {NETNS_DIR}")))?;
+    let write = |text: &str| fs::write(&marker, text).map_err(LabError::io(format!("write {}", marker.display())));
+    // Before there is a mount: whoever is killed between the two leaves one that is known to be ours.
+    write(UNDER_WAY)?;
+    mount_bind_recursive(NETNS_DIR, NETNS_DIR).map_err(|error| {
+        let _ = fs::remove_file(&marker);
+        LabError::errno(format!("mount {NETNS_DIR}"))(error)
+    })?;
+    write(&mounted().map_err(LabError::io(format!("look at {NETNS_DIR}")))?)?;
     mount_change(NETNS_DIR, shared).map_err(LabError::errno(format!("share {NETNS_DIR}")))
+}
+
+/// What tells the mount on [`NETNS_DIR`] from all others: the mount namespace that this process sees it in, and its number there.
+fn mounted() -> io::Result<String> {
+    /// `STATX_MNT_ID_UNIQUE` of the kernel's `linux/stat.h`, from 6.8 on: a number that is not given again. Older kernels do not look at it.
+    const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+    let number = statx(CWD, NETNS_DIR, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID | UNIQUE)?.stx_mnt_id;
+    Ok(format!("{} {number}", fs::metadata("/proc/self/ns/mnt")?.ino()))
 }
 
 /// Undoes [`prepare_directory`] if weft did it and no namespace is left. The caller holds the lock.
 pub(crate) fn release_directory() {
     let marker = Path::new(RUN_DIR).join(MADE_MARKER);
+    let is_ours = || {
+        let made = fs::read_to_string(&marker);
+        made.is_ok_and(|made| made == UNDER_WAY || mounted().is_ok_and(|mounted| made == mounted))
+    };
     let is_empty = || matches!(Folder::open(Path::new(NETNS_DIR)), Ok(Some(dir)) if dir.all_names().is_empty());
     let flags = UnmountFlags::NOFOLLOW;
-    if marker.exists() && is_empty() && unmount(NETNS_DIR, flags).is_ok() {
+    if is_ours() && is_empty() && unmount(NETNS_DIR, flags).is_ok() {
         let _ = fs::remove_dir(NETNS_DIR);
         let _ = fs::remove_file(marker);
     }

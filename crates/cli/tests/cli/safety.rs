@@ -105,6 +105,24 @@ fn the_doctor_mounts_nothing_over_a_link() {
 }
 
 #[test]
+fn a_mount_of_somebody_else_stays_whatever_an_old_marker_says() {
+    if !in_private_machine("safety::a_mount_of_somebody_else_stays_whatever_an_old_marker_says") {
+        return;
+    }
+    let is_mounted = || fs::read_to_string("/proc/self/mounts").unwrap().contains(" /run/netns ");
+    ok(&["lab", "up", "vl2-4servers", "--name", "x", "--quiet"]);
+    let made = fs::read_to_string("/run/weft/netns-dir-made").unwrap();
+    ok(&["lab", "down", "--all"]);
+    assert!(!is_mounted(), "what weft mounted goes with its last lab");
+    // Left by a process in a mount namespace that is gone.
+    sh("mkdir -p /run/netns /run/weft && mount --bind /run/netns /run/netns");
+    fs::write("/run/weft/netns-dir-made", format!("1{made}")).unwrap();
+    ok(&["lab", "down", "--all"]);
+    assert!(is_mounted());
+    sh("umount /run/netns");
+}
+
+#[test]
 fn a_lab_is_not_made_over_a_link() {
     if !in_private_machine("safety::a_lab_is_not_made_over_a_link") {
         return;
