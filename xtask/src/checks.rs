@@ -18,6 +18,7 @@ pub(crate) fn all(root: &Path) -> Vec<String> {
     [
         crate_list(root),
         file_heads(root),
+        module_roots(root),
         item_docs(root),
         marks(root),
         skips(root),
@@ -63,6 +64,17 @@ fn file_heads(root: &Path) -> Vec<String> {
         }
     }
     findings
+}
+
+/// A module with a folder has its root in it.
+fn module_roots(root: &Path) -> Vec<String> {
+    // A program's modules lie beside it, and so do a build script's.
+    let is_root = |path: &Path| ["lib.rs", "main.rs", "build.rs"].iter().any(|name| path.ends_with(name));
+    files(root, &["rs"])
+        .iter()
+        .filter(|path| !is_root(path) && path.with_extension("").is_dir())
+        .map(|path| format!("{}: belongs into its folder, as mod.rs", shown(root, path)))
+        .collect()
 }
 
 /// Public items of product code say what they are; fields and variants only where the name does not.
