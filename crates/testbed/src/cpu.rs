@@ -44,7 +44,7 @@ pub fn pin_this_thread(cpu: usize) -> Result<(), DatapathError> {
     }
     sched_setaffinity(None, &set).map_err(|errno| DatapathError::Config {
         field: "cpu",
-        why: format!("CPU {cpu} cannot be used ({}); name a CPU of this machine", io::Error::from(errno)),
+        why: format!("{cpu} cannot be used ({}); name a CPU of this machine", io::Error::from(errno)),
     })
 }
 

@@ -314,7 +314,7 @@ fn orders_that_cannot_be_are_refused() {
         assert!(error.to_string().contains("60 to 3000"), "{error}");
     }
     let error = generator.send(&SendOrder { cpu: 900, ..ORDER }, &|| false).expect_err("no such CPU");
-    assert!(error.to_string().contains("CPU 900"), "{error}");
+    assert!(error.to_string().contains("cpu: 900 cannot be used"), "{error}");
 }
 
 #[test]

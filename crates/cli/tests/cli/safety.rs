@@ -7,6 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+
 use crate::common::{ok, run, text, wait_for, weft};
 use crate::private::in_private_machine;
 
@@ -109,7 +111,9 @@ fn a_mount_of_somebody_else_stays_whatever_an_old_marker_says() {
     if !in_private_machine("safety::a_mount_of_somebody_else_stays_whatever_an_old_marker_says") {
         return;
     }
-    let is_mounted = || fs::read_to_string("/proc/self/mounts").unwrap().contains(" /run/netns ");
+    // By the path: the machine's own mounts stand in /proc/self/mounts too, below this one's /run.
+    let mount_of = |path: &str| statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).map(|stat| stat.stx_mnt_id);
+    let is_mounted = || mount_of("/run/netns").is_ok_and(|number| number != mount_of("/run").unwrap());
     ok(&["lab", "up", "vl2-4servers", "--name", "x", "--quiet"]);
     let made = fs::read_to_string("/run/weft/netns-dir-made").unwrap();
     ok(&["lab", "down", "--all"]);
