@@ -246,13 +246,16 @@ impl Database {
         Ok(Answer { columns, rows })
     }
 
-    /// The tables that a question may read: those whose name is a word of it. (What SQLite itself reports leaves out a table of which
-    /// only columns behind `using` are read.)
+    /// The tables that a question reads: those that SQLite's program for it opens. (Words of the question are names of columns and
+    /// texts, too, and what its authorizer hears of leaves out a table of which only columns behind `using` are read.)
     fn reads(&self, sql: &str) -> Result<Vec<String>, QueryError> {
         self.columns(sql)?;
-        let words: BTreeSet<&str> =
-            sql.split(|character: char| !character.is_alphanumeric() && character != '_').collect();
-        Ok(words.into_iter().filter(|word| self.tables.contains_key(*word)).map(str::to_owned).collect())
+        let opened = |row: Vec<Value>| (row[1] == Value::Text("OpenRead".to_owned())).then(|| row[3].clone());
+        let program =
+            self.answer(&format!("explain {sql}")).map_or_else(|_explains_itself| Vec::new(), |answer| answer.rows);
+        let opened: Vec<Value> = program.into_iter().filter_map(opened).collect();
+        let tables = self.answer("select name, rootpage from sqlite_schema")?.rows.into_iter();
+        Ok(tables.filter(|table| opened.contains(&table[1])).map(|table| table[0].to_string()).collect())
     }
 
     fn add(&mut self, table: Table) -> Result<(), QueryError> {

@@ -150,6 +150,26 @@ fn a_view_is_asked_once_and_named_where_it_is_none() {
 }
 
 #[test]
+fn a_view_may_have_the_names_of_others_in_its_text() {
+    // `bytes` has a column, a comment and a text that are called like the view that reads it.
+    let views = "[[views]]\nid = \"bytes\"\nsql = \"select sum(bytes_received) as most, 'most' as word from flows -- most\"\n\
+                 [[views]]\nid = \"most\"\nsql = \"select max(most) as value from bytes\"\n";
+    let text = format!("{}{views}", testing::plan_text("overlays = [\"vl2\"]", testing::SHUFFLE_TABLES));
+    let plan = crate::plan::Plan::parse("p.toml", &text).unwrap();
+    let (_kept, path) = run();
+    let questions = ["select most from bytes", "select value from most"];
+    for order in [questions, [questions[1], questions[0]]] {
+        let spec = plan.for_mode(Mode::Default);
+        let database = Database::with_spec(&path, &["fabric.yaml".to_owned()], spec).unwrap();
+        for question in order {
+            assert_eq!(database.ask(question).unwrap().rows[0][0].number(), Some(15e6), "{question}");
+        }
+    }
+    assert_eq!(number("select count(*) from trials join flows using (trial)"), 6.0);
+    assert_eq!(ask("explain select * from flows").unwrap().columns[1], "opcode");
+}
+
+#[test]
 fn a_question_only_reads() {
     let (kept, path) = run();
     let database = Database::of_run(&path).unwrap();
