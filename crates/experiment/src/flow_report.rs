@@ -10,7 +10,7 @@ use weft_scenario::record::{ConcurrencyRow, FittingRow, FlowSizeRow, MatrixRow, 
 use crate::analysis::flow_log::concurrency::ConcurrencySummary;
 use crate::analysis::flow_log::matrices::{self, MatrixSummary};
 use crate::analysis::flow_log::sizes::SizeSummary;
-use crate::analysis::flow_log::{concurrency, sizes};
+use crate::analysis::flow_log::{concurrency, number, sizes};
 use crate::analysis::{TrialKey, TrialRecords};
 use crate::figure::flow_log as figures;
 use crate::metric::Table;
@@ -129,10 +129,7 @@ impl FlowReport {
         for (values, metrics) in groups {
             let Ok(values) = values else { continue };
             for metric in metrics {
-                // A metric in bytes says so in the object.
-                let value =
-                    values.get(metric.name).or_else(|| values.get(metric.name.replace("median_size", "median_bytes")));
-                let Some(value) = value else { continue };
+                let Some(value) = number(&values, metric.name) else { continue };
                 lines.push(ReportLine {
                     name: metric.name.to_owned(),
                     value: value.as_f64().map_or_else(|| "-".to_owned(), plain),

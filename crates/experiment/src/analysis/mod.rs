@@ -15,18 +15,16 @@ pub mod framing;
 pub mod links;
 pub mod series;
 
-mod question;
-
 use serde::{Deserialize, Serialize};
 use weft_scenario::engine::Overlay;
-use weft_scenario::record::{Records, RowKind};
+use weft_scenario::record::{CpuRow, EventRow, Records, RowKind, TcpRow};
 use weft_scenario::topology::Fabric;
 use weft_scenario::workload::Workload;
 
 use crate::metric::{Findings, Problem};
 use crate::plan::PlanSpec;
 use crate::query::Database;
-use question::question;
+use flow_log::LogQuestion;
 
 /// Which question a plan asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,32 +107,39 @@ impl<'a> Input<'a> {
 }
 
 impl Analysis {
+    /// The question to flow logs that it is; `None`: those of the plan.
+    fn of_log(self) -> Option<&'static LogQuestion> {
+        match self {
+            Self::Asked => None,
+            Self::FlowSizes => Some(&flow_log::sizes::QUESTION),
+            Self::FlowConcurrency => Some(&flow_log::concurrency::QUESTION),
+            Self::TrafficMatrices => Some(&flow_log::matrices::QUESTION),
+        }
+    }
+
     /// As a plan writes it.
     pub fn name(self) -> &'static str {
-        question(self).name
+        self.of_log().map_or("questions", |log| log.name)
     }
 
     /// The metrics it yields, without the suffixes for workloads and places of a sweep.
     pub fn metrics(self) -> &'static [MetricInfo] {
-        question(self).metrics
+        self.of_log().map_or(&[], |log| log.metrics)
     }
 
     /// The kinds of rows that it and its figures read.
     pub fn reads(self) -> &'static [RowKind] {
-        question(self).reads
+        self.of_log().map_or(&[TcpRow::KIND, CpuRow::KIND, EventRow::KIND], |log| log.reads)
     }
 
     /// Whether the plan's axes and workloads are those that it compares; says what is missing.
     pub fn check_sweep(self, spec: &PlanSpec) -> Result<(), String> {
-        (question(self).check)(spec)
+        self.of_log().map_or_else(|| asked::check(spec), |log| log.check(spec))
     }
 
     /// The names of all metrics that it may yield for a plan.
     pub fn metric_names(self, spec: &PlanSpec) -> Vec<String> {
-        match question(self).names {
-            Some(names) => names(spec),
-            None => self.metrics().iter().map(|metric| metric.name.to_owned()).collect(),
-        }
+        self.of_log().map_or_else(|| asked::names(spec), |log| log.names(spec))
     }
 
     /// What a metric is, whatever its suffix.
@@ -147,7 +152,7 @@ impl Analysis {
 
     /// Runs it.
     pub fn run(self, input: &Input<'_>) -> Findings {
-        let mut findings = (question(self).analyse)(input);
+        let mut findings = self.of_log().map_or_else(|| asked::analyse(input), |log| log.analyse(input));
         findings.problems.extend(unexpected_route_changes(input));
         findings
     }

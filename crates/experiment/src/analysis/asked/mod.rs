@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{Input, MetricInfo, cpu};
+use super::{Input, cpu};
 use crate::metric::{Estimate, Findings, Limit, Problem, Table};
 use crate::plan::{COUNT, LIMIT, MetricQuestion, PlanSpec, ProblemVerdict};
 use crate::query::{Answer, Database, QueryError, Value};
 use crate::stats::{Interval, Method};
 use crate::table::plain;
-
-/// They are the plan's.
-pub const METRICS: &[MetricInfo] = &[];
 
 /// What a plan must have; its questions are checked where it is read.
 pub fn check(spec: &PlanSpec) -> Result<(), String> {

@@ -2,11 +2,10 @@
 
 use serde::Serialize;
 use weft_model::flow_log::fact as name;
-use weft_scenario::record::Records;
+use weft_scenario::record::{ConcurrencyRow, FlowSizeRow, Records};
 
-use super::{put, put_empty, share};
-use crate::analysis::{Input, MetricInfo, TrialRecords};
-use crate::metric::Findings;
+use super::{LogQuestion, share};
+use crate::analysis::{MetricInfo, TrialRecords};
 use crate::plan::PlanSpec;
 
 /// "About ten" flows.
@@ -34,6 +33,17 @@ pub const METRICS: &[MetricInfo] = &[
         meaning: "server-seconds that flows were open, summed over flows, against the distribution's sum over servers",
     },
 ];
+
+/// The question of a plan.
+pub(crate) const QUESTION: LogQuestion = LogQuestion {
+    name: "flow-concurrency",
+    metrics: METRICS,
+    reads: &[FlowSizeRow::KIND, ConcurrencyRow::KIND],
+    by_workload: false,
+    summary: |records| serde_json::to_value(ConcurrencySummary::of(records)),
+    beyond: Some(("little_deviation", little_deviation)),
+    table: None,
+};
 
 /// The numbers of one log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -124,33 +134,9 @@ fn modes(shares: &[f64]) -> Modes {
     Modes { first: Some(first as u32), second: second.map(|second| second as u32), valley }
 }
 
-/// What a plan must have for this analysis.
-pub fn check(spec: &PlanSpec) -> Result<(), String> {
-    super::check(spec, true)
-}
-
-/// Runs the analysis.
-pub fn analyse(input: &Input<'_>) -> Findings {
-    let mut findings = Findings::default();
-    put_empty(&mut findings, input);
-    let trials: Vec<&TrialRecords> = input.trials.iter().collect();
-    let mut add = |name: &str, number: fn(&ConcurrencySummary) -> Option<f64>| {
-        put(&mut findings, &trials, name, |trial| number(&ConcurrencySummary::of(&trial.records)));
-    };
-    add("mean_flows", |log| log.mean_flows);
-    add("median_flows", |log| log.median_flows.map(f64::from));
-    add("time_about_ten", |log| log.time_about_ten);
-    add("time_above_80", |log| log.time_above_80);
-    add("time_above_100", |log| log.time_above_100);
-    add("first_mode", |log| log.first_mode.map(f64::from));
-    add("second_mode", |log| log.second_mode.map(f64::from));
-    add("valley_over_second_mode", |log| log.valley_over_second_mode);
-    put(&mut findings, &trials, "little_deviation", |trial| little_deviation(&trial.records));
-    findings
-}
-
 /// Little's law: what flows add up to, flow by flow, is what servers add up to, moment by moment.
-fn little_deviation(records: &Records) -> Option<f64> {
+fn little_deviation(_spec: &PlanSpec, trial: &TrialRecords) -> Option<f64> {
+    let records = &trial.records;
     let by_flows = records.fact(name::OPEN_S)?;
     let by_servers: f64 = records.concurrency.iter().map(|row| f64::from(row.flows) * row.server_s).sum();
     share((by_flows - by_servers).abs(), by_flows)

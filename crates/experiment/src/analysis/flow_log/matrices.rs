@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use weft_scenario::record::{FittingRow, Records};
+use weft_scenario::record::{FittingRow, FlowSizeRow, MatrixRow, Records};
 
-use super::{put, put_empty};
-use crate::analysis::{Input, MetricInfo, TrialRecords};
-use crate::metric::{Findings, Table};
-use crate::plan::PlanSpec;
+use super::LogQuestion;
+use crate::analysis::MetricInfo;
+use crate::metric::Table;
 use crate::stats;
 
 /// A knee is looked for up to this share of all matrices: few clusters that stand for many.
@@ -36,6 +35,17 @@ pub const METRICS: &[MetricInfo] = &[
         meaning: "share of the most common time until a return, of those above 1 interval",
     },
 ];
+
+/// The question of a plan.
+pub(crate) const QUESTION: LogQuestion = LogQuestion {
+    name: "traffic-matrices",
+    metrics: METRICS,
+    reads: &[FlowSizeRow::KIND, MatrixRow::KIND, FittingRow::KIND],
+    by_workload: true,
+    summary: |records| serde_json::to_value(MatrixSummary::of(records)),
+    beyond: None,
+    table: Some(table),
+};
 
 /// The numbers of one log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -128,43 +138,6 @@ fn knee(fitting: &[FittingRow]) -> Option<(FittingRow, f64)> {
         _ => None,
     };
     within.windows(2).filter_map(factor).max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.clusters.cmp(&a.0.clusters)))
-}
-
-/// What a plan must have for this analysis.
-pub fn check(spec: &PlanSpec) -> Result<(), String> {
-    super::check(spec, false)
-}
-
-/// Names of all metrics of a plan.
-pub fn names(spec: &PlanSpec) -> Vec<String> {
-    let of = |workload: &String| METRICS.iter().map(|metric| format!("{}.{workload}", metric.name)).collect::<Vec<_>>();
-    spec.workload.keys().flat_map(of).collect()
-}
-
-/// Runs the analysis.
-pub fn analyse(input: &Input<'_>) -> Findings {
-    let mut findings = Findings::default();
-    put_empty(&mut findings, input);
-    for workload in input.spec.workload.keys() {
-        let trials: Vec<&TrialRecords> = input.trials.iter().filter(|trial| trial.key.workload == *workload).collect();
-        let mut add = |name: &str, number: fn(&MatrixSummary) -> Option<f64>| {
-            let name = format!("{name}.{workload}");
-            put(&mut findings, &trials, &name, |trial| number(&MatrixSummary::of(&trial.records)));
-        };
-        add("fitting_error_50", |log| log.fitting_error_50);
-        add("fitting_error_60", |log| log.fitting_error_60);
-        add("excess_60", |log| log.excess_60);
-        add("gain_60_to_120", |log| log.gain_60_to_120);
-        add("knee", |log| log.knee.map(f64::from));
-        add("knee_factor", |log| log.knee_factor);
-        add("error_at_knee", |log| log.error_at_knee);
-        add("run_length_p60", |log| log.run_length_p60);
-        add("changes", |log| log.changes);
-        add("repeat_mode", |log| log.repeat_mode.map(f64::from));
-        add("repeat_peak", |log| log.repeat_peak);
-    }
-    findings.tables = input.trials.iter().map(|trial| table(&trial.key.workload, &trial.records)).collect();
-    findings
 }
 
 /// The fitting error by number of clusters.

@@ -4,9 +4,8 @@ use serde::Serialize;
 use weft_model::flow_log::fact as name;
 use weft_scenario::record::{FlowSizeRow, Records};
 
-use super::{put, put_empty, share, spec_of};
-use crate::analysis::{Input, MetricInfo, TrialRecords};
-use crate::metric::Findings;
+use super::{LogQuestion, share, spec_of};
+use crate::analysis::{MetricInfo, TrialRecords};
 use crate::plan::PlanSpec;
 
 /// "100 MB", below which are 99 % of the paper's flows and above which are more than 90 % of its bytes.
@@ -30,6 +29,17 @@ pub const METRICS: &[MetricInfo] = &[
                   (Kolmogorov and Smirnov)",
     },
 ];
+
+/// The question of a plan.
+pub(crate) const QUESTION: LogQuestion = LogQuestion {
+    name: "flow-sizes",
+    metrics: METRICS,
+    reads: &[FlowSizeRow::KIND],
+    by_workload: false,
+    summary: |records| serde_json::to_value(SizeSummary::of(records)),
+    beyond: Some(("size_law_deviation", law_deviation)),
+    table: None,
+};
 
 /// The numbers of one log; those that need something the log does not have are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -95,32 +105,9 @@ fn median(rows: &[FlowSizeRow]) -> Option<u64> {
     rows.iter().find(reaches).map(|row| row.bytes_at_most)
 }
 
-/// What a plan must have for this analysis.
-pub fn check(spec: &PlanSpec) -> Result<(), String> {
-    super::check(spec, true)
-}
-
-/// Runs the analysis.
-pub fn analyse(input: &Input<'_>) -> Findings {
-    let mut findings = Findings::default();
-    put_empty(&mut findings, input);
-    let trials: Vec<&TrialRecords> = input.trials.iter().collect();
-    let mut add = |name: &str, number: fn(&SizeSummary) -> Option<f64>| {
-        put(&mut findings, &trials, name, |trial| number(&SizeSummary::of(&trial.records)));
-    };
-    add("median_size", |log| log.median_bytes.map(|bytes| bytes as f64));
-    add("flows_to_100_mb", |log| log.flows_to_100_mb);
-    add("bytes_100_mb_to_1_gb", |log| log.bytes_100_mb_to_1_gb);
-    add("bytes_mode", |log| log.bytes_mode.map(|bytes| bytes as f64));
-    add("flows_above_3_gb", |log| log.flows_above_3_gb);
-    add("inside_over_outside", |log| log.inside_over_outside);
-    put(&mut findings, &trials, "size_law_deviation", |trial| law_deviation(input, trial));
-    findings
-}
-
 /// Kolmogorov's statistic at the ends of the bins.
-fn law_deviation(input: &Input<'_>, trial: &TrialRecords) -> Option<f64> {
-    let law = &spec_of(input.spec, &trial.key.workload)?.sizes;
+fn law_deviation(spec: &PlanSpec, trial: &TrialRecords) -> Option<f64> {
+    let law = &spec_of(spec, &trial.key.workload)?.sizes;
     let rows = &trial.records.flow_sizes;
     let flows = totals(rows).0 as f64;
     let mut upto = 0;
