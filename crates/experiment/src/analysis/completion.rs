@@ -3,9 +3,6 @@
 use weft_scenario::record::FlowRow;
 use weft_scenario::workload::{FlowClass, Workload};
 
-/// A bin with fewer samples makes no claim.
-pub const SAMPLES_MIN: usize = 200;
-
 /// Classes in which the leaf-spine paper reports completion times; sizes on the paper's scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SizeClass {

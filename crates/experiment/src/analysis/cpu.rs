@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use weft_scenario::record::CpuRow;
 
 use super::series::Window;
-use crate::metric::Limit;
 
 /// A run is CPU-bound if its busiest core idled less than this share of the window.
 ///
@@ -28,19 +27,6 @@ pub fn mean_idle(rows: &[CpuRow], window: Window) -> BTreeMap<u32, f64> {
     sums.into_iter().map(|(core, (sum, count))| (core, sum / f64::from(count))).collect()
 }
 
-/// Idle share of the busiest core; `None` without rows (a simulator has no cores).
-pub fn busiest_idle(rows: &[CpuRow], window: Window) -> Option<f64> {
-    mean_idle(rows, window).into_values().min_by(f64::total_cmp)
-}
-
-/// [`Limit::Cpu`] if the run was CPU-bound in the window, otherwise `unless`.
-pub fn limit(rows: &[CpuRow], window: Window, unless: Limit) -> Limit {
-    match busiest_idle(rows, window) {
-        Some(idle) if idle < CPU_BOUND_IDLE_RATIO => Limit::Cpu,
-        _ => unless,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,16 +38,9 @@ mod tests {
     const WINDOW: Window = Window { from_s: 1.0, to_s: 3.0 };
 
     #[test]
-    fn one_core_without_idle_time_is_enough() {
-        let rows = [row(2, 0, 0.9), row(3, 0, 0.9), row(2, 1, 0.02), row(3, 1, 0.06)];
-        assert_eq!(mean_idle(&rows, WINDOW), [(0, 0.9), (1, 0.04)].into());
-        assert_eq!(limit(&rows, WINDOW, Limit::Link), Limit::Cpu);
-    }
-
-    #[test]
     fn rows_outside_the_window_do_not_count() {
-        let rows = [row(1, 0, 0.0), row(2, 0, 0.5), row(4, 0, 0.0)];
-        assert_eq!(limit(&rows, WINDOW, Limit::Link), Limit::Link);
-        assert_eq!(limit(&[], WINDOW, Limit::Link), Limit::Link);
+        let rows = [row(1, 0, 0.0), row(2, 0, 0.9), row(3, 0, 0.9), row(4, 0, 0.0), row(2, 1, 0.02), row(3, 1, 0.06)];
+        assert_eq!(mean_idle(&rows, WINDOW), [(0, 0.9), (1, 0.04)].into());
+        assert_eq!(mean_idle(&[], WINDOW), BTreeMap::new());
     }
 }

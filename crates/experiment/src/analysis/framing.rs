@@ -12,8 +12,6 @@ const SEGMENT_PAYLOAD_BYTES: f64 = 1460.0;
 pub const VL2_HEADERS_BYTES: f64 = (20 + 20) as f64;
 /// Segments that the paper counts for one acknowledgement: every second one, as RFC 1122 asks.
 pub const PAPER_SEGMENTS_PER_ACK: f64 = 2.0;
-/// Goodput in Gb/s that the paper calls the maximum of its 75 servers of 1 Gb/s; it includes a limit of their NICs.
-pub const PAPER_BOUND_OVER_LINE_RATE: f64 = 62.3 / 75.0;
 
 /// Share of a full-duplex link's rate that is payload when every host sends and receives at once, so that each
 /// direction carries data and the acknowledgements of the other; `extra_bytes` are encapsulation headers per frame.

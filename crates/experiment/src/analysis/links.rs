@@ -53,12 +53,3 @@ fn one(rows: &[&LinkRow], fabric: &Fabric) -> Option<LinkSeries> {
         sent: Cumulative::new(rows.iter().map(|row| (row.time_ns, row.sent_bytes))),
     })
 }
-
-/// Sum of the rates of all servers' links, bits per second.
-pub fn capacity_bps(fabric: &Fabric) -> f64 {
-    fabric
-        .servers()
-        .filter_map(|server| fabric.edge_of(server))
-        .map(|(_, link)| fabric.link(link).spec.rate.0 as f64)
-        .sum()
-}
