@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use minijinja::value::Serde;
 use minijinja::{Environment, Value, context};
-use weft_scenario::topology::{Fabric, from_yaml};
+use weft_scenario::topology::Fabric;
 
 use crate::analysis::Input;
 use crate::figure;
 use crate::metric::{Estimate, Findings};
 use crate::plan::{PlanError, PlanSpec};
+use crate::query::load::read_fabric;
 use crate::query::{Database, QueryError};
 use crate::run_folder::{FolderError, Manifest, read_trials, record_files, write_synced};
 use crate::summary::{RunSummary, SCHEMA_VERSION};
@@ -153,12 +154,6 @@ impl Stored {
             run_dir: folder.display().to_string(),
         }
     }
-}
-
-fn read_fabric(folder: &Path, file: &str) -> Result<Fabric, FolderError> {
-    let path = folder.join(file);
-    let text = std::fs::read_to_string(&path).map_err(FolderError::io("read", &path))?;
-    from_yaml(&text, file).map_err(|error| FolderError::Malformed { path, message: error.to_string() })
 }
 
 /// Draws the report of run folders from their records, without running anything. One folder: its `report.html` and

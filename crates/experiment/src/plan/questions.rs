@@ -1,6 +1,7 @@
 //! What a plan asks of its rows, in SQL ([`crate::query`] has the tables).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 use serde::Deserialize;
 
@@ -193,10 +194,8 @@ pub(super) fn check(spec: &PlanSpec) -> Result<(), Problem> {
     let database = Database::empty(spec).map_err(|error| view_at(spec, &error))?;
     let mut places = BTreeMap::new();
     for metric in &spec.metrics {
-        let columns =
-            database.columns(&metric.sql).map_err(|error| at(&metric.id, named("metric", &metric.id, &error)))?;
-        let of_place =
-            metric.places(columns).map_err(|error| at(&metric.id, format!("metric `{}`: {error}", metric.id)))?;
+        let columns = database.columns(&metric.sql).map_err(|error| wrong("metric", &metric.id, &error))?;
+        let of_place = metric.places(columns).map_err(|error| wrong("metric", &metric.id, &error))?;
         places.insert(metric.id.as_str(), of_place);
     }
     for claim in &spec.claims {
@@ -207,22 +206,20 @@ pub(super) fn check(spec: &PlanSpec) -> Result<(), Problem> {
         }
     }
     for problem in &spec.problems {
-        database.columns(&problem.sql).map_err(|error| at(&problem.id, named("problem", &problem.id, &error)))?;
+        database.columns(&problem.sql).map_err(|error| wrong("problem", &problem.id, &error))?;
     }
     for table in &spec.tables {
-        database.columns(&table.sql).map_err(|error| at(&table.id, named("table", &table.id, &error)))?;
+        database.columns(&table.sql).map_err(|error| wrong("table", &table.id, &error))?;
     }
     for mutation in &spec.mutations {
-        database
-            .check_change(&mutation.sql)
-            .map_err(|error| at(&mutation.id, named("mutation", &mutation.id, &error)))?;
+        database.check_change(&mutation.sql).map_err(|error| wrong("mutation", &mutation.id, &error))?;
     }
     spec.figures.iter().try_for_each(|figure| check_figure(&database, figure))
 }
 
 fn check_figure(database: &Database, figure: &FigureQuestion) -> Result<(), Problem> {
     let needs = |sql: &str, wanted: &[&str]| {
-        let columns = database.columns(sql).map_err(|error| at(&figure.id, named("figure", &figure.id, &error)))?;
+        let columns = database.columns(sql).map_err(|error| wrong("figure", &figure.id, &error))?;
         match wanted.iter().find(|name| !columns.iter().any(|column| column == *name)) {
             Some(name) => Err(at(&figure.id, format!("figure `{}` needs a column `{name}`", figure.id))),
             None => Ok(()),
@@ -282,8 +279,8 @@ fn at(id: &str, message: String) -> Problem {
     Problem::new(message, Some(format!("id = \"{id}\"")))
 }
 
-fn named(what: &str, id: &str, error: &QueryError) -> String {
-    format!("{what} `{id}`: {error}")
+fn wrong(what: &str, id: &str, error: &dyn Display) -> Problem {
+    at(id, format!("{what} `{id}`: {error}"))
 }
 
 /// A view's error names it.

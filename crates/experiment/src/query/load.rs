@@ -1,5 +1,7 @@
 //! What a run folder holds, as rows of tables.
 
+use std::path::Path;
+
 use weft_scenario::topology::{Fabric, Port, from_yaml};
 use weft_scenario::workload::Workload;
 
@@ -31,6 +33,13 @@ pub(super) fn records(run: &StoredRun, name: &str, columns: &[String]) -> Result
     Ok(rows)
 }
 
+/// A network of a run.
+pub(crate) fn read_fabric(folder: &Path, file: &str) -> Result<Fabric, FolderError> {
+    let path = folder.join(file);
+    let text = std::fs::read_to_string(&path).map_err(FolderError::io("read", &path))?;
+    from_yaml(&text, file).map_err(|error| FolderError::Malformed { path, message: error.to_string() })
+}
+
 impl StoredRun {
     /// The point of a trial, with the number of its network's file, from 1.
     fn point(&self, key: &TrialKey) -> Option<(&Point, usize)> {
@@ -52,13 +61,7 @@ impl StoredRun {
 
     /// The network of every point.
     pub(super) fn networks_of_points(&self) -> Result<Vec<Fabric>, QueryError> {
-        self.fabrics.iter().map(|file| self.fabric(file)).collect()
-    }
-
-    fn fabric(&self, file: &str) -> Result<Fabric, QueryError> {
-        let path = self.folder.join(file);
-        let text = std::fs::read_to_string(&path).map_err(FolderError::io("read", &path))?;
-        Ok(from_yaml(&text, file).map_err(|error| FolderError::Malformed { path, message: error.to_string() })?)
+        Ok(self.fabrics.iter().map(|file| read_fabric(&self.folder, file)).collect::<Result<_, _>>()?)
     }
 
     /// Every network once, with its number.
@@ -69,7 +72,7 @@ impl StoredRun {
             if !self.folder.join(&file).exists() {
                 break;
             }
-            networks.push((number as i64 + 1, self.fabric(&file)?));
+            networks.push((number as i64 + 1, read_fabric(&self.folder, &file)?));
         }
         Ok(networks)
     }

@@ -15,7 +15,7 @@
 mod catalog;
 pub mod derived;
 mod functions;
-mod load;
+pub(crate) mod load;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

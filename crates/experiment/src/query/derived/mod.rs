@@ -56,28 +56,21 @@ pub struct Derived {
     pub reads: &'static [RowKind],
     /// Whether it is about the stretch that is measured; trials without one have no rows.
     pub windowed: bool,
-    of_trial: fn(&Input<'_>, &TrialRecords, Window) -> Vec<Vec<Value>>,
+    of_trial: OfTrial,
 }
 
 /// All of them.
 pub const DERIVED: &[Derived] = &[
-    Derived {
-        name: "plateau",
-        columns: &["from_s", "to_s", "goodput_bps", "whole_bps", "end_s"],
-        reads: &[FlowRow::KIND, ProgressRow::KIND],
-        windowed: false,
-        of_trial: series::plateau,
-    },
-    Derived {
-        name: "goodput",
-        columns: &["time_s", "goodput_bps"],
-        reads: &[FlowRow::KIND, ProgressRow::KIND],
-        windowed: false,
-        of_trial: series::goodput,
-    },
-    Derived {
-        name: "link_parts",
-        columns: &[
+    whole(
+        "plateau",
+        &["from_s", "to_s", "goodput_bps", "whole_bps", "end_s"],
+        &[FlowRow::KIND, ProgressRow::KIND],
+        series::plateau,
+    ),
+    whole("goodput", &["time_s", "goodput_bps"], &[FlowRow::KIND, ProgressRow::KIND], series::goodput),
+    measured(
+        "link_parts",
+        &[
             "node",
             "role",
             "interface",
@@ -90,60 +83,42 @@ pub const DERIVED: &[Derived] = &[
             "to_s",
             "sent_bytes",
         ],
-        reads: &[LinkRow::KIND],
-        windowed: true,
-        of_trial: series::link_parts,
-    },
-    Derived {
-        name: "idle",
-        columns: &["core", "idle_ratio"],
-        reads: &[CpuRow::KIND],
-        windowed: true,
-        of_trial: series::idle,
-    },
-    Derived {
-        name: "phases",
-        columns: phases::COLUMNS,
-        reads: &[FlowRow::KIND, ProgressRow::KIND, LinkRow::KIND, EventRow::KIND, GapRow::KIND],
-        windowed: false,
-        of_trial: phases::rows,
-    },
-    Derived {
-        name: "outages",
-        columns: outages::COLUMNS,
-        reads: &[FlowRow::KIND, ProgressRow::KIND, EventRow::KIND],
-        windowed: false,
-        of_trial: outages::rows,
-    },
-    Derived {
-        name: "flaps",
-        columns: &["adjacencies"],
-        reads: &[EventRow::KIND],
-        windowed: false,
-        of_trial: phases::flaps,
-    },
-    Derived {
-        name: "chances",
-        columns: chances::COLUMNS,
-        reads: &[FlowRow::KIND],
-        windowed: false,
-        of_trial: chances::rows,
-    },
-    Derived {
-        name: "service_members",
-        columns: services::MEMBER_COLUMNS,
-        reads: &[ServiceRow::KIND],
-        windowed: false,
-        of_trial: services::members,
-    },
-    Derived {
-        name: "service_parts",
-        columns: services::PART_COLUMNS,
-        reads: &[FlowRow::KIND, ServiceRow::KIND],
-        windowed: false,
-        of_trial: services::parts,
-    },
+        &[LinkRow::KIND],
+        series::link_parts,
+    ),
+    measured("idle", &["core", "idle_ratio"], &[CpuRow::KIND], series::idle),
+    whole(
+        "phases",
+        phases::COLUMNS,
+        &[FlowRow::KIND, ProgressRow::KIND, LinkRow::KIND, EventRow::KIND, GapRow::KIND],
+        phases::rows,
+    ),
+    whole("outages", outages::COLUMNS, &[FlowRow::KIND, ProgressRow::KIND, EventRow::KIND], outages::rows),
+    whole("flaps", &["adjacencies"], &[EventRow::KIND], phases::flaps),
+    whole("chances", chances::COLUMNS, &[FlowRow::KIND], chances::rows),
+    whole("service_members", services::MEMBER_COLUMNS, &[ServiceRow::KIND], services::members),
+    whole("service_parts", services::PART_COLUMNS, &[FlowRow::KIND, ServiceRow::KIND], services::parts),
 ];
+
+type OfTrial = fn(&Input<'_>, &TrialRecords, Window) -> Vec<Vec<Value>>;
+
+const fn whole(
+    name: &'static str,
+    columns: &'static [&'static str],
+    reads: &'static [RowKind],
+    of_trial: OfTrial,
+) -> Derived {
+    Derived { name, columns, reads, windowed: false, of_trial }
+}
+
+const fn measured(
+    name: &'static str,
+    columns: &'static [&'static str],
+    reads: &'static [RowKind],
+    of_trial: OfTrial,
+) -> Derived {
+    Derived { windowed: true, ..whole(name, columns, reads, of_trial) }
+}
 
 impl Derived {
     pub(super) fn rows(&self, run: &StoredRun, windows: &Windows) -> Result<Vec<Vec<Value>>, QueryError> {
