@@ -427,6 +427,16 @@ fn learned_entries_age_and_told_ones_do_not() {
 }
 
 #[test]
+fn a_large_table_is_listed_whole() {
+    let Some(mut bench) = bench("many") else { return };
+    for n in 0..5_000_u16 {
+        let [a, b] = n.to_be_bytes();
+        bench.vtep.static_entry(vni(42), [2, 9, 9, 9, a, b], To::Remote(PEER)).unwrap();
+    }
+    assert_eq!(bench.vtep.entries(Some(vni(42))).unwrap().len(), 5_002);
+}
+
+#[test]
 fn tags_stay_where_a_port_keeps_them() {
     let Some(mut bench) = bench("tags") else { return };
     let keep = AccessRule { keep_tags: true };

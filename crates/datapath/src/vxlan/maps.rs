@@ -56,8 +56,8 @@ pub(super) const SHARED: [&str; 19] = [
     UPCALLS,
 ];
 
-/// Entries that one call to the kernel reads or sets.
-const BATCH: u32 = 1024;
+/// Entries that one call to the kernel sets.
+const BATCH: usize = 1024;
 
 /// One table.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Table {
 
     /// Sets many entries, with a call to the kernel for each thousand.
     pub(super) fn put_all<K: Abi, V: Abi>(&self, entries: &[(K, V)]) -> Result<(), DatapathError> {
-        for some in entries.chunks(BATCH as usize) {
+        for some in entries.chunks(BATCH) {
             let keys: Vec<u8> = some.iter().flat_map(|(key, _)| key.bytes()).copied().collect();
             let values: Vec<u8> = some.iter().flat_map(|(_, value)| value.bytes()).copied().collect();
             let count = u32::try_from(some.len()).expect("at most a batch");
@@ -104,7 +104,9 @@ impl Table {
 
     /// Everything in it. What changes meanwhile may be missed or come twice.
     pub(super) fn all<K: Abi, V: Abi>(&self) -> Result<Vec<(K, V)>, DatapathError> {
-        let batches = self.map.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY).map_err(self.failed("listing"))?;
+        // As one batch: the library takes one that the kernel did not fill to the brim for the last.
+        let whole = self.map.max_entries();
+        let batches = self.map.lookup_batch(whole, MapFlags::ANY, MapFlags::ANY).map_err(self.failed("listing"))?;
         Ok(batches.filter_map(|(key, value)| Some((K::from_bytes(&key)?, V::from_bytes(&value)?))).collect())
     }
 
