@@ -51,6 +51,12 @@ header!("abi");
 // SAFETY: an integer.
 unsafe impl Abi for u32 {}
 
+// SAFETY: an integer.
+unsafe impl Abi for u64 {}
+
+// SAFETY: bytes.
+unsafe impl Abi for [u8; 4] {}
+
 impl OwnLas {
     /// Of at most [`OWN_LAS_MAX`] LAs; `None` if there are more.
     pub fn new(las: &[Ipv4Addr]) -> Option<Self> {

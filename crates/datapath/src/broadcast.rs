@@ -3,11 +3,12 @@
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
-use libbpf_rs::{MapCore, MapFlags, Object, OpenObject};
+use libbpf_rs::{Object, OpenObject};
 
-use crate::abi::{Abi, BROADCAST_TO_GROUP, BROADCAST_TO_MEMBERS, BroadcastConstants};
+use crate::abi::{BROADCAST_TO_GROUP, BROADCAST_TO_MEMBERS, BroadcastConstants};
 use crate::error::DatapathError;
 use crate::host::{TokenBucket, mask};
+use crate::table::Table;
 use crate::{membership, object};
 
 /// The map of the counters of what comes in.
@@ -90,10 +91,7 @@ pub(crate) fn prepare(
 
 /// Tells a loaded object who the members are.
 pub(crate) fn set_members(object: &Object, broadcast: Option<&Broadcast>) -> Result<(), DatapathError> {
-    let map = object::map_handle(object, MEMBERS)?;
-    for member in broadcast.map(|broadcast| broadcast.members.as_slice()).unwrap_or_default() {
-        let failed = |source| DatapathError::Map { map: MEMBERS, what: "setting a member", source };
-        map.update(&member.octets(), 1u32.bytes(), MapFlags::ANY).map_err(failed)?;
-    }
-    Ok(())
+    let map = Table::of(object, MEMBERS)?;
+    let mut members = broadcast.iter().flat_map(|broadcast| &broadcast.members);
+    members.try_for_each(|member| map.put(&member.octets(), &1u32))
 }

@@ -6,20 +6,23 @@
 //! leave with one outer header where [`HostConfig::broadcast`] says whom they reach; then a program on ingress lets the
 //! stack have what the others broadcast (VL2 4.2.3).
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use libbpf_rs::Object;
 
-use crate::abi::{AaMapping, Abi, HOST_OUTCOMES, HostConstants, MAPPING_REFUSED, RECEIVE_OUTCOMES, SPREAD_OUTCOMES};
+use crate::abi::{AaMapping, HOST_OUTCOMES, HostConstants, MAPPING_REFUSED, RECEIVE_OUTCOMES, SPREAD_OUTCOMES};
 use crate::broadcast::{self, Broadcast};
 use crate::error::DatapathError;
 use crate::frame::{self, FrameInput, FrameOutput};
 use crate::hook::{self, Attached, TcHook};
 use crate::pin::{self, PinDir};
 use crate::spread::{self, Spread};
-use crate::{counters, interface, object};
+use crate::table::Table;
+use crate::{interface, object};
 
 /// Entries of the AA map unless asked otherwise: about 0.5 MiB, and below 10 ms to load.
 pub const MAP_ENTRIES_DEFAULT: u32 = 4096;
@@ -35,8 +38,8 @@ const LINK: &str = "host_link";
 const INGRESS_LINK: &str = "host_ingress_link";
 const PROGRAM: &str = "vl2_host_egress";
 const INGRESS_PROGRAM: &str = "vl2_host_ingress";
-/// The counters, which outlive a restart with the AA map.
-const COUNTER_MAPS: [&str; 3] = [COUNTERS, spread::COUNTERS, broadcast::COUNTERS];
+/// What outlives a restart.
+const MAPS: [&str; 4] = [AA_MAP, COUNTERS, spread::COUNTERS, broadcast::COUNTERS];
 
 /// How a server's data path is set up.
 #[derive(Clone, Debug)]
@@ -125,10 +128,10 @@ pub struct Mapping {
 /// The maps of a server's data path, of this process or of a running agent's.
 #[derive(Debug)]
 pub struct HostMaps {
-    aa: MapHandle,
-    counters: MapHandle,
-    spread: MapHandle,
-    received: MapHandle,
+    aa: Table,
+    counters: Table,
+    spread: Table,
+    received: Table,
 }
 
 /// A server's data path.
@@ -229,24 +232,15 @@ impl HostDatapath {
         object::set_max_entries(&mut open, AA_MAP, config.map_entries)?;
         spread::prepare(&mut open, config.spread)?;
         broadcast::prepare(&mut open, config.broadcast.as_ref(), INGRESS_PROGRAM)?;
-        for map in [AA_MAP].into_iter().chain(COUNTER_MAPS) {
-            match (from, &pins) {
-                (Some(from), _) => object::share_map(&mut open, map, from)?,
-                (None, Some(pins)) => pins.reuse(&mut open, map)?,
-                (None, None) => {}
+        let object = match from {
+            Some(from) => {
+                MAPS.iter().try_for_each(|map| object::share_map(&mut open, map, from))?;
+                object::VL2_HOST.load(open)?
             }
-        }
-        let mut object = object::VL2_HOST.load(open)?;
-        if let Some(pins) = &pins {
-            [AA_MAP].iter().chain(&COUNTER_MAPS).try_for_each(|map| pins.pin(&mut object, map))?;
-        }
-        broadcast::set_members(&object, config.broadcast.as_ref())?;
-        let maps = HostMaps {
-            aa: object::map_handle(&object, AA_MAP)?,
-            counters: object::map_handle(&object, COUNTERS)?,
-            spread: object::map_handle(&object, spread::COUNTERS)?,
-            received: object::map_handle(&object, broadcast::COUNTERS)?,
+            None => pin::load(object::VL2_HOST, open, pins.as_ref(), &MAPS)?,
         };
+        broadcast::set_members(&object, config.broadcast.as_ref())?;
+        let maps = HostMaps::by(|name| Table::of(&object, name))?;
         let (config, links, memberships) = (config.clone(), Vec::new(), Vec::new());
         Ok(Self { object, maps, config, links, pins, memberships })
     }
@@ -260,55 +254,7 @@ impl HostDatapath {
         if u32::from(aa) & mask(length) != u32::from(network) & mask(length) {
             return Err(DatapathError::OutsideBlock { aa, network, length });
         }
-        self.maps.set(aa, mapping)
-    }
-
-    /// Forgets an AA. Returns whether it was known.
-    ///
-    /// # Errors
-    /// [`DatapathError::Map`].
-    pub fn remove(&self, aa: Ipv4Addr) -> Result<bool, DatapathError> {
-        self.maps.remove(aa)
-    }
-
-    /// Where an AA is, if the map has it.
-    ///
-    /// # Errors
-    /// [`DatapathError::Map`].
-    pub fn get(&self, aa: Ipv4Addr) -> Result<Option<Mapping>, DatapathError> {
-        self.maps.get(aa)
-    }
-
-    /// All AAs in the map, in order of address.
-    ///
-    /// # Errors
-    /// [`DatapathError::Map`].
-    pub fn entries(&self) -> Result<Vec<(Ipv4Addr, Mapping)>, DatapathError> {
-        self.maps.entries()
-    }
-
-    /// What became of the frames since the maps were made: [`HOST_OUTCOMES`] with their numbers.
-    ///
-    /// # Errors
-    /// [`DatapathError::Map`].
-    pub fn counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
-        self.maps.counters()
-    }
-
-    /// What became of the flows of segments, where a rule is in force: [`SPREAD_OUTCOMES`] with their numbers.
-    ///
-    /// # Errors
-    /// [`DatapathError::Map`].
-    pub fn spread_counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
-        self.maps.spread_counters()
-    }
-
-    /// What became of the frames that came in, where broadcast reaches somebody: [`RECEIVE_OUTCOMES`] with their numbers.
-    ///
-    /// # Errors
-    /// [`DatapathError::Map`].
-    pub fn receive_counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
-        self.maps.receive_counters()
+        self.maps.aa.put(&aa.octets(), &AaMapping::from(mapping))
     }
 
     /// One frame through the program for what leaves, without a network.
@@ -333,8 +279,16 @@ impl HostDatapath {
     /// [`DatapathError::Program`] or [`DatapathError::Pin`].
     pub fn detach(mut self) -> Result<(), DatapathError> {
         self.links.drain(..).try_for_each(|(_, link)| link.detach())?;
-        let names = [&[LINK, INGRESS_LINK, AA_MAP], &COUNTER_MAPS[..]].concat();
+        let names = [&[LINK, INGRESS_LINK], &MAPS[..]].concat();
         self.pins.take().map_or(Ok(()), |pins| pins.remove(&names))
+    }
+}
+
+impl Deref for HostDatapath {
+    type Target = HostMaps;
+
+    fn deref(&self) -> &HostMaps {
+        &self.maps
     }
 }
 
@@ -344,83 +298,64 @@ impl HostMaps {
     /// # Errors
     /// [`DatapathError::NotPinned`], [`DatapathError::NoRights`] or [`DatapathError::Map`].
     pub fn open_pinned(dir: impl AsRef<Path>) -> Result<Self, DatapathError> {
-        let dir = dir.as_ref();
-        let open = |map| pin::open_map(dir, map);
-        let received = open(broadcast::COUNTERS)?;
-        Ok(Self { aa: open(AA_MAP)?, counters: open(COUNTERS)?, spread: open(spread::COUNTERS)?, received })
+        Self::by(|name| Table::pinned(dir.as_ref(), name))
     }
 
-    fn set(&self, aa: Ipv4Addr, mapping: &Mapping) -> Result<(), DatapathError> {
-        let value = AaMapping::from(mapping);
-        self.aa.update(&aa.octets(), value.bytes(), MapFlags::ANY).map_err(failed("setting an AA"))
+    fn by(table: impl Fn(&'static str) -> Result<Table, DatapathError>) -> Result<Self, DatapathError> {
+        let (spread, received) = (table(spread::COUNTERS)?, table(broadcast::COUNTERS)?);
+        Ok(Self { aa: table(AA_MAP)?, counters: table(COUNTERS)?, spread, received })
     }
 
-    /// See [`HostDatapath::remove`].
+    /// Forgets an AA. Returns whether it was known.
     ///
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn remove(&self, aa: Ipv4Addr) -> Result<bool, DatapathError> {
-        match self.aa.delete(&aa.octets()) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == libbpf_rs::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(failed("removing an AA")(error)),
-        }
+        self.aa.delete(&aa.octets())
     }
 
-    /// See [`HostDatapath::get`]. Looking from here does not count as use.
+    /// Where an AA is, if the map has it. Looking from here does not count as use.
     ///
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn get(&self, aa: Ipv4Addr) -> Result<Option<Mapping>, DatapathError> {
-        let value = self.aa.lookup(&aa.octets(), MapFlags::ANY).map_err(failed("looking up an AA"))?;
-        Ok(value.and_then(|bytes| AaMapping::from_bytes(&bytes)).map(Mapping::from))
+        Ok(self.aa.get::<AaMapping>(&aa.octets())?.map(Mapping::from))
     }
 
-    /// See [`HostDatapath::entries`].
+    /// All AAs in the map, in order of address.
     ///
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn entries(&self) -> Result<Vec<(Ipv4Addr, Mapping)>, DatapathError> {
-        let mut entries = Vec::new();
-        for key in self.aa.keys() {
-            let octets: [u8; 4] = key.try_into().expect("the map's key is an IPv4 address");
-            let aa = Ipv4Addr::from(octets);
-            if let Some(mapping) = self.get(aa)? {
-                entries.push((aa, mapping));
-            }
-        }
-        entries.sort_unstable_by_key(|(aa, _)| *aa);
-        entries.dedup_by_key(|(aa, _)| *aa);
-        Ok(entries)
+        let all = self.aa.all::<[u8; 4], AaMapping>()?.into_iter();
+        // By address: what changed meanwhile may have come twice.
+        let entries: BTreeMap<Ipv4Addr, Mapping> = all.map(|(aa, mapping)| (aa.into(), mapping.into())).collect();
+        Ok(entries.into_iter().collect())
     }
 
-    /// See [`HostDatapath::counters`].
+    /// What became of the frames since the maps were made: [`HOST_OUTCOMES`] with their numbers.
     ///
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
-        counters::read(&self.counters, COUNTERS, &HOST_OUTCOMES)
+        self.counters.counters(&HOST_OUTCOMES)
     }
 
-    /// See [`HostDatapath::spread_counters`].
+    /// What became of the flows of segments, where a rule is in force: [`SPREAD_OUTCOMES`] with their numbers.
     ///
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn spread_counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
-        counters::read(&self.spread, spread::COUNTERS, &SPREAD_OUTCOMES)
+        self.spread.counters(&SPREAD_OUTCOMES)
     }
 
-    /// See [`HostDatapath::receive_counters`].
+    /// What became of the frames that came in, where broadcast reaches somebody: [`RECEIVE_OUTCOMES`] with their numbers.
     ///
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn receive_counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
-        counters::read(&self.received, broadcast::COUNTERS, &RECEIVE_OUTCOMES)
+        self.received.counters(&RECEIVE_OUTCOMES)
     }
-}
-
-fn failed(what: &'static str) -> impl Fn(libbpf_rs::Error) -> DatapathError {
-    move |source| DatapathError::Map { map: AA_MAP, what, source }
 }
 
 impl From<&Mapping> for AaMapping {

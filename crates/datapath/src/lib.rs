@@ -18,10 +18,11 @@
 //! | [`probe`] | hooks and cards, asked without one of our objects |
 //! | [`bpffs`] | the file system that pinned maps and links live in |
 //! | [`frame`] | one frame through a loaded program without a network |
+//! | [`table`] | a map, typed |
 //! | [`abi`] | what programs and user space share |
 //!
 //! `weft-testbed` has programs of its own and stands on what ours stand on: [`object`] (files, maps, programs), [`hook`] and
-//! [`interface`] (where a program goes), [`counters`], [`clock`], and the macro [`abi::header`].
+//! [`interface`] (where a program goes), [`table`], [`clock`], and the macro [`abi::header`].
 
 pub mod abi;
 pub mod bpffs;
@@ -29,7 +30,6 @@ pub mod broadcast;
 pub mod capability;
 pub mod clock;
 pub mod copies;
-pub mod counters;
 mod error;
 mod filter;
 pub mod frame;
@@ -47,6 +47,7 @@ mod ring;
 pub mod spread;
 pub mod stale;
 pub mod switch;
+pub mod table;
 pub mod trill;
 pub mod vxlan;
 

@@ -12,6 +12,7 @@ use libbpf_rs::{MapCore, MapHandle, MapMut, Object, OpenMapMut, OpenObject};
 
 use crate::bpffs;
 use crate::error::DatapathError;
+use crate::object::ObjectFile;
 
 /// The directory of one node's pins.
 #[derive(Clone, Debug)]
@@ -64,7 +65,7 @@ impl PinDir {
 
     /// Lets the object use the pinned map of this name, if there is one that fits; one that does not fit (another size,
     /// another version's layout) is unpinned, and a new map takes its place when the object is loaded.
-    pub(crate) fn reuse(&self, open: &mut OpenObject, name: &'static str) -> Result<(), DatapathError> {
+    fn reuse(&self, open: &mut OpenObject, name: &'static str) -> Result<(), DatapathError> {
         let path = self.path_of(name);
         let Ok(pinned) = MapHandle::from_pinned_path(&path) else { return Ok(()) };
         let mut map = open.maps_mut().find(|map| map.name() == name).expect("the object has this map");
@@ -76,7 +77,7 @@ impl PinDir {
     }
 
     /// Pins a map of a loaded object, unless it came from the pin.
-    pub(crate) fn pin(&self, object: &mut Object, name: &'static str) -> Result<(), DatapathError> {
+    fn pin(&self, object: &mut Object, name: &'static str) -> Result<(), DatapathError> {
         let path = self.path_of(name);
         if path.exists() {
             return Ok(());
@@ -84,6 +85,20 @@ impl PinDir {
         let mut map: MapMut<'_> = object.maps_mut().find(|map| map.name() == name).expect("the object has this map");
         map.pin(&path).map_err(|source| DatapathError::Map { map: name, what: "pinning", source })
     }
+}
+
+/// Loads an object; maps of these names are those that an earlier run pinned and that fit, or are pinned now.
+pub(crate) fn load(
+    file: ObjectFile,
+    mut open: OpenObject,
+    pins: Option<&PinDir>,
+    maps: &[&'static str],
+) -> Result<Object, DatapathError> {
+    let Some(pins) = pins else { return file.load(open) };
+    maps.iter().try_for_each(|map| pins.reuse(&mut open, map))?;
+    let mut object = file.load(open)?;
+    maps.iter().try_for_each(|map| pins.pin(&mut object, map))?;
+    Ok(object)
 }
 
 /// Names in a bpffs may not contain dots, names of data sections begin with one.

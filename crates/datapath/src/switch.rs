@@ -1,17 +1,19 @@
 //! A VL2 switch's data path: decapsulation on the ingress of its ports, then the kernel's routes (VL2 4.2.1).
 
 use std::net::Ipv4Addr;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use libbpf_rs::Object;
 
-use crate::abi::{Abi, OWN_LAS_MAX, OwnLas, SWITCH_OUTCOMES};
+use crate::abi::{OWN_LAS_MAX, OwnLas, SWITCH_OUTCOMES};
 use crate::error::DatapathError;
 use crate::frame::{self, FrameInput, FrameOutput};
 use crate::hook::{self, Attached, TcHook};
 use crate::pin::{self, PinDir};
 use crate::stale::{STALE_SAMPLES, StaleSamples};
-use crate::{counters, interface, object};
+use crate::table::Table;
+use crate::{interface, object};
 
 const OWN_LAS: &str = ".data.own_las";
 const HOST_PORTS: &str = "host_ports";
@@ -47,8 +49,8 @@ pub struct SwitchConfig {
 /// The maps of a switch's data path, of this process or of a running lab's.
 #[derive(Debug)]
 pub struct SwitchMaps {
-    own_las: MapHandle,
-    counters: MapHandle,
+    own_las: Table,
+    counters: Table,
 }
 
 /// A switch's data path.
@@ -85,30 +87,10 @@ impl SwitchDatapath {
             config.host_ports.iter().map(|name| interface::index_of(name)).collect::<Result<_, _>>()?;
         let pins = config.pin_dir.as_deref().map(PinDir::create).transpose()?;
         let object = load_object(&host_ports, pins.as_ref())?;
-        let maps = SwitchMaps {
-            own_las: object::map_handle(&object, OWN_LAS)?,
-            counters: object::map_handle(&object, COUNTERS)?,
-        };
+        let maps = SwitchMaps::by(|name| Table::of(&object, name))?;
         maps.set_own_las(&config.own_las)?;
-        replace_keys(&object::map_handle(&object, HOST_PORTS)?, &host_ports)?;
+        replace_keys(&Table::of(&object, HOST_PORTS)?, &host_ports)?;
         Ok(Self { object, maps, tier: config.tier, links: Vec::new(), pins, pin_names: Vec::new() })
-    }
-
-    /// Sets for which LAs the outer header comes off, also while traffic runs: an Intermediate takes over an anycast LA
-    /// when another one fails (VL2 4.2.2).
-    ///
-    /// # Errors
-    /// [`DatapathError::Config`] for more than 16 LAs, or [`DatapathError::Map`].
-    pub fn set_own_las(&self, las: &[Ipv4Addr]) -> Result<(), DatapathError> {
-        self.maps.set_own_las(las)
-    }
-
-    /// What became of the frames: [`SWITCH_OUTCOMES`] with their numbers.
-    ///
-    /// # Errors
-    /// [`DatapathError::Map`].
-    pub fn counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
-        self.maps.counters()
     }
 
     /// The ends of packets that a ToR could not deliver. For one reader; [`StaleSamples::open_pinned`] makes another.
@@ -152,31 +134,38 @@ impl SwitchDatapath {
     }
 }
 
+impl Deref for SwitchDatapath {
+    type Target = SwitchMaps;
+
+    fn deref(&self) -> &SwitchMaps {
+        &self.maps
+    }
+}
+
 impl SwitchMaps {
     /// The maps of a data path that is pinned at `dir`.
     ///
     /// # Errors
     /// [`DatapathError::NotPinned`], [`DatapathError::NoRights`] or [`DatapathError::Map`].
     pub fn open_pinned(dir: impl AsRef<Path>) -> Result<Self, DatapathError> {
-        let dir = dir.as_ref();
-        Ok(Self { own_las: pin::open_map(dir, OWN_LAS)?, counters: pin::open_map(dir, COUNTERS)? })
+        Self::by(|name| Table::pinned(dir.as_ref(), name))
     }
 
-    /// See [`SwitchDatapath::set_own_las`].
+    fn by(table: impl Fn(&'static str) -> Result<Table, DatapathError>) -> Result<Self, DatapathError> {
+        Ok(Self { own_las: table(OWN_LAS)?, counters: table(COUNTERS)? })
+    }
+
+    /// Sets for which LAs the outer header comes off, also while traffic runs: an Intermediate takes over an anycast LA
+    /// when another one fails (VL2 4.2.2).
     ///
     /// # Errors
-    /// As there.
+    /// [`DatapathError::Config`] for more than 16 LAs, or [`DatapathError::Map`].
     pub fn set_own_las(&self, las: &[Ipv4Addr]) -> Result<(), DatapathError> {
         let own = OwnLas::new(las).ok_or_else(|| DatapathError::Config {
             field: "own_las",
             why: format!("{} LAs, a switch takes at most {OWN_LAS_MAX}; use more anycast groups", las.len()),
         })?;
-        let key = 0u32.to_ne_bytes();
-        self.own_las.update(&key, own.bytes(), MapFlags::ANY).map_err(|source| DatapathError::Map {
-            map: OWN_LAS,
-            what: "setting the LAs",
-            source,
-        })
+        self.own_las.put(&0u32, &own)
     }
 
     /// The LAs for which the outer header comes off.
@@ -184,18 +173,16 @@ impl SwitchMaps {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn own_las(&self) -> Result<Vec<Ipv4Addr>, DatapathError> {
-        let value = self.own_las.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
-        let value = value.map_err(|source| DatapathError::Map { map: OWN_LAS, what: "reading the LAs", source })?;
-        let own = value.and_then(|bytes| OwnLas::from_bytes(&bytes)).unwrap_or_default();
+        let own: OwnLas = self.own_las.get(&0u32)?.unwrap_or_default();
         Ok(own.la.into_iter().take(own.count as usize).map(Ipv4Addr::from).collect())
     }
 
-    /// See [`SwitchDatapath::counters`].
+    /// What became of the frames: [`SWITCH_OUTCOMES`] with their numbers.
     ///
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
-        counters::read(&self.counters, COUNTERS, &SWITCH_OUTCOMES)
+        self.counters.counters(&SWITCH_OUTCOMES)
     }
 }
 
@@ -212,26 +199,13 @@ fn load_object(host_ports: &[u32], pins: Option<&PinDir>) -> Result<Object, Data
     let room = u32::try_from(host_ports.len()).unwrap_or(u32::MAX).max(1);
     let mut open = object::VL2_SWITCH.open()?;
     object::set_max_entries(&mut open, HOST_PORTS, room)?;
-    let Some(pins) = pins else { return object::VL2_SWITCH.load(open) };
-    for name in MAPS {
-        pins.reuse(&mut open, name)?;
-    }
-    let mut object = object::VL2_SWITCH.load(open)?;
-    for name in MAPS {
-        pins.pin(&mut object, name)?;
-    }
-    Ok(object)
+    pin::load(object::VL2_SWITCH, open, pins, &MAPS)
 }
 
 /// Makes `wanted` the keys of a set, first removing what is too many, so that a full map has room.
-fn replace_keys(set: &MapHandle, wanted: &[u32]) -> Result<(), DatapathError> {
-    let failed = |source| DatapathError::Map { map: HOST_PORTS, what: "setting the host ports", source };
-    let old: Vec<Vec<u8>> = set.keys().filter(|key| !wanted.iter().any(|port| port.bytes() == key)).collect();
-    for key in old {
-        set.delete(&key).map_err(failed)?;
+fn replace_keys(set: &Table, wanted: &[u32]) -> Result<(), DatapathError> {
+    for (old, _) in set.all::<u32, u32>()?.iter().filter(|(port, _)| !wanted.contains(port)) {
+        set.delete(old)?;
     }
-    for port in wanted {
-        set.update(port.bytes(), 1u32.bytes(), MapFlags::ANY).map_err(failed)?;
-    }
-    Ok(())
+    wanted.iter().try_for_each(|port| set.put(port, &1u32))
 }

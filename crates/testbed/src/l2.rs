@@ -5,7 +5,8 @@ use weft_datapath::DatapathError;
 use weft_datapath::abi::{Abi, MacKey};
 use weft_datapath::frame::{self, FrameInput, FrameOutput};
 use weft_datapath::hook::{self, Attached, Place};
-use weft_datapath::{counters, interface, object};
+use weft_datapath::table::Table;
+use weft_datapath::{interface, object};
 
 use crate::abi::L2_OUTCOMES;
 use crate::files;
@@ -84,7 +85,7 @@ impl PlainSwitch {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
-        counters::read(&object::map_handle(&self.object, "l2_counters")?, "l2_counters", &L2_OUTCOMES)
+        Table::of(&self.object, "l2_counters")?.counters(&L2_OUTCOMES)
     }
 
     /// One frame through the program at XDP, without a network.

@@ -1,11 +1,12 @@
 //! A network that loses: a share of the UDP datagrams to and from one port of an interface, for measurements of what
 //! losses do (VL2 5.5 loses 10 % between clients and directory servers). And cuts: links that are up, and nothing comes.
 
-use libbpf_rs::{MapHandle, Object};
+use libbpf_rs::Object;
 use weft_datapath::DatapathError;
 use weft_datapath::abi::Abi;
 use weft_datapath::hook::{self, Attached, Place};
-use weft_datapath::{counters, interface, object};
+use weft_datapath::table::Table;
+use weft_datapath::{interface, object};
 
 use crate::abi::{LOSS_OUTCOMES, LossConstants};
 use crate::cut::Cut;
@@ -19,7 +20,7 @@ const CONSTANTS: &str = ".rodata.loss";
 #[derive(Debug)]
 pub struct Loss {
     _links: [Cut; 2],
-    counters: MapHandle,
+    counters: Table,
 }
 
 impl Loss {
@@ -44,7 +45,7 @@ impl Loss {
             hook::attach(&program, ifindex, interface, Place::Last).map(Cut::from)
         };
         let _links = [attach("lose_incoming")?, attach("lose_outgoing")?];
-        Ok(Self { _links, counters: object::map_handle(&object, COUNTERS)? })
+        Ok(Self { _links, counters: Table::of(&object, COUNTERS)? })
     }
 
     /// What became of the frames: [`LOSS_OUTCOMES`] with their numbers.
@@ -52,7 +53,7 @@ impl Loss {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
-        counters::read(&self.counters, COUNTERS, &LOSS_OUTCOMES)
+        self.counters.counters(&LOSS_OUTCOMES)
     }
 }
 

@@ -9,8 +9,9 @@ use weft_datapath::DatapathError;
 use weft_datapath::abi::{AaMapping, Abi, HOST_OUTCOMES, HostConstants, OwnLas, SWITCH_OUTCOMES};
 use weft_datapath::frame::{self, FrameOutput};
 use weft_datapath::host::Mapping;
+use weft_datapath::object;
 use weft_datapath::switch::Tier;
-use weft_datapath::{counters, object};
+use weft_datapath::table::Table;
 
 use crate::abi::{NextHop, ROUTE_SLOTS, RouteSlot, SwitchConstants};
 use crate::files;
@@ -141,7 +142,7 @@ impl XdpDatapath {
             XdpProgram::Encap => ("host_counters", &HOST_OUTCOMES),
             XdpProgram::Decap => ("switch_counters", &SWITCH_OUTCOMES),
         };
-        counters::read(&object::map_handle(&self.object, map)?, map, names)
+        Table::of(&self.object, map)?.counters(names)
     }
 
     /// One frame through a program, without a network.

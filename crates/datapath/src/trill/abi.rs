@@ -15,8 +15,6 @@ pub(crate) const GROUPS: usize = TRILL_GROUPS as usize;
 pub const TREES_MAX: usize = TRILL_TREES_MAX as usize;
 /// Interface indexes that a port can have are below this.
 pub const INTERFACES: usize = TRILL_INTERFACES as usize;
-/// Bytes of a frame that the tap keeps.
-pub const TAP_BYTES: usize = TRILL_TAP_BYTES as usize;
 /// Confidence of what a frame taught.
 pub const OBSERVED: u8 = TRILL_OBSERVED;
 /// Confidence that nothing exceeds.

@@ -4,15 +4,14 @@ use std::mem::offset_of;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use libbpf_rs::Object;
 use serde::Serialize;
 use weft_wire::ethernet::MacAddress;
 
 use super::abi::{OUTCOMES, PORTS, TRILL_COUNTERS_OF_PORT, TRILL_ROUTE_OWN, TrillFib, TrillHostRoute, TrillState};
 use super::fib::Fib;
-use crate::abi::Abi;
 use crate::error::DatapathError;
-use crate::{object, pin};
+use crate::table::Table;
 
 /// The two tables, of which one is in use. The loader cuts longer names off.
 pub(super) const FIBS: [&str; 2] = [".bss.trill_fib0", ".bss.trill_fib1"];
@@ -20,18 +19,19 @@ pub(super) const STATE: &str = ".data.trill_state";
 pub(super) const STATIONS: &str = "trill_fdb";
 pub(super) const HOST_ROUTES: &str = "trill_host_routes";
 pub(super) const COUNTERS: &str = "trill_counters";
-const LEARNT: &str = ".bss";
+/// The section's map is named after the object.
+const LEARNT: &str = "trill.bss";
 
 /// Handles on the tables.
 #[derive(Debug)]
 pub struct RBridgeMaps {
-    fibs: [MapHandle; 2],
-    state: MapHandle,
-    pub(super) stations: MapHandle,
-    host_routes: MapHandle,
-    counters: MapHandle,
+    fibs: [Table; 2],
+    state: Table,
+    pub(super) stations: Table,
+    host_routes: Table,
+    counters: Table,
     /// What was learned this second; not pinned.
-    learnt: Option<MapHandle>,
+    learnt: Option<Table>,
 }
 
 /// What became of the frames of one port, and of the copies that left by it.
@@ -55,16 +55,7 @@ pub struct HostRoute {
 
 impl RBridgeMaps {
     pub(super) fn of_object(object: &Object) -> Result<Self, DatapathError> {
-        // The section's map is named after the object: `trill.bss`.
-        let learnt = object.maps().find(|map| map.name().to_string_lossy().ends_with(LEARNT));
-        Ok(Self {
-            fibs: [object::map_handle(object, FIBS[0])?, object::map_handle(object, FIBS[1])?],
-            state: object::map_handle(object, STATE)?,
-            stations: object::map_handle(object, STATIONS)?,
-            host_routes: object::map_handle(object, HOST_ROUTES)?,
-            counters: object::map_handle(object, COUNTERS)?,
-            learnt: learnt.and_then(|map| MapHandle::try_from(&map).ok()),
-        })
+        Ok(Self { learnt: Some(Table::of(object, LEARNT)?), ..Self::by(|name| Table::of(object, name))? })
     }
 
     /// The tables of a data path that is pinned at `dir`.
@@ -72,13 +63,16 @@ impl RBridgeMaps {
     /// # Errors
     /// [`DatapathError::NotPinned`], [`DatapathError::NoRights`] or [`DatapathError::Map`].
     pub fn open_pinned(dir: impl AsRef<Path>) -> Result<Self, DatapathError> {
-        let dir = dir.as_ref();
+        Self::by(|name| Table::pinned(dir.as_ref(), name))
+    }
+
+    fn by(table: impl Fn(&'static str) -> Result<Table, DatapathError>) -> Result<Self, DatapathError> {
         Ok(Self {
-            fibs: [pin::open_map(dir, FIBS[0])?, pin::open_map(dir, FIBS[1])?],
-            state: pin::open_map(dir, STATE)?,
-            stations: pin::open_map(dir, STATIONS)?,
-            host_routes: pin::open_map(dir, HOST_ROUTES)?,
-            counters: pin::open_map(dir, COUNTERS)?,
+            fibs: [table(FIBS[0])?, table(FIBS[1])?],
+            state: table(STATE)?,
+            stations: table(STATIONS)?,
+            host_routes: table(HOST_ROUTES)?,
+            counters: table(COUNTERS)?,
             learnt: None,
         })
     }
@@ -109,15 +103,11 @@ impl RBridgeMaps {
     }
 
     fn table(&self, bank: u32) -> Result<Vec<u8>, DatapathError> {
-        let place = bank.min(1) as usize;
-        let read = self.fibs[place].lookup(0u32.bytes(), MapFlags::ANY);
-        Ok(read.map_err(|source| failed(FIBS[place], "reading", source))?.unwrap_or_default())
+        Ok(self.fibs[bank.min(1) as usize].get_bytes(&0u32)?.unwrap_or_default())
     }
 
     fn set_table(&self, bank: u32, bytes: &[u8]) -> Result<(), DatapathError> {
-        let place = bank.min(1) as usize;
-        let written = self.fibs[place].update(0u32.bytes(), bytes, MapFlags::ANY);
-        written.map_err(|source| failed(FIBS[place], "writing", source))
+        self.fibs[bank.min(1) as usize].put_bytes(&0u32, bytes)
     }
 
     /// Turns the clock: what is learned from now on was seen at `now_s`, seconds of a clock that goes on when a daemon is
@@ -149,7 +139,12 @@ impl RBridgeMaps {
     pub fn counters(&self) -> Result<Vec<PortCounters>, DatapathError> {
         let fib = self.fib()?.unwrap_or_default();
         let ports = std::iter::once(0).chain(fib.ports.keys().copied());
-        ports.map(|port| Ok(PortCounters { port, counts: self.counts_of(port)? })).collect()
+        ports
+            .map(|port| {
+                let first = u32::from(port) * TRILL_COUNTERS_OF_PORT;
+                Ok(PortCounters { port, counts: self.counters.counters_from(first, &OUTCOMES)? })
+            })
+            .collect()
     }
 
     /// Frames of all ports that had an outcome, by the CPU that worked on them.
@@ -163,24 +158,11 @@ impl RBridgeMaps {
         let place = OUTCOMES.iter().position(|name| *name == outcome).expect("an outcome of ours") as u32;
         let mut sums = Vec::new();
         for port in 0..PORTS as u32 {
-            let found = self.counters.lookup_percpu((port * TRILL_COUNTERS_OF_PORT + place).bytes(), MapFlags::ANY);
-            let per_cpu = found.map_err(|source| failed(COUNTERS, "reading", source))?.unwrap_or_default();
+            let per_cpu: Vec<u64> = self.counters.per_cpu(port * TRILL_COUNTERS_OF_PORT + place)?;
             sums.resize(sums.len().max(per_cpu.len()), 0);
-            for (sum, value) in sums.iter_mut().zip(per_cpu) {
-                *sum += value.try_into().map_or(0, u64::from_ne_bytes);
-            }
+            sums.iter_mut().zip(per_cpu).for_each(|(sum, value)| *sum += value);
         }
         Ok(sums)
-    }
-
-    fn counts_of(&self, port: u8) -> Result<Vec<(&'static str, u64)>, DatapathError> {
-        let first = u32::from(port) * TRILL_COUNTERS_OF_PORT;
-        let sum = |place: u32| -> Result<u64, DatapathError> {
-            let found = self.counters.lookup_percpu(place.bytes(), MapFlags::ANY);
-            let per_cpu = found.map_err(|source| failed(COUNTERS, "reading", source))?.unwrap_or_default();
-            Ok(per_cpu.iter().filter_map(|value| Some(u64::from_ne_bytes(value[..].try_into().ok()?))).sum())
-        };
-        (first..).zip(OUTCOMES).map(|(place, name)| Ok((name, sum(place)?))).collect()
     }
 
     /// Sets where the gateway sends packets for an address. What is for the gateway, [`Place::Gateway`](super::Place) of
@@ -195,8 +177,7 @@ impl RBridgeMaps {
             vlan: route.vlan,
             flags: if route.mac.is_none() { TRILL_ROUTE_OWN } else { 0 },
         };
-        let updated = self.host_routes.update(&host.octets(), entry.bytes(), MapFlags::ANY);
-        updated.map_err(|source| failed(HOST_ROUTES, "setting a route", source))
+        self.host_routes.put(&host.octets(), &entry)
     }
 
     /// Where the gateway sends packets, in no order; its own addresses are among them.
@@ -204,15 +185,8 @@ impl RBridgeMaps {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn host_routes(&self) -> Result<Vec<(Ipv4Addr, HostRoute)>, DatapathError> {
-        let mut routes = Vec::new();
-        for key in self.host_routes.keys() {
-            let found = self.host_routes.lookup(&key, MapFlags::ANY);
-            let value = found.map_err(|source| failed(HOST_ROUTES, "reading", source))?;
-            let entry = value.and_then(|value| TrillHostRoute::from_bytes(&value));
-            let host = <[u8; 4]>::try_from(&key[..]).ok().map(Ipv4Addr::from);
-            routes.extend(host.zip(entry).map(|(host, entry)| (host, HostRoute::of(&entry))));
-        }
-        Ok(routes)
+        let all = self.host_routes.all::<[u8; 4], TrillHostRoute>()?;
+        Ok(all.iter().map(|(host, entry)| (Ipv4Addr::from(*host), HostRoute::of(entry))).collect())
     }
 
     /// Removes it; it is no error if there is none.
@@ -220,29 +194,20 @@ impl RBridgeMaps {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn remove_host_route(&self, host: Ipv4Addr) -> Result<(), DatapathError> {
-        match self.host_routes.delete(&host.octets()) {
-            Err(source) if source.kind() != libbpf_rs::ErrorKind::NotFound => {
-                Err(failed(HOST_ROUTES, "removing a route", source))
-            }
-            _ => Ok(()),
-        }
+        self.host_routes.delete(&host.octets()).map(drop)
     }
 
     /// Makes the programs look at every source again.
     pub(super) fn forget_what_was_learnt(&self) -> Result<(), DatapathError> {
-        let Some(learnt) = &self.learnt else { return Ok(()) };
-        let nothing = vec![0; learnt.value_size() as usize];
-        learnt.update(0u32.bytes(), &nothing, MapFlags::ANY).map_err(|source| failed(LEARNT, "clearing", source))
+        self.learnt.as_ref().map_or(Ok(()), Table::clear)
     }
 
     fn state(&self) -> Result<TrillState, DatapathError> {
-        let read = self.state.lookup(0u32.bytes(), MapFlags::ANY).map_err(|source| failed(STATE, "reading", source))?;
-        Ok(read.and_then(|bytes| TrillState::from_bytes(&bytes)).unwrap_or_default())
+        Ok(self.state.get(&0u32)?.unwrap_or_default())
     }
 
     fn set_state(&self, state: TrillState) -> Result<(), DatapathError> {
-        let updated = self.state.update(0u32.bytes(), state.bytes(), MapFlags::ANY);
-        updated.map_err(|source| failed(STATE, "writing", source))
+        self.state.put(&0u32, &state)
     }
 }
 
@@ -261,8 +226,4 @@ impl TrillState {
     fn with_other_stations(self) -> Self {
         Self { stations_version: self.stations_version.checked_add(1).unwrap_or(1), ..self }
     }
-}
-
-pub(super) fn failed(map: &'static str, what: &'static str, source: libbpf_rs::Error) -> DatapathError {
-    DatapathError::Map { map, what, source }
 }

@@ -21,7 +21,7 @@ mod tap;
 
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{MapCore, MapFlags, Object};
+use libbpf_rs::Object;
 use weft_wire::ethernet::MacAddress;
 
 pub use attach::XdpMode;
@@ -31,10 +31,10 @@ pub use spread::CLUSTERS;
 pub use stations::{Place, Station};
 pub use tap::{Tap, Tapped};
 
-use crate::abi::Abi;
 use crate::error::DatapathError;
 use crate::frame::{self, FrameOutput};
 use crate::pin::{self, PinDir};
+use crate::table::Table;
 use crate::{interface, object};
 use attach::PortLink;
 
@@ -224,13 +224,13 @@ impl RBridgeDatapath {
         })?;
         for map in [PORTS, COPIES] {
             // An interface that has vanished has taken its entry with it.
-            let _gone = object::map_handle(&self.object, map)?.delete(u32::from(number).bytes());
+            let _gone = Table::of(&self.object, map)?.delete(&u32::from(number));
         }
         let (gone, kept) = self.links.drain(..).partition(|(other, _)| *other == number);
         self.links = kept;
         let gone: Vec<(u8, PortLink)> = gone;
         gone.into_iter().try_for_each(|(_, link)| link.detach())?;
-        self.pins.as_ref().map_or(Ok(()), |pins| crate::pin::remove_pin(&pins.path_of(&pin_name(number))))
+        self.pins.as_ref().map_or(Ok(()), |pins| pin::remove_pin(&pins.path_of(&pin_name(number))))
     }
 
     /// One frame as if it had come by a port, without a network: verdict and frame. Nothing may be attached, because the
@@ -265,7 +265,7 @@ impl RBridgeDatapath {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn tap(&self, every: u32) -> Result<Tap, DatapathError> {
-        Tap::of_maps(object::map_handle(&self.object, tap::RING)?, object::map_handle(&self.object, tap::EVERY)?, every)
+        Tap::of_maps(object::map_handle(&self.object, tap::RING)?, Table::of(&self.object, tap::EVERY)?, every)
     }
 
     /// Takes the programs off all ports and removes the pins. Dropping instead leaves a pinned data path at work.
@@ -303,7 +303,7 @@ impl RBridgeDatapath {
         program: Option<&str>,
     ) -> Result<(), DatapathError> {
         let value = object::device(ifindex, program.map(|name| object::program(&self.object, name)).as_ref());
-        object::update(&self.object, map, u32::from(number).bytes(), &value)
+        Table::of(&self.object, map)?.put_bytes(&u32::from(number), &value)
     }
 }
 
@@ -313,8 +313,7 @@ impl RBridgeDatapath {
 /// # Errors
 /// Any [`DatapathError`].
 pub fn set_device_of_pinned(pins: &Path, number: u8, device: &[u8; 8]) -> Result<(), DatapathError> {
-    let set = pin::open_map(pins, PORTS)?.update(u32::from(number).bytes(), device, MapFlags::ANY);
-    set.map_err(|source| DatapathError::Map { map: PORTS, what: "setting a port", source })
+    Table::pinned(pins, PORTS)?.put_bytes(&u32::from(number), device)
 }
 
 /// Index of the loopback interface in every network namespace.
@@ -338,13 +337,5 @@ fn load_object(config: &RBridgeConfig, pins: Option<&PinDir>) -> Result<Object, 
     object::set_max_entries(&mut open, maps::STATIONS, config.stations.max(1))?;
     object::set_max_entries(&mut open, maps::HOST_ROUTES, config.host_routes.max(1))?;
     object::set_max_entries(&mut open, spread::CPUS, spread::entries(&config.spread))?;
-    let Some(pins) = pins else { return object::TRILL.load(open) };
-    for name in MAPS {
-        pins.reuse(&mut open, name)?;
-    }
-    let mut object = object::TRILL.load(open)?;
-    for name in MAPS {
-        pins.pin(&mut object, name)?;
-    }
-    Ok(object)
+    pin::load(object::TRILL, open, pins, &MAPS)
 }

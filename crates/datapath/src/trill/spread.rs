@@ -6,14 +6,15 @@ use std::os::fd::{AsFd, AsRawFd};
 use libbpf_rs::{MapCore, MapFlags, Object};
 
 use super::abi::TrillSpread;
-use super::maps::failed;
 use crate::abi::Abi;
 use crate::error::DatapathError;
 use crate::object;
+use crate::table::Table;
 
 pub(super) const CPUS: &str = "trill_cpus";
 const SPREAD: &str = ".data.trill_spread";
 const WORKER: &str = "trill_worker";
+const HANDING: &str = "handing frames to a CPU (is there one of this number?)";
 /// Nicknames are dealt out in so many clusters.
 pub const CLUSTERS: usize = 16;
 /// Frames that may wait for a CPU; what comes when so many wait is dropped by the kernel.
@@ -26,13 +27,14 @@ pub(super) fn begin(object: &Object, cpus: &[u32]) -> Result<(), DatapathError> 
     // `struct bpf_cpumap_val`: room of the queue, and the program.
     let value = [QUEUE_FRAMES.to_ne_bytes(), worker.to_ne_bytes()].concat();
     for cpu in cpus {
-        workers
-            .update(cpu.bytes(), &value, MapFlags::ANY)
-            .map_err(|source| failed(CPUS, "handing frames to a CPU (is there one of this number?)", source))?;
+        workers.update(cpu.bytes(), &value, MapFlags::ANY).map_err(|source| DatapathError::Map {
+            map: CPUS,
+            what: HANDING,
+            source,
+        })?;
     }
     let spread = TrillSpread { cpu: std::array::from_fn(|cluster| cpus[cluster % cpus.len()]) };
-    let told = object::map_handle(object, SPREAD)?.update(0u32.bytes(), spread.bytes(), MapFlags::ANY);
-    told.map_err(|source| failed(SPREAD, "writing", source))
+    Table::of(object, SPREAD)?.put(&0u32, &spread)
 }
 
 /// So many entries the map of CPUs needs.

@@ -1,11 +1,10 @@
 //! Where stations are: what the programs learned, and what they are told (RFC 6325 section 4.8).
 
-use libbpf_rs::{ErrorKind, MapCore, MapFlags};
 use weft_wire::ethernet::MacAddress;
 
 use super::abi::{OBSERVED, TRILL_GATEWAY, TrillPlace};
-use super::maps::{RBridgeMaps, STATIONS, failed};
-use crate::abi::{Abi, MacKey};
+use super::maps::RBridgeMaps;
+use crate::abi::MacKey;
 use crate::error::DatapathError;
 
 /// A station in a VLAN.
@@ -38,14 +37,8 @@ impl RBridgeMaps {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn stations(&self) -> Result<Vec<Station>, DatapathError> {
-        let mut stations = Vec::new();
-        for bytes in self.stations.keys() {
-            let found = self.stations.lookup(&bytes, MapFlags::ANY);
-            let value = found.map_err(|source| failed(STATIONS, "reading", source))?;
-            let (key, place) = (MacKey::from_bytes(&bytes), value.and_then(|value| TrillPlace::from_bytes(&value)));
-            stations.extend(key.zip(place).map(|(key, place)| station_of(key, place)));
-        }
-        Ok(stations)
+        let all = self.stations.all::<MacKey, TrillPlace>()?;
+        Ok(all.into_iter().map(|(key, place)| station_of(key, place)).collect())
     }
 
     /// Sets where a station is, whatever was known before.
@@ -59,8 +52,7 @@ impl RBridgeMaps {
             Place::Gateway => (TRILL_GATEWAY, 0),
         };
         let place = TrillPlace { nickname, port, confidence: station.confidence, seen_s: station.seen_s };
-        let updated = self.stations.update(key_of(station.mac, station.vlan).bytes(), place.bytes(), MapFlags::ANY);
-        updated.map_err(|source| failed(STATIONS, "setting a station", source))?;
+        self.stations.put(&key_of(station.mac, station.vlan), &place)?;
         self.forget_what_was_found()
     }
 
@@ -72,12 +64,8 @@ impl RBridgeMaps {
     pub fn forget(&self, which: impl Fn(&Station) -> bool) -> Result<usize, DatapathError> {
         let mut forgotten = 0;
         for station in self.stations()?.into_iter().filter(which) {
-            match self.stations.delete(key_of(station.mac, station.vlan).bytes()) {
-                Err(source) if source.kind() != ErrorKind::NotFound => {
-                    return Err(failed(STATIONS, "forgetting a station", source));
-                }
-                _ => forgotten += 1,
-            }
+            self.stations.delete(&key_of(station.mac, station.vlan))?;
+            forgotten += 1;
         }
         if forgotten > 0 {
             self.forget_what_was_learnt()?;

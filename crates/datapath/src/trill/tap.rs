@@ -4,14 +4,13 @@ use std::mem::offset_of;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::MapHandle;
 
 use super::abi::{OUTCOMES, TrillTapped};
-use super::maps::failed;
-use crate::abi::Abi;
 use crate::error::DatapathError;
 use crate::pin;
 use crate::ring::Ring;
+use crate::table::Table;
 
 pub(super) const RING: &str = "trill_tap";
 pub(super) const EVERY: &str = ".data.trill_tap_every";
@@ -30,7 +29,7 @@ pub struct Tapped {
     pub outcome: &'static str,
     /// Its length, bytes.
     pub length: u32,
-    /// Its start, at most [`TAP_BYTES`](super::abi::TAP_BYTES).
+    /// Its start, at most [`TRILL_TAP_BYTES`](super::abi::TRILL_TAP_BYTES).
     pub bytes: Vec<u8>,
 }
 
@@ -38,7 +37,7 @@ pub struct Tapped {
 #[derive(Debug)]
 pub struct Tap {
     ring: Ring<Tapped>,
-    every: MapHandle,
+    every: Table,
 }
 
 impl Tap {
@@ -48,10 +47,10 @@ impl Tap {
     /// [`DatapathError::NotPinned`], [`DatapathError::NoRights`] or [`DatapathError::Map`].
     pub fn open_pinned(dir: impl AsRef<Path>, every: u32) -> Result<Self, DatapathError> {
         let dir = dir.as_ref();
-        Self::of_maps(pin::open_map(dir, RING)?, pin::open_map(dir, EVERY)?, every)
+        Self::of_maps(pin::open_map(dir, RING)?, Table::pinned(dir, EVERY)?, every)
     }
 
-    pub(super) fn of_maps(ring_map: MapHandle, every_map: MapHandle, every: u32) -> Result<Self, DatapathError> {
+    pub(super) fn of_maps(ring_map: MapHandle, every_map: Table, every: u32) -> Result<Self, DatapathError> {
         let tap = Self { ring: Ring::of_map(RING, ring_map, read)?, every: every_map };
         tap.take()?; // what a reader before us left
         tap.set(every.max(1))?;
@@ -67,8 +66,7 @@ impl Tap {
     }
 
     fn set(&self, every: u32) -> Result<(), DatapathError> {
-        let updated = self.every.update(0u32.bytes(), every.bytes(), MapFlags::ANY);
-        updated.map_err(|source| failed(EVERY, "writing", source))
+        self.every.put(&0u32, &every)
     }
 }
 

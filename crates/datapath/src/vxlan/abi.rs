@@ -1,7 +1,7 @@
 //! What the VTEP's programs and user space share: the Rust of `bpf/vxlan_abi.h`.
 #![allow(unsafe_code)]
 
-use crate::abi::{Abi, header};
+use crate::abi::header;
 
 header!("vxlan_abi");
 
@@ -19,9 +19,6 @@ impl VtepFlood {
         &self.port[..(self.ports as usize).min(FLOOD_PORTS)]
     }
 }
-
-// SAFETY: bytes.
-unsafe impl Abi for [u8; 4] {}
 
 /// The circuit of a port without a tag, or of this VLAN of a trunk.
 pub(super) fn circuit(port_index: u32, vlan: u16) -> u32 {

@@ -36,18 +36,18 @@ use std::ops::Deref;
 
 use abi::{VTEP_HOPS_PER_PEER, VTEP_VLANS, VtepVni};
 use group::Memberships;
-use libbpf_rs::{MapCore, MapFlags, Object};
+use libbpf_rs::Object;
 use maps::{
-    ARP, DEVICES, FDB, FLOODS, HOPS, LIMITS, PEER_INDEX, PEER_TRAFFIC, PORT_INDEX, PORTS, SHARED, STATE, Table, Tables,
+    ARP, DEVICES, FDB, FLOODS, HOPS, LIMITS, PEER_INDEX, PEER_TRAFFIC, PORT_INDEX, PORTS, SHARED, STATE, Tables,
     UPCALLS, VLANS, VNI_TRAFFIC, VNIS,
 };
 use ports::Attached;
 use rustix::time::ClockId;
 
-use crate::abi::Abi;
 use crate::error::DatapathError;
 use crate::frame::{self, FrameInput, FrameOutput};
-use crate::pin::PinDir;
+use crate::pin::{self, PinDir};
+use crate::table::Table;
 use crate::{clock, object};
 
 pub use crate::interface::index_of as interface_index;
@@ -127,7 +127,7 @@ impl Vtep {
         let capacities = options.capacities;
         let mut vtep = Self {
             options: options.clone(),
-            clocks: maps::table_of(&tc, maps::CLOCKS)?,
+            clocks: Table::of(&tc, maps::CLOCKS)?,
             tc,
             xdp,
             view: VtepView { tables },
@@ -246,8 +246,15 @@ impl Vtep {
     /// [`DatapathError::Config`] for a segment that is not there or a place that cannot be flooded to, or
     /// [`DatapathError::Map`].
     pub fn set_flood(&mut self, vni: Vni, flood: &Flood) -> Result<(), DatapathError> {
-        let segment = self.view.segment(vni)?.ok_or_else(|| no_such_vni(vni))?;
+        let segment = self.view.segment_of(vni, &self.state_of(vni)?)?;
         self.add_vni(vni, &VniSettings { flood: flood.clone(), ..segment.settings })
+    }
+
+    /// A segment that has to be there.
+    fn state_of(&self, vni: Vni) -> Result<VtepVni, DatapathError> {
+        let missing = || format!("{vni} is not a segment of this VTEP; add it first");
+        let state = self.view.tables.vnis.get(&vni.get())?;
+        state.ok_or_else(|| DatapathError::Config { field: "vni", why: missing() })
     }
 
     /// What the programs could not answer or have learned. For one reader; [`Upcalls::open_pinned`] makes another.
@@ -330,9 +337,7 @@ impl Vtep {
 
     /// Sets variables of the TC programs.
     fn set_state(&self, uplink_ifindex: u32) -> Result<(), DatapathError> {
-        object::map_handle(&self.tc, STATE)?
-            .update(0u32.bytes(), uplink_ifindex.bytes(), MapFlags::ANY)
-            .map_err(|source| DatapathError::Map { map: STATE, what: "setting the uplink", source })
+        Table::of(&self.tc, STATE)?.put(&0u32, &uplink_ifindex)
     }
 }
 
@@ -407,19 +412,13 @@ fn load_tc(options: &VtepOptions, pins: Option<&PinDir>) -> Result<Object, Datap
     for (name, entries) in sizes(options.capacities) {
         object::set_max_entries(&mut open, name, entries)?;
     }
-    let Some(pins) = pins else { return object::VXLAN_TC.load(open) };
     // All or nothing: the tables refer to each other.
-    if !SHARED.iter().all(|name| pins.holds(&mut open, name)) {
+    if let Some(pins) = pins
+        && !SHARED.iter().all(|name| pins.holds(&mut open, name))
+    {
         pins.clear()?;
     }
-    for name in SHARED {
-        pins.reuse(&mut open, name)?;
-    }
-    let mut object = object::VXLAN_TC.load(open)?;
-    for name in SHARED {
-        pins.pin(&mut object, name)?;
-    }
-    Ok(object)
+    pin::load(object::VXLAN_TC, open, pins, &SHARED)
 }
 
 fn load_xdp(options: &VtepOptions, tc: &Object) -> Result<Xdp, DatapathError> {
@@ -431,7 +430,7 @@ fn load_xdp(options: &VtepOptions, tc: &Object) -> Result<Xdp, DatapathError> {
         object::share_map(&mut open, name, tc)?;
     }
     let object = object::VXLAN_XDP.load(open)?;
-    Ok(Xdp { hops: maps::table_of(&object, HOPS)?, devices: maps::table_of(&object, DEVICES)?, object })
+    Ok(Xdp { hops: Table::of(&object, HOPS)?, devices: Table::of(&object, DEVICES)?, object })
 }
 
 fn sizes(of: Capacities) -> [(&'static str, u32); 12] {
@@ -453,10 +452,6 @@ fn sizes(of: Capacities) -> [(&'static str, u32); 12] {
 
 fn full(field: &'static str, what: &str, capacity: u32) -> DatapathError {
     DatapathError::Config { field, why: format!("there is room for {capacity} {what}; load with larger capacities") }
-}
-
-fn no_such_vni(vni: Vni) -> DatapathError {
-    DatapathError::Config { field: "vni", why: format!("{vni} is not a segment of this VTEP; add it first") }
 }
 
 fn check_mac(mac: [u8; 6]) -> Result<(), DatapathError> {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::abi::{PORT_KEEPS_TAGS, PORT_UPLINK, PORT_XDP, VTEP_PORT_SLOTS, VtepPort, VtepVni, circuit};
+use super::abi::{PORT_KEEPS_TAGS, PORT_UPLINK, PORT_XDP, VTEP_PORT_SLOTS, VtepPort, circuit};
 use super::options::Attachment;
 use super::segment::Vni;
 use super::view::{Port, PortRole};
-use super::{Vtep, VtepProgram, full, no_such_vni};
+use super::{Vtep, VtepProgram, full};
 use crate::error::DatapathError;
 use crate::hook::{self, TcHook};
 use crate::{link, object};
@@ -72,8 +72,7 @@ impl Vtep {
     /// [`DatapathError::Config`] for a segment that is not there, an interface that is in use otherwise, or no room; or
     /// any other [`DatapathError`].
     pub fn attach_access(&mut self, ifindex: u32, vni: Vni, rule: AccessRule) -> Result<(), DatapathError> {
-        let segment: Option<VtepVni> = self.view.tables.vnis.get(&vni.get())?;
-        segment.ok_or_else(|| no_such_vni(vni))?;
+        self.state_of(vni)?;
         let flags = self.access_flags(rule);
         match self.ports.get(&ifindex).map(|port| (&port.role, port.index)) {
             None => self.attach(ifindex, Role::Access(vni), flags),

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use super::abi::{FDB_PEER, FDB_PORT, FdbEntry, FdbKey, VtepArp, VtepArpKey, VtepVni, circuit};
 use super::entry::{Entry, Origin, To};
 use super::segment::Vni;
-use super::{Vtep, check_mac, no_such_vni, now_ns};
+use super::{Vtep, check_mac, now_ns};
 use crate::error::DatapathError;
 
 impl Vtep {
@@ -31,8 +31,7 @@ impl Vtep {
     /// [`DatapathError::Config`] for a segment, port or address that cannot be, or [`DatapathError::Map`] (no room).
     pub fn set_entry(&mut self, vni: Vni, mac: [u8; 6], to: To, origin: Origin) -> Result<(), DatapathError> {
         check_mac(mac)?;
-        let segment: Option<VtepVni> = self.view.tables.vnis.get(&vni.get())?;
-        let vni_slot = segment.ok_or_else(|| no_such_vni(vni))?.slot;
+        let vni_slot = self.state_of(vni)?.slot;
         let (kind, target, place) = match to {
             To::Remote(address) => (FDB_PEER, self.peer_index(address)?, address.octets()),
             To::Port(ifindex) => (FDB_PORT, circuit(self.member(vni, ifindex, 0)?, 0), ifindex.to_ne_bytes()),
@@ -76,8 +75,7 @@ impl Vtep {
     /// [`DatapathError::Config`] for a segment or address that cannot be, or [`DatapathError::Map`] (no room).
     pub fn set_arp(&mut self, vni: Vni, address: Ipv4Addr, mac: [u8; 6]) -> Result<(), DatapathError> {
         check_mac(mac)?;
-        let segment: Option<VtepVni> = self.view.tables.vnis.get(&vni.get())?;
-        segment.ok_or_else(|| no_such_vni(vni))?;
+        self.state_of(vni)?;
         let key = VtepArpKey { vni: vni.get(), address: address.octets() };
         self.view.tables.arp.put(&key, &VtepArp { mac, zero: [0; 2] })
     }

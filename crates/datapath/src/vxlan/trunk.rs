@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_wire::vlan::VlanId;
 
-use super::abi::{PORT_TRUNK, VTEP_VLANS, VtepVni, circuit};
+use super::abi::{PORT_TRUNK, VTEP_VLANS, circuit};
 use super::entry::To;
 use super::ports::{AccessRule, Role, busy};
 use super::segment::Vni;
-use super::{Vtep, full, no_such_vni};
+use super::{Vtep, full};
 use crate::error::DatapathError;
 
 /// The segments of a trunk. Tags are taken off frames that come in and put on frames that leave (IEEE 802.1Q; RFC 7348
@@ -46,10 +46,7 @@ impl Vtep {
     /// any other [`DatapathError`]. Then a trunk that was there is as it was.
     pub fn attach_trunk(&mut self, ifindex: u32, trunk: &Trunk) -> Result<(), DatapathError> {
         let wanted = trunk.by_vlan();
-        for vni in wanted.values().collect::<BTreeSet<_>>() {
-            let segment: Option<VtepVni> = self.view.tables.vnis.get(&vni.get())?;
-            segment.ok_or_else(|| no_such_vni(*vni))?;
-        }
+        wanted.values().try_for_each(|vni| self.state_of(*vni).map(drop))?;
         let is_new = match self.ports.get(&ifindex).map(|port| &port.role) {
             None => true,
             Some(Role::Trunk { .. }) => false,

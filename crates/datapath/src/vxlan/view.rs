@@ -9,11 +9,11 @@ use super::abi::{
     VtepArpKey, VtepFlood, VtepLimits, VtepPort, VtepTraffic, VtepVni, circuit, of_circuit,
 };
 use super::entry::{Entry, To};
-use super::maps::{COUNTERS, EVENTS, Table, Tables};
+use super::maps::Tables;
 use super::segment::{Vni, VniSettings};
 use super::trunk::Trunk;
-use crate::counters;
 use crate::error::DatapathError;
+use crate::table::Table;
 
 /// Frames and bytes of a segment or of a peer, of the inner frames. Copies of floods count for the peer only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl VtepView {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn counters(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
-        counters::read(&self.tables.counters, COUNTERS, &VTEP_OUTCOMES)
+        self.tables.counters.counters(&VTEP_OUTCOMES)
     }
 
     /// What happened beside that: [`VTEP_EVENTS`] with their numbers.
@@ -98,7 +98,7 @@ impl VtepView {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn events(&self) -> Result<Vec<(&'static str, u64)>, DatapathError> {
-        counters::read(&self.tables.events, EVENTS, &VTEP_EVENTS)
+        self.tables.events.counters(&VTEP_EVENTS)
     }
 
     /// The forwarding table, of one segment or of all, in order of segment and address.
@@ -108,10 +108,8 @@ impl VtepView {
     pub fn entries(&self, vni: Option<Vni>) -> Result<Vec<Entry>, DatapathError> {
         let all = self.tables.fdb.all::<FdbKey, FdbEntry>()?;
         let wanted = all.iter().filter(|(key, _)| vni.is_none_or(|vni| vni.get() == key.vni));
-        let mut entries: Vec<Entry> = wanted.filter_map(|(key, value)| Entry::of(key, value)).collect();
-        entries.sort_unstable_by_key(|entry| (entry.vni, entry.mac));
-        entries.dedup_by_key(|entry| (entry.vni, entry.mac));
-        Ok(entries)
+        let entries = wanted.filter_map(|(key, value)| Entry::of(key, value)).collect();
+        Ok(in_order(entries, |entry: &Entry| (entry.vni, entry.mac)))
     }
 
     /// One entry.
@@ -130,14 +128,9 @@ impl VtepView {
     /// [`DatapathError::Map`].
     pub fn arps(&self, vni: Option<Vni>) -> Result<Vec<(Vni, Ipv4Addr, [u8; 6])>, DatapathError> {
         let all = self.tables.arp.all::<VtepArpKey, VtepArp>()?;
-        let mut arps: Vec<(Vni, Ipv4Addr, [u8; 6])> = all
-            .iter()
-            .filter_map(|(key, value)| Some((Vni::new(key.vni)?, key.address.into(), value.mac)))
-            .filter(|(of, _, _)| vni.is_none_or(|vni| vni == *of))
-            .collect();
-        arps.sort_unstable();
-        arps.dedup();
-        Ok(arps)
+        let all = all.iter().filter_map(|(key, value)| Some((Vni::new(key.vni)?, key.address.into(), value.mac)));
+        let wanted = all.filter(|(of, _, _)| vni.is_none_or(|vni| vni == *of));
+        Ok(in_order(wanted.collect(), |arp: &(Vni, Ipv4Addr, [u8; 6])| *arp))
     }
 
     /// The segments, in order.
@@ -151,9 +144,7 @@ impl VtepView {
                 segments.push(self.segment_of(vni, &state)?);
             }
         }
-        segments.sort_unstable_by_key(|segment| segment.vni);
-        segments.dedup_by_key(|segment| segment.vni);
-        Ok(segments)
+        Ok(in_order(segments, |segment| segment.vni))
     }
 
     /// One segment.
@@ -174,9 +165,7 @@ impl VtepView {
         for (address, index) in self.tables.peer_index.all::<[u8; 4], u32>()? {
             peers.push(Peer { address: address.into(), traffic: traffic(&self.tables.peer_traffic, index)? });
         }
-        peers.sort_unstable_by_key(|peer| peer.address);
-        peers.dedup_by_key(|peer| peer.address);
-        Ok(peers)
+        Ok(in_order(peers, |peer| peer.address))
     }
 
     /// The interfaces, in order of index.
@@ -189,9 +178,7 @@ impl VtepView {
             let state: VtepPort = self.tables.ports.get(&index)?.unwrap_or_default();
             ports.extend(Port::of(&state));
         }
-        ports.sort_unstable_by_key(|port| port.ifindex);
-        ports.dedup_by_key(|port| port.ifindex);
-        Ok(ports)
+        Ok(in_order(ports, |port| port.ifindex))
     }
 
     /// The segments of a trunk; `None` if the interface is none.
@@ -225,7 +212,7 @@ impl VtepView {
         Ok(To::at(state.ifindex, vlan))
     }
 
-    fn segment_of(&self, vni: Vni, state: &VtepVni) -> Result<Segment, DatapathError> {
+    pub(super) fn segment_of(&self, vni: Vni, state: &VtepVni) -> Result<Segment, DatapathError> {
         let flood: VtepFlood = self.tables.floods.get(&vni.get())?.unwrap_or_default();
         let limits: VtepLimits = self.tables.limits.get(&state.slot)?.unwrap_or_default();
         let remotes = flood.remotes().iter().map(|remote| Ipv4Addr::from(*remote)).collect();
@@ -249,6 +236,13 @@ impl Port {
         };
         (state.ifindex != 0).then_some(Self { ifindex: state.ifindex, role })
     }
+}
+
+/// In order, and once: what changes while a table is listed may come twice.
+fn in_order<T, Key: Ord>(mut items: Vec<T>, key: impl Fn(&T) -> Key) -> Vec<T> {
+    items.sort_unstable_by_key(&key);
+    items.dedup_by_key(|item| key(item));
+    items
 }
 
 fn traffic(table: &Table, index: u32) -> Result<Traffic, DatapathError> {
