@@ -3,6 +3,7 @@
 //! libbpf-rs has no call for tcx, so this goes through libbpf's own.
 #![allow(unsafe_code)]
 
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr::NonNull;
 
@@ -43,7 +44,6 @@ pub(crate) fn attach(
 
 /// The same, in front of those already there and without a link: the program stays until the interface is gone.
 pub(crate) fn attach_for_good(program: &ProgramMut<'_>, ifindex: u32) -> Result<(), DatapathError> {
-    use std::os::fd::{AsFd, AsRawFd};
     let index = i32::try_from(ifindex).expect("interface indexes are positive ints in the kernel");
     let kind = program.attach_type() as libbpf_sys::bpf_attach_type;
     let options = libbpf_sys::bpf_prog_attach_opts {
@@ -106,6 +106,34 @@ pub(crate) fn attach_xdp(program: &ProgramMut<'_>, ifindex: u32, pin: Option<&Pa
     Ok(link)
 }
 
+/// Attaches a program by its descriptor.
+pub(crate) fn create(
+    program: BorrowedFd<'_>,
+    index: i32,
+    kind: libbpf_sys::bpf_attach_type,
+    flags: u32,
+) -> Result<OwnedFd, libbpf_rs::Error> {
+    let options = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
+        flags,
+        ..Default::default()
+    };
+    // SAFETY: the program's descriptor is open, and the options live until the call returns, which nobody else has the result of.
+    unsafe { owned(libbpf_sys::bpf_link_create(program.as_raw_fd(), index, kind, &raw const options)) }
+}
+
+/// What the kernel returned: a descriptor, or a negative error.
+///
+/// # Safety
+/// Nobody else owns the descriptor.
+pub(crate) unsafe fn owned(fd: i32) -> Result<OwnedFd, libbpf_rs::Error> {
+    if fd < 0 {
+        return Err(libbpf_rs::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: the caller says so.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// Takes the program off at once; closing or unpinning a link would do so some time later.
 pub(crate) fn detach(link: &Link) -> Result<(), DatapathError> {
     match link.detach() {
@@ -121,7 +149,7 @@ fn interface_is_gone(link: &Link) -> bool {
 }
 
 /// A link outlives its interface, and then has no index; or the interface was made anew and has another.
-fn is_on(link: &Link, ifindex: u32) -> bool {
+pub(crate) fn is_on(link: &Link, ifindex: u32) -> bool {
     match link.info().map(|info| info.info) {
         Ok(LinkTypeInfo::Tcx(tcx)) => tcx.ifindex == ifindex,
         Ok(LinkTypeInfo::Xdp(xdp)) => xdp.ifindex == ifindex,

@@ -1,14 +1,14 @@
 //! What hooks and cards offer, asked without one of our objects: a kernel that refuses an object may still have the hook.
 #![allow(unsafe_code)]
 
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use libbpf_rs::{TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHookBuilder};
 
 use crate::error::DatapathError;
 use crate::hook::TcHook;
 use crate::trill::XdpMode;
-use crate::{interface, object};
+use crate::{interface, link, object};
 
 /// What a driver does with XDP: the bits of `enum netdev_xdp_act` (`linux/netdev.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,10 @@ pub fn xdp_features(interface: &str) -> Result<XdpFeatures, DatapathError> {
     // SAFETY: the options outlive the call, which writes no more than their stated size.
     match unsafe { libbpf_sys::bpf_xdp_query(index, 0, &raw mut options) } {
         0 => Ok(XdpFeatures(options.feature_flags)),
-        error => Err(kernel_error(format!("asking what `{interface}` does with XDP"), error)),
+        error => Err(DatapathError::from_kernel(
+            format!("asking what `{interface}` does with XDP"),
+            libbpf_rs::Error::from_raw_os_error(-error),
+        )),
     }
 }
 
@@ -85,11 +88,7 @@ fn filter_once(program: &OwnedFd, index: i32, direction: TcAttachPoint) -> Resul
 pub fn try_xdp(interface: &str, mode: XdpMode) -> Result<(), DatapathError> {
     let index = i32::try_from(interface::index_of(interface)?).expect("interface indexes are positive ints");
     let program = pass_everything(libbpf_sys::BPF_PROG_TYPE_XDP, XDP_PASS)?;
-    let flags = match mode {
-        XdpMode::Native => libbpf_sys::XDP_FLAGS_DRV_MODE,
-        XdpMode::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
-    };
-    link_once(&program, index, libbpf_sys::BPF_XDP, flags, || format!("attaching XDP to `{interface}`"))
+    link_once(&program, index, libbpf_sys::BPF_XDP, mode.flags(), || format!("attaching XDP to `{interface}`"))
 }
 
 /// Makes a link and ends it.
@@ -100,14 +99,8 @@ fn link_once(
     flags: u32,
     what: impl FnOnce() -> String,
 ) -> Result<(), DatapathError> {
-    let options = libbpf_sys::bpf_link_create_opts {
-        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
-        flags,
-        ..Default::default()
-    };
-    // SAFETY: the program's descriptor is open, and the options live until the call returns.
-    let fd = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), index, kind, &raw const options) };
-    let link = owned(fd, what)?;
+    let link =
+        link::create(program.as_fd(), index, kind, flags).map_err(|error| DatapathError::from_kernel(what(), error))?;
     // Closing it would take the program off some time later.
     // SAFETY: the descriptor is a link's and open.
     let _the_interface_may_be_gone = unsafe { libbpf_sys::bpf_link_detach(link.as_raw_fd()) };
@@ -137,19 +130,8 @@ fn pass_everything(kind: libbpf_sys::bpf_prog_type, verdict: i32) -> Result<Owne
             std::ptr::null_mut(),
         )
     };
-    owned(fd, || "loading a program".to_owned())
-}
-
-fn owned(fd: i32, what: impl FnOnce() -> String) -> Result<OwnedFd, DatapathError> {
-    if fd < 0 {
-        return Err(kernel_error(what(), fd));
-    }
     // SAFETY: the kernel returned it just now, and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-fn kernel_error(what: String, error: i32) -> DatapathError {
-    DatapathError::from_kernel(what, libbpf_rs::Error::from_raw_os_error(-error))
+    unsafe { link::owned(fd) }.map_err(|error| DatapathError::from_kernel("loading a program", error))
 }
 
 #[cfg(test)]

@@ -4,15 +4,14 @@
 //! libbpf-rs has no call for the mode, so this goes through libbpf's own.
 #![allow(unsafe_code)]
 
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, ProgramMut};
 
 use crate::error::DatapathError;
 use crate::pin::{pin_fd, remove_pin};
-use crate::refusal;
+use crate::{link, refusal};
 
 /// Where in the kernel an XDP program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +20,15 @@ pub enum XdpMode {
     Native,
     /// In the stack, on a copy: a third of the speed and more latency.
     Generic,
+}
+
+impl XdpMode {
+    pub(crate) fn flags(self) -> u32 {
+        match self {
+            Self::Native => libbpf_sys::XDP_FLAGS_DRV_MODE,
+            Self::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
+        }
+    }
 }
 
 /// A program on an interface; without a pin it ends with this value.
@@ -41,7 +49,7 @@ impl PortLink {
         if let Some(pin) = pin
             && let Ok(mut link) = Link::open(pin)
         {
-            if is_on(&link, ifindex) {
+            if link::is_on(&link, ifindex) {
                 link.update_prog(program).map_err(|source| failed("replacing the XDP program", source))?;
                 let kept = link.as_fd().try_clone_to_owned();
                 return kept.map(Self).map_err(|source| DatapathError::Pin {
@@ -56,7 +64,8 @@ impl PortLink {
             XdpMode::Native => refusal::explain(program, (ifindex, interface), "xdp = \"generic\"", source),
             XdpMode::Generic => failed("attaching XDP", source),
         };
-        let link = Self(create(program, ifindex, mode).map_err(refused)?);
+        let index = i32::try_from(ifindex).expect("interface indexes are positive ints in the kernel");
+        let link = Self(link::create(program.as_fd(), index, libbpf_sys::BPF_XDP, mode.flags()).map_err(refused)?);
         if let Some(pin) = pin {
             pin_fd(link.0.as_fd(), pin)?;
         }
@@ -73,36 +82,4 @@ impl PortLink {
             errno => Err(DatapathError::from_kernel("detaching XDP", libbpf_rs::Error::from_raw_os_error(errno))),
         }
     }
-}
-
-fn create(program: &ProgramMut<'_>, ifindex: u32, mode: XdpMode) -> Result<OwnedFd, libbpf_rs::Error> {
-    let index = i32::try_from(ifindex).expect("interface indexes are positive ints in the kernel");
-    let flags = match mode {
-        XdpMode::Native => libbpf_sys::XDP_FLAGS_DRV_MODE,
-        XdpMode::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
-    };
-    let options = libbpf_sys::bpf_link_create_opts {
-        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
-        flags,
-        ..Default::default()
-    };
-    // SAFETY: the program's descriptor is open, and the options live until the call returns.
-    let fd = unsafe {
-        libbpf_sys::bpf_link_create(
-            program.as_fd().as_raw_fd(),
-            index,
-            libbpf_sys::BPF_XDP,
-            std::ptr::from_ref(&options),
-        )
-    };
-    if fd < 0 {
-        return Err(libbpf_rs::Error::from_raw_os_error(-fd));
-    }
-    // SAFETY: the kernel returned it just now, and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// A link outlives its interface, and then has no index; or the interface was made anew and has another.
-fn is_on(link: &Link, ifindex: u32) -> bool {
-    matches!(link.info().map(|info| info.info), Ok(LinkTypeInfo::Xdp(xdp)) if xdp.ifindex == ifindex)
 }
