@@ -1,4 +1,8 @@
 //! Interfaces of the caller's network namespace by name.
+#![allow(unsafe_code)]
+
+use std::io::Error;
+use std::os::fd::AsRawFd;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
@@ -22,20 +26,27 @@ pub(crate) fn name_of(ifindex: u32) -> Option<String> {
 }
 
 /// Sets an interface of the calling thread's namespace up.
-#[allow(unsafe_code)]
-pub(crate) fn set_up(name: &str) -> std::io::Result<()> {
-    use std::os::fd::AsRawFd;
+pub(crate) fn set_up(name: &str) -> Result<(), Error> {
+    let flags = libc::__c_anonymous_ifr_ifru { ifru_flags: libc::IFF_UP as libc::c_short };
+    // SAFETY: the request has flags.
+    unsafe { ask(name, libc::SIOCSIFFLAGS, flags) }
+}
 
+/// A request about an interface of the calling thread's namespace.
+///
+/// # Safety
+/// `what` is as the request has it, and what it points to is alive.
+pub(crate) unsafe fn ask(name: &str, request: libc::Ioctl, what: libc::__c_anonymous_ifr_ifru) -> Result<(), Error> {
     let any_socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-    // SAFETY: all bits zero is a request.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    let room = request.ifr_name.iter_mut().take(libc::IFNAMSIZ - 1);
-    room.zip(name.bytes()).for_each(|(to, byte)| *to = byte.cast_signed());
-    request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
-    // SAFETY: the request names a terminated interface and has its flags.
-    match unsafe { libc::ioctl(any_socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
+    let mut asked = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru: what };
+    if name.len() >= asked.ifr_name.len() {
+        return Err(Error::from_raw_os_error(libc::ENODEV));
+    }
+    asked.ifr_name.iter_mut().zip(name.bytes()).for_each(|(to, byte)| *to = byte.cast_signed());
+    // SAFETY: the interface's name is terminated; the rest is up to the caller.
+    match unsafe { libc::ioctl(any_socket.as_raw_fd(), request, &raw mut asked) } {
+        0.. => Ok(()),
+        _ => Err(Error::last_os_error()),
     }
 }
 

@@ -4,11 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};
-use std::os::fd::AsRawFd;
-
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::error::DatapathError;
+use crate::interface;
 
 /// One of the things that can be turned on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,21 +169,9 @@ fn failed(interface: &str, what: &str, source: Error) -> DatapathError {
 /// # Safety
 /// `command` points to as much as the command in its first word reads and writes.
 unsafe fn ethtool(interface: &str, command: *mut u32) -> Result<(), Error> {
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-    // SAFETY: an ifreq is plain data, for which zero is a value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    if interface.len() >= request.ifr_name.len() {
-        return Err(Error::from_raw_os_error(libc::ENODEV));
-    }
-    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-        *to = from.cast_signed();
-    }
-    request.ifr_ifru.ifru_data = command.cast();
-    // SAFETY: the request names a terminated interface and points to the command, both alive during the call.
-    match unsafe { libc::ioctl(socket.as_raw_fd(), ETHTOOL.into(), std::ptr::from_mut(&mut request)) } {
-        0.. => Ok(()),
-        _ => Err(Error::last_os_error()),
-    }
+    let command = libc::__c_anonymous_ifr_ifru { ifru_data: command.cast() };
+    // SAFETY: the caller says so.
+    unsafe { interface::ask(interface, ETHTOOL.into(), command) }
 }
 
 #[cfg(test)]
