@@ -43,7 +43,7 @@ impl Vm {
         vm.reply()?;
         // Quotas hold only where the machine has controllers; without them the VM is counted all the same.
         let name = format!("vm-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let mut group = Cgroup::create(&name, &Quota::DRAFT_VM)?;
+        let group = Cgroup::create(&name, &Quota::DRAFT_VM)?;
         group.add(vm.process.id())?;
         vm.group = Some(group);
         Ok(vm)

@@ -1,7 +1,6 @@
-//! A VM's processes as a control group: what they use, and quotas for them ("2 vCPU, 8 GB"). Version 1 and version 2.
+//! A VM's processes as a control group: quotas for them ("2 vCPU, 8 GB"). Version 1 and version 2.
 //!
-//! A machine may lack a controller: then processes are still counted, from `/proc`, and [`Cgroup::enforced`] says that nothing
-//! holds them to their quota.
+//! A machine may lack a controller: then nothing holds the processes to that part of their quota.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,9 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, unlinkat};
 use serde::{Deserialize, Serialize};
-use weft_testbed::cpu;
 
-use super::memory::pss_bytes;
 use crate::error::LabError;
 use crate::folder::Folder;
 use crate::home::{GROUPS_DIR, PREFIX, write_atomically};
@@ -34,62 +31,12 @@ impl Quota {
     pub const DRAFT_VM: Self = Self { cpus: 2.0, memory_bytes: 8 << 30 };
 }
 
-/// Which interface of the kernel a group uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CgroupVersion {
-    /// One hierarchy for each controller.
-    V1,
-    /// One for all.
-    V2,
-    /// No controller here; processes are counted one by one.
-    None,
-}
-
-/// Which parts of a quota are enforced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Enforced {
-    pub cpu: bool,
-    pub memory: bool,
-}
-
 /// A group of processes. Dropping it ends them and removes it.
 #[derive(Debug)]
 pub struct Cgroup {
     name: String,
-    version: CgroupVersion,
-    enforced: Enforced,
-    /// By controller; with version 2 they are the same folder.
-    folders: BTreeMap<Controller, PathBuf>,
-    processes: Vec<ProcessId>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Controller {
-    Cpu,
-    CpuAccounting,
-    Memory,
-}
-
-const CONTROLLERS: [Controller; 3] = [Controller::Cpu, Controller::CpuAccounting, Controller::Memory];
-
-impl Controller {
-    fn v1_name(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::CpuAccounting => "cpuacct",
-            Self::Memory => "memory",
-        }
-    }
-
-    /// Version 2 counts CPU time with or without its controller.
-    fn v2_name(self) -> Option<&'static str> {
-        match self {
-            Self::Cpu => Some("cpu"),
-            Self::CpuAccounting => None,
-            Self::Memory => Some("memory"),
-        }
-    }
+    /// One in each hierarchy that holds a part of the quota.
+    folders: Vec<PathBuf>,
 }
 
 impl Cgroup {
@@ -98,16 +45,13 @@ impl Cgroup {
     /// # Errors
     /// [`LabError::Io`] where a controller is there and refuses.
     pub fn create(name: &str, quota: &Quota) -> Result<Self, LabError> {
-        let mounts = Mounts::read();
         let name = format!("{PREFIX}{name}");
-        let (version, folders): (_, BTreeMap<Controller, PathBuf>) = match mounts.roots() {
-            (CgroupVersion::None, _) => (CgroupVersion::None, BTreeMap::new()),
-            (version, roots) => (version, roots.into_iter().map(|(which, root)| (which, root.join(&name))).collect()),
-        };
-        let mut group =
-            Self { name, version, enforced: Enforced { cpu: false, memory: false }, folders, processes: Vec::new() };
+        let limits = Mounts::read().limits(quota);
+        let group = Self { folders: limits.keys().map(|root| root.join(&name)).collect(), name };
         group.make_folders()?;
-        group.limit(quota)?;
+        for (folder, limits) in group.folders.iter().zip(limits.into_values()) {
+            limits.iter().try_for_each(|(file, value)| write(&folder.join(file), value))?;
+        }
         Ok(group)
     }
 
@@ -115,48 +59,12 @@ impl Cgroup {
     /// for them.
     fn make_folders(&self) -> Result<(), LabError> {
         let mut record = Record { owner: ProcessId::own(), folders: Vec::new() };
-        for folder in self.distinct_folders() {
+        for folder in &self.folders {
             record.folders.push(RecordedFolder { path: folder.clone(), inode: None });
             record.save(&self.name)?;
-            fs::create_dir(&folder).map_err(LabError::io(format!("create control group {}", folder.display())))?;
-            let inode = inode_of(&folder);
-            record.folders.iter_mut().filter(|known| known.path == folder).for_each(|known| known.inode = inode);
+            fs::create_dir(folder).map_err(LabError::io(format!("create control group {}", folder.display())))?;
+            record.folders.last_mut().expect("just pushed").inode = inode_of(folder);
             record.save(&self.name)?;
-        }
-        Ok(())
-    }
-
-    /// Its name, with weft's prefix.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Which interface of the kernel it uses.
-    pub fn version(&self) -> CgroupVersion {
-        self.version
-    }
-
-    /// Which parts of its quota are enforced.
-    pub fn enforced(&self) -> Enforced {
-        self.enforced
-    }
-
-    fn limit(&mut self, quota: &Quota) -> Result<(), LabError> {
-        let quota_us = (quota.cpus * PERIOD_US as f64).round().max(1000.0) as u64;
-        if let Some(folder) = self.folders.get(&Controller::Cpu) {
-            match self.version {
-                CgroupVersion::V2 => write(&folder.join("cpu.max"), &format!("{quota_us} {PERIOD_US}"))?,
-                _ => {
-                    write(&folder.join("cpu.cfs_period_us"), &PERIOD_US.to_string())?;
-                    write(&folder.join("cpu.cfs_quota_us"), &quota_us.to_string())?;
-                }
-            }
-            self.enforced.cpu = true;
-        }
-        if let Some(folder) = self.folders.get(&Controller::Memory) {
-            let file = if self.version == CgroupVersion::V2 { "memory.max" } else { "memory.limit_in_bytes" };
-            write(&folder.join(file), &quota.memory_bytes.to_string())?;
-            self.enforced.memory = true;
         }
         Ok(())
     }
@@ -165,50 +73,8 @@ impl Cgroup {
     ///
     /// # Errors
     /// [`LabError::Io`] where there is no such process.
-    pub fn add(&mut self, pid: u32) -> Result<(), LabError> {
-        for folder in self.distinct_folders() {
-            write(&folder.join("cgroup.procs"), &pid.to_string())?;
-        }
-        self.processes.extend(ProcessId::of(pid));
-        Ok(())
-    }
-
-    /// CPU time of its processes so far, those that have ended included where the kernel counts; nanoseconds.
-    ///
-    /// # Errors
-    /// [`LabError::Io`].
-    pub fn cpu_ns(&self) -> Result<u64, LabError> {
-        let Some(folder) = self.folders.get(&Controller::CpuAccounting) else {
-            return Ok(self.processes.iter().filter_map(|process| cpu::time_ns(process.pid, "").ok()).sum());
-        };
-        match self.version {
-            CgroupVersion::V2 => {
-                let text = read(&folder.join("cpu.stat"))?;
-                Ok(value_of(&text, "usage_usec").unwrap_or(0) * 1000)
-            }
-            _ => Ok(read(&folder.join("cpuacct.usage"))?.trim().parse().unwrap_or(0)),
-        }
-    }
-
-    /// Memory of its processes now, bytes: their proportional set sizes. The controller's own count would leave out what a
-    /// process had before it was moved into the group.
-    pub fn memory_bytes(&self) -> u64 {
-        self.pids().into_iter().filter_map(|pid| pss_bytes(pid).ok()).sum()
-    }
-
-    /// Its processes now.
-    pub fn pids(&self) -> Vec<u32> {
-        match self.folders.values().next() {
-            Some(folder) => pids_in(folder),
-            None => self.processes.iter().filter(|process| process.is_alive()).map(|process| process.pid).collect(),
-        }
-    }
-
-    fn distinct_folders(&self) -> Vec<PathBuf> {
-        let mut folders: Vec<PathBuf> = self.folders.values().cloned().collect();
-        folders.sort();
-        folders.dedup();
-        folders
+    pub fn add(&self, pid: u32) -> Result<(), LabError> {
+        self.folders.iter().try_for_each(|folder| write(&folder.join("cgroup.procs"), &pid.to_string()))
     }
 }
 
@@ -307,22 +173,17 @@ fn write(path: &Path, value: &str) -> Result<(), LabError> {
     fs::write(path, value).map_err(LabError::io(format!("write {value} to {}", path.display())))
 }
 
-fn read(path: &Path) -> Result<String, LabError> {
-    fs::read_to_string(path).map_err(LabError::io(format!("read {}", path.display())))
-}
-
-/// `key value` on a line of its own.
-fn value_of(text: &str, key: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
-}
-
 /// Where control groups are mounted.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Mounts {
-    v1: BTreeMap<Controller, PathBuf>,
+    v1_cpu: Option<PathBuf>,
+    v1_memory: Option<PathBuf>,
     v2: Option<PathBuf>,
     v2_controllers: Vec<String>,
 }
+
+/// Files of a group and what they limit.
+type Limits = Vec<(&'static str, String)>;
 
 impl Mounts {
     fn read() -> Self {
@@ -340,37 +201,41 @@ impl Mounts {
         for line in mounts.lines() {
             let fields: Vec<&str> = line.split(' ').collect();
             let [_, folder, kind, options, ..] = fields[..] else { continue };
-            match kind {
-                "cgroup2" => found.v2 = Some(PathBuf::from(folder)),
-                "cgroup" => {
-                    for which in CONTROLLERS {
-                        if options.split(',').any(|option| option == which.v1_name()) {
-                            found.v1.insert(which, PathBuf::from(folder));
-                        }
-                    }
-                }
-                _ => {}
-            }
+            let has = |controller: &str| kind == "cgroup" && options.split(',').any(|option| option == controller);
+            let is_it = [
+                (kind == "cgroup2", &mut found.v2),
+                (has("cpu"), &mut found.v1_cpu),
+                (has("memory"), &mut found.v1_memory),
+            ];
+            is_it.into_iter().filter(|(is_it, _)| *is_it).for_each(|(_, place)| *place = Some(PathBuf::from(folder)));
         }
         found
     }
 
-    /// The version that has controllers, and the folder for each of those.
-    fn roots(&self) -> (CgroupVersion, BTreeMap<Controller, PathBuf>) {
-        if let Some(root) = self.v2.as_ref().filter(|_| self.v2_controllers.iter().any(|name| name == "cpu")) {
-            let has =
-                |which: Controller| which.v2_name().is_none_or(|name| self.v2_controllers.iter().any(|it| it == name));
-            for name in CONTROLLERS.into_iter().filter(|which| has(*which)).filter_map(Controller::v2_name) {
+    /// What holds a group to a quota, by the hierarchy. Controllers are in version 2, or each has one of its own.
+    fn limits(&self, quota: &Quota) -> BTreeMap<PathBuf, Limits> {
+        let quota_us = (quota.cpus * PERIOD_US as f64).round().max(1000.0) as u64;
+        let mut limits: BTreeMap<PathBuf, Limits> = BTreeMap::new();
+        let mut limit = |root: &PathBuf, file, value| limits.entry(root.clone()).or_default().push((file, value));
+        let has = |name: &str| self.v2_controllers.iter().any(|controller| controller == name);
+        if let Some(root) = self.v2.as_ref().filter(|_| has("cpu")) {
+            let cpu = ("cpu", "cpu.max", format!("{quota_us} {PERIOD_US}"));
+            let memory = ("memory", "memory.max", quota.memory_bytes.to_string());
+            for (name, file, value) in [cpu, memory].into_iter().filter(|(name, ..)| has(name)) {
                 // Where it may not be switched on for groups below, setting the limit says so.
                 let _on = fs::write(root.join("cgroup.subtree_control"), format!("+{name}"));
+                limit(root, file, value);
             }
-            let roots = CONTROLLERS.into_iter().filter(|which| has(*which)).map(|which| (which, root.clone()));
-            return (CgroupVersion::V2, roots.collect());
+            return limits;
         }
-        if self.v1.is_empty() {
-            return (CgroupVersion::None, BTreeMap::new());
+        if let Some(root) = &self.v1_cpu {
+            limit(root, "cpu.cfs_period_us", PERIOD_US.to_string());
+            limit(root, "cpu.cfs_quota_us", quota_us.to_string());
         }
-        (CgroupVersion::V1, self.v1.clone())
+        if let Some(root) = &self.v1_memory {
+            limit(root, "memory.limit_in_bytes", quota.memory_bytes.to_string());
+        }
+        limits
     }
 }
 
@@ -388,21 +253,31 @@ mod tests {
             cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\
             cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\nbroken\n";
         let mut mounts = Mounts::of(text);
-        let (version, roots) = mounts.roots();
-        assert_eq!((version, roots.len()), (CgroupVersion::V1, 3));
-        assert_eq!(roots[&Controller::CpuAccounting], roots[&Controller::Cpu]);
+        let files = |mounts: &Mounts| {
+            let limits = mounts.limits(&Quota { cpus: 0.5, memory_bytes: 4096 });
+            let file = |(root, limits): (PathBuf, Limits)| {
+                limits
+                    .into_iter()
+                    .map(move |(file, value)| format!("{}: {value}", root.join(file).display()))
+                    .collect::<Vec<_>>()
+            };
+            limits.into_iter().flat_map(file).collect::<Vec<_>>()
+        };
+        let cpu = "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs";
+        assert_eq!(
+            files(&mounts),
+            [
+                format!("{cpu}_period_us: 100000"),
+                format!("{cpu}_quota_us: 50000"),
+                "/sys/fs/cgroup/memory/memory.limit_in_bytes: 4096".to_owned()
+            ]
+        );
         // Controllers are either here or there; where version 2 has the CPU's, it is the one.
-        mounts.v2_controllers = vec!["cpu".to_owned()];
-        let (version, roots) = mounts.roots();
-        assert_eq!((version, roots.len()), (CgroupVersion::V2, 2), "no memory controller: {roots:?}");
-        assert_eq!(Mounts::of("").roots().0, CgroupVersion::None);
-    }
-
-    #[test]
-    fn lines_are_found_by_the_whole_key() {
-        let text = "usage_usec 12\nuser_usec 5\nanon_thp 7\nanon 9\n";
-        assert_eq!((value_of(text, "usage_usec"), value_of(text, "anon")), (Some(12), Some(9)));
-        assert_eq!(value_of(text, "usage"), None);
+        mounts = Mounts { v2: Some("/none".into()), v2_controllers: vec!["cpu".to_owned()], ..mounts };
+        assert_eq!(files(&mounts), ["/none/cpu.max: 50000 100000"], "no memory controller");
+        mounts.v2_controllers.push("memory".to_owned());
+        assert_eq!(files(&mounts), ["/none/cpu.max: 50000 100000", "/none/memory.max: 4096"]);
+        assert!(files(&Mounts::of("")).is_empty());
     }
 
     /// Ends a process that its test could not.
@@ -416,30 +291,36 @@ mod tests {
     }
 
     #[test]
-    fn a_group_counts_its_processes_and_holds_them_to_their_quota() {
+    fn a_group_holds_its_processes_to_their_quota() {
         if !weft_needs::root() {
             return;
         }
         let name = format!("tte-{}", std::process::id());
-        let mut group = Cgroup::create(&name, &Quota { cpus: 0.2, memory_bytes: 256 << 20 }).unwrap();
-        eprintln!("{:?} {:?}", group.version(), group.enforced());
+        let quota = Quota { cpus: 0.2, memory_bytes: 256 << 20 };
+        let group = Cgroup::create(&name, &quota).unwrap();
+        let limits = Mounts::read().limits(&quota);
+        for (file, value) in limits.iter().flat_map(|(root, limits)| {
+            limits.iter().map(|(file, value)| (root.join(format!("{PREFIX}{name}")).join(file), value))
+        }) {
+            assert_eq!(fs::read_to_string(&file).unwrap().trim(), value, "{}", file.display());
+        }
         let busy = Child(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap());
         group.add(busy.0.id()).unwrap();
-        assert_eq!(group.pids(), [busy.0.id()]);
-        let (begin, before) = (Instant::now(), group.cpu_ns().unwrap());
+        assert!(group.folders.iter().all(|folder| pids_in(folder) == [busy.0.id()]));
+        let cpu_ns = || weft_testbed::cpu::time_ns(busy.0.id(), "").unwrap();
+        let (begin, before) = (Instant::now(), cpu_ns());
         // Until it has had some time: how long that takes is the machine's affair.
-        while group.cpu_ns().unwrap() < before + 30_000_000 && begin.elapsed() < Duration::from_secs(10) {
+        while cpu_ns() < before + 30_000_000 && begin.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(20));
         }
-        let (wall, used) = (begin.elapsed().as_nanos() as f64, (group.cpu_ns().unwrap() - before) as f64);
+        let (wall, used) = (begin.elapsed().as_nanos() as f64, (cpu_ns() - before) as f64);
         assert!(used >= 3e7, "{used} ns in {wall} ns");
-        if group.enforced().cpu {
+        if limits.values().flatten().any(|(file, _)| file.starts_with("cpu.")) {
             // Two periods' quota may be spent at the edges of the window.
             assert!(used <= wall * 0.2 + 0.4 * PERIOD_US as f64 * 1e3, "{used} ns in {wall} ns are more than a fifth");
         }
-        assert!(group.memory_bytes() > 10_000);
         assert!(group.add(u32::MAX / 2).is_err(), "there is no such process");
-        let folders = group.distinct_folders();
+        let folders = group.folders.clone();
         let process = ProcessId::of(busy.0.id()).unwrap();
         drop(group);
         assert!(folders.iter().all(|folder| !folder.exists()) && !process.is_alive());
@@ -452,15 +333,15 @@ mod tests {
         }
         let name = format!("tte-left-{}", std::process::id());
         let group = std::mem::ManuallyDrop::new(Cgroup::create(&name, &Quota::DRAFT_VM).unwrap());
-        let folders = group.distinct_folders();
+        let folders = group.folders.clone();
         assert!(!sweep().unwrap().iter().any(|folder| folders.contains(folder)), "its process lives");
         assert!(folders.iter().all(|folder| folder.exists()));
-        let mut record = Record::load(group.name()).unwrap_or(Record { owner: ProcessId::own(), folders: Vec::new() });
+        let mut record = Record::load(&group.name).unwrap_or(Record { owner: ProcessId::own(), folders: Vec::new() });
         record.owner.start_ticks += 1;
-        record.save(group.name()).unwrap();
+        record.save(&group.name).unwrap();
         let removed = sweep().unwrap();
         assert!(folders.iter().all(|folder| removed.contains(folder) && !folder.exists()), "{removed:?}");
-        assert!(!Record::path(group.name()).exists());
+        assert!(!Record::path(&group.name).exists());
     }
 
     #[test]
@@ -468,8 +349,8 @@ mod tests {
         if !weft_needs::root() {
             return;
         }
-        let (_, roots) = Mounts::read().roots();
-        let root = roots.values().next().expect("control groups are mounted");
+        let limits = Mounts::read().limits(&Quota::DRAFT_VM);
+        let root = limits.keys().next().expect("control groups are mounted");
         let name = format!("tte-other-{}", std::process::id());
         let folder = root.join(format!("{PREFIX}{name}"));
         fs::create_dir(&folder).unwrap();

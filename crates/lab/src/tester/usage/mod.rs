@@ -3,7 +3,8 @@
 //! | question | answer |
 //! | --- | --- |
 //! | CPU of a server's switch | frames per second times [`crate::tester::cost::PathCost`]: threads that send or receive also run the soft interrupts that they cause, so their own CPU time cannot tell switch from VM |
-//! | CPU and memory of a VM | [`Cgroup`]: the processes that are in it, with quotas |
+//! | quotas of a VM | [`Cgroup`]: the processes that are in it |
+//! | memory of a VM | [`pss_bytes`] of its process |
 //! | memory of a server | [`KernelMemory`] before and after it was set up, and [`pss_bytes`] of its processes |
 
 mod cgroup;
@@ -11,7 +12,7 @@ mod memory;
 
 use std::fs;
 
-pub use cgroup::{Cgroup, CgroupVersion, Enforced, Quota, sweep};
+pub use cgroup::{Cgroup, Quota, sweep};
 pub use memory::{KernelMemory, pss_bytes};
 
 /// Frequency of this machine's cores, MHz: what the kernel says, or 1000 where it does not, so that MHz are then
