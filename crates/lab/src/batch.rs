@@ -55,10 +55,7 @@ pub(crate) fn run(program: Program, node: &str, lines: &[impl Display]) -> Resul
 
 fn missing_program(name: &str, error: std::io::Error) -> LabError {
     if error.kind() == std::io::ErrorKind::NotFound {
-        return LabError::NotFit {
-            what: format!("program `{name}` is missing"),
-            remedy: "install Debian's package iproute2".into(),
-        };
+        return LabError::not_fit(format!("program `{name}` is missing"), "install Debian's package iproute2");
     }
     LabError::io(format!("run {name}"))(error)
 }

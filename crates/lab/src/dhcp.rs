@@ -41,10 +41,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 pub(crate) fn require(scenario: &Scenario) -> Result<(), LabError> {
     let missing = [SERVER, RELAY].into_iter().find(|(program, _)| find_program(program).is_none());
     match missing.filter(|_| relays_dhcp(scenario)) {
-        Some((program, package)) => Err(LabError::NotFit {
-            what: format!("program `{program}` is missing, and the fabric has a DHCP server"),
-            remedy: format!("install Debian's package {package}: make deps"),
-        }),
+        Some((program, package)) => Err(LabError::not_fit(
+            format!("program `{program}` is missing, and the fabric has a DHCP server"),
+            format!("install Debian's package {package}: make deps"),
+        )),
         None => Ok(()),
     }
 }

@@ -179,6 +179,11 @@ pub enum LabError {
 }
 
 impl LabError {
+    /// What this machine has not, and what to do about it.
+    pub(crate) fn not_fit(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::NotFit { what: what.into(), remedy: remedy.into() }
+    }
+
     /// Wraps an IO error with what was tried.
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
@@ -224,7 +229,7 @@ mod tests {
 
     #[test]
     fn exit_codes_stay_apart() {
-        let not_fit = LabError::NotFit { what: "no root".into(), remedy: "use sudo".into() };
+        let not_fit = LabError::not_fit("no root", "use sudo");
         assert!(matches!(EngineError::from(not_fit), EngineError::NotFit { .. }));
         assert!(matches!(EngineError::from(LabError::Interrupted), EngineError::Interrupted));
         assert!(matches!(EngineError::from(LabError::AlreadyUp("x".into())), EngineError::Failed(_)));

@@ -91,7 +91,7 @@ pub fn lab_names() -> Vec<String> {
 /// Refuses to go on where [`LABS_DIR`] is a link or somebody else's, and before anything is tried without root's rights.
 pub fn folders_are_ours() -> Result<(), LabError> {
     if !rustix::process::geteuid().is_root() {
-        return Err(LabError::NotFit { what: "labs are root's".to_owned(), remedy: "run it with sudo".to_owned() });
+        return Err(LabError::not_fit("labs are root's", "run it with sudo"));
     }
     Folder::open(Path::new(LABS_DIR)).map(drop)
 }

@@ -59,7 +59,7 @@ fn vl2_checks(options: &LabOptions, progress: &dyn Progress) -> Result<Vec<Check
 }
 
 fn scenario() -> Result<Scenario, LabError> {
-    let invalid = |error: String| LabError::NotFit { what: error, remedy: "please report this".into() };
+    let invalid = |error: String| LabError::not_fit(error, "please report this");
     let params = TestbedParams { servers_per_tor: [1; 4], links: LinkParams::default() };
     let fabric = vl2_testbed(&params).map_err(|error| invalid(error.to_string()))?;
     let addresses =

@@ -28,7 +28,7 @@ const TRILL_ROOM_BYTES: u32 = weft_wire::trill::OVERHEAD_BYTES as u32;
 pub(crate) fn require(scenario: &Scenario, trial: Option<&Trial>, options: &LabOptions) -> Result<(), LabError> {
     scenario.fabric.check_forwarding(scenario.overlay)?;
     require_beyond_ebpf(scenario, options)?;
-    require_ebpf(&whose(scenario), &needs::of(scenario, trial))
+    require_ebpf(whose(scenario), &needs::of(scenario, trial))
 }
 
 /// Refuses what people ask for that is no lab, before anything is made.
@@ -36,9 +36,8 @@ pub fn require_use(wanted: Use) -> Result<(), LabError> {
     require_ebpf(wanted.name(), &capability::tried_for(wanted).collect())
 }
 
-fn whose(scenario: &Scenario) -> String {
-    let lab = Use::of(scenario.overlay).map_or("the plan", Use::name);
-    lab.to_owned()
+fn whose(scenario: &Scenario) -> &'static str {
+    Use::of(scenario.overlay).map_or("the plan", Use::name)
 }
 
 /// Really loads and attaches what is needed, in namespaces that are gone afterwards.
@@ -48,10 +47,9 @@ fn require_ebpf(who: &str, needed: &BTreeSet<Capability>) -> Result<(), LabError
     let found = Findings { kernel: Kernel::running(), outcomes };
     match judge::first_failure(rows, &found) {
         None => Ok(()),
-        Some(check) => Err(LabError::NotFit {
-            what: format!("{who} cannot run here: {}: {}", check.name, check.found),
-            remedy: check.remedy,
-        }),
+        Some(check) => {
+            Err(LabError::not_fit(format!("{who} cannot run here: {}: {}", check.name, check.found), check.remedy))
+        }
     }
 }
 
@@ -59,7 +57,7 @@ fn require_root() -> Result<(), LabError> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    Err(not_fit("a lab needs root (namespaces, links, eBPF)", "run it with sudo, or use --engine sim"))
+    Err(LabError::not_fit("a lab needs root (namespaces, links, eBPF)", "run it with sudo, or use --engine sim"))
 }
 
 /// Programs, daemons, shapes of fabrics.
@@ -69,30 +67,28 @@ fn require_beyond_ebpf(scenario: &Scenario, options: &LabOptions) -> Result<(), 
     let needs_bridge = overlays.iter().any(|one| matches!(one, Overlay::KernelVxlan { .. } | Overlay::Bridge { .. }));
     for program in ["ip", "tc"].into_iter().chain(needs_bridge.then_some("bridge")) {
         if deps::find_program(program).is_none() {
-            return Err(not_fit(
-                &format!("program `{program}` is missing"),
-                "install Debian's package iproute2: make deps",
-            ));
+            let remedy = "install Debian's package iproute2: make deps";
+            return Err(LabError::not_fit(format!("program `{program}` is missing"), remedy));
         }
     }
     if let Overlay::Layer2 { .. } = scenario.overlay {
-        return require_programs(options);
+        return require_programs(options, "others");
     }
     if scenario.fabric.outside().is_some() && scenario.overlay.takes_frames() {
         let what = format!("fabric `{}` has an outside, which is reached by routes", scenario.fabric.name());
-        return Err(not_fit(&what, "choose --overlay vl2, routed, vtep or kernel-vxlan"));
+        return Err(LabError::not_fit(what, "choose --overlay vl2, routed, vtep or kernel-vxlan"));
     }
     if scenario.overlay.forwards_frames() {
         require_room(&scenario.fabric, TRILL_ROOM_BYTES, "TRILL")?;
         let is_bridge = |overlay: &Overlay| matches!(overlay, Overlay::Bridge { .. });
-        return if overlays.iter().all(is_bridge) { Ok(()) } else { require_programs(options) };
+        return if overlays.iter().all(is_bridge) { Ok(()) } else { require_programs(options, "others") };
     }
     if scenario.overlay.tunnels_at_tors() {
         require_room(&scenario.fabric, VXLAN_OVERHEAD_BYTES, "VXLAN")?;
     }
     if scenario.fabric.is_campus() && !scenario.overlay.takes_frames() {
         let what = format!("fabric `{}` has RBridges, which carry frames and no routes", scenario.fabric.name());
-        return Err(not_fit(&what, "choose --overlay rbridge, bridge, vtep-tor or kernel-vxlan-tor"));
+        return Err(LabError::not_fit(what, "choose --overlay rbridge, bridge, vtep-tor or kernel-vxlan-tor"));
     }
     if ["zebra", "ospfd"].into_iter().any(|daemon| frr::daemon_path(daemon).is_none()) {
         return Err(frr::missing_frr());
@@ -100,7 +96,10 @@ fn require_beyond_ebpf(scenario: &Scenario, options: &LabOptions) -> Result<(), 
     if routes_multicast(scenario) && frr::daemon_path("pimd").is_none() {
         let remedy =
             "install Debian's package frr: make deps; or let agents replicate: broadcast: {delivery: copies, ..}";
-        return Err(not_fit("FRR's pimd is missing, and the fabric's broadcast is delivered by groups", remedy));
+        return Err(LabError::not_fit(
+            "FRR's pimd is missing, and the fabric's broadcast is delivered by groups",
+            remedy,
+        ));
     }
     dhcp::require(scenario)?;
     if scenario.fabric.outside().is_some() && frr::daemon_path("bgpd").is_none() {
@@ -108,18 +107,19 @@ fn require_beyond_ebpf(scenario: &Scenario, options: &LabOptions) -> Result<(), 
     }
     let control = scenario.transport.congestion_control.kernel_name();
     if !machine::congestion_controls().iter().any(|available| available == control) {
-        return Err(not_fit(&format!("this kernel has no TCP {control}"), "load it (modprobe) or choose another"));
+        return Err(LabError::not_fit(
+            format!("this kernel has no TCP {control}"),
+            "load it (modprobe) or choose another",
+        ));
     }
     require_no_delays(&scenario.fabric)?;
     match scenario.overlay {
         Overlay::Vl2 => require_agents(scenario, options),
-        _ if overlays.iter().any(|overlay| matches!(overlay, Overlay::Vtep { .. })) => require_programs(options),
+        _ if overlays.iter().any(|overlay| matches!(overlay, Overlay::Vtep { .. })) => {
+            require_programs(options, "others")
+        }
         _ => Ok(()),
     }
-}
-
-fn not_fit(what: &str, remedy: &str) -> LabError {
-    LabError::NotFit { what: what.into(), remedy: remedy.into() }
 }
 
 fn require_no_delays(fabric: &Fabric) -> Result<(), LabError> {
@@ -127,7 +127,7 @@ fn require_no_delays(fabric: &Fabric) -> Result<(), LabError> {
     let Some(link) = slow.map(|link| LinkId(link as u32)) else { return Ok(()) };
     let (name, delay) = (fabric.link_name(link), fabric.link(link).spec.delay);
     let what = format!("link `{name}` asks for a delay of {delay}; a lab emulates no propagation delay");
-    Err(not_fit(&what, "use --engine sim, or a delay of at most 100 us"))
+    Err(LabError::not_fit(what, "use --engine sim, or a delay of at most 100 us"))
 }
 
 /// What VL2's agents need: a directory and its store.
@@ -135,14 +135,9 @@ fn require_agents(scenario: &Scenario, options: &LabOptions) -> Result<(), LabEr
     if scenario.fabric.with_role(Role::Directory).next().is_none() {
         return Err(LabError::NoDirectory(scenario.fabric.name().to_owned()));
     }
-    if !options.weft_binary.is_file() {
-        return Err(not_fit(
-            &format!("no program at {} to start agents from", options.weft_binary.display()),
-            "build weft first: cargo build --release",
-        ));
-    }
+    require_programs(options, "agents")?;
     if scenario.directory == DirectoryStore::Etcd3 && deps::find_program("etcd").is_none() {
-        return Err(not_fit("program `etcd` is missing", "install Debian's package etcd-server: make deps"));
+        return Err(LabError::not_fit("program `etcd` is missing", "install Debian's package etcd-server: make deps"));
     }
     Ok(())
 }
@@ -162,17 +157,16 @@ fn require_room(fabric: &Fabric, room_bytes: u32, protocol: &str) -> Result<(), 
             end(&narrow.b),
             narrow.spec.mtu_bytes
         );
-        let remedy = format!("give it at least {}", host_mtu + room_bytes);
-        return Err(LabError::NotFit { what, remedy });
+        return Err(LabError::not_fit(what, format!("give it at least {}", host_mtu + room_bytes)));
     }
     Ok(())
 }
 
-/// What beds of daemons need that have no routing.
-fn require_programs(options: &LabOptions) -> Result<(), LabError> {
-    if !options.weft_binary.is_file() {
-        let what = format!("no program at {} to start others from", options.weft_binary.display());
-        return Err(LabError::NotFit { what, remedy: "build weft first: cargo build --release".into() });
+/// What labs with daemons of weft need.
+fn require_programs(options: &LabOptions, started: &str) -> Result<(), LabError> {
+    if options.weft_binary.is_file() {
+        return Ok(());
     }
-    Ok(())
+    let what = format!("no program at {} to start {started} from", options.weft_binary.display());
+    Err(LabError::not_fit(what, "build weft first: cargo build --release"))
 }

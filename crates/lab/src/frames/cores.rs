@@ -59,8 +59,5 @@ fn steer(port: &Port, mask: u64) -> Result<(), LabError> {
         return Ok(());
     }
     let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(LabError::NotFit {
-        what: format!("this kernel does not steer received packets ({why})"),
-        remedy: "it needs CONFIG_RPS".into(),
-    })
+    Err(LabError::not_fit(format!("this kernel does not steer received packets ({why})"), "it needs CONFIG_RPS"))
 }

@@ -119,7 +119,7 @@ pub(crate) fn datapath_error(node: &str, error: &weft_datapath::DatapathError) -
         NoRights { .. } | NoEbpf { .. } => {
             let text = error.to_string();
             let (what, remedy) = text.split_once("; ").unwrap_or((&text, "see: weft doctor"));
-            LabError::NotFit { what: what.to_owned(), remedy: remedy.to_owned() }
+            LabError::not_fit(what, remedy)
         }
         _ => LabError::Datapath { node: node.to_owned(), reason: error.to_string() },
     }
