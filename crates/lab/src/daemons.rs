@@ -1,7 +1,7 @@
 //! Starts one daemon of `weft node` on many nodes and waits until each is ready.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 use weft_node::settings_text;
@@ -11,9 +11,10 @@ use weft_scenario::id::NodeId;
 use crate::error::LabError;
 use crate::home::{log_dir, namespace_path, socket_dir};
 use crate::options::LabOptions;
-use crate::process::{Daemon, log_tail};
+use crate::process::{Daemon, ProcessId};
 use crate::state::ProcessState;
 use crate::up::Lab;
+use crate::wait::{Starting, Wait};
 
 /// How long all daemons of a kind may take to become ready.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -39,15 +40,9 @@ pub(crate) fn start_all<C: Serialize>(
     }
     // Written once: should this process be killed before, the daemons are found by their namespaces.
     lab.state.save()?;
-    let deadline = Instant::now() + START_TIMEOUT;
+    let wait = Wait::new(launcher.progress, START_TIMEOUT, POLL_INTERVAL);
     for (number, (node, _)) in configs.iter().enumerate() {
-        while !is_ready(lab, *node) {
-            check_alive(lab, kind, *node, deadline)?;
-            if launcher.progress.interrupted() {
-                return Err(LabError::Interrupted);
-            }
-            std::thread::sleep(POLL_INTERVAL);
-        }
+        starting(lab, kind, *node).wait(&wait, "was not ready in 60 s", || Ok(is_ready(lab, *node)))?;
         launcher.progress.advance((number + 1) as f64 / configs.len() as f64, &format!("{} {kind}", number + 1));
     }
     Ok(())
@@ -75,20 +70,16 @@ pub(crate) fn log_file(lab: &Lab, kind: &str, node: NodeId) -> std::path::PathBu
     log_dir(&lab.state.lab).join(format!("{}.{kind}.log", lab.plan.node(node).name))
 }
 
-fn check_alive(lab: &Lab, kind: &'static str, node: NodeId, deadline: Instant) -> Result<(), LabError> {
+/// A daemon of the lab that is to become ready.
+pub(crate) fn starting<'a>(lab: &'a Lab, daemon: &'static str, node: NodeId) -> Starting<'a> {
     let name = &lab.plan.node(node).name;
-    let process = lab.state.processes.iter().find(|process| process.daemon == kind && process.node == *name);
-    let failed = |what: &str| LabError::Daemon {
-        daemon: kind,
-        node: name.clone(),
-        what: what.to_owned(),
-        log: log_tail(&log_file(lab, kind, node)),
-    };
-    if process.is_some_and(|process| !process.id.is_alive()) {
-        return Err(failed("ended at its start"));
-    }
-    if Instant::now() > deadline {
-        return Err(failed("was not ready in 60 s"));
-    }
-    Ok(())
+    let known = lab.state.processes.iter().find(|process| process.daemon == daemon && process.node == *name);
+    Starting { daemon, node: name, process: known.map(|process| process.id), log: log_file(lab, daemon, node) }
+}
+
+/// Notes a daemon as the lab's, in the place of one that was there before.
+pub(crate) fn note(lab: &mut Lab, daemon: &str, node: NodeId, id: ProcessId) -> Result<(), LabError> {
+    let node = lab.plan.node(node).name.clone();
+    lab.state.replace_process(ProcessState { node, daemon: daemon.to_owned(), id });
+    lab.state.save()
 }

@@ -10,21 +10,21 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weft_scenario::engine::{Progress, Scenario};
 use weft_scenario::id::NodeId;
 use weft_wire::ethernet::MacAddress;
 
-use crate::daemons::log_file;
+use crate::daemons::{log_file, note, starting};
 use crate::deps::find_program;
 use crate::error::LabError;
 use crate::home::{namespace_path, socket_dir};
 use crate::netns;
 use crate::plan::relays_dhcp;
-use crate::process::{Daemon, log_tail};
-use crate::state::ProcessState;
+use crate::process::Daemon;
 use crate::up::Lab;
+use crate::wait::Wait;
 
 /// The DHCP server, and Debian's package of it.
 const SERVER: (&str, &str) = ("dnsmasq", "dnsmasq-base");
@@ -118,28 +118,13 @@ fn spawn(lab: &mut Lab, daemon: &'static str, node: NodeId, arguments: &[String]
     command.args(arguments);
     let id = Daemon { namespace: Some(&namespace_path(&plan.namespace)), log: &log, record: None, nice: 0 }
         .spawn(&mut command)?;
-    let process = ProcessState { node: plan.name.clone(), daemon: daemon.to_owned(), id };
-    lab.state.replace_process(process);
-    lab.state.save()
+    note(lab, daemon, node, id)
 }
 
 fn wait_bound(lab: &Lab, daemon: &'static str, node: NodeId, progress: &dyn Progress) -> Result<(), LabError> {
-    let plan = lab.plan.node(node);
-    let process = lab.state.processes.iter().find(|one| one.daemon == daemon && one.node == plan.name);
-    let deadline = Instant::now() + START_TIMEOUT;
-    while !netns::in_namespace(&namespace_path(&plan.namespace), is_bound)? {
-        if progress.interrupted() {
-            return Err(LabError::Interrupted);
-        }
-        let ended = process.is_some_and(|process| !process.id.is_alive());
-        if ended || Instant::now() > deadline {
-            let what = if ended { "ended at its start" } else { "was not ready in 60 s" };
-            let log = log_tail(&log_file(lab, daemon, node));
-            return Err(LabError::Daemon { daemon, node: plan.name.clone(), what: what.to_owned(), log });
-        }
-        std::thread::sleep(POLL_INTERVAL);
-    }
-    Ok(())
+    let namespace = namespace_path(&lab.plan.node(node).namespace);
+    let wait = Wait::new(progress, START_TIMEOUT, POLL_INTERVAL);
+    starting(lab, daemon, node).wait(&wait, "was not ready in 60 s", || netns::in_namespace(&namespace, is_bound))
 }
 
 /// Whether somebody in the thread's namespace listens as DHCP servers and relays do.

@@ -24,6 +24,7 @@ use crate::home::namespace_path;
 use crate::netns;
 use crate::tester::TesterError;
 use crate::up::Lab;
+use crate::wait;
 
 /// Where receivers listen; each turn takes the next port, so that no turn meets packets of the one before.
 const FIRST_PORT: u16 = 5_001;
@@ -161,7 +162,7 @@ impl Elephants<'_> {
                     scope.spawn(move || receive(receiving, bytes, over));
                 }
             }
-            let waited = self.wait(start);
+            let waited = wait::until(self.progress, start, Duration::from_nanos(self.spec.each.0), |_| ());
             let wall_ns = start.elapsed().as_nanos() as u64;
             let bytes: Vec<u64> = received.iter().map(|bytes| bytes.load(Relaxed)).collect();
             let count = |pair: &Pair| self.inside(pair.from, || established_to(port))?;
@@ -178,18 +179,6 @@ impl Elephants<'_> {
             wall_ns,
         };
         Ok(bytes.into_iter().zip(connections).enumerate().map(row).collect())
-    }
-
-    /// Until the turn is over.
-    fn wait(&self, start: Instant) -> Result<(), TesterError> {
-        let time = Duration::from_nanos(self.spec.each.0);
-        while let Some(left) = time.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
-            if self.progress.interrupted() {
-                return Err(TesterError::Interrupted);
-            }
-            std::thread::sleep(left.min(PATIENCE));
-        }
-        Ok(())
     }
 }
 

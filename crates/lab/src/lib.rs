@@ -56,6 +56,7 @@ pub mod traffic;
 pub mod trill;
 mod up;
 mod verbs;
+mod wait;
 
 pub use capture::{CaptureFilter, CaptureOptions, CaptureSummary, capture};
 pub use down::{Removed, down, down_all, down_matching, sweep_orphans};

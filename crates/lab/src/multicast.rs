@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::Ipv4Addr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weft_scenario::engine::{Progress, Scenario};
 use weft_scenario::id::NodeId;
@@ -14,6 +14,7 @@ use crate::home::{frr_dir, namespace_path};
 use crate::netns;
 use crate::process::log_tail;
 use crate::up::Lab;
+use crate::wait::Wait;
 
 /// How long all trees may take to grow: neighbours say hello every second, and a switch that has just started asks its
 /// servers within ten.
@@ -41,21 +42,11 @@ struct Amiss {
 
 /// Waits until every server's broadcast reaches its whole service, each other server of it once.
 pub(crate) fn wait_grown(lab: &Lab, progress: &dyn Progress) -> Result<(), LabError> {
-    let deadline = Instant::now() + GROW_TIMEOUT;
+    let wait = Wait::new(progress, GROW_TIMEOUT, GROW_POLL);
     while let Some(amiss) = amiss(&lab.scenario, &branches(lab)?) {
-        if progress.interrupted() {
-            return Err(LabError::Interrupted);
-        }
-        if Instant::now() > deadline {
-            let plan = lab.plan.node(amiss.edge);
-            return Err(LabError::NotConverged {
-                node: plan.name.clone(),
-                missing: amiss.what,
-                waited_s: GROW_TIMEOUT.as_secs(),
-                log: log_tail(&frr_dir(&plan.namespace).join("pimd.log")),
-            });
-        }
-        std::thread::sleep(GROW_POLL);
+        let plan = lab.plan.node(amiss.edge);
+        let log = || log_tail(&frr_dir(&plan.namespace).join("pimd.log"));
+        wait.pause_for_routing(|| (plan.name.clone(), amiss.what), log)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Deserialize;
 use weft_scenario::addressing::{AddressPlan, Prefix};
@@ -17,6 +17,7 @@ use crate::netns;
 use crate::outside;
 use crate::plan::NodePlan;
 use crate::up::Lab;
+use crate::wait::Wait;
 
 /// Routes of one switch: destination as the kernel prints it (no `/32`), to the interfaces it may leave by.
 pub type RouteTable = BTreeMap<String, BTreeSet<String>>;
@@ -134,28 +135,20 @@ pub(crate) fn wait_converged(
     progress: &dyn Progress,
 ) -> Result<(), LabError> {
     let switches: Vec<&NodePlan> = plans.iter().filter(|plan| expected.contains_key(&plan.id)).collect();
-    let start = Instant::now();
+    let wait = Wait::new(progress, CONVERGENCE_TIMEOUT, POLL_INTERVAL);
     let mut settled = 0;
     let mut recheck = true;
     while settled < switches.len() {
-        if progress.interrupted() {
-            return Err(LabError::Interrupted);
-        }
         let plan = switches[settled];
         match difference(&expected[&plan.id], &kernel_table(&plan.namespace)?) {
             None => {
                 settled += 1;
                 progress.advance(settled as f64 / switches.len() as f64, &format!("{settled} switches"));
             }
-            Some(missing) if start.elapsed() > CONVERGENCE_TIMEOUT => {
-                return Err(LabError::NotConverged {
-                    node: plan.name.clone(),
-                    missing,
-                    waited_s: CONVERGENCE_TIMEOUT.as_secs(),
-                    log: crate::process::log_tail(&crate::frr::frr_log(&plan.namespace, "ospfd")),
-                });
+            Some(missing) => {
+                let log = || crate::process::log_tail(&crate::frr::frr_log(&plan.namespace, "ospfd"));
+                wait.pause_for_routing(|| (plan.name.clone(), missing), log)?;
             }
-            Some(_) => std::thread::sleep(POLL_INTERVAL),
         }
         // A table that was right may have changed while later ones settled: look at all of them once more.
         if settled == switches.len() && std::mem::take(&mut recheck) {

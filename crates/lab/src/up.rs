@@ -301,7 +301,7 @@ impl Builder<'_> {
     fn start_routing(&mut self) -> Result<(), LabError> {
         let state = &mut self.lab.state;
         let lab = state.lab.clone();
-        frr::start(&lab, &self.lab.plan.nodes, |process: ProcessState| {
+        frr::start(&lab, &self.lab.plan.nodes, self.progress, |process: ProcessState| {
             state.processes.push(process);
             state.save()
         })

@@ -14,9 +14,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, openat, unlinkat};
+use weft_scenario::engine::Progress;
 use weft_scenario::switching::BFD_MULTIPLIER;
 use weft_scenario::units::Nanos;
 
@@ -25,9 +26,10 @@ use crate::folder::{Folder, open_directory};
 use crate::home::{FRR_DIR, PREFIX, frr_dir, namespace_path};
 use crate::owner::Owner;
 use crate::plan::NodePlan;
-use crate::process::{Daemon, ProcessId, log_tail};
+use crate::process::{Daemon, ProcessId};
 use crate::removal::{remove_if_empty, remove_tree};
 use crate::state::ProcessState;
+use crate::wait::{Starting, Wait};
 
 /// Where Debian and most others put the daemons.
 const DAEMON_DIR: &str = "/usr/lib/frr";
@@ -41,6 +43,8 @@ pub(crate) const BFD_PROFILE: &str = "weft";
 const OWNER_FILE: &str = "owner";
 /// How long a daemon may take to become ready.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+const INSTALL: &str = "install Debian's package frr: make deps";
 
 /// The daemons in the order of their start, each with the socket that says it is ready. `ospfd` asks `zebra` only every 10 s
 /// when that is not there yet: so `zebra` comes first, everywhere.
@@ -178,6 +182,7 @@ pub(crate) fn daemon_path(name: &str) -> Option<PathBuf> {
 pub(crate) fn start(
     lab: &str,
     plans: &[NodePlan],
+    progress: &dyn Progress,
     mut started: impl FnMut(ProcessState) -> Result<(), LabError>,
 ) -> Result<(), LabError> {
     let owner = frr_owner()?;
@@ -195,7 +200,11 @@ pub(crate) fn start(
             processes.push((plan, id));
         }
         for (plan, id) in processes {
-            wait_for_socket(plan, daemon, socket, id)?;
+            let wait = Wait::new(progress, START_TIMEOUT, POLL_INTERVAL);
+            let directory = frr_dir(&plan.namespace);
+            let log = directory.join(format!("{daemon}.out"));
+            let daemon = Starting { daemon, node: &plan.name, process: Some(id), log };
+            daemon.wait(&wait, "was not ready in 60 s", || Ok(directory.join(socket).exists()))?;
         }
     }
     Ok(())
@@ -214,27 +223,6 @@ fn spawn(plan: &NodePlan, daemon: &'static str) -> Result<ProcessId, LabError> {
     let log = directory.join(format!("{daemon}.out"));
     Daemon { namespace: Some(&namespace_path(&plan.namespace)), log: &log, record: None, nice: NICE }
         .spawn(&mut command)
-}
-
-fn wait_for_socket(plan: &NodePlan, daemon: &'static str, socket: &str, id: ProcessId) -> Result<(), LabError> {
-    let directory = frr_dir(&plan.namespace);
-    let deadline = Instant::now() + START_TIMEOUT;
-    while !directory.join(socket).exists() {
-        let failed = |what: &str| LabError::Daemon {
-            daemon,
-            node: plan.name.clone(),
-            what: what.to_owned(),
-            log: log_tail(&directory.join(format!("{daemon}.out"))),
-        };
-        if !id.is_alive() {
-            return Err(failed("ended at its start"));
-        }
-        if Instant::now() > deadline {
-            return Err(failed("was not ready in 60 s"));
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    Ok(())
 }
 
 /// FRR's user owns the folder, but not the mark in it: by that a lab knows its own again. Everything is in it before anybody else
@@ -325,27 +313,23 @@ fn frr_owner() -> Result<(u32, u32), LabError> {
 
 /// What to say when a node's folder for run files is there before its lab is.
 pub(crate) fn run_dir_exists(namespace: &str) -> LabError {
-    LabError::NotFit {
-        what: format!("{} exists already", frr_dir(namespace).display()),
-        remedy: "if a killed lab left it: weft lab down --all; if it is somebody else's, give the lab another --name"
-            .into(),
-    }
+    let what = format!("{} exists already", frr_dir(namespace).display());
+    LabError::not_fit(
+        what,
+        "if a killed lab left it: weft lab down --all; if it is somebody else's, give the lab another --name",
+    )
 }
 
 /// What to say when FRR is not installed.
 pub(crate) fn missing_frr() -> LabError {
-    LabError::NotFit {
-        what: format!("FRR is missing (no zebra and ospfd in {DAEMON_DIR}, or no user frr)"),
-        remedy: "install Debian's package frr: make deps".into(),
-    }
+    let what = format!("FRR is missing (no zebra and ospfd in {DAEMON_DIR}, or no user frr)");
+    LabError::not_fit(what, INSTALL)
 }
 
 /// What to say when the daemon for the world outside is not installed.
 pub(crate) fn missing_bgpd() -> LabError {
-    LabError::NotFit {
-        what: format!("FRR's bgpd is missing (not in {DAEMON_DIR}), and this fabric has an outside"),
-        remedy: "install Debian's package frr: make deps".into(),
-    }
+    let what = format!("FRR's bgpd is missing (not in {DAEMON_DIR}), and this fabric has an outside");
+    LabError::not_fit(what, INSTALL)
 }
 
 #[cfg(test)]

@@ -26,13 +26,12 @@ use crate::home::namespace_path;
 use crate::options::LabOptions;
 use crate::overlay;
 use crate::up::Lab;
+use crate::wait;
 use mover::Place;
 use stream::Stream;
 
 /// Distance between two looks at the old ToR's counters: how finely the last stale packet is timed.
 const WATCH_INTERVAL: Duration = Duration::from_millis(1);
-/// The user's wish to stop is looked at this often.
-const ATTENTION: Duration = Duration::from_millis(50);
 /// The data path's name of packets for a server that is not there.
 const UNDELIVERABLE: &str = "no_such_host";
 
@@ -147,14 +146,10 @@ impl Migration<'_> {
     }
 
     fn wait(&self, until: Duration) -> Result<(), LabError> {
-        while let Some(left) = until.checked_sub(self.start.elapsed()).filter(|left| !left.is_zero()) {
-            if self.progress.interrupted() {
-                return Err(LabError::Interrupted);
-            }
-            self.progress.advance(self.start.elapsed().as_secs_f64() / until.as_secs_f64().max(0.001), "");
-            std::thread::sleep(left.min(ATTENTION));
-        }
-        Ok(())
+        let all_s = until.as_secs_f64().max(0.001);
+        wait::until(self.progress, self.start, until, |elapsed| {
+            self.progress.advance(elapsed.as_secs_f64() / all_s, "");
+        })
     }
 
     /// Takes the server from one place to the other, then tells the directory.

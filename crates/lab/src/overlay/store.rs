@@ -1,7 +1,6 @@
 //! The store that a lab's directory servers share: an etcd node beside each of them.
 
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weft_node::store::EtcdSettings;
 use weft_scenario::engine::{DirectoryStore, Progress};
@@ -10,13 +9,14 @@ use weft_scenario::topology::Role;
 use weft_testbed::etcd::EtcdNode;
 
 use super::ETCD;
+use crate::daemons::{log_file, note, starting};
 use crate::directory::etcd;
 use crate::error::LabError;
-use crate::home::{log_dir, make_store_dir, namespace_path, store_dir};
+use crate::home::{make_store_dir, namespace_path, store_dir};
 use crate::netns;
-use crate::process::{Daemon, log_tail};
-use crate::state::ProcessState;
+use crate::process::Daemon;
 use crate::up::Lab;
+use crate::wait::Wait;
 
 /// etcd's usual ports.
 const CLIENT_PORT: u16 = 2379;
@@ -86,42 +86,21 @@ fn launch(lab: &mut Lab, node: NodeId) -> Result<(), LabError> {
     let members = members(lab);
     let index = nodes(lab).iter().position(|one| *one == node).expect("only nodes with etcd are started");
     let plan = lab.plan.node(node);
-    let (namespace, log) = (namespace_path(&plan.namespace), log(lab, node));
+    let (namespace, log) = (namespace_path(&plan.namespace), log_file(lab, ETCD, node));
     let daemon = Daemon { namespace: Some(&namespace), log: &log, record: None, nice: 0 };
     let id = etcd::start(&members, index, &daemon)?;
-    let process = ProcessState { node: plan.name.clone(), daemon: ETCD.to_owned(), id };
-    lab.state.replace_process(process);
-    lab.state.save()
+    note(lab, ETCD, node, id)
 }
 
 fn wait_ready(lab: &Lab, node: NodeId, progress: &dyn Progress) -> Result<(), LabError> {
     let members = members(lab);
     let index = nodes(lab).iter().position(|one| *one == node).expect("only nodes with etcd are started");
-    let deadline = Instant::now() + READY_MAX;
-    while !status(lab, node, &members[index])?.is_some_and(|status| status.is_healthy) {
-        if progress.interrupted() {
-            return Err(LabError::Interrupted);
-        }
-        let process = lab.state.processes.iter().find(|one| one.daemon == ETCD && one.node == lab.plan.node(node).name);
-        let ended = process.is_some_and(|process| !process.id.is_alive());
-        if ended || Instant::now() > deadline {
-            let what = if ended { "ended at its start" } else { "found no leader in 20 s" };
-            return Err(LabError::Daemon {
-                daemon: ETCD,
-                node: lab.plan.node(node).name.clone(),
-                what: what.to_owned(),
-                log: log_tail(&log(lab, node)),
-            });
-        }
-        std::thread::sleep(POLL_INTERVAL);
-    }
-    Ok(())
+    let wait = Wait::new(progress, READY_MAX, POLL_INTERVAL);
+    starting(lab, ETCD, node).wait(&wait, "found no leader in 20 s", || {
+        Ok(status(lab, node, &members[index])?.is_some_and(|status| status.is_healthy))
+    })
 }
 
 fn status(lab: &Lab, node: NodeId, member: &EtcdNode) -> Result<Option<etcd::NodeStatus>, LabError> {
     netns::in_namespace(&namespace_path(&lab.plan.node(node).namespace), || etcd::status(member))
-}
-
-fn log(lab: &Lab, node: NodeId) -> PathBuf {
-    log_dir(&lab.state.lab).join(format!("{}.etcd.log", lab.plan.node(node).name))
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -16,6 +16,7 @@ use crate::home::namespace_path;
 use crate::netns;
 use crate::plan::{bridge_name, bridged_vlans};
 use crate::up::Lab;
+use crate::wait::Wait;
 
 const POLL: Duration = Duration::from_millis(100);
 /// Ports need two forwarding delays, and the tree may change meanwhile.
@@ -72,7 +73,7 @@ fn all(lab: &Lab) -> impl Iterator<Item = NodeId> {
 /// Waits until no port listens or learns and as many forward as a tree has links.
 pub(super) fn wait_until_forwarding(lab: &Lab, progress: &dyn Progress) -> Result<(), LabError> {
     let switches: Vec<NodeId> = all(lab).collect();
-    let start = Instant::now();
+    let wait = Wait::new(progress, TIMEOUT, POLL);
     loop {
         let mut unsettled = None;
         let mut blocked = 0;
@@ -90,17 +91,10 @@ pub(super) fn wait_until_forwarding(lab: &Lab, progress: &dyn Progress) -> Resul
         if unsettled.is_none() && blocked == expected {
             return Ok(());
         }
-        if start.elapsed() > TIMEOUT {
-            let blocking = || (lab.plan.node(switches[0]).name.clone(), format!("{blocked} ports of {expected} block"));
-            let (node, missing) = unsettled.unwrap_or_else(blocking);
-            let log = "nothing: the kernel's bridge has none".to_owned();
-            return Err(LabError::NotConverged { node, missing, waited_s: TIMEOUT.as_secs(), log });
-        }
-        if progress.interrupted() {
-            return Err(LabError::Interrupted);
-        }
-        progress.advance(start.elapsed().as_secs_f64() / 6.0, "spanning tree");
-        std::thread::sleep(POLL);
+        progress.advance(wait.elapsed().as_secs_f64() / 6.0, "spanning tree");
+        let blocking = || (lab.plan.node(switches[0]).name.clone(), format!("{blocked} ports of {expected} block"));
+        let log = || "nothing: the kernel's bridge has none".to_owned();
+        wait.pause_for_routing(|| unsettled.unwrap_or_else(blocking), log)?;
     }
 }
 
@@ -108,7 +102,7 @@ pub(super) fn wait_until_forwarding(lab: &Lab, progress: &dyn Progress) -> Resul
 /// begun to listen with the old ones.
 pub(super) fn wait_for_timers(lab: &Lab, timers: StpTimers, progress: &dyn Progress) -> Result<(), LabError> {
     let [max_age, forward_delay] = [timers.max_age_s(), timers.forward_delay_s()].map(|s| 100 * s);
-    let start = Instant::now();
+    let wait = Wait::new(progress, TIMEOUT, POLL);
     for switch in all(lab) {
         let plan = lab.plan.node(switch);
         let is_told = |bridge: &Bridge| {
@@ -116,19 +110,8 @@ pub(super) fn wait_for_timers(lab: &Lab, timers: StpTimers, progress: &dyn Progr
             (told.max_age, told.forward_delay) == (max_age, forward_delay)
         };
         while !bridges(&namespace_path(&plan.namespace))?.iter().all(is_told) {
-            if start.elapsed() > TIMEOUT {
-                let (missing, log) = ("has not heard of the root's timers".to_owned(), "nothing".to_owned());
-                return Err(LabError::NotConverged {
-                    node: plan.name.clone(),
-                    missing,
-                    waited_s: TIMEOUT.as_secs(),
-                    log,
-                });
-            }
-            if progress.interrupted() {
-                return Err(LabError::Interrupted);
-            }
-            std::thread::sleep(POLL);
+            let late = || (plan.name.clone(), "has not heard of the root's timers".to_owned());
+            wait.pause_for_routing(late, || "nothing".to_owned())?;
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weft_datapath::trill::abi::STATIC;
 use weft_datapath::trill::{Fib, Place, RBridgeMaps, Station};
@@ -25,6 +25,7 @@ use crate::overlay::{datapath_error, mount_bpffs, random_digits, write_private};
 use crate::plan::{access, vlans};
 use crate::process::log_tail;
 use crate::up::Lab;
+use crate::wait::Wait;
 
 /// The daemon of an RBridge, as a lab's state names it.
 pub(super) const RBRIDGE: &str = "rbridge";
@@ -196,7 +197,7 @@ fn gateway(lab: &Lab) -> Option<GatewayTable> {
 /// Waits until every RBridge has every equal-cost way to every other and the branches of its tree.
 pub(super) fn wait_for_routes(lab: &Lab, progress: &dyn Progress) -> Result<(), LabError> {
     let wanted = Wanted::of(lab);
-    let start = Instant::now();
+    let wait = Wait::new(progress, ROUTES_TIMEOUT, POLL);
     let mut waiting: Vec<NodeId> = rbridges(lab).collect();
     let all = waiting.len();
     loop {
@@ -209,20 +210,10 @@ pub(super) fn wait_for_routes(lab: &Lab, progress: &dyn Progress) -> Result<(), 
             }
         }
         let Some((node, missing)) = missing else { return Ok(()) };
-        if start.elapsed() > ROUTES_TIMEOUT {
-            return Err(LabError::NotConverged {
-                node: lab.plan.node(node).name.clone(),
-                missing,
-                waited_s: ROUTES_TIMEOUT.as_secs(),
-                log: log_tail(&log_file(lab, RBRIDGE, node)),
-            });
-        }
-        if progress.interrupted() {
-            return Err(LabError::Interrupted);
-        }
         progress.advance((all - late.len()) as f64 / all as f64, &format!("{} of {all} RBridges", all - late.len()));
+        let log = || log_tail(&log_file(lab, RBRIDGE, node));
+        wait.pause_for_routing(|| (lab.plan.node(node).name.clone(), missing), log)?;
         waiting = late;
-        std::thread::sleep(POLL);
     }
 }
 
