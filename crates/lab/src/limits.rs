@@ -5,6 +5,7 @@ use weft_scenario::engine::{Overlay, Progress};
 use weft_scenario::id::NodeId;
 use weft_scenario::workload::services::{DatagramLimit, ServiceRole, ServicesSpec};
 
+use crate::daemons::Launcher;
 use crate::error::LabError;
 use crate::options::LabOptions;
 use crate::overlay::{self, AgentLimits, status_socket};
@@ -41,7 +42,7 @@ pub(crate) fn set(
         return Err(LabError::Traffic("`datagram_limit` is an agent's; it needs the overlay `vl2`".to_owned()));
     }
     let servers: Vec<NodeId> = configs.iter().map(|(server, _)| *server).collect();
-    overlay::restart_agents(lab, options, progress, &configs)?;
+    overlay::restart_agents(lab, &Launcher { options, progress }, &configs)?;
     let dropped_before = dropped(lab, &servers);
     Ok(Some(Limited { servers, dropped_before }))
 }
@@ -68,7 +69,7 @@ impl Limited {
     /// Starts the agents again as they were.
     pub(crate) fn lift(self, lab: &mut Lab, options: &LabOptions, progress: &dyn Progress) -> Result<(), LabError> {
         let configs: Vec<_> = self.servers.into_iter().map(|server| (server, AgentLimits::default())).collect();
-        overlay::restart_agents(lab, options, progress, &configs)
+        overlay::restart_agents(lab, &Launcher { options, progress }, &configs)
     }
 }
 

@@ -8,6 +8,7 @@ use weft_scenario::id::NodeId;
 use weft_wire::ethernet::MacAddress;
 
 use crate::batch::Program;
+use crate::daemons::Launcher;
 use crate::error::LabError;
 use crate::options::LabOptions;
 use crate::overlay;
@@ -90,5 +91,5 @@ pub(super) fn take(
     if from.edge != home {
         overlay::serve_port(lab, from.edge, None)?;
     }
-    overlay::start_agent_at(lab, options, progress, server, to.edge, to.la)
+    overlay::start_agent_at(lab, &Launcher { options, progress }, server, to.edge, to.la)
 }

@@ -34,7 +34,11 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
     for (server, config) in &mut configs {
         config.key_file = Some(directory::write_key(lab, *server, config.service)?);
     }
-    start_all(lab, launcher, "agent", &configs, |lab, node| {
+    start_configured(lab, launcher, &configs)
+}
+
+fn start_configured(lab: &mut Lab, launcher: &Launcher<'_>, configs: &[(NodeId, AgentConfig)]) -> Result<(), LabError> {
+    start_all(lab, launcher, "agent", configs, |lab, node| {
         status::read(status_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
     })
 }
@@ -47,16 +51,15 @@ pub(crate) struct AgentLimits {
     pub(crate) broadcast: Option<DatagramLimit>,
 }
 
-/// Starts agents that run again, each with limits of its own, and waits until their data paths are at work.
-pub(super) fn restart(
+/// Starts agents that run again, each with limits of its own, and waits for them; their data paths work on meanwhile.
+pub(crate) fn restart(
     lab: &mut Lab,
     launcher: &Launcher<'_>,
     limits: &[(NodeId, AgentLimits)],
 ) -> Result<(), LabError> {
     let mut configs = Vec::new();
     for (server, limits) in limits {
-        let none = || LabError::NoAgent(lab.plan.node(*server).name.clone());
-        let planned = config(lab, *server).ok_or_else(none)?;
+        let planned = planned(lab, *server)?;
         let key_file = Some(directory::write_key(lab, *server, planned.service)?);
         let broadcast = planned.broadcast.map(|broadcast| limited(broadcast, limits.broadcast));
         configs.push((*server, AgentConfig { rate_limit: limits.rate.clone(), key_file, broadcast, ..planned }));
@@ -64,12 +67,11 @@ pub(super) fn restart(
     let names: Vec<&str> = limits.iter().map(|(server, _)| lab.plan.node(*server).name.as_str()).collect();
     let agents = lab.state.processes.iter().filter(|one| one.daemon == "agent" && names.contains(&one.node.as_str()));
     kill_all(&agents.map(|agent| agent.id).collect::<Vec<_>>());
-    start_all(lab, launcher, "agent", &configs, |lab, node| {
-        status::read(status_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
-    })
+    start_configured(lab, launcher, &configs)
 }
 
-/// Starts the agent of a server that has come to another rack, or home, and waits until its data path is at work.
+/// Starts the agent of a server that has come to another rack, or home, and waits until its data path is at work; see
+/// [`crate::migration`].
 pub(crate) fn start_at(
     lab: &mut Lab,
     launcher: &Launcher<'_>,
@@ -77,13 +79,10 @@ pub(crate) fn start_at(
     edge: NodeId,
     la: Ipv4Addr,
 ) -> Result<(), LabError> {
-    let none = || LabError::NoAgent(lab.plan.node(server).name.clone());
-    let planned = config(lab, server).ok_or_else(none)?;
+    let planned = planned(lab, server)?;
     let key_file = Some(directory::write_key_at(lab, server, planned.service, la)?);
     let config = AgentConfig { la, own_tor_la: lab.scenario.addresses.la(edge), key_file, ..planned };
-    start_all(lab, launcher, "agent", &[(server, config)], |lab, node| {
-        status::read(status_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
-    })
+    start_configured(lab, launcher, &[(server, config)])
 }
 
 /// How often the agents have moved a flow to another path so far; `None` where none does.
@@ -98,6 +97,10 @@ pub(crate) fn moves(lab: &Lab) -> Result<Option<u64>, LabError> {
         Ok(counters.into_iter().filter(|(what, _)| what.starts_with("moved")).map(|(_, count)| count).sum::<u64>())
     };
     lab.scenario.fabric.servers().map(of_server).sum::<Result<u64, LabError>>().map(Some)
+}
+
+fn planned(lab: &Lab, server: NodeId) -> Result<AgentConfig, LabError> {
+    config(lab, server).ok_or_else(|| LabError::NoAgent(lab.plan.node(server).name.clone()))
 }
 
 fn config(lab: &Lab, server: NodeId) -> Option<AgentConfig> {

@@ -9,7 +9,7 @@ mod tors;
 mod vtep;
 
 pub use agents::status_socket;
-pub(crate) use agents::{AgentLimits, moves};
+pub(crate) use agents::{AgentLimits, moves, restart as restart_agents, start_at as start_agent_at};
 pub use directory::admin_socket;
 pub(crate) use directory::{
     access_of, lookups_at, random_digits, read_secret, sessions_at, write_private, write_secret,
@@ -85,26 +85,4 @@ pub(crate) fn restart(
         ETCD => store::restart(lab, node, progress),
         _ => directory::restart(lab, &Launcher { options, progress }, node),
     }
-}
-
-/// Starts the agents of these servers again, each with limits of its own; their data paths work on meanwhile.
-pub(crate) fn restart_agents(
-    lab: &mut Lab,
-    options: &LabOptions,
-    progress: &dyn Progress,
-    limits: &[(NodeId, AgentLimits)],
-) -> Result<(), LabError> {
-    agents::restart(lab, &Launcher { options, progress }, limits)
-}
-
-/// Starts the agent of a server that has come to another rack; see [`crate::migration`].
-pub(crate) fn start_agent_at(
-    lab: &mut Lab,
-    options: &LabOptions,
-    progress: &dyn Progress,
-    server: NodeId,
-    edge: NodeId,
-    la: std::net::Ipv4Addr,
-) -> Result<(), LabError> {
-    agents::start_at(lab, &Launcher { options, progress }, server, edge, la)
 }
