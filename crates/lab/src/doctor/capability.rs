@@ -2,58 +2,6 @@
 
 use super::uses::Use;
 
-/// What a machine offers or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Capability {
-    /// Rights of this process.
-    Rights,
-    /// `ip`, `tc` and `bridge`.
-    Iproute,
-    /// FRR's daemons.
-    Routing,
-    /// Network namespaces.
-    Namespaces,
-    /// Pairs of virtual interfaces.
-    Veth,
-    /// Rates and queues.
-    Shaping,
-    /// The kernel's VXLAN device.
-    KernelVxlan,
-    /// Entries in that device's table.
-    BridgeFdb,
-    /// TCP's congestion controls.
-    CongestionControl,
-    /// Room on `/run`.
-    RunSpace,
-    /// A file system for pins.
-    Bpffs,
-    /// Programs behind the driver.
-    Tc,
-    /// Programs in the driver.
-    XdpNative,
-    /// Programs in the stack.
-    XdpGeneric,
-    /// Copies of frames that share nothing, at XDP in the stack.
-    OwnCopies,
-    /// VL2's hosts and switches.
-    Vl2,
-    /// The VTEP at TC.
-    VxlanTc,
-    /// The VTEP at XDP.
-    VxlanXdp,
-    /// RBridges.
-    Trill,
-    /// Generator, analyser, emulated links.
-    TestCentre,
-    /// Plain switches and segments of the experiments' beds.
-    Beds,
-    Vl2Xdp,
-    /// Loops around programs.
-    Benches,
-    /// Links that lose, and cuts.
-    Losses,
-}
-
 /// Something that is tried on the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Probe {
@@ -81,27 +29,13 @@ pub(super) struct Row {
     pub(super) name: &'static str,
     /// What is tried to find out; nothing: another check says it.
     pub(super) probes: &'static [Probe],
-    /// Objects of it that need the kernel's own types (BTF).
-    pub(super) needs_btf: &'static [&'static str],
     pub(super) needed_by: &'static [Use],
     /// What to do about it, or what works without it.
     pub(super) remedy: &'static str,
 }
 
-/// Everything but eBPF and its hooks.
-const fn plain(capability: Capability, name: &'static str, needed_by: &'static [Use], remedy: &'static str) -> Row {
-    Row { capability, name, probes: &[], needs_btf: &[], needed_by, remedy }
-}
-
-const fn tried(
-    capability: Capability,
-    name: &'static str,
-    probes: &'static [Probe],
-    needed_by: &'static [Use],
-    remedy: &'static str,
-) -> Row {
-    Row { capability, name, probes, needs_btf: &[], needed_by, remedy }
-}
+/// Objects that need the kernel's own types (BTF).
+pub(super) const NEEDS_BTF: &[&str] = &["vxlan_tc"];
 
 use Probe::Object;
 use Use::{
@@ -125,126 +59,86 @@ const BEDS: &[Use] = &[
     TrillPlans,
 ];
 
-/// The table.
-pub(super) const TABLE: &[Row] = &[
-    plain(
-        Capability::Rights,
-        "rights",
-        Use::ALL,
-        "run with sudo; inside a container add these capabilities (docker run --privileged); or use --engine sim",
-    ),
-    plain(Capability::Iproute, "iproute2", BEDS, "apt-get install iproute2, or: make deps"),
-    plain(Capability::Routing, "FRR", ROUTED, "apt-get install frr, or: make deps"),
-    plain(Capability::Namespaces, "namespaces", BEDS, "a lab needs the right to make network namespaces"),
-    plain(Capability::Veth, "veth of MTU 1600", BEDS, "a kernel with CONFIG_VETH"),
-    plain(
-        Capability::Shaping,
-        "htb, bfifo, u32",
-        &[ShapedLinks],
-        "a kernel with CONFIG_NET_SCH_HTB, NET_SCH_FIFO, NET_CLS_U32; or: weft lab up --unshaped",
-    ),
-    plain(
-        Capability::KernelVxlan,
-        "vxlan",
-        &[KernelVxlanLab, VxlanPlans],
-        "a kernel with CONFIG_VXLAN; only comparisons with kernel VXLAN need it",
-    ),
-    plain(Capability::BridgeFdb, "bridge fdb", &[KernelVxlanLab, VxlanPlans], "see vxlan"),
-    plain(Capability::CongestionControl, "congestion control", Use::LABS, "a kernel with CONFIG_TCP_CONG_CUBIC"),
-    plain(Capability::RunSpace, "space on /run", Use::LABS, "free some: logs and state of a lab need up to 64 MiB"),
-    plain(
-        Capability::Bpffs,
-        "bpffs",
-        &[Vl2Lab, VtepLab, TrillLab],
-        "labs with eBPF pin their programs there; see the reason",
-    ),
-    tried(
-        Capability::Tc,
-        "TC hook",
-        &[Probe::Tc],
-        &[Vl2Lab, VtepLab, Vl2Node, Vtep, VtepXdp, Use::Losses, Measure, VxlanPlans, TrillPlans],
-        "TRILL labs, or weft run --engine sim",
-    ),
-    tried(
-        Capability::XdpNative,
-        "XDP in the driver (veth)",
-        &[Probe::XdpNative],
-        &[TrillLab, RBridge, VtepXdp, Measure, VxlanPlans, TrillPlans],
-        "weft node rbridge with xdp = \"generic\"; weft node vtep --hook tc",
-    ),
-    tried(
-        Capability::XdpGeneric,
-        "XDP in the stack",
-        &[Probe::XdpGeneric],
-        &[RBridgeGeneric, TrillPlans],
-        "XDP in the driver, which is faster",
-    ),
-    tried(
-        Capability::OwnCopies,
-        "copies of frames (XDP in the stack)",
-        &[Object("copies"), Probe::OwnCopies],
-        &[RBridgeGeneric],
-        "xdp = \"native\", or no more than two ports",
-    ),
-    tried(
-        Capability::Vl2,
-        "eBPF: VL2",
-        &[Object("vl2_host"), Object("vl2_switch"), Probe::Vl2Works],
-        &[Vl2Lab, Vl2Node, BenchDatapath],
-        "weft run --engine sim, or weft lab up --overlay routed",
-    ),
-    Row {
-        capability: Capability::VxlanTc,
-        name: "eBPF: VXLAN at TC",
-        probes: &[Object("vxlan_tc"), Probe::VtepWorks],
-        needs_btf: &["vxlan_tc"],
-        needed_by: &[VtepLab, Vtep, VtepXdp, BenchDatapath, VxlanPlans],
-        remedy: "the kernel's VXLAN: weft lab up --overlay kernel-vxlan",
-    },
-    tried(
-        Capability::VxlanXdp,
-        "eBPF: VXLAN at XDP",
-        &[Object("vxlan_xdp")],
-        &[VtepXdp, BenchDatapath, VxlanPlans],
-        "weft node vtep --hook tc",
-    ),
-    tried(
-        Capability::Trill,
-        "eBPF: TRILL",
-        &[Object("trill")],
-        &[TrillLab, RBridge, RBridgeGeneric, BenchDatapath, VxlanPlans, TrillPlans],
-        "weft run --engine sim where a plan has it, or weft lab up --overlay bridge",
-    ),
-    tried(
-        Capability::TestCentre,
-        "eBPF: test centre",
-        &[Object("tester_generate"), Object("tester_analyse"), Object("tester_link")],
-        &[Measure, VxlanPlans, TrillPlans],
-        "labs, which have traffic of their own",
-    ),
-    tried(
-        Capability::Beds,
-        "eBPF: plain switches",
-        &[Object("l2"), Object("bed")],
-        &[VxlanPlans, TrillPlans],
-        "weft measure between ports of your own",
-    ),
-    tried(Capability::Vl2Xdp, "eBPF: VL2 at XDP", &[Object("xdp")], &[BenchDatapath], "VL2 labs, which are at TC"),
-    tried(
-        Capability::Benches,
-        "eBPF: benches",
-        &[Object("bench"), Object("bench_trill")],
-        &[BenchDatapath],
-        "weft run vxlan/encapsulations",
-    ),
-    tried(
-        Capability::Losses,
-        "eBPF: losses",
-        &[Object("loss")],
-        &[Use::Losses, VxlanPlans, TrillPlans],
-        "faults of kind `link-down`",
-    ),
-];
+/// A capability with its line: its name, what is tried to find out, what needs it, and the remedy.
+macro_rules! table {
+    ($($(#[$about:meta])* $capability:ident: $name:literal, $probes:expr, $needed_by:expr, $remedy:literal;)*) => {
+        /// What a machine offers or not.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(super) enum Capability {
+            $($(#[$about])* $capability,)*
+        }
+
+        /// The table.
+        pub(super) const TABLE: &[Row] = &[$(Row {
+            capability: Capability::$capability,
+            name: $name,
+            probes: $probes,
+            needed_by: $needed_by,
+            remedy: $remedy,
+        },)*];
+    };
+}
+
+table! {
+    /// Rights of this process.
+    Rights: "rights", &[], Use::ALL,
+        "run with sudo; inside a container add these capabilities (docker run --privileged); or use --engine sim";
+    /// `ip`, `tc` and `bridge`.
+    Iproute: "iproute2", &[], BEDS, "apt-get install iproute2, or: make deps";
+    /// FRR's daemons.
+    Routing: "FRR", &[], ROUTED, "apt-get install frr, or: make deps";
+    /// Network namespaces.
+    Namespaces: "namespaces", &[], BEDS, "a lab needs the right to make network namespaces";
+    /// Pairs of virtual interfaces.
+    Veth: "veth of MTU 1600", &[], BEDS, "a kernel with CONFIG_VETH";
+    /// Rates and queues.
+    Shaping: "htb, bfifo, u32", &[], &[ShapedLinks],
+        "a kernel with CONFIG_NET_SCH_HTB, NET_SCH_FIFO, NET_CLS_U32; or: weft lab up --unshaped";
+    /// The kernel's VXLAN device.
+    KernelVxlan: "vxlan", &[], &[KernelVxlanLab, VxlanPlans],
+        "a kernel with CONFIG_VXLAN; only comparisons with kernel VXLAN need it";
+    /// Entries in that device's table.
+    BridgeFdb: "bridge fdb", &[], &[KernelVxlanLab, VxlanPlans], "see vxlan";
+    /// TCP's congestion controls.
+    CongestionControl: "congestion control", &[], Use::LABS, "a kernel with CONFIG_TCP_CONG_CUBIC";
+    /// Room on `/run`.
+    RunSpace: "space on /run", &[], Use::LABS, "free some: logs and state of a lab need up to 64 MiB";
+    /// A file system for pins.
+    Bpffs: "bpffs", &[], &[Vl2Lab, VtepLab, TrillLab], "labs with eBPF pin their programs there; see the reason";
+    /// Programs behind the driver.
+    Tc: "TC hook", &[Probe::Tc], &[Vl2Lab, VtepLab, Vl2Node, Vtep, VtepXdp, Use::Losses, Measure, VxlanPlans, TrillPlans],
+        "TRILL labs, or weft run --engine sim";
+    /// Programs in the driver.
+    XdpNative: "XDP in the driver (veth)", &[Probe::XdpNative], &[TrillLab, RBridge, VtepXdp, Measure, VxlanPlans, TrillPlans],
+        "weft node rbridge with xdp = \"generic\"; weft node vtep --hook tc";
+    /// Programs in the stack.
+    XdpGeneric: "XDP in the stack", &[Probe::XdpGeneric], &[RBridgeGeneric, TrillPlans], "XDP in the driver, which is faster";
+    /// Copies of frames that share nothing, at XDP in the stack.
+    OwnCopies: "copies of frames (XDP in the stack)", &[Object("copies"), Probe::OwnCopies], &[RBridgeGeneric],
+        "xdp = \"native\", or no more than two ports";
+    /// VL2's hosts and switches.
+    Vl2: "eBPF: VL2", &[Object("vl2_host"), Object("vl2_switch"), Probe::Vl2Works], &[Vl2Lab, Vl2Node, BenchDatapath],
+        "weft run --engine sim, or weft lab up --overlay routed";
+    /// The VTEP at TC.
+    VxlanTc: "eBPF: VXLAN at TC", &[Object("vxlan_tc"), Probe::VtepWorks], &[VtepLab, Vtep, VtepXdp, BenchDatapath, VxlanPlans],
+        "the kernel's VXLAN: weft lab up --overlay kernel-vxlan";
+    /// The VTEP at XDP.
+    VxlanXdp: "eBPF: VXLAN at XDP", &[Object("vxlan_xdp")], &[VtepXdp, BenchDatapath, VxlanPlans], "weft node vtep --hook tc";
+    /// RBridges.
+    Trill: "eBPF: TRILL", &[Object("trill")], &[TrillLab, RBridge, RBridgeGeneric, BenchDatapath, VxlanPlans, TrillPlans],
+        "weft run --engine sim where a plan has it, or weft lab up --overlay bridge";
+    /// Generator, analyser, emulated links.
+    TestCentre: "eBPF: test centre", &[Object("tester_generate"), Object("tester_analyse"), Object("tester_link")],
+        &[Measure, VxlanPlans, TrillPlans], "labs, which have traffic of their own";
+    /// Plain switches and segments of the experiments' beds.
+    Beds: "eBPF: plain switches", &[Object("l2"), Object("bed")], &[VxlanPlans, TrillPlans],
+        "weft measure between ports of your own";
+    Vl2Xdp: "eBPF: VL2 at XDP", &[Object("xdp")], &[BenchDatapath], "VL2 labs, which are at TC";
+    /// Loops around programs.
+    Benches: "eBPF: benches", &[Object("bench"), Object("bench_trill")], &[BenchDatapath], "weft run vxlan/encapsulations";
+    /// Links that lose, and cuts.
+    Losses: "eBPF: losses", &[Object("loss")], &[Use::Losses, VxlanPlans, TrillPlans], "faults of kind `link-down`";
+}
 
 /// The line of a capability.
 pub(super) fn row(capability: Capability) -> &'static Row {
@@ -274,6 +168,7 @@ mod tests {
         let listed = listed();
         assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), shipped);
         assert_eq!(listed.len(), shipped.len(), "twice: {listed:?}");
+        assert!(NEEDS_BTF.iter().all(|object| listed.contains(object)));
     }
 
     #[test]
@@ -281,8 +176,6 @@ mod tests {
         for row in TABLE {
             assert!(!row.needed_by.is_empty() && !row.remedy.is_empty(), "{row:?}");
             assert_eq!(TABLE.iter().filter(|other| other.capability == row.capability).count(), 1, "{row:?}");
-            let own = |object: &&'static str| row.probes.contains(&Object(object));
-            assert!(row.needs_btf.iter().all(own), "{row:?}");
         }
         for wanted in Use::ALL {
             assert!(TABLE.iter().filter(|row| row.needed_by.contains(wanted)).count() > 1, "{wanted:?}");

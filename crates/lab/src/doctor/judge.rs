@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_scenario::judge::Verdict;
 
 use super::Check;
-use super::capability::{Probe, Row, TABLE};
+use super::capability::{NEEDS_BTF, Probe, Row, TABLE};
 use super::kernel::{BTF_FILE, Kernel, Outcome, Refusal};
 
 /// The oldest kernel that weft is tried on: Debian 12's own.
@@ -40,8 +40,7 @@ fn release(kernel: &Kernel) -> Check {
 }
 
 fn btf(kernel: &Kernel) -> Check {
-    let objects: Vec<&str> = TABLE.iter().flat_map(|row| row.needs_btf).copied().collect();
-    let objects = objects.join(", ");
+    let objects = NEEDS_BTF.join(", ");
     if kernel.btf {
         return Check::ok("BTF", format!("{BTF_FILE}; needed by eBPF object {objects}"));
     }
@@ -74,7 +73,7 @@ pub(super) fn capability(row: &Row, found: &Findings) -> Check {
         Refusal::Verifier(why) => format!("refused by the verifier of Linux {release}: {why}"),
         Refusal::Other(why) => format!("refused by Linux {release}: {why}"),
     };
-    let remedy = format!("{}; without it: {}", mend(probe, refusal, row, &found.kernel), row.remedy);
+    let remedy = format!("{}; without it: {}", mend(probe, refusal, &found.kernel), row.remedy);
     Check { remedy, ..Check::lacks(row, format!("{}{why}", subject(probe))) }
 }
 
@@ -87,8 +86,8 @@ fn subject(probe: &Probe) -> String {
 }
 
 /// What makes a kernel take it.
-fn mend(probe: &Probe, refusal: &Refusal, row: &Row, kernel: &Kernel) -> String {
-    let needs_btf = matches!(probe, Probe::Object(name) if row.needs_btf.contains(name));
+fn mend(probe: &Probe, refusal: &Refusal, kernel: &Kernel) -> String {
+    let needs_btf = matches!(probe, Probe::Object(name) if NEEDS_BTF.contains(name));
     match refusal {
         Refusal::NoRights => RIGHTS.to_owned(),
         Refusal::NoEbpf => "a kernel with CONFIG_BPF_SYSCALL and CONFIG_NET_CLS_BPF".to_owned(),

@@ -75,17 +75,13 @@ fn missing_rights(status: &str) -> Vec<&'static str> {
 fn packages() -> Vec<Check> {
     let missing = deps::missing_packages(Need::Run);
     let lacks = |package: &str| missing.iter().any(|name| name == package);
+    let of = |capability, package, programs| match lacks(package) {
+        true => Check::of(capability, false, "missing"),
+        false => Check::of(capability, true, programs),
+    };
     let mut checks = vec![
-        Check::of(
-            Capability::Iproute,
-            !lacks("iproute2"),
-            if lacks("iproute2") { "missing" } else { "ip, tc, bridge" },
-        ),
-        Check::of(
-            Capability::Routing,
-            !lacks("frr"),
-            if lacks("frr") { "missing" } else { "zebra, ospfd, pimd, bgpd" },
-        ),
+        of(Capability::Iproute, "iproute2", "ip, tc, bridge"),
+        of(Capability::Routing, "frr", "zebra, ospfd, pimd, bgpd"),
     ];
     let further = missing.into_iter().filter(|name| name != "iproute2" && name != "frr").collect();
     let sentence = "dnsmasq, dhcrelay, etcd: for fabrics with DHCP, and --directory etcd3";

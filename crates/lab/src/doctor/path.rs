@@ -96,19 +96,16 @@ impl<'a> Path<'a> {
     }
 
     fn checks(&self) -> Vec<Check> {
-        let whole = |name: &str, outcome: Result<Check, LabError>| {
-            outcome.unwrap_or_else(|error| Check::fail(name, error.to_string(), "see the reason"))
+        let whole = |name: &str, check: &dyn Fn(&str) -> Result<Check, LabError>| {
+            check(name).unwrap_or_else(|error| Check::fail(name, error.to_string(), "see the reason"))
         };
         vec![
-            whole("path: ping", self.echo("path: ping", 84, 0, is_reply)),
-            whole("path: TTL 1", self.echo("path: TTL 1", 84, 1, is_reply)),
-            whole("path: 1500 bytes, DF", self.echo("path: 1500 bytes, DF", 1500, 0, is_reply)),
-            whole(
-                "path: 1501 bytes, DF",
-                self.echo("path: 1501 bytes, DF", 1501, 0, |answer| *answer == Answer::TooBig),
-            ),
-            whole("path: TCP data", self.transfer()),
-            whole("path: spread", self.spread()),
+            whole("path: ping", &|name| self.echo(name, 84, 0, is_reply)),
+            whole("path: TTL 1", &|name| self.echo(name, 84, 1, is_reply)),
+            whole("path: 1500 bytes, DF", &|name| self.echo(name, 1500, 0, is_reply)),
+            whole("path: 1501 bytes, DF", &|name| self.echo(name, 1501, 0, |answer| *answer == Answer::TooBig)),
+            whole("path: TCP data", &|name| self.transfer(name)),
+            whole("path: spread", &|name| self.spread(name)),
         ]
     }
 
@@ -131,8 +128,7 @@ impl<'a> Path<'a> {
 
     /// Every byte arrives as sent, which covers checksums, and buffers stay whole on the way, which is what makes a
     /// fabric of namespaces fast.
-    fn transfer(&self) -> Result<Check, LabError> {
-        let name = "path: TCP data";
+    fn transfer(&self, name: &str) -> Result<Check, LabError> {
         let taps = self.taps()?;
         let over = AtomicBool::new(false);
         let (received, largest) = std::thread::scope(|scope| {
@@ -169,8 +165,7 @@ impl<'a> Path<'a> {
     }
 
     /// Many flows between two servers use all Intermediates: the hash in the outer source address has entropy.
-    fn spread(&self) -> Result<Check, LabError> {
-        let name = "path: spread";
+    fn spread(&self, name: &str) -> Result<Check, LabError> {
         let before = self.bounced()?;
         let target = SocketAddrV4::new(self.far.1, 9);
         let near = self.near.1;

@@ -3,94 +3,71 @@
 use serde::Serialize;
 use weft_scenario::engine::Overlay;
 
-/// Something that a machine can or cannot do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Use {
-    RoutedLab,
+/// A table: each use with its name.
+macro_rules! uses {
+    ($($(#[$about:meta])* $use:ident $name:literal,)*) => {
+        /// Something that a machine can or cannot do.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Use {
+            $($(#[$about])* $use,)*
+        }
+
+        impl Use {
+            /// Every one, in the order of the report.
+            pub const ALL: &[Self] = &[$(Self::$use),*];
+
+            /// As people call it, in the plural where it has one.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$use => $name,)*
+                }
+            }
+        }
+    };
+}
+
+uses! {
+    RoutedLab "routed labs",
     /// A lab with the kernel's VXLAN between servers.
-    KernelVxlanLab,
+    KernelVxlanLab "kernel-vxlan labs",
     /// A lab with our VTEP on every server.
-    VtepLab,
+    VtepLab "vtep labs",
     /// A campus of bridges.
-    BridgedLab,
-    Vl2Lab,
+    BridgedLab "bridged labs",
+    Vl2Lab "VL2 labs",
     /// A campus of RBridges.
-    TrillLab,
+    TrillLab "TRILL labs",
     /// Links with a rate and a queue, in any lab.
-    ShapedLinks,
+    ShapedLinks "shaped links",
     /// Links that lose everything without a word, and lossy links of a directory.
-    Losses,
+    Losses "silent and lossy links",
     /// VL2 on machines of one's own.
-    Vl2Node,
+    Vl2Node "weft node agent, switch, tor",
     /// A VXLAN tunnel end point at TC.
-    Vtep,
+    Vtep "weft node vtep",
     /// The same at XDP.
-    VtepXdp,
+    VtepXdp "weft node vtep --hook xdp",
     /// An RBridge in the driver.
     #[serde(rename = "rbridge")]
-    RBridge,
+    RBridge "weft node rbridge",
     /// The same in the stack.
     #[serde(rename = "rbridge-generic")]
-    RBridgeGeneric,
+    RBridgeGeneric "weft node rbridge, xdp = \"generic\"",
     /// The test centre.
-    Measure,
+    Measure "weft measure",
     /// Costs of programs.
-    BenchDatapath,
+    BenchDatapath "weft bench datapath",
     /// The VXLAN draft's experiments, all ways of them.
-    VxlanPlans,
+    VxlanPlans "plans vxlan/*",
     /// The TRILL papers' experiments, all ways of them.
-    TrillPlans,
+    TrillPlans "plans trill/*",
 }
 
 impl Use {
-    /// Every one, in the order of the report.
-    pub const ALL: &[Self] = &[
-        Self::RoutedLab,
-        Self::KernelVxlanLab,
-        Self::VtepLab,
-        Self::BridgedLab,
-        Self::Vl2Lab,
-        Self::TrillLab,
-        Self::ShapedLinks,
-        Self::Losses,
-        Self::Vl2Node,
-        Self::Vtep,
-        Self::VtepXdp,
-        Self::RBridge,
-        Self::RBridgeGeneric,
-        Self::Measure,
-        Self::BenchDatapath,
-        Self::VxlanPlans,
-        Self::TrillPlans,
-    ];
-
     /// Those that are a lab.
     pub const LABS: &[Self] =
         &[Self::RoutedLab, Self::KernelVxlanLab, Self::VtepLab, Self::BridgedLab, Self::Vl2Lab, Self::TrillLab];
-
-    /// As people call it, in the plural where it has one.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::RoutedLab => "routed labs",
-            Self::KernelVxlanLab => "kernel-vxlan labs",
-            Self::VtepLab => "vtep labs",
-            Self::BridgedLab => "bridged labs",
-            Self::Vl2Lab => "VL2 labs",
-            Self::TrillLab => "TRILL labs",
-            Self::ShapedLinks => "shaped links",
-            Self::Losses => "silent and lossy links",
-            Self::Vl2Node => "weft node agent, switch, tor",
-            Self::Vtep => "weft node vtep",
-            Self::VtepXdp => "weft node vtep --hook xdp",
-            Self::RBridge => "weft node rbridge",
-            Self::RBridgeGeneric => "weft node rbridge, xdp = \"generic\"",
-            Self::Measure => "weft measure",
-            Self::BenchDatapath => "weft bench datapath",
-            Self::VxlanPlans => "plans vxlan/*",
-            Self::TrillPlans => "plans trill/*",
-        }
-    }
 
     /// The lab of an overlay; `None` where each workload says what it needs.
     pub(super) fn of(overlay: Overlay) -> Option<Self> {
