@@ -8,6 +8,7 @@
 
 mod pim;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -51,20 +52,10 @@ const INSTALL: &str = "install Debian's package frr: make deps";
 const DAEMONS: [(&str, &str); 5] =
     [("zebra", "zserv.api"), ("bfdd", "bfdd.vty"), ("ospfd", "ospfd.vty"), ("pimd", "pimd.vty"), ("bgpd", "bgpd.vty")];
 
-/// Texts of a switch's configuration files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FrrConfig {
-    /// `zebra.conf`.
-    pub zebra: String,
-    /// `ospfd.conf`; the node outside has none.
-    pub ospfd: Option<String>,
-    /// `bfdd.conf`, where BFD finds silent failures.
-    pub bfdd: Option<String>,
-    /// `pimd.conf`, where the underlay carries the services' broadcast.
-    pub pimd: Option<String>,
-    /// `bgpd.conf`, where the fabric has an outside.
-    pub bgpd: Option<String>,
-}
+/// Texts of a switch's configuration files by daemon: `bfdd` where BFD finds silent failures, `pimd` where the underlay carries the
+/// services' broadcast, `bgpd` where the fabric has an outside; the node outside has no `ospfd`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrrConfig(BTreeMap<&'static str, String>);
 
 /// What the configuration of a switch is made from.
 pub(crate) struct FrrInput<'a> {
@@ -85,42 +76,38 @@ pub(crate) struct FrrInput<'a> {
 impl FrrConfig {
     pub(crate) fn new(input: &FrrInput<'_>) -> Self {
         let directory = frr_dir(input.namespace);
-        Self {
-            zebra: zebra_config(input.hostname),
-            ospfd: Some(ospfd_config(input)),
-            bfdd: input.bfd.map(|interval| bfdd_config(input.hostname, interval)),
-            pimd: input.multicast.map(|servers| pim::config(input.hostname, &directory, input.interfaces, servers)),
-            bgpd: None,
-        }
+        let mut config = Self::default();
+        config.set("zebra", Some(zebra_config(input.hostname)));
+        config.set("ospfd", Some(ospfd_config(input)));
+        config.set("bfdd", input.bfd.map(|interval| bfdd_config(input.hostname, interval)));
+        let pimd = |servers| pim::config(input.hostname, &directory, input.interfaces, servers);
+        config.set("pimd", input.multicast.map(pimd));
+        config
     }
 
     /// Of a node that speaks BGP only. What it sends by routes of BGP has this source.
     pub(crate) fn without_ospf(hostname: &str, bfd: Option<Nanos>, source: Ipv4Addr, bgpd: String) -> Self {
         let own_source = format!("route-map source permit 10\n set src {source}\nip protocol bgp route-map source\n");
-        Self {
-            zebra: zebra_config(hostname) + &own_source,
-            ospfd: None,
-            bfdd: bfd.map(|interval| bfdd_config(hostname, interval)),
-            pimd: None,
-            bgpd: Some(bgpd),
-        }
+        let mut config = Self::default();
+        config.set("zebra", Some(zebra_config(hostname) + &own_source));
+        config.set("bfdd", bfd.map(|interval| bfdd_config(hostname, interval)));
+        config.set("bgpd", Some(bgpd));
+        config
+    }
+
+    /// Gives a daemon its text; without one it is not started.
+    pub(crate) fn set(&mut self, daemon: &'static str, text: Option<String>) {
+        self.0.extend(text.map(|text| (daemon, text)));
     }
 
     /// The daemons whose neighbours must not change by themselves.
     pub(crate) fn routing_daemons(&self) -> impl Iterator<Item = &'static str> {
-        [self.ospfd.as_ref().map(|_| "ospfd"), self.bgpd.as_ref().map(|_| "bgpd")].into_iter().flatten()
+        ["ospfd", "bgpd"].into_iter().filter(|daemon| self.0.contains_key(daemon))
     }
 
     /// What a daemon is told; `None`: it is not started.
-    fn text(&self, daemon: &str) -> Option<&str> {
-        match daemon {
-            "zebra" => Some(&self.zebra),
-            "bfdd" => self.bfdd.as_deref(),
-            "ospfd" => self.ospfd.as_deref(),
-            "pimd" => self.pimd.as_deref(),
-            "bgpd" => self.bgpd.as_deref(),
-            _ => None,
-        }
+    pub fn text(&self, daemon: &str) -> Option<&str> {
+        self.0.get(daemon).map(String::as_str)
     }
 
     /// The daemons of this node with their configurations, in the order of their start.
@@ -354,7 +341,7 @@ mod tests {
 
     #[test]
     fn kernel_next_hop_groups_are_off() {
-        assert_eq!(config(&[]).zebra, "hostname tor1\nno zebra nexthop kernel enable\n");
+        assert_eq!(config(&[]).text("zebra"), Some("hostname tor1\nno zebra nexthop kernel enable\n"));
     }
 
     #[test]
@@ -387,7 +374,7 @@ router ospf
  timers throttle lsa all 0
  timers lsa min-arrival 0
 ";
-        assert_eq!(config(&["weft-rack0".into()]).ospfd.as_deref(), Some(expected));
+        assert_eq!(config(&["weft-rack0".into()]).text("ospfd"), Some(expected));
     }
 
     #[test]
@@ -400,11 +387,11 @@ bfd
   receive-interval 50
   transmit-interval 50
 ";
-        assert_eq!(with.bfdd.as_deref(), Some(expected));
-        assert_eq!(with.ospfd.as_deref().unwrap().matches(" ip ospf bfd\n ip ospf bfd profile weft\n").count(), 2);
+        assert_eq!(with.text("bfdd"), Some(expected));
+        assert_eq!(with.text("ospfd").unwrap().matches(" ip ospf bfd\n ip ospf bfd profile weft\n").count(), 2);
         assert_eq!(with.daemons().map(|(daemon, ..)| daemon).collect::<Vec<_>>(), ["zebra", "bfdd", "ospfd"]);
         let without = config(&[]);
-        assert!(without.bfdd.is_none() && !without.ospfd.as_deref().unwrap().contains("bfd"));
+        assert!(without.text("bfdd").is_none() && !without.text("ospfd").unwrap().contains("bfd"));
         assert_eq!(without.daemons().map(|(daemon, ..)| daemon).collect::<Vec<_>>(), ["zebra", "ospfd"]);
     }
 
@@ -418,13 +405,13 @@ route-map source permit 10
  set src 203.0.113.1
 ip protocol bgp route-map source
 ";
-        assert_eq!(outside.zebra, expected);
+        assert_eq!(outside.text("zebra"), Some(expected));
         assert_eq!(outside.daemons().map(|(daemon, _)| daemon).collect::<Vec<_>>(), ["zebra", "bfdd", "bgpd"]);
         assert_eq!(outside.routing_daemons().collect::<Vec<_>>(), ["bgpd"]);
     }
 
     #[test]
     fn other_switches_announce_no_rack() {
-        assert!(!config(&[]).ospfd.unwrap().contains("passive"));
+        assert!(!config(&[]).text("ospfd").unwrap().contains("passive"));
     }
 }

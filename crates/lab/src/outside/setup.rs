@@ -65,7 +65,7 @@ impl Planner<'_> {
             let own = addresses.public_las().filter(|(server, _)| is_here(*server)).map(|(_, la)| la);
             self.bgp_input(plan).switch(&las(&borders), &own.collect::<Vec<_>>())
         };
-        plan.frr.as_mut().expect("a switch that routes has FRR").bgpd = Some(text);
+        plan.frr.as_mut().expect("a switch that routes has FRR").set("bgpd", Some(text));
     }
 
     /// A border's interfaces to the outside.
@@ -176,7 +176,7 @@ mod tests {
         assert!(has(&tor1, "route replace 198.51.100.1/32 dev s1"));
         assert_eq!(tor1.checked_ports, ["s1", "s2"], "no server uses the address of another");
         assert!(node("agg1").checked_ports.is_empty() && node("int1").checked_ports.is_empty());
-        let bgpd = tor1.frr.unwrap().bgpd.unwrap();
+        let bgpd = tor1.frr.unwrap().text("bgpd").unwrap().to_owned();
         assert!(bgpd.contains("  network 198.51.100.1/32\n") && !bgpd.contains("198.51.100.2"), "its own: {bgpd}");
     }
 
@@ -194,10 +194,10 @@ mod tests {
             assert_eq!(of("net/ipv4/fib_multipath_hash_fields"), Some("55"));
         }
         let frr = int1.frr.unwrap();
-        let ospfd = frr.ospfd.unwrap();
+        let ospfd = frr.text("ospfd").unwrap();
         assert!(ospfd.contains("interface net\n ip ospf area 0\n ip ospf passive\n"), "OSPF stays inside: {ospfd}");
-        assert!(!agg1.frr.unwrap().ospfd.unwrap().contains("passive"));
-        let bgpd = frr.bgpd.unwrap();
+        assert!(!agg1.frr.unwrap().text("ospfd").unwrap().contains("passive"));
+        let bgpd = frr.text("bgpd").unwrap();
         assert!(!bgpd.contains("next-hop-self"), "OSPF tells of the link before BGP does: {bgpd}");
         assert!(
             bgpd.contains(" neighbor 192.0.2.1 peer-group outside\n")
@@ -222,7 +222,7 @@ mod tests {
             ]
         );
         let frr = net.frr.unwrap();
-        assert!(frr.ospfd.is_none() && frr.bfdd.is_some() && frr.bgpd.is_some());
+        assert!(frr.text("ospfd").is_none() && frr.text("bfdd").is_some() && frr.text("bgpd").is_some());
         assert!(!net.queues.is_empty(), "its links are shaped like others");
         assert!(!net.sysctls.iter().any(|setting| setting.name == "net/ipv4/ip_forward"), "nothing goes through it");
     }

@@ -118,8 +118,8 @@ fn groups_need_multicast_routing_and_copies_do_not() {
     let tor = node(&scenario, "tor2");
     let address = "addr replace 10.64.1.1/24 dev s2 noprefixroute".to_owned();
     assert!(text(&tor.configures).contains(&address), "IGMP queries need a source: {:?}", text(&tor.configures));
-    assert!(tor.frr.unwrap().pimd.unwrap().contains("interface s2\n ip pim\n ip pim passive\n ip igmp\n"));
-    assert!(!node(&scenario, "int1").frr.unwrap().pimd.unwrap().contains("igmp"));
+    assert!(tor.frr.unwrap().text("pimd").unwrap().contains("interface s2\n ip pim\n ip pim passive\n ip igmp\n"));
+    assert!(!node(&scenario, "int1").frr.unwrap().text("pimd").unwrap().contains("igmp"));
     let host = node(&scenario, "s2");
     for to in ["224.0.0.0/4", "255.255.255.255/32"] {
         let line = format!("route replace {to} dev eth0 proto kernel scope link src 20.0.0.2");
@@ -127,7 +127,7 @@ fn groups_need_multicast_routing_and_copies_do_not() {
     }
     assert!(text(&host.configures).contains(&"addr replace 10.64.1.2/24 dev eth0 noprefixroute scope link".to_owned()));
     let tor = node(&with_broadcast(Delivery::Copies), "tor2");
-    assert!(tor.frr.unwrap().pimd.is_none() && !text(&tor.configures).contains(&address));
+    assert!(tor.frr.unwrap().text("pimd").is_none() && !text(&tor.configures).contains(&address));
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn an_intermediate_owns_the_anycast_address() {
             "addr replace 10.128.0.2/31 dev tor2",
         ]
     );
-    assert!(!plan.frr.unwrap().ospfd.unwrap().contains("passive"));
+    assert!(!plan.frr.unwrap().text("ospfd").unwrap().contains("passive"));
 }
 
 #[test]
@@ -281,7 +281,11 @@ fn what_other_switches_learn_does_not_grow_with_the_servers() {
         let params = TestbedParams { servers_per_tor: [servers; 4], ..TestbedParams::default() };
         let scenario = scenario(vl2_testbed(&params).unwrap(), Overlay::Vl2);
         let plans = LabPlan::new("x", &scenario, 1).nodes;
-        plans.into_iter().filter_map(|plan| plan.frr).map(|frr| frr.ospfd.unwrap()).collect::<Vec<_>>()
+        plans
+            .into_iter()
+            .filter_map(|plan| plan.frr)
+            .map(|frr| frr.text("ospfd").unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(of_size(2), of_size(40), "OSPF carries switches and racks, never AAs (VL2 4.2.1)");
 }
