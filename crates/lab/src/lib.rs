@@ -34,6 +34,7 @@ mod inside;
 mod limits;
 mod migration;
 mod multicast;
+mod netlink;
 mod netns;
 mod options;
 mod outside;

@@ -4,24 +4,19 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
-
 use crate::home::check_lab_name;
+use crate::netlink::{HEADER, NLM_F_REQUEST, NLMSG_ERROR, Rtnetlink, attribute, message, u16_at};
 use crate::process::ProcessId;
 
 /// Numbers of `linux/netlink.h`, `linux/rtnetlink.h` and `linux/if_link.h`.
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const RTM_SETLINK: u16 = 19;
-const NLMSG_ERROR: u16 = 2;
-const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
 const IFLA_IFALIAS: u16 = 20;
-/// Sizes of `struct nlmsghdr`, `struct ifinfomsg` and `struct rtattr`.
-const HEADER: usize = 16;
+/// Sizes of `struct ifinfomsg` and `struct rtattr`.
 const IFINFOMSG: usize = 16;
 const RTATTR: usize = 4;
 /// The longest text, and more, bytes.
@@ -80,78 +75,52 @@ impl Owner {
 
     /// Writes it on the calling thread's namespace.
     pub(crate) fn mark_namespace(&self) -> io::Result<()> {
-        let socket = Rtnetlink::open()?;
         let alias = self.to_string();
-        let mut message = link_message(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK);
-        message.extend(((RTATTR + alias.len()) as u16).to_ne_bytes());
-        message.extend(IFLA_IFALIAS.to_ne_bytes());
-        message.extend(alias.as_bytes());
-        message.resize(message.len().next_multiple_of(RTATTR), 0);
-        socket.ask(message).map(drop)
+        let mut body = loopback();
+        body.extend(((RTATTR + alias.len()) as u16).to_ne_bytes());
+        body.extend(IFLA_IFALIAS.to_ne_bytes());
+        body.extend(alias.as_bytes());
+        body.resize(body.len().next_multiple_of(RTATTR), 0);
+        ask(&message(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK, &body)).map(drop)
     }
 
     /// Reads it from the calling thread's namespace; `None` if weft did not make that.
     pub(crate) fn of_namespace() -> io::Result<Option<Self>> {
-        let answer = Rtnetlink::open()?.ask(link_message(RTM_GETLINK, NLM_F_REQUEST))?;
+        let answer = ask(&message(RTM_GETLINK, NLM_F_REQUEST, &loopback()))?;
         Ok(alias_in(&answer).and_then(|alias| Self::parse(&alias)))
     }
 }
 
-/// A socket of the calling thread's namespace.
-struct Rtnetlink(OwnedFd);
-
-impl Rtnetlink {
-    fn open() -> io::Result<Self> {
-        // No protocol is protocol 0, which is NETLINK_ROUTE.
-        Ok(Self(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?))
-    }
-
-    /// Sends a message and returns the answer, behind its header.
-    fn ask(&self, mut message: Vec<u8>) -> io::Result<Vec<u8>> {
-        let length = message.len() as u32;
-        message[..4].copy_from_slice(&length.to_ne_bytes());
-        send(&self.0, &message, SendFlags::empty())?;
-        let mut buffer = vec![0; 1 << 16];
-        let (length, _) = recv(&self.0, buffer.as_mut_slice(), RecvFlags::empty())?;
-        buffer.truncate(length);
-        let unknown = || io::Error::other("the kernel's answer is not understood");
-        let kind = buffer.get(4..6).map(|kind| u16::from_ne_bytes([kind[0], kind[1]])).ok_or_else(unknown)?;
-        let body = buffer.get(HEADER..).ok_or_else(unknown)?;
-        match kind {
-            NLMSG_ERROR => match body.first_chunk().map(|code| i32::from_ne_bytes(*code)).ok_or_else(unknown)? {
-                0 => Ok(Vec::new()),
-                code => Err(io::Error::from_raw_os_error(-code)),
-            },
-            RTM_NEWLINK => Ok(body.to_vec()),
-            _ => Err(unknown()),
-        }
+/// Sends a message in the calling thread's namespace and returns the answer, behind its header.
+fn ask(message: &[u8]) -> io::Result<Vec<u8>> {
+    let mut socket = Rtnetlink::open()?;
+    socket.send(message)?;
+    let answer = socket.receive()?;
+    let unknown = || io::Error::other("the kernel's answer is not understood");
+    let body = answer.get(HEADER..).ok_or_else(unknown)?;
+    match u16_at(answer, 4) {
+        NLMSG_ERROR => match body.first_chunk().map(|code| i32::from_ne_bytes(*code)).ok_or_else(unknown)? {
+            0 => Ok(Vec::new()),
+            code => Err(io::Error::from_raw_os_error(-code)),
+        },
+        RTM_NEWLINK => Ok(body.to_vec()),
+        _ => Err(unknown()),
     }
 }
 
-/// A message about the loopback interface; its length is still missing.
-fn link_message(kind: u16, flags: u16) -> Vec<u8> {
-    let mut message = vec![0; 4];
-    message.extend(kind.to_ne_bytes());
-    message.extend(flags.to_ne_bytes());
-    message.resize(HEADER + 4, 0);
-    message.extend(LOOPBACK.to_ne_bytes());
-    message.resize(HEADER + IFINFOMSG, 0);
-    message
+/// `struct ifinfomsg` of the loopback interface.
+fn loopback() -> Vec<u8> {
+    let mut link = vec![0; 4];
+    link.extend(LOOPBACK.to_ne_bytes());
+    link.resize(IFINFOMSG, 0);
+    link
 }
 
 /// The alias among the attributes behind a `struct ifinfomsg`.
 fn alias_in(link: &[u8]) -> Option<String> {
-    let mut rest = link.get(IFINFOMSG..)?;
-    loop {
-        let head: &[u8; RTATTR] = rest.first_chunk()?;
-        let length = usize::from(u16::from_ne_bytes([head[0], head[1]]));
-        let value = rest.get(RTATTR..length)?;
-        if u16::from_ne_bytes([head[2], head[3]]) == IFLA_IFALIAS {
-            let end = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
-            return String::from_utf8(value[..end].to_vec()).ok();
-        }
-        rest = rest.get(length.next_multiple_of(RTATTR)..)?;
-    }
+    let value = attribute(link.get(IFINFOMSG..)?, IFLA_IFALIAS)?;
+    let end = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
+    String::from_utf8(value[..end].to_vec()).ok()
 }
 
 #[cfg(test)]

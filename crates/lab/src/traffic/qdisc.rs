@@ -4,16 +4,13 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::OwnedFd;
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use crate::netlink::{HEADER, NLM_F_REQUEST, NLMSG_ERROR, Rtnetlink, attribute, message, u16_at, u32_at};
 
 const RTM_NEWQDISC: u16 = 36;
 const RTM_GETQDISC: u16 = 38;
-const NLM_F_REQUEST_DUMP: u16 = 0x001 | 0x300;
-const NLMSG_ERROR: u16 = 2;
+const NLM_F_DUMP: u16 = 0x300;
 const NLMSG_DONE: u16 = 3;
-const HEADER: usize = 16;
 /// `struct tcmsg`: family and padding, interface index, handle, parent, info.
 const TCMSG: usize = 20;
 const TC_H_ROOT: u32 = 0xffff_ffff;
@@ -23,38 +20,20 @@ const TCA_STATS_QUEUE: u16 = 3;
 const DROPS_AT: usize = 8;
 
 /// An open rtnetlink socket; it stays in the namespace it was opened in.
-pub(super) struct QdiscReader {
-    socket: OwnedFd,
-    buffer: Vec<u8>,
-}
+pub(super) struct QdiscReader(Rtnetlink);
 
 impl QdiscReader {
     pub(super) fn open() -> io::Result<Self> {
-        // No protocol is protocol 0, which is NETLINK_ROUTE.
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-        Ok(Self { socket, buffer: vec![0; 1 << 16] })
+        Rtnetlink::open().map(Self)
     }
 
     /// Frames dropped by the root qdisc of each interface index since it was made.
     pub(super) fn root_drops(&mut self) -> io::Result<HashMap<u32, u64>> {
-        send(&self.socket, &request(), SendFlags::empty())?;
+        self.0.send(&message(RTM_GETQDISC, NLM_F_REQUEST | NLM_F_DUMP, &[0; TCMSG]))?;
         let mut drops = HashMap::new();
-        loop {
-            let (length, _) = recv(&self.socket, self.buffer.as_mut_slice(), RecvFlags::empty())?;
-            if read_messages(&self.buffer[..length], &mut drops)? {
-                return Ok(drops);
-            }
-        }
+        while !read_messages(self.0.receive()?, &mut drops)? {}
+        Ok(drops)
     }
-}
-
-fn request() -> Vec<u8> {
-    let mut message = Vec::with_capacity(HEADER + TCMSG);
-    message.extend(((HEADER + TCMSG) as u32).to_ne_bytes());
-    message.extend(RTM_GETQDISC.to_ne_bytes());
-    message.extend(NLM_F_REQUEST_DUMP.to_ne_bytes());
-    message.resize(HEADER + TCMSG, 0);
-    message
 }
 
 /// Adds what one datagram tells; true when it was the last.
@@ -82,27 +61,6 @@ fn dropped(attributes: &[u8]) -> Option<u64> {
     (queue.len() >= DROPS_AT + 4).then(|| u64::from(u32_at(queue, DROPS_AT)))
 }
 
-/// The payload of the first attribute of this kind.
-fn attribute(mut data: &[u8], kind: u16) -> Option<&[u8]> {
-    while data.len() >= 4 {
-        let length = usize::from(u16_at(data, 0)).clamp(4, data.len());
-        // The upper two bits are flags.
-        if u16_at(data, 2) & 0x3fff == kind {
-            return Some(&data[4..length]);
-        }
-        data = &data[length.next_multiple_of(4).min(data.len())..];
-    }
-    None
-}
-
-fn u16_at(data: &[u8], at: usize) -> u16 {
-    u16::from_ne_bytes([data[at], data[at + 1]])
-}
-
-fn u32_at(data: &[u8], at: usize) -> u32 {
-    u32::from_ne_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,15 +82,7 @@ mod tests {
         body.extend([0; 4]);
         body.extend(tlv(1, b"tbf\0"));
         body.extend(tlv(TCA_STATS2, &[tlv(1, &[0; 12]), tlv(TCA_STATS_QUEUE, &queue)].concat()));
-        message(RTM_NEWQDISC, &body)
-    }
-
-    fn message(kind: u16, body: &[u8]) -> Vec<u8> {
-        let mut out = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
-        out.extend(kind.to_ne_bytes());
-        out.extend([0; 10]);
-        out.extend(body);
-        out
+        message(RTM_NEWQDISC, 0, &body)
     }
 
     #[test]
@@ -140,7 +90,7 @@ mod tests {
         let mut drops = HashMap::new();
         let data = [qdisc(3, TC_H_ROOT, 17), qdisc(3, 0x10001, 99), qdisc(4, TC_H_ROOT, 0)].concat();
         assert!(!read_messages(&data, &mut drops).unwrap());
-        assert!(read_messages(&message(NLMSG_DONE, &[0; 4]), &mut drops).unwrap());
+        assert!(read_messages(&message(NLMSG_DONE, 0, &[0; 4]), &mut drops).unwrap());
         assert_eq!(drops, HashMap::from([(3, 17), (4, 0)]));
     }
 
@@ -155,6 +105,6 @@ mod tests {
             bad[byte] ^= 0xff;
             let _ = read_messages(&bad, &mut HashMap::new());
         }
-        assert!(read_messages(&message(NLMSG_ERROR, &[0; 20]), &mut HashMap::new()).is_err());
+        assert!(read_messages(&message(NLMSG_ERROR, 0, &[0; 20]), &mut HashMap::new()).is_err());
     }
 }
