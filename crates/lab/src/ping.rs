@@ -8,17 +8,15 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{set_ip_mtu_discover, set_ip_ttl};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with};
+use weft_wire::icmp::{self, DESTINATION_UNREACHABLE, FRAGMENTATION_NEEDED};
+use weft_wire::{checksum, ipv4};
 
 use crate::error::LabError;
 use crate::netns;
 
 const ECHO_REPLY: u8 = 0;
-const UNREACHABLE: u8 = 3;
-const FRAGMENTATION_NEEDED: u8 = 4;
 const ECHO_REQUEST: u8 = 8;
 const TIME_EXCEEDED: u8 = 11;
-const HEADER_BYTES: usize = 8;
-const IPV4_HEADER_BYTES: usize = 20;
 
 /// One echo request.
 #[derive(Clone, Copy, Debug)]
@@ -122,45 +120,33 @@ pub(crate) fn wait_for_answer(
 }
 
 fn echo_request(identifier: u16, packet_bytes: usize) -> Vec<u8> {
-    let length = packet_bytes.saturating_sub(IPV4_HEADER_BYTES).max(HEADER_BYTES);
+    let length = packet_bytes.saturating_sub(ipv4::HEADER_LEN).max(icmp::HEADER_LEN);
     let mut request = vec![0; length];
     request[0] = ECHO_REQUEST;
     request[4..6].copy_from_slice(&identifier.to_be_bytes());
     request[7] = 1;
-    for (index, byte) in request[HEADER_BYTES..].iter_mut().enumerate() {
+    for (index, byte) in request[icmp::HEADER_LEN..].iter_mut().enumerate() {
         *byte = index as u8;
     }
-    let sum = internet_checksum(&request);
+    let sum = checksum::of(&request);
     request[2..4].copy_from_slice(&sum.to_be_bytes());
     request
 }
 
-/// RFC 1071.
-fn internet_checksum(bytes: &[u8]) -> u16 {
-    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
-    let mut sum: u32 = words.sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
 /// Reads a received IP packet: an answer to the request with this identifier, or an error about it.
 fn classify(packet: &[u8], from: Ipv4Addr, identifier: u16, elapsed: Duration) -> Option<Answer> {
-    let icmp = packet.get(usize::from(packet.first()? & 0x0f) * 4..)?;
+    let icmp = ipv4::View::of_prefix(packet).ok()?.payload();
     let [kind, code, ..] = *icmp else { return None };
-    if kind == ECHO_REPLY {
-        return (icmp.get(4..6)? == identifier.to_be_bytes()).then_some(Answer::Reply(elapsed));
-    }
-    let quoted = icmp.get(HEADER_BYTES..)?;
-    let quoted_icmp = quoted.get(usize::from(quoted.first()? & 0x0f) * 4..)?;
-    if quoted_icmp.get(4..6)? != identifier.to_be_bytes() {
+    let asked =
+        if kind == ECHO_REPLY { icmp } else { ipv4::View::of_prefix(icmp.get(icmp::HEADER_LEN..)?).ok()?.payload() };
+    if asked.get(4..6)? != identifier.to_be_bytes() {
         return None;
     }
     match (kind, code) {
+        (ECHO_REPLY, _) => Some(Answer::Reply(elapsed)),
         (TIME_EXCEEDED, _) => Some(Answer::TimeExceeded(from)),
-        (UNREACHABLE, FRAGMENTATION_NEEDED) => Some(Answer::TooBig),
-        (UNREACHABLE, _) => Some(Answer::Unreachable(from)),
+        (DESTINATION_UNREACHABLE, FRAGMENTATION_NEEDED) => Some(Answer::TooBig),
+        (DESTINATION_UNREACHABLE, _) => Some(Answer::Unreachable(from)),
         _ => None,
     }
 }
@@ -173,9 +159,8 @@ mod tests {
     fn a_request_has_a_valid_checksum_and_the_asked_length() {
         for bytes in [28, 29, 84, 1500] {
             let request = echo_request(0x1234, bytes);
-            assert_eq!((request.len(), internet_checksum(&request)), (bytes - 20, 0));
+            assert_eq!((request.len(), checksum::of(&request)), (bytes - 20, 0));
         }
-        assert_eq!(internet_checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), 0x220d, "RFC 1071's example");
     }
 
     #[test]

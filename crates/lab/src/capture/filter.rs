@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use weft_wire::ethernet::{HEADER_LEN, ethertype};
-use weft_wire::ipv4::protocol;
+use weft_wire::ipv4::{View, protocol};
 
 const ETHERTYPE_IPV4: [u8; 2] = ethertype::IPV4.to_be_bytes();
 const ETHERTYPE_ARP: [u8; 2] = ethertype::ARP.to_be_bytes();
@@ -30,40 +30,21 @@ impl CaptureFilter {
             return true;
         }
         let packet = frame.get(HEADER_LEN..).filter(|_| ethertype == Some(&ETHERTYPE_IPV4));
-        let (mut host, mut protocol) = (self.host.is_none(), self.protocol.is_none());
-        for header in std::iter::successors(packet.and_then(Ipv4::read), Ipv4::inner) {
-            host |= self.host.is_some_and(|host| host == header.source || host == header.destination);
-            protocol |= self.protocol == Some(header.protocol);
+        let (mut has_host, mut has_protocol) = (self.host.is_none(), self.protocol.is_none());
+        for header in std::iter::successors(packet.and_then(read), |outer| inner(*outer)) {
+            has_host |= self.host.is_some_and(|host| host == header.source() || host == header.destination());
+            has_protocol |= self.protocol == Some(header.protocol());
         }
-        host && protocol
+        has_host && has_protocol
     }
 }
 
-/// The fields of an IPv4 header that a filter looks at, and what follows it.
-struct Ipv4<'a> {
-    source: Ipv4Addr,
-    destination: Ipv4Addr,
-    protocol: u8,
-    payload: &'a [u8],
+fn read(packet: &[u8]) -> Option<View<'_>> {
+    View::of_prefix(packet).ok()
 }
 
-impl<'a> Ipv4<'a> {
-    fn read(packet: &'a [u8]) -> Option<Self> {
-        let address = |at: usize| Some(Ipv4Addr::from(<[u8; 4]>::try_from(packet.get(at..at + 4)?).ok()?));
-        let first = packet.first()?;
-        let header_bytes = usize::from(first & 0x0f) * 4;
-        (first >> 4 == 4 && header_bytes >= 20).then_some(())?;
-        Some(Self {
-            source: address(12)?,
-            destination: address(16)?,
-            protocol: *packet.get(9)?,
-            payload: packet.get(header_bytes..)?,
-        })
-    }
-
-    fn inner(&self) -> Option<Self> {
-        (self.protocol == protocol::IPV4).then(|| Self::read(self.payload))?
-    }
+fn inner(outer: View<'_>) -> Option<View<'_>> {
+    (outer.protocol() == protocol::IPV4).then(|| read(outer.payload()))?
 }
 
 #[cfg(test)]

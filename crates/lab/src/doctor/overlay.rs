@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use weft_scenario::engine::Progress;
 use weft_wire::vxlan::UDP_PORT;
+use weft_wire::{ethernet, ipv4};
 
 use super::Check;
 use super::transfer::{self, TRANSFER_BYTES};
@@ -341,19 +342,17 @@ struct Outer {
 
 impl Outer {
     fn read(frame: &[u8]) -> Option<Self> {
-        const IPV4_AT: usize = 14;
-        const UDP_AT: usize = 34;
-        let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
-        let is_udp = word(12)? == 0x0800 && *frame.get(IPV4_AT)? == 0x45 && *frame.get(IPV4_AT + 9)? == 17;
-        if !is_udp || frame.get(IPV4_AT + 12..IPV4_AT + 16)? != OUTER[0].octets() {
+        let frame = ethernet::View::new(frame).ok().filter(|frame| frame.ethertype() == ethernet::ethertype::IPV4)?;
+        let packet = ipv4::View::of_prefix(frame.payload()).ok()?;
+        if packet.protocol() != ipv4::protocol::UDP || packet.source() != OUTER[0] {
             return None;
         }
-        // More fragments, or an offset.
-        if word(IPV4_AT + 6)? & 0x3fff != 0 {
+        if packet.is_fragment() {
             return Some(Self { is_fragment: true, source_port: None });
         }
-        (word(UDP_AT + 2)? == UDP_PORT).then_some(())?;
-        Some(Self { is_fragment: false, source_port: word(UDP_AT) })
+        let ports: &[u8; 4] = packet.payload().first_chunk()?;
+        let [source, destination] = [[ports[0], ports[1]], [ports[2], ports[3]]].map(u16::from_be_bytes);
+        (destination == UDP_PORT).then_some(Self { is_fragment: false, source_port: Some(source) })
     }
 }
 
