@@ -237,7 +237,7 @@ fn on_own_thread<T: Send>(work: impl FnOnce() -> Result<T, LabError> + Send) -> 
 }
 
 /// Joins a thread and passes its panic on, so that a failed assertion in a test keeps its message.
-fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+pub(crate) fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

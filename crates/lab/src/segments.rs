@@ -8,7 +8,6 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use weft_datapath::vxlan::{
     AccessRule, Capacities, Flood, To, Trunk, Vni, VniSettings, Vtep, VtepOptions, interface_index,
 };
@@ -24,6 +23,7 @@ use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
 use crate::plan::interfaces;
+use crate::sys;
 use crate::sysctls::HurriedWaits;
 use crate::tester::TesterError;
 use crate::tester::cost::ChainCost;
@@ -52,7 +52,8 @@ const FILES: u64 = 16_000;
 pub(crate) fn run(lab: &Lab, spec: &SegmentsSpec, progress: &dyn Progress) -> Result<Records, TesterError> {
     // Each program that is attached and each start of the generator waits for the kernel; frames cost the same.
     let _quick = HurriedWaits::begin()?;
-    raise_file_limit();
+    // Where it may not be raised, attaching the ports says so.
+    sys::raise_file_limit(FILES);
     let most = spec.segments.iter().copied().max().unwrap_or(1);
     let plan = StreamPlan { unicast: most as u16, ..StreamPlan::default() };
     let streams = plan.streams().map_err(TesterError::Refused)?;
@@ -427,15 +428,6 @@ fn range(count: u32) -> String {
 
 fn vni_of(number: u32) -> Vni {
     Vni::new(number).expect("segments count from 1 to 5,000")
-}
-
-/// Where it may not be raised, attaching the ports says so.
-fn raise_file_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < FILES) {
-        let current = Some(limit.maximum.map_or(FILES, |most| most.min(FILES)));
-        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
-    }
 }
 
 #[cfg(test)]

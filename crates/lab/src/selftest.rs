@@ -20,7 +20,7 @@ use weft_scenario::units::{BitsPerSec, Bytes};
 use crate::batch::{self, Program};
 use crate::error::LabError;
 use crate::home::namespace_path;
-use crate::netns;
+use crate::netns::{self, join};
 use crate::plan::iproute::PortQueue;
 use crate::shaping::{Accounting, Shaper};
 use crate::up::Lab;
@@ -89,10 +89,7 @@ fn measure_class(directions: &[Direction]) -> Result<Vec<Measured>, LabError> {
     loop {
         let measured = std::thread::scope(|scope| {
             let threads: Vec<_> = directions.iter().map(|one| scope.spawn(|| one.measure())).collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect::<Result<Vec<_>, _>>()
+            threads.into_iter().map(join).collect::<Result<Vec<_>, _>>()
         })?;
         let off = directions.iter().zip(&measured).find(|(direction, measured)| !direction.is_met(**measured));
         match off {
@@ -236,7 +233,7 @@ impl Direction {
                 Ok(())
             });
             let sent = send_frames(sender, frames);
-            receiving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(sent)
+            join(receiving).and(sent)
         })?;
         let counted = arrivals.get(burst as usize..).unwrap_or_default();
         Ok(typical_span(counted)
@@ -262,7 +259,7 @@ impl Direction {
             });
             let held = self.largest_backlog();
             seen.store(true, Ordering::Relaxed);
-            filling.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(failed())?;
+            join(filling).map_err(failed())?;
             held
         })
     }

@@ -6,12 +6,25 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity};
 
 /// A clock's time, nanoseconds.
-pub(crate) fn now_ns(clock: ClockId) -> u64 {
-    let now = clock_gettime(clock);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+pub(crate) use weft_datapath::clock::ns as now_ns;
+
+/// Lets this process open so many files, or as many as it may.
+pub(crate) fn raise_file_limit(files: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < files) {
+        let current = Some(limit.maximum.map_or(files, |most| most.min(files)));
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
+    }
+}
+
+/// The last core that this process may use: the first ones have the kernel's own work.
+pub(crate) fn last_core() -> io::Result<usize> {
+    let allowed = sched_getaffinity(None)?;
+    (0..CpuSet::MAX_CPU).rfind(|&core| allowed.is_set(core)).ok_or_else(|| io::Error::other("no core is allowed"))
 }
 
 /// Sets a socket option that is one number.

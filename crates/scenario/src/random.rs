@@ -84,7 +84,7 @@ impl Stream {
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// SplitMix64's finalizer: neighbouring inputs become unrelated outputs.
-pub(crate) fn scramble(input: u64) -> u64 {
+pub fn scramble(input: u64) -> u64 {
     let mut word = input.wrapping_add(GOLDEN);
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

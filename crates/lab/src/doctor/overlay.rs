@@ -19,7 +19,7 @@ use super::tunnel::{Ends, INNER, Kind, OUTER, OVERHEAD_BYTES, QUEUES, Tunnel, in
 use crate::capture::PacketSocket;
 use crate::error::LabError;
 use crate::home::namespace_path;
-use crate::netns;
+use crate::netns::{self, join};
 use crate::ping::{Answer, Echo};
 
 const FLOWS: u16 = 300;
@@ -305,7 +305,7 @@ fn watched(left: &str, right: &str, work: impl FnOnce() -> Result<(), LabError>)
         let watching = scope.spawn(|| watch(&taps, &over));
         let done = work();
         over.store(true, Ordering::Relaxed);
-        let seen = watching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let seen = join(watching);
         done.map(|()| seen)
     })
 }

@@ -18,7 +18,7 @@ use crate::capture::PacketSocket;
 use crate::down;
 use crate::error::LabError;
 use crate::home::namespace_path;
-use crate::netns;
+use crate::netns::{self, join};
 use crate::options::LabOptions;
 use crate::ping::{Answer, Echo};
 use crate::up::{Lab, up_owned};
@@ -135,7 +135,7 @@ impl<'a> Path<'a> {
             let watching = scope.spawn(|| largest_frame(&taps, &over));
             let received = transfer::between(&self.near.0, &self.far.0, self.far.1);
             over.store(true, Ordering::Relaxed);
-            (received, watching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            (received, join(watching))
         });
         let received = received?;
         let intact = received == transfer::pattern();

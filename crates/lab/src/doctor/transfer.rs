@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::error::LabError;
-use crate::netns;
+use crate::netns::{self, join};
 
 pub(super) const TRANSFER_BYTES: usize = 4 << 20;
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ pub(super) fn between(from: &Path, to: &Path, address: Ipv4Addr) -> Result<Vec<u
     std::thread::scope(|scope| {
         let receiving = scope.spawn(|| receive_all(&listener));
         let sent = netns::in_namespace(from, || send_all(SocketAddrV4::new(address, port)));
-        let received = receiving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let received = join(receiving);
         // A sender that could not send has been heard of by the receiver, too.
         let _stalled = sent?;
         received.map_err(failed())

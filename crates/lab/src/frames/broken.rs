@@ -8,6 +8,7 @@ use weft_scenario::record::Records;
 use super::Run;
 use crate::error::LabError;
 use crate::faults::LabActuator;
+use crate::netns::join;
 use crate::tester::TesterError;
 use crate::tester::path::{Path, Stations, Trial, TrialOrder};
 use crate::tester::reference::Stop;
@@ -47,8 +48,8 @@ pub(super) fn offer(
             broken = schedule.advance(&clock).map(|events| records.events.extend(events));
             std::thread::sleep(LOOK);
         }
-        let trial = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        speaking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let trial = join(sending);
+        join(speaking)?;
         broken.map_err(|error| LabError::Traffic(error.to_string()))?;
         trial
     })?;

@@ -23,6 +23,7 @@ use weft_scenario::workload::MigrationSpec;
 
 use crate::error::LabError;
 use crate::home::namespace_path;
+use crate::netns::join;
 use crate::options::LabOptions;
 use crate::overlay;
 use crate::up::Lab;
@@ -137,8 +138,8 @@ impl Migration<'_> {
             let moved = self.wait(at).and_then(|()| self.place(home, there));
             let waited = moved.and_then(|()| self.wait(stream.duration));
             over.store(true, Relaxed);
-            let received = traffic.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            let stale = watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let received = join(traffic);
+            let stale = join(watch);
             waited?;
             self.count(&stale);
             received

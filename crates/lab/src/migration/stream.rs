@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use weft_scenario::record::ProgressRow;
 
 use crate::error::LabError;
-use crate::netns;
+use crate::netns::{self, join};
 
 const PORT: u16 = 5400;
 const PROBE_INTERVAL: Duration = Duration::from_millis(1);
@@ -181,8 +181,4 @@ fn row(start: Instant, received_bytes: u64) -> ProgressRow {
 /// Nothing happened in time.
 fn is_patience(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
-}
-
-fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

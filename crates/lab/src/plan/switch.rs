@@ -2,6 +2,7 @@
 
 use weft_scenario::engine::Overlay;
 use weft_scenario::id::{LinkId, NodeId};
+use weft_scenario::random::scramble;
 
 use super::iproute::{End, Ip, Network, NewLink};
 use super::{NodePlan, Planner, Sysctl, relays_dhcp, routes_multicast};
@@ -117,8 +118,6 @@ impl Planner<'_> {
 
 /// A switch's own hash seed: never 0 (which means random), different per switch, the same in every run of a seed.
 fn hash_seed(seed: u64, id: NodeId) -> u32 {
-    let mut mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(id.0) + 1);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((mixed ^ (mixed >> 31)) >> 32) as u32 | 1
+    let word = seed.wrapping_sub(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(id.0) + 1);
+    (scramble(word) >> 32) as u32 | 1
 }

@@ -12,6 +12,7 @@ use weft_testbed::tester::{SendOrder, Sent};
 use weft_wire::probe::Probe;
 
 use super::latency::{BUCKETS, bucket_of};
+use crate::netns::join;
 use crate::sys::{bind_to_interface, now_ns, packet_socket, set_option};
 
 /// Frames in one call when unpaced.
@@ -82,7 +83,7 @@ impl PacketSender {
                 cpu::take(order.cpu).map_err(io::Error::other)?;
                 Schedule::new(heads, order).run(self, stop)
             });
-            sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            join(sender)
         })
     }
 }

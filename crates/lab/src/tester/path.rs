@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::Serialize;
 use weft_datapath::DatapathError;
 use weft_datapath::trill::XdpMode;
@@ -18,6 +17,7 @@ use super::rate::FrameSize;
 use super::search::Outcome;
 use super::stream::{Cast, Stream, StreamPlan};
 use crate::error::LabError;
+use crate::sys;
 
 /// Later than this a paced generator begins a new schedule: a burst to catch up would measure the burst.
 const SLIP_NS: u64 = 20_000;
@@ -525,9 +525,7 @@ fn latencies_of(readings: &[PortReading]) -> Latencies {
     Latencies::new(&buckets, exact)
 }
 
-/// The last core that this process may use: the first ones have the kernel's own work.
+/// The core that sends.
 pub(crate) fn last_cpu() -> Result<usize, TesterError> {
-    let allowed = sched_getaffinity(None).map_err(LabError::errno("read the allowed cores"))?;
-    let cpu = (0..CpuSet::MAX_CPU).rfind(|&cpu| allowed.is_set(cpu));
-    cpu.ok_or_else(|| TesterError::Refused("no core is allowed".to_owned()))
+    Ok(sys::last_core().map_err(LabError::io("find a core to send from"))?)
 }

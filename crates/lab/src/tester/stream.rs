@@ -5,6 +5,7 @@
 
 use std::net::Ipv4Addr;
 
+use weft_scenario::random::scramble;
 use weft_wire::ethernet::{MacAddress, ethertype};
 use weft_wire::ipv4::{self, protocol};
 use weft_wire::vlan::{TAG_LEN, VLAN_MAX};
@@ -141,7 +142,7 @@ impl StreamPlan {
             _ => Cast::Broadcast,
         };
         let shuffled = shuffled(number, self.seed);
-        let ports = hash(self.seed ^ u64::from(number) << 32);
+        let ports = scramble(self.seed ^ u64::from(number) << 32);
         // Above the well-known ports; each stream's ports are its own draw.
         let port = |bits: u64| 1024 + (bits % (65_536 - 1024)) as u16;
         let source = Station {
@@ -218,17 +219,9 @@ fn station_mac(side: u8, shuffled: u16) -> MacAddress {
 /// Another host number, 1 to 32768, for each stream and, mostly, for each seed: stations must not be neighbours in a
 /// table only because they were numbered one after another. An odd factor permutes.
 fn shuffled(number: u16, seed: u64) -> u16 {
-    let key = hash(seed);
+    let key = scramble(seed);
     let (factor, offset) = (key as u32 | 1, (key >> 32) as u32);
     1 + (u32::from(number).wrapping_mul(factor).wrapping_add(offset) % 0x8000) as u16
-}
-
-/// Mixes 64 bits (the finaliser of SplitMix64).
-fn hash(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

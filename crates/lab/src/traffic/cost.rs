@@ -8,16 +8,9 @@
 use std::fs;
 use std::io;
 
-use rustix::thread::{CpuSet, sched_getaffinity};
 use weft_scenario::record::CostRow;
 
 use super::table::now_ns;
-
-/// The last core that this process may use.
-pub(super) fn last_core() -> io::Result<usize> {
-    let allowed = sched_getaffinity(None)?;
-    (0..CpuSet::MAX_CPU).rfind(|&core| allowed.is_set(core)).ok_or_else(|| io::Error::other("no core is allowed"))
-}
 
 /// Measures from the first payload of every flow to the end of the run, so that connection set-up does not count.
 pub(super) struct CostMeter {
@@ -98,7 +91,7 @@ mod tests {
     fn a_busy_process_costs_no_more_than_the_wall_time_and_a_sleeping_one_little() {
         let start = |script: &str| Command::new("sh").args(["-c", script]).spawn().unwrap();
         let (mut busy, mut asleep) = (start("while :; do :; done"), start("exec sleep 60"));
-        let core = last_core().unwrap();
+        let core = crate::sys::last_core().unwrap();
         let mut meters = [busy.id(), asleep.id()].map(|pid| CostMeter::new(core, &[pid]).unwrap());
         assert_eq!(meters[0].close(0).unwrap(), None);
         std::thread::sleep(Duration::from_millis(50));
@@ -118,6 +111,6 @@ mod tests {
     fn a_process_that_is_gone_is_an_error() {
         let mut gone = Command::new("true").spawn().unwrap();
         gone.wait().unwrap();
-        assert!(CostMeter::new(last_core().unwrap(), &[gone.id()]).is_err());
+        assert!(CostMeter::new(crate::sys::last_core().unwrap(), &[gone.id()]).is_err());
     }
 }

@@ -8,7 +8,8 @@ use weft_scenario::workload::services::{DatagramStream, ServicesSpec, Storm};
 use weft_scenario::workload::{FlowSpec, MixSpec, Workload};
 
 use super::table::{Config, HostConfig, Table};
-use super::{TrafficError, TrafficSetup, cost};
+use super::{TrafficError, TrafficSetup};
+use crate::sys;
 
 /// Cells for flows of the mix; flows beyond them run and count in the totals but get no row of their own.
 const MIX_ROWS: u32 = 1 << 19;
@@ -65,7 +66,7 @@ impl Plan {
             namespace: host.namespace.clone(),
             address: host.address,
         };
-        let cost_core = if trial.pin_and_measure_cost { Some(cost::last_core()) } else { None };
+        let cost_core = if trial.pin_and_measure_cost { Some(sys::last_core()) } else { None };
         let config = Config {
             parent: std::process::id() as i32,
             hosts: setup.hosts.iter().map(host).collect(),

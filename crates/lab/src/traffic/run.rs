@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use rustix::process::{Resource, Rlimit, getpriority_process, getrlimit, setpriority_process, setrlimit};
+use rustix::process::{getpriority_process, setpriority_process};
 use rustix::time::ClockId;
 use weft_scenario::engine::{Progress, Trial};
 use weft_scenario::record::{EventRow, ProgressRow, Records};
@@ -42,7 +42,8 @@ pub fn run(
 ) -> Result<Records, TrafficError> {
     let plan = Plan::new(trial, setup.hosts.len())?;
     let table = plan.table(setup, trial)?;
-    raise_open_files(setup);
+    // One pipe per worker and two descriptors per watched namespace may exceed the usual 1024.
+    sys::raise_file_limit(512 + 2 * (setup.hosts.len() + setup.watched.len()) as u64);
     let mut accounts = Accounts::open(setup)?;
     let mut sampler = Sampler::new(&table, &setup.watched)?;
     let mut workers = Workers::start(&table, &setup.worker_command)?;
@@ -240,16 +241,6 @@ fn own_user_ticks() -> Result<u64, TrafficError> {
     let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace().collect();
     let ticks = |field: usize| fields.get(field - 3).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     Ok(ticks(14) + ticks(16))
-}
-
-/// One pipe per worker and two descriptors per watched namespace may exceed the usual 1024.
-fn raise_open_files(setup: &TrafficSetup) {
-    let needed = 512 + 2 * (setup.hosts.len() + setup.watched.len()) as u64;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < needed) {
-        let current = limit.maximum.map_or(needed, |maximum| maximum.min(needed));
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: limit.maximum });
-    }
 }
 
 /// The calling thread's priority while it samples, so that samples are on time on busy cores.

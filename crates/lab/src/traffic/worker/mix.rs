@@ -4,11 +4,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+use weft_scenario::random::scramble;
 use weft_scenario::workload::{MixServer, MixSpec, SizeDistribution, WorkloadError};
 
 use super::budget::{Budget, QUANTUM_BYTES};
 use super::sender::{Senders, Task};
-use super::socket::scramble;
 use crate::traffic::table::{Table, now_ns};
 
 /// Flows are looked at no more often than this.

@@ -7,10 +7,11 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, send, shutdown, sockopt};
+use weft_scenario::random::scramble;
 
 use super::receiver::greeting;
 use super::slots::{Kind, Slots};
-use super::socket::{scramble, start_connection, tcp_state};
+use super::socket::{start_connection, tcp_state};
 use crate::traffic::table::{Config, FlowCell, HostConfig, Table, now_ns};
 
 /// What all flows carry.

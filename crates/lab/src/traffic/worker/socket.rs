@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, listen, socket_with, sockopt};
+use weft_scenario::random::scramble;
 
 use crate::sys::set_option;
 
@@ -93,14 +94,6 @@ pub(super) fn storm_receiver() -> io::Result<OwnedFd> {
 fn datagram_socket() -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?)
-}
-
-/// A bijection on 64 bits that leaves no pattern (the finaliser of SplitMix64).
-pub(super) fn scramble(value: u64) -> u64 {
-    let mixed = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 /// The beginning of the kernel's `struct tcp_info` (linux/tcp.h), which only ever grows at its end.
