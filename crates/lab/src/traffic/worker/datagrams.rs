@@ -15,7 +15,7 @@ use crate::traffic::table::{Table, now_ns};
 /// Sockets are written to no more often than this.
 pub(super) const TICK_NS: u64 = 2_000_000;
 /// Reads before TCP has its turn.
-pub(super) const READS_PER_TURN: usize = 64;
+const READS_PER_TURN: usize = 64;
 
 /// All streams of datagrams that one server sends, and the socket where it receives others'.
 pub(super) struct Datagrams<'a> {
@@ -89,18 +89,10 @@ impl<'a> Datagrams<'a> {
     /// Counts what has arrived.
     pub(super) fn read(&mut self) -> io::Result<()> {
         let Some(socket) = &self.receiver else { return Ok(()) };
-        for _ in 0..READS_PER_TURN {
-            // The payload is of no interest: TRUNC tells its length without a copy.
-            match recv(socket, &mut [0; 1][..], RecvFlags::TRUNC) {
-                Ok((_, bytes)) => {
-                    self.table.hosts()[self.me].received_bytes.fetch_add(bytes as u64, Relaxed);
-                }
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        let counter = &self.table.hosts()[self.me].received_bytes;
+        take(socket, |_: [u8; 1], bytes| {
+            counter.fetch_add(bytes as u64, Relaxed);
+        })
     }
 }
 
@@ -109,15 +101,34 @@ impl Sending {
         let due_bytes = due_bytes(self.stream.rate, self.stream.start_ns, now_ns.min(self.stream.end_ns));
         while self.offered_bytes + payload.len() as u64 <= due_bytes {
             self.offered_bytes += payload.len() as u64;
-            match send(&self.socket, payload, SendFlags::NOSIGNAL) {
-                Ok(_) | Err(Errno::INTR) => {}
-                // The interface is busy, or nobody listens yet: lost, like everything that a source offers too fast.
-                Err(Errno::AGAIN | Errno::NOBUFS | Errno::CONNREFUSED) => {}
-                Err(error) => return Err(io::Error::other(format!("send datagrams: {error}"))),
-            }
+            offer(&self.socket, payload, "send datagrams")?;
         }
         Ok(())
     }
+}
+
+/// Writes a datagram. What the interface has no room for, or nobody listens for yet, is lost, like everything that a source offers
+/// too fast.
+pub(super) fn offer(socket: &OwnedFd, payload: &[u8], what: &str) -> io::Result<()> {
+    match send(socket, payload, SendFlags::NOSIGNAL) {
+        Ok(_) | Err(Errno::INTR | Errno::AGAIN | Errno::NOBUFS | Errno::CONNREFUSED) => Ok(()),
+        Err(error) => Err(io::Error::other(format!("{what}: {error}"))),
+    }
+}
+
+/// Takes what has arrived, until TCP has its turn: `arrived` gets the beginning of each datagram and its length.
+pub(super) fn take<const N: usize>(socket: &OwnedFd, arrived: impl Fn([u8; N], usize)) -> io::Result<()> {
+    for _ in 0..READS_PER_TURN {
+        let mut beginning = [0; N];
+        // The rest is of no interest: TRUNC tells the length without a copy.
+        match recv(socket, &mut beginning[..], RecvFlags::TRUNC) {
+            Ok((_, bytes)) => arrived(beginning, bytes),
+            Err(Errno::AGAIN) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// What a source at a steady rate has to offer between two times.

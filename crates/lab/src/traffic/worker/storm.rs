@@ -6,11 +6,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
 use weft_scenario::workload::services::{STORM_PAYLOAD_BYTES, StormSpec};
 
-use super::datagrams::{READS_PER_TURN, TICK_NS, due_bytes};
+use super::datagrams::{TICK_NS, due_bytes, offer, take};
 use super::socket::{storm_receiver, storm_sender};
 use crate::traffic::table::{Table, now_ns};
 
@@ -82,21 +80,12 @@ impl<'a> Storms<'a> {
     pub(super) fn read(&mut self) -> io::Result<()> {
         let Some(socket) = &self.receiver else { return Ok(()) };
         let counters = &self.table.hosts()[self.me];
-        for _ in 0..READS_PER_TURN {
-            let mut mark = [0; MARK];
-            match recv(socket, &mut mark[..], RecvFlags::TRUNC) {
-                Ok((_, bytes)) => {
-                    let is_own = bytes >= MARK && self.own.contains(&u32::from_be_bytes(mark));
-                    let counter = if is_own { &counters.storm_own } else { &counters.storm_foreign };
-                    counter.fetch_add(1, Relaxed);
-                    counters.received_bytes.fetch_add(bytes as u64, Relaxed);
-                }
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        take(socket, |mark: [u8; MARK], bytes| {
+            let is_own = bytes >= MARK && self.own.contains(&u32::from_be_bytes(mark));
+            let counter = if is_own { &counters.storm_own } else { &counters.storm_foreign };
+            counter.fetch_add(1, Relaxed);
+            counters.received_bytes.fetch_add(bytes as u64, Relaxed);
+        })
     }
 }
 
@@ -107,12 +96,7 @@ impl Sending {
         let due = due_bytes(self.spec.rate, self.spec.begin.0, now_ns.min(self.spec.end.0)) / payload.len() as u64;
         while self.offered < due {
             self.offered += 1;
-            match send(&self.socket, &payload, SendFlags::NOSIGNAL) {
-                Ok(_) | Err(Errno::INTR) => {}
-                // The interface is busy: lost, like everything that a source offers too fast.
-                Err(Errno::AGAIN | Errno::NOBUFS) => {}
-                Err(error) => return Err(io::Error::other(format!("broadcast: {error}"))),
-            }
+            offer(&self.socket, &payload, "broadcast")?;
         }
         Ok(())
     }
