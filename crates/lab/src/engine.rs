@@ -7,6 +7,7 @@ use weft_scenario::engine::{Engine, EngineError, Progress, Scenario, Session, Tr
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::record::{EventRow, Records};
 use weft_scenario::topology::Fabric;
+use weft_scenario::workload::services::ServicesSpec;
 use weft_scenario::workload::{Servers, Workload};
 
 use crate::adjacency::AdjacencyWatch;
@@ -99,6 +100,10 @@ impl LabSession<'_> {
         self.lab.as_ref().expect("the lab is there until the session is closed")
     }
 
+    fn lab_mut(&mut self) -> &mut Lab {
+        self.lab.as_mut().expect("the lab is there until the session is closed")
+    }
+
     /// The ends of flows: servers with what they talk by, or those with a public LA and, after them, whoever is outside.
     fn setup(&self, outside: bool) -> TrafficSetup {
         let lab = self.lab();
@@ -122,41 +127,24 @@ impl LabSession<'_> {
 
 impl Session for LabSession<'_> {
     fn run(&mut self, trial: &Trial) -> Result<Records, EngineError> {
-        if let Workload::Frames(spec) = &trial.workload {
-            let (lab, weft_binary) = (self.lab(), &*self.options.weft_binary);
-            let run = frames::Run { lab, held: &self.held, spec, trial, weft_binary, progress: self.progress };
-            return Ok(frames::run(&run)?);
-        }
-        if let Workload::Segments(spec) = &trial.workload {
-            return Ok(segments::run(self.lab(), spec, self.progress)?);
-        }
-        if let Workload::Elephants(spec) = &trial.workload {
-            return Ok(elephants::run(self.lab(), spec, self.progress)?);
-        }
-        if let Workload::Directory(spec) = &trial.workload {
-            let lab = self.lab.as_mut().expect("the lab is there until the session is closed");
-            let mut tier = directory::LabTier::new(lab, self.options);
-            return Ok(directory::run(&mut tier, spec, trial.seed, self.progress)?);
-        }
-        if let Workload::Migration(spec) = &trial.workload {
-            let lab = self.lab.as_mut().expect("the lab is there until the session is closed");
-            return Ok(migration::run(lab, self.options, spec, trial.sample_interval, self.progress)?);
-        }
-        let limited = match &trial.workload {
-            Workload::Services(spec) => {
-                let lab = self.lab.as_mut().expect("the lab is there until the session is closed");
-                spec.check_fabric(&lab.scenario.fabric).map_err(|error| EngineError::Refused(error.to_string()))?;
-                limits::set(lab, self.options, self.progress, spec)?
+        let (options, progress) = (self.options, self.progress);
+        match &trial.workload {
+            Workload::Frames(spec) => {
+                let (lab, weft_binary) = (self.lab(), &*options.weft_binary);
+                Ok(frames::run(&frames::Run { lab, held: &self.held, spec, trial, weft_binary, progress })?)
             }
-            _ => None,
-        };
-        let mut records = self.carry(trial)?;
-        if let Some(limited) = limited {
-            let lab = self.lab.as_mut().expect("the lab is there until the session is closed");
-            records.facts.push(limited.fact(lab));
-            limited.lift(lab, self.options, self.progress)?;
+            Workload::Segments(spec) => Ok(segments::run(self.lab(), spec, progress)?),
+            Workload::Elephants(spec) => Ok(elephants::run(self.lab(), spec, progress)?),
+            Workload::Directory(spec) => {
+                let mut tier = directory::LabTier::new(self.lab_mut(), options);
+                Ok(directory::run(&mut tier, spec, trial.seed, progress)?)
+            }
+            Workload::Migration(spec) => {
+                Ok(migration::run(self.lab_mut(), options, spec, trial.sample_interval, progress)?)
+            }
+            Workload::Services(spec) => self.carry_services(spec, trial),
+            _ => self.carry(trial),
         }
-        Ok(records)
     }
 
     fn facts(&self) -> Vec<(String, f64)> {
@@ -170,6 +158,19 @@ impl Session for LabSession<'_> {
 }
 
 impl LabSession<'_> {
+    /// The same with the services' limits.
+    fn carry_services(&mut self, spec: &ServicesSpec, trial: &Trial) -> Result<Records, EngineError> {
+        let (options, progress) = (self.options, self.progress);
+        spec.check_fabric(&self.lab().scenario.fabric).map_err(|error| EngineError::Refused(error.to_string()))?;
+        let limited = limits::set(self.lab_mut(), options, progress, spec)?;
+        let mut records = self.carry(trial)?;
+        if let Some(limited) = limited {
+            records.facts.push(limited.fact(self.lab()));
+            limited.lift(self.lab_mut(), options, progress)?;
+        }
+        Ok(records)
+    }
+
     /// Runs the traffic of a trial between the servers.
     fn carry(&self, trial: &Trial) -> Result<Records, EngineError> {
         let setup = self.setup(matches!(trial.workload, Workload::Outside(_)));

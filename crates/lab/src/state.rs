@@ -72,19 +72,12 @@ pub struct ProcessState {
 impl LabState {
     /// A lab about to be made.
     pub(crate) fn new(lab: &str, scenario: &weft_scenario::engine::Scenario, owner: Option<ProcessId>) -> Self {
-        let created = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Self {
-            schema_version: SCHEMA_VERSION,
-            lab: lab.to_owned(),
-            fabric: scenario.fabric.name().to_owned(),
             fabric_yaml: weft_scenario::topology::to_yaml(&scenario.fabric),
-            overlay: scenario.overlay,
             shaped: scenario.shaped,
-            created_unix_s: created.as_secs(),
             owner,
-            ready: false,
             nodes: node_states(lab, scenario),
-            processes: Vec::new(),
+            ..Self::bare(lab, scenario.fabric.name(), scenario.overlay, ProcessId::own())
         }
     }
 
