@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::beds::{self, fact, trial, try_run, turn};
+use common::beds::{self, fact, frames_spec, trial, try_run, turn};
 use common::campus::fabric;
 use common::scenario;
 use weft_scenario::engine::{Hook, Overlay, Scenario, Trial, TunnelEnd};
@@ -13,7 +13,7 @@ use weft_scenario::record::{ChainRow, Records};
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::{Fabric, LeafSpineParams, LinkParams, leaf_spine};
 use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
-use weft_scenario::workload::{ElephantSpec, End, FramesSpec, Layer, Runs, Split, Workload};
+use weft_scenario::workload::{ElephantSpec, End, FramesSpec, Runs, Split, Workload};
 
 const MS: u64 = 1_000_000;
 const GENERIC: Overlay = Overlay::RBridge { hook: Hook::XdpGeneric, elide: false };
@@ -25,24 +25,6 @@ const TUNNELS: [Overlay; 3] = [
     Overlay::Vtep { hook: Hook::Xdp, at: TunnelEnd::Tor },
     Overlay::KernelVxlan { at: TunnelEnd::Tor },
 ];
-
-fn spec() -> FramesSpec {
-    FramesSpec {
-        frame_bytes: vec![64, 1518],
-        stations: 64,
-        from: End::Port,
-        to: End::Port,
-        receivers: 1,
-        search: None,
-        per_s: vec![20_000],
-        load_percent: Vec::new(),
-        path_rate: None,
-        load_of: Layer::Layer1,
-        trial: Some(Nanos(20 * MS)),
-        crossing_percent: Vec::new(),
-        cost: None,
-    }
-}
 
 fn bed(leaves: u32, spines: u32, servers_per_leaf: u32) -> LeafSpineParams {
     LeafSpineParams { spines, leaves, servers_per_leaf, ..LeafSpineParams::default() }
@@ -93,7 +75,7 @@ fn whatever_forwards_carries_every_frame_over_four_paths_or_one() {
         _ => (overlay, 4..=4),
     });
     for (overlay, paths) in all_paths.chain(one_path) {
-        let records = run("fa", leaf_spine(&bed(2, 4, 1)).unwrap(), overlay, spec());
+        let records = run("fa", leaf_spine(&bed(2, 4, 1)).unwrap(), overlay, frames_spec());
         assert_eq!(records.crossings.len(), 2);
         assert_whole(&records, overlay);
         assert!(paths.contains(&used(&records)), "{overlay}: {:?}", records.path_shares);
@@ -103,7 +85,7 @@ fn whatever_forwards_carries_every_frame_over_four_paths_or_one() {
 #[test]
 fn a_second_trial_has_other_stations_and_switches_forget_the_first_ones() {
     let Some(_turn) = turn() else { return };
-    let trials = [1, 2].map(|seed| Trial { seed, ..trial(Workload::Frames(spec())) });
+    let trials = [1, 2].map(|seed| Trial { seed, ..trial(Workload::Frames(frames_spec())) });
     let all = try_run("fb", &scenario(leaf_spine(&bed(2, 1, 1)).unwrap(), Overlay::RBRIDGE), &trials).unwrap();
     all.iter().for_each(|records| assert_whole(records, Overlay::RBRIDGE));
     assert!(all[0].path_shares.iter().all(|row| row.switch == "spine1" && row.frames > 0), "a line has one path");
@@ -113,7 +95,7 @@ fn a_second_trial_has_other_stations_and_switches_forget_the_first_ones() {
 fn frames_between_vlans_go_by_the_ingress_rbridge_or_by_a_router() {
     let Some(_turn) = turn() else { return };
     for (name, paths) in [("trill-routed", 4), ("trill-inter-vlan", 1)] {
-        let records = run("fc", fabric(name), Overlay::RBRIDGE, spec());
+        let records = run("fc", fabric(name), Overlay::RBRIDGE, frames_spec());
         assert_whole(&records, Overlay::RBRIDGE);
         assert_eq!(used(&records), paths, "{name}: {:?}", records.path_shares);
     }
@@ -125,7 +107,7 @@ fn a_part_of_the_traffic_stays_within_its_vlan() {
     let mut detour = Vec::new();
     for name in ["trill-routed", "trill-inter-vlan"] {
         let cost = Some(Runs { count: 2, each: Nanos(4 * MS) });
-        let spec = FramesSpec { crossing_percent: vec![0, 40, 100], frame_bytes: vec![128], cost, ..spec() };
+        let spec = FramesSpec { crossing_percent: vec![0, 40, 100], frame_bytes: vec![128], cost, ..frames_spec() };
         let records = run("fd", fabric(name), Overlay::RBRIDGE, spec);
         // Every frame at its own station: that of the other VLAN is behind another port.
         assert_whole(&records, Overlay::RBRIDGE);
@@ -159,7 +141,7 @@ fn links_in_virtual_time_carry_what_their_rate_allows() {
             per_s: Vec::new(),
             load_percent,
             trial: Some(Nanos(200 * MS)),
-            ..spec()
+            ..frames_spec()
         };
         let shaped = Scenario { shaped: true, ..scenario(fabric, overlay) };
         let records = try_run("fe", &shaped, &[trial(Workload::Frames(frames))]).unwrap().swap_remove(0);
@@ -192,9 +174,9 @@ fn every_switch_costs_something_and_works_again_after_the_cuts() {
             per_s: Vec::new(),
             trial: None,
             cost: Some(Runs { count: 3, each: Nanos(4 * MS) }),
-            ..spec()
+            ..frames_spec()
         };
-        let trials = [trial(Workload::Frames(costs)), trial(Workload::Frames(spec()))];
+        let trials = [trial(Workload::Frames(costs)), trial(Workload::Frames(frames_spec()))];
         let all = try_run("ff", &scenario(leaf_spine(&bed(2, 1, 1)).unwrap(), overlay), &trials).unwrap();
         assert_whole(&all[1], overlay);
         let chains = &all[0].chains;
@@ -216,7 +198,8 @@ fn every_switch_costs_something_and_works_again_after_the_cuts() {
 fn a_hop_of_several_switches_is_cut_as_one_and_work_is_spread_by_nickname() {
     let Some(_turn) = turn() else { return };
     let cost = Some(Runs { count: 2, each: Nanos(4 * MS) });
-    let spec = FramesSpec { receivers: 5, frame_bytes: vec![64], per_s: Vec::new(), trial: None, cost, ..spec() };
+    let spec =
+        FramesSpec { receivers: 5, frame_bytes: vec![64], per_s: Vec::new(), trial: None, cost, ..frames_spec() };
     let spread = Switching { cpus: 2, ..Switching::default() };
     let scenario = Scenario { switching: spread, ..scenario(leaf_spine(&bed(6, 1, 1)).unwrap(), Overlay::RBRIDGE) };
     let records = try_run("fg", &scenario, &[trial(Workload::Frames(spec))]).unwrap().swap_remove(0);
@@ -239,7 +222,7 @@ fn a_lost_switch_hits_some_streams_for_a_while() {
                 frame_bytes: vec![128],
                 per_s: vec![10_000],
                 trial: Some(time),
-                ..spec()
+                ..frames_spec()
             }))
         };
         let broken = |seconds: u64, kind: &FaultKind| Trial {
@@ -293,10 +276,10 @@ fn a_network_that_has_no_place_for_the_test_centre_is_refused_by_name() {
         try_run("fj", &scenario(fabric, Overlay::RBRIDGE), &trials).unwrap_err().to_string()
     };
     let cost = Some(Runs { count: 1, each: Nanos(MS) });
-    let two = FramesSpec { receivers: 2, to: End::Socket, per_s: Vec::new(), cost, ..spec() };
+    let two = FramesSpec { receivers: 2, to: End::Socket, per_s: Vec::new(), cost, ..frames_spec() };
     let error = refused(leaf_spine(&bed(2, 1, 1)).unwrap(), two);
     assert!(error.contains("fewer than 2 servers to receive"), "{error}");
-    let mixed = FramesSpec { crossing_percent: vec![50], ..spec() };
+    let mixed = FramesSpec { crossing_percent: vec![50], ..frames_spec() };
     let error = refused(leaf_spine(&bed(2, 1, 1)).unwrap(), mixed);
     assert!(error.contains("no two VLANs behind one switch"), "{error}");
 }

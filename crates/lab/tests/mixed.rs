@@ -6,7 +6,7 @@ mod common;
 use std::net::Ipv4Addr;
 use std::process::Command;
 
-use common::beds::{run, trial, turn};
+use common::beds::{frames_spec, run, trial, turn};
 use common::campus::{build, close, fabric, pings};
 use common::hosts::{self, seen_during};
 use common::{Gone, Quiet, can_run, lab_name, options, scenario};
@@ -16,24 +16,11 @@ use weft_scenario::engine::{Engine, EngineError, Overlay};
 use weft_scenario::record::Records;
 use weft_scenario::topology::{from_yaml, to_yaml};
 use weft_scenario::units::Nanos;
-use weft_scenario::workload::{End, FramesSpec, Layer, Runs, Workload};
+use weft_scenario::workload::{FramesSpec, Runs, Workload};
 
 fn frames() -> Workload {
-    Workload::Frames(FramesSpec {
-        frame_bytes: vec![128],
-        stations: 32,
-        from: End::Port,
-        to: End::Port,
-        receivers: 1,
-        search: None,
-        per_s: vec![20_000],
-        load_percent: Vec::new(),
-        path_rate: None,
-        load_of: Layer::Layer1,
-        trial: Some(Nanos(20_000_000)),
-        crossing_percent: Vec::new(),
-        cost: Some(Runs { count: 3, each: Nanos(4_000_000) }),
-    })
+    let cost = Some(Runs { count: 3, each: Nanos(4_000_000) });
+    Workload::Frames(FramesSpec { frame_bytes: vec![128], stations: 32, cost, ..frames_spec() })
 }
 
 /// Every frame arrived, and each switch on the way has a chain of its own that costs more than the one before it.

@@ -8,7 +8,7 @@ use weft_scenario::engine::{Engine, EngineError, Overlay, Scenario, Trial};
 use weft_scenario::record::Records;
 use weft_scenario::topology::Fabric;
 use weft_scenario::units::Nanos;
-use weft_scenario::workload::Workload;
+use weft_scenario::workload::{End, FramesSpec, Layer, Workload};
 
 use super::{Gone, Quiet, can_run, lab_name, options, scenario, traces};
 
@@ -16,6 +16,25 @@ use super::{Gone, Quiet, can_run, lab_name, options, scenario, traces};
 pub(crate) fn turn() -> Option<MutexGuard<'static, ()>> {
     static TURN: Mutex<()> = Mutex::new(());
     can_run().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Frames from port to port, for 20 ms at one rate.
+pub(crate) fn frames_spec() -> FramesSpec {
+    FramesSpec {
+        frame_bytes: vec![64, 1518],
+        stations: 64,
+        from: End::Port,
+        to: End::Port,
+        receivers: 1,
+        search: None,
+        per_s: vec![20_000],
+        load_percent: Vec::new(),
+        path_rate: None,
+        load_of: Layer::Layer1,
+        trial: Some(Nanos(20_000_000)),
+        crossing_percent: Vec::new(),
+        cost: None,
+    }
 }
 
 pub(crate) fn trial(workload: Workload) -> Trial {
