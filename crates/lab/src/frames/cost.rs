@@ -23,7 +23,7 @@ use crate::tester::TesterError;
 use crate::tester::bed::{BED_MTU, Namespaces, make_namespaces, wire};
 use crate::tester::cost::ChainCost;
 use crate::tester::experiment::order_of;
-use crate::tester::path::last_cpu;
+use crate::tester::path::{TrialOrder, last_cpu};
 use crate::tester::port::Port;
 use crate::tester::rate::{FCS_BYTES, FrameSize};
 use crate::tester::stream::Stream;
@@ -279,18 +279,8 @@ pub(super) fn size_of(bytes: u32) -> Result<FrameSize, TesterError> {
 
 /// Frames of a size, one behind the other without a pause.
 fn as_fast_as_can_be(size: FrameSize, runs: Runs) -> Result<SendOrder, TesterError> {
-    let order = order_of(runs);
-    Ok(SendOrder {
-        frame_bytes: size.kernel_bytes() as usize,
-        interval_ns: 0.0,
-        duration_ns: u64::try_from(order.duration.as_nanos()).unwrap_or(u64::MAX),
-        limit: order.frames.unwrap_or(u64::MAX),
-        batch: BATCH,
-        spin: false,
-        slip_ns: Duration::from_millis(1).as_nanos() as u64,
-        seed: 1,
-        cpu: last_cpu()?,
-    })
+    let order = TrialOrder { batch: Some(BATCH), ..order_of(runs) };
+    Ok(SendOrder { slip_ns: 1_000_000, ..order.to_send(size, 1, last_cpu()?) })
 }
 
 pub(super) fn heads(streams: &[Stream], size: FrameSize) -> Vec<Vec<u8>> {

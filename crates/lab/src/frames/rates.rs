@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use weft_scenario::record::{CrossingRow, Records};
 use weft_scenario::workload::Search;
-use weft_testbed::tester::{Generator, SendOrder};
+use weft_testbed::tester::Generator;
 
 use super::Run;
 use super::bed::Bed;
@@ -17,6 +17,7 @@ use super::hops::Hops;
 use super::sockets::Sockets;
 use super::vm::order::{FRAME_OVER_PAYLOAD, Order};
 use crate::tester::TesterError;
+use crate::tester::path::TrialOrder;
 use crate::tester::port::Port;
 use crate::tester::rate::FrameSize;
 use crate::tester::search::{Outcome, Rfc2544Search};
@@ -31,10 +32,7 @@ const SET_UP: Duration = Duration::from_millis(25);
 /// Fewer frames than this are no trial: other work was in the way before it began.
 const FRAMES_LEAST: u64 = 50;
 const ATTEMPTS: usize = 3;
-/// Later than this the generator begins a new schedule: a burst to catch up would measure the burst.
-const SLIP_NS: u64 = 20_000;
-/// Below so many frames a second waiting is done inside the program, above them frames leave in batches.
-const SPIN_PPS: f64 = 10_000.0;
+/// Above so many frames a second they leave in batches.
 const SINGLE_PPS: f64 = 1_000_000.0;
 /// The bounds of a search end within this share of each other.
 const RESOLUTION: f64 = 0.06;
@@ -160,17 +158,9 @@ impl<'a> Rates<'a> {
             return Err(TesterError::Interrupted);
         }
         let duration = trial_of(self.run) + SET_UP;
-        let order = SendOrder {
-            frame_bytes: self.size.kernel_bytes() as usize,
-            interval_ns: pps.map_or(0.0, |pps| 1e9 / pps),
-            duration_ns: duration.as_nanos() as u64,
-            limit: u64::MAX,
-            batch: if pps.is_some_and(|pps| pps <= SINGLE_PPS) { 1 } else { BATCH },
-            spin: pps.is_some_and(|pps| pps < SPIN_PPS),
-            slip_ns: SLIP_NS,
-            seed: 1,
-            cpu: self.sockets.cores.tester,
-        };
+        let batch = if pps.is_some_and(|pps| pps <= SINGLE_PPS) { 1 } else { BATCH };
+        let order = TrialOrder { pps, batch: Some(batch), ..TrialOrder::unpaced(duration) };
+        let order = order.to_send(self.size, 1, self.sockets.cores.tester);
         self.sockets.listen(duration + SLACK, Some(self.sockets.cores.server))?;
         let sent = self.port.inside(|| self.generator.send(&order, &|| false))??;
         let offered = Offered {

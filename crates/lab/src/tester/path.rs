@@ -69,6 +69,22 @@ impl TrialOrder {
         Self { pps: Some(pps), ..Self::unpaced(duration) }
     }
 
+    /// As the generator is told it.
+    pub(crate) fn to_send(self, size: FrameSize, seed: u8, cpu: usize) -> SendOrder {
+        let paced = self.pps.filter(|pps| *pps > 0.0);
+        SendOrder {
+            frame_bytes: size.kernel_bytes() as usize,
+            interval_ns: paced.map_or(0.0, |pps| 1e9 / pps),
+            duration_ns: u64::try_from(self.duration.as_nanos()).unwrap_or(u64::MAX),
+            limit: self.frames.unwrap_or(u64::MAX),
+            batch: self.batch.unwrap_or_else(|| batch_for(paced)),
+            spin: paced.is_some_and(|pps| pps < SPIN_PPS),
+            slip_ns: SLIP_NS,
+            seed,
+            cpu,
+        }
+    }
+
     /// The same, with every payload looked at.
     #[must_use]
     pub fn checking_payloads(self) -> Self {
@@ -266,24 +282,13 @@ impl Path {
     pub fn trial(&mut self, order: &TrialOrder, stop: &(dyn Fn() -> bool + Sync)) -> Result<Trial, TesterError> {
         self.trial += 1;
         let (trial, seed) = (self.trial, self.trial as u8);
-        let paced = order.pps.filter(|pps| *pps > 0.0);
         // Unpaced frames are many: looking at every payload would make the analyser the bottleneck.
         let mask = if order.every_payload { 0 } else { SAMPLED_PAYLOAD };
         for analyser in &self.analysers {
             analyser.begin(trial, seed, mask)?;
         }
         let before = self.sending.traffic()?;
-        let send = SendOrder {
-            frame_bytes: self.size.kernel_bytes() as usize,
-            interval_ns: paced.map_or(0.0, |pps| 1e9 / pps),
-            duration_ns: u64::try_from(order.duration.as_nanos()).unwrap_or(u64::MAX),
-            limit: order.frames.unwrap_or(u64::MAX),
-            batch: order.batch.unwrap_or_else(|| batch_for(paced)),
-            spin: paced.is_some_and(|pps| pps < SPIN_PPS),
-            slip_ns: SLIP_NS,
-            seed,
-            cpu: self.cpu,
-        };
+        let send = order.to_send(self.size, seed, self.cpu);
         let asked = AtomicBool::new(false);
         let sent = self.send(&send, &|| {
             let now = stop();

@@ -59,7 +59,7 @@ pub fn loss(options: &MeasureOptions, progress: &dyn Progress) -> Result<Report<
         progress.phase("loss", &format!("{frame_bytes} bytes"));
         session.set_size(*frame_bytes)?;
         let most = highest(&mut session, options)?;
-        let mut curve = LossCurve::new(most, STEPS, true);
+        let mut curve = LossCurve::new(most, STEPS);
         while let Some(asked_pps) = curve.next_pps() {
             progress.advance(curve.points().len() as f64 / f64::from(STEPS), &format!("{:.3} Mpps", asked_pps / 1e6));
             let (trial, noise) = session.judged_trial(&TrialOrder::paced(asked_pps, options.trial))?;

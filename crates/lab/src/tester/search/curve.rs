@@ -7,21 +7,20 @@ use super::Outcome;
 pub struct LossCurve {
     max_pps: f64,
     steps: u32,
-    stop_when_clean: bool,
     points: Vec<Outcome>,
 }
 
 impl LossCurve {
-    /// `steps` rates, evenly spaced, down from `max_pps`. `stop_when_clean`: end after two rates without loss.
-    pub fn new(max_pps: f64, steps: u32, stop_when_clean: bool) -> Self {
-        Self { max_pps, steps: steps.max(1), stop_when_clean, points: Vec::new() }
+    /// `steps` rates, evenly spaced, down from `max_pps` until two have no loss.
+    pub fn new(max_pps: f64, steps: u32) -> Self {
+        Self { max_pps, steps: steps.max(1), points: Vec::new() }
     }
 
     /// The next rate to offer, frames per second; `None` at the end.
     pub fn next_pps(&self) -> Option<f64> {
         let done = self.points.len() as u32;
         let clean = self.points.len() >= 2 && self.points.iter().rev().take(2).all(|point| point.lost == 0);
-        if done >= self.steps || (self.stop_when_clean && clean) {
+        if done >= self.steps || clean {
             return None;
         }
         Some(self.max_pps * f64::from(self.steps - done) / f64::from(self.steps))
@@ -52,19 +51,19 @@ mod tests {
 
     #[test]
     fn the_curve_has_the_devices_knee() {
-        let points = run(LossCurve::new(1e6, 10, false), Device::clean(4.5e5));
+        let points = run(LossCurve::new(1e6, 10), Device::clean(1.5e5));
         assert_eq!(points.len(), 10);
         for point in &points {
-            let want = (1.0 - 4.5e5 / point.offered_pps).max(0.0);
+            let want = (1.0 - 1.5e5 / point.offered_pps).max(0.0);
             assert!((point.loss_ratio() - want).abs() < 1e-4, "{point:?}");
         }
-        assert_eq!(points.iter().filter(|point| point.lost == 0).count(), 4);
+        assert_eq!(points.iter().filter(|point| point.lost == 0).count(), 1);
     }
 
     #[test]
     fn two_clean_rates_end_it() {
-        let points = run(LossCurve::new(1e6, 10, true), Device::clean(8.5e5));
+        let points = run(LossCurve::new(1e6, 10), Device::clean(8.5e5));
         assert_eq!(points.iter().map(|point| point.lost > 0).collect::<Vec<_>>(), [true, true, false, false]);
-        assert_eq!(run(LossCurve::new(1e6, 0, true), Device::clean(1.0)).len(), 1);
+        assert_eq!(run(LossCurve::new(1e6, 0), Device::clean(1.0)).len(), 1);
     }
 }

@@ -13,17 +13,15 @@ use super::{OFFERED_LEAST_RATIO, Outcome};
 /// What one rate is searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Goal {
-    /// `ndr` or `pdr`, as it appears in results.
-    pub name: &'static str,
     /// Share of frames that a trial may lose, 0 to 1.
     pub loss_ratio: f64,
 }
 
 impl Goal {
     /// No loss at all.
-    pub const NDR: Self = Self { name: "ndr", loss_ratio: 0.0 };
+    pub const NDR: Self = Self { loss_ratio: 0.0 };
     /// Half a percent, as is usual.
-    pub const PDR: Self = Self { name: "pdr", loss_ratio: 0.005 };
+    pub const PDR: Self = Self { loss_ratio: 0.005 };
 }
 
 /// How fine and how sure.
@@ -50,14 +48,8 @@ impl Default for NdrOptions {
 /// What was found for a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GoalVerdict {
-    /// `ndr` or `pdr`.
-    pub goal: &'static str,
-    /// Loss that was allowed, 0 to 1.
-    pub loss_ratio: f64,
-    /// The rate that was offered and passed, frames per second; 0 if none did.
+    /// The rate that was offered and passed, the median of its passing trials, frames per second; 0 if none did.
     pub pps: f64,
-    /// What of it arrived, frames per second: like the rate the median of its passing trials.
-    pub forwarded_pps: f64,
     /// The lowest rate above it that failed; `None`: nothing failed up to the highest rate.
     pub failed_pps: Option<f64>,
     /// The generator could not offer more, so the path may be faster than this.
@@ -143,9 +135,9 @@ impl NdrSearch {
 
     fn verdict(&self, goal: Goal) -> GoalVerdict {
         let (lower, upper) = self.bounds(goal);
-        let passing = lower.map(|load| load.trials.iter().filter(move |trial| trial.loss_ratio() <= goal.loss_ratio));
-        let middle = |of: fn(&Outcome) -> f64| median(passing.clone().into_iter().flatten().map(of).collect());
-        let found = lower.is_some();
+        let trials = lower.into_iter().flat_map(|load| &load.trials);
+        let passing = trials.filter(|trial| trial.loss_ratio() <= goal.loss_ratio);
+        let pps = median(passing.map(|trial| trial.offered_pps).collect());
         let decided = |load: Option<&Load>| {
             load.is_none_or(|load| self.judge(load, goal, self.options.trials) != Judgement::Undecided)
         };
@@ -155,14 +147,10 @@ impl NdrSearch {
             (Some(_), None) => true,
             (None, None) => false,
         };
-        let pps = if found { middle(|trial| trial.offered_pps) } else { 0.0 };
         // The generator was held up: what passed is far below what was asked, and so below what failed.
         let held_up = upper.is_some() && lower.is_some_and(|load| pps < load.asked_pps * OFFERED_LEAST_RATIO);
         GoalVerdict {
-            goal: goal.name,
-            loss_ratio: goal.loss_ratio,
             pps,
-            forwarded_pps: if found { middle(Outcome::forwarded_pps) } else { 0.0 },
             failed_pps: upper.map(|load| load.asked_pps),
             generator_fell_short: upper.is_none() && self.ceiling_pps.is_some(),
             irregular: held_up || !(narrow && decided(lower) && decided(upper)),
@@ -258,7 +246,7 @@ mod tests {
             assert!(pdr.pps >= capacity * 0.99 && pdr.pps <= capacity * 1.006 + 15.0, "{capacity}: {pdr:?}");
             // A tenth of a second has so few frames that one of them is a large share.
             assert!(!ndr.irregular && !pdr.irregular && trials < 60, "{trials} trials: {found:?}");
-            assert!(pdr.forwarded_pps <= capacity * 1.001 + 10.0 && ndr.failed_pps.unwrap() > ndr.pps);
+            assert!(ndr.failed_pps.unwrap() > ndr.pps);
         }
     }
 
@@ -290,7 +278,7 @@ mod tests {
     #[test]
     fn a_dead_device_and_one_that_always_disagrees_end() {
         let (dead, trials) = run(NdrOptions::default(), &mut Device::clean(0.0));
-        assert_eq!((dead[0].pps, dead[0].forwarded_pps), (0.0, 0.0));
+        assert_eq!(dead[0].pps, 0.0);
         assert!(trials < 60 && !dead[0].irregular, "{trials} {dead:?}");
         let options = NdrOptions { trials_max: 40, ..NdrOptions::default() };
         let (_, trials) = run(options, &mut Device::noisy(5e5, 2, 99));
