@@ -117,7 +117,6 @@ struct mac_key {
 	X(NO_MAPPING)            /* dropped: sent again by the agent, still no mapping */ \
 	X(BROADCAST_UNSUPPORTED) /* dropped: broadcast or multicast of the virtual layer 2 */ \
 	X(MALFORMED)             /* dropped: truncated or contradictory headers */ \
-	X(NO_ROUTE)              /* XDP only: encapsulated, outer destination unknown; left to the kernel */ \
 	X(PUSH_FAILED)           /* dropped: no room for the outer headers */ \
 	X(RATE_LIMITED)          /* dropped: beyond the rate that this host's service may send */ \
 	X(BROADCAST_SENT)        /* one outer header pushed: to the group of the service */ \
@@ -169,7 +168,6 @@ struct mac_key {
 	X(BAD_CHECKSUM)      /* dropped: outer header checksum */ \
 	X(NO_SUCH_HOST)      /* dropped: ToR without a host port for the destination */ \
 	X(TOO_BIG)           /* dropped: larger than the host port's MTU */ \
-	X(NO_ROUTE)          /* XDP only: destination unknown; left to the kernel */ \
 	X(POP_FAILED)        /* dropped: the header could not be removed */
 
 #define HOST_ENUMERATOR(name) HOST_##name,

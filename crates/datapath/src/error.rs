@@ -3,6 +3,8 @@
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
+use crate::frame::Verdict;
+
 /// What went wrong between user space and the programs in the kernel.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -91,6 +93,14 @@ pub enum DatapathError {
         verdict: u32,
         /// What it had to return.
         expected: u32,
+    },
+    /// The same at TC.
+    #[error("benchmark `{name}` decided {verdict:?} instead of {expected:?}; the numbers would mean nothing")]
+    Diverted {
+        name: &'static str,
+        verdict: Verdict,
+        /// What it had to decide.
+        expected: Verdict,
     },
 }
 

@@ -1,6 +1,8 @@
 //! One frame through a loaded program without a network (`BPF_PROG_RUN`): for tests and for self-checks.
 
-use libbpf_rs::{ProgramInput, ProgramMut};
+use std::time::Duration;
+
+use libbpf_rs::{ProgramInput, ProgramMut, ProgramOutput};
 
 use crate::error::DatapathError;
 
@@ -57,6 +59,24 @@ const ROOM_BYTES: usize = 256;
 /// # Errors
 /// [`DatapathError::Program`] if the kernel refuses the frame.
 pub fn run_tc(program: &ProgramMut<'_>, input: &FrameInput<'_>) -> Result<FrameOutput, DatapathError> {
+    let (returned, bytes) = run(program, input.bytes, Some(&mut skb_of(input)))?;
+    Ok(FrameOutput { verdict: tc_verdict(returned), bytes })
+}
+
+/// Runs a TC program on a frame that is new to it: what it decided, and how long it took by the kernel's clock.
+///
+/// # Errors
+/// [`DatapathError::Program`] if the kernel refuses the frame.
+pub fn time_tc(program: &ProgramMut<'_>, input: &FrameInput<'_>) -> Result<(Verdict, Duration), DatapathError> {
+    let mut context = skb_of(input);
+    let output = call(
+        program,
+        ProgramInput { data_in: Some(input.bytes), context_in: Some(&mut context), repeat: 1, ..Default::default() },
+    )?;
+    Ok((tc_verdict(output.return_value), output.duration))
+}
+
+fn skb_of(input: &FrameInput<'_>) -> [u8; skb::SIZE] {
     let mut context = [0u8; skb::SIZE];
     let mut set = |offset: usize, value: u32| context[offset..offset + 4].copy_from_slice(&value.to_ne_bytes());
     set(skb::MARK, input.mark);
@@ -64,14 +84,16 @@ pub fn run_tc(program: &ProgramMut<'_>, input: &FrameInput<'_>) -> Result<FrameO
     set(skb::INGRESS_IFINDEX, input.ifindex);
     set(skb::GSO_SIZE, input.gso_size);
     set(skb::GSO_SEGS, u32::from(input.gso_size > 0));
-    let (returned, bytes) = run(program, input.bytes, Some(&mut context))?;
-    let verdict = match returned.cast_signed() {
+    context
+}
+
+fn tc_verdict(returned: u32) -> Verdict {
+    match returned.cast_signed() {
         -1 | 0 => Verdict::Next,
         2 => Verdict::Drop,
         7 => Verdict::Redirect,
         _ => Verdict::Other(returned),
-    };
-    Ok(FrameOutput { verdict, bytes })
+    }
 }
 
 /// Runs an XDP program.
@@ -108,11 +130,15 @@ fn run(program: &ProgramMut<'_>, bytes: &[u8], context: Option<&mut [u8]>) -> Re
     let mut out = vec![0; bytes.len() + ROOM_BYTES];
     let input =
         ProgramInput { data_in: Some(bytes), data_out: Some(&mut out), context_in: context, ..ProgramInput::default() };
-    let output = program.test_run(input).map_err(|source| {
-        DatapathError::from_kernel(format!("running {} on a frame", program.name().to_string_lossy()), source)
-    })?;
+    let output = call(program, input)?;
     let returned = output.return_value;
     let length = output.data.map_or(0, |data| data.len());
     out.truncate(length);
     Ok((returned, out))
+}
+
+fn call<'io>(program: &ProgramMut<'_>, input: ProgramInput<'io>) -> Result<ProgramOutput<'io>, DatapathError> {
+    program.test_run(input).map_err(|source| {
+        DatapathError::from_kernel(format!("running {} on a frame", program.name().to_string_lossy()), source)
+    })
 }

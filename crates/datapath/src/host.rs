@@ -12,7 +12,7 @@ use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::Object;
+use libbpf_rs::{Object, ProgramMut};
 
 use crate::abi::{AaMapping, HOST_OUTCOMES, HostConstants, MAPPING_REFUSED, RECEIVE_OUTCOMES, SPREAD_OUTCOMES};
 use crate::broadcast::{self, Broadcast};
@@ -257,12 +257,17 @@ impl HostDatapath {
         self.maps.aa.put(&aa.octets(), &AaMapping::from(mapping))
     }
 
+    /// The program for what leaves.
+    pub fn program(&self) -> ProgramMut<'_> {
+        object::program(&self.object, PROGRAM)
+    }
+
     /// One frame through the program for what leaves, without a network.
     ///
     /// # Errors
     /// [`DatapathError::Program`] if the kernel refuses the frame, for example for being shorter than 14 bytes.
     pub fn run(&self, input: &FrameInput<'_>) -> Result<FrameOutput, DatapathError> {
-        frame::run_tc(&object::program(&self.object, PROGRAM), input)
+        frame::run_tc(&self.program(), input)
     }
 
     /// The same for what comes in, of a data path with broadcast.

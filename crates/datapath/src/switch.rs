@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::Object;
+use libbpf_rs::{Object, ProgramMut};
 
 use crate::abi::{OWN_LAS_MAX, OwnLas, SWITCH_OUTCOMES};
 use crate::error::DatapathError;
@@ -101,12 +101,17 @@ impl SwitchDatapath {
         StaleSamples::of_map(object::map_handle(&self.object, STALE_SAMPLES)?)
     }
 
+    /// The program of its tier.
+    pub fn program(&self) -> ProgramMut<'_> {
+        object::program(&self.object, self.tier.program())
+    }
+
     /// One frame through the program, without a network.
     ///
     /// # Errors
     /// [`DatapathError::Program`] if the kernel refuses the frame, for example for being shorter than 14 bytes.
     pub fn run(&self, input: &FrameInput<'_>) -> Result<FrameOutput, DatapathError> {
-        frame::run_tc(&object::program(&self.object, self.tier.program()), input)
+        frame::run_tc(&self.program(), input)
     }
 
     /// Takes the program off all ports and removes the pins. Dropping instead leaves a pinned data path at work.

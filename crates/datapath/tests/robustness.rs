@@ -7,7 +7,6 @@ use weft_datapath::DatapathError;
 use weft_datapath::frame::{FrameInput, FrameOutput, Verdict};
 use weft_datapath::host::HostDatapath;
 use weft_datapath::switch::{SwitchDatapath, Tier};
-use weft_testbed::xdp::{XdpConfig, XdpDatapath, XdpProgram};
 use weft_wire::vl2;
 
 const FRAMES: usize = 4000;
@@ -162,50 +161,4 @@ fn random_frames_change_nothing_unless_they_are_ours() {
             );
         }
     }
-}
-
-/// The XDP programs share their bodies with the TC programs, so they must agree on what to do with any frame.
-#[test]
-fn xdp_and_tc_agree_on_random_frames() {
-    let (Some(host), Some(switch)) = (host(), switch(Tier::Intermediate, &[ANYCAST])) else { return };
-    let xdp = XdpDatapath::load(&XdpConfig {
-        aa_block: host_config().aa_block,
-        underlay_mtu: 1600,
-        tier: Tier::Intermediate,
-    })
-    .expect("TC programs loaded, so XDP programs do");
-    xdp.set_mapping(PEER_AA, &MAPPING).unwrap();
-    xdp.set_own_las(&[ANYCAST]).unwrap();
-    let mut random = Random(77);
-    for _ in 0..FRAMES {
-        let frame = nearly(&mut random, &host_patterns());
-        // Without routes the XDP program leaves the MACs as they were.
-        if let Some(mut expected) = expected_encapsulation(&frame) {
-            expected[..6].copy_from_slice(&GATEWAY_MAC);
-            let mut output = xdp.run(XdpProgram::Encap, &frame).unwrap();
-            output.bytes[..6].copy_from_slice(&GATEWAY_MAC);
-            assert_frame(&output.bytes, &expected);
-        } else {
-            assert_frame(&xdp.run(XdpProgram::Encap, &frame).unwrap().bytes, &frame);
-        }
-        check_host(&host, &frame);
-
-        let frame = nearly(&mut random, &switch_patterns());
-        let expected = expected_decapsulation(&frame).unwrap_or_else(|| frame.clone());
-        assert_frame(&xdp.run(XdpProgram::Decap, &frame).unwrap().bytes, &expected);
-        check_switch(&switch, &frame);
-    }
-    let named = |counters: Vec<(&'static str, u64)>, names: &[&str]| -> u64 {
-        counters.iter().filter(|(name, _)| names.contains(name)).map(|(_, count)| *count).sum()
-    };
-    let xdp_decap = xdp.counters(XdpProgram::Decap).unwrap();
-    assert_eq!(
-        named(switch.counters().unwrap(), &["decapsulated"]),
-        named(xdp_decap, &["decapsulated", "no_route"]),
-        "every frame that TC decapsulates, XDP does"
-    );
-    assert_eq!(
-        named(host.counters().unwrap(), &["encapsulated"]),
-        named(xdp.counters(XdpProgram::Encap).unwrap(), &["no_route"])
-    );
 }

@@ -1,53 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* Measuring the XDP programs of VL2 and VXLAN. */
+/* Measuring the XDP programs of VXLAN and the TC programs of VL2. */
+#include <linux/pkt_cls.h>
+
 #include "bench.h"
 
 SEC("xdp.frags") int bench_empty(struct xdp_md *ctx) { return XDP_DROP; }
+SEC("tcx/ingress") int bench_empty_tc(struct __sk_buff *ctx) { return TC_ACT_SHOT; }
 
 /* Targets that leave the restoring alone to be measured. */
-SEC("xdp.frags") int bench_push_40(struct xdp_md *ctx) { return head_moves(ctx, -40); }
-SEC("xdp.frags") int bench_pop_20(struct xdp_md *ctx) { return head_moves(ctx, 20); }
 SEC("xdp.frags") int bench_push_50(struct xdp_md *ctx) { return head_moves(ctx, -50); }
 SEC("xdp.frags") int bench_pop_50(struct xdp_md *ctx) { return head_moves(ctx, 50); }
 
-SEC("xdp.frags") int bench_pair_40(struct xdp_md *ctx) { return head_moves_and_returns(ctx, -40); }
-SEC("xdp.frags") int bench_pair_20(struct xdp_md *ctx) { return head_moves_and_returns(ctx, 20); }
 SEC("xdp.frags") int bench_pair_50(struct xdp_md *ctx) { return head_moves_and_returns(ctx, -50); }
 
 INLINE void restore_eth(void *data)
 {
 	restore_macs(data, 0);
 	RESTORE(__u16, 12);
-}
-
-/* Encapsulation wrote over the 14 bytes that were the Ethernet header. */
-SEC("xdp.frags")
-int bench_encap(struct xdp_md *ctx)
-{
-	if (bpf_xdp_adjust_head(ctx, 40))
-		return XDP_ABORTED;
-	void *data = (void *)(long)ctx->data;
-	if (data + ETH_LENGTH > (void *)(long)ctx->data_end)
-		return XDP_ABORTED;
-	restore_eth(data);
-	return run_target(ctx);
-}
-
-/* Decapsulation left neither Ethernet header nor outer IPv4 header, and took one off the TTL of the next. */
-SEC("xdp.frags")
-int bench_decap(struct xdp_md *ctx)
-{
-	if (bpf_xdp_adjust_head(ctx, -20))
-		return XDP_ABORTED;
-	void *data = (void *)(long)ctx->data;
-	if (data + ETH_LENGTH + 2 * IPV4_LENGTH > (void *)(long)ctx->data_end)
-		return XDP_ABORTED;
-	restore_eth(data);
-#pragma unroll
-	for (__u32 word = 0; word < IPV4_LENGTH; word += 4)
-		RESTORE(__u32, ETH_LENGTH + word);
-	RESTORE(__u32, ETH_LENGTH + IPV4_LENGTH + 8);
-	return run_target(ctx);
 }
 
 /* VXLAN encapsulation wrote in front of the frame and left the frame itself alone. */

@@ -107,32 +107,11 @@ struct bed_segment {
 	__u32 zero;
 };
 
-/* Constants of the XDP decapsulation. */
-struct switch_constants {
-	__u32 is_tor; /* 1: what is inside is a server's packet, whose TTL is not ours to touch */
-};
-
-/* Where XDP programs send a frame next: MACs and the slot in the port map. */
-struct next_hop {
-	__u8 destination[6];
-	__u8 source[6];
-	__u32 port;
-};
-
 /* Constants of the program that loses datagrams. */
 struct loss_constants {
 	__u32 threshold; /* a datagram is lost if a random 32-bit number is below it */
 	__be16 port;     /* of the datagrams that may be lost */
 	__u8 reserved[2];
-};
-
-/* How many next hops are found without a hash; a power of two. */
-#define ROUTE_SLOTS 4096
-
-/* The next hop towards the one LA that has this slot; la is 0 in a free one. */
-struct route_slot {
-	struct next_hop next;
-	__be32 la;
 };
 
 /* The start of a frame, as benchmarks write it. */

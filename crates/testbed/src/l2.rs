@@ -101,7 +101,11 @@ impl PlainSwitch {
     /// # Errors
     /// As [`Self::run_xdp`].
     pub fn run_tc(&self, input: &FrameInput<'_>) -> Result<FrameOutput, DatapathError> {
-        frame::run_tc(&object::program(&self.object, "l2_forward_tc"), input)
+        frame::run_tc(&self.tc_program(), input)
+    }
+
+    pub(crate) fn tc_program(&self) -> ProgramMut<'_> {
+        object::program(&self.object, "l2_forward_tc")
     }
 
     pub(crate) fn program(&self) -> ProgramMut<'_> {

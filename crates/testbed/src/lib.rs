@@ -6,8 +6,7 @@
 //! | [`bed`] | parts of beds for experiments: segments for streams, ends that poll |
 //! | [`l2`] | the plain layer-2 switch that every ratio is over |
 //! | [`loss`] | a network that loses datagrams of one port, or everything |
-//! | [`mod@bench`] | nanoseconds per packet of the XDP programs, relative to the plain switch |
-//! | [`xdp`] | VL2's data path on XDP, which the benchmark measures |
+//! | [`mod@bench`] | nanoseconds per packet of the programs, relative to the plain switch at the same hook |
 //! | [`load`] | load for directory servers, with latencies |
 //! | [`etcd`] | etcd clusters as children of this process |
 //! | [`cpu`] | CPU time of threads, and a thread's place |
@@ -25,7 +24,6 @@ pub mod l2;
 pub mod load;
 pub mod loss;
 pub mod tester;
-pub mod xdp;
 
 pub use cut::Cut;
 

@@ -15,7 +15,7 @@ Examples:
 
 The programs alone. With real frames: `weft run trill/fastpath-table1` and `vxlan/encapsulations`, with TCP: `vxlan/tcp`.")]
     Datapath {
-        /// Packets per measurement
+        /// Packets per measurement; a hundredth of them at TC, where each is a new frame
         #[arg(long, default_value_t = 500_000)]
         repeat: u32,
         /// Interleaved rounds; the median counts

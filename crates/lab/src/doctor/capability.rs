@@ -133,7 +133,6 @@ table! {
     /// Plain switches and segments of the experiments' beds.
     Beds: "eBPF: plain switches", &[Object("l2"), Object("bed")], &[VxlanPlans, TrillPlans],
         "weft measure between ports of your own";
-    Vl2Xdp: "eBPF: VL2 at XDP", &[Object("xdp")], &[BenchDatapath], "VL2 labs, which are at TC";
     /// Loops around programs.
     Benches: "eBPF: benches", &[Object("bench"), Object("bench_trill")], &[BenchDatapath], "weft run vxlan/encapsulations";
     /// Links that lose, and cuts.

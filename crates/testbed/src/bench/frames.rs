@@ -1,56 +1,24 @@
-//! The frames of the benchmarks and the tables that the programs look things up in.
+//! The frames of the benchmarks at XDP and the tables that the programs look things up in.
 
 use std::net::Ipv4Addr;
 
 use weft_datapath::DatapathError;
-use weft_datapath::host::Mapping;
-use weft_datapath::switch::Tier;
 use weft_datapath::vxlan::{Hook, To, Vni, VniSettings, Vtep, VtepOptions};
-use weft_wire::vl2;
 
-use crate::abi::{FrameStart, NextHop};
+use crate::abi::FrameStart;
 use crate::l2::PlainSwitch;
-use crate::xdp::{XdpConfig, XdpDatapath};
 
 /// Size of a server's frame, bytes; the two ends of what Ethernet carries.
 pub(crate) const FRAME_BYTES: [usize; 2] = [64, 1500];
 
-pub(crate) const AA: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 2);
+const AA: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 2);
 const SENDER: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 1);
-pub(crate) const TOR: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
-pub(crate) const ANYCAST: Ipv4Addr = Ipv4Addr::new(10, 255, 255, 1);
 pub(crate) const SINK_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x0b];
 const SENDER_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x0a];
 
 const MACS: u32 = 10_000;
-const AAS: u32 = 4_000;
-const LAS: u32 = 1_000;
 
-/// Everything that the programs look up, filled as in a large fabric; all ports lead to `ifindex`.
-///
-/// Every LA has a slot of its own here, as in a fabric addressed by `weft-scenario`. One that had to be found by hash
-/// would cost a second look-up: about as much again as the whole decapsulation.
-pub(crate) fn loaded(ifindex: u32) -> Result<XdpDatapath, DatapathError> {
-    let config = XdpConfig { aa_block: (Ipv4Addr::new(20, 0, 0, 0), 8), underlay_mtu: 1600, tier: Tier::Intermediate };
-    let xdp = XdpDatapath::load(&config)?;
-    for port in 0..8 {
-        xdp.set_port(port, ifindex)?;
-    }
-    let mapping = Mapping { tor_la: TOR, anycast_la: ANYCAST, refused: false, version: 1 };
-    // The one that is looked up comes last: a map nearly as large as its bound may leave out others meanwhile.
-    for n in (0..AAS).rev() {
-        xdp.set_mapping(Ipv4Addr::from(u32::from(AA) + n), &mapping)?;
-    }
-    for n in 0..LAS {
-        let next = NextHop { destination: SINK_MAC, source: SENDER_MAC, port: n % 8 };
-        xdp.set_route(Ipv4Addr::from(u32::from(TOR) + n), &next)?;
-        xdp.set_route(Ipv4Addr::from(u32::from(ANYCAST) + n), &next)?;
-    }
-    xdp.set_own_las(&[ANYCAST])?;
-    Ok(xdp)
-}
-
-/// The plain switch, as full as [`loaded`]; all ports lead to `ifindex`.
+/// The plain switch, filled as in a large fabric; all ports lead to `ifindex`.
 pub(crate) fn plain_switch(ifindex: u32) -> Result<PlainSwitch, DatapathError> {
     let mut switch = PlainSwitch::load()?;
     let ports = (0..8).map(|_| switch.pretend_port(ifindex)).collect::<Result<Vec<_>, _>>()?;
@@ -74,7 +42,7 @@ pub(crate) fn vni() -> Vni {
     Vni::new(0x1234).expect("a valid number")
 }
 
-/// A VTEP on XDP as full as [`loaded`]; its port and uplink are the interface `ifindex`, without programs on it.
+/// A VTEP on XDP as full as [`plain_switch`]; its port and uplink are the interface `ifindex`, without programs on it.
 pub(crate) fn pretended_vtep(ifindex: u32) -> Result<Vtep, DatapathError> {
     let mut vtep = Vtep::load(&VtepOptions { hook: Hook::Xdp, ..VtepOptions::new(VTEP) })?;
     vtep.add_vni(vni(), &VniSettings::default())?;
@@ -106,13 +74,6 @@ pub(crate) fn tunnelled(bytes: usize) -> Vec<u8> {
 /// A server's frame of `bytes` bytes.
 pub(crate) fn plain(bytes: usize) -> Vec<u8> {
     ethernet(&packet(bytes))
-}
-
-/// The same frame as it arrives at an Intermediate.
-pub(crate) fn encapsulated(bytes: usize) -> Vec<u8> {
-    let inner = packet(bytes);
-    let stack = vl2::Stack::for_packet(&inner, TOR, ANYCAST).expect("our own packet is well-formed");
-    ethernet(&vl2::encapsulate(&inner, &stack).expect("our own packet is small enough"))
 }
 
 fn ethernet(packet: &[u8]) -> Vec<u8> {

@@ -1,24 +1,24 @@
-//! What the programs cost: nanoseconds per packet of the XDP programs, as a ratio to a layer-2 program that is
-//! measured in the same rounds.
+//! What the programs cost: nanoseconds per packet, as a ratio to a layer-2 program at the same hook that is measured in the same
+//! rounds.
 //!
-//! [`run`] repeats each program on one buffer in the kernel (`BPF_PROG_RUN`): the program alone, about a third of what a hop with
-//! real frames costs. Those are measured by plans: `trill/fastpath-table1`, `vxlan/encapsulations`, `vxlan/tcp`.
+//! [`run`] runs each program in the kernel without a network (`BPF_PROG_RUN`): the program alone, about a third of what a hop with
+//! real frames costs. Those are measured by plans: `trill/fastpath-table1`, `vxlan/encapsulations`, `vxlan/tcp`,
+//! `vl2/overlay-goodput`.
 //!
-//! The time is the thread's CPU time, not the wall's: other work on the machine hardly moves it.
+//! XDP programs repeat on one buffer, and their time is the thread's CPU time, not the wall's: other work on the machine hardly
+//! moves it. TC programs get a new frame each time (`vl2`), because what they do to one cannot be undone.
 
 mod frames;
 mod program_run;
 mod trill;
+mod vl2;
 
 use serde::Serialize;
 
 pub use program_run::run;
 pub use trill::{EGRESS_RATIO_MAX, INGRESS_RATIO_MAX, TRANSIT_MFRAMES_MIN, TRANSIT_RATIO_MAX};
+pub use vl2::{HOST_RATIO_MAX, INTERMEDIATE_RATIO_MAX, TOR_DOWN_RATIO_MAX, TOR_UP_RATIO_MAX};
 
-/// Highest ratio of VL2 encapsulation to the layer-2 program.
-pub const ENCAP_RATIO_MAX: f64 = 2.6;
-/// Highest ratio of VL2 decapsulation to the layer-2 program.
-pub const DECAP_RATIO_MAX: f64 = 1.5;
 /// Highest ratio of VXLAN encapsulation to the layer-2 program.
 pub const VXLAN_ENCAP_RATIO_MAX: f64 = 2.2;
 /// Highest ratio of VXLAN decapsulation to the layer-2 program.
@@ -59,13 +59,13 @@ pub struct BenchReport {
 /// One program at one frame size.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProgramCost {
-    /// `l2_forward`, `vl2_...`, `vxlan_...` or `trill_...`.
+    /// `l2_forward`, `vxlan_...` or `trill_...` at XDP; `l2_forward_tc` or `vl2_...` at TC.
     pub name: &'static str,
     /// The server's frame, before encapsulation, bytes.
     pub frame_bytes: usize,
     /// CPU time per packet without the empty loop and without what a wrapper spends on restoring the frame.
     pub ns_per_packet: f64,
-    /// [`Self::ns_per_packet`] over that of `l2_forward`: median of the rounds' ratios.
+    /// [`Self::ns_per_packet`] over that of the layer-2 program at the same hook: median of the rounds' ratios.
     pub ratio_to_l2: f64,
 }
 

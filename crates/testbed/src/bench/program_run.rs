@@ -1,4 +1,4 @@
-//! Programs alone: one buffer, many runs in the kernel, all loops interleaved in rounds.
+//! XDP programs alone: one buffer, many runs in the kernel, all loops interleaved in rounds.
 
 use libbpf_rs::{Object, ProgramInput, ProgramMut};
 use rustix::time::ClockId;
@@ -8,18 +8,17 @@ use weft_datapath::{clock, object};
 
 use super::frames::{self, FRAME_BYTES};
 use super::{
-    BenchOptions, BenchReport, Ceiling, DECAP_RATIO_MAX, ENCAP_RATIO_MAX, L2_OVER_EMPTY_MAX, ProgramCost, RawCost,
-    VXLAN_DECAP_RATIO_MAX, VXLAN_ENCAP_RATIO_MAX, median,
+    BenchOptions, BenchReport, Ceiling, L2_OVER_EMPTY_MAX, ProgramCost, RawCost, VXLAN_DECAP_RATIO_MAX,
+    VXLAN_ENCAP_RATIO_MAX, median,
 };
 use crate::files;
 use crate::l2::PlainSwitch;
-use crate::xdp::{XdpDatapath, XdpProgram};
 
 const XDP_DROP: u32 = 1;
 const XDP_REDIRECT: u32 = 4;
 const LOOPBACK: u32 = 1;
 
-/// Nanoseconds per packet of the shipped XDP programs, alone.
+/// Nanoseconds per packet of the shipped programs, alone.
 ///
 /// # Errors
 /// Any [`DatapathError`]; [`DatapathError::Verdict`] if a program did not forward, because its time would then be that
@@ -28,10 +27,9 @@ pub fn run(options: &BenchOptions) -> Result<BenchReport, DatapathError> {
     let mut samples = FRAME_BYTES.map(Samples::new);
     for _ in 0..options.rounds.max(1) {
         // Loaded anew for each round: a hash map's seed decides how long its chains are, and so what a look-up costs.
-        let shipped = frames::loaded(LOOPBACK)?;
         let (vtep, l2) = (frames::pretended_vtep(LOOPBACK)?, frames::plain_switch(LOOPBACK)?);
         for samples in &mut samples {
-            let bench = Bench::load((&shipped, &vtep, &l2), samples.frame_bytes)?;
+            let bench = Bench::load((&vtep, &l2), samples.frame_bytes)?;
             samples.rounds.push(bench.round(options.repeat.max(1))?);
         }
     }
@@ -45,6 +43,7 @@ pub fn run(options: &BenchOptions) -> Result<BenchReport, DatapathError> {
     for samples in &samples {
         samples.report(&mut report);
     }
+    super::vl2::add(&mut report, options)?;
     super::trill::add(&mut report, options)?;
     Ok(report)
 }
@@ -54,32 +53,20 @@ pub fn run(options: &BenchOptions) -> Result<BenchReport, DatapathError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loop {
     Empty,
-    Pair40,
-    Pair20,
     Pair50,
-    RestorePlain,
-    RestoreEncapsulated,
     RestoreForVxlan,
     RestoreTunnelled,
     L2Forward,
-    Encap,
-    Decap,
     VxlanEncap,
     VxlanDecap,
 }
 
-const LOOPS: [Loop; 13] = [
+const LOOPS: [Loop; 7] = [
     Loop::Empty,
-    Loop::Pair40,
-    Loop::Pair20,
     Loop::Pair50,
-    Loop::RestorePlain,
-    Loop::RestoreEncapsulated,
     Loop::RestoreForVxlan,
     Loop::RestoreTunnelled,
     Loop::L2Forward,
-    Loop::Encap,
-    Loop::Decap,
     Loop::VxlanEncap,
     Loop::VxlanDecap,
 ];
@@ -88,51 +75,38 @@ impl Loop {
     fn name(self) -> &'static str {
         match self {
             Self::Empty => "empty_loop",
-            Self::Pair40 => "push_and_pop_40",
-            Self::Pair20 => "pop_and_push_20",
             Self::Pair50 => "push_and_pop_50",
-            Self::RestorePlain => "restore_only_40",
-            Self::RestoreEncapsulated => "restore_only_20",
             Self::RestoreForVxlan => "restore_only_50",
             Self::RestoreTunnelled => "restore_only_tunnel",
             Self::L2Forward => "l2_forward",
-            Self::Encap => "vl2_encap",
-            Self::Decap => "vl2_decap",
             Self::VxlanEncap => "vxlan_encap",
             Self::VxlanDecap => "vxlan_decap",
         }
     }
 
     fn is_shipped(self) -> bool {
-        matches!(self, Self::L2Forward | Self::Encap | Self::Decap | Self::VxlanEncap | Self::VxlanDecap)
+        matches!(self, Self::L2Forward | Self::VxlanEncap | Self::VxlanDecap)
     }
 }
 
 struct Bench<'shipped> {
-    shipped: &'shipped XdpDatapath,
     vtep: &'shipped Vtep,
     l2: &'shipped PlainSwitch,
     frame_bytes: usize,
     plain: Vec<u8>,
-    /// `bench.bpf.c` with a plain frame to restore, and with an encapsulated one.
+    /// `bench.bpf.c` with a plain frame to restore, and with one in a tunnel.
     restore_plain: Object,
-    restore_encapsulated: Object,
     restore_tunnelled: Object,
 }
 
 impl<'shipped> Bench<'shipped> {
-    fn load(
-        (shipped, vtep, l2): (&'shipped XdpDatapath, &'shipped Vtep, &'shipped PlainSwitch),
-        frame_bytes: usize,
-    ) -> Result<Self, DatapathError> {
+    fn load((vtep, l2): (&'shipped Vtep, &'shipped PlainSwitch), frame_bytes: usize) -> Result<Self, DatapathError> {
         let plain = frames::plain(frame_bytes);
         Ok(Self {
-            shipped,
             vtep,
             l2,
             frame_bytes,
             restore_plain: load_wrappers(&plain)?,
-            restore_encapsulated: load_wrappers(&frames::encapsulated(frame_bytes))?,
             restore_tunnelled: load_wrappers(&frames::tunnelled(frame_bytes))?,
             plain,
         })
@@ -148,44 +122,19 @@ impl<'shipped> Bench<'shipped> {
 
     fn measure(&self, which: Loop, repeat: u32) -> Result<f64, DatapathError> {
         let helper = |name| object::program(&self.restore_plain, name);
-        // The wrappers begin by undoing a run that has not been: 40 bytes too many in front, or 20 too few.
-        let pushed = || [&[0; 40], &self.plain[..]].concat();
-        let popped = || frames::encapsulated(self.frame_bytes)[20..].to_vec();
         match which {
             Loop::Empty => time(&helper("bench_empty"), &self.plain, repeat, XDP_DROP),
-            Loop::Pair40 => time(&helper("bench_pair_40"), &self.plain, repeat, XDP_DROP),
-            Loop::Pair20 => time(&helper("bench_pair_20"), &self.plain, repeat, XDP_DROP),
             Loop::Pair50 => time(&helper("bench_pair_50"), &self.plain, repeat, XDP_DROP),
             Loop::RestoreForVxlan | Loop::VxlanEncap | Loop::RestoreTunnelled | Loop::VxlanDecap => {
                 self.measure_vxlan(which, repeat)
             }
             Loop::L2Forward => time(&self.l2.program(), &self.plain, repeat, XDP_REDIRECT),
-            Loop::RestorePlain => {
-                set_target(&self.restore_plain, &helper("bench_push_40"))?;
-                time(&helper("bench_encap"), &pushed(), repeat, XDP_DROP)
-            }
-            Loop::Encap => {
-                set_target(&self.restore_plain, &self.shipped.program(XdpProgram::Encap))?;
-                time(&helper("bench_encap"), &pushed(), repeat, XDP_REDIRECT)
-            }
-            Loop::RestoreEncapsulated => {
-                let object = &self.restore_encapsulated;
-                set_target(object, &object::program(object, "bench_pop_20"))?;
-                time(&object::program(object, "bench_decap"), &popped(), repeat, XDP_DROP)
-            }
-            Loop::Decap => {
-                let object = &self.restore_encapsulated;
-                set_target(object, &self.shipped.program(XdpProgram::Decap))?;
-                time(&object::program(object, "bench_decap"), &popped(), repeat, XDP_REDIRECT)
-            }
         }
     }
-}
 
-impl Bench<'_> {
     fn measure_vxlan(&self, which: Loop, repeat: u32) -> Result<f64, DatapathError> {
         let program = |program| self.vtep.xdp_program(program).expect("it is loaded with XDP");
-        // As in `measure`: 50 bytes too many, or too few.
+        // The wrappers begin by undoing a run that has not been: 50 bytes too many in front, or too few.
         let pushed = || [&[0; 50], &self.plain[..]].concat();
         let popped = || frames::tunnelled(self.frame_bytes)[50..].to_vec();
         let (plain, tunnelled) = (&self.restore_plain, &self.restore_tunnelled);
@@ -253,8 +202,6 @@ fn net_ns(which: Loop, round: &Round) -> f64 {
     let of = |which: Loop| round[which as usize];
     let over_empty = |which: Loop| of(which) - of(Loop::Empty);
     match which {
-        Loop::Encap => over_empty(Loop::Encap) - over_empty(Loop::RestorePlain) + over_empty(Loop::Pair40) / 2.0,
-        Loop::Decap => over_empty(Loop::Decap) - over_empty(Loop::RestoreEncapsulated) + over_empty(Loop::Pair20) / 2.0,
         Loop::VxlanEncap => {
             over_empty(Loop::VxlanEncap) - over_empty(Loop::RestoreForVxlan) + over_empty(Loop::Pair50) / 2.0
         }
@@ -267,8 +214,6 @@ fn net_ns(which: Loop, round: &Round) -> f64 {
 
 fn ceiling(which: Loop, cost: &ProgramCost, empty_ns: f64) -> Ceiling {
     let (ours, want_max) = match which {
-        Loop::Encap => (cost.ratio_to_l2, ENCAP_RATIO_MAX),
-        Loop::Decap => (cost.ratio_to_l2, DECAP_RATIO_MAX),
         Loop::VxlanEncap => (cost.ratio_to_l2, VXLAN_ENCAP_RATIO_MAX),
         Loop::VxlanDecap => (cost.ratio_to_l2, VXLAN_DECAP_RATIO_MAX),
         _ => (cost.ns_per_packet / empty_ns, L2_OVER_EMPTY_MAX),

@@ -21,7 +21,7 @@ struct DatapathBench {
 
 pub(crate) fn datapath(options: &BenchOptions, format: Output) -> Result<ExitCode, Failure> {
     let report = bench::run(options).map_err(failure)?;
-    let mut rows = Rows::new(&["program", "frame bytes", "ns per packet", "ratio to l2_forward"]);
+    let mut rows = Rows::new(&["program", "frame bytes", "ns per packet", "ratio to layer 2"]);
     for program in &report.programs {
         rows.push(vec![
             program.name.to_owned(),
@@ -32,7 +32,7 @@ pub(crate) fn datapath(options: &BenchOptions, format: Output) -> Result<ExitCod
     }
     let check = |Ceiling { id, ours, want_max }: &Ceiling| Check::at_most(id.clone(), *ours, *want_max, "");
     let checks: Vec<Check> = report.ceilings.iter().map(check).collect();
-    let bench = DatapathBench { schema_version: 3, report, checks };
+    let bench = DatapathBench { schema_version: 4, report, checks };
     output::print(format, &rows, &bench)?;
     output::judged(format, &bench.checks)
 }
