@@ -67,6 +67,7 @@ struct broadcast_constants {
 #define SPREAD_RULE_NONE 0
 #define SPREAD_RULE_REHASH 1   /* large ones that lose */
 #define SPREAD_RULE_FLOWLETS 2 /* all after a pause */
+#define SPREAD_RULE_TIMEOUTS 3 /* large ones that time out */
 
 /* Constants of the rule. */
 struct spread_constants {

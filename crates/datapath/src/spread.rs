@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use libbpf_rs::OpenObject;
 
-use crate::abi::{SPREAD_RULE_FLOWLETS, SPREAD_RULE_NONE, SPREAD_RULE_REHASH, SpreadConstants};
+use crate::abi::{SPREAD_RULE_FLOWLETS, SPREAD_RULE_NONE, SPREAD_RULE_REHASH, SPREAD_RULE_TIMEOUTS, SpreadConstants};
 use crate::error::DatapathError;
 use crate::object;
 
@@ -26,6 +26,8 @@ pub enum Spread {
         hold: Duration,
         /// What a flow has sent before it counts as large, bytes.
         large_bytes: u64,
+        /// After a timeout alone.
+        only_timeouts: bool,
     },
     /// Every TCP flow after a pause.
     Flowlets {
@@ -44,7 +46,8 @@ impl Spread {
         };
         match self {
             Self::Never => of(SPREAD_RULE_NONE, Duration::ZERO, 0),
-            Self::Rehash { hold, large_bytes } => of(SPREAD_RULE_REHASH, hold, large_bytes),
+            Self::Rehash { hold, large_bytes, only_timeouts: false } => of(SPREAD_RULE_REHASH, hold, large_bytes),
+            Self::Rehash { hold, large_bytes, only_timeouts: true } => of(SPREAD_RULE_TIMEOUTS, hold, large_bytes),
             Self::Flowlets { gap } => of(SPREAD_RULE_FLOWLETS, gap, 0),
         }
     }

@@ -25,7 +25,7 @@ fn host_with(spread: Spread) -> Option<HostDatapath> {
 }
 
 fn rehash(hold: Duration, large_bytes: u64) -> Option<HostDatapath> {
-    host_with(Spread::Rehash { hold, large_bytes })
+    host_with(Spread::Rehash { hold, large_bytes, only_timeouts: false })
 }
 
 fn segment(sequence: u32, flags: u8, payload_bytes: usize) -> Ipv4 {
@@ -67,6 +67,29 @@ fn a_large_flow_that_times_out_moves_and_stays_there() {
     assert_ne!(moved, first);
     assert_eq!(source(&host, &segment(1_200, ACK, 100)), moved);
     assert_eq!(moves(&host), [("kept", 2), ("moved_after_stall", 1)]);
+}
+
+/// Losses come one after another until the choice is old enough to be made anew; then nothing is sent for as long again.
+#[test]
+fn under_the_papers_rule_a_loss_is_no_reason_and_a_timeout_is() {
+    let hold = Duration::from_millis(500);
+    let rule = Spread::Rehash { hold, large_bytes: 0, only_timeouts: true };
+    let Some(host) = host_with(rule) else { return };
+    let packet = segment(1_000, ACK, 100);
+    let first = source(&host, &packet);
+    let mut sequence = 1_000;
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < hold + hold / 5 {
+        sequence += 100;
+        source(&host, &segment(sequence, ACK, 100));
+        assert_eq!(source(&host, &segment(sequence, ACK, 100)), first, "a loss");
+    }
+    std::thread::sleep(2 * hold);
+    assert_ne!(source(&host, &packet), first, "a timeout");
+    let (stayed, moved): (Vec<_>, Vec<_>) =
+        moves(&host).into_iter().partition(|(name, _)| *name != "moved_after_stall");
+    assert!(stayed.iter().any(|(name, count)| *name == "stayed_after_loss" && *count > 0), "{stayed:?}");
+    assert_eq!(moved, [("moved_after_stall", 1)]);
 }
 
 #[test]
@@ -136,7 +159,8 @@ fn without_a_rule_and_without_tcp_nothing_moves() {
 
 #[test]
 fn a_rule_without_time_is_refused() {
-    for spread in [Spread::Rehash { hold: Duration::ZERO, large_bytes: 1 }, Spread::Flowlets { gap: Duration::ZERO }] {
+    let zero = Spread::Rehash { hold: Duration::ZERO, large_bytes: 1, only_timeouts: false };
+    for spread in [zero, Spread::Flowlets { gap: Duration::ZERO }] {
         let refused = HostDatapath::load(&host_config_with(|config| config.spread = spread)).map(drop);
         assert!(matches!(refused, Err(DatapathError::Config { field: "spread", .. })), "{refused:?}");
     }

@@ -118,6 +118,9 @@ pub enum LoadBalance {
         hold: Nanos,
         /// What a flow has sent before it counts as large.
         large: Bytes,
+        /// Whether it moves after a timeout alone, the loss of a full window that the paper names.
+        #[serde(default)]
+        only_timeouts: bool,
     },
     /// All packets stay on one tree: [`crate::routing::SpanningTree`].
     SpanningTree,

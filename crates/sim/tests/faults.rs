@@ -108,7 +108,7 @@ fn plans() -> impl Strategy<Value = Plan> {
         Just(LoadBalance::PacketSpray),
         Just(LoadBalance::SpanningTree),
         Just(LoadBalance::Flowlet { gap: Nanos(5_000) }),
-        Just(LoadBalance::Rehash { hold: Nanos(50_000), large: Bytes(0) }),
+        Just(LoadBalance::Rehash { hold: Nanos(50_000), large: Bytes(0), only_timeouts: false }),
     ];
     let switches = (3_000u64..60_000, proptest::option::of(proptest::option::of(200u32..4_000)));
     (

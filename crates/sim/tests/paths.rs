@@ -105,7 +105,7 @@ fn spines_used(outcome: &Outcome) -> usize {
 
 #[test]
 fn flows_that_collide_part_and_stay_apart() {
-    let rehash = LoadBalance::Rehash { hold: Nanos(2_000_000), large: Bytes(1_000_000) };
+    let rehash = LoadBalance::Rehash { hold: Nanos(2_000_000), large: Bytes(1_000_000), only_timeouts: false };
     let last = |outcome: &Outcome| outcome.flows.iter().filter_map(|flow| flow.acknowledged_ps).max();
     let colliding: Vec<u64> = (1..40).filter(|seed| spines_used(&pair(LoadBalance::FlowEcmp, *seed)) == 1).collect();
     assert!((3..=20).contains(&colliding.len()), "about one draw in four: {colliding:?}");
@@ -117,11 +117,23 @@ fn flows_that_collide_part_and_stay_apart() {
     assert!(count * 10 >= colliding.len() * 9, "{count} of {}", colliding.len());
 }
 
+/// Fast retransmissions repair what two flows on one link lose, so there is no timeout to move for.
+#[test]
+fn flows_that_move_after_timeouts_alone_share_a_link_for_good() {
+    let rehash = LoadBalance::Rehash { hold: Nanos(2_000_000), large: Bytes(1_000_000), only_timeouts: true };
+    let colliding = (1..40).filter(|seed| spines_used(&pair(LoadBalance::FlowEcmp, *seed)) == 1);
+    for seed in colliding.take(3) {
+        let (kept, asked) = (pair(LoadBalance::FlowEcmp, seed), pair(rehash, seed));
+        assert_eq!(asked.totals.timeouts, 0, "seed {seed}");
+        assert_eq!(asked, kept, "seed {seed}");
+    }
+}
+
 #[test]
 fn flows_that_lose_nothing_or_are_small_never_move() {
     let apart: Vec<u64> = (1..20).filter(|seed| spines_used(&pair(LoadBalance::FlowEcmp, *seed)) == 2).collect();
     for (large, seeds) in [(Bytes(0), &apart[..]), (Bytes(u64::MAX), &[1, 2, 3, 4, 5, 6])] {
-        let rehash = LoadBalance::Rehash { hold: Nanos(2_000_000), large };
+        let rehash = LoadBalance::Rehash { hold: Nanos(2_000_000), large, only_timeouts: false };
         for seed in seeds {
             assert_eq!(pair(rehash, *seed), pair(LoadBalance::FlowEcmp, *seed), "seed {seed}");
         }

@@ -5,7 +5,7 @@
  *
  * - Re-hash: a large flow that repeats bytes, once its last choice is `hold_ns` old. After a pause of that length it was a
  *   timeout, the paper's loss of a full window, and the flow moves. Otherwise it moves with one chance in two: those that
- *   collide lose at about the same time, and should not all leave.
+ *   collide lose at about the same time, and should not all leave. Under the rule of timeouts it stays.
  * - Flowlets: any flow that sends again after a pause of `hold_ns`.
  */
 #pragma once
@@ -84,6 +84,8 @@ INLINE enum spread_outcome spread_segment(struct flow_state *flow, const struct 
 	flow->chosen_ns = now_ns;
 	if (paused)
 		return SPREAD_MOVED_AFTER_STALL;
+	if (spread_config.rule == SPREAD_RULE_TIMEOUTS)
+		return SPREAD_STAYED_AFTER_LOSS;
 	return bpf_get_prandom_u32() & 1 ? SPREAD_MOVED_AFTER_LOSS : SPREAD_STAYED_AFTER_LOSS;
 }
 

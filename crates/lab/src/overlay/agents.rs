@@ -160,8 +160,8 @@ fn limited(broadcast: BroadcastConfig, limit: Option<DatagramLimit>) -> Broadcas
 fn spread(load_balance: LoadBalance) -> Option<SpreadConfig> {
     let micros = |time: weft_scenario::units::Nanos| time.0 / 1_000;
     match load_balance {
-        LoadBalance::Rehash { hold, large } => {
-            Some(SpreadConfig::Rehash { hold_us: micros(hold), large_bytes: large.0 })
+        LoadBalance::Rehash { hold, large, only_timeouts } => {
+            Some(SpreadConfig::Rehash { hold_us: micros(hold), large_bytes: large.0, only_timeouts })
         }
         LoadBalance::Flowlet { gap } => Some(SpreadConfig::Flowlets { gap_us: micros(gap) }),
         LoadBalance::FlowEcmp | LoadBalance::PacketSpray | LoadBalance::SpanningTree => None,

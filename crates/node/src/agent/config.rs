@@ -140,6 +140,9 @@ pub enum SpreadConfig {
         hold_us: u64,
         /// What a flow has sent before it counts as large, bytes.
         large_bytes: u64,
+        /// Whether it moves after a timeout alone.
+        #[serde(default)]
+        only_timeouts: bool,
     },
     /// TCP flows that send again after a pause.
     Flowlets {
@@ -153,8 +156,8 @@ impl SpreadConfig {
     pub(super) fn rule(spread: Option<Self>) -> Spread {
         match spread {
             None => Spread::Never,
-            Some(Self::Rehash { hold_us, large_bytes }) => {
-                Spread::Rehash { hold: Duration::from_micros(hold_us), large_bytes }
+            Some(Self::Rehash { hold_us, large_bytes, only_timeouts }) => {
+                Spread::Rehash { hold: Duration::from_micros(hold_us), large_bytes, only_timeouts }
             }
             Some(Self::Flowlets { gap_us }) => Spread::Flowlets { gap: Duration::from_micros(gap_us) },
         }

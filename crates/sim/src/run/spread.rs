@@ -17,10 +17,11 @@ enum Choice {
     /// For what follows a pause of the flow of at least so long a time, in picoseconds.
     Flowlet(u64),
     /// For a flow that has sent so many bytes, and again when it loses. Not sooner than so long a time, in picoseconds,
-    /// after the last choice; for sure after such a pause, which was a timeout, and otherwise with one chance in two.
+    /// after the last choice; for sure after such a pause, which was a timeout, and otherwise with one chance in two or not at all.
     Rehash {
         hold_ps: u64,
         large_bytes: u64,
+        only_timeouts: bool,
     },
 }
 
@@ -56,7 +57,9 @@ impl Spreader {
             LoadBalance::FlowEcmp | LoadBalance::SpanningTree => Choice::Flow,
             LoadBalance::PacketSpray => Choice::Packet,
             LoadBalance::Flowlet { gap } => Choice::Flowlet(ps(gap.0)),
-            LoadBalance::Rehash { hold, large } => Choice::Rehash { hold_ps: ps(hold.0), large_bytes: large.0 },
+            LoadBalance::Rehash { hold, large, only_timeouts } => {
+                Choice::Rehash { hold_ps: ps(hold.0), large_bytes: large.0, only_timeouts }
+            }
         };
         Self { per, flows: Vec::new() }
     }
@@ -83,12 +86,15 @@ impl Spreader {
 
     /// A flow that has sent so many bytes is about to send some of them again.
     pub(super) fn repeats(&mut self, place: u32, sent_bytes: u64, now_ps: u64) {
-        let Choice::Rehash { hold_ps, large_bytes } = self.per else { return };
+        let Choice::Rehash { hold_ps, large_bytes, only_timeouts } = self.per else { return };
         let choices = &mut self.flows[place as usize];
         if sent_bytes < large_bytes || now_ps - choices.chosen_ps < hold_ps {
             return;
         }
         let timed_out = now_ps - choices.last_ps[Direction::Data as usize] >= hold_ps;
+        if only_timeouts && !timed_out {
+            return;
+        }
         let heads = scramble(choices.salts[0] ^ scramble(choices.losses)) & 1 == 1;
         choices.chosen_ps = now_ps;
         choices.losses += 1;
