@@ -123,11 +123,26 @@ fn the_same_seed_gives_the_same_records_and_another_does_not() {
     assert_ne!(records(&scenario, &trial(shuffle(), 2)).flows, first.flows);
 }
 
+fn mix(offered_rate_per_server: Option<BitsPerSec>) -> Records {
+    let spec = MixSpec { duration: Nanos(200_000_000), offered_rate_per_server, size_divisor: 200 };
+    records(&scenario(Overlay::Vl2), &trial(Workload::Mix(spec), 1))
+}
+
+#[test]
+fn without_a_rate_the_mix_takes_what_tcp_gives_it() {
+    let unpaced = mix(None);
+    let received = |records: &Records| records.progress.last().unwrap().received_bytes;
+    assert!(received(&unpaced) > 5 * received(&mix(Some(BitsPerSec(100_000_000)))), "{}", received(&unpaced));
+    let done = unpaced.flows.iter().filter(|flow| flow.end_ns.is_some());
+    assert!(
+        done.count() > 100 && unpaced.flows.iter().any(|flow| flow.start_ns > 150_000_000),
+        "flows follow each other"
+    );
+}
+
 #[test]
 fn the_mix_sends_at_its_rate_and_follows_flows_with_others() {
-    let spec =
-        MixSpec { duration: Nanos(200_000_000), offered_rate_per_server: BitsPerSec(100_000_000), size_divisor: 200 };
-    let records = records(&scenario(Overlay::Vl2), &trial(Workload::Mix(spec), 1));
+    let records = mix(Some(BitsPerSec(100_000_000)));
     let last = records.progress.last().unwrap();
     assert_eq!(last.time_ns, 200_000_000);
     let offered = 12.0 * 100e6 / 8.0 * 0.2;

@@ -137,7 +137,8 @@ fn full_queues_are_seen_as_drops_and_retransmissions() {
 fn a_server_of_the_mix_keeps_its_flows_and_its_rate() {
     let Some(bed) = Star::new(4, Some(SHAPED)) else { return };
     let rate = 8_000_000;
-    let spec = MixSpec { duration: Nanos(8 * SECOND_NS), offered_rate_per_server: BitsPerSec(rate), size_divisor: 200 };
+    let spec =
+        MixSpec { duration: Nanos(8 * SECOND_NS), offered_rate_per_server: Some(BitsPerSec(rate)), size_divisor: 200 };
     let records = run_quietly(&bed, &trial(Workload::Mix(spec.clone()))).unwrap();
     let received = records.progress.last().unwrap().received_bytes;
     let offered = 4 * rate / 8 * 8;
@@ -153,6 +154,17 @@ fn a_server_of_the_mix_keeps_its_flows_and_its_rate() {
         assert_eq!(counts[counts.len() / 2], kept, "server {server}: {counts:?}");
         assert!(counts.last().is_some_and(|most| *most <= kept), "server {server} keeps {kept}: {counts:?}");
     }
+}
+
+#[test]
+fn without_a_rate_the_mix_fills_the_links() {
+    let Some(bed) = Star::new(4, Some(SHAPED)) else { return };
+    let spec = MixSpec { duration: Nanos(3 * SECOND_NS), offered_rate_per_server: None, size_divisor: 200 };
+    let records = run_quietly(&bed, &trial(Workload::Mix(spec))).unwrap();
+    let received = records.progress.last().unwrap().received_bytes;
+    assert!(received > 3 * 8_000_000 / 8 * 3, "{received} is no more than 8 Mbit/s of three servers");
+    let follow = records.flows.iter().filter(|flow| flow.end_ns.is_some() || flow.start_ns > SECOND_NS);
+    assert!(follow.count() > 4, "{:?}", records.flows);
 }
 
 fn active(flows: &[&FlowRow], at_ns: u64) -> usize {

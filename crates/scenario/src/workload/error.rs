@@ -45,7 +45,7 @@ pub enum WorkloadError {
     #[error("`duration` is 0; choose a time such as `10 s`")]
     ZeroDuration,
     /// The servers of the mix offer nothing.
-    #[error("`offered_rate_per_server` is 0; choose a rate such as `4 Mbit/s`")]
+    #[error("`offered_rate_per_server` is 0; choose a rate such as `4 Mbit/s`, or leave it out and TCP decides")]
     ZeroRate,
     /// Sizes cannot be divided by zero.
     #[error("`size_divisor` is 0; 1 leaves the sizes as in the paper")]

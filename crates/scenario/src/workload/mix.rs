@@ -112,7 +112,7 @@ mod tests {
     use crate::workload::SizeDistribution;
 
     fn spec(size_divisor: u32) -> MixSpec {
-        MixSpec { duration: Nanos(1), offered_rate_per_server: BitsPerSec(1), size_divisor }
+        MixSpec { duration: Nanos(1), offered_rate_per_server: Some(BitsPerSec(1)), size_divisor }
     }
 
     fn server(me: u32, seed: u64) -> MixServer {

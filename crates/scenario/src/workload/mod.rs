@@ -103,8 +103,9 @@ pub struct MixSpec {
     /// How long new flows are started; those still open then are cut.
     pub duration: Nanos,
     /// What one server's flows send together. The paper's links were 10 to 20 % used, so its sources were limited by
-    /// something other than the network; each server's budget is shared evenly by its active flows.
-    pub offered_rate_per_server: BitsPerSec,
+    /// something other than the network; each server's budget is shared evenly by its active flows. `None`: every flow sends
+    /// as fast as TCP lets it.
+    pub offered_rate_per_server: Option<BitsPerSec>,
     /// Sizes of Figure 2 are divided by this, so that scaled rates keep the paper's durations.
     pub size_divisor: u32,
 }
@@ -305,7 +306,7 @@ fn check_flow(place: usize, flow: &FlowSpec, n_servers: u32) -> Result<(), Workl
 impl MixSpec {
     fn check(&self) -> Result<(), WorkloadError> {
         check_duration(self.duration)?;
-        if self.offered_rate_per_server.0 == 0 {
+        if self.offered_rate_per_server == Some(BitsPerSec(0)) {
             return Err(WorkloadError::ZeroRate);
         }
         if self.size_divisor == 0 {

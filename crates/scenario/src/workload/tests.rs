@@ -11,7 +11,7 @@ fn shuffle() -> Workload {
 }
 
 fn mix() -> MixSpec {
-    MixSpec { duration: SECOND, offered_rate_per_server: BitsPerSec(1_000_000), size_divisor: 50 }
+    MixSpec { duration: SECOND, offered_rate_per_server: Some(BitsPerSec(1_000_000)), size_divisor: 50 }
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn what_makes_no_sense_is_refused_by_name() {
         (one_to_one(0, 1, 1, Nanos(0)), 4, "`duration` is 0"),
         (Workload::Mix(MixSpec { duration: Nanos(0), ..mix() }), 4, "`duration` is 0"),
         (
-            Workload::Mix(MixSpec { offered_rate_per_server: BitsPerSec(0), ..mix() }),
+            Workload::Mix(MixSpec { offered_rate_per_server: Some(BitsPerSec(0)), ..mix() }),
             4,
             "`offered_rate_per_server` is 0",
         ),
@@ -132,6 +132,8 @@ fn plans_write_workloads_with_units_and_no_unknown_keys() {
     assert_eq!(read("kind = \"shuffle\"\nbytes_per_flow = \"1 kB\""), Ok(shuffle()));
     let text = "kind = \"mix\"\nduration = \"1 s\"\noffered_rate_per_server = \"1 Mbit/s\"\nsize_divisor = 50";
     assert_eq!(read(text), Ok(Workload::Mix(mix())));
+    let unpaced = "kind = \"mix\"\nduration = \"1 s\"\nsize_divisor = 50";
+    assert_eq!(read(unpaced), Ok(Workload::Mix(MixSpec { offered_rate_per_server: None, ..mix() })));
     let answer = FlowSpec { class: FlowClass::Query, request: Some(5), ..FlowSpec::bulk(0, 1, 9, 0) };
     let text = "kind = \"flows\"\n[[flows]]\nfrom = 0\nto = 1\nbytes = 9\nstart_ns = 0\nclass = \"query\"\nrequest = 5\n\
                 [[flows]]\nfrom = 1\nto = 0\nbytes = 8\nstart_ns = 3";

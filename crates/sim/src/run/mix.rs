@@ -1,5 +1,5 @@
-//! The data-centre mix: every server keeps a number of flows going and sends at a steady rate, which its flows share
-//! evenly. A flow that completes is followed by the next.
+//! The data-centre mix: every server keeps a number of flows going; one that completes is followed by the next. It sends at a
+//! steady rate, which its flows share evenly, or each flow as fast as TCP lets it.
 //!
 //! The rate is handed out in quanta of eight segments, to one flow after the other, as a paced application writes.
 
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use weft_scenario::workload::{FlowSpec, MixServer, MixSpec, SizeDistribution};
 
 use super::Simulation;
-use super::flow::Phase;
+use super::flow::{Phase, segments_of};
 use super::timers::Timer;
 use crate::error::SimError;
 use crate::hash::scramble;
@@ -27,7 +27,8 @@ const AGE_FLOWS: u64 = 512;
 /// The sources of all servers.
 #[derive(Debug)]
 pub(super) struct Mix {
-    rate_bps: u64,
+    /// `None`: flows may send all they have at once.
+    rate_bps: Option<u64>,
     servers: Vec<MixSource>,
 }
 
@@ -49,7 +50,7 @@ impl Simulation<'_> {
             Ok(MixSource { flows, turns: VecDeque::new() })
         };
         let servers = (0..count).map(source).collect::<Result<_, _>>()?;
-        self.mix = Some(Mix { rate_bps: spec.offered_rate_per_server.0, servers });
+        self.mix = Some(Mix { rate_bps: spec.offered_rate_per_server.map(|rate| rate.0), servers });
         for server in 0..count {
             self.begin_server(server, spec);
         }
@@ -62,6 +63,9 @@ impl Simulation<'_> {
             let Some(source) = self.source_of(server) else { return };
             let (to, bytes) = source.flows.flow_under_way(age_bytes);
             self.begin_flow(server, to, bytes);
+        }
+        if spec.offered_rate_per_server.is_none() {
+            return;
         }
         // Servers hand out their quanta out of step.
         let quantum_ps = self.quantum_ps(QUANTUM_SEGMENTS);
@@ -81,12 +85,18 @@ impl Simulation<'_> {
         let spec = FlowSpec::bulk(from, to, bytes, start_ns);
         let number = self.outcomes.len() as u32;
         self.outcomes.push(FlowOutcome::not_started(spec));
-        self.start(&Flow::from(spec), number, 0);
+        let is_paced = self.mix.as_ref().is_none_or(|mix| mix.rate_bps.is_some());
+        let granted = if is_paced { 0 } else { segments_of(bytes, &self.job.settings.sizes).0 };
+        self.start(&Flow::from(spec), number, granted);
     }
 
     /// A connection is up: its flow takes part in its server's rate.
     pub(super) fn mix_flow_opened(&mut self, place: u32) {
-        let server = self.flows[place as usize].from;
+        let flow = &self.flows[place as usize];
+        let server = flow.from;
+        if flow.granted == flow.segments {
+            return;
+        }
         if let Some(source) = self.source_of(server) {
             source.turns.push_back(place);
         }
@@ -136,7 +146,7 @@ impl Simulation<'_> {
     /// How long a server takes for so many segments at its rate.
     fn quantum_ps(&self, segments: u32) -> u64 {
         let bits = u128::from(segments) * u128::from(self.job.settings.sizes.segment_bytes) * 8;
-        let rate_bps = self.mix.as_ref().map_or(1, |mix| mix.rate_bps.max(1));
+        let rate_bps = self.mix.as_ref().and_then(|mix| mix.rate_bps).unwrap_or(1).max(1);
         u64::try_from(bits * u128::from(PS_PER_S) / u128::from(rate_bps)).unwrap_or(u64::MAX).max(1)
     }
 }

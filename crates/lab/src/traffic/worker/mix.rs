@@ -1,4 +1,5 @@
-//! The data-centre mix of one server: so many flows at any time, a new one when one completes, sent at a steady rate.
+//! The data-centre mix of one server: so many flows at any time, a new one when one completes, sent at a steady rate or as fast
+//! as TCP lets them.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -24,7 +25,8 @@ pub(super) struct Mix<'a> {
     /// When the run began.
     run_start_ns: u64,
     age_bytes: u64,
-    budget: Budget,
+    /// `None`: flows write whenever their sockets have room.
+    budget: Option<Budget>,
     next_tick_ns: u64,
     flows_begun: u64,
     flows_admitted: u64,
@@ -39,8 +41,8 @@ impl<'a> Mix<'a> {
             run_start_ns: start_ns,
             server: MixServer::new(spec, config.hosts.len() as u32, me, config.seed)?,
             age_bytes: AGE_FLOWS * (SizeDistribution::Vl2Mix.mean_bytes() / u64::from(spec.size_divisor)).max(1),
-            budget: Budget::new(spec.offered_rate_per_server.0, start_ns),
-            next_tick_ns: start_ns + TICK_NS,
+            budget: spec.offered_rate_per_server.map(|rate| Budget::new(rate.0, start_ns)),
+            next_tick_ns: if spec.offered_rate_per_server.is_some() { start_ns + TICK_NS } else { u64::MAX },
             flows_begun: 0,
             flows_admitted: 0,
         })
@@ -92,16 +94,17 @@ impl<'a> Mix<'a> {
 
     /// Hands out the budget and writes for every flow that has saved up enough.
     pub(super) fn tick(&mut self, senders: &mut Senders<'_>, epoll: &OwnedFd) -> io::Result<()> {
+        let Some(budget) = &mut self.budget else { return Ok(()) };
         let now_ns = now_ns();
         let credits: Vec<&mut f64> =
             senders.open.iter_mut().filter(|it| it.may_write()).map(|sending| &mut sending.credit).collect();
-        self.budget.share(now_ns, credits.into_iter());
+        budget.share(now_ns, credits.into_iter());
         for slot in senders.open.numbers() {
             self.write(slot, senders, epoll)?;
         }
         let lacking = senders.open.iter().filter(|it| it.may_write()).map(|it| goal(it.left) - it.credit);
         let (flows, least) = lacking.fold((0, f64::INFINITY), |(flows, least), lack| (flows + 1, least.min(lack)));
-        let wait_ns = if flows == 0 { TICK_NS } else { self.budget.wait_ns(least, flows) };
+        let wait_ns = self.budget.as_ref().filter(|_| flows > 0).map_or(TICK_NS, |budget| budget.wait_ns(least, flows));
         self.next_tick_ns = now_ns + wait_ns.max(TICK_NS);
         Ok(())
     }
@@ -115,8 +118,8 @@ impl<'a> Mix<'a> {
         let written = senders.write_up_to(slot, credit as u64, epoll)?;
         if let Some(sending) = senders.open.get_mut(slot) {
             sending.credit = credit - written as f64;
-            if written == left {
-                self.budget.give_back(std::mem::take(&mut sending.credit));
+            if let Some(budget) = self.budget.as_mut().filter(|_| written == left) {
+                budget.give_back(std::mem::take(&mut sending.credit));
             }
         }
         Ok(())
@@ -126,8 +129,8 @@ impl<'a> Mix<'a> {
     pub(super) fn admit(&mut self, slot: usize, senders: &mut Senders<'_>) {
         self.flows_admitted += 1;
         let phase = (scramble(self.flows_admitted ^ u64::from(self.me) << 32) >> 11) as f64 / (1u64 << 53) as f64;
-        if let Some(sending) = senders.open.get_mut(slot) {
-            sending.credit = self.budget.lend(phase);
+        if let (Some(sending), Some(budget)) = (senders.open.get_mut(slot), &mut self.budget) {
+            sending.credit = budget.lend(phase);
         }
     }
 }
@@ -146,7 +149,8 @@ mod tests {
 
     #[test]
     fn a_flow_that_the_end_of_the_run_comes_before_was_not_there_from_the_beginning() {
-        let spec = MixSpec { duration: Nanos(1), offered_rate_per_server: BitsPerSec(1_000_000), size_divisor: 1 };
+        let spec =
+            MixSpec { duration: Nanos(1), offered_rate_per_server: Some(BitsPerSec(1_000_000)), size_divisor: 1 };
         let host = |number: u8| HostConfig {
             name: format!("s{number}"),
             namespace: "/run/netns/none".into(),

@@ -138,7 +138,8 @@ impl<'a> Worker<'a> {
             .map_err(|error| explain(&format!("listen on {address} port {}", socket::PORT), error))?;
         let receivers = Receivers::new(table, me, listener, config.cost_core.is_some());
         epoll::add(&epoll, receivers.listener(), token(Kind::Listener, 0), epoll::EventFlags::IN)?;
-        let senders = Senders::new(table, me, config.mix.is_some());
+        let senders =
+            Senders::new(table, me, config.mix.as_ref().is_some_and(|mix| mix.offered_rate_per_server.is_some()));
         let datagrams = Datagrams::open(table, me).map_err(|error| explain("open sockets for datagrams", error))?;
         if let Some(socket) = datagrams.receiver() {
             epoll::add(&epoll, socket, token(Kind::Datagrams, 0), epoll::EventFlags::IN)?;

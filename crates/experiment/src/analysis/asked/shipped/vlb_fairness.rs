@@ -1,9 +1,8 @@
 //! Splits whose index can be worked out by hand (vl2/fig10-vlb-fairness).
 
-use weft_scenario::engine::Overlay;
 use weft_scenario::record::{CpuRow, FlowRow, Records};
 
-use crate::analysis::testing::{self, SECOND, even_links, scale_link, trial};
+use crate::analysis::testing::{self, SECOND, even_links, scale_link};
 use crate::metric::{Findings, Limit, Problem};
 use crate::plan::PlanSpec;
 
@@ -14,8 +13,10 @@ fn spec() -> PlanSpec {
 [workload.mix]
 kind = "mix"
 duration = "12 s"
-offered_rate_per_server = "1 Mbit/s"
 size_divisor = 500
+[[sweep.pace.variant]]
+id = "paced"
+workload = { mix = { offered_rate_per_server = "1 Mbit/s" } }
 [sampling]
 interval = "1 s"
 time_limit = "20 s"
@@ -24,7 +25,7 @@ split_interval = "2 s"
 [[metrics]]
 "#,
     );
-    testing::asking(&text, "vl2/fig10-vlb-fairness", "jain_split_mean")
+    testing::asking(&text, "vl2/fig10-vlb-fairness", "jain_split_mean.paced")
 }
 
 fn flow(bytes_asked: u64, start_s: u64, end_s: Option<u64>) -> FlowRow {
@@ -40,23 +41,21 @@ fn records(spec: &PlanSpec) -> Records {
 }
 
 fn run(spec: &PlanSpec, records: Records) -> Findings {
-    let fabric = testing::fabric(spec);
-    let trials = [trial(1, Overlay::Vl2, "mix", records)];
-    testing::run(spec, std::slice::from_ref(&fabric), &trials)
+    testing::analyse(spec, |_| records.clone())
 }
 
 #[test]
 fn an_even_split_is_one_everywhere() {
     let spec = spec();
     let findings = run(&spec, records(&spec));
-    let mean = &findings.metrics["jain_split_mean"];
+    let mean = &findings.metrics["jain_split_mean.paced"];
     assert_eq!((mean.value, mean.n, mean.limited_by), (1.0, 5, Limit::OfferedLoad));
-    assert_eq!(findings.metrics["jain_split_min"].value, 1.0);
+    assert_eq!(findings.metrics["jain_split_min.paced"].value, 1.0);
     // 2 MB/s on 100 Mbit/s.
-    assert!((findings.metrics["core_utilisation"].value - 0.16).abs() < 1e-9);
+    assert!((findings.metrics["core_utilisation.paced"].value - 0.16).abs() < 1e-9);
     // 5 s, 10 s and 1 s of the 10 s window, over four servers.
-    assert!((findings.metrics["concurrent_flows"].value - 16.0 / 40.0).abs() < 1e-9);
-    assert!((findings.metrics["large_flow_bytes"].value - 2_200.0 / 2_202.0).abs() < 1e-9);
+    assert!((findings.metrics["concurrent_flows.paced"].value - 16.0 / 40.0).abs() < 1e-9);
+    assert!((findings.metrics["large_flow_bytes.paced"].value - 2_200.0 / 2_202.0).abs() < 1e-9);
 }
 
 #[test]
@@ -67,7 +66,7 @@ fn the_mean_is_the_worst_switchs() {
     scale_link(&fabric, &mut records.links, "agg1", "int1", 1.5);
     scale_link(&fabric, &mut records.links, "agg3", "int1", 2.0);
     let findings = run(&spec, records);
-    assert!((findings.metrics["jain_split_mean"].value - 16.0 / 18.0).abs() < 1e-9);
+    assert!((findings.metrics["jain_split_mean.paced"].value - 16.0 / 18.0).abs() < 1e-9);
 }
 
 #[test]
@@ -78,7 +77,7 @@ fn what_happens_in_the_warm_up_does_not_count() {
         row.sent_bytes += 50_000_000;
     }
     // The burst lies in the first second; the warm-up ends after two.
-    assert_eq!(run(&spec, records).metrics["jain_split_min"].value, 1.0);
+    assert_eq!(run(&spec, records).metrics["jain_split_min.paced"].value, 1.0);
 }
 
 #[test]
