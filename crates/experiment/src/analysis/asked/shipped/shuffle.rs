@@ -7,7 +7,8 @@ use weft_scenario::topology::Fabric;
 use super::close;
 use crate::analysis::framing;
 use crate::analysis::testing::{self, SECOND, even_shuffle, scale_link, trial};
-use crate::metric::{Findings, Limit, Problem};
+use crate::metric::{Estimate, Findings, Limit, Problem};
+use crate::verdict::{self, Verdict};
 
 fn findings(change: impl Fn(&Fabric, &mut Records)) -> Findings {
     let spec = testing::asking(&testing::shuffle_plan_text(""), "vl2/fig09-shuffle", "jain_flows");
@@ -98,6 +99,25 @@ fn route_changes_without_a_fault_make_the_run_invalid() {
 fn a_measured_ack_ratio_moves_the_bound() {
     let findings = findings(|_, records| records.facts.push(("acks_per_data_segment".into(), 1.0 / 6.8)));
     close(&findings, "encapsulation_bound", framing::encapsulation_bound(6.8));
+}
+
+/// 0.98 of the headers-only bound: possible with the lab's few ACKs, more than there can be with the paper's.
+#[test]
+fn a_plateau_above_what_its_acks_leave_is_no_pass() {
+    let judged = |segments_per_ack: f64| {
+        let mut found = findings(|_, records| {
+            records.facts.push(("acks_per_data_segment".into(), 1.0 / segments_per_ack));
+        });
+        let three = Estimate::of_samples(&[0.98; 3], Limit::Link).expect("three samples");
+        found.metrics.insert("goodput_efficiency".to_owned(), three);
+        let claims = &super::shipped("vl2/fig09-shuffle").claims;
+        let claim = claims.iter().find(|claim| claim.id == "goodput_efficiency").expect("it is the plan's");
+        verdict::judge(claim, &found)
+    };
+    let [lab, paper] = [6.8, 2.0].map(judged);
+    assert_eq!(lab.verdict, Verdict::Pass, "{lab:?}");
+    assert_eq!(paper.verdict, Verdict::Inconclusive, "{paper:?}");
+    assert!(format!("{paper:?}").contains("0.980 is more than there can be (0.968)"), "{paper:?}");
 }
 
 #[test]
