@@ -66,13 +66,13 @@ fn file_heads(root: &Path) -> Vec<String> {
     findings
 }
 
-/// A module with a folder has its root in it.
+/// A module with modules has its root in their folder; a folder of data may lie beside it.
 fn module_roots(root: &Path) -> Vec<String> {
     // A program's modules lie beside it, and so do a build script's.
     let is_root = |path: &Path| ["lib.rs", "main.rs", "build.rs"].iter().any(|name| path.ends_with(name));
     files(root, &["rs"])
         .iter()
-        .filter(|path| !is_root(path) && path.with_extension("").is_dir())
+        .filter(|path| !is_root(path) && !files(&path.with_extension(""), &["rs"]).is_empty())
         .map(|path| format!("{}: belongs into its folder, as mod.rs", shown(root, path)))
         .collect()
 }
