@@ -36,6 +36,10 @@ const QUIET: Duration = Duration::from_millis(5);
 /// More would not fit into a socket.
 const SOCKET_FRAMES_MOST: u64 = 8_192;
 const TESTER: &str = "g0";
+/// From new adjacencies to the next cut: time for Hellos and Echoes to go both ways.
+const REST: Duration = Duration::from_millis(500);
+/// Runs of a chain that may come to nothing.
+const ATTEMPTS: u32 = 5;
 
 /// All chains of one trial. Fields end in this order.
 pub(super) struct Costs<'a> {
@@ -128,8 +132,7 @@ impl<'a> Costs<'a> {
         for _ in 0..self.cost.count {
             self.run.attend(0, bytes)?;
             for (hop, chain) in chains.iter_mut().enumerate() {
-                let _cuts = self.end_behind(hop)?;
-                self.once(hop, &order, chain)?;
+                self.until_settled(hop, &order, chain)?;
             }
         }
         for (hop, chain) in chains.iter().enumerate() {
@@ -152,21 +155,42 @@ impl<'a> Costs<'a> {
         }
     }
 
-    /// One run of the chain that ends behind so many hops. Processes take what has come when all of it is sent, so nobody waits for
-    /// anybody.
-    fn once(&mut self, hop: usize, order: &SendOrder, chain: &mut Chain) -> Result<(), TesterError> {
+    /// A run of a chain in which no RBridge misses a neighbour. The cut takes Echoes, too: where one lasts longer than they may stay
+    /// away, adjacencies end, and what follows is about a campus that looks for new ways.
+    fn until_settled(&mut self, hop: usize, order: &SendOrder, chain: &mut Chain) -> Result<(), TesterError> {
+        for _ in 0..ATTEMPTS {
+            let cuts = self.end_behind(hop)?;
+            let is_done = self.once(hop, order, chain)?;
+            drop(cuts);
+            if is_done {
+                return Ok(());
+            }
+            rbridges::wait_for_routes(self.run.lab, self.run.progress)?;
+            sleep(REST);
+        }
+        let each = Duration::from_nanos(self.cost.each.0);
+        let why = format!("RBridges missed neighbours in {ATTEMPTS} of {ATTEMPTS} runs of a chain");
+        Err(TesterError::Refused(format!("{why}; make `cost.each` ({each:?}) shorter, or let nothing else run here")))
+    }
+
+    /// One run of the chain that ends behind so many hops; whether the campus was as it should be. Processes take what has come when all
+    /// of it is sent, so nobody waits for anybody.
+    fn once(&mut self, hop: usize, order: &SendOrder, chain: &mut Chain) -> Result<bool, TesterError> {
         let before = self.cuts.frames()?;
         let sent = self.send(hop, order)?;
         let waits = self.is_spread() && hop > 0;
         let counted = if waits { settled(&self.cuts)? } else { self.cuts.frames()? } - before;
         let taken = self.sockets.as_mut().map_or(Ok(Reply::default()), |sockets| sockets.take())?;
+        if !rbridges::have_routes(self.run.lab)? {
+            return Ok(false);
+        }
         if hop <= self.hops.count() {
             chain.came(&sent, counted, 0.0);
         } else if taken.frames * 10 >= sent.frames * 9 {
             // A run in which only some arrived tells nothing about taking them.
             chain.came(&sent, taken.frames, taken.cpu_ns as f64 / taken.frames.max(1) as f64);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn send(&mut self, hop: usize, order: &SendOrder) -> Result<Reply, TesterError> {

@@ -195,7 +195,7 @@ fn gateway(lab: &Lab) -> Option<GatewayTable> {
 }
 
 /// Waits until every RBridge has every equal-cost way to every other and the branches of its tree.
-pub(super) fn wait_for_routes(lab: &Lab, progress: &dyn Progress) -> Result<(), LabError> {
+pub(crate) fn wait_for_routes(lab: &Lab, progress: &dyn Progress) -> Result<(), LabError> {
     let wanted = Wanted::of(lab);
     let wait = Wait::new(progress, ROUTES_TIMEOUT, POLL);
     let mut waiting: Vec<NodeId> = rbridges(lab).collect();
@@ -215,6 +215,17 @@ pub(super) fn wait_for_routes(lab: &Lab, progress: &dyn Progress) -> Result<(), 
         wait.pause_for_routing(|| (lab.plan.node(node).name.clone(), missing), log)?;
         waiting = late;
     }
+}
+
+/// Whether all RBridges have the ways that [`wait_for_routes`] waits for.
+pub(crate) fn have_routes(lab: &Lab) -> Result<bool, LabError> {
+    let wanted = Wanted::of(lab);
+    for node in rbridges(lab) {
+        if wanted.missing(lab, node)?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// What every RBridge must know when the campus has settled.
