@@ -16,7 +16,9 @@ use weft_scenario::engine::{DirectoryStore, Engine, Overlay, Scenario, Session, 
 use weft_scenario::record::{DirectoryRow, Records};
 use weft_scenario::topology::from_yaml;
 use weft_scenario::units::{Bytes, Nanos};
-use weft_scenario::workload::{DirectoryKill, DirectorySpec, DirectoryVictim, LookupLoad, UpdateLoad, Workload};
+use weft_scenario::workload::{
+    Arrivals, DirectoryKill, DirectorySpec, DirectoryVictim, LookupLoad, UpdateLoad, Workload,
+};
 
 const MS: u64 = 1_000_000;
 /// For answers that must come. A load ends as soon as it has them all.
@@ -33,12 +35,22 @@ fn load(servers: u32, lookups_per_s: u32, updates_per_s: u32) -> DirectorySpec {
             ask: 2,
             questions_per_datagram: 1,
             burst: 1,
+            arrivals: Arrivals::Even,
             retry_after: Some(Nanos(50 * MS)),
+            echo: None,
         }),
-        updates: Some(UpdateLoad { per_s: vec![updates_per_s], clients: 4, until_visible: true }),
+        updates: Some(updates(updates_per_s, 4, true)),
         loss_percent: 0,
         kill: None,
     }
+}
+
+fn updates(per_s: u32, clients: u32, until_visible: bool) -> UpdateLoad {
+    UpdateLoad { per_s: vec![per_s], clients, burst: 1, arrivals: Arrivals::Even, until_visible }
+}
+
+fn killed(what: DirectoryVictim, at_ms: u64, back_at_ms: Option<u64>) -> Option<DirectoryKill> {
+    Some(DirectoryKill { what, at: Nanos(at_ms * MS), back_at: back_at_ms.map(|ms| Nanos(ms * MS)) })
 }
 
 fn row<'a>(records: &'a Records, kind: &str) -> &'a DirectoryRow {
@@ -86,16 +98,16 @@ fn a_load_on_loopback_is_counted_to_the_last_request() {
     assert_eq!(row(&records, "lookup").messages, row(&records, "lookup").sent, "one server is asked once");
     let error = directory::run(&mut bed, &load(2, 4000, 100), 1, &Quiet).unwrap_err().to_string();
     assert!(error.contains("asks 2 directory servers, but there are 1"), "{error}");
-    let killed = bed.servers()[0].pid;
-    let kill = Some(DirectoryKill { what: DirectoryVictim::Server, at: Nanos(100 * MS) });
+    let before = bed.servers()[0].pid;
+    let kill = killed(DirectoryVictim::Server, 100, None);
     let lone = DirectorySpec { updates: None, kill, timeout: Nanos(300 * MS), ..load(1, 2000, 100) };
     let records = directory::run(&mut bed, &lone, 1, &Quiet).unwrap();
     let lookups = row(&records, "lookup");
     assert!(lookups.unanswered > 0 && lookups.answered > 0, "{lookups:?}");
     assert_eq!(lookups.answered + lookups.unanswered, lookups.sent);
     let kinds: Vec<&str> = records.events.iter().map(|event| event.kind.as_str()).collect();
-    assert_eq!(kinds, ["fault", "repair"]);
-    assert_ne!(bed.servers()[0].pid, killed, "it was started again");
+    assert_eq!(kinds, ["fault", "repair", "ready"]);
+    assert_ne!(bed.servers()[0].pid, before, "it was started again");
     check_whole(&directory::run(&mut bed, &load(1, 4000, 100), 1, &Quiet).unwrap());
     drop(bed);
     assert_eq!(traces(&name), BTreeSet::new());
@@ -115,15 +127,59 @@ fn three_servers_on_three_etcd_nodes_lose_nothing_when_the_leader_dies() {
     };
     let mut bed = Bed::start(&options, &Quiet).unwrap();
     check_whole(&directory::run(&mut bed, &load(3, 2000, 200), 1, &Quiet).unwrap());
-    for what in [DirectoryVictim::StoreLeader, DirectoryVictim::Server] {
-        let kill = Some(DirectoryKill { what, at: Nanos(200 * MS) });
-        let updates = Some(UpdateLoad { per_s: vec![200], clients: 16, until_visible: false });
+    for (what, back_at_ms) in [
+        (DirectoryVictim::StoreLeader, None),
+        (DirectoryVictim::Server, None),
+        (DirectoryVictim::StoreFollower, Some(600)),
+        (DirectoryVictim::Server, Some(600)),
+    ] {
+        let (kill, updates) = (killed(what, 200, back_at_ms), Some(updates(200, 16, false)));
         let spec = DirectorySpec { kill, updates, duration: Nanos(1500 * MS), ..load(3, 500, 200) };
         let records = directory::run(&mut bed, &spec, 1, &Quiet).unwrap();
         let updates = row(&records, "update");
         assert_eq!((updates.wrong, updates.unanswered, updates.lost), (0, 0, 0), "{what:?}: {updates:?}");
         assert_eq!(row(&records, "lookup").unanswered, 0, "{what:?}");
+        assert!(updates.store_cpu_ns > 0 && updates.busiest_server_cpu_ns < updates.server_cpu_ns, "{updates:?}");
+        let kinds: Vec<&str> = records.events.iter().map(|event| event.kind.as_str()).collect();
+        assert_eq!(kinds, ["fault", "repair", "ready"], "{what:?}");
+        let ticks = records.directory_ticks.iter().filter(|tick| tick.kind == "update");
+        assert_eq!(ticks.map(|tick| tick.answered).sum::<u64>(), updates.answered, "{what:?}");
+        // It comes back while there is load, or after it.
+        let begin_ns = records.directory_ticks.iter().map(|tick| tick.time_ns).min().unwrap();
+        let repair_ns = records.events[1].time_ns - begin_ns;
+        assert!(repair_ns >= back_at_ms.unwrap_or(1500) * MS, "{what:?}: {repair_ns} {:?}", records.events);
+        let last_ns = records.directory_ticks.iter().map(|tick| tick.time_ns).max().unwrap();
+        assert_eq!(last_ns - begin_ns > repair_ns, back_at_ms.is_some(), "{what:?}: {repair_ns} {last_ns}");
     }
+}
+
+/// A store that dies and stays dead: updates fail, and the outage that nothing ends is as long as what is left of the step.
+#[test]
+fn an_outage_that_does_not_end_is_no_short_one() {
+    if !can_run() {
+        return;
+    }
+    let options = BedOptions {
+        weft_binary: daemon_program(),
+        servers: 3,
+        store: DirectoryStore::Etcd3,
+        lookup_threads: Some(1),
+        cpu: None,
+    };
+    let mut bed = Bed::start(&options, &Quiet).unwrap();
+    let spec = DirectorySpec {
+        kill: killed(DirectoryVictim::Store, 300, None),
+        updates: Some(updates(200, 16, false)),
+        duration: Nanos(1300 * MS),
+        timeout: Nanos(400 * MS),
+        ..load(3, 500, 200)
+    };
+    let records = directory::run(&mut bed, &spec, 1, &Quiet).unwrap();
+    let updates = row(&records, "update");
+    assert!(updates.answered > 0 && updates.unanswered > 0 && updates.lost == 0, "{updates:?}");
+    assert!(updates.longest_gap_ns >= 900 * MS, "{updates:?}");
+    assert_eq!(records.events.iter().filter(|event| event.kind == "ready").count(), 3, "{:?}", records.events);
+    check_whole(&directory::run(&mut bed, &load(3, 500, 200), 1, &Quiet).unwrap());
 }
 
 fn bed_scenario(store: DirectoryStore) -> Scenario {

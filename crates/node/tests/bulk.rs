@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::*;
 use weft_node::client::{Target, bulk};
 use weft_node::stop::Stop;
-use weft_testbed::load::{Pace, UpdateLoad};
+use weft_testbed::load::{Arrivals, Pace, UpdateLoad};
 
 const FIRST: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 1);
 
@@ -64,6 +64,8 @@ fn update_load(target: Target) -> UpdateLoad {
         anycast_la: ANYCAST,
         service: 0,
         pace: Pace::Window(1),
+        burst: 1,
+        arrivals: Arrivals::Even,
         warm_up: Duration::ZERO,
         duration: Duration::from_millis(300),
         timeout: PATIENCE,
@@ -82,6 +84,7 @@ fn a_load_counts_what_the_server_counts() {
         one.clone(),
         UpdateLoad { mappings: 10, seed: 2, ..one.clone() },
         UpdateLoad { pace: Pace::Rate(2000.0), seed: 3, ..one.clone() },
+        UpdateLoad { pace: Pace::Rate(2000.0), burst: 8, arrivals: Arrivals::Random, seed: 4, ..one.clone() },
     ];
     let mut committed = 0;
     for load in &loads {
@@ -103,6 +106,7 @@ fn a_load_counts_what_the_server_counts() {
     for (load, says) in [
         (UpdateLoad { aas: 63, ..one.clone() }, "63 AAs are too few"),
         (UpdateLoad { sessions: 0, ..one.clone() }, "sessions: 0"),
+        (UpdateLoad { burst: 17, ..one.clone() }, "burst: 17"),
         (UpdateLoad { servers: vec![Target::from("/nonexistent")], ..one.clone() }, "is the directory server running"),
     ] {
         let error = load.run(&Stop::manual().unwrap()).unwrap_err().to_string();

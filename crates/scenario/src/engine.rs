@@ -25,14 +25,17 @@ pub enum DirectoryStore {
     Embedded,
     /// Three directory servers share three etcd nodes, one beside each.
     Etcd3,
+    /// Five directory servers share five etcd nodes, one beside each.
+    Etcd5,
 }
 
 impl DirectoryStore {
-    /// How many directory servers a fabric must have for it.
+    /// How many directory servers a fabric must have for it: with etcd, one beside each node.
     pub fn servers(self) -> usize {
         match self {
             Self::Embedded => 1,
             Self::Etcd3 => 3,
+            Self::Etcd5 => 5,
         }
     }
 
@@ -41,6 +44,7 @@ impl DirectoryStore {
         match self {
             Self::Embedded => "embedded",
             Self::Etcd3 => "etcd3",
+            Self::Etcd5 => "etcd5",
         }
     }
 }

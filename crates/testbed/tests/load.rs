@@ -11,7 +11,7 @@ use common::*;
 use weft_node::client::AdminClient;
 use weft_node::directory::DirectoryConfig;
 use weft_node::stop::Stop;
-use weft_testbed::load::{Access, LookupLoad, LookupReport, Pace};
+use weft_testbed::load::{Access, Arrivals, LookupLoad, LookupReport, Pace};
 
 const FIRST: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 1);
 
@@ -45,7 +45,8 @@ fn every_question_is_answered_once_whatever_the_burst() {
         LookupLoad { burst: 16, flows: 4, ..plain.clone() },
         LookupLoad { burst: 64, questions: 40, ..plain.clone() },
         LookupLoad { pace: Pace::Rate(20_000.0), questions: 8, ..plain.clone() },
-        LookupLoad { pace: Pace::Rate(20_000.0), burst: 10, ..plain },
+        LookupLoad { pace: Pace::Rate(20_000.0), burst: 10, ..plain.clone() },
+        LookupLoad { pace: Pace::Rate(20_000.0), burst: 10, arrivals: Arrivals::Random, ..plain },
     ] {
         let before = admin.status().unwrap().lookups;
         let report = run(&load);
@@ -158,6 +159,7 @@ fn answers_of_another_key_are_no_answers_and_a_load_that_cannot_be_is_refused() 
     for (load, says) in [
         (LookupLoad { questions: 41, ..good.clone() }, "questions: 41"),
         (LookupLoad { burst: 65, ..good.clone() }, "burst: 65"),
+        (LookupLoad { burst: 33, arrivals: Arrivals::Random, ..good.clone() }, "burst: 65"),
         (LookupLoad { fanout: 2, ..good.clone() }, "fanout: 2"),
         (LookupLoad { pace: Pace::Rate(f64::NAN), ..good.clone() }, "pace: NaN"),
         (LookupLoad { servers: Vec::new(), ..good.clone() }, "servers: 0"),

@@ -23,7 +23,7 @@ Examples:
         /// How servers reach each other [default: trill among RBridges, vl2 where there are Intermediates, else routed]
         #[arg(long, value_enum)]
         overlay: Option<OverlayChoice>,
-        /// What keeps the mappings of VL2's directory; `etcd3` adds directory servers until there are three
+        /// What keeps the mappings of VL2's directory; `etcd3` and `etcd5` add directory servers until there are three or five
         #[arg(long, value_enum, default_value_t)]
         directory: DirectoryChoice,
         /// Do not shape links to their declared rate and buffer

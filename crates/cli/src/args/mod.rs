@@ -254,6 +254,8 @@ pub(crate) enum DirectoryChoice {
     Embedded,
     /// Three directory servers on three etcd nodes
     Etcd3,
+    /// Five directory servers on five etcd nodes
+    Etcd5,
 }
 
 impl From<DirectoryChoice> for DirectoryStore {
@@ -261,6 +263,7 @@ impl From<DirectoryChoice> for DirectoryStore {
         match choice {
             DirectoryChoice::Embedded => Self::Embedded,
             DirectoryChoice::Etcd3 => Self::Etcd3,
+            DirectoryChoice::Etcd5 => Self::Etcd5,
         }
     }
 }

@@ -56,7 +56,7 @@ pub struct PlanSpec {
     pub figures: Vec<FigureQuestion>,
     /// Overlays to run; each is a scenario of its own.
     pub overlays: Vec<Overlay>,
-    /// What keeps a VL2 directory's mappings; `etcd3` gives the network three directory servers.
+    /// What keeps a VL2 directory's mappings; `etcd3` and `etcd5` give the network three and five directory servers.
     #[serde(default)]
     pub directory: DirectoryStore,
     /// Whether links have their declared rate and buffer. Measurements of CPU cost go without.

@@ -21,7 +21,7 @@ use weft_testbed::load::Access;
 use weft_wire::directory::Secret;
 
 use super::etcd;
-use super::tier::{ServerView, Tier};
+use super::tier::{ServerView, Tier, store_victims};
 use super::usage::wait_until;
 use crate::down;
 use crate::error::LabError;
@@ -34,7 +34,6 @@ use crate::state::{LabState, ProcessState};
 /// LA of the one ToR that mappings of this tier name.
 const TOR_LA: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const KEY_ID: u32 = 1;
-const ETCD_NODES: usize = 3;
 
 /// What a tier on loopback is made of.
 #[derive(Clone, Debug)]
@@ -63,11 +62,11 @@ pub struct Bed {
     cluster: Option<Cluster>,
 }
 
-/// Three etcd nodes.
+/// etcd nodes.
 struct Cluster {
     nodes: Vec<EtcdNode>,
     processes: Vec<ProcessId>,
-    killed: Option<usize>,
+    killed: Vec<usize>,
 }
 
 struct Server {
@@ -90,7 +89,7 @@ impl Bed {
         certs::make(&certificates, &wanted)?;
         let mut bed =
             Self { options: options.clone(), state, record, secret, certificates, servers: Vec::new(), cluster: None };
-        if options.store == DirectoryStore::Etcd3 {
+        if options.store != DirectoryStore::Embedded {
             bed.start_cluster(progress)?;
         }
         for number in 1..=options.servers {
@@ -112,16 +111,17 @@ impl Bed {
             let remedy = "install Debian's package etcd-server: make deps, or choose the embedded store".to_owned();
             return Err(LabError::NotFit { what, remedy });
         }
-        let nodes = EtcdClusterSettings::loopback(ETCD_NODES, &store_dir(&self.state.lab))
+        let count = self.options.store.servers();
+        let nodes = EtcdClusterSettings::loopback(count, &store_dir(&self.state.lab))
             .map_err(|error| LabError::DirectoryLoad(error.to_string()))?
             .nodes;
         let mut processes = Vec::new();
-        for index in 0..ETCD_NODES {
+        for index in 0..count {
             processes.push(self.launch_etcd(&nodes, index)?);
-            self.cluster = Some(Cluster { nodes: nodes.clone(), processes: processes.clone(), killed: None });
+            self.cluster = Some(Cluster { nodes: nodes.clone(), processes: processes.clone(), killed: Vec::new() });
             self.remember()?;
         }
-        (0..ETCD_NODES).try_for_each(|index| self.wait_etcd(index, progress))
+        (0..count).try_for_each(|index| self.wait_etcd(index, progress))
     }
 
     fn launch_etcd(&self, nodes: &[EtcdNode], index: usize) -> Result<ProcessId, LabError> {
@@ -232,8 +232,8 @@ impl Bed {
             id: server.process,
         };
         self.state.processes = self.servers.iter().map(process).collect();
-        for (number, id) in (1..).zip(self.cluster.iter().flat_map(|cluster| &cluster.processes)) {
-            let process = ProcessState { node: format!("etcd{number}"), daemon: "etcd".to_owned(), id: *id };
+        for (number, id) in (0..).zip(self.cluster.iter().flat_map(|cluster| &cluster.processes)) {
+            let process = ProcessState { node: etcd_name(number), daemon: "etcd".to_owned(), id: *id };
             self.state.processes.push(process);
         }
         self.state.save()
@@ -253,6 +253,7 @@ impl Tier for Bed {
     fn servers(&self) -> Vec<ServerView> {
         let view = |server: &Server| ServerView {
             name: server.name.clone(),
+            namespace: None,
             lookups: server.config.listen,
             admin: server.config.admin_socket.clone(),
             sessions: self.sessions(&server.config),
@@ -281,37 +282,39 @@ impl Tier for Bed {
         None
     }
 
-    fn kill(&mut self, victim: DirectoryVictim, asked: usize) -> Result<String, LabError> {
-        match victim {
-            DirectoryVictim::Server => {
-                let server = &mut self.servers[asked - 1];
-                kill_all(&[server.process]);
-                server.killed = true;
-                Ok(server.name.clone())
-            }
-            DirectoryVictim::StoreLeader => {
-                let none = || LabError::DirectoryLoad("the store has no leader to kill".to_owned());
-                let cluster = self.cluster.as_mut().ok_or_else(none)?;
-                let leads = |node: &EtcdNode| etcd::status(node).is_some_and(|status| status.leads);
-                let leader = cluster.nodes.iter().position(leads).ok_or_else(none)?;
-                kill_all(&[cluster.processes[leader]]);
-                cluster.killed = Some(leader);
-                Ok(format!("etcd{}", leader + 1))
-            }
+    fn kill(&mut self, victim: DirectoryVictim, asked: usize) -> Result<Vec<String>, LabError> {
+        if victim == DirectoryVictim::Server {
+            let server = &mut self.servers[asked - 1];
+            kill_all(&[server.process]);
+            server.killed = true;
+            return Ok(vec![server.name.clone()]);
         }
+        let none = || LabError::DirectoryLoad(format!("there is no {} to kill", victim.name()));
+        let cluster = self.cluster.as_mut().ok_or_else(none)?;
+        let leads = |node: &EtcdNode| etcd::status(node).is_some_and(|status| status.leads);
+        let victims = store_victims(victim, cluster.nodes.len(), cluster.nodes.iter().position(leads));
+        if victims.is_empty() {
+            return Err(none());
+        }
+        kill_all(&victims.iter().map(|node| cluster.processes[*node]).collect::<Vec<_>>());
+        cluster.killed.extend(&victims);
+        Ok(victims.into_iter().map(etcd_name).collect())
     }
 
     fn mend(&mut self, progress: &dyn Progress) -> Result<Vec<String>, LabError> {
         let mut mended = Vec::new();
-        if let Some(index) = self.cluster.as_mut().and_then(|cluster| cluster.killed.take()) {
+        let killed = self.cluster.as_mut().map(|cluster| std::mem::take(&mut cluster.killed)).unwrap_or_default();
+        for index in &killed {
             let nodes = self.cluster.as_ref().map(|cluster| cluster.nodes.clone()).unwrap_or_default();
-            let process = self.launch_etcd(&nodes, index)?;
+            let process = self.launch_etcd(&nodes, *index)?;
             if let Some(cluster) = &mut self.cluster {
-                cluster.processes[index] = process;
+                cluster.processes[*index] = process;
             }
             self.remember()?;
+        }
+        for index in killed {
             self.wait_etcd(index, progress)?;
-            mended.push(format!("etcd{}", index + 1));
+            mended.push(etcd_name(index));
         }
         for number in 0..self.servers.len() {
             if !std::mem::take(&mut self.servers[number].killed) {
@@ -340,6 +343,10 @@ impl Drop for Bed {
             tracing::error!("{} could not be removed: {error}; try: weft lab down --all", self.state.lab);
         }
     }
+}
+
+fn etcd_name(index: usize) -> String {
+    format!("etcd{}", index + 1)
 }
 
 /// A TCP port that is free now.

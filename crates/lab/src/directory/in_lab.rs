@@ -10,7 +10,7 @@ use weft_testbed::load::Access;
 use weft_testbed::loss::Loss;
 use weft_wire::directory::PORT;
 
-use super::tier::{ServerView, Tier};
+use super::tier::{ServerView, Tier, store_victims};
 use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::options::LabOptions;
@@ -40,6 +40,17 @@ impl<'a> LabTier<'a> {
         self.lab.scenario.fabric.servers().next().expect("a workload was checked against a fabric with servers")
     }
 
+    fn store_victims(&self, victim: DirectoryVictim) -> Result<Vec<NodeId>, LabError> {
+        let nodes = overlay::store_nodes(self.lab);
+        let leader = overlay::store_leader(self.lab)?;
+        let leader = nodes.iter().position(|node| Some(*node) == leader);
+        Ok(store_victims(victim, nodes.len(), leader).into_iter().map(|place| nodes[place]).collect())
+    }
+
+    fn name_of(&self, node: NodeId, daemon: &str) -> String {
+        format!("{daemon} of {}", self.lab.plan.node(node).name)
+    }
+
     fn process(&self, node: NodeId, daemon: &str) -> Option<ProcessId> {
         let name = &self.lab.plan.node(node).name;
         let mut processes = self.lab.state.processes.iter();
@@ -51,6 +62,7 @@ impl Tier for LabTier<'_> {
     fn servers(&self) -> Vec<ServerView> {
         let view = |node: NodeId| ServerView {
             name: self.lab.plan.node(node).name.clone(),
+            namespace: Some(namespace_path(&self.lab.plan.node(node).namespace)),
             lookups: overlay::lookups_at(self.lab, node),
             admin: overlay::admin_socket(&self.lab.state.lab, &self.lab.plan.node(node).name),
             sessions: overlay::sessions_at(self.lab, node),
@@ -80,27 +92,32 @@ impl Tier for LabTier<'_> {
         Some(namespace_path(&self.lab.plan.node(self.client()).namespace))
     }
 
-    fn kill(&mut self, victim: DirectoryVictim, asked: usize) -> Result<String, LabError> {
-        let (node, daemon) = match victim {
-            DirectoryVictim::Server => (self.nodes().get(asked.wrapping_sub(1)).copied(), DIRECTORY),
-            DirectoryVictim::StoreLeader => (overlay::store_leader(self.lab)?, ETCD),
+    fn kill(&mut self, victim: DirectoryVictim, asked: usize) -> Result<Vec<String>, LabError> {
+        let (nodes, daemon): (Vec<NodeId>, &'static str) = match victim {
+            DirectoryVictim::Server => {
+                (self.nodes().into_iter().skip(asked.wrapping_sub(1)).take(1).collect(), DIRECTORY)
+            }
+            _ => (self.store_victims(victim)?, ETCD),
         };
-        let process = node.and_then(|node| Some((node, self.process(node, daemon)?)));
-        let Some((node, process)) = process else {
+        let processes: Vec<ProcessId> = nodes.iter().filter_map(|node| self.process(*node, daemon)).collect();
+        if processes.is_empty() || processes.len() < nodes.len() {
             return Err(LabError::DirectoryLoad(format!("there is no {daemon} to kill ({})", victim.name())));
-        };
-        kill_all(&[process]);
-        self.killed.push((node, daemon));
-        Ok(format!("{daemon} of {}", self.lab.plan.node(node).name))
+        }
+        kill_all(&processes);
+        self.killed.extend(nodes.iter().map(|node| (*node, daemon)));
+        Ok(nodes.into_iter().map(|node| self.name_of(node, daemon)).collect())
     }
 
     fn mend(&mut self, progress: &dyn Progress) -> Result<Vec<String>, LabError> {
-        let mut mended = Vec::new();
-        for (node, daemon) in std::mem::take(&mut self.killed) {
-            overlay::restart(self.lab, self.options, progress, node, daemon)?;
-            mended.push(format!("{daemon} of {}", self.lab.plan.node(node).name));
+        let killed = std::mem::take(&mut self.killed);
+        for one in [ETCD, DIRECTORY] {
+            let nodes: Vec<NodeId> =
+                killed.iter().filter(|(_, daemon)| *daemon == one).map(|(node, _)| *node).collect();
+            if !nodes.is_empty() {
+                overlay::restart(self.lab, self.options, progress, &nodes, one)?;
+            }
         }
-        Ok(mended)
+        Ok(killed.into_iter().map(|(node, daemon)| self.name_of(node, daemon)).collect())
     }
 
     fn set_loss(&mut self, percent: u32) -> Result<(), LabError> {

@@ -6,11 +6,13 @@
 //! * `step`: one step of a load: look-ups, updates and something killed, all at once
 //! * `visible`: updates, and when each is visible at every server and at a subscriber
 //! * `usage`: CPU time of servers, of the store and of everything else
+//! * `echo`: what the machine makes of datagrams that are only sent back
 //! * `rows`: what comes of it as rows of records
 //! * [`bench`](mod@bench): the numbers of `weft bench directory`
 
 pub mod bed;
 pub mod bench;
+mod echo;
 pub(crate) mod etcd;
 mod in_lab;
 mod rows;

@@ -10,11 +10,15 @@ use std::time::{Duration, Instant};
 use weft_node::client::AdminClient;
 use weft_node::stop::Stop;
 use weft_scenario::engine::Progress;
-use weft_scenario::record::{DirectoryRow, EventRow, Records};
-use weft_scenario::workload::directory::DirectoryStep;
-use weft_scenario::workload::{DirectorySpec, LookupLoad, UpdateLoad};
-use weft_testbed::load::{Access, LookupLoad as Asking, LookupReport, Pace, UpdateLoad as Sending, UpdateReport};
+use weft_scenario::record::{DirectoryRow, DirectoryTickRow, EventRow, Records};
+use weft_scenario::workload::directory::{DirectoryStep, ECHO_RATE_MAX};
+use weft_scenario::workload::{Arrivals, DirectorySpec, LookupLoad, UpdateLoad};
+use weft_testbed::load::{
+    Access, Arrivals as Arriving, LookupLoad as Asking, LookupReport, Pace, TICK_NS, Tick, UpdateLoad as Sending,
+    UpdateReport,
+};
 
+use super::echo::Echo;
 use super::rows::Latencies;
 use super::tier::{self, FIRST_AA, ServerView, Tier, mark};
 use super::usage::{Usage, Used, wait_until};
@@ -28,8 +32,6 @@ const LEAD: Duration = Duration::from_millis(200);
 const ATTENTION: Duration = Duration::from_millis(50);
 /// Sockets of a client to each server, so that a server's threads share the load.
 const FLOWS: usize = 4;
-/// Sessions that carry the updates of all clients.
-const SESSIONS_MAX: usize = 16;
 
 /// Runs a load: fills the directory, then step after step, then looks whether every acknowledged update is there.
 pub fn run(tier: &mut dyn Tier, spec: &DirectorySpec, seed: u64, progress: &dyn Progress) -> Result<Records, LabError> {
@@ -88,12 +90,15 @@ struct Outcome {
     updates: Option<Updates>,
     visible: Option<Visible>,
     used: Used,
+    /// When what counts began.
+    begin: Option<Instant>,
 }
 
 /// What became of updates, whichever way they were sent.
 struct Updates {
     row: DirectoryRow,
     latencies: Latencies,
+    ticks: Vec<Tick>,
     acknowledged: BTreeMap<Ipv4Addr, u64>,
     first_error: Option<String>,
 }
@@ -106,26 +111,33 @@ impl Run<'_> {
         step: DirectoryStep,
         progress: &dyn Progress,
     ) -> Result<(), LabError> {
-        let Outcome { lookups, updates, visible, used } = self.offer(tier, number, step, progress)?;
-        for subject in tier.mend(progress)? {
-            self.event("repair", subject);
-        }
+        let before_ns = self.echo_p99_ns(tier, step)?;
+        let Outcome { lookups, updates, visible, used, begin } = self.offer(tier, number, step, progress)?;
+        let echo_p99_ns = self.echo_p99_ns(tier, step)?.max(before_ns);
+        self.mend(tier, progress)?;
         let place = |row: DirectoryRow, offered_per_s: u32| DirectoryRow {
             step: number,
             offered_per_s: u64::from(offered_per_s),
-            server_cpu_ns: used.servers_ns,
+            server_cpu_ns: used.servers_ns(),
+            busiest_server_cpu_ns: used.busiest_server_ns(),
+            store_cpu_ns: used.store_ns,
             foreign_cpu_ratio: used.foreign_ratio(),
             ..row
         };
+        let begin_ns = begin.map_or(0, |begin| begin.duration_since(self.start).as_nanos() as u64);
         let records = &mut self.records;
         if let (Some(report), Some(load)) = (&lookups, &self.spec.lookups) {
-            records.directory.push(place(lookup_row(report, load), step.lookups_per_s));
-            let latencies = latencies_of(&report.latency_ns, u64::from(load.questions_per_datagram));
+            let row = DirectoryRow { echo_p99_ns, ..lookup_row(report, load) };
+            records.directory.push(place(row, step.lookups_per_s));
+            let questions = u64::from(load.questions_per_datagram);
+            records.directory_ticks.extend(tick_rows("lookup", number, begin_ns, &report.ticks, questions));
+            let latencies = latencies_of(&report.latency_ns, questions);
             records.latencies.extend(latencies.rows("lookup", number, None));
         }
         if let Some(updates) = updates {
             records.directory.push(place(updates.row, step.updates_per_s));
             records.latencies.extend(updates.latencies.rows("update", number, None));
+            records.directory_ticks.extend(tick_rows("update", number, begin_ns, &updates.ticks, 1));
             self.latest.extend(updates.acknowledged);
             if let Some(error) = updates.first_error {
                 progress.note(&format!("some updates were not carried out: {error}"));
@@ -180,11 +192,11 @@ impl Run<'_> {
             let watched = watched.map(join).transpose();
             let (lookups, sent, watched, used) = (lookups?, sent?, watched?, used?);
             let (issued, visible) = watched.unzip();
-            Ok(Outcome { lookups, updates: sent.or(issued), visible, used })
+            Ok(Outcome { lookups, updates: sent.or(issued), visible, used, begin: Some(begin) })
         })
     }
 
-    /// Measures what a step costs, and kills what it is to kill.
+    /// Measures what a step costs, kills what it is to kill, and starts it again if that is to be seen.
     fn attend(&mut self, tier: &mut dyn Tier, begin: Instant, progress: &dyn Progress) -> Result<Used, LabError> {
         sleep_until(begin, progress)?;
         let mut before = Usage::read(tier, self.asked);
@@ -193,17 +205,56 @@ impl Run<'_> {
             sleep_until(begin + Duration::from_nanos(kill.at.0), progress)?;
             // What a process has used cannot be read any more when it is gone.
             used = Usage::read(tier, self.asked).since(&before);
-            let subject = tier.kill(kill.what, self.asked)?;
+            let subjects = tier.kill(kill.what, self.asked)?;
             before = Usage::read(tier, self.asked);
-            self.event("fault", subject);
+            self.events("fault", subjects);
+            if let Some(back_at) = kill.back_at {
+                sleep_until(begin + Duration::from_nanos(back_at.0), progress)?;
+                used = used.and(Usage::read(tier, self.asked).since(&before));
+                self.mend(tier, progress)?;
+                before = Usage::read(tier, self.asked);
+            }
         }
         sleep_until(begin + Duration::from_nanos(self.spec.duration.0), progress)?;
         Ok(used.and(Usage::read(tier, self.asked).since(&before)))
     }
 
-    fn event(&mut self, kind: &str, subject: String) {
+    /// Starts again what was killed, and waits until it is ready.
+    fn mend(&mut self, tier: &mut dyn Tier, progress: &dyn Progress) -> Result<(), LabError> {
         let time_ns = self.start.elapsed().as_nanos() as u64;
-        self.records.events.push(EventRow { time_ns, kind: kind.to_owned(), subject });
+        let subjects = tier.mend(progress)?;
+        self.events_at(time_ns, "repair", subjects.clone());
+        self.events("ready", subjects);
+        Ok(())
+    }
+
+    fn events(&mut self, kind: &str, subjects: Vec<String>) {
+        self.events_at(self.start.elapsed().as_nanos() as u64, kind, subjects);
+    }
+
+    fn events_at(&mut self, time_ns: u64, kind: &str, subjects: Vec<String>) {
+        let event = |subject| EventRow { time_ns, kind: kind.to_owned(), subject };
+        self.records.events.extend(subjects.into_iter().map(event));
+    }
+
+    /// 99th percentile of an echo of the step's datagrams between client and first server; 0 where the load asks for none.
+    fn echo_p99_ns(&self, tier: &dyn Tier, step: DirectoryStep) -> Result<u64, LabError> {
+        let Some((load, length)) = self.spec.lookups.as_ref().and_then(|load| Some((load, load.echo?))) else {
+            return Ok(0);
+        };
+        let servers = tier.servers();
+        let server = servers.first().expect("a load asks at least one server");
+        let copies = load.ask.min(self.spec.servers);
+        let per_s = f64::from(step.lookups_per_s) / f64::from(load.questions_per_datagram) * f64::from(copies);
+        let client = tier.client_namespace();
+        let echo = Echo {
+            places: [server.namespace.as_deref(), client.as_deref()],
+            address: *server.lookups.ip(),
+            cpus: [None, None],
+            per_s: per_s.min(f64::from(ECHO_RATE_MAX)),
+            length: Duration::from_nanos(length.0),
+        };
+        echo.p99_ns()
     }
 
     fn asking(&self, tier: &dyn Tier, servers: &[ServerView], load: &LookupLoad, step: DirectoryStep) -> Asking {
@@ -214,6 +265,7 @@ impl Run<'_> {
             flows: FLOWS,
             questions: load.questions_per_datagram as usize,
             burst: load.burst as usize,
+            arrivals: arriving(load.arrivals),
             pace: Pace::Rate(f64::from(step.lookups_per_s) / f64::from(load.questions_per_datagram)),
             warm_up: LEAD,
             duration: Duration::from_nanos(self.spec.duration.0),
@@ -232,11 +284,10 @@ impl Run<'_> {
         step: DirectoryStep,
         number: u32,
     ) -> Sending {
-        let sessions = (load.clients as usize).min(SESSIONS_MAX);
         Sending {
             servers: servers.iter().map(|server| server.sessions.clone()).collect(),
-            sessions,
-            open: (load.clients as usize).div_ceil(sessions),
+            sessions: load.sessions() as usize,
+            open: load.clients_per_session() as usize,
             mappings: 1,
             first_aa: FIRST_AA,
             aas: self.spec.mappings,
@@ -244,6 +295,8 @@ impl Run<'_> {
             anycast_la: mark(0),
             service: 0,
             pace: Pace::Rate(f64::from(step.updates_per_s)),
+            burst: load.burst as usize,
+            arrivals: arriving(load.arrivals),
             warm_up: LEAD,
             duration: Duration::from_nanos(self.spec.duration.0),
             timeout: Duration::from_nanos(self.spec.timeout.0),
@@ -322,7 +375,7 @@ impl Updates {
             longest_gap_ns: report.longest_gap_ns,
             ..DirectoryRow::default()
         };
-        Self { row, latencies, acknowledged: report.acknowledged, first_error: report.first_error }
+        Self { row, latencies, ticks: report.ticks, acknowledged: report.acknowledged, first_error: report.first_error }
     }
 
     fn of_issued(issued: Issued, duration: Duration) -> Self {
@@ -333,10 +386,16 @@ impl Updates {
             messages: issued.sent,
             answered: issued.answered,
             wrong: issued.wrong,
-            longest_gap_ns: issued.longest_gap_ns,
+            longest_gap_ns: issued.longest_gap_ns(duration),
             ..DirectoryRow::default()
         };
-        Self { row, latencies: issued.latencies, acknowledged: issued.acknowledged, first_error: issued.first_error }
+        Self {
+            row,
+            latencies: issued.latencies,
+            ticks: Vec::new(),
+            acknowledged: issued.acknowledged,
+            first_error: issued.first_error,
+        }
     }
 }
 
@@ -395,7 +454,31 @@ fn latencies_of(histogram: &hdrhistogram::Histogram<u64>, requests: u64) -> Late
     latencies
 }
 
-fn inside<T: Send>(place: Option<&Path>, work: impl FnOnce() -> Result<T, LabError> + Send) -> Result<T, LabError> {
+/// Rows of a step that began at `begin_ns`; a message carried so many requests.
+fn tick_rows(kind: &str, step: u32, begin_ns: u64, ticks: &[Tick], requests: u64) -> Vec<DirectoryTickRow> {
+    let row = |(number, tick): (u64, &Tick)| DirectoryTickRow {
+        kind: kind.to_owned(),
+        step,
+        time_ns: begin_ns + number * TICK_NS,
+        sent: tick.sent * requests,
+        answered: tick.answered * requests,
+        failed: tick.failed * requests,
+        worst_ns: tick.worst_ns,
+    };
+    (0..).zip(ticks).map(row).collect()
+}
+
+fn arriving(arrivals: Arrivals) -> Arriving {
+    match arrivals {
+        Arrivals::Even => Arriving::Even,
+        Arrivals::Random => Arriving::Random,
+    }
+}
+
+pub(super) fn inside<T: Send>(
+    place: Option<&Path>,
+    work: impl FnOnce() -> Result<T, LabError> + Send,
+) -> Result<T, LabError> {
     match place {
         Some(namespace) => netns::in_namespace(namespace, work)?,
         None => work(),

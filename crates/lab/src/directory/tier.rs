@@ -24,6 +24,8 @@ const FILL_BATCH: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerView {
     pub name: String,
+    /// Namespace that it is in; `None`: this process's.
+    pub namespace: Option<PathBuf>,
     /// Where look-ups go.
     pub lookups: SocketAddrV4,
     /// Its admin socket.
@@ -48,12 +50,22 @@ pub trait Tier {
     fn tor_la(&self) -> Ipv4Addr;
     /// Namespace that clients are in; `None`: this process's.
     fn client_namespace(&self) -> Option<PathBuf>;
-    /// Kills the last of the first `asked` servers, or the store's leader, with SIGKILL. Returns what it was.
-    fn kill(&mut self, victim: DirectoryVictim, asked: usize) -> Result<String, LabError>;
+    /// Kills with SIGKILL: of servers the last of the first `asked`. Returns what it was.
+    fn kill(&mut self, victim: DirectoryVictim, asked: usize) -> Result<Vec<String>, LabError>;
     /// Starts again what was killed and waits until it is ready. Returns what it was.
     fn mend(&mut self, progress: &dyn Progress) -> Result<Vec<String>, LabError>;
     /// From now on loses so many percent of look-ups' datagrams to, and from, every server; 0 ends it.
     fn set_loss(&mut self, percent: u32) -> Result<(), LabError>;
+}
+
+/// Which of a store's nodes a victim is, in order, where the one at `leader` leads.
+pub(super) fn store_victims(victim: DirectoryVictim, nodes: usize, leader: Option<usize>) -> Vec<usize> {
+    match victim {
+        DirectoryVictim::Server => Vec::new(),
+        DirectoryVictim::StoreLeader => leader.into_iter().collect(),
+        DirectoryVictim::StoreFollower => (0..nodes).rfind(|node| Some(*node) != leader).into_iter().collect(),
+        DirectoryVictim::Store => (0..nodes).collect(),
+    }
 }
 
 /// The AA with this number.
@@ -132,6 +144,16 @@ fn wait_for_mappings(servers: &[ServerView], count: u32, progress: &dyn Progress
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn victims_of_a_store_are_its_leader_others_or_all() {
+        let of = |victim, leader| store_victims(victim, 3, leader);
+        assert_eq!(of(DirectoryVictim::StoreLeader, Some(2)), [2]);
+        assert_eq!(of(DirectoryVictim::StoreFollower, Some(2)), [1]);
+        assert_eq!(of(DirectoryVictim::StoreFollower, Some(0)), [2]);
+        assert_eq!(of(DirectoryVictim::Store, None), [0, 1, 2]);
+        assert!(of(DirectoryVictim::StoreLeader, None).is_empty() && of(DirectoryVictim::Server, Some(1)).is_empty());
+    }
 
     #[test]
     fn an_update_is_known_by_its_anycast_la() {

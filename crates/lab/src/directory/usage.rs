@@ -22,6 +22,8 @@ const NS_PER_TICK: u64 = 10_000_000;
 pub(super) struct Usage {
     /// By process, of the servers that are asked.
     servers_ns: Vec<(u32, u64)>,
+    /// By process, of the store's nodes.
+    store_ns: Vec<(u32, u64)>,
     /// Of servers, store and this process.
     ours_ns: u64,
     /// Of the whole machine.
@@ -30,10 +32,12 @@ pub(super) struct Usage {
 }
 
 /// What was used between two readings, nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Used {
-    /// By the servers that are asked.
-    pub(super) servers_ns: u64,
+    /// By each of the servers that are asked.
+    by_server_ns: Vec<u64>,
+    /// By the store's nodes.
+    pub(super) store_ns: u64,
     /// By everything else on the machine.
     foreign_ns: u64,
     /// What all cores had.
@@ -43,15 +47,28 @@ pub(super) struct Used {
 impl Used {
     /// This and what was used in another span of time.
     pub(super) fn and(self, other: Self) -> Self {
+        let of = |used: &Self, server: usize| used.by_server_ns.get(server).copied().unwrap_or(0);
+        let servers = self.by_server_ns.len().max(other.by_server_ns.len());
         Self {
-            servers_ns: self.servers_ns + other.servers_ns,
+            by_server_ns: (0..servers).map(|server| of(&self, server) + of(&other, server)).collect(),
+            store_ns: self.store_ns + other.store_ns,
             foreign_ns: self.foreign_ns + other.foreign_ns,
             capacity_ns: self.capacity_ns + other.capacity_ns,
         }
     }
 
+    /// By the servers that are asked.
+    pub(super) fn servers_ns(&self) -> u64 {
+        self.by_server_ns.iter().sum()
+    }
+
+    /// By the one of them that used most.
+    pub(super) fn busiest_server_ns(&self) -> u64 {
+        self.by_server_ns.iter().copied().max().unwrap_or(0)
+    }
+
     /// The share of all cores' time that everything else used, 0 to 1.
-    pub(super) fn foreign_ratio(self) -> f64 {
+    pub(super) fn foreign_ratio(&self) -> f64 {
         (self.foreign_ns as f64 / self.capacity_ns.max(1) as f64).min(1.0)
     }
 }
@@ -62,10 +79,11 @@ impl Usage {
         // A process that was killed has no time any more.
         let of = |pid: u32| cpu::time_ns(pid, "").unwrap_or(0);
         let servers: Vec<(u32, u64)> = tier.servers().iter().map(|server| (server.pid, of(server.pid))).collect();
-        let rest = tier.store_pids().into_iter().map(of).sum::<u64>() + own_ns();
+        let store_ns: Vec<(u32, u64)> = tier.store_pids().into_iter().map(|pid| (pid, of(pid))).collect();
         Self {
-            ours_ns: rest + servers.iter().map(|server| server.1).sum::<u64>(),
+            ours_ns: own_ns() + servers.iter().chain(&store_ns).map(|process| process.1).sum::<u64>(),
             servers_ns: servers.into_iter().take(asked).collect(),
+            store_ns,
             busy_ns: machine_busy_ns(),
             at: Instant::now(),
         }
@@ -73,14 +91,15 @@ impl Usage {
 
     /// What was used since an earlier reading. Of a process that is gone or new nothing is known.
     pub(super) fn since(&self, earlier: &Self) -> Used {
-        let grown = |(pid, now): &(u32, u64)| {
-            let before = earlier.servers_ns.iter().find(|(known, _)| known == pid);
+        let grown = |earlier: &[(u32, u64)], (pid, now): &(u32, u64)| {
+            let before = earlier.iter().find(|(known, _)| known == pid);
             before.map_or(0, |(_, before)| now.saturating_sub(*before))
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let busy_ns = self.busy_ns.saturating_sub(earlier.busy_ns);
         Used {
-            servers_ns: self.servers_ns.iter().map(grown).sum(),
+            by_server_ns: self.servers_ns.iter().map(|server| grown(&earlier.servers_ns, server)).collect(),
+            store_ns: self.store_ns.iter().map(|node| grown(&earlier.store_ns, node)).sum(),
             foreign_ns: busy_ns.saturating_sub(self.ours_ns.saturating_sub(earlier.ours_ns)),
             capacity_ns: self.at.duration_since(earlier.at).as_nanos() as u64 * cores,
         }
@@ -150,17 +169,26 @@ mod tests {
     #[test]
     fn what_nobody_of_us_did_is_foreign() {
         let now = Instant::now();
-        let usage = |server, ours, busy, at| Usage { servers_ns: vec![(1, server)], ours_ns: ours, busy_ns: busy, at };
+        let usage = |server, ours, busy, at| Usage {
+            servers_ns: vec![(1, server), (4, 2 * server)],
+            store_ns: vec![(3, server)],
+            ours_ns: ours,
+            busy_ns: busy,
+            at,
+        };
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let before = usage(10, 100, 1000, now);
         let after = usage(40, 300, 1000 + 700 * cores, now + Duration::from_nanos(1000));
         let used = after.since(&before);
-        assert_eq!(used.servers_ns, 30);
+        assert_eq!((used.servers_ns(), used.busiest_server_ns(), used.store_ns), (90, 60, 30));
         let expected = (700 * cores - 200) as f64 / (1000 * cores) as f64;
         assert!((used.foreign_ratio() - expected).abs() < 1e-9, "{used:?}");
-        let both = used.and(Used { servers_ns: 1, foreign_ns: 0, capacity_ns: used.capacity_ns });
-        assert!((both.foreign_ratio() - expected / 2.0).abs() < 1e-9 && both.servers_ns == 31, "{both:?}");
-        let restarted = Usage { servers_ns: vec![(2, 5)], ..after };
-        assert_eq!(restarted.since(&before).servers_ns, 0);
+        let capacity_ns = used.capacity_ns;
+        let both = used.and(Used { by_server_ns: vec![40], store_ns: 2, foreign_ns: 0, capacity_ns });
+        assert!((both.foreign_ratio() - expected / 2.0).abs() < 1e-9, "{both:?}");
+        assert_eq!((both.servers_ns(), both.busiest_server_ns(), both.store_ns), (130, 70, 32));
+        let restarted = Usage { servers_ns: vec![(2, 5)], store_ns: vec![(5, 5)], ..after };
+        let restarted = restarted.since(&before);
+        assert_eq!((restarted.servers_ns(), restarted.store_ns), (0, 0));
     }
 }

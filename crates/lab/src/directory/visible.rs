@@ -60,7 +60,7 @@ pub(super) struct Issued {
     pub(super) latencies: Latencies,
     /// When the last acknowledgement came, and the longest time between two.
     last_ns: u64,
-    pub(super) longest_gap_ns: u64,
+    longest_gap_ns: u64,
     /// Of each AA the revision of the last acknowledged update.
     pub(super) acknowledged: BTreeMap<Ipv4Addr, u64>,
     /// The first refusal.
@@ -149,6 +149,11 @@ impl Issuing {
 }
 
 impl Issued {
+    /// The longest time without an acknowledgement, that after the last one to the end of the step included.
+    pub(super) fn longest_gap_ns(&self, duration: Duration) -> u64 {
+        self.longest_gap_ns.max((duration.as_nanos() as u64).saturating_sub(self.last_ns))
+    }
+
     fn acknowledge(&mut self, fresh: Fresh, revision: u64, now_ns: u64) {
         self.answered += 1;
         self.latencies.add(now_ns.saturating_sub(fresh.due_ns), 1);

@@ -136,7 +136,7 @@ fn require_agents(scenario: &Scenario, options: &LabOptions) -> Result<(), LabEr
         return Err(LabError::NoDirectory(scenario.fabric.name().to_owned()));
     }
     require_programs(options, "agents")?;
-    if scenario.directory == DirectoryStore::Etcd3 && deps::find_program("etcd").is_none() {
+    if scenario.directory != DirectoryStore::Embedded && deps::find_program("etcd").is_none() {
         return Err(LabError::not_fit("program `etcd` is missing", "install Debian's package etcd-server: make deps"));
     }
     Ok(())

@@ -53,14 +53,13 @@ pub fn admin_socket(lab: &str, node: &str) -> PathBuf {
 pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabError> {
     write_secret(&secret_file(lab))?;
     make_certificates(lab)?;
-    let configs: Vec<(NodeId, DirectoryConfig)> =
-        nodes(lab).into_iter().map(|node| (node, config(lab, node))).collect();
-    start_all(lab, launcher, DIRECTORY, &configs, is_ready)
+    let nodes = nodes(lab);
+    restart(lab, launcher, &nodes)
 }
 
-/// Starts a server that was killed and waits until it takes updates.
-pub(super) fn restart(lab: &mut Lab, launcher: &Launcher<'_>, node: NodeId) -> Result<(), LabError> {
-    let configs = [(node, config(lab, node))];
+/// Starts servers that were killed and waits until they take updates.
+pub(super) fn restart(lab: &mut Lab, launcher: &Launcher<'_>, nodes: &[NodeId]) -> Result<(), LabError> {
+    let configs: Vec<(NodeId, DirectoryConfig)> = nodes.iter().map(|node| (*node, config(lab, *node))).collect();
     start_all(lab, launcher, DIRECTORY, &configs, is_ready)
 }
 

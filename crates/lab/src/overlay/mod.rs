@@ -14,7 +14,7 @@ pub use directory::admin_socket;
 pub(crate) use directory::{
     access_of, lookups_at, random_digits, read_secret, sessions_at, write_private, write_secret,
 };
-pub(crate) use store::store_leader;
+pub(crate) use store::{nodes as store_nodes, store_leader};
 pub use switches::switch_status;
 pub(crate) use switches::{datapath_error, mount_bpffs, mount_bpffs_locked, serve_port, set_own_las};
 pub use tors::reporter_socket;
@@ -73,16 +73,16 @@ fn start_vl2(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabError> {
     agents::start(lab, launcher)
 }
 
-/// Starts a directory server or an etcd node again that was killed, and waits until it is ready.
+/// Starts directory servers or etcd nodes again that were killed, and waits until they are ready.
 pub(crate) fn restart(
     lab: &mut Lab,
     options: &LabOptions,
     progress: &dyn Progress,
-    node: NodeId,
+    nodes: &[NodeId],
     daemon: &str,
 ) -> Result<(), LabError> {
     match daemon {
-        ETCD => store::restart(lab, node, progress),
-        _ => directory::restart(lab, &Launcher { options, progress }, node),
+        ETCD => store::restart(lab, nodes, progress),
+        _ => directory::restart(lab, &Launcher { options, progress }, nodes),
     }
 }

@@ -26,10 +26,10 @@ const READY_MAX: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The nodes with an etcd node; none where each directory server has a store of its own.
-fn nodes(lab: &Lab) -> Vec<NodeId> {
+pub(crate) fn nodes(lab: &Lab) -> Vec<NodeId> {
     match lab.scenario.directory {
         DirectoryStore::Embedded => Vec::new(),
-        store @ DirectoryStore::Etcd3 => lab.scenario.fabric.with_role(Role::Directory).take(store.servers()).collect(),
+        store => lab.scenario.fabric.with_role(Role::Directory).take(store.servers()).collect(),
     }
 }
 
@@ -60,16 +60,15 @@ pub(super) fn start(lab: &mut Lab, progress: &dyn Progress) -> Result<(), LabErr
         return Ok(());
     }
     make_store_dir(&lab.state.lab)?;
-    for node in &nodes {
+    restart(lab, &nodes, progress)
+}
+
+/// Starts nodes that were killed and waits until they take part again.
+pub(super) fn restart(lab: &mut Lab, nodes: &[NodeId], progress: &dyn Progress) -> Result<(), LabError> {
+    for node in nodes {
         launch(lab, *node)?;
     }
     nodes.iter().try_for_each(|node| wait_ready(lab, *node, progress))
-}
-
-/// Starts a node that was killed and waits until it takes part again.
-pub(super) fn restart(lab: &mut Lab, node: NodeId, progress: &dyn Progress) -> Result<(), LabError> {
-    launch(lab, node)?;
-    wait_ready(lab, node, progress)
 }
 
 /// The node whose etcd leads now, if one does.

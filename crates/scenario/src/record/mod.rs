@@ -123,7 +123,7 @@ rows! {
     events: EventRow {
         /// Time since the start of the run.
         time_ns: u64,
-        /// Which kind: `fault`, `repair`, `routes-restored`, `adjacency`.
+        /// Which kind: `fault`, `repair`, `routes-restored`, `adjacency`; `ready`: what was repaired takes part again.
         kind: String,
         /// What it happened to.
         subject: String,
@@ -166,14 +166,39 @@ rows! {
         unanswered: u64,
         /// Requests that were due and never sent: too many others were outstanding, or the load had no time for them.
         skipped: u64,
-        /// The longest time without an acknowledged update within the step; 0 for look-ups.
+        /// The longest time without an acknowledged update, one that lasts to the end of the step included; 0 for look-ups.
         longest_gap_ns: u64,
         /// Acknowledged updates that a server did not have when the step was over.
         lost: u64,
         /// CPU time of the directory servers that were asked.
         server_cpu_ns: u64,
+        /// CPU time of the one of them that used most.
+        busiest_server_cpu_ns: u64,
+        /// CPU time of the store's nodes.
+        store_cpu_ns: u64,
         /// Busy time of all cores that neither load nor directory nor store caused, over the time there was, 0 to 1.
         foreign_cpu_ratio: f64,
+        /// 99th percentile of the time in which a bare socket sends datagrams back, just before the step or just after it, the longer
+        /// one; 0 where that was not looked at.
+        echo_p99_ns: u64,
+    }
+
+    /// A tenth of a second of a step of a directory's load.
+    directory_ticks: DirectoryTickRow {
+        /// `lookup` or `update`.
+        kind: String,
+        /// Number of the step, from 1.
+        step: u32,
+        /// When it began, from the start of the run.
+        time_ns: u64,
+        /// Requests that became due in it and were sent.
+        sent: u64,
+        /// Requests that were answered in it.
+        answered: u64,
+        /// Requests that were given up in it.
+        failed: u64,
+        /// The longest that one of those answered in it took.
+        worst_ns: u64,
     }
 
     /// What became of an AA's move.

@@ -14,6 +14,12 @@ const RATE_MAX: u32 = 50_000_000;
 const QUESTIONS_MAX: u32 = weft_wire::directory::ENTRIES_MAX as u32;
 /// Look-ups in one burst at most.
 const BURST_MAX: u32 = 64;
+/// The same where bursts are random and this is their mean.
+const RANDOM_BURST_MAX: u32 = 32;
+/// Sessions that carry the updates of all clients, at most.
+const SESSIONS_MAX: u32 = 16;
+/// The baseline of a bare socket sends no more datagrams per second.
+pub const ECHO_RATE_MAX: u32 = 50_000;
 
 /// Look-ups, updates or both, at one rate after another.
 ///
@@ -56,12 +62,18 @@ pub struct LookupLoad {
     /// Look-ups that one datagram carries.
     #[serde(default = "one")]
     pub questions_per_datagram: u32,
-    /// Datagrams that leave together; the bursts are evenly spaced.
+    /// Datagrams that leave together; at random arrivals the mean.
     #[serde(default = "one")]
     pub burst: u32,
+    #[serde(default)]
+    pub arrivals: Arrivals,
     /// How long a client waits before it asks again, servers chosen anew; `None`: it does not ask again.
     #[serde(default)]
     pub retry_after: Option<Nanos>,
+    /// For so long before and after each step as many datagrams, at most [`ECHO_RATE_MAX`] per second, go to a bare socket that sends
+    /// them back: what the machine makes of those at this time is no doing of the directory.
+    #[serde(default)]
+    pub echo: Option<Nanos>,
 }
 
 /// Updates that arrive whether or not earlier ones were acknowledged.
@@ -72,19 +84,39 @@ pub struct UpdateLoad {
     pub per_s: Vec<u32>,
     /// Clients, spread over the servers; each waits for its update before it sends the next.
     pub clients: u32,
+    /// Updates of one session that are due together, at random arrivals the mean. At most 16 sessions share the clients, and a client has
+    /// one update open.
+    #[serde(default = "one")]
+    pub burst: u32,
+    #[serde(default)]
+    pub arrivals: Arrivals,
     /// Also measure from the moment an update is issued until a look-up answers with it, at every server that is asked,
     /// and until a subscriber has it. For low rates, and without a kill.
     #[serde(default)]
     pub until_visible: bool,
 }
 
-/// A process that is killed in every step.
+/// How bursts of requests follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// Evenly spaced and all of one size.
+    #[default]
+    Even,
+    /// At random times (a Poisson process) and of random sizes from 1 to twice the mean less 1: the paper's "bursty random process".
+    Random,
+}
+
+/// What is killed in every step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DirectoryKill {
     pub what: DirectoryVictim,
-    /// When, from the start of the step. It is started again when the step is over.
+    /// When, from the start of the step.
     pub at: Nanos,
+    /// When it is started again, from the start of the step; `None`: when the step is over.
+    #[serde(default)]
+    pub back_at: Option<Nanos>,
 }
 
 /// What can be killed.
@@ -95,6 +127,31 @@ pub enum DirectoryVictim {
     Server,
     /// The store's leader.
     StoreLeader,
+    /// The last of the store's nodes that does not lead.
+    StoreFollower,
+    /// All nodes of the store.
+    Store,
+}
+
+impl Arrivals {
+    fn burst_max(self) -> u32 {
+        match self {
+            Self::Even => BURST_MAX,
+            Self::Random => RANDOM_BURST_MAX,
+        }
+    }
+}
+
+impl UpdateLoad {
+    /// Sessions that carry the updates of all clients.
+    pub fn sessions(&self) -> u32 {
+        self.clients.min(SESSIONS_MAX)
+    }
+
+    /// Clients of one session, and so updates in one burst at most.
+    pub fn clients_per_session(&self) -> u32 {
+        self.clients.div_ceil(self.sessions().max(1))
+    }
 }
 
 impl DirectoryVictim {
@@ -103,6 +160,8 @@ impl DirectoryVictim {
         match self {
             Self::Server => "server",
             Self::StoreLeader => "store-leader",
+            Self::StoreFollower => "store-follower",
+            Self::Store => "store",
         }
     }
 }
@@ -169,14 +228,18 @@ impl DirectorySpec {
         if let Some(lookups) = &self.lookups {
             range("lookups.ask", lookups.ask, 1, 8)?;
             range("lookups.questions_per_datagram", lookups.questions_per_datagram, 1, QUESTIONS_MAX)?;
-            range("lookups.burst", lookups.burst, 1, BURST_MAX)?;
+            range("lookups.burst", lookups.burst, 1, lookups.arrivals.burst_max())?;
             lookups.per_s.iter().try_for_each(|rate| range("lookups.per_s", *rate, 1, RATE_MAX))?;
             if lookups.retry_after == Some(Nanos(0)) {
                 return Err(WorkloadError::ZeroTime { setting: "lookups.retry_after" });
             }
+            if lookups.echo == Some(Nanos(0)) {
+                return Err(WorkloadError::ZeroTime { setting: "lookups.echo" });
+            }
         }
         if let Some(updates) = &self.updates {
             range("updates.clients", updates.clients, 1, 4096.min(self.mappings))?;
+            range("updates.burst", updates.burst, 1, updates.clients_per_session())?;
             if updates.until_visible && self.kill.is_some() {
                 return Err(WorkloadError::WatchedKill);
             }
@@ -185,6 +248,12 @@ impl DirectorySpec {
         self.check_steps()?;
         match self.kill {
             Some(kill) if kill.at >= self.duration => Err(WorkloadError::KillAfterEnd { at: kill.at }),
+            Some(DirectoryKill { at, back_at: Some(back_at), .. }) if back_at <= at => {
+                Err(WorkloadError::BackBeforeKill { at, back_at })
+            }
+            Some(DirectoryKill { back_at: Some(back_at), .. }) if back_at >= self.duration => {
+                Err(WorkloadError::KillAfterEnd { at: back_at })
+            }
             _ => Ok(()),
         }
     }
@@ -264,7 +333,11 @@ mod tests {
             ("lookups = { per_s = [1], ask = 0 }", "`lookups.ask` is 0; it is 1 to 8"),
             ("lookups = { per_s = [1], questions_per_datagram = 41 }", "`lookups.questions_per_datagram` is 41"),
             ("lookups = { per_s = [1], burst = 65 }", "`lookups.burst` is 65"),
+            ("lookups = { per_s = [1], burst = 33, arrivals = \"random\" }", "`lookups.burst` is 33; it is 1 to 32"),
+            ("lookups = { per_s = [1], arrivals = \"odd\" }", "unknown variant `odd`"),
             ("lookups = { per_s = [1], retry_after = \"0 s\" }", "`lookups.retry_after` is 0"),
+            ("lookups = { per_s = [1], echo = \"0 s\" }", "`lookups.echo` is 0"),
+            ("updates = { per_s = [1], clients = 40, burst = 4 }", "`updates.burst` is 4; it is 1 to 3"),
             ("updates = { per_s = [1], clients = 0 }", "`updates.clients` is 0"),
             ("updates = { per_s = [1] }", "missing field `clients`"),
             (
@@ -273,6 +346,14 @@ mod tests {
             ),
             (&format!("{good}loss_percent = 100"), "`loss_percent` is 100; it is 0 to 99"),
             (&format!("{good}kill = {{ what = \"server\", at = \"1 s\" }}"), "at 1 s, when the load is over"),
+            (
+                &format!("{good}kill = {{ what = \"store\", at = \"200 ms\", back_at = \"200 ms\" }}"),
+                "back at 200 ms, not after it was killed at 200 ms",
+            ),
+            (
+                &format!("{good}kill = {{ what = \"store-follower\", at = \"200 ms\", back_at = \"1 s\" }}"),
+                "at 1 s, when the load is over",
+            ),
             (&format!("{good}kill = {{ what = \"disk\", at = \"1 s\" }}"), "unknown variant `disk`"),
             (&format!("{good}colour = 1"), "unknown field `colour`"),
             ("updates = { per_s = [1], clients = 101 }", "`updates.clients` is 101; it is 1 to 100"),

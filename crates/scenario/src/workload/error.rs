@@ -127,6 +127,9 @@ pub enum WorkloadError {
     /// Something is to happen after the end.
     #[error("something is to happen at {at}, when the load is over; choose a longer `duration`")]
     KillAfterEnd { at: Nanos },
+    /// Something comes back before it goes.
+    #[error("what is killed is back at {back_at}, not after it was killed at {at}; choose a later `back_at`")]
+    BackBeforeKill { at: Nanos, back_at: Nanos },
     /// A migration to where it is.
     #[error("server {server} moves to its own rack; choose another `to_rack_of`")]
     MovesNowhere {

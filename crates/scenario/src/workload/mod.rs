@@ -20,7 +20,7 @@ pub mod traffic;
 
 use serde::{Deserialize, Serialize};
 
-pub use directory::{DirectoryKill, DirectorySpec, DirectoryVictim, LookupLoad, MigrationSpec, UpdateLoad};
+pub use directory::{Arrivals, DirectoryKill, DirectorySpec, DirectoryVictim, LookupLoad, MigrationSpec, UpdateLoad};
 pub use elephants::{ElephantSpec, Split};
 pub use error::WorkloadError;
 pub use flow_log::{FlowLog, FlowLogSpec, LoggedFlow, RecurringSpec, Site};

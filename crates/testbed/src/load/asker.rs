@@ -11,6 +11,7 @@ use weft_node::NodeError;
 use weft_node::datagrams::{BATCH, Inbox};
 use weft_node::stop::Stop;
 
+use super::arrivals::Schedule;
 use super::flow::{Flow, STATUSES};
 use super::report::{LookupReport, record};
 use super::requests::{Asked, OUTSTANDING_MAX, Requests};
@@ -42,8 +43,8 @@ pub(super) struct Asker<'a> {
     report: LookupReport,
     statuses: [u64; STATUSES.len()],
     start: Instant,
-    /// When the next burst is due (open loop), nanoseconds since `start`.
-    due_ns: f64,
+    /// Of an open loop, from `start` on.
+    schedule: Option<Schedule>,
     next_sweep_ns: u64,
 }
 
@@ -61,6 +62,10 @@ impl<'a> Asker<'a> {
             Pace::Rate(_) => OUTSTANDING_MAX,
         };
         let requests = Requests::new(most, random.next_u64());
+        let schedule = match load.pace {
+            Pace::Window(_) => None,
+            Pace::Rate(rate) => Some(Schedule::new(load.arrivals, load.burst, rate, 0.0, load.seed)),
+        };
         Ok(Self {
             load,
             flows,
@@ -74,7 +79,7 @@ impl<'a> Asker<'a> {
             report: LookupReport::new(),
             statuses: [0; STATUSES.len()],
             start: Instant::now(),
-            due_ns: 0.0,
+            schedule,
             next_sweep_ns: 0,
         })
     }
@@ -145,20 +150,13 @@ impl<'a> Asker<'a> {
 
     /// The next burst to begin now: its size and when it was due.
     fn next_burst(&mut self, now_ns: u64, ended_ns: Option<u64>) -> Option<(usize, u64)> {
-        match self.load.pace {
-            Pace::Window(window) => {
-                let burst = self.load.burst.min(window);
-                (ended_ns.is_none() && self.requests.room() >= burst).then_some((burst, now_ns))
-            }
-            Pace::Rate(rate) => {
-                let due_ns = self.due_ns as u64;
-                if due_ns > now_ns || ended_ns.is_some_and(|ended_ns| due_ns >= ended_ns) {
-                    return None;
-                }
-                self.due_ns += self.load.burst as f64 * 1e9 / rate;
-                Some((self.load.burst, due_ns))
-            }
-        }
+        let Some(schedule) = &mut self.schedule else {
+            let burst = self.load.burst.min(self.requests.most());
+            return (ended_ns.is_none() && self.requests.room() >= burst).then_some((burst, now_ns));
+        };
+        let due_ns = schedule.due_ns();
+        let is_due = due_ns <= now_ns && ended_ns.is_none_or(|ended_ns| due_ns < ended_ns);
+        is_due.then(|| (schedule.take_burst(), due_ns))
     }
 
     fn ask_burst(&mut self, burst: usize, due_ns: u64, now_ns: u64) {
@@ -302,10 +300,8 @@ impl<'a> Asker<'a> {
     /// Waits for an answer, but not past the next thing to do.
     fn sleep(&self, ended: bool) -> Result<(), NodeError> {
         let now_ns = self.now_ns();
-        let wake_ns = match self.load.pace {
-            Pace::Rate(_) if !ended => self.next_sweep_ns.min(self.due_ns as u64),
-            _ => self.next_sweep_ns,
-        };
+        let due_ns = self.schedule.as_ref().filter(|_| !ended).map_or(u64::MAX, Schedule::due_ns);
+        let wake_ns = self.next_sweep_ns.min(due_ns);
         let sleep_ns = wake_ns.saturating_sub(now_ns).min(SLEEP_MAX_NS);
         if sleep_ns < SLEEP_MIN_NS {
             std::hint::spin_loop();

@@ -31,7 +31,8 @@ impl Flow {
         // Connecting chooses the source address, which the tag covers.
         socket.connect(server).map_err(failed())?;
         set_up_socket(&socket).map_err(failed())?;
-        if load.burst > 1 {
+        let burst_max = load.arrivals.burst_max(load.burst);
+        if burst_max > 1 {
             let _ = receive_bursts(socket.as_fd());
         }
         let source = match socket.local_addr().map_err(failed())? {
@@ -47,7 +48,7 @@ impl Flow {
             entries: vec![Entry::question(load.first_aa, 0); load.questions],
         };
         let path = Path { source, destination: server };
-        Ok(Self { socket, path, question, bytes: Vec::new(), outbox: Outbox::with_bursts_of(load.burst) })
+        Ok(Self { socket, path, question, bytes: Vec::new(), outbox: Outbox::with_bursts_of(burst_max) })
     }
 
     /// Adds a question with this number about random AAs.

@@ -4,14 +4,15 @@
 //! * closed loop ([`Pace::Window`]): so many outstanding at any time, for the highest rate
 //! * open loop ([`Pace::Rate`]): so many per second whatever the answers do; a latency counts from the moment at which
 //!   the look-up was due, so a stall is not hidden by the questions that it kept back, and what could not be begun before
-//!   its time was over is counted
+//!   its time was over is counted. What is due comes in bursts, evenly spaced or at random ([`Arrivals`])
 //! * servers are chosen and questions repeated as an agent does ([`weft_control::agent::Servers`],
 //!   [`weft_control::agent::Repeats`]); what has come is read before anything is repeated
-//! * bursts ([`LookupLoad::burst`]): so many datagrams leave as one message, as a busy agent's do
+//! * bursts ([`LookupLoad::burst`]): datagrams that are due together leave as one message, as a busy agent's do
 //! * [`UpdateLoad`]: updates over sessions, repeated through another server when one is lost
 //!
 //! One load of look-ups is one thread with its own sockets. It trusts no answer whose tag does not verify.
 
+mod arrivals;
 mod asker;
 mod flow;
 mod report;
@@ -29,6 +30,7 @@ use weft_wire::directory::{ENTRIES_MAX, Key};
 
 use crate::cpu;
 
+pub use arrivals::Arrivals;
 pub use report::{LookupReport, TICK_NS, Tick};
 pub use updates::{UpdateLoad, UpdateReport};
 
@@ -37,7 +39,7 @@ pub use updates::{UpdateLoad, UpdateReport};
 pub enum Pace {
     /// So many look-ups are outstanding at any time.
     Window(usize),
-    /// So many per second, in bursts that are evenly spaced.
+    /// So many per second whatever the answers do.
     Rate(f64),
 }
 
@@ -80,8 +82,11 @@ pub struct LookupLoad {
     pub aas: u32,
     /// AAs in one datagram.
     pub questions: usize,
-    /// Datagrams in one message to the kernel (generic segmentation offload), 1 to 64; 1: plain datagrams.
+    /// Datagrams that are due together and leave in one message to the kernel (generic segmentation offload), 1 to 64; 1: plain
+    /// datagrams. At random arrivals the mean of so many, at most 32.
     pub burst: usize,
+    /// How bursts follow each other in an open loop.
+    pub arrivals: Arrivals,
     /// How fast.
     pub pace: Pace,
     /// Before anything is counted.
@@ -112,6 +117,7 @@ impl LookupLoad {
             aas,
             questions: 1,
             burst: 1,
+            arrivals: Arrivals::Even,
             pace: Pace::Window(64),
             warm_up: Duration::from_millis(100),
             duration: Duration::from_secs(1),
@@ -145,6 +151,7 @@ impl LookupLoad {
         within("aas", self.aas as usize, 1 << 30)?;
         within("questions", self.questions, ENTRIES_MAX)?;
         within("burst", self.burst, 64)?;
+        within("burst", self.arrivals.burst_max(self.burst), 64)?;
         match self.pace {
             Pace::Window(window) => within("pace", window, requests::OUTSTANDING_MAX),
             Pace::Rate(rate) if rate.is_finite() && rate > 0.0 => Ok(()),

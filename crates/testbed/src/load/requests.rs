@@ -74,6 +74,11 @@ impl Requests {
         self.free.len()
     }
 
+    /// How many may wait at a time.
+    pub(super) fn most(&self) -> usize {
+        self.slots.len()
+    }
+
     pub(super) fn waiting(&self) -> usize {
         self.slots.len() - self.free.len()
     }

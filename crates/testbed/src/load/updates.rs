@@ -16,8 +16,9 @@ use weft_node::directory::protocol::{AdminRequest, MappingRow, MappingToSet};
 use weft_node::stop::Stop;
 use weft_wire::directory::update::{Place, UpdateFrame, Verdict};
 
-use super::Pace;
+use super::arrivals::Schedule;
 use super::report::{Tick, histogram, record, tick_at};
+use super::{Arrivals, Pace};
 use crate::cpu;
 
 /// How long to wait before a server that is gone is tried again, or the next one.
@@ -48,11 +49,15 @@ pub struct UpdateLoad {
     pub service: u32,
     /// [`Pace::Window`]: as fast as the windows allow; [`Pace::Rate`]: so many updates per second in all.
     pub pace: Pace,
+    /// Updates of a session that are due together in an open loop; at random arrivals the mean.
+    pub burst: usize,
+    /// How bursts follow each other in an open loop.
+    pub arrivals: Arrivals,
     /// Before anything is counted.
     pub warm_up: Duration,
     /// How long is counted.
     pub duration: Duration,
-    /// After the end: how long to wait for answers.
+    /// An update without an acknowledgement by then has failed; after the end so long is waited.
     pub timeout: Duration,
     /// CPU that the load runs on.
     pub cpu: Option<usize>,
@@ -69,7 +74,7 @@ pub struct UpdateReport {
     pub committed: u64,
     /// Updates refused for what they ask: none, if the load fits the directory's rules.
     pub refused: u64,
-    /// Updates that failed, whose outcome may be unknown.
+    /// Updates that failed, whose outcome may be unknown, or that were acknowledged too late.
     pub failed: u64,
     /// Updates without an answer at the end.
     pub unanswered: u64,
@@ -77,7 +82,8 @@ pub struct UpdateReport {
     pub reconnects: u64,
     /// From when an update was due (open loop) or sent to its acknowledgement, nanoseconds.
     pub latency_ns: Histogram<u64>,
-    /// The longest time in which nothing was acknowledged, nanoseconds: how long a failure stopped updates.
+    /// The longest time in which nothing was acknowledged, nanoseconds: how long a failure stopped updates. One that lasts goes on to
+    /// the end of the counting or, while updates are waited for, of the waiting.
     pub longest_gap_ns: u64,
     /// The first reason of a refusal or failure.
     pub first_error: Option<String>,
@@ -146,10 +152,10 @@ impl UpdateLoad {
     pub fn run(&self, stop: &Stop) -> Result<UpdateReport, NodeError> {
         self.check()?;
         let start = Instant::now();
-        let last_ack_ns = LastAck::default();
+        let last_ack = LastAck::since(ns(self.warm_up));
         let reports: Vec<_> = std::thread::scope(|scope| {
-            let last_ack_ns = &last_ack_ns;
-            let run = |index| move || Session::open(self, index, start, last_ack_ns)?.run(stop);
+            let last_ack = &last_ack;
+            let run = |index| move || Session::open(self, index, start, last_ack)?.run(stop);
             let threads: Vec<_> = (0..self.sessions).map(|index| scope.spawn(run(index))).collect();
             threads
                 .into_iter()
@@ -160,8 +166,15 @@ impl UpdateLoad {
         for report in reports {
             sum.merge(report?);
         }
-        sum.longest_gap_ns = last_ack_ns.longest_gap_ns.into_inner();
+        sum.longest_gap_ns = last_ack.longest_gap_ns();
         Ok(sum)
+    }
+
+    /// When updates of a session are due. Sessions are not in step with each other.
+    fn schedule(&self, session: usize) -> Option<Schedule> {
+        let Pace::Rate(rate) = self.pace else { return None };
+        let (per_s, first_ns) = (rate / self.sessions as f64, session as f64 * 1e9 / rate);
+        Some(Schedule::new(self.arrivals, self.burst, per_s, first_ns, self.seed.wrapping_add(session as u64)))
     }
 
     fn check(&self) -> Result<(), NodeError> {
@@ -174,6 +187,7 @@ impl UpdateLoad {
         within("open", self.open, 512)?;
         within("mappings", self.mappings, 16_384)?;
         within("tor_las", self.tor_las.len(), usize::MAX)?;
+        within("burst", self.burst, self.open)?;
         let needed = self.sessions * self.open * self.mappings;
         if (self.aas as usize) < needed {
             let why = format!("{} AAs are too few: sessions x open x mappings is {needed}", self.aas);
@@ -193,14 +207,30 @@ impl UpdateLoad {
 struct LastAck {
     at_ns: AtomicU64,
     longest_gap_ns: AtomicU64,
+    /// When the last session ended.
+    until_ns: AtomicU64,
 }
 
 impl LastAck {
+    /// Gaps count from this time on.
+    fn since(start_ns: u64) -> Self {
+        Self { at_ns: start_ns.into(), ..Self::default() }
+    }
+
     fn note(&self, now_ns: u64) {
         let before_ns = self.at_ns.fetch_max(now_ns, Ordering::Relaxed);
-        if before_ns > 0 {
-            self.longest_gap_ns.fetch_max(now_ns.saturating_sub(before_ns), Ordering::Relaxed);
-        }
+        self.longest_gap_ns.fetch_max(now_ns.saturating_sub(before_ns), Ordering::Relaxed);
+    }
+
+    /// A session waits for nothing after this time.
+    fn end(&self, at_ns: u64) {
+        self.until_ns.fetch_max(at_ns, Ordering::Relaxed);
+    }
+
+    /// The longest gap, that at the end included: without another acknowledgement it lasts until all sessions have ended.
+    fn longest_gap_ns(self) -> u64 {
+        self.note(self.until_ns.load(Ordering::Relaxed));
+        self.longest_gap_ns.into_inner()
     }
 }
 
@@ -224,7 +254,8 @@ struct Session<'a> {
     free: Vec<usize>,
     /// Slots whose update is open, in the order in which answers come.
     open: VecDeque<usize>,
-    due_ns: f64,
+    /// Of an open loop.
+    schedule: Option<Schedule>,
     report: UpdateReport,
 }
 
@@ -252,7 +283,7 @@ impl<'a> Session<'a> {
             slots: (0..load.open).map(slot).collect(),
             free: (0..load.open).rev().collect(),
             open: VecDeque::new(),
-            due_ns: 0.0,
+            schedule: load.schedule(index),
             report: UpdateReport::new(),
         })
     }
@@ -261,11 +292,6 @@ impl<'a> Session<'a> {
         let cpu_ns = cpu::this_thread_ns();
         let warm_up_ns = ns(self.load.warm_up);
         let end_ns = warm_up_ns + ns(self.load.duration);
-        // Sessions are not in step with each other.
-        self.due_ns = match self.load.pace {
-            Pace::Rate(rate) => self.index as f64 * 1e9 / rate,
-            Pace::Window(_) => 0.0,
-        };
         let mut ended_ns = None;
         loop {
             let now_ns = self.now_ns();
@@ -275,6 +301,7 @@ impl<'a> Session<'a> {
             match ended_ns {
                 None => self.put_due(now_ns)?,
                 Some(ended_ns) if self.open.is_empty() || now_ns > ended_ns + ns(self.load.timeout) => {
+                    self.last_ack.end(if self.open.is_empty() { ended_ns } else { now_ns });
                     self.report.elapsed_ns = ended_ns.saturating_sub(warm_up_ns);
                     self.report.unanswered = self.open.len() as u64;
                     self.report.own_cpu_ns = cpu::this_thread_ns() - cpu_ns;
@@ -295,12 +322,12 @@ impl<'a> Session<'a> {
     /// Adds the updates that are due and have a place.
     fn put_due(&mut self, now_ns: u64) -> Result<(), NodeError> {
         while let Some(place) = self.free.last().copied() {
-            let due_ns = match self.load.pace {
-                Pace::Window(_) => now_ns,
-                Pace::Rate(_) if self.due_ns > now_ns as f64 => return Ok(()),
-                Pace::Rate(rate) => {
-                    let due_ns = self.due_ns as u64;
-                    self.due_ns += self.load.sessions as f64 * 1e9 / rate;
+            let due_ns = match &mut self.schedule {
+                None => now_ns,
+                Some(schedule) if schedule.due_ns() > now_ns => return Ok(()),
+                Some(schedule) => {
+                    let due_ns = schedule.due_ns();
+                    schedule.take_one();
                     due_ns
                 }
             };
@@ -360,12 +387,9 @@ impl<'a> Session<'a> {
     /// Sends what was added and reads what has come, waiting until there is something to do.
     fn exchange(&mut self, ended: bool) -> Result<(), NodeError> {
         self.client.flush()?;
-        let wait = match self.load.pace {
-            Pace::Rate(_) if !ended && !self.free.is_empty() => {
-                Duration::from_nanos((self.due_ns as u64).saturating_sub(self.now_ns()))
-            }
-            _ => PATIENCE,
-        };
+        let schedule = self.schedule.as_ref().filter(|_| !ended && !self.free.is_empty());
+        let until_due = |schedule: &Schedule| Duration::from_nanos(schedule.due_ns().saturating_sub(self.now_ns()));
+        let wait = schedule.map_or(PATIENCE, until_due);
         if self.open.is_empty() {
             std::thread::sleep(wait.min(PATIENCE));
             return Ok(());
@@ -418,6 +442,10 @@ impl<'a> Session<'a> {
         let latency_ns = now_ns.saturating_sub(due_ns);
         let tick = tick_at(&mut self.report.ticks, now_ns - warm_up_ns);
         match verdict {
+            Verdict::Committed if latency_ns > ns(self.load.timeout) => {
+                self.report.failed += 1;
+                tick.failed += 1;
+            }
             Verdict::Committed => {
                 self.report.committed += 1;
                 tick.answered += 1;
@@ -455,4 +483,26 @@ impl<'a> Session<'a> {
 
 fn ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn longest_gap_ns(since_ns: u64, acknowledged_ns: &[u64], ends_ns: &[u64]) -> u64 {
+        let last = LastAck::since(since_ns);
+        acknowledged_ns.iter().for_each(|at_ns| last.note(*at_ns));
+        ends_ns.iter().for_each(|at_ns| last.end(*at_ns));
+        last.longest_gap_ns()
+    }
+
+    #[test]
+    fn a_gap_that_nothing_ends_lasts_to_the_end() {
+        assert_eq!(longest_gap_ns(10, &[5, 12, 15, 40, 41], &[50]), 25, "in the middle");
+        assert_eq!(longest_gap_ns(10, &[12, 15], &[50]), 35, "nothing came any more");
+        assert_eq!(longest_gap_ns(10, &[12, 15, 60], &[50, 61]), 45, "something came late");
+        assert_eq!(longest_gap_ns(10, &[12, 15], &[50, 90]), 75, "one session waited longer");
+        assert_eq!(longest_gap_ns(10, &[], &[50]), 40, "nothing came at all");
+        assert_eq!(longest_gap_ns(10, &[2, 5], &[50]), 40, "what comes before the counting ends no gap in it");
+    }
 }

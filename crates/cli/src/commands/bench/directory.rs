@@ -49,6 +49,7 @@ fn rows(report: &BenchReport) -> Rows {
         push("  over the baseline".into(), format!("{:.2}", row.over_baseline), "ratio");
         push(format!("  at saturation (limit: {})", row.limited_by), output::number(row.lookups_per_s), "1/s");
         push("  p50, p99 at 50 K look-ups/s".into(), format!("{:.0}, {:.0}", row.p50_us, row.p99_us), "us");
+        push("  p99 of a bare socket's echo at that rate".into(), format!("{:.0}", row.echo_p99_us), "us");
     }
     let baseline = &report.baseline;
     push(format!("baseline: {}", baseline.name), output::number(baseline.datagrams_per_cpu_s), "datagrams per CPU s");
@@ -66,6 +67,7 @@ fn rows(report: &BenchReport) -> Rows {
     if let Some(failover) = &report.failover {
         let what = format!("store leader killed {} times: worst gap", failover.kills);
         push(what, format!("{:.2}", failover.leader_kill_resume_s), "s");
+        push("  updates unanswered".into(), failover.unanswered.to_string(), "");
         push("  acknowledged updates lost".into(), failover.acknowledged_lost.to_string(), "");
     }
     let million = &report.million;

@@ -20,6 +20,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use weft_scenario::topology::Fabric;
+use weft_scenario::workload::Workload;
 
 use super::error::Misplaced;
 use super::{PlanSpec, fabric_text, merge, settings};
@@ -86,12 +87,12 @@ impl PlanSpec {
     pub fn build_fabrics(&self) -> Result<Vec<Fabric>, String> {
         let mut fabrics: Vec<Fabric> = Vec::new();
         for point in &self.points {
-            let network = |point: &Point| (point.spec.fabric.clone(), point.spec.directory);
+            let network = |point: &Point| (point.spec.fabric.clone(), directory_servers(&point.spec));
             let same = self.points.iter().zip(&fabrics).find(|(other, _)| network(other) == network(point));
             let fabric = match (same, &point.spec.fabric) {
                 (Some((_, known)), _) => known.clone(),
                 (None, Some(fabric)) => {
-                    let servers = point.spec.directory.servers();
+                    let servers = directory_servers(&point.spec);
                     let built =
                         fabric.build(&fabric_text).and_then(|fabric| Ok(fabric.with_directory_servers(servers)?));
                     built.map_err(|error| match self.axes.is_empty() {
@@ -105,6 +106,15 @@ impl PlanSpec {
         }
         Ok(fabrics)
     }
+}
+
+/// How many directory servers a network needs: one beside each node of the store, and those that loads ask.
+fn directory_servers(spec: &PlanSpec) -> usize {
+    let asked = spec.workload.values().map(|workload| match workload {
+        Workload::Directory(load) => load.servers as usize,
+        _ => 0,
+    });
+    asked.max().unwrap_or(0).max(spec.directory.servers())
 }
 
 /// What one place on an axis does to the plan.

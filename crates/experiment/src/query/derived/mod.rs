@@ -22,7 +22,7 @@
 //! | `crossed` | a rate of frames that crossed | all of `crossings`, `delivered` of sent and `received_per_s`; empty where less than nine tenths were offered |
 //! | `switch_costs` | a switch, or those of a hop, at a size | all of `chains`, `switch`, `frame_ns` of CPU |
 //! | `requests` | a bin of a directory's load, and those that failed | `kind`, `step`, `server`, `latency_ns`, `requests`, `is_failure` |
-//! | `directory_steps` | a step of a directory's load | all of `directory`, `p1_ms`, `p50_ms`, `p99_ms`, `sent_per_s`, `answered_ratio`, `limited_by` |
+//! | `directory_steps` | a step of a directory's load | all of `directory`, `p1_ms`, `p50_ms`, `p99_ms`, `sent_per_s`, `answered_ratio`, `limited_by`, and `tail_limited_by` for percentiles |
 //! | `estimates` | an estimate of the plan's metrics | `metric`, `place`, `value`, `low`, `high`, `n` |
 
 mod chances;

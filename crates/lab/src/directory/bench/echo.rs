@@ -2,15 +2,15 @@
 //! same pinning and one system call each way. A directory that costs less than that gains from answering many at a time.
 
 use std::io::ErrorKind;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use weft_testbed::cpu;
 use weft_wire::directory::datagram_len;
 
-use super::{Bench, failed, median};
+use super::{Bench, median};
+use crate::directory::echo::{Echo, bind, echo, pin};
 use crate::error::LabError;
 
 /// Datagrams outstanding.
@@ -50,14 +50,20 @@ impl Baseline {
     }
 }
 
+/// 99th percentile of an echo at this rate, microseconds, with the pinning of servers and load.
+pub(super) fn paced_p99_us(bench: &Bench<'_>, per_s: f64, length: Duration) -> Result<f64, LabError> {
+    let cpus = [bench.server_cpu, bench.load_cpu];
+    let paced = Echo { places: [None, None], address: Ipv4Addr::LOCALHOST, cpus, per_s, length };
+    Ok(paced.p99_ns()? as f64 / 1e3)
+}
+
 /// Datagrams per CPU second in one round.
 pub(super) fn round(bench: &Bench<'_>, length: Duration) -> Result<f64, LabError> {
     one(bench, length).map_err(LabError::io("measure the baseline"))
 }
 
 fn one(bench: &Bench<'_>, length: Duration) -> std::io::Result<f64> {
-    let server = UdpSocket::bind("127.0.0.1:0")?;
-    server.set_read_timeout(Some(Duration::from_millis(20)))?;
+    let server = bind(Ipv4Addr::LOCALHOST)?;
     let address = server.local_addr()?;
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -68,24 +74,6 @@ fn one(bench: &Bench<'_>, length: Duration) -> std::io::Result<f64> {
         let echoed = echo.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         asked.and(echoed)
     })
-}
-
-/// Sends back until it is over. Returns datagrams per CPU second.
-fn echo(server: &UdpSocket, place: Option<usize>, over: &AtomicBool) -> std::io::Result<f64> {
-    pin(place)?;
-    let mut buffer = [0; 2048];
-    let (mut count, start_ns) = (0u64, cpu::this_thread_ns());
-    while !over.load(Relaxed) {
-        match server.recv_from(&mut buffer) {
-            Ok((length, from)) => {
-                server.send_to(&buffer[..length], from)?;
-                count += 1;
-            }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(count as f64 * 1e9 / (cpu::this_thread_ns() - start_ns).max(1) as f64)
 }
 
 /// Keeps so many datagrams on their way.
@@ -108,8 +96,4 @@ fn ask(server: SocketAddr, place: Option<usize>, length: Duration) -> std::io::R
         }
     }
     Ok(())
-}
-
-fn pin(place: Option<usize>) -> std::io::Result<()> {
-    place.map_or(Ok(()), cpu::pin_this_thread).map_err(|error| std::io::Error::other(failed(&error.into()).to_string()))
 }

@@ -45,6 +45,8 @@ pub struct LookupNumbers {
     pub p50_us: f64,
     /// 99th percentile of it.
     pub p99_us: f64,
+    /// The same of datagrams at this rate that a bare socket sends back, just before and after, the longer one.
+    pub echo_p99_us: f64,
     /// What kept the rate from being higher: `server cpu` or `load cpu`.
     pub limited_by: &'static str,
     /// The floor for the rate per CPU second.
@@ -60,6 +62,7 @@ struct Samples {
     per_s: Vec<f64>,
     p50_us: Vec<f64>,
     p99_us: Vec<f64>,
+    echo_p99_us: Vec<f64>,
     server_busy: Vec<f64>,
     foreign: f64,
 }
@@ -100,7 +103,10 @@ fn one(bench: &Bench<'_>, bed: &Bed, questions: usize, gro: bool, samples: &mut 
     samples.foreign = samples.foreign.max(foreign);
     let paced =
         LookupLoad { pace: Pace::Rate(LATENCY_PER_S / questions as f64), ..load(bench, bed, questions, burst, length) };
+    let echo = || echo::paced_p99_us(bench, LATENCY_PER_S / questions as f64, length / 4);
+    let before_us = echo()?;
     let (paced, _, foreign) = run(bench, bed, &paced)?;
+    samples.echo_p99_us.push(echo()?.max(before_us));
     samples.p50_us.push(paced.latency_ns.value_at_quantile(0.5) as f64 / 1e3);
     samples.p99_us.push(paced.latency_ns.value_at_quantile(0.99) as f64 / 1e3);
     samples.foreign = samples.foreign.max(foreign);
@@ -168,6 +174,7 @@ impl Samples {
             lookups_per_s: median(&self.per_s),
             p50_us: median(&self.p50_us),
             p99_us: median(&self.p99_us),
+            echo_p99_us: median(&self.echo_p99_us),
             limited_by: if median(&self.server_busy) > 0.8 { "server cpu" } else { "load cpu" },
             want_per_cpu_s,
             foreign_cpu_ratio: self.foreign,

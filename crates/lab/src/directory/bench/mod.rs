@@ -25,14 +25,14 @@ use super::bed::BedOptions;
 use super::usage;
 use crate::error::LabError;
 
-pub use checks::{FOREIGN_WORK, SLOWER_MACHINE};
+pub use checks::{FOREIGN_WORK, LATE_ECHO, SLOWER_MACHINE};
 pub use echo::Baseline;
 pub use lookups::LookupNumbers;
 pub use size::{GarbageNumbers, MillionNumbers};
 pub use updates::{ConvergenceNumbers, FailoverNumbers, UpdateNumbers};
 
 /// Version of [`BenchReport`]'s fields.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// What is measured.
 #[derive(Clone, Debug)]

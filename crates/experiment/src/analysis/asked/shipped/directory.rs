@@ -1,11 +1,33 @@
 //! Known latencies and counts make known metrics; what is missing or disturbed is said (vl2/fig14-*, directory-sizing, migration).
 
-use weft_scenario::record::{DirectoryRow, EventRow, LatencyRow, MigrationRow, ProgressRow, Records};
+use weft_scenario::record::{DirectoryRow, DirectoryTickRow, EventRow, LatencyRow, MigrationRow, ProgressRow, Records};
 
 use super::{close, shipped, value};
 use crate::analysis::TrialKey;
 use crate::analysis::testing;
 use crate::metric::{Limit, Problem};
+use crate::verdict::{Verdict, judge};
+
+/// A tier's process that is killed, started again and ready while a load of three seconds goes on.
+fn push_kill(records: &mut Records, ready_ns: u64) {
+    for (time_ns, kind) in [(1_000_000_000, "fault"), (2_000_000_000, "repair"), (ready_ns, "ready")] {
+        records.events.push(EventRow { time_ns, kind: kind.to_owned(), subject: "etcd of dir1".to_owned() });
+    }
+    for number in 0..30 {
+        let time_ns = 300_000_000 + number * 100_000_000;
+        let worst_ns = if time_ns < 1_000_000_000 { 3_000_000 } else { 7_000_000 };
+        let kind = "update".to_owned();
+        records.directory_ticks.push(DirectoryTickRow {
+            kind,
+            step: 1,
+            time_ns,
+            sent: 1,
+            answered: 1,
+            failed: 0,
+            worst_ns,
+        });
+    }
+}
 
 /// A step in which all but `unanswered` of the requests took `latency_ms`.
 fn push_step(records: &mut Records, kind: &str, step: u32, per_s: u64, latency_ms: u64, unanswered: u64) {
@@ -48,6 +70,9 @@ fn the_rate_that_counts_is_the_highest_that_was_carried() {
             records.directory[4].sent = 90_000;
             records.directory[4].answered = 90_000;
         } else {
+            if key.workload == "mix-3-kill" {
+                push_kill(&mut records, 2_100_000_000);
+            }
             push_step(&mut records, "lookup", 1, 32000, 5, 3200);
             push_step(&mut records, "update", 1, 4000, 40, 0);
         }
@@ -68,8 +93,11 @@ fn the_rate_that_counts_is_the_highest_that_was_carried() {
 #[test]
 fn foreign_work_excuses_a_tail_and_wrong_answers_fail_the_run() {
     let run = |change: fn(&mut DirectoryRow)| {
-        testing::analyse(&shipped("vl2/fig14-lookup"), |_| {
+        testing::analyse(&shipped("vl2/fig14-lookup"), |key| {
             let mut records = Records::default();
+            if key.workload == "mix-3-kill" {
+                push_kill(&mut records, 2_100_000_000);
+            }
             push_step(&mut records, "lookup", 1, 1000, 1, 0);
             change(&mut records.directory[0]);
             records
@@ -87,27 +115,58 @@ fn foreign_work_excuses_a_tail_and_wrong_answers_fail_the_run() {
     assert_eq!(value(&skipped, "p99_ms.mix-1.1000"), 2000.0);
 }
 
+/// A light neighbour takes little time and adds much to a tail; an echo of a bare socket says so.
+#[test]
+fn a_tail_that_an_echo_has_too_is_not_judged() {
+    let spec = shipped("vl2/fig14-lookup");
+    let verdict = |p99_ms: u64, echo_p99_ns: u64| {
+        let found = testing::analyse(&spec, |key| {
+            let mut records = Records::default();
+            if key.workload == "mix-3-kill" {
+                push_kill(&mut records, 2_100_000_000);
+            }
+            push_step(&mut records, "lookup", 1, 50_000, p99_ms, 0);
+            records.directory[0].echo_p99_ns = echo_p99_ns;
+            records
+        });
+        let claim = spec.claims.iter().find(|claim| claim.id == "p99_ms.one-server.50000").unwrap();
+        let judged = judge(claim, &found);
+        (judged.verdict, judged.reason.unwrap_or_default())
+    };
+    assert_eq!(verdict(4, 150_000).0, Verdict::Fail, "the directory is slow");
+    let (disturbed, why) = verdict(4, 2_000_000);
+    assert_eq!((disturbed, why.contains("other work")), (Verdict::Inconclusive, true), "{why}");
+    assert_eq!(verdict(1, 2_000_000).0, Verdict::Pass, "it is fast all the same");
+    assert_eq!(verdict(1, 150_000).0, Verdict::Pass);
+}
+
 #[test]
 fn the_worst_kill_counts_and_a_kill_that_did_not_happen_is_said() {
-    let run = |killed: bool| {
+    let run = |ready_ns: Option<u64>| {
         testing::analyse(&shipped("vl2/fig14-update"), |key| {
             let mut records = Records::default();
             push_step(&mut records, "update", 1, 2000, 2, 0);
             records.directory[0].longest_gap_ns = u64::from(key.repetition) * 100_000_000;
             records.directory[0].lost = u64::from(key.workload == "ramp" && key.repetition == 1);
-            if killed {
-                let (kind, subject) = ("fault".to_owned(), "etcd leader".to_owned());
-                records.events.push(EventRow { time_ns: 1, kind, subject });
+            if let Some(ready_ns) = ready_ns {
+                push_kill(&mut records, ready_ns);
             }
             records
         })
     };
-    let found = run(true);
+    let found = run(Some(2_200_000_000));
+    assert_eq!(found.problems, []);
     let repetitions = shipped("vl2/fig14-update").repetitions;
-    close(&found, "leader_kill_resume_s", 0.1 * f64::from(repetitions));
+    close(&found, "resume_s.leader-kill", 0.1 * f64::from(repetitions));
+    close(&found, "return_worst_ms.leader-kill", 7.0);
+    close(&found, "before_worst_ms.leader-kill", 3.0);
     close(&found, "acknowledged_lost", 1.0);
-    assert_eq!(found.metrics["leader_kill_resume_s"].n, repetitions as usize);
-    assert!(run(false).problems.iter().any(|problem| problem.text().contains("killed nothing")));
+    assert_eq!(found.metrics["resume_s.leader-kill"].n, repetitions as usize);
+    // Nothing was killed, or it was not back in time.
+    for ready_ns in [None, Some(3_200_000_000)] {
+        let problems = run(ready_ns).problems;
+        assert!(problems.iter().any(|problem| problem.text().contains("saw no kill and return")), "{problems:?}");
+    }
 }
 
 #[test]

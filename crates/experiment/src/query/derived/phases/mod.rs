@@ -7,8 +7,9 @@
 //! A repaired link is restored when it carries nearly what it carries as the phase ends, and at least half of what it carried before
 //! it failed: with fewer links down its share may be smaller, but not so small. One that does not come so far is not restored.
 //!
-//! An outage is that of the worst flow of paced datagrams; one sample is one failure. A failure in which no flow lost any is
-//! none: it was shorter than the time between two datagrams, or no flow crossed the link.
+//! An outage is that of the worst flow of paced datagrams; one sample is one failure. A link that goes down without a flow that loses
+//! any was away for at most the time between two datagrams, and that is its outage: an upper bound. Of a link that falls silent nobody
+//! knows before a few keep-alives are missing, so one that nobody notices is one that no flow crossed, and no sample.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +25,7 @@ use crate::analysis::{Input, TrialRecords, framing};
 
 /// Of a phase: its number; when it began and ended, with what (`start`, `down`, `silent`, `repaired`) and where; what the links
 /// could carry; capacity to the Intermediates over what is left of it; goodput, also over the bound; the outage of the worst flow
-/// of datagrams, empty without one; whether something failed and no such flow lost any; from the repair to the use and to the
+/// of datagrams, empty without one, and at most the time between two where a link went down unseen; whether something failed and no such flow lost any; from the repair to the use and to the
 /// routes that the links allow; whether what was repaired was in use before it failed and did not come back into it.
 pub(super) const COLUMNS: &[&str] = &[
     "phase",
@@ -70,7 +71,8 @@ pub(super) fn rows(input: &Input<'_>, trial: &TrialRecords, _: Window) -> Vec<Ve
     let end_s = Cumulative::of_payload(records).end();
     let whole = Window { from_s: spec.sampling.warm_up.as_secs_f64(), to_s: end_s };
     let is_probed = records.facts.iter().any(|fact| fact.0 == PROBES);
-    let phases = phases(records, fabric, &steps(&spec.fault, records), whole, is_probed);
+    let probe_s = spec.sampling.probes.as_ref().filter(|_| is_probed).map(|probes| probes.interval.as_secs_f64());
+    let phases = phases(records, fabric, &steps(&spec.fault, records), whole, probe_s);
     (1..).zip(&phases).map(|(number, phase)| phase.cells(number)).collect()
 }
 
@@ -100,7 +102,7 @@ struct Phase {
     oversubscription: f64,
     goodput_bps: f64,
     efficiency: f64,
-    /// Of the worst flow of datagrams; `None` if none lost any, or nothing failed.
+    /// Of the worst flow of datagrams, or the most that it can be; `None` if nobody knows, or nothing failed.
     outage_s: Option<f64>,
     /// Something failed, and no flow of datagrams lost any.
     unseen: bool,
@@ -181,8 +183,8 @@ fn steps<'a>(faults: &'a [Fault], records: &Records) -> Vec<Step<'a>> {
     steps
 }
 
-/// `is_probed`: there were flows of datagrams.
-fn phases(records: &Records, fabric: &Fabric, steps: &[Step<'_>], whole: Window, is_probed: bool) -> Vec<Phase> {
+/// `probe_s`: time between two datagrams of a flow, if there were any.
+fn phases(records: &Records, fabric: &Fabric, steps: &[Step<'_>], whole: Window, probe_s: Option<f64>) -> Vec<Phase> {
     let ends = |number: usize| steps.get(number).map_or(whole.to_s, |step| step.time_s);
     let window = |number: usize| match number.checked_sub(1) {
         None => Window { from_s: whole.from_s, to_s: ends(0) },
@@ -213,22 +215,23 @@ fn phases(records: &Records, fabric: &Fabric, steps: &[Step<'_>], whole: Window,
             down.iter().filter_map(|(fault, _)| fault.links(fabric).ok()).flatten().collect();
         let bound_bps = bound_bps(fabric, &failed) * framing::headers_only_ratio();
         let fails = step.is_some_and(|step| !step.repairs);
-        let lost_s = outage(records, window);
+        let lost_s = outage(records, window).filter(|_| fails);
+        let began = step.map_or(Began::Start, Step::began);
         calm = settled(window);
         let goodput_bps = payload.rate(calm.from_s, calm.to_s) * 8.0;
         let back = back.filter(|(_, before)| *before > 0.0);
         let restoration_s =
             back.and_then(|(step, before)| restoration(use_of(&series, fabric, step.fault), before, window));
         phases.push(Phase {
-            began: step.map_or(Began::Start, Step::began),
+            began,
             subject: step.map_or_else(String::new, |step| step.fault.subject()),
             window,
             bound_bps,
             oversubscription: most / capacity_to_intermediates(fabric, &failed).max(1.0),
             goodput_bps,
             efficiency: goodput_bps / bound_bps.max(1.0),
-            outage_s: lost_s.filter(|_| fails),
-            unseen: fails && is_probed && lost_s.is_none(),
+            outage_s: lost_s.or(probe_s.filter(|_| began == Began::LinkDown)),
+            unseen: fails && probe_s.is_some() && lost_s.is_none(),
             restoration_s,
             unrestored: back.is_some() && restoration_s.is_none(),
             routes_s: step.filter(|step| step.repairs).and_then(|step| routes_back(records, step, window)),
