@@ -13,7 +13,7 @@ use weft_scenario::record::{ChainRow, Records};
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::{Fabric, LeafSpineParams, LinkParams, leaf_spine};
 use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
-use weft_scenario::workload::{ElephantSpec, End, FramesSpec, Runs, Split, Workload};
+use weft_scenario::workload::{ElephantSpec, End, FramesSpec, Runs, Split, Steady, Workload};
 
 const MS: u64 = 1_000_000;
 const GENERIC: Overlay = Overlay::RBridge { hook: Hook::XdpGeneric, elide: false };
@@ -192,6 +192,27 @@ fn every_switch_costs_something_and_works_again_after_the_cuts() {
         assert!(fact(&all[0], "cost.known_ns") > 0.0);
     }
     assert!(whole[3] > whole[0], "the kernel's bridge costs more than RBridges at XDP: {whole:?}");
+}
+
+#[test]
+fn switches_are_read_by_their_threads_while_a_rate_is_held() {
+    let Some(_turn) = turn() else { return };
+    let steady = Steady { rates: vec![BitsPerSec(100_000_000), BitsPerSec(400_000_000)], each: Nanos(200 * MS) };
+    let steady = FramesSpec { frame_bytes: vec![1518], per_s: Vec::new(), trial: None, steady: Some(steady), ..frames_spec() };
+    let trials = [trial(Workload::Frames(steady)), trial(Workload::Frames(frames_spec()))];
+    let all = try_run("fk", &scenario(leaf_spine(&bed(2, 2, 1)).unwrap(), Overlay::RBRIDGE), &trials).unwrap();
+    let usage = &all[0].usage;
+    let nodes: Vec<&str> = usage.iter().map(|row| row.node.as_str()).collect();
+    assert_eq!(nodes, ["leaf1", "spine1-spine2", "leaf2"].repeat(3));
+    for row in usage {
+        let is_idle = row.frame_bytes == 0;
+        assert!(row.received_frames <= row.sent_frames && is_idle == (row.received_frames == 0), "{row:?}");
+        assert!(row.process_bytes > 100_000, "a daemon has memory: {row:?}");
+        // Threads and not only daemons have worked where frames came.
+        assert!(is_idle || row.cpu_ns > row.process_cpu_ns + row.sent_frames * 10, "{row:?}");
+    }
+    // Ports are as before.
+    assert_whole(&all[1], Overlay::RBRIDGE);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use common::beds::{fact, run, turn};
 use weft_scenario::engine::{Hook, Overlay, TunnelEnd};
 use weft_scenario::record::Records;
 use weft_scenario::topology::{Fabric, LeafSpineParams, leaf_spine};
-use weft_scenario::units::Nanos;
-use weft_scenario::workload::{End, FramesSpec, Layer, Runs, Search, SegmentStore, SegmentsSpec, Workload};
+use weft_scenario::units::{BitsPerSec, Nanos};
+use weft_scenario::workload::{End, FramesSpec, Layer, Runs, Search, SegmentStore, SegmentsSpec, Steady, Workload};
 
 const RUNS: Runs = Runs { count: 2, each: Nanos(4_000_000) };
 const TRIAL: Nanos = Nanos(10_000_000);
@@ -32,6 +32,7 @@ fn to_sockets(from: End, receivers: u32) -> FramesSpec {
         trial: None,
         crossing_percent: Vec::new(),
         cost: Some(RUNS),
+        steady: None,
     }
 }
 
@@ -77,6 +78,27 @@ fn processes_send_to_processes_over_every_overlay_that_is_compared() {
         let sent: Vec<_> = records.crossings.iter().filter(|row| row.kind == "send").collect();
         assert_eq!(sent.iter().map(|row| row.frame_bytes).collect::<Vec<_>>(), [128, 1518], "{overlay}");
         assert!(sent.iter().all(|row| row.streams == 2 && row.received_frames > 0), "{overlay}: {sent:?}");
+    }
+}
+
+#[test]
+fn servers_are_read_while_a_rate_is_held_and_while_nothing_comes() {
+    let Some(_turn) = turn() else { return };
+    let steady = Some(Steady { rates: vec![BitsPerSec(10_000_000), BitsPerSec(60_000_000)], each: Nanos(200_000_000) });
+    for (from, fabric, hops) in [(End::Port, network(1, 3), &[1][..]), (End::Socket, network(2, 2), &[1, 3][..])] {
+        let spec = FramesSpec { steady: steady.clone(), cost: None, ..to_sockets(from, 2) };
+        let records = run("vd", fabric, Overlay::BRIDGE, Workload::Frames(spec));
+        let order: Vec<(u32, u32)> = records.usage.iter().map(|row| (row.frame_bytes, row.hops)).collect();
+        let want = [0, 128, 1518].into_iter().flat_map(|bytes| hops.iter().map(move |hop| (bytes, *hop)));
+        assert_eq!(order, want.collect::<Vec<_>>());
+        for row in &records.usage {
+            let per_s = row.sent_frames as f64 * 1e9 / row.wall_ns as f64;
+            assert!(per_s <= row.asked_per_s * 1.05 && row.received_frames <= row.sent_frames, "{row:?}");
+            assert_eq!(row.frame_bytes > 0, row.sent_frames > 0 && row.received_frames > 0, "{row:?}");
+            assert!(row.process_bytes > 100_000 && row.kernel_bytes > 1 << 20, "{row:?}");
+        }
+        assert!(records.usage.iter().any(|row| row.process_cpu_ns > 0), "{:?}", records.usage);
+        assert!(["cpu", "memory"].iter().all(|part| fact(&records, &format!("vm.quota.{part}")) <= 1.0));
     }
 }
 

@@ -104,6 +104,7 @@ mod tests {
             trial: None,
             crossing_percent: Vec::new(),
             cost: Some(RUNS),
+            steady: None,
         };
         let trial = trial(Workload::Frames(spec), Vec::new());
         overlays.iter().flat_map(|overlay| of_both(*overlay, 2, Some(&trial))).collect()

@@ -49,15 +49,20 @@ impl Drop for Steered {
 
 /// `mask`: one bit for each core; 0: whichever core caused them.
 fn steer(port: &Port, mask: u64) -> Result<(), LabError> {
+    set(port, "queues/rx-0/rps_cpus", &format!("{mask:x}")).map_err(|why| {
+        LabError::not_fit(format!("this kernel does not steer received packets ({why})"), "it needs CONFIG_RPS")
+    })
+}
+
+/// Writes a port's setting; why it did not work.
+pub(super) fn set(port: &Port, setting: &str, value: &str) -> Result<(), String> {
     // `ip netns exec` mounts the namespace's own /sys; a thread that only moved there would see this one's.
-    let script = format!("echo {mask:x} > /sys/class/net/{}/queues/rx-0/rps_cpus", port.interface());
-    let output = Command::new("ip")
-        .args(["netns", "exec", port.name().split(':').next().unwrap_or_default(), "sh", "-c", &script])
-        .output()
-        .map_err(LabError::io("run ip netns exec"))?;
-    if output.status.success() {
-        return Ok(());
+    let script = format!("echo {value} > /sys/class/net/{}/{setting}", port.interface());
+    let namespace = port.name().split(':').next().unwrap_or_default();
+    let output = Command::new("ip").args(["netns", "exec", namespace, "sh", "-c", &script]).output();
+    match output {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Err(format!("run ip netns exec: {error}")),
     }
-    let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(LabError::not_fit(format!("this kernel does not steer received packets ({why})"), "it needs CONFIG_RPS"))
 }

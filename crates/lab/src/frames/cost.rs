@@ -64,7 +64,7 @@ enum Source {
 }
 
 /// The test centre's frames out of a port.
-struct Sender {
+pub(super) struct Sender {
     generator: Generator,
     port: Port,
 }
@@ -119,8 +119,8 @@ impl<'a> Costs<'a> {
         let size = size_of(bytes)?;
         if let Source::Port { alone, own } = &mut self.source {
             let heads = heads(&self.bed.streams, size);
-            own.generator.set_heads(&heads)?;
-            alone.sender.generator.set_heads(&heads)?;
+            own.set_heads(&heads)?;
+            alone.sender.set_heads(&heads)?;
         }
         let mut order = as_fast_as_can_be(size, self.cost)?;
         if self.sockets.is_some() {
@@ -275,12 +275,17 @@ fn settled(cuts: &Cuts) -> Result<u64, TesterError> {
 }
 
 impl Sender {
-    fn open(port: Port, heads: &[Vec<u8>]) -> Result<Self, TesterError> {
+    pub(super) fn open(port: Port, heads: &[Vec<u8>]) -> Result<Self, TesterError> {
         let generator = port.inside(|| Generator::load(port.interface(), heads))??;
         Ok(Self { generator, port })
     }
 
-    fn send(&self, order: &SendOrder) -> Result<Reply, TesterError> {
+    /// Lengths in the heads follow the size of frames from now on.
+    pub(super) fn set_heads(&mut self, heads: &[Vec<u8>]) -> Result<(), TesterError> {
+        Ok(self.generator.set_heads(heads)?)
+    }
+
+    pub(super) fn send(&self, order: &SendOrder) -> Result<Reply, TesterError> {
         let sent = self.port.inside(|| self.generator.send(order, &|| false))??;
         Ok(Reply { frames: sent.frames, cpu_ns: sent.cpu_ns, wall_ns: sent.span_ns })
     }

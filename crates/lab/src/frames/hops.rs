@@ -63,6 +63,11 @@ impl<'a> Hops<'a> {
         }
     }
 
+    /// The first switch of a hop by name.
+    pub(super) fn switch(&self, hop: usize) -> &str {
+        &self.lab.scenario.fabric.node(self.switches(hop)[0]).name
+    }
+
     /// The switches of a hop.
     pub(super) fn switches(&self, hop: usize) -> &[NodeId] {
         &self.levels[hop - 1]
@@ -80,12 +85,11 @@ impl<'a> Hops<'a> {
         switches.iter().map(port).collect()
     }
 
-    /// Where frames come in at the last hop.
-    pub(super) fn entries_of_last(&self, bed: &Bed<'_>) -> Result<Vec<Port>, TesterError> {
-        let before = self.count() - 1;
-        let links = match before {
-            0 => vec![self.access(bed)],
-            _ => self.levels[before].iter().flat_map(|switch| self.between(before, *switch)).collect(),
+    /// Where frames come in at the switches of a hop, from 1.
+    pub(super) fn entries(&self, hop: usize, bed: &Bed<'_>) -> Result<Vec<Port>, TesterError> {
+        let links = match hop {
+            1 => vec![self.access(bed)],
+            _ => self.levels[hop - 1].iter().flat_map(|switch| self.between(hop - 1, *switch)).collect(),
         };
         let port = |(node, link)| {
             let interface = interfaces(&self.lab.scenario, link, node).swap_remove(0).interface;

@@ -10,6 +10,7 @@
 //! | [`broken`] | a rate while something fails |
 //! | [`sockets`], [`vm`] | frames that end in processes at servers: the VXLAN draft's VMs |
 //! | [`rates`], [`cores`] | the highest rate that these take, and on which cores |
+//! | [`steady`] | what switches and servers use while a rate is held |
 
 mod bed;
 mod broken;
@@ -19,6 +20,7 @@ mod hops;
 mod offer;
 mod rates;
 mod sockets;
+mod steady;
 pub mod vm;
 
 use std::path::Path;
@@ -92,6 +94,9 @@ fn between_ports(
     }
     if run.spec.cost.is_some() && bed.has_hops() {
         Costs::open(run, bed, None)?.all_sizes(records)?;
+    }
+    if run.spec.steady.is_some() {
+        steady::of_switches(run, bed, records)?;
     }
     bed.forget()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use weft_scenario::record::{CrossingRow, Records};
 use weft_scenario::workload::Search;
-use weft_testbed::tester::Generator;
+use weft_testbed::tester::{Generator, SendOrder};
 
 use super::Run;
 use super::bed::Bed;
@@ -41,7 +41,7 @@ const RESOLUTION: f64 = 0.06;
 pub(super) struct Rates<'a> {
     run: &'a Run<'a>,
     bed: &'a Bed<'a>,
-    sockets: &'a mut Sockets,
+    pub(super) sockets: &'a mut Sockets,
     generator: Generator,
     port: Port,
     size: FrameSize,
@@ -50,13 +50,13 @@ pub(super) struct Rates<'a> {
 
 /// What one rate did.
 #[derive(Clone, Copy, Debug, Default)]
-struct Offered {
+pub(super) struct Offered {
     /// The rate that was asked for, frames per second; 0: as fast as possible.
-    asked_per_s: f64,
-    sent: u64,
-    received: u64,
-    wall_ns: u64,
-    receiver_cpu_ns: u64,
+    pub(super) asked_per_s: f64,
+    pub(super) sent: u64,
+    pub(super) received: u64,
+    pub(super) wall_ns: u64,
+    pub(super) receiver_cpu_ns: u64,
 }
 
 impl Offered {
@@ -94,7 +94,8 @@ impl<'a> Rates<'a> {
         let size = size_of(run.spec.frame_bytes[0])?;
         let port = bed.port(bed.sender)?;
         let generator = port.inside(|| Generator::load(port.interface(), &heads(&bed.streams, size)))??;
-        let entries = Hops::of(run.lab, bed)?.entries_of_last(bed)?;
+        let hops = Hops::of(run.lab, bed)?;
+        let entries = hops.entries(hops.count(), bed)?;
         let steer = |port: Port| Steered::new(port, sockets.cores.server);
         let _steered = entries.into_iter().map(steer).collect::<Result<_, _>>()?;
         Ok(Self { run, bed, sockets, generator, port, size, _steered })
@@ -104,9 +105,7 @@ impl<'a> Rates<'a> {
     pub(super) fn all_sizes(&mut self, search: &Search, records: &mut Records) -> Result<(), TesterError> {
         for (place, bytes) in self.run.spec.frame_bytes.iter().enumerate() {
             self.run.attend(place, *bytes)?;
-            self.size = size_of(*bytes)?;
-            self.generator.set_heads(&heads(&self.bed.streams, self.size))?;
-            self.sockets.meet(self.run)?;
+            self.set_size(*bytes)?;
             let (pps, trials) = self.find(search)?;
             let streams = self.bed.streams.len();
             records.crossings.extend(trials.iter().map(|trial| trial.row("search", streams, *bytes, 0)));
@@ -117,6 +116,13 @@ impl<'a> Rates<'a> {
             records.memory.push(self.sockets.memory(self.run.lab, *bytes)?);
         }
         Ok(())
+    }
+
+    /// Frames of a size from now on, and everybody knows where everybody is.
+    pub(super) fn set_size(&mut self, bytes: u32) -> Result<(), TesterError> {
+        self.size = size_of(bytes)?;
+        self.generator.set_heads(&heads(&self.bed.streams, self.size))?;
+        self.sockets.meet(self.run)
     }
 
     /// The highest rate that loses at most so much, frames per second, and every trial of the search.
@@ -145,7 +151,7 @@ impl<'a> Rates<'a> {
     fn offer(&mut self, pps: Option<f64>) -> Result<Offered, TesterError> {
         let mut offered = Offered::default();
         for _ in 0..ATTEMPTS {
-            offered = self.offer_once(pps)?;
+            offered = self.offer_once(pps, trial_of(self.run))?;
             if offered.sent >= FRAMES_LEAST {
                 break;
             }
@@ -153,14 +159,13 @@ impl<'a> Rates<'a> {
         Ok(offered)
     }
 
-    fn offer_once(&mut self, pps: Option<f64>) -> Result<Offered, TesterError> {
+    /// Offers a rate once for so long.
+    pub(super) fn offer_once(&mut self, pps: Option<f64>, duration: Duration) -> Result<Offered, TesterError> {
         if self.run.progress.interrupted() {
             return Err(TesterError::Interrupted);
         }
-        let duration = trial_of(self.run) + SET_UP;
-        let batch = if pps.is_some_and(|pps| pps <= SINGLE_PPS) { 1 } else { BATCH };
-        let order = TrialOrder { pps, batch: Some(batch), ..TrialOrder::unpaced(duration) };
-        let order = order.to_send(self.size, 1, self.sockets.cores.tester);
+        let duration = duration + SET_UP;
+        let order = order(self.size, pps, duration, self.sockets.cores.tester);
         self.sockets.listen(duration + SLACK, Some(self.sockets.cores.server))?;
         let sent = self.port.inside(|| self.generator.send(&order, &|| false))??;
         let offered = Offered {
@@ -173,14 +178,21 @@ impl<'a> Rates<'a> {
     }
 }
 
+/// The test centre's frames at a rate, or as fast as possible, from a core.
+pub(super) fn order(size: FrameSize, pps: Option<f64>, duration: Duration, cpu: usize) -> SendOrder {
+    let batch = if pps.is_some_and(|pps| pps <= SINGLE_PPS) { 1 } else { BATCH };
+    TrialOrder { pps, batch: Some(batch), ..TrialOrder::unpaced(duration) }.to_send(size, 1, cpu)
+}
+
 impl Sockets {
-    fn listen(&mut self, duration: Duration, core: Option<usize>) -> Result<(), TesterError> {
+    /// Lets the receivers take frames for so long.
+    pub(super) fn listen(&mut self, duration: Duration, core: Option<usize>) -> Result<(), TesterError> {
         let order = Order::Receive { duration_ns: duration.as_nanos() as u64, buffer_bytes: SOCKET_BYTES, core };
         self.receivers.iter_mut().try_for_each(|vm| Ok(vm.begin_receiving(&order)?))
     }
 
     /// What the receivers have of what was sent.
-    fn heard(&mut self, mut offered: Offered) -> Result<Offered, TesterError> {
+    pub(super) fn heard(&mut self, mut offered: Offered) -> Result<Offered, TesterError> {
         for vm in &mut self.receivers {
             let reply = vm.reply()?;
             offered.received += reply.frames;
@@ -203,6 +215,7 @@ pub(super) fn all_pairs(run: &Run<'_>, sockets: &mut Sockets, records: &mut Reco
                 to: receiver.socket(),
                 payload_bytes: bytes - FRAME_OVER_PAYLOAD,
                 frames: u64::MAX,
+                per_s: 0,
                 duration_ns: duration.as_nanos() as u64,
                 core: None,
             })?;

@@ -15,6 +15,7 @@ use super::bed::Bed;
 use super::cores::Cores;
 use super::cost::Costs;
 use super::rates::{Rates, all_pairs};
+use super::steady;
 use super::vm::Vm;
 use super::vm::order::{FRAME_OVER_PAYLOAD, Order, PORT, Reply};
 use crate::batch::Program;
@@ -22,7 +23,7 @@ use crate::error::LabError;
 use crate::plan::iproute::Ip;
 use crate::tester::TesterError;
 use crate::tester::stream::{Cast, Receiver, Station, Stream};
-use crate::tester::usage::{KernelMemory, core_mhz, pss_bytes};
+use crate::tester::usage::{Enforced, KernelMemory, core_mhz, pss_bytes};
 use crate::up::{LAB_MEMORY, Lab};
 
 /// How long a spanning tree may take until the processes hear each other.
@@ -50,12 +51,16 @@ pub(super) fn run(run: &Run<'_>, bed: &mut Bed<'_>, records: &mut Records) -> Re
     let mut sockets = Sockets::start(run, bed)?;
     sockets.meet(run)?;
     records.facts.push(("machine.core_mhz".to_owned(), core_mhz()));
+    records.facts.extend(sockets.quota());
     records.memory.push(sockets.memory(run.lab, 0)?);
     if let Some(search) = &run.spec.search {
         Rates::open(run, bed, &mut sockets)?.all_sizes(search, records)?;
     }
     if run.spec.from == End::Socket && run.spec.trial.is_some() {
         all_pairs(run, &mut sockets, records)?;
+    }
+    if run.spec.steady.is_some() {
+        steady::of_servers(run, bed, &mut sockets, records)?;
     }
     if run.spec.cost.is_some() {
         sockets.meet(run)?;
@@ -81,11 +86,21 @@ impl Sockets {
         Ok(Self { senders: start(&senders)?, receivers: start(&receivers)?, cores })
     }
 
+    /// Facts: whether each part of the draft's quota holds all of them.
+    fn quota(&self) -> [(String, f64); 2] {
+        let all = |holds: fn(Enforced) -> bool| {
+            let mut vms = self.senders.iter().chain(&self.receivers);
+            f64::from(u8::from(vms.all(|vm| holds(vm.enforced()))))
+        };
+        [("vm.quota.cpu", all(|vm| vm.cpu)), ("vm.quota.memory", all(|vm| vm.memory))]
+            .map(|(name, holds)| (name.to_owned(), holds))
+    }
+
     /// Until every receiving process hears a sending one. Both have spoken then, so switches that learn know where they are.
     pub(super) fn meet(&mut self, run: &Run<'_>) -> Result<(), TesterError> {
         let deadline = Instant::now() + CONVERGENCE;
         let payload_bytes = run.spec.frame_bytes[0] - FRAME_OVER_PAYLOAD;
-        let one = |to| Order::Send { to, payload_bytes, frames: 1, duration_ns: u64::MAX / 2, core: None };
+        let one = |to| Order::Send { to, payload_bytes, frames: 1, per_s: 0, duration_ns: u64::MAX / 2, core: None };
         let count = self.senders.len();
         loop {
             let mut heard = true;
@@ -116,6 +131,7 @@ impl Sockets {
             to: self.receivers[0].socket(),
             payload_bytes: frame_bytes - FRAME_OVER_PAYLOAD,
             frames,
+            per_s: 0,
             duration_ns: limit.as_nanos() as u64,
             core: Some(self.cores.tester),
         };

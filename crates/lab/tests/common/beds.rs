@@ -34,6 +34,7 @@ pub(crate) fn frames_spec() -> FramesSpec {
         trial: Some(Nanos(20_000_000)),
         crossing_percent: Vec::new(),
         cost: None,
+        steady: None,
     }
 }
 

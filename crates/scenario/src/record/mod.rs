@@ -343,6 +343,34 @@ rows! {
         lost_frames: u64,
     }
 
+    /// What a switch, or a server with its processes, used while frames came at a steady rate, or none came.
+    usage: UsageRow {
+        /// Who: the switch, or the first and the last of those that frames pass side by side; a server by its edge switch.
+        node: String,
+        /// How many switches frames have passed by then, this one included.
+        hops: u32,
+        /// Size of the frames, bytes with FCS; 0: none were sent.
+        frame_bytes: u32,
+        /// The rate that was asked for, frames per second.
+        asked_per_s: f64,
+        /// How long they were sent.
+        wall_ns: u64,
+        /// Frames sent.
+        sent_frames: u64,
+        /// Frames that arrived where the chain ends: at the receivers, or, where a sending server is looked at, behind it.
+        received_frames: u64,
+        /// CPU time: of a switch what its ports' kernel threads and its daemons ran, of a server what its core did not idle.
+        cpu_ns: u64,
+        /// CPU time of the processes in it: daemons of a switch, VMs of a server with the soft interrupts that came over them.
+        process_cpu_ns: u64,
+        /// How long the core idled on which all of it ran.
+        idle_ns: u64,
+        /// What these processes hold.
+        process_bytes: u64,
+        /// What the kernel of the machine holds for everything on it, without caches of files.
+        kernel_bytes: u64,
+    }
+
     /// One large flow of a turn.
     elephants: ElephantRow {
         /// How it was sent: `tcp`, `mptcp` or `striped`.

@@ -161,8 +161,13 @@ pub enum WorkloadError {
     #[error("rates and mixes of VLANs need one of `receivers`; several are for `cost` alone")]
     CostAlone,
     /// Nothing is to be sent.
-    #[error("the workload sends nothing; give it rates in `per_s`, loads in `load_percent`, `search` or `cost`")]
+    #[error(
+        "the workload sends nothing; give it rates in `per_s`, loads in `load_percent`, `search`, `steady` or `cost`"
+    )]
     NoRates,
+    /// Rates that belong to sizes, and not one for each.
+    #[error("there are {rates} of `steady.rates` for {sizes} sizes; give one for each of `frame_bytes`, or one size")]
+    SteadyRates { rates: usize, sizes: usize },
     /// A service that has nobody to send to.
     #[error("a service needs at least 2 servers, which send to each other; `servers` names {servers}")]
     LonelyService {

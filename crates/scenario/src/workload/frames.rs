@@ -69,6 +69,9 @@ pub struct FramesSpec {
     /// Runs for the CPU time of a frame, with the chain of switches ended behind each.
     #[serde(default)]
     pub cost: Option<Runs>,
+    /// Rates that are held for a while, and what switches or servers use meanwhile.
+    #[serde(default)]
+    pub steady: Option<Steady>,
 }
 
 /// What stands at a server.
@@ -92,6 +95,16 @@ pub struct Search {
     /// Rates in percent of the one found that are offered then.
     #[serde(default)]
     pub offered_percent: Vec<u32>,
+}
+
+/// Rates that are held, after a time without frames.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Steady {
+    /// Bits of frames with FCS: one rate for each of `frame_bytes`, in their order; of one size any number.
+    pub rates: Vec<BitsPerSec>,
+    /// How long nothing is sent, and then each rate.
+    pub each: Nanos,
 }
 
 /// Layer at which a load fills a path.
@@ -136,6 +149,13 @@ impl FramesSpec {
         self.per_s.iter().map(|per_s| Offer { load_percent: 0, per_s: f64::from(*per_s) }).chain(loads).collect()
     }
 
+    /// The rates that are held: sizes, and frames per second.
+    pub fn steady_offers(&self) -> Vec<(u32, f64)> {
+        let rates = self.steady.iter().flat_map(|steady| &steady.rates);
+        let per_s = |(bytes, rate): (&u32, &BitsPerSec)| (*bytes, rate.0 as f64 / f64::from(*bytes) / 8.0);
+        self.frame_bytes.iter().cycle().zip(rates).map(per_s).collect()
+    }
+
     /// Whether the workload makes sense; says what does not.
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
         check_sizes("frame_bytes", &self.frame_bytes)?;
@@ -148,18 +168,33 @@ impl FramesSpec {
         }
         range("receivers", self.receivers, 1, RECEIVERS_MOST)?;
         let offers = !self.per_s.is_empty() || !self.load_percent.is_empty();
-        if self.receivers > 1 && (offers || !self.crossing_percent.is_empty()) {
+        let of_ports = offers || (self.to == End::Port && self.steady.is_some());
+        if self.receivers > 1 && (of_ports || !self.crossing_percent.is_empty()) {
             return Err(WorkloadError::CostAlone);
         }
         self.check_sockets()?;
+        self.check_steady()?;
         let offers = offers || self.search.is_some() || (self.from == End::Socket && self.trial.is_some());
         match (offers, self.trial, self.cost) {
             (true, None, _) => Err(WorkloadError::ZeroTime { setting: "trial" }),
             (true, Some(trial), None) => check_time("trial", trial),
             (true, Some(trial), Some(cost)) => check_time("trial", trial).and(cost.check()),
             (false, _, Some(cost)) => cost.check(),
+            (false, _, None) if self.steady.is_some() => Ok(()),
             (false, _, None) => Err(WorkloadError::NoRates),
         }
+    }
+
+    fn check_steady(&self) -> Result<(), WorkloadError> {
+        let Some(steady) = &self.steady else { return Ok(()) };
+        if steady.rates.iter().any(|rate| rate.0 == 0) {
+            return Err(WorkloadError::ZeroServiceRate { setting: "steady.rates" });
+        }
+        let (rates, sizes) = (steady.rates.len(), self.frame_bytes.len());
+        if rates == 0 || (rates != sizes && sizes != 1) {
+            return Err(WorkloadError::SteadyRates { rates, sizes });
+        }
+        check_time("steady.each", steady.each)
     }
 
     fn check_sockets(&self) -> Result<(), WorkloadError> {
@@ -257,6 +292,19 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_is_held_for_each_size_or_many_for_one() {
+        let offers = |text: &str| read(text).unwrap().steady_offers();
+        let keys = "steady = { rates = [\"512 kbit/s\", \"12144 kbit/s\"], each = \"1 s\" }";
+        assert_eq!(offers(keys), [(64, 1_000.0), (1518, 1_000.0)]);
+        let one = format!("{FRAMES}{keys}").replace("[64, 1518]", "[64]");
+        let Workload::Frames(spec) = toml::from_str(&one).unwrap() else { panic!("frames") };
+        spec.check().unwrap();
+        assert_eq!(spec.steady_offers()[0], (64, 1_000.0));
+        assert_eq!(spec.steady_offers().len(), 2);
+        assert_eq!(offers("per_s = [1]\ntrial = \"1 s\""), []);
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_by_name() {
         for (keys, message) in [
             ("", "sends nothing"),
@@ -279,6 +327,9 @@ mod tests {
             ("to = \"socket\"\nsearch = { loss_percent = 2 }", "`trial` is 0"),
             ("to = \"socket\"\nreceivers = 17\ncost = { count = 1, each = \"1 ms\" }", "`receivers` is 17"),
             ("to = \"socket\"", "sends nothing"),
+            ("steady = { rates = [\"1 Mbit/s\"], each = \"1 s\" }", "1 of `steady.rates` for 2 sizes"),
+            ("steady = { rates = [\"1 Mbit/s\", \"0 Mbit/s\"], each = \"1 s\" }", "`steady.rates` is 0"),
+            ("steady = { rates = [\"1 Mbit/s\", \"2 Mbit/s\"], each = \"0 s\" }", "`steady.each` is 0"),
             ("to = \"vm\"", "unknown variant `vm`"),
             ("per_s = [1]\ncolour = 1", "unknown field `colour`"),
         ] {

@@ -24,7 +24,7 @@ pub use directory::{Arrivals, DirectoryKill, DirectorySpec, DirectoryVictim, Loo
 pub use elephants::{ElephantSpec, Split};
 pub use error::WorkloadError;
 pub use flow_log::{FlowLog, FlowLogSpec, LoggedFlow, RecurringSpec, Site};
-pub use frames::{End, FramesSpec, Layer, Offer, Runs, Search};
+pub use frames::{End, FramesSpec, Layer, Offer, Runs, Search, Steady};
 pub use matrices::{MatricesSpec, Matrix};
 pub use mix::MixServer;
 pub use model::ModelSpec;

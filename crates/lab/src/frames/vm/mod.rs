@@ -10,10 +10,12 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use weft_testbed::cpu;
+
 use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
-use crate::tester::usage::{Cgroup, Quota, pss_bytes};
+use crate::tester::usage::{Cgroup, Enforced, Quota, pss_bytes};
 use order::{Order, PORT, Reply};
 
 pub use worker::worker_main;
@@ -27,7 +29,7 @@ pub(super) struct Vm {
     process: Child,
     orders: ChildStdin,
     replies: BufReader<ChildStdout>,
-    group: Option<Cgroup>,
+    group: Cgroup,
 }
 
 impl Vm {
@@ -39,14 +41,23 @@ impl Vm {
         let mut process = child.map_err(LabError::io(format!("start {}", weft_binary.display())))?;
         let orders = process.stdin.take().expect("standard input is a pipe");
         let replies = BufReader::new(process.stdout.take().expect("standard output is a pipe"));
-        let mut vm = Self { address, process, orders, replies, group: None };
-        vm.reply()?;
-        // Quotas hold only where the machine has controllers; without them the VM is counted all the same.
+        // Quotas hold only where the machine has controllers; without them the VM is counted all the
+        // same, and [`Self::enforced`] says so.
         let name = format!("vm-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let group = Cgroup::create(&name, &Quota::DRAFT_VM)?;
-        group.add(vm.process.id())?;
-        vm.group = Some(group);
+        let mut vm = Self { address, process, orders, replies, group: Cgroup::create(&name, &Quota::DRAFT_VM)? };
+        vm.reply()?;
+        vm.group.add(vm.process.id())?;
         Ok(vm)
+    }
+
+    /// Which parts of the draft's quota hold it.
+    pub(super) fn enforced(&self) -> Enforced {
+        self.group.enforced()
+    }
+
+    /// CPU time of its process so far, nanoseconds.
+    pub(super) fn cpu_ns(&self) -> Result<u64, LabError> {
+        cpu::time_ns(self.process.id(), "").map_err(|error| LabError::Traffic(error.to_string()))
     }
 
     /// Where it receives.

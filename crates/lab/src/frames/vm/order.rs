@@ -21,6 +21,8 @@ pub(crate) enum Order {
         payload_bytes: u32,
         /// Most frames.
         frames: u64,
+        /// Frames per second, in short bursts; 0: as fast as they go.
+        per_s: u32,
         /// Longest time.
         duration_ns: u64,
         /// On this core; `None`: on any.

@@ -23,6 +23,10 @@ const BATCH: usize = 32;
 const PAYLOAD_MOST: usize = 1500;
 /// Room for what lock step sends before it is taken.
 const LARGE_BUFFER_BYTES: u32 = 256 << 20;
+/// Between two bursts of a paced sender: short beside what a socket holds, long beside a system call.
+const PAUSE: Duration = Duration::from_micros(100);
+/// A sender that is later than this goes on from where it is: a burst to catch up would measure the burst.
+const LATE_NS: f64 = 5e6;
 /// How often a receiver without frames looks at the clock.
 const PATIENCE: Duration = Duration::from_millis(2);
 
@@ -72,11 +76,14 @@ fn answer(reply: Reply) -> io::Result<()> {
 impl Worker {
     fn carry_out(&mut self, order: Order) -> io::Result<Reply> {
         match order {
-            Order::Send { to, payload_bytes, frames, duration_ns, core } => {
+            Order::Send { to, payload_bytes, frames, per_s, duration_ns, core } => {
                 self.go_to(core)?;
                 let socket = self.sender_to(to)?;
                 let payload = vec![0x57; (payload_bytes as usize).min(PAYLOAD_MOST)];
-                timed(|begin_ns| send(socket, &payload, frames, begin_ns + duration_ns))
+                timed(|begin_ns| match per_s {
+                    0 => send(socket, &payload, frames, begin_ns + duration_ns),
+                    _ => send_paced(socket, &payload, f64::from(per_s), begin_ns + duration_ns),
+                })
             }
             Order::Drain { core } => {
                 self.go_to(Some(core))?;
@@ -153,6 +160,24 @@ fn send(socket: &UdpSocket, payload: &[u8], frames: u64, end_ns: u64) -> io::Res
         }
     }
     Ok(sent)
+}
+
+/// Sends frames at a rate until a time, sleeping between those that are due; how many went.
+fn send_paced(socket: &UdpSocket, payload: &[u8], per_s: f64, end_ns: u64) -> io::Result<u64> {
+    let (mut sent, mut due_ns) = (0, now_ns(ClockId::Monotonic) as f64);
+    loop {
+        let now = now_ns(ClockId::Monotonic);
+        if now >= end_ns {
+            return Ok(sent);
+        }
+        due_ns = due_ns.max(now as f64 - LATE_NS);
+        let due = ((now as f64 - due_ns) * per_s * 1e-9) as u64;
+        sent += send(socket, payload, due, end_ns)?;
+        due_ns += due as f64 * 1e9 / per_s;
+        if due < BATCH as u64 {
+            std::thread::sleep(PAUSE);
+        }
+    }
 }
 
 /// Takes frames until there are none and `is_over` says so; how many there were.

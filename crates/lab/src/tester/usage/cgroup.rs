@@ -31,10 +31,18 @@ impl Quota {
     pub const DRAFT_VM: Self = Self { cpus: 2.0, memory_bytes: 8 << 30 };
 }
 
+/// Which parts of a quota this machine's controllers hold a group to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enforced {
+    pub cpu: bool,
+    pub memory: bool,
+}
+
 /// A group of processes. Dropping it ends them and removes it.
 #[derive(Debug)]
 pub struct Cgroup {
     name: String,
+    enforced: Enforced,
     /// One in each hierarchy that holds a part of the quota.
     folders: Vec<PathBuf>,
 }
@@ -47,7 +55,9 @@ impl Cgroup {
     pub fn create(name: &str, quota: &Quota) -> Result<Self, LabError> {
         let name = format!("{PREFIX}{name}");
         let limits = Mounts::read().limits(quota);
-        let group = Self { folders: limits.keys().map(|root| root.join(&name)).collect(), name };
+        let holds = |part: &str| limits.values().flatten().any(|(file, _)| file.starts_with(part));
+        let enforced = Enforced { cpu: holds("cpu."), memory: holds("memory.") };
+        let group = Self { folders: limits.keys().map(|root| root.join(&name)).collect(), name, enforced };
         group.make_folders()?;
         for (folder, limits) in group.folders.iter().zip(limits.into_values()) {
             limits.iter().try_for_each(|(file, value)| write(&folder.join(file), value))?;
@@ -67,6 +77,11 @@ impl Cgroup {
             record.save(&self.name)?;
         }
         Ok(())
+    }
+
+    /// Which parts of its quota hold it.
+    pub fn enforced(&self) -> Enforced {
+        self.enforced
     }
 
     /// Moves a process into it. What the process starts later is in it too.

@@ -1,6 +1,6 @@
 //! Crossings and chains whose numbers are known (plans of `trill/`).
 
-use weft_scenario::record::{ChainRow, CrossingRow, ElephantRow, FlowRow, PathShareRow, Records};
+use weft_scenario::record::{ChainRow, CrossingRow, ElephantRow, FlowRow, PathShareRow, Records, UsageRow};
 
 use super::{close, shipped};
 use crate::analysis::TrialKey;
@@ -202,17 +202,50 @@ fn work_is_spread_evenly_and_may_gain() {
 }
 
 #[test]
-fn cpu_use_is_per_frame_times_a_rate() {
-    let found = analyse(&shipped("trill/fig04-cpu"), |key| {
-        let first = if key.point[0] == "routed" { 150.0 } else { 100.0 };
-        let mut chains = chains(&[64, 512, 1518], [first, 80.0, 90.0]);
+fn cpu_use_is_read_while_a_rate_is_held() {
+    let used = |per_s: f64, (hops, node): (u32, &str), routes: bool| {
+        let frames = per_s.round() as u64;
+        UsageRow {
+            node: node.into(),
+            hops,
+            frame_bytes: if frames > 0 { 1518 } else { 0 },
+            asked_per_s: per_s,
+            wall_ns: 1_000_000_000,
+            sent_frames: frames,
+            received_frames: frames,
+            cpu_ns: 1_000_000 + frames * if routes && hops == 1 { 400 } else { 300 },
+            process_cpu_ns: 1_000_000,
+            idle_ns: 400_000_000,
+            ..UsageRow::default()
+        }
+    };
+    let rates = [0.0, 2e9, 10e9].map(|bps| bps / 8.0 / 1518.0);
+    let rows = |key: &TrialKey, arrived: f64| {
+        let routes = key.point[0] == "routed";
+        let mut chains = chains(&[64, 512, 1518], [if routes { 150.0 } else { 100.0 }, 80.0, 90.0]);
         chains.iter_mut().for_each(|row| row.until = row.until.replace("leaf", "s"));
-        Records { chains, ..Records::default() }
-    });
+        let hops = [(1, "s1"), (2, "s3-s6"), (3, "s2")];
+        let mut usage: Vec<_> = rates.iter().flat_map(|rate| hops.map(|hop| used(*rate, hop, routes))).collect();
+        usage.iter_mut().for_each(|row| row.received_frames = (row.received_frames as f64 * arrived) as u64);
+        match key.workload.as_str() {
+            "edges" => Records { chains, ..Records::default() },
+            _ => Records { usage, ..Records::default() },
+        }
+    };
+    let spec = shipped("trill/fig04-cpu");
+    let found = analyse(&spec, |key| rows(key, 1.0));
+    assert_eq!(found.problems, []);
     close(&found, "extra_ns.s1", 50.0);
     close(&found, "extra_ns.s2", 0.0);
-    close(&found, "extra_points.s1.650195", 3.250_975);
     close(&found, "frame_ns.s2.within", 90.0);
+    let frames = (rates[2].round(), rates[1].round());
+    close(&found, "held_extra_points.s1.40", frames.0 * 1e-5);
+    close(&found, "held_extra_ns.s1", 100.0);
+    close(&found, "held_growth.s1", frames.0 / frames.1);
+    close(&found, "held_extra_points.s2.8", 0.0);
+    close(&found, "held_percent.s1.within.0", 0.1);
+    // What does not arrive is another rate.
+    assert_eq!(analyse(&spec, |key| rows(key, 0.9)).problems.len(), 4);
 }
 
 #[test]
