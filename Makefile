@@ -6,7 +6,7 @@ CARGO ?= cargo
 WEFT := target/release/weft
 NOW := date +%s
 
-.PHONY: help deps deps-test build demo test lint unit objects kernels simulator-only fresh clean
+.PHONY: help deps deps-test build demo test lint unit objects mutations kernels simulator-only fresh clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -51,6 +51,10 @@ unit: fresh
 objects: fresh # every eBPF object loads on Debian's kernels 6.1 and 6.12: a slice of `make kernels`
 	@CARGO="$(CARGO)" scripts/kernels/objects.sh
 
+mutations: ## run plans on systems that something is wrong with: their claims must fail (MUTATIONS=fig13: one); 20 minutes
+	WEFT_MUTATIONS=$(MUTATIONS) $(CARGO) test --release --locked --package weft --test cli mutations -- --nocapture
+
+MUTATIONS ?= all
 KERNELS ?= running 6.1 6.12 newest
 kernels: ## objects, frame tests, labs on Debian's kernels in virtual machines (KERNELS="6.1 6.12"); writes docs/kernels.md
 	@CARGO="$(CARGO)" scripts/kernels/run.sh $(KERNELS)

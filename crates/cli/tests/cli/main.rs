@@ -10,6 +10,8 @@ mod environment;
 #[cfg(feature = "lab")]
 mod lab;
 #[cfg(feature = "lab")]
+mod mutations;
+#[cfg(feature = "lab")]
 mod private;
 #[cfg(feature = "lab")]
 mod safety;
