@@ -198,7 +198,8 @@ fn every_switch_costs_something_and_works_again_after_the_cuts() {
 fn switches_are_read_by_their_threads_while_a_rate_is_held() {
     let Some(_turn) = turn() else { return };
     let steady = Steady { rates: vec![BitsPerSec(100_000_000), BitsPerSec(400_000_000)], each: Nanos(200 * MS) };
-    let steady = FramesSpec { frame_bytes: vec![1518], per_s: Vec::new(), trial: None, steady: Some(steady), ..frames_spec() };
+    let steady =
+        FramesSpec { frame_bytes: vec![1518], per_s: Vec::new(), trial: None, steady: Some(steady), ..frames_spec() };
     let trials = [trial(Workload::Frames(steady)), trial(Workload::Frames(frames_spec()))];
     let all = try_run("fk", &scenario(leaf_spine(&bed(2, 2, 1)).unwrap(), Overlay::RBRIDGE), &trials).unwrap();
     let usage = &all[0].usage;

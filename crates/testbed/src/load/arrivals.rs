@@ -94,7 +94,7 @@ mod tests {
     fn bursts(mut schedule: Schedule, count: usize) -> Vec<(f64, usize)> {
         let mut before_ns = 0.0;
         let mut one = || {
-            let due_ns = schedule.due_ns as f64;
+            let due_ns = schedule.due_ns;
             let gap_ns = due_ns - before_ns;
             before_ns = due_ns;
             (gap_ns, schedule.take_burst())
