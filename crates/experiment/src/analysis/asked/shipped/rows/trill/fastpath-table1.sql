@@ -1,6 +1,7 @@
 insert into chains (trial, until, hops, frame_bytes, chain_ns_per_frame, most_per_s)
 select trial, column3, column2, frame_bytes, 100 + case overlay
-    when 'rbridge' then column4 when 'rbridge-generic' then column5 when 'l2' then column6 else column7 end, 2e6
+    when 'rbridge' then column4 when 'rbridge-generic' then column5 when 'l2' then column6 else column7 end,
+  case overlay when 'rbridge-generic' then 11e5 when 'bridge' then 5e5 else 25e5 end
 from trials, (select 64 as frame_bytes union select 1518), (values
   (0, 0, '', 0, 0, 0, 0), (0, 1, 'leaf1', 110, 400, 60, 700), (0, 2, 'spine1', 190, 650, 120, 1320), (0, 3, 'leaf2', 300, 800, 200, 2000))
 where workload = 'cost';
