@@ -1,5 +1,8 @@
 //! Ports that kernel threads work on ("threaded NAPI", Linux 5.12): whoever sends does no more of the receiving switch's work than to
 //! wake it, and a thread's CPU time is what the port took.
+//!
+//! A port is polled at most every [`POLL_INTERVAL_NS`], as network cards moderate their interrupts. Woken for every frame, a switch would
+//! spend ten times as long on waking as on the frame, and six of them would share a full core evenly, whatever each has to do.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,6 +17,10 @@ use crate::tester::TesterError;
 use crate::tester::port::Port;
 
 const SETTING: &str = "threaded";
+/// At a million frames a second a hundred wait meanwhile; a veth's ring has room for 256.
+const POLL_INTERVAL_NS: &str = "100000";
+/// How often a port waits that long and finds nothing before it is to be woken again.
+const EMPTY_POLLS: &str = "1";
 
 /// A port with threads on one core, until this is dropped.
 pub(super) struct Threaded {
@@ -24,15 +31,16 @@ pub(super) struct Threaded {
 impl Threaded {
     pub(super) fn new(port: Port, core: usize) -> Result<Self, LabError> {
         let before = threads_of(&port);
+        let name = port.name().to_owned();
         let not_fit = |why: String| LabError::NotFit {
-            what: format!("port `{}` gets no kernel thread ({why})", port.name()),
+            what: format!("port `{name}` gets no kernel thread ({why})"),
             remedy: "CPU time at steady rates needs threaded NAPI: Linux 5.12 or newer".into(),
         };
         set(&port, SETTING, "1").map_err(not_fit)?;
         let mut threaded = Self { port, threads: Vec::new() };
+        threaded.poll_every(POLL_INTERVAL_NS, EMPTY_POLLS).map_err(not_fit)?;
         threaded.threads = threads_of(&threaded.port).difference(&before).copied().collect();
         if threaded.threads.is_empty() {
-            let name = threaded.port.name();
             return Err(LabError::NotFit {
                 what: format!("port `{name}` has no kernel thread, although it was asked to"),
                 remedy: "it needs a driver with NAPI; a veth end has it with an XDP program".into(),
@@ -47,6 +55,11 @@ impl Threaded {
         Ok(threaded)
     }
 
+    fn poll_every(&self, interval_ns: &str, empty_polls: &str) -> Result<(), String> {
+        set(&self.port, "gro_flush_timeout", interval_ns)?;
+        set(&self.port, "napi_defer_hard_irqs", empty_polls)
+    }
+
     /// CPU time of its threads so far.
     pub(super) fn cpu_ns(&self) -> Result<u64, TesterError> {
         let times = self.threads.iter().map(|thread| cpu::time_ns(*thread, ""));
@@ -57,6 +70,7 @@ impl Threaded {
 impl Drop for Threaded {
     fn drop(&mut self) {
         // If it fails the namespace is gone, and its ports with it.
+        let _ = self.poll_every("0", "0");
         let _ = set(&self.port, SETTING, "0");
     }
 }
