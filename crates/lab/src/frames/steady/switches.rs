@@ -4,6 +4,7 @@ use weft_scenario::record::{Records, UsageRow};
 use weft_testbed::Cut;
 use weft_testbed::cpu;
 use weft_testbed::loss::Cuts;
+use weft_testbed::tester::SendOrder;
 
 use super::super::Run;
 use super::super::bed::Bed;
@@ -17,6 +18,9 @@ use super::{CoreClock, each};
 use crate::error::LabError;
 use crate::tester::TesterError;
 use crate::tester::usage::{KernelMemory, pss_bytes};
+
+/// As late as this the sender makes up for it. Its burst is no longer than what ports gather between two polls anyway.
+const CATCH_UP_NS: u64 = 100_000;
 
 /// Holds every rate of the workload, and none before them.
 pub(in super::super) fn of_switches(run: &Run<'_>, bed: &Bed<'_>, records: &mut Records) -> Result<(), TesterError> {
@@ -116,7 +120,8 @@ impl<'a> Switches<'a> {
         }
         let size = size_of(bytes)?;
         self.sender.set_heads(&heads(&self.bed.streams, size))?;
-        self.sender.send(&order(size, Some(per_s), duration, self.cores.tester))
+        let order = order(size, Some(per_s), duration, self.cores.tester);
+        self.sender.send(&SendOrder { slip_ns: CATCH_UP_NS, ..order })
     }
 
     fn times(&self) -> Result<Vec<Times>, TesterError> {

@@ -219,7 +219,7 @@ fn cpu_use_is_read_while_a_rate_is_held() {
             ..UsageRow::default()
         }
     };
-    let rates = [0.0, 2e9, 10e9].map(|bps| bps / 8.0 / 1518.0);
+    let rates = [0.0, 1e9, 5e9].map(|bps| bps / 8.0 / 1518.0);
     let rows = |key: &TrialKey, arrived: f64| {
         let routes = key.point[0] == "routed";
         let mut chains = chains(&[64, 512, 1518], [if routes { 150.0 } else { 100.0 }, 80.0, 90.0]);
