@@ -12,7 +12,7 @@ use crate::metric::{Estimate, Findings};
 use crate::plan::{PlanError, PlanSpec};
 use crate::query::load::read_fabric;
 use crate::query::{Database, QueryError};
-use crate::run_folder::{FolderError, Manifest, read_trials, record_files, write_synced};
+use crate::run_folder::{FolderError, Manifest, read_trials, record_files, shell_words, write_synced};
 use crate::summary::{RunSummary, SCHEMA_VERSION};
 use crate::{comparison, table, verdict};
 
@@ -108,11 +108,14 @@ fn run_values(run: &Run<'_>) -> Value {
     }
 }
 
-/// The command line as a shell reads it.
+/// How to do it again: as it was called, or where only the plan matters, so that equal runs have equal pages, by the plan.
 fn command_line(manifest: &Manifest) -> String {
-    let plain = |word: &String| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./=:,".contains(&byte));
-    let quote = |word: &String| if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) };
-    manifest.command_line.iter().map(quote).collect::<Vec<_>>().join(" ")
+    if !manifest.reproducible {
+        return shell_words(&manifest.command_line);
+    }
+    let plan = manifest.plan_word();
+    let file = Path::new(plan).file_name().filter(|_| plan.ends_with(".toml")).and_then(|name| name.to_str());
+    shell_words(&manifest.command(file.unwrap_or(plan)))
 }
 
 /// Everything about a run that its folder holds, analysed anew.

@@ -20,6 +20,7 @@ use std::sync::LazyLock;
 
 use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use weft_experiment::run_folder::Shard;
 use weft_scenario::engine::{DirectoryStore, Overlay};
 
 pub(crate) use analyse::{AnalyseArgs, FormatChoice, GenerateArgs, RackArgs};
@@ -96,10 +97,20 @@ Examples:
   weft run vl2/fig09-shuffle
   weft run vl2/fig10-vlb-fairness --quick -o json
   weft run my-plan.toml --engine lab --seed 7 --out results/today
+  weft run leaf-spine/queues --shard 2/8 --out sweep/2    one part of it, here or on another machine; see weft merge
 
 Exit code 3: a claim failed. 5: none failed, and something hides the answer to a required one; 0 with --allow-inconclusive. A claim
 that `differs` holds our own floor, but not the paper's direction or size: that is a result, and fails nothing.")]
     Run(RunArgs),
+    /// Make one run of all its shards (`weft run --shard`): the same rows, summary and report as from one machine
+    #[command(after_help = "\
+Examples:
+  weft merge sweep/1 sweep/2 sweep/3 --out results/sweep
+  weft merge sweep/* -o json
+
+Shards of another plan, mode, seed, version or network are refused, and what is missing is named with the command that runs it. The
+shards stay. Exit codes are those of `weft run`.")]
+    Merge(MergeArgs),
     /// Run one scenario in the simulator and sum up its flow completion times
     #[command(after_help = "\
 Examples:
@@ -302,6 +313,25 @@ pub(crate) struct RunArgs {
     /// Runs side by side in the simulator; results do not depend on it [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) workers: Option<u32>,
+    /// Run the i-th of n parts of the trials into a folder that `weft merge` takes, in the simulator; the same command goes on
+    /// where it was stopped
+    #[arg(long, value_name = "i/n", conflicts_with_all = ["directory", "allow_inconclusive"])]
+    pub(crate) shard: Option<Shard>,
+    /// Folder for the results; it must not be there yet [default: run/PLAN-TIME, of a shard run/PLAN-shard-i-of-n]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Exit code 0 also where something hides the answer to a required claim (5 without it)
+    #[arg(long)]
+    pub(crate) allow_inconclusive: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputFlag,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    /// Folders of the shards, in any order
+    #[arg(required = true, value_name = "SHARD")]
+    pub(crate) shards: Vec<PathBuf>,
     /// Folder for the results; it must not be there yet [default: run/PLAN-TIME]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

@@ -15,6 +15,7 @@ pub(crate) mod lab;
 pub(crate) mod list;
 #[cfg(feature = "lab")]
 pub(crate) mod measure;
+pub(crate) mod merge;
 pub(crate) mod query;
 #[cfg(feature = "lab")]
 mod rbridge;

@@ -15,6 +15,7 @@ mod mutations;
 mod private;
 #[cfg(feature = "lab")]
 mod safety;
+mod shards;
 mod sim;
 #[cfg(feature = "lab")]
 mod vtep;

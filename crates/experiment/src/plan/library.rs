@@ -15,6 +15,11 @@ pub fn embedded_names() -> impl Iterator<Item = &'static str> {
     EMBEDDED.iter().map(|(name, _)| *name)
 }
 
+/// Whether this is the text of the embedded plan of that name.
+pub(crate) fn is_embedded(name: &str, text: &str) -> bool {
+    EMBEDDED.contains(&(name, text))
+}
+
 /// Loads a plan by path (`my-plan.toml`) or by short name (`vl2/fig09-shuffle`), which may also be written as its path
 /// in the source tree (`plans/vl2/fig09-shuffle.toml`).
 pub fn load(name_or_path: &str) -> Result<Plan, PlanError> {

@@ -20,6 +20,7 @@ mod validate;
 
 pub use claim::{Band, Bound, Claim, Judge, Relation};
 pub use error::PlanError;
+pub(crate) use library::is_embedded;
 pub use library::{embedded_names, fabric_text, list, load};
 pub use question_set::QuestionSet;
 pub(crate) use questions::{COUNT, LIMIT};
@@ -38,6 +39,9 @@ use weft_scenario::engine::DirectoryStore;
 
 use error::Misplaced;
 
+/// The simulator, as plans name it.
+pub(crate) const SIM: &str = "sim";
+
 /// How much of a plan runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -53,6 +57,15 @@ pub enum Mode {
 
 impl Mode {
     const ALL: [Self; 3] = [Self::Default, Self::Quick, Self::Full];
+
+    /// The mode of the flags `--quick` and `--full`.
+    pub fn asked(quick: bool, full: bool) -> Self {
+        match (quick, full) {
+            (true, _) => Self::Quick,
+            (_, true) => Self::Full,
+            _ => Self::Default,
+        }
+    }
 
     /// The table that is laid over the plan.
     fn table(self) -> Option<&'static str> {

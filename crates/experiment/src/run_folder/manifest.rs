@@ -9,7 +9,7 @@ use weft_scenario::workload::Workload;
 
 use super::FolderError;
 use crate::analysis::{TrialKey, TrialRecords};
-use crate::plan::{Axis, Mode, Plan, PlanError, PlanSpec, Scale};
+use crate::plan::{Axis, Mode, Plan, PlanError, PlanSpec, SIM, Scale, is_embedded};
 use crate::runner::RunOptions;
 use crate::summary::SCHEMA_VERSION;
 
@@ -38,6 +38,9 @@ pub struct Manifest {
     pub engine: String,
     /// Seed of the first repetition; repetition i has this plus i.
     pub seed: u64,
+    /// Whether the rows follow from plan, mode, engine, seed and version alone: not from the machine, the time or what else ran.
+    #[serde(default)]
+    pub reproducible: bool,
     /// How it was called.
     pub command_line: Vec<String>,
     /// When the run began.
@@ -110,6 +113,7 @@ impl Manifest {
             mode: options.mode,
             engine: spec.runs_on.clone(),
             seed: options.seed,
+            reproducible: false,
             command_line: options.command_line.clone(),
             started_utc: now_utc(),
             finished_utc: None,
@@ -145,6 +149,24 @@ impl Manifest {
     pub fn spec(&self) -> Result<Option<PlanSpec>, PlanError> {
         let plan = Plan::parse(&self.plan, &self.plan_text)?;
         Ok(plan.for_engine(self.mode, &self.engine).cloned())
+    }
+
+    /// What `weft run` finds the plan by: its name if it is one of weft's own, else its file.
+    pub(crate) fn plan_word(&self) -> &str {
+        if is_embedded(&self.plan, &self.plan_text) { &self.plan } else { &self.plan_origin }
+    }
+
+    /// The command that runs it again; `plan` is [`Manifest::plan_word`], or the file at another place.
+    pub(crate) fn command(&self, plan: &str) -> Vec<String> {
+        let mode = match self.mode {
+            Mode::Quick => &["--quick"][..],
+            Mode::Default => &[],
+            Mode::Full => &["--full"],
+        };
+        let engine: &[&str] = if self.engine == SIM { &["--engine", SIM] } else { &[] };
+        let seed = self.seed.to_string();
+        let words = [&["weft", "run", plan][..], engine, mode, &["--seed", &seed]].concat();
+        words.into_iter().map(str::to_owned).collect()
     }
 
     /// Adds what a session says about the network of a trial.

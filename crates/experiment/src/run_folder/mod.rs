@@ -12,6 +12,7 @@ mod key;
 mod manifest;
 mod page;
 mod rows;
+mod shard;
 mod work;
 
 use std::io::Write;
@@ -21,7 +22,10 @@ pub(crate) use key::{KEY_COLUMNS, key_cells};
 pub use manifest::{FlowSizes, Machine, Manifest, SCALE_NOTE};
 pub use page::records_page;
 pub use rows::{read_trials, write_trial_rows};
+pub use shard::{Shard, ShardFolder, ShardManifest};
 pub use work::{FinishedRun, WorkFolder};
+
+use weft_scenario::topology::{Fabric, to_yaml};
 
 use crate::analysis::TrialRecords;
 use crate::plan::{Axis, PlanSpec};
@@ -30,6 +34,21 @@ use crate::query::{Database, QueryError};
 /// The file of the network with this number, counted from 0; a sweep may have several.
 pub fn fabric_file(number: usize) -> String {
     if number == 0 { "fabric.yaml".to_owned() } else { format!("fabric-{}.yaml", number + 1) }
+}
+
+/// Writes each different network once, and says which place of the sweep has which file.
+pub(crate) fn write_fabrics(folder: &Path, fabrics: &[Fabric]) -> Result<Vec<String>, FolderError> {
+    let mut written: Vec<&Fabric> = Vec::new();
+    let mut files = Vec::new();
+    for fabric in fabrics {
+        let place = written.iter().position(|known| *known == fabric).unwrap_or(written.len());
+        if place == written.len() {
+            write_synced(&folder.join(fabric_file(place)), &to_yaml(fabric))?;
+            written.push(fabric);
+        }
+        files.push(fabric_file(place));
+    }
+    Ok(files)
 }
 
 /// Why a run folder could not be written or read.
@@ -41,6 +60,16 @@ pub enum FolderError {
     /// Another process works on the same runs.
     #[error("another weft works on this sweep ({}); wait for it, or choose another --seed or --out", .0.display())]
     InUse(PathBuf),
+    /// The folder has another shard's trials.
+    #[error("{} holds a shard of another run: {what}; choose another --out or remove it", path.display())]
+    OtherShard {
+        path: PathBuf,
+        /// What is not the same.
+        what: String,
+    },
+    /// There is none in the folder.
+    #[error("{} is no shard: it has no shard.json; name folders that `weft run PLAN --shard i/n --out DIR` made", .0.display())]
+    NoShard(PathBuf),
     /// The file system refused.
     #[error("cannot {what} {}: {source}{}", path.display(), hint(source))]
     Io {
@@ -105,6 +134,11 @@ impl RunFolder {
         let records = temporary.join("records");
         std::fs::create_dir_all(&records).map_err(FolderError::io("create", &records))?;
         Ok(Self { temporary, last, finished: false })
+    }
+
+    /// Where it is now.
+    pub(crate) fn path(&self) -> &Path {
+        &self.temporary
     }
 
     /// Where it will be once it is complete.
@@ -174,6 +208,13 @@ pub(crate) fn write_synced(path: &Path, text: &str) -> Result<(), FolderError> {
         file.sync_all()
     };
     write().map_err(FolderError::io("write", path))
+}
+
+/// A command as a shell reads it.
+pub(crate) fn shell_words(words: &[String]) -> String {
+    let plain = |word: &String| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./=:,".contains(&byte));
+    let quote = |word: &String| if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) };
+    words.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
 /// The files of a folder of rows, in order of their names.

@@ -5,10 +5,9 @@ use weft_model::CALC;
 use weft_scenario::engine::{Engine, EngineError};
 
 use super::{RunError, check_fit};
-use crate::plan::{Mode, Plan, PlanSpec};
+use crate::plan::{Mode, Plan, PlanSpec, SIM};
 
 const LAB: &str = "lab";
-const SIM: &str = "sim";
 
 /// What runs, and why where the user left it open.
 pub struct Choice {

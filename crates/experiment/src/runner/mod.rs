@@ -4,26 +4,30 @@
 //! * [`choose`]: on which engine
 //! * `schedule`: which trials there are, in which order
 //! * `execution`: one after another on a network that stays up, or each by itself on several `workers`
+//! * `conclusion`: rows, summary and report of what has run
+//! * [`run_shard`], [`merge`]: a part of a run on a machine of its own, and one run of all parts
 
 mod choice;
+mod conclusion;
 mod execution;
 mod schedule;
+mod shards;
 mod workers;
 
 use std::path::PathBuf;
 
 use weft_scenario::engine::{Engine, EngineError, Progress};
-use weft_scenario::topology::{Fabric, to_yaml};
+use weft_scenario::topology::Fabric;
 
 pub use self::choice::{Choice, MakeEngine, choose};
-use self::execution::Execution;
-use crate::analysis::Input;
+use self::conclusion::Conclusion;
+use self::execution::{Execution, Rows};
+pub use self::shards::{MergeError, ShardOutcome, merge, run_shard, shard_engine};
 use crate::plan::{Mode, Plan, PlanSpec};
 use crate::query::QueryError;
 use crate::report;
-use crate::run_folder::{FolderError, Manifest, RunFolder, WorkFolder, fabric_file, record_files};
-use crate::summary::{RunSummary, SCHEMA_VERSION};
-use crate::verdict;
+use crate::run_folder::{FolderError, Manifest, RunFolder, WorkFolder, write_fabrics};
+use crate::summary::RunSummary;
 
 /// What the user chose for a run.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +87,14 @@ pub enum RunError {
         planned: usize,
         work: PathBuf,
     },
+    /// The lab is one machine.
+    #[error(
+        "plan `{plan}` in the lab runs on one machine: shards are for the simulator and calculations; run it whole"
+    )]
+    NoShards { plan: String },
+    /// More parts than trials.
+    #[error("plan `{plan}` has {planned} trials, so at most as many shards, not {shards}")]
+    TooManyShards { plan: String, planned: usize, shards: u32 },
     /// The run folder could not be written.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -107,32 +119,25 @@ pub fn run(
     let fabrics = spec.build_fabrics().map_err(scenario_error)?;
     require_fit(spec, &fabrics, engines)?;
     let mut manifest = Manifest::new(plan, spec, options);
+    manifest.reproducible = engines.iter().all(|engine| engine.parallel().is_some());
     let folder = RunFolder::create(options.out.as_deref(), plan.id(), &manifest)?;
-    write_fabrics(&folder, &fabrics, &mut manifest)?;
-    let execution = Execution { plan, spec, fabrics: &fabrics, engines, options, progress, folder: &folder };
-    let (trials, work) = execution.run(&mut manifest)?;
-    progress.phase("report", plan.id());
-    manifest.finish(&trials);
-    let database = folder.database(&manifest, spec)?;
-    let input = Input { spec, fabrics: &fabrics, trials: &trials, database: Some(&database) };
-    let findings = spec.analysis.run(&input);
-    let summary = RunSummary {
-        schema_version: SCHEMA_VERSION,
-        plan: plan.id().to_owned(),
-        engine: spec.runs_on.clone(),
-        seed: options.seed,
-        claims: verdict::judge_all(&spec.claims, &findings),
-        run_dir: folder.final_path().display().to_string(),
+    manifest.fabrics = write_fabrics(folder.path(), &fabrics)?;
+    let work = match engines.iter().any(|engine| engine.parallel().is_some()) {
+        true => {
+            let key = execution::key(plan, spec, &fabrics, options);
+            Some(WorkFolder::beside(options.out.as_deref(), plan.id(), &key)?)
+        }
+        false => None,
     };
-    folder.write_json("summary.json", &summary)?;
-    let link_base = String::new();
-    let files = record_files(&folder.records())?;
-    let shown = report::Run { summary: &summary, manifest: &manifest, input, findings: &findings, files, link_base };
-    let page = report::render(&[shown])?;
-    folder.write_text("report.html", &page)?;
-    let run_dir = folder.finish(&manifest)?;
+    let batches = schedule::batches(spec, &fabrics, options.seed);
+    let rows = work.as_ref().map_or(Rows::Run(&folder), Rows::Work);
+    let execution = Execution { spec, batches, engines, workers: options.workers, progress, rows };
+    let mut finished = execution.run()?;
+    finished.extend(execution.kept()?);
+    let conclusion = Conclusion { spec, fabrics: &fabrics, progress, folder, manifest };
+    let outcome = conclusion.write(finished, &|_| work.as_ref())?;
     work.map_or(Ok(()), WorkFolder::remove)?;
-    Ok(RunOutcome { summary, run_dir })
+    Ok(outcome)
 }
 
 /// Whether this machine can run the plan on these engines; see [`Engine::check_fit`].
@@ -162,25 +167,6 @@ fn spec_for<'a>(plan: &'a Plan, engines: &[&dyn Engine], mode: Mode) -> Result<&
         let offered = preferred.engines.join(separator);
         RunError::EngineNotOffered { plan: plan.id().to_owned(), engine: names, offered }
     })
-}
-
-/// Writes each different network once and notes which point has which.
-fn write_fabrics(folder: &RunFolder, fabrics: &[Fabric], manifest: &mut Manifest) -> Result<(), RunError> {
-    let mut written: Vec<(&Fabric, String)> = Vec::new();
-    for fabric in fabrics {
-        let known = written.iter().find(|(known, _)| *known == fabric).map(|(_, file)| file.clone());
-        let file = match known {
-            Some(file) => file,
-            None => {
-                let file = fabric_file(written.len());
-                folder.write_text(&file, &to_yaml(fabric))?;
-                written.push((fabric, file.clone()));
-                file
-            }
-        };
-        manifest.fabrics.push(file);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

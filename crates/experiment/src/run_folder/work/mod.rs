@@ -53,12 +53,16 @@ struct Index {
 
 impl WorkFolder {
     /// Opens or makes the folder of the runs with this key beside `out`, or in `run/` without one.
-    pub fn open(out: Option<&Path>, plan: &str, key: &str) -> Result<Self, FolderError> {
+    pub fn beside(out: Option<&Path>, plan: &str, key: &str) -> Result<Self, FolderError> {
         let name = match out {
             Some(out) => out.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             None => plan.replace('/', "-"),
         };
-        let path = out.unwrap_or(Path::new("run/any")).with_file_name(format!(".{name}.unfinished-{key}"));
+        Self::open(out.unwrap_or(Path::new("run/any")).with_file_name(format!(".{name}.unfinished-{key}")))
+    }
+
+    /// Opens or makes it. What is not whole in it is removed.
+    pub fn open(path: PathBuf) -> Result<Self, FolderError> {
         std::fs::create_dir_all(&path).map_err(FolderError::io("create", &path))?;
         let lock = lock(&path)?;
         let finished = finished_runs(&path)?;

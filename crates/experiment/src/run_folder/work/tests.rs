@@ -18,7 +18,7 @@ fn run(number: u32) -> FinishedRun {
 }
 
 fn open(parent: &Path) -> Result<WorkFolder, FolderError> {
-    WorkFolder::open(Some(&parent.join("out")), "a/plan", "0123")
+    WorkFolder::beside(Some(&parent.join("out")), "a/plan", "0123")
 }
 
 #[test]

@@ -258,4 +258,5 @@ fn a_plan_that_the_engine_may_not_run_is_refused() {
     assert_eq!(error.to_string(), "plan `test/plan` cannot run in engine `lab`; it can in: sim");
 }
 
+mod shards;
 mod sweeps;

@@ -12,15 +12,15 @@ use super::*;
 use crate::analysis::testing::{COMPARISON_PLAN, SWEEP_PLAN, flow};
 
 /// Yields the workload's own flows, each a microsecond a kB long, and counts its runs.
-struct CountingEngine {
-    name: &'static str,
-    alone: bool,
-    runs: AtomicUsize,
-    fail_from: usize,
+pub(super) struct CountingEngine {
+    pub(super) name: &'static str,
+    pub(super) alone: bool,
+    pub(super) runs: AtomicUsize,
+    pub(super) fail_from: usize,
 }
 
 impl CountingEngine {
-    fn new(name: &'static str, alone: bool) -> Self {
+    pub(super) fn new(name: &'static str, alone: bool) -> Self {
         Self { name, alone, runs: AtomicUsize::new(0), fail_from: usize::MAX }
     }
 }
@@ -67,11 +67,11 @@ impl Session for CountingSession<'_> {
     }
 }
 
-fn sweep_plan() -> Plan {
+pub(super) fn sweep_plan() -> Plan {
     Plan::parse("sweep.toml", SWEEP_PLAN).unwrap()
 }
 
-fn with(out: &Path, seed: u64, workers: usize) -> RunOptions {
+pub(super) fn with(out: &Path, seed: u64, workers: usize) -> RunOptions {
     RunOptions { seed, workers: Some(workers), ..options(out) }
 }
 
