@@ -31,6 +31,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Run(args) => commands::run::run(&args, quiet),
         Command::Merge(args) => commands::merge::merge(&args, quiet),
+        Command::Cluster(command) => commands::cluster::cluster(command, quiet),
         Command::Sim(args) => commands::sim::sim(&args, quiet),
         Command::Calc(command) => commands::calc::calc(&command),
         Command::Analyse(args) => commands::analyse::analyse(&args, quiet),

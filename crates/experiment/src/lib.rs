@@ -3,6 +3,7 @@
 //!
 //! * [`plan`]: plan files, embedded and on disk
 //! * [`runner`]: plan to trials to a finished run folder
+//! * [`cluster`]: parts of a run on other people's schedulers
 //! * [`analysis`]: records to metrics ([`metric`]), with the statistics of [`stats`]
 //! * [`verdict`]: metrics to verdicts; [`summary`] is what `-o json` prints, [`table`] what people read
 //! * [`run_folder`]: manifest and tidy rows on disk; [`query`]: questions to them in SQL
@@ -12,6 +13,7 @@
 //! Nothing here knows how packets move: engines come in through [`weft_scenario::engine`].
 
 pub mod analysis;
+pub mod cluster;
 pub mod comparison;
 pub mod figure;
 pub mod flow_report;

@@ -3,6 +3,7 @@
 mod analyse;
 mod bench;
 mod calc;
+mod cluster;
 #[cfg(feature = "lab")]
 mod daemon;
 #[cfg(feature = "lab")]
@@ -28,6 +29,7 @@ pub(crate) use analyse::{AnalyseArgs, FormatChoice, GenerateArgs, RackArgs};
 pub(crate) use bench::BenchDirectoryArgs;
 pub(crate) use bench::{BenchCommand, BenchSimArgs, InternalCommand};
 pub(crate) use calc::{CalcCommand, CostArgs};
+pub(crate) use cluster::{ClusterCommand, FetchArgs, StatusArgs, SubmitArgs};
 #[cfg(feature = "lab")]
 pub(crate) use daemon::{AgentWhat, OneDaemon, RBridgeWhat, ShowArgs, ShowCommand, VtepWhat, What, Which};
 #[cfg(feature = "lab")]
@@ -62,6 +64,7 @@ Examples:
   weft doctor                              what this machine can and cannot do
   weft run vl2/fig09-shuffle               one figure of a paper, its number beside ours
   weft sim vl2-testbed --workload shuffle  one scenario in the simulator; needs no root
+  weft cluster submit leaf-spine/queues --on slurm   its trials on a cluster; one run comes back
   weft lab up vl2-4servers                 a fabric of namespaces that stays up
   weft lab exec s1 -- ping -c 3 20.0.0.4   a command on one of its servers
   weft lab down --all                      nothing is left behind
@@ -111,6 +114,9 @@ Examples:
 Shards of another plan, mode, seed, version or network are refused, and what is missing is named with the command that runs it. The
 shards stay. Exit codes are those of `weft run`.")]
     Merge(MergeArgs),
+    /// The trials of a plan on somebody's scheduler: Slurm, Kubernetes, GNU parallel
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
     /// Run one scenario in the simulator and sum up its flow completion times
     #[command(after_help = "\
 Examples:

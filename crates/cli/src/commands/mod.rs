@@ -3,6 +3,7 @@
 pub(crate) mod analyse;
 pub(crate) mod bench;
 pub(crate) mod calc;
+pub(crate) mod cluster;
 #[cfg(feature = "lab")]
 pub(crate) mod daemon;
 #[cfg(feature = "lab")]

@@ -2,6 +2,7 @@
 
 mod analyse;
 mod bad_input;
+mod cluster;
 mod common;
 #[cfg(feature = "lab")]
 mod deployment;
