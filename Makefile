@@ -6,7 +6,7 @@ CARGO ?= cargo
 WEFT := target/release/weft
 NOW := date +%s
 
-.PHONY: help deps deps-test build demo test lint unit objects mutations kernels simulator-only fresh clean
+.PHONY: help deps deps-test build demo test lint unit objects mutations kernels cluster simulator-only fresh clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -58,6 +58,9 @@ MUTATIONS ?= all
 KERNELS ?= running 6.1 6.12 newest
 kernels: ## objects, frame tests, labs on Debian's kernels in virtual machines (KERNELS="6.1 6.12"); writes docs/kernels.md
 	@CARGO="$(CARGO)" scripts/kernels/run.sh $(KERNELS)
+
+cluster: ## sweeps on a real Slurm with two nodes and on GNU parallel, Jobs by Kubernetes' schemas, the static binary
+	@CARGO="$(CARGO)" scripts/cluster/run.sh
 
 simulator-only: # the binary without the lab: no clang, no libelf, no root
 	$(CARGO) clippy --release --locked --package weft --no-default-features -- --deny warnings
