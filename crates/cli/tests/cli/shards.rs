@@ -49,7 +49,9 @@ fn whole(shard: &Path) -> usize {
 fn three_shards_of_which_one_is_killed_are_one_run_to_the_byte() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let (one, parts) = (dir.path().join("one"), dir.path().join("parts"));
-    [&one, &parts].map(|folder| std::fs::create_dir(folder).expect("the folder is ours"));
+    for folder in [&one, &parts] {
+        std::fs::create_dir(folder).expect("the folder is ours");
+    }
     ok(&one, &["run", SWEEP, "--engine", "sim", "--out", "result"]);
     ok(&parts, &["run", SWEEP, "--shard", "1/3", "--out", "1"]);
     ok(&parts, &["run", SWEEP, "--shard", "3/3", "--out", "3", "-o", "json"]);

@@ -39,6 +39,10 @@ fn merged_parts_are_one_run_to_the_byte() {
     assert_eq!((outcome.summary.seed, &outcome.run_dir), (1, &out));
     assert_eq!(files(&out), one);
     assert!(one["report.html"].contains("weft run sweep.toml --engine sim --seed 1"), "how to do it again");
+    let manifest = Manifest::read(&out).unwrap();
+    for circumstance in [&manifest.started_utc, &manifest.machine.kernel, "load average"] {
+        assert!(!one["report.html"].contains(circumstance), "{circumstance} is in the page");
+    }
     report::redraw(std::slice::from_ref(&out)).unwrap();
     assert_eq!(files(&out), one, "drawn again it stays");
     assert_eq!(run_part("2/5", &shards[1], 1).unwrap(), 0, "a whole part is not run again");
