@@ -3,9 +3,10 @@
 mod common;
 
 use std::future::Future;
-use std::net::{Ipv4Addr, TcpListener};
-use std::sync::Arc;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -515,4 +516,95 @@ fn both_sides_show_certificates_and_strangers_are_refused() {
     }
     let nameless = EtcdSettings { tls: None, ..with(ours.sign("nobody")) };
     assert!(EtcdStore::open(&EtcdSettings { endpoints: vec![client.replace("https", "http")], ..nameless }).is_err());
+}
+
+/// A way to a node. What first contains the marker is held back until [`Held::let_go`], and nothing follows it.
+struct Held {
+    marker: &'static [u8],
+    state: Mutex<Holding>,
+    change: Condvar,
+}
+
+#[derive(PartialEq, Eq)]
+enum Holding {
+    Nothing,
+    It,
+    LetGo,
+}
+
+impl Held {
+    fn new(marker: &'static [u8]) -> Arc<Self> {
+        Arc::new(Self { marker, state: Mutex::new(Holding::Nothing), change: Condvar::new() })
+    }
+
+    /// Opens one more way to the same node. Returns its URL.
+    fn way(self: &Arc<Self>, node: &str) -> String {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (held, node) = (Arc::clone(self), node.trim_start_matches("http://").to_owned());
+        // They end with the process: nobody waits for them.
+        std::thread::spawn(move || {
+            while let Ok((client, _)) = listener.accept() {
+                let server = TcpStream::connect(&node).unwrap();
+                let (mut back, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+                std::thread::spawn(move || std::io::copy(&mut back, &mut to_client));
+                let held = Arc::clone(&held);
+                std::thread::spawn(move || held.carry(client, server));
+            }
+        });
+        url
+    }
+
+    fn carry(&self, mut client: TcpStream, mut server: TcpStream) {
+        let mut bytes = vec![0; 1 << 20];
+        while let Ok(count @ 1..) = client.read(&mut bytes) {
+            let marked = bytes[..count].windows(self.marker.len()).any(|window| window == self.marker);
+            let mut state = self.state.lock().unwrap();
+            if marked && *state == Holding::Nothing {
+                *state = Holding::It;
+                self.change.notify_all();
+                let _let_go = self.change.wait_while(state, |state| *state != Holding::LetGo).unwrap();
+                server.write_all(&bytes[..count]).unwrap();
+                // It may not be called off any more.
+                std::thread::sleep(PATIENCE);
+                return;
+            }
+            drop(state);
+            if server.write_all(&bytes[..count]).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn let_go(&self) {
+        let mut state = self.state.lock().unwrap();
+        assert!(*state == Holding::It, "nothing was held back");
+        *state = Holding::LetGo;
+        self.change.notify_all();
+    }
+}
+
+#[test]
+fn a_copy_of_an_old_sweep_does_not_take_a_later_snapshots_pages() {
+    let Some((_dir, cluster)) = cluster(1) else { return };
+    // Where the range of all pages ends: only a sweep names it.
+    let held = Held::new(b"sweep/page0");
+    let node = &cluster.endpoints()[0];
+    let slow = EtcdSettings { endpoints: vec![held.way(node), held.way(node)], ..cluster.settings("sweep/") };
+    let (slow, other) = (EtcdStore::open(&slow).unwrap(), EtcdStore::open(&cluster.settings("sweep/")).unwrap());
+    for k in 0..10 {
+        slow.append(&batch(k)).unwrap();
+    }
+    slow.snapshot(&loaded(&slow)).unwrap();
+    for k in 10..20 {
+        other.append(&batch(k)).unwrap();
+    }
+    let table = loaded(&other);
+    other.snapshot(&table).unwrap();
+    assert_eq!(other.load().unwrap(), table);
+    held.let_go();
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(other.load().expect("the pages are there"), table);
+    }
 }

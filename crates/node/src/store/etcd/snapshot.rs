@@ -163,7 +163,7 @@ async fn write(log: &Log, table: &Table, revision: u64, epoch: u64) -> Result<()
         if bytes >= TXN_BYTES || number + 1 == count {
             let txn = Txn::new().when([unchanged()]).and_then(std::mem::take(&mut waiting));
             bytes = 0;
-            if !commit(log, txn, deadline).await? {
+            if commit(log, txn, deadline).await?.is_none() {
                 // Somebody else has taken a snapshot meanwhile; the next one sweeps these pages up.
                 return Ok(());
             }
@@ -171,9 +171,11 @@ async fn write(log: &Log, table: &Table, revision: u64, epoch: u64) -> Result<()
     }
     let pointer = Pointer::new(revision, name.clone(), count, epoch);
     let txn = Txn::new().when([unchanged()]).and_then([TxnOp::put(log.layout.snapshot(), pointer.value(), None)]);
-    if commit(log, txn, deadline).await? {
+    if let Some(set) = commit(log, txn, deadline).await? {
+        // A copy of this may be carried out at any time: only while the pointer is ours are the others' pages of no use.
+        let ours = Compare::mod_revision(log.layout.snapshot(), CompareOp::Equal, set);
         let sweep: Vec<TxnOp> = log.layout.other_pages(&name).into_iter().map(delete).collect();
-        commit(log, Txn::new().and_then(sweep), deadline).await?;
+        commit(log, Txn::new().when([ours]).and_then(sweep), deadline).await?;
     }
     Ok(())
 }
@@ -182,14 +184,16 @@ fn delete(range: std::ops::Range<String>) -> TxnOp {
     TxnOp::delete(range.start, Some(DeleteOptions::new().with_range(range.end)))
 }
 
-/// Whether the transaction's condition held. One that was sent twice may say no although it was carried out: for a
-/// pointer that only means that the sweeping is left to the next snapshot.
-async fn commit(log: &Log, txn: Txn, deadline: Instant) -> Result<bool, StoreError> {
+/// The etcd revision at which the transaction was carried out, if its condition held. One that was sent twice may say no
+/// although it was carried out: for a pointer that only means that the sweeping is left to the next snapshot.
+async fn commit(log: &Log, txn: Txn, deadline: Instant) -> Result<Option<i64>, StoreError> {
     let send = |mut client: Client| {
         let txn = txn.clone();
         async move { client.txn(txn).await }
     };
-    log.link.call(deadline, send).await.map(|answer| answer.succeeded())
+    let answer = log.link.call(deadline, send).await?;
+    let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
+    Ok(answer.succeeded().then_some(revision))
 }
 
 /// Deletes the records before the previous snapshot, and lets etcd forget as much: whoever follows may lag by what
