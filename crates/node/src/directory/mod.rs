@@ -112,8 +112,9 @@ impl runner::Daemon for Daemon {
         let (theirs, state, open) = (Arc::clone(&lookups), replica.clone(), config.open);
         let addresses = (listeners.remote_address(), listeners.http_address());
         let status = Arc::new(move || status(&theirs, &state, open, addresses));
-        let sessions = Sessions::new(replica.clone(), config.terms(), status)?;
+        let sessions = Sessions::new(replica.clone(), terms, status)?;
         let (handler, over, socket) = (Arc::clone(sessions.handler()), Stop::manual()?, config.admin_socket.clone());
+        replica.on_failure(over.clone());
         let mut daemon = Self { lookups: Arc::clone(&lookups), replica, handler, socket, over, threads: Vec::new() };
         daemon.spawn("lookups", move |over| lookups.serve(over))?;
         daemon.spawn("sessions", move |over| sessions.serve(listeners, over))?;
@@ -130,10 +131,9 @@ impl runner::Daemon for Daemon {
     }
 
     fn ready(&mut self, _: u64) -> Result<(), NodeError> {
-        self.join().and_then(|()| {
-            let why = std::io::Error::other("they ended although nobody asked");
-            Err(NodeError::system("answering look-ups and sessions")(why))
-        })
+        self.join()?;
+        let why = self.replica.failure().unwrap_or_else(|| "they ended although nobody asked".to_owned());
+        Err(NodeError::system("answering look-ups and sessions")(std::io::Error::other(why)))
     }
 
     fn show(&self, (): ()) -> Result<DirectoryStatus, NodeError> {

@@ -18,10 +18,10 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// How long to wait before an unreachable store is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) fn run(shared: &Shared, mut writer: TableWriter) {
+pub(super) fn run(shared: &Shared, writer: &mut TableWriter) {
     let mut follower: Option<Box<dyn Follower>> = None;
     while !shared.stopping() {
-        match step(shared, &mut writer, &mut follower) {
+        match step(shared, writer, &mut follower) {
             Ok(()) => {
                 if Shared::note(&shared.follow_error, None) {
                     info!("the store can be followed again");

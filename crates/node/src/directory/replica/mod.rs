@@ -29,7 +29,10 @@ mod table;
 mod tests;
 mod upkeep;
 
+use std::any::Any;
+use std::mem::ManuallyDrop;
 use std::net::Ipv4Addr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -39,6 +42,7 @@ use tracing::info;
 use weft_control::directory::{PolicyChange, Record, Refusal, Request, Rules, Table};
 
 use crate::error::NodeError;
+use crate::stop::Stop;
 use crate::store::{Store, catch_up};
 use shared::Shared;
 pub use table::TableReader;
@@ -173,17 +177,29 @@ impl Replica {
         let records_open = settings.records_open;
         let (writer, tables) = table::split(table);
         let shared = Arc::new(Shared::new(store, rules, settings, tables, records as u64));
-        let mut running = Running { shared: Arc::clone(&shared), threads: Vec::new() };
-        let theirs = Arc::clone(&shared);
-        running.spawn("follower", move || follower::run(&theirs, writer))?;
+        let mut running = Running { shared, threads: Vec::new() };
+        running.spawn("follower", move |shared| {
+            // After a panic it stays, and with it the table that look-ups see until the server has ended.
+            let mut writer = ManuallyDrop::new(writer);
+            follower::run(shared, &mut writer);
+            drop(ManuallyDrop::into_inner(writer));
+        })?;
         for _ in 0..records_open.max(1) {
-            let theirs = Arc::clone(&shared);
-            running.spawn("appender", move || appender::run(&theirs))?;
+            running.spawn("appender", appender::run)?;
         }
-        let theirs = Arc::clone(&shared);
-        running.spawn("deadlines", move || deadlines::run(&theirs))?;
-        running.spawn("upkeep", move || upkeep::run(&shared))?;
+        running.spawn("deadlines", deadlines::run)?;
+        running.spawn("upkeep", upkeep::run)?;
         Ok(Self(Arc::new(running)))
+    }
+
+    /// Ends `over` if a thread of the replica fails: what is shown then is the last that was known, and falls behind.
+    pub fn on_failure(&self, over: Stop) {
+        self.0.shared.on_failure(over);
+    }
+
+    /// Why it has failed, if it has.
+    pub fn failure(&self) -> Option<String> {
+        self.0.shared.failure()
     }
 
     /// Judges requests by other rules from now on.
@@ -252,8 +268,14 @@ impl Replica {
 }
 
 impl Running {
-    fn spawn(&mut self, name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), NodeError> {
-        let thread = std::thread::Builder::new().name(format!("weft-{name}")).spawn(run);
+    fn spawn(&mut self, name: &'static str, run: impl FnOnce(&Shared) + Send + 'static) -> Result<(), NodeError> {
+        let shared = Arc::clone(&self.shared);
+        let guarded = move || {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(&shared))) {
+                shared.fail(name, said(panic.as_ref()));
+            }
+        };
+        let thread = std::thread::Builder::new().name(format!("weft-{name}")).spawn(guarded);
         self.threads.push(thread.map_err(NodeError::system("starting a thread"))?);
         Ok(())
     }
@@ -264,8 +286,14 @@ impl Drop for Running {
         self.shared.stop();
         let own = std::thread::current().id();
         for thread in self.threads.drain(..).filter(|thread| thread.thread().id() != own) {
-            // A thread that panicked has said so.
+            // It takes note of its own panics.
             let _ = thread.join();
         }
     }
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
 }

@@ -1,16 +1,18 @@
 //! What the threads of a replica share, and how requests come in and answers go out.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::broadcast;
+use tracing::error;
 use weft_control::directory::{Batch, Refusal, Request, Rules};
 
 use super::queue::{Open, Queue, Settled, Ticket};
 use super::table::{Tables, Verdicts};
 use super::upkeep::Comparisons;
 use super::{Committed, Failure, ReplicaSettings, ReplicaStatus, Reply, UpdateCounts};
+use crate::stop::Stop;
 use crate::store::{Store, StoreError};
 
 /// Everything but the writing side of the table.
@@ -28,6 +30,9 @@ pub(super) struct Shared {
     /// A snapshot may be due.
     pub(super) to_keep: Condvar,
     stopping: AtomicBool,
+    /// Why a thread of the replica failed, and what is to end then.
+    failure: OnceLock<String>,
+    over: OnceLock<Stop>,
     counts: Counts,
     /// Why the follower, or an appender, cannot use the store.
     pub(super) follow_error: Mutex<Option<StoreError>>,
@@ -71,6 +76,8 @@ impl Shared {
             to_expire: Condvar::new(),
             to_keep: Condvar::new(),
             stopping: AtomicBool::new(false),
+            failure: OnceLock::new(),
+            over: OnceLock::new(),
             counts: Counts::default(),
             follow_error: Mutex::new(None),
             append_error: Mutex::new(None),
@@ -177,6 +184,32 @@ impl Shared {
         self.settle(tickets.into_iter().map(|ticket| (ticket, Err(stops()))));
     }
 
+    /// A thread has failed: nothing is done any more, and whoever runs the server is told.
+    pub(super) fn fail(&self, thread: &str, said: &str) {
+        let why = format!("the thread `{thread}` failed ({said}): a bug; restart the server, the store has everything");
+        error!("{why}");
+        // The first one is the cause.
+        let _ = self.failure.set(why.replace('\n', " "));
+        self.stop();
+        if let Some(over) = self.over.get() {
+            over.request();
+        }
+    }
+
+    /// What ends when a thread fails.
+    pub(super) fn on_failure(&self, over: Stop) {
+        if self.over.set(over).is_ok()
+            && self.failure.get().is_some()
+            && let Some(over) = self.over.get()
+        {
+            over.request();
+        }
+    }
+
+    pub(super) fn failure(&self) -> Option<String> {
+        self.failure.get().cloned()
+    }
+
     /// Keeps an error, or that there is none any more. Returns whether that is news.
     pub(super) fn note(place: &Mutex<Option<StoreError>>, error: Option<StoreError>) -> bool {
         let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
@@ -190,7 +223,10 @@ impl Shared {
         let said = |place: &Mutex<Option<StoreError>>| {
             place.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(ToString::to_string)
         };
-        said(&self.append_error).or_else(|| said(&self.check_error)).or_else(|| said(&self.follow_error))
+        self.failure()
+            .or_else(|| said(&self.append_error))
+            .or_else(|| said(&self.check_error))
+            .or_else(|| said(&self.follow_error))
     }
 
     pub(super) fn status(&self) -> ReplicaStatus {
@@ -215,6 +251,7 @@ impl Shared {
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
+        self.failure().map_or(Ok(()), Err)?;
         let checked = self.check_error.lock().unwrap_or_else(PoisonError::into_inner);
         checked.as_ref().map_or(Ok(()), |error| Err(error.to_string()))?;
         let followed = self.follow_error.lock().unwrap_or_else(PoisonError::into_inner);

@@ -109,7 +109,7 @@ impl TableReader {
 fn read<T>(handle: &ReadHandle<Copy>, look: impl FnOnce(&Table) -> T) -> T {
     match handle.enter() {
         Some(copy) => look(&copy.0),
-        // Only after a panic of the follower: reads go on nowhere.
+        // Only after the end of the replica, of which a reader may be left.
         None => look(&Table::default()),
     }
 }

@@ -31,6 +31,8 @@ struct State {
     blocked: bool,
     /// Followers see nothing while this is set.
     silent: bool,
+    /// A follower that looks panics.
+    broken: bool,
     /// Records up to this one are gone, and the snapshot covers them.
     compacted: u64,
     shared: bool,
@@ -110,8 +112,12 @@ struct FickleFollower {
 impl Follower for FickleFollower {
     fn next(&mut self, timeout: Duration) -> Result<Vec<(u64, Batch)>, StoreError> {
         let (state, more) = &*self.store.0;
-        let nothing = |state: &mut State| state.silent || state.log.len() as u64 <= self.after;
+        let nothing = |state: &mut State| !state.broken && (state.silent || state.log.len() as u64 <= self.after);
         let (state, _) = more.wait_timeout_while(state.lock().unwrap(), timeout, nothing).unwrap();
+        if state.broken {
+            drop(state);
+            panic!("a bug");
+        }
         if state.silent {
             return Ok(Vec::new());
         }
@@ -350,4 +356,18 @@ fn a_table_that_differs_from_the_store_is_found_and_repaired() {
     let repaired = replica.status().repaired;
     wait_until("it was compared again", || replica.status().compared_revision == 2);
     assert_eq!(replica.status().repaired, repaired);
+}
+
+#[test]
+fn a_replica_whose_follower_panics_says_so_and_shows_no_empty_table() {
+    let store = Fickle::default();
+    let replica = start(&store);
+    replica.commit(set(1), SOON).unwrap();
+    store.change(|state| state.broken = true);
+    wait_until("it says so", || replica.check().is_err());
+    let why = replica.check().unwrap_err();
+    assert!(why.contains("follower") && why.contains("a bug") && why.contains("restart"), "{why}");
+    assert_eq!(mapped(&replica), 1, "what it knew is still there");
+    let failure = replica.commit(set(2), SOON).unwrap_err().to_string();
+    assert!(failure.contains("the server stops"), "{failure}");
 }
