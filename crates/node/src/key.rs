@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::net::Ipv4Addr;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use weft_wire::directory::{Key, KeyError, Secret};
@@ -84,8 +84,28 @@ pub fn write(path: &Path, key: &Key) -> Result<(), NodeError> {
         path: path.to_owned(),
         why: format!("{error}; remove it first, or name another file"),
     };
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(fault)?;
-    writeln!(file, "{}", key.to_hex()).map_err(fault)
+    write_new(path, &format!("{}\n", key.to_hex()), 0o600).and_then(|()| sync_folder(path)).map_err(fault)
+}
+
+/// Writes a file whole: its mode is right from the start, an interruption leaves the old one, and after a loss of power there
+/// is one of the two.
+pub(crate) fn replace(path: &Path, content: &str, mode: u32) -> Result<(), NodeError> {
+    let new = path.with_extension("new");
+    let _ = std::fs::remove_file(&new);
+    let written = write_new(&new, content, mode).and_then(|()| std::fs::rename(&new, path));
+    written.and_then(|()| sync_folder(path)).map_err(NodeError::at("writing", path))
+}
+
+fn write_new(path: &Path, content: &str, mode: u32) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    file.write_all(content.as_bytes())?;
+    file.sync_all()
+}
+
+/// A name is on the disk once its folder is.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.map_or_else(|| PathBuf::from("."), Path::to_owned))?.sync_all()
 }
 
 /// The key in the file, or open mode's key if no file is named.

@@ -7,6 +7,7 @@ use etcd_client::{Certificate, ConnectOptions, Identity, TlsOptions};
 use serde::{Deserialize, Serialize};
 use tonic::transport::Endpoint;
 
+use crate::key;
 use crate::store::StoreError;
 
 /// Size of windows for bytes on their way: a snapshot does not wait for acknowledgements.
@@ -46,6 +47,7 @@ pub struct EtcdTls {
     pub ca_file: PathBuf,
     /// Our certificate.
     pub cert_file: PathBuf,
+    /// Its key, mode 0600.
     pub key_file: PathBuf,
     /// The name that the nodes' certificates carry, if it is not in the endpoints.
     #[serde(default)]
@@ -124,13 +126,19 @@ impl EtcdSettings {
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error| self.fault(format!("TLS file {}: {error}", path.display())))
         };
+        let private = self.secret(&tls.key_file, "copy the key of our certificate there")?;
         let options = TlsOptions::new()
             .ca_certificate(Certificate::from_pem(read(&tls.ca_file)?))
-            .identity(Identity::from_pem(read(&tls.cert_file)?, read(&tls.key_file)?));
+            .identity(Identity::from_pem(read(&tls.cert_file)?, private));
         Ok(match &tls.server_name {
             Some(name) => options.domain_name(name),
             None => options,
         })
+    }
+
+    /// The text of a file that others may not read.
+    fn secret(&self, path: &Path, make: &str) -> Result<String, StoreError> {
+        key::read_private(path, make).map_err(|error| self.fault(error.to_string()))
     }
 
     pub(super) fn options(&self) -> Result<ConnectOptions, StoreError> {
@@ -138,8 +146,7 @@ impl EtcdSettings {
         match (&self.user, &self.password_file) {
             (None, None) => Ok(options),
             (Some(user), Some(path)) => {
-                let password = std::fs::read_to_string(path)
-                    .map_err(|error| self.fault(format!("password file {}: {error}", path.display())))?;
+                let password = self.secret(path, "write the password of etcd's user there, mode 0600")?;
                 Ok(options.with_user(user, password.trim_end_matches('\n')).with_auto_token_refresh(true))
             }
             _ => Err(self.fault("`user` and `password_file` go together; give both or none")),
