@@ -7,6 +7,7 @@ use etcd_client::{Certificate, ConnectOptions, Identity, TlsOptions};
 use serde::{Deserialize, Serialize};
 use tonic::transport::Endpoint;
 
+use crate::error::NodeError;
 use crate::key;
 use crate::store::StoreError;
 
@@ -126,7 +127,7 @@ impl EtcdSettings {
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error| self.fault(format!("TLS file {}: {error}", path.display())))
         };
-        let private = self.secret(&tls.key_file, "copy the key of our certificate there")?;
+        let private = self.secret("TLS file", &tls.key_file, "copy the key of our certificate there")?;
         let options = TlsOptions::new()
             .ca_certificate(Certificate::from_pem(read(&tls.ca_file)?))
             .identity(Identity::from_pem(read(&tls.cert_file)?, private));
@@ -137,8 +138,11 @@ impl EtcdSettings {
     }
 
     /// The text of a file that others may not read.
-    fn secret(&self, path: &Path, make: &str) -> Result<String, StoreError> {
-        key::read_private(path, make).map_err(|error| self.fault(error.to_string()))
+    fn secret(&self, what: &str, path: &Path, make: &str) -> Result<String, StoreError> {
+        key::read_private(path, make).map_err(|error| match error {
+            NodeError::KeyFile { path, why } => self.fault(format!("{what} {}: {why}", path.display())),
+            other => self.fault(other.to_string()),
+        })
     }
 
     pub(super) fn options(&self) -> Result<ConnectOptions, StoreError> {
@@ -146,7 +150,8 @@ impl EtcdSettings {
         match (&self.user, &self.password_file) {
             (None, None) => Ok(options),
             (Some(user), Some(path)) => {
-                let password = self.secret(path, "write the password of etcd's user there, mode 0600")?;
+                let password =
+                    self.secret("password file", path, "write the password of etcd's user there, mode 0600")?;
                 Ok(options.with_user(user, password.trim_end_matches('\n')).with_auto_token_refresh(true))
             }
             _ => Err(self.fault("`user` and `password_file` go together; give both or none")),
