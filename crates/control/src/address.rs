@@ -51,6 +51,11 @@ impl AaBlock {
         self.network
     }
 
+    /// The block's last address.
+    pub fn last(self) -> Ipv4Addr {
+        (u32::from(self.network) | !self.mask()).into()
+    }
+
     /// How many leading bits are fixed, 0 to 32.
     pub fn length(self) -> u8 {
         self.length

@@ -7,8 +7,8 @@ use weft_control::address::{Locator, Mapping};
 use weft_control::directory::policy::RULES_MAX;
 use weft_control::directory::record::{RecordError, decode_batch, decode_snapshot, encode_batch, encode_snapshot};
 use weft_control::directory::{
-    Batch, Change, Ignored, KeyRing, PolicyChange, Reason, Received, Refusal, Report, Request, Responder, Stale, Table,
-    Update,
+    Authority, Batch, Change, Ignored, KeyRing, PolicyChange, Reason, Received, Refusal, Report, Request, Responder,
+    Stale, Table, Update,
 };
 use weft_wire::directory::{Entry, Key, Kind, Message, Path, Secret, Status};
 
@@ -38,6 +38,34 @@ fn a_mapping_is_set_replaced_and_deleted_with_rising_versions() {
     assert_eq!(table.record(AA).unwrap().version, 9, "the version outlives the mapping");
     assert_eq!(table.apply(10, &once(Update::delete(AA))), [Err(refusal(Reason::NotFound))]);
     assert_eq!(table.revision(), 10, "a refused request is a record like any other");
+}
+
+#[test]
+fn rows_of_deleted_mappings_go_in_the_end_and_versions_never_go_back() {
+    let mut table = Table::default();
+    let aas = |revision: u64| Ipv4Addr::from(0x1400_0000 + revision as u32);
+    let mut revision = 0;
+    for _ in 0..50_000 {
+        revision += 1;
+        table.apply(revision, &once(Update::set(aas(revision), locator(1))));
+        revision += 1;
+        table.apply(revision, &once(Update::delete(aas(revision - 1))));
+    }
+    assert!(table.records().len() < 10_000, "{} rows of nothing", table.records().len());
+    assert_eq!((table.mapped(), table.record(aas(1))), (0, None));
+    // What is set again after all that is newer than whatever anybody remembers of it.
+    let back = Update { version: Some(2), ..Update::set(aas(1), locator(2)) };
+    assert!(table.apply(revision + 1, &once(back))[0].is_err(), "it had this version already");
+    table.apply(revision + 2, &once(Update::set(aas(1), locator(2))));
+    assert_eq!(table.record(aas(1)).unwrap().version, revision + 2);
+    // A table that was loaded goes on as the one that was kept, byte for byte.
+    let pages = encode_snapshot(&table);
+    let mut loaded = decode_snapshot(table.revision(), pages.iter().map(Vec::as_slice)).unwrap();
+    assert_eq!(loaded, table);
+    for table in [&mut table, &mut loaded] {
+        table.apply(revision + 3, &once(Update::delete(aas(1))));
+    }
+    assert_eq!((loaded.hash(), &loaded), (table.hash(), &table));
 }
 
 #[test]
@@ -119,7 +147,7 @@ fn only_aas_with_a_mapping_are_listed() {
         table.apply(revision, &once(Update::set(aa(k), locator(k))));
     }
     table.apply(10, &once(Update::delete(aa(4))));
-    let mut mapped = table.mapped_aas();
+    let mut mapped = table.mapped_aas(|_| true);
     mapped.sort_unstable();
     assert_eq!(mapped, [1, 3, 5, 7, 9].map(aa));
 }
@@ -250,8 +278,10 @@ fn any_batch() -> impl Strategy<Value = Batch> {
         allow,
     });
     let policy = proptest::collection::vec(rule, 0..3);
-    let request = (0u64..8, 0u64..20, proptest::collection::vec(any_update(), 0..6), policy)
-        .prop_map(|(client, sequence, updates, policy)| Request { client, sequence, updates, policy });
+    let authority = prop_oneof![Just(Authority::Operator), (0u32..3).prop_map(Authority::Service)];
+    let request = (authority, 0u64..8, 0u64..20, proptest::collection::vec(any_update(), 0..6), policy).prop_map(
+        |(authority, client, sequence, updates, policy)| Request { authority, client, sequence, updates, policy },
+    );
     proptest::collection::vec(request, 0..6).prop_map(|requests| Batch { requests })
 }
 
@@ -312,8 +342,8 @@ fn records_of_another_format_are_refused() {
     let mut bytes = encode_batch(&Batch::default());
     bytes.push(0);
     assert_eq!(decode_batch(&bytes), Err(RecordError::Long(1)));
-    bytes[0] = 3;
-    assert_eq!(decode_batch(&bytes), Err(RecordError::Format { format: 3, kind: 1 }));
+    bytes[0] = 4;
+    assert_eq!(decode_batch(&bytes), Err(RecordError::Format { format: 4, kind: 1 }));
     bytes[0] = 0;
     assert_eq!(decode_batch(&bytes), Err(RecordError::Format { format: 0, kind: 1 }));
     bytes[..2].copy_from_slice(&[2, 2]);
@@ -345,6 +375,50 @@ fn records_and_pages_of_format_1_are_read() {
     let policy = [1, 4, 0, 0, 0, 0];
     let error = RecordError::Format { format: 1, kind: 4 };
     assert_eq!(decode_snapshot(8, [policy.as_slice()].into_iter()), Err(error), "nor policy");
+}
+
+/// As the version before authorities wrote them.
+#[test]
+fn records_and_pages_of_format_2_are_read() {
+    let client = [0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 2]; // client 9, sequence 2
+    let deletes = [0, 0, 0, 1, 0, 20, 0, 0, 5, 0, 0, 0, 0]; // one update
+    let rule = [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 1];
+    let batch = [&[2, 1, 0, 0, 0, 1][..], &client, &deletes, &rule].concat();
+    let policy = vec![PolicyChange { from_service: 1, to_service: 2, allow: true }];
+    let expected = Request { client: 9, sequence: 2, policy, ..Request::once(vec![Update::delete(AA)]) };
+    assert_eq!(decode_batch(&batch), Ok(Batch::of(expected.clone())));
+
+    let record = [&[2, 2, 0, 0, 0, 1, 0, 20, 0, 0, 5, 0, 0, 0, 3][..], &[0, 0, 0, 0, 0, 0, 0, 8]].concat();
+    let refused = [&[3, 0, 0, 0, 1][..], &AA.octets(), &[0; 16]].concat(); // its first update: nothing to delete
+    let clients = [&[2, 3, 0, 0, 0, 1][..], &client, &[0, 0, 0, 0, 0, 0, 0, 9], &refused].concat();
+    let mut table = decode_snapshot(9, [record.as_slice(), &clients].into_iter()).unwrap();
+    assert_eq!(table.record(AA).unwrap().version, 8);
+    assert_eq!((table.rows(3), table.rows(0)), (1, 0));
+    assert_eq!(table.apply(10, &Batch::of(expected)), [Err(refusal(Reason::NotFound))], "its client is known");
+    assert_eq!(
+        decode_snapshot(9, [[2, 5, 0, 0, 0, 0, 0, 0, 0, 1].as_slice()].into_iter()).unwrap_err(),
+        RecordError::Format { format: 2, kind: 5 }
+    );
+}
+
+#[test]
+fn clients_of_one_authority_are_not_those_of_another() {
+    let mut table = Table::default();
+    let request = |service: u32, sequence: u64| Request {
+        authority: Authority::Service(service),
+        client: 9,
+        sequence,
+        ..Request::once(vec![set_of(Ipv4Addr::from(0x1400_0000 + service), service)])
+    };
+    assert_eq!(table.apply(1, &Batch::of(request(7, u64::MAX))), [Ok(1)]);
+    assert_eq!(table.apply(2, &Batch::of(request(8, 1))), [Ok(2)]);
+    assert_eq!(table.apply(3, &Batch::of(request(8, 1))), [Ok(2)], "once");
+    for client in 100..10_000 {
+        table.apply(client, &Batch::of(Request { client, ..request(7, 1) }));
+    }
+    assert_eq!(table.apply(10_000, &Batch::of(request(8, 1))), [Ok(2)], "another's clients crowd nobody out");
+    let pages = encode_snapshot(&table);
+    assert_eq!(decode_snapshot(10_000, pages.iter().map(Vec::as_slice)), Ok(table));
 }
 
 fn set_of(aa: Ipv4Addr, service: u32) -> Update {

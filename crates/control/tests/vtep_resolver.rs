@@ -103,9 +103,8 @@ impl World {
 
     fn commit(&mut self, k: u32, change: Change) {
         let update = Update { change, ..Update::delete(ip(k)) };
-        let request = Request { client: 0, sequence: 0, updates: vec![update], policy: Vec::new() };
-        let batch = Batch { requests: vec![request] };
-        self.table.apply(self.table.revision() + 1, &batch);
+        let request = Request::once(vec![update]);
+        self.table.apply(self.table.revision() + 1, &Batch::of(request));
     }
 
     fn feed(&mut self, input: Input<'_, u64>) {

@@ -24,6 +24,7 @@ pub mod agent;
 mod cards;
 pub mod certs;
 pub mod client;
+mod descriptors;
 pub mod directory;
 mod error;
 pub mod key;

@@ -15,7 +15,7 @@ use crate::poll::Poller;
 use crate::settings_file::to_text;
 use crate::socket::{Answer, ControlSocket, Reloaded, Request};
 use crate::stop::Stop;
-use crate::{READY_LOG, run_folder};
+use crate::{READY_LOG, descriptors, run_folder};
 
 /// Tokens of what every daemon waits for; a daemon numbers its own from 0.
 const STOP: u64 = u64::MAX;
@@ -157,6 +157,7 @@ impl Clock {
 
 /// A daemon's whole life.
 pub(crate) fn run<D: Daemon>(load: &Load<'_, D::Settings>, stop: &Stop) -> Result<(), NodeError> {
+    descriptors::raise();
     let settings = load()?;
     settings.check()?;
     let (socket, pin_dir) = settings.places();

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use common::*;
 use etcd_client::{AlarmAction, AlarmOptions, AlarmType, Client, DeleteOptions, Permission};
 use weft_control::address::Locator;
-use weft_control::directory::{Batch, Request, Rules, Table, Update};
+use weft_control::directory::{AaRanges, Batch, Request, Rules, Table, Update};
 use weft_node::directory::replica::{Failure, Replica, ReplicaSettings};
 use weft_node::store::{EtcdSettings, EtcdStore, EtcdTls, Store, StoreError, catch_up};
 use weft_testbed::etcd::{EtcdCluster, EtcdClusterSettings};
@@ -55,7 +55,12 @@ fn batch(k: u32) -> Batch {
 }
 
 fn replica(settings: &EtcdSettings) -> Replica {
-    let rules = Rules { aa_block: "20.0.0.0/8".parse().unwrap(), tor_las: None, updates_max: 1 << 20 };
+    let rules = Rules {
+        aa_block: "20.0.0.0/8".parse().unwrap(),
+        tor_las: None,
+        aa_ranges: AaRanges::default(),
+        updates_max: 1 << 20,
+    };
     let settings_of_replica = ReplicaSettings { snapshot_records: 300, ..ReplicaSettings::default() };
     Replica::start(Arc::new(EtcdStore::open(settings).unwrap()), rules, settings_of_replica).unwrap()
 }

@@ -5,16 +5,25 @@
 //! configuration; the rules of one server ([`Rules`]) are checked before an update enters the log.
 //!
 //! * [`Update`], [`PolicyChange`], [`Request`], [`Batch`]: what may change, atomically per request, stored per batch
-//! * [`Rules`]: which updates a server takes at all
+//! * [`Authority`]: on whose behalf, and what it may do
+//! * [`Rules`]: which updates a server takes at all, [`AaRanges`] of them who may have which AAs
+//! * [`Quota`], [`Accounts`], [`FairQueue`]: what one service may take, so that none starves the others
 //! * [`Table`]: the mappings and the policy at one revision
 //! * [`record`]: bytes of a log record and of a snapshot page
 //! * [`Responder`]: look-up datagrams answered in place, with the keys of a [`KeyRing`]
 //! * [`Corrector`]: reports of ToRs become corrections of stale agents
 
+mod authority;
+mod clients;
 mod correct;
+mod fair;
+mod fault;
 mod hash;
+mod holdings;
 mod keys;
 pub mod policy;
+mod quota;
+mod ranges;
 pub mod record;
 mod respond;
 mod rows;
@@ -22,9 +31,14 @@ mod rules;
 mod table;
 mod update;
 
+pub use authority::Authority;
 pub use correct::{Correction, CorrectionLimits, Corrector, CorrectorConfig, Reported};
+pub use fair::FairQueue;
+pub use holdings::DELETED_MAX;
 pub use keys::KeyRing;
 pub use policy::PolicyChange;
+pub use quota::{Accounts, Exceeded, Quota, Weight};
+pub use ranges::{AaRanges, Overlap};
 pub use respond::{Ignored, Received, Report, Responder, Stale};
 pub use rules::Rules;
 pub use table::{Record, Table};

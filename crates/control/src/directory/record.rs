@@ -1,18 +1,21 @@
 //! Bytes of a log record and of a snapshot page: what every store keeps, so that stores can be exchanged.
 //!
 //! Big-endian. Both begin with a format number and a kind. A record is a batch; a snapshot is a list of pages that
-//! together are a table. Format 2 is written; format 1, which knew no policy, no hosts and no refusals,
-//! is read as well.
+//! together are a table. Format 3 is written; format 2, which knew no authorities and kept the row of every deleted
+//! mapping, and format 1, which knew no policy, no hosts and no refusals either, are read as well.
 
 use std::net::Ipv4Addr;
 
+use super::authority::Authority;
+use super::clients::Last;
+use super::fault::Fault;
 use super::policy::PolicyChange;
-use super::table::{Fault, Last, Record, Table};
+use super::table::{Record, Table};
 use super::update::{Batch, Change, Request, Update};
 use crate::address::Locator;
 
 /// Format of the bytes described here.
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
 /// The oldest format that is read.
 const FORMAT_OLDEST: u8 = 1;
 const KIND_BATCH: u8 = 1;
@@ -20,6 +23,8 @@ const KIND_RECORDS: u8 = 2;
 const KIND_CLIENTS: u8 = 3;
 /// From format 2 on.
 const KIND_POLICY: u8 = 4;
+/// From format 3 on.
+const KIND_FORGOTTEN: u8 = 5;
 /// Things per snapshot page.
 const PER_PAGE: usize = 4096;
 
@@ -28,6 +33,9 @@ const HAS_IF_VERSION: u8 = 2;
 const HAS_VERSION: u8 = 4;
 /// From format 2 on.
 const HAS_HOST: u8 = 8;
+
+const OF_OPERATOR: u8 = 0;
+const OF_SERVICE: u8 = 1;
 
 /// Bytes that are no record or page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +47,7 @@ pub enum RecordError {
     #[error("stored record has {0} bytes too many")]
     Long(usize),
     /// Of another format or kind.
-    #[error("stored record has format {format} kind {kind}; this version reads formats 1 and 2")]
+    #[error("stored record has format {format} kind {kind}; this version reads formats 1 to 3")]
     Format {
         /// The format number found.
         format: u8,
@@ -55,6 +63,7 @@ pub fn encode_batch(batch: &Batch) -> Vec<u8> {
     let mut out = vec![FORMAT, KIND_BATCH];
     put_len(&mut out, batch.requests.len());
     for request in &batch.requests {
+        put_authority(&mut out, request.authority);
         out.extend(request.client.to_be_bytes());
         out.extend(request.sequence.to_be_bytes());
         put_len(&mut out, request.updates.len());
@@ -75,7 +84,9 @@ pub fn decode_batch(bytes: &[u8]) -> Result<Batch, RecordError> {
     reader.expect_kind(KIND_BATCH)?;
     let mut batch = Batch::default();
     for _ in 0..reader.u32()? {
-        let mut request = Request { client: reader.u64()?, sequence: reader.u64()?, ..Request::once(Vec::new()) };
+        let authority = reader.authority()?;
+        let (client, sequence) = (reader.u64()?, reader.u64()?);
+        let mut request = Request { authority, client, sequence, ..Request::once(Vec::new()) };
         for _ in 0..reader.u32()? {
             request.updates.push(reader.update()?);
         }
@@ -103,7 +114,8 @@ pub fn encode_snapshot(table: &Table) -> Vec<Vec<u8>> {
     for clients in clients.chunks(PER_PAGE) {
         let mut page = vec![FORMAT, KIND_CLIENTS];
         put_len(&mut page, clients.len());
-        for (client, last) in clients {
+        for (authority, client, last) in clients {
+            put_authority(&mut page, *authority);
             page.extend(client.to_be_bytes());
             page.extend(last.sequence.to_be_bytes());
             page.extend(last.revision.to_be_bytes());
@@ -115,6 +127,9 @@ pub fn encode_snapshot(table: &Table) -> Vec<Vec<u8>> {
         let mut page = vec![FORMAT, KIND_POLICY];
         put_policy(&mut page, rules);
         pages.push(page);
+    }
+    if table.forgotten() > 0 {
+        pages.push([&[FORMAT, KIND_FORGOTTEN][..], &table.forgotten().to_be_bytes()].concat());
     }
     pages
 }
@@ -136,10 +151,11 @@ pub fn decode_snapshot<'a>(revision: u64, pages: impl Iterator<Item = &'a [u8]>)
             }
             KIND_CLIENTS => {
                 for _ in 0..reader.u32()? {
+                    let authority = reader.authority()?;
                     let client = reader.u64()?;
                     let (sequence, revision) = (reader.u64()?, reader.u64()?);
                     let fault = if reader.format >= 2 { reader.fault()? } else { None };
-                    table.remember(client, Last { sequence, revision, fault });
+                    table.remember(authority, client, Last { sequence, revision, fault });
                 }
             }
             KIND_POLICY if reader.format >= 2 => {
@@ -147,6 +163,7 @@ pub fn decode_snapshot<'a>(revision: u64, pages: impl Iterator<Item = &'a [u8]>)
                     table.set_rule(&change);
                 }
             }
+            KIND_FORGOTTEN if reader.format >= 3 => table.set_forgotten(reader.u64()?),
             kind => return Err(RecordError::Format { format: reader.format, kind }),
         }
         reader.end()?;
@@ -157,6 +174,16 @@ pub fn decode_snapshot<'a>(revision: u64, pages: impl Iterator<Item = &'a [u8]>)
 fn put_len(out: &mut Vec<u8>, len: usize) {
     let len = u32::try_from(len).expect("requests and pages are bounded far below 2^32");
     out.extend(len.to_be_bytes());
+}
+
+fn put_authority(out: &mut Vec<u8>, authority: Authority) {
+    match authority {
+        Authority::Operator => out.push(OF_OPERATOR),
+        Authority::Service(service) => {
+            out.push(OF_SERVICE);
+            out.extend(service.to_be_bytes());
+        }
+    }
 }
 
 fn put_place(out: &mut Vec<u8>, locator: Option<Locator>, host_la: Option<Ipv4Addr>, service: u32) {
@@ -242,6 +269,16 @@ impl<'a> Reader<'a> {
 
     fn u64(&mut self) -> Result<u64, RecordError> {
         self.take().map(u64::from_be_bytes)
+    }
+
+    /// Older formats knew operators only.
+    fn authority(&mut self) -> Result<Authority, RecordError> {
+        let kind = if self.format >= 3 { self.u8()? } else { OF_OPERATOR };
+        match kind {
+            OF_OPERATOR => Ok(Authority::Operator),
+            OF_SERVICE => self.u32().map(Authority::Service),
+            other => Err(RecordError::Flags(other)),
+        }
     }
 
     fn address(&mut self) -> Result<Ipv4Addr, RecordError> {

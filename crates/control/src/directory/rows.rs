@@ -2,8 +2,7 @@
 //!
 //! A record with its AA is half a cache line and stands alone in its place, so a look-up reads one line where a general map
 //! reads two or three. And the places of many AAs can be read ahead ([`Rows::touch`]) without a branch between them: then the
-//! CPU fetches them side by side. For tables larger than its cache that is nearly all of a look-up's time. Records are never
-//! taken out (versions of deleted mappings stay), which keeps this short.
+//! CPU fetches them side by side. For tables larger than its cache that is nearly all of a look-up's time.
 
 use std::hint::black_box;
 use std::net::Ipv4Addr;
@@ -113,9 +112,35 @@ impl Rows {
         }
         self.taken += 1;
         if self.taken > self.places.len() / 4 * 3 {
-            self.grow();
+            self.resize(self.places.len() * 2);
         }
         None
+    }
+
+    /// Takes the record of an AA out. Those behind it move up where they would not be found otherwise.
+    pub(super) fn remove(&mut self, aa: Ipv4Addr) -> Option<Record> {
+        let mask = self.places.len() - 1;
+        let mut hole = self.find(aa.into());
+        let gone = self.places[hole];
+        if gone.is_empty() {
+            return None;
+        }
+        let mut place = (hole + 1) & mask;
+        while !self.places[place].is_empty() {
+            let row = self.places[place];
+            let from_home = place.wrapping_sub(self.home(row.aa)) & mask;
+            if from_home >= place.wrapping_sub(hole) & mask {
+                self.places[hole] = row;
+                hole = place;
+            }
+            place = (place + 1) & mask;
+        }
+        self.places[hole] = Row::default();
+        self.taken -= 1;
+        if self.places.len() > PLACES_MIN && self.taken < self.places.len() / 8 {
+            self.resize(self.places.len() / 2);
+        }
+        Some(gone.record())
     }
 
     /// Every AA with its record, in no particular order.
@@ -142,14 +167,14 @@ impl Rows {
         }
     }
 
-    fn grow(&mut self) {
-        let mut larger = Self::with_places(self.places.len() * 2);
+    fn resize(&mut self, places: usize) {
+        let mut other = Self::with_places(places);
         for row in self.places.iter().filter(|row| !row.is_empty()) {
-            let place = larger.find(row.aa);
-            larger.places[place] = *row;
+            let place = other.find(row.aa);
+            other.places[place] = *row;
         }
-        larger.taken = self.taken;
-        *self = larger;
+        other.taken = self.taken;
+        *self = other;
     }
 }
 
@@ -196,7 +221,11 @@ mod tests {
                 _ => [0, u32::MAX][number as usize / 4 % 2],
             };
             let aa = Ipv4Addr::from(aa);
-            assert_eq!(rows.insert(aa, &record(number)), map.insert(aa, record(number)), "{aa}");
+            if number % 3 == 2 {
+                assert_eq!(rows.remove(aa), map.remove(&aa), "{aa}");
+            } else {
+                assert_eq!(rows.insert(aa, &record(number)), map.insert(aa, record(number)), "{aa}");
+            }
         }
         rows.touch(map.keys().copied());
         for (aa, record) in &map {
@@ -208,6 +237,10 @@ mod tests {
             assert_eq!(rows.get(aa).is_some(), map.contains_key(&aa));
         }
         assert!(rows.taken <= rows.places.len() * 3 / 4);
+        for aa in map.keys() {
+            assert!(rows.remove(*aa).is_some() && rows.get(*aa).is_none(), "{aa}");
+        }
+        assert_eq!((rows.taken, rows.iter().count(), rows.places.len()), (0, 0, PLACES_MIN));
     }
 
     #[test]

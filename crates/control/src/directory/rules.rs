@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use super::policy::PolicyChange;
+use super::ranges::AaRanges;
 use super::update::{Change, Reason, Refusal, Request, RuleReason, Update};
 use crate::address::{AaBlock, Locator};
 
@@ -14,6 +15,8 @@ pub struct Rules {
     pub aa_block: AaBlock,
     /// The LAs of all ToR switches; `None` if any LA may be one.
     pub tor_las: Option<BTreeSet<Ipv4Addr>>,
+    /// Which of them are reserved for which service.
+    pub aa_ranges: AaRanges,
     /// Updates and rules that one request may have.
     pub updates_max: usize,
 }
@@ -47,7 +50,8 @@ impl Rules {
             return Err(Reason::OutsideBlock { block: self.aa_block.to_string() });
         }
         match update.change {
-            Change::Set { locator, host_la, .. } => {
+            Change::Set { locator, service, host_la } => {
+                self.aa_ranges.check(update.aa, service)?;
                 host_la.map_or(Ok(()), |la| self.check_la(la))?;
                 self.check_locator(locator)
             }
@@ -94,7 +98,7 @@ mod tests {
 
     fn rules() -> Rules {
         let aa_block = "20.0.0.0/8".parse().unwrap();
-        Rules { aa_block, tor_las: Some([TOR].into()), updates_max: 3 }
+        Rules { aa_block, tor_las: Some([TOR].into()), aa_ranges: AaRanges::default(), updates_max: 3 }
     }
 
     fn set(aa: Ipv4Addr, tor_la: Ipv4Addr, anycast_la: Ipv4Addr) -> Update {

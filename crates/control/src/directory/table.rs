@@ -1,65 +1,29 @@
 //! All mappings at one revision of the log.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use weft_wire::directory::{AnswerMut, Entry, QuestionMut, Status};
 
+use super::authority::Authority;
+use super::clients::{Clients, Last};
+use super::fault::{Fault, UpdateFault};
 use super::hash::mix;
+use super::holdings::Holdings;
 use super::policy::{Policy, PolicyChange, RULES_MAX};
 use super::rows::{Row, Rows};
-use super::update::{Batch, Change, Reason, Refusal, Request, Update};
+use super::update::{Batch, Change, Refusal, Request, Update};
 use crate::address::{Locator, Mapping};
-
-/// Clients whose last request is remembered; the one that was silent longest is forgotten first.
-pub(super) const CLIENTS_MAX: usize = 4096;
 
 /// What the directory knows of an AA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Where it is; `None` once it was deleted. The record stays, so that versions never go back.
+    /// Where it is; `None` once it was deleted. The record stays for long, so that the AA is still its service's.
     pub locator: Option<Locator>,
     pub service: u32,
     /// LA of the host that has it, where its agent listens; `None` if that was not said.
     pub host_la: Option<Ipv4Addr>,
     /// Version of this state.
     pub version: u64,
-}
-
-/// The last request of a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Last {
-    pub(super) sequence: u64,
-    /// Where it was judged.
-    pub(super) revision: u64,
-    /// Why it changed nothing.
-    pub(super) fault: Option<Fault>,
-}
-
-/// Why a table refuses a request: of the reasons of a [`Refusal`] those that depend on the state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    Update { number: u32, aa: Ipv4Addr, reason: UpdateFault },
-    PolicyFull,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum UpdateFault {
-    VersionMismatch { expected: u64, current: u64 },
-    VersionBack { version: u64, current: u64 },
-    NotFound,
-}
-
-impl From<Fault> for Refusal {
-    fn from(fault: Fault) -> Self {
-        let Fault::Update { number, aa, reason } = fault else { return Self::PolicyFull { max: RULES_MAX } };
-        let reason = match reason {
-            UpdateFault::VersionMismatch { expected, current } => Reason::VersionMismatch { expected, current },
-            UpdateFault::VersionBack { version, current } => Reason::VersionBack { version, current },
-            UpdateFault::NotFound => Reason::NotFound,
-        };
-        Self::Update { number: number as usize, aa, reason }
-    }
 }
 
 /// The mappings at one revision.
@@ -70,12 +34,14 @@ impl From<Fault> for Refusal {
 pub struct Table {
     records: Rows,
     policy: Policy,
-    clients: BTreeMap<u64, Last>,
-    /// The clients by the revision of their last request: who was silent longest stands first.
-    silence: BTreeSet<(u64, u64)>,
+    clients: Clients,
+    holdings: Holdings,
     mapped: usize,
     revision: u64,
-    /// Sum of the hashes of all records and clients.
+    /// The highest version of a deleted mapping whose record went: what is set where there is none has a higher one, so that
+    /// versions never go back.
+    forgotten: u64,
+    /// Sum of the hashes of all records.
     sum: u64,
 }
 
@@ -100,6 +66,11 @@ impl Table {
         self.records.get(aa).map(Row::record)
     }
 
+    /// How many records a service has, deleted ones included.
+    pub fn rows(&self, service: u32) -> usize {
+        self.holdings.rows(service)
+    }
+
     /// The AA's mapping.
     pub fn mapping(&self, aa: Ipv4Addr) -> Option<Mapping> {
         let record = self.record(aa)?;
@@ -113,11 +84,10 @@ impl Table {
         records
     }
 
-    /// The AAs that have a mapping, in no particular order.
-    pub fn mapped_aas(&self) -> Vec<Ipv4Addr> {
-        let mut aas = Vec::with_capacity(self.mapped);
-        aas.extend(self.records.iter().filter(|(_, record)| record.locator.is_some()).map(|(aa, _)| aa));
-        aas
+    /// The AAs that have a mapping of which `known` holds, in no particular order.
+    pub fn mapped_aas(&self, known: impl Fn(&Record) -> bool) -> Vec<Ipv4Addr> {
+        let mapped = |record: &Record| record.locator.is_some() && known(record);
+        self.records.iter().filter(|(_, record)| mapped(record)).map(|(aa, _)| aa).collect()
     }
 
     /// Whether servers of service `from` may be told where AAs of service `to` are.
@@ -133,7 +103,8 @@ impl Table {
     /// A number that is equal for tables that are equal, revision included, and differs for others but once in 2^64. It
     /// costs nothing: servers can be compared at any revision.
     pub fn hash(&self) -> u64 {
-        mix(0x0074_6162_6c65, &[self.revision, self.sum, self.policy.hash()])
+        let (clients, policy) = (self.clients.hash(), self.policy.hash());
+        mix(0x0074_6162_6c65, &[self.revision, self.sum, clients, policy, self.forgotten])
     }
 
     /// Answers one entry of a question from an asker of `asker_service` that wants at least revision `revision_min`.
@@ -179,6 +150,7 @@ impl Table {
         assert!(revision > self.revision, "revision {revision} after {}: the log is in order", self.revision);
         let verdicts = batch.requests.iter().map(|request| self.apply_request(revision, request)).collect();
         self.revision = revision;
+        self.forget_deleted();
         verdicts
     }
 
@@ -196,8 +168,8 @@ impl Table {
     /// The verdict on a request that came before. A refusal is kept like an applied request: a copy of the request that
     /// comes late must not do what its client was told is not done.
     fn judged_before(&self, request: &Request) -> Option<Result<u64, Refusal>> {
-        let Request { client, sequence, .. } = *request;
-        let last = self.clients.get(&client).filter(|last| sequence <= last.sequence)?;
+        let Request { authority, client, sequence, .. } = *request;
+        let last = self.clients.get(authority, client).filter(|last| sequence <= last.sequence)?;
         Some(if sequence < last.sequence {
             Err(Refusal::SequenceBack { client, sequence, last: last.sequence })
         } else {
@@ -224,8 +196,9 @@ impl Table {
         if let Some(expected) = update.if_version.filter(|expected| *expected != current) {
             return Some(UpdateFault::VersionMismatch { expected, current });
         }
-        if let Some(version) = update.version.filter(|version| *version <= current) {
-            return Some(UpdateFault::VersionBack { version, current });
+        let newest = if record.is_none() { self.forgotten } else { current };
+        if let Some(version) = update.version.filter(|version| *version <= newest) {
+            return Some(UpdateFault::VersionBack { version, current: newest });
         }
         let absent = record.and_then(|record| record.locator).is_none();
         (update.change == Change::Delete && absent).then_some(UpdateFault::NotFound)
@@ -245,7 +218,7 @@ impl Table {
             }
         }
         if request.client != 0 {
-            self.remember(request.client, Last { sequence: request.sequence, revision, fault });
+            self.remember(request.authority, request.client, Last { sequence: request.sequence, revision, fault });
         }
         fault.map_or(Ok(revision), |fault| Err(fault.into()))
     }
@@ -266,33 +239,44 @@ impl Table {
     pub(super) fn put(&mut self, aa: Ipv4Addr, record: Record) {
         self.mapped += usize::from(record.locator.is_some());
         self.sum = self.sum.wrapping_add(record.hash(aa));
-        if let Some(before) = self.records.insert(aa, &record) {
+        let before = self.records.insert(aa, &record);
+        if let Some(before) = before {
             self.mapped -= usize::from(before.locator.is_some());
             self.sum = self.sum.wrapping_sub(before.hash(aa));
         }
+        self.holdings.note(aa, before.as_ref(), &record);
+    }
+
+    /// Lets records of deleted mappings go that are too many. After each record of the log, so that a table that was loaded
+    /// and one that was kept do the same.
+    fn forget_deleted(&mut self) {
+        while let Some((version, aa)) = self.holdings.surplus(self.revision) {
+            let Some(record) = self.records.remove(aa) else { return };
+            self.sum = self.sum.wrapping_sub(record.hash(aa));
+            self.holdings.drop(aa, &record);
+            self.forgotten = self.forgotten.max(version);
+        }
+    }
+
+    /// The highest version of a record that went.
+    pub(super) fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    pub(super) fn set_forgotten(&mut self, version: u64) {
+        self.forgotten = version;
     }
 
     pub(super) fn set_rule(&mut self, change: &PolicyChange) {
         self.policy.set(change);
     }
 
-    pub(super) fn remember(&mut self, client: u64, last: Last) {
-        if let Some(before) = self.clients.insert(client, last) {
-            self.silence.remove(&(before.revision, client));
-            self.sum = self.sum.wrapping_sub(before.hash(client));
-        }
-        self.silence.insert((last.revision, client));
-        self.sum = self.sum.wrapping_add(last.hash(client));
-        if self.clients.len() > CLIENTS_MAX
-            && let Some((_, silent)) = self.silence.pop_first()
-            && let Some(forgotten) = self.clients.remove(&silent)
-        {
-            self.sum = self.sum.wrapping_sub(forgotten.hash(silent));
-        }
+    pub(super) fn remember(&mut self, authority: Authority, client: u64, last: Last) {
+        self.clients.remember(authority, client, last);
     }
 
-    pub(super) fn clients(&self) -> impl Iterator<Item = (u64, Last)> + '_ {
-        self.clients.iter().map(|(client, last)| (*client, *last))
+    pub(super) fn clients(&self) -> impl Iterator<Item = (Authority, u64, Last)> + '_ {
+        self.clients.iter()
     }
 }
 
@@ -309,37 +293,5 @@ impl Record {
             .map_or((0, 0), |Locator { tor_la, anycast_la }| (1, address(tor_la) << 32 | address(anycast_la)));
         let host = self.host_la.map_or(0, |la| address(la) << 2 | 2);
         mix(0x7265_636f_7264, &[address(aa) << 32 | u64::from(self.service), place, host | there, self.version])
-    }
-}
-
-impl Last {
-    fn hash(self, client: u64) -> u64 {
-        let (kind, [one, two, three]) = self.fault.map_or((0, [0; 3]), Fault::words);
-        mix(0x636c_6965_6e74, &[client, self.sequence, self.revision, kind.into(), one, two, three])
-    }
-}
-
-impl Fault {
-    /// As numbers: its kind, from 1, and three words. What is hashed and stored.
-    pub(super) fn words(self) -> (u8, [u64; 3]) {
-        let Self::Update { number, aa, reason } = self else { return (4, [0; 3]) };
-        let place = u64::from(number) << 32 | u64::from(u32::from(aa));
-        match reason {
-            UpdateFault::VersionMismatch { expected, current } => (1, [place, expected, current]),
-            UpdateFault::VersionBack { version, current } => (2, [place, version, current]),
-            UpdateFault::NotFound => (3, [place, 0, 0]),
-        }
-    }
-
-    /// The fault that has these words, if there is one of this kind.
-    pub(super) fn of_words(kind: u8, [place, one, two]: [u64; 3]) -> Option<Self> {
-        let reason = match kind {
-            1 => UpdateFault::VersionMismatch { expected: one, current: two },
-            2 => UpdateFault::VersionBack { version: one, current: two },
-            3 => UpdateFault::NotFound,
-            4 => return Some(Self::PolicyFull),
-            _ => return None,
-        };
-        Some(Self::Update { number: (place >> 32) as u32, aa: Ipv4Addr::from(place as u32), reason })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use super::authority::Authority;
 use super::policy::PolicyChange;
 use crate::address::Locator;
 
@@ -47,6 +48,8 @@ impl Update {
 /// Updates and rules that happen together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
+    /// On whose behalf: numbers of clients are its own.
+    pub authority: Authority,
     /// Who asks; 0 for a client that does not repeat requests.
     pub client: u64,
     /// The client's number of this request, rising. A request that comes again, perhaps through another server, is
@@ -131,6 +134,16 @@ pub enum Reason {
     /// The AA is not an AA.
     #[error("outside the AA block {block}; choose an address inside")]
     OutsideBlock { block: String },
+    /// The service has its AAs elsewhere.
+    #[error("service {service} has its AAs in {ranges}; choose one there, or change the server's `services`")]
+    OutsideRanges {
+        service: u32,
+        /// Where it has them.
+        ranges: String,
+    },
+    /// Another service has its AAs there.
+    #[error("reserved for another service than {service}; choose another AA, or change the server's `services`")]
+    Reserved { service: u32 },
     /// The AA is named twice.
     #[error("named twice in one request; name each AA once")]
     Twice,
@@ -170,7 +183,7 @@ pub enum Reason {
 impl Request {
     /// A request without exactly-once bookkeeping.
     pub fn once(updates: Vec<Update>) -> Self {
-        Self { client: 0, sequence: 0, updates, policy: Vec::new() }
+        Self { authority: Authority::Operator, client: 0, sequence: 0, updates, policy: Vec::new() }
     }
 
     /// Rules without exactly-once bookkeeping.

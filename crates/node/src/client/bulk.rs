@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 use weft_control::address::AaBlock;
-use weft_control::directory::{Request, Rules};
+use weft_control::directory::{AaRanges, Request, Rules};
 
 use super::AdminClient;
 use crate::directory::protocol::{AdminRequest, MappingRow, MappingToSet, RulesRow};
@@ -146,7 +146,7 @@ fn read_json(text: &str) -> Result<Vec<(u64, Row)>, BadLine> {
 fn checked(rules: &RulesRow) -> Result<Rules, String> {
     let aa_block: AaBlock = rules.aa_block.parse().map_err(|error| format!("the server's AA block: {error}"))?;
     let tor_las = rules.tor_las.as_ref().map(|las| las.iter().copied().collect());
-    Ok(Rules { aa_block, tor_las, updates_max: BATCH })
+    Ok(Rules { aa_block, tor_las, aa_ranges: AaRanges::default(), updates_max: BATCH })
 }
 
 /// Sends mappings in large requests, several open at a time. `progress` is told how many are in, and stops it by `false`.

@@ -3,19 +3,29 @@
 
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use hyper::server::conn::http1::Builder;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::sync::Semaphore;
 
 use super::metrics;
-use super::sessions::Handler;
+use super::sessions::{Handler, accepted, place};
 use crate::error::NodeError;
 
-/// Serves until it fails.
-pub(super) async fn serve(listener: TcpListener, handler: Arc<Handler>) -> Result<(), NodeError> {
+/// How long a client may take for the head of a request, and be silent before the next.
+const HEAD_MAX: Duration = Duration::from_secs(5);
+/// How long a connection may last. Whoever reads often makes another one.
+const CONNECTION_MAX: Duration = Duration::from_secs(60);
+
+/// Serves at most so many connections at a time until it fails.
+pub(super) async fn serve(listener: TcpListener, handler: Arc<Handler>, max: usize) -> Result<(), NodeError> {
     let failed = || NodeError::system("serving HTTP");
     let listener = tokio::net::TcpListener::from_std(listener).map_err(failed())?;
     let router = Router::new()
@@ -23,7 +33,20 @@ pub(super) async fn serve(listener: TcpListener, handler: Arc<Handler>) -> Resul
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .with_state(handler);
-    axum::serve(listener, router).await.map_err(failed())
+    let service = TowerToHyperService::new(router);
+    let mut http = Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
+    let places = Arc::new(Semaphore::new(max));
+    loop {
+        let place = place(&places).await;
+        let Some((stream, _)) = accepted(listener.accept().await).await else { continue };
+        let connection = http.serve_connection(TokioIo::new(stream), service.clone());
+        tokio::spawn(async move {
+            // Whoever goes or is too slow has had its chance.
+            let _ = tokio::time::timeout(CONNECTION_MAX, connection).await;
+            drop(place);
+        });
+    }
 }
 
 async fn metrics(State(handler): State<Arc<Handler>>) -> Response {

@@ -53,6 +53,10 @@ impl Collector for Snapshot {
         family(&mut encoder, "ignored", "Datagrams without an answer", "reason", &status.ignored)?;
         family(&mut encoder, "updates", "Requests that change something, and log records", "outcome", &status.updates)?;
         family(&mut encoder, "corrections", "Packets that ToRs reported", "outcome", &status.corrections)?;
+        let beyond = status.sessions.get("beyond_quota").copied().unwrap_or(0);
+        let metric = ConstCounter::new(beyond);
+        let help = "What services asked for beyond their shares";
+        metric.encode(encoder.encode_descriptor("beyond_quota", help, None, metric.metric_type())?)?;
         for (name, help) in [("open", "Sessions"), ("watching", "Sessions that watch")] {
             let count = status.sessions.get(name).copied().unwrap_or(0);
             gauge(&mut encoder, &format!("sessions_{name}"), help, count)?;

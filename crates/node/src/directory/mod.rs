@@ -31,16 +31,14 @@ use crate::poll::Poller;
 use crate::runner::{self, Load};
 use crate::socket::{Listener, Nothing, named};
 use crate::stop::Stop;
-use crate::tls;
 use lookups::Lookups;
 use protocol::DirectoryStatus;
 use replica::{Replica, ReplicaSettings};
 use sessions::{Handler, Listeners, Sessions};
 
-pub use config::{DirectoryConfig, KeyFile, SOCKET_DEFAULT, StoreConfig};
+pub use config::{DirectoryConfig, KeyFile, QuotaConfig, SOCKET_DEFAULT, ServiceConfig, SessionTimers, StoreConfig};
 pub use lookups::THREAD_NAME as LOOKUP_THREAD_NAME;
 pub use lookups::set_up_socket;
-pub(crate) use sessions::Authority;
 
 /// Updates that one request may have.
 pub const UPDATES_MAX: usize = 65_536;
@@ -96,14 +94,13 @@ impl runner::Daemon for Daemon {
     type Item = Nothing;
 
     fn start(config: &DirectoryConfig) -> Result<Self, NodeError> {
-        let remote = config.tls_listen.zip(config.tls.as_ref());
-        let remote = remote.map(|(address, files)| Ok::<_, NodeError>((address, tls::server(files)?))).transpose()?;
+        let terms = config.terms()?;
         let replica = Replica::start(config.store.open()?, config.rules()?, ReplicaSettings::default())?;
         let lookups = Arc::new(Lookups::bind(config, replica.clone())?);
         let tcp = |address, field| sessions::listen_tcp(address, field);
         let listeners = Listeners {
             local: Listener::bind(&config.admin_socket, "admin_socket")?,
-            remote: remote.map(|(address, tls)| Ok::<_, NodeError>((tcp(address, "tls_listen")?, tls))).transpose()?,
+            remote: config.tls_listen.map(|address| tcp(address, "tls_listen")).transpose()?,
             http: config.http_listen.map(|address| tcp(address, "http_listen")).transpose()?,
         };
         if config.open {
@@ -141,10 +138,10 @@ impl runner::Daemon for Daemon {
     }
 
     fn reload(&mut self, config: &DirectoryConfig) -> Result<Vec<String>, NodeError> {
-        let (keys, rules) = (config.keys()?, config.rules()?);
+        let (keys, rules, terms) = (config.keys()?, config.rules()?, config.terms()?);
         self.lookups.reconfigure(config, keys);
         self.replica.set_rules(rules);
-        self.handler.set_terms(config.terms());
+        self.handler.set_terms(terms);
         Ok(Vec::new())
     }
 

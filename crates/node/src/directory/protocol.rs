@@ -27,7 +27,8 @@
 //! A single set or del may also be a [`weft_wire::directory::update::UpdateFrame`]; its answer is a verdict frame.
 //!
 //! Answers have `"ok":true`, or `"ok":false` with `"kind"` (`request`: not understood; `refused`: against the rules;
-//! `denied`: not for this client; `store`: could not be kept; `busy`: too much is waiting) and `"error"`, one line:
+//! `denied`: not for this client; `store`: could not be kept; `busy`: too much is waiting, of all or of this service) and
+//! `"error"`, one line:
 //!
 //! ```text
 //! changes              {"ok":true, "revision":N}                       committed at this revision
@@ -46,11 +47,13 @@
 //!      ["http_listen":"A:PORT"], "open":BOOL,
 //!      "lookups":{"datagrams":N, "answered":N, "questions":N, "unsent":N, "reports":N}, "ignored":{REASON:N, ..},
 //!      "updates":{"committed":N, "refused":N, "failed":N, "records":N}, "corrections":{OUTCOME:N, ..},
-//!      "sessions":{"open":N, "watching":N}, "lookup_threads":N, "table_hash":TEXT, ["store_error":TEXT]}
+//!      "sessions":{"open":N, "watching":N, "beyond_quota":N}, "lookup_threads":N, "table_hash":TEXT, ["store_error":TEXT]}
 //! ```
 //!
 //! A service sees, by get, list and watch, the AAs that the policy lets it reach, and changes those that are its own: set
-//! by it or for it, or never set by anybody. Policy and status are for operators.
+//! by it or for it, or never set by anybody. Policy and status are for operators. Its sessions, what it has open, its rows
+//! and its rate are bounded ([`Quota`](weft_control::directory::Quota)); a session over TLS ends after a long silence without a
+//! watch, or when a request stays unfinished or an answer unread. Numbers of clients are those of their service.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -325,7 +328,7 @@ pub struct DirectoryStatus {
     pub ignored: BTreeMap<String, u64>,
     /// Updates: `committed`, `refused`, `failed` requests, and log `records` written.
     pub updates: BTreeMap<String, u64>,
-    /// Sessions: those `open` and those of them `watching`.
+    /// Sessions: those `open` and those of them `watching`; and what services asked for `beyond_quota`, ever.
     #[serde(default)]
     pub sessions: BTreeMap<String, u64>,
     /// Threads that answer look-ups.

@@ -141,3 +141,12 @@ pub fn mapping(aa: Ipv4Addr, tor: u8) -> MappingToSet {
     let tor_la = Ipv4Addr::new(10, 1, 0, tor);
     MappingToSet { aa, tor_la, anycast_la: ANYCAST, service: 0, host_la: None, if_version: None, version: None }
 }
+
+/// The small stand-in for `weft` that cargo builds beside the tests.
+pub fn example_program(name: &str) -> PathBuf {
+    let tests = std::env::current_exe().expect("a test has a path");
+    let target = tests.parent().and_then(Path::parent).expect("tests are in target/*/deps");
+    let program = target.join("examples").join(name);
+    assert!(program.is_file(), "{} is built by `cargo test` with all targets", program.display());
+    program
+}

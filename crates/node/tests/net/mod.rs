@@ -272,15 +272,6 @@ impl Drop for Process {
     }
 }
 
-/// The small stand-in for `weft` that cargo builds beside the tests.
-pub(crate) fn example_program(name: &str) -> PathBuf {
-    let tests = std::env::current_exe().expect("a test has a path");
-    let target = tests.parent().and_then(Path::parent).expect("tests are in target/*/deps");
-    let program = target.join("examples").join(name);
-    assert!(program.is_file(), "{} is built by `cargo test` with all targets", program.display());
-    program
-}
-
 /// What network cards were told to let in: of each interface its groups as the kernel has them, with their users, and how
 /// often it was made promiscuous.
 pub(crate) fn hearing(namespace: &Namespace, interfaces: &[&str]) -> BTreeMap<String, Hearing> {

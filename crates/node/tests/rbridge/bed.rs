@@ -12,8 +12,8 @@ use weft_node::socket::{self, Reloaded};
 use weft_node::{DaemonKind, NodeError};
 use weft_wire::ethernet::MacAddress;
 
-use crate::common::{Daemon, wait_until};
-use crate::net::{Namespace, Process, example_program, link};
+use crate::common::{Daemon, example_program, wait_until};
+use crate::net::{Namespace, Process, link};
 
 /// Neighbours of each corner.
 const NEIGHBORS: [[usize; 2]; 4] = [[2, 4], [1, 3], [2, 4], [3, 1]];

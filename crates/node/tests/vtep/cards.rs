@@ -7,8 +7,8 @@ use weft_node::vtep::protocol::{Answer, Item, Request};
 use weft_node::vtep::{FloodText, VtepConfig};
 
 use crate::bed::{Hosts, Running, port, segment};
-use crate::common::wait_until;
-use crate::net::{Pins, Process, example_program, hearing};
+use crate::common::{example_program, wait_until};
+use crate::net::{Pins, Process, hearing};
 
 const PORTS: [&str; 3] = ["eth0", "vm1", "vm2"];
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 129, 1, 1);

@@ -6,8 +6,8 @@ use weft_node::vtep::protocol::{Answer, Item, Request, Shown, What};
 use weft_node::vtep::{self, EntryTable, FloodText, VtepConfig};
 
 use crate::bed::{HOST, Hosts, port, segment, segments};
-use crate::common::wait_until;
-use crate::net::{Namespace, Pins, Process, Stream, example_program};
+use crate::common::{example_program, wait_until};
+use crate::net::{Namespace, Pins, Process, Stream};
 
 const KERNEL: Ipv4Addr = Ipv4Addr::new(192, 168, 100, 2);
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -11,15 +12,19 @@ use weft_wire::directory::PORT;
 
 use super::UPDATES_MAX;
 use super::protocol::RulesRow;
+use super::sessions::Terms;
 use crate::aa_block;
 use crate::agent::AGENT_PORT;
 use crate::error::NodeError;
 use crate::key;
 use crate::runner::{DaemonKind, Settings};
-use crate::tls::TlsFiles;
+use crate::tls::{self, TlsFiles};
 
+mod quota;
 mod store;
 
+pub(super) use quota::Quotas;
+pub use quota::{QuotaConfig, ServiceConfig, SessionTimers};
 pub use store::StoreConfig;
 
 /// Where a directory server has sessions unless configured otherwise.
@@ -56,6 +61,10 @@ pub struct DirectoryConfig {
     /// Files for these sessions.
     #[serde(default)]
     pub tls: Option<TlsFiles>,
+    /// File with the SHA-256 fingerprints of certificates that are no longer good, one a line, as
+    /// `openssl x509 -noout -fingerprint -sha256` prints them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_revoked: Option<PathBuf>,
     /// Address and TCP port for `/metrics`, `/healthz` and `/readyz`: HTTP that everybody who reaches it may read.
     #[serde(default)]
     pub http_listen: Option<SocketAddrV4>,
@@ -79,6 +88,15 @@ pub struct DirectoryConfig {
     /// This is a lab whose network nobody else can reach: `open` may be used on any address.
     #[serde(default)]
     pub lab: bool,
+    /// How long sessions over TLS are waited for.
+    #[serde(default)]
+    pub sessions: SessionTimers,
+    /// What each service may take.
+    #[serde(default)]
+    pub quota: QuotaConfig,
+    /// What is said of single services.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceConfig>,
 }
 
 /// A secret in a file.
@@ -115,6 +133,7 @@ impl DirectoryConfig {
             more_keys: Vec::new(),
             tls_listen: None,
             tls: None,
+            tls_revoked: None,
             http_listen: None,
             update_timeout_ms: default_update_timeout_ms(),
             agent_port: default_agent_port(),
@@ -123,6 +142,9 @@ impl DirectoryConfig {
             open: false,
             lookup_threads: None,
             lab: false,
+            sessions: SessionTimers::default(),
+            quota: QuotaConfig::example(),
+            services: Vec::new(),
         }
     }
 
@@ -141,10 +163,16 @@ impl DirectoryConfig {
         Ok(KeyRing::new(secrets.collect::<Result<Vec<_>, _>>()?))
     }
 
-    /// How long an update may wait for the store, and the rules for updates as clients are told them.
-    pub(super) fn terms(&self) -> (Duration, RulesRow) {
-        let rules = RulesRow { aa_block: self.aa_block.clone(), tor_las: self.tor_las.clone() };
-        (Duration::from_millis(self.update_timeout_ms.max(1)), rules)
+    /// What sessions are held to.
+    pub(super) fn terms(&self) -> Result<Terms, NodeError> {
+        let revoked = self.tls_revoked.as_deref();
+        Ok(Terms {
+            update_timeout: Duration::from_millis(self.update_timeout_ms.max(1)),
+            rules: RulesRow { aa_block: self.aa_block.clone(), tor_las: self.tor_las.clone() },
+            quotas: Quotas::new(&self.quota, &self.services),
+            timers: self.sessions,
+            trust: self.tls.as_ref().map(|files| tls::server(files, revoked).map(Arc::new)).transpose()?,
+        })
     }
 
     /// The LAs of all ToR switches.
@@ -176,7 +204,8 @@ impl DirectoryConfig {
                 "is empty, so no mapping could be set; name the ToRs or leave it out",
             ));
         }
-        Ok(Rules { aa_block, tor_las, updates_max: UPDATES_MAX })
+        let aa_ranges = quota::aa_ranges(aa_block, &self.services)?;
+        Ok(Rules { aa_block, tor_las, aa_ranges, updates_max: UPDATES_MAX })
     }
 
     /// Refuses an address that tags cannot cover, and an open server that strangers could reach.
@@ -195,6 +224,9 @@ impl DirectoryConfig {
             let why = "goes with `tls`; set both or none (`weft directory certs DIR` makes the files)";
             return Err(NodeError::config("tls_listen", why));
         }
+        if self.tls_revoked.is_some() && self.tls.is_none() {
+            return Err(NodeError::config("tls_revoked", "goes with `tls`; set both, or leave it out"));
+        }
         match (&self.key_file, self.open) {
             (None, false) => {
                 Err(NodeError::config("key_file", "is missing; name one, or set `open` on a loopback address"))
@@ -210,8 +242,19 @@ impl DirectoryConfig {
 }
 
 impl Settings for DirectoryConfig {
-    const LIVE: &'static [&'static str] =
-        &["key_file", "key_id", "more_keys", "update_timeout_ms", "agent_port", "tor_las"];
+    const LIVE: &'static [&'static str] = &[
+        "key_file",
+        "key_id",
+        "more_keys",
+        "update_timeout_ms",
+        "agent_port",
+        "tor_las",
+        "tls",
+        "tls_revoked",
+        "sessions",
+        "quota",
+        "services",
+    ];
 
     fn check(&self) -> Result<(), NodeError> {
         self.check_access()?;

@@ -57,9 +57,9 @@ pub struct ReplicaSettings {
     pub record_updates: usize,
     /// Records on their way to the store at a time.
     pub records_open: usize,
-    /// Requests that may wait; more are refused.
+    /// Requests that may wait; more are refused. Services leave an eighth to operators.
     pub requests_waiting: usize,
-    /// Updates that may wait; more are refused.
+    /// Updates that may wait; more are refused. The same.
     pub updates_waiting: usize,
     /// Records after which a snapshot replaces the log.
     pub snapshot_records: u64,
@@ -219,8 +219,8 @@ impl Replica {
         self.reader().read(look)
     }
 
-    /// Carries out a request and calls `reply` with its outcome, within about `timeout`. Requests of one client, and
-    /// those that name the same AA, are applied in the order in which they were submitted here.
+    /// Carries out a request and calls `reply` with its outcome, within about `timeout`. Requests of one authority that are
+    /// of one client, or name the same AA, are applied in the order in which they were submitted here.
     ///
     /// A request that the store may have taken without our knowing ends in [`Failure::Store`], which says so. A client
     /// with a number can then ask again, here or elsewhere, with the same sequence.

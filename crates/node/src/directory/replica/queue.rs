@@ -1,12 +1,15 @@
 //! Requests that wait for a record, and records that wait for the store and the follower. Pure bookkeeping: the
 //! threads that use it share it under one lock.
+//!
+//! Operators and each service wait in a flow of their own, and the flows share records alike: who sends much waits behind
+//! itself.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weft_control::directory::{Batch, Refusal, Request};
+use weft_control::directory::{Authority, Batch, FairQueue, Refusal, Request};
 
 use super::table::Verdicts;
 use super::{Failure, ReplicaSettings, Reply};
@@ -59,13 +62,13 @@ struct Applied {
 /// All of it.
 #[derive(Default)]
 pub(super) struct Queue {
-    waiting: VecDeque<Waiting>,
+    waiting: FairQueue<Authority, Waiting>,
     updates_waiting: usize,
     /// Records whose append has not returned, by number.
     open: HashMap<u64, Open>,
     next_number: u64,
     /// Clients and AAs named in them.
-    clients: HashSet<u64>,
+    clients: HashSet<(Authority, u64)>,
     aas: HashSet<Ipv4Addr>,
     /// Records among them that change the policy.
     policies: usize,
@@ -95,8 +98,10 @@ impl Queue {
         settings: &ReplicaSettings,
     ) -> Result<bool, Settled> {
         let updates = weight(&request);
-        if self.waiting.len() >= settings.requests_waiting || self.updates_waiting + updates > settings.updates_waiting
-        {
+        // What services may not fill is left for operators.
+        let room = |max: usize| if request.authority.is_operator() { max } else { max - max / 8 };
+        let updates_room = room(settings.updates_waiting);
+        if self.waiting.len() >= room(settings.requests_waiting) || self.updates_waiting + updates > updates_room {
             let why = format!(
                 "overloaded: {} requests with {} updates wait for the store, nothing was changed; try again later",
                 self.waiting.len(),
@@ -106,7 +111,7 @@ impl Queue {
         }
         self.expires(ticket.deadline);
         self.updates_waiting += updates;
-        self.waiting.push_back(Waiting { request, ticket, since: now, tried: false });
+        self.waiting.push_back(request.authority, updates, Waiting { request, ticket, since: now, tried: false });
         // In between, an appender waits for one of these or for the window to end.
         let count = self.waiting.len();
         Ok(count == 1 || count == self.expected() || self.updates_waiting >= settings.record_updates)
@@ -115,8 +120,9 @@ impl Queue {
     /// Puts requests back in front of all others, in their order.
     pub(super) fn push_back(&mut self, again: Vec<(Request, Ticket)>, now: Instant) {
         for (request, ticket) in again.into_iter().rev() {
-            self.updates_waiting += weight(&request);
-            self.waiting.push_front(Waiting { request, ticket, since: now, tried: true });
+            let updates = weight(&request);
+            self.updates_waiting += updates;
+            self.waiting.push_front(request.authority, updates, Waiting { request, ticket, since: now, tried: true });
         }
     }
 
@@ -124,20 +130,21 @@ impl Queue {
     ///
     /// With nothing on its way a request goes at once, unless those who were answered just now are likely to ask again
     /// and share its record. Otherwise it waits for others to share its record, and for records that name the same
-    /// client or AA: the order of those is kept.
+    /// client or AA: the order of those is kept, and only its own flow waits with it.
     pub(super) fn next(&mut self, now: Instant, settings: &ReplicaSettings) -> Next {
-        let Some(first) = self.waiting.front() else { return Next::Wait(None) };
-        if self.open.len() >= settings.records_open.max(1) || self.conflicts(&first.request) {
+        if self.open.len() >= settings.records_open.max(1) {
             return Next::Wait(None);
         }
-        let left = self.patience(first.since, now, settings.window);
+        let ready = self.waiting.heads().filter(|(_, head)| !self.conflicts(&head.request));
+        let Some(since) = ready.map(|(_, head)| head.since).min() else { return Next::Wait(None) };
+        let left = self.patience(since, now, settings.window);
         if self.updates_waiting < settings.record_updates && !left.is_zero() {
             return Next::Wait(Some(left));
         }
         self.open_record(settings)
     }
 
-    /// How much longer the first request, which waits since then, should wait for others.
+    /// How much longer requests, of which the first waits since then, should wait for others.
     fn patience(&self, since: Instant, now: Instant, window: Duration) -> Duration {
         if !self.open.is_empty() || !self.committed.is_empty() {
             return window.saturating_sub(now.saturating_duration_since(since));
@@ -158,12 +165,19 @@ impl Queue {
     fn open_record(&mut self, settings: &ReplicaSettings) -> Next {
         let mut batch = Batch::default();
         let (mut tickets, mut updates) = (Vec::new(), 0);
-        while let Some(first) = self.waiting.front() {
+        // Flows whose turn it is not: nothing of theirs overtakes their first.
+        let mut held = BTreeSet::new();
+        loop {
+            let Some((who, first)) = self.waiting.heads().find(|(who, _)| !held.contains(who)) else { break };
+            if self.conflicts(&first.request) {
+                held.insert(who);
+                continue;
+            }
             let more = weight(&first.request);
-            if (updates > 0 && updates + more > settings.record_updates) || self.conflicts(&first.request) {
+            if updates > 0 && updates + more > settings.record_updates {
                 break;
             }
-            let Some(Waiting { request, ticket, .. }) = self.waiting.pop_front() else { break };
+            let Some(Waiting { request, ticket, .. }) = self.waiting.pop(who) else { break };
             updates += more;
             self.updates_waiting -= more;
             batch.requests.push(request);
@@ -178,7 +192,7 @@ impl Queue {
     }
 
     fn conflicts(&self, request: &Request) -> bool {
-        self.clients.contains(&request.client)
+        self.clients.contains(&(request.authority, request.client))
             || (self.policies > 0 && !request.policy.is_empty())
             || (!self.aas.is_empty() && request.updates.iter().any(|update| self.aas.contains(&update.aa)))
     }
@@ -199,10 +213,11 @@ impl Queue {
             if request.client == 0 {
                 continue;
             }
+            let client = (request.authority, request.client);
             if open {
-                self.clients.insert(request.client);
+                self.clients.insert(client);
             } else {
-                self.clients.remove(&request.client);
+                self.clients.remove(&client);
             }
         }
     }
@@ -285,18 +300,11 @@ impl Queue {
     /// Takes the tickets whose time is over: those that never left, and those that may be in the store.
     pub(super) fn expired(&mut self, now: Instant) -> (Vec<Ticket>, Vec<Ticket>) {
         let (mut never_left, mut on_the_way) = (Vec::new(), Vec::new());
-        let waiting = std::mem::take(&mut self.waiting);
-        self.expiry = None;
-        for entry in waiting {
-            if entry.ticket.deadline <= now {
-                self.updates_waiting -= weight(&entry.request);
-                if entry.tried { &mut on_the_way } else { &mut never_left }.push(entry.ticket);
-            } else {
-                self.expires(entry.ticket.deadline);
-                self.waiting.push_back(entry);
-            }
+        for entry in self.waiting.take(|entry| entry.ticket.deadline <= now) {
+            self.updates_waiting -= weight(&entry.request);
+            if entry.tried { &mut on_the_way } else { &mut never_left }.push(entry.ticket);
         }
-        let mut expiry = self.expiry;
+        let mut expiry = self.waiting.iter().map(|entry| entry.ticket.deadline).min();
         for open in self.open.values_mut().chain(self.committed.values_mut()) {
             for ticket in open.tickets.iter_mut().filter(|ticket| ticket.reply.is_some()) {
                 if ticket.deadline <= now {
@@ -312,7 +320,7 @@ impl Queue {
 
     /// Takes everybody who waits.
     pub(super) fn drain(&mut self) -> Vec<Ticket> {
-        let waiting = self.waiting.drain(..).map(|entry| entry.ticket);
+        let waiting = self.waiting.take(|_| true).into_iter().map(|entry| entry.ticket);
         let open = self.open.drain().chain(self.committed.drain()).flat_map(|(_, open)| open.tickets);
         self.updates_waiting = 0;
         waiting.chain(open).collect()

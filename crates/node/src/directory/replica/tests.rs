@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use weft_control::address::Locator;
-use weft_control::directory::{Batch, Reason, Refusal, Request, Rules, Table, Update};
+use weft_control::directory::{AaRanges, Authority, Batch, Reason, Refusal, Request, Rules, Table, Update};
 
 use super::*;
 use crate::store::{Follower, Store, StoreError};
@@ -140,7 +140,7 @@ fn absent() -> Request {
 }
 
 fn rules() -> Rules {
-    Rules { aa_block: "20.0.0.0/8".parse().unwrap(), tor_las: None, updates_max: 1000 }
+    Rules { aa_block: "20.0.0.0/8".parse().unwrap(), tor_las: None, aa_ranges: AaRanges::default(), updates_max: 1000 }
 }
 
 fn start(store: &Fickle) -> Replica {
@@ -325,6 +325,30 @@ fn subscribers_hear_of_every_change_and_slow_ones_that_they_lag() {
         replica.commit(set(k), SOON).unwrap();
     }
     assert_eq!(events.try_recv(), Err(broadcast::error::TryRecvError::Lagged(1)));
+}
+
+#[test]
+fn who_sends_little_does_not_wait_behind_who_sends_much() {
+    let store = Fickle::default();
+    let settings = ReplicaSettings { records_open: 1, ..ReplicaSettings::default() };
+    let replica = Replica::start(Arc::new(store.clone()), rules(), settings).unwrap();
+    store.change(|state| state.blocked = true);
+    let first = submit(&replica, set(9), SOON);
+    wait_until("the first record is on its way", || store.0.0.lock().unwrap().begun == 1);
+    let of = |service: u32, k: u32| Request {
+        authority: Authority::Service(service),
+        ..Request::once(vec![Update { aa: Ipv4Addr::from(0x1400_1000 + k), ..set(1).updates[0] }])
+    };
+    let much: Vec<_> = (0..4000).map(|k| submit(&replica, of(7, k), SOON)).collect();
+    let little = submit(&replica, of(8, 5000), SOON);
+    // What waits for its own earlier update holds nobody else up.
+    let own = submit(&replica, Request { authority: Authority::Service(6), ..set(9) }, SOON);
+    let other = submit(&replica, of(5, 5001), SOON);
+    store.change(|state| state.blocked = false);
+    assert_eq!(first.recv().unwrap(), Ok(1));
+    assert_eq!([little, own, other].map(|outcome| outcome.recv().unwrap()), [Ok(2), Ok(2), Ok(2)], "the next record");
+    let revisions: Vec<_> = much.into_iter().map(|outcome| outcome.recv().unwrap().unwrap()).collect();
+    assert!(revisions.is_sorted() && revisions[3999] > 4, "{:?}", revisions.last());
 }
 
 #[test]

@@ -54,6 +54,11 @@ impl Decoder {
         &mut self.bytes
     }
 
+    /// Bytes of what has come in part.
+    pub(super) fn partial(&self) -> usize {
+        self.bytes.len() - self.taken
+    }
+
     /// The next whole request; `None` until more has come.
     pub(super) fn next(&mut self) -> Option<Input> {
         loop {

@@ -4,20 +4,25 @@ use std::collections::HashSet;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf};
 use tokio::sync::{mpsc, oneshot, watch};
-use weft_control::directory::Request;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use weft_control::directory::{Authority, Request};
 
-use super::authority::Authority;
 use super::codec::{Decoder, Form, Input, encode};
-use super::handler::{Handler, Listing, Outcome, response};
+use super::handler::{Handler, Listing, Outcome, beyond, response};
+use crate::directory::config::SessionTimers;
 use crate::directory::protocol::{AdminRequest, AdminResponse, Event};
 use crate::directory::replica::Failure;
 
 /// Requests that a session may have open; then it is not read any further.
 const PIPELINE_MAX: usize = 1024;
+/// AAs of updates that a session remembers as open; then it waits until they are not.
+const AAS_OPEN_MAX: usize = 65_536;
 /// Answers are sent once there are so many bytes of them, or once the next is not there yet.
 const FLUSH_BYTES: usize = 64 << 10;
 /// Bytes read at a time.
@@ -26,22 +31,38 @@ const READ_BYTES: usize = 64 << 10;
 /// An answer in its place in the order.
 type Answer = (Form, Outcome);
 
-/// Serves a client until it goes.
-pub(super) async fn serve<S>(stream: S, who: Authority, handler: Arc<Handler>, line_max: usize)
-where
+/// Serves a client until it goes, or as long as `timers` let it.
+pub(super) async fn serve<S>(
+    stream: S,
+    who: Authority,
+    handler: Arc<Handler>,
+    line_max: usize,
+    timers: Option<SessionTimers>,
+) where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     let _open = Counted::new(Arc::clone(&handler), |handler| &handler.open);
     let (input, output) = tokio::io::split(stream);
     let (answers, pending) = mpsc::channel(PIPELINE_MAX);
-    let theirs = Arc::clone(&handler);
-    let reading = tokio::spawn(async move {
+    let watches = Arc::new(AtomicBool::new(false));
+    let reader = Reader {
+        who,
+        handler: Arc::clone(&handler),
+        answers,
+        open: HashSet::new(),
+        timers,
+        watches: Arc::clone(&watches),
+    };
+    // It ends with the session, however that ends.
+    let mut reading = JoinSet::new();
+    reading.spawn(async move {
         // A client that is gone has nothing to be told.
-        let _ = Reader { who, handler: theirs, answers, open: HashSet::new() }.run(input, line_max).await;
+        let _ = reader.run(input, line_max).await;
     });
-    let mut writer = Writer { who, handler, output, bytes: Vec::new(), watch: None, listing: None };
+    let stall = timers.map(SessionTimers::stall);
+    let listing = Listing::none(&handler, who);
+    let mut writer = Writer { who, handler, output, bytes: Vec::new(), watch: None, watches, listing, stall };
     let _ = writer.run(pending).await;
-    reading.abort();
 }
 
 struct Reader {
@@ -50,28 +71,67 @@ struct Reader {
     answers: mpsc::Sender<Answer>,
     /// AAs in updates of a service that may be open still.
     open: HashSet<Ipv4Addr>,
+    timers: Option<SessionTimers>,
+    /// Whether the client listens, and so may be silent.
+    watches: Arc<AtomicBool>,
 }
 
 impl Reader {
     async fn run<R: AsyncRead>(mut self, mut input: ReadHalf<R>, line_max: usize) -> io::Result<()> {
         let mut decoder = Decoder::new(line_max);
+        let mut buffered = self.handler.buffer(self.who);
+        // Since when a request has been unfinished.
+        let mut since = None;
         loop {
             let room = decoder.room();
             room.reserve(READ_BYTES);
-            if input.read_buf(room).await? == 0 {
+            if self.read(&mut input, room, since).await? == 0 {
                 return Ok(());
             }
+            let before = decoder.partial();
             while let Some(next) = decoder.next() {
                 let (answer, lost) = self.answer(next).await;
                 if self.answers.send(answer).await.is_err() || lost {
                     return Ok(());
                 }
             }
+            let left = decoder.partial();
+            since = since.filter(|_| left == before).or_else(|| Some(Instant::now())).filter(|_| left > 0);
+            if let Err(exceeded) = self.handler.set_buffered(self.who, &mut buffered, left) {
+                let answer = Outcome::Now(Box::new(beyond(exceeded)));
+                // The session ends with it.
+                let _ = self.answers.send((Form::Json, answer)).await;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads some bytes; none once the client is gone or has been silent for too long.
+    async fn read<R: AsyncRead>(
+        &self,
+        input: &mut ReadHalf<R>,
+        room: &mut Vec<u8>,
+        since: Option<Instant>,
+    ) -> io::Result<usize> {
+        loop {
+            let read = input.read_buf(room);
+            let Some(timers) = self.timers else { return read.await };
+            let until = since.map_or_else(|| Instant::now() + timers.idle(), |since| since + timers.stall());
+            match tokio::time::timeout_at(until, read).await {
+                Ok(outcome) => return outcome,
+                Err(_) if since.is_none() && self.watches.load(Ordering::Relaxed) => {}
+                Err(_) => return Ok(0),
+            }
         }
     }
 
     /// The answer, and whether the session cannot go on.
     async fn answer(&mut self, input: Input) -> (Answer, bool) {
+        let cost = if let Input::Line(request) = &input { self.handler.cost(request) } else { 1 };
+        let wait_ns = self.handler.charge(self.who, cost);
+        if wait_ns > 0 {
+            tokio::time::sleep(Duration::from_nanos(wait_ns)).await;
+        }
         match input {
             Input::Line(request) => {
                 if matches!(request, AdminRequest::Move { .. }) {
@@ -95,7 +155,7 @@ impl Reader {
         if self.who.is_operator() || aas.is_empty() {
             return;
         }
-        if aas.iter().any(|aa| self.open.contains(aa)) {
+        if self.open.len() + aas.len() > AAS_OPEN_MAX || aas.iter().any(|aa| self.open.contains(aa)) {
             self.let_all_pass().await;
         }
         self.open.extend(aas);
@@ -118,7 +178,11 @@ struct Writer<W> {
     output: W,
     bytes: Vec<u8>,
     watch: Option<Watch>,
-    listing: Option<Listing>,
+    /// Told to the reader.
+    watches: Arc<AtomicBool>,
+    listing: Listing,
+    /// How long an answer may be unread.
+    stall: Option<Duration>,
 }
 
 /// A watch that runs.
@@ -183,6 +247,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 };
                 let watching = Counted::new(Arc::clone(&self.handler), |handler| &handler.watching);
                 self.watch = Some(Watch { news: self.handler.feed.news(), revision, _watching: watching });
+                self.watches.store(true, Ordering::Relaxed);
                 self.tell_news().await?;
             }
             Outcome::Passed(passed) => {
@@ -229,6 +294,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     /// Says that changes are missing, and ends the watch.
     fn lagged(&mut self) {
         if let Some(watch) = self.watch.take() {
+            self.watches.store(false, Ordering::Relaxed);
             let lagged = AdminResponse { event: Some(Event::Lagged), ..AdminResponse::committed(watch.revision) };
             encode(Form::Json, &lagged, &mut self.bytes);
         }
@@ -238,7 +304,15 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         if self.bytes.len() >= FLUSH_BYTES { self.flush().await } else { Ok(()) }
     }
 
+    /// Sends what is written. A client that does not read it in time has no session any more.
     async fn flush(&mut self) -> io::Result<()> {
+        match self.stall {
+            None => self.send().await,
+            Some(stall) => tokio::time::timeout(stall, self.send()).await?,
+        }
+    }
+
+    async fn send(&mut self) -> io::Result<()> {
         if !self.bytes.is_empty() {
             self.output.write_all(&self.bytes).await?;
             self.bytes.clear();

@@ -1,20 +1,25 @@
 //! Requests of sessions, carried out on the replica.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use weft_control::address::Locator;
-use weft_control::directory::{Change, Request, Table, Update};
+use weft_control::directory::{Authority, Change, Exceeded, Record, Request, Table, Update, Weight};
 
-use super::authority::Authority;
 use super::feed::Feed;
+use super::share::{Buffered, SessionPlace, Shares};
+use super::terms::Terms;
 use crate::directory::protocol::{
-    AdminRequest, AdminResponse, ChangeRow, DirectoryStatus, LIST_MAX, MappingRow, MappingToSet, RulesRow,
+    AdminRequest, AdminResponse, ChangeRow, DirectoryStatus, LIST_MAX, MappingRow, MappingToSet,
 };
 use crate::directory::replica::{Committed, Failure, Replica};
+use crate::runner::Clock;
+use crate::tls::Fingerprint;
+
+/// Rows of a list that cost as much as an update.
+const ROWS_PER_UPDATE: usize = 64;
 
 /// Makes the status.
 pub(in crate::directory) type StatusOf = Arc<dyn Fn() -> DirectoryStatus + Send + Sync>;
@@ -23,16 +28,22 @@ pub(in crate::directory) type StatusOf = Arc<dyn Fn() -> DirectoryStatus + Send 
 pub(in crate::directory) struct Handler {
     replica: Replica,
     pub(super) feed: Arc<Feed>,
-    /// How long an update may wait for the store, and the rules as clients are told them.
-    terms: RwLock<(Duration, RulesRow)>,
+    terms: watch::Sender<Arc<Terms>>,
+    shares: Shares,
+    clock: Clock,
     status: StatusOf,
     pub(super) open: AtomicU64,
     pub(super) watching: AtomicU64,
+    /// What services asked for beyond their shares.
+    beyond: AtomicU64,
 }
 
-/// The AAs of a list that is read in parts, in order: made with the first part, so that the others need no search. AAs that
-/// were set since are not in it; a watch from the first part's revision tells them.
-pub(super) type Listing = Vec<Ipv4Addr>;
+/// The AAs of a list that is read in parts, in order, those alone that its reader may know: made with the first part, so that
+/// the others need no search. AAs that were set since are not in it; a watch from the first part's revision tells them.
+pub(super) struct Listing {
+    aas: Option<Vec<Ipv4Addr>>,
+    kept: Buffered,
+}
 
 /// The answer to a request, or where it comes from.
 pub(super) enum Outcome {
@@ -45,24 +56,88 @@ pub(super) enum Outcome {
 }
 
 impl Handler {
-    pub(super) fn new(replica: Replica, feed: Arc<Feed>, terms: (Duration, RulesRow), status: StatusOf) -> Self {
-        let (open, watching) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { replica, feed, terms: RwLock::new(terms), status, open, watching }
+    pub(super) fn new(replica: Replica, feed: Arc<Feed>, terms: Terms, status: StatusOf) -> Self {
+        Self {
+            replica,
+            feed,
+            terms: watch::Sender::new(Arc::new(terms)),
+            shares: Shares::default(),
+            clock: Clock::start(),
+            status,
+            open: AtomicU64::new(0),
+            watching: AtomicU64::new(0),
+            beyond: AtomicU64::new(0),
+        }
     }
 
-    fn terms(&self) -> (Duration, RulesRow) {
-        self.terms.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The terms of now.
+    pub(super) fn terms(&self) -> Arc<Terms> {
+        Arc::clone(&self.terms.borrow())
     }
 
     /// Other terms from now on.
-    pub(in crate::directory) fn set_terms(&self, terms: (Duration, RulesRow)) {
-        *self.terms.write().unwrap_or_else(PoisonError::into_inner) = terms;
+    pub(in crate::directory) fn set_terms(&self, terms: Terms) {
+        self.terms.send_replace(Arc::new(terms));
+    }
+
+    /// Returns once this certificate is revoked.
+    pub(super) async fn revoked(&self, fingerprint: Fingerprint) {
+        let has_revoked = |terms: &Arc<Terms>| terms.trust.as_ref().is_some_and(|trust| trust.has_revoked(fingerprint));
+        // The sender is in this very struct.
+        let _ = self.terms.subscribe().wait_for(has_revoked).await;
+    }
+
+    /// A place for one more session of this client.
+    ///
+    /// # Errors
+    /// It has as many as it may.
+    pub(super) fn open_session(&self, who: Authority) -> Result<SessionPlace, Exceeded> {
+        self.within(who, |terms, service| self.shares.open_session(who, terms.quotas.of(service)))
+    }
+
+    /// Counts the bytes that a session keeps.
+    pub(super) fn buffer(&self, who: Authority) -> Buffered {
+        self.shares.buffer(who)
+    }
+
+    /// A session keeps so many bytes from now on.
+    ///
+    /// # Errors
+    /// They are more than it may.
+    pub(super) fn set_buffered(&self, who: Authority, buffered: &mut Buffered, bytes: usize) -> Result<(), Exceeded> {
+        self.within(who, |terms, service| buffered.set(bytes, terms.quotas.of(service)))
+    }
+
+    /// How long to wait before a request is carried out, nanoseconds: its client may ask no faster.
+    pub(super) fn charge(&self, who: Authority, cost: u64) -> u64 {
+        let Authority::Service(service) = who else { return 0 };
+        self.shares.charge(who, cost, self.clock.now_ns(), self.terms.borrow().quotas.of(service))
+    }
+
+    /// What a request costs, in updates.
+    pub(super) fn cost(&self, request: &AdminRequest) -> u64 {
+        let cost = match request {
+            AdminRequest::SetMany { mappings, .. } => mappings.len(),
+            AdminRequest::Policy { changes, .. } => changes.len(),
+            // The first part looks at every row.
+            AdminRequest::List { from: None, .. } => self.replica.read(Table::mapped) / ROWS_PER_UPDATE,
+            AdminRequest::List { .. } => LIST_MAX / ROWS_PER_UPDATE,
+            _ => 1,
+        };
+        cost.max(1) as u64
+    }
+
+    fn within<T>(&self, who: Authority, take: impl FnOnce(&Terms, u32) -> Result<T, Exceeded>) -> Result<T, Exceeded> {
+        let service = if let Authority::Service(service) = who { service } else { 0 };
+        take(&self.terms.borrow(), service).inspect_err(|_| {
+            self.beyond.fetch_add(1, Ordering::Relaxed);
+        })
     }
 
     /// The server's state, with the numbers of sessions that are open and that watch.
     pub(in crate::directory) fn status(&self) -> DirectoryStatus {
         let mut status = (self.status)();
-        for (name, count) in [("open", &self.open), ("watching", &self.watching)] {
+        for (name, count) in [("open", &self.open), ("watching", &self.watching), ("beyond_quota", &self.beyond)] {
             status.sessions.insert(name.to_owned(), count.load(Ordering::Relaxed));
         }
         status
@@ -111,14 +186,16 @@ impl Handler {
     }
 
     /// The answer to a request that changes nothing. A session that lists part after part keeps its `listing`.
-    pub(super) fn look(&self, who: Authority, request: &AdminRequest, listing: &mut Option<Listing>) -> AdminResponse {
+    pub(super) fn look(&self, who: Authority, request: &AdminRequest, listing: &mut Listing) -> AdminResponse {
         match request {
             AdminRequest::Get { aa } => self.get(who, *aa),
             AdminRequest::List { from, limit } => self.list(who, *from, *limit, listing),
             AdminRequest::Watch { from } => {
                 AdminResponse::committed(from.unwrap_or_else(|| self.replica.read(Table::revision)))
             }
-            AdminRequest::Rules {} => AdminResponse { rules: Some(self.terms().1), ..AdminResponse::good() },
+            AdminRequest::Rules {} => {
+                AdminResponse { rules: Some(self.terms().rules.clone()), ..AdminResponse::good() }
+            }
             AdminRequest::PolicyList {} if who.is_operator() => self.policy(),
             AdminRequest::Status {} if who.is_operator() => {
                 AdminResponse { status: Some(self.status()), ..AdminResponse::good() }
@@ -129,19 +206,31 @@ impl Handler {
 
     /// Submits an update if this client may make it.
     pub(super) fn update(&self, who: Authority, mut request: Request) -> Outcome {
-        if let Authority::Service(_) = who
-            && let Err(why) = self.replica.read(|table| who.check(table, &mut request))
-        {
-            return failed("denied", why);
-        }
+        let weight = match self.open_request(who, &mut request) {
+            Ok(weight) => weight,
+            Err(refused) => return refused,
+        };
         let (sender, receiver) = oneshot::channel();
+        // Not the handler, which keeps the replica that keeps this.
+        let shares = self.shares.clone();
         let reply = move |outcome| {
+            shares.close_request(who, weight);
             // The session may be gone.
             let _ = sender.send(outcome);
         };
-        let timeout = self.terms.read().unwrap_or_else(PoisonError::into_inner).0;
+        let timeout = self.terms.borrow().update_timeout;
         self.replica.submit(request, timeout, Box::new(reply));
         Outcome::Later(receiver)
+    }
+
+    /// Whether this client may make the update, and make it now.
+    fn open_request(&self, who: Authority, request: &mut Request) -> Result<Weight, Outcome> {
+        let Authority::Service(service) = who else { return Ok(Weight::default()) };
+        let checked = self.replica.read(|table| Ok((who.check(table, request)?, table.rows(service))));
+        let (new_rows, rows) = checked.map_err(|why: String| failed("denied", why))?;
+        let weight = Weight { updates: request.updates.len(), new_rows };
+        let opened = self.within(who, |terms, _| self.shares.open_request(who, weight, rows, terms.quotas.of(service)));
+        opened.map(|()| weight).map_err(|exceeded| Outcome::Now(Box::new(beyond(exceeded))))
     }
 
     /// The update that moves an AA: what is not named stays, and nothing may change in between.
@@ -180,12 +269,13 @@ impl Handler {
         who: Authority,
         from: Option<Ipv4Addr>,
         limit: Option<usize>,
-        listing: &mut Option<Listing>,
+        listing: &mut Listing,
     ) -> AdminResponse {
         let limit = limit.unwrap_or(LIST_MAX).clamp(1, LIST_MAX);
-        let kept = listing.take().filter(|_| from.is_some());
+        let kept = listing.aas.take().filter(|_| from.is_some());
         let aas = kept.unwrap_or_else(|| {
-            let mut aas = self.replica.read(Table::mapped_aas);
+            let known = |table: &Table| table.mapped_aas(|record: &Record| who.sees(table, record));
+            let mut aas = self.replica.read(known);
             aas.sort_unstable();
             aas
         });
@@ -199,8 +289,15 @@ impl Handler {
             let mappings = seen.filter_map(|(aa, record)| MappingRow::of(aa, record)).collect();
             AdminResponse { revision: Some(table.revision()), mappings: Some(mappings), next, ..AdminResponse::good() }
         });
-        *listing = next.map(|_| aas);
-        response
+        listing.aas = next.map(|_| aas);
+        let bytes = listing.aas.as_ref().map_or(0, |aas| aas.len() * size_of::<Ipv4Addr>());
+        match self.set_buffered(who, &mut listing.kept, bytes) {
+            Ok(()) => response,
+            Err(exceeded) => {
+                listing.aas = None;
+                beyond(exceeded)
+            }
+        }
     }
 
     fn policy(&self) -> AdminResponse {
@@ -220,6 +317,18 @@ impl Handler {
         self.replica
             .read(|table| record.changed.iter().filter(|(_, record)| who.sees(table, record)).map(row).collect())
     }
+}
+
+impl Listing {
+    /// Of a session that has not listed anything.
+    pub(super) fn none(handler: &Handler, who: Authority) -> Self {
+        Self { aas: None, kept: handler.buffer(who) }
+    }
+}
+
+/// The answer to who takes more than its share.
+pub(super) fn beyond(exceeded: Exceeded) -> AdminResponse {
+    AdminResponse::failed(if exceeded.passes { "busy" } else { "refused" }, exceeded)
 }
 
 /// The answer to an update.

@@ -11,19 +11,18 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
+use weft_control::directory::Authority;
 
-use super::authority::Authority;
+use super::codec::{Form, encode};
 use super::connection;
-use super::handler::Handler;
+use super::handler::{Handler, beyond};
+use crate::descriptors::Places;
 use crate::directory::http;
+use crate::directory::protocol::AdminResponse;
 use crate::error::NodeError;
 use crate::socket::Listener;
 use crate::tls;
 
-/// Sessions over the Unix socket at a time; more wait.
-const LOCAL_MAX: usize = 256;
-/// Sessions over TLS at a time, handshakes included; more wait.
-const REMOTE_MAX: usize = 4096;
 /// Longest line over the Unix socket, bytes: room for the largest `set-many`.
 const LOCAL_LINE_MAX: usize = 16 << 20;
 /// Longest line over TLS, bytes.
@@ -52,7 +51,7 @@ pub(in crate::directory) fn listen_tcp(address: SocketAddrV4, field: &'static st
 /// Everything that sessions come in by.
 pub(in crate::directory) struct Listeners {
     pub(in crate::directory) local: Listener,
-    pub(in crate::directory) remote: Option<(TcpListener, Arc<rustls::ServerConfig>)>,
+    pub(in crate::directory) remote: Option<TcpListener>,
     pub(in crate::directory) http: Option<TcpListener>,
 }
 
@@ -61,7 +60,7 @@ pub(in crate::directory) type Addresses = (Option<SocketAddrV4>, Option<SocketAd
 
 impl Listeners {
     pub(in crate::directory) fn remote_address(&self) -> Option<SocketAddrV4> {
-        self.remote.as_ref().and_then(|(listener, _)| address_of(listener))
+        self.remote.as_ref().and_then(address_of)
     }
 
     pub(in crate::directory) fn http_address(&self) -> Option<SocketAddrV4> {
@@ -70,9 +69,10 @@ impl Listeners {
 
     /// Serves until one of them fails.
     pub(super) async fn serve(self, handler: Arc<Handler>) -> Result<(), NodeError> {
-        let local = accept_local(&self.local, &handler);
-        let remote = optional(self.remote.map(|(listener, config)| accept_remote(listener, config, &handler)));
-        let http = optional(self.http.map(|listener| http::serve(listener, Arc::clone(&handler))));
+        let places = Places::here();
+        let local = accept_local(&self.local, &handler, places.local);
+        let remote = optional(self.remote.map(|listener| accept_remote(listener, &handler, places)));
+        let http = optional(self.http.map(|listener| http::serve(listener, Arc::clone(&handler), places.http)));
         tokio::select! {
             ended = local => ended,
             ended = remote => ended,
@@ -89,15 +89,15 @@ async fn optional<F: Future>(future: Option<F>) -> F::Output {
     }
 }
 
-async fn accept_local(local: &Listener, handler: &Arc<Handler>) -> Result<(), NodeError> {
+async fn accept_local(local: &Listener, handler: &Arc<Handler>, max: usize) -> Result<(), NodeError> {
     let failed = || NodeError::system("listening on the Unix socket");
     let listener = local.socket.try_clone().map_err(failed())?;
     let listener = tokio::net::UnixListener::from_std(listener).map_err(failed())?;
-    let places = Arc::new(Semaphore::new(LOCAL_MAX));
+    let places = Arc::new(Semaphore::new(max));
     loop {
         let place = place(&places).await;
         let Some((stream, _)) = accepted(listener.accept().await).await else { continue };
-        let session = connection::serve(stream, Authority::Operator, Arc::clone(handler), LOCAL_LINE_MAX);
+        let session = connection::serve(stream, Authority::Operator, Arc::clone(handler), LOCAL_LINE_MAX, None);
         tokio::spawn(async move {
             session.await;
             drop(place);
@@ -105,31 +105,34 @@ async fn accept_local(local: &Listener, handler: &Arc<Handler>) -> Result<(), No
     }
 }
 
-async fn accept_remote(
-    listener: TcpListener,
-    config: Arc<rustls::ServerConfig>,
-    handler: &Arc<Handler>,
-) -> Result<(), NodeError> {
+async fn accept_remote(listener: TcpListener, handler: &Arc<Handler>, max: Places) -> Result<(), NodeError> {
     let listener = tokio::net::TcpListener::from_std(listener).map_err(NodeError::system("listening for TLS"))?;
-    let acceptor = TlsAcceptor::from(config);
-    let places = Arc::new(Semaphore::new(REMOTE_MAX));
+    let (handshakes, sessions) = (Arc::new(Semaphore::new(max.handshakes)), Arc::new(Semaphore::new(max.remote)));
     loop {
-        let place = place(&places).await;
+        let handshake = place(&handshakes).await;
         let Some((stream, peer)) = accepted(listener.accept().await).await else { continue };
-        let (acceptor, handler) = (acceptor.clone(), Arc::clone(handler));
+        let (handler, sessions) = (Arc::clone(handler), Arc::clone(&sessions));
         tokio::spawn(async move {
-            if let Err(why) = remote_session(stream, acceptor, handler).await {
+            if let Err(why) = remote_session(stream, handler, handshake, &sessions).await {
                 debug!(%peer, %why, "no session");
             }
-            drop(place);
         });
     }
 }
 
-async fn remote_session(stream: TcpStream, acceptor: TlsAcceptor, handler: Arc<Handler>) -> Result<(), String> {
+/// Serves a client from its handshake on. Whoever has not shown a certificate takes the place of a handshake only.
+async fn remote_session(
+    stream: TcpStream,
+    handler: Arc<Handler>,
+    handshake: OwnedSemaphorePermit,
+    sessions: &Arc<Semaphore>,
+) -> Result<(), String> {
     set_up(&stream).map_err(|error| error.to_string())?;
-    let handshake = tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(stream).into_fallible()).await;
-    let mut stream = match handshake.map_err(|_| "no handshake in time")? {
+    let terms = handler.terms();
+    let trust = terms.trust.as_ref().ok_or("no certificate of the server's")?;
+    let acceptor = TlsAcceptor::from(Arc::clone(&trust.config));
+    let shaken = tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(stream).into_fallible()).await;
+    let stream = match shaken.map_err(|_| "no handshake in time")? {
         Ok(stream) => stream,
         Err((error, stream)) => {
             part(stream).await;
@@ -137,14 +140,46 @@ async fn remote_session(stream: TcpStream, acceptor: TlsAcceptor, handler: Arc<H
         }
     };
     let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
-    let Some(who) = certificates.first().and_then(tls::authority_of) else {
-        // The end of the TLS session first, then that of the connection.
-        let _ = stream.shutdown().await;
-        part(stream.into_inner().0).await;
-        return Err("the certificate names neither `weft:operator` nor `weft:service:N`".to_string());
+    let shown = certificates.first().map(|shown| (tls::fingerprint(shown), tls::authority_of(shown)));
+    let Some((fingerprint, Some(who))) = shown else {
+        return refuse(stream, None, "the certificate names neither `weft:operator` nor `weft:service:N`").await;
     };
-    connection::serve(stream, who, handler, REMOTE_LINE_MAX).await;
-    Ok(())
+    if trust.has_revoked(fingerprint) {
+        let why = "the certificate is revoked; ask an operator for another one";
+        return refuse(stream, Some(AdminResponse::failed("denied", why)), why).await;
+    }
+    let _mine = match handler.open_session(who) {
+        Ok(mine) => mine,
+        Err(exceeded) => return refuse(stream, Some(beyond(exceeded)), "too many sessions of this service").await,
+    };
+    let Ok(_place) = Arc::clone(sessions).try_acquire_owned() else {
+        let why = "the server has as many sessions as it may; ask another one";
+        return refuse(stream, Some(AdminResponse::failed("busy", why)), why).await;
+    };
+    drop(handshake);
+    let timers = terms.timers;
+    let session = connection::serve(stream, who, Arc::clone(&handler), REMOTE_LINE_MAX, Some(timers));
+    tokio::select! {
+        () = session => Ok(()),
+        () = handler.revoked(fingerprint) => Err("its certificate was revoked".to_owned()),
+    }
+}
+
+/// Tells a client why there is no session, and ends it.
+async fn refuse(
+    mut stream: tokio_rustls::server::TlsStream<TcpStream>,
+    answer: Option<AdminResponse>,
+    why: &str,
+) -> Result<(), String> {
+    if let Some(answer) = answer {
+        let mut line = Vec::new();
+        encode(Form::Json, &answer, &mut line);
+        let _ = tokio::time::timeout(PART_MAX, stream.write_all(&line)).await;
+    }
+    // The end of the TLS session first, then that of the connection.
+    let _ = tokio::time::timeout(PART_MAX, stream.shutdown()).await;
+    part(stream.into_inner().0).await;
+    Err(why.to_owned())
 }
 
 /// Ends the connection of a refused client so that it still reads why.
@@ -169,12 +204,12 @@ fn set_up(stream: &TcpStream) -> std::io::Result<()> {
 }
 
 /// Waits until there is a place for one more.
-async fn place(places: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+pub(in crate::directory) async fn place(places: &Arc<Semaphore>) -> OwnedSemaphorePermit {
     Arc::clone(places).acquire_owned().await.expect("nobody closes it")
 }
 
 /// The new connection; after a failure, which may be a lack of file descriptors, a short wait.
-async fn accepted<S, A>(outcome: std::io::Result<(S, A)>) -> Option<(S, A)> {
+pub(in crate::directory) async fn accepted<S, A>(outcome: std::io::Result<(S, A)>) -> Option<(S, A)> {
     match outcome {
         Ok(accepted) => Some(accepted),
         Err(error) => {

@@ -3,29 +3,30 @@
 //! These are many, slow and talk TCP, so they run on a small async runtime of their own, apart from the threads that answer
 //! look-ups. A session reads ahead while earlier requests wait for the store; answers keep the order of requests.
 //!
-//! * [`authority`]: who a client is, and what it may do
 //! * [`codec`]: bytes to requests and answers to bytes
 //! * [`connection`]: one session
 //! * [`feed`]: what was committed lately, for watches
 //! * [`handler`]: requests to the replica
+//! * [`share`]: what a service has open, against its quota
+//! * [`terms`]: settings that may change while sessions go on
 
-mod authority;
 mod codec;
 mod connection;
 mod feed;
 mod handler;
 mod listen;
+mod share;
+mod terms;
 
-pub(crate) use authority::Authority;
 pub(super) use handler::{Handler, StatusOf};
-pub(super) use listen::{Addresses, Listeners, listen_tcp};
+pub(super) use listen::{Addresses, Listeners, accepted, listen_tcp, place};
+pub(super) use terms::Terms;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::protocol::RulesRow;
 use super::replica::Replica;
 use crate::error::NodeError;
 use crate::stop::Stop;
@@ -45,7 +46,7 @@ pub(super) struct Sessions {
 
 impl Sessions {
     /// Makes the runtime and follows the replica.
-    pub(super) fn new(replica: Replica, terms: (Duration, RulesRow), status: StatusOf) -> Result<Self, NodeError> {
+    pub(super) fn new(replica: Replica, terms: Terms, status: StatusOf) -> Result<Self, NodeError> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("sessions")

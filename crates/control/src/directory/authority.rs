@@ -1,13 +1,15 @@
-//! Who a client is, and what it may do.
+//! Who changes mappings, and what it may do.
 
 use std::net::Ipv4Addr;
 
-use weft_control::directory::{Change, Record, Request, Table};
+use super::table::{Record, Table};
+use super::update::{Change, Request};
 
-/// Who speaks in a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Authority {
+/// Who asks for a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Authority {
     /// May do everything.
+    #[default]
     Operator,
     /// May change AAs of this service and see what it may reach.
     Service(u32),
@@ -16,7 +18,7 @@ pub(crate) enum Authority {
 impl Authority {
     /// Reads a name as certificates have it (a URI among the subject's alternative names): `weft:operator`, or
     /// `weft:service:7`.
-    pub(crate) fn from_uri(uri: &str) -> Option<Self> {
+    pub fn from_uri(uri: &str) -> Option<Self> {
         match uri.strip_prefix("weft:")? {
             "operator" => Some(Self::Operator),
             other => other.strip_prefix("service:")?.parse().ok().map(Self::Service),
@@ -24,27 +26,31 @@ impl Authority {
     }
 
     /// Whether it may know of this record.
-    pub(super) fn sees(self, table: &Table, record: &Record) -> bool {
+    pub fn sees(self, table: &Table, record: &Record) -> bool {
         match self {
             Self::Operator => true,
             Self::Service(service) => table.allows(service, record.service),
         }
     }
 
-    pub(super) fn is_operator(self) -> bool {
+    /// Whether it may do everything.
+    pub fn is_operator(self) -> bool {
         self == Self::Operator
     }
 
-    /// Checks a request of this client, and ties its updates to the versions that were checked: so an AA that changes
-    /// hands between the check and the commit is not touched.
+    /// Checks a request of this client, puts its name on it, and ties its updates to the versions that were checked: so an
+    /// AA that changes hands between the check and the commit is not touched. Returns how many AAs it names that the table
+    /// has no row of.
     ///
     /// # Errors
     /// Why it may not, in one line.
-    pub(super) fn check(self, table: &Table, request: &mut Request) -> Result<(), String> {
-        let Self::Service(service) = self else { return Ok(()) };
+    pub fn check(self, table: &Table, request: &mut Request) -> Result<usize, String> {
+        request.authority = self;
+        let Self::Service(service) = self else { return Ok(0) };
         if !request.policy.is_empty() {
             return Err("the policy is for operators; use an operator's certificate".to_owned());
         }
+        let mut new_rows = 0;
         for update in &mut request.updates {
             if matches!(update.change, Change::Set { service: wanted, .. } if wanted != service) {
                 return Err(foreign(update.aa, service));
@@ -53,6 +59,7 @@ impl Authority {
             if record.is_some_and(|record| record.service != service) {
                 return Err(foreign(update.aa, service));
             }
+            new_rows += usize::from(record.is_none());
             let current = record.map_or(0, |record| record.version);
             let expected = *update.if_version.get_or_insert(current);
             if expected != current {
@@ -62,7 +69,7 @@ impl Authority {
                 ));
             }
         }
-        Ok(())
+        Ok(new_rows)
     }
 }
 
@@ -72,10 +79,9 @@ fn foreign(aa: Ipv4Addr, service: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weft_control::address::Locator;
-    use weft_control::directory::{Batch, PolicyChange, Update};
-
+    use super::super::{Batch, PolicyChange, Update};
     use super::*;
+    use crate::address::Locator;
 
     const OWN: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 7);
     const FOREIGN: Ipv4Addr = Ipv4Addr::new(20, 0, 0, 8);
@@ -94,7 +100,7 @@ mod tests {
 
     fn check(authority: Authority, updates: Vec<Update>) -> Result<Request, String> {
         let mut request = Request::once(updates);
-        authority.check(&table(), &mut request).map(|()| request)
+        authority.check(&table(), &mut request).map(|_| request)
     }
 
     #[test]
@@ -114,6 +120,9 @@ mod tests {
         let request = check(seven, vec![set(OWN, 7), Update::delete(OWN), set(NEW, 7)]).unwrap();
         let conditions: Vec<_> = request.updates.iter().map(|update| update.if_version).collect();
         assert_eq!(conditions, [Some(5), Some(5), Some(0)], "tied to what was checked");
+        assert_eq!(request.authority, seven);
+        let mut again = request.clone();
+        assert_eq!(seven.check(&table(), &mut again), Ok(1), "one of them has no row yet");
         for update in [set(FOREIGN, 7), set(FOREIGN, 8), set(OWN, 8), set(NEW, 0), Update::delete(FOREIGN)] {
             let error = check(seven, vec![set(OWN, 7), update]).unwrap_err();
             assert!(error.contains("not of service 7"), "{error}");
