@@ -3,10 +3,9 @@
 //! The folder's CA is kept, so that further services and servers can be added to it later. A fabric with a CA of its own
 //! uses that instead; [`crate::tls`] says what certificates must hold.
 
-use std::io::Write;
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rcgen::string::Ia5String;
 use rcgen::{
@@ -14,7 +13,16 @@ use rcgen::{
     KeyUsagePurpose, SanType,
 };
 
+use rustls::pki_types::UnixTime;
+
 use crate::error::NodeError;
+use crate::{key, tls};
+
+/// How long a certificate holds, days, and the CA, which whoever trusts it has to be given.
+const HOLDS_DAYS: i64 = 365;
+const CA_HOLDS_DAYS: i64 = 3650;
+/// One that holds no longer than this is made anew.
+const RENEW: Duration = Duration::from_secs(60 * 86_400);
 
 const CA: &str = "ca";
 /// Name of the server's files.
@@ -38,8 +46,8 @@ pub fn service_name(service: u32) -> String {
     format!("service-{service}")
 }
 
-/// Makes what is missing of the CA, the operator's and the services' certificates, and the servers' anew. Returns the
-/// certificates made. Nothing but the servers' is overwritten.
+/// Makes what is missing of the CA, the operator's and the services' certificates or will not hold for two more months, and
+/// the servers' anew. Returns the certificates made.
 ///
 /// # Errors
 /// [`NodeError::Tls`] with the file; [`NodeError::System`].
@@ -53,7 +61,7 @@ pub fn make(dir: &Path, wanted: &Wanted) -> Result<Vec<PathBuf>, NodeError> {
     issue(dir, SERVER, server, &issuer, &mut made)?;
     let services = wanted.services.iter().map(|service| (service_name(*service), format!("weft:service:{service}")));
     for (name, uri) in std::iter::once((OPERATOR.to_owned(), "weft:operator".to_owned())).chain(services) {
-        if file(dir, &name, "pem").exists() {
+        if !is_due(dir, &name) {
             continue;
         }
         let mut client = subject(&name);
@@ -64,21 +72,30 @@ pub fn make(dir: &Path, wanted: &Wanted) -> Result<Vec<PathBuf>, NodeError> {
     Ok(made)
 }
 
+/// Whether the certificate is missing or soon ends.
+fn is_due(dir: &Path, name: &str) -> bool {
+    let certificate = file(dir, name, "pem");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let soon = UnixTime::since_unix_epoch(now + RENEW);
+    !certificate.exists() || tls::ends_before(&file(dir, CA, "pem"), &certificate, soon)
+}
+
 /// The CA of the folder; made if it is missing.
 fn authority(dir: &Path, made: &mut Vec<PathBuf>) -> Result<Issuer<'static, KeyPair>, NodeError> {
-    let (certificate, key) = (file(dir, CA, "pem"), file(dir, CA, "key"));
+    let (certificate, private) = (file(dir, CA, "pem"), file(dir, CA, "key"));
     let mut params = subject("weft directory CA");
+    params.not_after = params.not_before + time::Duration::days(1 + CA_HOLDS_DAYS);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     if certificate.exists() {
-        let pem = std::fs::read_to_string(&key).map_err(NodeError::at("reading", &key))?;
-        let pair = KeyPair::from_pem(&pem).map_err(|error| fault(&key, error))?;
+        let pem = key::read_private(&private, "it made the certificates of this folder; begin another one")?;
+        let pair = KeyPair::from_pem(&pem).map_err(|error| fault(&private, error))?;
         return Ok(Issuer::new(params, pair));
     }
-    let pair = KeyPair::generate().map_err(|error| fault(&key, error))?;
+    let pair = KeyPair::generate().map_err(|error| fault(&private, error))?;
     let signed = params.self_signed(&pair).map_err(|error| fault(&certificate, error))?;
-    write(&key, &pair.serialize_pem(), 0o600)?;
-    write(&certificate, &signed.pem(), 0o644)?;
+    key::replace(&private, &pair.serialize_pem(), 0o600)?;
+    key::replace(&certificate, &signed.pem(), 0o644)?;
     made.push(certificate);
     Ok(Issuer::new(params, pair))
 }
@@ -90,23 +107,23 @@ fn issue(
     issuer: &Issuer<'static, KeyPair>,
     made: &mut Vec<PathBuf>,
 ) -> Result<(), NodeError> {
-    let (certificate, key) = (file(dir, name, "pem"), file(dir, name, "key"));
-    let pair = KeyPair::generate().map_err(|error| fault(&key, error))?;
+    let (certificate, private) = (file(dir, name, "pem"), file(dir, name, "key"));
+    let pair = KeyPair::generate().map_err(|error| fault(&private, error))?;
     let signed = params.signed_by(&pair, issuer).map_err(|error| fault(&certificate, error))?;
-    write(&key, &pair.serialize_pem(), 0o600)?;
-    write(&certificate, &signed.pem(), 0o644)?;
+    key::replace(&private, &pair.serialize_pem(), 0o600)?;
+    key::replace(&certificate, &signed.pem(), 0o644)?;
     made.push(certificate);
     Ok(())
 }
 
-/// Who the certificate is for, valid from yesterday (clocks differ) for ten years.
+/// Who the certificate is for, valid from yesterday (clocks differ) for a year from now.
 fn subject(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);
     let now = time::OffsetDateTime::now_utc();
     params.not_before = now - time::Duration::days(1);
-    params.not_after = now + time::Duration::days(3650);
+    params.not_after = now + time::Duration::days(HOLDS_DAYS);
     params.use_authority_key_identifier_extension = true;
     params
 }
@@ -124,17 +141,6 @@ fn text(dir: &Path, text: &str) -> Result<Ia5String, NodeError> {
 
 fn file(dir: &Path, name: &str, ending: &str) -> PathBuf {
     dir.join(format!("{name}.{ending}"))
-}
-
-/// Writes a file whole: its mode is right from the start, and an interruption leaves the old one.
-fn write(path: &Path, content: &str, mode: u32) -> Result<(), NodeError> {
-    let failed = || NodeError::at("writing", path);
-    let new = path.with_extension("new");
-    let _ = std::fs::remove_file(&new);
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(mode).open(&new).map_err(failed())?;
-    file.write_all(content.as_bytes()).map_err(failed())?;
-    std::fs::rename(&new, path).map_err(failed())
 }
 
 fn fault(path: &Path, why: impl ToString) -> NodeError {

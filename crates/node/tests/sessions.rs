@@ -11,7 +11,7 @@ use common::*;
 use weft_node::client::{AdminClient, LookupClient, Target, Watch};
 use weft_node::directory::protocol::{AdminRequest, DirectoryStatus, MappingToSet, PolicyRow};
 use weft_node::directory::{DirectoryConfig, KeyFile};
-use weft_node::{NodeError, TlsFiles, certs};
+use weft_node::{DaemonKind, NodeError, TlsFiles, certs, socket};
 use weft_wire::directory::update::{Place, UpdateFrame, Verdict};
 use weft_wire::directory::{Secret, Status};
 
@@ -387,4 +387,107 @@ fn a_folder_of_certificates_grows_and_keeps_its_ca() {
     let bad = certs::Wanted { names: vec!["dï".to_owned()], ..certs::Wanted::default() };
     assert!(certs::make(dir.path(), &bad).is_err());
     assert!(certs::make(Path::new("/proc/none"), &certs::Wanted::default()).is_err());
+}
+
+/// Whether the CA's certificate and this one hold so many days from now.
+fn holds_in(dir: &Path, name: &str, days: u64) -> bool {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, UnixTime};
+    let read = |name: &str| CertificateDer::from_pem_file(dir.join(format!("{name}.pem"))).unwrap();
+    let (ca, certificate) = (read("ca"), read(name));
+    let anchors = [webpki::anchor_from_trusted_cert(&ca).unwrap()];
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let then = UnixTime::since_unix_epoch(now + Duration::from_secs(days * 86_400));
+    let algorithms = rustls::crypto::ring::default_provider().signature_verification_algorithms.all;
+    let certificate = webpki::EndEntityCert::try_from(&certificate).unwrap();
+    let usage = webpki::KeyUsage::client_auth();
+    certificate.verify_for_usage(algorithms, &anchors, &[], then, usage, None, None).is_ok()
+}
+
+#[test]
+fn certificates_hold_for_a_year() {
+    let dir = tempfile::tempdir().unwrap();
+    certs::make(dir.path(), &certs::Wanted { services: vec![7], ..certs::Wanted::default() }).unwrap();
+    for name in [certs::SERVER, certs::OPERATOR, "service-7"] {
+        assert!(holds_in(dir.path(), name, 364) && !holds_in(dir.path(), name, 367), "{name}");
+    }
+}
+
+#[test]
+fn a_certificate_that_soon_ends_is_made_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let wanted = certs::Wanted { services: vec![7], ..certs::Wanted::default() };
+    certs::make(dir.path(), &wanted).unwrap();
+    let ca = rcgen::KeyPair::from_pem(&std::fs::read_to_string(dir.path().join("ca.key")).unwrap()).unwrap();
+    let named = |name: &str| {
+        let mut params = rcgen::CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        params
+    };
+    let issuer = rcgen::Issuer::new(named("weft directory CA"), ca);
+    let mut old = named("operator");
+    old.not_after = time::OffsetDateTime::now_utc() + time::Duration::days(30);
+    let old = old.signed_by(&rcgen::KeyPair::generate().unwrap(), &issuer).unwrap();
+    std::fs::write(dir.path().join("operator.pem"), old.pem()).unwrap();
+    let made = certs::make(dir.path(), &wanted).unwrap();
+    assert_eq!(made, ["server.pem", "operator.pem"].map(|name| dir.path().join(name)));
+    assert!(holds_in(dir.path(), certs::OPERATOR, 300));
+}
+
+#[test]
+fn certificates_change_and_are_revoked_without_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+    let wanted = certs::Wanted { services: vec![7, 8], ..certs::Wanted::default() };
+    for folder in [&first, &second] {
+        certs::make(folder, &wanted).unwrap();
+    }
+    let (file, list) = (dir.path().join("directory.toml"), dir.path().join("revoked"));
+    std::fs::write(&list, "# nobody\n").unwrap();
+    let mut config = DirectoryConfig {
+        tls_listen: Some(ANY),
+        tls: Some(TlsFiles::in_dir(&first, certs::SERVER)),
+        tls_revoked: Some(list.clone()),
+        ..loopback_config(dir.path())
+    };
+    let write = |config: &DirectoryConfig| std::fs::write(&file, weft_node::settings_text(config)).unwrap();
+    write(&config);
+    let path = file.clone();
+    let (_daemon, mut admin) = start_with(&config, move || weft_node::read_settings(&path));
+    let address = SocketAddr::V4(admin.status().unwrap().tls_listen.unwrap());
+    let as_of = |folder: &Path, name: &str| Target::Server { address, files: TlsFiles::in_dir(folder, name) };
+    let (seven, eight) = (certs::service_name(7), certs::service_name(8));
+    let mut sevens = AdminClient::open(&as_of(&first, &seven)).unwrap();
+    let mut eights = AdminClient::open(&as_of(&first, &eight)).unwrap();
+    assert!(sevens.get(aa(1)).is_ok() && eights.get(aa(1)).is_ok());
+    let reload = || socket::reload(DaemonKind::Directory, &config.socket);
+
+    let command = std::process::Command::new("openssl")
+        .args(["x509", "-noout", "-fingerprint", "-sha256", "-in"])
+        .arg(first.join(format!("{seven}.pem")))
+        .output();
+    let print = command.expect("openssl is among the packages that tests need").stdout;
+    let print = String::from_utf8(print).unwrap();
+    std::fs::write(&list, "none\n").unwrap();
+    let error = reload().unwrap_err().to_string();
+    assert!(error.contains("line 1 is no fingerprint"), "{error}");
+    assert!(sevens.get(aa(1)).is_ok(), "all is as it was");
+    std::fs::write(&list, &print).unwrap();
+    reload().unwrap();
+    wait_until("sessions of a revoked certificate end", || sevens.get(aa(1)).is_err());
+    let error = refused_session(&as_of(&first, &seven));
+    assert!(error.contains("revoked"), "{error}");
+    assert!(eights.get(aa(1)).is_ok() && AdminClient::open(&as_of(&first, &eight)).unwrap().get(aa(1)).is_ok());
+
+    config.tls = Some(TlsFiles::in_dir(&second, certs::SERVER));
+    write(&config);
+    assert_eq!(
+        socket::reload(DaemonKind::Directory, &config.socket).unwrap().changed,
+        ["tls.ca", "tls.cert", "tls.key"]
+    );
+    AdminClient::open(&as_of(&second, &seven)).unwrap().get(aa(1)).expect("of the new CA");
+    let error = refused_session(&as_of(&first, &eight));
+    assert!(error.contains("certificate"), "{error}");
+    assert!(eights.get(aa(1)).is_ok(), "who is there stays");
 }

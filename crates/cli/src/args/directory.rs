@@ -138,8 +138,8 @@ Examples:
     Key(KeyArgs),
     /// Make a CA and certificates for sessions over TLS, or add to them
     #[command(after_help = "\
-Servers get server.pem (`tls` in their settings), operators operator.pem, each service its own service-N.pem. What is
-there already stays, except the servers' certificate. Keep ca.key safe.
+Servers get server.pem (`tls` in their settings), operators operator.pem, each service its own service-N.pem, valid for a
+year. What is there already stays, except the servers' certificate and what ends within two months. Keep ca.key safe.
 
 Examples:
   weft directory certs tls --address 10.64.0.9 --address 10.64.0.10
