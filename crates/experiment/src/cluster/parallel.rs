@@ -26,8 +26,11 @@ impl Scheduler for Parallel {
     fn script(&self, sweep: &Sweep, shards: &[u32], _: usize) -> Result<String, ClusterError> {
         let (jobs, log) = (sweep.jobs.unwrap_or(1), sweep.log().display().to_string());
         let here = shell_words(&[sweep.work_dir.display().to_string()]);
-        let task =
-            format!("cd {here} && {} > {}/{{}} 2>&1", sweep.task("{}", &sweep.folder), shell_words(&[log.clone()]));
+        let task = format!(
+            "cd {here} && {} > {}/{{}} 2>&1",
+            sweep.task("{}", &sweep.folder),
+            shell_words(std::slice::from_ref(&log))
+        );
         let mut words = ["parallel", "--will-cite", "--termseq", "TERM,5000,KILL,100"].map(str::to_owned).to_vec();
         words.extend(["--jobs".to_owned(), jobs.to_string(), "--retries".to_owned(), sweep.tries.to_string()]);
         words.extend(["--joblog".to_owned(), format!("{log}/joblog")]);
