@@ -26,6 +26,12 @@ struct Flow<T> {
     items: VecDeque<(u64, T)>,
 }
 
+impl<T> Default for Flow<T> {
+    fn default() -> Self {
+        Self { start: 0, items: VecDeque::new() }
+    }
+}
+
 impl<K, T> Default for FairQueue<K, T> {
     fn default() -> Self {
         Self { flows: BTreeMap::new(), order: BTreeSet::new(), virtual_time: 0, len: 0 }
@@ -44,19 +50,19 @@ impl<K: Copy + Ord, T> FairQueue<K, T> {
     }
 
     /// Puts something behind what waits in its flow.
-    pub fn push_back(&mut self, flow: K, cost: usize, item: T) {
-        self.change(flow, |state, now| {
-            if state.items.is_empty() {
-                state.start = state.start.max(now);
-            }
-            state.items.push_back((cost as u64, item));
-        });
+    pub fn push_back(&mut self, key: K, cost: usize, item: T) {
+        let flow = self.flows.entry(key).or_default();
+        if flow.items.is_empty() {
+            flow.start = flow.start.max(self.virtual_time);
+            self.order.insert((flow.start, key));
+        }
+        flow.items.push_back((cost as u64, item));
         self.len += 1;
     }
 
     /// Puts back what was taken, in front of its flow and as if it had not been served.
     pub fn push_front(&mut self, flow: K, cost: usize, item: T) {
-        self.change(flow, |state, _| {
+        self.change(flow, |state| {
             state.start = state.start.saturating_sub(cost as u64);
             state.items.push_front((cost as u64, item));
         });
@@ -73,7 +79,7 @@ impl<K: Copy + Ord, T> FairQueue<K, T> {
 
     /// Serves the first of a flow.
     pub fn pop(&mut self, flow: K) -> Option<T> {
-        let (item, start) = self.change(flow, |state, _| {
+        let (item, start) = self.change(flow, |state| {
             let (cost, item) = state.items.pop_front()?;
             let start = state.start;
             state.start = start.saturating_add(cost);
@@ -112,12 +118,13 @@ impl<K: Copy + Ord, T> FairQueue<K, T> {
         taken
     }
 
-    fn change<R>(&mut self, key: K, change: impl FnOnce(&mut Flow<T>, u64) -> R) -> R {
-        let flow = self.flows.entry(key).or_insert_with(|| Flow { start: 0, items: VecDeque::new() });
+    /// Changes the head of a flow, and with it its place in the order.
+    fn change<R>(&mut self, key: K, change: impl FnOnce(&mut Flow<T>) -> R) -> R {
+        let flow = self.flows.entry(key).or_default();
         if !flow.items.is_empty() {
             self.order.remove(&(flow.start, key));
         }
-        let outcome = change(flow, self.virtual_time);
+        let outcome = change(flow);
         if !flow.items.is_empty() {
             self.order.insert((flow.start, key));
         }
