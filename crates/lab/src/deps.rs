@@ -17,6 +17,8 @@ pub enum Need {
     Test,
     /// The tests in virtual machines (`make kernels`).
     Kernels,
+    /// Sweeps on schedulers (`make cluster`).
+    Cluster,
 }
 
 /// A program or file, and the package that brings it.
@@ -68,6 +70,7 @@ fn parse_line(line: &str) -> Option<Dependency> {
         "run" => Need::Run,
         "test" => Need::Test,
         "kernels" => Need::Kernels,
+        "cluster" => Need::Cluster,
         _ => return None,
     };
     Some(Dependency { need, package: package.to_owned(), provides: provides.to_owned() })
@@ -81,7 +84,7 @@ mod tests {
     fn every_line_of_the_table_is_read() {
         let lines = TABLE.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         assert_eq!(all().len(), lines.count());
-        for need in [Need::Build, Need::Run, Need::Test, Need::Kernels] {
+        for need in [Need::Build, Need::Run, Need::Test, Need::Kernels, Need::Cluster] {
             assert!(all().iter().any(|dependency| dependency.need == need), "{need:?}");
         }
     }
