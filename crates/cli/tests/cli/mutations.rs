@@ -120,13 +120,6 @@ const MUTATIONS: &[Mutation] = &[
         is_short: false,
     },
     Mutation {
-        plan: "vxlan/encapsulations",
-        what: "VTEPs' frames pass three hundred filters",
-        claims: &["extra_over_kernel.vtep-tor"],
-        breaks: Breaks::Live(|live, _| live.filters_behind("node vtep", 300)),
-        is_short: false,
-    },
-    Mutation {
         plan: "validation/kernel-tcp",
         what: "the lab's link between the leaves has three quarters of its rate",
         claims: &["goodput_error"],
@@ -313,30 +306,6 @@ impl Live {
         for namespace in nodes.iter().flat_map(|node| Self::namespaces(node)) {
             for device in devices(&namespace).iter().map(String::as_str).chain(["all"]) {
                 inside(&namespace, &format!("sysctl -qw net.ipv4.conf.{device}.ignore_routes_with_linkdown=0"));
-            }
-        }
-    }
-
-    /// So many filters that match nothing on every port of the nodes that run this.
-    fn filters_behind(&self, what: &str, count: usize) {
-        for namespace in Self::namespaces("leaf1").into_iter().chain(Self::namespaces("leaf2")) {
-            if running(&namespace, what).is_empty() {
-                continue;
-            }
-            let has_filters =
-                |device: &String| !lines_of(&namespace, &format!("tc filter show dev {device}")).is_empty();
-            for device in devices(&namespace).into_iter().filter(|device| !has_filters(device)) {
-                let mut batch = format!("qdisc replace dev {device} root handle 1: prio\n");
-                for number in 1..=count {
-                    batch += &format!(
-                        "filter add dev {device} parent 1: protocol ip prio {number} u32 match ip dst 240.0.{}.{}/32 flowid 1:1\n",
-                        number / 256,
-                        number % 256
-                    );
-                }
-                let file = tempfile::NamedTempFile::new().expect("a file");
-                std::fs::write(file.path(), batch).expect("a file");
-                inside(&namespace, &format!("tc -batch {}", file.path().display()));
             }
         }
     }
