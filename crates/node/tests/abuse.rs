@@ -250,7 +250,8 @@ fn idle_connections_to_any_port_leave_descriptors_to_who_looks_after_the_server(
         admin.is_some()
     });
     let status = admin.unwrap().status().unwrap();
-    let limit = Duration::from_secs(1);
+    // A SYN that meets a full queue is sent again after a second.
+    let limit = Duration::from_secs(3);
     for port in [status.tls_listen.unwrap(), status.http_listen.unwrap()] {
         // More than it has descriptors; the kernel takes some in that it does not.
         let connect = |_| TcpStream::connect_timeout(&port.into(), limit).ok();
