@@ -34,6 +34,8 @@ use crate::state::{LabState, ProcessState};
 /// LA of the one ToR that mappings of this tier name.
 const TOR_LA: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const KEY_ID: u32 = 1;
+/// Services that have certificates.
+pub(super) const SERVICES: [u32; 2] = [7, 8];
 
 /// What a tier on loopback is made of.
 #[derive(Clone, Debug)]
@@ -85,7 +87,11 @@ impl Bed {
         write_secret(&key_file)?;
         let secret = read_secret(&key_file)?;
         let certificates = socket_dir(&name).join("tls");
-        let wanted = Wanted { addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)], ..Wanted::default() };
+        let wanted = Wanted {
+            addresses: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
+            services: SERVICES.to_vec(),
+            ..Wanted::default()
+        };
         certs::make(&certificates, &wanted)?;
         let mut bed =
             Self { options: options.clone(), state, record, secret, certificates, servers: Vec::new(), cluster: None };
@@ -136,13 +142,18 @@ impl Bed {
         })
     }
 
-    fn sessions(&self, config: &DirectoryConfig) -> Target {
+    fn sessions(&self, config: &DirectoryConfig, certificate: &str) -> Target {
         match config.tls_listen {
             Some(address) => {
-                Target::Server { address: address.into(), files: TlsFiles::in_dir(&self.certificates, certs::OPERATOR) }
+                Target::Server { address: address.into(), files: TlsFiles::in_dir(&self.certificates, certificate) }
             }
             None => Target::from(&config.admin_socket),
         }
+    }
+
+    /// Where one of [`SERVICES`] has its sessions.
+    pub(super) fn sessions_of(&self, service: u32) -> Vec<Target> {
+        self.servers.iter().map(|server| self.sessions(&server.config, &certs::service_name(service))).collect()
     }
 
     fn key_file(&self) -> PathBuf {
@@ -256,7 +267,7 @@ impl Tier for Bed {
             namespace: None,
             lookups: server.config.listen,
             admin: server.config.admin_socket.clone(),
-            sessions: self.sessions(&server.config),
+            sessions: self.sessions(&server.config, certs::OPERATOR),
             pid: server.process.pid,
         };
         self.servers.iter().map(view).collect()

@@ -76,6 +76,13 @@ fn rows(report: &BenchReport) -> Rows {
     let garbage = &report.garbage;
     let flood = format!("p99 without, with {}/s garbage", output::number(garbage.datagrams_per_s));
     push(flood, format!("{:.0}, {:.0}", garbage.p99_us_without, garbage.p99_us_with), "us");
+    let abuse = &report.abuse;
+    let refused = output::number(abuse.abuse_refused_per_s);
+    let carried_out = output::number(abuse.abuse_committed_per_s);
+    let load = format!("{} updates/s of a service", output::number(abuse.updates_per_s));
+    push(format!("{load}: p50, p99"), format!("{:.2}, {:.2}", abuse.p50_ms_without, abuse.p99_ms_without), "ms");
+    let what = format!("  beside one with {carried_out}/s, and {refused}/s refused");
+    push(what, format!("{:.2}, {:.2}", abuse.p50_ms_with, abuse.p99_ms_with), "ms");
     let machine = &report.machine;
     let [before, after] = machine.load_average;
     push("load average before, after".into(), format!("{before:.2}, {after:.2}"), "");

@@ -60,6 +60,11 @@ pub(super) fn of(report: &BenchReport, options: &BenchOptions) -> Vec<Check> {
     let garbage = &report.garbage;
     checks.push(Check::at_most("look-up p99 in a flood of garbage", garbage.p99_us_with, 1000.0, "us").unless(wall));
     checks.push(Check::at_most("look-ups unanswered in it", garbage.unanswered as f64, 0.0, "look-ups").unless(wall));
+    let abuse = &report.abuse;
+    checks
+        .push(Check::at_most("update p99 beside abuse, over that without", abuse.p99_ratio, 2.0, "ratio").unless(wall));
+    checks.push(Check::at_most("updates that failed beside abuse", abuse.failed as f64, 0.0, "updates").unless(wall));
+    checks.push(Check::at_most("acknowledged updates lost beside abuse", abuse.lost as f64, 0.0, "updates"));
     if !options.quick {
         checks.push(Check::at_most("memory of 1 M mappings", report.million.memory_mb, 300.0, "MB"));
         checks.push(Check::at_most("cold start with 1 M mappings", report.million.cold_start_s, 5.0, "s").unless(wall));

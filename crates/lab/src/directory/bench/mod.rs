@@ -4,9 +4,11 @@
 //! * `lookups`: answers per CPU second of the server, latencies at a fixed rate
 //! * `updates`: updates and bulk changes per second, visibility, a killed leader
 //! * `size`: a million mappings; garbage
+//! * `abuse`: one service beyond all its limits, beside another
 //! * `echo`: the baseline: a socket that sends datagrams back and does nothing else
 //! * `checks`: every floor with our number
 
+mod abuse;
 mod checks;
 mod echo;
 mod lookups;
@@ -25,6 +27,7 @@ use super::bed::BedOptions;
 use super::usage;
 use crate::error::LabError;
 
+pub use abuse::AbuseNumbers;
 pub use checks::{FOREIGN_WORK, LATE_ECHO, SLOWER_MACHINE};
 pub use echo::Baseline;
 pub use lookups::LookupNumbers;
@@ -32,7 +35,7 @@ pub use size::{GarbageNumbers, MillionNumbers};
 pub use updates::{ConvergenceNumbers, FailoverNumbers, UpdateNumbers};
 
 /// Version of [`BenchReport`]'s fields.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// What is measured.
 #[derive(Clone, Debug)]
@@ -67,6 +70,8 @@ pub struct BenchReport {
     pub million: MillionNumbers,
     /// Datagrams that are no questions.
     pub garbage: GarbageNumbers,
+    /// A service that takes more than its share.
+    pub abuse: AbuseNumbers,
     /// What the same datagrams cost without a directory.
     pub baseline: Baseline,
     /// Every floor with our number.
@@ -94,6 +99,7 @@ pub fn run(options: &BenchOptions, progress: &dyn Progress) -> Result<BenchRepor
     let (lookups, baseline) = lookups::measure(&bench)?;
     let updates = updates::measure(&bench)?;
     let (million, garbage) = size::measure(&bench)?;
+    let abuse = abuse::measure(&bench)?;
     let foreign = lookups.iter().map(|one| one.foreign_cpu_ratio).fold(updates.foreign_cpu_ratio, f64::max);
     let mut report = BenchReport {
         schema_version: SCHEMA_VERSION,
@@ -110,6 +116,7 @@ pub fn run(options: &BenchOptions, progress: &dyn Progress) -> Result<BenchRepor
         failover: updates.failover,
         million,
         garbage,
+        abuse,
         baseline,
         checks: Vec::new(),
     };
