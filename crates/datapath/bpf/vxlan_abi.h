@@ -41,7 +41,16 @@ struct vtep_config {
 	__u8 ttl;          /* of outer headers */
 	__u8 dscp;         /* VTEP_DSCP_COPY, or type of service with ECN bits zero */
 	__u32 accept_unknown_peers; /* 1: frames from VTEPs that nobody told us of are delivered (and never learned) */
+	__u32 vnis;        /* room for segments: where ports begin in the counts of learned addresses */
+	__u32 macs_most;   /* addresses learned, in all segments */
+	__u32 vni_macs_most;   /* in one segment */
+	__u32 port_macs_most;  /* behind one access port */
+	__u32 trunk_macs_most; /* behind one trunk */
 };
+
+/* Places in the counts of learned addresses: of all, then of each segment by its slot, then of each port by its index. */
+#define VTEP_MACS_ALL 0
+#define VTEP_MACS_FIRST 1
 
 /* Who is where: key and value of the forwarding table. */
 struct fdb_key {
@@ -229,6 +238,8 @@ struct vtep_upcall {
 	X(LEARNED)         /* new addresses */ \
 	X(MOVED)           /* addresses that moved */ \
 	X(TABLE_FULL)      /* addresses not learned for want of room */ \
+	X(VNI_FULL)        /* addresses not learned: the segment has as many as it may have */ \
+	X(PORT_FULL)       /* addresses not learned: the port has as many as it may have */ \
 	X(UPCALL)          /* messages to user space */ \
 	X(UPCALL_LOST)     /* messages for which there was no room */
 

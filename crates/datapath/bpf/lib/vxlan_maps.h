@@ -16,8 +16,12 @@ const volatile struct vtep_config vtep_config SEC(".rodata.vtep");
 		__VA_ARGS__ \
 	} map_name SEC(".maps")
 
-/* Who is where. When it is full nothing more is learned; what was told stays. */
+/* Who is where. Learning stops before it is full: the rest is for what is told. */
 VTEP_MAP(vtep_fdb, HASH, 16384, struct fdb_key, struct fdb_entry);
+
+/* Learned addresses at each VTEP_MACS_*: those that came, counted here, and those that went, counted by user space. */
+VTEP_MAP(vtep_learned, ARRAY, 1024, __u32, __u32);
+VTEP_MAP(vtep_forgotten, ARRAY, 1024, __u32, __u32);
 
 /* Ports: by index; by interface, the same again for whoever has the slot, and the index of all. */
 VTEP_MAP(vtep_ports, ARRAY, 1024, __u32, struct vtep_port);

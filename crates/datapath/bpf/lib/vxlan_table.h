@@ -119,6 +119,68 @@ INLINE void tell_place(__u32 kind, const struct fdb_key *key, const struct fdb_e
 	send_upcall(&message);
 }
 
+INLINE int is_full(__u32 place, __u32 most)
+{
+	__u32 *came = bpf_map_lookup_elem(&vtep_learned, &place), *went = bpf_map_lookup_elem(&vtep_forgotten, &place);
+
+	/* For a moment more may have gone than came. */
+	return !came || !went || (__s32)(*came - *went) >= (__s32)most;
+}
+
+INLINE void count_learned(__u32 place, __u32 change)
+{
+	__u32 *came = bpf_map_lookup_elem(&vtep_learned, &place);
+
+	if (came)
+		__sync_fetch_and_add(came, change);
+}
+
+/* Of the port behind which an address is; VTEP_NOWHERE: it is behind a peer. */
+INLINE __u32 macs_of_port(const struct fdb_entry *entry)
+{
+	return entry->kind == FDB_PORT ? VTEP_MACS_FIRST + vtep_config.vnis + (entry->target >> VTEP_VLAN_BITS) : VTEP_NOWHERE;
+}
+
+INLINE int port_is_full(const struct fdb_entry *fresh)
+{
+	__u32 index = fresh->target >> VTEP_VLAN_BITS;
+
+	if (fresh->kind != FDB_PORT)
+		return 0;
+	struct vtep_port *port = bpf_map_lookup_elem(&vtep_ports, &index);
+	if (!port)
+		return 1;
+	return is_full(macs_of_port(fresh),
+		       port->flags & PORT_TRUNK ? vtep_config.trunk_macs_most : vtep_config.port_macs_most);
+}
+
+/* An address that is new: within what its port, its segment and all together may have. */
+INLINE int add_learned(struct fdb_key *key, struct fdb_entry *fresh)
+{
+	__u32 segment = VTEP_MACS_FIRST + fresh->vni_slot;
+	enum vtep_event refused = VTEP_EVENT_COUNT;
+
+	if (port_is_full(fresh))
+		refused = VTEP_EVENT_PORT_FULL;
+	else if (is_full(segment, vtep_config.vni_macs_most))
+		refused = VTEP_EVENT_VNI_FULL;
+	else if (is_full(VTEP_MACS_ALL, vtep_config.macs_most))
+		refused = VTEP_EVENT_TABLE_FULL;
+	if (refused != VTEP_EVENT_COUNT) {
+		count_event(refused);
+		return 0;
+	}
+	long failed = bpf_map_update_elem(&vtep_fdb, key, fresh, BPF_NOEXIST);
+	if (failed == -E2BIG)
+		count_event(VTEP_EVENT_TABLE_FULL);
+	if (failed)
+		return 0;
+	count_learned(VTEP_MACS_ALL, 1);
+	count_learned(segment, 1);
+	count_learned(macs_of_port(fresh), 1);
+	return 1;
+}
+
 NOINLINE int learn_slowly(struct fdb_key *key, struct fdb_entry *fresh)
 {
 	struct fdb_entry *known = bpf_map_lookup_elem(&vtep_fdb, key);
@@ -132,11 +194,7 @@ NOINLINE int learn_slowly(struct fdb_key *key, struct fdb_entry *fresh)
 	fresh->seen_ns = bpf_ktime_get_coarse_ns();
 	fresh->vni_slot = vni->slot;
 	if (!known) {
-		long failed = bpf_map_update_elem(&vtep_fdb, key, fresh, BPF_NOEXIST);
-
-		if (failed == -E2BIG)
-			count_event(VTEP_EVENT_TABLE_FULL);
-		if (failed)
+		if (!add_learned(key, fresh))
 			return 0;
 		count_event(VTEP_EVENT_LEARNED);
 		tell_place(UPCALL_LEARNED, key, fresh);
@@ -146,7 +204,14 @@ NOINLINE int learn_slowly(struct fdb_key *key, struct fdb_entry *fresh)
 		known->seen_ns = fresh->seen_ns;
 		return 0;
 	}
+	__u32 before = macs_of_port(known), after = macs_of_port(fresh);
+	if (before != after && port_is_full(fresh)) {
+		count_event(VTEP_EVENT_PORT_FULL);
+		return 0;
+	}
 	if (!bpf_map_update_elem(&vtep_fdb, key, fresh, BPF_EXIST)) {
+		count_learned(before, -1);
+		count_learned(after, 1);
 		__sync_fetch_and_add(&vtep_moved, 1);
 		count_event(VTEP_EVENT_MOVED);
 		tell_place(UPCALL_MOVED, key, fresh);

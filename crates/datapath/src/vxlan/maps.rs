@@ -8,6 +8,9 @@ use crate::error::DatapathError;
 use crate::table::Table;
 
 pub(super) const FDB: &str = "vtep_fdb";
+/// Learned addresses that came, and those that went.
+pub(super) const LEARNED: &str = "vtep_learned";
+pub(super) const FORGOTTEN: &str = "vtep_forgotten";
 pub(super) const PORTS: &str = "vtep_ports";
 pub(super) const VTEP_PORT_SLOTS: &str = "vtep_port_slots";
 pub(super) const PORT_INDEX: &str = "vtep_port_index";
@@ -33,8 +36,10 @@ pub(super) const HOPS: &str = "vtep_hops";
 pub(super) const DEVICES: &str = "vtep_devices";
 
 /// The maps that TC and XDP programs share and that outlive a process.
-pub(super) const SHARED: [&str; 19] = [
+pub(super) const SHARED: [&str; 21] = [
     FDB,
+    LEARNED,
+    FORGOTTEN,
     PORTS,
     VTEP_PORT_SLOTS,
     PORT_INDEX,
@@ -59,6 +64,8 @@ pub(super) const SHARED: [&str; 19] = [
 #[derive(Debug)]
 pub(super) struct Tables {
     pub(super) fdb: Table,
+    pub(super) learned: Table,
+    pub(super) forgotten: Table,
     pub(super) told: Table,
     pub(super) ports: Table,
     pub(super) port_slots: Table,
@@ -88,6 +95,8 @@ impl Tables {
     fn by(table: impl Fn(&'static str) -> Result<Table, DatapathError>) -> Result<Self, DatapathError> {
         Ok(Self {
             fdb: table(FDB)?,
+            learned: table(LEARNED)?,
+            forgotten: table(FORGOTTEN)?,
             told: table(TOLD)?,
             ports: table(PORTS)?,
             port_slots: table(VTEP_PORT_SLOTS)?,

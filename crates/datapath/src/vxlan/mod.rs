@@ -10,6 +10,7 @@
 //! | `options`, `segment` | what can be set: at load, and per segment at run time |
 //! | `ports`, `trunk` | uplinks and access ports; those that VLAN tags divide into segments |
 //! | `table`, `entry` | who is where; ARP; ageing |
+//! | `room` | how many addresses were learned, so that nobody fills the table alone |
 //! | `peers` | other VTEPs, floods |
 //! | `view` | what it knows and has counted, also for other processes |
 //! | `upcall` | what the programs could not answer |
@@ -24,6 +25,7 @@ mod maps;
 mod options;
 mod peers;
 mod ports;
+mod room;
 mod segment;
 mod table;
 mod trunk;
@@ -34,12 +36,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::ops::Deref;
 
-use abi::{VTEP_HOPS_PER_PEER, VTEP_VLANS, VtepVni};
+use abi::{VTEP_HOPS_PER_PEER, VTEP_MACS_FIRST, VTEP_VLANS, VtepVni};
 use group::Memberships;
 use libbpf_rs::Object;
 use maps::{
-    ARP, DEVICES, FDB, FLOODS, HOPS, LIMITS, PEER_INDEX, PEER_TRAFFIC, PORT_INDEX, PORTS, SHARED, STATE, Tables,
-    UPCALLS, VLANS, VNI_TRAFFIC, VNIS,
+    ARP, DEVICES, FDB, FLOODS, FORGOTTEN, HOPS, LEARNED, LIMITS, PEER_INDEX, PEER_TRAFFIC, PORT_INDEX, PORTS, SHARED,
+    STATE, Tables, UPCALLS, VLANS, VNI_TRAFFIC, VNIS,
 };
 use ports::Attached;
 use rustix::time::ClockId;
@@ -332,6 +334,7 @@ impl Vtep {
             self.peer_indexes.mark(index);
         }
         self.take_over_ports()?;
+        self.sweep(|_| false)?;
         self.join_groups()
     }
 
@@ -433,9 +436,12 @@ fn load_xdp(options: &VtepOptions, tc: &Object) -> Result<Xdp, DatapathError> {
     Ok(Xdp { hops: Table::of(&object, HOPS)?, devices: Table::of(&object, DEVICES)?, object })
 }
 
-fn sizes(of: Capacities) -> [(&'static str, u32); 12] {
+fn sizes(of: Capacities) -> [(&'static str, u32); 14] {
+    let counted = VTEP_MACS_FIRST.saturating_add(of.vnis).saturating_add(of.ports);
     [
-        (FDB, of.macs),
+        (FDB, of.macs.saturating_add(of.told_macs)),
+        (LEARNED, counted),
+        (FORGOTTEN, counted),
         (ARP, of.arps),
         (PORTS, of.ports),
         (PORT_INDEX, of.ports),

@@ -52,8 +52,16 @@ pub enum Dscp {
 /// How much a VTEP can hold. Memory is taken for ports, limits, counters and addresses at once, for the rest as needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacities {
-    /// Addresses in the forwarding table, over all segments.
+    /// Addresses that are learned, over all segments.
     pub macs: u32,
+    /// Of these, in one segment.
+    pub vni_macs: u32,
+    /// Of these, behind one access port.
+    pub port_macs: u32,
+    /// Of these, behind one trunk.
+    pub trunk_macs: u32,
+    /// More addresses that are kept room for: what the operator and the directory tell.
+    pub told_macs: u32,
     /// Addresses that ARP is answered for.
     pub arps: u32,
     /// Segments.
@@ -69,7 +77,18 @@ pub struct Capacities {
 impl Default for Capacities {
     /// About 6 MiB.
     fn default() -> Self {
-        Self { macs: 16384, arps: 16384, vnis: 1024, ports: 1024, trunks: 64, peers: 1024 }
+        Self {
+            macs: 16384,
+            vni_macs: 4096,
+            port_macs: 2048,
+            trunk_macs: 8192,
+            told_macs: 8192,
+            arps: 16384,
+            vnis: 1024,
+            ports: 1024,
+            trunks: 64,
+            peers: 1024,
+        }
     }
 }
 
@@ -134,7 +153,8 @@ impl VtepOptions {
         if all.ports > PORTS_MAX || all.trunks > PORTS_MAX {
             return refuse("capacities", format!("a VTEP has at most {PORTS_MAX} ports"));
         }
-        if [all.macs, all.arps, all.vnis, all.ports, all.trunks, all.peers].contains(&0) {
+        let macs = [all.macs, all.vni_macs, all.port_macs, all.trunk_macs, all.told_macs];
+        if macs.contains(&0) || [all.arps, all.vnis, all.ports, all.trunks, all.peers].contains(&0) {
             return refuse("capacities", "0 leaves no room; `Capacities::default()` is usual".to_owned());
         }
         Ok(VtepConfig {
@@ -143,6 +163,11 @@ impl VtepOptions {
             ttl: self.ttl,
             dscp,
             accept_unknown_peers: u32::from(self.unknown_peers == UnknownPeers::Accept),
+            vnis: all.vnis,
+            macs_most: all.macs,
+            vni_macs_most: all.vni_macs,
+            port_macs_most: all.port_macs,
+            trunk_macs_most: all.trunk_macs,
         })
     }
 }

@@ -41,7 +41,10 @@ impl Vtep {
             }
         };
         let value = FdbEntry { seen_ns: now_ns(), target, place, vni_slot, kind, origin: origin.code(), zero: [0; 2] };
-        self.view.tables.fdb.put(&FdbKey { vni: vni.get(), mac, zero: [0; 2] }, &value)?;
+        let key = FdbKey { vni: vni.get(), mac, zero: [0; 2] };
+        let before: Option<FdbEntry> = self.view.tables.fdb.get(&key)?;
+        self.view.tables.fdb.put(&key, &value)?;
+        self.count_forgotten(before.as_ref())?;
         self.forget_found()
     }
 
@@ -50,7 +53,10 @@ impl Vtep {
     /// # Errors
     /// [`DatapathError::Map`].
     pub fn remove_entry(&mut self, vni: Vni, mac: [u8; 6]) -> Result<bool, DatapathError> {
-        let was_there = self.view.tables.fdb.delete(&FdbKey { vni: vni.get(), mac, zero: [0; 2] })?;
+        let key = FdbKey { vni: vni.get(), mac, zero: [0; 2] };
+        let before: Option<FdbEntry> = self.view.tables.fdb.get(&key)?;
+        let was_there = self.view.tables.fdb.delete(&key)?;
+        self.count_forgotten(before.as_ref().filter(|_| was_there))?;
         self.forget_found()?;
         Ok(was_there)
     }
@@ -88,16 +94,17 @@ impl Vtep {
         self.view.tables.arp.delete(&VtepArpKey { vni: vni.get(), address: address.octets() })
     }
 
-    /// Removes the entries that `goes` picks; returns them.
+    /// Removes the entries that `goes` picks; returns them. Whatever it removes, what was learned is counted anew.
     pub(super) fn sweep(&mut self, goes: impl Fn(&Entry) -> bool) -> Result<Vec<Entry>, DatapathError> {
         let mut gone = Vec::new();
+        let mut room = self.count_anew()?;
         for (key, value) in self.view.tables.fdb.all::<FdbKey, FdbEntry>()? {
-            if let Some(entry) = Entry::of(&key, &value).filter(&goes)
-                && self.view.tables.fdb.delete(&key)?
-            {
-                gone.push(entry);
+            match Entry::of(&key, &value).filter(&goes) {
+                Some(entry) if self.view.tables.fdb.delete(&key)? => gone.push(entry),
+                _ => room.stays(&value),
             }
         }
+        self.put_room(&room)?;
         gone.sort_unstable_by_key(|entry| (entry.vni, entry.mac));
         if !gone.is_empty() {
             self.forget_found()?;

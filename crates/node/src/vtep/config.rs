@@ -98,8 +98,16 @@ pub enum Strangers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Capacity {
-    /// MACs in all segments together.
+    /// MACs that are learned, in all segments together.
     pub macs: u32,
+    /// MACs that are learned in one segment.
+    pub vni_macs: u32,
+    /// MACs that are learned behind one access port.
+    pub port_macs: u32,
+    /// MACs that are learned behind one trunk.
+    pub trunk_macs: u32,
+    /// MACs beside these that entries and the directory tell.
+    pub told_macs: u32,
     /// Addresses that ARP is answered for.
     pub arps: u32,
     /// Segments.
@@ -113,7 +121,18 @@ pub struct Capacity {
 
 impl Default for Capacity {
     fn default() -> Self {
-        Self { macs: 65_536, arps: 16_384, vnis: 8192, ports: 8192, trunks: 64, peers: 1024 }
+        Self {
+            macs: 65_536,
+            vni_macs: 8192,
+            port_macs: 4096,
+            trunk_macs: 32_768,
+            told_macs: 16_384,
+            arps: 16_384,
+            vnis: 8192,
+            ports: 8192,
+            trunks: 64,
+            peers: 1024,
+        }
     }
 }
 

@@ -366,6 +366,10 @@ fn options(config: &VtepConfig) -> VtepOptions {
         },
         capacities: Capacities {
             macs: room.macs,
+            vni_macs: room.vni_macs,
+            port_macs: room.port_macs,
+            trunk_macs: room.trunk_macs,
+            told_macs: room.told_macs,
             arps: room.arps,
             vnis: room.vnis,
             ports: room.ports,

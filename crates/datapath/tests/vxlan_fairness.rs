@@ -1,0 +1,97 @@
+//! What one tenant does leaves the others theirs: room in the table.
+
+mod common;
+
+use common::vxlan::{LOCAL, Node, PEER, settings, vni};
+use common::*;
+use weft_datapath::frame::FrameInput;
+use weft_datapath::vxlan::{AccessRule, Attachment, To, Vtep, VtepOptions, VtepProgram, now_ns};
+
+/// More than the table holds.
+const MANY: u32 = 20_000;
+
+/// A VTEP with ports 0 and 1 in segment 42, port 2 in segment 43.
+struct Bench {
+    vtep: Vtep,
+    ports: [u32; 3],
+    bed: Node,
+}
+
+fn bench(test: &str) -> Option<Bench> {
+    if !weft_needs::root() {
+        return None;
+    }
+    let bed = Node::new(test);
+    bed.silence();
+    let options = VtepOptions { attachment: Attachment::Filter, ..VtepOptions::new(LOCAL) };
+    let mut vtep = bed.vtep(&options)?;
+    for number in [42, 43] {
+        vtep.add_vni(vni(number), &settings()).unwrap();
+    }
+    let ports = [("p0", 42), ("p1", 42), ("p2", 43)].map(|(port, number)| {
+        bed.node.ip(&format!("link add {port} type bridge mcast_snooping 0"));
+        bed.node.ip(&format!("link set {port} up"));
+        bed.attach(&mut vtep, port, number, AccessRule::default())
+    });
+    Some(Bench { vtep, ports, bed })
+}
+
+/// Its number is in its last bytes.
+fn station(kind: u8, n: u32) -> [u8; 6] {
+    let [_, a, b, c] = n.to_be_bytes();
+    [2, kind, 0, a, b, c]
+}
+
+impl Bench {
+    /// All these frames, each at its port.
+    fn at_ports(&self, frames: impl Iterator<Item = (u32, Vec<u8>)>) {
+        self.bed.node.enter_with(|| {
+            for (ifindex, bytes) in frames {
+                let input = FrameInput { bytes: &bytes, ifindex, ..FrameInput::default() };
+                self.vtep.run(VtepProgram::Access, &input).expect("the program runs");
+            }
+        });
+    }
+
+    /// Stations that speak for the first time, to nobody in particular.
+    fn speak(&self, port: usize, stations: impl Iterator<Item = [u8; 6]>) {
+        let quiet = |source| (self.ports[port], ethernet(source, source, 0x88b5, &[0; 46]));
+        self.at_ports(stations.map(quiet));
+    }
+
+    fn knows(&self, number: u32, mac: [u8; 6]) -> bool {
+        self.vtep.entry(vni(number), mac).unwrap().is_some()
+    }
+}
+
+#[test]
+fn a_segment_full_of_addresses_leaves_the_others_room() {
+    let Some(mut bench) = bench("room") else { return };
+    bench.speak(0, (0..MANY).map(|n| station(1, n)));
+    bench.speak(1, (0..MANY).map(|n| station(2, n)));
+    bench.speak(2, [station(3, 0)].into_iter());
+    assert!(bench.knows(43, station(3, 0)), "the other segment's station was learned");
+    assert!(bench.knows(42, station(1, 0)), "who came first is not pushed out");
+    for n in 0..4096 {
+        bench.vtep.directory_entry(vni(43), station(4, n), To::Remote(PEER)).expect("there is room for what is told");
+    }
+}
+
+#[test]
+fn a_port_full_of_addresses_leaves_its_segment_room_until_they_are_over() {
+    let Some(mut bench) = bench("port") else { return };
+    bench.speak(0, (0..MANY).map(|n| station(1, n)));
+    bench.speak(1, [station(2, 0)].into_iter());
+    assert!(bench.knows(42, station(2, 0)), "the other port's station was learned");
+    let behind_port = bench.vtep.entries(Some(vni(42))).unwrap().len();
+    assert!(behind_port > 2);
+    // They go one by one or by age, and so many others find room.
+    assert!(bench.vtep.remove_entry(vni(42), station(1, 0)).unwrap());
+    bench.speak(0, (0..2).map(|n| station(5, n)));
+    assert_eq!([bench.knows(42, station(5, 0)), bench.knows(42, station(5, 1))], [true, false]);
+    bench.vtep.age_out(now_ns() + 400_000_000_000).unwrap();
+    bench.speak(0, (0..MANY).map(|n| station(6, n)));
+    bench.speak(1, [station(2, 1)].into_iter());
+    assert!(bench.knows(42, station(2, 1)));
+    assert_eq!(bench.vtep.entries(Some(vni(42))).unwrap().len(), behind_port);
+}
