@@ -132,6 +132,16 @@ struct vtep_clock {
 	__u64 unknown_ns;
 };
 
+/* Messages that a VNI may cause: so many a second, so many at once after a pause. */
+#define VTEP_UPCALLS_PER_S 1000
+#define VTEP_UPCALLS_AT_ONCE 128
+
+/* What a VNI has caused, as virtual times: what it asks does not wait for what it tells. */
+struct vtep_budget {
+	__u64 miss_ns;  /* UPCALL_ARP, UPCALL_UNICAST */
+	__u64 place_ns; /* UPCALL_LEARNED, UPCALL_MOVED */
+};
+
 /* Where floods of a VNI go. */
 struct vtep_flood {
 	__u32 remotes;
@@ -241,7 +251,8 @@ struct vtep_upcall {
 	X(VNI_FULL)        /* addresses not learned: the segment has as many as it may have */ \
 	X(PORT_FULL)       /* addresses not learned: the port has as many as it may have */ \
 	X(UPCALL)          /* messages to user space */ \
-	X(UPCALL_LOST)     /* messages for which there was no room */
+	X(UPCALL_LOST)     /* messages for which there was no room */ \
+	X(UPCALL_LIMITED)  /* messages that were not sent: the segment causes too many */
 
 #define VTEP_OUTCOME_ENUMERATOR(name) VTEP_##name,
 #define VTEP_EVENT_ENUMERATOR(name) VTEP_EVENT_##name,

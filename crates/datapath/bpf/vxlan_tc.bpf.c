@@ -9,22 +9,49 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* When a miss was last told, by a hash of what was missed. */
+/* What was told last, by a hash of it, and when: it is not told again at once. Something else may be. */
 #define TOLD_SLOTS_LOG2 10
 #define TOLD_INTERVAL_NS 100000000ULL
-__u64 told_at_ns[1 << TOLD_SLOTS_LOG2];
 
-NOINLINE int tell_miss(struct vtep_upcall *message)
+struct told {
+	__u64 what;
+	__u64 at_ns;
+};
+
+struct told told[1 << TOLD_SLOTS_LOG2];
+
+/* `slot`: of the segment, which pays for the message. */
+NOINLINE int tell_miss(struct vtep_upcall *message, __u32 slot)
 {
 	__u32 hash = (*(__u32 *)message->destination ^ *(__u16 *)(message->destination + 4) << 16) * 0x9e3779b1U ^ message->destination_ip * 0x85ebca6bU ^
-		     message->vni * 0xc2b2ae35U ^ message->kind * 0x846ca68bU ^ message->peer * 0x7feb352dU;
-	__u64 *last = &told_at_ns[hash >> (32 - TOLD_SLOTS_LOG2)];
+		     message->vni * 0xc2b2ae35U ^ message->kind * 0x846ca68bU;
+	__u64 what = (__u64)message->vni << 32 | hash;
+	struct told *last = &told[hash >> (32 - TOLD_SLOTS_LOG2)];
 	__u64 now = bpf_ktime_get_ns();
 
-	if (now - *last < TOLD_INTERVAL_NS)
+	if ((last->what == what && now - last->at_ns < TOLD_INTERVAL_NS) || !may_tell(slot, 1))
+		return 0;
+	last->what = what;
+	last->at_ns = now;
+	send_upcall(message);
+	return 0;
+}
+
+/* When a VTEP that is no peer was last told of, by a hash of it: so many messages an interval, whoever sends. */
+#define STRANGER_SLOTS_LOG2 6
+#define STRANGER_INTERVAL_NS 1000000000ULL
+__u64 stranger_at_ns[1 << STRANGER_SLOTS_LOG2];
+
+NOINLINE int tell_stranger(__u32 vni, __be32 peer)
+{
+	struct vtep_upcall message = { .kind = UPCALL_UNKNOWN_PEER, .vni = vni, .peer = peer };
+	__u64 *last = &stranger_at_ns[peer * 0x7feb352dU >> (32 - STRANGER_SLOTS_LOG2)];
+	__u64 now = bpf_ktime_get_ns();
+
+	if (*last && now - *last < STRANGER_INTERVAL_NS)
 		return 0;
 	*last = now;
-	send_upcall(message);
+	send_upcall(&message);
 	return 0;
 }
 
@@ -63,7 +90,7 @@ struct entering {
 	__u32 circuit;
 };
 
-/* VTEP_FLOODED: this frame goes the way of all broadcast. */
+/* VTEP_FLOODED: this frame goes the way of all broadcast. VTEP_ARP_UNANSWERED: it is a request, and nothing is known. */
 INLINE enum vtep_outcome answer_arp(ctx_t *ctx, struct eth_header *eth, struct cursor cursor, struct entering entering,
 				    const struct vtep_vni *vni)
 {
@@ -80,20 +107,27 @@ INLINE enum vtep_outcome answer_arp(ctx_t *ctx, struct eth_header *eth, struct c
 		write_arp_reply(eth, arp, known->mac);
 		return VTEP_ARP_ANSWERED;
 	}
-	if (vni->flags & VNI_ARP_UPCALL) {
-		struct vtep_upcall message = { .kind = UPCALL_ARP, .vni = entering.vni, .ifindex = ctx->ifindex };
-
-		message.vlan = entering.circuit & VTEP_VLAN_MASK;
-		message.source_ip = arp->sender_ip;
-		message.destination_ip = arp->target_ip;
-		copy_mac(message.source, arp->sender_mac);
-		copy_mac(message.destination, eth->destination);
-		tell_miss(&message);
-	}
-	return vni->flags & VNI_ARP_FLOOD ? VTEP_FLOODED : VTEP_ARP_UNANSWERED;
+	return VTEP_ARP_UNANSWERED;
 }
 
-INLINE void tell_unknown(ctx_t *ctx, const struct eth_header *eth, struct cursor cursor, struct entering entering)
+INLINE void tell_request(ctx_t *ctx, const struct eth_header *eth, struct cursor cursor, struct entering entering,
+			 __u32 slot)
+{
+	struct vtep_upcall message = { .kind = UPCALL_ARP, .vni = entering.vni, .ifindex = ctx->ifindex };
+	struct arp_header *arp;
+
+	if (!parse_arp(&cursor, &arp))
+		return;
+	message.vlan = entering.circuit & VTEP_VLAN_MASK;
+	message.source_ip = arp->sender_ip;
+	message.destination_ip = arp->target_ip;
+	copy_mac(message.source, arp->sender_mac);
+	copy_mac(message.destination, eth->destination);
+	tell_miss(&message, slot);
+}
+
+INLINE void tell_unknown(ctx_t *ctx, const struct eth_header *eth, struct cursor cursor, struct entering entering,
+			 __u32 slot)
 {
 	struct vtep_upcall message = { .kind = UPCALL_UNICAST, .vni = entering.vni, .ifindex = ctx->ifindex };
 	struct ipv4_header *ip;
@@ -105,7 +139,21 @@ INLINE void tell_unknown(ctx_t *ctx, const struct eth_header *eth, struct cursor
 		message.source_ip = ip->source;
 		message.destination_ip = ip->destination;
 	}
-	tell_miss(&message);
+	tell_miss(&message, slot);
+}
+
+/* What nobody knows here: user space is told, if it wants to be. Returns whether the frame is flooded. */
+INLINE int miss(ctx_t *ctx, const struct eth_header *eth, struct cursor cursor, struct entering entering,
+		const struct vtep_vni *vni, int is_request)
+{
+	if (is_request) {
+		if (vni->flags & VNI_ARP_UPCALL)
+			tell_request(ctx, eth, cursor, entering, vni->slot);
+		return vni->flags & VNI_ARP_FLOOD;
+	}
+	if (vni->flags & VNI_UNICAST_UPCALL)
+		tell_unknown(ctx, eth, cursor, entering, vni->slot);
+	return vni->flags & VNI_UNICAST_FLOOD;
 }
 
 /* Broadcast, multicast and unknown unicast of a port. */
@@ -115,27 +163,22 @@ INLINE enum vtep_outcome flood_from_port(ctx_t *ctx, struct eth_header *eth, str
 	__u32 number = entering.vni;
 	struct vtep_vni *vni = bpf_map_lookup_elem(&vtep_vnis, &number);
 	int broadcast = is_group_mac(eth->destination);
+	enum vtep_outcome outcome = VTEP_UNKNOWN_DESTINATION;
 	struct inner inner;
 
 	if (!vni)
 		return VTEP_NO_SEGMENT;
-	if (broadcast) {
-		enum vtep_outcome outcome = answer_arp(ctx, eth, cursor, entering, vni);
-
-		if (outcome == VTEP_ARP_ANSWERED) {
-			way->ifindex = ctx->ifindex;
-			way->vlan = entering.circuit & VTEP_VLAN_MASK;
-		}
-		if (outcome != VTEP_FLOODED)
-			return outcome;
-	} else {
-		if (vni->flags & VNI_UNICAST_UPCALL)
-			tell_unknown(ctx, eth, cursor, entering);
-		if (!(vni->flags & VNI_UNICAST_FLOOD))
-			return VTEP_UNKNOWN_DESTINATION;
+	if (broadcast)
+		outcome = answer_arp(ctx, eth, cursor, entering, vni);
+	if (outcome == VTEP_ARP_ANSWERED) {
+		way->ifindex = ctx->ifindex;
+		way->vlan = entering.circuit & VTEP_VLAN_MASK;
+		return outcome;
 	}
 	if (!is_allowed(vni->slot, broadcast))
 		return broadcast ? VTEP_BROADCAST_LIMIT : VTEP_UNKNOWN_LIMIT;
+	if (outcome != VTEP_FLOODED && !miss(ctx, eth, cursor, entering, vni, outcome == VTEP_ARP_UNANSWERED))
+		return outcome;
 	read_inner(ctx, eth, cursor, number, &inner);
 	return flood(ctx, &inner, entering.circuit, vni->group, way);
 }
@@ -246,13 +289,6 @@ INLINE enum vtep_outcome from_port(ctx_t *ctx, struct way *way)
 	return outcome;
 }
 
-INLINE void tell_unknown_peer(const struct arrival *arrival)
-{
-	struct vtep_upcall message = { .kind = UPCALL_UNKNOWN_PEER, .vni = arrival->vni, .peer = arrival->peer };
-
-	tell_miss(&message);
-}
-
 /* Where the destination of the frame inside is, if the table knows; the cursor stands before that frame. */
 INLINE struct fdb_entry *inner_destination(__u32 vni, struct cursor cursor)
 {
@@ -292,7 +328,7 @@ INLINE enum vtep_outcome from_uplink(ctx_t *ctx, struct way *way)
 	arrival.from.place = arrival.peer;
 	arrival.known = peer_of(arrival.peer, &arrival.from.index);
 	if (!arrival.known) {
-		tell_unknown_peer(&arrival);
+		tell_stranger(number, arrival.peer);
 		if (!vtep_config.accept_unknown_peers || arrival.peer == vtep_config.local)
 			return VTEP_UNKNOWN_PEER;
 	}

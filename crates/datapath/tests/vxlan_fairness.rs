@@ -1,14 +1,20 @@
-//! What one tenant does leaves the others theirs: room in the table.
+//! What one tenant does leaves the others theirs: room in the table, and messages to user space.
 
 mod common;
 
-use common::vxlan::{LOCAL, Node, PEER, settings, vni};
+use std::net::Ipv4Addr;
+
+use common::vxlan::{LOCAL, Node, Outer, PEER, arriving, settings, vni};
 use common::*;
-use weft_datapath::frame::FrameInput;
-use weft_datapath::vxlan::{AccessRule, Attachment, To, Vtep, VtepOptions, VtepProgram, now_ns};
+use weft_datapath::frame::{FrameInput, Verdict};
+use weft_datapath::vxlan::{
+    AccessRule, Attachment, OnMiss, RateLimit, To, Upcall, VniSettings, Vtep, VtepOptions, VtepProgram, now_ns,
+};
 
 /// More than the table holds.
 const MANY: u32 = 20_000;
+/// More than there are slots that keep the same from being told twice.
+const MISSES: u32 = 4_000;
 
 /// A VTEP with ports 0 and 1 in segment 42, port 2 in segment 43.
 struct Bench {
@@ -53,6 +59,14 @@ impl Bench {
         });
     }
 
+    fn at_uplink(&self, frames: impl Iterator<Item = Vec<u8>>) -> Vec<Verdict> {
+        let run = |bytes: Vec<u8>| {
+            let input = FrameInput { bytes: &bytes, ..FrameInput::default() };
+            self.vtep.run(VtepProgram::Uplink, &input).expect("the program runs").verdict
+        };
+        self.bed.node.enter_with(|| frames.map(run).collect())
+    }
+
     /// Stations that speak for the first time, to nobody in particular.
     fn speak(&self, port: usize, stations: impl Iterator<Item = [u8; 6]>) {
         let quiet = |source| (self.ports[port], ethernet(source, source, 0x88b5, &[0; 46]));
@@ -61,6 +75,29 @@ impl Bench {
 
     fn knows(&self, number: u32, mac: [u8; 6]) -> bool {
         self.vtep.entry(vni(number), mac).unwrap().is_some()
+    }
+
+    fn told(&self) -> Vec<Upcall> {
+        let calls = self.vtep.upcalls().unwrap();
+        std::iter::repeat_with(|| calls.take().unwrap()).take_while(|some| !some.is_empty()).flatten().collect()
+    }
+
+    /// Makes a segment ask user space for what is not known.
+    fn ask(&mut self, number: u32, broadcast_limit: Option<RateLimit>) {
+        let asking = VniSettings { arp_miss: OnMiss::Upcall, broadcast_limit, ..settings() };
+        self.vtep.add_vni(vni(number), &asking).unwrap();
+    }
+
+    /// ARP requests for addresses that nobody knows; how many of them user space is told of.
+    fn told_requests(&self, port: usize, number: u32, targets: std::ops::Range<u32>) -> usize {
+        let address = |n: u32| Ipv4Addr::from(0x1400_0000 | n);
+        let request = |n| {
+            let arp = arp(1, (SERVER_MAC, [20, 255, 0, 1].into()), ([0; 6], address(n)));
+            (self.ports[port], ethernet(BROADCAST_MAC, SERVER_MAC, 0x0806, &arp))
+        };
+        self.at_ports(targets.map(request));
+        let mine = |call: &&Upcall| matches!(call, Upcall::ArpMiss { vni: of, .. } if *of == vni(number));
+        self.told().iter().filter(mine).count()
     }
 }
 
@@ -94,4 +131,35 @@ fn a_port_full_of_addresses_leaves_its_segment_room_until_they_are_over() {
     bench.speak(1, [station(2, 1)].into_iter());
     assert!(bench.knows(42, station(2, 1)));
     assert_eq!(bench.vtep.entries(Some(vni(42))).unwrap().len(), behind_port);
+}
+
+#[test]
+fn a_segment_that_asks_for_everything_leaves_the_others_their_questions() {
+    let Some(mut bench) = bench("asks") else { return };
+    bench.ask(42, None);
+    bench.ask(43, None);
+    bench.told_requests(0, 42, 0..MISSES);
+    assert_eq!(bench.told_requests(2, 43, 0..40), 40);
+    // Nor do VTEPs that nobody knows take their place.
+    let stranger = |n: u32| Outer { source: (0x0a09_0000 | n).into(), vni: 43, ..arriving() };
+    let inner = ethernet(BROADCAST_MAC, station(7, 0), 0x88b5, &[0; 46]);
+    bench.at_uplink((0..MISSES).map(|n| stranger(n).frame(&inner)));
+    assert_eq!(bench.told_requests(2, 43, 100..140), 40);
+}
+
+#[test]
+fn a_station_that_is_everywhere_leaves_room_for_messages() {
+    let Some(mut bench) = bench("moves") else { return };
+    bench.ask(43, None);
+    let moving = |n: u32| (bench.ports[n as usize % 2], ethernet(station(1, 0), station(1, 0), 0x88b5, &[0; 46]));
+    bench.at_ports((0..MISSES).map(moving));
+    assert_eq!(bench.told_requests(2, 43, 0..40), 40);
+}
+
+#[test]
+fn what_a_flood_limit_drops_asks_nobody() {
+    let Some(mut bench) = bench("limit") else { return };
+    bench.ask(43, Some(RateLimit { frames_per_sec: 1, burst_frames: 2 }));
+    let told = bench.told_requests(2, 43, 0..40);
+    assert!((2..40).contains(&told), "{told} of 40");
 }

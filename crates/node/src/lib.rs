@@ -32,6 +32,7 @@ mod poll;
 pub mod rbridge;
 mod run_folder;
 mod runner;
+mod seldom;
 mod settings_file;
 mod silence;
 pub mod socket;

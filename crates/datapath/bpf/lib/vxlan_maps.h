@@ -40,6 +40,7 @@ VTEP_MAP(vtep_vnis, HASH, 1024, __u32, struct vtep_vni, __uint(map_flags, BPF_F_
 VTEP_MAP(vtep_floods, HASH, 1024, __u32, struct vtep_flood, __uint(map_flags, BPF_F_NO_PREALLOC););
 VTEP_MAP(vtep_arp, HASH, 16384, struct vtep_arp_key, struct vtep_arp, __uint(map_flags, BPF_F_NO_PREALLOC););
 VTEP_MAP(vtep_limits, ARRAY, 1024, __u32, struct vtep_limits);
+VTEP_MAP(vtep_budgets, ARRAY, 1024, __u32, struct vtep_budget);
 
 COUNTERS(vtep_counters, VTEP_OUTCOME_COUNT);
 COUNTERS(vtep_events, VTEP_EVENT_COUNT);

@@ -96,6 +96,30 @@ INLINE int is_broadcast_mac(const __u8 *mac)
 	return *(const __u32 *)mac == 0xffffffff && *(const __u16 *)(mac + 4) == 0xffff;
 }
 
+/* Whether a token bucket lets one more pass: its virtual time may run ahead of the clock by one burst. */
+INLINE int is_within(__u64 *virtual_ns, const struct vtep_limit *limit, __u64 now)
+{
+	__u64 start = *virtual_ns > now ? *virtual_ns : now;
+
+	if (start - now > limit->burst_ns)
+		return 0;
+	*virtual_ns = start + limit->interval_ns;
+	return 1;
+}
+
+/* Whether the segment in this slot may cause one more message. Without a lock: two CPUs at once may get one for two. */
+INLINE int may_tell(__u32 slot, int is_miss)
+{
+	struct vtep_budget *budget = bpf_map_lookup_elem(&vtep_budgets, &slot);
+	struct vtep_limit limit = { .interval_ns = 1000000000 / VTEP_UPCALLS_PER_S };
+
+	limit.burst_ns = limit.interval_ns * (VTEP_UPCALLS_AT_ONCE - 1);
+	if (budget && is_within(is_miss ? &budget->miss_ns : &budget->place_ns, &limit, bpf_ktime_get_ns()))
+		return 1;
+	count_event(VTEP_EVENT_UPCALL_LIMITED);
+	return 0;
+}
+
 NOINLINE void send_upcall(struct vtep_upcall *message)
 {
 	if (bpf_ringbuf_output(&vtep_upcalls, message, sizeof(*message), 0))
@@ -109,6 +133,8 @@ INLINE void tell_place(__u32 kind, const struct fdb_key *key, const struct fdb_e
 {
 	struct vtep_upcall message = { .kind = kind, .vni = key->vni };
 
+	if (!may_tell(entry->vni_slot, 0))
+		return;
 	if (entry->kind == FDB_PEER) {
 		message.peer = entry->place;
 	} else {

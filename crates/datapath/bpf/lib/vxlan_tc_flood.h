@@ -10,17 +10,6 @@
 /* Virtual times of the limits, by the slot of the segment. */
 VTEP_MAP(vtep_clocks, ARRAY, 1024, __u32, struct vtep_clock);
 
-/* Whether a token bucket lets one more frame pass: its virtual time may run ahead of the clock by one burst. */
-INLINE int is_within(__u64 *virtual_ns, const struct vtep_limit *limit, __u64 now)
-{
-	__u64 start = *virtual_ns > now ? *virtual_ns : now;
-
-	if (start - now > limit->burst_ns)
-		return 0;
-	*virtual_ns = start + limit->interval_ns;
-	return 1;
-}
-
 INLINE int is_allowed(__u32 slot, int broadcast)
 {
 	struct vtep_limits *limits = bpf_map_lookup_elem(&vtep_limits, &slot);

@@ -21,6 +21,8 @@ pub(super) const VNIS: &str = "vtep_vnis";
 pub(super) const FLOODS: &str = "vtep_floods";
 pub(super) const ARP: &str = "vtep_arp";
 pub(super) const LIMITS: &str = "vtep_limits";
+/// What segments have told and asked.
+pub(super) const BUDGETS: &str = "vtep_budgets";
 pub(super) const COUNTERS: &str = "vtep_counters";
 pub(super) const EVENTS: &str = "vtep_events";
 pub(super) const VNI_TRAFFIC: &str = "vtep_vni_traffic";
@@ -36,7 +38,7 @@ pub(super) const HOPS: &str = "vtep_hops";
 pub(super) const DEVICES: &str = "vtep_devices";
 
 /// The maps that TC and XDP programs share and that outlive a process.
-pub(super) const SHARED: [&str; 21] = [
+pub(super) const SHARED: [&str; 22] = [
     FDB,
     LEARNED,
     FORGOTTEN,
@@ -50,6 +52,7 @@ pub(super) const SHARED: [&str; 21] = [
     FLOODS,
     ARP,
     LIMITS,
+    BUDGETS,
     COUNTERS,
     EVENTS,
     VNI_TRAFFIC,

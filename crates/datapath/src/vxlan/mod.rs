@@ -40,8 +40,8 @@ use abi::{VTEP_HOPS_PER_PEER, VTEP_MACS_FIRST, VTEP_VLANS, VtepVni};
 use group::Memberships;
 use libbpf_rs::Object;
 use maps::{
-    ARP, DEVICES, FDB, FLOODS, FORGOTTEN, HOPS, LEARNED, LIMITS, PEER_INDEX, PEER_TRAFFIC, PORT_INDEX, PORTS, SHARED,
-    STATE, Tables, UPCALLS, VLANS, VNI_TRAFFIC, VNIS,
+    ARP, BUDGETS, DEVICES, FDB, FLOODS, FORGOTTEN, HOPS, LEARNED, LIMITS, PEER_INDEX, PEER_TRAFFIC, PORT_INDEX, PORTS,
+    SHARED, STATE, Tables, UPCALLS, VLANS, VNI_TRAFFIC, VNIS,
 };
 use ports::Attached;
 use rustix::time::ClockId;
@@ -436,7 +436,7 @@ fn load_xdp(options: &VtepOptions, tc: &Object) -> Result<Xdp, DatapathError> {
     Ok(Xdp { hops: Table::of(&object, HOPS)?, devices: Table::of(&object, DEVICES)?, object })
 }
 
-fn sizes(of: Capacities) -> [(&'static str, u32); 14] {
+fn sizes(of: Capacities) -> [(&'static str, u32); 15] {
     let counted = VTEP_MACS_FIRST.saturating_add(of.vnis).saturating_add(of.ports);
     [
         (FDB, of.macs.saturating_add(of.told_macs)),
@@ -451,6 +451,7 @@ fn sizes(of: Capacities) -> [(&'static str, u32); 14] {
         (VNIS, of.vnis),
         (FLOODS, of.vnis),
         (LIMITS, of.vnis),
+        (BUDGETS, of.vnis),
         (maps::CLOCKS, of.vnis),
         (VNI_TRAFFIC, of.vnis),
     ]

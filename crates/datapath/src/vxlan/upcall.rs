@@ -18,7 +18,8 @@ use crate::ring::Ring;
 /// Messages that one [`Upcalls::take`] returns at most.
 const TAKE_MAX: usize = 1024;
 
-/// A message. The same miss is told at most about every 100 ms; what finds no room is counted as `upcall_lost`.
+/// A message. The same miss is told at most about every 100 ms, a stranger every second. What a segment causes beyond
+/// [`VTEP_UPCALLS_PER_S`](super::abi::VTEP_UPCALLS_PER_S) is counted as `upcall_limited`, what finds no room as `upcall_lost`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upcall {
     /// An ARP request for an address without an entry.

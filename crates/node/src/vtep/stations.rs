@@ -246,6 +246,13 @@ impl Daemon {
         }
     }
 
+    fn not_installed(&mut self, error: &NodeError) -> IoFault {
+        if let Some(kept_back) = self.lines.not_installed.may(self.clock.now_ns()) {
+            tracing::warn!(%error, kept_back, "data path");
+        }
+        IoFault::NotInstalled
+    }
+
     fn try_to_place(&mut self, output: Output<Waiting>) -> Result<(), IoFault> {
         let Some(stations) = &mut self.stations else { return Ok(()) };
         match output {
@@ -256,12 +263,12 @@ impl Daemon {
             Output::Install { vni, ip, mac, vtep } => {
                 debug!(%vni, %ip, ?vtep, "station");
                 let last = stations.note(vni, mac, vtep);
-                self.kernel.set_station(vni, ip, mac, vtep).map_err(not_installed)?;
+                self.kernel.set_station(vni, ip, mac, vtep).map_err(|error| self.not_installed(&error))?;
                 self.leave(last)?;
             }
             Output::Remove { vni, ip, mac } => {
                 let last = stations.note(vni, mac, None);
-                self.kernel.remove_station(vni, ip, mac).map_err(not_installed)?;
+                self.kernel.remove_station(vni, ip, mac).map_err(|error| self.not_installed(&error))?;
                 self.leave(last)?;
             }
             Output::Found { ip, held: waiting, .. } => {
@@ -278,13 +285,8 @@ impl Daemon {
     /// A VTEP that nobody names any more is no peer any more.
     fn leave(&mut self, vtep: Option<Ipv4Addr>) -> Result<(), IoFault> {
         match vtep.filter(|vtep| !self.settings.peers.contains(vtep)) {
-            Some(vtep) => self.kernel.remove_peer(vtep).map_err(not_installed),
+            Some(vtep) => self.kernel.remove_peer(vtep).map_err(|error| self.not_installed(&error)),
             None => Ok(()),
         }
     }
-}
-
-fn not_installed(error: NodeError) -> IoFault {
-    tracing::warn!(%error, "data path");
-    IoFault::NotInstalled
 }
