@@ -103,6 +103,7 @@ struct vtep_slot {
 #define VNI_ARP_FLOOD 8       /* unanswered requests: flood */
 #define VNI_UNICAST_UPCALL 16 /* unknown unicast: tell user space */
 #define VNI_UNICAST_FLOOD 32  /* unknown unicast: flood */
+#define VNI_LISTED 64         /* of VTEPs that the operator named, only those of its own list may send into it */
 
 /* A segment. */
 struct vtep_vni {
@@ -148,6 +149,12 @@ struct vtep_flood {
 	__u32 ports;
 	__be32 remote[VTEP_FLOOD_REMOTES];
 	__u32 port[VTEP_FLOOD_PORTS]; /* circuits */
+};
+
+/* A VTEP that may send into a VNI: an entry says that a station is behind it. VNI 0: into all without a list of their own. */
+struct vtep_member {
+	__u32 vni;
+	__be32 peer;
 };
 
 /* MAC of an IPv4 address in a VNI. */
@@ -235,6 +242,7 @@ struct vtep_upcall {
 	X(NO_VNI_FLAG)         /* dropped: the I flag is not set (RFC 7348 5) */ \
 	X(UNKNOWN_VNI)         /* dropped: a VNI that is not configured */ \
 	X(UNKNOWN_PEER)        /* dropped: from a VTEP that is not configured */ \
+	X(NOT_MEMBER)          /* dropped: from a VTEP that has no part in this VNI */ \
 	X(INNER_MALFORMED)     /* dropped: the frame inside is truncated */ \
 	X(CE_ON_NOT_ECT)       /* dropped: congestion marked on a packet that cannot carry the mark (RFC 6040 4.2) */ \
 	X(PUSH_FAILED)         /* dropped: no room for the outer headers */ \

@@ -342,6 +342,13 @@ INLINE enum vtep_outcome from_uplink(ctx_t *ctx, struct way *way)
 		return VTEP_INNER_MALFORMED;
 	if (is_no_station(eth->source))
 		return VTEP_BAD_SOURCE;
+	__u32 index;
+	if (arrival.known && !is_seen_from_peer(number, mac_at(eth->source), arrival.peer, &index) &&
+	    !is_member(number, arrival.peer)) {
+		if (!vtep_config.accept_unknown_peers)
+			return VTEP_NOT_MEMBER;
+		arrival.known = 0;
+	}
 	struct eth_words words = load_eth(eth);
 	int tagged = is_tag(eth->type);
 	int group = is_group_mac(eth->destination);

@@ -237,6 +237,9 @@ NOINLINE int uplink_uncommon(struct xdp_md *ctx)
 	if (!peer_of(d.ip->source, &from.index))
 		return XDP_PASS;
 	__u32 vni = bpf_ntohl(d.vxlan->vni) >> 8;
+	__u32 index;
+	if (!is_seen_from_peer(vni, mac_at(d.eth->source), from.place, &index) && !is_member(vni, from.place))
+		return XDP_PASS;
 	struct fdb_key key = fdb_key_of(vni, d.eth->destination);
 	struct fdb_entry *entry = bpf_map_lookup_elem(&vtep_fdb, &key);
 	if (!entry || entry->kind != FDB_PORT || !port_takes(entry, vni))

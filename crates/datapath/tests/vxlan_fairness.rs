@@ -1,4 +1,5 @@
-//! What one tenant does leaves the others theirs: room in the table, and messages to user space.
+//! What one tenant does leaves the others theirs: room in the table, messages to user space, and segments that a VTEP has
+//! nothing to say in.
 
 mod common;
 
@@ -8,7 +9,7 @@ use common::vxlan::{LOCAL, Node, Outer, PEER, arriving, settings, vni};
 use common::*;
 use weft_datapath::frame::{FrameInput, Verdict};
 use weft_datapath::vxlan::{
-    AccessRule, Attachment, OnMiss, RateLimit, To, Upcall, VniSettings, Vtep, VtepOptions, VtepProgram, now_ns,
+    AccessRule, Attachment, Flood, OnMiss, RateLimit, To, Upcall, VniSettings, Vtep, VtepOptions, VtepProgram, now_ns,
 };
 
 /// More than the table holds.
@@ -162,4 +163,30 @@ fn what_a_flood_limit_drops_asks_nobody() {
     bench.ask(43, Some(RateLimit { frames_per_sec: 1, burst_frames: 2 }));
     let told = bench.told_requests(2, 43, 0..40);
     assert!((2..40).contains(&told), "{told} of 40");
+}
+
+#[test]
+fn a_peer_is_heard_in_its_own_segments_only() {
+    let Some(mut bench) = bench("member") else { return };
+    let other = Ipv4Addr::new(10, 0, 0, 3);
+    bench.vtep.add_vni(vni(43), &VniSettings { flood: Flood::HeadEnd(vec![other]), ..settings() }).unwrap();
+    bench.vtep.static_entry(vni(43), SERVER_MAC, To::Port(bench.ports[2])).unwrap();
+    bench.vtep.static_entry(vni(42), SERVER_MAC, To::Port(bench.ports[0])).unwrap();
+    let inner = ethernet(SERVER_MAC, station(8, 0), 0x0800, &Ipv4::default().bytes());
+    let from = |source, number| Outer { source, vni: number, ..arriving() }.frame(&inner);
+    let heard = |bench: &Bench| {
+        bench.at_uplink(
+            [(PEER, 42), (PEER, 43), (other, 43), (other, 42)].map(|(source, number)| from(source, number)).into_iter(),
+        )
+    };
+    let (yes, no) = (Verdict::Redirect, Verdict::Drop);
+    assert_eq!(heard(&bench), [yes, no, yes, no]);
+    assert_eq!(bench.vtep.entry(vni(43), station(8, 0)).unwrap().unwrap().to, To::Remote(other), "nothing is learned");
+    // Being told that a station is behind it makes it one, for as long as that is so; so does the operator's word.
+    bench.vtep.directory_entry(vni(43), station(9, 0), To::Remote(PEER)).unwrap();
+    assert_eq!(heard(&bench), [yes, yes, yes, no]);
+    bench.vtep.remove_entry(vni(43), station(9, 0)).unwrap();
+    assert_eq!(heard(&bench), [yes, no, yes, no]);
+    bench.vtep.add_peer(PEER).unwrap();
+    assert_eq!(heard(&bench), [yes, yes, yes, no]);
 }

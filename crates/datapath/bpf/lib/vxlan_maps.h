@@ -42,6 +42,9 @@ VTEP_MAP(vtep_arp, HASH, 16384, struct vtep_arp_key, struct vtep_arp, __uint(map
 VTEP_MAP(vtep_limits, ARRAY, 1024, __u32, struct vtep_limits);
 VTEP_MAP(vtep_budgets, ARRAY, 1024, __u32, struct vtep_budget);
 
+/* Who may send into which segment, beside those that its floods go to. */
+VTEP_MAP(vtep_members, HASH, 16384, struct vtep_member, __u32, __uint(map_flags, BPF_F_NO_PREALLOC););
+
 COUNTERS(vtep_counters, VTEP_OUTCOME_COUNT);
 COUNTERS(vtep_events, VTEP_EVENT_COUNT);
 VTEP_MAP(vtep_vni_traffic, PERCPU_ARRAY, 1024, __u32, struct vtep_traffic);

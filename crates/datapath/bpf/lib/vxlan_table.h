@@ -61,6 +61,43 @@ INLINE int peer_of(__be32 address, __u32 *index)
 	return 1;
 }
 
+/* A walk over the VTEPs that floods of a segment go to. */
+struct search {
+	struct vtep_flood *flood;
+	__be32 peer;
+	__u32 found;
+};
+
+static long is_remote(__u32 turn, struct search *search)
+{
+	if (turn >= VTEP_FLOOD_REMOTES)
+		return 1;
+	search->found = search->flood->remote[turn] == search->peer;
+	return search->found;
+}
+
+/*
+ * Whether a VTEP may send into a segment. Only asked for sources that were not seen from it lately: where they were, it was let
+ * in, and nothing has changed since.
+ */
+NOINLINE int is_member(__u32 vni, __be32 peer)
+{
+	struct vtep_member here = { vni, peer }, anywhere = { 0, peer };
+	struct search search = { .peer = peer };
+
+	if (bpf_map_lookup_elem(&vtep_members, &here))
+		return 1;
+	struct vtep_vni *segment = bpf_map_lookup_elem(&vtep_vnis, &vni);
+	if (segment && !(segment->flags & VNI_LISTED) && bpf_map_lookup_elem(&vtep_members, &anywhere))
+		return 1;
+	search.flood = bpf_map_lookup_elem(&vtep_floods, &vni);
+	if (!search.flood)
+		return 0;
+	__u32 remotes = search.flood->remotes;
+	bpf_loop(remotes < VTEP_FLOOD_REMOTES ? remotes : VTEP_FLOOD_REMOTES, is_remote, &search, 0);
+	return search.found;
+}
+
 /*
  * Written in the pieces that comparing keys reads; the hash function reads parts of them. A read of two pieces at once
  * would make the processor wait until both are in the cache.

@@ -23,6 +23,7 @@ pub(super) const ARP: &str = "vtep_arp";
 pub(super) const LIMITS: &str = "vtep_limits";
 /// What segments have told and asked.
 pub(super) const BUDGETS: &str = "vtep_budgets";
+pub(super) const MEMBERS: &str = "vtep_members";
 pub(super) const COUNTERS: &str = "vtep_counters";
 pub(super) const EVENTS: &str = "vtep_events";
 pub(super) const VNI_TRAFFIC: &str = "vtep_vni_traffic";
@@ -38,7 +39,7 @@ pub(super) const HOPS: &str = "vtep_hops";
 pub(super) const DEVICES: &str = "vtep_devices";
 
 /// The maps that TC and XDP programs share and that outlive a process.
-pub(super) const SHARED: [&str; 22] = [
+pub(super) const SHARED: [&str; 23] = [
     FDB,
     LEARNED,
     FORGOTTEN,
@@ -53,6 +54,7 @@ pub(super) const SHARED: [&str; 22] = [
     ARP,
     LIMITS,
     BUDGETS,
+    MEMBERS,
     COUNTERS,
     EVENTS,
     VNI_TRAFFIC,
@@ -80,6 +82,7 @@ pub(super) struct Tables {
     pub(super) floods: Table,
     pub(super) arp: Table,
     pub(super) limits: Table,
+    pub(super) members: Table,
     pub(super) counters: Table,
     pub(super) events: Table,
     pub(super) vni_traffic: Table,
@@ -111,6 +114,7 @@ impl Tables {
             floods: table(FLOODS)?,
             arp: table(ARP)?,
             limits: table(LIMITS)?,
+            members: table(MEMBERS)?,
             counters: table(COUNTERS)?,
             events: table(EVENTS)?,
             vni_traffic: table(VNI_TRAFFIC)?,

@@ -11,7 +11,7 @@
 //! | `ports`, `trunk` | uplinks and access ports; those that VLAN tags divide into segments |
 //! | `table`, `entry` | who is where; ARP; ageing |
 //! | `room` | how many addresses were learned, so that nobody fills the table alone |
-//! | `peers` | other VTEPs, floods |
+//! | `peers`, `members` | other VTEPs, floods; which segments they may send into |
 //! | `view` | what it knows and has counted, also for other processes |
 //! | `upcall` | what the programs could not answer |
 //! | `maps`, `abi` | the tables as the kernel has them |
@@ -22,6 +22,7 @@ pub mod abi;
 mod entry;
 mod group;
 mod maps;
+mod members;
 mod options;
 mod peers;
 mod ports;
@@ -40,9 +41,10 @@ use abi::{VTEP_HOPS_PER_PEER, VTEP_MACS_FIRST, VTEP_VLANS, VtepVni};
 use group::Memberships;
 use libbpf_rs::Object;
 use maps::{
-    ARP, BUDGETS, DEVICES, FDB, FLOODS, FORGOTTEN, HOPS, LEARNED, LIMITS, PEER_INDEX, PEER_TRAFFIC, PORT_INDEX, PORTS,
-    SHARED, STATE, Tables, UPCALLS, VLANS, VNI_TRAFFIC, VNIS,
+    ARP, BUDGETS, DEVICES, FDB, FLOODS, FORGOTTEN, HOPS, LEARNED, LIMITS, MEMBERS, PEER_INDEX, PEER_TRAFFIC,
+    PORT_INDEX, PORTS, SHARED, STATE, Tables, UPCALLS, VLANS, VNI_TRAFFIC, VNIS,
 };
+use members::Members;
 use ports::Attached;
 use rustix::time::ClockId;
 
@@ -77,6 +79,7 @@ pub struct Vtep {
     trunk_numbers: Indexes,
     peer_indexes: Indexes,
     memberships: Memberships,
+    members: Members,
 }
 
 #[derive(Debug)]
@@ -140,6 +143,7 @@ impl Vtep {
             trunk_numbers: Indexes::new(capacities.trunks),
             peer_indexes: Indexes::new(capacities.peers),
             memberships: Memberships::default(),
+            members: Members::default(),
         };
         vtep.take_over()?;
         Ok(vtep)
@@ -189,6 +193,10 @@ impl Vtep {
         tables.floods.put_all(&floods)?;
         // Last: now the programs know them.
         tables.vnis.put_all(&states)?;
+        if !known.is_empty() {
+            // Who may send into them is asked anew.
+            self.forget_found()?;
+        }
         let group = settings.state(0).group;
         if known.values().any(|known| known.group != [0; 4] && known.group != group) {
             return self.join_groups();
@@ -290,6 +298,7 @@ impl Vtep {
     /// [`DatapathError::Config`] or [`DatapathError::Map`].
     pub fn pretend(&mut self, ifindex: u32, vni: Vni, peer: Ipv4Addr, macs: [[u8; 6]; 2]) -> Result<(), DatapathError> {
         self.pretend_port(ifindex, vni)?;
+        self.add_peer(peer)?;
         let index = self.peer_index(peer)?;
         let port = self.member(vni, ifindex, 0)?;
         let [destination, source] = macs;
@@ -334,6 +343,7 @@ impl Vtep {
             self.peer_indexes.mark(index);
         }
         self.take_over_ports()?;
+        self.take_over_members()?;
         self.sweep(|_| false)?;
         self.join_groups()
     }
@@ -436,7 +446,7 @@ fn load_xdp(options: &VtepOptions, tc: &Object) -> Result<Xdp, DatapathError> {
     Ok(Xdp { hops: Table::of(&object, HOPS)?, devices: Table::of(&object, DEVICES)?, object })
 }
 
-fn sizes(of: Capacities) -> [(&'static str, u32); 15] {
+fn sizes(of: Capacities) -> [(&'static str, u32); 16] {
     let counted = VTEP_MACS_FIRST.saturating_add(of.vnis).saturating_add(of.ports);
     [
         (FDB, of.macs.saturating_add(of.told_macs)),
@@ -452,6 +462,7 @@ fn sizes(of: Capacities) -> [(&'static str, u32); 15] {
         (FLOODS, of.vnis),
         (LIMITS, of.vnis),
         (BUDGETS, of.vnis),
+        (MEMBERS, of.macs.saturating_add(of.told_macs).saturating_add(of.peers)),
         (maps::CLOCKS, of.vnis),
         (VNI_TRAFFIC, of.vnis),
     ]

@@ -11,14 +11,15 @@ use super::{Vtep, full, peer_slot};
 use crate::error::DatapathError;
 
 impl Vtep {
-    /// Makes a VTEP known: its frames are delivered and, where segments learn, learned from. Entries and floods that name
-    /// a VTEP do this on their own.
+    /// Makes a VTEP known: its frames are delivered and, where segments learn, learned from, in all segments that have no list
+    /// of their own. Entries and floods that name a VTEP do this on their own, in their segment.
     ///
     /// # Errors
     /// [`DatapathError::Config`] for an address that cannot be another VTEP's or if there is no room, or
     /// [`DatapathError::Map`].
     pub fn add_peer(&mut self, address: Ipv4Addr) -> Result<(), DatapathError> {
-        self.peer_index(address).map(|_| ())
+        self.peer_index(address)?;
+        self.add_everywhere(address)
     }
 
     /// Forgets a VTEP, with all entries and floods that name it. Returns whether it was known.
@@ -29,6 +30,7 @@ impl Vtep {
         let index: Option<u32> = self.view.tables.peer_index.get(&address.octets())?;
         let Some(index) = index else { return Ok(false) };
         self.view.tables.peer_index.delete(&address.octets())?;
+        self.drop_everywhere(address)?;
         let number = peer_slot(address);
         let slot: VtepSlot = self.view.tables.peer_slots.get(&number)?.unwrap_or_default();
         if slot.number == address.octets() {

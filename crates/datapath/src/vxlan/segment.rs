@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::Ipv4Addr;
 
 use super::abi::{
-    FLOOD_REMOTES, VNI_ANSWERS_ARP, VNI_ARP_FLOOD, VNI_ARP_UPCALL, VNI_LEARNS, VNI_UNICAST_FLOOD, VNI_UNICAST_UPCALL,
-    VtepLimit, VtepLimits, VtepVni,
+    FLOOD_REMOTES, VNI_ANSWERS_ARP, VNI_ARP_FLOOD, VNI_ARP_UPCALL, VNI_LEARNS, VNI_LISTED, VNI_UNICAST_FLOOD,
+    VNI_UNICAST_UPCALL, VtepLimit, VtepLimits, VtepVni,
 };
 use crate::error::DatapathError;
 
@@ -103,6 +103,9 @@ impl RateLimit {
 pub struct VniSettings {
     /// Where floods go.
     pub flood: Flood,
+    /// Whether of the VTEPs that the operator named only those of `flood` may send into it, and those that its entries name;
+    /// otherwise all that were added.
+    pub listed: bool,
     /// Whether source addresses of frames go into the table (RFC 7348 4.1).
     pub learn: bool,
     /// Whether ARP requests for known addresses are answered here.
@@ -124,6 +127,7 @@ impl Default for VniSettings {
     fn default() -> Self {
         Self {
             flood: Flood::None,
+            listed: false,
             learn: true,
             answer_arp: true,
             arp_miss: OnMiss::Flood,
@@ -138,6 +142,7 @@ impl Default for VniSettings {
 impl VniSettings {
     pub(super) fn state(&self, slot: u32) -> VtepVni {
         let flags = [
+            (self.listed, VNI_LISTED),
             (self.learn, VNI_LEARNS),
             (self.answer_arp, VNI_ANSWERS_ARP),
             (self.arp_miss.calls(), VNI_ARP_UPCALL),
@@ -173,6 +178,7 @@ impl VniSettings {
         };
         Self {
             flood,
+            listed: has(VNI_LISTED),
             learn: has(VNI_LEARNS),
             answer_arp: has(VNI_ANSWERS_ARP),
             arp_miss: OnMiss::of(has(VNI_ARP_FLOOD), has(VNI_ARP_UPCALL)),
@@ -228,6 +234,7 @@ mod tests {
     fn settings_come_back_from_the_maps() {
         let settings = VniSettings {
             flood: Flood::HeadEnd(vec![Ipv4Addr::new(10, 0, 0, 2)]),
+            listed: true,
             learn: false,
             arp_miss: OnMiss::Upcall,
             unicast_miss: OnMiss::FloodAndUpcall,

@@ -44,7 +44,8 @@ impl Vtep {
         let key = FdbKey { vni: vni.get(), mac, zero: [0; 2] };
         let before: Option<FdbEntry> = self.view.tables.fdb.get(&key)?;
         self.view.tables.fdb.put(&key, &value)?;
-        self.count_forgotten(before.as_ref())?;
+        self.add_member(&key, &value)?;
+        self.count_out(&key, before.as_ref())?;
         self.forget_found()
     }
 
@@ -56,9 +57,15 @@ impl Vtep {
         let key = FdbKey { vni: vni.get(), mac, zero: [0; 2] };
         let before: Option<FdbEntry> = self.view.tables.fdb.get(&key)?;
         let was_there = self.view.tables.fdb.delete(&key)?;
-        self.count_forgotten(before.as_ref().filter(|_| was_there))?;
+        self.count_out(&key, before.as_ref().filter(|_| was_there))?;
         self.forget_found()?;
         Ok(was_there)
+    }
+
+    /// What an entry counted for that is no more.
+    fn count_out(&mut self, key: &FdbKey, before: Option<&FdbEntry>) -> Result<(), DatapathError> {
+        self.count_forgotten(before)?;
+        before.map_or(Ok(()), |before| self.drop_member(key, before))
     }
 
     /// Forgets learned entries that were not confirmed for as long as their segments say; returns them. `now_ns` as of
@@ -100,7 +107,10 @@ impl Vtep {
         let mut room = self.count_anew()?;
         for (key, value) in self.view.tables.fdb.all::<FdbKey, FdbEntry>()? {
             match Entry::of(&key, &value).filter(&goes) {
-                Some(entry) if self.view.tables.fdb.delete(&key)? => gone.push(entry),
+                Some(entry) if self.view.tables.fdb.delete(&key)? => {
+                    self.drop_member(&key, &value)?;
+                    gone.push(entry);
+                }
                 _ => room.stays(&value),
             }
         }

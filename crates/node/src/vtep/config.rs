@@ -242,6 +242,9 @@ pub struct EntryTable {
 pub struct DirectoryTable {
     /// Directory servers, at least one.
     pub servers: Vec<SocketAddrV4>,
+    /// VTEPs that it may name beside `peers`: what it says of another one is not believed, since a tenant may have said it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tor_las: Vec<Ipv4Addr>,
     /// UDP port of our questions at `local`; 0 for any.
     #[serde(default = "directory_port")]
     pub port: u16,
@@ -324,6 +327,7 @@ impl VtepConfig {
         }];
         config.directory = Some(DirectoryTable {
             servers: vec![SocketAddrV4::new(Ipv4Addr::new(10, 64, 0, 9), DIRECTORY_PORT)],
+            tor_las: vec![Ipv4Addr::new(10, 64, 0, 5)],
             port: directory_port(),
             key_dir: Some("/etc/weft/vtep-keys".into()),
             key_id: 0,

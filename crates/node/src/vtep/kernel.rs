@@ -413,6 +413,7 @@ fn vni_settings(segment: &Segment, copies: &BTreeSet<Ipv4Addr>) -> vxlan::VniSet
     };
     vxlan::VniSettings {
         flood,
+        listed: matches!(segment.flood, Flood::List(_)),
         learn: segment.learn,
         answer_arp: segment.answer_arp,
         arp_miss: miss,

@@ -49,6 +49,8 @@ counted! {
         NotSent = "not_sent",
         /// An ARP answer could not be sent out of its port.
         NotAnswered = "not_answered",
+        /// The directory named a VTEP that is neither in `peers` nor in `tor_las`.
+        ForeignVtep = "foreign_vtep",
         /// The data path did not take a station.
         NotInstalled = "not_installed",
         /// The data path could not be asked what is over.

@@ -153,7 +153,7 @@ impl Daemon {
     pub(super) fn adopt(&mut self, known: Vec<Station>) {
         for (vni, mac, vtep) in known {
             let taken = self.stations.as_ref().is_some_and(|stations| stations.resolver.knows(vni));
-            match ip_of(mac).filter(|_| taken) {
+            match ip_of(mac).filter(|_| taken && self.may_be_named(vtep)) {
                 Some(ip) => {
                     if let Some(stations) = &mut self.stations {
                         stations.note(vni, mac, Some(vtep));
@@ -254,11 +254,17 @@ impl Daemon {
     }
 
     fn try_to_place(&mut self, output: Output<Waiting>) -> Result<(), IoFault> {
+        let is_foreign = matches!(output, Output::Install { vtep: Some(vtep), .. } if !self.may_be_named(vtep));
         let Some(stations) = &mut self.stations else { return Ok(()) };
         match output {
             Output::Send { to, datagram } => {
                 stations.silence.asked(self.clock.now_ns());
                 stations.socket.send_to(&datagram, to).map_err(|_| IoFault::NotSent)?;
+            }
+            Output::Install { vni, ip, mac, vtep } if is_foreign => {
+                debug!(%vni, %ip, ?vtep, "station behind a VTEP that is none");
+                self.forget(vni, ip, mac)?;
+                return Err(IoFault::ForeignVtep);
             }
             Output::Install { vni, ip, mac, vtep } => {
                 debug!(%vni, %ip, ?vtep, "station");
@@ -266,11 +272,7 @@ impl Daemon {
                 self.kernel.set_station(vni, ip, mac, vtep).map_err(|error| self.not_installed(&error))?;
                 self.leave(last)?;
             }
-            Output::Remove { vni, ip, mac } => {
-                let last = stations.note(vni, mac, None);
-                self.kernel.remove_station(vni, ip, mac).map_err(|error| self.not_installed(&error))?;
-                self.leave(last)?;
-            }
+            Output::Remove { vni, ip, mac } => self.forget(vni, ip, mac)?,
             Output::Found { ip, held: waiting, .. } => {
                 if let Some(frame) = waiting.asker.answer(ip, mac_of(ip)) {
                     let frame = waiting.vlan.map_or(frame.clone(), |vlan| vlan.tag(&frame));
@@ -280,6 +282,18 @@ impl Daemon {
             Output::Drop { vni, ip, reason } => debug!(%vni, %ip, ?reason, "not found"),
         }
         Ok(())
+    }
+
+    /// Whether a station may be behind this VTEP.
+    fn may_be_named(&self, vtep: Ipv4Addr) -> bool {
+        let directory = self.config.directory.as_ref();
+        self.settings.peers.contains(&vtep) || directory.is_some_and(|directory| directory.tor_las.contains(&vtep))
+    }
+
+    fn forget(&mut self, vni: Vni, ip: Ipv4Addr, mac: MacAddress) -> Result<(), IoFault> {
+        let last = self.stations.as_mut().and_then(|stations| stations.note(vni, mac, None));
+        self.kernel.remove_station(vni, ip, mac).map_err(|error| self.not_installed(&error))?;
+        self.leave(last)
     }
 
     /// A VTEP that nobody names any more is no peer any more.

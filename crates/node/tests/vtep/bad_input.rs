@@ -108,8 +108,14 @@ fn settings_that_cannot_work_are_refused_in_one_line_with_the_remedy() {
         (
             Box::new(|config| {
                 config.vni[0].directory = Some(true);
-                config.directory =
-                    Some(DirectoryTable { servers: Vec::new(), port: 0, key_dir: None, key_id: 0, lifetime_s: 300 });
+                config.directory = Some(DirectoryTable {
+                    servers: Vec::new(),
+                    tor_las: Vec::new(),
+                    port: 0,
+                    key_dir: None,
+                    key_id: 0,
+                    lifetime_s: 300,
+                });
             }),
             "directory.servers: is empty",
         ),

@@ -54,8 +54,30 @@ fn config(hosts: &Hosts, k: usize, server: SocketAddrV4) -> VtepConfig {
     config.vni = vec![segment(VNI.into())];
     config.port = vec![port(&format!("vm{k}"), VNI.into())];
     let key_dir = Some(keys(hosts, k, &[VNI, VNI + 1]));
-    config.directory = Some(DirectoryTable { servers: vec![server], port: 5301, key_dir, key_id: 0, lifetime_s: 1 });
+    let (servers, tor_las) = (vec![server], Vec::new());
+    config.directory = Some(DirectoryTable { servers, tor_las, port: 5301, key_dir, key_id: 0, lifetime_s: 1 });
     config
+}
+
+#[test]
+fn a_vtep_that_only_the_directory_names_is_no_peer_unless_that_is_allowed() {
+    let Some(hosts) = Hosts::new("dirtor") else { return };
+    let vms = [station(&hosts, 0, "vm0", AA[0]), station(&hosts, 1, "vm1", AA[1])];
+    let (_directory, mut client, server) = directory(&hosts);
+    client.set_many(vec![mapping(AA[0], 0), mapping(AA[1], 1)]).unwrap();
+    let far = hosts.vtep(1, config(&hosts, 1, server));
+    let mut alone = config(&hosts, 0, server);
+    alone.peers.clear();
+    let near = hosts.vtep(0, alone.clone());
+    assert!(vms[0].ping(&format!("-c 2 -i 0.2 -W 1 {}", AA[1])).contains("0 received"));
+    wait_until("it was named", || near.count("daemon", "foreign_vtep") > 0);
+    assert!(near.fdb().iter().all(|row| row.origin != "directory"), "{:?}", near.fdb());
+    assert_eq!(near.count("frames", "encapsulated"), 0);
+    drop(near);
+    alone.directory.as_mut().expect("it asks").tor_las = vec![HOST[1]];
+    let _near = hosts.vtep(0, alone);
+    wait_until("it is believed", || vms[0].ping(&format!("-c 1 -W 1 {}", AA[1])).contains("1 received"));
+    drop(far);
 }
 
 #[test]
