@@ -177,7 +177,8 @@ struct trill_tapped {
 	X(INNER_CONTROL)     /* dropped: what is inside must never be forwarded (RFC 6325 1.4) */ \
 	X(INNER_GROUP)       /* dropped: unicast outside, group address inside (step 9c) */ \
 	X(BAD_SOURCE)        /* dropped: source is a group address or zero */ \
-	X(TRILL_ON_NATIVE)   /* dropped: TRILL on a port to end stations */ \
+	X(TRILL_ON_NATIVE)   /* dropped: TRILL or IS-IS on a port to end stations */ \
+	X(CONTROL_LIMIT)     /* dropped: more for the daemon than a link may bring */ \
 	X(NOT_IN_VLAN)       /* dropped: the port is not in the frame's VLAN */ \
 	X(SAME_PORT)         /* dropped: the destination is where it came from */ \
 	X(NO_ROUTE)          /* dropped: no route to the RBridge that the station is behind */ \
@@ -191,6 +192,9 @@ struct trill_tapped {
 	X(POP_FAILED)        /* dropped: the headers could not be removed */ \
 	X(FDB_FULL)          /* beside the outcome: the source was not learned, the table is full */ \
 	X(FDB_MOVED)         /* beside the outcome: the source was somewhere else before */
+
+/* Frames for the daemon, of IS-IS and of channels, that a link may bring: so many a second, as many at once after a pause. */
+#define TRILL_CONTROL_PER_S 20000
 
 #define TRILL_ENUMERATOR(name) TRILL_##name,
 

@@ -149,7 +149,11 @@ fn what_may_not_come_in() {
         rb.drops(ACCESS_10, &native([0x01, 0x80, 0xc2, 0, 0, last]), "trill_on_native");
     }
     rb.drops(ACCESS_10, &ethernet(NOBODY, SERVER_MAC, 0x22f4, &[0; 46]), "trill_on_native");
-    rb.passes(ACCESS_10, &ethernet([0x01, 0x80, 0xc2, 0, 0, 0x41], SERVER_MAC, 0x22f4, &[0; 46]), "is_is");
+    // IS-IS is for links: here it would only stand in the daemon's queue before the neighbours'.
+    for destination in [[0x01, 0x80, 0xc2, 0, 0, 0x41], port_mac(ACCESS_10)] {
+        rb.drops(ACCESS_10, &ethernet(destination, SERVER_MAC, 0x22f4, &[0; 46]), "trill_on_native");
+        rb.drops(ACCESS_10, &tagged(destination, SERVER_MAC, 10, 0x22f4, &[0; 46]), "trill_on_native");
+    }
     let whole = with_tag(10);
     for length in 14..18 {
         rb.drops(ACCESS_10, &whole[..length], "malformed");

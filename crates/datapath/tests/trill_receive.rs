@@ -17,6 +17,20 @@ fn forwarded(frame: &Frame, port: u8, to: [u8; 6]) -> Vec<u8> {
 }
 
 #[test]
+fn a_link_brings_the_daemon_only_so_much() {
+    let Some(mut rb) = rbridge() else { return };
+    let pdu = ethernet(IS_IS_GROUP, neighbor_mac(LINK_A), 0x22f4, &[0x83; 46]);
+    // Three seconds' worth, in less than one.
+    for _ in 0..60_000 {
+        rb.datapath.run(LINK_A, &pdu).unwrap();
+    }
+    assert!(rb.count(LINK_A, "control_limit") > 0);
+    assert_eq!(rb.count(LINK_A, "is_is") + rb.count(LINK_A, "control_limit"), 60_000);
+    rb.datapath.run(LINK_B, &ethernet(IS_IS_GROUP, neighbor_mac(LINK_B), 0x22f4, &[0x83; 46])).unwrap();
+    assert_eq!(rb.count(LINK_B, "is_is"), 1, "the other link has its own share");
+}
+
+#[test]
 fn step_1_is_is_goes_to_the_daemon() {
     let Some(mut rb) = rbridge() else { return };
     for destination in [IS_IS_GROUP, port_mac(LINK_A)] {

@@ -159,12 +159,9 @@ INLINE int admit(const struct cursor *cursor, struct mac_pair macs, const struct
 		if (!(frame->control & VLAN_MASK))
 			frame->control |= in->vlan; /* priority only */
 	}
-	if (is_trill_type(frame->type) || is_trill_group(group)) {
-		if (frame->type == bpf_htons(ETHERTYPE_L2_IS_IS) &&
-		    (group == GROUP_ALL_IS_IS || destination_of(macs) == mac_at(in->mac)))
-			return TRILL_IS_IS;
+	/* IS-IS too: the daemon speaks it on links only, and a station must not fill the queue before it. */
+	if (is_trill_type(frame->type) || is_trill_group(group))
 		return TRILL_TRILL_ON_NATIVE;
-	}
 	if (!(fib->native_ports[frame->control & VLAN_MASK] >> port & 1))
 		return TRILL_NOT_IN_VLAN;
 	if (is_bad_source(source_of(macs)))

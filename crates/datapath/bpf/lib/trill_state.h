@@ -94,6 +94,27 @@ INLINE void count_at(__u32 port, enum trill_outcome outcome)
 	count(&trill_counters, port * TRILL_COUNTERS_OF_PORT + outcome);
 }
 
+/* How far ahead of the clock each port's limits have been used, as virtual times. */
+struct trill_used {
+	__u64 control_ns;
+};
+
+struct trill_used trill_used[TRILL_PORTS];
+
+/*
+ * Whether a limit lets one more frame pass: its virtual time may run ahead of the clock by one burst. Without a lock: two CPUs at
+ * once may get one for two.
+ */
+static __noinline int is_within(__u64 *used_ns, __u64 interval_ns, __u64 burst_ns)
+{
+	__u64 now = bpf_ktime_get_ns(), start = *used_ns > now ? *used_ns : now;
+
+	if (start - now > burst_ns)
+		return 0;
+	*used_ns = start + interval_ns;
+	return 1;
+}
+
 /* Every so many frames one, by chance, so that no pattern of the traffic hides. */
 static __noinline int tap(struct xdp_md *ctx, __u32 port, __u32 outcome, __u32 every)
 {

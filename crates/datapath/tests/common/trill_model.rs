@@ -265,12 +265,7 @@ impl Model {
             (control, kind, body) = (if tag & 0xfff == 0 { tag | control } else { tag }, u16_at(frame, 16), 16);
         }
         if is_trill(kind) || is_trill_group(destination) {
-            let for_us = destination == [1, 0x80, 0xc2, 0, 0, 0x41] || destination == self.fib.ports[&port].mac.0;
-            return if kind == 0x22f4 && for_us {
-                Ok(("is_is", Some(frame.to_vec())))
-            } else {
-                drop_as("trill_on_native")
-            };
+            return drop_as("trill_on_native");
         }
         let vlan = control & 0xfff;
         if !self.carries(port, vlan) {

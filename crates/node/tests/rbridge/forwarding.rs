@@ -139,10 +139,33 @@ fn bpdus_stay_and_bad_pdus_are_counted() {
     }
     wait_until("they are counted", || dropped("malformed") == malformed + hello.len() as u64);
     assert!(all[0].states().values().all(|state| state == "report"));
-    // End stations may not speak IS-IS.
-    let no_port = dropped("no_port");
+    // End stations may not speak IS-IS, and the daemon does not even see it.
     taps[0].send(&[&frame(to_all, mac(0), 0x22f4, 0)[..], &hello].concat());
-    wait_until("it is counted", || dropped("no_port") == no_port + 1);
+    wait_until("it is counted", || all[0].count("port a", "trill_on_native") == 1);
+    assert_eq!(dropped("no_port"), 0);
+}
+
+/// A station sends IS-IS for as long as many adjacencies would not live without Hellos, 100,000 frames a second; `WEFT_FLOOD_S=60`: for a minute.
+#[test]
+fn a_station_that_floods_is_is_costs_no_adjacency() {
+    const A_MILLISECOND: u64 = 100;
+    let seconds = std::env::var("WEFT_FLOOD_S").map_or(10, |seconds| seconds.parse().expect("whole seconds"));
+    let Some(square) = Square::new("isisflood") else { return };
+    let all = square.start_all();
+    let tap = Tap::open(square.host(0), "eth0", false);
+    let pdu = [&frame(MacAddress([0x01, 0x80, 0xc2, 0, 0, 0x41]), mac(0), 0x22f4, 0)[..], &[0x83; 1400]].concat();
+    let (begin, mut sent) = (Instant::now(), 0);
+    while begin.elapsed() < Duration::from_secs(seconds) {
+        let due = begin.elapsed().as_millis() as u64 * A_MILLISECOND;
+        (sent..due).for_each(|_| tap.send(&pdu));
+        sent = sent.max(due);
+        for running in &all {
+            assert!(running.states().values().all(|state| state == "report"), "{:?}", running.states());
+        }
+    }
+    wait_until("they came in", || all[0].count("port a", "trill_on_native") == sent);
+    let lost = all.iter().map(|running| running.count("control", "adjacency_lost")).sum::<u64>();
+    assert_eq!((lost, all[0].count("control_dropped", "no_port")), (0, 0));
 }
 
 #[test]
