@@ -131,7 +131,8 @@ struct mac_key {
 	X(IGMP_DROPPED)          /* dropped: membership, where the underlay has no groups */ \
 	X(DHCP_PASSED)           /* broadcast of a DHCP client with an AA: untouched, for the ToR's relay */ \
 	X(FOREIGN_SOURCE)        /* dropped: the source is none of the host's own addresses (RFC 2827) */ \
-	X(MADE_UP_HEADER)        /* dropped: encapsulated, and not by the agent */
+	X(MADE_UP_HEADER)        /* dropped: encapsulated, and not by the agent */ \
+	X(TAGGED)                /* dropped: a VLAN tag; the fabric has no VLANs */
 
 /* What became of a segment's flow where a rule is in force. */
 #define SPREAD_OUTCOMES(X) \
@@ -155,7 +156,8 @@ struct mac_key {
 	X(BAD_CHECKSUM)     /* dropped: outer header checksum */ \
 	X(FRAGMENT)         /* dropped: outer fragment */ \
 	X(CE_ON_NOT_ECT)    /* dropped: congestion marked on a packet that cannot carry the mark (RFC 6040 4.2) */ \
-	X(POP_FAILED)       /* dropped: the header could not be removed */
+	X(POP_FAILED)       /* dropped: the header could not be removed */ \
+	X(TAGGED)           /* dropped: a VLAN tag; the fabric has no VLANs */
 
 /* What became of a frame at a switch. */
 #define SWITCH_OUTCOMES(X) \
@@ -169,7 +171,8 @@ struct mac_key {
 	X(BAD_CHECKSUM)      /* dropped: outer header checksum */ \
 	X(NO_SUCH_HOST)      /* dropped: ToR without a host port for the destination */ \
 	X(TOO_BIG)           /* dropped: larger than the host port's MTU */ \
-	X(POP_FAILED)        /* dropped: the header could not be removed */
+	X(POP_FAILED)        /* dropped: the header could not be removed */ \
+	X(TAGGED)            /* dropped: a VLAN tag; the fabric has no VLANs */
 
 #define HOST_ENUMERATOR(name) HOST_##name,
 #define SPREAD_ENUMERATOR(name) SPREAD_##name,

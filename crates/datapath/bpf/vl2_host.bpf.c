@@ -91,7 +91,7 @@ INLINE enum host_outcome send_ipv4(ctx_t *ctx, struct cursor cursor)
 INLINE enum host_outcome vl2_host(ctx_t *ctx)
 {
 	if (ctx_is_tagged(ctx))
-		return HOST_PASSED;
+		return HOST_TAGGED;
 	pull_host_headers(ctx);
 	struct cursor cursor = ctx_cursor(ctx);
 	struct eth_header *eth;
@@ -102,7 +102,7 @@ INLINE enum host_outcome vl2_host(ctx_t *ctx)
 		return send_ipv4(ctx, cursor);
 	if (eth->type == bpf_htons(ETHERTYPE_ARP))
 		return answer_arp(ctx, eth, cursor);
-	return HOST_PASSED;
+	return is_tag(eth->type) ? HOST_TAGGED : HOST_PASSED;
 }
 
 INLINE int host_verdict(ctx_t *ctx, enum host_outcome outcome)

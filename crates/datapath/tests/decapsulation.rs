@@ -86,6 +86,20 @@ fn only_encapsulated_packets_for_our_las_are_touched() {
     assert_eq!(counted(switch.counters().unwrap()), [("passed", 4)]);
 }
 
+/// The fabric has no VLANs: a frame of another network is not taken for one of ours, and none gets by the checks.
+#[test]
+fn frames_with_a_vlan_tag_are_dropped() {
+    for tier in [Tier::Intermediate, Tier::Tor] {
+        let Some(switch) = switch(tier, &[ANYCAST]) else { return };
+        let plain = arriving(ANYCAST, 0, &Ipv4::default());
+        for (kind, vlan) in [(0x8100, 5), (0x8100, 0), (0x88a8, 5)] {
+            let frame = ethernet(OTHER_MAC, SERVER_MAC, kind, &[&[0, vlan][..], &plain[12..]].concat());
+            assert_eq!(receive(&switch, &frame), (Verdict::Drop, frame));
+        }
+        assert_eq!(counted(switch.counters().unwrap()), [("tagged", 3)]);
+    }
+}
+
 #[test]
 fn broken_outer_headers_are_dropped_with_their_reason() {
     let Some(switch) = switch(Tier::Intermediate, &[ANYCAST]) else { return };

@@ -89,11 +89,25 @@ fn traffic_that_is_not_for_an_aa_passes_untouched() {
     let ospf =
         Ipv4 { source: Ipv4Addr::new(10, 64, 0, 2), destination: Ipv4Addr::new(224, 0, 0, 5), ..Ipv4::default() };
     let ipv6 = ethernet(OTHER_MAC, SERVER_MAC, 0x86dd, &[0x60; 60]);
-    let vlan = ethernet(OTHER_MAC, SERVER_MAC, 0x8100, &[0; 60]);
-    for frame in [to_la.frame(), dhcp.frame(), ospf.frame(), ipv6, vlan] {
+    for frame in [to_la.frame(), dhcp.frame(), ospf.frame(), ipv6] {
         assert_eq!(send(&host, &frame), (Verdict::Next, frame));
     }
-    assert_eq!(counted(host.counters().unwrap()), [("passed", 5)]);
+    assert_eq!(counted(host.counters().unwrap()), [("passed", 4)]);
+}
+
+/// A tag is no way past the checks of source, headers and rate.
+#[test]
+fn frames_with_a_vlan_tag_do_not_leave() {
+    let Some(host) = host() else { return };
+    let foreign = Ipv4 { source: Ipv4Addr::new(10, 9, 9, 9), ..Ipv4::default() }.bytes();
+    let made_up = wrapped(&Ipv4::default().bytes(), Ipv4Addr::new(100, 64, 0, 1), ANYCAST, 0);
+    for packet in [foreign, made_up, Ipv4::default().bytes()] {
+        for (kind, vlan) in [(0x8100, 5), (0x8100, 0), (0x88a8, 5)] {
+            let frame = ethernet(OTHER_MAC, SERVER_MAC, kind, &[&[0, vlan, 8, 0][..], &packet[..]].concat());
+            assert_eq!(send(&host, &frame), (Verdict::Drop, frame));
+        }
+    }
+    assert_eq!(counted(host.counters().unwrap()), [("tagged", 9)]);
 }
 
 #[test]

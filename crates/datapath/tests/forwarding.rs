@@ -129,6 +129,21 @@ fn hash_sources() -> impl Iterator<Item = Ipv4Addr> {
     (0..64u32).map(|n| Ipv4Addr::from(0x6440_0000 | n.wrapping_mul(0x9e37_79b1) >> 10))
 }
 
+/// The kernel keeps a tag beside the frame, which then looks like one without.
+#[test]
+fn a_packet_of_another_vlan_is_not_forwarded() {
+    let Some(bed) = Bed::new("vlan") else { return };
+    let Some(switch) = bed.attach() else { return };
+    let (outer, _) = both(Ipv4Addr::new(100, 64, 3, 7), |_| {});
+    let in_vlan = ethernet(bed.in_port, IN_MAC, 0x8100, &[&[0, 5, 8, 0][..], &outer[..]].concat());
+    bed.entry.send(&in_vlan);
+    let (outer, expected) = both(Ipv4Addr::new(100, 64, 3, 8), |packet| packet.ttl = 9);
+    bed.send(&outer);
+    let (_, frame) = bed.leaving().expect("the one behind it is forwarded");
+    assert_eq!(frame[26..30], expected[12..16], "the tagged one did not come before it");
+    assert_eq!(counted(switch.counters().unwrap()), [("forwarded", 1), ("tagged", 1)]);
+}
+
 #[test]
 fn a_forwarded_packet_has_one_hop_less_and_is_otherwise_as_sent() {
     let Some(bed) = Bed::new("hop") else { return };

@@ -47,7 +47,10 @@ INLINE __u32 ctx_frame_bytes(ctx_t *ctx)
 	return ctx->wire_len > ctx->len ? ctx->wire_len : ctx->len;
 }
 
-/* A VLAN tag that travels beside the frame: then the frame is not of the untagged network that we serve. */
+/*
+ * A VLAN tag that travels beside the frame, which then looks like one without: it is not of the untagged network that we serve.
+ * One inside the frame is its Ethertype.
+ */
 INLINE int ctx_is_tagged(ctx_t *ctx)
 {
 	return ctx->vlan_present;

@@ -30,6 +30,8 @@ INLINE __u32 host16(__be16 value)
 
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_ARP 0x0806
+#define ETHERTYPE_VLAN 0x8100	     /* IEEE 802.1Q */
+#define ETHERTYPE_SERVICE_VLAN 0x88a8 /* IEEE 802.1ad */
 
 #define PROTOCOL_IGMP 2
 #define PROTOCOL_IPIP 4
@@ -55,6 +57,11 @@ struct eth_header {
 	__u8 source[6];
 	__be16 type;
 };
+
+INLINE int is_tag(__be16 type)
+{
+	return type == bpf_htons(ETHERTYPE_VLAN) || type == bpf_htons(ETHERTYPE_SERVICE_VLAN);
+}
 
 struct ipv4_header {
 	__u8 version_ihl;

@@ -7,7 +7,6 @@
 #include "../trill_abi.h"
 #include "ctx_xdp.h"
 
-#define ETHERTYPE_VLAN 0x8100
 #define ETHERTYPE_IPV6 0x86dd
 #define ETHERTYPE_TRILL 0x22f3
 #define ETHERTYPE_L2_IS_IS 0x22f4

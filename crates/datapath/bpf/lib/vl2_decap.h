@@ -62,6 +62,8 @@ INLINE enum switch_outcome check_outer(ctx_t *ctx, const struct ipv4_header *out
 
 INLINE enum switch_outcome vl2_decapsulate(ctx_t *ctx)
 {
+	if (ctx_is_tagged(ctx))
+		return SWITCH_TAGGED;
 	ctx_pull_headers(ctx, SWITCH_HEADERS);
 	struct cursor cursor = ctx_cursor(ctx);
 	struct eth_header *eth;
@@ -70,7 +72,7 @@ INLINE enum switch_outcome vl2_decapsulate(ctx_t *ctx)
 	if (!parse_eth(&cursor, &eth))
 		return SWITCH_MALFORMED;
 	if (eth->type != bpf_htons(ETHERTYPE_IPV4))
-		return SWITCH_PASSED;
+		return is_tag(eth->type) ? SWITCH_TAGGED : SWITCH_PASSED;
 	if (!parse_ipv4(&cursor, &outer))
 		return SWITCH_MALFORMED;
 	if (outer->protocol != PROTOCOL_IPIP || !is_own_la(outer->destination))

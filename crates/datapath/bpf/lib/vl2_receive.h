@@ -96,10 +96,14 @@ INLINE enum receive_outcome vl2_receive(ctx_t *ctx)
 	struct ipv4_header *outer, *inner;
 
 	if (ctx_is_tagged(ctx))
-		return RECEIVE_PASSED;
+		return RECEIVE_TAGGED;
 	ctx_pull_headers(ctx, RECEIVE_HEADERS);
 	struct cursor cursor = ctx_cursor(ctx);
-	if (!parse_eth(&cursor, &eth) || eth->type != bpf_htons(ETHERTYPE_IPV4) || !parse_ipv4(&cursor, &outer))
+	if (!parse_eth(&cursor, &eth))
+		return RECEIVE_PASSED;
+	if (is_tag(eth->type))
+		return RECEIVE_TAGGED;
+	if (eth->type != bpf_htons(ETHERTYPE_IPV4) || !parse_ipv4(&cursor, &outer))
 		return RECEIVE_PASSED;
 	outcome = outer_destination(outer);
 	if (outcome != RECEIVE_DELIVERED)

@@ -11,8 +11,6 @@
 #include "vxlan_table.h"
 
 #define ETHERTYPE_IPV6 0x86dd
-#define ETHERTYPE_VLAN 0x8100
-#define ETHERTYPE_SERVICE_VLAN 0x88a8
 
 #define UDP_LENGTH 8
 #define VXLAN_LENGTH 8
@@ -52,11 +50,6 @@ PARSER(parse_udp, udp_header)
 PARSER(parse_vxlan, vxlan_header)
 PARSER(parse_ipv6, ipv6_header)
 PARSER(parse_tag, vlan_tag)
-
-INLINE int is_tag(__be16 type)
-{
-	return type == bpf_htons(ETHERTYPE_VLAN) || type == bpf_htons(ETHERTYPE_SERVICE_VLAN);
-}
 
 /* What the outer headers take over. */
 struct carried {

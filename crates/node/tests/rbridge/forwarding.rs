@@ -164,7 +164,7 @@ fn a_station_that_floods_is_is_costs_no_adjacency() {
         }
     }
     wait_until("they came in", || all[0].count("port a", "trill_on_native") == sent);
-    let lost = all.iter().map(|running| running.count("control", "adjacency_lost")).sum::<u64>();
+    let lost = all.iter().map(|running| running.count("control", "adjacency_down")).sum::<u64>();
     assert_eq!((lost, all[0].count("control_dropped", "no_port")), (0, 0));
 }
 
