@@ -17,8 +17,7 @@ static __noinline int receive_uncommon(struct xdp_md *ctx, __u32 port)
 	enum trill_outcome outcome = port ? receive(ctx, fib, port, &way) : TRILL_NO_PORT;
 
 	/* One queue before the daemon serves all ports: none may fill it alone. */
-	if ((outcome == TRILL_IS_IS || outcome == TRILL_CHANNEL) &&
-	    !is_within(&trill_used[port & (TRILL_PORTS - 1)].control_ns, 1000000000 / TRILL_CONTROL_PER_S, 1000000000))
+	if ((outcome == TRILL_IS_IS || outcome == TRILL_CHANNEL) && !is_within_control(port))
 		outcome = TRILL_CONTROL_LIMIT;
 	return finish(ctx, port, outcome, &way);
 }

@@ -91,6 +91,14 @@ struct trill_state {
 	__u32 reserved;
 };
 
+/* What one port to end stations may do; constants of the programs. */
+struct trill_limits {
+	__u64 storm_interval_ns; /* between frames for groups and unknown stations; 0: no limit */
+	__u64 storm_burst_ns;    /* how far the virtual time may run ahead */
+	__u32 stations;          /* learned behind one port */
+	__u32 reserved;
+};
+
 /* How sure it is where a station is (RFC 6325 4.8.1); a surer one is not replaced. */
 #define TRILL_OBSERVED ((__u8)0x20)
 #define TRILL_STATIC ((__u8)0xff)
@@ -183,6 +191,7 @@ struct trill_tapped {
 	X(SAME_PORT)         /* dropped: the destination is where it came from */ \
 	X(NO_ROUTE)          /* dropped: no route to the RBridge that the station is behind */ \
 	X(NO_NICKNAME)       /* dropped: for another RBridge while we have no nickname */ \
+	X(STORM_LIMIT)       /* dropped: for a group or an unknown station, more than a port may send */ \
 	X(NO_RECEIVER)       /* dropped: nobody else is in the VLAN */ \
 	X(TOO_LONG)          /* dropped: longer than the port takes */ \
 	X(TOO_LONG_TO_COPY)  /* dropped: for several ports, and longer than the kernel copies */ \
@@ -191,6 +200,7 @@ struct trill_tapped {
 	X(PUSH_FAILED)       /* dropped: no room for the headers */ \
 	X(POP_FAILED)        /* dropped: the headers could not be removed */ \
 	X(FDB_FULL)          /* beside the outcome: the source was not learned, the table is full */ \
+	X(PORT_FULL)         /* beside the outcome: the source was not learned, the port has as many stations as it may */ \
 	X(FDB_MOVED)         /* beside the outcome: the source was somewhere else before */
 
 /* Frames for the daemon, of IS-IS and of channels, that a link may bring: so many a second, as many at once after a pause. */

@@ -5,7 +5,7 @@ mod common;
 use common::trill::*;
 use common::{Ipv4, SERVER_MAC, arp, assert_frame, ethernet};
 use weft_datapath::frame::Verdict;
-use weft_datapath::trill::{Place, Station};
+use weft_datapath::trill::{Place, RBridgeConfig, Station};
 use weft_wire::ethernet::MacAddress;
 
 fn packet() -> Vec<u8> {
@@ -162,6 +162,55 @@ fn what_may_not_come_in() {
 }
 
 #[test]
+fn a_port_full_of_stations_leaves_the_others_room_until_they_are_over() {
+    let Some(mut rb) = rbridge() else { return };
+    let from = |kind: u8, n: u16| {
+        let [a, b] = n.to_be_bytes();
+        ethernet(NEAR_STATION, [2, 0x77, kind, 0, a, b], 0x0800, &packet())
+    };
+    let behind = |rb: &RBridge, port| {
+        let stations = rb.datapath.maps().stations().unwrap();
+        stations.iter().filter(|station| station.confidence == 0x20 && station.place == Place::Port(port)).count()
+    };
+    for n in 0..20_000 {
+        rb.datapath.run(ACCESS_10, &from(1, n)).unwrap();
+    }
+    rb.datapath.run(OTHER_10, &from(2, 0)).unwrap();
+    assert_eq!(behind(&rb, OTHER_10), 1, "the other port's station was learned");
+    let most = behind(&rb, ACCESS_10);
+    assert!(rb.count(ACCESS_10, "port_full") >= 20_000 - most as u64);
+    // One that is behind the other port does not move to the full one; one that leaves makes room.
+    rb.datapath.run(ACCESS_10, &from(2, 0)).unwrap();
+    assert_eq!(rb.place_of([2, 0x77, 2, 0, 0, 0], 10), Some(Place::Port(OTHER_10)));
+    rb.datapath.run(OTHER_10, &from(1, 0)).unwrap();
+    rb.datapath.maps().tick(101).unwrap();
+    rb.datapath.run(ACCESS_10, &from(2, 0)).unwrap();
+    assert_eq!((behind(&rb, ACCESS_10), rb.place_of([2, 0x77, 2, 0, 0, 0], 10)), (most, Some(Place::Port(ACCESS_10))));
+    rb.datapath.maps().tick(1000).unwrap();
+    rb.datapath.maps().age(300).unwrap();
+    assert_eq!(behind(&rb, ACCESS_10), 0);
+    for n in 0..20_000 {
+        rb.datapath.run(ACCESS_10, &from(3, n)).unwrap();
+    }
+    assert_eq!(behind(&rb, ACCESS_10), most);
+}
+
+#[test]
+fn a_port_floods_only_so_much() {
+    let Some(mut rb) = rbridge_with(&RBridgeConfig { storm_per_s: 1, ..RBridgeConfig::default() }) else { return };
+    let (outcome, _) = rb.run(ACCESS_10, &native(BROADCAST));
+    assert_eq!(outcome, "ingress_flood");
+    for destination in [BROADCAST, NOBODY] {
+        rb.drops(ACCESS_10, &native(destination), "storm_limit");
+    }
+    // Neither its known stations nor the other ports notice.
+    let (outcome, _) = rb.run(ACCESS_10, &native(SECOND_STATION));
+    assert_eq!(outcome, "switched");
+    let (outcome, _) = rb.run(OTHER_10, &native(BROADCAST));
+    assert_eq!(outcome, "ingress_flood");
+}
+
+#[test]
 fn sources_are_learned_and_age() {
     let Some(mut rb) = rbridge() else { return };
     let seen = |rb: &RBridge, mac| {
@@ -196,7 +245,8 @@ fn sources_are_learned_and_age() {
 
 #[test]
 fn a_full_table_learns_no_more_and_says_so() {
-    let Some(mut rb) = rbridge() else { return };
+    let config = RBridgeConfig { port_stations: 40_000, ..RBridgeConfig::default() };
+    let Some(mut rb) = rbridge_with(&config) else { return };
     for n in 0..40_000_u32 {
         let [_, a, b, c] = n.to_be_bytes();
         rb.datapath.run(ACCESS_10, &ethernet(NOBODY, [0x06, 0, 0, a, b, c], 0x0800, &packet())).unwrap();

@@ -171,7 +171,7 @@ fn programs_and_model_agree() {
             rb.datapath.maps().stations().unwrap().iter().map(|known| (known.mac.0, known.vlan, known.place)).collect();
         assert_eq!(learned, model.stations.iter().map(|(key, known)| (key.0, key.1, known.0)).collect());
     }
-    // What one frame alone, of a length that the kernel takes for a trial, cannot be.
+    // What one frame alone, of a length that the kernel takes for a trial, cannot be; and what comes of many in a second.
     let elsewhere = [
         "copy_sent",
         "copy_delivered",
@@ -180,6 +180,9 @@ fn programs_and_model_agree() {
         "too_long_to_copy",
         "push_failed",
         "pop_failed",
+        "control_limit",
+        "storm_limit",
+        "port_full",
         "fdb_full",
         "fdb_moved",
     ];

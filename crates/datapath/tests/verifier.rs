@@ -13,7 +13,7 @@ const BUDGET: &[(&str, u32)] = &[
     ("vl2_tor_decap", 1200),
     ("l2_forward", 130),
     ("vtep_access", 30_000),
-    ("vtep_uplink", 12_000),
+    ("vtep_uplink", 24_000),
     ("vtep_access_xdp", 8000),
     ("vtep_uplink_xdp", 4000),
     ("bench_empty", 10),

@@ -21,6 +21,6 @@ pub use change::{Change, taken, vlan_taken};
 pub use check::{COPIES_MAX, Fault, Host};
 pub use difference::{Operation, difference, removed};
 pub use resolver::{Input, Output, Resolver, ResolverConfig};
-pub use settings::{Entry, Flood, Port, Segment, Settings, Tagged, To};
+pub use settings::{Entry, FLOODED_PER_S, Flood, Port, Segment, Settings, Tagged, To};
 pub use vlan::{VlanRange, VlanVnis, VlanVnisError};
 pub use vni::{Vni, VniError, VniRange};

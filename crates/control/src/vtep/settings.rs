@@ -9,6 +9,9 @@ use weft_wire::vlan::VlanId;
 
 use super::vni::Vni;
 
+/// Frames of each kind that a segment floods per second, unless it is told otherwise.
+pub const FLOODED_PER_S: u32 = 10_000;
+
 /// Everything that a VTEP can be told while it runs. Checked by [`super::check`]; changed by [`super::Change`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -37,9 +40,9 @@ pub struct Segment {
     /// Flood what the directory is asked for meanwhile; otherwise it waits for the answer. Without the directory what is
     /// unknown is always flooded.
     pub flood_misses: bool,
-    /// Frames to unknown unicast MACs that are flooded per second; 0: none, `None`: all.
+    /// Frames to unknown unicast MACs that are flooded per second, usually [`FLOODED_PER_S`]; 0: none, `None`: all.
     pub unknown_per_s: Option<u32>,
-    /// Broadcast and group frames that are flooded per second, at least 1; `None`: all.
+    /// Broadcast and group frames that are flooded per second, usually [`FLOODED_PER_S`], at least 1; `None`: all.
     pub broadcast_per_s: Option<u32>,
 }
 
@@ -53,8 +56,8 @@ impl Default for Segment {
             answer_arp: true,
             directory: false,
             flood_misses: false,
-            unknown_per_s: None,
-            broadcast_per_s: None,
+            unknown_per_s: Some(FLOODED_PER_S),
+            broadcast_per_s: Some(FLOODED_PER_S),
         }
     }
 }

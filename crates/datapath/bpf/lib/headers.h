@@ -8,6 +8,8 @@
 #include <bpf/bpf_helpers.h>
 
 #define INLINE static __always_inline
+/* A function of numbers, which the verifier looks at once, however many call it. */
+#define GLOBAL __attribute__((noinline))
 
 #ifndef NULL
 #define NULL ((void *)0)

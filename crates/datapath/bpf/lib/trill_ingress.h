@@ -121,6 +121,8 @@ INLINE enum trill_outcome flood(ctx_t *ctx, const struct trill_fib *fib, const s
 	__u32 place = fib->own_tree - 1;
 	__u64 header = header_word(0, 0, 0);
 
+	if (!is_within_storm(port_of(fib, ctx->ingress_ifindex))) /* also of what went through the gateway */
+		return TRILL_STORM_LIMIT;
 	if (fib->own_nickname && place < TRILL_TREES_MAX) {
 		const struct trill_tree *tree = &fib->tree[place & (TRILL_TREES_MAX - 1)];
 

@@ -48,21 +48,57 @@ INLINE __u64 observed(__u16 nickname, __u8 port)
 
 #define PLACE_WHERE 0x00ffffffULL /* nickname and port */
 
+/* The port that a station is behind; 0: it is behind another RBridge, or it is the gateway. */
+INLINE __u32 port_behind(__u64 place)
+{
+	return (__u16)place ? 0 : place >> 16 & (TRILL_PORTS - 1);
+}
+
+/* Whether a port has all the stations that it may have. There is no port 0, and no limit to what it stands for. */
+GLOBAL int is_full(__u32 port)
+{
+	__u32 *came = bpf_map_lookup_elem(&trill_learned, &port), *went = bpf_map_lookup_elem(&trill_forgotten, &port);
+
+	/* For a moment more may have gone than came. */
+	return port && (!came || !went || (__s32)(*came - *went) >= (__s32)trill_limits.stations);
+}
+
+GLOBAL int count_station(__u32 port, __u32 change)
+{
+	__u32 *came = bpf_map_lookup_elem(&trill_learned, &port);
+
+	if (came)
+		__sync_fetch_and_add(came, change);
+	return 0;
+}
+
 /* Into the table, unless something surer is there. */
-static __noinline int learn_slowly(__u64 key, __u64 place, __u32 port)
+GLOBAL int learn_slowly(__u64 key, __u64 place, __u32 port)
 {
 	__u64 *known = bpf_map_lookup_elem(&trill_fdb, &key);
+	__u32 behind = port_behind(place);
 
 	found[slot_of(key)].place = 0; /* no version is 0 */
+	if (known && (__u8)(*known >> 24) > TRILL_OBSERVED)
+		return 0;
+	int is_new_here = !known || port_behind(*known) != behind;
+	if (is_new_here && is_full(behind)) {
+		count_at(port, TRILL_PORT_FULL);
+		return 0;
+	}
 	if (!known) {
 		if (bpf_map_update_elem(&trill_fdb, &key, &place, BPF_ANY))
 			count_at(port, TRILL_FDB_FULL);
+		else
+			count_station(behind, 1);
 		return 0;
 	}
-	if ((__u8)(*known >> 24) > TRILL_OBSERVED)
-		return 0;
 	if ((*known ^ place) & PLACE_WHERE)
 		count_at(port, TRILL_FDB_MOVED);
+	if (is_new_here) {
+		count_station(port_behind(*known), -1);
+		count_station(behind, 1);
+	}
 	*known = place;
 	return 0;
 }

@@ -9,6 +9,8 @@
 /* Variables rather than maps of one element, because a variable costs no look-up. */
 volatile struct trill_state trill_state SEC(".data.trill_state") = {};
 
+const volatile struct trill_limits trill_limits SEC(".rodata.trill");
+
 /* One of so many frames goes to the tap; 0: none. Whoever looks at the tap sets it, the daemon does not. */
 volatile __u32 trill_tap_every SEC(".data.trill_tap_every") = 0;
 
@@ -23,6 +25,14 @@ struct {
 	__type(key, struct mac_key);
 	__type(value, struct trill_place);
 } trill_fdb SEC(".maps");
+
+/* Stations learned behind each port: those that came, counted here, and those that went, counted by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TRILL_PORTS);
+	__type(key, __u32);
+	__type(value, __u32);
+} trill_learned SEC(".maps"), trill_forgotten SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -97,6 +107,7 @@ INLINE void count_at(__u32 port, enum trill_outcome outcome)
 /* How far ahead of the clock each port's limits have been used, as virtual times. */
 struct trill_used {
 	__u64 control_ns;
+	__u64 storm_ns;
 };
 
 struct trill_used trill_used[TRILL_PORTS];
@@ -105,7 +116,7 @@ struct trill_used trill_used[TRILL_PORTS];
  * Whether a limit lets one more frame pass: its virtual time may run ahead of the clock by one burst. Without a lock: two CPUs at
  * once may get one for two.
  */
-static __noinline int is_within(__u64 *used_ns, __u64 interval_ns, __u64 burst_ns)
+INLINE int is_within(__u64 *used_ns, __u64 interval_ns, __u64 burst_ns)
 {
 	__u64 now = bpf_ktime_get_ns(), start = *used_ns > now ? *used_ns : now;
 
@@ -113,6 +124,21 @@ static __noinline int is_within(__u64 *used_ns, __u64 interval_ns, __u64 burst_n
 		return 0;
 	*used_ns = start + interval_ns;
 	return 1;
+}
+
+/* Frames for the daemon. */
+GLOBAL int is_within_control(__u32 port)
+{
+	return is_within(&trill_used[port & (TRILL_PORTS - 1)].control_ns, 1000000000 / TRILL_CONTROL_PER_S, 1000000000);
+}
+
+/* Frames for groups and unknown stations. */
+GLOBAL int is_within_storm(__u32 port)
+{
+	__u64 interval_ns = trill_limits.storm_interval_ns;
+
+	return !interval_ns ||
+	       is_within(&trill_used[port & (TRILL_PORTS - 1)].storm_ns, interval_ns, trill_limits.storm_burst_ns);
 }
 
 /* Every so many frames one, by chance, so that no pattern of the traffic hides. */

@@ -80,7 +80,7 @@ static long is_remote(__u32 turn, struct search *search)
  * Whether a VTEP may send into a segment. Only asked for sources that were not seen from it lately: where they were, it was let
  * in, and nothing has changed since.
  */
-NOINLINE int is_member(__u32 vni, __be32 peer)
+GLOBAL int is_member(__u32 vni, __be32 peer)
 {
 	struct vtep_member here = { vni, peer }, anywhere = { 0, peer };
 	struct search search = { .peer = peer };
@@ -145,7 +145,7 @@ INLINE int is_within(__u64 *virtual_ns, const struct vtep_limit *limit, __u64 no
 }
 
 /* Whether the segment in this slot may cause one more message. Without a lock: two CPUs at once may get one for two. */
-INLINE int may_tell(__u32 slot, int is_miss)
+GLOBAL int may_tell(__u32 slot, int is_miss)
 {
 	struct vtep_budget *budget = bpf_map_lookup_elem(&vtep_budgets, &slot);
 	struct vtep_limit limit = { .interval_ns = 1000000000 / VTEP_UPCALLS_PER_S };
@@ -182,7 +182,7 @@ INLINE void tell_place(__u32 kind, const struct fdb_key *key, const struct fdb_e
 	send_upcall(&message);
 }
 
-INLINE int is_full(__u32 place, __u32 most)
+GLOBAL int is_full(__u32 place, __u32 most)
 {
 	__u32 *came = bpf_map_lookup_elem(&vtep_learned, &place), *went = bpf_map_lookup_elem(&vtep_forgotten, &place);
 
@@ -190,12 +190,13 @@ INLINE int is_full(__u32 place, __u32 most)
 	return !came || !went || (__s32)(*came - *went) >= (__s32)most;
 }
 
-INLINE void count_learned(__u32 place, __u32 change)
+GLOBAL int count_learned(__u32 place, __u32 change)
 {
 	__u32 *came = bpf_map_lookup_elem(&vtep_learned, &place);
 
 	if (came)
 		__sync_fetch_and_add(came, change);
+	return 0;
 }
 
 /* Of the port behind which an address is; VTEP_NOWHERE: it is behind a peer. */

@@ -17,6 +17,9 @@ use crate::table::Table;
 pub(super) const FIBS: [&str; 2] = [".bss.trill_fib0", ".bss.trill_fib1"];
 pub(super) const STATE: &str = ".data.trill_state";
 pub(super) const STATIONS: &str = "trill_fdb";
+/// Stations learned behind each port that came, and those that went.
+pub(super) const LEARNED: &str = "trill_learned";
+pub(super) const FORGOTTEN: &str = "trill_forgotten";
 pub(super) const HOST_ROUTES: &str = "trill_host_routes";
 pub(super) const COUNTERS: &str = "trill_counters";
 /// The section's map is named after the object.
@@ -28,6 +31,8 @@ pub struct RBridgeMaps {
     fibs: [Table; 2],
     state: Table,
     pub(super) stations: Table,
+    pub(super) learned: Table,
+    pub(super) forgotten: Table,
     host_routes: Table,
     counters: Table,
     /// What was learned this second; not pinned.
@@ -71,6 +76,8 @@ impl RBridgeMaps {
             fibs: [table(FIBS[0])?, table(FIBS[1])?],
             state: table(STATE)?,
             stations: table(STATIONS)?,
+            learned: table(LEARNED)?,
+            forgotten: table(FORGOTTEN)?,
             host_routes: table(HOST_ROUTES)?,
             counters: table(COUNTERS)?,
             learnt: None,

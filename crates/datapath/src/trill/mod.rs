@@ -38,11 +38,13 @@ use crate::table::Table;
 use crate::{interface, object};
 use attach::PortLink;
 
-const MAPS: [&str; 10] = [
+const MAPS: [&str; 12] = [
     maps::FIBS[0],
     maps::FIBS[1],
     maps::STATE,
     maps::STATIONS,
+    maps::LEARNED,
+    maps::FORGOTTEN,
     maps::HOST_ROUTES,
     maps::COUNTERS,
     PORTS,
@@ -58,6 +60,10 @@ const COPIES: &str = "trill_copies";
 pub struct RBridgeConfig {
     /// How many stations it can know; more are not learned, and frames for them go everywhere.
     pub stations: u32,
+    /// How many of them are learned behind one port.
+    pub port_stations: u32,
+    /// Frames for groups and unknown stations that one port may send per second; 0: any number.
+    pub storm_per_s: u32,
     /// How many hosts its gateway can know.
     pub host_routes: u32,
     /// Seed of the hash that chooses among next hops; unlike other RBridges'.
@@ -74,12 +80,22 @@ impl Default for RBridgeConfig {
     fn default() -> Self {
         Self {
             stations: 16_384,
+            port_stations: 4096,
+            storm_per_s: 0,
             host_routes: 4096,
             hash_seed: 0,
             mode: XdpMode::Native,
             spread: Vec::new(),
             pin_dir: None,
         }
+    }
+}
+
+impl RBridgeConfig {
+    /// A tenth of a second's frames may come at once.
+    fn limits(&self) -> abi::TrillLimits {
+        let storm_interval_ns = 1_000_000_000_u64.checked_div(self.storm_per_s.into()).unwrap_or(0);
+        abi::TrillLimits { storm_interval_ns, storm_burst_ns: 100_000_000, stations: self.port_stations, reserved: 0 }
     }
 }
 
@@ -134,6 +150,7 @@ impl RBridgeDatapath {
             pins,
             loopback: None,
         };
+        datapath.maps.forget(|_| false)?;
         datapath.maps.forget_what_was_found()?;
         match datapath.maps.fib()? {
             Some(running) => datapath.fib = running,
@@ -334,6 +351,7 @@ fn pin_name(number: u8) -> String {
 
 fn load_object(config: &RBridgeConfig, pins: Option<&PinDir>) -> Result<Object, DatapathError> {
     let mut open = object::TRILL.open()?;
+    object::set_constants(&mut open, ".rodata.trill", &config.limits());
     object::set_max_entries(&mut open, maps::STATIONS, config.stations.max(1))?;
     object::set_max_entries(&mut open, maps::HOST_ROUTES, config.host_routes.max(1))?;
     object::set_max_entries(&mut open, spread::CPUS, spread::entries(&config.spread))?;

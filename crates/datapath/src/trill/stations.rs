@@ -2,7 +2,7 @@
 
 use weft_wire::ethernet::MacAddress;
 
-use super::abi::{OBSERVED, TRILL_GATEWAY, TrillPlace};
+use super::abi::{OBSERVED, PORTS, TRILL_GATEWAY, TrillPlace};
 use super::maps::RBridgeMaps;
 use crate::abi::MacKey;
 use crate::error::DatapathError;
@@ -52,7 +52,13 @@ impl RBridgeMaps {
             Place::Gateway => (TRILL_GATEWAY, 0),
         };
         let place = TrillPlace { nickname, port, confidence: station.confidence, seen_s: station.seen_s };
-        self.stations.put(&key_of(station.mac, station.vlan), &place)?;
+        let key = key_of(station.mac, station.vlan);
+        let before: Option<TrillPlace> = self.stations.get(&key)?;
+        self.stations.put(&key, &place)?;
+        if let Some(port) = before.and_then(|before| learned_behind(&station_of(key, before))) {
+            let went: u32 = self.forgotten.get(&port)?.unwrap_or_default();
+            self.forgotten.put(&port, &went.wrapping_add(1))?;
+        }
         self.forget_what_was_found()
     }
 
@@ -63,15 +69,27 @@ impl RBridgeMaps {
     /// [`DatapathError::Map`].
     pub fn forget(&self, which: impl Fn(&Station) -> bool) -> Result<usize, DatapathError> {
         let mut forgotten = 0;
-        for station in self.stations()?.into_iter().filter(which) {
-            self.stations.delete(&key_of(station.mac, station.vlan))?;
-            forgotten += 1;
+        let mut learned = self.learned_by_port()?;
+        for station in self.stations()? {
+            if which(&station) {
+                self.stations.delete(&key_of(station.mac, station.vlan))?;
+                forgotten += 1;
+            } else if let Some(count) = learned_behind(&station).and_then(|port| learned.get_mut(port as usize)) {
+                *count = count.wrapping_sub(1);
+            }
         }
+        // Those that came and are not there have gone. Whatever was miscounted since the last time is put right.
+        self.forgotten.put_all::<u32, u32>(&(0..).zip(learned).collect::<Vec<_>>())?;
         if forgotten > 0 {
             self.forget_what_was_learnt()?;
             self.forget_what_was_found()?;
         }
         Ok(forgotten)
+    }
+
+    /// Stations that came to each port, ever.
+    fn learned_by_port(&self) -> Result<Vec<u32>, DatapathError> {
+        (0..PORTS as u32).map(|port| Ok(self.learned.get(&port)?.unwrap_or_default())).collect()
     }
 
     /// Forgets what was observed and not seen for `age_s` (RFC 6325 section 4.8.3: 300), and says how many.
@@ -82,6 +100,12 @@ impl RBridgeMaps {
         let now_s = self.now_s()?;
         self.forget(|station| station.confidence == OBSERVED && now_s.saturating_sub(station.seen_s) > age_s)
     }
+}
+
+/// The port that a station was learned behind; 0: it is behind another RBridge.
+fn learned_behind(station: &Station) -> Option<u32> {
+    let port = if let Place::Port(port) = station.place { port.into() } else { 0 };
+    (station.confidence <= OBSERVED).then_some(port)
 }
 
 fn key_of(mac: MacAddress, vlan: u16) -> MacKey {

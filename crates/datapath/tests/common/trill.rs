@@ -125,7 +125,11 @@ pub struct RBridge {
 }
 
 pub fn rbridge() -> Option<RBridge> {
-    let mut datapath = available(RBridgeDatapath::load(&RBridgeConfig::default()))?;
+    rbridge_with(&RBridgeConfig::default())
+}
+
+pub fn rbridge_with(config: &RBridgeConfig) -> Option<RBridge> {
+    let mut datapath = available(RBridgeDatapath::load(config))?;
     let tagged = |vlans: &[u16]| vlans.iter().copied().collect::<VlanSet>();
     let kinds = [
         (LINK_A, PortKind::link(DESIGNATED_VLAN)),

@@ -42,6 +42,9 @@ pub struct RBridgeConfig {
     /// Path of the RBridge's control socket.
     #[serde(default = "socket")]
     pub socket: PathBuf,
+    /// Frames for groups and unknown stations that each port to stations may send per second; 0: any number.
+    #[serde(default = "storm_per_s")]
+    pub storm_per_s: u32,
     /// Keys of the campus; without them everybody on a link is believed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authentication: Option<AuthenticationTable>,
@@ -87,13 +90,15 @@ pub enum XdpChoice {
 pub struct Capacity {
     /// Stations, in all VLANs together.
     pub stations: u32,
+    /// Stations that are learned behind one port.
+    pub port_stations: u32,
     /// Hosts that the gateway routes to.
     pub host_routes: u32,
 }
 
 impl Default for Capacity {
     fn default() -> Self {
-        Self { stations: 16_384, host_routes: 4096 }
+        Self { stations: 16_384, port_stations: 4096, host_routes: 4096 }
     }
 }
 
@@ -215,6 +220,10 @@ pub struct GatewayHost {
     pub nickname: Option<u16>,
 }
 
+fn storm_per_s() -> u32 {
+    10_000
+}
+
 fn root_priority() -> u16 {
     0x8000
 }
@@ -268,6 +277,7 @@ impl RBridgeConfig {
             socket: socket(),
             authentication: None,
             capacity: Capacity::default(),
+            storm_per_s: storm_per_s(),
             timing: TimingTable::default(),
             port: Vec::new(),
             gateway: None,

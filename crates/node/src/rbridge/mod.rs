@@ -299,6 +299,8 @@ impl runner::Daemon for Daemon {
         let system = settings.system.unwrap_or_else(|| ports.first_system());
         let mut datapath = RBridgeDatapath::load(&trill::RBridgeConfig {
             stations: config.capacity.stations,
+            port_stations: config.capacity.port_stations,
+            storm_per_s: config.storm_per_s,
             host_routes: config.capacity.host_routes,
             hash_seed: hash_seed(system),
             mode: match config.xdp {

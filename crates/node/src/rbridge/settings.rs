@@ -107,9 +107,11 @@ impl Settings {
             return Err(NodeError::config("nickname", why));
         }
         let system = config.system_id.as_deref().map(system_id).transpose()?;
-        for (field, count) in
-            [("capacity.stations", config.capacity.stations), ("capacity.host_routes", config.capacity.host_routes)]
-        {
+        for (field, count) in [
+            ("capacity.stations", config.capacity.stations),
+            ("capacity.port_stations", config.capacity.port_stations),
+            ("capacity.host_routes", config.capacity.host_routes),
+        ] {
             if count == 0 {
                 return Err(NodeError::config(field, "0 is no room; leave it out for the default"));
             }

@@ -91,8 +91,8 @@ impl SegmentTable {
             answer_arp: self.answer_arp.or(defaults.answer_arp).unwrap_or(usual.answer_arp),
             directory: self.directory.or(defaults.directory).unwrap_or(usual.directory),
             flood_misses: self.flood_misses.or(defaults.flood_misses).unwrap_or(usual.flood_misses),
-            unknown_per_s: self.unknown_per_s.or(defaults.unknown_per_s),
-            broadcast_per_s: self.broadcast_per_s.or(defaults.broadcast_per_s),
+            unknown_per_s: self.unknown_per_s.or(defaults.unknown_per_s).or(usual.unknown_per_s),
+            broadcast_per_s: self.broadcast_per_s.or(defaults.broadcast_per_s).or(usual.broadcast_per_s),
         })
     }
 
