@@ -47,6 +47,7 @@ impl RBridge {
             mac: source,
             circuit: 0,
             until_ns: 0,
+            in_sync_since_ns: 0,
             takes_elided: false,
             probe: None,
             echo: None,
@@ -91,6 +92,9 @@ impl RBridge {
             return;
         }
         adjacency.state = after;
+        if !before.synchronizes() {
+            adjacency.in_sync_since_ns = now_ns;
+        }
         let (port_id, neighbor, mac) = (port.config.id, adjacency.neighbor, adjacency.mac);
         outputs.push(Output::Adjacency { port: port_id, neighbor, mac, state: after });
         if after == State::Down {

@@ -34,6 +34,8 @@ pub struct Adjacency {
     pub circuit: u32,
     /// When it is no longer believed to be there.
     pub until_ns: u64,
+    /// When LSPs were first exchanged by it.
+    pub(super) in_sync_since_ns: u64,
     /// Whether its last Hello offered to take data frames without outer header.
     pub takes_elided: bool,
     /// The MTU test that holds it back.

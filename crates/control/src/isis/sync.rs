@@ -14,7 +14,8 @@ use super::counters::{DropReason, Event};
 use super::digest::Digest;
 use super::flood::Flood;
 use super::io::Output;
-use super::lsdb::{MAX_AGE_S, Order, order};
+use super::lsdb::{MAX_AGE_S, Order, ZERO_AGE_S, order};
+use crate::NS_PER_S;
 
 /// TLVs of entries in one sequence numbers PDU: 5 * 242 bytes stay below the 1470 that every link carries.
 const ENTRY_TLVS_MAX: usize = 5;
@@ -94,8 +95,7 @@ impl RBridge {
             return Err(DropReason::DatabaseFull);
         }
         self.counters.events.add(Event::LspNewer);
-        // Every holder takes at least a second off (ISO 10589 section 7.3.16.3), but only age withdraws an LSP.
-        let lifetime_s = if header.lifetime_s == 0 { 0 } else { header.lifetime_s.clamp(2, MAX_AGE_S) - 1 };
+        let lifetime_s = self.lifetime_s(now_ns, index, header);
         for _ in 0..digest.bad_nicknames {
             self.counters.dropped.add(DropReason::BadNickname);
         }
@@ -105,6 +105,18 @@ impl RBridge {
         self.ports[index].flood.sent(header.id);
         self.ports[index].flood.list_held(header.id, psnp_at_ns);
         Ok(())
+    }
+
+    /// How long an LSP that came is held, seconds. No checksum and no digest covers what it says of that, so one that is newly
+    /// issued is held for the whole lifetime, whatever somebody made of it on the way (RFC 7987 section 2). A new neighbour's list
+    /// may be old; every holder takes at least a second off (ISO 10589 section 7.3.16.3), but only age withdraws an LSP.
+    fn lifetime_s(&self, now_ns: u64, index: usize, header: &LspHeader) -> u16 {
+        let since_ns = self.ports[index].adjacency.as_ref().map_or(now_ns, |adjacency| adjacency.in_sync_since_ns);
+        match header.lifetime_s {
+            0 => 0,
+            _ if now_ns - since_ns >= u64::from(ZERO_AGE_S) * NS_PER_S => MAX_AGE_S,
+            told_s => told_s.clamp(2, MAX_AGE_S) - 1,
+        }
     }
 
     /// Puts an LSP into the database; new routes follow if it says something new.

@@ -1,7 +1,8 @@
 //! Keys: digests that others computed, what is sent and what is believed, and campuses that get a key or change it.
 
 use weft_control::isis::{
-    AdjacencyState, Algorithm, Bounds, Config, DropReason, Event, Input, Key, KeyChain, Output, PortId, Timing,
+    AdjacencyState, Algorithm, Bounds, Config, DropReason, Event, Input, Key, KeyChain, MAX_AGE_S, Output, PortId,
+    Timing,
 };
 use weft_control::{Machine, NS_PER_MS, NS_PER_S};
 use weft_wire::isis::authentication::{Scheme, Signature};
@@ -183,6 +184,18 @@ fn what_is_not_authentic_changes_nothing_and_is_counted_by_its_reason() {
             assert!(!victim.outputs.is_empty() || state(&victim) != before, "{pdu:?}");
         }
     }
+}
+
+/// A digest says nothing about the lifetime: who hears an LSP could make it expire everywhere, and all would withdraw it.
+#[test]
+fn an_lsp_with_a_second_to_live_lives() {
+    let mut victim = Victim::with_keys(chain(&[1]), Bounds::default());
+    victim.run(60 * NS_PER_S);
+    let theirs = chain(&[1]).sign(lsp(system(2).lsp(0), 5, 1000, &says()));
+    victim.from(2, &with_lifetime(&theirs, 1));
+    victim.run(10 * NS_PER_S);
+    let held = victim.bridge.lsdb().get(system(2).lsp(0)).expect("it is held");
+    assert_eq!((held.is_purged(), held.remaining_s(victim.now_ns)), (false, MAX_AGE_S - 10));
 }
 
 /// A digest says nothing about the lifetime: who hears an LSP could make a withdrawal of it.
