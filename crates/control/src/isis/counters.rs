@@ -29,6 +29,10 @@ counted! {
         AuthDigest = "auth_digest",
         /// A withdrawal that is signed with more than a withdrawal may carry: an LSP that somebody made one (RFC 6233).
         PurgeBody = "purge_body",
+        /// A Hello or sequence numbers PDU without a number, where they must have one (RFC 7602).
+        NoNumber = "no_number",
+        /// A Hello or sequence numbers PDU whose number is not above the last one's.
+        Replayed = "replayed",
         /// Maximum areas other than 1 (RFC 7177 section 8.2).
         MaxAreas = "max_areas",
         /// A Hello with another circuit type than level 1.

@@ -32,6 +32,7 @@ mod nickname;
 mod origin;
 mod packing;
 mod port;
+mod replay;
 mod restart;
 mod sync;
 mod timers;
@@ -50,6 +51,7 @@ use forwarding::Link;
 use nickname::Nickname;
 use origin::Origin;
 use port::Port;
+use replay::Numbers;
 use restart::Restart;
 
 pub use adjacency::{Event as AdjacencyEvent, State as AdjacencyState, heard, next};
@@ -89,6 +91,7 @@ pub struct RBridge {
     /// what a flood brings concerns one port, so that looking at all of them would be most of the work.
     ports_at_ns: Option<u64>,
     rng: Pcg64,
+    numbers: Numbers,
     counters: Counters,
 }
 
@@ -157,6 +160,7 @@ impl RBridge {
             has_left: false,
             touched: Vec::new(),
             ports_at_ns: None,
+            numbers: Numbers::default(),
             rng,
             counters: Counters::default(),
             config,
@@ -240,6 +244,12 @@ impl RBridge {
         if self.leave_at_ns.is_some() {
             return;
         }
+        // One life is one session.
+        let session = self.config.keys.as_ref().and_then(KeyChain::session);
+        let keys = keys.map(|keys| match session {
+            Some(session) => keys.numbered(session),
+            None => keys,
+        });
         if self.config.keys != keys {
             self.config.keys = keys;
             self.origin.challenge_all();
@@ -295,6 +305,9 @@ impl RBridge {
         }
         let view = View::new(bytes).map_err(DropReason::of_parse_error)?;
         self.authenticate(&view).inspect_err(|_| self.ports[index].refused += 1)?;
+        if self.config.keys.as_ref().is_some_and(KeyChain::checks_numbers) {
+            self.numbers.check(index, &view)?;
+        }
         if view.kind() != Kind::FsLsp && view.max_areas() != MAX_AREAS {
             return Err(DropReason::MaxAreas);
         }
@@ -362,12 +375,18 @@ impl RBridge {
         self.ports.iter().filter_map(Port::link).collect()
     }
 
-    fn send(&self, index: usize, pdu: &Pdu, outputs: &mut Vec<Output>) {
+    fn send(&mut self, index: usize, pdu: &Pdu, outputs: &mut Vec<Output>) {
         self.send_to(index, ALL_IS_IS_RBRIDGES, pdu, outputs);
     }
 
-    fn send_to(&self, index: usize, destination: MacAddress, pdu: &Pdu, outputs: &mut Vec<Output>) {
-        let pdu = self.emit(pdu).into();
+    fn send_to(&mut self, index: usize, destination: MacAddress, pdu: &Pdu, outputs: &mut Vec<Output>) {
+        let pdu = match self.config.keys.as_ref().and_then(KeyChain::session) {
+            Some(session) => {
+                let numbered = self.numbers.number(session, pdu);
+                self.emit(&numbered).into()
+            }
+            None => self.emit(pdu).into(),
+        };
         outputs.push(Output::Send { port: self.ports[index].config.id, destination, pdu });
     }
 

@@ -186,6 +186,44 @@ fn what_is_not_authentic_changes_nothing_and_is_counted_by_its_reason() {
     }
 }
 
+#[test]
+fn a_hello_that_is_said_again_is_not_believed() {
+    let keys = chain(&[1]).numbered(7).checking_numbers();
+    let mut victim = Victim::of(Config { keys: Some(keys), ..Victim::config() });
+    assert_eq!((victim.state(), victim.dropped(DropReason::NoNumber)), (AdjacencyState::Down, 1));
+    let said = |session, packet| {
+        let mut hello = hello(2, HandshakeState::Initializing, Some((ME, 1)), 60_000);
+        hello.tlvs.push(Tlv::ExtendedSequence { session, packet });
+        chain(&[1]).sign(Pdu::P2pHello(hello))
+    };
+    for (session, packet, replayed) in [(5, 9, 0), (5, 9, 1), (5, 8, 2), (4, 10, 3), (5, 10, 3), (6, 0, 3), (5, 11, 4)]
+    {
+        victim.from(2, &said(session, packet));
+        assert_eq!(victim.dropped(DropReason::Replayed), replayed, "{session} {packet}");
+    }
+    assert_eq!(victim.state(), AdjacencyState::Report);
+    // Its own have one each, and every one is above the last.
+    let mut last = None;
+    for _ in 0..60 {
+        victim.outputs.clear();
+        victim.run(NS_PER_S);
+        let hellos = victim.outputs.iter().filter_map(|output| match output {
+            Output::Send { pdu, .. } => Some(Pdu::parse(pdu).expect("it can be read")),
+            _ => None,
+        });
+        for pdu in hellos {
+            let Pdu::P2pHello(hello) = pdu else { continue };
+            let number = hello.tlvs.iter().find_map(|tlv| match tlv {
+                Tlv::ExtendedSequence { session, packet } => Some((*session, *packet)),
+                _ => None,
+            });
+            assert!(number > last && number.is_some_and(|(session, _)| session == 7), "{last:?} {number:?}");
+            last = number;
+        }
+    }
+    assert!(last.is_some());
+}
+
 /// A digest says nothing about the lifetime: who hears an LSP could make it expire everywhere, and all would withdraw it.
 #[test]
 fn an_lsp_with_a_second_to_live_lives() {

@@ -148,7 +148,11 @@ fn config(lab: &Lab, node: NodeId) -> RBridgeConfig {
         xdp: if generic { XdpChoice::Generic } else { XdpChoice::Native },
         pin_dir: Some(lab.pins(name)),
         socket: rbridge_socket(&lab.state.lab, name),
-        authentication: Some(AuthenticationTable { key_file: rbridge_keys(&lab.state.lab), accept_unsigned: false }),
+        authentication: Some(AuthenticationTable {
+            key_file: rbridge_keys(&lab.state.lab),
+            accept_unsigned: false,
+            replay_check: false,
+        }),
         timing: TimingTable {
             hello_ms: Some(HELLO_MS),
             holding_multiplier: Some(HELLOS_MISSED),

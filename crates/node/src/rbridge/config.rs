@@ -71,6 +71,10 @@ pub struct AuthenticationTable {
     /// Whether PDUs without authentication are believed as well: while a campus gets its first key.
     #[serde(default)]
     pub accept_unsigned: bool,
+    /// Whether Hellos and sequence numbers PDUs must have a number above the last one's, so that none is said again (RFC 7602). Ours
+    /// have one with every key; switch it on when those of all neighbours have.
+    #[serde(default)]
+    pub replay_check: bool,
 }
 
 /// Where the programs run.

@@ -27,7 +27,7 @@ fn keys(square: &Square, corner: usize, lines: &[&str]) -> AuthenticationTable {
     let key_file = square.dir.path().join(format!("s{corner}.keys"));
     write(&key_file, lines.join("\n")).unwrap();
     set_permissions(&key_file, Permissions::from_mode(0o600)).unwrap();
-    AuthenticationTable { key_file, accept_unsigned: false }
+    AuthenticationTable { key_file, accept_unsigned: false, replay_check: false }
 }
 
 fn config(square: &Square, corner: usize, lines: &[&str]) -> RBridgeConfig {

@@ -33,7 +33,8 @@ fn settings_that_cannot_work_are_refused_in_one_line() {
         (
             |config| {
                 let key_file = "/nonexistent/campus.keys".into();
-                config.authentication = Some(AuthenticationTable { key_file, accept_unsigned: false });
+                config.authentication =
+                    Some(AuthenticationTable { key_file, accept_unsigned: false, replay_check: false });
             },
             "key file /nonexistent/campus.keys: ",
         ),

@@ -18,6 +18,8 @@ pub mod code {
     pub const LSP_ENTRIES: u8 = 9;
     /// Authentication (RFC 5304, RFC 5310).
     pub const AUTHENTICATION: u8 = 10;
+    /// Extended sequence number (RFC 7602).
+    pub const EXTENDED_SEQUENCE: u8 = 11;
     /// Purge originator (RFC 6232).
     pub const PURGE_ORIGINATOR: u8 = 13;
     /// Largest LSP that the originator takes (ISO 10589).
@@ -68,6 +70,13 @@ pub enum Tlv {
         scheme: Scheme,
         /// As long as the algorithm wants.
         digest: Vec<u8>,
+    },
+    /// Larger than that of all Hellos and sequence numbers PDUs before.
+    ExtendedSequence {
+        /// Grows with each life of the sender.
+        session: u64,
+        /// Grows with each PDU.
+        packet: u32,
     },
     /// Who purged an LSP, and from whom that one got the purge.
     PurgeOriginator {
@@ -201,6 +210,10 @@ impl Tlv {
                 vlan: reader.u16()? & 0x0fff,
                 addresses: reader.all(|rest| rest.array().map(MacAddress))?,
             },
+            code::EXTENDED_SEQUENCE => Self::ExtendedSequence {
+                session: u64::from(reader.u32()?) << 32 | u64::from(reader.u32()?),
+                packet: reader.u32()?,
+            },
             code::BFD_ENABLED => Self::BfdEnabled(reader.all(|rest| Some((rest.u16()?, rest.u8()?)))?),
             code::THREE_WAY => Self::ThreeWay(ThreeWay::read(&mut reader)?),
             code::CAPABILITY => {
@@ -237,6 +250,7 @@ impl Tlv {
             Self::Padding { .. } => code::PADDING,
             Self::LspEntries(_) => code::LSP_ENTRIES,
             Self::Authentication { .. } => code::AUTHENTICATION,
+            Self::ExtendedSequence { .. } => code::EXTENDED_SEQUENCE,
             Self::PurgeOriginator { .. } => code::PURGE_ORIGINATOR,
             Self::LspBufferSize(_) => code::LSP_BUFFER_SIZE,
             Self::Reach(_) => code::REACH,
@@ -273,6 +287,10 @@ impl Tlv {
             Self::Authentication { scheme, digest } => {
                 writer.slice(&scheme.bytes());
                 writer.slice(digest);
+            }
+            Self::ExtendedSequence { session, packet } => {
+                writer.slice(&session.to_be_bytes());
+                writer.u32(*packet);
             }
             Self::PurgeOriginator { originator, received_from } => {
                 writer.u8(1 + u8::from(received_from.is_some()));
