@@ -15,6 +15,8 @@ const IN_MAC: [u8; 6] = [0x02, 0, 0, 0, 1, 1];
 const WAY_MACS: [[u8; 6]; 2] = [[0x02, 0, 0, 0, 2, 1], [0x02, 0, 0, 0, 2, 2]];
 /// For what must come: whoever waits goes on as soon as it has.
 const WAIT: Duration = Duration::from_secs(30);
+/// More than a tick of the slowest kernel's clock: by then another route is taken.
+const TICK: Duration = Duration::from_millis(25);
 
 /// An Intermediate with one port inwards and two ways to `PEER_TOR`; the far ends are tapped, not hosts.
 struct Bed {
@@ -167,7 +169,10 @@ fn flows_spread_over_equal_ways_as_the_kernel_itself_spreads_them() {
     };
     // By addresses alone, and by addresses and protocol.
     let policies = ["0", "1"];
-    let set_policy = |policy| bed.intermediate.sysctl("net.ipv4.fib_multipath_hash_policy", policy);
+    let set_policy = |policy| {
+        bed.intermediate.sysctl("net.ipv4.fib_multipath_hash_policy", policy);
+        std::thread::sleep(TICK);
+    };
     // The stack first: the packets that an Intermediate hands on, sent by the kernel's own forwarding.
     let by_stack = policies.map(|policy| {
         set_policy(policy);
@@ -183,6 +188,31 @@ fn flows_spread_over_equal_ways_as_the_kernel_itself_spreads_them() {
     let first = by_program[0].iter().filter(|way| **way == 0).count();
     assert!((16..=48).contains(&first), "{first} of 64 flows go the first way");
     assert_eq!(counted(switch.counters().unwrap()), [("forwarded", 128)]);
+}
+
+#[test]
+fn another_route_is_taken_with_the_next_tick_and_a_longer_packet_is_asked_for_again() {
+    let Some(bed) = Bed::new("burst") else { return };
+    let Some(switch) = bed.attach() else { return };
+    bed.intermediate.ip("route add 10.1.0.4/32 via 10.128.1.2 dev way0 mtu lock 1000");
+    let sized = |payload: usize| {
+        both(Ipv4Addr::new(100, 64, 3, 7), move |packet| {
+            packet.destination = Ipv4Addr::new(10, 1, 0, 4);
+            packet.payload = Ipv4 { payload: vec![0; payload], ..Ipv4::default() }.bytes();
+        })
+        .0
+    };
+    // As many times as make it sure that some of them come within one tick.
+    for _ in 0..20 {
+        assert_eq!([bed.leaves_by(&sized(100)), bed.leaves_by(&sized(900)), bed.leaves_by(&sized(10))], [0, 0, 0]);
+    }
+    bed.send(&sized(100));
+    assert_eq!(answered(&bed, &sized(1000)), Some((3, 4)), "fragmentation needed");
+    assert_eq!(bed.leaving().map(|(way, _)| way), Some(0));
+    bed.intermediate.ip("route replace 10.1.0.4/32 via 10.128.2.2 dev way1");
+    std::thread::sleep(TICK);
+    assert_eq!(bed.leaves_by(&sized(1000)), 1);
+    assert_eq!(counted(switch.counters().unwrap()), [("decapsulated", 1), ("forwarded", 62)]);
 }
 
 /// Type and code of the ICMP message that comes back to the sender.

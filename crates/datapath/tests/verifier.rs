@@ -9,8 +9,8 @@ use weft_datapath::capability::{self, Verified};
 const BUDGET: &[(&str, u32)] = &[
     ("vl2_host_egress", 5000),
     ("vl2_host_ingress", 2000),
-    ("vl2_int_decap", 1000),
-    ("vl2_tor_decap", 1200),
+    ("vl2_int_decap", 2000),
+    ("vl2_tor_decap", 2600),
     ("l2_forward", 130),
     ("vtep_access", 30_000),
     ("vtep_uplink", 24_000),

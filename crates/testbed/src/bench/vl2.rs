@@ -28,11 +28,11 @@ use crate::l2::PlainSwitch;
 /// Highest ratio of a server's program (own source, ECN, flow hash, both headers) to the layer-2 program.
 pub const HOST_RATIO_MAX: f64 = 4.0;
 /// Highest ratio of the Intermediate's program (one header off, the kernel's route, one TTL).
-pub const INTERMEDIATE_RATIO_MAX: f64 = 10.5;
+pub const INTERMEDIATE_RATIO_MAX: f64 = 5.0;
 /// Highest ratio of the ToR's program for what comes from the fabric (one header off, the server's route).
-pub const TOR_DOWN_RATIO_MAX: f64 = 8.0;
+pub const TOR_DOWN_RATIO_MAX: f64 = 5.0;
 /// Highest ratio of the ToR's program for what its servers send (the kernel's route, one TTL).
-pub const TOR_UP_RATIO_MAX: f64 = 7.5;
+pub const TOR_UP_RATIO_MAX: f64 = 3.0;
 
 /// Runs of one program in a round for so many that one buffer would get: a new frame costs a hundred times as much.
 const REPEATS_PER_RUN: u32 = 100;
