@@ -8,14 +8,22 @@ mod bodies;
 mod flow_log;
 mod rbridge;
 pub mod seeds;
+mod sessions;
+mod stored;
+mod texts;
 mod trill;
 mod trill_links;
+mod vxlan;
 
 pub use bodies::{any_frame, directory_datagram, directory_update, vl2_stack};
 pub use flow_log::flow_log;
 pub use rbridge::isis_rbridge;
+pub use sessions::{bulk_mappings, session_answers, session_lines};
+pub use stored::{stored_record, stored_snapshot};
+pub use texts::{campus_keys, daemon_settings, fabric_yaml, plan_toml};
 pub use trill::{isis_pdu, isis_tlv, trill_frame};
 pub use trill_links::{trill_echo, trill_elided};
+pub use vxlan::vxlan_frame;
 
 /// One fuzz target: its name (also of its corpus folder and its libFuzzer binary) and its body.
 #[derive(Debug, Clone, Copy)]
@@ -24,19 +32,40 @@ pub struct Target {
     pub name: &'static str,
     /// The body.
     pub run: fn(&[u8]),
+    /// How many mutations of each file are tried as an ordinary test: fewer where one takes long.
+    pub mutations: usize,
+}
+
+const fn target(name: &'static str, run: fn(&[u8])) -> Target {
+    Target { name, run, mutations: 5000 }
+}
+
+/// One that reads text, which takes long.
+const fn text(name: &'static str, run: fn(&[u8])) -> Target {
+    Target { name, run, mutations: 500 }
 }
 
 /// Every target.
-pub const TARGETS: [Target; 11] = [
-    Target { name: "any_frame", run: any_frame },
-    Target { name: "directory_datagram", run: directory_datagram },
-    Target { name: "directory_update", run: directory_update },
-    Target { name: "flow_log", run: flow_log },
-    Target { name: "isis_pdu", run: isis_pdu },
-    Target { name: "isis_rbridge", run: isis_rbridge },
-    Target { name: "isis_tlv", run: isis_tlv },
-    Target { name: "trill_echo", run: trill_echo },
-    Target { name: "trill_elided", run: trill_elided },
-    Target { name: "trill_frame", run: trill_frame },
-    Target { name: "vl2_stack", run: vl2_stack },
+pub const TARGETS: [Target; 21] = [
+    target("any_frame", any_frame),
+    target("bulk_mappings", bulk_mappings),
+    target("campus_keys", campus_keys),
+    text("daemon_settings", daemon_settings),
+    target("directory_datagram", directory_datagram),
+    target("directory_update", directory_update),
+    text("fabric_yaml", fabric_yaml),
+    target("flow_log", flow_log),
+    target("isis_pdu", isis_pdu),
+    target("isis_rbridge", isis_rbridge),
+    target("isis_tlv", isis_tlv),
+    text("plan_toml", plan_toml),
+    target("session_answers", session_answers),
+    target("session_lines", session_lines),
+    target("stored_record", stored_record),
+    target("stored_snapshot", stored_snapshot),
+    target("trill_echo", trill_echo),
+    target("trill_elided", trill_elided),
+    target("trill_frame", trill_frame),
+    target("vl2_stack", vl2_stack),
+    target("vxlan_frame", vxlan_frame),
 ];

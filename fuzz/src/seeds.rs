@@ -39,7 +39,9 @@ pub fn seeds() -> Vec<Seed> {
     let updates = updates().into_iter().map(in_target("directory_update"));
     let logs = crate::flow_log::seeds();
     let links = crate::trill_links::seeds();
-    datagrams.chain(updates).chain(stacks).chain(frames).chain(logs).chain(links).collect()
+    let more =
+        [crate::stored::seeds(), crate::sessions::seeds(), crate::vxlan::seeds(), crate::texts::seeds()].concat();
+    datagrams.chain(updates).chain(stacks).chain(frames).chain(logs).chain(links).chain(more).collect()
 }
 
 fn message(kind: Kind, count: usize) -> Vec<u8> {

@@ -10,10 +10,9 @@ use weft_fuzz::seeds::seeds;
 use weft_fuzz::{TARGETS, Target};
 use weft_wire::{checksum, ipv4};
 
-/// Mutations per file. The seed is fixed, so a failure comes back.
-const MUTATIONS: usize = 5000;
-/// The same for files that a fuzzer found: they are mutations themselves.
-const MUTATIONS_OF_FOUND: usize = 50;
+/// Of a file that a fuzzer found one mutation in so many is tried: it is one itself.
+const FEWER_OF_FOUND: usize = 100;
+/// Of the mutations. It is fixed, so a failure comes back.
 const SEED: u64 = 0x5745_4654;
 
 /// Set to write the seeds anew after a format has changed.
@@ -83,7 +82,8 @@ fn every_file_and_its_mutations() {
         assert!(files.len() >= 10, "the corpus of {} has {} files", target.name, files.len());
         for (name, bytes) in &files {
             run(target, name, bytes);
-            let mutations = if name.starts_with("found-") { MUTATIONS_OF_FOUND } else { MUTATIONS };
+            let is_found = ["found-", "crash-"].iter().any(|found| name.starts_with(found));
+            let mutations = if is_found { target.mutations / FEWER_OF_FOUND } else { target.mutations };
             for _ in 0..mutations {
                 let mut mutated = bytes.clone();
                 mutate(&mut mutated, &mut rng);

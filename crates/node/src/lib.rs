@@ -51,6 +51,6 @@ pub const READY_LOG: &str = "weft::ready";
 
 pub use error::NodeError;
 pub use runner::{DaemonKind, Load};
-pub use settings_file::{read as read_settings, to_text as settings_text};
+pub use settings_file::{judge as judge_settings, read as read_settings, to_text as settings_text};
 pub use sys::datagrams;
 pub use tls::TlsFiles;

@@ -77,6 +77,11 @@ pub(crate) trait Settings: Clone + Serialize {
     /// Whether they can work, as far as that is known before anything is made.
     fn check(&self) -> Result<(), NodeError>;
 
+    /// The part of [`Self::check`] that looks at nothing but them.
+    fn check_alone(&self) -> Result<(), NodeError> {
+        self.check()
+    }
+
     /// Its socket, and where its data path is pinned.
     fn places(&self) -> (&Path, Option<&Path>);
 }

@@ -6,7 +6,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tracing::warn;
 
+use crate::agent::AgentConfig;
+use crate::directory::DirectoryConfig;
 use crate::error::NodeError;
+use crate::rbridge::RBridgeConfig;
+use crate::runner::{DaemonKind, Settings};
+use crate::switch::SwitchConfig;
+use crate::tor::TorConfig;
+use crate::vtep::VtepConfig;
 
 /// Keys by their names of before, which are read for one release more.
 const RENAMED: [(&str, &str); 2] = [("status_socket", "socket"), ("tenant", "service")];
@@ -17,8 +24,13 @@ const RENAMED: [(&str, &str); 2] = [("status_socket", "socket"), ("tenant", "ser
 /// # Errors
 /// [`NodeError::ConfigFile`] on one line.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, NodeError> {
+    let fault = |error: std::io::Error| NodeError::ConfigFile { path: path.to_owned(), why: error.to_string() };
+    parse(path, &std::fs::read_to_string(path).map_err(fault)?)
+}
+
+/// The settings that a file of this text has.
+fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, NodeError> {
     let fault = |why: String| NodeError::ConfigFile { path: path.to_owned(), why };
-    let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
     for (old, new) in RENAMED {
         let is_key = |line: &str| line.trim_start().trim_start_matches('"').starts_with(old);
         if text.lines().any(is_key) {
@@ -27,14 +39,36 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, NodeError> {
     }
     // No TOML begins with a brace.
     if text.trim_start().starts_with('{') {
-        let settings = serde_json::from_str(&text).map_err(|error| fault(error.to_string()))?;
+        let settings = serde_json::from_str(text).map_err(|error| fault(error.to_string()))?;
         warn!(
             "{}: JSON will not be read in the next release; write the settings as TOML (see --print-example)",
             path.display()
         );
         return Ok(settings);
     }
-    toml::from_str(&text).map_err(|error| fault(on_one_line(&error, &text)))
+    toml::from_str(text).map_err(|error| fault(on_one_line(&error, text)))
+}
+
+/// Settings as the daemon would take them that is given a file of this text, and checked as far as that needs nothing but them; as
+/// the text of a file again.
+///
+/// # Errors
+/// [`NodeError::ConfigFile`] and what the daemon would say of a value, on one line.
+pub fn judge(kind: DaemonKind, text: &str) -> Result<String, NodeError> {
+    match kind {
+        DaemonKind::Agent => judge_as::<AgentConfig>(text),
+        DaemonKind::Directory => judge_as::<DirectoryConfig>(text),
+        DaemonKind::Switch => judge_as::<SwitchConfig>(text),
+        DaemonKind::Tor => judge_as::<TorConfig>(text),
+        DaemonKind::Vtep => judge_as::<VtepConfig>(text),
+        DaemonKind::Rbridge => judge_as::<RBridgeConfig>(text),
+    }
+}
+
+fn judge_as<T: Settings + DeserializeOwned>(text: &str) -> Result<String, NodeError> {
+    let settings: T = parse(Path::new("settings"), text)?;
+    settings.check_alone()?;
+    Ok(to_text(&settings))
 }
 
 /// The text of a file with these settings.
@@ -63,10 +97,6 @@ pub(crate) fn check_interface(field: &'static str, name: &str) -> Result<(), Nod
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::AgentConfig;
-    use crate::directory::DirectoryConfig;
-    use crate::switch::SwitchConfig;
-    use crate::tor::TorConfig;
 
     fn read_text<T: DeserializeOwned>(text: &str) -> Result<T, NodeError> {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -85,6 +115,15 @@ mod tests {
         comes_back(&DirectoryConfig::example());
         comes_back(&SwitchConfig::example());
         comes_back(&TorConfig::example());
+    }
+
+    #[test]
+    fn settings_are_judged_without_a_machine() {
+        let good = to_text(&RBridgeConfig::example());
+        assert_eq!(judge(DaemonKind::Rbridge, &good).unwrap(), good);
+        let error = judge(DaemonKind::Rbridge, &good.replace("nickname = 257", "nickname = 0")).unwrap_err();
+        assert!(error.to_string().contains("nickname"), "{error}");
+        assert!(judge(DaemonKind::Vtep, &good).is_err(), "those of another daemon");
     }
 
     #[test]

@@ -321,9 +321,13 @@ impl crate::runner::Settings for RBridgeConfig {
 
     /// Rights among them, so that their lack is told as such.
     fn check(&self) -> Result<(), NodeError> {
-        Settings::of(self)?;
+        self.check_alone()?;
         self.authentication.as_ref().map(keys::read).transpose()?;
         Frames::open().map(drop)
+    }
+
+    fn check_alone(&self) -> Result<(), NodeError> {
+        Settings::of(self).map(drop)
     }
 
     fn places(&self) -> (&Path, Option<&Path>) {

@@ -34,8 +34,11 @@ fn fault(path: &Path, why: String) -> NodeError {
     NodeError::KeyFile { path: path.to_owned(), why }
 }
 
-/// Errors name the line, and say nothing of the secret.
-fn parse(text: &str) -> Result<KeyChain, String> {
+/// The keys of a file with this text.
+///
+/// # Errors
+/// They name the line, and say nothing of the secret.
+pub fn parse(text: &str) -> Result<KeyChain, String> {
     let lines = (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let key = |(number, line): (usize, &str)| parse_line(line).map_err(|why| format!("line {number}: {why}"));
     let keys: Vec<Key> = lines.map(key).collect::<Result<_, _>>()?;

@@ -49,6 +49,7 @@ pub use config::{
     AuthenticationTable, Capacity, GatewayHost, GatewayTable, GatewayVlan, KindText, PortTable, RBridgeConfig,
     TimingTable, XdpChoice,
 };
+pub use keys::parse as parse_keys;
 
 const FRAMES: u64 = 0;
 const LINKS: u64 = 1;

@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use weft_control::directory::{Authority, Request};
 
-use super::codec::{Decoder, Form, Input, encode};
 use super::handler::{Handler, Listing, Outcome, beyond, response};
 use crate::directory::config::SessionTimers;
+use crate::directory::protocol::codec::{Decoder, Form, Input, encode};
 use crate::directory::protocol::{AdminRequest, AdminResponse, Event};
 use crate::directory::replica::Failure;
 

@@ -13,12 +13,12 @@ use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 use weft_control::directory::Authority;
 
-use super::codec::{Form, encode};
 use super::connection;
 use super::handler::{Handler, beyond};
 use crate::descriptors::Places;
 use crate::directory::http;
 use crate::directory::protocol::AdminResponse;
+use crate::directory::protocol::codec::{Form, encode};
 use crate::error::NodeError;
 use crate::socket::Listener;
 use crate::tls;

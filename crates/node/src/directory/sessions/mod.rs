@@ -3,14 +3,12 @@
 //! These are many, slow and talk TCP, so they run on a small async runtime of their own, apart from the threads that answer
 //! look-ups. A session reads ahead while earlier requests wait for the store; answers keep the order of requests.
 //!
-//! * [`codec`]: bytes to requests and answers to bytes
 //! * [`connection`]: one session
 //! * [`feed`]: what was committed lately, for watches
 //! * [`handler`]: requests to the replica
 //! * [`share`]: what a service has open, against its quota
 //! * [`terms`]: settings that may change while sessions go on
 
-mod codec;
 mod connection;
 mod feed;
 mod handler;

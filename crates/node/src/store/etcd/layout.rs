@@ -86,7 +86,7 @@ impl Layout {
 
 /// How etcd's revisions become ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Origin {
+pub struct Origin {
     offset: u64,
     /// The etcd revision at which the log began.
     pub(super) began: u64,
@@ -99,13 +99,18 @@ impl Origin {
         Self { offset: u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX / 2), began: 0 }
     }
 
-    pub(super) fn value(self) -> Vec<u8> {
+    /// What is kept under its key.
+    pub fn value(self) -> Vec<u8> {
         let mut value = vec![FORMAT];
         value.extend(self.offset.to_be_bytes());
         value
     }
 
-    pub(super) fn parse(value: &[u8], began: u64) -> Result<Self, String> {
+    /// Reads what is kept for a log that began at this etcd revision.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn parse(value: &[u8], began: u64) -> Result<Self, String> {
         match value {
             [FORMAT, offset @ ..] if offset.len() == 8 => {
                 let offset = offset.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
@@ -128,7 +133,7 @@ impl Origin {
 
 /// The value of the pointer. Revisions are etcd's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Pointer {
+pub struct Pointer {
     pub(super) format: u8,
     /// The last record in the snapshot.
     pub(super) revision: u64,
@@ -145,11 +150,16 @@ impl Pointer {
         Self { format: FORMAT, revision, pages, count, previous }
     }
 
-    pub(super) fn value(&self) -> Vec<u8> {
+    /// What is kept under its key.
+    pub fn value(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("numbers and text")
     }
 
-    pub(super) fn parse(value: &[u8]) -> Result<Self, String> {
+    /// Reads what is kept.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn parse(value: &[u8]) -> Result<Self, String> {
         let pointer: Self = serde_json::from_slice(value).map_err(|error| error.to_string())?;
         if pointer.format == FORMAT {
             Ok(pointer)

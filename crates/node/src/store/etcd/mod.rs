@@ -27,7 +27,8 @@ use weft_control::directory::{Batch, Table};
 
 use super::{Follower, Store, StoreError};
 use follower::EtcdFollower;
-use layout::{Layout, Origin};
+use layout::Layout;
+pub use layout::{Origin, Pointer};
 use link::Link;
 pub use settings::{EtcdSettings, EtcdTls};
 

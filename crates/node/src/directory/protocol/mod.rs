@@ -24,7 +24,8 @@
 //! again is then not applied again. A `set-many` or `policy` happens as a whole or not at all. A `move` keeps what it does
 //! not name, and fails if the mapping changes at the same time.
 //!
-//! A single set or del may also be a [`weft_wire::directory::update::UpdateFrame`]; its answer is a verdict frame.
+//! A single set or del may also be a [`weft_wire::directory::update::UpdateFrame`]; its answer is a verdict frame. [`codec`]
+//! tells the two apart.
 //!
 //! Answers have `"ok":true`, or `"ok":false` with `"kind"` (`request`: not understood; `refused`: against the rules;
 //! `denied`: not for this client; `store`: could not be kept; `busy`: too much is waiting, of all or of this service) and
@@ -54,6 +55,8 @@
 //! by it or for it, or never set by anybody. Policy and status are for operators. Its sessions, what it has open, its rows
 //! and its rate are bounded ([`Quota`](weft_control::directory::Quota)); a session over TLS ends after a long silence without a
 //! watch, or when a request stays unfinished or an answer unread. Numbers of clients are those of their service.
+
+pub mod codec;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -353,7 +356,7 @@ impl MappingToSet {
 
 impl MappingRow {
     /// The row of a record, if it has a mapping.
-    pub(super) fn of(aa: Ipv4Addr, record: Record) -> Option<Self> {
+    pub(in crate::directory) fn of(aa: Ipv4Addr, record: Record) -> Option<Self> {
         let Locator { tor_la, anycast_la } = record.locator?;
         Some(Self { aa, tor_la, anycast_la, service: record.service, host_la: record.host_la, version: record.version })
     }
@@ -361,7 +364,7 @@ impl MappingRow {
 
 impl ChangeRow {
     /// The row of a record.
-    pub(super) fn of(aa: Ipv4Addr, record: Record) -> Self {
+    pub(in crate::directory) fn of(aa: Ipv4Addr, record: Record) -> Self {
         let (tor_la, anycast_la) = record.locator.map(|locator| (locator.tor_la, locator.anycast_la)).unzip();
         Self { aa, tor_la, anycast_la, service: record.service, host_la: record.host_la, version: record.version }
     }
@@ -380,15 +383,15 @@ impl From<PolicyChange> for PolicyRow {
 }
 
 impl AdminResponse {
-    pub(super) fn good() -> Self {
+    pub(in crate::directory) fn good() -> Self {
         Self { ok: true, ..Self::default() }
     }
 
-    pub(super) fn committed(revision: u64) -> Self {
+    pub(in crate::directory) fn committed(revision: u64) -> Self {
         Self { revision: Some(revision), ..Self::good() }
     }
 
-    pub(super) fn failed(kind: &str, error: impl ToString) -> Self {
+    pub(in crate::directory) fn failed(kind: &str, error: impl ToString) -> Self {
         Self { kind: Some(kind.to_owned()), error: Some(error.to_string()), ..Self::default() }
     }
 }

@@ -4,18 +4,20 @@ use weft_control::address::Locator;
 use weft_control::directory::{Change, Request, Update};
 use weft_wire::directory::update::{UPDATE_LEN, UPDATE_MARKER, UpdateFrame, Verdict, VerdictFrame};
 
-use crate::directory::protocol::{AdminRequest, AdminResponse};
+use super::{AdminRequest, AdminResponse};
 
 /// How a request came, and so how its answer goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub enum Form {
+    /// A line of JSON.
     Json,
+    /// An update frame, and a verdict frame for it.
     Frame,
 }
 
 /// What a client sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Input {
+pub enum Input {
     /// A line of the session protocol.
     Line(AdminRequest),
     /// An update frame.
@@ -30,7 +32,7 @@ pub(super) enum Input {
 const ROOM_KEPT_BYTES: usize = 256 << 10;
 
 /// Takes whole requests out of what has come in so far.
-pub(super) struct Decoder {
+pub struct Decoder {
     bytes: Vec<u8>,
     /// Bytes at the start that are done.
     taken: usize,
@@ -40,12 +42,13 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub(super) fn new(line_max: usize) -> Self {
+    /// One for a session in which no line is longer than this, bytes.
+    pub fn new(line_max: usize) -> Self {
         Self { bytes: Vec::with_capacity(8192), taken: 0, searched: 0, line_max }
     }
 
     /// Where the next bytes go: appends to it.
-    pub(super) fn room(&mut self) -> &mut Vec<u8> {
+    pub fn room(&mut self) -> &mut Vec<u8> {
         self.bytes.drain(..self.taken);
         self.taken = 0;
         if self.bytes.is_empty() {
@@ -55,12 +58,13 @@ impl Decoder {
     }
 
     /// Bytes of what has come in part.
-    pub(super) fn partial(&self) -> usize {
+    pub fn partial(&self) -> usize {
         self.bytes.len() - self.taken
     }
 
     /// The next whole request; `None` until more has come.
-    pub(super) fn next(&mut self) -> Option<Input> {
+    #[expect(clippy::should_implement_trait, reason = "there is more once more has come")]
+    pub fn next(&mut self) -> Option<Input> {
         loop {
             let rest = &self.bytes[self.taken..];
             match rest.first()? {
@@ -106,7 +110,7 @@ impl Decoder {
 }
 
 /// Appends an answer.
-pub(super) fn encode(form: Form, response: &AdminResponse, out: &mut Vec<u8>) {
+pub fn encode(form: Form, response: &AdminResponse, out: &mut Vec<u8>) {
     match form {
         Form::Json => {
             serde_json::to_writer(&mut *out, response).expect("a response has no maps with keys that are not text");
