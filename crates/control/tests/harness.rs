@@ -9,16 +9,8 @@
 mod datapath;
 mod world;
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
 use weft_control::{NS_PER_MS, NS_PER_S};
 use world::{Faults, World};
-
-fn seeds() -> std::ops::Range<u64> {
-    let Ok(text) = std::env::var("WEFT_SEEDS") else { return 0..3000 };
-    let (first, end) = text.split_once("..").expect("WEFT_SEEDS is FIRST..END");
-    first.parse().expect("a number before `..`")..end.parse().expect("a number after `..`")
-}
 
 /// One life of a system. Returns its counts.
 fn live(seed: u64) -> (u64, u64, u64) {
@@ -49,13 +41,10 @@ fn live(seed: u64) -> (u64, u64, u64) {
 #[test]
 fn properties_hold_for_every_seed() {
     let mut sum = (0, 0, 0);
-    for seed in seeds() {
-        let totals = catch_unwind(AssertUnwindSafe(|| live(seed))).unwrap_or_else(|panic| {
-            eprintln!("seed {seed} failed; run it alone with WEFT_SEEDS={seed}..{}", seed + 1);
-            resume_unwind(panic)
-        });
+    weft_needs::each_seed("directory-agents", 0..3000, |seed| {
+        let totals = live(seed);
         sum = (sum.0 + totals.0, sum.1 + totals.1, sum.2 + totals.2);
-    }
+    });
     assert!(sum.0 > 0 && sum.1 > 0 && sum.2 > 0, "the runs replaced, released and dropped: {sum:?}");
 }
 

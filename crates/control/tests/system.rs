@@ -12,15 +12,9 @@
 mod datapath;
 mod sim;
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sim::{Mutation, Plan, Totals, World};
-
-fn seeds() -> std::ops::Range<u64> {
-    let Ok(text) = std::env::var("WEFT_SEEDS") else { return 0..2000 };
-    let (first, end) = text.split_once("..").expect("WEFT_SEEDS is FIRST..END");
-    first.parse().expect("a number before `..`")..end.parse().expect("a number after `..`")
-}
 
 fn live(seed: u64, mutation: Mutation) -> Totals {
     World::new(&Plan::of_seed(seed, mutation)).live()
@@ -29,16 +23,10 @@ fn live(seed: u64, mutation: Mutation) -> Totals {
 #[test]
 fn properties_hold_for_every_seed() {
     let mut sum = Totals::default();
-    for seed in seeds() {
-        let totals = catch_unwind(AssertUnwindSafe(|| live(seed, Mutation::None))).unwrap_or_else(|panic| {
-            eprintln!("seed {seed} failed; run it alone with WEFT_SEEDS={seed}..{}", seed + 1);
-            resume_unwind(panic)
-        });
-        sum.add(&totals);
-    }
+    let lived = weft_needs::each_seed("directory-system", 0..2000, |seed| sum.add(&live(seed, Mutation::None)));
     eprintln!("{sum:?}");
     // What never happened was not tested. One seed alone need not have seen everything.
-    assert!(seeds().count() < 100 || sum.all_happened(), "{sum:?}");
+    assert!(lived < 100 || sum.all_happened(), "{sum:?}");
 }
 
 #[test]

@@ -366,8 +366,8 @@ fn valid(rng: &mut Pcg64) -> Settings {
 
 #[test]
 fn the_steps_lead_from_any_settings_to_any_others_and_touch_nothing_else() {
-    for seed in 0..2000 {
-        let mut rng = Pcg64::new(seed, 7);
+    weft_needs::each_seed("vtep-settings", 0..2000, |seed| {
+        let mut rng = Pcg64::new(seed.into(), 7);
         let mut before = Settings::default();
         let mut model = Model::default();
         for _ in 0..6 {
@@ -392,5 +392,5 @@ fn the_steps_lead_from_any_settings_to_any_others_and_touch_nothing_else() {
             assert_eq!(difference(&after, &after), []);
             before = after;
         }
-    }
+    });
 }

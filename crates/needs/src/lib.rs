@@ -4,12 +4,17 @@
 //! * [`root`], [`program`], [`packages`], [`kernel`]: looks of its own, that share nothing with what is tested
 //! * [`skip`]: the reason, where the test has looked itself
 //! * [`Skip`], [`is_listed`]: what was recorded, for the one who counts
+//! * [`each_seed`]: histories of a simulator, one for each seed
+
+mod seeds;
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::panic::Location;
 use std::path::Path;
+
+pub use seeds::each_seed;
 
 /// Names the file that skips are appended to.
 pub const RECORD: &str = "WEFT_SKIPS";

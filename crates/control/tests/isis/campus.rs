@@ -2,8 +2,6 @@
 //!
 //! A failure names its seed; `WEFT_SEEDS=FIRST..END` runs others.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use weft_control::isis::{DropReason, Event, KeyChain, PortId, Timing, Wish};
@@ -18,11 +16,8 @@ use super::net::{Faults, Net, system};
 use super::oracle::Oracle;
 use super::topology::{Cable, Topology};
 
-fn seeds() -> std::ops::Range<u64> {
-    let Ok(text) = std::env::var("WEFT_SEEDS") else { return 0..150 };
-    let (first, end) = text.split_once("..").expect("WEFT_SEEDS is FIRST..END");
-    first.parse().expect("a number before `..`")..end.parse().expect("a number after `..`")
-}
+/// Those that run usually.
+const SEEDS: std::ops::Range<u64> = 0..150;
 
 fn fast() -> Timing {
     Timing { hello_ns: NS_PER_S, holding_multiplier: 3, ..Timing::default() }
@@ -116,23 +111,18 @@ fn live(seed: u64, keys: Option<&KeyChain>) -> u64 {
 
 #[test]
 fn after_quiet_everybody_holds_the_oracles_routes() {
-    live_all(seeds(), None);
+    live_all("isis-campus", SEEDS, None);
 }
 
 /// The same campuses, one in five of them, with a key and the faults that they had: nothing is lost by it.
 #[test]
 fn after_quiet_everybody_holds_the_oracles_routes_with_keys_too() {
-    live_all(seeds().step_by(5), Some(&super::authentication::chain(&[1])));
+    live_all("isis-campus-keys", SEEDS.step_by(5), Some(&super::authentication::chain(&[1])));
 }
 
-fn live_all(seeds: impl Iterator<Item = u64>, keys: Option<&KeyChain>) {
+fn live_all(simulator: &str, seeds: impl Iterator<Item = u64>, keys: Option<&KeyChain>) {
     let mut pdus = 0;
-    for seed in seeds {
-        pdus += catch_unwind(AssertUnwindSafe(|| live(seed, keys))).unwrap_or_else(|panic| {
-            eprintln!("seed {seed} failed; run it alone with WEFT_SEEDS={seed}..{}", seed + 1);
-            resume_unwind(panic)
-        });
-    }
+    weft_needs::each_seed(simulator, seeds, |seed| pdus += live(seed, keys));
     assert!(pdus > 0);
 }
 
