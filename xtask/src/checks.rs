@@ -29,6 +29,7 @@ pub(crate) fn all(root: &Path) -> Vec<String> {
         record_files(root),
         overlays_page(root),
         named_paths(root),
+        crate::supply::findings(root),
     ]
     .concat()
 }

@@ -1,9 +1,11 @@
 //! Checks of the repository itself; `cargo test -p xtask` runs them, `cargo run -p xtask` prints what it finds,
 //! `cargo run -p xtask -- lines` how many lines of code each room has, `cargo run -p xtask -- records` the page
-//! `docs/records.md`, and `cargo test | xtask tally FILE` what all tests came to.
+//! `docs/records.md`, `cargo run -p xtask -- supply` what is wrong with the dependencies, `.. -- sbom` the bill of materials, and
+//! `cargo test | xtask tally FILE` what all tests came to.
 
 mod checks;
 mod lines;
+mod supply;
 mod tally;
 
 use std::process::ExitCode;
@@ -12,6 +14,11 @@ fn main() -> ExitCode {
     let root = checks::repository_root();
     match std::env::args().nth(1).as_deref() {
         None => report(&checks::all(&root)),
+        Some("supply") => report(&supply::findings(&root)),
+        Some("sbom") => match supply::sbom(&root) {
+            Ok(bill) => print(&bill),
+            Err(why) => report(&[why]),
+        },
         Some("lines") => print(&lines::table(&root)),
         Some("tally") => {
             let recorded = std::env::args().nth(2).unwrap_or_default();
@@ -19,7 +26,7 @@ fn main() -> ExitCode {
         }
         Some("records") => print(&weft_experiment::run_folder::records_page()),
         Some(other) => {
-            eprintln!("xtask knows no `{other}`; it takes nothing, `lines`, `records` or `tally`");
+            eprintln!("xtask knows no `{other}`; it takes nothing, `lines`, `records`, `supply`, `sbom` or `tally`");
             ExitCode::from(2)
         }
     }
