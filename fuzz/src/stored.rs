@@ -3,9 +3,9 @@
 use std::net::Ipv4Addr;
 
 use weft_control::address::Locator;
+use weft_control::directory::etcd::{Origin, Pointer};
 use weft_control::directory::record::{decode_batch, decode_snapshot, encode_batch, encode_snapshot};
 use weft_control::directory::{Authority, Batch, Change, PolicyChange, Request, Table, Update};
-use weft_node::store::{Origin, Pointer};
 
 use crate::seeds::{Seed, changed};
 

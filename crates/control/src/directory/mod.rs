@@ -12,10 +12,12 @@
 //! * [`record`]: bytes of a log record and of a snapshot page
 //! * [`Responder`]: look-up datagrams answered in place, with the keys of a [`KeyRing`]
 //! * [`Corrector`]: reports of ToRs become corrections of stale agents
+//! * [`replica`]: how a server batches, answers, follows and keeps up; [`etcd`]: how it keeps the log in a cluster
 
 mod authority;
 mod clients;
 mod correct;
+pub mod etcd;
 mod fair;
 mod fault;
 mod hash;
@@ -25,6 +27,7 @@ pub mod policy;
 mod quota;
 mod ranges;
 pub mod record;
+pub mod replica;
 mod respond;
 mod rows;
 mod rules;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use weft_control::directory::{Batch, Table};
 
 pub use self::error::StoreError;
-pub use self::etcd::{EtcdSettings, EtcdStore, EtcdTls, Origin, Pointer};
+pub use self::etcd::{EtcdSettings, EtcdStore, EtcdTls};
 pub use self::redb::RedbStore;
 
 /// A log of batches with snapshots. Revisions rise with every record.

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tracing::{info, warn};
+use weft_control::directory::replica::{Committed, Done, Follow, Part, Todo, Verdicts, weight};
 use weft_control::directory::{Batch, Table};
 
-use super::Committed;
-use super::queue::weight;
 use super::shared::Shared;
-use super::table::{TableWriter, Verdicts};
+use super::table::TableWriter;
 use crate::store::{Follower, StoreError, catch_up};
 
 /// How long to wait for records before looking whether to stop.
@@ -19,18 +18,17 @@ const PATIENCE: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) fn run(shared: &Shared, writer: &mut TableWriter) {
-    let mut follower: Option<Box<dyn Follower>> = None;
+    let mut following = Following { follow: Follow::default(), log: None };
     while !shared.stopping() {
-        match step(shared, writer, &mut follower) {
+        match following.step(shared, writer) {
             Ok(()) => {
-                if Shared::note(&shared.follow_error, None) {
+                if shared.health().note(Part::Follow, None) {
                     info!("the store can be followed again");
                 }
             }
             Err(error) => {
-                let text = error.to_string();
-                if Shared::note(&shared.follow_error, Some(error)) {
-                    warn!(error = text, "the store cannot be followed; look-ups go on");
+                if shared.health().note(Part::Follow, Some(error.to_string())) {
+                    warn!(%error, "the store cannot be followed; look-ups go on");
                 }
                 shared.pause(PAUSE);
             }
@@ -38,30 +36,57 @@ pub(super) fn run(shared: &Shared, writer: &mut TableWriter) {
     }
 }
 
-fn step(shared: &Shared, writer: &mut TableWriter, follower: &mut Option<Box<dyn Follower>>) -> Result<(), StoreError> {
-    if shared.repair.swap(false, Ordering::SeqCst) {
-        *follower = None;
-        return reload(shared, writer, true);
+/// What is decided, and the log that is followed.
+struct Following {
+    follow: Follow,
+    log: Option<Box<dyn Follower>>,
+}
+
+impl Following {
+    fn step(&mut self, shared: &Shared, writer: &mut TableWriter) -> Result<(), StoreError> {
+        if shared.repair.swap(false, Ordering::SeqCst) {
+            self.follow.repair();
+        }
+        let outcome = match self.follow.todo(writer.read(Table::revision)) {
+            Todo::Load => return self.reload(shared, writer),
+            Todo::Follow { after } => shared.store.follow(after).and_then(|mut log| {
+                let records = log.next(Duration::ZERO);
+                self.log = Some(log);
+                self.follow.opened();
+                records
+            }),
+            Todo::Read => self.log.as_mut().map_or(Ok(Vec::new()), |log| log.next(PATIENCE)),
+        };
+        match outcome {
+            Ok(records) => {
+                apply(shared, writer, records);
+                Ok(())
+            }
+            Err(StoreError::Compacted { from, compacted }) => {
+                info!(from, compacted, "lagging behind a compaction: loading the snapshot");
+                self.follow.gone();
+                self.reload(shared, writer)
+            }
+            Err(error) => Err(error),
+        }
     }
-    let outcome = match follower {
-        Some(following) => following.next(PATIENCE),
-        None => shared.store.follow(writer.read(Table::revision)).and_then(|mut following| {
-            let records = following.next(Duration::ZERO);
-            *follower = Some(following);
-            records
-        }),
-    };
-    match outcome {
-        Ok(records) => {
-            apply(shared, writer, records);
-            Ok(())
+
+    /// Takes over what the store holds.
+    fn reload(&mut self, shared: &Shared, writer: &mut TableWriter) -> Result<(), StoreError> {
+        self.log = None;
+        let mut table = shared.store.load()?;
+        catch_up(shared.store.as_ref(), &mut table)?;
+        let revision = table.revision();
+        if !self.follow.loaded(revision, writer.read(Table::revision)) {
+            shared.pause(PAUSE);
+            return Ok(());
         }
-        Err(StoreError::Compacted { from, compacted }) => {
-            *follower = None;
-            info!(from, compacted, "lagging behind a compaction: loading the snapshot");
-            reload(shared, writer, false)
-        }
-        Err(error) => Err(error),
+        writer.replace(table);
+        // There may be no subscriber.
+        let _ = shared.committed.send(Arc::new(Committed::gap(revision)));
+        let passed = shared.queue().jumped(revision);
+        shared.settle_records(passed);
+        Ok(())
     }
 }
 
@@ -73,21 +98,16 @@ fn apply(shared: &Shared, writer: &mut TableWriter, records: Vec<(u64, Batch)>) 
         records.into_iter().map(|(revision, batch)| (revision, Arc::new(batch))).collect();
     let verdicts = writer.apply(&records);
     publish(shared, writer, &records, &verdicts);
-    let (mut queue, now) = (shared.queue(), Instant::now());
-    let mut settled = Vec::new();
-    for ((revision, _), verdicts) in records.iter().zip(verdicts) {
-        if let Some(open) = queue.applied(*revision, &verdicts, now) {
-            settled.push((*revision, open, verdicts));
-        }
-    }
+    let (mut queue, now_ns) = (shared.queue(), shared.clock.now_ns());
+    let applied = records.iter().zip(verdicts);
+    let done: Vec<Done<_>> =
+        applied.filter_map(|((revision, _), verdicts)| queue.applied(*revision, verdicts, now_ns)).collect();
     let waits = queue.waits();
     drop(queue);
     if waits {
         shared.to_append.notify_one();
     }
-    for (revision, open, verdicts) in settled {
-        shared.settle_record(revision, open, Some(verdicts));
-    }
+    shared.settle_records(done);
     count(shared, &records);
 }
 
@@ -97,22 +117,11 @@ fn publish(shared: &Shared, writer: &TableWriter, records: &[(u64, Arc<Batch>)],
         return;
     }
     for ((revision, batch), verdicts) in records.iter().zip(verdicts) {
-        let committed = writer.read(|table| committed(table, *revision, batch, verdicts));
-        if !committed.changed.is_empty() || !committed.policy.is_empty() {
+        let committed = writer.read(|table| Committed::of(table, *revision, batch, verdicts));
+        if !committed.is_empty() {
             // The last subscriber may have left.
             let _ = shared.committed.send(Arc::new(committed));
         }
-    }
-}
-
-fn committed(table: &Table, revision: u64, batch: &Batch, verdicts: &Verdicts) -> Committed {
-    let good = || batch.requests.iter().zip(verdicts).filter(|(_, verdict)| **verdict == Ok(revision));
-    let aas = good().flat_map(|(request, _)| request.updates.iter().map(|update| update.aa));
-    Committed {
-        revision,
-        changed: aas.filter_map(|aa| Some((aa, table.record(aa)?))).collect(),
-        policy: good().flat_map(|(request, _)| request.policy.iter().copied()).collect(),
-        gap: false,
     }
 }
 
@@ -120,30 +129,7 @@ fn count(shared: &Shared, records: &[(u64, Arc<Batch>)]) {
     let count = records.len() as u64;
     let updates: usize = records.iter().flat_map(|(_, batch)| &batch.requests).map(weight).sum();
     shared.counts().applied.fetch_add(count, Ordering::Relaxed);
-    let records = shared.records_since.fetch_add(count, Ordering::Relaxed) + count;
-    let updates = shared.updates_since.fetch_add(updates as u64, Ordering::Relaxed) + updates as u64;
-    if records >= shared.settings.snapshot_records || updates >= shared.settings.snapshot_updates {
+    if shared.upkeep().applied(count, updates as u64) {
         shared.to_keep.notify_all();
     }
-}
-
-/// Takes over what the store holds: the records up to its snapshot are gone, or the table is not to be trusted.
-fn reload(shared: &Shared, writer: &mut TableWriter, repair: bool) -> Result<(), StoreError> {
-    let mut table = shared.store.load()?;
-    catch_up(shared.store.as_ref(), &mut table)?;
-    let (revision, shown) = (table.revision(), writer.read(Table::revision));
-    if revision < shown || (revision == shown && !repair) {
-        // Whoever compacted has not finished; or what the store holds has not reached us yet.
-        shared.repair.store(repair, Ordering::SeqCst);
-        shared.pause(PAUSE);
-        return Ok(());
-    }
-    writer.replace(table);
-    // There may be no subscriber.
-    let gap = Committed { revision, changed: Vec::new(), policy: Vec::new(), gap: true };
-    let _ = shared.committed.send(Arc::new(gap));
-    for (revision, open) in shared.queue().jumped(revision) {
-        shared.settle_record(revision, open, None);
-    }
-    Ok(())
 }

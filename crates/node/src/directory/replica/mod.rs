@@ -12,7 +12,9 @@
 //! revisions: an own record does not jump the queue. A request is answered once its record is in the store *and*
 //! applied here, so whoever was told a revision reads at least that revision from this server.
 //!
-//! * [`queue`]: requests waiting, records open, order, deadlines
+//! What to do is decided by [`weft_control::directory::replica`]; the threads here carry.
+//!
+//! * [`shared`]: the queue, under one lock, and the way of requests in and of answers out
 //! * [`appender`]: threads that carry records to the store, several at a time
 //! * [`follower`]: the one thread that changes the table
 //! * [`table`]: wait-free reads while it does
@@ -22,7 +24,6 @@
 mod appender;
 mod deadlines;
 mod follower;
-mod queue;
 mod shared;
 mod table;
 #[cfg(test)]
@@ -31,15 +32,16 @@ mod upkeep;
 
 use std::any::Any;
 use std::mem::ManuallyDrop;
-use std::net::Ipv4Addr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, mpsc};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::broadcast;
 use tracing::info;
-use weft_control::directory::{PolicyChange, Record, Refusal, Request, Rules, Table};
+use weft_control::directory::replica::{Bounds, UpkeepBounds};
+pub use weft_control::directory::replica::{Committed, Failure};
+use weft_control::directory::{Request, Rules, Table};
 
 use crate::error::NodeError;
 use crate::stop::Stop;
@@ -87,18 +89,28 @@ impl Default for ReplicaSettings {
     }
 }
 
-/// Why a request was not carried out.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
-    /// It changes nothing, and will not.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// Too much is waiting.
-    #[error("{0}")]
-    Busy(String),
-    /// The store did not take it, or not in time; the text says if it may have been carried out all the same.
-    #[error("{0}")]
-    Store(String),
+impl ReplicaSettings {
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            window_ns: ns(self.window),
+            record_updates: self.record_updates,
+            records_open: self.records_open,
+            requests_waiting: self.requests_waiting,
+            updates_waiting: self.updates_waiting,
+        }
+    }
+
+    fn upkeep(&self) -> UpkeepBounds {
+        UpkeepBounds {
+            snapshot_records: self.snapshot_records,
+            snapshot_updates: self.snapshot_updates,
+            compare_every_ns: ns(self.compare_every),
+        }
+    }
+}
+
+fn ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What became of the requests submitted here.
@@ -137,19 +149,6 @@ pub struct ReplicaStatus {
     pub compared_revision: u64,
 }
 
-/// What one record changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Committed {
-    /// The record's revision.
-    pub revision: u64,
-    /// The AAs it touched, as they are after it; an AA may come twice.
-    pub changed: Vec<(Ipv4Addr, Record)>,
-    /// The changes of the policy in it, in their order.
-    pub policy: Vec<PolicyChange>,
-    /// Records up to this revision were skipped over: whoever follows must read the table again.
-    pub gap: bool,
-}
-
 /// Takes the outcome of a request: its revision, or why it was not carried out. Called once, by a thread of the
 /// replica that others wait for: it must not block.
 pub type Reply = Box<dyn FnOnce(Result<u64, Failure>) + Send>;
@@ -176,7 +175,7 @@ impl Replica {
         let rules = Rules { updates_max: rules.updates_max.min(store.updates_max()), ..rules };
         let records_open = settings.records_open;
         let (writer, tables) = table::split(table);
-        let shared = Arc::new(Shared::new(store, rules, settings, tables, records as u64));
+        let shared = Arc::new(Shared::new(store, rules, &settings, tables, records as u64));
         let mut running = Running { shared, threads: Vec::new() };
         running.spawn("follower", move |shared| {
             // After a panic it stays, and with it the table that look-ups see until the server has ended.
@@ -225,7 +224,7 @@ impl Replica {
     /// A request that the store may have taken without our knowing ends in [`Failure::Store`], which says so. A client
     /// with a number can then ask again, here or elsewhere, with the same sequence.
     pub fn submit(&self, request: Request, timeout: Duration, reply: Reply) {
-        self.0.shared.submit(request, Instant::now() + timeout, reply);
+        self.0.shared.submit(request, timeout, reply);
     }
 
     /// [`Self::submit`], waiting for the outcome.
@@ -263,7 +262,7 @@ impl Replica {
     /// # Errors
     /// Why not, in one line.
     pub fn check(&self) -> Result<(), String> {
-        self.0.shared.check()
+        self.0.shared.health().check()
     }
 }
 

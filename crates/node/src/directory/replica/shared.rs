@@ -2,27 +2,30 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::broadcast;
 use tracing::error;
-use weft_control::directory::{Batch, Refusal, Request, Rules};
+use weft_control::directory::replica::{Committed, Done, Failure, Health, Queue, Settled, Upkeep};
+use weft_control::directory::{Request, Rules, Table};
 
-use super::queue::{Open, Queue, Settled, Ticket};
-use super::table::{Tables, Verdicts};
+use super::table::Tables;
 use super::upkeep::Comparisons;
-use super::{Committed, Failure, ReplicaSettings, ReplicaStatus, Reply, UpdateCounts};
+use super::{ReplicaSettings, ReplicaStatus, Reply, UpdateCounts, ns};
+use crate::runner::Clock;
 use crate::stop::Stop;
-use crate::store::{Store, StoreError};
+use crate::store::Store;
 
 /// Everything but the writing side of the table.
 pub(super) struct Shared {
     pub(super) store: Arc<dyn Store>,
-    pub(super) settings: ReplicaSettings,
+    pub(super) clock: Clock,
     pub(super) tables: Tables,
     pub(super) committed: broadcast::Sender<Arc<Committed>>,
     pub(super) rules: RwLock<Rules>,
-    queue: Mutex<Queue>,
+    queue: Mutex<Queue<Reply>>,
+    upkeep: Mutex<Upkeep>,
+    health: Mutex<Health>,
     /// There may be a record to append.
     pub(super) to_append: Condvar,
     /// There may be something with a deadline.
@@ -30,21 +33,12 @@ pub(super) struct Shared {
     /// A snapshot may be due.
     pub(super) to_keep: Condvar,
     stopping: AtomicBool,
-    /// Why a thread of the replica failed, and what is to end then.
-    failure: OnceLock<String>,
+    /// What ends when a thread of the replica fails.
     over: OnceLock<Stop>,
     counts: Counts,
-    /// Why the follower, or an appender, cannot use the store.
-    pub(super) follow_error: Mutex<Option<StoreError>>,
-    pub(super) append_error: Mutex<Option<StoreError>>,
-    /// What the store said when it was last checked.
-    pub(super) check_error: Mutex<Option<StoreError>>,
     pub(super) comparisons: Comparisons,
     /// The follower is to load the table anew.
     pub(super) repair: AtomicBool,
-    /// Since the last snapshot.
-    pub(super) records_since: AtomicU64,
-    pub(super) updates_since: AtomicU64,
 }
 
 #[derive(Default)]
@@ -60,37 +54,42 @@ impl Shared {
     pub(super) fn new(
         store: Arc<dyn Store>,
         rules: Rules,
-        settings: ReplicaSettings,
+        settings: &ReplicaSettings,
         tables: Tables,
         records_since: u64,
     ) -> Self {
-        let revision = tables.reader().read(weft_control::directory::Table::revision);
+        let revision = tables.reader().read(Table::revision);
+        let clock = Clock::start();
         Self {
             store,
             committed: broadcast::Sender::new(settings.subscriber_lag),
-            settings,
+            queue: Mutex::new(Queue::at(revision, settings.bounds())),
+            upkeep: Mutex::new(Upkeep::new(settings.upkeep(), records_since, clock.now_ns())),
+            health: Mutex::default(),
+            clock,
             tables,
             rules: RwLock::new(rules),
-            queue: Mutex::new(Queue::at(revision)),
             to_append: Condvar::new(),
             to_expire: Condvar::new(),
             to_keep: Condvar::new(),
             stopping: AtomicBool::new(false),
-            failure: OnceLock::new(),
             over: OnceLock::new(),
             counts: Counts::default(),
-            follow_error: Mutex::new(None),
-            append_error: Mutex::new(None),
-            check_error: Mutex::new(None),
             comparisons: Comparisons::default(),
             repair: AtomicBool::new(false),
-            records_since: AtomicU64::new(records_since),
-            updates_since: AtomicU64::new(0),
         }
     }
 
-    pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
+    pub(super) fn queue(&self) -> MutexGuard<'_, Queue<Reply>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn upkeep(&self) -> MutexGuard<'_, Upkeep> {
+        self.upkeep.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn counts(&self) -> &Counts {
@@ -111,22 +110,21 @@ impl Shared {
     }
 
     /// Takes a request in.
-    pub(super) fn submit(&self, request: Request, deadline: Instant, reply: Reply) {
-        let ticket = Ticket { deadline, reply: Some(reply) };
+    pub(super) fn submit(&self, request: Request, timeout: Duration, reply: Reply) {
         if let Err(refusal) = self.rules.read().unwrap_or_else(PoisonError::into_inner).check(&request) {
-            return self.settle([(ticket, Err(refusal.into()))]);
+            return self.settle([(reply, Err(refusal.into()))]);
         }
-        let now = Instant::now();
+        let now_ns = self.clock.now_ns();
         let mut queue = self.queue();
-        let earlier = queue.expiry();
-        let refused = if self.stopping() {
-            Err((ticket, Err(stops())))
+        let earlier = queue.expiry_ns();
+        let taken = if self.stopping() {
+            Err((reply, Err(Failure::stops())))
         } else {
-            queue.push(request, ticket, now, &self.settings)
+            queue.submit(request, reply, now_ns.saturating_add(ns(timeout)), now_ns)
         };
-        let sooner = queue.expiry() != earlier;
+        let sooner = queue.expiry_ns() != earlier;
         drop(queue);
-        match refused {
+        match taken {
             Ok(look) => {
                 if look {
                     self.to_append.notify_one();
@@ -140,9 +138,8 @@ impl Shared {
     }
 
     /// Answers.
-    pub(super) fn settle(&self, settled: impl IntoIterator<Item = Settled>) {
-        for (ticket, outcome) in settled {
-            let Some(reply) = ticket.reply else { continue };
+    pub(super) fn settle(&self, settled: impl IntoIterator<Item = Settled<Reply>>) {
+        for (reply, outcome) in settled {
             let count = match &outcome {
                 Ok(_) => &self.counts.committed,
                 Err(Failure::Refused(_)) => &self.counts.refused,
@@ -153,43 +150,30 @@ impl Shared {
         }
     }
 
-    /// Answers everybody of a record that was applied at this revision.
-    pub(super) fn settle_record(&self, revision: u64, open: Open, verdicts: Option<Verdicts>) {
-        let verdicts = match verdicts {
-            Some(verdicts) => verdicts.into_iter().map(|verdict| verdict.map_err(Failure::from)).collect(),
-            None => self.recollect(revision, &open.batch),
-        };
-        self.settle(open.tickets.into_iter().zip(verdicts));
-    }
-
-    /// The verdicts on a record that the table took over with a snapshot: clients with a number are remembered there.
-    fn recollect(&self, revision: u64, batch: &Batch) -> Vec<Result<u64, Failure>> {
-        let known = |request: &Request| match self.tables.reader().read(|table| table.check(request)) {
-            Ok(Some(before)) => Ok(before),
-            Err(refusal @ Refusal::SequenceBack { .. }) => Err(refusal.into()),
-            _ => Err(unknown(format!("the record of revision {revision} is known from a snapshot only"))),
-        };
-        batch.requests.iter().map(known).collect()
+    /// Answers everybody of records that were applied.
+    pub(super) fn settle_records(&self, records: impl IntoIterator<Item = Done<Reply>>) {
+        for done in records {
+            self.settle(done.answers(|request| self.tables.reader().read(|table| table.check(request))));
+        }
     }
 
     /// Ends everything.
     pub(super) fn stop(&self) {
         let mut queue = self.queue();
         self.stopping.store(true, Ordering::SeqCst);
-        let tickets = queue.drain();
+        let waiting = queue.drain();
         drop(queue);
         for condition in [&self.to_append, &self.to_expire, &self.to_keep] {
             condition.notify_all();
         }
-        self.settle(tickets.into_iter().map(|ticket| (ticket, Err(stops()))));
+        self.settle(waiting.into_iter().map(|reply| (reply, Err(Failure::stops()))));
     }
 
     /// A thread has failed: nothing is done any more, and whoever runs the server is told.
     pub(super) fn fail(&self, thread: &str, said: &str) {
         let why = format!("the thread `{thread}` failed ({said}): a bug; restart the server, the store has everything");
         error!("{why}");
-        // The first one is the cause.
-        let _ = self.failure.set(why.replace('\n', " "));
+        self.health().fail(why.replace('\n', " "));
         self.stop();
         if let Some(over) = self.over.get() {
             over.request();
@@ -199,7 +183,7 @@ impl Shared {
     /// What ends when a thread fails.
     pub(super) fn on_failure(&self, over: Stop) {
         if self.over.set(over).is_ok()
-            && self.failure.get().is_some()
+            && self.failure().is_some()
             && let Some(over) = self.over.get()
         {
             over.request();
@@ -207,26 +191,7 @@ impl Shared {
     }
 
     pub(super) fn failure(&self) -> Option<String> {
-        self.failure.get().cloned()
-    }
-
-    /// Keeps an error, or that there is none any more. Returns whether that is news.
-    pub(super) fn note(place: &Mutex<Option<StoreError>>, error: Option<StoreError>) -> bool {
-        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-        let news = place.is_some() != error.is_some();
-        *place = error;
-        news
-    }
-
-    /// Why the store is of no use now, as far as that is known.
-    pub(super) fn store_error(&self) -> Option<String> {
-        let said = |place: &Mutex<Option<StoreError>>| {
-            place.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(ToString::to_string)
-        };
-        self.failure()
-            .or_else(|| said(&self.append_error))
-            .or_else(|| said(&self.check_error))
-            .or_else(|| said(&self.follow_error))
+        self.health().failure().map(str::to_owned)
     }
 
     pub(super) fn status(&self) -> ReplicaStatus {
@@ -242,27 +207,11 @@ impl Shared {
                 records: count(&self.counts.records),
             },
             applied: count(&self.counts.applied),
-            waiting: self.queue().len(),
-            store_error: self.store_error(),
+            waiting: self.queue().requests(),
+            store_error: self.health().store_error().map(str::to_owned),
             compared: count(&self.comparisons.compared),
             repaired: count(&self.comparisons.repaired),
             compared_revision: count(&self.comparisons.revision),
         }
     }
-
-    pub(super) fn check(&self) -> Result<(), String> {
-        self.failure().map_or(Ok(()), Err)?;
-        let checked = self.check_error.lock().unwrap_or_else(PoisonError::into_inner);
-        checked.as_ref().map_or(Ok(()), |error| Err(error.to_string()))?;
-        let followed = self.follow_error.lock().unwrap_or_else(PoisonError::into_inner);
-        followed.as_ref().map_or(Ok(()), |error| Err(format!("not caught up: {error}")))
-    }
-}
-
-pub(super) fn stops() -> Failure {
-    Failure::Store("the server stops; ask another one".to_owned())
-}
-
-pub(super) fn unknown(why: impl std::fmt::Display) -> Failure {
-    Failure::Store(format!("whether the update was carried out is unknown: {why}; read the mapping, then decide"))
 }

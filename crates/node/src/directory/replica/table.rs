@@ -4,10 +4,8 @@
 use std::sync::{Arc, OnceLock};
 
 use left_right::{Absorb, ReadHandle, ReadHandleFactory, WriteHandle};
-use weft_control::directory::{Batch, Refusal, Table};
-
-/// The verdicts on a record's requests, in their order.
-pub(super) type Verdicts = Vec<Result<u64, Refusal>>;
+use weft_control::directory::replica::Verdicts;
+use weft_control::directory::{Batch, Table};
 
 /// A change of both copies, one after the other.
 pub(super) enum Change {

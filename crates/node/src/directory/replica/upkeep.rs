@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
 use weft_control::directory::Table;
+use weft_control::directory::replica::{Comparison, Part};
 
 use super::shared::Shared;
 use crate::store::StoreError;
 
 /// How often the store is checked, and looked whether something else is due.
 const EVERY: Duration = Duration::from_secs(1);
-/// A comparison may take this share of the time, as one in so many.
-const COMPARE_SHARE: u32 = 100;
 /// How long to wait for the table to reach what was loaded.
 const REACH: Duration = Duration::from_secs(2);
 
@@ -28,38 +27,36 @@ pub(super) struct Comparisons {
 
 /// Runs until everything ends.
 pub(super) fn run(shared: &Shared) {
-    let mut compare_at = Instant::now() + shared.settings.compare_every;
     while !shared.stopping() {
         let health = shared.store.check();
-        Shared::note(&shared.check_error, health.err());
-        if due(shared) {
+        shared.health().note(Part::Check, health.err().map(|error| error.to_string()));
+        if shared.upkeep().snapshot_due() {
             keep(shared);
         }
-        if Instant::now() >= compare_at {
-            let began = Instant::now();
+        let began_ns = shared.clock.now_ns();
+        if began_ns >= shared.upkeep().compare_at_ns() {
             if let Err(error) = compare(shared) {
                 warn!(%error, "the table could not be compared with the store");
             }
-            compare_at = Instant::now() + shared.settings.compare_every.max(began.elapsed() * COMPARE_SHARE);
+            let now_ns = shared.clock.now_ns();
+            shared.upkeep().compared(now_ns, now_ns - began_ns);
         }
         let queue = shared.queue();
-        if !shared.stopping() && !due(shared) {
-            let left = compare_at.saturating_duration_since(Instant::now()).min(EVERY);
+        let (due, compare_at_ns) = {
+            let upkeep = shared.upkeep();
+            (upkeep.snapshot_due(), upkeep.compare_at_ns())
+        };
+        if !shared.stopping() && !due {
+            let left = Duration::from_nanos(compare_at_ns.saturating_sub(shared.clock.now_ns())).min(EVERY);
             // Whoever wakes it, the loop looks again.
             let _woken = shared.to_keep.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
-fn due(shared: &Shared) -> bool {
-    shared.records_since.load(Ordering::Relaxed) >= shared.settings.snapshot_records
-        || shared.updates_since.load(Ordering::Relaxed) >= shared.settings.snapshot_updates
-}
-
 /// Replaces the log by a snapshot.
 fn keep(shared: &Shared) {
-    shared.records_since.store(0, Ordering::Relaxed);
-    shared.updates_since.store(0, Ordering::Relaxed);
+    shared.upkeep().begin_snapshot();
     match snapshot(shared) {
         Ok(revision) => info!(revision, "snapshot kept"),
         Err(error) => warn!(%error, "no snapshot; the log stays as it is"),
@@ -76,26 +73,21 @@ fn snapshot(shared: &Shared) -> Result<u64, StoreError> {
 
 /// Builds the table anew from the store, up to the revision that is shown, and compares. The follower repairs.
 fn compare(shared: &Shared) -> Result<(), StoreError> {
-    let mut rebuilt = shared.store.load()?;
-    let Some((revision, hash)) = shown(shared, rebuilt.revision()) else { return Ok(()) };
-    let mut follower = shared.store.follow(rebuilt.revision())?;
-    'log: loop {
+    let rebuilt = shared.store.load()?;
+    let Some(shown) = shown(shared, rebuilt.revision()) else { return Ok(()) };
+    let mut comparison = Comparison::new(rebuilt, shown);
+    let mut follower = shared.store.follow(comparison.after())?;
+    loop {
         let records = follower.next(Duration::ZERO)?;
-        if records.is_empty() {
+        if records.is_empty() || !records.iter().all(|(at, batch)| comparison.take(*at, batch)) {
             break;
-        }
-        for (at, batch) in &records {
-            if *at > revision {
-                break 'log;
-            }
-            rebuilt.apply(*at, batch);
         }
     }
     let comparisons = &shared.comparisons;
     comparisons.compared.fetch_add(1, Ordering::Relaxed);
-    comparisons.revision.store(revision, Ordering::Relaxed);
-    if (rebuilt.revision(), rebuilt.hash()) != (revision, hash) {
-        error!(revision, stored = rebuilt.revision(), "the table differs from the store and is loaded anew");
+    comparisons.revision.store(shown.0, Ordering::Relaxed);
+    if comparison.differs() {
+        error!(revision = shown.0, stored = comparison.after(), "the table differs from the store and is loaded anew");
         comparisons.repaired.fetch_add(1, Ordering::Relaxed);
         shared.repair.store(true, Ordering::SeqCst);
     }

@@ -4,31 +4,30 @@
 //! records is that of etcd's revisions; every server reads it from a watch. Record keys outlive etcd's own compaction,
 //! which anybody may run: only we delete them, and only once two snapshots have been taken since.
 //!
-//! * [`layout`]: keys and values
+//! What is asked of the cluster, and what its answers mean, is decided by [`weft_control::directory::etcd`].
+//!
+//! * [`carry`]: its calls, by etcd's client
 //! * [`link`]: endpoints, and calls that outlive the loss of any of them
-//! * [`append`]: a record is in the log once, however often it was sent
 //! * [`follower`]: the records in order, over any endpoint
-//! * [`snapshot`]: pages, a pointer to them, compaction
 
-mod append;
+mod carry;
 mod follower;
-mod layout;
 mod link;
 mod settings;
-mod snapshot;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use etcd_client::{AlarmAction, AlarmType, Compare, CompareOp, Txn, TxnOp};
+use etcd_client::{AlarmAction, AlarmType};
 use tokio::runtime::Runtime;
+use weft_control::directory::etcd::{Append, Begin, Call, Claim, Claimed, Compact, Layout, Load, Origin, Write};
+use weft_control::directory::record::encode_batch;
 use weft_control::directory::{Batch, Table};
 
 use super::{Follower, Store, StoreError};
+use crate::runner::Clock;
 use follower::EtcdFollower;
-use layout::Layout;
-pub use layout::{Origin, Pointer};
 use link::Link;
 pub use settings::{EtcdSettings, EtcdTls};
 
@@ -38,6 +37,8 @@ const IO_THREADS: usize = 1;
 const CHECK: Duration = Duration::from_secs(1);
 /// Asking for alarms makes the nodes write, so it is done at one check in so many.
 const CHECKS_PER_ALARM: u64 = 4;
+/// A snapshot of a million mappings must be written in it.
+const WRITING: Duration = Duration::from_secs(25);
 /// Updates in one record: far below etcd's limit of 1.5 MiB.
 const UPDATES_MAX: usize = 16_384;
 
@@ -51,9 +52,10 @@ pub struct EtcdStore {
 /// What appenders, followers and snapshots share.
 struct Log {
     link: Link,
-    layout: Layout,
+    layout: Arc<Layout>,
     origin: Origin,
-    /// What [`append`] knows of the snapshot pointer: its etcd revision, which is the epoch of new records.
+    clock: Clock,
+    /// What appends know of the snapshot pointer: its etcd revision, which is the epoch of new records.
     epoch: AtomicU64,
     /// Makes keys of records unique: random for this process, then counted.
     writer: u64,
@@ -61,8 +63,8 @@ struct Log {
     /// How often it was checked, and whether the cluster had no space when that was last asked.
     checks: AtomicU64,
     full: AtomicBool,
-    /// The latest record that an append is known to have made, and when: a watch must show it soon.
-    appended: Mutex<(u64, Instant)>,
+    /// The latest record that an append is known to have made, and when in nanoseconds: a watch must show it soon.
+    appended: Mutex<(u64, u64)>,
 }
 
 impl EtcdStore {
@@ -77,21 +79,26 @@ impl EtcdStore {
             .enable_all()
             .build()
             .map_err(|error| settings.fault(format!("no threads for it: {error}")))?;
-        let layout = Layout::new(&settings.prefix);
+        let layout = Arc::new(Layout::new(&settings.prefix));
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let fresh = Origin::at(u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX / 2));
         let log = runtime.block_on(async {
             let link = Link::new(settings)?;
-            let origin = begin(&link, &layout).await?;
+            let deadline = Instant::now() + link.timeout;
+            let mut begin = Begin::new(Arc::clone(&layout), fresh);
+            let origin = carry::carry(&link, &mut begin, || deadline, |revision| revision).await?;
             let writer = crate::sys::random_u128().map_err(|error| settings.fault(error.to_string()))? as u64;
             Ok::<_, StoreError>(Log {
                 link,
                 layout,
                 origin,
+                clock: Clock::start(),
                 epoch: AtomicU64::new(0),
                 writer,
                 records: AtomicU64::new(0),
                 checks: AtomicU64::new(0),
                 full: AtomicBool::new(false),
-                appended: Mutex::new((0, Instant::now())),
+                appended: Mutex::new((0, 0)),
             })
         })?;
         Ok(Self { log: Arc::new(log), runtime: Some(runtime) })
@@ -111,42 +118,59 @@ impl Drop for EtcdStore {
     }
 }
 
-/// Reads where the log began, or begins it. Revisions are those of etcd above a number made from the time, so that
-/// agents which knew an earlier, lost store believe the new one.
-async fn begin(link: &Link, layout: &Layout) -> Result<Origin, StoreError> {
-    let deadline = Instant::now() + link.timeout;
-    let key = layout.origin();
-    let fresh = Origin::now();
-    loop {
-        let found = link.call(deadline, |mut client| async move { client.get(key, None).await }).await?;
-        if let Some(pair) = found.kvs().first() {
-            let began = pair.create_revision() as u64;
-            return Origin::parse(pair.value(), began).map_err(|why| link.foreign(key, why));
-        }
-        let made = || {
-            let absent = Compare::create_revision(key, CompareOp::Equal, 0);
-            Txn::new().when([absent]).and_then([TxnOp::put(key, fresh.value(), None)])
-        };
-        link.call(deadline, |mut client| async move { client.txn(made()).await }).await?;
-    }
-}
-
 impl Log {
     fn deadline(&self) -> Instant {
         Instant::now() + self.link.timeout
     }
 
-    fn note_appended(&self, etcd_revision: u64) {
-        let mut appended = self.appended.lock().unwrap_or_else(PoisonError::into_inner);
-        if etcd_revision > appended.0 {
-            *appended = (etcd_revision, Instant::now());
+    async fn append(&self, batch: &Batch) -> Result<u64, StoreError> {
+        let name = (self.writer, self.records.fetch_add(1, Ordering::Relaxed));
+        let epoch = self.epoch.load(Ordering::SeqCst);
+        let mut append = Append::new(Arc::clone(&self.layout), name, encode_batch(batch), epoch);
+        let deadline = self.deadline();
+        let outcome = self.carry(&mut append, || deadline).await;
+        if append.epoch() != epoch {
+            self.epoch.store(append.epoch(), Ordering::SeqCst);
         }
+        let revision = outcome?;
+        let mut appended = self.appended.lock().unwrap_or_else(PoisonError::into_inner);
+        if revision > appended.0 {
+            *appended = (revision, self.clock.now_ns());
+        }
+        Ok(self.origin.ours(revision))
     }
 
     /// Since when the record after `seen` is known to be in the log.
-    fn behind_since(&self, seen: u64) -> Option<Instant> {
+    fn behind_since_ns(&self, seen: u64) -> Option<u64> {
         let appended = self.appended.lock().unwrap_or_else(PoisonError::into_inner);
         (appended.0 > seen).then_some(appended.1)
+    }
+
+    async fn snapshot(&self, table: &Table) -> Result<(), StoreError> {
+        let (layout, revision) = (|| Arc::clone(&self.layout), self.origin.theirs(table.revision()));
+        let mut claim = Claim::new(layout(), self.writer, revision);
+        let (lease, outcome) = match self.carry(&mut claim, || self.deadline()).await? {
+            Claimed::Needless => return Ok(()),
+            Claimed::Other { lease } => (lease, Ok(())),
+            Claimed::Ours { lease, epoch } => {
+                let mut write = Write::new(layout(), self.writer, table, revision, epoch);
+                let deadline = Instant::now() + WRITING;
+                (lease, self.carry(&mut write, || deadline).await)
+            }
+        };
+        // The claim goes by itself otherwise.
+        let _ = self.link.carry(&Call::Revoke { lease }, self.deadline()).await;
+        outcome
+    }
+
+    async fn compact(&self, to: u64) -> Result<(), StoreError> {
+        let mut compact = Compact::new(Arc::clone(&self.layout), to);
+        let deadline = self.deadline();
+        match self.carry(&mut compact, || deadline).await {
+            // It is the cluster's operator who lets etcd forget then.
+            Err(StoreError::Denied { .. }) if compact.deleted() => Ok(()),
+            outcome => outcome,
+        }
     }
 
     async fn check(&self) -> Result<(), StoreError> {
@@ -175,11 +199,12 @@ impl Log {
 
 impl Store for EtcdStore {
     fn append(&self, batch: &Batch) -> Result<u64, StoreError> {
-        self.runtime().block_on(append::append(&self.log, batch))
+        self.runtime().block_on(self.log.append(batch))
     }
 
     fn load(&self) -> Result<Table, StoreError> {
-        self.runtime().block_on(snapshot::load(&self.log))
+        let mut load = Load::new(Arc::clone(&self.log.layout), self.log.origin);
+        self.runtime().block_on(self.log.carry(&mut load, || self.log.deadline()))
     }
 
     fn follow(&self, from: u64) -> Result<Box<dyn Follower>, StoreError> {
@@ -191,11 +216,11 @@ impl Store for EtcdStore {
     }
 
     fn snapshot(&self, table: &Table) -> Result<(), StoreError> {
-        self.runtime().block_on(snapshot::snapshot(&self.log, table))
+        self.runtime().block_on(self.log.snapshot(table))
     }
 
     fn compact(&self, to: u64) -> Result<(), StoreError> {
-        self.runtime().block_on(snapshot::compact(&self.log, self.log.origin.theirs(to)))
+        self.runtime().block_on(self.log.compact(self.log.origin.theirs(to)))
     }
 
     fn check(&self) -> Result<(), StoreError> {
@@ -208,16 +233,5 @@ impl Store for EtcdStore {
 
     fn updates_max(&self) -> usize {
         UPDATES_MAX
-    }
-}
-
-impl Log {
-    /// The epoch that appends use.
-    fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::SeqCst)
-    }
-
-    fn next_record(&self) -> (u64, u64) {
-        (self.writer, self.records.fetch_add(1, Ordering::Relaxed))
     }
 }

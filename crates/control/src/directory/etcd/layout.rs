@@ -12,14 +12,14 @@
 //! epoch lie between two changes of the pointer, and one range of keys holds exactly the records up to the earlier one.
 
 use std::ops::Range;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 const FORMAT: u8 = 1;
 
 /// Makes keys.
-pub(super) struct Layout {
+#[derive(Clone, Debug)]
+pub struct Layout {
     prefix: String,
     origin: String,
     snapshot: String,
@@ -27,7 +27,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn new(prefix: &str) -> Self {
+    /// Keys under this prefix.
+    pub fn new(prefix: &str) -> Self {
         Self {
             prefix: prefix.to_owned(),
             origin: format!("{prefix}origin"),
@@ -36,49 +37,53 @@ impl Layout {
         }
     }
 
-    pub(super) fn origin(&self) -> &str {
+    /// Where it says when the log began.
+    pub fn origin(&self) -> &str {
         &self.origin
     }
 
     /// The pointer.
-    pub(super) fn snapshot(&self) -> &str {
+    pub fn snapshot(&self) -> &str {
         &self.snapshot
     }
 
-    pub(super) fn snapshotting(&self) -> &str {
+    /// Who writes a snapshot.
+    pub fn snapshotting(&self) -> &str {
         &self.snapshotting
     }
 
-    pub(super) fn record(&self, epoch: u64, (writer, number): (u64, u64)) -> String {
+    /// A record, by its writer and the writer's number of it.
+    pub fn record(&self, epoch: u64, (writer, number): (u64, u64)) -> String {
         format!("{}log/{epoch:016x}/{writer:016x}-{number:x}", self.prefix)
     }
 
     /// Every record.
-    pub(super) fn log(&self) -> Range<String> {
+    pub fn log(&self) -> Range<String> {
         format!("{}log/", self.prefix)..format!("{}log0", self.prefix)
     }
 
     /// The records before the pointer was what it was at this etcd revision.
-    pub(super) fn log_before(&self, epoch: u64) -> Range<String> {
+    pub fn log_before(&self, epoch: u64) -> Range<String> {
         format!("{}log/", self.prefix)..format!("{}log/{epoch:016x}/", self.prefix)
     }
 
     /// What the pages of one snapshot begin with.
-    pub(super) fn pages_name(&self, revision: u64, writer: u64) -> String {
+    pub fn pages_name(&self, revision: u64, writer: u64) -> String {
         format!("{}page/{revision:016x}-{writer:016x}/", self.prefix)
     }
 
-    pub(super) fn page(pages: &str, number: usize) -> String {
+    /// One of these pages.
+    pub fn page(pages: &str, number: usize) -> String {
         format!("{pages}{number:08x}")
     }
 
     /// The keys of these pages.
-    pub(super) fn pages(pages: &str) -> Range<String> {
+    pub fn pages(pages: &str) -> Range<String> {
         pages.to_owned()..format!("{}0", pages.trim_end_matches('/'))
     }
 
     /// Pages of other snapshots.
-    pub(super) fn other_pages(&self, pages: &str) -> [Range<String>; 2] {
+    pub fn other_pages(&self, pages: &str) -> [Range<String>; 2] {
         let own = Self::pages(pages);
         [format!("{}page/", self.prefix)..own.start, own.end..format!("{}page0", self.prefix)]
     }
@@ -89,27 +94,26 @@ impl Layout {
 pub struct Origin {
     offset: u64,
     /// The etcd revision at which the log began.
-    pub(super) began: u64,
+    pub began: u64,
 }
 
 impl Origin {
-    /// One for a log that begins now.
-    pub(super) fn now() -> Self {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { offset: u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX / 2), began: 0 }
+    /// One for a log that begins at this time since 1970.
+    pub fn at(microseconds: u64) -> Self {
+        Self { offset: microseconds, began: 0 }
     }
 
-    /// What is kept under its key.
+    /// As it is kept.
     pub fn value(self) -> Vec<u8> {
         let mut value = vec![FORMAT];
         value.extend(self.offset.to_be_bytes());
         value
     }
 
-    /// Reads what is kept for a log that began at this etcd revision.
+    /// Reads one that was kept, at this etcd revision.
     ///
     /// # Errors
-    /// Why it is none.
+    /// What is wrong with it.
     pub fn parse(value: &[u8], began: u64) -> Result<Self, String> {
         match value {
             [FORMAT, offset @ ..] if offset.len() == 8 => {
@@ -121,12 +125,12 @@ impl Origin {
     }
 
     /// Our revision for one of etcd.
-    pub(super) fn ours(self, revision: u64) -> u64 {
+    pub fn ours(self, revision: u64) -> u64 {
         self.offset.saturating_add(revision)
     }
 
     /// The revision of etcd for one of ours.
-    pub(super) fn theirs(self, revision: u64) -> u64 {
+    pub fn theirs(self, revision: u64) -> u64 {
         revision.saturating_sub(self.offset)
     }
 }
@@ -134,31 +138,32 @@ impl Origin {
 /// The value of the pointer. Revisions are etcd's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pointer {
-    pub(super) format: u8,
+    format: u8,
     /// The last record in the snapshot.
-    pub(super) revision: u64,
+    pub revision: u64,
     /// What its pages' keys begin with.
-    pub(super) pages: String,
+    pub pages: String,
     /// How many there are.
-    pub(super) count: usize,
+    pub count: usize,
     /// Revision of the pointer before this one; 0 if there was none. Records up to it may be gone.
-    pub(super) previous: u64,
+    pub previous: u64,
 }
 
 impl Pointer {
-    pub(super) fn new(revision: u64, pages: String, count: usize, previous: u64) -> Self {
+    /// One that follows the pointer of etcd revision `previous`.
+    pub fn new(revision: u64, pages: String, count: usize, previous: u64) -> Self {
         Self { format: FORMAT, revision, pages, count, previous }
     }
 
-    /// What is kept under its key.
+    /// As it is kept.
     pub fn value(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("numbers and text")
     }
 
-    /// Reads what is kept.
+    /// Reads one that was kept.
     ///
     /// # Errors
-    /// Why it is none.
+    /// What is wrong with it.
     pub fn parse(value: &[u8]) -> Result<Self, String> {
         let pointer: Self = serde_json::from_slice(value).map_err(|error| error.to_string())?;
         if pointer.format == FORMAT {
@@ -193,7 +198,7 @@ mod tests {
 
     #[test]
     fn values_come_back_and_others_are_refused() {
-        let origin = Origin { began: 4, ..Origin::now() };
+        let origin = Origin { began: 4, ..Origin::at(1 << 50) };
         assert_eq!(Origin::parse(&origin.value(), 4), Ok(origin));
         assert_eq!(origin.theirs(origin.ours(17)), 17);
         for bad in [&[][..], &[2, 0, 0, 0, 0, 0, 0, 0, 0], &[1, 0], &[1; 10]] {
