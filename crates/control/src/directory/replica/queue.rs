@@ -419,7 +419,7 @@ impl<T> Done<T> {
         let Self { revision, open: Open { batch, tickets }, verdicts } = self;
         let recollect = |request: &Request| match check(request) {
             Ok(Some(before)) => Ok(before),
-            Err(refusal @ Refusal::SequenceBack { .. }) => Err(refusal.into()),
+            // A later request of its client hides what became of it.
             _ => Err(Failure::unknown(format_args!("the record of revision {revision} is known from a snapshot only"))),
         };
         let outcomes: Vec<Result<u64, Failure>> = match verdicts {
@@ -462,5 +462,44 @@ impl Applied {
             }
         }
         verdicts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Update;
+    use super::*;
+    use crate::address::Locator;
+
+    const BOUNDS: Bounds =
+        Bounds { window_ns: 0, record_updates: 8, records_open: 4, requests_waiting: 64, updates_waiting: 64 };
+    const LATE: u64 = 1000;
+
+    fn set(k: u8, client: u64, sequence: u64) -> Request {
+        let locator = Locator { tor_la: Ipv4Addr::new(10, 1, 0, k), anycast_la: Ipv4Addr::new(10, 255, 255, 1) };
+        Request { client, sequence, ..Request::once(vec![Update::set(Ipv4Addr::new(20, 0, 0, k), locator)]) }
+    }
+
+    /// The next record.
+    fn record(queue: &mut Queue<u8>) -> (u64, Arc<Batch>) {
+        match queue.next(0) {
+            Next::Append { number, batch } => (number, batch),
+            Next::Wait(left) => panic!("nothing to append for {left:?}"),
+        }
+    }
+
+    #[test]
+    fn what_a_later_request_hides_was_not_refused() {
+        let (mut queue, mut table) = (Queue::at(0, BOUNDS), Table::default());
+        for sequence in 1..=2 {
+            queue.submit(set(sequence as u8, 7, sequence), sequence as u8, LATE, 0).expect("there is room");
+            let (number, batch) = record(&mut queue);
+            assert!(queue.appended(number, sequence, 0).is_none(), "it is not applied here");
+            table.apply(sequence, &batch);
+        }
+        let passed = queue.jumped(2).into_iter();
+        let answers: Vec<_> = passed.flat_map(|done| done.answers(|request| table.check(request))).collect();
+        let [(1, Err(Failure::Store(why))), (2, Ok(2))] = answers.as_slice() else { panic!("{answers:?}") };
+        assert!(why.contains("unknown"), "it was carried out: {why}");
     }
 }
