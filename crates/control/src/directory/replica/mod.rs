@@ -26,6 +26,9 @@ use super::Refusal;
 /// The verdicts on a record's requests, in their order.
 pub type Verdicts = Vec<Result<u64, Refusal>>;
 
+/// Why nothing is done any more.
+const STOPS: &str = "the server stops";
+
 /// Why a request was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
@@ -46,8 +49,8 @@ impl Failure {
         Self::Store(format!("whether the update was carried out is unknown: {why}; read the mapping, then decide"))
     }
 
-    /// The server ends.
+    /// The server ends, and has not begun with it.
     pub fn stops() -> Self {
-        Self::Store("the server stops; ask another one".to_owned())
+        Self::Store(format!("{STOPS}, nothing was changed; ask another one"))
     }
 }

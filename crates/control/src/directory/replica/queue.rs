@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use super::super::{Authority, Batch, FairQueue, Refusal, Request, Table};
-use super::{Failure, Verdicts};
+use super::{Failure, STOPS, Verdicts};
 
 /// Applied records whose verdicts are kept while an own append has not returned, at most.
 const APPLIED_KEPT: usize = 4096;
@@ -390,14 +390,18 @@ impl<T> Queue<T> {
         settled
     }
 
-    /// Takes everybody who waits.
-    pub fn drain(&mut self) -> Vec<T> {
-        let waiting = self.waiting.take(|_| true).into_iter().map(|entry| entry.ticket);
+    /// The server ends: answers everybody who waits.
+    pub fn drain(&mut self) -> Vec<Settled<T>> {
+        let mut settled = Vec::new();
+        for Waiting { ticket, tried, .. } in self.waiting.take(|_| true) {
+            let failure = if tried { Failure::unknown(STOPS) } else { Failure::stops() };
+            settled.extend(ticket.who.map(|who| (who, Err(failure))));
+        }
         let open = std::mem::take(&mut self.open).into_values();
-        let committed = std::mem::take(&mut self.committed).into_values();
-        let tickets = waiting.chain(open.chain(committed).flat_map(|open| open.tickets));
+        let on_the_way = open.chain(std::mem::take(&mut self.committed).into_values()).flat_map(|open| open.tickets);
+        settled.extend(on_the_way.filter_map(|ticket| Some((ticket.who?, Err(Failure::unknown(STOPS))))));
         self.updates_waiting = 0;
-        tickets.filter_map(|ticket| ticket.who).collect()
+        settled
     }
 
     /// Whether requests wait for a record.
@@ -501,5 +505,17 @@ mod tests {
         let answers: Vec<_> = passed.flat_map(|done| done.answers(|request| table.check(request))).collect();
         let [(1, Err(Failure::Store(why))), (2, Ok(2))] = answers.as_slice() else { panic!("{answers:?}") };
         assert!(why.contains("unknown"), "it was carried out: {why}");
+    }
+
+    #[test]
+    fn a_server_that_ends_says_what_it_does_not_know() {
+        let mut queue = Queue::at(0, BOUNDS);
+        queue.submit(set(1, 0, 0), 1, LATE, 0).expect("there is room");
+        record(&mut queue);
+        queue.submit(set(1, 0, 0), 2, LATE, 0).expect("there is room");
+        let answers = queue.drain();
+        let [(2, Err(waits)), (1, Err(on_the_way))] = answers.as_slice() else { panic!("{answers:?}") };
+        assert!(waits.to_string().contains("nothing was changed"), "{waits}");
+        assert!(on_the_way.to_string().contains("is unknown: the server stops"), "{on_the_way}");
     }
 }

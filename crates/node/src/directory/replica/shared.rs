@@ -166,7 +166,7 @@ impl Shared {
         for condition in [&self.to_append, &self.to_expire, &self.to_keep] {
             condition.notify_all();
         }
-        self.settle(waiting.into_iter().map(|reply| (reply, Err(Failure::stops()))));
+        self.settle(waiting);
     }
 
     /// A thread has failed: nothing is done any more, and whoever runs the server is told.

@@ -33,6 +33,9 @@ struct State {
     silent: bool,
     /// A follower that looks panics.
     broken: bool,
+    /// An appender that has appended panics, or one that checks.
+    torn: bool,
+    unchecked: bool,
     /// Records up to this one are gone, and the snapshot covers them.
     compacted: u64,
     shared: bool,
@@ -63,6 +66,11 @@ impl Store for Fickle {
             state.log.push(batch.clone());
         }
         self.0.1.notify_all();
+        let torn = state.torn;
+        if torn {
+            drop(state);
+            panic!("a bug");
+        }
         match fault {
             None => Ok(state.log.len() as u64),
             Some(_) => Err(StoreError::Io { path: "log".into(), what: "appending", why: "no power".into() }),
@@ -92,6 +100,8 @@ impl Store for Fickle {
     }
 
     fn check(&self) -> Result<(), StoreError> {
+        let unchecked = self.0.0.lock().unwrap().unchecked;
+        assert!(!unchecked, "a bug");
         Ok(())
     }
 
@@ -394,4 +404,24 @@ fn a_replica_whose_follower_panics_says_so_and_shows_no_empty_table() {
     assert_eq!(mapped(&replica), 1, "what it knew is still there");
     let failure = replica.commit(set(2), SOON).unwrap_err().to_string();
     assert!(failure.contains("the server stops"), "{failure}");
+}
+
+#[test]
+fn a_replica_any_of_whose_threads_panics_ends_and_says_what_it_does_not_know() {
+    let store = Fickle::default();
+    let replica = start(&store);
+    store.change(|state| state.torn = true);
+    let failure = replica.commit(set(1), SOON).unwrap_err().to_string();
+    assert!(failure.contains("is unknown: the server stops"), "it is in the log: {failure}");
+    wait_until("it says so", || replica.check().is_err());
+    let why = replica.check().unwrap_err();
+    assert!(why.contains("appender") && why.contains("a bug") && why.contains("restart"), "{why}");
+    let failure = replica.commit(set(2), SOON).unwrap_err().to_string();
+    assert!(failure.contains("the server stops, nothing was changed"), "{failure}");
+
+    let store = Fickle::default();
+    let replica = start(&store);
+    store.change(|state| state.unchecked = true);
+    wait_until("it says so", || replica.check().is_err());
+    assert!(replica.check().unwrap_err().contains("upkeep"), "{:?}", replica.check());
 }
