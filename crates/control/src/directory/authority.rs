@@ -5,6 +5,19 @@ use std::net::Ipv4Addr;
 use super::table::{Record, Table};
 use super::update::{Change, Request};
 
+/// Why it may not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// It never may, or no more.
+    #[error("{0}")]
+    Forbidden(String),
+    /// The table does not know what the request knows.
+    #[error(
+        "AA {aa}: this server has seen version {found}, not {expected}, nothing was changed; ask again, or another server"
+    )]
+    Behind { aa: Ipv4Addr, expected: u64, found: u64 },
+}
+
 /// Who asks for a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Authority {
@@ -42,13 +55,16 @@ impl Authority {
     /// AA that changes hands between the check and the commit is not touched. Returns how many AAs it names that the table
     /// has no row of.
     ///
+    /// A request that came before has its verdict ([`Table::judged_before`]), whatever has become of its AAs since.
+    ///
     /// # Errors
     /// Why it may not, in one line.
-    pub fn check(self, table: &Table, request: &mut Request) -> Result<usize, String> {
+    pub fn check(self, table: &Table, request: &mut Request) -> Result<usize, Denied> {
         request.authority = self;
         let Self::Service(service) = self else { return Ok(0) };
         if !request.policy.is_empty() {
-            return Err("the policy is for operators; use an operator's certificate".to_owned());
+            let why = "the policy is for operators; use an operator's certificate";
+            return Err(Denied::Forbidden(why.to_owned()));
         }
         let mut new_rows = 0;
         for update in &mut request.updates {
@@ -62,19 +78,21 @@ impl Authority {
             new_rows += usize::from(record.is_none());
             let current = record.map_or(0, |record| record.version);
             let expected = *update.if_version.get_or_insert(current);
+            if expected > current {
+                // Versions never go back: it is this table that is not the latest.
+                return Err(Denied::Behind { aa: update.aa, expected, found: current });
+            }
             if expected != current {
-                return Err(format!(
-                    "AA {}: expected version {expected}, found {current}; read it again and decide anew",
-                    update.aa
-                ));
+                let what = format!("expected version {expected}, found {current}; read it again and decide anew");
+                return Err(Denied::Forbidden(format!("AA {}: {what}", update.aa)));
             }
         }
         Ok(new_rows)
     }
 }
 
-fn foreign(aa: Ipv4Addr, service: u32) -> String {
-    format!("AA {aa} is not of service {service}; a service changes its own AAs only")
+fn foreign(aa: Ipv4Addr, service: u32) -> Denied {
+    Denied::Forbidden(format!("AA {aa} is not of service {service}; a service changes its own AAs only"))
 }
 
 #[cfg(test)]
@@ -100,7 +118,7 @@ mod tests {
 
     fn check(authority: Authority, updates: Vec<Update>) -> Result<Request, String> {
         let mut request = Request::once(updates);
-        authority.check(&table(), &mut request).map(|_| request)
+        authority.check(&table(), &mut request).map(|_| request).map_err(|denied| denied.to_string())
     }
 
     #[test]
@@ -130,6 +148,9 @@ mod tests {
         }
         let stale = Update { if_version: Some(4), ..set(OWN, 7) };
         assert!(check(seven, vec![stale]).unwrap_err().contains("expected version 4, found 5"));
+        let mut ahead = Request::once(vec![Update { if_version: Some(9), ..set(OWN, 7) }]);
+        let behind = seven.check(&table(), &mut ahead);
+        assert_eq!(behind, Err(Denied::Behind { aa: OWN, expected: 9, found: 5 }), "another server may have seen it");
     }
 
     #[test]

@@ -34,7 +34,7 @@ mod rules;
 mod table;
 mod update;
 
-pub use authority::Authority;
+pub use authority::{Authority, Denied};
 pub use correct::{Correction, CorrectionLimits, Corrector, CorrectorConfig, Reported};
 pub use fair::FairQueue;
 pub use holdings::DELETED_MAX;

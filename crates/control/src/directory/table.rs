@@ -167,7 +167,7 @@ impl Table {
 
     /// The verdict on a request that came before. A refusal is kept like an applied request: a copy of the request that
     /// comes late must not do what its client was told is not done.
-    fn judged_before(&self, request: &Request) -> Option<Result<u64, Refusal>> {
+    pub fn judged_before(&self, request: &Request) -> Option<Result<u64, Refusal>> {
         let Request { authority, client, sequence, .. } = *request;
         let last = self.clients.get(authority, client).filter(|last| sequence <= last.sequence)?;
         Some(if sequence < last.sequence {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{oneshot, watch};
 use weft_control::address::Locator;
-use weft_control::directory::{Authority, Change, Exceeded, Record, Request, Table, Update, Weight};
+use weft_control::directory::{Authority, Change, Denied, Exceeded, Record, Request, Table, Update, Weight};
 
 use super::feed::Feed;
 use super::share::{Buffered, SessionPlace, Shares};
@@ -226,8 +226,12 @@ impl Handler {
     /// Whether this client may make the update, and make it now.
     fn open_request(&self, who: Authority, request: &mut Request) -> Result<Weight, Outcome> {
         let Authority::Service(service) = who else { return Ok(Weight::default()) };
-        let checked = self.replica.read(|table| Ok((who.check(table, request)?, table.rows(service))));
-        let (new_rows, rows) = checked.map_err(|why: String| failed("denied", why))?;
+        request.authority = who;
+        let checked = self.replica.read(|table| match table.judged_before(request) {
+            Some(verdict) => Err(Outcome::Now(Box::new(response(verdict.map_err(Failure::from))))),
+            None => Ok((who.check(table, request).map_err(denied)?, table.rows(service))),
+        });
+        let (new_rows, rows) = checked?;
         let weight = Weight { updates: request.updates.len(), new_rows };
         let opened = self.within(who, |terms, _| self.shares.open_request(who, weight, rows, terms.quotas.of(service)));
         opened.map(|()| weight).map_err(|exceeded| Outcome::Now(Box::new(beyond(exceeded))))
@@ -339,6 +343,11 @@ pub(super) fn response(outcome: Result<u64, Failure>) -> AdminResponse {
         Err(Failure::Store(error)) => AdminResponse::failed("store", error),
         Err(Failure::Busy(error)) => AdminResponse::failed("busy", error),
     }
+}
+
+fn denied(why: Denied) -> Outcome {
+    let kind = if matches!(why, Denied::Behind { .. }) { "busy" } else { "denied" };
+    failed(kind, why)
 }
 
 fn failed(kind: &str, why: impl ToString) -> Outcome {
