@@ -33,6 +33,7 @@ pub mod rbridge;
 mod run_folder;
 mod runner;
 mod seldom;
+mod service;
 mod settings_file;
 mod silence;
 pub mod socket;

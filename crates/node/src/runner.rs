@@ -12,6 +12,7 @@ use tracing::{info, warn};
 
 use crate::error::NodeError;
 use crate::poll::Poller;
+use crate::service::ServiceManager;
 use crate::settings_file::to_text;
 use crate::socket::{Answer, ControlSocket, Reloaded, Request};
 use crate::stop::Stop;
@@ -60,8 +61,8 @@ impl DaemonKind {
 
     /// Where it listens unless its settings say otherwise.
     pub fn socket(self) -> PathBuf {
-        // `directory.sock` is where its clients have sessions.
-        let name = if self == Self::Directory { "directory-control" } else { self.word() };
+        // A folder of its own, because it is not root that a directory server runs as; its clients' sessions are there, too.
+        let name = if self == Self::Directory { "directory/control" } else { self.word() };
         PathBuf::from(format!("/run/weft/{name}.sock"))
     }
 }
@@ -169,14 +170,18 @@ pub(crate) fn run<D: Daemon>(load: &Load<'_, D::Settings>, stop: &Stop) -> Resul
     let control = ControlSocket::bind(socket)?;
     run_folder::for_pins(pin_dir)?;
     let daemon = D::start(&settings)?;
-    info!(target: READY_LOG, "{}; socket {}", daemon.ready_line(), socket.display());
-    let mut served = Served { daemon, settings, load, control, stop, remove: false };
+    let ready = daemon.ready_line();
+    info!(target: READY_LOG, "{ready}; socket {}", socket.display());
+    let manager = ServiceManager::here();
+    let mut served = Served { daemon, settings, load, control, stop, manager, remove: false };
     let poller = Poller::new()?;
     poller.add(stop, STOP)?;
     poller.add(stop.reload_fd(), RELOAD)?;
     poller.add(&served.control, CONTROL)?;
     served.daemon.watch(&poller)?;
+    served.manager.ready(&ready);
     while served.turn(&poller)? {}
+    served.manager.stopping();
     let remove = served.remove || served.settings.places().1.is_none();
     served.daemon.end(remove)
 }
@@ -186,7 +191,7 @@ pub(crate) fn serve_until<D: Daemon>(daemon: &mut D, is_over: impl Fn(&D) -> boo
     let poller = Poller::new()?;
     daemon.watch(&poller)?;
     while !is_over(daemon) {
-        for token in wait(daemon, &poller)? {
+        for token in wait(daemon, &poller, None)? {
             daemon.ready(token)?;
         }
         meet_deadline(daemon)?;
@@ -194,8 +199,10 @@ pub(crate) fn serve_until<D: Daemon>(daemon: &mut D, is_over: impl Fn(&D) -> boo
     Ok(())
 }
 
-fn wait(daemon: &impl Daemon, poller: &Poller) -> Result<Vec<u64>, NodeError> {
-    poller.wait(daemon.next_deadline_ns().map(|at_ns| at_ns.saturating_sub(daemon.now_ns())))
+/// Waits until something can be read, for the daemon's deadline, or for so long.
+fn wait(daemon: &impl Daemon, poller: &Poller, at_most_ns: Option<u64>) -> Result<Vec<u64>, NodeError> {
+    let deadline_ns = daemon.next_deadline_ns().map(|at_ns| at_ns.saturating_sub(daemon.now_ns()));
+    poller.wait(deadline_ns.into_iter().chain(at_most_ns).min())
 }
 
 fn meet_deadline(daemon: &mut impl Daemon) -> Result<(), NodeError> {
@@ -210,6 +217,7 @@ struct Served<'a, D: Daemon> {
     load: &'a Load<'a, D::Settings>,
     control: ControlSocket,
     stop: &'a Stop,
+    manager: ServiceManager,
     /// Whether somebody wants the data path removed although it is pinned.
     remove: bool,
 }
@@ -217,7 +225,8 @@ struct Served<'a, D: Daemon> {
 impl<D: Daemon> Served<'_, D> {
     /// Waits once, and hands on what happened; false: somebody asks to stop.
     fn turn(&mut self, poller: &Poller) -> Result<bool, NodeError> {
-        for token in wait(&self.daemon, poller)? {
+        let alive_ns = self.manager.alive();
+        for token in wait(&self.daemon, poller, alive_ns)? {
             match token {
                 STOP => return Ok(false),
                 RELOAD => {
