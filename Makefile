@@ -6,7 +6,10 @@ CARGO ?= cargo
 WEFT := target/release/weft
 NOW := date +%s
 
-.PHONY: help deps deps-test build demo test lint unit objects mutations kernels cluster simulator-only fresh clean
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+.PHONY: help deps deps-test build install uninstall demo test lint unit objects mutations kernels cluster simulator-only fresh clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -19,6 +22,16 @@ deps-test: ## the same, and what the tests need
 
 build: deps ## build target/release/weft
 	$(CARGO) build --release --locked --package weft
+
+install: ## install what was built, with units, man pages and completions (PREFIX=/usr/local, DESTDIR for packages)
+	@scripts/install.sh $(WEFT) $(PREFIX) $(DESTDIR)
+
+uninstall: ## remove what `make install` installed
+	@rm -f $(DESTDIR)$(PREFIX)/bin/weft $(DESTDIR)$(PREFIX)/lib/systemd/system/weft-{agent,directory,switch,tor,vtep,rbridge}.service \
+	  $(DESTDIR)$(PREFIX)/lib/systemd/system/run-weft-bpf.mount $(DESTDIR)$(PREFIX)/lib/sysusers.d/weft.conf \
+	  $(DESTDIR)$(PREFIX)/share/man/man1/weft{,-*}.1.gz $(DESTDIR)$(PREFIX)/share/bash-completion/completions/weft \
+	  $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_weft $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/weft.fish
+	@rm -rf $(DESTDIR)$(PREFIX)/share/doc/weft
 
 demo: ## build, run the VL2 shuffle on 75 servers, print the claims and the report's path
 	@start=$$($(NOW)); \

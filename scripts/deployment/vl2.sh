@@ -6,6 +6,14 @@ dir1:eth1 tor1:eth3
 srv2:eth1 tor2:eth2
 tor1:eth1 int1:eth1
 tor2:eth1 int1:eth2"
+services="dir1 directory
+tor1 switch
+tor1 tor
+tor2 switch
+tor2 tor
+int1 switch
+srv1 agent
+srv2 agent"
 
 # Pings for $while_s while a command runs; true if nothing was lost.
 without_a_loss() {

@@ -405,7 +405,7 @@ impl Production {
         let daemons = [
             ("v1", vtep("10.9.0.1", "10.9.0.2", "vtep"), "/run/weft/vtep.sock"),
             ("v2", vtep("10.9.0.2", "10.9.0.1", "vtep-2"), "/run/weft/vtep-2.sock"),
-            ("v1", "directory --config /run/etc/directory.toml".to_owned(), "/run/weft/directory.sock"),
+            ("v1", "directory --config /run/etc/directory.toml".to_owned(), "/run/weft/directory/admin.sock"),
             ("ag", "agent --config /run/etc/agent.toml".to_owned(), "/run/weft/agent.sock"),
             ("sw", "switch --config /run/etc/switch.toml".to_owned(), "/run/weft/bpf/switch"),
             ("rb", "rbridge --config /run/etc/rbridge.toml".to_owned(), "/run/weft/rbridge.sock"),

@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(the_only(&labs(&["a"]), false), Ok(Local::Lab("a".to_owned())));
         for (up, has_daemon, parts) in [
             (&[][..], false, ["weft node directory", "weft lab up"]),
-            (&["a"], true, ["--socket /run/weft/directory.sock", "--lab a"]),
+            (&["a"], true, ["--socket /run/weft/directory/admin.sock", "--lab a"]),
             (&["a", "b"], false, ["a, b", "--lab NAME"]),
         ] {
             let error = the_only(&labs(up), has_daemon).unwrap_err();

@@ -28,7 +28,7 @@ pub use quota::{QuotaConfig, ServiceConfig, SessionTimers};
 pub use store::StoreConfig;
 
 /// Where a directory server has sessions unless configured otherwise.
-pub const SOCKET_DEFAULT: &str = "/run/weft/directory.sock";
+pub const SOCKET_DEFAULT: &str = "/run/weft/directory/admin.sock";
 /// Threads that answer look-ups: more would only wait for each other.
 const LOOKUP_THREADS_MAX: usize = 64;
 
