@@ -8,8 +8,13 @@ NOW := date +%s
 
 PREFIX ?= /usr/local
 DESTDIR ?=
+# The toolchain in deps/rust.txt where it is installed; another one works, too, and is told.
+PINNED := $(shell scripts/toolchain.sh)
+ifneq ($(PINNED),)
+export RUSTUP_TOOLCHAIN := $(PINNED)
+endif
 
-.PHONY: help deps deps-test build install uninstall demo test lint unit objects mutations kernels cluster simulator-only fresh clean
+.PHONY: help deps deps-test toolchain build install uninstall demo test lint unit objects mutations soak sbom kernels cluster simulator-only fresh clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -19,6 +24,9 @@ deps: ## install the Debian packages that building and running need
 
 deps-test: ## the same, and what the tests need
 	@scripts/deps.sh build run test
+
+toolchain:
+	@scripts/toolchain.sh --say
 
 build: deps ## build target/release/weft
 	$(CARGO) build --release --locked --package weft
@@ -43,7 +51,7 @@ demo: ## build, run the VL2 shuffle on 75 servers, print the claims and the repo
 
 test: ## lint, the simulator-only build, eBPF objects on Debian's kernels, and every test; ends with what was skipped
 	@start=$$($(NOW)); \
-	$(MAKE) --no-print-directory deps-test lint simulator-only objects unit; \
+	$(MAKE) --no-print-directory deps-test toolchain lint simulator-only objects unit; \
 	end=$$($(NOW)); \
 	echo "make test: $$((end - start)) s, nothing failed"
 
@@ -68,6 +76,17 @@ mutations: ## run plans on systems that something is wrong with: their claims mu
 	WEFT_MUTATIONS=$(MUTATIONS) $(CARGO) test --release --locked --package weft --test cli mutations -- --nocapture
 
 MUTATIONS ?= all
+MINUTES ?= 10
+soak: ## fresh seeds of every simulator, faults on real etcd clusters, libFuzzer on every target, for MINUTES=10 on top of building
+	@scripts/deps.sh build run test soak
+	@CARGO="$(CARGO)" scripts/soak/run.sh $(MINUTES)
+
+sbom: ## write target/weft.cdx.json: what the binary is made of, as CycloneDX
+	@mkdir -p target
+	@$(CARGO) build --release --locked --quiet --workspace --bin xtask
+	@target/release/xtask sbom > target/weft.cdx.json.new
+	@mv target/weft.cdx.json.new target/weft.cdx.json
+	@echo target/weft.cdx.json
 KERNELS ?= running 6.1 6.12 newest
 kernels: ## objects, frame tests, labs on Debian's kernels in virtual machines (KERNELS="6.1 6.12"); writes docs/kernels.md
 	@CARGO="$(CARGO)" scripts/kernels/run.sh $(KERNELS)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of the given purposes (build, run, test) that deps/debian.txt lists and this machine lacks.
+# Installs the Debian packages of the given purposes (build, run, test, ..) that deps/debian.txt lists and this machine lacks.
 # Not interactive, main component only, pulls no Rust toolchain. No service is started, and none that came with a package starts
 # at the next boot: labs and daemons run the programs themselves.
 set -euo pipefail
@@ -7,10 +7,10 @@ cd "$(dirname "$0")/.."
 
 die() { echo "deps: $*" >&2; exit 4; }
 
-[[ $# -gt 0 ]] || die "say what for: build, run, test, kernels, cluster"
+[[ $# -gt 0 ]] || die "say what for: build, run, test, soak, kernels, cluster"
 wanted=()
 for purpose_asked in "$@"; do
-  case $purpose_asked in build | run | test | kernels | cluster) ;; *) die "\`$purpose_asked\` is none of build, run, test, kernels, cluster" ;; esac
+  case $purpose_asked in build | run | test | soak | kernels | cluster) ;; *) die "\`$purpose_asked\` is none of build, run, test, soak, kernels, cluster" ;; esac
   [[ $purpose_asked != build ]] || command -v cargo >/dev/null ||
     die "cargo is missing: install a Rust toolchain (1.90 or newer), see https://rustup.rs"
   while read -r purpose package _provides; do

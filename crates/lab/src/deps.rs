@@ -15,6 +15,8 @@ pub enum Need {
     /// Running labs.
     Run,
     Test,
+    /// Long runs (`make soak`).
+    Soak,
     /// The tests in virtual machines (`make kernels`).
     Kernels,
     /// Sweeps on schedulers (`make cluster`).
@@ -69,6 +71,7 @@ fn parse_line(line: &str) -> Option<Dependency> {
         "build" => Need::Build,
         "run" => Need::Run,
         "test" => Need::Test,
+        "soak" => Need::Soak,
         "kernels" => Need::Kernels,
         "cluster" => Need::Cluster,
         _ => return None,
@@ -84,7 +87,7 @@ mod tests {
     fn every_line_of_the_table_is_read() {
         let lines = TABLE.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         assert_eq!(all().len(), lines.count());
-        for need in [Need::Build, Need::Run, Need::Test, Need::Kernels, Need::Cluster] {
+        for need in [Need::Build, Need::Run, Need::Test, Need::Soak, Need::Kernels, Need::Cluster] {
             assert!(all().iter().any(|dependency| dependency.need == need), "{need:?}");
         }
     }
