@@ -401,6 +401,15 @@ fn records_and_pages_of_format_2_are_read() {
     );
 }
 
+/// It would be kept as version 1, and hashed as 0: servers would take their tables for different ones.
+#[test]
+fn a_row_of_version_0_is_refused() {
+    let page =
+        |version| [&[3, 2, 0, 0, 0, 1, 0, 20, 0, 0, 5, 0, 0, 0, 3][..], &[0, 0, 0, 0, 0, 0, 0, version]].concat();
+    assert!(decode_snapshot(9, [page(1).as_slice()].into_iter()).is_ok());
+    assert_eq!(decode_snapshot(9, [page(0).as_slice()].into_iter()).unwrap_err(), RecordError::Version);
+}
+
 #[test]
 fn clients_of_one_authority_are_not_those_of_another() {
     let mut table = Table::default();

@@ -56,6 +56,9 @@ pub enum RecordError {
     /// Flags without a meaning.
     #[error("stored record has unknown flags {0:#04x}")]
     Flags(u8),
+    /// A version that nothing ever has.
+    #[error("stored record has a row of version 0, which is that of no row")]
+    Version,
 }
 
 /// The bytes of a log record.
@@ -333,7 +336,11 @@ impl<'a> Reader<'a> {
         let flags = self.flags(HAS_LOCATOR | HAS_HOST)?;
         let aa = self.address()?;
         let (locator, host_la, service) = self.place(flags)?;
-        Ok((aa, Record { locator, service, host_la, version: self.u64()? }))
+        match self.u64()? {
+            // A table takes it for an empty place.
+            0 => Err(RecordError::Version),
+            version => Ok((aa, Record { locator, service, host_la, version })),
+        }
     }
 
     fn fault(&mut self) -> Result<Option<Fault>, RecordError> {

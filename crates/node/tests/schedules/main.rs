@@ -11,7 +11,7 @@ mod schedule;
 mod way;
 mod writer;
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -172,10 +172,12 @@ fn a_way_is_cut_in_one_direction_only() {
         sockets[1 - from].set_read_timeout(Some(Duration::from_millis(300))).unwrap();
         sockets[1 - from].recv(&mut buffer).is_ok()
     };
-    wait_until("both directions work", || arrives(0) && arrives(1));
+    let works = |from: usize| wait_until("datagrams arrive", || arrives(from));
+    (0..2).for_each(works);
     fabric.cut(places[0], places[1]);
-    assert!(!arrives(0) && arrives(1) && !arrives(0));
+    assert!(!arrives(0));
+    works(1);
+    assert!(!arrives(0));
     fabric.mend(places[0], places[1]);
-    assert!(arrives(0) && arrives(1));
-    assert_eq!(Place::Node(2).address(), Ipv4Addr::new(10, 9, 12, 2));
+    (0..2).for_each(works);
 }

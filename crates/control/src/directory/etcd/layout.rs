@@ -16,6 +16,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 const FORMAT: u8 = 1;
+/// As much as is told of a value that cannot be read, characters.
+const WHY_LEN: usize = 200;
 
 /// Makes keys.
 #[derive(Clone, Debug)]
@@ -165,7 +167,9 @@ impl Pointer {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(value: &[u8]) -> Result<Self, String> {
-        let pointer: Self = serde_json::from_slice(value).map_err(|error| error.to_string())?;
+        // It quotes what it cannot read, however long that is.
+        let why = |error: serde_json::Error| error.to_string().chars().take(WHY_LEN).collect::<String>();
+        let pointer: Self = serde_json::from_slice(value).map_err(why)?;
         if pointer.format == FORMAT {
             Ok(pointer)
         } else {
@@ -209,5 +213,7 @@ mod tests {
         let newer = Pointer { format: 2, ..pointer };
         assert!(Pointer::parse(&newer.value()).unwrap_err().contains("format 2"));
         assert!(Pointer::parse(b"junk").is_err());
+        let long = format!("\"{}\"", "x".repeat(1 << 20));
+        assert_eq!(Pointer::parse(long.as_bytes()).unwrap_err().len(), WHY_LEN, "not all of it is told");
     }
 }
