@@ -14,7 +14,7 @@ ifneq ($(PINNED),)
 export RUSTUP_TOOLCHAIN := $(PINNED)
 endif
 
-.PHONY: help deps deps-test toolchain build install uninstall demo test lint unit objects mutations soak sbom kernels cluster simulator-only fresh clean
+.PHONY: help deps deps-test toolchain build install uninstall demo test lint unit objects mutations soak sbom kernels services cluster simulator-only fresh clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -90,6 +90,10 @@ sbom: ## write target/weft.cdx.json: what the binary is made of, as CycloneDX
 KERNELS ?= running 6.1 6.12 newest
 kernels: ## objects, frame tests, labs on Debian's kernels in virtual machines (KERNELS="6.1 6.12"); writes docs/kernels.md
 	@CARGO="$(CARGO)" scripts/kernels/run.sh $(KERNELS)
+
+services: ## docs/vl2.md with every daemon a service, on six containers with a systemd each: kills, a hang, a boot; two minutes
+	@scripts/deps.sh build run test services
+	@BACKEND=nspawn scripts/deployment/run.sh docs/vl2.md $(WEFT)
 
 cluster: ## sweeps on a real Slurm with two nodes and on GNU parallel, Jobs by Kubernetes' schemas, the static binary
 	@CARGO="$(CARGO)" scripts/cluster/run.sh

@@ -15,6 +15,8 @@ root_of() {
   rm -rf "$root/etc/weft" "$root/var/lib/weft" "$root/etc/machine-id" "$root/etc/fstab"
   rm -f "$root"/etc/systemd/system/*.wants/*
   : > "$root/etc/fstab"
+  # With an identity it is no first boot, which would enable every service that is installed.
+  tr -d - < /proc/sys/kernel/random/uuid > "$root/etc/machine-id"
   echo "$1" > "$root/etc/hostname"
   "$here/../install.sh" "$weft" /usr "$root" > /dev/null
   grep -q '^weft:' "$root/etc/passwd" || systemd-sysusers --root="$root" weft.conf > "$work/sysusers" 2>&1 || { cat "$work/sysusers" >&2; die "no user weft"; }
@@ -68,7 +70,10 @@ machines_down() {
   local machine
   # The first process of each takes all others with it.
   for machine in "${!init[@]}"; do [[ ! ${init[$machine]} ]] || kill -KILL "${init[$machine]}" 2> /dev/null || true; done
-  for machine in "${!holder[@]}"; do wait "${holder[$machine]}" 2> /dev/null || true; done
+  for machine in "${!holder[@]}"; do
+    [[ ${init[$machine]:-} ]] || kill -KILL "${holder[$machine]}" 2> /dev/null || true
+    wait "${holder[$machine]}" 2> /dev/null || true
+  done
   for machine in $machines; do
     umount "$work/$machine/root" 2> /dev/null || true
     umount "$work/$machine" 2> /dev/null || true
@@ -153,7 +158,8 @@ hung() {
   return 1
 }
 
-# What configures interfaces is the page's, so it runs again; what starts daemons is theirs.
+# What configures interfaces is the page's, so it runs again; what starts daemons is theirs. A virtual wire goes with one of its ends, so the
+# ToR's port is another one.
 booted_again() {
   kill -KILL "${init[srv2]}"
   wait "${holder[srv2]}" 2> /dev/null || true
@@ -162,7 +168,8 @@ booted_again() {
   wait_booted srv2
   wires_up
   again srv2 'ip address add 10.64.1.2/32'
-  again tor2 'ip address add 10.64.1.1/32' || true
+  line tor2 'ip link set eth2 address 02:56:4c:32:00:01 mtu 1540 up; ip address add 10.64.1.1/32 dev eth2
+    ip route add 10.64.1.2 dev eth2; ip route add 20.0.0.2 dev eth2; systemctl restart weft-switch'
   for _ in $(seq 150); do
     inside srv2 systemctl is-active --quiet weft-agent && line srv1 'ping -q -c 1 -W 1 20.0.0.2 > /dev/null' && return
     sleep 0.2

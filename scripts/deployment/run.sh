@@ -6,7 +6,7 @@
 # A block ```sh of the page begins with `# on MACHINE[, MACHINE ..]`; one without is an error, so that nothing that looks like a
 # command is left out. Other blocks are configuration or output. PAGE.sh beside this file has the machines, the wires and the checks,
 # which come before the page's section "Taking it away". Machines are network namespaces with /run, /etc and /var of their own;
-# with BACKEND=machines they are virtual machines.
+# with BACKEND=machines they are virtual machines, with BACKEND=nspawn containers with a systemd each.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 die() { echo "deployment: $*" >&2; exit 1; }

@@ -19,6 +19,8 @@ pub enum Need {
     Soak,
     /// The tests in virtual machines (`make kernels`).
     Kernels,
+    /// Daemons as services (`make services`).
+    Services,
     /// Sweeps on schedulers (`make cluster`).
     Cluster,
 }
@@ -73,6 +75,7 @@ fn parse_line(line: &str) -> Option<Dependency> {
         "test" => Need::Test,
         "soak" => Need::Soak,
         "kernels" => Need::Kernels,
+        "services" => Need::Services,
         "cluster" => Need::Cluster,
         _ => return None,
     };
