@@ -52,7 +52,7 @@ judge() {
     echo "ok: all $loaded eBPF objects load on $release"
     ok=$((ok + 1))
   else
-    grep -E -B 3 '^processed .* insns|not found in kernel|panicked' "$log" | grep -vE '^(processed|--$|[a-z0-9_]+: [0-9]+ of|[a-z0-9_]+\.bpf\.o)' | tail -n 40 >&2 || true
+    grep -E -B 3 '^processed .* insns|not found in kernel|panicked|: [0-9]+ of [0-9]+ instructions' "$log" | grep -vE '^(processed|--$|[a-z0-9_]+: [0-9]+ of [0-9]+$|[a-z0-9_]+\.bpf\.o)' | tail -n 40 >&2 || true
     sed -n 's/\.bpf\.o: refused: /: /p' "$log"
     echo "FAILED: eBPF objects on ${release:-kernel $1, which did not come up}: $loaded load"
     failed=$((failed + 1))
