@@ -5,15 +5,16 @@ mod common;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::*;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use weft_control::directory::REFUSED_COST;
 use weft_node::client::{AdminClient, Target, Watch};
 use weft_node::directory::protocol::{AdminRequest, DirectoryStatus, MappingToSet};
-use weft_node::directory::{DirectoryConfig, ServiceConfig, SessionTimers};
+use weft_node::directory::{DirectoryConfig, QuotaConfig, ServiceConfig, SessionTimers};
 use weft_node::store::EtcdSettings;
 use weft_node::{DaemonKind, NodeError, TlsFiles, certs, settings_text, socket};
 use weft_wire::directory::update::{Place, UpdateFrame, Verdict};
@@ -127,6 +128,20 @@ fn a_service_has_its_share_of_rows_and_those_of_others_are_not_taken() {
     bed.service(8).set(of(8, 1_000_000)).expect("others still have their share");
     bed.admin.set(of(7, 1_000_001)).expect("an operator decides");
     seven.set(of(7, 0)).expect("what it has it may change");
+}
+
+#[test]
+fn who_is_refused_all_the_time_is_read_more_slowly() {
+    let quota = QuotaConfig { updates_per_s: Some(1000), updates_burst: Some(100), ..QuotaConfig::default() };
+    let bed = Bed::with(|config| DirectoryConfig { quota: quota.clone(), ..config });
+    let mut seven = bed.service(7);
+    let began = Instant::now();
+    for _ in 0..100 {
+        assert!(seven.set(of(8, 1)).is_err(), "not its own");
+    }
+    // At the rate of requests that are carried out these would have come as one burst.
+    let owed = Duration::from_secs_f64(99.0 * REFUSED_COST as f64 / 1000.0) - Duration::from_millis(100);
+    assert!(began.elapsed() >= owed, "{:?} of {owed:?}", began.elapsed());
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub use fair::FairQueue;
 pub use holdings::DELETED_MAX;
 pub use keys::KeyRing;
 pub use policy::PolicyChange;
-pub use quota::{Accounts, Exceeded, Quota, Weight};
+pub use quota::{Accounts, Exceeded, Quota, REFUSED_COST, Weight};
 pub use ranges::{AaRanges, Overlap};
 pub use respond::{Ignored, Received, Report, Responder, Stale};
 pub use rules::Rules;

@@ -26,6 +26,10 @@ pub struct Quota {
     pub updates_burst: u64,
 }
 
+/// Updates that a request costs more if it is refused: who asks for what it may not have is soon read more slowly, and who
+/// is told so now and then does not notice.
+pub const REFUSED_COST: u64 = 16;
+
 impl Default for Quota {
     fn default() -> Self {
         Self {

@@ -57,59 +57,77 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<AbuseNumbers, LabError> {
     bench.progress.phase("abuse", "one service beyond all its limits, beside another");
     let bed = Bed::start(&bench.bed(1, DirectoryStore::Embedded, Some(1), true), bench.progress)?;
     let length = Duration::from_millis(if bench.options.quick { 1500 } else { 4000 });
-    let [good, bad] = SERVICES;
-    let (mut p50, mut p99, mut ratios) = ([vec![], vec![]], [vec![], vec![]], Vec::new());
-    let (mut failed_updates, mut lost, mut committed, mut refused) = (0, 0, Vec::new(), Vec::new());
-    for round in 0..bench.options.rounds {
-        for abused in [false, true] {
-            bench.go_on()?;
-            bench
-                .progress
-                .advance((f64::from(2 * round) + f64::from(abused)) / f64::from(2 * bench.options.rounds), "");
-            let load = load(bench, &bed, good, length, round);
-            let report = if abused {
-                let over = UpdateLoad {
-                    sessions: BAD.0,
-                    open: BAD.1,
-                    aas: BAD_AAS,
-                    first_aa: Ipv4Addr::from(u32::from(FIRST_AA) + load.aas),
-                    pace: Pace::Window(BAD.1),
-                    // Before the other is counted, and until it is not.
-                    warm_up: Duration::ZERO,
-                    duration: load.warm_up + length,
-                    ..self::load(bench, &bed, bad, length, bench.options.rounds + round)
-                };
-                let (report, abuse) = beside(&load, &over)?;
-                let per_s = |count: u64| count as f64 * 1e9 / abuse.elapsed_ns.max(1) as f64;
-                committed.push(per_s(abuse.committed));
-                refused.push(per_s(abuse.refused + abuse.failed));
-                report
-            } else {
-                run(&load)?
-            };
-            let at = |quantile| report.latency_ns.value_at_quantile(quantile) as f64 / 1e6;
-            p50[usize::from(abused)].push(at(0.5));
-            p99[usize::from(abused)].push(at(0.99));
-            failed_updates += report.failed + report.refused + report.unanswered;
-            lost += report.lost(&held(&bed)?);
-        }
-        let last = |abused: usize| p99[abused].last().copied().unwrap_or(f64::NAN);
-        ratios.push(last(1) / last(0));
+    let rounds = bench.options.rounds;
+    let mut seen = Seen::default();
+    for round in 0..rounds {
+        bench.go_on()?;
+        bench.progress.advance(f64::from(round) / f64::from(rounds), "without");
+        let load = load(bench, &bed, SERVICES[0], length, round);
+        seen.of(&run(&load)?, &held(&bed)?, false);
+        bench.go_on()?;
+        bench.progress.advance((f64::from(round) + 0.5) / f64::from(rounds), "with");
+        let over = UpdateLoad {
+            sessions: BAD.0,
+            open: BAD.1,
+            aas: BAD_AAS,
+            first_aa: Ipv4Addr::from(u32::from(FIRST_AA) + load.aas),
+            pace: Pace::Window(BAD.1),
+            // Before the other is counted, and until it is not.
+            warm_up: Duration::ZERO,
+            duration: load.warm_up + length,
+            ..self::load(bench, &bed, SERVICES[1], length, rounds + round)
+        };
+        let (report, abuse) = beside(&load, &over)?;
+        seen.of(&report, &held(&bed)?, true);
+        seen.abuse(&abuse);
     }
-    let [[p50_ms_without, p50_ms_with], [p99_ms_without, p99_ms_with]] =
-        [p50, p99].map(|both| both.map(|values| median(&values)));
-    Ok(AbuseNumbers {
-        updates_per_s: GOOD_PER_S,
-        p99_ms_without,
-        p99_ms_with,
-        p50_ms_without,
-        p50_ms_with,
-        p99_ratio: median(&ratios),
-        failed: failed_updates,
-        lost,
-        abuse_committed_per_s: median(&committed),
-        abuse_refused_per_s: median(&refused),
-    })
+    Ok(seen.numbers())
+}
+
+/// What the rounds showed: those without abuse, those with it.
+#[derive(Default)]
+struct Seen {
+    p50_ms: [Vec<f64>; 2],
+    p99_ms: [Vec<f64>; 2],
+    failed: u64,
+    lost: u64,
+    committed_per_s: Vec<f64>,
+    refused_per_s: Vec<f64>,
+}
+
+impl Seen {
+    /// What became of the updates of the service that behaves, and what the directory has of them.
+    fn of(&mut self, report: &UpdateReport, held: &[MappingRow], abused: bool) {
+        let at_ms = |quantile| report.latency_ns.value_at_quantile(quantile) as f64 / 1e6;
+        self.p50_ms[usize::from(abused)].push(at_ms(0.5));
+        self.p99_ms[usize::from(abused)].push(at_ms(0.99));
+        self.failed += report.failed + report.refused + report.unanswered;
+        self.lost += report.lost(held);
+    }
+
+    fn abuse(&mut self, report: &UpdateReport) {
+        let per_s = |count: u64| count as f64 * 1e9 / report.elapsed_ns.max(1) as f64;
+        self.committed_per_s.push(per_s(report.committed));
+        self.refused_per_s.push(per_s(report.refused + report.failed));
+    }
+
+    fn numbers(&self) -> AbuseNumbers {
+        let [p50_ms_without, p50_ms_with] = [0, 1].map(|abused| median(&self.p50_ms[abused]));
+        let [without, with] = &self.p99_ms;
+        let ratios: Vec<f64> = with.iter().zip(without).map(|(with, without)| with / without).collect();
+        AbuseNumbers {
+            updates_per_s: GOOD_PER_S,
+            p99_ms_without: median(without),
+            p99_ms_with: median(with),
+            p50_ms_without,
+            p50_ms_with,
+            p99_ratio: median(&ratios),
+            failed: self.failed,
+            lost: self.lost,
+            abuse_committed_per_s: median(&self.committed_per_s),
+            abuse_refused_per_s: median(&self.refused_per_s),
+        }
+    }
 }
 
 /// A service's updates at a fixed rate.

@@ -228,7 +228,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
 
     async fn answer(&mut self, (form, outcome): Answer) -> io::Result<()> {
         match outcome {
-            Outcome::Now(response) => encode(form, &response, &mut self.bytes),
+            Outcome::Now(response) => self.put(form, &response),
             Outcome::Later(mut outcome) => {
                 let outcome = match outcome.try_recv() {
                     Ok(outcome) => outcome,
@@ -237,11 +237,11 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                         outcome.await.unwrap_or_else(|_| Err(Failure::Store("the server stops".to_owned())))
                     }
                 };
-                encode(form, &response(outcome), &mut self.bytes);
+                self.put(form, &response(outcome));
             }
             Outcome::Look(request) => {
                 let response = self.handler.look(self.who, &request, &mut self.listing);
-                encode(form, &response, &mut self.bytes);
+                self.put(form, &response);
                 let (AdminRequest::Watch { .. }, Some(revision)) = (request, response.revision) else {
                     return self.flush_if_long().await;
                 };
@@ -256,6 +256,13 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             }
         }
         self.flush_if_long().await
+    }
+
+    fn put(&mut self, form: Form, response: &AdminResponse) {
+        if response.kind.is_some() {
+            self.handler.charge_refused(self.who);
+        }
+        encode(form, response, &mut self.bytes);
     }
 
     /// Sends what was committed since the watch last looked.

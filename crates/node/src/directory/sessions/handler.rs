@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{oneshot, watch};
 use weft_control::address::Locator;
-use weft_control::directory::{Authority, Change, Denied, Exceeded, Record, Request, Table, Update, Weight};
+use weft_control::directory::{
+    Authority, Change, Denied, Exceeded, REFUSED_COST, Record, Request, Table, Update, Weight,
+};
 
 use super::feed::Feed;
 use super::share::{Buffered, SessionPlace, Shares};
@@ -112,6 +114,11 @@ impl Handler {
     pub(super) fn charge(&self, who: Authority, cost: u64) -> u64 {
         let Authority::Service(service) = who else { return 0 };
         self.shares.charge(who, cost, self.clock.now_ns(), self.terms.borrow().quotas.of(service))
+    }
+
+    /// A request was refused: the next ones of this client wait for longer.
+    pub(super) fn charge_refused(&self, who: Authority) {
+        self.charge(who, REFUSED_COST);
     }
 
     /// What a request costs, in updates.
