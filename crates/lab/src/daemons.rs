@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde::Serialize;
-use weft_node::settings_text;
+use weft_node::{DaemonKind, settings_text};
 use weft_scenario::engine::Progress;
 use weft_scenario::id::NodeId;
 
@@ -12,6 +12,7 @@ use crate::error::LabError;
 use crate::home::{log_dir, namespace_path, socket_dir};
 use crate::options::LabOptions;
 use crate::process::{Daemon, ProcessId};
+use crate::rights::Rights;
 use crate::state::ProcessState;
 use crate::up::Lab;
 use crate::wait::{Starting, Wait};
@@ -30,7 +31,7 @@ pub(crate) struct Launcher<'a> {
 pub(crate) fn start_all<C: Serialize>(
     lab: &mut Lab,
     launcher: &Launcher<'_>,
-    kind: &'static str,
+    kind: DaemonKind,
     configs: &[(NodeId, C)],
     is_ready: impl Fn(&Lab, NodeId) -> bool,
 ) -> Result<(), LabError> {
@@ -42,8 +43,10 @@ pub(crate) fn start_all<C: Serialize>(
     lab.state.save()?;
     let wait = Wait::new(launcher.progress, START_TIMEOUT, POLL_INTERVAL);
     for (number, (node, _)) in configs.iter().enumerate() {
-        starting(lab, kind, *node).wait(&wait, "was not ready in 60 s", || Ok(is_ready(lab, *node)))?;
-        launcher.progress.advance((number + 1) as f64 / configs.len() as f64, &format!("{} {kind}", number + 1));
+        starting(lab, kind.word(), *node).wait(&wait, "was not ready in 60 s", || Ok(is_ready(lab, *node)))?;
+        launcher
+            .progress
+            .advance((number + 1) as f64 / configs.len() as f64, &format!("{} {}", number + 1, kind.word()));
     }
     Ok(())
 }
@@ -51,19 +54,20 @@ pub(crate) fn start_all<C: Serialize>(
 fn spawn(
     lab: &Lab,
     options: &LabOptions,
-    kind: &'static str,
+    kind: DaemonKind,
     node: NodeId,
     config: &impl Serialize,
 ) -> Result<ProcessState, LabError> {
-    let plan = lab.plan.node(node);
-    let path = socket_dir(&lab.state.lab).join(format!("{}.{kind}.toml", plan.name));
+    let (plan, word) = (lab.plan.node(node), kind.word());
+    let path = socket_dir(&lab.state.lab).join(format!("{}.{word}.toml", plan.name));
     std::fs::write(&path, settings_text(config)).map_err(LabError::io(format!("write {}", path.display())))?;
     let mut command = Command::new(&options.weft_binary);
-    command.args(["node", kind, "--config"]).arg(&path);
-    let log = log_file(lab, kind, node);
-    let id = Daemon { namespace: Some(&namespace_path(&plan.namespace)), log: &log, record: None, nice: 0 }
-        .spawn(&mut command)?;
-    Ok(ProcessState { node: plan.name.clone(), daemon: kind.to_owned(), id })
+    command.args(["node", word, "--config"]).arg(&path);
+    let log = log_file(lab, word, node);
+    let rights = Rights::of(&lab.state.lab, kind.capabilities());
+    let namespace = namespace_path(&plan.namespace);
+    let daemon = Daemon { namespace: Some(&namespace), log: &log, record: None, nice: 0, rights: Some(rights) };
+    Ok(ProcessState { node: plan.name.clone(), daemon: word.to_owned(), id: daemon.spawn(&mut command)? })
 }
 
 pub(crate) fn log_file(lab: &Lab, kind: &str, node: NodeId) -> std::path::PathBuf {

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::thread::CapabilitySet;
 use weft_scenario::engine::{Progress, Scenario};
 use weft_scenario::id::NodeId;
 use weft_wire::ethernet::MacAddress;
@@ -23,6 +24,7 @@ use crate::home::{namespace_path, socket_dir};
 use crate::netns;
 use crate::plan::relays_dhcp;
 use crate::process::Daemon;
+use crate::rights::Rights;
 use crate::up::Lab;
 use crate::wait::Wait;
 
@@ -116,8 +118,12 @@ fn spawn(lab: &mut Lab, daemon: &'static str, node: NodeId, arguments: &[String]
     let log = log_file(lab, daemon, node);
     let mut command = Command::new(find_program(daemon).unwrap_or_else(|| daemon.into()));
     command.args(arguments);
-    let id = Daemon { namespace: Some(&namespace_path(&plan.namespace)), log: &log, record: None, nice: 0 }
-        .spawn(&mut command)?;
+    // Dnsmasq goes on as nobody by itself, so it changes its user.
+    let needed = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW | CapabilitySet::NET_BIND_SERVICE;
+    let to_change = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::SETPCAP | CapabilitySet::CHOWN;
+    let rights = Some(Rights::of(&lab.state.lab, needed | to_change));
+    let namespace = namespace_path(&plan.namespace);
+    let id = Daemon { namespace: Some(&namespace), log: &log, record: None, nice: 0, rights }.spawn(&mut command)?;
     note(lab, daemon, node, id)
 }
 

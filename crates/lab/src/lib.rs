@@ -44,6 +44,7 @@ mod ping;
 pub mod plan;
 mod process;
 mod removal;
+mod rights;
 mod routes;
 mod segments;
 mod selftest;

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::netns;
+use crate::rights::Rights;
 
 /// A process, safe against reuse of its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +69,8 @@ pub(crate) struct Daemon<'a> {
     pub(crate) record: Option<&'a Path>,
     /// Scheduling priority; below 0 it goes before others.
     pub(crate) nice: i32,
+    /// `None`: the program sees to it itself that it has no more than it needs.
+    pub(crate) rights: Option<Rights>,
 }
 
 impl Daemon<'_> {
@@ -80,6 +83,9 @@ impl Daemon<'_> {
         if let Some(path) = self.record {
             let record = File::options().append(true).create(true).open(path);
             record_at_start(command, record.map_err(LabError::io(format!("open {}", path.display())))?);
+        }
+        if let Some(rights) = &self.rights {
+            rights.clone().impose(command)?;
         }
         let spawned = match self.namespace {
             Some(namespace) => netns::in_namespace(namespace, || command.spawn())?,
@@ -210,7 +216,7 @@ mod tests {
     fn a_daemon_is_on_record_before_it_is_a_program() {
         let folder = tempfile::tempdir().unwrap();
         let (log, record) = (folder.path().join("log"), folder.path().join("record"));
-        let daemon = Daemon { namespace: None, log: &log, record: Some(&record), nice: 0 };
+        let daemon = Daemon { namespace: None, log: &log, record: Some(&record), nice: 0, rights: None };
         let processes = [1, 2].map(|_| daemon.spawn(Command::new("sleep").arg("60")).unwrap());
         assert_eq!(recorded_in(&record), processes);
         // What cannot be started is named, too: this is written before.

@@ -17,6 +17,7 @@ use weft_lab::{
     CaptureFilter, CaptureOptions, Lab, LabActuator, LabEngine, LabOptions, LabState, NodeState, home, in_namespace,
     kernel_table, status_socket, up,
 };
+use weft_node::DaemonKind;
 use weft_node::agent::status::{self, StatusMapping};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{Engine, Overlay, Trial};
@@ -55,6 +56,25 @@ fn transfer(lab: &Lab, from: &str, to: &str, bytes: usize) -> usize {
     })
 }
 
+/// Every daemon of weft in the lab has its unit's capabilities, can gain none, and is found so from outside.
+fn has_least_rights(lab: &Lab) {
+    let kinds = [DaemonKind::Agent, DaemonKind::Directory, DaemonKind::Tor];
+    let mut seen = 0;
+    for process in &lab.state.processes {
+        let Some(kind) = kinds.iter().find(|kind| kind.word() == process.daemon) else { continue };
+        let status = std::fs::read_to_string(format!("/proc/{}/status", process.id.pid)).unwrap();
+        for (name, value) in [
+            ("CapBnd", format!("{:016x}", kind.capabilities().bits())),
+            ("CapEff", format!("{:016x}", kind.capabilities().bits())),
+            ("NoNewPrivs", "1".to_owned()),
+        ] {
+            assert!(status.contains(&format!("\n{name}:\t{value}\n")), "{}: {name} {value}: {status}", process.daemon);
+        }
+        seen += 1;
+    }
+    assert!(seen >= 3, "{:?}", lab.state.processes);
+}
+
 #[test]
 fn a_packet_at_a_tor_uplink_has_both_outer_headers() {
     if !can_run() {
@@ -63,6 +83,7 @@ fn a_packet_at_a_tor_uplink_has_both_outer_headers() {
     let name = lab_name("va");
     let _gone = Gone(name.clone());
     let lab = up(&pair(Overlay::Vl2), &options(&name), &Quiet).unwrap();
+    has_least_rights(&lab);
     let directory = tempfile::tempdir().unwrap();
     let wanted = CaptureOptions {
         lab: name,

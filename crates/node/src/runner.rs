@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use rustix::thread::CapabilitySet;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -56,6 +57,17 @@ impl DaemonKind {
             Self::Tor => "ToR reporter",
             Self::Vtep => "VTEP",
             Self::Rbridge => "RBridge",
+        }
+    }
+
+    /// What of root's rights it needs, as a service and in a lab. Started by hand it has what it was started with.
+    pub fn capabilities(self) -> CapabilitySet {
+        let programs = CapabilitySet::BPF | CapabilitySet::PERFMON | CapabilitySet::NET_ADMIN;
+        match self {
+            Self::Agent | Self::Vtep | Self::Rbridge => programs | CapabilitySet::NET_RAW,
+            Self::Switch => programs,
+            Self::Tor => CapabilitySet::BPF,
+            Self::Directory => CapabilitySet::empty(),
         }
     }
 

@@ -8,10 +8,23 @@ use std::time::{Duration, Instant};
 
 use common::*;
 use rustix::process::{Pid, Signal, kill_process};
-use weft_node::settings_text;
+use weft_node::{DaemonKind, settings_text};
 
 /// What it must be told as often.
 const WATCHDOG: Duration = Duration::from_millis(400);
+
+#[test]
+fn units_give_daemons_the_capabilities_that_they_say_they_need() {
+    use DaemonKind::{Agent, Directory, Rbridge, Switch, Tor, Vtep};
+    for kind in [Agent, Directory, Switch, Tor, Vtep, Rbridge] {
+        let path = format!("{}/../../contrib/systemd/weft-{}.service", env!("CARGO_MANIFEST_DIR"), kind.word());
+        let unit = std::fs::read_to_string(&path).unwrap();
+        let given = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).expect(&path);
+        let mut needed: Vec<_> = kind.capabilities().iter_names().map(|(name, _)| format!("CAP_{name}")).collect();
+        needed.sort();
+        assert_eq!(given, needed.join(" "), "{path}");
+    }
+}
 
 struct Manager {
     socket: UnixDatagram,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::Mode;
+use rustix::thread::CapabilitySet;
 use weft_node::certs::{self, Wanted};
 use weft_node::client::{AdminClient, Target};
 use weft_node::directory::{DirectoryConfig, StoreConfig};
@@ -29,6 +30,7 @@ use crate::folder::Folder;
 use crate::home::{LABS_DIR, lock, log_dir, make_dir, make_store_dir, record_file, socket_dir, store_dir};
 use crate::overlay::{read_secret, write_secret};
 use crate::process::{Daemon, ProcessId, kill_all, log_tail};
+use crate::rights::Rights;
 use crate::state::{LabState, ProcessState};
 
 /// LA of the one ToR that mappings of this tier name.
@@ -195,7 +197,9 @@ impl Bed {
 
     /// Nothing but this record tells that a daemon on loopback is ours.
     fn daemon<'a>(&'a self, log: &'a Path) -> Daemon<'a> {
-        Daemon { namespace: None, log, record: Some(&self.record), nice: 0 }
+        // Of a directory server as of etcd.
+        let rights = Rights::of(&self.state.lab, CapabilitySet::empty());
+        Daemon { namespace: None, log, record: Some(&self.record), nice: 0, rights: Some(rights) }
     }
 
     /// Starts a process on the CPU of servers and store: children have their parent thread's place.

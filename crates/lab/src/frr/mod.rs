@@ -208,7 +208,7 @@ fn spawn(plan: &NodePlan, daemon: &'static str) -> Result<ProcessId, LabError> {
         .arg(directory.join(format!("{daemon}.pid")))
         .env("TZ", "UTC");
     let log = directory.join(format!("{daemon}.out"));
-    Daemon { namespace: Some(&namespace_path(&plan.namespace)), log: &log, record: None, nice: NICE }
+    Daemon { namespace: Some(&namespace_path(&plan.namespace)), log: &log, record: None, nice: NICE, rights: None }
         .spawn(&mut command)
 }
 

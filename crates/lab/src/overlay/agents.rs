@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use weft_datapath::host::HostMaps;
+use weft_node::DaemonKind;
 use weft_node::agent::{AGENT_PORT, AgentConfig, BroadcastConfig, RateLimitConfig, SpreadConfig, status};
 use weft_scenario::addressing::{LA_BLOCK, VIRTUAL_MAC};
 use weft_scenario::engine::Overlay;
@@ -38,7 +39,7 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
 }
 
 fn start_configured(lab: &mut Lab, launcher: &Launcher<'_>, configs: &[(NodeId, AgentConfig)]) -> Result<(), LabError> {
-    start_all(lab, launcher, "agent", configs, |lab, node| {
+    start_all(lab, launcher, DaemonKind::Agent, configs, |lab, node| {
         status::read(status_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
     })
 }

@@ -18,7 +18,7 @@ use weft_scenario::topology::Role;
 use weft_testbed::load::Access;
 use weft_wire::directory::{PORT, Secret};
 
-use super::{DIRECTORY, store};
+use super::store;
 use crate::daemons::{Launcher, start_all};
 use crate::error::LabError;
 use crate::home::socket_dir;
@@ -60,7 +60,7 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
 /// Starts servers that were killed and waits until they take updates.
 pub(super) fn restart(lab: &mut Lab, launcher: &Launcher<'_>, nodes: &[NodeId]) -> Result<(), LabError> {
     let configs: Vec<(NodeId, DirectoryConfig)> = nodes.iter().map(|node| (*node, config(lab, *node))).collect();
-    start_all(lab, launcher, DIRECTORY, &configs, is_ready)
+    start_all(lab, launcher, DaemonKind::Directory, &configs, is_ready)
 }
 
 fn is_ready(lab: &Lab, node: NodeId) -> bool {

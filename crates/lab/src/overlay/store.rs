@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rustix::thread::CapabilitySet;
 use weft_node::store::EtcdSettings;
 use weft_scenario::engine::{DirectoryStore, Progress};
 use weft_scenario::id::NodeId;
@@ -15,6 +16,7 @@ use crate::error::LabError;
 use crate::home::{make_store_dir, namespace_path, store_dir};
 use crate::netns;
 use crate::process::Daemon;
+use crate::rights::Rights;
 use crate::up::Lab;
 use crate::wait::Wait;
 
@@ -86,7 +88,13 @@ fn launch(lab: &mut Lab, node: NodeId) -> Result<(), LabError> {
     let index = nodes(lab).iter().position(|one| *one == node).expect("only nodes with etcd are started");
     let plan = lab.plan.node(node);
     let (namespace, log) = (namespace_path(&plan.namespace), log_file(lab, ETCD, node));
-    let daemon = Daemon { namespace: Some(&namespace), log: &log, record: None, nice: 0 };
+    let daemon = Daemon {
+        namespace: Some(&namespace),
+        log: &log,
+        record: None,
+        nice: 0,
+        rights: Some(Rights::of(&lab.state.lab, CapabilitySet::empty())),
+    };
     let id = etcd::start(&members, index, &daemon)?;
     note(lab, ETCD, node, id)
 }

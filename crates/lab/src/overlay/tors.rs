@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use weft_node::DaemonKind;
 use weft_node::tor::{REPORTER_PORT, TorConfig, read};
 use weft_scenario::id::NodeId;
 
@@ -22,7 +23,7 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
         lab.scenario.fabric.switches().filter(|switch| lab.scenario.addresses.rack(*switch).is_some()).collect();
     let configs: Vec<(NodeId, TorConfig)> =
         edges.into_iter().map(|edge| Ok((edge, config(lab, edge)?))).collect::<Result<_, LabError>>()?;
-    start_all(lab, launcher, "tor", &configs, |lab, node| {
+    start_all(lab, launcher, DaemonKind::Tor, &configs, |lab, node| {
         read(reporter_socket(&lab.state.lab, &lab.plan.node(node).name)).is_ok()
     })
 }

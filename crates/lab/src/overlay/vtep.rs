@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use weft_datapath::offload::{self, Offload};
+use weft_node::DaemonKind;
 use weft_node::vtep::protocol::{Request, What};
 use weft_node::vtep::{
     EntryTable, FloodText, HookChoice, PortTable, SegmentTable, TaggedText, VniIds, VtepConfig, ask,
@@ -44,7 +45,7 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
     in_driver.into_iter().try_for_each(|(node, _, config)| prepare_for_xdp(lab, *node, config))?;
     let hooked = |hook| if hook == Hook::Tc { HookChoice::Tc } else { HookChoice::Xdp };
     let configs = found.into_iter().map(|(node, hook, config)| (node, VtepConfig { hook: hooked(hook), ..config }));
-    start_all(lab, launcher, "vtep", &configs.collect::<Vec<_>>(), |lab, node| {
+    start_all(lab, launcher, DaemonKind::Vtep, &configs.collect::<Vec<_>>(), |lab, node| {
         ask(&vtep_socket(&lab.state.lab, &lab.plan.node(node).name), &Request::Show(What::Peers)).is_ok()
     })
 }

@@ -171,12 +171,21 @@ fn active(flows: &[&FlowRow], at_ns: u64) -> usize {
     flows.iter().filter(|flow| flow.start_ns <= at_ns && flow.end_ns.is_none_or(|end_ns| at_ns < end_ns)).count()
 }
 
+/// The thread that works; in these tests it is not the process's first.
+fn is_nobody(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let mut statuses = threads.flat_map(|thread| std::fs::read_to_string(thread.path().join("status")));
+    let signs = ["Uid:\t65534\t65534\t65534\t65534\n", "CapPrm:\t0000000000000000\n", "NoNewPrivs:\t1\n"];
+    statuses.any(|status| signs.iter().all(|sign| status.contains(sign)))
+}
+
 #[test]
 fn a_killed_worker_fails_the_run_by_name_and_takes_the_others_along() {
     let Some(bed) = Star::new(3, Some(SHAPED)) else { return };
     let outcome = std::thread::scope(|scope| {
         let running = scope.spawn(|| run_quietly(&bed, &shuffle(1 << 30)));
         eventually("three workers", || bed.worker_pids().len() == 3);
+        eventually("workers that are nobody", || bed.worker_pids().into_iter().all(is_nobody));
         std::thread::sleep(std::time::Duration::from_millis(300));
         super::star::run("kill", &format!("-9 {}", bed.worker_pid(1)));
         running.join().unwrap()

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use weft_datapath::trill::abi::STATIC;
 use weft_datapath::trill::{Fib, Place, RBridgeMaps, Station};
+use weft_node::DaemonKind;
 use weft_node::rbridge::{
     AuthenticationTable, GatewayHost, GatewayTable, GatewayVlan, PortTable, RBridgeConfig, TimingTable, XdpChoice,
 };
@@ -60,7 +61,7 @@ pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabErr
     let key = format!("1 hmac-sha-256 {}\n", random_digits(SECRET_LEN)?);
     write_private(&rbridge_keys(&lab.state.lab), &key)?;
     let configs: Vec<(NodeId, RBridgeConfig)> = rbridges(lab).map(|node| (node, config(lab, node))).collect();
-    start_all(lab, launcher, RBRIDGE, &configs, |lab, node| {
+    start_all(lab, launcher, DaemonKind::Rbridge, &configs, |lab, node| {
         let links = lab.scenario.fabric.links_of(node).len();
         matches!(fib(lab, node), Ok(Some(fib)) if fib.ports.len() == links)
     })?;

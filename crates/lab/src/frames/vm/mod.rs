@@ -10,11 +10,13 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::thread::CapabilitySet;
 use weft_testbed::cpu;
 
 use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
+use crate::rights::Rights;
 use crate::tester::usage::{Cgroup, Enforced, Quota, pss_bytes};
 use order::{Order, PORT, Reply};
 
@@ -37,6 +39,8 @@ impl Vm {
     pub(super) fn start(weft_binary: &Path, namespace: &str, address: Ipv4Addr) -> Result<Self, LabError> {
         let mut command = Command::new(weft_binary);
         command.args(["internal", "vm", &address.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // A well-known port, and buffers beyond the machine's limit.
+        Rights::only(CapabilitySet::NET_BIND_SERVICE | CapabilitySet::NET_ADMIN).impose(&mut command)?;
         let child = netns::in_namespace(&namespace_path(namespace), || command.spawn())?;
         let mut process = child.map_err(LabError::io(format!("start {}", weft_binary.display())))?;
         let orders = process.stdin.take().expect("standard input is a pipe");

@@ -34,6 +34,7 @@ pub(super) use self::socket::STORM_PORT;
 use self::storm::Storms;
 use super::namespace;
 use super::table::{Table, now_ns};
+use crate::rights;
 
 /// The stop flag is looked at this often.
 const ATTENTION_NS: u64 = 200_000_000;
@@ -58,9 +59,11 @@ fn work(args: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     let me = me
         .filter(|&me| me < table.config().hosts.len())
         .ok_or_else(|| io::Error::other("the first argument must be the number of a server"))?;
-    die_with_the_parent(&table)?;
     settle(&table, me)?;
     let mut worker = Worker::new(&table, me)?;
+    rights::become_nobody().map_err(|error| explain("give up root's rights", error))?;
+    // Only now: who becomes another forgets it.
+    die_with_the_parent(&table)?;
     table.header().ready.fetch_add(1, AcqRel);
     let Some(start_ns) = wait_for_start(&table) else { return Ok(()) };
     match worker.run(start_ns) {
