@@ -4,11 +4,15 @@
 //! system's own directories that they stand in ([`SYSTEM_DIRS`]) are trusted as they are.
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, RawMode, ResolveFlags, Stat, fchmod, fstat, mkdirat, openat2};
+use rustix::fs::{
+    CWD, Dir, FileType, Mode, OFlags, RawMode, ResolveFlags, Stat, fchmod, fstat, mkdirat, openat, openat2,
+};
 use rustix::io::Errno;
 
 use crate::error::LabError;
@@ -73,7 +77,7 @@ impl Folder {
     }
 
     /// A folder in this one; `None` if it is not there.
-    fn child_of(&self, name: &OsStr, user: u32) -> Result<Option<Self>, LabError> {
+    pub(crate) fn child_of(&self, name: &OsStr, user: u32) -> Result<Option<Self>, LabError> {
         let path = self.path.join(name);
         let fd = match open_directory(self.fd.as_fd(), name, ResolveFlags::empty()) {
             Err(Errno::NOENT) => return Ok(None),
@@ -97,6 +101,16 @@ impl Folder {
             Err(Errno::EXIST) => Ok(false),
             Err(error) => Err(LabError::errno(format!("create {}", self.path.join(name).display()))(error)),
         }
+    }
+
+    /// Writes a file that was not there, and leaves it open. A link of that name is something that is there.
+    pub(crate) fn write_new(&self, name: &str, text: &str) -> Result<File, LabError> {
+        let what = || format!("write {}", self.path.join(name).display());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&self.fd, name, flags, Mode::from_raw_mode(0o644)).map_err(LabError::errno(what()))?;
+        let mut file = File::from(file);
+        file.write_all(text.as_bytes()).map_err(LabError::io(what()))?;
+        Ok(file)
     }
 
     /// Names of the directories in it, in order; links are none.
@@ -159,8 +173,7 @@ fn start(path: &Path) -> Result<(Folder, Vec<&OsStr>), LabError> {
         return Err(bad("is no path of a folder"));
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(CWD, dir, flags, Mode::empty())
-        .map_err(LabError::errno(format!("open {}", dir.display())))?;
+    let fd = openat(CWD, dir, flags, Mode::empty()).map_err(LabError::errno(format!("open {}", dir.display())))?;
     Ok((Folder { fd, path: dir.to_owned() }, rest.iter().collect()))
 }
 
@@ -190,6 +203,31 @@ mod tests {
         for mode in [0o1777, 0o775, 0o757] {
             assert!(objection(&stat(0, mode), 0).unwrap().starts_with("may be written by others (mode "), "{mode:o}");
         }
+    }
+
+    /// What the owner of a folder can do while root writes in it.
+    #[test]
+    fn whatever_stands_under_a_folders_name_meanwhile_is_not_written_to() {
+        if !weft_needs::root() {
+            return;
+        }
+        let path = PathBuf::from(format!("/run/weft-test-folder-{}", std::process::id()));
+        let parent = Folder::make(&path, 0o700).unwrap();
+        let at = |name: &str| path.join(name);
+        std::fs::create_dir_all(at("victim")).unwrap();
+        assert!(parent.make_child("own", Mode::from_raw_mode(0o755)).unwrap());
+        let folder = parent.child_of("own".as_ref(), 0).unwrap().unwrap();
+        std::fs::rename(at("own"), at("away")).unwrap();
+        std::os::unix::fs::symlink(at("victim"), at("own")).unwrap();
+        std::os::unix::fs::symlink(at("victim/linked"), at("away/linked")).unwrap();
+        drop(folder.write_new("new", "text").unwrap());
+        assert!(folder.write_new("linked", "text").is_err() && folder.write_new("new", "more").is_err());
+        let victims = std::fs::read_dir(at("victim")).unwrap().count();
+        let written = std::fs::read_to_string(at("away/new"));
+        let swapped = parent.child_of("own".as_ref(), 0);
+        std::fs::remove_dir_all(&path).unwrap();
+        assert_eq!((victims, written.unwrap().as_str()), (0, "text"));
+        assert!(matches!(swapped, Err(LabError::UnsafeFolder { .. })));
     }
 
     #[test]

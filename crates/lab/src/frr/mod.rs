@@ -12,19 +12,18 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, openat, unlinkat};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid, fchown, openat, unlinkat};
 use weft_scenario::engine::Progress;
 use weft_scenario::switching::BFD_MULTIPLIER;
 use weft_scenario::units::Nanos;
 
 use crate::error::LabError;
 use crate::folder::{Folder, open_directory};
-use crate::home::{FRR_DIR, PREFIX, frr_dir, namespace_path};
+use crate::home::{FRR_DIR, PREFIX, frr_dir, log_dir, namespace_path};
 use crate::owner::Owner;
 use crate::plan::NodePlan;
 use crate::process::{Daemon, ProcessId};
@@ -182,14 +181,14 @@ pub(crate) fn start(
     for (daemon, socket) in DAEMONS {
         let mut processes = Vec::with_capacity(nodes.len());
         for (plan, _) in nodes.iter().filter(|(_, config)| config.text(daemon).is_some()) {
-            let id = spawn(plan, daemon)?;
+            let id = spawn(lab, plan, daemon)?;
             started(ProcessState { node: plan.name.clone(), daemon: daemon.to_owned(), id })?;
             processes.push((plan, id));
         }
         for (plan, id) in processes {
             let wait = Wait::new(progress, START_TIMEOUT, POLL_INTERVAL);
             let directory = frr_dir(&plan.namespace);
-            let log = directory.join(format!("{daemon}.out"));
+            let log = output(lab, plan, daemon);
             let daemon = Starting { daemon, node: &plan.name, process: Some(id), log };
             daemon.wait(&wait, "was not ready in 60 s", || Ok(directory.join(socket).exists()))?;
         }
@@ -197,7 +196,12 @@ pub(crate) fn start(
     Ok(())
 }
 
-fn spawn(plan: &NodePlan, daemon: &'static str) -> Result<ProcessId, LabError> {
+/// What a daemon writes before it has its own log: not in a folder of FRR's user, who could put a link there.
+fn output(lab: &str, plan: &NodePlan, daemon: &str) -> PathBuf {
+    log_dir(lab).join(format!("{}.{daemon}.log", plan.name))
+}
+
+fn spawn(lab: &str, plan: &NodePlan, daemon: &'static str) -> Result<ProcessId, LabError> {
     let directory = frr_dir(&plan.namespace);
     let program = daemon_path(daemon).ok_or_else(missing_frr)?;
     let mut command = Command::new(program);
@@ -207,7 +211,7 @@ fn spawn(plan: &NodePlan, daemon: &'static str) -> Result<ProcessId, LabError> {
         .arg("-i")
         .arg(directory.join(format!("{daemon}.pid")))
         .env("TZ", "UTC");
-    let log = directory.join(format!("{daemon}.out"));
+    let log = output(lab, plan, daemon);
     Daemon { namespace: Some(&namespace_path(&plan.namespace)), log: &log, record: None, nice: NICE, rights: None }
         .spawn(&mut command)
 }
@@ -215,21 +219,18 @@ fn spawn(plan: &NodePlan, daemon: &'static str) -> Result<ProcessId, LabError> {
 /// FRR's user owns the folder, but not the mark in it: by that a lab knows its own again. Everything is in it before anybody else
 /// may put something there.
 fn write_config(owner: &Owner, plan: &NodePlan, config: &FrrConfig, frr: (u32, u32)) -> Result<(), LabError> {
-    let directory = frr_dir(&plan.namespace);
-    let made = Folder::open_of(Path::new(FRR_DIR), frr.0)?
-        .map_or(Ok(false), |parent| parent.make_child(&plan.namespace, Mode::from_raw_mode(0o755)))?;
-    if !made {
-        return Err(run_dir_exists(&plan.namespace));
+    let taken = || run_dir_exists(&plan.namespace);
+    let parent = Folder::open_of(Path::new(FRR_DIR), frr.0)?.ok_or_else(taken)?;
+    if !parent.make_child(&plan.namespace, Mode::from_raw_mode(0o755))? {
+        return Err(taken());
     }
-    let write = |name: &str, text: &str| {
-        let path = directory.join(name);
-        fs::write(&path, text).map_err(LabError::io(format!("write {}", path.display()))).map(|()| path)
-    };
-    write(OWNER_FILE, &owner.to_string())?;
+    // FRR's user may put another in its place: from here on it is this folder, whatever stands under its name.
+    let folder = parent.child_of(plan.namespace.as_ref(), 0)?.ok_or_else(taken)?;
+    folder.write_new(OWNER_FILE, &owner.to_string())?;
     for (daemon, text) in config.daemons() {
-        own(&write(&format!("{daemon}.conf"), text)?, frr)?;
+        own(&folder.write_new(&format!("{daemon}.conf"), text)?, frr)?;
     }
-    own(&directory, frr)
+    own(&folder, frr)
 }
 
 /// Folders for run files whose names are like weft's, and whose they are by the mark in them.
@@ -275,8 +276,9 @@ fn run_dirs_parent() -> Result<Option<Folder>, LabError> {
     }
 }
 
-fn own(path: &Path, (user, group): (u32, u32)) -> Result<(), LabError> {
-    chown(path, Some(user), Some(group)).map_err(LabError::io(format!("give {} to user frr", path.display())))
+fn own(what: &impl AsFd, (user, group): (u32, u32)) -> Result<(), LabError> {
+    fchown(what, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
+        .map_err(LabError::errno("give a file to user frr"))
 }
 
 fn make_frr_dir(owner: (u32, u32)) -> Result<(), LabError> {
@@ -284,8 +286,7 @@ fn make_frr_dir(owner: (u32, u32)) -> Result<(), LabError> {
     if Folder::open_of(directory, owner.0)?.is_some() {
         return Ok(());
     }
-    Folder::make(directory, 0o755)?;
-    own(directory, owner)
+    own(&Folder::make(directory, 0o755)?, owner)
 }
 
 /// Ids of FRR's user and group; the daemons give up root for them.
