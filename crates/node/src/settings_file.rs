@@ -39,14 +39,14 @@ fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, NodeError> {
     }
     // No TOML begins with a brace.
     if text.trim_start().starts_with('{') {
-        let settings = serde_json::from_str(text).map_err(|error| fault(error.to_string()))?;
+        let settings = serde_json::from_str(text).map_err(|error| fault(on_one_line(&error.to_string())))?;
         warn!(
             "{}: JSON will not be read in the next release; write the settings as TOML (see --print-example)",
             path.display()
         );
         return Ok(settings);
     }
-    toml::from_str(text).map_err(|error| fault(on_one_line(&error, text)))
+    toml::from_str(text).map_err(|error| fault(with_line(&error, text)))
 }
 
 /// Settings as the daemon would take them that is given a file of this text, and checked as far as that needs nothing but them; as
@@ -80,10 +80,15 @@ pub fn to_text<T: Serialize>(settings: &T) -> String {
 }
 
 /// A TOML error names its line and quotes it over several; here it is one line.
-fn on_one_line(error: &toml::de::Error, text: &str) -> String {
+fn with_line(error: &toml::de::Error, text: &str) -> String {
     let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-    let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    let message = on_one_line(error.message());
     line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"))
+}
+
+/// Keys in a file may have anything in them.
+fn on_one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Whether the kernel would take this as an interface's name; `field` is the setting.

@@ -71,7 +71,7 @@ pub enum LoadError {
         message: String,
     },
     /// A rule of a valid fabric is broken.
-    #[error("{place}: {error}")]
+    #[error("{place}: {}", on_one_line(&error.to_string()))]
     Topology {
         /// `file:line`, or the file alone where the rule is about the whole.
         place: String,
@@ -134,6 +134,11 @@ fn message_of(error: &serde_saphyr::Error) -> String {
         serde_saphyr::Error::SerdeMissingField { field, .. } => format!("the key `{field}` is missing"),
         other => serde_saphyr::UserMessageFormatter.format_message(other).into_owned(),
     };
+    on_one_line(&message)
+}
+
+/// Names in a file may have anything in them.
+fn on_one_line(message: &str) -> String {
     message.replace(char::is_control, " ")
 }
 
@@ -149,7 +154,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn refuse<T>(&self, line: u64, message: String) -> Result<T, LoadError> {
-        Err(LoadError::Syntax { place: format!("{}:{line}", self.source_name), message })
+        Err(LoadError::Syntax { place: format!("{}:{line}", self.source_name), message: on_one_line(&message) })
     }
 
     fn nodes(&self, raw: &[(serde_saphyr::Spanned<String>, Option<RawNode>)]) -> Result<Vec<Node>, LoadError> {
