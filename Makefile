@@ -98,8 +98,9 @@ services: ## docs/vl2.md with every daemon a service, on six containers with a s
 cluster: ## sweeps on a real Slurm with two nodes and on GNU parallel, Jobs by Kubernetes' schemas, the static binary
 	@CARGO="$(CARGO)" scripts/cluster/run.sh
 
-simulator-only: # the binary without the lab: no clang, no libelf, no root
+simulator-only: # the binary without the lab (no clang, no libelf, no root), and daemons without etcd (no protoc)
 	$(CARGO) clippy --release --locked --package weft --no-default-features -- --deny warnings
+	$(CARGO) clippy --release --locked --package weft-node --no-default-features -- --deny warnings
 
 clean: ## remove what was built, and anything a lab left behind
 	@if [ -x $(WEFT) ] && [ "$$(id -u)" = 0 ]; then $(WEFT) lab down --all; fi

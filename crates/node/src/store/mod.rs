@@ -5,7 +5,9 @@
 //! every store gives every server the same table.
 
 mod error;
+#[cfg(feature = "etcd")]
 mod etcd;
+mod etcd_settings;
 mod redb;
 
 use std::time::Duration;
@@ -13,7 +15,9 @@ use std::time::Duration;
 use weft_control::directory::{Batch, Table};
 
 pub use self::error::StoreError;
-pub use self::etcd::{EtcdSettings, EtcdStore, EtcdTls};
+#[cfg(feature = "etcd")]
+pub use self::etcd::EtcdStore;
+pub use self::etcd_settings::{EtcdSettings, EtcdTls};
 pub use self::redb::RedbStore;
 
 /// A log of batches with snapshots. Revisions rise with every record.

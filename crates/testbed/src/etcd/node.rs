@@ -1,13 +1,9 @@
-//! One etcd process: where it listens, how it is started.
-#![allow(unsafe_code)]
+//! One etcd process: where it listens, its flags.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use super::{EtcdClusterSettings, EtcdNode};
@@ -51,27 +47,6 @@ fn free_port(ip: Ipv4Addr) -> io::Result<u16> {
             return Ok(port);
         }
     }
-}
-
-/// Starts a node. It dies with the calling thread.
-pub(super) fn start(settings: &EtcdClusterSettings, index: usize) -> io::Result<Child> {
-    let node = &settings.nodes[index];
-    std::fs::create_dir_all(&node.dir)?;
-    let log = File::options().create(true).append(true).open(node.log())?;
-    let mut command = settings.starter.as_ref().map_or_else(|| Command::new("etcd"), |starter| starter(index));
-    command.args(settings.flags(index)).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-    // SAFETY: `prctl` with these arguments only sets an attribute of the calling process, and is safe between fork and
-    // exec.
-    unsafe {
-        command.pre_exec(|| {
-            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0 {
-                Ok(())
-            } else {
-                Err(io::Error::last_os_error())
-            }
-        });
-    }
-    command.spawn()
 }
 
 impl EtcdClusterSettings {

@@ -1,6 +1,10 @@
 //! The thread that owns the nodes of a cluster.
+#![allow(unsafe_code)]
 
-use std::process::Child;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -11,7 +15,7 @@ use tokio::time::timeout;
 use tonic::transport::Endpoint;
 use tracing::warn;
 
-use super::{ClusterError, EtcdClusterSettings, cluster_error, node};
+use super::{ClusterError, EtcdClusterSettings, cluster_error};
 
 /// How often it looks whether a node has died.
 const LOOK: Duration = Duration::from_millis(100);
@@ -105,7 +109,7 @@ impl Nodes {
     }
 
     fn start(&mut self, index: usize) -> Result<(), ClusterError> {
-        let child = node::start(&self.settings, index).map_err(|error| match error.kind() {
+        let child = start_node(&self.settings, index).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => cluster_error("etcd is not installed; install etcd-server"),
             _ => cluster_error(format!("node {index}: {error}")),
         })?;
@@ -218,6 +222,27 @@ impl Nodes {
         let answer = self.runtime.block_on(async { timeout(ANSWER, client.get("health", Some(options))).await });
         matches!(answer, Ok(Ok(_)))
     }
+}
+
+/// Starts a node. It dies with the calling thread.
+fn start_node(settings: &EtcdClusterSettings, index: usize) -> io::Result<Child> {
+    let node = &settings.nodes[index];
+    std::fs::create_dir_all(&node.dir)?;
+    let log = File::options().create(true).append(true).open(node.log())?;
+    let mut command = settings.starter.as_ref().map_or_else(|| Command::new("etcd"), |starter| starter(index));
+    command.args(settings.flags(index)).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    // SAFETY: `prctl` with these arguments only sets an attribute of the calling process, and is safe between fork and
+    // exec.
+    unsafe {
+        command.pre_exec(|| {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0 {
+                Ok(())
+            } else {
+                Err(io::Error::last_os_error())
+            }
+        });
+    }
+    command.spawn()
 }
 
 impl Drop for Nodes {

@@ -9,7 +9,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::error::NodeError;
-use crate::store::{EtcdSettings, EtcdStore, RedbStore, Store};
+use crate::store::{EtcdSettings, RedbStore, Store};
 
 /// The store behind a directory server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -26,7 +26,14 @@ impl StoreConfig {
     pub(in crate::directory) fn open(&self) -> Result<Arc<dyn Store>, NodeError> {
         match self {
             Self::Redb(path) => Ok(Arc::new(RedbStore::open(path)?)),
-            Self::Etcd(settings) => Ok(Arc::new(EtcdStore::open(settings)?)),
+            #[cfg(feature = "etcd")]
+            Self::Etcd(settings) => Ok(Arc::new(crate::store::EtcdStore::open(settings)?)),
+            #[cfg(not(feature = "etcd"))]
+            Self::Etcd(settings) => {
+                let why =
+                    "this weft was built without etcd; build it with the feature `etcd`, or use `redb` for one server";
+                Err(settings.fault(why).into())
+            }
         }
     }
 }

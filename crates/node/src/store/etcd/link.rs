@@ -14,8 +14,8 @@ use tokio::sync::OnceCell;
 use tonic::Code;
 use tonic::transport::Endpoint;
 
-use super::settings::{EtcdSettings, causes};
-use crate::store::StoreError;
+use super::settings::causes;
+use crate::store::{EtcdSettings, StoreError};
 
 /// How long an endpoint has before another is asked too.
 const HEDGE: Duration = Duration::from_millis(200);

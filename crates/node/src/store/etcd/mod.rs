@@ -25,11 +25,10 @@ use weft_control::directory::etcd::{Append, Begin, Call, Claim, Claimed, Compact
 use weft_control::directory::record::encode_batch;
 use weft_control::directory::{Batch, Table};
 
-use super::{Follower, Store, StoreError};
+use super::{EtcdSettings, Follower, Store, StoreError};
 use crate::runner::Clock;
 use follower::EtcdFollower;
 use link::Link;
-pub use settings::{EtcdSettings, EtcdTls};
 
 /// Threads that carry bytes to and from the cluster.
 const IO_THREADS: usize = 1;
