@@ -46,5 +46,11 @@ on() {
     cat $f.out; cat $f.err >&2; exit $code; }' < "$2"
 }
 
-# Carries a file that only its owner may read: MACHINE PATH MACHINE PATH.
-carry() { "$vms/vm.sh" ssh "$1" "cat $2" < /dev/null | "$vms/vm.sh" ssh "$3" "umask 077 && cat > $4"; }
+# Carries a file that only its owner may read, or what a folder holds (FOLDER/.): MACHINE PATH MACHINE PATH.
+carry() {
+  if [[ $2 == */. ]]; then
+    "$vms/vm.sh" ssh "$1" "tar -C $2 -c ." < /dev/null | "$vms/vm.sh" ssh "$3" "tar -C $4 -xp"
+  else
+    "$vms/vm.sh" ssh "$1" "cat $2" < /dev/null | "$vms/vm.sh" ssh "$3" "umask 077 && cat > $4"
+  fi
+}

@@ -47,5 +47,5 @@ machines_down() {
 # Runs a file on a machine; what waits for longer than a slow machine takes has failed.
 on() { PATH=$(dirname "$weft"):$PATH timeout 120 nsenter --target "${init[$1]}" --net --mount --pid bash -eu "$2" < /dev/null; }
 
-# Carries a file from a machine to another: MACHINE PATH MACHINE PATH.
-carry() { cp -p "/proc/${init[$1]}/root$2" "/proc/${init[$3]}/root$4"; }
+# Carries a file, or what a folder holds (FOLDER/.), from a machine to another: MACHINE PATH MACHINE PATH.
+carry() { cp -pr "/proc/${init[$1]}/root$2" "/proc/${init[$3]}/root$4"; }

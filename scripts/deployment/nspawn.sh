@@ -80,15 +80,14 @@ machines_down() {
   done
 }
 
-# A block as it is on a machine where daemons are services.
+# A block as it is on a machine where daemons are services: those that the host's folder names.
 as_services() {
   sed -E '
-    s#^weft node ([a-z]+) --config .* &$#systemctl enable --quiet --now weft-\1#
+    s#^weft node [a-z]+ --config .* &$#sh /etc/weft/enable.sh#
     s#^kill "\$\(cat /var/lib/weft/([a-z]+)\.pid\)"$#systemctl stop weft-\1#
     /^echo \$! > /d
     /^while kill -0 /d
     /^until grep -q ready /d
-    s#^systemctl enable --quiet --now weft-directory$#chown weft: /etc/weft/directory.key; &#
     s#^weft stop ([a-z]+)$#systemctl disable --quiet weft-\1; weft stop \1#
   ' "$1"
 }
@@ -96,8 +95,8 @@ as_services() {
 # Runs a file on a machine; what waits for longer than a slow machine takes has failed.
 on() { as_services "$2" > "$2.services"; timeout 120 nsenter --target "${init[$1]}" --all bash -eu -s < "$2.services"; }
 
-# Carries a file from a machine to another: MACHINE PATH MACHINE PATH.
-carry() { cp -p "/proc/${init[$1]}/root$2" "/proc/${init[$3]}/root$4"; }
+# Carries a file, or what a folder holds (FOLDER/.), from a machine to another: MACHINE PATH MACHINE PATH.
+carry() { cp -pr "/proc/${init[$1]}/root$2" "/proc/${init[$3]}/root$4"; }
 
 # What the page promises, of services.
 checks() {
@@ -167,9 +166,8 @@ booted_again() {
   boot srv2
   wait_booted srv2
   wires_up
-  again srv2 'ip address add 10.64.1.2/32'
-  line tor2 'ip link set eth2 address 02:56:4c:32:00:01 mtu 1540 up; ip address add 10.64.1.1/32 dev eth2
-    ip route add 10.64.1.2 dev eth2; ip route add 20.0.0.2 dev eth2; systemctl restart weft-switch'
+  again srv2 'sh /etc/weft/network.sh'
+  line tor2 'sh /etc/weft/network.sh; systemctl restart weft-switch'
   for _ in $(seq 150); do
     inside srv2 systemctl is-active --quiet weft-agent && line srv1 'ping -q -c 1 -W 1 20.0.0.2 > /dev/null' && return
     sleep 0.2

@@ -50,9 +50,9 @@ run_block() {
   for machine in ${2:-$(machines_of "$file")}; do
     [[ " $machines " == *" $machine "* ]] || die "$(head -1 "$file"): there is no machine $machine"
     if grep -q '^scp ' "$file"; then
-      ! grep -vE '^(#|scp -p [^ ]+ root@[a-z0-9]+:[^ ]+$)' "$file" >&2 || die "$file: a block that copies has other commands, too"
+      ! grep -vE '^(#|scp -pr? [^ ]+ root@[a-z0-9]+:[^ ]+$)' "$file" >&2 || die "$file: a block that copies has other commands, too"
       while read -r _ _ from to; do carry "$machine" "$from" "$(sed -E 's/^root@([^:]+):.*/\1/' <<< "$to")" "${to#*:}"; done \
-        < <(grep '^scp -p ' "$file")
+        < <(grep -E '^scp -pr? ' "$file")
     else
       on "$machine" "$file" > "$work/out" 2>&1 || { cat "$work/out" >&2; die "failed on $machine: $(cat "$file")"; }
       [[ ! ${VERBOSE:-} ]] || cat "$work/out"

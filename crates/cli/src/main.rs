@@ -46,6 +46,8 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         #[cfg(feature = "lab")]
         Command::Node(command) => commands::daemon::node(command),
         #[cfg(feature = "lab")]
+        Command::Init(args) => commands::init::init(&args),
+        #[cfg(feature = "lab")]
         Command::Directory(command) => commands::directory::directory(command, quiet),
         #[cfg(feature = "lab")]
         Command::Show(command) => commands::daemon::show(command),

@@ -12,6 +12,7 @@
 //! | [`store`] | where the directory's log lives; redb is built in |
 //! | [`certs`] | certificates for sessions over TLS |
 //! | [`client`] | asks a directory server: administration and look-ups |
+//! | [`init`] | `weft init`: settings, keys and certificates of a whole deployment |
 //! | [`key`] | key files: agents' keys from the servers' secret |
 //! | [`datagrams`] | UDP in batches, for who asks or answers a lot |
 //! | [`socket`] | how every daemon is asked and told while it runs |
@@ -27,6 +28,7 @@ pub mod client;
 mod descriptors;
 pub mod directory;
 mod error;
+pub mod init;
 pub mod key;
 mod poll;
 pub mod rbridge;

@@ -46,7 +46,13 @@ fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, NodeError> {
         );
         return Ok(settings);
     }
-    toml::from_str(text).map_err(|error| fault(with_line(&error, text)))
+    parse_toml(path, text)
+}
+
+/// What a file of this text has; a fault names its line.
+pub(crate) fn parse_toml<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, NodeError> {
+    let fault = |error| NodeError::ConfigFile { path: path.to_owned(), why: with_line(&error, text) };
+    toml::from_str(text).map_err(fault)
 }
 
 /// Settings as the daemon would take them that is given a file of this text, and checked as far as that needs nothing but them; as

@@ -9,6 +9,8 @@ mod daemon;
 #[cfg(feature = "lab")]
 mod directory;
 #[cfg(feature = "lab")]
+mod init;
+#[cfg(feature = "lab")]
 mod lab;
 #[cfg(feature = "lab")]
 mod measure;
@@ -34,6 +36,8 @@ pub(crate) use cluster::{ClusterCommand, FetchArgs, StatusArgs, SubmitArgs};
 pub(crate) use daemon::{AgentWhat, OneDaemon, RBridgeWhat, ShowArgs, ShowCommand, VtepWhat, What, Which};
 #[cfg(feature = "lab")]
 pub(crate) use directory::{AdminArgs, CertsArgs, DirectoryCommand, KeyArgs, PolicyCommand, SessionArgs, SetArgs};
+#[cfg(feature = "lab")]
+pub(crate) use init::InitArgs;
 #[cfg(feature = "lab")]
 pub(crate) use lab::{DaemonArgs, GraphFormat, LabCommand, NodeCommand};
 #[cfg(feature = "lab")]
@@ -166,6 +170,10 @@ Examples, on a run of vl2/fig09-shuffle:
     #[cfg(feature = "lab")]
     #[command(subcommand)]
     Node(NodeCommand),
+    /// Write the settings, keys and certificates of a whole deployment, a folder for each host
+    #[cfg(feature = "lab")]
+    #[command(after_help = init::EXAMPLES)]
+    Init(InitArgs),
     /// Read and change AA-to-LA mappings, the policy, and what servers and agents need to trust each other
     #[cfg(feature = "lab")]
     #[command(subcommand)]

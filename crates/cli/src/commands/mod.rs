@@ -12,6 +12,8 @@ pub(crate) mod doctor;
 mod fabric;
 pub(crate) mod help;
 #[cfg(feature = "lab")]
+pub(crate) mod init;
+#[cfg(feature = "lab")]
 pub(crate) mod lab;
 pub(crate) mod list;
 #[cfg(feature = "lab")]

@@ -1,6 +1,6 @@
 //! Bad input: one line that names the place and says what to do, the right exit code, nothing left behind.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::common::{run, text};
 
@@ -213,7 +213,7 @@ fn services_and_faults_of_plans_are_refused_with_the_line() {
         let path = file(&dir, "plan.toml", &plan);
         let args = ["--quiet", "run", &path, "--quick", "--out", &out].map(ToOwned::to_owned).into();
         check(&Case { args, code: 2, says: &[&line, says] });
-        assert!(!std::path::Path::new(&out).exists(), "half a result was presented as whole");
+        assert!(!Path::new(&out).exists(), "half a result was presented as whole");
     }
 }
 
@@ -259,7 +259,7 @@ fn calculations_that_cannot_be_made_are_refused_by_name() {
         let out = dir.path().join("out").display().to_string();
         let args = ["--quiet", "run", &path, "--quick", "--out", &out].map(ToOwned::to_owned).into();
         check(&Case { args, code: 2, says });
-        assert!(!std::path::Path::new(&out).exists(), "half a result was presented as whole");
+        assert!(!Path::new(&out).exists(), "half a result was presented as whole");
     }
 }
 
@@ -339,7 +339,7 @@ fn flow_logs_that_are_wrong_are_refused_with_the_line() {
         let (path, out) = (file(&dir, name, &content), dir.path().join("out").display().to_string());
         let args = vec!["analyse".into(), path, "--out".into(), out.clone()];
         check(&Case { args, code: 2, says: &[says, &[name]].concat() });
-        assert!(!std::path::Path::new(&out).exists(), "half a result was presented as whole");
+        assert!(!Path::new(&out).exists(), "half a result was presented as whole");
     }
     let good = file(&dir, "good.csv", head);
     let racks = file(&dir, "racks", "10.0.0.0/24 tor1\n10.0.1.1/24 tor2\n");
@@ -351,4 +351,22 @@ fn flow_logs_that_are_wrong_are_refused_with_the_line() {
         check(&Case { args, code: 2, says });
     }
     check(&Case { args: vec!["analyse".into(), "/no/such/log".into()], code: 2, says: &["/no/such/log"] });
+}
+
+#[cfg(feature = "lab")]
+#[test]
+fn hosts_that_cannot_be_a_deployment_are_refused_with_line_and_key() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let out = dir.path().join("out").display().to_string();
+    let example = text(&run(&["init", "vl2", "--print-example"]).stdout);
+    let twice = file(&dir, "twice.toml", &example.replace("10.64.1.2", "10.64.0.2"));
+    let init = |hosts: &str| ["init", "vl2", hosts, "--out", &out].map(str::to_owned).to_vec();
+    let line = example.lines().position(|line| line.contains("10.64.1.2")).expect("srv2 has it") + 1;
+    let place = format!("twice.toml: line {line}: [[server]] la: ");
+    check(&Case { args: init(&twice), code: 2, says: &[&place, "the LA of srv1"] });
+    check(&Case { args: init("/no/such/hosts.toml"), code: 2, says: &["/no/such/hosts.toml"] });
+    assert!(!Path::new(&out).exists(), "a part of a deployment was written");
+    assert!(run(&["init", "vl2", &file(&dir, "good.toml", &example), "--out", &out]).status.success());
+    let occupied = ["init", "trill", &twice, "--out", &out].map(str::to_owned).to_vec();
+    check(&Case { args: occupied, code: 2, says: &["weft init vl2"] });
 }

@@ -170,7 +170,7 @@ impl FloodText {
 }
 
 impl PortTable {
-    pub(super) fn port(&self) -> Result<(String, Port), NodeError> {
+    pub(crate) fn port(&self) -> Result<(String, Port), NodeError> {
         check_interface("port", &self.interface)?;
         let tagged = match self.tagged {
             TaggedText::Drop => Tagged::Drop,
