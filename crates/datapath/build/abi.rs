@@ -76,7 +76,7 @@ impl Output {
         let _ = writeln!(self.text, "{}pub const {name}: {kind} = {value};", doc("", about));
     }
 
-    /// `X(NAME)` of each line.
+    /// `X(NAME)` of each line; where comments say that frames are `dropped:`, also which.
     fn list(&mut self, name: &str, lines: &[&str]) {
         let names = lines.iter().map(|line| {
             let name = line.trim_start().strip_prefix("X(").and_then(|rest| rest.split(')').next());
@@ -85,6 +85,15 @@ impl Output {
         let names: Vec<String> = names.collect();
         let (count, names) = (names.len(), names.join(", "));
         let _ = writeln!(self.text, "{}pub const {name}: [&str; {count}] = [{names}];", doc("", &self.about));
+        let says = |line: &&str| split_comment(line).1.is_some_and(|comment| comment.starts_with("dropped:"));
+        if lines.iter().any(says) {
+            let dropped: Vec<&str> = lines.iter().map(|line| if says(line) { "true" } else { "false" }).collect();
+            let dropped = dropped.join(", ");
+            let _ = writeln!(
+                self.text,
+                "/// Which of [`{name}`] are drops.\n#[rustfmt::skip]\npub const {name}_DROPPED: [bool; {count}] = [{dropped}];"
+            );
+        }
     }
 
     fn structure(&mut self, c_name: &str, body: &[&str]) {

@@ -43,10 +43,12 @@ pub mod stop;
 pub mod store;
 pub mod switch;
 mod sys;
+mod tcp;
 mod tls;
 pub mod tor;
 mod udp;
 pub mod vtep;
+mod watch;
 mod xdp;
 
 /// What a daemon says of its own state whatever the level of the log: that it is ready, that its directory answers again.

@@ -1,7 +1,8 @@
 //! How every daemon lives: its settings are read and checked, folders made, its socket bound, it starts and says that it is
-//! ready; then one loop waits for descriptors, its machine's deadline, requests by the socket, and signals, until the end.
+//! ready; then one loop waits for descriptors, its machine's deadline, requests by the socket and by HTTP, and signals, until the end.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -17,12 +18,14 @@ use crate::service::ServiceManager;
 use crate::settings_file::to_text;
 use crate::socket::{Answer, ControlSocket, Reloaded, Request};
 use crate::stop::Stop;
+use crate::watch::{self, Metrics, Readiness, Watch};
 use crate::{READY_LOG, descriptors, run_folder};
 
 /// Tokens of what every daemon waits for; a daemon numbers its own from 0.
 const STOP: u64 = u64::MAX;
 const RELOAD: u64 = u64::MAX - 1;
 const CONTROL: u64 = u64::MAX - 2;
+const WATCH: u64 = u64::MAX - 3;
 
 /// The daemons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,9 @@ pub enum DaemonKind {
 }
 
 impl DaemonKind {
+    /// Every one.
+    pub const ALL: [Self; 6] = [Self::Agent, Self::Directory, Self::Switch, Self::Tor, Self::Vtep, Self::Rbridge];
+
     /// As in `weft node WORD`.
     pub fn word(self) -> &'static str {
         match self {
@@ -97,10 +103,15 @@ pub(crate) trait Settings: Clone + Serialize {
 
     /// Its socket, and where its data path is pinned.
     fn places(&self) -> (&Path, Option<&Path>);
+
+    /// Where `/metrics`, `/healthz` and `/readyz` are; `None`: nowhere.
+    fn http_listen(&self) -> Option<SocketAddrV4>;
 }
 
 /// What differs between daemons.
 pub(crate) trait Daemon: Sized {
+    const KIND: DaemonKind;
+
     type Settings: Settings;
     /// What can be shown of it.
     type What: DeserializeOwned;
@@ -141,6 +152,17 @@ pub(crate) trait Daemon: Sized {
 
     fn show(&self, what: Self::What) -> Result<Self::Shown, NodeError>;
 
+    /// Lists its metrics of now: what it shows in numbers, every label's values bounded by a table.
+    fn metrics(&self, to: &mut Metrics) -> Result<(), NodeError>;
+
+    /// Whether it can do its work now.
+    fn readiness(&self) -> Readiness {
+        Box::new(|| Ok(()))
+    }
+
+    /// HTTP is there, at this address.
+    fn is_watched_at(&mut self, _: SocketAddrV4) {}
+
     /// The settings in force, where they can be other than those that were read.
     fn in_force(&self, settings: &Self::Settings) -> Self::Settings {
         settings.clone()
@@ -180,20 +202,29 @@ pub(crate) fn run<D: Daemon>(load: &Load<'_, D::Settings>, stop: &Stop) -> Resul
     settings.check()?;
     let (socket, pin_dir) = settings.places();
     let control = ControlSocket::bind(socket)?;
+    let http = settings.http_listen().map(watch::listen).transpose()?;
     run_folder::for_pins(pin_dir)?;
-    let daemon = D::start(&settings)?;
+    let mut daemon = D::start(&settings)?;
+    let watch = http.map(|listener| Watch::start(listener, D::KIND)).transpose()?;
+    let watched = watch.as_ref().and_then(Watch::address);
+    if let Some(address) = watched {
+        daemon.is_watched_at(address);
+    }
     let ready = daemon.ready_line();
-    info!(target: READY_LOG, "{ready}; socket {}", socket.display());
+    let metrics = watched.map_or_else(String::new, |address| format!("; metrics at http://{address}/metrics"));
+    info!(target: READY_LOG, "{ready}; socket {}{metrics}", socket.display());
     let manager = ServiceManager::here();
-    let mut served = Served { daemon, settings, load, control, stop, manager, remove: false };
+    let mut served = Served { daemon, settings, load, control, watch, stop, manager, remove: false };
     let poller = Poller::new()?;
     poller.add(stop, STOP)?;
     poller.add(stop.reload_fd(), RELOAD)?;
     poller.add(&served.control, CONTROL)?;
+    served.watch.as_ref().map_or(Ok(()), |watch| poller.add(watch, WATCH))?;
     served.daemon.watch(&poller)?;
     served.manager.ready(&ready);
     while served.turn(&poller)? {}
     served.manager.stopping();
+    drop(served.watch);
     let remove = served.remove || served.settings.places().1.is_none();
     served.daemon.end(remove)
 }
@@ -228,6 +259,7 @@ struct Served<'a, D: Daemon> {
     settings: D::Settings,
     load: &'a Load<'a, D::Settings>,
     control: ControlSocket,
+    watch: Option<Watch>,
     stop: &'a Stop,
     manager: ServiceManager,
     /// Whether somebody wants the data path removed although it is pinned.
@@ -248,6 +280,7 @@ impl<D: Daemon> Served<'_, D> {
                     }
                 }
                 CONTROL => self.answer(),
+                WATCH => self.watch.iter().for_each(|watch| watch.answer(&self.daemon)),
                 _ => self.daemon.ready(token)?,
             }
         }
@@ -264,6 +297,7 @@ impl<D: Daemon> Served<'_, D> {
     fn carry_out(&mut self, request: Request<D::What, D::Item>) -> Result<Answer<D::Shown>, NodeError> {
         match request {
             Request::Show(what) => return self.daemon.show(what).map(Answer::Shown),
+            Request::Metrics => return watch::text_of(&self.daemon).map(Answer::Metrics),
             Request::Config => return Ok(Answer::Config(to_text(&self.daemon.in_force(&self.settings)))),
             Request::Reload => return self.reload().map(Answer::Reloaded),
             Request::Add(item) => self.daemon.change(item, true)?,

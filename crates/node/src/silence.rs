@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use tracing::{info, warn};
 
 use crate::READY_LOG;
+use crate::watch::Readiness;
 
 /// How long no question may be answered before that is said, nanoseconds: five retries fit.
 const LIMIT_NS: u64 = 1_000_000_000;
@@ -32,6 +33,17 @@ impl Silence {
     /// A question has been sent.
     pub(crate) fn asked(&mut self, now_ns: u64) {
         self.asked_at_ns.get_or_insert(now_ns);
+    }
+
+    /// Whether no server has answered for so long that it was said.
+    pub(crate) fn is_told(&self) -> bool {
+        self.is_told
+    }
+
+    /// Whether a daemon can work that needs the directory.
+    pub(crate) fn readiness(&self) -> Readiness {
+        let is_told = self.is_told;
+        Box::new(move || if is_told { Err("no directory server answers".to_owned()) } else { Ok(()) })
     }
 
     /// Looks at how many datagrams of servers were `heard`, ever.

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! {"show":WHAT}     its state; {"show":null} where there is but one thing to show    {"shown":..}
+//! "metrics"         its numbers, as for Prometheus                                   {"metrics":TEXT}
 //! "config"          the settings in force                                            {"config":TOML}
 //! "reload"          read the settings again                                          {"reloaded":{"changed":[KEY, ..], "removed":[TEXT, ..]}}
 //! "stop"            end, and remove the data path, pins included                     "done"
@@ -43,6 +44,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 pub enum Request<What = (), Item = Nothing> {
     /// Tell state.
     Show(What),
+    /// Tell the numbers that `/metrics` would have.
+    Metrics,
     /// Tell the settings in force.
     Config,
     /// Read the settings again and become what they say.
@@ -66,6 +69,8 @@ pub enum Answer<Shown> {
     Done,
     /// State.
     Shown(Shown),
+    /// The text of a scrape.
+    Metrics(String),
     /// The text of a settings file.
     Config(String),
     /// The settings were read again.
@@ -155,6 +160,17 @@ pub fn ask<W: Serialize, I: Serialize, S: DeserializeOwned>(
 pub fn show<W: Serialize, S: DeserializeOwned>(kind: DaemonKind, path: &Path, what: W) -> Result<S, NodeError> {
     match ask(kind, path, &Request::<W, Nothing>::Show(what))? {
         Answer::Shown(shown) => Ok(shown),
+        _ => Err(strange(path)),
+    }
+}
+
+/// Its metrics, as the text of a scrape.
+///
+/// # Errors
+/// As for [`ask`].
+pub fn metrics(kind: DaemonKind, path: &Path) -> Result<String, NodeError> {
+    match ask::<_, _, IgnoredAny>(kind, path, &Request::<(), Nothing>::Metrics)? {
+        Answer::Metrics(text) => Ok(text),
         _ => Err(strange(path)),
     }
 }

@@ -12,15 +12,15 @@ use signal_hook::low_level::pipe;
 
 use crate::error::NodeError;
 
-/// Both ends of a pipe. Requests that find it full are not lost: it is readable.
+/// Both ends of a pipe. Requests that find it full are not lost: it is readable (`AsFd`) until they are taken.
 #[derive(Debug)]
-struct Requests {
+pub(crate) struct Requests {
     read: UnixStream,
     write: UnixStream,
 }
 
 impl Requests {
-    fn new() -> Result<Arc<Self>, NodeError> {
+    pub(crate) fn new() -> Result<Arc<Self>, NodeError> {
         let what = NodeError::system("making a pipe for signals");
         let (read, write) = UnixStream::pair().map_err(what)?;
         let nonblocking = read.set_nonblocking(true).and_then(|()| write.set_nonblocking(true));
@@ -34,9 +34,24 @@ impl Requests {
         signals.iter().try_for_each(register).map_err(NodeError::system("setting a signal handler"))
     }
 
-    fn request(&self) {
+    pub(crate) fn request(&self) {
         // Full is as good as written.
         let _ = (&self.write).write(&[0]);
+    }
+
+    /// Whether there were any since the last time.
+    pub(crate) fn take(&self) -> bool {
+        let mut asked = false;
+        while (&self.read).read(&mut [0; 64]).is_ok_and(|count| count > 0) {
+            asked = true;
+        }
+        asked
+    }
+}
+
+impl AsFd for Requests {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.read.as_fd()
     }
 }
 
@@ -95,22 +110,18 @@ impl Stop {
 
     /// Whether somebody asked to read the settings again since the last time.
     pub(crate) fn take_reload(&self) -> bool {
-        let mut asked = false;
-        while (&self.reload.read).read(&mut [0; 64]).is_ok_and(|count| count > 0) {
-            asked = true;
-        }
-        asked
+        self.reload.take()
     }
 
     /// Readable while [`Self::take_reload`] has something to say.
     pub(crate) fn reload_fd(&self) -> BorrowedFd<'_> {
-        self.reload.read.as_fd()
+        self.reload.as_fd()
     }
 }
 
 impl AsFd for Stop {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stop.read.as_fd()
+        self.stop.as_fd()
     }
 }
 

@@ -5,10 +5,11 @@
 //! daemon ends, and `weft node tor` reports from it.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use weft_datapath::abi::SWITCH_OUTCOMES_DROPPED;
 use weft_datapath::switch::{self, SwitchDatapath};
 
 use crate::error::NodeError;
@@ -16,6 +17,7 @@ use crate::run_folder;
 use crate::runner::{self, DaemonKind, Load, Settings};
 use crate::socket::{self, Nothing, named};
 use crate::stop::Stop;
+use crate::watch::Metrics;
 
 /// Which header the switch takes off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +48,9 @@ pub struct SwitchConfig {
     /// Path of the switch's control socket.
     #[serde(default = "control_socket")]
     pub socket: PathBuf,
+    /// Address and TCP port for `/metrics`, `/healthz` and `/readyz`: HTTP that everybody who reaches it may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_listen: Option<SocketAddrV4>,
 }
 
 fn control_socket() -> PathBuf {
@@ -62,6 +67,7 @@ impl SwitchConfig {
             own_las: vec![Ipv4Addr::new(10, 1, 0, 1)],
             pin_dir: Some("/run/weft/bpf/switch".into()),
             socket: control_socket(),
+            http_listen: None,
         }
     }
 }
@@ -84,8 +90,13 @@ impl Settings for SwitchConfig {
             _ => Ok(()),
         }
     }
+
     fn places(&self) -> (&Path, Option<&Path>) {
         (&self.socket, self.pin_dir.as_deref())
+    }
+
+    fn http_listen(&self) -> Option<SocketAddrV4> {
+        self.http_listen
     }
 }
 
@@ -115,6 +126,8 @@ struct Daemon {
 }
 
 impl runner::Daemon for Daemon {
+    const KIND: DaemonKind = DaemonKind::Switch;
+
     type Settings = SwitchConfig;
     type What = ();
     type Shown = SwitchStatus;
@@ -139,6 +152,18 @@ impl runner::Daemon for Daemon {
     fn show(&self, (): ()) -> Result<SwitchStatus, NodeError> {
         let SwitchConfig { tier, own_las, .. } = self.config.clone();
         Ok(SwitchStatus { schema_version: 1, tier, own_las, datapath: named(self.datapath.counters()?) })
+    }
+
+    fn metrics(&self, to: &mut Metrics) -> Result<(), NodeError> {
+        let tier = match self.config.tier {
+            Tier::Intermediate => "intermediate",
+            Tier::Tor => "tor",
+        };
+        to.gauges("own_las", "LAs that the header is taken off for")
+            .add([("tier", tier.to_owned())], self.config.own_las.len());
+        let counts = self.datapath.counters()?;
+        to.outcomes(["packets", "dropped_packets"], &SWITCH_OUTCOMES_DROPPED, &[([], counts)]);
+        Ok(())
     }
 
     fn reload(&mut self, config: &SwitchConfig) -> Result<Vec<String>, NodeError> {

@@ -55,6 +55,7 @@ fn it_delivers_while_it_runs_and_longer_where_it_is_pinned() {
         own_las: vec![TOR_LA[1]],
         pin_dir: Some(pin_dir.clone()),
         socket: bed.dir.path().join("switch.sock"),
+        http_listen: None,
     };
     let delivered = || {
         let counters = SwitchMaps::open_pinned(&pin_dir).unwrap().counters().unwrap();
@@ -93,6 +94,7 @@ fn another_la_is_taken_over_by_a_reload() {
         own_las: vec![TOR_LA[1]],
         pin_dir: None,
         socket: bed.dir.path().join("switch.sock"),
+        http_listen: None,
     }));
     let (namespace, theirs) = (bed.tors[1].0.clone(), Arc::clone(&config));
     let daemon = Daemon::spawn(move |stop| {

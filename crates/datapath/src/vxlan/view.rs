@@ -147,6 +147,20 @@ impl VtepView {
         Ok(in_order(segments, |segment| segment.vni))
     }
 
+    /// The traffic of every segment, in order.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn traffic(&self) -> Result<Vec<(Vni, Traffic)>, DatapathError> {
+        let mut segments = Vec::new();
+        for (number, state) in self.tables.vnis.all::<u32, VtepVni>()? {
+            if let Some(vni) = Vni::new(number) {
+                segments.push((vni, traffic(&self.tables.vni_traffic, state.slot)?));
+            }
+        }
+        Ok(in_order(segments, |(vni, _)| *vni))
+    }
+
     /// One segment.
     ///
     /// # Errors

@@ -38,5 +38,6 @@ fn config(lab: &Lab, edge: NodeId) -> Result<TorConfig, LabError> {
         key_id: KEY_ID,
         pin_dir: lab.pins(name),
         socket: reporter_socket(&lab.state.lab, name),
+        http_listen: None,
     })
 }

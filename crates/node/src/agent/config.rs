@@ -94,6 +94,9 @@ pub struct AgentConfig {
     /// Path of the agent's control socket.
     #[serde(default = "socket", alias = "status_socket")]
     pub socket: PathBuf,
+    /// Address and TCP port for `/metrics`, `/healthz` and `/readyz`: HTTP that everybody who reaches it may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_listen: Option<SocketAddrV4>,
 }
 
 /// A token bucket in the data path. What is beyond it is dropped and counted as `rate_limited`.
@@ -223,6 +226,7 @@ impl AgentConfig {
             spread: None,
             broadcast: None,
             socket: socket(),
+            http_listen: None,
         }
     }
 

@@ -12,7 +12,7 @@ mod host;
 pub mod status;
 
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::path::Path;
 
 use rand_pcg::Pcg64;
@@ -22,17 +22,19 @@ use weft_control::agent::{Agent, Bounds, Config, Event, Input, Output, Timing};
 use weft_control::tally::Tally;
 use weft_control::{Machine, NS_PER_S, counted};
 use weft_datapath::AGENT_MARK;
+use weft_datapath::abi::{HOST_OUTCOMES_DROPPED, RECEIVE_OUTCOMES_DROPPED};
 use weft_datapath::host::{self as datapath, HostConfig, HostDatapath, OwnAddresses};
 
 use crate::error::NodeError;
 use crate::key::{self, Derived};
 use crate::poll::Poller;
-use crate::runner::{self, Clock, Load, Settings};
+use crate::runner::{self, Clock, DaemonKind, Load, Settings};
 use crate::silence::Silence;
 use crate::socket::Nothing;
 use crate::stop::Stop;
 use crate::sys::{self, PacketSocket, Received};
 use crate::udp;
+use crate::watch::{Metrics, Readiness};
 
 pub use broadcast::BroadcastConfig;
 pub use config::{AGENT_PORT, AgentConfig, RateLimitConfig, RateLimitedTraffic, SpreadConfig};
@@ -219,9 +221,15 @@ impl Settings for AgentConfig {
     fn places(&self) -> (&Path, Option<&Path>) {
         (&self.socket, self.pin_dir.as_deref())
     }
+
+    fn http_listen(&self) -> Option<SocketAddrV4> {
+        self.http_listen
+    }
 }
 
 impl runner::Daemon for Daemon {
+    const KIND: DaemonKind = DaemonKind::Agent;
+
     type Settings = AgentConfig;
     type What = ();
     type Shown = AgentStatus;
@@ -280,6 +288,31 @@ impl runner::Daemon for Daemon {
     fn show(&self, (): ()) -> Result<AgentStatus, NodeError> {
         let datapath = [self.datapath.counters()?, self.datapath.spread_counters()?, self.datapath.receive_counters()?];
         Ok(status::of(&self.config, &self.machine, &self.io, datapath))
+    }
+
+    fn metrics(&self, to: &mut Metrics) -> Result<(), NodeError> {
+        let (summary, counters) = (self.machine.summary(), self.machine.counters());
+        to.gauge("mappings", "AAs whose place is known", summary.mappings);
+        to.gauge("resolving", "AAs that a server is asked for now", summary.resolving);
+        to.gauge("negative", "AAs that a server said do not exist or may not be reached", summary.negative);
+        to.gauge("waiting_frames", "Frames that wait for an answer", summary.waiting_frames);
+        to.gauge("revision", "Highest revision of the directory that was heard of", summary.revision);
+        to.gauge("directory_answers", "0 while servers are asked and none answers", !self.silence.is_told());
+        to.tally("events", "What the agent did", "event", counters.events.iter());
+        to.tally("held_dropped_frames", "Frames given up while they waited", "reason", counters.dropped.iter());
+        to.tally("ignored_datagrams", "Datagrams not believed", "reason", counters.ignored.iter());
+        to.tally("faults", "What the daemon itself could not do", "fault", self.io.iter());
+        to.outcomes(["frames", "dropped_frames"], &HOST_OUTCOMES_DROPPED, &[([], self.datapath.counters()?)]);
+        let received = self.datapath.receive_counters()?;
+        let names = ["received_frames", "received_dropped_frames"];
+        to.outcomes(names, &RECEIVE_OUTCOMES_DROPPED, &[([], received)]);
+        let spread = self.datapath.spread_counters()?;
+        to.tally("spread_segments", "Segments of flows where a rule moves flows under way", "outcome", spread);
+        Ok(())
+    }
+
+    fn readiness(&self) -> Readiness {
+        self.silence.readiness()
     }
 
     fn reload(&mut self, config: &AgentConfig) -> Result<Vec<String>, NodeError> {

@@ -3,7 +3,6 @@
 //! ```text
 //! agents, ToRs ──UDP──> look-up threads ──> table <── replica <──> store
 //! operators, services ──TLS, Unix──> sessions ──────────^
-//! whoever watches over it ──HTTP──> /metrics, /healthz, /readyz
 //! ```
 //!
 //! Threads of their own answer look-ups from memory. Sessions take updates; the [`replica`] between them shows updates to
@@ -12,14 +11,13 @@
 //! Datagrams: [`weft_wire::directory`]. Sessions and the status: [`protocol`].
 
 mod config;
-mod http;
 mod lookups;
-mod metrics;
 pub mod protocol;
 pub mod replica;
 mod sessions;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -28,9 +26,11 @@ use tracing::warn;
 
 use crate::error::NodeError;
 use crate::poll::Poller;
-use crate::runner::{self, Load};
+use crate::runner::{self, DaemonKind, Load};
 use crate::socket::{Listener, Nothing, named};
 use crate::stop::Stop;
+use crate::tcp;
+use crate::watch::{Metrics, Readiness};
 use lookups::Lookups;
 use protocol::DirectoryStatus;
 use replica::{Replica, ReplicaSettings};
@@ -88,6 +88,8 @@ impl Daemon {
 }
 
 impl runner::Daemon for Daemon {
+    const KIND: DaemonKind = DaemonKind::Directory;
+
     type Settings = DirectoryConfig;
     type What = ();
     type Shown = DirectoryStatus;
@@ -97,18 +99,16 @@ impl runner::Daemon for Daemon {
         let terms = config.terms()?;
         let replica = Replica::start(config.store.open()?, config.rules()?, ReplicaSettings::default())?;
         let lookups = Arc::new(Lookups::bind(config, replica.clone())?);
-        let tcp = |address, field| sessions::listen_tcp(address, field);
         let listeners = Listeners {
             local: Listener::bind(&config.admin_socket, "admin_socket")?,
-            remote: config.tls_listen.map(|address| tcp(address, "tls_listen")).transpose()?,
-            http: config.http_listen.map(|address| tcp(address, "http_listen")).transpose()?,
+            remote: config.tls_listen.map(|address| tcp::listen(address, "tls_listen")).transpose()?,
         };
         if config.open {
             warn!("open: everybody who reaches {} is answered", lookups.listen());
         }
         let (theirs, state, open) = (Arc::clone(&lookups), replica.clone(), config.open);
-        let addresses = (listeners.remote_address(), listeners.http_address());
-        let status = Arc::new(move || status(&theirs, &state, open, addresses));
+        let tls_listen = listeners.remote_address();
+        let status = Arc::new(move || status(&theirs, &state, open, tls_listen));
         let sessions = Sessions::new(replica.clone(), terms, status)?;
         let (handler, over, socket) = (Arc::clone(sessions.handler()), Stop::manual()?, config.admin_socket.clone());
         replica.on_failure(over.clone());
@@ -137,6 +137,21 @@ impl runner::Daemon for Daemon {
         Ok(self.handler.status())
     }
 
+    fn metrics(&self, to: &mut Metrics) -> Result<(), NodeError> {
+        self.handler.status().metrics(to);
+        Ok(())
+    }
+
+    /// Updates would be kept now.
+    fn readiness(&self) -> Readiness {
+        let handler = Arc::clone(&self.handler);
+        Box::new(move || handler.ready())
+    }
+
+    fn is_watched_at(&mut self, address: SocketAddrV4) {
+        self.handler.set_http_address(address);
+    }
+
     fn reload(&mut self, config: &DirectoryConfig) -> Result<Vec<String>, NodeError> {
         let (keys, rules, terms) = (config.keys()?, config.rules()?, config.terms()?);
         self.lookups.reconfigure(config, keys);
@@ -150,7 +165,7 @@ impl runner::Daemon for Daemon {
     }
 }
 
-fn status(lookups: &Lookups, replica: &Replica, open: bool, addresses: sessions::Addresses) -> DirectoryStatus {
+fn status(lookups: &Lookups, replica: &Replica, open: bool, tls_listen: Option<SocketAddrV4>) -> DirectoryStatus {
     let seen = lookups.counts();
     let state = replica.status();
     let updates = state.counts;
@@ -159,8 +174,8 @@ fn status(lookups: &Lookups, replica: &Replica, open: bool, addresses: sessions:
         revision: state.revision,
         mappings: state.mapped,
         listen: lookups.listen(),
-        tls_listen: addresses.0,
-        http_listen: addresses.1,
+        tls_listen,
+        http_listen: None,
         open,
         lookups: named([
             ("datagrams", seen.datagrams),
@@ -181,5 +196,32 @@ fn status(lookups: &Lookups, replica: &Replica, open: bool, addresses: sessions:
         lookup_threads: lookups.threads(),
         table_hash: format!("{:016x}", replica.table_hash().1),
         store_error: state.store_error,
+    }
+}
+
+impl DirectoryStatus {
+    /// What it says in numbers.
+    fn metrics(self, to: &mut Metrics) {
+        to.gauge("revision", "Revision of the table", self.revision);
+        to.gauge("mappings", "AAs that have a mapping", self.mappings);
+        to.gauge("lookup_threads", "Threads that answer look-ups", self.lookup_threads);
+        to.gauge("store_up", "1 if the store could be used when last tried", self.store_error.is_none());
+        let count = |counts: &BTreeMap<String, u64>, name: &str| counts.get(name).copied().unwrap_or(0);
+        for (of, name, help) in [
+            ("datagrams", "lookup_datagrams", "Datagrams that came"),
+            ("answered", "lookup_answered", "Answers sent"),
+            ("questions", "lookup_questions", "AAs asked for in valid questions"),
+            ("unsent", "lookup_unsent", "Answers that the kernel did not take"),
+            ("reports", "lookup_reports", "Reports of ToRs"),
+        ] {
+            to.counter(name, help, count(&self.lookups, of));
+        }
+        to.tally("ignored", "Datagrams without an answer", "reason", self.ignored);
+        to.tally("updates", "Requests that change something, and log records", "outcome", self.updates);
+        to.tally("corrections", "Packets that ToRs reported", "outcome", self.corrections);
+        let beyond = count(&self.sessions, "beyond_quota");
+        to.counter("beyond_quota", "What services asked for beyond their shares", beyond);
+        to.gauge("sessions_open", "Sessions", count(&self.sessions, "open"));
+        to.gauge("sessions_watching", "Sessions that watch", count(&self.sessions, "watching"));
     }
 }

@@ -1,6 +1,6 @@
 //! The configuration file of `weft node rbridge`, what people write. What it means is in `settings`.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +42,9 @@ pub struct RBridgeConfig {
     /// Path of the RBridge's control socket.
     #[serde(default = "socket")]
     pub socket: PathBuf,
+    /// Address and TCP port for `/metrics`, `/healthz` and `/readyz`: HTTP that everybody who reaches it may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_listen: Option<SocketAddrV4>,
     /// Frames for groups and unknown stations that each port to stations may send per second; 0: any number.
     #[serde(default = "storm_per_s")]
     pub storm_per_s: u32,
@@ -279,6 +282,7 @@ impl RBridgeConfig {
             spread_cpus: None,
             pin_dir: None,
             socket: socket(),
+            http_listen: None,
             authentication: None,
             capacity: Capacity::default(),
             storm_per_s: storm_per_s(),
@@ -332,5 +336,9 @@ impl crate::runner::Settings for RBridgeConfig {
 
     fn places(&self) -> (&Path, Option<&Path>) {
         (&self.socket, self.pin_dir.as_deref())
+    }
+
+    fn http_listen(&self) -> Option<SocketAddrV4> {
+        self.http_listen
     }
 }

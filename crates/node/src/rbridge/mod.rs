@@ -9,6 +9,7 @@ mod config;
 mod frames;
 mod gateway;
 mod keys;
+mod metrics;
 mod plane;
 mod ports;
 pub mod protocol;
@@ -39,6 +40,7 @@ use crate::runner::{self, Clock, DaemonKind, Load};
 use crate::socket::{self, Nothing};
 use crate::stop::Stop;
 use crate::sys;
+use crate::watch::{Metrics, Readiness};
 use frames::Frames;
 use plane::{Neighbor, Neighbors};
 use ports::{Port, Ports};
@@ -286,6 +288,8 @@ impl Daemon {
 }
 
 impl runner::Daemon for Daemon {
+    const KIND: DaemonKind = DaemonKind::Rbridge;
+
     type Settings = RBridgeConfig;
     type What = What;
     type Shown = Shown;
@@ -403,6 +407,19 @@ impl runner::Daemon for Daemon {
 
     fn show(&self, what: What) -> Result<Shown, NodeError> {
         self.shown(what)
+    }
+
+    fn metrics(&self, to: &mut Metrics) -> Result<(), NodeError> {
+        self.list_metrics(to)
+    }
+
+    fn readiness(&self) -> Readiness {
+        let why = match (self.resumes, self.is_behind) {
+            (true, _) => Some("a restart is not over, not everything is known again"),
+            (_, true) => Some("the data path has not taken the last routes"),
+            _ => None,
+        };
+        Box::new(move || why.map_or(Ok(()), |why| Err(why.to_owned())))
     }
 
     fn reload(&mut self, config: &RBridgeConfig) -> Result<Vec<String>, NodeError> {

@@ -256,7 +256,7 @@ fn elision(kind: &Kind, adjacency: Option<&&Adjacency>) -> &'static str {
     }
 }
 
-fn state(state: AdjacencyState) -> &'static str {
+pub(super) fn state(state: AdjacencyState) -> &'static str {
     match state {
         AdjacencyState::Down => "down",
         AdjacencyState::Detect => "detect",

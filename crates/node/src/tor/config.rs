@@ -35,6 +35,9 @@ pub struct TorConfig {
     /// Path of the reporter's control socket.
     #[serde(default = "socket", alias = "status_socket")]
     pub socket: PathBuf,
+    /// Address and TCP port for `/metrics`, `/healthz` and `/readyz`: HTTP that everybody who reaches it may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_listen: Option<SocketAddrV4>,
 }
 
 fn socket() -> PathBuf {
@@ -56,6 +59,7 @@ impl TorConfig {
             key_id: 0,
             pin_dir: "/run/weft/bpf/switch".into(),
             socket: socket(),
+            http_listen: None,
         }
     }
 }
@@ -72,5 +76,9 @@ impl Settings for TorConfig {
 
     fn places(&self) -> (&Path, Option<&Path>) {
         (&self.socket, Some(&self.pin_dir))
+    }
+
+    fn http_listen(&self) -> Option<SocketAddrV4> {
+        self.http_listen
     }
 }

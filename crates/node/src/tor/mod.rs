@@ -21,9 +21,10 @@ use weft_datapath::switch::SwitchMaps;
 use crate::error::NodeError;
 use crate::key::{self, Derived};
 use crate::poll::Poller;
-use crate::runner::{self, Clock, Load};
+use crate::runner::{self, Clock, DaemonKind, Load};
 use crate::socket::Nothing;
 use crate::stop::Stop;
+use crate::watch::Metrics;
 use crate::{sys, udp};
 
 pub use config::{REPORTER_PORT, TorConfig};
@@ -77,6 +78,8 @@ fn machine(config: &TorConfig, socket: &UdpSocket) -> Result<Config, NodeError> 
 }
 
 impl runner::Daemon for Daemon {
+    const KIND: DaemonKind = DaemonKind::Tor;
+
     type Settings = TorConfig;
     type What = ();
     type Shown = TorStatus;
@@ -124,6 +127,18 @@ impl runner::Daemon for Daemon {
 
     fn show(&self, (): ()) -> Result<TorStatus, NodeError> {
         Ok(status::of(&self.config, self.machine.counts(), &self.io, self.switch.counters()?))
+    }
+
+    /// Without the data path's counters: they are the switch's.
+    fn metrics(&self, to: &mut Metrics) -> Result<(), NodeError> {
+        to.tally(
+            "events",
+            "What became of samples of packets for AAs that are not here",
+            "event",
+            self.machine.counts().iter(),
+        );
+        to.tally("faults", "What the daemon itself could not do", "fault", self.io.iter());
+        Ok(())
     }
 
     fn reload(&mut self, config: &TorConfig) -> Result<Vec<String>, NodeError> {

@@ -41,6 +41,9 @@ pub struct VtepConfig {
     /// Path of the VTEP's control socket.
     #[serde(default = "socket")]
     pub socket: PathBuf,
+    /// Address and TCP port for `/metrics`, `/healthz` and `/readyz`: HTTP that everybody who reaches it may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_listen: Option<SocketAddrV4>,
     /// Room in the data path.
     #[serde(default)]
     pub capacity: Capacity,
@@ -289,6 +292,7 @@ impl VtepConfig {
             peers: BTreeSet::new(),
             pin_dir: None,
             socket: socket(),
+            http_listen: None,
             capacity: Capacity::default(),
             segment: SegmentTable::default(),
             vni: Vec::new(),
@@ -347,6 +351,10 @@ impl crate::runner::Settings for VtepConfig {
 
     fn places(&self) -> (&Path, Option<&Path>) {
         (&self.socket, self.pin_dir.as_deref())
+    }
+
+    fn http_listen(&self) -> Option<SocketAddrV4> {
+        self.http_listen
     }
 }
 

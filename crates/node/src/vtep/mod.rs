@@ -8,6 +8,7 @@
 mod config;
 mod host;
 mod kernel;
+mod metrics;
 pub mod protocol;
 mod settings;
 mod show;
@@ -26,8 +27,10 @@ use crate::error::NodeError;
 use crate::poll::Poller;
 use crate::runner::{self, Clock, DaemonKind, Load};
 use crate::seldom::Seldom;
+use crate::silence::Silence;
 use crate::socket;
 use crate::stop::Stop;
+use crate::watch::{Metrics, Readiness};
 use host::TunnelPort;
 use kernel::Kernel;
 use protocol::{Answer, Item, Request, Shown, What};
@@ -217,6 +220,8 @@ fn removal(item: Item) -> Result<Change, NodeError> {
 }
 
 impl runner::Daemon for Daemon {
+    const KIND: DaemonKind = DaemonKind::Vtep;
+
     type Settings = VtepConfig;
     type What = What;
     type Shown = Shown;
@@ -286,6 +291,14 @@ impl runner::Daemon for Daemon {
 
     fn show(&self, what: What) -> Result<Shown, NodeError> {
         self.shown(what)
+    }
+
+    fn metrics(&self, to: &mut Metrics) -> Result<(), NodeError> {
+        self.list_metrics(to)
+    }
+
+    fn readiness(&self) -> Readiness {
+        self.stations.as_ref().map_or_else(|| Silence::default().readiness(), |stations| stations.silence.readiness())
     }
 
     fn in_force(&self, config: &VtepConfig) -> VtepConfig {

@@ -34,7 +34,7 @@ pub(super) struct Stations {
     pub(super) resolver: Resolver<Waiting>,
     socket: UdpSocket,
     frames: FrameSender,
-    silence: Silence,
+    pub(super) silence: Silence,
     /// How many stations are behind each VTEP that only the directory named.
     vteps: BTreeMap<Ipv4Addr, usize>,
     /// The VTEP of each station that is not here.

@@ -270,4 +270,8 @@ impl Settings for DirectoryConfig {
     fn places(&self) -> (&Path, Option<&Path>) {
         (&self.socket, None)
     }
+
+    fn http_listen(&self) -> Option<SocketAddrV4> {
+        self.http_listen
+    }
 }

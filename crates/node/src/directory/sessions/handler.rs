@@ -1,8 +1,8 @@
 //! Requests of sessions, carried out on the replica.
 
-use std::net::Ipv4Addr;
-use std::sync::Arc;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{oneshot, watch};
 use weft_control::address::Locator;
@@ -34,6 +34,7 @@ pub(in crate::directory) struct Handler {
     shares: Shares,
     clock: Clock,
     status: StatusOf,
+    http_address: OnceLock<SocketAddrV4>,
     pub(super) open: AtomicU64,
     pub(super) watching: AtomicU64,
     /// What services asked for beyond their shares.
@@ -66,6 +67,7 @@ impl Handler {
             shares: Shares::default(),
             clock: Clock::start(),
             status,
+            http_address: OnceLock::new(),
             open: AtomicU64::new(0),
             watching: AtomicU64::new(0),
             beyond: AtomicU64::new(0),
@@ -144,10 +146,16 @@ impl Handler {
     /// The server's state, with the numbers of sessions that are open and that watch.
     pub(in crate::directory) fn status(&self) -> DirectoryStatus {
         let mut status = (self.status)();
+        status.http_listen = self.http_address.get().copied();
         for (name, count) in [("open", &self.open), ("watching", &self.watching), ("beyond_quota", &self.beyond)] {
             status.sessions.insert(name.to_owned(), count.load(Ordering::Relaxed));
         }
         status
+    }
+
+    /// Says where HTTP is.
+    pub(in crate::directory) fn set_http_address(&self, address: SocketAddrV4) {
+        self.http_address.get_or_init(|| address);
     }
 
     /// Whether updates would be kept now. May wait for the store.

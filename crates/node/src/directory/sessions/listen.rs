@@ -1,7 +1,7 @@
 //! Where sessions come in: the Unix socket, mutual TLS, and HTTP for whoever watches over the server.
 
 use std::future::Future;
-use std::net::{SocketAddr, SocketAddrV4, TcpListener};
+use std::net::{SocketAddrV4, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use weft_control::directory::Authority;
 use super::connection;
 use super::handler::{Handler, beyond};
 use crate::descriptors::Places;
-use crate::directory::http;
 use crate::directory::protocol::AdminResponse;
 use crate::directory::protocol::codec::{Form, encode};
 use crate::error::NodeError;
 use crate::socket::Listener;
+use crate::tcp::{accepted, address_of, place};
 use crate::tls;
 
 /// Longest line over the Unix socket, bytes: room for the largest `set-many`.
@@ -35,36 +35,16 @@ const PART_MAX: Duration = Duration::from_secs(1);
 /// Silence after which a peer is asked whether it is still there, and how often then.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
-/// Listens on a TCP address; `field` is the setting that it came from.
-pub(in crate::directory) fn listen_tcp(address: SocketAddrV4, field: &'static str) -> Result<TcpListener, NodeError> {
-    let listener = TcpListener::bind(address).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => NodeError::AddressInUse { address },
-        std::io::ErrorKind::AddrNotAvailable => {
-            NodeError::config(field, format!("{} is not an address of this host; add it first", address.ip()))
-        }
-        _ => NodeError::system(format!("binding TCP {address}"))(error),
-    })?;
-    listener.set_nonblocking(true).map_err(NodeError::system("setting up a listening socket"))?;
-    Ok(listener)
-}
-
 /// Everything that sessions come in by.
 pub(in crate::directory) struct Listeners {
     pub(in crate::directory) local: Listener,
     pub(in crate::directory) remote: Option<TcpListener>,
-    pub(in crate::directory) http: Option<TcpListener>,
 }
 
-/// Where TLS and HTTP listen.
-pub(in crate::directory) type Addresses = (Option<SocketAddrV4>, Option<SocketAddrV4>);
-
 impl Listeners {
+    /// Where TLS listens.
     pub(in crate::directory) fn remote_address(&self) -> Option<SocketAddrV4> {
         self.remote.as_ref().and_then(address_of)
-    }
-
-    pub(in crate::directory) fn http_address(&self) -> Option<SocketAddrV4> {
-        self.http.as_ref().and_then(address_of)
     }
 
     /// Serves until one of them fails.
@@ -72,11 +52,9 @@ impl Listeners {
         let places = Places::here();
         let local = accept_local(&self.local, &handler, places.local);
         let remote = optional(self.remote.map(|listener| accept_remote(listener, &handler, places)));
-        let http = optional(self.http.map(|listener| http::serve(listener, Arc::clone(&handler), places.http)));
         tokio::select! {
             ended = local => ended,
             ended = remote => ended,
-            ended = http => ended,
         }
     }
 }
@@ -201,29 +179,4 @@ fn set_up(stream: &TcpStream) -> std::io::Result<()> {
     sockopt::set_tcp_keepidle(stream, KEEPALIVE)?;
     sockopt::set_tcp_keepintvl(stream, KEEPALIVE)?;
     Ok(())
-}
-
-/// Waits until there is a place for one more.
-pub(in crate::directory) async fn place(places: &Arc<Semaphore>) -> OwnedSemaphorePermit {
-    Arc::clone(places).acquire_owned().await.expect("nobody closes it")
-}
-
-/// The new connection; after a failure, which may be a lack of file descriptors, a short wait.
-pub(in crate::directory) async fn accepted<S, A>(outcome: std::io::Result<(S, A)>) -> Option<(S, A)> {
-    match outcome {
-        Ok(accepted) => Some(accepted),
-        Err(error) => {
-            debug!(%error, "accepting a client");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            None
-        }
-    }
-}
-
-/// The address that a listening socket got.
-fn address_of(listener: &TcpListener) -> Option<SocketAddrV4> {
-    match listener.local_addr() {
-        Ok(SocketAddr::V4(address)) => Some(address),
-        _ => None,
-    }
 }

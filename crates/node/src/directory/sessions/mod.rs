@@ -17,7 +17,7 @@ mod share;
 mod terms;
 
 pub(super) use handler::{Handler, StatusOf};
-pub(super) use listen::{Addresses, Listeners, accepted, listen_tcp, place};
+pub(super) use listen::Listeners;
 pub(super) use terms::Terms;
 
 use std::sync::Arc;
