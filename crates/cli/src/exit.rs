@@ -4,6 +4,11 @@ use std::process::ExitCode;
 
 use weft_scenario::engine::EngineError;
 
+use crate::args::LogFormat;
+
+/// What a process that fails says of it, whatever the level of the log.
+pub(crate) const FAILURE_LOG: &str = "weft::failure";
+
 /// The run or command failed.
 pub(crate) const FAILED: u8 = 1;
 /// The command line or a file that it names is wrong.
@@ -38,8 +43,11 @@ impl Failure {
     }
 
     /// Tells it on standard error.
-    pub(crate) fn report(&self) -> ExitCode {
-        eprintln!("weft: {}", self.message);
+    pub(crate) fn report(&self, format: LogFormat) -> ExitCode {
+        match format {
+            LogFormat::Text => eprintln!("weft: {}", self.message),
+            LogFormat::Json => tracing::error!(target: FAILURE_LOG, exit_code = self.code, "{}", self.message),
+        }
         ExitCode::from(self.code)
     }
 }

@@ -59,8 +59,21 @@ pub(crate) struct Cli {
     /// Say more (repeat for even more); RUST_LOG overrides it
     #[arg(short, long, global = true, action = clap::ArgAction::Count, display_order = LAST)]
     pub(crate) verbose: u8,
+    /// How the log on standard error is written
+    #[arg(long, value_enum, global = true, default_value_t, env = "WEFT_LOG_FORMAT", display_order = LAST)]
+    pub(crate) log_format: LogFormat,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    #[default]
+    Text,
+    /// A JSON object on each line
+    Json,
 }
 
 const EXAMPLES: &str = "\
