@@ -40,6 +40,8 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Report(args) => commands::report::report(&args),
         Command::Query(args) => commands::query::query(&args),
         Command::Doctor(args) => commands::doctor::doctor(&args, quiet),
+        #[cfg(feature = "lab")]
+        Command::Bundle(args) => commands::bundle::bundle(args, quiet),
         Command::Completions { shell } => commands::help::completions(shell),
         Command::Man { dir } => commands::help::man(&dir),
         #[cfg(feature = "lab")]

@@ -28,6 +28,9 @@ pub enum LabError {
         /// What is wrong with it.
         why: String,
     },
+    /// An archive for a bug report could not be written.
+    #[error("{path}: {why}; choose another --out")]
+    Bundle { path: std::path::PathBuf, why: String },
     /// The user asked to stop; what had been made is removed.
     #[error("interrupted; everything the lab made has been removed")]
     Interrupted,

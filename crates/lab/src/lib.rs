@@ -7,6 +7,7 @@
 //! * [`LabEngine`]: labs for the length of a run
 //! * [`directory`]: loads on a directory system, in a lab or on loopback
 //! * [`doctor`], [`deps`]: what a machine needs
+//! * [`bundle`]: everything about a machine and its daemons in one archive, for a bug report
 //! * [`setup`]: how long it takes until a lab, a campus or a calculation stands
 //! * [`tester`]: the test centre, between any two ports
 //! * [`trill`]: campuses of RBridges, and their spanning-tree twin; the TRILL papers' experiments
@@ -14,6 +15,7 @@
 
 mod adjacency;
 mod batch;
+pub mod bundle;
 mod capture;
 mod daemons;
 pub mod deps;

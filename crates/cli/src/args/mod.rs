@@ -235,6 +235,16 @@ Examples:
 
 Exit code 4: no lab of any kind can run here, or frames of --path did not come through.")]
     Doctor(DoctorArgs),
+    /// Put everything about this machine and its daemons into one archive for a bug report, without secrets
+    #[cfg(feature = "lab")]
+    #[command(after_help = "\
+Examples:
+  weft bundle
+  weft bundle --out /tmp/srv7.tar.gz && tar -tzf /tmp/srv7.tar.gz
+
+In it: version, kernel, what the doctor says, settings, what each daemon shows, its metrics, the journal of its unit, names of pins,
+links and routes of interfaces that settings name. Run it as root: others may ask no daemon.")]
+    Bundle(BundleArgs),
     /// Print shell completions
     #[command(after_help = "\
 Examples:
@@ -399,6 +409,14 @@ pub(crate) struct QueryArgs {
     pub(crate) sql: Option<String>,
     #[command(flatten)]
     pub(crate) output: OutputFlag,
+}
+
+#[cfg(feature = "lab")]
+#[derive(Debug, Args)]
+pub(crate) struct BundleArgs {
+    /// The archive, which must not be there yet [default: weft-bundle.tar.gz]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,8 @@
 
 pub(crate) mod analyse;
 pub(crate) mod bench;
+#[cfg(feature = "lab")]
+pub(crate) mod bundle;
 pub(crate) mod calc;
 pub(crate) mod cluster;
 #[cfg(feature = "lab")]
