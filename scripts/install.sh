@@ -32,3 +32,7 @@ for daemon in agent directory switch tor vtep rbridge; do
   "$weft" node "$daemon" --print-example > "$work/example"
   install -D -m 644 "$work/example" "$root$prefix/share/doc/weft/examples/$daemon.toml"
 done
+
+for file in "$here"/contrib/prometheus/*.yml "$here"/contrib/grafana/*.json; do
+  install -D -m 644 "$file" "$root$prefix/share/doc/weft/$(basename "$(dirname "$file")")/$(basename "$file")"
+done

@@ -21,6 +21,8 @@ pub enum Need {
     Kernels,
     /// Daemons as services (`make services`).
     Services,
+    /// A Prometheus that scrapes every daemon: a test, too, but not in virtual machines.
+    Metrics,
     /// Sweeps on schedulers (`make cluster`).
     Cluster,
 }
@@ -76,6 +78,7 @@ fn parse_line(line: &str) -> Option<Dependency> {
         "soak" => Need::Soak,
         "kernels" => Need::Kernels,
         "services" => Need::Services,
+        "metrics" => Need::Metrics,
         "cluster" => Need::Cluster,
         _ => return None,
     };

@@ -20,3 +20,5 @@ mod shards;
 mod sim;
 #[cfg(feature = "lab")]
 mod vtep;
+#[cfg(feature = "lab")]
+mod watch;
