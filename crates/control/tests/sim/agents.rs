@@ -53,7 +53,7 @@ impl World {
             let machine = self.new_agent(address, service, own_aa);
             self.agents.push(AgentNode { address, service, own_aa, machine, datapath: Datapath::default(), frames: 0 });
         }
-        self.commit(None, encode_batch(&Batch::of(Request::once(updates))));
+        self.found(encode_batch(&Batch::of(Request::once(updates))));
         for k in 0..TORS {
             let address = SocketAddrV4::new(tor_la(k), 5302);
             let config = tor::Config {
@@ -233,9 +233,10 @@ impl World {
     }
 
     pub(super) fn assert_history(&self) {
-        let mut log = Table::default();
-        for record in &self.store.records {
-            log.apply(record.revision, &decode_batch(&record.bytes).expect("it was written by us"));
+        let mut log = Table::at(self.etcd.origin.ours(self.etcd.origin.began));
+        for put in self.etcd.puts.iter().filter(|put| put.version == 1) {
+            let batch = decode_batch(&put.bytes).expect("it was written by us");
+            log.apply(self.etcd.origin.ours(put.revision), &batch);
         }
         self.truth.assert_linearizable(self.now_ns, &log);
     }

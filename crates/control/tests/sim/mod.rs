@@ -2,27 +2,33 @@
 
 mod agents;
 mod clients;
+mod errands;
+mod etcd;
 mod history;
+mod mutations;
 mod network;
 mod servers;
-mod store;
 mod truth;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
 
 use rand::Rng;
 use rand_pcg::Pcg64;
+use weft_control::directory::etcd::{Answer, Call};
 use weft_control::directory::{KeyRing, Refusal, Request};
 use weft_control::{NS_PER_MS, NS_PER_S};
 use weft_wire::directory::{Key, Secret};
 
 use agents::{AgentNode, TorNode};
 use clients::Client;
+use errands::Errand;
+use etcd::{Etcd, MEMBERS};
+pub(crate) use mutations::Mutation;
 use network::Faults;
 use servers::Server;
-use store::Store;
 use truth::Truth;
 
 /// AAs that updates and packets are about.
@@ -31,21 +37,6 @@ pub(crate) const AAS: u64 = 8;
 const SERVICES: u32 = 3;
 const TORS: u8 = 4;
 const SECRET: Secret = Secret::from_bytes([9; 16]);
-
-/// A way to break the system, which the checks must find.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mutation {
-    None,
-    AckBeforeCommit,
-    LoseLastRecord,
-    AnswerOlder,
-    ForgetSequences,
-    RefuseFromOwnTable,
-    SkipRecord,
-    LosePolicy,
-    TellForeigners,
-    CorrectNobody,
-}
 
 /// What one life is made of.
 #[derive(Clone, Debug)]
@@ -60,6 +51,8 @@ pub(crate) struct Plan {
     short_lives: bool,
     /// Agents have room for fewer mappings than there are.
     small_caches: bool,
+    /// Somebody sends as much as he can.
+    abuse: bool,
     mutation: Mutation,
 }
 
@@ -70,69 +63,83 @@ impl Plan {
             severity: seed % 4,
             servers: 1 + (seed / 4 % 3) as usize,
             agents: 2 + (seed / 12 % 2) as usize,
-            clients: 2 + (seed / 24 % 2) as usize,
+            clients: 10 + (seed / 24 % 3) as usize,
             short_lives: (seed / 4).is_multiple_of(2),
             small_caches: (seed / 8).is_multiple_of(3),
+            abuse: (seed / 12).is_multiple_of(3),
             mutation,
         }
     }
 }
 
-/// What happened, so that a test can tell that it did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Totals {
-    pub(crate) applied: u64,
-    pub(crate) refused: u64,
-    pub(crate) given_up: u64,
-    pub(crate) applied_before: u64,
-    pub(crate) appended_again: u64,
-    pub(crate) snapshots_loaded: u64,
-    pub(crate) fenced_reads: u64,
-    pub(crate) hidden: u64,
-    pub(crate) installed: u64,
-    pub(crate) stale_packets: u64,
-    pub(crate) corrections_sent: u64,
-    pub(crate) corrected: u64,
+/// Counts of what happened, so that a test can tell that it did.
+macro_rules! totals {
+    ($($name:ident),* $(,)?) => {
+        /// What happened.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub(crate) struct Totals {
+            $(pub(crate) $name: u64,)*
+        }
+
+        impl Totals {
+            pub(crate) fn all_happened(&self) -> bool {
+                [$(self.$name),*].iter().all(|count| *count > 0)
+            }
+
+            pub(crate) fn add(&mut self, other: &Self) {
+                $(self.$name += other.$name;)*
+            }
+        }
+    };
 }
 
-impl Totals {
-    fn all(&self) -> [u64; 12] {
-        let Self { applied, refused, given_up, applied_before, appended_again, snapshots_loaded, .. } = *self;
-        let Self { fenced_reads, hidden, installed, stale_packets, corrections_sent, corrected, .. } = *self;
-        [
-            applied,
-            refused,
-            given_up,
-            applied_before,
-            appended_again,
-            snapshots_loaded,
-            fenced_reads,
-            hidden,
-            installed,
-            stale_packets,
-            corrections_sent,
-            corrected,
-        ]
-    }
+totals! {
+    applied,
+    refused,
+    failed,
+    not_done,
+    given_up,
+    unknown,
+    expired,
+    applied_before,
+    snapshots_written,
+    snapshots_loaded,
+    jumped,
+    passed_over,
+    compared,
+    watches_given_up,
+    watches_compacted,
+    lagged,
+    fenced_reads,
+    hidden,
+    installed,
+    stale_packets,
+    corrections_sent,
+    corrected,
+}
 
-    pub(crate) fn all_happened(&self) -> bool {
-        self.all().iter().all(|count| *count > 0)
-    }
+/// Who asks: a client, its number of the request, and which try it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Asker {
+    client: usize,
+    sequence: u64,
+    attempt: u32,
+}
 
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.applied += other.applied;
-        self.refused += other.refused;
-        self.given_up += other.given_up;
-        self.applied_before += other.applied_before;
-        self.appended_again += other.appended_again;
-        self.snapshots_loaded += other.snapshots_loaded;
-        self.fenced_reads += other.fenced_reads;
-        self.hidden += other.hidden;
-        self.installed += other.installed;
-        self.stale_packets += other.stale_packets;
-        self.corrections_sent += other.corrections_sent;
-        self.corrected += other.corrected;
-    }
+impl Asker {
+    /// Who does not care for answers.
+    const NOBODY: Self = Self { client: usize::MAX, sequence: 0, attempt: 0 };
+}
+
+/// What a server says to that.
+#[derive(Clone, Debug)]
+enum Said {
+    /// In the record of this revision.
+    Done(u64),
+    Refused(Refusal),
+    Failed(String),
+    /// It may not.
+    Denied(String),
 }
 
 /// Something that happens at a time.
@@ -156,42 +163,74 @@ enum Event {
     /// A request arrives at a server.
     Submit {
         server: usize,
-        client: usize,
+        asker: Asker,
         request: Request,
     },
     /// A client did not hear of its request in time.
     Unheard {
-        client: usize,
-        sequence: u64,
-        attempt: u32,
+        asker: Asker,
     },
     /// A verdict arrives at a client.
     Verdict {
-        client: usize,
-        sequence: u64,
-        verdict: Result<u64, Refusal>,
+        asker: Asker,
+        said: Said,
     },
-    /// A server sends its waiting requests to the store.
-    Flush {
+    /// Somebody sends as much as he can.
+    Flood,
+    /// A record may be due at a server.
+    Pump {
         server: usize,
         life: u64,
     },
-    /// A record arrives at the store.
-    Append {
-        origin: Origin,
-        bytes: Vec<u8>,
+    /// A request may have waited too long.
+    Expire {
+        server: usize,
+        life: u64,
     },
-    /// A server has not seen its record in the log.
-    Overdue {
-        origin: Origin,
-    },
-    /// A server reads the log.
+    /// A server tries again to follow the log.
     Follow {
         server: usize,
+        life: u64,
     },
-    /// The same, again and again.
-    Poll {
+    /// It looks after its watch.
+    Look {
         server: usize,
+        life: u64,
+    },
+    /// It looks what is due.
+    Upkeep {
+        server: usize,
+        life: u64,
+    },
+    /// Its watch shows what the cluster had at a revision.
+    Watched {
+        server: usize,
+        life: u64,
+        id: u64,
+        upto: u64,
+    },
+    /// A call arrives at a member of the cluster.
+    Arrive {
+        errand: Errand,
+        member: usize,
+        call: Arc<Call>,
+    },
+    /// Its answer arrives at the server.
+    Answer {
+        errand: Errand,
+        answer: Option<Answer>,
+        refused: bool,
+    },
+    /// There is no answer yet.
+    Hedge {
+        errand: Errand,
+    },
+    /// There is none in time.
+    CallOver {
+        errand: Errand,
+    },
+    LeaseOver {
+        lease: i64,
     },
     ServerDown {
         server: usize,
@@ -204,6 +243,11 @@ enum Event {
     LeaderDown {
         lasts_ns: u64,
     },
+    /// A member does nothing for a while.
+    Pause {
+        member: usize,
+        lasts_ns: u64,
+    },
     /// A server and the store do not hear each other.
     Cut {
         server: usize,
@@ -214,18 +258,11 @@ enum Event {
         server: usize,
         lasts_ns: u64,
     },
-    Compact,
+    /// The cluster forgets all that was overwritten or deleted, as anybody may tell it to.
+    Forget,
     AgentRestart {
         agent: usize,
     },
-}
-
-/// Which life of which server made a record, and which one of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Origin {
-    server: usize,
-    life: u64,
-    number: u64,
 }
 
 /// An event in order of time; those of one time in the order in which they were planned.
@@ -263,7 +300,7 @@ pub(crate) struct World {
     numbered: u64,
     faults: Faults,
     plan: Plan,
-    store: Store,
+    etcd: Etcd,
     servers: Vec<Server>,
     agents: Vec<AgentNode>,
     tors: Vec<TorNode>,
@@ -292,6 +329,8 @@ fn keys() -> KeyRing {
 
 impl World {
     pub(crate) fn new(plan: &Plan) -> Self {
+        let etcd = Etcd::new();
+        let truth = Truth::at(etcd.origin.ours(etcd.origin.began));
         let mut world = Self {
             now_ns: 0,
             rng: Pcg64::new(u128::from(plan.seed), 1),
@@ -299,33 +338,39 @@ impl World {
             numbered: 0,
             faults: Faults::of_severity(plan.severity),
             plan: plan.clone(),
-            store: Store::default(),
+            etcd,
             servers: Vec::new(),
             agents: Vec::new(),
             tors: Vec::new(),
             clients: Vec::new(),
-            truth: Truth::default(),
+            truth,
             totals: Totals::default(),
             quiet: false,
         };
         world.set_up_servers();
         world.set_up_agents();
+        world.start_servers();
         world.set_up_clients();
+        if plan.abuse {
+            world.after(0, Event::Flood);
+        }
         world
     }
 
     /// Lives: faults, then peace, then the checks that need it.
     pub(crate) fn live(mut self) -> Totals {
-        const FAULTY_NS: u64 = 3 * NS_PER_S;
+        const FAULTY_NS: u64 = 5 * NS_PER_S;
         self.plan_packets(FAULTY_NS, 300);
         self.plan_calamities(FAULTY_NS);
         self.run_to(FAULTY_NS);
         self.heal();
-        self.run_to(FAULTY_NS + NS_PER_S);
+        // Longer than anything is left on its way.
+        self.run_to(FAULTY_NS + 3 * NS_PER_S / 2);
         // Longer than any mapping of a short life lives.
         self.sweep(24, 50 * NS_PER_MS);
         self.truth.forget_packets();
         self.sweep(6, 50 * NS_PER_MS);
+        self.assert_clients_answered();
         self.assert_history();
         self.assert_agents_agree();
         self.run_to(self.now_ns + NS_PER_S);
@@ -338,7 +383,8 @@ impl World {
     fn heal(&mut self) {
         self.quiet = true;
         self.faults = Faults::NONE;
-        self.store.down_until_ns = self.now_ns;
+        self.etcd.down_until_ns = self.now_ns;
+        self.etcd.paused_until_ns = [self.now_ns; MEMBERS];
         for server in 0..self.servers.len() {
             self.servers[server].cut_until_ns = self.now_ns;
             self.servers[server].isolated_until_ns = self.now_ns;
@@ -370,16 +416,18 @@ impl World {
     }
 
     fn plan_calamities(&mut self, until_ns: u64) {
-        for _ in 0..6 * self.plan.severity {
+        for _ in 0..10 * self.plan.severity {
             let at_ns = self.below(until_ns);
             let server = self.below(self.servers.len() as u64) as usize;
             let agent = self.below(self.agents.len() as u64) as usize;
-            let event = match self.below(8) {
+            let member = self.below(MEMBERS as u64) as usize;
+            let event = match self.below(10) {
                 0 | 1 => Event::ServerDown { server, lasts_ns: self.below(NS_PER_S) },
                 2 => Event::LeaderDown { lasts_ns: self.below(500 * NS_PER_MS) },
-                3 => Event::Cut { server, lasts_ns: self.below(NS_PER_S) },
-                4 => Event::Isolate { server, lasts_ns: self.below(NS_PER_S) },
-                5 | 6 => Event::Compact,
+                3 | 4 => Event::Cut { server, lasts_ns: self.below((1 + self.plan.severity) * NS_PER_S) },
+                5 => Event::Isolate { server, lasts_ns: self.below(NS_PER_S) },
+                6 => Event::Forget,
+                7 | 8 => Event::Pause { member, lasts_ns: self.below(NS_PER_S) },
                 _ => Event::AgentRestart { agent },
             };
             self.at(at_ns, event);
@@ -426,22 +474,38 @@ impl World {
         self.now_ns = until_ns;
     }
 
+    fn lives(&self, server: usize, life: u64) -> bool {
+        self.servers[server].up && self.servers[server].life == life
+    }
+
     fn happen(&mut self, event: Event) {
         match event {
             Event::Packet { agent, aa } => self.packet(agent, aa),
             Event::Datagram { from, to, bytes } => self.receive(from, to, bytes),
             Event::Think { client } => self.think(client),
-            Event::Submit { server, client, request } => self.submitted(server, client, request),
-            Event::Unheard { client, sequence, attempt } => self.unheard(client, sequence, attempt),
-            Event::Verdict { client, sequence, verdict } => self.judged(client, sequence, verdict),
-            Event::Flush { server, life } => self.flush(server, life),
-            Event::Append { origin, bytes } => self.append(origin, bytes),
-            Event::Overdue { origin } => self.overdue(origin),
-            Event::Follow { server } => self.follow(server),
-            Event::Poll { server } => {
-                self.follow(server);
-                self.after(100 * NS_PER_MS, Event::Poll { server });
-            }
+            Event::Submit { server, asker, request } => self.submitted(server, asker, request),
+            Event::Unheard { asker } => self.unheard(asker),
+            Event::Verdict { asker, said } => self.answer(asker, said),
+            Event::Flood => self.flood(),
+            Event::Pump { server, life } if self.lives(server, life) => self.pump(server),
+            Event::Expire { server, life } if self.lives(server, life) => self.expire(server),
+            Event::Follow { server, life } if self.lives(server, life) => self.follow_again(server),
+            Event::Look { server, life } if self.lives(server, life) => self.look(server),
+            Event::Upkeep { server, life } if self.lives(server, life) => self.upkeep(server),
+            Event::Watched { server, life, id, upto } if self.lives(server, life) => self.watched(server, id, upto),
+            Event::Pump { .. }
+            | Event::Expire { .. }
+            | Event::Follow { .. }
+            | Event::Look { .. }
+            | Event::Upkeep { .. }
+            | Event::Watched { .. } => {}
+            Event::Arrive { errand, member, call } => self.arrive(errand, member, call),
+            Event::Answer { errand, answer, refused } => self.answered(errand, answer, refused),
+            Event::Hedge { errand } => self.send_call(errand),
+            Event::CallOver { errand } => self.call_over(errand),
+            Event::LeaseOver { lease } => self.etcd.end_lease(lease),
+            Event::Pause { member, lasts_ns } => self.etcd.paused_until_ns[member] = self.now_ns + lasts_ns,
+            Event::Forget => self.etcd.compacted = self.etcd.revision,
             Event::ServerDown { server, lasts_ns } => self.server_down(server, lasts_ns),
             Event::ServerUp { server, life } => {
                 if self.servers[server].life == life && !self.servers[server].up {
@@ -451,7 +515,6 @@ impl World {
             Event::LeaderDown { lasts_ns } => self.leader_down(lasts_ns),
             Event::Cut { server, lasts_ns } => self.servers[server].cut_until_ns = self.now_ns + lasts_ns,
             Event::Isolate { server, lasts_ns } => self.servers[server].isolated_until_ns = self.now_ns + lasts_ns,
-            Event::Compact => self.compact(),
             Event::AgentRestart { agent } => self.restart(agent),
         }
     }

@@ -9,9 +9,11 @@ use super::{Event, World};
 /// What goes wrong, out of 1000 datagrams each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Faults {
-    loss: u64,
+    pub(super) loss: u64,
     duplication: u64,
     damage: u64,
+    /// Left somewhere on the way to the cluster.
+    pub(super) late: u64,
     delay_max_ns: u64,
     /// Longest time until a server reads a committed record.
     pub(super) lag_max_ns: u64,
@@ -19,7 +21,7 @@ pub(super) struct Faults {
 
 impl Faults {
     pub(super) const NONE: Self =
-        Self { loss: 0, duplication: 0, damage: 0, delay_max_ns: NS_PER_MS / 2, lag_max_ns: NS_PER_MS };
+        Self { loss: 0, duplication: 0, damage: 0, late: 0, delay_max_ns: NS_PER_MS / 2, lag_max_ns: NS_PER_MS };
 
     pub(super) fn of_severity(severity: u64) -> Self {
         let place = severity as usize;
@@ -27,6 +29,7 @@ impl Faults {
             loss: [0, 20, 100, 300][place],
             duplication: 50 * severity,
             damage: 10 * severity,
+            late: [0, 10, 30, 60][place],
             delay_max_ns: NS_PER_MS * [1, 10, 30, 100][place],
             lag_max_ns: NS_PER_MS * [1, 20, 100, 300][place],
         }
@@ -59,7 +62,7 @@ impl World {
         if self.chance(self.faults.loss) { 0 } else { 1 + u64::from(self.chance(self.faults.duplication)) }
     }
 
-    fn delay_ns(&mut self) -> u64 {
+    pub(super) fn delay_ns(&mut self) -> u64 {
         20_000 + self.below(self.faults.delay_max_ns)
     }
 

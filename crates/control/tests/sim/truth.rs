@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use weft_control::address::{Locator, Mapping};
-use weft_control::directory::{Batch, Table, Update};
+use weft_control::directory::{Authority, Batch, Request, Table, Update};
 
 use super::clients::operation;
 use super::history::{self, Action, Operation, Outcome};
@@ -21,6 +21,14 @@ pub(super) type Known = BTreeMap<(Ipv4Addr, u64), Locator>;
 pub(super) struct Truth {
     /// After the whole log.
     pub(super) table: Table,
+    /// The table's hash at each revision.
+    hashes: BTreeMap<u64, u64>,
+    /// When each record was committed.
+    committed_ns: BTreeMap<u64, u64>,
+    /// Where requests of clients with a number were applied.
+    applied: BTreeMap<(Authority, u64, u64), u64>,
+    /// Requests whose clients were told that nothing was changed, and believed it.
+    never: BTreeSet<(Authority, u64, u64)>,
     /// By service: every mapping that it ever might know.
     known: Vec<Known>,
     /// By service, AA and version: the last revision at which it might know the mapping.
@@ -33,8 +41,24 @@ pub(super) struct Truth {
 }
 
 impl Truth {
-    pub(super) fn commit(&mut self, revision: u64, batch: &Batch) {
-        self.table.apply(revision, batch);
+    /// What is true of a log that is empty.
+    pub(super) fn at(revision: u64) -> Self {
+        let table = Table::at(revision);
+        let hashes = BTreeMap::from([(revision, table.hash())]);
+        Self { table, hashes, ..Self::default() }
+    }
+
+    /// A record enters the log.
+    pub(super) fn commit(&mut self, now_ns: u64, revision: u64, batch: &Batch) {
+        let services: Vec<Vec<_>> = batch.requests.iter().map(|request| self.services(request)).collect();
+        let verdicts = self.table.apply(revision, batch);
+        for ((request, services), verdict) in batch.requests.iter().zip(services).zip(verdicts) {
+            if verdict == Ok(revision) {
+                self.carried_out(revision, request, batch, &services);
+            }
+        }
+        self.hashes.insert(revision, self.table.hash());
+        self.committed_ns.insert(revision, now_ns);
         self.known.resize_with(SERVICES as usize, Known::new);
         for (service, aa) in (0..SERVICES).flat_map(|service| (0..AAS).map(move |k| (service, aa(k)))) {
             if let Some(mapping) = self.mapping_for(service, aa) {
@@ -42,6 +66,55 @@ impl Truth {
                 self.last_known.insert((service, aa, mapping.version), revision);
             }
         }
+    }
+
+    /// Whose the AAs of a request are.
+    fn services(&self, request: &Request) -> Vec<Option<u32>> {
+        request.updates.iter().map(|update| self.table.record(update.aa).map(|record| record.service)).collect()
+    }
+
+    fn carried_out(&mut self, revision: u64, request: &Request, batch: &Batch, services: &[Option<u32>]) {
+        if let Authority::Service(own) = request.authority {
+            for (update, service) in request.updates.iter().zip(services) {
+                let named = |other: &&Request| other.updates.iter().any(|named| named.aa == update.aa);
+                let alone = batch.requests.iter().filter(named).count() == 1;
+                let foreign = service.is_some_and(|service| service != own);
+                assert!(!(alone && foreign), "service {own} changed {} of service {service:?}", update.aa);
+            }
+        }
+        if request.client != 0 {
+            let name = (request.authority, request.client, request.sequence);
+            let before = self.applied.insert(name, revision);
+            // In one record it may stand twice.
+            let once = before.is_none_or(|before| before == revision);
+            assert!(once, "{name:?} was applied at {before:?} and again at {revision}");
+            assert!(!self.never.contains(&name), "{name:?} was carried out, and its client told that nothing was");
+        }
+    }
+
+    /// A client was told that nothing was changed by its request, and gives it up.
+    pub(super) fn never(&mut self, request: &Request) {
+        let name = (request.authority, request.client, request.sequence);
+        assert!(!self.applied.contains_key(&name), "{name:?} was carried out, and its client told that nothing was");
+        if request.client != 0 {
+            self.never.insert(name);
+        }
+    }
+
+    /// A server's table is what the log up to its revision says.
+    pub(super) fn assert_prefix(&self, server: usize, table: &Table) {
+        let hash = self.hashes.get(&table.revision());
+        assert_eq!(
+            hash,
+            Some(&table.hash()),
+            "server {server} at {} shows what the log does not say",
+            table.revision()
+        );
+    }
+
+    /// Since when there is more than this revision.
+    pub(super) fn behind_since_ns(&self, revision: u64) -> Option<u64> {
+        self.committed_ns.range(revision + 1..).next().map(|(_, at_ns)| *at_ns)
     }
 
     /// Where the AA is, if this service may know.

@@ -2,13 +2,17 @@
 //!
 //! Tables: `log` (revision -> record), `snapshot` (page number -> page), `numbers` (name -> number).
 
+#[cfg(test)]
+mod faults;
+
 use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use redb::{
-    Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
+    Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
     WriteTransaction,
 };
 use weft_control::directory::record::{decode_batch, decode_snapshot, encode_batch, encode_snapshot};
@@ -43,9 +47,19 @@ impl RedbStore {
     /// [`StoreError::Open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = path.as_ref().to_owned();
+        let file = path.clone();
+        Self::open_by(path, move |builder| builder.create(&file))
+    }
+
+    /// Opens what `open` opens, now and whenever that must be done anew. `path` is what it is called.
+    fn open_by(
+        path: PathBuf,
+        open: impl Fn(&Builder) -> Result<Database, DatabaseError> + Send + Sync + 'static,
+    ) -> Result<Self, StoreError> {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let first = u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX / 2);
-        let file = File { path, database: RwLock::new(None), appended: Mutex::new(0), more: Condvar::new() };
+        let open = Box::new(open);
+        let file = File { path, open, database: RwLock::new(None), appended: Mutex::new(0), more: Condvar::new() };
         file.reopen(first)?;
         Ok(Self(Arc::new(file)))
     }
@@ -54,6 +68,7 @@ impl RedbStore {
 /// The file, shared by the store and its followers.
 struct File {
     path: PathBuf,
+    open: Box<dyn Fn(&Builder) -> Result<Database, DatabaseError> + Send + Sync>,
     /// `None` after a failure, until the file could be opened again. Transactions hold it shared, so that nothing uses
     /// the file any more when it is closed.
     database: RwLock<Option<Database>>,
@@ -69,8 +84,8 @@ impl File {
         if database.is_some() {
             return Ok(());
         }
-        let opened =
-            Database::builder().set_cache_size(CACHE_BYTES).create(&self.path).map_err(|error| self.opening(error))?;
+        let opened = sound(|| (self.open)(Database::builder().set_cache_size(CACHE_BYTES)))
+            .map_err(|error| self.opening(error))?;
         if is_new(&opened) {
             set_up(&opened, first).map_err(|error| self.failure("setting up", error))?;
         }
@@ -89,7 +104,7 @@ impl File {
         loop {
             self.reopen(0)?;
             let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
-            let outcome = database.as_ref().map_or(Err(redb::Error::PreviousIo), &work);
+            let outcome = database.as_ref().map_or(Err(redb::Error::PreviousIo), |open| sound(|| work(open)));
             drop(database);
             match outcome {
                 Ok(value) => return Ok(value),
@@ -183,6 +198,12 @@ impl File {
         };
         records.into_iter().map(decode).collect()
     }
+}
+
+/// Runs `work` of redb, which panics when it meets pages that cannot be: a disk has lost what it said it had.
+fn sound<T, E: From<StorageError>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    let damaged = |_| StorageError::Corrupted("it is damaged; restore it from a copy".to_owned()).into();
+    catch_unwind(AssertUnwindSafe(work)).map_err(damaged).flatten()
 }
 
 fn set_up(database: &Database, first: u64) -> Result<(), redb::Error> {
