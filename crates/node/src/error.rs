@@ -82,6 +82,13 @@ pub enum NodeError {
     /// The operating system refused something.
     #[error("{what}: {source}")]
     System { what: String, source: std::io::Error },
+    /// A thread of ours failed.
+    #[error("the thread `{thread}` failed ({said}): a bug; restart the daemon")]
+    Panic {
+        thread: String,
+        /// What it said.
+        said: String,
+    },
     /// A server did not understand the client, or the client the server.
     #[error("daemon at {path}: {why}")]
     Protocol { path: PathBuf, why: String },

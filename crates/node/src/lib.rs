@@ -44,6 +44,7 @@ pub mod store;
 pub mod switch;
 mod sys;
 mod tcp;
+mod threads;
 mod tls;
 pub mod tor;
 mod udp;

@@ -31,6 +31,7 @@ use crate::socket::{Listener, Nothing, named};
 use crate::stop::Stop;
 use crate::tcp;
 use crate::watch::{Metrics, Readiness};
+use crate::threads::guarded;
 use lookups::Lookups;
 use protocol::DirectoryStatus;
 use replica::{Replica, ReplicaSettings};
@@ -68,12 +69,8 @@ impl Daemon {
         name: &str,
         work: impl FnOnce(&Stop) -> Result<(), NodeError> + Send + 'static,
     ) -> Result<(), NodeError> {
-        let over = self.over.clone();
-        let work = move || {
-            let outcome = work(&over);
-            over.request();
-            outcome
-        };
+        let (over, named) = (self.over.clone(), name.to_owned());
+        let work = move || guarded(&named, &over, || work(&over));
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
         self.threads.push(thread.map_err(NodeError::system("starting a thread"))?);
         Ok(())

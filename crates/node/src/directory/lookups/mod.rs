@@ -26,6 +26,7 @@ use super::replica::{Replica, TableReader};
 use crate::error::NodeError;
 use crate::stop::Stop;
 use crate::sys::{Inbox, Outbox};
+use crate::threads::guarded;
 
 /// The sockets and what is needed to answer.
 pub(super) struct Lookups {
@@ -83,16 +84,15 @@ impl Lookups {
     /// Answers on every socket until it is told to stop; a thread that fails stops all.
     pub(super) fn serve(&self, stop: &Stop) -> Result<(), NodeError> {
         std::thread::scope(|scope| {
-            let work = |(socket, counts): &'_ (UdpSocket, Mutex<LookupCounts>)| {
-                let outcome = Worker::new(self, socket, counts).serve(stop);
-                stop.request();
-                outcome
+            let work = |name: &str, (socket, counts): &'_ (UdpSocket, Mutex<LookupCounts>)| {
+                guarded(name, stop, || Worker::new(self, socket, counts).serve(stop))
             };
             let mut threads = Vec::new();
             for (index, socket) in self.sockets.iter().enumerate() {
+                let name = format!("{THREAD_NAME}{index}");
                 let thread = std::thread::Builder::new()
-                    .name(format!("{THREAD_NAME}{index}"))
-                    .spawn_scoped(scope, move || work(socket))
+                    .name(name.clone())
+                    .spawn_scoped(scope, move || work(&name, socket))
                     .map_err(NodeError::system("starting a look-up thread"));
                 if thread.is_err() {
                     stop.request();

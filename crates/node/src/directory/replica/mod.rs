@@ -30,7 +30,6 @@ mod table;
 mod tests;
 mod upkeep;
 
-use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, mpsc};
@@ -46,6 +45,7 @@ use weft_control::directory::{Request, Rules, Table};
 use crate::error::NodeError;
 use crate::stop::Stop;
 use crate::store::{Store, catch_up};
+use crate::threads::said;
 use shared::Shared;
 pub use table::TableReader;
 
@@ -289,10 +289,4 @@ impl Drop for Running {
             let _ = thread.join();
         }
     }
-}
-
-/// What a panic said.
-fn said(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
 }
