@@ -57,8 +57,7 @@ struct Disk(Arc<Mutex<State>>);
 
 impl Disk {
     fn new(kept: Vec<u8>, fault: Fault) -> Self {
-        let shown = kept.clone();
-        Self(Arc::new(Mutex::new(State { kept, shown, unsynced: Vec::new(), fault, operations: 0 })))
+        Self(Arc::new(Mutex::new(State::new(kept, fault))))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -85,6 +84,10 @@ impl Disk {
 }
 
 impl State {
+    fn new(kept: Vec<u8>, fault: Fault) -> Self {
+        Self { shown: kept.clone(), kept, unsynced: Vec::new(), fault, operations: 0 }
+    }
+
     fn begin(&mut self, write: bool) -> Result<(), Error> {
         self.operations += 1;
         let now = self.operations;
@@ -277,4 +280,17 @@ fn a_sync_that_fails_loses_nothing_in_silence() {
         let after = Disk::new(disk.after_power_failure(&mut rng), Fault::Nothing);
         assert_kept(&after, &told, fault);
     }
+}
+
+#[test]
+fn a_file_that_is_gone_is_not_begun_anew_by_a_server_that_runs() {
+    let disk = Disk::new(Vec::new(), Fault::Nothing);
+    let store = open(&disk).unwrap();
+    store.append(&batch(0)).unwrap();
+    let at = disk.state().operations + 1;
+    disk.state().fault = Fault::Full { at, writes: 1000 };
+    assert!(store.append(&batch(1)).is_err(), "it is opened anew for the next one");
+    *disk.state() = State::new(Vec::new(), Fault::Nothing);
+    let said = store.append(&batch(2)).unwrap_err().to_string();
+    assert!(said.contains("it is empty, and was not"), "{said}");
 }

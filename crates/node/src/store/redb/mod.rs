@@ -60,15 +60,18 @@ impl RedbStore {
         let first = u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX / 2);
         let open = Box::new(open);
         let file = File { path, open, database: RwLock::new(None), appended: Mutex::new(0), more: Condvar::new() };
-        file.reopen(first)?;
+        file.reopen(Some(first))?;
         Ok(Self(Arc::new(file)))
     }
 }
 
+/// Opens what the log is in.
+type Open = dyn Fn(&Builder) -> Result<Database, DatabaseError> + Send + Sync;
+
 /// The file, shared by the store and its followers.
 struct File {
     path: PathBuf,
-    open: Box<dyn Fn(&Builder) -> Result<Database, DatabaseError> + Send + Sync>,
+    open: Box<Open>,
     /// `None` after a failure, until the file could be opened again. Transactions hold it shared, so that nothing uses
     /// the file any more when it is closed.
     database: RwLock<Option<Database>>,
@@ -78,8 +81,9 @@ struct File {
 }
 
 impl File {
-    /// Opens the file unless it is open. A new one begins at revision `first`.
-    fn reopen(&self, first: u64) -> Result<(), StoreError> {
+    /// Opens the file unless it is open. A new one begins at revision `first`; without that there must be one: a server that
+    /// runs must not take an empty file for what it had.
+    fn reopen(&self, first: Option<u64>) -> Result<(), StoreError> {
         let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
         if database.is_some() {
             return Ok(());
@@ -87,6 +91,10 @@ impl File {
         let opened = sound(|| (self.open)(Database::builder().set_cache_size(CACHE_BYTES)))
             .map_err(|error| self.opening(error))?;
         if is_new(&opened) {
+            let Some(first) = first else {
+                let why = "it is empty, and was not; restore it from a copy and restart this server".to_owned();
+                return Err(StoreError::Open { path: self.path.clone(), why });
+            };
             set_up(&opened, first).map_err(|error| self.failure("setting up", error))?;
         }
         *database = Some(opened);
@@ -102,7 +110,7 @@ impl File {
     ) -> Result<T, StoreError> {
         let mut again = true;
         loop {
-            self.reopen(0)?;
+            self.reopen(None)?;
             let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
             let outcome = database.as_ref().map_or(Err(redb::Error::PreviousIo), |open| sound(|| work(open)));
             drop(database);
