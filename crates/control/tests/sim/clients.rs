@@ -127,8 +127,9 @@ impl World {
         let foreign = self.chance(if who.is_operator() { 100 } else { 20 });
         let service = if foreign { self.below(SERVICES.into()) as u32 } else { home };
         let change = if self.chance(200) { Change::Delete } else { self.set(service) };
-        // As a careful client does: it looks first, perhaps at a server that lags.
-        let seen = self.servers[server].table.record(aa).map_or(0, |record| record.version);
+        // As a careful client does: it looks first, perhaps at a server that lags, or one that does not.
+        let looked = if self.chance(500) { server } else { self.below(self.servers.len() as u64) as usize };
+        let seen = self.servers[looked].table.record(aa).map_or(0, |record| record.version);
         let if_version = self.chance(400).then_some(seen);
         Update { aa, change, if_version, version: None }
     }

@@ -43,6 +43,13 @@ pub(super) struct Task {
     refused: usize,
 }
 
+impl Task {
+    /// What is sent again is this.
+    pub(super) fn sent(&self) -> Option<(Errand, Arc<Call>)> {
+        (self.sent > 0).then(|| (self.errand, Arc::clone(&self.call)))
+    }
+}
+
 /// What it is for.
 pub(super) enum Work {
     Append {

@@ -1,17 +1,23 @@
 //! The simulated etcd cluster, as far as servers use it: keys with all their revisions, transactions, leases, compaction,
 //! and members that are paused or without a leader. What it says it did is agreed on and stays.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use weft_control::directory::etcd::{Answer, Call, Found, Get, Layout, Op, Origin, Pair, Txn, When};
+use weft_control::NS_PER_S;
+use weft_control::directory::Table;
+use weft_control::directory::etcd::{
+    Answer, Call, Exchange, Fault, Found, Get, Layout, Load, Op, Origin, Pair, ReadLog, Txn, When,
+};
 use weft_control::directory::record::decode_batch;
 
 use super::{Event, Mutation, World};
 
 /// Its members.
 pub(super) const MEMBERS: usize = 3;
+/// How long leases last: shorter than they are asked for, as life here is.
+const LEASE_NS: u64 = 2 * NS_PER_S;
 /// Of the process that sets the log up.
 const FOUNDER: u64 = 0;
 
@@ -27,6 +33,8 @@ pub(super) struct Etcd {
     /// What was put where the log is, in order.
     pub(super) puts: Vec<Put>,
     leases: i64,
+    /// Leases that are over.
+    over: BTreeSet<i64>,
     /// No leader until then.
     pub(super) down_until_ns: u64,
     /// Members that do nothing until then.
@@ -63,6 +71,7 @@ impl Etcd {
             keys: BTreeMap::new(),
             puts: Vec::new(),
             leases: 0,
+            over: BTreeSet::new(),
             down_until_ns: 0,
             paused_until_ns: [0; MEMBERS],
         };
@@ -115,6 +124,15 @@ impl Etcd {
         Found { pairs, more }
     }
 
+    /// Whether this puts a snapshot in the place of records, or lets anything go.
+    fn replaces_log(&self, op: &Op) -> bool {
+        match op {
+            Op::Put { key, .. } => key == self.layout.snapshot(),
+            Op::Delete(_) => true,
+            Op::Get(_) => false,
+        }
+    }
+
     fn transact(&mut self, txn: &Txn) -> (bool, Vec<Found>) {
         let holds = txn.when.iter().all(|when| match when {
             When::Absent(key) => self.latest(key).is_none(),
@@ -160,9 +178,37 @@ impl Etcd {
         deleted
     }
 
+    /// The table of who starts now and meets no trouble, from what the cluster has.
+    fn table_of_a_starter(&self) -> Result<Table, Fault> {
+        let mut table = self.read(Load::new(Arc::clone(&self.layout), self.origin))?;
+        let after = self.origin.theirs(table.revision());
+        let (records, _) = self.read(ReadLog::new(Arc::clone(&self.layout), after))?;
+        for (revision, bytes) in records {
+            table.apply(self.origin.ours(revision), &decode_batch(&bytes).expect("it was written by us"));
+        }
+        Ok(table)
+    }
+
+    fn read<E: Exchange>(&self, mut exchange: E) -> Result<E::Outcome, Fault> {
+        loop {
+            let Call::Get(get) = exchange.call() else { panic!("who reads changes nothing") };
+            let answer = Answer { revision: self.revision, found: vec![self.get(&get)], ..Answer::default() };
+            if let Some(outcome) = exchange.answered(answer) {
+                return outcome;
+            }
+        }
+    }
+
+    /// Whether this would hang something on a lease that is over, which etcd refuses.
+    fn is_too_late(&self, call: &Call) -> bool {
+        let Call::Txn(txn) = call else { return false };
+        txn.then.iter().any(|op| matches!(op, Op::Put { lease: Some(lease), .. } if self.over.contains(lease)))
+    }
+
     /// A lease ends, and what hangs on it goes.
     pub(super) fn end_lease(&mut self, lease: i64) {
         let next = self.revision + 1;
+        self.over.insert(lease);
         let deleted = lease != 0 && self.delete(|_, pair| pair.lease == lease, next);
         self.revision += u64::from(deleted);
     }
@@ -200,13 +246,14 @@ impl World {
             }
             return;
         }
+        if self.etcd.is_too_late(&call) {
+            return self.reply(errand, None, true);
+        }
         let answer = self.execute(&call);
-        if let Some(Answer { lease, .. }) = &answer
-            && *lease != 0
-            && self.chance(100 * self.plan.severity)
-        {
-            // Its holder's clock, or the cluster's, is another one.
-            let (lease, lasts_ns) = (*lease, self.below(weft_control::NS_PER_S));
+        if let Some(lease) = answer.as_ref().map(|answer| answer.lease).filter(|lease| *lease != 0) {
+            // For some, their holder's clock or the cluster's is another one.
+            let early = self.chance(100 * self.plan.severity);
+            let lasts_ns = if early { self.below(NS_PER_S) } else { LEASE_NS };
             self.after(lasts_ns, Event::LeaseOver { lease });
         }
         self.reply(errand, answer, false);
@@ -223,12 +270,25 @@ impl World {
                 self.truth.commit(self.now_ns, self.etcd.origin.ours(revision), &batch);
             }
         }
+        if let (Call::Txn(txn), Some(Answer { succeeded: true, .. })) = (call, &answer)
+            && txn.then.iter().any(|op| self.etcd.replaces_log(op))
+        {
+            self.assert_starters_find_everything();
+        }
         if self.etcd.puts.len() > known {
             for server in 0..self.servers.len() {
                 self.watch_later(server);
             }
         }
         answer
+    }
+
+    /// Whatever snapshots, sweeps and compactions do, and in whichever order: it is all there.
+    fn assert_starters_find_everything(&mut self) {
+        self.totals.started_whole += 1;
+        let found = self.etcd.table_of_a_starter();
+        let hash = found.as_ref().map(Table::hash);
+        assert_eq!(hash, Ok(self.truth.table.hash()), "who starts now is shown what the log does not say");
     }
 
     /// Puts a record into the log, as a server would that is always there.

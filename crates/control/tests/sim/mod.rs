@@ -110,6 +110,10 @@ totals! {
     watches_given_up,
     watches_compacted,
     lagged,
+    frozen,
+    left_behind,
+    over_quota,
+    started_whole,
     fenced_reads,
     hidden,
     installed,
@@ -140,6 +144,13 @@ enum Said {
     Failed(String),
     /// It may not.
     Denied(String),
+}
+
+impl Said {
+    /// The service has as much as it may have.
+    fn is_of_a_quota(&self) -> bool {
+        matches!(self, Self::Failed(why) | Self::Denied(why) if why.contains("may have"))
+    }
 }
 
 /// Something that happens at a time.
@@ -255,6 +266,11 @@ enum Event {
     },
     /// A server and its clients and agents do not hear each other.
     Isolate {
+        server: usize,
+        lasts_ns: u64,
+    },
+    /// A server's process does nothing for a while; its clock goes on.
+    Freeze {
         server: usize,
         lasts_ns: u64,
     },
@@ -388,6 +404,7 @@ impl World {
         for server in 0..self.servers.len() {
             self.servers[server].cut_until_ns = self.now_ns;
             self.servers[server].isolated_until_ns = self.now_ns;
+            self.servers[server].frozen_until_ns = self.now_ns;
             if !self.servers[server].up {
                 self.server_up(server);
             }
@@ -421,16 +438,30 @@ impl World {
             let server = self.below(self.servers.len() as u64) as usize;
             let agent = self.below(self.agents.len() as u64) as usize;
             let member = self.below(MEMBERS as u64) as usize;
-            let event = match self.below(10) {
-                0 | 1 => Event::ServerDown { server, lasts_ns: self.below(NS_PER_S) },
+            let event = match self.below(11) {
+                0 => {
+                    self.plan_falls(server, at_ns);
+                    continue;
+                }
+                1 => Event::ServerDown { server, lasts_ns: self.below(NS_PER_S) },
                 2 => Event::LeaderDown { lasts_ns: self.below(500 * NS_PER_MS) },
                 3 | 4 => Event::Cut { server, lasts_ns: self.below((1 + self.plan.severity) * NS_PER_S) },
                 5 => Event::Isolate { server, lasts_ns: self.below(NS_PER_S) },
                 6 => Event::Forget,
                 7 | 8 => Event::Pause { member, lasts_ns: self.below(NS_PER_S) },
+                9 => Event::Freeze { server, lasts_ns: self.below(NS_PER_S) },
                 _ => Event::AgentRestart { agent },
             };
             self.at(at_ns, event);
+        }
+    }
+
+    /// A server falls again and again, soon after it stood up.
+    fn plan_falls(&mut self, server: usize, mut at_ns: u64) {
+        for _ in 0..4 {
+            let lasts_ns = self.below(30 * NS_PER_MS);
+            self.at(at_ns, Event::ServerDown { server, lasts_ns });
+            at_ns += lasts_ns + self.below(300 * NS_PER_MS);
         }
     }
 
@@ -478,7 +509,29 @@ impl World {
         self.servers[server].up && self.servers[server].life == life
     }
 
+    /// Whose process must do something about it.
+    fn server_of(&self, event: &Event) -> Option<usize> {
+        match event {
+            Event::Submit { server, .. }
+            | Event::Pump { server, .. }
+            | Event::Expire { server, .. }
+            | Event::Follow { server, .. }
+            | Event::Look { server, .. }
+            | Event::Upkeep { server, .. }
+            | Event::Watched { server, .. } => Some(*server),
+            Event::Answer { errand, .. } | Event::Hedge { errand } | Event::CallOver { errand } => Some(errand.server),
+            Event::Datagram { to, .. } => self.servers.iter().position(|server| server.address == *to),
+            _ => None,
+        }
+    }
+
     fn happen(&mut self, event: Event) {
+        if let Some(server) = self.server_of(&event)
+            && self.now_ns < self.servers[server].frozen_until_ns
+        {
+            self.totals.frozen += 1;
+            return self.at(self.servers[server].frozen_until_ns, event);
+        }
         match event {
             Event::Packet { agent, aa } => self.packet(agent, aa),
             Event::Datagram { from, to, bytes } => self.receive(from, to, bytes),
@@ -505,6 +558,7 @@ impl World {
             Event::CallOver { errand } => self.call_over(errand),
             Event::LeaseOver { lease } => self.etcd.end_lease(lease),
             Event::Pause { member, lasts_ns } => self.etcd.paused_until_ns[member] = self.now_ns + lasts_ns,
+            Event::Freeze { server, lasts_ns } => self.servers[server].frozen_until_ns = self.now_ns + lasts_ns,
             Event::Forget => self.etcd.compacted = self.etcd.revision,
             Event::ServerDown { server, lasts_ns } => self.server_down(server, lasts_ns),
             Event::ServerUp { server, life } => {

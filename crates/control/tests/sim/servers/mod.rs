@@ -51,6 +51,8 @@ pub(super) struct Server {
     started: bool,
     pub(super) cut_until_ns: u64,
     pub(super) isolated_until_ns: u64,
+    /// Its process does nothing until then.
+    pub(super) frozen_until_ns: u64,
     pub(super) table: Table,
     corrector: Corrector,
     queue: Queue<Ticket>,
@@ -137,6 +139,7 @@ impl World {
                 started: false,
                 cut_until_ns: 0,
                 isolated_until_ns: 0,
+                frozen_until_ns: 0,
                 table: Table::default(),
                 corrector: corrector(address),
                 queue: queue(0),
@@ -170,6 +173,9 @@ impl World {
 
     pub(super) fn server_down(&mut self, server: usize, lasts_ns: u64) {
         let in_order = self.chance(300);
+        if self.chance(500) {
+            self.leave_behind(server, lasts_ns);
+        }
         let state = &mut self.servers[server];
         if state.up {
             let waiting = state.queue.drain();
@@ -185,12 +191,24 @@ impl World {
         }
     }
 
+    /// What a process sent outlives it, and may come when the next one has begun.
+    fn leave_behind(&mut self, server: usize, lasts_ns: u64) {
+        let tasks: Vec<_> = self.servers[server].tasks.values().filter_map(Task::sent).collect();
+        for (errand, call) in tasks {
+            let member = self.below(MEMBERS as u64) as usize;
+            let wait_ns = lasts_ns + self.below(100 * NS_PER_MS);
+            self.totals.left_behind += 1;
+            self.after(wait_ns, Event::Arrive { errand, member, call });
+        }
+    }
+
     /// It starts with nothing but what the store has.
     pub(super) fn server_up(&mut self, server: usize) {
         let now_ns = self.now_ns;
         let writer = if self.plan.mutation == Mutation::ReuseWriter { server as u64 + 1 } else { self.below(u64::MAX) };
         let state = &mut self.servers[server];
         state.up = true;
+        state.frozen_until_ns = 0;
         state.started = false;
         state.table = Table::default();
         state.corrector = corrector(state.address);
@@ -221,7 +239,10 @@ impl World {
         }
         let account = match state.admit(mutation, &mut request) {
             Ok(account) => account,
-            Err(said) => return self.tell_asker(server, asker, said),
+            Err(said) => {
+                self.totals.over_quota += u64::from(said.is_of_a_quota());
+                return self.tell_asker(server, asker, said);
+            }
         };
         if mutation == Mutation::RefuseFromOwnTable
             && let Err(refusal) = state.table.check(&request)
@@ -422,7 +443,8 @@ impl Server {
         if let Err(exceeded) = opened
             && mutation != Mutation::NoQuota
         {
-            return Err(Said::Failed(format!("{exceeded}; nothing was changed")));
+            let why = format!("{exceeded}; nothing was changed");
+            return Err(if exceeded.passes { Said::Failed(why) } else { Said::Denied(why) });
         }
         let open = self.open.entry(service).or_default();
         *open += 1;

@@ -25,7 +25,8 @@ impl World {
             return;
         }
         let behind = self.truth.behind_since_ns(state.table.revision());
-        if behind.is_some_and(|since_ns| self.now_ns - since_ns > LAG_NS) {
+        let could_see_ns = state.frozen_until_ns;
+        if behind.is_some_and(|since_ns| self.now_ns - since_ns.max(could_see_ns) > LAG_NS) {
             self.totals.lagged += 1;
             assert!(state.health.check().is_err(), "server {server} lags and says nothing");
         }
