@@ -91,13 +91,18 @@ struct trill_state {
 	__u32 reserved;
 };
 
-/* What one port to end stations may do; constants of the programs. */
+/* What one port to end stations, and what comes from elsewhere, may do; constants of the programs. */
 struct trill_limits {
 	__u64 storm_interval_ns; /* between frames for groups and unknown stations; 0: no limit */
 	__u64 storm_burst_ns;    /* how far the virtual time may run ahead */
-	__u32 stations;          /* learned behind one port */
+	__u32 port_stations;     /* learned behind one port */
+	__u32 nickname_stations; /* learned behind one other RBridge */
+	__u32 far_stations;      /* learned behind all other RBridges together */
 	__u32 reserved;
 };
+
+/* Where stations are counted: at the numbers of ports; here all behind other RBridges; from TRILL_PORTS on by nickname. */
+#define TRILL_ALL_FAR 0
 
 /* How sure it is where a station is (RFC 6325 4.8.1); a surer one is not replaced. */
 #define TRILL_OBSERVED ((__u8)0x20)
@@ -199,8 +204,9 @@ struct trill_tapped {
 	X(GATEWAY_TTL)       /* dropped: for the gateway, no hop left */ \
 	X(PUSH_FAILED)       /* dropped: no room for the headers */ \
 	X(POP_FAILED)        /* dropped: the headers could not be removed */ \
-	X(FDB_FULL)          /* beside the outcome: the source was not learned, the table is full */ \
+	X(FDB_FULL)          /* beside the outcome: the source was not learned, the table is full, or other RBridges' part of it */ \
 	X(PORT_FULL)         /* beside the outcome: the source was not learned, the port has as many stations as it may */ \
+	X(NICKNAME_FULL)     /* beside the outcome: the source was not learned, its RBridge has as many stations as it may */ \
 	X(FDB_MOVED)         /* beside the outcome: the source was somewhere else before */
 
 /* Frames for the daemon, of IS-IS and of channels, that a link may bring: so many a second, as many at once after a pause. */

@@ -183,6 +183,7 @@ fn programs_and_model_agree() {
         "control_limit",
         "storm_limit",
         "port_full",
+        "nickname_full",
         "fdb_full",
         "fdb_moved",
     ];

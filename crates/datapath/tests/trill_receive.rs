@@ -6,7 +6,7 @@ mod common;
 use common::trill::*;
 use common::{SERVER_MAC, ethernet};
 use weft_datapath::frame::Verdict;
-use weft_datapath::trill::{Place, PortKind};
+use weft_datapath::trill::{Place, PortKind, RBridgeConfig};
 use weft_wire::ethernet::MacAddress;
 
 const IS_IS_GROUP: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0x41];
@@ -241,6 +241,80 @@ fn egress_delivers_learns_and_takes_the_tag_where_there_is_none() {
     let liar = unicast(LINK_A, WIDE, OWN).with(|f| f.inner_source = SECOND_STATION);
     rb.sends(LINK_A, &liar.bytes(), "egress", &liar.untagged());
     assert_eq!(rb.place_of(SECOND_STATION, 10), Some(Place::Port(TRUNK)));
+}
+
+/// A frame of a station that nobody heard of, behind this RBridge: for one of ours, or for many.
+fn from_station(ingress: u16, n: u32) -> Frame {
+    let [_, a, b, c] = n.to_be_bytes();
+    let frame = if n.is_multiple_of(2) { unicast(LINK_A, ingress, OWN) } else { multicast(LINK_A, ingress, NEAR) };
+    frame.with(|f| f.inner_source = [2, 0x77, ingress as u8, a, b, c])
+}
+
+/// How many stations were learned there.
+fn learned(rb: &RBridge, place: Place) -> usize {
+    let stations = rb.datapath.maps().stations().unwrap();
+    stations.iter().filter(|station| station.confidence == 0x20 && station.place == place).count()
+}
+
+#[test]
+fn an_rbridge_full_of_stations_leaves_the_others_room_until_they_are_over() {
+    let Some(mut rb) = rbridge() else { return };
+    let most = 4096;
+    let speak = |rb: &mut RBridge, ingress, numbers: std::ops::Range<u32>| {
+        numbers.for_each(|n| drop(rb.datapath.run(LINK_A, &from_station(ingress, n).bytes()).unwrap()));
+    };
+    speak(&mut rb, NEAR, 0..20_000);
+    assert_eq!(learned(&rb, Place::RBridge(NEAR)), most);
+    assert_eq!(rb.count(LINK_A, "nickname_full"), 20_000 - most as u64);
+    speak(&mut rb, FAR, 0..10);
+    assert_eq!(learned(&rb, Place::RBridge(FAR)), 10, "the other RBridge's stations were learned");
+    // One that is behind the other does not move to the full one; one that leaves makes room.
+    let mut moving = from_station(FAR, 0).with(|f| f.ingress = NEAR);
+    let mac = moving.inner_source;
+    rb.datapath.run(LINK_A, &moving.bytes()).unwrap();
+    assert_eq!(rb.place_of(mac, 10), Some(Place::RBridge(FAR)));
+    rb.datapath.run(LINK_A, &from_station(NEAR, 0).with(|f| f.ingress = FAR).bytes()).unwrap();
+    rb.datapath.maps().tick(101).unwrap();
+    rb.datapath.run(LINK_A, &moving.bytes()).unwrap();
+    assert_eq!((learned(&rb, Place::RBridge(NEAR)), rb.place_of(mac, 10)), (most, Some(Place::RBridge(NEAR))));
+    // What is told of one that was learned makes room as well.
+    rb.datapath.maps().set_station(&station(mac, 10, Place::RBridge(FAR))).unwrap();
+    moving.inner_source = [2, 0x77, 0, 0, 0, 1];
+    rb.datapath.run(LINK_A, &moving.bytes()).unwrap();
+    assert_eq!(rb.place_of(moving.inner_source, 10), Some(Place::RBridge(NEAR)));
+    rb.datapath.maps().tick(1000).unwrap();
+    rb.datapath.maps().age(300).unwrap();
+    assert_eq!(learned(&rb, Place::RBridge(NEAR)), 0);
+    speak(&mut rb, NEAR, 30_000..40_000);
+    assert_eq!(learned(&rb, Place::RBridge(NEAR)), most);
+}
+
+#[test]
+fn other_rbridges_leave_a_quarter_of_the_table_for_our_ports() {
+    let config = RBridgeConfig { nickname_stations: 10_000, ..RBridgeConfig::default() };
+    let Some(mut rb) = rbridge_with(&config) else { return };
+    for n in 0..10_000 {
+        for ingress in [NEAR, FAR] {
+            rb.datapath.run(LINK_A, &from_station(ingress, n).bytes()).unwrap();
+        }
+    }
+    let far = |rb: &RBridge| [NEAR, FAR].map(|ingress| learned(rb, Place::RBridge(ingress))).iter().sum::<usize>();
+    assert_eq!((far(&rb), rb.count(LINK_A, "fdb_full")), (12_288, 20_000 - 12_288));
+    // Among themselves they may move.
+    let moving = from_station(NEAR, 0).with(|f| f.ingress = FAR);
+    rb.datapath.run(LINK_A, &moving.bytes()).unwrap();
+    assert_eq!(rb.place_of(moving.inner_source, 10), Some(Place::RBridge(FAR)));
+    for n in 0..4000_u32 {
+        let [_, _, a, b] = n.to_be_bytes();
+        rb.datapath.run(ACCESS_10, &ethernet(NOBODY, [2, 0x78, 0, 0, a, b], 0x0800, &[0; 46])).unwrap();
+    }
+    assert_eq!(learned(&rb, Place::Port(ACCESS_10)), 4000, "our own stations were learned");
+    // A station of ours does not go over to them, but comes from them.
+    let ours = from_station(NEAR, 0).with(|f| f.inner_source = [2, 0x78, 0, 0, 0, 0]);
+    rb.datapath.run(LINK_A, &ours.bytes()).unwrap();
+    assert_eq!(rb.place_of(ours.inner_source, 10), Some(Place::Port(ACCESS_10)));
+    rb.datapath.run(ACCESS_10, &ethernet(NOBODY, moving.inner_source, 0x0800, &[0; 46])).unwrap();
+    assert_eq!((far(&rb), rb.place_of(moving.inner_source, 10)), (12_287, Some(Place::Port(ACCESS_10))));
 }
 
 #[test]

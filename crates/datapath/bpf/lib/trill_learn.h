@@ -48,56 +48,77 @@ INLINE __u64 observed(__u16 nickname, __u8 port)
 
 #define PLACE_WHERE 0x00ffffffULL /* nickname and port */
 
-/* The port that a station is behind; 0: it is behind another RBridge, or it is the gateway. */
-INLINE __u32 port_behind(__u64 place)
+/* What a station is behind, as a place in the arrays that count: a port, or after these the nickname of another RBridge. */
+INLINE __u32 behind(__u64 place)
 {
-	return (__u16)place ? 0 : place >> 16 & (TRILL_PORTS - 1);
+	__u16 nickname = place;
+
+	return nickname ? TRILL_PORTS + nickname : place >> 16 & (TRILL_PORTS - 1);
 }
 
-/* Whether a port has all the stations that it may have. There is no port 0, and no limit to what it stands for. */
-GLOBAL int is_full(__u32 port)
+INLINE int is_far(__u32 behind)
 {
-	__u32 *came = bpf_map_lookup_elem(&trill_learned, &port), *went = bpf_map_lookup_elem(&trill_forgotten, &port);
+	return behind >= TRILL_PORTS;
+}
+
+/* Whether as many stations are there as may be. */
+GLOBAL int is_full(__u32 behind, __u32 most)
+{
+	__u32 *came = bpf_map_lookup_elem(&trill_learned, &behind), *went = bpf_map_lookup_elem(&trill_forgotten, &behind);
 
 	/* For a moment more may have gone than came. */
-	return port && (!came || !went || (__s32)(*came - *went) >= (__s32)trill_limits.stations);
+	return !came || !went || (__s32)(*came - *went) >= (__s32)most;
 }
 
-GLOBAL int count_station(__u32 port, __u32 change)
+GLOBAL int count_station(__u32 behind, __u32 change)
 {
-	__u32 *came = bpf_map_lookup_elem(&trill_learned, &port);
+	__u32 *came = bpf_map_lookup_elem(&trill_learned, &behind);
 
 	if (came)
 		__sync_fetch_and_add(came, change);
+	__u32 all = TRILL_ALL_FAR;
+	if (is_far(behind) && (came = bpf_map_lookup_elem(&trill_learned, &all)))
+		__sync_fetch_and_add(came, change);
 	return 0;
+}
+
+/* Why no station is learned there that was not; TRILL_OUTCOME_COUNT: it is. `was_far`: it was behind another RBridge before. */
+INLINE enum trill_outcome refusal(__u32 behind, int was_far)
+{
+	if (!is_far(behind))
+		return is_full(behind, trill_limits.port_stations) ? TRILL_PORT_FULL : TRILL_OUTCOME_COUNT;
+	if (is_full(behind, trill_limits.nickname_stations))
+		return TRILL_NICKNAME_FULL;
+	return !was_far && is_full(TRILL_ALL_FAR, trill_limits.far_stations) ? TRILL_FDB_FULL : TRILL_OUTCOME_COUNT;
 }
 
 /* Into the table, unless something surer is there. */
 GLOBAL int learn_slowly(__u64 key, __u64 place, __u32 port)
 {
 	__u64 *known = bpf_map_lookup_elem(&trill_fdb, &key);
-	__u32 behind = port_behind(place);
+	__u32 after = behind(place);
 
 	found[slot_of(key)].place = 0; /* no version is 0 */
 	if (known && (__u8)(*known >> 24) > TRILL_OBSERVED)
 		return 0;
-	int is_new_here = !known || port_behind(*known) != behind;
-	if (is_new_here && is_full(behind)) {
-		count_at(port, TRILL_PORT_FULL);
-		return 0;
+	if (!known || behind(*known) != after) {
+		enum trill_outcome refused = refusal(after, known && is_far(behind(*known)));
+		if (refused != TRILL_OUTCOME_COUNT) {
+			count_at(port, refused);
+			return 0;
+		}
 	}
 	if (!known) {
 		if (bpf_map_update_elem(&trill_fdb, &key, &place, BPF_ANY))
 			count_at(port, TRILL_FDB_FULL);
 		else
-			count_station(behind, 1);
+			count_station(after, 1);
 		return 0;
 	}
-	if ((*known ^ place) & PLACE_WHERE)
+	if ((*known ^ place) & PLACE_WHERE) {
 		count_at(port, TRILL_FDB_MOVED);
-	if (is_new_here) {
-		count_station(port_behind(*known), -1);
-		count_station(behind, 1);
+		count_station(behind(*known), -1);
+		count_station(after, 1);
 	}
 	*known = place;
 	return 0;

@@ -26,10 +26,13 @@ struct {
 	__type(value, struct trill_place);
 } trill_fdb SEC(".maps");
 
-/* Stations learned behind each port: those that came, counted here, and those that went, counted by user space. */
+/*
+ * Stations learned behind each port and each other RBridge: those that came, counted here, and those that went, counted by user
+ * space.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, TRILL_PORTS);
+	__uint(max_entries, TRILL_PORTS + TRILL_NICKNAMES);
 	__type(key, __u32);
 	__type(value, __u32);
 } trill_learned SEC(".maps"), trill_forgotten SEC(".maps");

@@ -20,4 +20,4 @@ pub const OBSERVED: u8 = TRILL_OBSERVED;
 /// Confidence that nothing exceeds.
 pub const STATIC: u8 = TRILL_STATIC;
 /// Names of the counters of a port.
-pub const OUTCOMES: [&str; 61] = TRILL_OUTCOMES;
+pub const OUTCOMES: [&str; 62] = TRILL_OUTCOMES;

@@ -17,7 +17,7 @@ use crate::table::Table;
 pub(super) const FIBS: [&str; 2] = [".bss.trill_fib0", ".bss.trill_fib1"];
 pub(super) const STATE: &str = ".data.trill_state";
 pub(super) const STATIONS: &str = "trill_fdb";
-/// Stations learned behind each port that came, and those that went.
+/// Stations learned behind each port and other RBridge that came, and those that went.
 pub(super) const LEARNED: &str = "trill_learned";
 pub(super) const FORGOTTEN: &str = "trill_forgotten";
 pub(super) const HOST_ROUTES: &str = "trill_host_routes";

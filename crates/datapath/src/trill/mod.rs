@@ -62,6 +62,8 @@ pub struct RBridgeConfig {
     pub stations: u32,
     /// How many of them are learned behind one port.
     pub port_stations: u32,
+    /// How many of them are learned behind one other RBridge. Behind all others it is three quarters of `stations` at most.
+    pub nickname_stations: u32,
     /// Frames for groups and unknown stations that one port may send per second; 0: any number.
     pub storm_per_s: u32,
     /// How many hosts its gateway can know.
@@ -81,6 +83,7 @@ impl Default for RBridgeConfig {
         Self {
             stations: 16_384,
             port_stations: 4096,
+            nickname_stations: 4096,
             storm_per_s: 0,
             host_routes: 4096,
             hash_seed: 0,
@@ -95,7 +98,15 @@ impl RBridgeConfig {
     /// A tenth of a second's frames may come at once.
     fn limits(&self) -> abi::TrillLimits {
         let storm_interval_ns = 1_000_000_000_u64.checked_div(self.storm_per_s.into()).unwrap_or(0);
-        abi::TrillLimits { storm_interval_ns, storm_burst_ns: 100_000_000, stations: self.port_stations, reserved: 0 }
+        abi::TrillLimits {
+            storm_interval_ns,
+            storm_burst_ns: 100_000_000,
+            port_stations: self.port_stations,
+            nickname_stations: self.nickname_stations,
+            // The rest is kept for stations of our own ports.
+            far_stations: self.stations - self.stations / 4,
+            reserved: 0,
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! Where stations are: what the programs learned, and what they are told (RFC 6325 section 4.8).
 
+use std::collections::BTreeMap;
+
 use weft_wire::ethernet::MacAddress;
 
-use super::abi::{OBSERVED, PORTS, TRILL_GATEWAY, TrillPlace};
+use super::abi::{OBSERVED, TRILL_ALL_FAR, TRILL_GATEWAY, TRILL_PORTS, TrillPlace};
 use super::maps::RBridgeMaps;
 use crate::abi::MacKey;
 use crate::error::DatapathError;
@@ -55,9 +57,9 @@ impl RBridgeMaps {
         let key = key_of(station.mac, station.vlan);
         let before: Option<TrillPlace> = self.stations.get(&key)?;
         self.stations.put(&key, &place)?;
-        if let Some(port) = before.and_then(|before| learned_behind(&station_of(key, before))) {
-            let went: u32 = self.forgotten.get(&port)?.unwrap_or_default();
-            self.forgotten.put(&port, &went.wrapping_add(1))?;
+        for place in before.into_iter().flat_map(|before| learned_behind(&station_of(key, before))) {
+            let went: u32 = self.forgotten.get(&place)?.unwrap_or_default();
+            self.forgotten.put(&place, &went.wrapping_add(1))?;
         }
         self.forget_what_was_found()
     }
@@ -69,27 +71,24 @@ impl RBridgeMaps {
     /// [`DatapathError::Map`].
     pub fn forget(&self, which: impl Fn(&Station) -> bool) -> Result<usize, DatapathError> {
         let mut forgotten = 0;
-        let mut learned = self.learned_by_port()?;
+        let mut learned: BTreeMap<u32, u32> = self.learned.all()?.into_iter().collect();
         for station in self.stations()? {
             if which(&station) {
                 self.stations.delete(&key_of(station.mac, station.vlan))?;
                 forgotten += 1;
-            } else if let Some(count) = learned_behind(&station).and_then(|port| learned.get_mut(port as usize)) {
-                *count = count.wrapping_sub(1);
+            } else {
+                for place in learned_behind(&station) {
+                    learned.entry(place).and_modify(|count| *count = count.wrapping_sub(1));
+                }
             }
         }
         // Those that came and are not there have gone. Whatever was miscounted since the last time is put right.
-        self.forgotten.put_all::<u32, u32>(&(0..).zip(learned).collect::<Vec<_>>())?;
+        self.forgotten.put_all::<u32, u32>(&learned.into_iter().collect::<Vec<_>>())?;
         if forgotten > 0 {
             self.forget_what_was_learnt()?;
             self.forget_what_was_found()?;
         }
         Ok(forgotten)
-    }
-
-    /// Stations that came to each port, ever.
-    fn learned_by_port(&self) -> Result<Vec<u32>, DatapathError> {
-        (0..PORTS as u32).map(|port| Ok(self.learned.get(&port)?.unwrap_or_default())).collect()
     }
 
     /// Forgets what was observed and not seen for `age_s` (RFC 6325 section 4.8.3: 300), and says how many.
@@ -102,10 +101,14 @@ impl RBridgeMaps {
     }
 }
 
-/// The port that a station was learned behind; 0: it is behind another RBridge.
-fn learned_behind(station: &Station) -> Option<u32> {
-    let port = if let Place::Port(port) = station.place { port.into() } else { 0 };
-    (station.confidence <= OBSERVED).then_some(port)
+/// Where a station that was learned is counted: at its port, or at its RBridge and at all of them together.
+fn learned_behind(station: &Station) -> Vec<u32> {
+    match station.place {
+        _ if station.confidence > OBSERVED => Vec::new(),
+        Place::Port(port) => vec![port.into()],
+        Place::RBridge(nickname) => vec![TRILL_PORTS + u32::from(nickname), TRILL_ALL_FAR],
+        Place::Gateway => Vec::new(),
+    }
 }
 
 fn key_of(mac: MacAddress, vlan: u16) -> MacKey {

@@ -99,13 +99,15 @@ pub struct Capacity {
     pub stations: u32,
     /// Stations that are learned behind one port.
     pub port_stations: u32,
+    /// Stations that are learned behind one other RBridge; behind all others together three quarters of `stations` at most.
+    pub nickname_stations: u32,
     /// Hosts that the gateway routes to.
     pub host_routes: u32,
 }
 
 impl Default for Capacity {
     fn default() -> Self {
-        Self { stations: 16_384, port_stations: 4096, host_routes: 4096 }
+        Self { stations: 16_384, port_stations: 4096, nickname_stations: 4096, host_routes: 4096 }
     }
 }
 

@@ -305,6 +305,7 @@ impl runner::Daemon for Daemon {
         let mut datapath = RBridgeDatapath::load(&trill::RBridgeConfig {
             stations: config.capacity.stations,
             port_stations: config.capacity.port_stations,
+            nickname_stations: config.capacity.nickname_stations,
             storm_per_s: config.storm_per_s,
             host_routes: config.capacity.host_routes,
             hash_seed: hash_seed(system),

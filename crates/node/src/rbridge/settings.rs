@@ -110,6 +110,7 @@ impl Settings {
         for (field, count) in [
             ("capacity.stations", config.capacity.stations),
             ("capacity.port_stations", config.capacity.port_stations),
+            ("capacity.nickname_stations", config.capacity.nickname_stations),
             ("capacity.host_routes", config.capacity.host_routes),
         ] {
             if count == 0 {

@@ -168,6 +168,23 @@ fn a_station_that_floods_is_is_costs_no_adjacency() {
     assert_eq!((lost, all[0].count("control_dropped", "no_port")), (0, 0));
 }
 
+/// 10,000 frames a second, a tenth of them at once, unless `storm_per_s` says otherwise.
+#[test]
+fn a_port_may_flood_only_so_much_without_being_told() {
+    const SENT: u64 = 20_000;
+    let Some(square) = Square::new("storm") else { return };
+    let running = square.start(&square.config(1), 1);
+    let tap = Tap::open(square.host(0), "eth0", false);
+    let broadcast = frame(BROADCAST, mac(0), TEST_TYPE, 46);
+    let count = |name| running.count("port a", name);
+    let passed = || count("ingress_flood") + count("no_receiver");
+    let begin = Instant::now();
+    (0..SENT).for_each(|_| tap.send(&broadcast));
+    wait_until("all are counted", || passed() + count("storm_limit") == SENT);
+    let most = 1001 + begin.elapsed().as_millis() as u64 * 10;
+    assert!((1000..=most).contains(&passed()), "{} passed, not 1000 to {most}", passed());
+}
+
 #[test]
 fn hosts_of_two_vlans_reach_each_other_by_the_gateway_where_they_are() {
     let Some(square) = Square::new("gateway") else { return };
