@@ -83,6 +83,14 @@ fn what_cannot_work_is_refused_with_the_remedy() {
         (flood(Flood::Group(peer(1))), "flood", "no multicast address"),
         (
             Box::new(|settings| {
+                let members = Some([peer(0), peer(7)].into());
+                settings.vnis.insert(vni(1), Segment { members, ..Segment::default() });
+            }),
+            "members",
+            "10.0.0.17 is no peer",
+        ),
+        (
+            Box::new(|settings| {
                 let quiet = Segment { broadcast_per_s: Some(0), ..Segment::default() };
                 settings.vnis.insert(vni(1), quiet);
             }),
@@ -322,7 +330,9 @@ fn random(rng: &mut Pcg64) -> Settings {
             2 => Flood::Group(Ipv4Addr::new(239, 0, 0, 1)),
             _ => Flood::Nowhere,
         };
-        settings.vnis.insert(vni(number), Segment { flood, age_s: below(2) as u32 * 10, ..Segment::default() });
+        let members = (below(3) == 0).then(|| peers.iter().copied().filter(|_| below(2) == 0).collect());
+        let age_s = below(2) as u32 * 10;
+        settings.vnis.insert(vni(number), Segment { flood, members, age_s, ..Segment::default() });
     }
     let vnis: Vec<Vni> = settings.vnis.keys().copied().collect();
     if vnis.is_empty() {

@@ -103,7 +103,8 @@ struct vtep_slot {
 #define VNI_ARP_FLOOD 8       /* unanswered requests: flood */
 #define VNI_UNICAST_UPCALL 16 /* unknown unicast: tell user space */
 #define VNI_UNICAST_FLOOD 32  /* unknown unicast: flood */
-#define VNI_LISTED 64         /* of VTEPs that the operator named, only those of its own list may send into it */
+#define VNI_LISTED 64         /* not every peer may send into it: only those that floods go to, and VTEP_MEMBERs */
+#define VNI_NAMED 128         /* nor those that floods go to */
 
 /* A segment. */
 struct vtep_vni {
@@ -151,7 +152,7 @@ struct vtep_flood {
 	__u32 port[VTEP_FLOOD_PORTS]; /* circuits */
 };
 
-/* A VTEP that may send into a VNI: an entry says that a station is behind it. VNI 0: into all without a list of their own. */
+/* A VTEP that may send into a VNI: an entry says that a station is behind it, or it is named. VNI 0: into all without a list of their own. */
 struct vtep_member {
 	__u32 vni;
 	__be32 peer;

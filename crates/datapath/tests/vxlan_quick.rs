@@ -9,7 +9,7 @@ use common::netns::{Namespace, link};
 use common::vxlan::{FAR_MAC, LOCAL, Node, Outer, PEER, STRANGER, arriving, quiet, settings, vni};
 use common::*;
 use weft_datapath::frame::{FrameInput, FrameOutput, Verdict};
-use weft_datapath::vxlan::{self, AccessRule, Hook, To, Vtep, VtepOptions, VtepProgram};
+use weft_datapath::vxlan::{self, AccessRule, Hook, Senders, To, VniSettings, Vtep, VtepOptions, VtepProgram};
 
 const REMOTE_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x77];
 /// Of a station that nobody has told of.
@@ -264,4 +264,27 @@ fn a_station_that_moves_is_followed() {
     }
     let events: Vec<_> = counted(bench.vtep.events().unwrap());
     assert!(events.contains(&("moved", 4)), "{events:?}");
+}
+
+#[test]
+fn a_peer_is_heard_where_it_is_a_member() {
+    let Some(mut bench) = bench("qmember") else { return };
+    let datagram = arriving().frame(&to_server(&Ipv4::default()));
+    bench.warm();
+    bench.vtep.remove_entry(vni(42), REMOTE_MAC).unwrap();
+    // What is not quick goes to TC, which drops it and says why.
+    let not_members = |bench: &Bench| {
+        let before = counted(bench.vtep.counters().unwrap());
+        assert_eq!(bench.at_uplink(&datagram).verdict, Verdict::Next);
+        assert_eq!(bench.run(VtepProgram::Uplink, bench.uplink, &datagram).verdict, Verdict::Drop);
+        let count =
+            |of: &[(&str, u64)]| of.iter().find(|(name, _)| *name == "not_member").map_or(0, |(_, count)| *count);
+        count(&counted(bench.vtep.counters().unwrap())) - count(&before)
+    };
+    bench.vtep.add_vni(vni(42), &VniSettings { senders: Senders::Named, ..settings() }).unwrap();
+    assert_eq!(not_members(&bench), 1);
+    bench.vtep.set_members(vni(42), &[PEER].into()).unwrap();
+    assert_eq!(thrice(|| bench.at_uplink(&datagram)).verdict, Verdict::Redirect);
+    bench.vtep.set_members(vni(42), &[SECOND_PEER].into()).unwrap();
+    assert_eq!(not_members(&bench), 1);
 }

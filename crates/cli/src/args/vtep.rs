@@ -160,6 +160,9 @@ pub(crate) struct AddVniArgs {
     /// Where frames to many go: peers, nowhere, a multicast group, or some peers with commas
     #[arg(long, value_name = "WHERE")]
     pub(crate) flood: Option<String>,
+    /// Peers that may send into it, with commas [default: those of a list in --flood, else all]
+    #[arg(long, value_name = "PEERS", value_delimiter = ',')]
+    pub(crate) members: Option<Vec<Ipv4Addr>>,
     /// Learn MACs from frames
     #[arg(long, value_name = "BOOL")]
     pub(crate) learn: Option<bool>,

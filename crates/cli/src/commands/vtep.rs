@@ -119,6 +119,7 @@ fn segment_to_add(args: AddVniArgs) -> Result<(Item, Which), Failure> {
     let table = SegmentTable {
         id: Some(VniIds::Range(args.vni)),
         flood,
+        members: args.members.map(|members| members.into_iter().collect()),
         learn: args.learn,
         age_s: args.age,
         answer_arp: args.answer_arp,

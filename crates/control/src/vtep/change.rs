@@ -143,6 +143,9 @@ impl Settings {
             if let Flood::List(list) = &mut segment.flood {
                 list.remove(&peer);
             }
+            if let Some(members) = &mut segment.members {
+                members.remove(&peer);
+            }
         }
         Ok(())
     }

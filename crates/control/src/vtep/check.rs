@@ -88,6 +88,9 @@ impl Settings {
                 "{copies} peers are more than {COPIES_MAX} copies of a frame; use a multicast group"
             ));
         }
+        if let Some(stranger) = segment.members.iter().flatten().find(|member| !self.peers.contains(member)) {
+            return Err(Fault::new("members", format!("VNI {vni}: {stranger} is no peer; add it to `peers`")));
+        }
         match &segment.flood {
             Flood::List(list) => match list.difference(&self.peers).next() {
                 Some(stranger) => fault(format!("{stranger} is no peer; add it to `peers`")),

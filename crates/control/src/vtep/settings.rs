@@ -29,6 +29,8 @@ pub struct Settings {
 pub struct Segment {
     /// Where broadcast, group and unknown unicast frames go beside the local ports.
     pub flood: Flood,
+    /// Peers that may send into it; `None`: those of `flood` if it is a list, else all. Those that its entries name may, too.
+    pub members: Option<BTreeSet<Ipv4Addr>>,
     /// Learn MACs from frames (RFC 7348 section 4.1).
     pub learn: bool,
     /// How long a learned MAC that is silent is kept, seconds; 0: for ever.
@@ -51,6 +53,7 @@ impl Default for Segment {
     fn default() -> Self {
         Self {
             flood: Flood::Peers,
+            members: None,
             learn: true,
             age_s: 300,
             answer_arp: true,

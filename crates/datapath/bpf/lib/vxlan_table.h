@@ -88,7 +88,9 @@ GLOBAL int is_member(__u32 vni, __be32 peer)
 	if (bpf_map_lookup_elem(&vtep_members, &here))
 		return 1;
 	struct vtep_vni *segment = bpf_map_lookup_elem(&vtep_vnis, &vni);
-	if (segment && !(segment->flags & VNI_LISTED) && bpf_map_lookup_elem(&vtep_members, &anywhere))
+	if (!segment || segment->flags & VNI_NAMED)
+		return 0;
+	if (!(segment->flags & VNI_LISTED) && bpf_map_lookup_elem(&vtep_members, &anywhere))
 		return 1;
 	search.flood = bpf_map_lookup_elem(&vtep_floods, &vni);
 	if (!search.flood)

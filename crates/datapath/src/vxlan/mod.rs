@@ -58,7 +58,7 @@ pub use crate::interface::index_of as interface_index;
 pub use entry::{Entry, Origin, To};
 pub use options::{Attachment, Capacities, Dscp, Hook, UnknownPeers, VtepOptions};
 pub use ports::AccessRule;
-pub use segment::{Flood, OnMiss, RateLimit, Vni, VniSettings};
+pub use segment::{Flood, OnMiss, RateLimit, Senders, Vni, VniSettings};
 pub use trunk::Trunk;
 pub use upcall::{Upcall, Upcalls};
 pub use view::{Peer, Port, PortRole, Segment, Traffic, VtepView};
@@ -243,6 +243,7 @@ impl Vtep {
             }
         }
         for vni in vnis {
+            self.set_members(*vni, &BTreeSet::new())?;
             self.view.tables.floods.delete(&vni.get())?;
         }
         slots.iter().for_each(|slot| self.vni_slots.give_back(*slot));

@@ -31,6 +31,7 @@ impl Vtep {
         let Some(index) = index else { return Ok(false) };
         self.view.tables.peer_index.delete(&address.octets())?;
         self.drop_everywhere(address)?;
+        self.forget_member(address)?;
         let number = peer_slot(address);
         let slot: VtepSlot = self.view.tables.peer_slots.get(&number)?.unwrap_or_default();
         if slot.number == address.octets() {

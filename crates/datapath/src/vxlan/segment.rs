@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::Ipv4Addr;
 
 use super::abi::{
-    FLOOD_REMOTES, VNI_ANSWERS_ARP, VNI_ARP_FLOOD, VNI_ARP_UPCALL, VNI_LEARNS, VNI_LISTED, VNI_UNICAST_FLOOD,
-    VNI_UNICAST_UPCALL, VtepLimit, VtepLimits, VtepVni,
+    FLOOD_REMOTES, VNI_ANSWERS_ARP, VNI_ARP_FLOOD, VNI_ARP_UPCALL, VNI_LEARNS, VNI_LISTED, VNI_NAMED,
+    VNI_UNICAST_FLOOD, VNI_UNICAST_UPCALL, VtepLimit, VtepLimits, VtepVni,
 };
 use crate::error::DatapathError;
 
@@ -40,6 +40,17 @@ pub enum Flood {
     HeadEnd(Vec<Ipv4Addr>),
     /// To a multicast group of the underlay (RFC 7348 4.2), which this VTEP joins.
     Group(Ipv4Addr),
+}
+
+/// Which VTEPs may send into a segment, beside those that its entries name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Senders {
+    /// All that were added, and those that floods go to.
+    Peers,
+    /// Those that floods go to.
+    Flooded,
+    /// Those of [`Vtep::set_members`](super::Vtep::set_members).
+    Named,
 }
 
 /// What happens to a frame whose destination, or to an ARP request whose answer, is not known.
@@ -103,9 +114,8 @@ impl RateLimit {
 pub struct VniSettings {
     /// Where floods go.
     pub flood: Flood,
-    /// Whether of the VTEPs that the operator named only those of `flood` may send into it, and those that its entries name;
-    /// otherwise all that were added.
-    pub listed: bool,
+    /// Who may send into it.
+    pub senders: Senders,
     /// Whether source addresses of frames go into the table (RFC 7348 4.1).
     pub learn: bool,
     /// Whether ARP requests for known addresses are answered here.
@@ -127,7 +137,7 @@ impl Default for VniSettings {
     fn default() -> Self {
         Self {
             flood: Flood::None,
-            listed: false,
+            senders: Senders::Peers,
             learn: true,
             answer_arp: true,
             arp_miss: OnMiss::Flood,
@@ -142,7 +152,8 @@ impl Default for VniSettings {
 impl VniSettings {
     pub(super) fn state(&self, slot: u32) -> VtepVni {
         let flags = [
-            (self.listed, VNI_LISTED),
+            (self.senders != Senders::Peers, VNI_LISTED),
+            (self.senders == Senders::Named, VNI_NAMED),
             (self.learn, VNI_LEARNS),
             (self.answer_arp, VNI_ANSWERS_ARP),
             (self.arp_miss.calls(), VNI_ARP_UPCALL),
@@ -178,7 +189,11 @@ impl VniSettings {
         };
         Self {
             flood,
-            listed: has(VNI_LISTED),
+            senders: match (has(VNI_LISTED), has(VNI_NAMED)) {
+                (_, true) => Senders::Named,
+                (true, false) => Senders::Flooded,
+                (false, false) => Senders::Peers,
+            },
             learn: has(VNI_LEARNS),
             answer_arp: has(VNI_ANSWERS_ARP),
             arp_miss: OnMiss::of(has(VNI_ARP_FLOOD), has(VNI_ARP_UPCALL)),
@@ -234,7 +249,7 @@ mod tests {
     fn settings_come_back_from_the_maps() {
         let settings = VniSettings {
             flood: Flood::HeadEnd(vec![Ipv4Addr::new(10, 0, 0, 2)]),
-            listed: true,
+            senders: Senders::Flooded,
             learn: false,
             arp_miss: OnMiss::Upcall,
             unicast_miss: OnMiss::FloodAndUpcall,
@@ -244,7 +259,8 @@ mod tests {
         };
         let remotes = vec![Ipv4Addr::new(10, 0, 0, 2)];
         assert_eq!(VniSettings::of(&settings.state(7), &settings.limits(), remotes), settings);
-        let group = VniSettings { flood: Flood::Group(Ipv4Addr::new(239, 1, 1, 1)), ..VniSettings::default() };
+        let group = Flood::Group(Ipv4Addr::new(239, 1, 1, 1));
+        let group = VniSettings { flood: group, senders: Senders::Named, ..VniSettings::default() };
         assert_eq!(VniSettings::of(&group.state(0), &group.limits(), Vec::new()), group);
     }
 

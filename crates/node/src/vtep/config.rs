@@ -149,6 +149,9 @@ pub struct SegmentTable {
     /// Where frames to many go: `"peers"` (all), a list of peers, a multicast group, or `"nowhere"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flood: Option<FloodText>,
+    /// Peers that may send into it: by default those of `flood` if it is a list, else all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<BTreeSet<Ipv4Addr>>,
     /// Learn MACs from frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learn: Option<bool>,
@@ -311,7 +314,7 @@ impl VtepConfig {
         let id = |id| SegmentTable { id: Some(id), ..SegmentTable::default() };
         let group = Some(FloodText::Word("239.1.1.1".to_owned()));
         config.vni = vec![
-            id(VniIds::One(100)),
+            SegmentTable { members: Some([Ipv4Addr::new(10, 64, 0, 3)].into()), ..id(VniIds::One(100)) },
             SegmentTable { flood: group, age_s: Some(600), ..id(VniIds::Range("200-299".to_owned())) },
             SegmentTable { directory: Some(true), learn: Some(true), ..id(VniIds::One(7)) },
         ];

@@ -7,7 +7,7 @@ use weft_control::NS_PER_S;
 use weft_control::vtep::{Entry, Flood, Operation, Port, Segment, Settings, Tagged, To, Vni};
 use weft_datapath::offload::{HIDDEN_FROM_TC, HIDDEN_FROM_XDP};
 use weft_datapath::vxlan::{
-    self, AccessRule, Capacities, OnMiss, Origin, PortRole, RateLimit, Trunk, Upcalls, Vtep, VtepOptions,
+    self, AccessRule, Capacities, OnMiss, Origin, PortRole, RateLimit, Senders, Trunk, Upcalls, Vtep, VtepOptions,
 };
 use weft_wire::ethernet::MacAddress;
 
@@ -196,6 +196,7 @@ impl Kernel {
                         _ => None,
                     }));
                     rest = &after[vnis.len() - 1..];
+                    vnis.iter().try_for_each(|vni| self.set_members(*vni, segment))?;
                     self.vtep.add_vnis(&vnis, &vni_settings(segment, copies))?;
                 }
                 step => self.take(step)?,
@@ -218,6 +219,7 @@ impl Kernel {
             Operation::AddPeer(peer) => self.vtep.add_peer(*peer)?,
             Operation::RemovePeer(peer) => drop(self.vtep.remove_peer(*peer)?),
             Operation::SetVni(vni, segment, copies) => {
+                self.set_members(theirs(*vni), segment)?;
                 self.vtep.add_vni(theirs(*vni), &vni_settings(segment, copies))?
             }
             Operation::AttachPort(name, port) => self.attach_port(name, port)?,
@@ -229,6 +231,11 @@ impl Kernel {
             }
         }
         Ok(())
+    }
+
+    fn set_members(&mut self, vni: vxlan::Vni, segment: &Segment) -> Result<(), NodeError> {
+        let nobody = BTreeSet::new();
+        Ok(self.vtep.set_members(vni, segment.members.as_ref().unwrap_or(&nobody))?)
     }
 
     /// Lets interfaces hear what these settings need, and no more: ports are for any station (a ToR's servers, a bridge);
@@ -413,7 +420,11 @@ fn vni_settings(segment: &Segment, copies: &BTreeSet<Ipv4Addr>) -> vxlan::VniSet
     };
     vxlan::VniSettings {
         flood,
-        listed: matches!(segment.flood, Flood::List(_)),
+        senders: match (&segment.members, &segment.flood) {
+            (Some(_), _) => Senders::Named,
+            (None, Flood::List(_)) => Senders::Flooded,
+            (None, _) => Senders::Peers,
+        },
         learn: segment.learn,
         answer_arp: segment.answer_arp,
         arp_miss: miss,

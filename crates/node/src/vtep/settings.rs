@@ -86,6 +86,7 @@ impl SegmentTable {
         };
         Ok(Segment {
             flood,
+            members: self.members.clone().or_else(|| defaults.members.clone()),
             learn: self.learn.or(defaults.learn).unwrap_or(usual.learn),
             age_s: self.age_s.or(defaults.age_s).unwrap_or(usual.age_s),
             answer_arp: self.answer_arp.or(defaults.answer_arp).unwrap_or(usual.answer_arp),
@@ -101,6 +102,7 @@ impl SegmentTable {
         Self {
             id: Some(id),
             flood: Some(FloodText::of(&segment.flood)),
+            members: segment.members.clone(),
             learn: Some(segment.learn),
             age_s: Some(segment.age_s),
             answer_arp: Some(segment.answer_arp),

@@ -1,16 +1,19 @@
 //! A frame never enters another segment: random frames over a thousand VNIs, with the same MACs in all of them.
 
 use std::collections::BTreeMap;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 
 use rand::Rng;
 use rand_pcg::Pcg64;
+use weft_datapath::vxlan::{RateLimit, VtepView};
+use weft_node::vtep::protocol::{Answer, Request};
+use weft_node::vtep::{HookChoice, SegmentTable};
 use weft_wire::vxlan::Header;
 
-use crate::bed::{HOST, Hosts, port, segments};
+use crate::bed::{HOST, Hosts, port, segment, segments};
 use crate::common::wait_until;
 use crate::net::tap::Tap;
-use crate::net::{Namespace, link};
+use crate::net::{Namespace, Pins, link};
 
 const VNIS: u32 = 1000;
 /// Two ports in each of the first segments.
@@ -108,4 +111,80 @@ fn random_frames_over_a_thousand_segments_stay_in_theirs() {
     });
     assert!(frames("unknown_vni") > 0 && frames("decapsulated") > 0 && frames("switched") > 0);
     vtep.finish();
+}
+
+/// What HOST[1] says in a segment, to everybody.
+fn said_in(vni: u32) -> Vec<u8> {
+    let mut datagram = Header { vni }.to_bytes().to_vec();
+    datagram.extend([[0xff; 6], [2, 0, 0, 0, 0, 1]].concat());
+    datagram.extend([&ETHERTYPE[..], &MARK, &vni.to_be_bytes(), &[0; 40]].concat());
+    datagram
+}
+
+fn a_peer_is_heard_in_the_segments_that_name_it(test: &'static str, hook: HookChoice) {
+    let Some(hosts) = Hosts::new(test) else { return };
+    let vms = Namespace::new(test, "vms");
+    let other = Ipv4Addr::new(10, 9, 0, 77);
+    let of =
+        |vni, members: &[Ipv4Addr]| SegmentTable { members: Some(members.iter().copied().collect()), ..segment(vni) };
+    let mut config = hosts.config(0);
+    config.peers.insert(other);
+    config.hook = hook;
+    config.vni = vec![of(1, &[HOST[1], other]), of(2, &[other])];
+    let mut taps = [1, 2].map(|vni| {
+        link((&hosts.hosts[0], &format!("p{vni}")), (&vms, &format!("v{vni}")), 1500);
+        config.port.push(port(&format!("p{vni}"), vni));
+        Tap::open(&vms, &format!("v{vni}"), false)
+    });
+    let vtep = hosts.vtep(0, config.clone());
+    let peer = hosts.hosts[1].within(|| UdpSocket::bind((HOST[1], 4789)).unwrap());
+    let say = |vni| peer.send_to(&said_in(vni), (HOST[0], 4789)).map(drop).unwrap();
+    let frames = |name: &str| vtep.count("frames", name);
+    say(1);
+    say(2);
+    wait_until("both are counted", || [frames("flooded_locally"), frames("not_member")] == [1, 1]);
+    let heard = |tap: &mut Tap| std::iter::from_fn(|| tap.poll().map(marked)).flatten().count();
+    assert_eq!(taps.each_mut().map(heard), [1, 0]);
+    // What the segment floods goes to all peers as before.
+    taps[1].send(&said_in(2)[8..]);
+    let mut buffer = vec![0; 2048];
+    let told = std::iter::repeat_with(|| peer.recv(&mut buffer).map(|length| marked(&buffer[8..length])).unwrap());
+    assert_eq!(told.flatten().next(), Some(2));
+
+    config.vni[1] = of(2, &[HOST[1]]);
+    *vtep.config.lock().unwrap() = config;
+    vtep.hang_up();
+    wait_until("it is a member", || {
+        say(2);
+        frames("flooded_locally") > 1
+    });
+    let shown = vtep.ask(Request::Config);
+    assert!(matches!(&shown, Answer::Config(text) if text.contains("members")), "{shown:?}");
+    vtep.finish();
+}
+
+#[test]
+fn a_peer_is_heard_in_the_segments_that_name_it_at_tc() {
+    a_peer_is_heard_in_the_segments_that_name_it("mtc", HookChoice::Tc);
+}
+
+#[test]
+fn a_peer_is_heard_in_the_segments_that_name_it_at_xdp() {
+    a_peer_is_heard_in_the_segments_that_name_it("mxdp", HookChoice::Xdp);
+}
+
+/// 10,000 frames of each kind a second, a tenth of them at once, unless the settings say otherwise.
+#[test]
+fn a_segment_may_flood_only_so_much_without_being_told() {
+    let Some(hosts) = Hosts::new("floods") else { return };
+    let pins = Pins::new(hosts.dir.path());
+    let mut config = hosts.config(0);
+    config.pin_dir = Some(pins.dir("vtep"));
+    config.vni = vec![segment(1)];
+    let vtep = hosts.vtep(0, config);
+    let segments = VtepView::open_pinned(pins.dir("vtep")).unwrap().segments().unwrap();
+    let limit = Some(RateLimit { frames_per_sec: 10_000, burst_frames: 1000 });
+    let [segment] = &segments[..] else { panic!("{segments:?}") };
+    assert_eq!([segment.settings.broadcast_limit, segment.settings.unknown_limit], [limit, limit]);
+    vtep.stop();
 }
