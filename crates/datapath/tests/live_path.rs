@@ -2,9 +2,11 @@
 
 mod common;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::bed::{Attached, Bed};
+use common::netns::link;
+use common::tap::Tap;
 use common::traffic::{Icmp, received, transfer};
 use common::*;
 
@@ -105,4 +107,38 @@ fn a_wrong_mapping_ends_at_the_tor_with_a_reason() {
     assert!(a.ping(nowhere, 64, 1, 56).is_none());
     assert_eq!(count_of(attached.tor2.counters().unwrap(), "no_such_host"), 1);
     assert_eq!(count_of(attached.intermediate.counters().unwrap(), "forwarded"), 1, "it did not come back");
+}
+
+/// The kernel keeps a tag beside the frame, which then looks like one without: what a server's bridge hands on, and what comes in
+/// at a port of the ToR.
+#[test]
+fn a_tag_beside_the_frame_is_no_way_by_the_agent_or_the_tor() {
+    let Some((bed, attached)) = bed("beside") else { return };
+    let for_b = Ipv4 { source: MY_AA, destination: PEER_AA, ..Ipv4::default() }.bytes();
+    let encapsulated = wrapped(&for_b, "100.64.3.7".parse().unwrap(), PEER_TOR, 0);
+    let tagged =
+        |vlan: u8, packet: &[u8]| ethernet(GATEWAY_MAC, OTHER_MAC, 0x8100, &[&[0, vlan, 8, 0][..], packet].concat());
+    let wait_for = |what: &dyn Fn() -> u64, count| {
+        let begin = Instant::now();
+        while what() < count {
+            assert!(begin.elapsed() < WAIT, "{} of {count}", what());
+            std::thread::yield_now();
+        }
+    };
+    link((&bed.a, "x0"), (&bed.a, "x1"), 1500);
+    bed.a.ip("link add br0 type bridge mcast_snooping 0");
+    for command in ["eth0 master br0", "x0 master br0", "br0 up"] {
+        bed.a.ip(&format!("link set {command}"));
+    }
+    Tap::open(&bed.a, "x1", WAIT).send(&tagged(5, &for_b));
+    wait_for(&|| count_of(attached.a.counters().unwrap(), "tagged"), 1);
+
+    let fabric = Tap::open(&bed.intermediate, "right", WAIT);
+    fabric.send(&tagged(5, &encapsulated));
+    fabric.send(&tagged(0, &encapsulated));
+    // At the port of a server that goes past its agent.
+    drop(attached.b);
+    Tap::open(&bed.b, "eth0", WAIT).send(&tagged(5, &encapsulated));
+    wait_for(&|| count_of(attached.tor2.counters().unwrap(), "tagged"), 3);
+    assert_eq!(count_of(attached.tor2.counters().unwrap(), "delivered"), 0);
 }

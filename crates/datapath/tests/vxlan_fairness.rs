@@ -9,8 +9,10 @@ use common::vxlan::{LOCAL, Node, Outer, PEER, arriving, settings, vni};
 use common::*;
 use weft_datapath::frame::{FrameInput, Verdict};
 use weft_datapath::vxlan::{
-    AccessRule, Attachment, Flood, OnMiss, RateLimit, To, Upcall, VniSettings, Vtep, VtepOptions, VtepProgram, now_ns,
+    AccessRule, Attachment, Capacities, Flood, OnMiss, Origin, RateLimit, Senders, To, Trunk, Upcall, VniSettings,
+    Vtep, VtepOptions, VtepProgram, now_ns,
 };
+use weft_wire::vlan::VlanId;
 
 /// More than the table holds.
 const MANY: u32 = 20_000;
@@ -25,12 +27,16 @@ struct Bench {
 }
 
 fn bench(test: &str) -> Option<Bench> {
+    bench_with(test, Capacities::default())
+}
+
+fn bench_with(test: &str, capacities: Capacities) -> Option<Bench> {
     if !weft_needs::root() {
         return None;
     }
     let bed = Node::new(test);
     bed.silence();
-    let options = VtepOptions { attachment: Attachment::Filter, ..VtepOptions::new(LOCAL) };
+    let options = VtepOptions { attachment: Attachment::Filter, capacities, ..VtepOptions::new(LOCAL) };
     let mut vtep = bed.vtep(&options)?;
     for number in [42, 43] {
         vtep.add_vni(vni(number), &settings()).unwrap();
@@ -72,6 +78,22 @@ impl Bench {
     fn speak(&self, port: usize, stations: impl Iterator<Item = [u8; 6]>) {
         let quiet = |source| (self.ports[port], ethernet(source, source, 0x88b5, &[0; 46]));
         self.at_ports(stations.map(quiet));
+    }
+
+    /// Stations behind a peer that speak to nobody in particular.
+    fn speak_from(&self, peer: Ipv4Addr, number: u32, stations: impl Iterator<Item = [u8; 6]>) {
+        let quiet =
+            |mac| Outer { source: peer, vni: number, ..arriving() }.frame(&ethernet(mac, mac, 0x88b5, &[0; 46]));
+        self.at_uplink(stations.map(quiet));
+    }
+
+    /// Learned in a segment.
+    fn learned(&self, number: u32) -> usize {
+        self.vtep.entries(Some(vni(number))).unwrap().iter().filter(|entry| entry.origin == Origin::Learned).count()
+    }
+
+    fn event(&self, name: &str) -> u64 {
+        self.vtep.events().unwrap().iter().find(|(of, _)| *of == name).expect("an event of ours").1
     }
 
     fn knows(&self, number: u32, mac: [u8; 6]) -> bool {
@@ -135,6 +157,66 @@ fn a_port_full_of_addresses_leaves_its_segment_room_until_they_are_over() {
 }
 
 #[test]
+fn a_segment_has_fewer_addresses_than_its_ports_could() {
+    let capacities = Capacities { vni_macs: 3000, ..Capacities::default() };
+    let Some(bench) = bench_with("vniroom", capacities) else { return };
+    bench.speak(0, (0..2500).map(|n| station(1, n)));
+    assert_eq!((bench.learned(42), bench.event("port_full")), (2048, 2500 - 2048));
+    bench.speak(1, (0..2000).map(|n| station(2, n)));
+    assert_eq!((bench.learned(42), bench.event("vni_full")), (3000, 2000 - 952));
+    bench.speak(2, (0..2000).map(|n| station(3, n)));
+    assert_eq!((bench.learned(43), bench.event("table_full")), (2000, 0), "the other segment has all of its room");
+}
+
+#[test]
+fn what_is_told_has_room_when_all_that_is_learned_has_none() {
+    const TOLD: u32 = 1000;
+    let capacities = Capacities { macs: 3000, vni_macs: 2000, told_macs: TOLD, ..Capacities::default() };
+    let Some(mut bench) = bench_with("toldroom", capacities) else { return };
+    bench.speak(0, (0..2000).map(|n| station(1, n)));
+    bench.speak(2, (0..2000).map(|n| station(2, n)));
+    bench.speak_from(PEER, 43, (0..2000).map(|n| station(3, n)));
+    assert_eq!([bench.learned(42), bench.learned(43)], [2000, 1000]);
+    assert_eq!(bench.event("table_full"), 3000);
+    for n in 0..TOLD / 2 {
+        bench
+            .vtep
+            .directory_entry(vni(42), station(4, n), To::Remote(PEER))
+            .expect("there is room for the directory's");
+        bench.vtep.static_entry(vni(43), station(5, n), To::Remote(PEER)).expect("and for the operator's");
+    }
+    assert_eq!([bench.learned(42), bench.learned(43)], [2000, 1000], "nothing was pushed out for them");
+}
+
+#[test]
+fn addresses_behind_a_peer_stay_within_their_segments_room() {
+    let Some(bench) = bench("peerroom") else { return };
+    bench.speak_from(PEER, 42, (0..MANY).map(|n| station(1, n)));
+    assert_eq!((bench.learned(42), bench.event("vni_full")), (4096, u64::from(MANY) - 4096));
+    bench.speak_from(PEER, 43, [station(2, 0)].into_iter());
+    bench.speak(2, [station(3, 0)].into_iter());
+    assert_eq!(bench.learned(43), 2);
+}
+
+#[test]
+fn a_trunk_has_room_of_its_own() {
+    let capacities = Capacities { trunk_macs: 3000, ..Capacities::default() };
+    let Some(mut bench) = bench_with("trunkroom", capacities) else { return };
+    bench.bed.node.enter_with(|| bench.vtep.detach(bench.ports[0])).unwrap();
+    let vlans = [(VlanId::new(10).unwrap(), vni(43))].into();
+    let trunk = Trunk { untagged: Some(vni(42)), vlans };
+    bench.bed.node.enter_with(|| bench.vtep.attach_trunk(bench.ports[0], &trunk)).unwrap();
+    bench.speak(0, (0..MANY).map(|n| station(1, n)));
+    assert_eq!(
+        (bench.learned(42), bench.event("port_full")),
+        (3000, u64::from(MANY) - 3000),
+        "more than a port, no more"
+    );
+    bench.speak(1, (0..1000).map(|n| station(2, n)));
+    assert_eq!((bench.learned(42), bench.event("vni_full")), (4000, 0), "the port beside it has room");
+}
+
+#[test]
 fn a_segment_that_asks_for_everything_leaves_the_others_their_questions() {
     let Some(mut bench) = bench("asks") else { return };
     bench.ask(42, None);
@@ -189,4 +271,27 @@ fn a_peer_is_heard_in_its_own_segments_only() {
     assert_eq!(heard(&bench), [yes, no, yes, no]);
     bench.vtep.add_peer(PEER).unwrap();
     assert_eq!(heard(&bench), [yes, yes, yes, no]);
+}
+
+#[test]
+fn who_is_named_is_heard_wherever_floods_go() {
+    let Some(mut bench) = bench("named") else { return };
+    let named = VniSettings { senders: Senders::Named, ..settings() };
+    bench.vtep.add_vni(vni(43), &named).unwrap();
+    bench.vtep.static_entry(vni(43), SERVER_MAC, To::Port(bench.ports[2])).unwrap();
+    bench.vtep.add_peer(PEER).unwrap();
+    let inner = ethernet(SERVER_MAC, station(8, 0), 0x0800, &Ipv4::default().bytes());
+    let heard = |bench: &Bench| bench.at_uplink([Outer { vni: 43, ..arriving() }.frame(&inner)].into_iter())[0];
+    assert_eq!(heard(&bench), Verdict::Drop, "its floods go there, no more");
+    assert!(!bench.knows(43, station(8, 0)));
+    bench.vtep.set_members(vni(43), &[PEER].into()).unwrap();
+    assert_eq!(heard(&bench), Verdict::Redirect);
+    // An entry that comes and goes takes nothing away, and once it is named no longer, what was seen does not count.
+    bench.vtep.static_entry(vni(43), station(9, 0), To::Remote(PEER)).unwrap();
+    bench.vtep.remove_entry(vni(43), station(9, 0)).unwrap();
+    assert_eq!(heard(&bench), Verdict::Redirect);
+    bench.vtep.set_members(vni(43), &[].into()).unwrap();
+    assert_eq!(heard(&bench), Verdict::Drop);
+    bench.vtep.add_vni(vni(43), &settings()).unwrap();
+    assert_eq!(heard(&bench), Verdict::Redirect);
 }

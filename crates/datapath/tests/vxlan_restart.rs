@@ -14,7 +14,8 @@ use common::traffic::{Icmp, transfer};
 use common::vxlan::{LOCAL, Node, PEER, hold, settings, vni};
 use common::*;
 use weft_datapath::vxlan::{
-    self, AccessRule, Attachment, Capacities, Hook, Origin, PortRole, To, Vtep, VtepOptions, VtepView, interface_index,
+    self, AccessRule, Attachment, Capacities, Hook, Origin, PortRole, Senders, To, VniSettings, Vtep, VtepOptions,
+    VtepView, interface_index,
 };
 
 const FAR: [u8; 4] = [20, 0, 0, 2];
@@ -164,4 +165,20 @@ fn the_hook_may_change_at_a_restart() {
     }
     start_again(&bed, &options(&dir, Hook::Tc)).stop().unwrap();
     assert!(!dir.exists());
+}
+
+#[test]
+fn who_is_named_is_still_heard_and_may_be_named_no_longer() {
+    let Some((fs, bed, station)) = bed("vnamed") else { return };
+    let options = options(&fs.0.join("v"), Hook::Tc);
+    let Some(mut vtep) = first_start(&bed, &options) else { return };
+    vtep.add_vni(vni(42), &VniSettings { senders: Senders::Named, ..settings() }).unwrap();
+    vtep.set_members(vni(42), &[PEER].into()).unwrap();
+    assert!(Icmp::open(&station, WAIT).ping(FAR.into(), 64, 1, 56).is_some());
+    drop(vtep);
+    let mut vtep = start_again(&bed, &options);
+    assert!(Icmp::open(&station, WAIT).ping(FAR.into(), 64, 2, 56).is_some());
+    vtep.set_members(vni(42), &[].into()).unwrap();
+    assert!(Icmp::open(&station, Duration::from_millis(300)).ping(FAR.into(), 64, 3, 56).is_none());
+    bed.node.enter_with(|| vtep.stop()).unwrap();
 }
