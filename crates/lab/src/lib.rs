@@ -9,6 +9,7 @@
 //! * [`doctor`], [`deps`]: what a machine needs
 //! * [`bundle`]: everything about a machine and its daemons in one archive, for a bug report
 //! * [`setup`]: how long it takes until a lab, a campus or a calculation stands
+//! * [`isolation`]: what a tenant of two VTEPs does to another
 //! * [`tester`]: the test centre, between any two ports
 //! * [`trill`]: campuses of RBridges, and their spanning-tree twin; the TRILL papers' experiments
 //! * [`plan`]: what would be done to each node, as text
@@ -33,6 +34,7 @@ mod frr;
 pub mod graph;
 pub mod home;
 mod inside;
+pub mod isolation;
 mod limits;
 mod migration;
 mod multicast;

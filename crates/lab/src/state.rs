@@ -1,15 +1,17 @@
 //! What is on disk about a lab that is up, so that any later command, also after a crash, can use it or remove it.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 use weft_scenario::engine::Overlay;
 use weft_scenario::topology::{Access, Fabric, Role};
 
+use crate::down;
 use crate::error::LabError;
 use crate::folder::Folder;
-use crate::home::{self, lab_dir, write_atomically};
+use crate::home::{self, lab_dir, log_dir, make_dir, make_store_dir, socket_dir, write_atomically};
 use crate::plan::access;
 use crate::process::ProcessId;
 
@@ -99,6 +101,25 @@ impl LabState {
         }
     }
 
+    /// Takes a name with this beginning that no lab has, for [`Self::bare`], makes its directories and writes down whose they are.
+    pub(crate) fn claim(beginning: &str, what: &str, overlay: Overlay) -> Result<(String, Self), LabError> {
+        let labs = {
+            let _lock = home::lock()?;
+            Folder::make(Path::new(home::LABS_DIR), 0o700)?
+        };
+        for number in 1u32.. {
+            let name = format!("{beginning}-{}-{number}", std::process::id());
+            if labs.make_child(&name, Mode::RWXU)? {
+                let state = Self::bare(&name, what, overlay, ProcessId::own());
+                return match state.save().and_then(|()| make_folders(&name)) {
+                    Ok(()) => Ok((name, state)),
+                    Err(error) => down::down(&name).and(Err(error)),
+                };
+            }
+        }
+        unreachable!("numbers do not end")
+    }
+
     /// Where the file is.
     pub fn path(lab: &str) -> PathBuf {
         lab_dir(lab).join("state.json")
@@ -149,6 +170,12 @@ impl LabState {
     pub(crate) fn is_orphan(&self) -> bool {
         self.owner.is_some_and(|owner| !owner.is_alive())
     }
+}
+
+fn make_folders(name: &str) -> Result<(), LabError> {
+    make_dir(&log_dir(name))?;
+    make_dir(&socket_dir(name))?;
+    make_store_dir(name)
 }
 
 fn accesses(scenario: &weft_scenario::engine::Scenario, id: weft_scenario::id::NodeId) -> Vec<Access> {

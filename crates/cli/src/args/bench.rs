@@ -58,6 +58,25 @@ A lab of `vl2-testbed` comes up and goes down; RBridges speak IS-IS in virtual t
         #[command(flatten)]
         output: OutputFlag,
     },
+    /// What a tenant that misbehaves, or a VTEP that is no peer, does to another tenant of the same two VTEPs
+    #[cfg(feature = "lab")]
+    #[command(after_help = "\
+Examples:
+  weft bench isolation
+  weft bench isolation --quick -o json
+
+An attack is compared with as many frames per second that everybody expects. Connections that exhaust a directory server:
+`weft bench directory`.")]
+    Isolation {
+        /// Shorter rounds
+        #[arg(long)]
+        quick: bool,
+        /// Interleaved rounds; the median counts
+        #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+        rounds: u32,
+        #[command(flatten)]
+        output: OutputFlag,
+    },
     /// Packet-hops per CPU second and memory of the simulator on its reference jobs
     #[command(after_help = "\
 Examples:

@@ -8,7 +8,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddrV4, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::fs::Mode;
 use rustix::thread::CapabilitySet;
 use weft_node::certs::{self, Wanted};
 use weft_node::client::{AdminClient, Target};
@@ -26,8 +25,7 @@ use super::tier::{ServerView, Tier, store_victims};
 use super::usage::wait_until;
 use crate::down;
 use crate::error::LabError;
-use crate::folder::Folder;
-use crate::home::{LABS_DIR, lock, log_dir, make_dir, make_store_dir, record_file, socket_dir, store_dir};
+use crate::home::{log_dir, record_file, socket_dir, store_dir};
 use crate::overlay::{read_secret, write_secret};
 use crate::process::{Daemon, ProcessId, kill_all, log_tail};
 use crate::rights::Rights;
@@ -83,7 +81,7 @@ struct Server {
 impl Bed {
     /// Starts the tier and waits until it takes updates.
     pub fn start(options: &BedOptions, progress: &dyn Progress) -> Result<Self, LabError> {
-        let (name, state) = claim()?;
+        let (name, state) = LabState::claim("bench", "directory on loopback", Overlay::Vl2)?;
         let record = record_file(&name);
         let key_file = socket_dir(&name).join("directory.key");
         write_secret(&key_file)?;
@@ -177,7 +175,7 @@ impl Bed {
             key_id: KEY_ID,
             tls_listen: Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, free_port()?)),
             tls: Some(TlsFiles::in_dir(&self.certificates, certs::SERVER)),
-            http_listen: None,
+            http_listen: Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)),
             tor_las: Some(vec![TOR_LA]),
             lookup_threads: self.options.lookup_threads,
             ..DirectoryConfig::example()
@@ -368,30 +366,4 @@ fn etcd_name(index: usize) -> String {
 fn free_port() -> Result<u16, LabError> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
     listener.map(|address| address.port()).map_err(LabError::io("find a free port"))
-}
-
-fn make_folders(name: &str) -> Result<(), LabError> {
-    make_dir(&log_dir(name))?;
-    make_dir(&socket_dir(name))?;
-    make_store_dir(name)
-}
-
-/// Takes a name that no lab has, makes its directories and writes down whose they are.
-fn claim() -> Result<(String, LabState), LabError> {
-    let labs = {
-        let _lock = lock()?;
-        Folder::make(Path::new(LABS_DIR), 0o700)?
-    };
-    for number in 1u32.. {
-        let name = format!("bench-{}-{number}", std::process::id());
-        if labs.make_child(&name, Mode::RWXU)? {
-            let state = LabState::bare(&name, "directory on loopback", Overlay::Vl2, ProcessId::own());
-            let made = state.save().and_then(|()| make_folders(&name));
-            return match made {
-                Ok(()) => Ok((name, state)),
-                Err(error) => down::down(&name).and(Err(error)),
-            };
-        }
-    }
-    unreachable!("numbers do not end")
 }

@@ -137,7 +137,7 @@ pub(super) fn resident_bytes(pid: u32) -> u64 {
 }
 
 /// Waits until something happens. An error names what did not happen in time.
-pub(super) fn wait_until(
+pub(crate) fn wait_until(
     progress: &dyn Progress,
     what: &str,
     mut happened: impl FnMut() -> Result<bool, LabError>,

@@ -83,6 +83,11 @@ fn rows(report: &BenchReport) -> Rows {
     push(format!("{load}: p50, p99"), format!("{:.2}, {:.2}", abuse.p50_ms_without, abuse.p99_ms_without), "ms");
     let what = format!("  beside one with {carried_out}/s, and {refused}/s refused");
     push(what, format!("{:.2}, {:.2}", abuse.p50_ms_with, abuse.p99_ms_with), "ms");
+    for idle in &report.idle {
+        let what = format!("CPU per look-up without, with {} idle connections: {}", idle.connections, idle.port);
+        push(what, format!("{:.0}, {:.0}", idle.cpu_ns_without, idle.cpu_ns_with), "ns");
+        push("  worst answer of the admin socket meanwhile".into(), format!("{:.1}", idle.admin_ms_worst), "ms");
+    }
     let machine = &report.machine;
     let [before, after] = machine.load_average;
     push("load average before, after".into(), format!("{before:.2}, {after:.2}"), "");

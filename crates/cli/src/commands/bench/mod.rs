@@ -5,6 +5,8 @@ mod datapath;
 #[cfg(feature = "lab")]
 mod directory;
 #[cfg(feature = "lab")]
+mod isolation;
+#[cfg(feature = "lab")]
 mod setup;
 pub(crate) mod sim;
 #[cfg(feature = "lab")]
@@ -27,6 +29,11 @@ pub(crate) fn bench(command: BenchCommand, quiet: bool) -> Result<ExitCode, Fail
         }
         #[cfg(feature = "lab")]
         BenchCommand::Directory(args) => directory::directory(&args, quiet),
+        #[cfg(feature = "lab")]
+        BenchCommand::Isolation { quick, rounds, output } => {
+            require(Use::VtepLab)?;
+            isolation::isolation(quick, rounds, output.output, quiet)
+        }
         #[cfg(feature = "lab")]
         BenchCommand::Setup { rounds, output } => setup::setup(rounds, output.output, quiet),
         #[cfg(feature = "lab")]

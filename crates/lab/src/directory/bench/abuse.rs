@@ -172,7 +172,7 @@ fn beside(load: &UpdateLoad, abuse: &UpdateLoad) -> Result<(UpdateReport, Update
 }
 
 /// Of this thread and those that it starts.
-fn behind_others() -> Result<(), LabError> {
+pub(super) fn behind_others() -> Result<(), LabError> {
     setpriority_process(None, BEHIND_OTHERS).map_err(LabError::errno("stand behind others"))
 }
 

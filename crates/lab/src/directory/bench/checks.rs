@@ -65,6 +65,11 @@ pub(super) fn of(report: &BenchReport, options: &BenchOptions) -> Vec<Check> {
         .push(Check::at_most("update p99 beside abuse, over that without", abuse.p99_ratio, 2.0, "ratio").unless(wall));
     checks.push(Check::at_most("updates that failed beside abuse", abuse.failed as f64, 0.0, "updates").unless(wall));
     checks.push(Check::at_most("acknowledged updates lost beside abuse", abuse.lost as f64, 0.0, "updates"));
+    for idle in &report.idle {
+        let beside = format!("beside idle connections: {}", idle.port);
+        checks.push(Check::at_most(format!("CPU per look-up {beside}"), idle.cpu_ratio, 1.1, "ratio").unless(wall));
+        checks.push(Check::at_most(format!("admin socket {beside}"), idle.admin_ms_worst, 1000.0, "ms").unless(wall));
+    }
     if !options.quick {
         checks.push(Check::at_most("memory of 1 M mappings", report.million.memory_mb, 300.0, "MB"));
         checks.push(Check::at_most("cold start with 1 M mappings", report.million.cold_start_s, 5.0, "s").unless(wall));

@@ -5,12 +5,14 @@
 //! * `updates`: updates and bulk changes per second, visibility, a killed leader
 //! * `size`: a million mappings; garbage
 //! * `abuse`: one service beyond all its limits, beside another
+//! * `idle`: connections that say nothing, as many as a port takes
 //! * `echo`: the baseline: a socket that sends datagrams back and does nothing else
 //! * `checks`: every floor with our number
 
 mod abuse;
 mod checks;
 mod echo;
+mod idle;
 mod lookups;
 mod size;
 mod updates;
@@ -30,12 +32,13 @@ use crate::error::LabError;
 pub use abuse::AbuseNumbers;
 pub use checks::{FOREIGN_WORK, LATE_ECHO, SLOWER_MACHINE};
 pub use echo::Baseline;
+pub use idle::IdleNumbers;
 pub use lookups::LookupNumbers;
 pub use size::{GarbageNumbers, MillionNumbers};
 pub use updates::{ConvergenceNumbers, FailoverNumbers, UpdateNumbers};
 
 /// Version of [`BenchReport`]'s fields.
-pub const SCHEMA_VERSION: u32 = 4;
+pub const SCHEMA_VERSION: u32 = 5;
 
 /// What is measured.
 #[derive(Clone, Debug)]
@@ -72,6 +75,8 @@ pub struct BenchReport {
     pub garbage: GarbageNumbers,
     /// A service that takes more than its share.
     pub abuse: AbuseNumbers,
+    /// Connections that say nothing, by port.
+    pub idle: Vec<IdleNumbers>,
     /// What the same datagrams cost without a directory.
     pub baseline: Baseline,
     /// Every floor with our number.
@@ -100,7 +105,9 @@ pub fn run(options: &BenchOptions, progress: &dyn Progress) -> Result<BenchRepor
     let updates = updates::measure(&bench)?;
     let (million, garbage) = size::measure(&bench)?;
     let abuse = abuse::measure(&bench)?;
-    let foreign = lookups.iter().map(|one| one.foreign_cpu_ratio).fold(updates.foreign_cpu_ratio, f64::max);
+    let idle = idle::measure(&bench)?;
+    let others = lookups.iter().map(|one| one.foreign_cpu_ratio).chain(idle.iter().map(|one| one.foreign_cpu_ratio));
+    let foreign = others.fold(updates.foreign_cpu_ratio, f64::max);
     let mut report = BenchReport {
         schema_version: SCHEMA_VERSION,
         machine: MachineNumbers {
@@ -117,6 +124,7 @@ pub fn run(options: &BenchOptions, progress: &dyn Progress) -> Result<BenchRepor
         million,
         garbage,
         abuse,
+        idle,
         baseline,
         checks: Vec::new(),
     };
