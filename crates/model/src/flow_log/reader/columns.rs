@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use super::Line;
 use super::number::{count, duration_ns, time_ns};
+use super::short;
 
 const NS: u64 = 1;
 const US: u64 = 1_000;
@@ -204,8 +205,4 @@ fn cells(text: &str, delimiter: char) -> impl Iterator<Item = &str> {
         let cell = cell.trim();
         cell.strip_prefix('"').and_then(|cell| cell.strip_suffix('"')).unwrap_or(cell)
     })
-}
-
-fn short(cell: &str) -> String {
-    cell.chars().take(40).collect()
 }

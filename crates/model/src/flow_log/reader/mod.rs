@@ -200,5 +200,10 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
+/// As much of a word of the log as people read.
+fn short(word: &str) -> String {
+    word.chars().take(40).collect()
+}
+
 #[cfg(test)]
 mod tests;

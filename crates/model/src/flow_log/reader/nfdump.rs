@@ -12,6 +12,7 @@ use std::net::IpAddr;
 
 use super::Line;
 use super::number::{count, duration_ns, time_ns};
+use super::short;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -46,16 +47,17 @@ impl Table {
         let (date, clock, duration) = (next("date")?, next("time")?, next("duration")?);
         let (_protocol, from) = (next("protocol")?, next("sender")?);
         let start = format!("{date} {clock}");
-        let start_ns = time_ns(&start, SECOND_NS).ok_or_else(|| format!("`{start}` is no time"))?;
-        let lasts_ns = duration_ns(duration, SECOND_NS).ok_or_else(|| format!("`{duration}` is no duration"))?;
-        let end_ns = start_ns.checked_add(lasts_ns).ok_or_else(|| format!("`{duration}` is no duration"))?;
+        let start_ns = time_ns(&start, SECOND_NS).ok_or_else(|| format!("`{}` is no time", short(&start)))?;
+        let lasts_ns =
+            duration_ns(duration, SECOND_NS).ok_or_else(|| format!("`{}` is no duration", short(duration)))?;
+        let end_ns = start_ns.checked_add(lasts_ns).ok_or_else(|| format!("`{}` is no duration", short(duration)))?;
         let mut right = right.split_whitespace().peekable();
         let to = right.next().ok_or("no receiver")?;
         let mut numbers = right.skip(self.words_before_packets).peekable();
         let mut number = |what: &str| {
             let word = numbers.next().ok_or_else(|| format!("no number of {what}"))?;
             let scale = numbers.next_if(|word| matches!(*word, "K" | "M" | "G" | "T")).unwrap_or_default();
-            count(&format!("{word}{scale}")).ok_or_else(|| format!("`{word}{scale}` is no number of {what}"))
+            count(&format!("{word}{scale}")).ok_or_else(|| format!("`{}{scale}` is no number of {what}", short(word)))
         };
         number("packets")?;
         let bytes = number("bytes")?;
@@ -66,12 +68,14 @@ impl Table {
 /// The address of `10.0.0.1:80`, or of `2001:db8::1.80` and `2001:db8::1.128.0` (type and code of ICMP).
 fn address(text: &str) -> Result<IpAddr, String> {
     if text.contains("..") {
-        return Err(format!("`{text}` is a shortened address; print with `nfdump -6`"));
+        return Err(format!("`{}` is a shortened address; print with `nfdump -6`", short(text)));
     }
     let colons = text.matches(':').count();
     let address = match colons {
         0 | 1 => text.split(':').next(),
         _ => text.split('.').next(),
     };
-    address.and_then(|address| address.parse().ok()).ok_or_else(|| format!("`{text}` is no address with a port"))
+    address
+        .and_then(|address| address.parse().ok())
+        .ok_or_else(|| format!("`{}` is no address with a port", short(text)))
 }
