@@ -3,15 +3,15 @@
 mod args;
 mod commands;
 mod exit;
+mod log;
 mod output;
 mod progress;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command, InternalCommand, LogFormat};
+use args::{Cli, Command, InternalCommand};
 use exit::Failure;
 
 fn main() -> ExitCode {
@@ -20,7 +20,7 @@ fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     let format = cli.log_format;
-    start_log(cli.verbose, format);
+    log::start(cli.verbose, format);
     match dispatch(cli) {
         Ok(code) => code,
         Err(failure) => failure.report(format),
@@ -75,29 +75,6 @@ fn internal(command: InternalCommand) -> Result<ExitCode, Failure> {
         InternalCommand::Vm { args } => Ok(weft_lab::frames::vm::worker_main(args)),
         InternalCommand::SimJob { job, runs, workers, divisor } => {
             commands::bench::sim::job(&job, runs, workers, divisor)
-        }
-    }
-}
-
-/// Warnings, and that a daemon is ready.
-const QUIET: &str = "warn,weft::ready=info";
-
-/// Logs go to standard error, so that standard output holds results only; with colours only where somebody sees them. As JSON they have
-/// a line for each event, also for a failure or a panic at the end.
-fn start_log(verbose: u8, format: LogFormat) {
-    let level = [QUIET, "info", "debug", "trace"][usize::from(verbose.min(3))];
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
-    let failures = format!("{}=error", exit::FAILURE_LOG).parse().expect("it is a directive");
-    let filter = filter.add_directive(failures);
-    let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let colours = std::io::stderr().is_terminal() && !wants_none;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr);
-    match format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => {
-            log.with_ansi(false).json().flatten_event(true).with_current_span(false).with_span_list(false).init();
-            std::panic::set_hook(Box::new(|panic| tracing::error!(target: exit::FAILURE_LOG, "{panic}")));
         }
     }
 }

@@ -34,7 +34,6 @@ mod poll;
 pub mod rbridge;
 mod run_folder;
 mod runner;
-mod seldom;
 mod service;
 mod settings_file;
 mod silence;

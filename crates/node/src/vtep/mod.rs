@@ -26,7 +26,6 @@ use weft_wire::ethernet::MacAddress;
 use crate::error::NodeError;
 use crate::poll::Poller;
 use crate::runner::{self, Clock, DaemonKind, Load};
-use crate::seldom::Seldom;
 use crate::silence::Silence;
 use crate::socket;
 use crate::stop::Stop;
@@ -89,15 +88,6 @@ struct Daemon {
     clock: Clock,
     age_at_ns: Option<u64>,
     io: Tally<IoFault>,
-    lines: Lines,
-}
-
-/// Lines that tenants and strangers can cause.
-#[derive(Debug, Default)]
-struct Lines {
-    moved: Seldom,
-    stranger: Seldom,
-    not_installed: Seldom,
 }
 
 impl Daemon {
@@ -177,14 +167,10 @@ impl Daemon {
                 }
                 Upcall::Learned { vni, mac, to } => debug!(%vni, mac = %MacAddress(mac), ?to, "learned"),
                 Upcall::Moved { vni, mac, to } => {
-                    if let Some(kept_back) = self.lines.moved.may(self.clock.now_ns()) {
-                        info!(%vni, mac = %MacAddress(mac), ?to, kept_back, "moved");
-                    }
+                    info!(%vni, mac = %MacAddress(mac), ?to, "moved");
                 }
                 Upcall::UnknownPeer { vni, peer } => {
-                    if let Some(kept_back) = self.lines.stranger.may(self.clock.now_ns()) {
-                        warn!(%vni, %peer, kept_back, "frames from a VTEP that is no peer");
-                    }
+                    warn!(%vni, %peer, "frames from a VTEP that is no peer");
                 }
             }
         }
@@ -238,9 +224,7 @@ impl runner::Daemon for Daemon {
         let (settings, known) = kernel.found()?;
         let upcalls = kernel.upcalls()?;
         let (config, clock, io) = (config.clone(), Clock::start(), Tally::default());
-        let lines = Lines::default();
-        let mut daemon =
-            Self { config, settings, kernel, upcalls, stations, tunnels, clock, age_at_ns: None, io, lines };
+        let mut daemon = Self { config, settings, kernel, upcalls, stations, tunnels, clock, age_at_ns: None, io };
         match daemon.begin(wanted, known) {
             Ok(()) => Ok(daemon),
             Err(error) => {

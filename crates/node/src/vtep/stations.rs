@@ -246,10 +246,8 @@ impl Daemon {
         }
     }
 
-    fn not_installed(&mut self, error: &NodeError) -> IoFault {
-        if let Some(kept_back) = self.lines.not_installed.may(self.clock.now_ns()) {
-            tracing::warn!(%error, kept_back, "data path");
-        }
+    fn not_installed(error: &NodeError) -> IoFault {
+        tracing::warn!(%error, "data path");
         IoFault::NotInstalled
     }
 
@@ -269,7 +267,7 @@ impl Daemon {
             Output::Install { vni, ip, mac, vtep } => {
                 debug!(%vni, %ip, ?vtep, "station");
                 let last = stations.note(vni, mac, vtep);
-                self.kernel.set_station(vni, ip, mac, vtep).map_err(|error| self.not_installed(&error))?;
+                self.kernel.set_station(vni, ip, mac, vtep).map_err(|error| Self::not_installed(&error))?;
                 self.leave(last)?;
             }
             Output::Remove { vni, ip, mac } => self.forget(vni, ip, mac)?,
@@ -292,14 +290,14 @@ impl Daemon {
 
     fn forget(&mut self, vni: Vni, ip: Ipv4Addr, mac: MacAddress) -> Result<(), IoFault> {
         let last = self.stations.as_mut().and_then(|stations| stations.note(vni, mac, None));
-        self.kernel.remove_station(vni, ip, mac).map_err(|error| self.not_installed(&error))?;
+        self.kernel.remove_station(vni, ip, mac).map_err(|error| Self::not_installed(&error))?;
         self.leave(last)
     }
 
     /// A VTEP that nobody names any more is no peer any more.
     fn leave(&mut self, vtep: Option<Ipv4Addr>) -> Result<(), IoFault> {
         match vtep.filter(|vtep| !self.settings.peers.contains(vtep)) {
-            Some(vtep) => self.kernel.remove_peer(vtep).map_err(|error| self.not_installed(&error)),
+            Some(vtep) => self.kernel.remove_peer(vtep).map_err(|error| Self::not_installed(&error)),
             None => Ok(()),
         }
     }
