@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weft_control::NS_PER_MS;
 use weft_control::directory::Table;
 use weft_control::directory::etcd::{
-    Answer, Append, Call, Claim, Claimed, Compact, Exchange, Fault, Load, ReadLog, Write,
+    Answer, Append, Call, Claim, Claimed, Compact, Exchange, Fault, Load, ReadLog, Turn, Write,
 };
 use weft_control::directory::replica::{Comparison, Part};
 
@@ -243,7 +243,7 @@ impl World {
             }
             Work::Claim { mut claim, table } => match claim.answered(answer) {
                 None => self.go_on(errand, Work::Claim { claim, table }, later_ns),
-                Some(Ok(Claimed::Ours { lease, epoch })) => self.write(server, &table, lease, epoch),
+                Some(Ok(Claimed::Ours { lease, turn })) => self.write(server, &table, lease, turn),
                 Some(Ok(Claimed::Other { lease })) => {
                     self.begin(server, Work::Revoke { lease, revision: Some(table.revision()) });
                 }
@@ -308,12 +308,12 @@ impl World {
         ReadLog::new(Arc::clone(&self.etcd.layout), self.etcd.origin.theirs(revision))
     }
 
-    fn write(&mut self, server: usize, table: &Table, lease: i64, epoch: u64) {
+    fn write(&mut self, server: usize, table: &Table, lease: i64, turn: Turn) {
         let revision = table.revision();
         let (layout, writer) = (Arc::clone(&self.etcd.layout), self.servers[server].writer);
         let theirs = self.etcd.origin.theirs(revision);
         let ahead = if self.plan.mutation == Mutation::SnapshotAhead { 3 } else { 0 };
-        let write = Write::new(layout, writer, table, theirs + ahead, epoch);
+        let write = Write::new(layout, writer, table, theirs + ahead, turn);
         self.begin(server, Work::Write { write, lease, revision });
     }
 

@@ -26,4 +26,4 @@ pub use compact::Compact;
 pub use layout::{Layout, Origin, Pointer};
 pub use read::{Load, ReadLog};
 pub use tail::{Mute, Raw, Sign, Tail, Vigil};
-pub use write::{Claim, Claimed, Write};
+pub use write::{Claim, Claimed, Turn, Write};

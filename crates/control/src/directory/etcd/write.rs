@@ -19,8 +19,17 @@ pub enum Claimed {
     Needless,
     /// Another one writes one; this lease is to be revoked.
     Other { lease: i64 },
-    /// It does, after the pointer of this epoch; the lease is to be revoked when it has.
-    Ours { lease: i64, epoch: u64 },
+    /// It does; the lease is to be revoked when it has.
+    Ours { lease: i64, turn: Turn },
+}
+
+/// Between which two snapshots a server writes its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// After the pointer of this epoch.
+    pub epoch: u64,
+    /// With the claim of this etcd revision; the next snapshot begins with another one.
+    pub claimed: u64,
 }
 
 /// Keeps other servers from writing a snapshot at the same time: it would be work for nothing.
@@ -80,8 +89,10 @@ impl Exchange for Claim {
             Claiming::Grant { epoch } => self.stage = Claiming::Claim { epoch, lease: answer.lease },
             Claiming::Claim { epoch, lease } => {
                 // A claim that was sent twice finds itself.
-                let ours = answer.succeeded || answer.first(0).is_some_and(|pair| pair.lease == lease);
-                return Some(Ok(if ours { Claimed::Ours { lease, epoch } } else { Claimed::Other { lease } }));
+                let found = || answer.first(0).filter(|pair| pair.lease == lease).map(|pair| pair.changed);
+                let claimed = if answer.succeeded { Some(answer.revision) } else { found() };
+                let ours = claimed.map(|claimed| Claimed::Ours { lease, turn: Turn { epoch, claimed } });
+                return Some(Ok(ours.unwrap_or(Claimed::Other { lease })));
             }
         }
         None
@@ -92,7 +103,7 @@ impl Exchange for Claim {
 pub struct Write {
     layout: Arc<Layout>,
     revision: u64,
-    epoch: u64,
+    turn: Turn,
     /// What the keys of its pages begin with.
     name: String,
     count: usize,
@@ -109,12 +120,12 @@ enum Writing {
 }
 
 impl Write {
-    /// Of a table at this etcd revision, after the pointer of this epoch.
-    pub fn new(layout: Arc<Layout>, writer: u64, table: &Table, revision: u64, epoch: u64) -> Self {
+    /// Of a table at this etcd revision.
+    pub fn new(layout: Arc<Layout>, writer: u64, table: &Table, revision: u64, turn: Turn) -> Self {
         let pages = encode_snapshot(table);
         let name = layout.pages_name(revision, writer);
         let stage = if pages.is_empty() { Writing::Pointer } else { Writing::Pages };
-        Self { layout, revision, epoch, name, count: pages.len(), pages: pages.into_iter().enumerate(), stage }
+        Self { layout, revision, turn, name, count: pages.len(), pages: pages.into_iter().enumerate(), stage }
     }
 
     fn some_pages(&mut self) -> Vec<Op> {
@@ -132,17 +143,25 @@ impl Exchange for Write {
     type Outcome = ();
 
     fn call(&mut self) -> Call {
-        let pointer = self.layout.snapshot().to_owned();
-        let (revision, then) = match self.stage {
-            Writing::Pages => (self.epoch, self.some_pages()),
+        let Turn { epoch, claimed } = self.turn;
+        let snapshot = self.layout.snapshot().to_owned();
+        let pointer = |revision| When::Unchanged { key: snapshot.clone(), revision };
+        let (when, then) = match self.stage {
+            Writing::Pages => (vec![pointer(epoch)], self.some_pages()),
             Writing::Pointer => {
-                let value = Pointer::new(self.revision, self.name.clone(), self.count, self.epoch).value();
-                (self.epoch, vec![Op::Put { key: pointer.clone(), value, lease: None }])
+                let value = Pointer::new(self.revision, self.name.clone(), self.count, epoch).value();
+                let put = Op::Put { key: snapshot.clone(), value, lease: None };
+                (vec![pointer(epoch)], vec![put])
             }
-            // A copy of this may be carried out at any time: only while the pointer is ours are the others' pages of no use.
-            Writing::Sweep { set } => (set, self.layout.other_pages(&self.name).into_iter().map(Op::Delete).collect()),
+            // A copy of this may be carried out at any time. Others' pages are of no use while the pointer is ours, unless they are
+            // those of the next snapshot: whoever writes that has made a claim before the first page.
+            Writing::Sweep { set } => {
+                let claim = When::Unchanged { key: self.layout.snapshotting().to_owned(), revision: claimed };
+                let pages = self.layout.other_pages(&self.name).into_iter().map(Op::Delete).collect();
+                (vec![pointer(set), claim], pages)
+            }
         };
-        Call::Txn(Txn { when: vec![When::Unchanged { key: pointer, revision }], then, otherwise: Vec::new() })
+        Call::Txn(Txn { when, then, otherwise: Vec::new() })
     }
 
     /// A transaction that was sent twice may say no although it was carried out: for the pointer that only means that the

@@ -151,8 +151,8 @@ impl Log {
         let (lease, outcome) = match self.carry(&mut claim, || self.deadline()).await? {
             Claimed::Needless => return Ok(()),
             Claimed::Other { lease } => (lease, Ok(())),
-            Claimed::Ours { lease, epoch } => {
-                let mut write = Write::new(layout(), self.writer, table, revision, epoch);
+            Claimed::Ours { lease, turn } => {
+                let mut write = Write::new(layout(), self.writer, table, revision, turn);
                 let deadline = Instant::now() + WRITING;
                 (lease, self.carry(&mut write, || deadline).await)
             }
