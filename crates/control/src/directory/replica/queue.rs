@@ -508,6 +508,17 @@ mod tests {
     }
 
     #[test]
+    fn services_leave_an_eighth_of_the_queue_to_operators() {
+        let mut queue = Queue::at(0, BOUNDS);
+        let of = |authority, k| Request { authority, ..set(k, 0, 0) };
+        let taken = (0..64).take_while(|k| queue.submit(of(Authority::Service(7), *k), *k, LATE, 0).is_ok()).count();
+        assert_eq!(taken, 56);
+        assert!(queue.submit(of(Authority::Service(8), 64), 64, LATE, 0).is_err(), "it is not a service's own");
+        let taken = (64..128).take_while(|k| queue.submit(of(Authority::Operator, *k), *k, LATE, 0).is_ok()).count();
+        assert_eq!(taken, 8);
+    }
+
+    #[test]
     fn a_server_that_ends_says_what_it_does_not_know() {
         let mut queue = Queue::at(0, BOUNDS);
         queue.submit(set(1, 0, 0), 1, LATE, 0).expect("there is room");
