@@ -62,9 +62,11 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<AbuseNumbers, LabError> {
     for round in 0..rounds {
         bench.go_on()?;
         bench.progress.advance(f64::from(round) / f64::from(rounds), "without");
-        let load = load(bench, &bed, SERVICES[0], length, round);
-        seen.of(&run(&load)?, &held(&bed)?, false);
+        // Clients of its own each time: the server knows those of before.
+        let load = |number| load(bench, &bed, SERVICES[0], length, number);
+        seen.of(&run(&load(2 * round))?, &held(&bed)?, false);
         bench.go_on()?;
+        let load = load(2 * round + 1);
         bench.progress.advance((f64::from(round) + 0.5) / f64::from(rounds), "with");
         let over = UpdateLoad {
             sessions: BAD.0,
@@ -75,7 +77,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<AbuseNumbers, LabError> {
             // Before the other is counted, and until it is not.
             warm_up: Duration::ZERO,
             duration: load.warm_up + length,
-            ..self::load(bench, &bed, SERVICES[1], length, rounds + round)
+            ..self::load(bench, &bed, SERVICES[1], length, 2 * rounds + round)
         };
         let (report, abuse) = beside(&load, &over)?;
         seen.of(&report, &held(&bed)?, true);
