@@ -1,9 +1,12 @@
 //! Runs beside each other, claim by claim: what one read, and whether another read something else.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 
+use crate::run_folder::Manifest;
 use crate::summary::{ClaimResult, RunSummary};
-use crate::table::{plain, quantity};
+use crate::table::{plain, quantity, range};
 
 /// Headings of [`cells`].
 pub const HEADINGS: [&str; 6] = ["claim", "run", "ours", "interval", "over the first", "apart"];
@@ -72,7 +75,7 @@ fn reading(run: &RunSummary, claim: &ClaimResult, first: Option<&ClaimResult>) -
 /// A reading as text, in the order of [`HEADINGS`].
 pub fn cells(reading: &Reading) -> [String; 6] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let interval = reading.interval.map(|[low, high]| format!("{} .. {} (n {})", plain(low), plain(high), reading.n));
+    let interval = reading.interval.map(|ends| format!("{} (n {})", range(ends, &reading.unit), reading.n));
     let apart = reading.apart.map(|apart| if apart { "yes" } else { "no" }.to_owned());
     [
         reading.claim.clone(),
@@ -82,6 +85,127 @@ pub fn cells(reading: &Reading) -> [String; 6] {
         or_dash(reading.over_first.map(plain)),
         or_dash(apart),
     ]
+}
+
+/// What a claim's number over that of the first run may not be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// The claim.
+    pub claim: String,
+    /// Whether it may not be less than the ratio, or not more.
+    pub is_floor: bool,
+    pub ratio: f64,
+}
+
+/// How runs stand to a [`Bar`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Nothing is beyond it.
+    Holds,
+    /// A number is beyond it, and its interval has something in common with that of the first run.
+    Hidden,
+    /// A number is beyond it, apart from the first run's or without an interval.
+    Fails,
+    /// No run but the first has the number, or the first has none.
+    Missing,
+}
+
+impl Bar {
+    /// How the readings of a claim stand to it; the worst counts.
+    pub fn hold(&self, readings: &[Reading]) -> Held {
+        let ratios = readings.iter().filter(|reading| reading.claim == self.claim);
+        let ratios = ratios.filter_map(|reading| Some((reading.over_first?, reading.apart)));
+        let is_beyond = |ratio: f64| if self.is_floor { ratio < self.ratio } else { ratio > self.ratio };
+        let held = ratios.map(|(ratio, apart)| match (is_beyond(ratio), apart) {
+            (false, _) => Held::Holds,
+            (true, Some(false)) => Held::Hidden,
+            (true, _) => Held::Fails,
+        });
+        let order = [Held::Fails, Held::Hidden, Held::Holds];
+        let found: Vec<Held> = held.collect();
+        order.into_iter().find(|one| found.contains(one)).unwrap_or(Held::Missing)
+    }
+}
+
+impl std::fmt::Display for Bar {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} {} {}", self.claim, if self.is_floor { '<' } else { '>' }, self.ratio)
+    }
+}
+
+impl std::str::FromStr for Bar {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no bar; write for example 'goodput < 0.97' or 'fct_p99 > 1.1'");
+        let place = text.find(['<', '>']).ok_or_else(wrong)?;
+        let (claim, ratio) = (text[..place].trim(), text[place + 1..].trim());
+        let ratio: f64 = ratio.parse().map_err(|_| wrong())?;
+        if claim.is_empty() || !ratio.is_finite() {
+            return Err(wrong());
+        }
+        Ok(Self { claim: claim.to_owned(), is_floor: text[place..].starts_with('<'), ratio })
+    }
+}
+
+/// Something that runs do not share: a setting of the plan, the machine, the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    pub name: String,
+    /// What each run has, in their order; empty where it has none.
+    pub values: Vec<String>,
+}
+
+/// What runs of the same or of other plans do not share, by name.
+pub fn differences(runs: &[&Manifest]) -> Vec<Difference> {
+    let settings: Vec<BTreeMap<String, String>> = runs.iter().map(|run| settings(run)).collect();
+    let names: BTreeSet<&String> = settings.iter().flat_map(BTreeMap::keys).collect();
+    let of = |name: &String| settings.iter().map(|one| one.get(name).cloned().unwrap_or_default()).collect::<Vec<_>>();
+    let all = names.into_iter().map(|name| Difference { name: name.clone(), values: of(name) });
+    all.filter(|one| one.values.iter().any(|value| *value != one.values[0])).collect()
+}
+
+fn settings(run: &Manifest) -> BTreeMap<String, String> {
+    let mode = serde_json::to_value(run.mode).ok().and_then(|mode| Some(mode.as_str()?.to_owned()));
+    let mut settings: BTreeMap<String, String> = [
+        ("mode", mode.unwrap_or_default()),
+        ("engine", run.engine.clone()),
+        ("seed", run.seed.to_string()),
+        ("weft", run.weft_version.clone()),
+        ("revision", run.git_revision.clone().unwrap_or_default()),
+        ("kernel", run.machine.kernel.clone()),
+        ("CPU", format!("{}, {} cores", run.machine.cpu_model, run.machine.cores)),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
+    if let Ok(plan) = run.plan_text.parse::<toml::Table>() {
+        flatten("plan", &toml::Value::Table(plan), &mut settings);
+    }
+    settings
+}
+
+/// Every value of a plan by the way to it; those of a list by `id` where they have one.
+fn flatten(path: &str, value: &toml::Value, into: &mut BTreeMap<String, String>) {
+    const LONGEST: usize = 60;
+    match value {
+        toml::Value::Table(table) => {
+            table.iter().for_each(|(key, value)| flatten(&format!("{path}.{key}"), value, into));
+        }
+        toml::Value::Array(all) if all.iter().all(toml::Value::is_table) => {
+            for (place, one) in all.iter().enumerate() {
+                let id = one.get("id").and_then(toml::Value::as_str).map_or_else(|| place.to_string(), str::to_owned);
+                flatten(&format!("{path}.{id}"), one, into);
+            }
+        }
+        toml::Value::String(text) => {
+            let short: String = text.trim().chars().take(LONGEST).collect();
+            let dots = if short.len() < text.trim().len() { " .." } else { "" };
+            into.insert(path.to_owned(), format!("{short}{dots}"));
+        }
+        other => {
+            into.insert(path.to_owned(), other.to_string());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -130,11 +254,51 @@ mod tests {
         assert_eq!(
             text,
             [
-                "time|r1|2 s|1.900 .. 2.100 (n 3)|-|-",
-                "time|r3|3 s|2 .. 3.500 (n 3)|1.500|no",
-                "time|r4|1 s|0.900 .. 1.100 (n 3)|0.500|yes",
+                "time|r1|2 s|1.900 .. 2.100 s (n 3)|-|-",
+                "time|r3|3 s|2 .. 3.500 s (n 3)|1.500|no",
+                "time|r4|1 s|0.900 .. 1.100 s (n 3)|0.500|yes",
             ]
         );
+    }
+
+    #[test]
+    fn a_bar_fails_where_runs_are_apart_and_is_hidden_where_they_are_not() {
+        let slower = |value: f64, interval: Option<[f64; 2]>| {
+            let runs = [
+                run("a/one", "r1", vec![claim("pace", Some(100.0), Some([98.0, 102.0]))]),
+                run("a/one", "r2", vec![claim("pace", Some(value), interval)]),
+            ];
+            let bar: Bar = "pace < 0.97".parse().unwrap();
+            bar.hold(&readings(&runs))
+        };
+        assert_eq!(slower(99.0, Some([97.0, 101.0])), Held::Holds);
+        assert_eq!(slower(96.0, Some([94.0, 99.0])), Held::Hidden);
+        assert_eq!(slower(90.0, Some([88.0, 92.0])), Held::Fails);
+        assert_eq!(slower(90.0, None), Held::Fails);
+        let other: Bar = "other > 1".parse().unwrap();
+        assert_eq!(other.hold(&[]), Held::Missing);
+        assert_eq!((other.is_floor, other.to_string().as_str()), (false, "other > 1"));
+        for wrong in ["pace", "< 0.9", "pace < x", "pace < nan", "pace <= 0.9"] {
+            assert!(wrong.parse::<Bar>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn runs_that_differ_in_a_setting_say_so() {
+        let spec = crate::plan::Plan::parse("p.toml", crate::analysis::testing::SWEEP_PLAN).unwrap();
+        let manifest = |text: &str, seed: u64| Manifest {
+            plan_text: text.to_owned(),
+            seed,
+            ..Manifest::of_spec(spec.for_mode(crate::plan::Mode::Default))
+        };
+        let plan = "a = 1\n[fabric]\nrate = \"1 Gbit/s\"\n[[claims]]\nid = \"x\"\nwant = 2";
+        let one = manifest(plan, 1);
+        assert_eq!(differences(&[&one, &one]), []);
+        let other = manifest(&plan.replace("1 Gbit/s", "2 Gbit/s").replace("want = 2", "want = 3"), 2);
+        let found: Vec<_> =
+            differences(&[&one, &other]).into_iter().map(|one| (one.name, one.values.join("|"))).collect();
+        let wanted = [("plan.claims.x.want", "2|3"), ("plan.fabric.rate", "1 Gbit/s|2 Gbit/s"), ("seed", "1|2")];
+        assert_eq!(found, wanted.map(|(name, values)| (name.to_owned(), values.to_owned())));
     }
 
     #[test]

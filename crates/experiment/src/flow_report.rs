@@ -14,7 +14,7 @@ use crate::analysis::flow_log::{concurrency, number, sizes};
 use crate::analysis::{TrialKey, TrialRecords};
 use crate::figure::flow_log as figures;
 use crate::metric::Table;
-use crate::report::{ReportError, STYLE};
+use crate::report::{ReportError, STYLE, figure_value};
 use crate::run_folder::RunFolder;
 use crate::table::plain;
 
@@ -165,13 +165,7 @@ impl FlowReport {
         if !records.fitting.is_empty() {
             drawn.extend(figures::over_time(&logs));
         }
-        let drawn: Vec<Value> = drawn
-            .into_iter()
-            .map(|figure| {
-                let svg = Value::from_safe_string(figure.svg);
-                context! { title => figure.title, caption => figure.caption, svg }
-            })
-            .collect();
+        let drawn: Vec<Value> = drawn.into_iter().map(figure_value).collect();
         let lines: Vec<[String; 4]> = self.lines().iter().map(ReportLine::cells).collect();
         let table: Table = matrices::table(&self.log, records);
         let mut environment = Environment::new();

@@ -8,6 +8,7 @@
 //! * [`verdict`]: metrics to verdicts; [`summary`] is what `-o json` prints, [`table`] what people read
 //! * [`run_folder`]: manifest and tidy rows on disk; [`query`]: questions to them in SQL
 //! * [`figure`], [`report`]: drawings and the offline page; [`comparison`]: runs beside each other; [`flow_report`] is that of `weft analyse`
+//! * [`sim_report`]: the report of `weft sim --out`, which has no plan
 //! * [`sim_bench`]: how fast and how small the simulator is, beside floors and ns-3
 //!
 //! Nothing here knows how packets move: engines come in through [`weft_scenario::engine`].
@@ -24,6 +25,7 @@ pub mod report;
 pub mod run_folder;
 pub mod runner;
 pub mod sim_bench;
+pub mod sim_report;
 pub mod stats;
 pub mod summary;
 pub mod table;

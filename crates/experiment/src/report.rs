@@ -62,6 +62,17 @@ pub struct Run<'a> {
     pub files: Vec<String>,
     /// What links to its files begin with: empty where the page lies in the run folder, else a path that ends in `/`.
     pub link_base: String,
+    /// What the page says of a run without a plan.
+    pub told: Option<Told>,
+}
+
+/// What a run without a plan says itself.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// What came out, as a sentence.
+    pub headline: String,
+    /// The command that does it again.
+    pub command: String,
 }
 
 /// The page for one or more runs.
@@ -71,41 +82,56 @@ pub fn render(runs: &[Run<'_>]) -> Result<String, ReportError> {
     environment.add_template("report", TEMPLATE)?;
     let summaries: Vec<RunSummary> = runs.iter().map(|run| run.summary.clone()).collect();
     let beside: Vec<_> = comparison::readings(&summaries).iter().map(comparison::cells).collect();
+    let manifests: Vec<&Manifest> = runs.iter().map(|run| run.manifest).collect();
+    let settings = comparison::differences(&manifests);
     let runs: Vec<Value> = runs.iter().map(run_values).collect();
-    let comparison = context! { headings => Serde(comparison::HEADINGS), rows => Serde(beside) };
+    let comparison =
+        context! { headings => Serde(comparison::HEADINGS), rows => Serde(beside), settings => Serde(settings) };
     let style = Value::from_safe_string(STYLE.to_owned());
     Ok(environment.get_template("report")?.render(context! { runs, comparison, style })?)
 }
 
 fn run_values(run: &Run<'_>) -> Value {
-    let Run { summary, manifest, input, findings, .. } = run;
+    let Run { summary, manifest, input, findings, told, .. } = run;
     let claims: Vec<Value> = table::claims_table(summary)
         .into_iter()
         .zip(&input.spec.claims)
-        .map(|(row, claim)| context! { row => Serde(row), claim => Serde(claim) })
-        .collect();
-    let figures: Vec<Value> = figure::figures(input)
-        .into_iter()
-        .map(|figure| {
-            let svg = Value::from_safe_string(figure.svg);
-            context! { title => figure.title, caption => figure.caption, svg }
+        .map(|(row, claim)| {
+            let meaning = meaning(input, claim.metric());
+            context! { row => Serde(row), claim => Serde(claim), meaning }
         })
         .collect();
+    let figures: Vec<Value> = figure::figures(input).into_iter().map(figure_value).collect();
+    let network = figure::fabric::drawn(input.fabrics).map(figure_value);
     let metric = |(name, estimate): (&String, &Estimate)| {
-        let asked = input.spec.metric_of(name).map(|(metric, _)| metric.meaning.as_str());
-        let meaning = asked.or_else(|| input.spec.analysis.meaning(name)).unwrap_or_default();
-        context! { name, meaning, value => table::plain(estimate.value) }
+        context! { name, meaning => meaning(input, name), value => table::plain(estimate.value) }
     };
     let metrics: Vec<Value> = findings.metrics.iter().map(metric).collect();
+    let has_remarks = input.spec.claims.iter().any(|claim| {
+        [&claim.paper_text, &claim.because, &claim.note].into_iter().any(Option::is_some) || !claim.baseline.is_empty()
+    });
     context! {
         paper => input.spec.paper.as_str(), figure => input.spec.figure.as_str(), title => input.spec.title.as_str(),
-        verdict => summary.verdict().word(), counts => summary.counts(), headings => Serde(table::HEADINGS),
+        verdict => if summary.is_judged() { summary.verdict().word() } else { "" }, counts => summary.counts(),
+        headline => told.as_ref().map_or_else(|| summary.headline(), |told| told.headline.clone()),
+        network, has_remarks, has_plan => told.is_none(),
         problems => findings.problems.iter().map(|problem| problem.text().to_owned()).collect::<Vec<_>>(),
         summary => Serde(summary), manifest => Serde(manifest), claims, figures, metrics,
         tables => Serde(&findings.tables),
-        command => command_line(manifest),
+        command => told.as_ref().map_or_else(|| command_line(manifest), |told| told.command.clone()),
         files => run.files.clone(), base => run.link_base.as_str(),
     }
+}
+
+/// What a metric is, in words.
+fn meaning<'a>(input: &Input<'a>, name: &'a str) -> &'a str {
+    let asked = input.spec.metric_of(name).map(|(metric, _)| metric.meaning.as_str());
+    asked.or_else(|| input.spec.analysis.meaning(name)).unwrap_or_default()
+}
+
+/// A figure for a template.
+pub(crate) fn figure_value(figure: figure::Figure) -> Value {
+    context! { title => figure.title, caption => figure.caption, svg => Value::from_safe_string(figure.svg) }
 }
 
 /// How to do it again: as it was called, or where only the plan matters, so that equal runs have equal pages, by the plan.
@@ -177,7 +203,7 @@ pub fn redraw(folders: &[PathBuf]) -> Result<Redrawn, ReportError> {
         .zip(folders)
         .map(|(((run, summary), findings), folder)| {
             let (link_base, files) = (link_base(&folders[0], folder), record_files(&folder.join("records"))?);
-            Ok(Run { summary, manifest: &run.manifest, input: run.input(), findings, files, link_base })
+            Ok(Run { summary, manifest: &run.manifest, input: run.input(), findings, files, link_base, told: None })
         })
         .collect::<Result<_, ReportError>>()?;
     let page = render(&runs)?;

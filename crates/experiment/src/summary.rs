@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::metric::{Estimate, Limit};
 use crate::plan::{Band, Claim, Relation};
 use crate::stats::Method;
+use crate::table;
 use crate::verdict::Verdict;
 
 /// Version of [`RunSummary`]'s fields; it changes when one is removed or changes its meaning.
@@ -34,6 +35,11 @@ impl RunSummary {
         order.into_iter().find(|verdict| self.count(*verdict) > 0).unwrap_or(Verdict::Pass)
     }
 
+    /// Whether any claim is held against something.
+    pub fn is_judged(&self) -> bool {
+        self.count(Verdict::Info) < self.claims.len()
+    }
+
     /// Whether something hides the answer to what the plan has to show.
     pub fn hides_required(&self) -> bool {
         self.claims.iter().any(|claim| claim.required && claim.verdict == Verdict::Inconclusive)
@@ -45,6 +51,55 @@ impl RunSummary {
         let counted = all.map(|verdict| (self.count(verdict), verdict.word()));
         let words: Vec<_> = counted.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
         format!("{} claim{}: {}", self.claims.len(), if self.claims.len() == 1 { "" } else { "s" }, words.join(", "))
+    }
+
+    /// What came out, as a sentence.
+    pub fn headline(&self) -> String {
+        let judged = self.claims.len() - self.count(Verdict::Info);
+        let held = self.count(Verdict::Pass) + self.count(Verdict::Differs);
+        let claims = |n: usize| if n == 1 { "1 judged claim".to_owned() } else { format!("{n} judged claims") };
+        match self.verdict() {
+            Verdict::Fail => {
+                let failed = self.count(Verdict::Fail);
+                let verb = if failed == 1 { "fails" } else { "fail" };
+                format!("{failed} of {} {verb}: {}.", claims(judged), self.named(Verdict::Fail))
+            }
+            Verdict::Inconclusive => {
+                format!("Undecided: {}; {held} of {} hold.", self.named(Verdict::Inconclusive), claims(judged))
+            }
+            Verdict::Differs => {
+                format!("Our own floors hold; not as in the paper: {}.", self.named(Verdict::Differs))
+            }
+            Verdict::Pass | Verdict::Info if judged > 0 => {
+                let all = if judged == 1 {
+                    "The one judged claim holds".to_owned()
+                } else {
+                    format!("All {} hold", claims(judged))
+                };
+                let first =
+                    self.claims.iter().find(|claim| claim.verdict == Verdict::Pass).and_then(ClaimResult::words);
+                first.map_or_else(|| format!("{all}."), |first| format!("{all}: {first}."))
+            }
+            Verdict::Pass | Verdict::Info => {
+                let first = self.claims.iter().find_map(ClaimResult::words);
+                first.map_or_else(|| "Nothing is judged.".to_owned(), |first| format!("Nothing is judged: {first}."))
+            }
+        }
+    }
+
+    /// The first claims of a verdict with their reasons.
+    fn named(&self, verdict: Verdict) -> String {
+        const NAMED: usize = 2;
+        let all: Vec<&ClaimResult> = self.claims.iter().filter(|claim| claim.verdict == verdict).collect();
+        let one = |claim: &&ClaimResult| match &claim.reason {
+            Some(reason) => format!("{} ({})", claim.id, reason.trim_end_matches('.')),
+            None => claim.id.clone(),
+        };
+        let named = all.iter().take(NAMED).map(one).collect::<Vec<_>>().join(", ");
+        match all.len().saturating_sub(NAMED) {
+            0 => named,
+            more => format!("{named} and {more} more"),
+        }
     }
 
     fn count(&self, verdict: Verdict) -> usize {
@@ -124,7 +179,76 @@ impl ClaimResult {
     }
 }
 
+impl ClaimResult {
+    /// The number beside what is wanted and what the paper has; `None` if the run did not yield it.
+    fn words(&self) -> Option<String> {
+        let quantity = |value: f64| table::quantity(value, &self.unit);
+        let want = self.want.filter(|_| self.relation != Relation::Info);
+        let want = want.map(|want| format!("wanted {} {}", self.relation.symbol(), quantity(want)));
+        let beside: Vec<String> =
+            want.into_iter().chain(self.paper.map(|paper| format!("paper {}", quantity(paper)))).collect();
+        let beside = if beside.is_empty() { String::new() } else { format!(" ({})", beside.join(", ")) };
+        self.ours.map(|ours| format!("{} is {}{beside}", self.id, quantity(ours)))
+    }
+}
+
 /// Six significant digits: more would be noise, fewer would hide 0.99997.
 fn round(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(id: &str, verdict: Verdict, reason: Option<&str>) -> ClaimResult {
+        ClaimResult {
+            id: id.into(),
+            paper: Some(0.847),
+            ours: Some(0.958),
+            unit: "ratio".into(),
+            relation: Relation::AtLeast,
+            want: Some(0.94),
+            paper_wants: None,
+            interval: None,
+            interval_method: None,
+            coverage: None,
+            n: 3,
+            exact: false,
+            baseline: String::new(),
+            limited_by: None,
+            required: true,
+            verdict,
+            reason: reason.map(str::to_owned),
+        }
+    }
+
+    fn headline(claims: Vec<ClaimResult>) -> String {
+        let (plan, run_dir, engine) = ("a/one".to_owned(), "r".to_owned(), "sim".to_owned());
+        RunSummary { schema_version: 1, plan, engine, seed: 1, claims, run_dir }.headline()
+    }
+
+    #[test]
+    fn the_headline_says_what_came_out() {
+        use Verdict::{Differs, Fail, Inconclusive, Info, Pass};
+        let (pass, info) = (claim("goodput", Pass, None), claim("time", Info, None));
+        assert_eq!(
+            headline(vec![info.clone(), pass.clone(), pass.clone()]),
+            "All 2 judged claims hold: goodput is 0.958 (wanted >= 0.940, paper 0.847)."
+        );
+        let failed = |id: &str| claim(id, Fail, Some("0.900 < 0.940"));
+        assert_eq!(
+            headline(vec![pass.clone(), failed("a"), failed("b"), failed("c"), info.clone()]),
+            "3 of 4 judged claims fail: a (0.900 < 0.940), b (0.900 < 0.940) and 1 more."
+        );
+        let hidden = claim("a", Inconclusive, Some("the interval spans 0.940"));
+        assert_eq!(
+            headline(vec![hidden, pass.clone()]),
+            "Undecided: a (the interval spans 0.940); 1 of 2 judged claims hold."
+        );
+        let other = claim("a", Differs, Some("the kernel is faster."));
+        assert_eq!(headline(vec![pass, other]), "Our own floors hold; not as in the paper: a (the kernel is faster).");
+        assert_eq!(headline(vec![info]), "Nothing is judged: time is 0.958 (wanted >= 0.940, paper 0.847).");
+        assert_eq!(headline(Vec::new()), "Nothing is judged.");
+    }
 }

@@ -49,7 +49,7 @@ fn row(claim: &ClaimResult) -> ClaimRow {
     let want = want.into_iter().chain(paper_wants).collect::<Vec<_>>().join("; ");
     let want = if want.is_empty() { "-".to_owned() } else { want };
     let interval = match claim.interval {
-        Some([low, high]) => format!("{} .. {} ({}n {})", plain(low), plain(high), made(claim), claim.n),
+        Some(ends) => format!("{} ({}n {})", range(ends, &claim.unit), made(claim), claim.n),
         None if claim.exact => format!("exact, n {}", claim.n),
         None => format!("n {}", claim.n),
     };
@@ -73,17 +73,46 @@ fn made(claim: &ClaimResult) -> String {
 
 /// A number with its unit; ratios stand alone, rates get a prefix.
 pub fn quantity(value: f64, unit: &str) -> String {
+    let (factor, unit) = shown_in(value, unit);
+    format!("{}{unit}", plain(value / factor))
+}
+
+/// Two ends in one unit, the same as [`quantity`] takes for the larger: `140.8 .. 140.9 Mbit/s`.
+pub fn range([low, high]: [f64; 2], unit: &str) -> String {
+    let (factor, unit) = shown_in(if low.abs() > high.abs() { low } else { high }, unit);
+    let (low, high) = apart(low / factor, high / factor);
+    format!("{low} .. {high}{unit}")
+}
+
+/// What a wish misses, or holds, by: `908.7 us > 500 us`.
+pub fn against(value: f64, want: f64, unit: &str) -> String {
+    let (factor, shown) = shown_in(if value.abs() > want.abs() { value } else { want }, unit);
+    let (value_text, want_text) = apart(value / factor, want / factor);
+    let sign = if value > want { ">" } else { "<" };
+    format!("{value_text}{shown} {sign} {want_text}{shown}")
+}
+
+/// By what a value is divided to be shown in a unit, and the unit with a blank before it; ratios stand alone.
+fn shown_in(value: f64, unit: &str) -> (f64, String) {
     match unit {
-        "ratio" | "index" | "" => plain(value),
+        "ratio" | "index" | "" => (1.0, String::new()),
         "bit/s" => {
-            let (scaled, prefix) = [(1e9, "G"), (1e6, "M"), (1e3, "k")]
-                .into_iter()
-                .find(|(factor, _)| value.abs() >= *factor)
-                .map_or((value, ""), |(factor, prefix)| (value / factor, prefix));
-            format!("{} {prefix}bit/s", plain(scaled))
+            let prefixes = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, "")];
+            let (least, prefix) = prefixes.into_iter().find(|(least, _)| value.abs() >= *least).unwrap_or((0.0, ""));
+            (if least > 0.0 { least } else { 1.0 }, format!(" {prefix}bit/s"))
         }
-        _ => format!("{} {unit}", plain(value)),
+        _ => (1.0, format!(" {unit}")),
     }
+}
+
+/// Two numbers as [`plain`] writes them, with more digits where that would make different ones look alike.
+fn apart(one: f64, other: f64) -> (String, String) {
+    let short = (plain(one), plain(other));
+    if short.0 != short.1 || one == other || !one.is_finite() || !other.is_finite() {
+        return short;
+    }
+    let digits = (2..=12).find(|digits| format!("{one:.digits$}") != format!("{other:.digits$}")).unwrap_or(12);
+    (format!("{one:.digits$}"), format!("{other:.digits$}"))
 }
 
 /// Enough digits to tell neighbours apart and no more: four decimals close below 1, where fairness indices live, three
@@ -123,5 +152,21 @@ mod tests {
         assert_eq!(quantity(1_362_000_000.0, "bit/s"), "1.362 Gbit/s");
         assert_eq!(quantity(1.8, "s"), "1.800 s");
         assert_eq!(quantity(0.94, "ratio"), "0.940");
+    }
+
+    #[test]
+    fn both_ends_of_an_interval_have_the_unit_of_the_number() {
+        assert_eq!(range([140_850_000.0, 140_860_000.0], "bit/s"), "140.8 .. 140.9 Mbit/s");
+        assert_eq!(range([1_357_020_000.0, 1_410_130_000.0], "bit/s"), "1.357 .. 1.410 Gbit/s");
+        assert_eq!(range([999_000.0, 1_001_000.0], "bit/s"), "0.9990 .. 1.001 Mbit/s");
+        assert_eq!(range([0.0, 0.0], "bit/s"), "0.000 .. 0.000 bit/s");
+        assert_eq!(range([1.9, 2.1], "s"), "1.900 .. 2.100 s");
+    }
+
+    #[test]
+    fn a_miss_says_by_how_much() {
+        assert_eq!(against(908.7, 500.0, "us"), "908.7 us > 500 us");
+        assert_eq!(against(0.9399999, 0.94, "ratio"), "0.9399999 < 0.9400000");
+        assert_eq!(against(4.0e8, 1.0e9, "bit/s"), "0.400 Gbit/s < 1 Gbit/s");
     }
 }

@@ -15,19 +15,9 @@ const HOSTS_PER_ROW: usize = 8;
 const HOST_SIZE: usize = 7;
 
 /// The tier of edge switches.
-const EDGE: usize = 3;
+const EDGE: usize = HOSTS - 1;
 /// The tier of hosts, below all others.
-const HOSTS: usize = 4;
-
-fn tier(role: Role) -> usize {
-    match role {
-        Role::Internet => 0,
-        Role::Intermediate | Role::Spine | Role::Core => 1,
-        Role::Access | Role::Aggregation => 2,
-        Role::Tor | Role::Leaf | Role::Rbridge => EDGE,
-        Role::Server | Role::Directory | Role::Router => HOSTS,
-    }
-}
+const HOSTS: usize = Role::HOST_TIER;
 
 /// The first tier of the picture: most fabrics have no outside.
 fn top(fabric: &Fabric) -> usize {
@@ -36,11 +26,11 @@ fn top(fabric: &Fabric) -> usize {
 
 /// Whether the node is drawn for itself: a switch, or the outside. Hosts are drawn below their switch.
 fn stands_alone(fabric: &Fabric, node: NodeId) -> bool {
-    tier(fabric.node(node).role) < HOSTS
+    fabric.node(node).role.tier() < HOSTS
 }
 
 fn of_tier(fabric: &Fabric, level: usize) -> impl Iterator<Item = NodeId> + '_ {
-    fabric.ids().filter(move |id| tier(fabric.node(*id).role) == level)
+    fabric.ids().filter(move |id| fabric.node(*id).role.tier() == level)
 }
 
 /// One line per switch, and for the outside, from the top tier down: its links, and its hosts by count.

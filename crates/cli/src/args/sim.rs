@@ -15,7 +15,7 @@ pub(crate) struct SimArgs {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Folder for the rows; it must not be there yet
+    /// Folder for rows, network, summary and report; it must not be there yet
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Print what happens to one flow, by its place in the order of starts, from 0

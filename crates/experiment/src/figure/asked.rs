@@ -1,10 +1,10 @@
 //! The figures that a plan asks for.
 
 use super::plots::{Figure, figure};
-use super::{Band, Cell, Level, LineChart, Map, Mark, RowChart, Series, Span};
+use super::{Band, Cell, Level, LineChart, Map, Mark, RowChart, Scale, Series, Span};
 use crate::analysis::Input;
 use crate::analysis::asked::number;
-use crate::plan::{FigureKind, FigureQuestion};
+use crate::plan::{FigureKind, FigureQuestion, LogAxes};
 use crate::query::{Answer, Database, QueryError, Value};
 
 /// All figures of a plan. A question without an answer makes none: the same tables have answered the metrics.
@@ -89,6 +89,8 @@ fn lines(question: &FigureQuestion, title: &str, rows: &[Rows<'_>], levels: Vec<
         title: title.to_owned(),
         x_label: question.x.clone(),
         y_label: question.y.clone(),
+        x_scale: scale(question.log, LogAxes::X),
+        y_scale: scale(question.log, LogAxes::Y),
         y_low: question.low,
         series: series.collect(),
         bands: bands.collect(),
@@ -117,6 +119,7 @@ fn row_chart(question: &FigureQuestion, title: &str, rows: Vec<(String, f64, Mar
         title: title.to_owned(),
         x_label: question.x.clone(),
         x_low: question.low.unwrap_or(0.0),
+        x_scale: scale(question.log, LogAxes::X),
         rows,
         levels: levels.iter().map(|level| (level.value, level.label.clone())).collect(),
     }
@@ -143,6 +146,12 @@ fn map(question: &FigureQuestion, title: &str, rows: &[Rows<'_>]) -> String {
         columns,
     }
     .render()
+}
+
+/// Whether the plan wants an axis logarithmic.
+fn scale(wanted: Option<LogAxes>, axis: LogAxes) -> Scale {
+    let is_log = wanted.is_some_and(|wanted| wanted == axis || wanted == LogAxes::Both);
+    if is_log { Scale::Log } else { Scale::Linear }
 }
 
 /// Each name once, as it comes.

@@ -3,7 +3,7 @@
 use weft_scenario::record::Records;
 
 use super::plots::{Figure, figure};
-use super::{Level, LineChart, Series};
+use super::{Level, LineChart, Scale, Series};
 use crate::analysis::Input;
 use crate::analysis::flow_log::{concurrency, matrices, sizes};
 use crate::stats;
@@ -29,7 +29,7 @@ pub fn by_size(logs: &[Log<'_>]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (log, records) in logs {
         let (flows, bytes) = sizes::totals(&records.flow_sizes);
-        let x = |bytes_at_most: u64| (bytes_at_most.max(1) as f64).log10().min(18.0);
+        let x = |bytes_at_most: u64| (bytes_at_most.max(1) as f64).min(1e18);
         let mut upto = (0.0, 0.0);
         let (mut density, mut cumulative) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
         for row in &records.flow_sizes {
@@ -43,14 +43,15 @@ pub fn by_size(logs: &[Log<'_>]) -> Vec<Figure> {
         }
         let chart = |title: &str, y_label: &str, (flows, bytes): (Vec<_>, Vec<_>), levels| {
             let line = |label: &str, points| Series { label: label.to_owned(), points };
-            let mark = |label: &str, bytes: f64| line(label, vec![(bytes.log10(), 0.0), (bytes.log10(), 1.0)]);
+            let mark = |label: &str, bytes: f64| line(label, vec![(bytes, 0.0), (bytes, 1.0)]);
             let mut series = vec![line("flows", flows), line("bytes", bytes)];
             if title.starts_with("Share") {
                 series.extend([mark("paper: 100 MB", 1e8), mark("paper: 1 GB", 1e9)]);
             }
             let drawn = LineChart {
                 title: format!("{title} ({log})"),
-                x_label: "log10 of the flow's size in bytes".into(),
+                x_label: "size of the flow (bytes)".into(),
+                x_scale: Scale::Log,
                 y_label: y_label.into(),
                 series,
                 levels,

@@ -1,21 +1,24 @@
-//! Figures as inline SVG, drawn to be read: axes with units, the paper's value as a line, lines told apart by dashes
+//! Figures as inline SVG, drawn to be read: axes with units, the paper's value as a line, lines told apart by dashes and marks
 //! and not by colour alone. Colours are classes (`c0`..`c5`) that the page's style sheet fills, for light and dark.
 
 mod asked;
 mod axis;
+pub mod fabric;
 pub mod flow_log;
 mod line_chart;
 mod map;
 mod plots;
 mod row_chart;
+mod text;
 
+pub use axis::Scale;
 pub use line_chart::{Band, Level, LineChart, Series, Span};
 pub use map::{Cell, Map};
 pub use plots::{Figure, figures};
 pub use row_chart::{Mark, RowChart};
 
-/// Width of every drawing in its own units; at this size text is 12 units high.
-pub(crate) const WIDTH: f64 = 700.0;
+/// Width of every drawing in its own units; text is 13 units high, and 18 where the screen is narrow.
+pub(crate) const WIDTH: f64 = 640.0;
 /// Colours that are told apart; later series begin again with other dashes.
 pub(crate) const COLOURS: usize = 6;
 

@@ -1,6 +1,8 @@
-//! One value a row: bars for shares, dots with intervals for estimates.
+//! One value a row: bars for shares, dots with intervals for estimates. A row's name stands above its mark, so that it has the
+//! width of the drawing.
 
-use super::axis::Axis;
+use super::axis::{Axis, Scale};
+use super::text::{self, Anchor};
 use super::{WIDTH, coordinate, escape, put};
 
 /// How a row's value is drawn.
@@ -25,66 +27,81 @@ pub struct RowChart {
     pub title: String,
     /// Name and unit of the axis.
     pub x_label: String,
-    /// The axis begins here.
+    /// The axis begins here; a logarithmic one where the values do.
     pub x_low: f64,
+    pub x_scale: Scale,
     /// Label, value and mark of each row, from top to bottom.
     pub rows: Vec<(String, f64, Mark)>,
     /// Values to compare with, with their names: dashed lines from top to bottom.
     pub levels: Vec<(f64, String)>,
 }
 
-const LEFT: f64 = 220.0;
-const RIGHT: f64 = 70.0;
-const TOP: f64 = 24.0;
-const ROW: f64 = 26.0;
-const BOTTOM: f64 = 40.0;
+const LEFT: f64 = 14.0;
+/// Room for a row's number behind its mark.
+const RIGHT: f64 = 84.0;
+const TOP: f64 = 12.0;
+const ROW: f64 = 42.0;
+/// From a row's top to its mark.
+const MARK: f64 = 30.0;
+const BOTTOM: f64 = 50.0;
 
 impl RowChart {
     /// The drawing.
     pub fn render(&self) -> String {
-        let bottom = TOP + ROW * self.rows.len() as f64;
         let axis = self.axis();
+        let shown: Vec<_> = self.levels.iter().filter(|(value, _)| axis.shows(*value)).collect();
+        let top = TOP + text::HEIGHT * shown.len() as f64;
+        let bottom = top + ROW * self.rows.len() as f64;
         let mut out = String::new();
         let (height, title) = (bottom + BOTTOM, escape(&self.title));
         put(&mut out, format_args!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}\">"));
         for (value, label) in axis.ticks(6) {
             let at = coordinate(axis.place(value));
-            put(&mut out, format_args!("<path class=\"grid\" d=\"M{at} {TOP}V{bottom}\"/>"));
-            put(&mut out, format_args!("<text class=\"mid\" x=\"{at}\" y=\"{}\">{label}</text>", bottom + 15.0));
+            put(&mut out, format_args!("<path class=\"grid\" d=\"M{at} {top}V{bottom}\"/>"));
+            put(&mut out, format_args!("<text class=\"mid\" x=\"{at}\" y=\"{}\">{label}</text>", bottom + 19.0));
         }
-        put(&mut out, format_args!("<path class=\"axis\" d=\"M{LEFT} {TOP}V{bottom}\"/>"));
+        put(&mut out, format_args!("<path class=\"axis\" d=\"M{LEFT} {top}V{bottom}\"/>"));
         for (number, row) in self.rows.iter().enumerate() {
-            draw_row(&mut out, row, TOP + ROW * (number as f64 + 0.5), &axis);
+            draw_row(&mut out, row, top + ROW * number as f64, &axis);
         }
-        for (value, label) in self.levels.iter().filter(|(value, _)| axis.shows(*value)) {
-            let (at, label) = (coordinate(axis.place(*value)), escape(label));
-            put(&mut out, format_args!("<path class=\"level\" d=\"M{at} {TOP}V{bottom}\"/>"));
-            put(&mut out, format_args!("<text class=\"mid\" x=\"{at}\" y=\"{}\">{label}</text>", TOP - 6.0));
+        // Names of levels have a line each: they may stand close to each other.
+        for (number, (value, label)) in shown.into_iter().enumerate() {
+            let (at, base) = (axis.place(*value), TOP + text::HEIGHT * number as f64);
+            put(&mut out, format_args!("<path class=\"level\" d=\"M{} {base}V{bottom}\"/>", coordinate(at)));
+            text::beside(&mut out, label, (at, base + text::HEIGHT - 6.0));
         }
-        let (middle, label) = ((LEFT + WIDTH - RIGHT) / 2.0, escape(&self.x_label));
-        put(&mut out, format_args!("<text class=\"mid\" x=\"{middle}\" y=\"{}\">{label}</text>", height - 6.0));
+        text::line(&mut out, &self.x_label, ((LEFT + WIDTH) / 2.0, height - 8.0), Anchor::Middle);
         out.push_str("</svg>\n");
         out
     }
 
     fn axis(&self) -> Axis {
-        let ends = |(_, value, mark): &(String, f64, Mark)| match mark {
-            Mark::Bar { tick } => value.max(tick.unwrap_or(*value)),
-            Mark::Dot { interval } => interval.map_or(*value, |(_, high)| high.max(*value)),
+        let of_mark = |(_, value, mark): &(String, f64, Mark)| match *mark {
+            Mark::Bar { tick } => [*value, tick.unwrap_or(*value)],
+            Mark::Dot { interval } => interval.map_or([*value; 2], |(low, high)| [low.min(*value), high.max(*value)]),
         };
-        let levels = self.levels.iter().map(|level| level.0);
-        let high = self.rows.iter().map(ends).chain(levels).filter(|end| end.is_finite()).fold(self.x_low, f64::max);
-        Axis::new(self.x_low, high + (high - self.x_low) * 0.05, LEFT, WIDTH - RIGHT)
+        let all = self.rows.iter().flat_map(of_mark).chain(self.levels.iter().map(|level| level.0));
+        let all: Vec<f64> = all.filter(|end| end.is_finite()).collect();
+        let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        match self.x_scale {
+            Scale::Log => {
+                let low = all.iter().copied().filter(|end| *end > 0.0).fold(f64::INFINITY, f64::min);
+                Axis::log(low, high, LEFT, WIDTH - RIGHT)
+            }
+            Scale::Linear => {
+                let high = high.max(self.x_low);
+                Axis::new(self.x_low, high + (high - self.x_low) * 0.05, LEFT, WIDTH - RIGHT)
+            }
+        }
     }
 }
 
-fn draw_row(out: &mut String, (label, value, mark): &(String, f64, Mark), at: f64, axis: &Axis) {
-    let label = escape(label);
-    put(out, format_args!("<text class=\"end\" x=\"{}\" y=\"{at}\" dy=\"4\">{label}</text>", LEFT - 8.0));
+fn draw_row(out: &mut String, (label, value, mark): &(String, f64, Mark), top: f64, axis: &Axis) {
+    text::line(out, label, (LEFT + 4.0, top + 15.0), Anchor::Start);
     if !value.is_finite() {
         return;
     }
-    let place = axis.place(*value);
+    let (place, at) = (axis.place(*value), top + MARK);
     let mut end = place;
     match mark {
         Mark::Bar { tick } => {
@@ -109,6 +126,6 @@ fn draw_row(out: &mut String, (label, value, mark): &(String, f64, Mark), at: f6
             put(out, format_args!("<circle class=\"dot\" cx=\"{}\" cy=\"{at}\" r=\"4\"/>", coordinate(place)));
         }
     }
-    let (text, left) = (crate::table::plain(*value), coordinate(end + 6.0));
-    put(out, format_args!("<text x=\"{left}\" y=\"{at}\" dy=\"4\">{text}</text>"));
+    let (text, left) = (crate::table::plain(*value), coordinate(end + 8.0));
+    put(out, format_args!("<text x=\"{left}\" y=\"{at}\" dy=\".35em\">{text}</text>"));
 }

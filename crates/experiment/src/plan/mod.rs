@@ -25,7 +25,7 @@ pub use library::{embedded_names, fabric_text, list, load};
 pub use question_set::QuestionSet;
 pub(crate) use questions::{COUNT, LIMIT};
 pub use questions::{
-    FigureKind, FigureQuestion, MetricQuestion, Mutation, ProblemQuestion, ProblemVerdict, TableQuestion, View,
+    FigureKind, FigureQuestion, LogAxes, MetricQuestion, Mutation, ProblemQuestion, ProblemVerdict, TableQuestion, View,
 };
 pub use single::{SingleSampling, SingleScenario};
 pub use spec::{PlanSpec, Sampling, Scale};

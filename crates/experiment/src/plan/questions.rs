@@ -104,11 +104,22 @@ pub struct FigureQuestion {
     pub y: String,
     /// The axis of the values begins here.
     pub low: Option<f64>,
+    /// Axes on which equal distances are equal ratios; the answer holds the values themselves, above 0.
+    pub log: Option<LogAxes>,
     pub sql: String,
     /// Values to compare with: `label`, `value`.
     pub levels: Option<String>,
     /// Stretches of x that are shaded: `label`, `low`, `high`; with a column `figure` in the figure of this name.
     pub spans: Option<String>,
+}
+
+/// Which axes of a figure are logarithmic; the one of bars and dots is `x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogAxes {
+    X,
+    Y,
+    Both,
 }
 
 /// How a figure is drawn.

@@ -29,7 +29,7 @@ use weft_scenario::units::Nanos;
 use weft_scenario::workload::Workload;
 
 use super::error::{Misplaced, Problem};
-use super::{PlanError, fabric_text, merge, validate};
+use super::{PlanError, PlanSpec, Point, QuestionSet, SIM, Sampling, fabric_text, merge, validate};
 
 /// Keys that only plans have.
 const PLAN_KEYS: [&str; 3] = ["analysis", "claims", "engines"];
@@ -142,6 +142,40 @@ impl SingleScenario {
     }
 }
 
+/// What the report of a scenario asks, whatever happens there.
+const QUESTIONS: &str = include_str!("single.toml");
+
+impl SingleScenario {
+    /// The same as a plan that judges nothing, for the report: what is asked of any flows that end, where they do.
+    pub fn as_spec(&self, title: &str) -> PlanSpec {
+        let base: PlanSpec = toml::from_str(QUESTIONS).expect("a shipped set is read as it is tested");
+        let (tables, sampling) = (&self.tables, &self.tables.sampling);
+        let mut spec = PlanSpec {
+            title: title.to_owned(),
+            runs_on: SIM.to_owned(),
+            overlays: vec![tables.overlay],
+            fabric: Some(tables.fabric.clone()),
+            switching: tables.switching.clone(),
+            transport: tables.transport.clone(),
+            workload: [(self.workload_name.clone(), tables.workload.clone())].into(),
+            fault: tables.fault.clone(),
+            sampling: Sampling {
+                interval: sampling.interval,
+                tcp_interval: sampling.tcp_interval,
+                time_limit: sampling.time_limit,
+                ..base.sampling.clone()
+            },
+            ..base
+        };
+        let point = |spec: &PlanSpec| Point { labels: Vec::new(), spec: spec.clone(), settings: Vec::new() };
+        spec.points = vec![point(&spec)];
+        let asking = PlanSpec { questions: Some(QuestionSet::FlowSummary), ..spec.clone() };
+        let mut spec = asking.with_question_set().unwrap_or(spec);
+        spec.points = vec![point(&PlanSpec { points: Vec::new(), ..spec.clone() })];
+        spec
+    }
+}
+
 fn read(text: &str) -> Result<(String, Tables), Misplaced> {
     let mut document = DeTable::parse(text)?;
     if let Some(key) = document.get_ref().keys().find(|key| PLAN_KEYS.contains(&key.get_ref().as_ref())) {
@@ -185,6 +219,14 @@ mod tests {
 
     fn parse(text: &str) -> Result<SingleScenario, String> {
         SingleScenario::parse("a.toml", text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_report_asks_what_the_scenario_can_answer() {
+        let spec = parse(&format!("{FABRIC}[workload]\n{WORKLOAD}")).unwrap().as_spec("t");
+        crate::plan::questions::check(&spec).unwrap();
+        assert!(spec.metric_of("mean_fct_ms").is_some() && spec.figures.len() >= 2, "{:?}", spec.figures);
+        assert_eq!((spec.points.len(), spec.workload.len(), spec.title.as_str()), (1, 1, "t"));
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub struct Manifest {
     pub weft_version: String,
     /// Git revision it was built from, if it was built in a checkout.
     pub git_revision: Option<String>,
+    /// Digest of the program file, so that builds of one revision are told apart.
+    #[serde(default)]
+    pub program: Option<String>,
     /// The plan's short name.
     pub plan: String,
     /// Where the plan was read from.
@@ -104,17 +107,30 @@ impl Manifest {
     /// A manifest for a run that begins now.
     pub fn new(plan: &Plan, spec: &PlanSpec, options: &RunOptions) -> Self {
         Self {
-            schema_version: SCHEMA_VERSION,
-            weft_version: env!("CARGO_PKG_VERSION").to_owned(),
-            git_revision: option_env!("WEFT_GIT_REVISION").map(str::to_owned),
-            plan: plan.id().to_owned(),
             plan_origin: plan.origin().to_owned(),
             plan_text: plan.text().to_owned(),
             mode: options.mode,
-            engine: spec.runs_on.clone(),
             seed: options.seed,
-            reproducible: false,
             command_line: options.command_line.clone(),
+            ..Self::of_spec(spec)
+        }
+    }
+
+    /// The same for a run without a plan.
+    pub(crate) fn of_spec(spec: &PlanSpec) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            weft_version: env!("CARGO_PKG_VERSION").to_owned(),
+            git_revision: option_env!("WEFT_GIT_REVISION").map(str::to_owned),
+            program: program_digest(),
+            plan: spec.id.clone(),
+            plan_origin: String::new(),
+            plan_text: String::new(),
+            mode: Mode::Default,
+            engine: spec.runs_on.clone(),
+            seed: 1,
+            reproducible: false,
+            command_line: Vec::new(),
             started_utc: now_utc(),
             finished_utc: None,
             machine: Machine::this(),
@@ -218,15 +234,24 @@ impl Machine {
     }
 }
 
+/// A digest of the file of the program that runs; `None` where it cannot be read.
+pub(crate) fn program_digest() -> Option<String> {
+    use std::hash::Hasher;
+    let program = std::fs::read(std::env::current_exe().ok()?).ok()?;
+    let mut hasher = siphasher::sip::SipHasher13::new();
+    hasher.write(&program);
+    Some(format!("{:016x}", hasher.finish()))
+}
+
 /// The three load averages, where the system has them.
-fn load_average() -> Option<[f64; 3]> {
+pub(crate) fn load_average() -> Option<[f64; 3]> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     let mut numbers = text.split(' ').map_while(|word| word.parse().ok());
     Some([numbers.next()?, numbers.next()?, numbers.next()?])
 }
 
 /// Now, as `2026-01-31T13:05:09Z`.
-fn now_utc() -> String {
+pub(crate) fn now_utc() -> String {
     let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
     time::OffsetDateTime::now_utc().format(format).expect("every part of the format is in a date and time")
 }

@@ -131,9 +131,10 @@ impl RunFolder {
         name.push(last.file_name().unwrap_or_default());
         name.push(format!(".partial-{}", std::process::id()));
         let temporary = last.with_file_name(name);
-        let records = temporary.join("records");
+        let folder = Self { temporary, last, finished: false };
+        let records = folder.records();
         std::fs::create_dir_all(&records).map_err(FolderError::io("create", &records))?;
-        Ok(Self { temporary, last, finished: false })
+        Ok(folder)
     }
 
     /// Where it is now.
@@ -183,7 +184,9 @@ impl RunFolder {
 
     /// Gives the folder its name.
     pub fn complete(mut self) -> Result<PathBuf, FolderError> {
-        sync_files(&self.records())?;
+        if self.records().exists() {
+            sync_files(&self.records())?;
+        }
         // An empty folder of that name is replaced by the rename.
         std::fs::rename(&self.temporary, &self.last).map_err(FolderError::io("rename to", &self.last))?;
         self.finished = true;

@@ -57,8 +57,9 @@ impl Conclusion<'_> {
         };
         folder.write_json("summary.json", &summary)?;
         let (files, link_base) = (record_files(&folder.records())?, String::new());
+        let (manifest_now, findings) = (&manifest, &findings);
         let shown =
-            report::Run { summary: &summary, manifest: &manifest, input, findings: &findings, files, link_base };
+            report::Run { summary: &summary, manifest: manifest_now, input, findings, files, link_base, told: None };
         folder.write_text("report.html", &report::render(&[shown])?)?;
         let run_dir = folder.finish(&manifest)?;
         Ok(RunOutcome { summary, run_dir })

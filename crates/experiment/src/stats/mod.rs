@@ -151,6 +151,11 @@ pub fn mean_interval(values: &[f64]) -> Option<Interval> {
 /// degrees of freedom of Welch 1947. Both must be independent samples. `None` of fewer than two of either, or if the
 /// second mean is not above 0.
 pub fn ratio_of_means(over: &[f64], under: &[f64]) -> Option<(f64, Interval)> {
+    ratio_of_means_at(over, under, CONFIDENCE)
+}
+
+/// The same with an interval of another coverage.
+pub fn ratio_of_means_at(over: &[f64], under: &[f64], confidence: f64) -> Option<(f64, Interval)> {
     let moments = |values: &[f64]| Some((mean(values)?, standard_deviation(values)?.powi(2) / values.len() as f64));
     let ((top, top_variance), (bottom, bottom_variance)) = (moments(over)?, moments(under)?);
     if bottom <= 0.0 {
@@ -162,12 +167,12 @@ pub fn ratio_of_means(over: &[f64], under: &[f64]) -> Option<(f64, Interval)> {
     let degrees = (a + b).powi(2) / (a * a / freedom(over) + b * b / freedom(under));
     // Without any spread there are no degrees to speak of.
     let quantile = match degrees.is_finite() {
-        true => StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.5 + CONFIDENCE / 2.0),
+        true => StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.5 + confidence / 2.0),
         false => 0.0,
     };
     let half = quantile * (a + b).sqrt();
     let method = Method::RatioOfMeans;
-    Some((ratio, Interval { low: ratio - half, high: ratio + half, coverage: CONFIDENCE, method }))
+    Some((ratio, Interval { low: ratio - half, high: ratio + half, coverage: confidence, method }))
 }
 
 /// Interval of a share from how many of `n` independent trials had it (Wilson 1927). `None` of no trial.

@@ -20,6 +20,7 @@ pub use weft_scenario::judge::Verdict;
 use crate::metric::{Estimate, Findings, Problem};
 use crate::plan::{Band, Bound, Claim, Judge, Relation};
 use crate::summary::ClaimResult;
+use crate::table::{against, quantity};
 
 /// A verdict, and the reason where it is not plain from the numbers.
 type Judgement = (Verdict, Option<String>);
@@ -67,7 +68,7 @@ fn verdict_of(claim: &Claim, estimate: Option<&Estimate>, findings: &Findings) -
     }
     let judgement = match (claim.want, &claim.not_above) {
         (None, _) => None,
-        (Some(want), other) => Some(match (compare(claim.judge, claim.relation, estimate, want), other) {
+        (Some(want), other) => Some(match (compare(claim, estimate, want), other) {
             ((Verdict::Pass, _), Some(other)) => not_above(estimate, other, findings),
             (judgement, _) => judgement,
         }),
@@ -123,9 +124,13 @@ fn worst_problem(problems: &[Problem]) -> Option<&Problem> {
     problems.iter().find(|problem| matches!(problem, Problem::Failed(_))).or(problems.first())
 }
 
-fn compare(judge: Judge, relation: Relation, estimate: &Estimate, want: f64) -> Judgement {
-    let plain = |holds: bool| (if holds { Verdict::Pass } else { Verdict::Fail }, None);
-    let noise = || (Verdict::Inconclusive, Some(format!("the interval spans {want}")));
+fn compare(claim: &Claim, estimate: &Estimate, want: f64) -> Judgement {
+    let (judge, relation) = (claim.judge, claim.relation);
+    let plain = |holds: bool| match holds {
+        true => (Verdict::Pass, None),
+        false => (Verdict::Fail, Some(against(estimate.value, want, &claim.unit))),
+    };
+    let noise = || (Verdict::Inconclusive, Some(format!("the interval spans {}", quantity(want, &claim.unit))));
     if estimate.value.is_nan() {
         return (Verdict::Inconclusive, Some("the value is not a number".into()));
     }

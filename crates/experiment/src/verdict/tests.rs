@@ -69,6 +69,8 @@ fn every_judge_and_side() {
     for (judge, relation, value, interval, want) in cases {
         let result = super::judge(&claim(judge, relation, Some(0.94)), &findings(estimate(value, interval)));
         assert_eq!(result.verdict, want, "{judge:?} {relation:?} {value} {interval:?}");
+        let missed_by = result.reason.filter(|_| want == Fail);
+        assert_eq!(missed_by.is_some_and(|text| text.contains(['<', '>'])), want == Fail, "a failure says by how much");
     }
 }
 

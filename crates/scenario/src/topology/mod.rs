@@ -91,6 +91,20 @@ impl Role {
         !matches!(self, Self::Server | Self::Directory | Self::Router | Self::Internet)
     }
 
+    /// Its place in drawings, 0 at the top: the outside, the top switches, those between, edge switches, end hosts.
+    pub fn tier(self) -> usize {
+        match self {
+            Self::Internet => 0,
+            Self::Intermediate | Self::Spine | Self::Core => 1,
+            Self::Access | Self::Aggregation => 2,
+            Self::Tor | Self::Leaf | Self::Rbridge => 3,
+            Self::Server | Self::Directory | Self::Router => Self::HOST_TIER,
+        }
+    }
+
+    /// The [`Role::tier`] of end hosts, below all others.
+    pub const HOST_TIER: usize = 4;
+
     /// Whether end hosts hang below this switch.
     pub fn is_edge_switch(self) -> bool {
         matches!(self, Self::Tor | Self::Leaf | Self::Rbridge)

@@ -26,6 +26,7 @@ pub(super) struct Loaded {
     pub(super) job: Job,
     pub(super) workload: Workload,
     pub(super) workload_name: String,
+    pub(super) single: SingleScenario,
 }
 
 /// Reads and checks everything that the command line names.
@@ -45,7 +46,7 @@ pub(super) fn load(args: &SimArgs) -> Result<Loaded, Failure> {
     if let Some(port) = &args.capture {
         job.watch.capture = Some(find_port(&job.fabric, port)?);
     }
-    Ok(Loaded { job, workload: single.workload().clone(), workload_name: single.workload_name })
+    Ok(Loaded { job, workload: single.workload().clone(), workload_name: single.workload_name.clone(), single })
 }
 
 fn is_scenario_file(name: &str) -> bool {

@@ -4,16 +4,18 @@ mod load;
 mod show;
 mod watcher;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use weft_experiment::analysis::completion::size_divisor;
 use weft_experiment::analysis::{TrialKey, TrialRecords, class_summary};
 use weft_experiment::run_folder::RunFolder;
-use weft_scenario::topology::to_yaml;
+use weft_experiment::sim_report::SimRun;
 use weft_sim::{Outcome, SimError};
 
 use crate::args::{Output, SimArgs};
 use crate::exit::{self, Failure};
+use crate::output;
 use crate::progress::TerminalProgress;
 use load::Loaded;
 use show::Summary;
@@ -37,20 +39,23 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let outcome = watcher.check(outcome)?;
     watcher.say_pace(&outcome);
     let (trace, capture) = watcher.into_parts();
-    let summary = finish(&loaded, args, &outcome, folder, trace)?;
+    let (summary, report) = finish(&loaded, args, &outcome, folder, trace)?;
     capture.map_or(Ok(()), Capture::keep)?;
     show::print(&summary, args.output.output)?;
+    if let Some(report) = report.filter(|_| args.output.output == Output::Table) {
+        output::print_line(&format!("report: {}", report.display()))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the rows, if they are wanted, and sums up.
+/// Writes rows and report, if they are wanted, and sums up.
 fn finish(
     loaded: &Loaded,
     args: &SimArgs,
     outcome: &Outcome,
     folder: Option<RunFolder>,
     trace: Option<Trace>,
-) -> Result<Summary, Failure> {
+) -> Result<(Summary, Option<PathBuf>), Failure> {
     let records = weft_sim::records(&loaded.job, outcome);
     let fct = class_summary::by_class(&records.flows, size_divisor(&loaded.workload));
     let key = TrialKey {
@@ -63,15 +68,19 @@ fn finish(
     };
     let summary = Summary::new(args, loaded, outcome, fct, trace);
     if let Some(folder) = folder {
-        let write = || {
-            folder.write_trial(&[], &TrialRecords { key, records })?;
-            folder.write_text("fabric.yaml", &to_yaml(&loaded.job.fabric))?;
-            folder.write_json("summary.json", &summary)
+        let spec = loaded.single.as_spec(&format!("{} on {}", loaded.workload_name, loaded.job.fabric.name()));
+        let command_line: Vec<String> = std::env::args().collect();
+        let run = SimRun {
+            scenario: &args.scenario,
+            spec: &spec,
+            fabric: &loaded.job.fabric,
+            trial: TrialRecords { key, records },
+            command_line: &command_line,
         };
-        write().map_err(Failure::failed)?;
-        folder.complete().map_err(Failure::failed)?;
+        let report = run.write(folder, &summary).map_err(Failure::failed)?.join("report.html");
+        return Ok((summary, Some(report)));
     }
-    Ok(summary)
+    Ok((summary, None))
 }
 
 /// A simulation's failure with the exit code that its kind has.
