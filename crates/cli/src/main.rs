@@ -37,11 +37,13 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Calc(command) => commands::calc::calc(&command),
         Command::Analyse(args) => commands::analyse::analyse(&args, quiet),
         Command::List(args) => commands::list::list(&args),
+        Command::Trend(args) => commands::trend::trend(&args),
         Command::Report(args) => commands::report::report(&args),
         Command::Query(args) => commands::query::query(&args),
         Command::Doctor(args) => commands::doctor::doctor(&args, quiet),
         #[cfg(feature = "lab")]
         Command::Bundle(args) => commands::bundle::bundle(args, quiet),
+        Command::Help { words } => commands::help::help(&words),
         Command::Completions { shell } => commands::help::completions(shell),
         Command::Man { dir } => commands::help::man(&dir),
         #[cfg(feature = "lab")]

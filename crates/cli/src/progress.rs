@@ -1,4 +1,4 @@
-//! Progress on standard error: a bar on a terminal, plain lines elsewhere, nothing when quiet.
+//! Progress on standard error, with the time that a phase still takes: a bar on a terminal, plain lines elsewhere, nothing when quiet.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -22,7 +22,22 @@ pub(crate) struct TerminalProgress {
 
 struct PlainState {
     phase: String,
+    phase_begin: Instant,
     last_line: Instant,
+}
+
+/// What a phase still takes, if it goes on as it went: `, 40 s to go`. Nothing before that can be told.
+fn to_go(elapsed: Duration, done_ratio: f64) -> String {
+    const TOO_EARLY: Duration = Duration::from_secs(2);
+    if elapsed < TOO_EARLY || !(0.02..1.0).contains(&done_ratio) {
+        return String::new();
+    }
+    let left = (elapsed.as_secs_f64() * (1.0 - done_ratio) / done_ratio).ceil() as u64;
+    match left {
+        0..=99 => format!(", {left} s to go"),
+        100..=5_999 => format!(", {} min to go", left.div_ceil(60)),
+        _ => format!(", {} h to go", left.div_ceil(3600)),
+    }
 }
 
 impl TerminalProgress {
@@ -42,7 +57,8 @@ impl TerminalProgress {
             bar.enable_steady_tick(Duration::from_millis(250));
             bar
         });
-        let plain = Mutex::new(PlainState { phase: String::new(), last_line: Instant::now() });
+        let plain =
+            Mutex::new(PlainState { phase: String::new(), phase_begin: Instant::now(), last_line: Instant::now() });
         Ok(Self { bar, quiet, interrupted, plain })
     }
 
@@ -68,6 +84,7 @@ impl Progress for TerminalProgress {
         }
         let mut plain = self.plain.lock().expect("nobody panics while drawing");
         plain.phase = name.to_owned();
+        plain.phase_begin = Instant::now();
         plain.last_line = Instant::now();
         match &self.bar {
             Some(bar) => {
@@ -83,15 +100,16 @@ impl Progress for TerminalProgress {
         if self.quiet {
             return;
         }
+        let mut plain = self.plain.lock().expect("nobody panics while drawing");
+        let to_go = to_go(plain.phase_begin.elapsed(), done_ratio);
         if let Some(bar) = &self.bar {
             bar.set_position((done_ratio.clamp(0.0, 1.0) * 1000.0) as u64);
-            bar.set_message(text.to_owned());
+            bar.set_message(format!("{text}{to_go}"));
             return;
         }
-        let mut plain = self.plain.lock().expect("nobody panics while drawing");
         if plain.last_line.elapsed() >= PLAIN_LINE_INTERVAL {
             plain.last_line = Instant::now();
-            eprintln!("{:>12}  {:3.0} %  {text}", plain.phase, done_ratio.clamp(0.0, 1.0) * 100.0);
+            eprintln!("{:>12}  {:3.0} %  {text}{to_go}", plain.phase, done_ratio.clamp(0.0, 1.0) * 100.0);
         }
     }
 
@@ -103,5 +121,21 @@ impl Progress for TerminalProgress {
 
     fn interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_told_once_it_can_be() {
+        let after = |seconds: u64, done: f64| to_go(Duration::from_secs(seconds), done);
+        assert_eq!(after(10, 0.25), ", 30 s to go");
+        assert_eq!(after(100, 0.25), ", 5 min to go");
+        assert_eq!(after(3_600, 0.1), ", 9 h to go");
+        for (seconds, done) in [(1, 0.5), (10, 0.01), (10, 1.0), (10, f64::NAN), (10, -1.0)] {
+            assert_eq!(after(seconds, done), "", "{seconds} {done}");
+        }
     }
 }

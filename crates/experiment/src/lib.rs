@@ -9,6 +9,8 @@
 //! * [`run_folder`]: manifest and tidy rows on disk; [`query`]: questions to them in SQL
 //! * [`figure`], [`report`]: drawings and the offline page; [`comparison`]: runs beside each other; [`flow_report`] is that of `weft analyse`
 //! * [`sim_report`]: the report of `weft sim --out`, which has no plan
+//! * [`measurement`]: what `weft measure` and `weft bench` leave; [`trend`]: runs and measurements over builds or kernels
+//! * [`junit`]: claims as test systems read them
 //! * [`sim_bench`]: how fast and how small the simulator is, beside floors and ns-3
 //!
 //! Nothing here knows how packets move: engines come in through [`weft_scenario::engine`].
@@ -18,6 +20,8 @@ pub mod cluster;
 pub mod comparison;
 pub mod figure;
 pub mod flow_report;
+pub mod junit;
+pub mod measurement;
 pub mod metric;
 pub mod plan;
 pub mod query;
@@ -29,4 +33,5 @@ pub mod sim_report;
 pub mod stats;
 pub mod summary;
 pub mod table;
+pub mod trend;
 pub mod verdict;

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::OutputFlag;
+use super::ResultFlags;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
@@ -22,7 +22,7 @@ The programs alone. With real frames: `weft run trill/fastpath-table1` and `vxla
         #[arg(long, default_value_t = 11)]
         rounds: u32,
         #[command(flatten)]
-        output: OutputFlag,
+        results: ResultFlags,
     },
     /// What the test centre itself costs, its latency floor and how evenly it sends
     #[cfg(feature = "lab")]
@@ -34,7 +34,7 @@ Examples:
 What encapsulations cost on this machine: weft run vxlan/encapsulations --quick")]
     Tester {
         #[command(flatten)]
-        output: OutputFlag,
+        results: ResultFlags,
     },
     /// Look-ups per CPU second, updates, convergence and failover of the directory, on loopback
     #[cfg(feature = "lab")]
@@ -56,7 +56,7 @@ A lab of `vl2-testbed` comes up and goes down; RBridges speak IS-IS in virtual t
         #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
         rounds: u32,
         #[command(flatten)]
-        output: OutputFlag,
+        results: ResultFlags,
     },
     /// What a tenant that misbehaves, or a VTEP that is no peer, does to another tenant of the same two VTEPs
     #[cfg(feature = "lab")]
@@ -75,7 +75,7 @@ An attack is compared with as many frames per second that everybody expects. Con
         #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
         rounds: u32,
         #[command(flatten)]
-        output: OutputFlag,
+        results: ResultFlags,
     },
     /// Packet-hops per CPU second and memory of the simulator on its reference jobs
     #[command(after_help = "\
@@ -101,7 +101,7 @@ pub(crate) struct BenchDirectoryArgs {
     #[arg(long, value_enum, default_value_t = super::DirectoryChoice::Etcd3)]
     pub(crate) store: super::DirectoryChoice,
     #[command(flatten)]
-    pub(crate) output: OutputFlag,
+    pub(crate) results: ResultFlags,
 }
 
 #[derive(Debug, Args)]
@@ -119,7 +119,7 @@ pub(crate) struct BenchSimArgs {
     #[arg(long)]
     pub(crate) vs_ns3: bool,
     #[command(flatten)]
-    pub(crate) output: OutputFlag,
+    pub(crate) results: ResultFlags,
 }
 
 #[derive(Debug, Subcommand)]

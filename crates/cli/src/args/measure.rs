@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use weft_scenario::units::Nanos;
 use weft_wire::ethernet::MacAddress;
 
-use super::OutputFlag;
+use super::ResultFlags;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MeasureCommand {
@@ -31,7 +31,7 @@ path's own limit.")]
         #[arg(long)]
         cost: bool,
         #[command(flatten)]
-        output: OutputFlag,
+        results: ResultFlags,
     },
     /// One-way latency at fixed rates, with the tester's own floor
     #[command(after_help = "\
@@ -45,7 +45,7 @@ size and rate in the same run; `net` is without it.")]
         #[command(flatten)]
         ports: PortArgs,
         #[command(flatten)]
-        output: OutputFlag,
+        results: ResultFlags,
     },
     /// Loss by offered rate, from the highest rate down (RFC 2544 26.3)
     #[command(after_help = "\
@@ -59,7 +59,7 @@ Examples:
         #[arg(long)]
         back_to_back: bool,
         #[command(flatten)]
-        output: OutputFlag,
+        results: ResultFlags,
     },
     /// One rate for a long time, a row for every trial's length
     #[command(after_help = "\
@@ -75,7 +75,7 @@ Ctrl-C ends it with the rows so far, and exit code 130.")]
         #[arg(long, default_value = "60s", value_name = "TIME")]
         duration: Time,
         #[command(flatten)]
-        output: OutputFlag,
+        results: ResultFlags,
     },
 }
 

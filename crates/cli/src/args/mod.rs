@@ -23,6 +23,7 @@ use std::sync::LazyLock;
 
 use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use weft_experiment::comparison::Bar;
 use weft_experiment::run_folder::Shard;
 use weft_scenario::engine::{DirectoryStore, Overlay};
 
@@ -51,7 +52,7 @@ const LAST: usize = 900;
 
 /// Builds, runs and measures large virtual layer-2 data-centre fabrics on Linux.
 #[derive(Debug, Parser)]
-#[command(name = "weft", version, about, propagate_version = true, after_help = EXAMPLES)]
+#[command(name = "weft", version, about, propagate_version = true, disable_help_subcommand = true, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     /// Say less: no progress, only results and errors
     #[arg(short, long, global = true, display_order = LAST)]
@@ -85,6 +86,7 @@ Examples:
   weft lab up vl2-4servers                 a fabric of namespaces that stays up
   weft lab exec s1 -- ping -c 3 20.0.0.4   a command on one of its servers
   weft lab down --all                      nothing is left behind
+  weft help terms                          what AA, ToR, VTEP, Jain, \"limited by\" .. are
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 a claim or check failed, 4 this machine lacks something,
 5 a required claim is inconclusive, 130 interrupted";
@@ -109,12 +111,23 @@ pub(crate) struct OutputFlag {
     pub(crate) output: Output,
 }
 
+/// Flags of measurements: how they are printed, and where they are kept.
+#[derive(Debug, Args)]
+pub(crate) struct ResultFlags {
+    #[command(flatten)]
+    pub(crate) output: OutputFlag,
+    /// Folder for rows, manifest and report, which `weft trend` takes; it must not be there yet
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run one plan: a table or figure of a paper
+    /// Run plans: tables or figures of a paper
     #[command(after_help = "\
 Examples:
   weft run vl2/fig09-shuffle
+  weft run vl2/fig12-mice leaf-spine/queues --quick --junit results.xml     one after another; the worst exit code counts
   weft run vl2/fig10-vlb-fairness --quick -o json
   weft run my-plan.toml --engine lab --seed 7 --out results/today
   weft run leaf-spine/queues --shard 2/8 --out sweep/2    one part of it, here or on another machine; see weft merge
@@ -156,14 +169,29 @@ Examples:
   weft list --claims vl2/fig09-shuffle   what is judged, beside what the paper says
   weft list -o json | jq -r '.plans[] | select(.expected_quick_s <= 30) | .plan'")]
     List(ListArgs),
+    /// What runs and measurements read over builds or kernels, and where that changed
+    #[command(after_help = "\
+Examples:
+  for i in 1 2 3 4 5; do weft bench sim --jobs r1w --out pace/$i; done     the same again with each build
+  weft trend pace/*
+  weft trend before/* after/* --by folder --fail-if-worse
+  weft trend nightly/* --by kernel -o json | jq '.rows[] | select(.change == \"worse\")'
+
+Runs of one build are a group; the mean of a group is held against that of the group before. A change is marked if the interval
+of their ratio leaves out 1 and it is at least --least. What differs from run to run makes the interval, so a group of one run is
+never judged (`?`), and five are better than two. Of equal builds one comparison in a thousand marks anything.")]
+    Trend(TrendArgs),
     /// Draw the report of finished runs again, from their raw records; several: claim by claim beside each other
     #[command(after_help = "\
 Examples:
   weft report results/today                             results/today/report.html, drawn again
   weft report results/yesterday results/today           what changed, and results/yesterday/side-by-side.html
   weft report before after -o json | jq '.readings[] | select(.apart)'
+  weft report before after --fail-if 'goodput_efficiency < 0.97'
 
-A difference counts where `apart` says yes: the intervals of the two runs have nothing in common.")]
+A difference counts where `apart` says yes: the intervals of the two runs have nothing in common. --fail-if names a claim and what
+its number over that of the first run may not be: exit code 3 if it is, and the runs are apart or have no interval; 5 if it is, and
+the intervals hide whether it is; 1 if a run does not have the number.")]
     Report(ReportArgs),
     /// Ask the rows of a finished run in SQL
     #[command(after_help = "\
@@ -245,6 +273,13 @@ Examples:
 In it: version, kernel, what the doctor says, settings, what each daemon shows, its metrics, the journal of its unit, names of pins,
 links and routes of interfaces that settings name. Run it as root: others may ask no daemon.")]
     Bundle(BundleArgs),
+    /// Explain a command, or with `terms` the words of the field: AA, ToR, VTEP, Jain, slowdown, "limited by" ..
+    #[command(after_help = "Examples:\n  weft help terms\n  weft help lab up")]
+    Help {
+        /// A command, or `terms`
+        #[arg(value_name = "COMMAND")]
+        words: Vec<String>,
+    },
     /// Print shell completions
     #[command(after_help = "\
 Examples:
@@ -330,8 +365,9 @@ pub(crate) enum EngineChoice {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Short name of a plan (see `weft list`) or path of a TOML file
-    pub(crate) plan: String,
+    /// Short names of plans (see `weft list`) or paths of TOML files
+    #[arg(required = true, value_name = "PLAN")]
+    pub(crate) plans: Vec<String>,
     /// Which engine
     #[arg(long, value_enum, default_value_t, env = "WEFT_ENGINE")]
     pub(crate) engine: EngineChoice,
@@ -354,9 +390,13 @@ pub(crate) struct RunArgs {
     /// where it was stopped
     #[arg(long, value_name = "i/n", conflicts_with_all = ["directory", "allow_inconclusive"])]
     pub(crate) shard: Option<Shard>,
-    /// Folder for the results; it must not be there yet [default: run/PLAN-TIME, of a shard run/PLAN-shard-i-of-n]
+    /// Folder for the results, with a folder for each of several plans; it must not be there yet [default: run/PLAN-TIME, of a
+    /// shard run/PLAN-shard-i-of-n]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Also write the claims as JUnit's XML
+    #[arg(long, value_name = "FILE", conflicts_with = "shard")]
+    pub(crate) junit: Option<PathBuf>,
     /// Exit code 0 also where something hides the answer to a required claim (5 without it)
     #[arg(long)]
     pub(crate) allow_inconclusive: bool,
@@ -395,6 +435,42 @@ pub(crate) struct ReportArgs {
     /// Run folders; runs of one plan are held against the first of them
     #[arg(required = true, value_name = "DIR")]
     pub(crate) runs: Vec<PathBuf>,
+    /// What a claim's number over the first run's may not be, for instance `goodput < 0.97`; may be given again
+    #[arg(long, value_name = "CLAIM < RATIO")]
+    pub(crate) fail_if: Vec<Bar>,
+    #[command(flatten)]
+    pub(crate) output: OutputFlag,
+}
+
+/// What makes runs a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ByChoice {
+    /// The program: version, revision, digest
+    #[default]
+    Build,
+    /// The kernel's release
+    Kernel,
+    /// The folder that their folders lie in
+    Folder,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrendArgs {
+    /// Folders of `weft run`, `weft measure --out`, `weft bench --out`
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) folders: Vec<PathBuf>,
+    /// What is held against each other
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) by: ByChoice,
+    /// Smaller changes are not marked, percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    pub(crate) least: f64,
+    /// Only rows that are marked
+    #[arg(long)]
+    pub(crate) changes: bool,
+    /// Exit code 3 if anything is worse than in the group before
+    #[arg(long)]
+    pub(crate) fail_if_worse: bool,
     #[command(flatten)]
     pub(crate) output: OutputFlag,
 }

@@ -1,4 +1,4 @@
-//! `weft completions` and `weft man`: generated from the command line itself.
+//! `weft help`, `weft completions` and `weft man`: generated from the command line itself.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,6 +12,30 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failu
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "weft", &mut text);
     crate::output::print_line(&String::from_utf8_lossy(&text))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Words of the field that results and pages use.
+const TERMS: &str = include_str!("terms.txt");
+
+/// `weft help`: the commands, one of them, or the words.
+pub(crate) fn help(words: &[String]) -> Result<ExitCode, Failure> {
+    if words == ["terms"] {
+        crate::output::print_line(TERMS)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut command = Cli::command();
+    command.build();
+    let mut found = &mut command;
+    for word in words {
+        found = found.find_subcommand_mut(word).ok_or_else(|| {
+            Failure::usage(format!(
+                "there is no command `{}`; `weft --help` lists them, `weft help terms` explains words",
+                words.join(" ")
+            ))
+        })?;
+    }
+    crate::output::print_line(&found.render_long_help().to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 

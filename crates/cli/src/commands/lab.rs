@@ -12,6 +12,7 @@ use weft_node::DaemonKind;
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{DirectoryStore, EngineError, Progress, Scenario, Transport};
 use weft_scenario::switching::Switching;
+use weft_scenario::units::BitsPerSec;
 
 use super::fabric;
 use crate::args::{GraphFormat, LabCommand, Output, OverlayChoice};
@@ -108,6 +109,7 @@ fn up(
     let scenario = Scenario { fabric, addresses, overlay, directory, transport, switching, shaped };
     let options = LabOptions { name: lab, ..LabOptions::new(this_program().map_err(Failure::failed)?) };
     let progress = TerminalProgress::new(quiet)?;
+    let slowest = slow_on_purpose(&scenario);
     let lab = weft_lab::up(&scenario, &options, &progress);
     progress.finish();
     let lab = lab.map_err(failure)?;
@@ -115,7 +117,19 @@ fn up(
     let state = &lab.state;
     let line = format!("lab `{}` is up: {} nodes in {seconds:.1} s", state.lab, state.nodes.len());
     output::print_line(&format!("{line}; look around: weft lab ps {0}; take it down: weft lab down {0}", state.lab))?;
+    if let Some(slowest) = slowest.filter(|_| !quiet) {
+        eprintln!(
+            "its links are slow on purpose (the slowest: {slowest}), and declared so in the fabric's file; why: weft help terms"
+        );
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The slowest link, where somebody may wonder about it.
+fn slow_on_purpose(scenario: &Scenario) -> Option<BitsPerSec> {
+    const SLOW: BitsPerSec = BitsPerSec(100_000_000);
+    let slowest = scenario.fabric.links().iter().map(|link| link.spec.rate).min();
+    slowest.filter(|rate| scenario.shaped && *rate < SLOW)
 }
 
 fn down(name: Option<&str>) -> Result<ExitCode, Failure> {

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
+use weft_experiment::measurement::Reading;
 use weft_lab::doctor::{Use, require_use};
 use weft_lab::tester::TesterError;
 use weft_lab::tester::measure::{
@@ -10,10 +11,12 @@ use weft_lab::tester::measure::{
 };
 use weft_lab::tester::stream::StreamPlan;
 use weft_scenario::engine::EngineError;
+use weft_scenario::judge::Relation;
 
+use super::saving::Saving;
 use crate::args::{MeasureCommand, MethodChoice, Output, PortArgs};
 use crate::exit::{self, Failure};
-use crate::output::{self, Rows};
+use crate::output::Rows;
 use crate::progress::TerminalProgress;
 
 pub(crate) fn measure(command: MeasureCommand, quiet: bool) -> Result<ExitCode, Failure> {
@@ -21,34 +24,39 @@ pub(crate) fn measure(command: MeasureCommand, quiet: bool) -> Result<ExitCode, 
     let progress = TerminalProgress::new(quiet)?;
     let done = |progress: &TerminalProgress| progress.finish();
     match command {
-        MeasureCommand::Throughput { ports, method, cost, output } => {
+        MeasureCommand::Throughput { ports, method, cost, results } => {
             let method = match method {
                 MethodChoice::Ndr => Method::Ndr,
                 MethodChoice::Rfc2544 => Method::Rfc2544,
             };
+            let saving = Saving::begin(&results)?;
             let report = measure::throughput(&options(ports), method, cost, &progress);
             done(&progress);
-            print(output.output, &report.map_err(failure)?, throughput_rows, quiet)
+            print(saving, &report.map_err(failure)?, throughput_rows, throughput_readings, quiet)
         }
-        MeasureCommand::Latency { ports, output } => {
+        MeasureCommand::Latency { ports, results } => {
+            let saving = Saving::begin(&results)?;
             let report = measure::latency(&options(ports), &progress);
             done(&progress);
-            print(output.output, &report.map_err(failure)?, latency_rows, quiet)
+            print(saving, &report.map_err(failure)?, latency_rows, latency_readings, quiet)
         }
-        MeasureCommand::Loss { ports, back_to_back: false, output } => {
+        MeasureCommand::Loss { ports, back_to_back: false, results } => {
+            let saving = Saving::begin(&results)?;
             let report = measure::loss(&options(ports), &progress);
             done(&progress);
-            print(output.output, &report.map_err(failure)?, loss_rows, quiet)
+            print(saving, &report.map_err(failure)?, loss_rows, loss_readings, quiet)
         }
-        MeasureCommand::Loss { ports, back_to_back: true, output } => {
+        MeasureCommand::Loss { ports, back_to_back: true, results } => {
+            let saving = Saving::begin(&results)?;
             let report = measure::bursts(&options(ports), &progress);
             done(&progress);
-            print(output.output, &report.map_err(failure)?, burst_rows, quiet)
+            print(saving, &report.map_err(failure)?, burst_rows, burst_readings, quiet)
         }
-        MeasureCommand::Soak { ports, duration, output } => {
+        MeasureCommand::Soak { ports, duration, results } => {
+            let saving = Saving::begin(&results)?;
             let report = measure::soak(&options(ports), duration.0, &progress);
             done(&progress);
-            print(output.output, &report.map_err(failure)?, soak_rows, quiet)
+            print(saving, &report.map_err(failure)?, soak_rows, soak_readings, quiet)
         }
     }
 }
@@ -66,12 +74,13 @@ fn failure(error: TesterError) -> Failure {
 
 /// Rows, and on standard error what is the same for all of them.
 fn print<Row: Serialize>(
-    format: Output,
+    saving: Saving,
     report: &Report<Row>,
     rows: impl Fn(&[Row]) -> Rows,
+    readings: impl Fn(&[Row]) -> Vec<Reading>,
     quiet: bool,
 ) -> Result<ExitCode, Failure> {
-    if format == Output::Table && !quiet {
+    if saving.format == Output::Table && !quiet {
         let bench = &report.bench;
         let means = word(&bench.means);
         let counted = if bench.counted_in_driver { "in the driver" } else { "in the stack" };
@@ -82,7 +91,7 @@ fn print<Row: Serialize>(
             bench.generator_ns
         );
     }
-    output::print(format, &rows(&report.rows), report)?;
+    saving.print(&rows(&report.rows), report, readings(&report.rows), &[])?;
     Ok(if report.complete { ExitCode::SUCCESS } else { ExitCode::from(exit::INTERRUPTED) })
 }
 
@@ -251,6 +260,62 @@ fn soak_rows(rows: &[SoakRow]) -> Rows {
         ]);
     }
     table
+}
+
+const MORE: Relation = Relation::AtLeast;
+const LESS: Relation = Relation::AtMost;
+
+fn throughput_readings(rows: &[ThroughputRow]) -> Vec<Reading> {
+    let of = |row: &ThroughputRow| {
+        let size = row.frame_bytes;
+        let (rate, latency) = (row.received_pps, row.latency_ns.measured.p99 as f64);
+        let cost =
+            row.cost.map(|cost| Reading::new(format!("path_ns_per_frame.{size}"), cost.path.ns_per_frame, "ns", LESS));
+        let fixed = [
+            Reading::new(format!("received_pps.{size}"), rate, "frames/s", MORE),
+            Reading::new(format!("p99_ns.{size}"), latency, "ns", LESS),
+        ];
+        fixed.into_iter().chain(cost)
+    };
+    rows.iter().flat_map(of).collect()
+}
+
+fn latency_readings(rows: &[LatencyRow]) -> Vec<Reading> {
+    let of = |row: &LatencyRow| {
+        let place = format!("{}.{:.0}", row.frame_bytes, row.asked_pps);
+        [
+            Reading::new(format!("net_p50_ns.{place}"), row.latency_ns.net_p50 as f64, "ns", LESS),
+            Reading::new(format!("net_p99_ns.{place}"), row.latency_ns.net_p99 as f64, "ns", LESS),
+            Reading::new(format!("loss_ratio.{place}"), row.loss_ratio, "ratio", LESS),
+        ]
+    };
+    rows.iter().flat_map(of).collect()
+}
+
+fn loss_readings(rows: &[LossRow]) -> Vec<Reading> {
+    let place = |row: &LossRow| format!("loss_ratio.{}.{:.0}", row.frame_bytes, row.asked_pps);
+    rows.iter().map(|row| Reading::new(place(row), row.loss_ratio, "ratio", LESS)).collect()
+}
+
+fn burst_readings(rows: &[BurstRow]) -> Vec<Reading> {
+    let name = |row: &BurstRow| format!("burst_frames.{}", row.frame_bytes);
+    rows.iter().map(|row| Reading::new(name(row), row.burst.frames_mean, "frames", MORE)).collect()
+}
+
+/// Over all stretches of a size: what was lost of what was sent, and the worst 99th percentile.
+fn soak_readings(rows: &[SoakRow]) -> Vec<Reading> {
+    let sizes: std::collections::BTreeSet<u32> = rows.iter().map(|row| row.frame_bytes).collect();
+    let of = |size: &u32| {
+        let of_size: Vec<&SoakRow> = rows.iter().filter(|row| row.frame_bytes == *size).collect();
+        let sum = |count: fn(&SoakRow) -> u64| of_size.iter().map(|row| count(row)).sum::<u64>() as f64;
+        let lost = sum(|row| row.account.lost) / sum(|row| row.account.sent).max(1.0);
+        let worst = of_size.iter().map(|row| row.latency_ns.p99).max().unwrap_or(0) as f64;
+        [
+            Reading::new(format!("loss_ratio.{size}"), lost, "ratio", LESS),
+            Reading::new(format!("worst_p99_ns.{size}"), worst, "ns", LESS),
+        ]
+    };
+    sizes.iter().flat_map(of).collect()
 }
 
 fn mega(pps: f64) -> String {

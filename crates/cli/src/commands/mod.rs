@@ -26,6 +26,8 @@ pub(crate) mod query;
 mod rbridge;
 pub(crate) mod report;
 pub(crate) mod run;
+mod saving;
 pub(crate) mod sim;
+pub(crate) mod trend;
 #[cfg(feature = "lab")]
 pub(crate) mod vtep;

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use weft_experiment::comparison::{self, Reading};
+use weft_experiment::comparison::{self, Bar, Held, Reading};
 use weft_experiment::report::redraw;
 
 use crate::args::{Output, ReportArgs};
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 use crate::output::{self, Rows};
 
 /// What `-o json` prints.
@@ -16,6 +16,30 @@ struct Drawn<'a> {
     schema_version: u32,
     report: String,
     readings: &'a [Reading],
+}
+
+/// Says which bars do not hold; the exit code is what they come to.
+fn hold(bars: &[Bar], readings: &[Reading]) -> Result<ExitCode, Failure> {
+    let mut held = Vec::new();
+    for bar in bars {
+        let outcome = bar.hold(readings);
+        match outcome {
+            Held::Holds => {}
+            Held::Hidden => {
+                eprintln!("weft: warning: `{bar}` may be so: the intervals of the runs have something in common")
+            }
+            Held::Fails => eprintln!("weft: `{bar}` is so"),
+            Held::Missing => {
+                return Err(Failure::failed(format!("`{bar}`: no two of these runs have the claim with a number")));
+            }
+        }
+        held.push(outcome);
+    }
+    Ok(match () {
+        () if held.contains(&Held::Fails) => ExitCode::from(exit::CLAIM_FAILED),
+        () if held.contains(&Held::Hidden) => ExitCode::from(exit::INCONCLUSIVE),
+        () => ExitCode::SUCCESS,
+    })
 }
 
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
@@ -30,5 +54,5 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     if format == Output::Table {
         output::print_line(&format!("report: {page}"))?;
     }
-    Ok(ExitCode::SUCCESS)
+    hold(&args.fail_if, &readings)
 }

@@ -1,10 +1,11 @@
-//! `weft run`: one plan on one engine, its claims on standard output.
+//! `weft run`: plans, each on one engine, their claims on standard output.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use weft_experiment::plan::{self, Mode};
+use weft_experiment::junit;
+use weft_experiment::plan::{self, Mode, Plan};
 use weft_experiment::run_folder::{FolderError, Shard};
 use weft_experiment::runner::{self, RunError, RunOptions, RunOutcome, ShardOutcome};
 use weft_experiment::summary::RunSummary;
@@ -20,40 +21,82 @@ use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
 
 pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
-    let plan = plan::load(&args.plan).map_err(Failure::usage)?;
-    let plan = match args.directory {
+    // Every plan is read before the first runs, so that a slip of the pen in the last is found at once.
+    let plans = args.plans.iter().map(|name| load(args, name)).collect::<Result<Vec<_>, _>>()?;
+    if let (Some(shard), [plan]) = (args.shard, plans.as_slice()) {
+        return run_shard(args, plan, shard, quiet);
+    }
+    if args.shard.is_some() {
+        return Err(Failure::usage("--shard is a part of one plan; name one"));
+    }
+    let mut outcomes: Vec<RunOutcome> = Vec::new();
+    for plan in &plans {
+        let out = match plans.len() {
+            1 => args.out.clone(),
+            _ => args.out.as_ref().map(|out| out.join(plan.id().replace('/', "-"))),
+        };
+        let outcome = run_one(args, plan, out, quiet)?;
+        if args.output.output != Output::Json || plans.len() == 1 {
+            print_claims(&outcome, args.output.output)?;
+        }
+        outcomes.push(outcome);
+    }
+    let summaries: Vec<RunSummary> = outcomes.into_iter().map(|outcome| outcome.summary).collect();
+    if summaries.len() > 1 && args.output.output == Output::Json {
+        let runs = serde_json::json!({ "schema_version": 1, "runs": summaries });
+        output::print_line(&runs.to_string())?;
+    }
+    if let Some(file) = &args.junit {
+        let failed = |error| Failure::failed(format!("cannot write {}: {error}", file.display()));
+        std::fs::write(file, junit::document(&summaries)).map_err(failed)?;
+    }
+    Ok(exit_code(&summaries, args.allow_inconclusive))
+}
+
+fn load(args: &RunArgs, name: &str) -> Result<Plan, Failure> {
+    let plan = plan::load(name).map_err(Failure::usage)?;
+    Ok(match args.directory {
         Some(store) => plan.with_directory(store.into()),
         None => plan,
-    };
-    let mode = Mode::asked(args.quick, args.full);
-    let progress = TerminalProgress::new(quiet)?;
-    let wanted = match args.engine {
+    })
+}
+
+fn options(args: &RunArgs, out: Option<PathBuf>) -> RunOptions {
+    RunOptions {
+        mode: Mode::asked(args.quick, args.full),
+        seed: args.seed,
+        out,
+        command_line: std::env::args().collect(),
+        workers: args.workers.map(|workers| workers as usize),
+    }
+}
+
+fn wanted(args: &RunArgs) -> Option<&'static str> {
+    match args.engine {
         EngineChoice::Auto => None,
         EngineChoice::Lab => Some("lab"),
         EngineChoice::Sim => Some("sim"),
-    };
-    let options = RunOptions {
-        mode,
-        seed: args.seed,
-        out: args.out.clone(),
-        command_line: std::env::args().collect(),
-        workers: args.workers.map(|workers| workers as usize),
-    };
-    if let Some(shard) = args.shard {
-        let engine = engine(runner::shard_engine(wanted, &plan, mode).map_err(failure)?)?;
-        let outcome = runner::run_shard(&plan, engine.as_ref(), shard, &options, &progress);
-        progress.finish();
-        return show_shard(shard, &outcome.map_err(failure)?, args.output.output);
     }
-    let choice = runner::choose(wanted, &plan, mode, &engine).map_err(failure)?;
+}
+
+fn run_shard(args: &RunArgs, plan: &Plan, shard: Shard, quiet: bool) -> Result<ExitCode, Failure> {
+    let (progress, options) = (TerminalProgress::new(quiet)?, options(args, args.out.clone()));
+    let engine = engine(runner::shard_engine(wanted(args), plan, options.mode).map_err(failure)?)?;
+    let outcome = runner::run_shard(plan, engine.as_ref(), shard, &options, &progress);
+    progress.finish();
+    show_shard(shard, &outcome.map_err(failure)?, args.output.output)
+}
+
+fn run_one(args: &RunArgs, plan: &Plan, out: Option<PathBuf>, quiet: bool) -> Result<RunOutcome, Failure> {
+    let (progress, options) = (TerminalProgress::new(quiet)?, options(args, out));
+    let choice = runner::choose(wanted(args), plan, options.mode, &engine).map_err(failure)?;
     if let Some(why) = &choice.why {
         progress.note(why);
     }
     let chosen: Vec<&dyn Engine> = choice.engines.iter().map(AsRef::as_ref).collect();
-    let outcome = runner::run(&plan, &chosen, &options, &progress);
+    let outcome = runner::run(plan, &chosen, &options, &progress);
     progress.finish();
-    let outcome = outcome.map_err(failure)?;
-    show(&outcome, args.output.output, args.allow_inconclusive)
+    outcome.map_err(failure)
 }
 
 fn engine(name: &str) -> Result<Box<dyn Engine>, EngineError> {
@@ -96,6 +139,11 @@ fn show_shard(shard: Shard, outcome: &ShardOutcome, format: Output) -> Result<Ex
 
 /// Prints a run's claims; the exit code is what they come to.
 pub(super) fn show(outcome: &RunOutcome, format: Output, allow_inconclusive: bool) -> Result<ExitCode, Failure> {
+    print_claims(outcome, format)?;
+    Ok(exit_code(std::slice::from_ref(&outcome.summary), allow_inconclusive))
+}
+
+fn print_claims(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
     let summary = &outcome.summary;
     let mut rows = Rows::new(&table::HEADINGS);
     for row in table::claims_table(summary) {
@@ -106,16 +154,18 @@ pub(super) fn show(outcome: &RunOutcome, format: Output, allow_inconclusive: boo
         eprintln!("weft: warning: a required claim is inconclusive; `why` says what hid the answer");
     }
     if format == Output::Table {
-        let report = outcome.run_dir.join("report.html");
-        output::print_line(&format!("\n{}; * required\nreport: {}", summary.counts(), report.display()))?;
+        let (counts, report) = (summary.counts(), outcome.run_dir.join("report.html"));
+        output::print_line(&format!("\n{}\n{counts}; * required\nreport: {}", summary.headline(), report.display()))?;
     }
-    Ok(exit_code(summary, allow_inconclusive))
+    Ok(())
 }
 
-fn exit_code(summary: &RunSummary, allow_inconclusive: bool) -> ExitCode {
+/// The worst that any of the runs comes to.
+fn exit_code(runs: &[RunSummary], allow_inconclusive: bool) -> ExitCode {
+    let any = |is: fn(&RunSummary) -> bool| runs.iter().any(is);
     match () {
-        () if summary.verdict() == Verdict::Fail => ExitCode::from(exit::CLAIM_FAILED),
-        () if summary.hides_required() && !allow_inconclusive => ExitCode::from(exit::INCONCLUSIVE),
+        () if any(|run| run.verdict() == Verdict::Fail) => ExitCode::from(exit::CLAIM_FAILED),
+        () if any(RunSummary::hides_required) && !allow_inconclusive => ExitCode::from(exit::INCONCLUSIVE),
         () => ExitCode::SUCCESS,
     }
 }

@@ -14,6 +14,7 @@ mod lab;
 mod mutations;
 #[cfg(feature = "lab")]
 mod private;
+mod results;
 #[cfg(feature = "lab")]
 mod safety;
 mod shards;

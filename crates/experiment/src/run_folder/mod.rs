@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use key::{KEY_COLUMNS, key_cells};
 pub use manifest::{FlowSizes, Machine, Manifest, SCALE_NOTE};
+pub(crate) use manifest::{load_average, now_utc, program_digest};
 pub use page::records_page;
 pub use rows::{read_trials, write_trial_rows};
 pub use shard::{Shard, ShardFolder, ShardManifest};
@@ -135,6 +136,13 @@ impl RunFolder {
         let records = folder.records();
         std::fs::create_dir_all(&records).map_err(FolderError::io("create", &records))?;
         Ok(folder)
+    }
+
+    /// Takes the folder of the rows away: what is kept has none.
+    pub(crate) fn without_records(self) -> Result<Self, FolderError> {
+        let records = self.records();
+        std::fs::remove_dir(&records).map_err(FolderError::io("remove", &records))?;
+        Ok(self)
     }
 
     /// Where it is now.

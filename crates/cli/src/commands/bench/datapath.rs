@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use weft_datapath::DatapathError;
-use weft_scenario::judge::Check;
-use weft_testbed::bench::{self, BenchOptions, BenchReport, Ceiling};
+use weft_experiment::measurement::Reading;
+use weft_scenario::judge::{Check, Relation};
+use weft_testbed::bench::{self, BenchOptions, BenchReport, Ceiling, ProgramCost};
 
-use crate::args::Output;
+use crate::commands::saving::Saving;
 use crate::exit::{self, Failure};
 use crate::output::{self, Rows};
 
@@ -19,7 +20,7 @@ struct DatapathBench {
     checks: Vec<Check>,
 }
 
-pub(crate) fn datapath(options: &BenchOptions, format: Output) -> Result<ExitCode, Failure> {
+pub(crate) fn datapath(options: &BenchOptions, saving: Saving) -> Result<ExitCode, Failure> {
     let report = bench::run(options).map_err(failure)?;
     let mut rows = Rows::new(&["program", "frame bytes", "ns per packet", "ratio to layer 2"]);
     for program in &report.programs {
@@ -33,8 +34,18 @@ pub(crate) fn datapath(options: &BenchOptions, format: Output) -> Result<ExitCod
     let check = |Ceiling { id, ours, want_max }: &Ceiling| Check::at_most(id.clone(), *ours, *want_max, "");
     let checks: Vec<Check> = report.ceilings.iter().map(check).collect();
     let bench = DatapathBench { schema_version: 4, report, checks };
-    output::print(format, &rows, &bench)?;
+    let readings = bench.report.programs.iter().flat_map(readings).collect();
+    let format = saving.format;
+    saving.print(&rows, &bench, readings, &bench.checks)?;
     output::judged(format, &bench.checks)
+}
+
+fn readings(program: &ProgramCost) -> [Reading; 2] {
+    let place = format!("{}.{}", program.name, program.frame_bytes);
+    [
+        Reading::new(format!("ratio_to_l2.{place}"), program.ratio_to_l2, "ratio", Relation::AtMost),
+        Reading::new(format!("ns_per_packet.{place}"), program.ns_per_packet, "ns", Relation::AtMost),
+    ]
 }
 
 fn failure(error: DatapathError) -> Failure {

@@ -6,11 +6,13 @@ use weft_lab::directory::bench::{self, Baseline, BenchOptions, BenchReport};
 
 use crate::args::BenchDirectoryArgs;
 use crate::commands::lab;
+use crate::commands::saving::Saving;
 use crate::exit::Failure;
 use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
 
 pub(crate) fn directory(args: &BenchDirectoryArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let saving = Saving::begin(&args.results)?;
     let progress = TerminalProgress::new(quiet)?;
     let options = BenchOptions {
         weft_binary: lab::this_program().map_err(Failure::failed)?,
@@ -22,9 +24,10 @@ pub(crate) fn directory(args: &BenchDirectoryArgs, quiet: bool) -> Result<ExitCo
     let report = bench::run(&options, &progress);
     progress.finish();
     let report = report.map_err(lab::failure)?;
-    output::print(args.output.output, &rows(&report), &report)?;
+    let format = saving.format;
+    saving.print(&rows(&report), &report, Vec::new(), &report.checks)?;
     warn(&report);
-    output::judged(args.output.output, &report.checks)
+    output::judged(format, &report.checks)
 }
 
 fn warn(report: &BenchReport) {

@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use weft_lab::isolation::{self, IsolationOptions};
 
-use crate::args::Output;
 use crate::commands::lab;
+use crate::commands::saving::Saving;
 use crate::exit::Failure;
 use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
 
-pub(crate) fn isolation(quick: bool, rounds: u32, format: Output, quiet: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn isolation(quick: bool, rounds: u32, saving: Saving, quiet: bool) -> Result<ExitCode, Failure> {
     let options = IsolationOptions { weft_binary: lab::this_program().map_err(Failure::failed)?, quick, rounds };
     let progress = TerminalProgress::new(quiet)?;
     let report = isolation::run(&options, &progress);
@@ -27,6 +27,7 @@ pub(crate) fn isolation(quick: bool, rounds: u32, format: Output, quiet: bool) -
         rows.push(line(of.attack.to_owned(), of.sent_per_s, of.lost, [of.p50_us, of.p99_us], ratio));
         rows.push(line("  allowed frames".into(), of.compared_per_s, of.lost_beside_allowed, allowed, String::new()));
     }
-    output::print(format, &rows, &report)?;
+    let format = saving.format;
+    saving.print(&rows, &report, Vec::new(), &report.checks)?;
     output::judged(format, &report.checks)
 }

@@ -17,29 +17,31 @@ use std::process::ExitCode;
 #[cfg(feature = "lab")]
 use weft_lab::doctor::{Use, require_use};
 
+#[cfg(feature = "lab")]
+use super::saving::Saving;
 use crate::args::BenchCommand;
 use crate::exit::Failure;
 
 pub(crate) fn bench(command: BenchCommand, quiet: bool) -> Result<ExitCode, Failure> {
     match command {
         #[cfg(feature = "lab")]
-        BenchCommand::Datapath { repeat, rounds, output } => {
+        BenchCommand::Datapath { repeat, rounds, results } => {
             require(Use::BenchDatapath)?;
-            datapath::datapath(&weft_testbed::bench::BenchOptions { repeat, rounds }, output.output)
+            datapath::datapath(&weft_testbed::bench::BenchOptions { repeat, rounds }, Saving::begin(&results)?)
         }
         #[cfg(feature = "lab")]
         BenchCommand::Directory(args) => directory::directory(&args, quiet),
         #[cfg(feature = "lab")]
-        BenchCommand::Isolation { quick, rounds, output } => {
+        BenchCommand::Isolation { quick, rounds, results } => {
             require(Use::VtepLab)?;
-            isolation::isolation(quick, rounds, output.output, quiet)
+            isolation::isolation(quick, rounds, Saving::begin(&results)?, quiet)
         }
         #[cfg(feature = "lab")]
-        BenchCommand::Setup { rounds, output } => setup::setup(rounds, output.output, quiet),
+        BenchCommand::Setup { rounds, results } => setup::setup(rounds, Saving::begin(&results)?, quiet),
         #[cfg(feature = "lab")]
-        BenchCommand::Tester { output } => {
+        BenchCommand::Tester { results } => {
             require(Use::Measure)?;
-            tester::tester(output.output, quiet)
+            tester::tester(Saving::begin(&results)?, quiet)
         }
         BenchCommand::Sim(args) => sim::sim(&args, quiet),
     }

@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use weft_lab::setup::{self, SetupOptions};
 
-use crate::args::Output;
 use crate::commands::lab;
+use crate::commands::saving::Saving;
 use crate::exit::Failure;
 use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
 
-pub(crate) fn setup(rounds: u32, format: Output, quiet: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn setup(rounds: u32, saving: Saving, quiet: bool) -> Result<ExitCode, Failure> {
     let options = SetupOptions { weft_binary: lab::this_program().map_err(Failure::failed)?, rounds };
     let progress = TerminalProgress::new(quiet)?;
     let report = setup::run(&options, &progress);
@@ -30,6 +30,7 @@ pub(crate) fn setup(rounds: u32, format: Output, quiet: bool) -> Result<ExitCode
     ] {
         rows.push(vec![what, value]);
     }
-    output::print(format, &rows, &report)?;
+    let format = saving.format;
+    saving.print(&rows, &report, Vec::new(), &report.checks)?;
     output::judged(format, &report.checks)
 }

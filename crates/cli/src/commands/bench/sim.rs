@@ -2,27 +2,34 @@
 
 use std::process::ExitCode;
 
+use weft_experiment::measurement::Reading;
 use weft_experiment::sim_bench::child::{self, Counts, IDLE};
 use weft_experiment::sim_bench::{self, Extent, JobRow, SimBench};
+use weft_experiment::stats;
+use weft_scenario::judge::Relation;
 use weft_sim::{Unobserved, bench};
 
 use crate::args::{BenchSimArgs, Output};
+use crate::commands::saving::Saving;
 use crate::exit::Failure;
 use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
 
 pub(crate) fn sim(args: &BenchSimArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let names = job_names(&args.jobs)?;
+    let saving = Saving::begin(&args.results)?;
     let progress = TerminalProgress::new(quiet)?;
     let extent = Extent { rounds: args.rounds, sweep: args.sweep, vs_ns3: args.vs_ns3 };
     let measured = sim_bench::run(&names, extent, &progress);
     progress.finish();
     let bench = measured?;
-    output::print(args.output.output, &job_rows(&bench.jobs), &bench)?;
-    if args.output.output == Output::Table {
+    let format = saving.format;
+    let readings = bench.jobs.iter().flat_map(readings).collect();
+    saving.print(&job_rows(&bench.jobs), &bench, readings, &bench.checks)?;
+    if format == Output::Table {
         print_rest(&bench)?;
     }
-    output::judged(args.output.output, &bench.checks)
+    output::judged(format, &bench.checks)
 }
 
 /// The jobs that were asked for; all without a wish.
@@ -51,6 +58,15 @@ pub(crate) fn job(name: &str, runs: u32, workers: u32, divisor: u32) -> Result<E
     let report = child::measure(run, runs, workers).map_err(Failure::failed)?;
     output::print_line(&serde_json::to_string(&report).map_err(Failure::failed)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a job reads beside its floors: its pace over the rounds, and what must be the same in every run.
+fn readings(job: &JobRow) -> [Reading; 2] {
+    let paces: Vec<f64> = job.cpu_by_round_s.iter().map(|cpu_s| job.counts.packet_hops as f64 / cpu_s).collect();
+    let interval = stats::median_interval(&paces).map(|interval| [interval.low, interval.high]);
+    let pace = Reading::new(format!("{}.pace", job.id), job.hops_per_cpu_s, "hops/CPU s", Relation::AtLeast);
+    let hops = Reading::new(format!("{}.packet_hops", job.id), job.counts.packet_hops as f64, "hops", Relation::Info);
+    [Reading { interval, ..pace }, hops]
 }
 
 const HEADINGS: [&str; 7] =

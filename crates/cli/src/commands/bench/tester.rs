@@ -6,11 +6,12 @@ use weft_lab::tester::own;
 use weft_scenario::engine::EngineError;
 
 use crate::args::Output;
+use crate::commands::saving::Saving;
 use crate::exit::Failure;
 use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
 
-pub(crate) fn tester(format: Output, quiet: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn tester(saving: Saving, quiet: bool) -> Result<ExitCode, Failure> {
     let progress = TerminalProgress::new(quiet)?;
     let report = own::run(&progress);
     progress.finish();
@@ -25,7 +26,8 @@ pub(crate) fn tester(format: Output, quiet: bool) -> Result<ExitCode, Failure> {
     ] {
         rows.push(vec![what.to_owned(), value]);
     }
-    output::print(format, &rows, &report)?;
+    let format = saving.format;
+    saving.print(&rows, &report, Vec::new(), &report.checks)?;
     if format == Output::Table && report.bridge.is_slower_machine() {
         output::print_line(
             "a slower machine than the one that floors in ns were set on: ratios to a kernel bridge count",
