@@ -14,7 +14,7 @@ ifneq ($(PINNED),)
 export RUSTUP_TOOLCHAIN := $(PINNED)
 endif
 
-.PHONY: help deps deps-test toolchain build install uninstall demo test lint unit objects mutations soak sbom kernels services cluster simulator-only fresh clean
+.PHONY: help deps deps-test toolchain build install uninstall demo test lint unit objects mutations soak sbom kernels services cluster pages simulator-only fresh clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -97,6 +97,11 @@ services: ## docs/vl2.md with every daemon a service, on six containers with a s
 
 cluster: ## sweeps on a real Slurm with two nodes and on GNU parallel, Jobs by Kubernetes' schemas, the static binary
 	@CARGO="$(CARGO)" scripts/cluster/run.sh
+
+pages: ## reports in a headless browser at 1280 and 400 pixels: none scrolls sideways (fetches 100 MB the first time)
+	@scripts/deps.sh build pages
+	$(CARGO) build --release --locked --package weft
+	@scripts/pages/run.sh $(WEFT)
 
 simulator-only: # the binary without the lab (no clang, no libelf, no root), and daemons without etcd (no protoc)
 	$(CARGO) clippy --release --locked --package weft --no-default-features -- --deny warnings

@@ -25,6 +25,8 @@ pub enum Need {
     Metrics,
     /// Sweeps on schedulers (`make cluster`).
     Cluster,
+    /// Reports in a browser (`make pages`).
+    Pages,
 }
 
 /// A program or file, and the package that brings it.
@@ -80,6 +82,7 @@ fn parse_line(line: &str) -> Option<Dependency> {
         "services" => Need::Services,
         "metrics" => Need::Metrics,
         "cluster" => Need::Cluster,
+        "pages" => Need::Pages,
         _ => return None,
     };
     Some(Dependency { need, package: package.to_owned(), provides: provides.to_owned() })
@@ -93,7 +96,7 @@ mod tests {
     fn every_line_of_the_table_is_read() {
         let lines = TABLE.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         assert_eq!(all().len(), lines.count());
-        for need in [Need::Build, Need::Run, Need::Test, Need::Soak, Need::Kernels, Need::Cluster] {
+        for need in [Need::Build, Need::Run, Need::Test, Need::Soak, Need::Kernels, Need::Cluster, Need::Pages] {
             assert!(all().iter().any(|dependency| dependency.need == need), "{need:?}");
         }
     }
