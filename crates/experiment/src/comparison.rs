@@ -12,7 +12,7 @@ use crate::table::{plain, quantity, range};
 pub const HEADINGS: [&str; 6] = ["claim", "run", "ours", "interval", "over the first", "apart"];
 
 /// What one run read for a claim that several have.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Reading {
     /// The plan's short name.
     pub plan: String,

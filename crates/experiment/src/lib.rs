@@ -10,6 +10,7 @@
 //! * [`figure`], [`report`]: drawings and the offline page; [`comparison`]: runs beside each other; [`flow_report`] is that of `weft analyse`
 //! * [`sim_report`]: the report of `weft sim --out`, which has no plan
 //! * [`measurement`]: what `weft measure` and `weft bench` leave; [`trend`]: runs and measurements over builds or kernels
+//! * [`schemas`]: JSON schemas of files and output
 //! * [`junit`]: claims as test systems read them
 //! * [`sim_bench`]: how fast and how small the simulator is, beside floors and ns-3
 //!
@@ -28,6 +29,7 @@ pub mod query;
 pub mod report;
 pub mod run_folder;
 pub mod runner;
+pub mod schemas;
 pub mod sim_bench;
 pub mod sim_report;
 pub mod stats;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::stats::{self, Interval};
 
 /// What kept a value from being better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
     /// The declared rate of links: what the paper measures too.

@@ -12,7 +12,7 @@ use crate::verdict::Verdict;
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Result of one run of a plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunSummary {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -108,7 +108,7 @@ impl RunSummary {
 }
 
 /// One line of the claims table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClaimResult {
     /// The metric.
     pub id: String,

@@ -17,7 +17,7 @@ pub use crate::overlay::{Hook, Overlay, TunnelEnd};
 pub use crate::transport::{CongestionControl, TcpStack, Transport, TransportError};
 
 /// What keeps the mappings of a VL2 network's directory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DirectoryStore {
     /// Each directory server has a store of its own built in; nothing is shared between them.
@@ -112,7 +112,7 @@ pub struct Trial {
 }
 
 /// Paced datagrams between pairs of servers, each pair a flow with a path of its own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeSpec {
     /// How many flows, 1 to 1000.

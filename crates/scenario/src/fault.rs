@@ -9,7 +9,7 @@ use crate::topology::Fabric;
 use crate::units::Nanos;
 
 /// Something that happens to the fabric during a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "RawFault")]
 pub struct Fault {
     /// When it begins, from the start of the run.
@@ -23,7 +23,7 @@ pub struct Fault {
 }
 
 /// What can fail.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum FaultKind {
     /// A switch loses all its links (both ends see them go down).
@@ -173,7 +173,7 @@ pub fn check_faults(faults: &[Fault], fabric: &Fabric) -> Result<(), FaultError>
 }
 
 /// A fault as people write it. One flat table, so that an unknown key is refused with its own name.
-#[derive(Deserialize)]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawFault {
     at: Nanos,
@@ -184,7 +184,7 @@ struct RawFault {
     b: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum RawKind {
     SwitchDown,

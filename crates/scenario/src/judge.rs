@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// How something came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// It holds.
@@ -32,7 +32,7 @@ impl Verdict {
 }
 
 /// Which side of `want` is good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Relation {
     /// At least `want`.
     #[serde(rename = ">=")]

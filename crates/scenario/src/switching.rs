@@ -20,7 +20,7 @@ use crate::topology::{Fabric, Link, Role};
 use crate::units::{Bytes, Nanos};
 
 /// How switches and network cards queue, mark and choose paths.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Switching {
     /// When a switch begins to send a packet on.
@@ -54,7 +54,7 @@ const OSPF_DEAD_INTERVAL: Nanos = Nanos(1_000_000_000);
 const BFD_INTERVALS: std::ops::RangeInclusive<Nanos> = Nanos(10_000_000)..=Nanos(1_000_000_000);
 
 /// When a switch begins to send a packet on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Forwarding {
     /// When its last bit has arrived.
@@ -65,7 +65,7 @@ pub enum Forwarding {
 }
 
 /// Which packets a switch has room for. What does not fit is dropped (DropTail).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum BufferPolicy {
     /// Each output port has a buffer of its own: [`crate::topology::LinkSpec::buffer`].
@@ -97,7 +97,7 @@ impl BufferPolicy {
 
 /// Which of several equal paths a packet takes. VL2's own spreading, anycast and then ECMP, is
 /// [`crate::engine::Overlay::Vl2`] with [`LoadBalance::FlowEcmp`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LoadBalance {
     /// All packets of a flow take the path that each switch's own hash of the flow picks (RFC 2992).
@@ -127,7 +127,7 @@ pub enum LoadBalance {
 }
 
 /// What happens when a server sends faster than its link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum HostQueue {
     /// TCP waits while this much is queued for the link, and the server's flows take turns. Nothing is lost.

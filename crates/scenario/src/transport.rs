@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::units::{Bytes, Nanos};
 
 /// TCP and host settings. Some only one engine can follow; the other leaves them alone, and each says so.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Transport {
     /// Whose habits the simulator's TCP has where nothing here says otherwise. Simulator only.
@@ -55,7 +55,7 @@ impl Default for Transport {
 }
 
 /// A TCP implementation, for habits that have no option: how losses are found and what is done about the last ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum TcpStack {
     /// `current`: a Linux kernel of today, with RACK and tail loss probes (RFC 8985).
     #[default]
@@ -67,7 +67,7 @@ pub enum TcpStack {
 }
 
 /// A TCP congestion control.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CongestionControl {
     /// RFC 9438.

@@ -96,6 +96,21 @@ macro_rules! quantity {
                 String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
             }
         }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let units: Vec<&str> = $suffixes.iter().map(|(suffix, _)| *suffix).collect();
+                schemars::json_schema!({
+                    "type": "string",
+                    "description": format!("a {}, for example `{}`; units: {}", $what, $example, units.join(", ")),
+                    "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*[A-Za-z/]+\s*$",
+                })
+            }
+        }
     };
 }
 

@@ -27,7 +27,7 @@ use crate::query::Database;
 use flow_log::LogQuestion;
 
 /// Which question a plan asks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Analysis {
     /// [`asked`].

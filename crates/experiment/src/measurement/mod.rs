@@ -21,7 +21,7 @@ use crate::run_folder::{FolderError, Machine, RunFolder, load_average, now_utc, 
 const SCHEMA_VERSION: u32 = 1;
 
 /// A number with a name, as series over builds and kernels take it: a claim of a plan, a floor of a bench, a cell of a row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Reading {
     pub id: String,
     pub value: f64,
@@ -45,7 +45,7 @@ impl Reading {
 }
 
 /// The file `manifest.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MeasurementManifest {
     pub schema_version: u32,
     /// What was measured: the command without flags that only say how it is shown or kept.
@@ -64,7 +64,7 @@ pub struct MeasurementManifest {
 }
 
 /// The file `summary.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MeasurementSummary {
     pub schema_version: u32,
     pub kind: String,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 pub use weft_scenario::judge::Relation;
 
 /// Which number of an estimate is judged; [`crate::verdict`] has the rules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judge {
     /// The value, and its interval must not span `want`.
@@ -19,7 +19,7 @@ pub enum Judge {
 }
 
 /// One line of a plan's claims table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// Its name: the metric of the plan's analysis that is shown, for instance `goodput_efficiency`.
@@ -70,7 +70,7 @@ pub struct Band {
 }
 
 /// What a value cannot exceed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Bound {
     /// The same in every run.
@@ -110,6 +110,16 @@ impl fmt::Display for Band {
 impl Serialize for Band {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl schemars::JsonSchema for Band {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Band".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "description": "`>= 1.2`, `<= 1` or `1.2 .. 1.4`" })
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) use questions::{COUNT, LIMIT};
 pub use questions::{
     FigureKind, FigureQuestion, LogAxes, MetricQuestion, Mutation, ProblemQuestion, ProblemVerdict, TableQuestion, View,
 };
-pub use single::{SingleSampling, SingleScenario};
+pub use single::{SingleSampling, SingleScenario, scenario_schema};
 pub use spec::{PlanSpec, Sampling, Scale};
 pub use sweep::{Axis, ENGINE_AXIS, Point};
 
@@ -43,7 +43,19 @@ use error::Misplaced;
 pub(crate) const SIM: &str = "sim";
 
 /// How much of a plan runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// A smaller scenario that shows the effect within about half a minute; claims may have lower floors.

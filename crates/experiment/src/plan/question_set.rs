@@ -8,7 +8,7 @@ use super::error::Misplaced;
 use super::{FigureQuestion, MetricQuestion, PlanSpec, ProblemQuestion, TableQuestion, View};
 
 /// A set of questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuestionSet {
     /// Completion times and goodput of any flows that end: for scenarios that ask no paper's question.
@@ -34,7 +34,7 @@ impl QuestionSet {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Set {
     measured: Option<String>,

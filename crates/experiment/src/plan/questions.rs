@@ -11,7 +11,7 @@ use crate::metric::Limit;
 use crate::query::{self, Database, QueryError};
 
 /// A table of the plan's own that its questions share.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct View {
     pub id: String,
@@ -26,7 +26,7 @@ pub struct View {
 /// the metric's name (`delivered.stp.512`). The estimate of a place is the median of its samples. A column `n` behind says how many
 /// samples a value rests on that is all there is of its place; a last column `limited_by` says what limited it, and the worst of a place
 /// counts.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricQuestion {
     pub id: String,
@@ -45,7 +45,7 @@ pub struct MetricQuestion {
 }
 
 /// What makes a run worthless: every row of the answer is a sentence.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProblemQuestion {
     pub id: String,
@@ -56,7 +56,7 @@ pub struct ProblemQuestion {
 
 /// What could be wrong with a network, as a change of the rows that it would have: claims name the one that makes them fail
 /// (`fails_when`), and a test holds them to it.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mutation {
     /// What is wrong, in words.
@@ -66,7 +66,7 @@ pub struct Mutation {
 }
 
 /// What a problem does to the claims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProblemVerdict {
     /// They fail.
@@ -76,7 +76,7 @@ pub enum ProblemVerdict {
 }
 
 /// A table of the report: the answer as it is.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableQuestion {
     pub id: String,
@@ -86,7 +86,7 @@ pub struct TableQuestion {
 }
 
 /// A figure of the report; a column `figure` makes one for each of its values.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FigureQuestion {
     pub id: String,
@@ -114,7 +114,7 @@ pub struct FigureQuestion {
 }
 
 /// Which axes of a figure are logarithmic; the one of bars and dots is `x`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LogAxes {
     X,
@@ -123,7 +123,7 @@ pub enum LogAxes {
 }
 
 /// How a figure is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
     /// Lines: `series`, `x`, `y`; with `low` and `high` a band.

@@ -44,7 +44,7 @@ pub struct SingleScenario {
     text: String,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Tables {
     #[serde(default = "routed")]
@@ -66,7 +66,7 @@ fn routed() -> Overlay {
 }
 
 /// When counters are read and when the run is cut.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SingleSampling {
     /// Distance between rows of progress and links.
@@ -140,6 +140,11 @@ impl SingleScenario {
         };
         Ok((scenario, trial))
     }
+}
+
+/// JSON schema of a scenario's file.
+pub fn scenario_schema() -> schemars::Schema {
+    schemars::schema_for!(Tables)
 }
 
 /// What the report of a scenario asks, whatever happens there.

@@ -17,7 +17,7 @@ use super::{
 use crate::analysis::Analysis;
 
 /// A plan as it runs in one mode.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanSpec {
     /// Short name: the path below `plans/` without `.toml`.
@@ -145,7 +145,7 @@ fn once() -> u32 {
 }
 
 /// Our units over the paper's.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Scale {
     /// Our link rates over the paper's.
@@ -161,7 +161,7 @@ impl Default for Scale {
 }
 
 /// When counters are read and when a trial is cut.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sampling {
     /// Distance between rows of progress, links and cores.

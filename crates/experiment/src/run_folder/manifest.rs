@@ -19,7 +19,7 @@ pub const SCALE_NOTE: &str = "rate: our link rates / the paper's; time: our seco
 const HOOK_PREFIX: &str = "hook.";
 
 /// The file `manifest.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Manifest {
     /// Version of these fields.
     pub schema_version: u32,
@@ -73,7 +73,7 @@ pub struct Manifest {
 }
 
 /// Where a workload's flow sizes come from: a load means little without their mean.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FlowSizes {
     /// Mean of the distribution before [`FlowSizes::size_divisor`].
     pub mean_bytes: u64,
@@ -93,7 +93,7 @@ impl FlowSizes {
 }
 
 /// The machine that a run was made on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Machine {
     /// Operating system and kernel release.
     pub kernel: String,

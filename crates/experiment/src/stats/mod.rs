@@ -27,7 +27,7 @@ pub struct Interval {
 }
 
 /// How an interval was made, and of what it is one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Of the median, by order statistics: [`median_interval`].

@@ -60,7 +60,7 @@ impl Point {
 }
 
 /// Whether a group reads something else than the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
     Better,
@@ -87,7 +87,7 @@ impl Change {
 }
 
 /// What one group of runs reads for one metric.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Row {
     pub subject: String,
     pub metric: String,

@@ -14,7 +14,7 @@ use crate::addressing::Prefix;
 use crate::id::{LinkId, NodeId};
 
 /// An address and the length of its network's prefix, as an interface has them: `10.0.10.1/24`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct InterfaceAddress {
     pub address: Ipv4Addr,
@@ -75,7 +75,7 @@ impl TryFrom<String> for InterfaceAddress {
 }
 
 /// What an access link carries, and who is at its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Access {
     /// VLAN of the untagged frames on the link.
     pub vlan: u16,

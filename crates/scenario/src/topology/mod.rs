@@ -43,7 +43,7 @@ pub use services::{Broadcast, Delivery, Service, broadcast_group};
 pub use spec::{FabricError, FabricSpec};
 pub use testbed::{TestbedParams, vl2_testbed};
 pub use tree::{TreeParams, tree};
-pub use yaml::{LoadError, from_yaml, to_yaml};
+pub use yaml::{LoadError, fabric_schema, from_yaml, to_yaml};
 
 /// The longest name the kernel gives an interface (`IFNAMSIZ` - 1).
 pub const INTERFACE_NAME_MAX: usize = 15;
@@ -56,7 +56,7 @@ pub const RATE_MAX: BitsPerSec = BitsPerSec(10_000_000_000_000);
 pub const DELAY_MAX: Nanos = Nanos(10_000_000_000);
 
 /// What a node is in its fabric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Top tier of a VL2 Clos; owns an anycast LA and decapsulates.
@@ -112,7 +112,7 @@ impl Role {
 }
 
 /// A node of a fabric.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Node {
     /// Unique name: letters, digits, `-`, `_` and `.`, starting with a letter.
     pub name: String,
@@ -120,7 +120,7 @@ pub struct Node {
 }
 
 /// One end of a link.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Port {
     /// The node that the link ends at.
     pub node: NodeId,
@@ -129,7 +129,7 @@ pub struct Port {
 }
 
 /// What a link can carry; the same in both directions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LinkSpec {
     /// Layer-1 rate of each direction.
     pub rate: BitsPerSec,
@@ -142,7 +142,7 @@ pub struct LinkSpec {
 }
 
 /// A link between two ports.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Link {
     /// The upper end, by convention of the generators: the switch nearer the top.
     pub a: Port,

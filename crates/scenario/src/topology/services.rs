@@ -30,7 +30,7 @@ pub struct Service {
 }
 
 /// How broadcast and multicast of the servers travel. A fabric without it drops them at the sender's agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Broadcast {
     /// Who makes the copies.
@@ -43,7 +43,7 @@ pub struct Broadcast {
 }
 
 /// Who makes the copies of a broadcast.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Delivery {
     /// The underlay: each service has a multicast group there.

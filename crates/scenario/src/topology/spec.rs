@@ -38,6 +38,16 @@ pub enum FabricSpec {
     File(String),
 }
 
+impl schemars::JsonSchema for FabricSpec {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "FabricSpec".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        RawSpec::json_schema(generator)
+    }
+}
+
 /// Why a fabric cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FabricError {
@@ -77,7 +87,7 @@ impl FabricSpec {
 }
 
 /// Every key that some fabric takes.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct RawSpec {
     generator: Option<Generator>,
@@ -107,7 +117,7 @@ struct RawSpec {
     link_delay: Option<Nanos>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Generator {
     Vl2Testbed,
@@ -119,7 +129,7 @@ enum Generator {
     OverlayPair,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(untagged, expecting = "servers_per_tor is one number, or a list of four for vl2-testbed")]
 enum PerTor {
     Each(u32),

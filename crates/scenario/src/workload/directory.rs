@@ -25,7 +25,7 @@ pub const ECHO_RATE_MAX: u32 = 50_000;
 ///
 /// Clients ask the first `servers` of the fabric's directory servers; the others run and are not asked. Step i offers the
 /// i-th rate of both lists; a list of one rate offers it in every step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectorySpec {
     /// AAs that have a mapping before the load begins; look-ups and updates are about these, all equally often.
@@ -51,7 +51,7 @@ pub struct DirectorySpec {
 }
 
 /// Look-ups that arrive whether or not earlier ones were answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LookupLoad {
     /// Look-ups per second of each step. A look-up is one question, to however many servers it goes.
@@ -77,7 +77,7 @@ pub struct LookupLoad {
 }
 
 /// Updates that arrive whether or not earlier ones were acknowledged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateLoad {
     /// Updates per second of each step, each one mapping.
@@ -97,7 +97,7 @@ pub struct UpdateLoad {
 }
 
 /// How bursts of requests follow each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
     /// Evenly spaced and all of one size.
@@ -108,7 +108,7 @@ pub enum Arrivals {
 }
 
 /// What is killed in every step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectoryKill {
     pub what: DirectoryVictim,
@@ -120,7 +120,7 @@ pub struct DirectoryKill {
 }
 
 /// What can be killed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DirectoryVictim {
     /// The last of the servers that are asked.
@@ -167,7 +167,7 @@ impl DirectoryVictim {
 }
 
 /// An AA moves to another rack while another server sends to it over TCP (VL2 4.3.2, "Updating caches reactively").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MigrationSpec {
     /// Number of the sending server.

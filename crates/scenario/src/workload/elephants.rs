@@ -12,7 +12,7 @@ const SUBFLOWS_MOST: u32 = 8;
 const ROUNDS_MOST: u32 = 1_000;
 
 /// How an elephant is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Split {
     /// One TCP connection: one hash, one path.
@@ -39,7 +39,7 @@ impl Split {
 }
 
 /// One elephant from each server of the first half to its counterpart in the second, all at once. Servers' own lines have a queue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ElephantSpec {
     /// How they are sent, in turns.

@@ -29,7 +29,7 @@ use crate::units::Nanos;
 const PHASE_RAMP_NS: u64 = 1_000_000_000;
 
 /// Parameters of a generated flow log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowLogSpec {
     /// How long new flows are started.
@@ -51,7 +51,7 @@ pub struct FlowLogSpec {
 
 /// A timetable: rack r works with rack r + 1, then with rack r + 2, and so on, and begins again. Every server keeps the
 /// same number of flows going throughout.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecurringSpec {
     /// How many patterns there are before the first comes back.

@@ -27,7 +27,7 @@ const SOCKETS_MOST: u32 = 16;
 
 /// Frames from the fabric's first server to the first behind another switch, or, where all are behind one, to the next: rates, loads, and
 /// what a frame costs at every switch on its way. Between servers in different VLANs they go by the fabric's gateway.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FramesSpec {
     /// Sizes with FCS, bytes; everything is done with one before the next.
@@ -75,7 +75,9 @@ pub struct FramesSpec {
 }
 
 /// What stands at a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
     /// A port of the test centre, in the place of the server.
@@ -87,7 +89,7 @@ pub enum End {
 }
 
 /// A search for the highest rate, by bisection (RFC 2544, 26.1).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
     /// What may be lost.
@@ -98,7 +100,7 @@ pub struct Search {
 }
 
 /// Rates that are held, after a time without frames.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Steady {
     /// Bits of frames with FCS: one rate for each of `frame_bytes`, in their order; of one size any number.
@@ -108,7 +110,9 @@ pub struct Steady {
 }
 
 /// Layer at which a load fills a path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layer {
     /// With preamble and inter-frame gap: a load of 100 fills the line.
@@ -220,7 +224,7 @@ impl FramesSpec {
 }
 
 /// How a number is measured: several short runs, of which the least disturbed counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Runs {
     /// How many.

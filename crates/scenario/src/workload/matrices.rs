@@ -13,7 +13,7 @@ use crate::random::{Purpose, Stream};
 use crate::units::{BitsPerSec, Nanos};
 
 /// A day of matrices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MatricesSpec {
     /// How many; a day has 288.

@@ -40,7 +40,7 @@ use crate::random::{Purpose, Stream};
 use crate::units::{BitsPerSec, Bytes, Nanos};
 
 /// What the servers of a fabric do during a run. Servers are numbered as in [`crate::topology::Fabric::servers`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Workload {
     /// Every server sends `bytes_per_flow` to every other, all starting at time 0 (VL2 5.1).
@@ -97,7 +97,7 @@ pub enum Workload {
 }
 
 /// Parameters of the data-centre mix.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MixSpec {
     /// How long new flows are started; those still open then are cut.
@@ -111,7 +111,7 @@ pub struct MixSpec {
 }
 
 /// One flow that a workload asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
     /// Number of the sending server.
@@ -138,7 +138,9 @@ impl FlowSpec {
 }
 
 /// What kind of traffic a flow is part of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowClass {
     /// One kind only: shuffle, permutation, lists of flows.

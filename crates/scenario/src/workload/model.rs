@@ -9,7 +9,7 @@ use super::matrices::MatricesSpec;
 use crate::units::Nanos;
 
 /// One question.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "question", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ModelSpec {
     /// What networks of some sizes cost, VL2's and the conventional one's.
@@ -21,7 +21,7 @@ pub enum ModelSpec {
 }
 
 /// A switch that can be bought.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SwitchPrice {
     /// How many ports it has.
@@ -39,7 +39,7 @@ impl SwitchPrice {
 
 /// Street prices. The paper names those of `commodity` and leaves out ToRs and cables; those of `conventional` are what
 /// its reference 1 (Al-Fares et al., SIGCOMM 2008) took in the year before.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Prices {
     /// Switches of a VL2 network, with ports of 10 Gb/s: whole switches are bought.
@@ -67,7 +67,7 @@ impl Default for Prices {
 }
 
 /// Networks to price.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CostSpec {
     pub servers: Vec<u32>,
@@ -82,7 +82,7 @@ pub struct CostSpec {
 }
 
 /// A day of matrices on a Clos network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkUseSpec {
     /// The matrices, drawn from the seed.
@@ -102,7 +102,7 @@ pub const MONTH: Nanos = Nanos(30 * DAY_NS);
 const DAY_NS: u64 = 86_400_000_000_000;
 
 /// What may be chosen about failures.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FailureModel {
     /// For how long failures begin.
@@ -120,7 +120,7 @@ impl Default for FailureModel {
 }
 
 /// A month of failures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AvailabilitySpec {
     /// What fails.

@@ -6,7 +6,7 @@ use super::{FlowSpec, WorkloadError, check_bytes, check_flows};
 use crate::units::{Bytes, Nanos};
 
 /// As many flows in as out, one after another or all at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutsideLoad {
     /// How many in each direction.

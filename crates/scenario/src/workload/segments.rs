@@ -9,7 +9,7 @@ use super::frames::{FRAME_LEAST, FRAME_MOST, Runs, check_distinct, range};
 const SEGMENTS_MOST: u32 = 5_000;
 
 /// What holds many segments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SegmentStore {
     /// A VXLAN device of the kernel for each VNI.
@@ -39,7 +39,7 @@ impl SegmentStore {
 }
 
 /// Segments between the first edge switch and the next, one server's frames in all of them in turns.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SegmentsSpec {
     /// What holds them.

@@ -10,7 +10,7 @@ use crate::random::Stream;
 use crate::units::Bytes;
 
 /// A distribution of flow sizes (payload).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeDistribution {
     /// Web search: [`WEB_SEARCH`]. Mean 1.711 MB.
@@ -117,7 +117,7 @@ pub(super) type Row = (u64, u64);
 /// ```toml
 /// sizes = { table = [["1 kB", 0.5], ["1 MB", 1.0]] }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "Vec<(Bytes, f64)>", into = "Vec<(Bytes, f64)>")]
 pub struct SizeTable(Vec<Row>);
 
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn plans_name_a_distribution_or_write_a_table() {
-        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        #[derive(Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
         struct Plan {
             sizes: SizeDistribution,
         }

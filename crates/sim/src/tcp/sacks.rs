@@ -92,7 +92,7 @@ mod tests {
         // Segments 0 and 4 are missing.
         assert_eq!(read(&mut reader, &mut board, [(1, 3), (0, 0), (0, 0)]), [1, 2]);
         reader.detect_losses(&mut board);
-        assert_eq!(lost(&board), []);
+        assert_eq!(lost(&board), [0u32; 0]);
         assert_eq!(read(&mut reader, &mut board, [(1, 4), (0, 0), (0, 0)]), [3]);
         reader.detect_losses(&mut board);
         assert_eq!(lost(&board), [0]);
@@ -109,7 +109,7 @@ mod tests {
     fn absurd_blocks_are_not_believed() {
         let (mut board, mut reader) = (board(10), SackReader::default());
         board.advance_clean(3);
-        assert_eq!(read(&mut reader, &mut board, [(1, 2), (8, 12), (9, 5)]), []);
+        assert_eq!(read(&mut reader, &mut board, [(1, 2), (8, 12), (9, 5)]), [0u32; 0]);
         assert_eq!(read(&mut reader, &mut board, [(u32::MAX - 1, u32::MAX), (2, 5), (4, 5)]), [4]);
         assert!(board.sacked() == 1);
     }

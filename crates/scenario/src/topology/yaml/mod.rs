@@ -79,6 +79,11 @@ pub enum LoadError {
     },
 }
 
+/// JSON schema of a fabric's file.
+pub fn fabric_schema() -> schemars::Schema {
+    schemars::schema_for!(raw::RawFile)
+}
+
 /// Reads a fabric from the text of a file; `source_name` is the file's name for messages.
 pub fn from_yaml(text: &str, source_name: &str) -> Result<Fabric, LoadError> {
     let file = parse(text, source_name)?;

@@ -9,10 +9,12 @@ use super::super::{Fabric, TopologyError};
 use crate::addressing::Prefix;
 
 /// `outside: {pool: 198.51.100.0/24, servers: [s1, s3]}`
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawOutside {
+    #[schemars(with = "Prefix")]
     pool: Spanned<Prefix>,
+    #[schemars(with = "Vec<String>")]
     servers: Spanned<Vec<Spanned<String>>>,
 }
 

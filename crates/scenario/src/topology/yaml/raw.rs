@@ -13,7 +13,7 @@ use crate::overlay::Overlay;
 use crate::units::{BitsPerSec, Bytes, Nanos};
 
 /// A whole file.
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawFile {
     pub(super) name: String,
@@ -22,6 +22,7 @@ pub(super) struct RawFile {
     #[serde(default)]
     pub(super) services: InOrder<RawService>,
     /// Ours.
+    #[schemars(with = "Option<Broadcast>")]
     pub(super) broadcast: Option<Spanned<Broadcast>>,
     /// Ours.
     pub(super) dhcp: Option<RawDhcp>,
@@ -30,27 +31,30 @@ pub(super) struct RawFile {
 }
 
 /// `dhcp:`
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawDhcp {
+    #[schemars(with = "String")]
     pub(super) server: Spanned<String>,
 }
 
 /// One service.
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawService {
+    #[schemars(with = "Vec<String>")]
     pub(super) servers: Vec<Spanned<String>>,
 }
 
 /// `topology:`
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawTopology {
     #[serde(default)]
     pub(super) defaults: RawDefaults,
     pub(super) nodes: InOrder<Option<RawNode>>,
     #[serde(default)]
+    #[schemars(with = "Vec<RawLink>")]
     pub(super) links: Vec<Spanned<RawLink>>,
     /// Ours: by VLAN.
     #[serde(default)]
@@ -58,7 +62,7 @@ pub(super) struct RawTopology {
 }
 
 /// `defaults:`
-#[derive(Default, serde::Deserialize)]
+#[derive(Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawDefaults {
     #[serde(rename = "kind")]
@@ -69,7 +73,7 @@ pub(super) struct RawDefaults {
 }
 
 /// `defaults: {link: ..}`
-#[derive(Default, serde::Deserialize)]
+#[derive(Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawLinkDefaults {
     pub(super) rate: Option<BitsPerSec>,
@@ -79,7 +83,7 @@ pub(super) struct RawLinkDefaults {
 }
 
 /// One node; nothing is required here because the defaults may say it.
-#[derive(Default, serde::Deserialize)]
+#[derive(Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawNode {
     #[serde(rename = "kind")]
@@ -87,18 +91,19 @@ pub(super) struct RawNode {
     pub(super) role: Option<Role>,
     pub(super) labels: Labels,
     /// Ours.
+    #[schemars(with = "Option<Overlay>")]
     pub(super) forwarding: Option<Spanned<Overlay>>,
 }
 
 /// What runs a node.
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
     Linux,
 }
 
 /// Free labels, of which only `role` means something to us.
-#[derive(Default, serde::Deserialize)]
+#[derive(Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub(super) struct Labels {
     pub(super) role: Option<Role>,
@@ -107,7 +112,7 @@ pub(super) struct Labels {
 }
 
 /// One link.
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawLink {
     pub(super) endpoints: Endpoints,
@@ -127,7 +132,7 @@ impl RawLink {
 }
 
 /// Two texts `node:interface`.
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "Vec<String>")]
 pub(super) struct Endpoints(pub(super) [String; 2]);
 
@@ -180,6 +185,21 @@ impl<'de, Entry: Named + Deserialize<'de>> Deserialize<'de> for InOrder<Entry> {
             }
         }
         deserializer.deserialize_map(Entries(PhantomData))
+    }
+}
+
+impl<Entry: schemars::JsonSchema> schemars::JsonSchema for InOrder<Entry> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("{}ByName", Entry::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let entry = generator.subschema_for::<Entry>();
+        schemars::json_schema!({ "type": "object", "additionalProperties": entry })
     }
 }
 

@@ -27,7 +27,7 @@ pub const STORM_OWN: &str = "storm.own_datagrams";
 pub const STORM_FOREIGN: &str = "storm.foreign_datagrams";
 
 /// Services and how long they run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServicesSpec {
     /// When the run ends, and with it flows without a size.
@@ -36,7 +36,7 @@ pub struct ServicesSpec {
 }
 
 /// One service.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceSpec {
     /// Numbers of its servers, in the order in which they join.
@@ -50,7 +50,7 @@ pub struct ServiceSpec {
 }
 
 /// What the servers of a service do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServiceRole {
     /// Each sends one flow to its receiver from time 0 to the end.
@@ -66,7 +66,7 @@ pub enum ServiceRole {
 }
 
 /// Servers that join one after another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RampSpec {
     /// When the first joins.
@@ -78,7 +78,7 @@ pub struct RampSpec {
 }
 
 /// Bursts of short flows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BurstSpec {
     /// When the first burst begins.
@@ -97,7 +97,7 @@ pub struct BurstSpec {
 }
 
 /// A flood of datagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FloodSpec {
     pub begin: Nanos,
@@ -109,7 +109,7 @@ pub struct FloodSpec {
 }
 
 /// A broadcast storm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StormSpec {
     pub begin: Nanos,
@@ -121,7 +121,7 @@ pub struct StormSpec {
 }
 
 /// A storm with those that may hear it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Storm {
     /// Who broadcasts, how fast and when; datagrams of [`STORM_PAYLOAD_BYTES`].
     pub spec: StormSpec,
@@ -130,7 +130,7 @@ pub struct Storm {
 }
 
 /// A token bucket at a server's agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DatagramLimit {
     /// What may leave in the long run, as IPv4 packets in Ethernet frames without FCS.
@@ -140,7 +140,7 @@ pub struct DatagramLimit {
 }
 
 /// Datagrams that one server sends to another at a steady rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DatagramStream {
     /// Number of the sending server.
     pub from: u32,

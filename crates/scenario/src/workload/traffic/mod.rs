@@ -17,7 +17,7 @@ use super::{FlowSpec, GOODPUT_OF_LINE_RATE, Servers, SizeDistribution, WorkloadE
 use crate::units::{Bytes, Nanos};
 
 /// Background flows, queries or both.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficSpec {
     /// How long flows arrive; those still open then run on to their ends.
@@ -29,7 +29,7 @@ pub struct TrafficSpec {
 }
 
 /// All-to-all background traffic: each server starts flows as a Poisson process, to receivers that are equally likely.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackgroundSpec {
     /// Sizes of the flows.
@@ -54,7 +54,7 @@ pub struct BackgroundSpec {
 /// Query traffic with incast. Each server is a client: as a Poisson process it asks `fan_in` random other servers at once,
 /// and each sends its share of the response. The requests themselves and the time that workers think are left out: a
 /// response starts when its query does, plus the jitter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuerySpec {
     /// How many servers one query asks.
@@ -69,7 +69,7 @@ pub struct QuerySpec {
 }
 
 /// How often a client asks: `{ interval = "10 ms" }` or `{ load-percent = 5 }`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueryRate {
     /// Mean time between two queries of one client.
