@@ -14,7 +14,7 @@ ifneq ($(PINNED),)
 export RUSTUP_TOOLCHAIN := $(PINNED)
 endif
 
-.PHONY: help deps deps-test toolchain build install uninstall demo test lint unit objects mutations soak sbom kernels services cluster pages simulator-only fresh clean
+.PHONY: help deps deps-test toolchain build sim install uninstall package package-test demo test lint unit objects mutations soak sbom kernels services cluster pages simulator-only fresh clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -31,6 +31,16 @@ toolchain:
 build: deps ## build target/release/weft
 	$(CARGO) build --release --locked --package weft
 
+# Its own folder: `make install` and the rest take $(WEFT), which has everything.
+sim: ## build the simulator alone, with nothing but Rust and a C compiler, and run a first plan in it: target/sim/release/weft
+	@command -v cc > /dev/null || { echo "make sim: a C compiler is missing (SQLite is compiled in): apt-get install gcc libc6-dev" >&2; exit 4; }
+	@start=$$($(NOW)); \
+	$(CARGO) build --release --locked --package weft --no-default-features --target-dir target/sim; \
+	built=$$($(NOW)); \
+	target/sim/release/weft run vl2/fig09-shuffle --quick; \
+	end=$$($(NOW)); \
+	echo "make sim: $$((end - start)) s ($$((built - start)) s to build target/sim/release/weft, $$((end - built)) s to run)"
+
 install: ## install what was built, with units, man pages and completions (PREFIX=/usr/local, DESTDIR for packages)
 	@scripts/install.sh $(WEFT) $(PREFIX) $(DESTDIR)
 
@@ -39,7 +49,25 @@ uninstall: ## remove what `make install` installed
 	  $(DESTDIR)$(PREFIX)/lib/systemd/system/run-weft-bpf.mount $(DESTDIR)$(PREFIX)/lib/sysusers.d/weft.conf \
 	  $(DESTDIR)$(PREFIX)/share/man/man1/weft{,-*}.1.gz $(DESTDIR)$(PREFIX)/share/bash-completion/completions/weft \
 	  $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_weft $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/weft.fish
-	@rm -rf $(DESTDIR)$(PREFIX)/share/doc/weft
+	@rm -rf $(DESTDIR)$(PREFIX)/share/doc/weft $(DESTDIR)/etc/weft/examples
+	@rmdir --ignore-fail-on-non-empty $(DESTDIR)/etc/weft 2> /dev/null || true
+
+# Both binaries are `weft`: the simulator's is put aside before the other one is made.
+package: ## build Debian packages into target/package: weft, and weft-sim without daemons and labs
+	@scripts/deps.sh build package
+	@start=$$($(NOW)); \
+	mkdir -p target/package; rm -f target/package/*.deb; \
+	$(CARGO) build --profile dist --locked --package weft --no-default-features; \
+	scripts/package/build.sh weft-sim target/dist/weft target/package; \
+	simulator=$$($(NOW)); \
+	$(CARGO) build --profile dist --locked --package weft; \
+	scripts/package/build.sh weft target/dist/weft target/package; \
+	end=$$($(NOW)); \
+	echo "make package: $$((end - start)) s, $$((end - simulator)) s of them for weft"
+
+package-test: ## install, run and purge both packages on a bare Debian 12
+	@scripts/deps.sh package
+	@scripts/package/test.sh target/package/*.deb
 
 demo: ## build, run the VL2 shuffle on 75 servers, print the claims and the report's path
 	@start=$$($(NOW)); \

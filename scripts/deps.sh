@@ -7,10 +7,10 @@ cd "$(dirname "$0")/.."
 
 die() { echo "deps: $*" >&2; exit 4; }
 
-[[ $# -gt 0 ]] || die "say what for: build, run, test, soak, kernels, services, metrics, cluster, pages"
+[[ $# -gt 0 ]] || die "say what for: build, run, test, soak, kernels, services, metrics, cluster, pages, package"
 wanted=()
 for purpose_asked in "$@"; do
-  case $purpose_asked in build | run | test | soak | kernels | services | metrics | cluster | pages) ;; *) die "\`$purpose_asked\` is none of build, run, test, soak, kernels, services, metrics, cluster, pages" ;; esac
+  case $purpose_asked in build | run | test | soak | kernels | services | metrics | cluster | pages | package) ;; *) die "\`$purpose_asked\` is none of build, run, test, soak, kernels, services, metrics, cluster, pages, package" ;; esac
   [[ $purpose_asked != build ]] || command -v cargo >/dev/null ||
     die "cargo is missing: install a Rust toolchain (1.90 or newer), see https://rustup.rs"
   while read -r purpose package _provides; do

@@ -27,6 +27,8 @@ pub enum Need {
     Cluster,
     /// Reports in a browser (`make pages`).
     Pages,
+    /// Making Debian packages and trying them (`make package`).
+    Package,
 }
 
 /// A program or file, and the package that brings it.
@@ -83,6 +85,7 @@ fn parse_line(line: &str) -> Option<Dependency> {
         "metrics" => Need::Metrics,
         "cluster" => Need::Cluster,
         "pages" => Need::Pages,
+        "package" => Need::Package,
         _ => return None,
     };
     Some(Dependency { need, package: package.to_owned(), provides: provides.to_owned() })
@@ -96,7 +99,9 @@ mod tests {
     fn every_line_of_the_table_is_read() {
         let lines = TABLE.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         assert_eq!(all().len(), lines.count());
-        for need in [Need::Build, Need::Run, Need::Test, Need::Soak, Need::Kernels, Need::Cluster, Need::Pages] {
+        for need in
+            [Need::Build, Need::Run, Need::Test, Need::Soak, Need::Kernels, Need::Cluster, Need::Package, Need::Pages]
+        {
             assert!(all().iter().any(|dependency| dependency.need == need), "{need:?}");
         }
     }

@@ -85,11 +85,19 @@ pub fn to_text<T: Serialize>(settings: &T) -> String {
     toml::to_string(settings).expect("the tables have no keys that are not text")
 }
 
-/// A TOML error names its line and quotes it over several; here it is one line.
+/// A TOML error names its line and quotes it over several; here it is one line, with the key if it is about a value.
 fn with_line(error: &toml::de::Error, text: &str) -> String {
-    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
     let message = on_one_line(error.message());
-    line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"))
+    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else { return message };
+    let line = before.matches('\n').count() + 1;
+    key_before(before).map_or_else(|| format!("line {line}: {message}"), |key| format!("line {line}: {key}: {message}"))
+}
+
+/// The key whose value begins where this text ends.
+fn key_before(text: &str) -> Option<&str> {
+    let is_of_key = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+    let key = text.trim_end_matches(' ').strip_suffix('=')?.trim_end();
+    key.rsplit(|end| !is_of_key(end)).next()
 }
 
 /// Keys in a file may have anything in them.
@@ -150,6 +158,9 @@ mod tests {
         let text = to_text(&SwitchConfig::example()).replace("own_las", "own_la");
         let error = read_text::<SwitchConfig>(&text).unwrap_err().to_string();
         assert!(error.contains("own_la") && error.contains("line ") && !error.contains('\n'), "{error}");
+        let text = to_text(&AgentConfig::example()).replace("underlay_mtu = 1600", "underlay_mtu = \"large\"");
+        let error = read_text::<AgentConfig>(&text).unwrap_err().to_string();
+        assert!(error.contains(": underlay_mtu: invalid type"), "{error}");
         let error = read_text::<SwitchConfig>("{\"tier\": \"tor\",\n \"own_la\": []}").unwrap_err().to_string();
         assert!(error.contains("own_la") && error.contains("line 2"), "{error}");
     }

@@ -13,6 +13,8 @@ mod lab;
 #[cfg(feature = "lab")]
 mod mutations;
 #[cfg(feature = "lab")]
+mod package;
+#[cfg(feature = "lab")]
 mod private;
 mod results;
 #[cfg(feature = "lab")]
