@@ -51,10 +51,17 @@ impl PinDir {
         names.iter().try_for_each(|name| remove_pin(&self.path_of(name)))
     }
 
-    /// Removes every pin of the directory.
-    pub(crate) fn clear(&self) -> Result<(), DatapathError> {
+    /// Names of pins that begin so.
+    pub(crate) fn names(&self, prefix: &str) -> Result<Vec<String>, DatapathError> {
         let entries = fs::read_dir(&self.0).map_err(|source| failed("reading", &self.0, source))?;
-        entries.flatten().try_for_each(|entry| remove_pin(&entry.path()))
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        Ok(names.filter(|name| name.starts_with(prefix)).collect())
+    }
+
+    /// Pins maps of a loaded object in the place of others of these names.
+    pub(crate) fn replace(&self, object: &mut Object, maps: &[&'static str]) -> Result<(), DatapathError> {
+        self.remove_pins(maps)?;
+        maps.iter().try_for_each(|map| self.pin(object, map))
     }
 
     /// Whether a map of this name is pinned that fits.

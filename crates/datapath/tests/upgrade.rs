@@ -1,4 +1,5 @@
-//! Data paths that the last release has pinned are taken over by this one without a lost frame.
+//! Data paths that the last release has pinned are taken over by this one without a lost frame: as they are, and where a table has
+//! another layout.
 
 mod common;
 
@@ -13,6 +14,7 @@ use common::pinfs::PinFs;
 use common::traffic::Icmp;
 use common::vxlan::{LOCAL, Node, PEER, settings, vni};
 use common::*;
+use libbpf_rs::{MapCore, MapHandle, MapType};
 use weft_datapath::host::{HostConfig, HostDatapath};
 use weft_datapath::object::with_stand_ins;
 use weft_datapath::vxlan::{AccessRule, Attachment, Origin, To, Vtep, VtepOptions};
@@ -31,6 +33,18 @@ fn last_release() -> Vec<(&'static str, Vec<u8>)> {
         (name, image)
     };
     ["vl2_host", "vxlan_tc", "vxlan_xdp"].map(read).into()
+}
+
+/// Puts a map that is larger by a word in each value in the place of a pinned one. What is at work keeps its own.
+fn change_layout(pin: &Path) {
+    let old = MapHandle::from_pinned_path(pin).expect("it is pinned");
+    let mut options: libbpf_sys::bpf_map_create_opts = Default::default();
+    options.sz = size_of_val(&options) as _;
+    let value = old.value_size() + 8;
+    let mut other = MapHandle::create(MapType::Hash, Some("other"), old.key_size(), value, old.max_entries(), &options)
+        .expect("a map of another layout");
+    std::fs::remove_file(pin).expect("the pin is there");
+    other.pin(pin).expect("it can be pinned there");
 }
 
 /// Pings `to` from `station` as fast as answers come while `work` runs; every one is answered.
@@ -94,8 +108,10 @@ fn set_up(bed: &Node, vtep: &mut Vtep) {
 fn a_vtep_of_the_last_release_is_taken_over_with_all_that_it_knows() {
     for (test, attachment) in [("upv", Attachment::Link), ("upvf", Attachment::Filter)] {
         let Some((fs, bed, stations, options)) = old_vtep(test, attachment) else { return };
-        let vtep =
+        let mut vtep =
             without_a_loss(&stations[0], FAR, || bed.node.enter_with(|| Vtep::load(&options)).expect("it takes over"));
+        assert!(!vtep.succeeds(), "nothing is left to be done");
+        vtep.succeed().unwrap();
         let entries = vtep.entries(None).unwrap();
         let far = entries.iter().find(|entry| entry.to == To::Remote(PEER));
         assert!(far.is_some_and(|entry| entry.origin == Origin::Learned), "it is still known: {entries:?}");
@@ -103,6 +119,50 @@ fn a_vtep_of_the_last_release_is_taken_over_with_all_that_it_knows() {
         bed.node.enter_with(|| vtep.stop()).unwrap();
         assert!(!fs.0.join("v").exists(), "nothing is left behind");
     }
+}
+
+#[test]
+fn a_vtep_whose_table_has_another_layout_is_replaced_without_a_lost_frame() {
+    for (test, attachment) in [("upl", Attachment::Link), ("uplf", Attachment::Filter)] {
+        let Some((fs, bed, stations, options)) = old_vtep(test, attachment) else { return };
+        let dir = fs.0.join("v");
+        change_layout(&dir.join("vtep_limits"));
+        // To a station behind another VTEP, and to one behind another port.
+        let mut vtep = without_a_loss(&stations[0], FAR, || {
+            without_a_loss(&stations[1], [20, 0, 0, 1], || {
+                let mut vtep = bed.vtep(&options).expect("eBPF works here");
+                assert!(vtep.succeeds() && vtep.segments().unwrap().is_empty(), "it begins with empty tables");
+                // The old one works on for as long as it takes to say everything.
+                std::thread::sleep(Duration::from_millis(100));
+                set_up(&bed, &mut vtep);
+                bed.node.enter_with(|| vtep.succeed()).unwrap();
+                vtep
+            })
+        });
+        let entries = vtep.entries(None).unwrap();
+        assert!(entries.iter().any(|entry| entry.to == To::Remote(PEER)), "it is learned again: {entries:?}");
+        assert!(!vtep.succeeds());
+        // One that follows finds its tables.
+        drop(vtep);
+        vtep = without_a_loss(&stations[0], FAR, || bed.node.enter_with(|| Vtep::load(&options)).unwrap());
+        assert!(!vtep.succeeds() && vtep.segments().unwrap().len() == 1);
+        bed.node.enter_with(|| vtep.stop()).unwrap();
+        assert!(!dir.exists(), "nothing is left behind");
+    }
+}
+
+#[test]
+fn one_that_gives_up_leaves_the_old_vtep_at_work_and_one_that_stops_takes_it_away() {
+    let Some((fs, bed, stations, options)) = old_vtep("upg", Attachment::Link) else { return };
+    let dir = fs.0.join("v");
+    change_layout(&dir.join("vtep_limits"));
+    without_a_loss(&stations[0], FAR, || drop(bed.vtep(&options)));
+    let vtep = bed.node.enter_with(|| Vtep::load(&options)).unwrap();
+    assert!(vtep.succeeds(), "still");
+    bed.node.enter_with(|| vtep.stop()).unwrap();
+    assert!(!dir.exists(), "nothing is left behind");
+    let icmp = Icmp::open(&stations[0], Duration::from_millis(300));
+    assert!(icmp.ping(FAR.into(), 64, 1, 56).is_none(), "the old programs are gone");
 }
 
 #[test]

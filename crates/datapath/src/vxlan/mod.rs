@@ -3,7 +3,9 @@
 //! Frames of access ports and VXLAN datagrams for [`VtepOptions::local`] are handled by programs on the ingress of both;
 //! the kernel's routes decide how datagrams leave. Everything may change while traffic runs. With
 //! [`VtepOptions::pin_dir`], tables and programs outlive the process, and [`Vtep::load`] takes them over: segments,
-//! ports, peers and entries are still there, and every frame meets either the old or the new programs.
+//! ports, peers and entries are still there, and every frame meets either the old or the new programs. Where the tables of
+//! that run do not fit (another version's layout, other capacities), its programs work on with them until
+//! [`Vtep::succeed`].
 //!
 //! | file | what it is for |
 //! | --- | --- |
@@ -80,6 +82,8 @@ pub struct Vtep {
     peer_indexes: Indexes,
     memberships: Memberships,
     members: Members,
+    /// Whether an earlier run with other tables is at work until [`Self::succeed`].
+    succeeds: bool,
 }
 
 #[derive(Debug)]
@@ -119,14 +123,14 @@ pub fn now_ns() -> u64 {
 
 impl Vtep {
     /// Loads the programs. With pins of an earlier run, its tables are taken over and the programs on its ports replaced
-    /// in place; ports whose interfaces are gone are forgotten. Pins whose capacities differ are not taken over: the
-    /// VTEP then starts empty.
+    /// in place; ports whose interfaces are gone are forgotten. Tables that do not fit are not taken over: the VTEP then
+    /// starts empty, and while [`Self::succeeds`] nothing of it is at work.
     ///
     /// # Errors
     /// Any [`DatapathError`].
     pub fn load(options: &VtepOptions) -> Result<Self, DatapathError> {
         let pins = options.pin_dir.as_deref().map(PinDir::create).transpose()?;
-        let tc = load_tc(options, pins.as_ref())?;
+        let (tc, succeeds) = load_tc(options, pins.as_ref())?;
         let xdp = (options.hook == Hook::Xdp).then(|| load_xdp(options, &tc)).transpose()?;
         let tables = Tables::of_object(&tc)?;
         let capacities = options.capacities;
@@ -144,9 +148,31 @@ impl Vtep {
             peer_indexes: Indexes::new(capacities.peers),
             memberships: Memberships::default(),
             members: Members::default(),
+            succeeds,
         };
         vtep.take_over()?;
         Ok(vtep)
+    }
+
+    /// Whether the programs of an earlier run are at work, with its own tables, until [`Self::succeed`].
+    pub fn succeeds(&self) -> bool {
+        self.succeeds
+    }
+
+    /// Takes an earlier run's place, whose tables did not fit, once the new ones say everything: segments, ports, peers. Each
+    /// port's program is replaced in one step; what had been learned is learned again. Without such a run it does nothing.
+    ///
+    /// # Errors
+    /// Any [`DatapathError`].
+    pub fn succeed(&mut self) -> Result<(), DatapathError> {
+        if !std::mem::take(&mut self.succeeds) {
+            return Ok(());
+        }
+        if let Some(pins) = &self.pins {
+            pins.replace(&mut self.tc, &SHARED)?;
+        }
+        self.attach_all()?;
+        self.detach_former()
     }
 
     /// How it was set up.
@@ -330,6 +356,7 @@ impl Vtep {
             self.detach_links(ifindex)?;
         }
         self.ports.clear();
+        self.detach_former()?;
         ports::forget_host_routes();
         self.pins.take().map_or(Ok(()), |pins| pins.remove(&SHARED))
     }
@@ -420,7 +447,8 @@ impl Indexes {
     }
 }
 
-fn load_tc(options: &VtepOptions, pins: Option<&PinDir>) -> Result<Object, DatapathError> {
+/// The TC programs, and whether an earlier run is at work whose tables do not fit.
+fn load_tc(options: &VtepOptions, pins: Option<&PinDir>) -> Result<(Object, bool), DatapathError> {
     let mut open = object::VXLAN_TC.open()?;
     object::set_constants(&mut open, ".rodata.vtep", &options.constants()?);
     for (name, entries) in sizes(options.capacities) {
@@ -430,9 +458,12 @@ fn load_tc(options: &VtepOptions, pins: Option<&PinDir>) -> Result<Object, Datap
     if let Some(pins) = pins
         && !SHARED.iter().all(|name| pins.holds(&mut open, name))
     {
-        pins.clear()?;
+        if !pins.names(ports::PIN_PREFIX)?.is_empty() {
+            return Ok((object::VXLAN_TC.load(open)?, true));
+        }
+        pins.remove_pins(&SHARED)?;
     }
-    pin::load(object::VXLAN_TC, open, pins, &SHARED)
+    Ok((pin::load(object::VXLAN_TC, open, pins, &SHARED)?, false))
 }
 
 fn load_xdp(options: &VtepOptions, tc: &Object) -> Result<Xdp, DatapathError> {

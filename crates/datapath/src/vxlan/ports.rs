@@ -15,6 +15,9 @@ use crate::{link, object};
 const HOST_FORWARDING: &str = "/proc/sys/net/ipv4/conf/lo/forwarding";
 const ALL_FORWARDING: &str = "/proc/sys/net/ipv4/conf/all/forwarding";
 
+/// What names of pinned programs on ports begin with.
+pub(super) const PIN_PREFIX: &str = "port_";
+
 /// What an access port may carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessRule {
@@ -141,6 +144,10 @@ impl Vtep {
 
     pub(super) fn detach_links(&mut self, ifindex: u32) -> Result<(), DatapathError> {
         let Some(port) = self.ports.get_mut(&ifindex) else { return Ok(()) };
+        if port.programs.is_empty() {
+            // What is pinned there is an earlier run's, which is still at work.
+            return Ok(());
+        }
         for program in port.programs.drain(..) {
             program.detach()?;
         }
@@ -202,7 +209,9 @@ impl Vtep {
 
     pub(super) fn attach(&mut self, ifindex: u32, role: Role, flags: u32) -> Result<(), DatapathError> {
         let index = self.port_indexes.take().ok_or_else(|| full("ports", "ports", self.options.capacities.ports))?;
-        let attached = self.put_port(ifindex, index, &role, flags).and_then(|()| self.attach_programs(ifindex, &role));
+        let put = self.put_port(ifindex, index, &role, flags);
+        let attached =
+            put.and_then(|()| if self.succeeds { Ok(Vec::new()) } else { self.attach_programs(ifindex, &role) });
         match attached {
             Ok(programs) => {
                 self.ports.insert(ifindex, Attached { index, role, programs });
@@ -213,6 +222,26 @@ impl Vtep {
                 Err(error)
             }
         }
+    }
+
+    /// Puts the programs on all ports. On uplinks first: copies that a port floods to other VTEPs are sent by the program there, which
+    /// finds where they go in the tables that both share.
+    pub(super) fn attach_all(&mut self) -> Result<(), DatapathError> {
+        let uplinks = self.uplinks();
+        let access = self.ports.keys().copied().filter(|ifindex| !uplinks.contains(ifindex));
+        for ifindex in uplinks.iter().copied().chain(access).collect::<Vec<u32>>() {
+            let programs = self.attach_programs(ifindex, &self.ports[&ifindex].role)?;
+            self.ports.get_mut(&ifindex).expect("it was just there").programs = programs;
+        }
+        Ok(())
+    }
+
+    /// Takes off what an earlier run has pinned on interfaces that are no ports now.
+    pub(super) fn detach_former(&self) -> Result<(), DatapathError> {
+        let Some(pins) = &self.pins else { return Ok(()) };
+        let ours: BTreeSet<String> = self.ports.keys().flat_map(|i| [pin_of(*i, "tc"), pin_of(*i, "xdp")]).collect();
+        let former = pins.names(PIN_PREFIX)?.into_iter().filter(|name| !ours.contains(name));
+        former.map(|name| pins.path_of(&name)).try_for_each(|pin| hook::detach_pinned(&pin))
     }
 
     fn put_port(&self, ifindex: u32, index: u32, role: &Role, flags: u32) -> Result<(), DatapathError> {
@@ -296,7 +325,7 @@ impl Vtep {
 }
 
 fn pin_of(ifindex: u32, kind: &str) -> String {
-    format!("port_{ifindex}_{kind}")
+    format!("{PIN_PREFIX}{ifindex}_{kind}")
 }
 
 pub(super) fn busy(ifindex: u32, what: &str) -> DatapathError {

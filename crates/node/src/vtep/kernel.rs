@@ -57,7 +57,16 @@ impl Kernel {
 
     /// Whether there is nothing from an earlier run.
     pub(super) fn is_fresh(&self) -> bool {
-        self.vtep.segments().is_ok_and(|segments| segments.is_empty())
+        !self.vtep.succeeds() && self.vtep.segments().is_ok_and(|segments| segments.is_empty())
+    }
+
+    /// Takes the place of an earlier run with other tables, if there is one: everything that is wanted is in the new ones.
+    pub(super) fn succeed(&mut self) -> Result<(), NodeError> {
+        if self.vtep.succeeds() {
+            self.vtep.succeed()?;
+            tracing::info!("an earlier run had other tables: its place is taken, and stations are learned again");
+        }
+        Ok(())
     }
 
     /// After a start that failed: leaves nothing behind, unless it was there before.

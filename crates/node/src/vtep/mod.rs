@@ -97,6 +97,7 @@ impl Daemon {
         self.kernel.take_all(&difference(&self.settings, &wanted))?;
         self.settings = wanted;
         self.follow()?;
+        self.kernel.succeed()?;
         self.adopt(known);
         if taken_over {
             info!("data path of an earlier run taken over");

@@ -130,6 +130,42 @@ fn a_restart_with_pins_loses_no_frame_and_an_end_leaves_nothing() {
     assert!(vm.ping("-c 1 -W 1 192.168.100.2").contains("0 received"));
 }
 
+#[test]
+fn tables_of_another_layout_take_the_place_of_the_old_ones_without_a_lost_frame() {
+    let Some((hosts, vm, second, mut config)) = hosts("layout") else { return };
+    let pins = Pins::new(hosts.dir.path());
+    config.pin_dir = Some(pins.dir("vtep"));
+    config.segment.flood = Some(FloodText::Word("peers".to_owned()));
+    config.vni.push(segment(200));
+    config.port.push(port("vm2", 200));
+    let vtep = hosts.vtep(0, config.clone());
+    for (vm, far) in [(&vm, "192.168.100.2"), (&second, "192.168.200.2")] {
+        assert!(vm.ping(&format!("-c 1 -W 30 {far}")).contains("1 received"));
+    }
+    let streams = [
+        Stream::start(&vm, &hosts.hosts[1], KERNEL),
+        Stream::start(&second, &hosts.hosts[1], [192, 168, 200, 2].into()),
+    ];
+    vtep.finish();
+    // Larger tables are other tables; and a port that is none any more is taken off.
+    config.capacity.macs *= 2;
+    let vtep = hosts.vtep(0, config.clone());
+    assert_eq!(vtep.fdb().iter().filter(|row| row.origin == "learned").map(|row| row.vni).max(), Some(200));
+    vtep.finish();
+    config.capacity.macs *= 2;
+    config.port.pop();
+    let [first, second_stream] = streams;
+    let (sent, lost) = second_stream.end();
+    assert!(sent > 100 && lost == 0, "{lost} of {sent} lost");
+    let vtep = hosts.vtep(0, config);
+    let (sent, lost) = first.end();
+    assert!(sent > 100 && lost == 0, "{lost} of {sent} lost");
+    assert!(second.ping("-c 1 -W 1 192.168.200.2").contains("0 received"), "the port is none any more");
+    vtep.stop();
+    assert!(!pins.dir("vtep").exists(), "no pin is left");
+    assert!(vm.ping("-c 1 -W 1 192.168.100.2").contains("0 received"));
+}
+
 fn spawn(hosts: &Hosts, file: &std::path::Path) -> Process {
     let program = example_program("vtep-daemon");
     let mut command = hosts.hosts[0].command(program.to_str().expect("an ordinary path"));
