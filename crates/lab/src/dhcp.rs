@@ -7,7 +7,6 @@
 //! server answers in the relay's name: renewals go to the ToR, because nothing in the fabric has a route to an AA.
 
 use std::fs;
-use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -78,15 +77,15 @@ fn server_config(scenario: &Scenario, server: NodeId, leases: &Path) -> String {
     let interface = fabric.links_of(server).first().and_then(|link| fabric.link(*link).end_at(server));
     let interface = interface.map_or("eth0", |port| port.interface.as_str());
     let block = addresses.aa_block();
-    let mask = Ipv4Addr::from(u32::MAX.checked_shl(32 - u32::from(block.length)).unwrap_or(0));
+    let mask = block.netmask();
     let mut text = format!(
         "no-daemon\nport=0\nno-resolv\nno-hosts\nno-ping\ninterface={interface}\nbind-interfaces\nlog-dhcp\n\
          dhcp-leasefile={}\ndhcp-authoritative\ndhcp-proxy\ndhcp-option=option:router\ndhcp-range={},static,{mask},{LEASE}\n",
         leases.display(),
-        block.network,
+        block.network(),
     );
     for relay in fabric.switches().filter_map(|switch| addresses.rack_gateway(switch)) {
-        text.push_str(&format!("shared-network={relay},{}\n", block.network));
+        text.push_str(&format!("shared-network={relay},{}\n", block.network()));
     }
     for host in fabric.servers() {
         if let (Some(aa), Some((_, link))) = (addresses.aa(host), fabric.edge_of(host)) {

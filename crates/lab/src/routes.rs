@@ -5,11 +5,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde::Deserialize;
-use weft_scenario::addressing::{AddressPlan, Prefix};
+use weft_scenario::addressing::AddressPlan;
 use weft_scenario::engine::Progress;
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::routing::EcmpRoutes;
 use weft_scenario::topology::Fabric;
+use weft_wire::block::Block;
 
 use crate::error::LabError;
 use crate::home::namespace_path;
@@ -36,10 +37,10 @@ pub(crate) fn expected(
     down: &BTreeSet<LinkId>,
 ) -> BTreeMap<NodeId, RouteTable> {
     let paths = EcmpRoutes::compute(fabric, down);
-    let host = |address| Prefix { network: address, length: 32 };
-    let mut destinations: Vec<(Prefix, Vec<NodeId>)> =
-        fabric.switches().map(|switch| (host(addresses.la(switch)), vec![switch])).collect();
-    destinations.extend(addresses.anycast_groups().iter().map(|group| (host(group.address), group.members.clone())));
+    let mut destinations: Vec<(Block, Vec<NodeId>)> =
+        fabric.switches().map(|switch| (Block::host(addresses.la(switch)), vec![switch])).collect();
+    destinations
+        .extend(addresses.anycast_groups().iter().map(|group| (Block::host(group.address), group.members.clone())));
     destinations.extend(fabric.switches().filter_map(|switch| Some((addresses.rack(switch)?, vec![switch]))));
     let table = |switch: NodeId| {
         let interfaces = |owners: &[NodeId]| {
@@ -54,8 +55,8 @@ pub(crate) fn expected(
     expected
 }
 
-fn kernel_text(prefix: Prefix) -> String {
-    if prefix.length == 32 { prefix.network.to_string() } else { prefix.to_string() }
+fn kernel_text(prefix: Block) -> String {
+    if prefix.prefix_len() == 32 { prefix.network().to_string() } else { prefix.to_string() }
 }
 
 #[derive(Deserialize)]

@@ -2,18 +2,16 @@
 
 use std::net::Ipv4Addr;
 
-use weft_control::address::AaBlock;
-use weft_wire::flow::{HASH_SOURCE_BLOCK, HASH_SOURCE_MASK};
+use weft_wire::block::Block;
+use weft_wire::flow::HASH_SOURCES;
 
 use crate::error::NodeError;
 
 /// Reads the block. It must leave out the outer source addresses, in which the fabric has flow hashes (VL2 4.2.2).
-pub(crate) fn read(text: &str) -> Result<AaBlock, NodeError> {
-    let block: AaBlock = text.parse().map_err(|error| NodeError::config("aa_block", format!("{error}")))?;
-    let hashes =
-        AaBlock::new(HASH_SOURCE_BLOCK, HASH_SOURCE_MASK.leading_zeros() as u8).expect("the mask is its host part");
-    if block.overlaps(hashes) {
-        let why = format!("{block} overlaps {hashes}, whose addresses carry flow hashes; 20.0.0.0/8 is usual");
+pub(crate) fn read(text: &str) -> Result<Block, NodeError> {
+    let block: Block = text.parse().map_err(|error| NodeError::config("aa_block", format!("{error}")))?;
+    if block.overlaps(HASH_SOURCES) {
+        let why = format!("{block} overlaps {HASH_SOURCES}, whose addresses carry flow hashes; 20.0.0.0/8 is usual");
         return Err(NodeError::config("aa_block", why));
     }
     Ok(block)
@@ -21,7 +19,7 @@ pub(crate) fn read(text: &str) -> Result<AaBlock, NodeError> {
 
 /// Refuses addresses of the network that are AAs. `field` is the setting that they come from.
 pub(crate) fn check_las(
-    block: AaBlock,
+    block: Block,
     field: &'static str,
     las: impl IntoIterator<Item = Ipv4Addr>,
 ) -> Result<(), NodeError> {

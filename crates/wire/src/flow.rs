@@ -6,11 +6,15 @@
 
 use std::net::Ipv4Addr;
 
+use crate::block::Block;
 use crate::bytes::u16_at;
 use crate::error::ParseError;
 use crate::ipv4::{self, protocol};
 
 /// The block that outer source addresses come from: the shared address space of RFC 6598.
+pub const HASH_SOURCES: Block = Block::of(HASH_SOURCE_BLOCK, HASH_SOURCE_MASK.leading_zeros() as u8);
+
+/// The first address of [`HASH_SOURCES`].
 pub const HASH_SOURCE_BLOCK: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
 
 /// The bits of the outer source address that carry the flow hash: 22, the host part of 100.64.0.0/10.

@@ -20,6 +20,7 @@
 //! | [`flow`] | five-tuple and the flow hash in outer source addresses | VL2 4.2.2 |
 //! | [`probe`] | stamp and pattern in the test centre's frames | ours |
 //! | [`directory`] | look-up datagram between agents and directory servers | VL2 4.4 |
+//! | [`block`] | blocks of IPv4 addresses, as people write them | |
 //! | [`checksum`] | Internet checksum | RFC 1071, RFC 1624 |
 //! | [`pcapng`] | captures for Wireshark; the one format here that is a file | draft-ietf-opsawg-pcapng |
 //! | [`mod@print`] | all of it on one line | |
@@ -27,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arp;
+pub mod block;
 mod bytes;
 pub mod checksum;
 pub mod directory;

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use weft_wire::directory::Key;
 
-use crate::address::AaBlock;
 use crate::{NS_PER_MS, NS_PER_S};
+use weft_wire::block::Block;
 
 /// Who the agent is and whom it asks.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub struct Config {
     /// AA of this host: never looked up.
     pub aa: Ipv4Addr,
     /// Where AAs come from; frames to other addresses are not ours to deliver.
-    pub aa_block: AaBlock,
+    pub aa_block: Block,
     /// Address and port that datagrams leave from: part of the tag.
     pub local: SocketAddrV4,
     /// Directory servers, at least one.

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use super::update::Reason;
-use crate::address::AaBlock;
+use weft_wire::block::Block;
 
 /// AA ranges of services. A service that has some has its AAs there and nowhere else; another one has none there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AaRanges {
     /// First and last AA and whose they are, in order; none overlap.
     ranges: Vec<(u32, u32, u32)>,
-    of: BTreeMap<u32, Vec<AaBlock>>,
+    of: BTreeMap<u32, Vec<Block>>,
 }
 
 /// Two services' ranges have AAs in common.
@@ -28,9 +28,9 @@ impl AaRanges {
     ///
     /// # Errors
     /// [`Overlap`].
-    pub fn new(of: BTreeMap<u32, Vec<AaBlock>>) -> Result<Self, Overlap> {
+    pub fn new(of: BTreeMap<u32, Vec<Block>>) -> Result<Self, Overlap> {
         let of: BTreeMap<_, _> = of.into_iter().filter(|(_, blocks)| !blocks.is_empty()).collect();
-        let range = |block: &AaBlock, service: &u32| (block.network().into(), block.last().into(), *service);
+        let range = |block: &Block, service: &u32| (block.network().into(), block.last().into(), *service);
         let mut ranges: Vec<(u32, u32, u32)> =
             of.iter().flat_map(|(service, blocks)| blocks.iter().map(move |block| range(block, service))).collect();
         ranges.sort_unstable();

@@ -6,13 +6,14 @@ use std::net::Ipv4Addr;
 use super::policy::PolicyChange;
 use super::ranges::AaRanges;
 use super::update::{Change, Reason, Refusal, Request, RuleReason, Update};
-use crate::address::{AaBlock, Locator};
+use crate::address::Locator;
+use weft_wire::block::Block;
 
 /// What a server knows about valid mappings.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// Where AAs come from.
-    pub aa_block: AaBlock,
+    pub aa_block: Block,
     /// The LAs of all ToR switches; `None` if any LA may be one.
     pub tor_las: Option<BTreeSet<Ipv4Addr>>,
     /// Which of them are reserved for which service.

@@ -20,8 +20,9 @@ use weft_wire::ethernet::MacAddress;
 use super::mac::mac_of;
 use super::vni::Vni;
 use crate::Machine;
-use crate::address::{AaBlock, Locator, Mapping};
+use crate::address::{Locator, Mapping};
 use crate::agent::{self, Agent, Bounds, Counters, DropReason, Held, Summary, Timing};
+use weft_wire::block::Block;
 
 /// Room that a question without anything held takes among what waits.
 const QUESTION_BYTES: usize = 256;
@@ -198,7 +199,7 @@ impl<H> Resolver<H> {
         if self.segments.contains_key(&vni) {
             return;
         }
-        let everything = AaBlock::new(Ipv4Addr::UNSPECIFIED, 0).expect("0.0.0.0/0 is a block");
+        let everything = Block::of(Ipv4Addr::UNSPECIFIED, 0);
         let config = agent::Config {
             // No station has this address, and none is ours alone: each VM asks for others on the same VTEP as well.
             aa: Ipv4Addr::UNSPECIFIED,

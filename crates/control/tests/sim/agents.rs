@@ -4,12 +4,13 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use rand::Rng;
 use rand_pcg::Pcg64;
-use weft_control::address::{AaBlock, Locator};
+use weft_control::address::Locator;
 use weft_control::agent::{self, Agent, Bounds, Config, Timing};
 use weft_control::directory::record::{decode_batch, encode_batch};
 use weft_control::directory::{Batch, Change, Request, Stale, Table, Update};
 use weft_control::tor::{self, Reporter};
 use weft_control::{Machine, NS_PER_MS, NS_PER_S};
+use weft_wire::block::Block;
 
 use super::truth::ANYCAST;
 use super::{AAS, TORS, World, aa, key, tor_la};
@@ -81,7 +82,7 @@ impl World {
         let bounds = Bounds { entries_max, lookups_max: 16, frame_bytes_per_aa_max: 40, frame_bytes_max: 240 };
         let config = Config {
             aa: own_aa,
-            aa_block: AaBlock::new(Ipv4Addr::new(20, 0, 0, 0), 8).unwrap(),
+            aa_block: Block::of(Ipv4Addr::new(20, 0, 0, 0), 8),
             local,
             servers: self.servers.iter().map(|server| server.address).collect(),
             key: key(service, *local.ip()),

@@ -10,10 +10,11 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use rand::Rng;
 use rand_pcg::Pcg64;
 use weft_control::Machine;
-use weft_control::address::{AaBlock, Locator};
+use weft_control::address::Locator;
 use weft_control::agent::{Agent, Bounds, Config, Input, Output, Timing};
 use weft_control::directory::{Batch, KeyRing, Request, Responder, Table, Update};
 use weft_control::{NS_PER_MS, NS_PER_S};
+use weft_wire::block::Block;
 use weft_wire::directory::{Entry, Key, Kind, Message, Path, Secret, Status};
 
 use crate::datapath::Datapath;
@@ -90,7 +91,7 @@ fn config(local: SocketAddrV4, servers: Vec<SocketAddrV4>) -> Config {
     let bounds = Bounds { entries_max: 4, lookups_max: 4, frame_bytes_per_aa_max: 40, frame_bytes_max: 120 };
     Config {
         aa: Ipv4Addr::new(20, 255, 0, 1),
-        aa_block: AaBlock::new(Ipv4Addr::new(20, 0, 0, 0), 8).unwrap(),
+        aa_block: Block::of(Ipv4Addr::new(20, 0, 0, 0), 8),
         local,
         servers,
         key: key(local),

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
-use weft_scenario::addressing::Prefix;
+use weft_wire::block::Block;
 
 use crate::frr::{BFD_PROFILE, frr_log};
 
@@ -34,7 +34,7 @@ impl BgpInput<'_> {
     /// Of a border Intermediate, which reflects routes between the other switches. The way out keeps the outside's address as
     /// its next hop, which OSPF knows by the border's link: when that goes down, OSPF tells the others before this `bgpd`
     /// has waited the 50 ms that each takes before it chooses paths.
-    pub(crate) fn border(&self, pool: Prefix, outside: &[Ipv4Addr], switches: &[Ipv4Addr]) -> String {
+    pub(crate) fn border(&self, pool: Block, outside: &[Ipv4Addr], switches: &[Ipv4Addr]) -> String {
         let mut text = self.head();
         let _ = write!(text, "ip prefix-list default permit 0.0.0.0/0\nip prefix-list pool permit {pool}\n");
         self.router(&mut text, FABRIC_AS);

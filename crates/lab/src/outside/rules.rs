@@ -8,7 +8,7 @@
 
 use std::net::Ipv4Addr;
 
-use weft_scenario::addressing::Prefix;
+use weft_wire::block::Block;
 
 /// Places of the rules, in the order in which the kernel looks at them.
 const FORGED: u32 = 10;
@@ -29,7 +29,7 @@ pub(crate) struct BorderPort<'a> {
 }
 
 /// `ip` lines, to run once. `inside` are the prefixes that nobody outside has.
-pub(crate) fn lines(ports: &[BorderPort<'_>], pool: Prefix, inside: &[Prefix]) -> Vec<String> {
+pub(crate) fn lines(ports: &[BorderPort<'_>], pool: Block, inside: &[Block]) -> Vec<String> {
     let mut lines = vec![format!("rule add pref {OWN} lookup local"), format!("rule del pref {KERNEL_OWN}")];
     for BorderPort { interface, address } in ports {
         let forged =
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn rules_stand_in_the_order_that_keeps_the_fabric_to_itself() {
-        let prefix = |text: &str| text.parse::<Prefix>().unwrap();
+        let prefix = |text: &str| text.parse::<Block>().unwrap();
         let pool = prefix("198.51.100.0/24");
         let ports = [BorderPort { interface: "net", address: [192, 0, 2, 0].into() }];
         assert_eq!(

@@ -2,9 +2,10 @@
 
 use std::net::Ipv4Addr;
 
-use weft_scenario::addressing::{HASH_PREFIX, LA_BLOCK, OutsideAddresses};
+use weft_scenario::addressing::{LA_BLOCK, OutsideAddresses};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::topology::{Outside, Role};
+use weft_wire::flow::HASH_SOURCES;
 
 use super::bgp::BgpInput;
 use super::borders;
@@ -86,7 +87,7 @@ impl Planner<'_> {
 
     fn plan_border(&self, plan: &mut NodePlan, addresses: &OutsideAddresses) {
         let ports = self.border_ports(plan.id, addresses);
-        let inside = [LA_BLOCK, self.addresses().aa_block(), HASH_PREFIX, addresses.pool()];
+        let inside = [LA_BLOCK, self.addresses().aa_block(), HASH_SOURCES, addresses.pool()];
         plan.rules.extend(rules::lines(&ports, addresses.pool(), &inside));
         for BorderPort { interface, address } in &ports {
             plan.configures.push(Ip::address(*address, 31, interface, Network::OnLink));

@@ -22,7 +22,7 @@ const VLAN_DEFAULT: u16 = 1;
 pub(crate) fn access(scenario: &Scenario, link: LinkId) -> Option<Access> {
     let ends = [&scenario.fabric.link(link).a, &scenario.fabric.link(link).b];
     let aa = ends.into_iter().find_map(|port| scenario.addresses.aa(port.node));
-    let plain = |address| InterfaceAddress { address, length: scenario.addresses.aa_block().length };
+    let plain = |address| InterfaceAddress { address, length: scenario.addresses.aa_block().prefix_len() };
     let by_default = || Some(Access { vlan: VLAN_DEFAULT, address: plain(aa?) });
     scenario.fabric.campus().access.get(&link).copied().or_else(by_default)
 }

@@ -2,10 +2,11 @@
 
 use std::net::Ipv4Addr;
 
-use weft_scenario::addressing::{LA_BLOCK, Prefix, VIRTUAL_MAC};
+use weft_scenario::addressing::{LA_BLOCK, VIRTUAL_MAC};
 use weft_scenario::engine::{Overlay, Scenario, Transport};
 use weft_scenario::id::NodeId;
 use weft_scenario::topology::Role;
+use weft_wire::block::Block;
 use weft_wire::ethernet::MacAddress;
 
 use super::iproute::{End, Forward, Ip, LinkKind, Metrics, Network, NewLink, Route};
@@ -54,7 +55,7 @@ impl Planner<'_> {
     }
 
     fn aa_line(&self, aa: Ipv4Addr, device: &str) -> Ip {
-        Ip::address(aa, self.addresses().aa_block().length, device, Network::Elsewhere)
+        Ip::address(aa, self.addresses().aa_block().prefix_len(), device, Network::Elsewhere)
     }
 
     /// The whole AA block is on the link: to a server the fabric looks like one Ethernet (VL2 4.2.1).
@@ -69,8 +70,7 @@ impl Planner<'_> {
         if self.fabric().broadcast().is_none() {
             return Vec::new();
         }
-        let route =
-            |network: [u8; 4], length| Route::on_link(Prefix { network: network.into(), length }, device, Some(aa));
+        let route = |network: [u8; 4], length| Route::on_link(Block::of(network.into(), length), device, Some(aa));
         let groups = route([224, 0, 0, 0], 4).with(self.route_mtu(host));
         vec![Ip::Route(groups), Ip::Route(route([255; 4], 32))]
     }

@@ -4,12 +4,12 @@
 use std::fmt::{self, Formatter};
 use std::net::Ipv4Addr;
 
-use weft_scenario::addressing::Prefix;
 use weft_scenario::topology::InterfaceAddress;
+use weft_wire::block::Block;
 use weft_wire::ethernet::MacAddress;
 
 /// Everything.
-pub(crate) const DEFAULT: Prefix = Prefix { network: Ipv4Addr::UNSPECIFIED, length: 0 };
+pub(crate) const DEFAULT: Block = Block::of(Ipv4Addr::UNSPECIFIED, 0);
 
 /// A link to be made, by its end in this namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub(crate) enum Network {
 /// A route; to nowhere without a `device`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
-    pub(crate) to: Prefix,
+    pub(crate) to: Block,
     pub(crate) via: Option<Ipv4Addr>,
     pub(crate) device: Option<String>,
     /// With which address; a gateway is then taken to be on the link, whatever its addresses say.
@@ -157,12 +157,12 @@ impl Ip {
 
     /// A host behind a port: its neighbour and its route.
     pub(crate) fn host(address: Ipv4Addr, mac: MacAddress, device: &str) -> [Self; 2] {
-        let to = Prefix { network: address, length: 32 };
+        let to = Block::host(address);
         [Self::Neighbour { address, mac, device: device.to_owned() }, Self::Route(Route::on_link(to, device, None))]
     }
 
     /// What is nowhere else goes nowhere.
-    pub(crate) fn unreachable(to: Prefix) -> Self {
+    pub(crate) fn unreachable(to: Block) -> Self {
         Self::Route(Route { to, via: None, device: None, source: None, metrics: Metrics::default() })
     }
 
@@ -182,12 +182,12 @@ impl Ip {
 
 impl Route {
     /// To what is behind a link.
-    pub(crate) fn on_link(to: Prefix, device: &str, source: Option<Ipv4Addr>) -> Self {
+    pub(crate) fn on_link(to: Block, device: &str, source: Option<Ipv4Addr>) -> Self {
         Self { to, via: None, device: Some(device.to_owned()), source, metrics: Metrics::default() }
     }
 
     /// To what is behind a gateway.
-    pub(crate) fn by(to: Prefix, via: Ipv4Addr, device: &str, source: Option<Ipv4Addr>) -> Self {
+    pub(crate) fn by(to: Block, via: Ipv4Addr, device: &str, source: Option<Ipv4Addr>) -> Self {
         Self { via: Some(via), ..Self::on_link(to, device, source) }
     }
 

@@ -61,7 +61,7 @@ impl Planner<'_> {
         let Some((rack, gateway)) = addresses.rack(plan.id).zip(addresses.rack_gateway(plan.id)) else { return };
         let [end, far] = [RACK_DEVICE, RACK_DEVICE_FAR].map(|device| End::new(device, None, None));
         plan.creates.push(NewLink::pair(end, far, None));
-        let gateway_at = |device: &str| Ip::address(gateway, rack.length, device, Network::Elsewhere);
+        let gateway_at = |device: &str| Ip::address(gateway, rack.prefix_len(), device, Network::Elsewhere);
         plan.configures.extend([
             Ip::up(RACK_DEVICE),
             Ip::up(RACK_DEVICE_FAR),

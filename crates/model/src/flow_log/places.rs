@@ -6,45 +6,33 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use ipnet::IpNet;
+
 use super::End;
 
 /// More servers than this are a mistake in the blocks.
 pub const SERVERS_MAX: usize = 1 << 20;
 
-/// A block of addresses, `10.0.0.0/8`.
+/// A block of IPv4 or IPv6 addresses, `10.0.0.0/8`, with no bits beyond its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Block {
-    /// Bits of the address, IPv4 in the low 32.
-    bits: u128,
-    length: u8,
-    v6: bool,
-}
+pub struct Block(IpNet);
 
 /// A text that is no block of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no block of addresses; write for example `10.0.0.0/8`, without bits behind the prefix")]
 pub struct ParseBlockError(String);
 
-/// Width of an address and its bits.
-fn bits_of(address: IpAddr) -> (u128, u8, bool) {
-    match address.to_canonical() {
-        IpAddr::V4(address) => (u128::from(u32::from(address)), 32, false),
-        IpAddr::V6(address) => (u128::from(address), 128, true),
-    }
-}
-
 impl Block {
     /// The block of this length around an address; a length beyond the address is all of it.
     pub fn around(address: IpAddr, length: u8) -> Self {
-        let (bits, width, v6) = bits_of(address);
-        let length = length.min(width);
-        let kept = (u128::MAX).checked_shl(u32::from(width - length)).unwrap_or(0);
-        Self { bits: bits & kept, length, v6 }
+        let address = address.to_canonical();
+        let all = IpNet::from(address);
+        Self(IpNet::new(address, length.min(all.max_prefix_len())).unwrap_or(all).trunc())
     }
 
     /// Whether an address is in it.
     pub fn contains(self, address: IpAddr) -> bool {
-        Self::around(address, self.length) == self
+        self.0.contains(&address.to_canonical())
     }
 }
 
@@ -52,22 +40,16 @@ impl FromStr for Block {
     type Err = ParseBlockError;
 
     fn from_str(text: &str) -> Result<Self, ParseBlockError> {
-        let wrong = || ParseBlockError(text.to_owned());
-        let (address, length) = text.split_once('/').ok_or_else(wrong)?;
-        let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let length: u8 = length.parse().map_err(|_| wrong())?;
-        let (bits, width, _) = bits_of(address);
-        let block = Self::around(address, length);
-        if length > width || block.bits != bits { Err(wrong()) } else { Ok(block) }
+        let net: Option<IpNet> = text.parse().ok();
+        net.filter(|net| net.trunc() == *net && net.addr().to_canonical() == net.addr())
+            .map(Self)
+            .ok_or_else(|| ParseBlockError(text.to_owned()))
     }
 }
 
 impl fmt::Display for Block {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.v6 {
-            false => write!(out, "{}/{}", std::net::Ipv4Addr::from(self.bits as u32), self.length),
-            true => write!(out, "{}/{}", std::net::Ipv6Addr::from(self.bits), self.length),
-        }
+        self.0.fmt(out)
     }
 }
 
@@ -121,7 +103,7 @@ impl RackRule {
         if blocks.is_empty() {
             return Err("no rack in it; write lines of `BLOCK NAME`, such as `10.0.1.0/24 tor1`".to_owned());
         }
-        blocks.sort_by_key(|(block, _)| std::cmp::Reverse(block.length));
+        blocks.sort_by_key(|(block, _)| std::cmp::Reverse(block.0.prefix_len()));
         Ok(Self::Named(blocks))
     }
 }
@@ -166,7 +148,7 @@ impl Places {
     fn rack_name(&self, address: IpAddr) -> Option<String> {
         match &self.rule {
             RackRule::Prefix { inside, v4_bits, v6_bits } => {
-                let bits = if bits_of(address).2 { *v6_bits } else { *v4_bits };
+                let bits = if address.to_canonical().is_ipv6() { *v6_bits } else { *v4_bits };
                 let known = inside.iter().any(|block| block.contains(address));
                 known.then(|| Block::around(address, bits).to_string())
             }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
-use weft_control::address::AaBlock;
 use weft_datapath::broadcast::Broadcast;
 use weft_datapath::host::TokenBucket;
+use weft_wire::block::Block;
 
 use super::AgentConfig;
 use crate::error::NodeError;
@@ -50,14 +50,14 @@ impl BroadcastConfig {
     }
 
     /// As the data path wants it. Rate and burst are its own matter.
-    pub(super) fn check(&self, agent: &AgentConfig, aa_block: AaBlock) -> Result<Broadcast, NodeError> {
+    pub(super) fn check(&self, agent: &AgentConfig, aa_block: Block) -> Result<Broadcast, NodeError> {
         let refuse = |why: String| Err(NodeError::config("broadcast", why));
-        let la_block: AaBlock =
+        let la_block: Block =
             self.la_block.parse().map_err(|error| NodeError::config("broadcast", format!("la_block: {error}")))?;
         if !la_block.contains(agent.la) {
             return refuse(format!("la_block {la_block} does not hold the host's LA {}", agent.la));
         }
-        if la_block.contains(aa_block.network()) || aa_block.contains(la_block.network()) {
+        if la_block.overlaps(aa_block) {
             return refuse(format!("la_block {la_block} overlaps the AA block {aa_block}"));
         }
         if let Some(group) = self.group.filter(|group| !group.is_multicast() || group.octets()[..3] == [224, 0, 0]) {
@@ -66,7 +66,7 @@ impl BroadcastConfig {
         Ok(Broadcast {
             aa: agent.aa,
             la: agent.la,
-            la_block: (la_block.network(), la_block.length()),
+            la_block: (la_block.network(), la_block.prefix_len()),
             members: others(&self.members, agent.la, la_block)?,
             group: self.group,
             mtu: agent.underlay_mtu,
@@ -75,7 +75,7 @@ impl BroadcastConfig {
     }
 }
 
-fn others(members: &[Ipv4Addr], own: Ipv4Addr, la_block: AaBlock) -> Result<Vec<Ipv4Addr>, NodeError> {
+fn others(members: &[Ipv4Addr], own: Ipv4Addr, la_block: Block) -> Result<Vec<Ipv4Addr>, NodeError> {
     let refuse = |why: String| Err(NodeError::config("broadcast", why));
     if members.len() > MEMBERS_MAX {
         let count = members.len();

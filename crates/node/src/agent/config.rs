@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weft_control::NS_PER_S;
-use weft_control::address::AaBlock;
 use weft_control::agent::Timing;
 use weft_datapath::broadcast::Broadcast;
 use weft_datapath::host::{LimitedTraffic, RateLimit};
 use weft_datapath::spread::Spread;
+use weft_wire::block::Block;
 use weft_wire::directory::PORT;
 use weft_wire::ethernet::MacAddress;
 
@@ -193,7 +193,7 @@ fn map_entries() -> u32 {
 
 /// Settings that are text in the file, read.
 pub(super) struct Checked {
-    pub(super) aa_block: AaBlock,
+    pub(super) aa_block: Block,
     pub(super) gateway_mac: [u8; 6],
     pub(super) broadcast: Option<Broadcast>,
 }

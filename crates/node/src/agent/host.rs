@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use tracing::info;
-use weft_control::address::AaBlock;
 use weft_datapath::broadcast::Broadcast;
+use weft_wire::block::Block;
 use weft_wire::ethernet::MacAddress;
 
 use super::AgentConfig;
@@ -87,7 +87,7 @@ pub(super) fn fit_broadcast(config: &AgentConfig, broadcast: Broadcast) -> Resul
 }
 
 /// Makes sure that the interface's packets fit the fabric with both outer headers, or that the AA route's do.
-pub(super) fn fit_mtu(config: &AgentConfig, aa_block: AaBlock) -> Result<(), NodeError> {
+pub(super) fn fit_mtu(config: &AgentConfig, aa_block: Block) -> Result<(), NodeError> {
     let interface = config.interface.as_str();
     let mtu = interface_mtu(interface)?;
     let most = config.underlay_mtu - OUTER_BYTES;
@@ -121,7 +121,7 @@ fn interface_mtu(interface: &str) -> Result<u32, NodeError> {
 
 /// MTU that the AA route has been given: on an interface that is wider so that others' broadcast comes in with its outer
 /// header.
-fn aa_route_mtu(interface: &str, aa_block: AaBlock) -> Option<u32> {
+fn aa_route_mtu(interface: &str, aa_block: Block) -> Option<u32> {
     let block = aa_block.to_string();
     let output = ip_output(&["-j", "route", "show", "exact", &block, "dev", interface]).ok()?;
     let routes: serde_json::Value = serde_json::from_slice(&output).ok()?;

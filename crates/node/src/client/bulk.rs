@@ -5,8 +5,8 @@ use std::io::Write;
 use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
-use weft_control::address::AaBlock;
 use weft_control::directory::{AaRanges, Request, Rules};
+use weft_wire::block::Block;
 
 use super::AdminClient;
 use crate::directory::protocol::{AdminRequest, MappingRow, MappingToSet, RulesRow};
@@ -144,7 +144,7 @@ fn read_json(text: &str) -> Result<Vec<(u64, Row)>, BadLine> {
 }
 
 fn checked(rules: &RulesRow) -> Result<Rules, String> {
-    let aa_block: AaBlock = rules.aa_block.parse().map_err(|error| format!("the server's AA block: {error}"))?;
+    let aa_block: Block = rules.aa_block.parse().map_err(|error| format!("the server's AA block: {error}"))?;
     let tor_las = rules.tor_las.as_ref().map(|las| las.iter().copied().collect());
     Ok(Rules { aa_block, tor_las, aa_ranges: AaRanges::default(), updates_max: BATCH })
 }

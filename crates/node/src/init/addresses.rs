@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use weft_control::address::AaBlock;
-use weft_wire::flow::{HASH_SOURCE_BLOCK, HASH_SOURCE_MASK};
+use weft_wire::block::Block;
+use weft_wire::flow::HASH_SOURCES;
 
 use super::hosts_file::{At, HostsFile};
 use crate::error::NodeError;
@@ -25,10 +25,10 @@ impl<'f> Addresses<'f> {
         if address.is_unspecified() || address.is_multicast() || address.is_broadcast() || address.is_loopback() {
             return Err(self.file.fault(at, format!("{address} is no host's address")));
         }
-        if hashes().contains(address) {
+        if HASH_SOURCES.contains(address) {
             return Err(self
                 .file
-                .fault(at, format!("{address} is in {}, whose addresses carry flow hashes", hashes())));
+                .fault(at, format!("{address} is in {}, whose addresses carry flow hashes", HASH_SOURCES)));
         }
         match self.owners.insert(address, owner) {
             Some(before) => Err(self.file.fault(at, format!("{address} is {before} already"))),
@@ -37,16 +37,11 @@ impl<'f> Addresses<'f> {
     }
 }
 
-/// The outer source addresses (VL2 4.2.2).
-fn hashes() -> AaBlock {
-    AaBlock::new(HASH_SOURCE_BLOCK, HASH_SOURCE_MASK.leading_zeros() as u8).expect("the mask is its host part")
-}
-
 /// The LAs' block; no AA may be in it.
-pub(super) fn la_block(file: &HostsFile, text: &str, aa_block: AaBlock) -> Result<AaBlock, NodeError> {
+pub(super) fn la_block(file: &HostsFile, text: &str, aa_block: Block) -> Result<Block, NodeError> {
     let fault = |why: String| file.fault(At::top("la_block"), why);
-    let block: AaBlock = text.parse().map_err(|error| fault(format!("{error}")))?;
-    for (other, what) in [(aa_block, "which are the AAs"), (hashes(), "whose addresses carry flow hashes")] {
+    let block: Block = text.parse().map_err(|error| fault(format!("{error}")))?;
+    for (other, what) in [(aa_block, "which are the AAs"), (HASH_SOURCES, "whose addresses carry flow hashes")] {
         if block.overlaps(other) {
             return Err(fault(format!("{block} overlaps {other}, {what}; 10.0.0.0/8 is usual")));
         }
@@ -58,7 +53,7 @@ pub(super) fn la_block(file: &HostsFile, text: &str, aa_block: AaBlock) -> Resul
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interface {
     pub(super) address: Ipv4Addr,
-    pub(super) subnet: AaBlock,
+    pub(super) subnet: Block,
 }
 
 impl Interface {
@@ -67,7 +62,6 @@ impl Interface {
         let (address, length) = text.split_once('/').ok_or_else(fault)?;
         let address: Ipv4Addr = address.parse().map_err(|_| fault())?;
         let length: u8 = length.parse().ok().filter(|length| (1..=32).contains(length)).ok_or_else(fault)?;
-        let network = u32::from(address) & u32::MAX << (32 - u32::from(length));
-        Ok(Self { address, subnet: AaBlock::new(network.into(), length).expect("no bits beyond the length") })
+        Ok(Self { address, subnet: Block::around(address, length) })
     }
 }

@@ -6,9 +6,6 @@ use crate::topology::OutsideError;
 /// Why addresses cannot be given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// The AA block is no prefix.
-    #[error("AA block {0} is no prefix: bits beyond the length are set, or the length is above 32")]
-    BadBlock(String),
     /// The AA block cannot hold the servers.
     #[error("AA block {block} has room for {room} servers, the fabric has {servers}")]
     BlockTooSmall {

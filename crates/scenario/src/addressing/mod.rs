@@ -14,7 +14,6 @@
 mod anycast;
 mod error;
 mod outside;
-mod prefix;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -22,7 +21,8 @@ use std::net::Ipv4Addr;
 pub use anycast::{AnycastChange, AnycastGroup};
 pub use error::AddressError;
 pub use outside::OutsideAddresses;
-pub use prefix::{ParsePrefixError, Prefix};
+use weft_wire::block::Block;
+use weft_wire::flow::HASH_SOURCES;
 
 use self::anycast::Anycast;
 use crate::id::{LinkId, NodeId};
@@ -30,20 +30,18 @@ use crate::topology::{Fabric, Role};
 
 /// The MAC that every edge switch shows to its servers, so that agents need no state per rack.
 pub const VIRTUAL_MAC: [u8; 6] = [0x02, 0x56, 0x4c, 0x32, 0x00, 0x01];
-/// The prefix of outer source addresses; its low 22 bits carry the flow hash (VL2 4.2.2).
-pub const HASH_PREFIX: Prefix = Prefix { network: Ipv4Addr::new(100, 64, 0, 0), length: 10 };
 /// All LAs.
-pub const LA_BLOCK: Prefix = Prefix { network: Ipv4Addr::new(10, 0, 0, 0), length: 8 };
+pub const LA_BLOCK: Block = Block::of(Ipv4Addr::new(10, 0, 0, 0), 8);
 /// Rack prefixes, a /24 or more each.
-const RACKS: Prefix = Prefix { network: Ipv4Addr::new(10, 64, 0, 0), length: 10 };
+const RACKS: Block = Block::of(Ipv4Addr::new(10, 64, 0, 0), 10);
 /// Addresses of switch-to-switch links, two each.
-const LINKS: Prefix = Prefix { network: Ipv4Addr::new(10, 128, 0, 0), length: 10 };
+const LINKS: Block = Block::of(Ipv4Addr::new(10, 128, 0, 0), 10);
 /// Addresses that no host may have: this network, loopback, link-local, multicast and reserved ones (RFC 6890).
-pub(crate) const NOT_FOR_HOSTS: [Prefix; 4] = [
-    Prefix { network: Ipv4Addr::new(0, 0, 0, 0), length: 8 },
-    Prefix { network: Ipv4Addr::new(127, 0, 0, 0), length: 8 },
-    Prefix { network: Ipv4Addr::new(169, 254, 0, 0), length: 16 },
-    Prefix { network: Ipv4Addr::new(224, 0, 0, 0), length: 3 },
+pub(crate) const NOT_FOR_HOSTS: [Block; 4] = [
+    Block::of(Ipv4Addr::new(0, 0, 0, 0), 8),
+    Block::of(Ipv4Addr::new(127, 0, 0, 0), 8),
+    Block::of(Ipv4Addr::new(169, 254, 0, 0), 16),
+    Block::of(Ipv4Addr::new(224, 0, 0, 0), 3),
 ];
 /// Hosts of the largest rack: a /20 less network, switch and broadcast.
 pub const SERVERS_PER_RACK_MAX: usize = (1 << 12) - NOT_FOR_RACK_HOSTS;
@@ -54,14 +52,14 @@ const NOT_FOR_RACK_HOSTS: usize = 3;
 #[derive(Clone, Debug)]
 pub struct AddressingOptions {
     /// The flat block of AAs.
-    pub aa_block: Prefix,
+    pub aa_block: Block,
     /// How many next hops a switch can spread over; more Intermediates than that make several anycast groups.
     pub ecmp_width: usize,
 }
 
 impl Default for AddressingOptions {
     fn default() -> Self {
-        Self { aa_block: Prefix { network: Ipv4Addr::new(20, 0, 0, 0), length: 8 }, ecmp_width: 16 }
+        Self { aa_block: Block::of(Ipv4Addr::new(20, 0, 0, 0), 8), ecmp_width: 16 }
     }
 }
 
@@ -72,7 +70,7 @@ pub struct AddressPlan {
     aa: Vec<Option<Ipv4Addr>>,
     la: Vec<Ipv4Addr>,
     host_of_aa: BTreeMap<Ipv4Addr, NodeId>,
-    racks: BTreeMap<NodeId, Prefix>,
+    racks: BTreeMap<NodeId, Block>,
     links: Vec<Option<(Ipv4Addr, Ipv4Addr)>>,
     anycast: Anycast,
     outside: Option<OutsideAddresses>,
@@ -88,7 +86,7 @@ impl AddressPlan {
         let mut aa = vec![None; fabric.nodes().len()];
         let mut host_of_aa = BTreeMap::new();
         for (server, number) in fabric.servers().zip(1..) {
-            let address = Ipv4Addr::from(u32::from(options.aa_block.network) + number);
+            let address = Ipv4Addr::from(u32::from(options.aa_block.network()) + number);
             aa[server.index()] = Some(address);
             host_of_aa.insert(address, server);
         }
@@ -98,7 +96,7 @@ impl AddressPlan {
     }
 
     /// The AA block.
-    pub fn aa_block(&self) -> Prefix {
+    pub fn aa_block(&self) -> Block {
         self.options.aa_block
     }
 
@@ -118,13 +116,13 @@ impl AddressPlan {
     }
 
     /// The prefix of the hosts below an edge switch; the switch itself is at `.1` ([`Self::rack_gateway`]).
-    pub fn rack(&self, edge: NodeId) -> Option<Prefix> {
+    pub fn rack(&self, edge: NodeId) -> Option<Block> {
         self.racks.get(&edge).copied()
     }
 
     /// The switch's address in its rack prefix.
     pub fn rack_gateway(&self, edge: NodeId) -> Option<Ipv4Addr> {
-        self.rack(edge).map(|rack| Ipv4Addr::from(u32::from(rack.network) + 1))
+        self.rack(edge).map(|rack| Ipv4Addr::from(u32::from(rack.network()) + 1))
     }
 
     /// The addresses of a switch-to-switch link's two ends, a /31; `None` for links to hosts.
@@ -140,7 +138,7 @@ impl AddressPlan {
     /// The anycast LA that traffic towards an edge switch uses: groups share the edge switches evenly.
     pub fn anycast_for(&self, edge: NodeId) -> Option<Ipv4Addr> {
         let rack = self.rack(edge)?;
-        let place = (u32::from(rack.network) - u32::from(RACKS.network)) / 256;
+        let place = (u32::from(rack.network()) - u32::from(RACKS.network())) / 256;
         let groups = self.anycast_groups();
         groups.get(place as usize % groups.len().max(1)).map(|group| group.address)
     }
@@ -181,10 +179,7 @@ fn check_block(fabric: &Fabric, options: &AddressingOptions) -> Result<(), Addre
     if options.ecmp_width == 0 {
         return Err(AddressError::ZeroWidth);
     }
-    if !block.is_valid() {
-        return Err(AddressError::BadBlock(block.to_string()));
-    }
-    if let Some(with) = [LA_BLOCK, HASH_PREFIX].iter().chain(&NOT_FOR_HOSTS).find(|other| block.overlaps(**other)) {
+    if let Some(with) = [LA_BLOCK, HASH_SOURCES].iter().chain(&NOT_FOR_HOSTS).find(|other| block.overlaps(**other)) {
         return Err(AddressError::Overlap { block: block.to_string(), with: with.to_string() });
     }
     let servers = fabric.servers().count();
@@ -213,7 +208,7 @@ fn check_room(fabric: &Fabric, options: &AddressingOptions) -> Result<(), Addres
     Ok(())
 }
 
-fn rack_prefixes(fabric: &Fabric) -> Result<BTreeMap<NodeId, Prefix>, AddressError> {
+fn rack_prefixes(fabric: &Fabric) -> Result<BTreeMap<NodeId, Block>, AddressError> {
     let edges: Vec<NodeId> = fabric.ids().filter(|id| fabric.node(*id).role.is_edge_switch()).collect();
     let mut racks = BTreeMap::new();
     let mut used: u64 = 0;
@@ -228,8 +223,8 @@ fn rack_prefixes(fabric: &Fabric) -> Result<BTreeMap<NodeId, Prefix>, AddressErr
         if used > RACKS.size() {
             return Err(AddressError::TooMany { what: "edge switches", count: edges.len(), room: racks.len() });
         }
-        let network = Ipv4Addr::from(u32::from(RACKS.network) + start as u32);
-        racks.insert(*edge, Prefix { network, length: 32 - size.ilog2() as u8 });
+        let network = Ipv4Addr::from(u32::from(RACKS.network()) + start as u32);
+        racks.insert(*edge, Block::of(network, 32 - size.ilog2() as u8));
     }
     Ok(racks)
 }
@@ -243,7 +238,7 @@ fn hosts_below(fabric: &Fabric, edge: NodeId) -> impl Iterator<Item = NodeId> + 
         .filter(|node| !fabric.node(*node).role.is_switch())
 }
 
-fn locators(fabric: &Fabric, racks: &BTreeMap<NodeId, Prefix>) -> Vec<Ipv4Addr> {
+fn locators(fabric: &Fabric, racks: &BTreeMap<NodeId, Block>) -> Vec<Ipv4Addr> {
     let mut la = vec![Ipv4Addr::UNSPECIFIED; fabric.nodes().len()];
     for (tier, second) in [
         (&[Role::Tor, Role::Leaf, Role::Rbridge][..], 1u8),
@@ -262,7 +257,7 @@ fn locators(fabric: &Fabric, racks: &BTreeMap<NodeId, Prefix>) -> Vec<Ipv4Addr> 
     }
     for (edge, rack) in racks {
         for (number, host) in hosts_below(fabric, *edge).enumerate() {
-            la[host.index()] = Ipv4Addr::from(u32::from(rack.network) + 2 + number as u32);
+            la[host.index()] = Ipv4Addr::from(u32::from(rack.network()) + 2 + number as u32);
         }
     }
     la
@@ -274,7 +269,7 @@ fn is_between_switches(fabric: &Fabric, link: LinkId) -> bool {
 }
 
 fn link_addresses(fabric: &Fabric) -> Vec<Option<(Ipv4Addr, Ipv4Addr)>> {
-    let mut next = u32::from(LINKS.network);
+    let mut next = u32::from(LINKS.network());
     let mut addresses = Vec::with_capacity(fabric.links().len());
     for link in 0..fabric.links().len() as u32 {
         addresses.push(is_between_switches(fabric, LinkId(link)).then(|| {

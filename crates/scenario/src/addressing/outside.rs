@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use super::{AddressError, AddressPlan, AddressingOptions, Prefix};
+use super::{AddressError, AddressPlan, AddressingOptions};
 use crate::id::{LinkId, NodeId};
 use crate::topology::Fabric;
 use crate::topology::outside::{BORDER_LINKS, OUTSIDE_NET, OutsideError};
+use weft_wire::block::Block;
 
 /// Addresses at and beyond the border of a fabric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutsideAddresses {
-    pool: Prefix,
+    pool: Block,
     public: BTreeMap<NodeId, Ipv4Addr>,
     links: BTreeMap<LinkId, (Ipv4Addr, Ipv4Addr)>,
 }
@@ -32,15 +33,15 @@ impl OutsideAddresses {
         }
         let after = |first: Ipv4Addr, places: usize| Ipv4Addr::from(u32::from(first) + places as u32);
         let public = outside.servers.iter().enumerate();
-        let public = public.map(|(place, server)| (*server, after(outside.pool.network, place + 1))).collect();
+        let public = public.map(|(place, server)| (*server, after(outside.pool.network(), place + 1))).collect();
         let links = fabric.links_of(outside.node).iter().enumerate();
-        let ends = |place| (after(BORDER_LINKS.network, 2 * place), after(BORDER_LINKS.network, 2 * place + 1));
+        let ends = |place| (after(BORDER_LINKS.network(), 2 * place), after(BORDER_LINKS.network(), 2 * place + 1));
         let links = links.map(|(place, link)| (*link, ends(place))).collect();
         Ok(Some(Self { pool: outside.pool, public, links }))
     }
 
     /// The prefix that the border announces.
-    pub fn pool(&self) -> Prefix {
+    pub fn pool(&self) -> Block {
         self.pool
     }
 
@@ -80,7 +81,7 @@ impl AddressPlan {
 
 /// The first host's address outside.
 pub(super) fn client() -> Ipv4Addr {
-    Ipv4Addr::from(u32::from(OUTSIDE_NET.network) + 1)
+    Ipv4Addr::from(u32::from(OUTSIDE_NET.network()) + 1)
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use weft_wire::block::Block;
 use weft_wire::vlan::VLAN_MAX;
 
 use super::{Fabric, Role, TopologyError};
-use crate::addressing::Prefix;
 use crate::id::{LinkId, NodeId};
 
 /// An address and the length of its network's prefix, as an interface has them: `10.0.10.1/24`.
@@ -29,14 +29,13 @@ pub struct ParseAddressError(String);
 
 impl InterfaceAddress {
     /// The network that is on the link.
-    pub fn network(self) -> Prefix {
-        let mask = u32::MAX.checked_shl(32 - u32::from(self.length)).unwrap_or(0);
-        Prefix { network: Ipv4Addr::from(u32::from(self.address) & mask), length: self.length }
+    pub fn network(self) -> Block {
+        Block::around(self.address, self.length)
     }
 
     fn is_host(self) -> bool {
         let network = self.network();
-        (1..=30).contains(&self.length) && self.address != network.network && self.address != network.last()
+        (1..=30).contains(&self.length) && self.address != network.network() && self.address != network.last()
     }
 }
 
@@ -180,7 +179,7 @@ fn check_link(fabric: &Fabric, link: LinkId) -> Result<(), TopologyError> {
 
 fn check_gateways(
     fabric: &Fabric,
-    networks: &BTreeMap<u16, Prefix>,
+    networks: &BTreeMap<u16, Block>,
     seen: &BTreeSet<(u16, Ipv4Addr)>,
 ) -> Result<(), TopologyError> {
     for (vlan, gateway) in &fabric.campus.gateways {

@@ -4,13 +4,16 @@
 use std::collections::BTreeSet;
 
 use super::{Fabric, Role, TopologyError};
-use crate::addressing::{HASH_PREFIX, LA_BLOCK, NOT_FOR_HOSTS, Prefix};
+use weft_wire::block::Block;
+use weft_wire::flow::HASH_SOURCES;
+
+use crate::addressing::{LA_BLOCK, NOT_FOR_HOSTS};
 use crate::id::{LinkId, NodeId};
 
 /// Addresses of the links between border Intermediates and the outside, a /31 each (TEST-NET-1, RFC 5737).
-pub const BORDER_LINKS: Prefix = Prefix { network: std::net::Ipv4Addr::new(192, 0, 2, 0), length: 24 };
+pub const BORDER_LINKS: Block = Block::of(std::net::Ipv4Addr::new(192, 0, 2, 0), 24);
 /// Addresses outside, all of the one node's (TEST-NET-3, RFC 5737).
-pub const OUTSIDE_NET: Prefix = Prefix { network: std::net::Ipv4Addr::new(203, 0, 113, 0), length: 24 };
+pub const OUTSIDE_NET: Block = Block::of(std::net::Ipv4Addr::new(203, 0, 113, 0), 24);
 /// Addresses of a pool that no server can have: network and broadcast.
 const NOT_FOR_SERVERS: u64 = 2;
 
@@ -20,7 +23,7 @@ pub struct Outside {
     /// The node that stands for it.
     pub node: NodeId,
     /// The prefix that the border announces by BGP.
-    pub pool: Prefix,
+    pub pool: Block,
     /// Servers with an LA of the pool, in the order of their addresses.
     pub servers: Vec<NodeId>,
 }
@@ -29,7 +32,7 @@ pub struct Outside {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutsideSpec {
     /// The prefix that the border announces by BGP.
-    pub pool: Prefix,
+    pub pool: Block,
     /// Names of the servers with an LA of the pool.
     pub servers: Vec<String>,
 }
@@ -153,7 +156,7 @@ fn check_pool(spec: &OutsideSpec) -> Result<(), OutsideError> {
     let pool = spec.pool;
     let named = [
         (LA_BLOCK, "the LAs"),
-        (HASH_PREFIX, "the prefix of flow hashes"),
+        (HASH_SOURCES, "the prefix of flow hashes"),
         (BORDER_LINKS, "the links of the border"),
         (OUTSIDE_NET, "the addresses outside"),
     ];

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weft_control::address::AaBlock;
 use weft_control::directory::{AaRanges, Quota};
+use weft_wire::block::Block;
 
 use crate::error::NodeError;
 
@@ -127,12 +127,12 @@ impl QuotaConfig {
 }
 
 /// The AA ranges, all inside the block.
-pub(super) fn aa_ranges(block: AaBlock, services: &[ServiceConfig]) -> Result<AaRanges, NodeError> {
+pub(super) fn aa_ranges(block: Block, services: &[ServiceConfig]) -> Result<AaRanges, NodeError> {
     let fault = |why: String| NodeError::config("services", why);
     let mut of = BTreeMap::new();
     for ServiceConfig { service, aa_ranges, .. } in services {
         let ranges = aa_ranges.iter().map(|text| {
-            let range: AaBlock = text.parse().map_err(|error| fault(format!("service {service}: {error}")))?;
+            let range: Block = text.parse().map_err(|error| fault(format!("service {service}: {error}")))?;
             let inside = block.contains(range.network()) && block.contains(range.last());
             let outside = || fault(format!("service {service}: {range} is not inside the AA block {block}"));
             inside.then_some(range).ok_or_else(outside)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use weft_control::address::AaBlock;
+use weft_wire::block::Block;
 use weft_wire::ethernet::MacAddress;
 use weft_wire::vl2::OVERHEAD_BYTES;
 
@@ -61,7 +61,7 @@ fn roles(file: &HostsFile, vl2: &Vl2) -> Result<(), NodeError> {
     Ok(())
 }
 
-fn blocks(file: &HostsFile, vl2: &Vl2) -> Result<(AaBlock, AaBlock), NodeError> {
+fn blocks(file: &HostsFile, vl2: &Vl2) -> Result<(Block, Block), NodeError> {
     let aas = aa_block::read(&vl2.aa_block).map_err(|error| match error {
         NodeError::Config { why, .. } => file.fault(At::top("aa_block"), why),
         other => other,
@@ -70,7 +70,7 @@ fn blocks(file: &HostsFile, vl2: &Vl2) -> Result<(AaBlock, AaBlock), NodeError> 
 }
 
 /// Each address once, AAs and LAs in their blocks.
-fn las_and_aas(file: &HostsFile, vl2: &Vl2, (aas, las): (AaBlock, AaBlock)) -> Result<(), NodeError> {
+fn las_and_aas(file: &HostsFile, vl2: &Vl2, (aas, las): (Block, Block)) -> Result<(), NodeError> {
     let mut taken = Addresses::new(file);
     let mut la = |at: At, address: Ipv4Addr, owner: String| {
         if !las.contains(address) {
@@ -221,12 +221,12 @@ fn services(file: &HostsFile, vl2: &Vl2) -> Result<(), NodeError> {
     Ok(())
 }
 
-fn ranges(file: &HostsFile, vl2: &Vl2) -> Result<Vec<(AaBlock, u32)>, NodeError> {
+fn ranges(file: &HostsFile, vl2: &Vl2) -> Result<Vec<(Block, u32)>, NodeError> {
     let mut ranges = Vec::new();
     for (index, service) in vl2.service.iter().enumerate() {
         for text in &service.aa_ranges {
             let at = At::of("service", index, "aa_ranges");
-            ranges.push((text.parse::<AaBlock>().map_err(|error| file.fault(at, error))?, service.number));
+            ranges.push((text.parse::<Block>().map_err(|error| file.fault(at, error))?, service.number));
         }
     }
     Ok(ranges)

@@ -3,25 +3,37 @@
 use std::fmt::Write as _;
 
 use serde_saphyr::Spanned;
+use weft_wire::block::{Block, BlockError};
 
 use super::super::outside::{OutsideError, OutsideSpec};
 use super::super::{Fabric, TopologyError};
-use crate::addressing::Prefix;
 
 /// `outside: {pool: 198.51.100.0/24, servers: [s1, s3]}`
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawOutside {
-    #[schemars(with = "Prefix")]
-    pool: Spanned<Prefix>,
+    #[schemars(with = "String")]
+    pool: Spanned<Pool>,
     #[schemars(with = "Vec<String>")]
     servers: Spanned<Vec<Spanned<String>>>,
+}
+
+#[derive(Clone, Copy, serde::Deserialize)]
+#[serde(try_from = "String")]
+struct Pool(Block);
+
+impl TryFrom<String> for Pool {
+    type Error = BlockError;
+
+    fn try_from(text: String) -> Result<Self, BlockError> {
+        text.parse().map(Self)
+    }
 }
 
 impl RawOutside {
     pub(super) fn spec(&self) -> OutsideSpec {
         let servers = self.servers.value.iter().map(|name| name.value.clone()).collect();
-        OutsideSpec { pool: self.pool.value, servers }
+        OutsideSpec { pool: self.pool.value.0, servers }
     }
 
     /// The line that breaks a rule about what is outside, where that is here.
