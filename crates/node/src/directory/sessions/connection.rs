@@ -25,8 +25,8 @@ const PIPELINE_MAX: usize = 1024;
 const AAS_OPEN_MAX: usize = 65_536;
 /// Answers are sent once there are so many bytes of them, or once the next is not there yet.
 const FLUSH_BYTES: usize = 64 << 10;
-/// Bytes read at a time.
-const READ_BYTES: usize = 64 << 10;
+/// Bytes read at a time, as many as a TLS record has: then it is the others' turn.
+const READ_BYTES: usize = 16 << 10;
 
 /// An answer in its place in the order.
 type Answer = (Form, Outcome);

@@ -32,6 +32,10 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 /// What is still read of a client that was refused, bytes, and for how long.
 const PART_BYTES_MAX: u64 = 1 << 20;
 const PART_MAX: Duration = Duration::from_secs(1);
+/// How long a service that has all its sessions waits to hear that.
+const REFUSED_AFTER: Duration = Duration::from_millis(200);
+/// So many wait at a time; more are told at once.
+static REFUSED_LATE: Semaphore = Semaphore::const_new(64);
 /// Silence after which a peer is asked whether it is still there, and how often then.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
@@ -128,7 +132,10 @@ async fn remote_session(
     }
     let _mine = match handler.open_session(who) {
         Ok(mine) => mine,
-        Err(exceeded) => return refuse(stream, Some(beyond(exceeded)), "too many sessions of this service").await,
+        Err(exceeded) => {
+            drop(handshake);
+            return refuse_late(stream, beyond(exceeded)).await;
+        }
     };
     let Ok(_place) = Arc::clone(sessions).try_acquire_owned() else {
         let why = "the server has as many sessions as it may; ask another one";
@@ -141,6 +148,15 @@ async fn remote_session(
         () = session => Ok(()),
         () = handler.revoked(fingerprint) => Err("its certificate was revoked".to_owned()),
     }
+}
+
+/// Tells a service that it has too many sessions, but not at once: a handshake costs more than all that it could ask for meanwhile, and
+/// whoever tries again as soon as it is refused would have the server do nothing else.
+async fn refuse_late(stream: tokio_rustls::server::TlsStream<TcpStream>, answer: AdminResponse) -> Result<(), String> {
+    if let Ok(_waits) = REFUSED_LATE.try_acquire() {
+        tokio::time::sleep(REFUSED_AFTER).await;
+    }
+    refuse(stream, Some(answer), "too many sessions of this service").await
 }
 
 /// Tells a client why there is no session, and ends it.
