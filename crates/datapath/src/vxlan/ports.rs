@@ -224,12 +224,11 @@ impl Vtep {
         }
     }
 
-    /// Puts the programs on all ports. On uplinks first: copies that a port floods to other VTEPs are sent by the program there, which
-    /// finds where they go in the tables that both share.
+    /// Puts the programs on all ports; on uplinks last, because what comes from there is for any port.
     pub(super) fn attach_all(&mut self) -> Result<(), DatapathError> {
         let uplinks = self.uplinks();
         let access = self.ports.keys().copied().filter(|ifindex| !uplinks.contains(ifindex));
-        for ifindex in uplinks.iter().copied().chain(access).collect::<Vec<u32>>() {
+        for ifindex in access.chain(uplinks.iter().copied()).collect::<Vec<u32>>() {
             let programs = self.attach_programs(ifindex, &self.ports[&ifindex].role)?;
             self.ports.get_mut(&ifindex).expect("it was just there").programs = programs;
         }

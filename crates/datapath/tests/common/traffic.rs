@@ -5,10 +5,13 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use rustix::net::sockopt::{Timeout, set_ip_ttl, set_socket_timeout};
+use rustix::net::sockopt::{Timeout, set_ip_ttl, set_socket_recv_buffer_size_force, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, recv, sendto, socket_with};
 
 use super::netns::Namespace;
+
+/// What an ICMP socket may hold.
+const RECEIVE_BYTES: usize = 1 << 26;
 
 /// A socket for ICMP, in one namespace.
 pub struct Icmp(OwnedFd);
@@ -27,6 +30,8 @@ impl Icmp {
                 .expect("root may open raw sockets")
         });
         set_socket_timeout(&socket, Timeout::Recv, Some(wait)).expect("a valid timeout");
+        // A raw socket gets the requests of others, too: the answer must not find its queue full of them.
+        set_socket_recv_buffer_size_force(&socket, RECEIVE_BYTES).expect("root may");
         Self(socket)
     }
 
