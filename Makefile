@@ -52,15 +52,20 @@ uninstall: ## remove what `make install` installed
 	@rm -rf $(DESTDIR)$(PREFIX)/share/doc/weft $(DESTDIR)/etc/weft/examples
 	@rmdir --ignore-fail-on-non-empty $(DESTDIR)/etc/weft 2> /dev/null || true
 
+# Where Rust's own linker is LLD: functions of the same instructions are one, and addresses to relocate are a bitmap (glibc 2.36).
+ifeq ($(shell uname -m),x86_64)
+DIST_LINK := -Clink-arg=-Wl,--icf=all -Clink-arg=-Wl,-z,pack-relative-relocs
+endif
+
 # Both binaries are `weft`: the simulator's is put aside before the other one is made.
 package: ## build Debian packages into target/package: weft, and weft-sim without daemons and labs
 	@scripts/deps.sh build package
 	@start=$$($(NOW)); \
 	mkdir -p target/package; rm -f target/package/*.deb; \
-	$(CARGO) build --profile dist --locked --package weft --no-default-features; \
+	$(CARGO) rustc --profile dist --locked --package weft --bin weft --no-default-features -- $(DIST_LINK); \
 	scripts/package/build.sh weft-sim target/dist/weft target/package; \
 	simulator=$$($(NOW)); \
-	$(CARGO) build --profile dist --locked --package weft; \
+	$(CARGO) rustc --profile dist --locked --package weft --bin weft -- $(DIST_LINK); \
 	scripts/package/build.sh weft target/dist/weft target/package; \
 	end=$$($(NOW)); \
 	echo "make package: $$((end - start)) s, $$((end - simulator)) s of them for weft"

@@ -166,7 +166,7 @@ fn what_the_paper_wants_is_a_second_question() {
         (Value, "", 0.91, None, Verdict::Differs, Some("the paper's is >= 1.2; nobody knows why")),
         (Value, "x", 1.25, None, Pass, Some("it agrees with the paper's >= 1.2: `because` is stale")),
         (Value, "", 1.25, None, Pass, None),
-        (Value, "x", 1.40, None, Fail, None),
+        (Value, "x", 1.40, None, Fail, Some("1.400 > 1.350")),
         (Value, "x", 1.15, Some((1.1, 1.25)), Pass, Some("cannot be told from the paper's >= 1.2")),
         (Median, "x", 1.15, Some((1.1, 1.25)), Verdict::Differs, Some("x")),
     ];

@@ -104,7 +104,7 @@ outside:
             ("198.51.100.0/24", "10.1.0.0/24", "f.yaml:16: `outside.pool` 10.1.0.0/24 overlaps the LAs"),
             ("198.51.100.0/24", "198.51.100.4/30", ""),
             ("198.51.100.0/24", "198.51.100.4/31", "f.yaml:16: `outside.pool` 198.51.100.4/31 has 0 addresses"),
-            ("198.51.100.0/24", "198.51.100.1/24", "f.yaml:16:9: `198.51.100.1/24` is not a prefix"),
+            ("198.51.100.0/24", "198.51.100.1/24", "f.yaml:16:9: `198.51.100.1/24` is not an address block: bits"),
             ("    - s1\n", "    - s2\n", "f.yaml:19: `outside.servers` names `s2`, twice"),
             ("    - s1\n", "    - s7\n", "f.yaml:19: `outside.servers` names `s7`, which is not among the nodes"),
             ("    - s2\n", "    - tor1\n", "f.yaml:18: `outside.servers` names `tor1`, whose role is Tor"),
