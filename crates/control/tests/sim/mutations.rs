@@ -46,6 +46,7 @@ pub(crate) enum Mutation {
     WatchFromNow,
     WatchSkipsCompacted,
     WatchForever,
+    SilentReading,
     // Snapshots.
     LosePolicy,
     LoseClients,

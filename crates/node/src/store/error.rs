@@ -37,6 +37,12 @@ pub enum StoreError {
         from: u64,
         compacted: u64,
     },
+    /// What is shown is behind, and that is being made good.
+    #[error("the table is behind the store: {why}")]
+    Behind {
+        /// What is missing.
+        why: &'static str,
+    },
     /// Settings that cannot work.
     #[error("store {store}: {why}")]
     Settings {

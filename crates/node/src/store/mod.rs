@@ -88,7 +88,11 @@ pub fn catch_up(store: &dyn Store, table: &mut Table) -> Result<usize, StoreErro
     let mut follower = store.follow(table.revision())?;
     let mut count = 0;
     loop {
-        let records = follower.next(Duration::ZERO)?;
+        let records = match follower.next(Duration::ZERO) {
+            // The next time that is made good.
+            Err(StoreError::Behind { .. }) => continue,
+            records => records?,
+        };
         if records.is_empty() {
             return Ok(count);
         }

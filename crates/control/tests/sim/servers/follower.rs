@@ -56,6 +56,7 @@ impl World {
 
     /// What the follower wants of the log is gone.
     pub(in crate::sim) fn log_gone(&mut self, server: usize) {
+        self.behind(server, "records are gone");
         let state = &mut self.servers[server];
         state.follow.gone();
         state.following = false;
@@ -113,7 +114,7 @@ impl World {
         let state = &mut self.servers[server];
         state.following = false;
         self.truth.assert_prefix(server, &state.table);
-        self.note(server, Part::Follow, None);
+        // What was loaded is not caught up before the log is followed from there.
         self.follow(server);
     }
 
@@ -186,17 +187,15 @@ impl World {
         if ends {
             return self.give_up(server, "the watch ended".to_owned());
         }
-        state.mute.heard();
         watch.vigil.heard(now_ns);
         if watch.next < compacted && upto >= watch.next {
             self.totals.watches_compacted += 1;
             if self.plan.mutation != Mutation::WatchSkipsCompacted {
-                (state.watch, state.following) = (None, true);
-                let read = ReadLog::new(Arc::clone(&self.etcd.layout), state.tail.after());
-                return self.begin(server, Work::Read(read));
+                return self.passed_by(server);
             }
             watch.next = compacted;
         }
+        state.mute.heard();
         let first = self.etcd.puts.partition_point(|put| put.revision < watch.next);
         for put in self.etcd.puts[first..].iter().take_while(|put| put.revision <= upto) {
             state.tail.event(put.revision, put.version, &put.bytes);
@@ -206,6 +205,22 @@ impl World {
         self.follow(server);
     }
 
+    /// The watch would begin with what etcd has forgotten: that is said, and the log is read.
+    fn passed_by(&mut self, server: usize) {
+        self.behind(server, "etcd was compacted");
+        let state = &mut self.servers[server];
+        (state.watch, state.following) = (None, true);
+        let read = ReadLog::new(Arc::clone(&self.etcd.layout), state.tail.after());
+        self.begin(server, Work::Read(read));
+    }
+
+    /// The follower knows that it lags, and says so before it makes that good.
+    fn behind(&mut self, server: usize, why: &str) {
+        if self.plan.mutation != Mutation::SilentReading {
+            self.note(server, Part::Follow, Some(why.to_owned()));
+        }
+    }
+
     /// A silent watch is looked after.
     pub(in crate::sim) fn look(&mut self, server: usize) {
         let now_ns = self.now_ns;
@@ -213,6 +228,10 @@ impl World {
         let (life, (appended, since_ns)) = (state.life, state.appended);
         let behind_since_ns = (appended > state.tail.after()).then_some(since_ns);
         self.after(LOOK_NS, Event::Look { server, life });
+        // Who reads the log does nothing else.
+        if self.servers[server].following {
+            return;
+        }
         if let Some(why) = self.servers[server].mute.report(now_ns).map(str::to_owned) {
             self.note(server, Part::Follow, Some(why));
         }

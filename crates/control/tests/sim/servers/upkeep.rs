@@ -9,11 +9,13 @@ use weft_control::directory::record::decode_batch;
 use weft_control::directory::replica::Comparison;
 
 use super::super::errands::Work;
+use super::super::network::Faults;
 use super::super::{Event, World};
-use super::UPKEEP_NS;
+use super::{LOOK_NS, UPKEEP_NS};
 
-/// How far a server may lag and not say so.
-const LAG_NS: u64 = 2300 * NS_PER_MS;
+/// How long a server may hear nothing and not say so: a watch is given up after 600 ms, that none of the others says anything
+/// is reported after 1500 ms more, and each is seen at the next look. A process that was frozen has as long from then on.
+const SILENT_NS: u64 = (600 + 1500) * NS_PER_MS + 2 * LOOK_NS;
 
 impl World {
     /// Beside the updates: is the store there, and is anything due?
@@ -26,7 +28,9 @@ impl World {
         }
         let behind = self.truth.behind_since_ns(state.table.revision());
         let could_see_ns = state.frozen_until_ns;
-        if behind.is_some_and(|since_ns| self.now_ns - since_ns.max(could_see_ns) > LAG_NS) {
+        // Until a record is late, the watch may still be heard with earlier ones.
+        let lag_ns = Faults::of_severity(self.plan.severity).lag_max_ns + SILENT_NS;
+        if behind.is_some_and(|since_ns| self.now_ns - since_ns.max(could_see_ns) > lag_ns) {
             self.totals.lagged += 1;
             assert!(state.health.check().is_err(), "server {server} lags and says nothing");
         }

@@ -21,6 +21,8 @@ pub(super) fn run(shared: &Shared, writer: &mut TableWriter) {
     let mut following = Following { follow: Follow::default(), log: None };
     while !shared.stopping() {
         match following.step(shared, writer) {
+            // What was loaded is not caught up before the log is followed from there.
+            Ok(()) if following.log.is_none() => {}
             Ok(()) => {
                 if shared.health().note(Part::Follow, None) {
                     info!("the store can be followed again");
@@ -62,8 +64,10 @@ impl Following {
                 apply(shared, writer, records);
                 Ok(())
             }
-            Err(StoreError::Compacted { from, compacted }) => {
-                info!(from, compacted, "lagging behind a compaction: loading the snapshot");
+            Err(error @ StoreError::Compacted { .. }) => {
+                info!(%error, "lagging behind a compaction");
+                // Said before it is made good, which takes as long as the store does.
+                shared.health().note(Part::Follow, Some(error.to_string()));
                 self.follow.gone();
                 self.reload(shared, writer)
             }
@@ -78,8 +82,7 @@ impl Following {
         catch_up(shared.store.as_ref(), &mut table)?;
         let revision = table.revision();
         if !self.follow.loaded(revision, writer.read(Table::revision)) {
-            shared.pause(PAUSE);
-            return Ok(());
+            return Err(StoreError::Behind { why: "what it holds has not reached us" });
         }
         writer.replace(table);
         // There may be no subscriber.

@@ -29,6 +29,8 @@ struct State {
     faults: Vec<Fault>,
     /// Appends wait while this is set.
     blocked: bool,
+    /// Loading waits while this is set.
+    slow: bool,
     /// Followers see nothing while this is set.
     silent: bool,
     /// A follower that looks panics.
@@ -43,7 +45,7 @@ struct State {
 
 /// The log.
 #[derive(Clone, Default)]
-struct Fickle(Arc<(Mutex<State>, Condvar)>);
+pub(in crate::directory) struct Fickle(Arc<(Mutex<State>, Condvar)>);
 
 impl Fickle {
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -53,6 +55,11 @@ impl Fickle {
 
     fn records(&self) -> usize {
         self.0.0.lock().unwrap().log.len()
+    }
+
+    /// A follower that looks panics from now on.
+    pub(in crate::directory) fn breaks(&self) {
+        self.change(|state| state.broken = true);
     }
 }
 
@@ -78,7 +85,7 @@ impl Store for Fickle {
     }
 
     fn load(&self) -> Result<Table, StoreError> {
-        let state = self.0.0.lock().unwrap();
+        let (state, _) = self.0.1.wait_timeout_while(self.0.0.lock().unwrap(), SOON, |state| state.slow).unwrap();
         let mut table = Table::default();
         for (revision, batch) in (1..=state.compacted).zip(&state.log) {
             table.apply(revision, batch);
@@ -153,7 +160,7 @@ fn rules() -> Rules {
     Rules { aa_block: "20.0.0.0/8".parse().unwrap(), tor_las: None, aa_ranges: AaRanges::default(), updates_max: 1000 }
 }
 
-fn start(store: &Fickle) -> Replica {
+pub(in crate::directory) fn start(store: &Fickle) -> Replica {
     Replica::start(Arc::new(store.clone()), rules(), ReplicaSettings::default()).unwrap()
 }
 
@@ -393,11 +400,29 @@ fn a_table_that_differs_from_the_store_is_found_and_repaired() {
 }
 
 #[test]
+fn a_replica_that_lags_behind_a_compaction_says_so_while_it_loads() {
+    let store = Fickle::default();
+    let replica = start(&store);
+    replica.commit(set(1), SOON).unwrap();
+    store.change(|state| state.silent = true);
+    // A replica elsewhere appends, and compacts.
+    store.change(|state| state.log.extend([Batch::of(set(2)), Batch::of(set(3))]));
+    store.change(|state| (state.compacted, state.slow, state.silent) = (3, true, false));
+    wait_until("it says so", || replica.check().is_err());
+    let why = replica.check().unwrap_err();
+    assert!(why.contains("not caught up") && why.contains("are gone"), "{why}");
+    assert_eq!(mapped(&replica), 1, "what it knew is still there");
+    store.change(|state| state.slow = false);
+    wait_until("it has caught up", || replica.check().is_ok());
+    assert_eq!(mapped(&replica), 3);
+}
+
+#[test]
 fn a_replica_whose_follower_panics_says_so_and_shows_no_empty_table() {
     let store = Fickle::default();
     let replica = start(&store);
     replica.commit(set(1), SOON).unwrap();
-    store.change(|state| state.broken = true);
+    store.breaks();
     wait_until("it says so", || replica.check().is_err());
     let why = replica.check().unwrap_err();
     assert!(why.contains("follower") && why.contains("a bug") && why.contains("restart"), "{why}");

@@ -27,6 +27,8 @@ const BEGIN: Duration = Duration::from_millis(400);
 const PAUSE: Duration = Duration::from_millis(20);
 /// Longest wait for a message before the clock is looked at.
 const LOOK: Duration = Duration::from_millis(50);
+/// Why the watch is not what tells us.
+const PASSED_BY: &str = "etcd was compacted before it was shown, the log is read";
 /// Records returned at a time.
 const AT_ONCE: usize = 256;
 
@@ -35,6 +37,8 @@ pub(super) struct EtcdFollower {
     handle: Handle,
     tail: Tail,
     watch: Option<Watch>,
+    /// A watch would begin with what etcd has forgotten: the log is to be read.
+    passed_by: bool,
     node: usize,
     mute: Mute,
 }
@@ -58,7 +62,7 @@ impl Follower for EtcdFollower {
 impl EtcdFollower {
     pub(super) fn new(log: Arc<Log>, handle: Handle, after: u64) -> Self {
         let node = log.link.current();
-        Self { log, handle, tail: Tail::new(after), watch: None, node, mute: Mute::default() }
+        Self { log, handle, tail: Tail::new(after), watch: None, passed_by: false, node, mute: Mute::default() }
     }
 
     fn decode(&self, revision: u64, bytes: &[u8]) -> Result<(u64, Batch), StoreError> {
@@ -75,13 +79,17 @@ impl EtcdFollower {
         let mut read = ReadLog::new(Arc::clone(&log.layout), self.tail.after());
         let (records, now) = log.carry(&mut read, || log.deadline()).await?;
         self.tail.read(records, now);
-        self.watch = None;
+        (self.watch, self.passed_by) = (None, false);
         Ok(())
     }
 
     /// Waits for records, at most this long.
     async fn listen(&mut self, patience: Duration) -> Result<(), StoreError> {
         let until = Instant::now() + patience;
+        // It was said before: reading takes as long as the cluster does.
+        if self.passed_by {
+            self.read_log().await?;
+        }
         loop {
             if let Err(why) = self.step(until).await? {
                 self.give_up(why);
@@ -123,10 +131,8 @@ impl EtcdFollower {
                 Ok(Some(message)) => {
                     if let Err(why) = self.take(&message) {
                         self.watch = None;
-                        return match message.compact_revision() {
-                            0 => Ok(Err(why)),
-                            _ => self.read_log().await.map(Ok),
-                        };
+                        self.passed_by = message.compact_revision() != 0;
+                        return if self.passed_by { Err(StoreError::Behind { why: PASSED_BY }) } else { Ok(Err(why)) };
                     }
                 }
                 Ok(None) => return Ok(Err("the watch ended".to_owned())),
