@@ -71,6 +71,16 @@ pub enum NodeError {
     /// Somebody else listens there.
     #[error("socket {path} belongs to a running process; stop that process or choose another path")]
     SocketInUse { path: PathBuf },
+    /// The limit of file descriptors is too low to be of use.
+    #[error(
+        "this process may open {limit} files and needs at least {needed}; run `ulimit -n 1024` before it, or set \
+         LimitNOFILE=1024 in its unit"
+    )]
+    Descriptors {
+        limit: usize,
+        /// What is open at the start, and what clients and the store need.
+        needed: usize,
+    },
     /// A helper program failed.
     #[error("`{command}` failed: {output}")]
     Command { command: String, output: String },

@@ -198,6 +198,7 @@ impl Clock {
 /// A daemon's whole life.
 pub(crate) fn run<D: Daemon>(load: &Load<'_, D::Settings>, stop: &Stop) -> Result<(), NodeError> {
     descriptors::raise();
+    descriptors::suffice()?;
     let settings = load()?;
     settings.check()?;
     let (socket, pin_dir) = settings.places();
@@ -212,7 +213,7 @@ pub(crate) fn run<D: Daemon>(load: &Load<'_, D::Settings>, stop: &Stop) -> Resul
     }
     let ready = daemon.ready_line();
     let metrics = watched.map_or_else(String::new, |address| format!("; metrics at http://{address}/metrics"));
-    info!(target: READY_LOG, "{ready}; socket {}{metrics}", socket.display());
+    let line = format!("{ready}; socket {}{metrics}", socket.display());
     let manager = ServiceManager::here();
     let mut served = Served { daemon, settings, load, control, watch, stop, manager, remove: false };
     let poller = Poller::new()?;
@@ -221,12 +222,17 @@ pub(crate) fn run<D: Daemon>(load: &Load<'_, D::Settings>, stop: &Stop) -> Resul
     poller.add(&served.control, CONTROL)?;
     served.watch.as_ref().map_or(Ok(()), |watch| poller.add(watch, WATCH))?;
     served.daemon.watch(&poller)?;
-    served.manager.ready(&ready);
-    while served.turn(&poller)? {}
-    served.manager.stopping();
+    // All that it has for good is open now.
+    let begun = descriptors::suffice();
+    if begun.is_ok() {
+        info!(target: READY_LOG, "{line}");
+        served.manager.ready(&ready);
+        while served.turn(&poller)? {}
+        served.manager.stopping();
+    }
     drop(served.watch);
     let remove = served.remove || served.settings.places().1.is_none();
-    served.daemon.end(remove)
+    begun.and(served.daemon.end(remove))
 }
 
 /// Serves a daemon that takes no more requests until it has come to an end by itself.

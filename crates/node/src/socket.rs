@@ -35,6 +35,8 @@ const REQUEST_BYTES_MAX: u64 = 64 << 10;
 /// How long one client may keep the daemon waiting for its request, or for each part of its answer. The data path does not
 /// wait meanwhile.
 const CLIENT_TIMEOUT: Duration = Duration::from_millis(200);
+/// After a client that could not be taken in.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// How long a client waits: 5000 VXLAN segments are set up in less.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -104,11 +106,23 @@ impl ControlSocket {
     /// The next request of somebody who waits, and where its answer goes.
     pub(crate) fn next<R: DeserializeOwned>(&self) -> Option<(R, Reply)> {
         loop {
-            let (stream, _) = self.0.socket.accept().ok()?;
-            let mut reply = Reply(stream);
+            let mut reply = self.accept()?;
             match reply.request() {
                 Ok(request) => return Some((request, reply)),
                 Err(why) => reply.send(&Answer::<()>::Refused(why)),
+            }
+        }
+    }
+
+    /// Whoever waits. Where a descriptor for him is missing he is still there at the next look, which then is not at once.
+    fn accept(&self) -> Option<Reply> {
+        match self.0.socket.accept() {
+            Ok((stream, _)) => Some(Reply(stream)),
+            Err(error) => {
+                if error.kind() != ErrorKind::WouldBlock {
+                    std::thread::sleep(ACCEPT_PAUSE);
+                }
+                None
             }
         }
     }
