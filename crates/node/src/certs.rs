@@ -52,7 +52,7 @@ pub fn service_name(service: u32) -> String {
 /// # Errors
 /// [`NodeError::Tls`] with the file; [`NodeError::System`].
 pub fn make(dir: &Path, wanted: &Wanted) -> Result<Vec<PathBuf>, NodeError> {
-    std::fs::create_dir_all(dir).map_err(NodeError::at("making", dir))?;
+    key::make_folder(dir).map_err(NodeError::at("making", dir))?;
     let mut made = Vec::new();
     let issuer = authority(dir, &mut made)?;
     let mut server = subject(SERVER);

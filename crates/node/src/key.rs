@@ -102,6 +102,13 @@ fn write_new(path: &Path, content: &str, mode: u32) -> std::io::Result<()> {
     file.sync_all()
 }
 
+/// Makes a folder and those that lead to it, so that they are there after a loss of power.
+pub(crate) fn make_folder(path: &Path) -> std::io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
+    std::fs::create_dir_all(path)?;
+    missing.into_iter().rev().try_for_each(sync_folder)
+}
+
 /// A name is on the disk once its folder is.
 fn sync_folder(path: &Path) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -149,6 +156,60 @@ mod tests {
         super::write(&path, &key).unwrap();
         assert_eq!(AGENT.read(&path).unwrap().to_hex(), key.to_hex());
         assert!(super::write(&path, &key).unwrap_err().to_string().contains("remove it first"));
+    }
+
+    /// The calls that put something on the disk or give it its name below a folder, as strace saw them.
+    fn kept(trace: &str, folder: &Path) -> Vec<String> {
+        let folder = folder.to_str().unwrap();
+        let called = |line: &str| {
+            let (call, arguments) = line.split_once('(')?;
+            let call = call.rsplit(' ').next()?;
+            // A descriptor with its path, or the name that something gets.
+            let path = match call {
+                "fsync" => arguments.split(['<', '>']).nth(1)?,
+                "mkdir" => arguments.split('"').nth(1)?,
+                _ => arguments.split('"').nth(3)?,
+            };
+            let is_done = line.ends_with("= 0");
+            (is_done && path.starts_with(folder)).then(|| format!("{call} {}", &path[folder.len()..]))
+        };
+        trace.lines().filter_map(called).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_on_the_disk_with_its_name() {
+        const FOLDER: &str = "WEFT_KEYS_ARE_WRITTEN_IN";
+        if let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) {
+            make_folder(&folder.join("a/b")).unwrap();
+            super::write(&folder.join("new.key"), &Key::OPEN).unwrap();
+            return replace(&folder.join("a/old.key"), "secret", 0o600).unwrap();
+        }
+        if !weft_needs::program("strace") {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, trace) = (dir.path().canonicalize().unwrap(), dir.path().join("trace"));
+        let outcome = std::process::Command::new("strace")
+            .args(["-f", "-y", "-qq", "-e", "trace=fsync,mkdir,rename", "-o"])
+            .arg(&trace)
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "key::tests::what_is_written_is_on_the_disk_with_its_name"])
+            .env(FOLDER, &folder)
+            .output()
+            .unwrap();
+        assert!(outcome.status.success(), "{outcome:?}");
+        let expected = [
+            "mkdir /a",
+            "mkdir /a/b",
+            "fsync ",
+            "fsync /a",
+            "fsync /new.key",
+            "fsync ",
+            "fsync /a/old.new",
+            "rename /a/old.key",
+            "fsync /a",
+        ];
+        assert_eq!(kept(&std::fs::read_to_string(&trace).unwrap(), &folder), expected);
     }
 
     #[test]
