@@ -4,6 +4,7 @@ mod common;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,9 +15,10 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use weft_control::directory::REFUSED_COST;
 use weft_node::client::{AdminClient, Target, Watch};
 use weft_node::directory::protocol::{AdminRequest, DirectoryStatus, MappingToSet};
-use weft_node::directory::{DirectoryConfig, QuotaConfig, ServiceConfig, SessionTimers};
+use weft_node::directory::{DirectoryConfig, QuotaConfig, ServiceConfig, SessionTimers, StoreConfig};
 use weft_node::store::EtcdSettings;
 use weft_node::{DaemonKind, NodeError, TlsFiles, certs, settings_text, socket};
+use weft_testbed::etcd::{EtcdCluster, EtcdClusterSettings};
 use weft_wire::directory::update::{Place, UpdateFrame, Verdict};
 
 const ANY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
@@ -128,6 +130,43 @@ fn a_service_has_its_share_of_rows_and_those_of_others_are_not_taken() {
     bed.service(8).set(of(8, 1_000_000)).expect("others still have their share");
     bed.admin.set(of(7, 1_000_001)).expect("an operator decides");
     seven.set(of(7, 0)).expect("what it has it may change");
+}
+
+#[test]
+fn requests_in_parts_are_a_share_of_all_sessions_of_a_service() {
+    let part = [b"{".to_vec(), vec![b' '; 60_000]].concat();
+    let quota = QuotaConfig { buffered_bytes: Some(part.len() * 3 / 2), ..QuotaConfig::default() };
+    let bed = Bed::with(|config| DirectoryConfig { quota: quota.clone(), ..config });
+    let begin = |service| {
+        let mut session = bed.raw(&certs::service_name(service));
+        session.write_all(&part).unwrap();
+        session.sock.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        session
+    };
+    let said = |session: &mut StreamOwned<ClientConnection, TcpStream>| {
+        let mut bytes = [0; 4096];
+        let count = session.read(&mut bytes).unwrap_or(0);
+        String::from_utf8_lossy(&bytes[..count]).into_owned()
+    };
+    let (mut sessions, mut eighth) = (vec![begin(7), begin(7)], begin(8));
+    let mut refused = None;
+    wait_until("one of the two is refused", || {
+        let mut answers = sessions.iter_mut().map(said).enumerate();
+        refused = answers.find(|(_, answer)| !answer.is_empty());
+        refused.is_some()
+    });
+    let (place, answer) = refused.unwrap();
+    assert!(answer.contains("bytes") && answer.contains("\"ok\":false"), "{answer}");
+    sessions.remove(place);
+    for session in [&mut sessions[0], &mut eighth] {
+        session.write_all(b"\"op\":\"get\",\"aa\":\"20.0.0.1\"}\n").unwrap();
+        let mut answer = String::new();
+        wait_until("it is answered", || {
+            answer = said(session);
+            !answer.is_empty()
+        });
+        assert!(answer.contains("\"ok\":true"), "{answer}");
+    }
 }
 
 #[test]
@@ -243,28 +282,39 @@ fn sessions_that_say_nothing_or_do_not_come_to_an_end_go() {
     });
 }
 
-#[test]
-fn idle_connections_to_any_port_leave_descriptors_to_who_looks_after_the_server() {
-    let dir = tempfile::tempdir().unwrap();
-    let tls = dir.path().join("tls");
-    certs::make(&tls, &certs::Wanted::default()).unwrap();
-    let config = DirectoryConfig {
-        tls_listen: Some(ANY),
-        tls: Some(TlsFiles::in_dir(&tls, certs::SERVER)),
-        http_listen: Some(ANY),
-        ..loopback_config(dir.path())
-    };
-    let file = dir.path().join("directory.toml");
-    std::fs::write(&file, settings_text(&config)).unwrap();
+/// A server that may open 200 files, once it listens.
+fn limited(config: &DirectoryConfig, dir: &Path) -> (Child, DirectoryStatus) {
+    let file = dir.join("directory.toml");
+    std::fs::write(&file, settings_text(config)).unwrap();
     let daemon = example_program("directory-daemon");
     let limited = format!("ulimit -n 200; exec {} {}", daemon.display(), file.display());
-    let _child = Child(std::process::Command::new("sh").args(["-c", &limited]).spawn().unwrap());
+    let child = Child(std::process::Command::new("sh").args(["-c", &limited]).spawn().unwrap());
     let mut admin = None;
     wait_until("it listens", || {
         admin = AdminClient::connect(&config.admin_socket).ok();
         admin.is_some()
     });
-    let status = admin.unwrap().status().unwrap();
+    (child, admin.unwrap().status().unwrap())
+}
+
+fn with_all_ports(dir: &Path) -> DirectoryConfig {
+    let tls = dir.join("tls");
+    certs::make(&tls, &certs::Wanted::default()).unwrap();
+    DirectoryConfig {
+        tls_listen: Some(ANY),
+        tls: Some(TlsFiles::in_dir(&tls, certs::SERVER)),
+        http_listen: Some(ANY),
+        ..loopback_config(dir)
+    }
+}
+
+#[test]
+fn idle_connections_to_any_port_leave_descriptors_to_who_looks_after_the_server() {
+    // A server puts off none of them sooner: so whoever is answered by then has not waited for that.
+    const PUT_OFF: Duration = Duration::from_secs(5);
+    let dir = tempfile::tempdir().unwrap();
+    let config = with_all_ports(dir.path());
+    let (_child, status) = limited(&config, dir.path());
     // A SYN that meets a full queue is sent again after a second.
     let limit = Duration::from_secs(3);
     for port in [status.tls_listen.unwrap(), status.http_listen.unwrap()] {
@@ -272,11 +322,39 @@ fn idle_connections_to_any_port_leave_descriptors_to_who_looks_after_the_server(
         let connect = |_| TcpStream::connect_timeout(&port.into(), limit).ok();
         let idle: Vec<_> = (0..250).map_while(connect).collect();
         assert!(idle.len() > 150, "{} connections", idle.len());
+        let began = Instant::now();
         let mut admin = AdminClient::connect(&config.admin_socket).unwrap();
         admin.set(mapping(aa(1), 1)).unwrap();
         let shown = socket::show::<_, DirectoryStatus>(DaemonKind::Directory, &config.socket, ()).unwrap();
         assert_eq!(shown.mappings, 1);
+        assert!(began.elapsed() < PUT_OFF, "{:?}", began.elapsed());
     }
+}
+
+#[test]
+fn idle_sessions_leave_descriptors_to_the_store() {
+    if !weft_needs::program("etcd") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = EtcdCluster::start(EtcdClusterSettings::loopback(1, dir.path()).unwrap()).unwrap();
+    let store = StoreConfig::Etcd(cluster.settings("idle/"));
+    let config = DirectoryConfig { store, ..with_all_ports(dir.path()) };
+    let (_child, status) = limited(&config, dir.path());
+    let mut admin = AdminClient::connect(&config.admin_socket).unwrap();
+    admin.set(mapping(aa(1), 1)).unwrap();
+    cluster.kill(0);
+    wait_until("the store is missed", || admin.status().unwrap().store_error.is_some());
+    // Unlike handshakes they are not put off for minutes.
+    let files = TlsFiles::in_dir(&dir.path().join("tls"), certs::OPERATOR);
+    let target = Target::Server { address: status.tls_listen.unwrap().into(), files };
+    let session = |_| AdminClient::open(&target).and_then(|mut session| session.get(aa(1)).map(|_| session)).ok();
+    let idle: Vec<_> = (0..200).map_while(session).collect();
+    assert!((10..200).contains(&idle.len()), "{} sessions", idle.len());
+    cluster.restart(0);
+    cluster.wait_healthy(PATIENCE).unwrap();
+    wait_until("the store is used again", || admin.set(mapping(aa(2), 2)).is_ok());
+    assert_eq!(admin.list().unwrap().len(), 2);
 }
 
 /// Kills a child at the end.
@@ -312,10 +390,7 @@ fn secrets_of_the_store_that_others_may_read_are_refused() {
         timeout_ms: 200,
         ..EtcdSettings::plain(["http://127.0.0.1:9".to_owned()], "p/")
     };
-    let with = |settings| DirectoryConfig {
-        store: weft_node::directory::StoreConfig::Etcd(settings),
-        ..loopback_config(dir.path())
-    };
+    let with = |settings| DirectoryConfig { store: StoreConfig::Etcd(settings), ..loopback_config(dir.path()) };
     let error = refused(&with(settings.clone()));
     assert!(error.contains("chmod 600") && !error.contains("secret"), "{error}");
     certs::make(dir.path(), &certs::Wanted::default()).unwrap();
