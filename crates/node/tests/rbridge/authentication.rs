@@ -1,5 +1,6 @@
 //! A campus with keys: frames pass, who has another key or none stays outside, and keys change while frames pass.
 
+use std::collections::BTreeMap;
 use std::fs::{Permissions, set_permissions, write};
 use std::os::unix::fs::PermissionsExt;
 
@@ -9,7 +10,7 @@ use weft_wire::ethernet::{self, MacAddress};
 use weft_wire::isis::hello::{HandshakeState, PortSub, ThreeWay, VlanFlags};
 use weft_wire::isis::pdu::{Lsp, P2pHello};
 use weft_wire::isis::view::LspFlags;
-use weft_wire::isis::{self, Pdu, SystemId, Tlv};
+use weft_wire::isis::{self, Kind, Pdu, SystemId, Tlv, View};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 
 use crate::bed::{Running, Square, address};
@@ -102,6 +103,44 @@ fn without_a_key_nothing_can_be_said() {
     assert_eq!((running[0].count("control", "adjacency_down"), running[0].routes().len()), (0, 2));
     let (sent, lost) = stream.end();
     assert!(sent > 100 && lost == 0, "{lost} of {sent} lost");
+}
+
+/// What S2 said on its link to S1, word for word: without numbers nothing would tell that it is old.
+#[test]
+fn what_is_said_again_is_dropped_where_numbers_are_checked() {
+    let Some(square) = Square::new("replay") else { return };
+    let mut heard = Tap::open(square.corner(2), "s1", true);
+    let checked = |corner| {
+        let authentication = AuthenticationTable { replay_check: true, ..keys(&square, corner, &[OLD]) };
+        RBridgeConfig { authentication: Some(authentication), ..square.config(corner) }
+    };
+    let running: Vec<Running> = (1..=3).map(|corner| square.start(&checked(corner), corner)).collect();
+    wait_for_line(&running);
+    let source: MacAddress = adjacency(&running[0], "s2").mac.expect("S2 is adjacent").parse().unwrap();
+    let mut said = BTreeMap::new();
+    wait_until("S2 says Hello, which LSPs it has, and which it wants or got", || {
+        while let Some(frame) = heard.poll() {
+            if let Some(kind) = kind_from(source, frame) {
+                said.entry(kind).or_insert_with(|| frame.to_vec());
+            }
+        }
+        [Kind::P2pHello, Kind::Csnp, Kind::Psnp].iter().all(|kind| said.contains_key(&(*kind as u8)))
+    });
+    said.retain(|kind, _| [Kind::P2pHello, Kind::Csnp, Kind::Psnp].iter().any(|of| *of as u8 == *kind));
+    let tap = Tap::open(square.corner(2), "s1", false);
+    for times in 1..=2 {
+        said.values().for_each(|frame| tap.send(frame));
+        wait_until("all three are dropped", || running[0].count("control_dropped", "replayed") == 3 * times);
+    }
+    assert_eq!((running[0].count("control", "adjacency_down"), running[0].routes().len()), (0, 2));
+    assert_eq!(running.iter().map(|running| running.count("control_dropped", "no_number")).sum::<u64>(), 0);
+}
+
+/// What kind of PDU a frame brings, if it is of this sender.
+fn kind_from(source: MacAddress, frame: &[u8]) -> Option<u8> {
+    let (header, payload) = frame.split_at_checked(14)?;
+    let is_theirs = header[6..12] == source.0 && header[12..] == isis::ETHERTYPE.to_be_bytes();
+    is_theirs.then(|| View::new(payload).ok().map(|view| view.kind() as u8))?
 }
 
 /// A Hello that knows of nobody, and is over at once.
