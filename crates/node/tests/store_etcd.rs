@@ -2,21 +2,25 @@
 
 mod common;
 
+use std::fs::{Permissions, set_permissions};
 use std::future::Future;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use common::*;
-use etcd_client::{AlarmAction, AlarmOptions, AlarmType, Client, DeleteOptions, Permission};
+use etcd_client::{AlarmAction, AlarmOptions, AlarmType, Client, ConnectOptions, DeleteOptions, Permission};
 use weft_control::address::Locator;
 use weft_control::directory::{AaRanges, Batch, Request, Rules, Table, Update};
 use weft_node::directory::replica::{Failure, Replica, ReplicaSettings};
+use weft_node::directory::{DirectoryConfig, StoreConfig};
 use weft_node::store::{EtcdSettings, EtcdStore, EtcdTls, Store, StoreError, catch_up};
-use weft_testbed::etcd::{EtcdCluster, EtcdClusterSettings};
+use weft_node::{DaemonKind, socket};
+use weft_testbed::etcd::{EtcdCluster, EtcdClusterSettings, EtcdNode};
 
 fn cluster_with(nodes: usize, quota_bytes: u64) -> Option<(tempfile::TempDir, EtcdCluster)> {
     if !weft_needs::program("etcd") {
@@ -37,8 +41,16 @@ fn raw<T, F: Future<Output = Result<T, etcd_client::Error>>>(
     cluster: &EtcdCluster,
     ask: impl FnOnce(Client) -> F,
 ) -> T {
+    raw_with(cluster, None, ask)
+}
+
+fn raw_with<T, F: Future<Output = Result<T, etcd_client::Error>>>(
+    cluster: &EtcdCluster,
+    options: Option<ConnectOptions>,
+    ask: impl FnOnce(Client) -> F,
+) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    runtime.block_on(async { ask(Client::connect(cluster.endpoints(), None).await.unwrap()).await.unwrap() })
+    runtime.block_on(async { ask(Client::connect(cluster.endpoints(), options).await.unwrap()).await.unwrap() })
 }
 
 fn aa(k: u32) -> Ipv4Addr {
@@ -164,6 +176,15 @@ fn a_compaction_by_somebody_else_loses_nothing() {
         client.compact(now, None).await
     });
     let mut seen = Vec::new();
+    wait_until("it says that it is behind before it reads the log", || {
+        match lagging.next(Duration::from_millis(100)) {
+            Ok(records) => {
+                assert_eq!(records, [], "nothing is shown before that is said");
+                false
+            }
+            Err(error) => matches!(error, StoreError::Behind { .. }),
+        }
+    });
     wait_until("it sees all records", || {
         seen.extend(lagging.next(Duration::from_millis(100)).unwrap());
         seen.len() >= expected.len()
@@ -176,15 +197,6 @@ fn a_compaction_by_somebody_else_loses_nothing() {
 fn servers_that_snapshot_at_once_leave_one_whole_snapshot() {
     let Some((_dir, cluster)) = cluster(1) else { return };
     let stores: Vec<_> = (0..3).map(|_| EtcdStore::open(&cluster.settings("t/")).unwrap()).collect();
-    wait_until("it says that it is behind before it reads the log", || {
-        match lagging.next(Duration::from_millis(100)) {
-            Ok(records) => {
-                assert_eq!(records, [], "nothing is shown before that is said");
-                false
-            }
-            Err(error) => matches!(error, StoreError::Behind { .. }),
-        }
-    });
     let mut table = stores[0].load().unwrap();
     for round in 0..4 {
         let many: Vec<_> = (0..6000).flat_map(|k| set(round * 6000 + k).updates).collect();
@@ -403,6 +415,16 @@ fn a_user_sees_the_prefix_only_and_a_wrong_password_is_refused() {
         assert!(matches!(error, StoreError::Denied { .. } | StoreError::Rejected { .. }), "{error:?}");
         assert!(!error.to_string().contains("secret") && !error.to_string().contains('\n'), "{error}");
     }
+    let as_root = ConnectOptions::new().with_user("root", "all");
+    raw_with(&cluster, Some(as_root), |mut client| async move { client.user_change_password("weft", "another").await });
+    wait_until("the old password is of no use", || replica.commit(set(2), PATIENCE).is_err());
+    private_file(&dir.path().join("good"), "another");
+    replica.renew_store().unwrap();
+    replica.commit(set(3), PATIENCE).expect("the file is read again");
+    set_permissions(dir.path().join("good"), Permissions::from_mode(0o640)).unwrap();
+    let error = replica.renew_store().unwrap_err().to_string();
+    assert!(error.contains("chmod 600"), "{error}");
+    replica.commit(set(4), PATIENCE).expect("it goes on as before");
 }
 
 #[test]
@@ -484,6 +506,72 @@ impl Drop for Child {
     }
 }
 
+/// A node that shows this certificate, and wants those of the same CA.
+fn node_with_tls(node: &EtcdNode, tls: &EtcdTls) -> Child {
+    let (client, peer) =
+        (format!("https://127.0.0.1:{}", node.client_port), format!("http://127.0.0.1:{}", node.peer_port));
+    let log = std::fs::File::create(node.dir.with_extension("log")).unwrap();
+    let child = std::process::Command::new("etcd")
+        .args(["--data-dir", node.dir.to_str().unwrap(), "--client-cert-auth", "--logger", "zap"])
+        .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
+        .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+        .args(["--initial-cluster", &format!("default={peer}")])
+        .args(["--cert-file".as_ref(), tls.cert_file.as_os_str(), "--key-file".as_ref(), tls.key_file.as_os_str()])
+        .args(["--trusted-ca-file".as_ref(), tls.ca_file.as_os_str()])
+        .stderr(log)
+        .spawn();
+    Child(child.unwrap())
+}
+
+#[test]
+fn certificates_for_the_cluster_change_without_a_restart() {
+    if !weft_needs::program("etcd") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let settings = EtcdClusterSettings::loopback(1, dir.path()).unwrap();
+    let node = &settings.nodes[0];
+    let file = |name: &str| dir.path().join(name);
+    let shown = EtcdTls {
+        ca_file: file("shown-ca"),
+        cert_file: file("shown-cert"),
+        key_file: file("shown-key"),
+        server_name: None,
+    };
+    let show = |tls: &EtcdTls| {
+        for (from, to) in
+            [(&tls.ca_file, &shown.ca_file), (&tls.cert_file, &shown.cert_file), (&tls.key_file, &shown.key_file)]
+        {
+            private_file(to, &std::fs::read_to_string(from).unwrap());
+        }
+    };
+    let (before, after) = (Authority::new(dir.path(), "before"), Authority::new(dir.path(), "after"));
+    show(&before.sign("client-before"));
+    let child = node_with_tls(node, &before.sign("server-before"));
+    let endpoint = format!("https://127.0.0.1:{}", node.client_port);
+    let store = EtcdSettings { tls: Some(shown.clone()), timeout_ms: 1000, ..EtcdSettings::plain([endpoint], "x/") };
+    wait_until("the node serves", || EtcdStore::open(&store).is_ok());
+    let config = DirectoryConfig { store: StoreConfig::Etcd(store.clone()), ..loopback_config(dir.path()) };
+    let (_daemon, mut admin) = start(&config);
+    admin.set(mapping(aa(1), 1)).unwrap();
+    // From now on the node shows and takes certificates of another CA only.
+    drop(child);
+    let _child = node_with_tls(node, &after.sign("server-after"));
+    let client = after.sign("client-after");
+    wait_until("the node serves with those", || {
+        let tls = Some(client.clone());
+        EtcdStore::open(&EtcdSettings { tls, ..store.clone() }).is_ok()
+    });
+    assert!(admin.set(mapping(aa(2), 2)).is_err(), "nobody trusts the other");
+    show(&client);
+    assert!(socket::reload(DaemonKind::Directory, &config.socket).unwrap().changed.is_empty(), "only the files did");
+    wait_until("they trust each other", || admin.set(mapping(aa(3), 3)).is_ok());
+    private_file(&shown.key_file, "junk");
+    let error = socket::reload(DaemonKind::Directory, &config.socket).unwrap_err().to_string();
+    assert!(error.contains("TLS") && !error.contains('\n'), "{error}");
+    admin.set(mapping(aa(4), 4)).expect("it goes on as before");
+}
+
 #[test]
 fn both_sides_show_certificates_and_strangers_are_refused() {
     if !weft_needs::program("etcd") {
@@ -493,25 +581,8 @@ fn both_sides_show_certificates_and_strangers_are_refused() {
     let (ours, foreign) = (Authority::new(dir.path(), "ours"), Authority::new(dir.path(), "foreign"));
     let server = ours.sign("server");
     let settings = EtcdClusterSettings::loopback(1, dir.path()).unwrap();
-    let node = &settings.nodes[0];
-    let (client, peer) =
-        (format!("https://127.0.0.1:{}", node.client_port), format!("http://127.0.0.1:{}", node.peer_port));
-    let log = std::fs::File::create(dir.path().join("etcd.log")).unwrap();
-    let child = std::process::Command::new("etcd")
-        .args(["--data-dir", node.dir.to_str().unwrap(), "--client-cert-auth", "--logger", "zap"])
-        .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
-        .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-        .args(["--initial-cluster", &format!("default={peer}")])
-        .args([
-            "--cert-file".as_ref(),
-            server.cert_file.as_os_str(),
-            "--key-file".as_ref(),
-            server.key_file.as_os_str(),
-        ])
-        .args(["--trusted-ca-file".as_ref(), server.ca_file.as_os_str()])
-        .stderr(log)
-        .spawn();
-    let _child = Child(child.unwrap());
+    let client = format!("https://127.0.0.1:{}", settings.nodes[0].client_port);
+    let _child = node_with_tls(&settings.nodes[0], &server);
     let with = |tls| EtcdSettings { tls: Some(tls), timeout_ms: 5000, ..EtcdSettings::plain([client.clone()], "tls/") };
     let good = with(ours.sign("client"));
     let mut store = None;

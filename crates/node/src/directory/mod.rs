@@ -156,6 +156,7 @@ impl runner::Daemon for Daemon {
         self.handler.set_terms(terms);
         Ok(Vec::new())
     }
+        self.replica.renew_store()?;
 
     fn end(mut self, _: bool) -> Result<(), NodeError> {
         self.join()

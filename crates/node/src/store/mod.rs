@@ -63,6 +63,14 @@ pub trait Store: Send + Sync {
     /// [`StoreError`]: why not.
     fn check(&self) -> Result<(), StoreError>;
 
+    /// Reads again whatever it shows who it is by: certificate, key, password.
+    ///
+    /// # Errors
+    /// [`StoreError`]; then it goes on with those that it had.
+    fn renew(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Whether nobody but this process appends.
     fn sole_writer(&self) -> bool;
 

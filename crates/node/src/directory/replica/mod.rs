@@ -208,6 +208,14 @@ impl Replica {
         *shared.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
     }
 
+    /// Has the store read its secrets again.
+    ///
+    /// # Errors
+    /// [`NodeError::Store`]: it goes on with those that it had.
+    pub fn renew_store(&self) -> Result<(), NodeError> {
+        self.0.shared.store.renew().map_err(NodeError::from)
+    }
+
     /// Reads the table without waiting for the writer. One for each thread.
     pub fn reader(&self) -> TableReader {
         self.0.shared.tables.reader()

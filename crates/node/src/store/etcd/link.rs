@@ -6,6 +6,7 @@
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use etcd_client::{Channel, Client, ConnectOptions, Error};
@@ -26,12 +27,19 @@ const ANSWER_MAX: usize = 256 << 20;
 
 /// The endpoints of a cluster.
 pub(super) struct Link {
-    nodes: Vec<Node>,
-    options: ConnectOptions,
+    /// Others once files were read again.
+    connections: RwLock<Arc<Connections>>,
+    nodes: usize,
     /// The endpoint that answered last.
     current: AtomicUsize,
     name: String,
     pub(super) timeout: Duration,
+}
+
+/// A connection to each endpoint, made when it is needed.
+struct Connections {
+    nodes: Vec<Node>,
+    options: ConnectOptions,
 }
 
 struct Node {
@@ -52,12 +60,19 @@ enum Meaning {
 impl Link {
     /// Checks the settings; connects when that is needed.
     pub(super) fn new(settings: &EtcdSettings) -> Result<Self, StoreError> {
-        let nodes: Vec<Node> =
-            settings.connections()?.into_iter().map(|endpoint| Node { endpoint, client: OnceCell::new() }).collect();
+        let connections = Connections::new(settings)?;
+        let nodes = connections.nodes.len();
         let spread = crate::sys::random_u128().map_err(|error| settings.fault(error.to_string()))?;
-        let current = AtomicUsize::new(spread as usize % nodes.len());
+        let current = AtomicUsize::new(spread as usize % nodes);
         let (name, timeout) = (settings.name(), settings.timeout());
-        Ok(Self { nodes, options: settings.options()?, current, name, timeout })
+        Ok(Self { connections: RwLock::new(Arc::new(connections)), nodes, current, name, timeout })
+    }
+
+    /// Connects anew, with what the files of the same settings hold now. What is under way goes on over the old connections.
+    pub(super) fn renew(&self, settings: &EtcdSettings) -> Result<(), StoreError> {
+        let connections = Arc::new(Connections::new(settings)?);
+        *self.connections.write().unwrap_or_else(PoisonError::into_inner) = connections;
+        Ok(())
     }
 
     /// The endpoint that answered last.
@@ -67,13 +82,15 @@ impl Link {
 
     /// The one after this.
     pub(super) fn after(&self, node: usize) -> usize {
-        (node + 1) % self.nodes.len()
+        (node + 1) % self.nodes
     }
 
     /// A client of one endpoint only.
     pub(super) async fn client(&self, node: usize) -> Result<Client, Error> {
-        let Node { endpoint, client } = &self.nodes[node % self.nodes.len()];
-        let connect = || Client::from_channel(Channel::Tonic(endpoint.connect_lazy()), Some(self.options.clone()));
+        let connections = Arc::clone(&self.connections.read().unwrap_or_else(PoisonError::into_inner));
+        let Node { endpoint, client } = &connections.nodes[node % self.nodes];
+        let connect =
+            || Client::from_channel(Channel::Tonic(endpoint.connect_lazy()), Some(connections.options.clone()));
         client.get_or_try_init(connect).await.cloned()
     }
 
@@ -135,7 +152,7 @@ impl Link {
                 Err(_) => {}
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            if attempts.len() <= 2 * self.nodes.len() && left > 2 * PAUSE {
+            if attempts.len() <= 2 * self.nodes && left > 2 * PAUSE {
                 node = self.after(node);
                 begun += 1;
                 attempts.push(attempt(node));
@@ -195,6 +212,13 @@ impl Link {
             _ if never_sent(status) => Meaning::Refused,
             _ => Meaning::Unsure,
         }
+    }
+}
+
+impl Connections {
+    fn new(settings: &EtcdSettings) -> Result<Self, StoreError> {
+        let nodes = settings.connections()?.into_iter().map(|endpoint| Node { endpoint, client: OnceCell::new() });
+        Ok(Self { nodes: nodes.collect(), options: settings.options()? })
     }
 }
 

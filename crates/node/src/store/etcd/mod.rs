@@ -44,6 +44,7 @@ const UPDATES_MAX: usize = 16_384;
 /// A log in an etcd cluster. Its operations wait, so none may be called from an async task.
 pub struct EtcdStore {
     log: Arc<Log>,
+    settings: EtcdSettings,
     /// `None` only while it is dropped.
     runtime: Option<Runtime>,
 }
@@ -100,7 +101,7 @@ impl EtcdStore {
                 appended: Mutex::new((0, 0)),
             })
         })?;
-        Ok(Self { log: Arc::new(log), runtime: Some(runtime) })
+        Ok(Self { log: Arc::new(log), settings: settings.clone(), runtime: Some(runtime) })
     }
 
     fn runtime(&self) -> &Runtime {
@@ -224,6 +225,11 @@ impl Store for EtcdStore {
 
     fn check(&self) -> Result<(), StoreError> {
         self.runtime().block_on(self.log.check())
+    }
+
+    fn renew(&self) -> Result<(), StoreError> {
+        let has_secrets = self.settings.tls.is_some() || self.settings.user.is_some();
+        if has_secrets { self.log.link.renew(&self.settings) } else { Ok(()) }
     }
 
     fn sole_writer(&self) -> bool {
