@@ -35,7 +35,7 @@ use crate::watch::{Metrics, Readiness};
 use lookups::Lookups;
 use protocol::DirectoryStatus;
 use replica::{Replica, ReplicaSettings};
-use sessions::{Handler, Listeners, Sessions};
+use sessions::{Handler, Listeners, Sessions, Terms};
 
 pub use config::{DirectoryConfig, KeyFile, QuotaConfig, SOCKET_DEFAULT, ServiceConfig, SessionTimers, StoreConfig};
 pub use lookups::THREAD_NAME as LOOKUP_THREAD_NAME;
@@ -64,6 +64,28 @@ struct Daemon {
 }
 
 impl Daemon {
+    /// A server of what a replica shows.
+    fn around(replica: Replica, terms: Terms, config: &DirectoryConfig) -> Result<Self, NodeError> {
+        let lookups = Arc::new(Lookups::bind(config, replica.clone())?);
+        let listeners = Listeners {
+            local: Listener::bind(&config.admin_socket, "admin_socket")?,
+            remote: config.tls_listen.map(|address| tcp::listen(address, "tls_listen")).transpose()?,
+        };
+        if config.open {
+            warn!("open: everybody who reaches {} is answered", lookups.listen());
+        }
+        let (theirs, state, open) = (Arc::clone(&lookups), replica.clone(), config.open);
+        let tls_listen = listeners.remote_address();
+        let status = Arc::new(move || status(&theirs, &state, open, tls_listen));
+        let sessions = Sessions::new(replica.clone(), terms, status)?;
+        let (handler, over, socket) = (Arc::clone(sessions.handler()), Stop::manual()?, config.admin_socket.clone());
+        replica.on_failure(over.clone());
+        let mut daemon = Self { lookups: Arc::clone(&lookups), replica, handler, socket, over, threads: Vec::new() };
+        daemon.spawn("lookups", move |over| lookups.serve(over))?;
+        daemon.spawn("sessions", move |over| sessions.serve(listeners, over))?;
+        Ok(daemon)
+    }
+
     fn spawn(
         &mut self,
         name: &str,
@@ -95,24 +117,7 @@ impl runner::Daemon for Daemon {
     fn start(config: &DirectoryConfig) -> Result<Self, NodeError> {
         let terms = config.terms()?;
         let replica = Replica::start(config.store.open()?, config.rules()?, ReplicaSettings::default())?;
-        let lookups = Arc::new(Lookups::bind(config, replica.clone())?);
-        let listeners = Listeners {
-            local: Listener::bind(&config.admin_socket, "admin_socket")?,
-            remote: config.tls_listen.map(|address| tcp::listen(address, "tls_listen")).transpose()?,
-        };
-        if config.open {
-            warn!("open: everybody who reaches {} is answered", lookups.listen());
-        }
-        let (theirs, state, open) = (Arc::clone(&lookups), replica.clone(), config.open);
-        let tls_listen = listeners.remote_address();
-        let status = Arc::new(move || status(&theirs, &state, open, tls_listen));
-        let sessions = Sessions::new(replica.clone(), terms, status)?;
-        let (handler, over, socket) = (Arc::clone(sessions.handler()), Stop::manual()?, config.admin_socket.clone());
-        replica.on_failure(over.clone());
-        let mut daemon = Self { lookups: Arc::clone(&lookups), replica, handler, socket, over, threads: Vec::new() };
-        daemon.spawn("lookups", move |over| lookups.serve(over))?;
-        daemon.spawn("sessions", move |over| sessions.serve(listeners, over))?;
-        Ok(daemon)
+        Self::around(replica, terms, config)
     }
 
     fn ready_line(&self) -> String {
@@ -151,12 +156,12 @@ impl runner::Daemon for Daemon {
 
     fn reload(&mut self, config: &DirectoryConfig) -> Result<Vec<String>, NodeError> {
         let (keys, rules, terms) = (config.keys()?, config.rules()?, config.terms()?);
+        self.replica.renew_store()?;
         self.lookups.reconfigure(config, keys);
         self.replica.set_rules(rules);
         self.handler.set_terms(terms);
         Ok(Vec::new())
     }
-        self.replica.renew_store()?;
 
     fn end(mut self, _: bool) -> Result<(), NodeError> {
         self.join()
@@ -221,5 +226,41 @@ impl DirectoryStatus {
         to.counter("beyond_quota", "What services asked for beyond their shares", beyond);
         to.gauge("sessions_open", "Sessions", count(&self.sessions, "open"));
         to.gauge("sessions_watching", "Sessions that watch", count(&self.sessions, "watching"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::replica::tests::{Fickle, start};
+    use super::*;
+
+    /// A server on a log that can be broken, and how it ends once `broken` has broken something.
+    fn end(store: &Fickle, broken: impl FnOnce(&mut Daemon)) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let config = DirectoryConfig {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            admin_socket: dir.path().join("admin.sock"),
+            key_file: None,
+            open: true,
+            ..DirectoryConfig::example()
+        };
+        let mut daemon = Daemon::around(start(store), config.terms().unwrap(), &config).unwrap();
+        broken(&mut daemon);
+        let said = runner::serve_until(&mut daemon, |_| false).unwrap_err().to_string();
+        assert!(!said.contains('\n'), "{said}");
+        said
+    }
+
+    #[test]
+    fn a_server_one_of_whose_threads_panics_ends_and_says_which() {
+        let said = end(&Fickle::default(), |daemon| daemon.spawn("more-sessions", |_| panic!("no\nfeed")).unwrap());
+        assert_eq!(said, "the thread `more-sessions` failed (no feed): a bug; restart the daemon");
+    }
+
+    #[test]
+    fn a_server_whose_replica_panics_ends_and_says_why() {
+        let store = Fickle::default();
+        let said = end(&store, |_| store.breaks());
+        assert!(said.contains("the thread `follower` failed (a bug)") && said.contains("restart"), "{said}");
     }
 }

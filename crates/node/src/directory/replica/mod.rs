@@ -27,7 +27,7 @@ mod follower;
 mod shared;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod upkeep;
 
 use std::mem::ManuallyDrop;
