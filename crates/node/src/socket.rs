@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -284,7 +284,7 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// Listens on `path` with mode 0600, without blocking, in a folder that is made if it lies under `/run/weft`. A socket left
-    /// behind by a process that was killed is replaced. `field` is the setting that the path came from.
+    /// behind by a process of this user or of root that was killed is replaced. `field` is the setting that the path came from.
     pub(crate) fn bind(path: &Path, field: &'static str) -> Result<Self, NodeError> {
         run_folder::for_socket(path)?;
         if UnixStream::connect(path).is_ok() {
@@ -293,6 +293,10 @@ impl Listener {
         match std::fs::symlink_metadata(path) {
             Ok(found) if !found.file_type().is_socket() => {
                 let why = format!("{} exists and is no socket; choose another path", path.display());
+                return Err(NodeError::config(field, why));
+            }
+            Ok(found) if ![0, rustix::process::geteuid().as_raw()].contains(&found.uid()) => {
+                let why = format!("{} belongs to somebody else; remove it or choose another path", path.display());
                 return Err(NodeError::config(field, why));
             }
             Ok(_) => std::fs::remove_file(path).map_err(NodeError::at("replacing", path))?,
@@ -322,8 +326,6 @@ fn listen_privately(path: &Path) -> std::io::Result<UnixListener> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt;
-
     use super::*;
 
     fn refusal(path: &Path) -> String {
@@ -341,6 +343,19 @@ mod tests {
         assert!(!path.exists(), "its path went with it");
         drop(listen_privately(&path).unwrap());
         Listener::bind(&path, "field").unwrap();
+    }
+
+    #[test]
+    fn a_dead_one_of_somebody_else_is_left_alone() {
+        if !weft_needs::root() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        drop(listen_privately(&path).unwrap());
+        std::os::unix::fs::chown(&path, Some(1000), Some(1000)).unwrap();
+        assert!(refusal(&path).contains("belongs to somebody else"), "{}", refusal(&path));
+        assert!(path.exists());
     }
 
     #[test]
