@@ -172,7 +172,9 @@ struct mac_key {
 	X(NO_SUCH_HOST)      /* dropped: ToR without a host port for the destination */ \
 	X(TOO_BIG)           /* dropped: larger than the host port's MTU */ \
 	X(POP_FAILED)        /* dropped: the header could not be removed */ \
-	X(TAGGED)            /* dropped: a VLAN tag; the fabric has no VLANs */
+	X(TAGGED)            /* dropped: a VLAN tag; the fabric has no VLANs */ \
+	X(FOREIGN_SOURCE)    /* dropped: from a ToR's server, in the name of an address that is not routed back to it (RFC 2827) */ \
+	X(MADE_UP_HEADER)    /* dropped: for one of our LAs from no flow hash, or from one for a server: no agent's */
 
 #define HOST_ENUMERATOR(name) HOST_##name,
 #define SPREAD_ENUMERATOR(name) SPREAD_##name,

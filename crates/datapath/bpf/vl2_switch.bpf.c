@@ -3,13 +3,12 @@
  * VL2 switches in the kernel: TC ingress of every port. Both ask the kernel's routes (OSPF's, ECMP). The Intermediate
  * takes a header off and sends the packet on as a router does, only without the way through the stack. The ToR takes the
  * last header off and sends the server's packet out of a host port, not as a router, because a virtual layer 2 has no
- * hops: TTL and everything else arrive as sent. What its own servers send it forwards like the Intermediate.
+ * hops: TTL and everything else arrive as sent. What its own servers send it forwards like the Intermediate, if it is
+ * theirs to send.
  */
 #include "lib/ctx_tc.h"
-#include "lib/vl2_decap.h"
+#include "lib/vl2_server.h"
 
-#define ADDRESS_FAMILY_INET 2
-#define FIB_LOOKUP_SKIP_NEIGH (1U << 2) /* newer than the oldest headers we build with */
 #define HOST_PORTS_MAX 1024
 #define PACKET_TO_US 0 /* addressed to the port's own MAC */
 
@@ -40,98 +39,6 @@ const struct stale_sample *stale_sample_type __attribute__((unused));
 #define SAMPLE_INTERVAL_NS 1000000
 
 __u64 sampled_at_ns[1 << SAMPLE_SLOTS_LOG2];
-
-/* Where a decapsulated packet goes: filled by `find_route`, used by the verdict. */
-struct hop {
-	__u32 ifindex;
-	struct bpf_redir_neigh next;
-};
-
-/*
- * The kernel's routes decide, ECMP included: with fib_multipath_hash_policy 0 or 1, the path that the stack would take.
- * The neighbour is left to bpf_redirect_neigh, which resolves it, keeps it fresh and holds the packet meanwhile. Returns
- * 0 or why there is no such route. Super frames are not measured: hosts keep their segments within the fabric's MTU.
- */
-INLINE long ask_for_route(ctx_t *ctx, const struct ipv4_header *ip, __u16 length, struct hop *hop)
-{
-	struct bpf_fib_lookup route = {};
-
-	route.family = ADDRESS_FAMILY_INET;
-	route.l4_protocol = ip->protocol;
-	route.tot_len = length;
-	route.ifindex = ctx->ingress_ifindex;
-	route.tos = ip->tos;
-	route.ipv4_src = ip->source;
-	route.ipv4_dst = ip->destination;
-
-	long missing = bpf_fib_lookup(ctx, &route, sizeof(route), FIB_LOOKUP_SKIP_NEIGH);
-	if (missing)
-		return missing;
-	if (route.family != ADDRESS_FAMILY_INET) /* by way of an IPv6 gateway */
-		return BPF_FIB_LKUP_RET_NOT_FWDED;
-	hop->ifindex = route.ifindex;
-	hop->next.nh_family = ADDRESS_FAMILY_INET;
-	hop->next.ipv4_nh = route.ipv4_dst; /* the gateway's, if there is one */
-	return BPF_FIB_LKUP_RET_SUCCESS;
-}
-
-/*
- * The last answer for packets whose addresses share a slot, good until the kernel's clock ticks, which takes it some milliseconds: so
- * a burst asks once, and a route that is another is one with the next tick.
- */
-struct known_route {
-	__u64 tick_ns;
-	__be32 source, destination;
-	__u32 ingress_ifindex, ifindex;
-	__be32 gateway;
-	__u16 length; /* of the packet that was asked for: others may be shorter */
-	__u8 tos, protocol;
-};
-
-#define ROUTES_LOG2 8
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1 << ROUTES_LOG2);
-	__type(key, __u32);
-	__type(value, struct known_route);
-} known_routes SEC(".maps");
-
-INLINE int is_known(ctx_t *ctx, const struct known_route *known, const struct ipv4_header *ip, __u16 length, __u64 tick_ns)
-{
-	return known->tick_ns == tick_ns && known->source == ip->source && known->destination == ip->destination &&
-	       known->ingress_ifindex == ctx->ingress_ifindex && known->tos == ip->tos && known->protocol == ip->protocol &&
-	       length <= known->length;
-}
-
-INLINE long find_route(ctx_t *ctx, const struct ipv4_header *ip, struct hop *hop)
-{
-	__u16 length = ctx_segment_payload(ctx) ? 0 : host16(ip->total_length);
-	__u32 slot = (ip->destination * 0x85ebca6bU ^ ip->source * 0x9e3779b1U) >> (32 - ROUTES_LOG2);
-	struct known_route *known = bpf_map_lookup_elem(&known_routes, &slot);
-	__u64 tick_ns = bpf_ktime_get_coarse_ns();
-
-	if (known && is_known(ctx, known, ip, length, tick_ns)) {
-		hop->ifindex = known->ifindex;
-		hop->next.nh_family = ADDRESS_FAMILY_INET;
-		hop->next.ipv4_nh = known->gateway;
-		return BPF_FIB_LKUP_RET_SUCCESS;
-	}
-	long missing = ask_for_route(ctx, ip, length, hop);
-	if (known && !missing)
-		*known = (struct known_route){
-			.tick_ns = tick_ns,
-			.source = ip->source,
-			.destination = ip->destination,
-			.ingress_ifindex = ctx->ingress_ifindex,
-			.ifindex = hop->ifindex,
-			.gateway = hop->next.ipv4_nh,
-			.length = length,
-			.tos = ip->tos,
-			.protocol = ip->protocol,
-		};
-	return missing;
-}
 
 /* What a router forwards without a second thought (RFC 1812 5.2); the stack knows what to answer to the rest. */
 INLINE int is_simple_transit(ctx_t *ctx, const struct ipv4_header *ip)
@@ -183,6 +90,8 @@ INLINE enum switch_outcome deliver(ctx_t *ctx, struct hop *hop)
 
 	if (!parse_eth(&cursor, &eth) || !parse_ipv4(&cursor, &ip))
 		return SWITCH_MALFORMED;
+	if (is_hash_source(ip->source)) /* no server's */
+		return SWITCH_MADE_UP_HEADER;
 	long missing = find_route(ctx, ip, hop);
 	if (missing == BPF_FIB_LKUP_RET_FRAG_NEEDED)
 		return SWITCH_TOO_BIG;
@@ -219,16 +128,35 @@ int vl2_int_decap(struct __sk_buff *ctx)
 	return switch_verdict(outcome, &hop);
 }
 
+INLINE enum switch_outcome tor(ctx_t *ctx, struct hop *hop)
+{
+	enum switch_outcome outcome = vl2_decapsulate(ctx);
+
+	if (outcome == SWITCH_DECAPSULATED)
+		return deliver(ctx, hop);
+	return outcome == SWITCH_PASSED ? forward(ctx, hop, SWITCH_PASSED) : outcome;
+}
+
+/* At ports to other switches. */
 SEC("tcx/ingress")
 int vl2_tor_decap(struct __sk_buff *ctx)
 {
 	struct hop hop = {};
-	enum switch_outcome outcome = vl2_decapsulate(ctx);
+	enum switch_outcome outcome = tor(ctx, &hop);
 
-	if (outcome == SWITCH_DECAPSULATED)
-		outcome = deliver(ctx, &hop);
-	else if (outcome == SWITCH_PASSED)
-		outcome = forward(ctx, &hop, SWITCH_PASSED);
+	count(&switch_counters, outcome);
+	return switch_verdict(outcome, &hop);
+}
+
+/* At ports to servers. */
+SEC("tcx/ingress")
+int vl2_tor_server(struct __sk_buff *ctx)
+{
+	struct hop hop = {};
+	enum switch_outcome outcome = check_server(ctx);
+
+	if (outcome == SWITCH_PASSED)
+		outcome = tor(ctx, &hop);
 	count(&switch_counters, outcome);
 	return switch_verdict(outcome, &hop);
 }

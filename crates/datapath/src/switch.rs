@@ -36,8 +36,8 @@ pub enum Tier {
 pub struct SwitchConfig {
     /// Interfaces towards other switches.
     pub ports: Vec<String>,
-    /// A ToR's interfaces towards servers. What is decapsulated may leave by these only. They get the program as well:
-    /// servers with [`crate::host::HostConfig::rack_direct`] address the ToR from there.
+    /// A ToR's interfaces towards servers. What is decapsulated may leave by these only. What comes in by one is dropped,
+    /// counted as `foreign_source`, unless the kernel's route to its source leaves by the same one.
     pub host_ports: Vec<String>,
     /// The LAs to take the outer header off for: anycast LAs at an Intermediate, its own LA at a ToR.
     pub own_las: Vec<Ipv4Addr>,
@@ -59,6 +59,7 @@ pub struct SwitchDatapath {
     object: Object,
     maps: SwitchMaps,
     tier: Tier,
+    host_ports: Vec<u32>,
     links: Vec<Attached>,
     pins: Option<PinDir>,
     pin_names: Vec<String>,
@@ -90,7 +91,7 @@ impl SwitchDatapath {
         let maps = SwitchMaps::by(|name| Table::of(&object, name))?;
         maps.set_own_las(&config.own_las)?;
         replace_keys(&Table::of(&object, HOST_PORTS)?, &host_ports)?;
-        Ok(Self { object, maps, tier: config.tier, links: Vec::new(), pins, pin_names: Vec::new() })
+        Ok(Self { object, maps, tier: config.tier, host_ports, links: Vec::new(), pins, pin_names: Vec::new() })
     }
 
     /// The ends of packets that a ToR could not deliver. For one reader; [`StaleSamples::open_pinned`] makes another.
@@ -101,17 +102,17 @@ impl SwitchDatapath {
         StaleSamples::of_map(object::map_handle(&self.object, STALE_SAMPLES)?)
     }
 
-    /// The program of its tier.
-    pub fn program(&self) -> ProgramMut<'_> {
-        object::program(&self.object, self.tier.program())
+    /// The program that an interface has, or would have.
+    pub fn program_at(&self, ifindex: u32) -> ProgramMut<'_> {
+        object::program(&self.object, self.tier.program(self.host_ports.contains(&ifindex)))
     }
 
-    /// One frame through the program, without a network.
+    /// One frame through the program of its interface, without a network.
     ///
     /// # Errors
     /// [`DatapathError::Program`] if the kernel refuses the frame, for example for being shorter than 14 bytes.
     pub fn run(&self, input: &FrameInput<'_>) -> Result<FrameOutput, DatapathError> {
-        frame::run_tc(&self.program(), input)
+        frame::run_tc(&self.program_at(input.ifindex), input)
     }
 
     /// Takes the program off all ports and removes the pins. Dropping instead leaves a pinned data path at work.
@@ -129,7 +130,7 @@ impl SwitchDatapath {
 
     fn attach_port(&mut self, port: &str) -> Result<(), DatapathError> {
         let ifindex = interface::index_of(port)?;
-        let program = object::program(&self.object, self.tier.program());
+        let program = self.program_at(ifindex);
         let name = format!("port_{ifindex}");
         let pin = self.pins.as_ref().map(|pins| pins.path_of(&name));
         let link = hook::attach_as(TcHook::available(), &program, ifindex, port, pin.as_deref())?;
@@ -192,9 +193,10 @@ impl SwitchMaps {
 }
 
 impl Tier {
-    fn program(self) -> &'static str {
+    fn program(self, is_host_port: bool) -> &'static str {
         match self {
             Self::Intermediate => "vl2_int_decap",
+            Self::Tor if is_host_port => "vl2_tor_server",
             Self::Tor => "vl2_tor_decap",
         }
     }

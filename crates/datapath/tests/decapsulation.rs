@@ -130,6 +130,26 @@ fn broken_outer_headers_are_dropped_with_their_reason() {
     assert_eq!(counted(switch.counters().unwrap()), expected);
 }
 
+/// Agents write nothing else, so what somebody else has made up is not believed.
+#[test]
+fn an_outer_header_whose_source_is_no_flow_hash_is_not_taken_off() {
+    let inner = Ipv4::default();
+    let from = |source| ethernet(OTHER_MAC, SERVER_MAC, 0x0800, &wrapped(&inner.bytes(), source, ANYCAST, 0));
+    let Some(intermediate) = switch(Tier::Intermediate, &[ANYCAST]) else { return };
+    let Some(tor) = switch(Tier::Tor, &[ANYCAST]) else { return };
+    for source in [[100, 64, 0, 0], [100, 127, 255, 255]].map(Ipv4Addr::from) {
+        assert_eq!(receive(&intermediate, &from(source)), (Verdict::Next, inner.frame()), "{source}");
+    }
+    let others = [[100, 63, 255, 255], [100, 128, 0, 0], [10, 64, 0, 2], MY_AA.octets(), [0, 64, 100, 0]];
+    for source in others.map(Ipv4Addr::from) {
+        for switch in [&intermediate, &tor] {
+            assert_eq!(receive(switch, &from(source)), (Verdict::Drop, from(source)), "{source}");
+        }
+    }
+    assert_eq!(counted(intermediate.counters().unwrap()), [("decapsulated", 2), ("made_up_header", 5)]);
+    assert_eq!(counted(tor.counters().unwrap()), [("made_up_header", 5)]);
+}
+
 #[test]
 fn an_anycast_la_can_be_taken_over_at_run_time() {
     let second = Ipv4Addr::new(10, 255, 255, 2);
@@ -187,9 +207,11 @@ fn the_tor_delivers_to_host_ports_only() {
         for inner in [unknown, back_into_the_fabric] {
             assert_eq!(receive(&arriving(PEER_TOR, 0, &inner)), (Verdict::Drop, inner.frame()));
         }
+        let from_a_hash = Ipv4 { source: Ipv4Addr::new(100, 64, 3, 7), ..Ipv4::default() };
+        assert_eq!(receive(&arriving(PEER_TOR, 0, &from_a_hash)), (Verdict::Drop, from_a_hash.frame()));
         let large = Ipv4 { payload: vec![0; 1500], ..Ipv4::default() };
         assert_eq!(receive(&arriving(PEER_TOR, 0, &large)), (Verdict::Drop, large.frame()));
-        let expected = [("delivered", 3), ("no_such_host", 2), ("too_big", 1)];
+        let expected = [("delivered", 3), ("no_such_host", 2), ("too_big", 1), ("made_up_header", 1)];
         assert_eq!(counted(switch.counters().unwrap()), expected);
         let ends = [unknown_aa, back_aa].map(|aa| StaleEnds { aa, source_aa: Ipv4::default().source });
         assert_eq!(switch.stale_samples().unwrap().take().unwrap(), ends, "only what has no host here is sampled");

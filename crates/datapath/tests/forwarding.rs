@@ -5,7 +5,7 @@ mod common;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use common::netns::{Namespace, link};
+use common::netns::{Namespace, link, mac_text};
 use common::tap::Tap;
 use common::*;
 use weft_datapath::switch::{SwitchConfig, SwitchDatapath, Tier};
@@ -47,7 +47,7 @@ impl Bed {
             outside.sysctl(&format!("net.ipv6.conf.{name}.disable_ipv6"), "1");
             intermediate.sysctl(&format!("net.ipv6.conf.{name}.disable_ipv6"), "1");
             intermediate.ip(&format!("addr add {net}.1/24 dev {name}"));
-            intermediate.ip(&format!("neigh replace {net}.2 lladdr {} dev {name}", text(mac)));
+            intermediate.ip(&format!("neigh replace {net}.2 lladdr {} dev {name}", mac_text(mac)));
         }
         intermediate
             .ip(&format!("route add {PEER_TOR}/32 nexthop via 10.128.1.2 dev way0 nexthop via 10.128.2.2 dev way1"));
@@ -57,8 +57,8 @@ impl Bed {
         Some(Self {
             entry: tap("in"),
             ways: [tap("way0"), tap("way1")],
-            in_port: mac_of(&intermediate, "in"),
-            way_ports: [mac_of(&intermediate, "way0"), mac_of(&intermediate, "way1")],
+            in_port: intermediate.mac("in"),
+            way_ports: ["way0", "way1"].map(|way| intermediate.mac(way)),
             intermediate,
             _outside: outside,
         })
@@ -93,18 +93,6 @@ impl Bed {
         self.send(packet);
         self.leaving().expect("it is forwarded").0
     }
-}
-
-fn text(mac: [u8; 6]) -> String {
-    mac.map(|byte| format!("{byte:02x}")).join(":")
-}
-
-fn mac_of(namespace: &Namespace, interface: &str) -> [u8; 6] {
-    let output = namespace.command("ip").args(["-o", "link", "show", "dev", interface]).output().expect("ip runs");
-    let line = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mac = line.split("link/ether ").nth(1).and_then(|rest| rest.split(' ').next()).expect("it has a MAC");
-    let bytes: Vec<u8> = mac.split(':').map(|byte| u8::from_str_radix(byte, 16).expect("hex")).collect();
-    bytes.try_into().expect("six bytes")
 }
 
 /// A packet as it comes to the Intermediate, and the one for the ToR inside it.

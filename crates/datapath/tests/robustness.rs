@@ -28,11 +28,11 @@ fn expected_encapsulation(frame: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// What weft-wire says an Intermediate must pass on, if the packet is an encapsulated one for [`ANYCAST`]. Stricter
-/// than there: an outer header with options is not ours.
+/// than there: an outer header with options, or whose source is no flow hash, is not ours.
 fn expected_decapsulation(frame: &[u8]) -> Option<Vec<u8>> {
     let (header, packet) = frame.split_at(14);
     let ours = header[12..14] == [8, 0] && packet.len() >= 20 && packet[16..20] == ANYCAST.octets();
-    if !ours || packet[0] != 0x45 {
+    if !ours || packet[0] != 0x45 || packet[12] != 100 || packet[13] & 0xc0 != 64 {
         return None;
     }
     let inner = vl2::decapsulate_one(packet).ok()?;

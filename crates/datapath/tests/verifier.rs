@@ -11,6 +11,7 @@ const BUDGET: &[(&str, u32)] = &[
     ("vl2_host_ingress", 2000),
     ("vl2_int_decap", 2000),
     ("vl2_tor_decap", 2600),
+    ("vl2_tor_server", 3800),
     ("l2_forward", 130),
     ("vtep_access", 30_000),
     ("vtep_uplink", 24_000),

@@ -46,3 +46,8 @@ INLINE __be32 hash_source(__u32 hash)
 {
 	return bpf_htonl(HASH_SOURCE_BLOCK | (hash & HASH_SOURCE_MASK));
 }
+
+INLINE int is_hash_source(__be32 source)
+{
+	return (source & bpf_htonl(~HASH_SOURCE_MASK)) == bpf_htonl(HASH_SOURCE_BLOCK);
+}

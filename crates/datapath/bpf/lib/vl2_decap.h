@@ -7,6 +7,7 @@
 #pragma once
 
 #include "ecn.h"
+#include "hash.h"
 #include "outcome.h"
 
 #define SWITCH_HEADERS (ETH_LENGTH + 2 * IPV4_LENGTH)
@@ -57,7 +58,7 @@ INLINE enum switch_outcome check_outer(ctx_t *ctx, const struct ipv4_header *out
 		return SWITCH_BAD_CHECKSUM;
 	if (outer->fragment & bpf_htons(IPV4_FRAGMENT_MASK))
 		return SWITCH_FRAGMENT;
-	return SWITCH_DECAPSULATED;
+	return is_hash_source(outer->source) ? SWITCH_DECAPSULATED : SWITCH_MADE_UP_HEADER;
 }
 
 INLINE enum switch_outcome vl2_decapsulate(ctx_t *ctx)

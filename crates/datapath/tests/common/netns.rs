@@ -69,6 +69,15 @@ impl Namespace {
         }
     }
 
+    /// The MAC of an interface.
+    pub fn mac(&self, interface: &str) -> [u8; 6] {
+        let output = self.command("ip").args(["-o", "link", "show", "dev", interface]).output().expect("ip runs");
+        let line = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mac = line.split("link/ether ").nth(1).and_then(|rest| rest.split(' ').next()).expect("it has a MAC");
+        let bytes: Vec<u8> = mac.split(':').map(|byte| u8::from_str_radix(byte, 16).expect("hex")).collect();
+        bytes.try_into().expect("six bytes")
+    }
+
     /// A command inside; unlike `ip netns exec`, mounts stay as they are.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
@@ -87,6 +96,11 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         let _already_gone = Command::new("ip").args(["netns", "del", &self.name]).stderr(Stdio::null()).status();
     }
+}
+
+/// As `ip` writes it.
+pub fn mac_text(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 /// A veth pair between two namespaces, both ends up and ready to send.

@@ -31,7 +31,7 @@ pub const HOST_RATIO_MAX: f64 = 4.0;
 pub const INTERMEDIATE_RATIO_MAX: f64 = 5.0;
 /// Highest ratio of the ToR's program for what comes from the fabric (one header off, the server's route).
 pub const TOR_DOWN_RATIO_MAX: f64 = 5.0;
-/// Highest ratio of the ToR's program for what its servers send (the kernel's route, one TTL).
+/// Highest ratio of the ToR's program for what its servers send (the source's route back, the kernel's route, one TTL).
 pub const TOR_UP_RATIO_MAX: f64 = 3.0;
 
 /// Runs of one program in a round for so many that one buffer would get: a new frame costs a hundred times as much.
@@ -234,20 +234,20 @@ impl Loaded {
         })
     }
 
-    fn program(&self, which: Program) -> ProgramMut<'_> {
+    fn program(&self, which: Program, ifindex: u32) -> ProgramMut<'_> {
         match which {
             Program::Empty => object::program(&self.empty, "bench_empty_tc"),
             Program::L2Forward => self.l2.tc_program(),
             Program::Host => self.host.program(),
-            Program::Intermediate => self.intermediate.program(),
-            Program::TorUp | Program::TorDown => self.tor.program(),
+            Program::Intermediate => self.intermediate.program_at(ifindex),
+            Program::TorUp | Program::TorDown => self.tor.program_at(ifindex),
         }
     }
 
     /// Mean of the middle half, nanoseconds.
     fn measure(&self, which: Program, frame_bytes: usize, runs: u32) -> Result<f64, DatapathError> {
-        let program = self.program(which);
         let ifindex = interface::index_of(which.port().0)?;
+        let program = self.program(which, ifindex);
         let frames: Vec<Vec<u8>> = (0..FLOWS).map(|n| which.frame(n, frame_bytes)).collect();
         let mut ns: Vec<u128> = Vec::new();
         for (_, bytes) in (0..runs).zip(frames.iter().cycle()) {
@@ -306,6 +306,7 @@ fn build_network() -> Result<(), DatapathError> {
         (0..TORS).map(tor).chain((0..ANYCAST_GROUPS).map(anycast)).map(|la| format!("route add {la}/32{hops}")),
     );
     lines.extend((1..=HOST_PORTS).map(|n| format!("route add {}/32 dev host{n}", local_aa(u32::from(n) - 1))));
+    lines.push(format!("route add {SENDER}/32 dev {}", Program::TorUp.port().0));
     ip(&lines.join("\n"))
 }
 
