@@ -91,6 +91,28 @@ fn daemons_read_what_is_written() {
     crate::rbridge::parse_keys(&bed.text("s3/campus.keys")).unwrap();
 }
 
+/// Whatever becomes of its floods: `members` alone says who may send into a segment.
+#[test]
+fn a_vtep_hears_each_segment_from_those_that_have_it() {
+    let bed = Bed::new(Network::Vxlan);
+    let alone = "\n[[vtep]]\nname = \"host4\"\nlocal = \"10.64.0.5\"\nuplinks = [\"eth1\"]\nports = { vm1 = 300 }\n";
+    bed.write(&(Network::Vxlan.example().to_owned() + alone)).unwrap();
+    for (host, expected) in [
+        ("host1", vec![vec![3], vec![3, 4]]),
+        ("host2", vec![vec![2], vec![2, 4]]),
+        ("host3", vec![vec![2, 3]]),
+        ("host4", vec![vec![]]),
+    ] {
+        let config: VtepConfig = read(&bed.out().join(host).join("vtep.toml")).unwrap();
+        config.settings().unwrap();
+        let members = config.vni.iter().map(|segment| {
+            let named = segment.members.as_ref().expect("they are named");
+            named.iter().map(|member| member.octets()[3]).collect::<Vec<_>>()
+        });
+        assert_eq!(members.collect::<Vec<_>>(), expected, "{host}");
+    }
+}
+
 #[test]
 fn a_host_has_its_own_secrets_and_no_others() {
     let bed = Bed::new(Network::Vl2);

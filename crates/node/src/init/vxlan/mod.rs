@@ -134,8 +134,10 @@ impl Vtep {
                 vxlan.vtep.iter().zip(vnis).filter(|(other, has)| other.name != self.name && has.contains(vni));
             let members: BTreeSet<Ipv4Addr> = others.map(|(other, _)| other.local).collect();
             config.peers.extend(&members);
+            // Said for itself, so that floods which go elsewhere one day do not let everybody in.
             config.vni.push(SegmentTable {
                 id: Some(VniIds::One((*vni).into())),
+                members: Some(members.clone()),
                 flood: Some(FloodText::List(members)),
                 ..SegmentTable::default()
             });
