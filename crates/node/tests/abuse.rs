@@ -321,7 +321,7 @@ fn idle_connections_to_any_port_leave_descriptors_to_who_looks_after_the_server(
         // More than it has descriptors; the kernel takes some in that it does not.
         let connect = |_| TcpStream::connect_timeout(&port.into(), limit).ok();
         let idle: Vec<_> = (0..250).map_while(connect).collect();
-        assert!(idle.len() > 150, "{} connections", idle.len());
+        assert!(idle.len() >= 128, "{} connections", idle.len());
         let began = Instant::now();
         let mut admin = AdminClient::connect(&config.admin_socket).unwrap();
         admin.set(mapping(aa(1), 1)).unwrap();

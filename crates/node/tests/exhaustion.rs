@@ -76,7 +76,9 @@ impl Server {
         assert!(!self.child.wait().unwrap().success());
         let text = std::fs::read_to_string(&self.stderr).unwrap();
         assert!(!text.contains("panicked"), "{text}");
-        text.lines().last().unwrap_or_default().to_owned()
+        // What Rust's own handler adds behind a failed allocation.
+        let is_said = |line: &&str| !line.starts_with("skipping backtrace") && !line.starts_with("note: ");
+        text.lines().rfind(is_said).unwrap_or_default().to_owned()
     }
 
     fn stop(&mut self) {

@@ -77,7 +77,7 @@ fn a_file_names_the_line() {
         ("", "missing field `name`"),
         ("name = \"s1\"\nnicknam = 3\n", "line 2: unknown field `nicknam`"),
         ("name = \"s1\"\nnickname = 70000\n", "line 2: nickname: invalid value: integer `70000`"),
-        ("name = \"s1\"\n[[port]]\ninterface = \"e\"\nkind = \"hub\"\n", "line 4: unknown variant `hub`"),
+        ("name = \"s1\"\n[[port]]\ninterface = \"e\"\nkind = \"hub\"\n", "line 4: kind: unknown variant `hub`"),
         ("name = ", "line 1: "),
     ] {
         std::fs::write(&file, text).unwrap();
