@@ -34,10 +34,10 @@ make_base() {
   say "a bare Debian 12 in $(seconds "$begin") s, $(chroot "$base" dpkg-query -W | wc -l) packages"
 }
 
-# Every file with its mode, owner and content, but what apt and dpkg keep for themselves, and copies that editors of users leave.
+# Every file with its mode, owner and content, but what apt, dpkg and mount keep for themselves, and copies that editors of users leave.
 trace() {
   (cd "$1" && find . \( -path ./proc -o -path ./sys -o -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache \
-    -o -path ./var/log -o -path ./package.deb -o -name '*-' -path './etc/*' -o -path ./etc/ld.so.cache \) -prune -o \
+    -o -path ./var/log -o -path ./package.deb -o -name '*-' -path './etc/*' -o -path ./etc/ld.so.cache -o -path ./run/mount \) -prune -o \
     \( -type f -printf '%p %M %U:%G ' -exec sh -c 'sha256sum < "$1"' sh {} \; \) -o -printf '%p %M %U:%G %l\n' | LC_ALL=C sort)
 }
 

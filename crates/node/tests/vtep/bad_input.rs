@@ -169,7 +169,7 @@ fn files_are_refused_with_their_line() {
         ("colour = \"red\"\n", "line 3: unknown field `colour`"),
         ("[[vni]]\nid = 7\nlearns = true\n", "unknown field `learns`"),
         ("[[port]]\nvni = 7\n", "missing field `interface`"),
-        ("hook = \"usb\"\n", "line 3: unknown variant `usb`"),
+        ("hook = \"usb\"\n", "line 3: hook: unknown variant `usb`"),
         ("udp_port = 70000\n", "line 3"),
         ("peers = [\"ten\"]\n", "line 3"),
         ("peers = [\n", "line"),
