@@ -211,29 +211,9 @@ fn flatten(path: &str, value: &toml::Value, into: &mut BTreeMap<String, String>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Relation;
-    use crate::verdict::Verdict;
 
     fn claim(id: &str, ours: Option<f64>, interval: Option<[f64; 2]>) -> ClaimResult {
-        ClaimResult {
-            id: id.into(),
-            paper: None,
-            ours,
-            unit: "s".into(),
-            relation: Relation::Info,
-            want: None,
-            paper_wants: None,
-            interval,
-            interval_method: None,
-            coverage: None,
-            n: 3,
-            exact: false,
-            baseline: String::new(),
-            limited_by: None,
-            required: false,
-            verdict: Verdict::Info,
-            reason: None,
-        }
+        ClaimResult { ours, unit: "s".into(), interval, ..ClaimResult::bare(id) }
     }
 
     fn run(plan: &str, run_dir: &str, claims: Vec<ClaimResult>) -> RunSummary {

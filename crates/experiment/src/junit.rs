@@ -65,23 +65,14 @@ mod tests {
 
     fn claim(id: &str, verdict: Verdict, required: bool) -> ClaimResult {
         ClaimResult {
-            id: id.into(),
-            paper: None,
             ours: Some(908.7),
             unit: "us".into(),
             relation: Relation::AtMost,
             want: Some(500.0),
-            paper_wants: None,
-            interval: None,
-            interval_method: None,
-            coverage: None,
-            n: 3,
-            exact: false,
-            baseline: String::new(),
-            limited_by: None,
             required,
             verdict,
             reason: Some("908.7 us > 500 us".into()),
+            ..ClaimResult::bare(id)
         }
     }
 

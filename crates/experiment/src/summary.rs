@@ -198,17 +198,16 @@ fn round(value: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn claim(id: &str, verdict: Verdict, reason: Option<&str>) -> ClaimResult {
-        ClaimResult {
+impl ClaimResult {
+    /// One that says nothing, for tests to fill in what they are about.
+    pub(crate) fn bare(id: &str) -> Self {
+        Self {
             id: id.into(),
-            paper: Some(0.847),
-            ours: Some(0.958),
-            unit: "ratio".into(),
-            relation: Relation::AtLeast,
-            want: Some(0.94),
+            paper: None,
+            ours: None,
+            unit: String::new(),
+            relation: Relation::Info,
+            want: None,
             paper_wants: None,
             interval: None,
             interval_method: None,
@@ -217,9 +216,28 @@ mod tests {
             exact: false,
             baseline: String::new(),
             limited_by: None,
+            required: false,
+            verdict: Verdict::Info,
+            reason: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(id: &str, verdict: Verdict, reason: Option<&str>) -> ClaimResult {
+        ClaimResult {
+            paper: Some(0.847),
+            ours: Some(0.958),
+            unit: "ratio".into(),
+            relation: Relation::AtLeast,
+            want: Some(0.94),
             required: true,
             verdict,
             reason: reason.map(str::to_owned),
+            ..ClaimResult::bare(id)
         }
     }
 
