@@ -100,7 +100,7 @@ fresh:
 
 unit: fresh
 	@$(CARGO) build --release --locked --workspace --bin xtask
-	$(CARGO) test --release --locked --workspace --no-fail-fast | target/release/xtask tally $(WEFT_SKIPS)
+	@CARGO="$(CARGO)" target/release/xtask test $(WEFT_SKIPS)
 
 objects: fresh # every eBPF object loads on Debian's kernels 6.1 and 6.12: a slice of `make kernels`
 	@CARGO="$(CARGO)" scripts/kernels/objects.sh

@@ -1,12 +1,12 @@
 //! Checks of the repository itself; `cargo test -p xtask` runs them, `cargo run -p xtask` prints what it finds,
 //! `cargo run -p xtask -- lines` how many lines of code each room has, `cargo run -p xtask -- records` the page
 //! `docs/records.md`, `cargo run -p xtask -- supply` what is wrong with the dependencies, `.. -- sbom` the bill of materials, and
-//! `cargo test | xtask tally FILE` what all tests came to.
+//! `.. -- test FILE` every test and what they came to.
 
 mod checks;
 mod lines;
 mod supply;
-mod tally;
+mod tests;
 
 use std::process::ExitCode;
 
@@ -20,13 +20,17 @@ fn main() -> ExitCode {
             Err(why) => report(&[why]),
         },
         Some("lines") => print(&lines::table(&root)),
-        Some("tally") => {
+        Some("test") => {
             let recorded = std::env::args().nth(2).unwrap_or_default();
-            if tally::tally(recorded.as_ref()) { ExitCode::SUCCESS } else { ExitCode::from(3) }
+            match tests::run(&root, recorded.as_ref()) {
+                Ok(true) => ExitCode::SUCCESS,
+                Ok(false) => ExitCode::from(3),
+                Err(why) => report(&[why]),
+            }
         }
         Some("records") => print(&weft_experiment::run_folder::records_page()),
         Some(other) => {
-            eprintln!("xtask knows no `{other}`; it takes nothing, `lines`, `records`, `supply`, `sbom` or `tally`");
+            eprintln!("xtask knows no `{other}`; it takes nothing, `lines`, `records`, `supply`, `sbom` or `test`");
             ExitCode::from(2)
         }
     }

@@ -1,0 +1,36 @@
+//! Every test of the workspace in two lanes side by side: packages that make labs in one, all others in the other one, in each one
+//! executable after the other. Labs leave a core idle for half of their time.
+
+mod executables;
+mod lane;
+mod tally;
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use lane::Job;
+use tally::Ends;
+
+/// Packages whose tests bring labs up and compare the machine before and after.
+const WITH_LABS: [&str; 2] = ["crates/cli", "crates/lab"];
+
+/// Builds and runs all of them, and prints what they say and what they came to; `recorded` is the file that skips are appended to.
+/// Whether all is as it must be.
+pub(crate) fn run(root: &Path, recorded: &Path) -> Result<bool, String> {
+    let (labs, others): (Vec<_>, Vec<_>) = executables::build(root)?
+        .into_iter()
+        .partition(|one| WITH_LABS.iter().any(|package| one.folder == Path::new(package)));
+    let mut labs: Vec<Job> = labs.iter().map(|one| Job::on_the_machine(root, one)).collect();
+    // Those of the command line last: some judge numbers, and the other lane has ended by then.
+    labs.reverse();
+    let beside = if lane::can_be_apart() { Job::apart } else { Job::on_the_machine };
+    let mut others: Vec<Job> = others.iter().map(|one| beside(root, one)).collect();
+    others.push(Job::examples(root));
+    let ends = Mutex::new(Ends::default());
+    thread::scope(|scope| {
+        scope.spawn(|| lane::run(labs, &ends));
+        lane::run(others, &ends);
+    });
+    Ok(tally::tell(&ends.into_inner().unwrap_or_else(PoisonError::into_inner), recorded))
+}
