@@ -130,6 +130,12 @@ fn a_server_that_reads_what_it_missed_in_silence_is_caught() {
     caught_in([2434, 7018], &[(Mutation::SilentReading, "lags and says nothing")]);
 }
 
+/// It takes the end of a cut, and a slow cluster just then.
+#[test]
+fn a_server_that_takes_the_beginning_of_a_watch_for_its_end_is_caught() {
+    caught_in([778_278_994], &[(Mutation::BegunIsCaughtUp, "lags and says nothing")]);
+}
+
 #[test]
 fn snapshots_that_are_wrong_are_caught() {
     caught(&[

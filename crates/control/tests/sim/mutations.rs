@@ -47,6 +47,8 @@ pub(crate) enum Mutation {
     WatchSkipsCompacted,
     WatchForever,
     SilentReading,
+    /// Whose watch has begun again takes itself for caught up.
+    BegunIsCaughtUp,
     // Snapshots.
     LosePolicy,
     LoseClients,

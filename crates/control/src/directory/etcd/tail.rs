@@ -130,9 +130,11 @@ impl Mute {
         self.why = why;
     }
 
-    /// A watch says something.
-    pub fn heard(&mut self) {
-        self.since_ns = None;
+    /// A watch says something. That it has begun is not enough: what was missed comes after that.
+    pub fn heard(&mut self, has_begun_only: bool) {
+        if !has_begun_only {
+            self.since_ns = None;
+        }
     }
 
     /// What is to be reported.

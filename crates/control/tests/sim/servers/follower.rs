@@ -195,13 +195,16 @@ impl World {
             }
             watch.next = compacted;
         }
-        state.mute.heard();
+        // A sign of life is one of progress only where nothing is missing; else it says that the watch has begun.
+        let has_begun_only = upto < watch.next && watch.next <= self.etcd.revision;
+        state.mute.heard(has_begun_only && self.plan.mutation != Mutation::BegunIsCaughtUp);
         let first = self.etcd.puts.partition_point(|put| put.revision < watch.next);
         for put in self.etcd.puts[first..].iter().take_while(|put| put.revision <= upto) {
             state.tail.event(put.revision, put.version, &put.bytes);
         }
         watch.next = watch.next.max(upto + 1);
-        self.note(server, Part::Follow, None);
+        let report = state.mute.report(now_ns).map(str::to_owned);
+        self.note(server, Part::Follow, report);
         self.follow(server);
     }
 

@@ -174,7 +174,7 @@ impl EtcdFollower {
         if message.canceled() {
             return Err(format!("the watch was ended: {}", message.cancel_reason()));
         }
-        self.mute.heard();
+        self.mute.heard(message.created());
         for pair in message.events().iter().filter_map(etcd_client::Event::kv) {
             self.tail.event(pair.mod_revision() as u64, pair.version() as u64, pair.value());
         }
