@@ -52,7 +52,7 @@ use nickname::Nickname;
 use origin::Origin;
 use port::Port;
 use replay::Numbers;
-use restart::Restart;
+use restart::{Lists, Restart};
 
 pub use adjacency::{Event as AdjacencyEvent, State as AdjacencyState, heard, next};
 pub use authentication::{Algorithm, Key, KeyChain, KeyFault};
@@ -82,6 +82,8 @@ pub struct RBridge {
     begun: bool,
     /// Until everything is known again that was known before.
     restart: Option<Restart>,
+    /// Lists that a restart leads to.
+    lists: Option<Lists>,
     /// When neighbours are told that it is gone.
     leave_at_ns: Option<u64>,
     has_left: bool,
@@ -156,6 +158,7 @@ impl RBridge {
             compute_pause_ns: 0,
             begun: false,
             restart: None,
+            lists: None,
             leave_at_ns: None,
             has_left: false,
             touched: Vec::new(),

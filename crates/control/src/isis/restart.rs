@@ -14,14 +14,32 @@ use weft_wire::isis::{LspId, NodeId};
 use super::adjacency::Event as Happening;
 use super::config::{Config, PortId};
 use super::io::Output;
+use super::lsdb::ZERO_AGE_S;
 use super::{AdjacencyState, RBridge};
 use crate::NS_PER_S;
 
 /// How long a restart may take at most, whatever neighbours believe.
 const LONGEST_NS: u64 = 30 * NS_PER_S;
 
-/// Between two lists of what is held; one may be lost.
+/// Between two lists of what is held while a restart lasts; one may be lost.
 const LIST_NS: u64 = NS_PER_S;
+
+/// When neighbours are told the next time what is held.
+///
+/// Who has not heard a list after a restart believes that we know what we have forgotten, such as a withdrawal that is still to
+/// reach it. Nothing acknowledges a list: it is said again after the restart, ever more seldom, for as long as others keep what was
+/// withdrawn meanwhile.
+#[derive(Debug)]
+pub(super) struct Lists {
+    at_ns: u64,
+    step_ns: u64,
+}
+
+impl Lists {
+    fn after(now_ns: u64, step_ns: u64) -> Option<Self> {
+        (step_ns <= u64::from(ZERO_AGE_S) * NS_PER_S).then_some(Self { at_ns: now_ns + step_ns, step_ns })
+    }
+}
 
 /// What a restart waits for.
 #[derive(Debug)]
@@ -32,21 +50,13 @@ pub(super) struct Restart {
     until_ns: Option<u64>,
     /// When the last new LSP came, or the last adjacency.
     changed_ns: u64,
-    /// When neighbours are told the next time what is held.
-    list_at_ns: u64,
     /// Our former LSPs as neighbours hold them.
     former: BTreeMap<LspId, LspEntry>,
 }
 
 impl Restart {
     pub(super) fn of(ports: impl IntoIterator<Item = PortId>) -> Self {
-        Self {
-            waiting: ports.into_iter().collect(),
-            until_ns: None,
-            changed_ns: 0,
-            list_at_ns: 0,
-            former: BTreeMap::new(),
-        }
+        Self { waiting: ports.into_iter().collect(), until_ns: None, changed_ns: 0, former: BTreeMap::new() }
     }
 
     pub(super) fn note_former(&mut self, entry: LspEntry) {
@@ -88,13 +98,13 @@ impl RBridge {
         let wait_ns = (u64::from(self.config.timing.holding_s()) * NS_PER_S).min(LONGEST_NS);
         if let Some(restart) = &mut self.restart {
             (restart.until_ns, restart.changed_ns) = (Some(now_ns + wait_ns), now_ns);
-            restart.list_at_ns = now_ns + LIST_NS;
+            self.lists = Lists::after(now_ns, LIST_NS);
         }
     }
 
     pub(super) fn restart_deadline_ns(&self) -> Option<u64> {
-        let restart = self.restart.as_ref()?;
-        Some(self.restart_ends_ns()?.min(restart.list_at_ns))
+        let list_at_ns = self.lists.as_ref().map(|lists| lists.at_ns);
+        self.restart_ends_ns().into_iter().chain(list_at_ns).min()
     }
 
     fn restart_ends_ns(&self) -> Option<u64> {
@@ -108,8 +118,9 @@ impl RBridge {
     }
 
     fn list_again(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
-        let Some(restart) = self.restart.as_mut().filter(|restart| restart.list_at_ns <= now_ns) else { return };
-        restart.list_at_ns = now_ns + LIST_NS;
+        let Some(lists) = self.lists.as_ref().filter(|lists| lists.at_ns <= now_ns) else { return };
+        let step_ns = if self.is_restarting() { LIST_NS } else { 2 * lists.step_ns };
+        self.lists = Lists::after(now_ns, step_ns);
         for index in 0..self.ports.len() {
             if self.ports[index].state().synchronizes() {
                 self.send_list(now_ns, index, outputs);
