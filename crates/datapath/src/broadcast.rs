@@ -4,10 +4,11 @@ use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
 use libbpf_rs::{Object, OpenObject};
+use weft_wire::block::Block;
 
 use crate::abi::{BROADCAST_TO_GROUP, BROADCAST_TO_MEMBERS, BroadcastConstants};
 use crate::error::DatapathError;
-use crate::host::{TokenBucket, mask};
+use crate::host::TokenBucket;
 use crate::table::Table;
 use crate::{membership, object};
 
@@ -22,8 +23,8 @@ pub struct Broadcast {
     pub aa: Ipv4Addr,
     /// The server's LA: the outer headers' source.
     pub la: Ipv4Addr,
-    /// The block of all LAs, network and prefix length: outer sources from elsewhere are not believed.
-    pub la_block: (Ipv4Addr, u8),
+    /// The block of all LAs: outer sources from elsewhere are not believed.
+    pub la_block: Block,
     /// LAs of the service's other servers: only they are believed.
     pub members: Vec<Ipv4Addr>,
     /// The service's multicast group in the underlay, which the server joins while its data path is attached by this
@@ -39,15 +40,14 @@ pub struct Broadcast {
 
 impl Broadcast {
     fn constants(&self) -> BroadcastConstants {
-        let (network, length) = self.la_block;
         let delivery = if self.group.is_some() { BROADCAST_TO_GROUP } else { BROADCAST_TO_MEMBERS };
         BroadcastConstants {
             limit_ps_per_byte: self.limit.ps_per_byte(),
             limit_burst_ns: self.limit.burst_ns(),
             aa: self.aa.octets(),
             la: self.la.octets(),
-            la_network: (u32::from(network) & mask(length)).to_be_bytes(),
-            la_mask: mask(length).to_be_bytes(),
+            la_network: self.la_block.network().octets(),
+            la_mask: self.la_block.netmask().octets(),
             group: self.group.unwrap_or(Ipv4Addr::UNSPECIFIED).octets(),
             delivery,
             members: self.members.len() as u32,

@@ -3,6 +3,8 @@
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
+use weft_wire::block::Block;
+
 use crate::frame::Verdict;
 
 /// What went wrong between user space and the programs in the kernel.
@@ -32,14 +34,8 @@ pub enum DatapathError {
         why: String,
     },
     /// An AA outside the block of this data path.
-    #[error("AA {aa} is outside the AA block {network}/{length}; nothing was changed")]
-    OutsideBlock {
-        aa: Ipv4Addr,
-        /// First address of the block.
-        network: Ipv4Addr,
-        /// Prefix length of the block.
-        length: u8,
-    },
+    #[error("AA {aa} is outside the AA block {block}; nothing was changed")]
+    OutsideBlock { aa: Ipv4Addr, block: Block },
     /// The kernel's verifier refused a program, whatever rights this process has.
     #[error(
         "eBPF object `{object}`: the kernel's verifier refused the program ({why}); \

@@ -13,6 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::{Object, ProgramMut};
+use weft_wire::block::Block;
 
 use crate::abi::{AaMapping, HOST_OUTCOMES, HostConstants, MAPPING_REFUSED, RECEIVE_OUTCOMES, SPREAD_OUTCOMES};
 use crate::broadcast::{self, Broadcast};
@@ -48,8 +49,8 @@ pub struct HostConfig {
     pub interface: String,
     /// Interface that frames without a mapping leave by; the agent reads them at its far end.
     pub miss_interface: String,
-    /// The AA block: network and prefix length, at most 30.
-    pub aa_block: (Ipv4Addr, u8),
+    /// The AA block; its prefix has 1 to 30 bits.
+    pub aa_block: Block,
     /// MAC of the ToR's host port. Every AA resolves to it.
     pub gateway_mac: [u8; 6],
     /// Largest IPv4 packet that the fabric carries, outer headers included, bytes.
@@ -250,9 +251,9 @@ impl HostDatapath {
     /// # Errors
     /// [`DatapathError::OutsideBlock`] or [`DatapathError::Map`].
     pub fn set(&self, aa: Ipv4Addr, mapping: &Mapping) -> Result<(), DatapathError> {
-        let (network, length) = self.config.aa_block;
-        if u32::from(aa) & mask(length) != u32::from(network) & mask(length) {
-            return Err(DatapathError::OutsideBlock { aa, network, length });
+        let block = self.config.aa_block;
+        if !block.contains(aa) {
+            return Err(DatapathError::OutsideBlock { aa, block });
         }
         self.maps.aa.put(&aa.octets(), &AaMapping::from(mapping))
     }
@@ -386,18 +387,13 @@ impl From<AaMapping> for Mapping {
     }
 }
 
-pub(crate) fn mask(length: u8) -> u32 {
-    u32::MAX.checked_shl(32 - u32::from(length.min(32))).unwrap_or(0)
-}
-
 fn constants(config: &HostConfig) -> Result<HostConstants, DatapathError> {
     check(config)?;
     spread::check(config.spread)?;
-    let (network, length) = config.aa_block;
     let own = |address: fn(OwnAddresses) -> Ipv4Addr| config.own.map_or([0; 4], |own| address(own).octets());
     Ok(HostConstants {
-        aa_network: (u32::from(network) & mask(length)).to_be_bytes(),
-        aa_mask: mask(length).to_be_bytes(),
+        aa_network: config.aa_block.network().octets(),
+        aa_mask: config.aa_block.netmask().octets(),
         own_tor_la: config.own_tor_la.octets(),
         miss_ifindex: interface::index_of(&config.miss_interface)?,
         underlay_mtu: config.underlay_mtu,
@@ -446,7 +442,7 @@ impl TokenBucket {
 
 fn check(config: &HostConfig) -> Result<(), DatapathError> {
     let refuse = |field, why: String| Err(DatapathError::Config { field, why });
-    let (_, length) = config.aa_block;
+    let length = config.aa_block.prefix_len();
     if !(1..=30).contains(&length) {
         return refuse("aa_block", format!("prefix length {length} is not between 1 and 30"));
     }

@@ -13,6 +13,7 @@ use common::*;
 use weft_datapath::broadcast::Broadcast;
 use weft_datapath::frame::{FrameInput, FrameOutput, Verdict};
 use weft_datapath::host::{HostConfig, HostDatapath, OwnAddresses, TokenBucket};
+use weft_wire::block::Block;
 
 const MY_LA: Ipv4Addr = Ipv4Addr::new(10, 64, 0, 2);
 const PEER_LA: Ipv4Addr = Ipv4Addr::new(10, 64, 1, 2);
@@ -40,7 +41,7 @@ fn to_group() -> Broadcast {
 
 fn to_members(members: &[Ipv4Addr]) -> Broadcast {
     let limit = TokenBucket { bits_per_s: 1_000_000_000, burst_bytes: 1_000_000 };
-    let la_block = (Ipv4Addr::new(10, 0, 0, 0), 8);
+    let la_block = Block::of(Ipv4Addr::new(10, 0, 0, 0), 8);
     Broadcast { aa: MY_AA, la: MY_LA, la_block, members: members.to_vec(), group: None, mtu: 1600, limit }
 }
 

@@ -243,8 +243,8 @@ fn arp_that_must_not_be_answered_is_not() {
 #[test]
 fn settings_that_cannot_work_are_refused_with_their_name() {
     let cases = [
-        ("aa_block", common::host_config_with(|config| config.aa_block.1 = 31)),
-        ("aa_block", common::host_config_with(|config| config.aa_block.1 = 0)),
+        ("aa_block", common::host_config_with(|config| config.aa_block = "20.0.0.0/31".parse().unwrap())),
+        ("aa_block", common::host_config_with(|config| config.aa_block = "0.0.0.0/0".parse().unwrap())),
         ("map_entries", common::host_config_with(|config| config.map_entries = 0)),
         ("underlay_mtu", common::host_config_with(|config| config.underlay_mtu = 107)),
         ("gateway_mac", common::host_config_with(|config| config.gateway_mac = BROADCAST_MAC)),

@@ -8,6 +8,7 @@ use common::*;
 use weft_datapath::broadcast::Broadcast;
 use weft_datapath::frame::{FrameInput, FrameOutput, Verdict};
 use weft_datapath::host::{HostConfig, HostDatapath, OwnAddresses, TokenBucket};
+use weft_wire::block::Block;
 
 const MY_LA: Ipv4Addr = Ipv4Addr::new(10, 64, 0, 2);
 const PUBLIC: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
@@ -114,7 +115,7 @@ fn a_copy_of_a_broadcast_comes_by_a_second_time_and_passes() {
     let broadcast = Broadcast {
         aa: MY_AA,
         la: MY_LA,
-        la_block: (Ipv4Addr::new(10, 0, 0, 0), 8),
+        la_block: Block::of(Ipv4Addr::new(10, 0, 0, 0), 8),
         members: vec![MEMBER_LA],
         group: None,
         mtu: 1600,

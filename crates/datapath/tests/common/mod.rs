@@ -7,6 +7,7 @@ use weft_datapath::DatapathError;
 use weft_datapath::host::{HostConfig, HostDatapath, Mapping};
 use weft_datapath::spread::Spread;
 use weft_datapath::switch::{SwitchConfig, SwitchDatapath, Tier};
+use weft_wire::block::Block;
 use weft_wire::flow::{FiveTuple, flow_hash, hash_source};
 
 pub mod bed;
@@ -156,7 +157,7 @@ pub fn host_config() -> HostConfig {
     HostConfig {
         interface: "lo".to_owned(),
         miss_interface: "lo".to_owned(),
-        aa_block: (Ipv4Addr::new(20, 0, 0, 0), 8),
+        aa_block: Block::of(Ipv4Addr::new(20, 0, 0, 0), 8),
         gateway_mac: GATEWAY_MAC,
         underlay_mtu: 1600,
         own_tor_la: MY_TOR,

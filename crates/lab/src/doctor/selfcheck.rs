@@ -10,6 +10,7 @@ use weft_datapath::spread::Spread;
 use weft_datapath::switch::{SwitchConfig, SwitchDatapath, Tier};
 use weft_datapath::vxlan::{AccessRule, Flood, To, Vni, VniSettings, Vtep, VtepOptions, VtepProgram, interface_index};
 use weft_scenario::addressing::VIRTUAL_MAC;
+use weft_wire::block::Block;
 use weft_wire::vxlan::UDP_PORT;
 use weft_wire::{udp, vl2, vxlan};
 
@@ -32,7 +33,7 @@ pub(super) fn vl2() -> Result<bool, DatapathError> {
     let host = HostConfig {
         interface: "lo".into(),
         miss_interface: "lo".into(),
-        aa_block: (Ipv4Addr::new(20, 0, 0, 0), 8),
+        aa_block: Block::of(Ipv4Addr::new(20, 0, 0, 0), 8),
         gateway_mac: VIRTUAL_MAC,
         underlay_mtu: 1600,
         own_tor_la: TOR_LA,

@@ -66,7 +66,7 @@ impl BroadcastConfig {
         Ok(Broadcast {
             aa: agent.aa,
             la: agent.la,
-            la_block: (la_block.network(), la_block.prefix_len()),
+            la_block,
             members: others(&self.members, agent.la, la_block)?,
             group: self.group,
             mtu: agent.underlay_mtu,

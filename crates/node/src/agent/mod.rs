@@ -337,7 +337,7 @@ fn host_config(config: &AgentConfig) -> Result<HostConfig, NodeError> {
     Ok(HostConfig {
         interface: config.interface.clone(),
         miss_interface: config.redirect_interface.clone(),
-        aa_block: (checked.aa_block.network(), checked.aa_block.prefix_len()),
+        aa_block: checked.aa_block,
         gateway_mac: checked.gateway_mac,
         underlay_mtu: config.underlay_mtu,
         own_tor_la: config.own_tor_la,

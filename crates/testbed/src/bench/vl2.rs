@@ -17,6 +17,7 @@ use weft_datapath::host::{HostConfig, HostDatapath, MAP_ENTRIES_DEFAULT, Mapping
 use weft_datapath::spread::Spread;
 use weft_datapath::switch::{SwitchConfig, SwitchDatapath, Tier};
 use weft_datapath::{interface, object};
+use weft_wire::block::Block;
 use weft_wire::{ipv4, vl2};
 
 use super::frames::{self, FRAME_BYTES};
@@ -268,7 +269,7 @@ fn host_config() -> HostConfig {
     HostConfig {
         interface: "up1".to_owned(),
         miss_interface: "up2".to_owned(),
-        aa_block: (Ipv4Addr::new(20, 0, 0, 0), 8),
+        aa_block: Block::of(Ipv4Addr::new(20, 0, 0, 0), 8),
         gateway_mac: OTHER_MAC,
         underlay_mtu: FABRIC_MTU,
         own_tor_la: OWN_TOR,
