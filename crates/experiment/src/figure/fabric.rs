@@ -13,20 +13,31 @@ use super::{WIDTH, coordinate, put};
 
 /// Most switches of a tier that have a box each.
 const BOXES_MAX: usize = 10;
+/// What is in the tier of end hosts.
+const HOSTS: [Role; 3] = [Role::Server, Role::Directory, Role::Router];
 /// Room for the names of tiers.
 const LEFT: f64 = 130.0;
 const TOP: f64 = 26.0;
 const TIER: f64 = 86.0;
 const BOX_HEIGHT: f64 = 28.0;
 const BOX_WIDTH: f64 = 76.0;
+/// Of text below boxes.
+const LINE: f64 = 15.0;
 
 /// The drawing of the first network, which says how many others there are.
 pub fn drawn(fabrics: &[Fabric]) -> Option<Figure> {
     let first = fabrics.first()?;
     let others = fabrics.iter().enumerate().filter(|(place, one)| !fabrics[..*place].contains(one)).count() - 1;
-    let (switches, servers, links) = (first.switches().count(), first.servers().count(), first.links().len());
+    let (switches, links) = (first.switches().count(), first.links().len());
     let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-    let counts = [plural(servers, "server"), plural(links, "link")].join(", ");
+    let hosts = HOSTS.map(|role| (role, first.with_role(role).count()));
+    let hosts = hosts.into_iter().filter(|(role, count)| *role == Role::Server || *count > 0);
+    let named = |(role, count): (Role, usize)| match role {
+        Role::Directory => plural(count, "directory server"),
+        role => plural(count, one(role)),
+    };
+    let counts: Vec<String> = hosts.map(named).chain([plural(links, "link")]).collect();
+    let counts = counts.join(", ");
     let switches = if switches == 1 { "1 switch".to_owned() } else { format!("{switches} switches") };
     let sweep = match others {
         0 => String::new(),
@@ -60,7 +71,9 @@ impl<'a> Drawing<'a> {
 
     fn render(&self, title: &str) -> String {
         let hosts = usize::from(self.fabric.ids().any(|id| self.fabric.node(id).role.tier() == Role::HOST_TIER));
-        let height = TOP + TIER * (self.tiers.len() + hosts - 1).max(1) as f64 + BOX_HEIGHT;
+        let others = HOSTS.iter().skip(1).filter(|role| self.fabric.with_role(**role).next().is_some());
+        let lines = LINE * others.count() as f64;
+        let height = TOP + TIER * (self.tiers.len() + hosts - 1).max(1) as f64 + BOX_HEIGHT + lines;
         let mut out = format!(
             "<svg viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"{}\">\n",
             coordinate(height),
@@ -140,34 +153,46 @@ impl<'a> Drawing<'a> {
         }
     }
 
+    /// The middle of each box that end hosts hang below, and how many of each kind in [`HOSTS`].
+    fn hosts_below(&self) -> Vec<((f64, f64), [usize; HOSTS.len()])> {
+        let mut below: BTreeMap<(usize, usize), [usize; HOSTS.len()]> = BTreeMap::new();
+        for (kind, role) in HOSTS.into_iter().enumerate() {
+            for (edge, _) in self.fabric.with_role(role).filter_map(|host| self.fabric.edge_of(host)) {
+                let Some(&(level, number)) = self.places.get(&edge) else { continue };
+                below.entry((level, if self.is_folded(level) { 0 } else { number })).or_default()[kind] += 1;
+            }
+        }
+        below.into_iter().map(|((level, number), counts)| (self.place(level, number), counts)).collect()
+    }
+
     /// How many end hosts hang below each switch, and what their links carry.
     fn draw_hosts(&self, out: &mut String) {
         let bottom = TOP + TIER * self.tiers.len() as f64;
-        let mut below: BTreeMap<NodeId, usize> = BTreeMap::new();
-        let mut rates = Vec::new();
-        for host in self.fabric.ids() {
-            if let Some((edge, link)) = self.fabric.edge_of(host) {
-                *below.entry(edge).or_default() += 1;
-                rates.push(self.fabric.link(link).spec.rate);
-            }
-        }
+        let rates = self.fabric.ids().filter_map(|host| Some(self.fabric.link(self.fabric.edge_of(host)?.1).spec.rate));
         text::line(out, "servers", (4.0, bottom + 5.0), Anchor::Start);
-        text::soft(out, &carried(rates), (4.0, bottom - TIER / 2.0 + 5.0));
-        let mut boxes: BTreeMap<usize, (f64, f64, usize)> = BTreeMap::new();
-        for (edge, count) in below {
-            let Some(&(level, number)) = self.places.get(&edge) else { continue };
-            let (x, y) = self.place(level, number);
-            let key = level * 1_000_000 + if self.is_folded(level) { 0 } else { number };
-            boxes.entry(key).or_insert((x, y, 0)).2 += count;
-        }
-        for (x, y, count) in boxes.into_values() {
+        text::soft(out, &carried(rates.collect()), (4.0, bottom - TIER / 2.0 + 5.0));
+        for ((x, y), counts) in self.hosts_below() {
             put(
                 out,
                 format_args!("<path class=\"link\" d=\"M{0} {1}V{2}\"/>", coordinate(x), y + BOX_HEIGHT / 2.0, bottom),
             );
-            let wide = text::width(&count.to_string()) + 16.0;
-            draw_box(out, (x, bottom), wide, &count.to_string());
+            let servers = counts[0].to_string();
+            draw_box(out, (x, bottom), text::width(&servers) + 16.0, &servers);
+            let others = HOSTS.iter().zip(counts).skip(1).filter(|(_, count)| *count > 0);
+            for (line, (role, count)) in others.enumerate() {
+                let base = bottom + BOX_HEIGHT / 2.0 + LINE * (line + 1) as f64;
+                text::line(out, &format!("+ {count} {}", one(*role)), (x, base), Anchor::Middle);
+            }
         }
+    }
+}
+
+/// What one end host is called.
+fn one(role: Role) -> &'static str {
+    match role {
+        Role::Directory => "directory",
+        Role::Router => "router",
+        _ => "server",
     }
 }
 
@@ -230,6 +255,13 @@ mod tests {
         // Ten switches and a count below each of four ToRs.
         assert_eq!(svg.matches("class=\"node\"").count(), 14, "{svg}");
         assert!(caption.starts_with("10 switches, "), "{caption}");
+    }
+
+    #[test]
+    fn hosts_that_are_no_servers_are_counted_apart() {
+        let (svg, caption) = svg_of(&[vl2_testbed(&TestbedParams::default()).unwrap()]);
+        assert!(svg.contains(">18</text>") && svg.contains(">+ 1 directory</text>"), "{svg}");
+        assert!(caption.contains("75 servers, 1 directory server, "), "{caption}");
     }
 
     #[test]
