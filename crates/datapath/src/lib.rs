@@ -40,7 +40,7 @@ mod link;
 mod membership;
 pub mod object;
 pub mod offload;
-mod pin;
+pub mod pin;
 pub mod probe;
 mod refusal;
 mod ring;

@@ -126,7 +126,7 @@ pub(crate) fn open_map(dir: &Path, name: &'static str) -> Result<MapHandle, Data
 }
 
 /// Pins a program or link.
-pub(crate) fn pin_fd(object: BorrowedFd<'_>, path: &Path) -> Result<(), DatapathError> {
+pub fn pin_fd(object: BorrowedFd<'_>, path: &Path) -> Result<(), DatapathError> {
     let name = CString::new(path.as_os_str().as_encoded_bytes())
         .map_err(|_nul| failed("pinning at", path, ErrorKind::InvalidFilename.into()))?;
     // SAFETY: descriptor and path are valid for the call.
@@ -137,7 +137,7 @@ pub(crate) fn pin_fd(object: BorrowedFd<'_>, path: &Path) -> Result<(), Datapath
 }
 
 /// Removes one pin; it is no error if there is none.
-pub(crate) fn remove_pin(path: &Path) -> Result<(), DatapathError> {
+pub fn remove_pin(path: &Path) -> Result<(), DatapathError> {
     match fs::remove_file(path) {
         Err(source) if source.kind() != ErrorKind::NotFound => Err(failed("unpinning", path, source)),
         _ => Ok(()),

@@ -81,6 +81,17 @@ pub enum LabError {
     /// No link between two nodes that a fault names.
     #[error("no link between `{a}` and `{b}`; a fault must name two neighbours")]
     NoSuchLink { a: String, b: String },
+    /// Only switches fail as a whole.
+    #[error("`{node}` is no switch; name the two ends of its link, such as {node} {neighbour}")]
+    NotASwitch { node: String, neighbour: String },
+    /// What shall be repaired works.
+    #[error("nothing of {what} is broken in lab `{lab}`; broken: {broken}")]
+    NotBroken {
+        what: String,
+        lab: String,
+        /// What is, or `nothing`.
+        broken: String,
+    },
     /// A line of an iproute2 batch was refused.
     #[error("node `{node}`: `{program} {line}` (line {number} of its batch) failed: {reason}")]
     Batch {

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use crate::error::LabError;
 use crate::folder::Folder;
+use crate::state::LabState;
 
 /// Everything weft keeps while it runs: labs' things, and sockets of daemons.
 pub const RUN_DIR: &str = "/run/weft";
@@ -174,6 +175,17 @@ pub(crate) fn lock() -> Result<File, LabError> {
             return Ok(file);
         }
     }
+}
+
+/// Holds one lab while its faults or its nodes change; dropping it lets go.
+pub(crate) fn lock_lab(lab: &str) -> Result<File, LabError> {
+    let path = LabState::path(lab);
+    // What is not there is said by whoever reads it.
+    LabState::load(lab)?;
+    let what = || format!("lock {}", path.display());
+    let folder = File::open(lab_dir(lab)).map_err(LabError::io(what()))?;
+    folder.lock().map_err(LabError::io(what()))?;
+    Ok(folder)
 }
 
 /// Removes [`RUN_DIR`] if a lab made it and nothing else is in it. The caller holds the lock, which this ends.

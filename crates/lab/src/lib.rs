@@ -12,6 +12,7 @@
 //! * [`isolation`]: what a tenant of two VTEPs does to another
 //! * [`tester`]: the test centre, between any two ports
 //! * [`trill`]: campuses of RBridges, and their spanning-tree twin; the TRILL papers' experiments
+//! * [`validate`]: whether a lab does what its fabric promises
 //! * [`plan`]: what would be done to each node, as text
 
 mod adjacency;
@@ -40,6 +41,7 @@ mod migration;
 mod multicast;
 mod netlink;
 mod netns;
+mod open;
 mod options;
 mod outside;
 mod overlay;
@@ -61,6 +63,7 @@ pub mod tester;
 pub mod traffic;
 pub mod trill;
 mod up;
+pub mod validate;
 mod verbs;
 mod wait;
 
@@ -68,7 +71,7 @@ pub use capture::{CaptureFilter, CaptureOptions, CaptureSummary, capture};
 pub use down::{Removed, down, down_all, down_matching, sweep_orphans};
 pub use engine::LabEngine;
 pub use error::LabError;
-pub use faults::LabActuator;
+pub use faults::{Change, LabActuator, fail, repair};
 pub use frr::FrrConfig;
 pub use multicast::broadcast_amiss;
 pub use netns::in_namespace;

@@ -123,6 +123,11 @@ pub(crate) fn difference(expected: &RouteTable, actual: &RouteTable) -> Option<S
     })
 }
 
+/// Whether a namespace's kernel has every route of a table.
+pub(crate) fn is_there((namespace, table): &(String, RouteTable)) -> bool {
+    kernel_table(namespace).is_ok_and(|actual| difference(table, &actual).is_none())
+}
+
 /// Waits until the routes of a lab are those of its whole fabric.
 pub(crate) fn settle(lab: &Lab, progress: &dyn Progress) -> Result<(), LabError> {
     let expected = expected(&lab.scenario.fabric, &lab.scenario.addresses, &BTreeSet::new());

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
-use weft_scenario::engine::Overlay;
+use weft_scenario::engine::{DirectoryStore, Overlay, Scenario};
+use weft_scenario::fault::FaultKind;
 use weft_scenario::topology::{Access, Fabric, Role};
 
 use crate::down;
@@ -42,6 +43,15 @@ pub struct LabState {
     pub nodes: Vec<NodeState>,
     /// Processes that the lab started.
     pub processes: Vec<ProcessState>,
+    /// What keeps its directory's mappings, if it has one.
+    #[serde(default)]
+    pub directory: DirectoryStore,
+    /// Decides how switches spread flows over equal paths.
+    #[serde(default)]
+    pub seed: u64,
+    /// What people have broken in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultKind>,
 }
 
 /// A node of a lab.
@@ -73,8 +83,10 @@ pub struct ProcessState {
 
 impl LabState {
     /// A lab about to be made.
-    pub(crate) fn new(lab: &str, scenario: &weft_scenario::engine::Scenario, owner: Option<ProcessId>) -> Self {
+    pub(crate) fn new(lab: &str, scenario: &Scenario, seed: u64, owner: Option<ProcessId>) -> Self {
         Self {
+            directory: scenario.directory,
+            seed,
             fabric_yaml: weft_scenario::topology::to_yaml(&scenario.fabric),
             shaped: scenario.shaped,
             owner,
@@ -98,6 +110,9 @@ impl LabState {
             ready: false,
             nodes: Vec::new(),
             processes: Vec::new(),
+            directory: DirectoryStore::default(),
+            seed: 0,
+            faults: Vec::new(),
         }
     }
 
@@ -178,14 +193,14 @@ fn make_folders(name: &str) -> Result<(), LabError> {
     make_store_dir(name)
 }
 
-fn accesses(scenario: &weft_scenario::engine::Scenario, id: weft_scenario::id::NodeId) -> Vec<Access> {
+fn accesses(scenario: &Scenario, id: weft_scenario::id::NodeId) -> Vec<Access> {
     if !scenario.overlay.takes_frames() || scenario.fabric.node(id).role.is_switch() {
         return Vec::new();
     }
     scenario.fabric.links_of(id).iter().filter_map(|link| access(scenario, *link)).collect()
 }
 
-fn node_states(lab: &str, scenario: &weft_scenario::engine::Scenario) -> Vec<NodeState> {
+fn node_states(lab: &str, scenario: &Scenario) -> Vec<NodeState> {
     let fabric: &Fabric = &scenario.fabric;
     let state = |id| {
         let node = fabric.node(id);

@@ -69,7 +69,7 @@ pub(crate) fn up_owned(
     let name = options.name.clone().unwrap_or_else(|| scenario.fabric.name().to_owned());
     check_lab_name(&name)?;
     doctor::require(scenario, None, options)?;
-    let state = claim(&name, scenario, owner)?;
+    let state = claim(&name, scenario, options.seed, owner)?;
     let guard = TakeDownOnError { lab: Some(name.clone()) };
     let plan = LabPlan::new(&name, scenario, options.seed);
     let mut lab = Lab { state, plan, scenario: scenario.clone(), facts: Vec::new() };
@@ -87,13 +87,13 @@ pub(crate) fn up_owned(
 }
 
 /// Takes the name: whoever creates the directory has it. The state is on disk before anything else is made.
-fn claim(name: &str, scenario: &Scenario, owner: Option<ProcessId>) -> Result<LabState, LabError> {
+fn claim(name: &str, scenario: &Scenario, seed: u64, owner: Option<ProcessId>) -> Result<LabState, LabError> {
     let _lock = lock()?;
     let labs = Folder::make(Path::new(LABS_DIR), 0o700)?;
     if !labs.make_child(name, Mode::RWXU)? {
         return Err(LabError::AlreadyUp(name.to_owned()));
     }
-    let state = LabState::new(name, scenario, owner);
+    let state = LabState::new(name, scenario, seed, owner);
     if let Err(error) = prepare(&state, scenario) {
         // Only this lab's own directory is there so far, and the settings if this is the only lab.
         let _ = remove_tree(&labs, name);
@@ -367,7 +367,7 @@ impl Lab {
 
     /// The servers that the first one reaches: in a campus without gateways those of its VLAN, in a VL2 network those of its
     /// service and of the common one.
-    fn servers_in_reach(&self) -> Vec<(NodeId, Ipv4Addr)> {
+    pub(crate) fn servers_in_reach(&self) -> Vec<(NodeId, Ipv4Addr)> {
         let mut servers = self.server_addresses();
         let fabric = &self.scenario.fabric;
         let vlan_of = |server| Some(access(&self.scenario, fabric.edge_of(server)?.1)?.vlan);

@@ -73,6 +73,68 @@ The exit code is the command's.")]
         #[arg(last = true, required = true)]
         command: Vec<std::ffi::OsString>,
     },
+    /// Take a switch or a link down; both ends see it
+    #[command(after_help = "\
+Examples:
+  weft lab fail int1                a switch, with all its links
+  weft lab fail tor1 agg1           the link between two nodes, or all of them if there are several
+  weft lab repair tor1 agg1
+
+It stays so until it is repaired, also after this command. What was found says how long routes took.")]
+    Fail(FaultArgs),
+    /// Let a switch or a link lose everything, and stay up: nobody is told
+    #[command(after_help = "\
+Examples:
+  weft lab silence tor1 agg1
+  weft lab repair tor1 agg1")]
+    Silence(FaultArgs),
+    /// Mend what `fail` and `silence` have broken
+    #[command(after_help = "\
+Examples:
+  weft lab repair tor1 agg1
+  weft lab repair --all")]
+    Repair {
+        /// A switch, or the two ends of a link
+        #[arg(num_args = 1..=2, required_unless_present = "all", conflicts_with = "all")]
+        what: Vec<String>,
+        /// Everything that is broken in this lab
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        common: LiveArgs,
+    },
+    /// Check a lab: daemons, shortest ways and their width, loops, who answers whom, packet length; exit code 3 if one fails
+    #[command(after_help = "\
+Examples:
+  weft lab validate                        what every lab must do
+  weft lab validate checks.toml            and what this file wants beside that
+  weft lab validate -o json | jq '.checks[] | select(.passed == false)'
+
+A file of checks, every part optional:
+  within_s = 5                             until every switch has its ways [default: 10]
+  mtu = 1500                               longest packet between all servers, bytes
+  [[reach]]
+  from = \"s1\"
+  to = \"s4\"
+  answers = true                           false: they must not reach each other
+  [[width]]
+  from = \"tor1\"
+  to = \"tor4\"
+  least = 3                                equal ways
+  [[path]]
+  from = \"tor1\"
+  to = \"tor4\"
+  most_hops = 4
+  through = [\"agg1\"]
+  avoids = [\"int3\"]
+
+What `weft lab fail` and `silence` have broken is taken into account: the rest of the lab must do without it.")]
+    Validate {
+        /// A file of checks
+        checks: Option<PathBuf>,
+        #[command(flatten)]
+        common: LiveArgs,
+    },
     /// Draw a fabric
     #[command(after_help = "\
 Examples:
@@ -107,6 +169,25 @@ Between RBridges, whose frames no packet socket sees, the first 480 bytes of eac
         #[arg(long)]
         seconds: Option<f64>,
     },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FaultArgs {
+    /// A switch, or the two ends of a link
+    #[arg(num_args = 1..=2, required = true)]
+    pub(crate) what: Vec<String>,
+    #[command(flatten)]
+    pub(crate) common: LiveArgs,
+}
+
+/// Of every verb that changes a lab.
+#[derive(Args, Debug)]
+pub(crate) struct LiveArgs {
+    /// Name of the lab; needed only if several are up
+    #[arg(long)]
+    pub(crate) lab: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputFlag,
 }
 
 /// Formats of `weft lab graph`.

@@ -40,7 +40,7 @@ pub(crate) use directory::{AdminArgs, CertsArgs, DirectoryCommand, KeyArgs, Poli
 #[cfg(feature = "lab")]
 pub(crate) use init::InitArgs;
 #[cfg(feature = "lab")]
-pub(crate) use lab::{DaemonArgs, GraphFormat, LabCommand, NodeCommand};
+pub(crate) use lab::{DaemonArgs, GraphFormat, LabCommand, LiveArgs, NodeCommand};
 #[cfg(feature = "lab")]
 pub(crate) use measure::{MeasureCommand, MethodChoice, PortArgs};
 pub(crate) use sim::{SimArgs, TrafficArgs, WorkloadChoice};

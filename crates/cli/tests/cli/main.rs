@@ -11,6 +11,8 @@ mod environment;
 #[cfg(feature = "lab")]
 mod lab;
 #[cfg(feature = "lab")]
+mod live;
+#[cfg(feature = "lab")]
 mod mutations;
 #[cfg(feature = "lab")]
 mod package;

@@ -160,6 +160,40 @@ impl Attached {
             Means::Filter(attached) | Means::Kept(attached) => attached.detach(),
         }
     }
+
+    /// Leaves the program in its place when this process ends, for whoever [`Self::resume`]s it.
+    ///
+    /// # Errors
+    /// [`DatapathError::Pin`]; the program is gone then.
+    pub fn keep(mut self, pin: &Path) -> Result<(), DatapathError> {
+        remove_pin(pin)?;
+        match &mut self.0 {
+            Means::Link(link) => link.pin(pin).map_err(|source| {
+                DatapathError::from_kernel(format!("pinning a program at {}", pin.display()), source)
+            }),
+            Means::Filter(filter) => {
+                let filter = filter.clone();
+                filter.pin(pin)?;
+                self.0 = Means::Kept(filter);
+                Ok(())
+            }
+            Means::Kept(_) => Ok(()),
+        }
+    }
+
+    /// What somebody has kept there; it ends with this process again. `None`: it is gone, or its interface.
+    ///
+    /// # Errors
+    /// [`DatapathError::Pin`].
+    pub fn resume(pin: &Path) -> Result<Option<Self>, DatapathError> {
+        let found = match pinned_filter(pin, None) {
+            Some(filter) => Some(Self(Means::Filter(filter))),
+            None if ProgramImpl::fd_from_pinned_path(pin).is_ok() => None,
+            None => Link::open(pin).ok().map(Self::from),
+        };
+        remove_pin(pin)?;
+        Ok(found)
+    }
 }
 
 impl Drop for Attached {

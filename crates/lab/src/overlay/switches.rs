@@ -1,7 +1,7 @@
 //! The eBPF data path of Intermediates and edge switches, pinned so that it outlives the command that set it up.
 
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use weft_datapath::bpffs;
 use weft_datapath::switch::{SwitchConfig, SwitchDatapath, SwitchMaps, Tier};
@@ -74,6 +74,14 @@ pub fn switch_status(lab: &str, node: &str) -> Result<SwitchStatus, LabError> {
 pub(crate) fn mount_bpffs() -> Result<(), LabError> {
     let _lock = lock()?;
     mount_bpffs_locked().map(drop)
+}
+
+/// A folder for pins of a lab that are no daemon's.
+pub(crate) fn make_pin_dir(lab: &str, name: &str) -> Result<PathBuf, LabError> {
+    mount_bpffs()?;
+    let folder = pin_dir(lab).join(name);
+    Folder::make(&folder, 0o700)?;
+    Ok(folder)
 }
 
 /// The same for who holds the lock: whether it was not mounted before.

@@ -24,7 +24,7 @@ use weft_scenario::id::NodeId;
 use weft_scenario::overlay::StpTimers;
 
 pub(crate) use held::{Held, interfaces_of};
-pub(crate) use rbridges::port_number;
+pub(crate) use rbridges::{port_number, ways};
 pub use rbridges::{rbridge_keys, rbridge_socket};
 pub(crate) use stations::{do_without_driver, prepare as prepare_stations};
 pub(crate) use trunk::{End as TrunkEnd, Trunk};

@@ -233,6 +233,24 @@ pub(crate) fn have_routes(lab: &Lab) -> Result<bool, LabError> {
     Ok(true)
 }
 
+/// Links by which each RBridge sends to each other one.
+pub(crate) fn ways(lab: &Lab) -> Result<BTreeMap<(NodeId, NodeId), BTreeSet<LinkId>>, LabError> {
+    let fabric = &lab.scenario.fabric;
+    let mut ways = BTreeMap::new();
+    for from in rbridges(lab) {
+        let Some(fib) = fib(lab, from)? else { continue };
+        for to in rbridges(lab).filter(|to| *to != from) {
+            let hops = fib.routes.get(&nickname(lab, to)).into_iter().flatten();
+            let by_port = |port: u8| fabric.links_of(from).get(usize::from(port).checked_sub(1)?).copied();
+            let links: BTreeSet<LinkId> = hops.filter_map(|hop| by_port(hop.port)).collect();
+            if !links.is_empty() {
+                ways.insert((from, to), links);
+            }
+        }
+    }
+    Ok(ways)
+}
+
 /// What every RBridge must know when the campus has settled.
 struct Wanted {
     paths: EcmpRoutes,

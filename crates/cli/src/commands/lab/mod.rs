@@ -1,5 +1,7 @@
 //! `weft lab`: fabrics of namespaces that stay up.
 
+mod live;
+
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -11,6 +13,7 @@ use weft_lab::{CaptureFilter, CaptureOptions, LabEngine, LabError, LabOptions, L
 use weft_node::DaemonKind;
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{DirectoryStore, EngineError, Progress, Scenario, Transport};
+use weft_scenario::fault::FaultKind;
 use weft_scenario::switching::Switching;
 use weft_scenario::units::BitsPerSec;
 
@@ -28,6 +31,22 @@ pub(crate) fn lab(command: LabCommand, quiet: bool) -> Result<ExitCode, Failure>
         LabCommand::Down { name, all: _ } => down(name.as_deref()),
         LabCommand::Ps { name, output } => ps(name.as_deref(), output.output),
         LabCommand::Exec { lab, node, command } => exec(lab, &node, &command),
+        LabCommand::Fail(fault) => live::fail(
+            &fault.what,
+            fault.common,
+            quiet,
+            |node| FaultKind::SwitchDown { node },
+            |a, b| FaultKind::LinkDown { a, b },
+        ),
+        LabCommand::Silence(fault) => live::fail(
+            &fault.what,
+            fault.common,
+            quiet,
+            |node| FaultKind::SwitchSilent { node },
+            |a, b| FaultKind::LinkSilent { a, b },
+        ),
+        LabCommand::Repair { what, all: _, common } => live::repair(&what, common, quiet),
+        LabCommand::Validate { checks, common } => live::validate(checks.as_deref(), common, quiet),
         LabCommand::Graph { fabric, format } => graph(&fabric, format),
         LabCommand::Capture { port, write, lab, count, seconds } => capture(&port, &write, lab, count, seconds, quiet),
     }

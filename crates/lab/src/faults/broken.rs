@@ -1,14 +1,10 @@
-//! Breaks and mends a lab while traffic runs: switches and links go down at both ends or fall silent, anycast LAs find new
-//! owners.
+//! What is broken in a lab, and the ports, programs and addresses that make it so.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
 
 use weft_scenario::addressing::AddressPlan;
-use weft_scenario::fault::{Fault, FaultKind};
+use weft_scenario::fault::FaultKind;
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::topology::Link;
 use weft_testbed::Cut;
@@ -18,39 +14,28 @@ use crate::batch::Program;
 use crate::error::LabError;
 use crate::plan::interfaces;
 use crate::plan::iproute::Ip;
-use crate::traffic::FaultActuator;
+use crate::routes::RouteTable;
 use crate::up::Lab;
 use crate::{overlay, routes};
 
-/// How long after a repair the kernel's routes are watched.
-const RESTORE_TIMEOUT: Duration = Duration::from_secs(60);
-const RESTORE_POLL: Duration = Duration::from_millis(100);
+/// A node's end of a link.
+type Port = (NodeId, LinkId);
 
-/// How long after the n-th repair all routes were back; `None`: not before the run ended or something else broke.
-type Restored = Arc<Mutex<Vec<(usize, Option<Duration>)>>>;
-
-/// Applies faults to a lab. Dropping it stops watching; what is broken stays so until repaired.
-pub struct LabActuator<'a> {
-    lab: &'a Lab,
-    active: Vec<FaultKind>,
-    down: BTreeSet<(NodeId, LinkId)>,
+/// What is broken. Links that are down or silent stay so when this is dropped if they are down, and not if they are silent; see
+/// [`Self::keep`].
+pub(super) struct Broken<'a> {
+    pub(super) lab: &'a Lab,
+    pub(super) active: Vec<FaultKind>,
+    down: BTreeSet<Port>,
     /// Loaded with the first link that falls silent.
     cuts: Option<Cuts>,
-    silent: BTreeMap<(NodeId, LinkId), Vec<Cut>>,
+    silent: BTreeMap<Port, Vec<Cut>>,
     addresses: AddressPlan,
-    repairs: usize,
-    restored: Restored,
-    watch: Option<Watch>,
 }
 
-struct Watch {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
-}
-
-impl<'a> LabActuator<'a> {
-    /// For a lab that is up.
-    pub fn new(lab: &'a Lab) -> Self {
+impl<'a> Broken<'a> {
+    /// Of a lab in which all is well.
+    pub(super) fn nothing(lab: &'a Lab) -> Self {
         Self {
             lab,
             active: Vec::new(),
@@ -58,20 +43,61 @@ impl<'a> LabActuator<'a> {
             cuts: None,
             silent: BTreeMap::new(),
             addresses: lab.scenario.addresses.clone(),
-            repairs: 0,
-            restored: Restored::default(),
-            watch: None,
         }
     }
 
-    /// Stops watching and says, for each repair, when the kernel had all routes that the links allow.
-    pub fn finish(mut self) -> Vec<(usize, Option<Duration>)> {
-        self.stop_watch();
-        std::mem::take(&mut *self.restored.lock().unwrap_or_else(PoisonError::into_inner))
+    /// The same, for who only looks.
+    pub(super) fn looked_at(lab: &'a Lab, faults: Vec<FaultKind>) -> Self {
+        Self { active: faults, ..Self::nothing(lab) }
+    }
+
+    /// Of a lab in which these faults have been left.
+    pub(super) fn left(lab: &'a Lab, faults: Vec<FaultKind>) -> Result<Self, LabError> {
+        let mut broken = Self::looked_at(lab, faults);
+        broken.down = broken.ports_of_active_faults()?;
+        broken.addresses = broken.addresses_of_active_faults()?;
+        for port in broken.silent_ports()? {
+            let resumed = broken.resume(port)?;
+            if !resumed.is_empty() {
+                broken.silent.insert(port, resumed);
+            }
+        }
+        Ok(broken)
+    }
+
+    /// Leaves everything as it is when this process ends, for [`Self::left`].
+    pub(super) fn keep(mut self) -> Result<(), LabError> {
+        for ((node, link), cuts) in std::mem::take(&mut self.silent) {
+            for (cut, (pin, _)) in cuts.into_iter().zip(self.pins((node, link))?) {
+                cut.keep(&pin).map_err(|error| self.failed(node, &error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the cuts of a port are kept, each with its interface.
+    fn pins(&self, (node, link): Port) -> Result<Vec<(PathBuf, String)>, LabError> {
+        let folder = overlay::make_pin_dir(&self.lab.state.lab, "faults")?;
+        let ports = interfaces(&self.lab.scenario, link, node).into_iter().enumerate();
+        // Numbers: names in a bpffs may not contain dots.
+        let pin = |place: usize| folder.join(format!("{}-{}-{place}", node.0, link.0));
+        Ok(ports.map(|(place, port)| (pin(place), port.interface)).collect())
+    }
+
+    fn resume(&self, (node, link): Port) -> Result<Vec<Cut>, LabError> {
+        let pins = self.pins((node, link))?;
+        self.lab.inside(node, || {
+            let cuts = pins.iter().map(|(pin, interface)| Cut::resume(pin, interface).transpose());
+            cuts.flatten().collect()
+        })
+    }
+
+    fn failed(&self, node: NodeId, error: &weft_datapath::DatapathError) -> LabError {
+        overlay::datapath_error(&self.lab.plan.node(node).name, error)
     }
 
     /// Brings ports and anycast addresses to what the active faults ask for.
-    fn settle(&mut self) -> Result<(), LabError> {
+    pub(super) fn settle(&mut self) -> Result<(), LabError> {
         let wanted = self.ports_of_active_faults()?;
         let to_break: Vec<_> = wanted.difference(&self.down).copied().collect();
         let to_mend: Vec<_> = self.down.difference(&wanted).copied().collect();
@@ -84,19 +110,7 @@ impl<'a> LabActuator<'a> {
 
     /// Both ends of a silent link hear nothing and can still send: a sender does not notice.
     fn settle_silence(&mut self) -> Result<(), LabError> {
-        let mut wanted = BTreeSet::new();
-        for fault in &self.active {
-            let links = match fault {
-                FaultKind::LinkSilent { a, b } => self.between(a, b)?,
-                FaultKind::SwitchSilent { node } => self.lab.scenario.fabric.links_of(self.find(node)?).to_vec(),
-                FaultKind::SwitchDown { .. } | FaultKind::LinkDown { .. } => continue,
-            };
-            let ends = |link: LinkId| {
-                let Link { a, b, .. } = self.lab.scenario.fabric.link(link);
-                [(a.node, link), (b.node, link)]
-            };
-            wanted.extend(links.into_iter().flat_map(ends));
-        }
+        let wanted = self.silent_ports()?;
         self.silent.retain(|port, _| wanted.contains(port));
         for port in wanted {
             if !self.silent.contains_key(&port) {
@@ -107,13 +121,30 @@ impl<'a> LabActuator<'a> {
         Ok(())
     }
 
-    fn silence(&mut self, (node, link): (NodeId, LinkId)) -> Result<Vec<Cut>, LabError> {
+    fn silent_ports(&self) -> Result<BTreeSet<Port>, LabError> {
+        let mut ports = BTreeSet::new();
+        for fault in &self.active {
+            let links = match fault {
+                FaultKind::LinkSilent { a, b } => self.between(a, b)?,
+                FaultKind::SwitchSilent { node } => self.lab.scenario.fabric.links_of(self.find(node)?).to_vec(),
+                FaultKind::SwitchDown { .. } | FaultKind::LinkDown { .. } => continue,
+            };
+            let ends = |link: LinkId| {
+                let Link { a, b, .. } = self.lab.scenario.fabric.link(link);
+                [(a.node, link), (b.node, link)]
+            };
+            ports.extend(links.into_iter().flat_map(ends));
+        }
+        Ok(ports)
+    }
+
+    fn silence(&mut self, (node, link): Port) -> Result<Vec<Cut>, LabError> {
         let loaded = match self.cuts.take() {
             Some(cuts) => Ok(cuts),
             None => Cuts::load(),
         };
-        let name = &self.lab.plan.node(node).name;
-        let cuts = self.cuts.insert(loaded.map_err(|error| overlay::datapath_error(name, &error))?);
+        let cuts = loaded.map_err(|error| self.failed(node, &error))?;
+        let cuts = self.cuts.insert(cuts);
         let ports = interfaces(&self.lab.scenario, link, node);
         self.lab.inside(node, || ports.iter().map(|port| cuts.cut(&port.interface)).collect())
     }
@@ -129,7 +160,7 @@ impl<'a> LabActuator<'a> {
 
     /// Ports to take down: at the failed switch itself, or at the switch's end of a failed link. The far end sees its
     /// carrier go, so both ends know at once.
-    fn ports_of_active_faults(&self) -> Result<BTreeSet<(NodeId, LinkId)>, LabError> {
+    fn ports_of_active_faults(&self) -> Result<BTreeSet<Port>, LabError> {
         let fabric = &self.lab.scenario.fabric;
         let mut ports = BTreeSet::new();
         for fault in &self.active {
@@ -154,8 +185,8 @@ impl<'a> LabActuator<'a> {
         self.lab.scenario.fabric.find(name).ok_or_else(missing)
     }
 
-    fn set_ports(&self, ports: &[(NodeId, LinkId)], up: bool) -> Result<(), LabError> {
-        let devices = |ports: &BTreeSet<(NodeId, LinkId)>, node: NodeId| -> BTreeSet<String> {
+    fn set_ports(&self, ports: &[Port], up: bool) -> Result<(), LabError> {
+        let devices = |ports: &BTreeSet<Port>, node: NodeId| -> BTreeSet<String> {
             let of_node = ports.iter().filter(|(at, _)| *at == node);
             let all = of_node.flat_map(|(_, link)| interfaces(&self.lab.scenario, *link, node));
             all.map(|port| port.interface).collect()
@@ -174,12 +205,7 @@ impl<'a> LabActuator<'a> {
 
     /// Gives orphaned anycast LAs to their successors and takes them back when their owners return (VL2 4.2.2).
     fn move_anycast(&mut self) -> Result<(), LabError> {
-        let mut addresses = self.lab.scenario.addresses.clone();
-        for fault in &self.active {
-            if let FaultKind::SwitchDown { node } = fault {
-                addresses.intermediate_failed(self.find(node)?);
-            }
-        }
+        let addresses = self.addresses_of_active_faults()?;
         for node in self.lab.scenario.fabric.switches() {
             let (old, new) = (owned(&self.addresses, node), owned(&addresses, node));
             // A failed switch keeps its addresses: nobody reaches it, and they are right when it returns.
@@ -199,67 +225,32 @@ impl<'a> LabActuator<'a> {
         Ok(())
     }
 
-    fn broken_links(&self) -> BTreeSet<LinkId> {
-        self.down.iter().chain(self.silent.keys()).map(|(_, link)| *link).collect()
-    }
-
-    fn start_watch(&mut self, repair: usize) {
-        let scenario = &self.lab.scenario;
-        let expected = routes::expected(&scenario.fabric, &scenario.addresses, &self.broken_links());
-        let tables: Vec<_> =
-            expected.into_iter().map(|(node, table)| (self.lab.plan.node(node).namespace.clone(), table)).collect();
-        let (stop, restored) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.restored));
-        let stopped = Arc::clone(&stop);
-        let start = Instant::now();
-        let thread = std::thread::spawn(move || {
-            let is_back = |(namespace, table): &(String, routes::RouteTable)| {
-                routes::kernel_table(namespace).is_ok_and(|actual| routes::difference(table, &actual).is_none())
-            };
-            // Once told to stop it looks a last time, so what is back by then always counts.
-            let back = loop {
-                let (looked, last) = (start.elapsed(), stopped.load(Ordering::Acquire));
-                if tables.iter().all(is_back) {
-                    break Some(looked);
-                }
-                if last || looked >= RESTORE_TIMEOUT {
-                    break None;
-                }
-                std::thread::park_timeout(RESTORE_POLL);
-            };
-            restored.lock().unwrap_or_else(PoisonError::into_inner).push((repair, back));
-        });
-        self.watch = Some(Watch { stop, thread });
-    }
-
-    fn stop_watch(&mut self) {
-        if let Some(watch) = self.watch.take() {
-            watch.stop.store(true, Ordering::Release);
-            watch.thread.thread().unpark();
-            if watch.thread.join().is_err() {
-                tracing::warn!("the watch over restored routes failed");
+    fn addresses_of_active_faults(&self) -> Result<AddressPlan, LabError> {
+        let mut addresses = self.lab.scenario.addresses.clone();
+        for fault in &self.active {
+            if let FaultKind::SwitchDown { node } = fault {
+                addresses.intermediate_failed(self.find(node)?);
             }
         }
-    }
-}
-
-impl FaultActuator for LabActuator<'_> {
-    fn apply(&mut self, fault: &Fault) -> Result<(), String> {
-        self.stop_watch();
-        self.active.push(fault.kind.clone());
-        self.settle().map_err(|error| error.to_string())
+        Ok(addresses)
     }
 
-    fn repair(&mut self, fault: &Fault) -> Result<(), String> {
-        if let Some(place) = self.active.iter().position(|active| *active == fault.kind) {
-            self.active.remove(place);
-        }
-        let repair = self.repairs;
-        self.repairs += 1;
-        self.settle().map_err(|error| error.to_string())?;
-        if !self.lab.scenario.overlay.forwards_frames() {
-            self.start_watch(repair);
-        }
-        Ok(())
+    /// The routes that every switch should have by now, by the names of namespaces.
+    pub(super) fn tables(&self) -> Vec<(String, RouteTable)> {
+        let scenario = &self.lab.scenario;
+        let expected = routes::expected(&scenario.fabric, &scenario.addresses, &self.links());
+        expected.into_iter().map(|(node, table)| (self.lab.plan.node(node).namespace.clone(), table)).collect()
+    }
+
+    /// Links that should carry nothing.
+    pub(super) fn wanted_links(&self) -> Result<BTreeSet<LinkId>, LabError> {
+        let ports = self.ports_of_active_faults()?.into_iter().chain(self.silent_ports()?);
+        Ok(ports.map(|(_, link)| link).collect())
+    }
+
+    /// Links that carry nothing.
+    fn links(&self) -> BTreeSet<LinkId> {
+        self.down.iter().chain(self.silent.keys()).map(|(_, link)| *link).collect()
     }
 }
 

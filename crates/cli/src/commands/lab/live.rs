@@ -1,0 +1,103 @@
+//! Verbs that change a lab while it is up.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use weft_lab::validate::Wanted;
+use weft_lab::{Change, LabError};
+use weft_scenario::fault::FaultKind;
+
+use super::{failure, lab_name};
+use crate::args::LiveArgs;
+use crate::exit::{self, Failure};
+use crate::output::{self, Rows};
+use crate::progress::TerminalProgress;
+
+/// Breaks a switch, or what is between two nodes.
+pub(super) fn fail(
+    what: &[String],
+    common: LiveArgs,
+    quiet: bool,
+    of_switch: fn(String) -> FaultKind,
+    of_link: fn(String, String) -> FaultKind,
+) -> Result<ExitCode, Failure> {
+    let fault = match what {
+        [node] => of_switch(node.clone()),
+        [a, b, ..] => of_link(a.clone(), b.clone()),
+        [] => return Err(Failure::usage("name a switch, or the two ends of a link")),
+    };
+    change(common, quiet, |lab, progress| weft_lab::fail(lab, &fault, progress))
+}
+
+pub(super) fn repair(what: &[String], common: LiveArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    change(common, quiet, |lab, progress| weft_lab::repair(lab, what, progress))
+}
+
+/// Checks the lab, and ends with 3 if it does not do what it should.
+pub(super) fn validate(checks: Option<&Path>, common: LiveArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let wanted = match checks {
+        None => Wanted::default(),
+        Some(file) => {
+            let text = std::fs::read_to_string(file)
+                .map_err(|error| Failure::usage(format!("cannot read {}: {error}", file.display())))?;
+            Wanted::read(&text, &file.display().to_string()).map_err(Failure::usage)?
+        }
+    };
+    let lab = lab_name(common.lab)?;
+    let progress = TerminalProgress::new(quiet)?;
+    let validation = weft_lab::validate::validate(&lab, &wanted, &progress);
+    progress.finish();
+    let validation = validation.map_err(failure)?;
+    let mut rows = Rows::new(&["check", "of", "verdict", "found"]);
+    for check in &validation.checks {
+        let verdict = match check.passed {
+            Some(true) => "pass",
+            Some(false) => "FAIL",
+            None => "not checked",
+        };
+        rows.push(vec![check.check.to_owned(), check.subject.clone(), verdict.to_owned(), check.found.clone()]);
+    }
+    output::print(common.output.output, &rows, &validation)?;
+    Ok(if validation.passed() { ExitCode::SUCCESS } else { ExitCode::from(exit::CLAIM_FAILED) })
+}
+
+#[derive(Serialize)]
+struct Said {
+    schema_version: u32,
+    #[serde(flatten)]
+    change: Change,
+}
+
+fn change(
+    common: LiveArgs,
+    quiet: bool,
+    work: impl FnOnce(&str, &TerminalProgress) -> Result<Change, LabError>,
+) -> Result<ExitCode, Failure> {
+    let lab = lab_name(common.lab)?;
+    let progress = TerminalProgress::new(quiet)?;
+    let change = work(&lab, &progress).map_err(failure)?;
+    let mut rows = Rows::new(&["broken", "how"]);
+    for fault in &change.broken {
+        let (what, how) = words(fault);
+        rows.push(vec![what, how.to_owned()]);
+    }
+    let (broken, kernel_ms, routes_s) = (change.broken.len(), change.kernel_s * 1e3, change.routes_s);
+    output::print(common.output.output, &rows, &Said { schema_version: 1, change })?;
+    if !quiet {
+        let routes =
+            routes_s.map_or_else(String::new, |seconds| format!(", routes followed {:.0} ms later", seconds * 1e3));
+        let rest = if broken == 0 { "nothing is broken" } else { "mend it: weft lab repair" };
+        eprintln!("done in {kernel_ms:.0} ms{routes}; {rest}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn words(fault: &FaultKind) -> (String, &'static str) {
+    match fault {
+        FaultKind::SwitchDown { node } => (node.clone(), "down"),
+        FaultKind::SwitchSilent { node } => (node.clone(), "silent"),
+        FaultKind::LinkDown { a, b } => (format!("{a} {b}"), "down"),
+        FaultKind::LinkSilent { a, b } => (format!("{a} {b}"), "silent"),
+    }
+}
