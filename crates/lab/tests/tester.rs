@@ -19,7 +19,7 @@ use weft_lab::tester::own;
 use weft_lab::tester::path::{Means, Path, Trial, TrialOrder};
 use weft_lab::tester::port::Port;
 use weft_lab::tester::reference::{self, Reference};
-use weft_lab::tester::stream::StreamPlan;
+use weft_lab::tester::stream::{IpVersion, StreamPlan};
 use weft_lab::{ProcessId, home};
 use weft_testbed::tester::LinkParams;
 
@@ -82,6 +82,25 @@ fn tagged_group_and_broadcast_frames_arrive_once() {
     clean(&trial, 1200);
     assert!(trial.streams.iter().all(|stream| stream.counts.received == 200), "{:?}", trial.streams);
     assert!(matches!(path.set_size(64), Err(TesterError::Refused(_))), "no room for a tag");
+}
+
+#[test]
+fn ipv6_frames_arrive_once_with_and_without_a_tag() {
+    let Some(_turn) = turn() else { return };
+    let bed = Bed::new(Between::Direct).unwrap();
+    for (vlans, least) in [(vec![], 84), (vec![5, 6], 88)] {
+        let plan = StreamPlan { ip: IpVersion::V6, unicast: 4, group: 2, vlans, ..StreamPlan::default() };
+        let mut path = bed.path(&plan, least).unwrap();
+        assert_eq!(path.means(), Means::XdpLiveFrames);
+        for frame_bytes in [least, 1450] {
+            path.set_size(frame_bytes).unwrap();
+            clean(&path.trial(&order(0.0, 12_000), NEVER).unwrap(), 12_000);
+        }
+        path.set_size(4000).unwrap();
+        assert_eq!(path.means(), Means::PacketSocket);
+        clean(&path.trial(&order(5000.0, 300), NEVER).unwrap(), 300);
+        assert!(matches!(path.set_size(least - 1), Err(TesterError::Refused(_))));
+    }
 }
 
 #[test]
@@ -323,6 +342,9 @@ fn ports_that_cannot_be_measured_are_refused_with_the_reason() {
     assert!(refused(a, &[], &one, 64).contains("no receiving port"));
     assert!(refused(a, &both[1..], &one, 63).contains("below 64"));
     assert!(refused(a, &both[1..], &tagged, 64).contains("below 68"));
+    let ipv6 = StreamPlan { ip: IpVersion::V6, ..stations(1) };
+    assert!(refused(a, &both[1..], &ipv6, 83).contains("below 84 bytes (the headers of IPv6"));
+    assert!(refused(a, &both[1..], &StreamPlan { broadcast: 1, ..ipv6 }, 84).contains("no broadcast"));
     assert!(refused(a, &both[1..], &one, 9500).contains("9216"));
     assert!(refused(a, &both[1..], &stations(0), 64).contains("0 streams"));
     // A port that is down, and one whose peer is.

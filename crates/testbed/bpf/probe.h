@@ -62,7 +62,8 @@ INLINE int probe_is_at(void *probe, void *end)
 
 /*
  * The probe of a frame on its way, whatever it is wrapped in: plain, tagged, behind one or two outer IPv4 headers (VL2),
- * TRILL with and without its outer header, VXLAN, VXLAN with an inner tag. Magic and checksum make a mistake a matter of one in 2^32.
+ * TRILL with and without its outer header, VXLAN, VXLAN with an inner tag; with IPv6 20 bytes further back. Magic and checksum
+ * make a mistake a matter of one in 2^32.
  */
 INLINE void *probe_find(void *data, void *end)
 {
@@ -82,5 +83,13 @@ INLINE void *probe_find(void *data, void *end)
 		return data + 92;
 	if (probe_is_at(data + 96, end))
 		return data + 96;
+	if (probe_is_at(data + 72, end))
+		return data + 72;
+	if (probe_is_at(data + 86, end))
+		return data + 86;
+	if (probe_is_at(data + 112, end))
+		return data + 112;
+	if (probe_is_at(data + 116, end))
+		return data + 116;
 	return NULL;
 }

@@ -7,6 +7,8 @@
 #include "probe.h"
 
 #define ETHERTYPE_VLAN 0x8100
+#define ETHERTYPE_IPV6 0x86dd
+#define IPV6_LENGTH 40
 #define VLAN_MASK 0x0fff
 #define WINDOW_BITS 64
 #define PATTERN_FACTOR 0x9e3779b97f4a7c15ULL
@@ -62,9 +64,13 @@ INLINE struct found find(void *data, void *end)
 		found.vlan = host16(WORD16(data + 14)) & VLAN_MASK;
 		ip += 4;
 	}
-	if (WORD16(ip - 2) != bpf_htons(ETHERTYPE_IPV4) || *(__u8 *)ip != IPV4_NO_OPTIONS)
-		return found;
+	__be16 type = WORD16(ip - 2);
 	void *probe = ip + IPV4_LENGTH + 8;
+	if (type != bpf_htons(ETHERTYPE_IPV4) || *(__u8 *)ip != IPV4_NO_OPTIONS) {
+		probe = ip + IPV6_LENGTH + 8;
+		if (type != bpf_htons(ETHERTYPE_IPV6) || *(__u8 *)ip >> 4 != 6 || probe + PROBE_LENGTH > end)
+			return found;
+	}
 	if (WORD16(probe) == bpf_htons(PROBE_MAGIC))
 		found.probe = probe;
 	return found;

@@ -106,36 +106,49 @@ INLINE void next_turn(struct tester_generator *g)
 	}
 }
 
+/*
+ * A head of a length that the compiler knows, and where the probe goes; NULL where the frame has no room for both. All of it in
+ * every frame: receivers change the pages, and the kernel hands them out again as they are.
+ */
+INLINE void *write_head(void *data, void *end, const void *head, __u32 bytes)
+{
+	if (data + bytes + PROBE_LENGTH > end)
+		return NULL;
+#pragma unroll
+	for (__u32 at = 0; at + 8 <= bytes; at += 8)
+		WORD64(data + at) = WORD64(head + at);
+	if (bytes & 4)
+		WORD32(data + (bytes & ~7)) = WORD32(head + (bytes & ~7));
+	WORD16(data + bytes - 2) = WORD16(head + bytes - 2);
+	return data + bytes;
+}
+
+INLINE void *write_head_of(void *data, void *end, const void *head, __u32 bytes)
+{
+	/* No switch: a compiler's search through its cases takes as long as writing the shortest of them. */
+	if (bytes == 42)
+		return write_head(data, end, head, 42);
+	if (bytes == 46)
+		return write_head(data, end, head, 46);
+	return bytes == 62 ? write_head(data, end, head, 62) : write_head(data, end, head, 66);
+}
+
 SEC("xdp")
 int tester_generate(struct xdp_md *ctx)
 {
 	struct tester_generator *g = &tester_generator;
-	void *data = (void *)(long)ctx->data;
-	void *end = (void *)(long)ctx->data_end;
 	__u32 stream = g->stream;
 	struct tester_head *head = bpf_map_lookup_elem(&tester_heads, &stream);
-	void *probe;
 
-	if (!head || data + 42 + PROBE_LENGTH > end)
+	if (!head)
 		return XDP_ABORTED;
 	if (!may_send(g))
 		return XDP_DROP;
-	/* All of it in every frame: receivers change the pages, and the kernel hands them out again as they are. */
-	__u64 *from = (void *)head->bytes;
-	__u64 *to = data;
-#pragma unroll
-	for (int word = 0; word < 5; word++)
-		to[word] = from[word];
-	if (g->head_bytes == 46) {
-		if (data + 46 + PROBE_LENGTH > end)
-			return XDP_ABORTED;
-		WORD32(data + 40) = WORD32(head->bytes + 40);
-		WORD16(data + 44) = WORD16(head->bytes + 44);
-		probe = data + 46;
-	} else {
-		WORD16(data + 40) = WORD16(head->bytes + 40);
-		probe = data + 42;
-	}
+	void *data = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	void *probe = write_head_of(data, end, head->bytes, g->head_bytes);
+	if (!probe)
+		return XDP_ABORTED;
 	__u32 sequence = g->sequence;
 	next_turn(g);
 	__u64 now = bpf_ktime_get_ns();

@@ -104,7 +104,7 @@ SEC("tcx/egress")
 int tester_link_tc(struct __sk_buff *skb)
 {
 	if (skb->data_end - skb->data < 42 + PROBE_LENGTH)
-		bpf_skb_pull_data(skb, skb->len < 128 ? skb->len : 128);
+		bpf_skb_pull_data(skb, skb->len < 144 ? skb->len : 144);
 	void *data = (void *)(long)skb->data;
 	void *end = (void *)(long)skb->data_end;
 

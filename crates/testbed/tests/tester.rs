@@ -31,6 +31,17 @@ fn head(mac: [u8; 6], vlan: Option<u16>, payload: usize) -> Vec<u8> {
     }
 }
 
+/// The same with IPv6, without a checksum, which the analyser does not look at.
+fn ipv6_head(mac: [u8; 6], vlan: Option<u16>, payload: usize) -> Vec<u8> {
+    let length = (payload as u16 + 8).to_be_bytes();
+    let ip = [&[0x60, 0, 0, 0, length[0], length[1], 17, 64][..], &[0x20; 16], &[0x21; 16]].concat();
+    let packet = [&ip[..], &[0x30, 0x39, 0x13, 0x89, length[0], length[1], 0, 0]].concat();
+    match vlan {
+        None => ethernet(mac, SENDER, 0x86dd, &packet),
+        Some(vlan) => ethernet(mac, SENDER, 0x8100, &[&vlan.to_be_bytes()[..], &[0x86, 0xdd], &packet].concat()),
+    }
+}
+
 fn probe(stream: u16, sequence: u32) -> Probe {
     Probe { stream, sequence, seed: SEED, sent_ns: now_ns(), delay_units: 0 }
 }
@@ -148,6 +159,38 @@ fn every_damaged_bit_is_counted() {
 }
 
 #[test]
+fn ipv6_frames_are_counted_and_looked_at_as_ipv4s_are() {
+    let Some(analyser) = analyser() else { return };
+    let with = |head: Vec<u8>, probe: Probe, payload: usize| {
+        let mut bytes = vec![0; payload];
+        probe.fill(&mut bytes);
+        [head, bytes].concat()
+    };
+    let payload = PROBE_LEN + 77;
+    let whole = with(ipv6_head(MAC, None, payload), probe(0, 0), payload);
+    let tagged = with(ipv6_head(MAC, Some(7), payload), probe(1, 0), payload);
+    let elsewhere = with(ipv6_head(SENDER, None, payload), probe(0, 1), payload);
+    let (port, streams) = feed(&analyser, &[whole.clone(), tagged, elsewhere]);
+    let of = |stream: usize| (streams[stream].received, streams[stream].misdelivered);
+    assert_eq!((of(0), of(1), port.port.frames), ((1, 1), (1, 0), 2));
+    for at in 64..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1 << (at % 8);
+        let before = feed(&analyser, &[]);
+        let after = feed(&analyser, &[damaged]);
+        let counted = (after.0.port.damaged - before.0.port.damaged, after.1[0].corrupt - before.1[0].corrupt);
+        assert_eq!(counted, if at < 62 + PROBE_LEN { (1, 0) } else { (0, 1) }, "byte {at}");
+    }
+    // Neighbours' questions, other datagrams, and frames that end in the middle are the kernel's.
+    for length in 14..62 + PROBE_LEN {
+        assert_eq!(analyser.run(&whole[..length]).unwrap().verdict, Verdict::Next, "{length}");
+    }
+    let mut version = whole;
+    version[14] = 0x50;
+    assert_eq!(analyser.run(&version).unwrap().verdict, Verdict::Next);
+}
+
+#[test]
 fn latency_is_time_on_the_way_and_virtual_delay() {
     let Some(analyser) = analyser() else { return };
     const LONG_NS: u64 = 10_000_000_000;
@@ -220,7 +263,7 @@ fn a_link_finds_the_probe_in_every_encapsulation() {
     let Some(links) = available(EmulatedLinks::load()) else { return };
     links.set("lo", &LinkParams { delay_ns: 64_000, ..LinkParams::default() }).unwrap();
     let inner = frame(Probe { sent_ns: 9, ..probe(0, 0) }, PROBE_LEN);
-    for at in [42, 46, 62, 66, 82, 92, 96] {
+    for at in [42, 46, 52, 62, 66, 72, 82, 86, 92, 96, 112, 116] {
         let bytes = [vec![0; at - 42], inner.clone()].concat();
         let out = links.run_tc(&bytes).unwrap();
         assert_eq!(stamped(&out.bytes, at).delay_units, 1000, "at {at}");

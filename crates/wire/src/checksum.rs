@@ -1,6 +1,6 @@
 //! The Internet checksum (RFC 1071) and its change by difference (RFC 1624).
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The checksum of `bytes`, an odd last byte padded with zero. Over bytes that hold their own checksum it is 0.
 pub fn of(bytes: &[u8]) -> u16 {
@@ -11,6 +11,17 @@ pub fn of(bytes: &[u8]) -> u16 {
 pub fn of_segment(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, segment: &[u8]) -> u16 {
     let addresses = sum(&source.octets()) + sum(&destination.octets());
     !fold(addresses + u64::from(protocol) + segment.len() as u64 + sum(segment))
+}
+
+/// The checksum of a TCP or UDP `segment` with the pseudo-header of its IPv6 addresses (RFC 8200, section 8.1).
+pub fn of_ipv6_segment(source: Ipv6Addr, destination: Ipv6Addr, next_header: u8, segment: &[u8]) -> u16 {
+    let addresses = sum(&source.octets()) + sum(&destination.octets());
+    !fold(addresses + u64::from(next_header) + segment.len() as u64 + sum(segment))
+}
+
+/// The checksum once it covers `more` as well, which begin at an even place.
+pub fn extended(checksum: u16, more: &[u8]) -> u16 {
+    !fold(u64::from(!checksum) + sum(more))
 }
 
 /// The checksum after the 16-bit word `before` in the bytes it covers became `after` (RFC 1624, equation 3).
@@ -71,5 +82,22 @@ mod tests {
         let (source, destination) = (Ipv4Addr::new(192, 168, 170, 8), Ipv4Addr::new(192, 168, 170, 20));
         assert_eq!(of_segment(source, destination, 17, &segment[..12]), 0xcc3d);
         assert_eq!(of_segment(source, destination, 6, &segment), 0xab47);
+    }
+
+    #[test]
+    fn ipv6_segment_with_pseudo_header() {
+        // Known answers of an independent implementation, even and odd length.
+        let segment = [0x80, 0x1b, 0x00, 0x35, 0x00, 0x0c, 0x00, 0x00, b'w', b'e', b'f', b't', b'!'];
+        let [source, destination] = ["2001:2:0:1::7", "ff15::5754:9"].map(|text| text.parse().unwrap());
+        assert_eq!(of_ipv6_segment(source, destination, 17, &segment[..12]), 0x2b2e);
+        assert_eq!(of_ipv6_segment(source, destination, 6, &segment), 0xa38);
+    }
+
+    #[test]
+    fn extended_is_the_checksum_of_all() {
+        let bytes = [0x12, 0x34, 0xff, 0xfe, 0x80, 0x00, 0x01];
+        for place in [0, 2, 4, 6] {
+            assert_eq!(extended(of(&bytes[..place]), &bytes[place..]), of(&bytes), "{place}");
+        }
     }
 }

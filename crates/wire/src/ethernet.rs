@@ -1,7 +1,7 @@
 //! The Ethernet II header (IEEE 802.3): 14 bytes, no tags, no frame check sequence.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use crate::bytes::{array, put, u16_at};
@@ -18,6 +18,8 @@ pub mod ethertype {
     pub const ARP: u16 = 0x0806;
     /// A VLAN tag follows (IEEE 802.1Q).
     pub const VLAN: u16 = 0x8100;
+    /// IPv6 (RFC 2464).
+    pub const IPV6: u16 = 0x86dd;
 }
 
 /// A 48-bit hardware address.
@@ -32,6 +34,12 @@ impl MacAddress {
     pub fn of_ipv4_group(group: Ipv4Addr) -> Self {
         let [_, b, c, d] = group.octets();
         Self([0x01, 0x00, 0x5e, b & 0x7f, c, d])
+    }
+
+    /// Where Ethernet carries what is for an IPv6 multicast group (RFC 2464 section 7).
+    pub fn of_ipv6_group(group: Ipv6Addr) -> Self {
+        let [.., c, d, e, f] = group.octets();
+        Self([0x33, 0x33, c, d, e, f])
     }
 
     /// Whether the address names a group (broadcast included).

@@ -11,6 +11,7 @@
 //! | [`vlan`] | VLAN tag | IEEE 802.1Q |
 //! | [`arp`] | ARP for IPv4 over Ethernet | RFC 826 |
 //! | [`ipv4`] | IPv4 header, ECN | RFC 791, RFC 3168 |
+//! | [`ipv6`] | IPv6 header | RFC 8200 |
 //! | [`udp`] | UDP header | RFC 768 |
 //! | [`icmp`] | "fragmentation needed" | RFC 792, RFC 1191 |
 //! | [`vl2`] | two IPv4 headers around a packet | VL2 4.2.1, RFC 2003, RFC 6040 |
@@ -37,6 +38,7 @@ pub mod ethernet;
 pub mod flow;
 pub mod icmp;
 pub mod ipv4;
+pub mod ipv6;
 pub mod isis;
 pub mod pcapng;
 pub mod print;

@@ -13,6 +13,8 @@
 //! * **seed** changes with every trial: a frame of an earlier trial that was held up somewhere is told from one of this.
 //! * **virtual delay** is what emulated links would have held the frame; they do not, they only say so here. Every link
 //!   adds whole units and takes the rest off the time of sending, so nothing is lost by rounding.
+//! * The **checksum** makes the probe sum to nothing, as the complement of RFC 7820 (section 3) does: the checksum of the datagram
+//!   around it is the same whatever the probe says, and links that write a new stamp leave it right.
 //! * **pattern** is a Weyl sequence: every bit error shows, and checking costs an addition for each word.
 //!
 //! The generator and analyser of `weft-datapath` write and read the same bytes in C.
@@ -181,6 +183,17 @@ mod tests {
             payload[bit / 8] ^= 1 << (bit % 8);
         }
         assert!(!is_pattern(PROBE.seed ^ 1, &payload[PROBE_LEN..]), "each trial has its own");
+    }
+
+    #[test]
+    fn a_datagram_s_checksum_does_not_depend_on_the_probe() {
+        let around = checksum::of(&[0x12, 0x34, 0x56]);
+        let mut probe = PROBE;
+        for step in 0..1000u64 {
+            probe.sequence = probe.sequence.wrapping_mul(0x9e37_79b1).wrapping_add(1);
+            probe.sent_ns = probe.sent_ns.wrapping_add(step << 20 | 0xffff) & (TIME_MODULUS_NS - 1);
+            assert_eq!(checksum::extended(around, &probe.to_bytes()), around, "{probe:?}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The UDP header (RFC 768) over IPv4.
+//! The UDP header (RFC 768) over IPv4, and its checksum over IPv6.
 
 use std::net::SocketAddrV4;
 
@@ -52,6 +52,16 @@ impl<'a> View<'a> {
     /// The bytes after the header.
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[HEADER_LEN..]
+    }
+}
+
+/// The checksum field once it covers `payload`, before which it covered addresses and header alone. 0, which says that there is
+/// none, stays; one that comes out as 0 is sent as all ones (RFC 768; RFC 8200, section 8.1).
+pub fn covering(checksum: u16, payload: &[u8]) -> u16 {
+    match checksum::extended(checksum, payload) {
+        _ if checksum == 0 => 0,
+        0 => 0xffff,
+        other => other,
     }
 }
 

@@ -17,6 +17,7 @@ Examples:
   weft measure throughput --tx eth1 --rx eth2
   weft measure throughput --tx eth1 --rx eth2 --size 64,1518 --method rfc2544 -o json
   weft measure throughput --tx red:g0 --rx blue:k0 --streams 1000 --cost   in namespaces; with CPU per frame
+  weft measure throughput --tx eth1 --rx eth2 --ip 6 --groups 8            IPv6, with multicast
 
 What limited a rate is in the last column: `device` (it lost frames above), `link` (the line is full), `generator` (weft
 can send no more), `cpu` (path and generator share a core) or `asked`. Only `device` and `link` say something about the
@@ -89,6 +90,18 @@ pub(crate) enum MethodChoice {
     Rfc2544,
 }
 
+/// What stations speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IpChoice {
+    /// IPv4
+    #[default]
+    #[value(name = "4")]
+    V4,
+    /// IPv6
+    #[value(name = "6")]
+    V6,
+}
+
 /// Ports and what is sent between them.
 #[derive(Debug, Args)]
 pub(crate) struct PortArgs {
@@ -98,8 +111,9 @@ pub(crate) struct PortArgs {
     /// Receiving port; more than one for groups: unicast goes to the first
     #[arg(long, value_name = "IF", required = true, value_delimiter = ',')]
     pub(crate) rx: Vec<String>,
-    /// Frame sizes with FCS, bytes
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "64,128,256,512,1024,1280,1450,1518")]
+    /// Frame sizes with FCS, bytes [default: the smallest that the probe leaves (64; 84 over IPv6; 4 more with a VLAN tag), 128, 256,
+    /// 512, 1024, 1280, 1450, 1518]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     pub(crate) size: Vec<u32>,
     /// Rates, frames per second; searches begin at the largest [default: found out]
     #[arg(long, value_name = "PPS", value_delimiter = ',')]
@@ -107,13 +121,16 @@ pub(crate) struct PortArgs {
     /// Length of one trial
     #[arg(long, default_value = "500ms", value_name = "TIME")]
     pub(crate) trial: Time,
+    /// What stations speak: IPv4, of 198.18.0.0/15, or IPv6, of 2001:2::/48
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) ip: IpChoice,
     /// Unicast streams, each between two stations of its own
     #[arg(long, default_value_t = 64, value_name = "N")]
     pub(crate) streams: u16,
     /// Multicast streams, each to a group of its own
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) groups: u16,
-    /// Broadcast streams
+    /// Broadcast streams (IPv4 only)
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) broadcasts: u16,
     /// VLANs that streams take in turn [default: frames without a tag]

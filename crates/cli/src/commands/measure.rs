@@ -9,12 +9,13 @@ use weft_lab::tester::TesterError;
 use weft_lab::tester::measure::{
     self, BurstRow, LatencyRow, LimitedBy, LossRow, MeasureOptions, Method, Report, SoakRow, ThroughputRow,
 };
-use weft_lab::tester::stream::StreamPlan;
+use weft_lab::tester::rate::usual_bytes;
+use weft_lab::tester::stream::{IpVersion, StreamPlan};
 use weft_scenario::engine::EngineError;
 use weft_scenario::judge::Relation;
 
 use super::saving::Saving;
-use crate::args::{MeasureCommand, MethodChoice, Output, PortArgs};
+use crate::args::{IpChoice, MeasureCommand, MethodChoice, Output, PortArgs};
 use crate::exit::{self, Failure};
 use crate::output::Rows;
 use crate::progress::TerminalProgress;
@@ -62,10 +63,15 @@ pub(crate) fn measure(command: MeasureCommand, quiet: bool) -> Result<ExitCode, 
 }
 
 fn options(ports: PortArgs) -> MeasureOptions {
-    let PortArgs { tx, rx, size, rate, trial, streams, groups, broadcasts, vlan, gateway, seed } = ports;
-    let kinds = StreamPlan { unicast: streams, group: groups, broadcast: broadcasts, ..StreamPlan::default() };
+    let PortArgs { tx, rx, size, rate, trial, ip, streams, groups, broadcasts, vlan, gateway, seed } = ports;
+    let ip = match ip {
+        IpChoice::V4 => IpVersion::V4,
+        IpChoice::V6 => IpVersion::V6,
+    };
+    let kinds = StreamPlan { ip, unicast: streams, group: groups, broadcast: broadcasts, ..StreamPlan::default() };
     let plan = StreamPlan { vlans: vlan, gateway, seed, ..kinds };
-    MeasureOptions { sending: tx, receiving: rx, plan, frame_bytes: size, trial: trial.0, rates_pps: rate }
+    let frame_bytes = if size.is_empty() { usual_bytes(plan.headers()) } else { size };
+    MeasureOptions { sending: tx, receiving: rx, plan, frame_bytes, trial: trial.0, rates_pps: rate }
 }
 
 fn failure(error: TesterError) -> Failure {

@@ -16,7 +16,16 @@ pub struct Tap(OwnedFd);
 
 impl Tap {
     pub fn open(namespace: &Namespace, interface: &str, wait: Duration) -> Self {
-        let socket = namespace.enter(|| bound(interface));
+        Self::open_for(namespace, interface, wait, libc::ETH_P_IP)
+    }
+
+    /// Frames of all kinds, what goes out as well. Of a bridge's port no other socket sees any.
+    pub fn open_for_all(namespace: &Namespace, interface: &str, wait: Duration) -> Self {
+        Self::open_for(namespace, interface, wait, libc::ETH_P_ALL)
+    }
+
+    fn open_for(namespace: &Namespace, interface: &str, wait: Duration, protocol: libc::c_int) -> Self {
+        let socket = namespace.enter(|| bound(interface, protocol));
         set_socket_timeout(&socket, Timeout::Recv, Some(wait)).expect("a valid timeout");
         Self(socket)
     }
@@ -43,9 +52,9 @@ impl Tap {
     }
 }
 
-/// For IPv4 only: such a socket does not see what goes out.
-fn bound(interface: &str) -> OwnedFd {
-    let protocol = (libc::ETH_P_IP as u16).to_be();
+/// For one EtherType: such a socket does not see what goes out.
+fn bound(interface: &str, protocol: libc::c_int) -> OwnedFd {
+    let protocol = (protocol as u16).to_be();
     let name = std::ffi::CString::new(interface).expect("no NUL in it");
     // SAFETY: the name is a C string; the address is plain data, filled and passed with its size; the descriptor is
     // checked, and nobody else owns it.

@@ -154,7 +154,10 @@ impl<'a> Bed<'a> {
     }
 
     fn destinations(&self) -> impl Iterator<Item = (std::net::Ipv4Addr, MacAddress)> {
-        self.streams.iter().map(|stream| (stream.destination.ip, stream.destination.mac))
+        self.streams.iter().filter_map(|stream| match stream.destination.ip {
+            std::net::IpAddr::V4(ip) => Some((ip, stream.destination.mac)),
+            std::net::IpAddr::V6(_) => None,
+        })
     }
 
     fn at_ingress<T>(

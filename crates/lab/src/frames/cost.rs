@@ -26,7 +26,7 @@ use crate::tester::experiment::order_of;
 use crate::tester::path::{TrialOrder, last_cpu};
 use crate::tester::port::Port;
 use crate::tester::rate::{FCS_BYTES, FrameSize};
-use crate::tester::stream::Stream;
+use crate::tester::stream::{Headers, Stream};
 use crate::trill::rbridges;
 
 /// Frames that the kernel sends in one go.
@@ -303,7 +303,7 @@ impl Alone {
 }
 
 pub(super) fn size_of(bytes: u32) -> Result<FrameSize, TesterError> {
-    FrameSize::new(bytes, BED_MTU, false).map_err(TesterError::Refused)
+    FrameSize::new(bytes, BED_MTU, Headers::default()).map_err(TesterError::Refused)
 }
 
 /// Frames of a size, one behind the other without a pause.

@@ -1,6 +1,7 @@
 //! Frames that end in sockets of processes at servers, and may begin there: the VXLAN draft's VMs, behind the servers' own network
 //! stacks (draft-liu-nvo3-ps-vxlan-perfomance-00, 2.4).
 
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use weft_scenario::addressing::port_mac;
@@ -43,6 +44,7 @@ pub(super) struct Sockets {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     node: NodeId,
+    address: Ipv4Addr,
     station: Station,
 }
 
@@ -172,18 +174,22 @@ impl Place {
             TesterError::Refused(format!("server `{}` has no address for a socket", lab.plan.node(node).name))
         })?;
         let mac = MacAddress(port_mac(&lab.scenario.fabric, link, node));
-        Ok(Self { node, station: Station { mac, ip: address, port: PORT } })
+        Ok(Self { node, address, station: Station { mac, ip: address.into(), port: PORT } })
     }
 
     fn start(&self, run: &Run<'_>) -> Result<Vm, LabError> {
-        Vm::start(run.weft_binary, &run.lab.plan.node(self.node).namespace, self.station.ip)
+        Vm::start(run.weft_binary, &run.lab.plan.node(self.node).namespace, self.address)
     }
 
     /// All others as neighbours, so that nobody asks by ARP while something is measured.
     fn know(&self, lab: &Lab, bed: &Bed<'_>, all: &[Self]) -> Result<(), LabError> {
         let interface = bed.interface(self.node);
-        let others = all.iter().filter(|other| other.node != self.node).map(|other| other.station);
-        let line = |Station { mac, ip, .. }| Ip::Neighbour { address: ip, mac, device: interface.to_owned() };
+        let others = all.iter().filter(|other| other.node != self.node);
+        let line = |Self { address, station, .. }: &Self| Ip::Neighbour {
+            address: *address,
+            mac: station.mac,
+            device: interface.to_owned(),
+        };
         lab.batch(self.node, Program::Ip, &others.map(line).collect::<Vec<_>>())
     }
 }

@@ -8,8 +8,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::time::ClockId;
 use weft_testbed::cpu;
-use weft_testbed::tester::{SendOrder, Sent};
-use weft_wire::probe::Probe;
+use weft_testbed::tester::{SendOrder, Sent, covering};
+use weft_wire::probe::{PROBE_LEN, Probe, fill_pattern};
 
 use super::latency::{BUCKETS, bucket_of};
 use crate::netns::join;
@@ -92,18 +92,19 @@ impl PacketSender {
 struct Schedule<'a> {
     order: &'a SendOrder,
     frames: Vec<Vec<u8>>,
-    heads: &'a [Vec<u8>],
+    heads: Vec<Vec<u8>>,
     sent: Sent,
     first_ns: u64,
     last_ns: u64,
 }
 
 impl<'a> Schedule<'a> {
-    fn new(heads: &'a [Vec<u8>], order: &'a SendOrder) -> Self {
+    fn new(heads: &[Vec<u8>], order: &'a SendOrder) -> Self {
         let paced = order.interval_ns > 0.0;
         let mut frame = vec![0; order.frame_bytes];
-        Probe { stream: 0, sequence: 0, seed: order.seed, sent_ns: 0, delay_units: 0 }
-            .fill(&mut frame[heads[0].len()..]);
+        let payload = &mut frame[heads[0].len()..];
+        fill_pattern(order.seed, &mut payload[PROBE_LEN..]);
+        let heads = covering(heads, payload);
         let gaps = if paced { vec![0; BUCKETS] } else { Vec::new() };
         let sent = Sent { gaps, ..Sent::default() };
         Self { order, frames: vec![frame; if paced { 1 } else { BATCH }], heads, sent, first_ns: 0, last_ns: 0 }
@@ -155,7 +156,7 @@ impl<'a> Schedule<'a> {
             };
             let frame = &mut self.frames[place];
             frame[..head.len()].copy_from_slice(head);
-            frame[head.len()..head.len() + weft_wire::probe::PROBE_LEN].copy_from_slice(&probe.to_bytes());
+            frame[head.len()..head.len() + PROBE_LEN].copy_from_slice(&probe.to_bytes());
         }
         let sent = if count == 1 {
             usize::from(socket.send(&self.frames[0])?)

@@ -15,7 +15,7 @@ use super::packet::PacketSender;
 use super::port::Port;
 use super::rate::FrameSize;
 use super::search::Outcome;
-use super::stream::{Cast, Stream, StreamPlan};
+use super::stream::{Cast, Headers, Stream, StreamPlan};
 use crate::error::LabError;
 use crate::sys;
 
@@ -167,6 +167,7 @@ pub struct Path {
     sending: Port,
     receiving: Vec<Port>,
     streams: Vec<Stream>,
+    headers: Headers,
     size: FrameSize,
     sender: Sender,
     analysers: Vec<Analyser>,
@@ -203,6 +204,7 @@ impl Path {
             sending: sending.clone(),
             receiving: receiving.to_vec(),
             streams,
+            headers: plan.headers(),
             size,
             sender,
             analysers,
@@ -263,9 +265,8 @@ impl Path {
     /// # Errors
     /// [`TesterError::Refused`] for a size that does not fit.
     pub fn set_size(&mut self, frame_bytes: u32) -> Result<(), TesterError> {
-        let tagged = self.streams.iter().any(|stream| stream.vlan.is_some());
-        self.size = size_for(&self.sending, &self.receiving, tagged, frame_bytes)?;
-        match &self.sender {
+        self.size = size_for(&self.sending, &self.receiving, self.headers, frame_bytes)?;
+        match &mut self.sender {
             Sender::Live(generator) if self.size.kernel_bytes() as usize <= FRAME_BYTES_MAX => {
                 generator.set_heads(&heads(&self.streams, self.size))?;
             }
@@ -454,12 +455,12 @@ fn check(sending: &Port, receiving: &[Port], plan: &StreamPlan, frame_bytes: u32
             return refused(format!("port `{}` is given twice", port.name()));
         }
     }
-    size_for(sending, receiving, plan.is_tagged(), frame_bytes)
+    size_for(sending, receiving, plan.headers(), frame_bytes)
 }
 
-fn size_for(sending: &Port, receiving: &[Port], tagged: bool, frame_bytes: u32) -> Result<FrameSize, TesterError> {
+fn size_for(sending: &Port, receiving: &[Port], headers: Headers, frame_bytes: u32) -> Result<FrameSize, TesterError> {
     let mtu = receiving.iter().map(Port::mtu).fold(sending.mtu(), u32::min);
-    FrameSize::new(frame_bytes, mtu, tagged).map_err(TesterError::Refused)
+    FrameSize::new(frame_bytes, mtu, headers).map_err(TesterError::Refused)
 }
 
 fn in_use(port: &Port, error: DatapathError) -> TesterError {

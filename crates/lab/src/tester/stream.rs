@@ -1,28 +1,61 @@
 //! What is sent: streams between simulated stations, all from a seed.
 //!
-//! Addresses are of the block that IANA set aside for this (198.18.0.0/15, RFC 2544 appendix C): senders in its lower
-//! half, receivers in its upper half. Two runs with one seed send the same bytes, up to time stamps.
+//! Addresses are of the blocks that IANA set aside for this: 198.18.0.0/15 (RFC 2544 appendix C), senders in its lower half,
+//! receivers in its upper half; 2001:2::/48 (RFC 5180 section 8, with erratum 1752), a network for either. Two runs with one seed
+//! send the same bytes, up to time stamps.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde::Serialize;
 
 use weft_scenario::random::scramble;
 use weft_wire::ethernet::{MacAddress, ethertype};
 use weft_wire::ipv4::{self, protocol};
 use weft_wire::vlan::{TAG_LEN, VLAN_MAX};
-use weft_wire::{ethernet, udp};
+use weft_wire::{checksum, ethernet, ipv6, udp};
 
 use super::rate::FrameSize;
 
 /// Most streams at once.
 pub const STREAMS_MAX: u16 = 16_384;
-/// Headers in front of the probe without and with a VLAN tag, bytes.
-pub const HEAD_BYTES: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
-/// The same with a tag.
-pub const TAGGED_HEAD_BYTES: usize = HEAD_BYTES + TAG_LEN;
 
 const SENDERS: u32 = 0xc612_0000; // 198.18.0.0
 const RECEIVERS: u32 = 0xc613_0000; // 198.19.0.0
 const GROUPS: u32 = 0xefc6_0000; // 239.198.0.0, administratively scoped (RFC 2365)
+const IPV6_SENDERS: [u16; 4] = [0x2001, 2, 0, 1]; // 2001:2:0:1::/64
+const IPV6_RECEIVERS: [u16; 4] = [0x2001, 2, 0, 2]; // 2001:2:0:2::/64
+const IPV6_GROUPS: [u16; 4] = [0xff15, 0, 0, 0]; // transient groups of the site (RFC 4291, 2.7)
+/// In front of a group's number: the hardware addresses of low numbers belong to groups that every station is in.
+const IPV6_GROUP_MARK: u16 = 0x5754;
+
+/// Version of the Internet Protocol that stations speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub enum IpVersion {
+    #[default]
+    #[serde(rename = "4")]
+    V4,
+    #[serde(rename = "6")]
+    V6,
+}
+
+/// What is in front of the probe: Ethernet, perhaps a VLAN tag, IP and UDP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Headers {
+    pub ip: IpVersion,
+    /// There is a VLAN tag.
+    pub tagged: bool,
+}
+
+impl Headers {
+    /// Length of all of them.
+    pub const fn bytes(self) -> usize {
+        let ip = match self.ip {
+            IpVersion::V4 => ipv4::HEADER_LEN,
+            IpVersion::V6 => ipv6::HEADER_LEN,
+        };
+        ethernet::HEADER_LEN + if self.tagged { TAG_LEN } else { 0 } + ip + udp::HEADER_LEN
+    }
+}
 
 /// Where a stream goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +71,7 @@ pub enum Cast {
 /// Which streams there are, as pure data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamPlan {
+    pub ip: IpVersion,
     pub unicast: u16,
     /// Number of multicast streams, each to a group of its own.
     pub group: u16,
@@ -55,7 +89,8 @@ pub struct StreamPlan {
 
 impl Default for StreamPlan {
     fn default() -> Self {
-        Self { unicast: 1, group: 0, broadcast: 0, vlans: Vec::new(), gateway: None, direct_percent: 0, seed: 1 }
+        let (ip, vlans) = (IpVersion::V4, Vec::new());
+        Self { ip, unicast: 1, group: 0, broadcast: 0, vlans, gateway: None, direct_percent: 0, seed: 1 }
     }
 }
 
@@ -64,8 +99,8 @@ impl Default for StreamPlan {
 pub struct Station {
     /// Its hardware address.
     pub mac: MacAddress,
-    /// Its address.
-    pub ip: Ipv4Addr,
+    /// Its address; both ends of a stream have one of the same version.
+    pub ip: IpAddr,
     /// Its UDP port.
     pub port: u16,
 }
@@ -109,19 +144,22 @@ impl Receiver {
 }
 
 impl StreamPlan {
-    /// Whether frames carry a VLAN tag.
-    pub fn is_tagged(&self) -> bool {
-        !self.vlans.is_empty()
+    /// The headers of all frames.
+    pub fn headers(&self) -> Headers {
+        Headers { ip: self.ip, tagged: !self.vlans.is_empty() }
     }
 
     /// The streams in the order in which they take turns.
     ///
     /// # Errors
-    /// One line for no or too many streams, for a VLAN that cannot be, for a gateway that is a group.
+    /// One line for no or too many streams, for a VLAN that cannot be, for a gateway that is a group, for broadcast over IPv6.
     pub fn streams(&self) -> Result<Vec<Stream>, String> {
         let count = u32::from(self.unicast) + u32::from(self.group) + u32::from(self.broadcast);
         if count == 0 || count > u32::from(STREAMS_MAX) {
             return Err(format!("{count} streams: there must be 1 to {STREAMS_MAX}"));
+        }
+        if self.ip == IpVersion::V6 && self.broadcast > 0 {
+            return Err("IPv6 has no broadcast; send to groups, which come to every receiving port as well".to_owned());
         }
         if let Some(vlan) = self.vlans.iter().find(|vlan| **vlan == 0 || **vlan > VLAN_MAX) {
             return Err(format!("VLAN {vlan} does not exist; use 1 to {VLAN_MAX}"));
@@ -145,21 +183,17 @@ impl StreamPlan {
         let ports = scramble(self.seed ^ u64::from(number) << 32);
         // Above the well-known ports; each stream's ports are its own draw.
         let port = |bits: u64| 1024 + (bits % (65_536 - 1024)) as u16;
-        let source = Station {
-            mac: station_mac(0, shuffled),
-            ip: Ipv4Addr::from(SENDERS | u32::from(shuffled)),
-            port: port(ports & 0xffff_ffff),
+        let (source_ip, destination_ip) = match self.ip {
+            IpVersion::V4 => ipv4_ends(cast, shuffled),
+            IpVersion::V6 => ipv6_ends(cast, shuffled),
         };
-        let destination_ip = match cast {
-            Cast::Unicast => Ipv4Addr::from(RECEIVERS | u32::from(shuffled)),
-            Cast::Group => Ipv4Addr::from(GROUPS | u32::from(shuffled)),
-            Cast::Broadcast => Ipv4Addr::BROADCAST,
+        let destination_mac = match (cast, destination_ip) {
+            (Cast::Unicast, _) => station_mac(1, shuffled),
+            (Cast::Group, IpAddr::V4(group)) => MacAddress::of_ipv4_group(group),
+            (Cast::Group, IpAddr::V6(group)) => MacAddress::of_ipv6_group(group),
+            (Cast::Broadcast, _) => MacAddress::BROADCAST,
         };
-        let destination_mac = match cast {
-            Cast::Unicast => station_mac(1, shuffled),
-            Cast::Group => MacAddress::of_ipv4_group(destination_ip),
-            Cast::Broadcast => MacAddress::BROADCAST,
-        };
+        let source = Station { mac: station_mac(0, shuffled), ip: source_ip, port: port(ports & 0xffff_ffff) };
         let direct = self.is_direct(number);
         let gateway = self.gateway.filter(|_| cast == Cast::Unicast && !direct);
         let receiver = if self.gateway.is_some() && direct { Receiver::Last } else { Receiver::First };
@@ -176,26 +210,55 @@ impl StreamPlan {
 }
 
 impl Stream {
-    /// Headers of a frame of this stream, up to the probe: [`HEAD_BYTES`] or [`TAGGED_HEAD_BYTES`]. The UDP checksum is 0
-    /// (none, RFC 768): time stamps change with every frame.
+    /// Headers of a frame of this stream, up to the probe. Over IPv4 the UDP checksum is 0 (none, RFC 768). Over IPv6, where there has
+    /// to be one, it covers all but the payload, which whoever sends adds: [`weft_testbed::tester::covering`].
     pub fn head(&self, size: FrameSize) -> Vec<u8> {
-        let mut head = Vec::with_capacity(TAGGED_HEAD_BYTES);
+        let mut head = Vec::with_capacity(Headers { ip: IpVersion::V6, tagged: true }.bytes());
         head.extend(self.gateway.unwrap_or(self.destination.mac).0);
         head.extend(self.source.mac.0);
         if let Some(vlan) = self.vlan {
             head.extend(ethertype::VLAN.to_be_bytes());
             head.extend(vlan.to_be_bytes());
         }
-        head.extend(ethertype::IPV4.to_be_bytes());
-        let udp_len = size.kernel_bytes() as usize - head.len() - ipv4::HEADER_LEN;
-        let mut header = [0; ipv4::HEADER_LEN];
-        ipv4::Header::new(self.source.ip, self.destination.ip, protocol::UDP, udp_len as u16).emit_into(&mut header);
-        head.extend(header);
-        head.extend(self.source.port.to_be_bytes());
-        head.extend(self.destination.port.to_be_bytes());
-        head.extend((udp_len as u16).to_be_bytes());
-        head.extend([0, 0]);
+        let packet_len = size.kernel_bytes() as usize - head.len() - size_of::<u16>();
+        match (self.source.ip, self.destination.ip) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                head.extend(ethertype::IPV4.to_be_bytes());
+                let udp_len = (packet_len - ipv4::HEADER_LEN) as u16;
+                let mut header = [0; ipv4::HEADER_LEN];
+                ipv4::Header::new(source, destination, protocol::UDP, udp_len).emit_into(&mut header);
+                head.extend(header);
+                head.extend(self.udp(udp_len));
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                head.extend(ethertype::IPV6.to_be_bytes());
+                let udp_len = (packet_len - ipv6::HEADER_LEN) as u16;
+                let mut header = [0; ipv6::HEADER_LEN];
+                let plain = ipv6::Header::new(source, destination, protocol::UDP, udp_len);
+                ipv6::Header { flow_label: self.flow_label(), ..plain }.emit_into(&mut header);
+                head.extend(header);
+                let mut udp = self.udp(udp_len);
+                // The pseudo-header has the length as well, and the header's bytes are summed where they are.
+                let addresses = checksum::of_ipv6_segment(source, destination, protocol::UDP, &[]);
+                let sum = checksum::extended(checksum::extended(addresses, &udp_len.to_be_bytes()), &udp);
+                udp[6..].copy_from_slice(&(if sum == 0 { 0xffff } else { sum }).to_be_bytes());
+                head.extend(udp);
+            }
+            ends => unreachable!("both ends of a stream speak one version: {ends:?}"),
+        }
         head
+    }
+
+    /// The UDP header without a checksum.
+    fn udp(&self, length: u16) -> [u8; udp::HEADER_LEN] {
+        let [[a, b], [c, d], [e, f]] = [self.source.port, self.destination.port, length].map(u16::to_be_bytes);
+        [a, b, c, d, e, f, 0, 0]
+    }
+
+    /// The same for all frames of a stream, and evenly spread over streams, as RFC 6437 wants it.
+    fn flow_label(&self) -> u32 {
+        let ports = u64::from(self.source.port) << 16 | u64::from(self.destination.port);
+        scramble(u64::from(self.number) << 32 | ports) as u32 & ipv6::FLOW_LABEL_MAX
     }
 
     /// The stream of the answers: what the receiving station would send. Bridges learn from one such frame where it is.
@@ -208,6 +271,24 @@ impl Stream {
     pub fn arrival(&self) -> ([u8; 6], u16) {
         (self.destination.mac.0, self.vlan.unwrap_or(0))
     }
+}
+
+/// Addresses of a sender and of whoever it sends to.
+fn ipv4_ends(cast: Cast, host: u16) -> (IpAddr, IpAddr) {
+    let of = |block: u32| Ipv4Addr::from(block | u32::from(host));
+    let destination = match cast {
+        Cast::Unicast => of(RECEIVERS),
+        Cast::Group => of(GROUPS),
+        Cast::Broadcast => Ipv4Addr::BROADCAST,
+    };
+    (of(SENDERS).into(), destination.into())
+}
+
+/// The same over IPv6, which has no broadcast.
+fn ipv6_ends(cast: Cast, host: u16) -> (IpAddr, IpAddr) {
+    let of = |[a, b, c, d]: [u16; 4], mark| Ipv6Addr::new(a, b, c, d, 0, 0, mark, host);
+    let destination = if cast == Cast::Unicast { of(IPV6_RECEIVERS, 0) } else { of(IPV6_GROUPS, IPV6_GROUP_MARK) };
+    (of(IPV6_SENDERS, 0).into(), destination.into())
 }
 
 /// A locally administered address: side 0 sends, side 1 receives.
@@ -230,9 +311,12 @@ mod tests {
 
     use super::*;
 
-    fn size(bytes: u32, tagged: bool) -> FrameSize {
-        FrameSize::new(bytes, 1500, tagged).unwrap()
+    fn size(bytes: u32, headers: Headers) -> FrameSize {
+        FrameSize::new(bytes, 1500, headers).unwrap()
     }
+
+    const PLAIN: Headers = Headers { ip: IpVersion::V4, tagged: false };
+    const TAGGED: Headers = Headers { ip: IpVersion::V4, tagged: true };
 
     #[test]
     fn ten_thousand_stations_are_ten_thousand_stations() {
@@ -243,7 +327,12 @@ mod tests {
                 |of: fn(&Stream) -> Station| streams.iter().map(of).map(|s| (s.mac, s.ip)).collect::<HashSet<_>>();
             assert_eq!(count(|stream| stream.source).len(), usize::from(STREAMS_MAX), "seed {seed}");
             assert_eq!(count(|stream| stream.destination).len(), usize::from(STREAMS_MAX), "seed {seed}");
-            let hosts = streams.iter().map(|stream| u32::from(stream.source.ip) & 0xffff);
+            let IpAddr::V4(first) = streams[0].source.ip else { panic!("IPv4 is the default") };
+            assert_eq!(first.octets()[..2], [198, 18]);
+            let hosts = streams.iter().map(|stream| match stream.source.ip {
+                IpAddr::V4(ip) => u32::from(ip) & 0xffff,
+                IpAddr::V6(_) => 0,
+            });
             assert!(hosts.clone().all(|host| host != 0 && host != 0xffff), "seed {seed}");
             assert!(streams.iter().all(|stream| stream.source.port >= 1024 && !stream.source.mac.is_group()));
         }
@@ -262,7 +351,8 @@ mod tests {
         let streams = plan.streams().unwrap();
         assert_eq!(streams.iter().map(|stream| stream.vlan.unwrap()).collect::<Vec<_>>(), [10, 20, 10, 20]);
         assert_eq!(streams[2].cast, Cast::Group);
-        let [.., b, c, d] = streams[2].destination.ip.octets();
+        let IpAddr::V4(group) = streams[2].destination.ip else { panic!("IPv4 is the default") };
+        let [.., b, c, d] = group.octets();
         assert_eq!(streams[2].destination.mac.0, [0x01, 0x00, 0x5e, b & 0x7f, c, d]);
         assert_eq!((streams[3].cast, streams[3].destination.mac), (Cast::Broadcast, MacAddress::BROADCAST));
         assert!(streams[..2].iter().all(|stream| !stream.destination.mac.is_group()));
@@ -299,18 +389,67 @@ mod tests {
     fn heads_are_whole_frames_for_an_independent_reader() {
         let plan = StreamPlan { vlans: vec![42], ..StreamPlan::default() };
         let stream = &plan.streams().unwrap()[0];
-        let head = stream.head(size(68, true));
-        assert_eq!(head.len(), TAGGED_HEAD_BYTES);
+        let head = stream.head(size(68, TAGGED));
+        assert_eq!(head.len(), TAGGED.bytes());
         assert_eq!(head[12..18], [0x81, 0x00, 0, 42, 0x08, 0x00]);
         let mut packet = head[18..].to_vec();
         packet.resize(68 - 4 - 18, 0);
         let view = ipv4::View::new(&packet).unwrap();
-        assert_eq!((view.source(), view.destination()), (stream.source.ip, stream.destination.ip));
+        let ends: [IpAddr; 2] = [view.source().into(), view.destination().into()];
+        assert_eq!(ends, [stream.source.ip, stream.destination.ip]);
         let datagram = udp::View::new(view.payload()).unwrap();
         assert_eq!((datagram.source_port(), datagram.payload().len()), (stream.source.port, 18));
-        assert_eq!(stream.reversed().head(size(68, true))[..6], stream.source.mac.0);
+        assert_eq!(stream.reversed().head(size(68, TAGGED))[..6], stream.source.mac.0);
         let plain = &StreamPlan::default().streams().unwrap()[0];
-        assert_eq!(plain.head(size(1518, false)).len(), HEAD_BYTES);
+        assert_eq!(plain.head(size(1518, PLAIN)).len(), PLAIN.bytes());
+    }
+
+    #[test]
+    fn ipv6_stations_are_in_their_networks_and_groups_of_the_site() {
+        let plan = StreamPlan { ip: IpVersion::V6, unicast: 2, group: 1, ..StreamPlan::default() };
+        let streams = plan.streams().unwrap();
+        let segments = |ip: IpAddr| match ip {
+            IpAddr::V6(ip) => ip.segments(),
+            IpAddr::V4(ip) => panic!("{ip}"),
+        };
+        for stream in &streams {
+            assert_eq!(segments(stream.source.ip)[..7], [0x2001, 2, 0, 1, 0, 0, 0]);
+        }
+        assert_eq!(segments(streams[0].destination.ip)[..7], [0x2001, 2, 0, 2, 0, 0, 0]);
+        let group = segments(streams[2].destination.ip);
+        assert_eq!(group[..7], [0xff15, 0, 0, 0, 0, 0, 0x5754]);
+        let [high, low] = group[7].to_be_bytes();
+        assert_eq!(streams[2].destination.mac.0, [0x33, 0x33, 0x57, 0x54, high, low]);
+        let labels: HashSet<u32> = streams.iter().map(Stream::flow_label).collect();
+        assert_eq!(labels.len(), 3, "each stream has its own");
+    }
+
+    #[test]
+    fn an_ipv6_head_covers_all_but_the_payload() {
+        let headers = Headers { ip: IpVersion::V6, tagged: true };
+        let plan = StreamPlan { ip: IpVersion::V6, vlans: vec![42], unicast: 300, ..StreamPlan::default() };
+        for stream in plan.streams().unwrap() {
+            let mut frame = stream.head(size(88, headers));
+            assert_eq!(frame.len(), headers.bytes());
+            frame.resize(84, 0);
+            assert_eq!(frame[12..18], [0x81, 0x00, 0, 42, 0x86, 0xdd]);
+            let header = ipv6::Header::parse(&frame[18..]).unwrap();
+            assert_eq!(
+                [IpAddr::V6(header.source), header.destination.into()],
+                [stream.source.ip, stream.destination.ip]
+            );
+            assert_eq!((header.payload_len, header.hop_limit, header.next_header), (26, 64, 17));
+            let segment = &frame[18 + ipv6::HEADER_LEN..];
+            // Over a whole segment with its checksum the sum is nothing.
+            assert_eq!(checksum::of_ipv6_segment(header.source, header.destination, 17, segment), 0);
+        }
+        // 0 would be none, so it is all ones.
+        let many = StreamPlan { ip: IpVersion::V6, unicast: STREAMS_MAX, ..StreamPlan::default() };
+        let heads = many.streams().unwrap().into_iter().flat_map(|stream| {
+            (84..92).map(move |bytes| stream.head(size(bytes, Headers { tagged: false, ..headers })))
+        });
+        let fields: Vec<_> = heads.map(|head| [head[60], head[61]]).collect();
+        assert!(fields.contains(&[0xff; 2]) && !fields.contains(&[0; 2]));
     }
 
     #[test]
@@ -321,6 +460,8 @@ mod tests {
         assert!(refused(StreamPlan { vlans: vec![1, 4095], ..StreamPlan::default() }).contains("VLAN 4095"));
         assert!(refused(StreamPlan { vlans: vec![0], ..StreamPlan::default() }).contains("VLAN 0"));
         assert!(refused(StreamPlan { direct_percent: 101, ..StreamPlan::default() }).contains("101 streams of 100"));
+        let of_ipv6 = StreamPlan { ip: IpVersion::V6, broadcast: 1, ..StreamPlan::default() };
+        assert!(refused(of_ipv6).contains("no broadcast"));
         let gateway = Some(MacAddress::BROADCAST);
         assert!(refused(StreamPlan { gateway, ..StreamPlan::default() }).contains("group address"));
     }

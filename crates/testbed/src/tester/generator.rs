@@ -12,7 +12,7 @@ use rustix::time::ClockId;
 use weft_datapath::DatapathError;
 use weft_datapath::abi::Abi;
 use weft_datapath::{clock, interface, object};
-use weft_wire::probe;
+use weft_wire::{probe, udp};
 
 use crate::abi::{BUCKETS, TesterGenerator, TesterHead};
 use crate::{cpu, files};
@@ -72,25 +72,24 @@ pub struct Sent {
 pub struct Generator {
     object: Object,
     ifindex: u32,
-    head_bytes: u32,
-    streams: u32,
+    heads: Vec<Vec<u8>>,
 }
 
 impl Generator {
     /// Loads a generator that sends out of an interface of the caller's namespace. `heads` are the streams' headers up to
-    /// the probe, all of 42 or all of 46 bytes.
+    /// the probe, all of 42 bytes (IPv4) or all of 62 (IPv6), or of 4 more with a tag.
     ///
     /// # Errors
     /// [`DatapathError::Config`] for headers of another length or none, or any other.
     pub fn load(interface: &str, heads: &[Vec<u8>]) -> Result<Self, DatapathError> {
         let ifindex = interface::index_of(interface)?;
-        let head_bytes = checked_head_bytes(heads)?;
+        check(heads)?;
         let streams = u32::try_from(heads.len()).expect("streams have 16 bits");
         let mut open = files::TESTER_GENERATE.open()?;
         object::set_max_entries(&mut open, "tester_heads", streams)?;
-        let generator = Self { object: files::TESTER_GENERATE.load(open)?, ifindex, head_bytes, streams };
+        let generator = Self { object: files::TESTER_GENERATE.load(open)?, ifindex, heads: heads.to_vec() };
         object::update(&generator.object, "tester_port_out", &0u32.to_ne_bytes(), &ifindex.to_ne_bytes())?;
-        generator.set_heads(heads)?;
+        generator.write_heads(heads)?;
         Ok(generator)
     }
 
@@ -98,10 +97,20 @@ impl Generator {
     ///
     /// # Errors
     /// As [`Self::load`].
-    pub fn set_heads(&self, heads: &[Vec<u8>]) -> Result<(), DatapathError> {
-        if checked_head_bytes(heads)? != self.head_bytes || heads.len() != self.streams as usize {
-            return Err(config("the number of streams and their tags cannot change"));
+    pub fn set_heads(&mut self, heads: &[Vec<u8>]) -> Result<(), DatapathError> {
+        check(heads)?;
+        if heads.len() != self.heads.len() || heads[0].len() != self.head_bytes() {
+            return Err(config("the number of streams and their headers cannot change"));
         }
+        self.heads = heads.to_vec();
+        self.write_heads(heads)
+    }
+
+    fn head_bytes(&self) -> usize {
+        self.heads[0].len()
+    }
+
+    fn write_heads(&self, heads: &[Vec<u8>]) -> Result<(), DatapathError> {
         for (number, bytes) in (0u32..).zip(heads) {
             let mut head = TesterHead::default();
             head.bytes[..bytes.len()].copy_from_slice(bytes);
@@ -117,9 +126,15 @@ impl Generator {
     /// [`DatapathError::Config`] for a frame that is too short or too long; [`DatapathError::Program`] where the kernel
     /// does not send live frames.
     pub fn send(&self, order: &SendOrder, stop: &(dyn Fn() -> bool + Sync)) -> Result<Sent, DatapathError> {
-        let least = self.head_bytes as usize + probe::PROBE_LEN;
+        let least = self.head_bytes() + probe::PROBE_LEN;
         if order.frame_bytes < least || order.frame_bytes > FRAME_BYTES_MAX {
             return Err(config(&format!("{} bytes; live frames have {least} to {FRAME_BYTES_MAX}", order.frame_bytes)));
+        }
+        let frame = template(order, self.head_bytes());
+        // Checksums depend on the trial's pattern; where there are none, heads stay.
+        let heads = covering(&self.heads, &frame[self.head_bytes()..]);
+        if heads != self.heads {
+            self.write_heads(&heads)?;
         }
         // Until the program says when it began, and so when it ends.
         let end_ns = clock::ns(ClockId::Monotonic).saturating_add(order.duration_ns).saturating_add(BEGIN_NS_MAX);
@@ -129,15 +144,15 @@ impl Generator {
             duration_ns: order.duration_ns.min(1 << 60),
             limit: order.limit,
             slip_ns: order.slip_ns,
-            streams: self.streams,
-            head_bytes: self.head_bytes,
+            streams: self.heads.len() as u32,
+            head_bytes: self.head_bytes() as u32,
             spin: u32::from(order.spin),
             seed: u32::from(order.seed),
             ..TesterGenerator::default()
         };
         object::update(&self.object, STATE, 0u32.bytes(), state.bytes())?;
         object::update(&self.object, GAPS, 0u32.bytes(), &[0; BUCKETS * 8])?;
-        let cpu_ns = self.run(order, stop)?;
+        let cpu_ns = self.run(&frame, order, stop)?;
         let state = self.state()?;
         Ok(Sent {
             frames: state.sent,
@@ -150,17 +165,16 @@ impl Generator {
 
     /// The sending thread does nothing but one call after another; this thread watches time and `stop`, and ends a call
     /// with a signal.
-    fn run(&self, order: &SendOrder, stop: &(dyn Fn() -> bool + Sync)) -> Result<u64, DatapathError> {
+    fn run(&self, frame: &[u8], order: &SendOrder, stop: &(dyn Fn() -> bool + Sync)) -> Result<u64, DatapathError> {
         catch_wake_up();
         let program = object::program(&self.object, "tester_generate");
         let fd = program.as_fd().as_raw_fd();
         let (over, done, thread) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
-        let frame = template(order, self.head_bytes as usize);
         std::thread::scope(|scope| {
             let sender = scope.spawn(|| {
                 // SAFETY: it only tells which thread this is.
                 thread.store(unsafe { libc::pthread_self() }, Ordering::Release);
-                let result = send_until(fd, &frame, self.ifindex, order, &over, || self.left(order).is_none());
+                let result = send_until(fd, frame, self.ifindex, order, &over, || self.left(order).is_none());
                 done.store(true, Ordering::Release);
                 result
             });
@@ -194,12 +208,23 @@ fn config(why: &str) -> DatapathError {
     DatapathError::Config { field: "frame", why: why.to_owned() }
 }
 
-fn checked_head_bytes(heads: &[Vec<u8>]) -> Result<u32, DatapathError> {
+fn check(heads: &[Vec<u8>]) -> Result<(), DatapathError> {
     let first = heads.first().map_or(0, Vec::len);
-    if !matches!(first, 42 | 46) || heads.len() > 1 << 16 || heads.iter().any(|head| head.len() != first) {
-        return Err(config("streams need headers of 42 bytes, or all of 46 with a tag"));
+    if !matches!(first, 42 | 46 | 62 | 66) || heads.len() > 1 << 16 || heads.iter().any(|head| head.len() != first) {
+        return Err(config("streams need headers of 42 bytes (IPv6: 62), or all of 4 more with a tag"));
     }
-    Ok(first as u32)
+    Ok(())
+}
+
+/// Heads whose UDP checksum, their last two bytes, covers `payload` as well; those without one stay. What the probe says is nothing
+/// to a checksum: see [`probe`].
+pub fn covering(heads: &[Vec<u8>], payload: &[u8]) -> Vec<Vec<u8>> {
+    let covered = |head: &Vec<u8>| {
+        let (front, last) = head.split_last_chunk().expect("heads end with a UDP header");
+        let checksum = udp::covering(u16::from_be_bytes(*last), payload);
+        [front, &checksum.to_be_bytes()].concat()
+    };
+    heads.iter().map(covered).collect()
 }
 
 /// What pages hold before the program writes heads: the pattern, in its place.

@@ -15,7 +15,7 @@ use weft_datapath::interface;
 use weft_datapath::trill::XdpMode;
 
 pub use analyser::{Analyser, PortReading, StreamReading};
-pub use generator::{FRAME_BYTES_MAX, Generator, SendOrder, Sent};
+pub use generator::{FRAME_BYTES_MAX, Generator, SendOrder, Sent, covering};
 pub use link::{EmulatedLinks, LinkCounters, LinkParams};
 
 /// Attaches an XDP program to an interface of the caller's namespace, in the driver where it can.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::path::Means;
-use super::stream::StreamPlan;
+use super::stream::{IpVersion, StreamPlan};
 
 pub use super::cost::CostCells;
 pub use super::find::{LimitedBy, Method};
@@ -56,6 +56,8 @@ pub struct Bench {
     pub floor_means: Means,
     /// Frames are counted in the driver; otherwise in the stack, which adds to latency.
     pub counted_in_driver: bool,
+    /// What stations speak.
+    pub ip: IpVersion,
     pub streams: usize,
     /// Seed of their addresses.
     pub seed: u64,

@@ -59,6 +59,7 @@ impl<'a> Session<'a> {
             means: self.path.means(),
             floor_means: self.reference.means(),
             counted_in_driver: self.path.counts_in_driver(),
+            ip: plan.ip,
             streams: usize::from(plan.unicast) + usize::from(plan.group) + usize::from(plan.broadcast),
             seed: plan.seed,
             cpu: self.path.cpu(),
