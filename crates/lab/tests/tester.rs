@@ -19,6 +19,7 @@ use weft_lab::tester::own;
 use weft_lab::tester::path::{Means, Path, Trial, TrialOrder};
 use weft_lab::tester::port::Port;
 use weft_lab::tester::reference::{self, Reference};
+use weft_lab::tester::sizes::Sizes;
 use weft_lab::tester::stream::{IpVersion, StreamPlan};
 use weft_lab::{ProcessId, home};
 use weft_testbed::tester::LinkParams;
@@ -61,13 +62,16 @@ fn a_plain_pair_loses_nothing_at_any_size_and_rate() {
     assert_eq!(path.means(), Means::XdpLiveFrames);
     assert!(path.counts_in_driver());
     for frame_bytes in [64, 128, 256, 512, 1024, 1280, 1450, 1518] {
-        path.set_size(frame_bytes).unwrap();
+        path.set_sizes(frame_bytes).unwrap();
         clean(&path.trial(&order(200_000.0, 3000), NEVER).unwrap(), 3000);
         clean(&path.trial(&order(0.0, 50_000), NEVER).unwrap(), 50_000);
     }
+    path.set_sizes(Sizes::simple_imix()).unwrap();
+    clean(&path.trial(&order(200_000.0, 12_000), NEVER).unwrap(), 12_000);
+    clean(&path.trial(&order(0.0, 50_000), NEVER).unwrap(), 50_000);
     // Beyond a page only the packet socket goes.
-    path.set_size(4000).unwrap();
-    assert_eq!(path.size().bytes(), 4000);
+    path.set_sizes(4000).unwrap();
+    assert_eq!(path.sizes().to_string(), "4000");
     assert_eq!(path.means(), Means::PacketSocket);
     clean(&path.trial(&order(5000.0, 300), NEVER).unwrap(), 300);
 }
@@ -81,7 +85,7 @@ fn tagged_group_and_broadcast_frames_arrive_once() {
     let trial = path.trial(&order(100_000.0, 1200), NEVER).unwrap();
     clean(&trial, 1200);
     assert!(trial.streams.iter().all(|stream| stream.counts.received == 200), "{:?}", trial.streams);
-    assert!(matches!(path.set_size(64), Err(TesterError::Refused(_))), "no room for a tag");
+    assert!(matches!(path.set_sizes(64), Err(TesterError::Refused(_))), "no room for a tag");
 }
 
 #[test]
@@ -93,13 +97,13 @@ fn ipv6_frames_arrive_once_with_and_without_a_tag() {
         let mut path = bed.path(&plan, least).unwrap();
         assert_eq!(path.means(), Means::XdpLiveFrames);
         for frame_bytes in [least, 1450] {
-            path.set_size(frame_bytes).unwrap();
+            path.set_sizes(frame_bytes).unwrap();
             clean(&path.trial(&order(0.0, 12_000), NEVER).unwrap(), 12_000);
         }
-        path.set_size(4000).unwrap();
+        path.set_sizes(4000).unwrap();
         assert_eq!(path.means(), Means::PacketSocket);
         clean(&path.trial(&order(5000.0, 300), NEVER).unwrap(), 300);
-        assert!(matches!(path.set_size(least - 1), Err(TesterError::Refused(_))));
+        assert!(matches!(path.set_sizes(least - 1), Err(TesterError::Refused(_))));
     }
 }
 
@@ -141,7 +145,7 @@ fn options(bed: &Bed) -> MeasureOptions {
         sending: bed.ports()[0].name().to_owned(),
         receiving: vec![bed.ports()[1].name().to_owned()],
         plan: stations(16),
-        frame_bytes: vec![512],
+        sizes: vec![512.into()],
         trial: Duration::from_millis(40),
         rates_pps: Vec::new(),
     }
@@ -169,6 +173,32 @@ fn throughput_of_a_known_link_is_found_by_both_methods() {
     }
 }
 
+#[test]
+fn throughput_of_a_mix_is_that_of_its_mean_size() {
+    let Some(_turn) = turn() else { return };
+    // The queue is far longer than what short and long frames differ by.
+    let bed = Bed::new(relay(slow_link())).unwrap();
+    let mean = (7.0 * 64.0 + 4.0 * 570.0 + 1518.0) / 12.0;
+    let line_pps = 100e6 / ((mean + 20.0) * 8.0);
+    let trial = Duration::from_millis(100);
+    let wanted =
+        MeasureOptions { sizes: vec![Sizes::simple_imix()], rates_pps: vec![60_000.0], trial, ..options(&bed) };
+    let row = &measure::throughput(&wanted, Method::Ndr, false, &Quiet).unwrap().rows[0];
+    assert_eq!((row.size.frame_bytes, row.size.mix.as_deref()), (354, Some("imix")));
+    let share = row.ndr_pps / line_pps;
+    let held_up = row.irregular || row.trials_noisy > 0;
+    assert!(share < 1.0 + 1e-3 / 0.1 + 0.02 && (share > 0.9 || held_up), "{share}: {row:?}");
+    assert_eq!(row.limited_by, LimitedBy::Device);
+    assert!((row.layer1_bps / row.layer2_bps - (mean + 20.0) / mean).abs() < 1e-9);
+    // The shortest and the longest frame are both in the latency: 6.72 and 123.04 us on the line.
+    let wanted = MeasureOptions { rates_pps: vec![line_pps * 0.1], ..wanted };
+    let row = &measure::latency(&wanted, &Quiet).unwrap().rows[0];
+    let json = serde_json::to_value(row).unwrap();
+    assert_eq!((&json["frame_bytes"], &json["mix"]), (&354.into(), &"imix".into()));
+    let latency = row.latency_ns.measured;
+    assert!(latency.p50 * 101 >= 6_720 * 100 && latency.max * 101 >= 123_040 * 100, "{latency:?}");
+}
+
 /// Noise only ever makes frames get lost: what is clean once in a few attempts is clean.
 fn once_clean<T>(mut attempt: impl FnMut() -> T, is_clean: impl Fn(&T) -> bool) -> T {
     for _ in 0..2 {
@@ -184,7 +214,7 @@ fn once_clean<T>(mut attempt: impl FnMut() -> T, is_clean: impl Fn(&T) -> bool) 
 fn what_the_generator_cannot_exceed_is_not_called_the_devices() {
     let Some(_turn) = turn() else { return };
     let bed = Bed::new(Between::Direct).unwrap();
-    let wanted = MeasureOptions { frame_bytes: vec![64], ..options(&bed) };
+    let wanted = MeasureOptions { sizes: vec![64.into()], ..options(&bed) };
     let row = once_clean(
         || measure::throughput(&wanted, Method::Ndr, false, &Quiet).unwrap().rows.remove(0),
         |row| row.failed_pps.is_none(),
@@ -359,7 +389,7 @@ fn ports_that_cannot_be_measured_are_refused_with_the_reason() {
     let why = measure::loss(&same, &Quiet).unwrap_err().to_string();
     assert!(why.contains("send to itself"), "{why}");
     ip(near, "link set dev g0 mtu 1500");
-    let long = MeasureOptions { frame_bytes: vec![64, 1519], ..options(&bed) };
+    let long = MeasureOptions { sizes: vec![64.into(), 1519.into()], ..options(&bed) };
     let why = measure::soak(&long, Duration::from_secs(1), &Quiet).unwrap_err().to_string();
     assert!(why.contains("1519") && why.contains("allows 1518"), "{why}");
     ip(near, "link set dev g0 mtu 9216");

@@ -19,6 +19,7 @@ use netns::{Namespace, link};
 use tap::Tap;
 use weft_lab::tester::path::{Means, Path, Trial, TrialOrder};
 use weft_lab::tester::port::Port;
+use weft_lab::tester::sizes::Sizes;
 use weft_lab::tester::stream::{IpVersion, Stream, StreamPlan};
 use weft_testbed::tester::EmulatedLinks;
 use weft_wire::pcapng;
@@ -66,10 +67,10 @@ impl Bridge {
         self.bridge.ip("link set dev br0 up");
     }
 
-    fn path(&self, plan: &StreamPlan, frame_bytes: u32) -> Path {
+    fn path(&self, plan: &StreamPlan, sizes: impl Into<Sizes>) -> Path {
         let port =
             |namespace: &Namespace, interface: &str| Port::open(&format!("{}:{interface}", namespace.name)).unwrap();
-        Path::open(&port(&self.sender, "g0"), &[port(&self.receiver, "k0")], plan, frame_bytes).unwrap()
+        Path::open(&port(&self.sender, "g0"), &[port(&self.receiver, "k0")], plan, sizes).unwrap()
     }
 
     /// What comes in from the sender.
@@ -114,29 +115,33 @@ fn payload(stream: u16, sequence: u32, seed: u8, time: &[u8], length: usize) -> 
     bytes
 }
 
-/// A frame of an IPv6 stream; what it does not say itself (flow label, seed, time) is taken from `seen`.
-fn ipv6_frame(stream: &Stream, sequence: u32, bytes: usize, seen: &[u8]) -> Vec<u8> {
-    let (IpAddr::V6(source), IpAddr::V6(destination)) = (stream.source.ip, stream.destination.ip) else { panic!() };
-    let at = ETHERNET + 40 + UDP;
-    let payload = payload(stream.number, sequence, seen[at + 8], &seen[at + 9..at + 14], bytes - at);
-    let length = (payload.len() + UDP) as u16;
-    let ports =
-        [stream.source.port.to_be_bytes(), stream.destination.port.to_be_bytes(), length.to_be_bytes()].concat();
-    let pseudo = [&source.octets()[..], &destination.octets(), &[0, 0], &length.to_be_bytes(), &[0, 0, 0, 17]].concat();
-    let sum = checksum(&[&pseudo, &ports, &payload]);
-    [
-        &stream.destination.mac.0[..],
-        &stream.source.mac.0,
-        &[0x86, 0xdd, 0x60, seen[15] & 0x0f, seen[16], seen[17]],
-        &length.to_be_bytes(),
-        &[17, 64],
-        &source.octets(),
-        &destination.octets(),
-        &ports,
-        &(if sum == 0 { 0xffff } else { sum }).to_be_bytes(),
-        &payload,
-    ]
-    .concat()
+/// A frame of a stream; what it does not say itself (flow label, seed, time) is taken from `seen`.
+fn frame(stream: &Stream, sequence: u32, bytes: usize, seen: &[u8]) -> Vec<u8> {
+    let payload_of = |at: usize| payload(stream.number, sequence, seen[at + 8], &seen[at + 9..at + 14], bytes - at);
+    let macs = [stream.destination.mac.0, stream.source.mac.0].concat();
+    let [from, to] = [stream.source.port, stream.destination.port].map(u16::to_be_bytes);
+    match (stream.source.ip, stream.destination.ip) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            let payload = payload_of(ETHERNET + 20 + UDP);
+            let length = |headers: usize| ((payload.len() + headers) as u16).to_be_bytes();
+            let [a, b] = [source, destination].map(|address| address.octets());
+            let front = [&[0x45, 0][..], &length(20 + UDP), &[0, 0, 0x40, 0, 64, 17]].concat();
+            let sum = checksum(&[&front, &a, &b]).to_be_bytes();
+            [&macs[..], &[8, 0], &front, &sum, &a, &b, &from, &to, &length(UDP), &[0, 0], &payload].concat()
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            let payload = payload_of(ETHERNET + 40 + UDP);
+            let length = ((payload.len() + UDP) as u16).to_be_bytes();
+            let [a, b] = [source, destination].map(|address| address.octets());
+            let pseudo = [&a[..], &b, &[0, 0], &length, &[0, 0, 0, 17]].concat();
+            let udp = [&from[..], &to, &length].concat();
+            let sum = checksum(&[&pseudo, &udp, &payload]);
+            let sum = if sum == 0 { 0xffff } else { sum }.to_be_bytes();
+            let front = [0x86, 0xdd, 0x60, seen[15] & 0x0f, seen[16], seen[17]];
+            [&macs[..], &front, &length, &[17, 64], &a, &b, &udp, &sum, &payload].concat()
+        }
+        ends => panic!("{ends:?}"),
+    }
 }
 
 /// A field of every frame, for each of `fields`; `None` where there is no tshark.
@@ -171,16 +176,16 @@ fn ipv6_frames_are_whole_by_either_means_at_any_length() {
     for means in [Means::XdpLiveFrames, Means::PacketSocket] {
         path.set_means(means).unwrap();
         for bytes in [84, 85, 91, 1450] {
-            path.set_size(bytes).unwrap();
+            path.set_sizes(bytes).unwrap();
             let tap = bridge.tap();
             let trial = send(&mut path, 20);
             assert_eq!((trial.account.sent, trial.account.is_clean()), (20, true), "{means:?}: {:?}", trial.account);
             let frames = probed(&tap, 20, at);
-            for (number, frame) in frames.iter().enumerate() {
+            for (number, seen) in frames.iter().enumerate() {
                 let stream = &streams[number % 5];
-                let expected = ipv6_frame(stream, number as u32 / 5, bytes as usize - FCS, frame);
-                assert_eq!(*frame, expected, "{means:?}, {bytes} bytes, frame {number}");
-                assert_eq!(frame[14..18], frames[number % 5][14..18], "a stream has one flow label");
+                let expected = frame(stream, number as u32 / 5, bytes as usize - FCS, seen);
+                assert_eq!(*seen, expected, "{means:?}, {bytes} bytes, frame {number}");
+                assert_eq!(seen[14..18], frames[number % 5][14..18], "a stream has one flow label");
             }
             all.extend(frames);
         }
@@ -215,7 +220,7 @@ fn the_kernels_sockets_take_ipv6_frames_of_either_means() {
     for means in [Means::XdpLiveFrames, Means::PacketSocket] {
         path.set_means(means).unwrap();
         for bytes in [84usize, 101, 1450] {
-            path.set_size(bytes as u32).unwrap();
+            path.set_sizes(bytes as u32).unwrap();
             // What trying out the port has sent.
             socket.set_nonblocking(true).unwrap();
             while socket.recv(&mut [0; 2048]).is_ok() {}
@@ -236,4 +241,30 @@ fn the_kernels_sockets_take_ipv6_frames_of_either_means() {
         .filter_map(|(name, value)| Some((name, value.trim().parse().ok()?)))
         .collect();
     assert_eq!((counters["Udp6InCsumErrors"], counters["Udp6InErrors"]), (0, 0));
+}
+
+#[test]
+fn a_mix_is_interleaved_alike_by_either_means() {
+    let Some(_turn) = turn() else { return };
+    let bridge = Bridge::new("mix");
+    bridge.up();
+    for (ip, header, least) in [(IpVersion::V4, 20, 64), (IpVersion::V6, 40, 84)] {
+        let plan = StreamPlan { ip, unicast: 5, ..StreamPlan::default() };
+        let streams = plan.streams().unwrap();
+        // Four of seven, two and one, as evenly as can be; each stream is one further than the one before.
+        let mix: Sizes = format!("imix:{least}x4,571x2,1518x1").parse().unwrap();
+        let round = [least, 571, least, 1518, least, 571, least];
+        let mut path = bridge.path(&plan, mix);
+        for means in [Means::XdpLiveFrames, Means::PacketSocket] {
+            path.set_means(means).unwrap();
+            let tap = bridge.tap();
+            let trial = send(&mut path, 70);
+            assert_eq!((trial.account.sent, trial.account.is_clean()), (70, true), "{means:?}: {:?}", trial.account);
+            for (number, seen) in probed(&tap, 70, ETHERNET + header + UDP).iter().enumerate() {
+                let (stream, sequence) = (number % 5, number / 5);
+                let bytes = round[(stream + sequence) % 7] - FCS;
+                assert_eq!(*seen, frame(&streams[stream], sequence as u32, bytes, seen), "{means:?}, frame {number}");
+            }
+        }
+    }
 }

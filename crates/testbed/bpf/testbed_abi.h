@@ -12,6 +12,15 @@ struct tester_head {
 	__u8 bytes[72];
 };
 
+/* Turns in a round of lengths, at most. */
+#define TESTER_TURNS 256
+
+/* One turn: which length its frame has. */
+struct tester_turn {
+	__u32 heads;        /* place of the first stream's head for this length */
+	__u32 cut;          /* bytes that such a frame is shorter than the longest */
+};
+
 /* The generator: what to do, and what it has done. One thread at a time runs it. */
 struct tester_generator {
 	__u64 interval;     /* between frames, ticks of 2^-10 ns; 0: as fast as possible */
@@ -31,7 +40,9 @@ struct tester_generator {
 	__u32 sequence;     /* of that stream's next frame */
 	__u32 head_bytes;   /* 42, 46, 62 or 66 */
 	__u32 spin;         /* 1: wait inside the program, for slow rates */
+	__u32 turns;        /* in a round of lengths; 1: all frames have one */
 	__u32 seed;         /* of the trial, 8 bits */
+	__u32 zero;
 };
 
 /* The analyser: which trial it counts. */

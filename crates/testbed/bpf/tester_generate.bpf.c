@@ -12,10 +12,17 @@ struct tester_generator tester_generator SEC(".data.generator") = {};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* user space makes it as many as there are streams */
+	__uint(max_entries, 1); /* user space makes it as many as there are streams, for each length */
 	__type(key, __u32);
 	__type(value, struct tester_head);
 } tester_heads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TESTER_TURNS);
+	__type(key, __u32);
+	__type(value, struct tester_turn);
+} tester_turns SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
@@ -133,17 +140,32 @@ INLINE void *write_head_of(void *data, void *end, const void *head, __u32 bytes)
 	return bytes == 62 ? write_head(data, end, head, 62) : write_head(data, end, head, 66);
 }
 
-SEC("xdp")
-int tester_generate(struct xdp_md *ctx)
+/* `is_mixed` is known to the compiler: frames of one length do not pay for turns. */
+INLINE int generate(struct xdp_md *ctx, int is_mixed)
 {
 	struct tester_generator *g = &tester_generator;
 	__u32 stream = g->stream;
-	struct tester_head *head = bpf_map_lookup_elem(&tester_heads, &stream);
+	__u32 number = stream;
+	__u32 cut = 0;
 
+	if (is_mixed) {
+		/* Each stream is one turn further than the stream before it. */
+		__u32 place = (g->sequence + stream) % g->turns;
+		struct tester_turn *turn = bpf_map_lookup_elem(&tester_turns, &place);
+
+		if (!turn)
+			return XDP_ABORTED;
+		number += turn->heads;
+		cut = turn->cut;
+	}
+	struct tester_head *head = bpf_map_lookup_elem(&tester_heads, &number);
 	if (!head)
 		return XDP_ABORTED;
 	if (!may_send(g))
 		return XDP_DROP;
+	/* The kernel gives the page its whole length back before it is sent again. */
+	if (cut && bpf_xdp_adjust_tail(ctx, -(int)cut))
+		return XDP_ABORTED;
 	void *data = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
 	void *probe = write_head_of(data, end, head->bytes, g->head_bytes);
@@ -155,4 +177,16 @@ int tester_generate(struct xdp_md *ctx)
 	count_gap(g, now);
 	probe_write(probe, stream, sequence, probe_stamp(g->seed, now, 0));
 	return bpf_redirect_map(&tester_port_out, 0, 0);
+}
+
+SEC("xdp")
+int tester_generate(struct xdp_md *ctx)
+{
+	return generate(ctx, 0);
+}
+
+SEC("xdp")
+int tester_generate_mix(struct xdp_md *ctx)
+{
+	return generate(ctx, 1);
 }

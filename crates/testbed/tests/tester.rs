@@ -10,7 +10,8 @@ use common::{Random, available, ethernet};
 use weft_datapath::frame::Verdict;
 use weft_datapath::trill::XdpMode;
 use weft_testbed::tester::{
-    Analyser, EmulatedLinks, FRAME_BYTES_MAX, Generator, LinkParams, PortReading, SendOrder, StreamReading,
+    Analyser, EmulatedLinks, FRAME_BYTES_MAX, Frames, Generator, Length, LinkParams, PortReading, SendOrder,
+    StreamReading,
 };
 use weft_wire::probe::{PROBE_LEN, Probe};
 
@@ -274,7 +275,6 @@ fn a_link_finds_the_probe_in_every_encapsulation() {
 }
 
 const ORDER: SendOrder = SendOrder {
-    frame_bytes: 60,
     interval_ns: 0.0,
     duration_ns: 10_000_000_000,
     limit: 10_000,
@@ -309,14 +309,12 @@ fn all_frames_of_the_generator_reach_the_analyser_over_a_relay() {
         links.relay("s0", "s1", 0).unwrap();
         links
     });
-    let generator = a.enter(|| Generator::load("g0", &heads)).unwrap();
+    let generator = a.enter(|| Generator::load("g0", &Frames::of_one_length(260, heads))).unwrap();
     // Where Linux before 6.5 leaves receiving to its thread, sending goes on meanwhile: at this pace a port's 256 places are 5 ms.
-    for (frame_bytes, batch, interval_ns, spin) in
-        [(260, 64, 0.0, false), (260, 1, 20_000.0, false), (260, 1, 20_000.0, true)]
-    {
+    for (batch, interval_ns, spin) in [(64, 0.0, false), (1, 20_000.0, false), (1, 20_000.0, true)] {
         let limit = if spin { 500 } else { 10_001 };
         analyser.begin(TRIAL, SEED, 0).unwrap();
-        let order = SendOrder { frame_bytes, batch, interval_ns, spin, limit, duration_ns: 2_000_000_000, ..ORDER };
+        let order = SendOrder { batch, interval_ns, spin, limit, duration_ns: 2_000_000_000, ..ORDER };
         let sent = a.enter(|| generator.send(&order, &|| false)).unwrap();
         let port = arrived(&analyser, limit);
         assert_eq!((sent.frames, port.port.frames), (limit, limit), "{order:?}");
@@ -329,6 +327,37 @@ fn all_frames_of_the_generator_reach_the_analyser_over_a_relay() {
         assert_eq!(gaps, if interval_ns > 0.0 { limit - 1 } else { 0 });
     }
     dut.enter(|| assert_eq!(links.counters("s1").unwrap().dropped, 0));
+}
+
+#[test]
+fn lengths_take_turns_and_every_frame_has_its_own() {
+    if !weft_needs::root() {
+        return;
+    }
+    let (a, b) = (Namespace::new("turns", "a"), Namespace::new("turns", "b"));
+    link((&a, "g0"), (&b, "k0"), 3000);
+    let length = |bytes: usize| Length { frame_bytes: bytes, heads: vec![head(MAC, None, bytes - 42); 3] };
+    let frames = Frames { lengths: [60, 301, 1514, 3000].map(length).into(), turns: vec![0, 1, 0, 2, 0, 3] };
+    let Some(analyser) = available(b.enter(|| {
+        let mut analyser = Analyser::load(&[Some((MAC, 0)); 3])?;
+        analyser.attach("k0").map(|_| analyser)
+    })) else {
+        return;
+    };
+    let generator = a.enter(|| Generator::load("g0", &frames)).unwrap();
+    // Pages come back to the generator after a few hundred frames: each has its whole pattern again, whatever it was before.
+    for (batch, interval_ns, rounds) in [(64, 0.0, 3_333u64), (1, 10_000.0, 167)] {
+        // Whole rounds of every stream.
+        let limit = 3 * 6 * rounds;
+        analyser.begin(TRIAL, SEED, 0).unwrap();
+        let order = SendOrder { batch, interval_ns, limit, ..ORDER };
+        let sent = a.enter(|| generator.send(&order, &|| false)).unwrap();
+        let port = arrived(&analyser, limit);
+        assert_eq!((sent.frames, port.port.frames), (limit, limit), "{order:?}");
+        assert_eq!(port.port.bytes, limit / 6 * (3 * 60 + 301 + 1514 + 3000), "six frames of four lengths");
+        let streams = analyser.streams(TRIAL).unwrap();
+        assert!(streams.iter().all(|stream| stream.received == limit / 3 && stream.reordered + stream.corrupt == 0));
+    }
 }
 
 /// What the port counted once this many frames had arrived; frames may be under way when the generator has sent them all.
@@ -345,17 +374,17 @@ fn arrived(analyser: &Analyser, frames: u64) -> PortReading {
 
 #[test]
 fn orders_that_cannot_be_are_refused() {
-    let short = Generator::load("lo", &[vec![0; 41]]).expect_err("no such head");
+    let load = |interface: &str, bytes, heads| Generator::load(interface, &Frames::of_one_length(bytes, heads));
+    let short = load("lo", 60, vec![vec![0; 41]]).expect_err("no such head");
     assert!(short.to_string().contains("42 bytes"), "{short}");
-    assert!(Generator::load("lo", &[]).is_err());
-    assert!(Generator::load("lo", &[vec![0; 42], vec![0; 46]]).is_err());
-    assert!(Generator::load("weft-none", &[vec![0; 42]]).is_err());
+    assert!(load("weft-none", 60, vec![vec![0; 42]]).is_err());
     assert!(Analyser::load(&[]).is_err());
-    let Some(generator) = available(Generator::load("lo", &[vec![0; 42]])) else { return };
-    for frame_bytes in [59, FRAME_BYTES_MAX + 1] {
-        let error = generator.send(&SendOrder { frame_bytes, ..ORDER }, &|| false).expect_err("no such size");
-        assert!(error.to_string().contains("60 to 3000"), "{error}");
-    }
+    let Some(mut generator) = available(load("lo", FRAME_BYTES_MAX + 1, vec![vec![0; 42]])) else { return };
+    let error = generator.send(&ORDER, &|| false).expect_err("no such size");
+    assert!(error.to_string().contains("at most 3000"), "{error}");
+    let error = generator.set_frames(&Frames::of_one_length(60, vec![vec![0; 42]; 2])).expect_err("another stream");
+    assert!(error.to_string().contains("cannot change"), "{error}");
+    generator.set_frames(&Frames::of_one_length(60, vec![vec![0; 42]])).expect("the same streams");
     let error = generator.send(&SendOrder { cpu: 900, ..ORDER }, &|| false).expect_err("no such CPU");
     assert!(error.to_string().contains("cpu: 900 cannot be used"), "{error}");
 }
@@ -367,7 +396,11 @@ fn the_user_can_stop_a_generator() {
     }
     let (a, b) = (Namespace::new("stop", "a"), Namespace::new("stop", "b"));
     link((&a, "g0"), (&b, "k0"), 1500);
-    let Some(generator) = available(a.enter(|| Generator::load("g0", &[head(MAC, None, PROBE_LEN)]))) else { return };
+    let Some(generator) =
+        available(a.enter(|| Generator::load("g0", &Frames::of_one_length(60, vec![head(MAC, None, PROBE_LEN)]))))
+    else {
+        return;
+    };
     let asked = std::sync::atomic::AtomicU32::new(0);
     let stop = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 2;
     let order = SendOrder { duration_ns: 600_000_000_000, limit: u64::MAX, interval_ns: 1000.0, ..ORDER };

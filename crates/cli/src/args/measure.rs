@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use weft_lab::tester::sizes::{self, Sizes};
 use weft_scenario::units::Nanos;
 use weft_wire::ethernet::MacAddress;
 
@@ -18,6 +19,7 @@ Examples:
   weft measure throughput --tx eth1 --rx eth2 --size 64,1518 --method rfc2544 -o json
   weft measure throughput --tx red:g0 --rx blue:k0 --streams 1000 --cost   in namespaces; with CPU per frame
   weft measure throughput --tx eth1 --rx eth2 --ip 6 --groups 8            IPv6, with multicast
+  weft measure throughput --tx eth1 --rx eth2 --size imix,imix:128x5,1518x5   mixes, in turns within one trial
 
 What limited a rate is in the last column: `device` (it lost frames above), `link` (the line is full), `generator` (weft
 can send no more), `cpu` (path and generator share a core) or `asked`. Only `device` and `link` say something about the
@@ -111,10 +113,10 @@ pub(crate) struct PortArgs {
     /// Receiving port; more than one for groups: unicast goes to the first
     #[arg(long, value_name = "IF", required = true, value_delimiter = ',')]
     pub(crate) rx: Vec<String>,
-    /// Frame sizes with FCS, bytes [default: the smallest that the probe leaves (64; 84 over IPv6; 4 more with a VLAN tag), 128, 256,
-    /// 512, 1024, 1280, 1450, 1518]
-    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
-    pub(crate) size: Vec<u32>,
+    /// Frame sizes with FCS, bytes; `imix`: 7 frames of 64, 4 of 570, 1 of 1518 bytes in turns; imix:BYTESxFRAMES,...: another mix
+    /// [default: the smallest that the probe leaves (64; 84 over IPv6; 4 more with a VLAN tag), 128, 256, 512, 1024, 1280, 1450, 1518]
+    #[arg(long, value_name = "SIZE,...")]
+    pub(crate) size: Vec<SizeList>,
     /// Rates, frames per second; searches begin at the largest [default: found out]
     #[arg(long, value_name = "PPS", value_delimiter = ',')]
     pub(crate) rate: Vec<f64>,
@@ -142,6 +144,18 @@ pub(crate) struct PortArgs {
     /// Seed of the stations' addresses and ports
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+/// Sizes and mixes as people write them.
+#[derive(Clone, Debug)]
+pub(crate) struct SizeList(pub(crate) Vec<Sizes>);
+
+impl FromStr for SizeList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        sizes::list(text).map(Self)
+    }
 }
 
 /// A span of time as people write it.

@@ -7,9 +7,10 @@ use weft_experiment::measurement::Reading;
 use weft_lab::doctor::{Use, require_use};
 use weft_lab::tester::TesterError;
 use weft_lab::tester::measure::{
-    self, BurstRow, LatencyRow, LimitedBy, LossRow, MeasureOptions, Method, Report, SoakRow, ThroughputRow,
+    self, BurstRow, LatencyRow, LimitedBy, LossRow, MeasureOptions, Method, Report, SizeCells, SoakRow, ThroughputRow,
 };
 use weft_lab::tester::rate::usual_bytes;
+use weft_lab::tester::sizes::Sizes;
 use weft_lab::tester::stream::{IpVersion, StreamPlan};
 use weft_scenario::engine::EngineError;
 use weft_scenario::judge::Relation;
@@ -70,8 +71,10 @@ fn options(ports: PortArgs) -> MeasureOptions {
     };
     let kinds = StreamPlan { ip, unicast: streams, group: groups, broadcast: broadcasts, ..StreamPlan::default() };
     let plan = StreamPlan { vlans: vlan, gateway, seed, ..kinds };
-    let frame_bytes = if size.is_empty() { usual_bytes(plan.headers()) } else { size };
-    MeasureOptions { sending: tx, receiving: rx, plan, frame_bytes, trial: trial.0, rates_pps: rate }
+    let asked: Vec<Sizes> = size.into_iter().flat_map(|list| list.0).collect();
+    let usual = || usual_bytes(plan.headers()).into_iter().map(Sizes::from).collect();
+    let sizes = if asked.is_empty() { usual() } else { asked };
+    MeasureOptions { sending: tx, receiving: rx, plan, sizes, trial: trial.0, rates_pps: rate }
 }
 
 fn failure(error: TesterError) -> Failure {
@@ -125,7 +128,7 @@ fn throughput_rows(rows: &[ThroughputRow]) -> Rows {
             format!("{:.0}{doubt}", cost.path.ns_per_frame)
         });
         table.push(vec![
-            row.frame_bytes.to_string(),
+            row.size.to_string(),
             mega(row.offered_pps),
             mega(row.received_pps),
             percent(row.loss_ratio),
@@ -166,7 +169,7 @@ fn latency_rows(rows: &[LatencyRow]) -> Rows {
     for row in rows {
         let latency = &row.latency_ns;
         table.push(vec![
-            row.frame_bytes.to_string(),
+            row.size.to_string(),
             format!("{:.0}", row.offered_pps),
             percent(row.loss_ratio),
             latency.floor_p50.to_string(),
@@ -203,7 +206,7 @@ fn loss_rows(rows: &[LossRow]) -> Rows {
     for row in rows {
         let counts = row.account.counts;
         table.push(vec![
-            row.frame_bytes.to_string(),
+            row.size.to_string(),
             format!("{:.0}", row.offered_pps),
             format!("{:.0}", row.received_pps),
             row.account.sent.to_string(),
@@ -223,7 +226,7 @@ fn burst_rows(rows: &[BurstRow]) -> Rows {
     let mut table = Rows::new(&["frame bytes", "burst pps", "mean frames", "least", "most", "remark"]);
     for row in rows {
         table.push(vec![
-            row.frame_bytes.to_string(),
+            row.size.to_string(),
             format!("{:.0}", row.burst_pps),
             format!("{:.0}", row.burst.frames_mean),
             row.burst.frames_min.to_string(),
@@ -252,7 +255,7 @@ fn soak_rows(rows: &[SoakRow]) -> Rows {
     for row in rows {
         table.push(vec![
             format!("{:.1}", row.start_s),
-            row.frame_bytes.to_string(),
+            row.size.to_string(),
             format!("{:.0}", row.offered_pps),
             row.account.lost.to_string(),
             percent(row.loss_ratio),
@@ -273,7 +276,7 @@ const LESS: Relation = Relation::AtMost;
 
 fn throughput_readings(rows: &[ThroughputRow]) -> Vec<Reading> {
     let of = |row: &ThroughputRow| {
-        let size = row.frame_bytes;
+        let size = row.size.name();
         let (rate, latency) = (row.received_pps, row.latency_ns.measured.p99 as f64);
         let cost =
             row.cost.map(|cost| Reading::new(format!("path_ns_per_frame.{size}"), cost.path.ns_per_frame, "ns", LESS));
@@ -288,7 +291,7 @@ fn throughput_readings(rows: &[ThroughputRow]) -> Vec<Reading> {
 
 fn latency_readings(rows: &[LatencyRow]) -> Vec<Reading> {
     let of = |row: &LatencyRow| {
-        let place = format!("{}.{:.0}", row.frame_bytes, row.asked_pps);
+        let place = format!("{}.{:.0}", row.size.name(), row.asked_pps);
         [
             Reading::new(format!("net_p50_ns.{place}"), row.latency_ns.net_p50 as f64, "ns", LESS),
             Reading::new(format!("net_p99_ns.{place}"), row.latency_ns.net_p99 as f64, "ns", LESS),
@@ -299,23 +302,24 @@ fn latency_readings(rows: &[LatencyRow]) -> Vec<Reading> {
 }
 
 fn loss_readings(rows: &[LossRow]) -> Vec<Reading> {
-    let place = |row: &LossRow| format!("loss_ratio.{}.{:.0}", row.frame_bytes, row.asked_pps);
+    let place = |row: &LossRow| format!("loss_ratio.{}.{:.0}", row.size.name(), row.asked_pps);
     rows.iter().map(|row| Reading::new(place(row), row.loss_ratio, "ratio", LESS)).collect()
 }
 
 fn burst_readings(rows: &[BurstRow]) -> Vec<Reading> {
-    let name = |row: &BurstRow| format!("burst_frames.{}", row.frame_bytes);
+    let name = |row: &BurstRow| format!("burst_frames.{}", row.size.name());
     rows.iter().map(|row| Reading::new(name(row), row.burst.frames_mean, "frames", MORE)).collect()
 }
 
 /// Over all stretches of a size: what was lost of what was sent, and the worst 99th percentile.
 fn soak_readings(rows: &[SoakRow]) -> Vec<Reading> {
-    let sizes: std::collections::BTreeSet<u32> = rows.iter().map(|row| row.frame_bytes).collect();
-    let of = |size: &u32| {
-        let of_size: Vec<&SoakRow> = rows.iter().filter(|row| row.frame_bytes == *size).collect();
+    let sizes: std::collections::BTreeSet<&SizeCells> = rows.iter().map(|row| &row.size).collect();
+    let of = |size: &&SizeCells| {
+        let of_size: Vec<&SoakRow> = rows.iter().filter(|row| row.size == **size).collect();
         let sum = |count: fn(&SoakRow) -> u64| of_size.iter().map(|row| count(row)).sum::<u64>() as f64;
         let lost = sum(|row| row.account.lost) / sum(|row| row.account.sent).max(1.0);
         let worst = of_size.iter().map(|row| row.latency_ns.p99).max().unwrap_or(0) as f64;
+        let size = size.name();
         [
             Reading::new(format!("loss_ratio.{size}"), lost, "ratio", LESS),
             Reading::new(format!("worst_p99_ns.{size}"), worst, "ns", LESS),

@@ -9,7 +9,7 @@ use weft_scenario::record::{ChainRow, Records};
 use weft_scenario::workload::{End, Runs};
 use weft_testbed::Cut;
 use weft_testbed::loss::Cuts;
-use weft_testbed::tester::{Generator, SendOrder};
+use weft_testbed::tester::{Frames, Generator, SendOrder};
 
 use super::Run;
 use super::bed::Bed;
@@ -23,10 +23,10 @@ use crate::tester::TesterError;
 use crate::tester::bed::{BED_MTU, Namespaces, make_namespaces, wire};
 use crate::tester::cost::ChainCost;
 use crate::tester::experiment::order_of;
-use crate::tester::path::{TrialOrder, last_cpu};
+use crate::tester::path::{TrialOrder, frames_of_size, last_cpu};
 use crate::tester::port::Port;
-use crate::tester::rate::{FCS_BYTES, FrameSize};
-use crate::tester::stream::{Headers, Stream};
+use crate::tester::rate::FrameSize;
+use crate::tester::stream::Headers;
 use crate::trill::rbridges;
 
 /// Frames that the kernel sends in one go.
@@ -51,6 +51,8 @@ pub(super) struct Costs<'a> {
     /// Where frames end in sockets.
     sockets: Option<&'a mut Sockets>,
     cuts: Cuts,
+    /// The size that is measured now.
+    frame_bytes: u32,
     /// At the receiving ports, from the beginning to the end.
     _last: Vec<Cut>,
 }
@@ -95,14 +97,15 @@ impl<'a> Costs<'a> {
         let cuts = Cuts::load()?;
         let source = match run.spec.from {
             End::Port => {
-                let heads = heads(&bed.streams, size_of(run.spec.frame_bytes[0])?);
-                let own = Sender::open(bed.port(bed.sender)?, &heads)?;
-                Source::Port { alone: Box::new(Alone::new(&heads, &cuts)?), own: Box::new(own) }
+                let frames = frames_of_size(&bed.streams, size_of(run.spec.frame_bytes[0])?);
+                let own = Sender::open(bed.port(bed.sender)?, &frames)?;
+                Source::Port { alone: Box::new(Alone::new(&frames, &cuts)?), own: Box::new(own) }
             }
             End::Socket => Source::Socket,
         };
         let _last = if sockets.is_none() { hops.cut_at_receivers(&cuts, bed)? } else { Vec::new() };
-        Ok(Self { run, bed, hops, cost, source, sockets, cuts, _last })
+        let frame_bytes = run.spec.frame_bytes[0];
+        Ok(Self { run, bed, hops, cost, source, sockets, cuts, frame_bytes, _last })
     }
 
     pub(super) fn all_sizes(&mut self, records: &mut Records) -> Result<(), TesterError> {
@@ -118,11 +121,12 @@ impl<'a> Costs<'a> {
     fn size(&mut self, bytes: u32, records: &mut Records) -> Result<(), TesterError> {
         let size = size_of(bytes)?;
         if let Source::Port { alone, own } = &mut self.source {
-            let heads = heads(&self.bed.streams, size);
-            own.set_heads(&heads)?;
-            alone.sender.set_heads(&heads)?;
+            let frames = frames_of_size(&self.bed.streams, size);
+            own.set_frames(&frames)?;
+            alone.sender.set_frames(&frames)?;
         }
-        let mut order = as_fast_as_can_be(size, self.cost)?;
+        self.frame_bytes = bytes;
+        let mut order = as_fast_as_can_be(self.cost)?;
         if self.sockets.is_some() {
             order.limit = order.limit.min(SOCKET_FRAMES_MOST);
         }
@@ -199,8 +203,7 @@ impl<'a> Costs<'a> {
             Source::Port { own, .. } => own.send(order),
             Source::Socket => {
                 let sockets = self.sockets.as_mut().expect("frames from a socket end in one");
-                let bytes = order.frame_bytes as u32 + FCS_BYTES;
-                Ok(sockets.send(bytes, order.limit, Duration::from_nanos(order.duration_ns))?)
+                Ok(sockets.send(self.frame_bytes, order.limit, Duration::from_nanos(order.duration_ns))?)
             }
         }
     }
@@ -275,14 +278,14 @@ fn settled(cuts: &Cuts) -> Result<u64, TesterError> {
 }
 
 impl Sender {
-    pub(super) fn open(port: Port, heads: &[Vec<u8>]) -> Result<Self, TesterError> {
-        let generator = port.inside(|| Generator::load(port.interface(), heads))??;
+    pub(super) fn open(port: Port, frames: &Frames) -> Result<Self, TesterError> {
+        let generator = port.inside(|| Generator::load(port.interface(), frames))??;
         Ok(Self { generator, port })
     }
 
-    /// Lengths in the heads follow the size of frames from now on.
-    pub(super) fn set_heads(&mut self, heads: &[Vec<u8>]) -> Result<(), TesterError> {
-        Ok(self.generator.set_heads(heads)?)
+    /// Frames of another size from now on.
+    pub(super) fn set_frames(&mut self, frames: &Frames) -> Result<(), TesterError> {
+        Ok(self.generator.set_frames(frames)?)
     }
 
     pub(super) fn send(&self, order: &SendOrder) -> Result<Reply, TesterError> {
@@ -292,12 +295,12 @@ impl Sender {
 }
 
 impl Alone {
-    fn new(heads: &[Vec<u8>], cuts: &Cuts) -> Result<Self, TesterError> {
+    fn new(frames: &Frames, cuts: &Cuts) -> Result<Self, TesterError> {
         let namespaces = make_namespaces(&["a", "b"].map(str::to_owned))?;
         let [near, far] = namespaces.names() else { unreachable!("two namespaces") };
         wire(near, TESTER, far, TESTER)?;
         let _end = netns::in_namespace(&namespace_path(far), || cuts.cut_at_xdp(TESTER))??;
-        let sender = Sender::open(Port::open(&format!("{near}:{TESTER}"))?, heads)?;
+        let sender = Sender::open(Port::open(&format!("{near}:{TESTER}"))?, frames)?;
         Ok(Self { sender, _end, _namespaces: namespaces })
     }
 }
@@ -306,12 +309,8 @@ pub(super) fn size_of(bytes: u32) -> Result<FrameSize, TesterError> {
     FrameSize::new(bytes, BED_MTU, Headers::default()).map_err(TesterError::Refused)
 }
 
-/// Frames of a size, one behind the other without a pause.
-fn as_fast_as_can_be(size: FrameSize, runs: Runs) -> Result<SendOrder, TesterError> {
+/// Frames one behind the other without a pause.
+fn as_fast_as_can_be(runs: Runs) -> Result<SendOrder, TesterError> {
     let order = TrialOrder { batch: Some(BATCH), ..order_of(runs) };
-    Ok(SendOrder { slip_ns: 1_000_000, ..order.to_send(size, 1, last_cpu()?) })
-}
-
-pub(super) fn heads(streams: &[Stream], size: FrameSize) -> Vec<Vec<u8>> {
-    streams.iter().map(|stream| stream.head(size)).collect()
+    Ok(SendOrder { slip_ns: 1_000_000, ..order.to_send(1, last_cpu()?) })
 }

@@ -114,7 +114,7 @@ impl<'a> Crossing<'a> {
         let stop = || run.progress.interrupted();
         for (place, bytes) in run.spec.frame_bytes.iter().enumerate() {
             reference.set_own_size(*bytes)?;
-            self.path.set_size(*bytes)?;
+            self.path.set_sizes(*bytes)?;
             for offer in run.spec.offers(*bytes, path_rate) {
                 run.attend(place, *bytes)?;
                 self.offer(*bytes, offer, reference, records, &stop)?;
@@ -174,7 +174,7 @@ impl<'a> Crossing<'a> {
         let each = Duration::from_nanos(cost.each.0);
         for bytes in &run.spec.frame_bytes {
             reference.set_own_size(*bytes)?;
-            self.path.set_size(*bytes)?;
+            self.path.set_sizes(*bytes)?;
             self.path.teach()?;
             let (mut alone, mut whole) = (Vec::new(), Vec::new());
             for _ in 0..cost.count {

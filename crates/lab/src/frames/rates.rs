@@ -12,14 +12,13 @@ use weft_testbed::tester::{Generator, SendOrder};
 use super::Run;
 use super::bed::Bed;
 use super::cores::Steered;
-use super::cost::{BATCH, heads, size_of};
+use super::cost::{BATCH, size_of};
 use super::hops::Hops;
 use super::sockets::Sockets;
 use super::vm::order::{FRAME_OVER_PAYLOAD, Order};
 use crate::tester::TesterError;
-use crate::tester::path::TrialOrder;
+use crate::tester::path::{TrialOrder, frames_of_size};
 use crate::tester::port::Port;
-use crate::tester::rate::FrameSize;
 use crate::tester::search::{Outcome, Rfc2544Search};
 
 /// Room in a process's socket for frames that it has not taken yet: about a thousand, as in a network card's ring. (Each is charged
@@ -44,7 +43,6 @@ pub(super) struct Rates<'a> {
     pub(super) sockets: &'a mut Sockets,
     generator: Generator,
     port: Port,
-    size: FrameSize,
     _steered: Vec<Steered>,
 }
 
@@ -93,12 +91,12 @@ impl<'a> Rates<'a> {
     pub(super) fn open(run: &'a Run<'a>, bed: &'a Bed<'a>, sockets: &'a mut Sockets) -> Result<Self, TesterError> {
         let size = size_of(run.spec.frame_bytes[0])?;
         let port = bed.port(bed.sender)?;
-        let generator = port.inside(|| Generator::load(port.interface(), &heads(&bed.streams, size)))??;
+        let generator = port.inside(|| Generator::load(port.interface(), &frames_of_size(&bed.streams, size)))??;
         let hops = Hops::of(run.lab, bed)?;
         let entries = hops.entries(hops.count(), bed)?;
         let steer = |port: Port| Steered::new(port, sockets.cores.server);
         let _steered = entries.into_iter().map(steer).collect::<Result<_, _>>()?;
-        Ok(Self { run, bed, sockets, generator, port, size, _steered })
+        Ok(Self { run, bed, sockets, generator, port, _steered })
     }
 
     /// The highest rate of every size, and the shares of it.
@@ -120,8 +118,7 @@ impl<'a> Rates<'a> {
 
     /// Frames of a size from now on, and everybody knows where everybody is.
     pub(super) fn set_size(&mut self, bytes: u32) -> Result<(), TesterError> {
-        self.size = size_of(bytes)?;
-        self.generator.set_heads(&heads(&self.bed.streams, self.size))?;
+        self.generator.set_frames(&frames_of_size(&self.bed.streams, size_of(bytes)?))?;
         self.sockets.meet(self.run)
     }
 
@@ -165,7 +162,7 @@ impl<'a> Rates<'a> {
             return Err(TesterError::Interrupted);
         }
         let duration = duration + SET_UP;
-        let order = order(self.size, pps, duration, self.sockets.cores.tester);
+        let order = order(pps, duration, self.sockets.cores.tester);
         self.sockets.listen(duration + SLACK, Some(self.sockets.cores.server))?;
         let sent = self.port.inside(|| self.generator.send(&order, &|| false))??;
         let offered = Offered {
@@ -179,9 +176,9 @@ impl<'a> Rates<'a> {
 }
 
 /// The test centre's frames at a rate, or as fast as possible, from a core.
-pub(super) fn order(size: FrameSize, pps: Option<f64>, duration: Duration, cpu: usize) -> SendOrder {
+pub(super) fn order(pps: Option<f64>, duration: Duration, cpu: usize) -> SendOrder {
     let batch = if pps.is_some_and(|pps| pps <= SINGLE_PPS) { 1 } else { BATCH };
-    TrialOrder { pps, batch: Some(batch), ..TrialOrder::unpaced(duration) }.to_send(size, 1, cpu)
+    TrialOrder { pps, batch: Some(batch), ..TrialOrder::unpaced(duration) }.to_send(1, cpu)
 }
 
 impl Sockets {

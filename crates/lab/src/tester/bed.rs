@@ -8,6 +8,7 @@ use weft_testbed::tester::{EmulatedLinks, LinkParams};
 use super::error::TesterError;
 use super::path::Path;
 use super::port::Port;
+use super::sizes::Sizes;
 use super::stream::StreamPlan;
 use crate::batch::{self, Program};
 use crate::error::LabError;
@@ -77,8 +78,8 @@ impl Bed {
     ///
     /// # Errors
     /// As [`Path::open`].
-    pub fn path(&self, plan: &StreamPlan, frame_bytes: u32) -> Result<Path, TesterError> {
-        Path::open(&self.ports[0], &self.ports[1..], plan, frame_bytes)
+    pub fn path(&self, plan: &StreamPlan, sizes: impl Into<Sizes>) -> Result<Path, TesterError> {
+        Path::open(&self.ports[0], &self.ports[1..], plan, sizes)
     }
 
     /// Runs `work` with the bed's links, in the namespace of the device.

@@ -7,7 +7,7 @@
 //! | [`path`] | ports, generator and analysers: one trial | yes |
 //! | [`bed`] | the tester's own paths: its floor, and a device of known cost | yes |
 //! | [`port`] | an interface here or in a namespace | yes |
-//! | [`rate`], [`stream`] | frame sizes, bits per second; stations and streams from a seed | no |
+//! | [`rate`], [`sizes`], [`stream`] | frame sizes, mixes of them, bits per second; stations and streams from a seed | no |
 //! | [`account`], [`latency`] | what became of every frame; latency histograms | no |
 //! | [`own`] | what the tester itself costs, and its floor: `weft bench tester` | yes |
 //! | `experiment` | what experiments on beds of their own share | no |
@@ -31,6 +31,7 @@ pub mod port;
 pub mod rate;
 pub mod reference;
 pub mod search;
+pub mod sizes;
 pub mod stream;
 pub mod usage;
 

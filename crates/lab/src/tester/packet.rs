@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::time::ClockId;
 use weft_testbed::cpu;
-use weft_testbed::tester::{SendOrder, Sent, covering};
+use weft_testbed::tester::{Frames, SendOrder, Sent};
 use weft_wire::probe::{PROBE_LEN, Probe, fill_pattern};
 
 use super::latency::{BUCKETS, bucket_of};
@@ -44,7 +44,7 @@ impl PacketSender {
     }
 
     /// Sends frames in one call; how many went.
-    fn send_many(&self, frames: &[Vec<u8>]) -> io::Result<usize> {
+    fn send_many(&self, frames: &[&[u8]]) -> io::Result<usize> {
         let mut parts: Vec<libc::iovec> = frames
             .iter()
             .map(|frame| libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() })
@@ -74,14 +74,14 @@ impl PacketSender {
     /// Sends a trial from a thread of its own that waits for each frame's time with its eyes on the clock.
     pub(crate) fn send_trial(
         &self,
-        heads: &[Vec<u8>],
+        frames: &Frames,
         order: &SendOrder,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> io::Result<Sent> {
         std::thread::scope(|scope| {
             let sender = scope.spawn(|| {
                 cpu::take(order.cpu).map_err(io::Error::other)?;
-                Schedule::new(heads, order).run(self, stop)
+                Schedule::new(frames, order).run(self, stop)
             });
             join(sender)
         })
@@ -91,23 +91,32 @@ impl PacketSender {
 /// One trial's progress.
 struct Schedule<'a> {
     order: &'a SendOrder,
-    frames: Vec<Vec<u8>>,
-    heads: Vec<Vec<u8>>,
+    frames: Frames,
+    /// Room for what goes in one call, each as long as the longest frame.
+    buffers: Vec<Vec<u8>>,
+    /// How much of each is its frame.
+    lengths: Vec<usize>,
     sent: Sent,
     first_ns: u64,
     last_ns: u64,
 }
 
 impl<'a> Schedule<'a> {
-    fn new(heads: &[Vec<u8>], order: &'a SendOrder) -> Self {
+    fn new(frames: &Frames, order: &'a SendOrder) -> Self {
         let paced = order.interval_ns > 0.0;
-        let mut frame = vec![0; order.frame_bytes];
-        let payload = &mut frame[heads[0].len()..];
-        fill_pattern(order.seed, &mut payload[PROBE_LEN..]);
-        let heads = covering(heads, payload);
+        let count = if paced { 1 } else { BATCH };
+        let mut buffer = vec![0; frames.longest_bytes()];
+        fill_pattern(order.seed, &mut buffer[frames.head_bytes() + PROBE_LEN..]);
         let gaps = if paced { vec![0; BUCKETS] } else { Vec::new() };
-        let sent = Sent { gaps, ..Sent::default() };
-        Self { order, frames: vec![frame; if paced { 1 } else { BATCH }], heads, sent, first_ns: 0, last_ns: 0 }
+        Self {
+            order,
+            frames: frames.clone().of_seed(order.seed),
+            buffers: vec![buffer; count],
+            lengths: vec![0; count],
+            sent: Sent { gaps, ..Sent::default() },
+            first_ns: 0,
+            last_ns: 0,
+        }
     }
 
     fn run(mut self, socket: &PacketSender, stop: &(dyn Fn() -> bool + Sync)) -> io::Result<Sent> {
@@ -140,28 +149,17 @@ impl<'a> Schedule<'a> {
     }
 
     fn send_next(&mut self, socket: &PacketSender) -> io::Result<()> {
-        let count = self.frames.len().min(usize::try_from(self.order.limit - self.sent.frames).unwrap_or(usize::MAX));
+        let count = self.buffers.len().min(usize::try_from(self.order.limit - self.sent.frames).unwrap_or(usize::MAX));
         let mut now = 0;
         for place in 0..count {
-            let number = self.sent.frames + place as u64;
-            let stream = (number % self.heads.len() as u64) as usize;
-            let head = &self.heads[stream];
             now = now_ns(ClockId::Monotonic);
-            let probe = Probe {
-                stream: stream as u16,
-                sequence: (number / self.heads.len() as u64) as u32,
-                seed: self.order.seed,
-                sent_ns: now,
-                delay_units: 0,
-            };
-            let frame = &mut self.frames[place];
-            frame[..head.len()].copy_from_slice(head);
-            frame[head.len()..head.len() + PROBE_LEN].copy_from_slice(&probe.to_bytes());
+            self.write(place, self.sent.frames + place as u64, now);
         }
+        let frame = |place: usize| &self.buffers[place][..self.lengths[place]];
         let sent = if count == 1 {
-            usize::from(socket.send(&self.frames[0])?)
+            usize::from(socket.send(frame(0))?)
         } else {
-            socket.send_many(&self.frames[..count])?
+            socket.send_many(&(0..count).map(frame).collect::<Vec<_>>())?
         };
         if sent > 0 {
             if self.sent.frames == 0 {
@@ -173,5 +171,18 @@ impl<'a> Schedule<'a> {
         }
         self.sent.frames += sent as u64;
         Ok(())
+    }
+
+    /// The frame of this number into a buffer, whose pattern is there.
+    fn write(&mut self, place: usize, number: u64, now_ns: u64) {
+        let streams = self.frames.streams() as u64;
+        let (stream, sequence) = ((number % streams) as usize, (number / streams) as u32);
+        let length = &self.frames.lengths[self.frames.place(stream, sequence)];
+        let head = &length.heads[stream];
+        let probe = Probe { stream: stream as u16, sequence, seed: self.order.seed, sent_ns: now_ns, delay_units: 0 };
+        let buffer = &mut self.buffers[place];
+        buffer[..head.len()].copy_from_slice(head);
+        buffer[head.len()..head.len() + PROBE_LEN].copy_from_slice(&probe.to_bytes());
+        self.lengths[place] = length.frame_bytes;
     }
 }

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use weft_datapath::DatapathError;
 use weft_datapath::trill::XdpMode;
-use weft_testbed::tester::{Analyser, FRAME_BYTES_MAX, Generator, PortReading, SendOrder, Sent, StreamReading};
+use weft_testbed::tester::{
+    Analyser, FRAME_BYTES_MAX, Frames, Generator, Length, PortReading, SendOrder, Sent, StreamReading,
+};
 
 use super::account::{Account, PortCounts, StreamCounts, StreamResult, account, expected, total};
 use super::error::TesterError;
@@ -15,6 +17,7 @@ use super::packet::PacketSender;
 use super::port::Port;
 use super::rate::FrameSize;
 use super::search::Outcome;
+use super::sizes::Sizes;
 use super::stream::{Cast, Headers, Stream, StreamPlan};
 use crate::error::LabError;
 use crate::sys;
@@ -70,10 +73,9 @@ impl TrialOrder {
     }
 
     /// As the generator is told it.
-    pub(crate) fn to_send(self, size: FrameSize, seed: u8, cpu: usize) -> SendOrder {
+    pub(crate) fn to_send(self, seed: u8, cpu: usize) -> SendOrder {
         let paced = self.pps.filter(|pps| *pps > 0.0);
         SendOrder {
-            frame_bytes: size.kernel_bytes() as usize,
             interval_ns: paced.map_or(0.0, |pps| 1e9 / pps),
             duration_ns: u64::try_from(self.duration.as_nanos()).unwrap_or(u64::MAX),
             limit: self.frames.unwrap_or(u64::MAX),
@@ -168,7 +170,9 @@ pub struct Path {
     receiving: Vec<Port>,
     streams: Vec<Stream>,
     headers: Headers,
-    size: FrameSize,
+    sizes: Sizes,
+    lengths: Vec<FrameSize>,
+    frames: Frames,
     sender: Sender,
     analysers: Vec<Analyser>,
     modes: Vec<XdpMode>,
@@ -188,9 +192,17 @@ impl Path {
     ///
     /// # Errors
     /// [`TesterError::Refused`] for ports, sizes and streams that cannot be; or any other.
-    pub fn open(sending: &Port, receiving: &[Port], plan: &StreamPlan, frame_bytes: u32) -> Result<Self, TesterError> {
-        let size = check(sending, receiving, plan, frame_bytes)?;
+    pub fn open(
+        sending: &Port,
+        receiving: &[Port],
+        plan: &StreamPlan,
+        sizes: impl Into<Sizes>,
+    ) -> Result<Self, TesterError> {
+        let sizes = sizes.into();
+        check(sending, receiving)?;
+        let lengths = lengths(sending, receiving, plan.headers(), &sizes)?;
         let streams = plan.streams().map_err(TesterError::Refused)?;
+        let frames = frames_of(&streams, &lengths, &sizes);
         let mut analysers = Vec::new();
         let mut modes = Vec::new();
         for (place, port) in receiving.iter().enumerate() {
@@ -199,13 +211,15 @@ impl Path {
             analysers.push(analyser);
         }
         wait_for_carrier(sending, receiving)?;
-        let sender = live(sending, &streams, size)?;
+        let sender = live(sending, &frames)?;
         let mut path = Self {
             sending: sending.clone(),
             receiving: receiving.to_vec(),
             streams,
             headers: plan.headers(),
-            size,
+            sizes,
+            lengths,
+            frames,
             sender,
             analysers,
             modes,
@@ -232,7 +246,7 @@ impl Path {
     pub fn set_means(&mut self, means: Means) -> Result<(), TesterError> {
         if means != self.means() {
             self.sender = match means {
-                Means::XdpLiveFrames => live(&self.sending, &self.streams, self.size)?,
+                Means::XdpLiveFrames => live(&self.sending, &self.frames)?,
                 Means::PacketSocket => self.socket()?,
             };
         }
@@ -255,21 +269,26 @@ impl Path {
         self.cpu
     }
 
-    /// The size of frames.
-    pub fn size(&self) -> FrameSize {
-        self.size
+    /// The sizes of frames.
+    pub fn sizes(&self) -> &Sizes {
+        &self.sizes
     }
 
     /// Other frames for the same streams.
     ///
     /// # Errors
     /// [`TesterError::Refused`] for a size that does not fit.
-    pub fn set_size(&mut self, frame_bytes: u32) -> Result<(), TesterError> {
-        self.size = size_for(&self.sending, &self.receiving, self.headers, frame_bytes)?;
+    pub fn set_sizes(&mut self, sizes: impl Into<Sizes>) -> Result<(), TesterError> {
+        let sizes = sizes.into();
+        let lengths = lengths(&self.sending, &self.receiving, self.headers, &sizes)?;
+        self.frames = frames_of(&self.streams, &lengths, &sizes);
+        (self.sizes, self.lengths) = (sizes, lengths);
+        let is_live = self.frames.longest_bytes() <= FRAME_BYTES_MAX;
         match &mut self.sender {
-            Sender::Live(generator) if self.size.kernel_bytes() as usize <= FRAME_BYTES_MAX => {
-                generator.set_heads(&heads(&self.streams, self.size))?;
+            Sender::Live(generator) if is_live && generator.takes(&self.frames) => {
+                generator.set_frames(&self.frames)?
             }
+            Sender::Live(_) if is_live => self.sender = live(&self.sending, &self.frames)?,
             Sender::Live(_) => self.sender = self.socket()?,
             Sender::Socket(_) => {}
         }
@@ -289,7 +308,7 @@ impl Path {
             analyser.begin(trial, seed, mask)?;
         }
         let before = self.sending.traffic()?;
-        let send = order.to_send(self.size, seed, self.cpu);
+        let send = order.to_send(seed, self.cpu);
         let asked = AtomicBool::new(false);
         let sent = self.send(&send, &|| {
             let now = stop();
@@ -342,7 +361,7 @@ impl Path {
         match &self.sender {
             Sender::Live(generator) => Ok(self.sending.inside(|| generator.send(order, stop))??),
             Sender::Socket(socket) => Ok(socket
-                .send_trial(&heads(&self.streams, self.size), order, stop)
+                .send_trial(&self.frames, order, stop)
                 .map_err(LabError::io(format!("send from port `{}`", self.sending.name())))?),
         }
     }
@@ -395,14 +414,14 @@ impl Path {
 
     /// What the receiver of a stream says.
     fn word_of(&self, stream: &Stream) -> Vec<u8> {
-        let mut frame = stream.reversed().head(self.size);
-        frame.resize(self.size.kernel_bytes() as usize, 0);
+        let mut frame = stream.reversed().head(self.lengths[0]);
+        frame.resize(self.lengths[0].kernel_bytes() as usize, 0);
         frame
     }
 
     /// Live frames if they arrive, or at least leave; otherwise the packet socket.
     fn choose_sender(&mut self) -> Result<(), TesterError> {
-        if self.size.kernel_bytes() as usize > FRAME_BYTES_MAX {
+        if self.frames.longest_bytes() > FRAME_BYTES_MAX {
             self.sender = self.socket()?;
             return Ok(());
         }
@@ -442,7 +461,7 @@ fn wait_for_carrier(sending: &Port, receiving: &[Port]) -> Result<(), TesterErro
     Ok(())
 }
 
-fn check(sending: &Port, receiving: &[Port], plan: &StreamPlan, frame_bytes: u32) -> Result<FrameSize, TesterError> {
+fn check(sending: &Port, receiving: &[Port]) -> Result<(), TesterError> {
     let refused = |why: String| Err(TesterError::Refused(why));
     if receiving.is_empty() {
         return refused("there is no receiving port; give one with --rx".to_owned());
@@ -455,12 +474,12 @@ fn check(sending: &Port, receiving: &[Port], plan: &StreamPlan, frame_bytes: u32
             return refused(format!("port `{}` is given twice", port.name()));
         }
     }
-    size_for(sending, receiving, plan.headers(), frame_bytes)
+    Ok(())
 }
 
-fn size_for(sending: &Port, receiving: &[Port], headers: Headers, frame_bytes: u32) -> Result<FrameSize, TesterError> {
+fn lengths(sending: &Port, receiving: &[Port], headers: Headers, sizes: &Sizes) -> Result<Vec<FrameSize>, TesterError> {
     let mtu = receiving.iter().map(Port::mtu).fold(sending.mtu(), u32::min);
-    FrameSize::new(frame_bytes, mtu, headers).map_err(TesterError::Refused)
+    sizes.lengths(mtu, headers).map_err(TesterError::Refused)
 }
 
 fn in_use(port: &Port, error: DatapathError) -> TesterError {
@@ -483,13 +502,22 @@ fn batch_for(pps: Option<f64>) -> u32 {
     }
 }
 
-fn live(port: &Port, streams: &[Stream], size: FrameSize) -> Result<Sender, TesterError> {
-    let heads = heads(streams, size);
-    Ok(Sender::Live(Box::new(port.inside(|| Generator::load(port.interface(), &heads))??)))
+fn live(port: &Port, frames: &Frames) -> Result<Sender, TesterError> {
+    Ok(Sender::Live(Box::new(port.inside(|| Generator::load(port.interface(), frames))??)))
+}
+
+fn frames_of(streams: &[Stream], lengths: &[FrameSize], sizes: &Sizes) -> Frames {
+    let length = |size: &FrameSize| Length { frame_bytes: size.kernel_bytes() as usize, heads: heads(streams, *size) };
+    Frames { lengths: lengths.iter().map(length).collect(), turns: sizes.turns() }
 }
 
 fn heads(streams: &[Stream], size: FrameSize) -> Vec<Vec<u8>> {
     streams.iter().map(|stream| stream.head(size)).collect()
+}
+
+/// The frames of streams at one size.
+pub(crate) fn frames_of_size(streams: &[Stream], size: FrameSize) -> Frames {
+    Frames::of_one_length(size.kernel_bytes() as usize, heads(streams, size))
 }
 
 /// What must come to the port at `place` of so many: unicast to one port only, groups to all.

@@ -1,4 +1,4 @@
-//! Frame sizes and the arithmetic between frames per second and bits per second, on layer 2 and on layer 1.
+//! The size of a frame, and what may be one.
 
 use serde::Serialize;
 use weft_wire::ethernet;
@@ -70,21 +70,6 @@ impl FrameSize {
     pub fn kernel_bytes(self) -> u32 {
         self.0 - FCS_BYTES
     }
-
-    /// Bits per second on layer 2: frames with their FCS.
-    pub fn layer2_bps(self, frames_per_s: f64) -> f64 {
-        frames_per_s * f64::from(self.0) * 8.0
-    }
-
-    /// Bits per second on layer 1: with preamble and gap; a full 10 Gbit/s Ethernet has 1e10 of them.
-    pub fn layer1_bps(self, frames_per_s: f64) -> f64 {
-        frames_per_s * f64::from(self.0 + LAYER1_EXTRA_BYTES) * 8.0
-    }
-
-    /// Frames per second that fill a line of `line_bps` on layer 1.
-    pub fn line_rate(self, line_bps: f64) -> f64 {
-        line_bps / (f64::from(self.0 + LAYER1_EXTRA_BYTES) * 8.0)
-    }
 }
 
 #[cfg(test)]
@@ -96,14 +81,6 @@ mod tests {
 
     fn size(bytes: u32) -> FrameSize {
         FrameSize::new(bytes, 1500, PLAIN).unwrap()
-    }
-
-    #[test]
-    fn ten_gigabit_carries_what_every_data_sheet_says() {
-        assert_eq!(size(64).line_rate(1e10).floor(), 14_880_952.0);
-        assert_eq!(size(1518).line_rate(1e10).floor(), 812_743.0);
-        assert!((size(64).layer2_bps(14_880_952.38) - 7.619e9).abs() < 1e6);
-        assert!((size(64).layer1_bps(14_880_952.38) - 1e10).abs() < 1e3);
     }
 
     #[test]

@@ -36,6 +36,7 @@ use super::error::TesterError;
 use super::gate::{Gate, Look, Quiet};
 use super::latency::{LatencyCells, LatencySummary};
 use super::path::{Means, Path, Trial, TrialOrder};
+use super::sizes::Sizes;
 use super::stream::StreamPlan;
 
 /// Whether the user wants to stop; asked now and then, also while frames are sent.
@@ -83,9 +84,9 @@ impl Reference {
     ///
     /// # Errors
     /// Any [`TesterError`]; nothing is left behind.
-    pub fn open(plan: &StreamPlan, frame_bytes: u32, stop: Stop<'_>) -> Result<Self, TesterError> {
+    pub fn open(plan: &StreamPlan, sizes: impl Into<Sizes>, stop: Stop<'_>) -> Result<Self, TesterError> {
         let bed = Bed::new(Between::Direct)?;
-        let floor = bed.path(plan, frame_bytes)?;
+        let floor = bed.path(plan, sizes)?;
         let gate = Gate::default();
         let mut reference = Self { floor, gate, generator_pps: 0.0, generator_ns: 0.0, calibration: None, _bed: bed };
         reference.prove(stop)?;
@@ -123,8 +124,8 @@ impl Reference {
     /// # Errors
     /// Any [`TesterError`].
     pub fn match_to(&mut self, path: &Path, stop: Stop<'_>) -> Result<(), TesterError> {
-        if self.floor.size() != path.size() {
-            self.floor.set_size(path.size().bytes())?;
+        if self.floor.sizes() != path.sizes() {
+            self.floor.set_sizes(path.sizes().clone())?;
         }
         if self.floor.means() != path.means() {
             self.floor.set_means(path.means())?;
@@ -136,9 +137,9 @@ impl Reference {
     /// Frames of another size on the tester's own path.
     ///
     /// # Errors
-    /// As [`Path::set_size`].
+    /// As [`Path::set_sizes`].
     pub fn set_own_size(&mut self, frame_bytes: u32) -> Result<(), TesterError> {
-        self.floor.set_size(frame_bytes)
+        self.floor.set_sizes(frame_bytes)
     }
 
     /// One trial over the tester's own path.
@@ -252,7 +253,7 @@ impl Reference {
         if let Some(calibration) = self.calibration {
             return Ok(calibration);
         }
-        let calibration = calibrate(self.floor.size().bytes(), stop)?;
+        let calibration = calibrate(self.floor.sizes().cells().frame_bytes, stop)?;
         self.calibration = Some(calibration);
         Ok(calibration)
     }

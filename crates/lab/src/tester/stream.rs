@@ -211,7 +211,7 @@ impl StreamPlan {
 
 impl Stream {
     /// Headers of a frame of this stream, up to the probe. Over IPv4 the UDP checksum is 0 (none, RFC 768). Over IPv6, where there has
-    /// to be one, it covers all but the payload, which whoever sends adds: [`weft_testbed::tester::covering`].
+    /// to be one, it covers all but the payload, which whoever sends adds: [`weft_testbed::tester::Frames::of_seed`].
     pub fn head(&self, size: FrameSize) -> Vec<u8> {
         let mut head = Vec::with_capacity(Headers { ip: IpVersion::V6, tagged: true }.bytes());
         head.extend(self.gateway.unwrap_or(self.destination.mac).0);

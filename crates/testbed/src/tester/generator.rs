@@ -12,9 +12,10 @@ use rustix::time::ClockId;
 use weft_datapath::DatapathError;
 use weft_datapath::abi::Abi;
 use weft_datapath::{clock, interface, object};
-use weft_wire::{probe, udp};
+use weft_wire::probe;
 
-use crate::abi::{BUCKETS, TesterGenerator, TesterHead};
+use super::frames::{Frames, Length, config};
+use crate::abi::{BUCKETS, TesterGenerator, TesterHead, TesterTurn};
 use crate::{cpu, files};
 
 /// Largest frame that the kernel sends this way, bytes without FCS: one page without head room.
@@ -33,8 +34,6 @@ const BEGIN_NS_MAX: u64 = 10_000_000_000;
 /// What one trial sends.
 #[derive(Clone, Copy, Debug)]
 pub struct SendOrder {
-    /// Length of a frame without FCS, bytes.
-    pub frame_bytes: usize,
     /// Nanoseconds between frames; 0: as fast as possible.
     pub interval_ns: f64,
     /// How long, from the first frame on, nanoseconds.
@@ -72,46 +71,59 @@ pub struct Sent {
 pub struct Generator {
     object: Object,
     ifindex: u32,
-    heads: Vec<Vec<u8>>,
+    frames: Frames,
 }
 
 impl Generator {
-    /// Loads a generator that sends out of an interface of the caller's namespace. `heads` are the streams' headers up to
-    /// the probe, all of 42 bytes (IPv4) or all of 62 (IPv6), or of 4 more with a tag.
+    /// Loads a generator that sends out of an interface of the caller's namespace.
     ///
     /// # Errors
-    /// [`DatapathError::Config`] for headers of another length or none, or any other.
-    pub fn load(interface: &str, heads: &[Vec<u8>]) -> Result<Self, DatapathError> {
+    /// [`DatapathError::Config`] for frames that cannot be, or any other.
+    pub fn load(interface: &str, frames: &Frames) -> Result<Self, DatapathError> {
         let ifindex = interface::index_of(interface)?;
-        check(heads)?;
-        let streams = u32::try_from(heads.len()).expect("streams have 16 bits");
+        frames.check()?;
+        let heads = frames.lengths.len() * frames.streams();
         let mut open = files::TESTER_GENERATE.open()?;
-        object::set_max_entries(&mut open, "tester_heads", streams)?;
-        let generator = Self { object: files::TESTER_GENERATE.load(open)?, ifindex, heads: heads.to_vec() };
+        object::set_max_entries(&mut open, "tester_heads", u32::try_from(heads).expect("heads are counted"))?;
+        let generator = Self { object: files::TESTER_GENERATE.load(open)?, ifindex, frames: frames.clone() };
         object::update(&generator.object, "tester_port_out", &0u32.to_ne_bytes(), &ifindex.to_ne_bytes())?;
-        generator.write_heads(heads)?;
+        generator.write_turns()?;
+        generator.write_heads(frames)?;
         Ok(generator)
     }
 
-    /// Other headers for the same streams, for example of another frame size.
+    /// Whether [`Self::set_frames`] takes such frames; others need a generator of their own.
+    pub fn takes(&self, frames: &Frames) -> bool {
+        let shape = |frames: &Frames| (frames.lengths.len(), frames.streams(), frames.head_bytes());
+        shape(frames) == shape(&self.frames)
+    }
+
+    /// Other lengths and headers for the same streams.
     ///
     /// # Errors
     /// As [`Self::load`].
-    pub fn set_heads(&mut self, heads: &[Vec<u8>]) -> Result<(), DatapathError> {
-        check(heads)?;
-        if heads.len() != self.heads.len() || heads[0].len() != self.head_bytes() {
-            return Err(config("the number of streams and their headers cannot change"));
+    pub fn set_frames(&mut self, frames: &Frames) -> Result<(), DatapathError> {
+        frames.check()?;
+        if !self.takes(frames) {
+            return Err(config("the number of streams and of lengths, and the headers, cannot change"));
         }
-        self.heads = heads.to_vec();
-        self.write_heads(heads)
+        self.frames = frames.clone();
+        self.write_turns()?;
+        self.write_heads(frames)
     }
 
-    fn head_bytes(&self) -> usize {
-        self.heads[0].len()
+    fn write_turns(&self) -> Result<(), DatapathError> {
+        let Frames { lengths, turns } = &self.frames;
+        for (number, place) in (0u32..).zip(turns) {
+            let heads = (place * self.frames.streams()) as u32;
+            let cut = (self.frames.longest_bytes() - lengths[*place].frame_bytes) as u32;
+            object::update(&self.object, "tester_turns", number.bytes(), TesterTurn { heads, cut }.bytes())?;
+        }
+        Ok(())
     }
 
-    fn write_heads(&self, heads: &[Vec<u8>]) -> Result<(), DatapathError> {
-        for (number, bytes) in (0u32..).zip(heads) {
+    fn write_heads(&self, frames: &Frames) -> Result<(), DatapathError> {
+        for (number, bytes) in (0u32..).zip(frames.lengths.iter().flat_map(|Length { heads, .. }| heads)) {
             let mut head = TesterHead::default();
             head.bytes[..bytes.len()].copy_from_slice(bytes);
             object::update(&self.object, "tester_heads", number.bytes(), head.bytes())?;
@@ -123,18 +135,17 @@ impl Generator {
     /// pattern of the seed.
     ///
     /// # Errors
-    /// [`DatapathError::Config`] for a frame that is too short or too long; [`DatapathError::Program`] where the kernel
+    /// [`DatapathError::Config`] for a frame that is too long; [`DatapathError::Program`] where the kernel
     /// does not send live frames.
     pub fn send(&self, order: &SendOrder, stop: &(dyn Fn() -> bool + Sync)) -> Result<Sent, DatapathError> {
-        let least = self.head_bytes() + probe::PROBE_LEN;
-        if order.frame_bytes < least || order.frame_bytes > FRAME_BYTES_MAX {
-            return Err(config(&format!("{} bytes; live frames have {least} to {FRAME_BYTES_MAX}", order.frame_bytes)));
+        let longest = self.frames.longest_bytes();
+        if longest > FRAME_BYTES_MAX {
+            return Err(config(&format!("{longest} bytes; live frames have at most {FRAME_BYTES_MAX}")));
         }
-        let frame = template(order, self.head_bytes());
         // Checksums depend on the trial's pattern; where there are none, heads stay.
-        let heads = covering(&self.heads, &frame[self.head_bytes()..]);
-        if heads != self.heads {
-            self.write_heads(&heads)?;
+        let sealed = self.frames.clone().of_seed(order.seed);
+        if sealed != self.frames {
+            self.write_heads(&sealed)?;
         }
         // Until the program says when it began, and so when it ends.
         let end_ns = clock::ns(ClockId::Monotonic).saturating_add(order.duration_ns).saturating_add(BEGIN_NS_MAX);
@@ -144,15 +155,16 @@ impl Generator {
             duration_ns: order.duration_ns.min(1 << 60),
             limit: order.limit,
             slip_ns: order.slip_ns,
-            streams: self.heads.len() as u32,
-            head_bytes: self.head_bytes() as u32,
+            streams: self.frames.streams() as u32,
+            head_bytes: self.frames.head_bytes() as u32,
+            turns: self.frames.turns.len() as u32,
             spin: u32::from(order.spin),
             seed: u32::from(order.seed),
             ..TesterGenerator::default()
         };
         object::update(&self.object, STATE, 0u32.bytes(), state.bytes())?;
         object::update(&self.object, GAPS, 0u32.bytes(), &[0; BUCKETS * 8])?;
-        let cpu_ns = self.run(&frame, order, stop)?;
+        let cpu_ns = self.run(order, stop)?;
         let state = self.state()?;
         Ok(Sent {
             frames: state.sent,
@@ -165,16 +177,19 @@ impl Generator {
 
     /// The sending thread does nothing but one call after another; this thread watches time and `stop`, and ends a call
     /// with a signal.
-    fn run(&self, frame: &[u8], order: &SendOrder, stop: &(dyn Fn() -> bool + Sync)) -> Result<u64, DatapathError> {
+    fn run(&self, order: &SendOrder, stop: &(dyn Fn() -> bool + Sync)) -> Result<u64, DatapathError> {
         catch_wake_up();
-        let program = object::program(&self.object, "tester_generate");
+        let is_mixed = self.frames.turns.len() > 1;
+        let name = if is_mixed { "tester_generate_mix" } else { "tester_generate" };
+        let program = object::program(&self.object, name);
         let fd = program.as_fd().as_raw_fd();
         let (over, done, thread) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
+        let frame = self.template(order.seed);
         std::thread::scope(|scope| {
             let sender = scope.spawn(|| {
                 // SAFETY: it only tells which thread this is.
                 thread.store(unsafe { libc::pthread_self() }, Ordering::Release);
-                let result = send_until(fd, frame, self.ifindex, order, &over, || self.left(order).is_none());
+                let result = send_until(fd, &frame, self.ifindex, order, &over, || self.left(order).is_none());
                 done.store(true, Ordering::Release);
                 result
             });
@@ -182,6 +197,13 @@ impl Generator {
             watch(&thread, &left, &over, &done);
             sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
+    }
+
+    /// What pages hold before the program writes heads: the pattern, in its place.
+    fn template(&self, seed: u8) -> Vec<u8> {
+        let mut frame = vec![0; self.frames.longest_bytes()];
+        probe::fill_pattern(seed, &mut frame[self.frames.head_bytes() + probe::PROBE_LEN..]);
+        frame
     }
 
     /// How long to wait before looking again; `None` when the time is over or the limit reached.
@@ -202,36 +224,6 @@ impl Generator {
     fn read(&self, map: &'static str) -> Result<Vec<u8>, DatapathError> {
         Ok(object::lookup(&self.object, map, 0u32.bytes())?.unwrap_or_default())
     }
-}
-
-fn config(why: &str) -> DatapathError {
-    DatapathError::Config { field: "frame", why: why.to_owned() }
-}
-
-fn check(heads: &[Vec<u8>]) -> Result<(), DatapathError> {
-    let first = heads.first().map_or(0, Vec::len);
-    if !matches!(first, 42 | 46 | 62 | 66) || heads.len() > 1 << 16 || heads.iter().any(|head| head.len() != first) {
-        return Err(config("streams need headers of 42 bytes (IPv6: 62), or all of 4 more with a tag"));
-    }
-    Ok(())
-}
-
-/// Heads whose UDP checksum, their last two bytes, covers `payload` as well; those without one stay. What the probe says is nothing
-/// to a checksum: see [`probe`].
-pub fn covering(heads: &[Vec<u8>], payload: &[u8]) -> Vec<Vec<u8>> {
-    let covered = |head: &Vec<u8>| {
-        let (front, last) = head.split_last_chunk().expect("heads end with a UDP header");
-        let checksum = udp::covering(u16::from_be_bytes(*last), payload);
-        [front, &checksum.to_be_bytes()].concat()
-    };
-    heads.iter().map(covered).collect()
-}
-
-/// What pages hold before the program writes heads: the pattern, in its place.
-fn template(order: &SendOrder, head_bytes: usize) -> Vec<u8> {
-    let mut frame = vec![0; order.frame_bytes];
-    probe::fill_pattern(order.seed, &mut frame[head_bytes + probe::PROBE_LEN..]);
-    frame
 }
 
 /// CPU nanoseconds that it took.

@@ -4,6 +4,7 @@
 //! a frame leaves and the first after it arrived, on the kernel's monotonic clock.
 
 mod analyser;
+mod frames;
 mod generator;
 mod link;
 
@@ -15,7 +16,8 @@ use weft_datapath::interface;
 use weft_datapath::trill::XdpMode;
 
 pub use analyser::{Analyser, PortReading, StreamReading};
-pub use generator::{FRAME_BYTES_MAX, Generator, SendOrder, Sent, covering};
+pub use frames::{Frames, Length, TURNS_MAX};
+pub use generator::{FRAME_BYTES_MAX, Generator, SendOrder, Sent};
 pub use link::{EmulatedLinks, LinkCounters, LinkParams};
 
 /// Attaches an XDP program to an interface of the caller's namespace, in the driver where it can.

@@ -9,7 +9,7 @@ use weft_testbed::tester::SendOrder;
 use super::super::Run;
 use super::super::bed::Bed;
 use super::super::cores::Cores;
-use super::super::cost::{Sender, heads, size_of};
+use super::super::cost::{Sender, size_of};
 use super::super::hops::Hops;
 use super::super::rates::order;
 use super::super::vm::order::Reply;
@@ -17,6 +17,7 @@ use super::threads::Threaded;
 use super::{CoreClock, each};
 use crate::error::LabError;
 use crate::tester::TesterError;
+use crate::tester::path::frames_of_size;
 use crate::tester::usage::{KernelMemory, pss_bytes};
 
 /// As late as this the sender makes up for it. Its burst is no longer than what ports gather between two polls anyway.
@@ -66,7 +67,8 @@ struct Times {
 impl<'a> Switches<'a> {
     fn open(run: &'a Run<'a>, bed: &'a Bed<'a>) -> Result<Self, TesterError> {
         let (cores, hops, cuts) = (Cores::of_this_machine()?, Hops::of(run.lab, bed)?, Cuts::load()?);
-        let sender = Sender::open(bed.port(bed.sender)?, &heads(&bed.streams, size_of(run.spec.frame_bytes[0])?))?;
+        let sender =
+            Sender::open(bed.port(bed.sender)?, &frames_of_size(&bed.streams, size_of(run.spec.frame_bytes[0])?))?;
         let _last = hops.cut_at_receivers(&cuts, bed)?;
         let threaded = |port| Threaded::new(port, cores.server);
         let receivers = bed.receivers.iter().map(|server| bed.port(*server)).collect::<Result<Vec<_>, _>>()?;
@@ -119,8 +121,8 @@ impl<'a> Switches<'a> {
             return Ok(Reply { wall_ns: duration.as_nanos() as u64, ..Reply::default() });
         }
         let size = size_of(bytes)?;
-        self.sender.set_heads(&heads(&self.bed.streams, size))?;
-        let order = order(size, Some(per_s), duration, self.cores.tester);
+        self.sender.set_frames(&frames_of_size(&self.bed.streams, size))?;
+        let order = order(Some(per_s), duration, self.cores.tester);
         self.sender.send(&SendOrder { slip_ns: CATCH_UP_NS, ..order })
     }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 use weft_scenario::engine::Progress;
 
 use super::session::Session;
-use super::{LatencyCells, MeasureOptions, Quiet, Report, report};
+use super::{LatencyCells, MeasureOptions, Quiet, Report, SizeCells, report};
 use crate::tester::account::Account;
 use crate::tester::error::TesterError;
 use crate::tester::path::TrialOrder;
@@ -16,8 +16,8 @@ const DEFAULT_LOAD: f64 = 0.5;
 /// One frame size at one rate.
 #[derive(Clone, Debug, Serialize)]
 pub struct LatencyRow {
-    /// Size with FCS, bytes.
-    pub frame_bytes: u32,
+    #[serde(flatten)]
+    pub size: SizeCells,
     /// What was asked for, frames per second.
     pub asked_pps: f64,
     /// What was sent.
@@ -46,13 +46,13 @@ pub struct LatencyRow {
 pub fn latency(options: &MeasureOptions, progress: &dyn Progress) -> Result<Report<LatencyRow>, TesterError> {
     let mut session = Session::open(options, progress)?;
     let mut rows = Vec::new();
-    for frame_bytes in &options.frame_bytes {
-        progress.phase("latency", &format!("{frame_bytes} bytes"));
-        session.set_size(*frame_bytes)?;
+    for sizes in &options.sizes {
+        progress.phase("latency", &sizes.cells().to_string());
+        session.set_sizes(sizes)?;
         for asked_pps in rates(&mut session, options)? {
             progress.advance(0.5, &format!("{:.3} Mpps", asked_pps / 1e6));
             let order = TrialOrder::paced(asked_pps, options.trial).checking_payloads();
-            rows.push(row(*frame_bytes, asked_pps, session.measure(&order)?));
+            rows.push(row(sizes.cells(), asked_pps, session.measure(&order)?));
         }
     }
     Ok(report(session.bench(), rows))
@@ -66,10 +66,10 @@ fn rates(session: &mut Session<'_>, options: &MeasureOptions) -> Result<Vec<f64>
     Ok(vec![(fastest.received_pps.min(fastest.offered_pps) * DEFAULT_LOAD).max(1.0).round()])
 }
 
-fn row(frame_bytes: u32, asked_pps: f64, measured: Measured) -> LatencyRow {
+fn row(size: SizeCells, asked_pps: f64, measured: Measured) -> LatencyRow {
     let Measured { trial, latency_ns, noise, .. } = measured;
     LatencyRow {
-        frame_bytes,
+        size,
         asked_pps,
         offered_pps: trial.offered_pps,
         received_pps: trial.received_pps,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use weft_scenario::engine::Progress;
 
 use super::session::Session;
-use super::{MeasureOptions, Quiet, Report, report};
+use super::{MeasureOptions, Quiet, Report, SizeCells, report};
 use crate::tester::account::Account;
 use crate::tester::error::TesterError;
 use crate::tester::path::TrialOrder;
@@ -20,8 +20,8 @@ const BURST_TIME: Duration = Duration::from_secs(2);
 /// One point of the curve.
 #[derive(Clone, Debug, Serialize)]
 pub struct LossRow {
-    /// Size with FCS, bytes.
-    pub frame_bytes: u32,
+    #[serde(flatten)]
+    pub size: SizeCells,
     /// What was asked for, frames per second.
     pub asked_pps: f64,
     /// What was sent.
@@ -39,8 +39,8 @@ pub struct LossRow {
 /// One size's longest burst.
 #[derive(Clone, Debug, Serialize)]
 pub struct BurstRow {
-    /// Size with FCS, bytes.
-    pub frame_bytes: u32,
+    #[serde(flatten)]
+    pub size: SizeCells,
     /// Rate within the bursts, frames per second.
     pub burst_pps: f64,
     /// The lengths.
@@ -55,9 +55,9 @@ pub struct BurstRow {
 pub fn loss(options: &MeasureOptions, progress: &dyn Progress) -> Result<Report<LossRow>, TesterError> {
     let mut session = Session::open(options, progress)?;
     let mut rows = Vec::new();
-    for frame_bytes in &options.frame_bytes {
-        progress.phase("loss", &format!("{frame_bytes} bytes"));
-        session.set_size(*frame_bytes)?;
+    for sizes in &options.sizes {
+        progress.phase("loss", &sizes.cells().to_string());
+        session.set_sizes(sizes)?;
         let most = highest(&mut session, options)?;
         let mut curve = LossCurve::new(most, STEPS);
         while let Some(asked_pps) = curve.next_pps() {
@@ -65,7 +65,7 @@ pub fn loss(options: &MeasureOptions, progress: &dyn Progress) -> Result<Report<
             let (trial, noise) = session.judged_trial(&TrialOrder::paced(asked_pps, options.trial))?;
             curve.record(trial.outcome());
             rows.push(LossRow {
-                frame_bytes: *frame_bytes,
+                size: sizes.cells(),
                 asked_pps,
                 offered_pps: trial.offered_pps,
                 received_pps: trial.received_pps,
@@ -85,9 +85,9 @@ pub fn loss(options: &MeasureOptions, progress: &dyn Progress) -> Result<Report<
 pub fn bursts(options: &MeasureOptions, progress: &dyn Progress) -> Result<Report<BurstRow>, TesterError> {
     let mut session = Session::open(options, progress)?;
     let mut rows = Vec::new();
-    for frame_bytes in &options.frame_bytes {
-        progress.phase("bursts", &format!("{frame_bytes} bytes"));
-        session.set_size(*frame_bytes)?;
+    for sizes in &options.sizes {
+        progress.phase("bursts", &sizes.cells().to_string());
+        session.set_sizes(sizes)?;
         let pps = highest(&mut session, options)?;
         let longest = (pps * BURST_TIME.min(options.trial).as_secs_f64()) as u64;
         let mut search = BurstSearch::new(longest, BURST_REPEATS);
@@ -99,7 +99,7 @@ pub fn bursts(options: &MeasureOptions, progress: &dyn Progress) -> Result<Repor
             search.record(BurstOutcome { frames, lost: trial.account.lost });
         }
         let burst = search.verdict().expect("every repetition ended");
-        rows.push(BurstRow { frame_bytes: *frame_bytes, burst_pps: pps, burst });
+        rows.push(BurstRow { size: sizes.cells(), burst_pps: pps, burst });
     }
     Ok(report(session.bench(), rows))
 }

@@ -14,12 +14,14 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::path::Means;
+use super::sizes::Sizes;
 use super::stream::{IpVersion, StreamPlan};
 
 pub use super::cost::CostCells;
 pub use super::find::{LimitedBy, Method};
 pub use super::gate::Quiet;
 pub use super::latency::LatencyCells;
+pub use super::sizes::SizeCells;
 
 pub use latency::{LatencyRow, latency};
 pub use loss::{BurstRow, LossRow, bursts, loss};
@@ -34,8 +36,8 @@ pub struct MeasureOptions {
     /// The receiving ports; unicast goes to the first.
     pub receiving: Vec<String>,
     pub plan: StreamPlan,
-    /// Sizes of frames with FCS, bytes.
-    pub frame_bytes: Vec<u32>,
+    /// What is measured one after the other: sizes, and mixes of them.
+    pub sizes: Vec<Sizes>,
     /// Length of one trial.
     pub trial: Duration,
     /// Rates, frames per second: for latency and soak what is sent; for searches the largest is where they begin. None:

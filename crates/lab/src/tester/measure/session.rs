@@ -11,6 +11,7 @@ use crate::tester::find::{self, FindOptions, Found, Method};
 use crate::tester::path::{Means, Path, Trial, TrialOrder};
 use crate::tester::port::Port;
 use crate::tester::reference::{Measured, Reference};
+use crate::tester::sizes::Sizes;
 
 pub(super) struct Session<'a> {
     pub(super) path: Path,
@@ -23,19 +24,18 @@ pub(super) struct Session<'a> {
 impl<'a> Session<'a> {
     pub(super) fn open(options: &'a MeasureOptions, progress: &'a dyn Progress) -> Result<Self, TesterError> {
         progress.phase("ports", &format!("{} to {}", options.sending, options.receiving.join(", ")));
-        let first =
-            *options.frame_bytes.first().ok_or_else(|| TesterError::Refused("no frame size is given".to_owned()))?;
+        let first = options.sizes.first().ok_or_else(|| TesterError::Refused("no frame size is given".to_owned()))?;
         check(options)?;
         let sending = Port::open(&options.sending)?;
         let receiving = options.receiving.iter().map(|name| Port::open(name)).collect::<Result<Vec<_>, _>>()?;
-        let mut path = Path::open(&sending, &receiving, &options.plan, first)?;
+        let mut path = Path::open(&sending, &receiving, &options.plan, first.clone())?;
         // All sizes before the first measurement: the last one may be the one that does not fit.
-        for size in options.frame_bytes.iter().rev() {
-            path.set_size(*size)?;
+        for sizes in options.sizes.iter().rev() {
+            path.set_sizes(sizes.clone())?;
         }
         let stop = || progress.interrupted();
         // Groups are for all ports; the tester's own bed has one.
-        let mut reference = Reference::open(&options.plan, first, &stop)?;
+        let mut reference = Reference::open(&options.plan, first.clone(), &stop)?;
         // What sockets take, where the path needs them, is the tester's part.
         reference.match_to(&path, &stop)?;
         if path.means() == Means::PacketSocket && sending.is_veth() {
@@ -68,8 +68,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    pub(super) fn set_size(&mut self, frame_bytes: u32) -> Result<(), TesterError> {
-        self.path.set_size(frame_bytes)
+    pub(super) fn set_sizes(&mut self, sizes: &Sizes) -> Result<(), TesterError> {
+        self.path.set_sizes(sizes.clone())
     }
 
     /// One trial over the path.
@@ -115,7 +115,7 @@ impl<'a> Session<'a> {
             method,
             most_pps: self.options.rates_pps.iter().copied().reduce(f64::max),
             // Frames per second that fill the slowest port's line, where there is a line.
-            line_pps: self.line_bps.map(|bps| self.path.size().line_rate(bps)),
+            line_pps: self.line_bps.map(|bps| self.path.sizes().line_rate(bps)),
             trial: self.options.trial,
         };
         let mut seen = |pps: f64, done: f64| progress.advance(done, &format!("{:.3} Mpps", pps / 1e6));

@@ -6,7 +6,7 @@ use serde::Serialize;
 use weft_scenario::engine::Progress;
 
 use super::session::Session;
-use super::{MeasureOptions, Quiet, Report, report};
+use super::{MeasureOptions, Quiet, Report, SizeCells, report};
 use crate::tester::account::Account;
 use crate::tester::error::TesterError;
 use crate::tester::latency::LatencySummary;
@@ -20,8 +20,8 @@ const DEFAULT_LOAD: f64 = 0.5;
 pub struct SoakRow {
     /// Start of the interval, seconds since the start of the measurement.
     pub start_s: f64,
-    /// Size with FCS, bytes.
-    pub frame_bytes: u32,
+    #[serde(flatten)]
+    pub size: SizeCells,
     /// What was sent, frames per second.
     pub offered_pps: f64,
     /// What arrived.
@@ -57,12 +57,12 @@ pub fn soak(
     let begin = Instant::now();
     let mut rows: Vec<SoakRow> = Vec::new();
     let mut complete = true;
-    for frame_bytes in options.frame_bytes.iter().cycle() {
+    for sizes in options.sizes.iter().cycle() {
         let start = begin.elapsed();
         if start >= total {
             break;
         }
-        session.set_size(*frame_bytes)?;
+        session.set_sizes(sizes)?;
         let duration = options.trial.min(total - start).max(Duration::from_millis(10));
         let trial = match session.trial(&TrialOrder::paced(pps, duration).checking_payloads()) {
             Err(TesterError::Interrupted) if !rows.is_empty() => {
@@ -79,7 +79,7 @@ pub fn soak(
         progress.advance(begin.elapsed().as_secs_f64() / total.as_secs_f64(), &format!("{} lost", trial.account.lost));
         rows.push(SoakRow {
             start_s: start.as_secs_f64(),
-            frame_bytes: *frame_bytes,
+            size: sizes.cells(),
             offered_pps: trial.offered_pps,
             received_pps: trial.received_pps,
             loss_ratio: trial.account.loss_ratio(),

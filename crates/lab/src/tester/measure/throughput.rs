@@ -4,7 +4,7 @@ use serde::Serialize;
 use weft_scenario::engine::Progress;
 
 use super::session::Session;
-use super::{CostCells, LatencyCells, LimitedBy, MeasureOptions, Method, Quiet, Report, report};
+use super::{CostCells, LatencyCells, LimitedBy, MeasureOptions, Method, Quiet, Report, SizeCells, report};
 use crate::tester::account::Account;
 use crate::tester::error::TesterError;
 use crate::tester::path::TrialOrder;
@@ -12,8 +12,8 @@ use crate::tester::path::TrialOrder;
 /// One frame size.
 #[derive(Clone, Debug, Serialize)]
 pub struct ThroughputRow {
-    /// Size with FCS, bytes.
-    pub frame_bytes: u32,
+    #[serde(flatten)]
+    pub size: SizeCells,
     /// How the rate was searched.
     pub method: Method,
     /// The rate found, as offered in the confirming trial, frames per second.
@@ -65,9 +65,9 @@ pub fn throughput(
 ) -> Result<Report<ThroughputRow>, TesterError> {
     let mut session = Session::open(options, progress)?;
     let mut rows = Vec::new();
-    for frame_bytes in &options.frame_bytes {
-        progress.phase("throughput", &format!("{frame_bytes} bytes"));
-        session.set_size(*frame_bytes)?;
+    for sizes in &options.sizes {
+        progress.phase("throughput", &sizes.cells().to_string());
+        session.set_sizes(sizes)?;
         rows.push(row(&mut session, options, method, cost, progress)?);
     }
     Ok(report(session.bench(), rows))
@@ -84,15 +84,15 @@ fn row(
     let rate = if found.ndr_pps > 0.0 { found.ndr_pps } else { found.most_pps };
     progress.advance(0.9, "confirming");
     let confirmed = session.measure(&TrialOrder::paced(rate, options.trial).checking_payloads())?;
-    let (size, trial) = (session.path.size(), &confirmed.trial);
+    let (sizes, trial) = (session.path.sizes(), &confirmed.trial);
     Ok(ThroughputRow {
-        frame_bytes: size.bytes(),
+        size: sizes.cells(),
         method,
         offered_pps: trial.offered_pps,
         received_pps: trial.received_pps,
         loss_ratio: trial.account.loss_ratio(),
-        layer2_bps: size.layer2_bps(trial.received_pps),
-        layer1_bps: size.layer1_bps(trial.received_pps),
+        layer2_bps: sizes.layer2_bps(trial.received_pps),
+        layer1_bps: sizes.layer1_bps(trial.received_pps),
         ndr_pps: found.ndr_pps,
         pdr_pps: found.pdr_pps,
         failed_pps: found.failed_pps,
