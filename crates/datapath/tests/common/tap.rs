@@ -4,12 +4,14 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::sockopt::{Timeout, set_socket_recv_buffer_size_force, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::netns::Namespace;
 
 const FRAME_MAX: usize = 4096;
+/// For some hundred frames that nobody has taken yet: of those that came as pages each counts as a whole one.
+const ROOM_BYTES: usize = 4 << 20;
 
 /// A packet socket on one interface.
 pub struct Tap(OwnedFd);
@@ -27,6 +29,7 @@ impl Tap {
     fn open_for(namespace: &Namespace, interface: &str, wait: Duration, protocol: libc::c_int) -> Self {
         let socket = namespace.enter(|| bound(interface, protocol));
         set_socket_timeout(&socket, Timeout::Recv, Some(wait)).expect("a valid timeout");
+        set_socket_recv_buffer_size_force(&socket, ROOM_BYTES).expect("root may");
         Self(socket)
     }
 
