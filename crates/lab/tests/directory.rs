@@ -201,6 +201,7 @@ fn trial(workload: Workload) -> Trial {
         tcp_interval: None,
         time_limit: Nanos(600_000 * MS),
         pin_and_measure_cost: false,
+        replay: false,
         probes: None,
     }
 }

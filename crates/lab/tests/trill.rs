@@ -291,6 +291,7 @@ fn a_mesh_of_servers_runs_a_workload() {
         tcp_interval: None,
         time_limit: Nanos(60_000_000_000),
         pin_and_measure_cost: false,
+        replay: false,
         probes: None,
     };
     engine.check_fit(&mesh, &trial).unwrap();

@@ -160,6 +160,7 @@ fn trial(workload: Workload, faults: Vec<Fault>) -> Trial {
         tcp_interval: None,
         time_limit: Nanos(60_000_000_000),
         pin_and_measure_cost: false,
+        replay: false,
         probes: None,
     }
 }

@@ -122,6 +122,8 @@ pub struct Watch {
     pub tcp_interval: Option<Nanos>,
     /// Classes of links ([`Fabric::link_class`]) whose queues' lengths are recorded.
     pub queue_classes: Vec<String>,
+    /// Record links and queues at a few hundred times, whatever the run's length ([`crate::Frame`]).
+    pub replay: bool,
     /// Number of the flow whose packets and state are told to the observer.
     pub trace_flow: Option<u32>,
     /// The direction of a link whose packets are shown to the observer as bytes: the link and the sending node.

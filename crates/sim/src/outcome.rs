@@ -16,6 +16,8 @@ pub struct Outcome {
     pub ports: Vec<PortOutcome>,
     /// Progress and link counters at each interval, where asked for.
     pub samples: Vec<Sample>,
+    /// Links and queues at times that are the same distance apart, where asked for.
+    pub replay: Vec<Frame>,
     /// TCP senders at each interval, where asked for.
     pub tcp: Vec<TcpSample>,
     /// Faults, repairs and reconvergences.
@@ -139,6 +141,15 @@ pub struct Sample {
     pub services: Vec<u64>,
     /// In the order of [`Outcome::ports`].
     pub ports: Vec<PortCounters>,
+}
+
+/// All links and queues at one time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Simulated time in picoseconds.
+    pub time_ps: u64,
+    /// Counters, and the bytes that wait, in the order of [`Outcome::ports`].
+    pub ports: Vec<(PortCounters, u64)>,
 }
 
 /// One TCP sender at one time.

@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 
 use weft_scenario::engine::{self, Engine, EngineError, Session, TcpStack, Trial};
 use weft_scenario::id::LinkId;
-use weft_scenario::record::{EventRow, FlowRow, LinkRow, ProgressRow, QueueRow, Records, ServiceRow, TcpRow};
+use weft_scenario::record::{
+    EventRow, FlowRow, LinkRow, ProgressRow, QueueRow, Records, ReplayRow, ServiceRow, TcpRow,
+};
 use weft_scenario::topology::Fabric;
 use weft_scenario::units::Nanos;
 use weft_scenario::workload::{Servers, Workload, WorkloadError};
@@ -120,6 +122,7 @@ impl SimEngine {
                 sample_interval: Some(trial.sample_interval),
                 services,
                 tcp_interval: trial.tcp_interval,
+                replay: trial.replay,
                 queue_classes: if self.records_queues { switch_classes(fabric) } else { Vec::new() },
                 ..Watch::default()
             },
@@ -197,6 +200,7 @@ pub fn records(job: &Job, outcome: &Outcome) -> Records {
         progress: outcome.samples.iter().map(progress_row).collect(),
         services: service_rows(job, outcome),
         links: link_rows(&job.fabric, outcome),
+        replay: replay_rows(&job.fabric, outcome),
         tcp: outcome.tcp.iter().map(tcp_row).collect(),
         events: event_rows(job, outcome),
         queues: queue_rows(&job.fabric, outcome),
@@ -279,8 +283,7 @@ fn link_rows(fabric: &Fabric, outcome: &Outcome) -> Vec<LinkRow> {
         interface: names.interface.clone(),
         peer: names.peer.clone(),
         class: names.class.clone(),
-        // Interfaces do not count what Ethernet puts around a frame.
-        sent_bytes: counters.bytes - u64::from(LAYER_1_BYTES) * counters.packets,
+        sent_bytes: interface_bytes(counters),
         dropped_frames: counters.drops,
     };
     let rows = outcome.samples.iter().flat_map(|sample| {
@@ -288,6 +291,35 @@ fn link_rows(fabric: &Fabric, outcome: &Outcome) -> Vec<LinkRow> {
         names.iter().zip(&sample.ports).map(move |(names, counters)| row(time_ps, names, counters))
     });
     rows.collect()
+}
+
+/// Interfaces do not count what Ethernet puts around a frame.
+fn interface_bytes(counters: &PortCounters) -> u64 {
+    counters.bytes - u64::from(LAYER_1_BYTES) * counters.packets
+}
+
+/// A row where a port is not as it was before, and all ports at the first and the last time.
+fn replay_rows(fabric: &Fabric, outcome: &Outcome) -> Vec<ReplayRow> {
+    let names = port_names(fabric, outcome);
+    let frames = &outcome.replay;
+    let mut rows = Vec::new();
+    for (place, frame) in frames.iter().enumerate() {
+        let whole = place == 0 || place + 1 == frames.len();
+        for (port, (now, names)) in frame.ports.iter().zip(&names).enumerate() {
+            if whole || frames[place - 1].ports[port] != *now {
+                rows.push(ReplayRow {
+                    time_ns: frame.time_ps / PS_PER_NS,
+                    node: names.node.clone(),
+                    interface: names.interface.clone(),
+                    peer: names.peer.clone(),
+                    sent_bytes: interface_bytes(&now.0),
+                    dropped_frames: now.0.drops,
+                    queued_bytes: now.1,
+                });
+            }
+        }
+    }
+    rows
 }
 
 fn queue_rows(fabric: &Fabric, outcome: &Outcome) -> Vec<QueueRow> {

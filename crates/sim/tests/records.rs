@@ -2,13 +2,14 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use common::{GBPS, PACKET, fabric, flow, job};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{self, Engine, EngineError, Overlay, Scenario, Transport, Trial};
 use weft_scenario::fault::{Fault, FaultKind};
-use weft_scenario::record::Records;
+use weft_scenario::record::{Records, ReplayRow};
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::{LinkParams, TestbedParams, vl2_testbed};
 use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
@@ -56,6 +57,7 @@ fn trial(workload: Workload, seed: u64) -> Trial {
         tcp_interval: Some(Nanos(2_000_000)),
         time_limit: Nanos(60_000_000_000),
         pin_and_measure_cost: false,
+        replay: false,
         probes: None,
     }
 }
@@ -95,6 +97,26 @@ fn a_shuffle_yields_every_kind_of_row() {
         records.queues.iter().filter(|row| row.node == "int1" && row.peer == "agg1").map(|row| row.time_ns).sum();
     assert!(core.abs_diff(last.time_ns) < 200, "every moment is in one bin: {core} of {}", last.time_ns);
     assert!(fact(&records, "sim.packet_hops") > 6.0 * 132.0 * 300_000.0 / 1_448.0);
+}
+
+#[test]
+fn a_replay_ends_as_the_links_do_and_changes_nothing() {
+    let scenario = scenario(Overlay::Vl2);
+    let plain = records(&scenario, &trial(shuffle(), 1));
+    let watched = records(&scenario, &Trial { replay: true, ..trial(shuffle(), 1) });
+    assert!(plain.replay.is_empty());
+    let times: BTreeSet<u64> = watched.replay.iter().map(|row| row.time_ns).collect();
+    assert!((201..=402).contains(&times.len()), "{} times", times.len());
+    for link in watched.links.iter().rev().take(2 * (9 + 8 + 12 + 1)) {
+        let of_link = |row: &&ReplayRow| (&row.node, &row.interface) == (&link.node, &link.interface);
+        let rows: Vec<&ReplayRow> = watched.replay.iter().filter(of_link).collect();
+        let last = rows.last().unwrap();
+        assert_eq!((last.time_ns, last.sent_bytes), (link.time_ns, link.sent_bytes), "{}", link.node);
+        assert_eq!((rows[0].time_ns, rows[0].sent_bytes), (0, 0));
+        assert!(rows.windows(2).all(|pair| pair[0].sent_bytes <= pair[1].sent_bytes));
+    }
+    assert!(watched.replay.iter().any(|row| row.queued_bytes > 100_000), "queues fill in a shuffle");
+    assert_eq!(Records { replay: Vec::new(), ..watched }, plain);
 }
 
 #[test]

@@ -136,6 +136,7 @@ impl SingleScenario {
             tcp_interval: sampling.tcp_interval,
             time_limit: sampling.time_limit,
             pin_and_measure_cost: false,
+            replay: false,
             probes: None,
         };
         Ok((scenario, trial))

@@ -102,6 +102,7 @@ fn trial(spec: &PlanSpec, key: &TrialKey) -> Trial {
         tcp_interval: sampling.tcp_interval,
         time_limit: sampling.time_limit,
         pin_and_measure_cost: sampling.measure_cpu_cost.contains(&key.workload),
+        replay: false,
         probes: sampling.probes.clone(),
     }
 }

@@ -80,6 +80,7 @@ mod tests {
             tcp_interval: None,
             time_limit: Nanos(1),
             pin_and_measure_cost: false,
+            replay: false,
             probes: None,
         }
     }

@@ -155,6 +155,7 @@ pub(super) fn trial(workload: Workload) -> Trial {
         tcp_interval: None,
         time_limit: Nanos(30_000_000_000),
         pin_and_measure_cost: false,
+        replay: false,
         probes: None,
     }
 }

@@ -47,6 +47,7 @@ pub(crate) fn trial(workload: Workload) -> Trial {
         tcp_interval: None,
         time_limit: Nanos(60_000_000_000),
         pin_and_measure_cost: false,
+        replay: false,
         probes: None,
     }
 }

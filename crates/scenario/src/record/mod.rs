@@ -91,6 +91,25 @@ rows! {
         time_ns: u64,
     }
 
+    /// What one direction of a link had carried, dropped and queued at one of the few hundred times that a replay shows; only where
+    /// something changed since the time before.
+    replay: ReplayRow {
+        /// Time since the start of the run.
+        time_ns: u64,
+        /// The sending node.
+        node: String,
+        /// The sending interface.
+        interface: String,
+        /// The node at the far end.
+        peer: String,
+        /// Bytes sent since the start of the run, as the interface counts them.
+        sent_bytes: u64,
+        /// Frames dropped at this queue since the start of the run.
+        dropped_frames: u64,
+        /// Bytes that wait at this moment.
+        queued_bytes: u64,
+    }
+
     /// State of one TCP sender at one time (the paper's extended TCP statistics, VL2 5).
     tcp: TcpRow {
         /// Time since the start of the run.

@@ -3,7 +3,7 @@
 //! * [`setup`] turns a job into a network at rest, or refuses it
 //! * [`connection`] is TCP's way in and out: starts, arrivals at hosts, timers; [`flow`] is the state of one
 //! * [`host`] lets flows take turns at a network card; [`spread`] chooses routes
-//! * [`timers`] is what is due at a set time; [`faults`], [`mix`], [`datagrams`] and [`sampling`] are what such timers do
+//! * [`timers`] is what is due at a set time; [`faults`], [`mix`], [`datagrams`], [`sampling`] and [`replay`] are what such timers do
 //! * [`accounts`] checks that nothing was made or lost on the way; [`trace`], [`capture`] tell people about it
 
 mod accounts;
@@ -14,6 +14,7 @@ mod faults;
 mod flow;
 mod host;
 mod mix;
+mod replay;
 mod sampling;
 mod setup;
 mod spread;
@@ -44,6 +45,7 @@ use faults::FaultSteps;
 use flow::{FlowState, LongAcks};
 use host::Host;
 use mix::Mix;
+use replay::Reel;
 use spread::Spreader;
 use timers::{Timer, Timers};
 
@@ -97,6 +99,7 @@ struct Simulation<'a> {
     outcomes: Vec<FlowOutcome>,
     samples: Vec<Sample>,
     tcp_samples: Vec<TcpSample>,
+    reel: Reel,
     events: Vec<FabricEvent>,
 }
 
@@ -134,6 +137,7 @@ impl<'a> Simulation<'a> {
             totals: Totals::default(),
             samples: Vec::new(),
             tcp_samples: Vec::new(),
+            reel: Reel::default(),
             events: Vec::new(),
             network,
         };
@@ -150,6 +154,7 @@ impl<'a> Simulation<'a> {
         let timers = [
             (self.job.watch.sample_interval.map(|_| Nanos(0)), Timer::Sample),
             (self.job.watch.tcp_interval, Timer::SampleTcp),
+            (self.job.watch.replay.then_some(Nanos(0)), Timer::Replay),
             (self.job.stop, Timer::Stop),
         ];
         timers
@@ -246,6 +251,7 @@ impl<'a> Simulation<'a> {
             Timer::Sender(place) => self.sender_timer_ends(place),
             Timer::Sample => return self.sample(),
             Timer::SampleTcp => self.sample_tcp(),
+            Timer::Replay => self.sample_replay(),
             Timer::Stop => self.over = true,
         }
         Ok(())

@@ -71,6 +71,7 @@ impl<'a> Simulation<'a> {
         if self.job.watch.sample_interval.is_some() && self.samples.last().is_none_or(|last| last.time_ps < now_ps) {
             self.add_sample();
         }
+        let last = self.moment();
         self.end_unfinished_flows();
         self.totals.packet_hops = self.packet_hops();
         self.network.finish_histograms();
@@ -80,6 +81,7 @@ impl<'a> Simulation<'a> {
             totals: self.totals,
             ports,
             samples: self.samples,
+            replay: self.reel.finish(last),
             tcp: self.tcp_samples,
             events: self.events,
             end_ps: now_ps,
@@ -106,7 +108,7 @@ impl<'a> Simulation<'a> {
         PortOutcome { link, node, counters: self.counters(place), queue }
     }
 
-    fn counters(&self, place: usize) -> PortCounters {
+    pub(super) fn counters(&self, place: usize) -> PortCounters {
         let (carried, rules) = (&self.network.carried[place], &self.network.rules[place]);
         PortCounters {
             packets: carried.packets,

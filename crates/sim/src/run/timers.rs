@@ -27,6 +27,8 @@ pub(super) enum Timer {
     Sample,
     /// TCP senders.
     SampleTcp,
+    /// What a replay shows.
+    Replay,
     /// The end of the run.
     Stop,
 }
