@@ -8,6 +8,7 @@
 //! * [`verdict`]: metrics to verdicts; [`summary`] is what `-o json` prints, [`table`] what people read
 //! * [`run_folder`]: manifest and tidy rows on disk; [`query`]: questions to them in SQL
 //! * [`figure`], [`report`]: drawings and the offline page; [`comparison`]: runs beside each other; [`flow_report`] is that of `weft analyse`
+//! * [`page`]: the fabric page, on which a trial is replayed
 //! * [`sim_report`]: the report of `weft sim --out`, which has no plan
 //! * [`measurement`]: what `weft measure` and `weft bench` leave; [`trend`]: runs and measurements over builds or kernels
 //! * [`schemas`]: JSON schemas of files and output
@@ -24,6 +25,7 @@ pub mod flow_report;
 pub mod junit;
 pub mod measurement;
 pub mod metric;
+pub mod page;
 pub mod plan;
 pub mod query;
 pub mod report;

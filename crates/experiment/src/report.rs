@@ -9,6 +9,7 @@ use weft_scenario::topology::Fabric;
 use crate::analysis::Input;
 use crate::figure;
 use crate::metric::{Estimate, Findings};
+use crate::page::{self, Replays};
 use crate::plan::{PlanError, PlanSpec};
 use crate::query::load::read_fabric;
 use crate::query::{Database, QueryError};
@@ -64,6 +65,8 @@ pub struct Run<'a> {
     pub link_base: String,
     /// What the page says of a run without a plan.
     pub told: Option<Told>,
+    /// Its trials that can be watched.
+    pub replays: Replays,
 }
 
 /// What a run without a plan says itself.
@@ -114,7 +117,7 @@ fn run_values(run: &Run<'_>) -> Value {
         paper => input.spec.paper.as_str(), figure => input.spec.figure.as_str(), title => input.spec.title.as_str(),
         verdict => if summary.is_judged() { summary.verdict().word() } else { "" }, counts => summary.counts(),
         headline => told.as_ref().map_or_else(|| summary.headline(), |told| told.headline.clone()),
-        network, has_remarks, has_plan => told.is_none(),
+        network, replays => Serde(&run.replays), has_remarks, has_plan => told.is_none(),
         problems => findings.problems.iter().map(|problem| problem.text().to_owned()).collect::<Vec<_>>(),
         summary => Serde(summary), manifest => Serde(manifest), claims, figures, metrics,
         tables => Serde(&findings.tables),
@@ -203,7 +206,13 @@ pub fn redraw(folders: &[PathBuf]) -> Result<Redrawn, ReportError> {
         .zip(folders)
         .map(|(((run, summary), findings), folder)| {
             let (link_base, files) = (link_base(&folders[0], folder), record_files(&folder.join("records"))?);
-            Ok(Run { summary, manifest: &run.manifest, input: run.input(), findings, files, link_base, told: None })
+            // Of several runs only the page of all is written.
+            let replays = match folders.len() {
+                1 => page::written(folder, &run.spec, &run.fabrics)?,
+                _ => page::found(folder, &run.spec, &run.fabrics)?,
+            };
+            let (manifest, input) = (&run.manifest, run.input());
+            Ok(Run { summary, manifest, input, findings, files, link_base, told: None, replays })
         })
         .collect::<Result<_, ReportError>>()?;
     let page = render(&runs)?;

@@ -6,6 +6,7 @@ use weft_scenario::topology::{Fabric, to_yaml};
 
 use crate::analysis::{Input, TrialRecords};
 use crate::metric::Findings;
+use crate::page::{self, Replays};
 use crate::plan::PlanSpec;
 use crate::query::Database;
 use crate::report::{self, ReportError, Told};
@@ -60,8 +61,13 @@ impl SimRun<'_> {
         };
         let files = record_files(&folder.records())?;
         let (summary, manifest, findings) = (&summary, &manifest, &findings);
-        let told = Some(told);
-        report::render(&[report::Run { summary, manifest, input, findings, files, link_base: String::new(), told }])
+        let (told, link_base) = (Some(told), String::new());
+        let pages = page::one(folder.path(), spec, &[], fabric, trial)?;
+        let replays = Replays {
+            pages: pages.into_iter().collect(),
+            note: page::choice::note([fabric.nodes().len()].into_iter()),
+        };
+        report::render(&[report::Run { summary, manifest, input, findings, files, link_base, told, replays }])
     }
 }
 

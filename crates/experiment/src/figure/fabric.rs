@@ -209,7 +209,7 @@ fn draw_box(out: &mut String, (x, y): (f64, f64), wide: f64, name: &str) {
 }
 
 /// The role as the field writes it.
-fn word(role: Role) -> &'static str {
+pub(crate) fn word(role: Role) -> &'static str {
     match role {
         Role::Internet => "outside",
         Role::Intermediate => "Intermediates",

@@ -183,4 +183,7 @@ pub struct Sampling {
     /// traffic of the others runs on all cores.
     #[serde(default)]
     pub measure_cpu_cost: Vec<String>,
+    /// Whether some trials record what a replay shows, and have one beside the report.
+    #[serde(default = "yes")]
+    pub replay: bool,
 }

@@ -7,6 +7,7 @@
 //! | `fabric.yaml`, `fabric-2.yaml` .. | the networks as they ran |
 //! | `summary.json` | the object of `weft run -o json` |
 //! | `report.html` | one page that opens without a network |
+//! | `replay-1.html` .. | trials to watch ([`crate::page`]) |
 
 mod key;
 mod manifest;
@@ -22,6 +23,7 @@ pub(crate) use key::{KEY_COLUMNS, key_cells};
 pub use manifest::{FlowSizes, Machine, Manifest, SCALE_NOTE};
 pub(crate) use manifest::{load_average, now_utc, program_digest};
 pub use page::records_page;
+pub(crate) use rows::{read_keys, read_some_trials};
 pub use rows::{read_trials, write_trial_rows};
 pub use shard::{Shard, ShardFolder, ShardManifest};
 pub use work::{FinishedRun, WorkFolder};

@@ -1,6 +1,6 @@
 //! Records as CSV: one file per kind of row, every row with the trial it belongs to, so that a file can be read alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::path::Path;
 
@@ -76,20 +76,42 @@ fn header<'a>(axes: &'a [Axis], columns: &[Column]) -> Vec<&'a str> {
 
 /// Reads all trials back, in order, with the kinds of rows that are asked for, and facts.
 pub fn read_trials(folder: &Path, axes: &[Axis], kinds: &[RowKind]) -> Result<Vec<TrialRecords>, FolderError> {
-    let mut trials = BTreeMap::new();
-    read(&folder.join(TRIALS_FILE), axes, &[], |key, _| {
-        trials.insert(key.trial, TrialRecords { key, records: Records::default() });
-        Some(())
-    })?;
+    read_some_trials(folder, axes, kinds, &|_| true)
+}
+
+/// The same of those trials that are wanted.
+pub(crate) fn read_some_trials(
+    folder: &Path,
+    axes: &[Axis],
+    kinds: &[RowKind],
+    wanted: &dyn Fn(&TrialKey) -> bool,
+) -> Result<Vec<TrialRecords>, FolderError> {
+    let keys = read_keys(folder, axes)?;
+    let known: BTreeSet<u32> = keys.iter().map(|key| key.trial).collect();
+    let empty = |key: TrialKey| (key.trial, TrialRecords { key, records: Records::default() });
+    let mut trials: BTreeMap<u32, TrialRecords> = keys.into_iter().filter(|key| wanted(key)).map(empty).collect();
     check_files(folder)?;
     for kind in RowKind::ALL.iter().filter(|kind| kind.stays_beside(kinds)) {
         let path = folder.join(kind.file());
         // A file that is not there has no rows.
         if path.exists() {
-            read(&path, axes, kind.columns, |key, cells| kind.push(&mut trials.get_mut(&key.trial)?.records, cells))?;
+            read(&path, axes, kind.columns, |key, cells| match trials.get_mut(&key.trial) {
+                Some(trial) => kind.push(&mut trial.records, cells),
+                None => known.contains(&key.trial).then_some(()),
+            })?;
         }
     }
     Ok(trials.into_values().collect())
+}
+
+/// Which trials there are, in order.
+pub(crate) fn read_keys(folder: &Path, axes: &[Axis]) -> Result<Vec<TrialKey>, FolderError> {
+    let mut keys = BTreeMap::new();
+    read(&folder.join(TRIALS_FILE), axes, &[], |key, _| {
+        keys.insert(key.trial, key);
+        Some(())
+    })?;
+    Ok(keys.into_values().collect())
 }
 
 /// Rows of a kind that there is no more would be missed without a word.

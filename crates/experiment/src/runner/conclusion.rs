@@ -6,6 +6,7 @@ use weft_scenario::topology::Fabric;
 
 use super::{RunError, RunOutcome};
 use crate::analysis::{Input, TrialRecords};
+use crate::page;
 use crate::plan::PlanSpec;
 use crate::report;
 use crate::run_folder::{FinishedRun, Manifest, RunFolder, WorkFolder, record_files};
@@ -58,8 +59,17 @@ impl Conclusion<'_> {
         folder.write_json("summary.json", &summary)?;
         let (files, link_base) = (record_files(&folder.records())?, String::new());
         let (manifest_now, findings) = (&manifest, &findings);
-        let shown =
-            report::Run { summary: &summary, manifest: manifest_now, input, findings, files, link_base, told: None };
+        let replays = page::written(folder.path(), spec, fabrics)?;
+        let shown = report::Run {
+            summary: &summary,
+            manifest: manifest_now,
+            input,
+            findings,
+            files,
+            link_base,
+            told: None,
+            replays,
+        };
         folder.write_text("report.html", &report::render(&[shown])?)?;
         let run_dir = folder.finish(&manifest)?;
         Ok(RunOutcome { summary, run_dir })

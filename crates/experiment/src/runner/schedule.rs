@@ -10,6 +10,7 @@ use weft_scenario::topology::Fabric;
 
 use super::RunError;
 use crate::analysis::TrialKey;
+use crate::page;
 use crate::plan::{PlanSpec, Point};
 
 /// Trials of networks that are up together.
@@ -57,7 +58,15 @@ pub(super) fn batches<'a>(spec: &'a PlanSpec, fabrics: &'a [Fabric], first_seed:
     let turns: Vec<_> = if spec.rebuild { all.map(|one| one..=one).collect() } else { vec![all] };
     let mut number = 0;
     let of_group = groups.iter().flat_map(|group| turns.iter().map(move |repetitions| (group, repetitions.clone())));
-    of_group.map(|(group, repetitions)| batch(group, repetitions, first_seed, &mut number)).collect()
+    let mut batches: Vec<Batch<'a>> =
+        of_group.map(|(group, repetitions)| batch(group, repetitions, first_seed, &mut number)).collect();
+    let nodes = |batch: &Batch<'_>, job: &Job| batch.networks[job.network].fabric.nodes().len();
+    let jobs = batches.iter().flat_map(|batch| batch.jobs.iter().map(move |job| (&job.key, nodes(batch, job))));
+    let shown = page::choice::chosen(jobs);
+    for job in batches.iter_mut().flat_map(|batch| &mut batch.jobs) {
+        job.trial.replay = spec.sampling.replay && shown.contains(&job.key.trial);
+    }
+    batches
 }
 
 fn batch<'a>(group: &[Network<'a>], repetitions: RangeInclusive<u32>, first_seed: u64, number: &mut u32) -> Batch<'a> {

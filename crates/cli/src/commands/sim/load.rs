@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use weft_experiment::page::choice;
 use weft_experiment::plan::{SingleSampling, SingleScenario};
 use weft_scenario::id::LinkId;
 use weft_scenario::topology::{Fabric, Role};
@@ -41,6 +42,7 @@ pub(super) fn load(args: &SimArgs) -> Result<Loaded, Failure> {
     if let Some(pinned) = pinned {
         pin(&mut job, pinned)?;
     }
+    job.watch.replay = args.out.is_some() && choice::fits(&job.fabric);
     job.watch.trace_flow = args.trace.map(|target| target.flow);
     check_trace(&job)?;
     if let Some(port) = &args.capture {

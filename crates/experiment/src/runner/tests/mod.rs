@@ -109,7 +109,10 @@ fn a_run_leaves_a_complete_folder_and_its_summary() {
     assert_eq!(engine.log(), ["up Vl2", "run Vl2 seed 7", "run Vl2 seed 8", "run Vl2 seed 9", "down Vl2"]);
     assert_eq!(outcome.run_dir, out);
     assert_eq!(entries(parent.path()), ["result"]);
-    assert_eq!(entries(&out), ["fabric.yaml", "manifest.json", "records", "report.html", "summary.json"]);
+    assert_eq!(
+        entries(&out),
+        ["fabric.yaml", "manifest.json", "records", "replay-1.html", "report.html", "summary.json"]
+    );
     assert_eq!(
         entries(&out.join("records")),
         ["cpu.csv", "facts.csv", "flows.csv", "links.csv", "progress.csv", "trials.csv"]
@@ -127,6 +130,33 @@ fn a_run_leaves_a_complete_folder_and_its_summary() {
     assert_eq!(manifest.facts["trial.2"]["link_selftest.server-tor.got_bps"], 9.9e6);
     assert_eq!(manifest.hooks["vl2: vl2_encap"], "tc-egress");
     assert_eq!((manifest.seed, manifest.machine.cores > 0), (7, true));
+}
+
+#[test]
+fn a_run_can_be_watched_unless_its_plan_says_no() {
+    let parent = tempfile::tempdir().unwrap();
+    let watched = |name: &str, tables: &str| {
+        let out = parent.path().join(name);
+        let engine = FakeEngine::default();
+        run(&plan("overlays = [\"vl2\"]\nrepetitions = 2", tables), &[&engine], &options(&out), &Quiet::default())
+            .unwrap();
+        let pages = entries(&out).into_iter().filter(|name| name.starts_with("replay")).count();
+        (out.clone(), std::fs::read_to_string(out.join("report.html")).unwrap(), pages)
+    };
+    let (out, report, pages) = watched("yes", SHUFFLE_TABLES);
+    assert!(
+        pages == 1 && report.contains("href=\"replay-1.html\"") && report.contains("trial 1: all, vl2"),
+        "{report}"
+    );
+    let page = std::fs::read_to_string(out.join("replay-1.html")).unwrap();
+    assert!(page.contains(", engine lab, trial 1: all, vl2, seed 7, on "), "what ran is said");
+    // Drawn anew it is the same.
+    std::fs::remove_file(out.join("replay-1.html")).unwrap();
+    report::redraw(std::slice::from_ref(&out)).unwrap();
+    assert_eq!(std::fs::read_to_string(out.join("replay-1.html")).unwrap(), page);
+    let (_, report, pages) =
+        watched("no", &SHUFFLE_TABLES.replace("interval = \"1 s\"", "interval = \"1 s\"\nreplay = false"));
+    assert!(pages == 0 && !report.contains("replay"), "{report}");
 }
 
 #[test]

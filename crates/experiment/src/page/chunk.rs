@@ -1,0 +1,197 @@
+//! What happened when, as the page takes it: times, and for each direction of each link its use, drops and queue.
+//!
+//! A direction's number is twice that of its link, and one more from the link's second end to its first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use weft_scenario::record::Records;
+use weft_scenario::topology::Fabric;
+
+use super::events::Event;
+
+/// Most times of a document.
+const TIMES_MOST: usize = 600;
+
+/// A piece of time. A document holds one of the whole run; a live source would send many.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Chunk {
+    /// Times, from the start of the run; use and drops are those since the time before.
+    pub times_ns: Vec<u64>,
+    /// For each direction at each time: bytes that the interface counted over what the rate allows, in thousandths.
+    pub use_milli: Vec<Vec<u32>>,
+    /// For each direction: place of a time, frames dropped, place of the next one, frames ..
+    pub dropped: Vec<Vec<u64>>,
+    /// For each direction at each time: bytes that wait. Empty where the rows do not say.
+    pub queued_bytes: Vec<Vec<u64>>,
+    pub events: Vec<Event>,
+}
+
+/// One reading of one direction.
+#[derive(Clone, Copy, Default)]
+struct Reading {
+    sent_bytes: u64,
+    dropped_frames: u64,
+    queued_bytes: u64,
+}
+
+/// The chunk of a trial; `None` where its rows have less than two times.
+pub(super) fn of(fabric: &Fabric, records: &Records, events: Vec<Event>) -> Option<Chunk> {
+    let directions = directions(fabric);
+    let number = |node: &str, interface: &str| directions.get(&(node, interface)).copied();
+    let has_queues = !records.replay.is_empty();
+    let readings: Vec<(u64, usize, Reading)> = match has_queues {
+        true => records
+            .replay
+            .iter()
+            .filter_map(|row| {
+                let (sent_bytes, dropped_frames, queued_bytes) = (row.sent_bytes, row.dropped_frames, row.queued_bytes);
+                Some((
+                    row.time_ns,
+                    number(&row.node, &row.interface)?,
+                    Reading { sent_bytes, dropped_frames, queued_bytes },
+                ))
+            })
+            .collect(),
+        false => records
+            .links
+            .iter()
+            .filter_map(|row| {
+                let (sent_bytes, dropped_frames) = (row.sent_bytes, row.dropped_frames);
+                Some((
+                    row.time_ns,
+                    number(&row.node, &row.interface)?,
+                    Reading { sent_bytes, dropped_frames, queued_bytes: 0 },
+                ))
+            })
+            .collect(),
+    };
+    let times_ns = times(readings.iter().map(|(time_ns, ..)| *time_ns));
+    (times_ns.len() > 1).then(|| fill(fabric, times_ns, readings, has_queues, events))
+}
+
+/// The direction that sends at an interface of a node.
+fn directions(fabric: &Fabric) -> BTreeMap<(&str, &str), usize> {
+    let ends = fabric.links().iter().flat_map(|link| [&link.a, &link.b]).enumerate();
+    ends.map(|(number, port)| ((fabric.node(port.node).name.as_str(), port.interface.as_str()), number)).collect()
+}
+
+/// The times of rows: all, or every second, third .. one, and the last.
+fn times(all: impl Iterator<Item = u64>) -> Vec<u64> {
+    let all: Vec<u64> = all.collect::<BTreeSet<_>>().into_iter().collect();
+    let step = all.len().div_ceil(TIMES_MOST).max(1);
+    let last = all.len().saturating_sub(1);
+    all.iter()
+        .enumerate()
+        .filter(|(place, _)| place % step == 0 || *place == last)
+        .map(|(_, time_ns)| *time_ns)
+        .collect()
+}
+
+/// A direction without a row at a time is as it was before.
+fn fill(
+    fabric: &Fabric,
+    times_ns: Vec<u64>,
+    mut readings: Vec<(u64, usize, Reading)>,
+    has_queues: bool,
+    events: Vec<Event>,
+) -> Chunk {
+    readings.sort_by_key(|(time_ns, ..)| *time_ns);
+    let count = 2 * fabric.links().len();
+    let mut chunk = Chunk {
+        use_milli: vec![vec![0; times_ns.len()]; count],
+        dropped: vec![Vec::new(); count],
+        queued_bytes: vec![vec![0; times_ns.len()]; if has_queues { count } else { 0 }],
+        events,
+        times_ns,
+    };
+    let (mut now, mut before) = (vec![Reading::default(); count], vec![Reading::default(); count]);
+    let mut rows = readings.into_iter().peekable();
+    for (place, time_ns) in chunk.times_ns.iter().enumerate() {
+        while let Some((_, direction, reading)) = rows.next_if(|(at_ns, ..)| at_ns <= time_ns) {
+            now[direction] = reading;
+        }
+        let took_ns = place.checked_sub(1).map_or(0, |last| time_ns - chunk.times_ns[last]);
+        for direction in 0..count {
+            let (now, before) = (now[direction], before[direction]);
+            if took_ns > 0 {
+                let bits = 8.0 * now.sent_bytes.saturating_sub(before.sent_bytes) as f64;
+                let most = fabric.links()[direction / 2].spec.rate.0 as f64 * took_ns as f64 / 1e9;
+                chunk.use_milli[direction][place] = (1e3 * bits / most).round() as u32;
+            }
+            let dropped = now.dropped_frames.saturating_sub(before.dropped_frames);
+            if dropped > 0 {
+                chunk.dropped[direction].extend([place as u64, dropped]);
+            }
+            if has_queues {
+                chunk.queued_bytes[direction][place] = now.queued_bytes;
+            }
+        }
+        before.clone_from(&now);
+    }
+    chunk
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_scenario::record::{LinkRow, ReplayRow};
+    use weft_scenario::topology::{LinkParams, overlay_pair};
+    use weft_scenario::units::BitsPerSec;
+
+    use super::*;
+
+    fn pair() -> Fabric {
+        overlay_pair(&LinkParams::for_server_rate(BitsPerSec(8_000_000_000))).unwrap()
+    }
+
+    /// The names of a direction's end.
+    fn end(fabric: &Fabric, direction: usize) -> (String, String) {
+        let link = &fabric.links()[direction / 2];
+        let port = if direction.is_multiple_of(2) { &link.a } else { &link.b };
+        (fabric.node(port.node).name.clone(), port.interface.clone())
+    }
+
+    #[test]
+    fn counters_become_use_of_the_rate_and_drops_since_the_time_before() {
+        let fabric = pair();
+        let (node, interface) = end(&fabric, 1);
+        let rate = fabric.links()[0].spec.rate.0;
+        let row = |time_ns, sent_bytes, dropped_frames| LinkRow {
+            time_ns,
+            node: node.clone(),
+            interface: interface.clone(),
+            sent_bytes,
+            dropped_frames,
+            ..LinkRow::default()
+        };
+        let second = 1_000_000_000;
+        let links = vec![row(0, 0, 0), row(second, rate / 16, 0), row(3 * second, rate / 16 + rate / 4, 7)];
+        let chunk = of(&fabric, &Records { links, ..Records::default() }, Vec::new()).unwrap();
+        assert_eq!(chunk.times_ns, [0, second, 3 * second]);
+        assert_eq!(chunk.use_milli[1], [0, 500, 1000]);
+        assert!(chunk.use_milli.iter().enumerate().all(|(number, all)| number == 1 || all.iter().all(|one| *one == 0)));
+        assert_eq!((&chunk.dropped[1][..], chunk.queued_bytes.len()), (&[2, 7][..], 0));
+    }
+
+    #[test]
+    fn what_has_no_row_is_as_it_was() {
+        let fabric = pair();
+        let row = |time_ns, direction: usize, sent_bytes, queued_bytes| {
+            let (node, interface) = end(&fabric, direction);
+            ReplayRow { time_ns, node, interface, sent_bytes, queued_bytes, ..ReplayRow::default() }
+        };
+        let replay = vec![row(0, 0, 0, 0), row(0, 2, 0, 0), row(10, 0, 5, 900), row(20, 2, 0, 80), row(30, 0, 5, 0)];
+        let chunk = of(&fabric, &Records { replay, ..Records::default() }, Vec::new()).unwrap();
+        assert_eq!(chunk.queued_bytes[0], [0, 900, 900, 0]);
+        assert_eq!(chunk.queued_bytes[2], [0, 0, 80, 80]);
+    }
+
+    #[test]
+    fn long_runs_keep_their_first_and_last_time() {
+        let all: Vec<u64> = (0..5_000).collect();
+        let some = times(all.into_iter());
+        assert!(some.len() <= TIMES_MOST + 1 && some.len() > TIMES_MOST / 2, "{}", some.len());
+        assert_eq!((some[0], some[some.len() - 1]), (0, 4_999));
+        assert_eq!(of(&pair(), &Records::default(), Vec::new()), None, "rows of no time are no page");
+    }
+}
