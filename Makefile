@@ -131,7 +131,7 @@ services: ## docs/vl2.md with every daemon a service, on six containers with a s
 cluster: ## sweeps on a real Slurm with two nodes and on GNU parallel, Jobs by Kubernetes' schemas, the static binary
 	@CARGO="$(CARGO)" scripts/cluster/run.sh
 
-pages: ## reports in a headless browser at 1280 and 400 pixels: none scrolls sideways (fetches 100 MB the first time)
+pages: ## reports and replays in a headless browser at 1280 and 400 pixels: what they show, how they fit (fetches 100 MB the first time)
 	@scripts/deps.sh build pages
 	$(CARGO) build --release --locked --package weft
 	@scripts/pages/run.sh $(WEFT)

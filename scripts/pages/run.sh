@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Opens every kind of page that weft writes in a headless Chromium, on a wide screen and on a telephone: none may scroll sideways,
-# and what came out must be on the first screen.
+# and what came out must be on the first screen. Replays are looked at more closely, by replay.py.
 #
 #   scripts/pages/run.sh WEFT                       checks; pages and pictures stay in target/pages
 #   scripts/pages/run.sh WEFT --picture FILE.png    the picture of the README, of the run that it shows
@@ -34,7 +34,17 @@ done
 "$weft" sim leaf-spine-small --workload web-search --load 60 --out "$out/scenario" --quiet > /dev/null
 "$weft" bench sim --rounds 1 --jobs r1w --out "$out/bench" --quiet > /dev/null 2>&1 || [[ $? == 3 ]]
 
+"$weft" run vl2/fig13-convergence --quick --engine sim --out "$out/convergence" --quiet > /dev/null || [[ $? == 3 || $? == 5 ]]
+"$weft" run leaf-spine/incast-buffers --quick --out "$out/incast" --quiet > /dev/null || [[ $? == 3 || $? == 5 ]]
+"$weft" sim scripts/pages/shuffle-75.toml --out "$out/shuffle-75" --quiet > /dev/null
+
 failed=0
+scripts/pages/replay.py "$out"/{shuffle-1,convergence,shuffle-75}/replay-1.html "$out"/incast/replay-8.html || failed=1
+for size in "1280 820" "400 800"; do
+  read -r width height <<< "$size"
+  scripts/pages/replay.py "$out"/convergence/replay-1.html --at 3700000000 --width "$width" --height "$height" --picture "$out/convergence-$width.png"
+  scripts/pages/replay.py "$out"/incast/replay-8.html --dark --width "$width" --height "$height" --picture "$out/incast-dark-$width.png"
+done
 while read -r page; do
   for width in 1280 400; do
     said=$(measured $width "$page")
