@@ -128,10 +128,13 @@ struct Chosen {
 
 impl Chosen {
     fn of(folder: &Path, spec: &PlanSpec, fabrics: &[Fabric]) -> Result<Self, ReportError> {
-        if !spec.sampling.replay {
+        let records = folder.join("records");
+        // Nothing is missed where nothing is said about links, as by a calculation.
+        let has_links = [LinkRow::KIND, ReplayRow::KIND].iter().any(|kind| records.join(kind.file()).is_file());
+        if !(spec.sampling.replay && has_links) {
             return Ok(Self { trials: Vec::new(), note: None });
         }
-        let keys = read_keys(&folder.join("records"), &spec.axes)?;
+        let keys = read_keys(&records, &spec.axes)?;
         let nodes = |key: &TrialKey| {
             let point = spec.points.iter().zip(fabrics).find(|(point, _)| point.labels == key.point);
             point.map_or(0, |(_, fabric)| fabric.nodes().len())
