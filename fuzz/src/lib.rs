@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bodies;
+mod captures;
 mod flow_log;
 mod rbridge;
 pub mod seeds;
@@ -16,6 +17,7 @@ mod trill_links;
 mod vxlan;
 
 pub use bodies::{any_frame, directory_datagram, directory_update, vl2_stack};
+pub use captures::capture_file;
 pub use flow_log::flow_log;
 pub use rbridge::isis_rbridge;
 pub use sessions::{bulk_mappings, session_answers, session_lines};
@@ -46,10 +48,11 @@ const fn text(name: &'static str, run: fn(&[u8])) -> Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 22] = [
     target("any_frame", any_frame),
     target("bulk_mappings", bulk_mappings),
     target("campus_keys", campus_keys),
+    target("capture_file", capture_file),
     text("daemon_settings", daemon_settings),
     target("directory_datagram", directory_datagram),
     target("directory_update", directory_update),

@@ -37,7 +37,7 @@ pub fn seeds() -> Vec<Seed> {
     let stacks = stacks().into_iter().map(in_target("vl2_stack"));
     let frames = frames().into_iter().map(in_target("any_frame"));
     let updates = updates().into_iter().map(in_target("directory_update"));
-    let logs = crate::flow_log::seeds();
+    let logs = [crate::flow_log::seeds(), crate::captures::seeds()].concat();
     let links = crate::trill_links::seeds();
     let more =
         [crate::stored::seeds(), crate::sessions::seeds(), crate::vxlan::seeds(), crate::texts::seeds()].concat();

@@ -32,6 +32,8 @@ const BUDGET: &[(&str, u32)] = &[
     ("lose_everything_xdp", 20),
     ("tester_generate", 14_000),
     ("tester_generate_mix", 10_000),
+    ("tester_replay", 2500),
+    ("tester_recognise", 700),
     ("tester_analyse", 7000),
     ("tester_link_xdp", 9000),
     ("tester_link_tc", 9000),

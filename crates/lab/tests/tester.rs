@@ -19,10 +19,12 @@ use weft_lab::tester::own;
 use weft_lab::tester::path::{Means, Path, Trial, TrialOrder};
 use weft_lab::tester::port::Port;
 use weft_lab::tester::reference::{self, Reference};
+use weft_lab::tester::replay::{Recorded, ReplayAccount, ReplayPath};
 use weft_lab::tester::sizes::Sizes;
 use weft_lab::tester::stream::{IpVersion, StreamPlan};
 use weft_lab::{ProcessId, home};
 use weft_testbed::tester::LinkParams;
+use weft_wire::pcapng;
 
 use common::Quiet;
 use common::beds::turn;
@@ -105,6 +107,59 @@ fn ipv6_frames_arrive_once_with_and_without_a_tag() {
         clean(&path.trial(&order(5000.0, 300), NEVER).unwrap(), 300);
         assert!(matches!(path.set_sizes(least - 1), Err(TesterError::Refused(_))));
     }
+}
+
+/// A pcapng file of frames of these lengths, all different; every third has a VLAN tag.
+fn recorded(lengths: &[usize]) -> Recorded {
+    let mut file = Vec::new();
+    let mut writer = pcapng::Writer::new(&mut file, "eth0").unwrap();
+    for (number, bytes) in lengths.iter().enumerate() {
+        let mut frame: Vec<u8> = (0..*bytes).map(|place| (place * 7 + number * 3 + place / 256) as u8).collect();
+        frame[..6].copy_from_slice(&[2, 0, 0, 9, 9, 9]);
+        frame[12..14].copy_from_slice(if number % 3 == 2 { &[0x81, 0] } else { &[0x88, 0xb6] });
+        writer.write(Duration::ZERO, *bytes as u32, &frame).unwrap();
+    }
+    drop(writer);
+    Recorded::of(&file, 9216).unwrap()
+}
+
+fn replay_path(bed: &Bed, frames: Recorded) -> ReplayPath {
+    ReplayPath::open(&bed.ports()[0], &bed.ports()[1], frames).unwrap()
+}
+
+#[test]
+fn frames_of_a_file_arrive_once_of_any_length() {
+    let Some(_turn) = turn() else { return };
+    let bed = Bed::new(Between::Direct).unwrap();
+    let whole = |path: &mut ReplayPath, pps, frames| {
+        let account = path.trial(&order(pps, frames), NEVER).unwrap().account;
+        assert_eq!(account, ReplayAccount { sent: frames, received: frames, ..ReplayAccount::default() });
+    };
+    let mut short = replay_path(&bed, recorded(&[60, 64, 1518, 100, 3000, 1514, 61]));
+    assert_eq!((short.means(), short.counts_in_driver()), (Means::XdpLiveFrames, true));
+    whole(&mut short, 200_000.0, 3000);
+    // Pages come back: each frame is whole again, whatever the page held.
+    whole(&mut short, 0.0, 50_000);
+    drop(short);
+    // Beyond a page only the packet socket goes.
+    let mut long = replay_path(&bed, recorded(&[60, 9216, 3001]));
+    assert_eq!(long.means(), Means::PacketSocket);
+    whole(&mut long, 5000.0, 300);
+}
+
+#[test]
+fn what_a_link_drops_of_a_file_is_lost() {
+    let Some(_turn) = turn() else { return };
+    let bed = Bed::new(relay(slow_link())).unwrap();
+    let mut path = replay_path(&bed, recorded(&[508; 16]));
+    let counters = || bed.with_links(|links| links.counters("s1")).unwrap().unwrap();
+    let before = counters();
+    // Twice what 512 bytes and 20 around them leave of 100 Mbit/s.
+    let trial = path.trial(&order(2.0 * 100e6 / (532.0 * 8.0), 20_000), NEVER).unwrap();
+    let (passed, dropped) = (counters().passed - before.passed, counters().dropped - before.dropped);
+    let expected = ReplayAccount { sent: 20_000, received: passed, lost: dropped, ..ReplayAccount::default() };
+    assert_eq!(trial.account, expected);
+    assert!(dropped > 0, "{trial:?}");
 }
 
 #[test]

@@ -19,6 +19,7 @@ use netns::{Namespace, link};
 use tap::Tap;
 use weft_lab::tester::path::{Means, Path, Trial, TrialOrder};
 use weft_lab::tester::port::Port;
+use weft_lab::tester::replay::{Recorded, ReplayPath};
 use weft_lab::tester::sizes::Sizes;
 use weft_lab::tester::stream::{IpVersion, Stream, StreamPlan};
 use weft_testbed::tester::EmulatedLinks;
@@ -67,10 +68,14 @@ impl Bridge {
         self.bridge.ip("link set dev br0 up");
     }
 
+    fn ports(&self) -> [Port; 2] {
+        [(&self.sender, "g0"), (&self.receiver, "k0")]
+            .map(|(namespace, interface)| Port::open(&format!("{}:{interface}", namespace.name)).unwrap())
+    }
+
     fn path(&self, plan: &StreamPlan, sizes: impl Into<Sizes>) -> Path {
-        let port =
-            |namespace: &Namespace, interface: &str| Port::open(&format!("{}:{interface}", namespace.name)).unwrap();
-        Path::open(&port(&self.sender, "g0"), &[port(&self.receiver, "k0")], plan, sizes).unwrap()
+        let [sending, receiving] = self.ports();
+        Path::open(&sending, &[receiving], plan, sizes).unwrap()
     }
 
     /// What comes in from the sender.
@@ -264,6 +269,58 @@ fn a_mix_is_interleaved_alike_by_either_means() {
                 let (stream, sequence) = (number % 5, number / 5);
                 let bytes = round[(stream + sequence) % 7] - FCS;
                 assert_eq!(*seen, frame(&streams[stream], sequence as u32, bytes, seen), "{means:?}, frame {number}");
+            }
+        }
+    }
+}
+
+/// Frames of one station, which are all different, in a file of the classic format.
+fn recorded(lengths: &[usize]) -> (Vec<Vec<u8>>, Vec<u8>) {
+    let frame = |(number, bytes): (usize, &usize)| -> Vec<u8> {
+        let head = [&[2, 0, 0, 9, 9, number as u8][..], &STATION, &[0x88, 0xb6]].concat();
+        head.into_iter().chain((14..*bytes).map(|place| (place * 13 + number * 5 + place / 256) as u8)).collect()
+    };
+    let frames: Vec<_> = lengths.iter().enumerate().map(frame).collect();
+    let mut file: Vec<u8> =
+        [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1].into_iter().flat_map(u32::to_be_bytes).collect();
+    file[4..8].copy_from_slice(&[0, 2, 0, 4]);
+    for frame in &frames {
+        let length = frame.len() as u32;
+        file.extend([1, 2, length, length].into_iter().flat_map(u32::to_be_bytes));
+        file.extend(frame);
+    }
+    (frames, file)
+}
+
+const STATION: [u8; 6] = [2, 0, 0, 8, 8, 8];
+
+#[test]
+fn frames_of_a_file_leave_as_they_are_by_either_means() {
+    let Some(_turn) = turn() else { return };
+    let bridge = Bridge::new("file");
+    bridge.up();
+    let (mut frames, file) = recorded(&[60, 1514, 14, 59, 61, 999, 2999, 333]);
+    for frame in &mut frames {
+        frame.resize(frame.len().max(60), 0);
+    }
+    let [sending, receiving] = bridge.ports();
+    let mut path = ReplayPath::open(&sending, &receiving, Recorded::of(&file, 9000).unwrap()).unwrap();
+    for means in [Means::XdpLiveFrames, Means::PacketSocket] {
+        if means == Means::PacketSocket {
+            path.use_socket().unwrap();
+        }
+        assert_eq!(path.means(), means);
+        // At a rate, from the first frame on; and once unpaced.
+        for (pps, count) in [(Some(5000.0), 21), (None, 40)] {
+            let tap = bridge.tap();
+            let order = TrialOrder { pps, frames: Some(count), ..TrialOrder::unpaced(WAIT) };
+            let account = path.trial(&order, NEVER).unwrap().account;
+            assert_eq!((account.sent, account.received), (count, count), "{means:?}: {account:?}");
+            assert_eq!((account.lost, account.duplicated), (0, 0), "{means:?}: {account:?}");
+            let of_the_file = |frame: &Vec<u8>| frame[6..12] == STATION;
+            for number in 0..count as usize {
+                let seen = std::iter::from_fn(|| tap.next()).find(of_the_file);
+                assert_eq!(seen.as_ref(), Some(&frames[number % 8]), "{means:?}, {pps:?}, frame {number}");
             }
         }
     }

@@ -21,6 +21,16 @@ struct tester_turn {
 	__u32 cut;          /* bytes that such a frame is shorter than the longest */
 };
 
+/* Longest frame that the kernel sends as a live frame: a page without head room, bytes. */
+#define TESTER_FRAME_BYTES 3000
+
+/* A frame that leaves as it is. */
+struct tester_frame {
+	__u32 bytes;
+	__u32 cut;          /* bytes that it is shorter than the longest */
+	__u8 data[TESTER_FRAME_BYTES];
+};
+
 /* The generator: what to do, and what it has done. One thread at a time runs it. */
 struct tester_generator {
 	__u64 interval;     /* between frames, ticks of 2^-10 ns; 0: as fast as possible */
@@ -86,6 +96,20 @@ struct tester_port {
 	__u64 damaged;
 	__u64 earlier;
 	__u64 unknown;
+};
+
+/* Frames of one digest at their receiver. */
+struct tester_known {
+	__u64 received;
+};
+
+/* A port that knows frames by their digest, on one CPU. */
+struct tester_recognised {
+	__u64 frames;
+	__u64 bytes;
+	__u64 first_ns;
+	__u64 last_ns;
+	__u64 foreign;      /* frames of no digest that it knows; the kernel has them */
 };
 
 /* An emulated link: a FIFO in virtual time. A tick is 2^-10 ns: fine enough for a byte at 100 Gbit/s. */

@@ -10,8 +10,8 @@ use common::{Random, available, ethernet};
 use weft_datapath::frame::Verdict;
 use weft_datapath::trill::XdpMode;
 use weft_testbed::tester::{
-    Analyser, EmulatedLinks, FRAME_BYTES_MAX, Frames, Generator, Length, LinkParams, PortReading, SendOrder,
-    StreamReading,
+    Analyser, EmulatedLinks, FRAME_BYTES_MAX, Frames, Generator, Length, LinkParams, PortReading, Recogniser, Replayer,
+    SendOrder, StreamReading, digest,
 };
 use weft_wire::probe::{PROBE_LEN, Probe};
 
@@ -359,6 +359,50 @@ fn lengths_take_turns_and_every_frame_has_its_own() {
         let is_whole = |stream: &StreamReading| stream.received == limit / 3 && stream.reordered + stream.corrupt == 0;
         assert!(streams.iter().all(is_whole), "{streams:?}");
     }
+}
+
+/// Bytes that differ in every frame.
+fn any_frame(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|place| (place * 31 + bytes * 7 + place / 256) as u8).collect()
+}
+
+#[test]
+fn frames_are_known_by_all_their_bytes() {
+    // Around the blocks of the digest, and lengths that no block ends at.
+    let frames: Vec<_> = [14, 60, 63, 64, 65, 127, 128, 129, 1000, 1514, 3000].map(any_frame).into();
+    let digests = frames.iter().map(|frame| digest(frame)).collect();
+    let Some(receiver) = available(Recogniser::load(digests)) else { return };
+    let verdict = |frame: &[u8]| receiver.run(frame).unwrap().verdict;
+    for round in 1..=3u64 {
+        assert!(frames.iter().all(|frame| verdict(frame) == Verdict::Drop), "known");
+        assert_eq!(receiver.received().unwrap(), vec![round; frames.len()]);
+    }
+    assert_eq!((receiver.port().unwrap().frames, receiver.port().unwrap().foreign), (33, 0));
+    let mut strangers = Vec::new();
+    for frame in &frames {
+        for place in [0, frame.len() / 2, frame.len() - 1] {
+            let mut other = frame.clone();
+            other[place] ^= 0x10;
+            strangers.push(other);
+        }
+        strangers.push([&frame[..], &[0]].concat());
+    }
+    assert!(strangers.iter().all(|frame| verdict(frame) == Verdict::Next), "the kernel has what is not known");
+    assert_eq!(receiver.port().unwrap().foreign, 44);
+    assert_eq!(receiver.received().unwrap(), vec![3; frames.len()]);
+    receiver.begin().unwrap();
+    assert_eq!(receiver.received().unwrap(), vec![0; frames.len()]);
+    assert_eq!((receiver.port().unwrap().frames, receiver.port().unwrap().foreign), (0, 0));
+}
+
+#[test]
+fn frames_to_replay_that_cannot_be_are_refused() {
+    let refused = |frames: &[Vec<u8>]| Replayer::load("lo", frames).unwrap_err().to_string();
+    assert!(refused(&[]).contains("0; a sender has 1 to 16384"));
+    assert!(refused(&vec![any_frame(60); 16_385]).contains("16385; a sender has 1 to 16384"));
+    assert!(refused(&[any_frame(60), any_frame(13)]).contains("13 bytes"));
+    assert!(refused(&[any_frame(3001)]).contains("14 to 3000"));
+    assert!(Recogniser::load(Vec::new()).is_err());
 }
 
 /// What the port counted once this many frames had arrived; frames may be under way when the generator has sent them all.

@@ -23,7 +23,8 @@
 //! | [`directory`] | look-up datagram between agents and directory servers | VL2 4.4 |
 //! | [`block`] | blocks of IPv4 addresses, as people write them | |
 //! | [`checksum`] | Internet checksum | RFC 1071, RFC 1624 |
-//! | [`pcapng`] | captures for Wireshark; the one format here that is a file | draft-ietf-opsawg-pcapng |
+//! | [`pcapng`] | captures for Wireshark: with `pcap` the formats here that are files | draft-ietf-opsawg-pcapng |
+//! | [`pcap`] | captures of others, in either format | draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng |
 //! | [`mod@print`] | all of it on one line | |
 
 #![forbid(unsafe_code)]
@@ -40,6 +41,7 @@ pub mod icmp;
 pub mod ipv4;
 pub mod ipv6;
 pub mod isis;
+pub mod pcap;
 pub mod pcapng;
 pub mod print;
 pub mod probe;

@@ -17,12 +17,12 @@ use std::time::Duration;
 /// Longest frame that a file may hold.
 pub const SNAP_BYTES: u32 = 262_144;
 
-const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-const INTERFACE_DESCRIPTION: u32 = 1;
-const ENHANCED_PACKET: u32 = 6;
+pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+pub(crate) const INTERFACE_DESCRIPTION: u32 = 1;
+pub(crate) const ENHANCED_PACKET: u32 = 6;
 /// Tells a reader the order of bytes.
-const MAGIC: u32 = 0x1a2b_3c4d;
-const ETHERNET: u16 = 1;
+pub(crate) const MAGIC: u32 = 0x1a2b_3c4d;
+pub(crate) const ETHERNET: u16 = 1;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 /// Times in the file are nanoseconds: the exponent of ten of `if_tsresol`.

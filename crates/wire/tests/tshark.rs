@@ -4,10 +4,11 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use weft_wire::ethernet::{self, MacAddress, ethertype};
 use weft_wire::vl2::{Stack, encapsulate};
-use weft_wire::{arp, icmp, udp};
+use weft_wire::{arp, icmp, pcap, pcapng, udp};
 
 const FIELDS: [&str; 12] = [
     "frame.protocols",
@@ -139,4 +140,37 @@ fn arp_question_and_answer() {
     let (host, switch) = ("02:00:00:00:00:07", "02:56:4c:32:00:01");
     let asked = ["ff:ff:ff:ff:ff:ff", "1", host, "20.0.0.7", "00:00:00:00:00:00", "20.0.0.9"];
     assert_eq!(rows, [asked, [host, "2", switch, "20.0.0.9", host, "20.0.0.7"]]);
+}
+
+/// The other way round: tshark writes, and we read.
+#[test]
+fn files_of_tshark_are_read_in_every_format() {
+    if !weft_needs::program("tshark") {
+        return;
+    }
+    let frames: Vec<Vec<u8>> = [20, 77, 1200].map(|bytes| frame(&vec![bytes as u8; bytes])).into();
+    let name = |kind: &str| Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("read-{}.{kind}", std::process::id()));
+    let ours = name("ours");
+    let mut writer = pcapng::Writer::new(fs::File::create(&ours).unwrap(), "eth0").unwrap();
+    for frame in &frames {
+        // Captured to the end, but for the last one.
+        let captured = frame.len().min(1000);
+        writer.write(Duration::from_secs(1), frame.len() as u32, &frame[..captured]).unwrap();
+    }
+    drop(writer);
+    for kind in ["pcap", "nsecpcap", "pcapng"] {
+        let theirs = name(kind);
+        let output =
+            Command::new("tshark").arg("-r").arg(&ours).args(["-F", kind, "-w"]).arg(&theirs).output().unwrap();
+        assert!(output.status.success(), "tshark: {}", String::from_utf8_lossy(&output.stderr));
+        let file = fs::read(&theirs).unwrap();
+        fs::remove_file(&theirs).unwrap();
+        let read: Vec<_> = pcap::Reader::new(&file).unwrap().map(Result::unwrap).collect();
+        assert_eq!(read.len(), frames.len(), "{kind}");
+        for (read, frame) in read.iter().zip(&frames) {
+            assert_eq!(read.original_bytes as usize, frame.len(), "{kind}");
+            assert_eq!(read.bytes, &frame[..frame.len().min(1000)], "{kind}");
+        }
+    }
+    fs::remove_file(&ours).unwrap();
 }

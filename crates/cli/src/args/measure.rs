@@ -1,5 +1,6 @@
 //! Flags of `weft measure`.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -80,6 +81,45 @@ Ctrl-C ends it with the rows so far, and exit code 130.")]
         #[command(flatten)]
         results: ResultFlags,
     },
+    /// Frames of a capture file at a rate: what arrives, what is lost
+    #[command(after_help = "\
+Examples:
+  weft measure replay --frames web.pcap --tx eth1 --rx eth2 --rate 10000,100000
+  weft measure replay --frames web.pcapng --tx red:g0 --rx blue:k0 --rounds 1     every frame once
+
+Frames go out of --tx as they are, addresses and all, one after the other at an even rate (not at the times of the capture): use a
+network where nobody minds. Those shorter than Ethernet allows are padded to 60 bytes. --rx knows them again by a digest of their
+bytes, so the path must deliver them unchanged; what was changed counts as lost, and as foreign. They have no room for a time: for
+latency see `weft measure latency`.")]
+    Replay {
+        #[command(flatten)]
+        replay: ReplayArgs,
+        #[command(flatten)]
+        results: ResultFlags,
+    },
+}
+
+/// What is replayed, and where.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// Whole Ethernet frames, pcap or pcapng; up to 16384 frames in 64 MiB
+    #[arg(long, value_name = "FILE")]
+    pub(crate) frames: PathBuf,
+    /// Sending port: an interface, or NAMESPACE:INTERFACE
+    #[arg(long, value_name = "IF")]
+    pub(crate) tx: String,
+    /// Receiving port
+    #[arg(long, value_name = "IF")]
+    pub(crate) rx: String,
+    /// Rates, frames per second, a trial for each [default: as fast as possible]
+    #[arg(long, value_name = "PPS", value_delimiter = ',')]
+    pub(crate) rate: Vec<f64>,
+    /// Length of one trial; after the last frame the first one follows
+    #[arg(long, default_value = "500ms", value_name = "TIME")]
+    pub(crate) trial: Time,
+    /// Send the file so many times in a trial, however long that takes
+    #[arg(long, value_name = "N", conflicts_with = "trial", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) rounds: Option<u64>,
 }
 
 /// How a rate is searched.

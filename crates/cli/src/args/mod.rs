@@ -42,7 +42,7 @@ pub(crate) use init::InitArgs;
 #[cfg(feature = "lab")]
 pub(crate) use lab::{DaemonArgs, GraphFormat, LabCommand, LiveArgs, NodeCommand};
 #[cfg(feature = "lab")]
-pub(crate) use measure::{IpChoice, MeasureCommand, MethodChoice, PortArgs};
+pub(crate) use measure::{IpChoice, MeasureCommand, MethodChoice, PortArgs, ReplayArgs};
 pub(crate) use sim::{SimArgs, TrafficArgs, WorkloadChoice};
 #[cfg(feature = "lab")]
 pub(crate) use vtep::{AddCommand, AddVniArgs, AttachArg, HookArg, RemoveCommand, VtepArgs, VtepCommand, VtepFlags};

@@ -60,6 +60,12 @@ pub(crate) fn measure(command: MeasureCommand, quiet: bool) -> Result<ExitCode, 
             done(&progress);
             print(saving, &report.map_err(failure)?, soak_rows, soak_readings, quiet)
         }
+        MeasureCommand::Replay { replay, results } => {
+            let saving = Saving::begin(&results)?;
+            let report = super::replay::report(replay, &progress);
+            done(&progress);
+            super::replay::print(saving, &report.map_err(failure)?, quiet)
+        }
     }
 }
 
@@ -332,11 +338,11 @@ fn mega(pps: f64) -> String {
     format!("{:.4}", pps / 1e6)
 }
 
-fn percent(ratio: f64) -> String {
+pub(super) fn percent(ratio: f64) -> String {
     format!("{:.4}", ratio * 100.0)
 }
 
-fn dash() -> String {
+pub(super) fn dash() -> String {
     "-".to_owned()
 }
 
@@ -349,7 +355,7 @@ fn limit(limit: LimitedBy) -> String {
 }
 
 /// The word that an enum without fields serialises as.
-fn word<T: Serialize>(value: &T) -> String {
+pub(super) fn word<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
         _ => "?".to_owned(),

@@ -24,6 +24,8 @@ pub(crate) mod merge;
 pub(crate) mod query;
 #[cfg(feature = "lab")]
 mod rbridge;
+#[cfg(feature = "lab")]
+mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
 mod saving;

@@ -128,7 +128,7 @@ table! {
     Trill: "eBPF: TRILL", &[Object("trill")], &[TrillLab, RBridge, RBridgeGeneric, BenchDatapath, VxlanPlans, TrillPlans],
         "weft run --engine sim where a plan has it, or weft lab up --overlay bridge";
     /// Generator, analyser, emulated links.
-    TestCentre: "eBPF: test centre", &[Object("tester_generate"), Object("tester_analyse"), Object("tester_link")],
+    TestCentre: "eBPF: test centre", &[Object("tester_generate"), Object("tester_analyse"), Object("tester_recognise"), Object("tester_link")],
         &[Measure, VxlanPlans, TrillPlans], "labs, which have traffic of their own";
     /// Plain switches and segments of the experiments' beds.
     Beds: "eBPF: plain switches", &[Object("l2"), Object("bed")], &[VxlanPlans, TrillPlans],

@@ -3,6 +3,7 @@
 //! | module | what it is for | IO |
 //! | --- | --- | --- |
 //! | [`measure`] | throughput, latency, loss and soak, as `weft measure` prints them | yes |
+//! | [`replay`] | frames of a capture file, sent as they are: `weft measure replay` | yes |
 //! | [`reference`], [`find`] | the face for experiments with paths of their own: a rate, a frame's cost, the throughput | yes |
 //! | [`path`] | ports, generator and analysers: one trial | yes |
 //! | [`bed`] | the tester's own paths: its floor, and a device of known cost | yes |
@@ -30,6 +31,7 @@ pub mod path;
 pub mod port;
 pub mod rate;
 pub mod reference;
+pub mod replay;
 pub mod search;
 pub mod sizes;
 pub mod stream;

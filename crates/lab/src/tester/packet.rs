@@ -74,24 +74,78 @@ impl PacketSender {
     /// Sends a trial from a thread of its own that waits for each frame's time with its eyes on the clock.
     pub(crate) fn send_trial(
         &self,
-        frames: &Frames,
+        source: &dyn Source,
         order: &SendOrder,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> io::Result<Sent> {
         std::thread::scope(|scope| {
             let sender = scope.spawn(|| {
                 cpu::take(order.cpu).map_err(io::Error::other)?;
-                Schedule::new(frames, order).run(self, stop)
+                Schedule::new(source, order).run(self, stop)
             });
             join(sender)
         })
     }
 }
 
+/// What a trial's frames are.
+pub(crate) trait Source: Sync {
+    /// Room for any frame, with what is the same in all of them.
+    fn room(&self) -> Vec<u8>;
+
+    /// Writes the frame of this number, from 0 on, that leaves now; its length.
+    fn write(&self, room: &mut [u8], number: u64, now_ns: u64) -> usize;
+}
+
+/// Frames of streams, with a probe.
+pub(crate) struct Probed {
+    frames: Frames,
+    seed: u8,
+}
+
+impl Probed {
+    /// Those of a trial.
+    pub(crate) fn new(frames: &Frames, seed: u8) -> Self {
+        Self { frames: frames.clone().of_seed(seed), seed }
+    }
+}
+
+impl Source for Probed {
+    fn room(&self) -> Vec<u8> {
+        let mut room = vec![0; self.frames.longest_bytes()];
+        fill_pattern(self.seed, &mut room[self.frames.head_bytes() + PROBE_LEN..]);
+        room
+    }
+
+    fn write(&self, room: &mut [u8], number: u64, now_ns: u64) -> usize {
+        let streams = self.frames.streams() as u64;
+        let (stream, sequence) = ((number % streams) as usize, (number / streams) as u32);
+        let length = &self.frames.lengths[self.frames.place(stream, sequence)];
+        let head = &length.heads[stream];
+        let probe = Probe { stream: stream as u16, sequence, seed: self.seed, sent_ns: now_ns, delay_units: 0 };
+        room[..head.len()].copy_from_slice(head);
+        room[head.len()..head.len() + PROBE_LEN].copy_from_slice(&probe.to_bytes());
+        length.frame_bytes
+    }
+}
+
+/// Frames as they are, the first again after the last.
+impl Source for Vec<Vec<u8>> {
+    fn room(&self) -> Vec<u8> {
+        vec![0; self.iter().map(Vec::len).max().unwrap_or(0)]
+    }
+
+    fn write(&self, room: &mut [u8], number: u64, _now_ns: u64) -> usize {
+        let frame = &self[(number % self.len() as u64) as usize];
+        room[..frame.len()].copy_from_slice(frame);
+        frame.len()
+    }
+}
+
 /// One trial's progress.
 struct Schedule<'a> {
     order: &'a SendOrder,
-    frames: Frames,
+    source: &'a dyn Source,
     /// Room for what goes in one call, each as long as the longest frame.
     buffers: Vec<Vec<u8>>,
     /// How much of each is its frame.
@@ -102,16 +156,14 @@ struct Schedule<'a> {
 }
 
 impl<'a> Schedule<'a> {
-    fn new(frames: &Frames, order: &'a SendOrder) -> Self {
+    fn new(source: &'a dyn Source, order: &'a SendOrder) -> Self {
         let paced = order.interval_ns > 0.0;
         let count = if paced { 1 } else { BATCH };
-        let mut buffer = vec![0; frames.longest_bytes()];
-        fill_pattern(order.seed, &mut buffer[frames.head_bytes() + PROBE_LEN..]);
         let gaps = if paced { vec![0; BUCKETS] } else { Vec::new() };
         Self {
             order,
-            frames: frames.clone().of_seed(order.seed),
-            buffers: vec![buffer; count],
+            source,
+            buffers: vec![source.room(); count],
             lengths: vec![0; count],
             sent: Sent { gaps, ..Sent::default() },
             first_ns: 0,
@@ -153,7 +205,8 @@ impl<'a> Schedule<'a> {
         let mut now = 0;
         for place in 0..count {
             now = now_ns(ClockId::Monotonic);
-            self.write(place, self.sent.frames + place as u64, now);
+            let number = self.sent.frames + place as u64;
+            self.lengths[place] = self.source.write(&mut self.buffers[place], number, now);
         }
         let frame = |place: usize| &self.buffers[place][..self.lengths[place]];
         let sent = if count == 1 {
@@ -171,18 +224,5 @@ impl<'a> Schedule<'a> {
         }
         self.sent.frames += sent as u64;
         Ok(())
-    }
-
-    /// The frame of this number into a buffer, whose pattern is there.
-    fn write(&mut self, place: usize, number: u64, now_ns: u64) {
-        let streams = self.frames.streams() as u64;
-        let (stream, sequence) = ((number % streams) as usize, (number / streams) as u32);
-        let length = &self.frames.lengths[self.frames.place(stream, sequence)];
-        let head = &length.heads[stream];
-        let probe = Probe { stream: stream as u16, sequence, seed: self.order.seed, sent_ns: now_ns, delay_units: 0 };
-        let buffer = &mut self.buffers[place];
-        buffer[..head.len()].copy_from_slice(head);
-        buffer[head.len()..head.len() + PROBE_LEN].copy_from_slice(&probe.to_bytes());
-        self.lengths[place] = length.frame_bytes;
     }
 }

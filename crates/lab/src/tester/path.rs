@@ -13,7 +13,7 @@ use weft_testbed::tester::{
 use super::account::{Account, PortCounts, StreamCounts, StreamResult, account, expected, total};
 use super::error::TesterError;
 use super::latency::{Exact, Latencies};
-use super::packet::PacketSender;
+use super::packet::{PacketSender, Probed};
 use super::port::Port;
 use super::rate::FrameSize;
 use super::search::Outcome;
@@ -32,7 +32,7 @@ const SETTLE: Duration = Duration::from_millis(250);
 const CARRIER: Duration = Duration::from_secs(10);
 const SETTLE_STEP: Duration = Duration::from_millis(2);
 /// Frames that show whether live frames leave a port.
-const TRIAL_FRAMES: u64 = 16;
+pub(super) const TRIAL_FRAMES: u64 = 16;
 /// The payload is checked in one frame of so many when the rate is what counts; otherwise in every one.
 const SAMPLED_PAYLOAD: u32 = 15;
 
@@ -321,7 +321,7 @@ impl Path {
         let send_drops =
             if self.sending.is_veth() { 0 } else { self.sending.traffic()?.send_drops - before.send_drops };
         let frames = sent.frames.saturating_sub(send_drops);
-        self.settle(expected(&self.streams, frames, self.analysers.len()))?;
+        settle(expected(&self.streams, frames, self.analysers.len()), || self.arrived())?;
         self.result(order, &send, &sent, frames, send_drops)
     }
 
@@ -361,26 +361,13 @@ impl Path {
         match &self.sender {
             Sender::Live(generator) => Ok(self.sending.inside(|| generator.send(order, stop))??),
             Sender::Socket(socket) => Ok(socket
-                .send_trial(&self.frames, order, stop)
+                .send_trial(&Probed::new(&self.frames, order.seed), order, stop)
                 .map_err(LabError::io(format!("send from port `{}`", self.sending.name())))?),
         }
     }
 
-    /// Waits until all frames are there, or no more come.
-    fn settle(&self, expected: u64) -> Result<(), TesterError> {
-        let deadline = Instant::now() + SETTLE;
-        let mut last = (u64::MAX, Instant::now());
-        loop {
-            let arrived: u64 = self.readings()?.iter().map(|reading| reading.port.frames).sum();
-            if last.0 != arrived {
-                last = (arrived, Instant::now());
-            }
-            let still = last.1.elapsed() > SETTLE / 5;
-            if arrived >= expected || still || Instant::now() >= deadline {
-                return Ok(());
-            }
-            std::thread::sleep(SETTLE_STEP);
-        }
+    fn arrived(&self) -> Result<u64, TesterError> {
+        Ok(self.readings()?.iter().map(|reading| reading.port.frames).sum())
     }
 
     fn readings(&self) -> Result<Vec<PortReading>, TesterError> {
@@ -402,12 +389,9 @@ impl Path {
     pub fn receiving_stations(&self) -> Result<Stations, TesterError> {
         let ports = self.receiving.len();
         let behind = |(place, port): (usize, &Port)| {
-            let socket = port.inside(|| PacketSender::open(port.interface()))?;
+            let socket = socket_of(port)?;
             let streams = self.streams.iter().filter(|stream| comes_to(stream, place, ports));
-            Ok(BehindPort {
-                socket: socket.map_err(LabError::io(format!("send from port `{}`", port.name())))?,
-                frames: streams.map(|stream| self.word_of(stream)).collect(),
-            })
+            Ok(BehindPort { socket, frames: streams.map(|stream| self.word_of(stream)).collect() })
         };
         self.receiving.iter().enumerate().map(behind).collect::<Result<_, TesterError>>().map(Stations)
     }
@@ -441,14 +425,35 @@ impl Path {
     }
 
     fn socket(&self) -> Result<Sender, TesterError> {
-        let port = &self.sending;
-        let socket = port.inside(|| PacketSender::open(port.interface()))?;
-        Ok(Sender::Socket(socket.map_err(LabError::io(format!("send from port `{}`", port.name())))?))
+        Ok(Sender::Socket(socket_of(&self.sending)?))
+    }
+}
+
+/// A packet socket that sends out of a port.
+pub(super) fn socket_of(port: &Port) -> Result<PacketSender, TesterError> {
+    let socket = port.inside(|| PacketSender::open(port.interface()))?;
+    Ok(socket.map_err(LabError::io(format!("send from port `{}`", port.name())))?)
+}
+
+/// Waits until all frames are there, or no more come.
+pub(super) fn settle(expected: u64, arrived: impl Fn() -> Result<u64, TesterError>) -> Result<(), TesterError> {
+    let deadline = Instant::now() + SETTLE;
+    let mut last = (u64::MAX, Instant::now());
+    loop {
+        let arrived = arrived()?;
+        if last.0 != arrived {
+            last = (arrived, Instant::now());
+        }
+        let still = last.1.elapsed() > SETTLE / 5;
+        if arrived >= expected || still || Instant::now() >= deadline {
+            return Ok(());
+        }
+        std::thread::sleep(SETTLE_STEP);
     }
 }
 
 /// Some drivers begin anew when a program is put onto their port.
-fn wait_for_carrier(sending: &Port, receiving: &[Port]) -> Result<(), TesterError> {
+pub(super) fn wait_for_carrier(sending: &Port, receiving: &[Port]) -> Result<(), TesterError> {
     let deadline = Instant::now() + CARRIER;
     for port in receiving.iter().chain([sending]).filter(|port| !port.is_veth()) {
         loop {
@@ -461,7 +466,7 @@ fn wait_for_carrier(sending: &Port, receiving: &[Port]) -> Result<(), TesterErro
     Ok(())
 }
 
-fn check(sending: &Port, receiving: &[Port]) -> Result<(), TesterError> {
+pub(super) fn check(sending: &Port, receiving: &[Port]) -> Result<(), TesterError> {
     let refused = |why: String| Err(TesterError::Refused(why));
     if receiving.is_empty() {
         return refused("there is no receiving port; give one with --rx".to_owned());
@@ -482,7 +487,7 @@ fn lengths(sending: &Port, receiving: &[Port], headers: Headers, sizes: &Sizes) 
     sizes.lengths(mtu, headers).map_err(TesterError::Refused)
 }
 
-fn in_use(port: &Port, error: DatapathError) -> TesterError {
+pub(super) fn in_use(port: &Port, error: DatapathError) -> TesterError {
     match error {
         DatapathError::Program { source, .. } => TesterError::Refused(format!(
             "port `{}` takes no analyser ({source}): another XDP program may be on it; see: ip link show {}",
@@ -532,7 +537,7 @@ fn comes_to(stream: &Stream, place: usize, ports: usize) -> bool {
 }
 
 /// Frames per second from the first to the last of `frames`.
-fn rate(frames: u64, span_ns: u64) -> f64 {
+pub(super) fn rate(frames: u64, span_ns: u64) -> f64 {
     if frames < 2 || span_ns == 0 { 0.0 } else { (frames - 1) as f64 * 1e9 / span_ns as f64 }
 }
 

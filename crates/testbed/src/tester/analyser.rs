@@ -8,7 +8,7 @@ use weft_datapath::object;
 use weft_datapath::trill::XdpMode;
 
 use super::attach_xdp;
-use super::generator::words;
+use super::live::words;
 use crate::abi::{BUCKETS, TesterAnalyser, TesterPort, TesterSeen, TesterStream};
 use crate::files;
 
@@ -143,7 +143,7 @@ impl Analyser {
     }
 }
 
-fn cpus() -> Result<usize, DatapathError> {
+pub(super) fn cpus() -> Result<usize, DatapathError> {
     libbpf_rs::num_possible_cpus().map_err(|source| DatapathError::Program { what: "counting CPUs".to_owned(), source })
 }
 

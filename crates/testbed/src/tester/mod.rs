@@ -1,12 +1,17 @@
-//! The test centre's programs: a generator of live frames, an analyser, and emulated links with a device between them.
+//! The test centre's programs: a generator of live frames, an analyser, the same two for frames that are sent as they are, and emulated
+//! links with a device between them.
 //!
 //! They count and time; what that means is for `weft-lab`'s `tester`. Latencies are between the last instruction before
 //! a frame leaves and the first after it arrived, on the kernel's monotonic clock.
 
 mod analyser;
+mod digest;
 mod frames;
 mod generator;
 mod link;
+mod live;
+mod recogniser;
+mod replayer;
 
 use std::os::fd::AsFd;
 
@@ -16,9 +21,13 @@ use weft_datapath::interface;
 use weft_datapath::trill::XdpMode;
 
 pub use analyser::{Analyser, PortReading, StreamReading};
+pub use digest::digest;
 pub use frames::{Frames, Length, TURNS_MAX};
-pub use generator::{FRAME_BYTES_MAX, Generator, SendOrder, Sent};
+pub use generator::Generator;
 pub use link::{EmulatedLinks, LinkCounters, LinkParams};
+pub use live::{FRAME_BYTES_MAX, SendOrder, Sent};
+pub use recogniser::Recogniser;
+pub use replayer::Replayer;
 
 /// Attaches an XDP program to an interface of the caller's namespace, in the driver where it can.
 pub(crate) fn attach_xdp(program: &ProgramMut<'_>, interface: &str) -> Result<(Link, XdpMode), DatapathError> {

@@ -25,6 +25,7 @@ pub use super::sizes::SizeCells;
 
 pub use latency::{LatencyRow, latency};
 pub use loss::{BurstRow, LossRow, bursts, loss};
+pub(super) use session::check_trials;
 pub use soak::{SoakRow, soak};
 pub use throughput::{ThroughputRow, throughput};
 

@@ -25,7 +25,7 @@ impl<'a> Session<'a> {
     pub(super) fn open(options: &'a MeasureOptions, progress: &'a dyn Progress) -> Result<Self, TesterError> {
         progress.phase("ports", &format!("{} to {}", options.sending, options.receiving.join(", ")));
         let first = options.sizes.first().ok_or_else(|| TesterError::Refused("no frame size is given".to_owned()))?;
-        check(options)?;
+        check_trials(&options.rates_pps, options.trial)?;
         let sending = Port::open(&options.sending)?;
         let receiving = options.receiving.iter().map(|name| Port::open(name)).collect::<Result<Vec<_>, _>>()?;
         let mut path = Path::open(&sending, &receiving, &options.plan, first.clone())?;
@@ -123,11 +123,12 @@ impl<'a> Session<'a> {
     }
 }
 
-fn check(options: &MeasureOptions) -> Result<(), TesterError> {
-    if let Some(rate) = options.rates_pps.iter().find(|rate| !(rate.is_finite() && **rate >= 1.0 && **rate <= 1e9)) {
+/// Rates and a trial's length that can be.
+pub(in crate::tester) fn check_trials(rates_pps: &[f64], trial: Duration) -> Result<(), TesterError> {
+    if let Some(rate) = rates_pps.iter().find(|rate| !(rate.is_finite() && **rate >= 1.0 && **rate <= 1e9)) {
         return Err(TesterError::Refused(format!("rate {rate} is not one; give 1 to 1e9 frames per second")));
     }
-    if options.trial < Duration::from_millis(10) || options.trial > Duration::from_secs(3600) {
+    if trial < Duration::from_millis(10) || trial > Duration::from_secs(3600) {
         return Err(TesterError::Refused("a trial takes 10 ms to an hour".to_owned()));
     }
     Ok(())
