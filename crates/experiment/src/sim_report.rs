@@ -28,16 +28,19 @@ pub struct SimRun<'a> {
 }
 
 impl SimRun<'_> {
-    /// Writes rows, network, summary and report, and gives the folder its name.
-    pub fn write<T: serde::Serialize>(self, folder: RunFolder, summary: &T) -> Result<PathBuf, ReportError> {
+    /// Writes rows, network, summary, report and what can be watched, and gives the folder its name.
+    pub fn write<T: serde::Serialize>(self, folder: RunFolder, summary: &T) -> Result<(PathBuf, Replays), ReportError> {
         folder.write_trial(&[], &self.trial)?;
         folder.write_text("fabric.yaml", &to_yaml(self.fabric))?;
         folder.write_json("summary.json", summary)?;
-        folder.write_text("report.html", &self.page(&folder)?)?;
-        Ok(folder.complete()?)
+        let pages = page::one(folder.path(), self.spec, &[], self.fabric, &self.trial)?;
+        let note = page::choice::note([self.fabric.nodes().len()].into_iter());
+        let replays = Replays { pages: pages.into_iter().collect(), note };
+        folder.write_text("report.html", &self.page(&folder, replays.clone())?)?;
+        Ok((folder.complete()?, replays))
     }
 
-    fn page(&self, folder: &RunFolder) -> Result<String, ReportError> {
+    fn page(&self, folder: &RunFolder, replays: Replays) -> Result<String, ReportError> {
         let Self { spec, fabric, trial, .. } = self;
         let manifest = Manifest {
             plan: self.scenario.to_owned(),
@@ -62,11 +65,6 @@ impl SimRun<'_> {
         let files = record_files(&folder.records())?;
         let (summary, manifest, findings) = (&summary, &manifest, &findings);
         let (told, link_base) = (Some(told), String::new());
-        let pages = page::one(folder.path(), spec, &[], fabric, trial)?;
-        let replays = Replays {
-            pages: pages.into_iter().collect(),
-            note: page::choice::note([fabric.nodes().len()].into_iter()),
-        };
         report::render(&[report::Run { summary, manifest, input, findings, files, link_base, told, replays }])
     }
 }

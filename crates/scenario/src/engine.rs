@@ -107,7 +107,7 @@ pub struct Trial {
     pub time_limit: Nanos,
     /// Pin all traffic to one core and measure its CPU time ([`crate::record::CostRow`]).
     pub pin_and_measure_cost: bool,
-    /// Record what a replay shows ([`crate::record::ReplayRow`]); simulator only, the lab's rows of links are enough.
+    /// Record what a replay shows ([`crate::record::ReplayRow`]).
     pub replay: bool,
     /// Paced datagrams beside the traffic ([`crate::record::GapRow`]); lab only.
     pub probes: Option<ProbeSpec>,

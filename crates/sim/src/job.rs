@@ -122,7 +122,7 @@ pub struct Watch {
     pub tcp_interval: Option<Nanos>,
     /// Classes of links ([`Fabric::link_class`]) whose queues' lengths are recorded.
     pub queue_classes: Vec<String>,
-    /// Record links and queues at a few hundred times, whatever the run's length ([`crate::Frame`]).
+    /// Record links and queues at a few hundred times, whatever the run's length ([`weft_scenario::record::Moment`]).
     pub replay: bool,
     /// Number of the flow whose packets and state are told to the observer.
     pub trace_flow: Option<u32>,

@@ -32,8 +32,7 @@ pub use ideal::IdealTimes;
 pub use job::{ETHERNET_FRAMING_BYTES, Flow, Job, LAYER_1_BYTES, PacketSizes, Settings, Source, Watch};
 pub use observer::{Observer, Progress, TraceLine, Unobserved};
 pub use outcome::{
-    FabricEvent, FabricEventKind, FlowOutcome, Frame, Outcome, PortCounters, PortOutcome, Sample, TcpSample, Totals,
-    Volume,
+    FabricEvent, FabricEventKind, FlowOutcome, Outcome, PortCounters, PortOutcome, Sample, TcpSample, Totals, Volume,
 };
 pub use run::run;
 pub use scenario::{SimEngine, records};

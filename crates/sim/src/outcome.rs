@@ -1,8 +1,10 @@
 //! What a run yields.
 
 use weft_scenario::id::{LinkId, NodeId};
+use weft_scenario::record::Moment;
 use weft_scenario::workload::FlowSpec;
 
+use crate::job::LAYER_1_BYTES;
 use crate::time::ps;
 
 /// Everything that a run yields.
@@ -16,8 +18,8 @@ pub struct Outcome {
     pub ports: Vec<PortOutcome>,
     /// Progress and link counters at each interval, where asked for.
     pub samples: Vec<Sample>,
-    /// Links and queues at times that are the same distance apart, where asked for.
-    pub replay: Vec<Frame>,
+    /// Ports at times that are the same distance apart, in the order of `ports`, where asked for.
+    pub replay: Vec<Moment>,
     /// TCP senders at each interval, where asked for.
     pub tcp: Vec<TcpSample>,
     /// Faults, repairs and reconvergences.
@@ -129,6 +131,13 @@ pub struct PortCounters {
     pub drops: u64,
 }
 
+impl PortCounters {
+    /// Bytes as an interface counts them: without what Ethernet puts around a frame.
+    pub fn interface_bytes(&self) -> u64 {
+        self.bytes - u64::from(LAYER_1_BYTES) * self.packets
+    }
+}
+
 /// Progress and link counters at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
@@ -141,15 +150,6 @@ pub struct Sample {
     pub services: Vec<u64>,
     /// In the order of [`Outcome::ports`].
     pub ports: Vec<PortCounters>,
-}
-
-/// All links and queues at one time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
-    /// Simulated time in picoseconds.
-    pub time_ps: u64,
-    /// Counters, and the bytes that wait, in the order of [`Outcome::ports`].
-    pub ports: Vec<(PortCounters, u64)>,
 }
 
 /// One TCP sender at one time.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use weft_scenario::engine::{self, Engine, EngineError, Session, TcpStack, Trial};
 use weft_scenario::id::LinkId;
 use weft_scenario::record::{
-    EventRow, FlowRow, LinkRow, ProgressRow, QueueRow, Records, ReplayRow, ServiceRow, TcpRow,
+    EventRow, FlowRow, LinkRow, PortName, ProgressRow, QueueRow, Records, ReplayRow, ServiceRow, TcpRow, replay_rows,
 };
 use weft_scenario::topology::Fabric;
 use weft_scenario::units::Nanos;
@@ -13,7 +13,7 @@ use weft_scenario::workload::{Servers, Workload, WorkloadError};
 
 use crate::error::SimError;
 use crate::ideal::IdealTimes;
-use crate::job::{Flow, Job, LAYER_1_BYTES, PacketSizes, Settings, Source, Watch};
+use crate::job::{Flow, Job, PacketSizes, Settings, Source, Watch};
 use crate::observer::{Observer, Progress};
 use crate::outcome::{FabricEventKind, Outcome, PortCounters};
 use crate::run::run;
@@ -200,7 +200,7 @@ pub fn records(job: &Job, outcome: &Outcome) -> Records {
         progress: outcome.samples.iter().map(progress_row).collect(),
         services: service_rows(job, outcome),
         links: link_rows(&job.fabric, outcome),
-        replay: replay_rows(&job.fabric, outcome),
+        replay: replayed(&job.fabric, outcome),
         tcp: outcome.tcp.iter().map(tcp_row).collect(),
         events: event_rows(job, outcome),
         queues: queue_rows(&job.fabric, outcome),
@@ -264,6 +264,12 @@ struct PortNames {
     class: String,
 }
 
+impl PortNames {
+    fn of_replay(&self) -> PortName<'_> {
+        PortName { node: &self.node, interface: &self.interface, peer: &self.peer }
+    }
+}
+
 fn port_names(fabric: &Fabric, outcome: &Outcome) -> Vec<PortNames> {
     let name = |node| fabric.node(node).name.clone();
     let names = |port: &crate::PortOutcome| PortNames {
@@ -283,7 +289,7 @@ fn link_rows(fabric: &Fabric, outcome: &Outcome) -> Vec<LinkRow> {
         interface: names.interface.clone(),
         peer: names.peer.clone(),
         class: names.class.clone(),
-        sent_bytes: interface_bytes(counters),
+        sent_bytes: counters.interface_bytes(),
         dropped_frames: counters.drops,
     };
     let rows = outcome.samples.iter().flat_map(|sample| {
@@ -293,33 +299,9 @@ fn link_rows(fabric: &Fabric, outcome: &Outcome) -> Vec<LinkRow> {
     rows.collect()
 }
 
-/// Interfaces do not count what Ethernet puts around a frame.
-fn interface_bytes(counters: &PortCounters) -> u64 {
-    counters.bytes - u64::from(LAYER_1_BYTES) * counters.packets
-}
-
-/// A row where a port is not as it was before, and all ports at the first and the last time.
-fn replay_rows(fabric: &Fabric, outcome: &Outcome) -> Vec<ReplayRow> {
+fn replayed(fabric: &Fabric, outcome: &Outcome) -> Vec<ReplayRow> {
     let names = port_names(fabric, outcome);
-    let frames = &outcome.replay;
-    let mut rows = Vec::new();
-    for (place, frame) in frames.iter().enumerate() {
-        let whole = place == 0 || place + 1 == frames.len();
-        for (port, (now, names)) in frame.ports.iter().zip(&names).enumerate() {
-            if whole || frames[place - 1].ports[port] != *now {
-                rows.push(ReplayRow {
-                    time_ns: frame.time_ps / PS_PER_NS,
-                    node: names.node.clone(),
-                    interface: names.interface.clone(),
-                    peer: names.peer.clone(),
-                    sent_bytes: interface_bytes(&now.0),
-                    dropped_frames: now.0.drops,
-                    queued_bytes: now.1,
-                });
-            }
-        }
-    }
-    rows
+    replay_rows(&outcome.replay, &names.iter().map(PortNames::of_replay).collect::<Vec<_>>())
 }
 
 fn queue_rows(fabric: &Fabric, outcome: &Outcome) -> Vec<QueueRow> {

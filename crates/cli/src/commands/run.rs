@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use weft_experiment::junit;
+use weft_experiment::page::Replays;
 use weft_experiment::plan::{self, Mode, Plan};
 use weft_experiment::run_folder::{FolderError, Shard};
 use weft_experiment::runner::{self, RunError, RunOptions, RunOutcome, ShardOutcome};
@@ -154,10 +155,16 @@ fn print_claims(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
         eprintln!("weft: warning: a required claim is inconclusive; `why` says what hid the answer");
     }
     if format == Output::Table {
-        let (counts, report) = (summary.counts(), outcome.run_dir.join("report.html"));
-        output::print_line(&format!("\n{}\n{counts}; * required\nreport: {}", summary.headline(), report.display()))?;
+        let (counts, look) = (summary.counts(), where_to_look(&outcome.run_dir, &outcome.replays));
+        output::print_line(&format!("\n{}\n{counts}; * required\n{look}", summary.headline()))?;
     }
     Ok(())
+}
+
+/// The report of a run folder, and what of the run can be watched.
+pub(super) fn where_to_look(folder: &Path, replays: &Replays) -> String {
+    let report = format!("report: {}", folder.join("report.html").display());
+    [Some(report), replays.line(folder)].into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
 /// The worst that any of the runs comes to.

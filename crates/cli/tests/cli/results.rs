@@ -71,7 +71,7 @@ fn a_scenario_of_the_simulator_has_a_report_too() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let out = dir.path().join("rows").display().to_string();
     let said = ok(&["sim", "leaf-spine-small", "--workload", "shuffle", "--bytes", "100kB", "--out", &out]);
-    assert!(said.contains(&format!("report: {out}/report.html")), "{said}");
+    assert!(said.ends_with(&format!("report: {out}/report.html\nwatch: {out}/replay-1.html\n")), "{said}");
     let page = read(&Path::new(&out).join("report.html"));
     fits_any_screen(&page);
     assert!(

@@ -10,8 +10,8 @@ use weft_scenario::topology::Fabric;
 
 use super::events::Event;
 
-/// Most times of a document.
-const TIMES_MOST: usize = 600;
+/// Most times of a document: all that engines keep for it.
+const TIMES_MOST: usize = 620;
 
 /// A piece of time. A document holds one of the whole run; a live source would send many.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -74,6 +74,18 @@ pub struct Replays {
     pub note: Option<String>,
 }
 
+impl Replays {
+    /// A line with the first page of a run folder, and how many more there are.
+    pub fn line(&self, folder: &Path) -> Option<String> {
+        let first = folder.join(&self.pages.first()?.file);
+        let more = match self.pages.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Some(format!("watch: {}{more}", first.display()))
+    }
+}
+
 /// The page of a document. Text of people is nowhere but in its title and in the document, escaped.
 pub fn render(document: &Document) -> Result<String, ReportError> {
     let mut environment = Environment::new();

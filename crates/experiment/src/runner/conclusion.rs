@@ -68,10 +68,10 @@ impl Conclusion<'_> {
             files,
             link_base,
             told: None,
-            replays,
+            replays: replays.clone(),
         };
         folder.write_text("report.html", &report::render(&[shown])?)?;
         let run_dir = folder.finish(&manifest)?;
-        Ok(RunOutcome { summary, run_dir })
+        Ok(RunOutcome { summary, run_dir, replays })
     }
 }

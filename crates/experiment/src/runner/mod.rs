@@ -23,6 +23,7 @@ pub use self::choice::{Choice, MakeEngine, choose};
 use self::conclusion::Conclusion;
 use self::execution::{Execution, Rows};
 pub use self::shards::{MergeError, ShardOutcome, merge, run_shard, shard_engine};
+use crate::page::Replays;
 use crate::plan::{Mode, Plan, PlanSpec};
 use crate::query::QueryError;
 use crate::report;
@@ -51,6 +52,8 @@ pub struct RunOutcome {
     pub summary: RunSummary,
     /// Its folder.
     pub run_dir: PathBuf,
+    /// Its trials that can be watched.
+    pub replays: Replays,
 }
 
 /// Why a run did not finish. Nothing of it is left behind, except runs of a sweep that were finished.

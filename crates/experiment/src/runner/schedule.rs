@@ -64,7 +64,9 @@ pub(super) fn batches<'a>(spec: &'a PlanSpec, fabrics: &'a [Fabric], first_seed:
     let jobs = batches.iter().flat_map(|batch| batch.jobs.iter().map(move |job| (&job.key, nodes(batch, job))));
     let shown = page::choice::chosen(jobs);
     for job in batches.iter_mut().flat_map(|batch| &mut batch.jobs) {
-        job.trial.replay = spec.sampling.replay && shown.contains(&job.key.trial);
+        // Nothing else may run where the cost of traffic is measured.
+        let measures = job.trial.pin_and_measure_cost;
+        job.trial.replay = spec.sampling.replay && !measures && shown.contains(&job.key.trial);
     }
     batches
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
-use weft_scenario::record::LinkRow;
+use weft_scenario::record::{LinkRow, Moment, PortMoment, PortName};
 
 use super::qdisc::QdiscReader;
 use super::{TrafficError, WatchedPort, namespace};
@@ -16,7 +16,8 @@ use super::{TrafficError, WatchedPort, namespace};
 pub(super) struct PortWatch<'a> {
     ports: &'a [WatchedPort],
     groups: Vec<Group>,
-    before: Vec<Counters>,
+    before: Vec<PortMoment>,
+    last: Moment,
     text: String,
 }
 
@@ -26,12 +27,6 @@ struct Group {
     qdiscs: QdiscReader,
     /// Place in the list of all ports, and interface index.
     ports: Vec<(usize, u32)>,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Counters {
-    sent_bytes: u64,
-    dropped_frames: u64,
 }
 
 impl<'a> PortWatch<'a> {
@@ -44,36 +39,58 @@ impl<'a> PortWatch<'a> {
         let members: Vec<(&Path, Vec<usize>)> = members.into_iter().collect();
         let groups =
             namespace::visit(members.iter().map(|(path, _)| *path), |index| Group::open(ports, &members[index].1))?;
-        let mut watch = Self { ports, groups, before: vec![Counters::default(); ports.len()], text: String::new() };
+        let (before, last) = (Vec::new(), Moment { time_ns: u64::MAX, ports: Vec::new() });
+        let mut watch = Self { ports, groups, before, last, text: String::new() };
         watch.before = watch.read()?;
         Ok(watch)
     }
 
     /// One row per port.
     pub(super) fn rows(&mut self, time_ns: u64) -> Result<Vec<LinkRow>, TrafficError> {
-        let now = self.read()?;
-        let row = |(port, (now, before)): (&WatchedPort, (Counters, &Counters))| LinkRow {
+        let ports = self.ports;
+        let row = |(port, now): (&WatchedPort, &PortMoment)| LinkRow {
             time_ns,
             node: port.node.clone(),
             interface: port.interface.clone(),
             peer: port.peer.clone(),
             class: port.class.clone(),
-            sent_bytes: now.sent_bytes.saturating_sub(before.sent_bytes),
-            dropped_frames: now.dropped_frames.saturating_sub(before.dropped_frames),
+            sent_bytes: now.sent_bytes,
+            dropped_frames: now.dropped_frames,
         };
-        Ok(self.ports.iter().zip(now.into_iter().zip(&self.before)).map(row).collect())
+        Ok(ports.iter().zip(&self.moment(time_ns)?.ports).map(row).collect())
     }
 
-    fn read(&mut self) -> Result<Vec<Counters>, TrafficError> {
-        let mut all = vec![Counters::default(); self.ports.len()];
+    /// All ports now, which is this time: who asks twice for the same has the same.
+    pub(super) fn moment(&mut self, time_ns: u64) -> Result<&Moment, TrafficError> {
+        if self.last.time_ns != time_ns {
+            let since = |(now, before): (PortMoment, &PortMoment)| PortMoment {
+                sent_bytes: now.sent_bytes.saturating_sub(before.sent_bytes),
+                dropped_frames: now.dropped_frames.saturating_sub(before.dropped_frames),
+                queued_bytes: now.queued_bytes,
+            };
+            let now = self.read()?;
+            self.last = Moment { time_ns, ports: now.into_iter().zip(&self.before).map(since).collect() };
+        }
+        Ok(&self.last)
+    }
+
+    /// What rows call the ports, in the order of moments.
+    pub(super) fn names(&self) -> Vec<PortName<'a>> {
+        let name = |port: &'a WatchedPort| PortName { node: &port.node, interface: &port.interface, peer: &port.peer };
+        self.ports.iter().map(name).collect()
+    }
+
+    fn read(&mut self) -> Result<Vec<PortMoment>, TrafficError> {
+        let mut all = vec![PortMoment::default(); self.ports.len()];
         for group in &mut self.groups {
             read_whole(&group.devices, &mut self.text).map_err(TrafficError::system("read /proc/net/dev"))?;
             let devices = parse_devices(&self.text);
-            let drops = group.qdiscs.root_drops().map_err(TrafficError::system("read queue counters"))?;
+            let queues = group.qdiscs.roots().map_err(TrafficError::system("read queue counters"))?;
             for &(place, index) in &group.ports {
-                let mut counters = devices.get(self.ports[place].interface.as_str()).copied().unwrap_or_default();
-                counters.dropped_frames += drops.get(&index).copied().unwrap_or(0);
-                all[place] = counters;
+                let device = devices.get(self.ports[place].interface.as_str()).copied().unwrap_or_default();
+                let queue = queues.get(&index).copied().unwrap_or_default();
+                let dropped_frames = device.dropped_frames + queue.dropped_frames;
+                all[place] = PortMoment { dropped_frames, queued_bytes: queue.queued_bytes, ..device };
             }
         }
         Ok(all)
@@ -117,17 +134,17 @@ pub(super) fn read_whole(file: &File, text: &mut String) -> io::Result<()> {
 }
 
 /// Transmit counters by interface name.
-fn parse_devices(text: &str) -> HashMap<&str, Counters> {
+fn parse_devices(text: &str) -> HashMap<&str, PortMoment> {
     text.lines().filter_map(parse_device).collect()
 }
 
-fn parse_device(line: &str) -> Option<(&str, Counters)> {
+fn parse_device(line: &str) -> Option<(&str, PortMoment)> {
     let (name, numbers) = line.split_once(':')?;
     let mut numbers = numbers.split_ascii_whitespace().map(|number| number.parse().unwrap_or(0));
     // Eight numbers of reception, then bytes, packets, errors and drops of transmission.
     let sent_bytes = numbers.nth(8)?;
     let dropped_frames = numbers.nth(2)?;
-    Some((name.trim(), Counters { sent_bytes, dropped_frames }))
+    Some((name.trim(), PortMoment { sent_bytes, dropped_frames, queued_bytes: 0 }))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Frames that queues have dropped: one rtnetlink dump of a namespace's root queueing disciplines.
+//! What waits in queues and what they have dropped: one rtnetlink dump of a namespace's root queueing disciplines.
 //!
 //! The interface's own counters do not see what its queue refuses.
 
@@ -16,8 +16,18 @@ const TCMSG: usize = 20;
 const TC_H_ROOT: u32 = 0xffff_ffff;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_QUEUE: u16 = 3;
-/// Place of `drops` in `struct gnet_stats_queue`.
+/// Places in `struct gnet_stats_queue`.
+const BACKLOG_AT: usize = 4;
 const DROPS_AT: usize = 8;
+
+/// A root queueing discipline with all that is below it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Queue {
+    /// Frames dropped since it was made.
+    pub(super) dropped_frames: u64,
+    /// Bytes that wait.
+    pub(super) queued_bytes: u64,
+}
 
 /// An open rtnetlink socket; it stays in the namespace it was opened in.
 pub(super) struct QdiscReader(Rtnetlink);
@@ -27,17 +37,17 @@ impl QdiscReader {
         Rtnetlink::open().map(Self)
     }
 
-    /// Frames dropped by the root qdisc of each interface index since it was made.
-    pub(super) fn root_drops(&mut self) -> io::Result<HashMap<u32, u64>> {
+    /// The root qdisc of each interface index.
+    pub(super) fn roots(&mut self) -> io::Result<HashMap<u32, Queue>> {
         self.0.send(&message(RTM_GETQDISC, NLM_F_REQUEST | NLM_F_DUMP, &[0; TCMSG]))?;
-        let mut drops = HashMap::new();
-        while !read_messages(self.0.receive()?, &mut drops)? {}
-        Ok(drops)
+        let mut queues = HashMap::new();
+        while !read_messages(self.0.receive()?, &mut queues)? {}
+        Ok(queues)
     }
 }
 
 /// Adds what one datagram tells; true when it was the last.
-fn read_messages(mut data: &[u8], drops: &mut HashMap<u32, u64>) -> io::Result<bool> {
+fn read_messages(mut data: &[u8], queues: &mut HashMap<u32, Queue>) -> io::Result<bool> {
     while data.len() >= HEADER {
         let length = (u32_at(data, 0) as usize).clamp(HEADER, data.len());
         match u16_at(data, 4) {
@@ -46,7 +56,7 @@ fn read_messages(mut data: &[u8], drops: &mut HashMap<u32, u64>) -> io::Result<b
             RTM_NEWQDISC if length >= HEADER + TCMSG => {
                 let (message, attributes) = data[HEADER..length].split_at(TCMSG);
                 if u32_at(message, 12) == TC_H_ROOT {
-                    drops.insert(u32_at(message, 4), dropped(attributes).unwrap_or(0));
+                    queues.insert(u32_at(message, 4), queue(attributes).unwrap_or_default());
                 }
             }
             _ => {}
@@ -56,9 +66,10 @@ fn read_messages(mut data: &[u8], drops: &mut HashMap<u32, u64>) -> io::Result<b
     Ok(false)
 }
 
-fn dropped(attributes: &[u8]) -> Option<u64> {
+fn queue(attributes: &[u8]) -> Option<Queue> {
     let queue = attribute(attribute(attributes, TCA_STATS2)?, TCA_STATS_QUEUE)?;
-    (queue.len() >= DROPS_AT + 4).then(|| u64::from(u32_at(queue, DROPS_AT)))
+    let at = |place: usize| u64::from(u32_at(queue, place));
+    (queue.len() >= DROPS_AT + 4).then(|| Queue { dropped_frames: at(DROPS_AT), queued_bytes: at(BACKLOG_AT) })
 }
 
 #[cfg(test)]
@@ -73,8 +84,8 @@ mod tests {
         out
     }
 
-    fn qdisc(interface: u32, parent: u32, drops: u32) -> Vec<u8> {
-        let queue: Vec<u8> = [1, 2, drops, 3, 4].iter().flat_map(|value: &u32| value.to_ne_bytes()).collect();
+    fn qdisc(interface: u32, parent: u32, backlog: u32, drops: u32) -> Vec<u8> {
+        let queue: Vec<u8> = [1, backlog, drops, 3, 4].iter().flat_map(|value: &u32| value.to_ne_bytes()).collect();
         let mut body = vec![0; 4];
         body.extend(interface.to_ne_bytes());
         body.extend([0; 4]);
@@ -87,16 +98,17 @@ mod tests {
 
     #[test]
     fn only_root_qdiscs_count() {
-        let mut drops = HashMap::new();
-        let data = [qdisc(3, TC_H_ROOT, 17), qdisc(3, 0x10001, 99), qdisc(4, TC_H_ROOT, 0)].concat();
-        assert!(!read_messages(&data, &mut drops).unwrap());
-        assert!(read_messages(&message(NLMSG_DONE, 0, &[0; 4]), &mut drops).unwrap());
-        assert_eq!(drops, HashMap::from([(3, 17), (4, 0)]));
+        let mut queues = HashMap::new();
+        let data = [qdisc(3, TC_H_ROOT, 1514, 17), qdisc(3, 0x10001, 98, 99), qdisc(4, TC_H_ROOT, 0, 0)].concat();
+        assert!(!read_messages(&data, &mut queues).unwrap());
+        assert!(read_messages(&message(NLMSG_DONE, 0, &[0; 4]), &mut queues).unwrap());
+        let full = Queue { dropped_frames: 17, queued_bytes: 1514 };
+        assert_eq!(queues, HashMap::from([(3, full), (4, Queue::default())]));
     }
 
     #[test]
     fn cut_and_nonsensical_messages_are_survived() {
-        let whole = qdisc(3, TC_H_ROOT, 17);
+        let whole = qdisc(3, TC_H_ROOT, 1514, 17);
         for cut in 0..whole.len() {
             let _ = read_messages(&whole[..cut], &mut HashMap::new());
         }

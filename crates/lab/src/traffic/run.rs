@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::time::ClockId;
 use weft_scenario::engine::{Progress, Trial};
-use weft_scenario::record::{EventRow, ProgressRow, Records};
+use weft_scenario::record::{EventRow, ProgressRow, Records, Reel};
+use weft_scenario::units::Nanos;
 
 use super::children::Workers;
 use super::cost::CostMeter;
@@ -27,6 +28,9 @@ const ATTENTION_NS: u64 = 50_000_000;
 const COST_ATTENTION_NS: u64 = 5_000_000;
 /// Workers get this long to write their TCP state before it is read.
 const TCP_LAG_NS: u64 = 100_000_000;
+/// What a replay shows is read ten times a second for a minute, then less often.
+const REPLAY_INTERVAL: Nanos = Nanos(100_000_000);
+const REPLAY_TIMES_MOST: usize = 600;
 /// Clock ticks in /proc are hundredths of a second on every Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -64,7 +68,8 @@ pub fn run(
     let mut faults = FaultSchedule::new(faults, &trial.faults);
     let clock = || now_ns().saturating_sub(start_ns);
     let last = ProgressRow { time_ns: 0, received_bytes: 0, flows_done: 0 };
-    let mut watch = Watch { plan: &plan, trial, table: &table, progress, start_ns, last };
+    let replay = trial.replay.then(|| Replay::begin(&mut sampler, trial.sample_interval)).transpose()?;
+    let mut watch = Watch { plan: &plan, trial, table: &table, progress, start_ns, last, replay };
     let mut events = watch.until_the_end(&mut sampler, &mut workers, &mut faults, cost.as_mut(), &clock)?;
 
     let cost = cost.map(|meter| meter.close(sampler.totals(0).received_bytes)).transpose();
@@ -73,6 +78,9 @@ pub fn run(
     }
     let end = sampler.sample(clock())?;
     watch.report(&sampler, end);
+    if let Some(replay) = watch.replay.take() {
+        sampler.finish_replay(replay.reel, end.time_ns)?;
+    }
     let probed = probes.map(Prober::finish).unwrap_or_default();
     workers.stop(&table)?;
     events.extend(faults.finish(&clock)?);
@@ -100,6 +108,7 @@ struct Watch<'a> {
     start_ns: u64,
     /// What was last reported.
     last: ProgressRow,
+    replay: Option<Replay>,
 }
 
 impl Watch<'_> {
@@ -137,7 +146,11 @@ impl Watch<'_> {
                 let row = sampler.sample(time_ns)?;
                 self.report(sampler, row);
             }
-            let wake_ns = [Some(limit_ns), faults.next_ns(), next_tcp.as_ref().map(|ticker| ticker.next_ns)];
+            if let Some(replay) = &mut self.replay {
+                replay.sample_if_due(sampler, time_ns)?;
+            }
+            let replay_ns = self.replay.as_ref().map(|replay| replay.ticker.next_ns);
+            let wake_ns = [Some(limit_ns), faults.next_ns(), next_tcp.as_ref().map(|ticker| ticker.next_ns), replay_ns];
             let wake_ns = wake_ns.into_iter().flatten().min().unwrap_or(u64::MAX).min(next_sample.next_ns);
             let sleep_ns = wake_ns.saturating_sub(clock()).min(attention_ns);
             workers.watch(now_ns() + sleep_ns)?;
@@ -178,6 +191,29 @@ fn rate_text(bits_per_second: f64) -> String {
     }
 }
 
+/// What a replay shows, so far.
+struct Replay {
+    reel: Reel,
+    ticker: Ticker,
+}
+
+impl Replay {
+    /// With how it is before the first byte.
+    fn begin(sampler: &mut Sampler<'_>, sample_interval: Nanos) -> Result<Self, TrafficError> {
+        let mut reel = Reel::new(REPLAY_INTERVAL.min(sample_interval), REPLAY_TIMES_MOST);
+        let interval = sampler.sample_replay(&mut reel, 0)?;
+        Ok(Self { reel, ticker: Ticker::new(interval.0, 0) })
+    }
+
+    fn sample_if_due(&mut self, sampler: &mut Sampler<'_>, time_ns: u64) -> Result<(), TrafficError> {
+        if self.ticker.due(time_ns) {
+            let interval = sampler.sample_replay(&mut self.reel, time_ns)?;
+            self.ticker.slow_down(interval.0);
+        }
+        Ok(())
+    }
+}
+
 /// Comes due at multiples of an interval, plus a lag; late ones are skipped.
 struct Ticker {
     interval_ns: u64,
@@ -188,6 +224,14 @@ impl Ticker {
     fn new(interval_ns: u64, lag_ns: u64) -> Self {
         let interval_ns = interval_ns.max(1_000_000);
         Self { interval_ns, next_ns: interval_ns.saturating_add(lag_ns) }
+    }
+
+    /// Comes due at multiples of a longer interval from now on.
+    fn slow_down(&mut self, interval_ns: u64) {
+        if interval_ns > self.interval_ns {
+            self.interval_ns = interval_ns;
+            self.next_ns = self.next_ns.next_multiple_of(interval_ns);
+        }
     }
 
     fn due(&mut self, time_ns: u64) -> bool {
@@ -272,6 +316,16 @@ mod tests {
         assert!(ticker.due(10_000_001));
         assert!(ticker.due(45_000_000));
         assert_eq!(ticker.next_ns, 50_000_001);
+    }
+
+    #[test]
+    fn a_ticker_that_slows_down_comes_due_at_multiples_of_its_new_interval() {
+        let mut ticker = Ticker::new(10_000_000, 0);
+        assert!(ticker.due(30_000_001));
+        ticker.slow_down(20_000_000);
+        assert_eq!(ticker.next_ns, 40_000_000);
+        assert!(ticker.due(40_000_000));
+        assert_eq!(ticker.next_ns, 60_000_000);
     }
 
     #[test]

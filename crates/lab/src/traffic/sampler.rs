@@ -3,7 +3,8 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use weft_scenario::record::{CpuRow, FlowRow, LinkRow, ProgressRow, Records, ServiceRow, TcpRow};
+use weft_scenario::record::{CpuRow, FlowRow, LinkRow, ProgressRow, Records, Reel, ServiceRow, TcpRow, replay_rows};
+use weft_scenario::units::Nanos;
 use weft_scenario::workload::services::{STORM_FOREIGN, STORM_OFFERED, STORM_OWN};
 
 use super::counters::{CoreTicks, CoreTimes};
@@ -60,6 +61,18 @@ impl<'a> Sampler<'a> {
             self.records.cpu.extend(rows);
         }
         Ok(progress)
+    }
+
+    /// Keeps what a replay shows; says how long it is until the next time.
+    pub(super) fn sample_replay(&mut self, reel: &mut Reel, time_ns: u64) -> Result<Nanos, TrafficError> {
+        Ok(reel.keep(self.ports.moment(time_ns)?.clone()))
+    }
+
+    /// The rows of what was kept.
+    pub(super) fn finish_replay(&mut self, reel: Reel, end_ns: u64) -> Result<(), TrafficError> {
+        let end = self.ports.moment(end_ns)?.clone();
+        self.records.replay = replay_rows(&reel.finish(end), &self.ports.names());
+        Ok(())
     }
 
     /// Records the TCP state that workers have read since the last time.

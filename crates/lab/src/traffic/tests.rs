@@ -1,5 +1,6 @@
 //! Whole runs over real TCP between namespaces.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -107,6 +108,26 @@ fn check_samples(records: &Records) {
     );
     assert!((0.05..1.1).contains(&fact(records, "acks_per_data_segment")), "{:?}", records.facts);
     assert!((0.0..=1.0).contains(&fact(records, "foreign_cpu_ratio")));
+}
+
+#[test]
+fn what_a_replay_shows_is_read_ten_times_a_second_with_what_waits() {
+    let Some(bed) = Star::new(3, Some("tbf rate 20mbit burst 10k limit 200k")) else { return };
+    let mut trial = shuffle(1_000_000);
+    (trial.replay, trial.sample_interval) = (true, Nanos(250_000_000));
+    let records = run_quietly(&bed, &trial).unwrap();
+    let end = records.links.last().unwrap();
+    let times: BTreeSet<u64> = records.replay.iter().map(|row| row.time_ns).collect();
+    assert_eq!((times.first(), times.last()), (Some(&0), Some(&end.time_ns)));
+    // A busy machine may miss some.
+    let wanted = end.time_ns / 100_000_000;
+    assert!((wanted / 2..=wanted + 2).contains(&(times.len() as u64)), "{} times of {wanted}", times.len());
+    let of_last: Vec<_> = records.replay.iter().rev().take(3).map(|row| (row.sent_bytes, row.dropped_frames)).collect();
+    let of_links: Vec<_> = records.links.iter().rev().take(3).map(|row| (row.sent_bytes, row.dropped_frames)).collect();
+    assert_eq!(of_last, of_links, "it ends as the links do");
+    let longest = records.replay.iter().map(|row| row.queued_bytes).max().unwrap();
+    assert!((10_000..=200_000).contains(&longest), "{longest} bytes waited");
+    assert!(run_quietly(&bed, &shuffle(1_000)).unwrap().replay.is_empty(), "nobody asked for it");
 }
 
 #[test]

@@ -6,11 +6,13 @@
 #[macro_use]
 mod kind;
 mod cell;
+mod reel;
 
 use crate::workload::FlowClass;
 use cell::Cell;
 
 pub use kind::{Cells, Column, RowKind};
+pub use reel::{Moment, PortMoment, PortName, Reel, replay_rows};
 
 rows! {
     /// One flow, from its start to its end.

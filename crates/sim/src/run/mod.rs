@@ -25,6 +25,7 @@ use std::collections::BTreeSet;
 
 use weft_scenario::engine::CongestionControl;
 use weft_scenario::id::NodeId;
+use weft_scenario::record::Reel;
 use weft_scenario::units::Nanos;
 
 use crate::error::SimError;
@@ -45,7 +46,6 @@ use faults::FaultSteps;
 use flow::{FlowState, LongAcks};
 use host::Host;
 use mix::Mix;
-use replay::Reel;
 use spread::Spreader;
 use timers::{Timer, Timers};
 
@@ -137,7 +137,7 @@ impl<'a> Simulation<'a> {
             totals: Totals::default(),
             samples: Vec::new(),
             tcp_samples: Vec::new(),
-            reel: Reel::default(),
+            reel: replay::reel(),
             events: Vec::new(),
             network,
         };

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use weft_experiment::analysis::completion::size_divisor;
 use weft_experiment::analysis::{TrialKey, TrialRecords, class_summary};
+use weft_experiment::page::Replays;
 use weft_experiment::run_folder::RunFolder;
 use weft_experiment::sim_report::SimRun;
 use weft_sim::{Outcome, SimError};
@@ -39,11 +40,11 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let outcome = watcher.check(outcome)?;
     watcher.say_pace(&outcome);
     let (trace, capture) = watcher.into_parts();
-    let (summary, report) = finish(&loaded, args, &outcome, folder, trace)?;
+    let (summary, written) = finish(&loaded, args, &outcome, folder, trace)?;
     capture.map_or(Ok(()), Capture::keep)?;
     show::print(&summary, args.output.output)?;
-    if let Some(report) = report.filter(|_| args.output.output == Output::Table) {
-        output::print_line(&format!("report: {}", report.display()))?;
+    if let Some((folder, replays)) = written.filter(|_| args.output.output == Output::Table) {
+        output::print_line(&super::run::where_to_look(&folder, &replays))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -55,7 +56,7 @@ fn finish(
     outcome: &Outcome,
     folder: Option<RunFolder>,
     trace: Option<Trace>,
-) -> Result<(Summary, Option<PathBuf>), Failure> {
+) -> Result<(Summary, Option<(PathBuf, Replays)>), Failure> {
     let records = weft_sim::records(&loaded.job, outcome);
     let fct = class_summary::by_class(&records.flows, size_divisor(&loaded.workload));
     let key = TrialKey {
@@ -77,8 +78,8 @@ fn finish(
             trial: TrialRecords { key, records },
             command_line: &command_line,
         };
-        let report = run.write(folder, &summary).map_err(Failure::failed)?.join("report.html");
-        return Ok((summary, Some(report)));
+        let written = run.write(folder, &summary).map_err(Failure::failed)?;
+        return Ok((summary, Some(written)));
     }
     Ok((summary, None))
 }
