@@ -3,7 +3,7 @@
 screen readers, in light and dark, and nothing is asked of any network.
 
     scripts/pages/replay.py PAGE...             one line for each
-    scripts/pages/replay.py PAGE --picture FILE.png [--dark] [--width N] [--height N] [--at TIME_NS]
+    scripts/pages/replay.py PAGE --picture FILE.png [--dark] [--width N] [--height N] [--at TIME_NS] [--flow NUMBER]
 """
 
 import argparse
@@ -40,7 +40,7 @@ LOGIC = {
         const chunk = { times_ns: [0, 50], use_milli: [[0, 7], [0, 0]], dropped: [[1, 4], []], queued_bytes: [], events: [
             { ...event, kind: 'fault', subject: 'n', time_ns: 5, silent: true }, { ...event, kind: 'fault', subject: 'n-m', time_ns: 10 },
             { ...event, kind: 'repair', subject: 'n-m', time_ns: 20 }, { ...event, kind: 'repair', subject: 'n', time_ns: 30 }] };
-        const replay = new Replay({ nodes: [node, node], links: [{ a: 0, b: 1, rate_bps: 1 }], layout: { tiers: [] }, chunk });
+        const replay = new Replay({ nodes: [node, node], links: [{ a: 0, b: 1, rate_bps: 1 }], layout: { tiers: [] }, flows: [], chunk });
         const states = [4, 5, 10, 19, 20, 29, 30].map(time => replay.state(0, time)).join();
         replay.take({ ...chunk, times_ns: [60], use_milli: [[9], [1]], dropped: [[0, 6], []], events: [] });
         return states === ',silent,down,down,silent,silent,' && replay.use[0].join() === '0,7,9' && replay.droppedSoFar[0].join() === '0,4,10'
@@ -138,6 +138,41 @@ def links_are_chosen(browser):
     expect(pressed == listed, "the list does not say what is chosen")
 
 
+def flows_are_followed(browser):
+    """Each way of some flows is shown at its time, from end to end, with the headers and reasons of the document."""
+    flows = browser.ask("weftPage.replay.flows.length")
+    expect(browser.ask("document.getElementById('way-part').hidden") == (flows == 0), "flows to follow are offered where there are none, or not")
+    if flows == 0:
+        return
+    field = "document.getElementById('flow')"
+    expect(browser.ask(f"{field}.options.length") == flows + 1, "not every flow can be followed")
+    browser.key("End")
+    first = browser.ask("weftPage.replay.flows[0].number")
+    choose = f"{field}.value = '{first}', {field}.dispatchEvent(new Event('change'))"
+    expect(differs(browser, lambda: browser.ask(choose)), "a flow's way is not drawn")
+    wrong = browser.ask(f"""(() => {{
+        const {{ replay, follow }} = weftPage, wrong = [], items = () => [...document.querySelectorAll('#way > li')];
+        const most = replay.flows.toSorted((a, b) => b.ways.length - a.ways.length).slice(0, 3);
+        for (const flow of most) {{
+            {field}.value = String(flow.number);
+            {field}.dispatchEvent(new Event('change'));
+            for (const way of flow.ways) {{
+                const index = replay.placeAfter(way);
+                weftPage.goTo(index);
+                const due = flow.ways.findLast(one => one.time_ns <= replay.times[index]);
+                const stacks = items().map(item => [...item.querySelectorAll('.stack .outer')].map(box => box.textContent).join());
+                const names = items().map(item => item.querySelector('h3').textContent);
+                const wanted = due.hops.map((hop, place) => `${{place + 1}}. ${{Painter.line(replay.sender(hop.way).name)}} \u2192 ${{Painter.line(replay.receiver(hop.way).name)}}`);
+                const chosen = items().every((item, place) => due.hops[place].next_hops === 1 || item.textContent.includes(`takes number ${{due.hops[place].chosen}}`));
+                if (stacks.join(';') !== due.hops.map(hop => hop.headers.join()).join(';') || names.join() !== wanted.join() || !chosen) wrong.push([flow.number, way.time_ns]);
+            }}
+        }}
+        return wrong; }})()""")
+    expect(wrong == [], f"ways that are not what the document says: {wrong}")
+    browser.ask(f"{field}.value = '', {field}.dispatchEvent(new Event('change'))")
+    expect(browser.ask("document.querySelectorAll('#way > li').length") == 0, "a flow is followed that nobody chose")
+
+
 def contrasts(browser):
     """The least contrast of text and of everything else that must be seen, on what is behind it."""
     least = browser.ask("""(() => {
@@ -199,6 +234,7 @@ def check(page):
                 lists_say_what_is_drawn(browser)
                 events_are_jumped_to(browser)
                 links_are_chosen(browser)
+                flows_are_followed(browser)
                 named(browser)
             least.append(contrasts(browser))
             browser.resize(400, 800)
@@ -213,6 +249,8 @@ def picture(arguments):
         browser.open(arguments.pages[0])
         if arguments.at is not None:
             browser.ask(f"weftPage.goTo(weftPage.replay.indexAt({arguments.at}))")
+        if arguments.flow is not None:
+            browser.ask(f"weftPage.follow.choose({arguments.flow}), weftPage.paint()")
         browser.until("performance.getEntriesByName('first picture').length > 0")
         browser.picture(arguments.picture)
 
@@ -225,6 +263,7 @@ def main():
     parser.add_argument("--width", type=int, default=1280)
     parser.add_argument("--height", type=int, default=820)
     parser.add_argument("--at", type=int)
+    parser.add_argument("--flow", type=int)
     arguments = parser.parse_args()
     if arguments.picture:
         picture(arguments)

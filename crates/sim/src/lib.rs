@@ -26,14 +26,17 @@ mod run;
 mod scenario;
 pub mod tcp;
 mod time;
+mod ways;
 
 pub use error::SimError;
 pub use ideal::IdealTimes;
 pub use job::{ETHERNET_FRAMING_BYTES, Flow, Job, LAYER_1_BYTES, PacketSizes, Settings, Source, Watch};
 pub use observer::{Observer, Progress, TraceLine, Unobserved};
 pub use outcome::{
-    FabricEvent, FabricEventKind, FlowOutcome, Outcome, PortCounters, PortOutcome, Sample, TcpSample, Totals, Volume,
+    FabricEvent, FabricEventKind, FlowOutcome, FlowWay, Outcome, PortCounters, PortOutcome, Sample, TcpSample, Totals,
+    Toward, Volume, WayChoice, WayHop,
 };
+pub use routes::Header;
 pub use run::run;
 pub use scenario::{SimEngine, records};
 pub use time::{PS_PER_NS, PS_PER_S};

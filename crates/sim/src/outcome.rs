@@ -5,6 +5,7 @@ use weft_scenario::record::Moment;
 use weft_scenario::workload::FlowSpec;
 
 use crate::job::LAYER_1_BYTES;
+use crate::routes::Header;
 use crate::time::ps;
 
 /// Everything that a run yields.
@@ -20,6 +21,8 @@ pub struct Outcome {
     pub samples: Vec<Sample>,
     /// Ports at times that are the same distance apart, in the order of `ports`, where asked for.
     pub replay: Vec<Moment>,
+    /// Ways of a few flows from the time on at which they take them, where a replay was asked for.
+    pub ways: Vec<FlowWay>,
     /// TCP senders at each interval, where asked for.
     pub tcp: Vec<TcpSample>,
     /// Faults, repairs and reconvergences.
@@ -150,6 +153,54 @@ pub struct Sample {
     pub services: Vec<u64>,
     /// In the order of [`Outcome::ports`].
     pub ports: Vec<PortCounters>,
+}
+
+/// The way of a flow's data from a time on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowWay {
+    /// Simulated time in picoseconds.
+    pub time_ps: u64,
+    /// Its place in [`Outcome::flows`].
+    pub flow: u32,
+    /// Numbers of its servers.
+    pub from: u32,
+    pub to: u32,
+    /// From the sending host on; none where there is no way.
+    pub hops: Vec<WayHop>,
+}
+
+/// A link of a way, and why it is the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WayHop {
+    pub link: LinkId,
+    /// The node that sends.
+    pub node: NodeId,
+    /// Between the link's framing and the IP packet of the flow, the outermost first.
+    pub headers: Vec<Header>,
+    pub toward: Toward,
+    /// `None`: there was nothing to choose.
+    pub choice: Option<WayChoice>,
+}
+
+/// Where the sender of a hop looked up the way to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Toward {
+    AnyIntermediate,
+    Switch(NodeId),
+    /// The flow is told to go through the far end.
+    Pinned,
+    /// It sends on the one link there is.
+    FarEnd,
+}
+
+/// One of several equal next hops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WayChoice {
+    pub next_hops: u32,
+    /// From 1.
+    pub chosen: u32,
+    /// What the switch hashed; its upper half chooses.
+    pub hash: u64,
 }
 
 /// One TCP sender at one time.

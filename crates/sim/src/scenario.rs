@@ -19,6 +19,7 @@ use crate::outcome::{FabricEventKind, Outcome, PortCounters};
 use crate::run::run;
 use crate::tcp;
 use crate::time::PS_PER_NS;
+use crate::ways;
 
 /// Engine 1: virtual time, no privileges, the same records on every machine.
 #[derive(Clone, Debug)]
@@ -201,6 +202,7 @@ pub fn records(job: &Job, outcome: &Outcome) -> Records {
         services: service_rows(job, outcome),
         links: link_rows(&job.fabric, outcome),
         replay: replayed(&job.fabric, outcome),
+        ways: ways::rows(job, outcome),
         tcp: outcome.tcp.iter().map(tcp_row).collect(),
         events: event_rows(job, outcome),
         queues: queue_rows(&job.fabric, outcome),

@@ -2,19 +2,19 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use common::{GBPS, PACKET, fabric, flow, job};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{self, Engine, EngineError, Overlay, Scenario, Transport, Trial};
 use weft_scenario::fault::{Fault, FaultKind};
-use weft_scenario::record::{Records, ReplayRow};
+use weft_scenario::record::{Records, ReplayRow, WayRow};
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::{LinkParams, TestbedParams, vl2_testbed};
 use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
 use weft_scenario::workload::services::{ServiceRole, ServiceSpec, ServicesSpec, StormSpec};
-use weft_scenario::workload::{MixSpec, Workload};
+use weft_scenario::workload::{FlowSpec, MixSpec, Workload};
 use weft_sim::{Observer, Progress, SimEngine, SimError, TraceLine, run};
 use weft_wire::{ethernet, ipv4, vl2};
 
@@ -116,7 +116,83 @@ fn a_replay_ends_as_the_links_do_and_changes_nothing() {
         assert!(rows.windows(2).all(|pair| pair[0].sent_bytes <= pair[1].sent_bytes));
     }
     assert!(watched.replay.iter().any(|row| row.queued_bytes > 100_000), "queues fill in a shuffle");
-    assert_eq!(Records { replay: Vec::new(), ..watched }, plain);
+    assert_eq!(Records { replay: Vec::new(), ways: Vec::new(), ..watched }, plain);
+}
+
+/// Ways of the flows that are followed, in order of time.
+fn ways(records: &Records) -> Vec<&[WayRow]> {
+    records.ways.chunk_by(|one, next| one.hop < next.hop).collect()
+}
+
+#[test]
+fn followed_flows_go_from_end_to_end_and_around_what_has_failed() {
+    let down = FaultKind::LinkDown { a: "int1".to_owned(), b: "agg1".to_owned() };
+    for overlay in [Overlay::Vl2, Overlay::Routed, Overlay::VTEP, Overlay::RBRIDGE] {
+        let scenario = scenario(overlay);
+        let faults = vec![Fault { at: Nanos(2_000_000), lasts: None, kind: down.clone() }];
+        let records = records(&scenario, &Trial { replay: true, faults, ..trial(shuffle(), 1) });
+        let server = |number: u32| {
+            let node = scenario.fabric.servers().nth(number as usize).unwrap();
+            scenario.fabric.node(node).name.clone()
+        };
+        let mut last_of = BTreeMap::new();
+        for way in ways(&records) {
+            let (first, last) = (&way[0], way.last().unwrap());
+            let flow = &records.flows[first.flow as usize];
+            assert_eq!((first.from, first.to), (flow.from, flow.to));
+            assert_eq!((&first.node, &last.peer), (&server(flow.from), &server(flow.to)), "{way:?}");
+            assert!(
+                way.windows(2).all(|pair| pair[0].peer == pair[1].node && pair[0].hop + 1 == pair[1].hop),
+                "{way:?}"
+            );
+            for hop in way {
+                assert!((1..=hop.next_hops).contains(&hop.chosen), "{hop:?}");
+                assert_eq!(hop.hash.is_empty(), hop.next_hops == 1, "{hop:?}");
+            }
+            assert_eq!(last.toward, last.peer);
+            last_of.insert(first.flow, way);
+        }
+        assert_eq!(last_of.len(), 24, "flows that are followed");
+        let fails = |hop: &WayRow| ["int1", "agg1"].contains(&&*hop.node) && ["int1", "agg1"].contains(&&*hop.peer);
+        assert!(ways(&records).iter().any(|way| way.iter().any(fails)), "{overlay:?}: one went there");
+        assert!(!last_of.values().any(|way| way.iter().any(fails)), "{overlay:?}: and not for good");
+        assert!(ways(&records).iter().any(|way| way[0].time_ns > 2_000_000), "routes followed the fault");
+    }
+}
+
+#[test]
+fn a_way_names_the_links_that_carry_the_flow_and_its_headers_there() {
+    let cases = [
+        (Overlay::Routed, [0, 0, 0, 0, 0]),
+        (Overlay::VTEP, [50, 50, 50, 50, 50]),
+        (Overlay::RBRIDGE, [0, 24, 24, 24, 0]),
+        (Overlay::Vl2, [40, 40, 40, 20, 0]),
+    ];
+    for (overlay, wanted) in cases {
+        let scenario = scenario(overlay);
+        let flows = vec![FlowSpec::bulk(0, 11, 1_000_000, 0)];
+        let records = records(&scenario, &Trial { replay: true, ..trial(Workload::Flows { flows }, 1) });
+        let [way] = ways(&records)[..] else { panic!("{:?}", records.ways) };
+        let named: BTreeSet<_> = way.iter().map(|hop| (&hop.node, &hop.interface, &hop.peer)).collect();
+        let end_ns = records.links.last().unwrap().time_ns;
+        let carried = records.links.iter().filter(|row| row.time_ns == end_ns && row.sent_bytes > 1_000_000);
+        assert_eq!(named, carried.map(|row| (&row.node, &row.interface, &row.peer)).collect(), "{overlay:?}");
+        let bytes: Vec<u64> = way.iter().map(|hop| hop.header_bytes).collect();
+        // VL2 bounces: one hop more each way.
+        let (head, tail) = (&bytes[..2], &bytes[bytes.len() - 2..]);
+        assert_eq!((head, tail), (&wanted[..2], &wanted[3..]), "{overlay:?}: {bytes:?}");
+    }
+    let scenario = scenario(Overlay::Vl2);
+    let flows = vec![FlowSpec::bulk(0, 11, 1_000_000, 0)];
+    let records = records(&scenario, &Trial { replay: true, ..trial(Workload::Flows { flows }, 1) });
+    let plan = &scenario.addresses;
+    let tor = scenario.fabric.find("tor4").unwrap();
+    let (any, tor) = (plan.anycast_for(tor).unwrap(), format!("IPv4 to {}, tor4", plan.la(tor)));
+    let headers: Vec<&str> = records.ways.iter().map(|hop| hop.headers.as_str()).collect();
+    let both = format!("IPv4 to {any}, any Intermediate / {tor}");
+    assert_eq!(headers, [&both, &both, &both, &tor, &tor, ""]);
+    let toward: Vec<&str> = records.ways.iter().map(|hop| hop.toward.as_str()).collect();
+    assert_eq!(toward, ["tor1", "any Intermediate", "any Intermediate", "tor4", "tor4", &records.ways[5].peer]);
 }
 
 #[test]

@@ -71,7 +71,7 @@ pub(super) fn of(fabric: &Fabric, records: &Records, events: Vec<Event>) -> Opti
 }
 
 /// The direction that sends at an interface of a node.
-fn directions(fabric: &Fabric) -> BTreeMap<(&str, &str), usize> {
+pub(super) fn directions(fabric: &Fabric) -> BTreeMap<(&str, &str), usize> {
     let ends = fabric.links().iter().flat_map(|link| [&link.a, &link.b]).enumerate();
     ends.map(|(number, port)| ((fabric.node(port.node).name.as_str(), port.interface.as_str()), number)).collect()
 }

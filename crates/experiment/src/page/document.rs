@@ -5,6 +5,7 @@ use weft_scenario::topology::{Fabric, Role};
 
 use super::chunk::{self, Chunk};
 use super::events;
+use super::flows::{self, Followed};
 use super::layout::Layout;
 use crate::analysis::{TrialKey, TrialRecords};
 use crate::plan::{Axis, PlanSpec};
@@ -29,6 +30,8 @@ pub struct Document {
     pub links: Vec<Link>,
     /// What happened.
     pub chunk: Chunk,
+    /// Flows whose ways are known.
+    pub flows: Vec<Followed>,
 }
 
 /// A node and where it stands.
@@ -80,6 +83,7 @@ impl Document {
             links: links(fabric, &layout),
             layout,
             chunk,
+            flows: flows::of(fabric, &trial.records),
         })
     }
 }

@@ -1,7 +1,8 @@
 //! The fabric page: one offline HTML file on which a trial is replayed, beside the report.
 //!
 //! * [`choice`]: which trials have one; [`written`] writes them
-//! * [`document`]: what the page shows, from a fabric and a trial's rows; [`layout`] says where nodes stand, [`chunk`] what happened when
+//! * [`document`]: what the page shows, from a fabric and a trial's rows; [`layout`] says where nodes stand, [`chunk`] what happened when,
+//!   `flows` where some of them go and why
 //! * `page.html`, `page.css`, `js/`: the page itself; `vendor/`: its libraries, fetched by `scripts/page/vendor.sh`
 //!
 //! The page reads a document and can take more chunks of the same shape later: a live source needs no other renderer.
@@ -10,6 +11,7 @@ pub mod choice;
 pub mod chunk;
 pub mod document;
 mod events;
+mod flows;
 pub mod layout;
 
 use std::path::Path;
@@ -18,7 +20,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use minijinja::{Environment, Value, context};
 use sha2::{Digest, Sha256};
-use weft_scenario::record::{EventRow, LinkRow, MigrationRow, ReplayRow, RowKind};
+use weft_scenario::record::{EventRow, LinkRow, MigrationRow, ReplayRow, RowKind, WayRow};
 use weft_scenario::topology::Fabric;
 
 use crate::analysis::{TrialKey, TrialRecords};
@@ -28,7 +30,7 @@ use crate::run_folder::{read_keys, read_some_trials, write_synced};
 use document::Document;
 
 /// The rows that a page is made of.
-pub const READS: &[RowKind] = &[ReplayRow::KIND, LinkRow::KIND, EventRow::KIND, MigrationRow::KIND];
+pub const READS: &[RowKind] = &[ReplayRow::KIND, LinkRow::KIND, EventRow::KIND, MigrationRow::KIND, WayRow::KIND];
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = concat!(include_str!("vendor/uPlot.min.css"), "\n", include_str!("page.css"));
@@ -54,6 +56,7 @@ const SCRIPT: &str = concat!(
     include_str!("js/timeline.js"),
     include_str!("js/plots.js"),
     include_str!("js/lists.js"),
+    include_str!("js/follow.js"),
     include_str!("js/main.js"),
 );
 

@@ -112,6 +112,39 @@ rows! {
         queued_bytes: u64,
     }
 
+    /// One link of the way that a flow's data takes from a time on; of some flows, for a replay, and with the next row of the flow's
+    /// first hop the way is another one.
+    ways: WayRow {
+        /// When the way was chosen, from the start of the run.
+        time_ns: u64,
+        /// The flow: its row in `flows.csv` among those of the trial, from 0.
+        flow: u64,
+        /// Number of the sending server.
+        from: u32,
+        /// Number of the receiving server.
+        to: u32,
+        /// Which link of the way it is, from 1.
+        hop: u32,
+        /// The node that sends on it.
+        node: String,
+        /// The sending interface.
+        interface: String,
+        /// The node at the far end.
+        peer: String,
+        /// Headers of the overlay between the link's own and the flow's IP header, the outermost first, with ` / ` between them.
+        headers: String,
+        /// Their length.
+        header_bytes: u64,
+        /// Where the sending node looked the way up to.
+        toward: String,
+        /// Equal next hops that it had; 1: nothing was chosen.
+        next_hops: u32,
+        /// Which of them it was, from 1.
+        chosen: u32,
+        /// What the node hashed for the choice, in hexadecimal; empty where there was none.
+        hash: String,
+    }
+
     /// State of one TCP sender at one time (the paper's extended TCP statistics, VL2 5).
     tcp: TcpRow {
         /// Time since the start of the run.

@@ -11,6 +11,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::hash::scramble;
 
+pub use outer::Header;
 pub(crate) use outer::{Stage, outer_bytes};
 
 const EXTRA_BITS: u32 = 15;

@@ -12,9 +12,10 @@ use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::routing::{EcmpRoutes, SpanningTree};
 use weft_scenario::topology::{Fabric, Role};
 
-use super::outer::{Stage, outer_bytes};
+use super::outer::{Stage, outer_bytes, outer_headers};
 use super::{Hop, Routes};
 use crate::hash::{below, scramble};
+use crate::outcome::{Toward, WayChoice, WayHop};
 
 /// The port that sends from `node` onto `link`: ports 2 l and 2 l + 1 are the two ends of link l.
 pub(crate) fn port_of(fabric: &Fabric, link: LinkId, node: NodeId) -> u16 {
@@ -26,6 +27,11 @@ pub(crate) fn sender_of(fabric: &Fabric, port: u16) -> (LinkId, NodeId) {
     let link = LinkId(u32::from(port / 2));
     let ends = fabric.link(link);
     (link, if port.is_multiple_of(2) { ends.a.node } else { ends.b.node })
+}
+
+/// What makes a switch's hash its own.
+fn own_seed(seed: u64, switch: NodeId) -> u64 {
+    scramble(seed ^ u64::from(switch.0) << 32)
 }
 
 /// How switches forward.
@@ -120,6 +126,52 @@ impl<'a> Router<'a> {
         Some(routes.intern(&self.hops))
     }
 
+    /// The way from host to host that `salt` chooses, with what each node chose it from.
+    pub(crate) fn explain(&mut self, from: NodeId, to: NodeId, salt: u64, through: Option<NodeId>) -> Vec<WayHop> {
+        match (self.walk(from, to, salt, through), self.fabric.edge_of(to)) {
+            (Some(()), Some((last, _))) => {
+                let way = std::mem::take(&mut self.way);
+                let hops =
+                    way.iter().map(|(port, stage)| self.explained(*port, *stage, last, (salt, through))).collect();
+                self.way = way;
+                hops
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn explained(&mut self, port: u16, stage: Stage, last: NodeId, flow: (u64, Option<NodeId>)) -> WayHop {
+        let (link, node) = sender_of(self.fabric, port);
+        let target = self.target(stage, last).filter(|_| !matches!(stage, Stage::FromHost | Stage::ToHost));
+        let ports = target.map_or(&[][..], |target| self.tables.next_hops(self.fabric, self.addresses, node, target));
+        let chosen = ports.iter().position(|one| *one == port);
+        let (salt, through) = flow;
+        let far = self.fabric.link(link).far_end(node).map(|end| end.node);
+        let is_pinned = through.is_some() && far == through;
+        let choice = chosen.filter(|_| ports.len() > 1 && !is_pinned).map(|chosen| WayChoice {
+            next_hops: ports.len() as u32,
+            chosen: chosen as u32 + 1,
+            hash: scramble(salt ^ own_seed(self.settings.seed, node)),
+        });
+        let toward = match target {
+            Some(_) if is_pinned => Toward::Pinned,
+            Some(Target::Anycast(_)) => Toward::AnyIntermediate,
+            Some(Target::Switch(switch)) => Toward::Switch(switch),
+            None => Toward::FarEnd,
+        };
+        WayHop { link, node, headers: outer_headers(self.settings.overlay, stage).to_vec(), toward, choice }
+    }
+
+    /// What a switch looks up on this part of the way to a last switch.
+    fn target(&self, stage: Stage, last: NodeId) -> Option<Target> {
+        if self.settings.overlay != Overlay::Vl2 || stage != Stage::Up {
+            return Some(Target::Switch(last));
+        }
+        let addresses = self.addresses?;
+        let address = addresses.anycast_for(last)?;
+        addresses.anycast_groups().iter().position(|group| group.address == address).map(Target::Anycast)
+    }
+
     fn walk(&mut self, from: NodeId, to: NodeId, salt: u64, through: Option<NodeId>) -> Option<()> {
         let (first, up) = self.fabric.edge_of(from)?;
         let (last, down) = self.fabric.edge_of(to)?;
@@ -128,11 +180,9 @@ impl<'a> Router<'a> {
         let mut at = first;
         let mut stage = Stage::Up;
         if self.settings.overlay == Overlay::Vl2 {
-            let addresses = self.addresses?;
-            let address = addresses.anycast_for(last)?;
-            let group = addresses.anycast_groups().iter().position(|group| group.address == address)?;
+            let target = self.target(stage, last)?;
             while self.fabric.node(at).role != Role::Intermediate {
-                at = self.hop(at, Target::Anycast(group), salt, through, stage)?;
+                at = self.hop(at, target, salt, through, stage)?;
             }
             stage = Stage::Down;
         }
@@ -152,7 +202,7 @@ impl<'a> Router<'a> {
         };
         let ports = self.tables.next_hops(fabric, self.addresses, at, target);
         let is_pinned = |port: &u16| through.is_some() && far(*port) == through;
-        let own = scramble(self.settings.seed ^ u64::from(at.0) << 32);
+        let own = own_seed(self.settings.seed, at);
         let choose = |count: usize| below(scramble(salt ^ own), count as u32) as usize;
         let port = match ports.iter().filter(|port| is_pinned(port)).count() {
             0 => *ports.get(choose(ports.len()))?,

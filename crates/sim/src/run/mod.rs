@@ -3,7 +3,7 @@
 //! * [`setup`] turns a job into a network at rest, or refuses it
 //! * [`connection`] is TCP's way in and out: starts, arrivals at hosts, timers; [`flow`] is the state of one
 //! * [`host`] lets flows take turns at a network card; [`spread`] chooses routes
-//! * [`timers`] is what is due at a set time; [`faults`], [`mix`], [`datagrams`], [`sampling`] and [`replay`] are what such timers do
+//! * [`timers`] is what is due at a set time; [`faults`], [`mix`], [`datagrams`], [`sampling`] and [`replay`] are what such timers do; [`follow`] keeps ways of a few flows
 //! * [`accounts`] checks that nothing was made or lost on the way; [`trace`], [`capture`] tell people about it
 
 mod accounts;
@@ -12,6 +12,7 @@ mod connection;
 mod datagrams;
 mod faults;
 mod flow;
+mod follow;
 mod host;
 mod mix;
 mod replay;
@@ -44,6 +45,7 @@ use capture::Capture;
 use datagrams::Datagrams;
 use faults::FaultSteps;
 use flow::{FlowState, LongAcks};
+use follow::Followed;
 use host::Host;
 use mix::Mix;
 use spread::Spreader;
@@ -100,6 +102,7 @@ struct Simulation<'a> {
     samples: Vec<Sample>,
     tcp_samples: Vec<TcpSample>,
     reel: Reel,
+    followed: Followed,
     events: Vec<FabricEvent>,
 }
 
@@ -138,6 +141,7 @@ impl<'a> Simulation<'a> {
             samples: Vec::new(),
             tcp_samples: Vec::new(),
             reel: replay::reel(),
+            followed: Followed::of(job.source.flows().len() as u32),
             events: Vec::new(),
             network,
         };

@@ -82,6 +82,7 @@ impl<'a> Simulation<'a> {
             ports,
             samples: self.samples,
             replay: self.reel.finish(last),
+            ways: self.followed.finish(),
             tcp: self.tcp_samples,
             events: self.events,
             end_ps: now_ps,

@@ -116,6 +116,14 @@ impl Spreader {
     }
 }
 
+impl Spreader {
+    /// What a flow's switches hash now, and the switch that it takes where it can.
+    pub(super) fn of(&self, place: u32, direction: Direction) -> (u64, Option<NodeId>) {
+        let choices = &self.flows[place as usize];
+        (choices.salt(direction), choices.through)
+    }
+}
+
 impl Choices {
     fn salt(&self, direction: Direction) -> u64 {
         scramble(self.salts[direction as usize].wrapping_add(self.changes[direction as usize]))
@@ -157,5 +165,8 @@ impl Simulation<'_> {
         .map(|server| self.hosts[server as usize].node);
         let route = self.router.route(&mut self.network.routes, from, to, choices.salt(direction), choices.through);
         flow.routes[direction as usize] = route.unwrap_or(NO_ROUTE);
+        if self.job.watch.replay && direction == Direction::Data {
+            self.follow(place);
+        }
     }
 }

@@ -14,6 +14,7 @@ class Page {
     this.timeline = new Timeline(replay, index => this.goTo(index));
     this.plots = new Plots(replay, index => this.goTo(index));
     this.lists = new Lists(replay, link => this.choose(link), index => this.goTo(index));
+    this.follow = new Follow(replay, () => this.paint());
     this.legend();
     this.buttons();
     this.pointer();
@@ -56,7 +57,7 @@ class Page {
     requestAnimationFrame(() => {
       this.waiting = false;
       if (!this.painter.curves) return;
-      this.painter.draw({ index: this.index, selected: this.selected, hover: this.hover });
+      this.painter.draw({ index: this.index, selected: this.selected, hover: this.hover, way: this.follow.way(this.index) });
       if (performance.getEntriesByName("first picture").length === 0) performance.mark("first picture");
     });
   }
@@ -69,6 +70,7 @@ class Page {
     this.timeline.show(this.index);
     this.plots.moveTo(this.index);
     this.say();
+    this.follow.show(this.index);
     const now = performance.now();
     if (!this.playing || now - this.listed > LIST_EVERY_MS) {
       this.listed = now;

@@ -5,6 +5,7 @@ class Replay {
     this.title = given.title;
     this.report = given.report;
     this.layout = given.layout;
+    this.flows = given.flows;
     this.nodes = given.nodes.map((node, number) => ({ ...node, number, links: [] }));
     this.links = given.links.map((link, number) => ({ ...link, number, name: `${given.nodes[link.a].name} \u2013 ${given.nodes[link.b].name}` }));
     for (const link of this.links) {

@@ -85,6 +85,7 @@ class Painter {
     this.drawHalos();
     this.drawTracks();
     this.drawUse();
+    this.drawWay();
     this.drawBroken();
     this.drawTiers();
     this.drawNodes();
@@ -159,6 +160,38 @@ class Painter {
       const [step, width] = key.split(" ").map(Number);
       this.strokeAll([[width, path]], { strokeStyle: this.colours.use[step] });
     }
+  }
+
+  // The way of the flow that is followed: a line beside each of its links, with an arrow in the middle.
+  drawWay() {
+    if (!this.now.way) return;
+    const { colours } = this;
+    for (const hop of this.now.way.hops) {
+      const curve = this.curves[hop.way >> 1];
+      const path = new Path2D();
+      this.trace(path, curve);
+      this.strokeAll([[this.widths[hop.way >> 1] + 7, path]], { strokeStyle: colours.panel });
+      this.strokeAll([[this.widths[hop.way >> 1] + 3.5, path]], { strokeStyle: colours.focus });
+      this.arrow(curve, hop.way % 2 === 0, Math.max(6, this.widths[hop.way >> 1] + 3));
+    }
+  }
+
+  arrow(curve, forth, size) {
+    const { context, colours } = this;
+    const [from, to] = [0.47, 0.53].map(t => Geometry.at(curve, forth ? t : 1 - t));
+    const { x, y } = Geometry.at(curve, 0.5);
+    context.save();
+    context.translate(x, y);
+    context.rotate(Math.atan2(to.y - from.y, to.x - from.x));
+    context.beginPath();
+    context.moveTo(size, 0);
+    context.lineTo(-size * 0.8, size * 0.9);
+    context.lineTo(-size * 0.8, -size * 0.9);
+    context.closePath();
+    Object.assign(context, { fillStyle: colours.focus, strokeStyle: colours.panel, lineWidth: 1.5 });
+    context.fill();
+    context.stroke();
+    context.restore();
   }
 
   // Links that are down are dashed with a cross; silent ones are dotted with a slash, since their ends still send.
