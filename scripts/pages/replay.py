@@ -19,6 +19,7 @@ from cdp import Browser  # noqa: E402
 PAGE_MOST_BYTES = 3_000_000
 EMPTY_MOST_BYTES = 400_000
 FIRST_PICTURE_MOST_MS = 2_000
+FRAME_MOST_MS = 66
 # WCAG 2.2: text (1.4.3), and what else must be seen (1.4.11).
 TEXT, SEEN = 4.5, 3.0
 HOSTILE = "</script><script>hacked=1</script>\n\"'<img src=x onerror=hacked=1>&amp;"
@@ -36,7 +37,7 @@ LOGIC = {
     "units": "Words.rate(2.667e9) === '2.67 Gbit/s' && Words.bytes(999) === '999 B' && Words.bytes(999_600) === '1 MB'",
     "black on white": "Math.round(Palette.contrast('#000000', '#ffffff')) === 21",
     "faults that overlap end each by itself": """(() => {
-        const [node, event] = [{ is_switch: true, x: 0, y: 0, out: [0, 1], name: 'n' }, { nodes: [], links: [0], silent: false }];
+        const [node, event] = [{ is_switch: true, members: 1, x: 0, y: 0, out: [0, 1], name: 'n' }, { nodes: [], links: [0], silent: false }];
         const chunk = { times_ns: [0, 50], use_milli: [[0, 7], [0, 0]], dropped: [[1, 4], []], queued_bytes: [], events: [
             { ...event, kind: 'fault', subject: 'n', time_ns: 5, silent: true }, { ...event, kind: 'fault', subject: 'n-m', time_ns: 10 },
             { ...event, kind: 'repair', subject: 'n-m', time_ns: 20 }, { ...event, kind: 'repair', subject: 'n', time_ns: 30 }] };
@@ -173,6 +174,21 @@ def flows_are_followed(browser):
     expect(browser.ask("document.querySelectorAll('#way > li').length") == 0, "a flow is followed that nobody chose")
 
 
+def pans(browser):
+    """The time of a frame while the picture is moved: the median of forty."""
+    frame_ms = browser.ask("""new Promise(done => {
+        const times = [];
+        const step = before => requestAnimationFrame(now => {
+            times.push(now - before);
+            weftPage.view.move(times.length % 2 ? 9 : -7, 2);
+            if (times.length < 40) step(now); else done(times.sort((a, b) => a - b)[20]);
+        });
+        step(performance.now()); })""")
+    browser.key("0")
+    expect(frame_ms <= FRAME_MOST_MS, f"{frame_ms:.0f} ms for a frame while the picture is moved")
+    return frame_ms
+
+
 def contrasts(browser):
     """The least contrast of text and of everything else that must be seen, on what is behind it."""
     least = browser.ask("""(() => {
@@ -235,13 +251,14 @@ def check(page):
                 events_are_jumped_to(browser)
                 links_are_chosen(browser)
                 flows_are_followed(browser)
+                frame_ms = pans(browser)
                 named(browser)
             least.append(contrasts(browser))
             browser.resize(400, 800)
             browser.until("weftPage.view.width < 400 && document.scrollingElement.scrollWidth <= 400", 10)
             expect(not browser.complaints(), "; ".join(browser.complaints()))
     names_are_labels(page)
-    return f"{size / 1e3:.0f} kB, {empty / 1e3:.0f} kB of them the page compressed, first picture {first_ms:.0f} ms, contrast {min(least):.2f}"
+    return f"{size / 1e3:.0f} kB, {empty / 1e3:.0f} kB of them the page compressed, first picture {first_ms:.0f} ms, frame {frame_ms:.0f} ms, contrast {min(least):.2f}"
 
 
 def picture(arguments):

@@ -34,7 +34,7 @@ impl SimRun<'_> {
         folder.write_text("fabric.yaml", &to_yaml(self.fabric))?;
         folder.write_json("summary.json", summary)?;
         let pages = page::one(folder.path(), self.spec, &[], self.fabric, &self.trial)?;
-        let note = page::choice::note([self.fabric.nodes().len()].into_iter());
+        let note = page::choice::note(std::iter::once(self.fabric));
         let replays = Replays { pages: pages.into_iter().collect(), note };
         folder.write_text("report.html", &self.page(&folder, replays.clone())?)?;
         Ok((folder.complete()?, replays))

@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 
 use weft_scenario::topology::Fabric;
 
+use super::picture::{NODES_MOST, Picture};
 use crate::analysis::TrialKey;
 
 /// Most pages of one run.
 const PAGES_MOST: usize = 8;
-/// Most nodes of a network that is shown.
-const NODES_MOST: usize = 600;
 
-/// The numbers of the trials that have a page. Each comes with the number of nodes of its network.
-pub fn chosen<'a>(trials: impl Iterator<Item = (&'a TrialKey, usize)>) -> BTreeSet<u32> {
-    let fits = trials.filter(|(key, nodes)| key.repetition == 1 && *nodes <= NODES_MOST);
+/// The numbers of the trials that have a page. Each comes with its network.
+pub fn chosen<'a>(trials: impl Iterator<Item = (&'a TrialKey, &'a Fabric)>) -> BTreeSet<u32> {
+    let fits = trials.filter(|(key, fabric)| key.repetition == 1 && fits(fabric));
     let firsts: Vec<u32> = fits.map(|(key, _)| key.trial).collect::<BTreeSet<_>>().into_iter().collect();
     let pages = firsts.len().min(PAGES_MOST);
     (0..pages).map(|page| firsts[page * (firsts.len() - 1) / pages.saturating_sub(1).max(1)]).collect()
@@ -21,18 +20,19 @@ pub fn chosen<'a>(trials: impl Iterator<Item = (&'a TrialKey, usize)>) -> BTreeS
 
 /// Whether a network can be shown.
 pub fn fits(fabric: &Fabric) -> bool {
-    fabric.nodes().len() <= NODES_MOST
+    Picture::of(fabric).is_some()
 }
 
 /// What is said where a network has too many nodes.
-pub fn note(nodes: impl Iterator<Item = usize>) -> Option<String> {
-    let most = nodes.max().filter(|most| *most > NODES_MOST)?;
-    Some(format!("The network has {most} nodes; a replay shows at most {NODES_MOST}."))
+pub fn note<'a>(fabrics: impl Iterator<Item = &'a Fabric>) -> Option<String> {
+    let most = fabrics.filter(|fabric| !fits(fabric)).map(|fabric| fabric.nodes().len()).max()?;
+    Some(format!("The network has {most} nodes; a replay shows at most {NODES_MOST}, racks or pods as one."))
 }
 
 #[cfg(test)]
 mod tests {
     use weft_scenario::engine::Overlay;
+    use weft_scenario::topology::{LeafSpineParams, leaf_spine};
 
     use super::*;
 
@@ -41,8 +41,14 @@ mod tests {
         TrialKey { trial, repetition, seed, overlay, workload, point: Vec::new() }
     }
 
-    fn of(keys: &[TrialKey], nodes: usize) -> Vec<u32> {
-        chosen(keys.iter().map(|key| (key, nodes))).into_iter().collect()
+    /// Leaves with two servers each.
+    fn fabric(leaves: u32) -> Fabric {
+        leaf_spine(&LeafSpineParams { leaves, servers_per_leaf: 2, ..LeafSpineParams::default() }).unwrap()
+    }
+
+    fn of(keys: &[TrialKey], leaves: u32) -> Vec<u32> {
+        let fabric = fabric(leaves);
+        chosen(keys.iter().map(|key| (key, &fabric))).into_iter().collect()
     }
 
     #[test]
@@ -57,8 +63,9 @@ mod tests {
 
     #[test]
     fn large_networks_have_a_sentence_in_the_place_of_a_page() {
-        assert!(of(&[key(1, 1)], NODES_MOST + 1).is_empty());
-        assert!(note([40, 2000].into_iter()).unwrap().contains("2000 nodes"));
-        assert_eq!(note([NODES_MOST].into_iter()), None);
+        assert!(of(&[key(1, 1)], 400).is_empty());
+        let (small, large) = (fabric(40), fabric(400));
+        assert!(note([&small, &large].into_iter()).unwrap().contains(&format!("{} nodes", large.nodes().len())));
+        assert_eq!(note([&small].into_iter()), None);
     }
 }

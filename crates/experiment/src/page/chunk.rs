@@ -9,6 +9,7 @@ use weft_scenario::record::Records;
 use weft_scenario::topology::Fabric;
 
 use super::events::Event;
+use super::picture::Picture;
 
 /// Most times of a document: all that engines keep for it.
 const TIMES_MOST: usize = 620;
@@ -36,8 +37,8 @@ struct Reading {
 }
 
 /// The chunk of a trial; `None` where its rows have less than two times.
-pub(super) fn of(fabric: &Fabric, records: &Records, events: Vec<Event>) -> Option<Chunk> {
-    let directions = directions(fabric);
+pub(super) fn of(picture: &Picture<'_>, records: &Records, events: Vec<Event>) -> Option<Chunk> {
+    let directions = directions(picture.real);
     let number = |node: &str, interface: &str| directions.get(&(node, interface)).copied();
     let has_queues = !records.replay.is_empty();
     let readings: Vec<(u64, usize, Reading)> = match has_queues {
@@ -67,7 +68,7 @@ pub(super) fn of(fabric: &Fabric, records: &Records, events: Vec<Event>) -> Opti
             .collect(),
     };
     let times_ns = times(readings.iter().map(|(time_ns, ..)| *time_ns));
-    (times_ns.len() > 1).then(|| fill(fabric, times_ns, readings, has_queues, events))
+    (times_ns.len() > 1).then(|| fill(picture, times_ns, readings, has_queues, events))
 }
 
 /// The direction that sends at an interface of a node.
@@ -88,16 +89,29 @@ fn times(all: impl Iterator<Item = u64>) -> Vec<u64> {
         .collect()
 }
 
+/// What drawn directions read, from what all directions do.
+fn sums(picture: &Picture<'_>, readings: &[Reading]) -> Vec<Reading> {
+    let mut sums = vec![Reading::default(); 2 * picture.rates.len()];
+    for (direction, reading) in readings.iter().enumerate() {
+        if let Some(sum) = picture.direction(direction).map(|drawn| &mut sums[drawn]) {
+            sum.sent_bytes += reading.sent_bytes;
+            sum.dropped_frames += reading.dropped_frames;
+            sum.queued_bytes += reading.queued_bytes;
+        }
+    }
+    sums
+}
+
 /// A direction without a row at a time is as it was before.
 fn fill(
-    fabric: &Fabric,
+    picture: &Picture<'_>,
     times_ns: Vec<u64>,
     mut readings: Vec<(u64, usize, Reading)>,
     has_queues: bool,
     events: Vec<Event>,
 ) -> Chunk {
     readings.sort_by_key(|(time_ns, ..)| *time_ns);
-    let count = 2 * fabric.links().len();
+    let count = 2 * picture.rates.len();
     let mut chunk = Chunk {
         use_milli: vec![vec![0; times_ns.len()]; count],
         dropped: vec![Vec::new(); count],
@@ -105,18 +119,20 @@ fn fill(
         events,
         times_ns,
     };
-    let (mut now, mut before) = (vec![Reading::default(); count], vec![Reading::default(); count]);
+    let mut read = vec![Reading::default(); 2 * picture.real.links().len()];
+    let mut before = vec![Reading::default(); count];
     let mut rows = readings.into_iter().peekable();
     for (place, time_ns) in chunk.times_ns.iter().enumerate() {
         while let Some((_, direction, reading)) = rows.next_if(|(at_ns, ..)| at_ns <= time_ns) {
-            now[direction] = reading;
+            read[direction] = reading;
         }
+        let now = sums(picture, &read);
         let took_ns = place.checked_sub(1).map_or(0, |last| time_ns - chunk.times_ns[last]);
         for direction in 0..count {
             let (now, before) = (now[direction], before[direction]);
             if took_ns > 0 {
                 let bits = 8.0 * now.sent_bytes.saturating_sub(before.sent_bytes) as f64;
-                let most = fabric.links()[direction / 2].spec.rate.0 as f64 * took_ns as f64 / 1e9;
+                let most = picture.rates[direction / 2] as f64 * took_ns as f64 / 1e9;
                 chunk.use_milli[direction][place] = (1e3 * bits / most).round() as u32;
             }
             let dropped = now.dropped_frames.saturating_sub(before.dropped_frames);
@@ -127,7 +143,7 @@ fn fill(
                 chunk.queued_bytes[direction][place] = now.queued_bytes;
             }
         }
-        before.clone_from(&now);
+        before = now;
     }
     chunk
 }
@@ -135,7 +151,7 @@ fn fill(
 #[cfg(test)]
 mod tests {
     use weft_scenario::record::{LinkRow, ReplayRow};
-    use weft_scenario::topology::{LinkParams, overlay_pair};
+    use weft_scenario::topology::{LeafSpineParams, LinkParams, leaf_spine, overlay_pair};
     use weft_scenario::units::BitsPerSec;
 
     use super::*;
@@ -166,11 +182,39 @@ mod tests {
         };
         let second = 1_000_000_000;
         let links = vec![row(0, 0, 0), row(second, rate / 16, 0), row(3 * second, rate / 16 + rate / 4, 7)];
-        let chunk = of(&fabric, &Records { links, ..Records::default() }, Vec::new()).unwrap();
+        let chunk = of(&Picture::of(&fabric).unwrap(), &Records { links, ..Records::default() }, Vec::new()).unwrap();
         assert_eq!(chunk.times_ns, [0, second, 3 * second]);
         assert_eq!(chunk.use_milli[1], [0, 500, 1000]);
         assert!(chunk.use_milli.iter().enumerate().all(|(number, all)| number == 1 || all.iter().all(|one| *one == 0)));
         assert_eq!((&chunk.dropped[1][..], chunk.queued_bytes.len()), (&[2, 7][..], 0));
+    }
+
+    #[test]
+    fn links_that_are_drawn_as_one_are_used_by_what_all_of_them_carry() {
+        let params = LeafSpineParams { spines: 1, leaves: 40, servers_per_leaf: 20, ..Default::default() };
+        let fabric = leaf_spine(&params).unwrap();
+        let picture = Picture::of(&fabric).unwrap();
+        let rate = fabric.links().last().unwrap().spec.rate.0;
+        // Two of the twenty servers of a leaf receive at their full rate for a second, and lose and keep waiting.
+        let row = |time_ns, server: &str, sent_bytes, queued_bytes| ReplayRow {
+            time_ns,
+            node: "leaf1".to_owned(),
+            interface: server.to_owned(),
+            sent_bytes,
+            dropped_frames: queued_bytes,
+            queued_bytes,
+            ..ReplayRow::default()
+        };
+        let second = 1_000_000_000;
+        let replay = vec![row(0, "s1", 0, 0), row(second, "s1", rate / 8, 3), row(second, "s2", rate / 8, 4)];
+        let chunk = of(&picture, &Records { replay, ..Records::default() }, Vec::new()).unwrap();
+        let rack = picture.drawn.find("leaf1-servers").unwrap();
+        let (_, link) = picture.drawn.edge_of(rack).unwrap();
+        let down = 2 * link.index();
+        assert_eq!((chunk.use_milli.len(), &chunk.use_milli[down][..]), (2 * 80, &[0, 100][..]));
+        assert_eq!((&chunk.dropped[down][..], &chunk.queued_bytes[down][..]), (&[1, 7][..], &[0, 7][..]));
+        let others = chunk.use_milli.iter().enumerate().filter(|(direction, _)| *direction != down);
+        assert!(others.flat_map(|(_, all)| all).all(|milli| *milli == 0));
     }
 
     #[test]
@@ -181,7 +225,7 @@ mod tests {
             ReplayRow { time_ns, node, interface, sent_bytes, queued_bytes, ..ReplayRow::default() }
         };
         let replay = vec![row(0, 0, 0, 0), row(0, 2, 0, 0), row(10, 0, 5, 900), row(20, 2, 0, 80), row(30, 0, 5, 0)];
-        let chunk = of(&fabric, &Records { replay, ..Records::default() }, Vec::new()).unwrap();
+        let chunk = of(&Picture::of(&fabric).unwrap(), &Records { replay, ..Records::default() }, Vec::new()).unwrap();
         assert_eq!(chunk.queued_bytes[0], [0, 900, 900, 0]);
         assert_eq!(chunk.queued_bytes[2], [0, 0, 80, 80]);
     }
@@ -192,6 +236,10 @@ mod tests {
         let some = times(all.into_iter());
         assert!(some.len() <= TIMES_MOST + 1 && some.len() > TIMES_MOST / 2, "{}", some.len());
         assert_eq!((some[0], some[some.len() - 1]), (0, 4_999));
-        assert_eq!(of(&pair(), &Records::default(), Vec::new()), None, "rows of no time are no page");
+        assert_eq!(
+            of(&Picture::of(&pair()).unwrap(), &Records::default(), Vec::new()),
+            None,
+            "rows of no time are no page"
+        );
     }
 }

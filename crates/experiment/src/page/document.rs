@@ -1,12 +1,13 @@
 //! Everything that a page shows of one trial, as JSON.
 
 use serde::Serialize;
-use weft_scenario::topology::{Fabric, Role};
+use weft_scenario::topology::{self, Fabric, Role};
 
 use super::chunk::{self, Chunk};
 use super::events;
 use super::flows::{self, Followed};
-use super::layout::Layout;
+use super::layout::{Layout, Place};
+use super::picture::Picture;
 use crate::analysis::{TrialKey, TrialRecords};
 use crate::plan::{Axis, PlanSpec};
 
@@ -41,6 +42,8 @@ pub struct Node {
     pub role: Role,
     /// Whether it is drawn as a box with its name.
     pub is_switch: bool,
+    /// How many nodes it stands for.
+    pub members: usize,
     pub x: f64,
     pub y: f64,
     /// Where away from the network is.
@@ -55,17 +58,21 @@ pub struct Link {
     pub a_interface: String,
     pub b_interface: String,
     pub class: String,
+    /// Of all links that it stands for, together.
     pub rate_bps: u64,
+    /// How many they are.
+    pub members: usize,
     /// How far its middle lies from the straight line.
     pub bend: f64,
 }
 
 impl Document {
-    /// The document of a trial; `None` where its rows say nothing about links over time. `axes` are those of the sweep.
+    /// The document of a trial; `None` where its rows say nothing about links over time, or the fabric is too large. `axes` are those of the sweep.
     pub fn of(spec: &PlanSpec, axes: &[Axis], fabric: &Fabric, trial: &TrialRecords) -> Option<Self> {
-        let events = events::of(fabric, &spec.fault, &trial.records);
-        let chunk = chunk::of(fabric, &trial.records, events)?;
-        let layout = Layout::of(fabric);
+        let picture = Picture::of(fabric)?;
+        let events = events::of(&picture, &spec.fault, &trial.records);
+        let chunk = chunk::of(&picture, &trial.records, events)?;
+        let layout = Layout::of(&picture.drawn);
         let label = label(axes, &trial.key);
         Some(Self {
             format: FORMAT,
@@ -79,11 +86,11 @@ impl Document {
             ),
             label,
             report: "report.html".to_owned(),
-            nodes: nodes(fabric, &layout),
-            links: links(fabric, &layout),
+            nodes: nodes(&picture, &layout),
+            links: links(&picture, &layout),
             layout,
             chunk,
-            flows: flows::of(fabric, &trial.records),
+            flows: flows::of(&picture, &trial.records),
         })
     }
 }
@@ -96,20 +103,23 @@ pub(super) fn label(axes: &[Axis], key: &TrialKey) -> String {
     format!("trial {}: {what}", key.trial)
 }
 
-fn nodes(fabric: &Fabric, layout: &Layout) -> Vec<Node> {
+fn nodes(picture: &Picture<'_>, layout: &Layout) -> Vec<Node> {
     let round = |value: f64| (value * 10.0).round() / 10.0;
-    let node = |(node, place): (&weft_scenario::topology::Node, &super::layout::Place)| Node {
+    let parts = picture.drawn.nodes().iter().zip(&picture.node_members).zip(&layout.places);
+    let node = |((node, members), place): ((&topology::Node, &usize), &Place)| Node {
         name: node.name.clone(),
         role: node.role,
         is_switch: node.role.tier() != Role::HOST_TIER,
+        members: *members,
         x: round(place.x),
         y: round(place.y),
         out: ((place.out.0 * 1e3).round() / 1e3, (place.out.1 * 1e3).round() / 1e3),
     };
-    fabric.nodes().iter().zip(&layout.places).map(node).collect()
+    parts.map(node).collect()
 }
 
-fn links(fabric: &Fabric, layout: &Layout) -> Vec<Link> {
+fn links(picture: &Picture<'_>, layout: &Layout) -> Vec<Link> {
+    let fabric = &picture.drawn;
     let link = |(number, bend): (usize, &f64)| {
         let id = weft_scenario::id::LinkId(number as u32);
         let link = fabric.link(id);
@@ -119,7 +129,8 @@ fn links(fabric: &Fabric, layout: &Layout) -> Vec<Link> {
             a_interface: link.a.interface.clone(),
             b_interface: link.b.interface.clone(),
             class: fabric.link_class(id),
-            rate_bps: link.spec.rate.0,
+            rate_bps: picture.rates[number],
+            members: picture.link_members[number],
             bend: bend.round(),
         }
     };

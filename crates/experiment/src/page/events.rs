@@ -8,6 +8,8 @@ use weft_scenario::id::LinkId;
 use weft_scenario::record::{EventRow, Records};
 use weft_scenario::topology::Fabric;
 
+use super::picture::Picture;
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
@@ -16,23 +18,23 @@ pub struct Event {
     pub kind: String,
     /// What it happened to, in words.
     pub subject: String,
-    /// Numbers of the nodes that a fault or repair names.
+    /// Drawn nodes that a fault or repair names.
     pub nodes: Vec<usize>,
-    /// Numbers of the links that it takes down or mends.
+    /// Drawn links that it takes down or mends, as a whole.
     pub links: Vec<usize>,
     /// Whether they stay up and lose everything.
     pub silent: bool,
 }
 
 /// All events of a trial, in order of time.
-pub(super) fn of(fabric: &Fabric, faults: &[Fault], records: &Records) -> Vec<Event> {
+pub(super) fn of(picture: &Picture<'_>, faults: &[Fault], records: &Records) -> Vec<Event> {
     let mut seen: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut rows: Vec<&EventRow> = records.events.iter().collect();
     rows.sort_by_key(|row| row.time_ns);
     let mut events = Vec::new();
     for row in rows {
         let number = seen.entry((&row.kind, &row.subject)).or_default();
-        events.push(event(fabric, faults, row, *number));
+        events.push(event(picture, faults, row, *number));
         *number += 1;
     }
     events.extend(moves(records));
@@ -41,18 +43,18 @@ pub(super) fn of(fabric: &Fabric, faults: &[Fault], records: &Records) -> Vec<Ev
 }
 
 /// The event of a row: the `number`-th of its kind and subject is that of the `number`-th fault of this subject.
-fn event(fabric: &Fabric, faults: &[Fault], row: &EventRow, number: usize) -> Event {
+fn event(picture: &Picture<'_>, faults: &[Fault], row: &EventRow, number: usize) -> Event {
     let mut of_subject: Vec<&Fault> = faults.iter().filter(|fault| fault.subject() == row.subject).collect();
     of_subject.sort_by_key(|fault| fault.at);
     let silent = of_subject.get(number).or(of_subject.last()).is_some_and(|fault| fault.kind.is_silent());
     let acts = row.kind == "fault" || row.kind == "repair";
-    let (nodes, links) = if acts { struck(fabric, &row.subject) } else { (Vec::new(), Vec::new()) };
+    let (nodes, links) = if acts { struck(picture.real, &row.subject) } else { (Vec::new(), Vec::new()) };
     Event {
         time_ns: row.time_ns,
         kind: row.kind.clone(),
         subject: row.subject.clone(),
-        nodes,
-        links,
+        nodes: nodes.into_iter().filter_map(|node| picture.node(node)).collect(),
+        links: picture.whole_links(&links),
         silent: acts && silent,
     }
 }
@@ -120,7 +122,7 @@ mod tests {
             row(26, "adjacency", "int2"),
         ];
         let records = Records { events: events.to_vec(), ..Records::default() };
-        let events = of(&fabric, &faults, &records);
+        let events = of(&Picture::of(&fabric).unwrap(), &faults, &records);
         assert_eq!((events[0].links.len(), events[0].nodes.len(), events[0].silent), (1, 0, false));
         let down = fabric.link(LinkId(events[0].links[0] as u32));
         assert_eq!([down.a.node, down.b.node].map(|id| fabric.node(id).name.as_str()), ["int1", "agg1"]);
@@ -136,7 +138,8 @@ mod tests {
         let faults =
             [fault(90, FaultKind::LinkSilent { a: a.clone(), b: b.clone() }), fault(10, FaultKind::LinkDown { a, b })];
         let rows = [row(10, "fault", "int1-agg1"), row(15, "repair", "int1-agg1"), row(90, "fault", "int1-agg1")];
-        let events = of(&fabric, &faults, &Records { events: rows.to_vec(), ..Records::default() });
+        let events =
+            of(&Picture::of(&fabric).unwrap(), &faults, &Records { events: rows.to_vec(), ..Records::default() });
         assert_eq!(events.iter().map(|event| event.silent).collect::<Vec<_>>(), [false, false, true]);
     }
 
@@ -144,7 +147,7 @@ mod tests {
     fn a_move_has_its_three_moments() {
         let fabric = vl2_testbed(&TestbedParams::default()).unwrap();
         let row = MigrationRow { left_ns: 30, arrived_ns: 40, told_ns: 50, ..MigrationRow::default() };
-        let events = of(&fabric, &[], &Records { migrations: vec![row], ..Records::default() });
+        let events = of(&Picture::of(&fabric).unwrap(), &[], &Records { migrations: vec![row], ..Records::default() });
         assert_eq!(
             events.iter().map(|event| (event.time_ns, event.kind.as_str())).collect::<Vec<_>>(),
             [(30, "move"), (40, "arrival"), (50, "told")]

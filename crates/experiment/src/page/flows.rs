@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use weft_scenario::record::{Records, WayRow};
-use weft_scenario::topology::Fabric;
 
 use super::chunk::directions;
+use super::picture::Picture;
 
 /// A flow with its ways.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -29,7 +29,7 @@ pub struct Way {
 /// A link of a way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hop {
-    /// The direction of the link, as in a chunk.
+    /// The direction of the drawn link, as in a chunk.
     pub way: usize,
     /// Between the link's own header and the flow's IP header, the outermost first.
     pub headers: Vec<String>,
@@ -42,14 +42,14 @@ pub struct Hop {
     pub hash: String,
 }
 
-/// The flows of a trial that have rows, in order of their numbers.
-pub(super) fn of(fabric: &Fabric, records: &Records) -> Vec<Followed> {
-    let directions = directions(fabric);
+/// The flows of a trial that have rows, in order of their numbers. Links within a drawn node are none of a way.
+pub(super) fn of(picture: &Picture<'_>, records: &Records) -> Vec<Followed> {
+    let directions = directions(picture.real);
     let mut flows: BTreeMap<u64, Followed> = BTreeMap::new();
     for rows in records.ways.chunk_by(|one, next| one.flow == next.flow && one.hop < next.hop) {
         let (first, last) = (&rows[0], &rows[rows.len() - 1]);
-        let hop = |row: &WayRow| Some(hop(*directions.get(&(row.node.as_str(), row.interface.as_str()))?, row));
-        let Some(hops) = rows.iter().map(hop).collect::<Option<Vec<Hop>>>() else { continue };
+        let direction = |row: &WayRow| directions.get(&(row.node.as_str(), row.interface.as_str())).copied();
+        let hops = rows.iter().filter_map(|row| Some(hop(picture.direction(direction(row)?)?, row))).collect();
         let flow = flows.entry(first.flow).or_insert_with(|| Followed {
             number: first.flow,
             from: first.node.clone(),
@@ -75,15 +75,15 @@ fn hop(way: usize, row: &WayRow) -> Hop {
 
 #[cfg(test)]
 mod tests {
-    use weft_scenario::topology::{TestbedParams, vl2_testbed};
+    use weft_scenario::topology::{Fabric, TestbedParams, vl2_testbed};
 
     use super::*;
 
     /// A row for the link from one node to another.
     fn row(fabric: &Fabric, time_ns: u64, flow: u64, hop: u32, (node, peer): (&str, &str)) -> WayRow {
         let [from, to] = [node, peer].map(|name| fabric.find(name).unwrap());
-        let link = fabric.links_of(from).iter().map(|link| fabric.link(*link));
-        let link = link.filter(|link| link.far_end(from).unwrap().node == to).next().unwrap();
+        let mut links = fabric.links_of(from).iter().map(|link| fabric.link(*link));
+        let link = links.find(|link| link.far_end(from).unwrap().node == to).unwrap();
         let interface = link.end_at(from).unwrap().interface.clone();
         let (node, peer) = (node.to_owned(), peer.to_owned());
         WayRow { time_ns, flow, hop, node, interface, peer, ..WayRow::default() }
@@ -99,7 +99,7 @@ mod tests {
         };
         // A way of one flow, two of another, the second of which has as many hops as the first.
         let ways = [rows(0, 7, "agg1"), rows(0, 3, "agg1"), rows(50, 3, "agg2")].concat();
-        let flows = of(&fabric, &Records { ways, ..Records::default() });
+        let flows = of(&Picture::of(&fabric).unwrap(), &Records { ways, ..Records::default() });
         let said: Vec<_> = flows.iter().map(|flow| (flow.number, flow.from.as_str(), flow.to.as_str())).collect();
         assert_eq!(said, [(3, "tor1", "int1"), (7, "tor1", "int1")]);
         let times: Vec<_> = flows[0].ways.iter().map(|way| (way.time_ns, way.hops.len())).collect();
@@ -107,7 +107,7 @@ mod tests {
         let [up, on] = &flows[0].ways[1].hops[..] else { panic!("{flows:?}") };
         assert_eq!((up.headers.len(), up.headers[1].as_str(), on.headers.len()), (2, "IPv4 to tor4", 0));
         let link = &fabric.links()[up.way / 2];
-        let sender = if up.way % 2 == 0 { link.a.node } else { link.b.node };
+        let sender = if up.way.is_multiple_of(2) { link.a.node } else { link.b.node };
         assert_eq!(fabric.node(sender).name, "tor1");
     }
 }

@@ -1,7 +1,7 @@
 //! The fabric page: one offline HTML file on which a trial is replayed, beside the report.
 //!
 //! * [`choice`]: which trials have one; [`written`] writes them
-//! * [`document`]: what the page shows, from a fabric and a trial's rows; [`layout`] says where nodes stand, [`chunk`] what happened when,
+//! * [`document`]: what the page shows, from a fabric and a trial's rows; [`picture`] folds large fabrics, [`layout`] says where nodes stand, [`chunk`] what happened when,
 //!   `flows` where some of them go and why
 //! * `page.html`, `page.css`, `js/`: the page itself; `vendor/`: its libraries, fetched by `scripts/page/vendor.sh`
 //!
@@ -13,6 +13,7 @@ pub mod document;
 mod events;
 mod flows;
 pub mod layout;
+pub mod picture;
 
 use std::path::Path;
 
@@ -150,12 +151,10 @@ impl Chosen {
             return Ok(Self { trials: Vec::new(), note: None });
         }
         let keys = read_keys(&records, &spec.axes)?;
-        let nodes = |key: &TrialKey| {
-            let point = spec.points.iter().zip(fabrics).find(|(point, _)| point.labels == key.point);
-            point.map_or(0, |(_, fabric)| fabric.nodes().len())
-        };
-        let chosen = choice::chosen(keys.iter().map(|key| (key, nodes(key))));
-        let note = choice::note(keys.iter().map(&nodes));
+        let place = |key: &TrialKey| spec.points.iter().position(|point| point.labels == key.point);
+        let fabric = |key: &TrialKey| fabrics.get(place(key)?);
+        let chosen = choice::chosen(keys.iter().filter_map(|key| Some((key, fabric(key)?))));
+        let note = choice::note(fabrics.iter());
         Ok(Self { trials: keys.into_iter().filter(|key| chosen.contains(&key.trial)).collect(), note })
     }
 }
@@ -173,8 +172,7 @@ pub fn one(
     fabric: &Fabric,
     trial: &TrialRecords,
 ) -> Result<Option<Shown>, ReportError> {
-    let document = choice::fits(fabric).then(|| Document::of(spec, axes, fabric, trial)).flatten();
-    let Some(document) = document else { return Ok(None) };
+    let Some(document) = Document::of(spec, axes, fabric, trial) else { return Ok(None) };
     let file = file(&trial.key);
     write_synced(&folder.join(&file), &render(&document)?)?;
     Ok(Some(Shown { file, label: document.label }))

@@ -97,19 +97,3 @@ fn libraries_keep_their_licences_beside_them() {
     let files: usize = lines.iter().map(|line| line[3].split(',').count() + 1).sum();
     assert_eq!(files, names.len(), "nothing is there that the list does not name");
 }
-
-#[test]
-fn a_large_network_has_no_page() {
-    let fabric = weft_scenario::topology::leaf_spine(&weft_scenario::topology::LeafSpineParams {
-        leaves: 40,
-        servers_per_leaf: 20,
-        ..Default::default()
-    })
-    .unwrap();
-    let document = hostile();
-    assert!(
-        choice::fits(&vl2_testbed(&TestbedParams::default()).unwrap()) && !choice::fits(&fabric),
-        "{}",
-        document.label
-    );
-}

@@ -60,8 +60,8 @@ pub(super) fn batches<'a>(spec: &'a PlanSpec, fabrics: &'a [Fabric], first_seed:
     let of_group = groups.iter().flat_map(|group| turns.iter().map(move |repetitions| (group, repetitions.clone())));
     let mut batches: Vec<Batch<'a>> =
         of_group.map(|(group, repetitions)| batch(group, repetitions, first_seed, &mut number)).collect();
-    let nodes = |batch: &Batch<'_>, job: &Job| batch.networks[job.network].fabric.nodes().len();
-    let jobs = batches.iter().flat_map(|batch| batch.jobs.iter().map(move |job| (&job.key, nodes(batch, job))));
+    let fabric = |batch: &Batch<'a>, job: &Job| batch.networks[job.network].fabric;
+    let jobs = batches.iter().flat_map(|batch| batch.jobs.iter().map(move |job| (&job.key, fabric(batch, job))));
     let shown = page::choice::chosen(jobs);
     for job in batches.iter_mut().flat_map(|batch| &mut batch.jobs) {
         // Nothing else may run where the cost of traffic is measured.

@@ -140,7 +140,7 @@ impl<'a> Simulation<'a> {
             totals: Totals::default(),
             samples: Vec::new(),
             tcp_samples: Vec::new(),
-            reel: replay::reel(),
+            reel: replay::reel(network.ports.len()),
             followed: Followed::of(job.source.flows().len() as u32),
             events: Vec::new(),
             network,

@@ -7,13 +7,17 @@ use super::Simulation;
 use super::timers::Timer;
 use crate::time::{PS_PER_NS, ps};
 
-/// Moments that are kept; there may be one more of the end.
+/// Moments that are kept of a network that is not large; there may be one more of the end.
 const MOMENTS_MOST: usize = 400;
+/// Moments of a large one are fewer: so many ports in all of them.
+const PORTS_MOST: usize = 600_000;
+const MOMENTS_LEAST: usize = 60;
 const FIRST_INTERVAL: Nanos = Nanos(10_000);
 
-/// An empty reel.
-pub(super) fn reel() -> Reel {
-    Reel::new(FIRST_INTERVAL, MOMENTS_MOST)
+/// An empty reel of a network with so many ports.
+pub(super) fn reel(ports: usize) -> Reel {
+    let most = (PORTS_MOST / ports.max(1)).clamp(MOMENTS_LEAST, MOMENTS_MOST);
+    Reel::new(FIRST_INTERVAL, most)
 }
 
 impl Simulation<'_> {

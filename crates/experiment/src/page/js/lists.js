@@ -53,7 +53,7 @@ class Lists {
       const button = made("button", { textContent: Painter.line(replay.nodes[link.a].name) + " \u2192 " + Painter.line(replay.nodes[link.b].name), title: `${link.a_interface}, ${link.b_interface}: ${link.class}` });
       button.addEventListener("click", () => this.choose(link.number));
       const cells = [1, 2, 3, ...(replay.hasQueues ? [4, 5] : []), 6].map(() => made("td", { className: "number" }));
-      cells[0].textContent = Words.rate(link.rate_bps);
+      cells[0].textContent = `${Words.rate(link.rate_bps)}${link.members > 1 ? ` in ${link.members}` : ""}`;
       const state = made("td");
       this.links.tBodies[0].append(made("tr", {}, [made("td", {}, [button]), ...cells, state]));
       return { link, button, cells, state };
@@ -100,7 +100,7 @@ class Lists {
       button.addEventListener("click", () => this.find(node.name));
       const cells = Array.from({ length: 5 + queues.length }, () => made("td", { className: "number" }));
       cells[0].textContent = String(node.links.length);
-      this.nodes.tBodies[0].append(made("tr", {}, [made("td", {}, [button]), made("td", { textContent: node.role }), ...cells.slice(0, 4), ...(replay.hasQueues ? [cells[4]] : []), cells[cells.length - 1]]));
+      this.nodes.tBodies[0].append(made("tr", {}, [made("td", {}, [button]), made("td", { textContent: node.members > 1 ? `${node.members} \u00d7 ${node.role}` : node.role }), ...cells.slice(0, 4), ...(replay.hasQueues ? [cells[4]] : []), cells[cells.length - 1]]));
       return { node, cells };
     });
   }

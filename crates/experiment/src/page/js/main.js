@@ -230,13 +230,16 @@ class Page {
       return made("tr", {}, texts.map(text => made("td", { textContent: text })));
     });
     const state = replay.state(number, replay.times[index]);
-    return [made("b", { textContent: link.name }), ` ${Words.rate(link.rate_bps)}${state ? `, ${state}` : ""}`, made("table", {}, [made("tbody", {}, rows)])];
+    return [made("b", { textContent: link.name }), ` ${Words.rate(link.rate_bps)}${link.members > 1 ? ` in ${link.members} links` : ""}${state ? `, ${state}` : ""}`, made("table", {}, [made("tbody", {}, rows)])];
   }
 
   nodeTip(number) {
-    const { name, role, links } = this.replay.nodes[number];
-    return [made("b", { textContent: name }), ` ${role}, ${Words.count(links.length, "link")}`];
+    const { name, role, members, links } = this.replay.nodes[number];
+    const what = members > 1 ? `${members} of role ${role}` : role;
+    return [made("b", { textContent: name }), ` ${what}, ${Words.count(this.linksOf(links), "link")}`];
   }
+
+  linksOf(links) { return links.reduce((sum, link) => sum + this.replay.links[link].members, 0); }
 
   legend() {
     const { replay } = this;

@@ -50,7 +50,7 @@ class Painter {
     this.view = view;
     this.boxes = this.replay.nodes.map((node, number) => {
       const [x, y, room] = [node.x * sx * k + view.x, node.y * sy * k + view.y, this.room[number] * k];
-      if (!node.is_switch) return { x, y, radius: Math.max(1.2, Math.min(5, room * 0.32)), room };
+      if (!node.is_switch) return { x, y, radius: Math.max(1.2, Math.min(node.members > 1 ? 8 : 5, room * 0.32)), room };
       const width = Math.max(8, Math.min(this.textWidths[number] + 16, room - 6));
       return { x, y, width, height: width < 20 ? 12 : BOX_HEIGHT, named: this.textWidths[number] + 6 <= width };
     });
