@@ -3,16 +3,18 @@
 # and what came out must be on the first screen. Replays are looked at more closely, by replay.py.
 #
 #   scripts/pages/run.sh WEFT                       checks; pages and pictures stay in target/pages
-#   scripts/pages/run.sh WEFT --picture FILE.png    the picture of the README, of the run that it shows
+#   scripts/pages/run.sh WEFT --pictures FOLDER     the pictures of the README: a replay, and the report of the run that it shows
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 weft=$(realpath "$1")
 . scripts/pages/browser.sh
 
-if [[ ${2:-} == --picture ]]; then
+if [[ ${2:-} == --pictures ]]; then
   "$weft" sim leaf-spine-small --workload web-search --load 60 --duration 20s --out "$profile/run" --quiet > /dev/null
-  picture 860 1000 "$profile/run/report.html" "$3"
-  echo "$3: $(($(stat -c %s "$3") / 1000)) kB"
+  picture 860 1000 "$profile/run/report.html" "$3/report.png"
+  "$weft" sim scripts/pages/shuffle-75.toml --out "$profile/shuffle" --quiet > /dev/null
+  scripts/pages/replay.py "$profile/shuffle/replay-1.html" --flow 2312 --height 760 --picture "$3/replay.png"
+  for file in "$3"/{replay,report}.png; do echo "$file: $(($(stat -c %s "$file") / 1000)) kB"; done
   exit
 fi
 
@@ -37,9 +39,10 @@ done
 "$weft" run vl2/fig13-convergence --quick --engine sim --out "$out/convergence" --quiet > /dev/null || [[ $? == 3 || $? == 5 ]]
 "$weft" run leaf-spine/incast-buffers --quick --out "$out/incast" --quiet > /dev/null || [[ $? == 3 || $? == 5 ]]
 "$weft" sim scripts/pages/shuffle-75.toml --out "$out/shuffle-75" --quiet > /dev/null
+"$weft" sim scripts/pages/leaf-spine-2000.toml --out "$out/leaf-spine-2000" --quiet > /dev/null
 
 failed=0
-scripts/pages/replay.py "$out"/{shuffle-1,convergence,shuffle-75}/replay-1.html "$out"/incast/replay-8.html || failed=1
+scripts/pages/replay.py "$out"/{shuffle-1,convergence,shuffle-75,leaf-spine-2000}/replay-1.html "$out"/incast/replay-8.html || failed=1
 for size in "1280 820" "400 800"; do
   read -r width height <<< "$size"
   scripts/pages/replay.py "$out"/convergence/replay-1.html --at 3700000000 --width "$width" --height "$height" --picture "$out/convergence-$width.png"
