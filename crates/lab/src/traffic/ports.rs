@@ -16,8 +16,11 @@ use super::{TrafficError, WatchedPort, namespace};
 pub(super) struct PortWatch<'a> {
     ports: &'a [WatchedPort],
     groups: Vec<Group>,
-    before: Vec<PortMoment>,
-    last: Moment,
+    /// For a port that is alone in its namespace: the port at the other end of its link, which counts the same.
+    far: Vec<Option<usize>>,
+    before: Vec<Reading>,
+    /// What the last rows said.
+    sampled: Vec<PortMoment>,
     text: String,
 }
 
@@ -29,6 +32,13 @@ struct Group {
     ports: Vec<(usize, u32)>,
 }
 
+/// Counters since the interface was made.
+#[derive(Clone, Copy, Default)]
+struct Reading {
+    port: PortMoment,
+    received_bytes: u64,
+}
+
 impl<'a> PortWatch<'a> {
     /// Opens the counters; what they show now counts as zero.
     pub(super) fn open(ports: &'a [WatchedPort]) -> Result<Self, TrafficError> {
@@ -36,18 +46,20 @@ impl<'a> PortWatch<'a> {
         for (place, port) in ports.iter().enumerate() {
             members.entry(&port.namespace).or_default().push(place);
         }
+        let far = far_ends(ports, &members);
         let members: Vec<(&Path, Vec<usize>)> = members.into_iter().collect();
         let groups =
             namespace::visit(members.iter().map(|(path, _)| *path), |index| Group::open(ports, &members[index].1))?;
-        let (before, last) = (Vec::new(), Moment { time_ns: u64::MAX, ports: Vec::new() });
-        let mut watch = Self { ports, groups, before, last, text: String::new() };
-        watch.before = watch.read()?;
+        let (before, sampled) = (Vec::new(), vec![PortMoment::default(); ports.len()]);
+        let mut watch = Self { ports, groups, far, before, sampled, text: String::new() };
+        watch.before = watch.read(true)?;
         Ok(watch)
     }
 
     /// One row per port.
     pub(super) fn rows(&mut self, time_ns: u64) -> Result<Vec<LinkRow>, TrafficError> {
-        let ports = self.ports;
+        let now = self.read(true)?;
+        self.sampled = now.iter().zip(&self.before).map(|(now, before)| now.since(before)).collect();
         let row = |(port, now): (&WatchedPort, &PortMoment)| LinkRow {
             time_ns,
             node: port.node.clone(),
@@ -57,21 +69,22 @@ impl<'a> PortWatch<'a> {
             sent_bytes: now.sent_bytes,
             dropped_frames: now.dropped_frames,
         };
-        Ok(ports.iter().zip(&self.moment(time_ns)?.ports).map(row).collect())
+        Ok(self.ports.iter().zip(&self.sampled).map(row).collect())
     }
 
-    /// All ports now, which is this time: who asks twice for the same has the same.
-    pub(super) fn moment(&mut self, time_ns: u64) -> Result<&Moment, TrafficError> {
-        if self.last.time_ns != time_ns {
-            let since = |(now, before): (PortMoment, &PortMoment)| PortMoment {
-                sent_bytes: now.sent_bytes.saturating_sub(before.sent_bytes),
-                dropped_frames: now.dropped_frames.saturating_sub(before.dropped_frames),
-                queued_bytes: now.queued_bytes,
-            };
-            let now = self.read()?;
-            self.last = Moment { time_ns, ports: now.into_iter().zip(&self.before).map(since).collect() };
-        }
-        Ok(&self.last)
+    /// All ports, read where there are many of them: what a port that is alone in its namespace has sent is what the other end of its
+    /// link has received; what it has dropped is that of the last rows, and what waits at it is not known.
+    pub(super) fn moment(&mut self, time_ns: u64) -> Result<Moment, TrafficError> {
+        let now = self.read(false)?;
+        let port = |place: usize| match self.far[place] {
+            None => now[place].since(&self.before[place]),
+            Some(far) => PortMoment {
+                sent_bytes: now[far].received_bytes.saturating_sub(self.before[far].received_bytes),
+                dropped_frames: self.sampled[place].dropped_frames,
+                queued_bytes: 0,
+            },
+        };
+        Ok(Moment { time_ns, ports: (0..self.ports.len()).map(port).collect() })
     }
 
     /// What rows call the ports, in the order of moments.
@@ -80,20 +93,46 @@ impl<'a> PortWatch<'a> {
         self.ports.iter().map(name).collect()
     }
 
-    fn read(&mut self) -> Result<Vec<PortMoment>, TrafficError> {
-        let mut all = vec![PortMoment::default(); self.ports.len()];
-        for group in &mut self.groups {
+    /// All ports, or those without another that counts the same.
+    fn read(&mut self, all: bool) -> Result<Vec<Reading>, TrafficError> {
+        let mut readings = vec![Reading::default(); self.ports.len()];
+        let far = &self.far;
+        let wanted = |group: &&mut Group| all || group.ports.iter().any(|(place, _)| far[*place].is_none());
+        for group in self.groups.iter_mut().filter(wanted) {
             read_whole(&group.devices, &mut self.text).map_err(TrafficError::system("read /proc/net/dev"))?;
             let devices = parse_devices(&self.text);
             let queues = group.qdiscs.roots().map_err(TrafficError::system("read queue counters"))?;
             for &(place, index) in &group.ports {
                 let device = devices.get(self.ports[place].interface.as_str()).copied().unwrap_or_default();
                 let queue = queues.get(&index).copied().unwrap_or_default();
-                let dropped_frames = device.dropped_frames + queue.dropped_frames;
-                all[place] = PortMoment { dropped_frames, queued_bytes: queue.queued_bytes, ..device };
+                let dropped_frames = device.port.dropped_frames + queue.dropped_frames;
+                let port = PortMoment { dropped_frames, queued_bytes: queue.queued_bytes, ..device.port };
+                readings[place] = Reading { port, ..device };
             }
         }
-        Ok(all)
+        Ok(readings)
+    }
+}
+
+/// For each port that is alone in its namespace: that at the other end, where there is one of many.
+fn far_ends(ports: &[WatchedPort], members: &BTreeMap<&Path, Vec<usize>>) -> Vec<Option<usize>> {
+    let is_alone = |port: &WatchedPort| members[port.namespace.as_path()].len() == 1;
+    let by_ends: HashMap<(&str, &str), usize> =
+        ports.iter().enumerate().map(|(place, port)| ((port.node.as_str(), port.peer.as_str()), place)).collect();
+    let far = |port: &WatchedPort| {
+        let far = *by_ends.get(&(port.peer.as_str(), port.node.as_str()))?;
+        (is_alone(port) && !is_alone(&ports[far])).then_some(far)
+    };
+    ports.iter().map(far).collect()
+}
+
+impl Reading {
+    fn since(&self, before: &Self) -> PortMoment {
+        PortMoment {
+            sent_bytes: self.port.sent_bytes.saturating_sub(before.port.sent_bytes),
+            dropped_frames: self.port.dropped_frames.saturating_sub(before.port.dropped_frames),
+            queued_bytes: self.port.queued_bytes,
+        }
     }
 }
 
@@ -134,17 +173,19 @@ pub(super) fn read_whole(file: &File, text: &mut String) -> io::Result<()> {
 }
 
 /// Transmit counters by interface name.
-fn parse_devices(text: &str) -> HashMap<&str, PortMoment> {
+fn parse_devices(text: &str) -> HashMap<&str, Reading> {
     text.lines().filter_map(parse_device).collect()
 }
 
-fn parse_device(line: &str) -> Option<(&str, PortMoment)> {
+fn parse_device(line: &str) -> Option<(&str, Reading)> {
     let (name, numbers) = line.split_once(':')?;
     let mut numbers = numbers.split_ascii_whitespace().map(|number| number.parse().unwrap_or(0));
-    // Eight numbers of reception, then bytes, packets, errors and drops of transmission.
-    let sent_bytes = numbers.nth(8)?;
+    // Eight numbers of reception, the first of which is bytes, then bytes, packets, errors and drops of transmission.
+    let received_bytes = numbers.next()?;
+    let sent_bytes = numbers.nth(7)?;
     let dropped_frames = numbers.nth(2)?;
-    Some((name.trim(), PortMoment { sent_bytes, dropped_frames, queued_bytes: 0 }))
+    let port = PortMoment { sent_bytes, dropped_frames, queued_bytes: 0 };
+    Some((name.trim(), Reading { port, received_bytes }))
 }
 
 #[cfg(test)]
@@ -152,13 +193,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transmit_columns_are_found() {
+    fn columns_are_found() {
         let text = "Inter-|   Receive          |  Transmit\n \
                     face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop\n    \
                     lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  eth0:100 2 3 4 5 6 7 8 1900 10 11 1200 13 14 15 16\n";
         let devices = parse_devices(text);
         assert_eq!(devices.len(), 2);
-        assert_eq!((devices["eth0"].sent_bytes, devices["eth0"].dropped_frames), (1900, 1200));
+        let Reading { port, received_bytes } = devices["eth0"];
+        assert_eq!((received_bytes, port.sent_bytes, port.dropped_frames), (100, 1900, 1200));
     }
 
     #[test]

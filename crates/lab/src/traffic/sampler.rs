@@ -65,12 +65,12 @@ impl<'a> Sampler<'a> {
 
     /// Keeps what a replay shows; says how long it is until the next time.
     pub(super) fn sample_replay(&mut self, reel: &mut Reel, time_ns: u64) -> Result<Nanos, TrafficError> {
-        Ok(reel.keep(self.ports.moment(time_ns)?.clone()))
+        Ok(reel.keep(self.ports.moment(time_ns)?))
     }
 
     /// The rows of what was kept.
     pub(super) fn finish_replay(&mut self, reel: Reel, end_ns: u64) -> Result<(), TrafficError> {
-        let end = self.ports.moment(end_ns)?.clone();
+        let end = self.ports.moment(end_ns)?;
         self.records.replay = replay_rows(&reel.finish(end), &self.ports.names());
         Ok(())
     }

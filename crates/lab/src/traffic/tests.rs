@@ -17,7 +17,7 @@ use weft_scenario::workload::{FlowClass, FlowSpec, MixServer, MixSpec, Workload}
 
 use super::star::{Recorder, Star, eventually, trial};
 use super::worker::STORM_PORT;
-use super::{TrafficError, run, worker_main};
+use super::{TrafficError, WatchedPort, run, worker_main};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const SHAPED: &str = "tbf rate 50mbit burst 20k limit 1m";
@@ -115,18 +115,32 @@ fn what_a_replay_shows_is_read_ten_times_a_second_with_what_waits() {
     let Some(bed) = Star::new(3, Some("tbf rate 20mbit burst 10k limit 200k")) else { return };
     let mut trial = shuffle(1_000_000);
     (trial.replay, trial.sample_interval) = (true, Nanos(250_000_000));
-    let records = run_quietly(&bed, &trial).unwrap();
+    let mut setup = bed.setup();
+    let own = |port: &WatchedPort| WatchedPort {
+        namespace: PathBuf::from("/run/netns").join(&port.peer),
+        node: port.peer.clone(),
+        interface: "eth0".to_owned(),
+        peer: port.node.clone(),
+        class: "server-router".to_owned(),
+    };
+    setup.watched.extend(setup.watched.iter().map(own).collect::<Vec<_>>());
+    let records = run(&setup, &trial, &mut &bed, &Recorder::default()).unwrap();
     let end = records.links.last().unwrap();
     let times: BTreeSet<u64> = records.replay.iter().map(|row| row.time_ns).collect();
     assert_eq!((times.first(), times.last()), (Some(&0), Some(&end.time_ns)));
     // A busy machine may miss some.
     let wanted = end.time_ns / 100_000_000;
     assert!((wanted / 2..=wanted + 2).contains(&(times.len() as u64)), "{} times of {wanted}", times.len());
-    let of_last: Vec<_> = records.replay.iter().rev().take(3).map(|row| (row.sent_bytes, row.dropped_frames)).collect();
-    let of_links: Vec<_> = records.links.iter().rev().take(3).map(|row| (row.sent_bytes, row.dropped_frames)).collect();
-    assert_eq!(of_last, of_links, "it ends as the links do");
+    let (links, rows) = (&records.links[records.links.len() - 6..], &records.replay[records.replay.len() - 6..]);
+    for (link, row) in links.iter().zip(rows) {
+        assert_eq!((&link.node, &link.interface), (&row.node, &row.interface));
+        // A server's is what its switch has received: the same but for what is on its way.
+        assert!(row.sent_bytes.abs_diff(link.sent_bytes) <= link.sent_bytes / 50, "{link:?} {row:?}");
+        assert!(row.sent_bytes > 1_900_000, "{row:?}");
+    }
+    assert!(records.replay.iter().all(|row| row.interface != "eth0" || row.queued_bytes == 0));
     let longest = records.replay.iter().map(|row| row.queued_bytes).max().unwrap();
-    assert!((10_000..=200_000).contains(&longest), "{longest} bytes waited");
+    assert!((10_000..=200 * 1024).contains(&longest), "{longest} bytes waited");
     assert!(run_quietly(&bed, &shuffle(1_000)).unwrap().replay.is_empty(), "nobody asked for it");
 }
 
