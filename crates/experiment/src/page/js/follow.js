@@ -1,7 +1,7 @@
 // One flow followed: its way at the time that is shown, link by link, with the headers there and why it is the next.
 class Follow {
   constructor(replay, changed) {
-    Object.assign(this, { replay, flow: null, shown: null });
+    Object.assign(this, { replay, flow: null, shown: undefined });
     this.field = document.getElementById("flow");
     this.list = document.getElementById("way");
     const option = flow => made("option", { value: String(flow.number), textContent: `${flow.number}: ${Painter.line(flow.from)} \u2192 ${Painter.line(flow.to)}` });
@@ -17,7 +17,7 @@ class Follow {
   choose(number) {
     this.flow = this.replay.flows.find(flow => flow.number === number) ?? null;
     this.field.value = this.flow ? String(number) : "";
-    this.shown = null;
+    this.shown = undefined;
     this.show(this.index ?? 0);
   }
 
