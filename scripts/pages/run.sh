@@ -13,7 +13,7 @@ if [[ ${2:-} == --pictures ]]; then
   "$weft" sim leaf-spine-small --workload web-search --load 60 --duration 20s --out "$profile/run" --quiet > /dev/null
   picture 860 1000 "$profile/run/report.html" "$3/report.png"
   "$weft" sim scripts/pages/shuffle-75.toml --out "$profile/shuffle" --quiet > /dev/null
-  scripts/pages/replay.py "$profile/shuffle/replay-1.html" --flow 2312 --height 760 --picture "$3/replay.png"
+  scripts/pages/replay.py "$profile/shuffle/replay-1.html" --flow 2312 --height 740 --picture "$3/replay.png"
   for file in "$3"/{replay,report}.png; do echo "$file: $(($(stat -c %s "$file") / 1000)) kB"; done
   exit
 fi
