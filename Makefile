@@ -99,7 +99,7 @@ fresh:
 	@mkdir -p target; rm -f $(WEFT_SKIPS)
 
 unit: fresh
-	@$(CARGO) build --release --locked --workspace --bin xtask
+	$(CARGO) test --release --locked --workspace --no-run
 	@CARGO="$(CARGO)" target/release/xtask test $(WEFT_SKIPS)
 
 objects: fresh # every eBPF object loads on Debian's kernels 6.1 and 6.12: a slice of `make kernels`
