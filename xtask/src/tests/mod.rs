@@ -15,18 +15,20 @@ use tally::Ends;
 /// Packages whose tests bring labs up and compare the machine before and after.
 const WITH_LABS: [&str; 2] = ["crates/cli", "crates/lab"];
 
+/// What sends at rates all the time, or judges numbers: it comes last, when the other lane has ended.
+const LAST: [&str; 2] = ["crates/lab/tests/frames.rs", "crates/cli"];
+
 /// Builds and runs all of them, and prints what they say and what they came to; `recorded` is the file that skips are appended to.
 /// Whether all is as it must be.
 pub(crate) fn run(root: &Path, recorded: &Path) -> Result<bool, String> {
-    let (labs, others): (Vec<_>, Vec<_>) = executables::build(root)?
+    let (mut labs, others): (Vec<_>, Vec<_>) = executables::build(root)?
         .into_iter()
         .partition(|one| WITH_LABS.iter().any(|package| one.folder == Path::new(package)));
-    let mut labs: Vec<Job> = labs.iter().map(|one| Job::on_the_machine(root, one)).collect();
-    // Those of the command line last: some judge numbers, and the other lane has ended by then.
-    labs.reverse();
+    labs.sort_by_key(|one| LAST.iter().position(|last| one.source.starts_with(last)));
+    let labs: Vec<Job> = labs.iter().map(|one| Job::on_the_machine(root, one)).collect();
     let beside = if lane::can_be_apart() { Job::apart } else { Job::on_the_machine };
-    let mut others: Vec<Job> = others.iter().map(|one| beside(root, one)).collect();
-    others.push(Job::examples(root));
+    let examples = std::iter::once(Job::examples(root));
+    let others: Vec<Job> = examples.chain(others.iter().map(|one| beside(root, one))).collect();
     let ends = Mutex::new(Ends::default());
     thread::scope(|scope| {
         scope.spawn(|| lane::run(labs, &ends));
