@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use weft_scenario::engine::{Engine, EngineError, Progress, Scenario, Session, Trial};
-use weft_scenario::id::{LinkId, NodeId};
+use weft_scenario::id::NodeId;
 use weft_scenario::record::{EventRow, Records};
 use weft_scenario::topology::Fabric;
 use weft_scenario::workload::services::ServicesSpec;
@@ -25,9 +25,10 @@ use crate::options::LabOptions;
 use crate::overlay;
 use crate::process::ProcessId;
 use crate::segments;
-use crate::traffic::{self, TrafficError, TrafficHost, TrafficSetup, WatchedPort};
+use crate::traffic::{self, TrafficError, TrafficHost, TrafficSetup};
 use crate::trill::Held;
 use crate::up::{Lab, up_owned};
+use crate::watch::watched_ports;
 
 /// Engine 2: real kernels, real OSPF, real TCP on this machine.
 #[derive(Clone, Debug)]
@@ -231,27 +232,6 @@ fn listed(trial: &Trial, fabric: &Fabric) -> Result<Trial, LabError> {
         trial.workload = Workload::Flows { flows: load.flows(outside.servers.len() as u32) };
     }
     Ok(trial)
-}
-
-/// Both directions of every link.
-fn watched_ports(lab: &Lab) -> Vec<WatchedPort> {
-    let fabric = &lab.scenario.fabric;
-    let port = |link: LinkId, node: NodeId| {
-        let here = fabric.link(link).end_at(node)?;
-        let far = fabric.link(link).far_end(node)?;
-        Some(WatchedPort {
-            namespace: namespace_path(&lab.plan.node(node).namespace),
-            node: fabric.node(node).name.clone(),
-            interface: here.interface.clone(),
-            peer: fabric.node(far.node).name.clone(),
-            class: fabric.link_class(link),
-        })
-    };
-    let links = (0..fabric.links().len() as u32).map(LinkId);
-    links
-        .flat_map(|link| [fabric.link(link).a.node, fabric.link(link).b.node].map(|node| port(link, node)))
-        .flatten()
-        .collect()
 }
 
 /// Adds a row for each repair after which the kernel's routes came back, counted from the repair's own row.

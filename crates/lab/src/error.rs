@@ -52,6 +52,8 @@ pub enum LabError {
         /// Names of labs that are up, or `none`.
         up: String,
     },
+    #[error("lab `{lab}` belongs to a run, which says itself what fails; bring one up for this: weft lab up FABRIC")]
+    OfARun { lab: String },
     /// A command without a lab's name, and no lab is up.
     #[error("no lab is up; bring one up: weft lab up FABRIC")]
     NoLab,

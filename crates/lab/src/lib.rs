@@ -66,6 +66,7 @@ mod up;
 pub mod validate;
 mod verbs;
 mod wait;
+mod watch;
 
 pub use capture::{CaptureFilter, CaptureOptions, CaptureSummary, capture};
 pub use down::{Removed, down, down_all, down_matching, sweep_orphans};
@@ -83,3 +84,4 @@ pub use state::{LabState, NodeState, ProcessState, SCHEMA_VERSION};
 pub use trill::rbridge_socket;
 pub use up::{Lab, up};
 pub use verbs::{LabRow, exec, list, only_lab, ps};
+pub use watch::{Disturbance, Onlooker, Sight};

@@ -120,10 +120,7 @@ impl Fault {
 
     /// What it happens to, as rows of events name it: a switch, or the two nodes of a link.
     pub fn subject(&self) -> String {
-        match &self.kind {
-            FaultKind::SwitchDown { node } | FaultKind::SwitchSilent { node } => node.clone(),
-            FaultKind::LinkDown { a, b } | FaultKind::LinkSilent { a, b } => format!("{a}-{b}"),
-        }
+        self.kind.subject()
     }
 
     /// When it is over; the end of time if it lasts to the end of the run.
@@ -142,8 +139,16 @@ impl FaultKind {
         matches!(self, Self::SwitchSilent { .. } | Self::LinkSilent { .. })
     }
 
+    /// What it happens to, as rows of events name it: a switch, or the two nodes of a link.
+    pub fn subject(&self) -> String {
+        match self {
+            Self::SwitchDown { node } | Self::SwitchSilent { node } => node.clone(),
+            Self::LinkDown { a, b } | Self::LinkSilent { a, b } => format!("{a}-{b}"),
+        }
+    }
+
     /// What fails, for messages; a link's ends are in alphabetical order.
-    fn subject(&self) -> String {
+    fn described(&self) -> String {
         match self {
             Self::SwitchDown { node } | Self::SwitchSilent { node } => format!("switch `{node}`"),
             Self::LinkDown { a, b } | Self::LinkSilent { a, b } => format!("link `{}` - `{}`", a.min(b), a.max(b)),
@@ -161,11 +166,11 @@ pub fn check_faults(faults: &[Fault], fabric: &Fabric) -> Result<(), FaultError>
         }
     }
     let mut in_time: Vec<&Fault> = faults.iter().collect();
-    in_time.sort_by_key(|fault| (fault.kind.subject(), fault.at));
+    in_time.sort_by_key(|fault| (fault.kind.described(), fault.at));
     for pair in in_time.windows(2) {
         let (earlier, later) = (pair[0], pair[1]);
-        if earlier.kind.subject() == later.kind.subject() && earlier.ends() > later.at {
-            let what = later.kind.subject();
+        if earlier.kind.described() == later.kind.described() && earlier.ends() > later.at {
+            let what = later.kind.described();
             return Err(FaultError::Overlap { at: later.at, earlier: earlier.at, what });
         }
     }

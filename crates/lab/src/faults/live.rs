@@ -20,7 +20,7 @@ const ROUTES_TIMEOUT: Duration = Duration::from_secs(20);
 const ROUTES_POLL: Duration = Duration::from_millis(20);
 
 /// What became of a lab.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Change {
     pub lab: String,
     /// What is broken now.
@@ -99,6 +99,9 @@ fn change(
     let (mut lab, kernel_s, tables) = {
         let _turn = home::lock_lab(name)?;
         let mut lab = Lab::open(name)?;
+        if lab.state.owner.is_some() {
+            return Err(LabError::OfARun { lab: name.to_owned() });
+        }
         let mut wanted = lab.state.faults.clone();
         edit(&lab, &mut wanted)?;
         let before = std::mem::replace(&mut lab.state.faults, wanted.clone());

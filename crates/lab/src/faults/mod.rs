@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use weft_scenario::fault::Fault;
 
+use crate::error::LabError;
 use crate::routes;
+use crate::state::LabState;
 use crate::traffic::FaultActuator;
 use crate::up::Lab;
 
@@ -51,6 +53,12 @@ impl<'a> LabActuator<'a> {
         std::mem::take(&mut *self.restored.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Writes down what is broken, for who looks on.
+    fn note(&self) -> Result<(), LabError> {
+        let Broken { lab, active, .. } = &self.broken;
+        LabState { faults: active.clone(), ..lab.state.clone() }.save()
+    }
+
     fn start_watch(&mut self, repair: usize) {
         let tables = self.broken.tables();
         let (stop, restored) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.restored));
@@ -88,7 +96,7 @@ impl FaultActuator for LabActuator<'_> {
     fn apply(&mut self, fault: &Fault) -> Result<(), String> {
         self.stop_watch();
         self.broken.active.push(fault.kind.clone());
-        self.broken.settle().map_err(|error| error.to_string())
+        self.broken.settle().and_then(|()| self.note()).map_err(|error| error.to_string())
     }
 
     fn repair(&mut self, fault: &Fault) -> Result<(), String> {
@@ -97,7 +105,7 @@ impl FaultActuator for LabActuator<'_> {
         }
         let repair = self.repairs;
         self.repairs += 1;
-        self.broken.settle().map_err(|error| error.to_string())?;
+        self.broken.settle().and_then(|()| self.note()).map_err(|error| error.to_string())?;
         if !self.broken.lab.scenario.overlay.forwards_frames() {
             self.start_watch(repair);
         }

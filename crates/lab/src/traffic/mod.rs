@@ -32,6 +32,9 @@ use weft_scenario::fault::Fault;
 use weft_scenario::workload::WorkloadError;
 
 pub(crate) use faults::FaultSchedule;
+pub(crate) use namespace::visit;
+pub(crate) use ports::PortWatch;
+pub(crate) use probe::CS6;
 pub use run::run;
 pub use worker::worker_main;
 

@@ -16,7 +16,7 @@ pub(super) fn enter(path: &Path) -> io::Result<()> {
 }
 
 /// Calls `work` once inside each namespace, in order; sockets and /proc/thread-self/net files opened there stay there.
-pub(super) fn visit<'a, T: Send>(
+pub(crate) fn visit<'a, T: Send>(
     paths: impl IntoIterator<Item = &'a Path> + Send,
     mut work: impl FnMut(usize) -> io::Result<T> + Send,
 ) -> Result<Vec<T>, TrafficError> {

@@ -13,7 +13,7 @@ use super::qdisc::QdiscReader;
 use super::{TrafficError, WatchedPort, namespace};
 
 /// The watched ports, grouped by namespace, with their counters at the start.
-pub(super) struct PortWatch<'a> {
+pub(crate) struct PortWatch<'a> {
     ports: &'a [WatchedPort],
     groups: Vec<Group>,
     /// For a port that is alone in its namespace: the port at the other end of its link, which counts the same.
@@ -41,7 +41,7 @@ struct Reading {
 
 impl<'a> PortWatch<'a> {
     /// Opens the counters; what they show now counts as zero.
-    pub(super) fn open(ports: &'a [WatchedPort]) -> Result<Self, TrafficError> {
+    pub(crate) fn open(ports: &'a [WatchedPort]) -> Result<Self, TrafficError> {
         let mut members: BTreeMap<&Path, Vec<usize>> = BTreeMap::new();
         for (place, port) in ports.iter().enumerate() {
             members.entry(&port.namespace).or_default().push(place);
@@ -57,7 +57,7 @@ impl<'a> PortWatch<'a> {
     }
 
     /// One row per port.
-    pub(super) fn rows(&mut self, time_ns: u64) -> Result<Vec<LinkRow>, TrafficError> {
+    pub(crate) fn rows(&mut self, time_ns: u64) -> Result<Vec<LinkRow>, TrafficError> {
         let now = self.read(true)?;
         self.sampled = now.iter().zip(&self.before).map(|(now, before)| now.since(before)).collect();
         let row = |(port, now): (&WatchedPort, &PortMoment)| LinkRow {
@@ -74,7 +74,7 @@ impl<'a> PortWatch<'a> {
 
     /// All ports, read where there are many of them: what a port that is alone in its namespace has sent is what the other end of its
     /// link has received; what it has dropped is that of the last rows, and what waits at it is not known.
-    pub(super) fn moment(&mut self, time_ns: u64) -> Result<Moment, TrafficError> {
+    pub(crate) fn moment(&mut self, time_ns: u64) -> Result<Moment, TrafficError> {
         let now = self.read(false)?;
         let port = |place: usize| match self.far[place] {
             None => now[place].since(&self.before[place]),
@@ -88,7 +88,7 @@ impl<'a> PortWatch<'a> {
     }
 
     /// What rows call the ports, in the order of moments.
-    pub(super) fn names(&self) -> Vec<PortName<'a>> {
+    pub(crate) fn names(&self) -> Vec<PortName<'a>> {
         let name = |port: &'a WatchedPort| PortName { node: &port.node, interface: &port.interface, peer: &port.peer };
         self.ports.iter().map(name).collect()
     }

@@ -25,7 +25,7 @@ const FIRST_PORT: u16 = 6_000;
 const FIRST_SOURCE_PORT: u16 = 10_000;
 const SOURCE_PORTS: u64 = 5_000;
 /// Class selector 6, in the byte that was the type of service (RFC 2474): what the shaper keeps apart from data.
-const CS6: u8 = 0xc0;
+pub(crate) const CS6: u8 = 0xc0;
 /// How long datagrams that are under way at the end may take.
 const GRACE: Duration = Duration::from_millis(500);
 /// How long a datagram is waited for whose trip is timed.

@@ -21,7 +21,7 @@ pub use wanted::{Wanted, WantedError};
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// What was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Validation {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -32,7 +32,7 @@ pub struct Validation {
 }
 
 /// One check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Finding {
     /// `processes`, `ways`, `converged`, `loops`, `reach`, `mtu`, `width` or `path`.
     pub check: &'static str,

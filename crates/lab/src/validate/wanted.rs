@@ -9,7 +9,7 @@ use crate::error::LabError;
 use crate::up::Lab;
 
 /// A file of checks; without one only what every lab must do is checked.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Wanted {
     /// Seconds until every switch has its ways.
@@ -25,7 +25,7 @@ pub struct Wanted {
 }
 
 /// A pair of servers.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reach {
     pub from: String,
@@ -36,7 +36,7 @@ pub struct Reach {
 }
 
 /// How many next hops a switch has to another one.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Width {
     pub from: String,
@@ -45,7 +45,7 @@ pub struct Width {
 }
 
 /// All ways from a switch to another one.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Path {
     pub from: String,
@@ -86,13 +86,18 @@ impl Wanted {
     pub fn read(text: &str, source_name: &str) -> Result<Self, WantedError> {
         let refuse = |why: String| WantedError { source_name: source_name.to_owned(), why };
         let wanted: Self = toml::from_str(text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
-        if Duration::try_from_secs_f64(wanted.within_s).is_err() {
-            return Err(refuse(format!("within_s: {} is no time", wanted.within_s)));
+        wanted.checked().map_err(refuse)
+    }
+
+    /// The same if its numbers can be; else which cannot.
+    pub fn checked(self) -> Result<Self, String> {
+        if Duration::try_from_secs_f64(self.within_s).is_err() {
+            return Err(format!("within_s: {} is no time", self.within_s));
         }
-        if !(68..=65_535).contains(&wanted.mtu) {
-            return Err(refuse(format!("mtu: {} is not between 68 and 65535 bytes", wanted.mtu)));
+        if !(68..=65_535).contains(&self.mtu) {
+            return Err(format!("mtu: {} is not between 68 and 65535 bytes", self.mtu));
         }
-        Ok(wanted)
+        Ok(self)
     }
 
     pub(super) fn within(&self) -> Duration {

@@ -53,13 +53,9 @@ pub(crate) fn interface_mac(name: &str) -> io::Result<[u8; 6]> {
 /// Sixteen bytes that nobody can foresee.
 pub(crate) fn random_u128() -> io::Result<u128> {
     let mut bytes = [0u8; 16];
-    // SAFETY: the kernel writes at most the length given to the buffer.
-    let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    if usize::try_from(count) == Ok(bytes.len()) {
-        Ok(u128::from_ne_bytes(bytes))
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    let count = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    // The kernel interrupts no request this short.
+    if count == bytes.len() { Ok(u128::from_ne_bytes(bytes)) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 fn any_socket() -> io::Result<OwnedFd> {
