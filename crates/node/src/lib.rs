@@ -16,6 +16,7 @@
 //! | [`key`] | key files: agents' keys from the servers' secret |
 //! | [`datagrams`] | UDP in batches, for who asks or answers a lot |
 //! | [`socket`] | how every daemon is asked and told while it runs |
+//! | [`web`] | HTTP within limits |
 //! | [`stop`] | ends a daemon on SIGTERM, SIGINT or by hand, and has it read its settings again |
 //!
 //! A daemon acts in the network namespace of the thread that runs it.
@@ -49,6 +50,7 @@ pub mod tor;
 mod udp;
 pub mod vtep;
 mod watch;
+pub mod web;
 mod xdp;
 
 /// What a daemon says of its own state whatever the level of the log: that it is ready, that its directory answers again.

@@ -26,14 +26,67 @@ pub struct Chunk {
     /// For each direction at each time: bytes that wait. Empty where the rows do not say.
     pub queued_bytes: Vec<Vec<u64>>,
     pub events: Vec<Event>,
+    /// Of a network that runs: CPU of drawn nodes' daemons in thousandths of a core, at the last time. Others used none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_milli: Option<Vec<(usize, u32)>>,
+    /// Of a network that runs: how many probes hear nothing at the last time, of how many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quiet: Option<(u32, u32)>,
+}
+
+impl Chunk {
+    /// Of so many directions, without a time.
+    pub(super) fn empty(directions: usize, has_queues: bool) -> Self {
+        Self {
+            use_milli: vec![Vec::new(); directions],
+            dropped: vec![Vec::new(); directions],
+            queued_bytes: vec![Vec::new(); if has_queues { directions } else { 0 }],
+            ..Self::default()
+        }
+    }
+
+    /// Adds what came next, of the same directions.
+    pub(super) fn append(&mut self, next: &Self) {
+        let begin = self.times_ns.len() as u64;
+        self.times_ns.extend(&next.times_ns);
+        self.use_milli.iter_mut().zip(&next.use_milli).for_each(|(all, more)| all.extend(more));
+        self.queued_bytes.iter_mut().zip(&next.queued_bytes).for_each(|(all, more)| all.extend(more));
+        for (all, more) in self.dropped.iter_mut().zip(&next.dropped) {
+            all.extend(more.chunks_exact(2).flat_map(|pair| [begin + pair[0], pair[1]]));
+        }
+        self.events.extend(next.events.iter().cloned());
+        self.cpu_milli = next.cpu_milli.clone().or(self.cpu_milli.take());
+        self.quiet = next.quiet.or(self.quiet);
+    }
+
+    /// Forgets its first times and what happened then, but for events that are to stay.
+    pub(super) fn forget(&mut self, times: usize, stays: impl Fn(&Event) -> bool) {
+        self.times_ns.drain(..times);
+        self.use_milli.iter_mut().for_each(|all| drop(all.drain(..times)));
+        self.queued_bytes.iter_mut().for_each(|all| drop(all.drain(..times)));
+        for all in &mut self.dropped {
+            let later = all.chunks_exact(2).filter(|pair| pair[0] >= times as u64);
+            *all = later.flat_map(|pair| [pair[0] - times as u64, pair[1]]).collect();
+        }
+        let first = self.times_ns.first().copied().unwrap_or(u64::MAX);
+        self.events.retain(|event| event.time_ns >= first || stays(event));
+    }
 }
 
 /// One reading of one direction.
-#[derive(Clone, Copy, Default)]
-struct Reading {
-    sent_bytes: u64,
-    dropped_frames: u64,
-    queued_bytes: u64,
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reading {
+    pub(super) sent_bytes: u64,
+    pub(super) dropped_frames: u64,
+    pub(super) queued_bytes: u64,
+}
+
+/// Use of a rate in thousandths and frames dropped, between two readings.
+pub(super) fn reading_of(now: Reading, before: Reading, rate_bps: u64, took_ns: u64) -> (u32, u64) {
+    let bits = 8.0 * now.sent_bytes.saturating_sub(before.sent_bytes) as f64;
+    let most = rate_bps as f64 * took_ns as f64 / 1e9;
+    let use_milli = if took_ns > 0 { (1e3 * bits / most).round() as u32 } else { 0 };
+    (use_milli, now.dropped_frames.saturating_sub(before.dropped_frames))
 }
 
 /// The chunk of a trial; `None` where its rows have less than two times.
@@ -90,7 +143,7 @@ fn times(all: impl Iterator<Item = u64>) -> Vec<u64> {
 }
 
 /// What drawn directions read, from what all directions do.
-fn sums(picture: &Picture<'_>, readings: &[Reading]) -> Vec<Reading> {
+pub(super) fn sums(picture: &Picture<'_>, readings: &[Reading]) -> Vec<Reading> {
     let mut sums = vec![Reading::default(); 2 * picture.rates.len()];
     for (direction, reading) in readings.iter().enumerate() {
         if let Some(sum) = picture.direction(direction).map(|drawn| &mut sums[drawn]) {
@@ -112,13 +165,7 @@ fn fill(
 ) -> Chunk {
     readings.sort_by_key(|(time_ns, ..)| *time_ns);
     let count = 2 * picture.rates.len();
-    let mut chunk = Chunk {
-        use_milli: vec![vec![0; times_ns.len()]; count],
-        dropped: vec![Vec::new(); count],
-        queued_bytes: vec![vec![0; times_ns.len()]; if has_queues { count } else { 0 }],
-        events,
-        times_ns,
-    };
+    let mut chunk = Chunk { times_ns, events, ..Chunk::empty(count, has_queues) };
     let mut read = vec![Reading::default(); 2 * picture.real.links().len()];
     let mut before = vec![Reading::default(); count];
     let mut rows = readings.into_iter().peekable();
@@ -129,18 +176,14 @@ fn fill(
         let now = sums(picture, &read);
         let took_ns = place.checked_sub(1).map_or(0, |last| time_ns - chunk.times_ns[last]);
         for direction in 0..count {
-            let (now, before) = (now[direction], before[direction]);
-            if took_ns > 0 {
-                let bits = 8.0 * now.sent_bytes.saturating_sub(before.sent_bytes) as f64;
-                let most = picture.rates[direction / 2] as f64 * took_ns as f64 / 1e9;
-                chunk.use_milli[direction][place] = (1e3 * bits / most).round() as u32;
-            }
-            let dropped = now.dropped_frames.saturating_sub(before.dropped_frames);
+            let (use_milli, dropped) =
+                reading_of(now[direction], before[direction], picture.rates[direction / 2], took_ns);
+            chunk.use_milli[direction].push(use_milli);
             if dropped > 0 {
                 chunk.dropped[direction].extend([place as u64, dropped]);
             }
             if has_queues {
-                chunk.queued_bytes[direction][place] = now.queued_bytes;
+                chunk.queued_bytes[direction].push(now[direction].queued_bytes);
             }
         }
         before = now;

@@ -67,6 +67,23 @@ pub struct Link {
 }
 
 impl Document {
+    /// The document of a network that runs.
+    pub(super) fn live(picture: &Picture<'_>, title: &str, subtitle: &str, chunk: Chunk) -> Self {
+        let layout = Layout::of(&picture.drawn);
+        Self {
+            format: FORMAT,
+            title: title.to_owned(),
+            subtitle: subtitle.to_owned(),
+            label: String::new(),
+            report: String::new(),
+            nodes: nodes(picture, &layout),
+            links: links(picture, &layout),
+            layout,
+            chunk,
+            flows: Vec::new(),
+        }
+    }
+
     /// The document of a trial; `None` where its rows say nothing about links over time, or the fabric is too large. `axes` are those of the sweep.
     pub fn of(spec: &PlanSpec, axes: &[Axis], fabric: &Fabric, trial: &TrialRecords) -> Option<Self> {
         let picture = Picture::of(fabric)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use weft_scenario::fault::Fault;
+use weft_scenario::fault::{Fault, FaultKind};
 use weft_scenario::id::LinkId;
 use weft_scenario::record::{EventRow, Records};
 use weft_scenario::topology::Fabric;
@@ -24,6 +24,24 @@ pub struct Event {
     pub links: Vec<usize>,
     /// Whether they stay up and lose everything.
     pub silent: bool,
+}
+
+impl Event {
+    /// Something that happened to nothing that is drawn.
+    pub(super) fn said(time_ns: u64, kind: &str, subject: String) -> Self {
+        Self { time_ns, kind: kind.to_owned(), subject, nodes: Vec::new(), links: Vec::new(), silent: false }
+    }
+}
+
+/// A fault or its repair.
+pub(super) fn struck_event(picture: &Picture<'_>, time_ns: u64, kind: &str, fault: &FaultKind) -> Event {
+    let (nodes, links) = struck(picture.real, &fault.subject());
+    Event {
+        nodes: nodes.into_iter().filter_map(|node| picture.node(node)).collect(),
+        links: picture.whole_links(&links),
+        silent: fault.is_silent(),
+        ..Event::said(time_ns, kind, fault.subject())
+    }
 }
 
 /// All events of a trial, in order of time.

@@ -13,6 +13,7 @@ pub mod document;
 mod events;
 mod flows;
 pub mod layout;
+pub mod live;
 pub mod picture;
 
 use std::path::Path;
@@ -58,6 +59,7 @@ const SCRIPT: &str = concat!(
     include_str!("js/plots.js"),
     include_str!("js/lists.js"),
     include_str!("js/follow.js"),
+    include_str!("js/live.js"),
     include_str!("js/main.js"),
 );
 
@@ -92,16 +94,25 @@ impl Replays {
 
 /// The page of a document. Text of people is nowhere but in its title and in the document, escaped.
 pub fn render(document: &Document) -> Result<String, ReportError> {
+    let data = serde_json::to_string(document).expect("a document is plain data").replace('<', "\\u003c");
+    rendered(&document.title, &document.subtitle, &data, false)
+}
+
+/// The page of a network that runs: it asks whoever served it for the document, and for what comes next.
+pub fn render_live() -> Result<String, ReportError> {
+    rendered("A lab", "", "null", true)
+}
+
+fn rendered(title: &str, subtitle: &str, data: &str, live: bool) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::Html);
     environment.add_template("page", TEMPLATE)?;
-    let data = serde_json::to_string(document).expect("a document is plain data").replace('<', "\\u003c");
     let safe = |text: &str| Value::from_safe_string(text.to_owned());
     let (style, script) = (format!("\n{STYLE}"), format!("\n{SCRIPT}"));
     Ok(environment.get_template("page")?.render(context! {
-        title => document.title.as_str(), subtitle => document.subtitle.as_str(),
+        title => title, subtitle => subtitle, live => live,
         style_digest => safe(&digest(&style)), script_digest => safe(&digest(&script)),
-        style => safe(&style), script => safe(&script), document => safe(&data),
+        style => safe(&style), script => safe(&script), document => safe(data),
     })?)
 }
 

@@ -11,18 +11,13 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use hyper::server::conn::http1::Builder;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use tokio::sync::{Mutex, Semaphore, oneshot};
+use tokio::sync::{Mutex, oneshot};
 
 use super::{Loop, Question, metrics};
 use crate::error::NodeError;
 use crate::runner::DaemonKind;
-use crate::tcp::{accepted, place};
+use crate::web::{self, WebLimits};
 
-/// How long a client may take for the head of a request, and be silent before the next.
-const HEAD_MAX: Duration = Duration::from_secs(5);
 /// How long a connection may last. Whoever reads often makes another one.
 const CONNECTION_MAX: Duration = Duration::from_secs(60);
 /// How long a daemon may take to answer.
@@ -40,26 +35,12 @@ struct Asked {
 
 /// Serves at most so many connections at a time until it fails.
 pub(super) async fn serve(listener: TcpListener, kind: DaemonKind, daemon: Loop, max: usize) -> Result<(), NodeError> {
-    let listener = tokio::net::TcpListener::from_std(listener).map_err(NodeError::system("serving HTTP"))?;
     let router = Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthy))
         .route("/readyz", get(ready))
         .with_state(Arc::new(Asked { kind, daemon, text: Mutex::new(None) }));
-    let service = TowerToHyperService::new(router);
-    let mut http = Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
-    let places = Arc::new(Semaphore::new(max));
-    loop {
-        let place = place(&places).await;
-        let Some((stream, _)) = accepted(listener.accept().await).await else { continue };
-        let connection = http.serve_connection(TokioIo::new(stream), service.clone());
-        tokio::spawn(async move {
-            // Whoever goes or is too slow has had its chance.
-            let _ = tokio::time::timeout(CONNECTION_MAX, connection).await;
-            drop(place);
-        });
-    }
+    web::serve(listener, router, WebLimits { connections: max, lasts: CONNECTION_MAX }).await
 }
 
 async fn metrics(State(asked): State<Arc<Asked>>) -> Response {

@@ -9,8 +9,8 @@ function made(tag, properties = {}, children = []) {
 }
 
 class Lists {
-  constructor(replay, choose, goTo) {
-    Object.assign(this, { replay, choose, goTo, filter: "", order: "place", rows: [] });
+  constructor(replay, choose, visit, goTo) {
+    Object.assign(this, { replay, choose, visit, goTo, filter: "", order: "place", rows: [] });
     this.links = document.getElementById("links");
     this.nodes = document.getElementById("nodes");
     const field = document.getElementById("filter");
@@ -94,13 +94,14 @@ class Lists {
   nodeTable() {
     const { replay } = this;
     const queues = replay.hasQueues ? [["waits at it", true]] : [];
-    this.head(this.nodes, [["node", false], ["role", false], ["links", true], ["down", true], ["sends", true], ["receives", true], ...queues, ["dropped at it so far", true]]);
+    const cpu = replay.isLive ? [["daemons' CPU", true]] : [];
+    this.head(this.nodes, [["node", false], ["role", false], ["links", true], ["down", true], ["sends", true], ["receives", true], ...queues, ...cpu, ["dropped at it so far", true]]);
     this.nodeRows = replay.nodes.slice(0, 2 * ROWS_MOST).map(node => {
       const button = made("button", { textContent: Painter.line(node.name), title: "its links" });
-      button.addEventListener("click", () => this.find(node.name));
-      const cells = Array.from({ length: 5 + queues.length }, () => made("td", { className: "number" }));
+      button.addEventListener("click", () => this.visit(node.number));
+      const cells = Array.from({ length: 5 + queues.length + cpu.length }, () => made("td", { className: "number" }));
       cells[0].textContent = String(node.links.length);
-      this.nodes.tBodies[0].append(made("tr", {}, [made("td", {}, [button]), made("td", { textContent: node.members > 1 ? `${node.members} \u00d7 ${node.role}` : node.role }), ...cells.slice(0, 4), ...(replay.hasQueues ? [cells[4]] : []), cells[cells.length - 1]]));
+      this.nodes.tBodies[0].append(made("tr", {}, [made("td", {}, [button]), made("td", { textContent: node.members > 1 ? `${node.members} \u00d7 ${node.role}` : node.role }), ...cells]));
       return { node, cells };
     });
   }
@@ -114,13 +115,14 @@ class Lists {
       const down = node.links.filter(link => replay.state(link, timeNs) !== "").length;
       const texts = [String(down), Words.rate(rate(out)), Words.rate(rate(out.map(way => way ^ 1)))];
       if (replay.hasQueues) texts.push(Words.bytes(sum(replay.queued, out)));
+      if (replay.isLive) texts.push(Words.percent(replay.cpu.get(node.number) ?? 0));
       texts.push(String(sum(replay.droppedSoFar, out)));
       texts.forEach((text, place) => Lists.put(cells[place + 1], text));
     }
   }
 
   events() {
-    const clock = Words.clock(this.replay.end);
+    const { clock } = this.replay;
     this.items = this.replay.events.slice(0, 400).map(event => {
       const button = made("button", { textContent: clock.text(event.time_ns) });
       button.addEventListener("click", () => this.goTo(this.replay.placeAfter(event)));

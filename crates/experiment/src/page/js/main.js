@@ -4,16 +4,16 @@ const CHOSEN_MOST = 6;
 const LIST_EVERY_MS = 250;
 
 class Page {
-  constructor(given) {
-    const replay = new Replay(given);
-    Object.assign(this, { replay, index: 0, playing: false, hover: null, selected: replay.notable(3), listed: 0 });
-    this.clock = Words.clock(replay.end);
-    document.getElementById("report").href = replay.report;
+  constructor(given, live = null) {
+    const replay = new Replay(given, live !== null);
+    Object.assign(this, { replay, live, index: 0, playing: false, hover: null, selected: replay.notable(3), listed: 0, grown: 0 });
+    this.clock = replay.clock;
+    if (!live) document.getElementById("report").href = replay.report;
     this.painter = new Painter(document.getElementById("canvas"), replay);
     this.view = new View(document.getElementById("canvas"), replay.layout, () => this.moved());
     this.timeline = new Timeline(replay, index => this.goTo(index));
     this.plots = new Plots(replay, index => this.goTo(index));
-    this.lists = new Lists(replay, link => this.choose(link), index => this.goTo(index));
+    this.lists = new Lists(replay, link => this.choose(link), node => this.visit(node), index => this.goTo(index));
     this.follow = new Follow(replay, () => this.paint());
     this.legend();
     this.buttons();
@@ -27,6 +27,7 @@ class Page {
 
   // A picture that says something: the first fault, or the middle of the run.
   firstMoment() {
+    if (this.live) return this.replay.length - 1;
     const fault = this.replay.marked.find(event => event.kind === "fault");
     return fault ? this.replay.placeAfter(fault) : Math.floor(this.replay.length / 2);
   }
@@ -35,10 +36,20 @@ class Page {
   take(chunk) {
     const follows = this.index === this.replay.length - 1;
     this.replay.take(chunk);
-    this.timeline.redraw();
-    this.lists.events();
-    this.plots.show(this.selected);
-    this.goTo(follows ? this.replay.length - 1 : this.index);
+    const old = this.replay.length > REMEMBERED ? REMEMBERED / 10 : 0;
+    if (old > 0) this.replay.forget(old);
+    if (chunk.events.length > 0) {
+      this.lists.events();
+      this.legend();
+      this.marks();
+    }
+    const now = performance.now();
+    if (now - this.grown > GROW_EVERY_MS) {
+      this.grown = now;
+      this.timeline.redraw();
+      this.plots.show(this.selected);
+    }
+    this.goTo(follows ? this.replay.length - 1 : this.index - old);
   }
 
   moved() {
@@ -126,7 +137,15 @@ class Page {
     const others = this.selected.filter(one => one !== link);
     this.selected = others.length < this.selected.length ? others : [...others, link].slice(-CHOSEN_MOST);
     this.showChosen();
+    this.live?.touch({ link });
     this.paint();
+  }
+
+  // A switch's links in the list; a host's in the plots.
+  visit(node) {
+    const { links, is_switch: isSwitch, name } = this.replay.nodes[node];
+    if (isSwitch) this.lists.find(name); else links.forEach(one => this.choose(one));
+    this.live?.touch({ node });
   }
 
   showChosen() {
@@ -162,6 +181,10 @@ class Page {
     on("zoom-in", () => this.view.by(1.4));
     on("zoom-out", () => this.view.by(1 / 1.4));
     on("zoom-fit", () => this.view.fit());
+    this.marks();
+  }
+
+  marks() {
     for (const id of ["previous", "next"]) document.getElementById(id).disabled = this.replay.marked.length === 0;
   }
 
@@ -197,9 +220,7 @@ class Page {
     canvas.addEventListener("click", event => {
       const { node, link } = this.painter.hit(point(event));
       if (link !== undefined) this.choose(link);
-      if (node === undefined) return;
-      const { links, is_switch: isSwitch, name } = this.replay.nodes[node];
-      if (isSwitch) this.lists.find(name); else links.forEach(one => this.choose(one));
+      if (node !== undefined) this.visit(node);
     });
   }
 
@@ -236,7 +257,8 @@ class Page {
   nodeTip(number) {
     const { name, role, members, links } = this.replay.nodes[number];
     const what = members > 1 ? `${members} of role ${role}` : role;
-    return [made("b", { textContent: name }), ` ${what}, ${Words.count(this.linksOf(links), "link")}`];
+    const cpu = this.replay.cpu.get(number);
+    return [made("b", { textContent: name }), ` ${what}, ${Words.count(this.linksOf(links), "link")}${cpu ? `, daemons ${Words.percent(cpu)} of a core` : ""}`];
   }
 
   linksOf(links) { return links.reduce((sum, link) => sum + this.replay.links[link].members, 0); }
@@ -261,4 +283,5 @@ class Page {
   }
 }
 
-globalThis.weftPage = new Page(JSON.parse(document.getElementById("document").textContent));
+const given = JSON.parse(document.getElementById("document").textContent);
+if (given) globalThis.weftPage = new Page(given); else globalThis.weftLive = new Live();

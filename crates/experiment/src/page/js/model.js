@@ -1,7 +1,8 @@
 // What the page knows: a fabric, and what its links did over time. Chunks of time are taken one after another: one with the document,
 // and as many later as a live source sends.
 class Replay {
-  constructor(given) {
+  constructor(given, isLive = false) {
+    this.isLive = isLive;
     this.title = given.title;
     this.report = given.report;
     this.layout = given.layout;
@@ -23,8 +24,12 @@ class Replay {
     this.hasQueues = false;
     this.longestQueue = 0;
     this.mostDropped = 0;
+    this.cpu = new Map();
     this.take(given.chunk);
   }
+
+  // One unit for all of its times.
+  get clock() { return Words.clock(this.isLive ? 100e9 : this.end); }
 
   // Appends what happened next.
   take(chunk) {
@@ -39,6 +44,27 @@ class Replay {
       this.takeDrops(way, begin, chunk.dropped[way]);
     }
     for (const event of chunk.events) this.takeEvent(event);
+    if (chunk.cpu_milli) this.cpu = new Map(chunk.cpu_milli);
+  }
+
+  // Forgets its first times and what happened then, but for outages that last.
+  forget(count) {
+    this.times.splice(0, count);
+    for (const rows of [this.use, this.queued, this.dropped, this.droppedSoFar]) rows.forEach(row => row.splice(0, count));
+    const [first] = this.times;
+    this.outages = this.outages.map(all => all.filter(one => one.to >= first));
+    const open = this.broken;
+    this.events = this.events.filter(event => event.time_ns >= first || (event.kind === "fault" && open.has(event.subject)));
+  }
+
+  // What is broken at the end.
+  get broken() {
+    const open = new Set();
+    for (const { kind, subject } of this.events) {
+      if (kind === "fault") open.add(subject);
+      if (kind === "repair") open.delete(subject);
+    }
+    return open;
   }
 
   takeDrops(way, begin, pairs) {

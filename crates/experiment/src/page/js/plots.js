@@ -29,7 +29,7 @@ class Plots {
     heading.textContent = title;
     holder.append(heading);
     this.place.append(holder);
-    const clock = Words.clock(this.replay.end);
+    const clock = this.replay.clock;
     const colours = Palette.read();
     const axis = { stroke: colours.soft, grid: { stroke: colours.line, width: 1 }, ticks: { stroke: colours.line, width: 1 }, font: "11px system-ui, sans-serif" };
     const ways = this.selected.flatMap(link => [2 * link, 2 * link + 1]);
@@ -54,7 +54,7 @@ class Plots {
 
   drawEvents(chart, colours) {
     const { ctx: context, bbox } = chart;
-    const size = Words.clock(this.replay.end).size;
+    const size = this.replay.clock.size;
     context.save();
     context.lineWidth = devicePixelRatio;
     for (const event of this.replay.marked) {

@@ -27,7 +27,6 @@ class Timeline {
   redraw() {
     this.width = this.marks.clientWidth;
     if (this.width === 0) return;
-    this.slider.max = this.replay.length - 1;
     const outages = this.outages();
     this.height = AREA_HEIGHT + (outages.length > 0 ? 4 + Math.min(LANES, this.lanes) * LANE_HEIGHT : 0);
     this.marks.style.height = `${this.height}px`;
@@ -75,6 +74,7 @@ class Timeline {
   }
 
   show(index) {
+    this.slider.max = this.replay.length - 1;
     this.slider.value = index;
     const x = this.x(index).toFixed(1);
     this.head.setAttribute("x1", x);
