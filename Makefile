@@ -23,7 +23,7 @@ deps: ## install the Debian packages that building and running need
 	@scripts/deps.sh build run
 
 deps-test: ## the same, and what the tests need
-	@scripts/deps.sh build run test metrics
+	@scripts/deps.sh build run test metrics pages
 
 toolchain:
 	@scripts/toolchain.sh --say

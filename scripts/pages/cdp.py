@@ -73,7 +73,10 @@ class Browser:
 
     def open(self, path, wait="globalThis.weftPage !== undefined"):
         """Opens a file and waits until its program says that it is ready."""
-        self.call("Page.navigate", url=f"file://{os.path.realpath(path)}")
+        self.visit(f"file://{os.path.realpath(path)}", wait)
+
+    def visit(self, url, wait="globalThis.weftPage !== undefined"):
+        self.call("Page.navigate", url=url)
         self.until(wait)
 
     def ask(self, script):
@@ -98,8 +101,8 @@ class Browser:
 
     def key(self, key):
         """Presses and releases a key."""
-        text = {"Space": " "}.get(key, key if len(key) == 1 else "")
-        named = {"key": text or key, "code": key}
+        text = {"Space": " ", "Enter": "\r"}.get(key, key if len(key) == 1 else "")
+        named = {"key": key if key == "Enter" else text or key, "code": key, **({"windowsVirtualKeyCode": 13} if key == "Enter" else {})}
         self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **named)
         self.call("Input.dispatchKeyEvent", type="keyUp", **named)
 
@@ -114,8 +117,9 @@ class Browser:
         with open(path, "wb") as file:
             file.write(base64.b64decode(shot["data"]))
 
-    def complaints(self):
-        """Errors and warnings on the console, exceptions, and requests to anywhere but files and data."""
+    def complaints(self, server=None):
+        """Errors and warnings on the console, exceptions, and requests to anywhere but files, data and this server."""
+        own = [f"{scheme}:" for scheme in ("file", "data", "about")] + ([f"http://{server}/"] if server else [])
         found = []
         for event in self.events:
             method, what = event.get("method"), event.get("params", {})
@@ -125,6 +129,6 @@ class Browser:
                 found.append(f"console: {what['args']}")
             elif method == "Log.entryAdded" and what["entry"]["level"] in ("error", "warning"):
                 found.append(f"log: {what['entry']['text']}")
-            elif method == "Network.requestWillBeSent" and what["request"]["url"].split(":")[0] not in ("file", "data", "about"):
+            elif method == "Network.requestWillBeSent" and not what["request"]["url"].startswith(tuple(own)):
                 found.append(f"request: {what['request']['url']}")
         return found

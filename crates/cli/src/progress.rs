@@ -62,6 +62,12 @@ impl TerminalProgress {
         Ok(Self { bar, quiet, interrupted, plain })
     }
 
+    /// Set when the user asks to stop.
+    #[cfg(feature = "lab")]
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.interrupted)
+    }
+
     /// Clears the bar, so that results start on a clean line.
     pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {

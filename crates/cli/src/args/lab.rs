@@ -135,6 +135,24 @@ What `weft lab fail` and `silence` have broken is taken into account: the rest o
         #[command(flatten)]
         common: LiveArgs,
     },
+    /// Show a lab in a browser as it is now, and break and mend it there
+    #[command(after_help = "\
+Examples:
+  weft lab watch                     prints an address for a browser of this machine
+  weft lab watch --listen 127.0.0.1:8080
+  ssh -L 8080:127.0.0.1:8080 HOST    the same from elsewhere
+
+Programs use the same verbs: POST /api/v1/fail and so on, with `Authorization: Bearer TOKEN`; /openapi.json lists them.
+Who has the address with its token may change the lab. Ctrl-C ends it; the lab stays.")]
+    Watch {
+        /// Name of the lab; needed only if several are up
+        name: Option<String>,
+        /// Where to listen; port 0 is any that is free
+        #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+        listen: std::net::SocketAddr,
+        #[command(flatten)]
+        output: OutputFlag,
+    },
     /// Draw a fabric
     #[command(after_help = "\
 Examples:

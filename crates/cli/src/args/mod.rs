@@ -394,6 +394,10 @@ pub(crate) struct RunArgs {
     /// shard run/PLAN-shard-i-of-n]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Show the lab of the run in a browser meanwhile
+    #[cfg(feature = "lab")]
+    #[arg(long, conflicts_with = "shard")]
+    pub(crate) watch: bool,
     /// Also write the claims as JUnit's XML
     #[arg(long, value_name = "FILE", conflicts_with = "shard")]
     pub(crate) junit: Option<PathBuf>,

@@ -94,10 +94,26 @@ fn run_one(args: &RunArgs, plan: &Plan, out: Option<PathBuf>, quiet: bool) -> Re
     if let Some(why) = &choice.why {
         progress.note(why);
     }
+    #[cfg(feature = "lab")]
+    let _watched = watched(args, &choice.engines)?;
     let chosen: Vec<&dyn Engine> = choice.engines.iter().map(AsRef::as_ref).collect();
     let outcome = runner::run(plan, &chosen, &options, &progress);
     progress.finish();
     outcome.map_err(failure)
+}
+
+/// Shows labs of the run, if that is wanted and there will be any.
+#[cfg(feature = "lab")]
+fn watched(args: &RunArgs, engines: &[Box<dyn Engine>]) -> Result<Option<super::lab::Watched>, Failure> {
+    if !args.watch {
+        return Ok(None);
+    }
+    if engines.iter().all(|engine| engine.name() != "lab") {
+        let why =
+            "--watch shows labs, and this plan runs in virtual time: open the page that the run leaves (`watch:`)";
+        return Err(Failure::usage(format!("{why}, or add --engine lab")));
+    }
+    super::lab::Watched::start().map(Some)
 }
 
 fn engine(name: &str) -> Result<Box<dyn Engine>, EngineError> {

@@ -1,6 +1,10 @@
 //! A lab that people change while it is up: links fail, fall silent and come back, and the checks say what the lab does.
 
-use crate::common::{Machine, ok, one_lab_at_a_time, run, text};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::common::{Machine, ok, one_lab_at_a_time, run, text, wait_for, weft};
 
 /// Takes everything down when a test ends, also when it fails.
 struct Sweep;
@@ -132,4 +136,73 @@ fn a_lab_of_each_overlay_does_without_a_link_and_has_it_back() {
         }
         ok(&["lab", "down", fabric]);
     }
+}
+
+/// A file of the repository.
+fn of_root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// A real browser: what is clicked there happens in the kernel, and nobody without the token changes anything.
+#[test]
+fn a_page_breaks_and_mends_a_lab_and_strangers_do_not() {
+    let Some(_turn) = one_lab_at_a_time().filter(|_| weft_needs::packages("pages")) else { return };
+    let _sweep = Sweep;
+    let before = Machine::now();
+    ok(&["lab", "up", "vl2-4servers", "--name", "page", "--quiet"]);
+    let mut page = Command::new(of_root("scripts/pages/live.py"));
+    let output = page.args([env!("CARGO_BIN_EXE_weft"), "page", "tor1", "agg1"]).output().expect("python3 is there");
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    ok(&["lab", "down", "page"]);
+    assert_eq!(before, Machine::now());
+}
+
+/// What a server of a lab answers, with the status at the end.
+fn asked(url: &str, path: &str, body: Option<&str>) -> String {
+    let (address, token) = url.trim().split_once("/#token=").expect("an address with a token");
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--max-time", "30", "--write-out", " %{http_code}", "--header"]);
+    curl.arg(format!("Authorization: Bearer {token}"));
+    curl.args(body.iter().flat_map(|body| ["--header", "Content-Type: application/json", "--data", body]));
+    text(&curl.arg(format!("{address}/api/v1/{path}")).output().expect("curl is there").stdout)
+}
+
+/// `weft run --watch`: its lab is shown while it is there, and the run alone says what becomes of it.
+#[test]
+fn a_run_is_watched_and_nobody_breaks_its_lab() {
+    let Some(_turn) = one_lab_at_a_time() else { return };
+    let _sweep = Sweep;
+    let before = Machine::now();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (plan, out) = (folder.path().join("plan.toml"), folder.path().join("out"));
+    let text_of_plan =
+        std::fs::read_to_string(of_root("crates/cli/tests/cli/plans/small-shuffle.toml")).expect("it is there");
+    let text_of_plan =
+        text_of_plan.replace("engines = [\"sim\"]", "engines = [\"lab\"]").replace("1 Gbit/s", "10 Mbit/s");
+    let text_of_plan = text_of_plan
+        .replace("10 Gbit/s", "100 Mbit/s")
+        .replace("\"1 ms\"", "\"100 ms\"")
+        .replace("\"10 s\"", "\"60 s\"");
+    std::fs::write(&plan, text_of_plan).expect("it is writable");
+    let in_virtual_time = run(&["run", "vl2/smoke", "--engine", "sim", "--watch"]);
+    assert!(text(&in_virtual_time.stderr).contains("--watch shows labs"), "{}", text(&in_virtual_time.stderr));
+    let mut command = weft();
+    command.arg("run").arg(&plan).arg("--out").arg(&out).args(["--watch", "--quiet"]).stderr(Stdio::piped());
+    let mut run_of_plan = command.stdout(Stdio::null()).spawn().expect("the binary starts");
+    let mut lines = BufReader::new(run_of_plan.stderr.take().expect("it is piped")).lines().map_while(Result::ok);
+    let url = lines.find_map(|line| line.strip_prefix("watch it: ").map(str::to_owned)).expect("it says where");
+    wait_for("links are used", || {
+        let said = asked(&url, "document", None);
+        let document: serde_json::Value =
+            said.rsplit_once(' ').and_then(|(json, _)| serde_json::from_str(json).ok()).unwrap_or_default();
+        let used = document["document"]["chunk"]["use_milli"].as_array().into_iter().flatten();
+        used.flat_map(|row| row.as_array().into_iter().flatten()).any(|milli| milli.as_u64() > Some(200))
+    });
+    let refused = asked(&url, "fail", Some(r#"{"what":["tor1","agg1"]}"#));
+    assert!(refused.contains("a run has made this lab") && refused.ends_with(" 409"), "{refused}");
+    let by_hand = run(&["lab", "fail", "tor1", "agg1"]);
+    assert!(text(&by_hand.stderr).contains("belongs to a run"), "{}", text(&by_hand.stderr));
+    let rest: Vec<String> = lines.collect();
+    assert!(run_of_plan.wait().expect("it ends").success(), "{rest:?}");
+    assert_eq!(before, Machine::now());
 }

@@ -1,6 +1,7 @@
 //! `weft lab`: fabrics of namespaces that stay up.
 
 mod live;
+mod watch;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -47,10 +48,13 @@ pub(crate) fn lab(command: LabCommand, quiet: bool) -> Result<ExitCode, Failure>
         ),
         LabCommand::Repair { what, all: _, common } => live::repair(&what, common, quiet),
         LabCommand::Validate { checks, common } => live::validate(checks.as_deref(), common, quiet),
+        LabCommand::Watch { name, listen, output } => watch::watch(name, listen, output.output),
         LabCommand::Graph { fabric, format } => graph(&fabric, format),
         LabCommand::Capture { port, write, lab, count, seconds } => capture(&port, &write, lab, count, seconds, quiet),
     }
 }
+
+pub(crate) use watch::Watched;
 
 /// The engine that `weft run` hands to an experiment.
 pub(crate) fn engine() -> Result<LabEngine, EngineError> {
