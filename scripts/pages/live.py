@@ -2,9 +2,9 @@
 """Opens the page of a lab that is up in a headless Chromium, and breaks and mends it there: what is clicked happens in the kernel, and
 nobody without the token changes anything. Needs root, as labs do.
 
-    scripts/pages/live.py WEFT LAB SWITCH NEIGHBOUR [--picture FILE.png] [--cost SECONDS]
+    scripts/pages/live.py WEFT LAB SWITCH NEIGHBOUR [--move SERVER SWITCH] [--picture FILE.png] [--cost SECONDS]
 
-The link between the two must be there and well. --cost also measures what the server and the page take.
+The link between the two must be there and well. --move takes a server to another rack and home. --cost also measures what the server and the page take.
 """
 
 import argparse
@@ -145,6 +145,18 @@ def by_keyboard(browser, link, interface):
     browser.until(f"weftPage.replay.state({link}, weftPage.replay.end) === '' && weftPage.replay.broken.size === 0", 25)
 
 
+def moves(browser, server, there):
+    """A server is taken to another rack and home, by its link in the list."""
+    browser.ask(f"weftPage.lists.rows.find(row => row.link.name.split(' \u2013 ').includes('{server}')).button.click()")
+    browser.until("!document.getElementById('moving').hidden", 5)
+    for rack in (there, None):
+        browser.until("!document.getElementById('racks').disabled", 25)
+        home = browser.ask("weftPage.replay.links[weftLive.what.link].name.replace(weftLive.what.server, '').replace(' \u2013 ', '')")
+        browser.ask(f"weftLive.racks.value = '{rack or home}', weftLive.racks.dispatchEvent(new Event('change'))")
+        browser.until(f"document.getElementById('done').textContent.startsWith('{server} is at {rack or home} after')", 25)
+    browser.until("document.querySelectorAll('#marks .move').length === 2", 5)
+
+
 def time_goes_on(browser):
     first = browser.ask("weftPage.replay.length")
     browser.until(f"weftPage.replay.length > {first} + 5 && weftPage.index === weftPage.replay.length - 1", 10)
@@ -223,6 +235,7 @@ def main():
     for name in ("weft", "lab", "switch", "neighbour"):
         parser.add_argument(name)
     parser.add_argument("--picture")
+    parser.add_argument("--move", nargs=2, metavar=("SERVER", "SWITCH"))
     parser.add_argument("--cost", type=float)
     arguments = parser.parse_args()
     weft, names = os.path.realpath(arguments.weft), [arguments.switch, arguments.neighbour]
@@ -235,6 +248,8 @@ def main():
         time_goes_on(browser)
         kernel, shown = breaks_and_mends(browser, link, interface)
         by_keyboard(browser, link, interface)
+        if arguments.move:
+            moves(browser, *arguments.move)
         named(browser)
         least = contrasts(browser)
         browser.until("!document.querySelector('#act [data-verb=fail]').disabled", 25)

@@ -54,6 +54,8 @@ pub enum LabError {
     },
     #[error("lab `{lab}` belongs to a run, which says itself what fails; bring one up for this: weft lab up FABRIC")]
     OfARun { lab: String },
+    #[error("`{server}` is at `{edge}` now; take it home before its link fails: weft lab move {server} {home}")]
+    Moved { server: String, edge: String, home: String },
     /// A command without a lab's name, and no lab is up.
     #[error("no lab is up; bring one up: weft lab up FABRIC")]
     NoLab,

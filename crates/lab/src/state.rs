@@ -52,6 +52,21 @@ pub struct LabState {
     /// What people have broken in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultKind>,
+    /// Servers that are not where the fabric has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved: Vec<MovedServer>,
+}
+
+/// A server that was taken to another rack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MovedServer {
+    pub server: String,
+    /// The edge switch that it is at.
+    pub edge: String,
+    /// That switch's interface to it.
+    pub port: String,
+    /// Its LA there.
+    pub la: std::net::Ipv4Addr,
 }
 
 /// A node of a lab.
@@ -113,6 +128,7 @@ impl LabState {
             directory: DirectoryStore::default(),
             seed: 0,
             faults: Vec::new(),
+            moved: Vec::new(),
         }
     }
 

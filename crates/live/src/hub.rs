@@ -17,6 +17,8 @@ pub(crate) struct Shown {
     pub(crate) lab: String,
     /// Whether people may change it.
     pub(crate) may_change: bool,
+    /// Whether its servers can be taken to other racks.
+    pub(crate) servers_move: bool,
 }
 
 /// All that a page begins with.
@@ -147,7 +149,7 @@ mod tests {
     fn readers_get_each_look_once_and_are_told_when_they_missed_some() {
         let hub = Hub::new();
         assert_eq!(hub.news(0), Some(News::Gone));
-        let lab = |name: &str| Some(Shown { lab: name.to_owned(), may_change: true });
+        let lab = |name: &str| Some(Shown { lab: name.to_owned(), may_change: true, servers_move: true });
         hub.show(lab("a"));
         let next = hub.next();
         assert_eq!(hub.news(next), None);

@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use weft_experiment::page::live::{Feed, Seen};
-use weft_lab::{Disturbance, LabState, Onlooker, ProcessId, Sight};
+use weft_lab::{Disturbance, LabState, MovedServer, Onlooker, ProcessId, Sight};
+use weft_scenario::engine::Overlay;
 
 use crate::hub::{Beginning, Hub, Shown};
 use crate::{LiveError, Which};
@@ -40,13 +41,18 @@ fn show(lab: &Onlooker, may_change: bool, hub: &Hub, is_over: &dyn Fn() -> bool)
     let ports = lab.ports().iter().map(|port| (port.node.as_str(), port.interface.as_str()));
     let feed = Feed::of(lab.fabric(), ports);
     let mut feed = feed.ok_or_else(|| LiveError::TooLarge(state.lab.clone()))?;
-    let shown = Shown { lab: state.lab.clone(), may_change };
+    let shown = Shown { lab: state.lab.clone(), may_change, servers_move: state.overlay == Overlay::Vl2 };
     let title = format!("Lab {}", state.lab);
     let subtitle = format!("{} of fabric {}, as it is now", state.overlay.name(), state.fabric);
+    let mut away = state.moved.clone();
     hub.show(Some(shown.clone()));
     let looked = lab.look(EVERY, |sight| {
-        let Sight { moment, broken, usage, disturbances, quiet } = sight;
-        let events = disturbances.iter().map(|one| ("outage", words(one))).collect();
+        let Sight { moment, broken, moved, usage, disturbances, quiet } = sight;
+        let mut events: Vec<_> = disturbances.iter().map(|one| ("outage", words(one))).collect();
+        if let Some(moved) = moved {
+            events.extend(moves(&away, &moved).map(|words| ("move", words)));
+            away = moved;
+        }
         let chunk = feed.take(&moment, Seen { broken, usage, quiet, events });
         hub.push(serde_json::to_string(&chunk).expect("a chunk is plain data"));
         for question in hub.asked() {
@@ -58,6 +64,14 @@ fn show(lab: &Onlooker, may_change: bool, hub: &Hub, is_over: &dyn Fn() -> bool)
     });
     hub.show(None);
     Ok(looked?)
+}
+
+/// Who is where, of those that were elsewhere before.
+fn moves<'a>(before: &'a [MovedServer], now: &'a [MovedServer]) -> impl Iterator<Item = String> + 'a {
+    let gone =
+        now.iter().filter(|one| !before.contains(one)).map(|one| format!("{} is at {} now", one.server, one.edge));
+    let is_home = |one: &&MovedServer| now.iter().all(|other| other.server != one.server);
+    gone.chain(before.iter().filter(is_home).map(|one| format!("{} is home again", one.server)))
 }
 
 /// What probes have lost, in words.

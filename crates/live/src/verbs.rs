@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use weft_lab::validate::{self, Validation, Wanted};
-use weft_lab::{Change, LabError};
+use weft_lab::{Change, LabError, LabOptions};
 use weft_scenario::engine::Progress;
 use weft_scenario::fault::FaultKind;
 
@@ -68,6 +68,14 @@ pub fn all() -> Vec<Verb> {
             Ok(weft_lab::repair(lab, what.named()?, progress)?)
         }),
         Verb::of(
+            ("move", CHANGES),
+            "Takes a server of a VL2 lab to another rack, or home",
+            |lab, to: Moving, progress| {
+                let weft = std::env::current_exe().map_err(|error| Refusal::Request(error.to_string()))?;
+                Ok(weft_lab::move_server(lab, [&to.server, &to.edge], &LabOptions::new(weft), progress)?)
+            },
+        ),
+        Verb::of(
             ("validate", LOOKS),
             "Checks daemons, shortest ways and their width, loops, who answers whom, packet length",
             |lab, wanted: Wanted, progress| -> Result<Validation, _> {
@@ -127,6 +135,15 @@ impl Mended {
             _ => Err(Refusal::Request("name `what` is mended, or say `all`".to_owned())),
         }
     }
+}
+
+/// A server and where it is to be.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Moving {
+    server: String,
+    /// An edge switch with a rack.
+    edge: String,
 }
 
 impl From<LabError> for Refusal {

@@ -103,6 +103,21 @@ Examples:
         #[command(flatten)]
         common: LiveArgs,
     },
+    /// Take a server of a VL2 lab to another rack: its address and its connections stay
+    #[command(after_help = "\
+Examples:
+  weft lab move s1 tor2
+  weft lab move s1 tor1       home again
+
+Its LA is another one, its AA is not; the directory is told, and senders that still use the old place are corrected by its ToR.")]
+    Move {
+        /// The server
+        server: String,
+        /// The edge switch that it is to be at
+        edge: String,
+        #[command(flatten)]
+        common: LiveArgs,
+    },
     /// Check a lab: daemons, shortest ways and their width, loops, who answers whom, packet length; exit code 3 if one fails
     #[command(after_help = "\
 Examples:

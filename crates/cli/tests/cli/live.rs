@@ -138,6 +138,50 @@ fn a_lab_of_each_overlay_does_without_a_link_and_has_it_back() {
     }
 }
 
+/// A server goes to another rack and home while somebody pings it: nobody but the wire is out of the way.
+#[test]
+fn a_server_moves_to_another_rack_and_home() {
+    let Some(_turn) = one_lab_at_a_time() else { return };
+    let _sweep = Sweep;
+    let before = Machine::now();
+    ok(&["lab", "up", "vl2-4servers", "--name", "moves", "--quiet"]);
+    assert!(answers("s1", "20.0.0.3"));
+    let moved = ok(&["lab", "move", "s3", "tor1", "--quiet", "-o", "json"]);
+    let moved: serde_json::Value = serde_json::from_str(&moved).expect("JSON");
+    assert_eq!((&moved["from"], &moved["to"]), (&"tor2".into(), &"tor1".into()), "{moved}");
+    // The sender is corrected: its next packets find the new place.
+    wait_for("s1 reaches s3 in its new rack", || answers("s1", "20.0.0.3"));
+    let route = ok(&["lab", "exec", "s3", "--", "ip", "-o", "-4", "addr"]);
+    assert!(route.contains(moved["la"].as_str().expect("an address")) && route.contains("20.0.0.3"), "{route}");
+    // Two may be away at one switch, a switch that a server has left can fail, and the checks hold meanwhile.
+    ok(&["lab", "move", "s4", "tor1", "--quiet"]);
+    wait_for("s3 reaches s4 in its new rack", || answers("s3", "20.0.0.4"));
+    ok(&["lab", "fail", "tor2", "--quiet"]);
+    assert!(
+        answers("s3", "20.0.0.4"),
+        "nothing of tor2 is on this way any more, and the directory at tor2 is not asked again"
+    );
+    ok(&["lab", "repair", "--all", "--quiet"]);
+    for (arguments, said) in [
+        (&["move", "s3", "tor1"][..], "`s3` is at `tor1` already"),
+        (&["move", "s3", "agg1"], "`agg1` is no edge switch"),
+        (&["move", "int1", "tor1"], "`int1` is no server"),
+        (&["move", "ghost", "tor1"], "no node `ghost`"),
+        (&["fail", "s3", "tor2"], "take it home before its link fails: weft lab move s3 tor2"),
+    ] {
+        let output = run(&[&["lab"], arguments].concat());
+        assert!(!output.status.success() && text(&output.stderr).contains(said), "{}", text(&output.stderr));
+    }
+    ok(&["lab", "move", "s3", "tor2", "--quiet"]);
+    ok(&["lab", "move", "s4", "tor2", "--quiet"]);
+    wait_for("s1 reaches s3 at home", || answers("s1", "20.0.0.3"));
+    assert!(!ok(&["lab", "ps", "moves", "-o", "json"]).contains("moved"), "nobody is away");
+    assert_passes(&[]);
+    ok(&["lab", "move", "s1", "tor2", "--quiet"]);
+    ok(&["lab", "down", "moves"]);
+    assert_eq!(before, Machine::now());
+}
+
 /// A file of the repository.
 fn of_root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
@@ -151,7 +195,10 @@ fn a_page_breaks_and_mends_a_lab_and_strangers_do_not() {
     let before = Machine::now();
     ok(&["lab", "up", "vl2-4servers", "--name", "page", "--quiet"]);
     let mut page = Command::new(of_root("scripts/pages/live.py"));
-    let output = page.args([env!("CARGO_BIN_EXE_weft"), "page", "tor1", "agg1"]).output().expect("python3 is there");
+    let output = page
+        .args([env!("CARGO_BIN_EXE_weft"), "page", "tor1", "agg1", "--move", "s3", "tor1"])
+        .output()
+        .expect("python3 is there");
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     ok(&["lab", "down", "page"]);
     assert_eq!(before, Machine::now());

@@ -185,10 +185,24 @@ impl<'a> Broken<'a> {
         self.lab.scenario.fabric.find(name).ok_or_else(missing)
     }
 
+    /// Whether the far end is a server that was taken elsewhere with its link.
+    fn is_away(&self, node: NodeId, link: LinkId) -> bool {
+        let fabric = &self.lab.scenario.fabric;
+        let far = fabric.link(link).far_end(node).map(|port| fabric.node(port.node).name.as_str());
+        self.lab.state.moved.iter().any(|moved| Some(moved.server.as_str()) == far)
+    }
+
+    /// Ports of links that went with their servers.
+    fn devices_away(&self, node: NodeId) -> impl Iterator<Item = String> {
+        let links = self.lab.scenario.fabric.links_of(node).iter().filter(move |link| self.is_away(node, **link));
+        links.flat_map(move |link| interfaces(&self.lab.scenario, *link, node)).map(|port| port.interface)
+    }
+
     fn set_ports(&self, ports: &[Port], up: bool) -> Result<(), LabError> {
         let devices = |ports: &BTreeSet<Port>, node: NodeId| -> BTreeSet<String> {
             let of_node = ports.iter().filter(|(at, _)| *at == node);
-            let all = of_node.flat_map(|(_, link)| interfaces(&self.lab.scenario, *link, node));
+            let here = of_node.filter(|(_, link)| !self.is_away(node, *link));
+            let all = here.flat_map(|(_, link)| interfaces(&self.lab.scenario, *link, node));
             all.map(|port| port.interface).collect()
         };
         let (ports, wanted): (BTreeSet<_>, _) = (ports.iter().copied().collect(), self.ports_of_active_faults()?);
@@ -196,7 +210,9 @@ impl<'a> Broken<'a> {
             let mut lines: Vec<Ip> = devices(&ports, node).into_iter().map(|device| Ip::Set { device, up }).collect();
             if up {
                 // Host routes and neighbours went with the link.
-                lines.extend(self.lab.plan.node(node).again(&devices(&wanted, node)).cloned());
+                let mut not = devices(&wanted, node);
+                not.extend(self.devices_away(node));
+                lines.extend(self.lab.plan.node(node).again(&not).cloned());
             }
             self.lab.batch(node, Program::Ip, &lines)?;
         }

@@ -81,6 +81,13 @@ fn is_of(fault: &FaultKind, what: &[String]) -> bool {
 /// Whether the lab has what shall fail.
 fn check(lab: &Lab, fault: &FaultKind) -> Result<(), LabError> {
     let fabric = &lab.scenario.fabric;
+    if let FaultKind::LinkDown { a, b } | FaultKind::LinkSilent { a, b } = fault
+        && let Some(moved) = lab.state.moved.iter().find(|moved| moved.server == *a || moved.server == *b)
+    {
+        let home = fabric.find(&moved.server).and_then(|id| fabric.edge_of(id));
+        let home = home.map_or_else(|| "EDGE".to_owned(), |(edge, _)| fabric.node(edge).name.clone());
+        return Err(LabError::Moved { server: moved.server.clone(), edge: moved.edge.clone(), home });
+    }
     let (FaultKind::SwitchDown { node } | FaultKind::SwitchSilent { node }) = fault else { return Ok(()) };
     let Some(id) = fabric.find(node) else { return Ok(()) };
     if fabric.node(id).role.is_switch() {

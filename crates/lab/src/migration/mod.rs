@@ -2,10 +2,12 @@
 //!
 //! * `mover`: takes a server from one edge switch to another, as live migration of a virtual machine does: its sockets
 //!   stay, its link and its LA are new, and the agent of the new place takes over
+//! * `live`: the same in a lab that is up, when people want it
 //! * `stream`: the traffic: a TCP connection that sends as much as it can, and a probe every millisecond
 //!
 //! Packets that reach the old ToR are counted by its data path (`no_such_host`); nothing else there is undeliverable.
 
+mod live;
 mod mover;
 mod stream;
 
@@ -28,6 +30,7 @@ use crate::options::LabOptions;
 use crate::overlay;
 use crate::up::Lab;
 use crate::wait;
+pub use live::{Move, move_server};
 use mover::Place;
 use stream::Stream;
 
@@ -95,6 +98,25 @@ fn aa_of(lab: &Lab, node: NodeId) -> Result<std::net::Ipv4Addr, LabError> {
     lab.scenario.addresses.aa(node).ok_or_else(none)
 }
 
+/// Tells the directory where a server is.
+fn tell(lab: &Lab, server: NodeId, place: &Place) -> Result<(), LabError> {
+    let aa = aa_of(lab, server)?;
+    for socket in told(lab) {
+        AdminClient::connect(&socket)
+            .and_then(|mut client| client.move_to(aa, lab.scenario.addresses.la(place.edge), Some(place.la), None))
+            .map_err(|error| LabError::Migration(format!("moving {aa} in the directory: {error}")))?;
+    }
+    Ok(())
+}
+
+/// Admin sockets of the servers that must be told: one of those that share a store, else all.
+fn told(lab: &Lab) -> Vec<std::path::PathBuf> {
+    let shared = lab.scenario.directory != weft_scenario::engine::DirectoryStore::Embedded;
+    let nodes = lab.scenario.fabric.with_role(Role::Directory);
+    let sockets = nodes.map(|node| overlay::admin_socket(&lab.state.lab, &lab.plan.node(node).name));
+    sockets.take(if shared { 1 } else { usize::MAX }).collect()
+}
+
 struct Migration<'a> {
     lab: &'a mut Lab,
     options: &'a LabOptions,
@@ -159,21 +181,7 @@ impl Migration<'_> {
         mover::take(self.lab, self.options, self.progress, self.moves, from, to)?;
         self.row.arrived_ns = self.now_ns();
         self.row.told_ns = self.row.arrived_ns;
-        let aa = aa_of(self.lab, self.moves)?;
-        for socket in self.told() {
-            AdminClient::connect(&socket)
-                .and_then(|mut client| client.move_to(aa, self.lab.scenario.addresses.la(to.edge), Some(to.la), None))
-                .map_err(|error| LabError::Migration(format!("moving {aa} in the directory: {error}")))?;
-        }
-        Ok(())
-    }
-
-    /// Admin sockets of the servers that must be told: one of those that share a store, else all.
-    fn told(&self) -> Vec<std::path::PathBuf> {
-        let shared = self.lab.scenario.directory != weft_scenario::engine::DirectoryStore::Embedded;
-        let nodes = self.lab.scenario.fabric.with_role(Role::Directory);
-        let sockets = nodes.map(|node| overlay::admin_socket(&self.lab.state.lab, &self.lab.plan.node(node).name));
-        sockets.take(if shared { 1 } else { usize::MAX }).collect()
+        tell(self.lab, self.moves, to)
     }
 
     fn count(&mut self, stale: &Stale) {

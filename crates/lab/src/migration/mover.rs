@@ -15,6 +15,7 @@ use crate::overlay;
 use crate::plan::iproute::Ip;
 use crate::plan::moved_host;
 use crate::process::kill_all;
+use crate::state::MovedServer;
 use crate::up::Lab;
 
 /// Where a server can be.
@@ -34,7 +35,15 @@ impl Place {
         Ok(Self { edge, la: lab.scenario.addresses.la(server) })
     }
 
-    /// Below the edge switch of another server, with the last address of its rack.
+    /// Where it is now.
+    pub(super) fn now(lab: &Lab, server: NodeId) -> Result<Self, LabError> {
+        let name = &lab.plan.node(server).name;
+        let moved = lab.state.moved.iter().find(|moved| moved.server == *name);
+        let place = moved.and_then(|moved| Some(Self { edge: lab.scenario.fabric.find(&moved.edge)?, la: moved.la }));
+        place.map_or_else(|| Self::of(lab, server), Ok)
+    }
+
+    /// Below the edge switch of another server.
     pub(super) fn beside(lab: &Lab, server: NodeId, neighbour: NodeId) -> Result<Self, LabError> {
         let Self { edge, .. } = Self::of(lab, neighbour)?;
         let name = |node| lab.plan.node(node).name.clone();
@@ -42,14 +51,34 @@ impl Place {
             let text = format!("`{}` and `{}` are in one rack; nothing would move", name(server), name(neighbour));
             return Err(LabError::Migration(text));
         }
-        let rack = lab.scenario.addresses.rack(edge);
-        let rack = rack.ok_or_else(|| LabError::Migration(format!("`{}` has no rack", name(edge))))?;
-        let la = Ipv4Addr::from(u32::from(rack.last()) - 1);
-        let taken = lab.scenario.fabric.ids().any(|node| lab.scenario.addresses.la(node) == la);
-        match taken {
-            true => Err(LabError::Migration(format!("the rack of `{}` is full", name(neighbour)))),
-            false => Ok(Self { edge, la }),
+        Self::at(lab, server, edge)
+    }
+
+    /// Below an edge switch: home, or with the last address of its rack that nobody has.
+    pub(super) fn at(lab: &Lab, server: NodeId, edge: NodeId) -> Result<Self, LabError> {
+        let home = Self::of(lab, server)?;
+        if home.edge == edge {
+            return Ok(home);
         }
+        let name = &lab.plan.node(edge).name;
+        let rack = lab.scenario.addresses.rack(edge);
+        let rack = rack.ok_or_else(|| LabError::Migration(format!("`{name}` has no rack")))?;
+        let is_taken = |la: &Ipv4Addr| {
+            lab.scenario.fabric.ids().any(|node| lab.scenario.addresses.la(node) == *la)
+                || lab.state.moved.iter().any(|moved| moved.la == *la)
+        };
+        let mut free = (u32::from(rack.network()) + 1..u32::from(rack.last())).rev().map(Ipv4Addr::from);
+        let la = free.find(|la| !is_taken(la));
+        la.map(|la| Self { edge, la }).ok_or_else(|| LabError::Migration(format!("the rack of `{name}` is full")))
+    }
+}
+
+/// Writes down where it is; one that is home is nothing to write down.
+fn note(lab: &mut Lab, server: NodeId, to: &Place, port: &str) {
+    let (server_name, edge) = (lab.plan.node(server).name.clone(), lab.plan.node(to.edge).name.clone());
+    lab.state.moved.retain(|moved| moved.server != server_name);
+    if lab.scenario.fabric.edge_of(server).is_some_and(|(home, _)| home != to.edge) {
+        lab.state.moved.push(MovedServer { server: server_name, edge, port: port.to_owned(), la: to.la });
     }
 }
 
@@ -87,9 +116,10 @@ pub(super) fn take(
         let queues: Vec<_> = plan.queues.iter().filter(|queue| queue.device == *device).collect();
         lab.batch(node, Program::Tc, &queues)?;
     }
-    overlay::serve_port(lab, to.edge, (to.edge != home).then_some(port.as_str()))?;
+    note(lab, server, to, &port);
+    overlay::serve_ports(lab, to.edge)?;
     if from.edge != home {
-        overlay::serve_port(lab, from.edge, None)?;
+        overlay::serve_ports(lab, from.edge)?;
     }
     overlay::start_agent_at(lab, &Launcher { options, progress }, server, to.edge, to.la)
 }

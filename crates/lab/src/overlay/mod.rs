@@ -16,7 +16,7 @@ pub(crate) use directory::{
 };
 pub(crate) use store::{nodes as store_nodes, store_leader};
 pub use switches::switch_status;
-pub(crate) use switches::{datapath_error, make_pin_dir, mount_bpffs, mount_bpffs_locked, serve_port, set_own_las};
+pub(crate) use switches::{datapath_error, make_pin_dir, mount_bpffs, mount_bpffs_locked, serve_ports, set_own_las};
 pub use tors::reporter_socket;
 pub use vtep::vtep_socket;
 

@@ -35,11 +35,17 @@ pub(super) fn attach(lab: &Lab) -> Result<(), LabError> {
     )
 }
 
-/// Sets up an edge switch anew with one host port more than the fabric has, or with those of the fabric alone: a server
-/// has come from another rack, or has gone home.
-pub(crate) fn serve_port(lab: &Lab, edge: NodeId, extra: Option<&str>) -> Result<(), LabError> {
-    let Some(mut config) = config(lab, lab.plan.node(edge)) else { return Ok(()) };
-    config.host_ports.extend(extra.map(str::to_owned));
+/// Sets up an edge switch anew with the ports of the servers that are at it now: those that the fabric has there without those that
+/// have left, and those that have come.
+pub(crate) fn serve_ports(lab: &Lab, edge: NodeId) -> Result<(), LabError> {
+    let plan = lab.plan.node(edge);
+    let Some(mut config) = config(lab, plan) else { return Ok(()) };
+    let home = |server: &str| Some(lab.scenario.fabric.edge_of(lab.scenario.fabric.find(server)?)?.0);
+    let gone =
+        |port: &String| lab.state.moved.iter().any(|moved| home(&moved.server) == Some(edge) && moved.port == *port);
+    config.host_ports.retain(|port| !gone(port));
+    let here = lab.state.moved.iter().filter(|moved| moved.edge == plan.name);
+    config.host_ports.extend(here.map(|moved| moved.port.clone()));
     // The pins keep it at work.
     lab.inside(edge, || SwitchDatapath::attach(&config).map(drop))
 }

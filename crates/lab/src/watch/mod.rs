@@ -18,7 +18,7 @@ use weft_scenario::topology::Fabric;
 
 use crate::error::LabError;
 use crate::home::namespace_path;
-use crate::state::LabState;
+use crate::state::{LabState, MovedServer};
 use crate::traffic::{PortWatch, TrafficError, WatchedPort};
 use crate::up::Lab;
 use beats::Beats;
@@ -42,6 +42,8 @@ pub struct Sight {
     pub moment: Moment,
     /// What people have broken, if that is not what it was at the look before.
     pub broken: Option<Vec<FaultKind>>,
+    /// Servers that are not at home, in the same way.
+    pub moved: Option<Vec<MovedServer>>,
     /// CPU of each node's daemons in thousandths of a core, where there is a new reading; nodes without any are left out.
     pub usage: Option<Vec<(String, u32)>>,
     /// Losses that are over.
@@ -87,12 +89,12 @@ impl Onlooker {
         let (mut usage, mut file) = (Usage::of(&self.lab.state), StateFile::of(&self.lab.state.lab));
         let (start, mut due, mut read) = (Instant::now(), Instant::now(), Instant::now());
         loop {
-            let broken = match file.changed() {
+            let (broken, moved) = match file.changed() {
                 Changed::Gone => return Ok(()),
-                Changed::Not => None,
+                Changed::Not => (None, None),
                 Changed::To(state) => {
                     usage.follow(&state);
-                    Some(state.faults)
+                    (Some(state.faults), Some(state.moved))
                 }
             };
             let moment = ports.moment(start.elapsed().as_nanos() as u64).map_err(failed)?;
@@ -101,7 +103,7 @@ impl Onlooker {
                 usage.read()
             });
             let (disturbances, quiet) = (beats.over(), beats.quiet());
-            if see(Sight { moment, broken, usage, disturbances, quiet }).is_break() {
+            if see(Sight { moment, broken, moved, usage, disturbances, quiet }).is_break() {
                 return Ok(());
             }
             due = (due + every).max(Instant::now());

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use weft_lab::validate::Wanted;
-use weft_lab::{Change, LabError};
+use weft_lab::{Change, LabError, LabOptions, Move};
 use weft_scenario::fault::FaultKind;
 
-use super::{failure, lab_name};
+use super::{failure, lab_name, this_program};
 use crate::args::LiveArgs;
 use crate::exit::{self, Failure};
 use crate::output::{self, Rows};
@@ -32,6 +32,22 @@ pub(super) fn fail(
 
 pub(super) fn repair(what: &[String], common: LiveArgs, quiet: bool) -> Result<ExitCode, Failure> {
     change(common, quiet, |lab, progress| weft_lab::repair(lab, what, progress))
+}
+
+/// Takes a server to another rack.
+pub(super) fn move_server(server: &str, edge: &str, common: LiveArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let lab = lab_name(common.lab)?;
+    let options = LabOptions::new(this_program().map_err(Failure::failed)?);
+    let progress = TerminalProgress::new(quiet)?;
+    let moved = weft_lab::move_server(&lab, [server, edge], &options, &progress);
+    progress.finish();
+    let moved = moved.map_err(failure)?;
+    let mut rows = Rows::new(&["server", "from", "to", "LA", "away", "directory told"]);
+    let ms = |seconds: f64| format!("{:.0} ms", seconds * 1e3);
+    let Move { server, from, to, la, away_s, told_s, .. } = moved.clone();
+    rows.push(vec![server, from, to, la.to_string(), ms(away_s), ms(told_s)]);
+    output::print(common.output.output, &rows, &Said { schema_version: 1, what: moved })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Checks the lab, and ends with 3 if it does not do what it should.
@@ -63,10 +79,10 @@ pub(super) fn validate(checks: Option<&Path>, common: LiveArgs, quiet: bool) -> 
 }
 
 #[derive(Serialize)]
-struct Said {
+struct Said<T> {
     schema_version: u32,
     #[serde(flatten)]
-    change: Change,
+    what: T,
 }
 
 fn change(
@@ -83,7 +99,7 @@ fn change(
         rows.push(vec![what, how.to_owned()]);
     }
     let (broken, kernel_ms, routes_s) = (change.broken.len(), change.kernel_s * 1e3, change.routes_s);
-    output::print(common.output.output, &rows, &Said { schema_version: 1, change })?;
+    output::print(common.output.output, &rows, &Said { schema_version: 1, what: change })?;
     if !quiet {
         let routes =
             routes_s.map_or_else(String::new, |seconds| format!(", routes followed {:.0} ms later", seconds * 1e3));

@@ -14,6 +14,8 @@ class Live {
     this.done = document.getElementById("done");
     for (const button of document.querySelectorAll("#act [data-verb]")) button.addEventListener("click", () => this.act(button.dataset.verb, { what: this.what.names }));
     document.getElementById("repair-all").addEventListener("click", () => this.act("repair", { all: true }));
+    this.racks = document.getElementById("racks");
+    this.racks.addEventListener("change", () => this.act("move", { server: this.what.server, edge: this.racks.value }));
     this.begin();
   }
 
@@ -39,8 +41,8 @@ class Live {
       if (answer?.status !== 401) setTimeout(() => this.begin(), RETRY_MS);
       return;
     }
-    const { document: given, next, may_change: mayChange } = await answer.json();
-    Object.assign(this, { next, mayChange });
+    const { document: given, next, may_change: mayChange, servers_move: moves } = await answer.json();
+    Object.assign(this, { next, mayChange, moves });
     document.title = `${given.title} - weft`;
     document.getElementById("title").textContent = given.title;
     document.getElementById("subtitle").textContent = given.subtitle;
@@ -102,9 +104,20 @@ class Live {
     if (number === undefined && link === undefined && !nodes[node].is_switch) return;
     const found = number === undefined ? nodes[node] : links[number];
     const names = number === undefined ? [found.name] : [nodes[found.a].name, nodes[found.b].name];
-    this.what = { names, link: number, node, whole: found.members === 1 };
+    const server = number === undefined ? undefined : names.find((_, place) => nodes[[found.a, found.b][place]].role === "server");
+    this.what = { names, link: number, node, server, whole: found.members === 1 };
+    this.offerRacks();
     document.getElementById("act").hidden = false;
     this.show();
+  }
+
+  // Where a server may go: edge switches of other servers.
+  offerRacks() {
+    const { nodes, links } = this.page.replay;
+    const { server } = this.what;
+    const racks = nodes.filter(one => one.is_switch && one.links.some(link => nodes[links[link].a].role === "server" || nodes[links[link].b].role === "server"));
+    document.getElementById("moving").hidden = !server || !this.what.whole || !this.moves || racks.length < 2;
+    this.racks.replaceChildren(made("option", { textContent: "\u2026", value: "", disabled: true, selected: true }), ...racks.map(one => made("option", { textContent: Painter.line(one.name), value: one.name })));
   }
 
   show() {
@@ -117,6 +130,7 @@ class Live {
     Lists.put(document.getElementById("subject"), names.map(Painter.line).join(" \u2013 "));
     const may = { fail: whole && !dead, silence: whole && !dead, repair: whole && broken };
     for (const button of document.querySelectorAll("#act [data-verb]")) button.disabled = this.busy || !may[button.dataset.verb];
+    this.racks.disabled = this.busy;
     document.getElementById("repair-all").disabled = this.busy || replay.broken.size === 0;
     if (!whole) this.say("Several are drawn as one here; break them by name: weft lab fail A B.");
   }
@@ -129,12 +143,17 @@ class Live {
       const answer = await this.ask(verb, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
       const said = await answer.json();
       if (!answer.ok) throw new Error(said.error);
+      if (verb === "move") {
+        this.say(`${said.server} is at ${said.to} after ${Math.round(said.away_s * 1000)} ms; the directory knew after ${Math.round(said.told_s * 1000)} ms.`);
+        return;
+      }
       const routes = said.routes_s === null ? "" : `, routes followed ${Math.round(said.routes_s * 1000)} ms later`;
       this.say(`Done in ${Math.max(1, Math.round(said.kernel_s * 1000))} ms${routes}. ${Words.count(said.broken.length, "fault")} now.`);
     } catch (error) {
       this.say(error.message, true);
+    } finally {
+      this.busy = false;
+      this.show();
     }
-    this.busy = false;
-    this.show();
   }
 }
