@@ -123,6 +123,21 @@ fn remove_lab(lab: &str, state: Option<&LabState>, removed: &mut Removed) -> Res
     Ok(())
 }
 
+/// Takes nodes out of a lab: what runs in their namespaces, these, and FRR's folders of them.
+pub(crate) fn remove_nodes(lab: &str, namespaces: &[String]) -> Result<(), LabError> {
+    let owner = Owner::Lab(lab.to_owned());
+    let is_ours = |found: &Found| matches!(found, Found::Ours(of, _) | Found::Stub(Some(of)) if *of == owner);
+    let ours: Vec<_> = netns::look_at(namespaces)?.into_iter().filter(|(_, found)| is_ours(found)).collect();
+    process::kill_all(&process::in_namespaces(&inodes(&ours)));
+    netns::delete(&names(&ours))?;
+    for (name, found) in frr::run_dirs()? {
+        if found == Some(owner.clone()) && namespaces.contains(&name) {
+            frr::remove_run_dir(&name)?;
+        }
+    }
+    Ok(())
+}
+
 fn names(found: &[(String, Found)]) -> Vec<String> {
     found.iter().map(|(name, _)| name.clone()).collect()
 }

@@ -56,6 +56,8 @@ pub enum LabError {
     OfARun { lab: String },
     #[error("`{server}` is at `{edge}` now; take it home before its link fails: weft lab move {server} {home}")]
     Moved { server: String, edge: String, home: String },
+    #[error("lab `{lab}` stays as it is: {why}")]
+    NotApplied { lab: String, why: String },
     /// A command without a lab's name, and no lab is up.
     #[error("no lab is up; bring one up: weft lab up FABRIC")]
     NoLab,
@@ -101,7 +103,7 @@ pub enum LabError {
     Batch {
         /// The node whose namespace it ran in.
         node: String,
-        /// `ip`, `tc` or `bridge`.
+        /// `ip`, `tc`, `bridge` or `vtysh`.
         program: &'static str,
         /// The refused line, or all that is known about it.
         line: String,

@@ -16,6 +16,7 @@
 //! * [`plan`]: what would be done to each node, as text
 
 mod adjacency;
+mod apply;
 mod batch;
 pub mod bundle;
 mod capture;
@@ -68,6 +69,7 @@ mod verbs;
 mod wait;
 mod watch;
 
+pub use apply::{Applied, apply};
 pub use capture::{CaptureFilter, CaptureOptions, CaptureSummary, capture};
 pub use down::{Removed, down, down_all, down_matching, sweep_orphans};
 pub use engine::LabEngine;

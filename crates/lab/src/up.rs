@@ -106,18 +106,23 @@ fn claim(name: &str, scenario: &Scenario, seed: u64, owner: Option<ProcessId>) -
 }
 
 fn prepare(state: &LabState, scenario: &Scenario) -> Result<(), LabError> {
-    // What is there already is somebody else's: it must not be recorded, or an empty file or folder would be removed as ours.
-    let is_there = |path: &Path| path.symlink_metadata().is_ok();
-    for namespace in state.namespaces() {
-        if is_there(&namespace_path(&namespace)) {
-            return Err(LabError::NamespaceExists(namespace));
-        }
-        if is_there(&frr_dir(&namespace)) {
-            return Err(frr::run_dir_exists(&namespace));
-        }
-    }
+    names_are_free(state.namespaces().iter().map(String::as_str))?;
     state.save()?;
     sysctls::adjust_machine(scenario.fabric.servers().count())
+}
+
+/// What is there already is somebody else's: it must not be recorded, or an empty file or folder would be removed as ours.
+pub(crate) fn names_are_free<'a>(namespaces: impl Iterator<Item = &'a str>) -> Result<(), LabError> {
+    let is_there = |path: &Path| path.symlink_metadata().is_ok();
+    for namespace in namespaces {
+        if is_there(&namespace_path(namespace)) {
+            return Err(LabError::NamespaceExists(namespace.to_owned()));
+        }
+        if is_there(&frr_dir(namespace)) {
+            return Err(frr::run_dir_exists(namespace));
+        }
+    }
+    Ok(())
 }
 
 /// Takes a half-made lab down when building it fails.
@@ -335,7 +340,7 @@ impl Builder<'_> {
     }
 }
 
-fn apply_sysctls(plan: &NodePlan) -> Result<(), LabError> {
+pub(crate) fn apply_sysctls(plan: &NodePlan) -> Result<(), LabError> {
     for setting in &plan.sysctls {
         match sysctls::write(setting.name, &setting.value) {
             Err(_) if setting.optional && sysctls::read(setting.name).is_none() => {}

@@ -17,7 +17,14 @@ const NEXT_LAB: Duration = Duration::from_millis(200);
 /// Shows the lab, or the run's labs one after the other, until it is over.
 pub(crate) fn follow(which: &Which, hub: &Hub, is_over: &dyn Fn() -> bool) -> Result<(), LiveError> {
     let run = match which {
-        Which::Named(name) => return show(&Onlooker::open(name)?, true, hub, is_over),
+        Which::Named(name) => {
+            show(&Onlooker::open(name)?, true, hub, is_over)?;
+            // It may have become another one (`weft lab apply`).
+            while !is_over() && LabState::load(name).is_ok_and(|state| state.ready) {
+                show(&Onlooker::open(name)?, true, hub, is_over)?;
+            }
+            return Ok(());
+        }
         Which::OfRun(run) => run,
     };
     while !is_over() {

@@ -8,6 +8,7 @@ use weft_lab::validate::{self, Validation, Wanted};
 use weft_lab::{Change, LabError, LabOptions};
 use weft_scenario::engine::Progress;
 use weft_scenario::fault::FaultKind;
+use weft_scenario::topology::from_yaml;
 
 /// A verb: `POST /api/v1/WORD`.
 pub struct Verb {
@@ -68,12 +69,17 @@ pub fn all() -> Vec<Verb> {
             Ok(weft_lab::repair(lab, what.named()?, progress)?)
         }),
         Verb::of(
+            ("apply", CHANGES),
+            "Makes another fabric of the lab, by the difference",
+            |lab, to: Wished, progress| {
+                let fabric = from_yaml(&to.fabric, "fabric").map_err(|error| Refusal::Request(error.to_string()))?;
+                Ok(weft_lab::apply(lab, &fabric, &options()?, progress)?)
+            },
+        ),
+        Verb::of(
             ("move", CHANGES),
             "Takes a server of a VL2 lab to another rack, or home",
-            |lab, to: Moving, progress| {
-                let weft = std::env::current_exe().map_err(|error| Refusal::Request(error.to_string()))?;
-                Ok(weft_lab::move_server(lab, [&to.server, &to.edge], &LabOptions::new(weft), progress)?)
-            },
+            |lab, to: Moving, progress| Ok(weft_lab::move_server(lab, [&to.server, &to.edge], &options()?, progress)?),
         ),
         Verb::of(
             ("validate", LOOKS),
@@ -135,6 +141,19 @@ impl Mended {
             _ => Err(Refusal::Request("name `what` is mended, or say `all`".to_owned())),
         }
     }
+}
+
+/// Daemons that a verb starts are those of this program.
+fn options() -> Result<LabOptions, Refusal> {
+    std::env::current_exe().map(LabOptions::new).map_err(|error| Refusal::Request(error.to_string()))
+}
+
+/// A fabric that a lab is to have.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Wished {
+    /// The text of a fabric's file.
+    fabric: String,
 }
 
 /// A server and where it is to be.

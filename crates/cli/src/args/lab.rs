@@ -103,6 +103,19 @@ Examples:
         #[command(flatten)]
         common: LiveArgs,
     },
+    /// Make another fabric of a lab while it is up, by the difference
+    #[command(after_help = "\
+Examples:
+  weft lab apply my-fabric.yaml         nodes and links that are new come, those that are gone go, all others are not touched
+  weft lab apply my-fabric.yaml -o json | jq -r '.come[]'
+
+New nodes and links stand at the end of the file, so that those that stay keep their addresses; a file that would change what stays is refused.")]
+    Apply {
+        /// Short name of a fabric or path of a YAML file
+        fabric: String,
+        #[command(flatten)]
+        common: LiveArgs,
+    },
     /// Take a server of a VL2 lab to another rack: its address and its connections stay
     #[command(after_help = "\
 Examples:

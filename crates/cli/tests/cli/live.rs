@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use crate::common::{Machine, ok, one_lab_at_a_time, run, text, wait_for, weft};
 
@@ -180,6 +181,100 @@ fn a_server_moves_to_another_rack_and_home() {
     ok(&["lab", "move", "s1", "tor2", "--quiet"]);
     ok(&["lab", "down", "moves"]);
     assert_eq!(before, Machine::now());
+}
+
+/// The smallest VL2 fabric with a third rack of two servers.
+fn with_a_rack(folder: &Path) -> String {
+    let four = std::fs::read_to_string(of_root("fabrics/vl2-4servers.yaml")).expect("it is there");
+    let nodes = "    dir1: {role: directory}\n    tor3: {role: tor}\n    s5: {role: server}\n    s6: {role: server}\n";
+    let links = "    - {endpoints: [\"agg1:tor3\", \"tor3:agg1\"]}\n    - {endpoints: [\"agg2:tor3\", \"tor3:agg2\"]}\n    \
+                 - {endpoints: [\"tor3:s5\", \"s5:eth0\"], rate: 20 Mbit/s, buffer: 4 MB}\n    \
+                 - {endpoints: [\"tor3:s6\", \"s6:eth0\"], rate: 20 Mbit/s, buffer: 4 MB}\n";
+    let file = folder.join("six.yaml");
+    std::fs::write(&file, four.replace("    dir1: {role: directory}\n", nodes) + links).expect("it is writable");
+    file.to_str().expect("plain").to_owned()
+}
+
+/// A command on a node that goes on meanwhile.
+fn begun(node: &str, command: &[&str]) -> Child {
+    let mut exec = weft();
+    exec.args(["lab", "exec", node, "--"]).args(command).stdout(Stdio::piped()).spawn().expect("the binary starts")
+}
+
+/// A rack comes and goes while all servers send to each other as much as they can.
+#[test]
+fn a_rack_comes_and_goes_and_no_packet_of_others_is_lost() {
+    let Some(_turn) = one_lab_at_a_time().filter(|_| weft_needs::program("iperf3")) else { return };
+    let _sweep = Sweep;
+    let before = Machine::now();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let six = with_a_rack(folder.path());
+    ok(&["lab", "up", "vl2-4servers", "--name", "grows", "--quiet"]);
+    let ring = ["s1", "s2", "s3", "s4"];
+    for node in ring {
+        ok(&["lab", "exec", node, "--", "iperf3", "-s", "-D", "-1"]);
+    }
+    let shuffle: Vec<Child> = (0..4usize)
+        .map(|place| {
+            begun(ring[place], &["iperf3", "-c", &format!("20.0.0.{}", (place + 1) % 4 + 1), "-t", "12", "-J"])
+        })
+        .collect();
+    // Past the queues of data, whose drops are not the change's.
+    let pings: Vec<Child> = [("s1", "20.0.0.3"), ("s4", "20.0.0.2")]
+        .map(|(node, to)| begun(node, &["ping", "-n", "-q", "-Q", "0xc0", "-i", "0.01", "-w", "10", to]))
+        .into();
+    let said = ok(&["lab", "apply", &six, "--quiet", "-o", "json"]);
+    assert!(said.contains(r#""come":["tor3","s5","s6"],"gone":[],"changed":["agg1","agg2"]"#), "{said}");
+    wait_for("the new servers are reached", || answers("s1", "20.0.0.5") && answers("s6", "20.0.0.2"));
+    ok(&["lab", "apply", "vl2-4servers", "--quiet"]);
+    for ping in pings {
+        let said = text(&ping.wait_with_output().expect("it ends").stdout);
+        assert!(said.contains(" 0% packet loss"), "{said}");
+    }
+    for flow in shuffle {
+        let said = text(&flow.wait_with_output().expect("it ends").stdout);
+        let sum: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+        let bytes = sum["end"]["sum_received"]["bytes"].as_f64().expect("bytes");
+        assert!(bytes > 10e6, "{bytes} bytes in 12 s at 20 Mbit/s");
+    }
+    assert_passes(&[]);
+    assert!(!answers("s1", "20.0.0.5"), "it has gone");
+    // The same again, and what would change what stays is refused.
+    ok(&["lab", "apply", &six, "--quiet"]);
+    assert_passes(&[]);
+    let faster = std::fs::read_to_string(&six).expect("it is there").replace("200 Mbit/s", "100 Mbit/s");
+    std::fs::write(folder.path().join("faster.yaml"), faster).expect("it is writable");
+    let faster = folder.path().join("faster.yaml");
+    for (arguments, said) in [
+        (vec!["apply", faster.to_str().expect("plain")], "would have another link, or one that carries something else"),
+        (vec!["apply", "trill-s1-s6"], "stays as it is: "),
+    ] {
+        let output = run(&[vec!["lab"], arguments].concat());
+        assert!(!output.status.success() && text(&output.stderr).contains(said), "{}", text(&output.stderr));
+    }
+    assert_passes(&[]);
+    ok(&["lab", "down", "grows"]);
+    assert_eq!(before, Machine::now());
+}
+
+/// Whenever the change is killed, `weft lab down` finds all of it.
+#[test]
+fn a_change_that_is_killed_leaves_nothing_behind() {
+    let Some(_turn) = one_lab_at_a_time() else { return };
+    let _sweep = Sweep;
+    let before = Machine::now();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let six = with_a_rack(folder.path());
+    for wait_ms in [60, 250, 700] {
+        ok(&["lab", "up", "vl2-4servers", "--name", "killed", "--quiet"]);
+        let mut apply =
+            weft().args(["lab", "apply", &six, "--quiet"]).stdout(Stdio::null()).spawn().expect("the binary starts");
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        apply.kill().expect("it is ours");
+        apply.wait().expect("it has ended");
+        ok(&["lab", "down", "killed"]);
+        assert_eq!(before, Machine::now(), "killed after {wait_ms} ms");
+    }
 }
 
 /// A file of the repository.

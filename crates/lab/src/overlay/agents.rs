@@ -27,9 +27,9 @@ pub fn status_socket(lab: &str, node: &str) -> PathBuf {
     socket_dir(lab).join(format!("{node}.status"))
 }
 
-/// Starts the agents and waits until their data paths are at work.
-pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabError> {
-    let servers: Vec<NodeId> = lab.scenario.fabric.servers().collect();
+/// Starts the agents of those of the nodes that are servers and waits until their data paths are at work.
+pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>, nodes: &[NodeId]) -> Result<(), LabError> {
+    let servers: Vec<NodeId> = lab.scenario.fabric.servers().filter(|server| nodes.contains(server)).collect();
     let mut configs: Vec<(NodeId, AgentConfig)> =
         servers.into_iter().filter_map(|server| Some((server, config(lab, server)?))).collect();
     for (server, config) in &mut configs {

@@ -6,12 +6,12 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use weft_node::DaemonKind;
 use weft_node::TlsFiles;
 use weft_node::certs::{self, Wanted};
 use weft_node::client::{AdminClient, Target};
 use weft_node::directory::protocol::MappingToSet;
 use weft_node::directory::{DirectoryConfig, StoreConfig};
+use weft_node::{DaemonKind, NodeError, settings_text, socket};
 use weft_scenario::engine::DirectoryStore;
 use weft_scenario::id::NodeId;
 use weft_scenario::topology::Role;
@@ -96,8 +96,9 @@ fn make_certificates(lab: &Lab) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Tells the directory where every AA is, and of which service, so that services do not reach each other: each server in one batch, or any of those that share a store.
-pub(super) fn register(lab: &Lab) -> Result<(), LabError> {
+/// Tells the directory where the AAs of those of the nodes are that are servers, and of which service, so that services do not reach each other: each
+/// directory server in one batch, or any of those that share a store.
+pub(super) fn register(lab: &Lab, of: &[NodeId]) -> Result<(), LabError> {
     let (fabric, addresses) = (&lab.scenario.fabric, &lab.scenario.addresses);
     let mapping = |server: NodeId| {
         let (edge, _) = fabric.edge_of(server)?;
@@ -111,13 +112,41 @@ pub(super) fn register(lab: &Lab) -> Result<(), LabError> {
             version: None,
         })
     };
-    let mappings: Vec<MappingToSet> = fabric.servers().filter_map(mapping).collect();
+    let servers = fabric.servers().filter(|server| of.contains(server));
+    let mappings: Vec<MappingToSet> = servers.filter_map(mapping).collect();
+    if mappings.is_empty() {
+        return Ok(());
+    }
+    tell(lab, |client| client.set_many(mappings.clone()).map(drop))
+}
+
+/// Tells the directory that the AAs of these servers are nowhere.
+pub(super) fn forget(lab: &Lab, servers: &[NodeId]) -> Result<(), LabError> {
+    let aas: Vec<Ipv4Addr> = servers.iter().filter_map(|server| lab.scenario.addresses.aa(*server)).collect();
+    tell(lab, |client| aas.iter().try_for_each(|aa| client.del(*aa).map(drop)))
+}
+
+/// Tells each directory server, or one of those that share a store.
+fn tell(lab: &Lab, what: impl Fn(&mut AdminClient) -> Result<(), NodeError>) -> Result<(), LabError> {
     let told = if lab.scenario.directory == DirectoryStore::Embedded { usize::MAX } else { 1 };
     for node in nodes(lab).into_iter().take(told) {
         let name = &lab.plan.node(node).name;
         AdminClient::connect(admin_socket(&lab.state.lab, name))
-            .and_then(|mut client| client.set_many(mappings.clone()))
+            .and_then(|mut client| what(&mut client))
             .map_err(|error| LabError::Registration { node: name.clone(), reason: error.to_string() })?;
+    }
+    Ok(())
+}
+
+/// Has the servers know the ToRs that there are now.
+pub(super) fn tell_rules(lab: &Lab) -> Result<(), LabError> {
+    for node in nodes(lab) {
+        let name = &lab.plan.node(node).name;
+        let failed = |reason: String| LabError::Registration { node: name.clone(), reason };
+        let settings = socket_dir(&lab.state.lab).join(format!("{name}.{}.toml", DaemonKind::Directory.word()));
+        fs::write(&settings, settings_text(&config(lab, node))).map_err(|error| failed(error.to_string()))?;
+        let socket = super::control_socket(&lab.state.lab, name, DaemonKind::Directory);
+        socket::reload(DaemonKind::Directory, &socket).map_err(|error| failed(error.to_string()))?;
     }
     Ok(())
 }

@@ -16,7 +16,9 @@ pub(crate) use directory::{
 };
 pub(crate) use store::{nodes as store_nodes, store_leader};
 pub use switches::switch_status;
-pub(crate) use switches::{datapath_error, make_pin_dir, mount_bpffs, mount_bpffs_locked, serve_ports, set_own_las};
+pub(crate) use switches::{
+    datapath_error, make_pin_dir, mount_bpffs, mount_bpffs_locked, remove_pins, serve_ports, set_own_las,
+};
 pub use tors::reporter_socket;
 pub use vtep::vtep_socket;
 
@@ -64,13 +66,46 @@ pub(crate) fn start(lab: &mut Lab, options: &LabOptions, progress: &dyn Progress
 }
 
 fn start_vl2(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabError> {
-    switches::attach(lab)?;
+    let all: Vec<NodeId> = lab.scenario.fabric.ids().collect();
+    switches::attach(lab, &all)?;
     store::start(lab, launcher.progress)?;
     directory::start(lab, launcher)?;
     // Before anybody asks: an agent believes "unknown" for a while.
-    directory::register(lab)?;
-    tors::start(lab, launcher)?;
-    agents::start(lab, launcher)
+    directory::register(lab, &all)?;
+    tors::start(lab, launcher, &all)?;
+    agents::start(lab, launcher, &all)
+}
+
+/// What VL2 adds to nodes that come to a lab that is up, and to the ports of those that have other links now. Others have nothing there.
+pub(crate) fn grow(
+    lab: &mut Lab,
+    launcher: &Launcher<'_>,
+    come: &[NodeId],
+    changed: &[NodeId],
+) -> Result<(), LabError> {
+    if lab.scenario.overlay != Overlay::Vl2 {
+        return Ok(());
+    }
+    let _quick = HurriedWaits::begin()?;
+    switches::attach(lab, come)?;
+    serve_changed(lab, changed)?;
+    directory::tell_rules(lab)?;
+    directory::register(lab, come)?;
+    tors::start(lab, launcher, come)?;
+    agents::start(lab, launcher, come)
+}
+
+/// Sets up switches anew whose ports are others now.
+pub(crate) fn serve_changed(lab: &Lab, switches: &[NodeId]) -> Result<(), LabError> {
+    match lab.scenario.overlay {
+        Overlay::Vl2 => switches.iter().try_for_each(|switch| serve_ports(lab, *switch)),
+        _ => Ok(()),
+    }
+}
+
+/// Tells the directory that servers will be nowhere.
+pub(crate) fn forget(lab: &Lab, go: &[NodeId]) -> Result<(), LabError> {
+    if lab.scenario.overlay == Overlay::Vl2 { directory::forget(lab, go) } else { Ok(()) }
 }
 
 /// Starts directory servers or etcd nodes again that were killed, and waits until they are ready.

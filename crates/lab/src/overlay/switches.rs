@@ -14,15 +14,17 @@ use crate::folder::Folder;
 use crate::home::{BPF_DIR, lock, namespace_path, pin_dir};
 use crate::netns;
 use crate::plan::NodePlan;
+use crate::removal::remove_tree;
 use crate::up::Lab;
 
 /// Switches that are set up at once: each port's attachment waits for the kernel more than it computes.
 const LOADERS: usize = 8;
 
-/// Attaches decapsulation to every switch that owns an LA which packets are addressed to.
-pub(super) fn attach(lab: &Lab) -> Result<(), LabError> {
+/// Attaches decapsulation to those of the nodes that own an LA which packets are addressed to.
+pub(super) fn attach(lab: &Lab, nodes: &[NodeId]) -> Result<(), LabError> {
     mount_bpffs()?;
-    let plans: Vec<&NodePlan> = lab.plan.nodes.iter().filter(|plan| tier_of(plan.role).is_some()).collect();
+    let plans = nodes.iter().map(|node| lab.plan.node(*node));
+    let plans: Vec<&NodePlan> = plans.filter(|plan| tier_of(plan.role).is_some()).collect();
     netns::visit_all(
         &plans,
         LOADERS,
@@ -88,6 +90,14 @@ pub(crate) fn make_pin_dir(lab: &str, name: &str) -> Result<PathBuf, LabError> {
     let folder = pin_dir(lab).join(name);
     Folder::make(&folder, 0o700)?;
     Ok(folder)
+}
+
+/// Removes the pins of a node that is gone.
+pub(crate) fn remove_pins(lab: &str, node: &str) -> Result<(), LabError> {
+    match Folder::open(&pin_dir(lab))? {
+        Some(folder) => remove_tree(&folder, node).map(drop),
+        None => Ok(()),
+    }
 }
 
 /// The same for who holds the lock: whether it was not mounted before.

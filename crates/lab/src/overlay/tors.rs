@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use weft_node::DaemonKind;
 use weft_node::tor::{REPORTER_PORT, TorConfig, read};
+use weft_scenario::engine::Scenario;
 use weft_scenario::id::NodeId;
 
 use super::directory::{self, KEY_ID};
@@ -17,10 +18,11 @@ pub fn reporter_socket(lab: &str, node: &str) -> PathBuf {
     socket_dir(lab).join(format!("{node}.tor"))
 }
 
-/// Starts the reporters and waits until they read samples.
-pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>) -> Result<(), LabError> {
-    let edges: Vec<NodeId> =
-        lab.scenario.fabric.switches().filter(|switch| lab.scenario.addresses.rack(*switch).is_some()).collect();
+/// Starts the reporters of those of the nodes that are edge switches and waits until they read samples.
+pub(super) fn start(lab: &mut Lab, launcher: &Launcher<'_>, nodes: &[NodeId]) -> Result<(), LabError> {
+    let Scenario { fabric, addresses, .. } = &lab.scenario;
+    let is_edge = |node: &&NodeId| fabric.node(**node).role.is_switch() && addresses.rack(**node).is_some();
+    let edges: Vec<NodeId> = nodes.iter().filter(is_edge).copied().collect();
     let configs: Vec<(NodeId, TorConfig)> =
         edges.into_iter().map(|edge| Ok((edge, config(lab, edge)?))).collect::<Result<_, LabError>>()?;
     start_all(lab, launcher, DaemonKind::Tor, &configs, |lab, node| {

@@ -78,7 +78,7 @@ impl Onlooker {
         &self.ports
     }
 
-    /// Looks at these distances until `see` has enough or the lab is no more.
+    /// Looks at these distances until `see` has enough, or the lab is no more or has another fabric.
     ///
     /// # Errors
     /// [`LabError`]: the kernel refuses.
@@ -92,6 +92,8 @@ impl Onlooker {
             let (broken, moved) = match file.changed() {
                 Changed::Gone => return Ok(()),
                 Changed::Not => (None, None),
+                // Somebody has made another fabric of it: that is another picture.
+                Changed::To(state) if state.fabric_yaml != self.lab.state.fabric_yaml => return Ok(()),
                 Changed::To(state) => {
                     usage.follow(&state);
                     (Some(state.faults), Some(state.moved))

@@ -10,6 +10,7 @@ use weft_scenario::fault::FaultKind;
 
 use super::{failure, lab_name, this_program};
 use crate::args::LiveArgs;
+use crate::commands::fabric;
 use crate::exit::{self, Failure};
 use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
@@ -32,6 +33,26 @@ pub(super) fn fail(
 
 pub(super) fn repair(what: &[String], common: LiveArgs, quiet: bool) -> Result<ExitCode, Failure> {
     change(common, quiet, |lab, progress| weft_lab::repair(lab, what, progress))
+}
+
+/// Makes another fabric of a lab.
+pub(super) fn apply(file: &str, common: LiveArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let (lab, fabric) = (lab_name(common.lab)?, fabric::read(file)?);
+    let options = LabOptions::new(this_program().map_err(Failure::failed)?);
+    let progress = TerminalProgress::new(quiet)?;
+    let applied = weft_lab::apply(&lab, &fabric, &options, &progress);
+    progress.finish();
+    let applied = applied.map_err(failure)?;
+    let mut rows = Rows::new(&["node", "what"]);
+    for (names, what) in [(&applied.come, "came"), (&applied.gone, "went"), (&applied.changed, "has other links")] {
+        names.iter().for_each(|name| rows.push(vec![name.clone(), what.to_owned()]));
+    }
+    let took_s = applied.took_s;
+    output::print(common.output.output, &rows, &Said { schema_version: 1, what: applied })?;
+    if !quiet {
+        eprintln!("done in {took_s:.1} s");
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Takes a server to another rack.

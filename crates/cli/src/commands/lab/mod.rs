@@ -47,6 +47,7 @@ pub(crate) fn lab(command: LabCommand, quiet: bool) -> Result<ExitCode, Failure>
             |a, b| FaultKind::LinkSilent { a, b },
         ),
         LabCommand::Repair { what, all: _, common } => live::repair(&what, common, quiet),
+        LabCommand::Apply { fabric, common } => live::apply(&fabric, common, quiet),
         LabCommand::Move { server, edge, common } => live::move_server(&server, &edge, common, quiet),
         LabCommand::Validate { checks, common } => live::validate(checks.as_deref(), common, quiet),
         LabCommand::Watch { name, listen, output } => watch::watch(name, listen, output.output),
