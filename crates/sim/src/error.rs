@@ -20,11 +20,11 @@ pub enum SimError {
         most: usize,
     },
     /// A queue that takes longer to drain than the engine's clock allows for one hop.
-    #[error("link {link}: a full queue and the way to the far end take over {most_s} s; lower its buffer or delay")]
+    #[error("link {link}: a full queue and the way to the far end take over {most_ms} ms; lower its buffer or delay")]
     TooSlow {
         link: String,
-        /// The longest time allowed, in seconds.
-        most_s: u64,
+        /// The longest time allowed, in milliseconds.
+        most_ms: u64,
     },
     /// A packet does not fit through a link.
     #[error(transparent)]

@@ -28,7 +28,7 @@ impl Keys {
 
     /// The key of an event at this time.
     #[inline(always)]
-    pub(crate) fn draw(&mut self, time_ps: u64, port: u16) -> u64 {
+    pub(crate) fn draw(&mut self, time_ps: u64, port: u32) -> u64 {
         self.lots = self.lots.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let lot = self.lots >> (u64::BITS - LOT_BITS);
         (time_ps << LOT_BITS | lot) << self.port_bits | u64::from(port)
@@ -50,8 +50,8 @@ impl Keys {
     }
 
     #[inline(always)]
-    pub(crate) fn port(&self, key: u64) -> u16 {
-        (key & !(u64::MAX << self.port_bits)) as u16
+    pub(crate) fn port(&self, key: u64) -> u32 {
+        (key & !(u64::MAX << self.port_bits)) as u32
     }
 }
 

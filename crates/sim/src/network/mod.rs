@@ -12,8 +12,8 @@ use histogram::QueueHistogram;
 use pool::{Arriving, Pool};
 use port::{Count, NO_POOL, Port, PortRules, PortSetup, Special};
 
-/// Most ports of a network: what 16 bits can name, less one number that means "none".
-pub(crate) const PORTS_MAX: usize = u16::MAX as usize;
+/// Most ports of a network: what a hop can name.
+pub(crate) const PORTS_MAX: usize = Hop::PORTS_MAX;
 
 /// What became of a packet that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(crate) struct Arrival {
     /// Its next hop; `None`: it is where it was sent to.
     pub(crate) next: Option<Hop>,
     /// The port that it came through.
-    pub(crate) port: u16,
+    pub(crate) port: u32,
 }
 
 /// The network in motion.
@@ -90,14 +90,14 @@ impl Network {
         }
         let port_number = self.keys.port(key);
         self.now_ps = self.epoch_ps + self.keys.time_ps(key);
-        let port = &mut self.ports[usize::from(port_number)];
+        let port = &mut self.ports[port_number as usize];
         let (packet, next_ps) = port.take().expect("a port in the heap has a packet");
         match next_ps {
             Some(next_ps) => self.heap.replace_top(self.keys.draw(next_ps - self.epoch_ps, port_number)),
             None => self.heap.pop(),
         }
         let (here, next) = self.routes.step(packet.route());
-        self.carried[usize::from(port_number)].add(u64::from(packet.ip_bytes()) + here.extra_bytes());
+        self.carried[port_number as usize].add(u64::from(packet.ip_bytes()) + here.extra_bytes());
         Some(Arrival { packet, next, port: port_number })
     }
 
@@ -114,7 +114,7 @@ impl Network {
     /// Sends a packet on its next hop.
     #[inline(always)]
     pub(crate) fn send(&mut self, hop: Hop, mut packet: Packet) -> Sent {
-        let number = usize::from(hop.port());
+        let number = hop.port() as usize;
         let wire_bytes = u64::from(packet.ip_bytes()) + hop.extra_bytes();
         let port = &self.ports[number];
         let transmission_ps = port.wire.transmission_ps(wire_bytes);
@@ -133,8 +133,8 @@ impl Network {
     }
 
     /// What the rules of a port say about a packet that finds this queue.
-    fn examine(&mut self, number: u16, backlog_ps: u64, transmission_ps: u64, wire_bytes: u64) -> Verdict {
-        let place = usize::from(number);
+    fn examine(&mut self, number: u32, backlog_ps: u64, transmission_ps: u64, wire_bytes: u64) -> Verdict {
+        let place = number as usize;
         if let Some(histogram) = &mut self.histograms[place] {
             histogram.count_until(self.now_ps, &self.ports[place]);
         }
@@ -145,8 +145,7 @@ impl Network {
         }
         let arriving = Arriving { port: number, backlog_ps, wire_bytes };
         let full = rules.is_full(backlog_ps + transmission_ps)
-            || (rules.pool != NO_POOL
-                && !self.pools[usize::from(rules.pool)].admit(self.now_ps, &self.ports, arriving));
+            || (rules.pool != NO_POOL && !self.pools[rules.pool as usize].admit(self.now_ps, &self.ports, arriving));
         if full {
             rules.refused.add(wire_bytes);
             return Verdict::Drop(Sent::Refused);
@@ -167,8 +166,8 @@ impl Network {
     }
 
     /// Bytes that are queued at a port.
-    pub(crate) fn backlog_bytes(&self, port: u16) -> u64 {
-        self.ports[usize::from(port)].backlog_bytes(self.now_ps)
+    pub(crate) fn backlog_bytes(&self, port: u32) -> u64 {
+        self.ports[port as usize].backlog_bytes(self.now_ps)
     }
 
     /// When [`Self::start_epoch`] is due.
@@ -177,8 +176,8 @@ impl Network {
     }
 
     /// Takes a port down or up. What it loses by that is handed to `lost`.
-    pub(crate) fn set_down(&mut self, number: u16, down: bool, mut lost: impl FnMut(Packet)) {
-        let place = usize::from(number);
+    pub(crate) fn set_down(&mut self, number: u32, down: bool, mut lost: impl FnMut(Packet)) {
+        let place = number as usize;
         if let Some(histogram) = &mut self.histograms[place] {
             histogram.count_until(self.now_ps, &self.ports[place]);
         }
@@ -196,8 +195,8 @@ impl Network {
     }
 
     /// Records how long the queue of a port has which length.
-    pub(crate) fn measure(&mut self, number: u16) {
-        let place = usize::from(number);
+    pub(crate) fn measure(&mut self, number: u32) {
+        let place = number as usize;
         self.rules[place].special.set(Special::MEASURED, true);
         self.ports[place].obey(&self.rules[place]);
         self.histograms[place] = Some(QueueHistogram::default());

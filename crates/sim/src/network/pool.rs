@@ -12,7 +12,7 @@ const MILLI: u128 = 1_000;
 /// A packet that wants room at a port, whose queue it finds so long.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arriving {
-    pub(super) port: u16,
+    pub(super) port: u32,
     pub(super) backlog_ps: u64,
     pub(super) wire_bytes: u64,
 }
@@ -26,11 +26,11 @@ pub(crate) struct Pool {
     /// Dynamic threshold (Choudhury and Hahne, 1998): no queue is longer than alpha times what is free, in thousandths.
     alpha_milli: Option<u32>,
     /// The ports that share it.
-    ports: Vec<u16>,
+    ports: Vec<u32>,
 }
 
 impl Pool {
-    pub(crate) fn new(size_bytes: u64, alpha_milli: Option<u32>, ports: Vec<u16>) -> Self {
+    pub(crate) fn new(size_bytes: u64, alpha_milli: Option<u32>, ports: Vec<u32>) -> Self {
         Self { size_bytes, used_at_most: 0, alpha_milli, ports }
     }
 
@@ -49,7 +49,7 @@ impl Pool {
 
     /// Exactly how much is queued, in bytes.
     pub(super) fn used_bytes(&self, now_ps: u64, ports: &[Port]) -> u64 {
-        let queued = |port: &u16| ports[usize::from(*port)].backlog_bytes(now_ps);
+        let queued = |port: &u32| ports[*port as usize].backlog_bytes(now_ps);
         self.ports.iter().map(queued).sum()
     }
 
@@ -65,6 +65,6 @@ impl Pool {
         // The threshold is compared with what the packet finds: free space and queue before it is put in.
         let free = free + packet.wire_bytes;
         let threshold_bytes = u64::try_from(u128::from(free) * u128::from(alpha_milli) / MILLI).unwrap_or(u64::MAX);
-        packet.backlog_ps < ports[usize::from(packet.port)].wire.transmission_ps(threshold_bytes)
+        packet.backlog_ps < ports[packet.port as usize].wire.transmission_ps(threshold_bytes)
     }
 }

@@ -9,7 +9,7 @@ use crate::packet::Packet;
 use crate::time::PS_PER_S;
 
 /// Port without a shared pool.
-pub(crate) const NO_POOL: u16 = u16::MAX;
+pub(crate) const NO_POOL: u32 = u32::MAX;
 /// What a cut-through switch has to see of a packet before it forwards it, in bytes: the shortest Ethernet frame.
 pub(crate) const CUT_THROUGH_BYTES: u64 = 64;
 /// Fraction bits of [`Wire::byte_ps`].
@@ -108,7 +108,7 @@ pub(crate) struct PortRules {
     limit_ps: u64,
     /// Queues longer than this are marked, in picoseconds of transmission.
     mark_ps: u64,
-    pub(crate) pool: u16,
+    pub(crate) pool: u32,
     pub(crate) special: Special,
     /// What the full buffer refused.
     pub(crate) refused: Count,
@@ -153,7 +153,7 @@ pub(crate) struct PortSetup {
     pub(crate) limit_bytes: Option<u64>,
     /// Longest queue in bytes whose packets are not marked; `None`: no marks.
     pub(crate) mark_bytes: Option<u64>,
-    pub(crate) pool: u16,
+    pub(crate) pool: u32,
 }
 
 impl Port {

@@ -14,30 +14,38 @@ use crate::hash::scramble;
 pub use outer::Header;
 pub(crate) use outer::{Stage, outer_bytes};
 
-const EXTRA_BITS: u32 = 15;
-const CUT_THROUGH: u32 = 1 << 31;
+const PORT_BITS: u32 = 20;
+const EXTRA_BITS: u32 = 11;
+const CUT_THROUGH: u32 = 1 << (PORT_BITS + EXTRA_BITS);
 /// Stands after the last hop of each route. No hop looks like it: port numbers end before it.
 const END: u32 = u32::MAX;
 
-/// One hop: the port that sends, the bytes on that wire beside the IP packet, and whether the far end cuts through.
+/// One hop: the port that sends (20 bits), the bytes on that wire beside the IP packet (11), and whether the far end cuts
+/// through (1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hop(u32);
 
 impl Hop {
-    pub(crate) fn new(port: u16, extra_bytes: u16, cut_through: bool) -> Self {
-        debug_assert!(u32::from(extra_bytes) < 1 << EXTRA_BITS, "outer headers are tens of bytes");
-        Self(u32::from(port) | u32::from(extra_bytes) << 16 | if cut_through { CUT_THROUGH } else { 0 })
+    /// Most ports that hops can name, less the one that would make a hop look like [`END`].
+    pub(crate) const PORTS_MAX: usize = (1 << PORT_BITS) - 1;
+    /// Most bytes beside the IP packet.
+    pub(crate) const EXTRA_BYTES_MAX: u32 = (1 << EXTRA_BITS) - 1;
+
+    pub(crate) fn new(port: u32, extra_bytes: u32, cut_through: bool) -> Self {
+        debug_assert!((port as usize) < Self::PORTS_MAX, "larger networks are refused");
+        debug_assert!(extra_bytes <= Self::EXTRA_BYTES_MAX, "longer framing is refused");
+        Self(port | extra_bytes << PORT_BITS | if cut_through { CUT_THROUGH } else { 0 })
     }
 
     #[inline(always)]
-    pub(crate) fn port(self) -> u16 {
-        self.0 as u16
+    pub(crate) fn port(self) -> u32 {
+        self.0 & ((1 << PORT_BITS) - 1)
     }
 
     /// Outer headers and framing, in bytes.
     #[inline(always)]
     pub(crate) fn extra_bytes(self) -> u64 {
-        u64::from(self.0 >> 16 & ((1 << EXTRA_BITS) - 1))
+        u64::from(self.0 >> PORT_BITS & Self::EXTRA_BYTES_MAX)
     }
 
     /// Whether the switch at the far end starts to forward before it has the whole packet.
@@ -117,14 +125,15 @@ mod tests {
     #[test]
     fn a_route_is_stored_once_and_walked_to_its_end() {
         let mut routes = Routes::default();
-        let hops = [Hop::new(3, 78, true), Hop::new(65_534, 0, false)];
+        let hops = [Hop::new(3, 78, true), Hop::new(1_048_574, 2_047, true), Hop::new(0, 0, false)];
         let place = routes.intern(&hops);
         assert_eq!(routes.intern(&hops), place);
         assert_ne!(routes.intern(&hops[..1]), place, "the beginning of a route is another route");
         let first = routes.hop(place);
         assert_eq!((first.port(), first.extra_bytes(), first.is_cut_through()), (3, 78, true));
         assert_eq!(routes.step(place + 1), (hops[0], Some(hops[1])));
-        assert_eq!(routes.step(place + 2), (hops[1], None));
-        assert_eq!(hops[1].port(), 65_534);
+        assert_eq!(routes.step(place + 2), (hops[1], Some(hops[2])), "no hop looks like the end");
+        assert_eq!(routes.step(place + 3), (hops[2], None));
+        assert_eq!((hops[1].port(), hops[1].extra_bytes(), hops[1].is_cut_through()), (1_048_574, 2_047, true));
     }
 }

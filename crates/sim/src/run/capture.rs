@@ -33,7 +33,7 @@ const TCP_LEN_MAX: usize = 60;
 /// Which port is shown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Capture {
-    port: u16,
+    port: u32,
 }
 
 impl Capture {
@@ -52,7 +52,7 @@ impl Simulation<'_> {
         if self.flows[arrival.packet.flow() as usize].phase == Phase::Datagrams {
             return;
         }
-        let time_ps = self.network.now_ps - self.network.ports[usize::from(arrival.port)].wire.propagation_ps;
+        let time_ps = self.network.now_ps - self.network.ports[arrival.port as usize].wire.propagation_ps;
         if let Ok(frame) = self.frame(arrival) {
             self.observer.packet(time_ps, &frame);
         }

@@ -74,7 +74,7 @@ impl Simulation<'_> {
         }
         let allowed = stream.bucket.as_mut().is_none_or(|bucket| bucket.allows(now_ps, IP_BYTES + FRAME_HEADER_BYTES));
         let host = &self.hosts[spec.from as usize];
-        if allowed && host.has_room(&self.network.ports[usize::from(host.nic)], now_ps) {
+        if allowed && host.has_room(&self.network.ports[host.nic as usize], now_ps) {
             self.inject(place, Direction::Data, number, IP_BYTES as u16, Flags::default());
         }
         let gap_ps = bits_ps(DATAGRAM_PAYLOAD_BYTES, spec.rate.0);

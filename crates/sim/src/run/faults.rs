@@ -83,7 +83,7 @@ impl Simulation<'_> {
 
     fn set_link(&mut self, link: LinkId, down: bool) {
         let mut lost = Vec::new();
-        for port in [2 * link.0 as u16, 2 * link.0 as u16 + 1] {
+        for port in [2 * link.0, 2 * link.0 + 1] {
             self.network.set_down(port, down, |packet| lost.push(packet));
         }
         for packet in lost {

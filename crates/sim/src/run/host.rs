@@ -14,7 +14,7 @@ use crate::network::port::{Port, Wire};
 pub(super) struct Host {
     pub(super) node: NodeId,
     /// The port that its packets leave through.
-    pub(super) nic: u16,
+    pub(super) nic: u32,
     /// Longest queue that data may join, in picoseconds of transmission; `u64::MAX` where the queue drops instead.
     limit_ps: u64,
     /// Flows are woken when the queue has drained to this length.
@@ -28,7 +28,7 @@ pub(super) struct Host {
 impl Host {
     /// A host with a card that holds at most `limit_bytes` of data, of which each packet has up to `packet_bytes`;
     /// `None`: the card takes everything and drops what it has no room for.
-    pub(super) fn new(node: NodeId, nic: u16, limit_bytes: Option<u64>, wire: &Wire, packet_bytes: u64) -> Self {
+    pub(super) fn new(node: NodeId, nic: u32, limit_bytes: Option<u64>, wire: &Wire, packet_bytes: u64) -> Self {
         // One packet more is let in than the queue may hold when it is empty, so that tiny limits do not stop it.
         let limit = limit_bytes.map(|bytes| wire.transmission_ps(bytes.saturating_sub(packet_bytes)));
         let limit_ps = limit.unwrap_or(u64::MAX);
@@ -54,7 +54,7 @@ impl Simulation<'_> {
         while !self.flows[place as usize].waiting {
             let number = self.flows[place as usize].from;
             let host = &self.hosts[number as usize];
-            let has_room = host.has_room(&self.network.ports[usize::from(host.nic)], self.network.now_ps);
+            let has_room = host.has_room(&self.network.ports[host.nic as usize], self.network.now_ps);
             if !has_room || !host.waiting.is_empty() {
                 self.wait(place, number);
                 break;
@@ -76,7 +76,7 @@ impl Simulation<'_> {
         let host = &mut self.hosts[number as usize];
         if !host.armed {
             host.armed = true;
-            let at_ps = host.refill_at_ps(&self.network.ports[usize::from(host.nic)], self.network.now_ps);
+            let at_ps = host.refill_at_ps(&self.network.ports[host.nic as usize], self.network.now_ps);
             self.arm(at_ps, Timer::Host(number));
         }
     }
@@ -86,7 +86,7 @@ impl Simulation<'_> {
         self.hosts[number as usize].armed = false;
         loop {
             let host = &mut self.hosts[number as usize];
-            if !host.has_room(&self.network.ports[usize::from(host.nic)], self.network.now_ps) {
+            if !host.has_room(&self.network.ports[host.nic as usize], self.network.now_ps) {
                 break;
             }
             let Some(place) = host.waiting.pop_front() else { return };

@@ -183,8 +183,7 @@ impl<'a> Simulation<'a> {
         for (from, to) in listed.chain(streams).chain(any) {
             let pair = (edges[from as usize], edges[to as usize]);
             let [sender, receiver] = [from, to].map(|server| self.hosts[server as usize].node);
-            if checked.insert(pair) && self.router.route(&mut self.network.routes, sender, receiver, 0, None).is_none()
-            {
+            if checked.insert(pair) && !self.router.reaches(sender, receiver) {
                 let name = |node: NodeId| self.job.fabric.node(node).name.clone();
                 return Err(SimError::NoPath { from: name(sender), to: name(receiver) });
             }

@@ -30,15 +30,15 @@ impl Simulation<'_> {
 
     /// All ports as they are now.
     pub(super) fn moment(&self) -> Moment {
-        let port = |number: u16| {
-            let counters = self.counters(usize::from(number));
+        let port = |number: u32| {
+            let counters = self.counters(number as usize);
             PortMoment {
                 sent_bytes: counters.interface_bytes(),
                 dropped_frames: counters.drops,
                 queued_bytes: self.network.backlog_bytes(number),
             }
         };
-        let ports = (0..self.network.ports.len() as u16).map(port).collect();
+        let ports = (0..self.network.ports.len() as u32).map(port).collect();
         Moment { time_ns: self.network.now_ps / PS_PER_NS, ports }
     }
 }

@@ -75,7 +75,7 @@ impl<'a> Simulation<'a> {
         self.end_unfinished_flows();
         self.totals.packet_hops = self.packet_hops();
         self.network.finish_histograms();
-        let ports = (0..self.network.ports.len() as u16).map(|number| self.port_outcome(number)).collect();
+        let ports = (0..self.network.ports.len() as u32).map(|number| self.port_outcome(number)).collect();
         Outcome {
             flows: self.outcomes,
             totals: self.totals,
@@ -102,9 +102,9 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn port_outcome(&self, number: u16) -> PortOutcome {
+    fn port_outcome(&self, number: u32) -> PortOutcome {
         let (link, node) = sender_of(&self.job.fabric, number);
-        let place = usize::from(number);
+        let place = number as usize;
         let queue = self.network.histograms[place].as_ref().map_or(Vec::new(), |histogram| histogram.rows().collect());
         PortOutcome { link, node, counters: self.counters(place), queue }
     }

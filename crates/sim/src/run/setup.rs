@@ -29,15 +29,15 @@ pub(super) fn network(job: &Job) -> Result<Network, SimError> {
         return Err(SimError::TooManyLinks { links, most: PORTS_MAX / 2 });
     }
     let pool_of = pool_places(job);
-    let setups: Vec<PortSetup> = (0..2 * links as u16).map(|port| port_setup(job, port, &pool_of)).collect();
+    let setups: Vec<PortSetup> = (0..2 * links as u32).map(|port| port_setup(job, port, &pool_of)).collect();
     let mut network = Network::new(&setups, pools(job), job.settings.seed);
     for (number, setup) in (0..).zip(&setups) {
         check_speed(job, number, &setup.wire, network.hop_max_ps())?;
     }
     for link in (0..links as u32).map(LinkId) {
         if job.watch.queue_classes.contains(&fabric.link_class(link)) {
-            network.measure(2 * link.0 as u16);
-            network.measure(2 * link.0 as u16 + 1);
+            network.measure(2 * link.0);
+            network.measure(2 * link.0 + 1);
         }
     }
     Ok(network)
@@ -50,7 +50,7 @@ pub(crate) fn router(job: &Job) -> Router<'_> {
         overlay: job.settings.overlay,
         spanning_tree: switching.load_balance == LoadBalance::SpanningTree,
         cut_through: switching.forwarding == Forwarding::CutThrough,
-        framing_bytes: job.settings.sizes.framing_bytes as u16,
+        framing_bytes: job.settings.sizes.framing_bytes,
         seed: job.settings.seed,
     };
     let addresses = job.addresses.as_ref().filter(|_| job.settings.overlay == Overlay::Vl2);
@@ -69,7 +69,7 @@ pub(super) fn hosts(job: &Job, network: &Network) -> Vec<Host> {
             HostQueue::BackPressure { limit } => Some(limit.0),
             HostQueue::DropTail { .. } => None,
         };
-        Some(Host::new(server, nic, limit, &network.ports[usize::from(nic)].wire, packet_bytes))
+        Some(Host::new(server, nic, limit, &network.ports[nic as usize].wire, packet_bytes))
     };
     job.fabric.servers().filter_map(host).collect()
 }
@@ -125,19 +125,19 @@ fn check_settings(job: &Job) -> Result<(), SimError> {
     Ok(())
 }
 
-fn check_speed(job: &Job, number: u16, wire: &Wire, hop_max_ps: u64) -> Result<(), SimError> {
+fn check_speed(job: &Job, number: u32, wire: &Wire, hop_max_ps: u64) -> Result<(), SimError> {
     let packet_bytes = u64::from(job.settings.sizes.segment_bytes + job.settings.sizes.header_bytes) + 1_024;
     let queue_bytes = queue_bytes(job, number).saturating_add(packet_bytes);
     let hop_ps = wire.transmission_ps(queue_bytes).saturating_add(wire.propagation_ps);
     if hop_ps >= hop_max_ps {
         let link = job.fabric.link_name(sender_of(&job.fabric, number).0);
-        return Err(SimError::TooSlow { link, most_s: hop_max_ps / PS_PER_S });
+        return Err(SimError::TooSlow { link, most_ms: hop_max_ps / (PS_PER_S / 1_000) });
     }
     Ok(())
 }
 
 /// Most bytes that wait at a port; where its switch has a shared pool, all of that.
-fn queue_bytes(job: &Job, number: u16) -> u64 {
+fn queue_bytes(job: &Job, number: u32) -> u64 {
     let (link, node) = sender_of(&job.fabric, number);
     let role = job.fabric.node(node).role;
     let switching = &job.settings.switching;
@@ -162,7 +162,7 @@ fn pools(job: &Job) -> Vec<Pool> {
 }
 
 /// For each node the place of its pool; [`NO_POOL`] for hosts and where each port has a buffer of its own.
-fn pool_places(job: &Job) -> Vec<u16> {
+fn pool_places(job: &Job) -> Vec<u32> {
     let mut places = vec![NO_POOL; job.fabric.nodes().len()];
     if matches!(job.settings.switching.buffer, BufferPolicy::SharedPool { .. }) {
         (0..).zip(job.fabric.switches()).for_each(|(place, switch)| places[switch.index()] = place);
@@ -170,7 +170,7 @@ fn pool_places(job: &Job) -> Vec<u16> {
     places
 }
 
-fn port_setup(job: &Job, number: u16, pool_of: &[u16]) -> PortSetup {
+fn port_setup(job: &Job, number: u32, pool_of: &[u32]) -> PortSetup {
     let (link, node) = sender_of(&job.fabric, number);
     let spec = &job.fabric.link(link).spec;
     let switching = &job.settings.switching;
