@@ -249,6 +249,55 @@ fn a_short_pdu_length_is_refused_or_cuts_whole_tlvs() {
     }
 }
 
+/// Every TLV, and every sub-TLV of those that have some, cut short at every byte with lengths that agree: it is kept as
+/// it is, or read as something that is written as the same bytes; the TLVs beside it are what they were.
+#[test]
+fn every_tlv_cut_short_is_kept_and_spoils_no_other() {
+    for pdu in every_capture() {
+        let kind = View::new(&pdu).unwrap().kind();
+        let at = if matches!(kind, Kind::LanHello | Kind::P2pHello) { 17 } else { 8 };
+        let ends = ends_of_tlvs(&pdu, kind.header_len());
+        let mut whole = Pdu::of_view(&View::new(&pdu).unwrap());
+        let whole = whole.tlvs_mut().unwrap().clone();
+        for (nth, span) in ends.windows(2).enumerate() {
+            for value in cuts(pdu[span[0]], &pdu[span[0] + 2..span[1]]) {
+                let tlv = [&[pdu[span[0]], value.len() as u8][..], &value].concat();
+                let mut cut = [&pdu[..span[0]], &tlv, &pdu[span[1]..]].concat();
+                let len = cut.len() as u16;
+                cut[at..at + 2].copy_from_slice(&len.to_be_bytes());
+                let mut read = Pdu::of_view(&View::new(&cut).unwrap());
+                let tlvs = read.tlvs_mut().unwrap();
+                assert_eq!((&tlvs[..nth], &tlvs[nth + 1..]), (&whole[..nth], &whole[nth + 1..]));
+                assert_eq!(written(&tlvs[nth]), tlv, "{:?}", tlvs[nth]);
+            }
+        }
+    }
+}
+
+/// The value of a TLV cut at every byte, and with each of its sub-TLVs cut so.
+fn cuts(code: u8, value: &[u8]) -> Vec<Vec<u8>> {
+    let mut cuts: Vec<Vec<u8>> = (0..value.len()).map(|len| value[..len].to_vec()).collect();
+    let subs_at = match code {
+        143 => 2,
+        242 => 5,
+        _ => return cuts,
+    };
+    for span in ends_of_tlvs(value, subs_at).windows(2) {
+        // Interested labels are read in two lengths, and written in one.
+        let is_other_length = |len: &usize| (value[span[0]], *len) == (15, 11);
+        for len in (0..span[1] - span[0] - 2).filter(|len| !is_other_length(len)) {
+            let sub = [&[value[span[0]], len as u8], &value[span[0] + 2..span[0] + 2 + len]].concat();
+            cuts.push([&value[..span[0]], &sub, &value[span[1]..]].concat());
+        }
+    }
+    cuts
+}
+
+fn written(tlv: &Tlv) -> Vec<u8> {
+    let psnp = Pdu::Psnp(Psnp { source: ONE.node(), tlvs: vec![tlv.clone()] });
+    psnp.emit().unwrap()[17..].to_vec()
+}
+
 fn ends_of_tlvs(pdu: &[u8], header_len: usize) -> Vec<usize> {
     let mut ends = vec![header_len];
     while let Some(end) = ends.last().copied().filter(|end| *end < pdu.len()) {

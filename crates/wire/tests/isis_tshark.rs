@@ -6,18 +6,23 @@ use std::process::Command;
 
 use weft_wire::ethernet::{self, MacAddress};
 use weft_wire::isis::authentication::Scheme;
-use weft_wire::isis::hello::{HandshakeState, PortSub, ThreeWay, VlanFlags};
+use weft_wire::isis::hello::{
+    Appointment, HandshakeState, NeighborRecord, Neighbors, PortSub, ThreeWay, VlanBitmap, VlanFlags,
+};
 use weft_wire::isis::lsp::{CapabilitySub, InterestedVlans, NicknameRecord, Reach};
-use weft_wire::isis::pdu::{Csnp, Lsp, P2pHello};
+use weft_wire::isis::pdu::{Csnp, LanHello, Lsp, P2pHello, Psnp};
 use weft_wire::isis::tlv::LspEntry;
 use weft_wire::isis::view::LspFlags;
-use weft_wire::isis::{self, LspId, Pdu, SystemId, Tlv};
+use weft_wire::isis::{self, LspId, NodeId, Pdu, SystemId, Tlv};
 use weft_wire::trill::frame::{Label, emit_inner};
 use weft_wire::trill::{self, Header};
+use weft_wire::vlan::VlanSet;
 
 const ONE: SystemId = SystemId([0x0a, 0, 0, 0, 0, 0x51]);
 const TWO: SystemId = SystemId([0x0a, 0, 0, 0, 0, 0x52]);
 const PORT: MacAddress = MacAddress([2, 0, 0, 0, 0x51, 1]);
+/// The shared link that the first of them speaks for.
+const SHARED: NodeId = NodeId([0x0a, 0, 0, 0, 0, 0x51, 3]);
 
 fn isis_frame(pdu: &Pdu) -> Vec<u8> {
     let header = ethernet::Header { destination: trill::ALL_IS_IS_RBRIDGES, source: PORT, ethertype: isis::ETHERTYPE };
@@ -35,6 +40,52 @@ fn hello() -> Pdu {
         Tlv::ThreeWay(three_way),
     ];
     Pdu::P2pHello(P2pHello { circuit_type: 1, source: ONE, holding_time_s: 3, local_circuit: 5, tlvs })
+}
+
+/// Of a DRB that hears as many neighbours as one list does not hold.
+fn lan_hello() -> Pdu {
+    let flags = VlanFlags {
+        port_id: 9,
+        nickname: 0x51,
+        forwarder: true,
+        vlan_mapping: true,
+        bypass_pseudonode: true,
+        outer_vlan: 7,
+        trunk: true,
+        designated_vlan: 5,
+        ..VlanFlags::default()
+    };
+    let appointments = vec![
+        Appointment { nickname: 0x52, start_vlan: 10, end_vlan: 19 },
+        Appointment { nickname: 0x53, start_vlan: 30, end_vlan: 30 },
+    ];
+    let subs = vec![PortSub::VlanFlags(flags), PortSub::AppointedForwarders(appointments)];
+    let record = |number: u8| NeighborRecord {
+        mtu_failed: number == 1,
+        overload_service: false,
+        mtu: 0,
+        address: MacAddress([2, 0, 0, 0, 0x52, number]),
+    };
+    let lists = Neighbors::lists((1..=30).map(record).collect());
+    let mut tlvs = vec![Tlv::Areas(vec![vec![0]]), Tlv::Protocols(vec![isis::NLPID_TRILL])];
+    tlvs.push(Tlv::PortCapability { topology: 0, subs });
+    let enabled = VlanBitmap::of_set(&VlanSet::of_ranges(&[(1, 4), (2000, 2000)]));
+    tlvs.extend(
+        enabled.into_iter().map(|run| Tlv::PortCapability { topology: 0, subs: vec![PortSub::EnabledVlans(run)] }),
+    );
+    tlvs.extend(lists.into_iter().map(Tlv::TrillNeighbors));
+    Pdu::LanHello(LanHello { circuit_type: 1, source: ONE, holding_time_s: 30, priority: 0x41, lan_id: SHARED, tlvs })
+}
+
+/// What a DRB says of its shared link: both ends at no cost.
+fn pseudonode_lsp() -> Pdu {
+    let tlvs = vec![Tlv::Reach(vec![Reach::plain(ONE.node(), 0), Reach::plain(TWO.node(), 0)])];
+    Pdu::Lsp(Lsp { lifetime_s: 1200, id: SHARED.lsp(0), sequence: 7, flags: LspFlags::LEVEL_1, tlvs })
+}
+
+fn psnp() -> Pdu {
+    let entry = LspEntry { lifetime_s: 0, id: SHARED.lsp(0), sequence: 0, checksum: 0 };
+    Pdu::Psnp(Psnp { source: TWO.node(), tlvs: vec![Tlv::LspEntries(vec![entry])] })
 }
 
 fn lsp() -> Pdu {
@@ -147,6 +198,58 @@ fn hello_fields() {
 }
 
 #[test]
+fn lan_hello_fields() {
+    let names = [
+        "isis.type",
+        "isis.hello.circuit_type",
+        "isis.hello.source_id",
+        "isis.hello.holding_timer",
+        "isis.hello.priority",
+        "isis.hello.lan_id",
+        "isis.hello.vlan_flags.port_id",
+        "isis.hello.vlan_flags.nickname",
+        "isis.hello.vlan_flags.af",
+        "isis.hello.vlan_flags.ac",
+        "isis.hello.vlan_flags.vm",
+        "isis.hello.vlan_flags.by",
+        "isis.hello.vlan_flags.outer_vlan",
+        "isis.hello.vlan_flags.tr",
+        "isis.hello.vlan_flags.designated_vlan",
+        "isis.hello.af.nickname",
+        "isis.hello.af.start_vlan",
+        "isis.hello.af.end_vlan",
+        "isis.hello.trill_neighbor.sf",
+        "isis.hello.trill_neighbor.lf",
+    ];
+    let Some(row) = fields("lan-hello", isis_frame(&lan_hello()), &names) else { return };
+    let head = ["15", "0x01", "0a00.0000.0051", "30", "65", "0a00.0000.0051.03", "9", "0x0051"];
+    assert_eq!(row[..8], head);
+    assert_eq!(row[8..15], ["1", "0", "1", "1", "7", "1", "5"], "flags and VLANs");
+    assert_eq!(row[15..18], ["0x0052,0x0053", "10,30", "19,30"], "appointed forwarders");
+    assert_eq!(row[18..], ["1,0", "0,1"], "the first list begins with the smallest, the last ends with the largest");
+    let mut arguments = vec!["-T", "fields", "-E", "occurrence=a", "-E", "aggregator=,"];
+    arguments.extend(["-e", "isis.hello.trill_neighbor.snpa", "-e", "isis.hello.trill_neighbor.ff"]);
+    let Some(text) = tshark("lan-neighbors", &[isis_frame(&lan_hello())], &arguments) else { return };
+    let (heard, failed) = text.trim().split_once('\t').unwrap();
+    let heard: Vec<&str> = heard.split(',').collect();
+    assert_eq!(heard.len(), 31, "the 28th is in both lists");
+    assert_eq!((heard[0], heard[27], heard[28]), ("0200.0000.5201", "0200.0000.521c", "0200.0000.521c"));
+    assert_eq!(failed.matches('1').count(), 1);
+}
+
+#[test]
+fn a_pseudonodes_lsp() {
+    let names = [
+        "isis.lsp.lsp_id",
+        "isis.lsp.checksum.status",
+        "isis.lsp.ext_is_reachability.is_neighbor_id",
+        "isis.lsp.ext_is_reachability.metric",
+    ];
+    let Some(row) = fields("pseudonode", isis_frame(&pseudonode_lsp()), &names) else { return };
+    assert_eq!(row, ["0a00.0000.0051.03-00", "1", "0a00.0000.0051.00,0a00.0000.0052.00", "0,0"]);
+}
+
+#[test]
 fn lsp_fields_and_checksum() {
     let names = [
         "isis.lsp.lsp_id",
@@ -184,10 +287,11 @@ fn data_fields() {
 
 #[test]
 fn nothing_is_marked_malformed() {
-    let frames = [isis_frame(&hello()), isis_frame(&lsp()), isis_frame(&csnp()), data()];
+    let pdus = [hello(), lan_hello(), lsp(), pseudonode_lsp(), csnp(), psnp()];
+    let frames: Vec<Vec<u8>> = pdus.iter().map(isis_frame).chain([data()]).collect();
     let Some(text) = tshark("malformed", &frames, &["-V"]) else { return };
     assert!(!text.to_lowercase().contains("malformed"), "{text}");
-    for expected in ["CSNP", "LSP-ID", "Hold"] {
+    for expected in ["CSNP", "PSNP", "LSP-ID", "Hold", "TRILL Neighbor"] {
         assert!(text.to_lowercase().contains(&expected.to_lowercase()), "no {expected} in:\n{text}");
     }
 }

@@ -1,8 +1,13 @@
 //! What Hellos carry: the three-way handshake (RFC 5303), port capabilities and neighbours (RFC 7176 sections 2.2, 2.5).
 
+mod bitmap;
+mod neighbors;
+
 use super::cursor::{Reader, Writer};
 use super::id::SystemId;
-use crate::ethernet::MacAddress;
+
+pub use bitmap::VlanBitmap;
+pub use neighbors::{NeighborRecord, Neighbors};
 
 /// State of a point-to-point adjacency as its end sees it (RFC 5303 section 3.1); the numbers are those on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -111,35 +116,6 @@ pub struct VlanFlags {
     pub designated_vlan: u16,
 }
 
-/// A run of VLANs as bits, the most significant being the first (RFC 7176 section 2.2.2).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct VlanBitmap {
-    /// VLAN of the first bit, 12 bits.
-    pub start: u16,
-    /// At least one byte.
-    pub bits: Vec<u8>,
-}
-
-impl VlanBitmap {
-    /// The VLANs whose bit is set, below 4095.
-    pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
-        let set = |at: usize| self.bits[at / 8] & (0x80 >> (at % 8)) != 0;
-        let vlans = (0..self.bits.len() * 8).filter(move |at| set(*at)).map(|at| usize::from(self.start) + at);
-        vlans.take_while(|vlan| *vlan < 0xfff).map(|vlan| vlan as u16)
-    }
-
-    fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let start = reader.u16()? & 0x0fff;
-        let bits = reader.rest().to_vec();
-        (!bits.is_empty()).then_some(Self { start, bits })
-    }
-
-    fn write(&self, writer: &mut Writer) {
-        writer.u16(self.start & 0x0fff);
-        writer.slice(&self.bits);
-    }
-}
-
 /// One appointed forwarder (RFC 7176 section 2.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Appointment {
@@ -233,62 +209,5 @@ impl VlanFlags {
         writer.u16(self.nickname);
         writer.u16(outer | self.outer_vlan & 0x0fff);
         writer.u16(bit(self.trunk, Self::TRUNK) | self.designated_vlan & 0x0fff);
-    }
-}
-
-/// TLV 145: flags and size 1, then records of flags 1, MTU 2, MAC 6, sorted by MAC (RFC 7176 section 2.5).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Neighbors {
-    /// "S": the list begins with the smallest address heard.
-    pub from_smallest: bool,
-    /// "L": the list ends with the largest address heard.
-    pub to_largest: bool,
-    /// Whom the sender hears.
-    pub records: Vec<NeighborRecord>,
-}
-
-/// One neighbour on a shared link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct NeighborRecord {
-    /// "F": the MTU test failed.
-    pub mtu_failed: bool,
-    /// "O": the OOMF service is offered (RFC 7780 section 2).
-    pub overload_service: bool,
-    /// Length tested, bytes; 0: not tested.
-    pub mtu: u16,
-    /// Its port's address.
-    pub address: MacAddress,
-}
-
-impl Neighbors {
-    const SMALLEST: u8 = 0x80;
-    const LARGEST: u8 = 0x40;
-    const SIZE: u8 = 0x1f;
-    const FAILED: u8 = 0x80;
-    const OVERLOAD_SERVICE: u8 = 0x40;
-
-    /// Only addresses of 6 bytes (size 0 or 6) are read.
-    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let flags = reader.u8()?;
-        if ![0, 6].contains(&(flags & Self::SIZE)) {
-            return None;
-        }
-        let records = reader.all(|rest| {
-            let (flags, mtu, address) = (rest.u8()?, rest.u16()?, MacAddress(rest.array()?));
-            let (mtu_failed, overload_service) = (flags & Self::FAILED != 0, flags & Self::OVERLOAD_SERVICE != 0);
-            Some(NeighborRecord { mtu_failed, overload_service, mtu, address })
-        })?;
-        Some(Self { from_smallest: flags & Self::SMALLEST != 0, to_largest: flags & Self::LARGEST != 0, records })
-    }
-
-    pub(super) fn write(&self, writer: &mut Writer) {
-        let bit = |set: bool, mask: u8| if set { mask } else { 0 };
-        writer.u8(bit(self.from_smallest, Self::SMALLEST) | bit(self.to_largest, Self::LARGEST));
-        for record in &self.records {
-            let overload = bit(record.overload_service, Self::OVERLOAD_SERVICE);
-            writer.u8(bit(record.mtu_failed, Self::FAILED) | overload);
-            writer.u16(record.mtu);
-            writer.slice(&record.address.0);
-        }
     }
 }
