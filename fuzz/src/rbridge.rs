@@ -2,7 +2,7 @@
 
 use rand_pcg::Pcg64;
 use weft_control::isis::{
-    Algorithm, Bounds, Config, Input, Key, KeyChain, Output, PortConfig, PortId, RBridge, Timing, Wish,
+    Algorithm, Bounds, Config, Input, Key, KeyChain, LinkKind, Output, PortConfig, PortId, RBridge, Timing, Wish,
 };
 use weft_control::{Machine, NS_PER_MS};
 use weft_wire::ethernet::{self, MacAddress};
@@ -14,8 +14,14 @@ use weft_wire::trill::{ALL_IS_IS_RBRIDGES, HOP_COUNT_MAX};
 use weft_wire::vlan::VlanSet;
 
 /// Few, so that bounds are met.
-const BOUNDS: Bounds =
-    Bounds { lsps_max: 8, lsp_bytes_max: 4096, requests_max: 6, burst_max: 4, burst_ns: 5 * NS_PER_MS };
+const BOUNDS: Bounds = Bounds {
+    lsps_max: 8,
+    lsp_bytes_max: 4096,
+    requests_max: 6,
+    neighbors_max: 3,
+    burst_max: 4,
+    burst_ns: 5 * NS_PER_MS,
+};
 /// Own fragments and the withdrawals of foreign claims to them come on top of [`BOUNDS`].
 const OWN_LSPS_MAX: usize = 4;
 /// Deadlines that may follow each other within one step of time.
@@ -72,6 +78,7 @@ impl Life {
             id: PortId(number),
             mac: address(0xf0 | number as u8),
             cost: 10,
+            link: LinkKind::PointToPoint,
             designated_vlan: 1,
             mtu_test: number == 2,
             offers_elision: number == 1,
@@ -92,7 +99,13 @@ impl Life {
         let mut life = Self { bridge, now_ns: 0, outputs: Vec::new(), echo: Vec::new() };
         [1, 2].into_iter().for_each(|port| life.put(Input::PortUp(PortId(port))));
         let hello = life.signed(hello_of_neighbor());
-        life.put(Input::Pdu { port: PortId(1), destination: ALL_IS_IS_RBRIDGES, source: address(2), bytes: &hello });
+        life.put(Input::Pdu {
+            port: PortId(1),
+            vlan: 1,
+            destination: ALL_IS_IS_RBRIDGES,
+            source: address(2),
+            bytes: &hello,
+        });
         life.run(STEP_NS);
         life
     }
@@ -128,7 +141,7 @@ impl Life {
             pdu = self.signed(pdu);
         }
         let (port, source) = (PortId(1 + u16::from(op & 1)), address(2 + (op >> 1 & 3)));
-        self.put(Input::Pdu { port, destination: ALL_IS_IS_RBRIDGES, source, bytes: &pdu });
+        self.put(Input::Pdu { port, vlan: 1, destination: ALL_IS_IS_RBRIDGES, source, bytes: &pdu });
         rest
     }
 

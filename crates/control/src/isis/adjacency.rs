@@ -1,7 +1,8 @@
 //! The states of an adjacency as a table (RFC 7177 section 3.4), and the handshake on point-to-point links (RFC 5303).
 
-use weft_wire::isis::SystemId;
+use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::hello::{HandshakeState, ThreeWay};
+use weft_wire::isis::{SystemId, Tlv};
 
 /// How far two ports know of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,5 +101,15 @@ pub fn heard(local: State, theirs: &ThreeWay, me: SystemId, circuit: u32) -> Opt
         HandshakeState::Down => Some(Event::Unlisted),
         HandshakeState::Up if local == State::Down => None,
         HandshakeState::Up | HandshakeState::Initializing => Some(Event::Listed),
+    }
+}
+
+/// What a Hello on the Designated VLAN of a shared link means for the port with address `me` (RFC 7177 section 3.3).
+pub fn heard_on_shared(tlvs: &[Tlv], me: MacAddress) -> Event {
+    let lists = tlvs.iter().filter_map(|tlv| if let Tlv::TrillNeighbors(list) = tlv { list.hears(me) } else { None });
+    match lists.max() {
+        Some(true) => Event::Listed,
+        Some(false) => Event::Unlisted,
+        None => Event::Uncovered,
     }
 }

@@ -37,19 +37,64 @@ pub struct Config {
     pub bounds: Bounds,
 }
 
-/// One port. Only point-to-point links yet: a shared link's Hellos are dropped and counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One port.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortConfig {
     pub id: PortId,
     pub mac: MacAddress,
     /// Metric of sending over it, 1 to 0xfffffe; see [`cost_of_rate`].
     pub cost: u32,
-    /// VLAN that Hellos name as outer and Designated VLAN.
+    /// What it is connected to. Hellos of the other kind are dropped and counted (RFC 7177 section 8.3).
+    pub link: LinkKind,
+    /// VLAN that Hellos name as Designated VLAN; on a shared link that of the DRB is used.
     pub designated_vlan: u16,
     /// Whether the adjacency is held back until a frame of 1470 bytes was seen to pass (RFC 6325 section 4.3.2).
     pub mtu_test: bool,
     /// Whether Hellos offer to take data frames without outer header ([`weft_wire::trill::elided`]); no standard's.
     pub offers_elision: bool,
+}
+
+/// What a port is connected to (RFC 6325 section 4.9.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// One neighbour, no end stations: P2P Hellos.
+    PointToPoint,
+    /// Any number of neighbours and end stations: LAN Hellos.
+    Shared(SharedConfig),
+}
+
+/// A port of a shared link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedConfig {
+    /// To become DRB, at most 127; usual is [`Self::PRIORITY`].
+    pub priority: u8,
+    /// VLANs that the port takes part in (RFC 6325 section 4.4.3: enabled).
+    pub enabled: VlanSet,
+    /// VLANs that Hellos may be sent on beside the Designated VLAN; usual are all that are enabled.
+    pub announcing: VlanSet,
+    /// What it does not do.
+    pub role: Role,
+}
+
+impl SharedConfig {
+    /// The usual priority (ISO 10589).
+    pub const PRIORITY: u8 = 64;
+
+    /// The usual port with these VLANs.
+    pub fn of(enabled: VlanSet) -> Self {
+        Self { priority: Self::PRIORITY, announcing: enabled.clone(), enabled, role: Role::Hybrid }
+    }
+}
+
+/// What a port of a shared link carries (RFC 7780 section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Frames of end stations and of RBridges.
+    Hybrid,
+    /// Those of RBridges alone: it is no forwarder of end stations.
+    Trunk,
+    /// Those of end stations alone: no adjacency comes farther than Detect.
+    Access,
 }
 
 /// The metric of a link (RFC 6325 section 4.2.4.4): 20 * 10^12 over its rate, within what a TLV can say.
@@ -84,15 +129,30 @@ pub struct Bounds {
     pub lsp_bytes_max: usize,
     /// LSPs asked for or acknowledged on one port at a time without being held.
     pub requests_max: usize,
+    /// Neighbours on one port; when there is no more room, those with the highest claim to be DRB are kept (RFC 7177 section
+    /// 3.6). At most [`Self::NEIGHBORS_MAX`].
+    pub neighbors_max: usize,
     /// LSPs sent over one port in a burst.
     pub burst_max: usize,
     /// Between bursts.
     pub burst_ns: u64,
 }
 
+impl Bounds {
+    /// So many are listed in one Hello of 1470 bytes, beside all VLANs and appointments.
+    pub const NEIGHBORS_MAX: usize = 64;
+}
+
 impl Default for Bounds {
     fn default() -> Self {
-        Self { lsps_max: 16_384, lsp_bytes_max: 16 << 20, requests_max: 4096, burst_max: 64, burst_ns: 5 * NS_PER_MS }
+        Self {
+            lsps_max: 16_384,
+            lsp_bytes_max: 16 << 20,
+            requests_max: 4096,
+            neighbors_max: Self::NEIGHBORS_MAX,
+            burst_max: 64,
+            burst_ns: 5 * NS_PER_MS,
+        }
     }
 }
 

@@ -17,7 +17,7 @@ counted! {
         Malformed = "malformed",
         /// A PDU number without a meaning (RFC 7780 section 8.3).
         UnknownPdu = "unknown_pdu",
-        /// A PDU that is not handled: flooding scopes, Hellos of shared links.
+        /// A PDU that is not handled: flooding scopes, Hellos of another kind of link than the port's.
         Unsupported = "unsupported",
         /// A PDU without authentication, where keys are set (RFC 5310, RFC 5304).
         AuthMissing = "auth_missing",
@@ -49,6 +49,12 @@ counted! {
         NoHandshake = "no_handshake",
         /// A Hello from another station than the neighbour of this point-to-point link.
         OtherNeighbor = "other_neighbor",
+        /// A Hello on a shared link that has no room for one more neighbour of so low a priority (RFC 7177 section 3.6).
+        NeighborsFull = "neighbors_full",
+        /// Anything on a port that is suspended (RFC 7177 section 4.3).
+        Suspended = "suspended",
+        /// A PSNP on a shared link that another than us answers.
+        NotDrb = "not_drb",
         /// An LSP or sequence numbers PDU that no neighbour on this port sent.
         NoAdjacency = "no_adjacency",
         /// A sequence numbers PDU that names another sender than the neighbour.
@@ -93,6 +99,12 @@ counted! {
         AdjacencyUp = "adjacency_up",
         /// An adjacency was lost.
         AdjacencyDown = "adjacency_down",
+        /// Another DRB on a shared link, or another Designated VLAN.
+        DrbChanged = "drb_changed",
+        /// A port was suspended: another on its link has its address.
+        PortSuspended = "port_suspended",
+        /// A Hello came in another VLAN than it was sent in (RFC 6325 section 4.4.5).
+        VlanMapped = "vlan_mapped",
         /// A BFD Echo was sent.
         EchoSent = "echo_sent",
         /// One came back.

@@ -16,7 +16,7 @@ use super::adjacency::{Event as Happening, State};
 use super::config::PortId;
 use super::counters::{DropReason, Event};
 use super::io::Output;
-use super::port::Adjacency;
+use super::port::{Adjacency, Peer};
 
 /// Forwarded by the neighbour, and by nobody else (RFC 7175 section 4.1).
 const ONE_RBRIDGE: u8 = 1;
@@ -71,32 +71,31 @@ impl Adjacency {
 
 impl RBridge {
     /// Begins Echoes where the adjacency is in Report, ends them elsewhere (RFC 7175 section 4).
-    pub(super) fn echo_follows(&mut self, now_ns: u64, index: usize) {
+    pub(super) fn echo_follows(&mut self, now_ns: u64, index: usize, peer: Peer) {
         let echo_ns = self.config.timing.echo_ns;
         let begun = (echo_ns != 0).then(|| Echo::begin(now_ns + echo_ns, self.random(), self.nickname.value));
-        let Some(adjacency) = &mut self.ports[index].adjacency else { return };
+        let Some(adjacency) = self.ports[index].adjacencies.get_mut(&peer) else { return };
         adjacency.echo = begun.filter(|_| adjacency.state == State::Report);
     }
 
     /// Sends the next Echo, or gives the neighbour up.
-    pub(super) fn echo_due(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
+    pub(super) fn echo_due(&mut self, now_ns: u64, index: usize, peer: Peer, outputs: &mut Vec<Output>) {
         let (timing, system, nickname) = (self.config.timing, self.config.system, self.nickname.value);
         let port = &mut self.ports[index];
         let (id, mac) = (port.config.id, port.config.mac);
-        let Some(adjacency) = &mut port.adjacency else { return };
-        let Some(echo) = &mut adjacency.echo else { return };
+        let Some(echo) = port.adjacencies.get_mut(&peer).and_then(|adjacency| adjacency.echo.as_mut()) else { return };
         if nickname != echo.nickname {
-            return self.echo_follows(now_ns, index);
+            return self.echo_follows(now_ns, index, peer);
         }
         echo.at_ns = now_ns + timing.echo_ns;
         let Some(nickname) = nickname else { return };
         if echo.is_returned && u64::from(echo.sent - echo.settled) >= timing.echoes_missed {
             self.counters.events.add(Event::EchoSilence);
-            return self.adjacency_event(now_ns, index, Happening::Expired, outputs);
+            return self.adjacency_event(now_ns, index, peer, Happening::Expired, outputs);
         }
         echo.sent += 1;
         let told = channel::Echo { system, port: id.0, session: echo.session, number: echo.sent };
-        let frame = told.emit(adjacency.mac, mac, nickname).into();
+        let frame = told.emit(peer.mac, mac, nickname).into();
         self.counters.events.add(Event::EchoSent);
         outputs.push(Output::Echo { port: id, frame });
     }
@@ -105,9 +104,9 @@ impl RBridge {
     pub(super) fn channel(&mut self, frame: &[u8]) -> Result<(), DropReason> {
         let (told, forwarded) = channel::Echo::parse(frame).map_err(DropReason::of_parse_error)?;
         let index = self.index(PortId(told.port)).ok_or(DropReason::StrayEcho)?;
-        let adjacency = self.ports[index].adjacency.as_mut();
-        let echo = adjacency.and_then(|adjacency| adjacency.echo.as_mut());
-        let echo = echo.filter(|echo| told.system == self.config.system && told.session == echo.session);
+        let is_ours = told.system == self.config.system;
+        let mut echoes = self.ports[index].adjacencies.values_mut().filter_map(|adjacency| adjacency.echo.as_mut());
+        let echo = echoes.find(|echo| is_ours && told.session == echo.session);
         echo.ok_or(DropReason::StrayEcho)?.note_return(told.number, forwarded)?;
         self.counters.events.add(Event::EchoReturned);
         Ok(())

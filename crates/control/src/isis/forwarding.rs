@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_wire::isis::SystemId;
+use weft_wire::isis::{NodeId, SystemId};
 use weft_wire::vlan::VlanSet;
 
 use super::campus::{Campus, TreeRoot};
 use super::config::PortId;
-use super::graph::metric;
+use super::graph::{Graph, metric};
 use super::io::{Hop, TreePort};
 
 /// A link to a neighbour whose adjacency is in Report.
@@ -15,9 +15,13 @@ use super::io::{Hop, TreePort};
 pub(super) struct Link {
     pub(super) hop: Hop,
     pub(super) neighbor: SystemId,
+    /// What our LSP tells of: the neighbour, or the shared link that leads to it.
+    pub(super) via: NodeId,
     pub(super) cost: u32,
     /// Our extended circuit ID and the neighbour's.
     pub(super) circuits: (u32, u32),
+    /// The DRB's name for a shared link, also where no LSP tells of it.
+    pub(super) lan_id: Option<NodeId>,
 }
 
 /// Unicast routes and distribution trees.
@@ -73,11 +77,12 @@ impl Forwarding {
     }
 }
 
-/// The cheapest links to each neighbour: all of them are equally good first hops.
-fn cheapest(links: &[Link], neighbor: SystemId) -> impl Iterator<Item = (usize, &Link)> {
-    let to = move |link: &&Link| link.neighbor == neighbor;
-    let least = links.iter().filter(to).map(|link| link.cost).min().unwrap_or(0);
-    links.iter().enumerate().filter(move |(_, link)| link.neighbor == neighbor && link.cost == least)
+/// The cheapest links that lead to a neighbour by `via`, which is itself or a shared link: all of them are equally good
+/// first hops.
+fn cheapest(links: &[Link], via: NodeId, neighbor: SystemId) -> impl Iterator<Item = (usize, &Link)> {
+    let least = links.iter().filter(|link| link.via == via).map(|link| link.cost).min().unwrap_or(0);
+    let is_one = move |link: &Link| link.via == via && link.neighbor == neighbor && link.cost == least;
+    links.iter().enumerate().filter(move |(_, link)| is_one(link))
 }
 
 /// For each node one bit for each link that begins a shortest path to it.
@@ -89,21 +94,27 @@ struct FirstHops {
 fn first_hops(campus: &Campus<'_>, links: &[Link]) -> FirstHops {
     let (graph, me, words) = (&campus.graph, campus.me, links.len().div_ceil(64));
     let mut bits = vec![0_u64; graph.len() * words];
+    let own: Vec<usize> = graph.steps(me, &campus.from_me, me).collect();
     for node in campus.from_me.order.iter().map(|node| *node as usize) {
         for next in graph.steps(me, &campus.from_me, node) {
-            if node == me {
-                for (index, _) in cheapest(links, graph.ids[next].system()) {
-                    bits[next * words + index / 64] |= 1 << (index % 64);
-                }
-            } else {
-                for word in 0..words {
-                    let inherited = bits[node * words + word];
-                    bits[next * words + word] |= inherited;
-                }
+            for word in 0..words {
+                let inherited = bits[node * words + word];
+                bits[next * words + word] |= inherited;
+            }
+            // A shared link of ours is no hop: its members are.
+            let is_next_hop = !graph.ids[next].is_pseudonode() && (node == me || is_pseudonode_of(graph, &own, node));
+            let via = if node == me { graph.ids[next] } else { graph.ids[node] };
+            for (index, _) in cheapest(links, via, graph.ids[next].system()).filter(|_| is_next_hop) {
+                bits[next * words + index / 64] |= 1 << (index % 64);
             }
         }
     }
     FirstHops { words, bits }
+}
+
+/// Whether `node` stands for a shared link, and our shortest way to it is direct.
+fn is_pseudonode_of(graph: &Graph, own: &[usize], node: usize) -> bool {
+    graph.ids[node].is_pseudonode() && own.contains(&node)
 }
 
 /// One tree as we see it: every branch begins at a port of ours; what a branch holds comes in there and is wanted there.
@@ -122,33 +133,38 @@ fn tree(campus: &Campus<'_>, links: &[Link], root: TreeRoot) -> TreeState {
         }
     }
     let mut behind: Vec<Option<PortId>> = vec![None; graph.len()];
-    for &first in &on_tree[me] {
-        let Some(port) = tree_link(campus, links, graph.ids[first].system()) else { continue };
-        let (mut vlans, mut ring, mut depth) = (VlanSet::default(), vec![(first, me)], 0);
-        while !ring.is_empty() {
-            depth += 1;
-            let mut next_ring = Vec::new();
-            for (node, from) in ring {
-                behind[node] = Some(port);
-                campus.add_vlans(node, &mut vlans);
-                next_ring.extend(on_tree[node].iter().filter(|next| **next != from).map(|next| (*next, node)));
-            }
-            ring = next_ring;
+    let mut ports: BTreeMap<PortId, VlanSet> = BTreeMap::new();
+    // Nobody is behind a shared link that is a leaf.
+    let is_leaf = |node: usize| graph.ids[node].is_pseudonode() && on_tree[node].len() == 1;
+    for &first in on_tree[me].iter().filter(|first| !is_leaf(**first)) {
+        let Some(port) = tree_link(campus, links, graph.ids[first]) else { continue };
+        // Several neighbours on one shared link get one copy.
+        let vlans = ports.entry(port).or_default();
+        let mut open = vec![(first, me, 0)];
+        while let Some((node, from, depth)) = open.pop() {
+            let depth = depth + u16::from(!graph.ids[node].is_pseudonode());
+            state.depth = state.depth.max(depth);
+            behind[node] = Some(port);
+            campus.add_vlans(node, vlans);
+            open.extend(on_tree[node].iter().filter(|next| **next != from).map(|next| (*next, node, depth)));
         }
-        state.depth = state.depth.max(depth);
-        state.ports.push(TreePort { port, vlans });
     }
-    state.ports.sort_by_key(|branch| branch.port);
+    state.ports = ports.into_iter().map(|(port, vlans)| TreePort { port, vlans }).collect();
     let owners = campus.holders.keys().filter_map(|nickname| Some((*nickname, campus.owner(*nickname)?.node)));
     state.rpf = owners.filter_map(|(nickname, node)| Some((nickname, behind[node]?))).collect();
     state
 }
 
-/// Of parallel links, the one that carries trees: the highest circuit ID as assigned by the end with the higher system
-/// ID, whatever the links cost (RFC 6325 section 4.5.2, "parallel link check"). Both ends come to the same one.
-fn tree_link(campus: &Campus<'_>, links: &[Link], neighbor: SystemId) -> Option<PortId> {
-    let mine_counts = campus.graph.ids[campus.me].system() > neighbor;
-    let circuit = |link: &Link| if mine_counts { link.circuits.0 } else { link.circuits.1 };
-    let parallel = links.iter().filter(|link| link.neighbor == neighbor);
-    parallel.max_by_key(|link| (circuit(link), link.hop.port)).map(|link| link.hop.port)
+/// Of parallel links, the one that carries trees, whatever they cost (RFC 6325 section 4.5.2, "parallel link check"):
+/// point-to-point links before shared ones; of those the highest circuit ID as assigned by the end with the higher system
+/// ID, of these the highest name; of several ports of ours on one link the highest. Both ends come to the same one.
+fn tree_link(campus: &Campus<'_>, links: &[Link], via: NodeId) -> Option<PortId> {
+    let mine_counts = campus.graph.ids[campus.me] > via;
+    let circuit = |link: &Link| match link.lan_id {
+        Some(_) => 0,
+        None if mine_counts => link.circuits.0,
+        None => link.circuits.1,
+    };
+    let rank = |link: &&Link| (link.lan_id.is_none(), circuit(link), link.lan_id, link.hop.port);
+    links.iter().filter(|link| link.via == via).max_by_key(rank).map(|link| link.hop.port)
 }

@@ -9,7 +9,7 @@ use super::adjacency::{self, State};
 use super::counters::{DropReason, Event};
 use super::io::Output;
 use super::mtu::Probe;
-use super::port::Adjacency;
+use super::port::{Adjacency, ELSEWHERE, ON_DESIGNATED, Peer};
 use super::{RBridge, adjacency::Event as Happening};
 use crate::NS_PER_S;
 
@@ -22,13 +22,16 @@ impl RBridge {
         hello: &P2pHello,
         outputs: &mut Vec<Output>,
     ) -> Result<(), DropReason> {
-        let three_way = check(hello)?;
         let (me, port) = (self.config.system, &mut self.ports[index]);
+        if port.shared.is_some() {
+            return Err(DropReason::Unsupported);
+        }
+        let three_way = three_way(hello)?;
         if hello.source == me {
             return Err(DropReason::OwnSystem);
         }
-        let another = |known: &Adjacency| known.neighbor != hello.source || known.mac != source;
-        if port.adjacency.as_ref().is_some_and(another) {
+        let peer = Peer { mac: source, port: 0, system: hello.source };
+        if port.adjacencies.keys().any(|known| *known != peer) {
             return Err(DropReason::OtherNeighbor);
         }
         let happening = adjacency::heard(port.state(), &three_way, me, port.circuit());
@@ -41,51 +44,57 @@ impl RBridge {
             self.send_hello(now_ns, index, outputs);
             return Ok(());
         };
-        let heard = port.adjacency.get_or_insert(Adjacency {
-            state: State::Down,
-            neighbor: hello.source,
-            mac: source,
-            circuit: 0,
-            until_ns: 0,
-            in_sync_since_ns: 0,
-            takes_elided: false,
-            probe: None,
-            echo: None,
-        });
+        let heard = port.adjacencies.entry(peer).or_insert_with(|| Adjacency::begin(peer));
         let takes_elided = hello.tlvs.contains(&Tlv::Elision);
         let other_frames = std::mem::replace(&mut heard.takes_elided, takes_elided) != takes_elided;
         heard.circuit = three_way.local_circuit.unwrap_or(0);
-        heard.until_ns = now_ns + u64::from(hello.holding_time_s) * NS_PER_S;
+        heard.hold(ON_DESIGNATED, now_ns + u64::from(hello.holding_time_s) * NS_PER_S);
         let before = heard.state;
         if let Some(echo) = &mut heard.echo {
             echo.note_hello();
         }
-        self.adjacency_event(now_ns, index, happening, outputs);
+        self.adjacency_event(now_ns, index, peer, happening, outputs);
         if other_frames && self.ports[index].state() == before {
-            self.tell_adjacency(index, outputs);
+            // Something other than its state has changed.
+            outputs.push(Output::Adjacency {
+                port: self.ports[index].config.id,
+                neighbor: peer.system,
+                mac: source,
+                state: before,
+            });
         }
         if hello.holding_time_s == 0 {
-            self.adjacency_event(now_ns, index, Happening::Expired, outputs);
+            self.adjacency_event(now_ns, index, peer, Happening::Expired, outputs);
         }
         Ok(())
     }
 
-    /// Something other than its state has changed about an adjacency.
-    fn tell_adjacency(&self, index: usize, outputs: &mut Vec<Output>) {
-        let port = &self.ports[index];
-        let told = port.adjacency.as_ref().map(|adjacency| Output::Adjacency {
-            port: port.config.id,
-            neighbor: adjacency.neighbor,
-            mac: adjacency.mac,
-            state: adjacency.state,
-        });
-        outputs.extend(told);
+    /// A holding time of a neighbour is over (RFC 7177 section 3.3, A4 and A5).
+    pub(super) fn hold_ends(&mut self, now_ns: u64, index: usize, peer: Peer, outputs: &mut Vec<Output>) {
+        let Some(adjacency) = self.ports[index].adjacencies.get_mut(&peer) else { return };
+        let ends = adjacency.hold_ns.map(|at_ns| at_ns > 0 && at_ns <= now_ns);
+        for which in [ON_DESIGNATED, ELSEWHERE].into_iter().filter(|which| ends[*which]) {
+            adjacency.hold(which, 0);
+        }
+        match (adjacency.hold_ns, ends[ON_DESIGNATED]) {
+            ([0, 0], _) => self.adjacency_event(now_ns, index, peer, Happening::Expired, outputs),
+            (_, true) => self.adjacency_event(now_ns, index, peer, Happening::DesignatedExpired, outputs),
+            _ => {}
+        }
     }
 
     /// Lets the table decide and does what the change entails.
-    pub(super) fn adjacency_event(&mut self, now_ns: u64, index: usize, event: Happening, outputs: &mut Vec<Output>) {
+    pub(super) fn adjacency_event(
+        &mut self,
+        now_ns: u64,
+        index: usize,
+        peer: Peer,
+        event: Happening,
+        outputs: &mut Vec<Output>,
+    ) {
         let port = &mut self.ports[index];
-        let Some(adjacency) = &mut port.adjacency else { return };
+        let port_synchronized = port.synchronizes();
+        let Some(adjacency) = port.adjacencies.get_mut(&peer) else { return };
         let before = adjacency.state;
         let after = adjacency::next(before, event);
         if before == after {
@@ -95,13 +104,13 @@ impl RBridge {
         if !before.synchronizes() {
             adjacency.in_sync_since_ns = now_ns;
         }
-        let (port_id, neighbor, mac) = (port.config.id, adjacency.neighbor, adjacency.mac);
-        outputs.push(Output::Adjacency { port: port_id, neighbor, mac, state: after });
+        let port_id = port.config.id;
+        outputs.push(Output::Adjacency { port: port_id, neighbor: peer.system, mac: peer.mac, state: after });
         if after == State::Down {
-            port.adjacency = None;
+            port.adjacencies.remove(&peer);
         }
         if before == State::Report || after == State::Report {
-            self.echo_follows(now_ns, index);
+            self.echo_follows(now_ns, index, peer);
             self.describe_soon(now_ns);
             if after == State::Report {
                 self.counters.events.add(Event::AdjacencyUp);
@@ -113,33 +122,46 @@ impl RBridge {
         }
         self.restart_heard(now_ns, port_id, after);
         if before.handshake() != after.handshake() && self.ports[index].is_up {
-            self.send_hello(now_ns, index, outputs);
+            self.hello_follows(now_ns, index, outputs);
         }
-        if before.synchronizes() && !after.synchronizes() {
+        if port_synchronized && !self.ports[index].synchronizes() {
             self.ports[index].flood = super::flood::Flood::default();
         }
         if !before.synchronizes() && after.synchronizes() {
-            self.begin_tests(now_ns, index, outputs);
+            self.begin_tests(now_ns, index, peer, outputs);
             self.begin_flooding(now_ns, index, outputs);
+        }
+        self.shared_follows(now_ns, index, outputs);
+    }
+
+    /// A neighbour's state is another, so that our next Hello says something else: it does not wait. On a shared link those
+    /// of all neighbours that come together are one.
+    fn hello_follows(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
+        match &mut self.ports[index].shared {
+            Some(shared) => shared.list_at_ns = Some(now_ns),
+            None => self.send_hello(now_ns, index, outputs),
         }
     }
 
     /// Enabled tests are begun; where none is, all have passed at once (RFC 7177 section 3.3, A6).
-    fn begin_tests(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
+    fn begin_tests(&mut self, now_ns: u64, index: usize, peer: Peer, outputs: &mut Vec<Output>) {
         let port = &mut self.ports[index];
-        match &mut port.adjacency {
+        match port.adjacencies.get_mut(&peer) {
             Some(adjacency) if port.config.mtu_test => adjacency.probe = Some(Probe::begin(now_ns)),
-            _ => self.adjacency_event(now_ns, index, Happening::TestsPassed, outputs),
+            _ => self.adjacency_event(now_ns, index, peer, Happening::TestsPassed, outputs),
         }
     }
 
-    /// Sends a Hello and sets the time of the next one.
+    /// Sends a Hello, on a shared link one in each VLAN that is announced, and sets the time of the next one.
     pub(super) fn send_hello(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
         let interval_ns = self.config.timing.hello_ns;
         self.ports[index].hello_at_ns = now_ns + self.earlier(interval_ns);
         let (port, state) = (self.ports[index].config.id, self.ports[index].state());
         if state == State::Down && self.restart.as_ref().is_some_and(|restart| restart.is_silent_on(port)) {
             return;
+        }
+        if self.ports[index].shared.is_some() {
+            return self.send_lan_hellos(index, outputs);
         }
         let hello = self.describe_hello(index);
         self.send(index, &hello, outputs);
@@ -155,21 +177,15 @@ impl RBridge {
             designated_vlan: vlan,
             ..VlanFlags::default()
         };
-        let adjacency = port.adjacency.as_ref();
+        let neighbor = port.neighbor();
         let three_way = ThreeWay {
             state: port.state().handshake(),
             local_circuit: Some(port.circuit()),
-            neighbor: adjacency.map(|adjacency| adjacency.neighbor),
-            neighbor_circuit: adjacency.map(|adjacency| adjacency.circuit),
+            neighbor: neighbor.map(|(peer, _)| peer.system),
+            neighbor_circuit: neighbor.map(|(_, adjacency)| adjacency.circuit),
         };
-        let mut tlvs = vec![
-            Tlv::Areas(vec![AREA.to_vec()]),
-            Tlv::Protocols(vec![NLPID_TRILL]),
-            // No flooding scope of RFC 7356 is taken part in.
-            Tlv::FloodingScopes(Vec::new()),
-            Tlv::PortCapability { topology: 0, subs: vec![PortSub::VlanFlags(flags)] },
-            Tlv::ThreeWay(three_way),
-        ];
+        let mut tlvs = common_tlvs(flags);
+        tlvs.push(Tlv::ThreeWay(three_way));
         if port.config.offers_elision {
             tlvs.push(Tlv::Elision);
         }
@@ -183,29 +199,53 @@ impl RBridge {
     }
 }
 
-/// The rules of RFC 7177 section 8.3; the handshake, which RFC 6325 section 4.2.4.1 demands, if all are kept.
-fn check(hello: &P2pHello) -> Result<ThreeWay, DropReason> {
-    if hello.circuit_type & 3 != CIRCUIT_TYPE_LEVEL_1 {
+/// The handshake, which RFC 6325 section 4.2.4.1 demands, of a Hello that keeps all rules.
+fn three_way(hello: &P2pHello) -> Result<ThreeWay, DropReason> {
+    check(hello.circuit_type, &hello.tlvs)?;
+    let told = hello.tlvs.iter().find_map(|tlv| if let Tlv::ThreeWay(told) = tlv { Some(*told) } else { None });
+    told.ok_or(DropReason::NoHandshake)
+}
+
+/// The rules of RFC 7177 section 8.3 for Hellos of both kinds; the VLANs and flags if all are kept.
+pub(super) fn check(circuit_type: u8, tlvs: &[Tlv]) -> Result<VlanFlags, DropReason> {
+    if circuit_type & 3 != CIRCUIT_TYPE_LEVEL_1 {
         return Err(DropReason::CircuitType);
     }
-    let (mut areas, mut vlan_flags, mut three_way) = (0, 0, None);
-    for tlv in &hello.tlvs {
+    let (mut areas, mut vlan_flags) = (0, Vec::new());
+    for tlv in tlvs {
         match tlv {
             Tlv::Areas(list) if list.iter().all(|area| *area == AREA) => areas += list.len(),
             Tlv::Areas(_) => return Err(DropReason::WrongArea),
             Tlv::Protocols(list) if !list.contains(&NLPID_TRILL) => return Err(DropReason::WrongProtocol),
-            Tlv::PortCapability { subs, .. } => {
-                vlan_flags += subs.iter().filter(|sub| matches!(sub, PortSub::VlanFlags(_))).count();
-            }
-            Tlv::ThreeWay(told) => three_way = three_way.or(Some(*told)),
             _ => {}
         }
+        vlan_flags.extend(port_subs(tlv).filter_map(|sub| match sub {
+            PortSub::VlanFlags(flags) => Some(*flags),
+            _ => None,
+        }));
     }
     if areas != 1 {
         return Err(DropReason::WrongArea);
     }
-    if vlan_flags != 1 {
-        return Err(DropReason::VlanFlags);
+    match vlan_flags[..] {
+        [flags] => Ok(flags),
+        _ => Err(DropReason::VlanFlags),
     }
-    three_way.ok_or(DropReason::NoHandshake)
+}
+
+/// What a TLV says about the port, if it does.
+pub(super) fn port_subs(tlv: &Tlv) -> impl Iterator<Item = &PortSub> {
+    let subs = if let Tlv::PortCapability { subs, .. } = tlv { &subs[..] } else { &[] };
+    subs.iter()
+}
+
+/// What every Hello begins with.
+pub(super) fn common_tlvs(flags: VlanFlags) -> Vec<Tlv> {
+    vec![
+        Tlv::Areas(vec![AREA.to_vec()]),
+        Tlv::Protocols(vec![NLPID_TRILL]),
+        // No flooding scope of RFC 7356 is taken part in.
+        Tlv::FloodingScopes(Vec::new()),
+        Tlv::PortCapability { topology: 0, subs: vec![PortSub::VlanFlags(flags)] },
+    ]
 }

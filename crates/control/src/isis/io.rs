@@ -23,6 +23,8 @@ pub enum Input<'a> {
     /// An L2-IS-IS frame arrived (step 1 of RFC 6325 section 4.6.2 as corrected by RFC 7780 section 5.1.2).
     Pdu {
         port: PortId,
+        /// VLAN of its outer tag, or that of the port for frames without; a point-to-point link does not look at it.
+        vlan: u16,
         destination: MacAddress,
         source: MacAddress,
         /// What follows the Ethertype, padding included.
@@ -33,7 +35,9 @@ pub enum Input<'a> {
         /// The whole frame, from its outer destination on.
         frame: &'a [u8],
     },
-    /// The end stations are in these VLANs now.
+    /// Bridges on a shared link have another root, so that its parts may have been joined (RFC 8139 section 3).
+    RootBridgeChanged(PortId),
+    /// The end stations are in these VLANs now, but for those of shared links.
     Interest(VlanSet),
     /// Paths shall, or may again, lead through this RBridge.
     Overload(bool),
@@ -58,6 +62,8 @@ pub enum Output {
     Send {
         /// Over this port.
         port: PortId,
+        /// In this VLAN; a point-to-point port may leave the tag out.
+        vlan: u16,
         destination: MacAddress,
         /// Shared between ports when it is flooded.
         pdu: Arc<[u8]>,
@@ -79,6 +85,9 @@ pub enum Output {
         /// The new state.
         state: State,
     },
+    /// A port of a shared link carries frames of end stations in these VLANs from now on, and in no other: it is their
+    /// appointed forwarder, and not inhibited (RFC 8139). A port that comes up carries none.
+    Access { port: PortId, vlans: VlanSet },
     /// The RBridge holds this nickname now: keep it for the next start.
     Nickname(Option<u16>),
     /// Routes or trees are others now. Take over all of [`RBridge::forwarding`](super::RBridge::forwarding) in one step, or

@@ -33,8 +33,7 @@ impl RBridge {
         if self.leave_at_ns.is_some() {
             return;
         }
-        let own = self.config.system.lsp(0)..=self.config.system.lsp(u8::MAX);
-        let held = self.lsdb.range(own).filter(|(_, entry)| !entry.is_purged());
+        let held = self.lsdb.range(self.own_lsps()).filter(|(_, entry)| !entry.is_purged());
         let held: Vec<LspId> = held.map(|(id, _)| id).collect();
         let wait_ns = wait_ns(&self.config.timing);
         self.config.timing.resend_ns = self.config.timing.resend_ns.min(wait_ns / SENT);

@@ -7,8 +7,8 @@
 //!                      ^ flood: SRM and SSN <------+           +--> graph --> forwarding
 //! ```
 //!
-//! * Point-to-point links; Hellos of shared links are dropped and counted. The graph, the table and the bytes know
-//!   shared links already: what is missing is the port's election and its pseudonode.
+//! * Point-to-point and shared links: a port's configuration says which ([`LinkKind`]); what shared ones have of their own is in
+//!   `shared`.
 //! * As many trees as [`Config::trees_max`] says, one by default.
 //! * Nothing that others send is held beyond [`Bounds`]; whatever is not used is counted with its reason.
 //! * With [`Config::keys`] all PDUs are signed and checked; without them who has an adjacency is believed.
@@ -34,6 +34,7 @@ mod packing;
 mod port;
 mod replay;
 mod restart;
+mod shared;
 mod sync;
 mod timers;
 mod timing;
@@ -53,15 +54,17 @@ use origin::Origin;
 use port::Port;
 use replay::Numbers;
 use restart::{Lists, Restart};
+use shared::Shared;
 
-pub use adjacency::{Event as AdjacencyEvent, State as AdjacencyState, heard, next};
+pub use adjacency::{Event as AdjacencyEvent, State as AdjacencyState, heard, heard_on_shared, next};
 pub use authentication::{Algorithm, Key, KeyChain, KeyFault};
-pub use config::{Bounds, Config, PortConfig, PortId, Wish, cost_of_rate};
+pub use config::{Bounds, Config, LinkKind, PortConfig, PortId, Role, SharedConfig, Wish, cost_of_rate};
 pub use counters::{DropReason, Event};
 pub use forwarding::{Forwarding, TreeState};
 pub use io::{Counters, Hop, Input, Output, TreePort};
 pub use lsdb::{Database, Entry as LsdbEntry, MAX_AGE_S, Order, ZERO_AGE_S, order};
-pub use port::Adjacency;
+pub use port::{Adjacency, Peer};
+pub use shared::{PortState, SharedLink};
 pub use timing::Timing;
 
 /// The control plane of an RBridge.
@@ -108,8 +111,13 @@ impl Machine for RBridge {
         match input {
             Input::PortUp(port) => self.port_up(now_ns, port, outputs),
             Input::PortDown(port) => self.port_down(now_ns, port, outputs),
-            Input::Pdu { port, destination, source, bytes } => {
-                if let Err(reason) = self.pdu(now_ns, port, destination, source, bytes, outputs) {
+            Input::Pdu { port, vlan, destination, source, bytes } => {
+                if let Err(reason) = self.pdu(now_ns, (port, vlan), destination, source, bytes, outputs) {
+                    self.counters.dropped.add(reason);
+                }
+            }
+            Input::RootBridgeChanged(port) => {
+                if let Err(reason) = self.root_bridge_changed(now_ns, port, outputs) {
                     self.counters.dropped.add(reason);
                 }
             }
@@ -144,8 +152,9 @@ impl Machine for RBridge {
 impl RBridge {
     /// An RBridge whose ports are down. `rng` draws nicknames and jitter: seed it from the system in a daemon.
     pub fn new(config: Config, rng: Pcg64) -> Self {
-        let mut ports: Vec<Port> = config.ports.iter().copied().map(Port::new).collect();
-        ports.sort_by_key(|port| port.config.id);
+        let mut ports = config.ports.clone();
+        ports.sort_by_key(|port| port.id);
+        let ports = (1..).zip(ports).map(|(nth, port)| Port::new(port, config.system, nth)).collect();
         Self {
             ports,
             lsdb: Database::default(),
@@ -173,7 +182,11 @@ impl RBridge {
     /// The same after a restart during which the data plane worked on: `ports` have a neighbour there, and the last
     /// nickname is wished for. What neighbours know of us stays as it is until [`Self::is_restarting`] is false.
     pub fn restarted(config: Config, rng: Pcg64, ports: impl IntoIterator<Item = PortId>) -> Self {
-        Self { restart: Some(Restart::of(ports)), ..Self::new(config, rng) }
+        let new = Self::new(config, rng);
+        let is_shared = |id: &PortId| new.index(*id).is_some_and(|index| new.ports[index].shared.is_some());
+        // Who is DRB on a shared link is found out anew, and with it who its neighbours are.
+        let ports: Vec<PortId> = ports.into_iter().filter(|id| !is_shared(id)).collect();
+        Self { restart: Some(Restart::of(ports)), ..new }
     }
 
     /// The nickname held; none before it is chosen.
@@ -183,7 +196,7 @@ impl RBridge {
 
     /// The adjacencies that are not Down, by port.
     pub fn adjacencies(&self) -> impl Iterator<Item = (PortId, &Adjacency)> {
-        self.ports.iter().filter_map(|port| Some((port.config.id, port.adjacency.as_ref()?)))
+        self.ports.iter().flat_map(|port| port.adjacencies.values().map(|with| (port.config.id, with)))
     }
 
     /// PDUs on a port that were dropped because they were not authentic.
@@ -263,7 +276,8 @@ impl RBridge {
         for index in 0..self.ports.len() {
             self.ports[index].hello_at_ns = now_ns;
             if has_echoes != (timing.echo_ns != 0) {
-                self.echo_follows(now_ns, index);
+                let peers: Vec<Peer> = self.ports[index].adjacencies.keys().copied().collect();
+                peers.into_iter().for_each(|peer| self.echo_follows(now_ns, index, peer));
             }
         }
         self.ports_at_ns = Some(now_ns);
@@ -277,6 +291,7 @@ impl RBridge {
         let Some(index) = self.index(port) else { return self.counters.dropped.add(DropReason::NoPort) };
         self.touched.push(index);
         if !std::mem::replace(&mut self.ports[index].is_up, true) {
+            self.begin_shared(now_ns, index, outputs);
             self.send_hello(now_ns, index, outputs);
         }
     }
@@ -285,14 +300,17 @@ impl RBridge {
         let Some(index) = self.index(port) else { return self.counters.dropped.add(DropReason::NoPort) };
         self.ports[index].is_up = false;
         self.restart_heard(now_ns, port, AdjacencyState::Down);
-        self.adjacency_event(now_ns, index, AdjacencyEvent::PortDown, outputs);
+        match self.ports[index].neighbor() {
+            Some((peer, _)) => self.adjacency_event(now_ns, index, peer, AdjacencyEvent::PortDown, outputs),
+            None => self.end_shared(now_ns, index, outputs),
+        }
     }
 
     /// An L2-IS-IS frame, from the outermost check to the innermost.
     fn pdu(
         &mut self,
         now_ns: u64,
-        port: PortId,
+        (port, vlan): (PortId, u16),
         destination: MacAddress,
         source: MacAddress,
         bytes: &[u8],
@@ -303,10 +321,17 @@ impl RBridge {
         if destination != ALL_IS_IS_RBRIDGES && destination != mac {
             return Err(DropReason::WrongDestination);
         }
-        if source == mac {
+        let is_suspended = self.ports[index].shared.as_ref().is_some_and(Shared::is_suspended);
+        let view = View::new(bytes).map_err(DropReason::of_parse_error);
+        // Of two ports of a shared link with one address one has to find out.
+        let is_hello = view.as_ref().is_ok_and(|view| view.kind() == Kind::LanHello);
+        if source == mac && !(is_hello && self.ports[index].shared.is_some()) {
             return Err(DropReason::OwnAddress);
         }
-        let view = View::new(bytes).map_err(DropReason::of_parse_error)?;
+        if is_suspended && !is_hello {
+            return Err(DropReason::Suspended);
+        }
+        let view = view?;
         self.authenticate(&view).inspect_err(|_| self.ports[index].refused += 1)?;
         if self.config.keys.as_ref().is_some_and(KeyChain::checks_numbers) {
             self.numbers.check(index, &view)?;
@@ -321,6 +346,7 @@ impl RBridge {
             _ => {}
         }
         match Pdu::of_view(&view) {
+            Pdu::LanHello(hello) => self.lan_hello(now_ns, index, (vlan, source), &hello, outputs),
             Pdu::P2pHello(hello) => self.hello(now_ns, index, source, &hello, outputs),
             Pdu::MtuProbe(probe) => self.mtu_probe(index, source, &probe, view.as_bytes().len(), outputs),
             Pdu::MtuAck(ack) => self.mtu_ack(now_ns, index, source, &ack, outputs),
@@ -369,13 +395,20 @@ impl RBridge {
 
     /// The campus as the database and our own `links` show it.
     fn campus(&self, links: &[Link]) -> Campus<'_> {
-        let neighbors = links.iter().map(|link| (link.neighbor.node(), link.cost)).collect();
+        let neighbors = links.iter().map(|link| (link.via, link.cost)).collect();
         Campus::new(&self.lsdb, self.config.system.node(), neighbors)
     }
 
     /// Links whose adjacency is in Report, by port.
     fn links(&self) -> Vec<Link> {
-        self.ports.iter().filter_map(Port::link).collect()
+        self.ports.iter().flat_map(Port::links).collect()
+    }
+
+    /// The same without those that our LSP does not tell apart: neighbours by a shared link, which it tells of itself.
+    fn told_links(&self) -> Vec<Link> {
+        let mut links = self.links();
+        links.dedup_by_key(|link| (link.hop.port, link.via));
+        links
     }
 
     fn send(&mut self, index: usize, pdu: &Pdu, outputs: &mut Vec<Output>) {
@@ -383,6 +416,10 @@ impl RBridge {
     }
 
     fn send_to(&mut self, index: usize, destination: MacAddress, pdu: &Pdu, outputs: &mut Vec<Output>) {
+        self.send_in(index, destination, self.ports[index].vlan(), pdu, outputs);
+    }
+
+    fn send_in(&mut self, index: usize, destination: MacAddress, vlan: u16, pdu: &Pdu, outputs: &mut Vec<Output>) {
         let pdu = match self.config.keys.as_ref().and_then(KeyChain::session) {
             Some(session) => {
                 let numbered = self.numbers.number(session, pdu);
@@ -390,7 +427,7 @@ impl RBridge {
             }
             None => self.emit(pdu).into(),
         };
-        outputs.push(Output::Send { port: self.ports[index].config.id, destination, pdu });
+        outputs.push(Output::Send { port: self.ports[index].config.id, vlan, destination, pdu });
     }
 
     /// The bytes of a PDU of ours, signed if there is a key.

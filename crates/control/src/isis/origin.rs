@@ -1,12 +1,14 @@
-//! Our own LSPs: what they say, in which fragments, under which sequence numbers (ISO 10589 sections 7.3.2 to 7.3.7).
+//! Our own LSPs, and those of shared links that we speak for: what they say, in which fragments, under which sequence numbers
+//! (ISO 10589 sections 7.3.2 to 7.3.7).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use weft_wire::isis::lsp::{CapabilitySub, InterestedVlans, NicknameRecord, Reach};
 use weft_wire::isis::pdu::Lsp;
 use weft_wire::isis::tlv::LspEntry;
 use weft_wire::isis::view::LspFlags;
-use weft_wire::isis::{AREA, Kind, NLPID_TRILL, PDU_LEN_MIN, Pdu, Tlv, View};
+use weft_wire::isis::{AREA, Kind, LspId, NLPID_TRILL, PDU_LEN_MIN, Pdu, Tlv, View};
 
 use super::RBridge;
 use super::counters::{DropReason, Event};
@@ -24,11 +26,11 @@ const ROOM: usize = PDU_LEN_MIN as usize - Kind::Lsp.header_len();
 #[derive(Debug)]
 pub(super) struct Origin {
     packing: Packing,
-    issued: BTreeMap<u8, Issued>,
+    issued: BTreeMap<LspId, Issued>,
     /// Highest sequence number that anybody ever saw of a fragment, as far as we know.
-    seen: BTreeMap<u8, u32>,
+    seen: BTreeMap<LspId, u32>,
     /// Fragments whose numbers have run out, and until when they stay silent so that every copy is forgotten.
-    silent: BTreeMap<u8, u64>,
+    silent: BTreeMap<LspId, u64>,
     flags: LspFlags,
     pub(super) due_ns: Option<u64>,
     last_ns: Option<u64>,
@@ -107,17 +109,15 @@ impl RBridge {
     /// What we have to say is said again above its number; the rest is withdrawn.
     pub(super) fn own_lsp_from_elsewhere(&mut self, now_ns: u64, index: usize, theirs: &LspEntry) {
         self.counters.events.add(Event::OwnLspNewer);
-        let fragment = theirs.id.fragment();
-        let ours = theirs.id.node() == self.config.system.node();
-        if ours {
-            let seen = self.origin.seen.entry(fragment).or_default();
+        if self.may_issue(theirs.id) {
+            let seen = self.origin.seen.entry(theirs.id).or_default();
             *seen = theirs.sequence.max(*seen);
         }
         if let Some(restart) = &mut self.restart {
             restart.note_former(*theirs);
             return self.acknowledge_own(now_ns, index, theirs);
         }
-        if let Some(issued) = self.origin.issued.get_mut(&fragment).filter(|_| ours) {
+        if let Some(issued) = self.origin.issued.get_mut(&theirs.id) {
             issued.challenged = true;
             return self.describe_soon(now_ns);
         }
@@ -128,6 +128,18 @@ impl RBridge {
             return self.withdraw(now_ns, theirs.id, theirs.sequence);
         }
         self.acknowledge_own(now_ns, index, theirs);
+    }
+
+    /// Whether it is a fragment of ours, or of a shared link that we could speak for.
+    fn may_issue(&self, id: LspId) -> bool {
+        let nodes = usize::from(id.node().0[6]);
+        id.node() == self.config.system.node() || nodes <= self.ports.len()
+    }
+
+    /// All LSPs that could be ours.
+    pub(super) fn own_lsps(&self) -> RangeInclusive<LspId> {
+        let [a, b, c, d, e, f] = self.config.system.0;
+        LspId([a, b, c, d, e, f, 0, 0])..=LspId([a, b, c, d, e, f, u8::MAX, u8::MAX])
     }
 
     fn acknowledge_own(&mut self, now_ns: u64, index: usize, theirs: &LspEntry) {
@@ -147,62 +159,69 @@ impl RBridge {
         let overloaded = self.origin.overload_wanted || self.origin.overload_until_ns.is_some();
         self.origin.flags = LspFlags::LEVEL_1.with_overload(overloaded);
         let ended = self.fragments_at_their_end();
-        for fragment in &ended {
-            self.fall_silent(now_ns, *fragment);
+        for id in &ended {
+            self.fall_silent(now_ns, *id);
         }
         let mut fragments = self.fragments();
-        let unsaid = self.origin.issued.keys().copied().filter(|fragment| !fragments.contains_key(fragment));
-        for fragment in self.origin.packing.order(fragments.keys().copied().chain(unsaid).collect::<Vec<_>>()) {
-            match fragments.remove(&fragment) {
-                Some(tlvs) => self.describe_fragment(now_ns, fragment, tlvs),
-                None => self.fall_empty(now_ns, fragment),
+        let unsaid = self.origin.issued.keys().copied().filter(|id| !fragments.contains_key(id));
+        for id in self.in_order(fragments.keys().copied().chain(unsaid).collect()) {
+            match fragments.remove(&id) {
+                Some(tlvs) => self.describe_fragment(now_ns, id, tlvs),
+                None => self.fall_empty(now_ns, id),
             }
         }
-        for fragment in ended {
-            self.withdraw(now_ns, self.config.system.lsp(fragment), u32::MAX);
+        for id in ended {
+            self.withdraw(now_ns, id, u32::MAX);
         }
+    }
+
+    /// The order in which fragments are to be told: our own as their packing has it, then those of shared links.
+    fn in_order(&self, ids: Vec<LspId>) -> Vec<LspId> {
+        let (own, shared): (Vec<LspId>, Vec<LspId>) = ids.into_iter().partition(|id| !id.node().is_pseudonode());
+        let own = self.origin.packing.order(own.into_iter().map(LspId::fragment));
+        own.into_iter().map(|fragment| self.config.system.lsp(fragment)).chain(shared).collect()
     }
 
     /// Fragments that would have to be issued above the last sequence number.
-    fn fragments_at_their_end(&self) -> Vec<u8> {
+    fn fragments_at_their_end(&self) -> Vec<LspId> {
         let challenged = self.origin.issued.iter().filter(|(_, issued)| issued.challenged);
-        challenged.map(|(fragment, _)| *fragment).filter(|fragment| self.highest(*fragment) == u32::MAX).collect()
+        challenged.map(|(id, _)| *id).filter(|id| self.highest(*id) == u32::MAX).collect()
     }
 
     /// The highest sequence number of an own fragment that anybody is known to have seen.
-    fn highest(&self, fragment: u8) -> u32 {
-        let held = self.lsdb.get(self.config.system.lsp(fragment)).map_or(0, |entry| entry.sequence());
-        self.origin.seen.get(&fragment).copied().unwrap_or(0).max(held)
+    fn highest(&self, id: LspId) -> u32 {
+        let held = self.lsdb.get(id).map_or(0, |entry| entry.sequence());
+        self.origin.seen.get(&id).copied().unwrap_or(0).max(held)
     }
 
     /// Nothing is left to be said there.
-    fn fall_empty(&mut self, now_ns: u64, fragment: u8) {
-        self.origin.issued.remove(&fragment);
-        self.purge(now_ns, self.config.system.lsp(fragment));
+    fn fall_empty(&mut self, now_ns: u64, id: LspId) {
+        self.origin.issued.remove(&id);
+        self.purge(now_ns, id);
     }
 
-    fn describe_fragment(&mut self, now_ns: u64, fragment: u8, tlvs: Vec<Tlv>) {
-        let id = self.config.system.lsp(fragment);
+    fn describe_fragment(&mut self, now_ns: u64, id: LspId, tlvs: Vec<Tlv>) {
         let is_held = self.lsdb.get(id).is_some_and(|entry| !entry.is_purged());
-        let fresh = self.origin.issued.get(&fragment).is_some_and(|issued| {
-            let unchanged = issued.tlvs == tlvs && issued.flags == self.origin.flags;
+        // A shared link is crossed also where its DRB is not.
+        let flags = if id.node().is_pseudonode() { LspFlags::LEVEL_1 } else { self.origin.flags };
+        let fresh = self.origin.issued.get(&id).is_some_and(|issued| {
+            let unchanged = issued.tlvs == tlvs && issued.flags == flags;
             unchanged && !issued.challenged && issued.renew_ns > now_ns
         });
-        if self.origin.silent.contains_key(&fragment) || (fresh && is_held) {
+        if self.origin.silent.contains_key(&id) || (fresh && is_held) {
             return;
         }
-        let Some(sequence) = self.highest(fragment).checked_add(1) else {
-            self.fall_silent(now_ns, fragment);
+        let Some(sequence) = self.highest(id).checked_add(1) else {
+            self.fall_silent(now_ns, id);
             self.describe_soon(now_ns);
             return self.withdraw(now_ns, id, u32::MAX);
         };
-        let flags = self.origin.flags;
         let lsp = Pdu::Lsp(Lsp { lifetime_s: MAX_AGE_S, id, sequence, flags, tlvs: tlvs.clone() });
         let bytes = self.emit(&lsp);
         let digest = Digest::of(&View::new(&bytes).expect("what was written can be read"));
         let renew_ns = now_ns + self.earlier(self.config.timing.refresh_ns);
-        self.origin.seen.insert(fragment, sequence);
-        self.origin.issued.insert(fragment, Issued { tlvs, flags, renew_ns, challenged: false });
+        self.origin.seen.insert(id, sequence);
+        self.origin.issued.insert(id, Issued { tlvs, flags, renew_ns, challenged: false });
         self.counters.events.add(Event::LspIssued);
         self.store(now_ns, bytes.into(), digest);
         self.flood(id, None);
@@ -210,41 +229,45 @@ impl RBridge {
 
     /// The last sequence number is used up: the fragment is to be withdrawn, and begins anew at 1 when no copy can be left
     /// (ISO 10589 section 7.3.16.1). Meanwhile others say what it said; nobody speaks for the first.
-    fn fall_silent(&mut self, now_ns: u64, fragment: u8) {
+    fn fall_silent(&mut self, now_ns: u64, id: LspId) {
         self.counters.events.add(Event::SequenceEnd);
         let until_ns = now_ns + u64::from(MAX_AGE_S + ZERO_AGE_S) * NS_PER_S;
-        self.origin.silent.insert(fragment, until_ns);
-        self.origin.seen.remove(&fragment);
-        self.origin.issued.remove(&fragment);
+        self.origin.silent.insert(id, until_ns);
+        self.origin.seen.remove(&id);
+        self.origin.issued.remove(&id);
     }
 
-    /// What we have to say, packed into fragments; the first holds what RFC 6325 wants there.
-    fn fragments(&mut self) -> BTreeMap<u8, Vec<Tlv>> {
+    /// What we have to say, packed into fragments; the first holds what RFC 6325 wants there. Then what shared links have to
+    /// say, whose neighbours fit into one.
+    fn fragments(&mut self) -> BTreeMap<LspId, Vec<Tlv>> {
         let (items, first) = (self.items(), self.first_tlvs());
         let room = ROOM - Tlv::len_bytes(&self.signature_place());
         let room_in_first = room.saturating_sub(Tlv::len_bytes(&first));
-        let silent = &self.origin.silent;
+        let (silent, system) = (&self.origin.silent, self.config.system);
         let room_in = |fragment: u8| match fragment {
             0 => room_in_first,
-            _ if silent.contains_key(&fragment) => 0,
+            _ if silent.contains_key(&system.lsp(fragment)) => 0,
             _ => room,
         };
         if !self.origin.packing.pack(&items, room_in) {
             self.counters.events.add(Event::LspTooLarge);
         }
-        let mut fragments = BTreeMap::from([(0, first)]);
+        let mut fragments = BTreeMap::from([(system.lsp(0), first)]);
         for (fragment, items) in self.origin.packing.fragments() {
-            fragments.entry(fragment).or_default().extend(self.item_tlvs(&items));
+            fragments.entry(system.lsp(fragment)).or_default().extend(self.item_tlvs(&items));
         }
+        fragments.extend(self.pseudonodes().into_iter().map(|(node, tlvs)| (node.lsp(0), tlvs)));
         fragments
     }
 
     /// Links and VLANs.
     fn items(&self) -> BTreeSet<Item> {
+        let mut vlans = self.vlans.clone();
+        vlans.add_all(&self.forwarded_vlans());
         let mut items: BTreeSet<Item> =
-            self.vlans.ranges().into_iter().map(|(first, last)| Item::Vlans(first, last)).collect();
-        for link in self.links() {
-            let item = |nth| Item::Link { neighbor: link.neighbor.node(), cost: link.cost, nth };
+            vlans.ranges().into_iter().map(|(first, last)| Item::Vlans(first, last)).collect();
+        for link in self.told_links() {
+            let item = |nth| Item::Link { neighbor: link.via, cost: link.cost, nth };
             let free = (0..=u16::MAX).map(item).find(|item| !items.contains(item));
             items.extend(free);
         }

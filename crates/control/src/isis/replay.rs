@@ -22,7 +22,7 @@ impl Numbers {
     /// The PDU with the next number of this session, if it is of a kind that has one.
     pub(super) fn number(&mut self, session: u64, pdu: &Pdu) -> Pdu {
         let mut pdu = pdu.clone();
-        if let Pdu::P2pHello(_) | Pdu::Csnp(_) | Pdu::Psnp(_) = pdu
+        if let Pdu::P2pHello(_) | Pdu::LanHello(_) | Pdu::Csnp(_) | Pdu::Psnp(_) = pdu
             && let Some(tlvs) = pdu.tlvs_mut()
         {
             let (before, packet) = self.said;
@@ -41,7 +41,8 @@ impl Numbers {
     /// # Errors
     /// [`DropReason::NoNumber`], [`DropReason::Replayed`].
     pub(super) fn check(&mut self, port: usize, view: &View<'_>) -> Result<(), DropReason> {
-        let (Kind::P2pHello | Kind::Csnp | Kind::Psnp, Some(source)) = (view.kind(), view.source()) else {
+        let (Kind::P2pHello | Kind::LanHello | Kind::Csnp | Kind::Psnp, Some(source)) = (view.kind(), view.source())
+        else {
             return Ok(());
         };
         let number = view.tlvs().find_map(|(code, value)| match Tlv::parse(code, value) {

@@ -15,6 +15,7 @@ use super::adjacency::Event as Happening;
 use super::config::{Config, PortId};
 use super::io::Output;
 use super::lsdb::ZERO_AGE_S;
+use super::port::Port;
 use super::{AdjacencyState, RBridge};
 use crate::NS_PER_S;
 
@@ -122,7 +123,7 @@ impl RBridge {
         let step_ns = if self.is_restarting() { LIST_NS } else { 2 * lists.step_ns };
         self.lists = Lists::after(now_ns, step_ns);
         for index in 0..self.ports.len() {
-            if self.ports[index].state().synchronizes() {
+            if self.ports[index].shared.is_none() && self.ports[index].synchronizes() {
                 self.send_list(now_ns, index, outputs);
             }
         }
@@ -137,8 +138,8 @@ impl RBridge {
         let is_whole = self.knows_all_neighbors();
         let Some(restart) = self.restart.take() else { return };
         for index in 0..self.ports.len() {
-            if !is_whole {
-                self.adjacency_event(now_ns, index, Happening::Expired, outputs);
+            if let (false, Some((peer, _))) = (is_whole, self.ports[index].neighbor()) {
+                self.adjacency_event(now_ns, index, peer, Happening::Expired, outputs);
             }
             if self.ports[index].is_up && restart.is_silent_on(self.ports[index].config.id) {
                 self.send_hello(now_ns, index, outputs);
@@ -157,8 +158,8 @@ impl RBridge {
     /// Whether the LSPs of all are here that can be reached over neighbours, as far as LSPs tell.
     fn knows_all_neighbors(&self) -> bool {
         let me = self.config.system.node();
-        let adjacent = self.ports.iter().filter_map(|port| port.adjacency.as_ref());
-        let mut open: Vec<NodeId> = adjacent.map(|adjacency| adjacency.neighbor.node()).collect();
+        let adjacent = self.ports.iter().filter_map(Port::neighbor);
+        let mut open: Vec<NodeId> = adjacent.map(|(peer, _)| peer.system.node()).collect();
         let mut seen: BTreeSet<NodeId> = open.iter().copied().chain([me]).collect();
         while let Some(node) = open.pop() {
             if self.lsdb.get(node.lsp(0)).is_none_or(|entry| entry.is_purged()) {

@@ -15,6 +15,7 @@ use super::digest::Digest;
 use super::flood::Flood;
 use super::io::Output;
 use super::lsdb::{MAX_AGE_S, Order, ZERO_AGE_S, order};
+use super::port::Peer;
 use crate::NS_PER_S;
 
 /// TLVs of entries in one sequence numbers PDU: 5 * 242 bytes stay below the 1470 that every link carries.
@@ -23,10 +24,18 @@ const ENTRY_TLVS_MAX: usize = 5;
 pub(super) const ENTRIES_MAX: usize = ENTRY_TLVS_MAX * LSP_ENTRIES_MAX;
 
 impl RBridge {
-    /// Whether `source` is a neighbour with whom LSPs are exchanged.
-    fn is_in_sync_with(&self, index: usize, source: MacAddress) -> bool {
-        let adjacency = self.ports[index].adjacency.as_ref();
-        adjacency.is_some_and(|adjacency| adjacency.state.synchronizes() && adjacency.mac == source)
+    /// The neighbour with address `source`, if LSPs are exchanged with it.
+    fn in_sync_with(&self, index: usize, source: MacAddress) -> Result<Peer, DropReason> {
+        self.ports[index].in_sync_with(source).map(|(peer, _)| peer).ok_or(DropReason::NoAdjacency)
+    }
+
+    /// Acknowledges an LSP that is held. On a shared link nobody waits for that: what is lost there the DRB's next list shows
+    /// (ISO 10589 section 7.3.15).
+    fn acknowledge(&mut self, now_ns: u64, index: usize, id: LspId) {
+        let (psnp_at_ns, port) = (now_ns + self.config.timing.psnp_ns, &mut self.ports[index]);
+        if port.shared.is_none() {
+            port.flood.list_held(id, psnp_at_ns);
+        }
     }
 
     pub(super) fn lsp(
@@ -36,9 +45,7 @@ impl RBridge {
         source: MacAddress,
         view: &View<'_>,
     ) -> Result<(), DropReason> {
-        if !self.is_in_sync_with(index, source) {
-            return Err(DropReason::NoAdjacency);
-        }
+        let peer = self.in_sync_with(index, source)?;
         let Some(header) = view.lsp() else { return Err(DropReason::Unsupported) };
         // A flood brings most LSPs several times; one that is held byte by byte needs no checksum again.
         if !self.is_held(&header, view.as_bytes()) {
@@ -52,12 +59,11 @@ impl RBridge {
         }
         let incoming = entry_of(&header);
         let held = self.lsdb.get(header.id).map(|entry| entry.entry(header.id, now_ns));
-        let psnp_at_ns = now_ns + self.config.timing.psnp_ns;
         match held.map(|held| order(&incoming, &held)) {
             Some(Order::Same) => {
                 self.counters.events.add(Event::LspSame);
                 self.ports[index].flood.sent(header.id);
-                self.ports[index].flood.list_held(header.id, psnp_at_ns);
+                self.acknowledge(now_ns, index, header.id);
             }
             Some(Order::Older) => {
                 self.counters.events.add(Event::LspOlder);
@@ -66,7 +72,7 @@ impl RBridge {
             _ if header.id.system() == self.config.system => self.own_lsp_from_elsewhere(now_ns, index, &incoming),
             Some(Order::Confused) => self.confused(now_ns, header.id),
             None if header.lifetime_s == 0 => return self.list_given(now_ns, index, incoming),
-            Some(Order::Newer) | None => return self.take_newer(now_ns, index, view, &header),
+            Some(Order::Newer) | None => return self.take_newer(now_ns, (index, peer), view, &header),
         }
         Ok(())
     }
@@ -79,9 +85,15 @@ impl RBridge {
     }
 
     /// Stores an LSP, passes it on everywhere but where it came from, acknowledges it.
-    fn take_newer(&mut self, now_ns: u64, index: usize, view: &View<'_>, header: &LspHeader) -> Result<(), DropReason> {
+    fn take_newer(
+        &mut self,
+        now_ns: u64,
+        (index, peer): (usize, Peer),
+        view: &View<'_>,
+        header: &LspHeader,
+    ) -> Result<(), DropReason> {
         let bounds = self.config.bounds;
-        let named = if header.lifetime_s == 0 { self.named_purge(index, view) } else { None };
+        let named = if header.lifetime_s == 0 { self.named_purge(peer, view) } else { None };
         let bytes = named.as_deref().unwrap_or(view.as_bytes());
         let digest = Digest::of(view);
         let old_len = self.lsdb.get(header.id).map_or(0, |entry| entry.bytes().len());
@@ -95,23 +107,22 @@ impl RBridge {
             return Err(DropReason::DatabaseFull);
         }
         self.counters.events.add(Event::LspNewer);
-        let lifetime_s = self.lifetime_s(now_ns, index, header);
+        let lifetime_s = self.lifetime_s(now_ns, (index, peer), header);
         for _ in 0..digest.bad_nicknames {
             self.counters.dropped.add(DropReason::BadNickname);
         }
         self.store(now_ns, with_lifetime(bytes, lifetime_s), digest);
-        let psnp_at_ns = now_ns + self.config.timing.psnp_ns;
         self.flood(header.id, Some(index));
         self.ports[index].flood.sent(header.id);
-        self.ports[index].flood.list_held(header.id, psnp_at_ns);
+        self.acknowledge(now_ns, index, header.id);
         Ok(())
     }
 
     /// How long an LSP that came is held, seconds. No checksum and no digest covers what it says of that, so one that is newly
     /// issued is held for the whole lifetime, whatever somebody made of it on the way (RFC 7987 section 2). A new neighbour's list
     /// may be old; every holder takes at least a second off (ISO 10589 section 7.3.16.3), but only age withdraws an LSP.
-    fn lifetime_s(&self, now_ns: u64, index: usize, header: &LspHeader) -> u16 {
-        let since_ns = self.ports[index].adjacency.as_ref().map_or(now_ns, |adjacency| adjacency.in_sync_since_ns);
+    fn lifetime_s(&self, now_ns: u64, (index, peer): (usize, Peer), header: &LspHeader) -> u16 {
+        let since_ns = self.ports[index].adjacencies.get(&peer).map_or(now_ns, |with| with.in_sync_since_ns);
         match header.lifetime_s {
             0 => 0,
             _ if now_ns - since_ns >= u64::from(ZERO_AGE_S) * NS_PER_S => MAX_AGE_S,
@@ -129,7 +140,7 @@ impl RBridge {
     /// Sets SRM on every port that exchanges LSPs.
     pub(super) fn flood(&mut self, id: LspId, but: Option<usize>) {
         for (index, port) in self.ports.iter_mut().enumerate() {
-            if Some(index) != but && port.state().synchronizes() {
+            if Some(index) != but && port.synchronizes() {
                 port.flood.send_now(id);
                 self.touched.push(index);
             }
@@ -143,7 +154,7 @@ impl RBridge {
     }
 
     /// A withdrawal that does not name its originator, with those who brought it named instead (RFC 6232 section 3).
-    fn named_purge(&self, index: usize, view: &View<'_>) -> Option<Vec<u8>> {
+    fn named_purge(&self, peer: Peer, view: &View<'_>) -> Option<Vec<u8>> {
         let has = |wanted| view.tlvs().any(|(kind, _)| kind == wanted);
         let is_long = view.as_bytes().len() > usize::from(PDU_LEN_MIN);
         // Signed by us, what nobody had signed would be believed; without our key, what somebody had signed would not be.
@@ -153,8 +164,7 @@ impl RBridge {
         }
         let Pdu::Lsp(mut purge) = Pdu::of_view(view) else { return None };
         purge.tlvs.retain(|tlv| !matches!(tlv, Tlv::Authentication { .. }));
-        let received_from = self.ports[index].adjacency.as_ref().map(|adjacency| adjacency.neighbor);
-        purge.tlvs.extend(self.originator(received_from));
+        purge.tlvs.extend(self.originator(Some(peer.system)));
         let named = self.emit(&Pdu::Lsp(purge));
         (named.len() <= usize::from(PDU_LEN_MIN)).then_some(named)
     }
@@ -195,12 +205,13 @@ impl RBridge {
         source: MacAddress,
         view: &View<'_>,
     ) -> Result<(), DropReason> {
-        if !self.is_in_sync_with(index, source) {
-            return Err(DropReason::NoAdjacency);
-        }
-        let neighbor = self.ports[index].adjacency.as_ref().map(|adjacency| adjacency.neighbor);
-        if view.source() != neighbor {
+        let peer = self.in_sync_with(index, source)?;
+        if view.source() != Some(peer.system) {
             return Err(DropReason::WrongSource);
+        }
+        // On a shared link the DRB alone answers (ISO 10589 section 7.3.15.2).
+        if view.kind() == Kind::Psnp && self.ports[index].shared.as_ref().is_some_and(|shared| !shared.is_drb()) {
+            return Err(DropReason::NotDrb);
         }
         let mut listed = Vec::new();
         for (_, value) in view.tlvs().filter(|(kind, _)| *kind == code::LSP_ENTRIES) {
@@ -260,8 +271,13 @@ impl RBridge {
         Ok(())
     }
 
-    /// What a new neighbour needs: the list of all LSPs, and every LSP that its own list does not show in time.
+    /// What a new neighbour needs: the list of all LSPs, and every LSP that its own list does not show in time. On a shared
+    /// link it is the DRB's to list them, after the Hello that tells the neighbour that it is heard.
     pub(super) fn begin_flooding(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
+        if let Some(shared) = &mut self.ports[index].shared {
+            shared.csnp_at_ns = shared.is_drb().then_some(now_ns);
+            return;
+        }
         let resend_ns = now_ns + self.config.timing.resend_ns;
         self.ports[index].flood = Flood::default();
         self.lsdb.iter().for_each(|(id, _)| self.ports[index].flood.send_at(id, resend_ns));
@@ -295,6 +311,7 @@ impl RBridge {
         if port.flood.lsps_at_ns().is_none_or(|at_ns| at_ns > now_ns) {
             return;
         }
+        let vlan = port.vlan();
         for _ in 0..bounds.burst_max {
             let Some((id, again)) = port.flood.next(now_ns) else { return };
             let Some(entry) = self.lsdb.get(id) else {
@@ -303,8 +320,12 @@ impl RBridge {
             };
             self.counters.events.add(if again { Event::LspResent } else { Event::LspSent });
             let pdu = entry.to_send(now_ns);
-            outputs.push(Output::Send { port: port.config.id, destination: ALL_IS_IS_RBRIDGES, pdu });
-            port.flood.send_at(id, again_ns);
+            outputs.push(Output::Send { port: port.config.id, vlan, destination: ALL_IS_IS_RBRIDGES, pdu });
+            if port.shared.is_some() {
+                port.flood.sent(id);
+            } else {
+                port.flood.send_at(id, again_ns);
+            }
         }
         port.flood.resume_ns = now_ns + bounds.burst_ns;
     }

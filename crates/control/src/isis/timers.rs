@@ -2,24 +2,28 @@
 //! before it did.
 
 use super::RBridge;
-use super::adjacency::Event as Happening;
 use super::io::Output;
-use super::port::Port;
+use super::port::{Adjacency, Peer, Port};
 
+type OfNeighbor = (fn(&Adjacency) -> Option<u64>, fn(&mut RBridge, u64, usize, Peer, &mut Vec<Output>));
 type OfPort = (fn(&Port) -> Option<u64>, fn(&mut RBridge, u64, usize, &mut Vec<Output>));
 type OfAll = (fn(&RBridge) -> Option<u64>, fn(&mut RBridge, u64, &mut Vec<Output>));
 
-const OF_PORT: [OfPort; 6] = [
-    (
-        |port| Some(port.adjacency.as_ref()?.until_ns),
-        |me, now_ns, index, outputs| me.adjacency_event(now_ns, index, Happening::Expired, outputs),
-    ),
-    (|port| port.is_up.then_some(port.hello_at_ns), RBridge::send_hello),
-    (|port| Some(port.adjacency.as_ref()?.probe.as_ref()?.at_ns), RBridge::probe_due),
-    (|port| Some(port.adjacency.as_ref()?.echo.as_ref()?.at_ns), RBridge::echo_due),
-    (|port| port.adjacency.as_ref().and(port.flood.psnp_at_ns), RBridge::send_psnp),
+const OF_NEIGHBOR: [OfNeighbor; 3] = [
+    (Adjacency::expires_ns, RBridge::hold_ends),
+    (|adjacency| Some(adjacency.probe.as_ref()?.at_ns), RBridge::probe_due),
+    (|adjacency| Some(adjacency.echo.as_ref()?.at_ns), RBridge::echo_due),
+];
+
+const OF_PORT: [OfPort; 7] = [
+    (|port| port.shared.as_ref()?.suspended_until_ns(), RBridge::begin_shared),
+    (|port| port.shared.as_ref()?.inhibition_ends_ns(), RBridge::inhibition_ends),
+    (|port| port.speaks().then_some(port.hello_at_ns), RBridge::send_hello),
+    (|port| port.shared.as_ref()?.list_at_ns, RBridge::send_list_of_neighbors),
+    (|port| port.shared.as_ref()?.csnp_at_ns, RBridge::csnp_due),
+    (|port| port.flood.psnp_at_ns.filter(|_| !port.adjacencies.is_empty()), RBridge::send_psnp),
     // Goes out with every input, as soon as it may.
-    (|port| port.adjacency.as_ref().and(port.flood.lsps_at_ns()), |_, _, _, _| {}),
+    (|port| port.flood.lsps_at_ns().filter(|_| !port.adjacencies.is_empty()), |_, _, _, _| {}),
 ];
 
 const OF_ALL: [OfAll; 6] = [
@@ -33,7 +37,14 @@ const OF_ALL: [OfAll; 6] = [
 
 impl Port {
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        OF_PORT.iter().filter_map(|(at_ns, _)| at_ns(self)).min()
+        let of_neighbors =
+            self.adjacencies.values().flat_map(|with| OF_NEIGHBOR.iter().filter_map(|(at_ns, _)| at_ns(with)));
+        OF_PORT.iter().filter_map(|(at_ns, _)| at_ns(self)).chain(of_neighbors).min()
+    }
+
+    fn due_neighbors(&self, now_ns: u64, at_ns: fn(&Adjacency) -> Option<u64>) -> Vec<Peer> {
+        let is_due = |with: &Adjacency| at_ns(with).is_some_and(|at_ns| at_ns <= now_ns);
+        self.adjacencies.iter().filter(|(_, with)| is_due(with)).map(|(peer, _)| *peer).collect()
     }
 }
 
@@ -48,6 +59,11 @@ impl RBridge {
         self.ports_at_ns = None;
         self.touched.extend(0..self.ports.len());
         for index in 0..self.ports.len() {
+            for (at_ns, act) in OF_NEIGHBOR {
+                for peer in self.ports[index].due_neighbors(now_ns, at_ns) {
+                    act(self, now_ns, index, peer, outputs);
+                }
+            }
             for (at_ns, act) in OF_PORT {
                 if is_due(at_ns(&self.ports[index])) {
                     act(self, now_ns, index, outputs);

@@ -28,6 +28,10 @@ macro_rules! isis_timers {
             resend_ms => resend_ns: $crate::NS_PER_MS, 5000, 1..=3_600_000;
             /// Between receiving an LSP and acknowledging it together with others (ISO 10589: 2 s).
             psnp_ms => psnp_ns: $crate::NS_PER_MS, 2000, 0..=3_600_000;
+            /// Between lists of all LSPs on a shared link (ISO 10589: 10 s): what is lost there is asked for after so long at most.
+            csnp_ms => csnp_ns: $crate::NS_PER_MS, 10_000, 10..=3_600_000;
+            /// How long nobody forwards for end stations of a shared link after its bridges have another root (RFC 8139: 30 s).
+            root_change_s => root_change_ns: $crate::NS_PER_S, 30, 0..=30;
             /// Between a change of the campus and the new routes; the loss of an own neighbour does not wait.
             spf_delay_ms => spf_delay_ns: $crate::NS_PER_MS, 50, 0..=3_600_000;
             /// Between two computations while changes do not end; the first few follow each other faster.

@@ -106,7 +106,7 @@ fn ten_thousand_stations_do_not_become_neighbours() {
         };
         let hear = |victim: &mut Victim, number| {
             let (bytes, source) = hello_of(number);
-            victim.put(Input::Pdu { port, destination: ALL_IS_IS_RBRIDGES, source, bytes: &bytes });
+            victim.put(Input::Pdu { port, vlan: 1, destination: ALL_IS_IS_RBRIDGES, source, bytes: &bytes });
         };
         hear(&mut victim, 0);
         let (neighbors, size) = (victim.bridge.adjacencies().count(), size(&victim));
@@ -275,11 +275,11 @@ fn only_the_neighbour_may_speak() {
     assert_eq!(victim.dropped(DropReason::WrongSource), 1);
     victim.from(2, &csnp(2, (LspId::LAST, LspId::FIRST), vec![]).into_bytes());
     assert_eq!(victim.dropped(DropReason::BadEntries), 1, "a range that ends before it begins");
-    victim.put(Input::Pdu { port: PortId(9), destination: ALL_IS_IS_RBRIDGES, source: mac(2), bytes: &[] });
+    victim.put(Input::Pdu { port: PortId(9), vlan: 1, destination: ALL_IS_IS_RBRIDGES, source: mac(2), bytes: &[] });
     assert_eq!(victim.dropped(DropReason::NoPort), 1);
-    victim.put(Input::Pdu { port: PORT, destination: mac(9), source: mac(2), bytes: &[] });
+    victim.put(Input::Pdu { port: PORT, vlan: 1, destination: mac(9), source: mac(2), bytes: &[] });
     assert_eq!(victim.dropped(DropReason::WrongDestination), 1);
-    victim.put(Input::Pdu { port: PORT, destination: ALL_IS_IS_RBRIDGES, source: my_mac(PORT), bytes: &[] });
+    victim.put(Input::Pdu { port: PORT, vlan: 1, destination: ALL_IS_IS_RBRIDGES, source: my_mac(PORT), bytes: &[] });
     assert_eq!(victim.dropped(DropReason::OwnAddress), 1);
 }
 

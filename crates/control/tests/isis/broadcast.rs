@@ -19,8 +19,11 @@ pub(crate) fn judge(net: &Net, is_reached: impl Fn(usize, u16, usize) -> bool) -
             let copies = send(net, ingress, root, vlan)
                 .map_err(|what| format!("a frame of rb{ingress} on tree {root:#x} in VLAN {vlan:?}: {what}"))?;
             for (to, copies) in copies.into_iter().enumerate().filter(|(to, _)| *to != ingress) {
-                let wants = vlan.is_none_or(|vlan| net.nodes[to].vlans.contains(vlan)) && is_reached(ingress, root, to);
-                if copies > 1 || (wants && copies == 0) {
+                let wants =
+                    vlan.is_none_or(|vlan| net.nodes[to].interest().contains(vlan)) && is_reached(ingress, root, to);
+                // Who is overloaded and knows no tree takes whatever it hears of a shared link.
+                let hears_all = !net.lans.all.is_empty() && net.nodes[to].overloaded;
+                if (copies > 1 && !hears_all) || (wants && copies == 0) {
                     return Err(format!("rb{ingress}, tree {root:#x}, VLAN {vlan:?}: {copies} copies reach rb{to}"));
                 }
             }
@@ -35,19 +38,30 @@ fn send(net: &Net, ingress: usize, root: u16, vlan: Option<u16>) -> Result<Vec<u
     let mut copies = vec![0; net.nodes.len()];
     let mut on_the_way = branches(net, ingress, root, vlan, None);
     while let Some((from, port)) = on_the_way.pop() {
-        let (to, port) = net.far_end(from, port).ok_or("it leaves the campus")?;
-        copies[to] += 1;
-        if net.nodes[to].overloaded {
-            continue;
+        let (ends, is_shared) = net.far_ends(from, port);
+        for (to, port) in ends.into_iter().filter(|(to, _)| net.nodes[*to].bridge.is_some()) {
+            let tree = net.nodes[to].data_plane.trees.get(&root);
+            let is_expected = tree.is_some_and(|tree| tree.rpf.get(&nickname) == Some(&port));
+            // On a shared link also those hear it that get it by another way, or are not meant.
+            let is_overloaded = net.nodes[to].overloaded;
+            if is_shared && !is_expected && (!is_overloaded || tree.is_some()) {
+                continue;
+            }
+            copies[to] += 1;
+            if is_overloaded {
+                continue;
+            }
+            if tree.is_none() {
+                return Err(format!("rb{to} has no such tree"));
+            }
+            if !is_expected {
+                return Err(format!("rb{to} refuses it on port {}", port.0));
+            }
+            if copies[to] > 2 {
+                return Err(format!("it circles by rb{to}"));
+            }
+            on_the_way.extend(branches(net, to, root, vlan, Some(port)));
         }
-        let tree = net.nodes[to].data_plane.trees.get(&root).ok_or(format!("rb{to} has no such tree"))?;
-        if tree.rpf.get(&nickname) != Some(&port) {
-            return Err(format!("rb{to} refuses it on port {}", port.0));
-        }
-        if copies[to] > 2 {
-            return Err(format!("it circles by rb{to}"));
-        }
-        on_the_way.extend(branches(net, to, root, vlan, Some(port)));
     }
     Ok(copies)
 }

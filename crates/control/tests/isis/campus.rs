@@ -19,7 +19,7 @@ use super::topology::{Cable, Topology};
 /// Those that run usually.
 const SEEDS: std::ops::Range<u64> = 0..150;
 
-fn fast() -> Timing {
+pub(crate) fn fast() -> Timing {
     Timing { hello_ns: NS_PER_S, holding_multiplier: 3, ..Timing::default() }
 }
 
@@ -35,7 +35,7 @@ fn lost_adjacencies(net: &Net) -> u64 {
 }
 
 /// Some VLANs; now and then so many ranges that an LSP needs several fragments.
-fn vlans(rng: &mut Pcg64Mcg) -> VlanSet {
+pub(crate) fn vlans(rng: &mut Pcg64Mcg) -> VlanSet {
     let mut set = VlanSet::default();
     if rng.random_range(0..8) == 0 {
         let count = rng.random_range(100..600);
@@ -49,7 +49,7 @@ fn vlans(rng: &mut Pcg64Mcg) -> VlanSet {
 }
 
 /// One thing goes wrong, or right again.
-fn upset(net: &mut Net, rng: &mut Pcg64Mcg) {
+pub(crate) fn upset(net: &mut Net, rng: &mut Pcg64Mcg) {
     let (node, link) = (rng.random_range(0..net.nodes.len()), rng.random_range(0..net.links.len()));
     match rng.random_range(0..10) {
         0..=2 => net.set_link(link, false),
@@ -70,7 +70,7 @@ fn upset(net: &mut Net, rng: &mut Pcg64Mcg) {
 }
 
 /// What an RBridge has to say about trees, and the nickname that it wants: of few, so that they collide.
-fn settle_roots(net: &mut Net, node: usize, rng: &mut Pcg64Mcg) {
+pub(crate) fn settle_roots(net: &mut Net, node: usize, rng: &mut Pcg64Mcg) {
     let trees = 1 + (net.nodes.len() % 3) as u16;
     let wanted = 0x500 + rng.random_range(0..8);
     let state = &mut net.nodes[node];
@@ -129,7 +129,7 @@ fn live_all(simulator: &str, seeds: impl Iterator<Item = u64>, keys: Option<&Key
 /// Two campuses in which every nickname is taken twice become one.
 #[test]
 fn a_merge_of_two_campuses_ends_with_one_holder_each() {
-    let topology = Topology { nodes: 8, cables: (1..8).map(|node| cable(node - 1, node)).collect() };
+    let topology = Topology { nodes: 8, cables: (1..8).map(|node| cable(node - 1, node)).collect(), lans: vec![] };
     let mut net = Net::new(&topology, 7, fast());
     net.set_link(3, false);
     for node in 0..8 {
@@ -150,7 +150,11 @@ fn a_merge_of_two_campuses_ends_with_one_holder_each() {
 #[test]
 fn partitions_and_heals_change_only_the_nicknames_of_losers() {
     const NODES: usize = 12;
-    let topology = Topology { nodes: NODES, cables: (0..NODES).map(|node| cable(node, (node + 1) % NODES)).collect() };
+    let topology = Topology {
+        nodes: NODES,
+        cables: (0..NODES).map(|node| cable(node, (node + 1) % NODES)).collect(),
+        lans: vec![],
+    };
     let mut net = Net::new(&topology, 21, fast());
     let mut rng = Pcg64Mcg::seed_from_u64(22);
     let mut lost = 0;
@@ -227,7 +231,7 @@ fn purges_of_everybodys_lsps_are_overcome() {
 /// other, the flood stays slow, and one of them gone, all is well.
 #[test]
 fn a_double_harms_only_itself() {
-    let topology = Topology { nodes: 8, cables: (1..8).map(|node| cable(node - 1, node)).collect() };
+    let topology = Topology { nodes: 8, cables: (1..8).map(|node| cable(node - 1, node)).collect(), lans: vec![] };
     let mut net = Net::new(&topology, 41, fast());
     net.nodes[7].system = net.nodes[0].system;
     (0..8).for_each(|node| net.boot(node, false));
@@ -417,7 +421,7 @@ fn nobody_is_given_up_because_echoes_are_lost() {
 #[test]
 fn echoes_that_come_back_by_a_detour_judge_nobody() {
     let cables = vec![Cable::even([0, 1], 100), Cable::even([0, 2], 10), Cable::even([2, 1], 10)];
-    let mut net = Net::new(&Topology { nodes: 3, cables }, 9, with_echoes());
+    let mut net = Net::new(&Topology { nodes: 3, cables, lans: vec![] }, 9, with_echoes());
     net.boot(0, false);
     net.boot(1, false);
     net.run_to(10 * NS_PER_S);
@@ -444,7 +448,7 @@ fn refused(net: &Net, from: usize, egress: u16, hops_left: u8) -> Option<usize> 
     // A port without its neighbour is left out at once.
     let hops = state.data_plane.routes.get(&egress)?.iter().filter(|hop| net.accepts(from, hop.port));
     hops.filter_map(|hop| {
-        let (next, port) = net.far_end(from, hop.port)?;
+        let (next, port) = net.far_ends(from, hop.port).0.first().copied()?;
         if net.accepts(next, port) { refused(net, next, egress, hops_left - 1) } else { Some(next) }
     })
     .next()

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use weft_control::isis::{
-    AdjacencyState, Bounds, Config, Forwarding, Input, Output, PortConfig, PortId, RBridge, Timing, TreeState, Wish,
+    AdjacencyState, Bounds, Config, Forwarding, Input, LinkKind, Output, PortConfig, PortId, RBridge, Timing,
+    TreeState, Wish,
 };
 use weft_control::{Machine, NS_PER_MS, NS_PER_S};
 use weft_wire::ethernet::MacAddress;
@@ -145,7 +146,7 @@ impl Case {
                 let source = mac(value(rest, "mac").map_or(node, |node| node.parse().unwrap()));
                 let port = PortId(port.parse().unwrap());
                 let destination = if rest.contains(&"misaddressed") { MacAddress([2; 6]) } else { ALL_IS_IS_RBRIDGES };
-                self.put(Input::Pdu { port, destination, source, bytes: &bytes });
+                self.put(Input::Pdu { port, vlan: 1, destination, source, bytes: &bytes });
             }
             _ => panic!("nothing to do: {words:?}"),
         }
@@ -261,7 +262,7 @@ impl Case {
 
 fn describe(output: &Output) -> String {
     match output {
-        Output::Send { port, destination, pdu } => {
+        Output::Send { port, vlan: _, destination, pdu } => {
             let what = describe_pdu(&Pdu::parse(pdu).expect("what is sent is well formed"));
             let to = if *destination == ALL_IS_IS_RBRIDGES { String::new() } else { format!(" to {destination}") };
             format!("send {} {what}{to}", port.0)
@@ -273,6 +274,7 @@ fn describe(output: &Output) -> String {
         Output::Adjacency { port, neighbor, state, .. } => {
             format!("adjacency {} {} {}", port.0, node(neighbor.node()), format!("{state:?}").to_lowercase())
         }
+        Output::Access { port, vlans } => format!("access {} {vlans:?}", port.0),
         Output::Nickname(nickname) => format!("nickname {}", nickname.map_or("none".into(), |n| format!("{n:#06x}"))),
         Output::ForwardingChanged => unreachable!("described by what changed"),
     }
@@ -471,7 +473,7 @@ fn port_config(text: &str) -> PortConfig {
     let id = PortId(parts[0].parse().unwrap());
     let (cost, option) = (parts[1].parse().unwrap(), parts.get(2));
     let (mtu_test, offers_elision) = (option == Some(&"mtu-test"), option == Some(&"elision"));
-    PortConfig { id, mac: my_mac(id), cost, designated_vlan: 1, mtu_test, offers_elision }
+    PortConfig { id, mac: my_mac(id), cost, link: LinkKind::PointToPoint, designated_vlan: 1, mtu_test, offers_elision }
 }
 
 fn value<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {

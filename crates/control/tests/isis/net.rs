@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::{Pcg64, Pcg64Mcg};
 use weft_control::isis::{
-    Adjacency, AdjacencyState, Bounds, Config, Forwarding, Input, KeyChain, Output, PortConfig, PortId, RBridge,
-    Timing, Wish,
+    Adjacency, AdjacencyState, Bounds, Config, Forwarding, Input, KeyChain, LinkKind, Output, PortConfig, PortId,
+    RBridge, Timing, Wish,
 };
 use weft_control::{Machine, NS_PER_MS};
 use weft_wire::ethernet::MacAddress;
@@ -15,6 +15,7 @@ use weft_wire::isis::SystemId;
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 use weft_wire::vlan::VlanSet;
 
+use super::lan::{Attached, Lan, Lans, Seat};
 use super::topology::Topology;
 
 /// An RBridge, or the place where one was.
@@ -35,11 +36,22 @@ pub(crate) struct Node {
     pub(crate) nickname: Option<u16>,
     /// Read when an output asked for it: what a data plane would hold.
     pub(crate) data_plane: Forwarding,
+    /// VLANs of end stations that its ports on shared links carry.
+    pub(crate) access: BTreeMap<PortId, VlanSet>,
     /// How often that, or the nickname, was changed.
     pub(crate) changes: u64,
     wake_at_ns: Option<u64>,
     /// Until then its daemon gets no turn; its data plane works on.
     pub(crate) stalled_until_ns: u64,
+}
+
+impl Node {
+    /// VLANs that somebody behind it may be in.
+    pub(crate) fn interest(&self) -> VlanSet {
+        let mut vlans = self.vlans.clone();
+        self.access.values().for_each(|carried| vlans.add_all(carried));
+        vlans
+    }
 }
 
 /// A link and its two ends.
@@ -54,6 +66,15 @@ pub(crate) struct Link {
     pub(crate) is_silent: bool,
 }
 
+/// What a port is connected to.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// An end of a link.
+    End(usize, usize),
+    /// A seat on a shared link.
+    Seat(Seat),
+}
+
 #[derive(Debug)]
 enum What {
     Wake {
@@ -64,6 +85,13 @@ enum What {
         end: usize,
         life: u64,
         source: MacAddress,
+        destination: MacAddress,
+        pdu: Arc<[u8]>,
+    },
+    /// A frame on a shared link, for everybody there who is not its sender.
+    Shared {
+        from: Seat,
+        vlan: u16,
         destination: MacAddress,
         pdu: Arc<[u8]>,
     },
@@ -90,6 +118,7 @@ pub(crate) struct Net {
     pub(crate) now_ns: u64,
     pub(crate) nodes: Vec<Node>,
     pub(crate) links: Vec<Link>,
+    pub(crate) lans: Lans,
     pub(crate) faults: Faults,
     /// Loss of data frames alone, per mille.
     pub(crate) data_loss: u32,
@@ -98,7 +127,7 @@ pub(crate) struct Net {
     pub(crate) pdus: u64,
     /// When a data plane was changed for the last time.
     pub(crate) changed_ns: u64,
-    by_port: Vec<Vec<(usize, usize)>>,
+    by_port: Vec<Vec<Place>>,
     queue: BTreeMap<u64, Vec<What>>,
     /// Frames on the way when a link goes down are lost: they belong to its former life.
     lives: Vec<u64>,
@@ -128,10 +157,21 @@ impl Net {
         for (index, cable) in topology.cables.iter().enumerate() {
             let ends = [0, 1].map(|end| {
                 let ports: &mut Vec<_> = &mut by_port[cable.ends[end]];
-                ports.push((index, end));
+                ports.push(Place::End(index, end));
                 (cable.ends[end], PortId(ports.len() as u16))
             });
             links.push(Link { ends, costs: cable.costs, is_up: true, is_silent: false });
+        }
+        let mut lans = Lans::default();
+        for (lan, wanted) in topology.lans.iter().enumerate() {
+            let mut link = Lan::default();
+            for (at, wanted) in wanted.iter().enumerate() {
+                let ports: &mut Vec<_> = &mut by_port[wanted.node];
+                ports.push(Place::Seat((lan, at)));
+                let port = PortId(ports.len() as u16);
+                link.members.push(Attached { wanted: wanted.clone(), port, is_up: true, part: 0 });
+            }
+            lans.all.push(link);
         }
         let node = |number| Node {
             bridge: None,
@@ -144,6 +184,7 @@ impl Net {
             keys: None,
             nickname: None,
             data_plane: Forwarding::default(),
+            access: BTreeMap::new(),
             changes: 0,
             wake_at_ns: None,
             stalled_until_ns: 0,
@@ -153,6 +194,7 @@ impl Net {
             nodes: (0..topology.nodes).map(node).collect(),
             lives: vec![0; links.len()],
             links,
+            lans,
             faults: Faults::default(),
             data_loss: 0,
             timing,
@@ -180,10 +222,16 @@ impl Net {
 
     fn start(&mut self, node: usize, remembers: bool, restarted: Option<Vec<PortId>>) {
         let ports = &self.by_port[node];
-        let config = |(at, (link, end)): (usize, &(usize, usize))| {
+        let config = |(at, place): (usize, &Place)| {
             let id = PortId(at as u16 + 1);
-            let cost = self.links[*link].costs[*end];
-            PortConfig { id, mac: mac(node, id), cost, designated_vlan: 1, mtu_test: false, offers_elision: false }
+            let (cost, designated_vlan, link) = match place {
+                Place::End(link, end) => (self.links[*link].costs[*end], 1, LinkKind::PointToPoint),
+                Place::Seat(seat) => {
+                    let wanted = &self.lans.member(*seat).wanted;
+                    (wanted.cost, wanted.designated_vlan, LinkKind::Shared(wanted.config.clone()))
+                }
+            };
+            PortConfig { id, mac: mac(node, id), cost, link, designated_vlan, mtu_test: false, offers_elision: false }
         };
         let state = &self.nodes[node];
         let wish = state.nickname.filter(|_| remembers).map_or(state.wish, Wish::Last);
@@ -207,13 +255,18 @@ impl Net {
         let state = &mut self.nodes[node];
         (state.bridge, state.wake_at_ns) = (Some(bridge), None);
         state.data_plane = Forwarding::default();
+        state.access.clear();
         let overloaded = state.overloaded;
         self.handle(node, Input::Deadline);
         if overloaded {
             self.handle(node, Input::Overload(true));
         }
-        for (at, (link, _)) in self.by_port[node].clone().into_iter().enumerate() {
-            if self.links[link].is_up {
+        for (at, place) in self.by_port[node].clone().into_iter().enumerate() {
+            let is_up = match place {
+                Place::End(link, _) => self.links[link].is_up,
+                Place::Seat(seat) => self.lans.member(seat).is_up,
+            };
+            if is_up {
                 self.handle(node, Input::PortUp(PortId(at as u16 + 1)));
             }
         }
@@ -224,6 +277,7 @@ impl Net {
         let state = &mut self.nodes[node];
         (state.bridge, state.wake_at_ns) = (None, None);
         state.data_plane = Forwarding::default();
+        state.access.clear();
     }
 
     /// Gives it other timers and keys while it runs.
@@ -284,6 +338,8 @@ impl Net {
         let concerned = match what {
             What::Wake { node } => Some(node).filter(|node| self.nodes[*node].wake_at_ns == Some(self.now_ns)),
             What::Frame { link, end, .. } => Some(self.links[link].ends[end].0),
+            // Nobody gets no turn in campuses with shared links.
+            What::Shared { .. } => None,
             What::Data { link, end, egress, .. } => {
                 let node = self.links[link].ends[end].0;
                 (self.nodes[node].nickname == Some(egress)).then_some(node)
@@ -306,9 +362,10 @@ impl Net {
                 if self.lives[link] == life {
                     let (node, port) = self.links[link].ends[end];
                     self.pdus += 1;
-                    self.handle(node, Input::Pdu { port, destination, source, bytes: &pdu });
+                    self.handle(node, Input::Pdu { port, vlan: 1, destination, source, bytes: &pdu });
                 }
             }
+            What::Shared { from, vlan, destination, pdu } => self.arrive(from, vlan, destination, &pdu),
             What::Data { link, end, life, egress, frame } => {
                 if self.lives[link] == life {
                     self.forward(self.links[link].ends[end], egress, &frame);
@@ -339,14 +396,20 @@ impl Net {
         bridge.adjacencies().any(|(at, adjacency)| at == port && adjacency.state == AdjacencyState::Report)
     }
 
-    /// The other end of a port's link.
-    pub(crate) fn far_end(&self, node: usize, port: PortId) -> Option<(usize, PortId)> {
-        let (link, end) = *self.by_port[node].get(usize::from(port.0).checked_sub(1)?)?;
-        Some(self.links[link].ends[1 - end])
+    /// The other ends of a port's link, and whether it is a shared one.
+    pub(crate) fn far_ends(&self, node: usize, port: PortId) -> (Vec<(usize, PortId)>, bool) {
+        match self.by_port[node][usize::from(port.0) - 1] {
+            Place::End(link, end) => (vec![self.links[link].ends[1 - end]], false),
+            Place::Seat(seat) => {
+                let others = self.lans.domain(seat).into_iter().filter(|other| *other != seat);
+                (others.map(|other| self.lans.member(other)).map(|to| (to.wanted.node, to.port)).collect(), true)
+            }
+        }
     }
 
     fn transmit_data(&mut self, node: usize, port: PortId, egress: u16, frame: &Arc<[u8]>) {
-        let (link, end) = self.by_port[node][usize::from(port.0) - 1];
+        // No Echoes are sent in campuses with shared links.
+        let Place::End(link, end) = self.by_port[node][usize::from(port.0) - 1] else { return };
         if self.links[link].is_up && !self.links[link].is_silent && !self.hits(self.faults.loss + self.data_loss) {
             let (life, frame) = (self.lives[link], Arc::clone(frame));
             let what = What::Data { link, end: 1 - end, life, egress, frame };
@@ -381,12 +444,15 @@ impl Net {
     fn carry_out(&mut self, node: usize, output: Output) {
         let state = &mut self.nodes[node];
         match output {
-            Output::Send { port, destination, pdu } => self.transmit(node, port, destination, &pdu),
+            Output::Send { port, vlan, destination, pdu } => self.transmit(node, (port, vlan), destination, &pdu),
             Output::Echo { port, frame } => {
                 let egress = state.nickname.expect("an Echo is addressed to our nickname");
                 self.transmit_data(node, port, egress, &frame);
             }
             Output::Adjacency { .. } => {}
+            Output::Access { port, vlans } => {
+                state.access.insert(port, vlans);
+            }
             Output::Nickname(nickname) => {
                 let changes = std::mem::replace(&mut state.nickname, nickname) != nickname;
                 state.changes += u64::from(changes);
@@ -400,8 +466,14 @@ impl Net {
         }
     }
 
-    fn transmit(&mut self, node: usize, port: PortId, destination: MacAddress, pdu: &Arc<[u8]>) {
-        let (link, end) = self.by_port[node][usize::from(port.0) - 1];
+    fn transmit(&mut self, node: usize, (port, vlan): (PortId, u16), destination: MacAddress, pdu: &Arc<[u8]>) {
+        let (link, end) = match self.by_port[node][usize::from(port.0) - 1] {
+            Place::End(link, end) => (link, end),
+            Place::Seat(from) => {
+                let what = What::Shared { from, vlan, destination, pdu: Arc::clone(pdu) };
+                return self.queue.entry(self.now_ns + DELAY_NS).or_default().push(what);
+            }
+        };
         if !self.links[link].is_up || self.links[link].is_silent || self.hits(self.faults.loss) {
             return;
         }
@@ -410,6 +482,59 @@ impl Net {
             let (source, pdu) = (mac(node, port), Arc::clone(pdu));
             let frame = What::Frame { link, end: 1 - end, life: self.lives[link], source, destination, pdu };
             self.queue.entry(self.now_ns + DELAY_NS).or_default().push(frame);
+        }
+    }
+
+    /// Everybody on a shared link gets its copy, or loses it, alone; who does not have the VLAN sees nothing.
+    fn arrive(&mut self, from: Seat, vlan: u16, destination: MacAddress, pdu: &Arc<[u8]>) {
+        let sender = self.lans.member(from);
+        let source = mac(sender.wanted.node, sender.port);
+        if self.lans.all[from.0].blocked.contains(vlan) {
+            return;
+        }
+        for seat in self.lans.domain(from).into_iter().filter(|seat| *seat != from) {
+            let to = self.lans.member(seat);
+            let (node, port, has_vlan) = (to.wanted.node, to.port, to.wanted.config.enabled.contains(vlan));
+            let copies =
+                if self.hits(self.faults.loss) { 0 } else { 1 + u32::from(self.hits(self.faults.duplication)) };
+            for _ in 0..if has_vlan { copies } else { 0 } {
+                self.pdus += 1;
+                self.handle(node, Input::Pdu { port, vlan, destination, source, bytes: pdu });
+            }
+        }
+    }
+
+    /// Somebody on a shared link, whom those near a seat hear, says what no RBridge would.
+    pub(crate) fn forge_shared(&mut self, near: Seat, vlan: u16, pdu: &[u8]) {
+        for seat in self.lans.domain(near) {
+            let to = self.lans.member(seat);
+            let (node, port, source) = (to.wanted.node, to.port, MacAddress([0xee; 6]));
+            let input = Input::Pdu { port, vlan, destination: ALL_IS_IS_RBRIDGES, source, bytes: pdu };
+            self.handle(node, input);
+        }
+    }
+
+    /// A port of a shared link goes down or comes up.
+    pub(crate) fn set_seat(&mut self, (lan, at): Seat, is_up: bool) {
+        let member = &mut self.lans.all[lan].members[at];
+        let (node, port) = (member.wanted.node, member.port);
+        if std::mem::replace(&mut member.is_up, is_up) != is_up {
+            self.handle(node, if is_up { Input::PortUp(port) } else { Input::PortDown(port) });
+        }
+    }
+
+    /// Changes which ports hear each other. Where bridges find another root by that, everybody whose root it was not is told.
+    pub(crate) fn rewire(&mut self, change: impl FnOnce(&mut Lans)) {
+        let before = self.lans.clone();
+        change(&mut self.lans);
+        // The first port of a domain stands for its root.
+        let root = |lans: &Lans, seat| lans.domain(seat).first().copied();
+        let is_other = |seat: &Seat| root(&before, *seat) != root(&self.lans, *seat);
+        let seats: Vec<Seat> = self.lans.seats().filter(is_other).collect();
+        for seat in seats {
+            let member = self.lans.member(seat);
+            let (node, port) = (member.wanted.node, member.port);
+            self.handle(node, Input::RootBridgeChanged(port));
         }
     }
 

@@ -1,5 +1,7 @@
 //! What every RBridge should hold, from the true topology alone: all-pairs distances by Floyd and Warshall, parents and
 //! branches by the text of RFC 6325 section 4.5 and RFC 7780 section 3. Shares no code with what it judges.
+//!
+//! The vertices are the RBridges and, after them, the shared links that are nodes of the graph ([`shared`](super::shared)).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,11 +9,12 @@ use std::rc::Rc;
 
 use weft_control::isis::{Hop, PortId, TreeState};
 use weft_wire::ethernet::MacAddress;
-use weft_wire::isis::SystemId;
+use weft_wire::isis::{NodeId, SystemId};
 use weft_wire::vlan::VlanSet;
 
 use super::broadcast;
 use super::net::{Link, Net};
+use super::shared::{self, Domain};
 
 const FAR: u64 = u64::MAX / 4;
 /// In larger campuses frames are not followed from everybody to everybody.
@@ -21,33 +24,56 @@ const BROADCAST_NODES_MAX: usize = 50;
 pub(crate) struct Oracle<'a> {
     net: &'a Net,
     nodes: usize,
+    domains: Vec<Domain>,
+    /// Names of the vertices.
+    ids: Vec<NodeId>,
     /// Least cost of sending over a working link, from the first to the second.
     link: Vec<Vec<u64>>,
     /// Least cost over nodes that are not overloaded.
     far: Vec<Vec<u64>>,
     /// Which nodes working links connect at all.
     component: Vec<usize>,
-    /// Working links of each node.
-    ports: Vec<Vec<WorkingPort>>,
-    /// Trees that somebody asked for already: the parents of all nodes, by root and number.
+    /// Ways from each node to others over one link.
+    ways: Vec<Vec<Way>>,
+    /// Trees that somebody asked for already: the parents of all vertices, by root and number.
     parents: RefCell<Trees>,
 }
 
-/// Port, other end, cost of sending.
-type WorkingPort = (PortId, (usize, PortId), u64);
+/// From a port to a port at the other end of a link, or of a shared one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    pub(crate) from: (usize, PortId),
+    pub(crate) to: (usize, PortId),
+    pub(crate) cost: u64,
+    /// What LSPs say of it: the vertex of the shared link, if that is one, else the neighbour.
+    pub(crate) via: usize,
+    /// Of a shared link.
+    pub(crate) lan_id: Option<NodeId>,
+}
+
 type Trees = BTreeMap<(usize, u16), Rc<[Option<usize>]>>;
 
 impl<'a> Oracle<'a> {
     pub(crate) fn new(net: &'a Net) -> Self {
         let nodes = net.nodes.len();
-        let mut link = vec![vec![FAR; nodes]; nodes];
-        let mut component: Vec<usize> = (0..nodes).collect();
-        for working in net.links.iter().filter(|link| link.is_up && !link.is_silent) {
-            let [a, b] = working.ends.map(|(node, _)| node);
-            if net.nodes[a].bridge.is_some() && net.nodes[b].bridge.is_some() {
-                let [forth, back] = working.costs.map(u64::from);
-                (link[a][b], link[b][a]) = (link[a][b].min(forth), link[b][a].min(back));
-                let (old, new) = (component[a], component[b]);
+        let domains = shared::domains(net);
+        let mut ids: Vec<NodeId> = net.nodes.iter().map(|node| node.system.node()).collect();
+        let mut ways = cable_ways(net);
+        for domain in &domains {
+            let vertex = (!domain.bypass).then_some(ids.len());
+            ids.extend(vertex.map(|_| domain.lan_id));
+            ways.extend(domain.ways(net, vertex));
+        }
+        let mut link = vec![vec![FAR; ids.len()]; ids.len()];
+        let mut component: Vec<usize> = (0..ids.len()).collect();
+        for way in &ways {
+            let (a, b) = (way.from.0, way.to.0);
+            link[a][way.via] = link[a][way.via].min(way.cost);
+            if way.via != b {
+                link[way.via][b] = 0;
+            }
+            for next in [b, way.via] {
+                let (old, new) = (component[a], component[next]);
                 component.iter_mut().filter(|label| **label == old).for_each(|label| *label = new);
             }
         }
@@ -55,15 +81,17 @@ impl<'a> Oracle<'a> {
         for (node, row) in far.iter_mut().enumerate() {
             row[node] = 0;
         }
-        for middle in (0..nodes).filter(|node| !net.nodes[*node].overloaded) {
+        let is_crossed = |vertex: &usize| net.nodes.get(*vertex).is_none_or(|node| !node.overloaded);
+        for middle in (0..ids.len()).filter(is_crossed) {
             let onward = far[middle].clone();
             for row in far.iter_mut().filter(|row| row[middle] < FAR) {
                 let first = row[middle];
                 row.iter_mut().zip(&onward).for_each(|(direct, rest)| *direct = (*direct).min(first + rest));
             }
         }
-        let ports = (0..nodes).map(|me| working_ports(net, me)).collect();
-        Self { net, nodes, link, far, component, ports, parents: RefCell::default() }
+        let of = |me| ways.iter().filter(|way| way.from.0 == me).copied().collect();
+        let ways = (0..nodes).map(of).collect();
+        Self { net, nodes, domains, ids, link, far, component, ways, parents: RefCell::default() }
     }
 
     /// Every RBridge that runs holds what it should, and its outputs said so.
@@ -82,6 +110,7 @@ impl<'a> Oracle<'a> {
         for &me in &alive {
             self.judge_one(me).map_err(|what| format!("rb{me} at {} ms: {what}", self.net.now_ns / 1_000_000))?;
         }
+        self.domains.iter().try_for_each(|domain| domain.judge(self.net))?;
         if self.nodes > BROADCAST_NODES_MAX {
             return Ok(());
         }
@@ -120,19 +149,19 @@ impl<'a> Oracle<'a> {
         (0..self.nodes).filter(move |node| *node != me && self.component[*node] == self.component[me])
     }
 
-    fn may_cross(&self, node: usize) -> bool {
-        !self.net.nodes[node].overloaded
+    fn may_cross(&self, vertex: usize) -> bool {
+        self.net.nodes.get(vertex).is_none_or(|node| !node.overloaded)
     }
 
     fn routes(&self, me: usize) -> BTreeMap<u16, Vec<Hop>> {
         let mut routes = BTreeMap::new();
         for to in self.others(me).filter(|to| self.far[me][*to] < FAR) {
-            let leads = |(_, other, cost): &&WorkingPort| {
-                let passes = other.0 == to || self.may_cross(other.0);
-                passes && cost + self.far[other.0][to] == self.far[me][to]
+            let leads = |way: &&Way| {
+                let passes = way.to.0 == to || self.may_cross(way.to.0);
+                passes && way.cost + self.far[way.to.0][to] == self.far[me][to]
             };
-            let hops =
-                self.ports[me].iter().filter(leads).map(|(port, other, _)| Hop { port: *port, mac: mac_of(*other) });
+            let hops = self.ways[me].iter().filter(leads);
+            let hops = hops.map(|way| Hop { port: way.from.1, mac: mac_of(way.to) });
             let hops: BTreeSet<Hop> = hops.collect();
             routes.insert(self.nickname(to).unwrap_or(0), hops.into_iter().collect());
         }
@@ -171,8 +200,10 @@ impl<'a> Oracle<'a> {
         for node in (0..self.nodes).filter(|node| *node != me && on_tree(*node)) {
             let way = way(&parents, node, me);
             let port = self.tree_port(me, way[way.len() - 2]);
-            tree.depth = tree.depth.max(way.len() as u16 - 1);
-            branches.entry(port).or_default().add_all(&self.net.nodes[node].vlans);
+            // A shared link is no hop.
+            let steps = way.iter().filter(|vertex| **vertex < self.nodes).count() - 1;
+            tree.depth = tree.depth.max(steps as u16);
+            branches.entry(port).or_default().add_all(&self.net.nodes[node].interest());
             tree.rpf.insert(self.nickname(node).unwrap_or(0), port);
         }
         let ports = branches.into_iter().map(|(port, vlans)| weft_control::isis::TreePort { port, vlans });
@@ -181,7 +212,7 @@ impl<'a> Oracle<'a> {
     }
 
     fn parents(&self, root: usize, number: u16) -> Rc<[Option<usize>]> {
-        let all = || (0..self.nodes).map(|node| self.parent(root, node, number)).collect();
+        let all = || (0..self.ids.len()).map(|node| self.parent(root, node, number)).collect();
         Rc::clone(self.parents.borrow_mut().entry((root, number)).or_insert_with(all))
     }
 
@@ -194,27 +225,43 @@ impl<'a> Oracle<'a> {
             let cost = self.link[*from][node];
             passes && cost < FAR && self.far[root][*from] + cost == self.far[root][node]
         };
-        let mut parents: Vec<usize> = (0..self.nodes).filter(leads).collect();
-        parents.sort_by_key(|parent| self.system(*parent));
+        let mut parents: Vec<usize> = (0..self.ids.len()).filter(leads).collect();
+        parents.sort_by_key(|parent| self.ids[*parent]);
         Some(parents[usize::from(number - 1) % parents.len()])
     }
 
-    /// The parallel link that carries trees, whatever it costs: the highest number as the higher system ID counts.
-    fn tree_port(&self, me: usize, neighbor: usize) -> PortId {
-        let to = self.ports[me].iter().filter(|(_, other, _)| other.0 == neighbor);
-        let number = |port: PortId, other: PortId| if self.system(me) > self.system(neighbor) { port } else { other };
-        to.max_by_key(|(port, other, _)| number(*port, other.1)).expect("neighbours on a tree are linked").0
+    /// The parallel link that carries trees, whatever it costs (RFC 6325 section 4.5.2): most preferred are point-to-point
+    /// ones, of them the highest number as the higher system ID counts; then shared ones, by the largest name. Where one has
+    /// several ports on a link, which of them is its own affair: the highest.
+    fn tree_port(&self, me: usize, vertex: usize) -> PortId {
+        let counts = |way: &Way| if self.ids[me] > self.ids[vertex] { way.from.1 } else { way.to.1 };
+        let rank = |way: &&Way| match way.lan_id {
+            None => (1, counts(way).0, NodeId::default(), way.from.1),
+            Some(name) => (0, 0, name, way.from.1),
+        };
+        let parallel = self.ways[me].iter().filter(|way| way.via == vertex);
+        parallel.max_by_key(rank).expect("neighbours on a tree are linked").from.1
     }
 }
 
-fn working_ports(net: &Net, me: usize) -> Vec<WorkingPort> {
-    let working = net.links.iter().filter(|link| link.is_up && !link.is_silent);
+/// Point-to-point links that work.
+fn cable_ways(net: &Net) -> Vec<Way> {
+    let works = |link: &&Link| {
+        let runs = |(node, _): &(usize, PortId)| net.nodes[*node].bridge.is_some();
+        link.is_up && !link.is_silent && link.ends.iter().all(runs)
+    };
     let of_link = |link: &Link| {
         let [a, b] = link.ends;
-        [(a, b, link.costs[0]), (b, a, link.costs[1])]
+        let way = |from: (usize, PortId), to: (usize, PortId), cost: u32| Way {
+            from,
+            to,
+            cost: cost.into(),
+            via: to.0,
+            lan_id: None,
+        };
+        [way(a, b, link.costs[0]), way(b, a, link.costs[1])]
     };
-    let mine = working.flat_map(of_link).filter(|(mine, ..)| mine.0 == me);
-    mine.map(|(mine, other, cost)| (mine.1, other, u64::from(cost))).collect()
+    net.links.iter().filter(works).flat_map(of_link).collect()
 }
 
 /// The nodes from `node` to `me` over the tree.
@@ -233,7 +280,7 @@ fn way(parents: &[Option<usize>], node: usize, me: usize) -> Vec<usize> {
     from[..=meet].iter().chain(to[..back].iter().rev()).copied().collect()
 }
 
-fn mac_of((node, port): (usize, PortId)) -> MacAddress {
+pub(crate) fn mac_of((node, port): (usize, PortId)) -> MacAddress {
     let ([a, b], [c, d]) = ((node as u16 + 1).to_be_bytes(), port.0.to_be_bytes());
     MacAddress([2, 0, a, b, c, d])
 }

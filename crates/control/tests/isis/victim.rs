@@ -3,7 +3,8 @@
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use weft_control::isis::{
-    AdjacencyState, Bounds, Config, DropReason, Input, KeyChain, Output, PortConfig, PortId, RBridge, Timing, Wish,
+    AdjacencyState, Bounds, Config, DropReason, Input, KeyChain, LinkKind, Output, PortConfig, PortId, RBridge, Timing,
+    Wish,
 };
 use weft_control::{Machine, NS_PER_S};
 use weft_wire::isis::Pdu;
@@ -44,7 +45,15 @@ impl Victim {
     pub(crate) fn config() -> Config {
         let port = |number| {
             let id = PortId(number);
-            PortConfig { id, mac: my_mac(id), cost: 10, designated_vlan: 1, mtu_test: false, offers_elision: false }
+            PortConfig {
+                id,
+                mac: my_mac(id),
+                cost: 10,
+                link: LinkKind::PointToPoint,
+                designated_vlan: 1,
+                mtu_test: false,
+                offers_elision: false,
+            }
         };
         Config {
             system: system(ME),
@@ -78,7 +87,7 @@ impl Victim {
     }
 
     pub(crate) fn from(&mut self, node: u8, bytes: &[u8]) {
-        self.put(Input::Pdu { port: PORT, destination: ALL_IS_IS_RBRIDGES, source: mac(node), bytes });
+        self.put(Input::Pdu { port: PORT, vlan: 1, destination: ALL_IS_IS_RBRIDGES, source: mac(node), bytes });
     }
 
     pub(crate) fn run(&mut self, time_ns: u64) {

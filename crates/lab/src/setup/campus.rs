@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use rand_pcg::Pcg64;
-use weft_control::isis::{Bounds, Config, Hop, Input, Output, PortConfig, PortId, RBridge, Timing, Wish, cost_of_rate};
+use weft_control::isis::{
+    Bounds, Config, Hop, Input, LinkKind, Output, PortConfig, PortId, RBridge, Timing, Wish, cost_of_rate,
+};
 use weft_control::{Machine, NS_PER_MS, NS_PER_S};
 use weft_scenario::engine::{EngineError, Progress};
 use weft_wire::ethernet::MacAddress;
@@ -102,7 +104,7 @@ impl Campus {
             }
             What::Pdu { to: (node, port), source, destination, bytes } => {
                 self.pdus += 1;
-                self.handle(now_ns, node, Input::Pdu { port, destination, source, bytes: &bytes });
+                self.handle(now_ns, node, Input::Pdu { port, vlan: 0, destination, source, bytes: &bytes });
             }
         }
     }
@@ -118,7 +120,7 @@ impl Campus {
         }
         for output in outputs {
             match output {
-                Output::Send { port, destination, pdu: bytes } => {
+                Output::Send { port, vlan: _, destination, pdu: bytes } => {
                     let to = self.cables[node][usize::from(port.0) - 1];
                     let pdu = What::Pdu { to, source: mac(node, port), destination, bytes };
                     self.queue.entry(now_ns + DELAY_NS).or_default().push(pdu);
@@ -174,7 +176,15 @@ fn config(node: usize, ports: usize) -> Config {
     let port = |number: usize| {
         let id = PortId(number as u16);
         let cost = cost_of_rate(10_000_000_000);
-        PortConfig { id, mac: mac(node, id), cost, designated_vlan: 1, mtu_test: false, offers_elision: false }
+        PortConfig {
+            id,
+            mac: mac(node, id),
+            cost,
+            link: LinkKind::PointToPoint,
+            designated_vlan: 1,
+            mtu_test: false,
+            offers_elision: false,
+        }
     };
     let [high, low] = (node as u16 + 1).to_be_bytes();
     Config {

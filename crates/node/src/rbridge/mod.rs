@@ -23,7 +23,8 @@ use rand_pcg::Pcg64;
 use rustix::time::{ClockId, clock_gettime};
 use tracing::{debug, info, warn};
 use weft_control::isis::{
-    Adjacency, AdjacencyState, Bounds, Config, Input, KeyChain, Output, PortConfig, PortId, RBridge, Wish, cost_of_rate,
+    Adjacency, AdjacencyState, Bounds, Config, Input, KeyChain, LinkKind, Output, PortConfig, PortId, RBridge, Wish,
+    cost_of_rate,
 };
 use weft_control::tally::Tally;
 use weft_control::{Machine, NS_PER_MS, NS_PER_S, counted};
@@ -158,7 +159,7 @@ impl Daemon {
 
     fn carry_out(&mut self, output: Output) {
         match output {
-            Output::Send { port, destination, pdu } => {
+            Output::Send { port, vlan: _, destination, pdu } => {
                 let sent = self
                     .ports
                     .by_id(port)
@@ -179,7 +180,8 @@ impl Daemon {
                 info!(interface, %neighbor, ?state, "adjacency");
             }
             Output::Nickname(nickname) => info!(nickname, "nickname"),
-            Output::ForwardingChanged => {}
+            // No port of the daemon is on a shared link yet.
+            Output::Access { .. } | Output::ForwardingChanged => {}
         }
     }
 
@@ -238,6 +240,7 @@ impl Daemon {
                     Some(port) => {
                         let input = Input::Pdu {
                             port: port.id(),
+                            vlan: 0,
                             destination: frame.destination,
                             source: frame.source,
                             bytes: frame.pdu,
@@ -519,6 +522,7 @@ fn port_config(port: &Port) -> Option<PortConfig> {
         id: port.id(),
         mac: MacAddress(port.link()?.mac),
         cost: cost.unwrap_or_else(|| cost_of_rate(port.rate_bps.unwrap_or(USUAL_RATE_BPS))),
+        link: LinkKind::PointToPoint,
         designated_vlan,
         mtu_test,
         offers_elision: elide,

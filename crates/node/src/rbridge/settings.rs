@@ -400,6 +400,13 @@ mod tests {
     }
 
     #[test]
+    fn timers_of_shared_links_are_as_the_file_says() {
+        let table: TimingTable = toml::from_str("csnp_ms = 500\nroot_change_s = 0\n").unwrap();
+        let timing = table.timing().unwrap();
+        assert_eq!((timing.csnp_ns, timing.root_change_ns), (500 * NS_PER_MS, 0));
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_with_its_place() {
         type Spoil = fn(&mut RBridgeConfig);
         let cases: Vec<(Spoil, &str)> = vec![
@@ -441,6 +448,8 @@ mod tests {
             (|config| config.timing.echo_ms = Some(1000), "3 Echoes take 3000 ms, and Hellos come every 3000 ms"),
             (|config| config.timing.echo_multiplier = Some(1), "timing.echo_multiplier: 1 is not 2 to 100"),
             (|config| config.timing.refresh_s = Some(1200), "timing.refresh_s: 1200 is not 1 to 1199"),
+            (|config| config.timing.csnp_ms = Some(9), "timing.csnp_ms: 9 is not 10 to 3600000"),
+            (|config| config.timing.root_change_s = Some(31), "timing.root_change_s: 31 is not 0 to 30"),
             (
                 |config| gateway(config).mac = "01:00:5e:00:00:01".to_owned(),
                 "gateway.mac: `01:00:5e:00:00:01` is the MAC",

@@ -1,0 +1,188 @@
+//! For which VLANs a port of a shared link carries frames of end stations: those that it is appointed forwarder of, while
+//! nothing inhibits it (RFC 8139 sections 2 and 3).
+//!
+//! An appointment holds until the DRB sends other ones, also when another port becomes DRB meanwhile (RFC 6325 section 4.4.2:
+//! without appointments in Hellos all goes on), or until the DRB itself claims the VLAN. So the loss of a DRB interrupts its
+//! own VLANs and the new one's, which is inhibited. A new DRB does not claim VLANs, and appoints nobody, before its own inhibition is over.
+
+use std::collections::BTreeMap;
+
+use weft_wire::isis::hello::Appointment;
+use weft_wire::vlan::VlanSet;
+
+use super::Shared;
+use crate::isis::RBridge;
+use crate::isis::config::{PortId, Role};
+use crate::isis::counters::DropReason;
+use crate::isis::io::Output;
+use crate::isis::port::Port;
+
+#[derive(Debug, Default)]
+pub(super) struct Forwarder {
+    /// Whom we appoint as DRB.
+    appointments: Vec<Appointment>,
+    /// What the DRB appointed us to.
+    given: VlanSet,
+    appointed: VlanSet,
+    carried: VlanSet,
+    /// Inhibitions: until when; 0, or not there: over.
+    drb_until_ns: u64,
+    root_until_ns: u64,
+    vlan_until_ns: BTreeMap<u16, u64>,
+}
+
+impl Forwarder {
+    /// That of a port that is down, before others are told that it carries nothing any more.
+    pub(super) fn of_carried(carried: VlanSet) -> Self {
+        Self { carried, ..Self::default() }
+    }
+
+    pub(super) fn appointed(&self) -> &VlanSet {
+        &self.appointed
+    }
+
+    pub(super) fn carried(&self) -> &VlanSet {
+        &self.carried
+    }
+
+    pub(super) fn appointments(&self) -> &[Appointment] {
+        &self.appointments
+    }
+
+    /// We become DRB, and are inhibited until then.
+    pub(super) fn becomes_drb(&mut self, inhibited_until_ns: u64) {
+        self.drb_until_ns = inhibited_until_ns;
+        self.given = VlanSet::default();
+    }
+
+    /// We are DRB no more: what we were as such is over.
+    pub(super) fn loses_drb(&mut self) {
+        self.drb_until_ns = 0;
+    }
+
+    /// Whether our Hellos say that we are the forwarder of a VLAN.
+    pub(super) fn claims(&self, vlan: u16) -> bool {
+        self.appointed.contains(vlan) && self.drb_until_ns == 0
+    }
+
+    /// Whether the DRB has had to wait long enough to appoint others.
+    pub(super) fn may_appoint(&self) -> bool {
+        self.drb_until_ns == 0
+    }
+
+    /// Somebody claims a VLAN and is believed until then.
+    pub(super) fn note_claim(&mut self, vlan: u16, until_ns: u64) {
+        let until = self.vlan_until_ns.entry(vlan).or_default();
+        *until = until_ns.max(*until);
+    }
+
+    /// What a Hello of the DRB appoints us to, in place of all before.
+    pub(super) fn take(&mut self, given: VlanSet) {
+        self.given = given;
+    }
+
+    /// The DRB claims a VLAN itself.
+    pub(super) fn give_back(&mut self, vlan: u16) {
+        if self.given.contains(vlan) {
+            self.given = self.given.iter().filter(|kept| *kept != vlan).collect();
+        }
+    }
+
+    /// When the next inhibition ends.
+    pub(super) fn next_end_ns(&self) -> Option<u64> {
+        let of_port = [self.drb_until_ns, self.root_until_ns].into_iter().filter(|at_ns| *at_ns > 0);
+        of_port.chain(self.vlan_until_ns.values().copied()).min()
+    }
+
+    fn end_inhibitions(&mut self, now_ns: u64) {
+        for until_ns in [&mut self.drb_until_ns, &mut self.root_until_ns] {
+            *until_ns = if *until_ns <= now_ns { 0 } else { *until_ns };
+        }
+        self.vlan_until_ns.retain(|_, until_ns| *until_ns > now_ns);
+    }
+
+    fn is_inhibited(&self, vlan: u16) -> bool {
+        self.drb_until_ns > 0 || self.root_until_ns > 0 || self.vlan_until_ns.contains_key(&vlan)
+    }
+}
+
+impl Port {
+    /// Whether end stations are served at all: not on a trunk, and of several ports of ours on one link only by that with
+    /// the highest claim (RFC 6325 section 4.4.4).
+    fn serves_stations(&self, shared: &Shared) -> bool {
+        let ours = self.adjacencies.iter().filter(|(peer, _)| peer.system == shared.system);
+        let highest = ours.map(|(peer, adjacency)| (adjacency.told.priority, *peer)).max();
+        let leads = highest.is_none_or(|other| other < self.rank(shared));
+        self.is_up && !shared.is_suspended() && shared.config.role != Role::Trunk && leads
+    }
+
+    fn appointed_now(&self, shared: &Shared) -> VlanSet {
+        if !self.serves_stations(shared) {
+            return VlanSet::default();
+        }
+        if !shared.is_drb() {
+            return shared.forwarder.given.clone();
+        }
+        let is_others = |vlan: &u16| {
+            let mut ranges = shared.forwarder.appointments.iter();
+            ranges.any(|range| (range.start_vlan..=range.end_vlan).contains(vlan))
+        };
+        shared.config.enabled.iter().filter(|vlan| !is_others(vlan)).collect()
+    }
+}
+
+impl RBridge {
+    /// Bridges on the link have another root: it may have been joined with another (RFC 8139 section 3).
+    pub(in crate::isis) fn root_bridge_changed(
+        &mut self,
+        now_ns: u64,
+        port: PortId,
+        outputs: &mut Vec<Output>,
+    ) -> Result<(), DropReason> {
+        let until_ns = now_ns + self.config.timing.root_change_ns;
+        let index = self.index(port).ok_or(DropReason::NoPort)?;
+        self.touched.push(index);
+        let shared = self.ports[index].shared.as_mut().ok_or(DropReason::NoPort)?;
+        shared.forwarder.root_until_ns = until_ns;
+        self.forwarder_follows(now_ns, index, outputs);
+        Ok(())
+    }
+
+    /// Appoints, is appointed, is inhibited, as all that is known now has it; says what is carried if that is something else.
+    pub(in crate::isis) fn forwarder_follows(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
+        let nickname = self.nickname.value;
+        let Some(mut shared) = self.ports[index].shared.take() else { return };
+        let port = &self.ports[index];
+        shared.forwarder.end_inhibitions(now_ns);
+        shared.mapped_until_ns = if shared.mapped_until_ns <= now_ns { 0 } else { shared.mapped_until_ns };
+        let appointments = port.appointments(&shared, nickname);
+        let others = std::mem::replace(&mut shared.forwarder.appointments, appointments);
+        let appointed = port.appointed_now(&shared);
+        let before = std::mem::replace(&mut shared.forwarder.appointed, appointed);
+        let forwarder = &mut shared.forwarder;
+        let (is_other_set, is_other_list) = (before != forwarder.appointed, others != forwarder.appointments);
+        let carried = forwarder.appointed.iter().filter(|vlan| !forwarder.is_inhibited(*vlan)).collect();
+        let carried_before = std::mem::replace(&mut forwarder.carried, carried);
+        if carried_before != forwarder.carried {
+            outputs.push(Output::Access { port: port.config.id, vlans: forwarder.carried.clone() });
+        }
+        self.ports[index].shared = Some(shared);
+        if is_other_set || is_other_list {
+            self.ports[index].hello_at_ns = now_ns;
+        }
+        if is_other_set {
+            self.describe_soon(now_ns);
+        }
+    }
+
+    /// An inhibition is over.
+    pub(in crate::isis) fn inhibition_ends(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
+        let waits = |port: &Port| port.shared.as_ref().is_some_and(|shared| !shared.forwarder.may_appoint());
+        let waited = waits(&self.ports[index]);
+        self.forwarder_follows(now_ns, index, outputs);
+        // Who has waited tells what it claims.
+        if waited && !waits(&self.ports[index]) {
+            self.ports[index].hello_at_ns = now_ns;
+        }
+    }
+}

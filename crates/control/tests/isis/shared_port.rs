@@ -1,0 +1,347 @@
+//! One RBridge's port on a shared link, rule by rule: what Hellos do to it, and what its own say.
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64;
+use weft_control::isis::{
+    AdjacencyState, Bounds, Config, DropReason, Event, Input, LinkKind, Output, PortConfig, PortState, RBridge,
+    SharedConfig, SharedLink, Timing,
+};
+use weft_control::{Machine, NS_PER_S};
+use weft_wire::ethernet::MacAddress;
+use weft_wire::isis::hello::{Appointment, NeighborRecord, Neighbors, PortSub, VlanBitmap, VlanFlags};
+use weft_wire::isis::pdu::LanHello;
+use weft_wire::isis::{NodeId, Pdu, SystemId, Tlv};
+use weft_wire::trill::ALL_IS_IS_RBRIDGES;
+use weft_wire::vlan::VlanSet;
+
+use super::peer::my_mac;
+use super::victim::{PORT, Victim};
+
+/// Ours, in seconds: three Hellos of ten.
+const HOLD_S: u64 = 30;
+
+/// The longest frame payload of a Hello (RFC 6325 section 4.4.2: 1470 bytes with both addresses).
+const HELLO_LEN_MAX: usize = 1470 - 12;
+
+/// A neighbour's next Hello.
+#[derive(Clone)]
+struct Says {
+    number: u16,
+    mac: MacAddress,
+    priority: u8,
+    /// VLAN in which it comes, and that which it names.
+    vlan: u16,
+    named_vlan: u16,
+    designated_vlan: u16,
+    hold_s: u16,
+    flags: VlanFlags,
+    hears: Option<Neighbors>,
+    appoints: Option<Vec<Appointment>>,
+}
+
+fn from(number: u16) -> Says {
+    let [high, low] = number.to_be_bytes();
+    Says {
+        number,
+        mac: MacAddress([2, 0, 0, 0, high, low]),
+        priority: 1,
+        vlan: 1,
+        named_vlan: 1,
+        designated_vlan: 1,
+        hold_s: 30,
+        flags: VlanFlags::default(),
+        hears: None,
+        appoints: None,
+    }
+}
+
+fn list(from_smallest: bool, to_largest: bool, addresses: &[MacAddress]) -> Neighbors {
+    let record =
+        |address: &MacAddress| NeighborRecord { mtu_failed: false, overload_service: false, mtu: 0, address: *address };
+    Neighbors { from_smallest, to_largest, records: addresses.iter().map(record).collect() }
+}
+
+impl Says {
+    fn hearing_us(self) -> Self {
+        Self { hears: Some(list(true, true, &[my_mac(PORT)])), ..self }
+    }
+
+    fn system(&self) -> SystemId {
+        let [high, low] = self.number.to_be_bytes();
+        SystemId([0x0a, 0, 0, 1, high, low])
+    }
+
+    fn pdu(&self) -> Vec<u8> {
+        let [a, b, c, d, e, f] = self.system().0;
+        let flags = VlanFlags {
+            port_id: 7,
+            nickname: 0x100 + self.number,
+            outer_vlan: self.named_vlan,
+            designated_vlan: self.designated_vlan,
+            ..self.flags
+        };
+        let mut subs = vec![PortSub::VlanFlags(flags)];
+        subs.extend(VlanBitmap::of_set(&VlanSet::of_ranges(&[(1, 600)])).into_iter().map(PortSub::EnabledVlans));
+        subs.extend(self.appoints.clone().map(PortSub::AppointedForwarders));
+        let mut tlvs = vec![Tlv::Areas(vec![vec![0]]), Tlv::PortCapability { topology: 0, subs }];
+        tlvs.extend(self.hears.clone().map(Tlv::TrillNeighbors));
+        let (source, holding_time_s, priority) = (self.system(), self.hold_s, self.priority);
+        let lan_id = NodeId([a, b, c, d, e, f, 1]);
+        Pdu::LanHello(LanHello { circuit_type: 1, source, holding_time_s, priority, lan_id, tlvs }).emit().unwrap()
+    }
+}
+
+/// Of priority 50, with VLANs 1 to 600; the only one on its link, and no longer inhibited as DRB.
+fn alone() -> Victim {
+    let mut victim = begun(VlanSet::of_ranges(&[(1, 600)]));
+    victim.run(HOLD_S * NS_PER_S);
+    assert_eq!(link(&victim).carried.ranges(), [(1, 600)]);
+    victim
+}
+
+fn begun(vlans: VlanSet) -> Victim {
+    let shared = SharedConfig { priority: 50, announcing: VlanSet::of_ranges(&[(1, 3)]), ..SharedConfig::of(vlans) };
+    let port = PortConfig {
+        id: PORT,
+        mac: my_mac(PORT),
+        cost: 10,
+        link: LinkKind::Shared(shared),
+        designated_vlan: 1,
+        mtu_test: false,
+        offers_elision: false,
+    };
+    let config = Config { ports: vec![port], timing: Timing::default(), ..Victim::config() };
+    let bridge = RBridge::new(config, Pcg64::seed_from_u64(3));
+    let mut victim = Victim { bridge, now_ns: 0, outputs: Vec::new() };
+    victim.put(Input::PortUp(PORT));
+    victim
+}
+
+fn hear(victim: &mut Victim, says: &Says) {
+    let (source, vlan, bytes) = (says.mac, says.vlan, says.pdu());
+    victim.put(Input::Pdu { port: PORT, vlan, destination: ALL_IS_IS_RBRIDGES, source, bytes: &bytes });
+}
+
+fn link(victim: &Victim) -> SharedLink<'_> {
+    victim.bridge.shared_link(PORT).expect("a shared port")
+}
+
+fn state_of(victim: &Victim, says: &Says) -> AdjacencyState {
+    let mut all = victim.bridge.adjacencies();
+    all.find(|(_, with)| with.mac == says.mac).map_or(AdjacencyState::Down, |(_, with)| with.state)
+}
+
+/// The Hellos that leave from now on within a time.
+fn hellos(victim: &mut Victim, time_ns: u64) -> Vec<(u16, Vec<u8>)> {
+    let until_ns = victim.now_ns + time_ns;
+    let mut sent = Vec::new();
+    while let Some(at_ns) = victim.bridge.next_deadline_ns().filter(|at_ns| *at_ns <= until_ns) {
+        victim.now_ns = at_ns.max(victim.now_ns);
+        victim.put(Input::Deadline);
+        sent.extend(victim.outputs.iter().filter_map(|output| match output {
+            Output::Send { vlan, pdu, .. } if matches!(Pdu::parse(pdu), Ok(Pdu::LanHello(_))) => {
+                Some((*vlan, pdu.to_vec()))
+            }
+            _ => None,
+        }));
+    }
+    victim.now_ns = until_ns;
+    sent
+}
+
+/// Events A1 to A5 of RFC 7177 section 3.3.
+#[test]
+fn what_hellos_do_to_an_adjacency() {
+    use AdjacencyState::{Detect, Down, Report};
+    let mut victim = alone();
+    let (low, high) = (MacAddress([0; 6]), MacAddress([0xfe; 6]));
+    let elsewhere = Says { vlan: 2, named_vlan: 2, ..from(9).hearing_us() };
+    let other = list(false, false, &[high]);
+    let steps = [
+        (elsewhere.clone(), Detect, "A2: not in the Designated VLAN, whatever it lists"),
+        (Says { hears: Some(other.clone()), ..from(9) }, Detect, "A2: another range"),
+        (from(9).hearing_us(), Report, "A1: it hears us, and no test is enabled"),
+        (Says { hears: Some(other), ..from(9) }, Report, "A2 takes nothing back"),
+        (from(9), Report, "A2: no list at all"),
+        (elsewhere.clone(), Report, "A2: in another VLAN"),
+        (Says { hears: Some(list(false, false, &[low, high])), ..from(9) }, Detect, "A3: our range without us"),
+        (from(9).hearing_us(), Report, "A1 again"),
+        (Says { hears: Some(list(true, true, &[])), ..from(9) }, Detect, "A3: it hears nobody"),
+    ];
+    for (says, expected, why) in steps {
+        hear(&mut victim, &says);
+        assert_eq!(state_of(&victim, &says), expected, "{why}");
+    }
+    hear(&mut victim, &Says { hold_s: 5, ..from(9).hearing_us() });
+    hear(&mut victim, &elsewhere);
+    victim.run(6 * NS_PER_S);
+    assert_eq!(state_of(&victim, &elsewhere), Detect, "A5: only heard elsewhere");
+    victim.run(25 * NS_PER_S);
+    assert_eq!(state_of(&victim, &elsewhere), Down, "A4");
+}
+
+/// RFC 7177 section 4.2.1, RFC 6325 section 4.4.1: the claim counts, not whether it hears us. Its VLAN is the link's then.
+#[test]
+fn the_highest_claim_is_drb() {
+    let mut victim = alone();
+    hear(&mut victim, &from(9).hearing_us());
+    assert_eq!((link(&victim).state, link(&victim).designated_vlan), (PortState::Drb, 1));
+    let higher = Says { priority: 51, designated_vlan: 2, ..from(10) };
+    hear(&mut victim, &higher);
+    let now = link(&victim);
+    assert_eq!((now.state, now.drb, now.designated_vlan), (PortState::NotDrb, higher.system(), 2));
+    assert_eq!(now.lan_id.system(), higher.system());
+    assert!(now.carried.is_empty(), "what we were as DRB is over");
+    assert_eq!(state_of(&victim, &from(9)), AdjacencyState::Detect, "everybody has to be heard in the new VLAN");
+    let vlans: Vec<u16> = hellos(&mut victim, NS_PER_S).into_iter().map(|(vlan, _)| vlan).collect();
+    assert!(!vlans.is_empty() && vlans.iter().all(|vlan| *vlan == 2), "no forwarder any more: {vlans:?}");
+    hear(&mut victim, &Says { hold_s: 0, vlan: 2, ..higher });
+    victim.run(31 * NS_PER_S);
+    assert_eq!((link(&victim).state, link(&victim).designated_vlan), (PortState::Drb, 1));
+    assert!(link(&victim).carried.is_empty(), "a new DRB is inhibited for its holding time");
+    victim.run(31 * NS_PER_S);
+    assert_eq!(link(&victim).carried.ranges(), [(1, 600)]);
+    for (vlan, priority) in [(1, 49), (1, 50)] {
+        hear(&mut victim, &Says { vlan, priority, ..from(11) });
+        let ours = my_mac(PORT) > from(11).mac || priority < 50;
+        assert_eq!(link(&victim).state == PortState::Drb, ours, "of equal priority the higher address");
+    }
+}
+
+/// RFC 7177 sections 3.3 (A0) and 4.3.
+#[test]
+fn of_two_ports_with_one_address_the_lower_claim_is_suspended() {
+    let mut victim = alone();
+    let double = Says { mac: my_mac(PORT), ..from(9) };
+    hear(&mut victim, &double);
+    assert_eq!((link(&victim).state, victim.dropped(DropReason::OwnAddress)), (PortState::Drb, 1));
+    hear(&mut victim, &from(10).hearing_us());
+    hear(&mut victim, &Says { priority: 51, hold_s: 5, ..double.clone() });
+    assert_eq!(link(&victim).state, PortState::Suspended);
+    assert_eq!(victim.bridge.adjacencies().count(), 0, "its adjacencies are gone");
+    assert!(link(&victim).carried.is_empty());
+    hear(&mut victim, &from(10).hearing_us());
+    assert_eq!(victim.dropped(DropReason::Suspended), 1);
+    assert_eq!(hellos(&mut victim, 4 * NS_PER_S), [], "it is silent");
+    victim.run(2 * NS_PER_S);
+    assert_eq!(link(&victim).state, PortState::Drb, "nobody has its address any more");
+    assert_eq!(victim.bridge.counters().events.get(Event::PortSuspended), 1);
+}
+
+/// RFC 7177 section 3.6: there is an end to it, and who may be DRB stays.
+#[test]
+fn ten_thousand_stations_do_not_fill_a_shared_port() {
+    let mut victim = alone();
+    for number in 100..10_100 {
+        hear(&mut victim, &Says { priority: 2, ..from(number) });
+    }
+    assert_eq!(victim.bridge.adjacencies().count(), Bounds::NEIGHBORS_MAX);
+    assert!(victim.dropped(DropReason::NeighborsFull) + victim.bridge.counters().events.get(Event::Hello) == 10_000);
+    let (weak, strong) = (Says { priority: 1, ..from(50) }, Says { priority: 90, ..from(51) });
+    hear(&mut victim, &weak);
+    assert_eq!(state_of(&victim, &weak), AdjacencyState::Down);
+    hear(&mut victim, &strong);
+    assert_eq!(link(&victim).drb, strong.system());
+    assert_eq!(victim.bridge.adjacencies().count(), Bounds::NEIGHBORS_MAX);
+}
+
+/// All VLANs, 64 neighbours, most appointments: one Hello holds it (RFC 6325 section 4.4.2), and what it lists is whom it hears.
+#[test]
+fn the_largest_hello_fits() {
+    let mut victim = begun(VlanSet::all());
+    for number in 100..164 {
+        hear(&mut victim, &Says { hold_s: 1000, ..from(number).hearing_us() });
+    }
+    let sent = hellos(&mut victim, 31 * NS_PER_S);
+    assert!(sent.len() > 5 && !link(&victim).appointments.is_empty());
+    for (vlan, pdu) in &sent {
+        // Room for a digest, a number, and as many ranges as there may be.
+        assert!(pdu.len() + 85 + 24 * 6 <= HELLO_LEN_MAX, "{} bytes", pdu.len());
+        let Ok(Pdu::LanHello(hello)) = Pdu::parse(pdu) else { panic!("a Hello") };
+        let lists: Vec<&Neighbors> = hello
+            .tlvs
+            .iter()
+            .filter_map(|tlv| if let Tlv::TrillNeighbors(list) = tlv { Some(list) } else { None })
+            .collect();
+        assert_eq!(lists.is_empty(), *vlan != 1, "neighbours are listed in the Designated VLAN alone");
+        let hears = |number: u16| lists.iter().any(|list| list.hears(from(number).mac) == Some(true));
+        assert!(lists.is_empty() || ((100..164).all(hears) && !hears(164)));
+    }
+}
+
+/// RFC 6325 section 4.4.5, RFC 8139 section 2: one forwarder while VLANs are mapped.
+#[test]
+fn mapped_vlans_have_one_forwarder() {
+    let mut victim = alone();
+    hear(&mut victim, &Says { hold_s: 1000, ..from(9).hearing_us() });
+    assert!(!link(&victim).appointments.is_empty(), "the neighbour gets its share");
+    let shared: Vec<(u16, u16)> = link(&victim).carried.ranges();
+    assert_ne!(shared, [(1, 600)]);
+    hear(&mut victim, &Says { hold_s: 1000, named_vlan: 3, ..from(9).hearing_us() });
+    assert_eq!((link(&victim).appointments, link(&victim).carried.ranges()), (&[][..], vec![(1, 600)]));
+    victim.run(2 * HOLD_S * NS_PER_S + 1);
+    assert_eq!(link(&victim).carried.ranges(), shared, "two holding times later it is shared again");
+}
+
+/// RFC 8139 sections 2 and 3: appointed by the DRB's Hellos alone; inhibited while others claim the VLAN, and when the bridges'
+/// root has changed.
+#[test]
+fn appointments_and_inhibitions() {
+    let mut victim = alone();
+    let drb = Says { priority: 60, hold_s: 1000, ..from(9).hearing_us() };
+    let range = |start_vlan, end_vlan| Appointment { nickname: 0x11, start_vlan, end_vlan };
+    let appoints = |says: &Says, list: &[Appointment]| Says { appoints: Some(list.to_vec()), ..says.clone() };
+    hear(&mut victim, &drb);
+    assert!(link(&victim).appointed.is_empty());
+    hear(&mut victim, &appoints(&Says { hold_s: 1000, ..from(8).hearing_us() }, &[range(1, 600)]));
+    assert!(link(&victim).appointed.is_empty(), "it is not the DRB's to say");
+    hear(&mut victim, &appoints(&drb, &[range(0, 2), range(590, 4095), Appointment { nickname: 0x12, ..range(5, 9) }]));
+    assert_eq!(link(&victim).carried.ranges(), [(1, 2), (590, 600)], "as far as the VLANs are enabled");
+    hear(&mut victim, &drb);
+    assert_eq!(link(&victim).carried.ranges(), [(1, 2), (590, 600)], "without appointments all goes on");
+    let claims = VlanFlags { forwarder: true, ..VlanFlags::default() };
+    hear(&mut victim, &Says { vlan: 2, named_vlan: 2, hold_s: 5, flags: claims, ..from(8) });
+    hear(&mut victim, &Says { vlan: 2, named_vlan: 2, hold_s: 3, flags: claims, ..from(8) });
+    assert_eq!(link(&victim).carried.ranges(), [(1, 1), (590, 600)], "somebody else claims VLAN 2");
+    assert_eq!(link(&victim).appointed.ranges(), [(1, 2), (590, 600)]);
+    victim.run(4 * NS_PER_S);
+    assert_eq!(link(&victim).carried.ranges(), [(1, 1), (590, 600)], "the longer of both times");
+    victim.run(2 * NS_PER_S);
+    assert_eq!(link(&victim).carried.ranges(), [(1, 2), (590, 600)]);
+    victim.put(Input::RootBridgeChanged(PORT));
+    assert_eq!(victim.outputs, [Output::Access { port: PORT, vlans: VlanSet::default() }]);
+    victim.run(30 * NS_PER_S);
+    assert_eq!(link(&victim).carried.ranges(), [(1, 2), (590, 600)]);
+    hear(&mut victim, &Says { vlan: 2, named_vlan: 2, flags: claims, ..drb.clone() });
+    assert_eq!(link(&victim).appointed.ranges(), [(1, 1), (590, 600)], "the DRB claims it itself");
+    hear(&mut victim, &appoints(&drb, &[]));
+    assert!(link(&victim).appointed.is_empty());
+    hear(&mut victim, &appoints(&drb, &[range(7, 7)]));
+    victim.put(Input::PortDown(PORT));
+    assert!(victim.outputs.contains(&Output::Access { port: PORT, vlans: VlanSet::default() }));
+}
+
+/// Hellos of the other kind, on both kinds of port (RFC 7177 section 8.3), and those that keep no rule.
+#[test]
+fn hellos_of_the_other_kind_are_dropped() {
+    let mut victim = alone();
+    let p2p = super::peer::hello(9, weft_wire::isis::hello::HandshakeState::Down, None, 30);
+    let (source, bytes) = (from(9).mac, Pdu::P2pHello(p2p).emit().unwrap());
+    victim.put(Input::Pdu { port: PORT, vlan: 1, destination: ALL_IS_IS_RBRIDGES, source, bytes: &bytes });
+    assert_eq!((victim.dropped(DropReason::Unsupported), victim.bridge.adjacencies().count()), (1, 0));
+    let good = from(9).pdu();
+    for (at, value, reason) in [(8, 2, DropReason::CircuitType), (29, 9, DropReason::WrongArea)] {
+        let mut bad = good.clone();
+        bad[at] = value;
+        victim.put(Input::Pdu { port: PORT, vlan: 1, destination: ALL_IS_IS_RBRIDGES, source, bytes: &bad });
+        assert!(victim.dropped(reason) + victim.dropped(DropReason::Malformed) > 0, "{reason:?}");
+    }
+    for len in 0..good.len() {
+        victim.put(Input::Pdu { port: PORT, vlan: 1, destination: ALL_IS_IS_RBRIDGES, source, bytes: &good[..len] });
+    }
+    assert_eq!(victim.bridge.adjacencies().count(), 0);
+    let mut p2p_victim = Victim::new(Bounds::default());
+    let before = p2p_victim.dropped(DropReason::Unsupported);
+    hear(&mut p2p_victim, &from(9));
+    assert_eq!(p2p_victim.dropped(DropReason::Unsupported), before + 1);
+}
