@@ -120,7 +120,17 @@ impl<'a> Oracle<'a> {
         })
     }
 
+    /// Nobody speaks for a shared link that is not its own to speak for.
+    fn judge_pseudonodes(&self, me: usize) -> Result<(), String> {
+        let lsdb = self.net.nodes[me].bridge.as_ref().expect("it runs").lsdb();
+        let mine = lsdb.iter().filter(|(id, held)| id.system() == self.system(me) && !held.is_purged());
+        let mut spoken_for = mine.map(|(id, _)| id.node()).filter(|node| node.is_pseudonode());
+        let is_known = |node: &NodeId| self.ids[self.nodes..].contains(node);
+        spoken_for.find(|node| !is_known(node)).map_or(Ok(()), |node| Err(format!("it speaks for {node}")))
+    }
+
     fn judge_one(&self, me: usize) -> Result<(), String> {
+        self.judge_pseudonodes(me)?;
         let node = &self.net.nodes[me];
         let holds = node.bridge.as_ref().expect("it runs").forwarding();
         let routes = self.routes(me);

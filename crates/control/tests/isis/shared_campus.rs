@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weft_control::isis::{KeyChain, PortId, Timing};
+use weft_control::isis::{Event, KeyChain, PortId, Timing};
 use weft_control::{NS_PER_MS, NS_PER_S};
 use weft_wire::isis::hello::{PortSub, VlanFlags};
 use weft_wire::isis::pdu::LanHello;
@@ -73,6 +73,11 @@ fn upset_lan(net: &mut Net, rng: &mut Pcg64Mcg) {
     }
 }
 
+fn lsps_issued(net: &Net) -> u64 {
+    let bridges = net.nodes.iter().filter_map(|node| node.bridge.as_ref());
+    bridges.map(|bridge| bridge.counters().events.get(Event::LspIssued)).sum()
+}
+
 /// One life of a campus.
 fn live(seed: u64, keys: Option<&KeyChain>) -> u64 {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
@@ -96,8 +101,10 @@ fn live(seed: u64, keys: Option<&KeyChain>) -> u64 {
     net.faults = Faults::default();
     net.run_to(net.now_ns + 60 * NS_PER_S);
     judge(&net, "after quiet");
+    let issued = lsps_issued(&net);
     run(&mut net, 20 * NS_PER_S);
     judge(&net, "later");
+    assert_eq!(lsps_issued(&net), issued, "nobody has anything new to say");
     net.pdus
 }
 
