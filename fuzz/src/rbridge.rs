@@ -2,7 +2,8 @@
 
 use rand_pcg::Pcg64;
 use weft_control::isis::{
-    Algorithm, Bounds, Config, Input, Key, KeyChain, LinkKind, Output, PortConfig, PortId, RBridge, Timing, Wish,
+    Algorithm, Bounds, Config, Input, Key, KeyChain, LinkKind, Output, PortConfig, PortId, RBridge, SharedConfig,
+    Timing, Wish,
 };
 use weft_control::{Machine, NS_PER_MS};
 use weft_wire::ethernet::{self, MacAddress};
@@ -22,8 +23,10 @@ const BOUNDS: Bounds = Bounds {
     burst_max: 4,
     burst_ns: 5 * NS_PER_MS,
 };
+/// A third port, beside two of point-to-point links.
+const SHARED_PORT: u16 = 3;
 /// Own fragments and the withdrawals of foreign claims to them come on top of [`BOUNDS`].
-const OWN_LSPS_MAX: usize = 4;
+const OWN_LSPS_MAX: usize = 5;
 /// Deadlines that may follow each other within one step of time.
 const DEADLINES_MAX: usize = 10_000;
 /// A step of time in the input counts so much.
@@ -33,14 +36,14 @@ const ECHO_NS: u64 = 2 * STEP_NS;
 /// Of an Echo: the byte whose lower six bits are the hop count.
 const HOP_COUNT_AT: usize = ethernet::HEADER_LEN + 1;
 
-/// Any bytes as a history of an RBridge with two ports, the first with a neighbour; once without keys and once with. Records
+/// Any bytes as a history of an RBridge with two ports of point-to-point links, the first with a neighbour, and one of a shared link; once without keys and once with. Records
 /// of the input:
 ///
 /// ```text
 /// op 0xf0-0xff: time passes, steps 1
 /// op 0xe0-0xef: its last Echo comes back, hops 1, place of a changed byte 1, bits changed 1
 /// other:        length 2 (11 bits), PDU; op: bit 0 the port, bits 1-2 the neighbour, bit 3 the checksum stays as it is,
-///               bit 4 it stays unsigned
+///               bit 4 it stays unsigned, bit 5 the shared port, where bit 0 is the VLAN
 /// ```
 ///
 /// # Panics
@@ -78,7 +81,10 @@ impl Life {
             id: PortId(number),
             mac: address(0xf0 | number as u8),
             cost: 10,
-            link: LinkKind::PointToPoint,
+            link: match number {
+                SHARED_PORT => LinkKind::Shared(SharedConfig::of(VlanSet::of_ranges(&[(1, 3)]))),
+                _ => LinkKind::PointToPoint,
+            },
             designated_vlan: 1,
             mtu_test: number == 2,
             offers_elision: number == 1,
@@ -86,7 +92,7 @@ impl Life {
         let config = Config {
             system: system(1),
             hostname: "me".to_owned(),
-            ports: vec![port(1), port(2)],
+            ports: vec![port(1), port(2), port(SHARED_PORT)],
             nickname: Wish::Last(0x11),
             root_priority: 0x8000,
             vlans: [7].into_iter().collect::<VlanSet>(),
@@ -97,7 +103,7 @@ impl Life {
         };
         let bridge = RBridge::new(config, Pcg64::new(5, 7));
         let mut life = Self { bridge, now_ns: 0, outputs: Vec::new(), echo: Vec::new() };
-        [1, 2].into_iter().for_each(|port| life.put(Input::PortUp(PortId(port))));
+        [1, 2, SHARED_PORT].into_iter().for_each(|port| life.put(Input::PortUp(PortId(port))));
         let hello = life.signed(hello_of_neighbor());
         life.put(Input::Pdu {
             port: PortId(1),
@@ -140,8 +146,9 @@ impl Life {
         if op & 16 == 0 {
             pdu = self.signed(pdu);
         }
-        let (port, source) = (PortId(1 + u16::from(op & 1)), address(2 + (op >> 1 & 3)));
-        self.put(Input::Pdu { port, vlan: 1, destination: ALL_IS_IS_RBRIDGES, source, bytes: &pdu });
+        let number = if op & 32 == 0 { 1 + u16::from(op & 1) } else { SHARED_PORT };
+        let (port, vlan, source) = (PortId(number), 1 + u16::from(op & 1), address(2 + (op >> 1 & 3)));
+        self.put(Input::Pdu { port, vlan, destination: ALL_IS_IS_RBRIDGES, source, bytes: &pdu });
         rest
     }
 
@@ -187,6 +194,7 @@ impl Life {
                 _ => {}
             }
         }
+        assert!(self.bridge.adjacencies().count() <= 2 + BOUNDS.neighbors_max, "neighbours without end");
         let lsdb = self.bridge.lsdb();
         assert!(lsdb.len() <= BOUNDS.lsps_max + OWN_LSPS_MAX, "{} LSPs", lsdb.len());
         assert!(lsdb.len_bytes() <= BOUNDS.lsp_bytes_max + OWN_LSPS_MAX * 1470, "{} bytes", lsdb.len_bytes());
