@@ -391,6 +391,7 @@ impl RBridge {
             outputs.push(Output::ForwardingChanged);
         }
         self.check_nickname(now_ns, rival, outputs);
+        (0..self.ports.len()).for_each(|index| self.appoint_anew(now_ns, index, outputs));
     }
 
     /// The campus as the database and our own `links` show it.

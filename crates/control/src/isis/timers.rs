@@ -17,7 +17,7 @@ const OF_NEIGHBOR: [OfNeighbor; 3] = [
 
 const OF_PORT: [OfPort; 7] = [
     (|port| port.shared.as_ref()?.suspended_until_ns(), RBridge::begin_shared),
-    (|port| port.shared.as_ref()?.inhibition_ends_ns(), RBridge::inhibition_ends),
+    (|port| port.shared.as_ref()?.inhibition_ends_ns(), RBridge::forwarder_follows),
     (|port| port.speaks().then_some(port.hello_at_ns), RBridge::send_hello),
     (|port| port.shared.as_ref()?.list_at_ns, RBridge::send_list_of_neighbors),
     (|port| port.shared.as_ref()?.csnp_at_ns, RBridge::csnp_due),

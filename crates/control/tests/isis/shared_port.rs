@@ -14,11 +14,26 @@ use weft_wire::isis::{NodeId, Pdu, SystemId, Tlv};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 use weft_wire::vlan::VlanSet;
 
-use super::peer::my_mac;
+use super::peer::{self, lsp, my_mac};
 use super::victim::{PORT, Victim};
 
 /// Ours, in seconds: three Hellos of ten.
 const HOLD_S: u64 = 30;
+
+/// The sender is the forwarder of the VLAN.
+const CLAIMS: VlanFlags = VlanFlags { forwarder: true, ..NO_FLAGS };
+
+const NO_FLAGS: VlanFlags = VlanFlags {
+    port_id: 0,
+    nickname: 0,
+    forwarder: false,
+    access: false,
+    vlan_mapping: false,
+    bypass_pseudonode: false,
+    outer_vlan: 0,
+    trunk: false,
+    designated_vlan: 0,
+};
 
 /// The longest frame payload of a Hello (RFC 6325 section 4.4.2: 1470 bytes with both addresses).
 const HELLO_LEN_MAX: usize = 1470 - 12;
@@ -49,7 +64,7 @@ fn from(number: u16) -> Says {
         named_vlan: 1,
         designated_vlan: 1,
         hold_s: 30,
-        flags: VlanFlags::default(),
+        flags: NO_FLAGS,
         hears: None,
         appoints: None,
     }
@@ -124,6 +139,22 @@ fn hear(victim: &mut Victim, says: &Says) {
 
 fn link(victim: &Victim) -> SharedLink<'_> {
     victim.bridge.shared_link(PORT).expect("a shared port")
+}
+
+fn subs(pdu: &[u8]) -> Vec<PortSub> {
+    let Ok(Pdu::LanHello(hello)) = Pdu::parse(pdu) else { panic!("a Hello") };
+    let tlvs = hello.tlvs.into_iter();
+    tlvs.flat_map(|tlv| if let Tlv::PortCapability { subs, .. } = tlv { subs } else { vec![] }).collect()
+}
+
+fn flags(pdu: &[u8]) -> VlanFlags {
+    let mut subs = subs(pdu).into_iter();
+    subs.find_map(|sub| if let PortSub::VlanFlags(flags) = sub { Some(flags) } else { None }).expect("flags")
+}
+
+fn appointments(pdu: &[u8]) -> Vec<Appointment> {
+    let subs = subs(pdu).into_iter();
+    subs.flat_map(|sub| if let PortSub::AppointedForwarders(list) = sub { list } else { vec![] }).collect()
 }
 
 fn state_of(victim: &Victim, says: &Says) -> AdjacencyState {
@@ -222,10 +253,29 @@ fn of_two_ports_with_one_address_the_lower_claim_is_suspended() {
     assert!(link(&victim).carried.is_empty());
     hear(&mut victim, &from(10).hearing_us());
     assert_eq!(victim.dropped(DropReason::Suspended), 1);
-    assert_eq!(hellos(&mut victim, 4 * NS_PER_S), [], "it is silent");
+    hear(&mut victim, &Says { priority: 51, hold_s: 2, ..double.clone() });
+    assert_eq!(hellos(&mut victim, 4 * NS_PER_S), [], "it is silent, for the longer of both times");
     victim.run(2 * NS_PER_S);
     assert_eq!(link(&victim).state, PortState::Drb, "nobody has its address any more");
     assert_eq!(victim.bridge.counters().events.get(Event::PortSuspended), 1);
+}
+
+/// Not even between two outputs of one input.
+#[test]
+fn a_port_that_is_suspended_carries_nothing() {
+    let mut victim = alone();
+    let ours = Appointment { nickname: 0x11, start_vlan: 1, end_vlan: 9 };
+    hear(&mut victim, &Says { priority: 60, appoints: Some(vec![ours]), ..from(9).hearing_us() });
+    assert_eq!(link(&victim).carried.ranges(), [(1, 9)]);
+    hear(&mut victim, &Says { mac: my_mac(PORT), priority: 70, ..from(10) });
+    let access = |output: &&Output| matches!(output, Output::Access { .. });
+    let said: Vec<&Output> = victim.outputs.iter().filter(access).collect();
+    assert_eq!(said, [&Output::Access { port: PORT, vlans: VlanSet::default() }]);
+    assert_eq!(link(&victim).state, PortState::Suspended);
+    victim.put(Input::PortDown(PORT));
+    victim.run(31 * NS_PER_S);
+    assert_eq!(link(&victim).state, PortState::Down, "its suspension does not wake it");
+    assert!(link(&victim).carried.is_empty());
 }
 
 /// RFC 7177 section 3.6: there is an end to it, and who may be DRB stays.
@@ -240,6 +290,9 @@ fn ten_thousand_stations_do_not_fill_a_shared_port() {
     let (weak, strong) = (Says { priority: 1, ..from(50) }, Says { priority: 90, ..from(51) });
     hear(&mut victim, &weak);
     assert_eq!(state_of(&victim, &weak), AdjacencyState::Down);
+    assert_eq!(link(&victim).carried.ranges(), [(1, 600)]);
+    hear(&mut victim, &Says { flags: CLAIMS, ..weak });
+    assert_eq!(link(&victim).carried.ranges(), [(2, 600)], "for whom there is no room may still forward");
     hear(&mut victim, &strong);
     assert_eq!(link(&victim).drb, strong.system());
     assert_eq!(victim.bridge.adjacencies().count(), Bounds::NEIGHBORS_MAX);
@@ -299,9 +352,8 @@ fn appointments_and_inhibitions() {
     assert_eq!(link(&victim).carried.ranges(), [(1, 2), (590, 600)], "as far as the VLANs are enabled");
     hear(&mut victim, &drb);
     assert_eq!(link(&victim).carried.ranges(), [(1, 2), (590, 600)], "without appointments all goes on");
-    let claims = VlanFlags { forwarder: true, ..VlanFlags::default() };
-    hear(&mut victim, &Says { vlan: 2, named_vlan: 2, hold_s: 5, flags: claims, ..from(8) });
-    hear(&mut victim, &Says { vlan: 2, named_vlan: 2, hold_s: 3, flags: claims, ..from(8) });
+    hear(&mut victim, &Says { vlan: 2, named_vlan: 2, hold_s: 5, flags: CLAIMS, ..from(8) });
+    hear(&mut victim, &Says { vlan: 2, named_vlan: 2, hold_s: 3, flags: CLAIMS, ..from(8) });
     assert_eq!(link(&victim).carried.ranges(), [(1, 1), (590, 600)], "somebody else claims VLAN 2");
     assert_eq!(link(&victim).appointed.ranges(), [(1, 2), (590, 600)]);
     victim.run(4 * NS_PER_S);
@@ -312,13 +364,94 @@ fn appointments_and_inhibitions() {
     assert_eq!(victim.outputs, [Output::Access { port: PORT, vlans: VlanSet::default() }]);
     victim.run(30 * NS_PER_S);
     assert_eq!(link(&victim).carried.ranges(), [(1, 2), (590, 600)]);
-    hear(&mut victim, &Says { vlan: 2, named_vlan: 2, flags: claims, ..drb.clone() });
-    assert_eq!(link(&victim).appointed.ranges(), [(1, 1), (590, 600)], "the DRB claims it itself");
-    hear(&mut victim, &appoints(&drb, &[]));
-    assert!(link(&victim).appointed.is_empty());
+    hear(&mut victim, &Says { vlan: 2, named_vlan: 2, flags: CLAIMS, ..drb.clone() });
+    assert_eq!(link(&victim).appointed.ranges(), [(1, 2), (590, 600)], "an appointment is taken back by another alone");
+    assert_eq!(link(&victim).carried.ranges(), [(1, 1), (590, 600)], "but the DRB claims VLAN 2 itself");
+    hear(&mut victim, &appoints(&drb, &[Appointment { nickname: 0x109, ..range(1, 1) }]));
+    assert!(link(&victim).appointed.is_empty(), "the DRB appoints itself, and so nobody else");
     hear(&mut victim, &appoints(&drb, &[range(7, 7)]));
     victim.put(Input::PortDown(PORT));
     assert!(victim.outputs.contains(&Output::Access { port: PORT, vlans: VlanSet::default() }));
+}
+
+/// RFC 8139 section 2.2, case 3: what a DRB appointed us to ends with it, and the next one's first Hello appoints us anew.
+#[test]
+fn what_a_drb_appoints_ends_with_it() {
+    let mut victim = alone();
+    let ours = Appointment { nickname: 0x11, start_vlan: 1, end_vlan: 9 };
+    let drb = Says { priority: 60, hold_s: 1000, appoints: Some(vec![ours]), ..from(9).hearing_us() };
+    hear(&mut victim, &drb);
+    assert_eq!(link(&victim).carried.ranges(), [(1, 9)]);
+    let next = Says { priority: 61, appoints: None, ..drb.clone() };
+    for (why, other) in [("another system", Says { number: 10, ..next.clone() }), ("another port", next)] {
+        let other = Says { mac: from(11).mac, ..other };
+        hear(&mut victim, &other);
+        assert_eq!(link(&victim).drb, other.system());
+        assert!(link(&victim).appointed.is_empty(), "{why}");
+        hear(&mut victim, &Says { appoints: Some(vec![Appointment { end_vlan: 5, ..ours }]), ..other.clone() });
+        assert_eq!(link(&victim).carried.ranges(), [(1, 5)], "{why}");
+        hear(&mut victim, &Says { hold_s: 0, ..other });
+        assert_eq!(link(&victim).drb, drb.system());
+        assert!(link(&victim).appointed.is_empty(), "{why} is gone");
+        hear(&mut victim, &drb);
+    }
+}
+
+/// RFC 8139 appendix C, 6: a new DRB appoints others at once. What it does not give away nobody claims until it may carry it.
+#[test]
+fn a_new_drb_appoints_before_it_forwards() {
+    let mut victim = begun(VlanSet::of_ranges(&[(1, 600)]));
+    let (other, higher) = (Says { hold_s: 1000, ..from(9).hearing_us() }, Says { priority: 60, ..from(10) });
+    hear(&mut victim, &higher);
+    hear(&mut victim, &other);
+    hear(&mut victim, &Says { hold_s: 0, ..higher });
+    assert_eq!(link(&victim).state, PortState::Drb);
+    let first = hellos(&mut victim, NS_PER_S);
+    let given: Vec<Appointment> = first.iter().flat_map(|(_, pdu)| appointments(pdu)).collect();
+    assert!(!given.is_empty() && given.iter().all(|range| range.nickname == 0x109), "{given:?}");
+    assert!(link(&victim).appointed.is_empty());
+    let later = hellos(&mut victim, 28 * NS_PER_S);
+    assert!(later.iter().chain(&first).all(|(_, pdu)| !flags(pdu).forwarder), "nothing is claimed yet");
+    let last = hellos(&mut victim, 2 * NS_PER_S);
+    let claimed: Vec<u16> = last.iter().filter(|(_, pdu)| flags(pdu).forwarder).map(|(vlan, _)| *vlan).collect();
+    assert_eq!(claimed, link(&victim).carried.iter().filter(|vlan| *vlan <= 3).collect::<Vec<_>>());
+    assert!(!link(&victim).carried.is_empty());
+}
+
+/// RFC 8139 section 2.1: who appoints nobody appoints itself, for only a Hello with appointments takes back former ones.
+#[test]
+fn who_appoints_nobody_appoints_itself() {
+    let mut victim = alone();
+    let sent = hellos(&mut victim, 11 * NS_PER_S);
+    assert!(!sent.is_empty());
+    for (_, pdu) in &sent {
+        assert_eq!(appointments(pdu), [Appointment { nickname: 0x11, start_vlan: 1, end_vlan: 1 }]);
+    }
+}
+
+/// RFC 8139 section 2.4: who is overloaded is appointed only where nobody else can.
+#[test]
+fn who_is_overloaded_forwards_last() {
+    let mut victim = alone();
+    let other = Says { hold_s: 1000, ..from(9).hearing_us() };
+    let says = |victim: &mut Victim, sequence, overloaded| {
+        let id = other.system().lsp(0);
+        let lsp = lsp(id, sequence, 1000, &peer::Says { overloaded, ..peer::Says::default() });
+        let (source, bytes) = (other.mac, lsp.emit().unwrap());
+        victim.put(Input::Pdu { port: PORT, vlan: 1, destination: ALL_IS_IS_RBRIDGES, source, bytes: &bytes });
+        victim.run(NS_PER_S);
+    };
+    hear(&mut victim, &other);
+    says(&mut victim, 1, false);
+    let shared = link(&victim).carried.ranges();
+    assert_ne!(shared, [(1, 600)]);
+    says(&mut victim, 2, true);
+    assert_eq!(link(&victim).carried.ranges(), [(1, 600)], "all that it had comes back");
+    victim.put(Input::Overload(true));
+    victim.run(NS_PER_S);
+    assert_eq!(link(&victim).carried.ranges(), shared, "both are");
+    says(&mut victim, 3, false);
+    assert!(link(&victim).carried.is_empty(), "it alone can forward for all");
 }
 
 /// Hellos of the other kind, on both kinds of port (RFC 7177 section 8.3), and those that keep no rule.

@@ -1,5 +1,6 @@
 //! Whom the DRB appoints (RFC 8139 section 2). Any choice conforms in which no VLAN has two forwarders; this one is spread over all who can,
-//! and changes only for the VLANs of who comes or goes: for each block of VLANs the candidate with the highest hash (HRW).
+//! and changes only for the VLANs of who comes or goes: for each block of VLANs the candidate with the highest hash (HRW). Who is
+//! overloaded is chosen only where nobody else can (section 2.4).
 
 use std::collections::BTreeMap;
 
@@ -22,23 +23,32 @@ struct Candidate<'a> {
     /// `None`: the DRB itself, which needs no appointment.
     nickname: Option<u16>,
     vlans: &'a VlanSet,
+    is_overloaded: bool,
 }
 
 impl Port {
     /// Whom we appoint, if we are DRB and may.
-    pub(super) fn appointments(&self, shared: &Shared, nickname: Option<u16>) -> Vec<Appointment> {
+    pub(super) fn appointments(
+        &self,
+        shared: &Shared,
+        nickname: Option<u16>,
+        overloaded: &[SystemId],
+    ) -> Vec<Appointment> {
         // With mapped VLANs one forwarder serves all of them (RFC 6325 section 4.4.5).
         let is_mapped = shared.mapped_until_ns > 0 || self.adjacencies.values().any(|heard| heard.told.maps_vlans);
-        if !self.is_up || shared.is_suspended() || !shared.is_drb() || !shared.forwarder.may_appoint() || is_mapped {
+        if !self.is_up || shared.is_suspended() || !shared.is_drb() || is_mapped {
             return Vec::new();
         }
-        ranges(&self.candidates(shared, nickname))
+        let mut candidates = self.candidates(shared, nickname);
+        candidates.iter_mut().for_each(|one| one.is_overloaded = overloaded.contains(&one.system));
+        ranges(&candidates)
     }
 
     fn candidates<'a>(&'a self, shared: &'a Shared, nickname: Option<u16>) -> Vec<Candidate<'a>> {
         let mut all = Vec::new();
+        let candidate = |system, nickname, vlans| Candidate { system, nickname, vlans, is_overloaded: false };
         if shared.config.role != Role::Trunk {
-            all.push(Candidate { system: shared.system, nickname: None, vlans: &shared.config.enabled });
+            all.push(candidate(shared.system, None, &shared.config.enabled));
         }
         // Of several ports of one RBridge that with the highest claim serves stations.
         let mut best: BTreeMap<SystemId, (u8, Peer)> = BTreeMap::new();
@@ -49,7 +59,7 @@ impl Port {
         for (peer, adjacency) in self.reported().filter(|(peer, _)| best[&peer.system].1 == *peer) {
             let told = &adjacency.told;
             if told.nickname != 0 && Some(told.nickname) != nickname && told.role == Some(Role::Hybrid) {
-                all.push(Candidate { system: peer.system, nickname: Some(told.nickname), vlans: &told.enabled });
+                all.push(candidate(peer.system, Some(told.nickname), &told.enabled));
             }
         }
         all
@@ -62,7 +72,8 @@ fn ranges(candidates: &[Candidate<'_>]) -> Vec<Appointment> {
     let mut last = None;
     for vlan in 1..=VLAN_MAX {
         let able = candidates.iter().filter(|candidate| candidate.vlans.contains(vlan));
-        let Some(chosen) = able.max_by_key(|candidate| weight(candidate.system, vlan / BLOCK)) else { continue };
+        let strength = |one: &&Candidate<'_>| (!one.is_overloaded, weight(one.system, vlan / BLOCK));
+        let Some(chosen) = able.max_by_key(strength) else { continue };
         let goes_on = last == Some(chosen.nickname);
         last = Some(chosen.nickname);
         match (chosen.nickname, ranges.last_mut()) {
@@ -91,7 +102,7 @@ mod tests {
 
     fn candidate(number: u8, vlans: &VlanSet) -> Candidate<'_> {
         let nickname = (number > 0).then_some(u16::from(number));
-        Candidate { system: SystemId([2, 0, 0, 0, 0, number]), nickname, vlans }
+        Candidate { system: SystemId([2, 0, 0, 0, 0, number]), nickname, vlans, is_overloaded: false }
     }
 
     fn forwarders(ranges: &[Appointment], vlan: u16) -> Vec<u16> {

@@ -74,7 +74,8 @@ impl RBridge {
         let port = &mut self.ports[index];
         let Some(shared) = &mut port.shared else { return };
         shared.election = Election::of_ourselves(shared.own, port.config.designated_vlan);
-        (shared.suspended_until_ns, shared.csnp_at_ns, shared.list_at_ns) = (None, None, None);
+        shared.suspended_until_ns = shared.suspended_until_ns.filter(|_| port.is_up);
+        (shared.csnp_at_ns, shared.list_at_ns) = (None, None);
         shared.forwarder = super::Forwarder::of_carried(shared.forwarder.carried().clone());
         self.describe_soon(now_ns);
         self.forwarder_follows(now_ns, index, outputs);
@@ -90,19 +91,18 @@ impl RBridge {
         holding_time_s: u16,
         outputs: &mut Vec<Output>,
     ) -> Result<(), DropReason> {
-        let port = &mut self.ports[index];
-        let Some(shared) = &port.shared else { return Err(DropReason::OwnAddress) };
-        if rank <= port.rank(shared) {
+        let port = &self.ports[index];
+        let is_higher = port.shared.as_ref().is_some_and(|shared| rank > port.rank(shared));
+        let Some(shared) = self.ports[index].shared.as_mut().filter(|_| is_higher) else {
             return Err(DropReason::OwnAddress);
-        }
-        if !shared.is_suspended() {
+        };
+        let until_ns = Some(now_ns + u64::from(holding_time_s) * NS_PER_S);
+        let before = shared.suspended_until_ns;
+        shared.suspended_until_ns = before.max(until_ns);
+        if before.is_none() {
             self.counters.events.add(Event::PortSuspended);
             self.end_shared(now_ns, index, outputs);
         }
-        if let Some(shared) = &mut self.ports[index].shared {
-            shared.suspended_until_ns = Some(now_ns + u64::from(holding_time_s) * NS_PER_S);
-        }
-        self.forwarder_follows(now_ns, index, outputs);
         Ok(())
     }
 
@@ -121,10 +121,9 @@ impl RBridge {
             shared.election = after;
             port.hello_at_ns = now_ns;
             if before.drb != after.drb {
-                match (before.drb, after.drb) {
-                    (Some(_), None) => shared.forwarder.becomes_drb(now_ns + holding_ns),
-                    (None, Some(_)) => shared.forwarder.loses_drb(),
-                    _ => {}
+                match after.drb {
+                    None => shared.forwarder.becomes_drb(now_ns + holding_ns),
+                    Some(_) => shared.forwarder.has_other_drb(),
                 }
                 shared.csnp_at_ns = after.drb.is_none().then_some(now_ns);
                 self.counters.events.add(Event::DrbChanged);

@@ -1,12 +1,13 @@
 //! For which VLANs a port of a shared link carries frames of end stations: those that it is appointed forwarder of, while
 //! nothing inhibits it (RFC 8139 sections 2 and 3).
 //!
-//! An appointment holds until the DRB sends other ones, also when another port becomes DRB meanwhile (RFC 6325 section 4.4.2:
-//! without appointments in Hellos all goes on), or until the DRB itself claims the VLAN. So the loss of a DRB interrupts its
-//! own VLANs and the new one's, which is inhibited. A new DRB does not claim VLANs, and appoints nobody, before its own inhibition is over.
+//! An appointment holds until the DRB sends other ones, or another port becomes DRB (section 2.2). A new DRB appoints others at
+//! once (appendix C, 6), but is itself the forwarder of nothing before its own inhibition is over: what it claimed until then
+//! nobody would carry, and its Hellos would inhibit others meanwhile.
 
 use std::collections::BTreeMap;
 
+use weft_wire::isis::SystemId;
 use weft_wire::isis::hello::Appointment;
 use weft_wire::vlan::VlanSet;
 
@@ -15,6 +16,7 @@ use crate::isis::RBridge;
 use crate::isis::config::{PortId, Role};
 use crate::isis::counters::DropReason;
 use crate::isis::io::Output;
+use crate::isis::lsdb::Entry;
 use crate::isis::port::Port;
 
 #[derive(Debug, Default)]
@@ -55,19 +57,10 @@ impl Forwarder {
         self.given = VlanSet::default();
     }
 
-    /// We are DRB no more: what we were as such is over.
-    pub(super) fn loses_drb(&mut self) {
+    /// Another port becomes DRB: what the last one appointed us to is over.
+    pub(super) fn has_other_drb(&mut self) {
         self.drb_until_ns = 0;
-    }
-
-    /// Whether our Hellos say that we are the forwarder of a VLAN.
-    pub(super) fn claims(&self, vlan: u16) -> bool {
-        self.appointed.contains(vlan) && self.drb_until_ns == 0
-    }
-
-    /// Whether the DRB has had to wait long enough to appoint others.
-    pub(super) fn may_appoint(&self) -> bool {
-        self.drb_until_ns == 0
+        self.given = VlanSet::default();
     }
 
     /// Somebody claims a VLAN and is believed until then.
@@ -79,13 +72,6 @@ impl Forwarder {
     /// What a Hello of the DRB appoints us to, in place of all before.
     pub(super) fn take(&mut self, given: VlanSet) {
         self.given = given;
-    }
-
-    /// The DRB claims a VLAN itself.
-    pub(super) fn give_back(&mut self, vlan: u16) {
-        if self.given.contains(vlan) {
-            self.given = self.given.iter().filter(|kept| *kept != vlan).collect();
-        }
     }
 
     /// When the next inhibition ends.
@@ -117,7 +103,8 @@ impl Port {
     }
 
     fn appointed_now(&self, shared: &Shared) -> VlanSet {
-        if !self.serves_stations(shared) {
+        let waits = shared.is_drb() && shared.forwarder.drb_until_ns > 0;
+        if waits || !self.serves_stations(shared) {
             return VlanSet::default();
         }
         if !shared.is_drb() {
@@ -152,10 +139,11 @@ impl RBridge {
     pub(in crate::isis) fn forwarder_follows(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
         let nickname = self.nickname.value;
         let Some(mut shared) = self.ports[index].shared.take() else { return };
+        let overloaded = self.overloaded_on(index);
         let port = &self.ports[index];
         shared.forwarder.end_inhibitions(now_ns);
         shared.mapped_until_ns = if shared.mapped_until_ns <= now_ns { 0 } else { shared.mapped_until_ns };
-        let appointments = port.appointments(&shared, nickname);
+        let appointments = port.appointments(&shared, nickname, &overloaded);
         let others = std::mem::replace(&mut shared.forwarder.appointments, appointments);
         let appointed = port.appointed_now(&shared);
         let before = std::mem::replace(&mut shared.forwarder.appointed, appointed);
@@ -175,14 +163,19 @@ impl RBridge {
         }
     }
 
-    /// An inhibition is over.
-    pub(in crate::isis) fn inhibition_ends(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
-        let waits = |port: &Port| port.shared.as_ref().is_some_and(|shared| !shared.forwarder.may_appoint());
-        let waited = waits(&self.ports[index]);
+    /// The campus is another: who is overloaded now is appointed no more. Timers of ports have been looked at, so that a Hello
+    /// that follows leaves here.
+    pub(in crate::isis) fn appoint_anew(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
         self.forwarder_follows(now_ns, index, outputs);
-        // Who has waited tells what it claims.
-        if waited && !waits(&self.ports[index]) {
-            self.ports[index].hello_at_ns = now_ns;
+        if self.ports[index].speaks() && self.ports[index].hello_at_ns <= now_ns {
+            self.send_hello(now_ns, index, outputs);
         }
+    }
+
+    /// Who of a link says that it is overloaded, ourselves included.
+    fn overloaded_on(&self, index: usize) -> Vec<SystemId> {
+        let all = self.ports[index].reported().map(|(peer, _)| peer.system).chain([self.config.system]);
+        let says_so = |lsp: &Entry| lsp.flags().is_overloaded() && !lsp.is_purged();
+        all.filter(|system| self.lsdb.get(system.lsp(0)).is_some_and(says_so)).collect()
     }
 }

@@ -2,7 +2,7 @@
 //! 3.3 and 8).
 
 use weft_wire::ethernet::MacAddress;
-use weft_wire::isis::hello::{NeighborRecord, Neighbors, PortSub, VlanBitmap, VlanFlags};
+use weft_wire::isis::hello::{Appointment, NeighborRecord, Neighbors, PortSub, VlanBitmap, VlanFlags};
 use weft_wire::isis::pdu::LanHello;
 use weft_wire::isis::{CIRCUIT_TYPE_LEVEL_1, Pdu, Tlv};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
@@ -42,17 +42,18 @@ impl RBridge {
         }
         let on_designated = vlan == shared.designated_vlan();
         let happening = self.happening(index, peer, on_designated, (&flags, hello));
+        let until_ns = now_ns + u64::from(hello.holding_time_s) * NS_PER_S;
+        if flags.forwarder {
+            self.note_claims(index, [vlan, flags.outer_vlan], until_ns);
+            self.forwarder_follows(now_ns, index, outputs);
+        }
         self.make_room(now_ns, index, rank, outputs)?;
         self.counters.events.add(Event::Hello);
         self.note_mapping(now_ns, index, vlan, &flags);
-        let until_ns = now_ns + u64::from(hello.holding_time_s) * NS_PER_S;
         let was_listed = self.note_hello(index, peer, on_designated, until_ns, Told::of(&flags, hello));
-        if flags.forwarder {
-            self.note_claims(index, [vlan, flags.outer_vlan], until_ns);
-        }
         self.adjacency_event(now_ns, index, peer, happening, outputs);
         self.shared_follows(now_ns, index, outputs);
-        self.take_appointments(index, peer, &flags, hello);
+        self.take_appointments(index, peer, hello);
         if hello.holding_time_s == 0 {
             self.hold_ends(now_ns, index, peer, outputs);
         }
@@ -133,7 +134,7 @@ impl RBridge {
     }
 
     /// Appointments count only in Hellos of the DRB (RFC 8139 section 2).
-    fn take_appointments(&mut self, index: usize, peer: Peer, flags: &VlanFlags, hello: &LanHello) {
+    fn take_appointments(&mut self, index: usize, peer: Peer, hello: &LanHello) {
         let nickname = self.nickname.value;
         let Some(shared) = self.ports[index].shared.as_mut().filter(|shared| shared.election.drb == Some(peer)) else {
             return;
@@ -149,9 +150,6 @@ impl RBridge {
         if let Some(given) = given {
             let enabled = &shared.config.enabled;
             shared.forwarder.take(given.iter().filter(|vlan| enabled.contains(*vlan)).collect());
-        }
-        if flags.forwarder {
-            shared.forwarder.give_back(flags.outer_vlan);
         }
     }
 
@@ -185,8 +183,8 @@ impl RBridge {
         let port = &self.ports[index];
         let Some(shared) = &port.shared else { return };
         let mut tlvs = common_tlvs(self.vlan_flags(port, shared, vlan));
-        if shared.is_drb() && shared.forwarder.may_appoint() {
-            let list = shared.forwarder.appointments().to_vec();
+        if shared.is_drb() {
+            let list = self.appointments(shared);
             tlvs.push(Tlv::PortCapability { topology: 0, subs: vec![PortSub::AppointedForwarders(list)] });
         }
         let enabled = VlanBitmap::of_set(&shared.config.enabled).into_iter();
@@ -205,11 +203,21 @@ impl RBridge {
         self.send_in(index, ALL_IS_IS_RBRIDGES, vlan, &hello, outputs);
     }
 
+    /// Whom we appoint as DRB; if it is nobody, ourselves, which takes back all that was said before (RFC 8139 section 2.1).
+    fn appointments(&self, shared: &Shared) -> Vec<Appointment> {
+        let list = shared.forwarder.appointments().to_vec();
+        let vlan = shared.designated_vlan();
+        match self.nickname.value {
+            Some(nickname) if list.is_empty() => vec![Appointment { nickname, start_vlan: vlan, end_vlan: vlan }],
+            _ => list,
+        }
+    }
+
     fn vlan_flags(&self, port: &Port, shared: &Shared, vlan: u16) -> VlanFlags {
         VlanFlags {
             port_id: port.config.id.0,
             nickname: self.nickname.value.unwrap_or(0),
-            forwarder: shared.forwarder.claims(vlan),
+            forwarder: shared.forwarder.appointed().contains(vlan),
             access: shared.config.role == Role::Access,
             vlan_mapping: shared.mapped_until_ns > 0,
             bypass_pseudonode: shared.election.bypass,
