@@ -239,6 +239,51 @@ fn the_highest_claim_is_drb() {
     }
 }
 
+/// RFC 7177 section 4.2.3: with another Designated VLAN both holding times become one, the longer of them.
+#[test]
+fn another_designated_vlan_keeps_the_longer_holding_time() {
+    for (designated_s, elsewhere_s) in [(20, 40), (40, 20)] {
+        let mut victim = alone();
+        let other = Says { hold_s: designated_s, ..from(9).hearing_us() };
+        hear(&mut victim, &other);
+        hear(&mut victim, &Says { vlan: 2, named_vlan: 2, hold_s: elsewhere_s, ..other.clone() });
+        assert_eq!(state_of(&victim, &other), AdjacencyState::Report);
+        hear(&mut victim, &Says { priority: 60, designated_vlan: 3, hold_s: 1000, ..from(10) });
+        assert_eq!((link(&victim).designated_vlan, state_of(&victim, &other)), (3, AdjacencyState::Detect));
+        victim.run(39 * NS_PER_S);
+        assert_eq!(state_of(&victim, &other), AdjacencyState::Detect, "of {designated_s} and {elsewhere_s} s");
+        victim.run(2 * NS_PER_S);
+        assert_eq!(state_of(&victim, &other), AdjacencyState::Down, "of {designated_s} and {elsewhere_s} s");
+    }
+}
+
+/// RFC 7177 section 7: a DRB bypasses its pseudonode until it has had two neighbours at once, and not again after that.
+#[test]
+fn a_pseudonode_stays_once_there_were_two_neighbours() {
+    let mut victim = alone();
+    let is_bypassed = |victim: &mut Victim| {
+        let sent = hellos(victim, 11 * NS_PER_S);
+        let said: Vec<bool> = sent.iter().map(|(_, pdu)| flags(pdu).bypass_pseudonode).collect();
+        assert!(!said.is_empty() && said.iter().all(|bypass| *bypass == link(victim).bypass));
+        link(victim).bypass
+    };
+    hear(&mut victim, &from(9).hearing_us());
+    assert!(is_bypassed(&mut victim), "one neighbour");
+    victim.run(31 * NS_PER_S);
+    hear(&mut victim, &Says { hold_s: 1000, ..from(10).hearing_us() });
+    assert!(is_bypassed(&mut victim), "two, but not at once");
+    hear(&mut victim, &from(9));
+    assert!(is_bypassed(&mut victim), "two, but one does not hear us");
+    hear(&mut victim, &from(9).hearing_us());
+    assert!(!is_bypassed(&mut victim));
+    victim.run(31 * NS_PER_S);
+    assert_eq!(victim.bridge.adjacencies().count(), 1);
+    assert!(!is_bypassed(&mut victim), "one again");
+    victim.put(Input::PortDown(PORT));
+    victim.put(Input::PortUp(PORT));
+    assert!(!is_bypassed(&mut victim), "only a restart forgets it");
+}
+
 /// RFC 7177 sections 3.3 (A0) and 4.3.
 #[test]
 fn of_two_ports_with_one_address_the_lower_claim_is_suspended() {
