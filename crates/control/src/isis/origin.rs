@@ -264,8 +264,7 @@ impl RBridge {
     fn items(&self) -> BTreeSet<Item> {
         let mut vlans = self.vlans.clone();
         vlans.add_all(&self.forwarded_vlans());
-        let mut items: BTreeSet<Item> =
-            vlans.ranges().into_iter().map(|(first, last)| Item::Vlans(first, last)).collect();
+        let mut items: BTreeSet<Item> = self.alike(&vlans).collect();
         for link in self.told_links() {
             let item = |nth| Item::Link { neighbor: link.via, cost: link.cost, nth };
             let free = (0..=u16::MAX).map(item).find(|item| !items.contains(item));
@@ -303,7 +302,7 @@ impl RBridge {
         for item in items {
             match *item {
                 Item::Link { neighbor, cost, .. } => links.push(Reach::plain(neighbor, cost)),
-                Item::Vlans(first, last) => interests.push(interest(nickname, (first, last))),
+                Item::Vlans(first, last, lost) => interests.push(interest(nickname, (first, last), lost)),
             }
         }
         let links = links.chunks(REACH_MAX).map(|chunk| Tlv::Reach(chunk.to_vec()));
@@ -318,7 +317,7 @@ impl RBridge {
 }
 
 /// Without snooping every group is wanted, which M4 and M6 say (RFC 6325 section 4.7).
-fn interest(nickname: u16, (start_vlan, end_vlan): (u16, u16)) -> CapabilitySub {
+fn interest(nickname: u16, (start_vlan, end_vlan): (u16, u16), forwarder_lost: u32) -> CapabilitySub {
     CapabilitySub::InterestedVlans(InterestedVlans {
         nickname,
         all_ipv4_groups: true,
@@ -326,7 +325,7 @@ fn interest(nickname: u16, (start_vlan, end_vlan): (u16, u16)) -> CapabilitySub 
         esadi: false,
         start_vlan,
         end_vlan,
-        forwarder_lost: 0,
+        forwarder_lost,
         root_bridges: Vec::new(),
     })
 }

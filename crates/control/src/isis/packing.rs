@@ -22,15 +22,17 @@ const RANGE_LEN: usize = 12;
 pub(super) enum Item {
     /// A link; `nth` tells parallel links of one cost apart.
     Link { neighbor: NodeId, cost: u32, nth: u16 },
-    /// A range of VLANs, first and last.
-    Vlans(u16, u16),
+    /// A range of VLANs, first and last, and how often we have ceased to be the forwarder of any of them.
+    Vlans(u16, u16, u32),
 }
 
 impl Item {
     /// Whether `self` may say what `old` said before.
     fn replaces(self, old: Self) -> bool {
         match (self, old) {
-            (Self::Vlans(first, last), Self::Vlans(old_first, old_last)) => first <= old_last && old_first <= last,
+            (Self::Vlans(first, last, _), Self::Vlans(old_first, old_last, _)) => {
+                first <= old_last && old_first <= last
+            }
             (Self::Link { neighbor, .. }, Self::Link { neighbor: old, .. }) => neighbor == old,
             _ => false,
         }
@@ -129,7 +131,7 @@ mod tests {
     use super::*;
 
     fn ranges(vlans: impl IntoIterator<Item = u16>) -> BTreeSet<Item> {
-        vlans.into_iter().map(|vlan| Item::Vlans(vlan, vlan)).collect()
+        vlans.into_iter().map(|vlan| Item::Vlans(vlan, vlan, 0)).collect()
     }
 
     #[test]
@@ -149,11 +151,11 @@ mod tests {
     fn what_changes_stays_where_it_was() {
         let mut packing = Packing::default();
         let room = |_| 40;
-        let of = |list: &[(u16, u16)]| list.iter().map(|(first, last)| Item::Vlans(*first, *last)).collect();
+        let of = |list: &[(u16, u16)]| list.iter().map(|(first, last)| Item::Vlans(*first, *last, 0)).collect();
         assert!(packing.pack(&of(&[(1, 1), (3, 3), (10, 19)]), room));
-        assert_eq!(packing.places[&Item::Vlans(10, 19)], 1);
+        assert_eq!(packing.places[&Item::Vlans(10, 19, 0)], 1);
         assert!(packing.pack(&of(&[(3, 3), (9, 19)]), room));
-        assert_eq!(packing.places[&Item::Vlans(9, 19)], 1, "though there is room in the first");
+        assert_eq!(packing.places[&Item::Vlans(9, 19, 0)], 1, "though there is room in the first");
     }
 
     #[test]

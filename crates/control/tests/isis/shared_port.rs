@@ -9,12 +9,13 @@ use weft_control::isis::{
 use weft_control::{Machine, NS_PER_S};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::hello::{Appointment, NeighborRecord, Neighbors, PortSub, VlanBitmap, VlanFlags};
+use weft_wire::isis::lsp::CapabilitySub;
 use weft_wire::isis::pdu::LanHello;
 use weft_wire::isis::{NodeId, Pdu, SystemId, Tlv};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 use weft_wire::vlan::VlanSet;
 
-use super::peer::{self, lsp, my_mac};
+use super::peer::{self, ME, lsp, my_mac, system};
 use super::victim::{PORT, Victim};
 
 /// Ours, in seconds: three Hellos of ten.
@@ -145,6 +146,24 @@ fn subs(pdu: &[u8]) -> Vec<PortSub> {
     let Ok(Pdu::LanHello(hello)) = Pdu::parse(pdu) else { panic!("a Hello") };
     let tlvs = hello.tlvs.into_iter();
     tlvs.flat_map(|tlv| if let Tlv::PortCapability { subs, .. } = tlv { subs } else { vec![] }).collect()
+}
+
+/// VLANs of our LSP: first, last, how often they were lost.
+fn interests(victim: &Victim) -> Vec<(u16, u16, u32)> {
+    let own = victim.bridge.lsdb().iter().filter(|(id, _)| id.node() == system(ME).node());
+    let tlvs = own.flat_map(|(_, lsp)| match Pdu::parse(lsp.bytes()) {
+        Ok(Pdu::Lsp(lsp)) => lsp.tlvs,
+        _ => panic!("an LSP"),
+    });
+    let subs = tlvs.flat_map(|tlv| if let Tlv::Capability { subs, .. } = tlv { subs } else { vec![] });
+    let mut interests: Vec<_> = subs
+        .filter_map(|sub| match sub {
+            CapabilitySub::InterestedVlans(vlans) => Some((vlans.start_vlan, vlans.end_vlan, vlans.forwarder_lost)),
+            _ => None,
+        })
+        .collect();
+    interests.sort_unstable();
+    interests
 }
 
 fn flags(pdu: &[u8]) -> VlanFlags {
@@ -461,6 +480,35 @@ fn a_new_drb_appoints_before_it_forwards() {
     let claimed: Vec<u16> = last.iter().filter(|(_, pdu)| flags(pdu).forwarder).map(|(vlan, _)| *vlan).collect();
     assert_eq!(claimed, link(&victim).carried.iter().filter(|vlan| *vlan <= 3).collect::<Vec<_>>());
     assert!(!link(&victim).carried.is_empty());
+}
+
+/// RFC 6325 section 4.8.3, RFC 7780 section 11: the LSP says of each VLAN how often we have ceased to be its forwarder.
+#[test]
+fn what_is_lost_is_counted() {
+    let mut victim = alone();
+    let drb = Says { priority: 60, hold_s: 1000, ..from(9).hearing_us() };
+    let appoint = |victim: &mut Victim, end_vlan| {
+        let ours = Appointment { nickname: 0x11, start_vlan: 1, end_vlan };
+        hear(victim, &Says { appoints: Some(vec![ours]), ..drb.clone() });
+        victim.run(2 * NS_PER_S);
+    };
+    victim.run(2 * NS_PER_S);
+    assert_eq!(interests(&victim), [(1, 600, 0)]);
+    appoint(&mut victim, 9);
+    assert_eq!(interests(&victim), [(1, 9, 1)], "what we were as DRB is over");
+    appoint(&mut victim, 5);
+    appoint(&mut victim, 9);
+    assert_eq!(interests(&victim), [(1, 5, 1), (6, 9, 2)]);
+    victim.put(Input::RootBridgeChanged(PORT));
+    victim.run(40 * NS_PER_S);
+    assert_eq!(interests(&victim), [(1, 5, 1), (6, 9, 2)], "an inhibited forwarder is one");
+    victim.put(Input::PortDown(PORT));
+    victim.run(2 * NS_PER_S);
+    assert_eq!(interests(&victim), []);
+    victim.put(Input::PortUp(PORT));
+    victim.run(2 * NS_PER_S);
+    appoint(&mut victim, 9);
+    assert_eq!(interests(&victim), [(1, 5, 2), (6, 9, 3)], "the port went down");
 }
 
 /// RFC 8139 section 2.1: who appoints nobody appoints itself, for only a Hello with appointments takes back former ones.

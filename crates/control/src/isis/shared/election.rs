@@ -76,7 +76,7 @@ impl RBridge {
         shared.election = Election::of_ourselves(shared.own, port.config.designated_vlan);
         shared.suspended_until_ns = shared.suspended_until_ns.filter(|_| port.is_up);
         (shared.csnp_at_ns, shared.list_at_ns) = (None, None);
-        shared.forwarder = super::Forwarder::of_carried(shared.forwarder.carried().clone());
+        shared.forwarder = shared.forwarder.ended();
         self.describe_soon(now_ns);
         self.forwarder_follows(now_ns, index, outputs);
     }

@@ -31,12 +31,27 @@ pub(super) struct Forwarder {
     drb_until_ns: u64,
     root_until_ns: u64,
     vlan_until_ns: BTreeMap<u16, u64>,
+    /// How often the port has ceased to be the forwarder of a VLAN.
+    lost: BTreeMap<u16, u32>,
 }
 
 impl Forwarder {
     /// That of a port that is down, before others are told that it carries nothing any more.
-    pub(super) fn of_carried(carried: VlanSet) -> Self {
-        Self { carried, ..Self::default() }
+    pub(super) fn ended(&mut self) -> Self {
+        let Self { appointed, carried, lost, .. } = std::mem::take(self);
+        Self { appointed, carried, lost, ..Self::default() }
+    }
+
+    /// How often the port has ceased to be the forwarder of a VLAN (RFC 6325 section 4.8.3).
+    pub(super) fn lost(&self, vlan: u16) -> u32 {
+        self.lost.get(&vlan).copied().unwrap_or(0)
+    }
+
+    fn note_lost(&mut self, before: &VlanSet) {
+        for vlan in before.iter().filter(|vlan| !self.appointed.contains(*vlan)) {
+            let lost = self.lost.entry(vlan).or_default();
+            *lost = lost.wrapping_add(1);
+        }
     }
 
     pub(super) fn appointed(&self) -> &VlanSet {
@@ -148,6 +163,7 @@ impl RBridge {
         let appointed = port.appointed_now(&shared);
         let before = std::mem::replace(&mut shared.forwarder.appointed, appointed);
         let forwarder = &mut shared.forwarder;
+        forwarder.note_lost(&before);
         let (is_other_set, is_other_list) = (before != forwarder.appointed, others != forwarder.appointments);
         let carried = forwarder.appointed.iter().filter(|vlan| !forwarder.is_inhibited(*vlan)).collect();
         let carried_before = std::mem::replace(&mut forwarder.carried, carried);
