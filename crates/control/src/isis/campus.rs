@@ -82,6 +82,17 @@ impl<'a> Campus<'a> {
         ranges.for_each(|(first, last)| vlans.add_range(*first, *last));
     }
 
+    /// The tree that we have announced to bring frames onto.
+    pub(super) fn announced_tree(&self) -> Option<u16> {
+        self.digests[self.me].iter().find_map(|digest| digest.tree_used)
+    }
+
+    /// Of several trees the one whose root is least cost from us, of equals the first (RFC 6325 section 4.5).
+    pub(super) fn nearest_tree(&self, trees: &[TreeRoot]) -> Option<u16> {
+        let nearest = trees.iter().min_by_key(|tree| (self.from_me.to(tree.node), tree.number));
+        nearest.map(|tree| tree.nickname)
+    }
+
     /// The trees, at most `most` of them (RFC 6325 section 4.5 as corrected by RFC 7780 section 3).
     pub(super) fn trees(&self, most: u16) -> Vec<TreeRoot> {
         let candidates = self.candidates();

@@ -23,6 +23,8 @@ pub(super) struct Digest {
     pub(super) trees: Option<Trees>,
     /// Roots that the originator asks for.
     pub(super) roots: Vec<TreeList>,
+    /// The first tree that it says it brings frames onto.
+    pub(super) tree_used: Option<u16>,
     /// VLANs that it is interested in, first and last of each range.
     pub(super) vlans: Vec<(u16, u16)>,
     /// Nicknames that nobody may hold.
@@ -60,6 +62,7 @@ impl Digest {
             }
             CapabilitySub::Trees { compute, max, .. } => self.trees = Some(Trees { compute, max }),
             CapabilitySub::TreeRoots(list) => self.roots.push(list),
+            CapabilitySub::TreesUsed(list) => self.tree_used = self.tree_used.or(list.roots.first().copied()),
             CapabilitySub::InterestedVlans(interest) => {
                 self.vlans.push((interest.start_vlan, interest.end_vlan));
             }

@@ -33,6 +33,8 @@ pub struct Forwarding {
     pub costs: BTreeMap<u16, u64>,
     /// Trees by the nickname of their root.
     pub trees: BTreeMap<u16, TreeState>,
+    /// The tree of frames that we bring in: that whose root is least cost from us, as soon as our LSP has announced it.
+    pub own_tree: Option<u16>,
 }
 
 /// One distribution tree from where we are.
@@ -49,10 +51,12 @@ pub struct TreeState {
 }
 
 impl Forwarding {
-    pub(super) fn compute(campus: &Campus<'_>, links: &[Link], trees_max: u16) -> Self {
-        let trees = campus.trees(trees_max).into_iter();
-        let trees = trees.map(|root| (root.nickname, tree(campus, links, root))).collect();
-        let mut forwarding = Self { trees, ..Self::default() };
+    pub(super) fn compute(campus: &Campus<'_>, links: &[Link], roots: &[TreeRoot]) -> Self {
+        let trees: BTreeMap<u16, TreeState> =
+            roots.iter().map(|root| (root.nickname, tree(campus, links, *root))).collect();
+        let announced = campus.announced_tree().filter(|root| trees.contains_key(root));
+        let own_tree = announced.or_else(|| campus.nearest_tree(roots));
+        let mut forwarding = Self { trees, own_tree, ..Self::default() };
         forwarding.set_routes(campus, links);
         forwarding
     }

@@ -384,12 +384,15 @@ impl RBridge {
         self.counters.events.add(Event::Computed);
         let links = self.links();
         let campus = self.campus(&links);
-        let forwarding = Forwarding::compute(&campus, &links, self.config.trees_max);
+        let roots = campus.trees(self.config.trees_max);
+        let forwarding = Forwarding::compute(&campus, &links, &roots);
+        let nearest = campus.nearest_tree(&roots).filter(|_| roots.len() > 1);
         let rival = self.rival(&campus);
         if self.forwarding != forwarding {
             self.forwarding = forwarding;
             outputs.push(Output::ForwardingChanged);
         }
+        self.announce_tree(now_ns, nearest);
         self.check_nickname(now_ns, rival, outputs);
         (0..self.ports.len()).for_each(|index| self.appoint_anew(now_ns, index, outputs));
     }

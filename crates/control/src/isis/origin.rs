@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use weft_wire::isis::lsp::{CapabilitySub, InterestedVlans, NicknameRecord, Reach};
+use weft_wire::isis::lsp::{CapabilitySub, InterestedVlans, NicknameRecord, Reach, TreeList};
 use weft_wire::isis::pdu::Lsp;
 use weft_wire::isis::tlv::LspEntry;
 use weft_wire::isis::view::LspFlags;
@@ -13,6 +13,7 @@ use weft_wire::isis::{AREA, Kind, LspId, NLPID_TRILL, PDU_LEN_MIN, Pdu, Tlv, Vie
 use super::RBridge;
 use super::counters::{DropReason, Event};
 use super::digest::Digest;
+use super::io::Output;
 use super::lsdb::{MAX_AGE_S, ZERO_AGE_S};
 use super::packing::{Item, Packing, RANGES_MAX, REACH_MAX};
 use crate::NS_PER_S;
@@ -32,6 +33,8 @@ pub(super) struct Origin {
     /// Fragments whose numbers have run out, and until when they stay silent so that every copy is forgotten.
     silent: BTreeMap<LspId, u64>,
     flags: LspFlags,
+    /// The tree that frames are to be brought onto; `None` where there is no choice.
+    tree: Option<u16>,
     pub(super) due_ns: Option<u64>,
     last_ns: Option<u64>,
     overload_wanted: bool,
@@ -55,6 +58,7 @@ impl Origin {
             seen: BTreeMap::new(),
             silent: BTreeMap::new(),
             flags: LspFlags::LEVEL_1,
+            tree: None,
             due_ns: None,
             last_ns: None,
             overload_wanted: false,
@@ -95,6 +99,13 @@ impl RBridge {
     pub(super) fn set_overload(&mut self, now_ns: u64, wanted: bool) {
         self.origin.overload_wanted = wanted;
         self.describe_soon(now_ns);
+    }
+
+    /// Others shall know which tree our frames come by, before any does (RFC 6325 section 4.5.2).
+    pub(super) fn announce_tree(&mut self, now_ns: u64, root: Option<u16>) {
+        if std::mem::replace(&mut self.origin.tree, root) != root {
+            self.describe_soon(now_ns);
+        }
     }
 
     pub(super) fn overload_for_a_while(&mut self, now_ns: u64) {
@@ -145,6 +156,16 @@ impl RBridge {
     fn acknowledge_own(&mut self, now_ns: u64, index: usize, theirs: &LspEntry) {
         if let Err(reason) = self.list_given(now_ns, index, *theirs) {
             self.counters.dropped.add(reason);
+        }
+    }
+
+    /// A tree is used as soon as it was announced.
+    pub(super) fn describe_and_follow(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
+        self.describe(now_ns);
+        let announced = self.origin.tree.filter(|root| self.forwarding.trees.contains_key(root));
+        if announced.is_some() && self.forwarding.own_tree != announced {
+            self.forwarding.own_tree = announced;
+            outputs.push(Output::ForwardingChanged);
         }
     }
 
@@ -282,6 +303,7 @@ impl RBridge {
             subs.push(CapabilitySub::Nicknames(vec![NicknameRecord { priority, root_priority, nickname }]));
         }
         subs.push(CapabilitySub::Trees { compute: trees, max: trees, use_count: 1 });
+        subs.extend(self.origin.tree.map(|root| CapabilitySub::TreesUsed(TreeList { start: 1, roots: vec![root] })));
         vec![
             Tlv::Areas(vec![AREA.to_vec()]),
             Tlv::Protocols(vec![NLPID_TRILL]),

@@ -32,7 +32,7 @@ const OF_ALL: [OfAll; 6] = [
     (|me| me.leave_at_ns, RBridge::end_leave),
     (|me| me.nickname.choose_at_ns, RBridge::choose_nickname),
     (|me| me.compute_at_ns, RBridge::compute),
-    (|me| me.origin.next_deadline_ns(), |me, now_ns, _| me.describe(now_ns)),
+    (|me| me.origin.next_deadline_ns(), RBridge::describe_and_follow),
 ];
 
 impl Port {

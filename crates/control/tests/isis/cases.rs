@@ -444,6 +444,9 @@ fn describe_sub(sub: &CapabilitySub, text: &mut String) {
         CapabilitySub::InterestedVlans(interest) => {
             write!(text, " vlans={}-{}", interest.start_vlan, interest.end_vlan).unwrap();
         }
+        CapabilitySub::TreesUsed(list) => {
+            list.roots.iter().for_each(|root| write!(text, " uses={root:#06x}").unwrap());
+        }
         _ => {}
     }
 }

@@ -9,6 +9,7 @@ mod fragments;
 mod lan;
 mod net;
 mod oracle;
+mod own_tree;
 mod peer;
 mod shared;
 mod shared_campus;

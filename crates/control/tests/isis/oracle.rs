@@ -7,9 +7,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use weft_control::isis::{Hop, PortId, TreeState};
+use weft_control::isis::{Hop, PortId, RBridge, TreeState};
 use weft_wire::ethernet::MacAddress;
-use weft_wire::isis::{NodeId, SystemId};
+use weft_wire::isis::lsp::CapabilitySub;
+use weft_wire::isis::{NodeId, Pdu, SystemId, Tlv};
 use weft_wire::vlan::VlanSet;
 
 use super::broadcast;
@@ -141,6 +142,14 @@ impl<'a> Oracle<'a> {
         if holds.trees != trees {
             return Err(format!("trees are {:x?}, should be {trees:x?}", holds.trees));
         }
+        // Of several trees the one whose root is nearest, and others know.
+        let roots = self.roots(me).into_iter().zip(1_u16..);
+        let nearest = roots.clone().min_by_key(|(root, number)| (self.far[me][*root], *number));
+        let own = nearest.and_then(|(root, _)| self.nickname(root));
+        let told = own.filter(|_| roots.count() > 1);
+        if (holds.own_tree, announced_tree(node.bridge.as_ref().expect("it runs"))) != (own, told) {
+            return Err(format!("its own tree is {:x?}, should be {own:x?}", holds.own_tree));
+        }
         if node.data_plane != *holds {
             return Err(format!("its outputs made {:x?}", node.data_plane));
         }
@@ -252,6 +261,15 @@ impl<'a> Oracle<'a> {
         let parallel = self.ways[me].iter().filter(|way| way.via == vertex);
         parallel.max_by_key(rank).expect("neighbours on a tree are linked").from.1
     }
+}
+
+/// The tree that an RBridge's LSP says its frames come by.
+pub(crate) fn announced_tree(bridge: &RBridge) -> Option<u16> {
+    let Ok(Pdu::Lsp(lsp)) = Pdu::parse(bridge.lsdb().get(bridge.config().system.lsp(0))?.bytes()) else { return None };
+    let subs = lsp.tlvs.into_iter().flat_map(|tlv| if let Tlv::Capability { subs, .. } = tlv { subs } else { vec![] });
+    let mut used =
+        subs.filter_map(|sub| if let CapabilitySub::TreesUsed(list) = sub { Some(list.roots) } else { None });
+    used.next()?.first().copied()
 }
 
 /// Point-to-point links that work.

@@ -27,8 +27,7 @@ pub(super) fn tell(fib: &mut Fib, nickname: Option<u16>, neighbors: &Neighbors, 
     let routes = forwarding.routes.iter();
     fib.routes = routes.map(|(egress, hops)| (*egress, hops_of(hops, neighbors))).collect();
     fib.routes.retain(|_, hops| !hops.is_empty());
-    let first = forwarding.trees.iter().min_by_key(|(_, tree)| tree.number);
-    fib.own_tree = first.map(|(root, _)| *root);
+    fib.own_tree = forwarding.own_tree;
     fib.trees = forwarding.trees.iter().map(|(root, tree)| (*root, tree_of(tree, neighbors))).collect();
 }
 
@@ -115,6 +114,7 @@ mod tests {
             routes: [(7, vec![hop(1), hop(2)]), (8, vec![hop(2)])].into(),
             costs: [(7, 10), (8, 10)].into(),
             trees: [(7, tree(2)), (8, tree(1))].into(),
+            own_tree: Some(7),
         }
     }
 
@@ -124,7 +124,7 @@ mod tests {
         let all: Neighbors = [(1, neighbor(1)), (2, neighbor(2))].into();
         tell(&mut fib, Some(5), &all, &forwarding());
         fib.check().unwrap();
-        assert_eq!((fib.nickname, fib.own_tree), (Some(5), Some(8)), "the first tree");
+        assert_eq!((fib.nickname, fib.own_tree), (Some(5), Some(7)));
         assert_eq!((fib.routes[&7].len(), fib.routes[&8].len()), (2, 1));
         assert_eq!(fib.trees[&8].hop_count, 4);
         assert_eq!(fib.trees[&8].branches[&1], VlanSet::of_ranges(&[(10, 11)]));
