@@ -29,6 +29,10 @@ pub struct RBridgeConfig {
     /// Priority to be the root of a distribution tree; the highest is it (RFC 6325 section 4.5).
     #[serde(default = "root_priority")]
     pub root_priority: u16,
+    /// Distribution trees, 1 to 4: so many are computed if the highest root wants as many, and no RBridge has less. Each RBridge
+    /// brings its frames onto that whose root is nearest.
+    #[serde(default = "trees")]
+    pub trees: u16,
     /// Where the programs run.
     #[serde(default)]
     pub xdp: XdpChoice,
@@ -237,6 +241,10 @@ fn root_priority() -> u16 {
     0x8000
 }
 
+fn trees() -> u16 {
+    1
+}
+
 fn socket() -> PathBuf {
     DaemonKind::Rbridge.socket()
 }
@@ -280,6 +288,7 @@ impl RBridgeConfig {
             system_id: None,
             nickname: None,
             root_priority: root_priority(),
+            trees: trees(),
             xdp: XdpChoice::default(),
             spread_cpus: None,
             pin_dir: None,

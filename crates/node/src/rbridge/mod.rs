@@ -496,7 +496,7 @@ fn control(
         nickname,
         root_priority: config.root_priority,
         vlans,
-        trees_max: 1,
+        trees_max: config.trees,
         keys,
         timing: settings.timing,
         bounds: Bounds::default(),

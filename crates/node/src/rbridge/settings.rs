@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use weft_control::isis::{Timing, cost_of_rate};
 use weft_datapath::offload::HIDDEN_FROM_XDP;
 use weft_datapath::trill::CLUSTERS;
+use weft_datapath::trill::abi::TREES_MAX;
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
 use weft_wire::trill::nickname::{LARGEST, is_usable};
@@ -105,6 +106,9 @@ impl Settings {
         if let Some(bad) = config.nickname.filter(|nickname| !is_usable(*nickname)) {
             let why = format!("{bad:#06x} is reserved; use 1 to {LARGEST} ({LARGEST:#06x}), or leave it out");
             return Err(NodeError::config("nickname", why));
+        }
+        if !(1..=TREES_MAX).contains(&usize::from(config.trees)) {
+            return Err(NodeError::config("trees", format!("{} is not 1 to {TREES_MAX}", config.trees)));
         }
         let system = config.system_id.as_deref().map(system_id).transpose()?;
         for (field, count) in [
@@ -412,6 +416,8 @@ mod tests {
         let cases: Vec<(Spoil, &str)> = vec![
             (|config| config.name.clear(), "name: `` is no name"),
             (|config| config.name = "a b".to_owned(), "name: `a b`"),
+            (|config| config.trees = 0, "trees: 0 is not 1 to 4"),
+            (|config| config.trees = 5, "trees: 5 is not 1 to 4"),
             (|config| config.nickname = Some(0), "nickname: 0x0000 is reserved"),
             (|config| config.nickname = Some(0xffc0), "nickname: 0xffc0 is reserved"),
             (|config| config.nickname = Some(0xffff), "nickname: 0xffff is reserved"),
