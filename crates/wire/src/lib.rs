@@ -9,6 +9,7 @@
 //! | --- | --- | --- |
 //! | [`ethernet`] | Ethernet II header | IEEE 802.3 |
 //! | [`vlan`] | VLAN tag | IEEE 802.1Q |
+//! | [`bpdu`] | the root in a bridge's BPDU | IEEE 802.1D, IEEE 802.1Q |
 //! | [`arp`] | ARP for IPv4 over Ethernet | RFC 826 |
 //! | [`ipv4`] | IPv4 header, ECN | RFC 791, RFC 3168 |
 //! | [`ipv6`] | IPv6 header | RFC 8200 |
@@ -31,6 +32,7 @@
 
 pub mod arp;
 pub mod block;
+pub mod bpdu;
 mod bytes;
 pub mod checksum;
 pub mod directory;

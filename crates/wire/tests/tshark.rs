@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weft_wire::ethernet::{self, MacAddress, ethertype};
 use weft_wire::vl2::{Stack, encapsulate};
-use weft_wire::{arp, icmp, pcap, pcapng, udp};
+use weft_wire::{arp, bpdu, icmp, pcap, pcapng, udp};
 
 const FIELDS: [&str; 12] = [
     "frame.protocols",
@@ -143,6 +143,44 @@ fn arp_question_and_answer() {
 }
 
 /// The other way round: tshark writes, and we read.
+/// A bridge's BPDU, with its header: of the spanning tree protocol, the rapid one, and word of a change.
+fn bpdu(version_and_type: [u8; 2], root: [u8; 8]) -> Vec<u8> {
+    let body = [
+        &[0x42, 0x42, 3, 0, 0][..],
+        &version_and_type,
+        &[0],
+        &root,
+        &[0, 0, 0, 4],
+        &[0x80, 2, 2, 0, 0, 0, 0, 9],
+        &[0x80, 1, 1, 0, 20, 0, 2, 0, 15, 0, 0],
+    ]
+    .concat();
+    let header = [&bpdu::GROUP.0[..], &[2, 0, 0, 0, 0, 9], &(body.len() as u16).to_be_bytes()].concat();
+    [header, body].concat()
+}
+
+#[test]
+fn the_root_of_a_spanning_tree() {
+    let root = [0x90, 5, 2, 0, 0, 0, 0, 7];
+    let frames = [bpdu([0, 0], root), bpdu([2, 2], root)];
+    for frame in &frames {
+        let view = bpdu::View::new(&frame[ethernet::HEADER_LEN..]).unwrap();
+        assert_eq!((view.root().priority(), view.root().mac()), (0x9005, MacAddress([2, 0, 0, 0, 0, 7])));
+        for len in 0..bpdu::LEN_MIN {
+            assert!(bpdu::View::new(&frame[ethernet::HEADER_LEN..][..len]).is_err());
+        }
+    }
+    for bad in [(0, 0x43), (2, 4), (4, 1), (6, 0x80), (6, 1)] {
+        let mut bytes = frames[0][ethernet::HEADER_LEN..].to_vec();
+        bytes[bad.0] = bad.1;
+        assert!(bpdu::View::new(&bytes).is_err(), "{bad:?}");
+    }
+    let Some(rows) = decode("bpdu", &frames, &["stp.root.prio", "stp.root.ext", "stp.root.hw", "_ws.malformed"]) else {
+        return;
+    };
+    assert_eq!(rows, [["36864", "5", "02:00:00:00:00:07", ""]; 2]);
+}
+
 #[test]
 fn files_of_tshark_are_read_in_every_format() {
     if !weft_needs::program("tshark") {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use weft_wire::bpdu::BridgeId;
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
 use weft_wire::vlan::VlanSet;
@@ -35,8 +36,8 @@ pub enum Input<'a> {
         /// The whole frame, from its outer destination on.
         frame: &'a [u8],
     },
-    /// Bridges on a shared link have another root, so that its parts may have been joined (RFC 8139 section 3).
-    RootBridgeChanged(PortId),
+    /// A BPDU came in on a shared link, of bridges that have this root.
+    RootBridge { port: PortId, root: BridgeId },
     /// The end stations are in these VLANs now, but for those of shared links.
     Interest(VlanSet),
     /// Paths shall, or may again, lead through this RBridge.

@@ -116,8 +116,8 @@ impl Machine for RBridge {
                     self.counters.dropped.add(reason);
                 }
             }
-            Input::RootBridgeChanged(port) => {
-                if let Err(reason) = self.root_bridge_changed(now_ns, port, outputs) {
+            Input::RootBridge { port, root } => {
+                if let Err(reason) = self.root_bridge(now_ns, port, root, outputs) {
                     self.counters.dropped.add(reason);
                 }
             }

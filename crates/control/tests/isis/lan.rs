@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use weft_control::isis::{PortId, SharedConfig};
+use weft_wire::bpdu::BridgeId;
 use weft_wire::vlan::VlanSet;
 
 /// One RBridge's port on a shared link, as its owner wants it.
@@ -54,9 +55,21 @@ impl Lans {
     }
 
     /// All that hears what is sent from a seat, itself included, if its port is up.
-    pub(crate) fn domain(&self, (lan, at): Seat) -> Vec<Seat> {
+    pub(crate) fn domain(&self, seat: Seat) -> Vec<Seat> {
+        let reached = self.reached(seat);
+        let hears = |seat: &Seat| self.member(*seat).is_up && reached.contains(&(seat.0, self.member(*seat).part));
+        self.seats().filter(hears).collect()
+    }
+
+    /// Of the bridges that a seat is connected with, one in each part of a link, the root.
+    pub(crate) fn root(&self, seat: Seat) -> Option<BridgeId> {
+        self.reached(seat).first().map(|(lan, part)| BridgeId([0x80, 0, 2, 0, 0, 0, *lan as u8, *part as u8]))
+    }
+
+    /// Parts of links that a seat whose port is up is connected with.
+    fn reached(&self, (lan, at): Seat) -> BTreeSet<(usize, usize)> {
         if !self.member((lan, at)).is_up {
-            return Vec::new();
+            return BTreeSet::new();
         }
         let mut reached = BTreeSet::from([(lan, self.member((lan, at)).part)]);
         loop {
@@ -65,11 +78,9 @@ impl Lans {
             let before = reached.len();
             reached.extend(more);
             if reached.len() == before {
-                break;
+                return reached;
             }
         }
-        let hears = |seat: &Seat| self.member(*seat).is_up && reached.contains(&(seat.0, self.member(*seat).part));
-        self.seats().filter(hears).collect()
     }
 
     /// Every set of ports that hear each other, once.

@@ -269,6 +269,9 @@ impl Net {
             if is_up {
                 self.handle(node, Input::PortUp(PortId(at as u16 + 1)));
             }
+            if let Place::Seat(seat) = place {
+                self.tell_root(seat);
+            }
         }
     }
 
@@ -520,21 +523,23 @@ impl Net {
         let (node, port) = (member.wanted.node, member.port);
         if std::mem::replace(&mut member.is_up, is_up) != is_up {
             self.handle(node, if is_up { Input::PortUp(port) } else { Input::PortDown(port) });
+            self.tell_root((lan, at));
         }
     }
 
-    /// Changes which ports hear each other. Where bridges find another root by that, everybody whose root it was not is told.
+    /// Changes which ports hear each other. All bridges find their root by that, and tell.
     pub(crate) fn rewire(&mut self, change: impl FnOnce(&mut Lans)) {
-        let before = self.lans.clone();
         change(&mut self.lans);
-        // The first port of a domain stands for its root.
-        let root = |lans: &Lans, seat| lans.domain(seat).first().copied();
-        let is_other = |seat: &Seat| root(&before, *seat) != root(&self.lans, *seat);
-        let seats: Vec<Seat> = self.lans.seats().filter(is_other).collect();
-        for seat in seats {
-            let member = self.lans.member(seat);
-            let (node, port) = (member.wanted.node, member.port);
-            self.handle(node, Input::RootBridgeChanged(port));
+        let seats: Vec<Seat> = self.lans.seats().collect();
+        seats.into_iter().for_each(|seat| self.tell_root(seat));
+    }
+
+    /// The bridges of a shared link send a BPDU to a port.
+    fn tell_root(&mut self, seat: Seat) {
+        let member = self.lans.member(seat);
+        let (node, port) = (member.wanted.node, member.port);
+        if let Some(root) = self.lans.root(seat) {
+            self.handle(node, Input::RootBridge { port, root });
         }
     }
 

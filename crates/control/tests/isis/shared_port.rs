@@ -7,6 +7,7 @@ use weft_control::isis::{
     SharedConfig, SharedLink, Timing,
 };
 use weft_control::{Machine, NS_PER_S};
+use weft_wire::bpdu::BridgeId;
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::hello::{Appointment, NeighborRecord, Neighbors, PortSub, VlanBitmap, VlanFlags};
 use weft_wire::isis::lsp::CapabilitySub;
@@ -136,6 +137,11 @@ fn begun(vlans: VlanSet) -> Victim {
 fn hear(victim: &mut Victim, says: &Says) {
     let (source, vlan, bytes) = (says.mac, says.vlan, says.pdu());
     victim.put(Input::Pdu { port: PORT, vlan, destination: ALL_IS_IS_RBRIDGES, source, bytes: &bytes });
+}
+
+/// A BPDU of bridges with this root.
+fn root(victim: &mut Victim, priority: u8, bridge: u8) {
+    victim.put(Input::RootBridge { port: PORT, root: BridgeId([priority, 0, 2, 0, 0, 0, 0, bridge]) });
 }
 
 fn link(victim: &Victim) -> SharedLink<'_> {
@@ -424,9 +430,16 @@ fn appointments_and_inhibitions() {
     assert_eq!(link(&victim).carried.ranges(), [(1, 1), (590, 600)], "the longer of both times");
     victim.run(2 * NS_PER_S);
     assert_eq!(link(&victim).carried.ranges(), [(1, 2), (590, 600)]);
-    victim.put(Input::RootBridgeChanged(PORT));
+    root(&mut victim, 0x80, 5);
+    assert_eq!(victim.outputs, [], "the first root that is heard of is no other");
+    root(&mut victim, 0x90, 5);
+    assert_eq!(victim.outputs, [], "it has another priority");
+    root(&mut victim, 0x80, 6);
     assert_eq!(victim.outputs, [Output::Access { port: PORT, vlans: VlanSet::default() }]);
-    victim.run(30 * NS_PER_S);
+    victim.run(29 * NS_PER_S);
+    root(&mut victim, 0x80, 6);
+    assert!(link(&victim).carried.is_empty());
+    victim.run(NS_PER_S);
     assert_eq!(link(&victim).carried.ranges(), [(1, 2), (590, 600)]);
     hear(&mut victim, &Says { vlan: 2, named_vlan: 2, flags: CLAIMS, ..drb.clone() });
     assert_eq!(link(&victim).appointed.ranges(), [(1, 2), (590, 600)], "an appointment is taken back by another alone");
@@ -499,7 +512,7 @@ fn what_is_lost_is_counted() {
     appoint(&mut victim, 5);
     appoint(&mut victim, 9);
     assert_eq!(interests(&victim), [(1, 5, 1), (6, 9, 2)]);
-    victim.put(Input::RootBridgeChanged(PORT));
+    [5, 6].into_iter().for_each(|bridge| root(&mut victim, 0x80, bridge));
     victim.run(40 * NS_PER_S);
     assert_eq!(interests(&victim), [(1, 5, 1), (6, 9, 2)], "an inhibited forwarder is one");
     victim.put(Input::PortDown(PORT));

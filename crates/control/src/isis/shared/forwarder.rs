@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use weft_wire::bpdu::BridgeId;
 use weft_wire::isis::SystemId;
 use weft_wire::isis::hello::Appointment;
 use weft_wire::vlan::VlanSet;
@@ -30,6 +31,8 @@ pub(super) struct Forwarder {
     /// Inhibitions: until when; 0, or not there: over.
     drb_until_ns: u64,
     root_until_ns: u64,
+    /// Root of the link's bridges, as far as one was heard of since the port came up.
+    root: Option<BridgeId>,
     vlan_until_ns: BTreeMap<u16, u64>,
     /// How often the port has ceased to be the forwarder of a VLAN.
     lost: BTreeMap<u16, u32>,
@@ -134,19 +137,25 @@ impl Port {
 }
 
 impl RBridge {
-    /// Bridges on the link have another root: it may have been joined with another (RFC 8139 section 3).
-    pub(in crate::isis) fn root_bridge_changed(
+    /// Where bridges on the link have another root than before, it may have been joined with another link (RFC 8139 section 3). The
+    /// same bridge with another priority is no other (section 3.2.2).
+    pub(in crate::isis) fn root_bridge(
         &mut self,
         now_ns: u64,
         port: PortId,
+        root: BridgeId,
         outputs: &mut Vec<Output>,
     ) -> Result<(), DropReason> {
         let until_ns = now_ns + self.config.timing.root_change_ns;
         let index = self.index(port).ok_or(DropReason::NoPort)?;
-        self.touched.push(index);
-        let shared = self.ports[index].shared.as_mut().ok_or(DropReason::NoPort)?;
-        shared.forwarder.root_until_ns = until_ns;
-        self.forwarder_follows(now_ns, index, outputs);
+        let port = &mut self.ports[index];
+        let shared = port.shared.as_mut().filter(|_| port.is_up).ok_or(DropReason::NoPort)?;
+        let before = shared.forwarder.root.replace(root);
+        if before.is_some_and(|before| before.mac() != root.mac()) {
+            shared.forwarder.root_until_ns = until_ns;
+            self.touched.push(index);
+            self.forwarder_follows(now_ns, index, outputs);
+        }
         Ok(())
     }
 
