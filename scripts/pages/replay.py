@@ -170,6 +170,12 @@ def flows_are_followed(browser):
         }}
         return wrong; }})()""")
     expect(wrong == [], f"ways that are not what the document says: {wrong}")
+    drawn = browser.ask(f"""weftPage.replay.flows.filter(flow => {{
+        {field}.value = String(flow.number);
+        {field}.dispatchEvent(new Event('change'));
+        const charts = weftPage.follow.charts, wanted = flow.windows.length < 2 ? 0 : 2;
+        return charts.length !== wanted || (wanted > 0 && charts[0].chart.data[1].join() !== flow.windows.map(one => one[1]).join()); }}).length""")
+    expect(drawn == 0, f"windows of {drawn} flows are not drawn as the document says")
     browser.ask(f"{field}.value = '', {field}.dispatchEvent(new Event('change'))")
     expect(browser.ask("document.querySelectorAll('#way > li').length") == 0, "a flow is followed that nobody chose")
 

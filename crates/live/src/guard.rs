@@ -32,6 +32,7 @@ impl Token {
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
+    /// Its digits.
     pub fn text(&self) -> &str {
         &self.0
     }

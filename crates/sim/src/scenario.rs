@@ -6,6 +6,7 @@ use weft_scenario::engine::{self, Engine, EngineError, Session, TcpStack, Trial}
 use weft_scenario::id::LinkId;
 use weft_scenario::record::{
     EventRow, FlowRow, LinkRow, PortName, ProgressRow, QueueRow, Records, ReplayRow, ServiceRow, TcpRow, replay_rows,
+    window_rows,
 };
 use weft_scenario::topology::Fabric;
 use weft_scenario::units::Nanos;
@@ -203,6 +204,7 @@ pub fn records(job: &Job, outcome: &Outcome) -> Records {
         links: link_rows(&job.fabric, outcome),
         replay: replayed(&job.fabric, outcome),
         ways: ways::rows(job, outcome),
+        windows: window_rows(&outcome.replay),
         tcp: outcome.tcp.iter().map(tcp_row).collect(),
         events: event_rows(job, outcome),
         queues: queue_rows(&job.fabric, outcome),

@@ -17,6 +17,8 @@ pub struct Followed {
     pub from: String,
     pub to: String,
     pub ways: Vec<Way>,
+    /// Time, congestion window in segments, smoothed round-trip time in nanoseconds (0: none yet), while it is open.
+    pub windows: Vec<(u64, u32, u64)>,
 }
 
 /// A way, from a time on.
@@ -55,8 +57,14 @@ pub(super) fn of(picture: &Picture<'_>, records: &Records) -> Vec<Followed> {
             from: first.node.clone(),
             to: last.peer.clone(),
             ways: Vec::new(),
+            windows: Vec::new(),
         });
         flow.ways.push(Way { time_ns: first.time_ns, hops });
+    }
+    for row in &records.windows {
+        if let Some(flow) = flows.get_mut(&row.flow) {
+            flow.windows.push((row.time_ns, row.cwnd_segments, row.srtt_ns));
+        }
     }
     flows.into_values().collect()
 }
@@ -75,6 +83,7 @@ fn hop(way: usize, row: &WayRow) -> Hop {
 
 #[cfg(test)]
 mod tests {
+    use weft_scenario::record::WindowRow;
     use weft_scenario::topology::{Fabric, TestbedParams, vl2_testbed};
 
     use super::*;
@@ -99,7 +108,10 @@ mod tests {
         };
         // A way of one flow, two of another, the second of which has as many hops as the first.
         let ways = [rows(0, 7, "agg1"), rows(0, 3, "agg1"), rows(50, 3, "agg2")].concat();
-        let flows = of(&Picture::of(&fabric).unwrap(), &Records { ways, ..Records::default() });
+        let window = |time_ns, flow, cwnd_segments| WindowRow { time_ns, flow, cwnd_segments, srtt_ns: 9 };
+        let windows = vec![window(0, 3, 10), window(0, 5, 1), window(50, 3, 12)];
+        let flows = of(&Picture::of(&fabric).unwrap(), &Records { ways, windows, ..Records::default() });
+        assert_eq!((&flows[0].windows[..], &flows[1].windows[..]), (&[(0, 10, 9), (50, 12, 9)][..], &[][..]));
         let said: Vec<_> = flows.iter().map(|flow| (flow.number, flow.from.as_str(), flow.to.as_str())).collect();
         assert_eq!(said, [(3, "tor1", "int1"), (7, "tor1", "int1")]);
         let times: Vec<_> = flows[0].ways.iter().map(|way| (way.time_ns, way.hops.len())).collect();

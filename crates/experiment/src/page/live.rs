@@ -138,6 +138,7 @@ mod tests {
         Moment {
             time_ns,
             ports: vec![PortMoment { sent_bytes, dropped_frames: sent_bytes / 1_000, queued_bytes: 7 }; ports],
+            windows: Vec::new(),
         }
     }
 

@@ -84,7 +84,7 @@ impl<'a> PortWatch<'a> {
                 queued_bytes: 0,
             },
         };
-        Ok(Moment { time_ns, ports: (0..self.ports.len()).map(port).collect() })
+        Ok(Moment { time_ns, ports: (0..self.ports.len()).map(port).collect(), windows: Vec::new() })
     }
 
     /// What rows call the ports, in the order of moments.

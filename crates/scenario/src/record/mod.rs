@@ -12,7 +12,7 @@ use crate::workload::FlowClass;
 use cell::Cell;
 
 pub use kind::{Cells, Column, RowKind};
-pub use reel::{Moment, PortMoment, PortName, Reel, replay_rows};
+pub use reel::{Moment, PortMoment, PortName, Reel, WindowMoment, replay_rows, window_rows};
 
 rows! {
     /// One flow, from its start to its end.
@@ -143,6 +143,18 @@ rows! {
         chosen: u32,
         /// What the node hashed for the choice, in hexadecimal; empty where there was none.
         hash: String,
+    }
+
+    /// State of the TCP sender of a flow that `ways` is about, at the times of `replay` at which it is open.
+    windows: WindowRow {
+        /// Time since the start of the run.
+        time_ns: u64,
+        /// The flow: its row in `flows.csv` among those of the trial, from 0.
+        flow: u64,
+        /// Congestion window in segments.
+        cwnd_segments: u32,
+        /// Smoothed round-trip time; 0: none is known yet.
+        srtt_ns: u64,
     }
 
     /// State of one TCP sender at one time (the paper's extended TCP statistics, VL2 5).

@@ -1,7 +1,7 @@
 //! What a replay shows: ports at times the same distance apart, some hundreds of them however long a run is. Nobody knows before how
 //! long that will be, so they begin close together, and each time there are too many every other one is forgotten.
 
-use super::ReplayRow;
+use super::{ReplayRow, WindowRow};
 use crate::units::Nanos;
 
 /// What a port has carried and dropped so far, and what waits at it.
@@ -13,13 +13,25 @@ pub struct PortMoment {
     pub queued_bytes: u64,
 }
 
-/// All ports at one time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The sender of a flow that is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowMoment {
+    /// Its row in `flows.csv`.
+    pub flow: u64,
+    pub cwnd_segments: u32,
+    /// 0: none is known yet.
+    pub srtt_ns: u64,
+}
+
+/// All ports at one time, and some flows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
     /// Since the start of the run.
     pub time_ns: u64,
     /// In an order that stays the same.
     pub ports: Vec<PortMoment>,
+    /// Those that are open.
+    pub windows: Vec<WindowMoment>,
 }
 
 /// What rows call a port.
@@ -82,6 +94,20 @@ pub fn replay_rows(moments: &[Moment], names: &[PortName<'_>]) -> Vec<ReplayRow>
     rows
 }
 
+/// A row for each flow that is followed and open.
+pub fn window_rows(moments: &[Moment]) -> Vec<WindowRow> {
+    let of_moment = |moment: &Moment| {
+        let row = |time_ns: u64, WindowMoment { flow, cwnd_segments, srtt_ns }: WindowMoment| WindowRow {
+            time_ns,
+            flow,
+            cwnd_segments,
+            srtt_ns,
+        };
+        moment.windows.iter().map(|window| row(moment.time_ns, *window)).collect::<Vec<_>>()
+    };
+    moments.iter().flat_map(of_moment).collect()
+}
+
 fn row(time_ns: u64, now: &PortMoment, name: &PortName<'_>) -> ReplayRow {
     ReplayRow {
         time_ns,
@@ -100,7 +126,7 @@ mod tests {
 
     fn moment(time_ns: u64, sent: [u64; 2]) -> Moment {
         let ports = sent.map(|sent_bytes| PortMoment { sent_bytes, ..PortMoment::default() });
-        Moment { time_ns, ports: ports.to_vec() }
+        Moment { time_ns, ports: ports.to_vec(), windows: Vec::new() }
     }
 
     /// Times of a run of this length, kept whenever the reel wants one.

@@ -33,6 +33,11 @@ impl Followed {
         self.ways
     }
 
+    /// Whether it is one of those.
+    pub(super) fn has(&self, number: u32) -> bool {
+        self.flows.contains_key(&number)
+    }
+
     fn wants(&self, number: u32) -> bool {
         self.flows.get(&number).is_some_and(|places| places.len() < WAYS_MOST)
     }

@@ -1,9 +1,10 @@
 //! What a replay shows, kept while a run lasts.
 
-use weft_scenario::record::{Moment, PortMoment, Reel};
+use weft_scenario::record::{Moment, PortMoment, Reel, WindowMoment};
 use weft_scenario::units::Nanos;
 
 use super::Simulation;
+use super::flow::{FlowState, Phase};
 use super::timers::Timer;
 use crate::time::{PS_PER_NS, ps};
 
@@ -39,6 +40,17 @@ impl Simulation<'_> {
             }
         };
         let ports = (0..self.network.ports.len() as u32).map(port).collect();
-        Moment { time_ns: self.network.now_ps / PS_PER_NS, ports }
+        Moment { time_ns: self.network.now_ps / PS_PER_NS, ports, windows: self.windows() }
+    }
+
+    /// Senders of flows that are followed and open.
+    fn windows(&self) -> Vec<WindowMoment> {
+        let followed = self.flows.iter().filter(|flow| flow.phase == Phase::Open && self.followed.has(flow.number));
+        let window = |flow: &FlowState| WindowMoment {
+            flow: flow.number.into(),
+            cwnd_segments: flow.sender.cwnd(),
+            srtt_ns: flow.sender.srtt().unwrap_or(0) / PS_PER_NS,
+        };
+        followed.map(window).collect()
     }
 }

@@ -18,7 +18,21 @@ class Follow {
     this.flow = this.replay.flows.find(flow => flow.number === number) ?? null;
     this.field.value = this.flow ? String(number) : "";
     this.shown = undefined;
+    this.plot();
     this.show(this.index ?? 0);
+  }
+
+  // Its congestion window and round-trip time, where they were recorded.
+  plot() {
+    this.charts?.forEach(({ chart }) => chart.destroy());
+    const place = document.getElementById("windows");
+    place.replaceChildren();
+    const windows = this.flow?.windows ?? [];
+    const { clock } = this.replay;
+    const micros = windows.map(window => window[2] > 0 ? window[2] / 1000 : null);
+    const times = windows.map(window => window[0] / clock.size);
+    const seen = windows.length < 2 ? [] : [["Congestion window, segments", windows.map(window => window[1])], ["Smoothed round-trip time, us", micros]];
+    this.charts = seen.map(([title, values]) => Plots.chart(place, title, clock, value => `${value}`, [times, values], [{ stroke: Palette.read().series[0], width: 1.6, points: { show: false } }]));
   }
 
   // The way at a time; `null` before the flow begins.
@@ -29,6 +43,11 @@ class Follow {
 
   show(index) {
     this.index = index;
+    for (const { chart, head, size } of this.charts ?? []) {
+      const left = chart.valToPos(this.replay.times[index] / size, "x");
+      head.hidden = !(left >= 0 && left <= chart.over.clientWidth);
+      if (!head.hidden) head.style.left = `${left}px`;
+    }
     const way = this.way(index);
     Lists.put(document.getElementById("way-said"), this.said(way));
     if (way === this.shown) return;

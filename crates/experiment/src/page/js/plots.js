@@ -23,33 +23,35 @@ class Plots {
   }
 
   add(title, rows, turned, said) {
-    const holder = document.createElement("div");
-    holder.className = "plot";
-    const heading = document.createElement("h3");
-    heading.textContent = title;
-    holder.append(heading);
-    this.place.append(holder);
-    const clock = this.replay.clock;
+    const { clock } = this.replay;
     const colours = Palette.read();
-    const axis = { stroke: colours.soft, grid: { stroke: colours.line, width: 1 }, ticks: { stroke: colours.line, width: 1 }, font: "11px system-ui, sans-serif" };
     const ways = this.selected.flatMap(link => [2 * link, 2 * link + 1]);
     const series = ways.map((way, number) => ({
       stroke: colours.series[(number >> 1) % SERIES_COLOURS], width: 1.6, dash: number % 2 === 0 ? [] : [5, 4], points: { show: false },
     }));
+    const hooks = { drawClear: [chart => this.drawEvents(chart, colours)], draw: [chart => this.drawNumbers(chart, colours)] };
+    const data = [this.replay.times.map(time => time / clock.size), ...ways.map(way => turned(rows[way]))];
+    const drawn = Plots.chart(this.place, title, clock, said, data, series, hooks);
+    drawn.chart.over.addEventListener("click", event => this.goTo(drawn.chart.posToIdx(event.offsetX)));
+    this.charts.push(drawn);
+  }
+
+  // Lines over time with a heading, and what marks the time that is shown.
+  static chart(place, title, clock, said, data, series, hooks = {}) {
+    const holder = made("div", { className: "plot" }, [made("h3", { textContent: title })]);
+    place.append(holder);
+    const colours = Palette.read();
+    const axis = { stroke: colours.soft, grid: { stroke: colours.line, width: 1 }, ticks: { stroke: colours.line, width: 1 }, font: "11px system-ui, sans-serif" };
     const options = {
-      width: this.place.clientWidth, height: PLOT_HEIGHT, legend: { show: false }, scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(high * 1.05, 1)] } },
+      width: place.clientWidth, height: PLOT_HEIGHT, legend: { show: false }, scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(high * 1.05, 1)] } },
       cursor: { y: false, drag: { x: false, y: false } },
       axes: [{ ...axis, size: 30, values: (_, all) => all.map(one => `${one} ${clock.unit}`) }, { ...axis, size: 64, values: (_, all) => all.map(said) }],
-      series: [{}, ...series],
-      hooks: { drawClear: [chart => this.drawEvents(chart, colours)], draw: [chart => this.drawNumbers(chart, colours)] },
+      series: [{}, ...series], hooks,
     };
-    const times = this.replay.times.map(time => time / clock.size);
-    const chart = new uPlot(options, [times, ...ways.map(way => turned(rows[way]))], holder);
-    const head = document.createElement("div");
-    head.className = "playhead";
+    const chart = new uPlot(options, data, holder);
+    const head = made("div", { className: "playhead" });
     chart.over.append(head);
-    chart.over.addEventListener("click", event => this.goTo(chart.posToIdx(event.offsetX)));
-    this.charts.push({ chart, head, size: clock.size });
+    return { chart, head, size: clock.size };
   }
 
   drawEvents(chart, colours) {

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# What recording a replay costs: CPU time of the machine for a shuffle of 75 servers with it over without it, in turns. Needs root and a machine
+# that does nothing else.
+#
+#   scripts/pages/recording.sh WEFT [PAIRS]       five pairs, 25 s each run
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+weft=$(realpath "$1")
+pairs=${2:-5}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+for replay in true false; do
+  sed -e 's#^id = .*#id = "test/recording"#' -e 's/^repetitions = .*/repetitions = 1/' -e 's/^bytes_per_flow = "1408 kB".*/bytes_per_flow = "470 kB"/' \
+    -e "s/^interval = \"250 ms\"/interval = \"250 ms\"\nreplay = $replay/" plans/vl2/fig09-shuffle.toml > "$work/$replay.toml"
+done
+question="select sum((1 - idle_ratio) * took) as busy_s from (
+  select idle_ratio, (time_ns - lag(time_ns) over (partition by core order by time_ns)) / 1e9 as took from cpu)"
+for pair in $(seq "$pairs"); do
+  for replay in true false; do
+    # What the claims come to is another matter.
+    "$weft" run "$work/$replay.toml" --engine lab --out "$work/$replay-$pair" --quiet > /dev/null || [[ $? == 3 || $? == 5 ]]
+    "$weft" query "$work/$replay-$pair" "$question" -o csv | tail -1 >> "$work/$replay.csv"
+  done
+  paste -d' ' "$work/true.csv" "$work/false.csv" | awk 'END { printf "with %.2f s of CPU, without %.2f s: %.3f\n", $1, $2, $1 / $2 }'
+done
+paste -d' ' "$work/true.csv" "$work/false.csv" | awk '{ print $1 / $2 }' | sort -n | awk '{ all[NR] = $1 }
+  END { printf "median of %d pairs: %.3f (%.3f .. %.3f); wanted: at most 1.02\n", NR, (all[int((NR + 1) / 2)] + all[int(NR / 2) + 1]) / 2, all[1], all[NR] }'
