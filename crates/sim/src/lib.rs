@@ -13,6 +13,7 @@
 
 pub mod bench;
 mod error;
+mod events;
 mod hash;
 mod heap;
 mod ideal;

@@ -1,10 +1,12 @@
 //! Ports, buffers and the packets in them: everything that moves by itself once a packet has been sent.
 
+mod ahead;
 pub(crate) mod histogram;
 pub(crate) mod pool;
 pub(crate) mod port;
 
-use crate::heap::{EventHeap, Keys, NO_EVENT};
+use crate::events::Events;
+use crate::heap::{Keys, NO_EVENT};
 use crate::packet::Packet;
 use crate::routes::{Hop, Routes};
 
@@ -56,7 +58,7 @@ pub(crate) struct Network {
     pub(crate) routes: Routes,
     /// One for each port, where asked for.
     pub(crate) histograms: Vec<Option<QueueHistogram>>,
-    heap: EventHeap,
+    events: Events,
     keys: Keys,
     /// Keys count time from here.
     epoch_ps: u64,
@@ -76,7 +78,7 @@ impl Network {
             rules,
             pools,
             routes: Routes::default(),
-            heap: EventHeap::new(),
+            events: Events::new(),
             epoch_ps: 0,
         }
     }
@@ -84,7 +86,7 @@ impl Network {
     /// The next arrival if it comes before `until_ps`; time moves there.
     #[inline(always)]
     pub(crate) fn next_arrival(&mut self, until_key: u64) -> Option<Arrival> {
-        let key = self.heap.top();
+        let key = self.events.top();
         if key >= until_key {
             return None;
         }
@@ -93,12 +95,17 @@ impl Network {
         let port = &mut self.ports[port_number as usize];
         let (packet, next_ps) = port.take().expect("a port in the heap has a packet");
         match next_ps {
-            Some(next_ps) => self.heap.replace_top(self.keys.draw(next_ps - self.epoch_ps, port_number)),
-            None => self.heap.pop(),
+            Some(next_ps) => self.events.replace_top(self.keys.draw(next_ps - self.epoch_ps, port_number)),
+            None => self.events.pop(),
         }
         let (here, next) = self.routes.step(packet.route());
         self.carried[port_number as usize].add(u64::from(packet.ip_bytes()) + here.extra_bytes());
         Some(Arrival { packet, next, port: port_number })
+    }
+
+    /// So many arrivals must pass at least before [`Self::look_ahead`] has something new.
+    pub(crate) fn until_look_ahead(&self) -> usize {
+        self.events.until_ahead()
     }
 
     /// The key that no arrival before `time_ps` reaches.
@@ -108,7 +115,7 @@ impl Network {
 
     /// Whether no packet is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        self.heap.top() == NO_EVENT
+        self.events.top() == NO_EVENT
     }
 
     /// Sends a packet on its next hop.
@@ -127,7 +134,7 @@ impl Network {
             }
         }
         if let Some(at_ps) = self.ports[number].append(self.now_ps, transmission_ps, hop.is_cut_through(), packet) {
-            self.heap.push(self.keys.draw(at_ps - self.epoch_ps, hop.port()));
+            self.events.push(self.keys.draw(at_ps - self.epoch_ps, hop.port()));
         }
         Sent::Queued
     }
@@ -161,7 +168,7 @@ impl Network {
     /// Moves the beginning of the keys' time to now. To be called at least every [`Self::hop_max_ps`] of virtual time.
     pub(crate) fn start_epoch(&mut self) {
         let shift = self.key_at(self.now_ps);
-        self.heap.rebuild(|key| Some(key - shift));
+        self.events.rebuild(|key| Some(key - shift));
         self.epoch_ps = self.now_ps;
     }
 
@@ -186,12 +193,16 @@ impl Network {
         if !down {
             return;
         }
-        for packet in self.ports[place].clear(self.now_ps) {
+        let lost_packets = self.ports[place].clear(self.now_ps);
+        if lost_packets.is_empty() {
+            return;
+        }
+        for packet in lost_packets {
             let (here, _) = self.routes.step(packet.route());
             self.rules[place].lost.add(u64::from(packet.ip_bytes()) + here.extra_bytes());
             lost(packet);
         }
-        self.heap.rebuild(|key| (self.keys.port(key) != number).then_some(key));
+        self.events.rebuild(|key| (self.keys.port(key) != number).then_some(key));
     }
 
     /// Records how long the queue of a port has which length.

@@ -91,12 +91,12 @@ impl Wire {
 #[repr(align(64))]
 pub(crate) struct Port {
     /// When the last queued packet has left, in picoseconds.
-    busy_ps: u64,
+    pub(super) busy_ps: u64,
     /// As long as the queue ends within this time, in picoseconds, [`PortRules`] have nothing to say.
     calm_ps: u64,
     pub(crate) wire: Wire,
     /// Packets in the queue and on the wire, in order.
-    packets: VecDeque<Packet>,
+    pub(super) packets: VecDeque<Packet>,
 }
 
 const _: () = assert!(size_of::<Port>() == 64);

@@ -86,6 +86,14 @@ impl FlowState {
         full - u64::from(short)
     }
 
+    /// Reads what an arrival needs of it.
+    #[inline]
+    pub(super) fn read(&self) -> u64 {
+        let sender =
+            u64::from(self.sender.cwnd()) ^ self.sender.deadline().unwrap_or(0) ^ self.sender.srtt().unwrap_or(0);
+        sender ^ u64::from(self.receiver.delivered() ^ self.in_flight)
+    }
+
     /// Whether nothing of it is left anywhere, so that its place may be given to another.
     pub(super) fn is_gone(&self) -> bool {
         self.phase == Phase::Ended && self.in_flight == 0 && !self.waiting

@@ -30,6 +30,7 @@ use weft_scenario::record::Reel;
 use weft_scenario::units::Nanos;
 
 use crate::error::SimError;
+use crate::events::AHEAD;
 use crate::job::{Flow, Job, Source};
 use crate::network::{Arrival, Network, Sent};
 use crate::observer::{Observer, Progress};
@@ -44,7 +45,7 @@ pub(crate) use setup::router;
 use capture::Capture;
 use datagrams::Datagrams;
 use faults::FaultSteps;
-use flow::{FlowState, LongAcks};
+use flow::{Direction, FlowState, LongAcks, NO_ROUTE};
 use follow::Followed;
 use host::Host;
 use mix::Mix;
@@ -53,6 +54,8 @@ use timers::{Timer, Timers};
 
 /// The observer is told about the run after so many packet-hops.
 const HOPS_PER_REPORT: u32 = 1 << 16;
+/// And so often at least it is seen whether anything can be read ahead.
+const HOPS_PER_PAUSE: u32 = 1 << 10;
 
 /// Runs a job to its end.
 ///
@@ -94,6 +97,8 @@ struct Simulation<'a> {
     datagrams: Datagrams,
     faults: FaultSteps,
     capture: Option<Capture>,
+    /// Arrivals until [`Self::pause`], and from there to the next report.
+    hops_to_pause: u32,
     hops_to_report: u32,
     /// Payload of all flows together; `None` if one has no end.
     asked_bytes: Option<u64>,
@@ -135,7 +140,8 @@ impl<'a> Simulation<'a> {
             datagrams: Datagrams::default(),
             faults: FaultSteps::new(job)?,
             capture: Capture::new(job),
-            hops_to_report: HOPS_PER_REPORT,
+            hops_to_pause: HOPS_PER_PAUSE,
+            hops_to_report: HOPS_PER_REPORT - HOPS_PER_PAUSE,
             asked_bytes,
             totals: Totals::default(),
             samples: Vec::new(),
@@ -221,13 +227,52 @@ impl<'a> Simulation<'a> {
     fn arrivals(&mut self) -> Result<(), SimError> {
         while let Some(arrival) = self.network.next_arrival(self.until_key) {
             self.arrived(arrival);
-            self.hops_to_report -= 1;
-            if self.hops_to_report == 0 {
-                self.hops_to_report = HOPS_PER_REPORT;
-                self.report()?;
+            self.hops_to_pause -= 1;
+            if self.hops_to_pause == 0 {
+                self.pause()?;
             }
         }
         Ok(())
+    }
+
+    /// What is done now and then between two arrivals.
+    fn pause(&mut self) -> Result<(), SimError> {
+        if self.hops_to_report == 0 {
+            self.hops_to_report = HOPS_PER_REPORT;
+            self.report()?;
+        }
+        self.look_ahead();
+        let hops = u32::try_from(self.network.until_look_ahead())
+            .unwrap_or(u32::MAX)
+            .min(HOPS_PER_PAUSE)
+            .min(self.hops_to_report);
+        self.hops_to_report -= hops;
+        self.hops_to_pause = hops;
+        Ok(())
+    }
+
+    /// Reads what the next arrivals need, see [`Network::look_ahead`].
+    #[inline(never)]
+    fn look_ahead(&mut self) {
+        let coming = self.network.look_ahead();
+        let mut read = 0;
+        let mut hops = [None; AHEAD];
+        for (hop, coming) in hops.iter_mut().zip(coming) {
+            let Some(coming) = coming else { continue };
+            let flow = &self.flows[coming.flow as usize];
+            let route = flow.routes[if coming.is_ack { Direction::Data } else { Direction::Ack } as usize];
+            read ^= flow.read();
+            *hop = Some((route, flow.from)).filter(|_| route != NO_ROUTE);
+        }
+        let ports = hops.map(|hop| {
+            let (route, from) = hop?;
+            read ^= u64::from(self.hosts[from as usize].nic);
+            Some(self.network.routes.hop(route).port())
+        });
+        for port in ports.into_iter().flatten() {
+            read ^= self.network.read_queue(port);
+        }
+        std::hint::black_box(read);
     }
 
     #[inline(always)]

@@ -1,0 +1,310 @@
+//! All events of a run in the order of their keys. Few are in one heap. Of many, only the next ones are in order and the
+//! others lie in bins, each for a range of keys: an event costs the same however many there are, and the next ones are known
+//! some time ahead, so that what they need can be fetched from memory at once ([`Events::ahead`]).
+//!
+//! Whichever it is, the order is that of the keys, and results are the same.
+
+use crate::heap::{EventHeap, NO_EVENT};
+
+/// More events than this go to bins; fewer than a quarter of it come back into one heap.
+const MANY: usize = 16_384;
+/// Bins that are kept; later events wait in a heap of their own.
+const BINS: u64 = 4_096;
+/// Events that a bin should have, on average.
+const BIN_EVENTS: u64 = 64;
+/// After so many bins it is looked whether they have as many.
+const BINS_PER_LOOK: u32 = 4_096;
+/// Events that are fetched at once.
+pub(crate) const AHEAD: usize = 16;
+
+/// A queue of keys.
+#[derive(Debug)]
+pub(crate) struct Events {
+    /// Keys below the horizon that are not in the run.
+    near: EventHeap,
+    /// Keys of the last bin that was opened, in order, the place of the next one, and that one; [`NO_EVENT`] at the end.
+    run: Vec<u64>,
+    at: usize,
+    run_top: u64,
+    /// The run has been handed out up to here.
+    handed: usize,
+    /// Keys from here on are in bins; [`NO_EVENT`] while all are near.
+    horizon: u64,
+    bins: Vec<Vec<u64>>,
+    /// A bit for each bin that is not empty.
+    occupied: Vec<u64>,
+    /// A bin's keys agree in all bits above so many.
+    width_bits: u32,
+    /// Number of the first bin that was not opened. Bin n is kept in place n modulo [`BINS`].
+    first: u64,
+    binned: usize,
+    /// Keys beyond the bins.
+    far: EventHeap,
+    opened: u32,
+    opened_events: u64,
+    many: usize,
+}
+
+impl Events {
+    pub(crate) fn new() -> Self {
+        Self::binned_above(MANY)
+    }
+
+    fn binned_above(many: usize) -> Self {
+        Self {
+            near: EventHeap::new(),
+            run: Vec::new(),
+            at: 0,
+            run_top: NO_EVENT,
+            handed: usize::MAX,
+            horizon: NO_EVENT,
+            bins: Vec::new(),
+            occupied: Vec::new(),
+            width_bits: 0,
+            first: 0,
+            binned: 0,
+            far: EventHeap::new(),
+            opened: 0,
+            opened_events: 0,
+            many,
+        }
+    }
+
+    /// The least key; [`NO_EVENT`] if there is none.
+    #[inline(always)]
+    pub(crate) fn top(&self) -> u64 {
+        self.run_top.min(self.near.top())
+    }
+
+    /// Adds a key.
+    #[inline]
+    pub(crate) fn push(&mut self, key: u64) {
+        if key >= self.horizon {
+            return self.put_aside(key);
+        }
+        self.near.push(key);
+        if self.near.len() > self.many && self.horizon == NO_EVENT {
+            let keys = self.take_all();
+            self.spread(keys);
+        }
+    }
+
+    /// Puts a key in the place of the least one.
+    #[inline(always)]
+    pub(crate) fn replace_top(&mut self, key: u64) {
+        if key < self.horizon && self.near.top() < self.run_top {
+            return self.near.replace_top(key);
+        }
+        // Added first, so that no bin is opened too soon; it is not the least, since events cause later ones.
+        self.push(key);
+        self.pop();
+    }
+
+    /// Removes the least key.
+    #[inline]
+    pub(crate) fn pop(&mut self) {
+        if self.run_top < self.near.top() {
+            self.at += 1;
+            self.run_top = self.run.get(self.at).copied().unwrap_or(NO_EVENT);
+        } else {
+            self.near.pop();
+        }
+        if self.top() == NO_EVENT && self.horizon != NO_EVENT {
+            self.open();
+        }
+    }
+
+    /// Keeps the keys that `change` returns, changed by it; the order of the changed keys may be any.
+    pub(crate) fn rebuild(&mut self, change: impl Fn(u64) -> Option<u64>) {
+        let keys: Vec<u64> = self.take_all().into_iter().filter_map(change).collect();
+        if keys.len() > self.many { self.spread(keys) } else { keys.into_iter().for_each(|key| self.near.push(key)) }
+    }
+
+    /// So many events must pass at least before [`Self::ahead`] has something new.
+    pub(crate) fn until_ahead(&self) -> usize {
+        self.handed.saturating_sub(self.at).max(1)
+    }
+
+    /// The next keys, if they are known and were not handed out before.
+    pub(crate) fn ahead(&mut self) -> Option<&[u64]> {
+        if self.at < self.handed {
+            return None;
+        }
+        self.handed = self.at + AHEAD;
+        let next = self.run.get(self.at..)?;
+        next.get(..AHEAD).or(Some(next))
+    }
+
+    /// All keys, in any order; none are left.
+    fn take_all(&mut self) -> Vec<u64> {
+        let mut keys = self.run.split_off(self.at.min(self.run.len()));
+        self.bins.iter_mut().for_each(|bin| keys.append(bin));
+        keys.extend(std::mem::replace(&mut self.near, EventHeap::new()).into_keys());
+        keys.extend(std::mem::replace(&mut self.far, EventHeap::new()).into_keys());
+        self.run.clear();
+        self.occupied.fill(0);
+        (self.at, self.handed, self.binned) = (0, usize::MAX, 0);
+        (self.run_top, self.horizon) = (NO_EVENT, NO_EVENT);
+        keys
+    }
+
+    /// Puts keys into bins that are as wide as the nearer half of them needs.
+    #[cold]
+    fn spread(&mut self, mut keys: Vec<u64>) {
+        keys.sort_unstable();
+        let half = keys.len() / 2;
+        let (Some(least), Some(middle)) = (keys.first().copied(), keys.get(half).copied()) else { return };
+        let width = ((middle - least) / half.max(1) as u64).saturating_mul(BIN_EVENTS);
+        self.width_bits = width.max(1).ilog2();
+        self.bins.resize_with(BINS as usize, Vec::new);
+        self.occupied.resize(BINS as usize / 64, 0);
+        self.first = least >> self.width_bits;
+        self.horizon = self.first << self.width_bits;
+        (self.opened, self.opened_events) = (0, 0);
+        keys.into_iter().for_each(|key| self.put_aside(key));
+        self.open();
+    }
+
+    #[inline]
+    fn put_aside(&mut self, key: u64) {
+        let bin = key >> self.width_bits;
+        if bin - self.first >= BINS {
+            return self.far.push(key);
+        }
+        let place = (bin % BINS) as usize;
+        self.bins[place].push(key);
+        self.occupied[place / 64] |= 1 << (place % 64);
+        self.binned += 1;
+    }
+
+    /// Makes the keys of the next bin the run. Nothing is near.
+    fn open(&mut self) {
+        let left = self.binned + self.far.len();
+        if left == 0 || left < self.many / 4 {
+            let keys = self.take_all();
+            return keys.into_iter().for_each(|key| self.near.push(key));
+        }
+        let far = (self.far.top() != NO_EVENT).then_some(self.far.top() >> self.width_bits);
+        let bin = self.next_bin().into_iter().chain(far).min().expect("there are many keys");
+        self.run.clear();
+        if bin - self.first < BINS {
+            let place = (bin % BINS) as usize;
+            self.run.append(&mut self.bins[place]);
+            self.occupied[place / 64] &= !(1 << (place % 64));
+            self.binned -= self.run.len();
+        }
+        while self.far.top() != NO_EVENT && self.far.top() >> self.width_bits == bin {
+            self.run.push(self.far.top());
+            self.far.pop();
+        }
+        self.run.sort_unstable();
+        (self.at, self.handed, self.first) = (0, 0, bin + 1);
+        self.run_top = self.run.first().copied().unwrap_or(NO_EVENT);
+        self.horizon =
+            if self.first > NO_EVENT >> self.width_bits { NO_EVENT - 1 } else { self.first << self.width_bits };
+        self.opened += 1;
+        self.opened_events += self.run.len() as u64;
+        if self.opened == BINS_PER_LOOK {
+            self.look();
+        }
+    }
+
+    /// Makes other bins if these are far too full or too empty.
+    fn look(&mut self) {
+        let mean = self.opened_events / u64::from(self.opened);
+        (self.opened, self.opened_events) = (0, 0);
+        if !(BIN_EVENTS / 4..=4 * BIN_EVENTS).contains(&mean) {
+            let keys = self.take_all();
+            self.spread(keys);
+        }
+    }
+
+    /// Number of the first bin that is not empty.
+    fn next_bin(&self) -> Option<u64> {
+        let begin = self.first % BINS;
+        let words = self.occupied.len() as u64;
+        let seen = |step: u64| {
+            let word = (begin / 64 + step) % words;
+            let mask = match step {
+                0 => u64::MAX << (begin % 64),
+                _ if step == words => !(u64::MAX << (begin % 64)),
+                _ => u64::MAX,
+            };
+            let bits = self.occupied[word as usize] & mask;
+            (bits != 0).then(|| word * 64 + u64::from(bits.trailing_zeros()))
+        };
+        let place = (0..=words).find_map(seen)?;
+        Some(self.first + (place + BINS - begin) % BINS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push(u64),
+        Replace(u64),
+        Pop,
+        Rebuild(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        // Some are near, some beyond all bins.
+        let gap = prop_oneof![6 => 0u64..3_000, 1 => 0u64..1 << 40];
+        let step = prop_oneof![
+            5 => gap.clone().prop_map(Step::Push),
+            6 => gap.clone().prop_map(Step::Replace),
+            3 => Just(Step::Pop),
+        ];
+        let rare = prop_oneof![60 => step, 1 => gap.prop_map(Step::Rebuild)];
+        proptest::collection::vec(rare, 0..1_500)
+    }
+
+    proptest! {
+        /// The queue agrees with an ordered set at every step, however soon it makes bins. What is added is never before
+        /// the least key, as with events.
+        #[test]
+        fn the_top_is_always_the_least(steps in steps(), many in 1usize..300) {
+            let (mut events, mut set) = (Events::binned_above(many), BTreeSet::new());
+            let mut now = 0;
+            for step in steps {
+                match step {
+                    Step::Push(gap) => {
+                        if set.insert(now + gap) {
+                            events.push(now + gap);
+                        }
+                    }
+                    Step::Replace(gap) => {
+                        let key = now + gap;
+                        if !set.is_empty() && !set.contains(&key) {
+                            set.pop_first();
+                            set.insert(key);
+                            events.replace_top(key);
+                        }
+                    }
+                    Step::Pop => {
+                        if set.pop_first().is_some() {
+                            events.pop();
+                        }
+                    }
+                    Step::Rebuild(bound) => {
+                        set = set.into_iter().filter(|key| key % 7 != bound % 7).map(|key| key - now).collect();
+                        events.rebuild(|key| (key % 7 != bound % 7).then_some(key - now));
+                        now = 0;
+                    }
+                }
+                prop_assert_eq!(events.top(), set.first().copied().unwrap_or(NO_EVENT));
+                if let Some(ahead) = events.ahead() {
+                    prop_assert!(ahead.iter().all(|key| set.contains(key)));
+                }
+                now = set.first().copied().unwrap_or(now);
+            }
+        }
+    }
+}
