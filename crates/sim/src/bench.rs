@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{CongestionControl, Overlay};
 use weft_scenario::id::NodeId;
 use weft_scenario::switching::{BufferPolicy, HostQueue, Switching};
-use weft_scenario::topology::{Fabric, LeafSpineParams, LinkParams, Role, leaf_spine};
+use weft_scenario::topology::{ClosParams, Fabric, LeafSpineParams, LinkParams, Role, leaf_spine, vl2_clos};
 use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
 use weft_scenario::workload::flow_file::PinnedFlow;
-use weft_scenario::workload::r1;
+use weft_scenario::workload::{FlowSpec, r1};
 
 use crate::job::{Flow, Job, PacketSizes, Settings, Source, Watch};
 use crate::tcp;
@@ -18,11 +19,20 @@ use crate::time::{PS_PER_NS, PS_PER_S};
 /// Names of all jobs, in the order in which they are reported.
 pub const JOBS: [&str; 5] = ["r1a", "r1b", "r1w", "r1a_shared", "hosts1600"];
 
+/// Names of the jobs at size, and of the job of [`JOBS`] that stands beside them.
+pub const SCALE_JOBS: [&str; 4] = [REST, "vl2_1600", "vl2_20480", "vl2_103680"];
+/// The job of which paces at size are shares.
+pub const SCALE_REFERENCE: &str = "r1a";
+/// The network of 103,680 servers without traffic.
+pub const REST: &str = "rest_103680";
+
 /// Buffer of every port, network cards included, where ports have their own.
 const PORT_BUFFER: Bytes = Bytes(400_000);
 /// Buffer of every switch in `r1a_shared`.
 const SHARED_BUFFER: Bytes = Bytes(10_000_000);
 const HOST_RATE: BitsPerSec = BitsPerSec(10_000_000_000);
+/// Rate of VL2's servers (VL2 4.1).
+const SERVER_RATE: BitsPerSec = BitsPerSec(1_000_000_000);
 const SPINE_RATE: BitsPerSec = BitsPerSec(40_000_000_000);
 const LINK_DELAY: Nanos = Nanos(1_000);
 
@@ -35,6 +45,10 @@ const LINK_DELAY: Nanos = Nanos(1_000);
 /// | `r1w` | 1000 web-search flows at 60 % load |
 /// | `r1a_shared` | `r1a` with one buffer of 10 MB for all ports of a switch |
 /// | `hosts1600` | a permutation of 1600 hosts, 1.46 MB each, spread evenly over 10 spines |
+/// | `rest_103680` | none; VL2's Clos of switches with 144 ports, 20 servers of 1 Gb/s at each ToR |
+/// | `vl2_1600` | a permutation of 1,600 servers of VL2, TCP of today, 150 kB each: switches of 20 ports, 16 servers a ToR |
+/// | `vl2_20480` | the same of 20,480: 64 ports, 20 servers |
+/// | `vl2_103680` | the same of 103,680, 30 kB each: 144 ports, 20 servers |
 pub fn job(name: &str) -> Option<Job> {
     let r1 = |flows: Vec<PinnedFlow>| pinned(fabric(r1::SPINES, r1::HOSTS, r1::HOSTS_PER_RACK), &flows);
     Some(match name {
@@ -46,6 +60,10 @@ pub fn job(name: &str) -> Option<Job> {
             let large = fabric(r1::LARGE_SPINES, r1::LARGE_HOSTS, r1::LARGE_HOSTS_PER_RACK);
             pinned(large, &r1::hosts1600(1_000))
         }
+        REST => vl2(144, 20, None),
+        "vl2_1600" => vl2(20, 16, Some(150_000)),
+        "vl2_20480" => vl2(64, 20, Some(150_000)),
+        "vl2_103680" => vl2(144, 20, Some(30_000)),
         _ => return None,
     })
 }
@@ -118,6 +136,33 @@ fn pinned(fabric: Fabric, flows: &[PinnedFlow]) -> Job {
     }
 }
 
+/// A Clos of switches with so many ports, each server of which sends so much to one on the far side; `None`: none does.
+fn vl2(ports: u32, servers_per_tor: u32, bytes: Option<u64>) -> Job {
+    let links = LinkParams { delay: LINK_DELAY, ..LinkParams::for_server_rate(SERVER_RATE) };
+    let params = ClosParams { servers_per_tor, links, ..ClosParams::with_ports(ports) };
+    let fabric = vl2_clos(&params).expect("the parameters are within the generator's limits");
+    let count = fabric.servers().count() as u32;
+    // Half the network and some racks away.
+    let flow = |from: u32, bytes| FlowSpec::bulk(from, (from + count / 2 + 7) % count, bytes, 0).into();
+    let flows = bytes.map_or(Vec::new(), |bytes| (0..count).map(|from| flow(from, bytes)).collect());
+    Job {
+        addresses: Some(AddressPlan::new(&fabric, AddressingOptions::default()).expect("the blocks have room for it")),
+        fabric,
+        settings: Settings {
+            overlay: Overlay::Vl2,
+            switching: Switching::default(),
+            tcp: tcp::Config::default(),
+            sizes: PacketSizes::ethernet(true),
+            seed: 1,
+        },
+        source: Source::Flows(flows),
+        datagrams: Vec::new(),
+        faults: Vec::new(),
+        stop: None,
+        watch: Watch::default(),
+    }
+}
+
 fn shared(mut job: Job) -> Job {
     job.settings.switching.buffer =
         BufferPolicy::SharedPool { pool: SHARED_BUFFER, dynamic_alpha_milli: None, tier_pools: BTreeMap::new() };
@@ -127,6 +172,14 @@ fn shared(mut job: Job) -> Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hundredth_of_the_permutation_at_size_arrives() {
+        let outcome = crate::run(&divided(vl2(20, 16, Some(150_000)), 100), &mut crate::Unobserved).expect("it runs");
+        // A SYN, two segments, and what answers them, over 6 links each.
+        assert_eq!((outcome.totals.flows_done, outcome.totals.packet_hops), (1_600, 1_600 * 6 * 2 * 3));
+        assert_eq!(outcome.totals.drops(), 0);
+    }
 
     #[test]
     fn a_tenth_of_r1a_has_a_tenth_of_its_hops() {

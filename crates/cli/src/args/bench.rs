@@ -115,6 +115,9 @@ pub(crate) struct BenchSimArgs {
     /// Also run 8 jobs one after another and on 2 workers
     #[arg(long)]
     pub(crate) sweep: bool,
+    /// Also measure VL2 at size: 103,680 servers at rest, and permutations of 1,600, 20,480 and 103,680 servers beside r1a
+    #[arg(long)]
+    pub(crate) scale: bool,
     /// Also run ns-3 (Debian's libns3-dev) on r1a with a tenth of its packets
     #[arg(long)]
     pub(crate) vs_ns3: bool,

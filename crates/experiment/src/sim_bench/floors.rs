@@ -16,6 +16,9 @@ struct Floors {
     fct_us: Option<f64>,
     pace_min: Option<f64>,
     rss_max: Option<f64>,
+    /// Of its pace over r1a's in the same rounds.
+    over_r1a_min: Option<f64>,
+    wall_max_s: Option<f64>,
 }
 
 /// Mean completion times may differ by so much.
@@ -37,6 +40,7 @@ fn floors(job: &str) -> Floors {
             fct_us: Some(12_368.8),
             pace_min: r1_pace,
             rss_max: Some(10e6),
+            ..Floors::default()
         },
         "r1b" | "r1w" => Floors { pace_min: r1_pace, ..Floors::default() },
         "hosts1600" => Floors {
@@ -46,6 +50,13 @@ fn floors(job: &str) -> Floors {
             rss_max: Some(40e6),
             ..Floors::default()
         },
+        // 1.2 kB for each of 103,680 servers.
+        "rest_103680" => Floors { rss_max: Some(125e6), wall_max_s: Some(5.0), ..Floors::default() },
+        "vl2_1600" => Floors { drops_max: Some(0.0), over_r1a_min: Some(0.25), ..Floors::default() },
+        "vl2_20480" => Floors { drops_max: Some(0.0), over_r1a_min: Some(0.1), ..Floors::default() },
+        "vl2_103680" => {
+            Floors { drops_max: Some(0.0), over_r1a_min: Some(0.06), rss_max: Some(1e9), ..Floors::default() }
+        }
         _ => Floors::default(),
     }
 }
@@ -57,6 +68,14 @@ pub(super) fn checks(jobs: &[JobRow], sweep: Option<&SweepRow>, ns3: Option<&Ns3
     if let (Some(own), Some(shared)) = (find("r1a"), find("r1a_shared")) {
         let ratio = paired_ratio(&shared.cpu_by_round_s, &own.cpu_by_round_s);
         checks.push(Check::at_most("r1a_shared.cpu_over_r1a", ratio, SHARED_CPU_MAX, "ratio"));
+    }
+    if let Some(r1a) = find("r1a") {
+        let at_size = jobs.iter().filter_map(|job| Some((job, floors(&job.id).over_r1a_min?)));
+        checks.extend(at_size.map(|(job, min)| {
+            let hops = job.counts.packet_hops as f64 / r1a.counts.packet_hops.max(1) as f64;
+            let ratio = hops * paired_ratio(&r1a.cpu_by_round_s, &job.cpu_by_round_s);
+            Check::at_least(format!("{}.pace_over_r1a", job.id), ratio, min, "ratio")
+        }));
     }
     if let Some(sweep) = sweep {
         checks.push(Check::at_most("sweep.cpu_over_serial", sweep.cpu_ratio, SWEEP_CPU_MAX, "ratio"));
@@ -86,6 +105,9 @@ fn job_checks(job: &JobRow) -> Vec<Check> {
     }
     if let Some(max) = floors.rss_max {
         checks.push(Check::at_most(id("peak_rss_bytes"), job.peak_rss_bytes as f64, max, "B"));
+    }
+    if let Some(max) = floors.wall_max_s {
+        checks.push(Check::at_most(id("wall_s"), job.wall_s, max, "s"));
     }
     checks
 }
@@ -134,6 +156,9 @@ mod tests {
         ] {
             assert_eq!(failing(&[row]), [id]);
         }
+        let at_size = |cpu_s: f64| JobRow { id: "vl2_20480".to_owned(), cpu_by_round_s: vec![cpu_s; 3], ..r1a() };
+        assert_eq!(failing(&[r1a(), at_size(3.9)]), [""; 0], "a tenth of r1a's pace");
+        assert_eq!(failing(&[r1a(), at_size(4.1)]), ["vl2_20480.pace_over_r1a"]);
         let shared = JobRow { id: "r1a_shared".to_owned(), cpu_by_round_s: vec![0.31, 0.47, 1.1], ..r1a() };
         assert_eq!(failing(&[r1a(), shared]), ["r1a_shared.cpu_over_r1a"]);
     }

@@ -16,7 +16,7 @@ use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
 
 pub(crate) fn sim(args: &BenchSimArgs, quiet: bool) -> Result<ExitCode, Failure> {
-    let names = job_names(&args.jobs)?;
+    let names = job_names(&args.jobs, args.scale)?;
     let saving = Saving::begin(&args.results)?;
     let progress = TerminalProgress::new(quiet)?;
     let extent = Extent { rounds: args.rounds, sweep: args.sweep, vs_ns3: args.vs_ns3 };
@@ -32,21 +32,24 @@ pub(crate) fn sim(args: &BenchSimArgs, quiet: bool) -> Result<ExitCode, Failure>
     output::judged(format, &bench.checks)
 }
 
-/// The jobs that were asked for; all without a wish.
-fn job_names(wanted: &[String]) -> Result<Vec<&'static str>, Failure> {
+/// The jobs that were asked for; all without a wish. Those at size come with the one that they are compared with.
+fn job_names(wanted: &[String], scale: bool) -> Result<Vec<&'static str>, Failure> {
     let known = weft_sim::bench::JOBS;
     if let Some(unknown) = wanted.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(Failure::usage(format!("there is no job `{unknown}`; choose from {}", known.join(", "))));
     }
-    Ok(known.into_iter().filter(|name| wanted.is_empty() || wanted.iter().any(|one| one == name)).collect())
+    let is_wanted = |name: &&str| {
+        wanted.is_empty() || wanted.iter().any(|one| one == name) || (scale && *name == bench::SCALE_REFERENCE)
+    };
+    let at_size = bench::SCALE_JOBS.into_iter().filter(|_| scale);
+    Ok(known.into_iter().filter(is_wanted).chain(at_size).collect())
 }
 
 /// `weft internal sim-job`: the benchmark's child process.
 pub(crate) fn job(name: &str, runs: u32, workers: u32, divisor: u32) -> Result<ExitCode, Failure> {
-    let job = match name {
-        IDLE => None,
-        name => Some(bench::job(name).ok_or_else(|| Failure::usage(format!("there is no job `{name}`")))?),
-    };
+    let named = || bench::job(name).ok_or_else(|| Failure::usage(format!("there is no job `{name}`")));
+    // Of a network at rest, making it is what is measured.
+    let job = if name == IDLE || name == bench::REST { None } else { Some(named()?) };
     let job = job.map(|job| bench::divided(job, divisor));
     let count = |outcome: weft_sim::Outcome| Counts {
         packet_hops: outcome.totals.packet_hops,
@@ -54,8 +57,12 @@ pub(crate) fn job(name: &str, runs: u32, workers: u32, divisor: u32) -> Result<E
         mean_fct_us: bench::mean_completion_ns(&outcome) as f64 / 1e3,
         mean_received_us: bench::mean_received_ns(&outcome) as f64 / 1e3,
     };
-    let run = || job.as_ref().map_or(Ok(Counts::default()), |job| weft_sim::run(job, &mut Unobserved).map(count));
-    let report = child::measure(run, runs, workers).map_err(Failure::failed)?;
+    let run = || match &job {
+        None if name == IDLE => Ok::<Counts, Failure>(Counts::default()),
+        None => Ok(count(weft_sim::run(&named()?, &mut Unobserved).map_err(Failure::failed)?)),
+        Some(job) => Ok(count(weft_sim::run(job, &mut Unobserved).map_err(Failure::failed)?)),
+    };
+    let report = child::measure(run, runs, workers)?;
     output::print_line(&serde_json::to_string(&report).map_err(Failure::failed)?)?;
     Ok(ExitCode::SUCCESS)
 }
