@@ -64,11 +64,13 @@ pub enum LabError {
     /// A command without a lab's name, and several are up.
     #[error("several labs are up ({up}); say which one with --lab NAME")]
     SeveralLabs { up: String },
-    #[error("lab `{lab}` has no node `{node}`; see: weft lab ps {lab}")]
+    #[error("lab `{lab}` has no node `{node}`; it has: {known}")]
     NoSuchNode {
         lab: String,
         /// The name asked for.
         node: String,
+        /// The nodes it has.
+        known: String,
     },
     #[error("node `{node}` has no interface `{interface}`; it has: {known}")]
     NoSuchInterface {

@@ -182,8 +182,13 @@ impl LabState {
 
     /// A node by name.
     pub fn node(&self, name: &str) -> Result<&NodeState, LabError> {
-        let missing = || LabError::NoSuchNode { lab: self.lab.clone(), node: name.to_owned() };
-        self.nodes.iter().find(|node| node.name == name).ok_or_else(missing)
+        self.nodes.iter().find(|node| node.name == name).ok_or_else(|| self.no_such_node(name))
+    }
+
+    /// Says that there is none of this name, and which there are.
+    pub(crate) fn no_such_node(&self, name: &str) -> LabError {
+        let known: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
+        LabError::NoSuchNode { lab: self.lab.clone(), node: name.to_owned(), known: known.join(", ") }
     }
 
     /// All namespaces.

@@ -238,12 +238,13 @@ fn a_trunk_is_captured_with_data_hellos_and_lsps() {
     let directory = tempfile::tempdir().unwrap();
     let wanted = CaptureOptions {
         lab: name.clone(),
-        node: "s1".into(),
-        interface: "s3".into(),
+        // Both ends, and another link of one of them: an RBridge has one tap for all of its ports.
+        ports: ["s1:s3", "s1:s4", "s3:s1"].map(|port| port.parse().unwrap()).into(),
         file: directory.path().join("trunk.pcapng"),
         filter: CaptureFilter::default(),
         packets: None,
         duration: None,
+        snap_bytes: None,
     };
     let captured = capturing(std::slice::from_ref(&wanted), || {
         assert!(pings(&campus, "h1", "h2") && pings(&campus, "h3", "h4"));
@@ -267,8 +268,16 @@ fn a_trunk_is_captured_with_data_hellos_and_lsps() {
         String::from_utf8_lossy(&output.stdout).lines().count()
     };
     let hellos = tshark("isis.hello");
-    let both_ways = ["udp && trill.ingress_nick == 257", "udp && trill.ingress_nick == 258"];
-    let data = both_ways.map(tshark);
+    let data = |port: &str, nick: u16, direction: u8| {
+        tshark(&format!(
+            "udp && trill.ingress_nick == {nick} && frame.interface_name == \"{port}\" && frame.packet_flags_direction == {direction}"
+        ))
+    };
+    // What leaves by one end comes in at the other, and goes by no other link.
+    let both_ways = |port: &str, [out, inwards]: [u8; 2]| [data(port, 257, out), data(port, 258, inwards)];
+    let near = both_ways("s1:s3", [2, 1]);
+    assert_eq!(near, both_ways("s3:s1", [1, 2]));
+    let data = near;
     eprintln!("{hellos} Hellos, {data:?} data frames, {:?} LSPs", tshark("isis.lsp"));
     assert!(hellos > 2 && data.iter().all(|count| *count > 0) && tshark("isis.lsp") > 0, "{hellos} {data:?}");
     assert_eq!(tshark("_ws.malformed"), 0);

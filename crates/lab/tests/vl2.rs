@@ -87,12 +87,12 @@ fn a_packet_at_a_tor_uplink_has_both_outer_headers() {
     let directory = tempfile::tempdir().unwrap();
     let wanted = CaptureOptions {
         lab: name,
-        node: "tor1".into(),
-        interface: "int1".into(),
+        ports: vec!["tor1:int1".parse().unwrap()],
         file: directory.path().join("vl2.pcapng"),
         filter: CaptureFilter { host: lab.state.node("s2").unwrap().aa, protocol: Some(6), arp: false },
         packets: Some(10),
         duration: None,
+        snap_bytes: None,
     };
     let captured = capturing(std::slice::from_ref(&wanted), || {
         assert_eq!(transfer(&lab, "s1", "s2", 100_000), 100_000);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use weft_lab::CapturePorts;
 
 use super::{DirectoryChoice, OutputFlag, OverlayChoice, VtepArgs};
 
@@ -193,15 +194,23 @@ Examples:
         #[arg(long, value_enum, default_value_t)]
         format: GraphFormat,
     },
-    /// Record the frames of one interface as pcapng, until Ctrl-C or a limit
+    /// Record the frames of interfaces in one pcapng file, until Ctrl-C or a limit
     #[command(after_help = "\
 Examples:
   weft lab capture tor1:agg1 -w shuffle.pcapng --count 100
+  weft lab capture tor1:agg1 agg1 s1:tor1 -w path.pcapng     one port, all of a node, what leads to a neighbour
+  weft lab capture --all --snap 128 -w all.pcapng            both ends of every link
   weft lab capture s1:eth0 -w - | wireshark -k -i -
+Frames are in the order of their times. At its end the file says of each port what the capture has lost, and what the
+lab's data path and queues have dropped there meanwhile, by reason.
 Between RBridges, whose frames no packet socket sees, the first 480 bytes of each frame come from their data paths.")]
     Capture {
-        /// The interface, as NODE:INTERFACE
-        port: String,
+        /// The ports: NODE:INTERFACE, NODE:NEIGHBOUR, or NODE for all of its ports
+        #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "PORT")]
+        ports: Vec<CapturePorts>,
+        /// Both ends of every link
+        #[arg(long)]
+        all: bool,
         /// The file; `-` is standard output
         #[arg(short, value_name = "FILE")]
         write: PathBuf,
@@ -214,6 +223,9 @@ Between RBridges, whose frames no packet socket sees, the first 480 bytes of eac
         /// Stop after this many seconds
         #[arg(long)]
         seconds: Option<f64>,
+        /// Keep so many bytes of each frame [default: all]
+        #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(14..))]
+        snap: Option<u32>,
     },
 }
 

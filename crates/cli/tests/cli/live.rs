@@ -91,7 +91,10 @@ fn links_and_switches_of_a_lab_fail_and_come_back_while_checks_follow() {
     assert_eq!(operstate("tor1", "agg1"), "UP");
     for (arguments, said) in [
         (&["fail", "s1"][..], "`s1` is no switch; name the two ends of its link, such as s1 tor1"),
-        (&["fail", "ghost"], "no node `ghost`"),
+        (&["fail", "ghost"], "no node `ghost`; it has: int1, "),
+        (&["capture", "ghost", "-w", "-"], "no node `ghost`; it has: int1, "),
+        (&["capture", "tor1:agg9", "-w", "-"], "node `tor1` has no interface `agg9`; it has: agg1, agg2, "),
+        (&["capture", "tor1:", "-w", "-"], "it is not NODE:INTERFACE"),
         (&["silence", "tor1", "tor2"], "no link between `tor1` and `tor2`"),
         (&["repair", "int1"], "nothing of int1 is broken in lab `live`; broken: nothing"),
         (&["fail", "int1", "--lab", "other"], "no lab called `other`"),

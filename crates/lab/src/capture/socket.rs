@@ -12,7 +12,8 @@ use crate::sys::{bind_to_interface, check, packet_socket, set_option};
 
 /// How long [`PacketSocket::receive`] waits.
 const PATIENCE: Duration = Duration::from_millis(100);
-const BUFFER_BYTES: usize = 32 << 20;
+/// Room for what a reader has not taken yet.
+pub(crate) const BUFFER_BYTES: usize = 32 << 20;
 
 /// A received frame; its bytes are in the caller's buffer.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +21,17 @@ pub(crate) struct Frame {
     pub(crate) time_since_1970: Duration,
     pub(crate) captured_bytes: usize,
     pub(crate) original_bytes: u32,
+    /// Whether it leaves by the interface.
+    pub(crate) outgoing: bool,
+}
+
+/// Frames of a socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// That came to it.
+    pub(crate) received: u64,
+    /// Of those, the ones that it had no room for.
+    pub(crate) dropped: u64,
 }
 
 pub(crate) struct PacketSocket(OwnedFd);
@@ -27,9 +39,14 @@ pub(crate) struct PacketSocket(OwnedFd);
 impl PacketSocket {
     /// Opens a socket on an interface of the calling thread's namespace. `ENODEV` if there is none of that name.
     pub(crate) fn open(interface: &str) -> io::Result<Self> {
+        Self::open_with_room(interface, BUFFER_BYTES)
+    }
+
+    /// The same with so many bytes of room.
+    pub(crate) fn open_with_room(interface: &str, bytes: usize) -> io::Result<Self> {
         let socket = Self(packet_socket()?);
         set_option(&socket.0, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-        set_socket_recv_buffer_size_force(&socket.0, BUFFER_BYTES)?;
+        set_socket_recv_buffer_size_force(&socket.0, bytes)?;
         set_socket_timeout(&socket.0, Timeout::Recv, Some(PATIENCE))?;
         bind_to_interface(&socket.0, interface, libc::ETH_P_ALL as u16)?;
         Ok(socket)
@@ -85,13 +102,15 @@ impl PacketSocket {
     fn receive_with(&self, buffer: &mut [u8], flags: libc::c_int) -> io::Result<Option<Frame>> {
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         let mut control = [0u64; 16];
-        // SAFETY: all-zero is a valid value of this plain C structure.
-        let mut message: libc::msghdr = unsafe { zeroed() };
+        // SAFETY: all-zero is a valid value of these plain C structures.
+        let (mut message, mut from): (libc::msghdr, libc::sockaddr_ll) = unsafe { (zeroed(), zeroed()) };
+        message.msg_name = (&raw mut from).cast();
+        message.msg_namelen = size_of_val(&from) as libc::socklen_t;
         message.msg_iov = &raw mut part;
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = size_of_val(&control);
-        // SAFETY: `message` points to `part` and `control`, and `part` to `buffer`; all live through the call and
+        // SAFETY: `message` points to `from`, `part` and `control`, and `part` to `buffer`; all live through the call and
         // their lengths are their own.
         let length = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, libc::MSG_TRUNC | flags) };
         if length < 0 {
@@ -106,11 +125,12 @@ impl PacketSocket {
             time_since_1970: time_in(&message),
             captured_bytes: original.min(buffer.len()),
             original_bytes: original as u32,
+            outgoing: from.sll_pkttype == libc::PACKET_OUTGOING,
         }))
     }
 
-    /// Frames that did not fit the socket's buffer since the last call.
-    pub(crate) fn dropped(&self) -> io::Result<u64> {
+    /// What came since the last call.
+    pub(crate) fn counts(&self) -> io::Result<Counts> {
         // SAFETY: all-zero is a valid value of this plain C structure.
         let mut statistics: libc::tpacket_stats = unsafe { zeroed() };
         let mut length = size_of_val(&statistics) as libc::socklen_t;
@@ -125,7 +145,7 @@ impl PacketSocket {
             )
         };
         check(result)?;
-        Ok(u64::from(statistics.tp_drops))
+        Ok(Counts { received: statistics.tp_packets.into(), dropped: statistics.tp_drops.into() })
     }
 }
 

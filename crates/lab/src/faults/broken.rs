@@ -181,8 +181,7 @@ impl<'a> Broken<'a> {
     }
 
     fn find(&self, name: &str) -> Result<NodeId, LabError> {
-        let missing = || LabError::NoSuchNode { lab: self.lab.state.lab.clone(), node: name.to_owned() };
-        self.lab.scenario.fabric.find(name).ok_or_else(missing)
+        self.lab.scenario.fabric.find(name).ok_or_else(|| self.lab.state.no_such_node(name))
     }
 
     /// Whether the far end is a server that was taken elsewhere with its link.

@@ -35,6 +35,7 @@ pub(crate) use faults::FaultSchedule;
 pub(crate) use namespace::visit;
 pub(crate) use ports::PortWatch;
 pub(crate) use probe::CS6;
+pub(crate) use qdisc::QdiscReader;
 pub use run::run;
 pub use worker::worker_main;
 

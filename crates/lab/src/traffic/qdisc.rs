@@ -22,23 +22,23 @@ const DROPS_AT: usize = 8;
 
 /// A root queueing discipline with all that is below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     /// Frames dropped since it was made.
-    pub(super) dropped_frames: u64,
+    pub(crate) dropped_frames: u64,
     /// Bytes that wait.
-    pub(super) queued_bytes: u64,
+    pub(crate) queued_bytes: u64,
 }
 
 /// An open rtnetlink socket; it stays in the namespace it was opened in.
-pub(super) struct QdiscReader(Rtnetlink);
+pub(crate) struct QdiscReader(Rtnetlink);
 
 impl QdiscReader {
-    pub(super) fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         Rtnetlink::open().map(Self)
     }
 
     /// The root qdisc of each interface index.
-    pub(super) fn roots(&mut self) -> io::Result<HashMap<u32, Queue>> {
+    pub(crate) fn roots(&mut self) -> io::Result<HashMap<u32, Queue>> {
         self.0.send(&message(RTM_GETQDISC, NLM_F_REQUEST | NLM_F_DUMP, &[0; TCMSG]))?;
         let mut queues = HashMap::new();
         while !read_messages(self.0.receive()?, &mut queues)? {}

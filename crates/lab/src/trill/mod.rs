@@ -8,7 +8,7 @@
 //! | [`links`] | rate, queue and delay of links, for whatever forwards |
 //! | [`stations`] | what hosts must leave to themselves, so that XDP can forward their frames |
 //! | [`held`] | what the process that measures holds: plain switches, links in virtual time |
-//! | [`trunk`] | frames of a link between RBridges, which no packet socket sees |
+//! | [`trunk`] | frames of links between RBridges, which no packet socket sees |
 //!
 //! A campus is a lab: its namespaces, processes and pins are recorded and removed as those of every lab.
 
@@ -27,7 +27,7 @@ pub(crate) use held::{Held, interfaces_of};
 pub(crate) use rbridges::{port_number, ways};
 pub use rbridges::{rbridge_keys, rbridge_socket};
 pub(crate) use stations::{do_without_driver, prepare as prepare_stations};
-pub(crate) use trunk::{End as TrunkEnd, Trunk};
+pub(crate) use trunk::{End as TrunkEnd, TrunkPort, Trunks};
 
 use crate::daemons::Launcher;
 use crate::error::LabError;

@@ -1,22 +1,21 @@
-//! Frames of a link between two RBridges. XDP takes and sends them past every packet socket, so they come from the taps of
-//! the two data paths: each shows what leaves by its end. What daemons send and receive a packet socket sees.
+//! Frames of links between RBridges. XDP takes and sends them past every packet socket, so they come from the taps of
+//! the data paths: each shows what leaves by its ends. What daemons send and receive a packet socket sees.
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::{ClockId, clock_gettime};
 use weft_datapath::trill::{Tap, Tapped};
 
-use crate::capture::{Frame, PacketSocket};
+use crate::capture::Frame;
 use crate::error::LabError;
 use crate::overlay::datapath_error;
 
 /// Ethertype of TRILL data; TRILL IS-IS is left to the packet socket.
 const TRILL: [u8; 2] = [0x22, 0xf3];
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// One end of a link between RBridges.
 #[derive(Clone, Debug)]
@@ -29,70 +28,83 @@ pub(crate) struct End {
     pub(crate) mac: [u8; 6],
 }
 
-/// The open taps of both ends, and a packet socket at one of them.
-pub(crate) struct Trunk {
-    socket: PacketSocket,
-    taps: Vec<(Tap, [u8; 6])>,
-    waiting: VecDeque<Tapped>,
+/// A port at such a link.
+#[derive(Clone, Debug)]
+pub(crate) struct TrunkPort {
+    /// What frames are to be known by.
+    pub(crate) place: usize,
+    pub(crate) own: End,
+    pub(crate) far: End,
+}
+
+/// The open taps of the RBridges at some links, one each: a tap has one reader.
+pub(crate) struct Trunks {
+    taps: Vec<(String, Tap)>,
+    wanted: Vec<Wanted>,
+    waiting: VecDeque<(usize, bool, Tapped)>,
     /// From the kernel's monotonic clock to the time since 1970.
     offset: Duration,
 }
 
-impl Trunk {
+/// What a tap's frames from this address are: those of a port, on their way out of it or into it.
+struct Wanted {
+    tap: usize,
+    mac: [u8; 6],
+    place: usize,
+    outgoing: bool,
+}
+
+impl Trunks {
     /// Opens the taps.
-    pub(crate) fn open(socket: PacketSocket, ends: &[End]) -> Result<Self, LabError> {
-        let open =
-            |end: &End| Ok((Tap::open_pinned(&end.pins, 1).map_err(|e| datapath_error(&end.node, &e))?, end.mac));
-        let taps = ends.iter().map(open).collect::<Result<_, LabError>>()?;
-        Ok(Self { socket, taps, waiting: VecDeque::new(), offset: offset() })
-    }
-
-    /// Waits a short time for a frame of either kind.
-    pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<Frame>> {
-        if let Some(frame) = self.tapped(buffer)? {
-            return Ok(Some(frame));
-        }
-        if let Some(frame) = self.socket.receive_now(buffer)? {
-            return Ok(Some(frame));
-        }
-        let mut sources: Vec<PollFd<'_>> = self.taps.iter().map(|(tap, _)| PollFd::new(tap, PollFlags::IN)).collect();
-        sources.push(PollFd::new(&self.socket, PollFlags::IN));
-        match poll(&mut sources, Some(&PATIENCE)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-        drop(sources);
-        self.receive_now(buffer)
-    }
-
-    /// The same without waiting.
-    pub(crate) fn receive_now(&mut self, buffer: &mut [u8]) -> io::Result<Option<Frame>> {
-        match self.tapped(buffer)? {
-            Some(frame) => Ok(Some(frame)),
-            None => self.socket.receive_now(buffer),
-        }
-    }
-
-    /// Frames that the packet socket could not hold since the last call.
-    pub(crate) fn dropped(&self) -> io::Result<u64> {
-        self.socket.dropped()
-    }
-
-    fn tapped(&mut self, buffer: &mut [u8]) -> io::Result<Option<Frame>> {
-        if self.waiting.is_empty() {
-            let mut taken = Vec::new();
-            for (tap, mac) in &self.taps {
-                let frames = tap.take().map_err(io::Error::other)?;
-                taken.extend(frames.into_iter().filter(|frame| leaves_by(&frame.bytes, *mac)));
+    pub(crate) fn open(ports: &[TrunkPort]) -> Result<Self, LabError> {
+        let mut trunks = Self { taps: Vec::new(), wanted: Vec::new(), waiting: VecDeque::new(), offset: offset() };
+        for TrunkPort { place, own, far } in ports {
+            for (end, outgoing) in [(own, true), (far, false)] {
+                let tap = trunks.tap_of(end)?;
+                trunks.wanted.push(Wanted { tap, mac: end.mac, place: *place, outgoing });
             }
-            taken.sort_by_key(|frame| frame.time_ns);
-            self.waiting = taken.into();
         }
-        let Some(frame) = self.waiting.pop_front() else { return Ok(None) };
+        Ok(trunks)
+    }
+
+    fn tap_of(&mut self, end: &End) -> Result<usize, LabError> {
+        if let Some(place) = self.taps.iter().position(|(node, _)| *node == end.node) {
+            return Ok(place);
+        }
+        let tap = Tap::open_pinned(&end.pins, 1).map_err(|error| datapath_error(&end.node, &error))?;
+        self.taps.push((end.node.clone(), tap));
+        Ok(self.taps.len() - 1)
+    }
+
+    /// What is readable when there is a frame.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.taps.iter().map(|(_, tap)| tap.as_fd())
+    }
+
+    /// The next frame with its port's place, if there is one.
+    pub(crate) fn receive_now(&mut self, buffer: &mut [u8]) -> io::Result<Option<(usize, Frame)>> {
+        if self.waiting.is_empty() {
+            self.take()?;
+        }
+        let Some((place, outgoing, frame)) = self.waiting.pop_front() else { return Ok(None) };
         let captured_bytes = frame.bytes.len().min(buffer.len());
         buffer[..captured_bytes].copy_from_slice(&frame.bytes[..captured_bytes]);
         let time_since_1970 = self.offset + Duration::from_nanos(frame.time_ns);
-        Ok(Some(Frame { time_since_1970, captured_bytes, original_bytes: frame.length }))
+        Ok(Some((place, Frame { time_since_1970, captured_bytes, original_bytes: frame.length, outgoing })))
+    }
+
+    fn take(&mut self) -> io::Result<()> {
+        let mut taken = Vec::new();
+        for (place, (_, tap)) in self.taps.iter().enumerate() {
+            for frame in tap.take().map_err(io::Error::other)? {
+                let of_it = |wanted: &&Wanted| wanted.tap == place && leaves_by(&frame.bytes, wanted.mac);
+                let ports = self.wanted.iter().filter(of_it).map(|wanted| (wanted.place, wanted.outgoing));
+                taken.extend(ports.map(|(place, outgoing)| (place, outgoing, frame.clone())));
+            }
+        }
+        taken.sort_by_key(|(_, _, frame)| frame.time_ns);
+        self.waiting = taken.into();
+        Ok(())
     }
 }
 

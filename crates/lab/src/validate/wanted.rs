@@ -121,8 +121,7 @@ impl Wanted {
 }
 
 pub(super) fn find(lab: &Lab, name: &str) -> Result<NodeId, LabError> {
-    let missing = || LabError::NoSuchNode { lab: lab.state.lab.clone(), node: name.to_owned() };
-    lab.scenario.fabric.find(name).ok_or_else(missing)
+    lab.scenario.fabric.find(name).ok_or_else(|| lab.state.no_such_node(name))
 }
 
 pub(super) fn find_switch(lab: &Lab, name: &str) -> Result<NodeId, LabError> {

@@ -103,12 +103,12 @@ pub(crate) fn seen_during(
     let directory = tempfile::tempdir().unwrap();
     let options = |(node, interface): &(&str, &str)| CaptureOptions {
         lab: lab.state.lab.clone(),
-        node: (*node).to_owned(),
-        interface: (*interface).to_owned(),
+        ports: vec![format!("{node}:{interface}").parse().unwrap()],
         file: directory.path().join(format!("{node}-{interface}.pcapng")),
         filter: CaptureFilter::default(),
         packets: None,
         duration: None,
+        snap_bytes: None,
     };
     let all: Vec<CaptureOptions> = ports.iter().map(options).collect();
     capturing(&all, || {

@@ -5,12 +5,12 @@ mod watch;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
 use serde::Serialize;
-use weft_lab::{CaptureFilter, CaptureOptions, LabEngine, LabError, LabOptions, LabRow, LabState};
+use weft_lab::{CaptureFilter, CaptureOptions, CapturePorts, LabEngine, LabError, LabOptions, LabRow, LabState};
 use weft_node::DaemonKind;
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{DirectoryStore, EngineError, Progress, Scenario, Transport};
@@ -52,7 +52,10 @@ pub(crate) fn lab(command: LabCommand, quiet: bool) -> Result<ExitCode, Failure>
         LabCommand::Validate { checks, common } => live::validate(checks.as_deref(), common, quiet),
         LabCommand::Watch { name, listen, output } => watch::watch(name, listen, output.output),
         LabCommand::Graph { fabric, format } => graph(&fabric, format),
-        LabCommand::Capture { port, write, lab, count, seconds } => capture(&port, &write, lab, count, seconds, quiet),
+        LabCommand::Capture { ports, all, write, lab, count, seconds, snap } => {
+            let ports = if all { vec![CapturePorts::All] } else { ports };
+            capture(ports, write, lab, Limits { count, seconds, snap }, quiet)
+        }
     }
 }
 
@@ -268,18 +271,21 @@ fn graph(name: &str, format: GraphFormat) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn capture(
-    port: &str,
-    file: &Path,
-    lab: Option<String>,
+/// How much a capture may become.
+struct Limits {
     count: Option<u64>,
     seconds: Option<f64>,
+    snap: Option<u32>,
+}
+
+fn capture(
+    ports: Vec<CapturePorts>,
+    file: PathBuf,
+    lab: Option<String>,
+    limits: Limits,
     quiet: bool,
 ) -> Result<ExitCode, Failure> {
-    let Some((node, interface)) = port.split_once(':') else {
-        return Err(Failure::usage(format!("`{port}` is not NODE:INTERFACE; write for example tor1:agg1")));
-    };
-    let duration = match seconds {
+    let duration = match limits.seconds {
         None => None,
         Some(seconds) => Some(
             Duration::try_from_secs_f64(seconds)
@@ -288,17 +294,18 @@ fn capture(
     };
     let options = CaptureOptions {
         lab: lab_name(lab)?,
-        node: node.to_owned(),
-        interface: interface.to_owned(),
-        file: file.to_owned(),
+        ports,
+        file,
         filter: CaptureFilter::default(),
-        packets: count,
+        packets: limits.count,
         duration,
+        snap_bytes: limits.snap,
     };
     let progress = TerminalProgress::new(true)?;
     let summary = weft_lab::capture(&options, &|| progress.interrupted()).map_err(failure)?;
     if !quiet {
-        eprintln!("{} frames written, {} lost", summary.packets, summary.dropped);
+        let at = if summary.ports == 1 { String::new() } else { format!(" of {} ports", summary.ports) };
+        eprintln!("{} frames{at} written, {} lost", summary.packets, summary.dropped);
     }
     Ok(ExitCode::SUCCESS)
 }
