@@ -27,6 +27,16 @@ impl Table {
         Ok(Self { map: object::map_handle(object, name)?, name })
     }
 
+    /// The one that is pinned there.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn at(pin: &Path, name: &'static str) -> Result<Self, DatapathError> {
+        let opened = MapHandle::from_pinned_path(pin);
+        let map = opened.map_err(|source| DatapathError::Map { map: name, what: "opening the pin of", source })?;
+        Ok(Self { map, name })
+    }
+
     /// The one that is pinned in a directory.
     pub(crate) fn pinned(dir: &Path, name: &'static str) -> Result<Self, DatapathError> {
         Ok(Self { map: pin::open_map(dir, name)?, name })

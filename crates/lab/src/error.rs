@@ -92,6 +92,9 @@ pub enum LabError {
     /// Only switches fail as a whole.
     #[error("`{node}` is no switch; name the two ends of its link, such as {node} {neighbour}")]
     NotASwitch { node: String, neighbour: String },
+    /// A link cannot be so much worse.
+    #[error("{0}")]
+    Impairment(String),
     /// What shall be repaired works.
     #[error("nothing of {what} is broken in lab `{lab}`; broken: {broken}")]
     NotBroken {

@@ -74,7 +74,7 @@ pub use capture::{CaptureFilter, CaptureOptions, CapturePorts, CaptureSummary, c
 pub use down::{Removed, down, down_all, down_matching, sweep_orphans};
 pub use engine::LabEngine;
 pub use error::LabError;
-pub use faults::{Change, LabActuator, fail, repair};
+pub use faults::{Change, Impaired, Impairment, LabActuator, fail, impair, repair};
 pub use frr::FrrConfig;
 pub use migration::{Move, move_server};
 pub use multicast::broadcast_amiss;

@@ -12,6 +12,7 @@
 use weft_scenario::engine::{Overlay, Scenario};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::topology::{Fabric, Role};
+use weft_scenario::units::BitsPerSec;
 
 use crate::plan::iproute::PortQueue;
 use crate::plan::{VXLAN_OVERHEAD_BYTES, inner_mtu_bytes};
@@ -92,9 +93,14 @@ impl Shaper {
 
     /// The queues of a link's end at `node`.
     pub(crate) fn queue(&self, fabric: &Fabric, link: LinkId, node: NodeId) -> PortQueue {
+        self.queue_at(fabric, link, node, fabric.link(link).spec.rate)
+    }
+
+    /// Those that it would have if it were declared with another rate.
+    pub(crate) fn queue_at(&self, fabric: &Fabric, link: LinkId, node: NodeId, declared: BitsPerSec) -> PortQueue {
         let spec = &fabric.link(link).spec;
         let accounting = self.accounting(fabric, link, node);
-        let rate = accounting.configured(spec.rate.0).max(8);
+        let rate = accounting.configured(declared.0).max(8);
         let least = self.least_burst(u64::from(spec.mtu_bytes));
         let lasting = (u128::from(rate) * u128::from(self.burst_time_ns) / 8_000_000_000) as u64;
         PortQueue {

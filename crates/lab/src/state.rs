@@ -11,6 +11,7 @@ use weft_scenario::topology::{Access, Fabric, Role};
 
 use crate::down;
 use crate::error::LabError;
+use crate::faults::Impaired;
 use crate::folder::Folder;
 use crate::home::{self, lab_dir, log_dir, make_dir, make_store_dir, socket_dir, write_atomically};
 use crate::plan::access;
@@ -55,6 +56,9 @@ pub struct LabState {
     /// Servers that are not where the fabric has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moved: Vec<MovedServer>,
+    /// Links that people have made worse.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub impaired: Vec<Impaired>,
 }
 
 /// A server that was taken to another rack.
@@ -129,6 +133,7 @@ impl LabState {
             seed: 0,
             faults: Vec::new(),
             moved: Vec::new(),
+            impaired: Vec::new(),
         }
     }
 

@@ -30,6 +30,10 @@ pub struct LabRow {
     pub processes_started: usize,
     /// Seconds since 1970 when it came up.
     pub created_unix_s: u64,
+    /// How many faults people have put into it.
+    pub broken: usize,
+    /// How many links they have made worse, each way for itself.
+    pub impaired: usize,
 }
 
 /// All labs that are up, in order of their names.
@@ -50,6 +54,8 @@ fn row(lab: &str) -> LabRow {
             processes_running: state.processes.iter().filter(|process| process.id.is_alive()).count(),
             processes_started: state.processes.len(),
             created_unix_s: state.created_unix_s,
+            broken: state.faults.len(),
+            impaired: state.impaired.len(),
             lab: state.lab,
             fabric: state.fabric,
             overlay: state.overlay,
@@ -63,6 +69,8 @@ fn row(lab: &str) -> LabRow {
             processes_running: 0,
             processes_started: 0,
             created_unix_s: 0,
+            broken: 0,
+            impaired: 0,
         },
     }
 }

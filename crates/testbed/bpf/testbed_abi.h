@@ -149,6 +149,16 @@ struct loss_constants {
 	__u8 reserved[2];
 };
 
+/* What a link does to the frames that come in by it. */
+struct impair_constants {
+	__u64 seed;           /* of the chance that decides about each frame */
+	__u64 threshold;      /* a frame is lost if a random 32-bit number is below it; 2^32: all are */
+	__u64 ticks_per_byte; /* of the line, ticks of 2^-10 ns; 0: it takes whatever comes */
+	__u64 queue_ns;       /* longest wait for the line; a frame that would wait longer is dropped */
+	__u32 overhead_bytes; /* that the line carries beside what the kernel counts: FCS, preamble, gap */
+	__u32 zero;
+};
+
 /* The start of a frame, as benchmarks write it. */
 struct frame_start {
 	__u8 bytes[128];
@@ -160,6 +170,12 @@ struct frame_start {
 	X(SPARED) /* one of those that may be lost, and was not */ \
 	X(LOST)   /* dropped: on purpose */
 
+/* What becomes of a frame that comes in by a link that is worse than it should be. */
+#define IMPAIR_OUTCOMES(X) \
+	X(PASSED)      /* goes on as it came */ \
+	X(LOST)        /* dropped: by chance */ \
+	X(BEYOND_RATE) /* dropped: more than the line and its queue take */
+
 /* What became of a frame at the plain switch. */
 #define L2_OUTCOMES(X) \
 	X(FORWARDED) /* known destination MAC */ \
@@ -168,6 +184,8 @@ struct frame_start {
 
 #define L2_ENUMERATOR(name) L2_##name,
 #define LOSS_ENUMERATOR(name) LOSS_##name,
+#define IMPAIR_ENUMERATOR(name) IMPAIR_##name,
 
 enum loss_outcome { LOSS_OUTCOMES(LOSS_ENUMERATOR) LOSS_OUTCOME_COUNT };
+enum impair_outcome { IMPAIR_OUTCOMES(IMPAIR_ENUMERATOR) IMPAIR_OUTCOME_COUNT };
 enum l2_outcome { L2_OUTCOMES(L2_ENUMERATOR) L2_OUTCOME_COUNT };

@@ -5,6 +5,7 @@
 //! | [`tester`] | the test centre's generator, analyser and emulated links |
 //! | [`bed`] | parts of beds for experiments: segments for streams, ends that poll |
 //! | [`l2`] | the plain layer-2 switch that every ratio is over |
+//! | [`impair`] | links that lose a share of their frames, or carry less |
 //! | [`loss`] | a network that loses datagrams of one port, or everything |
 //! | [`mod@bench`] | nanoseconds per packet of the programs, relative to the plain switch at the same hook |
 //! | [`load`] | load for directory servers, with latencies |
@@ -19,7 +20,9 @@ pub mod bed;
 pub mod bench;
 pub mod cpu;
 mod cut;
+mod detour;
 pub mod etcd;
+pub mod impair;
 pub mod l2;
 pub mod load;
 pub mod loss;

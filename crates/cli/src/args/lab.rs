@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use weft_lab::CapturePorts;
+use weft_scenario::units::{BitsPerSec, Nanos};
 
 use super::{DirectoryChoice, OutputFlag, OverlayChoice, VtepArgs};
 
@@ -89,7 +90,26 @@ Examples:
   weft lab silence tor1 agg1
   weft lab repair tor1 agg1")]
     Silence(FaultArgs),
-    /// Mend what `fail` and `silence` have broken
+    /// Make a link worse: it loses frames, carries less, is late
+    #[command(after_help = "\
+Examples:
+  weft lab impair tor1 agg1 --loss 1             one frame in a hundred, each way; which ones is up to --seed
+  weft lab impair tor1 agg1 --rate 10Mbit/s      the slower link, with the same buffer
+  weft lab impair s1 tor1 --loss 30 --one-way    only what s1 sends
+  weft lab impair tor1 agg1 --delay 5ms --jitter 1ms
+  weft lab repair tor1 agg1
+
+It takes the place of what was worse there before. Delays are the kernel's network emulator's (module sch_netem).")]
+    Impair {
+        /// The two ends of the link
+        #[arg(num_args = 2, required = true, value_names = ["A", "B"])]
+        ends: Vec<String>,
+        #[command(flatten)]
+        how: ImpairArgs,
+        #[command(flatten)]
+        common: LiveArgs,
+    },
+    /// Mend what `fail`, `silence` and `impair` have done
     #[command(after_help = "\
 Examples:
   weft lab repair tor1 agg1
@@ -98,7 +118,7 @@ Examples:
         /// A switch, or the two ends of a link
         #[arg(num_args = 1..=2, required_unless_present = "all", conflicts_with = "all")]
         what: Vec<String>,
-        /// Everything that is broken in this lab
+        /// Everything that is broken or worse than it should be in this lab
         #[arg(long)]
         all: bool,
         #[command(flatten)]
@@ -236,6 +256,32 @@ pub(crate) struct FaultArgs {
     pub(crate) what: Vec<String>,
     #[command(flatten)]
     pub(crate) common: LiveArgs,
+}
+
+/// How much worse a link becomes.
+#[derive(Args, Debug)]
+pub(crate) struct ImpairArgs {
+    /// Share of the frames that is lost, percent
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) loss: Option<f64>,
+    /// The link's rate, such as 10Mbit/s
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Option<BitsPerSec>,
+    /// How much later frames come, such as 5ms
+    #[arg(long, value_name = "TIME")]
+    pub(crate) delay: Option<Nanos>,
+    /// How much more or less than that, by chance
+    #[arg(long, value_name = "TIME", requires = "delay")]
+    pub(crate) jitter: Option<Nanos>,
+    /// Share of the frames that is not delayed and overtakes others, percent
+    #[arg(long, value_name = "PERCENT", requires = "delay")]
+    pub(crate) reorder: Option<f64>,
+    /// Decides which frames are lost [default: chance does, and `weft lab ps` says it]
+    #[arg(long, value_name = "N", requires = "loss")]
+    pub(crate) seed: Option<u64>,
+    /// Only what the first node sends to the second
+    #[arg(long)]
+    pub(crate) one_way: bool,
 }
 
 /// Of every verb that changes a lab.

@@ -40,7 +40,7 @@ pub(crate) use directory::{AdminArgs, CertsArgs, DirectoryCommand, KeyArgs, Poli
 #[cfg(feature = "lab")]
 pub(crate) use init::InitArgs;
 #[cfg(feature = "lab")]
-pub(crate) use lab::{DaemonArgs, GraphFormat, LabCommand, LiveArgs, NodeCommand};
+pub(crate) use lab::{DaemonArgs, GraphFormat, ImpairArgs, LabCommand, LiveArgs, NodeCommand};
 #[cfg(feature = "lab")]
 pub(crate) use measure::{IpChoice, MeasureCommand, MethodChoice, PortArgs, ReplayArgs};
 pub(crate) use sim::{SimArgs, TrafficArgs, WorkloadChoice};

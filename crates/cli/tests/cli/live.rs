@@ -97,16 +97,65 @@ fn links_and_switches_of_a_lab_fail_and_come_back_while_checks_follow() {
         (&["capture", "tor1:", "-w", "-"], "it is not NODE:INTERFACE"),
         (&["silence", "tor1", "tor2"], "no link between `tor1` and `tor2`"),
         (&["repair", "int1"], "nothing of int1 is broken in lab `live`; broken: nothing"),
+        (&["impair", "tor1", "agg1", "--loss", "101"], "a loss of 101 % cannot be; choose 0 to 100"),
+        (&["impair", "tor1", "agg1", "--rate", "0 bit/s"], "a rate of 0 bit/s cannot be"),
+        (&["impair", "tor1", "agg1", "--rate", "fast"], "`fast` is not a rate; write for example `20 Mbit/s`"),
+        (&["impair", "tor1", "tor2", "--loss", "1"], "no link between `tor1` and `tor2`"),
+        (&["impair", "tor1", "agg1"], "nothing would be worse; give a loss, a rate or a delay"),
         (&["fail", "int1", "--lab", "other"], "no lab called `other`"),
     ] {
         let output = run(&[&["lab"], arguments].concat());
         assert!(!output.status.success() && text(&output.stderr).contains(said), "{}", text(&output.stderr));
     }
     assert_passes(&[checks]);
+    // Worse links are said to be so, beside what is broken, and are mended in the same way.
+    ok(&["lab", "impair", "tor1", "agg1", "--loss", "12.5", "--rate", "1Mbit/s", "--seed", "7", "--quiet"]);
+    ok(&["lab", "silence", "tor1", "agg1", "--quiet"]);
+    let (all, one) = (ok(&["lab", "ps"]), ok(&["lab", "ps", "live"]));
+    assert!(all.contains("up, 1 broken, 2 impaired"), "{all}");
+    for line in ["tor1 agg1", "tor1 -> agg1   loses 12.5 % (seed 7), carries 1 Mbit/s", "agg1 -> tor1 "] {
+        assert!(one.contains(line), "{one}");
+    }
+    ok(&["lab", "repair", "tor1", "agg1", "--quiet"]);
+    assert!(!ok(&["lab", "ps", "live"]).contains("loses"));
+    assert_passes(&[checks]);
+    a_killed_impairment_is_written_down_or_was_none();
     // What is still broken goes with the lab.
     ok(&["lab", "silence", "int2", "--quiet"]);
+    ok(&["lab", "impair", "tor1", "agg1", "--loss", "10", "--quiet"]);
     ok(&["lab", "down", "live"]);
     assert_eq!(before, Machine::now());
+}
+
+/// What the kernel says of both ends of a link, queues, classes and programs at XDP, and what the lab has pinned there.
+fn both_ends() -> String {
+    let said = |node: &str, interface: &str| {
+        let ask = |words: &[&str]| ok(&[&["lab", "exec", node, "--"], words, &["dev", interface]].concat());
+        [ask(&["tc", "qdisc", "show"]), ask(&["tc", "class", "show"]), ask(&["ip", "link", "show"])].concat()
+    };
+    let pins = std::fs::read_dir("/run/weft/lab-bpf/live/faults").into_iter().flatten().flatten();
+    let pins: Vec<_> = pins.map(|pin| pin.file_name()).collect();
+    format!("{}{}{pins:?}", said("tor1", "agg1"), said("agg1", "tor1"))
+}
+
+/// Killed at any moment, a command leaves a link as before or as the lab's state says, and `repair` brings all of it back.
+fn a_killed_impairment_is_written_down_or_was_none() {
+    let before = both_ends();
+    let mut left = 0;
+    for ms in [1, 3, 6, 10, 15, 20, 25, 30, 40, 60] {
+        let mut command = weft();
+        command.args(["lab", "impair", "tor1", "agg1", "--loss", "50", "--rate", "2Mbit/s", "--quiet"]);
+        let mut child = command.stderr(Stdio::null()).spawn().expect("the binary starts");
+        std::thread::sleep(Duration::from_millis(ms));
+        let _ = child.kill();
+        child.wait().expect("the child is ours");
+        let is_written = ok(&["lab", "ps", "live"]).contains("loses 50 %");
+        left += usize::from(is_written);
+        assert!(is_written || both_ends() == before, "killed after {ms} ms");
+        ok(&["lab", "repair", "--all", "--quiet"]);
+        assert_eq!(both_ends(), before, "killed after {ms} ms");
+    }
+    eprintln!("{left} of 10 were written down when they were killed");
 }
 
 /// Frames of a campus and of tunnels at edge switches meet XDP programs, in whose place a silent link's are.
@@ -128,6 +177,10 @@ fn a_lab_of_each_overlay_does_without_a_link_and_has_it_back() {
     ] {
         ok(&["lab", "up", fabric, "--overlay", overlay, "--quiet"]);
         assert_passes(&checks);
+        // A worse link carries what its programs do, and they have their places again afterwards.
+        ok(&["lab", "impair", a, b, "--loss", "0.001", "--quiet"]);
+        assert_passes(&checks);
+        ok(&["lab", "repair", a, b, "--quiet"]);
         // A spanning tree takes seconds for each change, and its bridges have no programs to take the place of.
         let verbs = if overlay == "bridge" { &["fail"][..] } else { &["fail", "silence"] };
         for verb in verbs {

@@ -18,6 +18,7 @@ use weft_scenario::id::NodeId;
 use weft_scenario::topology::Fabric;
 
 use super::ports::Port;
+use crate::faults::dropped_on_purpose;
 use crate::home::{namespace_path, pin_dir};
 use crate::netns;
 use crate::state::LabState;
@@ -36,6 +37,11 @@ pub(super) fn now(state: &LabState, fabric: &Fabric, ports: &[Port]) -> Vec<Drop
         let name = &fabric.node(node).name;
         for ((place, port), frames) in of_node.iter().zip(queues(state, name, &of_node)) {
             all[*place].insert(format!("queue of {name}:{}", port.interface), frames);
+        }
+        for (place, port) in of_node.iter() {
+            let on_purpose = port.link.map(|link| dropped_on_purpose(&state.lab, node, link)).unwrap_or_default();
+            let at = format!("{name}:{}", port.interface);
+            all[*place].extend(on_purpose.into_iter().map(|(reason, count)| (format!("{reason} at {at}"), count)));
         }
         for (number, reason, count) in data_path(&pin_dir(&state.lab).join(name)) {
             for (place, port) in &of_node {

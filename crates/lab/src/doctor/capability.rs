@@ -135,8 +135,8 @@ table! {
         "weft measure between ports of your own";
     /// Loops around programs.
     Benches: "eBPF: benches", &[Object("bench"), Object("bench_trill")], &[BenchDatapath], "weft run vxlan/encapsulations";
-    /// Links that lose, and cuts.
-    Losses: "eBPF: losses", &[Object("loss")], &[Use::Losses, VxlanPlans, TrillPlans], "faults of kind `link-down`";
+    /// Links that lose, or carry less, and cuts.
+    Losses: "eBPF: losses", &[Object("loss"), Object("impair")], &[Use::Losses, VxlanPlans, TrillPlans], "faults of kind `link-down`";
 }
 
 /// The line of a capability.

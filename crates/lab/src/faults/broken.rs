@@ -19,7 +19,7 @@ use crate::up::Lab;
 use crate::{overlay, routes};
 
 /// A node's end of a link.
-type Port = (NodeId, LinkId);
+pub(super) type Port = (NodeId, LinkId);
 
 /// What is broken. Links that are down or silent stay so when this is dropped if they are down, and not if they are silent; see
 /// [`Self::keep`].
@@ -77,7 +77,7 @@ impl<'a> Broken<'a> {
 
     /// Where the cuts of a port are kept, each with its interface.
     fn pins(&self, (node, link): Port) -> Result<Vec<(PathBuf, String)>, LabError> {
-        let folder = overlay::make_pin_dir(&self.lab.state.lab, "faults")?;
+        let folder = overlay::make_pin_dir(&self.lab.state.lab, super::PINS)?;
         let ports = interfaces(&self.lab.scenario, link, node).into_iter().enumerate();
         // Numbers: names in a bpffs may not contain dots.
         let pin = |place: usize| folder.join(format!("{}-{}-{place}", node.0, link.0));
@@ -106,6 +106,12 @@ impl<'a> Broken<'a> {
         self.down = wanted;
         self.settle_silence()?;
         self.move_anycast()
+    }
+
+    /// Lets these ports hear again until [`Self::settle`], so that other programs there can come and go: a program that has the
+    /// place of another one must be the last that took it.
+    pub(super) fn lift_silence(&mut self, ports: &BTreeSet<Port>) {
+        self.silent.retain(|port, _| !ports.contains(port));
     }
 
     /// Both ends of a silent link hear nothing and can still send: a sender does not notice.
@@ -149,13 +155,8 @@ impl<'a> Broken<'a> {
         self.lab.inside(node, || ports.iter().map(|port| cuts.cut(&port.interface)).collect())
     }
 
-    /// Links between two nodes, at least one.
     fn between(&self, a: &str, b: &str) -> Result<Vec<LinkId>, LabError> {
-        let fabric = &self.lab.scenario.fabric;
-        let (from, to) = (self.find(a)?, self.find(b)?);
-        let leads = |link: &&LinkId| fabric.link(**link).far_end(from).is_some_and(|port| port.node == to);
-        let links: Vec<LinkId> = fabric.links_of(from).iter().filter(leads).copied().collect();
-        if links.is_empty() { Err(LabError::NoSuchLink { a: a.to_owned(), b: b.to_owned() }) } else { Ok(links) }
+        between(self.lab, a, b)
     }
 
     /// Ports to take down: at the failed switch itself, or at the switch's end of a failed link. The far end sees its
@@ -181,7 +182,7 @@ impl<'a> Broken<'a> {
     }
 
     fn find(&self, name: &str) -> Result<NodeId, LabError> {
-        self.lab.scenario.fabric.find(name).ok_or_else(|| self.lab.state.no_such_node(name))
+        find(self.lab, name)
     }
 
     /// Whether the far end is a server that was taken elsewhere with its link.
@@ -267,6 +268,19 @@ impl<'a> Broken<'a> {
     fn links(&self) -> BTreeSet<LinkId> {
         self.down.iter().chain(self.silent.keys()).map(|(_, link)| *link).collect()
     }
+}
+
+/// Links between two nodes, at least one.
+pub(super) fn between(lab: &Lab, a: &str, b: &str) -> Result<Vec<LinkId>, LabError> {
+    let fabric = &lab.scenario.fabric;
+    let (from, to) = (find(lab, a)?, find(lab, b)?);
+    let leads = |link: &&LinkId| fabric.link(**link).far_end(from).is_some_and(|port| port.node == to);
+    let links: Vec<LinkId> = fabric.links_of(from).iter().filter(leads).copied().collect();
+    if links.is_empty() { Err(LabError::NoSuchLink { a: a.to_owned(), b: b.to_owned() }) } else { Ok(links) }
+}
+
+fn find(lab: &Lab, name: &str) -> Result<NodeId, LabError> {
+    lab.scenario.fabric.find(name).ok_or_else(|| lab.state.no_such_node(name))
 }
 
 /// Anycast LAs that a switch owns.

@@ -1,7 +1,8 @@
 //! Breaks and mends a lab while traffic runs: switches and links go down at both ends or fall silent, anycast LAs find new
-//! owners.
+//! owners, links are worse than they should be.
 
 mod broken;
+mod impair;
 mod live;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,8 +19,13 @@ use crate::traffic::FaultActuator;
 use crate::up::Lab;
 
 use broken::Broken;
+pub(crate) use impair::dropped as dropped_on_purpose;
+pub use impair::{Impaired, Impairment};
 pub(crate) use live::links_of;
-pub use live::{Change, fail, repair};
+pub use live::{Change, fail, impair, repair};
+
+/// Folder of a lab's pins for all of this.
+const PINS: &str = "faults";
 
 /// How long after a repair the kernel's routes are watched.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(60);

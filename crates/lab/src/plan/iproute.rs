@@ -146,6 +146,41 @@ impl End {
     }
 }
 
+impl PortQueue {
+    /// Lines that give classes that are there this rate.
+    pub(crate) fn rates(&self) -> [String; 2] {
+        [(1, self.burst), (2, self.control_burst)].map(|(class, burst)| self.class("change", class, burst))
+    }
+
+    fn class(&self, verb: &str, class: u32, burst: u64) -> String {
+        let Self { device, rate, quantum, .. } = self;
+        format!(
+            "class {verb} dev {device} parent 1: classid 1:{class} htb rate {rate}bit burst {burst} cburst {burst} quantum {quantum}"
+        )
+    }
+
+    /// Lines that let frames wait in the classes as they do, in the place of whatever they wait in.
+    pub(crate) fn plain(&self) -> [String; 2] {
+        self.leaves("replace")
+    }
+
+    fn leaves(&self, verb: &str) -> [String; 2] {
+        let Self { device, buffer, .. } = self;
+        [
+            format!("qdisc {verb} dev {device} parent 1:1 handle 10: bfifo limit {buffer}"),
+            format!("qdisc {verb} dev {device} parent 1:2 handle 20: pfifo limit 1000"),
+        ]
+    }
+
+    /// Lines that let frames of both classes wait in the kernel's network emulator, told this; at most `frames` of data.
+    pub(crate) fn emulated(&self, told: &str, frames: u64) -> [String; 2] {
+        let device = &self.device;
+        [(1, 30, frames), (2, 40, 1000)].map(|(class, handle, limit)| {
+            format!("qdisc replace dev {device} parent 1:{class} handle {handle}: netem limit {limit} {told}")
+        })
+    }
+}
+
 impl Ip {
     pub(crate) fn up(device: &str) -> Self {
         Self::Set { device: device.to_owned(), up: true }
@@ -275,17 +310,13 @@ impl fmt::Display for Forward {
 
 impl fmt::Display for PortQueue {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { device, rate, burst, control_burst, quantum, buffer, .. } = self;
+        let Self { device, burst, control_burst, .. } = self;
         let stab = if self.counts_layer1 { " stab overhead 24 linklayer ethernet" } else { "" };
         writeln!(f, "qdisc add dev {device} root handle 1:{stab} htb default 1")?;
         for (class, burst) in [(1, burst), (2, control_burst)] {
-            writeln!(
-                f,
-                "class add dev {device} parent 1: classid 1:{class} htb rate {rate}bit burst {burst} cburst {burst} quantum {quantum}"
-            )?;
+            writeln!(f, "{}", self.class("add", class, *burst))?;
         }
-        writeln!(f, "qdisc add dev {device} parent 1:1 handle 10: bfifo limit {buffer}")?;
-        write!(f, "qdisc add dev {device} parent 1:2 handle 20: pfifo limit 1000")?;
+        write!(f, "{}", self.leaves("add").join("\n"))?;
         let control =
             [("ip", 1, "ip protocol 89 0xff"), ("ip", 1, "ip tos 0xc0 0xfc"), ("arp", 2, "u32 0 0")].into_iter();
         control.into_iter().try_for_each(|(protocol, preference, what)| {

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use weft_lab::validate::Wanted;
-use weft_lab::{Change, LabError, LabOptions, Move};
+use weft_lab::{Change, Impaired, Impairment, LabError, LabOptions, Move};
 use weft_scenario::fault::FaultKind;
 
 use super::{failure, lab_name, this_program};
-use crate::args::LiveArgs;
+use crate::args::{ImpairArgs, LiveArgs, Output};
 use crate::commands::fabric;
 use crate::exit::{self, Failure};
 use crate::output::{self, Rows};
@@ -29,6 +29,20 @@ pub(super) fn fail(
         [] => return Err(Failure::usage("name a switch, or the two ends of a link")),
     };
     change(common, quiet, |lab, progress| weft_lab::fail(lab, &fault, progress))
+}
+
+/// Makes the links between two nodes worse.
+pub(super) fn impair(ends: &[String], how: &ImpairArgs, common: LiveArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let [a, b] = ends else { return Err(Failure::usage("name the two ends of a link")) };
+    let by = Impairment {
+        loss_percent: how.loss.unwrap_or_default(),
+        seed: how.seed,
+        rate: how.rate,
+        delay: how.delay,
+        jitter: how.jitter,
+        reorder_percent: how.reorder.unwrap_or_default(),
+    };
+    change(common, quiet, |lab, progress| weft_lab::impair(lab, [a, b], &by, how.one_way, progress))
 }
 
 pub(super) fn repair(what: &[String], common: LiveArgs, quiet: bool) -> Result<ExitCode, Failure> {
@@ -114,20 +128,39 @@ fn change(
     let lab = lab_name(common.lab)?;
     let progress = TerminalProgress::new(quiet)?;
     let change = work(&lab, &progress).map_err(failure)?;
-    let mut rows = Rows::new(&["broken", "how"]);
-    for fault in &change.broken {
-        let (what, how) = words(fault);
-        rows.push(vec![what, how.to_owned()]);
-    }
-    let (broken, kernel_ms, routes_s) = (change.broken.len(), change.kernel_s * 1e3, change.routes_s);
+    let rows = amiss(&change.broken, &change.impaired);
+    let (amiss, kernel_ms, routes_s) = (rows.rows.len(), change.kernel_s * 1e3, change.routes_s);
     output::print(common.output.output, &rows, &Said { schema_version: 1, what: change })?;
     if !quiet {
         let routes =
             routes_s.map_or_else(String::new, |seconds| format!(", routes followed {:.0} ms later", seconds * 1e3));
-        let rest = if broken == 0 { "nothing is broken" } else { "mend it: weft lab repair" };
+        let rest = if amiss == 0 { "nothing is broken" } else { "mend it: weft lab repair" };
         eprintln!("done in {kernel_ms:.0} ms{routes}; {rest}");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says, if anything is broken or worse than it should be, what.
+pub(super) fn print_amiss(broken: &[FaultKind], impaired: &[Impaired]) -> Result<(), Failure> {
+    let rows = amiss(broken, impaired);
+    if rows.rows.is_empty() {
+        return Ok(());
+    }
+    output::print_line("")?;
+    output::print(Output::Table, &rows, &())
+}
+
+/// What is broken, and what is worse than it should be.
+fn amiss(broken: &[FaultKind], impaired: &[Impaired]) -> Rows {
+    let mut rows = Rows::new(&["broken", "how"]);
+    for fault in broken {
+        let (what, how) = words(fault);
+        rows.push(vec![what, how.to_owned()]);
+    }
+    for one in impaired {
+        rows.push(vec![format!("{} -> {}", one.from, one.to), one.by.to_string()]);
+    }
+    rows
 }
 
 fn words(fault: &FaultKind) -> (String, &'static str) {

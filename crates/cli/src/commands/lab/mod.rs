@@ -46,6 +46,7 @@ pub(crate) fn lab(command: LabCommand, quiet: bool) -> Result<ExitCode, Failure>
             |node| FaultKind::SwitchSilent { node },
             |a, b| FaultKind::LinkSilent { a, b },
         ),
+        LabCommand::Impair { ends, how, common } => live::impair(&ends, &how, common, quiet),
         LabCommand::Repair { what, all: _, common } => live::repair(&what, common, quiet),
         LabCommand::Apply { fabric, common } => live::apply(&fabric, common, quiet),
         LabCommand::Move { server, edge, common } => live::move_server(&server, &edge, common, quiet),
@@ -182,7 +183,13 @@ struct LabList {
 
 fn ps(name: Option<&str>, format: Output) -> Result<ExitCode, Failure> {
     match name {
-        Some(name) => ps_nodes(&weft_lab::ps(name).map_err(failure)?, format)?,
+        Some(name) => {
+            let state = weft_lab::ps(name).map_err(failure)?;
+            ps_nodes(&state, format)?;
+            if format == Output::Table {
+                live::print_amiss(&state.faults, &state.impaired)?;
+            }
+        }
         None => {
             weft_lab::home::folders_are_ours().map_err(failure)?;
             ps_labs(weft_lab::list(), format)?;
@@ -198,12 +205,18 @@ fn ps_labs(labs: Vec<LabRow>, format: Output) -> Result<(), Failure> {
             lab.lab.clone(),
             lab.fabric.clone(),
             word(&lab.overlay),
-            lab.status.clone(),
+            amiss(lab),
             lab.nodes.to_string(),
             format!("{}/{}", lab.processes_running, lab.processes_started),
         ]);
     }
     output::print(format, &rows, &LabList { schema_version: 1, labs })
+}
+
+/// The lab's status, and whether somebody has changed it.
+fn amiss(lab: &LabRow) -> String {
+    let counted = |count: usize, what: &str| if count > 0 { format!(", {count} {what}") } else { String::new() };
+    format!("{}{}{}", lab.status, counted(lab.broken, "broken"), counted(lab.impaired, "impaired"))
 }
 
 fn ps_nodes(state: &LabState, format: Output) -> Result<(), Failure> {
