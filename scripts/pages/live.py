@@ -141,7 +141,12 @@ def by_keyboard(browser, link, interface):
     browser.until(f"weftPage.replay.state({link}, weftPage.replay.end) === 'silent'", 5)
     expect(interface.is_up(), "a silent link stays up")
     browser.until("!document.getElementById('repair-all').disabled", 25)
+    browser.ask("document.querySelector('#act [data-verb=impair]').focus()")
+    browser.key("Enter")
+    browser.until("document.getElementById('done').textContent.includes('2 slow ways')", 25)
+    browser.until("!document.getElementById('repair-all').disabled", 25)
     press(browser, "#repair-all")
+    browser.until("document.getElementById('done').textContent.endsWith('0 faults now.')", 25)
     browser.until(f"weftPage.replay.state({link}, weftPage.replay.end) === '' && weftPage.replay.broken.size === 0", 25)
 
 

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use weft_lab::validate::{self, Validation, Wanted};
-use weft_lab::{Change, LabError, LabOptions};
+use weft_lab::{Change, Impairment, LabError, LabOptions};
 use weft_scenario::engine::Progress;
 use weft_scenario::fault::FaultKind;
 use weft_scenario::topology::from_yaml;
@@ -65,6 +65,11 @@ pub fn all() -> Vec<Verb> {
                 broken(lab, &what.fault(switch, |a, b| FaultKind::LinkSilent { a, b })?, progress)
             },
         ),
+        Verb::of(
+            ("impair", CHANGES),
+            "Makes the links between two nodes lose, slow down or be late",
+            |lab, to: Worse, progress| Ok(weft_lab::impair(lab, [&to.from, &to.to], &to.by, to.one_way, progress)?),
+        ),
         Verb::of(("repair", CHANGES), "Mends what is named, or everything", |lab, what: Mended, progress| {
             Ok(weft_lab::repair(lab, what.named()?, progress)?)
         }),
@@ -118,6 +123,20 @@ impl What {
             _ => Err(Refusal::Request("`what` is a switch, or the two ends of a link".to_owned())),
         }
     }
+}
+
+/// A link that is to be worse.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Worse {
+    /// Node that sends.
+    from: String,
+    /// Node that receives.
+    to: String,
+    /// Only what the one sends to the other.
+    #[serde(default)]
+    one_way: bool,
+    #[serde(flatten)]
+    by: Impairment,
 }
 
 /// What is mended.

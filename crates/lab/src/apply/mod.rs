@@ -80,7 +80,9 @@ fn may_change(lab: &Lab, fabric: &Fabric) -> Result<(), String> {
         |fabric: &Fabric| fabric.outside().is_some() || fabric.broadcast().is_some() || fabric.dhcp().is_some();
     match () {
         () if lab.state.owner.is_some() => Err("it belongs to a run".to_owned()),
-        () if !lab.state.faults.is_empty() => Err("something in it is broken: weft lab repair --all".to_owned()),
+        () if !(lab.state.faults.is_empty() && lab.state.impaired.is_empty()) => {
+            Err("something in it is broken: weft lab repair --all".to_owned())
+        }
         () if !lab.state.moved.is_empty() => {
             Err("servers of it are away from home: weft lab move SERVER HOME".to_owned())
         }

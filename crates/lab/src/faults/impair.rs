@@ -35,7 +35,7 @@ const DELAY_MAX: Nanos = Nanos(60_000_000_000);
 const FRAME_MIN_BYTES: u64 = 60 + LAYER1_BYTES;
 
 /// How much worse a link is, one way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Impairment {
     /// Share of the frames that is lost, percent.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -58,7 +58,7 @@ pub struct Impairment {
 }
 
 /// What is worse between two nodes, one way.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Impaired {
     /// Node that sends.
     pub from: String,

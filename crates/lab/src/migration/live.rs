@@ -89,7 +89,7 @@ fn ends(lab: &Lab, server: &str, edge: &str) -> Result<(NodeId, NodeId), LabErro
             "only servers of a VL2 lab move; others have no directory that follows".to_owned(),
         ));
     }
-    let missing = |node: &str| LabError::NoSuchNode { lab: lab.state.lab.clone(), node: node.to_owned() };
+    let missing = |node: &str| lab.state.no_such_node(node);
     let (id, there) =
         (fabric.find(server).ok_or_else(|| missing(server))?, fabric.find(edge).ok_or_else(|| missing(edge))?);
     if fabric.node(id).role != Role::Server {

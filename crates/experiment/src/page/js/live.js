@@ -12,7 +12,7 @@ class Live {
     this.page = null;
     this.what = null;
     this.done = document.getElementById("done");
-    for (const button of document.querySelectorAll("#act [data-verb]")) button.addEventListener("click", () => this.act(button.dataset.verb, { what: this.what.names }));
+    for (const button of document.querySelectorAll("#act [data-verb]")) button.addEventListener("click", () => this.act(button.dataset.verb, this.request(button.dataset.verb)));
     document.getElementById("repair-all").addEventListener("click", () => this.act("repair", { all: true }));
     this.racks = document.getElementById("racks");
     this.racks.addEventListener("change", () => this.act("move", { server: this.what.server, edge: this.racks.value }));
@@ -120,18 +120,24 @@ class Live {
     this.racks.replaceChildren(made("option", { textContent: "\u2026", value: "", disabled: true, selected: true }), ...racks.map(one => made("option", { textContent: Painter.line(one.name), value: one.name })));
   }
 
+  // A link is slowed down to a tenth of what its fabric says.
+  request(verb) {
+    const { names, link } = this.what;
+    if (verb !== "impair") return { what: names };
+    return { from: names[0], to: names[1], rate: `${Math.round(this.page.replay.links[link].rate_bps / 10)} bit/s` };
+  }
+
   show() {
     if (!this.what) return;
     const { names, link, node, whole } = this.what;
     const { replay } = this.page;
     const of = link === undefined ? replay.nodes[node].links : [link];
-    const broken = replay.broken.has(names.join("-")) || replay.broken.has([...names].reverse().join("-"));
     const dead = of.length > 0 && of.every(one => replay.state(one, replay.end) === "down");
     Lists.put(document.getElementById("subject"), names.map(Painter.line).join(" \u2013 "));
-    const may = { fail: whole && !dead, silence: whole && !dead, repair: whole && broken };
+    const may = { fail: whole && !dead, silence: whole && !dead, impair: whole && !dead && link !== undefined, repair: whole };
     for (const button of document.querySelectorAll("#act [data-verb]")) button.disabled = this.busy || !may[button.dataset.verb];
     this.racks.disabled = this.busy;
-    document.getElementById("repair-all").disabled = this.busy || replay.broken.size === 0;
+    document.getElementById("repair-all").disabled = this.busy;
     if (!whole) this.say("Several are drawn as one here; break them by name: weft lab fail A B.");
   }
 
@@ -148,7 +154,7 @@ class Live {
         return;
       }
       const routes = said.routes_s === null ? "" : `, routes followed ${Math.round(said.routes_s * 1000)} ms later`;
-      this.say(`Done in ${Math.max(1, Math.round(said.kernel_s * 1000))} ms${routes}. ${Words.count(said.broken.length, "fault")} now.`);
+      this.say(`Done in ${Math.max(1, Math.round(said.kernel_s * 1000))} ms${routes}. ${Words.count(said.broken.length, "fault")} now${said.impaired?.length > 0 ? `, ${Words.count(said.impaired.length, "slow way")}` : ""}.`);
     } catch (error) {
       this.say(error.message, true);
     } finally {
