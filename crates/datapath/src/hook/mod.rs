@@ -168,9 +168,8 @@ impl Attached {
     pub fn keep(mut self, pin: &Path) -> Result<(), DatapathError> {
         remove_pin(pin)?;
         match &mut self.0 {
-            Means::Link(link) => link.pin(pin).map_err(|source| {
-                DatapathError::from_kernel(format!("pinning a program at {}", pin.display()), source)
-            }),
+            // libbpf pins none that it has opened from a pin.
+            Means::Link(link) => pin_fd(link.as_fd(), pin),
             Means::Filter(filter) => {
                 let filter = filter.clone();
                 filter.pin(pin)?;
