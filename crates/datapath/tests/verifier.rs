@@ -17,6 +17,8 @@ const BUDGET: &[(&str, u32)] = &[
     ("vtep_uplink", 24_000),
     ("vtep_access_xdp", 8000),
     ("vtep_uplink_xdp", 4000),
+    ("impair_tc", 230),
+    ("impair_xdp", 230),
     ("bench_empty", 10),
     ("bench_empty_tc", 10),
     ("bench_push_50", 50),
