@@ -4,16 +4,19 @@ use std::path::{Path, PathBuf};
 
 use minijinja::value::Serde;
 use minijinja::{Environment, Value, context};
+use weft_scenario::record::LinkRow;
 use weft_scenario::topology::Fabric;
 
-use crate::analysis::Input;
+use crate::analysis::{Input, TrialKey};
 use crate::figure;
 use crate::metric::{Estimate, Findings};
 use crate::page::{self, Replays};
 use crate::plan::{PlanError, PlanSpec};
 use crate::query::load::read_fabric;
 use crate::query::{Database, QueryError};
-use crate::run_folder::{FolderError, Manifest, read_trials, record_files, shell_words, write_synced};
+use crate::run_folder::{
+    FolderError, Manifest, read_keys, read_some_trials, read_trials, record_files, shell_words, write_synced,
+};
 use crate::summary::{RunSummary, SCHEMA_VERSION};
 use crate::{comparison, table, verdict};
 
@@ -80,6 +83,11 @@ pub struct Told {
 
 /// The page for one or more runs.
 pub fn render(runs: &[Run<'_>]) -> Result<String, ReportError> {
+    render_beside(runs, None)
+}
+
+/// The same, with a picture of what the runs do otherwise.
+fn render_beside(runs: &[Run<'_>], picture: Option<figure::Figure>) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::Html);
     environment.add_template("report", TEMPLATE)?;
@@ -88,8 +96,7 @@ pub fn render(runs: &[Run<'_>]) -> Result<String, ReportError> {
     let manifests: Vec<&Manifest> = runs.iter().map(|run| run.manifest).collect();
     let settings = comparison::differences(&manifests);
     let runs: Vec<Value> = runs.iter().map(run_values).collect();
-    let comparison =
-        context! { headings => Serde(comparison::HEADINGS), rows => Serde(beside), settings => Serde(settings) };
+    let comparison = context! { headings => Serde(comparison::HEADINGS), rows => Serde(beside), settings => Serde(settings), picture => picture.map(figure_value) };
     let style = Value::from_safe_string(STYLE.to_owned());
     Ok(environment.get_template("report")?.render(context! { runs, comparison, style })?)
 }
@@ -215,7 +222,7 @@ pub fn redraw(folders: &[PathBuf]) -> Result<Redrawn, ReportError> {
             Ok(Run { summary, manifest, input, findings, files, link_base, told: None, replays })
         })
         .collect::<Result<_, ReportError>>()?;
-    let page = render(&runs)?;
+    let page = render_beside(&runs, difference(folders, &stored)?)?;
     let (Some(first), Some(summary)) = (folders.first(), summaries.first()) else { return Err(ReportError::Nothing) };
     let path = first.join(if folders.len() == 1 { "report.html" } else { SIDE_BY_SIDE });
     write_synced(&path, &page)?;
@@ -225,6 +232,22 @@ pub fn redraw(folders: &[PathBuf]) -> Result<Redrawn, ReportError> {
         write_synced(&first.join("summary.json"), &format!("{json}\n"))?;
     }
     Ok(Redrawn { page: path, summaries })
+}
+
+/// Two runs on one network, the second minus the first, at the first place of their sweeps.
+fn difference(folders: &[PathBuf], stored: &[Stored]) -> Result<Option<figure::Figure>, ReportError> {
+    let ([one, other], [first, second]) = (folders, stored) else { return Ok(None) };
+    let Some(fabric) = first.fabrics.first().filter(|fabric| second.fabrics.first() == Some(fabric)) else {
+        return Ok(None);
+    };
+    let trials = |folder: &Path, run: &Stored| {
+        let (records, axes) = (folder.join("records"), &run.spec.axes);
+        let first = read_keys(&records, axes)?.into_iter().next();
+        let setting = |key: &TrialKey| (key.point.clone(), key.workload.clone(), key.overlay);
+        let wanted = move |key: &TrialKey| first.as_ref().is_some_and(|first| setting(first) == setting(key));
+        read_some_trials(&records, axes, &[LinkRow::KIND], &wanted)
+    };
+    Ok(page::difference::drawn(fabric, &trials(one, first)?, &trials(other, second)?))
 }
 
 /// What [`redraw`] made.

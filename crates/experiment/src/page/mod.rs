@@ -9,6 +9,7 @@
 
 pub mod choice;
 pub mod chunk;
+pub(crate) mod difference;
 pub mod document;
 mod events;
 mod flows;
