@@ -282,8 +282,8 @@ mod tests {
         let kinds: Vec<u32> = blocks.iter().map(|block| block[0]).collect();
         assert_eq!(kinds, [SECTION_HEADER, 1, 1, 6, 5]);
         assert_eq!(blocks[2][3], 96, "snap length");
-        assert_eq!(blocks[2][8..11], [3 | 6 << 16, u32::from_le_bytes(*b"a li"), u32::from_le_bytes(*b"nk\0\0")]);
-        assert_eq!(blocks[2][11..14], [8 | 8 << 16, 7, 0], "speed");
+        assert_eq!(blocks[2][6..9], [3 | 6 << 16, u32::from_le_bytes(*b"a li"), u32::from_le_bytes(*b"nk\0\0")]);
+        assert_eq!(blocks[2][9..12], [8 | 8 << 16, 7, 0], "speed");
         let packet = &blocks[3];
         assert_eq!(packet[2..7], [1, 0, 5, 5, 60]);
         assert_eq!(packet[7..12], [0xaaaa_aaaa, 0xaa, 2 | 4 << 16, 2, 0], "outbound, behind the padded frame");
