@@ -11,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 for replay in true false; do
-  sed -e 's#^id = .*#id = "test/recording"#' -e 's/^repetitions = .*/repetitions = 1/' -e 's/^bytes_per_flow = "1408 kB".*/bytes_per_flow = "470 kB"/' \
+  sed -e '0,/^id = .*/s##id = "test/recording"#' -e 's/^repetitions = .*/repetitions = 1/' -e 's/^bytes_per_flow = "1408 kB".*/bytes_per_flow = "470 kB"/' \
     -e "s/^interval = \"250 ms\"/interval = \"250 ms\"\nreplay = $replay/" plans/vl2/fig09-shuffle.toml > "$work/$replay.toml"
 done
 question="select sum((1 - idle_ratio) * took) as busy_s from (
@@ -19,7 +19,7 @@ question="select sum((1 - idle_ratio) * took) as busy_s from (
 for pair in $(seq "$pairs"); do
   for replay in true false; do
     # What the claims come to is another matter.
-    "$weft" run "$work/$replay.toml" --engine lab --out "$work/$replay-$pair" --quiet > /dev/null || [[ $? == 3 || $? == 5 ]]
+    "$weft" run "$work/$replay.toml" --engine lab --out "$work/$replay-$pair" --quiet > /dev/null 2>&1 || [[ $? == 3 || $? == 5 ]]
     "$weft" query "$work/$replay-$pair" "$question" -o csv | tail -1 >> "$work/$replay.csv"
   done
   paste -d' ' "$work/true.csv" "$work/false.csv" | awk 'END { printf "with %.2f s of CPU, without %.2f s: %.3f\n", $1, $2, $1 / $2 }'
