@@ -36,7 +36,9 @@ impl Server {
         std::fs::write(&file, settings_text(&config)).unwrap();
         let program = example_program("directory-daemon").into_os_string();
         let words: Vec<_> = limit.iter().map(Into::into).chain([program, file.into_os_string()]).collect();
-        let child = Command::new(&words[0]).args(&words[1..]).stderr(File::create(&stderr).unwrap()).spawn().unwrap();
+        // What it says last is looked at, and a backtrace would come behind it.
+        let (mut command, said) = (Command::new(&words[0]), File::create(&stderr).unwrap());
+        let child = command.args(&words[1..]).env("RUST_BACKTRACE", "0").stderr(said).spawn().unwrap();
         Self { child, admin_socket: config.admin_socket, stderr }
     }
 

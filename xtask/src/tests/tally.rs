@@ -7,6 +7,9 @@ use std::path::Path;
 
 use weft_needs::Skip;
 
+/// Characters.
+const MOST_OF_A_REASON: usize = 400;
+
 /// Test functions by how they ended; libtest takes those that skip for passed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ends {
@@ -21,9 +24,8 @@ impl Ends {
     pub(super) fn add(&mut self, executable: &str, said: &str, ended_well: bool) {
         let failed = self.failed;
         said.lines().filter_map(|line| line.strip_prefix("test result: ")).for_each(|counts| self.count(counts));
-        let culprit =
-            |line: &str| Some(format!("{executable}: {}", line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?));
-        self.culprits.extend(said.lines().filter_map(culprit));
+        let tests = said.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
+        self.culprits.extend(tests.map(|test| format!("{executable}: {test}{}", reason(said, test))));
         if !ended_well && self.failed == failed {
             self.failed += 1;
             self.culprits.push(executable.to_owned());
@@ -39,6 +41,15 @@ impl Ends {
         self.passed += before("passed");
         self.failed += before("failed");
     }
+}
+
+/// Why a test failed: where it panicked, and the first line of what it said then. Empty if another thread did.
+fn reason(said: &str, test: &str) -> String {
+    let mut lines = said.lines();
+    let is_its = |line: &&str| line.starts_with(&format!("thread '{test}'")) && line.contains(" panicked at ");
+    let place = lines.find(is_its).and_then(|line| line.split(" panicked at ").nth(1));
+    let text: String = lines.next().unwrap_or_default().chars().take(MOST_OF_A_REASON).collect();
+    place.map(|place| format!(": {place} {text}")).unwrap_or_default()
 }
 
 /// Prints it; `recorded` is the file that skips were appended to. Whether all is as it must be.
@@ -87,12 +98,17 @@ mod tests {
         let mut ends = Ends::default();
         let well = "running 5 tests\ntest result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out\n";
         ends.add("a.rs", well, true);
-        let badly =
-            "test x::y ... FAILED\ntest z ... ok\ntest result: FAILED. 40 passed; 1 failed; 0 ignored; 0 measured\n";
+        let badly = "test x::y ... FAILED\ntest z ... ok\n\nthread 'x::y' (7) panicked at b.rs:3:5:\nno moon\nnote: run\n\
+                     test result: FAILED. 40 passed; 1 failed; 0 ignored; 0 measured\n";
         ends.add("b.rs", badly, false);
-        assert_eq!(ends, Ends { passed: 43, failed: 1, culprits: vec!["b.rs: x::y".into()] });
+        assert_eq!(ends, Ends { passed: 43, failed: 1, culprits: vec!["b.rs: x::y: b.rs:3:5: no moon".into()] });
         let (text, is_good) = summary(&ends, &BTreeSet::new(), &[], false);
-        assert!(text.contains("43 passed, 1 failed") && text.contains("failed: b.rs: x::y\n") && !is_good, "{text}");
+        assert!(
+            text.contains("43 passed, 1 failed")
+                && text.contains("failed: b.rs: x::y: b.rs:3:5: no moon\n")
+                && !is_good,
+            "{text}"
+        );
     }
 
     #[test]

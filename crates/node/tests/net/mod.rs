@@ -189,6 +189,8 @@ fn receive_all(listener: &TcpListener) -> usize {
 /// Numbered datagrams in a steady stream, while something else happens.
 pub(crate) struct Stream {
     ended: Arc<AtomicBool>,
+    /// What the machine's queues in front of its receivers had dropped before.
+    backlog: u64,
     sender: std::thread::JoinHandle<u64>,
     sink: UdpSocket,
 }
@@ -213,7 +215,7 @@ impl Stream {
             }
             number
         });
-        let stream = Self { ended, sender, sink };
+        let stream = Self { ended, backlog: dropped_from_backlogs(), sender, sink };
         let mut first = [0; 8];
         wait_until("the stream arrives", || stream.sink.peek(&mut first).is_ok());
         stream
@@ -238,11 +240,22 @@ impl Stream {
             }
         }
         let lost: Vec<u64> = (0..sent).filter(|number| !arrived.contains(number)).collect();
-        if let [first, .., last] = lost[..] {
-            eprintln!("of {sent} datagrams {} between number {first} and {last} never arrived", lost.len());
+        if let (Some(first), Some(last)) = (lost.first(), lost.last()) {
+            let elsewhere = dropped_from_backlogs() - self.backlog;
+            eprintln!(
+                "of {sent} datagrams {} between number {first} and {last} never arrived; the machine's backlogs dropped {elsewhere}",
+                lost.len()
+            );
         }
         (sent, lost.len() as u64)
     }
+}
+
+/// Frames that the machine had no room for between one interface and the next, of all namespaces: the second column is theirs.
+fn dropped_from_backlogs() -> u64 {
+    let text = std::fs::read_to_string("/proc/net/softnet_stat").unwrap();
+    let dropped = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();
+    text.lines().filter_map(dropped).sum()
 }
 
 /// A daemon as a process, which ends with this value also when its test fails.
