@@ -78,9 +78,7 @@ pub fn run(
     }
     let end = sampler.sample(clock())?;
     watch.report(&sampler, end);
-    if let Some(replay) = watch.replay.take() {
-        sampler.finish_replay(replay.reel, end.time_ns)?;
-    }
+    let replay_cpu_ns = watch.replay.take().map(|replay| replay.finish(&mut sampler, end.time_ns)).transpose()?;
     let probed = probes.map(Prober::finish).unwrap_or_default();
     workers.stop(&table)?;
     events.extend(faults.finish(&clock)?);
@@ -95,7 +93,7 @@ pub fn run(
     }
     (records.gaps, records.trips) = (probed.gaps, probed.trips);
     records.cost = cost.map_err(TrafficError::system("measure CPU cost"))?.flatten().into_iter().collect();
-    records.facts.extend(accounts.close(setup, end.time_ns)?);
+    records.facts.extend(accounts.close(setup, end.time_ns, replay_cpu_ns)?);
     Ok(records)
 }
 
@@ -195,6 +193,8 @@ fn rate_text(bits_per_second: f64) -> String {
 struct Replay {
     reel: Reel,
     ticker: Ticker,
+    /// What all of it has cost, on this thread.
+    cpu_ns: u64,
 }
 
 impl Replay {
@@ -202,15 +202,24 @@ impl Replay {
     fn begin(sampler: &mut Sampler<'_>, sample_interval: Nanos) -> Result<Self, TrafficError> {
         let mut reel = Reel::new(REPLAY_INTERVAL.min(sample_interval), REPLAY_TIMES_MOST);
         let interval = sampler.sample_replay(&mut reel, 0)?;
-        Ok(Self { reel, ticker: Ticker::new(interval.0, 0) })
+        Ok(Self { reel, ticker: Ticker::new(interval.0, 0), cpu_ns: 0 })
     }
 
     fn sample_if_due(&mut self, sampler: &mut Sampler<'_>, time_ns: u64) -> Result<(), TrafficError> {
         if self.ticker.due(time_ns) {
+            let before = sys::now_ns(ClockId::ThreadCPUTime);
             let interval = sampler.sample_replay(&mut self.reel, time_ns)?;
             self.ticker.slow_down(interval.0);
+            self.cpu_ns += sys::now_ns(ClockId::ThreadCPUTime) - before;
         }
         Ok(())
+    }
+
+    /// Leaves the rows with the sampler; how long this thread worked for them since the first byte.
+    fn finish(self, sampler: &mut Sampler<'_>, end_ns: u64) -> Result<u64, TrafficError> {
+        let before = sys::now_ns(ClockId::ThreadCPUTime);
+        sampler.finish_replay(self.reel, end_ns)?;
+        Ok(self.cpu_ns + sys::now_ns(ClockId::ThreadCPUTime) - before)
     }
 }
 
@@ -262,8 +271,13 @@ impl Accounts {
         })
     }
 
-    /// Facts about the whole run, which took `wall_ns`.
-    fn close(&mut self, setup: &TrafficSetup, wall_ns: u64) -> Result<Vec<(String, f64)>, TrafficError> {
+    /// Facts about the whole run, which took `wall_ns`, and its replay so much of this thread.
+    fn close(
+        &mut self,
+        setup: &TrafficSetup,
+        wall_ns: u64,
+        replay_cpu_ns: Option<u64>,
+    ) -> Result<Vec<(String, f64)>, TrafficError> {
         let sampler_cpu_ns = sys::now_ns(ClockId::ThreadCPUTime) - self.own_cpu_ns;
         let machine = CoreTimes::read()?;
         let ours = own_user_ticks()?.saturating_sub(self.own_user_ticks);
@@ -273,7 +287,9 @@ impl Accounts {
         let foreign = all.saturating_sub(ours) as f64 / capacity_ticks;
         let mut facts = TcpCounters::read(&setup.hosts)?.facts_since(self.tcp).to_vec();
         facts.push(("foreign_cpu_ratio".to_owned(), foreign.min(1.0)));
-        facts.push(("sampler_cpu_ratio".to_owned(), sampler_cpu_ns as f64 / 1e9 / wall_s));
+        let of_a_core = |cpu_ns: u64| cpu_ns as f64 / 1e9 / wall_s;
+        facts.push(("sampler_cpu_ratio".to_owned(), of_a_core(sampler_cpu_ns)));
+        facts.extend(replay_cpu_ns.map(|cpu_ns| ("replay_cpu_ratio".to_owned(), of_a_core(cpu_ns))));
         Ok(facts)
     }
 }
