@@ -119,6 +119,7 @@ impl LabSession<'_> {
             probed: if outside { ends.len().checked_sub(1) } else { None },
             hosts: ends.into_iter().map(host).collect(),
             watched: watched_ports(lab),
+            daemons: lab.state.processes.clone(),
             segments_per_skb: lab.scenario.transport.segments_per_skb,
             congestion_control: lab.scenario.transport.congestion_control,
             worker_command: self.worker_command.to_vec(),

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use weft_scenario::record::Records;
+use weft_scenario::record::{DaemonRow, Records};
 use weft_scenario::topology::Fabric;
 
 use super::events::Event;
@@ -26,9 +26,9 @@ pub struct Chunk {
     /// For each direction at each time: bytes that wait. Empty where the rows do not say.
     pub queued_bytes: Vec<Vec<u64>>,
     pub events: Vec<Event>,
-    /// Of a network that runs: CPU of drawn nodes' daemons in thousandths of a core, at the last time. Others used none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_milli: Option<Vec<(usize, u32)>>,
+    /// Readings of CPU: place of a time, and drawn nodes whose daemons used any, with thousandths of a core since the reading before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cpu_milli: Vec<(usize, Vec<(usize, u32)>)>,
     /// Of a network that runs: how many probes hear nothing at the last time, of how many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet: Option<(u32, u32)>,
@@ -55,7 +55,8 @@ impl Chunk {
             all.extend(more.chunks_exact(2).flat_map(|pair| [begin + pair[0], pair[1]]));
         }
         self.events.extend(next.events.iter().cloned());
-        self.cpu_milli = next.cpu_milli.clone().or(self.cpu_milli.take());
+        let readings = next.cpu_milli.iter().map(|(place, nodes)| (begin as usize + place, nodes.clone()));
+        self.cpu_milli.extend(readings);
         self.quiet = next.quiet.or(self.quiet);
     }
 
@@ -68,6 +69,11 @@ impl Chunk {
             let later = all.chunks_exact(2).filter(|pair| pair[0] >= times as u64);
             *all = later.flat_map(|pair| [pair[0] - times as u64, pair[1]]).collect();
         }
+        self.cpu_milli.retain_mut(|(place, _)| {
+            let stays = *place >= times;
+            *place -= if stays { times } else { 0 };
+            stays
+        });
         let first = self.times_ns.first().copied().unwrap_or(u64::MAX);
         self.events.retain(|event| event.time_ns >= first || stays(event));
     }
@@ -121,7 +127,35 @@ pub(super) fn of(picture: &Picture<'_>, records: &Records, events: Vec<Event>) -
             .collect(),
     };
     let times_ns = times(readings.iter().map(|(time_ns, ..)| *time_ns));
-    (times_ns.len() > 1).then(|| fill(picture, times_ns, readings, has_queues, events))
+    let cpu_milli = cpu(picture, &times_ns, &records.daemons);
+    let filled = |times_ns| Chunk { cpu_milli, ..fill(picture, times_ns, readings, has_queues, events) };
+    (times_ns.len() > 1).then(|| filled(times_ns))
+}
+
+/// Readings of CPU, each at the first time that is not before it.
+fn cpu(picture: &Picture<'_>, times_ns: &[u64], rows: &[DaemonRow]) -> Vec<(usize, Vec<(usize, u32)>)> {
+    let mut readings: BTreeMap<usize, Vec<(&str, f64)>> = BTreeMap::new();
+    for row in rows {
+        let place = times_ns.partition_point(|time_ns| *time_ns < row.time_ns).min(times_ns.len().saturating_sub(1));
+        readings.entry(place).or_default().push((&row.node, row.cpu_ratio));
+    }
+    readings.into_iter().map(|(place, usage)| (place, cpu_by_node(picture, usage))).collect()
+}
+
+/// What the daemons of drawn nodes used, in thousandths of a core; those that used none are left out.
+pub(super) fn cpu_by_node<'n>(
+    picture: &Picture<'_>,
+    usage: impl IntoIterator<Item = (&'n str, f64)>,
+) -> Vec<(usize, u32)> {
+    let mut sums: BTreeMap<usize, f64> = BTreeMap::new();
+    for (name, ratio) in usage {
+        let drawn = picture.real.find(name).and_then(|node| picture.node(node.index()));
+        if let Some(node) = drawn {
+            *sums.entry(node).or_default() += ratio;
+        }
+    }
+    let milli = sums.into_iter().map(|(node, ratio)| (node, (1e3 * ratio).round() as u32));
+    milli.filter(|(_, milli)| *milli > 0).collect()
 }
 
 /// The direction that sends at an interface of a node.
@@ -208,6 +242,23 @@ mod tests {
         let link = &fabric.links()[direction / 2];
         let port = if direction.is_multiple_of(2) { &link.a } else { &link.b };
         (fabric.node(port.node).name.clone(), port.interface.clone())
+    }
+
+    #[test]
+    fn cpu_is_that_of_drawn_nodes_at_the_time_that_has_seen_it() {
+        let fabric = pair();
+        let picture = Picture::of(&fabric).unwrap();
+        let name = |number: usize| fabric.nodes()[number].name.clone();
+        let row = |time_ns, node, cpu_ratio| DaemonRow { time_ns, node, cpu_ratio };
+        let rows =
+            [row(5, name(1), 0.25), row(5, name(0), 0.0), row(5, "nobody".to_owned(), 1.0), row(99, name(0), 0.0614)];
+        assert_eq!(cpu(&picture, &[0, 10, 20], &rows), [(1, vec![(1, 250)]), (2, vec![(0, 61)])]);
+        let mut chunk =
+            Chunk { times_ns: vec![0, 10, 20], cpu_milli: cpu(&picture, &[0, 10, 20], &rows), ..Chunk::default() };
+        let next = Chunk { times_ns: vec![30], cpu_milli: vec![(0, vec![(1, 9)])], ..Chunk::default() };
+        chunk.append(&next);
+        chunk.forget(2, |_| false);
+        assert_eq!(chunk.cpu_milli, [(0, vec![(0, 61)]), (1, vec![(1, 9)])]);
     }
 
     #[test]

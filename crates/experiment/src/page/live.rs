@@ -6,7 +6,7 @@ use weft_scenario::fault::FaultKind;
 use weft_scenario::record::{Moment, PortMoment};
 use weft_scenario::topology::Fabric;
 
-use super::chunk::{Chunk, Reading, directions, reading_of, sums};
+use super::chunk::{Chunk, Reading, cpu_by_node, directions, reading_of, sums};
 use super::document::Document;
 use super::events::{Event, struck_event};
 use super::picture::Picture;
@@ -31,8 +31,8 @@ pub struct Feed<'a> {
 pub struct Seen {
     /// What is broken, where that may have changed.
     pub broken: Option<Vec<FaultKind>>,
-    /// CPU of nodes' daemons, in thousandths of a core, where it was read.
-    pub usage: Option<Vec<(String, u32)>>,
+    /// CPU of nodes' daemons, 1 is a core, where it was read.
+    pub usage: Option<Vec<(String, f64)>>,
     /// Of probes between servers: how many hear nothing now, and how many there are.
     pub quiet: (u32, u32),
     /// What happened beside faults: kind and words.
@@ -78,7 +78,8 @@ impl<'a> Feed<'a> {
         }
         self.before = now;
         chunk.events = self.events(moment.time_ns, &seen);
-        chunk.cpu_milli = seen.usage.map(|usage| self.by_node(usage));
+        let usage = seen.usage.iter().map(|usage| usage.iter().map(|(node, ratio)| (node.as_str(), *ratio)));
+        chunk.cpu_milli = usage.map(|usage| (0, cpu_by_node(&self.picture, usage))).collect();
         chunk.quiet = Some(seen.quiet);
         self.keep(&chunk);
         chunk
@@ -99,11 +100,6 @@ impl<'a> Feed<'a> {
         let said = seen.events.iter().map(|(kind, words)| Event::said(time_ns, kind, words.clone()));
         events.extend(said);
         events
-    }
-
-    fn by_node(&self, usage: Vec<(String, u32)>) -> Vec<(usize, u32)> {
-        let node = |name: &str| self.picture.node(self.picture.real.find(name)?.index());
-        usage.into_iter().filter_map(|(name, milli)| Some((node(&name)?, milli))).collect()
     }
 
     /// Keeps a chunk for who comes later, and forgets what is older than enough, but for faults that still are.
@@ -212,7 +208,7 @@ mod tests {
         let fabric = fabric();
         let mut feed = Feed::of(&fabric, ports(&fabric)).unwrap();
         let name = fabric.nodes()[1].name.clone();
-        let usage = Some(vec![(name, 250), ("nobody".to_owned(), 9)]);
-        assert_eq!(feed.take(&moment(0, 2, 0), Seen { usage, ..Seen::default() }).cpu_milli, Some(vec![(1, 250)]));
+        let usage = Some(vec![(name, 0.25), ("nobody".to_owned(), 0.009)]);
+        assert_eq!(feed.take(&moment(0, 2, 0), Seen { usage, ..Seen::default() }).cpu_milli, [(0, vec![(1, 250)])]);
     }
 }

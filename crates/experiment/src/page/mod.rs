@@ -23,7 +23,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use minijinja::{Environment, Value, context};
 use sha2::{Digest, Sha256};
-use weft_scenario::record::{EventRow, LinkRow, MigrationRow, ReplayRow, RowKind, WayRow, WindowRow};
+use weft_scenario::record::{DaemonRow, EventRow, LinkRow, MigrationRow, ReplayRow, RowKind, WayRow, WindowRow};
 use weft_scenario::topology::Fabric;
 
 use crate::analysis::{TrialKey, TrialRecords};
@@ -33,8 +33,15 @@ use crate::run_folder::{read_keys, read_some_trials, write_synced};
 use document::Document;
 
 /// The rows that a page is made of.
-pub const READS: &[RowKind] =
-    &[ReplayRow::KIND, LinkRow::KIND, EventRow::KIND, MigrationRow::KIND, WayRow::KIND, WindowRow::KIND];
+pub const READS: &[RowKind] = &[
+    ReplayRow::KIND,
+    DaemonRow::KIND,
+    LinkRow::KIND,
+    EventRow::KIND,
+    MigrationRow::KIND,
+    WayRow::KIND,
+    WindowRow::KIND,
+];
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = concat!(include_str!("vendor/uPlot.min.css"), "\n", include_str!("page.css"));

@@ -31,6 +31,7 @@ use weft_scenario::engine::CongestionControl;
 use weft_scenario::fault::Fault;
 use weft_scenario::workload::WorkloadError;
 
+use crate::state::ProcessState;
 pub(crate) use faults::FaultSchedule;
 pub(crate) use namespace::visit;
 pub(crate) use ports::PortWatch;
@@ -74,6 +75,8 @@ pub struct TrafficSetup {
     pub probed: Option<usize>,
     /// Links to record.
     pub watched: Vec<WatchedPort>,
+    /// Daemons of the lab, whose CPU a replay shows.
+    pub daemons: Vec<ProcessState>,
     /// Largest number of segments that a server's interface takes as one buffer; 0: not set.
     pub segments_per_skb: u32,
     /// What every socket must use; a run on a namespace with another default is refused.

@@ -19,6 +19,7 @@ use super::sampler::Sampler;
 use super::table::{Table, now_ns};
 use super::{FaultActuator, TrafficError, TrafficSetup};
 use crate::sys;
+use crate::watch::usage::Usage;
 
 /// From "all listen" to the first connection, so that every worker sees the start before it comes.
 const LEAD_NS: u64 = 50_000_000;
@@ -31,6 +32,8 @@ const TCP_LAG_NS: u64 = 100_000_000;
 /// What a replay shows is read ten times a second for a minute, then less often.
 const REPLAY_INTERVAL: Nanos = Nanos(100_000_000);
 const REPLAY_TIMES_MOST: usize = 600;
+/// The CPU of daemons at least this far apart.
+const USAGE_NS: u64 = 1_000_000_000;
 /// Clock ticks in /proc are hundredths of a second on every Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -68,7 +71,7 @@ pub fn run(
     let mut faults = FaultSchedule::new(faults, &trial.faults);
     let clock = || now_ns().saturating_sub(start_ns);
     let last = ProgressRow { time_ns: 0, received_bytes: 0, flows_done: 0 };
-    let replay = trial.replay.then(|| Replay::begin(&mut sampler, trial.sample_interval)).transpose()?;
+    let replay = trial.replay.then(|| Replay::begin(&mut sampler, setup, trial.sample_interval)).transpose()?;
     let mut watch = Watch { plan: &plan, trial, table: &table, progress, start_ns, last, replay };
     let mut events = watch.until_the_end(&mut sampler, &mut workers, &mut faults, cost.as_mut(), &clock)?;
 
@@ -193,16 +196,20 @@ fn rate_text(bits_per_second: f64) -> String {
 struct Replay {
     reel: Reel,
     ticker: Ticker,
+    usage: Usage,
+    /// When the daemons' CPU is read next.
+    usage_ns: u64,
     /// What all of it has cost, on this thread.
     cpu_ns: u64,
 }
 
 impl Replay {
     /// With how it is before the first byte.
-    fn begin(sampler: &mut Sampler<'_>, sample_interval: Nanos) -> Result<Self, TrafficError> {
+    fn begin(sampler: &mut Sampler<'_>, setup: &TrafficSetup, sample_interval: Nanos) -> Result<Self, TrafficError> {
         let mut reel = Reel::new(REPLAY_INTERVAL.min(sample_interval), REPLAY_TIMES_MOST);
         let interval = sampler.sample_replay(&mut reel, 0)?;
-        Ok(Self { reel, ticker: Ticker::new(interval.0, 0), cpu_ns: 0 })
+        let usage = Usage::of(&setup.daemons);
+        Ok(Self { reel, ticker: Ticker::new(interval.0, 0), usage, usage_ns: USAGE_NS, cpu_ns: 0 })
     }
 
     fn sample_if_due(&mut self, sampler: &mut Sampler<'_>, time_ns: u64) -> Result<(), TrafficError> {
@@ -210,6 +217,10 @@ impl Replay {
             let before = sys::now_ns(ClockId::ThreadCPUTime);
             let interval = sampler.sample_replay(&mut self.reel, time_ns)?;
             self.ticker.slow_down(interval.0);
+            if time_ns >= self.usage_ns {
+                self.usage_ns = time_ns + USAGE_NS;
+                sampler.sample_daemons(time_ns, self.usage.read());
+            }
             self.cpu_ns += sys::now_ns(ClockId::ThreadCPUTime) - before;
         }
         Ok(())

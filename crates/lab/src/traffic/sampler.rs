@@ -3,7 +3,9 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use weft_scenario::record::{CpuRow, FlowRow, LinkRow, ProgressRow, Records, Reel, ServiceRow, TcpRow, replay_rows};
+use weft_scenario::record::{
+    CpuRow, DaemonRow, FlowRow, LinkRow, ProgressRow, Records, Reel, ServiceRow, TcpRow, replay_rows,
+};
 use weft_scenario::units::Nanos;
 use weft_scenario::workload::services::{STORM_FOREIGN, STORM_OFFERED, STORM_OWN};
 
@@ -66,6 +68,11 @@ impl<'a> Sampler<'a> {
     /// Keeps what a replay shows; says how long it is until the next time.
     pub(super) fn sample_replay(&mut self, reel: &mut Reel, time_ns: u64) -> Result<Nanos, TrafficError> {
         Ok(reel.keep(self.ports.moment(time_ns)?))
+    }
+
+    /// Records what daemons used of a core since the last time, by their nodes.
+    pub(super) fn sample_daemons(&mut self, time_ns: u64, usage: Vec<(String, f64)>) {
+        self.records.daemons.extend(usage.into_iter().map(|(node, cpu_ratio)| DaemonRow { time_ns, node, cpu_ratio }));
     }
 
     /// The rows of what was kept.

@@ -85,6 +85,7 @@ impl Star {
         TrafficSetup {
             probed: None,
             hosts: (0..self.servers).map(host).collect(),
+            daemons: Vec::new(),
             watched: (0..self.servers).map(port).collect(),
             segments_per_skb: 4,
             congestion_control: CongestionControl::Reno,

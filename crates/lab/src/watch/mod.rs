@@ -5,7 +5,7 @@
 //! * `usage`: CPU of the daemons
 
 mod beats;
-mod usage;
+pub(crate) mod usage;
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -44,8 +44,8 @@ pub struct Sight {
     pub broken: Option<Vec<FaultKind>>,
     /// Servers that are not at home, in the same way.
     pub moved: Option<Vec<MovedServer>>,
-    /// CPU of each node's daemons in thousandths of a core, where there is a new reading; nodes without any are left out.
-    pub usage: Option<Vec<(String, u32)>>,
+    /// CPU of each node's daemons, 1 is a core, where there is a new reading.
+    pub usage: Option<Vec<(String, f64)>>,
     /// Losses that are over.
     pub disturbances: Vec<Disturbance>,
     /// Flows of datagrams that hear nothing now, of all that ever did.
@@ -86,7 +86,7 @@ impl Onlooker {
         let failed = |error: TrafficError| LabError::Traffic(error.to_string());
         let mut ports = PortWatch::open(&self.ports).map_err(failed)?;
         let mut beats = Beats::start(&self.lab)?;
-        let (mut usage, mut file) = (Usage::of(&self.lab.state), StateFile::of(&self.lab.state.lab));
+        let (mut usage, mut file) = (Usage::of(&self.lab.state.processes), StateFile::of(&self.lab.state.lab));
         let (start, mut due, mut read) = (Instant::now(), Instant::now(), Instant::now());
         loop {
             let (broken, moved) = match file.changed() {
@@ -95,7 +95,7 @@ impl Onlooker {
                 // Somebody has made another fabric of it: that is another picture.
                 Changed::To(state) if state.fabric_yaml != self.lab.state.fabric_yaml => return Ok(()),
                 Changed::To(state) => {
-                    usage.follow(&state);
+                    usage.follow(&state.processes);
                     (Some(state.faults), Some(state.moved))
                 }
             };

@@ -5,35 +5,35 @@ use std::fs;
 use std::time::Instant;
 
 use crate::process::ProcessId;
-use crate::state::LabState;
+use crate::state::ProcessState;
 
 /// Clock ticks in /proc are hundredths of a second on every Linux.
-const MS_PER_TICK: u64 = 10;
+const S_PER_TICK: f64 = 0.01;
 
 /// What processes have used.
-pub(super) struct Usage {
+pub(crate) struct Usage {
     processes: Vec<(String, ProcessId)>,
     before: HashMap<u32, u64>,
     read: Instant,
 }
 
 impl Usage {
-    pub(super) fn of(state: &LabState) -> Self {
+    pub(crate) fn of(processes: &[ProcessState]) -> Self {
         let mut usage = Self { processes: Vec::new(), before: HashMap::new(), read: Instant::now() };
-        usage.follow(state);
+        usage.follow(processes);
         usage.read();
         usage
     }
 
     /// Those that the lab has now.
-    pub(super) fn follow(&mut self, state: &LabState) {
-        self.processes = state.processes.iter().map(|process| (process.node.clone(), process.id)).collect();
+    pub(super) fn follow(&mut self, processes: &[ProcessState]) {
+        self.processes = processes.iter().map(|process| (process.node.clone(), process.id)).collect();
     }
 
-    /// Thousandths of a core since the reading before, of each node whose daemons used any. A process that was not there then
-    /// counts from now on.
-    pub(super) fn read(&mut self) -> Vec<(String, u32)> {
-        let took_ms = (self.read.elapsed().as_millis() as u64).max(1);
+    /// Share of a core since the reading before, of each node that has daemons. A process that was not there then counts from now
+    /// on.
+    pub(crate) fn read(&mut self) -> Vec<(String, f64)> {
+        let took_s = self.read.elapsed().as_secs_f64().max(0.001);
         self.read = Instant::now();
         let (mut now, mut of_nodes) = (HashMap::new(), BTreeMap::<&str, u64>::new());
         for (node, id) in &self.processes {
@@ -43,8 +43,7 @@ impl Usage {
             now.insert(id.pid, ticks);
         }
         self.before = now;
-        let used = of_nodes.into_iter().filter(|(_, ticks)| *ticks > 0);
-        used.map(|(node, ticks)| (node.to_owned(), (1_000 * MS_PER_TICK * ticks / took_ms) as u32)).collect()
+        of_nodes.into_iter().map(|(node, ticks)| (node.to_owned(), S_PER_TICK * ticks as f64 / took_s)).collect()
     }
 }
 
@@ -59,19 +58,14 @@ fn ticks_of(id: ProcessId) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use weft_scenario::engine::Overlay;
-
     use super::*;
-    use crate::state::ProcessState;
 
     #[test]
     fn work_is_seen_at_its_node_and_a_number_that_was_reused_is_not() {
         let own = ProcessId::own();
-        let mut state = LabState::bare("none", "none", Overlay::Routed, own);
         let process = |node: &str, id| ProcessState { node: node.into(), daemon: "agent".into(), id };
         let other = ProcessId { start_ticks: own.start_ticks + 1, ..own };
-        state.processes = vec![process("s1", own), process("s2", other)];
-        let mut usage = Usage::of(&state);
+        let mut usage = Usage::of(&[process("s1", own), process("s2", other)]);
         let start = Instant::now();
         let mut sum = 0u64;
         while ticks_of(own).unwrap() < usage.before[&own.pid] + 3 {
@@ -79,7 +73,7 @@ mod tests {
             assert!(start.elapsed().as_secs() < 60);
         }
         let read = usage.read();
-        assert!(read.len() == 1 && read[0].0 == "s1" && read[0].1 > 0, "{read:?}");
+        assert!(read.len() == 1 && read[0].0 == "s1" && read[0].1 > 0.0, "{read:?}");
         assert_eq!(ticks_of(other), None);
     }
 }

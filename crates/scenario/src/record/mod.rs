@@ -157,6 +157,16 @@ rows! {
         srtt_ns: u64,
     }
 
+    /// What the daemons of one node have used of a core since the row before, once a second; only where `replay` is recorded in a lab.
+    daemons: DaemonRow {
+        /// Time since the start of the run.
+        time_ns: u64,
+        /// Their node.
+        node: String,
+        /// CPU time of all of them over the time there was: 1 is one core.
+        cpu_ratio: f64,
+    }
+
     /// State of one TCP sender at one time (the paper's extended TCP statistics, VL2 5).
     tcp: TcpRow {
         /// Time since the start of the run.

@@ -94,7 +94,7 @@ class Lists {
   nodeTable() {
     const { replay } = this;
     const queues = replay.hasQueues ? [["waits at it", true]] : [];
-    const cpu = replay.isLive ? [["daemons' CPU", true]] : [];
+    const cpu = replay.hasCpu ? [["daemons' CPU", true]] : [];
     this.head(this.nodes, [["node", false], ["role", false], ["links", true], ["down", true], ["sends", true], ["receives", true], ...queues, ...cpu, ["dropped at it so far", true]]);
     this.nodeRows = replay.nodes.slice(0, 2 * ROWS_MOST).map(node => {
       const button = made("button", { textContent: Painter.line(node.name), title: "its links" });
@@ -108,6 +108,7 @@ class Lists {
 
   showNodes(index, timeNs) {
     const { replay } = this;
+    const cpu = replay.cpuAt(timeNs);
     for (const { node, cells } of this.nodeRows) {
       const out = node.links.map(link => 2 * link + (replay.links[link].a === node.number ? 0 : 1));
       const sum = (rows, ways) => ways.reduce((all, way) => all + rows[way][index], 0);
@@ -115,7 +116,7 @@ class Lists {
       const down = node.links.filter(link => replay.state(link, timeNs) !== "").length;
       const texts = [String(down), Words.rate(rate(out)), Words.rate(rate(out.map(way => way ^ 1)))];
       if (replay.hasQueues) texts.push(Words.bytes(sum(replay.queued, out)));
-      if (replay.isLive) texts.push(Words.percent(replay.cpu.get(node.number) ?? 0));
+      if (replay.hasCpu) texts.push(Words.percent(cpu.get(node.number) ?? 0));
       texts.push(String(sum(replay.droppedSoFar, out)));
       texts.forEach((text, place) => Lists.put(cells[place + 1], text));
     }

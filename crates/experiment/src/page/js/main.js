@@ -257,7 +257,7 @@ class Page {
   nodeTip(number) {
     const { name, role, members, links } = this.replay.nodes[number];
     const what = members > 1 ? `${members} of role ${role}` : role;
-    const cpu = this.replay.cpu.get(number);
+    const cpu = this.replay.cpuAt(this.replay.times[this.index]).get(number);
     return [made("b", { textContent: name }), ` ${what}, ${Words.count(this.linksOf(links), "link")}${cpu ? `, daemons ${Words.percent(cpu)} of a core` : ""}`];
   }
 

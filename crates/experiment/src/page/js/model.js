@@ -24,7 +24,7 @@ class Replay {
     this.hasQueues = false;
     this.longestQueue = 0;
     this.mostDropped = 0;
-    this.cpu = new Map();
+    this.cpu = [];
     this.take(given.chunk);
   }
 
@@ -44,7 +44,7 @@ class Replay {
       this.takeDrops(way, begin, chunk.dropped[way]);
     }
     for (const event of chunk.events) this.takeEvent(event);
-    if (chunk.cpu_milli) this.cpu = new Map(chunk.cpu_milli);
+    for (const [place, nodes] of chunk.cpu_milli ?? []) this.cpu.push({ timeNs: this.times[begin + place], nodes: new Map(nodes) });
   }
 
   // Forgets its first times and what happened then, but for outages that last.
@@ -53,6 +53,7 @@ class Replay {
     for (const rows of [this.use, this.queued, this.dropped, this.droppedSoFar]) rows.forEach(row => row.splice(0, count));
     const [first] = this.times;
     this.outages = this.outages.map(all => all.filter(one => one.to >= first));
+    this.cpu = this.cpu.filter(one => one.timeNs >= first);
     const open = this.broken;
     this.events = this.events.filter(event => event.time_ns >= first || (event.kind === "fault" && open.has(event.subject)));
   }
@@ -66,6 +67,11 @@ class Replay {
     }
     return open;
   }
+
+  get hasCpu() { return this.isLive || this.cpu.length > 0; }
+
+  // Thousandths of a core that the daemons of nodes used, by the last reading at a time, or by the first one before there was any.
+  cpuAt(timeNs) { return (this.cpu.findLast(one => one.timeNs <= timeNs) ?? this.cpu[0])?.nodes ?? new Map(); }
 
   takeDrops(way, begin, pairs) {
     const [now, sum] = [this.dropped[way], this.droppedSoFar[way]];
