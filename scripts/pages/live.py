@@ -12,6 +12,7 @@ import ctypes
 import fcntl
 import json
 import os
+import pathlib
 import signal
 import socket
 import statistics
@@ -162,6 +163,23 @@ def moves(browser, server, there):
     browser.until("document.querySelectorAll('#marks .move').length === 2", 5)
 
 
+def captures(browser, server, link):
+    """The page has frames of both ends of the link that is chosen; over HTTP they come until nobody reads any more, and errors before anything."""
+    with tempfile.TemporaryDirectory() as folder:
+        browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+        press(browser, "#capture")
+        browser.until("document.getElementById('done').textContent.includes('.pcapng, ')", 25)
+        file = pathlib.Path(folder, text(browser, "done").split(",")[0])
+        within(10, file.exists, "the browser has saved the file")
+        ports = subprocess.check_output(["tshark", "-r", file, "-T", "fields", "-e", "frame.interface_name"], stderr=subprocess.DEVNULL, text=True).split()
+        ends = [f"{one}:{other}" for one, other in (link, link[::-1])]
+        expect(sorted(set(ports)) == sorted(ends), f"frames of {set(ports)} in the place of {ends}")
+    allowed = {"Host": server.address, "Authorization": f"Bearer {server.token}", "Content-Type": "application/json"}
+    for body, status in (({"ports": [ends[0]]}, 200), ({"ports": ["no:port"]}, 409), ({}, 400)):
+        said = asked(server.address, "POST", "/api/v1/capture", allowed, json.dumps(body))
+        expect(said == status, f"{said} in the place of {status} for a capture of {body}")
+
+
 def time_goes_on(browser):
     first = browser.ask("weftPage.replay.length")
     browser.until(f"weftPage.replay.length > {first} + 5 && weftPage.index === weftPage.replay.length - 1", 10)
@@ -201,8 +219,9 @@ def strangers(server, link, interface):
         ({"Host": "elsewhere.example"}, "POST", 421),
         ({"Content-Type": "text/plain"}, "POST", 415),
     ):
-        said = asked(server.address, verb, "/api/v1/fail", {**allowed, **changed}, body)
-        expect(said == status, f"{said} in the place of {status} for {verb} {changed}")
+        for path in ("fail", "capture"):
+            said = asked(server.address, verb, f"/api/v1/{path}", {**allowed, **changed}, body)
+            expect(said == status, f"{said} in the place of {status} for {verb} {path} {changed}")
     expect(asked(server.address, "POST", "/api/v1/destroy", allowed, body) == 404, "a verb that is none")
     expect(interface.is_up(), "a stranger has taken the link down")
 
@@ -253,6 +272,8 @@ def main():
         time_goes_on(browser)
         kernel, shown = breaks_and_mends(browser, link, interface)
         by_keyboard(browser, link, interface)
+        choose(browser, link)
+        captures(browser, server, names)
         if arguments.move:
             moves(browser, *arguments.move)
         named(browser)

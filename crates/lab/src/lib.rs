@@ -70,7 +70,7 @@ mod wait;
 mod watch;
 
 pub use apply::{Applied, apply};
-pub use capture::{CaptureFilter, CaptureOptions, CapturePorts, CaptureSummary, capture};
+pub use capture::{CaptureFilter, CaptureOptions, CapturePorts, CaptureSummary, capture, capture_to};
 pub use down::{Removed, down, down_all, down_matching, sweep_orphans};
 pub use engine::LabEngine;
 pub use error::LabError;

@@ -14,9 +14,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use futures_util::stream;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use weft_node::web::WebLimits;
 use weft_scenario::engine::Progress;
 
+use crate::capture;
 use crate::guard::Guard;
 use crate::hub::{Hub, News};
 use crate::openapi;
@@ -29,12 +31,17 @@ const BODY_MAX: usize = 64 << 10;
 /// How long the next look is waited for.
 const BEGINNING_MAX: Duration = Duration::from_secs(5);
 
+/// Captures at a time.
+const CAPTURES_MOST: usize = 8;
+
 /// What answers need.
 struct Desk {
     hub: Arc<Hub>,
     guard: Guard,
     /// One change at a time, in the order in which they come.
     turn: tokio::sync::Mutex<()>,
+    /// Captures that may begin.
+    captures: Arc<Semaphore>,
     page: String,
     openapi: String,
 }
@@ -43,9 +50,19 @@ struct Desk {
 pub(crate) fn router(hub: Arc<Hub>, guard: Guard) -> Router {
     let page = weft_experiment::page::render_live().expect("the page is one of ours");
     let openapi = serde_json::to_string_pretty(&openapi::document()).expect("a document is plain data");
-    let desk = Arc::new(Desk { hub, guard, turn: tokio::sync::Mutex::new(()), page, openapi });
-    let mut api =
-        Router::new().route("/lab", get(lab)).route("/document", get(document)).route("/stream", get(stream_of));
+    let desk = Arc::new(Desk {
+        hub,
+        guard,
+        turn: tokio::sync::Mutex::new(()),
+        captures: Arc::new(Semaphore::new(CAPTURES_MOST)),
+        page,
+        openapi,
+    });
+    let mut api = Router::new()
+        .route("/lab", get(lab))
+        .route("/document", get(document))
+        .route("/stream", get(stream_of))
+        .route("/capture", post(capture_of));
     for verb in verbs::all() {
         api = api.route(&format!("/{}", verb.word), route(verb));
     }
@@ -162,11 +179,38 @@ fn route(verb: Verb) -> MethodRouter<Arc<Desk>> {
     })
 }
 
+/// Whether a body is JSON: a page from elsewhere cannot send that without asking first.
+fn is_json(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
+}
+
+fn not_json() -> Response {
+    said(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send JSON: `Content-Type: application/json`")
+}
+
+/// Frames, as long as they are read.
+async fn capture_of(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response {
+    if !is_json(&headers) {
+        return not_json();
+    }
+    let Some(shown) = desk.hub.shown() else { return no_lab() };
+    let wanted = serde_json::from_slice::<capture::ToCapture>(&body).map_err(|error| error.to_string());
+    let options = match wanted.and_then(|wanted| wanted.options(&shown.lab)) {
+        Ok(options) => options,
+        Err(why) => return said(StatusCode::BAD_REQUEST, &why),
+    };
+    let Ok(turn) = Arc::clone(&desk.captures).try_acquire_owned() else {
+        return said(StatusCode::CONFLICT, "as many captures run as may");
+    };
+    match capture::begun(options, turn).await {
+        Ok(file) => ([(header::CONTENT_TYPE, "application/x-pcapng")], file).into_response(),
+        Err(error) => said(StatusCode::CONFLICT, &error.to_string()),
+    }
+}
+
 async fn act(desk: &Desk, verb: &Arc<Verb>, headers: &HeaderMap, body: Bytes) -> Response {
-    let is_json =
-        headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    if !is_json {
-        return said(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send JSON: `Content-Type: application/json`");
+    if !is_json(headers) {
+        return not_json();
     }
     let _turn = if verb.changes { Some(desk.turn.lock().await) } else { None };
     let Some(shown) = desk.hub.shown() else { return no_lab() };

@@ -10,8 +10,10 @@
 //! * `source`, `hub`: looks at a lab ten times a second, and what of it is kept for who reads
 //! * `guard`: who may ask anything at all
 //! * [`verbs`]: what can be asked of a lab; the router and [`openapi`] are made from that list
+//! * `capture`: frames of its ports, as a file that grows
 //! * `http`: answers
 
+mod capture;
 mod guard;
 mod http;
 mod hub;

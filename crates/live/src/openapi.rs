@@ -3,6 +3,7 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use crate::capture::ToCapture;
 use crate::verbs;
 
 /// The document, as in `schemas/lab-api.json`.
@@ -22,6 +23,14 @@ pub fn document() -> Value {
         });
         paths.insert(format!("/api/v1/{}", verb.word), json!({ "post": operation }));
     }
+    let wanted = generator.subschema_for::<ToCapture>().to_value();
+    let capture = json!({
+        "operationId": "capture",
+        "summary": "Frames of ports as a pcapng file, which grows until enough is in it or nobody reads it any more",
+        "requestBody": { "required": true, "content": { "application/json": { "schema": wanted } } },
+        "responses": responses(json!({ "application/x-pcapng": {} })),
+    });
+    paths.insert("/api/v1/capture".to_owned(), json!({ "post": capture }));
     let any = || json!({ "application/json": { "schema": { "type": "object" } } });
     let looks = json!({ "text/event-stream": { "schema": { "type": "string" } } });
     for (path, about, content) in [
@@ -104,6 +113,6 @@ mod tests {
         }
         let document = document();
         walk(&document, &document);
-        assert_eq!(document["paths"].as_object().unwrap().len(), verbs::all().len() + 3);
+        assert_eq!(document["paths"].as_object().unwrap().len(), verbs::all().len() + 4);
     }
 }

@@ -73,6 +73,18 @@ pub struct CaptureSummary {
 /// # Errors
 /// [`LabError`]: no such lab, node or interface, or the file cannot be written.
 pub fn capture(options: &CaptureOptions, stop: &dyn Fn() -> bool) -> Result<CaptureSummary, LabError> {
+    capture_to(options, || open_output(&options.file), stop)
+}
+
+/// [`capture`] into something else than the file of `options`. It is opened when all sockets are.
+///
+/// # Errors
+/// As of [`capture`].
+pub fn capture_to(
+    options: &CaptureOptions,
+    open: impl FnOnce() -> io::Result<Box<dyn Write>>,
+    stop: &dyn Fn() -> bool,
+) -> Result<CaptureSummary, LabError> {
     let state = LabState::load(&options.lab)?;
     let bad = |error: LoadError| LabError::BadState { lab: state.lab.clone(), reason: error.to_string() };
     let fabric = from_yaml(&state.fabric_yaml, "fabric").map_err(bad)?;
@@ -80,7 +92,7 @@ pub fn capture(options: &CaptureOptions, stop: &dyn Fn() -> bool) -> Result<Capt
     let mut sources = Sources::open(&state, &fabric, &ports)?;
     let before = drops::now(&state, &fabric, &ports);
     let failed = || LabError::io(format!("write {}", options.file.display()));
-    let output = open_output(&options.file).map_err(failed())?;
+    let output = open().map_err(failed())?;
     let interfaces: Vec<Interface> = ports.iter().map(|port| described(&fabric, port)).collect();
     let snap_bytes = options.snap_bytes.unwrap_or(SNAP_BYTES).min(SNAP_BYTES);
     let writer = match pcapng::Writer::of_all(output, &interfaces, snap_bytes) {

@@ -4,6 +4,7 @@ const RETRY_MS = 1000;
 const REMEMBERED = 3000;
 // Lines and slider are drawn anew this often while time goes on; the picture with every look.
 const GROW_EVERY_MS = 500;
+const CAPTURE_S = 5;
 
 class Live {
   constructor() {
@@ -14,9 +15,15 @@ class Live {
     this.done = document.getElementById("done");
     for (const button of document.querySelectorAll("#act [data-verb]")) button.addEventListener("click", () => this.act(button.dataset.verb, this.request(button.dataset.verb)));
     document.getElementById("repair-all").addEventListener("click", () => this.act("repair", { all: true }));
+    this.capturing = document.getElementById("capture");
+    this.capturing.addEventListener("click", () => this.capture());
     this.racks = document.getElementById("racks");
     this.racks.addEventListener("change", () => this.act("move", { server: this.what.server, edge: this.racks.value }));
     this.begin();
+  }
+
+  post(path, body) {
+    return this.ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
   }
 
   ask(path, { headers = {}, ...options } = {}) {
@@ -136,9 +143,34 @@ class Live {
     Lists.put(document.getElementById("subject"), names.map(Painter.line).join(" \u2013 "));
     const may = { fail: whole && !dead, silence: whole && !dead, impair: whole && !dead && link !== undefined, repair: whole };
     for (const button of document.querySelectorAll("#act [data-verb]")) button.disabled = this.busy || !may[button.dataset.verb];
+    this.capturing.disabled = !whole || this.captures;
     this.racks.disabled = this.busy;
     document.getElementById("repair-all").disabled = this.busy;
     if (!whole) this.say("Several are drawn as one here; break them by name: weft lab fail A B.");
+  }
+
+  // Frames of both ends of a link, or of all ports of a switch, as a file for Wireshark.
+  async capture() {
+    const { names, link } = this.what;
+    const { a_interface: here, b_interface: there } = this.page.replay.links[link] ?? {};
+    const ports = link === undefined ? names : [`${names[0]}:${here}`, `${names[1]}:${there}`];
+    this.captures = true;
+    this.show();
+    this.say(`Frames of ${ports.join(" and ")} for ${CAPTURE_S} s \u2026`);
+    try {
+      const answer = await this.post("capture", { ports, seconds: CAPTURE_S });
+      if (!answer.ok) throw new Error((await answer.json()).error);
+      const file = await answer.blob();
+      const save = made("a", { href: URL.createObjectURL(file), download: `${names.join("-")}.pcapng` });
+      save.click();
+      setTimeout(() => URL.revokeObjectURL(save.href), 60 * RETRY_MS);
+      this.say(`${save.download}, ${Words.bytes(file.size)}`);
+    } catch (error) {
+      this.say(error.message, true);
+    } finally {
+      this.captures = false;
+      this.show();
+    }
   }
 
   async act(verb, body) {
@@ -146,7 +178,7 @@ class Live {
     this.show();
     this.say(`${verb} \u2026`);
     try {
-      const answer = await this.ask(verb, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+      const answer = await this.post(verb, body);
       const said = await answer.json();
       if (!answer.ok) throw new Error(said.error);
       if (verb === "move") {
