@@ -1,6 +1,5 @@
 //! One path under measurement: a port that sends, ports that receive, and trials between them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -307,19 +306,8 @@ impl Path {
         for analyser in &self.analysers {
             analyser.begin(trial, seed, mask)?;
         }
-        let before = self.sending.traffic()?;
         let send = order.to_send(seed, self.cpu);
-        let asked = AtomicBool::new(false);
-        let sent = self.send(&send, &|| {
-            let now = stop();
-            asked.fetch_or(now, Ordering::Relaxed);
-            now
-        })?;
-        if asked.load(Ordering::Relaxed) {
-            return Err(TesterError::Interrupted);
-        }
-        let send_drops =
-            if self.sending.is_veth() { 0 } else { self.sending.traffic()?.send_drops - before.send_drops };
+        let (sent, send_drops) = self.sending.sends(stop, |stop| self.send(&send, stop))?;
         let frames = sent.frames.saturating_sub(send_drops);
         settle(expected(&self.streams, frames, self.analysers.len()), || self.arrived())?;
         self.result(order, &send, &sent, frames, send_drops)

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Deserialize;
+use weft_testbed::tester::Sent;
 
 use super::error::TesterError;
 use crate::error::LabError;
@@ -123,6 +125,29 @@ impl Port {
             None => Ok(work()),
             Some(path) => netns::in_namespace(path, work),
         }
+    }
+
+    /// Sends by `send`, which ends early when its argument says so: what was sent, and how many frames of it the port itself has dropped.
+    ///
+    /// # Errors
+    /// [`TesterError::Interrupted`] if `stop` said so, or any other.
+    pub(crate) fn sends(
+        &self,
+        stop: &(dyn Fn() -> bool + Sync),
+        send: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<Sent, TesterError>,
+    ) -> Result<(Sent, u64), TesterError> {
+        let before = self.traffic()?;
+        let asked = AtomicBool::new(false);
+        let sent = send(&|| {
+            let now = stop();
+            asked.fetch_or(now, Ordering::Relaxed);
+            now
+        })?;
+        if asked.load(Ordering::Relaxed) {
+            return Err(TesterError::Interrupted);
+        }
+        let drops = if self.is_veth() { 0 } else { self.traffic()?.send_drops - before.send_drops };
+        Ok((sent, drops))
     }
 
     /// The interface's counters now.

@@ -1,7 +1,6 @@
 //! One path that frames are replayed over: a port that sends, a port that knows them again, and trials between them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use weft_datapath::DatapathError;
@@ -119,18 +118,8 @@ impl ReplayPath {
     /// [`TesterError::Interrupted`] if `stop` says so, or any other.
     pub fn trial(&mut self, order: &TrialOrder, stop: &(dyn Fn() -> bool + Sync)) -> Result<ReplayTrial, TesterError> {
         self.receiver.begin()?;
-        let before = self.sending.traffic()?;
-        let asked = AtomicBool::new(false);
-        let sent = self.send(&order.to_send(0, self.cpu), &|| {
-            let now = stop();
-            asked.fetch_or(now, Ordering::Relaxed);
-            now
-        })?;
-        if asked.load(Ordering::Relaxed) {
-            return Err(TesterError::Interrupted);
-        }
-        let send_drops =
-            if self.sending.is_veth() { 0 } else { self.sending.traffic()?.send_drops - before.send_drops };
+        let order = order.to_send(0, self.cpu);
+        let (sent, send_drops) = self.sending.sends(stop, |stop| self.send(&order, stop))?;
         settle(sent.frames.saturating_sub(send_drops), || Ok(self.receiver.port()?.frames))?;
         self.result(&sent, send_drops)
     }
