@@ -56,8 +56,8 @@ pub(crate) struct Network {
     pub(crate) carried: Vec<Count>,
     pub(crate) pools: Vec<Pool>,
     pub(crate) routes: Routes,
-    /// One for each port, where asked for.
-    pub(crate) histograms: Vec<Option<QueueHistogram>>,
+    /// One for each port, where asked for, which is at few of them.
+    pub(crate) histograms: Vec<Option<Box<QueueHistogram>>>,
     events: Events,
     keys: Keys,
     /// Keys count time from here.
@@ -66,13 +66,17 @@ pub(crate) struct Network {
 
 impl Network {
     /// A network at rest; ties between packets are broken by chance from the seed.
-    pub(crate) fn new(setups: &[PortSetup], pools: Vec<Pool>, seed: u64) -> Self {
-        let rules: Vec<PortRules> = setups.iter().map(PortRules::new).collect();
-        let ports: Vec<Port> = setups.iter().zip(&rules).map(|(setup, rules)| Port::new(setup.wire, rules)).collect();
+    pub(crate) fn new(setups: impl ExactSizeIterator<Item = PortSetup>, pools: Vec<Pool>, seed: u64) -> Self {
+        let (mut rules, mut ports) = (Vec::with_capacity(setups.len()), Vec::with_capacity(setups.len()));
+        for setup in setups {
+            let own = PortRules::new(&setup);
+            ports.push(Port::new(setup.wire, &own));
+            rules.push(own);
+        }
         Self {
             now_ps: 0,
             carried: vec![Count::default(); ports.len()],
-            histograms: vec![None; ports.len()],
+            histograms: std::iter::repeat_with(|| None).take(ports.len()).collect(),
             keys: Keys::new(ports.len(), seed),
             ports,
             rules,
@@ -210,7 +214,7 @@ impl Network {
         let place = number as usize;
         self.rules[place].special.set(Special::MEASURED, true);
         self.ports[place].obey(&self.rules[place]);
-        self.histograms[place] = Some(QueueHistogram::default());
+        self.histograms[place] = Some(Box::default());
     }
 
     /// Counts the time up to now.

@@ -29,10 +29,10 @@ pub(super) fn network(job: &Job) -> Result<Network, SimError> {
         return Err(SimError::TooManyLinks { links, most: PORTS_MAX / 2 });
     }
     let pool_of = pool_places(job);
-    let setups: Vec<PortSetup> = (0..2 * links as u32).map(|port| port_setup(job, port, &pool_of)).collect();
-    let mut network = Network::new(&setups, pools(job), job.settings.seed);
-    for (number, setup) in (0..).zip(&setups) {
-        check_speed(job, number, &setup.wire, network.hop_max_ps())?;
+    let setups = (0..2 * links).map(|port| port_setup(job, port as u32, &pool_of));
+    let mut network = Network::new(setups, pools(job), job.settings.seed);
+    for (number, port) in (0..).zip(&network.ports) {
+        check_speed(job, number, &port.wire, network.hop_max_ps())?;
     }
     for link in (0..links as u32).map(LinkId) {
         if job.watch.queue_classes.contains(&fabric.link_class(link)) {
