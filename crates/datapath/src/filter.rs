@@ -8,7 +8,6 @@
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use libbpf_rs::{
@@ -18,7 +17,6 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::error::DatapathError;
 use crate::interface;
-use crate::pin::pin_fd;
 
 /// Ours among the filters of an interface: a number that nobody else is likely to have.
 const HANDLE: u32 = 0x7776;
@@ -96,13 +94,6 @@ pub(crate) fn find(program: BorrowedFd<'_>, likely: Option<u32>) -> Option<Filte
 }
 
 impl Filter {
-    /// Pins its program, by which it is found again.
-    pub(crate) fn pin(&self, pin: &Path) -> Result<(), DatapathError> {
-        let program = ProgramImpl::fd_from_id(self.program)
-            .map_err(|source| DatapathError::from_kernel("finding a filter's program", source))?;
-        pin_fd(program.as_fd(), pin)
-    }
-
     /// Takes the filter off; it is no error if it is gone, or its interface, or if another program has its place.
     pub(crate) fn detach(&self) -> Result<(), DatapathError> {
         let detach = || {

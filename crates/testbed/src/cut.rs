@@ -7,13 +7,14 @@ use weft_datapath::DatapathError;
 use weft_datapath::hook::{self, Attached, Place};
 
 use crate::detour::Detour;
+use crate::kept;
 
 /// What the names of programs that take frames away begin with.
 const NAME: &str = "lose_";
 
 /// A program that takes frames; it goes at once when this is dropped.
 #[derive(Debug)]
-pub struct Cut(Option<Means>);
+pub struct Cut(Means);
 
 #[derive(Debug)]
 enum Means {
@@ -32,43 +33,16 @@ impl Cut {
         match Detour::find(ifindex, interface)? {
             Some(detour) => {
                 detour.take_place(xdp, interface)?;
-                Ok(Self(Some(Means::Detour(detour))))
+                Ok(Self(Means::Detour(detour)))
             }
             None => hook::attach(tc, ifindex, interface, Place::First).map(Self::from),
         }
     }
 }
 
-impl Cut {
-    /// Leaves it as it is when this process ends, for whoever [`Self::resume`]s it.
-    ///
-    /// # Errors
-    /// [`DatapathError::Pin`].
-    pub fn keep(mut self, pin: &Path) -> Result<(), DatapathError> {
-        match self.0.take() {
-            Some(Means::Attached(attached)) => attached.keep(pin),
-            Some(Means::Detour(detour)) => detour.keep(pin),
-            None => Ok(()),
-        }
-    }
-
-    /// What somebody has kept there, for an interface of the caller's namespace; it goes again when the result is dropped. `None`:
-    /// nothing of it is left.
-    ///
-    /// # Errors
-    /// [`DatapathError::Pin`].
-    pub fn resume(pin: &Path, interface: &str) -> Result<Option<Self>, DatapathError> {
-        if Detour::is_kept(pin) {
-            let detour = Detour::resume(pin, interface, NAME)?;
-            return Ok(detour.map(|detour| Self(Some(Means::Detour(detour)))));
-        }
-        if pin.exists() { Ok(Attached::resume(pin)?.map(Self::from)) } else { Ok(None) }
-    }
-}
-
 impl From<Attached> for Cut {
     fn from(attached: Attached) -> Self {
-        Self(Some(Means::Attached(attached)))
+        Self(Means::Attached(attached))
     }
 }
 
@@ -76,9 +50,30 @@ impl Drop for Cut {
     fn drop(&mut self) {
         // Nothing can be done about a failure here; closing a link does the same a little later.
         let _ = match &self.0 {
-            Some(Means::Attached(attached)) => attached.detach(),
-            Some(Means::Detour(detour)) => detour.end(),
-            None => Ok(()),
+            Means::Attached(attached) => attached.detach(),
+            Means::Detour(detour) => detour.end(),
         };
     }
+}
+
+/// Ends what [`crate::loss::Cuts::cut_for_good`] has begun with this `pin` at an interface of the caller's namespace; it is no error if
+/// nothing of it is left.
+///
+/// # Errors
+/// [`DatapathError::Pin`] or [`DatapathError::Program`].
+pub fn mend(pin: &Path, interface: &str) -> Result<(), DatapathError> {
+    kept::take_off(pin, interface, NAME)
+}
+
+/// Whether an interface of the caller's namespace is cut so.
+///
+/// # Errors
+/// [`DatapathError::NoInterface`] or [`DatapathError::Pin`].
+pub fn is_cut(pin: &Path, interface: &str) -> Result<bool, DatapathError> {
+    kept::is_on(pin, interface, NAME)
+}
+
+/// Whether it is so in the place of an XDP program: who takes such a place later must give it back first.
+pub fn has_place(pin: &Path) -> bool {
+    Detour::is_kept(pin)
 }

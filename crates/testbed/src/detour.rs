@@ -5,11 +5,11 @@ use std::mem::size_of_val;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, ProgInfoIter};
+use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
 use libbpf_rs::{ProgramImpl, ProgramMut};
 use weft_datapath::DatapathError;
 use weft_datapath::interface;
-use weft_datapath::pin::{pin_fd, remove_pin};
+use weft_datapath::pin::pin_fd;
 
 /// An XDP link and the program that belongs there.
 #[derive(Debug)]
@@ -46,32 +46,31 @@ impl Detour {
         update(&self.link, program.as_fd().as_raw_fd()).map_err(|source| failed(interface, source))
     }
 
-    /// The link stays with whoever made it; only what belongs there is remembered, for [`Self::resume`].
+    /// The link stays with whoever made it; only what belongs there is remembered, for [`Self::kept`].
     pub(crate) fn keep(&self, pin: &Path) -> Result<(), DatapathError> {
-        let pin = beside(pin, self.link_id);
-        remove_pin(&pin)?;
-        pin_fd(self.original.as_fd(), &pin)
+        pin_fd(self.original.as_fd(), &beside(pin, self.link_id))
     }
 
     /// Whether something is kept there.
     pub(crate) fn is_kept(pin: &Path) -> bool {
-        kept(pin).is_some()
+        pinned(pin).is_some()
     }
 
-    /// What was kept there, and forgets it. `None`: it is not a program with a name that begins so any more, because whoever
-    /// made the link has put another one there since, or the link is gone.
-    pub(crate) fn resume(pin: &Path, interface: &str, name: &str) -> Result<Option<Self>, DatapathError> {
-        let Some((kept, link_id)) = kept(pin) else { return Ok(None) };
-        let failed = |source| DatapathError::from_kernel(format!("taking {} back", kept.display()), source);
+    /// The pin of what is kept there, and how to end it: not if the program is not one with a name that begins so, because it has not
+    /// got there, has gone already, or whoever made the link has put another one there since, nor if link or interface is gone.
+    pub(crate) fn kept(
+        pin: &Path,
+        interface: &str,
+        name: &str,
+    ) -> Result<Option<(PathBuf, Option<Self>)>, DatapathError> {
+        let Some((kept, link_id)) = pinned(pin) else { return Ok(None) };
+        let failed = |source| DatapathError::from_kernel(format!("opening {}", kept.display()), source);
         let original = ProgramImpl::fd_from_pinned_path(&kept).map_err(failed)?;
         // SAFETY: this takes a number and returns a new descriptor or an error.
         let link = own(unsafe { libbpf_sys::bpf_link_get_fd_by_id(link_id) });
-        let is_ours = program_on(interface::index_of(interface)?).is_some_and(|id| is_called(id, name));
-        remove_pin(&kept)?;
-        match link {
-            Ok(link) if is_ours => Ok(Some(Self { link, link_id, original })),
-            _ => Ok(None),
-        }
+        let is_ours = interface::index_of(interface).ok().and_then(program_on).is_some_and(|id| is_called(id, name));
+        let detour = link.ok().filter(|_| is_ours).map(|link| Self { link, link_id, original });
+        Ok(Some((kept, detour)))
     }
 
     /// Puts back what belongs there. A link that is gone needs nothing.
@@ -98,7 +97,7 @@ fn beside(pin: &Path, link: u32) -> PathBuf {
 /// Names in a bpffs may not contain dots.
 const BESIDE: &str = "-xdp";
 
-fn kept(pin: &Path) -> Option<(PathBuf, u32)> {
+fn pinned(pin: &Path) -> Option<(PathBuf, u32)> {
     let name = pin.file_name()?.to_str()?;
     std::fs::read_dir(pin.parent()?).ok()?.flatten().find_map(|entry| {
         let link = entry.file_name().to_str()?.strip_prefix(name)?.strip_prefix(BESIDE)?.parse().ok()?;
@@ -108,8 +107,12 @@ fn kept(pin: &Path) -> Option<(PathBuf, u32)> {
 
 /// Whether a program's name, of which the kernel keeps 15 bytes, begins so.
 fn is_called(id: u32, beginning: &str) -> bool {
-    let mut programs = ProgInfoIter::default();
-    programs.any(|program| program.id == id && program.name.to_string_lossy().starts_with(beginning))
+    let Ok(program) = ProgramImpl::fd_from_id(id) else { return false };
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut length = size_of_val(&info) as u32;
+    // SAFETY: the descriptor is open, and the kernel writes at most `length` bytes.
+    let asked = unsafe { libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut info, &raw mut length) };
+    asked == 0 && beginning.bytes().zip(info.name).all(|(wanted, found)| found.to_ne_bytes() == [wanted])
 }
 
 /// ID of the XDP program of an interface.

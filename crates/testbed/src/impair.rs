@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use libbpf_rs::Object;
 use weft_datapath::DatapathError;
 use weft_datapath::abi::Abi;
-use weft_datapath::hook::{self, Attached, Place};
+use weft_datapath::object;
 use weft_datapath::pin::{pin_fd, remove_pin};
 use weft_datapath::table::Table;
-use weft_datapath::{interface, object};
 
 use crate::abi::{IMPAIR_OUTCOMES, ImpairConstants};
 use crate::detour::Detour;
 use crate::files;
+use crate::kept;
 
 const CONSTANTS: &str = ".rodata.impair";
 const COUNTERS: &str = "impair_counters";
@@ -65,7 +65,6 @@ impl Impair {
     }
 
     fn try_to_put(&self, pin: &Path, interface: &str) -> Result<(), DatapathError> {
-        let ifindex = interface::index_of(interface)?;
         let mut open = files::IMPAIR.open()?;
         object::set_constants(&mut open, CONSTANTS, &self.constants());
         let object = files::IMPAIR.load(open)?;
@@ -74,14 +73,8 @@ impl Impair {
             remove_pin(&pin)?;
             pin_fd(object::map_handle(&object, map)?.as_fd(), &pin)?;
         }
-        match Detour::find(ifindex, interface)? {
-            None => hook::attach(&object::program(&object, "impair_tc"), ifindex, interface, Place::First)?.keep(pin),
-            Some(detour) => {
-                go_on_with(&object, &detour)?;
-                detour.keep(pin)?;
-                detour.take_place(&object::program(&object, XDP), interface)
-            }
-        }
+        let [tc, xdp] = ["impair_tc", XDP].map(|name| object::program(&object, name));
+        kept::put(pin, interface, [&tc, &xdp], |detour| go_on_with(&object, detour))
     }
 }
 
@@ -95,14 +88,7 @@ fn go_on_with(object: &Object, detour: &Detour) -> Result<(), DatapathError> {
 /// # Errors
 /// [`DatapathError::Pin`] or [`DatapathError::Program`].
 pub fn take_off(pin: &Path, interface: &str) -> Result<(), DatapathError> {
-    if let Some(detour) = Detour::resume(pin, interface, XDP)? {
-        detour.end()?;
-    }
-    if pin.exists()
-        && let Some(attached) = Attached::resume(pin)?
-    {
-        attached.detach()?;
-    }
+    kept::take_off(pin, interface, XDP)?;
     map_pins(pin).iter().try_for_each(|pin| remove_pin(pin))
 }
 

@@ -6,7 +6,7 @@
 //! | [`bed`] | parts of beds for experiments: segments for streams, ends that poll |
 //! | [`l2`] | the plain layer-2 switch that every ratio is over |
 //! | [`impair`] | links that lose a share of their frames, or carry less |
-//! | [`loss`] | a network that loses datagrams of one port, or everything |
+//! | [`loss`], [`cut`] | a network that loses datagrams of one port, or everything |
 //! | [`mod@bench`] | nanoseconds per packet of the programs, relative to the plain switch at the same hook |
 //! | [`load`] | load for directory servers, with latencies |
 //! | [`etcd`] | etcd clusters as children of this process |
@@ -19,10 +19,11 @@ pub mod abi;
 pub mod bed;
 pub mod bench;
 pub mod cpu;
-mod cut;
+pub mod cut;
 mod detour;
 pub mod etcd;
 pub mod impair;
+mod kept;
 pub mod l2;
 pub mod load;
 pub mod loss;

@@ -1,6 +1,8 @@
 //! A network that loses: a share of the UDP datagrams to and from one port of an interface, for measurements of what
 //! losses do (VL2 5.5 loses 10 % between clients and directory servers). And cuts: links that are up, and nothing comes.
 
+use std::path::Path;
+
 use libbpf_rs::Object;
 use weft_datapath::DatapathError;
 use weft_datapath::abi::Abi;
@@ -9,8 +11,9 @@ use weft_datapath::table::Table;
 use weft_datapath::{interface, object};
 
 use crate::abi::{LOSS_OUTCOMES, LossConstants};
-use crate::cut::Cut;
+use crate::cut::{self, Cut};
 use crate::files;
+use crate::kept;
 use crate::tester::attach_xdp;
 
 const COUNTERS: &str = "loss_counters";
@@ -86,6 +89,17 @@ impl Cuts {
     /// Any [`DatapathError`].
     pub fn cut_at_xdp(&self, interface: &str) -> Result<Cut, DatapathError> {
         Ok(Attached::from(attach_xdp(&object::program(&self.0, "lose_everything_xdp"), interface)?.0).into())
+    }
+
+    /// As [`Self::cut`], for longer than this process, until [`cut::mend`] with the same `pin`, also if that is killed. What somebody has left half
+    /// done there is undone first.
+    ///
+    /// # Errors
+    /// [`DatapathError::NoInterface`] or any other [`DatapathError`]; then it is as before.
+    pub fn cut_for_good(&self, pin: &Path, interface: &str) -> Result<(), DatapathError> {
+        let [tc, xdp] = ["lose_everything", "lose_everything_xdp"].map(|name| object::program(&self.0, name));
+        cut::mend(pin, interface)?;
+        kept::put(pin, interface, [&tc, &xdp], |_| Ok(())).or_else(|error| cut::mend(pin, interface).and(Err(error)))
     }
 
     /// Frames that came as far as the cuts of these programs, all together.

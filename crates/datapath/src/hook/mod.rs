@@ -140,8 +140,38 @@ pub(crate) fn replace(
     }
 }
 
-/// Takes off what an earlier process has pinned there, if it has, and removes the pin.
-pub(crate) fn detach_pinned(pin: &Path) -> Result<(), DatapathError> {
+/// Attaches `program` for longer than this process, pinned at `pin` for [`is_pinned_on`] and [`detach_pinned`]. Whoever is killed
+/// meanwhile leaves either nothing or the pin.
+///
+/// # Errors
+/// [`DatapathError::Program`] or [`DatapathError::Pin`]; the pin of a filter may be there then.
+pub fn attach_kept(
+    program: &ProgramMut<'_>,
+    ifindex: u32,
+    interface: &str,
+    place: Place,
+    pin: &Path,
+) -> Result<(), DatapathError> {
+    match TcHook::available() {
+        // Until it is pinned it goes with this process.
+        TcHook::Tcx => pin_fd(link::attach(program, ifindex, interface, place)?.as_fd(), pin),
+        TcHook::Filter => {
+            pin_fd(program.as_fd(), pin)?;
+            filter::attach(program, ifindex, place).map(drop)
+        }
+    }
+}
+
+/// Whether what is pinned there is at work on this interface of the caller's namespace.
+pub fn is_pinned_on(pin: &Path, ifindex: u32) -> bool {
+    pinned_filter(pin, Some(ifindex)).is_some() || Link::open(pin).is_ok_and(|link| link::is_on(&link, ifindex))
+}
+
+/// Takes off what an earlier process has pinned there, if it has, and then removes the pin.
+///
+/// # Errors
+/// [`DatapathError::Program`] or [`DatapathError::Pin`].
+pub fn detach_pinned(pin: &Path) -> Result<(), DatapathError> {
     match pinned_filter(pin, None) {
         Some(filter) => filter.detach()?,
         None => detach_pinned_link(pin)?,
@@ -159,39 +189,6 @@ impl Attached {
             Means::Link(attached) => link::detach(attached),
             Means::Filter(attached) | Means::Kept(attached) => attached.detach(),
         }
-    }
-
-    /// Leaves the program in its place when this process ends, for whoever [`Self::resume`]s it.
-    ///
-    /// # Errors
-    /// [`DatapathError::Pin`]; the program is gone then.
-    pub fn keep(mut self, pin: &Path) -> Result<(), DatapathError> {
-        remove_pin(pin)?;
-        match &mut self.0 {
-            // libbpf pins none that it has opened from a pin.
-            Means::Link(link) => pin_fd(link.as_fd(), pin),
-            Means::Filter(filter) => {
-                let filter = filter.clone();
-                filter.pin(pin)?;
-                self.0 = Means::Kept(filter);
-                Ok(())
-            }
-            Means::Kept(_) => Ok(()),
-        }
-    }
-
-    /// What somebody has kept there; it ends with this process again. `None`: it is gone, or its interface.
-    ///
-    /// # Errors
-    /// [`DatapathError::Pin`].
-    pub fn resume(pin: &Path) -> Result<Option<Self>, DatapathError> {
-        let found = match pinned_filter(pin, None) {
-            Some(filter) => Some(Self(Means::Filter(filter))),
-            None if ProgramImpl::fd_from_pinned_path(pin).is_ok() => None,
-            None => Link::open(pin).ok().map(Self::from),
-        };
-        remove_pin(pin)?;
-        Ok(found)
     }
 }
 

@@ -1,13 +1,13 @@
 //! What is broken in a lab, and the ports, programs and addresses that make it so.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use weft_scenario::addressing::AddressPlan;
 use weft_scenario::fault::FaultKind;
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::topology::Link;
-use weft_testbed::Cut;
+use weft_testbed::cut;
 use weft_testbed::loss::Cuts;
 
 use crate::batch::Program;
@@ -21,15 +21,14 @@ use crate::{overlay, routes};
 /// A node's end of a link.
 pub(super) type Port = (NodeId, LinkId);
 
-/// What is broken. Links that are down or silent stay so when this is dropped if they are down, and not if they are silent; see
-/// [`Self::keep`].
+/// What is broken. It stays so when this is dropped, or its process killed.
 pub(super) struct Broken<'a> {
     pub(super) lab: &'a Lab,
     pub(super) active: Vec<FaultKind>,
     down: BTreeSet<Port>,
     /// Loaded with the first link that falls silent.
     cuts: Option<Cuts>,
-    silent: BTreeMap<Port, Vec<Cut>>,
+    silent: BTreeSet<Port>,
     addresses: AddressPlan,
 }
 
@@ -41,7 +40,7 @@ impl<'a> Broken<'a> {
             active: Vec::new(),
             down: BTreeSet::new(),
             cuts: None,
-            silent: BTreeMap::new(),
+            silent: BTreeSet::new(),
             addresses: lab.scenario.addresses.clone(),
         }
     }
@@ -51,28 +50,12 @@ impl<'a> Broken<'a> {
         Self { active: faults, ..Self::nothing(lab) }
     }
 
-    /// Of a lab in which these faults have been left.
+    /// Of a lab in which these faults have been left. Whoever left them may have been killed before all was done, so they are made
+    /// again; what is so already does not notice.
     pub(super) fn left(lab: &'a Lab, faults: Vec<FaultKind>) -> Result<Self, LabError> {
         let mut broken = Self::looked_at(lab, faults);
-        broken.down = broken.ports_of_active_faults()?;
-        broken.addresses = broken.addresses_of_active_faults()?;
-        for port in broken.silent_ports()? {
-            let resumed = broken.resume(port)?;
-            if !resumed.is_empty() {
-                broken.silent.insert(port, resumed);
-            }
-        }
+        broken.settle()?;
         Ok(broken)
-    }
-
-    /// Leaves everything as it is when this process ends, for [`Self::left`].
-    pub(super) fn keep(mut self) -> Result<(), LabError> {
-        for ((node, link), cuts) in std::mem::take(&mut self.silent) {
-            for (cut, (pin, _)) in cuts.into_iter().zip(self.pins((node, link))?) {
-                cut.keep(&pin).map_err(|error| self.failed(node, &error))?;
-            }
-        }
-        Ok(())
     }
 
     /// Where the cuts of a port are kept, each with its interface.
@@ -82,18 +65,6 @@ impl<'a> Broken<'a> {
         // Numbers: names in a bpffs may not contain dots.
         let pin = |place: usize| folder.join(format!("{}-{}-{place}", node.0, link.0));
         Ok(ports.map(|(place, port)| (pin(place), port.interface)).collect())
-    }
-
-    fn resume(&self, (node, link): Port) -> Result<Vec<Cut>, LabError> {
-        let pins = self.pins((node, link))?;
-        self.lab.inside(node, || {
-            let cuts = pins.iter().map(|(pin, interface)| Cut::resume(pin, interface).transpose());
-            cuts.flatten().collect()
-        })
-    }
-
-    fn failed(&self, node: NodeId, error: &weft_datapath::DatapathError) -> LabError {
-        overlay::datapath_error(&self.lab.plan.node(node).name, error)
     }
 
     /// Brings ports and anycast addresses to what the active faults ask for.
@@ -108,21 +79,26 @@ impl<'a> Broken<'a> {
         self.move_anycast()
     }
 
-    /// Lets these ports hear again until [`Self::settle`], so that other programs there can come and go: a program that has the
-    /// place of another one must be the last that took it.
-    pub(super) fn lift_silence(&mut self, ports: &BTreeSet<Port>) {
-        self.silent.retain(|port, _| !ports.contains(port));
+    /// Lets those of these ports hear again until [`Self::settle`] where silence has the place of another program, so that others can
+    /// come and go there: a program that has a place must be the last that took it.
+    pub(super) fn lift_silence(&mut self, ports: &BTreeSet<Port>) -> Result<(), LabError> {
+        for port in ports.intersection(&self.silent.clone()) {
+            if self.pins(*port)?.iter().any(|(pin, _)| cut::has_place(pin)) {
+                self.mend_silence(*port)?;
+            }
+        }
+        Ok(())
     }
 
     /// Both ends of a silent link hear nothing and can still send: a sender does not notice.
     fn settle_silence(&mut self) -> Result<(), LabError> {
-        let wanted = self.silent_ports()?;
-        self.silent.retain(|port, _| wanted.contains(port));
-        for port in wanted {
-            if !self.silent.contains_key(&port) {
-                let silence = self.silence(port)?;
-                self.silent.insert(port, silence);
-            }
+        let mut wanted = self.silent_ports()?;
+        wanted.retain(|port| self.is_there(*port));
+        for port in self.silent.difference(&wanted).copied().collect::<Vec<_>>() {
+            self.mend_silence(port)?;
+        }
+        for port in wanted.difference(&self.silent.clone()) {
+            self.silence(*port)?;
         }
         Ok(())
     }
@@ -144,15 +120,29 @@ impl<'a> Broken<'a> {
         Ok(ports)
     }
 
-    fn silence(&mut self, (node, link): Port) -> Result<Vec<Cut>, LabError> {
-        let loaded = match self.cuts.take() {
-            Some(cuts) => Ok(cuts),
-            None => Cuts::load(),
-        };
-        let cuts = loaded.map_err(|error| self.failed(node, &error))?;
-        let cuts = self.cuts.insert(cuts);
-        let ports = interfaces(&self.lab.scenario, link, node);
-        self.lab.inside(node, || ports.iter().map(|port| cuts.cut(&port.interface)).collect())
+    fn silence(&mut self, port: Port) -> Result<(), LabError> {
+        let (pins, loaded) = (self.pins(port)?, &mut self.cuts);
+        self.lab.inside(port.0, || {
+            for (pin, interface) in &pins {
+                if !cut::is_cut(pin, interface)? {
+                    let cuts = match loaded.take() {
+                        Some(cuts) => cuts,
+                        None => Cuts::load()?,
+                    };
+                    loaded.insert(cuts).cut_for_good(pin, interface)?;
+                }
+            }
+            Ok(())
+        })?;
+        self.silent.insert(port);
+        Ok(())
+    }
+
+    fn mend_silence(&mut self, port: Port) -> Result<(), LabError> {
+        let pins = self.pins(port)?;
+        self.lab.inside(port.0, || pins.iter().try_for_each(|(pin, interface)| cut::mend(pin, interface)))?;
+        self.silent.remove(&port);
+        Ok(())
     }
 
     fn between(&self, a: &str, b: &str) -> Result<Vec<LinkId>, LabError> {
@@ -190,6 +180,12 @@ impl<'a> Broken<'a> {
         let fabric = &self.lab.scenario.fabric;
         let far = fabric.link(link).far_end(node).map(|port| fabric.node(port.node).name.as_str());
         self.lab.state.moved.iter().any(|moved| Some(moved.server.as_str()) == far)
+    }
+
+    /// Whether a link is where the fabric has it, seen from either end.
+    fn is_there(&self, (node, link): Port) -> bool {
+        let far = self.lab.scenario.fabric.link(link).far_end(node);
+        !self.is_away(node, link) && !far.is_some_and(|port| self.is_away(port.node, link))
     }
 
     /// Ports of links that went with their servers.
@@ -230,7 +226,11 @@ impl<'a> Broken<'a> {
             let lost: Vec<_> = old.difference(&new).filter(|address| !keeps.contains(*address)).collect();
             let mut lines: Vec<String> =
                 gained.iter().map(|address| format!("addr replace {address}/32 dev lo")).collect();
-            lines.extend(lost.iter().map(|address| format!("addr del {address}/32 dev lo")));
+            // What is not there cannot be removed.
+            lines.extend(
+                lost.iter()
+                    .flat_map(|address| ["replace", "del"].map(|verb| format!("addr {verb} {address}/32 dev lo"))),
+            );
             if !lines.is_empty() {
                 self.lab.batch(node, Program::Ip, &lines)?;
                 let anycast: Vec<_> = keeps.union(&new).copied().collect();
@@ -266,7 +266,7 @@ impl<'a> Broken<'a> {
 
     /// Links that carry nothing.
     fn links(&self) -> BTreeSet<LinkId> {
-        self.down.iter().chain(self.silent.keys()).map(|(_, link)| *link).collect()
+        self.down.iter().chain(&self.silent).map(|(_, link)| *link).collect()
     }
 }
 
@@ -279,7 +279,8 @@ pub(super) fn between(lab: &Lab, a: &str, b: &str) -> Result<Vec<LinkId>, LabErr
     if links.is_empty() { Err(LabError::NoSuchLink { a: a.to_owned(), b: b.to_owned() }) } else { Ok(links) }
 }
 
-fn find(lab: &Lab, name: &str) -> Result<NodeId, LabError> {
+/// A node of the lab.
+pub(super) fn find(lab: &Lab, name: &str) -> Result<NodeId, LabError> {
     lab.scenario.fabric.find(name).ok_or_else(|| lab.state.no_such_node(name))
 }
 

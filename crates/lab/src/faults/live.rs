@@ -9,7 +9,7 @@ use weft_scenario::engine::Progress;
 use weft_scenario::fault::FaultKind;
 use weft_scenario::id::LinkId;
 
-use super::broken::Broken;
+use super::broken::{Broken, between, find};
 use super::impair::{self, Impaired, Impairment};
 use crate::error::LabError;
 use crate::home;
@@ -127,8 +127,11 @@ fn check(lab: &Lab, fault: &FaultKind) -> Result<(), LabError> {
         let home = home.map_or_else(|| "EDGE".to_owned(), |(edge, _)| fabric.node(edge).name.clone());
         return Err(LabError::Moved { server: moved.server.clone(), edge: moved.edge.clone(), home });
     }
-    let (FaultKind::SwitchDown { node } | FaultKind::SwitchSilent { node }) = fault else { return Ok(()) };
-    let Some(id) = fabric.find(node) else { return Ok(()) };
+    let node = match fault {
+        FaultKind::LinkDown { a, b } | FaultKind::LinkSilent { a, b } => return between(lab, a, b).map(drop),
+        FaultKind::SwitchDown { node } | FaultKind::SwitchSilent { node } => node,
+    };
+    let id = find(lab, node)?;
     if fabric.node(id).role.is_switch() {
         return Ok(());
     }
@@ -138,7 +141,7 @@ fn check(lab: &Lab, fault: &FaultKind) -> Result<(), LabError> {
 }
 
 /// What is amiss in a lab.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Amiss {
     broken: Vec<FaultKind>,
     impaired: Vec<Impaired>,
@@ -168,7 +171,7 @@ fn change(
         let before = Amiss::of(&lab.state);
         let mut wanted = before.clone();
         edit(&lab, &mut wanted)?;
-        note_what_may_be(&mut lab.state, &wanted.impaired)?;
+        note_what_may_be(&mut lab.state, &before, &wanted)?;
         let start = Instant::now();
         let applied = apply(&lab, &before, &wanted);
         let kernel_s = start.elapsed().as_secs_f64();
@@ -182,14 +185,16 @@ fn change(
 }
 
 /// Before anything is done: whoever is killed meanwhile leaves nothing that is not written down.
-fn note_what_may_be(state: &mut LabState, wanted: &[Impaired]) -> Result<(), LabError> {
-    let is_known = |one: &Impaired| wanted.iter().any(|other| (&other.from, &other.to) == (&one.from, &one.to));
-    let before = state.impaired.iter().filter(|one| !is_known(one)).cloned();
-    let may_be: Vec<Impaired> = before.chain(wanted.iter().cloned()).collect();
-    if may_be == state.impaired {
+fn note_what_may_be(state: &mut LabState, before: &Amiss, wanted: &Amiss) -> Result<(), LabError> {
+    let is_known =
+        |one: &Impaired| wanted.impaired.iter().any(|other| (&other.from, &other.to) == (&one.from, &one.to));
+    let mut may_be = wanted.clone();
+    may_be.impaired.splice(0..0, before.impaired.iter().filter(|one| !is_known(one)).cloned());
+    may_be.broken.splice(0..0, before.broken.iter().filter(|one| !wanted.broken.contains(one)).cloned());
+    if may_be == *before {
         return Ok(());
     }
-    state.impaired = may_be;
+    may_be.put_into(state);
     state.save()
 }
 
@@ -201,14 +206,13 @@ fn apply(lab: &Lab, before: &Amiss, wanted: &Amiss) -> Result<Vec<(String, route
         settle(&mut broken, wanted, before).unwrap_or_else(|error| tracing::error!("lab {}: {error}", lab.state.lab));
     }
     let tables = broken.tables();
-    broken.keep()?;
     settled.map(|()| tables)
 }
 
 fn settle(broken: &mut Broken<'_>, before: &Amiss, wanted: &Amiss) -> Result<(), LabError> {
     let lab = broken.lab;
     broken.active = wanted.broken.clone();
-    broken.lift_silence(&impair::ports(lab, &before.impaired, &wanted.impaired)?);
+    broken.lift_silence(&impair::ports(lab, &before.impaired, &wanted.impaired)?)?;
     let impaired = impair::settle(lab, &before.impaired, &wanted.impaired);
     // Also if that failed: what is silent is so again.
     broken.settle().and(impaired)
