@@ -9,7 +9,7 @@ cd "$repository"
 folder=$1; shift
 if [[ $# -eq 0 ]]; then
   mapfile -t tests < <(cd crates/datapath/tests && printf '%s\n' *.rs | sed 's/\.rs$//')
-  set -- "${tests[@]}" tester loss xdp
+  set -- "${tests[@]}" tester loss impair
 fi
 mkdir -p "$folder"
 selected=()
