@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the tests of the eBPF programs, and copies them stripped: binaries.sh FOLDER [TEST..]
 # No TEST: all of weft-datapath and those of weft-testbed with frames; not its benches, whose bounds are on times that an emulated
-# machine does not have.
+# machine does not have. Of weft-lab there is `late` alone.
 # With the features of the whole workspace, so that nothing is built twice where `cargo test --workspace` ran.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -16,7 +16,7 @@ selected=()
 for test in "$@"; do selected+=(--test "$test"); done
 "${CARGO:-cargo}" test --release --locked --workspace "${selected[@]}" --no-run --message-format=json |
   sed -n 's/.*"src_path":"\([^"]*\)".*"executable":"\([^"]*\)".*/\1 \2/p' | while read -r source executable; do
-    [[ $source == "$repository"/crates/@(datapath|testbed)/tests/* ]] || continue
+    [[ $source == "$repository"/crates/@(datapath/tests/*|testbed/tests/*|lab/tests/late.rs) ]] || continue
     name=$(basename "${source%/main.rs}" .rs)
     strip -o "$folder/$name" "$executable"
   done

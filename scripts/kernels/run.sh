@@ -17,8 +17,11 @@ for kernel in "$@"; do [[ $kernel == running ]] || suite_of "$kernel" > /dev/nul
 make_payload() {
   rm -rf "$payload" "$payload.raw"
   mkdir -p "$payload/tests"
-  (cd "$repository" && "${CARGO:-cargo}" build --release --locked --workspace --bin weft)
+  (cd "$repository" && "${CARGO:-cargo}" build --release --locked --workspace --bin weft --example lab-daemon)
   "$scripts/binaries.sh" "$payload/tests"
+  # As cargo has them: a test of labs finds its daemon beside its own folder.
+  "$scripts/binaries.sh" "$payload/labs" late
+  install -D -s "$repository/target/release/examples/lab-daemon" "$payload/examples/lab-daemon"
   strip -o "$payload/weft" "$repository/target/release/weft"
   cp "$scripts"/inside/{try.sh,plan.toml} "$payload/"
   truncate -s 1G "$payload.raw"

@@ -3,7 +3,7 @@
 # common.sh; `results` is the folder with each kernel's rows, and when and of which commit they are. `unexpected` becomes 1 if a
 # failure is not known.
 
-rows=(objects frames vl2 trill vxlan vtep vtep-xdp bed plan docs-vl2 docs-rbridge docs-vtep cards)
+rows=(objects frames vl2 trill vxlan vtep vtep-xdp late bed plan docs-vl2 docs-rbridge docs-vtep cards)
 declare -A titles=(
   [objects]='eBPF objects'
   [frames]='frame tests'
@@ -12,6 +12,7 @@ declare -A titles=(
   [vxlan]='lab: kernel VXLAN'
   [vtep]='two `weft node vtep`'
   [vtep-xdp]='the same, `--hook xdp`'
+  [late]='links that are late: delay, jitter, order'
   [bed]="demo's bed: 85 nodes"
   [plan]='a plan in the lab engine'
   [docs-vl2]='docs/vl2.md, command by command: six machines'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tries one kernel: runs in a virtual machine, or on this one. try.sh FOLDER [ROW ..]: the folder holds `weft`, `tests/` and
-# `plan.toml`, rows are those that an earlier try has come to.
+# Tries one kernel: runs in a virtual machine, or on this one. try.sh FOLDER [ROW ..]: the folder holds `weft`, `tests/`,
+# `labs/` with their daemon in `examples/`, and `plan.toml`, rows are those that an earlier try has come to.
 # For each row of the table it prints `result|ROW|ok or failed|what came out`, everything else is the log.
 set -uo pipefail
 here=$1
@@ -125,6 +125,19 @@ try_plan() {
   fi
 }
 
+# Links that netem delays: the kernel loads its module when it is asked for it.
+late() {
+  : > /tmp/kernels-skips
+  if ! WEFT_SKIPS=/tmp/kernels-skips timeout -k 5 "$test_patience_s" "$here/labs/late" --show-output > /tmp/kernels-try.log 2>&1; then
+    result late failed "$(grep -A 1 -m 1 panicked /tmp/kernels-try.log | tail -n 1 | tr '|' '/')"
+  elif [[ -s /tmp/kernels-skips ]]; then
+    result late none "$(head -n 1 /tmp/kernels-skips | cut -f 1)"
+  else
+    result late ok 'as late as told, and as before when mended'
+  fi
+  cat /tmp/kernels-try.log
+}
+
 trap finish EXIT
 trap 'exit 130' INT TERM
 echo "release|$(uname -r)"
@@ -134,6 +147,7 @@ wanted trill && try_lab trill trill-s1-s6 '' 'h1>10.0.10.2' 'h4>10.0.20.3'
 wanted vxlan && try_lab vxlan leaf-spine-small '--overlay kernel-vxlan' 's1>20.0.0.3' 's4>20.0.0.2'
 wanted vtep && try_vtep vtep tc
 wanted vtep-xdp && try_vtep vtep-xdp xdp
+wanted late && late
 wanted bed && try_lab bed vl2-testbed '' 's1>20.0.0.75' 's20>20.0.0.39' 's39>20.0.0.1' 's58>20.0.0.20' 's75>20.0.0.58'
 wanted plan && try_plan
 wanted frames && frames
