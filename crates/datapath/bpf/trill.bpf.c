@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * An RBridge's data path (RFC 6325, 7780) on XDP, which TC cannot be: it does not take TRILL's headers off. One program
- * for links to other RBridges, one for ports to end stations, and one that the kernel runs on every copy of a frame for
- * several ports.
+ * for links to other RBridges, one for ports to end stations, one for links that both share, and two that the kernel runs on
+ * every copy of a frame for several ports.
  */
 #include "lib/trill_ingress.h"
 #include "lib/trill_receive.h"
@@ -13,11 +13,14 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 static __noinline int receive_uncommon(struct xdp_md *ctx, __u32 port)
 {
 	const struct trill_fib *fib = current_fib();
-	struct way way = {};
+	int is_shared = fib->ports[port & (TRILL_PORTS - 1)].kind == TRILL_SHARED;
+	struct way way = { .may_return = is_shared };
 	enum trill_outcome outcome = port ? receive(ctx, fib, port, &way) : TRILL_NO_PORT;
+	/* BPDUs of a shared link tell which bridge is its root. */
+	int is_told = outcome == TRILL_IS_IS || outcome == TRILL_CHANNEL || (outcome == TRILL_L2_CONTROL && is_shared);
 
 	/* One queue before the daemon serves all ports: none may fill it alone. */
-	if ((outcome == TRILL_IS_IS || outcome == TRILL_CHANNEL) && !is_within_control(port))
+	if (is_told && !is_within_control(port))
 		outcome = TRILL_CONTROL_LIMIT;
 	return finish(ctx, port, outcome, &way);
 }
@@ -181,14 +184,51 @@ int trill_worker(struct xdp_md *ctx)
 	return receive_any(ctx);
 }
 
+INLINE int bring_in(struct xdp_md *ctx, const struct trill_fib *fib, __u32 port, int may_return)
+{
+	struct way way = { .may_return = may_return };
+	enum trill_outcome outcome = port ? trill_ingress(ctx, fib, port, &way) : TRILL_NO_PORT;
+	return finish(ctx, port, outcome, &way);
+}
+
 SEC("xdp.frags")
 int trill_native(struct xdp_md *ctx)
 {
-	struct way way = {};
+	const struct trill_fib *fib = current_fib();
+
+	return bring_in(ctx, fib, port_of(fib, ctx->ingress_ifindex), 0);
+}
+
+/* Not in line, so that it has a stack of its own. */
+static __noinline int bring_in_from_shared(struct xdp_md *ctx, __u32 port)
+{
+	return bring_in(ctx, current_fib(), port, 1);
+}
+
+/* Whether a frame is between RBridges or bridges: by its address, or by its Ethertype, behind an outer tag if there is one. */
+INLINE int is_between_bridges(const struct cursor *cursor)
+{
+	const struct eth_header *eth = cursor->at;
+	__u32 group;
+
+	if ((void *)(eth + 1) > cursor->end)
+		return 1;
+	group = bridge_group(mac_at(eth));
+	if (is_l2_control(group) || is_trill_group(group) || is_trill_type(eth->type))
+		return 1;
+	return eth->type == bpf_htons(ETHERTYPE_VLAN) && (void *)(eth + 1) + VLAN_LENGTH <= cursor->end &&
+	       is_trill_type(*(__be16 *)((void *)(eth + 1) + 2));
+}
+
+/* A link that RBridges share with each other and with end stations. */
+SEC("xdp.frags")
+int trill_shared(struct xdp_md *ctx)
+{
 	const struct trill_fib *fib = current_fib();
 	__u32 port = port_of(fib, ctx->ingress_ifindex);
-	enum trill_outcome outcome = port ? trill_ingress(ctx, fib, port, &way) : TRILL_NO_PORT;
-	return finish(ctx, port, outcome, &way);
+	struct cursor cursor = frame_of(ctx);
+
+	return is_between_bridges(&cursor) ? receive_uncommon(ctx, port) : bring_in_from_shared(ctx, port);
 }
 
 /* The copy that leaves by a link: if the VLAN is wanted there. */
@@ -200,7 +240,7 @@ INLINE enum trill_outcome copy_to_link(ctx_t *ctx, const struct trill_fib *fib, 
 
 	if (start->header.flags & bpf_htons(HEADER_MULTI))
 		tree = tree_of(fib, host16(start->header.egress));
-	if (!tree || !(tree->vlan_ports[vlan] >> port & 1))
+	if (!tree || !(tree->vlan_ports[vlan] >> port & 1) || gets_no_link_copy(&start->outer, port))
 		return TRILL_COPY_PRUNED;
 	if (is_longer(ctx, out->frame_max))
 		return TRILL_TOO_LONG;
@@ -214,7 +254,7 @@ INLINE enum trill_outcome copy_to_native(ctx_t *ctx, const struct trill_fib *fib
 {
 	int has_flags = !!(start->header.flags & bpf_htons(HEADER_FLAGS));
 
-	if (!(fib->native_ports[vlan] >> port & 1))
+	if (!carries(fib, port, vlan) || gets_no_native_copy(&start->outer, port))
 		return TRILL_COPY_PRUNED;
 	if (has_flags && bpf_ntohl(*(__be32 *)&start->inner) & FLAG_CRITICAL_TO_EGRESS)
 		return TRILL_CRITICAL_FLAG;
@@ -223,7 +263,7 @@ INLINE enum trill_outcome copy_to_native(ctx_t *ctx, const struct trill_fib *fib
 	return decapsulate(ctx, &fib->ports[port], vlan, TRILL_COPY_DELIVERED);
 }
 
-INLINE enum trill_outcome copy_to(ctx_t *ctx, const struct trill_fib *fib, __u32 port)
+INLINE enum trill_outcome copy_to(ctx_t *ctx, const struct trill_fib *fib, __u32 port, int is_link)
 {
 	struct cursor cursor = frame_of(ctx);
 	struct trill_start *start = cursor.at;
@@ -237,17 +277,26 @@ INLINE enum trill_outcome copy_to(ctx_t *ctx, const struct trill_fib *fib, __u32
 			return TRILL_MALFORMED;
 	}
 	__u16 vlan = host16(inner->control) & VLAN_MASK;
-	if (fib->ports[port].kind == TRILL_LINK)
-		return copy_to_link(ctx, fib, port, start, vlan);
-	return copy_to_native(ctx, fib, port, start, vlan);
+	return is_link ? copy_to_link(ctx, fib, port, start, vlan) : copy_to_native(ctx, fib, port, start, vlan);
+}
+
+INLINE int finish_copy(struct xdp_md *ctx, int is_link)
+{
+	const struct trill_fib *fib = current_fib();
+	__u32 port = port_of(fib, ctx->egress_ifindex);
+	enum trill_outcome outcome = port ? copy_to(ctx, fib, port, is_link) : TRILL_NO_PORT;
+	count_and_tap(ctx, port, outcome);
+	return outcome == TRILL_COPY_SENT || outcome == TRILL_COPY_DELIVERED ? XDP_PASS : XDP_DROP;
 }
 
 SEC("xdp.frags/devmap")
 int trill_copy(struct xdp_md *ctx)
 {
-	const struct trill_fib *fib = current_fib();
-	__u32 port = port_of(fib, ctx->egress_ifindex);
-	enum trill_outcome outcome = port ? copy_to(ctx, fib, port) : TRILL_NO_PORT;
-	count_and_tap(ctx, port, outcome);
-	return outcome == TRILL_COPY_SENT || outcome == TRILL_COPY_DELIVERED ? XDP_PASS : XDP_DROP;
+	return finish_copy(ctx, 1);
+}
+
+SEC("xdp.frags/devmap")
+int trill_copy_native(struct xdp_md *ctx)
+{
+	return finish_copy(ctx, 0);
 }

@@ -30,6 +30,9 @@ struct trill_hop {
 
 #define TRILL_NATIVE ((__u8)0) /* to end stations: no TRILL frames (access or trunk in the words of 802.1Q) */
 #define TRILL_LINK ((__u8)1)   /* to an RBridge, point to point: no native frames */
+#define TRILL_SHARED ((__u8)2) /* to RBridges and end stations on one link (hybrid in the words of RFC 7780 6) */
+
+#define TRILL_SHARERS 64 /* neighbours on a shared link */
 
 /* Whether a link goes without outer headers, see lib/trill_elide.h. */
 #define TRILL_ELIDES_NOT ((__u8)0)
@@ -39,10 +42,10 @@ struct trill_hop {
 /* A port. The first twelve bytes are those that a unicast frame to us from our neighbour begins with. */
 struct trill_port {
 	__u8 mac[6];
-	__u8 neighbor[6]; /* a link's: the port of the RBridge whose adjacency is in Report */
+	__u8 neighbor[6]; /* a link's: the port of the RBridge whose adjacency is in Report; a shared link's are in `sharers` */
 	__u8 kind;
-	__u8 adjacent; /* a link's: 1 if there is such a neighbour */
-	__u16 vlan;    /* native port: of untagged frames; 0: there are none */
+	__u8 adjacent; /* a link's: how many such neighbours there are */
+	__u16 vlan;    /* native port: of untagged frames; 0: there are none. A link's: the Designated VLAN */
 	__u16 frame_max; /* bytes without a tag */
 	__u8 elides;   /* a link's: TRILL_ELIDES_* */
 	__u8 reserved;
@@ -70,7 +73,8 @@ struct trill_fib {
 	struct trill_port ports[TRILL_PORTS];
 	__u32 route[TRILL_NICKNAMES]; /* by egress nickname as on the wire: group << 8 | hops; 0: no such RBridge */
 	struct trill_hop group[TRILL_GROUPS][TRILL_HOPS_MAX];
-	__u64 native_ports[TRILL_VLANS]; /* the ports to end stations of each VLAN */
+	__u64 native_ports[TRILL_VLANS]; /* the ports that carry frames of each VLAN's end stations */
+	__u64 sharers[TRILL_PORTS][TRILL_SHARERS]; /* a shared link's neighbours as `mac_at` reads them, in order; then ~0 */
 	__u8 port_of[TRILL_INTERFACES]; /* port number by interface index */
 	struct trill_tree tree[TRILL_TREES_MAX];
 };
@@ -193,6 +197,7 @@ struct trill_tapped {
 	X(TRILL_ON_NATIVE)   /* dropped: TRILL or IS-IS on a port to end stations */ \
 	X(CONTROL_LIMIT)     /* dropped: more for the daemon than a link may bring */ \
 	X(NOT_IN_VLAN)       /* dropped: the port is not in the frame's VLAN */ \
+	X(NOT_FORWARDER)     /* dropped: from a shared link, and not ours to carry: another is appointed, or we are inhibited */ \
 	X(SAME_PORT)         /* dropped: the destination is where it came from */ \
 	X(NO_ROUTE)          /* dropped: no route to the RBridge that the station is behind */ \
 	X(NO_NICKNAME)       /* dropped: for another RBridge while we have no nickname */ \

@@ -9,9 +9,12 @@ use common::trill::*;
 use common::trill_model::Model;
 use common::{Ipv4, Random, arp, ethernet};
 use weft_datapath::frame::Verdict;
-use weft_datapath::trill::abi::OUTCOMES;
-use weft_datapath::trill::{Elision, Place};
+use weft_datapath::trill::abi::{OUTCOMES, SHARERS};
+use weft_datapath::trill::{Elision, Place, PortKind};
+use weft_wire::ethernet::MacAddress;
+use weft_wire::vlan::VlanSet;
 
+const SHARED: u8 = 7;
 const FRAMES_PER_PORT: usize = 1000;
 const ROUNDS: u64 = 9;
 const ELISIONS: [Elision; 3] = [Elision::Off, Elision::Offered, Elision::Agreed];
@@ -113,6 +116,24 @@ fn by_link(random: &mut Random, port: u8) -> Vec<u8> {
     }
 }
 
+/// By a shared link, from one of its neighbours or from a station.
+fn by_shared_link(random: &mut Random) -> Vec<u8> {
+    if one_in(random, 2) {
+        return native(random);
+    }
+    let mut frame = by_link(random, SHARED);
+    let last = random.below(SHARERS as u64 + 2) as u8;
+    if one_in(random, 2) && frame[6..12] == neighbor_mac(SHARED) {
+        frame[6..12].copy_from_slice(&sharer(last));
+    }
+    frame
+}
+
+/// Of other neighbours on the shared link; the last two are none.
+fn sharer(number: u8) -> [u8; 6] {
+    [0x02, 0xdd, number % 7, 0, 0, number]
+}
+
 /// By a native port.
 fn native(random: &mut Random) -> Vec<u8> {
     let (kind, payload) = packet(random);
@@ -131,6 +152,8 @@ fn cut(random: &mut Random, frame: Vec<u8>) -> Vec<u8> {
 #[test]
 fn programs_and_model_agree() {
     let Some(mut rb) = rbridge() else { return };
+    rb.datapath.set_port(SHARED, &port(SHARED, PortKind::shared(10))).unwrap();
+    rb.datapath.maps().set_access_until(u64::MAX).unwrap();
     let mut model = Model::new(rb.datapath.fib().clone());
     let mut random = Random(0x7e57_0001_d1ff_e4e7);
     let mut met: BTreeMap<&str, usize> = BTreeMap::new();
@@ -144,11 +167,28 @@ fn programs_and_model_agree() {
                 fib.ports.get_mut(&number).unwrap().kind = link(number, ELISIONS[number_of as usize]);
             }
         };
+        // The shared link is forwarder now of these VLANs, then of those, and a branch of the tree or not.
+        let share = |fib: &mut weft_datapath::trill::Fib| {
+            let carried = [&[10, 20][..], &[20], &[10, 30]][round as usize % 3].iter().copied().collect();
+            let neighbors = (1..SHARERS as u8).map(sharer).chain([neighbor_mac(SHARED)]).map(MacAddress).collect();
+            fib.ports.get_mut(&SHARED).unwrap().kind = PortKind::Shared { untagged: 10, carried, neighbors };
+            let tree = fib.trees.get_mut(&NEAR).expect("it is there");
+            let wanted = VlanSet::of_ranges(&[(10, 20)]);
+            tree.branches.remove(&SHARED);
+            tree.branches.extend((round % 2 == 0).then_some((SHARED, wanted)));
+            tree.rpf.insert(WIDE, if round % 2 == 0 { SHARED } else { LINK_B });
+        };
         rb.datapath.change(edit).unwrap();
+        rb.datapath.change(share).unwrap();
         edit(&mut model.fib);
-        for port in [LINK_A, LINK_B, ACCESS_10, OTHER_10, ACCESS_20, TRUNK] {
+        share(&mut model.fib);
+        for port in [LINK_A, LINK_B, ACCESS_10, OTHER_10, ACCESS_20, TRUNK, SHARED] {
             for n in 0..FRAMES_PER_PORT {
-                let frame = if port <= LINK_B { by_link(&mut random, port) } else { native(&mut random) };
+                let frame = match port {
+                    LINK_A | LINK_B => by_link(&mut random, port),
+                    SHARED => by_shared_link(&mut random),
+                    _ => native(&mut random),
+                };
                 let frame = cut(&mut random, frame);
                 let (expected, bytes) = model.receive(port, &frame);
                 let (outcome, output) = rb.run(port, &frame);

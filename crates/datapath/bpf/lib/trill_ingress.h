@@ -117,7 +117,7 @@ INLINE enum trill_outcome flood(ctx_t *ctx, const struct trill_fib *fib, const s
 				struct way *way)
 {
 	__u16 vlan = frame->control & VLAN_MASK;
-	__u64 ports = fib->native_ports[vlan];
+	__u64 links = 0, natives = fib->native_ports[vlan] & ~(1ULL << port);
 	__u32 place = fib->own_tree - 1;
 	__u64 header = header_word(0, 0, 0);
 
@@ -126,11 +126,10 @@ INLINE enum trill_outcome flood(ctx_t *ctx, const struct trill_fib *fib, const s
 	if (fib->own_nickname && place < TRILL_TREES_MAX) {
 		const struct trill_tree *tree = &fib->tree[place & (TRILL_TREES_MAX - 1)];
 
-		ports |= tree->vlan_ports[vlan];
+		links = tree->vlan_ports[vlan];
 		header = header_word(HEADER_MULTI | tree->hop_count, tree->root, fib->own_nickname);
 	}
-	ports &= ~(1ULL << port);
-	enum trill_outcome outcome = copies(ctx, ports, way, TRILL_INGRESS_FLOOD);
+	enum trill_outcome outcome = copies(ctx, links, natives, way, TRILL_INGRESS_FLOOD);
 	if (outcome != TRILL_INGRESS_FLOOD)
 		return outcome;
 	struct trill_start *start = push(ctx, frame, header);
@@ -139,6 +138,7 @@ INLINE enum trill_outcome flood(ctx_t *ctx, const struct trill_fib *fib, const s
 	store_all_rbridges(start->outer.destination);
 	*(__be16 *)start->outer.source = 0;
 	*(__be32 *)(start->outer.source + 2) = 0;
+	mark_copies(&start->outer, way, 0, port);
 	return TRILL_INGRESS_FLOOD;
 }
 
@@ -164,8 +164,8 @@ INLINE int admit(const struct cursor *cursor, struct mac_pair macs, const struct
 	/* IS-IS too: the daemon speaks it on links only, and a station must not fill the queue before it. */
 	if (is_trill_type(frame->type) || is_trill_group(group))
 		return TRILL_TRILL_ON_NATIVE;
-	if (!(fib->native_ports[frame->control & VLAN_MASK] >> port & 1))
-		return TRILL_NOT_IN_VLAN;
+	if (!carries(fib, port, frame->control & VLAN_MASK))
+		return in->kind == TRILL_SHARED ? TRILL_NOT_FORWARDER : TRILL_NOT_IN_VLAN;
 	if (is_bad_source(source_of(macs)))
 		return TRILL_BAD_SOURCE;
 	return ROUTED;
@@ -210,7 +210,7 @@ INLINE enum trill_outcome trill_ingress(ctx_t *ctx, const struct trill_fib *fib,
 	way->port = port_of_place(place);
 	if (way->port == port)
 		return TRILL_SAME_PORT;
-	if (!(fib->native_ports[vlan] >> way->port & 1)) /* it was in this VLAN once */
+	if (!carries(fib, way->port, vlan)) /* it was in this VLAN once */
 		return flood(ctx, fib, &frame, port, way);
 	return switch_natively(ctx, &fib->ports[way->port], frame.tagged, frame.control);
 }

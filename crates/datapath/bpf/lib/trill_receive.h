@@ -31,8 +31,30 @@ INLINE int addressed(const struct eth_header *eth, const struct trill_port *in)
 	return ACCEPTED;
 }
 
+/* Whether an RBridge of a shared link has this address: one of those that are in order. */
+INLINE int is_sharer(const struct trill_fib *fib, __u32 port, __u64 mac)
+{
+	const __u64 *sharers = fib->sharers[port & (TRILL_PORTS - 1)];
+	__u32 place = 0;
+
+#pragma unroll
+	for (__u32 step = TRILL_SHARERS / 2; step; step /= 2) {
+		if (sharers[(place + step) & (TRILL_SHARERS - 1)] <= mac)
+			place += step;
+	}
+	return sharers[place & (TRILL_SHARERS - 1)] == mac;
+}
+
+/* Whether the outer source is an adjacency of the port in Report. */
+INLINE int is_adjacent(const struct trill_fib *fib, __u32 port, __u64 source)
+{
+	const struct trill_port *in = &fib->ports[port & (TRILL_PORTS - 1)];
+
+	return in->kind == TRILL_SHARED ? is_sharer(fib, port, source) : in->adjacent && source == mac_at(in->neighbor);
+}
+
 /* Steps 5 to 8: header and sender. */
-INLINE int accepted(const struct eth_header *eth, __u16 flags, const struct trill_port *in)
+INLINE int accepted(const struct eth_header *eth, __u16 flags, const struct trill_fib *fib, __u32 port)
 {
 	struct mac_pair macs = load_macs(eth);
 
@@ -44,7 +66,7 @@ INLINE int accepted(const struct eth_header *eth, __u16 flags, const struct tril
 		return TRILL_HOP_COUNT;
 	if (is_group(destination_of(macs)) != !!(flags & HEADER_MULTI))
 		return TRILL_GROUP_MISMATCH;
-	if (!in->adjacent || source_of(macs) != mac_at(in->neighbor))
+	if (!is_adjacent(fib, port, source_of(macs)))
 		return TRILL_NO_ADJACENCY;
 	return ACCEPTED;
 }
@@ -113,10 +135,11 @@ INLINE enum trill_outcome egress(ctx_t *ctx, const struct trill_fib *fib, struct
 		learn(source_of(macs), vlan, ingress, port);
 
 	__u32 place = find(destination_of(macs), vlan);
-	__u64 native = fib->native_ports[vlan];
 	way->port = port_of_place(place);
-	if (place == NOWHERE || nickname_of(place) || !(native >> way->port & 1))
-		return copies(ctx, native, way, TRILL_EGRESS_FLOOD);
+	if (place == NOWHERE || nickname_of(place) || !carries(fib, way->port, vlan)) {
+		mark_copies(&start->outer, way, port, 0);
+		return copies(ctx, 0, fib->native_ports[vlan], way, TRILL_EGRESS_FLOOD);
+	}
 	return decapsulate(ctx, &fib->ports[way->port], vlan, TRILL_EGRESS);
 }
 
@@ -159,7 +182,8 @@ INLINE enum trill_outcome along_tree(ctx_t *ctx, const struct trill_fib *fib, st
 	if (native)
 		learn(source_of(macs), vlan, ingress, port);
 	((__u8 *)&start->header)[1] -= 1;
-	return copies(ctx, (tree->vlan_ports[vlan] | native) & ~(1ULL << port), way, TRILL_TREE_FLOOD);
+	mark_copies(&start->outer, way, port, 0);
+	return copies(ctx, tree->vlan_ports[vlan] & ~(1ULL << port), native, way, TRILL_TREE_FLOOD);
 }
 
 /* An accepted frame whose header is not plain: a tree's, or one with a flags word. */
@@ -272,7 +296,7 @@ INLINE enum trill_outcome receive(ctx_t *ctx, const struct trill_fib *fib, __u32
 		return fault;
 	if ((void *)(start + 1) > cursor.end)
 		return TRILL_MALFORMED;
-	fault = accepted(&start->outer, host16(start->header.flags), in);
+	fault = accepted(&start->outer, host16(start->header.flags), fib, port);
 	if (fault != ACCEPTED)
 		return fault;
 	return receive_odd(ctx, fib, start, port, way);

@@ -14,6 +14,12 @@ const volatile struct trill_limits trill_limits SEC(".rodata.trill");
 /* One of so many frames goes to the tap; 0: none. Whoever looks at the tap sets it, the daemon does not. */
 volatile __u32 trill_tap_every SEC(".data.trill_tap_every") = 0;
 
+/*
+ * Until then, on the monotonic clock, frames of end stations are carried on shared links: the daemon moves it on while it
+ * speaks, for others are appointed when nobody hears it any more.
+ */
+volatile __u64 trill_access_until_ns SEC(".data.trill_access") = 0;
+
 struct trill_fib trill_fib_0 SEC(".bss.trill_fib0");
 struct trill_fib trill_fib_1 SEC(".bss.trill_fib1");
 
@@ -53,10 +59,13 @@ struct {
 	__type(value, struct bpf_devmap_val);
 } trill_ports SEC(".maps");
 
-/* The same ports for frames that `trill_copy` finishes, each copy for its port. */
+/*
+ * The same for frames that are finished copy by copy: links at their number, by `trill_copy`; ports to end stations after all
+ * these, by `trill_copy_native`. A shared link is both.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, TRILL_PORTS);
+	__uint(max_entries, 2 * TRILL_PORTS);
 	__type(key, __u32);
 	__type(value, struct bpf_devmap_val);
 } trill_copies SEC(".maps");
@@ -105,6 +114,14 @@ INLINE __u32 port_of(const struct trill_fib *fib, __u32 ifindex)
 INLINE void count_at(__u32 port, enum trill_outcome outcome)
 {
 	count(&trill_counters, port * TRILL_COUNTERS_OF_PORT + outcome);
+}
+
+/* Whether the port carries frames of the VLAN's end stations. */
+INLINE int carries(const struct trill_fib *fib, __u32 port, __u16 vlan)
+{
+	if (!(fib->native_ports[vlan] >> port & 1))
+		return 0;
+	return fib->ports[port & (TRILL_PORTS - 1)].kind != TRILL_SHARED || bpf_ktime_get_ns() < trill_access_until_ns;
 }
 
 /* How far ahead of the clock each port's limits have been used, as virtual times. */

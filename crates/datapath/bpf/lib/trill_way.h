@@ -11,9 +11,10 @@ struct way {
 	int elides; /* WAY_PORT: without outer header */
 	enum {
 		WAY_PORT,     /* finished: out of `port` */
-		WAY_ONE_COPY, /* out of `port`, by way of `trill_copy` */
-		WAY_COPIES,   /* out of all ports but the one that it came by, by way of `trill_copy` */
+		WAY_ONE_COPY, /* to the place `port` of `trill_copies` */
+		WAY_COPIES,   /* to all places of `trill_copies` but the one that it came by */
 	} kind;
+	int may_return; /* it came by a shared link: there it may be wanted once more, natively or in TRILL */
 };
 
 /* Number of the only bit that is set. */
@@ -24,20 +25,51 @@ INLINE __u32 place_of(__u64 bit)
 	       (!!(bit & 0xffff0000ffff0000ULL) << 4) | (!!(bit & 0xffffffff00000000ULL) << 5);
 }
 
-/* A copy for each port of the set, which does not hold the port that the frame came by. */
-INLINE enum trill_outcome copies(ctx_t *ctx, __u64 ports, struct way *way, enum trill_outcome outcome)
+/*
+ * A copy in TRILL for each port of one set, a native one for each of the other. The port that the frame came by is not in that
+ * of the form in which it came.
+ */
+INLINE enum trill_outcome copies(ctx_t *ctx, __u64 links, __u64 natives, struct way *way, enum trill_outcome outcome)
 {
+	__u64 ports = links | natives;
+
 	if (!ports)
 		return TRILL_NO_RECEIVER;
-	if (!(ports & (ports - 1))) {
+	if (!(ports & (ports - 1)) && !(links & natives)) {
 		way->kind = WAY_ONE_COPY;
-		way->port = place_of(ports);
+		way->port = place_of(ports) | (natives ? TRILL_PORTS : 0);
 		return outcome;
 	}
 	if (is_in_pieces(ctx))
 		return TRILL_TOO_LONG_TO_COPY;
 	way->kind = WAY_COPIES;
 	return outcome;
+}
+
+/*
+ * The kernel copies to a shared link what came by it, because there it may be wanted in the other form. In place of the outer
+ * source, which each copy gets anew or has no more, stands which port gets none in TRILL and which none natively. No source begins
+ * like that: it would be a group.
+ */
+#define MARKED ((__u8)1)
+
+INLINE void mark_copies(struct eth_header *outer, const struct way *way, __u8 no_link, __u8 no_native)
+{
+	if (!way->may_return)
+		return;
+	outer->source[0] = MARKED;
+	outer->source[1] = no_link;
+	outer->source[2] = no_native;
+}
+
+INLINE int gets_no_link_copy(const struct eth_header *outer, __u32 port)
+{
+	return outer->source[0] == MARKED && outer->source[1] == port;
+}
+
+INLINE int gets_no_native_copy(const struct eth_header *outer, __u32 port)
+{
+	return outer->source[0] == MARKED && outer->source[2] == port;
 }
 
 #define ROUTE_HOPS 0xff
@@ -108,7 +140,8 @@ INLINE int finish(struct xdp_md *ctx, __u32 port, enum trill_outcome outcome, co
 		else if (way->kind == WAY_ONE_COPY)
 			verdict = bpf_redirect_map(&trill_copies, way->port, 0);
 		else
-			verdict = bpf_redirect_map(&trill_copies, 0, BPF_F_BROADCAST | BPF_F_EXCLUDE_INGRESS);
+			verdict = bpf_redirect_map(&trill_copies, 0,
+						   BPF_F_BROADCAST | (way->may_return ? 0 : BPF_F_EXCLUDE_INGRESS));
 		if (verdict != XDP_REDIRECT) {
 			outcome = TRILL_NO_PORT;
 			verdict = XDP_DROP;

@@ -11,6 +11,8 @@ pub const PORTS: usize = TRILL_PORTS as usize;
 pub const HOPS_MAX: usize = TRILL_HOPS_MAX as usize;
 /// Different sets of next hops; number 0 is none.
 pub(crate) const GROUPS: usize = TRILL_GROUPS as usize;
+/// Neighbours on a shared link.
+pub const SHARERS: usize = TRILL_SHARERS as usize;
 /// Distribution trees.
 pub const TREES_MAX: usize = TRILL_TREES_MAX as usize;
 /// Interface indexes that a port can have are below this.
@@ -20,4 +22,4 @@ pub const OBSERVED: u8 = TRILL_OBSERVED;
 /// Confidence that nothing exceeds.
 pub const STATIC: u8 = TRILL_STATIC;
 /// Names of the counters of a port.
-pub const OUTCOMES: [&str; 62] = TRILL_OUTCOMES;
+pub const OUTCOMES: [&str; 63] = TRILL_OUTCOMES;

@@ -3,7 +3,7 @@
 //! [`Fib::encode`] makes the bytes of the programs' table, [`Fib::decode`] reads a running one back, so that a restarted
 //! daemon continues with what is in use.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
 
 use weft_wire::ethernet::{self, MacAddress};
@@ -11,8 +11,8 @@ use weft_wire::trill::{HOP_COUNT_MAX, elided, nickname};
 use weft_wire::vlan::VlanSet;
 
 use super::abi::{
-    GROUPS, HOPS_MAX, INTERFACES, PORTS, TREES_MAX, TRILL_ELIDES_BOTH, TRILL_ELIDES_IN, TRILL_LINK, TRILL_WHOLE_MAX,
-    TrillFib, TrillHop, TrillPort, TrillTree,
+    GROUPS, HOPS_MAX, INTERFACES, PORTS, SHARERS, TREES_MAX, TRILL_ELIDES_BOTH, TRILL_ELIDES_IN, TRILL_LINK,
+    TRILL_SHARED, TRILL_WHOLE_MAX, TrillFib, TrillHop, TrillPort, TrillTree,
 };
 use crate::abi::Abi;
 use crate::error::DatapathError;
@@ -78,6 +78,15 @@ pub enum PortKind {
         /// Whether outer headers are left out.
         elision: Elision,
     },
+    /// Other RBridges and end stations, all on one link.
+    Shared {
+        /// VLAN of frames without a tag, which is the Designated VLAN.
+        untagged: u16,
+        /// VLANs whose end stations' frames are carried (RFC 8139): of no others are any accepted or delivered.
+        carried: VlanSet,
+        /// Ports of the RBridges whose adjacency is in Report, at most [`SHARERS`]; TRILL frames of nobody else are accepted.
+        neighbors: BTreeSet<MacAddress>,
+    },
 }
 
 /// Whether a link goes without outer headers ([`weft_wire::trill::elided`]): no standard's, and only where both ends agree.
@@ -106,6 +115,11 @@ impl PortKind {
     /// A link without a neighbour yet.
     pub fn link(designated_vlan: u16) -> Self {
         Self::Link { designated_vlan, neighbor: None, elision: Elision::Off }
+    }
+
+    /// A shared link without a neighbour yet, and without a VLAN to carry.
+    pub fn shared(untagged: u16) -> Self {
+        Self::Shared { untagged, carried: VlanSet::default(), neighbors: BTreeSet::new() }
     }
 }
 
@@ -155,6 +169,11 @@ impl Fib {
                 format!("interface index {} is above {}; use a new network namespace", port.ifindex, INTERFACES - 1);
             return refuse("port", why);
         }
+        let crowded =
+            |port: &&Port| matches!(&port.kind, PortKind::Shared { neighbors, .. } if neighbors.len() > SHARERS);
+        if let Some(port) = self.ports.values().find(crowded) {
+            return refuse("port", format!("interface {} has more than {SHARERS} neighbours", port.ifindex));
+        }
         for (egress, hops) in &self.routes {
             if !(1..=HOPS_MAX).contains(&hops.len()) {
                 return refuse("routes", format!("{egress:#06x} has {} next hops; use 1 to {HOPS_MAX}", hops.len()));
@@ -187,7 +206,8 @@ impl Fib {
     }
 
     fn is_link(&self, number: u8) -> bool {
-        matches!(self.ports.get(&number).map(|port| &port.kind), Some(PortKind::Link { .. }))
+        let kind = self.ports.get(&number).map(|port| &port.kind);
+        matches!(kind, Some(PortKind::Link { .. } | PortKind::Shared { .. }))
     }
 
     /// The table's bytes, as the programs read them.
@@ -252,6 +272,18 @@ fn native_ports_at(vlan: u16) -> usize {
     offset_of!(TrillFib, native_ports) + usize::from(vlan) * 8
 }
 
+fn sharer_at(number: u8, place: usize) -> usize {
+    offset_of!(TrillFib, sharers) + (usize::from(number) * SHARERS + place) * 8
+}
+
+/// An address as programs compare it; no address is [`NO_SHARER`].
+fn sharer_of(mac: MacAddress) -> u64 {
+    let [a, b, c, d, e, f] = mac.0;
+    u64::from_ne_bytes([a, b, c, d, e, f, 0, 0])
+}
+
+const NO_SHARER: u64 = u64::MAX;
+
 fn route_at(nickname: u16) -> usize {
     offset_of!(TrillFib, route) + usize::from(nickname.to_be()) * 4
 }
@@ -307,9 +339,24 @@ impl Table {
                     self.add_bit(native_ports_at(vlan), number);
                 }
             }
+            PortKind::Shared { untagged, carried, neighbors } => {
+                (entry.kind, entry.vlan, entry.adjacent) = (TRILL_SHARED, *untagged, neighbors.len() as u8);
+                carried.iter().for_each(|vlan| self.add_bit(native_ports_at(vlan), number));
+                self.put_sharers(number, neighbors);
+            }
         }
         self.put(port_at(number), entry.bytes());
         self.put(offset_of!(TrillFib, port_of) + port.ifindex as usize, &[number]);
+    }
+
+    /// In order, so that programs find one by halving.
+    fn put_sharers(&mut self, number: u8, neighbors: &BTreeSet<MacAddress>) {
+        let mut sharers: Vec<u64> = neighbors.iter().map(|mac| sharer_of(*mac)).collect();
+        sharers.resize(SHARERS, NO_SHARER);
+        sharers.sort_unstable();
+        for (place, sharer) in sharers.into_iter().enumerate() {
+            self.put(sharer_at(number, place), &sharer.to_ne_bytes());
+        }
     }
 
     /// Each set of next hops is there once. When there are more sets than places, single hops stand in for the rest:
@@ -386,6 +433,7 @@ impl Image<'_> {
         if entry.ifindex == 0 {
             return Some(None);
         }
+        let is_in = |vlan: &u16| self.u64_at(native_ports_at(*vlan)) & 1 << number != 0;
         let kind = if entry.kind == TRILL_LINK {
             let neighbor = (entry.adjacent == 1).then_some(MacAddress(entry.neighbor));
             let elision = match entry.elides {
@@ -395,9 +443,16 @@ impl Image<'_> {
                 _ => return None,
             };
             PortKind::Link { designated_vlan: entry.vlan, neighbor, elision }
+        } else if entry.kind == TRILL_SHARED {
+            let sharers =
+                (0..usize::from(entry.adjacent)).map(|place| self.u64_at(sharer_at(number, place)).to_ne_bytes());
+            PortKind::Shared {
+                untagged: entry.vlan,
+                carried: (1..4095).filter(is_in).collect(),
+                neighbors: sharers.map(|[a, b, c, d, e, f, ..]| MacAddress([a, b, c, d, e, f])).collect(),
+            }
         } else {
             let untagged = Some(entry.vlan).filter(|vlan| *vlan != 0);
-            let is_in = |vlan: &u16| self.u64_at(native_ports_at(*vlan)) & 1 << number != 0;
             PortKind::Native {
                 untagged,
                 tagged: (1..4095).filter(is_in).filter(|vlan| Some(*vlan) != untagged).collect(),
@@ -459,6 +514,18 @@ mod tests {
             (1, port(7, PortKind::Link { designated_vlan: 1, neighbor, elision: Elision::Agreed })),
             (2, port(8, PortKind::Link { designated_vlan: 2, neighbor: None, elision: Elision::Offered })),
             (3, port(9, PortKind::access(10))),
+            (4, port(10, PortKind::shared(1))),
+            (
+                5,
+                port(
+                    11,
+                    PortKind::Shared {
+                        untagged: 4,
+                        carried: VlanSet::of_ranges(&[(4, 9), (4094, 4094)]),
+                        neighbors: (0..SHARERS as u8).map(|n| MacAddress([2, n, 9, 9, 9, 255 - n])).collect(),
+                    },
+                ),
+            ),
             (
                 63,
                 port(
@@ -498,7 +565,14 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_its_reason() {
         type Change = fn(&mut Fib);
-        let cases: [(Change, &str); 11] = [
+        let cases: [(Change, &str); 12] = [
+            (
+                |fib| match &mut fib.ports.get_mut(&5).unwrap().kind {
+                    PortKind::Shared { neighbors, .. } => drop(neighbors.insert(MacAddress([4; 6]))),
+                    _ => panic!("a shared link"),
+                },
+                "interface 11 has more than 64 neighbours",
+            ),
             (|fib| fib.nickname = Some(0), "0x0000 is no RBridge's"),
             (|fib| fib.nickname = Some(0xffc0), "0xffc0 is no RBridge's"),
             (|fib| fib.hop_count = 64, "64 is not 1 to 63"),

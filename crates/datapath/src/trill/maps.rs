@@ -16,6 +16,7 @@ use crate::table::Table;
 /// The two tables, of which one is in use. The loader cuts longer names off.
 pub(super) const FIBS: [&str; 2] = [".bss.trill_fib0", ".bss.trill_fib1"];
 pub(super) const STATE: &str = ".data.trill_state";
+pub(super) const ACCESS: &str = ".data.trill_access";
 pub(super) const STATIONS: &str = "trill_fdb";
 /// Stations learned behind each port and other RBridge that came, and those that went.
 pub(super) const LEARNED: &str = "trill_learned";
@@ -30,6 +31,7 @@ const LEARNT: &str = "trill.bss";
 pub struct RBridgeMaps {
     fibs: [Table; 2],
     state: Table,
+    access: Table,
     pub(super) stations: Table,
     pub(super) learned: Table,
     pub(super) forgotten: Table,
@@ -75,6 +77,7 @@ impl RBridgeMaps {
         Ok(Self {
             fibs: [table(FIBS[0])?, table(FIBS[1])?],
             state: table(STATE)?,
+            access: table(ACCESS)?,
             stations: table(STATIONS)?,
             learned: table(LEARNED)?,
             forgotten: table(FORGOTTEN)?,
@@ -124,6 +127,15 @@ impl RBridgeMaps {
     /// [`DatapathError::Map`].
     pub fn tick(&self, now_s: u32) -> Result<(), DatapathError> {
         self.set_state(TrillState { now_s, ..self.state()? }.with_other_stations())
+    }
+
+    /// Until then, nanoseconds of the monotonic clock, frames of end stations are carried on shared links. Whoever is not heard
+    /// any more is replaced there, so a data path that goes on without its daemon must end in time by itself.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn set_access_until(&self, until_ns: u64) -> Result<(), DatapathError> {
+        self.access.put(&0u32, &until_ns)
     }
 
     /// Makes the programs look up every destination again.

@@ -38,10 +38,11 @@ use crate::table::Table;
 use crate::{interface, object};
 use attach::PortLink;
 
-const MAPS: [&str; 12] = [
+const MAPS: [&str; 13] = [
     maps::FIBS[0],
     maps::FIBS[1],
     maps::STATE,
+    maps::ACCESS,
     maps::STATIONS,
     maps::LEARNED,
     maps::FORGOTTEN,
@@ -195,7 +196,7 @@ impl RBridgeDatapath {
     }
 
     /// Makes an interface of the caller's network namespace port `number` (1 to 63) and attaches the program to it. A
-    /// program of an earlier run is replaced in place, and a link that is told without a neighbour keeps the one it has.
+    /// program of an earlier run is replaced in place, and a link that is told without a neighbour keeps those it has.
     ///
     /// # Errors
     /// Any [`DatapathError`].
@@ -229,11 +230,29 @@ impl RBridgeDatapath {
                 *elision = (*former).max(Elision::Offered);
             }
         }
+        if let (
+            PortKind::Shared { carried: new, neighbors, .. },
+            Some(PortKind::Shared { carried, neighbors: former, .. }),
+        ) = (&mut kind, before)
+        {
+            (*new, *neighbors) = (carried.clone(), former.clone());
+        }
+        let (is_link, is_native) = roles(&kind);
         let entry = Port { ifindex, mac: port.mac, mtu: port.mtu, kind };
         // First the tables, so that a refused port changes nothing; frames for a port that is not there yet are dropped.
         self.change(|fib| drop(fib.ports.insert(number, entry)))?;
-        self.set_device(PORTS, number, ifindex, None)?;
-        self.set_device(COPIES, number, ifindex, Some("trill_copy"))
+        self.set_device(PORTS, number.into(), ifindex, None)?;
+        for (is_one, place, program) in [
+            (is_link, copies_to_link(number), "trill_copy"),
+            (is_native, copies_to_native(number), "trill_copy_native"),
+        ] {
+            if is_one {
+                self.set_device(COPIES, place, ifindex, Some(program))?;
+            } else {
+                let _none = Table::of(&self.object, COPIES)?.delete(&place);
+            }
+        }
+        Ok(())
     }
 
     /// Takes a port away, and all routes and branches that lead by it.
@@ -250,9 +269,11 @@ impl RBridgeDatapath {
                 tree.rpf.retain(|_, port| *port != number);
             }
         })?;
-        for map in [PORTS, COPIES] {
+        for (map, place) in
+            [(PORTS, number.into()), (COPIES, copies_to_link(number)), (COPIES, copies_to_native(number))]
+        {
             // An interface that has vanished has taken its entry with it.
-            let _gone = Table::of(&self.object, map)?.delete(&u32::from(number));
+            let _gone = Table::of(&self.object, map)?.delete(&place);
         }
         let (gone, kept) = self.links.drain(..).partition(|(other, _)| *other == number);
         self.links = kept;
@@ -326,13 +347,30 @@ impl RBridgeDatapath {
     fn set_device(
         &self,
         map: &'static str,
-        number: u8,
+        place: u32,
         ifindex: u32,
         program: Option<&str>,
     ) -> Result<(), DatapathError> {
         let value = object::device(ifindex, program.map(|name| object::program(&self.object, name)).as_ref());
-        Table::of(&self.object, map)?.put_bytes(&u32::from(number), &value)
+        Table::of(&self.object, map)?.put_bytes(&place, &value)
     }
+}
+
+/// Whether a port of this kind gets TRILL frames, and whether those of end stations.
+fn roles(kind: &PortKind) -> (bool, bool) {
+    match kind {
+        PortKind::Native { .. } => (false, true),
+        PortKind::Link { .. } => (true, false),
+        PortKind::Shared { .. } => (true, true),
+    }
+}
+
+fn copies_to_link(number: u8) -> u32 {
+    number.into()
+}
+
+fn copies_to_native(number: u8) -> u32 {
+    abi::TRILL_PORTS + u32::from(number)
 }
 
 /// Sends what leaves by a port of an RBridge, whose data path is pinned at `pins`, to a device ([`object::device`]), until the
@@ -350,6 +388,7 @@ const LOOPBACK: u32 = 1;
 fn program_of(kind: &PortKind, spreads: bool) -> &'static str {
     match kind {
         PortKind::Native { .. } => "trill_native",
+        PortKind::Shared { .. } => "trill_shared",
         PortKind::Link { .. } if spreads => "trill_spread_link",
         PortKind::Link { elision: Elision::Off, .. } => "trill_link",
         PortKind::Link { .. } => "trill_elided_link",

@@ -60,9 +60,23 @@ impl Model {
     }
 
     pub fn receive(&mut self, port: u8, frame: &[u8]) -> Decision {
-        let native = matches!(self.fib.ports[&port].kind, PortKind::Native { .. });
-        let decided = if native { self.ingress(port, frame) } else { self.link(port, frame) };
+        let decided = match self.fib.ports[&port].kind {
+            PortKind::Native { .. } => self.ingress(port, frame),
+            PortKind::Shared { .. } if !is_between_bridges(frame) => self.ingress(port, frame),
+            _ => self.link(port, frame),
+        };
         decided.unwrap_or_else(|decision| decision)
+    }
+
+    fn is_shared(&self, port: u8) -> bool {
+        matches!(self.fib.ports[&port].kind, PortKind::Shared { .. })
+    }
+
+    /// What the programs note for the copies of a frame that came by a shared link, where the outer source was.
+    fn mark(&self, frame: &mut [u8], port: u8, no_link: u8, no_native: u8) {
+        if self.is_shared(port) {
+            frame[6..9].copy_from_slice(&[1, no_link, no_native]);
+        }
     }
 
     fn learn(&mut self, source: Mac, vlan: u16, place: Place) {
@@ -75,8 +89,14 @@ impl Model {
     fn link(&mut self, port: u8, frame: &[u8]) -> Step<Decision> {
         let mut frame = frame.to_vec();
         let ours = self.fib.ports[&port].mac.0;
-        let PortKind::Link { designated_vlan, neighbor, elision } = self.fib.ports[&port].kind else {
-            panic!("a link")
+        let (designated_vlan, neighbors, elision) = match &self.fib.ports[&port].kind {
+            PortKind::Link { designated_vlan, neighbor, elision } => {
+                (*designated_vlan, neighbor.iter().map(|neighbor| neighbor.0).collect(), *elision)
+            }
+            PortKind::Shared { untagged, neighbors, .. } => {
+                (*untagged, neighbors.iter().map(|neighbor| neighbor.0).collect::<Vec<Mac>>(), Elision::Off)
+            }
+            PortKind::Native { .. } => panic!("a link"),
         };
         if frame.len() < 14 {
             return drop_as("malformed");
@@ -95,7 +115,7 @@ impl Model {
             frame.drain(12..16);
         }
         if u16_at(&frame, 12) == 0x88b5 && !is_control(destination) {
-            frame = restored(&frame, elision, ours, neighbor.map_or([0; 6], |neighbor| neighbor.0))?;
+            frame = restored(&frame, elision, ours, neighbors.first().copied().unwrap_or_default())?;
         }
         let (kind, destination) = (u16_at(&frame, 12), mac(&frame, 0));
         if is_control(destination) {
@@ -128,7 +148,7 @@ impl Model {
             _ if multi != (destination == ALL_RBRIDGES) => return drop_as("group_mismatch"),
             _ => {}
         }
-        if neighbor.map(|neighbor| neighbor.0) != Some(mac(&frame, 6)) {
+        if !neighbors.contains(&mac(&frame, 6)) {
             return drop_as("no_adjacency");
         }
         self.data(port, frame, multi)
@@ -174,7 +194,7 @@ impl Model {
             frame.drain(20..24);
             frame[15] &= !0x40;
         }
-        self.egress(frame, ingress)
+        self.egress(port, frame, ingress)
     }
 
     fn transit(&self, mut frame: Vec<u8>, egress: u16, inner: usize) -> Step<Decision> {
@@ -191,7 +211,7 @@ impl Model {
         Ok(("transit", Some(if elides { elided(frame) } else { frame })))
     }
 
-    fn egress(&mut self, frame: Vec<u8>, ingress: u16) -> Step<Decision> {
+    fn egress(&mut self, from: u8, mut frame: Vec<u8>, ingress: u16) -> Step<Decision> {
         let vlan = check_inner(&frame, 20)?;
         let (destination, source) = (mac(&frame, 20), mac(&frame, 26));
         if destination[0] % 2 == 1 {
@@ -210,7 +230,10 @@ impl Model {
                 Ok(("egress", Some(native)))
             }
             _ if self.native_ports(vlan).is_empty() => drop_as("no_receiver"),
-            _ => Ok(("egress_flood", Some(frame))),
+            _ => {
+                self.mark(&mut frame, from, from, 0);
+                Ok(("egress_flood", Some(frame)))
+            }
         }
     }
 
@@ -240,10 +263,11 @@ impl Model {
         if !self.native_ports(vlan).is_empty() {
             self.learn(source, vlan, Place::RBridge(ingress));
         }
-        if self.receivers(Some(&tree), vlan, port).is_empty() {
+        if self.receivers(Some(&tree), vlan, port, 0).is_empty() {
             return drop_as("no_receiver");
         }
         frame[15] -= 1;
+        self.mark(&mut frame, port, port, 0);
         Ok(("tree_flood", Some(frame)))
     }
 
@@ -252,7 +276,7 @@ impl Model {
             return drop_as("malformed");
         }
         let (destination, source) = (mac(frame, 0), mac(frame, 6));
-        let PortKind::Native { untagged, .. } = self.fib.ports[&port].kind else { panic!("a native port") };
+        let untagged = self.untagged(port);
         if is_control(destination) {
             return Ok(("l2_control", Some(frame.to_vec())));
         }
@@ -269,7 +293,7 @@ impl Model {
         }
         let vlan = control & 0xfff;
         if !self.carries(port, vlan) {
-            return drop_as("not_in_vlan");
+            return drop_as(if self.is_shared(port) { "not_forwarder" } else { "not_in_vlan" });
         }
         if bad_source(source) {
             return drop_as("bad_source");
@@ -283,7 +307,7 @@ impl Model {
             if let Some(answer) = self.arp_answer(frame, body, vlan) {
                 return Ok(("arp_answered", Some(answer)));
             }
-            return self.flood(port, &inner);
+            return self.flood(port, port, &inner);
         }
         let mut from = port;
         if let Some((Place::Gateway, _)) = self.stations.get(&(destination, vlan)) {
@@ -296,7 +320,7 @@ impl Model {
     fn send(&self, port: u8, from: u8, inner: Vec<u8>) -> Step<Decision> {
         let vlan = u16_at(&inner, 14) & 0xfff;
         match self.stations.get(&(mac(&inner, 0), vlan)).map(|known| known.0) {
-            None => self.flood(if from == 0 { 0 } else { port }, &inner),
+            None => self.flood(port, from, &inner),
             Some(Place::Gateway) => panic!("a gateway routes to no gateway"),
             Some(Place::RBridge(egress)) => {
                 let Some(own) = self.fib.nickname else { return drop_as("no_nickname") };
@@ -315,18 +339,19 @@ impl Model {
                 self.fits(to, &native)?;
                 Ok(("switched", Some(native)))
             }
-            Some(Place::Port(_)) => self.flood(if from == 0 { 0 } else { port }, &inner),
+            Some(Place::Port(_)) => self.flood(port, from, &inner),
         }
     }
 
-    fn flood(&self, port: u8, inner: &[u8]) -> Step<Decision> {
+    /// `but`: the native port that gets none, if any.
+    fn flood(&self, port: u8, but: u8, inner: &[u8]) -> Step<Decision> {
         let vlan = u16_at(inner, 14) & 0xfff;
         let tree = self
             .fib
             .own_tree
             .and_then(|root| self.fib.trees.get_key_value(&root))
             .filter(|_| self.fib.nickname.is_some());
-        if self.receivers(tree.map(|(_, tree)| tree), vlan, port).is_empty() {
+        if self.receivers(tree.map(|(_, tree)| tree), vlan, 0, but).is_empty() {
             return drop_as("no_receiver");
         }
         let header = match tree {
@@ -334,7 +359,9 @@ impl Model {
             None => [0; 3],
         };
         let header = header.map(u16::to_be_bytes).concat();
-        Ok(("ingress_flood", Some([&ALL_RBRIDGES[..], &[0; 6], &[0x22, 0xf3], &header, inner].concat())))
+        let mut frame = [&ALL_RBRIDGES[..], &[0; 6], &[0x22, 0xf3], &header, inner].concat();
+        self.mark(&mut frame, port, 0, but);
+        Ok(("ingress_flood", Some(frame)))
     }
 
     fn route(&self, inner: &mut [u8], frame: &[u8]) -> Step<()> {
@@ -389,29 +416,50 @@ impl Model {
 
     fn carries(&self, port: u8, vlan: u16) -> bool {
         let kind = self.fib.ports.get(&port).map(|port| &port.kind);
-        matches!(kind, Some(PortKind::Native { untagged, tagged }) if *untagged == Some(vlan) || tagged.contains(vlan))
+        match kind {
+            Some(PortKind::Native { untagged, tagged }) => *untagged == Some(vlan) || tagged.contains(vlan),
+            Some(PortKind::Shared { carried, .. }) => carried.contains(vlan),
+            _ => false,
+        }
+    }
+
+    fn untagged(&self, port: u8) -> Option<u16> {
+        match self.fib.ports[&port].kind {
+            PortKind::Native { untagged, .. } => untagged,
+            PortKind::Shared { untagged, .. } => Some(untagged),
+            PortKind::Link { .. } => panic!("a port to end stations"),
+        }
     }
 
     fn native_ports(&self, vlan: u16) -> Vec<u8> {
         self.fib.ports.keys().copied().filter(|port| self.carries(*port, vlan)).collect()
     }
 
-    fn receivers(&self, tree: Option<&Tree>, vlan: u16, but: u8) -> Vec<u8> {
+    /// Ports that get the frame in TRILL, but for one, and those that get it natively, but for one.
+    fn receivers(&self, tree: Option<&Tree>, vlan: u16, no_link: u8, no_native: u8) -> Vec<u8> {
         let branches = tree.iter().flat_map(|tree| &tree.branches).filter(|(_, vlans)| vlans.contains(vlan));
-        let all = branches.map(|(port, _)| *port).chain(self.native_ports(vlan));
-        all.filter(|port| *port != but).collect()
+        let links = branches.map(|(port, _)| *port).filter(|port| *port != no_link);
+        links.chain(self.native_ports(vlan).into_iter().filter(|port| *port != no_native)).collect()
     }
 
     /// An inner frame as it leaves by a native port.
     fn native(&self, port: u8, vlan: u16, inner: &[u8]) -> Vec<u8> {
-        let PortKind::Native { untagged, .. } = self.fib.ports[&port].kind else { panic!("a native port") };
-        if untagged == Some(vlan) { [&inner[..12], &inner[16..]].concat() } else { inner.to_vec() }
+        if self.untagged(port) == Some(vlan) { [&inner[..12], &inner[16..]].concat() } else { inner.to_vec() }
     }
 
     fn fits(&self, port: u8, native: &[u8]) -> Step<()> {
         let tag = if u16_at(native, 12) == 0x8100 { 4 } else { 0 };
         if native.len() > self.fib.ports[&port].mtu as usize + 14 + tag { drop_as("too_long") } else { Ok(()) }
     }
+}
+
+/// Whether a frame of a shared link is between RBridges or bridges, by its address or Ethertype; else it is a station's.
+fn is_between_bridges(frame: &[u8]) -> bool {
+    if frame.len() < 14 || is_control(mac(frame, 0)) || is_trill_group(mac(frame, 0)) {
+        return true;
+    }
+    let kind = u16_at(frame, 12);
+    is_trill(kind) || kind == 0x8100 && frame.len() >= 18 && is_trill(u16_at(frame, 16))
 }
 
 fn is_bridge_group(destination: Mac) -> bool {

@@ -156,7 +156,7 @@ mod tests {
         let taking = |last| Neighbor { takes_elided: true, ..neighbor(last) };
         let elision = |fib: &Fib, number: u8| match fib.ports[&number].kind {
             PortKind::Link { elision, .. } => elision,
-            PortKind::Native { .. } => panic!("a link"),
+            _ => panic!("a link"),
         };
         keep(&mut fib, &[(1, taking(1)), (2, neighbor(2)), (3, taking(3))].into());
         let found = [1, 2, 3].map(|number| elision(&fib, number));
