@@ -159,6 +159,8 @@ pub(crate) enum RBridgeWhat {
     Counters,
     /// Links to other RBridges: how far the two ends know of each other
     Adjacency,
+    /// Shared links: DRB, Designated VLAN, who serves end stations of which VLAN
+    Shared,
     /// The link state database: every RBridge's LSPs
     Lsdb,
     /// Who holds which nickname

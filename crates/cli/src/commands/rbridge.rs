@@ -2,7 +2,7 @@
 
 use weft_node::DaemonKind;
 use weft_node::rbridge::protocol::{
-    AdjacencyRow, FdbRow, HopRow, LspRow, NicknameRow, RouteRow, RpfRow, Shown, TreeRow, What,
+    AdjacencyRow, FdbRow, HopRow, LspRow, NicknameRow, RouteRow, RpfRow, SharedRow, Shown, TreeRow, What,
 };
 
 use super::daemon::{Document, Running, counter_table};
@@ -16,6 +16,7 @@ pub(super) fn show(args: ShowArgs<RBridgeWhat>) -> Result<(), Failure> {
         RBridgeWhat::Config => return running.print_config(),
         RBridgeWhat::Counters => What::Counters,
         RBridgeWhat::Adjacency => What::Adjacency,
+        RBridgeWhat::Shared => What::Shared,
         RBridgeWhat::Lsdb => What::Lsdb,
         RBridgeWhat::Nickname => What::Nickname,
         RBridgeWhat::Route => What::Route,
@@ -30,6 +31,7 @@ pub(super) fn show(args: ShowArgs<RBridgeWhat>) -> Result<(), Failure> {
 fn table(shown: &Shown, format: Output) -> Rows {
     match shown {
         Shown::Adjacencies(adjacencies) => adjacency_table(adjacencies),
+        Shown::SharedLinks(links) => shared_table(links),
         Shown::Lsps(lsps) => lsp_table(lsps),
         Shown::Nicknames(nicknames) => nickname_table(nicknames),
         Shown::Routes(routes) => route_table(routes),
@@ -91,6 +93,27 @@ fn adjacency_table(adjacencies: &[AdjacencyRow]) -> Rows {
     rows
 }
 
+/// One line for each forwarder that is known.
+fn shared_table(links: &[SharedRow]) -> Rows {
+    let header = ["port", "interface", "state", "DRB", "VLAN", "link", "serves", "inhibited", "forwarder", "of VLANs"];
+    let mut rows = Rows::new(&header);
+    let dash = |text: &str| if text.is_empty() { "-" } else { text }.to_owned();
+    for row in links {
+        let link = if row.bypass { "bypassed".to_owned() } else { row.lan_id.clone() };
+        let start = [row.port.to_string(), row.interface.clone(), row.state.clone(), row.drb.clone()];
+        let middle = [row.designated_vlan.to_string(), link, dash(&row.carried), dash(&row.inhibited)];
+        let start: Vec<String> = start.into_iter().chain(middle).collect();
+        if row.forwarders.is_empty() {
+            rows.push(start.iter().cloned().chain([dash(""), dash("")]).collect());
+        }
+        for forwarder in &row.forwarders {
+            let who = format!("{} ({})", forwarder.hostname, hex(forwarder.nickname));
+            rows.push(start.iter().cloned().chain([who, dash(&forwarder.vlans)]).collect());
+        }
+    }
+    rows
+}
+
 fn lsp_table(lsps: &[LspRow]) -> Rows {
     let header = ["LSP", "hostname", "sequence", "checksum", "remaining_s", "bytes", "overloaded", "own"];
     let mut rows = Rows::new(&header);
@@ -141,10 +164,13 @@ fn route_table(routes: &[RouteRow]) -> Rows {
 
 /// One line for each branch.
 fn tree_table(trees: &[TreeRow]) -> Rows {
-    let mut rows = Rows::new(&["tree", "root", "hostname", "depth", "used", "port", "interface", "towards", "VLANs"]);
+    let mut rows =
+        Rows::new(&["tree", "root", "hostname", "depth", "used", "users", "port", "interface", "towards", "VLANs"]);
     for row in trees {
-        let start = [row.number.to_string(), hex(row.root), row.hostname.clone(), row.depth.to_string(), yes(row.used)];
         let dash = || "-".to_owned();
+        let users = if row.users.is_empty() { dash() } else { row.users.join(",") };
+        let start =
+            [row.number.to_string(), hex(row.root), row.hostname.clone(), row.depth.to_string(), yes(row.used), users];
         if row.branches.is_empty() {
             rows.push(start.iter().cloned().chain([dash(), dash(), dash(), dash()]).collect());
         }

@@ -69,7 +69,7 @@ fn whats(kind: DaemonKind) -> Vec<(&'static str, Value)> {
             ("counters", json!("counters")),
         ],
         DaemonKind::Rbridge => {
-            let whats = ["adjacency", "lsdb", "nickname", "route", "tree", "rpf", "fdb", "counters"];
+            let whats = ["adjacency", "shared", "lsdb", "nickname", "route", "tree", "rpf", "fdb", "counters"];
             whats.map(|what| (what, json!(what))).into()
         }
     }

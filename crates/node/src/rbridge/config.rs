@@ -161,27 +161,34 @@ pub struct PortTable {
     pub interface: String,
     /// What is behind it.
     pub kind: KindText,
-    /// Of `access`: its VLAN. Of `trunk`: VLAN of frames without a tag; by default they are dropped.
+    /// Of `access`: its VLAN. Of `trunk`: VLAN of frames without a tag; by default they are dropped. Of `shared`: VLAN of frames
+    /// without a tag, in which RBridges talk, too; 1 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<u16>,
-    /// Of `trunk`: VLANs of frames with a tag, as `"10,20-30"`.
+    /// Of `trunk` and `shared`: VLANs of frames with a tag, as `"10,20-30"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlans: Option<String>,
-    /// Of `p2p`: metric, 1 to 16777214; by default from the rate.
+    /// Of `p2p` and `shared`: metric, 1 to 16777214; by default from the rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<u32>,
-    /// Of `p2p`: rate, bit/s; by default what the interface says, else 10 Gbit/s.
+    /// Of `p2p` and `shared`: rate, bit/s; by default what the interface says, else 10 Gbit/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
     /// Of `p2p`: VLAN that Hellos name; 1 by default. A tag with it is taken off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub designated_vlan: Option<u16>,
-    /// Of `p2p`: hold the adjacency back until a frame of 1470 bytes has passed (RFC 6325 section 4.3.2).
+    /// Of `p2p` and `shared`: hold the adjacency back until a frame of 1470 bytes has passed (RFC 6325 section 4.3.2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_test: Option<bool>,
     /// Of `p2p`: leave the outer header out while the neighbour says that it takes such frames. No RFC's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elide_outer_header: Option<bool>,
+    /// Of `shared`: priority to become the link's DRB, 0 to 127; 64 by default. Of the highest ones the highest MAC is it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drb_priority: Option<u8>,
+    /// Of `shared`: whether it may be appointed forwarder of the link's end stations; yes by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stations: Option<bool>,
 }
 
 /// What is behind a port.
@@ -194,6 +201,8 @@ pub enum KindText {
     Access,
     /// End stations of several VLANs, with tags.
     Trunk,
+    /// A link of any number of RBridges and end stations, such as bridges.
+    Shared,
 }
 
 /// Routing between VLANs at the RBridge where a packet comes in.
@@ -265,6 +274,11 @@ impl PortTable {
         Self { vlans: Some(vlans.into()), ..Self::of(interface, KindText::Trunk) }
     }
 
+    /// A link of RBridges and end stations; those without tags are in `vlan`.
+    pub fn shared(interface: impl Into<String>, vlan: u16) -> Self {
+        Self { vlan: Some(vlan), ..Self::of(interface, KindText::Shared) }
+    }
+
     fn of(interface: impl Into<String>, kind: KindText) -> Self {
         Self {
             interface: interface.into(),
@@ -276,6 +290,8 @@ impl PortTable {
             designated_vlan: None,
             mtu_test: None,
             elide_outer_header: None,
+            drb_priority: None,
+            stations: None,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! TRILL IS-IS frames of all ports (RFC 6325 section 4.2.3) and channel messages (RFC 7178): what the data path leaves to the
-//! stack, by one socket for each of the two.
+//! stack, by one socket for each of the two; and BPDUs of bridges on shared links by a third (section 4.9.3).
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use weft_wire::ethernet::{HEADER_LEN, MacAddress};
+use weft_wire::bpdu::{self, BridgeId};
+use weft_wire::ethernet::{HEADER_LEN, MacAddress, ethertype};
 use weft_wire::isis::ETHERTYPE;
 use weft_wire::trill;
 
@@ -15,6 +16,7 @@ use crate::sys::{FrameSender, TypeSocket};
 pub(super) struct Frames {
     incoming: TypeSocket,
     channel: TypeSocket,
+    bridges: TypeSocket,
     outgoing: FrameSender,
     buffer: Vec<u8>,
 }
@@ -41,21 +43,28 @@ impl Frames {
         Ok(Self {
             incoming: TypeSocket::open(ETHERTYPE).map_err(NodeError::system(what))?,
             channel: TypeSocket::open(trill::ETHERTYPE).map_err(NodeError::system(what))?,
+            bridges: TypeSocket::open(libc::ETH_P_802_2 as u16).map_err(NodeError::system(what))?,
             outgoing: FrameSender::open().map_err(NodeError::system(what))?,
             buffer: Vec::new(),
         })
     }
 
+    /// Sends a PDU, with the highest priority where there is a tag for it (RFC 6325 section 4.1.3).
     pub(super) fn send(
         &mut self,
         ifindex: u32,
         destination: MacAddress,
         source: MacAddress,
+        tag: Option<u16>,
         pdu: &[u8],
     ) -> std::io::Result<()> {
         self.buffer.clear();
         self.buffer.extend(destination.0);
         self.buffer.extend(source.0);
+        if let Some(vlan) = tag {
+            self.buffer.extend(ethertype::VLAN.to_be_bytes());
+            self.buffer.extend((7 << 13 | vlan).to_be_bytes());
+        }
         self.buffer.extend(ETHERTYPE.to_be_bytes());
         self.buffer.extend(pdu);
         self.outgoing.send(ifindex, &self.buffer)
@@ -74,6 +83,18 @@ impl Frames {
     /// The next channel message, from its outer destination on.
     pub(super) fn receive_channel(&mut self) -> std::io::Result<Option<&[u8]>> {
         Ok(self.channel.receive()?.map(|(_, frame)| frame))
+    }
+
+    /// What tells that a BPDU waits.
+    pub(super) fn bridges(&self) -> &impl AsFd {
+        &self.bridges
+    }
+
+    /// The next BPDU: the interface that it came by, and the root that it tells of. Inner `None`: of no root.
+    pub(super) fn receive_root(&mut self) -> std::io::Result<Option<Option<(u32, BridgeId)>>> {
+        let Some((ifindex, bytes)) = self.bridges.receive()? else { return Ok(None) };
+        let root = bytes.split_at_checked(HEADER_LEN).filter(|(header, _)| header[..6] == bpdu::GROUP.0);
+        Ok(Some(root.and_then(|(_, llc)| Some((ifindex, bpdu::View::new(llc).ok()?.root())))))
     }
 
     /// The next one, if any waits.

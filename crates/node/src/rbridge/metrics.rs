@@ -4,7 +4,6 @@ use weft_control::isis::AdjacencyState;
 use weft_datapath::trill::abi::TRILL_OUTCOMES_DROPPED;
 
 use super::Daemon;
-use super::settings::Kind;
 use super::show::state;
 use crate::error::NodeError;
 use crate::watch::Metrics;
@@ -21,8 +20,7 @@ impl Daemon {
         to.tally("control_events", "What IS-IS did", "event", counters.events.iter());
         to.tally("dropped_pdus", "PDUs of IS-IS that were dropped", "reason", counters.dropped.iter());
         to.tally("faults", "What the daemon itself could not do, or left undone", "fault", self.io.iter());
-        let is_link = |kind: &Kind| matches!(kind, Kind::Link { .. });
-        let links = self.ports.all.iter().filter(|port| is_link(&port.settings.kind));
+        let links = self.ports.all.iter().filter(|port| port.is_link());
         to.gauge("links", "Ports to other RBridges", links.count());
         let adjacencies = to.gauges("adjacencies", "Neighbours by how far both ends know of each other (RFC 7177)");
         for wanted in STATES {

@@ -23,8 +23,8 @@ use rand_pcg::Pcg64;
 use rustix::time::{ClockId, clock_gettime};
 use tracing::{debug, info, warn};
 use weft_control::isis::{
-    Adjacency, AdjacencyState, Bounds, Config, Input, KeyChain, LinkKind, Output, PortConfig, PortId, RBridge, Wish,
-    cost_of_rate,
+    Adjacency, AdjacencyState, Bounds, Config, Input, KeyChain, LinkKind, Output, PortConfig, PortId, RBridge, Role,
+    SharedConfig, Wish, cost_of_rate,
 };
 use weft_control::tally::Tally;
 use weft_control::{Machine, NS_PER_MS, NS_PER_S, counted};
@@ -43,10 +43,10 @@ use crate::stop::Stop;
 use crate::sys;
 use crate::watch::{Metrics, Readiness};
 use frames::Frames;
-use plane::{Neighbor, Neighbors};
+use plane::{Carried, Neighbor, Neighbors};
 use ports::{Port, Ports};
 use protocol::{Answer, Request, Shown, What};
-use settings::{Kind, Settings};
+use settings::{Kind, Settings, Shared};
 
 pub use config::{
     AuthenticationTable, Capacity, GatewayHost, GatewayTable, GatewayVlan, KindText, PortTable, RBridgeConfig,
@@ -57,6 +57,7 @@ pub use keys::parse as parse_keys;
 const FRAMES: u64 = 0;
 const LINKS: u64 = 1;
 const CHANNEL: u64 = 2;
+const BRIDGES: u64 = 3;
 
 /// Between two looks at the ports that are links. The kernel tells a loss of carrier by a message, but it sends no more
 /// than one in a second where several links fail together.
@@ -79,6 +80,10 @@ counted! {
         NotInstalled = "not_installed",
         /// An interface could not be made a port.
         NotAttached = "not_attached",
+        /// A BPDU that names no root of the bridges on a shared link.
+        OddBpdu = "odd_bpdu",
+        /// How long stations of shared links are served was not taken; it is told again.
+        NotProlonged = "not_prolonged",
         /// Stations could not be forgotten.
         NotForgotten = "not_forgotten",
     }
@@ -135,6 +140,17 @@ impl Daemon {
         self.control.handle(self.clock.now_ns(), input, &mut self.outputs);
     }
 
+    /// Lets the data path serve end stations of shared links for as long as others believe our last Hello: then they appoint another
+    /// forwarder, and a data path whose daemon has gone must have ended by itself.
+    fn prolong_access(&mut self) {
+        let timing = self.control.config().timing;
+        let believed_ns = (u64::from(timing.holding_s()) * NS_PER_S).saturating_sub(timing.hello_ns);
+        if let Err(error) = self.datapath.maps().set_access_until(monotonic_ns() + believed_ns) {
+            warn!(%error, "shared links");
+            self.io.add(IoFault::NotProlonged);
+        }
+    }
+
     /// Carries out what the control plane wants: first the data path is told, all at once, then others are.
     fn settle(&mut self) {
         if self.control.next_deadline_ns().is_some_and(|at_ns| at_ns <= self.clock.now_ns()) {
@@ -152,6 +168,9 @@ impl Daemon {
         if self.is_behind {
             self.is_behind = !self.tell_data_path();
         }
+        if self.ports.are_shared() && !self.is_behind {
+            self.prolong_access();
+        }
         for output in outputs {
             self.carry_out(output);
         }
@@ -159,12 +178,13 @@ impl Daemon {
 
     fn carry_out(&mut self, output: Output) {
         match output {
-            Output::Send { port, vlan: _, destination, pdu } => {
-                let sent = self
-                    .ports
-                    .by_id(port)
+            Output::Send { port, vlan, destination, pdu } => {
+                let port = self.ports.by_id(port);
+                let tag = port.map_or(0, Port::untagged);
+                let tag = (tag != 0 && tag != vlan).then_some(vlan);
+                let sent = port
                     .and_then(Port::link)
-                    .map(|link| self.frames.send(link.index, destination, MacAddress(link.mac), &pdu));
+                    .map(|link| self.frames.send(link.index, destination, MacAddress(link.mac), tag, &pdu));
                 if !matches!(sent, Some(Ok(()))) {
                     self.io.add(IoFault::NotSent);
                 }
@@ -180,21 +200,29 @@ impl Daemon {
                 info!(interface, %neighbor, ?state, "adjacency");
             }
             Output::Nickname(nickname) => info!(nickname, "nickname"),
-            // No port of the daemon is on a shared link yet.
-            Output::Access { .. } | Output::ForwardingChanged => {}
+            Output::Access { port, vlans } => {
+                let interface = self.ports.by_id(port).map(|port| port.settings.interface.as_str());
+                info!(interface, %vlans, "end stations");
+            }
+            Output::ForwardingChanged => {}
         }
     }
 
     /// Whether the data path goes by what is known now.
     fn tell_data_path(&mut self) -> bool {
-        let neighbors = self.neighbors();
+        let (neighbors, carried) = (self.neighbors(), self.carried());
         let (nickname, forwarding) = (self.control.nickname(), self.control.forwarding());
         let before: Vec<u16> = self.datapath.fib().routes.keys().copied().collect();
-        let told = if self.resumes {
-            self.datapath.change(|fib| plane::keep(fib, &neighbors))
-        } else {
-            self.datapath.change(|fib| plane::tell(fib, nickname, &neighbors, forwarding))
-        };
+        let was_carried = plane::carried(self.datapath.fib());
+        let resumes = self.resumes;
+        let told = self.datapath.change(|fib| {
+            plane::set_carried(fib, &carried);
+            if resumes {
+                plane::keep(fib, &neighbors);
+            } else {
+                plane::tell(fib, nickname, &neighbors, forwarding);
+            }
+        });
         if let Err(error) = told {
             warn!(%error, "routes");
             self.io.add(IoFault::NotInstalled);
@@ -203,9 +231,28 @@ impl Daemon {
         let routes = &self.datapath.fib().routes;
         let gone: Vec<u16> = before.into_iter().filter(|egress| !routes.contains_key(egress)).collect();
         if !gone.is_empty() {
-            self.forget(|place| matches!(place, Place::RBridge(nickname) if gone.contains(&nickname)));
+            self.forget(|station| matches!(station.place, Place::RBridge(nickname) if gone.contains(&nickname)));
         }
+        self.forget_lost_vlans(&was_carried);
         true
+    }
+
+    /// Forgets the stations of VLANs that a port of a shared link carries no more (RFC 6325 section 4.8.3).
+    fn forget_lost_vlans(&mut self, before: &Carried) {
+        let now = plane::carried(self.datapath.fib());
+        let is_in = |carried: &Carried, port: u8, vlan| carried.get(&port).is_some_and(|vlans| vlans.contains(vlan));
+        if *before != now {
+            self.forget(|station| match station.place {
+                Place::Port(port) => is_in(before, port, station.vlan) && !is_in(&now, port, station.vlan),
+                _ => false,
+            });
+        }
+    }
+
+    /// VLANs that each port of a shared link carries.
+    fn carried(&self) -> Carried {
+        let of_port = |port: &Port| Some((port.settings.number, self.control.shared_link(port.id())?.carried.clone()));
+        self.ports.all.iter().filter_map(of_port).collect()
     }
 
     /// Neighbours that frames are exchanged with. While a restart is not over, also those that are not heard yet.
@@ -213,18 +260,27 @@ impl Daemon {
         let mut neighbors = Neighbors::new();
         if self.resumes {
             let up = self.ports.all.iter().filter(|port| port.is_up());
-            neighbors
-                .extend(up.filter_map(|port| Some((port.settings.number, ports::neighbor(&self.datapath, port)?))));
+            let told = up.map(|port| (port.settings.number, ports::neighbors(&self.datapath, port)));
+            neighbors.extend(told.filter(|(_, there)| !there.is_empty()));
         }
         let reported = self.control.adjacencies().filter(|(_, adjacency)| adjacency.state == AdjacencyState::Report);
         let told = |adjacency: &Adjacency| Neighbor { mac: adjacency.mac, takes_elided: adjacency.takes_elided };
-        neighbors.extend(reported.filter_map(|(port, adjacency)| Some((u8::try_from(port.0).ok()?, told(adjacency)))));
+        for (port, adjacency) in reported {
+            let Ok(number) = u8::try_from(port.0) else { continue };
+            let there = neighbors.entry(number).or_default();
+            there.retain(|former| former.mac != adjacency.mac && self.is_shared(port));
+            there.push(told(adjacency));
+        }
         neighbors
     }
 
+    fn is_shared(&self, port: PortId) -> bool {
+        self.ports.by_id(port).is_some_and(|port| matches!(port.settings.kind, Kind::Shared(_)))
+    }
+
     /// Forgets stations that are no longer there.
-    fn forget(&mut self, is_gone: impl Fn(Place) -> bool) {
-        let learned = |station: &trill::Station| station.confidence == OBSERVED && is_gone(station.place);
+    fn forget(&mut self, is_gone: impl Fn(&trill::Station) -> bool) {
+        let learned = |station: &trill::Station| station.confidence == OBSERVED && is_gone(station);
         if let Err(error) = self.datapath.maps().forget(learned) {
             warn!(%error, "stations");
             self.io.add(IoFault::NotForgotten);
@@ -240,7 +296,7 @@ impl Daemon {
                     Some(port) => {
                         let input = Input::Pdu {
                             port: port.id(),
-                            vlan: 0,
+                            vlan: port.untagged(),
                             destination: frame.destination,
                             source: frame.source,
                             bytes: frame.pdu,
@@ -262,6 +318,23 @@ impl Daemon {
                 Ok(None) => return,
                 Ok(Some(frame)) => {
                     self.control.handle(self.clock.now_ns(), Input::Channel { frame }, &mut self.outputs);
+                }
+                Err(error) => return debug!(%error, "receiving"),
+            }
+        }
+    }
+
+    /// BPDUs: which bridge is the root of those on a shared link.
+    fn receive_bridges(&mut self) {
+        for _ in 0..BURST {
+            match self.frames.receive_root() {
+                Ok(None) => return,
+                Ok(Some(None)) => self.io.add(IoFault::OddBpdu),
+                Ok(Some(Some((ifindex, root)))) => {
+                    let Some(port) = self.ports.by_index(ifindex).map(Port::id) else { continue };
+                    if self.is_shared(port) {
+                        self.put(Input::RootBridge { port, root });
+                    }
                 }
                 Err(error) => return debug!(%error, "receiving"),
             }
@@ -368,6 +441,7 @@ impl runner::Daemon for Daemon {
     fn watch(&self, poller: &Poller) -> Result<(), NodeError> {
         poller.add(&self.frames, FRAMES)?;
         poller.add(self.frames.channel(), CHANNEL)?;
+        poller.add(self.frames.bridges(), BRIDGES)?;
         poller.add(&self.ports, LINKS)
     }
 
@@ -375,6 +449,7 @@ impl runner::Daemon for Daemon {
         match token {
             FRAMES => self.receive(),
             CHANNEL => self.receive_channel(),
+            BRIDGES => self.receive_bridges(),
             _ => {
                 self.ports.drain();
                 self.look_at_ports(|_| true);
@@ -397,7 +472,7 @@ impl runner::Daemon for Daemon {
         let now_ns = self.clock.now_ns();
         if self.look_at_ns <= now_ns {
             self.look_at_ns = now_ns + LOOK_NS;
-            self.look_at_ports(|port| matches!(port.settings.kind, Kind::Link { .. }));
+            self.look_at_ports(Port::is_link);
         }
         if self.tick_at_ns <= now_ns {
             self.tick();
@@ -507,7 +582,9 @@ fn control(
     let known: Vec<PortId> = ports
         .all
         .iter()
-        .filter(|port| port.is_up() && ports::neighbor(datapath, port).is_some())
+        // On a shared link an adjacency begins anew: its DRB lists who is heard, and nobody waits for us.
+        .filter(|port| matches!(port.settings.kind, Kind::Link { .. }))
+        .filter(|port| port.is_up() && !ports::neighbors(datapath, port).is_empty())
         .map(Port::id)
         .collect();
     Ok(if goes_on && !known.is_empty() { RBridge::restarted(told, rng, known) } else { RBridge::new(told, rng) })
@@ -517,16 +594,36 @@ fn control(
 const USUAL_RATE_BPS: u64 = 10_000_000_000;
 
 fn port_config(port: &Port) -> Option<PortConfig> {
-    let Kind::Link { cost, designated_vlan, mtu_test, elide } = port.settings.kind else { return None };
+    let (cost, link, designated_vlan, mtu_test, offers_elision) = match &port.settings.kind {
+        Kind::Link { cost, designated_vlan, mtu_test, elide } => {
+            (*cost, LinkKind::PointToPoint, *designated_vlan, *mtu_test, *elide)
+        }
+        Kind::Shared(shared) => {
+            (shared.cost, LinkKind::Shared(shared_config(shared)), shared.untagged, shared.mtu_test, false)
+        }
+        Kind::Native { .. } => return None,
+    };
     Some(PortConfig {
         id: port.id(),
         mac: MacAddress(port.link()?.mac),
         cost: cost.unwrap_or_else(|| cost_of_rate(port.rate_bps.unwrap_or(USUAL_RATE_BPS))),
-        link: LinkKind::PointToPoint,
+        link,
         designated_vlan,
         mtu_test,
-        offers_elision: elide,
+        offers_elision,
     })
+}
+
+fn shared_config(shared: &Shared) -> SharedConfig {
+    let mut enabled = VlanSet::of_ranges(&shared.tagged);
+    enabled.add_range(shared.untagged, shared.untagged);
+    SharedConfig {
+        priority: shared.priority,
+        enabled,
+        // RBridges talk without tags, that is in one VLAN.
+        announcing: VlanSet::of_ranges(&[(shared.untagged, shared.untagged)]),
+        role: if shared.serves_stations { Role::Hybrid } else { Role::Trunk },
+    }
 }
 
 /// Unlike other RBridges', and the same after every start (SplitMix64's last step).
@@ -541,4 +638,10 @@ fn hash_seed(system: SystemId) -> u32 {
 /// Seconds of a clock that does not begin anew with the daemon.
 fn monotonic_s() -> u32 {
     clock_gettime(ClockId::Monotonic).tv_sec as u32
+}
+
+/// The same in nanoseconds, as the programs read it.
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * NS_PER_S + now.tv_nsec.cast_unsigned()
 }

@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 
 use weft_control::isis::{Forwarding, Hop, PortId, TreeState};
 use weft_datapath::trill::abi::HOPS_MAX;
-use weft_datapath::trill::{self, Elision, Fib, PortKind, Tree};
+use weft_datapath::trill::{self, Elision, Fib, Port, PortKind, Tree};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::trill::HOP_COUNT_MAX;
+use weft_wire::vlan::VlanSet;
 
-/// Neighbours whose adjacency is in Report, by port.
-pub(super) type Neighbors = BTreeMap<u8, Neighbor>;
+/// Neighbours whose adjacency is in Report, by port: one, but for shared links.
+pub(super) type Neighbors = BTreeMap<u8, Vec<Neighbor>>;
 
-/// The neighbour on a port.
+/// VLANs whose end stations a port of a shared link serves.
+pub(super) type Carried = BTreeMap<u8, VlanSet>;
+
+/// A neighbour on a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Neighbor {
     pub(super) mac: MacAddress,
@@ -35,7 +39,7 @@ pub(super) fn tell(fib: &mut Fib, nickname: Option<u16>, neighbors: &Neighbors, 
 pub(super) fn keep(fib: &mut Fib, neighbors: &Neighbors) {
     set_neighbors(fib, neighbors);
     let is_there = |port: &u8| neighbors.contains_key(port);
-    fib.routes.values_mut().for_each(|hops| hops.retain(|hop| is_there(&hop.port)));
+    fib.routes.values_mut().for_each(|hops| hops.retain(|hop| is_neighbor(hop.port, hop.mac, neighbors)));
     fib.routes.retain(|_, hops| !hops.is_empty());
     for tree in fib.trees.values_mut() {
         tree.branches.retain(|port, _| is_there(port));
@@ -45,21 +49,47 @@ pub(super) fn keep(fib: &mut Fib, neighbors: &Neighbors) {
 
 fn set_neighbors(fib: &mut Fib, neighbors: &Neighbors) {
     for (number, port) in &mut fib.ports {
-        if let PortKind::Link { neighbor, elision, .. } = &mut port.kind {
-            let there = neighbors.get(number);
-            *neighbor = there.map(|there| there.mac);
-            *elision = match (*elision, there) {
-                (Elision::Off, _) => Elision::Off,
-                (_, Some(Neighbor { takes_elided: true, .. })) => Elision::Agreed,
-                _ => Elision::Offered,
-            };
+        let there = neighbors.get(number).map(Vec::as_slice).unwrap_or_default();
+        match &mut port.kind {
+            PortKind::Link { neighbor, elision, .. } => {
+                *neighbor = there.first().map(|there| there.mac);
+                *elision = match (*elision, there.first()) {
+                    (Elision::Off, _) => Elision::Off,
+                    (_, Some(Neighbor { takes_elided: true, .. })) => Elision::Agreed,
+                    _ => Elision::Offered,
+                };
+            }
+            PortKind::Shared { neighbors, .. } => *neighbors = there.iter().map(|there| there.mac).collect(),
+            PortKind::Native { .. } => {}
         }
     }
 }
 
+/// Makes ports of shared links serve the end stations of these VLANs alone.
+pub(super) fn set_carried(fib: &mut Fib, by_port: &Carried) {
+    for (number, port) in &mut fib.ports {
+        if let PortKind::Shared { carried, .. } = &mut port.kind {
+            *carried = by_port.get(number).cloned().unwrap_or_default();
+        }
+    }
+}
+
+/// The VLANs whose end stations each port of a shared link serves.
+pub(super) fn carried(fib: &Fib) -> Carried {
+    let of_port = |(number, port): (&u8, &Port)| match &port.kind {
+        PortKind::Shared { carried, .. } => Some((*number, carried.clone())),
+        _ => None,
+    };
+    fib.ports.iter().filter_map(of_port).collect()
+}
+
 fn hops_of(hops: &[Hop], neighbors: &Neighbors) -> Vec<trill::Hop> {
     let hops = hops.iter().filter_map(|hop| Some(trill::Hop { port: there(hop.port, neighbors)?, mac: hop.mac }));
-    hops.take(HOPS_MAX).collect()
+    hops.filter(|hop| is_neighbor(hop.port, hop.mac, neighbors)).take(HOPS_MAX).collect()
+}
+
+fn is_neighbor(port: u8, mac: MacAddress, neighbors: &Neighbors) -> bool {
+    neighbors.get(&port).is_some_and(|there| there.iter().any(|neighbor| neighbor.mac == mac))
 }
 
 /// The port's number in the data path, if it has a neighbour.
@@ -80,8 +110,6 @@ fn tree_of(tree: &TreeState, neighbors: &Neighbors) -> Tree {
 #[cfg(test)]
 mod tests {
     use weft_control::isis::TreePort;
-    use weft_datapath::trill::Port;
-    use weft_wire::vlan::VlanSet;
 
     use super::*;
 
@@ -121,7 +149,7 @@ mod tests {
     #[test]
     fn what_was_computed_is_told_and_a_lost_port_is_left_out() {
         let mut fib = fib();
-        let all: Neighbors = [(1, neighbor(1)), (2, neighbor(2))].into();
+        let all: Neighbors = [(1, vec![neighbor(1)]), (2, vec![neighbor(2)])].into();
         tell(&mut fib, Some(5), &all, &forwarding());
         fib.check().unwrap();
         assert_eq!((fib.nickname, fib.own_tree), (Some(5), Some(7)));
@@ -134,7 +162,7 @@ mod tests {
         );
         assert_eq!(fib.ports[&3].kind, PortKind::link(1));
 
-        let one: Neighbors = [(1, neighbor(1))].into();
+        let one: Neighbors = [(1, vec![neighbor(1)])].into();
         let mut kept = fib.clone();
         keep(&mut kept, &one);
         tell(&mut fib, Some(5), &one, &forwarding());
@@ -158,13 +186,44 @@ mod tests {
             PortKind::Link { elision, .. } => elision,
             _ => panic!("a link"),
         };
-        keep(&mut fib, &[(1, taking(1)), (2, neighbor(2)), (3, taking(3))].into());
+        keep(&mut fib, &[(1, vec![taking(1)]), (2, vec![neighbor(2)]), (3, vec![taking(3)])].into());
         let found = [1, 2, 3].map(|number| elision(&fib, number));
         assert_eq!(found, [Elision::Agreed, Elision::Offered, Elision::Off], "the third port has not the option");
-        keep(&mut fib, &[(1, neighbor(1))].into());
+        keep(&mut fib, &[(1, vec![neighbor(1)])].into());
         assert_eq!(elision(&fib, 1), Elision::Offered, "the neighbour takes them no more");
-        keep(&mut fib, &[(1, taking(1))].into());
+        keep(&mut fib, &[(1, vec![taking(1)])].into());
         keep(&mut fib, &Neighbors::new());
         assert_eq!(elision(&fib, 1), Elision::Offered, "a lost neighbour has agreed to nothing");
+    }
+
+    #[test]
+    fn of_a_shared_link_only_who_is_lost_is_left_out_and_only_what_is_ours_is_carried() {
+        let mut fib = fib();
+        fib.ports.get_mut(&2).unwrap().kind = PortKind::shared(1);
+        let hop = |last| Hop { port: PortId(2), mac: mac(last) };
+        let forwarding =
+            Forwarding { routes: [(7, vec![hop(21), hop(22)]), (8, vec![hop(22)])].into(), ..forwarding() };
+        let all: Neighbors = [(1, vec![neighbor(1)]), (2, vec![neighbor(22), neighbor(21)])].into();
+        tell(&mut fib, Some(5), &all, &forwarding);
+        let ours: Carried = [(2, VlanSet::of_ranges(&[(10, 19)])), (4, VlanSet::all())].into();
+        set_carried(&mut fib, &ours);
+        fib.check().unwrap();
+        let shared = |carried, of: &[u8]| PortKind::Shared {
+            untagged: 1,
+            carried,
+            neighbors: of.iter().map(|last| mac(*last)).collect(),
+        };
+        assert_eq!(fib.ports[&2].kind, shared(VlanSet::of_ranges(&[(10, 19)]), &[21, 22]));
+        assert_eq!(fib.ports[&4].kind, PortKind::access(10), "it is no shared link");
+        assert_eq!((fib.routes[&7].len(), fib.routes[&8].len()), (2, 1));
+        assert_eq!(carried(&fib), [(2, VlanSet::of_ranges(&[(10, 19)]))].into());
+
+        let one: Neighbors = [(1, vec![neighbor(1)]), (2, vec![neighbor(21)])].into();
+        keep(&mut fib, &one);
+        set_carried(&mut fib, &Carried::new());
+        fib.check().unwrap();
+        assert_eq!(fib.ports[&2].kind, shared(VlanSet::default(), &[21]));
+        assert_eq!(fib.routes, [(7, vec![trill::Hop { port: 2, mac: mac(21) }])].into());
+        assert_eq!(fib.trees[&7].branches.len(), 2, "the link itself is still there");
     }
 }

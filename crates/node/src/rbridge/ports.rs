@@ -13,7 +13,7 @@ use weft_wire::vlan::VlanSet;
 
 use super::config::XdpChoice;
 use super::plane::Neighbor;
-use super::settings::{Kind, PortSettings, Settings};
+use super::settings::{Kind, PortSettings, Settings, Shared};
 use super::{Daemon, IoFault};
 use crate::cards::{Cards, Needs};
 use crate::error::NodeError;
@@ -47,6 +47,21 @@ impl Port {
         self.state.as_ref()
     }
 
+    /// Whether other RBridges are behind it.
+    pub(super) fn is_link(&self) -> bool {
+        self.settings.kind.is_link()
+    }
+
+    /// Whether end stations are behind it.
+    fn has_stations(&self) -> bool {
+        !matches!(self.settings.kind, Kind::Link { .. })
+    }
+
+    /// VLAN of frames without a tag; 0 where that means nothing.
+    pub(super) fn untagged(&self) -> u16 {
+        if let Kind::Shared(shared) = &self.settings.kind { shared.untagged } else { 0 }
+    }
+
     pub(super) fn is_up(&self) -> bool {
         self.state.is_some_and(|state| state.is_up)
     }
@@ -68,6 +83,7 @@ impl Port {
                 let elision = if *elide { Elision::Offered } else { Elision::Off };
                 PortKind::Link { designated_vlan: *designated_vlan, neighbor: None, elision }
             }
+            Kind::Shared(Shared { untagged, .. }) => PortKind::shared(*untagged),
             Kind::Native { untagged, tagged } => {
                 PortKind::Native { untagged: *untagged, tagged: VlanSet::of_ranges(tagged) }
             }
@@ -98,7 +114,7 @@ impl Ports {
 
     /// Frames of stations have to fit links with what TRILL adds, and LSPs have to fit as they are (RFC 6325 section 4.3).
     fn check_mtus(&self) -> Result<(), NodeError> {
-        let is_link = |port: &&Port| matches!(port.settings.kind, Kind::Link { .. });
+        let is_link = |port: &&Port| port.is_link();
         let mtu = |port: &Port| port.state.map_or(0, |state| state.mtu);
         let Some(narrow) = self.all.iter().filter(is_link).min_by_key(|port| mtu(port)) else { return Ok(()) };
         let wide = self.all.iter().filter(|port| !is_link(port)).max_by_key(|port| mtu(port));
@@ -128,7 +144,11 @@ impl Ports {
                     xdp::check_mtu(&port.settings.interface, state.mtu, false, "xdp = \"generic\"")
                 })
             }
-            XdpChoice::Generic => xdp::check_copies(self.all.len()),
+            XdpChoice::Generic => {
+                // A shared link gets copies of both kinds.
+                let shared = self.all.iter().filter(|port| matches!(port.settings.kind, Kind::Shared(_))).count();
+                xdp::check_copies(self.all.len() + shared)
+            }
         }
     }
 
@@ -154,6 +174,11 @@ impl Ports {
         self.all.get(usize::from(number).checked_sub(1)?)
     }
 
+    /// Whether there is a shared link.
+    pub(super) fn are_shared(&self) -> bool {
+        self.all.iter().any(|port| matches!(port.settings.kind, Kind::Shared(_)))
+    }
+
     /// What each port has to hear, by interface.
     pub(super) fn needs(&self) -> BTreeMap<String, Needs> {
         self.all.iter().map(|port| (port.settings.interface.clone(), port.settings.kind.needs())).collect()
@@ -171,22 +196,24 @@ impl AsFd for Ports {
     }
 }
 
-/// The neighbour that the data path exchanges frames with.
-pub(super) fn neighbor(datapath: &RBridgeDatapath, port: &Port) -> Option<Neighbor> {
-    match datapath.fib().ports.get(&port.settings.number)?.kind {
-        PortKind::Link { neighbor: Some(mac), elision, .. } => {
-            Some(Neighbor { mac, takes_elided: elision == Elision::Agreed })
+/// The neighbours that the data path exchanges frames with.
+pub(super) fn neighbors(datapath: &RBridgeDatapath, port: &Port) -> Vec<Neighbor> {
+    match datapath.fib().ports.get(&port.settings.number).map(|port| &port.kind) {
+        Some(PortKind::Link { neighbor: Some(mac), elision, .. }) => {
+            vec![Neighbor { mac: *mac, takes_elided: *elision == Elision::Agreed }]
         }
-        _ => None,
+        Some(PortKind::Shared { neighbors, .. }) => {
+            neighbors.iter().map(|mac| Neighbor { mac: *mac, takes_elided: false }).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
 /// Whether an earlier run had the same port: its program and its neighbour stay.
 pub(super) fn is_like(datapath: &RBridgeDatapath, port: &Port) -> bool {
     let Some(former) = datapath.fib().ports.get(&port.settings.number) else { return false };
-    let is_link = matches!(port.settings.kind, Kind::Link { .. });
-    let was_link = matches!(former.kind, PortKind::Link { .. });
-    port.state.is_some_and(|state| state.index == former.ifindex) && is_link == was_link
+    let is_alike = std::mem::discriminant(&port.kind()) == std::mem::discriminant(&former.kind);
+    port.state.is_some_and(|state| state.index == former.ifindex) && is_alike
 }
 
 /// Lets the port's interface hear what it has to.
@@ -209,7 +236,7 @@ impl Daemon {
             warn!(%error, "port");
             self.io.add(IoFault::NotAttached);
         }
-        if is_up && matches!(self.ports.all[place].settings.kind, Kind::Link { .. }) {
+        if is_up && self.ports.all[place].is_link() {
             self.put(Input::PortUp(id));
         }
     }
@@ -255,11 +282,13 @@ impl Daemon {
         let port = &self.ports.all[place];
         info!(interface = port.settings.interface, "down");
         let (id, number) = (port.id(), port.settings.number);
-        if matches!(port.settings.kind, Kind::Link { .. }) {
+        let has_stations = port.has_stations();
+        if port.is_link() {
             self.put(Input::PortDown(id));
             self.is_behind = true;
-        } else {
-            self.forget(|place| place == Place::Port(number));
+        }
+        if has_stations {
+            self.forget(|station| station.place == Place::Port(number));
         }
     }
 

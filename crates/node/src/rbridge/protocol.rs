@@ -1,4 +1,4 @@
-//! What an RBridge shows by its control socket ([`crate::socket`]): `{"show":"adjacency"}`, and lsdb, nickname, route, tree, rpf, fdb,
+//! What an RBridge shows by its control socket ([`crate::socket`]): `{"show":"adjacency"}`, and shared, lsdb, nickname, route, tree, rpf, fdb,
 //! counters.
 
 use std::collections::BTreeMap;
@@ -19,6 +19,8 @@ pub type Answer = socket::Answer<Shown>;
 pub enum What {
     /// Links to other RBridges, with their adjacencies.
     Adjacency,
+    /// Shared links: who is DRB, and who serves end stations.
+    Shared,
     /// The link state database.
     Lsdb,
     /// Who holds which nickname.
@@ -40,6 +42,8 @@ pub enum What {
 pub enum Shown {
     /// Links to other RBridges, by port.
     Adjacencies(Vec<AdjacencyRow>),
+    /// Shared links by port.
+    SharedLinks(Vec<SharedRow>),
     /// LSPs in the order of their IDs.
     Lsps(Vec<LspRow>),
     /// Nicknames in order; one that two hold is there twice.
@@ -55,7 +59,7 @@ pub enum Shown {
     Counters(BTreeMap<String, BTreeMap<String, u64>>),
 }
 
-/// A link to another RBridge.
+/// A link to another RBridge; of a shared link there is one for each that is heard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdjacencyRow {
     pub port: u8,
@@ -84,6 +88,41 @@ pub struct AdjacencyRow {
     pub cost: u32,
     /// MTU of the interface, bytes.
     pub mtu: u32,
+}
+
+/// A link of any number of RBridges and end stations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedRow {
+    pub port: u8,
+    pub interface: String,
+    /// `down`, `suspended`, `drb` or `not-drb` (RFC 7177 section 4.3).
+    pub state: String,
+    /// Host name of the DRB, or its system ID.
+    pub drb: String,
+    /// VLAN in which RBridges talk.
+    pub designated_vlan: u16,
+    /// The DRB's name for the link.
+    pub lan_id: String,
+    /// Whether LSPs tell of neighbours instead of the link.
+    pub bypass: bool,
+    /// VLANs that we are appointed forwarder of, as `10,20-30`.
+    pub appointed: String,
+    /// VLANs whose end stations we serve now.
+    pub carried: String,
+    /// VLANs that we are appointed for and do not serve yet: somebody else might still do so.
+    pub inhibited: String,
+    /// All forwarders, where we are DRB and so appoint them; elsewhere there are none.
+    pub forwarders: Vec<ForwarderRow>,
+}
+
+/// Who serves end stations of a shared link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForwarderRow {
+    pub nickname: u16,
+    /// Its host name, or its system ID.
+    pub hostname: String,
+    /// In these VLANs, as `10,20-30`.
+    pub vlans: String,
 }
 
 /// A fragment of an LSP.
@@ -161,6 +200,8 @@ pub struct TreeRow {
     pub depth: u16,
     /// Whether frames that come in here are sent on it.
     pub used: bool,
+    /// Host names of those that have announced to send on it, or their system IDs.
+    pub users: Vec<String>,
     /// Where copies go.
     pub branches: Vec<BranchRow>,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use weft_control::isis::{Timing, cost_of_rate};
+use weft_control::isis::{SharedConfig, Timing, cost_of_rate};
 use weft_datapath::offload::HIDDEN_FROM_XDP;
 use weft_datapath::trill::CLUSTERS;
 use weft_datapath::trill::abi::TREES_MAX;
@@ -25,6 +25,8 @@ const PORTS_MAX: usize = 63;
 /// Metrics of links that paths lead over (RFC 5305 section 3).
 const COST_MAX: u32 = 0xff_fffe;
 const NAME_MAX: usize = 64;
+/// Priorities to become DRB (RFC 7176 section 2.2.1 has seven bits for them).
+const PRIORITY_MAX: u8 = 127;
 /// CPUs are numbered below this.
 const CPUS_MAX: u32 = 4096;
 
@@ -54,11 +56,32 @@ pub(super) struct PortSettings {
 pub(super) enum Kind {
     /// Another RBridge; without a cost, the interface's rate tells it.
     Link { cost: Option<u32>, designated_vlan: u16, mtu_test: bool, elide: bool },
+    /// Other RBridges and end stations.
+    Shared(Shared),
     /// End stations.
     Native { untagged: Option<u16>, tagged: Vec<(u16, u16)> },
 }
 
+/// What a port of a shared link is to be.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    /// Without a cost, the interface's rate tells it.
+    pub(super) cost: Option<u32>,
+    pub(super) priority: u8,
+    /// VLAN of frames without a tag, which is the Designated VLAN.
+    pub(super) untagged: u16,
+    pub(super) tagged: Vec<(u16, u16)>,
+    pub(super) mtu_test: bool,
+    /// Whether it may be a forwarder of end stations.
+    pub(super) serves_stations: bool,
+}
+
 impl Kind {
+    /// Whether other RBridges are behind it.
+    pub(super) fn is_link(&self) -> bool {
+        !matches!(self, Self::Native { .. })
+    }
+
     /// What a card has to do: let in, beside frames to its own address, groups (RFC 6325 section 7.1). Frames of stations may
     /// be for any station, and those of a link without outer header begin like them; frames with a tag need more than a
     /// group where a card filters VLANs too.
@@ -69,6 +92,8 @@ impl Kind {
                 let tags = *designated_vlan != VLAN_UNTAGGED;
                 Needs { everything: *elide || tags, off, tags, ..Needs::groups([ALL_RBRIDGES, ALL_IS_IS_RBRIDGES]) }
             }
+            // An outer tag may be about RBridges, too, which the program is to see.
+            Self::Shared(_) => Needs { off, tags: true, ..Needs::everything() },
             Self::Native { tagged, .. } => Needs { off, tags: !tagged.is_empty(), ..Needs::everything() },
         }
     }
@@ -140,7 +165,7 @@ impl Settings {
 impl Kind {
     fn vlans(&self) -> Vec<(u16, u16)> {
         match self {
-            Self::Link { .. } => Vec::new(),
+            Self::Link { .. } | Self::Shared(_) => Vec::new(),
             Self::Native { untagged, tagged } => {
                 untagged.iter().map(|vlan| (*vlan, *vlan)).chain(tagged.iter().copied()).collect()
             }
@@ -205,15 +230,21 @@ fn ports(tables: &[PortTable]) -> Result<Vec<PortSettings>, NodeError> {
 
 fn kind(table: &PortTable) -> Result<Kind, String> {
     let strays = match table.kind {
-        KindText::P2p => vec![("vlan", table.vlan.is_some()), ("vlans", table.vlans.is_some())],
-        KindText::Access => [links_only(table), vec![("vlans", table.vlans.is_some())]].concat(),
-        KindText::Trunk => links_only(table),
+        KindText::P2p => {
+            [shared_only(table), vec![("vlan", table.vlan.is_some()), ("vlans", table.vlans.is_some())]].concat()
+        }
+        KindText::Access => {
+            [links_only(table), p2p_only(table), shared_only(table), vec![("vlans", table.vlans.is_some())]].concat()
+        }
+        KindText::Trunk => [links_only(table), p2p_only(table), shared_only(table)].concat(),
+        KindText::Shared => p2p_only(table),
     };
     if let Some((stray, _)) = strays.iter().find(|(_, is_set)| *is_set) {
         return Err(format!("`{stray}` means nothing to this kind of port; take it out"));
     }
     match table.kind {
         KindText::P2p => link(table),
+        KindText::Shared => shared(table),
         KindText::Access => {
             let vlan = table.vlan.ok_or("an access port needs its `vlan`")?;
             Ok(Kind::Native { untagged: Some(check_vlan(vlan)?), tagged: Vec::new() })
@@ -227,24 +258,49 @@ fn kind(table: &PortTable) -> Result<Kind, String> {
 }
 
 fn links_only(table: &PortTable) -> Vec<(&'static str, bool)> {
+    vec![("cost", table.cost.is_some()), ("rate_bps", table.rate_bps.is_some()), ("mtu_test", table.mtu_test.is_some())]
+}
+
+fn p2p_only(table: &PortTable) -> Vec<(&'static str, bool)> {
     vec![
-        ("cost", table.cost.is_some()),
-        ("rate_bps", table.rate_bps.is_some()),
         ("designated_vlan", table.designated_vlan.is_some()),
-        ("mtu_test", table.mtu_test.is_some()),
         ("elide_outer_header", table.elide_outer_header.is_some()),
     ]
 }
 
-fn link(table: &PortTable) -> Result<Kind, String> {
-    let cost = match (table.cost, table.rate_bps) {
+fn shared_only(table: &PortTable) -> Vec<(&'static str, bool)> {
+    vec![("drb_priority", table.drb_priority.is_some()), ("stations", table.stations.is_some())]
+}
+
+fn cost(table: &PortTable) -> Result<Option<u32>, String> {
+    Ok(match (table.cost, table.rate_bps) {
         (Some(_), Some(_)) => return Err("it has both `cost` and `rate_bps`; keep one of them".to_owned()),
         (Some(cost), None) if !(1..=COST_MAX).contains(&cost) => {
             return Err(format!("cost {cost} is not 1 to {COST_MAX}"));
         }
         (None, Some(0)) => return Err("rate_bps is 0; write bits per second".to_owned()),
         (cost, rate) => cost.or(rate.map(cost_of_rate)),
-    };
+    })
+}
+
+/// The Designated VLAN is that of frames without a tag, so that RBridges need none; Hellos go in no other one.
+fn shared(table: &PortTable) -> Result<Kind, String> {
+    let priority = table.drb_priority.unwrap_or(SharedConfig::PRIORITY);
+    if priority > PRIORITY_MAX {
+        return Err(format!("drb_priority {priority} is not 0 to {PRIORITY_MAX}"));
+    }
+    Ok(Kind::Shared(Shared {
+        cost: cost(table)?,
+        priority,
+        untagged: check_vlan(table.vlan.unwrap_or(VLAN_UNTAGGED))?,
+        tagged: table.vlans.as_deref().map_or(Ok(Vec::new()), vlan_ranges)?,
+        mtu_test: table.mtu_test.unwrap_or(false),
+        serves_stations: table.stations.unwrap_or(true),
+    }))
+}
+
+fn link(table: &PortTable) -> Result<Kind, String> {
+    let cost = cost(table)?;
     let designated_vlan = check_vlan(table.designated_vlan.unwrap_or(1))?;
     let (mtu_test, elide) = (table.mtu_test.unwrap_or(false), table.elide_outer_header.unwrap_or(false));
     Ok(Kind::Link { cost, designated_vlan, mtu_test, elide })
@@ -391,6 +447,27 @@ mod tests {
     }
 
     #[test]
+    fn a_shared_link_is_as_usual_but_for_what_the_file_says() {
+        let text = "name = \"a\"\n[[port]]\ninterface = \"lan\"\nkind = \"shared\"\n";
+        let mut config: RBridgeConfig = toml::from_str(text).unwrap();
+        let settings = Settings::of(&config).unwrap();
+        let Kind::Shared(shared) = &settings.ports[0].kind else { panic!("a shared link") };
+        assert_eq!((shared.priority, shared.untagged, &shared.tagged[..]), (64, 1, &[][..]));
+        assert!(shared.serves_stations && !shared.mtu_test && shared.cost.is_none());
+        assert_eq!(settings.vlans().count(), 0, "who serves whom is found out");
+        config.port[0] = PortTable {
+            drb_priority: Some(127),
+            stations: Some(false),
+            vlans: Some("20-22".to_owned()),
+            ..PortTable::shared("lan", 10)
+        };
+        let settings = Settings::of(&config).unwrap();
+        let Kind::Shared(shared) = &settings.ports[0].kind else { panic!("a shared link") };
+        assert_eq!((shared.priority, shared.untagged, &shared.tagged[..]), (127, 10, &[(20, 22)][..]));
+        assert!(!shared.serves_stations);
+    }
+
+    #[test]
     fn echoes_are_sent_where_they_are_wanted() {
         let table = TimingTable { hello_ms: Some(200), echo_ms: Some(100), ..TimingTable::default() };
         let timing = table.timing().unwrap();
@@ -445,6 +522,17 @@ mod tests {
             (|config| config.port[2].mtu_test = Some(true), "`mtu_test` means nothing"),
             (|config| config.port[3].elide_outer_header = Some(true), "`elide_outer_header` means nothing"),
             (|config| config.port[3].vlans = None, "a trunk needs its `vlans`"),
+            (|config| config.port[2].drb_priority = Some(1), "`drb_priority` means nothing"),
+            (|config| config.port[0].stations = Some(true), "`stations` means nothing"),
+            (
+                |config| config.port[2] = PortTable { designated_vlan: Some(1), ..PortTable::shared("lan", 10) },
+                "port: 3 (`lan`): `designated_vlan` means nothing",
+            ),
+            (
+                |config| config.port[2] = PortTable { drb_priority: Some(128), ..PortTable::shared("lan", 10) },
+                "port: 3 (`lan`): drb_priority 128 is not 0 to 127",
+            ),
+            (|config| config.port[2] = PortTable::shared("lan", 0), "port: 3 (`lan`): VLAN 0 is not 1 to 4094"),
             (|config| config.port[3].vlans = Some(String::new()), "is no VLAN"),
             (|config| config.port[3].vlans = Some("10-5".to_owned()), "`10-5` ends before it begins"),
             (|config| config.port[3].vlans = Some("1-4095".to_owned()), "VLAN 4095 is not"),

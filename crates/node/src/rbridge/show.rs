@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use weft_control::NS_PER_S;
-use weft_control::isis::{Adjacency, AdjacencyState, Hop, PortId, TreePort};
+use weft_control::isis::{Adjacency, AdjacencyState, Hop, PortId, PortState, SharedLink, TreePort};
 use weft_datapath::trill::abi::OBSERVED;
 use weft_datapath::trill::{Place, Station};
+use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::lsp::{CapabilitySub, NicknameRecord};
 use weft_wire::isis::{LspId, SystemId, Tlv, View};
+use weft_wire::vlan::VlanSet;
 
 use super::ports::Port;
 use super::protocol::{
-    AdjacencyRow, BranchRow, FdbRow, HopRow, LspRow, NicknameRow, RouteRow, RpfRow, Shown, TreeRow, What,
+    AdjacencyRow, BranchRow, FdbRow, ForwarderRow, HopRow, LspRow, NicknameRow, RouteRow, RpfRow, SharedRow, Shown,
+    TreeRow, What,
 };
 use super::settings::Kind;
 use super::{Daemon, monotonic_s, port_config};
@@ -23,6 +26,8 @@ struct Names {
     hosts: BTreeMap<SystemId, String>,
     /// In the order of their IDs.
     holders: BTreeMap<u16, Vec<(SystemId, NicknameRecord)>>,
+    /// Who has announced to send on the tree of this root.
+    users: BTreeMap<u16, Vec<SystemId>>,
 }
 
 impl Names {
@@ -43,6 +48,7 @@ impl Daemon {
         let names = self.names();
         Ok(match what {
             What::Adjacency => Shown::Adjacencies(self.adjacency_rows(&names)),
+            What::Shared => Shown::SharedLinks(self.shared_rows(&names)),
             What::Lsdb => Shown::Lsps(self.lsp_rows(&names)),
             What::Nickname => Shown::Nicknames(self.nickname_rows(&names)),
             What::Route => Shown::Routes(self.route_rows(&names)),
@@ -54,7 +60,7 @@ impl Daemon {
     }
 
     fn names(&self) -> Names {
-        let mut names = Names { hosts: BTreeMap::new(), holders: BTreeMap::new() };
+        let mut names = Names { hosts: BTreeMap::new(), holders: BTreeMap::new(), users: BTreeMap::new() };
         let lsps = self.control.lsdb().iter().filter(|(_, entry)| !entry.is_purged());
         for (id, entry) in lsps {
             let Ok(view) = View::new(entry.bytes()) else { continue };
@@ -69,18 +75,20 @@ impl Daemon {
         self.ports.by_id(port).map_or_else(String::new, |port| port.settings.interface.clone())
     }
 
-    /// Host name of the neighbour on a port.
-    fn neighbor(&self, port: PortId, names: &Names) -> String {
-        let adjacency = self.control.adjacencies().find(|(other, _)| *other == port);
-        adjacency.map_or_else(|| "-".to_owned(), |(_, adjacency)| names.host(adjacency.neighbor))
+    /// Host names of the neighbours on a port, of one with this address if there is one.
+    fn neighbor(&self, port: PortId, mac: Option<MacAddress>, names: &Names) -> String {
+        let there = self.control.adjacencies().filter(|(other, _)| *other == port).map(|(_, adjacency)| adjacency);
+        let there = there.filter(|adjacency| mac.is_none_or(|mac| mac == adjacency.mac));
+        let hosts: Vec<String> = there.map(|adjacency| names.host(adjacency.neighbor)).collect();
+        if hosts.is_empty() { "-".to_owned() } else { hosts.join(",") }
     }
 
     fn adjacency_rows(&self, names: &Names) -> Vec<AdjacencyRow> {
-        let by_port: BTreeMap<PortId, &Adjacency> = self.control.adjacencies().collect();
-        let links = self.ports.all.iter().filter(|port| matches!(port.settings.kind, Kind::Link { .. }));
-        let row = |port: &Port| {
-            let adjacency = by_port.get(&port.id());
-            let holding_ns = |adjacency: &&Adjacency| adjacency.until_ns.saturating_sub(self.clock.now_ns());
+        let mut by_port: BTreeMap<PortId, Vec<&Adjacency>> = BTreeMap::new();
+        self.control.adjacencies().for_each(|(port, adjacency)| by_port.entry(port).or_default().push(adjacency));
+        let links = self.ports.all.iter().filter(|port| port.is_link());
+        let row = |port: &Port, adjacency: Option<&Adjacency>| {
+            let holding_ns = |adjacency: &Adjacency| adjacency.until_ns.saturating_sub(self.clock.now_ns());
             AdjacencyRow {
                 port: port.settings.number,
                 interface: port.settings.interface.clone(),
@@ -103,7 +111,49 @@ impl Daemon {
                 mtu: port.link().map_or(0, |link| link.mtu),
             }
         };
-        links.map(row).collect()
+        let rows_of = |port: &Port| match by_port.get(&port.id()) {
+            None => vec![row(port, None)],
+            Some(there) => there.iter().map(|adjacency| row(port, Some(adjacency))).collect(),
+        };
+        links.flat_map(rows_of).collect()
+    }
+
+    fn shared_rows(&self, names: &Names) -> Vec<SharedRow> {
+        let row = |port: &Port| {
+            let link = self.control.shared_link(port.id())?;
+            let inhibited: VlanSet = link.appointed.iter().filter(|vlan| !link.carried.contains(*vlan)).collect();
+            Some(SharedRow {
+                port: port.settings.number,
+                interface: port.settings.interface.clone(),
+                state: port_state(link.state).to_owned(),
+                drb: names.host(link.drb),
+                designated_vlan: link.designated_vlan,
+                lan_id: link.lan_id.to_string(),
+                bypass: link.bypass,
+                appointed: link.appointed.to_string(),
+                carried: link.carried.to_string(),
+                inhibited: inhibited.to_string(),
+                forwarders: if link.state == PortState::Drb { self.forwarder_rows(&link, names) } else { Vec::new() },
+            })
+        };
+        self.ports.all.iter().filter_map(row).collect()
+    }
+
+    /// Those that we appoint, and ourselves.
+    fn forwarder_rows(&self, link: &SharedLink<'_>, names: &Names) -> Vec<ForwarderRow> {
+        let mut vlans: BTreeMap<u16, VlanSet> = BTreeMap::new();
+        for range in link.appointments {
+            vlans.entry(range.nickname).or_default().add_range(range.start_vlan, range.end_vlan);
+        }
+        if let Some(own) = self.control.nickname().filter(|_| !link.appointed.is_empty()) {
+            vlans.entry(own).or_default().add_all(link.appointed);
+        }
+        let row = |(nickname, vlans): (u16, VlanSet)| ForwarderRow {
+            nickname,
+            hostname: names.holder(nickname),
+            vlans: vlans.to_string(),
+        };
+        vlans.into_iter().map(row).collect()
     }
 
     fn lsp_rows(&self, names: &Names) -> Vec<LspRow> {
@@ -142,7 +192,7 @@ impl Daemon {
         let hop = |hop: &Hop| HopRow {
             port: hop.port.0 as u8,
             interface: self.interface(hop.port),
-            neighbor: self.neighbor(hop.port, names),
+            neighbor: self.neighbor(hop.port, Some(hop.mac), names),
             mac: hop.mac.to_string(),
         };
         let rows = forwarding.routes.iter().map(|(egress, hops)| RouteRow {
@@ -159,7 +209,7 @@ impl Daemon {
         let branch = |branch: &TreePort| BranchRow {
             port: branch.port.0 as u8,
             interface: self.interface(branch.port),
-            neighbor: self.neighbor(branch.port, names),
+            neighbor: self.neighbor(branch.port, None, names),
             vlans: branch.vlans.to_string(),
         };
         let rows = self.control.forwarding().trees.iter().map(|(root, tree)| TreeRow {
@@ -168,6 +218,7 @@ impl Daemon {
             hostname: names.holder(*root),
             depth: tree.depth,
             used: used == Some(*root),
+            users: names.users.get(root).into_iter().flatten().map(|system| names.host(*system)).collect(),
             branches: tree.ports.iter().map(branch).collect(),
         });
         let mut rows: Vec<TreeRow> = rows.collect();
@@ -236,9 +287,14 @@ impl Names {
             }
             Tlv::Capability { subs, .. } => {
                 for sub in subs {
-                    let CapabilitySub::Nicknames(records) = sub else { continue };
-                    for record in records {
-                        self.holders.entry(record.nickname).or_default().push((id.system(), record));
+                    match sub {
+                        CapabilitySub::Nicknames(records) => records.into_iter().for_each(|record| {
+                            self.holders.entry(record.nickname).or_default().push((id.system(), record));
+                        }),
+                        CapabilitySub::TreesUsed(list) => list.roots.into_iter().for_each(|root| {
+                            self.users.entry(root).or_default().push(id.system());
+                        }),
+                        _ => {}
                     }
                 }
             }
@@ -247,12 +303,21 @@ impl Names {
     }
 }
 
-fn elision(kind: &Kind, adjacency: Option<&&Adjacency>) -> &'static str {
+fn elision(kind: &Kind, adjacency: Option<&Adjacency>) -> &'static str {
     let takes = adjacency.is_some_and(|there| there.state == AdjacencyState::Report && there.takes_elided);
     match kind {
         Kind::Link { elide: true, .. } if takes => "agreed",
         Kind::Link { elide: true, .. } => "offered",
         _ => "off",
+    }
+}
+
+fn port_state(state: PortState) -> &'static str {
+    match state {
+        PortState::Down => "down",
+        PortState::Suspended => "suspended",
+        PortState::Drb => "drb",
+        PortState::NotDrb => "not-drb",
     }
 }
 

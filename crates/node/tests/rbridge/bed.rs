@@ -146,31 +146,12 @@ impl Square {
         corner: usize,
         load: impl Fn() -> Result<RBridgeConfig, NodeError> + Send + 'static,
     ) -> Running {
-        let namespace = self.corner(corner).0.clone();
-        let daemon = Daemon::spawn(move |stop| {
-            Namespace::enter(&namespace);
-            rbridge::run(&load, stop)
-        });
-        let mut running = Running { daemon: Some(daemon), socket: config.socket.clone() };
-        wait_until("the RBridge is ready", || {
-            if running.daemon.as_ref().is_some_and(Daemon::ended) {
-                panic!("the RBridge ended: {:?}", running.daemon.take().map(Daemon::finish));
-            }
-            running.try_ask(Request::Show(What::Counters)).is_ok()
-        });
-        running
+        Running::start(self.corner(corner), config, load)
     }
 
     /// Starts a corner as a process.
     pub(crate) fn spawn(&self, config: &RBridgeConfig, corner: usize) -> Process {
-        let file = self.dir.path().join(format!("s{corner}.toml"));
-        std::fs::write(&file, weft_node::settings_text(&config)).unwrap();
-        let program = example_program("rbridge-daemon");
-        let mut command = self.corner(corner).command(program.to_str().expect("an ordinary path"));
-        let process = Process::start(command.arg(file));
-        let ask = || rbridge::ask(&config.socket, &Request::Show(What::Counters));
-        wait_until("the RBridge is ready", || ask().is_ok());
-        process
+        spawn(self.corner(corner), config)
     }
 
     /// Starts all four, and waits until everybody knows the way to everybody.
@@ -179,6 +160,18 @@ impl Square {
         wait_for_routes(&all);
         all
     }
+}
+
+/// Starts an RBridge as a process.
+pub(crate) fn spawn(namespace: &Namespace, config: &RBridgeConfig) -> Process {
+    let file = config.socket.with_extension("toml");
+    std::fs::write(&file, weft_node::settings_text(&config)).unwrap();
+    let program = example_program("rbridge-daemon");
+    let mut command = namespace.command(program.to_str().expect("an ordinary path"));
+    let process = Process::start(command.arg(file));
+    let ask = || rbridge::ask(&config.socket, &Request::Show(What::Counters));
+    wait_until("the RBridge is ready", || ask().is_ok());
+    process
 }
 
 /// Waits until everybody knows the way to everybody by all ports, and the tree of S4: it has the highest system ID, and
@@ -200,6 +193,27 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Starts an RBridge in a thread, with settings that may be others when they are read again.
+    pub(crate) fn start(
+        namespace: &Namespace,
+        config: &RBridgeConfig,
+        load: impl Fn() -> Result<RBridgeConfig, NodeError> + Send + 'static,
+    ) -> Self {
+        let namespace = namespace.0.clone();
+        let daemon = Daemon::spawn(move |stop| {
+            Namespace::enter(&namespace);
+            rbridge::run(&load, stop)
+        });
+        let mut running = Self { daemon: Some(daemon), socket: config.socket.clone() };
+        wait_until("the RBridge is ready", || {
+            if running.daemon.as_ref().is_some_and(Daemon::ended) {
+                panic!("the RBridge ended: {:?}", running.daemon.take().map(Daemon::finish));
+            }
+            running.try_ask(Request::Show(What::Counters)).is_ok()
+        });
+        running
+    }
+
     pub(crate) fn try_ask(&self, request: Request) -> Result<Answer, NodeError> {
         rbridge::ask(&self.socket, &request)
     }

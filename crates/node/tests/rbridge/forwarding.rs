@@ -14,16 +14,16 @@ use crate::common::{PATIENCE, wait_until};
 use crate::net::Pins;
 use crate::net::tap::Tap;
 
-const BROADCAST: MacAddress = MacAddress::BROADCAST;
-const TEST_TYPE: u16 = 0x88b5;
+pub(crate) const BROADCAST: MacAddress = MacAddress::BROADCAST;
+pub(crate) const TEST_TYPE: u16 = 0x88b5;
 
-fn frame(to: MacAddress, from: MacAddress, ethertype: u16, payload: usize) -> Vec<u8> {
+pub(crate) fn frame(to: MacAddress, from: MacAddress, ethertype: u16, payload: usize) -> Vec<u8> {
     let head = [&to.0[..], &from.0, &ethertype.to_be_bytes()].concat();
     head.into_iter().chain((0..payload).map(|n| (n % 251) as u8)).collect()
 }
 
 /// Frames of our type that come within a while, or as soon as `enough` have come.
-fn received(tap: &mut Tap, enough: usize, patience: Duration) -> Vec<Vec<u8>> {
+pub(crate) fn received(tap: &mut Tap, enough: usize, patience: Duration) -> Vec<Vec<u8>> {
     let (deadline, mut frames) = (Instant::now() + patience, Vec::new());
     while frames.len() < enough && Instant::now() < deadline {
         match tap.poll() {
@@ -35,7 +35,7 @@ fn received(tap: &mut Tap, enough: usize, patience: Duration) -> Vec<Vec<u8>> {
     frames
 }
 
-const A_WHILE: Duration = Duration::from_millis(300);
+pub(crate) const A_WHILE: Duration = Duration::from_millis(300);
 
 #[test]
 fn a_square_carries_frames_as_they_are_and_once() {

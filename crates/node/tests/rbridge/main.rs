@@ -11,3 +11,4 @@ mod forwarding;
 mod life;
 #[path = "../net/mod.rs"]
 mod net;
+mod shared;
