@@ -12,3 +12,4 @@ mod life;
 #[path = "../net/mod.rs"]
 mod net;
 mod shared;
+mod trees;
