@@ -110,7 +110,8 @@ fn many_ports_are_in_one_file_in_order_and_so_is_what_was_dropped() {
     let [from, to] = ["s1", "s2"].map(|server| lab.state.node(server).unwrap().aa.unwrap());
     let payloads: Vec<Vec<u8>> = (0..40u8).map(|number| vec![number; 10 + 30 * usize::from(number)]).collect();
     let before = queue_of_s1(&lab, "drops");
-    let captured = capturing(std::slice::from_ref(&wanted), || {
+    let short = CaptureOptions { file: directory.path().join("short.pcapng"), snap_bytes: Some(200), ..wanted.clone() };
+    let captured = capturing(&[wanted.clone(), short.clone()], || {
         on(&lab, "s1", || {
             let socket = UdpSocket::bind((from, 0)).unwrap();
             payloads.iter().for_each(|payload| assert!(socket.send_to(payload, (to, 4477)).is_ok()));
@@ -144,6 +145,9 @@ fn many_ports_are_in_one_file_in_order_and_so_is_what_was_dropped() {
         let seen: Vec<_> = seen.iter().filter(|frame| frame[0] == interface).cloned().collect();
         assert!(seen.iter().eq(&sent.collect::<Vec<_>>()), "{interface}: {seen:?}");
     }
+    let cut = frames(&short.file, "udp.dstport == 4477 && !icmp", &["frame.len", "frame.cap_len"]);
+    let lengths = seen.iter().map(|frame| frame[2].parse::<u32>().unwrap());
+    assert!(lengths.map(|all| vec![all.to_string(), all.min(200).to_string()]).eq(cut), "what was cut is still known");
     let times: Vec<u64> = frames(&wanted.file, "frame", &["frame.time_epoch"])
         .iter()
         .map(|time| time[0].replace('.', "").parse().unwrap())
