@@ -160,11 +160,13 @@ fn down(source: SystemId) -> Pdu {
 fn a_key_is_changed_by_restarts_that_lose_no_frame() {
     let Some(square) = Square::new("rekey") else { return };
     let pins = Pins::new(square.dir.path());
-    let config = |corner, lines: &[&str]| RBridgeConfig {
-        pin_dir: Some(pins.dir(&format!("s{corner}"))),
-        ..config(&square, corner, lines)
+    let start = |corner, lines: &[&str]| {
+        let mut config = config(&square, corner, lines);
+        config.pin_dir = Some(pins.dir(&format!("s{corner}")));
+        // However long a daemon waits for a core: what is tried is keys.
+        config.timing.holding_multiplier = Some(100);
+        square.start(&config, corner)
     };
-    let start = |corner, lines: &[&str]| square.start(&config(corner, lines), corner);
     let mut running: Vec<Running> = (1..=3).map(|corner| start(corner, &[OLD])).collect();
     wait_for_line(&running);
     assert!(square.host(0).ping("-c 1 -W 2 10.0.10.2").contains("1 received"));
