@@ -466,6 +466,9 @@ fn holds_a_bed_until_it_is_killed() {
         let namespace = bed.ports()[0].name().split(':').next().unwrap().to_owned();
         #[allow(clippy::zombie_processes)] // It outlives us on purpose.
         let daemon = Command::new("ip").args(["netns", "exec", &namespace, "sleep", "600"]).spawn().unwrap();
+        // Before that it is `ip`, which may not be in the namespace yet.
+        let name = format!("/proc/{}/comm", daemon.id());
+        common::wait_for("it runs there", || std::fs::read_to_string(&name).is_ok_and(|name| name.trim() == "sleep"));
         eprintln!("daemon {}", daemon.id());
         eprintln!("ready");
         std::thread::sleep(Duration::from_secs(300));
