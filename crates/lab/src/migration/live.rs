@@ -57,7 +57,6 @@ pub fn move_server(
     check_port(&lab, id, &to)?;
     let start = Instant::now();
     mover::take(&mut lab, options, progress, id, &from, &to)?;
-    lab.state.save()?;
     let away_s = start.elapsed().as_secs_f64();
     tell(&lab, id, &to)?;
     let told_s = start.elapsed().as_secs_f64();

@@ -121,5 +121,6 @@ pub(super) fn take(
     if from.edge != home {
         overlay::serve_ports(lab, from.edge)?;
     }
+    // What starts a daemon saves the lab's state, and with it where the server is.
     overlay::start_agent_at(lab, &Launcher { options, progress }, server, to.edge, to.la)
 }
