@@ -9,7 +9,7 @@ use futures_util::stream;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
-use weft_lab::{CaptureFilter, CaptureOptions, CapturePorts, LabError};
+use weft_lab::{CaptureFilter, CaptureOptions, CapturePorts};
 
 /// Pieces on their way to a reader that is slow.
 const PIECES_MOST: usize = 16;
@@ -65,7 +65,7 @@ impl ToCapture {
 }
 
 /// The file, once all sockets are open. It ends by what was asked for, or when nobody reads it any more; `turn` is given back then.
-pub(crate) async fn begun(options: CaptureOptions, turn: OwnedSemaphorePermit) -> Result<Body, LabError> {
+pub(crate) async fn begun(options: CaptureOptions, turn: OwnedSemaphorePermit) -> Result<Body, String> {
     let (pieces, read) = mpsc::channel(PIECES_MOST);
     let (begun, begins) = oneshot::channel();
     let run = tokio::task::spawn_blocking(move || {
@@ -81,8 +81,9 @@ pub(crate) async fn begun(options: CaptureOptions, turn: OwnedSemaphorePermit) -
     if begins.await.is_err() {
         // It has ended before it had anything to write to.
         return Err(match run.await {
-            Ok(Err(error)) => error,
-            Ok(Ok(_)) | Err(_) => unreachable!("a capture that is well opens its output"),
+            Ok(Err(error)) => error.to_string(),
+            // The server ends just now.
+            Ok(Ok(_)) | Err(_) => "the capture has ended before it began".to_owned(),
         });
     }
     let pieces =

@@ -204,7 +204,7 @@ async fn capture_of(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Byt
     };
     match capture::begun(options, turn).await {
         Ok(file) => ([(header::CONTENT_TYPE, "application/x-pcapng")], file).into_response(),
-        Err(error) => said(StatusCode::CONFLICT, &error.to_string()),
+        Err(why) => said(StatusCode::CONFLICT, &why),
     }
 }
 
