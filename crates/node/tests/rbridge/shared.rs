@@ -147,6 +147,15 @@ impl Campus {
         Running::start(self.rbridge(number), config, move || Ok(theirs.clone()))
     }
 
+    /// Waits until spanning tree lets every port of the bridges forward; stations came last.
+    fn wait_for_bridges(&self) {
+        wait_until("all ports of the bridges forward", || {
+            let said = self.bridges.command("bridge").args(["link", "show"]).output().expect("iproute2 is installed");
+            let said = String::from_utf8(said.stdout).expect("it prints text");
+            said.lines().all(|port| port.contains(" state forwarding "))
+        });
+    }
+
     /// What these RBridges say of a link.
     fn said(&self, numbers: &[usize], link: usize) -> Vec<(usize, SharedRow)> {
         let row = |number: &usize| {
@@ -206,6 +215,7 @@ fn stations_of_two_shared_links_reach_each_other_once() {
     let all: Vec<Running> = (1..).zip(&configs).map(|(number, config)| campus.start(config, number)).collect();
     campus.wait_for(&[1, 2, 3], 0, 3, 1);
     campus.wait_for(&[2, 3], 1, 2, 2);
+    campus.wait_for_bridges();
     wait_for_routes(&all);
 
     let mut taps: Vec<Tap> = (0..4).map(|station| Tap::open(campus.station(station), "eth0", false)).collect();
