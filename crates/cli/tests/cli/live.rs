@@ -295,6 +295,9 @@ fn a_rack_comes(six: &str) -> bool {
     let said = ok(&["lab", "apply", six, "--quiet", "-o", "json"]);
     assert!(said.contains(r#""come":["tor3","s5","s6"],"gone":[],"changed":["agg1","agg2"]"#), "{said}");
     wait_for("the new servers are reached", || answers("s1", "20.0.0.5") && answers("s6", "20.0.0.2"));
+    // Who says Hello with other times is not heard, and heard again ten seconds later.
+    let log = std::fs::read_to_string("/var/run/frr/weft-grows-tor3/ospfd.log").expect("the new switch routes");
+    assert!(log.contains("-> Full") && !log.contains("mismatch"), "{log}");
     let lost = lost(others);
     for flow in shuffle {
         let said = text(&flow.wait_with_output().expect("it ends").stdout);

@@ -133,12 +133,14 @@ fn ospfd_config(input: &FrrInput<'_>) -> String {
         format!("hostname {}\nlog file {} informational\nlog timestamp precision 3\n", input.hostname, log.display());
     for interface in input.interfaces {
         text.push_str(&format!(
-            "interface {interface}\n ip ospf area 0\n ip ospf network point-to-point\n ip ospf cost 10\n \
+            "interface {interface}\n ip ospf network point-to-point\n ip ospf cost 10\n \
              ip ospf dead-interval minimal hello-multiplier 4\n ip ospf retransmit-interval 1\n"
         ));
         if input.bfd.is_some() {
             text.push_str(&format!(" ip ospf bfd\n ip ospf bfd profile {BFD_PROFILE}\n"));
         }
+        // The last line: a running daemon takes them one by one, and with the area says Hello at once and then in 10 s, its default.
+        text.push_str(" ip ospf area 0\n");
     }
     text.push_str("interface lo\n ip ospf area 0\n");
     for interface in input.passive {
@@ -351,17 +353,17 @@ mod tests {
 log file /var/run/frr/weft-x-tor1/ospfd.log informational
 log timestamp precision 3
 interface agg1
- ip ospf area 0
  ip ospf network point-to-point
  ip ospf cost 10
  ip ospf dead-interval minimal hello-multiplier 4
  ip ospf retransmit-interval 1
+ ip ospf area 0
 interface agg2
- ip ospf area 0
  ip ospf network point-to-point
  ip ospf cost 10
  ip ospf dead-interval minimal hello-multiplier 4
  ip ospf retransmit-interval 1
+ ip ospf area 0
 interface lo
  ip ospf area 0
 interface weft-rack0
