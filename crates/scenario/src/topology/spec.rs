@@ -10,9 +10,9 @@
 use serde::Deserialize;
 
 use super::{
-    ClosParams, ConventionalParams, Fabric, LeafSpineParams, LinkParams, LoadError, OutputQueuedParams, TestbedParams,
-    TopologyError, TreeParams, conventional, from_yaml, leaf_spine, output_queued, overlay_pair, tree, vl2_clos,
-    vl2_testbed,
+    ClosParams, ConventionalParams, Fabric, LeafSpineParams, LinkParams, LoadError, MeshParams, OutputQueuedParams,
+    TestbedParams, TopologyError, TreeParams, conventional, from_yaml, leaf_spine, mesh, output_queued, overlay_pair,
+    tree, vl2_clos, vl2_testbed,
 };
 use crate::units::{BitsPerSec, Bytes, Nanos};
 
@@ -26,6 +26,8 @@ pub enum FabricSpec {
     Vl2Clos(ClosParams),
     /// `generator = "leaf-spine"`
     LeafSpine(LeafSpineParams),
+    /// `generator = "mesh"`
+    Mesh(MeshParams),
     /// `generator = "output-queued"`
     OutputQueued(OutputQueuedParams),
     /// `generator = "tree"`
@@ -74,6 +76,7 @@ impl FabricSpec {
             Self::Vl2Testbed(params) => vl2_testbed(params)?,
             Self::Vl2Clos(params) => vl2_clos(params)?,
             Self::LeafSpine(params) => leaf_spine(params)?,
+            Self::Mesh(params) => mesh(params)?,
             Self::OutputQueued(params) => output_queued(params)?,
             Self::Tree(params) => tree(params)?,
             Self::Conventional(params) => conventional(params)?,
@@ -123,6 +126,7 @@ enum Generator {
     Vl2Testbed,
     Vl2Clos,
     LeafSpine,
+    Mesh,
     OutputQueued,
     Tree,
     Conventional,
@@ -245,6 +249,18 @@ impl RawSpec {
         Ok(FabricSpec::LeafSpine(LeafSpineParams { spines, leaves, servers_per_leaf, links_per_pair, links }))
     }
 
+    fn mesh(self) -> Result<FabricSpec, String> {
+        const KEYS: &[&str] =
+            &["leaves", "servers_per_leaf", "server_rate", "core_rate", "server_buffer", "core_buffer", "link_delay"];
+        self.only("the generator mesh", KEYS)?;
+        let default = MeshParams::default();
+        Ok(FabricSpec::Mesh(MeshParams {
+            leaves: self.leaves.ok_or("the generator mesh needs `leaves`")?,
+            servers_per_leaf: self.servers_per_leaf.unwrap_or(default.servers_per_leaf),
+            links: self.links(),
+        }))
+    }
+
     fn output_queued(self) -> Result<FabricSpec, String> {
         self.only("the generator output-queued", &["servers", "server_rate", "server_buffer", "link_delay"])?;
         let Some(servers) = self.servers else {
@@ -336,6 +352,7 @@ impl TryFrom<RawSpec> for FabricSpec {
             (Some(Generator::Vl2Testbed), None) => raw.testbed(),
             (Some(Generator::Vl2Clos), None) => raw.clos(),
             (Some(Generator::LeafSpine), None) => raw.leaf_spine(),
+            (Some(Generator::Mesh), None) => raw.mesh(),
             (Some(Generator::OutputQueued), None) => raw.output_queued(),
             (Some(Generator::Tree), None) => raw.tree(),
             (Some(Generator::Conventional), None) => raw.conventional(),
@@ -367,6 +384,7 @@ mod tests {
             ("generator = \"vl2-testbed\"\nservers_per_tor = 5", "vl2-testbed", 20),
             ("generator = \"vl2-clos\"\naggregation_ports = 4\nintermediate_ports = 4", "vl2-clos", 80),
             ("generator = \"leaf-spine\"\nspines = 2\nleaves = 3\nservers_per_leaf = 4", "leaf-spine", 12),
+            ("generator = \"mesh\"\nleaves = 75", "mesh", 75),
             ("generator = \"output-queued\"\nservers = 1600", "output-queued", 1600),
             ("generator = \"tree\"\nservers = 30", "tree", 30),
             ("generator = \"conventional\"\ntors = 30", "conventional", 600),
@@ -412,6 +430,8 @@ mod tests {
             ("generator = \"ring\"", "unknown variant `ring`"),
             ("generator = \"tree\"\nserver = 3", "unknown field `server`"),
             ("generator = \"vl2-clos\"", "needs `aggregation_ports` and `intermediate_ports`"),
+            ("generator = \"mesh\"", "needs `leaves`"),
+            ("generator = \"mesh\"\nleaves = 4\nspines = 2", "`spines` has no effect on the generator mesh"),
             ("generator = \"output-queued\"", "needs `servers`"),
             ("generator = \"output-queued\"\nservers = 2\ncore_rate = \"1 Gbit/s\"", "`core_rate` has no effect"),
             ("generator = \"vl2-testbed\"\nlinks_per_pair = 2", "`links_per_pair` has no effect"),
