@@ -14,7 +14,7 @@ use weft_scenario::addressing::port_mac;
 use weft_scenario::engine::{Hook, Overlay, Progress};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::routing::EcmpRoutes;
-use weft_scenario::topology::{Access, Fabric};
+use weft_scenario::topology::{Access, Fabric, Port};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::vlan::VLAN_MAX;
 
@@ -37,6 +37,9 @@ const HELLOS_MISSED: u32 = 10;
 /// Between two BFD Echoes, and how many of them may stay away: together longer than between two Hellos.
 const ECHO_MS: u32 = 60;
 const ECHOES_MISSED: u32 = 4;
+/// Links that one machine's RBridges watch at these intervals. In larger labs they grow with the number of links: a full mesh of 63
+/// RBridges would exchange 65,000 Echoes a second. Links that go down are seen at once all the same.
+const LINKS_WATCHED: usize = 200;
 /// Length of the campus's secret, bytes.
 const SECRET_LEN: usize = 32;
 const NICKNAME_BASE: u16 = 0x100;
@@ -154,16 +157,23 @@ fn config(lab: &Lab, node: NodeId) -> RBridgeConfig {
             accept_unsigned: false,
             replay_check: false,
         }),
-        timing: TimingTable {
-            hello_ms: Some(HELLO_MS),
-            holding_multiplier: Some(HELLOS_MISSED),
-            echo_ms: Some(ECHO_MS),
-            echo_multiplier: Some(ECHOES_MISSED),
-            ..TimingTable::default()
-        },
+        timing: timing(&scenario.fabric),
         port: ports.collect(),
         gateway: gateway(lab),
         ..RBridgeConfig::new(name.clone())
+    }
+}
+
+fn timing(fabric: &Fabric) -> TimingTable {
+    let is_core = |port: &Port| fabric.node(port.node).role.is_switch();
+    let links = fabric.links().iter().filter(|link| is_core(&link.a) && is_core(&link.b)).count();
+    let slower = links.div_ceil(LINKS_WATCHED).max(1) as u32;
+    TimingTable {
+        hello_ms: Some(HELLO_MS * slower),
+        holding_multiplier: Some(HELLOS_MISSED),
+        echo_ms: Some(ECHO_MS * slower),
+        echo_multiplier: Some(ECHOES_MISSED),
+        ..TimingTable::default()
     }
 }
 
@@ -308,5 +318,26 @@ impl Wanted {
         let own = vlans(&lab.scenario).into_iter().filter(|vlan| self.vlans[&node].contains(vlan));
         let unknown = own.into_iter().find(|vlan| elsewhere(vlan) && !branched(vlan));
         Ok(unknown.map(|vlan| format!("has no branch for VLAN {vlan}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_scenario::topology::{MeshParams, mesh};
+
+    use super::*;
+
+    #[test]
+    fn large_labs_watch_their_links_more_slowly() {
+        let intervals = |leaves: u32| {
+            let fabric = mesh(&MeshParams { leaves, ..MeshParams::default() }).expect("a fabric");
+            let timing = timing(&fabric);
+            // A neighbour that is gone is missed by its Echoes, which outlast a Hello.
+            assert!(timing.echo_ms.unwrap() * ECHOES_MISSED > timing.hello_ms.unwrap());
+            (timing.hello_ms.unwrap(), timing.echo_ms.unwrap())
+        };
+        assert_eq!(intervals(20), (200, 60), "190 links");
+        assert_eq!(intervals(21), (400, 120), "210 links");
+        assert_eq!(intervals(63), (2000, 600), "1953 links");
     }
 }
