@@ -43,7 +43,7 @@ Examples:
   weft bench directory -o json
   weft bench directory --quick --store embedded")]
     Directory(BenchDirectoryArgs),
-    /// How long it takes until a lab of the paper's testbed, 500 RBridges' routes and a month of failures are there
+    /// How long it takes until a lab of the paper's testbed, 1,054 RBridges' routes and a month of failures are there
     #[cfg(feature = "lab")]
     #[command(after_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! RBridges' IS-IS in virtual time: a fat tree from the first Hello on. Links lose nothing and take a millisecond; what it costs is
+//! RBridges' IS-IS in virtual time: a campus from the first Hello on. Links lose nothing and take a millisecond; what it costs is
 //! the protocol's own.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use rand_pcg::Pcg64;
 use weft_control::isis::{
-    Bounds, Config, Hop, Input, LinkKind, Output, PortConfig, PortId, RBridge, Timing, Wish, cost_of_rate,
+    Bounds, Config, Event, Hop, Input, LinkKind, Output, PortConfig, PortId, RBridge, Timing, Wish, cost_of_rate,
 };
 use weft_control::{Machine, NS_PER_MS, NS_PER_S};
 use weft_scenario::engine::{EngineError, Progress};
+use weft_testbed::cpu::this_thread_ns;
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
 use weft_wire::vlan::VlanSet;
@@ -30,6 +31,8 @@ pub(super) struct Campus {
     pub(super) pdus: u64,
     /// When a route or nickname was changed for the last time.
     pub(super) changed_ns: u64,
+    /// CPU time of each computation of an RBridge's routes and trees.
+    pub(super) computations_ns: Vec<u64>,
 }
 
 enum What {
@@ -43,18 +46,30 @@ impl Campus {
     pub(super) fn fat_tree(k: usize) -> Self {
         let half = k / 2;
         let (aggregation, core) = (k * half, 2 * k * half);
-        let mut cables = vec![Vec::new(); core + half * half];
-        let mut link = |a: usize, b: usize| {
+        let pods = (0..k).flat_map(|pod| (0..half * half).map(move |at| (pod, at / half, at % half)));
+        let links = pods.flat_map(|(pod, a, b)| {
+            let upper = aggregation + pod * half + a;
+            [(pod * half + b, upper), (upper, core + a * half + b)]
+        });
+        Self::new(core + half * half, links)
+    }
+
+    /// VL2's Clos of switches with `d` ports (VL2 4.1): d^2/4 ToRs on two Aggregations each, d of those on all of d/2 Intermediates.
+    pub(super) fn clos(d: usize) -> Self {
+        let (tors, aggregations, intermediates) = (d * d / 4, d, d / 2);
+        let up = (0..tors).flat_map(|tor| [0, 1].map(|way| (tor, tors + (tor + way) % d)));
+        let across = (0..aggregations * intermediates)
+            .map(|number| (tors + number / intermediates, tors + aggregations + number % intermediates));
+        Self::new(tors + aggregations + intermediates, up.chain(across))
+    }
+
+    fn new(nodes: usize, links: impl Iterator<Item = (usize, usize)>) -> Self {
+        let mut cables = vec![Vec::new(); nodes];
+        for (a, b) in links {
             let ends = [a, b].map(|node| PortId(cables[node].len() as u16 + 1));
             cables[a].push((b, ends[1]));
             cables[b].push((a, ends[0]));
-        };
-        for (pod, a, b) in (0..k).flat_map(|pod| (0..half * half).map(move |at| (pod, at / half, at % half))) {
-            let upper = aggregation + pod * half + a;
-            link(pod * half + b, upper);
-            link(upper, core + a * half + b);
         }
-        let nodes = cables.len();
         let rbridge = |node: usize| RBridge::new(config(node, cables[node].len()), Pcg64::new(node as u128, 1));
         let starts = (0..nodes).map(|node| (node as u64 * STARTS_NS / nodes as u64, vec![What::Start(node)]));
         Self {
@@ -65,6 +80,7 @@ impl Campus {
             cables,
             pdus: 0,
             changed_ns: 0,
+            computations_ns: Vec::new(),
         }
     }
 
@@ -110,8 +126,7 @@ impl Campus {
     }
 
     fn handle(&mut self, now_ns: u64, node: usize, input: Input<'_>) {
-        let mut outputs = Vec::new();
-        self.rbridges[node].handle(now_ns, input, &mut outputs);
+        let outputs = self.timed(now_ns, node, input);
         if let Some(at_ns) = self.rbridges[node].next_deadline_ns().map(|at_ns| at_ns.max(now_ns))
             && self.wakes_ns[node].is_none_or(|planned_ns| at_ns < planned_ns)
         {
@@ -132,6 +147,21 @@ impl Campus {
             }
             self.changed_ns = now_ns;
         }
+    }
+
+    fn timed(&mut self, now_ns: u64, node: usize, input: Input<'_>) -> Vec<Output> {
+        // What is received is computed with later.
+        let may_compute = matches!(input, Input::Deadline);
+        let rbridge = &mut self.rbridges[node];
+        let (computed, mut outputs) = (rbridge.counters().events.get(Event::Computed), Vec::new());
+        let before_ns = may_compute.then(this_thread_ns);
+        rbridge.handle(now_ns, input, &mut outputs);
+        if let Some(before_ns) = before_ns
+            && rbridge.counters().events.get(Event::Computed) > computed
+        {
+            self.computations_ns.push(this_thread_ns() - before_ns);
+        }
+        outputs
     }
 
     /// Pairs of RBridges whose route is not all of the shortest ways, and RBridges without a nickname of their own.
@@ -234,5 +264,14 @@ mod tests {
         routes[3].remove(&far);
         let wrong = campus.wrong_of(&routes.iter().collect::<Vec<_>>());
         assert_eq!(wrong, 2, "a way of several, and a route, are missing");
+    }
+
+    #[test]
+    fn a_small_clos_converges() {
+        let mut campus = Campus::clos(4);
+        assert_eq!(campus.cables.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 2, 2, 4, 4, 4, 4, 4, 4]);
+        campus.run_to(20 * NS_PER_S, &Silent).unwrap();
+        assert_eq!(campus.wrong(), 0);
+        assert!(campus.computations_ns.len() >= campus.len(), "each has computed its routes");
     }
 }
