@@ -11,6 +11,7 @@
 //! * [`page`]: the fabric page, on which a trial is replayed
 //! * [`sim_report`]: the report of `weft sim --out`, which has no plan
 //! * [`measurement`]: what `weft measure` and `weft bench` leave; [`trend`]: runs and measurements over builds or kernels
+//! * [`memory`]: whether the machine has what a run takes
 //! * [`schemas`]: JSON schemas of files and output
 //! * [`junit`]: claims as test systems read them
 //! * [`sim_bench`]: how fast and how small the simulator is, beside floors and ns-3
@@ -24,6 +25,7 @@ pub mod figure;
 pub mod flow_report;
 pub mod junit;
 pub mod measurement;
+pub mod memory;
 pub mod metric;
 pub mod page;
 pub mod plan;

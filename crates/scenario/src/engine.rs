@@ -9,8 +9,8 @@ use crate::fault::Fault;
 use crate::id::NodeId;
 use crate::record::Records;
 use crate::switching::Switching;
-use crate::topology::Fabric;
-use crate::units::Nanos;
+use crate::topology::{Fabric, FabricSize};
+use crate::units::{Bytes, Nanos};
 use crate::workload::Workload;
 
 pub use crate::overlay::{Hook, Overlay, TunnelEnd};
@@ -182,6 +182,11 @@ pub trait Engine {
     fn check_fit(&self, scenario: &Scenario, trial: &Trial) -> Result<(), EngineError> {
         let _ = (scenario, trial);
         Ok(())
+    }
+    /// Memory that a trial on a network of this size takes, where that can be told before either is made; `None`: nobody knows.
+    fn memory(&self, size: &FabricSize, trial: &Trial) -> Option<Bytes> {
+        let _ = (size, trial);
+        None
     }
     /// This engine, if scenarios of its own may run side by side on several threads: runs that share nothing and whose
     /// records do not depend on what else the machine does. `None`, the default: one scenario after another.

@@ -13,6 +13,7 @@
 //! * [`judge`]: floors, ceilings and verdicts
 //! * [`overlay`]: what carries packets or frames from server to server
 //! * [`random`]: streams of random numbers from a seed
+//! * [`machine`]: what engines ask of the machine that they run on
 //! * [`engine`]: the contract between an experiment and an engine
 
 pub mod addressing;
@@ -20,6 +21,7 @@ pub mod engine;
 pub mod fault;
 pub mod id;
 pub mod judge;
+pub mod machine;
 pub mod overlay;
 pub mod random;
 pub mod record;

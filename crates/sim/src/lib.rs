@@ -7,6 +7,7 @@
 //! * `network` moves packets: ports, shared buffers, the event heap; `routes` says where to
 //! * `run/` joins the two: hosts, connections, timers, faults, records
 //! * [`SimEngine`] is the engine of experiments: scenarios in, records out
+//! * [`memory`] says beforehand what a run takes
 //! * [`bench`] are the jobs by which its speed is judged
 
 #![forbid(unsafe_code)]
@@ -18,6 +19,7 @@ mod hash;
 mod heap;
 mod ideal;
 mod job;
+pub mod memory;
 mod network;
 mod observer;
 mod outcome;

@@ -8,13 +8,14 @@ use weft_scenario::record::{
     EventRow, FlowRow, LinkRow, PortName, ProgressRow, QueueRow, Records, ReplayRow, ServiceRow, TcpRow, replay_rows,
     window_rows,
 };
-use weft_scenario::topology::Fabric;
-use weft_scenario::units::Nanos;
+use weft_scenario::topology::{Fabric, FabricSize};
+use weft_scenario::units::{Bytes, Nanos};
 use weft_scenario::workload::{Servers, Workload, WorkloadError};
 
 use crate::error::SimError;
 use crate::ideal::IdealTimes;
 use crate::job::{Flow, Job, PacketSizes, Settings, Source, Watch};
+use crate::memory::{self, Extent};
 use crate::observer::{Observer, Progress};
 use crate::outcome::{FabricEventKind, Outcome, PortCounters};
 use crate::run::run;
@@ -44,6 +45,10 @@ impl Engine for SimEngine {
 
     fn parallel(&self) -> Option<&(dyn Engine + Sync)> {
         Some(self)
+    }
+
+    fn memory(&self, size: &FabricSize, trial: &Trial) -> Option<Bytes> {
+        Some(memory::estimate(&Extent::of(size, trial)))
     }
 
     fn prepare<'a>(

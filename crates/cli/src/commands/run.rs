@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use weft_experiment::junit;
+use weft_experiment::memory;
 use weft_experiment::page::Replays;
 use weft_experiment::plan::{self, Mode, Plan};
 use weft_experiment::run_folder::{FolderError, Shard};
@@ -69,6 +70,7 @@ fn options(args: &RunArgs, out: Option<PathBuf>) -> RunOptions {
         out,
         command_line: std::env::args().collect(),
         workers: args.workers.map(|workers| workers as usize),
+        available_memory: memory::available(),
     }
 }
 

@@ -125,6 +125,45 @@ fn scenarios_that_are_not_valid_are_refused_with_the_place() {
     }
 }
 
+/// VL2's largest network, read every microsecond for 20 minutes, would leave more rows than any machine has room for.
+const TOO_MUCH: &str = "overlay = \"vl2\"\n[fabric]\ngenerator = \"vl2-clos\"\naggregation_ports = 144\nintermediate_ports = 144\n\
+     server_rate = \"1 Gbit/s\"\n[workload]\nkind = \"mix\"\nduration = \"20 min\"\nsize_divisor = 1\n\
+     offered_rate_per_server = \"200 Mbit/s\"\n[sampling]\ninterval = \"1 us\"\ntime_limit = \"20 min\"\n";
+
+#[test]
+fn what_no_machine_has_memory_for_is_refused_before_it_is_made() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let says = &["the run takes about ", " GiB of memory, and ", " are available; choose a smaller fabric"][..];
+    let path = file(&dir, "much.toml", TOO_MUCH);
+    check(&Case { args: vec!["sim".into(), path], code: 4, says });
+    // 67 million links would take gigabytes by themselves.
+    let ports = "generator = \"leaf-spine\"\nspines = 1024\nleaves = 1024\nservers_per_leaf = 252\nlinks_per_pair = 64";
+    let clos = "generator = \"vl2-clos\"\naggregation_ports = 144\nintermediate_ports = 144";
+    let servers = "generator = \"tree\"\nservers = 300000000";
+    for (fabric, says) in [
+        (ports, &[":2:", "67366912 links", "choose smaller switches"][..]),
+        (servers, &[":2:", "servers = 300000000 makes no fabric", "choose 1 to 200000"]),
+    ] {
+        let path = file(&dir, "large.toml", &TOO_MUCH.replace(clos, fabric));
+        check(&Case { args: vec!["sim".into(), path], code: 2, says });
+    }
+    let path = file(&dir, "often.toml", &read_often(include_str!("plans/small-sweep.toml")));
+    let out = dir.path().join("out").display().to_string();
+    let args = ["--quiet", "run", &path, "--out", &out].map(ToOwned::to_owned).into();
+    check(&Case { args, code: 4, says });
+    assert!(!Path::new(&out).exists(), "half a result was presented as whole");
+}
+
+/// A plan whose trials last a day and are read every nanosecond.
+fn read_often(plan: &str) -> String {
+    let line = |line: &str| match line.split_once(" = ") {
+        Some((key @ ("duration" | "time_limit"), _)) => format!("{key} = \"1440 min\"\n"),
+        Some(("interval", _)) => "interval = \"1 ns\"\n".to_owned(),
+        _ => format!("{line}\n"),
+    };
+    plan.lines().map(line).collect()
+}
+
 #[test]
 fn what_does_not_fit_the_fabric_is_refused_with_the_place() {
     let dir = tempfile::tempdir().expect("a temporary folder");

@@ -24,7 +24,7 @@ use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{DirectoryStore, Overlay, Scenario, Transport, Trial};
 use weft_scenario::fault::Fault;
 use weft_scenario::switching::Switching;
-use weft_scenario::topology::FabricSpec;
+use weft_scenario::topology::{FabricSize, FabricSpec, TopologyError};
 use weft_scenario::units::Nanos;
 use weft_scenario::workload::Workload;
 
@@ -103,22 +103,54 @@ impl SingleScenario {
         &self.tables.workload
     }
 
+    /// How large the network will be, where that can be told before it is built; what makes none, and what cannot be sent there, is refused.
+    pub fn size(&self) -> Result<Option<FabricSize>, PlanError> {
+        let size = self.tables.fabric.size().map_err(|error| self.wrong(error.to_string(), "[fabric]"))?;
+        size.map_or(Ok(()), |size| self.check_workload(u32::try_from(size.servers).unwrap_or(u32::MAX)))?;
+        Ok(size)
+    }
+
+    fn check_workload(&self, servers: u32) -> Result<(), PlanError> {
+        let Tables { workload, sampling, .. } = &self.tables;
+        workload.check(servers).map_err(|error| self.wrong(format!("workload: {error}"), "[workload"))?;
+        match [Some(sampling.interval), sampling.tcp_interval, Some(sampling.time_limit)].contains(&Some(Nanos(0))) {
+            true => Err(self.wrong("`sampling` has a time of 0".to_owned(), "[sampling]")),
+            false => Ok(()),
+        }
+    }
+
+    fn wrong(&self, message: String, marker: &str) -> PlanError {
+        PlanError::invalid(&self.origin, &self.text, Problem::new(message, Some(marker.to_owned())))
+    }
+
+    /// What the engine is asked to do, not yet checked against the network.
+    pub fn trial(&self, seed: u64) -> Trial {
+        let Tables { workload, fault, sampling, .. } = &self.tables;
+        Trial {
+            workload: workload.clone(),
+            faults: fault.clone(),
+            seed,
+            sample_interval: sampling.interval,
+            tcp_interval: sampling.tcp_interval,
+            time_limit: sampling.time_limit,
+            pin_and_measure_cost: false,
+            replay: false,
+            probes: None,
+        }
+    }
+
     /// Builds the network and checks everything against it.
     pub fn build(&self, seed: u64) -> Result<(Scenario, Trial), PlanError> {
         let invalid = |problem: Problem| PlanError::invalid(&self.origin, &self.text, problem);
-        let wrong = |message: String, marker: &str| invalid(Problem::new(message, Some(marker.to_owned())));
         let tables = &self.tables;
-        let fabric =
-            tables.fabric.build(&|name| fabric_text(name)).map_err(|error| wrong(error.to_string(), "[fabric]"))?;
+        let fabric = tables
+            .fabric
+            .build(&|name| fabric_text(name))
+            .map_err(|error| self.wrong(error.to_string(), "[fabric]"))?;
         validate::check_network(&fabric, &tables.transport, &tables.switching, &tables.fault).map_err(invalid)?;
-        let servers = fabric.servers().count() as u32;
-        tables.workload.check(servers).map_err(|error| wrong(format!("workload: {error}"), "[workload"))?;
-        let sampling = &tables.sampling;
-        if [Some(sampling.interval), sampling.tcp_interval, Some(sampling.time_limit)].contains(&Some(Nanos(0))) {
-            return Err(wrong("`sampling` has a time of 0".to_owned(), "[sampling]"));
-        }
+        self.check_workload(fabric.servers().count() as u32)?;
         let addresses = AddressPlan::new(&fabric, AddressingOptions::default());
-        let addresses = addresses.map_err(|error| wrong(error.to_string(), "[fabric]"))?;
+        let addresses = addresses.map_err(|error| self.wrong(error.to_string(), "[fabric]"))?;
         let scenario = Scenario {
             fabric,
             addresses,
@@ -128,18 +160,7 @@ impl SingleScenario {
             switching: tables.switching.clone(),
             shaped: true,
         };
-        let trial = Trial {
-            workload: tables.workload.clone(),
-            faults: tables.fault.clone(),
-            seed,
-            sample_interval: sampling.interval,
-            tcp_interval: sampling.tcp_interval,
-            time_limit: sampling.time_limit,
-            pin_and_measure_cost: false,
-            replay: false,
-            probes: None,
-        };
-        Ok((scenario, trial))
+        Ok((scenario, self.trial(seed)))
     }
 }
 

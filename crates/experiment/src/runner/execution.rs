@@ -163,6 +163,6 @@ pub(super) fn engine_of<'a>(network: &Network<'_>, spec: &PlanSpec, engines: &[&
     of_point.or(engines.first()).copied().expect("a plan without this engine was refused")
 }
 
-fn cores() -> usize {
+pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -3,6 +3,7 @@
 //!
 //! * [`choose`]: on which engine
 //! * `schedule`: which trials there are, in which order
+//! * `fit`: whether the machine has what they take
 //! * `execution`: one after another on a network that stays up, or each by itself on several `workers`
 //! * `conclusion`: rows, summary and report of what has run
 //! * [`run_shard`], [`merge`]: a part of a run on a machine of its own, and one run of all parts
@@ -10,6 +11,7 @@
 mod choice;
 mod conclusion;
 mod execution;
+mod fit;
 mod schedule;
 mod shards;
 mod workers;
@@ -17,7 +19,7 @@ mod workers;
 use std::path::PathBuf;
 
 use weft_scenario::engine::{Engine, EngineError, Progress};
-use weft_scenario::topology::Fabric;
+use weft_scenario::units::Bytes;
 
 pub use self::choice::{Choice, MakeEngine, choose};
 use self::conclusion::Conclusion;
@@ -43,6 +45,8 @@ pub struct RunOptions {
     pub command_line: Vec<String>,
     /// Runs side by side where the engine allows it; `None`: one for each core. Results do not depend on it.
     pub workers: Option<usize>,
+    /// What the machine has for runs that say beforehand what they take ([`Engine::memory`]); `None`: nobody knows, and nothing is refused.
+    pub available_memory: Option<Bytes>,
 }
 
 /// A finished run.
@@ -120,7 +124,9 @@ pub fn run(
     let spec = spec_for(plan, engines, options.mode)?;
     let scenario_error = |message| RunError::Scenario { plan: spec.id.clone(), message };
     let fabrics = spec.build_fabrics().map_err(scenario_error)?;
-    require_fit(spec, &fabrics, engines)?;
+    fit::require(spec, &fabrics, engines)?;
+    let batches = schedule::batches(spec, &fabrics, options.seed);
+    let workers = fit::workers(spec, &batches, engines, options, progress)?;
     let mut manifest = Manifest::new(plan, spec, options);
     manifest.reproducible = engines.iter().all(|engine| engine.parallel().is_some());
     let folder = RunFolder::create(options.out.as_deref(), plan.id(), &manifest)?;
@@ -132,9 +138,8 @@ pub fn run(
         }
         false => None,
     };
-    let batches = schedule::batches(spec, &fabrics, options.seed);
     let rows = work.as_ref().map_or(Rows::Run(&folder), Rows::Work);
-    let execution = Execution { spec, batches, engines, workers: options.workers, progress, rows };
+    let execution = Execution { spec, batches, engines, workers, progress, rows };
     let mut finished = execution.run()?;
     finished.extend(execution.kept()?);
     let conclusion = Conclusion { spec, fabrics: &fabrics, progress, folder, manifest };
@@ -147,19 +152,7 @@ pub fn run(
 pub fn check_fit(plan: &Plan, engines: &[&dyn Engine], mode: Mode) -> Result<(), RunError> {
     let spec = spec_for(plan, engines, mode)?;
     let scenario_error = |message| RunError::Scenario { plan: spec.id.clone(), message };
-    require_fit(spec, &spec.build_fabrics().map_err(scenario_error)?, engines)
-}
-
-fn require_fit(spec: &PlanSpec, fabrics: &[Fabric], engines: &[&dyn Engine]) -> Result<(), RunError> {
-    for batch in schedule::batches(spec, fabrics, 0) {
-        for (place, network) in batch.networks.iter().enumerate() {
-            let (engine, scenario) = (execution::engine_of(network, spec, engines), network.scenario()?);
-            for job in batch.jobs.iter().filter(|job| job.network == place && job.key.repetition == 1) {
-                engine.check_fit(&scenario, &job.trial)?;
-            }
-        }
-    }
-    Ok(())
+    fit::require(spec, &spec.build_fabrics().map_err(scenario_error)?, engines)
 }
 
 fn spec_for<'a>(plan: &'a Plan, engines: &[&dyn Engine], mode: Mode) -> Result<&'a PlanSpec, RunError> {

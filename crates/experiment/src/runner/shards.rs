@@ -8,7 +8,7 @@ use weft_scenario::engine::{Engine, Progress};
 
 use super::conclusion::Conclusion;
 use super::execution::{Execution, Rows};
-use super::{RunError, RunOptions, RunOutcome, require_fit, schedule, spec_for};
+use super::{RunError, RunOptions, RunOutcome, fit, schedule, spec_for};
 use crate::plan::{Mode, Plan, PlanError, SIM};
 use crate::run_folder::{FolderError, Manifest, RunFolder, Shard, ShardFolder, ShardManifest, write_fabrics};
 
@@ -96,15 +96,16 @@ pub fn run_shard(
         return Err(RunError::TooManyShards { plan: name, planned, shards: shard.of() });
     }
     let fabrics = spec.build_fabrics().map_err(|message| RunError::Scenario { plan: name, message })?;
-    require_fit(spec, &fabrics, &engines)?;
+    fit::require(spec, &fabrics, &engines)?;
+    let mut batches = schedule::batches(spec, &fabrics, options.seed);
+    let workers = fit::workers(spec, &batches, &engines, options, progress)?;
     let run = Manifest { reproducible: true, ..Manifest::new(plan, spec, options) };
     let manifest = ShardManifest { shard, planned: planned as u32, fabrics_hash: String::new(), run };
     let folder = options.out.clone().unwrap_or_else(|| default_folder(plan, shard));
     let folder = ShardFolder::begin(&folder, manifest, &fabrics)?;
     let trials = folder.manifest.trials();
-    let mut batches = schedule::batches(spec, &fabrics, options.seed);
     batches.iter_mut().for_each(|batch| batch.jobs.retain(|job| trials.contains(&job.key.trial)));
-    let (workers, rows) = (options.workers, Rows::Work(&folder.work));
+    let rows = Rows::Work(&folder.work);
     Execution { spec, batches, engines: &engines, workers, progress, rows }.run()?;
     Ok(ShardOutcome { folder: folder.path().to_owned(), trials: trials.len(), planned: planned as u32 })
 }

@@ -39,6 +39,8 @@ pub struct ChildReport {
     pub wall_s: f64,
     /// Largest resident size of the process.
     pub peak_rss_bytes: u64,
+    /// What that was estimated to be; 0 of nothing.
+    pub estimated_bytes: u64,
 }
 
 /// Starts a child and reads its report.
@@ -69,7 +71,13 @@ pub fn measure<E: Send>(run: impl Fn() -> Result<Counts, E> + Sync, runs: u32, w
     }
     let (cpu_s, wall_s) = (cpu_s() - cpu_before_s, started.elapsed().as_secs_f64());
     let last = last.into_inner().expect("a worker that panics ends the process");
-    Ok(ChildReport { counts: last.transpose()?.unwrap_or_default(), cpu_s, wall_s, peak_rss_bytes: peak_rss_bytes() })
+    Ok(ChildReport {
+        counts: last.transpose()?.unwrap_or_default(),
+        cpu_s,
+        wall_s,
+        peak_rss_bytes: peak_rss_bytes(),
+        estimated_bytes: 0,
+    })
 }
 
 /// CPU time of this process so far, in seconds.

@@ -19,8 +19,12 @@ struct Floors {
     /// Of its pace over r1a's in the same rounds.
     over_r1a_min: Option<f64>,
     wall_max_s: Option<f64>,
+    /// Its memory is estimated beforehand, see [`ESTIMATE_OVER_RSS`].
+    is_estimated: bool,
 }
 
+/// An estimate of memory over what was used: never below, and not much above.
+const ESTIMATE_OVER_RSS: [f64; 2] = [1.0, 1.3];
 /// Mean completion times may differ by so much.
 const FCT_TOLERANCE: f64 = 0.001;
 /// CPU time of one shared pool a switch over that of buffers by port.
@@ -51,14 +55,18 @@ fn floors(job: &str) -> Floors {
             ..Floors::default()
         },
         // 1.2 kB for each of 103,680 servers.
-        "rest_103680" => Floors { rss_max: Some(125e6), wall_max_s: Some(5.0), ..Floors::default() },
-        "vl2_1600" => Floors { drops_max: Some(0.0), over_r1a_min: Some(0.25), ..Floors::default() },
-        "vl2_20480" => Floors { drops_max: Some(0.0), over_r1a_min: Some(0.1), ..Floors::default() },
-        "vl2_103680" => {
-            Floors { drops_max: Some(0.0), over_r1a_min: Some(0.06), rss_max: Some(1e9), ..Floors::default() }
+        "rest_103680" => {
+            Floors { rss_max: Some(125e6), wall_max_s: Some(5.0), is_estimated: true, ..Floors::default() }
         }
+        "vl2_1600" => at_size(0.25),
+        "vl2_20480" => at_size(0.1),
+        "vl2_103680" => Floors { rss_max: Some(1e9), ..at_size(0.06) },
         _ => Floors::default(),
     }
+}
+
+fn at_size(over_r1a_min: f64) -> Floors {
+    Floors { drops_max: Some(0.0), over_r1a_min: Some(over_r1a_min), is_estimated: true, ..Floors::default() }
 }
 
 /// Every check that what was measured allows.
@@ -106,6 +114,9 @@ fn job_checks(job: &JobRow) -> Vec<Check> {
     if let Some(max) = floors.rss_max {
         checks.push(Check::at_most(id("peak_rss_bytes"), job.peak_rss_bytes as f64, max, "B"));
     }
+    if floors.is_estimated {
+        checks.extend(within(id("estimated_over_peak_rss"), job.estimated_over_peak_rss, ESTIMATE_OVER_RSS, "ratio"));
+    }
     if let Some(max) = floors.wall_max_s {
         checks.push(Check::at_most(id("wall_s"), job.wall_s, max, "s"));
     }
@@ -131,6 +142,7 @@ mod tests {
             cpu_s: 0.4,
             hops_per_cpu_s: 20e6,
             peak_rss_bytes: 9_000_000,
+            estimated_over_peak_rss: 1.1,
             wall_s: 0.4,
             cpu_by_round_s: vec![0.3, 0.4, 0.9],
         }
@@ -159,6 +171,10 @@ mod tests {
         let at_size = |cpu_s: f64| JobRow { id: "vl2_20480".to_owned(), cpu_by_round_s: vec![cpu_s; 3], ..r1a() };
         assert_eq!(failing(&[r1a(), at_size(3.9)]), [""; 0], "a tenth of r1a's pace");
         assert_eq!(failing(&[r1a(), at_size(4.1)]), ["vl2_20480.pace_over_r1a"]);
+        let wrong = |ratio| JobRow { estimated_over_peak_rss: ratio, ..at_size(1.0) };
+        for ratio in [0.99, 1.31] {
+            assert_eq!(failing(&[wrong(ratio)]), ["vl2_20480.estimated_over_peak_rss"]);
+        }
         let shared = JobRow { id: "r1a_shared".to_owned(), cpu_by_round_s: vec![0.31, 0.47, 1.1], ..r1a() };
         assert_eq!(failing(&[r1a(), shared]), ["r1a_shared.cpu_over_r1a"]);
     }

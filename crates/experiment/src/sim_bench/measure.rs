@@ -19,6 +19,8 @@ pub struct JobRow {
     pub hops_per_cpu_s: f64,
     /// Largest resident size above that of an idle process.
     pub peak_rss_bytes: u64,
+    /// The estimate of memory before the run / the largest resident size of the process.
+    pub estimated_over_peak_rss: f64,
     /// Of the run, without start and preparation.
     pub wall_s: f64,
     /// CPU time of each round, for ratios of jobs that ran in the same one.
@@ -83,6 +85,7 @@ fn job_row(id: &str, reports: &[ChildReport], idle_bytes: f64) -> Result<JobRow,
         cpu_s,
         hops_per_cpu_s: pace(first.counts.packet_hops, cpu_s),
         peak_rss_bytes: (of(|report| report.peak_rss_bytes as f64) - idle_bytes).max(0.0) as u64,
+        estimated_over_peak_rss: first.estimated_bytes as f64 / of(|report| report.peak_rss_bytes as f64).max(1.0),
         wall_s: of(|report| report.wall_s),
         cpu_by_round_s: reports.iter().map(|report| report.cpu_s).collect(),
     })
@@ -137,13 +140,20 @@ mod tests {
     use super::*;
 
     fn report(cpu_s: f64, peak_rss_bytes: u64) -> ChildReport {
-        ChildReport { counts: Counts { packet_hops: 1_000, ..Counts::default() }, cpu_s, peak_rss_bytes, wall_s: cpu_s }
+        ChildReport {
+            counts: Counts { packet_hops: 1_000, ..Counts::default() },
+            cpu_s,
+            peak_rss_bytes,
+            wall_s: cpu_s,
+            estimated_bytes: 60,
+        }
     }
 
     #[test]
     fn medians_count_and_memory_is_above_an_idle_process() {
         let row = job_row("a", &[report(1.0, 30), report(9.0, 20), report(2.0, 70)], 10.0).expect("they agree");
         assert_eq!((row.cpu_s, row.hops_per_cpu_s, row.peak_rss_bytes), (2.0, 500.0, 20));
+        assert_eq!(row.estimated_over_peak_rss, 2.0, "60 of the whole process's 30");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use weft_scenario::judge::Verdict;
+use weft_scenario::machine::{MEMINFO, available_memory};
 
 use super::capability::{Capability, TABLE, row};
 use super::judge::{self, Findings};
@@ -222,9 +223,8 @@ fn free_bytes(folder: &str) -> Option<u64> {
 }
 
 fn memory() -> Check {
-    let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let bytes = line.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024;
+    let info = fs::read_to_string(MEMINFO).unwrap_or_default();
+    let bytes = available_memory(&info).map_or(0, |available| available.0);
     let found = format!("{} MiB available", bytes >> 20);
     if bytes >= MEMORY_LEAST_BYTES {
         return Check::ok("memory", found);

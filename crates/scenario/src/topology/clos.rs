@@ -10,7 +10,7 @@
 //! core ten times as fast as the servers nothing is oversubscribed.
 
 use super::builder::{Builder, HOSTS_PER_TOR_MAX, LinkParams};
-use super::{Fabric, Role, TopologyError};
+use super::{Fabric, FabricSpec, Role, TopologyError};
 
 /// Ports of the largest switch that is accepted; beyond it the addressing's blocks are too small.
 const PORTS_MAX: u32 = 254;
@@ -52,7 +52,7 @@ impl ClosParams {
 
 /// Builds the network: `int1`.., `agg1`.., `tor1`.., servers `s1`.. and the directory server `dir1` below the last ToR.
 pub fn vl2_clos(params: &ClosParams) -> Result<Fabric, TopologyError> {
-    check(params)?;
+    FabricSpec::Vl2Clos(params.clone()).size()?;
     let mut builder = Builder::new(&params.links);
     let intermediates = builder.tier("int", Role::Intermediate, params.intermediates());
     let aggregations = builder.tier("agg", Role::Aggregation, params.aggregations());
@@ -72,7 +72,8 @@ pub fn vl2_clos(params: &ClosParams) -> Result<Fabric, TopologyError> {
     builder.finish("vl2-clos")
 }
 
-fn check(params: &ClosParams) -> Result<(), TopologyError> {
+/// Whether the parameters make a fabric.
+pub(super) fn check(params: &ClosParams) -> Result<(), TopologyError> {
     let refuse =
         |parameter, value: u32, reason| Err(TopologyError::BadParameter { parameter, value: u64::from(value), reason });
     let ClosParams { aggregation_ports: d_a, intermediate_ports: d_i, servers_per_tor, .. } = *params;

@@ -14,7 +14,7 @@
 //! Two links between the same switches are one link of their summed rate here.
 
 use super::builder::{Builder, HOSTS_PER_TOR_MAX, LinkParams, check_counts};
-use super::{Fabric, LinkSpec, Role, TopologyError};
+use super::{Fabric, FabricSpec, LinkSpec, Role, TopologyError};
 use crate::id::NodeId;
 use crate::units::BitsPerSec;
 
@@ -64,7 +64,7 @@ impl Default for ConventionalParams {
 
 /// Builds the network: `core1`.., `access1`.., `agg1`.., `tor1`.., servers `s1`... Numbers 1 and 2 are the first pair.
 pub fn conventional(params: &ConventionalParams) -> Result<Fabric, TopologyError> {
-    check(params)?;
+    FabricSpec::Conventional(params.clone()).size()?;
     let mut builder = Builder::new(&params.links);
     let cores = builder.tier("core", Role::Core, params.cores);
     let accesses = builder.tier("access", Role::Access, 2 * params.access_pairs);
@@ -136,7 +136,8 @@ fn dealt(count: u32, groups: u32, group: u32) -> u32 {
     count / groups + u32::from(group < count % groups)
 }
 
-fn check(params: &ConventionalParams) -> Result<(), TopologyError> {
+/// Whether the parameters make a fabric.
+pub(super) fn check(params: &ConventionalParams) -> Result<(), TopologyError> {
     let limits = [
         ("tors", params.tors, TORS_MAX, "choose 1 to 10000"),
         ("servers_per_tor", params.servers_per_tor, HOSTS_PER_TOR_MAX, "choose 1 to 252"),

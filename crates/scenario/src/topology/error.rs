@@ -131,6 +131,14 @@ pub enum TopologyError {
         /// A node it did not reach.
         unreachable: String,
     },
+    /// A generator's parameters make more than anything can carry.
+    #[error("the fabric would have {links} links; the most is {most}: choose smaller switches or fewer of them")]
+    TooManyLinks {
+        /// How many it would have.
+        links: u64,
+        /// How many are allowed.
+        most: u64,
+    },
     /// A generator's parameter makes no fabric.
     #[error("{parameter} = {value} makes no fabric: {reason}")]
     BadParameter {

@@ -1,7 +1,7 @@
 //! A leaf-spine fabric: every leaf has the same number of links to every spine, servers hang below the leaves.
 
 use super::builder::{Builder, HOSTS_PER_TOR_MAX, LinkParams};
-use super::{Fabric, Role, TopologyError};
+use super::{Fabric, FabricSpec, Role, TopologyError};
 
 /// Most leaves or spines of a fabric.
 const TIER_MAX: u32 = 1024;
@@ -32,6 +32,17 @@ impl Default for LeafSpineParams {
 /// Builds the fabric: `spine1`.., `leaf1`.., servers `s1`... It has no Intermediates and no directory server, so it
 /// carries every overlay but VL2's.
 pub fn leaf_spine(params: &LeafSpineParams) -> Result<Fabric, TopologyError> {
+    FabricSpec::LeafSpine(params.clone()).size()?;
+    let mut builder = Builder::new(&params.links);
+    let spines = builder.tier("spine", Role::Spine, params.spines);
+    let leaves = builder.tier("leaf", Role::Leaf, params.leaves);
+    builder.link_all(&spines, &leaves, params.links_per_pair);
+    builder.servers(&leaves, &vec![params.servers_per_leaf; leaves.len()]);
+    builder.finish("leaf-spine")
+}
+
+/// Whether the parameters make a fabric.
+pub(super) fn check(params: &LeafSpineParams) -> Result<(), TopologyError> {
     for (parameter, value) in [("spines", params.spines), ("leaves", params.leaves)] {
         if !(1..=TIER_MAX).contains(&value) {
             return Err(TopologyError::BadParameter { parameter, value: value.into(), reason: "choose 1 to 1024" });
@@ -45,12 +56,7 @@ pub fn leaf_spine(params: &LeafSpineParams) -> Result<Fabric, TopologyError> {
         let (value, reason) = (params.links_per_pair.into(), "choose 1 to 64");
         return Err(TopologyError::BadParameter { parameter: "links_per_pair", value, reason });
     }
-    let mut builder = Builder::new(&params.links);
-    let spines = builder.tier("spine", Role::Spine, params.spines);
-    let leaves = builder.tier("leaf", Role::Leaf, params.leaves);
-    builder.link_all(&spines, &leaves, params.links_per_pair);
-    builder.servers(&leaves, &vec![params.servers_per_leaf; leaves.len()]);
-    builder.finish("leaf-spine")
+    Ok(())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //!
 //! Only the receiver's link can be crowded, and the switch has all the buffer that it takes.
 
-use super::builder::{Builder, FABRIC_MTU_BYTES, LinkParams};
+use super::builder::{Builder, FABRIC_MTU_BYTES, LinkParams, check_counts};
 use super::{Fabric, Role, TopologyError};
 use crate::units::{BitsPerSec, Bytes, Nanos};
 
@@ -36,10 +36,7 @@ impl Default for OutputQueuedParams {
 /// Builds the switch, `leaf1`, and its servers `s1`...
 pub fn output_queued(params: &OutputQueuedParams) -> Result<Fabric, TopologyError> {
     let OutputQueuedParams { servers, rate, buffer, delay } = *params;
-    if !(1..=SERVERS_MAX).contains(&servers) {
-        let (value, reason) = (servers.into(), "choose 1 to 4000");
-        return Err(TopologyError::BadParameter { parameter: "servers", value, reason });
-    }
+    check(params)?;
     let unlimited = Bytes((rate.0 / 8).saturating_mul(UNLIMITED_S).max(FABRIC_MTU_BYTES.into()));
     let server_buffer = buffer.unwrap_or(unlimited);
     let links = LinkParams { server_buffer, delay, ..LinkParams::for_server_rate(rate) };
@@ -47,6 +44,11 @@ pub fn output_queued(params: &OutputQueuedParams) -> Result<Fabric, TopologyErro
     let switch = builder.node("leaf1", Role::Leaf);
     builder.servers(&[switch], &[servers]);
     builder.finish("output-queued")
+}
+
+/// Whether the parameters make a fabric.
+pub(super) fn check(params: &OutputQueuedParams) -> Result<(), TopologyError> {
+    check_counts(&[("servers", params.servers, SERVERS_MAX, "choose 1 to 4000")])
 }
 
 #[cfg(test)]

@@ -46,7 +46,8 @@ pub fn vl2_testbed(params: &TestbedParams) -> Result<Fabric, TopologyError> {
     builder.finish("vl2-testbed")
 }
 
-fn check(params: &TestbedParams) -> Result<(), TopologyError> {
+/// Whether the parameters make a fabric.
+pub(super) fn check(params: &TestbedParams) -> Result<(), TopologyError> {
     let refuse =
         |parameter, value: u32, reason| Err(TopologyError::BadParameter { parameter, value: u64::from(value), reason });
     match params.servers_per_tor.iter().max() {

@@ -66,7 +66,8 @@ fn core_spec(params: &TreeParams, rate: u64) -> LinkSpec {
     LinkSpec { rate: BitsPerSec(rate), ..params.links.core_spec() }
 }
 
-fn check(params: &TreeParams) -> Result<(), TopologyError> {
+/// Whether the parameters make a fabric.
+pub(super) fn check(params: &TreeParams) -> Result<(), TopologyError> {
     let limits = [
         ("servers", params.servers, SERVERS_MAX, "choose 1 to 200000"),
         ("servers_per_rack", params.servers_per_rack, HOSTS_PER_TOR_MAX, "choose 1 to 252"),

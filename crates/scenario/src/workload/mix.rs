@@ -15,7 +15,7 @@
 //! 94 % of the bytes between 100 MB and 1 GB, the mode of the bytes at 100 to 110 MB, none above 1 GB. The mean flow is
 //! 3.1 MB ([`super::SizeDistribution::mean_bytes`]).
 
-use super::sizes::draw;
+use super::sizes::{draw, segments};
 use super::{MixSpec, WorkloadError, check_server, check_servers};
 use crate::random::{Purpose, Stream};
 
@@ -46,6 +46,13 @@ pub const FLOW_SIZES: [(u64, u32); 18] = [
 /// Between two rows all numbers are equally likely; the smallest is one.
 pub const CONCURRENCY: [(u32, u32); 9] =
     [(3, 30), (7, 160), (12, 710), (20, 820), (40, 860), (74, 895), (84, 975), (100, 999), (120, 1_000)];
+
+/// Flows that a server keeps going, on average over [`CONCURRENCY`].
+pub fn mean_concurrency() -> f64 {
+    let table = CONCURRENCY.map(|(flows, servers)| (u64::from(flows), servers));
+    let middles = segments(&table).map(|(low, high, servers)| (low + 1 + high) as f64 / 2.0 * servers as f64);
+    middles.sum::<f64>() / 1e3
+}
 
 /// One server of the mix: how many flows it keeps going, and an endless sequence of flows.
 #[derive(Clone, Debug)]
@@ -189,6 +196,8 @@ mod tests {
         let numbers: Vec<u32> = (0..4_000).map(|seed| server(3, seed).concurrency()).collect();
         let count =
             |range: std::ops::RangeInclusive<u32>| numbers.iter().filter(|number| range.contains(number)).count();
+        let mean = f64::from(numbers.iter().sum::<u32>()) / numbers.len() as f64;
+        assert!((mean_concurrency() / mean - 1.0).abs() < 0.05, "{mean}");
         assert!(count(8..=12) > 2_000 && count(81..=u32::MAX) > 180 && count(101..=u32::MAX) < 20);
         assert_eq!(count(1..=120), 4_000);
     }

@@ -40,6 +40,7 @@ use crate::routes::Hop;
 use crate::routes::walk::Router;
 use crate::time::{PS_PER_NS, ps};
 
+pub(crate) use replay::moments_most;
 pub(crate) use setup::router;
 
 use capture::Capture;

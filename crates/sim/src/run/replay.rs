@@ -17,8 +17,12 @@ const FIRST_INTERVAL: Nanos = Nanos(10_000);
 
 /// An empty reel of a network with so many ports.
 pub(super) fn reel(ports: usize) -> Reel {
-    let most = (PORTS_MOST / ports.max(1)).clamp(MOMENTS_LEAST, MOMENTS_MOST);
-    Reel::new(FIRST_INTERVAL, most)
+    Reel::new(FIRST_INTERVAL, moments_most(ports))
+}
+
+/// How many moments it keeps, but that of the end.
+pub(crate) fn moments_most(ports: usize) -> usize {
+    (PORTS_MOST / ports.max(1)).clamp(MOMENTS_LEAST, MOMENTS_MOST)
 }
 
 impl Simulation<'_> {

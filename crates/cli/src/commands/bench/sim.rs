@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use weft_experiment::measurement::Reading;
-use weft_experiment::sim_bench::child::{self, Counts, IDLE};
+use weft_experiment::sim_bench::child::{self, ChildReport, Counts, IDLE};
 use weft_experiment::sim_bench::{self, Extent, JobRow, SimBench};
 use weft_experiment::stats;
 use weft_scenario::judge::Relation;
+use weft_sim::memory;
 use weft_sim::{Unobserved, bench};
 
 use crate::args::{BenchSimArgs, Output};
@@ -62,7 +63,9 @@ pub(crate) fn job(name: &str, runs: u32, workers: u32, divisor: u32) -> Result<E
         None => Ok(count(weft_sim::run(&named()?, &mut Unobserved).map_err(Failure::failed)?)),
         Some(job) => Ok(count(weft_sim::run(job, &mut Unobserved).map_err(Failure::failed)?)),
     };
-    let report = child::measure(run, runs, workers)?;
+    // A network at rest is a job, too.
+    let estimated = bench::job(name).map_or(0, |job| memory::estimate(&memory::Extent::of_job(&job)).0);
+    let report = ChildReport { estimated_bytes: estimated, ..child::measure(run, runs, workers)? };
     output::print_line(&serde_json::to_string(&report).map_err(Failure::failed)?)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -76,8 +79,16 @@ fn readings(job: &JobRow) -> [Reading; 2] {
     [Reading { interval, ..pace }, hops]
 }
 
-const HEADINGS: [&str; 7] =
-    ["job", "packet-hops", "drops", "mean FCT us (last ACK)", "CPU s", "M hops per CPU s", "peak RSS MB above idle"];
+const HEADINGS: [&str; 8] = [
+    "job",
+    "packet-hops",
+    "drops",
+    "mean FCT us (last ACK)",
+    "CPU s",
+    "M hops per CPU s",
+    "peak RSS MB above idle",
+    "estimate / peak RSS",
+];
 
 fn job_rows(jobs: &[JobRow]) -> Rows {
     let mut rows = Rows::new(&HEADINGS);
@@ -90,6 +101,7 @@ fn job_rows(jobs: &[JobRow]) -> Rows {
             format!("{:.3}", job.cpu_s),
             format!("{:.2}", job.hops_per_cpu_s / 1e6),
             format!("{:.1}", job.peak_rss_bytes as f64 / 1e6),
+            format!("{:.2}", job.estimated_over_peak_rss),
         ]);
     }
     rows

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use weft_experiment::memory;
 use weft_experiment::page::choice;
 use weft_experiment::plan::{SingleSampling, SingleScenario};
+use weft_scenario::engine::{Engine, Trial};
 use weft_scenario::id::LinkId;
-use weft_scenario::topology::{Fabric, Role};
+use weft_scenario::topology::{Fabric, FabricSize, Role};
 use weft_scenario::units::{Bytes, Nanos};
 use weft_scenario::workload::flow_file::{self, PinnedFlow};
 use weft_scenario::workload::{BackgroundSpec, QueryRate, QuerySpec, SizeDistribution, TrafficSpec, Workload};
@@ -28,6 +30,8 @@ pub(super) struct Loaded {
     pub(super) workload: Workload,
     pub(super) workload_name: String,
     pub(super) single: SingleScenario,
+    /// A line for people about the memory that it takes, if that is much.
+    pub(super) note: Option<String>,
 }
 
 /// Reads and checks everything that the command line names.
@@ -37,8 +41,16 @@ pub(super) fn load(args: &SimArgs) -> Result<Loaded, Failure> {
         true => from_file(args)?,
         false => on_fabric(&args.scenario, &args.traffic, pinned.as_deref())?,
     };
+    let engine = SimEngine::default();
+    let note = |size: &FabricSize, trial: &Trial| {
+        engine.memory(size, trial).map_or(Ok(None), |need| memory::judge(need, memory::available()))
+    };
+    // What does not fit is refused before it is built; of a file nobody knows the size before.
+    let size = single.size().map_err(Failure::usage)?;
+    let before = size.map(|size| note(&size, &single.trial(args.seed))).transpose()?;
     let (scenario, trial) = single.build(args.seed).map_err(Failure::usage)?;
-    let mut job = SimEngine::default().job(&scenario, &trial).map_err(super::failure)?;
+    let note = before.map_or_else(|| note(&FabricSize::of(&scenario.fabric), &trial), Ok)?;
+    let mut job = engine.job(&scenario, &trial).map_err(super::failure)?;
     if let Some(pinned) = pinned {
         pin(&mut job, pinned)?;
     }
@@ -48,7 +60,7 @@ pub(super) fn load(args: &SimArgs) -> Result<Loaded, Failure> {
     if let Some(port) = &args.capture {
         job.watch.capture = Some(find_port(&job.fabric, port)?);
     }
-    Ok(Loaded { job, workload: single.workload().clone(), workload_name: single.workload_name.clone(), single })
+    Ok(Loaded { job, workload: single.workload().clone(), workload_name: single.workload_name.clone(), single, note })
 }
 
 fn is_scenario_file(name: &str) -> bool {

@@ -12,6 +12,7 @@ use weft_experiment::analysis::{TrialKey, TrialRecords, class_summary};
 use weft_experiment::page::Replays;
 use weft_experiment::run_folder::RunFolder;
 use weft_experiment::sim_report::SimRun;
+use weft_scenario::engine::Progress;
 use weft_sim::{Outcome, SimError};
 
 use crate::args::{Output, SimArgs};
@@ -34,6 +35,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let capture = capture.map(|(file, port)| Capture::create(file, port)).transpose()?;
     let trace = args.trace.map(|target| Trace::begin(args.output.output, &loaded.job, target.flow)).transpose()?;
     let progress = TerminalProgress::new(quiet || trace.is_some())?;
+    loaded.note.iter().for_each(|note| progress.note(note));
     let mut watcher = Watcher::new(&progress, &loaded.job, trace, capture);
     let outcome = weft_sim::run(&loaded.job, &mut watcher);
     progress.finish();

@@ -90,7 +90,14 @@ fn shuffle_plan(keys: &str) -> Plan {
 
 fn options(out: &std::path::Path) -> RunOptions {
     let command_line = ["weft", "run", "it's mine.toml"].map(str::to_owned).to_vec();
-    RunOptions { mode: Mode::Default, seed: 7, out: Some(out.to_owned()), command_line, workers: None }
+    RunOptions {
+        mode: Mode::Default,
+        seed: 7,
+        out: Some(out.to_owned()),
+        command_line,
+        workers: None,
+        available_memory: None,
+    }
 }
 
 fn entries(folder: &std::path::Path) -> Vec<String> {

@@ -254,6 +254,7 @@ impl RawTopology {
             TopologyError::Outside(_)
             | TopologyError::Empty(_)
             | TopologyError::BadParameter { .. }
+            | TopologyError::TooManyLinks { .. }
             | TopologyError::Gateway { .. }
             | TopologyError::Service { .. }
             | TopologyError::Broadcast { .. }

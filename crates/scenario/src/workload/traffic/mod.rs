@@ -132,7 +132,7 @@ impl TrafficSpec {
     }
 
     /// How many flows are to be expected.
-    fn expected_flows(&self, servers: &Servers) -> u64 {
+    pub fn expected_flows(&self, servers: &Servers) -> u64 {
         let duration_ns = self.duration.0 as f64;
         let mut flows = 0.0;
         for server in 0..servers.count() {
