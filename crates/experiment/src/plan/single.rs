@@ -24,7 +24,7 @@ use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{DirectoryStore, Overlay, Scenario, Transport, Trial};
 use weft_scenario::fault::Fault;
 use weft_scenario::switching::Switching;
-use weft_scenario::topology::{FabricSize, FabricSpec, TopologyError};
+use weft_scenario::topology::{FabricSize, FabricSpec};
 use weft_scenario::units::Nanos;
 use weft_scenario::workload::Workload;
 
