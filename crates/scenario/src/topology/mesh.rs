@@ -26,10 +26,7 @@ impl Default for MeshParams {
 
 /// Builds the fabric: `leaf1`.., servers `s1`... As a leaf-spine fabric it carries every overlay but VL2's.
 pub fn mesh(params: &MeshParams) -> Result<Fabric, TopologyError> {
-    check_counts(&[
-        ("leaves", params.leaves, LEAVES_MAX, "choose 1 to 128"),
-        ("servers_per_leaf", params.servers_per_leaf, HOSTS_PER_TOR_MAX, "choose 1 to 252"),
-    ])?;
+    check(params)?;
     let mut builder = Builder::new(&params.links);
     let leaves = builder.tier("leaf", Role::Leaf, params.leaves);
     for (place, leaf) in leaves.iter().enumerate() {
@@ -39,6 +36,13 @@ pub fn mesh(params: &MeshParams) -> Result<Fabric, TopologyError> {
     }
     builder.servers(&leaves, &vec![params.servers_per_leaf; leaves.len()]);
     builder.finish("mesh")
+}
+
+pub(super) fn check(params: &MeshParams) -> Result<(), TopologyError> {
+    check_counts(&[
+        ("leaves", params.leaves, LEAVES_MAX, "choose 1 to 128"),
+        ("servers_per_leaf", params.servers_per_leaf, HOSTS_PER_TOR_MAX, "choose 1 to 252"),
+    ])
 }
 
 #[cfg(test)]

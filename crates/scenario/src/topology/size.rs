@@ -1,6 +1,8 @@
 //! How large a fabric is, from its parameters alone: what would not fit anywhere is refused before it is made.
 
-use super::{Fabric, FabricSpec, Role, TopologyError, clos, conventional, leaf_spine, output_queued, testbed, tree};
+use super::{
+    Fabric, FabricSpec, Role, TopologyError, clos, conventional, leaf_spine, mesh, output_queued, testbed, tree,
+};
 
 /// Most links of a fabric: some way above what an engine takes, and little enough to be built anywhere.
 pub const LINKS_MAX: u64 = 1 << 20;
@@ -48,6 +50,7 @@ impl FabricSpec {
             Self::Vl2Testbed(params) => testbed::check(params),
             Self::Vl2Clos(params) => clos::check(params),
             Self::LeafSpine(params) => leaf_spine::check(params),
+            Self::Mesh(params) => mesh::check(params),
             Self::OutputQueued(params) => output_queued::check(params),
             Self::Tree(params) => tree::check(params),
             Self::Conventional(params) => conventional::check(params),
@@ -72,6 +75,10 @@ impl FabricSpec {
                     [params.spines, params.leaves, params.servers_per_leaf, params.links_per_pair].map(u64::from);
                 [spines + leaves, leaves * below, 0, spines * leaves * parallel]
             }
+            Self::Mesh(params) => {
+                let [leaves, below] = [params.leaves, params.servers_per_leaf].map(u64::from);
+                [leaves, leaves * below, 0, leaves * (leaves - 1) / 2]
+            }
             Self::OutputQueued(params) => [1, params.servers.into(), 0, 0],
             Self::Tree(params) => {
                 let racks = u64::from(params.servers.div_ceil(params.servers_per_rack));
@@ -95,6 +102,7 @@ impl FabricSpec {
             Self::Vl2Testbed(params) => params.links.server_rate.0,
             Self::Vl2Clos(params) => params.links.server_rate.0,
             Self::LeafSpine(params) => params.links.server_rate.0,
+            Self::Mesh(params) => params.links.server_rate.0,
             Self::OutputQueued(params) => params.rate.0,
             Self::Tree(params) => params.links.server_rate.0,
             Self::Conventional(params) => params.links.server_rate.0,
@@ -120,6 +128,7 @@ mod tests {
             "generator = \"vl2-clos\"\naggregation_ports = 6\nintermediate_ports = 10\nservers_per_tor = 7",
             "generator = \"vl2-clos\"\naggregation_ports = 144\nintermediate_ports = 144",
             "generator = \"leaf-spine\"\nspines = 3\nleaves = 5\nservers_per_leaf = 4\nlinks_per_pair = 2",
+            "generator = \"mesh\"\nleaves = 7\nservers_per_leaf = 2",
             "generator = \"output-queued\"\nservers = 17",
             "generator = \"tree\"\nservers = 75\naggregations = 3",
             "generator = \"tree\"\nservers = 5\nservers_per_rack = 5\naggregations = 3",
@@ -154,6 +163,8 @@ mod tests {
                 "generator = \"vl2-clos\"\naggregation_ports = 4\nintermediate_ports = 4\nservers_per_tor = {most}"
             ),
             format!("generator = \"leaf-spine\"\nspines = 1\nleaves = 1\nservers_per_leaf = {most}"),
+            format!("generator = \"mesh\"\nleaves = {most}"),
+            "generator = \"mesh\"\nleaves = 0".to_owned(),
             format!("generator = \"output-queued\"\nservers = {most}"),
             format!("generator = \"conventional\"\ncores = {most}"),
             "generator = \"tree\"\nservers = 300000000".to_owned(),
