@@ -23,13 +23,15 @@ impl Drop for Pins {
     }
 }
 
-/// Runs it in ToR 2, which is B's.
+/// Runs it in ToR 2, which is B's, and waits until it answers: a data path that was there before delivers earlier.
 fn start(bed: &Bed, config: &SwitchConfig) -> Daemon {
-    let (namespace, config) = (bed.tors[1].0.clone(), config.clone());
-    Daemon::spawn(move |stop| {
+    let (namespace, theirs) = (bed.tors[1].0.clone(), config.clone());
+    let daemon = Daemon::spawn(move |stop| {
         Namespace::enter(&namespace);
-        switch::run(&|| Ok(config.clone()), stop)
-    })
+        switch::run(&|| Ok(theirs.clone()), stop)
+    });
+    wait_until("the switch is ready", || switch::read(&config.socket).is_ok());
+    daemon
 }
 
 fn arrives(bed: &Bed) -> bool {
