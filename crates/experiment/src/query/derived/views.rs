@@ -45,10 +45,14 @@ const INCOMPLETE: &str = "
     union all
     select trial, printf('trial %d has no flows', trial) from trials where trial not in (select trial from flows)";
 
+/// Ends are joined one by one: `node in (a, b)` would look at every server for every link.
 const CAPACITY: &str = "
     with edges as (
-      select wires.fabric_number, rate_bps, iif(a = node, b, a) as edge
-      from fabric_links wires join nodes on nodes.fabric_number = wires.fabric_number and node in (a, b) where role = 'server')
+      select wires.fabric_number, rate_bps, iif(from_a.role = 'server', b, a) as edge
+      from fabric_links wires
+      join nodes from_a on from_a.fabric_number = wires.fabric_number and from_a.node = a
+      join nodes from_b on from_b.fabric_number = wires.fabric_number and from_b.node = b
+      where 'server' in (from_a.role, from_b.role))
     select fabric_number, count(*) as servers, sum(rate_bps) as servers_bps, max(in_rack) as largest_rack
     from (select *, count(*) over (partition by fabric_number, edge) as in_rack from edges) group by fabric_number";
 
