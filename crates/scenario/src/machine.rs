@@ -9,7 +9,7 @@ pub const MEMINFO: &str = "/proc/meminfo";
 pub fn available_memory(meminfo: &str) -> Option<Bytes> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(Bytes(kib * 1024))
+    Some(Bytes(kib.checked_mul(1024)?))
 }
 
 #[cfg(test)]

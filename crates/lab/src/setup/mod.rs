@@ -23,7 +23,7 @@ use crate::process::ProcessId;
 use crate::up::up_owned;
 
 /// Version of [`SetupReport`]'s fields.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 const FABRIC: &str = include_str!("../../../../fabrics/vl2-testbed.yaml");
 /// Ports of a switch in the fat tree: 500 RBridges, 4,000 links.
