@@ -15,6 +15,9 @@ use super::table::{Table, now_ns};
 
 const START_LIMIT_NS: u64 = 20_000_000_000;
 const STOP_LIMIT_NS: u64 = 5_000_000_000;
+/// The kernel resets the connections of a killed worker before it closes what tells its end: peers may be seen to end
+/// this much earlier.
+const CAUSE_LIMIT_NS: u64 = 500_000_000;
 
 /// All workers. Dropping it kills them; the kernel kills them when the calling thread ends without that.
 pub(super) struct Workers {
@@ -76,28 +79,41 @@ impl Workers {
 
     /// Sleeps until `until_ns`, or returns early with the error of a worker that ended.
     pub(super) fn watch(&mut self, until_ns: u64) -> Result<(), TrafficError> {
+        let ended = self.wait_for_ends(until_ns)?;
+        if ended.is_empty() { Ok(()) } else { Err(self.first_cause(ended)?) }
+    }
+
+    /// Sleeps until `until_ns`, or until workers have ended: their numbers.
+    fn wait_for_ends(&self, until_ns: u64) -> Result<Vec<usize>, TrafficError> {
+        let mut ends: Vec<PollFd<'_>> =
+            self.all.iter().map(|worker| PollFd::new(&worker.stderr, PollFlags::IN)).collect();
         loop {
             let left = until_ns.saturating_sub(now_ns());
             let timeout = Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as i64 };
-            let mut ends: Vec<PollFd<'_>> =
-                self.all.iter().map(|worker| PollFd::new(&worker.stderr, PollFlags::IN)).collect();
             match poll(&mut ends, Some(&timeout)) {
-                Ok(0) => return Ok(()),
-                Ok(_) => {}
-                Err(Errno::INTR) => continue,
+                Ok(_) => break,
+                Err(Errno::INTR) => {}
                 Err(error) => return Err(TrafficError::system("wait for workers")(error)),
             }
-            let ended: Vec<bool> = ends.iter().map(|end| !end.revents().is_empty()).collect();
-            return Err(self.first_cause(&ended));
         }
+        Ok((0..ends.len()).filter(|worker| !ends[*worker].revents().is_empty()).collect())
     }
 
     /// When one worker is killed its peers lose their connections and end as well: the killed one is the cause.
-    fn first_cause(&mut self, ended: &[bool]) -> TrafficError {
-        let dead = self.all.iter_mut().zip(ended).filter_map(|(worker, &ended)| ended.then_some(worker));
-        let reports: Vec<(bool, TrafficError)> = dead.map(Worker::post_mortem).collect();
-        let cause = reports.into_iter().min_by_key(|(killed, _)| !killed);
-        cause.expect("poll said that a worker had ended").1
+    fn first_cause(&mut self, mut ended: Vec<usize>) -> Result<TrafficError, TrafficError> {
+        let limit_ns = now_ns() + CAUSE_LIMIT_NS;
+        let mut first = None;
+        while !ended.is_empty() {
+            for worker in ended.into_iter().rev() {
+                let (killed, report) = self.all.remove(worker).post_mortem();
+                if killed {
+                    return Ok(report);
+                }
+                first.get_or_insert(report);
+            }
+            ended = self.wait_for_ends(limit_ns)?;
+        }
+        Ok(first.expect("a worker had ended"))
     }
 
     /// Waits until every worker has counted what arrived within the duration of the run.
@@ -149,7 +165,7 @@ impl Worker {
     }
 
     /// Whether this worker was killed, and why it is of no use any more: the last line it wrote, or how it ended.
-    fn post_mortem(&mut self) -> (bool, TrafficError) {
+    fn post_mortem(mut self) -> (bool, TrafficError) {
         let ended = self.wait_until(now_ns() + 500_000_000).ok().flatten();
         if ended.is_none() {
             let _ = self.process.kill();

@@ -231,6 +231,17 @@ fn a_killed_worker_fails_the_run_by_name_and_takes_the_others_along() {
 }
 
 #[test]
+fn a_killed_worker_is_the_cause_when_its_peers_are_seen_to_end_before_it() {
+    let Some(bed) = Star::new(2, None) else { return };
+    let mut setup = bed.setup();
+    let script = "if [ $1 = 1 ]; then sleep 0.1; kill -9 $$; fi; echo 'connection reset' >&2; exit 1";
+    setup.worker_command = ["sh", "-c", script, "sh"].map(Into::into).to_vec();
+    let outcome = run(&setup, &shuffle(10_000), &mut &bed, &Recorder::default());
+    let message = outcome.unwrap_err().to_string();
+    assert_eq!(message, format!("traffic of server {} failed: its worker was killed by signal 9", bed.host(1)));
+}
+
+#[test]
 fn an_interrupted_run_leaves_no_worker_and_no_fault() {
     let Some(bed) = Star::new(2, Some(SHAPED)) else { return };
     let progress = Recorder::default();
