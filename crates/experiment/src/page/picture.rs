@@ -182,7 +182,7 @@ fn numbered_pods(fabric: &Fabric) -> BTreeMap<NodeId, usize> {
 
 #[cfg(test)]
 mod tests {
-    use weft_scenario::topology::{LeafSpineParams, TestbedParams, leaf_spine, vl2_testbed};
+    use weft_scenario::topology::{FatTreeParams, LeafSpineParams, TestbedParams, fat_tree, leaf_spine, vl2_testbed};
 
     use super::*;
 
@@ -235,42 +235,9 @@ mod tests {
         }
     }
 
-    /// A fat tree (Al-Fares, Loukissas, Vahdat, 2008) of `k` pods.
-    fn fat_tree(k: usize) -> Fabric {
-        let half = k / 2;
-        let (mut nodes, mut links) = (Vec::new(), Vec::new());
-        let mut node = |name: String, role: Role| {
-            nodes.push(Node { name, role });
-            NodeId(nodes.len() as u32 - 1)
-        };
-        let mut ports = 0;
-        let spec = vl2_testbed(&TestbedParams::default()).unwrap().links()[0].spec.clone();
-        let mut join = |a: NodeId, b: NodeId| {
-            ports += 1;
-            let port = |node| Port { node, interface: format!("p{ports}") };
-            links.push(Link { a: port(a), b: port(b), spec: spec.clone() });
-        };
-        let cores: Vec<NodeId> = (0..half * half).map(|core| node(format!("core{core}"), Role::Core)).collect();
-        for pod in 0..k {
-            let aggs: Vec<NodeId> = (0..half).map(|agg| node(format!("agg{pod}.{agg}"), Role::Aggregation)).collect();
-            for (place, agg) in aggs.iter().enumerate() {
-                (0..half).for_each(|core| join(cores[place * half + core], *agg));
-            }
-            for tor in 0..half {
-                let edge = node(format!("tor{pod}.{tor}"), Role::Tor);
-                aggs.iter().for_each(|agg| join(*agg, edge));
-                for server in 0..half {
-                    let server = node(format!("s{pod}.{tor}.{server}"), Role::Server);
-                    join(edge, server);
-                }
-            }
-        }
-        Fabric::new("fat-tree", nodes, links).unwrap()
-    }
-
     #[test]
     fn a_fat_tree_of_thousands_is_drawn_by_its_pods() {
-        let fabric = fat_tree(24);
+        let fabric = fat_tree(&FatTreeParams::with_ports(24)).unwrap();
         assert!(fabric.nodes().len() > 4_000);
         let picture = Picture::of(&fabric).unwrap();
         // 144 cores; Aggregations, ToRs and servers of 24 pods.

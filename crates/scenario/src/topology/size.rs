@@ -1,7 +1,8 @@
 //! How large a fabric is, from its parameters alone: what would not fit anywhere is refused before it is made.
 
 use super::{
-    Fabric, FabricSpec, Role, TopologyError, clos, conventional, leaf_spine, mesh, output_queued, testbed, tree,
+    Fabric, FabricSpec, Role, TopologyError, clos, conventional, fat_tree, leaf_spine, mesh, output_queued, testbed,
+    tree,
 };
 
 /// Most links of a fabric: some way above what an engine takes, and little enough to be built anywhere.
@@ -50,6 +51,7 @@ impl FabricSpec {
             Self::Vl2Testbed(params) => testbed::check(params),
             Self::Vl2Clos(params) => clos::check(params),
             Self::LeafSpine(params) => leaf_spine::check(params),
+            Self::FatTree(params) => fat_tree::check(params),
             Self::Mesh(params) => mesh::check(params),
             Self::OutputQueued(params) => output_queued::check(params),
             Self::Tree(params) => tree::check(params),
@@ -74,6 +76,11 @@ impl FabricSpec {
                 let [spines, leaves, below, parallel] =
                     [params.spines, params.leaves, params.servers_per_leaf, params.links_per_pair].map(u64::from);
                 [spines + leaves, leaves * below, 0, spines * leaves * parallel]
+            }
+            Self::FatTree(params) => {
+                let [half, below] = [params.k / 2, params.servers_per_tor].map(u64::from);
+                let tors = 2 * half * half;
+                [half * half + 2 * tors, tors * below, 0, 2 * tors * half]
             }
             Self::Mesh(params) => {
                 let [leaves, below] = [params.leaves, params.servers_per_leaf].map(u64::from);
@@ -102,6 +109,7 @@ impl FabricSpec {
             Self::Vl2Testbed(params) => params.links.server_rate.0,
             Self::Vl2Clos(params) => params.links.server_rate.0,
             Self::LeafSpine(params) => params.links.server_rate.0,
+            Self::FatTree(params) => params.links.server_rate.0,
             Self::Mesh(params) => params.links.server_rate.0,
             Self::OutputQueued(params) => params.rate.0,
             Self::Tree(params) => params.links.server_rate.0,
@@ -128,6 +136,8 @@ mod tests {
             "generator = \"vl2-clos\"\naggregation_ports = 6\nintermediate_ports = 10\nservers_per_tor = 7",
             "generator = \"vl2-clos\"\naggregation_ports = 144\nintermediate_ports = 144",
             "generator = \"leaf-spine\"\nspines = 3\nleaves = 5\nservers_per_leaf = 4\nlinks_per_pair = 2",
+            "generator = \"fat-tree\"\nk = 6",
+            "generator = \"fat-tree\"\nk = 4\nservers_per_tor = 7",
             "generator = \"mesh\"\nleaves = 7\nservers_per_leaf = 2",
             "generator = \"output-queued\"\nservers = 17",
             "generator = \"tree\"\nservers = 75\naggregations = 3",
@@ -163,6 +173,8 @@ mod tests {
                 "generator = \"vl2-clos\"\naggregation_ports = 4\nintermediate_ports = 4\nservers_per_tor = {most}"
             ),
             format!("generator = \"leaf-spine\"\nspines = 1\nleaves = 1\nservers_per_leaf = {most}"),
+            format!("generator = \"fat-tree\"\nk = {most}"),
+            format!("generator = \"fat-tree\"\nk = 4\nservers_per_tor = {most}"),
             format!("generator = \"mesh\"\nleaves = {most}"),
             "generator = \"mesh\"\nleaves = 0".to_owned(),
             format!("generator = \"output-queued\"\nservers = {most}"),

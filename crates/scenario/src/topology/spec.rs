@@ -10,9 +10,9 @@
 use serde::Deserialize;
 
 use super::{
-    ClosParams, ConventionalParams, Fabric, LeafSpineParams, LinkParams, LoadError, MeshParams, OutputQueuedParams,
-    TestbedParams, TopologyError, TreeParams, conventional, from_yaml, leaf_spine, mesh, output_queued, overlay_pair,
-    tree, vl2_clos, vl2_testbed,
+    ClosParams, ConventionalParams, Fabric, FatTreeParams, LeafSpineParams, LinkParams, LoadError, MeshParams,
+    OutputQueuedParams, TestbedParams, TopologyError, TreeParams, conventional, fat_tree, from_yaml, leaf_spine, mesh,
+    output_queued, overlay_pair, tree, vl2_clos, vl2_testbed,
 };
 use crate::units::{BitsPerSec, Bytes, Nanos};
 
@@ -26,6 +26,8 @@ pub enum FabricSpec {
     Vl2Clos(ClosParams),
     /// `generator = "leaf-spine"`
     LeafSpine(LeafSpineParams),
+    /// `generator = "fat-tree"`
+    FatTree(FatTreeParams),
     /// `generator = "mesh"`
     Mesh(MeshParams),
     /// `generator = "output-queued"`
@@ -76,6 +78,7 @@ impl FabricSpec {
             Self::Vl2Testbed(params) => vl2_testbed(params)?,
             Self::Vl2Clos(params) => vl2_clos(params)?,
             Self::LeafSpine(params) => leaf_spine(params)?,
+            Self::FatTree(params) => fat_tree(params)?,
             Self::Mesh(params) => mesh(params)?,
             Self::OutputQueued(params) => output_queued(params)?,
             Self::Tree(params) => tree(params)?,
@@ -102,6 +105,7 @@ struct RawSpec {
     leaves: Option<u32>,
     servers_per_leaf: Option<u32>,
     links_per_pair: Option<u32>,
+    k: Option<u32>,
     servers: Option<u32>,
     servers_per_rack: Option<u32>,
     oversubscription: Option<u32>,
@@ -126,6 +130,7 @@ enum Generator {
     Vl2Testbed,
     Vl2Clos,
     LeafSpine,
+    FatTree,
     Mesh,
     OutputQueued,
     Tree,
@@ -151,6 +156,7 @@ impl RawSpec {
             ("leaves", self.leaves.is_some()),
             ("servers_per_leaf", self.servers_per_leaf.is_some()),
             ("links_per_pair", self.links_per_pair.is_some()),
+            ("k", self.k.is_some()),
             ("servers", self.servers.is_some()),
             ("servers_per_rack", self.servers_per_rack.is_some()),
             ("oversubscription", self.oversubscription.is_some()),
@@ -247,6 +253,21 @@ impl RawSpec {
         };
         let (links_per_pair, links) = (self.links_per_pair.unwrap_or(1), self.links());
         Ok(FabricSpec::LeafSpine(LeafSpineParams { spines, leaves, servers_per_leaf, links_per_pair, links }))
+    }
+
+    fn fat_tree(self) -> Result<FabricSpec, String> {
+        const KEYS: &[&str] =
+            &["k", "servers_per_tor", "server_rate", "core_rate", "server_buffer", "core_buffer", "link_delay"];
+        self.only("the generator fat-tree", KEYS)?;
+        let k = self.k.ok_or("the generator fat-tree needs `k`, the ports of a switch")?;
+        let servers_per_tor = match self.servers_per_tor {
+            None => k / 2,
+            Some(PerTor::Each(servers)) => servers,
+            Some(PerTor::Four(_)) => return Err("`servers_per_tor` of fat-tree is one number for all ToRs".to_owned()),
+        };
+        let links = self.links();
+        let links = LinkParams { core_rate: self.core_rate.unwrap_or(links.server_rate), ..links };
+        Ok(FabricSpec::FatTree(FatTreeParams { k, servers_per_tor, links }))
     }
 
     fn mesh(self) -> Result<FabricSpec, String> {
@@ -352,6 +373,7 @@ impl TryFrom<RawSpec> for FabricSpec {
             (Some(Generator::Vl2Testbed), None) => raw.testbed(),
             (Some(Generator::Vl2Clos), None) => raw.clos(),
             (Some(Generator::LeafSpine), None) => raw.leaf_spine(),
+            (Some(Generator::FatTree), None) => raw.fat_tree(),
             (Some(Generator::Mesh), None) => raw.mesh(),
             (Some(Generator::OutputQueued), None) => raw.output_queued(),
             (Some(Generator::Tree), None) => raw.tree(),
@@ -384,6 +406,8 @@ mod tests {
             ("generator = \"vl2-testbed\"\nservers_per_tor = 5", "vl2-testbed", 20),
             ("generator = \"vl2-clos\"\naggregation_ports = 4\nintermediate_ports = 4", "vl2-clos", 80),
             ("generator = \"leaf-spine\"\nspines = 2\nleaves = 3\nservers_per_leaf = 4", "leaf-spine", 12),
+            ("generator = \"fat-tree\"\nk = 4", "fat-tree", 16),
+            ("generator = \"fat-tree\"\nk = 4\nservers_per_tor = 5", "fat-tree", 40),
             ("generator = \"mesh\"\nleaves = 75", "mesh", 75),
             ("generator = \"output-queued\"\nservers = 1600", "output-queued", 1600),
             ("generator = \"tree\"\nservers = 30", "tree", 30),
@@ -405,6 +429,16 @@ mod tests {
         assert_eq!((followed.server_rate.0, followed.core_rate.0), (10_000_000, 100_000_000));
         let named = links("generator = \"overlay-pair\"\ncore_rate = \"1 Gbit/s\"\ncore_buffer = \"1 MB\"");
         assert_eq!((named.core_rate.0, named.core_buffer.0), (1_000_000_000, 1_000_000));
+    }
+
+    #[test]
+    fn links_of_a_fat_tree_are_alike_unless_the_core_is_named() {
+        let rates = |more: &str| {
+            let fabric = built(&format!("generator = \"fat-tree\"\nk = 2\nserver_rate = \"3 Mbit/s\"{more}"));
+            [0, fabric.links().len() - 1].map(|link| fabric.links()[link].spec.rate.0 / 1_000_000)
+        };
+        assert_eq!(rates(""), [3, 3]);
+        assert_eq!(rates("\ncore_rate = \"9 Mbit/s\""), [9, 3]);
     }
 
     #[test]
@@ -430,6 +464,9 @@ mod tests {
             ("generator = \"ring\"", "unknown variant `ring`"),
             ("generator = \"tree\"\nserver = 3", "unknown field `server`"),
             ("generator = \"vl2-clos\"", "needs `aggregation_ports` and `intermediate_ports`"),
+            ("generator = \"fat-tree\"", "needs `k`"),
+            ("generator = \"fat-tree\"\nk = 4\nservers_per_tor = [1, 2, 3, 4]", "one number for all ToRs"),
+            ("generator = \"fat-tree\"\nk = 4\nspines = 2", "`spines` has no effect on the generator fat-tree"),
             ("generator = \"mesh\"", "needs `leaves`"),
             ("generator = \"mesh\"\nleaves = 4\nspines = 2", "`spines` has no effect on the generator mesh"),
             ("generator = \"output-queued\"", "needs `servers`"),
