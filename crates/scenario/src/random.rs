@@ -18,6 +18,8 @@ pub enum Purpose {
     Bursts = 5,
     /// Phases and flows of one server of a flow log.
     FlowLog = 6,
+    /// Ends and starts of streams of datagrams.
+    Datagrams = 7,
     /// When devices fail, for how long and which.
     Failures = 16,
     /// Traffic matrices of a day.

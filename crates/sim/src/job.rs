@@ -7,7 +7,7 @@ use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::Fabric;
 use weft_scenario::units::Nanos;
-use weft_scenario::workload::services::DatagramStream;
+use weft_scenario::workload::services::{DATAGRAM_PAYLOAD_BYTES, DatagramStream};
 use weft_scenario::workload::{FlowSpec, MixSpec};
 
 use crate::tcp;
@@ -24,7 +24,7 @@ pub struct Job {
     /// Who sends what.
     pub source: Source,
     /// Datagrams at steady rates beside that, which no congestion slows down. A run with datagrams ends at `stop`.
-    pub datagrams: Vec<DatagramStream>,
+    pub datagrams: Vec<DatagramFlow>,
     /// What breaks when.
     pub faults: Vec<Fault>,
     /// The run is cut at this time; `None`: it ends with its last flow.
@@ -108,6 +108,21 @@ pub struct Flow {
 impl From<FlowSpec> for Flow {
     fn from(spec: FlowSpec) -> Self {
         Self { spec, through: None }
+    }
+}
+
+/// Datagrams of one length that one server sends to another at a steady rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramFlow {
+    /// Who sends how fast to whom, and when.
+    pub spec: DatagramStream,
+    /// Payload of each datagram, of which the rate is the sum.
+    pub payload_bytes: u32,
+}
+
+impl From<DatagramStream> for DatagramFlow {
+    fn from(spec: DatagramStream) -> Self {
+        Self { spec, payload_bytes: DATAGRAM_PAYLOAD_BYTES }
     }
 }
 

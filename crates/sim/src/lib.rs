@@ -33,13 +33,13 @@ mod ways;
 
 pub use error::SimError;
 pub use ideal::IdealTimes;
-pub use job::{ETHERNET_FRAMING_BYTES, Flow, Job, LAYER_1_BYTES, PacketSizes, Settings, Source, Watch};
+pub use job::{DatagramFlow, ETHERNET_FRAMING_BYTES, Flow, Job, LAYER_1_BYTES, PacketSizes, Settings, Source, Watch};
 pub use observer::{Observer, Progress, TraceLine, Unobserved};
 pub use outcome::{
-    FabricEvent, FabricEventKind, FlowOutcome, FlowWay, Outcome, PortCounters, PortOutcome, Sample, TcpSample, Totals,
-    Toward, Volume, WayChoice, WayHop,
+    DatagramOutcome, FabricEvent, FabricEventKind, FlowOutcome, FlowWay, Outcome, PortCounters, PortOutcome, Sample,
+    TcpSample, Totals, Toward, Volume, WayChoice, WayHop,
 };
 pub use routes::Header;
-pub use run::run;
+pub use run::{DATAGRAM_HEADER_BYTES, datagram_ways, run};
 pub use scenario::{SimEngine, records};
 pub use time::{PS_PER_NS, PS_PER_S};

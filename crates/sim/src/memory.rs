@@ -136,7 +136,7 @@ impl Extent {
         Self {
             hosts: size.servers,
             links: size.links,
-            flows_at_once: (flows.len() as u64).min(OPEN_PER_SERVER * size.servers),
+            flows_at_once: (flows.len() as u64).min(OPEN_PER_SERVER * size.servers) + job.datagrams.len() as u64,
             window_segments: segments(longest),
             flow_rows: flows.len() as u64,
             ..Self::default()

@@ -3,6 +3,7 @@
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::record::Moment;
 use weft_scenario::workload::FlowSpec;
+use weft_scenario::workload::services::DatagramStream;
 
 use crate::job::LAYER_1_BYTES;
 use crate::routes::Header;
@@ -13,6 +14,8 @@ use crate::time::ps;
 pub struct Outcome {
     /// Flows in the order of their list; those of the data-centre mix in the order of their start.
     pub flows: Vec<FlowOutcome>,
+    /// Streams of datagrams in the order of their list.
+    pub datagrams: Vec<DatagramOutcome>,
     /// Sums over the whole run.
     pub totals: Totals,
     /// One row for each direction of each link, at the end of the run.
@@ -108,6 +111,30 @@ impl FlowOutcome {
     /// Flow completion time to the last byte acknowledged at the sender, in picoseconds.
     pub fn acknowledged_completion_ps(&self) -> Option<u64> {
         self.acknowledged_ps.map(|end_ps| end_ps.saturating_sub(ps(self.spec.start_ns)))
+    }
+}
+
+/// One stream of datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramOutcome {
+    /// What was asked for.
+    pub spec: DatagramStream,
+    /// Datagrams that its host let out.
+    pub sent: u64,
+    pub received: u64,
+    /// Times of those that were received from host to host, its card's queue included, all together.
+    pub delay_sum_ps: u128,
+    pub delay_max_ps: u64,
+}
+
+impl DatagramOutcome {
+    pub(crate) fn not_started(spec: DatagramStream) -> Self {
+        Self { spec, sent: 0, received: 0, delay_sum_ps: 0, delay_max_ps: 0 }
+    }
+
+    /// Mean one-way delay in picoseconds; `None` if nothing was received.
+    pub fn mean_delay_ps(&self) -> Option<u64> {
+        u64::try_from(self.delay_sum_ps.checked_div(self.received.into())?).ok()
     }
 }
 

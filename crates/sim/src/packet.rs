@@ -23,7 +23,7 @@ impl Packet {
     /// A packet that has not been sent yet.
     ///
     /// * `flow`: place of its flow's state
-    /// * `sequence`: of data the number of the segment; of an acknowledgement the next segment expected or, with
+    /// * `sequence`: of data the number of the segment or datagram; of an acknowledgement the next segment expected or, with
     ///   [`Flags::SACK`], the place of the whole acknowledgement in the table of those with blocks
     /// * `route`: place of its next hop among the routes
     /// * `ip_bytes`: length of the IP packet without any outer header

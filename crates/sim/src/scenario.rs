@@ -107,7 +107,7 @@ impl SimEngine {
         };
         let (datagrams, services) = match &trial.workload {
             Workload::Services(spec) if !spec.storms().is_empty() => return Err(WorkloadError::StormLabOnly.into()),
-            Workload::Services(spec) => (spec.datagrams(), spec.members()),
+            Workload::Services(spec) => (spec.datagrams().into_iter().map(Into::into).collect(), spec.members()),
             _ => (Vec::new(), Vec::new()),
         };
         let transport = &scenario.transport;

@@ -17,7 +17,7 @@ fn stream(from: u32, to: u32, gbit_per_s: u64) -> DatagramStream {
 /// Two leaves with two servers of 10 Gb/s each, a spine of 40 Gb/s: server 0 sends to 2 by TCP, 1 floods.
 fn flooded(streams: Vec<DatagramStream>) -> Job {
     let mut job = job(fabric(2, 2, 2, 40), vec![flow(0, 2, 0, 0)]);
-    job.datagrams = streams;
+    job.datagrams = streams.into_iter().map(Into::into).collect();
     job.stop = Some(Nanos(4 * MS));
     job.watch.sample_interval = Some(Nanos(MS));
     job.watch.services = vec![("one".to_owned(), vec![0, 2]), ("two".to_owned(), vec![1, 3])];

@@ -1,5 +1,7 @@
-//! The jobs of `weft bench sim`, as data: the reference job R1 of which other simulators' speed is known, its variants, and
-//! a network of 1600 hosts.
+//! The jobs of `weft bench sim`, as data: the reference job R1 of which other simulators' speed is known, its variants, a
+//! network of 1600 hosts, and fat trees with sparse traffic.
+
+mod fat_tree;
 
 use std::collections::BTreeMap;
 
@@ -17,7 +19,10 @@ use crate::tcp;
 use crate::time::{PS_PER_NS, PS_PER_S};
 
 /// Names of all jobs, in the order in which they are reported.
-pub const JOBS: [&str; 5] = ["r1a", "r1b", "r1w", "r1a_shared", "hosts1600"];
+pub const JOBS: [&str; 6] = ["r1a", "r1b", "r1w", "r1a_shared", "hosts1600", FAT_TREES[2]];
+
+/// Names of the jobs of sparse traffic on fat trees, the smallest tree first.
+pub const FAT_TREES: [&str; 3] = ["fat8", "fat16", "fat32"];
 
 /// Names of the jobs at size, and of the job of [`JOBS`] that stands beside them.
 pub const SCALE_JOBS: [&str; 4] = [REST, "vl2_1600", "vl2_20480", "vl2_103680"];
@@ -45,6 +50,7 @@ const LINK_DELAY: Nanos = Nanos(1_000);
 /// | `r1w` | 1000 web-search flows at 60 % load |
 /// | `r1a_shared` | `r1a` with one buffer of 10 MB for all ports of a switch |
 /// | `hosts1600` | a permutation of 1600 hosts, 1.46 MB each, spread evenly over 10 spines |
+/// | `fat8`, `fat16`, `fat32` | 1000 bytes a second from every second server of a fat tree of such switches to another pod, 1500 times |
 /// | `rest_103680` | none; VL2's Clos of switches with 144 ports, 20 servers of 1 Gb/s at each ToR |
 /// | `vl2_1600` | a permutation of 1,600 servers of VL2, TCP of today, 150 kB each: switches of 20 ports, 16 servers a ToR |
 /// | `vl2_20480` | the same of 20,480: 64 ports, 20 servers |
@@ -64,12 +70,13 @@ pub fn job(name: &str) -> Option<Job> {
         "vl2_1600" => vl2(20, 16, Some(150_000)),
         "vl2_20480" => vl2(64, 20, Some(150_000)),
         "vl2_103680" => vl2(144, 20, Some(30_000)),
-        _ => return None,
+        _ => fat_tree::job(fat_tree::PORTS[FAT_TREES.iter().position(|tree| *tree == name)?]),
     })
 }
 
 /// The job with so many times fewer packets in each flow.
 pub fn divided(mut job: Job, divisor: u32) -> Job {
+    fat_tree::divide(&mut job.datagrams, divisor.max(1).into());
     if let Source::Flows(flows) = &mut job.source {
         flows.iter_mut().for_each(|flow| flow.spec.bytes /= u64::from(divisor.max(1)));
     }
@@ -90,6 +97,15 @@ pub fn mean_received_ns(outcome: &crate::Outcome) -> u64 {
 fn mean_ns(times: impl Iterator<Item = u64>) -> u64 {
     let (count, sum_ps) = times.fold((0u128, 0u128), |(count, sum), time| (count + 1, sum + u128::from(time)));
     (sum_ps / count.max(1) / u128::from(PS_PER_NS)) as u64
+}
+
+/// Mean one-way delay of the datagrams that were received, in nanoseconds.
+pub fn mean_delay_ns(outcome: &crate::Outcome) -> f64 {
+    let (count, sum_ps) = outcome
+        .datagrams
+        .iter()
+        .fold((0, 0), |(count, sum_ps), stream| (count + stream.received, sum_ps + stream.delay_sum_ps));
+    sum_ps as f64 / count.max(1) as f64 / PS_PER_NS as f64
 }
 
 /// A leaf-spine fabric with R1's rates, delays and buffers.
@@ -123,13 +139,23 @@ fn tcp() -> tcp::Config {
 fn pinned(fabric: Fabric, flows: &[PinnedFlow]) -> Job {
     let spines: Vec<NodeId> = fabric.with_role(Role::Spine).collect();
     let flow = |flow: &PinnedFlow| Flow { spec: flow.spec(), through: spines.get(flow.spine as usize).copied() };
-    let switching = Switching { host_queue: HostQueue::DropTail { limit: PORT_BUFFER }, ..Switching::default() };
+    Job { source: Source::Flows(flows.iter().map(flow).collect()), ..bare(fabric, settings(PORT_BUFFER)) }
+}
+
+/// Packets without anything around them, network cards that drop what is over this limit.
+fn settings(limit: Bytes) -> Settings {
+    let switching = Switching { host_queue: HostQueue::DropTail { limit }, ..Switching::default() };
+    Settings { overlay: Overlay::Routed, switching, tcp: tcp(), sizes: PacketSizes::bare(), seed: 1 }
+}
+
+/// A job of nothing.
+fn bare(fabric: Fabric, settings: Settings) -> Job {
     Job {
-        source: Source::Flows(flows.iter().map(flow).collect()),
-        datagrams: Vec::new(),
         fabric,
         addresses: None,
-        settings: Settings { overlay: Overlay::Routed, switching, tcp: tcp(), sizes: PacketSizes::bare(), seed: 1 },
+        settings,
+        source: Source::Flows(Vec::new()),
+        datagrams: Vec::new(),
         faults: Vec::new(),
         stop: None,
         watch: Watch::default(),
@@ -145,22 +171,15 @@ fn vl2(ports: u32, servers_per_tor: u32, bytes: Option<u64>) -> Job {
     // Half the network and some racks away.
     let flow = |from: u32, bytes| FlowSpec::bulk(from, (from + count / 2 + 7) % count, bytes, 0).into();
     let flows = bytes.map_or(Vec::new(), |bytes| (0..count).map(|from| flow(from, bytes)).collect());
-    Job {
-        addresses: Some(AddressPlan::new(&fabric, AddressingOptions::default()).expect("the blocks have room for it")),
-        fabric,
-        settings: Settings {
-            overlay: Overlay::Vl2,
-            switching: Switching::default(),
-            tcp: tcp::Config::default(),
-            sizes: PacketSizes::ethernet(true),
-            seed: 1,
-        },
-        source: Source::Flows(flows),
-        datagrams: Vec::new(),
-        faults: Vec::new(),
-        stop: None,
-        watch: Watch::default(),
-    }
+    let addresses = AddressPlan::new(&fabric, AddressingOptions::default()).expect("the blocks have room for it");
+    let settings = Settings {
+        overlay: Overlay::Vl2,
+        switching: Switching::default(),
+        tcp: tcp::Config::default(),
+        sizes: PacketSizes::ethernet(true),
+        seed: 1,
+    };
+    Job { addresses: Some(addresses), source: Source::Flows(flows), ..bare(fabric, settings) }
 }
 
 fn shared(mut job: Job) -> Job {

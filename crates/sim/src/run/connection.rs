@@ -96,7 +96,7 @@ impl Simulation<'_> {
         }
         flow.in_flight -= 1;
         if flow.phase == Phase::Datagrams {
-            return self.datagram_received(packet.sequence());
+            return self.datagram_received(place, packet.sequence());
         }
         if packet.flags().has(Flags::SYN) {
             let bytes = self.job.settings.sizes.header_bytes as u16;

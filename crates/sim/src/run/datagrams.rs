@@ -3,21 +3,24 @@
 //!
 //! A datagram for which the network card has no room is lost at its source, as in a socket whose buffer is full.
 
+use weft_scenario::id::NodeId;
 use weft_scenario::workload::FlowSpec;
-use weft_scenario::workload::services::{DATAGRAM_PAYLOAD_BYTES, DatagramLimit, DatagramStream};
+use weft_scenario::workload::services::DatagramLimit;
 
 use super::Simulation;
 use super::flow::{Direction, Phase};
+use super::setup;
+use super::spread::Spreader;
 use super::timers::Timer;
-use crate::job::Flow;
+use crate::job::{DatagramFlow, Flow, Job};
+use crate::outcome::DatagramOutcome;
 use crate::packet::Flags;
 use crate::time::{PS_PER_S, ps};
 
-/// Headers of IPv4 and UDP.
-const HEADER_BYTES: u32 = 28;
+/// Headers of IPv4 and UDP around a datagram.
+pub const DATAGRAM_HEADER_BYTES: u32 = 28;
 /// What the limit counts around an IP packet: Ethernet's header.
 const FRAME_HEADER_BYTES: u32 = 14;
-const IP_BYTES: u32 = DATAGRAM_PAYLOAD_BYTES + HEADER_BYTES;
 
 /// The streams of a run.
 #[derive(Debug, Default)]
@@ -27,10 +30,14 @@ pub(super) struct Datagrams {
 
 #[derive(Debug)]
 struct Stream {
-    spec: DatagramStream,
+    flow: DatagramFlow,
     /// Its place among the flows, so that it has routes.
     place: u32,
-    received: u64,
+    gap_ps: u64,
+    /// Number of the next datagram, which starts again at 0 after 2^32, and when it is due.
+    next: u32,
+    next_ps: u64,
+    outcome: DatagramOutcome,
     bucket: Option<Bucket>,
 }
 
@@ -39,27 +46,69 @@ impl Datagrams {
     pub(super) fn received_bytes(&self, servers: usize) -> Vec<u64> {
         let mut bytes = vec![0; servers];
         for stream in &self.streams {
-            bytes[stream.spec.to as usize] += stream.received * u64::from(DATAGRAM_PAYLOAD_BYTES);
+            let flow = &stream.flow;
+            bytes[flow.spec.to as usize] += stream.outcome.received * u64::from(flow.payload_bytes);
         }
         bytes
     }
+
+    /// What became of each stream.
+    pub(super) fn outcomes(&self) -> Vec<DatagramOutcome> {
+        self.streams.iter().map(|stream| stream.outcome).collect()
+    }
+}
+
+impl Stream {
+    fn new(flow: DatagramFlow, place: u32) -> Self {
+        Self {
+            flow,
+            place,
+            gap_ps: bits_ps(flow.payload_bytes, flow.spec.rate.0),
+            next: 0,
+            next_ps: ps(flow.spec.start_ns),
+            outcome: DatagramOutcome::not_started(flow.spec),
+            bucket: flow.spec.limit.map(Bucket::new),
+        }
+    }
+
+    /// When the datagram of a number was due. It is one of the last 2^32.
+    fn due_ps(&self, number: u32) -> u64 {
+        self.next_ps - u64::from(self.next.wrapping_sub(number)) * self.gap_ps
+    }
+}
+
+/// The nodes that each stream of a job passes while nothing has failed, from host to host; none where there is no way.
+pub fn datagram_ways(job: &Job) -> Vec<Vec<NodeId>> {
+    let servers: Vec<NodeId> = job.fabric.servers().collect();
+    let mut router = setup::router(job);
+    let mut spread = Spreader::new(job.settings.switching.load_balance);
+    let mut way = |(place, stream): (u32, &DatagramFlow)| {
+        let [from, to] = [stream.spec.from, stream.spec.to].map(|server| servers.get(server as usize).copied());
+        let (from, to) = from.zip(to)?;
+        spread.begin(place, job.settings.seed, flow_number(place), None);
+        let (salt, through) = spread.of(place, Direction::Data);
+        let hops = router.explain(from, to, salt, through);
+        let last = if hops.is_empty() { None } else { Some(to) };
+        Some(hops.into_iter().map(|hop| hop.node).chain(last).collect())
+    };
+    (0..).zip(&job.datagrams).map(|stream| way(stream).unwrap_or_default()).collect()
+}
+
+/// The number among flows of a stream of this number, and the reverse. Hashes of streams do not repeat those of the flows.
+fn flow_number(number: u32) -> u32 {
+    u32::MAX - number
 }
 
 impl Simulation<'_> {
     /// Gives every stream routes, and a timer for when it begins.
     pub(super) fn begin_datagrams(&mut self) {
-        for (number, spec) in (0..).zip(&self.job.datagrams) {
+        for (number, stream) in (0..).zip(&self.job.datagrams) {
+            let spec = &stream.spec;
             let flow = Flow::from(FlowSpec::bulk(spec.from, spec.to, 0, spec.start_ns));
-            // Hashes of streams do not repeat those of the flows.
-            let mut state = self.new_state(&flow, u32::MAX - number, 0);
+            let mut state = self.new_state(&flow, flow_number(number), 0);
             state.phase = Phase::Datagrams;
             let place = self.settle(state, None);
-            self.datagrams.streams.push(Stream {
-                spec: *spec,
-                place,
-                received: 0,
-                bucket: spec.limit.map(Bucket::new),
-            });
+            self.datagrams.streams.push(Stream::new(*stream, place));
             self.arm(ps(spec.start_ns), Timer::Datagram(number));
         }
     }
@@ -68,23 +117,33 @@ impl Simulation<'_> {
     pub(super) fn send_datagram(&mut self, number: u32) {
         let now_ps = self.network.now_ps;
         let stream = &mut self.datagrams.streams[number as usize];
-        let (spec, place) = (stream.spec, stream.place);
-        if now_ps >= ps(spec.end_ns) {
+        if now_ps >= ps(stream.flow.spec.end_ns) {
             return;
         }
-        let allowed = stream.bucket.as_mut().is_none_or(|bucket| bucket.allows(now_ps, IP_BYTES + FRAME_HEADER_BYTES));
-        let host = &self.hosts[spec.from as usize];
-        if allowed && host.has_room(&self.network.ports[host.nic as usize], now_ps) {
-            self.inject(place, Direction::Data, number, IP_BYTES as u16, Flags::default());
+        let ip_bytes = stream.flow.payload_bytes + DATAGRAM_HEADER_BYTES;
+        let allowed = stream.bucket.as_mut().is_none_or(|bucket| bucket.allows(now_ps, ip_bytes + FRAME_HEADER_BYTES));
+        let host = &self.hosts[stream.flow.spec.from as usize];
+        let is_sent = allowed && host.has_room(&self.network.ports[host.nic as usize], now_ps);
+        let (place, datagram) = (stream.place, stream.next);
+        stream.outcome.sent += u64::from(is_sent);
+        stream.next = datagram.wrapping_add(1);
+        stream.next_ps = now_ps.saturating_add(stream.gap_ps);
+        let next_ps = stream.next_ps;
+        if is_sent {
+            self.inject(place, Direction::Data, datagram, ip_bytes as u16, Flags::default());
         }
-        let gap_ps = bits_ps(DATAGRAM_PAYLOAD_BYTES, spec.rate.0);
-        self.arm(now_ps.saturating_add(gap_ps), Timer::Datagram(number));
+        self.arm(next_ps, Timer::Datagram(number));
     }
 
-    /// A datagram of the stream of this number has arrived.
-    pub(super) fn datagram_received(&mut self, number: u32) {
-        self.datagrams.streams[number as usize].received += 1;
-        self.totals.received_bytes += u64::from(DATAGRAM_PAYLOAD_BYTES);
+    /// The datagram of this number of the flow in this place has arrived.
+    pub(super) fn datagram_received(&mut self, place: u32, datagram: u32) {
+        let number = flow_number(self.flows[place as usize].number);
+        let stream = &mut self.datagrams.streams[number as usize];
+        let delay_ps = self.network.now_ps - stream.due_ps(datagram);
+        stream.outcome.received += 1;
+        stream.outcome.delay_sum_ps += u128::from(delay_ps);
+        stream.outcome.delay_max_ps = stream.outcome.delay_max_ps.max(delay_ps);
+        self.totals.received_bytes += u64::from(stream.flow.payload_bytes);
     }
 }
 
@@ -122,6 +181,7 @@ impl Bucket {
 #[cfg(test)]
 mod tests {
     use weft_scenario::units::{BitsPerSec, Bytes};
+    use weft_scenario::workload::services::DatagramStream;
 
     use super::*;
 
@@ -134,5 +194,22 @@ mod tests {
         let allowed = (6..16).filter(|ms| (0..3).any(|_| bucket.allows(at_ms(*ms), 1000))).count();
         assert_eq!(allowed, 10);
         assert_eq!([0; 4].map(|_| bucket.allows(at_ms(1000), 1000)), [true, true, true, false]);
+    }
+
+    #[test]
+    fn a_datagram_is_found_by_its_number_also_once_numbers_begin_again() {
+        let spec = DatagramStream {
+            from: 0,
+            to: 1,
+            rate: BitsPerSec(8_000),
+            start_ns: 5_000_000_000,
+            end_ns: u64::MAX,
+            limit: None,
+        };
+        let begin = || Stream::new(DatagramFlow { spec, payload_bytes: 1_000 }, 0);
+        assert_eq!(begin().gap_ps, PS_PER_S, "a thousand bytes a second");
+        let later = |number: u32, s: u64| Stream { next: number, next_ps: s * PS_PER_S, ..begin() };
+        assert_eq!(later(3, 8).due_ps(0), 5 * PS_PER_S);
+        assert_eq!(later(1, 100).due_ps(u32::MAX), 98 * PS_PER_S);
     }
 }

@@ -40,6 +40,7 @@ use crate::routes::Hop;
 use crate::routes::walk::Router;
 use crate::time::{PS_PER_NS, ps};
 
+pub use datagrams::{DATAGRAM_HEADER_BYTES, datagram_ways};
 pub(crate) use replay::moments_most;
 pub(crate) use setup::router;
 
@@ -185,7 +186,7 @@ impl<'a> Simulation<'a> {
         let mut checked = BTreeSet::new();
         let listed = self.job.source.flows().iter().map(|flow| (flow.spec.from, flow.spec.to));
         let count = if listed.len() == 0 { self.hosts.len() as u32 } else { 0 };
-        let streams = self.job.datagrams.iter().map(|stream| (stream.from, stream.to));
+        let streams = self.job.datagrams.iter().map(|stream| (stream.spec.from, stream.spec.to));
         let any = (0..count).flat_map(|from| [(0, from), (from, 0)]).filter(|(from, to)| from != to);
         for (from, to) in listed.chain(streams).chain(any) {
             let pair = (edges[from as usize], edges[to as usize]);

@@ -78,6 +78,7 @@ impl<'a> Simulation<'a> {
         let ports = (0..self.network.ports.len() as u32).map(|number| self.port_outcome(number)).collect();
         Outcome {
             flows: self.outcomes,
+            datagrams: self.datagrams.outcomes(),
             totals: self.totals,
             ports,
             samples: self.samples,

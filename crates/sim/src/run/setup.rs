@@ -8,6 +8,7 @@ use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::switching::{BufferPolicy, Forwarding, HostQueue, LoadBalance};
 use weft_scenario::workload::WorkloadError;
 
+use super::datagrams::DATAGRAM_HEADER_BYTES;
 use super::host::Host;
 use crate::error::SimError;
 use crate::job::{Job, Source};
@@ -31,8 +32,9 @@ pub(super) fn network(job: &Job) -> Result<Network, SimError> {
     let pool_of = pool_places(job);
     let setups = (0..2 * links).map(|port| port_setup(job, port as u32, &pool_of));
     let mut network = Network::new(setups, pools(job), job.settings.seed);
+    let packet_bytes = u64::from(longest_packet_bytes(job)) + 1_024;
     for (number, port) in (0..).zip(&network.ports) {
-        check_speed(job, number, &port.wire, network.hop_max_ps())?;
+        check_speed(job, number, packet_bytes, &port.wire, network.hop_max_ps())?;
     }
     for link in (0..links as u32).map(LinkId) {
         if job.watch.queue_classes.contains(&fabric.link_class(link)) {
@@ -84,7 +86,7 @@ pub(super) fn check(job: &Job) -> Result<(), SimError> {
         Source::Flows(flows) => flows.as_slice(),
         Source::Mix(_) => &[],
     };
-    let streams = job.datagrams.iter().map(|stream| (stream.from, stream.to));
+    let streams = job.datagrams.iter().map(|stream| (stream.spec.from, stream.spec.to));
     let ends = flows.iter().map(|flow| (flow.spec.from, flow.spec.to)).chain(streams);
     for (place, (from, to)) in ends.enumerate() {
         let outside = [from, to].into_iter().find(|server| *server >= count);
@@ -96,8 +98,14 @@ pub(super) fn check(job: &Job) -> Result<(), SimError> {
             return Err(SimError::BadFlow { flow: place, why });
         }
     }
-    let ip_bytes = job.settings.sizes.segment_bytes + job.settings.sizes.header_bytes;
-    Ok(job.fabric.check_packet(ip_bytes + outer_bytes(job.settings.overlay, Stage::FromHost) as u32)?)
+    let outer_bytes = outer_bytes(job.settings.overlay, Stage::FromHost) as u32;
+    Ok(job.fabric.check_packet(longest_packet_bytes(job) + outer_bytes)?)
+}
+
+/// Of all that hosts send.
+fn longest_packet_bytes(job: &Job) -> u32 {
+    let datagram = job.datagrams.iter().map(|stream| stream.payload_bytes + DATAGRAM_HEADER_BYTES).max().unwrap_or(0);
+    datagram.max(job.settings.sizes.segment_bytes + job.settings.sizes.header_bytes)
 }
 
 fn check_settings(job: &Job) -> Result<(), SimError> {
@@ -112,6 +120,14 @@ fn check_settings(job: &Job) -> Result<(), SimError> {
     if sizes.framing_bytes > 1_024 {
         return bad("framing_bytes", sizes.framing_bytes, "Ethernet's framing is 38 bytes; choose up to 1024");
     }
+    for stream in &job.datagrams {
+        if stream.payload_bytes == 0 {
+            return bad("payload_bytes", 0, "give a datagram at least one byte of payload");
+        }
+        if u64::from(stream.payload_bytes) + u64::from(DATAGRAM_HEADER_BYTES) > IP_BYTES_MAX {
+            return bad("payload_bytes", stream.payload_bytes, "an IP packet has at most 65535 bytes");
+        }
+    }
     if job.settings.overlay == Overlay::Vl2 {
         if job.addresses.is_none() {
             return Err(SimError::BadCombination("VL2 needs an address plan for its anycast groups"));
@@ -125,8 +141,7 @@ fn check_settings(job: &Job) -> Result<(), SimError> {
     Ok(())
 }
 
-fn check_speed(job: &Job, number: u32, wire: &Wire, hop_max_ps: u64) -> Result<(), SimError> {
-    let packet_bytes = u64::from(job.settings.sizes.segment_bytes + job.settings.sizes.header_bytes) + 1_024;
+fn check_speed(job: &Job, number: u32, packet_bytes: u64, wire: &Wire, hop_max_ps: u64) -> Result<(), SimError> {
     let queue_bytes = queue_bytes(job, number).saturating_add(packet_bytes);
     let hop_ps = wire.transmission_ps(queue_bytes).saturating_add(wire.propagation_ps);
     if hop_ps >= hop_max_ps {
