@@ -1,4 +1,4 @@
-// The reference job R1 on ns-3, as the other side of `weft bench sim --vs-ns3`.
+// The reference job R1 on ns-3, as the other side of `weft bench sim --vs ns3`.
 //
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 //

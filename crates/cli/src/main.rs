@@ -78,5 +78,9 @@ fn internal(command: InternalCommand) -> Result<ExitCode, Failure> {
         InternalCommand::SimJob { job, runs, workers, divisor } => {
             commands::bench::sim::job(&job, runs, workers, divisor)
         }
+        InternalCommand::StreamDelays { job, divisor } => commands::bench::sim::delays(&job, divisor),
+        InternalCommand::DaytoneConfig { job, file, results, divisor } => {
+            commands::bench::sim::network(&job, &file, &results, divisor)
+        }
     }
 }

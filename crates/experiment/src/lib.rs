@@ -14,7 +14,7 @@
 //! * [`memory`]: whether the machine has what a run takes
 //! * [`schemas`]: JSON schemas of files and output
 //! * [`junit`]: claims as test systems read them
-//! * [`sim_bench`]: how fast and how small the simulator is, beside floors and ns-3
+//! * [`sim_bench`]: how fast and how small the simulator is, beside floors, ns-3 and daytone
 //!
 //! Nothing here knows how packets move: engines come in through [`weft_scenario::engine`].
 

@@ -1,6 +1,8 @@
 //! Flags of `weft bench`, and of the parts that benchmarks and labs start themselves.
 
-use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::ResultFlags;
 
@@ -81,7 +83,8 @@ An attack is compared with as many frames per second that everybody expects. Con
     #[command(after_help = "\
 Examples:
   weft bench sim -o json
-  weft bench sim --sweep --vs-ns3          the same, 8 runs side by side, and ns-3 on a tenth of r1a")]
+  weft bench sim --sweep --vs ns3          the same, 8 runs side by side, and ns-3 on a tenth of r1a
+  weft bench sim --jobs fat32 --vs daytone fat trees of up to 8,192 servers, also in daytone")]
     Sim(BenchSimArgs),
 }
 
@@ -109,7 +112,7 @@ pub(crate) struct BenchSimArgs {
     /// Interleaved rounds; the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
-    /// Only these jobs: r1a, r1b, r1w, r1a_shared, hosts1600
+    /// Only these jobs: r1a, r1b, r1w, r1a_shared, hosts1600, fat32
     #[arg(long, value_delimiter = ',', value_name = "JOB")]
     pub(crate) jobs: Vec<String>,
     /// Also run 8 jobs one after another and on 2 workers
@@ -118,11 +121,23 @@ pub(crate) struct BenchSimArgs {
     /// Also measure VL2 at size: 103,680 servers at rest, and permutations of 1,600, 20,480 and 103,680 servers beside r1a
     #[arg(long)]
     pub(crate) scale: bool,
-    /// Also run ns-3 (Debian's libns3-dev) on r1a with a tenth of its packets
-    #[arg(long)]
+    /// Also run these simulators on the same
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "SIMULATOR")]
+    pub(crate) vs: Vec<PeerChoice>,
+    /// The same as `--vs ns3`
+    #[arg(long, hide = true)]
     pub(crate) vs_ns3: bool,
     #[command(flatten)]
     pub(crate) results: ResultFlags,
+}
+
+/// Another simulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PeerChoice {
+    /// ns-3 (Debian's libns3-dev) on r1a with a tenth of its packets
+    Ns3,
+    /// daytone (`pip install --target ~/.cache/weft/daytone daytone`) on fat trees of 128, 1,024 and 8,192 servers
+    Daytone,
 }
 
 #[derive(Debug, Subcommand)]
@@ -151,6 +166,26 @@ pub(crate) enum InternalCommand {
         /// How many runs go on side by side
         #[arg(long, default_value_t = 1)]
         workers: u32,
+        /// The job's packets are divided by this
+        #[arg(long, default_value_t = 1)]
+        divisor: u32,
+    },
+    /// Runs a job of `weft bench sim` and prints the mean delay of each of its streams of datagrams
+    StreamDelays {
+        /// Name of the job
+        job: String,
+        /// The job's packets are divided by this
+        #[arg(long, default_value_t = 1)]
+        divisor: u32,
+    },
+    /// Writes the network of a job of `weft bench sim` as daytone's configuration
+    DaytoneConfig {
+        /// Name of the job, one of those on fat trees
+        job: String,
+        /// The configuration
+        file: PathBuf,
+        /// Folder that daytone is told to write into
+        results: PathBuf,
         /// The job's packets are divided by this
         #[arg(long, default_value_t = 1)]
         divisor: u32,

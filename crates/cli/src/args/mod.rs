@@ -30,7 +30,7 @@ use weft_scenario::engine::{DirectoryStore, Overlay};
 pub(crate) use analyse::{AnalyseArgs, FormatChoice, GenerateArgs, RackArgs};
 #[cfg(feature = "lab")]
 pub(crate) use bench::BenchDirectoryArgs;
-pub(crate) use bench::{BenchCommand, BenchSimArgs, InternalCommand};
+pub(crate) use bench::{BenchCommand, BenchSimArgs, InternalCommand, PeerChoice};
 pub(crate) use calc::{CalcCommand, CostArgs};
 pub(crate) use cluster::{ClusterCommand, FetchArgs, StatusArgs, SubmitArgs};
 #[cfg(feature = "lab")]

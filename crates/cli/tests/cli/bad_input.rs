@@ -172,7 +172,11 @@ fn what_does_not_fit_the_fabric_is_refused_with_the_place() {
     let narrow =
         file(&dir, "narrow.yaml", &fabric(GOOD_LINKS).replace("buffer: 1 MiB }", "buffer: 1 MiB, mtu: 1500 }"));
     let flows = file(&dir, "bad.flows", "0 0 1 10 0\n0 0 1 ten 0\n");
-    let sim = |arguments: &[&str]| [&["sim"], arguments].concat().iter().map(|word| (*word).to_owned()).collect();
+    let words = |begin: &[&str], arguments: &[&str]| {
+        begin.iter().chain(arguments).map(|word| (*word).to_owned()).collect::<Vec<String>>()
+    };
+    let sim = |arguments: &[&str]| words(&["sim"], arguments);
+    let bench = |arguments: &[&str]| words(&["bench", "sim"], arguments);
     let cases: &[(Vec<String>, &[&str])] = &[
         (sim(&[&island, "--workload", "shuffle"]), &["island.yaml:8", "`tor1` cannot be reached"]),
         (sim(&[&narrow, "--workload", "shuffle"]), &["int1:agg1", "MTU is 1500", "1540"]),
@@ -192,7 +196,8 @@ fn what_does_not_fit_the_fabric_is_refused_with_the_place() {
         (sim(&["leaf-spine-small"]), &["--workload"]),
         (sim(&["no-such-fabric", "--workload", "shuffle"]), &["no-such-fabric", "vl2-testbed"]),
         (sim(&["no-such-file.toml"]), &["no-such-file.toml"]),
-        (vec!["bench".into(), "sim".into(), "--jobs".into(), "r9".into()], &["r9", "r1a"]),
+        (bench(&["--jobs", "r9"]), &["r9", "r1a"]),
+        (bench(&["--vs-ns3", "--jobs", "r9"]), &["no job `r9`"]),
     ];
     for (args, says) in cases {
         check(&Case { args: args.clone(), code: 2, says });

@@ -248,6 +248,47 @@ fn jobs_of_the_benchmark_count_what_the_reference_counts() {
     assert_eq!(output.status.code(), Some(if all { 0 } else { 3 }), "{}", text(&output.stderr));
 }
 
+/// `weft bench sim --vs daytone` with a folder in which `bin/daytone` is this program, or is not there.
+fn beside_daytone(program: Option<&str>) -> (Option<i32>, String) {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    std::fs::create_dir(dir.path().join("bin")).expect("the folder is ours");
+    if let Some(program) = program {
+        std::os::unix::fs::symlink(program, dir.path().join("bin/daytone")).expect("the folder is ours");
+    }
+    let mut command = weft();
+    command.args(["bench", "sim", "--jobs", "r1a", "--vs", "daytone"]).env("WEFT_DAYTONE", dir.path());
+    let output = command.output().expect("the binary starts");
+    assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
+    (output.status.code(), text(&output.stderr).replace(&dir.path().display().to_string(), "DIR"))
+}
+
+#[test]
+fn a_simulator_that_is_not_there_is_said_before_anything_is_measured() {
+    let missing = "weft: daytone is not installed: DIR/bin/daytone is no file; pip install --target DIR daytone, name another \
+                   folder by WEFT_DAYTONE, or leave out --vs daytone\n";
+    assert_eq!(beside_daytone(None), (Some(4), missing.to_owned()));
+    let (code, failed) = beside_daytone(Some("/bin/false"));
+    assert_eq!((code, failed.trim_end()), (Some(1), "weft: daytone failed: no message (exit status: 1)"));
+    let (code, failed) = beside_daytone(Some("/bin/true"));
+    assert!(code == Some(1) && failed.starts_with("weft: daytone's sinks.csv: "), "{failed}");
+}
+
+#[test]
+fn a_job_goes_to_another_simulator_with_every_stream_and_its_way() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let file = dir.path().join("fat8.toml");
+    let to_text = |path: &Path| path.to_str().expect("it is text").to_owned();
+    ok(&["internal", "daytone-config", "fat8", &to_text(&file), &to_text(dir.path()), "--divisor", "500"]);
+    let text = std::fs::read_to_string(file).expect("it is there");
+    let lines = |begin: &str| text.lines().filter(|line| line.starts_with(begin)).collect::<Vec<_>>();
+    assert_eq!((lines("[[flow]]").len(), lines("duration = 2.500000000").len()), (64, 64), "three packets each");
+    let between_pods = |way: &&str| way.split(',').count() == 7;
+    assert_eq!(lines("path = ").into_iter().filter(between_pods).count(), 64);
+    let delays: Vec<f64> = serde_json::from_str(&ok(&["internal", "stream-delays", "fat8", "--divisor", "500"]))
+        .expect("a list of numbers");
+    assert_eq!(delays, [48_000.0; 64], "six links of 8 ms, and none meets another");
+}
+
 /// The questions of the help, as a shell would hand them over.
 fn questions() -> Vec<String> {
     let help = ok(&["query", "--help"]);

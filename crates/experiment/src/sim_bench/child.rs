@@ -1,6 +1,7 @@
 //! One run of the benchmark: a process that does nothing else and says what came out and what it cost.
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Output};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -25,6 +26,10 @@ pub struct Counts {
     pub mean_fct_us: f64,
     /// Mean time to the last byte at the receiver.
     pub mean_received_us: f64,
+    /// Datagrams received; 0 in jobs of TCP.
+    pub datagrams: u64,
+    /// Their mean one-way delay.
+    pub mean_delay_us: f64,
 }
 
 /// What one child process did.
@@ -35,23 +40,52 @@ pub struct ChildReport {
     pub counts: Counts,
     /// CPU time of all runs, user and system, without start and preparation.
     pub cpu_s: f64,
-    /// Wall time of the same.
+    /// CPU time of the process, from its start.
+    pub process_cpu_s: f64,
+    /// Wall time of the runs.
     pub wall_s: f64,
     /// Largest resident size of the process.
     pub peak_rss_bytes: u64,
     /// What that was estimated to be; 0 of nothing.
     pub estimated_bytes: u64,
+    /// Servers of the job's network.
+    pub servers: u64,
 }
 
 /// Starts a child and reads its report.
 pub(super) fn start(arguments: &[&str]) -> Result<ChildReport, EngineError> {
-    let weft = std::env::current_exe().map_err(failed)?;
-    let output = Command::new(weft).args(["internal", "sim-job"]).args(arguments).output().map_err(failed)?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(EngineError::Failed(format!("job {}: {}: {}", arguments.join(" "), output.status, said.trim())));
-    }
+    let mut command = internal("sim-job")?;
+    let output = finished(command.args(arguments), &arguments.join(" "))?;
     serde_json::from_slice(&output.stdout).map_err(failed)
+}
+
+/// Has a child write the network of a job, with so many times fewer packets, as daytone's configuration.
+pub(super) fn write_network(job: &str, divisor: &str, file: &Path, results: &Path) -> Result<(), EngineError> {
+    let mut command = internal("daytone-config")?;
+    finished(command.args([job, "--divisor", divisor]).arg(file).arg(results), job).map(drop)
+}
+
+/// Has a child run a job with so many times fewer packets and say the mean delay of each of its streams, in microseconds.
+pub(super) fn stream_delays(job: &str, divisor: &str) -> Result<Vec<f64>, EngineError> {
+    let output = finished(internal("stream-delays")?.args([job, "--divisor", divisor]), job)?;
+    serde_json::from_slice(&output.stdout).map_err(failed)
+}
+
+fn internal(part: &str) -> Result<Command, EngineError> {
+    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    command.args(["internal", part]);
+    Ok(command)
+}
+
+fn finished(command: &mut Command, job: &str) -> Result<Output, EngineError> {
+    let output = command.output().map_err(failed)?;
+    match output.status.success() {
+        true => Ok(output),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(EngineError::Failed(format!("job {job}: {}: {}", output.status, said.trim())))
+        }
+    }
 }
 
 /// The child's side: runs the job so many times, on so many threads.
@@ -69,14 +103,16 @@ pub fn measure<E: Send>(run: impl Fn() -> Result<Counts, E> + Sync, runs: u32, w
     } else {
         std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
     }
-    let (cpu_s, wall_s) = (cpu_s() - cpu_before_s, started.elapsed().as_secs_f64());
+    let process_cpu_s = cpu_s();
+    let (cpu_s, wall_s) = (process_cpu_s - cpu_before_s, started.elapsed().as_secs_f64());
     let last = last.into_inner().expect("a worker that panics ends the process");
     Ok(ChildReport {
         counts: last.transpose()?.unwrap_or_default(),
         cpu_s,
+        process_cpu_s,
         wall_s,
         peak_rss_bytes: peak_rss_bytes(),
-        estimated_bytes: 0,
+        ..ChildReport::default()
     })
 }
 

@@ -5,6 +5,7 @@
 
 use weft_scenario::judge::Check;
 
+use super::daytone::DaytoneRow;
 use super::measure::{JobRow, SweepRow, paired_ratio};
 use super::ns3::Ns3Row;
 
@@ -33,6 +34,11 @@ const SHARED_CPU_MAX: f64 = 1.15;
 const SWEEP_CPU_MAX: f64 = 1.08;
 /// Our packet-hops per CPU second over ns-3's.
 const NS3_RATIO_MIN: f64 = 90.0;
+/// daytone's CPU time over ours.
+const DAYTONE_RATIO_MIN: f64 = 20.0;
+/// Streams with the same mean delay in both over all. daytone 0.3.4 keeps a few packets that wait behind another until the next
+/// one comes, a second later: of 512 streams that is two.
+const DAYTONE_EQUAL_MIN: f64 = 0.99;
 
 fn floors(job: &str) -> Floors {
     let r1_pace = Some(17e6);
@@ -54,6 +60,13 @@ fn floors(job: &str) -> Floors {
             rss_max: Some(40e6),
             ..Floors::default()
         },
+        // 4096 streams of 1500 packets over 6 links.
+        "fat32" => Floors {
+            hops: Some((36_864_000.0, 36_864_000.0)),
+            drops_max: Some(0.0),
+            over_r1a_min: Some(0.2),
+            ..Floors::default()
+        },
         // 1.2 kB for each of 103,680 servers.
         "rest_103680" => {
             Floors { rss_max: Some(125e6), wall_max_s: Some(5.0), is_estimated: true, ..Floors::default() }
@@ -70,7 +83,12 @@ fn at_size(over_r1a_min: f64) -> Floors {
 }
 
 /// Every check that what was measured allows.
-pub(super) fn checks(jobs: &[JobRow], sweep: Option<&SweepRow>, ns3: Option<&Ns3Row>) -> Vec<Check> {
+pub(super) fn checks(
+    jobs: &[JobRow],
+    sweep: Option<&SweepRow>,
+    ns3: Option<&Ns3Row>,
+    daytone: &[DaytoneRow],
+) -> Vec<Check> {
     let mut checks: Vec<Check> = jobs.iter().flat_map(job_checks).collect();
     let find = |id: &str| jobs.iter().find(|job| job.id == id);
     if let (Some(own), Some(shared)) = (find("r1a"), find("r1a_shared")) {
@@ -91,7 +109,18 @@ pub(super) fn checks(jobs: &[JobRow], sweep: Option<&SweepRow>, ns3: Option<&Ns3
     if let Some(ns3) = ns3 {
         checks.push(Check::at_least("vs_ns3.ratio", ns3.ratio, NS3_RATIO_MIN, "ratio"));
     }
+    checks.extend(daytone.iter().flat_map(daytone_checks));
     checks
+}
+
+fn daytone_checks(row: &DaytoneRow) -> impl Iterator<Item = Check> {
+    let id = |what: &str| format!("vs_daytone.{}.{what}", row.job);
+    let wanted = row.daytone_packets as f64;
+    let packets = within(id("packets"), row.packets as f64, [wanted, wanted], "packets");
+    let equal = row.equal_streams as f64 / row.streams.max(1) as f64;
+    let equal = Check::at_least(id("equal_streams"), equal, DAYTONE_EQUAL_MIN, "ratio");
+    let ratio = Check::at_least(id("ratio"), row.ratio, DAYTONE_RATIO_MIN, "ratio");
+    packets.into_iter().chain([equal, ratio])
 }
 
 fn job_checks(job: &JobRow) -> Vec<Check> {
@@ -138,7 +167,12 @@ mod tests {
     fn r1a() -> JobRow {
         JobRow {
             id: "r1a".to_owned(),
-            counts: Counts { packet_hops: 8_000_800, drops: 0, mean_fct_us: 12_368.8, mean_received_us: 12_367.5 },
+            counts: Counts {
+                packet_hops: 8_000_800,
+                mean_fct_us: 12_368.8,
+                mean_received_us: 12_367.5,
+                ..Counts::default()
+            },
             cpu_s: 0.4,
             hops_per_cpu_s: 20e6,
             peak_rss_bytes: 9_000_000,
@@ -149,11 +183,47 @@ mod tests {
     }
 
     fn failing(jobs: &[JobRow]) -> Vec<String> {
-        checks(jobs, None, None)
-            .into_iter()
-            .filter(|check| check.verdict != Verdict::Pass)
-            .map(|check| check.id)
-            .collect()
+        names_of_failing(checks(jobs, None, None, &[]))
+    }
+
+    fn names_of_failing(checks: Vec<Check>) -> Vec<String> {
+        checks.into_iter().filter(|check| check.verdict != Verdict::Pass).map(|check| check.id).collect()
+    }
+
+    #[test]
+    fn a_slip_beside_daytone_is_named_with_its_network() {
+        let row = || DaytoneRow {
+            job: "fat16",
+            daytone_version: "0.3.4".to_owned(),
+            servers: 1_024,
+            streams: 512,
+            equal_streams: 507,
+            daytone_packets: 153_600,
+            daytone_mean_delay_us: 48_020.0,
+            daytone_cpu_s: 4.0,
+            daytone_hops_per_cpu_s: 230_400.0,
+            daytone_peak_rss_bytes: 53_000_000,
+            daytone_bytes_per_server: 52_000,
+            packets: 153_600,
+            mean_delay_us: 48_020.001,
+            packet_hops: 921_600,
+            cpu_s: 0.1,
+            hops_per_cpu_s: 9_216_000.0,
+            peak_rss_bytes: 10_000_000,
+            bytes_per_server: 9_700,
+            ratio: 40.0,
+        };
+        let failing = |row| names_of_failing(checks(&[], None, None, &[row]));
+        assert_eq!(failing(row()), [""; 0]);
+        for (row, id) in [
+            (DaytoneRow { packets: 153_599, ..row() }, "packets"),
+            (DaytoneRow { packets: 153_601, ..row() }, "packets"),
+            (DaytoneRow { equal_streams: 506, ..row() }, "equal_streams"),
+            (DaytoneRow { streams: 0, equal_streams: 0, ..row() }, "equal_streams"),
+            (DaytoneRow { ratio: 19.9, ..row() }, "ratio"),
+        ] {
+            assert_eq!(failing(row), [format!("vs_daytone.fat16.{id}")]);
+        }
     }
 
     #[test]

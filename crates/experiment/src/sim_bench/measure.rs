@@ -146,6 +146,7 @@ mod tests {
             peak_rss_bytes,
             wall_s: cpu_s,
             estimated_bytes: 60,
+            ..ChildReport::default()
         }
     }
 

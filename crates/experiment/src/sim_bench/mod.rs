@@ -4,14 +4,17 @@
 //! and the median counts, so that a moment of a busy machine does not.
 
 pub mod child;
+pub mod daytone;
 mod floors;
 mod measure;
 mod ns3;
+mod usage;
 
 use serde::Serialize;
 use weft_scenario::engine::{EngineError, Progress};
 use weft_scenario::judge::Check;
 
+pub use daytone::DaytoneRow;
 pub use measure::{JobRow, SweepRow};
 pub use ns3::Ns3Row;
 
@@ -28,6 +31,9 @@ pub struct SimBench {
     /// If it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vs_ns3: Option<Ns3Row>,
+    /// If it was asked for, a row for each network.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub vs_daytone: Vec<DaytoneRow>,
     /// Every floor that what was measured can be held against.
     pub checks: Vec<Check>,
 }
@@ -41,18 +47,22 @@ pub struct Extent {
     pub sweep: bool,
     /// Whether ns-3 is.
     pub vs_ns3: bool,
+    /// Whether daytone is.
+    pub vs_daytone: bool,
 }
 
 /// Measures these jobs.
 pub fn run(names: &[&str], extent: Extent, progress: &dyn Progress) -> Result<SimBench, EngineError> {
     let rounds = extent.rounds;
     // Whatever is missing for the comparison is said before minutes of measuring.
+    let daytone = extent.vs_daytone.then(daytone::Daytone::find).transpose()?;
     let ns3 = extent.vs_ns3.then(ns3::Driver::build).transpose()?;
     let jobs = measure::jobs(names, rounds, progress)?;
     let sweep = extent.sweep.then(|| measure::sweep(rounds, progress)).transpose()?;
     let vs_ns3 = ns3.map(|driver| driver.compare(rounds, progress)).transpose()?;
-    let checks = floors::checks(&jobs, sweep.as_ref(), vs_ns3.as_ref());
-    Ok(SimBench { schema_version: 3, rounds, jobs, sweep, vs_ns3, checks })
+    let vs_daytone = daytone.map(|daytone| daytone.compare(rounds, progress)).transpose()?.unwrap_or_default();
+    let checks = floors::checks(&jobs, sweep.as_ref(), vs_ns3.as_ref(), &vs_daytone);
+    Ok(SimBench { schema_version: 4, rounds, jobs, sweep, vs_ns3, vs_daytone, checks })
 }
 
 fn failed(error: impl std::fmt::Display) -> EngineError {

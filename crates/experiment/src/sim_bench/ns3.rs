@@ -15,7 +15,7 @@ use super::measure::{check_interrupted, median, pace, paired_ratio};
 const SOURCE: &str = include_str!("../../../../bench/ns3/r1.cc");
 const LIBRARIES: [&str; 6] =
     ["ns3-core", "ns3-network", "ns3-internet", "ns3-point-to-point", "ns3-applications", "ns3-traffic-control"];
-const REMEDY: &str = "apt-get install g++ pkg-config libns3-dev libgsl-dev libxml2-dev, or leave out --vs-ns3";
+const REMEDY: &str = "apt-get install g++ pkg-config libns3-dev libgsl-dev libxml2-dev, or leave out --vs ns3";
 /// Packets of one flow: a tenth of r1a's.
 const PACKETS: u32 = 1_000;
 const DIVISOR: &str = "10";

@@ -1,16 +1,17 @@
 //! `weft bench sim`: packet-hops per CPU second and memory of the simulator on its reference jobs, against floors.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use weft_experiment::measurement::Reading;
 use weft_experiment::sim_bench::child::{self, ChildReport, Counts, IDLE};
+use weft_experiment::sim_bench::daytone::{self, DaytoneRow};
 use weft_experiment::sim_bench::{self, Extent, JobRow, SimBench};
 use weft_experiment::stats;
 use weft_scenario::judge::Relation;
-use weft_sim::memory;
-use weft_sim::{Unobserved, bench};
+use weft_sim::{Job, Unobserved, bench, memory};
 
-use crate::args::{BenchSimArgs, Output};
+use crate::args::{BenchSimArgs, Output, PeerChoice};
 use crate::commands::saving::Saving;
 use crate::exit::Failure;
 use crate::output::{self, Rows};
@@ -20,7 +21,13 @@ pub(crate) fn sim(args: &BenchSimArgs, quiet: bool) -> Result<ExitCode, Failure>
     let names = job_names(&args.jobs, args.scale)?;
     let saving = Saving::begin(&args.results)?;
     let progress = TerminalProgress::new(quiet)?;
-    let extent = Extent { rounds: args.rounds, sweep: args.sweep, vs_ns3: args.vs_ns3 };
+    let is_peer = |peer: PeerChoice| args.vs.contains(&peer);
+    let extent = Extent {
+        rounds: args.rounds,
+        sweep: args.sweep,
+        vs_ns3: args.vs_ns3 || is_peer(PeerChoice::Ns3),
+        vs_daytone: is_peer(PeerChoice::Daytone),
+    };
     let measured = sim_bench::run(&names, extent, &progress);
     progress.finish();
     let bench = measured?;
@@ -57,17 +64,52 @@ pub(crate) fn job(name: &str, runs: u32, workers: u32, divisor: u32) -> Result<E
         drops: outcome.totals.drops(),
         mean_fct_us: bench::mean_completion_ns(&outcome) as f64 / 1e3,
         mean_received_us: bench::mean_received_ns(&outcome) as f64 / 1e3,
+        datagrams: outcome.datagrams.iter().map(|stream| stream.received).sum(),
+        mean_delay_us: bench::mean_delay_ns(&outcome) / 1e3,
     };
     let run = || match &job {
         None if name == IDLE => Ok::<Counts, Failure>(Counts::default()),
         None => Ok(count(weft_sim::run(&named()?, &mut Unobserved).map_err(Failure::failed)?)),
         Some(job) => Ok(count(weft_sim::run(job, &mut Unobserved).map_err(Failure::failed)?)),
     };
+    let known = |job: &Job| (memory::estimate(&memory::Extent::of_job(job)).0, job.fabric.servers().count() as u64);
     // A network at rest is a job, too.
-    let estimated = bench::job(name).map_or(0, |job| memory::estimate(&memory::Extent::of_job(&job)).0);
-    let report = ChildReport { estimated_bytes: estimated, ..child::measure(run, runs, workers)? };
+    let known = job.as_ref().map(known).or_else(|| bench::job(name).as_ref().map(known));
+    let (estimated_bytes, servers) = known.unwrap_or_default();
+    let report = ChildReport { estimated_bytes, servers, ..child::measure(run, runs, workers)? };
     output::print_line(&serde_json::to_string(&report).map_err(Failure::failed)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// `weft internal daytone-config`: a job as daytone's configuration.
+pub(crate) fn network(name: &str, file: &Path, results: &Path, divisor: u32) -> Result<ExitCode, Failure> {
+    let job = job_of_datagrams(name, divisor)?;
+    let payload_bytes = job.datagrams.first().map_or(0, |stream| stream.payload_bytes);
+    let streams: Vec<_> = job.datagrams.iter().map(|stream| stream.spec).collect();
+    let network = daytone::Network {
+        fabric: &job.fabric,
+        streams: &streams,
+        ways: &weft_sim::datagram_ways(&job),
+        payload_bytes,
+        packet_bytes: payload_bytes + weft_sim::DATAGRAM_HEADER_BYTES,
+    };
+    let text = daytone::configuration(&network, results);
+    std::fs::write(file, text).map_err(|error| Failure::failed(format!("{}: {error}", file.display())))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `weft internal stream-delays`: the mean delay of each stream in microseconds, 0 where nothing has arrived.
+pub(crate) fn delays(name: &str, divisor: u32) -> Result<ExitCode, Failure> {
+    let outcome = weft_sim::run(&job_of_datagrams(name, divisor)?, &mut Unobserved).map_err(Failure::failed)?;
+    let delays = outcome.datagrams.iter().map(|stream| stream.mean_delay_ps().unwrap_or(0) as f64 / 1e6);
+    output::print_line(&serde_json::to_string(&delays.collect::<Vec<f64>>()).map_err(Failure::failed)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn job_of_datagrams(name: &str, divisor: u32) -> Result<Job, Failure> {
+    let job = bench::job(name).filter(|job| !job.datagrams.is_empty());
+    let job = job.ok_or_else(|| Failure::usage(format!("there is no job `{name}` of datagrams")))?;
+    Ok(bench::divided(job, divisor))
 }
 
 /// What a job reads beside its floors: its pace over the rounds, and what must be the same in every run.
@@ -128,5 +170,40 @@ fn print_rest(bench: &SimBench) -> Result<(), Failure> {
             ns3.counts.mean_received_us
         ))?;
     }
+    if !bench.vs_daytone.is_empty() {
+        output::print_line("")?;
+        output::print(Output::Table, &daytone_rows(&bench.vs_daytone), &())?;
+    }
     Ok(())
+}
+
+const DAYTONE_HEADINGS: [&str; 8] =
+    ["job", "simulator", "servers", "packets", "mean delay us", "CPU s", "M hops per CPU s", "kB per server"];
+
+/// Two lines for each network: daytone's and ours.
+fn daytone_rows(peers: &[DaytoneRow]) -> Rows {
+    let mut rows = Rows::new(&DAYTONE_HEADINGS);
+    for peer in peers {
+        let theirs = format!("daytone {}", peer.daytone_version);
+        let start = |whose: &str, packets: u64| {
+            [peer.job, whose]
+                .map(str::to_owned)
+                .into_iter()
+                .chain([peer.servers, packets].map(|count| count.to_string()))
+        };
+        let rest = |delay_us: f64, cpu_s: f64, pace: f64, bytes: u64| {
+            [(delay_us, 1), (cpu_s, 3), (pace / 1e6, 2), (bytes as f64 / 1e3, 1)]
+                .map(|(value, digits)| format!("{value:.digits$}"))
+        };
+        let of_daytone = rest(
+            peer.daytone_mean_delay_us,
+            peer.daytone_cpu_s,
+            peer.daytone_hops_per_cpu_s,
+            peer.daytone_bytes_per_server,
+        );
+        let of_ours = rest(peer.mean_delay_us, peer.cpu_s, peer.hops_per_cpu_s, peer.bytes_per_server);
+        rows.push(start(&theirs, peer.daytone_packets).chain(of_daytone).collect());
+        rows.push(start("weft", peer.packets).chain(of_ours).collect());
+    }
+    rows
 }
