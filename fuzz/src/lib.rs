@@ -10,6 +10,7 @@ mod flow_log;
 mod rbridge;
 pub mod seeds;
 mod sessions;
+mod snooped;
 mod stored;
 mod texts;
 mod trill;
@@ -21,6 +22,7 @@ pub use captures::capture_file;
 pub use flow_log::flow_log;
 pub use rbridge::isis_rbridge;
 pub use sessions::{bulk_mappings, session_answers, session_lines};
+pub use snooped::{bpdu, listener_message};
 pub use stored::{stored_record, stored_snapshot};
 pub use texts::{campus_keys, daemon_settings, fabric_yaml, plan_toml};
 pub use trill::{isis_pdu, isis_tlv, trill_frame};
@@ -48,8 +50,9 @@ const fn text(name: &'static str, run: fn(&[u8])) -> Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 22] = [
+pub const TARGETS: [Target; 24] = [
     target("any_frame", any_frame),
+    target("bpdu", bpdu),
     target("bulk_mappings", bulk_mappings),
     target("campus_keys", campus_keys),
     target("capture_file", capture_file),
@@ -61,6 +64,7 @@ pub const TARGETS: [Target; 22] = [
     target("isis_pdu", isis_pdu),
     target("isis_rbridge", isis_rbridge),
     target("isis_tlv", isis_tlv),
+    target("listener_message", listener_message),
     text("plan_toml", plan_toml),
     target("session_answers", session_answers),
     target("session_lines", session_lines),

@@ -38,7 +38,7 @@ pub fn seeds() -> Vec<Seed> {
     let frames = frames().into_iter().map(in_target("any_frame"));
     let updates = updates().into_iter().map(in_target("directory_update"));
     let logs = [crate::flow_log::seeds(), crate::captures::seeds()].concat();
-    let links = crate::trill_links::seeds();
+    let links = [crate::trill_links::seeds(), crate::snooped::seeds()].concat();
     let more =
         [crate::stored::seeds(), crate::sessions::seeds(), crate::vxlan::seeds(), crate::texts::seeds()].concat();
     datagrams.chain(updates).chain(stacks).chain(frames).chain(logs).chain(links).chain(more).collect()

@@ -43,6 +43,7 @@ pub mod icmp;
 pub mod ipv4;
 pub mod ipv6;
 pub mod isis;
+pub mod listener;
 pub mod pcap;
 pub mod pcapng;
 pub mod print;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_wire::isis::lsp::NicknameRecord;
 use weft_wire::isis::{LspId, NodeId};
+use weft_wire::listener::Listeners;
 use weft_wire::vlan::VlanSet;
 
 use super::digest::Digest;
@@ -76,10 +77,21 @@ impl<'a> Campus<'a> {
         self.holders.iter().filter(by_others).map(|(nickname, _)| *nickname).collect()
     }
 
-    /// VLANs that somebody behind the node is in.
-    pub(super) fn add_vlans(&self, node: usize, vlans: &mut VlanSet) {
-        let ranges = self.digests[node].iter().flat_map(|digest| &digest.vlans);
-        ranges.for_each(|(first, last)| vlans.add_range(*first, *last));
+    /// What somebody behind the node wants: which VLANs, and which IP multicast groups.
+    pub(super) fn add_interest(&self, node: usize, (vlans, listeners): &mut (VlanSet, Listeners)) {
+        for digest in &self.digests[node] {
+            for range in &digest.vlans {
+                let add = |to: &mut VlanSet| to.add_range(range.first, range.last);
+                add(vlans);
+                if range.all_groups.0 {
+                    add(&mut listeners.all_ipv4);
+                }
+                if range.all_groups.1 {
+                    add(&mut listeners.all_ipv6);
+                }
+            }
+            listeners.groups.extend(&digest.groups);
+        }
     }
 
     /// The tree that we have announced to bring frames onto.

@@ -1,7 +1,10 @@
 //! What one fragment of an LSP says that routes, trees and nicknames depend on, read once when it comes in.
 
-use weft_wire::isis::lsp::{CapabilitySub, NicknameRecord, TreeList};
+use weft_wire::ethernet::MacAddress;
+use weft_wire::isis::group::{GroupSub, Groups};
+use weft_wire::isis::lsp::{CapabilitySub, InterestedVlans, NicknameRecord, TreeList};
 use weft_wire::isis::{NodeId, Tlv, View};
+use weft_wire::listener::Group;
 use weft_wire::trill::nickname;
 
 /// Most nicknames that one RBridge may hold (RFC 6325 section 3.7.3).
@@ -12,6 +15,15 @@ pub(super) const NICKNAMES_MAX: usize = 256;
 pub(super) struct Trees {
     pub(super) compute: u16,
     pub(super) max: u16,
+}
+
+/// VLANs that an RBridge is interested in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) first: u16,
+    pub(super) last: u16,
+    /// Whether every IPv4 group is wanted there, and every IPv6 group.
+    pub(super) all_groups: (bool, bool),
 }
 
 /// The useful part of a fragment.
@@ -25,8 +37,10 @@ pub(super) struct Digest {
     pub(super) roots: Vec<TreeList>,
     /// The first tree that it says it brings frames onto.
     pub(super) tree_used: Option<u16>,
-    /// VLANs that it is interested in, first and last of each range.
-    pub(super) vlans: Vec<(u16, u16)>,
+    /// VLANs that it is interested in.
+    pub(super) vlans: Vec<Range>,
+    /// IP multicast groups that it listens to.
+    pub(super) groups: Vec<Group>,
     /// Nicknames that nobody may hold.
     pub(super) bad_nicknames: usize,
 }
@@ -46,6 +60,7 @@ impl Digest {
     fn take(&mut self, tlv: Tlv) {
         match tlv {
             Tlv::Reach(neighbors) => self.neighbors.extend(neighbors.iter().map(|reach| (reach.node, reach.metric))),
+            Tlv::Groups(subs) => subs.into_iter().for_each(|sub| self.take_groups(sub)),
             Tlv::Capability { subs, .. } => subs.into_iter().for_each(|sub| self.take_capability(sub)),
             _ => {}
         }
@@ -64,9 +79,26 @@ impl Digest {
             CapabilitySub::TreeRoots(list) => self.roots.push(list),
             CapabilitySub::TreesUsed(list) => self.tree_used = self.tree_used.or(list.roots.first().copied()),
             CapabilitySub::InterestedVlans(interest) => {
-                self.vlans.push((interest.start_vlan, interest.end_vlan));
+                let InterestedVlans { start_vlan, end_vlan, all_ipv4_groups, all_ipv6_groups, .. } = interest;
+                let all_groups = (all_ipv4_groups, all_ipv6_groups);
+                self.vlans.push(Range { first: start_vlan, last: end_vlan, all_groups });
             }
             _ => {}
         }
+    }
+
+    /// Of whatever kind the addresses are, frames show where Ethernet carries the group. Sources are not told apart.
+    fn take_groups(&mut self, sub: GroupSub) {
+        match sub {
+            GroupSub::Mac(groups) => self.add_groups(&groups, MacAddress),
+            GroupSub::Ipv4(groups) => self.add_groups(&groups, |group| MacAddress::of_ipv4_group(group.into())),
+            GroupSub::Ipv6(groups) => self.add_groups(&groups, |group| MacAddress::of_ipv6_group(group.into())),
+            GroupSub::Other { .. } => {}
+        }
+    }
+
+    fn add_groups<const N: usize>(&mut self, groups: &Groups<N>, mac: impl Fn([u8; N]) -> MacAddress) {
+        let told = groups.records.iter().map(|record| Group { vlan: groups.vlan, mac: mac(record.group) });
+        self.groups.extend(told.filter(|group| group.mac.is_group()));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_wire::isis::{NodeId, SystemId};
+use weft_wire::listener::Listeners;
 use weft_wire::vlan::VlanSet;
 
 use super::campus::{Campus, TreeRoot};
@@ -137,23 +138,24 @@ fn tree(campus: &Campus<'_>, links: &[Link], root: TreeRoot) -> TreeState {
         }
     }
     let mut behind: Vec<Option<PortId>> = vec![None; graph.len()];
-    let mut ports: BTreeMap<PortId, VlanSet> = BTreeMap::new();
+    let mut ports: BTreeMap<PortId, (VlanSet, Listeners)> = BTreeMap::new();
     // Nobody is behind a shared link that is a leaf.
     let is_leaf = |node: usize| graph.ids[node].is_pseudonode() && on_tree[node].len() == 1;
     for &first in on_tree[me].iter().filter(|first| !is_leaf(**first)) {
         let Some(port) = tree_link(campus, links, graph.ids[first]) else { continue };
         // Several neighbours on one shared link get one copy.
-        let vlans = ports.entry(port).or_default();
+        let wanted = ports.entry(port).or_default();
         let mut open = vec![(first, me, 0)];
         while let Some((node, from, depth)) = open.pop() {
             let depth = depth + u16::from(!graph.ids[node].is_pseudonode());
             state.depth = state.depth.max(depth);
             behind[node] = Some(port);
-            campus.add_vlans(node, vlans);
+            campus.add_interest(node, wanted);
             open.extend(on_tree[node].iter().filter(|next| **next != from).map(|next| (*next, node, depth)));
         }
     }
-    state.ports = ports.into_iter().map(|(port, vlans)| TreePort { port, vlans }).collect();
+    let branches = ports.into_iter();
+    state.ports = branches.map(|(port, (vlans, listeners))| TreePort { port, vlans, listeners }).collect();
     let owners = campus.holders.keys().filter_map(|nickname| Some((*nickname, campus.owner(*nickname)?.node)));
     state.rpf = owners.filter_map(|(nickname, node)| Some((nickname, behind[node]?))).collect();
     state

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weft_wire::bpdu::BridgeId;
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
+use weft_wire::listener::Listeners;
 use weft_wire::vlan::VlanSet;
 
 use super::adjacency::State;
@@ -40,6 +41,8 @@ pub enum Input<'a> {
     RootBridge { port: PortId, root: BridgeId },
     /// The end stations are in these VLANs now, but for those of shared links.
     Interest(VlanSet),
+    /// The end stations listen to these IP multicast groups now.
+    Listeners(Listeners),
     /// Paths shall, or may again, lead through this RBridge.
     Overload(bool),
     /// Timers and keys are others from now on. What neighbours know is said again, so that they know of it.
@@ -112,6 +115,8 @@ pub struct TreePort {
     pub port: PortId,
     /// VLANs that somebody on it is interested in; frames of others are pruned (RFC 6325 section 4.5.3).
     pub vlans: VlanSet,
+    /// IP multicast groups that somebody on it listens to; frames of others are pruned (RFC 6325 section 4.5.5).
+    pub listeners: Listeners,
 }
 
 /// Everything an RBridge's control plane counts.

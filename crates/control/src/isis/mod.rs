@@ -43,6 +43,7 @@ use rand::Rng;
 use rand_pcg::Pcg64;
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::{Kind, MAX_AREAS, Pdu, Tlv, View};
+use weft_wire::listener::Listeners;
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 use weft_wire::vlan::VlanSet;
 
@@ -77,6 +78,7 @@ pub struct RBridge {
     origin: Origin,
     nickname: Nickname,
     vlans: VlanSet,
+    listeners: Listeners,
     forwarding: Forwarding,
     compute_at_ns: Option<u64>,
     computed_ns: Option<u64>,
@@ -130,6 +132,12 @@ impl Machine for RBridge {
                 self.vlans = vlans;
                 self.describe_soon(now_ns);
             }
+            Input::Listeners(listeners) => {
+                if self.listeners != listeners {
+                    self.listeners = listeners;
+                    self.describe_soon(now_ns);
+                }
+            }
             Input::Overload(wanted) => self.set_overload(now_ns, wanted),
             Input::Configure { timing, keys } => self.configure(now_ns, timing, keys),
             Input::Leave => self.leave(now_ns),
@@ -161,6 +169,7 @@ impl RBridge {
             origin: Origin::new(),
             nickname: Nickname::new(config.nickname),
             vlans: config.vlans.clone(),
+            listeners: Listeners::to_all(),
             forwarding: Forwarding::default(),
             compute_at_ns: None,
             computed_ns: None,

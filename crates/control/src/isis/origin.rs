@@ -4,18 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use weft_wire::isis::group::{GroupRecord, GroupSub, Groups};
 use weft_wire::isis::lsp::{CapabilitySub, InterestedVlans, NicknameRecord, Reach, TreeList};
 use weft_wire::isis::pdu::Lsp;
 use weft_wire::isis::tlv::LspEntry;
 use weft_wire::isis::view::LspFlags;
 use weft_wire::isis::{AREA, Kind, LspId, NLPID_TRILL, PDU_LEN_MIN, Pdu, Tlv, View};
+use weft_wire::listener::Group;
 
 use super::RBridge;
 use super::counters::{DropReason, Event};
 use super::digest::Digest;
 use super::io::Output;
 use super::lsdb::{MAX_AGE_S, ZERO_AGE_S};
-use super::packing::{Item, Packing, RANGES_MAX, REACH_MAX};
+use super::packing::{GROUPS_MAX, Interest, Item, Packing, RANGES_MAX, REACH_MAX};
 use crate::NS_PER_S;
 
 /// Bytes of a host name.
@@ -281,11 +283,13 @@ impl RBridge {
         fragments
     }
 
-    /// Links and VLANs.
+    /// Links, VLANs and groups.
     fn items(&self) -> BTreeSet<Item> {
         let mut vlans = self.vlans.clone();
         vlans.add_all(&self.forwarded_vlans());
         let mut items: BTreeSet<Item> = self.alike(&vlans).collect();
+        let listened = self.listeners.groups.iter().filter(|group| vlans.contains(group.vlan));
+        items.extend(listened.map(|group| Item::Group(*group)));
         for link in self.told_links() {
             let item = |nth| Item::Link { neighbor: link.via, cost: link.cost, nth };
             let free = (0..=u16::MAX).map(item).find(|item| !items.contains(item));
@@ -320,15 +324,18 @@ impl RBridge {
 
     fn item_tlvs(&self, items: &[Item]) -> Vec<Tlv> {
         let nickname = self.nickname.value.unwrap_or(0);
-        let (mut links, mut interests) = (Vec::new(), Vec::new());
+        let (mut links, mut interests, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         for item in items {
             match *item {
                 Item::Link { neighbor, cost, .. } => links.push(Reach::plain(neighbor, cost)),
-                Item::Vlans(first, last, lost) => interests.push(interest(nickname, (first, last), lost)),
+                Item::Vlans(first, last, said) => interests.push(interest(nickname, (first, last), said)),
+                Item::Group(group) => groups.push(group),
             }
         }
         let links = links.chunks(REACH_MAX).map(|chunk| Tlv::Reach(chunk.to_vec()));
-        links.chain(interests.chunks(RANGES_MAX).map(|chunk| self.capability(chunk.to_vec()))).collect()
+        let interests = interests.chunks(RANGES_MAX).map(|chunk| self.capability(chunk.to_vec()));
+        let alike = groups.chunk_by(|a, b| a.vlan == b.vlan);
+        links.chain(interests).chain(alike.flat_map(|alike| alike.chunks(GROUPS_MAX)).map(listened)).collect()
     }
 
     /// RFC 7981 forbids a router ID of zero without an IPv6 one, so it is the end of the system ID.
@@ -338,16 +345,23 @@ impl RBridge {
     }
 }
 
-/// Without snooping every group is wanted, which M4 and M6 say (RFC 6325 section 4.7).
-fn interest(nickname: u16, (start_vlan, end_vlan): (u16, u16), forwarder_lost: u32) -> CapabilitySub {
+fn interest(nickname: u16, (start_vlan, end_vlan): (u16, u16), said: Interest) -> CapabilitySub {
+    let (all_ipv4_groups, all_ipv6_groups) = said.all_groups;
     CapabilitySub::InterestedVlans(InterestedVlans {
         nickname,
-        all_ipv4_groups: true,
-        all_ipv6_groups: true,
+        all_ipv4_groups,
+        all_ipv6_groups,
         esadi: false,
         start_vlan,
         end_vlan,
-        forwarder_lost,
+        forwarder_lost: said.forwarder_lost,
         root_bridges: Vec::new(),
     })
+}
+
+/// Groups of one VLAN.
+fn listened(groups: &[Group]) -> Tlv {
+    let records = groups.iter().map(|group| GroupRecord { group: group.mac.0, sources: Vec::new() }).collect();
+    let vlan = groups.first().map_or(0, |group| group.vlan);
+    Tlv::Groups(vec![GroupSub::Mac(Groups { topology: 0, vlan, records })])
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_wire::isis::NodeId;
+use weft_wire::listener::Group;
 
 /// Fragments of one LSP.
 const FRAGMENTS_MAX: usize = 256;
@@ -16,14 +17,32 @@ const REACH_LEN: usize = 11;
 /// Router ID and flags.
 const CAPABILITY_LEN: usize = 5;
 const RANGE_LEN: usize = 12;
+/// Groups in one TLV, all of one VLAN.
+pub(super) const GROUPS_MAX: usize = (255 - SUB_LEN) / RECORD_LEN;
+/// Header of a sub-TLV, topology, VLAN, number of records.
+const SUB_LEN: usize = 7;
+const RECORD_LEN: usize = 7;
+/// What a group takes at most: a TLV of its own.
+const GROUP_LEN_MAX: usize = TLV_HEADER_LEN + SUB_LEN + RECORD_LEN;
 
 /// The smallest part of what we say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Item {
     /// A link; `nth` tells parallel links of one cost apart.
     Link { neighbor: NodeId, cost: u32, nth: u16 },
-    /// A range of VLANs, first and last, and how often we have ceased to be the forwarder of any of them.
-    Vlans(u16, u16, u32),
+    /// A range of VLANs that are alike.
+    Vlans(u16, u16, Interest),
+    /// An IP multicast group that is listened to.
+    Group(Group),
+}
+
+/// What is said of a range of VLANs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Interest {
+    /// How often we have ceased to be the forwarder of any of them.
+    pub(super) forwarder_lost: u32,
+    /// Whether every group of IPv4 is wanted, and every one of IPv6.
+    pub(super) all_groups: (bool, bool),
 }
 
 impl Item {
@@ -44,6 +63,7 @@ impl Item {
 struct Load {
     links: usize,
     ranges: usize,
+    groups: usize,
 }
 
 impl Load {
@@ -51,6 +71,7 @@ impl Load {
         match item {
             Item::Link { .. } => Self { links: self.links + 1, ..self },
             Item::Vlans(..) => Self { ranges: self.ranges + 1, ..self },
+            Item::Group(_) => Self { groups: self.groups + 1, ..self },
         }
     }
 
@@ -58,7 +79,8 @@ impl Load {
     fn len_bytes(self) -> usize {
         let links = self.links * REACH_LEN + self.links.div_ceil(REACH_MAX) * TLV_HEADER_LEN;
         let capability = TLV_HEADER_LEN + CAPABILITY_LEN;
-        links + self.ranges * RANGE_LEN + self.ranges.div_ceil(RANGES_MAX) * capability
+        let ranges = self.ranges * RANGE_LEN + self.ranges.div_ceil(RANGES_MAX) * capability;
+        links + ranges + self.groups * GROUP_LEN_MAX
     }
 }
 
@@ -131,7 +153,7 @@ mod tests {
     use super::*;
 
     fn ranges(vlans: impl IntoIterator<Item = u16>) -> BTreeSet<Item> {
-        vlans.into_iter().map(|vlan| Item::Vlans(vlan, vlan, 0)).collect()
+        vlans.into_iter().map(|vlan| Item::Vlans(vlan, vlan, Interest::default())).collect()
     }
 
     #[test]
@@ -151,11 +173,13 @@ mod tests {
     fn what_changes_stays_where_it_was() {
         let mut packing = Packing::default();
         let room = |_| 40;
-        let of = |list: &[(u16, u16)]| list.iter().map(|(first, last)| Item::Vlans(*first, *last, 0)).collect();
+        let of = |list: &[(u16, u16)]| {
+            list.iter().map(|(first, last)| Item::Vlans(*first, *last, Interest::default())).collect()
+        };
         assert!(packing.pack(&of(&[(1, 1), (3, 3), (10, 19)]), room));
-        assert_eq!(packing.places[&Item::Vlans(10, 19, 0)], 1);
+        assert_eq!(packing.places[&Item::Vlans(10, 19, Interest::default())], 1);
         assert!(packing.pack(&of(&[(3, 3), (9, 19)]), room));
-        assert_eq!(packing.places[&Item::Vlans(9, 19, 0)], 1, "though there is room in the first");
+        assert_eq!(packing.places[&Item::Vlans(9, 19, Interest::default())], 1, "though there is room in the first");
     }
 
     #[test]

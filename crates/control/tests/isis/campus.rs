@@ -12,7 +12,7 @@ use weft_wire::isis::view::LspFlags;
 use weft_wire::isis::{LspId, Pdu, Tlv};
 use weft_wire::vlan::VlanSet;
 
-use super::net::{Faults, Net, system};
+use super::net::{Faults, Net, listeners, system};
 use super::oracle::Oracle;
 use super::topology::{Cable, Topology};
 
@@ -80,7 +80,7 @@ pub(crate) fn settle_roots(net: &mut Net, node: usize, rng: &mut Pcg64Mcg) {
 }
 
 /// One life of a campus.
-fn live(seed: u64, keys: Option<&KeyChain>) -> u64 {
+fn live(seed: u64, keys: Option<&KeyChain>, listen: bool) -> u64 {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let nodes = if seed % 25 == 24 { 40 } else { rng.random_range(2..14) };
     let echo_ns = (seed % 2) * 400 * NS_PER_MS;
@@ -91,12 +91,19 @@ fn live(seed: u64, keys: Option<&KeyChain>) -> u64 {
         net.nodes[node].vlans = vlans(&mut rng);
         settle_roots(&mut net, node, &mut rng);
         net.nodes[node].keys = keys.cloned();
+        if listen {
+            net.nodes[node].listeners = listeners(&mut rng);
+        }
         net.run_to(net.now_ns + rng.random_range(0..200 * NS_PER_MS));
         net.boot(node, false);
     }
     for _ in 0..rng.random_range(0..60) {
         net.run_to(net.now_ns + rng.random_range(0..2 * NS_PER_S));
         upset(&mut net, &mut rng);
+        if listen {
+            let node = rng.random_range(0..nodes);
+            net.set_listeners(node, listeners(&mut rng));
+        }
     }
     net.faults = Faults::default();
     net.run_to(net.now_ns + 30 * NS_PER_S);
@@ -111,18 +118,24 @@ fn live(seed: u64, keys: Option<&KeyChain>) -> u64 {
 
 #[test]
 fn after_quiet_everybody_holds_the_oracles_routes() {
-    live_all("isis-campus", SEEDS, None);
+    live_all("isis-campus", SEEDS, None, false);
 }
 
 /// The same campuses, one in five of them, with a key and the faults that they had: nothing is lost by it.
 #[test]
 fn after_quiet_everybody_holds_the_oracles_routes_with_keys_too() {
-    live_all("isis-campus-keys", SEEDS.step_by(5), Some(&super::authentication::chain(&[1])));
+    live_all("isis-campus-keys", SEEDS.step_by(5), Some(&super::authentication::chain(&[1])), false);
 }
 
-fn live_all(simulator: &str, seeds: impl Iterator<Item = u64>, keys: Option<&KeyChain>) {
+/// Campuses whose end stations listen to some groups and not to others.
+#[test]
+fn after_quiet_everybody_prunes_the_groups_that_the_oracle_prunes() {
+    live_all("isis-campus-groups", SEEDS.step_by(2), None, true);
+}
+
+fn live_all(simulator: &str, seeds: impl Iterator<Item = u64>, keys: Option<&KeyChain>, listen: bool) {
     let mut pdus = 0;
-    weft_needs::each_seed(simulator, seeds, |seed| pdus += live(seed, keys));
+    weft_needs::each_seed(simulator, seeds, |seed| pdus += live(seed, keys, listen));
     assert!(pdus > 0);
 }
 

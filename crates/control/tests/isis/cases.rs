@@ -13,16 +13,18 @@ use std::path::{Path, PathBuf};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use weft_control::isis::{
-    AdjacencyState, Bounds, Config, Forwarding, Input, LinkKind, Output, PortConfig, PortId, RBridge, Timing,
+    AdjacencyState, Bounds, Config, Forwarding, Input, LinkKind, Output, PortConfig, PortId, RBridge, Timing, TreePort,
     TreeState, Wish,
 };
 use weft_control::{Machine, NS_PER_MS, NS_PER_S};
 use weft_wire::ethernet::MacAddress;
+use weft_wire::isis::group::GroupSub;
 use weft_wire::isis::hello::{HandshakeState, PortSub};
 use weft_wire::isis::lsp::{CapabilitySub, TreeList};
 use weft_wire::isis::pdu::{LanHello, Lsp, Mtu, P2pHello};
 use weft_wire::isis::tlv::LspEntry;
 use weft_wire::isis::{LspId, NodeId, Pdu, SystemId, Tlv};
+use weft_wire::listener::{Group, Listeners};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 use weft_wire::trill::channel::Echo;
 use weft_wire::vlan::VlanSet;
@@ -119,7 +121,8 @@ impl Case {
         Ok(())
     }
 
-    /// One input: `port-up P`, `port-down P`, `wait 5s`, `overload on`, `vlans 10-19`, or a PDU on port P from node N:
+    /// One input: `port-up P`, `port-down P`, `wait 5s`, `overload on`, `vlans 10-19`,
+    /// `listen 10:01005e010203,..` (to nothing else; `-`: to nothing), or a PDU on port P from node N:
     /// `hello P N ..`, `lsp P N ID ..`, `csnp P N ..`, `psnp P N ..`, `mtu-probe P N LEN`, `mtu-ack P N`, `lan-hello P N`.
     fn act(&mut self, words: &[&str]) {
         match *words {
@@ -132,6 +135,12 @@ impl Case {
                 let (first, last) = pair(range, '-');
                 vlans.add_range(first.parse().unwrap(), last.parse().unwrap());
                 self.put(Input::Interest(vlans));
+            }
+            ["listen", list] => {
+                self.put(Input::Listeners(Listeners {
+                    groups: groups(list).into_iter().collect(),
+                    ..Listeners::default()
+                }));
             }
             [kind, port, node, ref rest @ ..] => {
                 let node: u8 = node.parse().unwrap();
@@ -294,7 +303,7 @@ fn changes(old: &Forwarding, new: &Forwarding) -> Vec<String> {
     }
     let differ = |(_, old, new): &&(_, TreeState, TreeState)| (old.depth, &old.ports) != (new.depth, &new.ports);
     for (root, _, new) in pairs.iter().filter(differ) {
-        let ports = new.ports.iter().map(|branch| format!("{}{:?}", branch.port.0, branch.vlans));
+        let ports = new.ports.iter().map(|branch| format!("{}{:?}{}", branch.port.0, branch.vlans, pruned(branch)));
         lines.push(format!("tree {root:#06x} depth {} ports {}", new.depth, listed(ports, " ")));
     }
     for nickname in differing(&old.routes, &new.routes) {
@@ -302,6 +311,29 @@ fn changes(old: &Forwarding, new: &Forwarding) -> Vec<String> {
         lines.push(format!("route {nickname:#06x} via {}", listed(hops, ",")));
     }
     lines
+}
+
+/// What a branch wants of groups, unless it is everything.
+fn pruned(branch: &TreePort) -> String {
+    let Listeners { all_ipv4, all_ipv6, groups } = &branch.listeners;
+    if *all_ipv4 == branch.vlans && *all_ipv6 == branch.vlans {
+        return String::new();
+    }
+    format!("/4{all_ipv4:?}/6{all_ipv6:?}/{}", listed(groups.iter().map(|group| told(group.vlan, group.mac.0)), ","))
+}
+
+fn told(vlan: u16, [a, b, c, d, e, f]: [u8; 6]) -> String {
+    format!("{vlan}:{a:02x}{b:02x}{c:02x}{d:02x}{e:02x}{f:02x}")
+}
+
+/// `10:01005e010203,..`
+fn groups(list: &str) -> Vec<Group> {
+    let group = |text: &str| {
+        let (vlan, mac) = pair(text, ':');
+        let [.., a, b, c, d, e, f] = u64::from_str_radix(mac, 16).unwrap().to_be_bytes();
+        Group { vlan: vlan.parse().unwrap(), mac: MacAddress([a, b, c, d, e, f]) }
+    };
+    list.split(',').filter(|text| *text != "-").map(group).collect()
 }
 
 fn listed(items: impl Iterator<Item = String>, between: &str) -> String {
@@ -357,7 +389,7 @@ fn hello(port: u32, node: u8, rest: &[&str]) -> P2pHello {
     hello
 }
 
-/// `reach=me:10,3:20`, `nickname=0x22/0x40[/0x8000]`, `vlans=10-19`, `overload`, `trees=COMPUTE/MAX`,
+/// `reach=me:10,3:20`, `nickname=0x22/0x40[/0x8000]`, `vlans=10-19`, `groups=10:01005e010203,..`, `overload`, `trees=COMPUTE/MAX`,
 /// `roots=START:0x22,0x33;START:..`, `unsigned` (a withdrawal that does not say by whom).
 fn says(rest: &[&str]) -> Says {
     let reach = value(rest, "reach").into_iter().flat_map(|list| list.split(','));
@@ -375,6 +407,7 @@ fn says(rest: &[&str]) -> Says {
         reach: reach.collect(),
         nicknames: nicknames.collect(),
         vlans: vlans.map(|(first, last)| (first.parse().unwrap(), last.parse().unwrap())),
+        groups: value(rest, "groups").map(groups),
         overloaded: rest.contains(&"overload"),
         trees: value(rest, "trees").map(|text| {
             let (compute, most) = pair(text, '/');
@@ -429,6 +462,13 @@ fn describe_lsp(lsp: &Lsp) -> String {
                 received_from.iter().for_each(|from| write!(text, " from={}", node(from.node())).unwrap());
             }
             Tlv::Hostname(name) if lsp.lifetime_s == 0 => write!(text, " host={}", name.escape_ascii()).unwrap(),
+            Tlv::Groups(subs) => subs.iter().for_each(|sub| match sub {
+                GroupSub::Mac(groups) => groups
+                    .records
+                    .iter()
+                    .for_each(|record| write!(text, " group={}", told(groups.vlan, record.group)).unwrap()),
+                other => panic!("never sent: {other:?}"),
+            }),
             Tlv::Capability { subs, .. } => subs.iter().for_each(|sub| describe_sub(sub, &mut text)),
             _ => {}
         }
@@ -442,7 +482,13 @@ fn describe_sub(sub: &CapabilitySub, text: &mut String) {
             write!(text, " nickname={:#06x}/{:#04x}", record.nickname, record.priority).unwrap();
         }),
         CapabilitySub::InterestedVlans(interest) => {
-            write!(text, " vlans={}-{}", interest.start_vlan, interest.end_vlan).unwrap();
+            let all = match (interest.all_ipv4_groups, interest.all_ipv6_groups) {
+                (true, true) => "",
+                (true, false) => "/m4",
+                (false, true) => "/m6",
+                (false, false) => "/listed",
+            };
+            write!(text, " vlans={}-{}{all}", interest.start_vlan, interest.end_vlan).unwrap();
         }
         CapabilitySub::TreesUsed(list) => {
             list.roots.iter().for_each(|root| write!(text, " uses={root:#06x}").unwrap());

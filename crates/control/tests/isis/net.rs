@@ -12,6 +12,7 @@ use weft_control::isis::{
 use weft_control::{Machine, NS_PER_MS};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
+use weft_wire::listener::{Group, Listeners};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 use weft_wire::vlan::VlanSet;
 
@@ -24,6 +25,8 @@ pub(crate) struct Node {
     pub(crate) bridge: Option<RBridge>,
     pub(crate) system: SystemId,
     pub(crate) vlans: VlanSet,
+    /// IP multicast groups that its end stations listen to.
+    pub(crate) listeners: Listeners,
     pub(crate) root_priority: u16,
     /// How many trees it can compute, and asks for.
     pub(crate) trees_max: u16,
@@ -52,7 +55,36 @@ impl Node {
         self.access.values().for_each(|carried| vlans.add_all(carried));
         vlans
     }
+
+    /// What its LSPs have to say about groups.
+    pub(crate) fn listened(&self) -> Listeners {
+        let interest = self.interest();
+        let within = |all: &VlanSet| all.iter().filter(|vlan| interest.contains(*vlan)).collect();
+        let groups = self.listeners.groups.iter().filter(|group| interest.contains(group.vlan));
+        Listeners {
+            all_ipv4: within(&self.listeners.all_ipv4),
+            all_ipv6: within(&self.listeners.all_ipv6),
+            groups: groups.copied().collect(),
+        }
+    }
 }
+
+/// Some groups of few, so that several listen to the same, and now and then all of a VLAN.
+pub(crate) fn listeners(rng: &mut Pcg64Mcg) -> Listeners {
+    let mut all = || (1..120).filter(|_| rng.random_range(0..10) == 0).collect();
+    let (all_ipv4, all_ipv6) = (all(), all());
+    let group =
+        |rng: &mut Pcg64Mcg| Group { vlan: rng.random_range(1..110), mac: GROUPS[rng.random_range(0..GROUPS.len())] };
+    let count = [0, 5, 50, 500][rng.random_range(0..4)];
+    Listeners { all_ipv4, all_ipv6, groups: (0..count).map(|_| group(rng)).collect() }
+}
+
+/// Two of IPv4, one of IPv6.
+pub(crate) const GROUPS: [MacAddress; 3] = [
+    MacAddress([0x01, 0x00, 0x5e, 0x01, 0x02, 0x03]),
+    MacAddress([0x01, 0x00, 0x5e, 0x7f, 0x00, 0x01]),
+    MacAddress([0x33, 0x33, 0x00, 0x01, 0x00, 0x03]),
+];
 
 /// A link and its two ends.
 #[derive(Clone, Copy, Debug)]
@@ -180,6 +212,7 @@ impl Net {
             trees_max: 1,
             wish: Wish::Any,
             vlans: VlanSet::default(),
+            listeners: Listeners::to_all(),
             overloaded: false,
             keys: None,
             nickname: None,
@@ -261,6 +294,7 @@ impl Net {
         if overloaded {
             self.handle(node, Input::Overload(true));
         }
+        self.set_listeners(node, self.nodes[node].listeners.clone());
         for (at, place) in self.by_port[node].clone().into_iter().enumerate() {
             let is_up = match place {
                 Place::End(link, _) => self.links[link].is_up,
@@ -312,6 +346,11 @@ impl Net {
     pub(crate) fn set_vlans(&mut self, node: usize, vlans: VlanSet) {
         self.nodes[node].vlans = vlans.clone();
         self.handle(node, Input::Interest(vlans));
+    }
+
+    pub(crate) fn set_listeners(&mut self, node: usize, listeners: Listeners) {
+        self.nodes[node].listeners = listeners.clone();
+        self.handle(node, Input::Listeners(listeners));
     }
 
     /// Lets everything happen up to `until_ns`.

@@ -7,10 +7,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use weft_control::isis::{Hop, PortId, RBridge, TreeState};
+use weft_control::isis::{Hop, PortId, RBridge, TreePort, TreeState};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::lsp::CapabilitySub;
 use weft_wire::isis::{NodeId, Pdu, SystemId, Tlv};
+use weft_wire::listener::Listeners;
 use weft_wire::vlan::VlanSet;
 
 use super::broadcast;
@@ -215,17 +216,22 @@ impl<'a> Oracle<'a> {
         if !on_tree(me) {
             return tree;
         }
-        let mut branches: BTreeMap<PortId, VlanSet> = BTreeMap::new();
+        let mut branches: BTreeMap<PortId, (VlanSet, Listeners)> = BTreeMap::new();
         for node in (0..self.nodes).filter(|node| *node != me && on_tree(*node)) {
             let way = way(&parents, node, me);
             let port = self.tree_port(me, way[way.len() - 2]);
             // A shared link is no hop.
             let steps = way.iter().filter(|vertex| **vertex < self.nodes).count() - 1;
             tree.depth = tree.depth.max(steps as u16);
-            branches.entry(port).or_default().add_all(&self.net.nodes[node].interest());
+            let (vlans, listeners) = branches.entry(port).or_default();
+            vlans.add_all(&self.net.nodes[node].interest());
+            let theirs = self.net.nodes[node].listened();
+            listeners.all_ipv4.add_all(&theirs.all_ipv4);
+            listeners.all_ipv6.add_all(&theirs.all_ipv6);
+            listeners.groups.extend(theirs.groups);
             tree.rpf.insert(self.nickname(node).unwrap_or(0), port);
         }
-        let ports = branches.into_iter().map(|(port, vlans)| weft_control::isis::TreePort { port, vlans });
+        let ports = branches.into_iter().map(|(port, (vlans, listeners))| TreePort { port, vlans, listeners });
         tree.ports = ports.collect();
         tree
     }

@@ -3,12 +3,14 @@
 
 use weft_control::isis::PortId;
 use weft_wire::ethernet::MacAddress;
+use weft_wire::isis::group::{GroupRecord, GroupSub, Groups};
 use weft_wire::isis::hello::{HandshakeState, PortSub, ThreeWay, VlanFlags};
 use weft_wire::isis::lsp::{CapabilitySub, InterestedVlans, NicknameRecord, Reach, TreeList};
 use weft_wire::isis::pdu::{Csnp, Lsp, P2pHello, Psnp};
 use weft_wire::isis::tlv::LspEntry;
 use weft_wire::isis::view::LspFlags;
 use weft_wire::isis::{LspId, Pdu, SystemId, Tlv};
+use weft_wire::listener::Group;
 
 /// The RBridge under test.
 pub(crate) const ME: u8 = 1;
@@ -58,6 +60,8 @@ pub(crate) struct Says {
     /// Nickname, priority, root priority.
     pub(crate) nicknames: Vec<(u16, u8, u16)>,
     pub(crate) vlans: Option<(u16, u16)>,
+    /// IP multicast groups that it listens to; `None`: all of them, for it does not snoop.
+    pub(crate) groups: Option<Vec<Group>>,
     pub(crate) overloaded: bool,
     /// Trees that it asks for, and that it can compute.
     pub(crate) trees: Option<(u16, u16)>,
@@ -78,8 +82,8 @@ pub(crate) fn lsp(id: LspId, sequence: u32, lifetime_s: u16, says: &Says) -> Pdu
     if let Some((start_vlan, end_vlan)) = says.vlans {
         subs.push(CapabilitySub::InterestedVlans(InterestedVlans {
             nickname: 0,
-            all_ipv4_groups: true,
-            all_ipv6_groups: true,
+            all_ipv4_groups: says.groups.is_none(),
+            all_ipv6_groups: says.groups.is_none(),
             esadi: false,
             start_vlan,
             end_vlan,
@@ -94,6 +98,10 @@ pub(crate) fn lsp(id: LspId, sequence: u32, lifetime_s: u16, says: &Says) -> Pdu
     let reach = says.reach.iter().map(|(node, cost)| Reach::plain(system(*node).node(), *cost)).collect();
     let mut tlvs = vec![Tlv::Areas(vec![vec![0]]), Tlv::Protocols(vec![0xc0])];
     tlvs.extend([Tlv::Capability { router_id: 1, flags: 0, subs }, Tlv::Reach(reach)]);
+    tlvs.extend(says.groups.iter().flatten().map(|group| {
+        let records = vec![GroupRecord { group: group.mac.0, sources: vec![] }];
+        Tlv::Groups(vec![GroupSub::Mac(Groups { topology: 0, vlan: group.vlan, records })])
+    }));
     if lifetime_s == 0 {
         let signature = Tlv::PurgeOriginator { originator: system(9), received_from: None };
         tlvs = if says.unsigned { vec![] } else { vec![signature] };

@@ -16,7 +16,7 @@ use weft_wire::vlan::VlanSet;
 
 use super::campus::{fast, settle_roots, upset, vlans};
 use super::lan::Seat;
-use super::net::{Faults, Net};
+use super::net::{Faults, Net, listeners};
 use super::oracle::Oracle;
 use super::shared::no_two_carry;
 use super::topology::Topology;
@@ -79,7 +79,7 @@ fn lsps_issued(net: &Net) -> u64 {
 }
 
 /// One life of a campus.
-fn live(seed: u64, keys: Option<&KeyChain>) -> u64 {
+fn live(seed: u64, keys: Option<&KeyChain>, listen: bool) -> u64 {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let nodes = rng.random_range(3..11);
     let mut net = Net::new(&Topology::random_with_lans(nodes, &mut rng), seed, timing());
@@ -89,6 +89,9 @@ fn live(seed: u64, keys: Option<&KeyChain>) -> u64 {
         net.nodes[node].vlans = vlans(&mut rng);
         settle_roots(&mut net, node, &mut rng);
         net.nodes[node].keys = keys.cloned();
+        if listen {
+            net.nodes[node].listeners = listeners(&mut rng);
+        }
         let pause_ns = rng.random_range(0..200 * NS_PER_MS);
         run(&mut net, pause_ns);
         net.boot(node, false);
@@ -96,7 +99,15 @@ fn live(seed: u64, keys: Option<&KeyChain>) -> u64 {
     for _ in 0..rng.random_range(0..40) {
         let pause_ns = rng.random_range(0..4 * NS_PER_S);
         run(&mut net, pause_ns);
-        if net.links.is_empty() || rng.random() { upset_lan(&mut net, &mut rng) } else { upset(&mut net, &mut rng) }
+        if net.links.is_empty() || rng.random() {
+            upset_lan(&mut net, &mut rng)
+        } else {
+            upset(&mut net, &mut rng)
+        }
+        if listen {
+            let node = rng.random_range(0..nodes);
+            net.set_listeners(node, listeners(&mut rng));
+        }
     }
     net.faults = Faults::default();
     net.run_to(net.now_ns + 60 * NS_PER_S);
@@ -197,18 +208,24 @@ fn forged_hello() -> Vec<u8> {
     Pdu::LanHello(hello).emit().unwrap()
 }
 
-fn live_all(simulator: &str, seeds: impl Iterator<Item = u64>, keys: Option<&KeyChain>) {
+fn live_all(simulator: &str, seeds: impl Iterator<Item = u64>, keys: Option<&KeyChain>, listen: bool) {
     let mut pdus = 0;
-    weft_needs::each_seed(simulator, seeds, |seed| pdus += live(seed, keys));
+    weft_needs::each_seed(simulator, seeds, |seed| pdus += live(seed, keys, listen));
     assert!(pdus > 0);
 }
 
 #[test]
 fn after_quiet_everybody_is_what_the_oracle_says() {
-    live_all("isis-shared", SEEDS, None);
+    live_all("isis-shared", SEEDS, None, false);
 }
 
 #[test]
 fn after_quiet_everybody_is_what_the_oracle_says_with_keys_too() {
-    live_all("isis-shared-keys", SEEDS.step_by(6), Some(&super::authentication::chain(&[1])));
+    live_all("isis-shared-keys", SEEDS.step_by(6), Some(&super::authentication::chain(&[1])), false);
+}
+
+/// The same campuses, one in three, whose end stations listen to some groups and not to others.
+#[test]
+fn after_quiet_everybody_prunes_the_groups_that_the_oracle_prunes() {
+    live_all("isis-shared-groups", SEEDS.step_by(3), None, true);
 }

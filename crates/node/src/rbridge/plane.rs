@@ -110,6 +110,7 @@ fn tree_of(tree: &TreeState, neighbors: &Neighbors) -> Tree {
 #[cfg(test)]
 mod tests {
     use weft_control::isis::TreePort;
+    use weft_wire::listener::Listeners;
 
     use super::*;
 
@@ -131,7 +132,11 @@ mod tests {
 
     fn forwarding() -> Forwarding {
         let hop = |port: u16| Hop { port: PortId(port), mac: mac(port as u8) };
-        let branch = |port| TreePort { port: PortId(port), vlans: [10, 11].into_iter().collect() };
+        let branch = |port| TreePort {
+            port: PortId(port),
+            vlans: [10, 11].into_iter().collect(),
+            listeners: Listeners::to_all(),
+        };
         let tree = |number| TreeState {
             number,
             depth: 3,

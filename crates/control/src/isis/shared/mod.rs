@@ -21,7 +21,7 @@ use weft_wire::vlan::VlanSet;
 use super::RBridge;
 use super::adjacency::State;
 use super::config::{LinkKind, PortConfig, PortId, Role, SharedConfig};
-use super::packing::{Item, REACH_MAX};
+use super::packing::{Interest, Item, REACH_MAX};
 use super::port::{Peer, Port};
 use election::Election;
 use forwarder::Forwarder;
@@ -186,15 +186,18 @@ impl RBridge {
     /// The VLANs as ranges of which we have ceased to be forwarder equally often, on all ports together (RFC 6325 section 4.8.3).
     pub(super) fn alike(&self, vlans: &VlanSet) -> impl Iterator<Item = Item> + use<> {
         let shared = || self.ports.iter().filter_map(|port| port.shared.as_ref());
-        let lost = |vlan: u16| shared().map(|shared| shared.forwarder.lost(vlan)).fold(0, u32::wrapping_add);
-        let mut ranges: Vec<(u16, u16, u32)> = Vec::new();
-        for (vlan, lost) in vlans.iter().map(|vlan| (vlan, lost(vlan))) {
+        let said = |vlan: u16| Interest {
+            forwarder_lost: shared().map(|shared| shared.forwarder.lost(vlan)).fold(0, u32::wrapping_add),
+            all_groups: (self.listeners.all_ipv4.contains(vlan), self.listeners.all_ipv6.contains(vlan)),
+        };
+        let mut ranges: Vec<(u16, u16, Interest)> = Vec::new();
+        for (vlan, said) in vlans.iter().map(|vlan| (vlan, said(vlan))) {
             match ranges.last_mut() {
-                Some((_, last, before)) if *last + 1 == vlan && *before == lost => *last = vlan,
-                _ => ranges.push((vlan, vlan, lost)),
+                Some((_, last, before)) if *last + 1 == vlan && *before == said => *last = vlan,
+                _ => ranges.push((vlan, vlan, said)),
             }
         }
-        ranges.into_iter().map(|(first, last, lost)| Item::Vlans(first, last, lost))
+        ranges.into_iter().map(|(first, last, said)| Item::Vlans(first, last, said))
     }
 
     /// Shared links that we speak for, with what their LSPs say: everybody there, at no cost.
