@@ -233,14 +233,18 @@ int trill_shared(struct xdp_md *ctx)
 
 /* The copy that leaves by a link: if the VLAN is wanted there. */
 INLINE enum trill_outcome copy_to_link(ctx_t *ctx, const struct trill_fib *fib, __u32 port, struct trill_start *start,
-				       __u16 vlan)
+				       const struct grouped *frame)
 {
 	const struct trill_port *out = &fib->ports[port];
-	const struct trill_tree *tree = NULL;
+	__u32 place = TRILL_TREES_MAX;
 
 	if (start->header.flags & bpf_htons(HEADER_MULTI))
-		tree = tree_of(fib, host16(start->header.egress));
-	if (!tree || !(tree->vlan_ports[vlan] >> port & 1) || gets_no_link_copy(&start->outer, port))
+		place = place_of_tree(fib, host16(start->header.egress));
+	if (place >= TRILL_TREES_MAX || gets_no_link_copy(&start->outer, port))
+		return TRILL_COPY_PRUNED;
+	__u64 links = fib->tree[place & (TRILL_TREES_MAX - 1)].vlan_ports[frame->about & VLAN_MASK], natives = 0;
+	prune(fib, frame, place, &links, &natives);
+	if (!(links >> port & 1))
 		return TRILL_COPY_PRUNED;
 	if (is_longer(ctx, out->frame_max))
 		return TRILL_TOO_LONG;
@@ -250,11 +254,16 @@ INLINE enum trill_outcome copy_to_link(ctx_t *ctx, const struct trill_fib *fib, 
 
 /* The copy that leaves by a native port: out of TRILL, if the port is in the VLAN. */
 INLINE enum trill_outcome copy_to_native(ctx_t *ctx, const struct trill_fib *fib, __u32 port, struct trill_start *start,
-					 __u16 vlan)
+					 const struct grouped *frame)
 {
+	__u64 links = 0, natives = ~0ULL;
+	__u16 vlan = frame->about & VLAN_MASK;
 	int has_flags = !!(start->header.flags & bpf_htons(HEADER_FLAGS));
 
 	if (!carries(fib, port, vlan) || gets_no_native_copy(&start->outer, port))
+		return TRILL_COPY_PRUNED;
+	prune(fib, frame, 0, &links, &natives);
+	if (!(natives >> port & 1))
 		return TRILL_COPY_PRUNED;
 	if (has_flags && bpf_ntohl(*(__be32 *)&start->inner) & FLAG_CRITICAL_TO_EGRESS)
 		return TRILL_CRITICAL_FLAG;
@@ -276,8 +285,10 @@ INLINE enum trill_outcome copy_to(ctx_t *ctx, const struct trill_fib *fib, __u32
 		if ((void *)(inner + 1) > cursor.end)
 			return TRILL_MALFORMED;
 	}
-	__u16 vlan = host16(inner->control) & VLAN_MASK;
-	return is_link ? copy_to_link(ctx, fib, port, start, vlan) : copy_to_native(ctx, fib, port, start, vlan);
+	__u32 before = (const void *)(inner + 1) - cursor.at;
+	struct grouped frame =
+		grouped(ctx, fib, mac_at(inner), before, host16(inner->control) & VLAN_MASK, inner->type);
+	return is_link ? copy_to_link(ctx, fib, port, start, &frame) : copy_to_native(ctx, fib, port, start, &frame);
 }
 
 INLINE int finish_copy(struct xdp_md *ctx, int is_link)

@@ -15,6 +15,8 @@
 #define TRILL_VLANS 4096
 #define TRILL_NICKNAMES 65536
 #define TRILL_INTERFACES 65536
+#define TRILL_BUCKETS 2048 /* of listeners */
+#define TRILL_BUCKET_SIZE 4
 
 /* Longer frames may be in several buffers, if such long ones can come in at all. */
 #define TRILL_WHOLE_MAX ((__u16)2000)
@@ -64,12 +66,30 @@ struct trill_tree {
 	__u8 rpf[TRILL_NICKNAMES]; /* by ingress nickname: the port that its frames come by; 0: none */
 };
 
+/*
+ * Who gets frames for an IP multicast group in a VLAN (RFC 6325 4.5.5). Of a family's groups that nobody listens to in particular,
+ * the entry of its group 0 tells: behind these ports all of them are wanted. Without that entry the VLAN is not pruned by groups.
+ */
+struct trill_listeners {
+	__u64 group; /* as `station` makes a key of MAC and VLAN; 0: none; TRILL_MORE */
+	__u64 native_ports;
+	__u64 tree_ports[TRILL_TREES_MAX]; /* by place of the tree: branches */
+};
+
+/* The last entry of a bucket that has not enough room: what is not found there is not pruned. */
+#define TRILL_MORE ((__u64)0xffffffffffffffff)
+
+#define TRILL_SNOOPS ((__u8)1) /* what stations and routers say about groups is told */
+#define TRILL_PRUNES ((__u8)2) /* there are listeners in the table */
+
 /* Everything that forwarding goes by. There are two tables, of which one is in use: a change is one atomic swap. */
 struct trill_fib {
 	__u16 own_nickname; /* 0: none yet */
 	__u8 own_tree; /* place of the tree that native frames are sent on, plus 1; 0: none */
 	__u8 hop_count; /* of unicast frames that come in here */
 	__u32 hash_seed; /* unlike other RBridges', or all would choose alike */
+	__u8 groups; /* TRILL_SNOOPS, TRILL_PRUNES */
+	__u8 reserved[7];
 	struct trill_port ports[TRILL_PORTS];
 	__u32 route[TRILL_NICKNAMES]; /* by egress nickname as on the wire: group << 8 | hops; 0: no such RBridge */
 	struct trill_hop group[TRILL_GROUPS][TRILL_HOPS_MAX];
@@ -77,6 +97,7 @@ struct trill_fib {
 	__u64 sharers[TRILL_PORTS][TRILL_SHARERS]; /* a shared link's neighbours as `mac_at` reads them, in order; then ~0 */
 	__u8 port_of[TRILL_INTERFACES]; /* port number by interface index */
 	struct trill_tree tree[TRILL_TREES_MAX];
+	struct trill_listeners listeners[TRILL_BUCKETS][TRILL_BUCKET_SIZE];
 };
 
 /* Nicknames are dealt to CPUs in so many clusters, by their lowest bits. */
@@ -145,6 +166,21 @@ struct trill_tapped {
 	__u8 bytes[TRILL_TAP_BYTES];
 };
 
+/* A packet of IGMP or MLD, from its IP header on. */
+#define TRILL_TOLD_BYTES 1500
+#define TRILL_TOLD_RING_BYTES (1 << 18)
+#define TRILL_TOLD_PER_S 1000 /* that one port may bring; as many at once after a pause */
+
+struct trill_told {
+	__u16 vlan;
+	__u16 kept;     /* bytes that follow */
+	__be16 ethertype;
+	__u8 port;      /* that it came by */
+	__u8 from_tree; /* 1: from another RBridge */
+	__u8 bytes[TRILL_TOLD_BYTES];
+	__u8 reserved[4];
+};
+
 /*
  * What became of a frame, one counter for each port that it came by (of copies: left by) and outcome. First those that
  * the stack gets, then those that were sent, then copies, then drops in the order in which they are looked for.
@@ -202,7 +238,7 @@ struct trill_tapped {
 	X(NO_ROUTE)          /* dropped: no route to the RBridge that the station is behind */ \
 	X(NO_NICKNAME)       /* dropped: for another RBridge while we have no nickname */ \
 	X(STORM_LIMIT)       /* dropped: for a group or an unknown station, more than a port may send */ \
-	X(NO_RECEIVER)       /* dropped: nobody else is in the VLAN */ \
+	X(NO_RECEIVER)       /* dropped: nobody else is in the VLAN, or listens to the group */ \
 	X(TOO_LONG)          /* dropped: longer than the port takes */ \
 	X(TOO_LONG_TO_COPY)  /* dropped: for several ports, and longer than the kernel copies */ \
 	X(GATEWAY_MALFORMED) /* dropped: for the gateway, no correct IPv4 packet */ \
@@ -212,7 +248,8 @@ struct trill_tapped {
 	X(FDB_FULL)          /* beside the outcome: the source was not learned, the table is full, or other RBridges' part of it */ \
 	X(PORT_FULL)         /* beside the outcome: the source was not learned, the port has as many stations as it may */ \
 	X(NICKNAME_FULL)     /* beside the outcome: the source was not learned, its RBridge has as many stations as it may */ \
-	X(FDB_MOVED)         /* beside the outcome: the source was somewhere else before */
+	X(FDB_MOVED)         /* beside the outcome: the source was somewhere else before */ \
+	X(NOT_SNOOPED)       /* beside the outcome: a packet of IGMP or MLD, more than a port may bring the daemon */
 
 /* Frames for the daemon, of IS-IS and of channels, that a link may bring: so many a second, as many at once after a pause. */
 #define TRILL_CONTROL_PER_S 20000

@@ -12,6 +12,7 @@ use weft_datapath::frame::Verdict;
 use weft_datapath::trill::abi::{OUTCOMES, SHARERS};
 use weft_datapath::trill::{Elision, Place, PortKind};
 use weft_wire::ethernet::MacAddress;
+use weft_wire::listener::{Group, Listeners};
 use weft_wire::vlan::VlanSet;
 
 const SHARED: u8 = 7;
@@ -29,6 +30,9 @@ fn one_in(random: &mut Random, n: u64) -> bool {
 
 fn mac(random: &mut Random) -> [u8; 6] {
     let known = [NEAR_STATION, SECOND_STATION, FAR_STATION, LOST_STATION, NOBODY, GATEWAY, BROADCAST, ALL_EGRESS];
+    if one_in(random, 5) {
+        return pick(random, &[GROUP_4, GROUP_4, GROUP_6, ALL_SYSTEMS, SOLICITED]);
+    }
     match random.below(12) {
         0 => [0x01, 0x80, 0xc2, 0, 0, random.below(0x50) as u8],
         1 => port_mac(random.below(8) as u8),
@@ -59,6 +63,13 @@ fn packet(random: &mut Random) -> (u16, Vec<u8>) {
     if one_in(random, 8) {
         let place = random.below(20) as usize;
         bytes[place] ^= 1 << random.below(8);
+    }
+    if one_in(random, 10) {
+        let kind = pick(random, &[0x11, 0x12, 0x16, 0x17, 0x22, 0x30]);
+        return (0x0800, igmp(kind, [239, 1, 2, 3]));
+    }
+    if one_in(random, 10) {
+        return (0x86dd, mld(pick(random, &[130, 131, 132, 143, 135])));
     }
     match random.below(8) {
         0 => (0x0806, arp(pick(random, &[1, 2]), (NOBODY, host(random)), ([0; 6], host(random)))),
@@ -144,6 +155,37 @@ fn native(random: &mut Random) -> Vec<u8> {
     }
 }
 
+type ByPort = BTreeMap<u8, Listeners>;
+
+/// Of ports to end stations, and of branches.
+fn random_listeners(random: &mut Random) -> (ByPort, ByPort) {
+    let mut of = |ports: &[u8]| {
+        let mut by_port = ByPort::new();
+        for port in ports {
+            if one_in(random, 4) {
+                continue;
+            }
+            let mut listeners = Listeners::default();
+            for vlan in [10, 20, 30] {
+                if one_in(random, 4) {
+                    listeners.all_ipv4.add_range(vlan, vlan);
+                }
+                if one_in(random, 4) {
+                    listeners.all_ipv6.add_range(vlan, vlan);
+                }
+                for group in [GROUP_4, GROUP_6, ALL_SYSTEMS] {
+                    if one_in(random, 3) {
+                        listeners.groups.insert(Group { vlan, mac: MacAddress(group) });
+                    }
+                }
+            }
+            by_port.insert(*port, listeners);
+        }
+        by_port
+    };
+    (of(&[ACCESS_10, OTHER_10, ACCESS_20, TRUNK, SHARED]), of(&[LINK_A, LINK_B, SHARED]))
+}
+
 fn cut(random: &mut Random, frame: Vec<u8>) -> Vec<u8> {
     let length = if one_in(random, 12) { 14 + random.below(60) as usize } else { frame.len() };
     frame[..length.min(frame.len())].to_vec()
@@ -178,6 +220,16 @@ fn programs_and_model_agree() {
             tree.branches.extend((round % 2 == 0).then_some((SHARED, wanted)));
             tree.rpf.insert(WIDE, if round % 2 == 0 { SHARED } else { LINK_B });
         };
+        // Who listens to what; in every fourth round nobody says so.
+        let listening = (round % 4 != 3).then(|| random_listeners(&mut random));
+        let listen = |fib: &mut weft_datapath::trill::Fib| {
+            let (natives, trees) = listening.clone().unwrap_or_default();
+            fib.listeners = natives;
+            fib.trees.values_mut().for_each(|tree| tree.listeners = trees.clone());
+            fib.snoops = round % 2 == 0;
+        };
+        rb.datapath.change(listen).unwrap();
+        listen(&mut model.fib);
         rb.datapath.change(edit).unwrap();
         rb.datapath.change(share).unwrap();
         edit(&mut model.fib);
@@ -224,6 +276,7 @@ fn programs_and_model_agree() {
         "storm_limit",
         "port_full",
         "nickname_full",
+        "not_snooped",
         "fdb_full",
         "fdb_moved",
     ];

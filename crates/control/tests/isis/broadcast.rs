@@ -4,7 +4,6 @@
 
 use weft_control::isis::PortId;
 use weft_wire::ethernet::MacAddress;
-
 use weft_wire::listener::{Family, Group, Listeners};
 use weft_wire::vlan::VlanSet;
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "trill_gateway.h"
+#include "trill_listeners.h"
 
 /* What is known of a native frame once its headers are read. */
 struct native {
@@ -121,14 +122,22 @@ INLINE enum trill_outcome flood(ctx_t *ctx, const struct trill_fib *fib, const s
 	__u32 place = fib->own_tree - 1;
 	__u64 header = header_word(0, 0, 0);
 
+	struct cursor cursor = frame_of(ctx);
+
 	if (!is_within_storm(port_of(fib, ctx->ingress_ifindex))) /* also of what went through the gateway */
 		return TRILL_STORM_LIMIT;
+	if (cursor.at + ETH_LENGTH > cursor.end)
+		return TRILL_MALFORMED;
+	__u32 before = ETH_LENGTH + (frame->tagged ? VLAN_LENGTH : 0);
+	struct grouped to = grouped(ctx, fib, mac_at(cursor.at), before, vlan, frame->type);
+	snoop(ctx, fib, &to, port, 0);
 	if (fib->own_nickname && place < TRILL_TREES_MAX) {
 		const struct trill_tree *tree = &fib->tree[place & (TRILL_TREES_MAX - 1)];
 
 		links = tree->vlan_ports[vlan];
 		header = header_word(HEADER_MULTI | tree->hop_count, tree->root, fib->own_nickname);
 	}
+	prune(fib, &to, place, &links, &natives);
 	enum trill_outcome outcome = copies(ctx, links, natives, way, TRILL_INGRESS_FLOOD);
 	if (outcome != TRILL_INGRESS_FLOOD)
 		return outcome;

@@ -7,6 +7,7 @@
 
 #include "trill_deliver.h"
 #include "trill_learn.h"
+#include "trill_listeners.h"
 
 #define ACCEPTED TRILL_OUTCOME_COUNT
 
@@ -143,14 +144,15 @@ INLINE enum trill_outcome egress(ctx_t *ctx, const struct trill_fib *fib, struct
 	return decapsulate(ctx, &fib->ports[way->port], vlan, TRILL_EGRESS);
 }
 
-INLINE const struct trill_tree *tree_of(const struct trill_fib *fib, __u16 root)
+/* Place of the tree; TRILL_TREES_MAX: there is none. */
+INLINE __u32 place_of_tree(const struct trill_fib *fib, __u16 root)
 {
 #pragma unroll
-	for (int i = 0; i < TRILL_TREES_MAX; i++) {
+	for (__u32 i = 0; i < TRILL_TREES_MAX; i++) {
 		if (fib->tree[i].root == root)
-			return &fib->tree[i];
+			return i;
 	}
-	return NULL;
+	return TRILL_TREES_MAX;
 }
 
 /* Step 10. The hop count goes down before the frame is copied; each copy gets its outer source as it leaves. */
@@ -159,9 +161,10 @@ INLINE enum trill_outcome along_tree(ctx_t *ctx, const struct trill_fib *fib, st
 {
 	__u16 ingress = host16(start->header.ingress);
 	__u16 vlan = host16(inner->control) & VLAN_MASK;
-	const struct trill_tree *tree = tree_of(fib, host16(start->header.egress));
+	__u32 place = place_of_tree(fib, host16(start->header.egress));
+	const struct trill_tree *tree = &fib->tree[place & (TRILL_TREES_MAX - 1)];
 
-	if (!tree)
+	if (place >= TRILL_TREES_MAX)
 		return TRILL_UNKNOWN_TREE;
 	if (!route_to(fib, ingress))
 		return TRILL_UNKNOWN_INGRESS;
@@ -178,12 +181,18 @@ INLINE enum trill_outcome along_tree(ctx_t *ctx, const struct trill_fib *fib, st
 		return TRILL_INNER_CONTROL;
 	if (is_bad_source(source_of(macs)))
 		return TRILL_BAD_SOURCE;
-	__u64 native = fib->native_ports[vlan];
-	if (native)
+	__u64 links = tree->vlan_ports[vlan] & ~(1ULL << port), natives = fib->native_ports[vlan];
+	struct cursor cursor = frame_of(ctx);
+	__u32 before = (const void *)inner - cursor.at;
+	struct grouped to = grouped(ctx, fib, destination_of(macs), before + sizeof(*inner), vlan, inner->type);
+	if (natives) {
 		learn(source_of(macs), vlan, ingress, port);
+		snoop(ctx, fib, &to, port, 1);
+	}
+	prune(fib, &to, place, &links, &natives);
 	((__u8 *)&start->header)[1] -= 1;
 	mark_copies(&start->outer, way, port, 0);
-	return copies(ctx, tree->vlan_ports[vlan] & ~(1ULL << port), native, way, TRILL_TREE_FLOOD);
+	return copies(ctx, links, natives, way, TRILL_TREE_FLOOD);
 }
 
 /* An accepted frame whose header is not plain: a tree's, or one with a flags word. */

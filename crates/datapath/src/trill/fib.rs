@@ -7,13 +7,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
 
 use weft_wire::ethernet::{self, MacAddress};
+use weft_wire::listener::Listeners;
 use weft_wire::trill::{HOP_COUNT_MAX, elided, nickname};
 use weft_wire::vlan::VlanSet;
 
 use super::abi::{
     GROUPS, HOPS_MAX, INTERFACES, PORTS, SHARERS, TREES_MAX, TRILL_ELIDES_BOTH, TRILL_ELIDES_IN, TRILL_LINK,
-    TRILL_SHARED, TRILL_WHOLE_MAX, TrillFib, TrillHop, TrillPort, TrillTree,
+    TRILL_PRUNES, TRILL_SHARED, TRILL_SNOOPS, TRILL_WHOLE_MAX, TrillFib, TrillHop, TrillListeners, TrillPort,
+    TrillTree,
 };
+use super::groups;
 use crate::abi::Abi;
 use crate::error::DatapathError;
 
@@ -45,6 +48,10 @@ pub struct Fib {
     pub trees: BTreeMap<u16, Tree>,
     /// Root of the tree that frames which come in here are sent on.
     pub own_tree: Option<u16>,
+    /// What is said about IP multicast groups is handed on to user space.
+    pub snoops: bool,
+    /// Groups that somebody behind a port to end stations listens to; a port that is not here wants all.
+    pub listeners: BTreeMap<u8, Listeners>,
 }
 
 /// A port.
@@ -102,6 +109,15 @@ pub enum Elision {
 }
 
 impl PortKind {
+    /// Whether it carries frames of the VLAN's end stations.
+    pub(super) fn carries(&self, vlan: u16) -> bool {
+        match self {
+            Self::Native { untagged, tagged } => *untagged == Some(vlan) || tagged.contains(vlan),
+            Self::Shared { carried, .. } => carried.contains(vlan),
+            Self::Link { .. } => false,
+        }
+    }
+
     /// A port whose stations know nothing of VLANs.
     pub fn access(vlan: u16) -> Self {
         Self::Native { untagged: Some(vlan), tagged: VlanSet::default() }
@@ -139,6 +155,8 @@ pub struct Tree {
     pub hop_count: u8,
     /// The ports that are branches, each with the VLANs that somebody behind it is interested in.
     pub branches: BTreeMap<u8, VlanSet>,
+    /// The IP multicast groups of them; a branch that is not here wants all.
+    pub listeners: BTreeMap<u8, Listeners>,
     /// By ingress nickname, the only port that its frames are accepted from.
     pub rpf: BTreeMap<u16, u8>,
 }
@@ -231,10 +249,11 @@ impl Fib {
                 table.put(offset_of!(TrillFib, own_tree), &[place as u8 + 1]);
             }
         }
+        table.put_listeners(self);
         Ok(table.0)
     }
 
-    /// The value of a table in use; `None` for anything that [`Self::encode`] does not make.
+    /// The value of a table in use, but for who listens to which groups; `None` for anything that [`Self::encode`] does not make.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         if bytes.len() != size_of::<TrillFib>() {
             return None;
@@ -384,6 +403,15 @@ impl Table {
         Ok(())
     }
 
+    fn put_listeners(&mut self, fib: &Fib) {
+        let wanted = groups::wanted(fib);
+        let prunes = if wanted.is_empty() { 0 } else { TRILL_PRUNES };
+        self.put(offset_of!(TrillFib, groups), &[prunes | if fib.snoops { TRILL_SNOOPS } else { 0 }]);
+        for (place, entry) in groups::places(&wanted) {
+            self.put(offset_of!(TrillFib, listeners) + place * size_of::<TrillListeners>(), entry.bytes());
+        }
+    }
+
     fn put_tree(&mut self, place: usize, root: u16, tree: &Tree) {
         self.put(tree_at(place) + offset_of!(TrillTree, root), &root.to_ne_bytes());
         self.put(tree_at(place) + offset_of!(TrillTree, hop_count), &[tree.hop_count]);
@@ -491,6 +519,7 @@ impl Image<'_> {
             hop_count: self.0[tree_at(place) + offset_of!(TrillTree, hop_count)],
             branches: branches.map(|port| (*port, wanted(*port).collect())).collect(),
             rpf: ingresses.filter(|(_, port)| *port != 0).collect(),
+            listeners: BTreeMap::new(),
         };
         Some((root, tree))
     }
@@ -539,6 +568,7 @@ mod tests {
             hop_count: 9,
             branches: [(1, VlanSet::of_ranges(&[(1, 4094)])), (2, VlanSet::default())].into(),
             rpf: [(1, 1), (0xffbf, 2)].into(),
+            ..Tree::default()
         };
         Fib {
             nickname: Some(5),
@@ -548,6 +578,7 @@ mod tests {
             routes: routes.into(),
             trees: [(1, tree.clone()), (77, tree)].into(),
             own_tree: Some(77),
+            ..Fib::default()
         }
     }
 

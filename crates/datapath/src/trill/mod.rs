@@ -14,10 +14,12 @@
 pub mod abi;
 mod attach;
 mod fib;
+mod groups;
 mod maps;
 mod spread;
 mod stations;
 mod tap;
+mod told;
 
 use std::path::{Path, PathBuf};
 
@@ -30,6 +32,7 @@ pub use maps::{HostRoute, PortCounters, RBridgeMaps};
 pub use spread::CLUSTERS;
 pub use stations::{Place, Station};
 pub use tap::{Tap, Tapped};
+pub use told::{Snooped, Told};
 
 use crate::error::DatapathError;
 use crate::frame::{self, FrameOutput};
@@ -38,7 +41,7 @@ use crate::table::Table;
 use crate::{interface, object};
 use attach::PortLink;
 
-const MAPS: [&str; 13] = [
+const MAPS: [&str; 14] = [
     maps::FIBS[0],
     maps::FIBS[1],
     maps::STATE,
@@ -52,6 +55,7 @@ const MAPS: [&str; 13] = [
     COPIES,
     tap::RING,
     tap::EVERY,
+    told::RING,
 ];
 const PORTS: &str = "trill_ports";
 const COPIES: &str = "trill_copies";
@@ -165,7 +169,8 @@ impl RBridgeDatapath {
         datapath.maps.forget(|_| false)?;
         datapath.maps.forget_what_was_found()?;
         match datapath.maps.fib()? {
-            Some(running) => datapath.fib = running,
+            // Who listened to which groups is not read back: all get them until it is known again.
+            Some(running) => datapath.install(running)?,
             None => datapath.install(Fib {
                 hop_count: weft_wire::trill::HOP_COUNT_MAX,
                 hash_seed: config.hash_seed,
@@ -188,6 +193,14 @@ impl RBridgeDatapath {
         let mut fib = self.fib.clone();
         edit(&mut fib);
         if fib == self.fib { Ok(()) } else { self.install(fib) }
+    }
+
+    /// What is said about IP multicast groups, while [`Fib::snoops`] is set.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn snooped(&self) -> Result<Snooped, DatapathError> {
+        Snooped::of_object(&self.object)
     }
 
     /// Tables, stations and counters.
@@ -262,10 +275,12 @@ impl RBridgeDatapath {
     pub fn remove_port(&mut self, number: u8) -> Result<(), DatapathError> {
         self.change(|fib| {
             fib.ports.remove(&number);
+            fib.listeners.remove(&number);
             fib.routes.values_mut().for_each(|hops| hops.retain(|hop| hop.port != number));
             fib.routes.retain(|_, hops| !hops.is_empty());
             for tree in fib.trees.values_mut() {
                 tree.branches.remove(&number);
+                tree.listeners.remove(&number);
                 tree.rpf.retain(|_, port| *port != number);
             }
         })?;

@@ -174,6 +174,7 @@ pub fn tables(fib: &mut Fib, switch: usize) {
     let tree = Tree {
         hop_count: 8,
         branches: branches.into_iter().map(|port| (port as u8, interested(port))).collect(),
+        listeners: std::collections::BTreeMap::new(),
         rpf: (1..=6).filter(|from| *from != switch).map(|from| (nickname(from), via(from) as u8)).collect(),
     };
     fib.trees = [(nickname(6), tree)].into();

@@ -43,6 +43,12 @@ pub const NOBODY: [u8; 6] = [0x02, 0, 0, 0, 0x30, 0x01];
 pub const GATEWAY: [u8; 6] = [0x02, 0, 0, 0, 0x40, 0x01];
 pub const BROADCAST: [u8; 6] = [0xff; 6];
 
+/// IP multicast groups, two that are pruned and two that never are.
+pub const GROUP_4: [u8; 6] = [0x01, 0x00, 0x5e, 0x01, 0x02, 0x03];
+pub const GROUP_6: [u8; 6] = [0x33, 0x33, 0x00, 0x01, 0x00, 0x03];
+pub const ALL_SYSTEMS: [u8; 6] = [0x01, 0x00, 0x5e, 0x00, 0x00, 0x01];
+pub const SOLICITED: [u8; 6] = [0x33, 0x33, 0xff, 0x00, 0x00, 0x03];
+
 pub const GATEWAY_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 10, 1);
 pub const FAR_HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 20, 2);
 pub const NEAR_HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 20, 3);
@@ -86,6 +92,7 @@ fn edit(fib: &mut Fib) {
         hop_count: TREE_HOP_COUNT,
         branches: [(LINK_A, VlanSet::of_ranges(&[(10, 30)])), (LINK_B, VlanSet::of_ranges(&[(10, 10)]))].into(),
         rpf: [(NEAR, LINK_A), (FAR, LINK_A), (WIDE, LINK_B)].into(),
+        ..Tree::default()
     };
     fib.trees =
         [(NEAR, tree), (WIDE, Tree { hop_count: 1, branches: [(LINK_B, VlanSet::all())].into(), ..Tree::default() })]
@@ -274,6 +281,19 @@ impl Frame {
     pub fn untagged(&self) -> Vec<u8> {
         ethernet(self.inner_destination, self.inner_source, self.kind, &self.payload)
     }
+}
+
+/// A message of IGMP in its packet.
+pub fn igmp(kind: u8, group: [u8; 4]) -> Vec<u8> {
+    let payload = [&[kind, 0, 0, 0][..], &group].concat();
+    Ipv4 { destination: group.into(), protocol: 2, ttl: 1, options: vec![0x94, 4, 0, 0], payload, ..Ipv4::default() }
+        .bytes()
+}
+
+/// A message of MLD in its packet, behind its router alert.
+pub fn mld(kind: u8) -> Vec<u8> {
+    let header = [&[0x60, 0, 0, 0, 0, 32, 0, 1][..], &[0xfe; 32]].concat();
+    [&header[..], &[58, 0, 5, 2, 0, 0, 1, 0], &[kind; 1], &[0; 23]].concat()
 }
 
 /// A native frame with a tag.

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
 use weft_datapath::trill::{Elision, Fib, HostRoute, Place, PortKind, Tree};
+use weft_wire::ethernet::MacAddress;
+use weft_wire::listener::{Group, Listeners};
 
 use super::checksum;
 use super::trill::{ALL_EGRESS, ALL_RBRIDGES, host_routes, stations};
@@ -263,7 +265,7 @@ impl Model {
         if !self.native_ports(vlan).is_empty() {
             self.learn(source, vlan, Place::RBridge(ingress));
         }
-        if self.receivers(Some(&tree), vlan, port, 0).is_empty() {
+        if self.receivers(Some((root, &tree)), &frame[inner..], port, 0).is_empty() {
             return drop_as("no_receiver");
         }
         frame[15] -= 1;
@@ -345,13 +347,12 @@ impl Model {
 
     /// `but`: the native port that gets none, if any.
     fn flood(&self, port: u8, but: u8, inner: &[u8]) -> Step<Decision> {
-        let vlan = u16_at(inner, 14) & 0xfff;
         let tree = self
             .fib
             .own_tree
             .and_then(|root| self.fib.trees.get_key_value(&root))
             .filter(|_| self.fib.nickname.is_some());
-        if self.receivers(tree.map(|(_, tree)| tree), vlan, 0, but).is_empty() {
+        if self.receivers(tree.map(|(root, tree)| (*root, tree)), inner, 0, but).is_empty() {
             return drop_as("no_receiver");
         }
         let header = match tree {
@@ -436,10 +437,15 @@ impl Model {
     }
 
     /// Ports that get the frame in TRILL, but for one, and those that get it natively, but for one.
-    fn receivers(&self, tree: Option<&Tree>, vlan: u16, no_link: u8, no_native: u8) -> Vec<u8> {
-        let branches = tree.iter().flat_map(|tree| &tree.branches).filter(|(_, vlans)| vlans.contains(vlan));
-        let links = branches.map(|(port, _)| *port).filter(|port| *port != no_link);
-        links.chain(self.native_ports(vlan).into_iter().filter(|port| *port != no_native)).collect()
+    fn receivers(&self, tree: Option<(u16, &Tree)>, inner: &[u8], no_link: u8, no_native: u8) -> Vec<u8> {
+        let vlan = u16_at(inner, 14) & 0xfff;
+        let wants = |listeners: Option<&Listeners>| listeners.is_none_or(|listeners| is_wanted(inner, vlan, listeners));
+        let branches =
+            tree.iter().flat_map(|(_, tree)| tree.branches.iter().map(|(port, vlans)| (*tree, *port, vlans)));
+        let carrying = branches.filter(|(_, port, vlans)| vlans.contains(vlan) && *port != no_link);
+        let links = carrying.filter(|(tree, port, _)| wants(tree.listeners.get(port))).map(|(_, port, _)| port);
+        let natives = self.native_ports(vlan).into_iter().filter(|port| *port != no_native);
+        links.chain(natives.filter(|port| wants(self.fib.listeners.get(port)))).collect()
     }
 
     /// An inner frame as it leaves by a native port.
@@ -450,6 +456,30 @@ impl Model {
     fn fits(&self, port: u8, native: &[u8]) -> Step<()> {
         let tag = if u16_at(native, 12) == 0x8100 { 4 } else { 0 };
         if native.len() > self.fib.ports[&port].mtu as usize + 14 + tag { drop_as("too_long") } else { Ok(()) }
+    }
+}
+
+/// Whether somebody there gets a frame, by its destination; of IGMP's and MLD's reports only those who get all groups.
+fn is_wanted(inner: &[u8], vlan: u16, listeners: &Listeners) -> bool {
+    let (destination, packet) = (mac(inner, 0), &inner[18..]);
+    let is_group = destination[0] % 2 == 1;
+    let is_ipv4 = u16_at(inner, 16) == 0x0800;
+    let igmp = || is_ipv4 && packet.len() >= 20 && packet[9] == 2 && packet.len() > usize::from(packet[0] & 15) * 4;
+    let kind = match u16_at(inner, 16) {
+        0x0800 if igmp() => packet[usize::from(packet[0] & 15) * 4],
+        0x86dd if packet.len() >= 49 && packet[6] == 0 && packet[40..42] == [58, 0] => packet[48],
+        _ => 0,
+    };
+    let all = |is_ipv4| if is_ipv4 { &listeners.all_ipv4 } else { &listeners.all_ipv6 }.contains(vlan);
+    if is_group && [0x12, 0x16, 0x17, 0x22, 131, 132, 143].contains(&kind) {
+        return all(is_ipv4);
+    }
+    let is_listed = listeners.groups.contains(&Group { vlan, mac: MacAddress(destination) });
+    match destination {
+        [1, 0, 0x5e, 0, 0, _] | [0x33, 0x33, 0, 0, 0, _] | [0x33, 0x33, 0xff, ..] => true,
+        [1, 0, 0x5e, 0..=0x7f, ..] => all(true) || is_listed,
+        [0x33, 0x33, ..] => all(false) || is_listed,
+        _ => true,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_control::isis::{Forwarding, Hop, PortId, TreeState};
+use weft_control::isis::{Forwarding, Hop, PortId, TreePort, TreeState};
 use weft_datapath::trill::abi::HOPS_MAX;
 use weft_datapath::trill::{self, Elision, Fib, Port, PortKind, Tree};
 use weft_wire::ethernet::MacAddress;
@@ -43,6 +43,7 @@ pub(super) fn keep(fib: &mut Fib, neighbors: &Neighbors) {
     fib.routes.retain(|_, hops| !hops.is_empty());
     for tree in fib.trees.values_mut() {
         tree.branches.retain(|port, _| is_there(port));
+        tree.listeners.retain(|port, _| is_there(port));
         tree.rpf.retain(|_, port| is_there(port));
     }
 }
@@ -98,18 +99,19 @@ fn there(port: PortId, neighbors: &Neighbors) -> Option<u8> {
 }
 
 fn tree_of(tree: &TreeState, neighbors: &Neighbors) -> Tree {
-    let branches = tree.ports.iter().filter_map(|branch| Some((there(branch.port, neighbors)?, branch.vlans.clone())));
+    let branches = || tree.ports.iter().filter_map(|branch| Some((there(branch.port, neighbors)?, branch)));
+    let prunes = |(_, branch): &(u8, &TreePort)| !branch.listeners.want_all_of(&branch.vlans);
     Tree {
         // One more than the distance to the farthest RBridge, so that a tree that grew by a hop carries at once.
         hop_count: u8::try_from(tree.depth + 1).unwrap_or(HOP_COUNT_MAX).min(HOP_COUNT_MAX),
-        branches: branches.collect(),
+        branches: branches().map(|(port, branch)| (port, branch.vlans.clone())).collect(),
+        listeners: branches().filter(prunes).map(|(port, branch)| (port, branch.listeners.clone())).collect(),
         rpf: tree.rpf.iter().filter_map(|(ingress, port)| Some((*ingress, there(*port, neighbors)?))).collect(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use weft_control::isis::TreePort;
     use weft_wire::listener::Listeners;
 
     use super::*;

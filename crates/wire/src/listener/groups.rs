@@ -46,6 +46,11 @@ impl Listeners {
         }
     }
 
+    /// Whether all groups of these VLANs are wanted.
+    pub fn want_all_of(&self, vlans: &VlanSet) -> bool {
+        vlans.iter().all(|vlan| self.all_ipv4.contains(vlan) && self.all_ipv6.contains(vlan))
+    }
+
     /// What either wants.
     pub fn add(&mut self, other: &Self) {
         self.all_ipv4.add_all(&other.all_ipv4);
