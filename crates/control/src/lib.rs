@@ -7,6 +7,7 @@
 //! * [`agent`]: the VL2 agent's cache of mappings and its look-ups (VL2 4.2.1, 4.3)
 //! * [`directory`]: the state of a directory server: updates, answers, log records (VL2 4.3)
 //! * [`isis`]: the control plane of an RBridge (RFC 6325, 7176, 7177, 7780)
+//! * [`snooper`]: which IP multicast groups stations listen to (RFC 6325 4.7, RFC 4541)
 //! * [`address`]: the AA block and locators, shared by both
 //! * [`tor`]: what a ToR reports of packets for AAs that are not behind it (VL2 4.3.2)
 //! * [`vtep`]: a VXLAN tunnel end point: its settings, their differences, directory-driven forwarding (RFC 7348)
@@ -18,6 +19,7 @@ pub mod address;
 pub mod agent;
 pub mod directory;
 pub mod isis;
+pub mod snooper;
 pub mod tally;
 pub mod tor;
 pub mod vtep;
