@@ -171,6 +171,8 @@ pub(crate) enum RBridgeWhat {
     Tree,
     /// From which port frames of each tree and ingress are accepted
     Rpf,
+    /// IP multicast groups, and who listens to them
+    Groups,
     /// Where each station is
     Fdb,
     /// The settings in force, as TOML

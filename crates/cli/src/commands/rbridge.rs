@@ -2,7 +2,7 @@
 
 use weft_node::DaemonKind;
 use weft_node::rbridge::protocol::{
-    AdjacencyRow, FdbRow, HopRow, LspRow, NicknameRow, RouteRow, RpfRow, SharedRow, Shown, TreeRow, What,
+    AdjacencyRow, FdbRow, GroupRow, HopRow, LspRow, NicknameRow, RouteRow, RpfRow, SharedRow, Shown, TreeRow, What,
 };
 
 use super::daemon::{Document, Running, counter_table};
@@ -22,6 +22,7 @@ pub(super) fn show(args: ShowArgs<RBridgeWhat>) -> Result<(), Failure> {
         RBridgeWhat::Route => What::Route,
         RBridgeWhat::Tree => What::Tree,
         RBridgeWhat::Rpf => What::Rpf,
+        RBridgeWhat::Groups => What::Groups,
         RBridgeWhat::Fdb => What::Fdb,
     };
     let shown: Shown = running.shown(what)?;
@@ -37,6 +38,7 @@ fn table(shown: &Shown, format: Output) -> Rows {
         Shown::Routes(routes) => route_table(routes),
         Shown::Trees(trees) => tree_table(trees),
         Shown::Rpf(rpf) => rpf_table(rpf),
+        Shown::Groups(groups) => group_table(groups),
         Shown::Stations(stations) => fdb_table(stations),
         Shown::Counters(groups) => counter_table(groups, format),
     }
@@ -193,6 +195,15 @@ fn rpf_table(rpf: &[RpfRow]) -> Rows {
             row.port.to_string(),
             row.interface.clone(),
         ]);
+    }
+    rows
+}
+
+fn group_table(groups: &[GroupRow]) -> Rows {
+    let mut rows = Rows::new(&["VLANs", "group", "interfaces", "RBridges"]);
+    let listed = |names: &[String]| if names.is_empty() { "-".to_owned() } else { names.join(",") };
+    for row in groups {
+        rows.push(vec![row.vlans.clone(), row.group.clone(), listed(&row.interfaces), listed(&row.rbridges)]);
     }
     rows
 }

@@ -1,7 +1,6 @@
 //! What one fragment of an LSP says that routes, trees and nicknames depend on, read once when it comes in.
 
-use weft_wire::ethernet::MacAddress;
-use weft_wire::isis::group::{GroupSub, Groups};
+use weft_wire::isis::group::GroupSub;
 use weft_wire::isis::lsp::{CapabilitySub, InterestedVlans, NicknameRecord, TreeList};
 use weft_wire::isis::{NodeId, Tlv, View};
 use weft_wire::listener::Group;
@@ -60,7 +59,7 @@ impl Digest {
     fn take(&mut self, tlv: Tlv) {
         match tlv {
             Tlv::Reach(neighbors) => self.neighbors.extend(neighbors.iter().map(|reach| (reach.node, reach.metric))),
-            Tlv::Groups(subs) => subs.into_iter().for_each(|sub| self.take_groups(sub)),
+            Tlv::Groups(subs) => self.groups.extend(subs.iter().flat_map(GroupSub::groups)),
             Tlv::Capability { subs, .. } => subs.into_iter().for_each(|sub| self.take_capability(sub)),
             _ => {}
         }
@@ -85,20 +84,5 @@ impl Digest {
             }
             _ => {}
         }
-    }
-
-    /// Of whatever kind the addresses are, frames show where Ethernet carries the group. Sources are not told apart.
-    fn take_groups(&mut self, sub: GroupSub) {
-        match sub {
-            GroupSub::Mac(groups) => self.add_groups(&groups, MacAddress),
-            GroupSub::Ipv4(groups) => self.add_groups(&groups, |group| MacAddress::of_ipv4_group(group.into())),
-            GroupSub::Ipv6(groups) => self.add_groups(&groups, |group| MacAddress::of_ipv6_group(group.into())),
-            GroupSub::Other { .. } => {}
-        }
-    }
-
-    fn add_groups<const N: usize>(&mut self, groups: &Groups<N>, mac: impl Fn([u8; N]) -> MacAddress) {
-        let told = groups.records.iter().map(|record| Group { vlan: groups.vlan, mac: mac(record.group) });
-        self.groups.extend(told.filter(|group| group.mac.is_group()));
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use weft_control::isis::Timing;
+use weft_control::{NS_PER_MS, NS_PER_S, snooper};
 
 use super::frames::Frames;
 use super::keys;
@@ -64,9 +65,42 @@ pub struct RBridgeConfig {
     /// Ports, 1 to 63 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub port: Vec<PortTable>,
+    /// Frames for IP multicast groups go where somebody listens; without this table they go everywhere in their VLAN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<GroupsTable>,
     /// Routing between VLANs at the RBridge where a packet comes in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayTable>,
+}
+
+/// Who listens to which IP multicast groups, by IGMP and MLD (RFC 6325 section 4.7, RFC 4541).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GroupsTable {
+    /// Whether stations are asked what they listen to. Switch it off where a multicast router asks.
+    pub query: bool,
+    /// Between two questions, seconds.
+    pub interval_s: u32,
+    /// Within that stations answer, milliseconds; until then nothing is pruned.
+    pub response_ms: u32,
+}
+
+impl Default for GroupsTable {
+    fn default() -> Self {
+        Self { query: true, interval_s: 125, response_ms: 10_000 }
+    }
+}
+
+impl GroupsTable {
+    pub(super) fn config(self) -> Result<snooper::Config, NodeError> {
+        let interval_ns = within("groups.interval_s", self.interval_s, 1..=31_744)? * NS_PER_S;
+        let response_ns = within("groups.response_ms", self.response_ms, 100..=3_174_400)? * NS_PER_MS;
+        if response_ns >= interval_ns {
+            let why = format!("{} is not below the interval of {} s", self.response_ms, self.interval_s);
+            return Err(NodeError::config("groups.response_ms", why));
+        }
+        Ok(snooper::Config { asks: self.query, interval_ns, response_ns })
+    }
 }
 
 /// How PDUs are signed and checked (RFC 5310, RFC 5304).
@@ -315,6 +349,7 @@ impl RBridgeConfig {
             storm_per_s: storm_per_s(),
             timing: TimingTable::default(),
             port: Vec::new(),
+            groups: None,
             gateway: None,
         }
     }
@@ -332,6 +367,7 @@ impl RBridgeConfig {
             PortTable::access("host1", 10),
             PortTable::trunk("host2", "10,20-30"),
         ];
+        config.groups = Some(GroupsTable::default());
         let address = |vlan: u16| format!("10.0.{vlan}.254/24");
         config.gateway = Some(GatewayTable {
             mac: "02:54:52:00:00:fe".to_owned(),

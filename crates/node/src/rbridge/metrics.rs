@@ -20,6 +20,15 @@ impl Daemon {
         to.tally("control_events", "What IS-IS did", "event", counters.events.iter());
         to.tally("dropped_pdus", "PDUs of IS-IS that were dropped", "reason", counters.dropped.iter());
         to.tally("faults", "What the daemon itself could not do, or left undone", "fault", self.io.iter());
+        if let Some(groups) = &self.groups {
+            let snooped = groups.snooper.counters();
+            to.tally("snooped", "What stations and routers said about IP multicast groups", "message", snooped.iter());
+            to.gauge(
+                "groups",
+                "IP multicast groups that stations of our ports listen to",
+                groups.snooper.all().groups.len(),
+            );
+        }
         let links = self.ports.all.iter().filter(|port| port.is_link());
         to.gauge("links", "Ports to other RBridges", links.count());
         let adjacencies = to.gauges("adjacencies", "Neighbours by how far both ends know of each other (RFC 7177)");

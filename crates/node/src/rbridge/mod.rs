@@ -8,6 +8,7 @@
 mod config;
 mod frames;
 mod gateway;
+mod groups;
 mod keys;
 mod metrics;
 mod plane;
@@ -43,14 +44,15 @@ use crate::stop::Stop;
 use crate::sys;
 use crate::watch::{Metrics, Readiness};
 use frames::Frames;
+use groups::Groups;
 use plane::{Carried, Neighbor, Neighbors};
 use ports::{Port, Ports};
 use protocol::{Answer, Request, Shown, What};
 use settings::{Kind, Settings, Shared};
 
 pub use config::{
-    AuthenticationTable, Capacity, GatewayHost, GatewayTable, GatewayVlan, KindText, PortTable, RBridgeConfig,
-    TimingTable, XdpChoice,
+    AuthenticationTable, Capacity, GatewayHost, GatewayTable, GatewayVlan, GroupsTable, KindText, PortTable,
+    RBridgeConfig, TimingTable, XdpChoice,
 };
 pub use keys::parse as parse_keys;
 
@@ -58,6 +60,7 @@ const FRAMES: u64 = 0;
 const LINKS: u64 = 1;
 const CHANNEL: u64 = 2;
 const BRIDGES: u64 = 3;
+const GROUPS: u64 = 4;
 
 /// Between two looks at the ports that are links. The kernel tells a loss of carrier by a message, but it sends no more
 /// than one in a second where several links fail together.
@@ -82,6 +85,10 @@ counted! {
         NotAttached = "not_attached",
         /// A BPDU that names no root of the bridges on a shared link.
         OddBpdu = "odd_bpdu",
+        /// A packet of IGMP or MLD that is not whole, or wrong.
+        OddListener = "odd_listener",
+        /// A question to stations could not be sent.
+        NotAsked = "not_asked",
         /// How long stations of shared links are served was not taken; it is told again.
         NotProlonged = "not_prolonged",
         /// Stations could not be forgotten.
@@ -112,6 +119,8 @@ struct Daemon {
     cards: Cards,
     ports: Ports,
     frames: Frames,
+    /// Without it all stations get what is for any group.
+    groups: Option<Groups>,
     clock: Clock,
     tick_at_ns: u64,
     look_at_ns: u64,
@@ -129,6 +138,7 @@ impl Daemon {
     fn begin(&mut self) {
         self.tick();
         self.put(Input::Deadline);
+        self.tell_groups();
         for place in 0..self.ports.all.len() {
             self.port_begins(place);
         }
@@ -215,8 +225,11 @@ impl Daemon {
         let before: Vec<u16> = self.datapath.fib().routes.keys().copied().collect();
         let was_carried = plane::carried(self.datapath.fib());
         let resumes = self.resumes;
+        let listeners = self.groups.as_ref().map(Groups::pruned);
         let told = self.datapath.change(|fib| {
             plane::set_carried(fib, &carried);
+            fib.snoops = listeners.is_some();
+            fib.listeners = listeners.unwrap_or_default();
             if resumes {
                 plane::keep(fib, &neighbors);
             } else {
@@ -392,6 +405,7 @@ impl runner::Daemon for Daemon {
             spread: settings.spread_cpus.clone(),
             pin_dir: config.pin_dir.clone(),
         })?;
+        let groups = settings.groups.map(|groups| Groups::open(groups, &ports, &datapath)).transpose()?;
         let is_fresh = datapath.fib().ports.is_empty();
         let mut cards = Cards::open(&config.socket)?;
         let begun = attach(&mut datapath, &mut cards, &ports, &settings)
@@ -419,6 +433,7 @@ impl runner::Daemon for Daemon {
             cards,
             ports,
             frames,
+            groups,
             clock: Clock::start(),
             tick_at_ns: 0,
             look_at_ns: 0,
@@ -442,6 +457,7 @@ impl runner::Daemon for Daemon {
         poller.add(&self.frames, FRAMES)?;
         poller.add(self.frames.channel(), CHANNEL)?;
         poller.add(self.frames.bridges(), BRIDGES)?;
+        self.groups.iter().try_for_each(|groups| poller.add(&groups.snooped, GROUPS))?;
         poller.add(&self.ports, LINKS)
     }
 
@@ -450,6 +466,7 @@ impl runner::Daemon for Daemon {
             FRAMES => self.receive(),
             CHANNEL => self.receive_channel(),
             BRIDGES => self.receive_bridges(),
+            GROUPS => self.receive_groups(),
             _ => {
                 self.ports.drain();
                 self.look_at_ports(|_| true);
@@ -465,7 +482,11 @@ impl runner::Daemon for Daemon {
 
     fn next_deadline_ns(&self) -> Option<u64> {
         let control = self.control.next_deadline_ns();
-        [control, Some(self.tick_at_ns), Some(self.look_at_ns), Some(self.age_at_ns)].into_iter().flatten().min()
+        let groups = self.groups.as_ref().and_then(|groups| groups.snooper.next_deadline_ns());
+        [control, groups, Some(self.tick_at_ns), Some(self.look_at_ns), Some(self.age_at_ns)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn deadline(&mut self) -> Result<(), NodeError> {
@@ -480,6 +501,7 @@ impl runner::Daemon for Daemon {
         if self.age_at_ns <= now_ns {
             self.age();
         }
+        self.snoop_in_time();
         self.settle();
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use tracing::{info, warn};
 use weft_control::isis::{Input, PortId};
+use weft_control::snooper;
 use weft_datapath::trill::{Elision, Place, PortConfig, PortKind, RBridgeDatapath};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::{PDU_LEN_MIN, SystemId};
@@ -53,8 +54,20 @@ impl Port {
     }
 
     /// Whether end stations are behind it.
-    fn has_stations(&self) -> bool {
+    pub(super) fn has_stations(&self) -> bool {
         !matches!(self.settings.kind, Kind::Link { .. })
+    }
+
+    /// VLANs that end stations behind it may be in.
+    pub(super) fn vlans(&self) -> VlanSet {
+        let (untagged, tagged) = match &self.settings.kind {
+            Kind::Native { untagged, tagged } => (*untagged, &tagged[..]),
+            Kind::Shared(shared) => (Some(shared.untagged), &shared.tagged[..]),
+            Kind::Link { .. } => (None, &[][..]),
+        };
+        let mut vlans = VlanSet::of_ranges(tagged);
+        untagged.iter().for_each(|vlan| vlans.add_range(*vlan, *vlan));
+        vlans
     }
 
     /// VLAN of frames without a tag; 0 where that means nothing.
@@ -231,13 +244,16 @@ impl Daemon {
     /// Tells the control plane of a port that was there from the start.
     pub(super) fn port_begins(&mut self, place: usize) {
         let port = &self.ports.all[place];
-        let (id, is_up) = (port.id(), port.is_up());
+        let (id, number, is_up, has_stations) = (port.id(), port.settings.number, port.is_up(), port.has_stations());
         if let Err(error) = prepare(&mut self.cards, port) {
             warn!(%error, "port");
             self.io.add(IoFault::NotAttached);
         }
         if is_up && self.ports.all[place].is_link() {
             self.put(Input::PortUp(id));
+        }
+        if is_up && has_stations {
+            self.snoop(snooper::Input::PortUp(number));
         }
     }
 
@@ -289,6 +305,7 @@ impl Daemon {
         }
         if has_stations {
             self.forget(|station| station.place == Place::Port(number));
+            self.snoop(snooper::Input::PortDown(number));
         }
     }
 

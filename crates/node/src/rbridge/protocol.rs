@@ -1,5 +1,5 @@
-//! What an RBridge shows by its control socket ([`crate::socket`]): `{"show":"adjacency"}`, and shared, lsdb, nickname, route, tree, rpf, fdb,
-//! counters.
+//! What an RBridge shows by its control socket ([`crate::socket`]): `{"show":"adjacency"}`, and shared, lsdb, nickname, route, tree, rpf, groups,
+//! fdb, counters.
 
 use std::collections::BTreeMap;
 
@@ -31,6 +31,8 @@ pub enum What {
     Tree,
     /// Where frames of a tree must come from.
     Rpf,
+    /// IP multicast groups, and who listens to them.
+    Groups,
     /// Where stations are.
     Fdb,
     Counters,
@@ -53,6 +55,8 @@ pub enum Shown {
     Trees(Vec<TreeRow>),
     /// Reverse path checks by tree and ingress.
     Rpf(Vec<RpfRow>),
+    /// IP multicast groups by VLAN.
+    Groups(Vec<GroupRow>),
     /// Stations by VLAN and MAC.
     Stations(Vec<FdbRow>),
     /// Counters: of each group, numbers by name.
@@ -230,6 +234,19 @@ pub struct RpfRow {
     /// Number of the only port that they are accepted from.
     pub port: u8,
     pub interface: String,
+}
+
+/// Who listens to an IP multicast group, or to all of a family.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupRow {
+    /// In these VLANs, as `10,20-30`.
+    pub vlans: String,
+    /// The address that Ethernet carries the group to, or `all IPv4`, `all IPv6`: a router is there, or nobody snoops.
+    pub group: String,
+    /// Interfaces of our ports with listeners.
+    pub interfaces: Vec<String>,
+    /// Host names of the RBridges with listeners, or their system IDs.
+    pub rbridges: Vec<String>,
 }
 
 /// Where a station is.

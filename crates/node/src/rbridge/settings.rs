@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use weft_control::isis::{SharedConfig, Timing, cost_of_rate};
+use weft_control::snooper;
 use weft_datapath::offload::HIDDEN_FROM_XDP;
 use weft_datapath::trill::CLUSTERS;
 use weft_datapath::trill::abi::TREES_MAX;
@@ -13,7 +14,7 @@ use weft_wire::trill::nickname::{LARGEST, is_usable};
 use weft_wire::trill::{ALL_IS_IS_RBRIDGES, ALL_RBRIDGES};
 use weft_wire::vlan::VLAN_MAX;
 
-use super::config::{GatewayTable, KindText, PortTable, RBridgeConfig};
+use super::config::{GatewayTable, GroupsTable, KindText, PortTable, RBridgeConfig};
 use crate::cards::Needs;
 use crate::error::NodeError;
 use crate::settings_file::check_interface;
@@ -40,6 +41,8 @@ pub(super) struct Settings {
     pub(super) station_age_s: u32,
     /// CPUs that links' frames are spread over; none: they are not.
     pub(super) spread_cpus: Vec<u32>,
+    /// When stations are asked which groups they listen to; `None`: that is not found out.
+    pub(super) groups: Option<snooper::Config>,
     pub(super) gateway: Option<Gateway>,
 }
 
@@ -152,6 +155,7 @@ impl Settings {
             timing: config.timing.timing()?,
             station_age_s: config.timing.station_age()?,
             spread_cpus: config.spread_cpus.as_deref().map_or(Ok(Vec::new()), spread_cpus)?,
+            groups: config.groups.map(GroupsTable::config).transpose()?,
             gateway: config.gateway.as_ref().map(|table| Gateway::of(table, config)).transpose()?,
         })
     }

@@ -1,6 +1,6 @@
 //! An RBridge's state as it is shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_control::NS_PER_S;
 use weft_control::isis::{Adjacency, AdjacencyState, Hop, PortId, PortState, SharedLink, TreePort};
@@ -9,12 +9,13 @@ use weft_datapath::trill::{Place, Station};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::lsp::{CapabilitySub, NicknameRecord};
 use weft_wire::isis::{LspId, SystemId, Tlv, View};
+use weft_wire::listener::{Family, Group, Listeners};
 use weft_wire::vlan::VlanSet;
 
 use super::ports::Port;
 use super::protocol::{
-    AdjacencyRow, BranchRow, FdbRow, ForwarderRow, HopRow, LspRow, NicknameRow, RouteRow, RpfRow, SharedRow, Shown,
-    TreeRow, What,
+    AdjacencyRow, BranchRow, FdbRow, ForwarderRow, GroupRow, HopRow, LspRow, NicknameRow, RouteRow, RpfRow, SharedRow,
+    Shown, TreeRow, What,
 };
 use super::settings::Kind;
 use super::{Daemon, monotonic_s, port_config};
@@ -28,6 +29,8 @@ struct Names {
     holders: BTreeMap<u16, Vec<(SystemId, NicknameRecord)>>,
     /// Who has announced to send on the tree of this root.
     users: BTreeMap<u16, Vec<SystemId>>,
+    /// Who listens to which IP multicast groups.
+    listeners: BTreeMap<SystemId, Listeners>,
 }
 
 impl Names {
@@ -54,13 +57,19 @@ impl Daemon {
             What::Route => Shown::Routes(self.route_rows(&names)),
             What::Tree => Shown::Trees(self.tree_rows(&names)),
             What::Rpf => Shown::Rpf(self.rpf_rows(&names)),
+            What::Groups => Shown::Groups(self.group_rows(&names)),
             What::Fdb => Shown::Stations(self.fdb_rows(&names)?),
             What::Counters => Shown::Counters(self.counters()?),
         })
     }
 
     fn names(&self) -> Names {
-        let mut names = Names { hosts: BTreeMap::new(), holders: BTreeMap::new(), users: BTreeMap::new() };
+        let mut names = Names {
+            hosts: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            users: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+        };
         let lsps = self.control.lsdb().iter().filter(|(_, entry)| !entry.is_purged());
         for (id, entry) in lsps {
             let Ok(view) = View::new(entry.bytes()) else { continue };
@@ -238,6 +247,39 @@ impl Daemon {
         trees.flat_map(|(root, tree)| tree.rpf.iter().map(|(ingress, port)| row(*root, *ingress, *port))).collect()
     }
 
+    /// Groups first, then who wants all of a family.
+    fn group_rows(&self, names: &Names) -> Vec<GroupRow> {
+        let hosts = |listens: &dyn Fn(&Listeners) -> bool| {
+            names.listeners.iter().filter(|(_, there)| listens(there)).map(|(system, _)| names.host(*system)).collect()
+        };
+        let groups: BTreeSet<Group> = names.listeners.values().flat_map(|there| &there.groups).copied().collect();
+        let row = |group: &Group| GroupRow {
+            vlans: group.vlan.to_string(),
+            group: group.mac.to_string(),
+            interfaces: self.listening(&|there| there.groups.contains(group)),
+            rbridges: hosts(&|there| there.groups.contains(group)),
+        };
+        let mut rows: Vec<GroupRow> = groups.iter().map(row).collect();
+        for (family, text) in [(Family::Ipv4, "all IPv4"), (Family::Ipv6, "all IPv6")] {
+            let sets: BTreeSet<String> = names.listeners.values().map(|there| there.all(family).to_string()).collect();
+            rows.extend(sets.into_iter().filter(|vlans| !vlans.is_empty()).map(|vlans| GroupRow {
+                group: text.to_owned(),
+                interfaces: self.listening(&|there| there.all(family).to_string() == vlans),
+                rbridges: hosts(&|there| there.all(family).to_string() == vlans),
+                vlans,
+            }));
+        }
+        rows
+    }
+
+    /// Interfaces of ports that listen so.
+    fn listening(&self, listens: &dyn Fn(&Listeners) -> bool) -> Vec<String> {
+        let Some(groups) = &self.groups else { return Vec::new() };
+        let ports = groups.snooper.by_port().iter().filter(|(_, there)| listens(there));
+        let names = ports.filter_map(|(port, _)| self.ports.by_number(*port));
+        names.map(|port| port.settings.interface.clone()).collect()
+    }
+
     fn fdb_rows(&self, names: &Names) -> Result<Vec<FdbRow>, NodeError> {
         let now_s = monotonic_s();
         let mut stations = self.datapath.maps().stations()?;
@@ -269,6 +311,8 @@ impl Daemon {
         groups.insert("control".to_owned(), named(counters.events.iter()));
         groups.insert("control_dropped".to_owned(), named(counters.dropped.iter()));
         groups.insert("daemon".to_owned(), named(self.io.iter()));
+        let snooped = self.groups.as_ref().map(|groups| named(groups.snooper.counters().iter()));
+        groups.extend(snooped.map(|snooped| ("groups".to_owned(), snooped)));
         for port in self.datapath.maps().counters()? {
             let interface = self.ports.by_number(port.port).map(|port| port.settings.interface.as_str());
             let group = interface.map_or_else(|| "no port".to_owned(), |interface| format!("port {interface}"));
@@ -285,9 +329,23 @@ impl Names {
                 let name = String::from_utf8_lossy(&name).escape_default().to_string();
                 self.hosts.insert(id.system(), name);
             }
+            Tlv::Groups(subs) => {
+                let there = self.listeners.entry(id.system()).or_default();
+                subs.iter().for_each(|sub| there.groups.extend(sub.groups()));
+            }
             Tlv::Capability { subs, .. } => {
                 for sub in subs {
                     match sub {
+                        CapabilitySub::InterestedVlans(interest) => {
+                            let there = self.listeners.entry(id.system()).or_default();
+                            for (all, family) in
+                                [(interest.all_ipv4_groups, Family::Ipv4), (interest.all_ipv6_groups, Family::Ipv6)]
+                            {
+                                if all {
+                                    there.all_mut(family).add_range(interest.start_vlan, interest.end_vlan);
+                                }
+                            }
+                        }
                         CapabilitySub::Nicknames(records) => records.into_iter().for_each(|record| {
                             self.holders.entry(record.nickname).or_default().push((id.system(), record));
                         }),

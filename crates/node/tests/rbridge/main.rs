@@ -8,6 +8,7 @@ mod cards;
 #[path = "../common/mod.rs"]
 mod common;
 mod forwarding;
+mod groups;
 mod life;
 #[path = "../net/mod.rs"]
 mod net;

@@ -5,6 +5,8 @@
 //! ```
 
 use super::cursor::{Reader, Writer};
+use crate::ethernet::MacAddress;
+use crate::listener::Group;
 
 /// A sub-TLV of the group address TLV; addresses have 6, 4 or 16 bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +45,16 @@ pub struct GroupRecord<const N: usize> {
 }
 
 impl GroupSub {
+    /// The groups, by where Ethernet carries them, which is what frames show. Sources are not told apart.
+    pub fn groups(&self) -> Vec<Group> {
+        match self {
+            Self::Mac(groups) => groups.by_mac(MacAddress),
+            Self::Ipv4(groups) => groups.by_mac(|group| MacAddress::of_ipv4_group(group.into())),
+            Self::Ipv6(groups) => groups.by_mac(|group| MacAddress::of_ipv6_group(group.into())),
+            Self::Other { .. } => Vec::new(),
+        }
+    }
+
     pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let (code, value) = reader.tlv()?;
         let known = match code {
@@ -65,6 +77,11 @@ impl GroupSub {
 }
 
 impl<const N: usize> Groups<N> {
+    fn by_mac(&self, mac: impl Fn([u8; N]) -> MacAddress) -> Vec<Group> {
+        let groups = self.records.iter().map(|record| Group { vlan: self.vlan, mac: mac(record.group) });
+        groups.filter(|group| group.mac.is_group()).collect()
+    }
+
     fn read(value: &[u8]) -> Option<Self> {
         let mut reader = Reader(value);
         let (topology, vlan, count) = (reader.u16()? & 0x0fff, reader.u16()? & 0x0fff, reader.u8()?);
