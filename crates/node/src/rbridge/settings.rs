@@ -548,6 +548,9 @@ mod tests {
             (|config| config.timing.refresh_s = Some(1200), "timing.refresh_s: 1200 is not 1 to 1199"),
             (|config| config.timing.csnp_ms = Some(9), "timing.csnp_ms: 9 is not 10 to 3600000"),
             (|config| config.timing.root_change_s = Some(31), "timing.root_change_s: 31 is not 0 to 30"),
+            (|config| groups(config).interval_s = 0, "groups.interval_s: 0 is not 1 to 31744"),
+            (|config| groups(config).response_ms = 99, "groups.response_ms: 99 is not 100 to 3174400"),
+            (|config| groups(config).interval_s = 10, "groups.response_ms: 10000 is not below the interval of 10 s"),
             (
                 |config| gateway(config).mac = "01:00:5e:00:00:01".to_owned(),
                 "gateway.mac: `01:00:5e:00:00:01` is the MAC",
@@ -575,6 +578,10 @@ mod tests {
             gateway(config).vlan.push(row);
         });
         assert!(twice.contains("gateway.vlan: 10: is there twice"), "{twice}");
+    }
+
+    fn groups(config: &mut RBridgeConfig) -> &mut GroupsTable {
+        config.groups.as_mut().expect("the example has one")
     }
 
     fn gateway(config: &mut RBridgeConfig) -> &mut GatewayTable {
