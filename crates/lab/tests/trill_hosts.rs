@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use common::beds::turn;
-use common::campus::{Campus, address, answers, build, close, pings};
+use common::campus::{Campus, address, answers, build, build_of, close, pings};
 use common::{lab_name, wait_for};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use weft_scenario::engine::{Hook, Overlay};
+use weft_scenario::topology::from_yaml;
 
 /// Of the guest that moves.
 const GUEST_MAC: &str = "02:00:5e:10:00:07";
@@ -248,4 +249,62 @@ fn iperf3_gets_through_whatever_forwards() {
         }
         close(campus, &name);
     }
+}
+
+const THREE: &str = r#"
+name: three
+topology:
+  defaults: {kind: linux, link: {rate: 10 Gbit/s, mtu: 9216}}
+  nodes:
+    s1: {role: rbridge}
+    s2: {role: rbridge}
+    h1: {role: server}
+    h2: {role: server}
+    h3: {role: server}
+  links:
+    - {endpoints: ["s1:s2", "s2:s1"]}
+    - {endpoints: ["s1:h1", "h1:eth0"], vlan: 10, address: 10.0.10.1/24, mtu: 1500}
+    - {endpoints: ["s2:h2", "h2:eth0"], vlan: 10, address: 10.0.10.2/24, mtu: 1500}
+    - {endpoints: ["s2:h3", "h3:eth0"], vlan: 10, address: 10.0.10.3/24, mtu: 1500}
+  groups: true
+"#;
+
+/// A stream for a group, by the programs' own sockets: who has joined has it, and nobody else's line carries it.
+#[test]
+fn a_stream_goes_to_the_hosts_that_have_joined_its_group() {
+    let Some(_turn) = turn() else { return };
+    let name = lab_name("stream");
+    let campus =
+        build_of(&name, from_yaml(THREE, "three.yaml").unwrap(), Overlay::RBridge { hook: Hook::Xdp, elide: false });
+    let group = Ipv4Addr::new(239, 1, 2, 3);
+    ip(&format!("-n {} route add 224.0.0.0/4 dev eth0", campus.namespace("h1")));
+    let listener = campus.inside("h2", || {
+        let socket = UdpSocket::bind("0.0.0.0:5000").unwrap();
+        socket.join_multicast_v4(&group, &Ipv4Addr::new(10, 0, 10, 2)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        socket
+    });
+    let sender = campus.inside("h1", || UdpSocket::bind("10.0.10.1:5000").unwrap());
+    // Packets that have come to the host, of groups that it has not joined, too.
+    let packets = |host: &str| -> u64 {
+        let text = campus.inside(host, || std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap());
+        let values = text.lines().filter(|line| line.starts_with("Ip:")).nth(1).unwrap();
+        values.split(' ').nth(3).unwrap().parse().unwrap()
+    };
+    let stream = || {
+        let before = packets("h3");
+        let mut bytes = [0; 200];
+        // One at a time: a frame that was redirected takes a page of the socket's buffer.
+        let arrives = |n: u8| {
+            sender.send_to(&[n; 100], (group, 5000)).unwrap();
+            listener.recv(&mut bytes).is_ok_and(|length| length == 100 && bytes[..100] == [n; 100])
+        };
+        let heard = (0..200).map(arrives).filter(|arrived| *arrived).count();
+        (heard, packets("h3") - before)
+    };
+    wait_for("who has not joined gets none of it", || stream().1 < 100);
+    let (heard, elsewhere) = stream();
+    assert_eq!(heard, 200, "all of it");
+    assert!(elsewhere < 100, "{elsewhere} packets at a host that has not joined");
+    close(campus, &name);
 }

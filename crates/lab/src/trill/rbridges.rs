@@ -8,7 +8,8 @@ use weft_datapath::trill::abi::STATIC;
 use weft_datapath::trill::{Fib, Place, RBridgeMaps, Station};
 use weft_node::DaemonKind;
 use weft_node::rbridge::{
-    AuthenticationTable, GatewayHost, GatewayTable, GatewayVlan, PortTable, RBridgeConfig, TimingTable, XdpChoice,
+    AuthenticationTable, GatewayHost, GatewayTable, GatewayVlan, GroupsTable, PortTable, RBridgeConfig, TimingTable,
+    XdpChoice,
 };
 use weft_scenario::addressing::port_mac;
 use weft_scenario::engine::{Hook, Overlay, Progress};
@@ -40,6 +41,8 @@ const ECHOES_MISSED: u32 = 4;
 /// Links that one machine's RBridges watch at these intervals. In larger labs they grow with the number of links: a full mesh of 63
 /// RBridges would exchange 65,000 Echoes a second. Links that go down are seen at once all the same.
 const LINKS_WATCHED: usize = 200;
+/// Hosts of a lab answer at once: nothing is pruned for two seconds only.
+const GROUPS: GroupsTable = GroupsTable { query: true, interval_s: 60, response_ms: 1000 };
 /// Length of the campus's secret, bytes.
 const SECRET_LEN: usize = 32;
 const NICKNAME_BASE: u16 = 0x100;
@@ -159,6 +162,7 @@ fn config(lab: &Lab, node: NodeId) -> RBridgeConfig {
         }),
         timing: timing(&scenario.fabric),
         port: ports.collect(),
+        groups: scenario.fabric.campus().groups.then_some(GROUPS),
         gateway: gateway(lab),
         ..RBridgeConfig::new(name.clone())
     }

@@ -27,8 +27,12 @@ pub(crate) fn fabric(name: &str) -> Fabric {
 }
 
 pub(crate) fn build(name: &str, fabric_name: &str, overlay: Overlay) -> Campus {
+    build_of(name, fabric(fabric_name), overlay)
+}
+
+pub(crate) fn build_of(name: &str, fabric: Fabric, overlay: Overlay) -> Campus {
     let gone = Gone(name.to_owned());
-    Campus { lab: up(&scenario(fabric(fabric_name), overlay), &options(name), &Quiet).unwrap(), _gone: gone }
+    Campus { lab: up(&scenario(fabric, overlay), &options(name), &Quiet).unwrap(), _gone: gone }
 }
 
 pub(crate) fn close(campus: Campus, name: &str) {

@@ -89,6 +89,8 @@ pub struct Campus {
     pub access: BTreeMap<LinkId, Access>,
     /// By VLAN: the address that every RBridge answers for and routes from.
     pub gateways: BTreeMap<u16, InterfaceAddress>,
+    /// Whether RBridges find out which IP multicast groups hosts listen to, and send frames for groups there alone.
+    pub groups: bool,
 }
 
 impl Campus {
@@ -226,6 +228,7 @@ topology:
     - {endpoints: ["s1:r10", "r1:eth10"], vlan: 10, address: 10.0.10.254/24}
     - {endpoints: ["s1:r30", "r1:eth30"], vlan: 30, address: 10.0.30.254/24}
   gateways: {20: 10.0.20.254/24}
+  groups: true
 "#;
 
     #[test]
@@ -238,7 +241,7 @@ topology:
         assert_eq!([10, 20, 40].map(gateway), [Some("10.0.10.254".into()), Some("10.0.20.254".into()), None]);
         let (_, link) = fabric.edge_of(fabric.find("h2").unwrap()).unwrap();
         assert_eq!(campus.access[&link].address.to_string(), "10.0.20.2/24");
-        assert!(fabric.is_campus());
+        assert!(fabric.is_campus() && campus.groups);
     }
 
     #[test]

@@ -17,7 +17,8 @@
 //! ```
 //!
 //! In a fabric of RBridges the links of hosts say their VLAN and address too, `vlan: 10, address: 10.0.10.1/24`, and
-//! `gateways: {10: 10.0.10.254/24}` beside `links` names the addresses that the RBridges route from.
+//! `gateways: {10: 10.0.10.254/24}` beside `links` names the addresses that the RBridges route from;
+//! `groups: true` has them prune IP multicast groups.
 //!
 //! `forwarding: bridge` on a switch's line is what it forwards with, where that is not the overlay of the network.
 //!
@@ -92,7 +93,7 @@ pub fn from_yaml(text: &str, source_name: &str) -> Result<Fabric, LoadError> {
     let links = reader.links(&nodes, &file.topology.links)?;
     let forwarding = reader.forwarding(&file.topology.nodes.0);
     let access = reader.access(&file.topology.links)?;
-    let campus = Campus { access, gateways: file.topology.gateways.clone() };
+    let campus = Campus { access, gateways: file.topology.gateways.clone(), groups: file.topology.groups };
     let services = reader.services(&nodes, &file.services.0)?;
     let broadcast = file.broadcast.as_ref().map(|broadcast| broadcast.value);
     let dhcp = file.dhcp.as_ref().map(|dhcp| reader.dhcp_server(&nodes, &dhcp.server)).transpose()?;

@@ -59,6 +59,9 @@ pub(super) struct RawTopology {
     /// Ours: by VLAN.
     #[serde(default)]
     pub(super) gateways: BTreeMap<u16, InterfaceAddress>,
+    /// Ours: whether RBridges send frames for IP multicast groups where hosts have joined them, and nowhere else.
+    #[serde(default)]
+    pub(super) groups: bool,
 }
 
 /// `defaults:`

@@ -35,6 +35,9 @@ pub fn to_yaml(fabric: &Fabric) -> String {
     if !gateways.is_empty() {
         let _ = writeln!(out, "  gateways: {{{}}}", gateways.join(", "));
     }
+    if fabric.campus().groups {
+        out.push_str("  groups: true\n");
+    }
     write_services(&mut out, fabric);
     if let Some(server) = fabric.dhcp() {
         let _ = writeln!(out, "dhcp: {{server: {}}}", key(&fabric.node(server).name));
