@@ -37,6 +37,8 @@ pub enum Verdict {
     Drop,
     /// Send elsewhere.
     Redirect,
+    /// Send back by where it came in: XDP only.
+    Return,
     /// Anything else; no program of weft returns it.
     Other(u32),
 }
@@ -120,6 +122,7 @@ fn xdp_output((returned, bytes): (u32, Vec<u8>)) -> Result<FrameOutput, Datapath
     let verdict = match returned {
         1 => Verdict::Drop,
         2 => Verdict::Next,
+        3 => Verdict::Return,
         4 => Verdict::Redirect,
         _ => Verdict::Other(returned),
     };

@@ -1,4 +1,5 @@
-//! The eBPF that is deployed, and its loader: the VL2 host agent, the VL2 switches, the RBridge, the VXLAN tunnel end point.
+//! The eBPF that is deployed, and its loader: the VL2 host agent, the VL2 switches, the directory's look-ups, the
+//! RBridge, the VXLAN tunnel end point.
 //!
 //! The programs are C (`bpf/`), compiled at build time and embedded. Everything here acts in the network namespace of
 //! the calling thread, and nothing waits: a caller that serves several namespaces enters each before it calls.
@@ -13,6 +14,7 @@
 //! | [`trill`] | an RBridge: ingress, transit, egress and distribution trees on XDP |
 //! | [`offload`] | what an interface does for the stack, and XDP wants otherwise |
 //! | [`vxlan`] | a VXLAN tunnel end point on TC and XDP (RFC 7348) |
+//! | [`directory`] | look-ups of a directory server, answered at its card (VL2 4.3.2) |
 //! | [`copies`] | whether the kernel's copies of a frame are each their own |
 //! | [`capability`] | an object, loaded to find out whether this kernel takes it |
 //! | [`probe`] | hooks and cards, asked without one of our objects |
@@ -30,6 +32,7 @@ pub mod broadcast;
 pub mod capability;
 pub mod clock;
 pub mod copies;
+pub mod directory;
 mod error;
 mod filter;
 pub mod frame;

@@ -113,7 +113,7 @@ pub fn set_feature(interface: &str, name: &str, on: bool) -> Result<(), Datapath
 }
 
 /// The driver's name, as `ethtool -i` tells it.
-pub(crate) fn driver(interface: &str) -> Option<String> {
+pub fn driver(interface: &str) -> Option<String> {
     // `struct ethtool_drvinfo` is 196 bytes: the command, then the driver's name in 32.
     let mut words = [0; 49];
     words[0] = GET_DRIVER;

@@ -46,6 +46,8 @@ fn remedy(said: &str, interface: &str) -> String {
         )
     } else if has(&["queue", "channel"]) {
         format!("change its queues (ethtool -l {interface} shows them, ethtool -L {interface} combined N sets them), ")
+    } else if has(&["xdp link"]) {
+        "end what put the program on it that is there (bpftool net shows it), ".to_owned()
     } else if has(&["busy", "already", "exist"]) {
         format!("take off the program that is on it (ip link set {interface} xdp off), ")
     } else {
@@ -151,6 +153,7 @@ mod tests {
             let remedy = remedy(said, "eth7");
             assert!(remedy.contains(helps) && remedy.contains("eth7"), "{said}: {remedy}");
         }
+        assert!(remedy("Can't replace active BPF XDP link", "eth7").starts_with("end what put the program"));
         assert_eq!(remedy("Operation not supported (os error 95)", "eth7"), "");
     }
 

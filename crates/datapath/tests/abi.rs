@@ -7,7 +7,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use weft_datapath::abi::Layout;
 use weft_datapath::vxlan::abi::{FIRST_DROP, VTEP_OUTCOMES};
-use weft_datapath::{abi, trill, vxlan};
+use weft_datapath::{abi, directory, trill, vxlan};
 
 /// Size in bytes, and every field with its offset in bytes.
 type Found = (usize, Vec<(String, usize)>);
@@ -27,10 +27,11 @@ fn in_c(btf: &Btf<'_>, name: &str) -> Option<Found> {
 
 #[test]
 fn structures_are_those_of_the_compiled_objects() {
-    let all: Vec<&Layout> = [abi::LAYOUTS, vxlan::abi::LAYOUTS, trill::abi::LAYOUTS, weft_testbed::abi::LAYOUTS]
-        .into_iter()
-        .flatten()
-        .collect();
+    let all: Vec<&Layout> =
+        [abi::LAYOUTS, directory::abi::LAYOUTS, vxlan::abi::LAYOUTS, trill::abi::LAYOUTS, weft_testbed::abi::LAYOUTS]
+            .into_iter()
+            .flatten()
+            .collect();
     let mut seen: BTreeMap<&str, usize> = all.iter().map(|(name, ..)| (*name, 0)).collect();
     for file in weft_testbed::objects() {
         let btf = Btf::from_raw("object", file.image()).expect("the object is readable").expect("it has BTF");

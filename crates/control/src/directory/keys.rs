@@ -23,6 +23,11 @@ impl KeyRing {
         Self { secrets: Vec::new(), open: true }
     }
 
+    /// The secrets, each with its key id; `None`: everybody has the same key.
+    pub fn secrets(&self) -> Option<&[(u32, Secret)]> {
+        (!self.open).then_some(&self.secrets)
+    }
+
     /// The key of the agent of `service` at `la`; `None` if there is no such key id.
     pub fn key(&self, key_id: u32, service: u32, la: Ipv4Addr) -> Option<Key> {
         if self.open {

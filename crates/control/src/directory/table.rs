@@ -84,6 +84,11 @@ impl Table {
         records
     }
 
+    /// Every record with a mapping, in no particular order.
+    pub fn mapped_records(&self) -> impl Iterator<Item = (Ipv4Addr, Record)> + '_ {
+        self.records.iter().filter(|(_, record)| record.locator.is_some())
+    }
+
     /// The AAs that have a mapping of which `known` holds, in no particular order.
     pub fn mapped_aas(&self, known: impl Fn(&Record) -> bool) -> Vec<Ipv4Addr> {
         let mapped = |record: &Record| record.locator.is_some() && known(record);

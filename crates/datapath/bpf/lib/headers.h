@@ -78,6 +78,13 @@ struct ipv4_header {
 	__be32 destination;
 };
 
+struct udp_header {
+	__be16 source;
+	__be16 destination;
+	__be16 length;
+	__u16 checksum;
+};
+
 struct arp_header { /* RFC 826, for Ethernet and IPv4 */
 	__be16 hardware;
 	__be16 protocol;
@@ -92,6 +99,7 @@ struct arp_header { /* RFC 826, for Ethernet and IPv4 */
 
 #define ETH_LENGTH sizeof(struct eth_header)
 #define IPV4_LENGTH sizeof(struct ipv4_header)
+#define UDP_LENGTH 8
 
 /* Six bytes as 4 + 2; both loads come before both stores, so the two may overlap. */
 INLINE void copy_mac(void *to, const void *from)

@@ -24,6 +24,7 @@ struct cursor {
 
 PARSER(parse_eth, eth_header)
 PARSER(parse_ipv4, ipv4_header) /* the fixed part; options, if any, come next */
+PARSER(parse_udp, udp_header)
 PARSER(parse_arp, arp_header)
 
 /* Version 4, at least five words, and not longer than the packet claims to be. */

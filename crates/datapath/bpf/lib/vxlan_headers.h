@@ -12,20 +12,12 @@
 
 #define ETHERTYPE_IPV6 0x86dd
 
-#define UDP_LENGTH 8
 #define VXLAN_LENGTH 8
 #define IPV6_LENGTH 40
 #define TAG_LENGTH 4
 #define TUNNEL_LENGTH (IPV4_LENGTH + UDP_LENGTH + VXLAN_LENGTH) /* between outer and inner Ethernet header */
 #define VXLAN_VNI_FLAG 0x08000000 /* "I", in the first word */
 #define ENTROPY_PORTS 0xc000	  /* 49152 to 65535 (RFC 7348 5) */
-
-struct udp_header {
-	__be16 source;
-	__be16 destination;
-	__be16 length;
-	__u16 checksum;
-};
 
 struct vxlan_header {
 	__be32 flags;
@@ -46,7 +38,6 @@ struct ipv6_header {
 	__be32 destination[4];
 };
 
-PARSER(parse_udp, udp_header)
 PARSER(parse_vxlan, vxlan_header)
 PARSER(parse_ipv6, ipv6_header)
 PARSER(parse_tag, vlan_tag)

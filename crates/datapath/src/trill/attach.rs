@@ -33,12 +33,12 @@ impl XdpMode {
 
 /// A program on an interface; without a pin it ends with this value.
 #[derive(Debug)]
-pub(super) struct PortLink(OwnedFd);
+pub(crate) struct PortLink(OwnedFd);
 
 impl PortLink {
     /// Attaches `program` to the interface. If a link on this interface is pinned already, its program is replaced in one
     /// step: every frame meets either the old or the new one.
-    pub(super) fn attach(
+    pub(crate) fn attach(
         program: &ProgramMut<'_>,
         ifindex: u32,
         interface: &str,
@@ -73,7 +73,7 @@ impl PortLink {
     }
 
     /// Takes the program off at once.
-    pub(super) fn detach(self) -> Result<(), DatapathError> {
+    pub(crate) fn detach(self) -> Result<(), DatapathError> {
         // SAFETY: the descriptor is a link's and open.
         let result = unsafe { libbpf_sys::bpf_link_detach(self.0.as_raw_fd()) };
         match -result {

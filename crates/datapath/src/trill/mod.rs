@@ -12,7 +12,7 @@
 //! ports must not leave checksums (`tx off`) or tags (`txvlan off`) to their interface.
 
 pub mod abi;
-mod attach;
+pub(crate) mod attach;
 mod fib;
 mod groups;
 mod maps;

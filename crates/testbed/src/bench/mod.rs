@@ -8,6 +8,7 @@
 //! XDP programs repeat on one buffer, and their time is the thread's CPU time, not the wall's: other work on the machine hardly
 //! moves it. TC programs get a new frame each time (`vl2`), because what they do to one cannot be undone.
 
+mod directory;
 mod frames;
 mod program_run;
 mod trill;
@@ -15,6 +16,7 @@ mod vl2;
 
 use serde::Serialize;
 
+pub use directory::{CardNumbers, card};
 pub use program_run::run;
 pub use trill::{EGRESS_RATIO_MAX, INGRESS_RATIO_MAX, TRANSIT_MFRAMES_MIN, TRANSIT_RATIO_MAX};
 pub use vl2::{HOST_RATIO_MAX, INTERMEDIATE_RATIO_MAX, TOR_DOWN_RATIO_MAX, TOR_UP_RATIO_MAX};

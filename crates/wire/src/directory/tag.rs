@@ -72,6 +72,11 @@ impl Secret {
         bytes_from_hex(text).map(Self)
     }
 
+    /// Its 16 bytes: for who derives keys elsewhere on the same machine.
+    pub const fn to_bytes(&self) -> [u8; 16] {
+        self.0
+    }
+
     /// The key of the agent of `service` whose datagrams come from `la`; switches are of service 0.
     pub fn derive(&self, service: u32, la: Ipv4Addr) -> Key {
         let mut holder = [0; 16];
