@@ -10,6 +10,7 @@
 //!
 //! Datagrams: [`weft_wire::directory`]. Sessions and the status: [`protocol`].
 
+mod card;
 mod config;
 mod lookups;
 pub mod protocol;
@@ -32,8 +33,9 @@ use crate::stop::Stop;
 use crate::tcp;
 use crate::threads::guarded;
 use crate::watch::{Metrics, Readiness};
+use card::Card;
 use lookups::Lookups;
-use protocol::DirectoryStatus;
+use protocol::{CardStatus, DirectoryStatus};
 use replica::{Replica, ReplicaSettings};
 use sessions::{Handler, Listeners, Sessions, Terms};
 
@@ -164,12 +166,18 @@ impl runner::Daemon for Daemon {
     }
 
     fn end(mut self, _: bool) -> Result<(), NodeError> {
+        // First, so that whoever asks meanwhile asks the server.
+        if let Some(card) = self.lookups.card() {
+            card.detach();
+        }
         self.join()
     }
 }
 
 fn status(lookups: &Lookups, replica: &Replica, open: bool, tls_listen: Option<SocketAddrV4>) -> DirectoryStatus {
-    let seen = lookups.counts();
+    let card = lookups.card().map(Card::status);
+    let mut seen = lookups.counts();
+    seen.add_answered_before(card.as_ref().map_or(0, CardStatus::answered));
     let state = replica.status();
     let updates = state.counts;
     DirectoryStatus {
@@ -195,6 +203,7 @@ fn status(lookups: &Lookups, replica: &Replica, open: bool, tls_listen: Option<S
             ("records", updates.records),
         ]),
         corrections: named(lookups.corrections().counts()),
+        xdp: card,
         sessions: BTreeMap::new(),
         lookup_threads: lookups.threads(),
         table_hash: format!("{:016x}", replica.table_hash().1),
@@ -222,6 +231,11 @@ impl DirectoryStatus {
         to.tally("ignored", "Datagrams without an answer", "reason", self.ignored);
         to.tally("updates", "Requests that change something, and log records", "outcome", self.updates);
         to.tally("corrections", "Packets that ToRs reported", "outcome", self.corrections);
+        if let Some(card) = self.xdp {
+            to.gauge("xdp_answers", "1 if look-ups are answered at the card", card.answers);
+            to.gauge("xdp_mappings", "Mappings that the card has", card.mappings);
+            to.tally("xdp_frames", "Frames at the card, by what became of them", "outcome", card.frames);
+        }
         let beyond = count(&self.sessions, "beyond_quota");
         to.counter("beyond_quota", "What services asked for beyond their shares", beyond);
         to.gauge("sessions_open", "Sessions", count(&self.sessions, "open"));

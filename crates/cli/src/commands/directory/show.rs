@@ -64,13 +64,20 @@ pub(crate) fn print_status(status: &DirectoryStatus, format: Output) -> Result<(
     push("table hash", status.table_hash.clone());
     push("store", status.store_error.clone().unwrap_or_else(|| "ok".to_owned()));
     push("look-up threads", status.lookup_threads.to_string());
+    if let Some(card) = &status.xdp {
+        let does = if card.answers { "answers" } else { "answers no more" };
+        push("xdp", format!("`{}` {does}, {} mappings there", card.interface, card.mappings));
+    }
     for (group, counters) in [
         ("lookups", &status.lookups),
         ("ignored", &status.ignored),
         ("updates", &status.updates),
         ("corrections", &status.corrections),
         ("sessions", &status.sessions),
-    ] {
+    ]
+    .into_iter()
+    .chain(status.xdp.as_ref().map(|card| ("xdp", &card.frames)))
+    {
         for (name, count) in counters {
             push(&format!("{group}: {name}"), count.to_string());
         }

@@ -17,6 +17,7 @@ use crate::aa_block;
 use crate::agent::AGENT_PORT;
 use crate::error::NodeError;
 use crate::key;
+use crate::rbridge::XdpChoice;
 use crate::runner::{DaemonKind, Settings};
 use crate::tls::{self, TlsFiles};
 
@@ -85,6 +86,15 @@ pub struct DirectoryConfig {
     /// Threads that answer look-ups, each with its own socket; by default one for each CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lookup_threads: Option<usize>,
+    /// Interface at which look-ups are answered by XDP, before they reach the server; without it the server answers all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub xdp_interface: Option<String>,
+    /// Where XDP runs at that interface.
+    #[serde(default)]
+    pub xdp: XdpChoice,
+    /// Mappings that there is room for at the interface, 64 bytes each; look-ups of others are the server's.
+    #[serde(default = "default_xdp_mappings")]
+    pub xdp_mappings: u32,
     /// This is a lab whose network nobody else can reach: `open` may be used on any address.
     #[serde(default)]
     pub lab: bool,
@@ -116,6 +126,10 @@ fn default_update_timeout_ms() -> u64 {
     5000
 }
 
+fn default_xdp_mappings() -> u32 {
+    1 << 18
+}
+
 fn default_agent_port() -> u16 {
     AGENT_PORT
 }
@@ -141,6 +155,9 @@ impl DirectoryConfig {
             tor_las: Some(vec![Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 1, 0, 2)]),
             open: false,
             lookup_threads: None,
+            xdp_interface: None,
+            xdp: XdpChoice::default(),
+            xdp_mappings: default_xdp_mappings(),
             lab: false,
             sessions: SessionTimers::default(),
             quota: QuotaConfig::example(),

@@ -21,6 +21,13 @@ pub(crate) struct LookupCounts {
 }
 
 impl LookupCounts {
+    /// Look-ups of one AA each that were answered before they came to a thread.
+    pub(crate) fn add_answered_before(&mut self, lookups: u64) {
+        self.datagrams += lookups;
+        self.answered += lookups;
+        self.questions += lookups;
+    }
+
     pub(crate) fn merge(&mut self, other: &Self) {
         self.datagrams += other.datagrams;
         self.answered += other.answered;

@@ -14,7 +14,7 @@ pub use socket::set_up_socket;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -22,6 +22,7 @@ use weft_control::directory::{KeyRing, Received, Responder};
 use weft_wire::directory::Path;
 
 use super::DirectoryConfig;
+use super::card::Card;
 use super::replica::{Replica, TableReader};
 use crate::error::NodeError;
 use crate::stop::Stop;
@@ -37,6 +38,8 @@ pub(super) struct Lookups {
     responders: AtomicU64,
     corrections: Corrections,
     replica: Replica,
+    /// Answers before us what it can.
+    card: Option<Arc<Card>>,
 }
 
 impl Lookups {
@@ -46,13 +49,22 @@ impl Lookups {
         let (sockets, listen) = socket::bind(config.listen, config.lookup_threads()?)?;
         let sockets = sockets.into_iter().map(|socket| (socket, Mutex::default())).collect();
         let corrections = Corrections::new(config, &keys, listen);
+        let card = Card::load(config, listen)?.map(Arc::new);
+        if let Some(card) = &card {
+            card.set_keys(&keys);
+            replica.show_at(Arc::clone(card));
+            card.attach(config.xdp)?;
+        }
         let (responder, responders) = (Mutex::new(Responder { keys }), AtomicU64::new(0));
-        Ok(Self { sockets, listen, responder, responders, corrections, replica })
+        Ok(Self { sockets, listen, responder, responders, corrections, replica, card })
     }
 
     /// Answers and corrects by other settings from now on.
     pub(super) fn reconfigure(&self, config: &DirectoryConfig, keys: KeyRing) {
         self.corrections.reconfigure(config, &keys, self.listen);
+        if let Some(card) = &self.card {
+            card.set_keys(&keys);
+        }
         *self.responder.lock().unwrap_or_else(PoisonError::into_inner) = Responder { keys };
         self.responders.fetch_add(1, Ordering::Release);
     }
@@ -70,6 +82,11 @@ impl Lookups {
     /// What became of ToRs' reports.
     pub(super) fn corrections(&self) -> &Corrections {
         &self.corrections
+    }
+
+    /// What answers before us.
+    pub(super) fn card(&self) -> Option<&Card> {
+        self.card.as_deref()
     }
 
     /// What all threads have counted so far.

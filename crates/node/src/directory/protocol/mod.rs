@@ -303,6 +303,25 @@ pub struct AdminResponse {
     pub error: Option<String>,
 }
 
+/// Look-ups answered at a card by XDP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CardStatus {
+    pub interface: String,
+    /// Whether they are; if not, its table could not be changed, and the server answers all.
+    pub answers: bool,
+    /// Mappings that it has.
+    pub mappings: usize,
+    /// Frames that came there, by what became of them; all but those `answered` went on as they came.
+    pub frames: BTreeMap<String, u64>,
+}
+
+impl CardStatus {
+    /// Look-ups answered.
+    pub fn answered(&self) -> u64 {
+        self.frames.get("answered").copied().unwrap_or(0)
+    }
+}
+
 /// The server's state and counters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectoryStatus {
@@ -321,12 +340,15 @@ pub struct DirectoryStatus {
     pub http_listen: Option<SocketAddrV4>,
     /// Whether everybody is answered.
     pub open: bool,
-    /// Look-ups: `datagrams` that came, those `answered`, `questions` in them, answers `unsent` by the kernel,
+    /// Look-ups, those at a card included: `datagrams` that came, those `answered`, `questions` in them, answers `unsent` by the kernel,
     /// `reports` of ToRs.
     pub lookups: BTreeMap<String, u64>,
     /// Packets that ToRs reported, by what became of them (VL2 4.3.2).
     #[serde(default)]
     pub corrections: BTreeMap<String, u64>,
+    /// The card that answers look-ups, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub xdp: Option<CardStatus>,
     /// Datagrams without an answer, by reason.
     pub ignored: BTreeMap<String, u64>,
     /// Updates: `committed`, `refused`, `failed` requests, and log `records` written.

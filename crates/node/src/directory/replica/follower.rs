@@ -85,6 +85,9 @@ impl Following {
             return Err(StoreError::Behind { why: "what it holds has not reached us" });
         }
         writer.replace(table);
+        if let Some(card) = shared.card() {
+            writer.read(|table| card.show_all(table));
+        }
         // There may be no subscriber.
         let _ = shared.committed.send(Arc::new(Committed::gap(revision)));
         let passed = shared.queue().jumped(revision);
@@ -100,6 +103,10 @@ fn apply(shared: &Shared, writer: &mut TableWriter, records: Vec<(u64, Batch)>) 
     let records: Vec<(u64, Arc<Batch>)> =
         records.into_iter().map(|(revision, batch)| (revision, Arc::new(batch))).collect();
     let verdicts = writer.apply(&records);
+    // Before anybody is told: then a look-up there finds at least what its asker has heard of.
+    if let Some(card) = shared.card() {
+        writer.read(|table| card.show(table, records.iter().map(|(_, batch)| batch.as_ref())));
+    }
     publish(shared, writer, &records, &verdicts);
     let (mut queue, now_ns) = (shared.queue(), shared.clock.now_ns());
     let applied = records.iter().zip(verdicts);

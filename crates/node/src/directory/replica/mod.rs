@@ -42,6 +42,7 @@ use weft_control::directory::replica::{Bounds, UpkeepBounds};
 pub use weft_control::directory::replica::{Committed, Failure};
 use weft_control::directory::{Request, Rules, Table};
 
+use super::card::Card;
 use crate::error::NodeError;
 use crate::stop::Stop;
 use crate::store::{Store, catch_up};
@@ -199,6 +200,11 @@ impl Replica {
     /// Why it has failed, if it has.
     pub fn failure(&self) -> Option<String> {
         self.0.shared.failure()
+    }
+
+    /// Shows the table at a card, too, from now on: its look-ups see a revision before anybody is told of it.
+    pub(super) fn show_at(&self, card: Arc<Card>) {
+        self.0.shared.show_at(card);
     }
 
     /// Judges requests by other rules from now on.

@@ -12,6 +12,7 @@ use weft_control::directory::{Request, Rules, Table};
 use super::table::Tables;
 use super::upkeep::Comparisons;
 use super::{ReplicaSettings, ReplicaStatus, Reply, UpdateCounts, ns};
+use crate::directory::card::Card;
 use crate::runner::Clock;
 use crate::stop::Stop;
 use crate::store::Store;
@@ -37,6 +38,8 @@ pub(super) struct Shared {
     over: OnceLock<Stop>,
     counts: Counts,
     pub(super) comparisons: Comparisons,
+    /// Where else look-ups are answered.
+    card: OnceLock<Arc<Card>>,
     /// The follower is to load the table anew.
     pub(super) repair: AtomicBool,
 }
@@ -76,6 +79,7 @@ impl Shared {
             over: OnceLock::new(),
             counts: Counts::default(),
             comparisons: Comparisons::default(),
+            card: OnceLock::new(),
             repair: AtomicBool::new(false),
         }
     }
@@ -94,6 +98,17 @@ impl Shared {
 
     pub(super) fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    pub(super) fn card(&self) -> Option<&Card> {
+        self.card.get().map(Arc::as_ref)
+    }
+
+    /// Shows the table there, too, from now on.
+    pub(super) fn show_at(&self, card: Arc<Card>) {
+        // What the follower applies from here on it shows there; what it has applied is in the table.
+        let card = self.card.get_or_init(|| card);
+        self.tables.reader().read(|table| card.show_all(table));
     }
 
     pub(super) fn stopping(&self) -> bool {
