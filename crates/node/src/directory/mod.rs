@@ -5,8 +5,9 @@
 //! operators, services ──TLS, Unix──> sessions ──────────^
 //! ```
 //!
-//! Threads of their own answer look-ups from memory. Sessions take updates; the [`replica`] between them shows updates to
-//! the look-ups once they are in the store. So a slow store delays updates only.
+//! Threads of their own answer look-ups from memory, and before them a card by XDP, where the settings name one. Sessions take
+//! updates; the [`replica`] between them shows updates to the look-ups once they are in the store. So a slow store delays
+//! updates only.
 //!
 //! Datagrams: [`weft_wire::directory`]. Sessions and the status: [`protocol`].
 

@@ -54,6 +54,12 @@ fn rows(report: &BenchReport) -> Rows {
         push("  p50, p99 at 50 K look-ups/s".into(), format!("{:.0}, {:.0}", row.p50_us, row.p99_us), "us");
         push("  p99 of a bare socket's echo at that rate".into(), format!("{:.0}", row.echo_p99_us), "us");
     }
+    for row in &report.card {
+        let what = format!("look-ups at the card by XDP, {} mappings", row.numbers.mappings);
+        push(what, output::number(row.numbers.lookups_per_cpu_s), "per CPU s");
+        push("  over the server, 1 a datagram".into(), format!("{:.1}", row.over_server), "ratio");
+        push("  memory of the table".into(), format!("{:.1}", row.numbers.memory_mb), "MB");
+    }
     let baseline = &report.baseline;
     push(format!("baseline: {}", baseline.name), output::number(baseline.datagrams_per_cpu_s), "datagrams per CPU s");
     if !baseline.absent.is_empty() {

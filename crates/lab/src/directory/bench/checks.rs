@@ -17,6 +17,11 @@ pub const SLOWER_MACHINE: &str = "a slower machine than the floor was set on";
 /// An echo at the same rate, which has none of our code, was late, too.
 pub const LATE_ECHO: &str = "other work on this machine: a bare socket's echo is late, too";
 
+/// Look-ups at the card per CPU second.
+const CARD_PER_CPU_S_MIN: f64 = 4e6;
+/// The same over those of the server, which goes through the stack: less where memory is slow and calls are quick.
+const CARD_OVER_SERVER_MIN: f64 = 5.0;
+
 /// An echo that takes this share of what look-ups take was disturbed as they were.
 const LATE_ECHO_RATIO: f64 = 0.25;
 /// Above this share of foreign work a missed floor says nothing.
@@ -39,6 +44,12 @@ pub(super) fn of(report: &BenchReport, options: &BenchOptions) -> Vec<Check> {
             let late = (row.echo_p99_us >= LATE_ECHO_RATIO * row.p99_us).then_some(LATE_ECHO);
             checks.push(Check::at_most("look-up p99 at 50 K/s", row.p99_us, 1000.0, "us").unless(wall.or(late)));
         }
+    }
+    // The larger table: a smaller one is quicker.
+    if let Some(row) = report.card.iter().max_by_key(|row| row.numbers.mappings) {
+        let id = format!("lookups at the card, {} mappings", row.numbers.mappings);
+        checks.push(Check::at_least(format!("{id}, over the server"), row.over_server, CARD_OVER_SERVER_MIN, "ratio"));
+        checks.push(Check::at_least(id, row.numbers.lookups_per_cpu_s, CARD_PER_CPU_S_MIN, "per CPU s").unless(speed));
     }
     let updates = &report.updates;
     if options.store == DirectoryStore::Etcd3 {

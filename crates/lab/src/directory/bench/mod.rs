@@ -2,6 +2,7 @@
 //! same run. Servers and store are pinned to one CPU and the load to another, rounds are interleaved, medians count.
 //!
 //! * `lookups`: answers per CPU second of the server, latencies at a fixed rate
+//! * `card`: answers per CPU second of the XDP program alone
 //! * `updates`: updates and bulk changes per second, visibility, a killed leader
 //! * `size`: a million mappings; garbage
 //! * `abuse`: one service beyond all its limits, beside another
@@ -10,6 +11,7 @@
 //! * `checks`: every floor with our number
 
 mod abuse;
+mod card;
 mod checks;
 mod echo;
 mod idle;
@@ -30,6 +32,7 @@ use super::usage;
 use crate::error::LabError;
 
 pub use abuse::AbuseNumbers;
+pub use card::CardLookups;
 pub use checks::{FOREIGN_WORK, LATE_ECHO, SLOWER_MACHINE};
 pub use echo::Baseline;
 pub use idle::IdleNumbers;
@@ -38,7 +41,7 @@ pub use size::{GarbageNumbers, MillionNumbers};
 pub use updates::{ConvergenceNumbers, FailoverNumbers, UpdateNumbers};
 
 /// Version of [`BenchReport`]'s fields.
-pub const SCHEMA_VERSION: u32 = 5;
+pub const SCHEMA_VERSION: u32 = 6;
 
 /// What is measured.
 #[derive(Clone, Debug)]
@@ -64,6 +67,8 @@ pub struct BenchReport {
     pub machine: MachineNumbers,
     /// Look-ups by shape of the load.
     pub lookups: Vec<LookupNumbers>,
+    /// Look-ups at the card, by size of the table; none where eBPF is not permitted.
+    pub card: Vec<CardLookups>,
     pub updates: UpdateNumbers,
     /// From the issue of an update until a look-up answers with it, at every server.
     pub convergence: ConvergenceNumbers,
@@ -102,6 +107,7 @@ pub fn run(options: &BenchOptions, progress: &dyn Progress) -> Result<BenchRepor
     let bench = Bench::new(options, progress);
     let before = usage::load_average();
     let (lookups, baseline) = lookups::measure(&bench)?;
+    let card = card::measure(&bench, &lookups)?;
     let updates = updates::measure(&bench)?;
     let (million, garbage) = size::measure(&bench)?;
     let abuse = abuse::measure(&bench)?;
@@ -118,6 +124,7 @@ pub fn run(options: &BenchOptions, progress: &dyn Progress) -> Result<BenchRepor
             foreign_cpu_ratio: foreign,
         },
         lookups,
+        card,
         updates: updates.updates,
         convergence: updates.convergence,
         failover: updates.failover,
