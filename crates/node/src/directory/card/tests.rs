@@ -394,3 +394,97 @@ fn what_a_full_card_has_no_room_for_is_the_servers() {
     bed.card.show_all(&bed.table);
     assert!(bed.card.status().mappings > 1000, "there is room again: {:?}", bed.card.status());
 }
+
+/// SipHash-2-4-128 of whole words and a rest.
+fn sip(key: &Key, bytes: &[u8]) -> [u8; 16] {
+    let hex = key.to_hex();
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+    let key: Vec<u8> = (0..16).map(|n| u8::from_str_radix(&hex[2 * n..2 * n + 2], 16).unwrap()).collect();
+    let (low, high) = (word(&key[..8]), word(&key[8..]));
+    let mut v = [0x736f_6d65_7073_6575, 0x646f_7261_6e64_6f6d, 0x6c79_6765_6e65_7261, 0x7465_6462_7974_6573u64];
+    v = [v[0] ^ low, v[1] ^ high ^ 0xee, v[2] ^ low, v[3] ^ high];
+    let rounds = |v: &mut [u64; 4], count: u32| {
+        for _ in 0..count {
+            for (a, b, c, turn, [left, right]) in [(0, 1, 32, 13, [2, 3]), (0, 3, 0, 21, [2, 1])] {
+                let other = if b == 1 { 16 } else { 17 };
+                v[a] = v[a].wrapping_add(v[b]);
+                v[b] = v[b].rotate_left(turn) ^ v[a];
+                v[a] = v[a].rotate_left(c);
+                v[left] = v[left].wrapping_add(v[right]);
+                v[right] = v[right].rotate_left(other) ^ v[left];
+                v[left] = v[left].rotate_left(32 - c);
+            }
+        }
+    };
+    for chunk in bytes.chunks(8).chain(bytes.len().is_multiple_of(8).then_some(&[][..])) {
+        let length = if chunk.len() < 8 { (bytes.len() as u64) << 56 } else { 0 };
+        let word = word(chunk) | length;
+        v[3] ^= word;
+        rounds(&mut v, 2);
+        v[0] ^= word;
+    }
+    v[2] ^= 0xee;
+    rounds(&mut v, 4);
+    let first = v.iter().fold(0, |sum, word| sum ^ word);
+    v[1] ^= 0xdd;
+    rounds(&mut v, 4);
+    let second = v.iter().fold(0, |sum, word| sum ^ word);
+    (u128::from(second) << 64 | u128::from(first)).to_le_bytes()
+}
+
+#[test]
+fn who_has_a_key_and_writes_what_no_question_has_is_the_servers() {
+    let Some(mut bed) = Bed::with_keys(1000) else { return };
+    bed.set(aa(1), 0, 1);
+    let (key, path) = (secret(0).derive(0, LA), path_from(LA));
+    let tagged = |change: &dyn Fn(&mut [u8])| {
+        let mut datagram = message(&[(aa(1), 0)]).emit(&key, &path);
+        let length = datagram.len() - 16;
+        change(&mut datagram[..length]);
+        let ends =
+            [&LA.octets()[..], &path.source.port().to_be_bytes(), &SERVER.ip().octets(), &SERVER.port().to_be_bytes()];
+        let tag = sip(&key, &[&datagram[..length], &ends.concat()].concat());
+        datagram[length..].copy_from_slice(&tag);
+        frame_of([SERVER_MAC, ROUTER_MAC], &path, 0, &datagram)
+    };
+    assert!(bed.check(&tagged(&|_| {})));
+    assert!(bed.check(&tagged(&|datagram| datagram[32 + 12] = 9)), "a question's status is not looked at");
+    assert!(bed.check(&tagged(&|datagram| datagram[32 + 4..32 + 12].fill(7))), "nor are its LAs");
+    for place in [0, 1, 2, 3, 28, 29, 30, 31, 32 + 13, 32 + 14, 32 + 15] {
+        assert!(!bed.check(&tagged(&|datagram| datagram[place] ^= 0x10)), "byte {place}");
+    }
+}
+
+#[test]
+fn no_answer_has_the_mapping_of_one_revision_with_the_number_of_another() {
+    let Some(bed) = Bed::with_keys(1000) else { return };
+    let (over, asked) = (AtomicBool::new(false), question(aa(1)));
+    let write = || {
+        for number in (1..).take_while(|_| !over.load(Ordering::Relaxed)) {
+            bed.card.change(|change| {
+                change.set_revision(number);
+                let la = Ipv4Addr::from(number as u32);
+                change.set(&Row { aa: aa(1), service: 0, tor_la: la, anycast_la: la, version: number });
+                Ok(())
+            });
+        }
+    };
+    let mut answered = 0u64;
+    std::thread::scope(|scope| {
+        scope.spawn(write);
+        let begin = std::time::Instant::now();
+        while begin.elapsed() < std::time::Duration::from_millis(700) {
+            let Some(answer) = bed.at_card(&asked) else { continue };
+            let view = View::new(&answer[DATAGRAM..]).unwrap();
+            let entry = view.entry(0).unwrap();
+            let number = view.revision();
+            assert_eq!(
+                (entry.version, u32::from(entry.tor_la), u32::from(entry.anycast_la)),
+                (number, number as u32, number as u32)
+            );
+            answered += 1;
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    assert!(answered > 0 && bed.count("changing") > 0, "{answered} {:?}", bed.card.status());
+}
