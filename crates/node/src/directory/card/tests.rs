@@ -87,7 +87,7 @@ impl Bed {
     }
 
     /// The server's answer to a datagram, if it says where one AA is.
-    fn from_server(&self, path: &Path, datagram: &[u8]) -> Option<Vec<u8>> {
+    fn of_server(&self, path: &Path, datagram: &[u8]) -> Option<Vec<u8>> {
         let mut answer = datagram.to_vec();
         let received = self.responder.respond(&self.table, path, &mut answer).ok()?;
         let view = View::new(&answer).unwrap();
@@ -115,7 +115,7 @@ impl Bed {
             && path.destination == SERVER
             && usize::from(half(24)) == frame.len() - 34
             && !(ip.octets()[0] == 0 || ip.is_loopback() || ip.octets()[0] >= 224 || ip == SERVER.ip());
-        let answer = self.from_server(&path, datagram).filter(|_| is_good)?;
+        let answer = self.of_server(&path, datagram).filter(|_| is_good)?;
         Some(frame_of([frame[6..12].try_into().unwrap(), SERVER_MAC], &path.reversed(), 0xc0, &answer))
     }
 
