@@ -1,3 +1,5 @@
+//! Stations, routers and questions in virtual time.
+
 use super::*;
 use weft_wire::ethernet::MacAddress;
 use weft_wire::listener::Group;

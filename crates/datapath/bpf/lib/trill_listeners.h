@@ -159,6 +159,8 @@ GLOBAL int tell(struct xdp_md *ctx, __u32 port, __u32 start, __u32 about, __u32 
 	__u32 kept = bpf_xdp_get_buff_len(ctx) - start;
 	struct trill_told *record = NULL;
 
+	if (kept < IPV4_LENGTH)
+		return 0;
 	if (is_within_told(port))
 		record = bpf_ringbuf_reserve(&trill_told_ring, sizeof(*record), 0);
 	if (!record) {
@@ -173,7 +175,7 @@ GLOBAL int tell(struct xdp_md *ctx, __u32 port, __u32 start, __u32 about, __u32 
 	record->port = port;
 	record->kept = kept;
 	asm volatile("" : "+r"(kept)); /* or the compiler checks another copy of it than it passes on */
-	if (!kept || kept > TRILL_TOLD_BYTES || bpf_xdp_load_bytes(ctx, start, record->bytes, kept))
+	if (kept > TRILL_TOLD_BYTES || bpf_xdp_load_bytes(ctx, start, record->bytes, kept))
 		record->kept = 0;
 	bpf_ringbuf_submit(record, 0);
 	return 0;
