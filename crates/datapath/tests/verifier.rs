@@ -54,7 +54,7 @@ const BUDGET: &[(&str, u32)] = &[
     ("trill_elided_link", 40_000),
     ("trill_spread_link", 40_000),
     ("trill_worker", 40_000),
-    ("trill_native", 20_000),
+    ("trill_native", 30_000),
     ("trill_shared", 60_000),
     ("trill_copy", 5000),
     ("trill_copy_native", 5000),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weft_wire::ethernet::{self, MacAddress, ethertype};
 use weft_wire::vl2::{Stack, encapsulate};
-use weft_wire::{arp, bpdu, icmp, pcap, pcapng, udp};
+use weft_wire::{arp, bpdu, icmp, listener, pcap, pcapng, udp};
 
 const FIELDS: [&str; 12] = [
     "frame.protocols",
@@ -179,6 +179,24 @@ fn the_root_of_a_spanning_tree() {
         return;
     };
     assert_eq!(rows, [["36864", "5", "02:00:00:00:00:07", ""]; 2]);
+}
+
+#[test]
+fn questions_about_groups() {
+    let mac = MacAddress([2, 0, 0, 0, 0, 7]);
+    let frames = [listener::igmp_query(mac, 2500, 300), listener::mld_query(mac, 2500, 125)];
+    let igmp =
+        ["igmp.type", "igmp.version", "igmp.max_resp", "igmp.qqic", "igmp.qrv", "igmp.checksum.status", "ip.ttl"];
+    let mld = ["icmpv6.type", "icmpv6.mld.maximum_response_code", "icmpv6.mld.qqi", "icmpv6.checksum.status"];
+    let more = ["ip.src", "ipv6.src", "ipv6.hlim", "ipv6.opt.router_alert", "_ws.malformed"];
+    let fields: Vec<&str> = igmp.into_iter().chain(mld).chain(more).collect();
+    let Some(rows) = decode("groups", &frames, &fields) else { return };
+    // 300 s as a code: 0x80, exponent 1, mantissa 2 of 16: (16 + 2) << 4 are 288.
+    let wanted = [
+        ["0x11", "3", "25", "146", "2", GOOD, "1", "", "", "", "", "0.0.0.0", "", "", "", ""],
+        ["", "", "", "", "", "", "", "130", "2500", "125", GOOD, "", "fe80::ff:fe00:7", "1", "0", ""],
+    ];
+    assert_eq!(rows, wanted);
 }
 
 #[test]
