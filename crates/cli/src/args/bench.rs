@@ -83,8 +83,8 @@ An attack is compared with as many frames per second that everybody expects. Con
     #[command(after_help = "\
 Examples:
   weft bench sim -o json
-  weft bench sim --sweep --vs ns3          the same, 8 runs side by side, and ns-3 on a tenth of r1a
-  weft bench sim --jobs fat32 --vs daytone fat trees of up to 8,192 servers, also in daytone")]
+  weft bench sim --sweep --vs ns3            the same, 8 runs side by side, and ns-3 on a tenth of r1a
+  weft bench sim --jobs fat32 --vs daytone   fat trees of up to 8,192 servers, also in daytone")]
     Sim(BenchSimArgs),
 }
 

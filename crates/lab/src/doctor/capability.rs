@@ -39,8 +39,8 @@ pub(super) const NEEDS_BTF: &[&str] = &["vxlan_tc"];
 
 use Probe::Object;
 use Use::{
-    BenchDatapath, BridgedLab, KernelVxlanLab, Measure, RBridge, RBridgeGeneric, RoutedLab, ShapedLinks, TrillLab,
-    TrillPlans, Vl2Lab, Vl2Node, Vtep, VtepLab, VtepXdp, VxlanPlans,
+    BenchDatapath, BridgedLab, KernelVxlanLab, LookupCard, Measure, RBridge, RBridgeGeneric, RoutedLab, ShapedLinks,
+    TrillLab, TrillPlans, Vl2Lab, Vl2Node, Vtep, VtepLab, VtepXdp, VxlanPlans,
 };
 
 const ROUTED: &[Use] = &[RoutedLab, KernelVxlanLab, VtepLab, Vl2Lab, VxlanPlans];
@@ -109,7 +109,7 @@ table! {
     Tc: "TC hook", &[Probe::Tc], &[Vl2Lab, VtepLab, Vl2Node, Vtep, VtepXdp, Use::Losses, Measure, VxlanPlans, TrillPlans],
         "TRILL labs, or weft run --engine sim";
     /// Programs in the driver.
-    XdpNative: "XDP in the driver (veth)", &[Probe::XdpNative], &[TrillLab, RBridge, VtepXdp, Measure, VxlanPlans, TrillPlans],
+    XdpNative: "XDP in the driver (veth)", &[Probe::XdpNative], &[TrillLab, RBridge, VtepXdp, LookupCard, Measure, VxlanPlans, TrillPlans],
         "weft node rbridge with xdp = \"generic\"; weft node vtep --hook tc";
     /// Programs in the stack.
     XdpGeneric: "XDP in the stack", &[Probe::XdpGeneric], &[RBridgeGeneric, TrillPlans], "XDP in the driver, which is faster";
@@ -127,6 +127,9 @@ table! {
     /// RBridges.
     Trill: "eBPF: TRILL", &[Object("trill")], &[TrillLab, RBridge, RBridgeGeneric, BenchDatapath, VxlanPlans, TrillPlans],
         "weft run --engine sim where a plan has it, or weft lab up --overlay bridge";
+    /// Look-ups at a directory server's card.
+    Lookups: "eBPF: directory look-ups", &[Object("directory")], &[LookupCard],
+        "leave xdp_interface out: the server answers all look-ups then";
     /// Generator, analyser, emulated links.
     TestCentre: "eBPF: test centre", &[Object("tester_generate"), Object("tester_analyse"), Object("tester_recognise"), Object("tester_link")],
         &[Measure, VxlanPlans, TrillPlans], "labs, which have traffic of their own";
@@ -134,7 +137,7 @@ table! {
     Beds: "eBPF: plain switches", &[Object("l2"), Object("bed")], &[VxlanPlans, TrillPlans],
         "weft measure between ports of your own";
     /// Loops around programs.
-    Benches: "eBPF: benches", &[Object("bench"), Object("bench_trill")], &[BenchDatapath], "weft run vxlan/encapsulations";
+    Benches: "eBPF: benches", &[Object("bench"), Object("bench_trill"), Object("bench_directory")], &[BenchDatapath], "weft run vxlan/encapsulations";
     /// Links that lose, or carry less, and cuts.
     Losses: "eBPF: losses", &[Object("loss"), Object("impair")], &[Use::Losses, VxlanPlans, TrillPlans], "faults of kind `link-down`";
 }

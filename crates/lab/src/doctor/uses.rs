@@ -54,6 +54,8 @@ uses! {
     /// The same in the stack.
     #[serde(rename = "rbridge-generic")]
     RBridgeGeneric "weft node rbridge, xdp = \"generic\"",
+    /// A directory server that answers look-ups at its card.
+    LookupCard "weft node directory, xdp_interface",
     /// The test centre.
     Measure "weft measure",
     /// Costs of programs.
