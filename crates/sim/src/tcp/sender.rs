@@ -289,13 +289,13 @@ impl Sender {
     }
 
     /// Starts the timer for what is outstanding: a loss probe where one comes before the retransmission timeout, which
-    /// counts from `since_ps`.
+    /// counts from `since_ps` and is over now if it should have been before.
     #[inline]
     pub(super) fn start_timer(&mut self, now_ps: u64, since_ps: u64, config: &Config) {
         if self.board.outstanding() == 0 {
             return self.timer.stop();
         }
-        let rto_at_ps = since_ps + self.rtt.rto_ps(config);
+        let rto_at_ps = (since_ps + self.rtt.rto_ps(config)).max(now_ps);
         if config.probes() {
             let probe_at_ps = now_ps + self.probe_timeout_ps(config);
             if probe_at_ps < rto_at_ps {
