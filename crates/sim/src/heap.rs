@@ -1,7 +1,7 @@
 //! The order of events: keys of them, and a 4-ary heap of keys; at most one per busy link.
 //!
-//! A key holds a time, a lot and a port, in this order: of events at one time the lot decides, drawn anew for each event
-//! from the run's seed. Were it the port, the hosts with low numbers would always be served first. The root stands apart, so
+//! A key holds a time, a lot and a port, in this order: of events at one time the lot decides, a hash of time and port with the
+//! run's seed. Were it the port, the hosts with low numbers would always be served first. The root stands apart, so
 //! that the four children of a node are one aligned group of 32 bytes and the least of them is found without branches.
 
 use crate::hash::scramble;
@@ -15,23 +15,24 @@ const LOT_BITS: u32 = 8;
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     port_bits: u32,
-    /// A linear congruential generator with Knuth's constants for MMIX, of which the upper bits are used: as nothing waits
-    /// for the next number, a lot costs no time.
-    lots: u64,
+    /// What makes the lots of a run its own.
+    salt: u64,
 }
 
 impl Keys {
     /// Keys of a network with so many ports. What these do not need of the 64 bits is for time.
     pub(crate) fn new(ports: usize, seed: u64) -> Self {
-        Self { port_bits: usize::BITS - ports.leading_zeros(), lots: scramble(seed) }
+        Self { port_bits: usize::BITS - ports.leading_zeros(), salt: scramble(seed) }
     }
 
-    /// The key of an event at this time.
+    /// The key of an event at this time, for keys that count time from `epoch_ps`. The lot depends on nothing else that has
+    /// happened: it is the upper bits of the product of the time and a random factor of the port's own.
     #[inline(always)]
-    pub(crate) fn draw(&mut self, time_ps: u64, port: u32) -> u64 {
-        self.lots = self.lots.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let lot = self.lots >> (u64::BITS - LOT_BITS);
-        (time_ps << LOT_BITS | lot) << self.port_bits | u64::from(port)
+    pub(crate) fn draw(&self, at_ps: u64, epoch_ps: u64, port: u32) -> u64 {
+        let own = (u64::from(port) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let factor = (own ^ own >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9) | 1;
+        let lot = (at_ps ^ self.salt).wrapping_mul(factor) >> (u64::BITS - LOT_BITS);
+        ((at_ps - epoch_ps) << LOT_BITS | lot) << self.port_bits | u64::from(port)
     }
 
     /// The least key of this time; [`NO_EVENT`] if that is beyond what keys hold.
@@ -205,21 +206,34 @@ mod tests {
 
     #[test]
     fn a_key_says_what_went_in_and_the_earlier_one_is_less() {
-        let mut keys = Keys::new(65_535, 7);
+        let keys = Keys::new(65_535, 7);
         let latest_ps = keys.latest_ps();
         assert_eq!(latest_ps, (1 << 40) - 1);
         for (time_ps, port) in [(0, 0), (1, 65_534), (latest_ps, 3)] {
-            let key = keys.draw(time_ps, port);
+            let key = keys.draw(time_ps, 0, port);
             assert_eq!((keys.time_ps(key), keys.port(key)), (time_ps, port));
             assert!((keys.first_at(time_ps)..keys.first_at(time_ps + 1)).contains(&key));
+            let later = keys.draw(time_ps + 1_000, 1_000, port);
+            assert_eq!((keys.time_ps(later), keys.port(later)), (time_ps, port));
         }
     }
 
+    /// Of any ports and at any distance of times, each is as likely to be first, also among many.
     #[test]
-    fn either_of_two_ports_is_as_likely_to_be_first() {
-        let mut keys = Keys::new(300, 1);
-        let first = (0..10_000).filter(|_| keys.draw(5, 0) < keys.draw(5, 299)).count();
-        assert!(first.abs_diff(5_000) < 200, "{first}");
+    fn each_of_some_ports_is_as_likely_to_be_first() {
+        let keys = Keys::new(300, 1);
+        for step_ps in [1, 800, 51_200, 1_200_000] {
+            for ports in [&[0, 299][..], &[0, 1], &[6, 7], &[2, 4, 6, 8, 10, 12, 14, 16]] {
+                let mut first = vec![0u32; ports.len()];
+                for time_ps in (0..8_000).map(|step| step * step_ps) {
+                    let key = |place: &usize| keys.draw(time_ps, 0, ports[*place]);
+                    first[(0..ports.len()).min_by_key(key).expect("there are ports")] += 1;
+                }
+                let fair = 8_000 / ports.len() as u32;
+                let even = first.iter().all(|count| count.abs_diff(fair) < fair / 6);
+                assert!(even, "{step_ps} ps, ports {ports:?}: {first:?}");
+            }
+        }
     }
 
     proptest! {

@@ -1,5 +1,7 @@
 //! What a run is made of: a network, its settings, flows, faults and what to look at.
 
+use std::num::NonZeroU32;
+
 use weft_scenario::addressing::AddressPlan;
 use weft_scenario::engine::Overlay;
 use weft_scenario::fault::Fault;
@@ -31,6 +33,17 @@ pub struct Job {
     pub stop: Option<Nanos>,
     /// What to record beside the flows.
     pub watch: Watch,
+    /// Threads of a run, and parts that the network is cut into if not as many. The outcome is the same.
+    pub threads: NonZeroU32,
+    pub parts: Option<NonZeroU32>,
+}
+
+impl Job {
+    /// Parts to cut the network into: one where it is told what single packets do.
+    pub(crate) fn parts(&self) -> u32 {
+        let is_watched = self.watch.replay || self.watch.trace_flow.is_some() || self.watch.capture.is_some();
+        if is_watched { 1 } else { self.parts.unwrap_or(self.threads).get() }
+    }
 }
 
 /// How packets are made and moved.
@@ -126,6 +139,9 @@ impl From<DatagramStream> for DatagramFlow {
     }
 }
 
+/// CPU time of the calling thread, in nanoseconds.
+pub type CpuClock = fn() -> u64;
+
 /// What to record beside the flows.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
@@ -143,4 +159,6 @@ pub struct Watch {
     pub trace_flow: Option<u32>,
     /// The direction of a link whose packets are shown to the observer as bytes: the link and the sending node.
     pub capture: Option<(LinkId, NodeId)>,
+    /// Tells the observer at the end how busy threads were ([`crate::WindowTimes`]).
+    pub cpu_clock: Option<CpuClock>,
 }

@@ -1,6 +1,7 @@
 //! The packet-level simulator: a scenario runs in virtual time, one event per packet and hop.
 //!
-//! No privileges, no IO, no clock and no threads; integers only, so that a seed gives the same bytes on every machine.
+//! No privileges, no IO and no clock; integers only, so that a seed gives the same bytes on every machine, on however many
+//! threads.
 //!
 //! * [`run`] runs a [`Job`] under an [`Observer`] and yields an [`Outcome`]
 //! * [`tcp`] is TCP as pure state machines; it knows nothing of networks
@@ -33,8 +34,10 @@ mod ways;
 
 pub use error::SimError;
 pub use ideal::IdealTimes;
-pub use job::{DatagramFlow, ETHERNET_FRAMING_BYTES, Flow, Job, LAYER_1_BYTES, PacketSizes, Settings, Source, Watch};
-pub use observer::{Observer, Progress, TraceLine, Unobserved};
+pub use job::{
+    CpuClock, DatagramFlow, ETHERNET_FRAMING_BYTES, Flow, Job, LAYER_1_BYTES, PacketSizes, Settings, Source, Watch,
+};
+pub use observer::{Observer, Progress, TraceLine, Unobserved, WindowTimes};
 pub use outcome::{
     DatagramOutcome, FabricEvent, FabricEventKind, FlowOutcome, FlowWay, Outcome, PortCounters, PortOutcome, Sample,
     TcpSample, Totals, Toward, Volume, WayChoice, WayHop,

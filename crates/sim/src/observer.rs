@@ -27,6 +27,17 @@ pub struct TraceLine {
     pub text: String,
 }
 
+/// What threads of a run did, by [`crate::Watch::cpu_clock`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WindowTimes {
+    /// Windows after which threads waited for each other; 0 in a run of one part.
+    pub windows: u64,
+    /// CPU time of the thread that was slowest, window by window: what the run takes where every thread has a processor.
+    pub slowest_ns: u64,
+    /// CPU time of all threads in windows.
+    pub all_ns: u64,
+}
+
 /// Watches a run. Nothing that it does changes the outcome, except that it may end the run.
 pub trait Observer {
     /// Called about every 65,536 packet-hops; breaking interrupts the run.
@@ -35,6 +46,11 @@ pub trait Observer {
     /// Something happened to the traced flow ([`crate::Watch::trace_flow`]).
     fn trace(&mut self, line: TraceLine) {
         let _ = line;
+    }
+
+    /// The run has ended: what its threads did.
+    fn windows(&mut self, times: &WindowTimes) {
+        let _ = times;
     }
 
     /// A packet was put on the captured link ([`crate::Watch::capture`]): simulated time and the Ethernet frame.

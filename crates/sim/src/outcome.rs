@@ -62,6 +62,23 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// The sums of two parts of a network, beside hops.
+    pub(crate) fn and(self, other: &Self) -> Self {
+        Self {
+            packet_hops: 0,
+            sent: self.sent.and(other.sent),
+            delivered: self.delivered.and(other.delivered),
+            refused: self.refused.and(other.refused),
+            lost: self.lost.and(other.lost),
+            in_flight: self.in_flight.and(other.in_flight),
+            retransmits: self.retransmits + other.retransmits,
+            timeouts: self.timeouts + other.timeouts,
+            marked: self.marked + other.marked,
+            received_bytes: self.received_bytes + other.received_bytes,
+            flows_done: self.flows_done + other.flows_done,
+        }
+    }
+
     /// Packets that did not arrive.
     pub fn drops(&self) -> u64 {
         self.refused.packets + self.lost.packets
@@ -76,6 +93,10 @@ pub struct Volume {
 }
 
 impl Volume {
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
+
     #[inline(always)]
     pub(crate) fn add(&mut self, bytes: u16) {
         self.packets += 1;
@@ -130,6 +151,14 @@ pub struct DatagramOutcome {
 impl DatagramOutcome {
     pub(crate) fn not_started(spec: DatagramStream) -> Self {
         Self { spec, sent: 0, received: 0, delay_sum_ps: 0, delay_max_ps: 0 }
+    }
+
+    /// Adds what is known at the other end.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.delay_sum_ps += other.delay_sum_ps;
+        self.delay_max_ps = self.delay_max_ps.max(other.delay_max_ps);
     }
 
     /// Mean one-way delay in picoseconds; `None` if nothing was received.

@@ -70,6 +70,12 @@ impl Packet {
         Self { at_ps, what: self.what + 1, ..self }
     }
 
+    /// The packet with another sequence and the place that its route has elsewhere.
+    pub(crate) fn handed_over(self, sequence: u32, route: u32) -> Self {
+        let whose = u64::from(self.flow()) | u64::from(sequence) << 32;
+        Self { whose, what: self.what & !u64::from(u32::MAX) | u64::from(route), ..self }
+    }
+
     /// With an ECN mark if its transport understands marks.
     #[inline(always)]
     pub(crate) fn marked(self) -> Self {

@@ -1,5 +1,6 @@
 //! The simulator as an engine of experiments: scenario and trial become a job, its outcome becomes records.
 
+use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 
 use weft_scenario::engine::{self, Engine, EngineError, Session, TcpStack, Trial};
@@ -133,6 +134,8 @@ impl SimEngine {
                 queue_classes: if self.records_queues { switch_classes(fabric) } else { Vec::new() },
                 ..Watch::default()
             },
+            threads: NonZeroU32::MIN,
+            parts: None,
         })
     }
 

@@ -44,6 +44,9 @@ pub struct ChildReport {
     pub process_cpu_s: f64,
     /// Wall time of the runs.
     pub wall_s: f64,
+    /// CPU time of the slowest thread of a run, window by window; 0 in jobs of one thread.
+    #[serde(default)]
+    pub slowest_s: f64,
     /// Largest resident size of the process.
     pub peak_rss_bytes: u64,
     /// What that was estimated to be; 0 of nothing.
@@ -120,6 +123,12 @@ pub fn measure<E: Send>(run: impl Fn() -> Result<Counts, E> + Sync, runs: u32, w
 fn cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// CPU time of this thread so far.
+pub fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Largest resident size of this process so far. Unlike `ru_maxrss` it does not begin with that of the parent.

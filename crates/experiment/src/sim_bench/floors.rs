@@ -32,6 +32,8 @@ const FCT_TOLERANCE: f64 = 0.001;
 const SHARED_CPU_MAX: f64 = 1.15;
 /// Total CPU time of a sweep on two workers over serial.
 const SWEEP_CPU_MAX: f64 = 1.08;
+/// CPU time on one thread over that of the slowest of two, window by window.
+const TWO_THREADS_MIN: f64 = 1.6;
 /// Our packet-hops per CPU second over ns-3's.
 const NS3_RATIO_MIN: f64 = 90.0;
 /// daytone's CPU time over ours.
@@ -103,6 +105,12 @@ pub(super) fn checks(
             Check::at_least(format!("{}.pace_over_r1a", job.id), ratio, min, "ratio")
         }));
     }
+    for job in jobs.iter().filter(|job| job.slowest_s > 0.0) {
+        // It is named as the job on one thread, with a word more.
+        if let Some(serial) = job.id.rsplit_once('_').and_then(|(serial, _)| find(serial)) {
+            checks.extend(thread_checks(job, serial));
+        }
+    }
     if let Some(sweep) = sweep {
         checks.push(Check::at_most("sweep.cpu_over_serial", sweep.cpu_ratio, SWEEP_CPU_MAX, "ratio"));
     }
@@ -111,6 +119,16 @@ pub(super) fn checks(
     }
     checks.extend(daytone.iter().flat_map(daytone_checks));
     checks
+}
+
+/// A job on two threads does what it does on one, in less time where each has a processor.
+fn thread_checks(job: &JobRow, serial: &JobRow) -> [Check; 2] {
+    let differing = f64::from(u8::from(job.counts != serial.counts));
+    let ratio = paired_ratio(&serial.cpu_by_round_s, &job.slowest_by_round_s);
+    [
+        Check::at_most(format!("{}.differs_from_one_thread", job.id), differing, 0.0, "counts"),
+        Check::at_least(format!("{}.one_thread_over_slowest", job.id), ratio, TWO_THREADS_MIN, "ratio"),
+    ]
 }
 
 fn daytone_checks(row: &DaytoneRow) -> impl Iterator<Item = Check> {
@@ -178,7 +196,9 @@ mod tests {
             peak_rss_bytes: 9_000_000,
             estimated_over_peak_rss: 1.1,
             wall_s: 0.4,
+            slowest_s: 0.0,
             cpu_by_round_s: vec![0.3, 0.4, 0.9],
+            slowest_by_round_s: vec![0.0; 3],
         }
     }
 
@@ -241,6 +261,17 @@ mod tests {
         let at_size = |cpu_s: f64| JobRow { id: "vl2_20480".to_owned(), cpu_by_round_s: vec![cpu_s; 3], ..r1a() };
         assert_eq!(failing(&[r1a(), at_size(3.9)]), [""; 0], "a tenth of r1a's pace");
         assert_eq!(failing(&[r1a(), at_size(4.1)]), ["vl2_20480.pace_over_r1a"]);
+        let two = |slowest_s: f64, drops: u64| JobRow {
+            id: "vl2_20480_x2".to_owned(),
+            counts: Counts { drops, ..r1a().counts },
+            slowest_s,
+            slowest_by_round_s: vec![slowest_s; 3],
+            ..r1a()
+        };
+        let beside = |job: JobRow| failing(&[r1a(), at_size(1.0), job]);
+        assert_eq!(beside(two(0.62, 0)), [""; 0]);
+        assert_eq!(beside(two(0.63, 0)), ["vl2_20480_x2.one_thread_over_slowest"]);
+        assert_eq!(beside(two(0.5, 1)), ["vl2_20480_x2.differs_from_one_thread"]);
         let wrong = |ratio| JobRow { estimated_over_peak_rss: ratio, ..at_size(1.0) };
         for ratio in [0.99, 1.31] {
             assert_eq!(failing(&[wrong(ratio)]), ["vl2_20480.estimated_over_peak_rss"]);

@@ -23,9 +23,15 @@ pub struct JobRow {
     pub estimated_over_peak_rss: f64,
     /// Of the run, without start and preparation.
     pub wall_s: f64,
+    /// CPU time of the slowest thread, window by window: what the run takes where every thread has a processor. 0 in jobs of one
+    /// thread.
+    pub slowest_s: f64,
     /// CPU time of each round, for ratios of jobs that ran in the same one.
     #[serde(skip)]
     pub cpu_by_round_s: Vec<f64>,
+    /// The same of the slowest thread.
+    #[serde(skip)]
+    pub slowest_by_round_s: Vec<f64>,
 }
 
 /// Independent runs one after another, and the same on several workers.
@@ -87,7 +93,9 @@ fn job_row(id: &str, reports: &[ChildReport], idle_bytes: f64) -> Result<JobRow,
         peak_rss_bytes: (of(|report| report.peak_rss_bytes as f64) - idle_bytes).max(0.0) as u64,
         estimated_over_peak_rss: first.estimated_bytes as f64 / of(|report| report.peak_rss_bytes as f64).max(1.0),
         wall_s: of(|report| report.wall_s),
+        slowest_s: of(|report| report.slowest_s),
         cpu_by_round_s: reports.iter().map(|report| report.cpu_s).collect(),
+        slowest_by_round_s: reports.iter().map(|report| report.slowest_s).collect(),
     })
 }
 

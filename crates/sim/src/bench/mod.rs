@@ -4,6 +4,7 @@
 mod fat_tree;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{CongestionControl, Overlay};
@@ -25,7 +26,9 @@ pub const JOBS: [&str; 6] = ["r1a", "r1b", "r1w", "r1a_shared", "hosts1600", FAT
 pub const FAT_TREES: [&str; 3] = ["fat8", "fat16", "fat32"];
 
 /// Names of the jobs at size, and of the job of [`JOBS`] that stands beside them.
-pub const SCALE_JOBS: [&str; 4] = [REST, "vl2_1600", "vl2_20480", "vl2_103680"];
+pub const SCALE_JOBS: [&str; 6] = [REST, "vl2_1600", "vl2_20480", "vl2_20480_x2", "vl2_103680", "vl2_103680_x2"];
+/// What the name of a job ends with that is run on two threads.
+const TWO_THREADS: &str = "_x2";
 /// The job of which paces at size are shares.
 pub const SCALE_REFERENCE: &str = "r1a";
 /// The network of 103,680 servers without traffic.
@@ -55,7 +58,11 @@ const LINK_DELAY: Nanos = Nanos(1_000);
 /// | `vl2_1600` | a permutation of 1,600 servers of VL2, TCP of today, 150 kB each: switches of 20 ports, 16 servers a ToR |
 /// | `vl2_20480` | the same of 20,480: 64 ports, 20 servers |
 /// | `vl2_103680` | the same of 103,680, 30 kB each: 144 ports, 20 servers |
+/// | `..._x2` | on two threads |
 pub fn job(name: &str) -> Option<Job> {
+    if let Some(serial) = name.strip_suffix(TWO_THREADS) {
+        return job(serial).map(|job| Job { threads: NonZeroU32::MIN.saturating_add(1), ..job });
+    }
     let r1 = |flows: Vec<PinnedFlow>| pinned(fabric(r1::SPINES, r1::HOSTS, r1::HOSTS_PER_RACK), &flows);
     Some(match name {
         "r1a" => r1(r1::permutation(10_000)),
@@ -159,6 +166,8 @@ fn bare(fabric: Fabric, settings: Settings) -> Job {
         faults: Vec::new(),
         stop: None,
         watch: Watch::default(),
+        threads: NonZeroU32::MIN,
+        parts: None,
     }
 }
 

@@ -58,6 +58,8 @@ pub(crate) struct Network {
     pub(crate) routes: Routes,
     /// One for each port, where asked for, which is at few of them.
     pub(crate) histograms: Vec<Option<Box<QueueHistogram>>>,
+    /// Packets on their way to other parts of the network, each with the port that has sent it, in order.
+    pub(crate) abroad: Vec<(u32, Packet)>,
     events: Events,
     keys: Keys,
     /// Keys count time from here.
@@ -82,6 +84,7 @@ impl Network {
             rules,
             pools,
             routes: Routes::default(),
+            abroad: Vec::new(),
             events: Events::new(),
             epoch_ps: 0,
         }
@@ -99,7 +102,7 @@ impl Network {
         let port = &mut self.ports[port_number as usize];
         let (packet, next_ps) = port.take().expect("a port in the heap has a packet");
         match next_ps {
-            Some(next_ps) => self.events.replace_top(self.keys.draw(next_ps - self.epoch_ps, port_number)),
+            Some(next_ps) => self.events.replace_top(self.keys.draw(next_ps, self.epoch_ps, port_number)),
             None => self.events.pop(),
         }
         let (here, next) = self.routes.step(packet.route());
@@ -117,11 +120,6 @@ impl Network {
         self.keys.first_at(time_ps.saturating_sub(self.epoch_ps))
     }
 
-    /// Whether no packet is under way.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.events.top() == NO_EVENT
-    }
-
     /// Sends a packet on its next hop.
     #[inline(always)]
     pub(crate) fn send(&mut self, hop: Hop, mut packet: Packet) -> Sent {
@@ -136,11 +134,41 @@ impl Network {
                 Verdict::Mark => packet = packet.marked(),
                 Verdict::Drop(sent) => return sent,
             }
+            if self.rules[number].special.has(Special::ABROAD) {
+                return self.send_abroad(hop, transmission_ps, packet);
+            }
         }
         if let Some(at_ps) = self.ports[number].append(self.now_ps, transmission_ps, hop.is_cut_through(), packet) {
-            self.events.push(self.keys.draw(at_ps - self.epoch_ps, hop.port()));
+            self.events.push(self.keys.draw(at_ps, self.epoch_ps, hop.port()));
         }
         Sent::Queued
+    }
+
+    fn send_abroad(&mut self, hop: Hop, transmission_ps: u64, packet: Packet) -> Sent {
+        let at_ps = self.ports[hop.port() as usize].transmit(self.now_ps, transmission_ps, hop.is_cut_through());
+        self.abroad.push((hop.port(), packet.one_hop_on(at_ps)));
+        Sent::Queued
+    }
+
+    /// A packet that was sent in another part of the network is on its way here.
+    pub(crate) fn receive(&mut self, port: u32, packet: Packet) {
+        if self.ports[port as usize].receive(packet) {
+            self.events.push(self.keys.draw(packet.at_ps, self.epoch_ps, port));
+        }
+    }
+
+    /// From now on what a port sends is handed over, see [`Self::abroad`].
+    pub(crate) fn set_abroad(&mut self, number: u32) {
+        self.rules[number as usize].special.set(Special::ABROAD, true);
+        self.ports[number as usize].obey(&self.rules[number as usize]);
+    }
+
+    /// When the next packet arrives; the end of time if none is under way.
+    pub(crate) fn next_ps(&self) -> u64 {
+        match self.events.top() {
+            NO_EVENT => u64::MAX,
+            key => self.epoch_ps + self.keys.time_ps(key),
+        }
     }
 
     /// What the rules of a port say about a packet that finds this queue.
@@ -169,11 +197,12 @@ impl Network {
         self.keys.latest_ps() / 2
     }
 
-    /// Moves the beginning of the keys' time to now. To be called at least every [`Self::hop_max_ps`] of virtual time.
-    pub(crate) fn start_epoch(&mut self) {
-        let shift = self.key_at(self.now_ps);
+    /// Moves the beginning of the keys' time to `at_ps`, before which nothing arrives any more. To be called at least every
+    /// [`Self::hop_max_ps`] of virtual time.
+    pub(crate) fn start_epoch(&mut self, at_ps: u64) {
+        let shift = self.key_at(at_ps);
         self.events.rebuild(|key| Some(key - shift));
-        self.epoch_ps = self.now_ps;
+        self.epoch_ps = at_ps;
     }
 
     /// Bytes that are queued at a port.

@@ -24,6 +24,8 @@ impl Special {
     pub(crate) const DOWN: Self = Self(1);
     /// The time at each queue length is recorded.
     pub(crate) const MEASURED: Self = Self(1 << 1);
+    /// The far end is in another part of the network: packets are handed over.
+    pub(crate) const ABROAD: Self = Self(1 << 2);
 
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -193,6 +195,14 @@ impl Port {
         cut_through: bool,
         packet: Packet,
     ) -> Option<u64> {
+        let at_ps = self.transmit(now_ps, transmission_ps, cut_through);
+        self.packets.push_back(packet.one_hop_on(at_ps));
+        (self.packets.len() == 1).then_some(at_ps)
+    }
+
+    /// Takes the time of a packet on the wire. Returns when the far end can act on it.
+    #[inline(always)]
+    pub(crate) fn transmit(&mut self, now_ps: u64, transmission_ps: u64, cut_through: bool) -> u64 {
         let start_ps = self.busy_ps.max(now_ps);
         self.busy_ps = start_ps + transmission_ps;
         let seen_ps = if cut_through {
@@ -200,9 +210,13 @@ impl Port {
         } else {
             self.busy_ps
         };
-        let at_ps = seen_ps + self.wire.propagation_ps;
-        self.packets.push_back(packet.one_hop_on(at_ps));
-        (self.packets.len() == 1).then_some(at_ps)
+        seen_ps + self.wire.propagation_ps
+    }
+
+    /// Puts a packet behind those on their way that was sent in another part of the network. Whether it is the first.
+    pub(crate) fn receive(&mut self, packet: Packet) -> bool {
+        self.packets.push_back(packet);
+        self.packets.len() == 1
     }
 
     /// Takes the packet that has arrived at the far end, and says when the next one will.

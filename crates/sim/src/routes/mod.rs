@@ -78,6 +78,17 @@ impl Routes {
         place
     }
 
+    /// The hops of a route from the one before a place to its last.
+    pub(crate) fn rest(&self, place: u32) -> impl Iterator<Item = Hop> {
+        self.hops[place as usize - 1..].iter().take_while(|hop| **hop != END).map(|hop| Hop(*hop))
+    }
+
+    /// The last hop of the route that a place is on, be it the place after it.
+    pub(crate) fn last(&self, place: u32) -> Hop {
+        let ahead = self.hops[place as usize..].iter().take_while(|hop| **hop != END).count();
+        Hop(self.hops[place as usize + ahead - 1])
+    }
+
     /// The hop at a place that is known to be one.
     #[inline(always)]
     pub(crate) fn hop(&self, place: u32) -> Hop {
@@ -134,6 +145,8 @@ mod tests {
         assert_eq!(routes.step(place + 1), (hops[0], Some(hops[1])));
         assert_eq!(routes.step(place + 2), (hops[1], Some(hops[2])), "no hop looks like the end");
         assert_eq!(routes.step(place + 3), (hops[2], None));
+        assert_eq!([0, 2, 3].map(|step| routes.last(place + step)), [hops[2]; 3]);
+        assert_eq!(routes.rest(place + 2).collect::<Vec<Hop>>(), hops[1..]);
         assert_eq!((hops[1].port(), hops[1].extra_bytes(), hops[1].is_cut_through()), (1_048_574, 2_047, true));
     }
 }

@@ -11,8 +11,9 @@ use weft_wire::ethernet::{self, MacAddress, ethertype};
 use weft_wire::ipv4::{self, Ecn, protocol};
 use weft_wire::{ParseError, checksum, trill, udp, vl2, vxlan};
 
-use super::Simulation;
-use super::flow::{FlowState, Phase};
+use super::flow::Identity;
+use super::part::Part;
+use super::trace::Shown;
 use crate::job::Job;
 use crate::network::Arrival;
 use crate::packet::{Flags, Packet};
@@ -42,25 +43,30 @@ impl Capture {
     }
 }
 
-impl Simulation<'_> {
+impl Part<'_> {
     /// Shows a packet of TCP that has crossed the link, with the time at which its last bit left.
     #[cold]
     pub(super) fn capture(&mut self, arrival: &Arrival) {
         if self.capture.is_none_or(|capture| capture.port != arrival.port) {
             return;
         }
-        if self.flows[arrival.packet.flow() as usize].phase == Phase::Datagrams {
+        if self.whose(&arrival.packet).is_stream {
             return;
         }
         let time_ps = self.network.now_ps - self.network.ports[arrival.port as usize].wire.propagation_ps;
         if let Ok(frame) = self.frame(arrival) {
-            self.observer.packet(time_ps, &frame);
+            self.shown.push(Shown::Packet(time_ps, frame));
         }
     }
 
+    fn whose(&self, packet: &Packet) -> Identity {
+        let place = packet.flow() as usize;
+        if packet.flags().has(Flags::ACK) { self.senders[place].who } else { self.receivers[place].who }
+    }
+
     fn frame(&self, arrival: &Arrival) -> Result<Vec<u8>, ParseError> {
-        let flow = &self.flows[arrival.packet.flow() as usize];
-        let inner = self.ip_packet(&arrival.packet, flow);
+        let flow = self.whose(&arrival.packet);
+        let inner = self.ip_packet(&arrival.packet, &flow);
         let hop = self.network.routes.step(arrival.packet.route()).0;
         let outer_bytes = hop.extra_bytes() as usize - self.job.settings.sizes.framing_bytes as usize;
         let is_ack = arrival.packet.flags().has(Flags::ACK);
@@ -79,7 +85,7 @@ impl Simulation<'_> {
         Ok(header.emit_with(&packet))
     }
 
-    fn ip_packet(&self, packet: &Packet, flow: &FlowState) -> Vec<u8> {
+    fn ip_packet(&self, packet: &Packet, flow: &Identity) -> Vec<u8> {
         let length = usize::from(packet.ip_bytes());
         let tcp_len = (self.job.settings.sizes.header_bytes as usize).saturating_sub(ipv4::HEADER_LEN) / 4 * 4;
         let tcp_len = tcp_len.clamp(TCP_LEN, TCP_LEN_MAX);

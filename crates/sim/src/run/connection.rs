@@ -1,18 +1,17 @@
 //! TCP's way in and out of the network: connections open, packets arrive at hosts, timers run out, flows end. How flows
 //! share a host's card is in `host`.
 
-use weft_scenario::id::NodeId;
-
-use super::flow::{Direction, FlowState, NEVER, NO_ROUTE, Phase, segments_of};
+use super::flow::{Direction, Identity, NEVER, NO_ROUTE, Phase, listed_id, segments_of};
+use super::part::Part;
 use super::timers::Timer;
-use super::{Simulation, trace};
+use super::trace;
 use crate::job::Flow;
 use crate::network::Sent;
 use crate::packet::{Flags, Packet};
-use crate::tcp::{Ack, AckDecision, Expiry, Receiver, Sender, Transmit};
+use crate::tcp::{Ack, AckDecision, Expiry, Sender, Transmit};
 use crate::time::ps;
 
-impl Simulation<'_> {
+impl Part<'_> {
     /// Sets a timer for when the next flow of the list is due.
     pub(super) fn arm_next_start(&mut self) {
         if let Some(place) = self.to_start.last() {
@@ -28,61 +27,40 @@ impl Simulation<'_> {
             self.to_start.pop_if(|place| ps(flows[*place as usize].spec.start_ns) <= self.network.now_ps)
         {
             let flow = flows[number as usize];
-            self.start(&flow, number, segments_of(flow.spec.bytes, &self.job.settings.sizes).0);
+            let who = self.identity(&flow, number, listed_id(number));
+            self.start(who, &flow, segments_of(flow.spec.bytes, &self.job.settings.sizes).0);
         }
         self.arm_next_start();
     }
 
-    /// Opens the connection of a flow, of which so many segments may be sent at once. Returns its place.
-    pub(super) fn start(&mut self, flow: &Flow, number: u32, granted: u32) -> u32 {
-        let state = self.new_state(flow, number, granted);
-        let place = self.settle(state, flow.through);
-        self.started += 1;
-        self.flows[place as usize].sender.connect(self.network.now_ps, &self.job.settings.tcp);
-        self.send_syn(place);
-        self.arm_sender(place);
-        place
-    }
-
-    pub(super) fn new_state(&self, flow: &Flow, number: u32, granted: u32) -> FlowState {
-        let (tcp, sizes) = (&self.job.settings.tcp, &self.job.settings.sizes);
+    pub(super) fn identity(&self, flow: &Flow, number: u32, id: u64) -> Identity {
+        let sizes = &self.job.settings.sizes;
         let (segments, last_bytes) = segments_of(flow.spec.bytes, sizes);
-        FlowState {
-            sender: Sender::new(tcp, granted),
-            receiver: Receiver::new(tcp),
-            routes: [NO_ROUTE; 2],
-            segments,
-            last_ip_bytes: (last_bytes + sizes.header_bytes) as u16,
-            phase: Phase::Opening,
-            waiting: false,
-            traced: self.job.watch.trace_flow == Some(number),
-            in_flight: 0,
-            sender_timer_ps: NEVER,
-            receiver_timer_ps: NEVER,
+        Identity {
             from: flow.spec.from,
             to: flow.spec.to,
             number,
-            granted,
+            id,
+            segments,
+            last_ip_bytes: (last_bytes + sizes.header_bytes) as u16,
+            traced: self.job.watch.trace_flow == Some(number),
+            is_stream: false,
         }
     }
 
-    /// Gives a flow a place and routes.
-    pub(super) fn settle(&mut self, state: FlowState, through: Option<NodeId>) -> u32 {
-        let place = self.free_places.pop().unwrap_or(self.flows.len() as u32);
-        let number = state.number;
-        if (place as usize) < self.flows.len() {
-            self.flows[place as usize] = state;
-        } else {
-            self.flows.push(state);
-        }
-        self.spread.begin(place, self.job.settings.seed, number, through);
-        self.choose_routes(place);
-        place
+    /// Opens the connection of a flow, of which so many segments may be sent at once.
+    pub(super) fn start(&mut self, who: Identity, flow: &Flow, granted: u32) {
+        let tcp = &self.job.settings.tcp;
+        let place = self.open(Sender::new(tcp, granted), who, flow.through, granted);
+        self.started += 1;
+        self.senders[place as usize].sender.connect(self.network.now_ps, tcp);
+        self.send_syn(place);
+        self.arm_sender(place);
     }
 
     fn send_syn(&mut self, place: u32) {
         let bytes = self.job.settings.sizes.header_bytes as u16;
-        self.inject(place, Direction::Data, 0, bytes, Flags::SYN);
+        self.send_data(place, 0, bytes, Flags::SYN);
     }
 
     /// A packet reached the receiver of its flow.
@@ -90,22 +68,31 @@ impl Simulation<'_> {
     pub(super) fn received(&mut self, packet: Packet) {
         let place = packet.flow();
         self.totals.delivered.add(packet.ip_bytes());
-        let flow = &mut self.flows[place as usize];
-        if flow.phase == Phase::Ended {
-            return self.left_network(place);
-        }
-        flow.in_flight -= 1;
-        if flow.phase == Phase::Datagrams {
-            return self.datagram_received(place, packet.sequence());
+        let end = &mut self.receivers[place as usize];
+        end.arrived = end.arrived.wrapping_add(1);
+        if end.who.is_stream {
+            let who = end.who;
+            return self.datagram_received(who, packet.sequence());
         }
         if packet.flags().has(Flags::SYN) {
             let bytes = self.job.settings.sizes.header_bytes as u16;
-            return self.inject(place, Direction::Ack, 0, bytes, Flags::ACK.with(Flags::SYN));
+            self.send_back(place, 0, bytes, Flags::ACK.with(Flags::SYN));
+        } else {
+            self.data_received(packet);
         }
+        if self.receivers[place as usize].sent_to_it.is_some() {
+            self.receiver_may_go(place);
+        }
+    }
+
+    #[inline(always)]
+    fn data_received(&mut self, packet: Packet) {
+        let place = packet.flow();
         let marked = packet.flags().has(Flags::CE);
         self.totals.marked += u64::from(marked);
-        let before = flow.receiver.delivered();
-        let decision = flow.receiver.on_data(self.network.now_ps, packet.sequence(), marked, &self.job.settings.tcp);
+        let end = &mut self.receivers[place as usize];
+        let before = end.receiver.delivered();
+        let decision = end.receiver.on_data(self.network.now_ps, packet.sequence(), marked, &self.job.settings.tcp);
         let is_complete = self.delivered(place, before);
         match decision {
             AckDecision::Now => self.send_ack(place),
@@ -122,23 +109,21 @@ impl Simulation<'_> {
     /// Counts what has reached the application since it had `before` segments; whether that completes the flow.
     #[inline]
     fn delivered(&mut self, place: u32, before: u32) -> bool {
-        let flow = &self.flows[place as usize];
-        let (after, sizes) = (flow.receiver.delivered(), &self.job.settings.sizes);
+        let end = &self.receivers[place as usize];
+        let (who, after, sizes) = (end.who, end.receiver.delivered(), &self.job.settings.sizes);
         if after == before {
             return false;
         }
-        self.totals.received_bytes += flow.payload_bytes(after, sizes) - flow.payload_bytes(before, sizes);
-        if after < flow.segments {
+        self.totals.received_bytes += who.payload_bytes(after, sizes) - who.payload_bytes(before, sizes);
+        if after < who.segments {
             return false;
         }
-        let outcome = &mut self.outcomes[flow.number as usize];
-        outcome.received_ps = Some(self.network.now_ps);
-        outcome.received_bytes = outcome.spec.bytes;
+        self.tell_completed(who);
         true
     }
 
     fn send_ack(&mut self, place: u32) {
-        let ack = self.flows[place as usize].receiver.ack();
+        let ack = self.receivers[place as usize].receiver.ack();
         self.send(place, ack);
     }
 
@@ -147,30 +132,30 @@ impl Simulation<'_> {
         let flags = Flags::ACK.with_if(ack.ece, Flags::ECE);
         let bytes = self.job.settings.sizes.header_bytes as u16;
         if ack.sack.is_none() {
-            return self.inject(place, Direction::Ack, ack.cumulative, bytes, flags);
+            return self.send_back(place, ack.cumulative, bytes, flags);
         }
         let kept = self.long_acks.put(ack);
-        self.inject(place, Direction::Ack, kept, bytes, flags.with(Flags::SACK));
+        self.send_back(place, kept, bytes, flags.with(Flags::SACK));
     }
 
     fn arm_receiver(&mut self, place: u32, due_ps: u64) {
-        let flow = &mut self.flows[place as usize];
-        if due_ps < flow.receiver_timer_ps {
-            flow.receiver_timer_ps = due_ps;
-            self.arm(due_ps, Timer::Receiver(place));
+        let end = &mut self.receivers[place as usize];
+        if due_ps < end.timer_ps {
+            end.timer_ps = due_ps;
+            let timer = Timer::Receiver(place, end.who.id);
+            self.arm(due_ps, timer);
         }
     }
 
     /// A delayed acknowledgement may be due.
-    pub(super) fn receiver_timer_ends(&mut self, place: u32) {
+    pub(super) fn receiver_timer_ends(&mut self, place: u32, flow: u64) {
         let now_ps = self.network.now_ps;
-        let flow = &mut self.flows[place as usize];
-        if flow.receiver_timer_ps != now_ps {
+        let end = &mut self.receivers[place as usize];
+        if end.timer_ps != now_ps || end.who.id != flow || end.is_gone {
             return;
         }
-        flow.receiver_timer_ps = NEVER;
-        match flow.receiver.deadline() {
-            Some(_) if flow.phase == Phase::Ended => {}
+        end.timer_ps = NEVER;
+        match end.receiver.deadline() {
             Some(due_ps) if due_ps <= now_ps => self.send_ack(place),
             Some(due_ps) => self.arm_receiver(place, due_ps),
             None => {}
@@ -188,44 +173,45 @@ impl Simulation<'_> {
             Ack { cumulative: packet.sequence(), ece: packet.flags().has(Flags::ECE), sack: None }
         };
         let (now_ps, tcp) = (self.network.now_ps, &self.job.settings.tcp);
-        let flow = &mut self.flows[place as usize];
-        if flow.phase == Phase::Ended {
-            return self.left_network(place);
+        let end = &mut self.senders[place as usize];
+        end.arrived = end.arrived.wrapping_add(1);
+        if end.phase == Phase::Ended {
+            return self.sender_may_go(place);
         }
-        flow.in_flight -= 1;
         if packet.flags().has(Flags::SYN) {
-            if flow.phase == Phase::Open {
+            if end.phase == Phase::Open {
                 return;
             }
-            flow.phase = Phase::Open;
-            flow.sender.opened(now_ps, tcp);
+            end.phase = Phase::Open;
+            end.sender.opened(now_ps, tcp);
             self.mix_flow_opened(place);
         } else {
-            flow.sender.on_ack(now_ps, &ack, tcp);
+            end.sender.on_ack(now_ps, &ack, tcp);
         }
-        if self.flows[place as usize].traced {
+        let end = &self.senders[place as usize];
+        if end.who.traced {
             self.trace_ack(place, &ack);
         }
-        let flow = &self.flows[place as usize];
-        if flow.sender.is_done() && flow.granted == flow.segments {
+        let end = &self.senders[place as usize];
+        if end.sender.is_done() && end.granted == end.who.segments {
             return self.end(place, true);
         }
         self.pump(place);
     }
 
     /// The timer of a sender may have run out.
-    pub(super) fn sender_timer_ends(&mut self, place: u32) {
+    pub(super) fn sender_timer_ends(&mut self, place: u32, flow: u64) {
         let now_ps = self.network.now_ps;
-        let flow = &mut self.flows[place as usize];
-        if flow.sender_timer_ps != now_ps {
+        let end = &mut self.senders[place as usize];
+        if end.timer_ps != now_ps || end.who.id != flow {
             return;
         }
-        flow.sender_timer_ps = NEVER;
-        if flow.phase == Phase::Ended {
+        end.timer_ps = NEVER;
+        if end.phase == Phase::Ended {
             return;
         }
-        let expiry = flow.sender.on_deadline(now_ps, &self.job.settings.tcp);
-        if flow.traced && expiry != Expiry::Stale {
+        let expiry = end.sender.on_deadline(now_ps, &self.job.settings.tcp);
+        if end.who.traced && expiry != Expiry::Stale {
             self.trace_timer(place, expiry);
         }
         match expiry {
@@ -242,8 +228,8 @@ impl Simulation<'_> {
     /// Sends the next segment if TCP has one; whether it had.
     #[inline]
     pub(super) fn send_next(&mut self, place: u32) -> bool {
-        let flow = &mut self.flows[place as usize];
-        let Some(Transmit { seq, retransmission }) = flow.sender.poll(self.network.now_ps, &self.job.settings.tcp)
+        let end = &mut self.senders[place as usize];
+        let Some(Transmit { seq, retransmission }) = end.sender.poll(self.network.now_ps, &self.job.settings.tcp)
         else {
             return false;
         };
@@ -252,76 +238,76 @@ impl Simulation<'_> {
             let sent_bytes = u64::from(seq) * u64::from(self.job.settings.sizes.segment_bytes);
             self.spread.repeats(place, sent_bytes, self.network.now_ps);
         }
-        let bytes = if seq + 1 == flow.segments {
-            flow.last_ip_bytes
+        let bytes = if seq + 1 == end.who.segments {
+            end.who.last_ip_bytes
         } else {
             (self.job.settings.sizes.segment_bytes + self.job.settings.sizes.header_bytes) as u16
         };
-        self.inject(place, Direction::Data, seq, bytes, self.data_flags);
+        self.send_data(place, seq, bytes, self.data_flags);
         true
     }
 
     /// Sets the sender's timer no later than its deadline.
     #[inline]
     pub(super) fn arm_sender(&mut self, place: u32) {
-        let flow = &mut self.flows[place as usize];
-        if let Some(due_ps) = flow.sender.deadline()
-            && due_ps < flow.sender_timer_ps
+        let end = &mut self.senders[place as usize];
+        if let Some(due_ps) = end.sender.deadline()
+            && due_ps < end.timer_ps
         {
-            flow.sender_timer_ps = due_ps;
-            self.arm(due_ps, Timer::Sender(place));
+            end.timer_ps = due_ps;
+            let timer = Timer::Sender(place, end.who.id);
+            self.arm(due_ps, timer);
         }
     }
 
-    /// A host sends a packet.
+    /// A host sends a packet of a flow's data.
     #[inline]
-    pub(super) fn inject(&mut self, place: u32, direction: Direction, sequence: u32, ip_bytes: u16, flags: Flags) {
+    pub(super) fn send_data(&mut self, place: u32, sequence: u32, ip_bytes: u16, flags: Flags) {
         self.totals.sent.add(ip_bytes);
-        let flow = &mut self.flows[place as usize];
-        flow.in_flight += 1;
-        let flags = flags.with_if(flow.traced, Flags::TRACED);
-        let route =
-            if self.spread.is_fixed() { flow.routes[direction as usize] } else { self.respread(place, direction) };
-        let packet = Packet::new(place, sequence, route, ip_bytes, flags);
-        if route == NO_ROUTE {
-            return self.dropped(packet, Sent::Lost);
-        }
-        self.forward(self.network.routes.hop(route), packet);
+        let end = &mut self.senders[place as usize];
+        end.sent = end.sent.wrapping_add(1);
+        let (flags, receiver, to) = (flags.with_if(end.who.traced, Flags::TRACED), end.receiver, end.who.to);
+        let route = if self.spread.is_fixed() { end.route } else { self.respread(Direction::Data, place) };
+        self.launch(Packet::new(receiver, sequence, route, ip_bytes, flags), to);
     }
 
-    /// A packet of the flow is no longer in the network.
-    pub(super) fn left_network(&mut self, place: u32) {
-        self.flows[place as usize].in_flight -= 1;
-        self.free_if_gone(place);
+    /// A host sends a packet back to where a flow's data comes from.
+    #[inline]
+    fn send_back(&mut self, place: u32, sequence: u32, ip_bytes: u16, flags: Flags) {
+        self.totals.sent.add(ip_bytes);
+        let end = &mut self.receivers[place as usize];
+        end.sent = end.sent.wrapping_add(1);
+        let (flags, sender, to) = (flags.with_if(end.who.traced, Flags::TRACED), end.sender, end.who.from);
+        let route = if self.spread.is_fixed() { end.route } else { self.respread(Direction::Ack, place) };
+        self.launch(Packet::new(sender, sequence, route, ip_bytes, flags), to);
     }
 
-    pub(super) fn free_if_gone(&mut self, place: u32) {
-        if self.flows[place as usize].is_gone() {
-            self.free_places.push(place);
+    #[inline(always)]
+    fn launch(&mut self, packet: Packet, to: u32) {
+        if packet.route() == NO_ROUTE {
+            return self.dropped(packet, Sent::Lost, Some(self.cut.part_of_host(to)));
         }
+        self.forward(self.network.routes.hop(packet.route()), packet);
     }
 
     /// Everything is acknowledged, or the connection has failed.
     fn end(&mut self, place: u32, complete: bool) {
         let now_ps = self.network.now_ps;
-        let flow = &mut self.flows[place as usize];
-        flow.phase = Phase::Ended;
-        let outcome = &mut self.outcomes[flow.number as usize];
-        outcome.retransmits = flow.sender.retransmits();
-        self.totals.timeouts += u64::from(flow.sender.timeouts());
-        outcome.received_bytes = flow.payload_bytes(flow.receiver.delivered(), &self.job.settings.sizes);
+        let end = &mut self.senders[place as usize];
+        end.phase = Phase::Ended;
+        let who = end.who;
+        let outcome = &mut self.outcomes[who.number as usize];
+        outcome.retransmits = end.sender.retransmits();
         outcome.acknowledged_ps = complete.then_some(now_ps);
-        let (from, traced) = (flow.from, flow.traced);
-        if traced {
+        self.totals.timeouts += u64::from(end.sender.timeouts());
+        self.totals.flows_done += u64::from(complete);
+        if who.traced {
             self.trace(trace::end_text(complete));
         }
-        self.totals.flows_done += u64::from(complete);
-        self.unfinished = self.unfinished.saturating_sub(1);
-        self.free_if_gone(place);
+        self.tell_ended(place);
+        self.count_end();
         if self.mix.is_some() {
-            self.begin_next_of_mix(from);
-        } else if self.unfinished == 0 && self.job.datagrams.is_empty() {
-            self.finish();
+            self.begin_next_of_mix(who.from);
         }
     }
 }

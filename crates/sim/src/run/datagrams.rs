@@ -7,14 +7,15 @@ use weft_scenario::id::NodeId;
 use weft_scenario::workload::FlowSpec;
 use weft_scenario::workload::services::DatagramLimit;
 
-use super::Simulation;
-use super::flow::{Direction, Phase};
+use super::flow::{Direction, Identity};
+use super::part::Part;
 use super::setup;
 use super::spread::Spreader;
 use super::timers::Timer;
 use crate::job::{DatagramFlow, Flow, Job};
 use crate::outcome::DatagramOutcome;
 use crate::packet::Flags;
+use crate::tcp::Sender;
 use crate::time::{PS_PER_S, ps};
 
 /// Headers of IPv4 and UDP around a datagram.
@@ -31,49 +32,54 @@ pub(super) struct Datagrams {
 #[derive(Debug)]
 struct Stream {
     flow: DatagramFlow,
-    /// Its place among the flows, so that it has routes.
+    /// Its sender's place.
     place: u32,
     gap_ps: u64,
-    /// Number of the next datagram, which starts again at 0 after 2^32, and when it is due.
+    /// Number of the next datagram, which starts again at 0 after 2^32.
     next: u32,
-    next_ps: u64,
     outcome: DatagramOutcome,
     bucket: Option<Bucket>,
 }
 
 impl Datagrams {
-    /// Payload that has reached each of so many servers.
-    pub(super) fn received_bytes(&self, servers: usize) -> Vec<u64> {
-        let mut bytes = vec![0; servers];
-        for stream in &self.streams {
-            let flow = &stream.flow;
-            bytes[flow.spec.to as usize] += stream.outcome.received * u64::from(flow.payload_bytes);
-        }
-        bytes
+    /// The streams of a job, none of which has a place yet.
+    pub(super) fn new(job: &Job) -> Self {
+        Self { streams: job.datagrams.iter().map(|stream| Stream::new(*stream)).collect() }
     }
 
-    /// What became of each stream.
-    pub(super) fn outcomes(&self) -> Vec<DatagramOutcome> {
-        self.streams.iter().map(|stream| stream.outcome).collect()
+    /// Adds what has reached each server.
+    pub(super) fn add_received_bytes(&self, by_server: &mut [u64]) {
+        for stream in &self.streams {
+            let flow = &stream.flow;
+            by_server[flow.spec.to as usize] += stream.outcome.received * u64::from(flow.payload_bytes);
+        }
+    }
+
+    /// What became of each stream as far as a part knows.
+    pub(super) fn outcomes(&self) -> impl Iterator<Item = DatagramOutcome> {
+        self.streams.iter().map(|stream| stream.outcome)
     }
 }
 
 impl Stream {
-    fn new(flow: DatagramFlow, place: u32) -> Self {
+    fn new(flow: DatagramFlow) -> Self {
         Self {
             flow,
-            place,
+            place: 0,
             gap_ps: bits_ps(flow.payload_bytes, flow.spec.rate.0),
             next: 0,
-            next_ps: ps(flow.spec.start_ns),
             outcome: DatagramOutcome::not_started(flow.spec),
             bucket: flow.spec.limit.map(Bucket::new),
         }
     }
 
-    /// When the datagram of a number was due. It is one of the last 2^32.
-    fn due_ps(&self, number: u32) -> u64 {
-        self.next_ps - u64::from(self.next.wrapping_sub(number)) * self.gap_ps
+    /// When the datagram of a number was due that arrives now. Numbers start again at 0 after 2^32, and none is under way for
+    /// as long as that takes.
+    fn due_ps(&self, number: u32, now_ps: u64) -> u64 {
+        let start_ps = ps(self.flow.spec.start_ns);
+        let due = now_ps.saturating_sub(start_ps) / self.gap_ps;
+        let late = (due as u32).wrapping_sub(number);
+        start_ps + (due - u64::from(late)) * self.gap_ps
     }
 }
 
@@ -85,8 +91,8 @@ pub fn datagram_ways(job: &Job) -> Vec<Vec<NodeId>> {
     let mut way = |(place, stream): (u32, &DatagramFlow)| {
         let [from, to] = [stream.spec.from, stream.spec.to].map(|server| servers.get(server as usize).copied());
         let (from, to) = from.zip(to)?;
-        spread.begin(place, job.settings.seed, flow_number(place), None);
-        let (salt, through) = spread.of(place, Direction::Data);
+        spread.begin(Direction::Data, place, (job.settings.seed, flow_number(place).into()), None);
+        let (salt, through) = spread.of(Direction::Data, place);
         let hops = router.explain(from, to, salt, through);
         let last = if hops.is_empty() { None } else { Some(to) };
         Some(hops.into_iter().map(|hop| hop.node).chain(last).collect())
@@ -99,16 +105,19 @@ fn flow_number(number: u32) -> u32 {
     u32::MAX - number
 }
 
-impl Simulation<'_> {
-    /// Gives every stream routes, and a timer for when it begins.
+impl Part<'_> {
+    /// Gives every stream from here routes, and a timer for when it begins.
     pub(super) fn begin_datagrams(&mut self) {
         for (number, stream) in (0..).zip(&self.job.datagrams) {
             let spec = &stream.spec;
+            if self.cut.part_of_host(spec.from) != self.number {
+                continue;
+            }
             let flow = Flow::from(FlowSpec::bulk(spec.from, spec.to, 0, spec.start_ns));
-            let mut state = self.new_state(&flow, flow_number(number), 0);
-            state.phase = Phase::Datagrams;
-            let place = self.settle(state, None);
-            self.datagrams.streams.push(Stream::new(*stream, place));
+            let who = self.identity(&flow, flow_number(number), flow_number(number).into());
+            let sender = Sender::new(&self.job.settings.tcp, 0);
+            let place = self.open(sender, Identity { is_stream: true, ..who }, None, 0);
+            self.datagrams.streams[number as usize].place = place;
             self.arm(ps(spec.start_ns), Timer::Datagram(number));
         }
     }
@@ -127,19 +136,18 @@ impl Simulation<'_> {
         let (place, datagram) = (stream.place, stream.next);
         stream.outcome.sent += u64::from(is_sent);
         stream.next = datagram.wrapping_add(1);
-        stream.next_ps = now_ps.saturating_add(stream.gap_ps);
-        let next_ps = stream.next_ps;
+        let next_ps = now_ps.saturating_add(stream.gap_ps);
         if is_sent {
-            self.inject(place, Direction::Data, datagram, ip_bytes as u16, Flags::default());
+            self.send_data(place, datagram, ip_bytes as u16, Flags::default());
         }
         self.arm(next_ps, Timer::Datagram(number));
     }
 
-    /// The datagram of this number of the flow in this place has arrived.
-    pub(super) fn datagram_received(&mut self, place: u32, datagram: u32) {
-        let number = flow_number(self.flows[place as usize].number);
+    /// The datagram of this number of a stream has arrived.
+    pub(super) fn datagram_received(&mut self, who: Identity, datagram: u32) {
+        let number = flow_number(who.number);
         let stream = &mut self.datagrams.streams[number as usize];
-        let delay_ps = self.network.now_ps - stream.due_ps(datagram);
+        let delay_ps = self.network.now_ps - stream.due_ps(datagram, self.network.now_ps);
         stream.outcome.received += 1;
         stream.outcome.delay_sum_ps += u128::from(delay_ps);
         stream.outcome.delay_max_ps = stream.outcome.delay_max_ps.max(delay_ps);
@@ -206,10 +214,14 @@ mod tests {
             end_ns: u64::MAX,
             limit: None,
         };
-        let begin = || Stream::new(DatagramFlow { spec, payload_bytes: 1_000 }, 0);
-        assert_eq!(begin().gap_ps, PS_PER_S, "a thousand bytes a second");
-        let later = |number: u32, s: u64| Stream { next: number, next_ps: s * PS_PER_S, ..begin() };
-        assert_eq!(later(3, 8).due_ps(0), 5 * PS_PER_S);
-        assert_eq!(later(1, 100).due_ps(u32::MAX), 98 * PS_PER_S);
+        let stream = Stream::new(DatagramFlow { spec, payload_bytes: 1_000 });
+        assert_eq!(stream.gap_ps, PS_PER_S, "a thousand bytes a second");
+        assert_eq!(stream.due_ps(0, 8 * PS_PER_S), 5 * PS_PER_S);
+        assert_eq!(stream.due_ps(3, 8 * PS_PER_S), 8 * PS_PER_S, "it has just been sent");
+        let fast = DatagramStream { rate: BitsPerSec(8_000_000_000_000), ..spec };
+        let stream = Stream::new(DatagramFlow { spec: fast, payload_bytes: 1_000 });
+        let at_ps = |datagram: u64| 5 * PS_PER_S + datagram * 1_000;
+        assert_eq!(stream.due_ps(97, at_ps((1 << 32) + 98)), at_ps((1 << 32) + 97));
+        assert_eq!(stream.due_ps(u32::MAX, at_ps((1 << 32) + 98)), at_ps((1 << 32) - 1));
     }
 }

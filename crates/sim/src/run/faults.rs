@@ -70,28 +70,33 @@ impl Simulation<'_> {
         let switching = &self.job.settings.switching;
         let is_silent = goes_down && self.job.faults[fault].kind.is_silent();
         let noticed_ns = if is_silent { switching.silence().0 } else { 0 };
-        let at_ps = self.network.now_ps.saturating_add(ps(switching.reconvergence.0.saturating_add(noticed_ns)));
-        self.arm(at_ps, Timer::Reconverge(number));
+        let at_ps = self.now_ps.saturating_add(ps(switching.reconvergence.0.saturating_add(noticed_ns)));
+        self.timers.add(at_ps, Timer::Reconverge(number));
     }
 
     /// Routing tables follow what is down now.
     pub(super) fn reconverge(&mut self, number: u32) {
-        self.router.reconverge(&self.faults.failed());
-        self.reroute();
+        let failed = self.faults.failed();
+        for part in &mut self.parts {
+            part.router.reconverge(&failed);
+            part.reroute();
+        }
         self.note_event(self.faults.steps[number as usize].fault, FabricEventKind::Reconverged);
     }
 
     fn set_link(&mut self, link: LinkId, down: bool) {
-        let mut lost = Vec::new();
-        for port in [2 * link.0, 2 * link.0 + 1] {
-            self.network.set_down(port, down, |packet| lost.push(packet));
-        }
-        for packet in lost {
-            self.dropped(packet, Sent::Lost);
+        for part in &mut self.parts {
+            let mut lost = Vec::new();
+            for port in [2 * link.0, 2 * link.0 + 1] {
+                part.network.set_down(port, down, |packet| lost.push(packet));
+            }
+            for packet in lost {
+                part.dropped(packet, Sent::Lost, None);
+            }
         }
     }
 
     fn note_event(&mut self, fault: usize, kind: FabricEventKind) {
-        self.events.push(FabricEvent { time_ps: self.network.now_ps, fault, kind });
+        self.events.push(FabricEvent { time_ps: self.now_ps, fault, kind });
     }
 }

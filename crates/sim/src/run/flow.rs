@@ -1,9 +1,10 @@
-//! A flow that is under way: both ends of its connection, its routes, and what the network still holds of it.
+//! The two ends of a flow, each where its host is, and what the network still holds for them. They know of each other only
+//! what packets tell, and the numbers that are needed to know when a place is free again.
 
 use crate::job::PacketSizes;
 use crate::tcp::{self, Receiver, Sender};
 
-/// Route of a flow that cannot reach its receiver at the moment.
+/// Route of an end that cannot reach the other one at the moment.
 pub(super) const NO_ROUTE: u32 = u32::MAX;
 /// No timer is set.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -17,11 +18,7 @@ pub(super) enum Direction {
     Ack = 1,
 }
 
-impl Direction {
-    pub(super) const BOTH: [Self; 2] = [Self::Data, Self::Ack];
-}
-
-/// How far a flow is.
+/// How far a flow is, as its sender knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Its SYN is not answered yet.
@@ -33,33 +30,76 @@ pub(super) enum Phase {
     Ended,
 }
 
-/// State of one flow.
-#[derive(Debug)]
-pub(super) struct FlowState {
-    pub(super) sender: Sender,
-    pub(super) receiver: Receiver,
-    /// Places of its routes, by [`Direction`].
-    pub(super) routes: [u32; 2],
+/// Who a flow is, the same at both ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Identity {
+    /// Numbers of its servers.
+    pub(super) from: u32,
+    pub(super) to: u32,
+    /// Its place among the outcomes of its sender's part.
+    pub(super) number: u32,
+    /// Its number in the whole network, see [`listed_id`] and [`mix_id`]. Chance and order depend on this alone.
+    pub(super) id: u64,
     /// Segments in all; `u32::MAX` for a flow without an end.
     pub(super) segments: u32,
     /// Length of the last segment's packet.
     pub(super) last_ip_bytes: u16,
+    pub(super) traced: bool,
+    /// It has no connection.
+    pub(super) is_stream: bool,
+}
+
+/// The number of the flow in this place of the list.
+pub(super) fn listed_id(number: u32) -> u64 {
+    number.into()
+}
+
+/// The number of a server's flow of the mix, of which it had so many before.
+pub(super) fn mix_id(server: u32, before: u32) -> u64 {
+    u64::from(server) << 32 | u64::from(before)
+}
+
+/// What sends data.
+#[derive(Debug)]
+pub(super) struct SenderEnd {
+    pub(super) sender: Sender,
+    pub(super) who: Identity,
+    /// Place of the route of its data.
+    pub(super) route: u32,
     pub(super) phase: Phase,
     /// It stands in the row of its host.
     pub(super) waiting: bool,
-    pub(super) traced: bool,
-    /// Packets of it that are under way.
-    pub(super) in_flight: u32,
-    /// When the timers of sender and receiver are due.
-    pub(super) sender_timer_ps: u64,
-    pub(super) receiver_timer_ps: u64,
-    /// Numbers of its servers.
-    pub(super) from: u32,
-    pub(super) to: u32,
-    /// Its place in the outcome.
-    pub(super) number: u32,
     /// Segments that its source lets it send.
     pub(super) granted: u32,
+    /// When its timer is due.
+    pub(super) timer_ps: u64,
+    /// Place of the other end in its part.
+    pub(super) receiver: u32,
+    /// Packets that it sent, and those for it that are no longer under way.
+    pub(super) sent: u32,
+    pub(super) arrived: u32,
+    /// Packets that the other end sent in all, known once that is gone.
+    pub(super) sent_to_it: Option<u32>,
+}
+
+/// What data is sent to.
+#[derive(Debug)]
+pub(super) struct ReceiverEnd {
+    pub(super) receiver: Receiver,
+    pub(super) who: Identity,
+    /// Place of the route of its acknowledgements.
+    pub(super) route: u32,
+    /// When its timer is due.
+    pub(super) timer_ps: u64,
+    /// Place of the other end in its part.
+    pub(super) sender: u32,
+    /// Packets that it sent, and those for it that are no longer under way.
+    pub(super) sent: u32,
+    pub(super) arrived: u32,
+    /// Packets that the other end sent in all, known once that has ended.
+    pub(super) sent_to_it: Option<u32>,
+    /// Nothing of it is left.
+    pub(super) is_gone: bool,
 }
 
 /// Segments of a flow of so many bytes, and the payload of the last.
@@ -75,7 +115,7 @@ pub(super) fn segments_of(bytes: u64, sizes: &PacketSizes) -> (u32, u32) {
     }
 }
 
-impl FlowState {
+impl Identity {
     /// Payload of so many segments from the first on.
     pub(super) fn payload_bytes(&self, segments: u32, sizes: &PacketSizes) -> u64 {
         let full = u64::from(segments) * u64::from(sizes.segment_bytes);
@@ -85,18 +125,33 @@ impl FlowState {
         let short = sizes.segment_bytes + sizes.header_bytes - u32::from(self.last_ip_bytes);
         full - u64::from(short)
     }
+}
+
+impl SenderEnd {
+    /// Whether nothing of the flow is left anywhere, so that its places may be given to another.
+    pub(super) fn is_gone(&self) -> bool {
+        self.phase == Phase::Ended && !self.waiting && self.sent_to_it == Some(self.arrived)
+    }
 
     /// Reads what an arrival needs of it.
     #[inline]
     pub(super) fn read(&self) -> u64 {
         let sender =
             u64::from(self.sender.cwnd()) ^ self.sender.deadline().unwrap_or(0) ^ self.sender.srtt().unwrap_or(0);
-        sender ^ u64::from(self.receiver.delivered() ^ self.in_flight)
+        sender ^ u64::from(self.arrived)
+    }
+}
+
+impl ReceiverEnd {
+    /// Payload that the application got.
+    pub(super) fn delivered_bytes(&self, sizes: &PacketSizes) -> u64 {
+        self.who.payload_bytes(self.receiver.delivered(), sizes)
     }
 
-    /// Whether nothing of it is left anywhere, so that its place may be given to another.
-    pub(super) fn is_gone(&self) -> bool {
-        self.phase == Phase::Ended && self.in_flight == 0 && !self.waiting
+    /// Reads what an arrival needs of it.
+    #[inline]
+    pub(super) fn read(&self) -> u64 {
+        u64::from(self.receiver.delivered() ^ self.arrived)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Simulation;
 use super::flow::{Direction, Phase};
+use super::part::Part;
 use crate::outcome::FlowWay;
 
 /// Flows that are followed, spread over those that are known before; else the first.
@@ -52,17 +52,17 @@ impl Followed {
     }
 }
 
-impl Simulation<'_> {
+impl Part<'_> {
     /// The data of a flow takes another way from now on.
     #[cold]
     pub(super) fn follow(&mut self, place: u32) {
-        let flow = &self.flows[place as usize];
-        let (number, from, to) = (flow.number, flow.from, flow.to);
-        if flow.phase == Phase::Datagrams || !self.followed.wants(number) {
+        let end = &self.senders[place as usize];
+        let (number, from, to) = (end.who.number, end.who.from, end.who.to);
+        if end.phase == Phase::Datagrams || !self.followed.wants(number) {
             return;
         }
         let [sender, receiver] = [from, to].map(|server| self.hosts[server as usize].node);
-        let (salt, through) = self.spread.of(place, Direction::Data);
+        let (salt, through) = self.spread.of(Direction::Data, place);
         let hops = self.router.explain(sender, receiver, salt, through);
         self.followed.keep(FlowWay { time_ps: self.network.now_ps, flow: number, from, to, hops });
     }

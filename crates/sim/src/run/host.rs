@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use weft_scenario::id::NodeId;
 
-use super::Simulation;
 use super::flow::Phase;
+use super::part::Part;
 use super::timers::Timer;
 use crate::network::port::{Port, Wire};
 
@@ -47,12 +47,12 @@ impl Host {
     }
 }
 
-impl Simulation<'_> {
+impl Part<'_> {
     /// Sends what window and card allow. A flow that finds no room waits for its turn.
     #[inline]
     pub(super) fn pump(&mut self, place: u32) {
-        while !self.flows[place as usize].waiting {
-            let number = self.flows[place as usize].from;
+        while !self.senders[place as usize].waiting {
+            let number = self.senders[place as usize].who.from;
             let host = &self.hosts[number as usize];
             let has_room = host.has_room(&self.network.ports[host.nic as usize], self.network.now_ps);
             if !has_room || !host.waiting.is_empty() {
@@ -67,7 +67,7 @@ impl Simulation<'_> {
     }
 
     fn wait(&mut self, place: u32, host: u32) {
-        self.flows[place as usize].waiting = true;
+        self.senders[place as usize].waiting = true;
         self.hosts[host as usize].waiting.push_back(place);
         self.arm_host(host);
     }
@@ -90,13 +90,13 @@ impl Simulation<'_> {
                 break;
             }
             let Some(place) = host.waiting.pop_front() else { return };
-            self.flows[place as usize].waiting = false;
-            if self.flows[place as usize].phase == Phase::Ended {
-                self.free_if_gone(place);
+            self.senders[place as usize].waiting = false;
+            if self.senders[place as usize].phase == Phase::Ended {
+                self.sender_may_go(place);
                 continue;
             }
             if self.send_next(place) {
-                self.flows[place as usize].waiting = true;
+                self.senders[place as usize].waiting = true;
                 self.hosts[number as usize].waiting.push_back(place);
             }
             self.arm_sender(place);

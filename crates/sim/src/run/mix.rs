@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use weft_scenario::workload::{FlowSpec, MixServer, MixSpec, SizeDistribution};
 
-use super::Simulation;
-use super::flow::{Phase, segments_of};
+use super::flow::{Phase, mix_id, segments_of};
+use super::part::Part;
 use super::timers::Timer;
 use crate::error::SimError;
 use crate::hash::scramble;
@@ -29,29 +29,35 @@ const AGE_FLOWS: u64 = 512;
 pub(super) struct Mix {
     /// `None`: flows may send all they have at once.
     rate_bps: Option<u64>,
-    servers: Vec<MixSource>,
+    /// By the server's number; those of other parts have none.
+    servers: Vec<Option<MixSource>>,
 }
 
 /// The source of one server.
 #[derive(Debug)]
 struct MixSource {
     flows: MixServer,
+    /// Flows that it has begun.
+    begun: u32,
     /// Places of connected flows that have more to send, in the order of their turns.
     turns: VecDeque<u32>,
 }
 
-impl Simulation<'_> {
-    /// Starts every server's flows in the middle of their lives, as after a long time.
+impl Part<'_> {
+    /// Starts every server's flows here in the middle of their lives, as after a long time.
     pub(super) fn begin_mix(&mut self) -> Result<(), SimError> {
         let Source::Mix(spec) = &self.job.source else { return Ok(()) };
         let count = self.hosts.len() as u32;
-        let source = |server| -> Result<MixSource, SimError> {
+        let source = |server| -> Result<Option<MixSource>, SimError> {
+            if self.cut.part_of_host(server) != self.number {
+                return Ok(None);
+            }
             let flows = MixServer::new(spec, count, server, self.job.settings.seed)?;
-            Ok(MixSource { flows, turns: VecDeque::new() })
+            Ok(Some(MixSource { flows, begun: 0, turns: VecDeque::new() }))
         };
         let servers = (0..count).map(source).collect::<Result<_, _>>()?;
         self.mix = Some(Mix { rate_bps: spec.offered_rate_per_server.map(|rate| rate.0), servers });
-        for server in 0..count {
+        for server in (0..count).filter(|server| self.cut.part_of_host(*server) == self.number).collect::<Vec<u32>>() {
             self.begin_server(server, spec);
         }
         Ok(())
@@ -81,20 +87,25 @@ impl Simulation<'_> {
     }
 
     fn begin_flow(&mut self, from: u32, to: u32, bytes: u64) {
+        let Some(source) = self.source_of(from) else { return };
+        let id = mix_id(from, source.begun);
+        source.begun += 1;
         let start_ns = self.network.now_ps / PS_PER_NS;
         let spec = FlowSpec::bulk(from, to, bytes, start_ns);
         let number = self.outcomes.len() as u32;
         self.outcomes.push(FlowOutcome::not_started(spec));
         let is_paced = self.mix.as_ref().is_none_or(|mix| mix.rate_bps.is_some());
         let granted = if is_paced { 0 } else { segments_of(bytes, &self.job.settings.sizes).0 };
-        self.start(&Flow::from(spec), number, granted);
+        let flow = Flow::from(spec);
+        let who = self.identity(&flow, number, id);
+        self.start(who, &flow, granted);
     }
 
     /// A connection is up: its flow takes part in its server's rate.
     pub(super) fn mix_flow_opened(&mut self, place: u32) {
-        let flow = &self.flows[place as usize];
-        let server = flow.from;
-        if flow.granted == flow.segments {
+        let flow = &self.senders[place as usize];
+        let server = flow.who.from;
+        if flow.granted == flow.who.segments {
             return;
         }
         if let Some(source) = self.source_of(server) {
@@ -111,11 +122,11 @@ impl Simulation<'_> {
 
     /// The flow whose turn it is, taken out of the row. Flows that have saved up enough keep their places and are passed.
     fn next_in_turn(&mut self, server: u32) -> Option<u32> {
-        let source = &mut self.mix.as_mut()?.servers[server as usize];
+        let source = &mut self.mix.as_mut()?.servers[server as usize].as_mut()?;
         for _ in 0..source.turns.len() {
             let place = source.turns.pop_front()?;
-            let flow = &self.flows[place as usize];
-            if flow.phase == Phase::Open && flow.from == server {
+            let flow = &self.senders[place as usize];
+            if flow.phase == Phase::Open && flow.who.from == server {
                 let sent = flow.sender.acknowledged() + flow.sender.outstanding();
                 if flow.granted - sent < CREDIT_SEGMENTS {
                     return Some(place);
@@ -127,11 +138,11 @@ impl Simulation<'_> {
     }
 
     fn grant_to(&mut self, place: u32, server: u32) -> u32 {
-        let flow = &mut self.flows[place as usize];
-        let segments = QUANTUM_SEGMENTS.min(flow.segments - flow.granted);
+        let flow = &mut self.senders[place as usize];
+        let segments = QUANTUM_SEGMENTS.min(flow.who.segments - flow.granted);
         flow.granted += segments;
         flow.sender.add_segments(segments);
-        let has_more = flow.granted < flow.segments;
+        let has_more = flow.granted < flow.who.segments;
         self.pump(place);
         if let Some(source) = self.source_of(server).filter(|_| has_more) {
             source.turns.push_back(place);
@@ -140,7 +151,7 @@ impl Simulation<'_> {
     }
 
     fn source_of(&mut self, server: u32) -> Option<&mut MixSource> {
-        self.mix.as_mut().map(|mix| &mut mix.servers[server as usize])
+        self.mix.as_mut()?.servers[server as usize].as_mut()
     }
 
     /// How long a server takes for so many segments at its rate.

@@ -1,63 +1,58 @@
 //! A run: packets arrive, timers come due, and at the end the books must balance.
 //!
-//! * [`setup`] turns a job into a network at rest, or refuses it
-//! * [`connection`] is TCP's way in and out: starts, arrivals at hosts, timers; [`flow`] is the state of one
+//! * [`setup`] turns a job into a network at rest, or refuses it; [`cut`] divides that into parts
+//! * [`part`] is a part in motion; [`windows`] lets parts run side by side, and [`post`] is what they tell each other
+//! * [`connection`] is TCP's way in and out: starts, arrivals at hosts, timers; [`flow`] is the state of its ends
 //! * [`host`] lets flows take turns at a network card; [`spread`] chooses routes
-//! * [`timers`] is what is due at a set time; [`faults`], [`mix`], [`datagrams`], [`sampling`] and [`replay`] are what such timers do; [`follow`] keeps ways of a few flows
+//! * [`timers`] is what is due at a set time; [`mix`] and [`datagrams`] are what such timers do in a part, [`faults`],
+//!   [`sampling`] and [`replay`] in the whole network; [`follow`] keeps ways of a few flows
 //! * [`accounts`] checks that nothing was made or lost on the way; [`trace`], [`capture`] tell people about it
 
 mod accounts;
 mod capture;
 mod connection;
+mod cut;
 mod datagrams;
 mod faults;
 mod flow;
 mod follow;
 mod host;
 mod mix;
+mod part;
+mod post;
 mod replay;
 mod sampling;
 mod setup;
 mod spread;
 mod timers;
 mod trace;
+mod windows;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use weft_scenario::engine::CongestionControl;
 use weft_scenario::id::NodeId;
 use weft_scenario::record::Reel;
 use weft_scenario::units::Nanos;
 
 use crate::error::SimError;
-use crate::events::AHEAD;
-use crate::job::{Flow, Job, Source};
-use crate::network::{Arrival, Network, Sent};
-use crate::observer::{Observer, Progress};
-use crate::outcome::{FabricEvent, FlowOutcome, Outcome, Sample, TcpSample, Totals};
-use crate::packet::{Flags, Packet};
-use crate::routes::Hop;
-use crate::routes::walk::Router;
+use crate::job::{Job, Source};
+use crate::observer::{Observer, Progress, WindowTimes};
+use crate::outcome::{FabricEvent, Outcome, Sample, TcpSample};
 use crate::time::{PS_PER_NS, ps};
 
 pub use datagrams::{DATAGRAM_HEADER_BYTES, datagram_ways};
 pub(crate) use replay::moments_most;
 pub(crate) use setup::router;
 
-use capture::Capture;
-use datagrams::Datagrams;
+use cut::Cut;
 use faults::FaultSteps;
-use flow::{Direction, FlowState, LongAcks, NO_ROUTE};
-use follow::Followed;
-use host::Host;
-use mix::Mix;
-use spread::Spreader;
-use timers::{Timer, Timers};
+use part::Part;
+use timers::{Due, Timer, Timers};
+use trace::Shown;
 
 /// The observer is told about the run after so many packet-hops.
-const HOPS_PER_REPORT: u32 = 1 << 16;
-/// And so often at least it is seen whether anything can be read ahead.
-const HOPS_PER_PAUSE: u32 = 1 << 10;
+const HOPS_PER_REPORT: u64 = 1 << 16;
 
 /// Runs a job to its end.
 ///
@@ -69,100 +64,57 @@ pub fn run(job: &Job, observer: &mut dyn Observer) -> Result<Outcome, SimError> 
     let mut simulation = Simulation::new(job, observer)?;
     simulation.until_the_end()?;
     simulation.check_books()?;
+    simulation.watcher.observer.windows(&simulation.watcher.times);
     Ok(simulation.into_outcome())
 }
 
-/// Everything that changes during a run.
+/// A run as a whole: its parts, and what concerns all of them at once.
 struct Simulation<'a> {
     job: &'a Job,
-    observer: &'a mut dyn Observer,
-    network: Network,
-    router: Router<'a>,
-    hosts: Vec<Host>,
-    /// Flows that are under way; packets name them by their places.
-    flows: Vec<FlowState>,
-    free_places: Vec<u32>,
-    long_acks: LongAcks,
-    spread: Spreader,
-    /// What every data packet sets out with.
-    data_flags: Flags,
-    timers: Timers,
-    /// Arrivals come before any timer as long as their keys are below this.
-    until_key: u64,
+    watcher: Watcher<'a>,
+    cut: Arc<Cut>,
+    parts: Vec<Part<'a>>,
+    now_ps: u64,
     over: bool,
-    /// Places in the source's list of the flows that are still to start, the next one last.
-    to_start: Vec<u32>,
-    /// Flows that have not ended yet, those to start included.
-    unfinished: u64,
-    started: u64,
-    mix: Option<Mix>,
-    datagrams: Datagrams,
+    timers: Timers,
     faults: FaultSteps,
-    capture: Option<Capture>,
-    /// Arrivals until [`Self::pause`], and from there to the next report.
-    hops_to_pause: u32,
-    hops_to_report: u32,
-    /// Payload of all flows together; `None` if one has no end.
-    asked_bytes: Option<u64>,
-    totals: Totals,
-    outcomes: Vec<FlowOutcome>,
     samples: Vec<Sample>,
     tcp_samples: Vec<TcpSample>,
     reel: Reel,
-    followed: Followed,
     events: Vec<FabricEvent>,
 }
 
 impl<'a> Simulation<'a> {
     fn new(job: &'a Job, observer: &'a mut dyn Observer) -> Result<Self, SimError> {
-        let network = setup::network(job)?;
-        let hosts = setup::hosts(job, &network);
-        let listed = job.source.flows();
-        let to_start = start_order(listed);
-        let asked_bytes = asked_bytes(&job.source);
+        let cut = Arc::new(Cut::new(job, job.parts()));
+        let parts = (0..cut.parts()).map(|number| Part::new(job, number, &cut)).collect::<Result<Vec<_>, _>>()?;
+        let ports = parts.first().map_or(0, |part| part.network.ports.len());
         let mut simulation = Self {
             job,
-            observer,
-            router: setup::router(job),
-            hosts,
-            flows: Vec::new(),
-            free_places: Vec::new(),
-            long_acks: LongAcks::default(),
-            spread: Spreader::new(job.settings.switching.load_balance),
-            data_flags: Flags::default()
-                .with_if(job.settings.tcp.congestion_control == CongestionControl::Dctcp, Flags::ECT),
+            watcher: Watcher {
+                observer,
+                stop: job.stop,
+                asked_bytes: asked_bytes(&job.source),
+                told_hops: 0,
+                times: WindowTimes::default(),
+            },
+            cut,
+            now_ps: 0,
+            over: parts.iter().all(|part| !part.has_more()),
+            parts,
             timers: Timers::default(),
-            until_key: 0,
-            over: false,
-            unfinished: to_start.len() as u64,
-            started: 0,
-            outcomes: listed.iter().map(|flow| FlowOutcome::not_started(flow.spec)).collect(),
-            to_start,
-            mix: None,
-            datagrams: Datagrams::default(),
             faults: FaultSteps::new(job)?,
-            capture: Capture::new(job),
-            hops_to_pause: HOPS_PER_PAUSE,
-            hops_to_report: HOPS_PER_REPORT - HOPS_PER_PAUSE,
-            asked_bytes,
-            totals: Totals::default(),
             samples: Vec::new(),
             tcp_samples: Vec::new(),
-            reel: replay::reel(network.ports.len()),
-            followed: Followed::of(job.source.flows().len() as u32),
+            reel: replay::reel(ports),
             events: Vec::new(),
-            network,
         };
         simulation.check_paths()?;
-        simulation.first_timers()?;
+        simulation.first_timers();
         Ok(simulation)
     }
 
-    fn first_timers(&mut self) -> Result<(), SimError> {
-        let nothing_listed = self.unfinished == 0 && self.job.datagrams.is_empty();
-        self.over = nothing_listed && matches!(self.job.source, Source::Flows(_));
-        self.arm_next_start();
-        self.begin_datagrams();
+    fn first_timers(&mut self) {
         let timers = [
             (self.job.watch.sample_interval.map(|_| Nanos(0)), Timer::Sample),
             (self.job.watch.tcp_interval, Timer::SampleTcp),
@@ -176,22 +128,22 @@ impl<'a> Simulation<'a> {
         for (step, at_ps) in self.faults.times_ps() {
             self.timers.add(at_ps, Timer::FaultStep(step));
         }
-        self.begin_mix()
     }
 
     /// Refuses flows between racks that have no path to each other while nothing has failed.
     fn check_paths(&mut self) -> Result<(), SimError> {
+        let Some(part) = self.parts.first_mut() else { return Ok(()) };
         let edges: Vec<Option<NodeId>> =
-            self.hosts.iter().map(|host| Some(self.job.fabric.edge_of(host.node)?.0)).collect();
+            part.hosts.iter().map(|host| Some(self.job.fabric.edge_of(host.node)?.0)).collect();
         let mut checked = BTreeSet::new();
         let listed = self.job.source.flows().iter().map(|flow| (flow.spec.from, flow.spec.to));
-        let count = if listed.len() == 0 { self.hosts.len() as u32 } else { 0 };
+        let count = if listed.len() == 0 { part.hosts.len() as u32 } else { 0 };
         let streams = self.job.datagrams.iter().map(|stream| (stream.spec.from, stream.spec.to));
         let any = (0..count).flat_map(|from| [(0, from), (from, 0)]).filter(|(from, to)| from != to);
         for (from, to) in listed.chain(streams).chain(any) {
             let pair = (edges[from as usize], edges[to as usize]);
-            let [sender, receiver] = [from, to].map(|server| self.hosts[server as usize].node);
-            if checked.insert(pair) && !self.router.reaches(sender, receiver) {
+            let [sender, receiver] = [from, to].map(|server| part.hosts[server as usize].node);
+            if checked.insert(pair) && !part.router.reaches(sender, receiver) {
                 let name = |node: NodeId| self.job.fabric.node(node).name.clone();
                 return Err(SimError::NoPath { from: name(sender), to: name(receiver) });
             }
@@ -199,179 +151,145 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Arrivals and timers in turn, in the order of their times; a timer comes before an arrival at the same time.
+    /// Parts run up to each timer of the whole network in turn.
     fn until_the_end(&mut self) -> Result<(), SimError> {
         while !self.over {
-            let timer_ps = self.timers.next_ps();
-            if timer_ps == u64::MAX && self.network.is_idle() {
-                return Ok(());
-            }
-            self.until_key = self.network.key_at(timer_ps.min(self.network.epoch_ends_ps()));
-            self.arrivals()?;
+            let due = self.timers.next();
+            self.advance(due)?;
             if self.over {
                 return Ok(());
             }
-            let epoch_ends_ps = self.network.epoch_ends_ps();
-            match self.timers.take_by(epoch_ends_ps) {
-                Some((time_ps, timer)) => {
-                    self.network.now_ps = time_ps;
-                    self.take(timer)?;
-                }
-                None => {
-                    self.network.now_ps = epoch_ends_ps;
-                    self.network.start_epoch();
-                }
+            if let Some((time_ps, timer)) = self.timers.take_by(due.time_ps) {
+                self.now_ps = time_ps;
+                self.parts.iter_mut().for_each(|part| part.network.now_ps = time_ps);
+                self.take(timer)?;
             }
         }
         Ok(())
     }
 
-    fn arrivals(&mut self) -> Result<(), SimError> {
-        while let Some(arrival) = self.network.next_arrival(self.until_key) {
-            self.arrived(arrival);
-            self.hops_to_pause -= 1;
-            if self.hops_to_pause == 0 {
-                self.pause()?;
+    /// Up to a time, or to the end of the run if that comes before.
+    fn advance(&mut self, due: Due) -> Result<(), SimError> {
+        let watcher = &mut self.watcher;
+        match &mut self.parts[..] {
+            [whole] => {
+                whole.advance(due, |part| watcher.pause(part))?;
+                watcher.show(whole);
             }
+            parts => windows::advance(parts, self.job.threads.get(), due, watcher)?,
+        }
+        let ends = self.ends();
+        let has_next = self.parts.iter().any(|part| part.next().time_ps < u64::MAX);
+        self.over = ends < due || (due == Due::NEVER && !has_next);
+        if self.over {
+            let last_ps = self.parts.iter().map(|part| part.network.now_ps).max().unwrap_or(0);
+            self.now_ps = if ends < due { ends.time_ps } else { last_ps };
+            self.parts.iter_mut().for_each(|part| part.network.now_ps = self.now_ps);
         }
         Ok(())
     }
 
-    /// What is done now and then between two arrivals.
-    fn pause(&mut self) -> Result<(), SimError> {
-        if self.hops_to_report == 0 {
-            self.hops_to_report = HOPS_PER_REPORT;
-            self.report()?;
-        }
-        self.look_ahead();
-        let hops = u32::try_from(self.network.until_look_ahead())
-            .unwrap_or(u32::MAX)
-            .min(HOPS_PER_PAUSE)
-            .min(self.hops_to_report);
-        self.hops_to_report -= hops;
-        self.hops_to_pause = hops;
-        Ok(())
-    }
-
-    /// Reads what the next arrivals need, see [`Network::look_ahead`].
-    #[inline(never)]
-    fn look_ahead(&mut self) {
-        let coming = self.network.look_ahead();
-        let mut read = 0;
-        let mut hops = [None; AHEAD];
-        for (hop, coming) in hops.iter_mut().zip(coming) {
-            let Some(coming) = coming else { continue };
-            let flow = &self.flows[coming.flow as usize];
-            let route = flow.routes[if coming.is_ack { Direction::Data } else { Direction::Ack } as usize];
-            read ^= flow.read();
-            *hop = Some((route, flow.from)).filter(|_| route != NO_ROUTE);
-        }
-        let ports = hops.map(|hop| {
-            let (route, from) = hop?;
-            read ^= u64::from(self.hosts[from as usize].nic);
-            Some(self.network.routes.hop(route).port())
-        });
-        for port in ports.into_iter().flatten() {
-            read ^= self.network.read_queue(port);
-        }
-        std::hint::black_box(read);
-    }
-
-    #[inline(always)]
-    fn arrived(&mut self, arrival: Arrival) {
-        if self.capture.is_some() {
-            self.capture(&arrival);
-        }
-        match arrival.next {
-            Some(hop) => self.forward(hop, arrival.packet),
-            None if arrival.packet.flags().has(Flags::ACK) => self.acknowledged(arrival.packet),
-            None => self.received(arrival.packet),
-        }
+    /// When the run is over: the end of the window in which its last flow has ended.
+    fn ends(&self) -> Due {
+        windows::ends(&self.cut, self.parts.iter().map(|part| (part.has_more(), part.last_end_ps)))
     }
 
     fn take(&mut self, timer: Timer) -> Result<(), SimError> {
         match timer {
             Timer::FaultStep(step) => self.fault_step(step),
             Timer::Reconverge(step) => self.reconverge(step),
-            Timer::Start => self.start_due(),
-            Timer::Source(server) => self.grant(server),
-            Timer::Datagram(stream) => self.send_datagram(stream),
-            Timer::Host(host) => self.take_turns(host),
-            Timer::Receiver(place) => self.receiver_timer_ends(place),
-            Timer::Sender(place) => self.sender_timer_ends(place),
             Timer::Sample => return self.sample(),
             Timer::SampleTcp => self.sample_tcp(),
             Timer::Replay => self.sample_replay(),
             Timer::Stop => self.over = true,
+            _ => unreachable!("parts take their own timers"),
         }
         Ok(())
     }
+}
 
-    /// Adds a timer, before which no later arrival is looked at.
-    #[inline]
-    fn arm(&mut self, time_ps: u64, timer: Timer) {
-        self.timers.add(time_ps, timer);
-        self.until_key = self.until_key.min(self.network.key_at(time_ps));
-    }
+/// Tells the observer what goes on.
+struct Watcher<'a> {
+    observer: &'a mut dyn Observer,
+    stop: Option<Nanos>,
+    /// Payload of all flows together; `None` if one has no end.
+    asked_bytes: Option<u64>,
+    /// Packet-hops at the last report.
+    told_hops: u64,
+    times: WindowTimes,
+}
 
-    /// Puts a packet on a link; what has no room there is gone.
-    #[inline(always)]
-    fn forward(&mut self, hop: Hop, packet: Packet) {
-        let sent = self.network.send(hop, packet);
-        if packet.flags().has(Flags::TRACED) {
-            self.trace_hop(hop, &packet, sent);
+impl Watcher<'_> {
+    /// What a run on one thread does now and then.
+    fn pause(&mut self, part: &mut Part<'_>) -> Result<(), SimError> {
+        self.show(part);
+        if self.is_due(part.hops) {
+            part.check_pools()?;
         }
-        if sent != Sent::Queued {
-            self.dropped(packet, sent);
+        self.follow(part.so_far())
+    }
+
+    /// Reports where enough has happened since the last time.
+    fn follow(&mut self, so_far: SoFar) -> Result<(), SimError> {
+        if !self.is_due(so_far.hops) {
+            return Ok(());
+        }
+        self.told_hops = so_far.hops;
+        self.report(so_far)
+    }
+
+    fn is_due(&self, hops: u64) -> bool {
+        hops >= self.told_hops + HOPS_PER_REPORT
+    }
+
+    fn show(&mut self, part: &mut Part<'_>) {
+        for shown in part.shown.drain(..) {
+            match shown {
+                Shown::Line(line) => self.observer.trace(line),
+                Shown::Packet(time_ps, frame) => self.observer.packet(time_ps, &frame),
+            }
         }
     }
 
-    #[cold]
-    fn dropped(&mut self, packet: Packet, sent: Sent) {
-        let volume = if sent == Sent::Refused { &mut self.totals.refused } else { &mut self.totals.lost };
-        volume.add(packet.ip_bytes());
-        if packet.flags().has(Flags::SACK) {
-            self.long_acks.take(packet.sequence());
-        }
-        self.left_network(packet.flow());
-    }
-
-    /// Nothing more can happen: no arrival and no timer is looked at any more.
-    fn finish(&mut self) {
-        self.over = true;
-        self.until_key = 0;
-    }
-
-    fn report(&mut self) -> Result<(), SimError> {
-        self.check_pools()?;
-        let progress = self.progress();
+    fn report(&mut self, so_far: SoFar) -> Result<(), SimError> {
+        let share = |done: u64, all: u64| (u128::from(done) * 1_000 / u128::from(all.max(1))).min(1_000) as u32;
+        let of_time = self.stop.map(|stop| share(so_far.now_ps, ps(stop.0)));
+        let of_bytes = self.asked_bytes.map(|asked| share(so_far.received_bytes, asked));
+        let progress = Progress {
+            time_ns: so_far.now_ps / PS_PER_NS,
+            flows_done: so_far.flows_done,
+            flows_started: so_far.started,
+            packet_hops: so_far.hops,
+            received_bytes: so_far.received_bytes,
+            done_milli: of_bytes.max(of_time).unwrap_or(0),
+        };
         match self.observer.progress(&progress) {
             std::ops::ControlFlow::Continue(()) => Ok(()),
             std::ops::ControlFlow::Break(()) => Err(SimError::Interrupted),
         }
     }
-
-    fn progress(&self) -> Progress {
-        let now_ps = self.network.now_ps;
-        let share = |done: u64, all: u64| (u128::from(done) * 1_000 / u128::from(all.max(1))).min(1_000) as u32;
-        let of_time = self.job.stop.map(|stop| share(now_ps, ps(stop.0)));
-        let of_bytes = self.asked_bytes.map(|asked| share(self.totals.received_bytes, asked));
-        Progress {
-            time_ns: now_ps / PS_PER_NS,
-            flows_done: self.totals.flows_done,
-            flows_started: self.started,
-            packet_hops: self.packet_hops(),
-            received_bytes: self.totals.received_bytes,
-            done_milli: of_bytes.max(of_time).unwrap_or(0),
-        }
-    }
 }
 
-/// Places of the flows in the order of their starts, the first one last; equal starts keep the order of the list.
-fn start_order(flows: &[Flow]) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..flows.len() as u32).collect();
-    order.sort_by_key(|place| std::cmp::Reverse((flows[*place as usize].spec.start_ns, *place)));
-    order
+/// How far a run or a part of it is.
+#[derive(Clone, Copy, Debug, Default)]
+struct SoFar {
+    now_ps: u64,
+    hops: u64,
+    started: u64,
+    flows_done: u64,
+    received_bytes: u64,
+}
+
+impl SoFar {
+    fn and(self, other: Self) -> Self {
+        Self {
+            now_ps: self.now_ps.max(other.now_ps),
+            hops: self.hops + other.hops,
+            started: self.started + other.started,
+            flows_done: self.flows_done + other.flows_done,
+            received_bytes: self.received_bytes + other.received_bytes,
+        }
+    }
 }
 
 /// Payload of all flows together; `None` if it is not known before the run.

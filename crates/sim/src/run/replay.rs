@@ -4,9 +4,11 @@ use weft_scenario::record::{Moment, PortMoment, Reel, WindowMoment};
 use weft_scenario::units::Nanos;
 
 use super::Simulation;
-use super::flow::{FlowState, Phase};
+use super::flow::{Phase, SenderEnd};
+use super::follow::Followed;
+use super::part::after;
 use super::timers::Timer;
-use crate::time::{PS_PER_NS, ps};
+use crate::time::PS_PER_NS;
 
 /// Moments that are kept of a network that is not large; there may be one more of the end.
 const MOMENTS_MOST: usize = 400;
@@ -30,31 +32,34 @@ impl Simulation<'_> {
     pub(super) fn sample_replay(&mut self) {
         let moment = self.moment();
         let interval = self.reel.keep(moment);
-        self.arm(self.network.now_ps.saturating_add(ps(interval.0)), Timer::Replay);
+        self.timers.add(after(self.now_ps, interval), Timer::Replay);
     }
 
     /// All ports as they are now.
     pub(super) fn moment(&self) -> Moment {
         let port = |number: u32| {
-            let counters = self.counters(number as usize);
+            let counters = self.counters(number);
             PortMoment {
                 sent_bytes: counters.interface_bytes(),
                 dropped_frames: counters.drops,
-                queued_bytes: self.network.backlog_bytes(number),
+                queued_bytes: self.parts.iter().map(|part| part.network.backlog_bytes(number)).sum(),
             }
         };
-        let ports = (0..self.network.ports.len() as u32).map(port).collect();
-        Moment { time_ns: self.network.now_ps / PS_PER_NS, ports, windows: self.windows() }
+        let ports = (0..self.ports()).map(port).collect();
+        Moment { time_ns: self.now_ps / PS_PER_NS, ports, windows: self.windows() }
     }
 
     /// Senders of flows that are followed and open.
     fn windows(&self) -> Vec<WindowMoment> {
-        let followed = self.flows.iter().filter(|flow| flow.phase == Phase::Open && self.followed.has(flow.number));
-        let window = |flow: &FlowState| WindowMoment {
-            flow: flow.number.into(),
-            cwnd_segments: flow.sender.cwnd(),
-            srtt_ns: flow.sender.srtt().unwrap_or(0) / PS_PER_NS,
+        let open = self.parts.iter().flat_map(|part| part.senders.iter().map(move |end| (&part.followed, end)));
+        let followed = open.filter(|(followed, end)| end.phase == Phase::Open && followed.has(end.who.number));
+        let window = |(_, end): (&Followed, &SenderEnd)| WindowMoment {
+            flow: end.who.number.into(),
+            cwnd_segments: end.sender.cwnd(),
+            srtt_ns: end.sender.srtt().unwrap_or(0) / PS_PER_NS,
         };
-        followed.map(window).collect()
+        let mut windows: Vec<WindowMoment> = followed.map(window).collect();
+        windows.sort_by_key(|window| window.flow);
+        windows
     }
 }

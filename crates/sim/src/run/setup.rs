@@ -16,7 +16,7 @@ use crate::network::pool::Pool;
 use crate::network::port::{NO_POOL, PortSetup, Wire};
 use crate::network::{Network, PORTS_MAX};
 use crate::routes::walk::{Router, RouterSettings, port_of, sender_of};
-use crate::routes::{Stage, outer_bytes};
+use crate::routes::{Hop, Stage, outer_bytes};
 use crate::time::{PS_PER_S, ps};
 
 /// Longest payload of a packet, in bytes: its length must fit into 16 bits (RFC 791).
@@ -32,7 +32,7 @@ pub(super) fn network(job: &Job) -> Result<Network, SimError> {
     let pool_of = pool_places(job);
     let setups = (0..2 * links).map(|port| port_setup(job, port as u32, &pool_of));
     let mut network = Network::new(setups, pools(job), job.settings.seed);
-    let packet_bytes = u64::from(longest_packet_bytes(job)) + 1_024;
+    let packet_bytes = longest_on_wire_bytes(job);
     for (number, port) in (0..).zip(&network.ports) {
         check_speed(job, number, packet_bytes, &port.wire, network.hop_max_ps())?;
     }
@@ -100,6 +100,11 @@ pub(super) fn check(job: &Job) -> Result<(), SimError> {
     }
     let outer_bytes = outer_bytes(job.settings.overlay, Stage::FromHost) as u32;
     Ok(job.fabric.check_packet(longest_packet_bytes(job) + outer_bytes)?)
+}
+
+/// At least what any packet takes on any wire, whatever is put around it.
+pub(super) fn longest_on_wire_bytes(job: &Job) -> u64 {
+    u64::from(longest_packet_bytes(job) + Hop::EXTRA_BYTES_MAX)
 }
 
 /// Of all that hosts send.

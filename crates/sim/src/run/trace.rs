@@ -1,6 +1,6 @@
 //! The life of one flow in lines that a person can read.
 
-use super::Simulation;
+use super::part::Part;
 use crate::network::Sent;
 use crate::observer::TraceLine;
 use crate::packet::{Flags, Packet};
@@ -13,10 +13,18 @@ pub(super) fn end_text(complete: bool) -> String {
     if complete { "all acknowledged".to_owned() } else { "given up: no answer to the SYN".to_owned() }
 }
 
-impl Simulation<'_> {
+/// What the observer is told.
+#[derive(Debug)]
+pub(super) enum Shown {
+    Line(TraceLine),
+    /// When the frame was on the captured link, and its bytes.
+    Packet(u64, Vec<u8>),
+}
+
+impl Part<'_> {
     #[cold]
     pub(super) fn trace(&mut self, text: String) {
-        self.observer.trace(TraceLine { time_ps: self.network.now_ps, text });
+        self.shown.push(Shown::Line(TraceLine { time_ps: self.network.now_ps, text }));
     }
 
     /// A packet was put on a link, or not.
@@ -44,7 +52,7 @@ impl Simulation<'_> {
     /// The sender has looked at an acknowledgement.
     #[cold]
     pub(super) fn trace_ack(&mut self, place: u32, ack: &Ack) {
-        let sender = &self.flows[place as usize].sender;
+        let sender = &self.senders[place as usize].sender;
         let ssthresh = sender.ssthresh().map_or("none".to_owned(), |segments| segments.to_string());
         let srtt_us = sender.srtt().unwrap_or(0) / 1_000_000;
         let text = format!(
@@ -61,7 +69,7 @@ impl Simulation<'_> {
     /// The timer of the sender ran out.
     #[cold]
     pub(super) fn trace_timer(&mut self, place: u32, expiry: Expiry) {
-        let sender = &self.flows[place as usize].sender;
+        let sender = &self.senders[place as usize].sender;
         let text = format!("sender {:?}: timer {expiry:?}, window {}", sender.state(), sender.cwnd());
         self.trace(text);
     }

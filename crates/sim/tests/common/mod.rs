@@ -1,6 +1,8 @@
 //! Small jobs that several tests share.
 #![allow(dead_code)]
 
+use std::num::NonZeroU32;
+
 use weft_scenario::engine::{CongestionControl, Overlay};
 use weft_scenario::switching::{HostQueue, Switching};
 use weft_scenario::topology::{Fabric, LeafSpineParams, Link, LinkParams, leaf_spine};
@@ -54,6 +56,8 @@ pub(crate) fn job(fabric: Fabric, flows: Vec<Flow>) -> Job {
         faults: Vec::new(),
         stop: None,
         watch: Watch::default(),
+        threads: NonZeroU32::MIN,
+        parts: None,
     }
 }
 

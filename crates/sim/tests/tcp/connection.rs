@@ -204,6 +204,7 @@ impl<C: Channel> Connection<C> {
         assert!(sender.outstanding() <= self.config.window_cap);
         assert!(sender.in_flight() <= 2 * sender.outstanding());
         assert!(sender.outstanding() == 0 || sender.deadline().is_some(), "a timer runs whenever data are outstanding");
+        assert!(sender.deadline().is_none_or(|due_ps| due_ps >= self.now_ps), "no timer is due before it is set");
         assert!(sender.acknowledged() <= self.receiver.delivered());
         assert!(sender.ssthresh().is_none_or(|ssthresh| ssthresh >= 2));
     }

@@ -1,7 +1,9 @@
 //! `weft bench sim`: packet-hops per CPU second and memory of the simulator on its reference jobs, against floors.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use weft_experiment::measurement::Reading;
 use weft_experiment::sim_bench::child::{self, ChildReport, Counts, IDLE};
@@ -9,7 +11,7 @@ use weft_experiment::sim_bench::daytone::{self, DaytoneRow};
 use weft_experiment::sim_bench::{self, Extent, JobRow, SimBench};
 use weft_experiment::stats;
 use weft_scenario::judge::Relation;
-use weft_sim::{Job, Unobserved, bench, memory};
+use weft_sim::{Job, Observer, Unobserved, WindowTimes, bench, memory};
 
 use crate::args::{BenchSimArgs, Output, PeerChoice};
 use crate::commands::saving::Saving;
@@ -58,7 +60,7 @@ pub(crate) fn job(name: &str, runs: u32, workers: u32, divisor: u32) -> Result<E
     let named = || bench::job(name).ok_or_else(|| Failure::usage(format!("there is no job `{name}`")));
     // Of a network at rest, making it is what is measured.
     let job = if name == IDLE || name == bench::REST { None } else { Some(named()?) };
-    let job = job.map(|job| bench::divided(job, divisor));
+    let job = job.map(|job| on_the_clock(bench::divided(job, divisor)));
     let count = |outcome: weft_sim::Outcome| Counts {
         packet_hops: outcome.totals.packet_hops,
         drops: outcome.totals.drops(),
@@ -67,18 +69,46 @@ pub(crate) fn job(name: &str, runs: u32, workers: u32, divisor: u32) -> Result<E
         datagrams: outcome.datagrams.iter().map(|stream| stream.received).sum(),
         mean_delay_us: bench::mean_delay_ns(&outcome) / 1e3,
     };
+    let slowest = Slowest::default();
+    let run_job = |job: &Job| Ok(count(weft_sim::run(job, &mut &slowest).map_err(Failure::failed)?));
     let run = || match &job {
         None if name == IDLE => Ok::<Counts, Failure>(Counts::default()),
-        None => Ok(count(weft_sim::run(&named()?, &mut Unobserved).map_err(Failure::failed)?)),
-        Some(job) => Ok(count(weft_sim::run(job, &mut Unobserved).map_err(Failure::failed)?)),
+        None => run_job(&named()?),
+        Some(job) => run_job(job),
     };
     let known = |job: &Job| (memory::estimate(&memory::Extent::of_job(job)).0, job.fabric.servers().count() as u64);
     // A network at rest is a job, too.
     let known = job.as_ref().map(known).or_else(|| bench::job(name).as_ref().map(known));
     let (estimated_bytes, servers) = known.unwrap_or_default();
-    let report = ChildReport { estimated_bytes, servers, ..child::measure(run, runs, workers)? };
+    let measured = child::measure(run, runs, workers)?;
+    let report = ChildReport { estimated_bytes, servers, slowest_s: slowest.s(), ..measured };
     output::print_line(&serde_json::to_string(&report).map_err(Failure::failed)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn on_the_clock(mut job: Job) -> Job {
+    job.watch.cpu_clock = Some(child::thread_cpu_ns);
+    job
+}
+
+/// Sums the CPU times of the slowest threads of all runs.
+#[derive(Default)]
+struct Slowest(AtomicU64);
+
+impl Slowest {
+    fn s(&self) -> f64 {
+        self.0.load(Ordering::Relaxed) as f64 / 1e9
+    }
+}
+
+impl Observer for &Slowest {
+    fn progress(&mut self, _progress: &weft_sim::Progress) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn windows(&mut self, times: &WindowTimes) {
+        self.0.fetch_add(times.slowest_ns, Ordering::Relaxed);
+    }
 }
 
 /// `weft internal daytone-config`: a job as daytone's configuration.
