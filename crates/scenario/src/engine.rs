@@ -205,6 +205,10 @@ pub trait Engine {
 pub trait Session {
     /// Runs one trial.
     fn run(&mut self, trial: &Trial) -> Result<Records, EngineError>;
+    /// Trials may use so many threads from now on, at least one. What they yield does not depend on it.
+    fn use_threads(&mut self, threads: usize) {
+        let _ = threads;
+    }
     /// Facts about the network for the manifest: `("lab.up_s", 3.1)`.
     fn facts(&self) -> Vec<(String, f64)>;
     /// Takes the network down.

@@ -39,9 +39,11 @@ pub struct Job {
 }
 
 impl Job {
-    /// Parts to cut the network into: one where it is told what single packets do.
+    /// Parts to cut the network into: one where it is told what single packets do, or which of the flows that nobody knows
+    /// before are the first.
     pub(crate) fn parts(&self) -> u32 {
-        let is_watched = self.watch.replay || self.watch.trace_flow.is_some() || self.watch.capture.is_some();
+        let (watch, is_mix) = (&self.watch, matches!(self.source, Source::Mix(_)));
+        let is_watched = watch.trace_flow.is_some() || watch.capture.is_some() || (watch.replay && is_mix);
         if is_watched { 1 } else { self.parts.unwrap_or(self.threads).get() }
     }
 }

@@ -14,7 +14,7 @@ use crate::outcome::{FlowOutcome, PortCounters, TcpSample};
 use crate::run;
 
 /// The program, its libraries and the bins of events.
-const BASE_BYTES: u64 = 9_000_000;
+const BASE_BYTES: u64 = 12_500_000;
 /// A link with its nodes, names and routes, and what looks for mistakes in them before they run.
 const LINK_BYTES: u64 = 900;
 /// What a port keeps for packets once one has waited at it.
@@ -23,6 +23,10 @@ const QUEUE_BYTES: u64 = 650;
 const PORTS_OF_FLOW: u64 = 12;
 /// Both ends of a connection, its timers, routes and outcome.
 const FLOW_BYTES: u64 = 960;
+/// What a part of the network more takes: all ports, hosts and routes to be at rest or to be known there, and of a flow what is
+/// kept at both of its ends and on the way between them.
+const PART_LINK_BYTES: u64 = 600;
+const PART_FLOW_BYTES: u64 = 1_500;
 /// A segment on its way: at its sender, and in some queue.
 const SEGMENT_BYTES: u64 = 19;
 /// A row of a link, and of a replay, with the names of its ends.
@@ -58,6 +62,8 @@ pub struct Extent {
     pub moments: u64,
     /// Whether queues between switches are recorded, and what is kept becomes rows.
     pub has_rows: bool,
+    /// Parts that the network is cut into; 0 is one.
+    pub parts: u64,
 }
 
 /// The most memory that a run of this extent takes at once.
@@ -78,7 +84,10 @@ fn running(extent: &Extent, ports: u64) -> u64 {
     let ended = extent.flow_rows.saturating_sub(extent.flows_at_once);
     let flows = extent.flows_at_once.saturating_mul(flow).saturating_add(ended.saturating_mul(size::<FlowOutcome>()));
     let used = ports.min(extent.flows_at_once.saturating_mul(PORTS_OF_FLOW));
-    flows.saturating_add(used.saturating_mul(QUEUE_BYTES))
+    let part = extent.links.saturating_mul(PART_LINK_BYTES);
+    let part = part.saturating_add(extent.flows_at_once.saturating_mul(PART_FLOW_BYTES));
+    let parts = part.saturating_mul(extent.parts.saturating_sub(1));
+    flows.saturating_add(used.saturating_mul(QUEUE_BYTES)).saturating_add(parts)
 }
 
 /// What there is once it has become rows.
@@ -125,6 +134,7 @@ impl Extent {
             tcp_rows: trial.tcp_interval.map_or(0, |interval| times(interval).saturating_mul(flows.at_once)),
             moments,
             has_rows: true,
+            parts: 1,
         }
     }
 
@@ -139,6 +149,7 @@ impl Extent {
             flows_at_once: (flows.len() as u64).min(OPEN_PER_SERVER * size.servers) + job.datagrams.len() as u64,
             window_segments: segments(longest),
             flow_rows: flows.len() as u64,
+            parts: job.parts().into(),
             ..Self::default()
         }
     }
@@ -255,10 +266,12 @@ mod tests {
     fn estimates_are_what_the_kernel_counted_or_a_little_more() {
         // Largest resident sizes (VmHWM) of `weft internal sim-job` and `weft sim`, release builds on x86-64.
         for (extent, counted) in [
-            (of_job(bench::REST), 113_078_272),
-            (of_job("vl2_1600"), 15_495_168),
-            (of_job("vl2_20480"), 113_057_792),
-            (of_job("vl2_103680"), 393_977_856),
+            (of_job(bench::REST), 116_080_640),
+            (of_job("vl2_1600"), 18_759_680),
+            (of_job("vl2_20480"), 121_012_224),
+            (of_job("vl2_20480_x2"), 165_367_808),
+            (of_job("vl2_103680"), 417_300_480),
+            (of_job("vl2_103680_x2"), 550_989_824),
             (mix(24, 10, 1), 68_325_376),
             (mix(46, 1, 1), 206_843_904),
             (mix(46, 10, 10), 226_988_032),
@@ -281,8 +294,11 @@ mod tests {
             tcp_rows: 100,
             moments: 100,
             has_rows: true,
+            parts: 1,
         };
         let less = estimate(&small);
+        let moving = |parts| estimate(&Extent { parts, has_rows: false, ..small });
+        assert!(moving(2) > moving(1), "rows come when parts are no more");
         for more in [
             Extent { links: 2_000, ..small },
             Extent { samples: 200_000, ..small },

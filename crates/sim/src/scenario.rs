@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
+use std::thread;
 
 use weft_scenario::engine::{self, Engine, EngineError, Session, TcpStack, Trial};
 use weft_scenario::id::LinkId;
@@ -33,6 +34,15 @@ pub struct SimEngine {
     pub records_queues: bool,
 }
 
+/// From so many servers on a run uses several threads where it may: below, they would wait for each other most of the time.
+const THREADS_FROM_SERVERS: u64 = 10_000;
+
+/// Threads that a run on so many servers uses of those that it may use.
+pub fn threads(servers: u64, available: usize) -> NonZeroU32 {
+    let available = NonZeroU32::new(u32::try_from(available).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN);
+    if servers < THREADS_FROM_SERVERS { NonZeroU32::MIN } else { available }
+}
+
 impl Default for SimEngine {
     fn default() -> Self {
         Self { tcp: tcp::Config::default(), records_queues: true }
@@ -49,7 +59,8 @@ impl Engine for SimEngine {
     }
 
     fn memory(&self, size: &FabricSize, trial: &Trial) -> Option<Bytes> {
-        Some(memory::estimate(&Extent::of(size, trial)))
+        let parts = threads(size.servers, thread::available_parallelism().map_or(1, usize::from));
+        Some(memory::estimate(&Extent { parts: u64::from(parts.get()), ..Extent::of(size, trial) }))
     }
 
     fn prepare<'a>(
@@ -57,7 +68,7 @@ impl Engine for SimEngine {
         scenario: &engine::Scenario,
         progress: &'a dyn engine::Progress,
     ) -> Result<Box<dyn Session + 'a>, EngineError> {
-        Ok(Box::new(SimSession { engine: self, scenario: scenario.clone(), progress }))
+        Ok(Box::new(SimSession { engine: self, scenario: scenario.clone(), progress, threads: 1 }))
     }
 }
 
@@ -66,6 +77,7 @@ struct SimSession<'a> {
     engine: &'a SimEngine,
     scenario: engine::Scenario,
     progress: &'a dyn engine::Progress,
+    threads: usize,
 }
 
 impl Session for SimSession<'_> {
@@ -74,10 +86,15 @@ impl Session for SimSession<'_> {
             let what = "the simulator has no packets whose CPU cost could be measured".to_owned();
             return Err(EngineError::NotFit { what, remedy: "use the lab: --engine lab".to_owned() });
         }
-        let job = self.engine.job(&self.scenario, trial)?;
+        let mut job = self.engine.job(&self.scenario, trial)?;
+        job.threads = threads(job.fabric.servers().count() as u64, self.threads);
         let mut watcher = Watcher { progress: self.progress, flows: job.source.flows().len() };
         let outcome = run(&job, &mut watcher)?;
         Ok(records(&job, &outcome))
+    }
+
+    fn use_threads(&mut self, threads: usize) {
+        self.threads = threads;
     }
 
     fn facts(&self) -> Vec<(String, f64)> {

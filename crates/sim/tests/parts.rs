@@ -171,6 +171,7 @@ fn job(seed: u64) -> Job {
             sample_interval: dice.one_in(2).then_some(Nanos(50_000)),
             services: vec![("all".to_owned(), (0..servers as u32).collect())],
             tcp_interval: dice.one_in(3).then_some(Nanos(33_000)),
+            replay: !is_mix && dice.one_in(3),
             queue_classes: vec![fabric.link_class(weft_scenario::id::LinkId(fabric.links().len() as u32 - 1))],
             ..Watch::default()
         },

@@ -27,6 +27,10 @@ pub(crate) struct SimArgs {
     /// The pcapng file for --capture
     #[arg(short, long, value_name = "FILE", requires = "capture")]
     pub(crate) write: Option<PathBuf>,
+    /// Threads of the run, which change nothing but how long it takes [default: 1, and from 10,000 servers on as many as there are
+    /// cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) threads: Option<u32>,
     #[command(flatten)]
     pub(crate) output: OutputFlag,
     // Last: its heading would hold for what follows.

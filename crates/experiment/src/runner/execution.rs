@@ -97,9 +97,10 @@ impl<'a> Execution<'a> {
             }
         }
         if let (false, Rows::Work(work)) = (tasks.is_empty(), self.rows) {
-            let workers = self.workers.unwrap_or_else(cores);
+            let workers = self.workers.unwrap_or_else(cores).min(tasks.len());
+            let threads = cores().div_euclid(workers.max(1)).max(1);
             let (axes, kinds) = (self.spec.axes.as_slice(), self.spec.analysis.reads());
-            let shared = Shared { axes, kinds, work, progress: self.progress, workers };
+            let shared = Shared { axes, kinds, work, progress: self.progress, workers, threads };
             finished.extend(workers::run_all(&tasks, shared)?);
         }
         Ok(finished)
@@ -114,7 +115,9 @@ impl<'a> Execution<'a> {
         let mut sessions: Vec<Box<dyn Session + 'a>> = Vec::new();
         for network in &batch.networks {
             let engine = engine_of(network, self.spec, self.engines);
-            sessions.push(engine.prepare(&network.scenario()?, self.progress)?);
+            let mut session = engine.prepare(&network.scenario()?, self.progress)?;
+            session.use_threads(cores());
+            sessions.push(session);
         }
         for job in jobs {
             finished.push(self.one(job, sessions[job.network].as_mut())?);

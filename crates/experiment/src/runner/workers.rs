@@ -30,6 +30,8 @@ pub(super) struct Shared<'a> {
     pub(super) work: &'a WorkFolder,
     pub(super) progress: &'a dyn Progress,
     pub(super) workers: usize,
+    /// Of each run.
+    pub(super) threads: usize,
 }
 
 /// Runs all tasks and returns what they yielded, in any order. The first error stops the others; finished runs stay in
@@ -68,6 +70,7 @@ pub(super) fn run_all(tasks: &[Task<'_>], shared: Shared<'_>) -> Result<Vec<Fini
 
 fn run_one(task: Task<'_>, shared: Shared<'_>, progress: &dyn Progress) -> Result<FinishedRun, RunError> {
     let mut session = task.engine.prepare(&task.network.scenario()?, progress)?;
+    session.use_threads(shared.threads);
     let trial = TrialRecords { key: task.job.key.clone(), records: session.run(&task.job.trial)? };
     let mut run = FinishedRun { trial, session_facts: session.facts() };
     session.close()?;

@@ -96,6 +96,8 @@ impl<'a> Simulation<'a> {
             window.flow = place(window.flow as u32).into();
         }
         let ways = self.parts.into_iter().flat_map(|part| part.followed.finish());
+        let mut ways: Vec<FlowWay> = ways.map(|way| FlowWay { flow: place(way.flow), ..way }).collect();
+        ways.sort_by_key(|way| (way.time_ps, way.flow));
         Outcome {
             datagrams,
             flows,
@@ -103,7 +105,7 @@ impl<'a> Simulation<'a> {
             ports,
             samples: self.samples,
             replay,
-            ways: ways.map(|way| FlowWay { flow: place(way.flow), ..way }).collect(),
+            ways,
             tcp: self.tcp_samples,
             events: self.events,
             end_ps: self.now_ps,

@@ -1,5 +1,6 @@
 //! From the command line to a job: a TOML file, or a fabric and what happens on it.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use weft_experiment::memory;
@@ -55,6 +56,9 @@ pub(super) fn load(args: &SimArgs) -> Result<Loaded, Failure> {
         pin(&mut job, pinned)?;
     }
     job.watch.replay = args.out.is_some() && choice::fits(&job.fabric);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let usual = || weft_sim::threads(job.fabric.servers().count() as u64, cores);
+    job.threads = args.threads.and_then(NonZeroU32::new).unwrap_or_else(usual);
     job.watch.trace_flow = args.trace.map(|target| target.flow);
     check_trace(&job)?;
     if let Some(port) = &args.capture {
