@@ -199,7 +199,7 @@ fn partitions_and_heals_change_only_the_nicknames_of_losers() {
 }
 
 /// A node's nickname and the priority that its LSP tells.
-fn held_by(net: &Net, node: usize) -> (u16, u8) {
+pub(crate) fn held_by(net: &Net, node: usize) -> (u16, u8) {
     let bridge = net.nodes[node].bridge.as_ref().expect("it runs");
     let held = bridge.lsdb().get(net.nodes[node].system.lsp(0)).expect("its own LSP");
     let Ok(Pdu::Lsp(lsp)) = Pdu::parse(held.bytes()) else { panic!("an LSP") };
@@ -283,7 +283,7 @@ fn a_restart_with_fewer_fragments() {
     assert!(net.nodes.iter().all(|node| node.bridge.as_ref().unwrap().lsdb().len() == 6));
 }
 
-fn cable(a: usize, b: usize) -> Cable {
+pub(crate) fn cable(a: usize, b: usize) -> Cable {
     Cable::even([a, b], 10)
 }
 

@@ -18,6 +18,7 @@ use weft_wire::vlan::VlanSet;
 
 use super::lan::{Attached, Lan, Lans, Seat};
 use super::topology::Topology;
+use super::traffic::{Traffic, Traveller};
 
 /// An RBridge, or the place where one was.
 #[derive(Debug)]
@@ -135,6 +136,14 @@ enum What {
         egress: u16,
         frame: Arc<[u8]>,
     },
+    /// A copy of a frame of end stations, for a port.
+    Traveller {
+        to: (usize, PortId),
+        source: MacAddress,
+        /// The link, and which life of it the copy belongs to; `None` on a shared link.
+        life: Option<(usize, u64)>,
+        traveller: Traveller,
+    },
 }
 
 /// How bad the links are, per mille of frames.
@@ -159,6 +168,8 @@ pub(crate) struct Net {
     pub(crate) pdus: u64,
     /// When a data plane was changed for the last time.
     pub(crate) changed_ns: u64,
+    /// Frames of end stations, where they have been.
+    pub(crate) traffic: Traffic,
     by_port: Vec<Vec<Place>>,
     queue: BTreeMap<u64, Vec<What>>,
     /// Frames on the way when a link goes down are lost: they belong to its former life.
@@ -168,6 +179,8 @@ pub(crate) struct Net {
 }
 
 pub(crate) const DELAY_NS: u64 = NS_PER_MS;
+/// From one RBridge's data plane to the next.
+const HOP_NS: u64 = NS_PER_MS / 10;
 /// Of a data frame whose outer header has no tag.
 const HOP_COUNT_AT: usize = 15;
 
@@ -233,6 +246,7 @@ impl Net {
             timing,
             pdus: 0,
             changed_ns: 0,
+            traffic: Traffic::default(),
             by_port,
             queue: BTreeMap::new(),
             rng: Pcg64Mcg::seed_from_u64(seed),
@@ -382,6 +396,8 @@ impl Net {
             What::Frame { link, end, .. } => Some(self.links[link].ends[end].0),
             // Nobody gets no turn in campuses with shared links.
             What::Shared { .. } => None,
+            // A data plane needs no daemon's turn.
+            What::Traveller { .. } => None,
             What::Data { link, end, egress, .. } => {
                 let node = self.links[link].ends[end].0;
                 (self.nodes[node].nickname == Some(egress)).then_some(node)
@@ -413,7 +429,34 @@ impl Net {
                     self.forward(self.links[link].ends[end], egress, &frame);
                 }
             }
+            What::Traveller { to, source, life, traveller } => {
+                if life.is_none_or(|(link, life)| self.lives[link] == life) {
+                    self.arrive_as(to, source, traveller);
+                }
+            }
         }
+    }
+
+    /// Sends copies of a frame over a port: on a shared link to the port with this address, or to everybody.
+    pub(crate) fn send_on(&mut self, node: usize, port: PortId, to: Option<MacAddress>, traveller: Traveller) {
+        let life = match self.by_port[node][usize::from(port.0) - 1] {
+            Place::End(link, _) if !self.links[link].is_up || self.links[link].is_silent => return,
+            Place::End(link, _) => Some((link, self.lives[link])),
+            Place::Seat(_) => None,
+        };
+        let (source, at_ns) = (mac(node, port), self.now_ns + HOP_NS);
+        let is_meant = |end: &(usize, PortId)| to.is_none_or(|to| to == mac(end.0, end.1));
+        let ends = self.far_ends(node, port).0.into_iter().filter(is_meant);
+        let copies = ends.map(|to| What::Traveller { to, source, life, traveller });
+        let copies: Vec<What> = copies.collect();
+        self.queue.entry(at_ns).or_default().extend(copies);
+    }
+
+    /// Seats of those that hear end stations' frames of a node's port on a shared link, itself included.
+    pub(crate) fn shared_domain(&self, node: usize, port: PortId) -> Vec<(usize, PortId)> {
+        let Place::Seat(seat) = self.by_port[node][usize::from(port.0) - 1] else { return Vec::new() };
+        let members = self.lans.domain(seat).into_iter().map(|seat| self.lans.member(seat));
+        members.map(|member| (member.wanted.node, member.port)).collect()
     }
 
     /// What a data plane does: an accepted frame goes up or on.

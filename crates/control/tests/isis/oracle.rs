@@ -122,6 +122,11 @@ impl<'a> Oracle<'a> {
         })
     }
 
+    /// Whether working links lead from one to the other.
+    pub(crate) fn connects(&self, from: usize, to: usize) -> bool {
+        self.component[from] == self.component[to]
+    }
+
     /// Nobody speaks for a shared link that is not its own to speak for.
     fn judge_pseudonodes(&self, me: usize) -> Result<(), String> {
         let lsdb = self.net.nodes[me].bridge.as_ref().expect("it runs").lsdb();

@@ -48,6 +48,11 @@ impl Domain {
         Self { lan_id: speaker.lan_id, bypass, ..domain }
     }
 
+    /// The shared link that the DRB's port is on.
+    pub(crate) fn link(&self) -> usize {
+        self.drb.0
+    }
+
     fn member<'a>(&self, net: &'a Net, seat: Seat) -> &'a Attached {
         net.lans.member(seat)
     }

@@ -51,6 +51,7 @@ struct Says {
     named_vlan: u16,
     designated_vlan: u16,
     hold_s: u16,
+    nickname: u16,
     flags: VlanFlags,
     hears: Option<Neighbors>,
     appoints: Option<Vec<Appointment>>,
@@ -66,6 +67,7 @@ fn from(number: u16) -> Says {
         named_vlan: 1,
         designated_vlan: 1,
         hold_s: 30,
+        nickname: 0x100 + number,
         flags: NO_FLAGS,
         hears: None,
         appoints: None,
@@ -92,7 +94,7 @@ impl Says {
         let [a, b, c, d, e, f] = self.system().0;
         let flags = VlanFlags {
             port_id: 7,
-            nickname: 0x100 + self.number,
+            nickname: self.nickname,
             outer_vlan: self.named_vlan,
             designated_vlan: self.designated_vlan,
             ..self.flags
@@ -449,6 +451,25 @@ fn appointments_and_inhibitions() {
     hear(&mut victim, &appoints(&drb, &[range(7, 7)]));
     victim.put(Input::PortDown(PORT));
     assert!(victim.outputs.contains(&Output::Access { port: PORT, vlans: VlanSet::default() }));
+}
+
+/// A nickname may be held twice on a link: by RBridges of campuses that have just met, or by an access port, which hears of no LSP.
+/// The DRB appoints none but those with which it is adjacent, and means itself by its own nickname. Else two claim one VLAN, and
+/// each inhibits the other for ever.
+#[test]
+fn another_holder_of_our_nickname_may_be_meant() {
+    let mut victim = alone();
+    let ours = Appointment { nickname: 0x11, start_vlan: 1, end_vlan: 9 };
+    let drb = Says { priority: 60, hold_s: 1000, appoints: Some(vec![ours]), ..from(9) };
+    let hears_nobody = Says { hears: Some(list(true, true, &[])), ..drb.clone() };
+    hear(&mut victim, &Says { nickname: 0x11, ..drb.clone().hearing_us() });
+    assert!(link(&victim).appointed.is_empty(), "the DRB appoints itself");
+    hear(&mut victim, &hears_nobody);
+    assert!(link(&victim).appointed.is_empty(), "it does not know us");
+    hear(&mut victim, &drb.clone().hearing_us());
+    assert_eq!(link(&victim).carried.ranges(), [(1, 9)]);
+    hear(&mut victim, &hears_nobody);
+    assert!(link(&victim).appointed.is_empty(), "it knows us no more");
 }
 
 /// RFC 8139 section 2.2, case 3: what a DRB appointed us to ends with it, and the next one's first Hello appoints us anew.

@@ -76,6 +76,16 @@ impl Topology {
         topology
     }
 
+    /// Another campus beside this one, its RBridges numbered after these.
+    pub(crate) fn join(&mut self, mut other: Self) {
+        let first = self.nodes;
+        other.cables.iter_mut().for_each(|cable| cable.ends = cable.ends.map(|end| end + first));
+        other.lans.iter_mut().flatten().for_each(|member| member.node += first);
+        self.nodes += other.nodes;
+        self.cables.append(&mut other.cables);
+        self.lans.append(&mut other.lans);
+    }
+
     /// S1 and S2 (numbers 0 and 1) each linked to S3, S4, S5, S6: the overhead paper's campus.
     pub(crate) fn paper() -> Self {
         let cables = (2..6).flat_map(|middle| [0, 1].map(|edge| Cable::even([edge, middle], 2000))).collect();

@@ -126,7 +126,8 @@ impl Port {
             return VlanSet::default();
         }
         if !shared.is_drb() {
-            return shared.forwarder.given.clone();
+            // The DRB appoints by nickname, which others on the link may hold, too, but only whom it is adjacent with.
+            return if shared.is_adjacent_to_drb(self) { shared.forwarder.given.clone() } else { VlanSet::default() };
         }
         let is_others = |vlan: &u16| {
             let mut ranges = shared.forwarder.appointments.iter();

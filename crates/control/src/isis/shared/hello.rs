@@ -135,10 +135,11 @@ impl RBridge {
 
     /// Appointments count only in Hellos of the DRB (RFC 8139 section 2).
     fn take_appointments(&mut self, index: usize, peer: Peer, hello: &LanHello) {
-        let nickname = self.nickname.value;
-        let Some(shared) = self.ports[index].shared.as_mut().filter(|shared| shared.election.drb == Some(peer)) else {
-            return;
-        };
+        let port = &mut self.ports[index];
+        // By a nickname that it holds as well the DRB means itself.
+        let drbs = port.adjacencies.get(&peer).map(|with| with.told.nickname);
+        let nickname = self.nickname.value.filter(|ours| Some(*ours) != drbs);
+        let Some(shared) = port.shared.as_mut().filter(|shared| shared.election.drb == Some(peer)) else { return };
         let mut given = None;
         for sub in hello.tlvs.iter().flat_map(port_subs) {
             let PortSub::AppointedForwarders(list) = sub else { continue };

@@ -22,7 +22,7 @@ use super::RBridge;
 use super::adjacency::State;
 use super::config::{LinkKind, PortConfig, PortId, Role, SharedConfig};
 use super::packing::{Interest, Item, REACH_MAX};
-use super::port::{Peer, Port};
+use super::port::Port;
 use election::Election;
 use forwarder::Forwarder;
 
@@ -146,8 +146,12 @@ impl Shared {
     /// Whether LSPs tell of the link: those of neighbours do in any case, that of its pseudonode only where the DRB speaks
     /// for us as well (RFC 7177 section 7).
     pub(super) fn is_reported(&self, port: &Port) -> bool {
-        let is_report = |peer: Peer| port.adjacencies.get(&peer).is_some_and(|with| with.state == State::Report);
-        self.election.bypass || self.election.drb.is_none_or(is_report)
+        self.election.bypass || self.is_drb() || self.is_adjacent_to_drb(port)
+    }
+
+    fn is_adjacent_to_drb(&self, port: &Port) -> bool {
+        let drb = self.election.drb.and_then(|peer| port.adjacencies.get(&peer));
+        drb.is_some_and(|with| with.state == State::Report)
     }
 }
 
