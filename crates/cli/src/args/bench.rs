@@ -60,6 +60,32 @@ A lab of `vl2-testbed` comes up and goes down; RBridges speak IS-IS in virtual t
         #[command(flatten)]
         results: ResultFlags,
     },
+    /// How soon the last RBridge of a random campus has new routes, when links fail one after another
+    #[cfg(feature = "lab")]
+    #[command(after_help = "\
+Examples:
+  weft bench campus
+  weft bench campus --rbridges 300 --failures 20 --seed 7 -o json
+  weft bench campus --interval-ms 200       the next failure comes while RBridges still hold back after the last one
+
+RBridges speak IS-IS in virtual time, with the daemon's usual timers; links take a millisecond, and what a computation takes is measured here.
+Both ends see at once that a link is down.")]
+    Campus {
+        /// RBridges, with twice as many links
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(4..=1000))]
+        rbridges: u16,
+        /// Links that fail and stay down
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
+        failures: u16,
+        /// From one failure to the next, ms
+        #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(150..=600_000))]
+        interval_ms: u32,
+        /// Names the campus and its failures
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        #[command(flatten)]
+        results: ResultFlags,
+    },
     /// What a tenant that misbehaves, or a VTEP that is no peer, does to another tenant of the same two VTEPs
     #[cfg(feature = "lab")]
     #[command(after_help = "\

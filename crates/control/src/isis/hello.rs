@@ -111,12 +111,13 @@ impl RBridge {
         }
         if before == State::Report || after == State::Report {
             self.echo_follows(now_ns, index, peer);
-            self.describe_soon(now_ns);
             if after == State::Report {
                 self.counters.events.add(Event::AdjacencyUp);
+                self.describe_soon(now_ns);
                 self.compute_soon(now_ns);
             } else {
                 self.counters.events.add(Event::AdjacencyDown);
+                self.tell_loss(now_ns);
                 self.compute_at_once(now_ns);
             }
         }

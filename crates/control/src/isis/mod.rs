@@ -82,7 +82,7 @@ pub struct RBridge {
     forwarding: Forwarding,
     compute_at_ns: Option<u64>,
     computed_ns: Option<u64>,
-    /// How long after the last computation the next one may be: twice as long each time, until it is quiet.
+    /// How long after the last computation the next one may be: twice as long each time, until it was quiet for two of them.
     compute_pause_ns: u64,
     begun: bool,
     /// Until everything is known again that was known before.
@@ -385,7 +385,7 @@ impl RBridge {
 
     fn compute(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
         let timing = self.config.timing;
-        let is_quiet = self.computed_ns.is_none_or(|computed_ns| computed_ns + 2 * timing.spf_interval_ns <= now_ns);
+        let is_quiet = self.computed_ns.is_none_or(|computed_ns| computed_ns + 2 * self.compute_pause_ns <= now_ns);
         let pause_ns = if is_quiet { timing.spf_delay_ns } else { 2 * self.compute_pause_ns };
         self.compute_pause_ns = pause_ns.min(timing.spf_interval_ns);
         self.compute_at_ns = None;

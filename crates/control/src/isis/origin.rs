@@ -25,6 +25,9 @@ const HOSTNAME_MAX: usize = 64;
 /// Room for TLVs in a fragment that every link carries.
 const ROOM: usize = PDU_LEN_MIN as usize - Kind::Lsp.header_len();
 
+/// So many losses in a row are told without regard to the interval.
+const LOSSES_IN_A_ROW: u64 = 4;
+
 /// What was issued, and when something is to be issued next.
 #[derive(Debug)]
 pub(super) struct Origin {
@@ -39,6 +42,8 @@ pub(super) struct Origin {
     tree: Option<u16>,
     pub(super) due_ns: Option<u64>,
     last_ns: Option<u64>,
+    /// When all that was issued were issued if it had come once in each interval.
+    paced_ns: u64,
     overload_wanted: bool,
     pub(super) overload_until_ns: Option<u64>,
 }
@@ -63,6 +68,7 @@ impl Origin {
             tree: None,
             due_ns: None,
             last_ns: None,
+            paced_ns: 0,
             overload_wanted: false,
             overload_until_ns: None,
         }
@@ -88,12 +94,22 @@ impl Origin {
 impl RBridge {
     /// New LSPs follow: soon, but not too soon after the last ones.
     pub(super) fn describe_soon(&mut self, now_ns: u64) {
+        let after_last = self.origin.last_ns.map_or(0, |last_ns| last_ns + self.config.timing.lsp_interval_ns);
+        self.describe_after(now_ns, after_last);
+    }
+
+    /// The same after a loss: others send what they have into nothing until they know, also where something else was just told. Who
+    /// loses and finds a neighbour again and again keeps to the interval.
+    pub(super) fn tell_loss(&mut self, now_ns: u64) {
+        let ahead_ns = LOSSES_IN_A_ROW * self.config.timing.lsp_interval_ns;
+        self.describe_after(now_ns, self.origin.paced_ns.saturating_sub(ahead_ns));
+    }
+
+    fn describe_after(&mut self, now_ns: u64, not_before_ns: u64) {
         if self.is_restarting() || self.leave_at_ns.is_some() {
             return;
         }
-        let timing = self.config.timing;
-        let after_last = self.origin.last_ns.map_or(0, |last_ns| last_ns + timing.lsp_interval_ns);
-        let at_ns = (now_ns + timing.lsp_delay_ns).max(after_last);
+        let at_ns = (now_ns + self.config.timing.lsp_delay_ns).max(not_before_ns);
         let due = self.origin.due_ns.get_or_insert(at_ns);
         *due = at_ns.min(*due);
     }
@@ -179,6 +195,7 @@ impl RBridge {
         self.origin.silent.retain(|_, until_ns| *until_ns > now_ns);
         self.origin.due_ns = None;
         self.origin.last_ns = Some(now_ns);
+        self.origin.paced_ns = self.origin.paced_ns.max(now_ns) + self.config.timing.lsp_interval_ns;
         let overloaded = self.origin.overload_wanted || self.origin.overload_until_ns.is_some();
         self.origin.flags = LspFlags::LEVEL_1.with_overload(overloaded);
         let ended = self.fragments_at_their_end();

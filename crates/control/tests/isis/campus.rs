@@ -304,6 +304,28 @@ fn the_papers_campus_reroutes_at_once() {
     Oracle::new(&net).judge().unwrap_or_else(|what| panic!("without S6: {what}"));
 }
 
+/// A link that goes and comes ten times a second is told of once a second, but for the first losses.
+#[test]
+fn a_link_that_flaps_does_not_flood_the_campus() {
+    let topology = Topology { nodes: 4, cables: (1..4).map(|node| cable(node - 1, node)).collect(), lans: vec![] };
+    let mut net = Net::new(&topology, 3, fast());
+    (0..4).for_each(|node| net.boot(node, false));
+    net.run_to(10 * NS_PER_S);
+    let count = |net: &Net, node: usize, event| net.nodes[node].bridge.as_ref().unwrap().counters().events.get(event);
+    let before = [count(&net, 1, Event::LspIssued), count(&net, 3, Event::Computed)];
+    let mut rng = Pcg64Mcg::seed_from_u64(3);
+    for change in 0..600 {
+        net.set_link(0, change % 2 == 1);
+        net.run_to(net.now_ns + rng.random_range(10..90) * NS_PER_MS);
+    }
+    let after = [count(&net, 1, Event::LspIssued), count(&net, 3, Event::Computed)];
+    let [issued, computed] = [after[0] - before[0], after[1] - before[1]];
+    assert!((10..=40).contains(&issued), "{issued} LSPs in 30 s");
+    assert!(computed <= 2 * issued, "{computed} computations of {issued} LSPs");
+    net.run_to(net.now_ns + 10 * NS_PER_S);
+    Oracle::new(&net).judge().unwrap_or_else(|what| panic!("{what}"));
+}
+
 /// What depends on the RBridge that is started anew must not move: neither at others, nor what it forwards by itself.
 #[test]
 fn nobody_notices_a_restart_whose_data_plane_works_on() {

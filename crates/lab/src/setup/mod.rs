@@ -17,6 +17,7 @@ use weft_scenario::workload::model::{AvailabilitySpec, FailureModel};
 use weft_testbed::cpu;
 
 use self::campus::Campus;
+pub use self::campus::failures;
 use crate::directory::usage::machine_busy_ns;
 use crate::options::LabOptions;
 use crate::process::ProcessId;

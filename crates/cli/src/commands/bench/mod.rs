@@ -1,6 +1,8 @@
 //! `weft bench`: our own speed, as ratios against a baseline in the same run, and against floors.
 
 #[cfg(feature = "lab")]
+mod campus;
+#[cfg(feature = "lab")]
 mod datapath;
 #[cfg(feature = "lab")]
 mod directory;
@@ -31,6 +33,11 @@ pub(crate) fn bench(command: BenchCommand, quiet: bool) -> Result<ExitCode, Fail
         }
         #[cfg(feature = "lab")]
         BenchCommand::Directory(args) => directory::directory(&args, quiet),
+        #[cfg(feature = "lab")]
+        BenchCommand::Campus { rbridges, failures, interval_ms, seed, results } => {
+            let options = weft_lab::setup::failures::FailuresOptions { rbridges, failures, interval_ms, seed };
+            campus::campus(&options, Saving::begin(&results)?, quiet)
+        }
         #[cfg(feature = "lab")]
         BenchCommand::Isolation { quick, rounds, results } => {
             require(Use::VtepLab)?;

@@ -1,5 +1,7 @@
 //! RBridges' IS-IS in virtual time: a campus from the first Hello on. Links lose nothing and take a millisecond; what it costs is
-//! the protocol's own.
+//! the protocol's own, unless [`failures`] adds what the computations take.
+
+pub mod failures;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -25,12 +27,20 @@ pub(super) struct Campus {
     nicknames: Vec<Option<u16>>,
     /// Of each RBridge's ports, counted from 1: the RBridge and port at the other end.
     cables: Vec<Vec<(usize, PortId)>>,
+    /// Ports whose cable carries nothing.
+    down: BTreeSet<(usize, PortId)>,
+    /// Until when each RBridge's processor is at work; `None`: it takes no time.
+    busy_until_ns: Option<Vec<u64>>,
     wakes_ns: Vec<Option<u64>>,
     queue: BTreeMap<u64, Vec<What>>,
     /// PDUs that arrived.
     pub(super) pdus: u64,
     /// When a route or nickname was changed for the last time.
     pub(super) changed_ns: u64,
+    /// The same of each RBridge.
+    changes_ns: Vec<u64>,
+    /// When an LSP last told an RBridge something new.
+    told_ns: u64,
     /// CPU time of each computation of an RBridge's routes and trees.
     pub(super) computations_ns: Vec<u64>,
 }
@@ -78,8 +88,12 @@ impl Campus {
             wakes_ns: vec![None; nodes],
             queue: starts.collect(),
             cables,
+            down: BTreeSet::new(),
+            busy_until_ns: None,
             pdus: 0,
             changed_ns: 0,
+            changes_ns: vec![0; nodes],
+            told_ns: 0,
             computations_ns: Vec::new(),
         }
     }
@@ -106,6 +120,12 @@ impl Campus {
     }
 
     fn happen(&mut self, now_ns: u64, what: What) {
+        if let Some(at_ns) = self.later(now_ns, &what) {
+            if let What::Wake(node) = what {
+                self.wakes_ns[node] = Some(at_ns);
+            }
+            return self.queue.entry(at_ns).or_default().push(what);
+        }
         match what {
             What::Start(node) => {
                 self.handle(now_ns, node, Input::Deadline);
@@ -125,8 +145,30 @@ impl Campus {
         }
     }
 
+    /// When the RBridge that is concerned has time for it, if not now. As in the daemon, what has come in goes before its own deadlines.
+    fn later(&self, now_ns: u64, what: &What) -> Option<u64> {
+        let (node, is_own) = match what {
+            What::Start(_) => return None,
+            What::Wake(node) => (*node, self.wakes_ns[*node] == Some(now_ns)),
+            What::Pdu { to, .. } => (to.0, true),
+        };
+        let until_ns = self.busy_until_ns.as_ref()?[node];
+        let at_ns = until_ns + u64::from(matches!(what, What::Wake(_)));
+        (is_own && until_ns > now_ns).then_some(at_ns)
+    }
+
     fn handle(&mut self, now_ns: u64, node: usize, input: Input<'_>) {
-        let outputs = self.timed(now_ns, node, input);
+        let new = |me: &Self| me.rbridges[node].counters().events.get(Event::LspNewer);
+        let new_before = new(self);
+        let (outputs, took_ns) = self.timed(now_ns, node, input);
+        if new(self) > new_before {
+            self.told_ns = self.told_ns.max(now_ns);
+        }
+        // What follows from an input leaves when it is done with.
+        let now_ns = now_ns + took_ns;
+        if let Some(busy_until_ns) = &mut self.busy_until_ns {
+            busy_until_ns[node] = now_ns;
+        }
         if let Some(at_ns) = self.rbridges[node].next_deadline_ns().map(|at_ns| at_ns.max(now_ns))
             && self.wakes_ns[node].is_none_or(|planned_ns| at_ns < planned_ns)
         {
@@ -136,6 +178,9 @@ impl Campus {
         for output in outputs {
             match output {
                 Output::Send { port, vlan: _, destination, pdu: bytes } => {
+                    if self.down.contains(&(node, port)) {
+                        continue;
+                    }
                     let to = self.cables[node][usize::from(port.0) - 1];
                     let pdu = What::Pdu { to, source: mac(node, port), destination, bytes };
                     self.queue.entry(now_ns + DELAY_NS).or_default().push(pdu);
@@ -145,23 +190,24 @@ impl Campus {
                 Output::ForwardingChanged => {}
                 _ => continue,
             }
-            self.changed_ns = now_ns;
+            self.changed_ns = self.changed_ns.max(now_ns);
+            self.changes_ns[node] = now_ns;
         }
     }
 
-    fn timed(&mut self, now_ns: u64, node: usize, input: Input<'_>) -> Vec<Output> {
+    /// What an input leads to, and how long the RBridge's processor is at work on it, if that counts.
+    fn timed(&mut self, now_ns: u64, node: usize, input: Input<'_>) -> (Vec<Output>, u64) {
         // What is received is computed with later.
-        let may_compute = matches!(input, Input::Deadline);
+        let may_compute = matches!(input, Input::Deadline) || self.busy_until_ns.is_some();
         let rbridge = &mut self.rbridges[node];
         let (computed, mut outputs) = (rbridge.counters().events.get(Event::Computed), Vec::new());
         let before_ns = may_compute.then(this_thread_ns);
         rbridge.handle(now_ns, input, &mut outputs);
-        if let Some(before_ns) = before_ns
-            && rbridge.counters().events.get(Event::Computed) > computed
-        {
-            self.computations_ns.push(this_thread_ns() - before_ns);
+        let took_ns = before_ns.map_or(0, |before_ns| this_thread_ns() - before_ns);
+        if rbridge.counters().events.get(Event::Computed) > computed {
+            self.computations_ns.push(took_ns);
         }
-        outputs
+        (outputs, if self.busy_until_ns.is_some() { took_ns } else { 0 })
     }
 
     /// Pairs of RBridges whose route is not all of the shortest ways, and RBridges without a nickname of their own.
@@ -176,7 +222,9 @@ impl Campus {
             let Some(nickname) = nickname else { continue };
             let hops = self.hops_to(to);
             for from in (0..self.len()).filter(|from| *from != to) {
+                let works = |at: &usize| !self.down.contains(&(from, PortId(*at as u16 + 1)));
                 let nearer = self.cables[from].iter().enumerate().filter(|(_, (next, _))| hops[*next] < hops[from]);
+                let nearer = nearer.filter(|(at, _)| works(at));
                 let shortest = nearer.map(|(at, _)| at + 1);
                 let taken = routes[from].get(nickname).into_iter().flatten().map(|hop| usize::from(hop.port.0));
                 wrong += u64::from(!taken.eq(shortest));
@@ -191,8 +239,8 @@ impl Campus {
         let mut open = VecDeque::from([to]);
         hops[to] = 0;
         while let Some(node) = open.pop_front() {
-            for (next, _) in &self.cables[node] {
-                if hops[*next] == usize::MAX {
+            for (next, port) in &self.cables[node] {
+                if hops[*next] == usize::MAX && !self.down.contains(&(*next, *port)) {
                     hops[*next] = hops[node] + 1;
                     open.push_back(*next);
                 }
@@ -240,7 +288,7 @@ fn mac(node: usize, port: PortId) -> MacAddress {
 mod tests {
     use super::*;
 
-    struct Silent;
+    pub(super) struct Silent;
 
     impl Progress for Silent {
         fn phase(&self, _: &str, _: &str) {}
