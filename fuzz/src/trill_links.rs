@@ -1,7 +1,9 @@
-//! The bodies for what only two neighbours on a TRILL link tell each other: Echoes, and frames without their outer header.
+//! The bodies for what only two neighbours on a TRILL link tell each other: Echoes, frames without their outer header, and restarts.
 
 use weft_wire::ethernet::{self, MacAddress};
 use weft_wire::isis::SystemId;
+use weft_wire::isis::hello::Restart;
+use weft_wire::isis::tlv::code;
 use weft_wire::trill::channel::{ChannelHeader, Echo};
 use weft_wire::trill::frame::{self, Label};
 use weft_wire::trill::{ETHERTYPE, FlagsWord, HOP_COUNT_MAX, Header, elided};
@@ -63,7 +65,22 @@ pub(crate) fn seeds() -> Vec<Seed> {
         .into_iter()
         .map(in_target("trill_echo"))
         .chain(frames().into_iter().map(in_target("trill_elided")))
+        .chain(restarts().into_iter().map(in_target("isis_tlv")))
         .collect()
+}
+
+/// Restart TLVs: type, then the value.
+fn restarts() -> Vec<(&'static str, Vec<u8>)> {
+    let answer = [code::RESTART, Restart::ACKNOWLEDGEMENT, 0, 30, 0x0a, 0, 0, 0, 0, 1];
+    vec![
+        ("restart-request", vec![code::RESTART, Restart::REQUEST]),
+        ("restart-answer", answer.to_vec()),
+        ("restart-answer-p2p", answer[..4].to_vec()),
+        ("restart-cut-in-time", answer[..3].to_vec()),
+        ("restart-cut-in-system", answer[..9].to_vec()),
+        ("restart-of-nothing", vec![code::RESTART]),
+        ("restart-longer", [&answer[..], &[0]].concat()),
+    ]
 }
 
 fn echoes() -> Vec<(&'static str, Vec<u8>)> {

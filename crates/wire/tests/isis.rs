@@ -9,7 +9,7 @@ use weft_wire::ethernet::{MacAddress, ethertype};
 use weft_wire::isis::authentication::{self, NoSignature, Scheme, Signature};
 use weft_wire::isis::group::{GroupRecord, GroupSub, Groups};
 use weft_wire::isis::hello::{
-    Appointment, HandshakeState, NeighborRecord, Neighbors, PortSub, ThreeWay, VlanBitmap, VlanFlags,
+    Appointment, HandshakeState, NeighborRecord, Neighbors, PortSub, Restart, ThreeWay, VlanBitmap, VlanFlags,
 };
 use weft_wire::isis::lsp::{
     AffinityRecord, CapabilitySub, InterestedLabels, InterestedVlans, NicknameRecord, Reach, ReachSub, TreeList,
@@ -108,6 +108,32 @@ fn p2p_hellos() {
     let captured = frames("hello-p2p");
     same(isis_payload(&captured[0]), &hello(ONE, 1, N1, begins));
     same(isis_payload(&captured[1]), &hello(TWO, 7, N2, up));
+}
+
+/// RFC 8706 section 3.2: 1, 3 or 9 bytes. Another length is kept and means nothing.
+#[test]
+fn restart_tlvs_of_all_lengths() {
+    let of = |value: &[u8]| Tlv::parse(211, value);
+    let told = |flags, remaining_s, neighbor| Tlv::Restart(Restart { flags, remaining_s, neighbor });
+    let cases: [(&[u8], Tlv); 4] = [
+        (&[1], told(Restart::REQUEST, None, None)),
+        (&[2, 0x01, 0x2c], told(Restart::ACKNOWLEDGEMENT, Some(300), None)),
+        (&[2, 0, 30, 0x0a, 0, 0, 0, 0, 1], told(Restart::ACKNOWLEDGEMENT, Some(30), Some(ONE))),
+        (&[0xf4, 0, 0], told(0xf0 | Restart::SUPPRESS, Some(0), None)),
+    ];
+    for (value, expected) in cases {
+        assert_eq!(of(value), expected);
+        let tlvs = vec![expected];
+        let hello =
+            Pdu::P2pHello(P2pHello { circuit_type: 1, source: ONE, holding_time_s: 30, local_circuit: 1, tlvs });
+        let bytes = hello.emit().unwrap();
+        assert_eq!(&bytes[bytes.len() - value.len()..], value);
+        same(&bytes, &hello);
+    }
+    for len in [0, 2, 4, 5, 6, 7, 8, 10, 200] {
+        let value = vec![1; len];
+        assert_eq!(of(&value), Tlv::Other { code: 211, value });
+    }
 }
 
 fn capabilities() -> Tlv {

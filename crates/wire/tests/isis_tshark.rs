@@ -7,7 +7,7 @@ use std::process::Command;
 use weft_wire::ethernet::{self, MacAddress};
 use weft_wire::isis::authentication::Scheme;
 use weft_wire::isis::hello::{
-    Appointment, HandshakeState, NeighborRecord, Neighbors, PortSub, ThreeWay, VlanBitmap, VlanFlags,
+    Appointment, HandshakeState, NeighborRecord, Neighbors, PortSub, Restart, ThreeWay, VlanBitmap, VlanFlags,
 };
 use weft_wire::isis::lsp::{CapabilitySub, InterestedVlans, NicknameRecord, Reach};
 use weft_wire::isis::pdu::{Csnp, LanHello, Lsp, P2pHello, Psnp};
@@ -37,6 +37,7 @@ fn hello() -> Pdu {
         Tlv::Areas(vec![vec![0]]),
         Tlv::Protocols(vec![isis::NLPID_TRILL]),
         Tlv::PortCapability { topology: 0, subs: vec![PortSub::VlanFlags(flags)] },
+        Tlv::Restart(Restart { flags: Restart::ACKNOWLEDGEMENT, remaining_s: Some(27), neighbor: Some(TWO) }),
         Tlv::ThreeWay(three_way),
     ];
     Pdu::P2pHello(P2pHello { circuit_type: 1, source: ONE, holding_time_s: 3, local_circuit: 5, tlvs })
@@ -192,9 +193,13 @@ fn hello_fields() {
         "isis.hello.neighbor_systemid",
         "isis.hello.vlan_flags.port_id",
         "isis.hello.vlan_flags.nickname",
+        "isis.hello.clv_restart_flags",
+        "isis.hello.clv_restart.remain_time",
+        "isis.hello.clv_restart.neighbor",
     ];
     let Some(row) = fields("hello", isis_frame(&hello()), &names) else { return };
-    assert_eq!(row, ["17", "1", "0x01", "3", "0", "0a00.0000.0052", "9", "0x0051"]);
+    assert_eq!(row[..8], ["17", "1", "0x01", "3", "0", "0a00.0000.0052", "9", "0x0051"]);
+    assert_eq!(row[8..], ["0x02", "27", "0a00.0000.0052"], "of a restart");
 }
 
 #[test]

@@ -99,6 +99,8 @@ counted! {
         AdjacencyUp = "adjacency_up",
         /// An adjacency was lost.
         AdjacencyDown = "adjacency_down",
+        /// A neighbour told that it restarts.
+        NeighborRestart = "neighbor_restart",
         /// Another DRB on a shared link, or another Designated VLAN.
         DrbChanged = "drb_changed",
         /// A port was suspended: another on its link has its address.

@@ -10,7 +10,7 @@ use super::counters::{DropReason, Event};
 use super::io::Output;
 use super::mtu::Probe;
 use super::port::{Adjacency, ELSEWHERE, ON_DESIGNATED, Peer};
-use super::{RBridge, adjacency::Event as Happening};
+use super::{RBridge, adjacency::Event as Happening, graceful};
 use crate::NS_PER_S;
 
 impl RBridge {
@@ -34,7 +34,12 @@ impl RBridge {
         if port.adjacencies.keys().any(|known| *known != peer) {
             return Err(DropReason::OtherNeighbor);
         }
-        let happening = adjacency::heard(port.state(), &three_way, me, port.circuit());
+        let signal = graceful::signal(&hello.tlvs);
+        let happening = if port.keeps(peer, signal) {
+            Some(graceful::KEPT)
+        } else {
+            adjacency::heard(port.state(), &three_way, me, port.circuit())
+        };
         self.counters.events.add(Event::Hello);
         // After a restart of which it knows nothing the neighbour is right to believe so.
         let happening = happening.or(self.restart.as_ref().map(|_| Happening::Listed));
@@ -48,10 +53,14 @@ impl RBridge {
         let takes_elided = hello.tlvs.contains(&Tlv::Elision);
         let other_frames = std::mem::replace(&mut heard.takes_elided, takes_elided) != takes_elided;
         heard.circuit = three_way.local_circuit.unwrap_or(0);
-        heard.hold(ON_DESIGNATED, now_ns + u64::from(hello.holding_time_s) * NS_PER_S);
         let before = heard.state;
         if let Some(echo) = &mut heard.echo {
             echo.note_hello();
+        }
+        if self.note_signal(now_ns, index, peer, signal)
+            && let Some(heard) = self.ports[index].adjacencies.get_mut(&peer)
+        {
+            heard.hold(ON_DESIGNATED, now_ns + u64::from(hello.holding_time_s) * NS_PER_S);
         }
         self.adjacency_event(now_ns, index, peer, happening, outputs);
         if other_frames && self.ports[index].state() == before {
@@ -63,6 +72,7 @@ impl RBridge {
                 state: before,
             });
         }
+        self.answer_soon(now_ns, index, outputs);
         if hello.holding_time_s == 0 {
             self.adjacency_event(now_ns, index, peer, Happening::Expired, outputs);
         }
@@ -162,13 +172,14 @@ impl RBridge {
             return;
         }
         if self.ports[index].shared.is_some() {
-            return self.send_lan_hellos(index, outputs);
+            return self.send_lan_hellos(now_ns, index, outputs);
         }
-        let hello = self.describe_hello(index);
+        let hello = self.describe_hello(now_ns, index);
         self.send(index, &hello, outputs);
+        self.answered(now_ns, index, outputs);
     }
 
-    fn describe_hello(&self, index: usize) -> Pdu {
+    fn describe_hello(&self, now_ns: u64, index: usize) -> Pdu {
         let port = &self.ports[index];
         let vlan = port.config.designated_vlan;
         let flags = VlanFlags {
@@ -186,6 +197,7 @@ impl RBridge {
             neighbor_circuit: neighbor.map(|(_, adjacency)| adjacency.circuit),
         };
         let mut tlvs = common_tlvs(flags);
+        tlvs.push(self.restart_tlv(now_ns, index));
         tlvs.push(Tlv::ThreeWay(three_way));
         if port.config.offers_elision {
             tlvs.push(Tlv::Elision);

@@ -22,6 +22,7 @@ mod digest;
 mod echo;
 mod flood;
 mod forwarding;
+mod graceful;
 mod graph;
 mod hello;
 mod io;

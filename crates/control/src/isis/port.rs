@@ -10,6 +10,7 @@ use super::config::PortConfig;
 use super::echo::Echo;
 use super::flood::Flood;
 use super::forwarding::Link;
+use super::graceful;
 use super::io::Hop;
 use super::mtu::Probe;
 use super::shared::{Shared, Told};
@@ -62,6 +63,8 @@ pub struct Adjacency {
     pub(super) echo: Option<Echo>,
     /// What its last Hello said about a shared link.
     pub(super) told: Told,
+    /// What it said about restarts.
+    pub(super) restart: graceful::Told,
 }
 
 /// Of [`Adjacency::hold_ns`].
@@ -83,6 +86,7 @@ impl Adjacency {
             probe: None,
             echo: None,
             told: Told::default(),
+            restart: graceful::Told::default(),
         }
     }
 
@@ -94,6 +98,11 @@ impl Adjacency {
     /// Whether it was heard on the Designated VLAN, and that not too long ago.
     pub(super) fn is_on_designated(&self) -> bool {
         self.hold_ns[ON_DESIGNATED] > 0
+    }
+
+    /// To be DRB; 0 on a point-to-point link.
+    pub(super) fn priority(&self) -> u8 {
+        self.told.priority()
     }
 
     /// When the next of its holding times is over.
@@ -177,6 +186,7 @@ impl Port {
             circuits: (self.circuit(), adjacency.circuit),
             lan_id: shared.map(Shared::lan_id),
         };
-        self.reported().map(link).collect()
+        // Who starts is no way yet.
+        self.reported().filter(|(_, adjacency)| !adjacency.restart.suppressed).map(link).collect()
     }
 }

@@ -1,9 +1,9 @@
 //! A restart while the data plane works on.
 //!
 //! Neighbours shall not notice a restart: each of them holds our adjacency as up, and our last LSP. So nothing is said that
-//! would contradict, until everything that forwarding depends on is known again. That is what RFC 5306 section 3 has a
-//! restarting router do; its Restart TLV, which a neighbour would have to know, is not used. An adjacency is taken up where
-//! the neighbour's Hello still names us, and our list of LSPs, empty at first, makes it send what it holds. If that does
+//! would contradict, until everything that forwarding depends on is known again. That is what RFC 8706 has a
+//! restarting router do. An adjacency is taken up where the neighbour's Hello still names us, and our list of LSPs, empty at first,
+//! makes it send what it holds. Who knows the restart TLV is asked for that, too ([`graceful`](super::graceful)). If that does
 //! not lead to a whole picture in time, all adjacencies begin anew, as after any other start.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +13,7 @@ use weft_wire::isis::{LspId, NodeId};
 
 use super::adjacency::Event as Happening;
 use super::config::{Config, PortId};
+use super::graceful::Question;
 use super::io::Output;
 use super::lsdb::ZERO_AGE_S;
 use super::port::Port;
@@ -51,13 +52,21 @@ pub(super) struct Restart {
     until_ns: Option<u64>,
     /// When the last new LSP came, or the last adjacency.
     changed_ns: u64,
+    /// What neighbours were asked for.
+    pub(super) questions: BTreeMap<PortId, Question>,
     /// Our former LSPs as neighbours hold them.
     former: BTreeMap<LspId, LspEntry>,
 }
 
 impl Restart {
     pub(super) fn of(ports: impl IntoIterator<Item = PortId>) -> Self {
-        Self { waiting: ports.into_iter().collect(), until_ns: None, changed_ns: 0, former: BTreeMap::new() }
+        Self {
+            waiting: ports.into_iter().collect(),
+            until_ns: None,
+            changed_ns: 0,
+            questions: BTreeMap::new(),
+            former: BTreeMap::new(),
+        }
     }
 
     pub(super) fn note_former(&mut self, entry: LspEntry) {
@@ -67,6 +76,11 @@ impl Restart {
     /// Our former LSPs that neighbours still believe.
     pub(super) fn into_former(self) -> impl Iterator<Item = LspEntry> {
         self.former.into_values().filter(|entry| entry.lifetime_s > 0)
+    }
+
+    /// It is over then at the latest.
+    pub(super) fn ends_by(&mut self, until_ns: Option<u64>) {
+        self.until_ns = self.until_ns.into_iter().chain(until_ns).min();
     }
 
     /// Something came that others may follow.
@@ -105,13 +119,16 @@ impl RBridge {
 
     pub(super) fn restart_deadline_ns(&self) -> Option<u64> {
         let list_at_ns = self.lists.as_ref().map(|lists| lists.at_ns);
-        self.restart_ends_ns().into_iter().chain(list_at_ns).min()
+        let questions = self.restart.iter().flat_map(|restart| restart.questions.values());
+        let asks_ns = questions.filter_map(Question::again_ns);
+        self.restart_ends_ns().into_iter().chain(list_at_ns).chain(asks_ns).min()
     }
 
     fn restart_ends_ns(&self) -> Option<u64> {
         let restart = self.restart.as_ref()?;
         let quiet_ns = restart.changed_ns + quiet_ns(&self.config);
-        if restart.waiting.is_empty() && self.knows_all_neighbors() {
+        let is_answered = restart.questions.values().all(Question::is_over);
+        if restart.waiting.is_empty() && is_answered && self.knows_all_neighbors() {
             restart.until_ns.map(|until_ns| until_ns.min(quiet_ns))
         } else {
             restart.until_ns
@@ -132,6 +149,7 @@ impl RBridge {
     /// Ends the restart when its time has come: now is said what is to be said, and routes are computed.
     pub(super) fn restart_due(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
         self.list_again(now_ns, outputs);
+        self.ask_again(now_ns, outputs);
         if self.restart_ends_ns().is_none_or(|at_ns| at_ns > now_ns) {
             return;
         }
@@ -177,6 +195,9 @@ impl RBridge {
         if let Some(restart) = &mut self.restart
             && matches!(state, AdjacencyState::Report | AdjacencyState::Down)
         {
+            if state == AdjacencyState::Down {
+                restart.questions.remove(&port);
+            }
             restart.no_longer_waits_for(port);
             restart.note_change(now_ns);
         }

@@ -220,6 +220,7 @@ impl RBridge {
         if view.kind() == Kind::Csnp {
             let Pdu::Csnp(Csnp { start, end, .. }) = Pdu::of_view(view) else { return Err(DropReason::Unsupported) };
             self.send_what_is_missing(now_ns, index, (start, end), &listed)?;
+            self.restart_listed(self.ports[index].config.id, (start, end));
         }
         let mut outcome = Ok(());
         for entry in &listed {

@@ -346,6 +346,11 @@ fn nobody_notices_a_restart_whose_data_plane_works_on() {
         let mut after = changes(&net);
         after[node] = before[node];
         assert_eq!(after, before, "nothing changed at others");
+        let asked = net.nodes.iter().filter(|state| {
+            let events = &state.bridge.as_ref().unwrap().counters().events;
+            events.get(Event::NeighborRestart) == 1
+        });
+        assert_eq!(asked.count(), if node < 2 { 4 } else { 2 }, "each neighbour was asked once");
         Oracle::new(&net).judge().unwrap_or_else(|what| panic!("{what}"));
     }
 }

@@ -1,7 +1,7 @@
 //! Conformance cases: a folder for each rule, a numbered file for each step.
 //!
 //! `00-config.txt` says `ports NUMBER:COST[:mtu-test|:elision] ..`, `nickname any|last 0x11|configured 0x11`, `lsps-max N`,
-//! `trees-max N`. In a step
+//! `trees-max N`, `restarted PORT ..` (with neighbours on these ports). In a step
 //! `#` says why, `>` is done, `<` is every output of the step in order, with what is forwarded otherwise since an output said
 //! so, `=` must hold afterwards. `WEFT_BLESS=1` writes the `<` lines; whoever blesses must read them against the RFC. Words are explained where they are read: [`Case::act`].
 
@@ -19,7 +19,7 @@ use weft_control::isis::{
 use weft_control::{Machine, NS_PER_MS, NS_PER_S};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::group::GroupSub;
-use weft_wire::isis::hello::{HandshakeState, PortSub};
+use weft_wire::isis::hello::{HandshakeState, PortSub, Restart};
 use weft_wire::isis::lsp::{CapabilitySub, TreeList};
 use weft_wire::isis::pdu::{LanHello, Lsp, Mtu, P2pHello};
 use weft_wire::isis::tlv::LspEntry;
@@ -69,6 +69,7 @@ struct Case {
 impl Case {
     fn new(text: &str) -> Self {
         let (mut ports, mut nickname, mut bounds, mut trees_max) = (Vec::new(), Wish::Any, Bounds::default(), 1);
+        let mut restarted: Option<Vec<PortId>> = None;
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             match line.split_whitespace().collect::<Vec<_>>()[..] {
                 ["ports", ref list @ ..] => ports = list.iter().map(|text| port_config(text)).collect(),
@@ -76,6 +77,9 @@ impl Case {
                 ["nickname", "last", value] => nickname = Wish::Last(hex(value)),
                 ["nickname", "configured", value] => nickname = Wish::Configured(hex(value)),
                 ["lsps-max", most] => bounds.lsps_max = most.parse().unwrap(),
+                ["restarted", ref list @ ..] => {
+                    restarted = Some(list.iter().map(|port| PortId(port.parse().unwrap())).collect());
+                }
                 ["trees-max", most] => trees_max = most.parse().unwrap(),
                 ref other => panic!("no such configuration: {other:?}"),
             }
@@ -93,7 +97,12 @@ impl Case {
             timing: Timing { hello_ns: 100_000 * NS_PER_S, ..Timing::default() },
             bounds,
         };
-        Self { bridge: RBridge::new(config, Pcg64::seed_from_u64(1)), now_ns: 0, told: Vec::new(), probe: None }
+        let rng = Pcg64::seed_from_u64(1);
+        let bridge = match restarted {
+            Some(ports) => RBridge::restarted(config, rng, ports),
+            None => RBridge::new(config, rng),
+        };
+        Self { bridge, now_ns: 0, told: Vec::new(), probe: None }
     }
 
     fn step(&mut self, name: &str, text: &str, file: &Path) -> Result<(), String> {
@@ -385,8 +394,22 @@ fn hello(port: u32, node: u8, rest: &[&str]) -> P2pHello {
     if rest.contains(&"elision") {
         hello.tlvs.push(Tlv::Elision);
     }
+    hello.tlvs.extend(value(rest, "restart").map(restart));
     hello.circuit_type = value(rest, "type").map_or(1, |text| text.parse().unwrap());
     hello
+}
+
+/// `restart=none`, `rr`, `sa`, or `ra:30` with the remaining seconds.
+fn restart(text: &str) -> Tlv {
+    let (word, remaining_s) = text.split_once(':').map_or((text, None), |(word, left)| (word, left.parse().ok()));
+    let flags = match word {
+        "none" => 0,
+        "rr" => Restart::REQUEST,
+        "ra" => Restart::ACKNOWLEDGEMENT,
+        "sa" => Restart::SUPPRESS,
+        _ => panic!("no such restart: {text}"),
+    };
+    Tlv::Restart(Restart { flags, remaining_s, neighbor: None })
 }
 
 /// `reach=me:10,3:20`, `nickname=0x22/0x40[/0x8000]`, `vlans=10-19`, `groups=10:01005e010203,..`, `overload`, `trees=COMPUTE/MAX`,
@@ -430,7 +453,13 @@ fn describe_pdu(pdu: &Pdu) -> String {
             let told = told.expect("a Hello shakes hands");
             let names = told.neighbor.map_or(String::new(), |system| format!(" names {}", node(system.node())));
             let elision = if hello.tlvs.contains(&Tlv::Elision) { " elision" } else { "" };
-            format!("hello {}{names}{elision}", format!("{:?}", told.state).to_lowercase())
+            let signal =
+                hello.tlvs.iter().find_map(|tlv| if let Tlv::Restart(told) = tlv { Some(*told) } else { None });
+            let signal = signal.expect("every Hello says whether it restarts");
+            let asks = if signal.has(Restart::REQUEST) { " rr" } else { "" };
+            let left_s = signal.remaining_s.map_or(String::new(), |left_s| format!(" ra:{left_s}"));
+            assert_eq!(signal.has(Restart::ACKNOWLEDGEMENT), signal.remaining_s.is_some(), "{signal:?}");
+            format!("hello {}{names}{elision}{asks}{left_s}", format!("{:?}", told.state).to_lowercase())
         }
         Pdu::Lsp(lsp) => describe_lsp(lsp),
         Pdu::Csnp(csnp) => format!("csnp {}..{}{}", id(csnp.start), id(csnp.end), describe_entries(&csnp.tlvs)),

@@ -9,7 +9,7 @@ use weft_control::isis::{
 use weft_control::{Machine, NS_PER_S};
 use weft_wire::bpdu::BridgeId;
 use weft_wire::ethernet::MacAddress;
-use weft_wire::isis::hello::{Appointment, NeighborRecord, Neighbors, PortSub, VlanBitmap, VlanFlags};
+use weft_wire::isis::hello::{Appointment, NeighborRecord, Neighbors, PortSub, Restart, VlanBitmap, VlanFlags};
 use weft_wire::isis::lsp::CapabilitySub;
 use weft_wire::isis::pdu::LanHello;
 use weft_wire::isis::{NodeId, Pdu, SystemId, Tlv};
@@ -55,6 +55,7 @@ struct Says {
     flags: VlanFlags,
     hears: Option<Neighbors>,
     appoints: Option<Vec<Appointment>>,
+    restart: Option<Restart>,
 }
 
 fn from(number: u16) -> Says {
@@ -71,6 +72,7 @@ fn from(number: u16) -> Says {
         flags: NO_FLAGS,
         hears: None,
         appoints: None,
+        restart: None,
     }
 }
 
@@ -104,6 +106,7 @@ impl Says {
         subs.extend(self.appoints.clone().map(PortSub::AppointedForwarders));
         let mut tlvs = vec![Tlv::Areas(vec![vec![0]]), Tlv::PortCapability { topology: 0, subs }];
         tlvs.extend(self.hears.clone().map(Tlv::TrillNeighbors));
+        tlvs.extend(self.restart.map(Tlv::Restart));
         let (source, holding_time_s, priority) = (self.system(), self.hold_s, self.priority);
         let lan_id = NodeId([a, b, c, d, e, f, 1]);
         Pdu::LanHello(LanHello { circuit_type: 1, source, holding_time_s, priority, lan_id, tlvs }).emit().unwrap()
@@ -187,6 +190,26 @@ fn appointments(pdu: &[u8]) -> Vec<Appointment> {
 fn state_of(victim: &Victim, says: &Says) -> AdjacencyState {
     let mut all = victim.bridge.adjacencies();
     all.find(|(_, with)| with.mac == says.mac).map_or(AdjacencyState::Down, |(_, with)| with.state)
+}
+
+/// All PDUs that leave from now on within a time.
+fn sent(victim: &mut Victim, time_ns: u64) -> Vec<Pdu> {
+    let until_ns = victim.now_ns + time_ns;
+    let mut sent = Vec::new();
+    while let Some(at_ns) = victim.bridge.next_deadline_ns().filter(|at_ns| *at_ns <= until_ns) {
+        victim.now_ns = at_ns.max(victim.now_ns);
+        victim.put(Input::Deadline);
+        let pdu = |output: &Output| if let Output::Send { pdu, .. } = output { Pdu::parse(pdu).ok() } else { None };
+        sent.extend(victim.outputs.iter().filter_map(pdu));
+    }
+    victim.now_ns = until_ns;
+    sent
+}
+
+/// What a Hello says of restarts.
+fn signal(pdu: &Pdu) -> Option<Restart> {
+    let Pdu::LanHello(hello) = pdu else { return None };
+    hello.tlvs.iter().find_map(|tlv| if let Tlv::Restart(signal) = tlv { Some(*signal) } else { None })
 }
 
 /// The Hellos that leave from now on within a time.
@@ -514,6 +537,49 @@ fn a_new_drb_appoints_before_it_forwards() {
     let claimed: Vec<u16> = last.iter().filter(|(_, pdu)| flags(pdu).forwarder).map(|(vlan, _)| *vlan).collect();
     assert_eq!(claimed, link(&victim).carried.iter().filter(|vlan| *vlan <= 3).collect::<Vec<_>>());
     assert!(!link(&victim).carried.is_empty());
+}
+
+/// RFC 8706 section 3.2.1 on a shared link: who restarts keeps its adjacency, and if it is DRB that, its link's name and what it
+/// appointed, whatever else its Hellos say. It is told so, then one neighbour lists all LSPs and sends them.
+#[test]
+fn who_restarts_on_a_shared_link_stays_what_it_was() {
+    let asks = Some(Restart { flags: Restart::REQUEST, ..Restart::default() });
+    let ours = Appointment { nickname: 0x11, start_vlan: 1, end_vlan: 9 };
+    let knows = Some(Restart::default());
+    let drb = Says { priority: 60, appoints: Some(vec![ours]), restart: knows, ..from(9).hearing_us() };
+    let forgets = Says { appoints: Some(vec![]), hears: Some(list(true, true, &[])), restart: asks, ..drb.clone() };
+    let mut victim = alone();
+    hear(&mut victim, &drb);
+    let name = link(&victim).lan_id;
+    victim.run(NS_PER_S);
+    hear(&mut victim, &Says { priority: 1, ..forgets.clone() });
+    assert_eq!(state_of(&victim, &drb), AdjacencyState::Report);
+    assert_eq!((link(&victim).drb, link(&victim).lan_id), (drb.system(), name));
+    assert_eq!(link(&victim).carried.ranges(), [(1, 9)]);
+    let told = sent(&mut victim, NS_PER_S / 10);
+    let answer = Restart { flags: Restart::ACKNOWLEDGEMENT, remaining_s: Some(29), neighbor: Some(drb.system()) };
+    assert_eq!(told.first().and_then(signal), Some(answer), "at once, and before all else");
+    assert!(matches!(told[1], Pdu::Csnp(_)) && matches!(told[2], Pdu::Lsp(_)), "{told:?}");
+
+    // Again, while another neighbour with a higher claim knows the TLV: it is that one's to send all LSPs.
+    victim.run(10 * NS_PER_S);
+    hear(&mut victim, &Says { priority: 55, restart: knows, hold_s: 1000, ..from(8).hearing_us() });
+    victim.run(NS_PER_S);
+    hear(&mut victim, &forgets);
+    let told = sent(&mut victim, NS_PER_S / 10);
+    assert_eq!(told.iter().filter_map(signal).next().and_then(|answer| answer.remaining_s), Some(18), "not anew");
+    assert!(!told.iter().any(|pdu| matches!(pdu, Pdu::Csnp(_) | Pdu::Lsp(_))), "{told:?}");
+    // It is back, with its claim of before.
+    hear(&mut victim, &drb);
+    victim.run(29 * NS_PER_S);
+    assert_eq!(state_of(&victim, &drb), AdjacencyState::Report);
+    hear(&mut victim, &Says { appoints: None, ..drb.clone() });
+    // One that neither claims nor hears us, but asks, begins anew, with an answer.
+    let other = Says { priority: 2, ..from(7) };
+    hear(&mut victim, &Says { restart: asks, ..other.clone() });
+    assert_eq!(state_of(&victim, &other), AdjacencyState::Detect);
+    let answers: Vec<Restart> = sent(&mut victim, NS_PER_S / 10).iter().filter_map(signal).collect();
+    assert_eq!(answers[0].neighbor, Some(other.system()));
 }
 
 /// RFC 6325 section 4.8.3, RFC 7780 section 11: the LSP says of each VLAN how often we have ceased to be its forwarder.

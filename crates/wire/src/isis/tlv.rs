@@ -3,7 +3,7 @@
 use super::authentication::Scheme;
 use super::cursor::{Reader, Writer};
 use super::group::GroupSub;
-use super::hello::{Neighbors, PortSub, ThreeWay};
+use super::hello::{Neighbors, PortSub, Restart, ThreeWay};
 use super::id::{LspId, SystemId};
 use super::lsp::{CapabilitySub, Reach};
 use crate::ethernet::MacAddress;
@@ -42,6 +42,8 @@ pub mod code {
     pub const MAC_REACHABILITY: u8 = 147;
     /// BFD enabled (RFC 6213).
     pub const BFD_ENABLED: u8 = 148;
+    /// Restart (RFC 8706).
+    pub const RESTART: u8 = 211;
     /// Three-way handshake (RFC 5303).
     pub const THREE_WAY: u8 = 240;
     /// Router capability (RFC 7981, RFC 7176 section 2.3).
@@ -114,6 +116,8 @@ pub enum Tlv {
     },
     /// Topology and protocol identifiers for which BFD runs.
     BfdEnabled(Vec<(u16, u8)>),
+    /// Whether the sender restarts, or has heard of a restart.
+    Restart(Restart),
     /// State of the three-way handshake.
     ThreeWay(ThreeWay),
     /// What an RBridge can do.
@@ -215,6 +219,7 @@ impl Tlv {
                 packet: reader.u32()?,
             },
             code::BFD_ENABLED => Self::BfdEnabled(reader.all(|rest| Some((rest.u16()?, rest.u8()?)))?),
+            code::RESTART => Self::Restart(Restart::read(&mut reader)?),
             code::THREE_WAY => Self::ThreeWay(ThreeWay::read(&mut reader)?),
             code::CAPABILITY => {
                 let (router_id, flags) = (reader.u32()?, reader.u8()?);
@@ -261,6 +266,7 @@ impl Tlv {
             Self::TrillNeighbors(_) => code::TRILL_NEIGHBORS,
             Self::MacReachability { .. } => code::MAC_REACHABILITY,
             Self::BfdEnabled(_) => code::BFD_ENABLED,
+            Self::Restart(_) => code::RESTART,
             Self::ThreeWay(_) => code::THREE_WAY,
             Self::Capability { .. } => code::CAPABILITY,
             Self::FloodingScopes(_) => code::FLOODING_SCOPES,
@@ -324,6 +330,7 @@ impl Tlv {
                     writer.u8(*protocol);
                 }
             }
+            Self::Restart(restart) => restart.write(writer),
             Self::ThreeWay(three_way) => three_way.write(writer),
             Self::Capability { router_id, flags, subs } => {
                 writer.u32(*router_id);

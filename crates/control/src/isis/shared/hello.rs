@@ -2,7 +2,7 @@
 //! 3.3 and 8).
 
 use weft_wire::ethernet::MacAddress;
-use weft_wire::isis::hello::{Appointment, NeighborRecord, Neighbors, PortSub, VlanBitmap, VlanFlags};
+use weft_wire::isis::hello::{Appointment, NeighborRecord, Neighbors, PortSub, Restart, VlanBitmap, VlanFlags};
 use weft_wire::isis::pdu::LanHello;
 use weft_wire::isis::{CIRCUIT_TYPE_LEVEL_1, Pdu, Tlv};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
@@ -15,6 +15,7 @@ use crate::isis::RBridge;
 use crate::isis::adjacency::{Event as Happening, State, heard_on_shared};
 use crate::isis::config::{Bounds, Role};
 use crate::isis::counters::{DropReason, Event};
+use crate::isis::graceful;
 use crate::isis::hello::{check, common_tlvs, port_subs};
 use crate::isis::io::Output;
 use crate::isis::port::{Adjacency, ELSEWHERE, ON_DESIGNATED, Peer, Port};
@@ -41,7 +42,10 @@ impl RBridge {
             return Err(DropReason::Suspended);
         }
         let on_designated = vlan == shared.designated_vlan();
-        let happening = self.happening(index, peer, on_designated, (&flags, hello));
+        let signal = graceful::signal(&hello.tlvs);
+        let is_kept = port.keeps(peer, signal);
+        let happening =
+            if is_kept { graceful::KEPT } else { self.happening(index, peer, on_designated, (&flags, hello)) };
         let until_ns = now_ns + u64::from(hello.holding_time_s) * NS_PER_S;
         if flags.forwarder {
             self.note_claims(index, [vlan, flags.outer_vlan], until_ns);
@@ -50,10 +54,18 @@ impl RBridge {
         self.make_room(now_ns, index, rank, outputs)?;
         self.counters.events.add(Event::Hello);
         self.note_mapping(now_ns, index, vlan, &flags);
-        let was_listed = self.note_hello(index, peer, on_designated, until_ns, Told::of(&flags, hello));
+        // Who has forgotten everything does not know what it was on the link, nor whom it appointed.
+        let told = (!is_kept).then(|| Told::of(&flags, hello));
+        let was_listed = self.note_hello(index, peer, told);
+        if self.note_signal(now_ns, index, peer, signal) {
+            self.hold(index, peer, on_designated, until_ns);
+        }
         self.adjacency_event(now_ns, index, peer, happening, outputs);
         self.shared_follows(now_ns, index, outputs);
-        self.take_appointments(index, peer, hello);
+        if !is_kept {
+            self.take_appointments(index, peer, hello);
+        }
+        self.answer_soon(now_ns, index, outputs);
         if hello.holding_time_s == 0 {
             self.hold_ends(now_ns, index, peer, outputs);
         }
@@ -114,16 +126,21 @@ impl RBridge {
     }
 
     /// Whether the neighbour was listed before in our Hellos.
-    fn note_hello(&mut self, index: usize, peer: Peer, on_designated: bool, until_ns: u64, told: Told) -> bool {
+    fn note_hello(&mut self, index: usize, peer: Peer, told: Option<Told>) -> bool {
         let known = self.ports[index].adjacencies.entry(peer);
         let adjacency = known.or_insert_with(|| Adjacency::begin(peer));
         let was_listed = adjacency.is_on_designated();
-        adjacency.hold(if on_designated { ON_DESIGNATED } else { ELSEWHERE }, until_ns);
-        adjacency.told = told;
+        told.into_iter().for_each(|told| adjacency.told = told);
         if let Some(echo) = &mut adjacency.echo {
             echo.note_hello();
         }
         was_listed
+    }
+
+    fn hold(&mut self, index: usize, peer: Peer, on_designated: bool, until_ns: u64) {
+        if let Some(adjacency) = self.ports[index].adjacencies.get_mut(&peer) {
+            adjacency.hold(if on_designated { ON_DESIGNATED } else { ELSEWHERE }, until_ns);
+        }
     }
 
     /// The sender is the forwarder of the VLANs that its Hello came in and was sent in (RFC 8139 section 3).
@@ -155,7 +172,7 @@ impl RBridge {
     }
 
     /// A Hello in every VLAN that is announced: the DRB's in all, those of others where they forward (RFC 6325 section 4.4.3).
-    pub(in crate::isis) fn send_lan_hellos(&mut self, index: usize, outputs: &mut Vec<Output>) {
+    pub(in crate::isis) fn send_lan_hellos(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
         let Some(shared) = &mut self.ports[index].shared else { return };
         shared.list_at_ns = None;
         let designated_vlan = shared.designated_vlan();
@@ -166,21 +183,21 @@ impl RBridge {
         };
         let vlans: Vec<u16> = shared.config.enabled.iter().filter(is_sent).collect();
         for vlan in vlans {
-            self.send_lan_hello(index, vlan, outputs);
+            self.send_lan_hello(now_ns, index, vlan, outputs);
         }
     }
 
     /// Tells in the Designated VLAN alone whom we hear.
-    pub(in crate::isis) fn send_list_of_neighbors(&mut self, _: u64, index: usize, outputs: &mut Vec<Output>) {
+    pub(in crate::isis) fn send_list_of_neighbors(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
         let Some(shared) = &mut self.ports[index].shared else { return };
         shared.list_at_ns = None;
         let vlan = shared.designated_vlan();
         if shared.config.enabled.contains(vlan) {
-            self.send_lan_hello(index, vlan, outputs);
+            self.send_lan_hello(now_ns, index, vlan, outputs);
         }
     }
 
-    fn send_lan_hello(&mut self, index: usize, vlan: u16, outputs: &mut Vec<Output>) {
+    fn send_lan_hello(&mut self, now_ns: u64, index: usize, vlan: u16, outputs: &mut Vec<Output>) {
         let port = &self.ports[index];
         let Some(shared) = &port.shared else { return };
         let mut tlvs = common_tlvs(self.vlan_flags(port, shared, vlan));
@@ -190,7 +207,9 @@ impl RBridge {
         }
         let enabled = VlanBitmap::of_set(&shared.config.enabled).into_iter();
         tlvs.extend(enabled.map(|run| Tlv::PortCapability { topology: 0, subs: vec![PortSub::EnabledVlans(run)] }));
-        if vlan == shared.designated_vlan() {
+        let on_designated = vlan == shared.designated_vlan();
+        tlvs.push(if on_designated { self.restart_tlv(now_ns, index) } else { Tlv::Restart(Restart::default()) });
+        if on_designated {
             tlvs.extend(Neighbors::lists(records(port)).into_iter().map(Tlv::TrillNeighbors));
         }
         let hello = Pdu::LanHello(LanHello {
@@ -202,6 +221,9 @@ impl RBridge {
             tlvs,
         });
         self.send_in(index, ALL_IS_IS_RBRIDGES, vlan, &hello, outputs);
+        if on_designated {
+            self.answered(now_ns, index, outputs);
+        }
     }
 
     /// Whom we appoint as DRB; if it is nobody, ourselves, which takes back all that was said before (RFC 8139 section 2.1).

@@ -62,6 +62,12 @@ pub(super) struct Told {
     maps_vlans: bool,
 }
 
+impl Told {
+    pub(super) fn priority(&self) -> u8 {
+        self.priority
+    }
+}
+
 /// The state of a port (RFC 7177 section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PortState {

@@ -2,12 +2,14 @@
 
 mod bitmap;
 mod neighbors;
+mod restart;
 
 use super::cursor::{Reader, Writer};
 use super::id::SystemId;
 
 pub use bitmap::VlanBitmap;
 pub use neighbors::{NeighborRecord, Neighbors};
+pub use restart::Restart;
 
 /// State of a point-to-point adjacency as its end sees it (RFC 5303 section 3.1); the numbers are those on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
