@@ -20,7 +20,7 @@ macro_rules! isis_timers {
             echo_multiplier => echoes_missed: 1, 3, 2..=100;
             /// Between a change and the LSP that tells it: short, for it delays every convergence.
             lsp_delay_ms => lsp_delay_ns: $crate::NS_PER_MS, 20, 0..=3_600_000;
-            /// Between two versions of own LSPs, so that a flapping link does not flood the campus.
+            /// Between two versions of own LSPs, so that a flapping link does not flood the campus; the first few losses in a row do not wait.
             lsp_interval_ms => lsp_interval_ns: $crate::NS_PER_MS, 1000, 0..=3_600_000;
             /// Age at which own LSPs are issued anew, up to a quarter earlier (ISO 10589: 900 s); less than their lifetime.
             refresh_s => refresh_ns: $crate::NS_PER_S, 900, 1..=1199;
