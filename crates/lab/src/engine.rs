@@ -18,6 +18,7 @@ use crate::elephants;
 use crate::error::LabError;
 use crate::faults::LabActuator;
 use crate::frames;
+use crate::group_streams;
 use crate::home::namespace_path;
 use crate::limits;
 use crate::migration;
@@ -134,6 +135,9 @@ impl Session for LabSession<'_> {
             Workload::Frames(spec) => {
                 let (lab, weft_binary) = (self.lab(), &*options.weft_binary);
                 Ok(frames::run(&frames::Run { lab, held: &self.held, spec, trial, weft_binary, progress })?)
+            }
+            Workload::Multicast(spec) => {
+                Ok(group_streams::run(&group_streams::Run { lab: self.lab(), spec, trial, progress })?)
             }
             Workload::Segments(spec) => Ok(segments::run(self.lab(), spec, progress)?),
             Workload::Elephants(spec) => Ok(elephants::run(self.lab(), spec, progress)?),

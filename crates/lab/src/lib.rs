@@ -34,6 +34,7 @@ mod folder;
 pub mod frames;
 mod frr;
 pub mod graph;
+mod group_streams;
 pub mod home;
 mod inside;
 pub mod isolation;

@@ -1,6 +1,6 @@
 //! How switches and network cards of the simulator queue, mark and choose paths. The lab has Linux's queues and takes no
-//! notice, but for three: its VL2 agents follow `load_balance` where it is `flowlet` or `rehash`, `bfd` is for its routing
-//! daemons, and `cpus` for its RBridges.
+//! notice, but for four: its VL2 agents follow `load_balance` where it is `flowlet` or `rehash`, `bfd` is for its routing
+//! daemons, `cpus` for its RBridges, and `groups` for these and for bridges.
 //!
 //! ```toml
 //! [switching]
@@ -43,6 +43,9 @@ pub struct Switching {
     /// RBridges without servers hand frames to so many CPUs, from the first, by egress nickname; 0: each is worked on where it
     /// comes in.
     pub cpus: u32,
+    /// RBridges and bridges find out which IP multicast groups hosts listen to, and send frames for groups there alone. A campus's file
+    /// says it of its RBridges by `groups: true`.
+    pub groups: bool,
 }
 
 /// After so many missing packets BFD takes a link for dead: one more than usual, because daemons that wait for a busy core are

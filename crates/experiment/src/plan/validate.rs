@@ -222,6 +222,13 @@ fn check_engines(spec: &PlanSpec) -> Result<(), &'static str> {
             "workloads of kind `frames` need `engines = [\"lab\"]` and overlays whose switches take servers' frames",
         );
     }
+    let learns = |overlay: Overlay| matches!(overlay, Overlay::RBridge { .. } | Overlay::Bridge { .. });
+    let streams = |workload: &Workload| matches!(workload, Workload::Multicast(_));
+    if !carried(streams, learns) || (spec.workload.values().any(streams) && !spec.fault.is_empty()) {
+        return Err(
+            "workloads of kind `multicast` need `engines = [\"lab\"]`, overlays of RBridges or bridges, and no `[[fault]]`: they have `link_down_at`",
+        );
+    }
     let alone = spec.fault.is_empty() && carried(|_| true, |overlay| overlay == Overlay::Routed);
     if spec.workload.values().any(|workload| matches!(workload, Workload::Segments(_))) && !alone {
         return Err(

@@ -49,7 +49,7 @@ fn of_workload(workload: &Workload) -> Vec<Capability> {
             let ours = |store: &SegmentStore| matches!(store, SegmentStore::Map | SegmentStore::MapPorts);
             BED.iter().copied().chain(spec.stores.iter().any(ours).then_some(Capability::VxlanTc)).collect()
         }
-        Workload::Frames(_) => BED.iter().copied().chain([Capability::Losses]).collect(),
+        Workload::Frames(_) | Workload::Multicast(_) => BED.iter().copied().chain([Capability::Losses]).collect(),
         // Links in virtual time.
         Workload::Elephants(_) => vec![Capability::TestCentre],
         Workload::Directory(_) => capability::tried_for(Use::Losses).collect(),

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use weft_scenario::engine::Progress;
+use weft_scenario::fault::Fault;
 use weft_scenario::record::Records;
 
-use super::Run;
 use crate::error::LabError;
 use crate::faults::LabActuator;
 use crate::netns::join;
@@ -14,25 +15,35 @@ use crate::tester::path::{Path, Stations, Trial, TrialOrder};
 use crate::tester::reference::Stop;
 use crate::traffic::FaultSchedule;
 use crate::trill;
+use crate::up::Lab;
 
 /// Between two frames of a receiving station.
 const SPEAK: Duration = Duration::from_millis(200);
 /// How often the time is looked at.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Offers a rate, breaks and mends what the trial says at its times, and waits until the lab is as before.
-pub(super) fn offer(
-    run: &Run<'_>,
+/// What breaks where.
+pub(crate) struct Breaking<'a> {
+    pub(crate) lab: &'a Lab,
+    pub(crate) progress: &'a dyn Progress,
+    /// By their times from the start of the rate.
+    pub(crate) faults: &'a [Fault],
+}
+
+/// Offers a rate, breaks and mends what it is told to at its times, and waits until the lab is as before.
+pub(crate) fn offer(
+    breaking: &Breaking<'_>,
     path: &mut Path,
     order: &TrialOrder,
     records: &mut Records,
     stop: Stop<'_>,
 ) -> Result<Trial, TesterError> {
-    trill::settle(run.lab, run.progress)?;
-    trill::age_fast(run.lab)?;
+    let Breaking { lab, progress, faults } = *breaking;
+    trill::settle(lab, progress)?;
+    trill::age_fast(lab)?;
     let stations = path.receiving_stations()?;
-    let mut actuator = LabActuator::new(run.lab);
-    let mut schedule = FaultSchedule::new(&mut actuator, &run.trial.faults);
+    let mut actuator = LabActuator::new(lab);
+    let mut schedule = FaultSchedule::new(&mut actuator, faults);
     let is_over = AtomicBool::new(false);
     let start = Instant::now();
     let clock = || start.elapsed().as_nanos() as u64;
@@ -57,7 +68,7 @@ pub(super) fn offer(
     records.events.extend(repaired);
     drop(schedule);
     actuator.finish();
-    trill::settle(run.lab, run.progress)?;
+    trill::settle(lab, progress)?;
     Ok(trial)
 }
 

@@ -66,14 +66,14 @@ enum Source {
 }
 
 /// The test centre's frames out of a port.
-pub(super) struct Sender {
+pub(crate) struct Sender {
     generator: Generator,
     port: Port,
 }
 
 /// The test centre's own chain: a wire, and a port that drops every frame.
-struct Alone {
-    sender: Sender,
+pub(crate) struct Alone {
+    pub(crate) sender: Sender,
     _end: Cut,
     _namespaces: Namespaces,
 }
@@ -265,7 +265,7 @@ impl Chain {
 }
 
 /// Frames that came to the end, once no more come.
-fn settled(cuts: &Cuts) -> Result<u64, TesterError> {
+pub(crate) fn settled(cuts: &Cuts) -> Result<u64, TesterError> {
     let mut before = cuts.frames()?;
     loop {
         sleep(QUIET);
@@ -278,24 +278,24 @@ fn settled(cuts: &Cuts) -> Result<u64, TesterError> {
 }
 
 impl Sender {
-    pub(super) fn open(port: Port, frames: &Frames) -> Result<Self, TesterError> {
+    pub(crate) fn open(port: Port, frames: &Frames) -> Result<Self, TesterError> {
         let generator = port.inside(|| Generator::load(port.interface(), frames))??;
         Ok(Self { generator, port })
     }
 
     /// Frames of another size from now on.
-    pub(super) fn set_frames(&mut self, frames: &Frames) -> Result<(), TesterError> {
+    pub(crate) fn set_frames(&mut self, frames: &Frames) -> Result<(), TesterError> {
         Ok(self.generator.set_frames(frames)?)
     }
 
-    pub(super) fn send(&self, order: &SendOrder) -> Result<Reply, TesterError> {
+    pub(crate) fn send(&self, order: &SendOrder) -> Result<Reply, TesterError> {
         let sent = self.port.inside(|| self.generator.send(order, &|| false))??;
         Ok(Reply { frames: sent.frames, cpu_ns: sent.cpu_ns, wall_ns: sent.span_ns })
     }
 }
 
 impl Alone {
-    fn new(frames: &Frames, cuts: &Cuts) -> Result<Self, TesterError> {
+    pub(crate) fn new(frames: &Frames, cuts: &Cuts) -> Result<Self, TesterError> {
         let namespaces = make_namespaces(&["a", "b"].map(str::to_owned))?;
         let [near, far] = namespaces.names() else { unreachable!("two namespaces") };
         wire(near, TESTER, far, TESTER)?;
@@ -305,12 +305,12 @@ impl Alone {
     }
 }
 
-pub(super) fn size_of(bytes: u32) -> Result<FrameSize, TesterError> {
+pub(crate) fn size_of(bytes: u32) -> Result<FrameSize, TesterError> {
     FrameSize::new(bytes, BED_MTU, Headers::default()).map_err(TesterError::Refused)
 }
 
 /// Frames one behind the other without a pause.
-fn as_fast_as_can_be(runs: Runs) -> Result<SendOrder, TesterError> {
+pub(crate) fn as_fast_as_can_be(runs: Runs) -> Result<SendOrder, TesterError> {
     let order = TrialOrder { batch: Some(BATCH), ..order_of(runs) };
     Ok(SendOrder { slip_ns: 1_000_000, ..order.to_send(1, last_cpu()?) })
 }

@@ -13,9 +13,9 @@
 //! | [`steady`] | what switches and servers use while a rate is held |
 
 mod bed;
-mod broken;
+pub(crate) mod broken;
 mod cores;
-mod cost;
+pub(crate) mod cost;
 mod hops;
 mod offer;
 mod rates;

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use weft_scenario::record::{CrossingRow, PathShareRow, Records};
 use weft_scenario::workload::Offer;
 
+use super::Run;
 use super::bed::Bed;
+use super::broken::{self, Breaking};
 use super::cost::row_of;
 use super::hops::Hops;
-use super::{Run, broken};
 use crate::tester::TesterError;
 use crate::tester::latency::LatencySummary;
 use crate::tester::path::{Path, Trial, TrialOrder};
@@ -137,7 +138,9 @@ impl<'a> Crossing<'a> {
         self.path.teach()?;
         let (before, start) = (self.by_switch()?, Instant::now());
         let (trial, floor) = if !self.run.trial.faults.is_empty() {
-            let trial = broken::offer(self.run, &mut self.path, &order, records, stop)?;
+            let Run { lab, progress, trial, .. } = *self.run;
+            let breaking = Breaking { lab, progress, faults: &trial.faults };
+            let trial = broken::offer(&breaking, &mut self.path, &order, records, stop)?;
             (trial, Floor { mean_ns: 0.0, p50_ns: 0, quiet: true })
         } else if self.run.lab.scenario.shaped {
             reference.match_to(&self.path, stop)?;

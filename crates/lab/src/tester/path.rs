@@ -322,12 +322,7 @@ impl Path {
         send_drops: u64,
     ) -> Result<Trial, TesterError> {
         let readings = self.readings()?;
-        let counts: Vec<Vec<StreamCounts>> = self
-            .analysers
-            .iter()
-            .map(|analyser| Ok(analyser.streams(self.trial)?.iter().map(counts_of).collect()))
-            .collect::<Result<_, DatapathError>>()?;
-        let streams = account(&self.streams, frames, &counts);
+        let streams = account(&self.streams, frames, &self.counts()?);
         let ports: Vec<PortCounts> = readings.iter().map(port_counts_of).collect();
         let first = &readings[0].port;
         Ok(Trial {
@@ -343,6 +338,12 @@ impl Path {
             cpu_ns: sent.cpu_ns,
             batch: send.batch,
         })
+    }
+
+    /// What each receiving port has counted of each stream in the last trial.
+    pub(crate) fn counts(&self) -> Result<Vec<Vec<StreamCounts>>, DatapathError> {
+        let of_port = |analyser: &Analyser| Ok(analyser.streams(self.trial)?.iter().map(counts_of).collect());
+        self.analysers.iter().map(of_port).collect()
     }
 
     fn send(&self, order: &SendOrder, stop: &(dyn Fn() -> bool + Sync)) -> Result<Sent, TesterError> {
@@ -418,7 +419,7 @@ impl Path {
 }
 
 /// A packet socket that sends out of a port.
-pub(super) fn socket_of(port: &Port) -> Result<PacketSender, TesterError> {
+pub(crate) fn socket_of(port: &Port) -> Result<PacketSender, TesterError> {
     let socket = port.inside(|| PacketSender::open(port.interface()))?;
     Ok(socket.map_err(LabError::io(format!("send from port `{}`", port.name())))?)
 }

@@ -83,6 +83,8 @@ pub struct StreamPlan {
     /// Unicast streams, of 100, that are addressed to their station itself although there is a gateway: it is behind the
     /// last receiving port, in the senders' network. The others' stations are behind the first.
     pub direct_percent: u8,
+    /// Whether the stations of unicast streams are behind the receiving ports in turn, not all behind the first.
+    pub in_turn: bool,
     /// What addresses and ports come from.
     pub seed: u64,
 }
@@ -90,7 +92,17 @@ pub struct StreamPlan {
 impl Default for StreamPlan {
     fn default() -> Self {
         let (ip, vlans) = (IpVersion::V4, Vec::new());
-        Self { ip, unicast: 1, group: 0, broadcast: 0, vlans, gateway: None, direct_percent: 0, seed: 1 }
+        Self {
+            ip,
+            unicast: 1,
+            group: 0,
+            broadcast: 0,
+            vlans,
+            gateway: None,
+            direct_percent: 0,
+            in_turn: false,
+            seed: 1,
+        }
     }
 }
 
@@ -131,6 +143,8 @@ pub enum Receiver {
     First,
     /// The last, which of one port is the first.
     Last,
+    /// The one with this number, from 0; of fewer ports they are taken in turns.
+    Nth(u16),
 }
 
 impl Receiver {
@@ -139,6 +153,7 @@ impl Receiver {
         match self {
             Self::First => 0,
             Self::Last => ports.saturating_sub(1),
+            Self::Nth(number) => usize::from(number).checked_rem(ports).unwrap_or(0),
         }
     }
 }
@@ -196,7 +211,11 @@ impl StreamPlan {
         let source = Station { mac: station_mac(0, shuffled), ip: source_ip, port: port(ports & 0xffff_ffff) };
         let direct = self.is_direct(number);
         let gateway = self.gateway.filter(|_| cast == Cast::Unicast && !direct);
-        let receiver = if self.gateway.is_some() && direct { Receiver::Last } else { Receiver::First };
+        let receiver = match self.gateway {
+            Some(_) if direct => Receiver::Last,
+            None if self.in_turn => Receiver::Nth(number),
+            _ => Receiver::First,
+        };
         let destination = Station { mac: destination_mac, ip: destination_ip, port: port(ports >> 32) };
         let turn = usize::from(number).checked_rem(self.vlans.len());
         Stream { number, source, destination, vlan: turn.map(|turn| self.vlans[turn]), cast, gateway, receiver }
@@ -317,6 +336,17 @@ mod tests {
 
     const PLAIN: Headers = Headers { ip: IpVersion::V4, tagged: false };
     const TAGGED: Headers = Headers { ip: IpVersion::V4, tagged: true };
+
+    #[test]
+    fn stations_are_behind_one_port_or_behind_all_in_turn() {
+        let places = |in_turn: bool, ports: usize| -> Vec<usize> {
+            let plan = StreamPlan { unicast: 4, in_turn, ..StreamPlan::default() };
+            plan.streams().unwrap().iter().map(|stream| stream.receiver.place(ports)).collect()
+        };
+        assert_eq!(places(false, 4), [0, 0, 0, 0]);
+        assert_eq!(places(true, 4), [0, 1, 2, 3]);
+        assert_eq!(places(true, 3), [0, 1, 2, 0]);
+    }
 
     #[test]
     fn ten_thousand_stations_are_ten_thousand_stations() {

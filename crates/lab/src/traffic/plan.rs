@@ -45,6 +45,7 @@ impl Plan {
             | Workload::Outside(_)
             | Workload::Segments(_)
             | Workload::Frames(_)
+            | Workload::Multicast(_)
             | Workload::Elephants(_)
             | Workload::Model(_)
             | Workload::FlowLog(_) => (None, None),

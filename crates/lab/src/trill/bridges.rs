@@ -58,7 +58,7 @@ pub(super) fn age_fast(lab: &Lab, timers: StpTimers) -> Result<(), LabError> {
     on_bridges(lab, |bridge| vec![format!("link set dev {bridge} type bridge ageing_time {age}")])
 }
 
-fn on_bridges(lab: &Lab, lines: impl Fn(&str) -> Vec<String>) -> Result<(), LabError> {
+pub(super) fn on_bridges(lab: &Lab, lines: impl Fn(&str) -> Vec<String>) -> Result<(), LabError> {
     all(lab).try_for_each(|switch| {
         let bridges = bridged_vlans(&lab.scenario, switch).into_iter().map(bridge_name);
         lab.batch(switch, Program::Ip, &bridges.flat_map(|bridge| lines(&bridge)).collect::<Vec<_>>())
@@ -66,7 +66,7 @@ fn on_bridges(lab: &Lab, lines: impl Fn(&str) -> Vec<String>) -> Result<(), LabE
 }
 
 /// The switches that are bridges.
-fn all(lab: &Lab) -> impl Iterator<Item = NodeId> {
+pub(super) fn all(lab: &Lab) -> impl Iterator<Item = NodeId> {
     lab.scenario.switches_with(|overlay| matches!(overlay, Overlay::Bridge { .. }))
 }
 
@@ -158,7 +158,7 @@ fn bridges(namespace: &Path) -> Result<Vec<Bridge>, LabError> {
     shown(namespace, "ip", &["-json", "-details", "link", "show", "type", "bridge"])
 }
 
-fn shown<T: DeserializeOwned>(namespace: &Path, program: &str, arguments: &[&str]) -> Result<T, LabError> {
+pub(super) fn shown<T: DeserializeOwned>(namespace: &Path, program: &str, arguments: &[&str]) -> Result<T, LabError> {
     let output = netns::in_namespace(namespace, || Command::new(program).args(arguments).output())?
         .map_err(LabError::io(format!("run {program}")))?;
     let read = serde_json::from_slice(&output.stdout);

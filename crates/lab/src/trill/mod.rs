@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`rbridges`] | `weft node rbridge` on every switch; routes and trees awaited |
 //! | [`bridges`] | bridges with 802.1D, one for each VLAN; forwarding awaited |
+//! | [`snooping`] | their IGMP snooping, and what it has learned |
 //! | [`links`] | rate, queue and delay of links, for whatever forwards |
 //! | [`stations`] | what hosts must leave to themselves, so that XDP can forward their frames |
 //! | [`held`] | what the process that measures holds: plain switches, links in virtual time |
@@ -16,6 +17,7 @@ mod bridges;
 mod held;
 mod links;
 pub(crate) mod rbridges;
+pub(crate) mod snooping;
 mod stations;
 mod trunk;
 
@@ -43,6 +45,9 @@ pub(crate) fn start(lab: &mut Lab, options: &LabOptions, progress: &dyn Progress
     // Bridges first: among RBridges they are their links.
     if let Some(timers) = bridge_timers(lab) {
         bridges::start(lab, timers, progress)?;
+        if rbridges::prunes_groups(&lab.scenario) {
+            snooping::start(lab)?;
+        }
     }
     if rbridges(lab).next().is_none() {
         return Ok(());

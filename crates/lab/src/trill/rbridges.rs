@@ -12,7 +12,7 @@ use weft_node::rbridge::{
     XdpChoice,
 };
 use weft_scenario::addressing::port_mac;
-use weft_scenario::engine::{Hook, Overlay, Progress};
+use weft_scenario::engine::{Hook, Overlay, Progress, Scenario};
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::routing::EcmpRoutes;
 use weft_scenario::topology::{Access, Fabric, Port};
@@ -162,10 +162,15 @@ fn config(lab: &Lab, node: NodeId) -> RBridgeConfig {
         }),
         timing: timing(&scenario.fabric),
         port: ports.collect(),
-        groups: scenario.fabric.campus().groups.then_some(GROUPS),
+        groups: prunes_groups(scenario).then_some(GROUPS),
         gateway: gateway(lab),
         ..RBridgeConfig::new(name.clone())
     }
+}
+
+/// Whether switches find out who listens to which group.
+pub(crate) fn prunes_groups(scenario: &Scenario) -> bool {
+    scenario.fabric.campus().groups || scenario.switching.groups
 }
 
 fn timing(fabric: &Fabric) -> TimingTable {

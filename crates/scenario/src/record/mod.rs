@@ -380,6 +380,78 @@ rows! {
         quiet: u32,
     }
 
+    /// What became of a stream to many receivers.
+    deliveries: DeliveryRow {
+        /// Who made the copies: `tree` (switches) or `ingress` (whoever sent).
+        copies: String,
+        /// Stations that were to have each frame.
+        receivers: u32,
+        /// Groups that they had joined, each with a stream; 1 for copies by the ingress.
+        groups: u32,
+        /// Size of frames with FCS, bytes.
+        frame_bytes: u32,
+        /// The rate that was asked for, frames per second; with copies by the ingress so many to each receiver.
+        asked_per_s: f64,
+        /// How long they were sent.
+        wall_ns: u64,
+        /// Frames that left the sender; with copies by the ingress as many for each frame of the stream as there are receivers.
+        sender_frames: u64,
+        /// Copies that had to arrive.
+        wanted_copies: u64,
+        /// Copies of these that arrived, each counted once.
+        received_copies: u64,
+        /// Share of the stream that the receiver has which lost most, 0 to 1.
+        worst_ratio: f64,
+        /// Copies that came once more.
+        duplicated_copies: u64,
+        /// Stations of the same VLAN that had not asked for it.
+        strangers: u32,
+        /// Copies that came to these.
+        stray_copies: u64,
+        /// The link that went down meanwhile, as `leaf1-spine1`; empty: none.
+        link_down: String,
+        /// Receivers that lost frames.
+        hit_receivers: u32,
+        /// Time of the frames that the worst receiver lost of a stream.
+        outage_ns: u64,
+    }
+
+    /// How many frames of a stream to many receivers one direction of a link between switches carried.
+    link_copies: LinkCopyRow {
+        /// Who made the copies: `tree` or `ingress`.
+        copies: String,
+        /// Receivers.
+        receivers: u32,
+        /// Groups, each with a stream.
+        groups: u32,
+        /// Frames that left the sender.
+        sender_frames: u64,
+        /// The switch that sends on the link.
+        node: String,
+        /// The switch at the far end.
+        peer: String,
+        /// Frames that came there, less as many as come by themselves in the time.
+        frames: f64,
+    }
+
+    /// What a frame costs that goes nowhere, to one station, or to many: CPU time of the least disturbed run.
+    copy_costs: CopyCostRow {
+        /// `none` (the test centre alone), `unicast` (to the first receiver's own address) or `tree` (to a group).
+        way: String,
+        /// Receivers of the tree that it was measured beside, in turns.
+        receivers: u32,
+        /// Size of frames with FCS, bytes.
+        frame_bytes: u32,
+        /// Copies that switches sent of each frame, to each other and to stations; of a frame to one station one for each switch on its way.
+        copies_per_frame: f64,
+        /// CPU time per frame of the test centre and everything behind it, least of all runs.
+        chain_ns_per_frame: f64,
+        /// Lower quartile of the same over the runs.
+        chain_quartile_ns_per_frame: f64,
+        /// Number of runs.
+        runs: u32,
+    }
+
     /// How many frames of a crossing came by one of the switches behind the first.
     path_shares: PathShareRow {
         /// Size of frames with FCS, bytes.

@@ -160,6 +160,12 @@ pub enum WorkloadError {
     /// Streams to several servers have no one path.
     #[error("rates and mixes of VLANs need one of `receivers`; several are for `cost` alone")]
     CostAlone,
+    /// Only streams that switches copy have it.
+    #[error("`{setting}` is for `copies = \"tree\"`; leave it out, or let switches make the copies")]
+    ForTrees { setting: &'static str },
+    /// A link that would go down when nobody sends any more.
+    #[error("`link_down_at` is not before the end; choose a time within `trial`")]
+    LateLink,
     /// Nothing is to be sent.
     #[error(
         "the workload sends nothing; give it rates in `per_s`, loads in `load_percent`, `search`, `steady` or `cost`"

@@ -9,6 +9,7 @@ pub mod frames;
 pub mod matrices;
 pub mod mix;
 pub mod model;
+pub mod multicast;
 pub mod outside;
 pub mod r1;
 pub mod segments;
@@ -28,6 +29,7 @@ pub use frames::{End, FramesSpec, Layer, Offer, Runs, Search, Steady};
 pub use matrices::{MatricesSpec, Matrix};
 pub use mix::MixServer;
 pub use model::ModelSpec;
+pub use multicast::{Copies, MulticastSpec};
 pub use outside::OutsideLoad;
 pub use segments::{SegmentStore, SegmentsSpec};
 pub use servers::Servers;
@@ -88,6 +90,8 @@ pub enum Workload {
     Segments(SegmentsSpec),
     /// Frames of a test centre through whatever forwards them; lab only. They are no flows of anybody's TCP.
     Frames(FramesSpec),
+    /// A stream to many receivers, copied by switches or by whoever sends; lab only. It has no flows.
+    Multicast(MulticastSpec),
     /// Few large flows by TCP, multipath TCP or in stripes; lab only. They are its own.
     Elephants(ElephantSpec),
     /// A question that is answered by calculation; the engine `calc` only.
@@ -219,6 +223,7 @@ impl Workload {
             | Self::Outside(_)
             | Self::Segments(_)
             | Self::Frames(_)
+            | Self::Multicast(_)
             | Self::Elephants(_) => {
                 return Err(WorkloadError::LabOnly { kind: self.kind() });
             }
@@ -243,6 +248,7 @@ impl Workload {
             Self::Outside(_) => "outside",
             Self::Segments(_) => "segments",
             Self::Frames(_) => "frames",
+            Self::Multicast(_) => "multicast",
             Self::Elephants(_) => "elephants",
             Self::Model(_) => "model",
             Self::FlowLog(_) => "flow-log",
@@ -281,6 +287,7 @@ impl Workload {
             Self::Outside(load) => load.check(),
             Self::Segments(spec) => spec.check(),
             Self::Frames(spec) => spec.check(),
+            Self::Multicast(spec) => spec.check(n_servers),
             Self::Elephants(spec) => spec.check(),
             Self::Model(spec) => spec.check(),
             Self::FlowLog(spec) => spec.check(),

@@ -1,0 +1,164 @@
+//! CPU time of a copy: the test centre alone, a frame to one station and one to a group, in turns; all stations drop what comes.
+//!
+//! An edge switch lets its port send a thousand frames for groups at once and so many a second, so runs are short and apart.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use weft_scenario::record::{CopyCostRow, Records};
+use weft_scenario::workload::Runs;
+use weft_testbed::Cut;
+use weft_testbed::loss::Cuts;
+use weft_testbed::tester::{Frames, SendOrder};
+
+use super::Run;
+use super::bed::Bed;
+use crate::frames::cost::{Alone, Sender, as_fast_as_can_be, settled, size_of};
+use crate::tester::TesterError;
+use crate::tester::cost::ChainCost;
+use crate::tester::path::{frames_of_size, socket_of};
+use crate::tester::stream::{Stream, StreamPlan};
+
+/// Frames of a run: half of what a port may send at once.
+const FRAMES: u64 = 500;
+/// After a run: what it took of the limit is given back, at ten thousand a second.
+const REST: Duration = Duration::from_millis(60);
+
+/// Messages of the switches, which are taken off as a rate, come in ones and twos.
+const ALMOST_ALL: f64 = 0.98;
+
+/// All that is measured in turns. Fields end in this order.
+pub(super) struct Costs<'a> {
+    run: &'a Run<'a>,
+    bed: &'a Bed<'a>,
+    cost: Runs,
+    sender: Sender,
+    alone: Box<Alone>,
+    one: Frames,
+    many: Frames,
+    /// What the first receiver says, so that switches know where it is.
+    word: Vec<u8>,
+    cuts: Cuts,
+    _ends: Vec<Cut>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    None,
+    Unicast,
+    Tree,
+}
+
+/// One run of a way.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Reading {
+    frame_ns: f64,
+    /// Of each frame.
+    copies: f64,
+}
+
+impl<'a> Costs<'a> {
+    pub(super) fn open(run: &'a Run<'a>, bed: &'a Bed<'a>, cost: Runs, group: &Stream) -> Result<Self, TesterError> {
+        let plan = StreamPlan { seed: run.trial.seed, ..StreamPlan::default() };
+        let station = plan.streams().map_err(TesterError::Refused)?.swap_remove(0);
+        let size = size_of(run.spec.frame_bytes)?;
+        let (one, many) =
+            (frames_of_size(std::slice::from_ref(&station), size), frames_of_size(std::slice::from_ref(group), size));
+        let mut word = station.reversed().head(size);
+        word.resize(size.kernel_bytes() as usize, 0);
+        let cuts = Cuts::load()?;
+        let _ends = bed.stations.iter().map(|station| end_at(bed, station, &cuts)).collect::<Result<_, _>>()?;
+        let sender = Sender::open(bed.sender.port.clone(), &one)?;
+        let alone = Box::new(Alone::new(&one, &cuts)?);
+        Ok(Self { run, bed, cost, sender, alone, one, many, word, cuts, _ends })
+    }
+
+    /// With so many receivers, who have joined.
+    pub(super) fn of(&mut self, receivers: u32, records: &mut Records) -> Result<(), TesterError> {
+        let order = SendOrder { limit: FRAMES, ..as_fast_as_can_be(self.cost)? };
+        let mut all = [Way::None, Way::Unicast, Way::Tree].map(|way| (way, Vec::new()));
+        socket_of(&self.bed.stations[0].port)?
+            .send(&self.word)
+            .map_err(crate::error::LabError::io("speak as a receiver"))?;
+        for _ in 0..self.cost.count {
+            if self.run.progress.interrupted() {
+                return Err(TesterError::Interrupted);
+            }
+            for (way, runs) in &mut all {
+                runs.push(self.once(*way, &order)?);
+            }
+        }
+        for (way, runs) in &all {
+            records.copy_costs.push(self.row(*way, receivers, runs)?);
+        }
+        Ok(())
+    }
+
+    fn once(&mut self, way: Way, order: &SendOrder) -> Result<Reading, TesterError> {
+        if way == Way::None {
+            let sent = self.alone.sender.send(order)?;
+            return Ok(Reading { frame_ns: sent.cpu_ns as f64 / sent.frames.max(1) as f64, copies: 0.0 });
+        }
+        self.sender.set_frames(if way == Way::Tree { &self.many } else { &self.one })?;
+        let (trunks, arrived) = (self.bed.trunks.read()?, self.cuts.frames()?);
+        let sent = self.sender.send(order)?;
+        let arrived = settled(&self.cuts)? - arrived;
+        let carried: f64 = self.bed.trunks.since(&trunks)?.into_iter().sum();
+        sleep(REST);
+        let frames = sent.frames.max(1) as f64;
+        Ok(Reading { frame_ns: sent.cpu_ns as f64 / frames, copies: (carried + arrived as f64) / frames })
+    }
+
+    fn row(&self, way: Way, receivers: u32, runs: &[Reading]) -> Result<CopyCostRow, TesterError> {
+        let nothing = || TesterError::NoPath("no frame was sent; please report it".to_owned());
+        let whole = whole(runs);
+        let runs_ns: Vec<f64> = whole.iter().map(|run| run.frame_ns).collect();
+        let cost = ChainCost::of(&runs_ns).ok_or_else(nothing)?;
+        Ok(CopyCostRow {
+            way: way.name().to_owned(),
+            receivers,
+            frame_bytes: self.run.spec.frame_bytes,
+            copies_per_frame: whole.iter().map(|run| run.copies).sum::<f64>() / whole.len() as f64,
+            chain_ns_per_frame: cost.min_ns,
+            chain_quartile_ns_per_frame: cost.quartile_ns,
+            runs: cost.runs as u32,
+        })
+    }
+}
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Unicast => "unicast",
+            Self::Tree => "tree",
+        }
+    }
+}
+
+/// Those in which nothing was lost on the way: a copy that was not made costs nothing.
+fn whole(runs: &[Reading]) -> Vec<Reading> {
+    let most = runs.iter().map(|run| run.copies).fold(0.0, f64::max);
+    runs.iter().filter(|run| run.copies >= most * ALMOST_ALL).copied().collect()
+}
+
+/// Ends what comes to a station: where its switch forwards at XDP, before the kernel makes a packet of a frame.
+fn end_at(bed: &Bed<'_>, station: &super::bed::Station, cuts: &Cuts) -> Result<Cut, TesterError> {
+    let in_driver = bed.lab.scenario.forwarding(station.edge).is_in_driver();
+    let port = station.port.interface();
+    Ok(station.port.inside(|| if in_driver { cuts.cut_at_xdp(port) } else { cuts.cut(port) })??)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_lost_copies_is_none() {
+        let run = |frame_ns, copies| Reading { frame_ns, copies };
+        let runs = [run(900.0, 5.01), run(400.0, 3.0), run(950.0, 4.98)];
+        assert_eq!(whole(&runs), [runs[0], runs[2]]);
+        assert_eq!(whole(&[run(1.0, 0.0), run(2.0, 0.0)]).len(), 2, "the test centre alone makes none");
+        assert_eq!(whole(&[]), []);
+    }
+}
