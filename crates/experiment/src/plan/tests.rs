@@ -164,6 +164,31 @@ fn a_storm_needs_a_fabric_with_broadcast_and_the_lab() {
 }
 
 #[test]
+fn a_stream_to_many_needs_switches_that_learn_and_servers_enough() {
+    let plan = load("trill/multicast").unwrap();
+    let text = plan.text();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("many.toml");
+    let fault = "[sampling]\n";
+    for (from, to, message) in [
+        ("overlays = [\"rbridge\"]", "overlays = [\"l2\"]", "workloads of kind `multicast` need"),
+        ("engines = [\"lab\"]", "engines = [\"lab\", \"sim\"]", "workloads of kind `multicast` need"),
+        (
+            fault,
+            "[[fault]]\nat = \"1 s\"\nkind = \"switch-down\"\nnode = \"spine1\"\n[sampling]\n",
+            "they have `link_down_at`",
+        ),
+        ("receivers = [2, 4, 8, 16, 32, 64]", "receivers = [84]", "`receivers` is 84; it is 1 to 83"),
+        ("copies = \"ingress\"", "copies = \"ingress\"\ngroups = 2", "`groups` is for `copies = \"tree\"`"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
+        let error = load(path.to_str().unwrap()).unwrap_err().to_string();
+        assert!(error.contains(message), "wanted `{message}`, got `{error}`");
+    }
+}
+
+#[test]
 fn a_short_name_a_path_and_a_wrong_name() {
     for name in ["vl2/smoke", "plans/vl2/smoke.toml"] {
         assert_eq!(load(name).unwrap().id(), "vl2/smoke");
