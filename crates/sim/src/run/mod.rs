@@ -173,7 +173,7 @@ impl<'a> Simulation<'a> {
         let watcher = &mut self.watcher;
         match &mut self.parts[..] {
             [whole] => {
-                whole.advance(due, |part| watcher.pause(part))?;
+                whole.advance(due, &mut |part| watcher.pause(part))?;
                 watcher.show(whole);
             }
             parts => windows::advance(parts, self.job.threads.get(), due, watcher)?,

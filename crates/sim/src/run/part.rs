@@ -31,6 +31,9 @@ use crate::time::ps;
 /// There is a pause after so many packet-hops.
 const HOPS_PER_PAUSE: u32 = 1 << 10;
 
+/// What is done with a part now and then.
+pub(super) type Pause<'p, 'a> = dyn FnMut(&mut Part<'a>) -> Result<(), SimError> + 'p;
+
 /// What changes during a run, of one part.
 pub(super) struct Part<'a> {
     pub(super) job: &'a Job,
@@ -143,17 +146,13 @@ impl<'a> Part<'a> {
     /// Arrivals and timers in turn, in the order of their times, as long as they come before `until`; a timer comes before an
     /// arrival at the same time. Now and then there is a pause. A part that is the whole network stops where its last flow's
     /// window ends.
-    pub(super) fn advance(
-        &mut self,
-        until: Due,
-        mut pause: impl FnMut(&mut Self) -> Result<(), SimError>,
-    ) -> Result<(), SimError> {
+    pub(super) fn advance(&mut self, until: Due, pause: &mut Pause<'_, 'a>) -> Result<(), SimError> {
         loop {
             let until = until.min(self.ends());
             let timer = self.timers.next();
             let due = timer.min(until);
             self.until_key = self.network.key_at(due.time_ps.min(self.network.epoch_ends_ps()));
-            self.arrivals(&mut pause)?;
+            self.arrivals(pause)?;
             let (timer, until) = (self.timers.next(), until.min(self.ends()));
             let epoch_ends_ps = self.network.epoch_ends_ps();
             let due_ps = timer.min(until).time_ps;
@@ -190,7 +189,7 @@ impl<'a> Part<'a> {
         self.unfinished > 0 || self.mix.is_some() || !self.job.datagrams.is_empty()
     }
 
-    fn arrivals(&mut self, pause: &mut impl FnMut(&mut Self) -> Result<(), SimError>) -> Result<(), SimError> {
+    fn arrivals(&mut self, pause: &mut Pause<'_, 'a>) -> Result<(), SimError> {
         while let Some(arrival) = self.network.next_arrival(self.until_key) {
             self.arrived(arrival);
             self.hops_to_pause -= 1;

@@ -123,7 +123,7 @@ fn run(
         let Some(until) = shared.next_window(due) else { return Ok(()) };
         since_ns = shared.clock_ns();
         for part in &mut *parts {
-            if let Err(error) = part.advance(until, |_| Ok(())).and_then(|()| part.check_pools()) {
+            if let Err(error) = part.advance(until, &mut |_| Ok(())).and_then(|()| part.check_pools()) {
                 failed = Some(error);
             }
             part.pack();
