@@ -1,8 +1,12 @@
 //! Embeds the plans, the fabric files and the revision of the source tree, so that an installed binary needs none.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 
 fn main() {
     let manifest = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
@@ -12,20 +16,25 @@ fn main() {
     revision(&root);
 }
 
-/// Writes a list of name and text of every file of a kind below a folder.
+/// Writes names and lengths of every file of a kind below a folder, and their texts one behind the other, deflated.
 fn embed(folder: &Path, extension: &str, list_file: &str) {
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut files = Vec::new();
     collect(folder, extension, &mut files);
     files.sort();
-    let mut list = String::from("&[\n");
+    let mut list = String::from("(&[\n");
+    let mut texts = ZlibEncoder::new(Vec::new(), Compression::best());
     for file in &files {
+        println!("cargo::rerun-if-changed={}", file.display());
         let name = file.strip_prefix(folder).expect("collected below it").with_extension("");
-        writeln!(list, "({:?}, include_str!({:?})),", name.display().to_string(), file.display().to_string())
-            .expect("writing to a string cannot fail");
+        let text = std::fs::read_to_string(file).expect("it was listed");
+        writeln!(list, "({:?}, {}),", name.display().to_string(), text.len()).expect("writing to a string cannot fail");
+        texts.write_all(text.as_bytes()).expect("writing to memory cannot fail");
     }
-    list.push(']');
+    writeln!(list, "], include_bytes!(\"{list_file}.zlib\"))").expect("writing to a string cannot fail");
     let out = PathBuf::from(std::env::var("OUT_DIR").expect("cargo sets it"));
+    let texts = texts.finish().expect("writing to memory cannot fail");
+    std::fs::write(out.join(format!("{list_file}.zlib")), texts).expect("OUT_DIR is writable");
     std::fs::write(out.join(list_file), list).expect("OUT_DIR is writable");
 }
 

@@ -1,14 +1,31 @@
 //! Finds plans and fabric files: a file on disk wins over what is embedded in the binary.
 
+use std::io::Read;
 use std::path::Path;
+use std::sync::LazyLock;
+
+use flate2::read::ZlibDecoder;
 
 use super::meant::did_you_mean;
 use super::{Plan, PlanError};
 
 /// Name and text of every embedded plan, in order of the names.
-const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/plans.rs"));
+static EMBEDDED: LazyLock<Vec<(&str, String)>> =
+    LazyLock::new(|| inflated(include!(concat!(env!("OUT_DIR"), "/plans.rs"))));
 /// The same for the fabric files of `fabrics/`.
-const EMBEDDED_FABRICS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/fabrics.rs"));
+static EMBEDDED_FABRICS: LazyLock<Vec<(&str, String)>> =
+    LazyLock::new(|| inflated(include!(concat!(env!("OUT_DIR"), "/fabrics.rs"))));
+
+/// What `build.rs` has put together: names with the lengths of their texts, and the texts.
+fn inflated((files, texts): (&[(&'static str, u64)], &[u8])) -> Vec<(&'static str, String)> {
+    let mut texts = ZlibDecoder::new(texts);
+    let mut text = |length: u64| {
+        let mut text = String::new();
+        texts.by_ref().take(length).read_to_string(&mut text).expect("the build has put it there");
+        text
+    };
+    files.iter().map(|(name, length)| (*name, text(*length))).collect()
+}
 
 /// Names of the embedded plans, for instance `vl2/fig09-shuffle`.
 pub fn embedded_names() -> impl Iterator<Item = &'static str> {
@@ -17,7 +34,7 @@ pub fn embedded_names() -> impl Iterator<Item = &'static str> {
 
 /// Whether this is the text of the embedded plan of that name.
 pub(crate) fn is_embedded(name: &str, text: &str) -> bool {
-    EMBEDDED.contains(&(name, text))
+    EMBEDDED.iter().any(|(known, own)| *known == name && own == text)
 }
 
 /// Loads a plan by path (`my-plan.toml`) or by short name (`vl2/fig09-shuffle`), which may also be written as its path
@@ -64,7 +81,7 @@ pub fn fabric_text(name: &str) -> Result<String, String> {
         }
     }
     let stem = short.rsplit_once('.').map_or(short, |(stem, _)| stem);
-    let found = EMBEDDED_FABRICS.iter().find(|(name, _)| *name == stem).map(|(_, text)| (*text).to_owned());
+    let found = EMBEDDED_FABRICS.iter().find(|(name, _)| *name == stem).map(|(_, text)| text.clone());
     found.ok_or_else(|| format!("there is no such file; {}", other_fabrics(stem)))
 }
 
