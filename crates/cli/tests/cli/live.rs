@@ -280,6 +280,12 @@ fn lost(pings: Vec<Child>) -> Vec<u32> {
     pings.into_iter().map(count).collect()
 }
 
+/// What a command that never ends has printed.
+fn told_until_now(mut begun: Child) -> String {
+    begun.kill().expect("it is ours");
+    text(&begun.wait_with_output().expect("it ends").stdout)
+}
+
 /// A rack comes while all servers send to each other as much as they can: whether pings between others lost nothing.
 fn a_rack_comes(six: &str) -> bool {
     let ring = ["s1", "s2", "s3", "s4"];
@@ -287,11 +293,9 @@ fn a_rack_comes(six: &str) -> bool {
         ok(&["lab", "exec", node, "--", "iperf3", "-s", "-D", "-1"]);
     }
     let shuffle: Vec<Child> = (0..4usize)
-        .map(|place| {
-            begun(ring[place], &["iperf3", "-c", &format!("20.0.0.{}", (place + 1) % 4 + 1), "-t", "13", "-J"])
-        })
+        .map(|place| begun(ring[place], &["iperf3", "-c", &format!("20.0.0.{}", (place + 1) % 4 + 1), "-t", "6", "-J"]))
         .collect();
-    let others = pings("13");
+    let others = pings("6");
     let said = ok(&["lab", "apply", six, "--quiet", "-o", "json"]);
     assert!(said.contains(r#""come":["tor3","s5","s6"],"gone":[],"changed":["agg1","agg2"]"#), "{said}");
     wait_for("the new servers are reached", || answers("s1", "20.0.0.5") && answers("s6", "20.0.0.2"));
@@ -303,36 +307,44 @@ fn a_rack_comes(six: &str) -> bool {
         let said = text(&flow.wait_with_output().expect("it ends").stdout);
         let sum: serde_json::Value = serde_json::from_str(&said).expect("JSON");
         let bytes = sum["end"]["sum_received"]["bytes"].as_f64().expect("bytes");
-        assert!(bytes > 10e6, "{bytes} bytes in 13 s at 20 Mbit/s");
+        assert!(bytes > 5e6, "{bytes} bytes in 6 s at 20 Mbit/s");
     }
-    eprintln!("{lost:?} lost");
+    eprintln!("{lost:?} lost when it came");
     lost == [0, 0]
 }
 
-/// It goes. FRR's ospfd takes all routes of a router away for some ten milliseconds when one of its links goes.
-fn a_rack_goes() {
+/// It goes: whether pings between others lost nothing.
+fn a_rack_goes() -> bool {
     let others = pings("4");
     std::thread::sleep(Duration::from_millis(500));
     ok(&["lab", "apply", "vl2-4servers", "--quiet"]);
     let lost = lost(others);
-    assert!(lost.iter().all(|lost| *lost <= 20), "{lost:?} of 100 a second");
+    eprintln!("{lost:?} lost when it went");
+    lost == [0, 0]
 }
 
 #[test]
-fn a_rack_comes_without_loss_to_others_and_goes() {
+fn a_rack_comes_and_goes_without_loss_to_others() {
     let Some(_turn) = one_lab_at_a_time().filter(|_| weft_needs::program("iperf3")) else { return };
     let _sweep = Sweep;
     let before = Machine::now();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let six = with_a_rack(folder.path());
     ok(&["lab", "up", "vl2-4servers", "--name", "grows", "--quiet"]);
-    // A kernel whose cores are busy elsewhere loses packets by itself now and then; what the change loses it loses each time.
-    let comes_well = || {
+    let routes = begun("agg1", &["ip", "monitor", "route"]);
+    // A kernel whose cores are busy elsewhere loses packets by itself now and then; what the change loses it loses each time. A name
+    // that comes again is another case: the daemons still know it.
+    let comes_and_goes_well = || {
         let lost_nothing = a_rack_comes(&six);
-        a_rack_goes();
-        lost_nothing
+        a_rack_goes() && lost_nothing
     };
-    assert!((0..3).any(|_| comes_well()), "packets are lost each time");
+    let times_well = (0..4).filter(|_| comes_and_goes_well()).take(2).count();
+    assert_eq!(times_well, 2, "packets are lost each time");
+    let told = told_until_now(routes);
+    assert!(told.contains("Deleted 10.64.2.0/24"), "the rack that goes is seen to go: {told}");
+    for stays in ["10.64.0.0/24", "10.64.1.0/24", "10.255.255.1"] {
+        assert!(!told.contains(&format!("Deleted {stays} ")), "{stays} was away: {told}");
+    }
     assert_passes(&[]);
     assert!(!answers("s1", "20.0.0.5"), "it has gone");
     // The same again, and what would change what stays is refused.

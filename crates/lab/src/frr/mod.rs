@@ -35,7 +35,8 @@ use crate::wait::{Starting, Wait};
 const DAEMON_DIR: &str = "/usr/lib/frr";
 /// Priority of routing daemons: before everything that makes load.
 const NICE: i32 = -10;
-/// Most next hops that one route may have; FRR in Debian is built for 64 and more.
+/// Most next hops that one route may have; FRR in Debian is built for 64 and more. The same at every node, whatever its ports: where
+/// it changes, `ospfd` takes away all routes and sets them again.
 const MAXIMUM_PATHS: usize = 64;
 /// The name that interfaces and `bfdd` use for the timers.
 pub(crate) const BFD_PROFILE: &str = "weft";
@@ -146,9 +147,8 @@ fn ospfd_config(input: &FrrInput<'_>) -> String {
     for interface in input.passive {
         text.push_str(&format!("interface {interface}\n ip ospf area 0\n ip ospf passive\n"));
     }
-    let paths = input.interfaces.len().clamp(1, MAXIMUM_PATHS);
     text.push_str(&format!(
-        "router ospf\n ospf router-id {}\n log-adjacency-changes\n maximum-paths {paths}\n \
+        "router ospf\n ospf router-id {}\n log-adjacency-changes\n maximum-paths {MAXIMUM_PATHS}\n \
          timers throttle spf 10 20 200\n timers throttle lsa all 0\n timers lsa min-arrival 0\n",
         input.router_id
     ));
@@ -372,7 +372,7 @@ interface weft-rack0
 router ospf
  ospf router-id 10.1.0.1
  log-adjacency-changes
- maximum-paths 2
+ maximum-paths 64
  timers throttle spf 10 20 200
  timers throttle lsa all 0
  timers lsa min-arrival 0
