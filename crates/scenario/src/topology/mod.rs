@@ -13,6 +13,7 @@ mod directories;
 mod error;
 pub mod fat_tree;
 mod forwarding;
+mod incidence;
 pub mod leaf_spine;
 pub mod line;
 pub mod mesh;
@@ -50,6 +51,8 @@ pub use spec::{FabricError, FabricSpec};
 pub use testbed::{TestbedParams, vl2_testbed};
 pub use tree::{TreeParams, tree};
 pub use yaml::{LoadError, fabric_schema, from_yaml, to_yaml};
+
+use incidence::Incidence;
 
 /// The longest name the kernel gives an interface (`IFNAMSIZ` - 1).
 pub const INTERFACE_NAME_MAX: usize = 15;
@@ -182,7 +185,7 @@ pub struct Fabric {
     name: String,
     nodes: Vec<Node>,
     links: Vec<Link>,
-    links_of: Vec<Vec<LinkId>>,
+    links_of: Incidence,
     campus: Campus,
     sharing: services::Sharing,
     dhcp: Option<NodeId>,
@@ -195,11 +198,7 @@ impl Fabric {
     pub fn new(name: impl Into<String>, nodes: Vec<Node>, links: Vec<Link>) -> Result<Self, TopologyError> {
         let name = name.into();
         check::parts(&name, &nodes, &links)?;
-        let mut links_of = vec![Vec::new(); nodes.len()];
-        for (index, link) in links.iter().enumerate() {
-            links_of[link.a.node.index()].push(LinkId(index as u32));
-            links_of[link.b.node.index()].push(LinkId(index as u32));
-        }
+        let links_of = Incidence::new(nodes.len(), &links);
         let (campus, sharing) = (Campus::default(), services::Sharing::default());
         let forwarding = BTreeMap::new();
         let fabric = Self { name, nodes, links, links_of, campus, sharing, dhcp: None, outside: None, forwarding };
@@ -234,7 +233,7 @@ impl Fabric {
 
     /// The links that end at a node, in the order of the links.
     pub fn links_of(&self, id: NodeId) -> &[LinkId] {
-        &self.links_of[id.index()]
+        self.links_of.of(id)
     }
 
     /// The node called `name`.
