@@ -105,13 +105,13 @@ impl Simulation<'_> {
                 let from = self.cut.part_of_host(end.who.from);
                 let sender = &self.parts[from as usize].senders[end.sender as usize];
                 let id = end.who.id;
-                all.push(((part.number, false, place), id, sender.sent.wrapping_sub(end.arrived)));
-                all.push(((from, true, end.sender), id, end.sent.wrapping_sub(sender.arrived)));
+                all.push(((part.number, false, place), id, sender.packets.sent.wrapping_sub(end.packets.arrived)));
+                all.push(((from, true, end.sender), id, end.packets.sent.wrapping_sub(sender.packets.arrived)));
             }
             // Nothing is under way for a receiver that is gone, but there may be for its sender.
             for (place, end) in (0..).zip(&part.senders) {
-                if let Some(sent) = end.sent_to_it {
-                    all.push(((part.number, true, place), end.who.id, sent.wrapping_sub(end.arrived)));
+                if let Some(sent) = end.packets.sent_to_it {
+                    all.push(((part.number, true, place), end.who.id, sent.wrapping_sub(end.packets.arrived)));
                 }
             }
         }

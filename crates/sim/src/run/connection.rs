@@ -69,7 +69,7 @@ impl Part<'_> {
         let place = packet.flow();
         self.totals.delivered.add(packet.ip_bytes());
         let end = &mut self.receivers[place as usize];
-        end.arrived = end.arrived.wrapping_add(1);
+        end.packets.arrives();
         if end.who.is_stream {
             let who = end.who;
             return self.datagram_received(who, packet.sequence());
@@ -80,7 +80,7 @@ impl Part<'_> {
         } else {
             self.data_received(packet);
         }
-        if self.receivers[place as usize].sent_to_it.is_some() {
+        if self.receivers[place as usize].packets.sent_to_it.is_some() {
             self.receiver_may_go(place);
         }
     }
@@ -174,7 +174,7 @@ impl Part<'_> {
         };
         let (now_ps, tcp) = (self.network.now_ps, &self.job.settings.tcp);
         let end = &mut self.senders[place as usize];
-        end.arrived = end.arrived.wrapping_add(1);
+        end.packets.arrives();
         if end.phase == Phase::Ended {
             return self.sender_may_go(place);
         }
@@ -265,7 +265,7 @@ impl Part<'_> {
     pub(super) fn send_data(&mut self, place: u32, sequence: u32, ip_bytes: u16, flags: Flags) {
         self.totals.sent.add(ip_bytes);
         let end = &mut self.senders[place as usize];
-        end.sent = end.sent.wrapping_add(1);
+        end.packets.leaves();
         let (flags, receiver, to) = (flags.with_if(end.who.traced, Flags::TRACED), end.receiver, end.who.to);
         let route = if self.spread.is_fixed() { end.route } else { self.respread(Direction::Data, place) };
         self.launch(Packet::new(receiver, sequence, route, ip_bytes, flags), to);
@@ -276,7 +276,7 @@ impl Part<'_> {
     fn send_back(&mut self, place: u32, sequence: u32, ip_bytes: u16, flags: Flags) {
         self.totals.sent.add(ip_bytes);
         let end = &mut self.receivers[place as usize];
-        end.sent = end.sent.wrapping_add(1);
+        end.packets.leaves();
         let (flags, sender, to) = (flags.with_if(end.who.traced, Flags::TRACED), end.sender, end.who.from);
         let route = if self.spread.is_fixed() { end.route } else { self.respread(Direction::Ack, place) };
         self.launch(Packet::new(sender, sequence, route, ip_bytes, flags), to);

@@ -59,6 +59,34 @@ pub(super) fn mix_id(server: u32, before: u32) -> u64 {
     u64::from(server) << 32 | u64::from(before)
 }
 
+/// Packets of one end, modulo 2^32.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PacketCounts {
+    /// Those that it sent.
+    pub(super) sent: u32,
+    /// Those for it that are no longer under way.
+    pub(super) arrived: u32,
+    /// Those that the other end sent in all, known once that sends no more.
+    pub(super) sent_to_it: Option<u32>,
+}
+
+impl PacketCounts {
+    /// Counts one more that was sent.
+    pub(super) fn leaves(&mut self) {
+        self.sent = self.sent.wrapping_add(1);
+    }
+
+    /// Counts one that has arrived, or was lost on its way.
+    pub(super) fn arrives(&mut self) {
+        self.arrived = self.arrived.wrapping_add(1);
+    }
+
+    /// Whether nothing for it is under way, nor ever will be.
+    pub(super) fn has_all(&self) -> bool {
+        self.sent_to_it == Some(self.arrived)
+    }
+}
+
 /// What sends data.
 #[derive(Debug)]
 pub(super) struct SenderEnd {
@@ -75,11 +103,7 @@ pub(super) struct SenderEnd {
     pub(super) timer_ps: u64,
     /// Place of the other end in its part.
     pub(super) receiver: u32,
-    /// Packets that it sent, and those for it that are no longer under way.
-    pub(super) sent: u32,
-    pub(super) arrived: u32,
-    /// Packets that the other end sent in all, known once that is gone.
-    pub(super) sent_to_it: Option<u32>,
+    pub(super) packets: PacketCounts,
 }
 
 /// What data is sent to.
@@ -93,11 +117,7 @@ pub(super) struct ReceiverEnd {
     pub(super) timer_ps: u64,
     /// Place of the other end in its part.
     pub(super) sender: u32,
-    /// Packets that it sent, and those for it that are no longer under way.
-    pub(super) sent: u32,
-    pub(super) arrived: u32,
-    /// Packets that the other end sent in all, known once that has ended.
-    pub(super) sent_to_it: Option<u32>,
+    pub(super) packets: PacketCounts,
     /// Nothing of it is left.
     pub(super) is_gone: bool,
 }
@@ -130,7 +150,7 @@ impl Identity {
 impl SenderEnd {
     /// Whether nothing of the flow is left anywhere, so that its places may be given to another.
     pub(super) fn is_gone(&self) -> bool {
-        self.phase == Phase::Ended && !self.waiting && self.sent_to_it == Some(self.arrived)
+        self.phase == Phase::Ended && !self.waiting && self.packets.has_all()
     }
 
     /// Reads what an arrival needs of it.
@@ -138,7 +158,7 @@ impl SenderEnd {
     pub(super) fn read(&self) -> u64 {
         let sender =
             u64::from(self.sender.cwnd()) ^ self.sender.deadline().unwrap_or(0) ^ self.sender.srtt().unwrap_or(0);
-        sender ^ u64::from(self.arrived)
+        sender ^ u64::from(self.packets.arrived)
     }
 }
 
@@ -151,7 +171,7 @@ impl ReceiverEnd {
     /// Reads what an arrival needs of it.
     #[inline]
     pub(super) fn read(&self) -> u64 {
-        u64::from(self.receiver.delivered() ^ self.arrived)
+        u64::from(self.receiver.delivered() ^ self.packets.arrived)
     }
 }
 

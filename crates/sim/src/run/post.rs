@@ -3,7 +3,7 @@
 
 use weft_scenario::id::NodeId;
 
-use super::flow::{Direction, Identity, NEVER, NO_ROUTE, Phase, ReceiverEnd, SenderEnd};
+use super::flow::{Direction, Identity, NEVER, NO_ROUTE, PacketCounts, Phase, ReceiverEnd, SenderEnd};
 use super::part::Part;
 use crate::network::Network;
 use crate::packet::{Flags, Packet};
@@ -83,9 +83,7 @@ impl Part<'_> {
             granted,
             timer_ps: NEVER,
             receiver,
-            sent: 0,
-            arrived: 0,
-            sent_to_it: None,
+            packets: PacketCounts::default(),
         };
         match self.senders.get_mut(place as usize) {
             Some(free) => *free = end,
@@ -114,9 +112,7 @@ impl Part<'_> {
             route: NO_ROUTE,
             timer_ps: NEVER,
             sender,
-            sent: 0,
-            arrived: 0,
-            sent_to_it: None,
+            packets: PacketCounts::default(),
             is_gone,
         };
         while self.receivers.len() <= place as usize {
@@ -140,7 +136,7 @@ impl Part<'_> {
     /// A sender has ended.
     pub(super) fn tell_ended(&mut self, place: u32) {
         let end = &self.senders[place as usize];
-        let news = News::Ended { receiver: end.receiver, sent: end.sent };
+        let news = News::Ended { receiver: end.receiver, sent: end.packets.sent };
         self.tell(self.cut.part_of_host(end.who.to), news);
     }
 
@@ -156,13 +152,11 @@ impl Part<'_> {
         match news {
             News::Opened { receiver, sender, who, through } => self.open_receiver(receiver, sender, who, through),
             News::Dropped(Direction::Data, place) => {
-                let end = &mut self.receivers[place as usize];
-                end.arrived = end.arrived.wrapping_add(1);
+                self.receivers[place as usize].packets.arrives();
                 self.receiver_may_go(place);
             }
             News::Dropped(Direction::Ack, place) => {
-                let end = &mut self.senders[place as usize];
-                end.arrived = end.arrived.wrapping_add(1);
+                self.senders[place as usize].packets.arrives();
                 self.sender_may_go(place);
             }
             News::Completed { number, at_ps } => {
@@ -171,11 +165,11 @@ impl Part<'_> {
                 outcome.received_bytes = outcome.spec.bytes;
             }
             News::Ended { receiver, sent } => {
-                self.receivers[receiver as usize].sent_to_it = Some(sent);
+                self.receivers[receiver as usize].packets.sent_to_it = Some(sent);
                 self.receiver_may_go(receiver);
             }
             News::Gone { sender, sent } => {
-                self.senders[sender as usize].sent_to_it = Some(sent);
+                self.senders[sender as usize].packets.sent_to_it = Some(sent);
                 self.sender_may_go(sender);
             }
         }
@@ -184,11 +178,11 @@ impl Part<'_> {
     /// A receiver is gone once its sender has ended and nothing for it is under way any more.
     pub(super) fn receiver_may_go(&mut self, place: u32) {
         let end = &mut self.receivers[place as usize];
-        if end.is_gone || end.sent_to_it != Some(end.arrived) {
+        if end.is_gone || !end.packets.has_all() {
             return;
         }
         end.is_gone = true;
-        let (news, from) = (News::Gone { sender: end.sender, sent: end.sent }, end.who.from);
+        let (news, from) = (News::Gone { sender: end.sender, sent: end.packets.sent }, end.who.from);
         self.tell(self.cut.part_of_host(from), news);
     }
 
