@@ -1,8 +1,10 @@
 //! What can be done with a lab that is up: list it, run a command in a node.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
 use serde::Serialize;
 use weft_scenario::engine::Overlay;
@@ -97,14 +99,17 @@ fn the_only(mut up: Vec<String>) -> Result<String, LabError> {
     }
 }
 
-/// Runs a command in a node's namespace with this process's input and output, and waits for it. The directory of
-/// `weft_binary` is on its `PATH`.
-pub fn exec(lab: &str, node: &str, argv: &[OsString], weft_binary: &Path) -> Result<ExitStatus, LabError> {
+/// Becomes a command in a node's namespace, with this process's input, output and id: whoever ends this process ends the command. The
+/// directory of `weft_binary` is on its `PATH`.
+///
+/// # Errors
+/// [`LabError`]: no such lab or node, or a command that cannot be started.
+pub fn exec(lab: &str, node: &str, argv: &[OsString], weft_binary: &Path) -> Result<Infallible, LabError> {
     let state = LabState::load(lab)?;
     let mut command = command_in(state.node(node)?, argv, weft_binary);
     let namespace = namespace_path(&state.node(node)?.namespace);
     let program = argv.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
-    netns::in_namespace(&namespace, || command.status())?.map_err(LabError::io(format!("run `{program}` in {node}")))
+    Err(LabError::io(format!("run `{program}` in {node}"))(netns::in_namespace(&namespace, || command.exec())?))
 }
 
 fn command_in(node: &NodeState, argv: &[OsString], weft_binary: &Path) -> Command {

@@ -41,6 +41,13 @@ fn a_lab_comes_up_carries_packets_and_goes_without_a_trace() {
     let ping = ok(&["lab", "exec", "s1", "--", "ping", "-n", "-t", "1", "-c", "1", "-W", PATIENCE_S, "20.0.0.4"]);
     assert!(ping.contains("1 received"), "{ping}");
 
+    // The command takes the place of weft: who ends the one ends the other.
+    let mut inside = weft();
+    inside.args(["lab", "exec", "s1", "--", "sh", "-c", "echo $$ $WEFT_NODE; exit 7"]).stdout(Stdio::piped());
+    let inside = inside.spawn().expect("the binary starts");
+    let id = inside.id();
+    let said = inside.wait_with_output().expect("it ends");
+    assert_eq!((text(&said.stdout), said.status.code()), (format!("{id} s1\n"), Some(7)));
     let missing = run(&["lab", "exec", "ghost", "--", "true"]);
     assert!(text(&missing.stderr).contains("ghost"), "{}", text(&missing.stderr));
 

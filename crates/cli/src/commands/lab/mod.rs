@@ -6,7 +6,7 @@ mod watch;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::process::{ExitCode, ExitStatus};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -262,15 +262,7 @@ fn word<T: Serialize>(value: &T) -> String {
 
 fn exec(lab: Option<String>, node: &str, command: &[OsString]) -> Result<ExitCode, Failure> {
     let lab = lab_name(lab)?;
-    let status = weft_lab::exec(&lab, node, command, &this_program().map_err(Failure::failed)?).map_err(failure)?;
-    Ok(shell_code(status))
-}
-
-/// As shells do: the command's own code, or 128 and the signal that ended it.
-fn shell_code(status: ExitStatus) -> ExitCode {
-    use std::os::unix::process::ExitStatusExt;
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    ExitCode::from(u8::try_from(code).unwrap_or(1))
+    match weft_lab::exec(&lab, node, command, &this_program().map_err(Failure::failed)?).map_err(failure)? {}
 }
 
 fn graph(name: &str, format: GraphFormat) -> Result<ExitCode, Failure> {
