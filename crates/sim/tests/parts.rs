@@ -1,6 +1,7 @@
 //! A network in parts, on one thread or several, does what it does as a whole, to the last bit.
 
 use std::num::NonZeroU32;
+use std::ops::ControlFlow;
 
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{CongestionControl, Overlay};
@@ -14,7 +15,8 @@ use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
 use weft_scenario::workload::services::DatagramStream;
 use weft_scenario::workload::{FlowSpec, MixSpec};
 use weft_sim::{
-    DatagramFlow, Flow, Job, Outcome, PacketSizes, Settings, SimError, Source, Unobserved, Watch, run, tcp,
+    DatagramFlow, Flow, Job, Observer, Outcome, PacketSizes, Progress, Settings, SimError, Source, Unobserved, Watch,
+    run, tcp,
 };
 
 /// Runs that are compared.
@@ -209,4 +211,28 @@ fn parts_do_what_the_whole_does_on_any_network() {
 
     let happened = refused > 1_000 && lost > 1_000 && timeouts > 100 && done > 1_000;
     assert!(happened, "{refused} packets refused, {lost} lost, {timeouts} timeouts, {done} flows done");
+}
+
+/// Stops as soon as it is asked, and knows when that was.
+#[derive(Default)]
+struct Stops(Vec<u64>);
+
+impl Observer for Stops {
+    fn progress(&mut self, progress: &Progress) -> ControlFlow<()> {
+        self.0.push(progress.packet_hops);
+        ControlFlow::Break(())
+    }
+}
+
+/// At the paper's size this takes a minute.
+#[test]
+fn traffic_that_is_under_way_from_the_beginning_can_be_stopped_while_it_is_made() {
+    let mixes = (0..NETWORKS).map(job).filter(|job| matches!(job.source, Source::Mix(_)));
+    for job in mixes.take(3) {
+        // Samples are told, too.
+        let job = Job { watch: Watch::default(), ..job };
+        let mut stops = Stops::default();
+        assert!(matches!(run(&job, &mut stops), Err(SimError::Interrupted)));
+        assert_eq!(stops.0, [0], "before anything has moved");
+    }
 }

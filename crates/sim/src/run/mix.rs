@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use weft_scenario::workload::{FlowSpec, MixServer, MixSpec, SizeDistribution};
 
+use super::SoFar;
 use super::flow::{Phase, mix_id, segments_of};
 use super::part::Part;
 use super::timers::Timer;
@@ -23,6 +24,9 @@ const CREDIT_SEGMENTS: u32 = 4 * QUANTUM_SEGMENTS;
 /// Before the run, each of a server's flows is taken as having followed on so many mean flows: nearly all flows are mice
 /// and nearly all bytes in elephants, so fresh flows would be a storm of mice until every place has drawn an elephant.
 const AGE_FLOWS: u64 = 512;
+
+/// At the paper's size beginning takes a minute.
+const SERVERS_PER_REPORT: u32 = 1_024;
 
 /// The sources of all servers.
 #[derive(Debug)]
@@ -44,8 +48,8 @@ struct MixSource {
 }
 
 impl Part<'_> {
-    /// Starts every server's flows here in the middle of their lives, as after a long time.
-    pub(super) fn begin_mix(&mut self) -> Result<(), SimError> {
+    /// Starts every server's flows here in the middle of their lives, as after a long time, and tells `follow` now and then how far it is.
+    pub(super) fn begin_mix(&mut self, follow: &mut dyn FnMut(SoFar) -> Result<(), SimError>) -> Result<(), SimError> {
         let Source::Mix(spec) = &self.job.source else { return Ok(()) };
         let count = self.hosts.len() as u32;
         let source = |server| -> Result<Option<MixSource>, SimError> {
@@ -59,6 +63,9 @@ impl Part<'_> {
         self.mix = Some(Mix { rate_bps: spec.offered_rate_per_server.map(|rate| rate.0), servers });
         for server in (0..count).filter(|server| self.cut.part_of_host(*server) == self.number).collect::<Vec<u32>>() {
             self.begin_server(server, spec);
+            if server % SERVERS_PER_REPORT == 0 {
+                follow(self.so_far())?;
+            }
         }
         Ok(())
     }

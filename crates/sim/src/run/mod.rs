@@ -87,17 +87,19 @@ struct Simulation<'a> {
 impl<'a> Simulation<'a> {
     fn new(job: &'a Job, observer: &'a mut dyn Observer) -> Result<Self, SimError> {
         let cut = Arc::new(Cut::new(job, job.parts()));
-        let parts = (0..cut.parts()).map(|number| Part::new(job, number, &cut)).collect::<Result<Vec<_>, _>>()?;
+        let mut watcher = Watcher {
+            observer,
+            stop: job.stop,
+            asked_bytes: asked_bytes(&job.source),
+            told_hops: 0,
+            times: WindowTimes::default(),
+        };
+        let mut parts = (0..cut.parts()).map(|number| Part::new(job, number, &cut)).collect::<Result<Vec<_>, _>>()?;
+        parts.iter_mut().try_for_each(|part| part.begin_mix(&mut |so_far| watcher.report(so_far)))?;
         let ports = parts.first().map_or(0, |part| part.network.ports.len());
         let mut simulation = Self {
             job,
-            watcher: Watcher {
-                observer,
-                stop: job.stop,
-                asked_bytes: asked_bytes(&job.source),
-                told_hops: 0,
-                times: WindowTimes::default(),
-            },
+            watcher,
             cut,
             now_ps: 0,
             over: parts.iter().all(|part| !part.has_more()),

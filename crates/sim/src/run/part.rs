@@ -124,7 +124,6 @@ impl<'a> Part<'a> {
         };
         part.arm_next_start();
         part.begin_datagrams();
-        part.begin_mix()?;
         Ok(part)
     }
 
