@@ -12,6 +12,7 @@
 //!
 //! One load of look-ups is one thread with its own sockets. It trusts no answer whose tag does not verify.
 
+pub mod agents;
 mod arrivals;
 mod asker;
 mod flow;
