@@ -43,7 +43,8 @@ What encapsulations cost on this machine: weft run vxlan/encapsulations --quick"
     #[command(after_help = "\
 Examples:
   weft bench directory -o json
-  weft bench directory --quick --store embedded")]
+  weft bench directory --quick --store embedded
+  weft bench directory fabric              a data centre of 100,000 servers and 2 M AAs after a power cut")]
     Directory(BenchDirectoryArgs),
     /// How long it takes until a lab of the paper's testbed, 1,054 RBridges' routes and a month of failures are there
     #[cfg(feature = "lab")]
@@ -116,7 +117,10 @@ Examples:
 
 #[cfg(feature = "lab")]
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct BenchDirectoryArgs {
+    #[command(subcommand)]
+    pub(crate) part: Option<BenchDirectoryPart>,
     /// Shorter rounds and a tenth of the million mappings
     #[arg(long)]
     pub(crate) quick: bool,
@@ -129,6 +133,50 @@ pub(crate) struct BenchDirectoryArgs {
     /// What keeps the mappings while updates are measured
     #[arg(long, value_enum, default_value_t = super::DirectoryChoice::Etcd3)]
     pub(crate) store: super::DirectoryChoice,
+    #[command(flatten)]
+    pub(crate) results: ResultFlags,
+}
+
+#[cfg(feature = "lab")]
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchDirectoryPart {
+    /// The directory of a whole data centre: all agents ask at once, a server starts from nothing, restarts, a rack moves
+    #[command(after_help = "\
+Examples:
+  weft bench directory fabric
+  weft bench directory fabric --questions 1 -o json
+  weft bench directory fabric --agents 10000 --aas 200000 --rack 20 --rounds 1
+  weft bench directory fabric --servers 1 --store embedded      one server with its own store; nothing restarts beside it
+
+Every agent has its own LA and key on loopback and asks by the rules of `weft node agent`: two servers at a time, again after 20 ms, 40 ms
+and so on. Servers and store have one CPU, the agents another. 100,000 agents take up to 1 GB of memory.")]
+    Fabric(BenchFabricArgs),
+}
+
+#[cfg(feature = "lab")]
+#[derive(Debug, Args)]
+pub(crate) struct BenchFabricArgs {
+    /// Servers of the data centre, each with an agent
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(4..=1_000_000))]
+    pub(crate) agents: u32,
+    /// AAs that have a mapping; each server has as many
+    #[arg(long, default_value_t = 2_000_000, value_parser = clap::value_parser!(u32).range(4..=8_000_000))]
+    pub(crate) aas: u32,
+    /// AAs that each agent asks for first, in one datagram
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=40))]
+    pub(crate) questions: u16,
+    /// Directory servers
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=7))]
+    pub(crate) servers: u8,
+    /// Servers of a rack
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rack: u32,
+    /// What keeps the mappings
+    #[arg(long, value_enum, default_value_t = super::DirectoryChoice::Etcd3)]
+    pub(crate) store: super::DirectoryChoice,
+    /// Rounds of each measurement; the median counts
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
     #[command(flatten)]
     pub(crate) results: ResultFlags,
 }

@@ -28,9 +28,9 @@ use weft_experiment::run_folder::Shard;
 use weft_scenario::engine::{DirectoryStore, Overlay};
 
 pub(crate) use analyse::{AnalyseArgs, FormatChoice, GenerateArgs, RackArgs};
-#[cfg(feature = "lab")]
-pub(crate) use bench::BenchDirectoryArgs;
 pub(crate) use bench::{BenchCommand, BenchSimArgs, InternalCommand, PeerChoice};
+#[cfg(feature = "lab")]
+pub(crate) use bench::{BenchDirectoryArgs, BenchDirectoryPart, BenchFabricArgs};
 pub(crate) use calc::{CalcCommand, CostArgs};
 pub(crate) use cluster::{ClusterCommand, FetchArgs, StatusArgs, SubmitArgs};
 #[cfg(feature = "lab")]

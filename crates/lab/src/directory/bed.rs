@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::thread::CapabilitySet;
+use weft_node::agent::AGENT_PORT;
 use weft_node::certs::{self, Wanted};
 use weft_node::client::{AdminClient, Target};
 use weft_node::directory::{DirectoryConfig, StoreConfig};
@@ -52,9 +53,25 @@ pub struct BedOptions {
     pub cpu: Option<usize>,
 }
 
+/// The racks that a tier's mappings may name.
+#[derive(Clone, Debug)]
+pub(super) struct Racks {
+    /// LAs of their ToRs.
+    pub(super) tor_las: Vec<Ipv4Addr>,
+    /// UDP port of the agents in them.
+    pub(super) agent_port: u16,
+}
+
+impl Default for Racks {
+    fn default() -> Self {
+        Self { tor_las: vec![TOR_LA], agent_port: AGENT_PORT }
+    }
+}
+
 /// A tier that runs until it is dropped.
 pub struct Bed {
     options: BedOptions,
+    racks: Racks,
     state: LabState,
     /// Where the daemons' processes are written down.
     record: PathBuf,
@@ -81,6 +98,11 @@ struct Server {
 impl Bed {
     /// Starts the tier and waits until it takes updates.
     pub fn start(options: &BedOptions, progress: &dyn Progress) -> Result<Self, LabError> {
+        Self::start_for(Racks::default(), options, progress)
+    }
+
+    /// The same for other racks than one.
+    pub(super) fn start_for(racks: Racks, options: &BedOptions, progress: &dyn Progress) -> Result<Self, LabError> {
         let (name, state) = LabState::claim("bench", "directory on loopback", Overlay::Vl2)?;
         let record = record_file(&name);
         let key_file = socket_dir(&name).join("directory.key");
@@ -93,12 +115,12 @@ impl Bed {
             ..Wanted::default()
         };
         certs::make(&certificates, &wanted)?;
-        let mut bed =
-            Self { options: options.clone(), state, record, secret, certificates, servers: Vec::new(), cluster: None };
-        if options.store != DirectoryStore::Embedded {
+        let (options, servers, cluster) = (options.clone(), Vec::new(), None);
+        let mut bed = Self { options, racks, state, record, secret, certificates, servers, cluster };
+        if bed.options.store != DirectoryStore::Embedded {
             bed.start_cluster(progress)?;
         }
-        for number in 1..=options.servers {
+        for number in 1..=bed.options.servers {
             let server = bed.spawn(number)?;
             bed.servers.push(server);
             bed.remember()?;
@@ -156,6 +178,11 @@ impl Bed {
         self.servers.iter().map(|server| self.sessions(&server.config, &certs::service_name(service))).collect()
     }
 
+    /// The servers' secret, and which one it is.
+    pub(super) fn secret(&self) -> (Secret, u32) {
+        (self.secret.clone(), KEY_ID)
+    }
+
     fn key_file(&self) -> PathBuf {
         socket_dir(&self.state.lab).join("directory.key")
     }
@@ -176,7 +203,8 @@ impl Bed {
             tls_listen: Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, free_port()?)),
             tls: Some(TlsFiles::in_dir(&self.certificates, certs::SERVER)),
             http_listen: Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)),
-            tor_las: Some(vec![TOR_LA]),
+            tor_las: Some(self.racks.tor_las.clone()),
+            agent_port: self.racks.agent_port,
             lookup_threads: self.options.lookup_threads,
             ..DirectoryConfig::example()
         };
@@ -288,7 +316,7 @@ impl Tier for Bed {
     }
 
     fn tor_la(&self) -> Ipv4Addr {
-        TOR_LA
+        self.racks.tor_las[0]
     }
 
     fn client_namespace(&self) -> Option<PathBuf> {

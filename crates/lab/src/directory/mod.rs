@@ -9,11 +9,13 @@
 //! * `echo`: what the machine makes of datagrams that are only sent back
 //! * `rows`: what comes of it as rows of records
 //! * [`bench`](mod@bench): the numbers of `weft bench directory`
+//! * [`fabric`]: those of `weft bench directory fabric`, with an agent for every server of a data centre
 
 pub mod bed;
 pub mod bench;
 mod echo;
 pub(crate) mod etcd;
+pub mod fabric;
 mod in_lab;
 mod rows;
 mod step;

@@ -99,6 +99,25 @@ pub(super) fn refused(server: &str, error: &weft_node::NodeError) -> LabError {
 
 /// Gives the first `count` AAs a mapping, at every server that has a store of its own, if it has fewer.
 pub fn fill(tier: &dyn Tier, count: u32, progress: &dyn Progress) -> Result<(), LabError> {
+    let mapping = |number| MappingToSet {
+        aa: aa(number),
+        tor_la: tier.tor_la(),
+        anycast_la: mark(0),
+        service: 0,
+        host_la: None,
+        if_version: None,
+        version: None,
+    };
+    fill_with(tier, count, mapping, progress)
+}
+
+/// The same with these mappings, one for each number.
+pub(super) fn fill_with(
+    tier: &dyn Tier,
+    count: u32,
+    mapping: impl Fn(u32) -> MappingToSet,
+    progress: &dyn Progress,
+) -> Result<(), LabError> {
     let servers = tier.servers();
     let to_fill = if tier.is_shared() { &servers[..1.min(servers.len())] } else { &servers[..] };
     for server in to_fill {
@@ -108,21 +127,12 @@ pub fn fill(tier: &dyn Tier, count: u32, progress: &dyn Progress) -> Result<(), 
         if last.is_some() {
             continue;
         }
-        let mapping = |number| MappingToSet {
-            aa: aa(number),
-            tor_la: tier.tor_la(),
-            anycast_la: mark(0),
-            service: 0,
-            host_la: None,
-            if_version: None,
-            version: None,
-        };
         for from in (0..count).step_by(FILL_BATCH) {
             if progress.interrupted() {
                 return Err(LabError::Interrupted);
             }
             let to = (from + FILL_BATCH as u32).min(count);
-            client.set_many((from..to).map(mapping).collect()).map_err(failed)?;
+            client.set_many((from..to).map(&mapping).collect()).map_err(failed)?;
             progress.advance(f64::from(to) / f64::from(count), &format!("{to} mappings"));
         }
     }

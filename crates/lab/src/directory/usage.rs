@@ -131,8 +131,17 @@ pub(super) fn load_average() -> f64 {
 
 /// Memory that a process has in use now, bytes.
 pub(super) fn resident_bytes(pid: u32) -> u64 {
+    memory_bytes(pid, "VmRSS:")
+}
+
+/// The most that it had in use at a time, bytes.
+pub(super) fn peak_bytes(pid: u32) -> u64 {
+    memory_bytes(pid, "VmHWM:")
+}
+
+fn memory_bytes(pid: u32, kind: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(kind)).unwrap_or_default();
     line.split_ascii_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 

@@ -70,9 +70,9 @@ pub(super) struct Issued {
 /// An update that was issued.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fresh {
-    aa: u32,
-    update: u32,
-    due_ns: u64,
+    pub(super) aa: u32,
+    pub(super) update: u32,
+    pub(super) due_ns: u64,
 }
 
 /// When updates were visible.

@@ -7,6 +7,8 @@ mod datapath;
 #[cfg(feature = "lab")]
 mod directory;
 #[cfg(feature = "lab")]
+mod fabric;
+#[cfg(feature = "lab")]
 mod isolation;
 #[cfg(feature = "lab")]
 mod setup;
@@ -22,6 +24,8 @@ use weft_lab::doctor::{Use, require_use};
 #[cfg(feature = "lab")]
 use super::saving::Saving;
 use crate::args::BenchCommand;
+#[cfg(feature = "lab")]
+use crate::args::BenchDirectoryPart;
 use crate::exit::Failure;
 
 pub(crate) fn bench(command: BenchCommand, quiet: bool) -> Result<ExitCode, Failure> {
@@ -32,7 +36,10 @@ pub(crate) fn bench(command: BenchCommand, quiet: bool) -> Result<ExitCode, Fail
             datapath::datapath(&weft_testbed::bench::BenchOptions { repeat, rounds }, Saving::begin(&results)?)
         }
         #[cfg(feature = "lab")]
-        BenchCommand::Directory(args) => directory::directory(&args, quiet),
+        BenchCommand::Directory(args) => match &args.part {
+            None => directory::directory(&args, quiet),
+            Some(BenchDirectoryPart::Fabric(args)) => fabric::fabric(args, quiet),
+        },
         #[cfg(feature = "lab")]
         BenchCommand::Campus { rbridges, failures, interval_ms, seed, results } => {
             let options = weft_lab::setup::failures::FailuresOptions { rbridges, failures, interval_ms, seed };

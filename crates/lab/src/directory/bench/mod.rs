@@ -169,7 +169,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-fn cores() -> usize {
+pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 

@@ -2,7 +2,7 @@
 //! What is asked when, of whom and how often again is theirs; this only carries, by one UDP socket that is at the agents' port
 //! on every address.
 //!
-//! * [`AgentsLoad`] says who they are; [`Agents::new`] makes them
+//! * [`AgentsLoad`] says who they are, [`Layout`] where; [`Agents::new`] makes them
 //! * [`Agents::ask_at_once`]: all ask at one instant, as after a power cut
 //! * [`Agents::bounce`]: the same datagrams to sockets that only send back, as the floor of that
 //! * [`Agents::learn`] and [`Agents::use_stale`]: mappings that go stale, and packets that find it out at a ToR
@@ -12,6 +12,7 @@
 
 mod bounce;
 mod host;
+mod layout;
 mod outage;
 mod socket;
 mod stale;
@@ -32,6 +33,7 @@ use socket::Socket;
 use timers::Timers;
 
 pub use bounce::BounceReport;
+pub use layout::Layout;
 pub use outage::OutageReport;
 pub use stale::{Moved, StaleReport};
 

@@ -145,7 +145,7 @@ impl Tor {
             key_id: load.key_id,
             limits: tor::Limits::default(),
         };
-        let random = Pcg64::new(u128::from(load.seed), 0x746f_72);
+        let random = Pcg64::new(u128::from(load.seed), 0x0074_6f72);
         Ok(Self { reporter: Reporter::new(config, random), socket, outputs: Vec::new() })
     }
 
