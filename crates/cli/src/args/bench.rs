@@ -145,6 +145,7 @@ pub(crate) enum BenchDirectoryPart {
 Examples:
   weft bench directory fabric
   weft bench directory fabric --questions 1 -o json
+  weft bench directory fabric --card
   weft bench directory fabric --agents 10000 --aas 200000 --rack 20 --rounds 1
   weft bench directory fabric --servers 1 --store embedded      one server with its own store; nothing restarts beside it
 
@@ -174,6 +175,9 @@ pub(crate) struct BenchFabricArgs {
     /// What keeps the mappings
     #[arg(long, value_enum, default_value_t = super::DirectoryChoice::Etcd3)]
     pub(crate) store: super::DirectoryChoice,
+    /// Also ask for one AA each over a link, without and with a card that answers by XDP: needs root
+    #[arg(long)]
+    pub(crate) card: bool,
     /// Rounds of each measurement; the median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,

@@ -13,14 +13,16 @@ use weft_node::agent::AGENT_PORT;
 use weft_node::certs::{self, Wanted};
 use weft_node::client::{AdminClient, Target};
 use weft_node::directory::{DirectoryConfig, StoreConfig};
+use weft_node::rbridge::XdpChoice;
 use weft_node::store::EtcdSettings;
 use weft_node::{TlsFiles, settings_text};
 use weft_scenario::engine::{DirectoryStore, Overlay, Progress};
 use weft_scenario::workload::DirectoryVictim;
 use weft_testbed::etcd::{EtcdClusterSettings, EtcdNode};
 use weft_testbed::load::Access;
-use weft_wire::directory::Secret;
+use weft_wire::directory::{PORT, Secret};
 
+use super::apart::{self, Apart};
 use super::etcd;
 use super::tier::{ServerView, Tier, store_victims};
 use super::usage::wait_until;
@@ -35,6 +37,8 @@ use crate::state::{LabState, ProcessState};
 /// LA of the one ToR that mappings of this tier name.
 const TOR_LA: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const KEY_ID: u32 = 1;
+/// What a server with a card may do, as its service may then.
+const PROGRAMS: CapabilitySet = CapabilitySet::BPF.union(CapabilitySet::NET_ADMIN).union(CapabilitySet::PERFMON);
 /// Services that have certificates.
 pub(super) const SERVICES: [u32; 2] = [7, 8];
 
@@ -60,11 +64,13 @@ pub(super) struct Racks {
     pub(super) tor_las: Vec<Ipv4Addr>,
     /// UDP port of the agents in them.
     pub(super) agent_port: u16,
+    /// The servers are in a namespace of their own.
+    pub(super) apart: Option<Apart>,
 }
 
 impl Default for Racks {
     fn default() -> Self {
-        Self { tor_las: vec![TOR_LA], agent_port: AGENT_PORT }
+        Self { tor_las: vec![TOR_LA], agent_port: AGENT_PORT, apart: None }
     }
 }
 
@@ -117,6 +123,9 @@ impl Bed {
         certs::make(&certificates, &wanted)?;
         let (options, servers, cluster) = (options.clone(), Vec::new(), None);
         let mut bed = Self { options, racks, state, record, secret, certificates, servers, cluster };
+        if bed.racks.apart.is_some() {
+            apart::make(&bed.state.lab)?;
+        }
         if bed.options.store != DirectoryStore::Embedded {
             bed.start_cluster(progress)?;
         }
@@ -189,9 +198,14 @@ impl Bed {
 
     fn spawn(&self, number: usize) -> Result<Server, LabError> {
         let (lab, name) = (&self.state.lab, format!("dir{number}"));
+        let card_mappings = self.racks.apart.and_then(|apart| apart.card_mappings);
+        let example = DirectoryConfig::example();
         let config = DirectoryConfig {
-            // The kernel chooses the port.
-            listen: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0),
+            listen: match self.racks.apart {
+                Some(_) => SocketAddrV4::new(apart::SERVER, PORT),
+                // The kernel chooses the port.
+                None => SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0),
+            },
             socket: socket_dir(lab).join(format!("{name}.directory")),
             admin_socket: socket_dir(lab).join(format!("{name}.admin")),
             store: match &self.cluster {
@@ -206,7 +220,10 @@ impl Bed {
             tor_las: Some(self.racks.tor_las.clone()),
             agent_port: self.racks.agent_port,
             lookup_threads: self.options.lookup_threads,
-            ..DirectoryConfig::example()
+            xdp_interface: card_mappings.map(|_| apart::INTERFACE.to_owned()),
+            xdp: XdpChoice::Generic,
+            xdp_mappings: card_mappings.unwrap_or(example.xdp_mappings),
+            ..example
         };
         let process = self.launch(&name, &config)?;
         Ok(Server { name, config, process, killed: false })
@@ -218,7 +235,18 @@ impl Bed {
         fs::write(&path, settings_text(config)).map_err(LabError::io(format!("write {}", path.display())))?;
         let mut command = Command::new(&self.options.weft_binary);
         command.args(["node", "directory", "--config"]).arg(&path);
-        self.pinned(|| self.daemon(&self.log(name)).spawn(&mut command))
+        let place = self.racks.apart.map(|_| apart::servers(&self.state.lab));
+        let card = self.racks.apart.is_some_and(|apart| apart.card_mappings.is_some());
+        let needed = if card { PROGRAMS } else { CapabilitySet::empty() };
+        let log = self.log(name);
+        let rights = Some(Rights::of(&self.state.lab, needed));
+        let daemon = Daemon { namespace: place.as_deref(), rights, ..self.daemon(&log) };
+        self.pinned(|| daemon.spawn(&mut command))
+    }
+
+    /// Namespace of who asks, where the servers are apart.
+    pub(super) fn agents_place(&self) -> PathBuf {
+        apart::agents(&self.state.lab)
     }
 
     /// Nothing but this record tells that a daemon on loopback is ours.

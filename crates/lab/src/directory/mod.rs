@@ -2,7 +2,7 @@
 //!
 //! * [`tier`]: a directory tier that runs, wherever it does, with what can be broken in it
 //! * `in_lab`: the tier of a lab; `etcd`: nodes of its store
-//! * [`bed`]: such a tier on loopback, without a network of its own
+//! * [`bed`]: such a tier on loopback, without a network of its own; `apart`: with one link between it and who asks
 //! * `step`: one step of a load: look-ups, updates and something killed, all at once
 //! * `visible`: updates, and when each is visible at every server and at a subscriber
 //! * `usage`: CPU time of servers, of the store and of everything else
@@ -11,6 +11,7 @@
 //! * [`bench`](mod@bench): the numbers of `weft bench directory`
 //! * [`fabric`]: those of `weft bench directory fabric`, with an agent for every server of a data centre
 
+mod apart;
 pub mod bed;
 pub mod bench;
 mod echo;

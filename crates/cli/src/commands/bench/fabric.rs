@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use weft_lab::directory::fabric::{self, FabricOptions, FabricReport, OutageNumbers, RackNumbers, StartNumbers};
+use weft_lab::directory::fabric::{
+    self, CardOutage, FabricOptions, FabricReport, OutageNumbers, RackNumbers, StartNumbers,
+};
 
 use crate::args::BenchFabricArgs;
 use crate::commands::lab;
@@ -22,6 +24,7 @@ pub(crate) fn fabric(args: &BenchFabricArgs, quiet: bool) -> Result<ExitCode, Fa
         servers: args.servers.into(),
         rack: args.rack,
         store: args.store.into(),
+        card: args.card,
         rounds: args.rounds,
     };
     let report = fabric::run(&options, &progress);
@@ -46,6 +49,9 @@ fn rows(report: &FabricReport) -> Rows {
         push(&mut rows, "  p99, worst without a restart", steady, "ms");
     }
     rack(&mut rows, &report.rack);
+    if let Some(outage) = &report.card {
+        card(&mut rows, report, outage);
+    }
     let machine = &report.machine;
     let [before, after] = machine.load_average;
     push(&mut rows, "load average before, after", format!("{before:.2}, {after:.2}"), "");
@@ -105,6 +111,20 @@ fn rack(rows: &mut Rows, rack: &RackNumbers) {
     let told = format!("{}, {}", output::number(rack.astray), output::number(rack.reported));
     push(rows, "    packets astray, told the directory", told, "");
     push(rows, "    without corrections, at the earliest after", format!("{:.0}", rack.confirmed_after_s), "s");
+}
+
+fn card(rows: &mut Rows, report: &FabricReport, outage: &CardOutage) {
+    let agents = output::number(report.agents.into());
+    for (how, side) in [("without", &outage.without), ("with", &outage.with)] {
+        let what = format!("{agents} agents ask for 1 AA over a link, {how} a card: p99, last");
+        push(rows, what, format!("{:.0}, {:.0}", side.p99_ms, side.worst_ms), "ms");
+        push(rows, "  p99 from each agent's own question", format!("{:.1}", side.own_p99_ms), "ms");
+        let count = format!("{}, {}", side.unanswered, output::number(side.repeated));
+        push(rows, "  agents without an answer, asked again", count, "");
+        push(rows, "  CPU of server, agents", format!("{:.2}, {:.2}", side.server_cpu_s, side.agents_cpu_s), "s");
+    }
+    push(rows, "  answered at the card (XDP in the stack)", format!("{:.1}", outage.at_card_ratio * 100.0), "%");
+    push(rows, "  CPU of both without over with it", format!("{:.2}", outage.cpu_ratio), "ratio");
 }
 
 fn push(rows: &mut Rows, what: impl Into<String>, ours: String, unit: &str) {

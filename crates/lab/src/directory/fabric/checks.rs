@@ -27,5 +27,12 @@ pub(super) fn of(report: &FabricReport) -> Vec<Check> {
         let unanswered = restart.unanswered as f64;
         checks.push(Check::at_most("restart, look-ups without an answer", unanswered, 0.0, "look-ups").unless(wall));
     }
+    if let Some(card) = &report.card {
+        let unanswered = card.with.unanswered as f64;
+        checks
+            .push(Check::at_most("card, the last agent answered", card.with.worst_ms, ANSWERED_MS, "ms").unless(wall));
+        checks.push(Check::at_most("card, agents without an answer", unanswered, 0.0, "agents").unless(wall));
+        checks.push(Check::at_least("card, questions answered there", card.at_card_ratio, 0.99, "ratio"));
+    }
     checks
 }

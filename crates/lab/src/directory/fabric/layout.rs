@@ -24,7 +24,7 @@ impl Layout {
     /// What the servers are told of it.
     pub(super) fn racks(&self) -> Racks {
         let tor_las = (0..self.places.racks()).map(|rack| self.places.tor_la(rack)).collect();
-        Racks { tor_las, agent_port: self.port }
+        Racks { tor_las, agent_port: self.port, apart: None }
     }
 
     /// Of the AA with this number.

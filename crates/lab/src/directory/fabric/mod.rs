@@ -6,8 +6,10 @@
 //! * `outage`: all agents ask at one instant, beside the same datagrams that are only sent back
 //! * `start`: a server that starts from nothing, and one that restarts while it is asked
 //! * `rack`: a rack's AAs move at once; agents hear of it by what goes astray
+//! * `card`: all agents ask over a link, without and with a card that answers before the server
 //! * `checks`: what is wanted of each number
 
+mod card;
 mod checks;
 mod layout;
 mod outage;
@@ -28,6 +30,7 @@ use super::usage::{self, Usage};
 use crate::error::LabError;
 use layout::Layout;
 
+pub use card::{CardOutage, CardSide};
 pub use outage::{OutageNumbers, PAPER_LOOKUPS_PER_S, PAPER_SERVERS};
 pub use rack::RackNumbers;
 pub use start::{RestartNumbers, StartNumbers};
@@ -52,6 +55,8 @@ pub struct FabricOptions {
     pub rack: u32,
     /// What keeps the mappings.
     pub store: DirectoryStore,
+    /// Also at the card, in namespaces.
+    pub card: bool,
     /// Rounds of each measurement but the first start; medians count.
     pub rounds: u32,
 }
@@ -78,6 +83,8 @@ pub struct FabricReport {
     pub restart: Option<RestartNumbers>,
     /// A rack moves.
     pub rack: RackNumbers,
+    /// All agents ask at once over a link, without and with a card; none where that was not asked for.
+    pub card: Option<CardOutage>,
     /// What is wanted of each number.
     pub checks: Vec<Check>,
 }
@@ -117,6 +124,9 @@ pub fn run(options: &FabricOptions, progress: &dyn Progress) -> Result<FabricRep
     let rack = rack::measure(&run, &bed)?;
     let start = start::measure(&run, &mut bed, &empty, filled_s)?;
     let restart = if options.servers > 1 { Some(start::restart(&run, &mut bed)?) } else { None };
+    let others = Usage::read(&bed, options.servers).since(&before).foreign_ratio();
+    drop(bed);
+    let card = if options.card { Some(card::measure(&run)?) } else { None };
     let mut report = FabricReport {
         schema_version: SCHEMA_VERSION,
         machine: MachineNumbers {
@@ -124,9 +134,7 @@ pub fn run(options: &FabricOptions, progress: &dyn Progress) -> Result<FabricRep
             server_cpu: cpus[0],
             load_cpu: cpus[1],
             load_average: [load_before, usage::load_average()],
-            foreign_cpu_ratio: outage
-                .foreign_cpu_ratio
-                .max(Usage::read(&bed, options.servers).since(&before).foreign_ratio()),
+            foreign_cpu_ratio: outage.foreign_cpu_ratio.max(others),
         },
         agents: options.agents,
         mappings: options.aas,
@@ -136,6 +144,7 @@ pub fn run(options: &FabricOptions, progress: &dyn Progress) -> Result<FabricRep
         start,
         restart,
         rack,
+        card,
         checks: Vec::new(),
     };
     report.checks = checks::of(&report);
