@@ -1,6 +1,7 @@
 //! An RBridge's life: cuts, restarts and crashes while frames pass, interfaces that come and go, an end that leaves nothing.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use weft_node::rbridge::RBridgeConfig;
 use weft_node::rbridge::protocol::{Answer, Request, Shown, What};
@@ -9,6 +10,8 @@ use crate::bed::{Running, Square, address, wait_for_routes};
 use crate::common::wait_until;
 use crate::net::{Pins, Stream};
 
+/// Shorter than the half a minute for which a neighbour may be silent here.
+const SILENCE: Duration = Duration::from_secs(25);
 /// Datagrams of a stream in 10 s.
 const IN_10_S: u64 = 20_000;
 
@@ -26,10 +29,12 @@ fn a_cut_leads_the_other_way_at_once() {
     assert!(square.host(0).ping("-c 1 -W 30 10.0.10.2").contains("1 received"));
     // Several flows, so that both ways are taken.
     let streams: Vec<Stream> = (0..4).map(|_| Stream::start(square.host(0), square.host(1), address(1))).collect();
-    // S1 sees that the carrier is lost.
+    // S1 sees that the carrier is lost; S2's new LSP may tell it around S3 before that.
     square.corner(2).ip("link set dev s1 down");
+    let cut = Instant::now();
+    wait_until("S1 sees that its carrier is lost", || all[0].states()["s2"] == "down");
+    assert!(cut.elapsed() < SILENCE, "S1 waited for Hellos");
     wait_until("S1 knows one way", || all[0].routes()["s3"].hops.len() == 1);
-    assert_eq!(all[0].states()["s2"], "down");
     wait_until("S2 is behind S3", || all[0].routes()["s2"].hops[0].interface == "s4");
     wait_until("S3 knows one way back", || all[2].routes()["s1"].hops.len() == 1);
     for stream in streams {
