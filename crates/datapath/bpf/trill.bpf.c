@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * An RBridge's data path (RFC 6325, 7780) on XDP, which TC cannot be: it does not take TRILL's headers off. One program
- * for links to other RBridges, one for ports to end stations, one for links that both share, and two that the kernel runs on
- * every copy of a frame for several ports.
+ * for links to other RBridges, one for ports to end stations, one for links that both share; and for what goes to several ports
+ * one that has it copied and one that the kernel runs on each copy.
  */
+#include "lib/trill_copy.h"
 #include "lib/trill_ingress.h"
 #include "lib/trill_receive.h"
 
@@ -231,83 +232,21 @@ int trill_shared(struct xdp_md *ctx)
 	return is_between_bridges(&cursor) ? receive_uncommon(ctx, port) : bring_in_from_shared(ctx, port);
 }
 
-/* The copy that leaves by a link: if the VLAN is wanted there. */
-INLINE enum trill_outcome copy_to_link(ctx_t *ctx, const struct trill_fib *fib, __u32 port, struct trill_start *start,
-				       const struct grouped *frame)
+/* Copies a frame that was handed on, for all ports: `trill_copy` finishes what leaves. */
+SEC("xdp.frags/cpumap")
+int trill_copier(struct xdp_md *ctx)
 {
-	const struct trill_port *out = &fib->ports[port];
-	__u32 place = TRILL_TREES_MAX;
-
-	if (start->header.flags & bpf_htons(HEADER_MULTI))
-		place = place_of_tree(fib, host16(start->header.egress));
-	if (place >= TRILL_TREES_MAX || gets_no_link_copy(&start->outer, port))
-		return TRILL_COPY_PRUNED;
-	__u64 links = fib->tree[place & (TRILL_TREES_MAX - 1)].vlan_ports[frame->about & VLAN_MASK], natives = 0;
-	prune(fib, frame, place, &links, &natives);
-	if (!(links >> port & 1))
-		return TRILL_COPY_PRUNED;
-	if (is_longer(ctx, out->frame_max))
-		return TRILL_TOO_LONG;
-	copy_mac(start->outer.source, out->mac);
-	return out->elides == TRILL_ELIDES_BOTH && elide(ctx) ? TRILL_POP_FAILED : TRILL_COPY_SENT;
+	return copy(ctx, port_of(current_fib(), ctx->ingress_ifindex));
 }
 
-/* The copy that leaves by a native port: out of TRILL, if the port is in the VLAN. */
-INLINE enum trill_outcome copy_to_native(ctx_t *ctx, const struct trill_fib *fib, __u32 port, struct trill_start *start,
-					 const struct grouped *frame)
-{
-	__u64 links = 0, natives = ~0ULL;
-	__u16 vlan = frame->about & VLAN_MASK;
-	int has_flags = !!(start->header.flags & bpf_htons(HEADER_FLAGS));
-
-	if (!carries(fib, port, vlan) || gets_no_native_copy(&start->outer, port))
-		return TRILL_COPY_PRUNED;
-	prune(fib, frame, 0, &links, &natives);
-	if (!(natives >> port & 1))
-		return TRILL_COPY_PRUNED;
-	if (has_flags && bpf_ntohl(*(__be32 *)&start->inner) & FLAG_CRITICAL_TO_EGRESS)
-		return TRILL_CRITICAL_FLAG;
-	if (has_flags && strip_flags(ctx))
-		return TRILL_POP_FAILED;
-	return decapsulate(ctx, &fib->ports[port], vlan, TRILL_COPY_DELIVERED);
-}
-
-INLINE enum trill_outcome copy_to(ctx_t *ctx, const struct trill_fib *fib, __u32 port, int is_link)
-{
-	struct cursor cursor = frame_of(ctx);
-	struct trill_start *start = cursor.at;
-	struct inner_header *inner = &start->inner;
-
-	if ((void *)(start + 1) > cursor.end)
-		return TRILL_MALFORMED;
-	if (start->header.flags & bpf_htons(HEADER_FLAGS)) {
-		inner = (void *)inner + FLAGS_LENGTH;
-		if ((void *)(inner + 1) > cursor.end)
-			return TRILL_MALFORMED;
-	}
-	__u32 before = (const void *)(inner + 1) - cursor.at;
-	struct grouped frame =
-		grouped(ctx, fib, mac_at(inner), before, host16(inner->control) & VLAN_MASK, inner->type);
-	return is_link ? copy_to_link(ctx, fib, port, start, &frame) : copy_to_native(ctx, fib, port, start, &frame);
-}
-
-INLINE int finish_copy(struct xdp_md *ctx, int is_link)
-{
-	const struct trill_fib *fib = current_fib();
-	__u32 port = port_of(fib, ctx->egress_ifindex);
-	enum trill_outcome outcome = port ? copy_to(ctx, fib, port, is_link) : TRILL_NO_PORT;
-	count_and_tap(ctx, port, outcome);
-	return outcome == TRILL_COPY_SENT || outcome == TRILL_COPY_DELIVERED ? XDP_PASS : XDP_DROP;
-}
-
+/* Run on each copy. */
 SEC("xdp.frags/devmap")
 int trill_copy(struct xdp_md *ctx)
 {
-	return finish_copy(ctx, 1);
-}
+	const struct trill_fib *fib = current_fib();
+	__u32 port = port_of(fib, ctx->egress_ifindex);
+	enum trill_outcome outcome = port ? copy_to(ctx, fib, port) : TRILL_NO_PORT;
 
-SEC("xdp.frags/devmap")
-int trill_copy_native(struct xdp_md *ctx)
-{
-	return finish_copy(ctx, 0);
+	count_and_tap(ctx, port, outcome);
+	return outcome == TRILL_COPY_SENT || outcome == TRILL_COPY_DELIVERED ? XDP_PASS : XDP_DROP;
 }

@@ -108,6 +108,15 @@ struct trill_spread {
 	__u32 cpu[TRILL_CLUSTERS];
 };
 
+/* Frames are copied on so many CPUs at most. */
+#define TRILL_COPIERS 16
+
+/* Where frames are copied; a constant of the programs. */
+struct trill_copying {
+	__u32 in_place; /* 1: where they came in */
+	__u32 cpu[TRILL_COPIERS]; /* by the lowest bits of the CPU that they came in on */
+};
+
 /* What changes at any time, each word on its own. */
 struct trill_state {
 	__u32 bank;  /* which forwarding table is in use */
@@ -249,7 +258,9 @@ struct trill_told {
 	X(PORT_FULL)         /* beside the outcome: the source was not learned, the port has as many stations as it may */ \
 	X(NICKNAME_FULL)     /* beside the outcome: the source was not learned, its RBridge has as many stations as it may */ \
 	X(FDB_MOVED)         /* beside the outcome: the source was somewhere else before */ \
-	X(NOT_SNOOPED)       /* beside the outcome: a packet of IGMP or MLD, more than a port may bring the daemon */
+	X(NOT_SNOOPED)       /* beside the outcome: a packet of IGMP or MLD, more than a port may bring the daemon */ \
+	X(HANDED)            /* beside the outcome: for several ports, handed to this host's copier */ \
+	X(COPIED)            /* beside the outcome: copied by it; what was handed and is not is lost, its queue was full */
 
 /* Frames for the daemon, of IS-IS and of channels, that a link may bring: so many a second, as many at once after a pause. */
 #define TRILL_CONTROL_PER_S 20000
@@ -260,4 +271,4 @@ enum trill_outcome { TRILL_OUTCOMES(TRILL_ENUMERATOR) TRILL_OUTCOME_COUNT };
 
 #define TRILL_LAST_PASSED TRILL_GATEWAY_MISS
 #define TRILL_LAST_SENT TRILL_EGRESS_FLOOD
-#define TRILL_COUNTERS_OF_PORT 64
+#define TRILL_COUNTERS_OF_PORT 72

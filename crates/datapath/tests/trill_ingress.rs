@@ -33,9 +33,10 @@ fn encapsulated(egress: u16, port: u8, destination: [u8; 6], control: u16) -> Fr
 }
 
 /// The same for many: its outer source comes with each copy.
-fn flooded(destination: [u8; 6], control: u16) -> Vec<u8> {
+fn flooded(port: u8, destination: [u8; 6], control: u16) -> Vec<u8> {
     encapsulated(NEAR, LINK_A, destination, control)
-        .with(|f| (f.destination, f.source, f.flags) = (ALL_RBRIDGES, [0; 6], MULTI | u16::from(TREE_HOP_COUNT)))
+        .with(|f| (f.destination, f.flags) = (ALL_RBRIDGES, MULTI | u16::from(TREE_HOP_COUNT)))
+        .to_be_copied(0, port)
         .bytes()
 }
 
@@ -84,14 +85,17 @@ fn every_length_goes_in_and_comes_out_again() {
 fn groups_and_unknown_stations_go_everywhere() {
     let Some(mut rb) = rbridge() else { return };
     for destination in [BROADCAST, NOBODY, [0x33, 0x33, 0, 0, 0, 1], [0x01, 0, 0x5e, 0, 0, 0xfb]] {
-        rb.sends(ACCESS_10, &native(destination), "ingress_flood", &flooded(destination, 10));
+        rb.sends(ACCESS_10, &native(destination), "ingress_flood", &flooded(ACCESS_10, destination, 10));
         let tag = tagged(destination, SERVER_MAC, 0x4014, 0x0800, &packet());
-        rb.sends(TRUNK, &tag, "ingress_flood", &flooded(destination, 0x4014));
+        rb.sends(TRUNK, &tag, "ingress_flood", &flooded(TRUNK, destination, 0x4014));
     }
-    rb.sends(TRUNK, &native(BROADCAST), "ingress_flood", &flooded(BROADCAST, 30));
+    // Of VLAN 30 there is only the one link.
+    let alone = encapsulated(NEAR, LINK_A, BROADCAST, 30);
+    let alone = alone.with(|f| (f.destination, f.flags) = (ALL_RBRIDGES, MULTI | u16::from(TREE_HOP_COUNT)));
+    rb.sends(TRUNK, &native(BROADCAST), "ingress_flood", &alone.bytes());
     // A station that was behind a port which has left the VLAN since.
     rb.datapath.maps().set_station(&station(NOBODY, 10, Place::Port(ACCESS_20))).unwrap();
-    rb.sends(ACCESS_10, &native(NOBODY), "ingress_flood", &flooded(NOBODY, 10));
+    rb.sends(ACCESS_10, &native(NOBODY), "ingress_flood", &flooded(ACCESS_10, NOBODY, 10));
 }
 
 #[test]
@@ -99,7 +103,8 @@ fn without_a_tree_or_a_nickname_only_our_own_ports_get_it() {
     let Some(mut rb) = rbridge() else { return };
     let local = |destination| {
         let frame = encapsulated(0, LINK_A, destination, 10);
-        frame.with(|f| (f.destination, f.source, f.flags, f.ingress) = (ALL_RBRIDGES, [0; 6], 0, 0)).bytes()
+        let frame = frame.with(|f| (f.destination, f.flags, f.ingress) = (ALL_RBRIDGES, 0, 0));
+        frame.to_be_copied(0, ACCESS_10).bytes()
     };
     rb.datapath.change(|fib| fib.own_tree = None).unwrap();
     rb.sends(ACCESS_10, &native(BROADCAST), "ingress_flood", &local(BROADCAST));

@@ -186,7 +186,7 @@ fn flags_that_are_not_known() {
     let here = frame(OWN, 0x3fff_ffff);
     rb.sends(LINK_A, &here.bytes(), "egress", &here.untagged());
     let tree = multicast(LINK_A, FAR, NEAR).with(|f| f.flags_word = Some(0x4000_0000));
-    rb.sends(LINK_A, &tree.bytes(), "tree_flood", &tree.clone().with(|f| f.flags -= 1).bytes());
+    rb.sends(LINK_A, &tree.bytes(), "tree_flood", &copied(&tree, LINK_A));
     rb.drops(LINK_A, &tree.with(|f| f.flags_word = Some(0x8000_0000)).bytes(), "critical_flag");
 }
 
@@ -324,7 +324,7 @@ fn egress_to_where_the_station_is_not() {
     for destination in [NOBODY, FAR_STATION] {
         let frame =
             unicast(LINK_A, WIDE, OWN).with(|f| (f.inner_destination, f.inner_source) = (destination, SERVER_MAC));
-        rb.sends(LINK_A, &frame.bytes(), "egress_flood", &frame.bytes());
+        rb.sends(LINK_A, &frame.bytes(), "egress_flood", &frame.clone().to_be_copied(LINK_A, 0).bytes());
     }
     rb.drops(LINK_A, &unicast(LINK_A, WIDE, OWN).with(|f| f.control = 40).bytes(), "no_receiver");
     let long = |payload| unicast(LINK_A, WIDE, OWN).with(|f| f.payload = vec![7; payload]);
@@ -377,15 +377,19 @@ fn esadi_and_channel_messages_go_to_the_daemon() {
     }
 }
 
+/// A tree's frame as it goes on, for several ports.
+fn copied(frame: &Frame, port: u8) -> Vec<u8> {
+    frame.clone().with(|f| f.flags -= 1).to_be_copied(port, 0).bytes()
+}
+
 #[test]
 fn step_10_the_tree_and_where_it_comes_from() {
     let Some(mut rb) = rbridge() else { return };
     let frame = multicast(LINK_A, FAR, NEAR);
-    let sent = |frame: &Frame| frame.clone().with(|f| f.flags -= 1).bytes();
-    rb.sends(LINK_A, &frame.bytes(), "tree_flood", &sent(&frame));
+    rb.sends(LINK_A, &frame.bytes(), "tree_flood", &copied(&frame, LINK_A));
     assert_eq!(rb.place_of(FAR_STATION, 10), Some(Place::RBridge(FAR)));
     let from_wide = multicast(LINK_B, WIDE, NEAR);
-    rb.sends(LINK_B, &from_wide.bytes(), "tree_flood", &sent(&from_wide));
+    rb.sends(LINK_B, &from_wide.bytes(), "tree_flood", &copied(&from_wide, LINK_B));
 
     rb.drops(LINK_B, &multicast(LINK_B, FAR, NEAR).bytes(), "rpf");
     rb.drops(LINK_A, &multicast(LINK_A, WIDE, NEAR).bytes(), "rpf");
@@ -400,18 +404,19 @@ fn step_10_the_tree_and_where_it_comes_from() {
     rb.datapath.change(|fib| drop(fib.ports.remove(&ACCESS_20))).unwrap();
     rb.datapath.change(|fib| drop(fib.ports.remove(&TRUNK))).unwrap();
     let onward = multicast(LINK_B, WIDE, NEAR).with(|f| (f.control, f.inner_source) = (20, SERVER_MAC));
-    rb.sends(LINK_B, &onward.bytes(), "tree_flood", &sent(&onward));
+    let alone = onward.clone().with(|f| (f.source, f.flags) = (port_mac(LINK_A), f.flags - 1));
+    rb.sends(LINK_B, &onward.bytes(), "tree_flood", &alone.bytes());
     assert_eq!(rb.place_of(SERVER_MAC, 20), None);
     // The last hop is the sender's to take; the copy dies at the next RBridge.
     let last = multicast(LINK_A, FAR, NEAR).with(|f| f.flags = MULTI | 1);
-    rb.sends(LINK_A, &last.bytes(), "tree_flood", &sent(&last));
+    rb.sends(LINK_A, &last.bytes(), "tree_flood", &copied(&last, LINK_A));
 }
 
 #[test]
 fn an_unknown_stations_frame_comes_by_the_tree_too() {
     let Some(mut rb) = rbridge() else { return };
     let frame = multicast(LINK_A, FAR, NEAR).with(|f| f.inner_destination = NOBODY);
-    rb.sends(LINK_A, &frame.bytes(), "tree_flood", &frame.clone().with(|f| f.flags -= 1).bytes());
+    rb.sends(LINK_A, &frame.bytes(), "tree_flood", &copied(&frame, LINK_A));
 }
 
 #[test]

@@ -77,3 +77,52 @@ INLINE enum trill_outcome switch_natively(ctx_t *ctx, const struct trill_port *p
 	*(__be32 *)(cursor.at + 12) = bpf_htonl((__u32)ETHERTYPE_VLAN << 16 | control);
 	return TRILL_SWITCHED;
 }
+
+/*
+ * The one copy of a frame, which is the frame itself: by a link, natively out of TRILL, or from one native port to another. Functions
+ * of their own, which the verifier looks at once. TRILL_COPY_SENT, TRILL_COPY_DELIVERED, or why it is dropped.
+ */
+INLINE int counted(__u32 port, int outcome)
+{
+	if (outcome == TRILL_COPY_SENT || outcome == TRILL_COPY_DELIVERED)
+		count_at(port, outcome);
+	return outcome;
+}
+
+GLOBAL int copy_to_one_link(struct xdp_md *ctx, __u32 port)
+{
+	const struct trill_port *out = &current_fib()->ports[port &= TRILL_PORTS - 1];
+	struct cursor cursor = frame_of(ctx);
+	struct eth_header *outer = cursor.at;
+
+	if (is_longer(ctx, out->frame_max))
+		return TRILL_TOO_LONG;
+	if ((void *)(outer + 1) > cursor.end)
+		return TRILL_MALFORMED;
+	copy_mac(outer->source, out->mac);
+	if (out->elides == TRILL_ELIDES_BOTH && elide(ctx))
+		return TRILL_POP_FAILED;
+	return counted(port, TRILL_COPY_SENT);
+}
+
+GLOBAL int copy_out_of_trill(struct xdp_md *ctx, __u32 port, __u32 vlan)
+{
+	const struct trill_fib *fib = current_fib();
+
+	port &= TRILL_PORTS - 1;
+	vlan &= VLAN_MASK;
+	if (!carries(fib, port, vlan))
+		return TRILL_NO_RECEIVER;
+	return counted(port, decapsulate(ctx, &fib->ports[port], vlan, TRILL_COPY_DELIVERED));
+}
+
+GLOBAL int copy_natively(struct xdp_md *ctx, __u32 port, __u32 tagged, __u32 control)
+{
+	const struct trill_fib *fib = current_fib();
+
+	port &= TRILL_PORTS - 1;
+	if (!carries(fib, port, control & VLAN_MASK))
+		return TRILL_NO_RECEIVER;
+	int outcome = switch_natively(ctx, &fib->ports[port], tagged, control);
+	return counted(port, outcome == TRILL_SWITCHED ? TRILL_COPY_DELIVERED : outcome);
+}

@@ -141,12 +141,18 @@ INLINE enum trill_outcome flood(ctx_t *ctx, const struct trill_fib *fib, const s
 	enum trill_outcome outcome = copies(ctx, links, natives, way, TRILL_INGRESS_FLOOD);
 	if (outcome != TRILL_INGRESS_FLOOD)
 		return outcome;
+	if (way->kind == WAY_PORT && natives) {
+		int copied = copy_natively(ctx, way->port, frame->tagged, frame->control);
+		return copied == TRILL_COPY_DELIVERED ? TRILL_INGRESS_FLOOD : copied;
+	}
 	struct trill_start *start = push(ctx, frame, header);
 	if (!start)
 		return TRILL_PUSH_FAILED;
 	store_all_rbridges(start->outer.destination);
-	*(__be16 *)start->outer.source = 0;
-	*(__be32 *)(start->outer.source + 2) = 0;
+	if (way->kind == WAY_PORT) {
+		int copied = copy_to_one_link(ctx, way->port);
+		return copied == TRILL_COPY_SENT ? TRILL_INGRESS_FLOOD : copied;
+	}
 	mark_copies(&start->outer, way, 0, port);
 	return TRILL_INGRESS_FLOOD;
 }

@@ -117,6 +117,24 @@ INLINE enum trill_outcome transit(ctx_t *ctx, const struct trill_fib *fib, struc
 	return outcome;
 }
 
+/* Copies of a frame that came by `port` in TRILL, or itself where there is one receiver; a flags word is for the copier. */
+INLINE enum trill_outcome hand_out(ctx_t *ctx, struct trill_start *start, __u64 links, __u64 natives, __u16 vlan, __u32 port,
+				   struct way *way, enum trill_outcome outcome)
+{
+	enum trill_outcome chosen = copies(ctx, links, natives, way, outcome);
+	int copied;
+
+	if (chosen != outcome)
+		return chosen;
+	if (way->kind == WAY_COPIES || (natives && start->header.flags & bpf_htons(HEADER_FLAGS))) {
+		way->kind = WAY_COPIES;
+		mark_copies(&start->outer, way, port, 0);
+		return outcome;
+	}
+	copied = links ? copy_to_one_link(ctx, way->port) : copy_out_of_trill(ctx, way->port, vlan);
+	return copied == TRILL_COPY_SENT || copied == TRILL_COPY_DELIVERED ? outcome : copied;
+}
+
 /* Step 9c, for a frame without a flags word. */
 INLINE enum trill_outcome egress(ctx_t *ctx, const struct trill_fib *fib, struct trill_start *start, __u16 ingress,
 				 __u32 port, struct way *way)
@@ -137,22 +155,9 @@ INLINE enum trill_outcome egress(ctx_t *ctx, const struct trill_fib *fib, struct
 
 	__u32 place = find(destination_of(macs), vlan);
 	way->port = port_of_place(place);
-	if (place == NOWHERE || nickname_of(place) || !carries(fib, way->port, vlan)) {
-		mark_copies(&start->outer, way, port, 0);
-		return copies(ctx, 0, fib->native_ports[vlan], way, TRILL_EGRESS_FLOOD);
-	}
-	return decapsulate(ctx, &fib->ports[way->port], vlan, TRILL_EGRESS);
-}
-
-/* Place of the tree; TRILL_TREES_MAX: there is none. */
-INLINE __u32 place_of_tree(const struct trill_fib *fib, __u16 root)
-{
-#pragma unroll
-	for (__u32 i = 0; i < TRILL_TREES_MAX; i++) {
-		if (fib->tree[i].root == root)
-			return i;
-	}
-	return TRILL_TREES_MAX;
+	if (place != NOWHERE && !nickname_of(place) && carries(fib, way->port, vlan))
+		return decapsulate(ctx, &fib->ports[way->port], vlan, TRILL_EGRESS);
+	return hand_out(ctx, start, 0, fib->native_ports[vlan], vlan, port, way, TRILL_EGRESS_FLOOD);
 }
 
 /* Step 10. The hop count goes down before the frame is copied; each copy gets its outer source as it leaves. */
@@ -191,8 +196,7 @@ INLINE enum trill_outcome along_tree(ctx_t *ctx, const struct trill_fib *fib, st
 	}
 	prune(fib, &to, place, &links, &natives);
 	((__u8 *)&start->header)[1] -= 1;
-	mark_copies(&start->outer, way, port, 0);
-	return copies(ctx, links, natives, way, TRILL_TREE_FLOOD);
+	return hand_out(ctx, start, links, natives, vlan, port, way, TRILL_TREE_FLOOD);
 }
 
 /* An accepted frame whose header is not plain: a tree's, or one with a flags word. */

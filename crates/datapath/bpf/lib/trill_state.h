@@ -60,15 +60,42 @@ struct {
 } trill_ports SEC(".maps");
 
 /*
- * The same for frames that are finished copy by copy: links at their number, by `trill_copy`; ports to end stations after all
- * these, by `trill_copy_native`. A shared link is both.
+ * The same for frames that `trill_copy` finishes copy by copy: links at their number; ports to end stations after all these. A
+ * shared link is both: of each frame it gets two copies, that in TRILL first.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
 	__uint(max_entries, 2 * TRILL_PORTS);
 	__type(key, __u32);
 	__type(value, struct bpf_devmap_val);
-} trill_copies SEC(".maps");
+} trill_copy_ports SEC(".maps");
+
+/*
+ * CPUs that frames are copied on, by `trill_copier`. Not where they came in: on all that one CPU has for a device, finished frames and
+ * copies, Linux runs the program of what came first (`bq_enqueue` in kernel/bpf/devmap.c). Programs in the stack copy in place: there
+ * each frame has its own program run, and one that was handed on meets no program in the stack any more.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_CPUMAP);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct bpf_cpumap_val);
+} trill_copiers SEC(".maps");
+
+const volatile struct trill_copying trill_copying SEC(".rodata.trill_copying") = {};
+
+/* Frames that were copied on this CPU, and the last one that left by each port. */
+struct trill_copied {
+	__u32 frames;
+	__u32 last[TRILL_PORTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct trill_copied);
+} trill_copied SEC(".maps");
 
 /* CPUs that frames of links are handed to; each runs `trill_worker`. */
 struct {
@@ -102,6 +129,17 @@ INLINE const struct trill_fib *current_fib(void)
 INLINE __u32 route_to(const struct trill_fib *fib, __u16 nickname)
 {
 	return fib->route[bpf_htons(nickname)];
+}
+
+/* Place of the tree; TRILL_TREES_MAX: there is none. */
+INLINE __u32 place_of_tree(const struct trill_fib *fib, __u16 root)
+{
+#pragma unroll
+	for (__u32 i = 0; i < TRILL_TREES_MAX; i++) {
+		if (fib->tree[i].root == root)
+			return i;
+	}
+	return TRILL_TREES_MAX;
 }
 
 /* 1 to 63, or 0: not one of our ports. */

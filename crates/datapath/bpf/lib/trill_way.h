@@ -10,15 +10,14 @@ struct way {
 	__u32 port;
 	int elides; /* WAY_PORT: without outer header */
 	enum {
-		WAY_PORT,     /* finished: out of `port` */
-		WAY_ONE_COPY, /* to the place `port` of `trill_copies` */
-		WAY_COPIES,   /* to all places of `trill_copies` but the one that it came by */
+		WAY_PORT,   /* finished: out of `port` */
+		WAY_COPIES, /* to the copier, which copies it for all ports but, unless it `may_return`, the one that it came by */
 	} kind;
 	int may_return; /* it came by a shared link: there it may be wanted once more, natively or in TRILL */
 };
 
-/* Number of the only bit that is set. */
-INLINE __u32 place_of(__u64 bit)
+/* Number of the only bit that is set. Not in line: each of its six bits is a branch. */
+GLOBAL __u32 place_of(__u64 bit)
 {
 	return (!!(bit & 0xaaaaaaaaaaaaaaaaULL)) | (!!(bit & 0xccccccccccccccccULL) << 1) |
 	       (!!(bit & 0xf0f0f0f0f0f0f0f0ULL) << 2) | (!!(bit & 0xff00ff00ff00ff00ULL) << 3) |
@@ -27,19 +26,18 @@ INLINE __u32 place_of(__u64 bit)
 
 /*
  * A copy in TRILL for each port of one set, a native one for each of the other. The port that the frame came by is not in that
- * of the form in which it came.
+ * of the form in which it came. One port alone gets the frame itself, by WAY_PORT.
  */
 INLINE enum trill_outcome copies(ctx_t *ctx, __u64 links, __u64 natives, struct way *way, enum trill_outcome outcome)
 {
 	__u64 ports = links | natives;
 
+	way->kind = WAY_PORT;
 	if (!ports)
 		return TRILL_NO_RECEIVER;
-	if (!(ports & (ports - 1)) && !(links & natives)) {
-		way->kind = WAY_ONE_COPY;
-		way->port = place_of(ports) | (natives ? TRILL_PORTS : 0);
+	way->port = place_of(ports) & (TRILL_PORTS - 1);
+	if (!(ports & (ports - 1)) && !(links & natives))
 		return outcome;
-	}
 	if (is_in_pieces(ctx))
 		return TRILL_TOO_LONG_TO_COPY;
 	way->kind = WAY_COPIES;
@@ -47,29 +45,55 @@ INLINE enum trill_outcome copies(ctx_t *ctx, __u64 links, __u64 natives, struct 
 }
 
 /*
- * The kernel copies to a shared link what came by it, because there it may be wanted in the other form. In place of the outer
- * source, which each copy gets anew or has no more, stands which port gets none in TRILL and which none natively. No source begins
- * like that: it would be a group.
+ * In place of the outer source of a frame that is to be copied, which each copy gets anew or has no more. No source of a finished
+ * frame begins so: it would be a group.
  */
-#define MARKED ((__u8)1)
+struct copy_mark {
+	__u8 flags; /* MARK_* */
+	__u8 no_link, no_native; /* ports that get none in TRILL, and none natively; 0: none */
+	__u8 number[3]; /* of the frame, see `is_second_copy` */
+};
+
+#define MARK_COPY ((__u8)1)
+#define MARK_RETURNS ((__u8)2) /* the kernel copies to the port that it came by as well */
+
+INLINE struct copy_mark *mark_of(struct eth_header *outer)
+{
+	return (struct copy_mark *)outer->source;
+}
 
 INLINE void mark_copies(struct eth_header *outer, const struct way *way, __u8 no_link, __u8 no_native)
 {
-	if (!way->may_return)
-		return;
-	outer->source[0] = MARKED;
-	outer->source[1] = no_link;
-	outer->source[2] = no_native;
+	*mark_of(outer) = (struct copy_mark){ MARK_COPY | (way->may_return ? MARK_RETURNS : 0), no_link, no_native };
 }
 
-INLINE int gets_no_link_copy(const struct eth_header *outer, __u32 port)
+/* Has the kernel copy a marked frame that came by `port`, and gives it a number. Returns what the kernel is told. */
+GLOBAL int copy(struct xdp_md *ctx, __u32 port)
 {
-	return outer->source[0] == MARKED && outer->source[1] == port;
+	struct cursor cursor = frame_of(ctx);
+	struct eth_header *outer = cursor.at;
+	__u32 key = 0;
+	struct trill_copied *copied = bpf_map_lookup_elem(&trill_copied, &key);
+
+	if ((void *)(outer + 1) > cursor.end || !copied)
+		return XDP_DROP;
+	struct copy_mark *mark = mark_of(outer);
+	__u32 number = ++copied->frames;
+	mark->number[0] = number;
+	mark->number[1] = number >> 8;
+	mark->number[2] = number >> 16;
+	count_at(port & (TRILL_PORTS - 1), TRILL_COPIED);
+	return bpf_redirect_map(&trill_copy_ports, 0,
+				BPF_F_BROADCAST | (mark->flags & MARK_RETURNS ? 0 : BPF_F_EXCLUDE_INGRESS));
 }
 
-INLINE int gets_no_native_copy(const struct eth_header *outer, __u32 port)
+/* Where a marked frame is copied: see `trill_copiers`. */
+INLINE int hand_to_copier(struct xdp_md *ctx, __u32 port)
 {
-	return outer->source[0] == MARKED && outer->source[2] == port;
+	__u32 copier = trill_copying.cpu[bpf_get_smp_processor_id() & (TRILL_COPIERS - 1)];
+
+	count_at(port, TRILL_HANDED);
+	return trill_copying.in_place ? copy(ctx, port) : bpf_redirect_map(&trill_copiers, copier, 0);
 }
 
 #define ROUTE_HOPS 0xff
@@ -137,11 +161,8 @@ INLINE int finish(struct xdp_md *ctx, __u32 port, enum trill_outcome outcome, co
 	} else if (outcome <= TRILL_LAST_SENT) {
 		if (way->kind == WAY_PORT)
 			verdict = bpf_redirect_map(&trill_ports, way->port, 0);
-		else if (way->kind == WAY_ONE_COPY)
-			verdict = bpf_redirect_map(&trill_copies, way->port, 0);
 		else
-			verdict = bpf_redirect_map(&trill_copies, 0,
-						   BPF_F_BROADCAST | (way->may_return ? 0 : BPF_F_EXCLUDE_INGRESS));
+			verdict = hand_to_copier(ctx, port);
 		if (verdict != XDP_REDIRECT) {
 			outcome = TRILL_NO_PORT;
 			verdict = XDP_DROP;

@@ -13,6 +13,7 @@
 
 pub mod abi;
 pub(crate) mod attach;
+mod copiers;
 mod fib;
 mod groups;
 mod maps;
@@ -40,6 +41,7 @@ use crate::pin::{self, PinDir};
 use crate::table::Table;
 use crate::{interface, object};
 use attach::PortLink;
+use copiers::Copiers;
 
 const MAPS: [&str; 14] = [
     maps::FIBS[0],
@@ -58,7 +60,9 @@ const MAPS: [&str; 14] = [
     told::RING,
 ];
 const PORTS: &str = "trill_ports";
-const COPIES: &str = "trill_copies";
+const COPIES: &str = "trill_copy_ports";
+/// Run on each copy.
+const COPY: &str = "trill_copy";
 
 /// How an RBridge's data path is set up.
 #[derive(Clone, Debug)]
@@ -150,7 +154,9 @@ impl RBridgeDatapath {
     /// Any [`DatapathError`].
     pub fn load(config: &RBridgeConfig) -> Result<Self, DatapathError> {
         let pins = config.pin_dir.as_deref().map(PinDir::create).transpose()?;
-        let object = load_object(config, pins.as_ref())?;
+        let copiers = Copiers::of_this_process()?;
+        let object = load_object(config, &copiers, pins.as_ref())?;
+        copiers.begin(&object)?;
         let maps = RBridgeMaps::of_object(&object)?;
         let spreads = !config.spread.is_empty();
         if spreads {
@@ -170,7 +176,11 @@ impl RBridgeDatapath {
         datapath.maps.forget_what_was_found()?;
         match datapath.maps.fib()? {
             // Who listened to which groups is not read back: all get them until it is known again.
-            Some(running) => datapath.install(running)?,
+            Some(running) => {
+                datapath.install(running)?;
+                // Before a program of this run is at work: a port whose interface has vanished gets none until it is set anew.
+                datapath.fib.ports.keys().for_each(|number| drop(datapath.set_devices(*number)));
+            }
             None => datapath.install(Fib {
                 hop_count: weft_wire::trill::HOP_COUNT_MAX,
                 hash_seed: config.hash_seed,
@@ -250,17 +260,20 @@ impl RBridgeDatapath {
         {
             (*new, *neighbors) = (carried.clone(), former.clone());
         }
-        let (is_link, is_native) = roles(&kind);
         let entry = Port { ifindex, mac: port.mac, mtu: port.mtu, kind };
         // First the tables, so that a refused port changes nothing; frames for a port that is not there yet are dropped.
         self.change(|fib| drop(fib.ports.insert(number, entry)))?;
-        self.set_device(PORTS, number.into(), ifindex, None)?;
-        for (is_one, place, program) in [
-            (is_link, copies_to_link(number), "trill_copy"),
-            (is_native, copies_to_native(number), "trill_copy_native"),
-        ] {
+        self.set_devices(number)
+    }
+
+    /// What leaves by a port leaves by its interface.
+    fn set_devices(&self, number: u8) -> Result<(), DatapathError> {
+        let Port { ifindex, kind, .. } = &self.fib.ports[&number];
+        let (is_link, is_native) = roles(kind);
+        self.set_device(PORTS, number.into(), *ifindex, None)?;
+        for (is_one, place) in [(is_link, copies_to_link(number)), (is_native, copies_to_native(number))] {
             if is_one {
-                self.set_device(COPIES, place, ifindex, Some(program))?;
+                self.set_device(COPIES, place, *ifindex, Some(COPY))?;
             } else {
                 let _none = Table::of(&self.object, COPIES)?.delete(&place);
             }
@@ -414,11 +427,12 @@ fn pin_name(number: u8) -> String {
     format!("trill_port_{number}")
 }
 
-fn load_object(config: &RBridgeConfig, pins: Option<&PinDir>) -> Result<Object, DatapathError> {
+fn load_object(config: &RBridgeConfig, copiers: &Copiers, pins: Option<&PinDir>) -> Result<Object, DatapathError> {
     let mut open = object::TRILL.open()?;
     object::set_constants(&mut open, ".rodata.trill", &config.limits());
     object::set_max_entries(&mut open, maps::STATIONS, config.stations.max(1))?;
     object::set_max_entries(&mut open, maps::HOST_ROUTES, config.host_routes.max(1))?;
     object::set_max_entries(&mut open, spread::CPUS, spread::entries(&config.spread))?;
+    copiers.prepare(&mut open, config.mode)?;
     pin::load(object::TRILL, open, pins, &MAPS)
 }

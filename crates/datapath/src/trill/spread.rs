@@ -22,19 +22,21 @@ const QUEUE_FRAMES: u32 = 2048;
 
 /// The CPU of each cluster, in turn.
 pub(super) fn begin(object: &Object, cpus: &[u32]) -> Result<(), DatapathError> {
-    let workers = object::map_handle(object, CPUS)?;
-    let worker = object::program(object, WORKER).as_fd().as_raw_fd();
-    // `struct bpf_cpumap_val`: room of the queue, and the program.
-    let value = [QUEUE_FRAMES.to_ne_bytes(), worker.to_ne_bytes()].concat();
-    for cpu in cpus {
-        workers.update(cpu.bytes(), &value, MapFlags::ANY).map_err(|source| DatapathError::Map {
-            map: CPUS,
-            what: HANDING,
-            source,
-        })?;
-    }
+    run_on(object, CPUS, WORKER, cpus)?;
     let spread = TrillSpread { cpu: std::array::from_fn(|cluster| cpus[cluster % cpus.len()]) };
     Table::of(object, SPREAD)?.put(&0u32, &spread)
+}
+
+/// Has each of these CPUs run a program on what it is handed by the map.
+pub(super) fn run_on(object: &Object, map: &'static str, program: &str, cpus: &[u32]) -> Result<(), DatapathError> {
+    let workers = object::map_handle(object, map)?;
+    let program = object::program(object, program).as_fd().as_raw_fd();
+    // `struct bpf_cpumap_val`: room of the queue, and the program.
+    let value = [QUEUE_FRAMES.to_ne_bytes(), program.to_ne_bytes()].concat();
+    cpus.iter().try_for_each(|cpu| {
+        let failed = |source| DatapathError::Map { map, what: HANDING, source };
+        workers.update(cpu.bytes(), &value, MapFlags::ANY).map_err(failed)
+    })
 }
 
 /// So many entries the map of CPUs needs.

@@ -258,6 +258,11 @@ impl Frame {
         self
     }
 
+    /// As it is handed on to be copied: in TRILL but to one port, natively but to another (0: none).
+    pub fn to_be_copied(self, no_link: u8, no_native: u8) -> Self {
+        self.with(|frame| frame.source = [1, no_link, no_native, 0, 0, 0])
+    }
+
     pub fn bytes(&self) -> Vec<u8> {
         let flags = self.flags | if self.flags_word.is_some() { FLAGS } else { 0 };
         let mut header = [flags, self.egress, self.ingress].map(u16::to_be_bytes).concat();

@@ -19,6 +19,12 @@ pub struct Model {
     routes: HashMap<Ipv4Addr, HostRoute>,
 }
 
+/// Ports that get a frame in TRILL, and those that get it natively.
+struct Receivers {
+    links: Vec<u8>,
+    natives: Vec<u8>,
+}
+
 /// Outcome, and the frame where it was not dropped.
 pub type Decision = (&'static str, Option<Vec<u8>>);
 type Step<T> = Result<T, Decision>;
@@ -74,11 +80,40 @@ impl Model {
         matches!(self.fib.ports[&port].kind, PortKind::Shared { .. })
     }
 
-    /// What the programs note for the copies of a frame that came by a shared link, where the outer source was.
-    fn mark(&self, frame: &mut [u8], port: u8, no_link: u8, no_native: u8) {
-        if self.is_shared(port) {
-            frame[6..9].copy_from_slice(&[1, no_link, no_native]);
+    /// A frame with its outer header, as it is handed to these ports, by links and natively: itself where there is one; else what the
+    /// programs note for its copies is where the outer source was: whether `from`, a shared link, gets one, and in which form not.
+    fn hand_out(
+        &self,
+        from: u8,
+        mut frame: Vec<u8>,
+        inner: usize,
+        receivers: &Receivers,
+        not: (u8, u8),
+    ) -> Step<Vec<u8>> {
+        match (&receivers.links[..], &receivers.natives[..]) {
+            ([], []) => drop_as("no_receiver"),
+            ([link], []) => self.leave(*link, frame),
+            ([], [native]) if inner == 20 => {
+                let native_frame = self.native(*native, u16_at(&frame, 34) & 0xfff, &frame[20..]);
+                self.fits(*native, &native_frame)?;
+                Ok(native_frame)
+            }
+            _ => {
+                frame[6..12].copy_from_slice(&[1 | u8::from(self.is_shared(from)) << 1, not.0, not.1, 0, 0, 0]);
+                Ok(frame)
+            }
         }
+    }
+
+    /// A frame that is finished but for its outer source, as it leaves by a link.
+    fn leave(&self, link: u8, mut frame: Vec<u8>) -> Step<Vec<u8>> {
+        let port = &self.fib.ports[&link];
+        if frame.len() > port.mtu as usize + 14 {
+            return drop_as("too_long");
+        }
+        frame[6..12].copy_from_slice(&port.mac.0);
+        let elides = matches!(port.kind, PortKind::Link { elision: Elision::Agreed, .. });
+        Ok(if elides { elided(frame) } else { frame })
     }
 
     fn learn(&mut self, source: Mac, vlan: u16, place: Place) {
@@ -202,18 +237,12 @@ impl Model {
     fn transit(&self, mut frame: Vec<u8>, egress: u16, inner: usize) -> Step<Decision> {
         let Some(hops) = self.fib.routes.get(&egress) else { return drop_as("unknown_egress") };
         let hop = hops[choice(self.fib.hash_seed, &frame[inner..], hops.len())];
-        let port = &self.fib.ports[&hop.port];
-        if frame.len() > port.mtu as usize + 14 {
-            return drop_as("too_long");
-        }
         frame[..6].copy_from_slice(&hop.mac.0);
-        frame[6..12].copy_from_slice(&port.mac.0);
         frame[15] -= 1;
-        let elides = matches!(port.kind, PortKind::Link { elision: Elision::Agreed, .. });
-        Ok(("transit", Some(if elides { elided(frame) } else { frame })))
+        Ok(("transit", Some(self.leave(hop.port, frame)?)))
     }
 
-    fn egress(&mut self, from: u8, mut frame: Vec<u8>, ingress: u16) -> Step<Decision> {
+    fn egress(&mut self, from: u8, frame: Vec<u8>, ingress: u16) -> Step<Decision> {
         let vlan = check_inner(&frame, 20)?;
         let (destination, source) = (mac(&frame, 20), mac(&frame, 26));
         if destination[0] % 2 == 1 {
@@ -231,10 +260,9 @@ impl Model {
                 self.fits(*port, &native)?;
                 Ok(("egress", Some(native)))
             }
-            _ if self.native_ports(vlan).is_empty() => drop_as("no_receiver"),
             _ => {
-                self.mark(&mut frame, from, from, 0);
-                Ok(("egress_flood", Some(frame)))
+                let receivers = Receivers { links: Vec::new(), natives: self.native_ports(vlan) };
+                Ok(("egress_flood", Some(self.hand_out(from, frame, 20, &receivers, (from, 0))?)))
             }
         }
     }
@@ -265,12 +293,9 @@ impl Model {
         if !self.native_ports(vlan).is_empty() {
             self.learn(source, vlan, Place::RBridge(ingress));
         }
-        if self.receivers(Some((root, &tree)), &frame[inner..], port, 0).is_empty() {
-            return drop_as("no_receiver");
-        }
+        let receivers = self.receivers(Some(&tree), &frame[inner..], port, 0);
         frame[15] -= 1;
-        self.mark(&mut frame, port, port, 0);
-        Ok(("tree_flood", Some(frame)))
+        Ok(("tree_flood", Some(self.hand_out(port, frame, inner, &receivers, (port, 0))?)))
     }
 
     fn ingress(&mut self, port: u8, frame: &[u8]) -> Step<Decision> {
@@ -352,17 +377,14 @@ impl Model {
             .own_tree
             .and_then(|root| self.fib.trees.get_key_value(&root))
             .filter(|_| self.fib.nickname.is_some());
-        if self.receivers(tree.map(|(root, tree)| (*root, tree)), inner, 0, but).is_empty() {
-            return drop_as("no_receiver");
-        }
+        let receivers = self.receivers(tree.map(|(_, tree)| tree), inner, 0, but);
         let header = match tree {
             Some((root, tree)) => [0x800 | u16::from(tree.hop_count), *root, self.fib.nickname.unwrap()],
             None => [0; 3],
         };
         let header = header.map(u16::to_be_bytes).concat();
-        let mut frame = [&ALL_RBRIDGES[..], &[0; 6], &[0x22, 0xf3], &header, inner].concat();
-        self.mark(&mut frame, port, 0, but);
-        Ok(("ingress_flood", Some(frame)))
+        let frame = [&ALL_RBRIDGES[..], &[0; 6], &[0x22, 0xf3], &header, inner].concat();
+        Ok(("ingress_flood", Some(self.hand_out(port, frame, 20, &receivers, (0, but))?)))
     }
 
     fn route(&self, inner: &mut [u8], frame: &[u8]) -> Step<()> {
@@ -436,16 +458,16 @@ impl Model {
         self.fib.ports.keys().copied().filter(|port| self.carries(*port, vlan)).collect()
     }
 
-    /// Ports that get the frame in TRILL, but for one, and those that get it natively, but for one.
-    fn receivers(&self, tree: Option<(u16, &Tree)>, inner: &[u8], no_link: u8, no_native: u8) -> Vec<u8> {
+    /// Ports that get the frame, but for one of each form.
+    fn receivers(&self, tree: Option<&Tree>, inner: &[u8], no_link: u8, no_native: u8) -> Receivers {
         let vlan = u16_at(inner, 14) & 0xfff;
         let wants = |listeners: Option<&Listeners>| listeners.is_none_or(|listeners| is_wanted(inner, vlan, listeners));
-        let branches =
-            tree.iter().flat_map(|(_, tree)| tree.branches.iter().map(|(port, vlans)| (*tree, *port, vlans)));
-        let carrying = branches.filter(|(_, port, vlans)| vlans.contains(vlan) && *port != no_link);
-        let links = carrying.filter(|(tree, port, _)| wants(tree.listeners.get(port))).map(|(_, port, _)| port);
-        let natives = self.native_ports(vlan).into_iter().filter(|port| *port != no_native);
-        links.chain(natives.filter(|port| wants(self.fib.listeners.get(port)))).collect()
+        let is_branch = |tree: &Tree, port: u8| tree.branches[&port].contains(vlan) && wants(tree.listeners.get(&port));
+        let branches = tree.iter().flat_map(|tree| tree.branches.keys().map(|port| (*tree, *port)));
+        let links = branches.filter(|(tree, port)| *port != no_link && is_branch(tree, *port)).map(|(_, port)| port);
+        let mut natives = self.native_ports(vlan);
+        natives.retain(|port| *port != no_native && wants(self.fib.listeners.get(port)));
+        Receivers { links: links.collect(), natives }
     }
 
     /// An inner frame as it leaves by a native port.
