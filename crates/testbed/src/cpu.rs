@@ -28,6 +28,25 @@ pub fn time_ns(pid: u32, prefix: &str) -> Result<u64, NodeError> {
     Ok(sum_ns)
 }
 
+/// Threads of the kernel whose names begin with `prefix`.
+pub fn kernel_threads(prefix: &str) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|process| process.file_name().to_str()?.parse::<u32>().ok());
+    let is_named =
+        |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with(prefix));
+    // A process has a command line.
+    let is_kernels = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words.is_empty());
+    pids.filter(is_named).filter(is_kernels).collect()
+}
+
+/// CPU time that these have used so far, nanoseconds.
+///
+/// # Errors
+/// [`NodeError::System`] when one of them is gone.
+pub fn times_ns(pids: &[u32]) -> Result<u64, NodeError> {
+    pids.iter().map(|pid| time_ns(*pid, "")).sum()
+}
+
 /// CPU time that a process has used so far, that of threads which have ended included, nanoseconds; as coarse as the kernel's ticks.
 /// 0 where there is no such process.
 pub fn process_ns(pid: u32) -> u64 {
@@ -96,6 +115,16 @@ mod tests {
         assert!(time_ns(own, "").unwrap() >= 10_000_000);
         assert_eq!(time_ns(own, "no such name").unwrap(), 0);
         assert!(time_ns(u32::MAX, "").is_err());
+    }
+
+    #[test]
+    fn the_kernels_threads_are_not_processes_of_that_name() {
+        let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let of_kernel = kernel_threads("kthreadd");
+        assert_eq!((of_kernel.len(), kernel_threads("sleep")), (1, Vec::new()));
+        assert!(times_ns(&of_kernel).is_ok() && times_ns(&[of_kernel[0], u32::MAX]).is_err());
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
 
     #[test]

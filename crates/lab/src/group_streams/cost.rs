@@ -1,4 +1,5 @@
-//! CPU time of a copy: the test centre alone, a frame to one station and one to a group, in turns; all stations drop what comes.
+//! CPU time of a copy: the test centre alone, a frame to one station and one to a group, in turns; all stations drop what comes. What
+//! RBridges have threads of the kernel copy is counted with what the sender's core does.
 //!
 //! An edge switch lets its port send a thousand frames for groups at once and so many a second, so runs are short and apart.
 
@@ -7,12 +8,13 @@ use std::time::Duration;
 
 use weft_scenario::record::{CopyCostRow, Records};
 use weft_scenario::workload::Runs;
-use weft_testbed::Cut;
 use weft_testbed::loss::Cuts;
 use weft_testbed::tester::{Frames, SendOrder};
+use weft_testbed::{Cut, cpu};
 
 use super::Run;
 use super::bed::Bed;
+use crate::error::LabError;
 use crate::frames::cost::{Alone, Sender, as_fast_as_can_be, settled, size_of};
 use crate::tester::TesterError;
 use crate::tester::cost::ChainCost;
@@ -39,6 +41,8 @@ pub(super) struct Costs<'a> {
     /// What the first receiver says, so that switches know where it is.
     word: Vec<u8>,
     cuts: Cuts,
+    /// Those that frames for several ports are handed to, of every RBridge of this machine.
+    copiers: Vec<u32>,
     _ends: Vec<Cut>,
 }
 
@@ -70,16 +74,15 @@ impl<'a> Costs<'a> {
         let _ends = bed.stations.iter().map(|station| end_at(bed, station, &cuts)).collect::<Result<_, _>>()?;
         let sender = Sender::open(bed.sender.port.clone(), &one)?;
         let alone = Box::new(Alone::new(&one, &cuts)?);
-        Ok(Self { run, bed, cost, sender, alone, one, many, word, cuts, _ends })
+        let copiers = cpu::kernel_threads("cpumap/");
+        Ok(Self { run, bed, cost, sender, alone, one, many, word, cuts, copiers, _ends })
     }
 
     /// With so many receivers, who have joined.
     pub(super) fn of(&mut self, receivers: u32, records: &mut Records) -> Result<(), TesterError> {
         let order = SendOrder { limit: FRAMES, ..as_fast_as_can_be(self.cost)? };
         let mut all = [Way::None, Way::Unicast, Way::Tree].map(|way| (way, Vec::new()));
-        socket_of(&self.bed.stations[0].port)?
-            .send(&self.word)
-            .map_err(crate::error::LabError::io("speak as a receiver"))?;
+        socket_of(&self.bed.stations[0].port)?.send(&self.word).map_err(LabError::io("speak as a receiver"))?;
         for _ in 0..self.cost.count {
             if self.run.progress.interrupted() {
                 return Err(TesterError::Interrupted);
@@ -101,12 +104,18 @@ impl<'a> Costs<'a> {
         }
         self.sender.set_frames(if way == Way::Tree { &self.many } else { &self.one })?;
         let (trunks, arrived) = (self.bed.trunks.read()?, self.cuts.frames()?);
+        let copying_ns = self.copying_ns()?;
         let sent = self.sender.send(order)?;
         let arrived = settled(&self.cuts)? - arrived;
+        let cpu_ns = sent.cpu_ns + self.copying_ns()? - copying_ns;
         let carried: f64 = self.bed.trunks.since(&trunks)?.into_iter().sum();
         sleep(REST);
         let frames = sent.frames.max(1) as f64;
-        Ok(Reading { frame_ns: sent.cpu_ns as f64 / frames, copies: (carried + arrived as f64) / frames })
+        Ok(Reading { frame_ns: cpu_ns as f64 / frames, copies: (carried + arrived as f64) / frames })
+    }
+
+    fn copying_ns(&self) -> Result<u64, LabError> {
+        cpu::times_ns(&self.copiers).map_err(|error| LabError::Traffic(error.to_string()))
     }
 
     fn row(&self, way: Way, receivers: u32, runs: &[Reading]) -> Result<CopyCostRow, TesterError> {

@@ -55,10 +55,12 @@ impl CostMeter {
 
 /// Process id of the kernel thread that handles soft interrupts of a core when they pile up.
 fn ksoftirqd(core: usize) -> io::Result<u32> {
-    let name = format!("ksoftirqd/{core}\n");
-    fs::read_dir("/proc")?
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
-        .find(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == name))
+    let name = format!("ksoftirqd/{core}");
+    let named = weft_testbed::cpu::kernel_threads(&name).into_iter();
+    // Not that of core 12 for core 1.
+    named
+        .filter(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_end() == name))
+        .last()
         .ok_or_else(|| io::Error::other(format!("no ksoftirqd/{core} in /proc: the CPU cost cannot be measured here")))
 }
 

@@ -5,7 +5,6 @@
 //! spend ten times as long on waking as on the frame, and six of them would share a full core evenly, whatever each has to do.
 
 use std::collections::BTreeSet;
-use std::fs;
 
 use rustix::process::{Pid, setpriority_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -65,8 +64,7 @@ impl Threaded {
 
     /// CPU time of its threads so far.
     pub(super) fn cpu_ns(&self) -> Result<u64, TesterError> {
-        let times = self.threads.iter().map(|thread| cpu::time_ns(*thread, ""));
-        times.sum::<Result<u64, _>>().map_err(|error| TesterError::Lab(LabError::Traffic(error.to_string())))
+        cpu::times_ns(&self.threads).map_err(|error| TesterError::Lab(LabError::Traffic(error.to_string())))
     }
 }
 
@@ -80,9 +78,5 @@ impl Drop for Threaded {
 
 /// Kernel threads of ports of this name, in any namespace.
 fn threads_of(port: &Port) -> BTreeSet<u32> {
-    let prefix = format!("napi/{}-", port.interface());
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes.filter_map(|process| process.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with(&prefix)))
-        .collect()
+    cpu::kernel_threads(&format!("napi/{}-", port.interface())).into_iter().collect()
 }
