@@ -232,11 +232,11 @@ int trill_shared(struct xdp_md *ctx)
 	return is_between_bridges(&cursor) ? receive_uncommon(ctx, port) : bring_in_from_shared(ctx, port);
 }
 
-/* Copies a frame that was handed on, for all ports: `trill_copy` finishes what leaves. */
+/* Copies a frame that was handed on: `trill_copy` finishes what leaves. */
 SEC("xdp.frags/cpumap")
 int trill_copier(struct xdp_md *ctx)
 {
-	return copy(ctx, port_of(current_fib(), ctx->ingress_ifindex));
+	return copy_for_set(ctx, port_of(current_fib(), ctx->ingress_ifindex));
 }
 
 /* Run on each copy. */

@@ -18,6 +18,10 @@
 #define TRILL_BUCKETS 2048 /* of listeners */
 #define TRILL_BUCKET_SIZE 4
 
+#define TRILL_SETS 40        /* sets of ports with a devmap of their own */
+#define TRILL_SETS_ASKED 256 /* sets of ports that want one */
+#define TRILL_NO_SET 255     /* instead of a devmap's number */
+
 /* Longer frames may be in several buffers, if such long ones can come in at all. */
 #define TRILL_WHOLE_MAX ((__u16)2000)
 
@@ -98,6 +102,18 @@ struct trill_fib {
 	__u8 port_of[TRILL_INTERFACES]; /* port number by interface index */
 	struct trill_tree tree[TRILL_TREES_MAX];
 	struct trill_listeners listeners[TRILL_BUCKETS][TRILL_BUCKET_SIZE];
+};
+
+/* Ports that the copies of a frame leave by, as bits 1 << number; the one that it came by may be among them. */
+struct trill_set {
+	__u64 links;   /* in TRILL */
+	__u64 natives; /* as end stations' frames */
+};
+
+/* A set of ports that has a devmap of its own. */
+struct trill_set_use {
+	__u32 number; /* of the devmap */
+	__u32 used_s; /* by the daemon's clock */
 };
 
 /* Nicknames are dealt to CPUs in so many clusters, by their lowest bits. */
@@ -260,7 +276,8 @@ struct trill_told {
 	X(FDB_MOVED)         /* beside the outcome: the source was somewhere else before */ \
 	X(NOT_SNOOPED)       /* beside the outcome: a packet of IGMP or MLD, more than a port may bring the daemon */ \
 	X(HANDED)            /* beside the outcome: for several ports, handed to this host's copier */ \
-	X(COPIED)            /* beside the outcome: copied by it; what was handed and is not is lost, its queue was full */
+	X(COPIED)            /* beside the outcome: copied by it; what was handed and is not is lost, its queue was full */ \
+	X(SET_MISSED)        /* beside the outcome: copied for every port and pruned behind, for its set of ports has no devmap of its own */
 
 /* Frames for the daemon, of IS-IS and of channels, that a link may bring: so many a second, as many at once after a pause. */
 #define TRILL_CONTROL_PER_S 20000

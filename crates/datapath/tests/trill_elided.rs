@@ -138,14 +138,14 @@ fn egress_delivers_and_learns() {
     let to_trunk = frame.clone().with(|f| (f.inner_destination, f.control) = (SECOND_STATION, 0xa00a));
     rb.sends(LINK_A, &to_trunk.elided(), "egress", &to_trunk.inner());
     let unknown = frame.with(|f| f.inner_destination = [2, 7, 7, 7, 7, 7]);
-    rb.sends(LINK_A, &unknown.elided(), "egress_flood", &unknown.to_be_copied(LINK_A, 0).bytes());
+    rb.sends(LINK_A, &unknown.elided(), "egress_flood", &unknown.marked(LINK_A).bytes());
 }
 
 #[test]
 fn trees_and_what_is_copied() {
     let Some(mut rb) = with(Elision::Agreed, Elision::Agreed) else { return };
     // Each copy loses its header as it leaves, which live frames show.
-    let sent = |frame: &Frame| frame.clone().with(|f| f.flags -= 1).to_be_copied(LINK_A, 0).bytes();
+    let sent = |frame: &Frame| frame.clone().with(|f| f.flags -= 1).marked(LINK_A).bytes();
     let frame = multicast(LINK_A, FAR, NEAR);
     rb.sends(LINK_A, &frame.elided(), "tree_flood", &sent(&frame));
     let unknown = multicast(LINK_A, FAR, NEAR).with(|f| f.inner_destination = NOBODY);

@@ -36,7 +36,7 @@ fn encapsulated(egress: u16, port: u8, destination: [u8; 6], control: u16) -> Fr
 fn flooded(port: u8, destination: [u8; 6], control: u16) -> Vec<u8> {
     encapsulated(NEAR, LINK_A, destination, control)
         .with(|f| (f.destination, f.flags) = (ALL_RBRIDGES, MULTI | u16::from(TREE_HOP_COUNT)))
-        .to_be_copied(0, port)
+        .marked(port)
         .bytes()
 }
 
@@ -104,7 +104,7 @@ fn without_a_tree_or_a_nickname_only_our_own_ports_get_it() {
     let local = |destination| {
         let frame = encapsulated(0, LINK_A, destination, 10);
         let frame = frame.with(|f| (f.destination, f.flags, f.ingress) = (ALL_RBRIDGES, 0, 0));
-        frame.to_be_copied(0, ACCESS_10).bytes()
+        frame.marked(ACCESS_10).bytes()
     };
     rb.datapath.change(|fib| fib.own_tree = None).unwrap();
     rb.sends(ACCESS_10, &native(BROADCAST), "ingress_flood", &local(BROADCAST));

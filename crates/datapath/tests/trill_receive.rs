@@ -324,7 +324,7 @@ fn egress_to_where_the_station_is_not() {
     for destination in [NOBODY, FAR_STATION] {
         let frame =
             unicast(LINK_A, WIDE, OWN).with(|f| (f.inner_destination, f.inner_source) = (destination, SERVER_MAC));
-        rb.sends(LINK_A, &frame.bytes(), "egress_flood", &frame.clone().to_be_copied(LINK_A, 0).bytes());
+        rb.sends(LINK_A, &frame.bytes(), "egress_flood", &frame.clone().marked(LINK_A).bytes());
     }
     rb.drops(LINK_A, &unicast(LINK_A, WIDE, OWN).with(|f| f.control = 40).bytes(), "no_receiver");
     let long = |payload| unicast(LINK_A, WIDE, OWN).with(|f| f.payload = vec![7; payload]);
@@ -379,7 +379,7 @@ fn esadi_and_channel_messages_go_to_the_daemon() {
 
 /// A tree's frame as it goes on, for several ports.
 fn copied(frame: &Frame, port: u8) -> Vec<u8> {
-    frame.clone().with(|f| f.flags -= 1).to_be_copied(port, 0).bytes()
+    frame.clone().with(|f| f.flags -= 1).marked(port).bytes()
 }
 
 #[test]

@@ -56,7 +56,7 @@ const BUDGET: &[(&str, u32)] = &[
     ("trill_worker", 40_000),
     ("trill_native", 30_000),
     ("trill_shared", 60_000),
-    ("trill_copier", 200),
+    ("trill_copier", 700),
     ("trill_copy", 10_000),
     ("bench_trill_nothing", 10),
     ("bench_trill_push", 50),

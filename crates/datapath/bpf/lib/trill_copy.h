@@ -27,7 +27,7 @@ INLINE enum trill_outcome copy_to_link(ctx_t *ctx, const struct trill_fib *fib, 
 
 	if (start->header.flags & bpf_htons(HEADER_MULTI))
 		place = place_of_tree(fib, host16(start->header.egress));
-	if (place >= TRILL_TREES_MAX || mark_of(&start->outer)->no_link == port)
+	if (place >= TRILL_TREES_MAX || gets_none(mark_of(&start->outer), port, 0))
 		return TRILL_COPY_PRUNED;
 	__u64 links = fib->tree[place & (TRILL_TREES_MAX - 1)].vlan_ports[frame->about & VLAN_MASK], natives = 0;
 	prune(fib, frame, place, &links, &natives);
@@ -47,7 +47,7 @@ INLINE enum trill_outcome copy_to_native(ctx_t *ctx, const struct trill_fib *fib
 	__u16 vlan = frame->about & VLAN_MASK;
 	int has_flags = !!(start->header.flags & bpf_htons(HEADER_FLAGS));
 
-	if (!carries(fib, port, vlan) || mark_of(&start->outer)->no_native == port)
+	if (!carries(fib, port, vlan) || gets_none(mark_of(&start->outer), port, MARK_NATIVELY))
 		return TRILL_COPY_PRUNED;
 	prune(fib, frame, 0, &links, &natives);
 	if (!(natives >> port & 1))

@@ -118,7 +118,7 @@ INLINE enum trill_outcome flood(ctx_t *ctx, const struct trill_fib *fib, const s
 				struct way *way)
 {
 	__u16 vlan = frame->control & VLAN_MASK;
-	__u64 links = 0, natives = fib->native_ports[vlan] & ~(1ULL << port);
+	struct trill_set set = { 0, fib->native_ports[vlan] };
 	__u32 place = fib->own_tree - 1;
 	__u64 header = header_word(0, 0, 0);
 
@@ -134,14 +134,14 @@ INLINE enum trill_outcome flood(ctx_t *ctx, const struct trill_fib *fib, const s
 	if (fib->own_nickname && place < TRILL_TREES_MAX) {
 		const struct trill_tree *tree = &fib->tree[place & (TRILL_TREES_MAX - 1)];
 
-		links = tree->vlan_ports[vlan];
+		set.links = tree->vlan_ports[vlan];
 		header = header_word(HEADER_MULTI | tree->hop_count, tree->root, fib->own_nickname);
 	}
-	prune(fib, &to, place, &links, &natives);
-	enum trill_outcome outcome = copies(ctx, links, natives, way, TRILL_INGRESS_FLOOD);
+	prune(fib, &to, place, &set.links, &set.natives);
+	enum trill_outcome outcome = copies(ctx, set, 0, port, way, TRILL_INGRESS_FLOOD);
 	if (outcome != TRILL_INGRESS_FLOOD)
 		return outcome;
-	if (way->kind == WAY_PORT && natives) {
+	if (way->kind == WAY_PORT && set.natives & ~(1ULL << port)) {
 		int copied = copy_natively(ctx, way->port, frame->tagged, frame->control);
 		return copied == TRILL_COPY_DELIVERED ? TRILL_INGRESS_FLOOD : copied;
 	}
@@ -153,7 +153,7 @@ INLINE enum trill_outcome flood(ctx_t *ctx, const struct trill_fib *fib, const s
 		int copied = copy_to_one_link(ctx, way->port);
 		return copied == TRILL_COPY_SENT ? TRILL_INGRESS_FLOOD : copied;
 	}
-	mark_copies(&start->outer, way, 0, port);
+	mark_copies(&start->outer, way, MARK_NATIVELY, port);
 	return TRILL_INGRESS_FLOOD;
 }
 

@@ -118,20 +118,23 @@ INLINE enum trill_outcome transit(ctx_t *ctx, const struct trill_fib *fib, struc
 }
 
 /* Copies of a frame that came by `port` in TRILL, or itself where there is one receiver; a flags word is for the copier. */
-INLINE enum trill_outcome hand_out(ctx_t *ctx, struct trill_start *start, __u64 links, __u64 natives, __u16 vlan, __u32 port,
-				   struct way *way, enum trill_outcome outcome)
+INLINE enum trill_outcome hand_out(ctx_t *ctx, struct trill_start *start, struct trill_set set, __u16 vlan, __u32 port, struct way *way,
+				   enum trill_outcome outcome)
 {
-	enum trill_outcome chosen = copies(ctx, links, natives, way, outcome);
+	enum trill_outcome chosen = copies(ctx, set, port, 0, way, outcome);
 	int copied;
 
 	if (chosen != outcome)
 		return chosen;
-	if (way->kind == WAY_COPIES || (natives && start->header.flags & bpf_htons(HEADER_FLAGS))) {
+	if (way->kind == WAY_PORT && set.natives && start->header.flags & bpf_htons(HEADER_FLAGS)) {
 		way->kind = WAY_COPIES;
-		mark_copies(&start->outer, way, port, 0);
+		way->port = number_of_set(set.links, set.natives, port);
+	}
+	if (way->kind == WAY_COPIES) {
+		mark_copies(&start->outer, way, 0, port);
 		return outcome;
 	}
-	copied = links ? copy_to_one_link(ctx, way->port) : copy_out_of_trill(ctx, way->port, vlan);
+	copied = set.links & ~(1ULL << port) ? copy_to_one_link(ctx, way->port) : copy_out_of_trill(ctx, way->port, vlan);
 	return copied == TRILL_COPY_SENT || copied == TRILL_COPY_DELIVERED ? outcome : copied;
 }
 
@@ -157,7 +160,7 @@ INLINE enum trill_outcome egress(ctx_t *ctx, const struct trill_fib *fib, struct
 	way->port = port_of_place(place);
 	if (place != NOWHERE && !nickname_of(place) && carries(fib, way->port, vlan))
 		return decapsulate(ctx, &fib->ports[way->port], vlan, TRILL_EGRESS);
-	return hand_out(ctx, start, 0, fib->native_ports[vlan], vlan, port, way, TRILL_EGRESS_FLOOD);
+	return hand_out(ctx, start, (struct trill_set){ 0, fib->native_ports[vlan] }, vlan, port, way, TRILL_EGRESS_FLOOD);
 }
 
 /* Step 10. The hop count goes down before the frame is copied; each copy gets its outer source as it leaves. */
@@ -186,17 +189,17 @@ INLINE enum trill_outcome along_tree(ctx_t *ctx, const struct trill_fib *fib, st
 		return TRILL_INNER_CONTROL;
 	if (is_bad_source(source_of(macs)))
 		return TRILL_BAD_SOURCE;
-	__u64 links = tree->vlan_ports[vlan] & ~(1ULL << port), natives = fib->native_ports[vlan];
+	struct trill_set set = { tree->vlan_ports[vlan], fib->native_ports[vlan] };
 	struct cursor cursor = frame_of(ctx);
 	__u32 before = (const void *)inner - cursor.at;
 	struct grouped to = grouped(ctx, fib, destination_of(macs), before + sizeof(*inner), vlan, inner->type);
-	if (natives) {
+	if (set.natives) {
 		learn(source_of(macs), vlan, ingress, port);
 		snoop(ctx, fib, &to, port, 1);
 	}
-	prune(fib, &to, place, &links, &natives);
+	prune(fib, &to, place, &set.links, &set.natives);
 	((__u8 *)&start->header)[1] -= 1;
-	return hand_out(ctx, start, links, natives, vlan, port, way, TRILL_TREE_FLOOD);
+	return hand_out(ctx, start, set, vlan, port, way, TRILL_TREE_FLOOD);
 }
 
 /* An accepted frame whose header is not plain: a tree's, or one with a flags word. */

@@ -4,14 +4,14 @@
 
 #include "trill_elide.h"
 #include "trill_hash.h"
-#include "trill_state.h"
+#include "trill_sets.h"
 
 struct way {
 	__u32 port;
 	int elides; /* WAY_PORT: without outer header */
 	enum {
 		WAY_PORT,   /* finished: out of `port` */
-		WAY_COPIES, /* to the copier, which copies it for all ports but, unless it `may_return`, the one that it came by */
+		WAY_COPIES, /* to the copier, for the set of the number `port` but, unless it `may_return`, the port that it came by */
 	} kind;
 	int may_return; /* it came by a shared link: there it may be wanted once more, natively or in TRILL */
 };
@@ -25,11 +25,14 @@ GLOBAL __u32 place_of(__u64 bit)
 }
 
 /*
- * A copy in TRILL for each port of one set, a native one for each of the other. The port that the frame came by is not in that
- * of the form in which it came. One port alone gets the frame itself, by WAY_PORT.
+ * A copy for each port of a set but `no_link` in TRILL and `no_native` natively (0: no port): in the form in which it came a frame
+ * does not leave by the port that it came by. The set is whole, so that it is one whichever of its ports a frame comes by. One port
+ * alone gets the frame itself, by WAY_PORT.
  */
-INLINE enum trill_outcome copies(ctx_t *ctx, __u64 links, __u64 natives, struct way *way, enum trill_outcome outcome)
+INLINE enum trill_outcome copies(ctx_t *ctx, struct trill_set set, __u32 no_link, __u32 no_native, struct way *way,
+				 enum trill_outcome outcome)
 {
+	__u64 links = set.links & ~(1ULL << no_link), natives = set.natives & ~(1ULL << no_native);
 	__u64 ports = links | natives;
 
 	way->kind = WAY_PORT;
@@ -41,6 +44,7 @@ INLINE enum trill_outcome copies(ctx_t *ctx, __u64 links, __u64 natives, struct 
 	if (is_in_pieces(ctx))
 		return TRILL_TOO_LONG_TO_COPY;
 	way->kind = WAY_COPIES;
+	way->port = number_of_set(set.links, set.natives, no_link | no_native);
 	return outcome;
 }
 
@@ -50,25 +54,33 @@ INLINE enum trill_outcome copies(ctx_t *ctx, __u64 links, __u64 natives, struct 
  */
 struct copy_mark {
 	__u8 flags; /* MARK_* */
-	__u8 no_link, no_native; /* ports that get none in TRILL, and none natively; 0: none */
+	__u8 not_to; /* port that gets none in one form; 0: none */
+	__u8 set; /* number */
 	__u8 number[3]; /* of the frame, see `is_second_copy` */
 };
 
 #define MARK_COPY ((__u8)1)
-#define MARK_RETURNS ((__u8)2) /* the kernel copies to the port that it came by as well */
+#define MARK_RETURNS ((__u8)2)  /* the kernel copies to the port that it came by as well */
+#define MARK_NATIVELY ((__u8)4) /* `not_to` gets none natively; else in TRILL */
 
 INLINE struct copy_mark *mark_of(struct eth_header *outer)
 {
 	return (struct copy_mark *)outer->source;
 }
 
-INLINE void mark_copies(struct eth_header *outer, const struct way *way, __u8 no_link, __u8 no_native)
+INLINE void mark_copies(struct eth_header *outer, const struct way *way, __u8 form, __u8 not_to)
 {
-	*mark_of(outer) = (struct copy_mark){ MARK_COPY | (way->may_return ? MARK_RETURNS : 0), no_link, no_native };
+	*mark_of(outer) = (struct copy_mark){ MARK_COPY | form | (way->may_return ? MARK_RETURNS : 0), not_to, way->port };
 }
 
-/* Has the kernel copy a marked frame that came by `port`, and gives it a number. Returns what the kernel is told. */
-GLOBAL int copy(struct xdp_md *ctx, __u32 port)
+/* Whether a port gets no copy of this form, MARK_NATIVELY or 0. */
+INLINE int gets_none(const struct copy_mark *mark, __u32 port, __u8 form)
+{
+	return mark->not_to == port && (mark->flags & MARK_NATIVELY) == form;
+}
+
+/* Gives a marked frame that came by `port` a number. Flags for the kernel << 8 | its set, or -1. */
+GLOBAL int begin_copies(struct xdp_md *ctx, __u32 port)
 {
 	struct cursor cursor = frame_of(ctx);
 	struct eth_header *outer = cursor.at;
@@ -76,15 +88,30 @@ GLOBAL int copy(struct xdp_md *ctx, __u32 port)
 	struct trill_copied *copied = bpf_map_lookup_elem(&trill_copied, &key);
 
 	if ((void *)(outer + 1) > cursor.end || !copied)
-		return XDP_DROP;
+		return -1;
 	struct copy_mark *mark = mark_of(outer);
 	__u32 number = ++copied->frames;
 	mark->number[0] = number;
 	mark->number[1] = number >> 8;
 	mark->number[2] = number >> 16;
 	count_at(port & (TRILL_PORTS - 1), TRILL_COPIED);
-	return bpf_redirect_map(&trill_copy_ports, 0,
-				BPF_F_BROADCAST | (mark->flags & MARK_RETURNS ? 0 : BPF_F_EXCLUDE_INGRESS));
+	return (BPF_F_BROADCAST | (mark->flags & MARK_RETURNS ? 0 : BPF_F_EXCLUDE_INGRESS)) << 8 | mark->set;
+}
+
+/* For all ports. */
+INLINE int copy_in_place(struct xdp_md *ctx, __u32 port)
+{
+	int begun = begin_copies(ctx, port);
+
+	return begun < 0 ? XDP_DROP : bpf_redirect_map(&trill_copy_ports, 0, begun >> 8);
+}
+
+/* For the ports of its set. */
+INLINE int copy_for_set(struct xdp_md *ctx, __u32 port)
+{
+	int begun = begin_copies(ctx, port);
+
+	return begun < 0 ? XDP_DROP : redirect_to_set((__u8)begun, begun >> 8);
 }
 
 /* Where a marked frame is copied: see `trill_copiers`. */
@@ -93,7 +120,7 @@ INLINE int hand_to_copier(struct xdp_md *ctx, __u32 port)
 	__u32 copier = trill_copying.cpu[bpf_get_smp_processor_id() & (TRILL_COPIERS - 1)];
 
 	count_at(port, TRILL_HANDED);
-	return trill_copying.in_place ? copy(ctx, port) : bpf_redirect_map(&trill_copiers, copier, 0);
+	return trill_copying.in_place ? copy_in_place(ctx, port) : bpf_redirect_map(&trill_copiers, copier, 0);
 }
 
 #define ROUTE_HOPS 0xff

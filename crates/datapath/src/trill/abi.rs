@@ -22,4 +22,4 @@ pub const OBSERVED: u8 = TRILL_OBSERVED;
 /// Confidence that nothing exceeds.
 pub const STATIC: u8 = TRILL_STATIC;
 /// Names of the counters of a port.
-pub const OUTCOMES: [&str; 66] = TRILL_OUTCOMES;
+pub const OUTCOMES: [&str; 67] = TRILL_OUTCOMES;

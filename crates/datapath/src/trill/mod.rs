@@ -17,6 +17,7 @@ mod copiers;
 mod fib;
 mod groups;
 mod maps;
+mod sets;
 mod spread;
 mod stations;
 mod tap;
@@ -42,6 +43,7 @@ use crate::table::Table;
 use crate::{interface, object};
 use attach::PortLink;
 use copiers::Copiers;
+use sets::Sets;
 
 const MAPS: [&str; 14] = [
     maps::FIBS[0],
@@ -136,6 +138,7 @@ pub struct PortConfig {
 pub struct RBridgeDatapath {
     object: Object,
     maps: RBridgeMaps,
+    sets: Sets,
     fib: Fib,
     mode: XdpMode,
     /// Whether links hand their frames to other CPUs.
@@ -158,6 +161,7 @@ impl RBridgeDatapath {
         let object = load_object(config, &copiers, pins.as_ref())?;
         copiers.begin(&object)?;
         let maps = RBridgeMaps::of_object(&object)?;
+        let sets = Sets::of_object(&object)?;
         let spreads = !config.spread.is_empty();
         if spreads {
             spread::begin(&object, &config.spread)?;
@@ -165,6 +169,7 @@ impl RBridgeDatapath {
         let mut datapath = Self {
             object,
             maps,
+            sets,
             fib: Fib::default(),
             mode: config.mode,
             spreads,
@@ -263,7 +268,17 @@ impl RBridgeDatapath {
         let entry = Port { ifindex, mac: port.mac, mtu: port.mtu, kind };
         // First the tables, so that a refused port changes nothing; frames for a port that is not there yet are dropped.
         self.change(|fib| drop(fib.ports.insert(number, entry)))?;
-        self.set_devices(number)
+        self.set_devices(number)?;
+        self.sets.set_port(number, Some((ifindex, &self.fib.ports[&number].kind)), &self.object)
+    }
+
+    /// Gives sets of ports that frames were copied to devmaps of their own, so that nothing is copied for the other ports. Call it
+    /// every second, with the clock of [`RBridgeMaps::tick`], in the ports' network namespace.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`]; then frames are copied for all ports.
+    pub fn prepare_sets(&mut self, now_s: u32) -> Result<(), DatapathError> {
+        self.sets.prepare(&self.object, &self.fib, now_s)
     }
 
     /// What leaves by a port leaves by its interface.
@@ -303,6 +318,7 @@ impl RBridgeDatapath {
             // An interface that has vanished has taken its entry with it.
             let _gone = Table::of(&self.object, map)?.delete(&place);
         }
+        self.sets.set_port(number, None, &self.object)?;
         let (gone, kept) = self.links.drain(..).partition(|(other, _)| *other == number);
         self.links = kept;
         let gone: Vec<(u8, PortLink)> = gone;

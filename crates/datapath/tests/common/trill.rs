@@ -78,7 +78,7 @@ pub fn link(number: u8, elision: Elision) -> PortKind {
 
 /// `WIDE` has four next hops, `NEAR` one and `FAR` two. The tree of `NEAR` leads to VLAN 10 by both links, to 20 and 30 by
 /// the first alone.
-fn edit(fib: &mut Fib) {
+pub fn edit(fib: &mut Fib) {
     for number in [LINK_A, LINK_B] {
         fib.ports.get_mut(&number).unwrap().kind = link(number, Elision::Off);
     }
@@ -131,22 +131,25 @@ pub struct RBridge {
     tap: Tap,
 }
 
+/// Its ports.
+pub fn kinds() -> [(u8, PortKind); 6] {
+    [
+        (LINK_A, PortKind::link(DESIGNATED_VLAN)),
+        (LINK_B, PortKind::link(DESIGNATED_VLAN)),
+        (ACCESS_10, PortKind::access(10)),
+        (OTHER_10, PortKind::access(10)),
+        (ACCESS_20, PortKind::access(20)),
+        (TRUNK, PortKind::Native { untagged: Some(30), tagged: [10, 20].into_iter().collect() }),
+    ]
+}
+
 pub fn rbridge() -> Option<RBridge> {
     rbridge_with(&RBridgeConfig::default())
 }
 
 pub fn rbridge_with(config: &RBridgeConfig) -> Option<RBridge> {
     let mut datapath = available(RBridgeDatapath::load(config))?;
-    let tagged = |vlans: &[u16]| vlans.iter().copied().collect::<VlanSet>();
-    let kinds = [
-        (LINK_A, PortKind::link(DESIGNATED_VLAN)),
-        (LINK_B, PortKind::link(DESIGNATED_VLAN)),
-        (ACCESS_10, PortKind::access(10)),
-        (OTHER_10, PortKind::access(10)),
-        (ACCESS_20, PortKind::access(20)),
-        (TRUNK, PortKind::Native { untagged: Some(30), tagged: tagged(&[10, 20]) }),
-    ];
-    for (number, kind) in kinds {
+    for (number, kind) in kinds() {
         datapath.set_port(number, &port(number, kind)).unwrap();
     }
     datapath.change(edit).unwrap();
@@ -258,9 +261,10 @@ impl Frame {
         self
     }
 
-    /// As it is handed on to be copied: in TRILL but to one port, natively but to another (0: none).
-    pub fn to_be_copied(self, no_link: u8, no_native: u8) -> Self {
-        self.with(|frame| frame.source = [1, no_link, no_native, 0, 0, 0])
+    /// As it is handed on to be copied, for ports whose set has no devmap yet, by where it came in.
+    pub fn marked(self, port: u8) -> Self {
+        let is_native = [ACCESS_10, OTHER_10, ACCESS_20, TRUNK].contains(&port);
+        self.with(|frame| frame.source = [1 | u8::from(is_native) << 2, port, 255, 0, 0, 0])
     }
 
     pub fn bytes(&self) -> Vec<u8> {

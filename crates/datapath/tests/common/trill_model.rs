@@ -19,6 +19,10 @@ pub struct Model {
     routes: HashMap<Ipv4Addr, HostRoute>,
 }
 
+/// Where the programs note the number of a set.
+pub const SET_AT: usize = 8;
+pub const SOME_SET: u8 = 0;
+
 /// Ports that get a frame in TRILL, and those that get it natively.
 struct Receivers {
     links: Vec<u8>,
@@ -81,7 +85,8 @@ impl Model {
     }
 
     /// A frame with its outer header, as it is handed to these ports, by links and natively: itself where there is one; else what the
-    /// programs note for its copies is where the outer source was: whether `from`, a shared link, gets one, and in which form not.
+    /// programs note for its copies is where the outer source was: whether `from`, a shared link, gets one, who gets none in which
+    /// form, and a set.
     fn hand_out(
         &self,
         from: u8,
@@ -99,7 +104,8 @@ impl Model {
                 Ok(native_frame)
             }
             _ => {
-                frame[6..12].copy_from_slice(&[1 | u8::from(self.is_shared(from)) << 1, not.0, not.1, 0, 0, 0]);
+                let flags = 1 | u8::from(self.is_shared(from)) << 1 | u8::from(not.1 > 0) << 2;
+                frame[6..12].copy_from_slice(&[flags, not.0 | not.1, SOME_SET, 0, 0, 0]);
                 Ok(frame)
             }
         }

@@ -25,6 +25,8 @@ use crate::tester::stream::{Stream, StreamPlan};
 const FRAMES: u64 = 500;
 /// After a run: what it took of the limit is given back, at ten thousand a second.
 const REST: Duration = Duration::from_millis(60);
+/// After the first frames for a group's new receivers.
+const PREPARED: Duration = Duration::from_secs(3);
 
 /// Messages of the switches, which are taken off as a rate, come in ones and twos.
 const MESSAGES: f64 = 0.02;
@@ -83,6 +85,9 @@ impl<'a> Costs<'a> {
         let order = SendOrder { limit: FRAMES, ..as_fast_as_can_be(self.cost)? };
         let mut all = [Way::None, Way::Unicast, Way::Tree].map(|way| (way, Vec::new()));
         socket_of(&self.bed.stations[0].port)?.send(&self.word).map_err(LabError::io("speak as a receiver"))?;
+        // Switches that go by what they have met prepare for it: an RBridge a map of the ports that the group's frames leave by.
+        self.once(Way::Tree, &order)?;
+        sleep(PREPARED);
         for _ in 0..self.cost.count {
             if self.run.progress.interrupted() {
                 return Err(TesterError::Interrupted);

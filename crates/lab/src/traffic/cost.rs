@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 
 use weft_scenario::record::CostRow;
+use weft_testbed::cpu::kernel_threads;
 
 use super::table::now_ns;
 
@@ -56,11 +57,11 @@ impl CostMeter {
 /// Process id of the kernel thread that handles soft interrupts of a core when they pile up.
 fn ksoftirqd(core: usize) -> io::Result<u32> {
     let name = format!("ksoftirqd/{core}");
-    let named = weft_testbed::cpu::kernel_threads(&name).into_iter();
     // Not that of core 12 for core 1.
-    named
-        .filter(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_end() == name))
-        .last()
+    let is_it = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_end() == name);
+    kernel_threads(&name)
+        .into_iter()
+        .find(is_it)
         .ok_or_else(|| io::Error::other(format!("no ksoftirqd/{core} in /proc: the CPU cost cannot be measured here")))
 }
 

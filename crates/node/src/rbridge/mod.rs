@@ -357,8 +357,12 @@ impl Daemon {
     /// Turns the data path's clock.
     fn tick(&mut self) {
         self.tick_at_ns = self.clock.now_ns() + NS_PER_S;
-        if let Err(error) = self.datapath.maps().tick(monotonic_s()) {
+        let now_s = monotonic_s();
+        if let Err(error) = self.datapath.maps().tick(now_s) {
             warn!(%error, "the data path's clock");
+        }
+        if let Err(error) = self.datapath.prepare_sets(now_s) {
+            warn!(%error, "sets of ports that frames are copied to");
         }
     }
 

@@ -243,7 +243,7 @@ fn stations_of_two_shared_links_reach_each_other_once() {
 /// What the kernel says that came by a link, all of it has an outcome.
 fn every_frame_is_counted(campus: &Campus, running: &Running, number: usize) {
     const COPIES: [&str; 3] = ["copy_sent", "copy_delivered", "copy_pruned"];
-    const BESIDE: [&str; 6] = ["fdb_full", "port_full", "nickname_full", "fdb_moved", "handed", "copied"];
+    const BESIDE: [&str; 7] = ["fdb_full", "port_full", "nickname_full", "fdb_moved", "handed", "copied", "set_missed"];
     let counted = || -> u64 {
         let Shown::Counters(groups) = running.show(What::Counters) else { panic!("no counters") };
         let all = groups["port l1"].iter();
