@@ -3,6 +3,7 @@
 //!
 //! An edge switch lets its port send a thousand frames for groups at once and so many a second, so runs are short and apart.
 
+use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -109,18 +110,19 @@ impl<'a> Costs<'a> {
         }
         self.sender.set_frames(if way == Way::Tree { &self.many } else { &self.one })?;
         let (trunks, arrived) = (self.bed.trunks.read()?, self.cuts.frames()?);
-        let copying_ns = self.copying_ns()?;
+        let copying = self.copying_ns();
         let sent = self.sender.send(order)?;
         let arrived = settled(&self.cuts)? - arrived;
-        let cpu_ns = sent.cpu_ns + self.copying_ns()? - copying_ns;
+        let cpu_ns = sent.cpu_ns + since(&copying, &self.copying_ns());
         let carried: f64 = self.bed.trunks.since(&trunks)?.into_iter().sum();
         sleep(REST);
         let frames = sent.frames.max(1) as f64;
         Ok(Reading { frame_ns: cpu_ns as f64 / frames, copies: (carried + arrived as f64) / frames })
     }
 
-    fn copying_ns(&self) -> Result<u64, LabError> {
-        cpu::times_ns(&self.copiers).map_err(|error| LabError::Traffic(error.to_string()))
+    /// CPU time of each copier; those of a lab that is going may be gone.
+    fn copying_ns(&self) -> BTreeMap<u32, u64> {
+        self.copiers.iter().filter_map(|copier| Some((*copier, cpu::time_ns(*copier, "").ok()?))).collect()
     }
 
     fn row(&self, way: Way, receivers: u32, runs: &[Reading]) -> Result<CopyCostRow, TesterError> {
@@ -150,6 +152,11 @@ impl Way {
     }
 }
 
+/// What those that are in both readings have used in between.
+fn since(before: &BTreeMap<u32, u64>, now: &BTreeMap<u32, u64>) -> u64 {
+    now.iter().filter_map(|(thread, ns)| Some(ns.saturating_sub(*before.get(thread)?))).sum()
+}
+
 /// Those with as many copies as there should be, which is the middle: a copy that was lost on the way costs nothing, and on a busy machine
 /// an RBridge may lose a neighbour, and with it the station that frames are for, so that they go to everybody.
 fn whole(runs: &[Reading]) -> Vec<Reading> {
@@ -169,6 +176,12 @@ fn end_at(bed: &Bed<'_>, station: &super::bed::Station, cuts: &Cuts) -> Result<C
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copier_that_ends_meanwhile_or_begins_is_not_counted() {
+        let (before, now) = ([(1, 500), (2, 70)].into(), [(1, 530), (3, 9)].into());
+        assert_eq!(since(&before, &now), 30);
+    }
 
     #[test]
     fn a_run_with_fewer_copies_or_more_is_none() {
