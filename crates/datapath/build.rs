@@ -1,9 +1,12 @@
 //! Compiles the eBPF programs of the crate's `bpf/` with clang, and writes the Rust that embeds them. What programs share with user
 //! space is said in their headers `*abi.h` alone, and written in Rust from there. `weft-testbed` is built by this file, too.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use libbpf_cargo::SkeletonBuilder;
 
 #[path = "build/abi.rs"]
@@ -20,6 +23,7 @@ fn main() {
     let objects: Vec<&str> = names.iter().filter_map(|name| name.strip_suffix(".bpf.c")).collect();
     for object in &objects {
         compile(object, &out);
+        pack(&out.join(format!("{object}.bpf.o")), &out.join(format!("{object}.bpf.o.z")));
     }
     fs::write(out.join("objects.rs"), constants(&objects)).expect("cargo's folder can be written");
     for header in names.iter().filter_map(|name| name.strip_suffix(".h")).filter(|name| name.ends_with("abi")) {
@@ -40,13 +44,20 @@ fn compile(object: &str, out: &Path) {
     }
 }
 
+/// Objects are embedded packed: three quarters of their bytes are for nothing else than to be looked up.
+fn pack(object: &Path, packed: &Path) {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&fs::read(object).expect("it was compiled")).expect("memory takes it");
+    fs::write(packed, encoder.finish().expect("memory takes it")).expect("cargo's folder can be written");
+}
+
 /// Each object as a constant, and all of them.
 fn constants(objects: &[&str]) -> String {
     let constant = |name: &&str| {
         let upper = name.to_uppercase();
         format!(
-            "/// `bpf/{name}.bpf.c`.\npub const {upper}: ObjectFile = {{\n    static IMAGE: &Aligned<[u8]> = \
-             &Aligned(*include_bytes!(\"{name}.bpf.o\"));\n    ObjectFile::new(\"{name}\", IMAGE)\n}};\n"
+            "/// `bpf/{name}.bpf.c`.\npub const {upper}: ObjectFile =\n    \
+             ObjectFile::new(\"{name}\", include_bytes!(\"{name}.bpf.o.z\"));\n"
         )
     };
     let all = objects.join(", ").to_uppercase();

@@ -3,24 +3,21 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut};
 
 use crate::abi::Abi;
 use crate::error::DatapathError;
 
-/// Keeps an embedded object aligned as ELF wants it.
-#[doc(hidden)]
-#[repr(C, align(8))]
-pub struct Aligned<Bytes: ?Sized>(pub Bytes);
-
 /// One compiled file of a crate's `bpf/`.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectFile {
     /// Its file name without `.bpf.c`.
     pub name: &'static str,
-    image: &'static [u8],
+    packed: &'static [u8],
 }
 
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));
@@ -28,13 +25,19 @@ include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 impl ObjectFile {
     /// For what the build script writes.
     #[doc(hidden)]
-    pub const fn new(name: &'static str, image: &'static Aligned<[u8]>) -> Self {
-        Self { name, image: &image.0 }
+    pub const fn new(name: &'static str, packed: &'static [u8]) -> Self {
+        Self { name, packed }
     }
 
-    /// The ELF file.
+    /// The ELF file, unpacked once for good: objects that are open may refer to it.
     pub fn image(self) -> &'static [u8] {
-        self.image
+        static UNPACKED: Mutex<BTreeMap<&str, &[u8]>> = Mutex::new(BTreeMap::new());
+        let unpack = || {
+            let mut image = Vec::new();
+            flate2::read::ZlibDecoder::new(self.packed).read_to_end(&mut image).expect("the build packed it");
+            &*image.leak()
+        };
+        UNPACKED.lock().unwrap_or_else(PoisonError::into_inner).entry(self.name).or_insert_with(unpack)
     }
 
     /// Parses it; maps and constants can be changed before [`Self::load`].
@@ -46,7 +49,7 @@ impl ObjectFile {
         let mut builder = ObjectBuilder::default();
         let named = builder.name(self.name).map_err(|error| self.refused(error))?;
         let image = STAND_INS.with_borrow(|all| all.get(self.name).copied());
-        named.open_memory(image.unwrap_or(self.image)).map_err(|error| self.refused(error))
+        named.open_memory(image.unwrap_or_else(|| self.image())).map_err(|error| self.refused(error))
     }
 
     /// Makes the maps, and has the kernel verify the programs.
@@ -80,7 +83,7 @@ thread_local! {
 /// Has `work` open other objects, by name, in the place of those embedded: another release's, to test how it is taken over.
 #[doc(hidden)]
 pub fn with_stand_ins<T>(objects: Vec<(&'static str, Vec<u8>)>, work: impl FnOnce() -> T) -> T {
-    // For good, as what is embedded: objects that are open refer to them.
+    // For good, as what is embedded.
     STAND_INS.set(objects.into_iter().map(|(name, image)| (name, &*image.leak())).collect());
     let result = work();
     STAND_INS.take();
@@ -194,12 +197,12 @@ mod tests {
     use super::*;
 
     /// A copy of an object whose look-ups are replaced by reads that the verifier does not allow.
-    fn with_a_fault(file: ObjectFile) -> ObjectFile {
+    fn with_a_fault(file: ObjectFile) -> Vec<u8> {
         const LOOK_UP: [u8; 8] = [0x85, 0, 0, 0, 1, 0, 0, 0];
         const READ_BEYOND: [u8; 8] = [0x79, 0x10, 0xf0, 0x7f, 0, 0, 0, 0]; // r0 = *(u64 *)(r1 + 0x7ff0)
-        let mut words: Vec<[u8; 8]> = file.image.as_chunks().0.to_vec();
+        let mut words: Vec<[u8; 8]> = file.image().as_chunks().0.to_vec();
         words.iter_mut().filter(|word| **word == LOOK_UP).for_each(|word| *word = READ_BEYOND);
-        ObjectFile { name: file.name, image: Box::leak(words.into_boxed_slice()).as_flattened() }
+        words.as_flattened().to_vec()
     }
 
     #[test]
@@ -208,8 +211,9 @@ mod tests {
             return;
         }
         VL2_SWITCH.open().and_then(|open| VL2_SWITCH.load(open)).expect("it loads as it is");
-        let faulty = with_a_fault(VL2_SWITCH);
-        let error = faulty.open().and_then(|open| faulty.load(open)).expect_err("the verifier sees the fault");
+        let load = || VL2_SWITCH.open().and_then(|open| VL2_SWITCH.load(open));
+        let faulty = vec![(VL2_SWITCH.name, with_a_fault(VL2_SWITCH))];
+        let error = with_stand_ins(faulty, load).expect_err("the verifier sees the fault");
         let DatapathError::Verifier { object: "vl2_switch", why } = &error else { panic!("{error}") };
         assert!(why.contains("access") && !why.contains("libbpf"), "{why}");
         assert!(error.to_string().contains("verifier refused"), "{error}");

@@ -35,7 +35,7 @@ use weft_datapath::object::ObjectFile;
 
 /// Our own compiled objects.
 pub mod files {
-    use weft_datapath::object::{Aligned, ObjectFile};
+    use weft_datapath::object::ObjectFile;
 
     include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 }
