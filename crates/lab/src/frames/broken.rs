@@ -74,7 +74,7 @@ pub(crate) fn offer(
 
 fn speak(stations: &Stations, is_over: &AtomicBool) -> Result<(), TesterError> {
     while !is_over.load(Ordering::Relaxed) {
-        stations.speak()?;
+        stations.speak(Duration::ZERO)?;
         std::thread::sleep(SPEAK);
     }
     Ok(())

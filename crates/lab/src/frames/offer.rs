@@ -84,7 +84,7 @@ impl<'a> Crossing<'a> {
             ..TrialOrder::paced(pps, Duration::from_secs_f64(2.0 * f64::from(stations) / pps))
         };
         loop {
-            self.path.teach()?;
+            self.path.teach(self.word_pause())?;
             let account = self.path.trial(&order, stop)?.account;
             if account.lost == 0 && account.counts.received > 0 {
                 return Ok(());
@@ -104,6 +104,11 @@ impl<'a> Crossing<'a> {
         let bits = f64::from(self.run.spec.frame_bytes[0] + LAYER1_EXTRA_BYTES) * 8.0;
         let half = self.run.path_rate().0 as f64 / 2.0 / bits;
         if self.run.lab.scenario.shaped { half.min(TEACHING_PPS) } else { TEACHING_PPS }
+    }
+
+    /// After what one station says.
+    fn word_pause(&self) -> Duration {
+        if self.run.lab.scenario.shaped { Duration::from_secs_f64(1.0 / self.teaching_pps()) } else { Duration::ZERO }
     }
 
     /// Every rate of every size.
@@ -135,7 +140,7 @@ impl<'a> Crossing<'a> {
         let time = self.run.spec.trial.expect("a checked workload with rates says how long");
         let order = TrialOrder::paced(offer.per_s, Duration::from_nanos(time.0));
         // Nobody answers, and what was learned is forgotten after a while.
-        self.path.teach()?;
+        self.path.teach(self.word_pause())?;
         let (before, start) = (self.by_switch()?, Instant::now());
         let (trial, floor) = if !self.run.trial.faults.is_empty() {
             let Run { lab, progress, trial, .. } = *self.run;
@@ -178,7 +183,7 @@ impl<'a> Crossing<'a> {
         for bytes in &run.spec.frame_bytes {
             reference.set_own_size(*bytes)?;
             self.path.set_sizes(*bytes)?;
-            self.path.teach()?;
+            self.path.teach(self.word_pause())?;
             let (mut alone, mut whole) = (Vec::new(), Vec::new());
             for _ in 0..cost.count {
                 whole.extend(run_ns(&mut self.path, each, &stop)?);

@@ -130,7 +130,7 @@ impl<'a> Delivery<'a> {
 
     fn send(&mut self, order: &TrialOrder, receivers: u32) -> Result<(Trial, Account), TesterError> {
         let stop = || self.run.progress.interrupted();
-        self.path.teach()?;
+        self.path.teach(Duration::ZERO)?;
         let trial = self.path.trial(order, &stop)?;
         let account = self.account(&trial, receivers)?;
         Ok((trial, account))

@@ -154,7 +154,7 @@ fn pacing(reference: &mut Reference, asked_pps: f64, stop: Stop<'_>) -> Result<P
 fn bridge(reference: &mut Reference, own: &Own, plan: &StreamPlan, stop: Stop<'_>) -> Result<BridgeHop, TesterError> {
     let bed = Bed::new(Between::Bridge { link: None })?;
     let mut path = bed.path(plan, FRAME_BYTES)?;
-    path.teach()?;
+    path.teach(Duration::ZERO)?;
     reference.match_to(&path, stop)?;
     let (mut whole_ns, mut alone_ns, mut p50_ns) = (f64::MAX, own.generator_ns, u64::MAX);
     for _ in 0..RUNS {

@@ -152,13 +152,20 @@ struct BehindPort {
 }
 
 impl Stations {
-    /// One frame from each.
+    /// One frame from each, with a pause after it: links drop what is too much for them.
     ///
     /// # Errors
     /// [`TesterError::Lab`].
-    pub fn speak(&self) -> Result<(), TesterError> {
+    pub fn speak(&self, pause: Duration) -> Result<(), TesterError> {
         // A full queue drops what hosts say now and then.
-        let send = |port: &BehindPort| port.frames.iter().try_for_each(|frame| port.socket.send(frame).map(drop));
+        let say = |socket: &PacketSender, frame: &Vec<u8>| {
+            let _dropped = socket.send(frame)?;
+            if !pause.is_zero() {
+                std::thread::sleep(pause);
+            }
+            Ok(())
+        };
+        let send = |port: &BehindPort| port.frames.iter().try_for_each(|frame| say(&port.socket, frame));
         Ok(self.0.iter().try_for_each(send).map_err(LabError::io("send from a receiving port"))?)
     }
 }
@@ -225,7 +232,7 @@ impl Path {
             cpu: last_cpu()?,
             trial: 0,
         };
-        path.teach()?;
+        path.teach(Duration::ZERO)?;
         path.choose_sender()?;
         Ok(path)
     }
@@ -363,12 +370,12 @@ impl Path {
         Ok(self.analysers.iter().map(Analyser::port).collect::<Result<_, _>>()?)
     }
 
-    /// One frame from every receiving unicast station.
+    /// One frame from every receiving unicast station, with a pause after it.
     ///
     /// # Errors
     /// [`TesterError::Lab`].
-    pub fn teach(&self) -> Result<(), TesterError> {
-        self.receiving_stations()?.speak()
+    pub fn teach(&self, pause: Duration) -> Result<(), TesterError> {
+        self.receiving_stations()?.speak(pause)
     }
 
     /// The receiving unicast stations, who may speak also while a trial runs.
