@@ -44,7 +44,7 @@ fn compile(object: &str, out: &Path) {
     }
 }
 
-/// Objects are embedded packed: three quarters of their bytes are for nothing else than to be looked up.
+/// Objects are embedded packed.
 fn pack(object: &Path, packed: &Path) {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(&fs::read(object).expect("it was compiled")).expect("memory takes it");
