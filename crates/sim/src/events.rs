@@ -1,6 +1,6 @@
 //! All events of a run in the order of their keys. Few are in one heap. Of many, only the next ones are in order and the
 //! others lie in bins, each for a range of keys: an event costs the same however many there are, and the next ones are known
-//! some time ahead, so that what they need can be fetched from memory at once ([`Events::ahead`]).
+//! some time ahead, so that what they need can be fetched from memory ([`Events::ahead`]).
 //!
 //! Whichever it is, the order is that of the keys, and results are the same.
 
@@ -16,13 +16,17 @@ const BIN_EVENTS: u64 = 64;
 const BINS_PER_LOOK: u32 = 4_096;
 /// Events that are fetched at once.
 pub(crate) const AHEAD: usize = 16;
+/// So many of the next events are in order at least, if there are as many.
+const IN_ORDER: usize = AHEAD * (AHEAD_STEPS + 1);
+/// In so many steps an event's needs are fetched, one after each [`AHEAD`] events.
+pub(crate) const AHEAD_STEPS: usize = 7;
 
 /// A queue of keys.
 #[derive(Debug)]
 pub(crate) struct Events {
     /// Keys below the horizon that are not in the run.
     near: EventHeap,
-    /// Keys of the last bin that was opened, in order, the place of the next one, and that one; [`NO_EVENT`] at the end.
+    /// Keys of the bins that were opened, in order, the place of the next one, and that one; [`NO_EVENT`] at the end.
     run: Vec<u64>,
     at: usize,
     run_top: u64,
@@ -56,7 +60,7 @@ impl Events {
             run: Vec::new(),
             at: 0,
             run_top: NO_EVENT,
-            handed: usize::MAX,
+            handed: 0,
             horizon: NO_EVENT,
             bins: Vec::new(),
             occupied: Vec::new(),
@@ -106,11 +110,11 @@ impl Events {
         if self.run_top < self.near.top() {
             self.at += 1;
             self.run_top = self.run.get(self.at).copied().unwrap_or(NO_EVENT);
+            if self.at + IN_ORDER > self.run.len() {
+                self.open();
+            }
         } else {
             self.near.pop();
-        }
-        if self.top() == NO_EVENT && self.horizon != NO_EVENT {
-            self.open();
         }
     }
 
@@ -122,17 +126,21 @@ impl Events {
 
     /// So many events must pass at least before [`Self::ahead`] has something new.
     pub(crate) fn until_ahead(&self) -> usize {
-        self.handed.saturating_sub(self.at).max(1)
+        if self.horizon == NO_EVENT {
+            return usize::MAX;
+        }
+        self.handed.saturating_sub(self.at + AHEAD * (AHEAD_STEPS - 1)).max(1)
     }
 
-    /// The next keys, if they are known and were not handed out before.
+    /// [`AHEAD`] keys that so many steps come before as they are led through, if these are known and were not handed out
+    /// before.
     pub(crate) fn ahead(&mut self) -> Option<&[u64]> {
-        if self.at < self.handed {
+        let begin = self.handed.max(self.at + AHEAD * (AHEAD_STEPS - 1));
+        if self.horizon == NO_EVENT || begin > self.at + AHEAD * AHEAD_STEPS {
             return None;
         }
-        self.handed = self.at + AHEAD;
-        let next = self.run.get(self.at..)?;
-        next.get(..AHEAD).or(Some(next))
+        self.handed = begin + AHEAD;
+        self.run.get(begin..begin + AHEAD)
     }
 
     /// All keys, in any order; none are left.
@@ -143,7 +151,7 @@ impl Events {
         keys.extend(std::mem::replace(&mut self.far, EventHeap::new()).into_keys());
         self.run.clear();
         self.occupied.fill(0);
-        (self.at, self.handed, self.binned) = (0, usize::MAX, 0);
+        (self.at, self.handed, self.binned) = (0, 0, 0);
         (self.run_top, self.horizon) = (NO_EVENT, NO_EVENT);
         keys
     }
@@ -177,46 +185,61 @@ impl Events {
         self.binned += 1;
     }
 
-    /// Makes the keys of the next bin the run. Nothing is near.
+    /// Opens bins until enough keys are in order; of few the order is kept in one heap.
+    #[cold]
     fn open(&mut self) {
-        let left = self.binned + self.far.len();
-        if left == 0 || left < self.many / 4 {
-            let keys = self.take_all();
-            return keys.into_iter().for_each(|key| self.near.push(key));
+        if self.horizon == NO_EVENT {
+            return;
         }
+        self.run.drain(..self.at);
+        self.handed = self.handed.saturating_sub(self.at);
+        self.at = 0;
+        while self.run.len() < 2 * IN_ORDER {
+            if self.binned + self.far.len() <= self.many / 4 {
+                let keys = self.take_all();
+                return keys.into_iter().for_each(|key| self.near.push(key));
+            }
+            self.open_bin();
+            if self.opened == BINS_PER_LOOK && self.look() {
+                return;
+            }
+        }
+        self.run_top = self.run.first().copied().unwrap_or(NO_EVENT);
+    }
+
+    /// Puts the keys of the next bin at the end of the run.
+    fn open_bin(&mut self) {
         let far = (self.far.top() != NO_EVENT).then_some(self.far.top() >> self.width_bits);
         let bin = self.next_bin().into_iter().chain(far).min().expect("there are many keys");
-        self.run.clear();
+        let ordered = self.run.len();
         if bin - self.first < BINS {
             let place = (bin % BINS) as usize;
+            self.binned -= self.bins[place].len();
             self.run.append(&mut self.bins[place]);
             self.occupied[place / 64] &= !(1 << (place % 64));
-            self.binned -= self.run.len();
         }
         while self.far.top() != NO_EVENT && self.far.top() >> self.width_bits == bin {
             self.run.push(self.far.top());
             self.far.pop();
         }
-        self.run.sort_unstable();
-        (self.at, self.handed, self.first) = (0, 0, bin + 1);
-        self.run_top = self.run.first().copied().unwrap_or(NO_EVENT);
+        self.run[ordered..].sort_unstable();
+        self.first = bin + 1;
         self.horizon =
             if self.first > NO_EVENT >> self.width_bits { NO_EVENT - 1 } else { self.first << self.width_bits };
         self.opened += 1;
-        self.opened_events += self.run.len() as u64;
-        if self.opened == BINS_PER_LOOK {
-            self.look();
-        }
+        self.opened_events += (self.run.len() - ordered) as u64;
     }
 
-    /// Makes other bins if these are far too full or too empty.
-    fn look(&mut self) {
+    /// Makes other bins if these are far too full or too empty; whether it did.
+    fn look(&mut self) -> bool {
         let mean = self.opened_events / u64::from(self.opened);
         (self.opened, self.opened_events) = (0, 0);
-        if !(BIN_EVENTS / 4..=4 * BIN_EVENTS).contains(&mean) {
+        let fits = (BIN_EVENTS / 4..=4 * BIN_EVENTS).contains(&mean);
+        if !fits {
             let keys = self.take_all();
             self.spread(keys);
         }
+        !fits
     }
 
     /// Number of the first bin that is not empty.
@@ -300,7 +323,10 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(events.top(), set.first().copied().unwrap_or(NO_EVENT));
-                if let Some(ahead) = events.ahead() {
+                if let Some(ahead) = events.ahead().map(<[u64]>::to_vec) {
+                    prop_assert_eq!(ahead.len(), AHEAD);
+                    let before = set.range(..ahead[0]).count();
+                    prop_assert!(before >= AHEAD * (AHEAD_STEPS - 1), "{} before", before);
                     prop_assert!(ahead.iter().all(|key| set.contains(key)));
                 }
                 now = set.first().copied().unwrap_or(now);

@@ -11,7 +11,7 @@
 //! * [`memory`] says beforehand what a run takes
 //! * [`bench`] are the jobs by which its speed is judged
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod bench;
 mod error;
@@ -25,6 +25,7 @@ mod network;
 mod observer;
 mod outcome;
 mod packet;
+mod prefetch;
 mod routes;
 mod run;
 mod scenario;

@@ -32,14 +32,14 @@ struct Bin {
 
 impl QueueHistogram {
     /// Counts the time since the last call, during which the port's queue has only drained.
-    pub(crate) fn count_until(&mut self, now_ps: u64, port: &Port) {
+    pub(crate) fn count_until(&mut self, now_ps: u64, port: &Port, wire: &Wire) {
         let span_ps = now_ps.saturating_sub(self.counted_ps);
         let before_ps = port.backlog_ps(self.counted_ps);
         let drained_ps = before_ps.min(span_ps);
         self.empty_ps += span_ps - drained_ps;
         self.counted_ps = self.counted_ps.max(now_ps);
         if drained_ps > 0 {
-            self.climb(before_ps, &port.wire);
+            self.climb(before_ps, wire);
             self.drain(before_ps, before_ps - drained_ps);
         }
     }
@@ -88,9 +88,7 @@ fn upper_bytes(bin: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::port::{NO_POOL, PortRules, PortSetup};
     use super::*;
-    use crate::packet::{Flags, Packet};
 
     #[test]
     fn bins_grow_by_a_sixteenth_of_an_octave() {
@@ -105,21 +103,19 @@ mod tests {
     fn a_draining_queue_spends_equal_times_in_equal_bins() {
         // 10 Gb/s: a byte is 800 ps. 6144 bytes arrive at once and take 3 x 2048 x 800 ps.
         let wire = Wire::new(10_000_000_000, 0);
-        let setup = PortSetup { wire, limit_bytes: None, mark_bytes: None, pool: NO_POOL };
-        let mut port = Port::new(wire, &PortRules::new(&setup));
+        let mut port = Port::new(0);
         let mut histogram = QueueHistogram::default();
-        let packet = Packet::new(0, 0, 0, 6144, Flags::default());
         let bin_ps = 2048 * 800;
-        histogram.count_until(1_000, &port);
-        port.append(1_000, 3 * bin_ps, false, packet);
-        histogram.count_until(1_000 + 3 * bin_ps + 5_000, &port);
+        histogram.count_until(1_000, &port, &wire);
+        port.transmit(1_000, 3 * bin_ps, false, &wire);
+        histogram.count_until(1_000 + 3 * bin_ps + 5_000, &port, &wire);
         let rows: Vec<(u64, u64)> = histogram.rows().collect();
         assert_eq!(rows, [(0, 6_000), (2048, bin_ps), (4096, bin_ps), (6144, bin_ps)]);
         // Again, but looked at on the way down.
         let start_ps = histogram.counted_ps;
-        port.append(start_ps, 3 * bin_ps, false, packet);
+        port.transmit(start_ps, 3 * bin_ps, false, &wire);
         for part in 1..=7 {
-            histogram.count_until(start_ps + part * bin_ps / 2, &port);
+            histogram.count_until(start_ps + part * bin_ps / 2, &port, &wire);
         }
         let again: Vec<(u64, u64)> = histogram.rows().collect();
         assert_eq!(again, [(0, 6_000 + bin_ps / 2), (2048, 2 * bin_ps), (4096, 2 * bin_ps), (6144, 2 * bin_ps)]);

@@ -1,18 +1,19 @@
 //! Ports, buffers and the packets in them: everything that moves by itself once a packet has been sent.
 
-mod ahead;
 pub(crate) mod histogram;
 pub(crate) mod pool;
 pub(crate) mod port;
+mod ports;
 
-use crate::events::Events;
+use crate::events::{AHEAD, Events};
 use crate::heap::{Keys, NO_EVENT};
 use crate::packet::Packet;
 use crate::routes::{Hop, Routes};
 
 use histogram::QueueHistogram;
 use pool::{Arriving, Pool};
-use port::{Count, NO_POOL, Port, PortRules, PortSetup, Special};
+use port::{NO_POOL, PortRules, PortSetup, Special};
+use ports::Ports;
 
 /// Most ports of a network: what a hop can name.
 pub(crate) const PORTS_MAX: usize = Hop::PORTS_MAX;
@@ -49,11 +50,9 @@ pub(crate) struct Arrival {
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) now_ps: u64,
-    pub(crate) ports: Vec<Port>,
+    pub(crate) ports: Ports,
     /// One for each port.
     pub(crate) rules: Vec<PortRules>,
-    /// What reached the far end of each port's wire.
-    pub(crate) carried: Vec<Count>,
     pub(crate) pools: Vec<Pool>,
     pub(crate) routes: Routes,
     /// One for each port, where asked for, which is at few of them.
@@ -69,15 +68,14 @@ pub(crate) struct Network {
 impl Network {
     /// A network at rest; ties between packets are broken by chance from the seed.
     pub(crate) fn new(setups: impl ExactSizeIterator<Item = PortSetup>, pools: Vec<Pool>, seed: u64) -> Self {
-        let (mut rules, mut ports) = (Vec::with_capacity(setups.len()), Vec::with_capacity(setups.len()));
+        let (mut rules, mut ports) = (Vec::with_capacity(setups.len()), Ports::with_room(setups.len()));
         for setup in setups {
             let own = PortRules::new(&setup);
-            ports.push(Port::new(setup.wire, &own));
+            ports.add(setup.wire, &own);
             rules.push(own);
         }
         Self {
             now_ps: 0,
-            carried: vec![Count::default(); ports.len()],
             histograms: std::iter::repeat_with(|| None).take(ports.len()).collect(),
             keys: Keys::new(ports.len(), seed),
             ports,
@@ -97,22 +95,28 @@ impl Network {
         if key >= until_key {
             return None;
         }
-        let port_number = self.keys.port(key);
+        let number = self.keys.port(key);
         self.now_ps = self.epoch_ps + self.keys.time_ps(key);
-        let port = &mut self.ports[port_number as usize];
-        let (packet, next_ps) = port.take().expect("a port in the heap has a packet");
-        match next_ps {
-            Some(next_ps) => self.events.replace_top(self.keys.draw(next_ps, self.epoch_ps, port_number)),
+        let port = &mut self.ports[number];
+        let packet = port.packets.pop_front().expect("a port in the heap has a packet");
+        let (here, next) = self.routes.step(packet.route());
+        port.carried.add(u64::from(packet.ip_bytes()) + here.extra_bytes());
+        match port.packets.front() {
+            Some(behind) => self.events.replace_top(self.keys.draw(behind.at_ps, self.epoch_ps, number)),
             None => self.events.pop(),
         }
-        let (here, next) = self.routes.step(packet.route());
-        self.carried[port_number as usize].add(u64::from(packet.ip_bytes()) + here.extra_bytes());
-        Some(Arrival { packet, next, port: port_number })
+        Some(Arrival { packet, next, port: number })
     }
 
-    /// So many arrivals must pass at least before [`Self::look_ahead`] has something new.
-    pub(crate) fn until_look_ahead(&self) -> usize {
+    /// So many arrivals must pass at least before [`Self::ports_ahead`] has something new.
+    pub(crate) fn until_ahead(&self) -> usize {
         self.events.until_ahead()
+    }
+
+    /// The ports of arrivals that come some time after the next ones, if these are known and were not told of before.
+    pub(crate) fn ports_ahead(&mut self) -> Option<[u32; AHEAD]> {
+        let keys: &[u64; AHEAD] = self.events.ahead()?.try_into().ok()?;
+        Some(keys.map(|key| self.keys.port(key)))
     }
 
     /// The key that no arrival before `time_ps` reaches.
@@ -122,37 +126,43 @@ impl Network {
 
     /// Sends a packet on its next hop.
     #[inline(always)]
-    pub(crate) fn send(&mut self, hop: Hop, mut packet: Packet) -> Sent {
-        let number = hop.port() as usize;
+    pub(crate) fn send(&mut self, hop: Hop, packet: Packet) -> Sent {
         let wire_bytes = u64::from(packet.ip_bytes()) + hop.extra_bytes();
-        let port = &self.ports[number];
-        let transmission_ps = port.wire.transmission_ps(wire_bytes);
+        let (port, kind) = self.ports.with_kind(hop.port());
+        let transmission_ps = kind.wire.transmission_ps(wire_bytes);
         let backlog_ps = port.backlog_ps(self.now_ps);
-        if !port.is_calm(backlog_ps + transmission_ps) {
-            match self.examine(hop.port(), backlog_ps, transmission_ps, wire_bytes) {
-                Verdict::Pass => {}
-                Verdict::Mark => packet = packet.marked(),
-                Verdict::Drop(sent) => return sent,
-            }
-            if self.rules[number].special.has(Special::ABROAD) {
-                return self.send_abroad(hop, transmission_ps, packet);
-            }
+        if !kind.is_calm(backlog_ps + transmission_ps) {
+            return self.send_by_the_rules(hop, packet, backlog_ps, wire_bytes);
         }
-        if let Some(at_ps) = self.ports[number].append(self.now_ps, transmission_ps, hop.is_cut_through(), packet) {
+        let at_ps = port.transmit(self.now_ps, transmission_ps, hop.is_cut_through(), &kind.wire);
+        if port.put(packet.one_hop_on(at_ps)) {
             self.events.push(self.keys.draw(at_ps, self.epoch_ps, hop.port()));
         }
         Sent::Queued
     }
 
-    fn send_abroad(&mut self, hop: Hop, transmission_ps: u64, packet: Packet) -> Sent {
-        let at_ps = self.ports[hop.port() as usize].transmit(self.now_ps, transmission_ps, hop.is_cut_through());
-        self.abroad.push((hop.port(), packet.one_hop_on(at_ps)));
+    fn send_by_the_rules(&mut self, hop: Hop, mut packet: Packet, backlog_ps: u64, wire_bytes: u64) -> Sent {
+        let number = hop.port();
+        let transmission_ps = self.ports.wire(number).transmission_ps(wire_bytes);
+        match self.examine(number, backlog_ps, transmission_ps, wire_bytes) {
+            Verdict::Pass => {}
+            Verdict::Mark => packet = packet.marked(),
+            Verdict::Drop(sent) => return sent,
+        }
+        let (port, kind) = self.ports.with_kind(number);
+        let at_ps = port.transmit(self.now_ps, transmission_ps, hop.is_cut_through(), &kind.wire);
+        let packet = packet.one_hop_on(at_ps);
+        if self.rules[number as usize].special.has(Special::ABROAD) {
+            self.abroad.push((number, packet));
+        } else {
+            self.receive(number, packet);
+        }
         Sent::Queued
     }
 
-    /// A packet that was sent in another part of the network is on its way here.
+    /// A packet is on its way behind all others of a port; it may have been sent in another part of the network.
     pub(crate) fn receive(&mut self, port: u32, packet: Packet) {
-        if self.ports[port as usize].receive(packet) {
+        if self.ports[port].put(packet) {
             self.events.push(self.keys.draw(packet.at_ps, self.epoch_ps, port));
         }
     }
@@ -160,7 +170,7 @@ impl Network {
     /// From now on what a port sends is handed over, see [`Self::abroad`].
     pub(crate) fn set_abroad(&mut self, number: u32) {
         self.rules[number as usize].special.set(Special::ABROAD, true);
-        self.ports[number as usize].obey(&self.rules[number as usize]);
+        self.ports.obey(number, &self.rules[number as usize]);
     }
 
     /// When the next packet arrives; the end of time if none is under way.
@@ -175,7 +185,7 @@ impl Network {
     fn examine(&mut self, number: u32, backlog_ps: u64, transmission_ps: u64, wire_bytes: u64) -> Verdict {
         let place = number as usize;
         if let Some(histogram) = &mut self.histograms[place] {
-            histogram.count_until(self.now_ps, &self.ports[place]);
+            histogram.count_until(self.now_ps, &self.ports[number], self.ports.wire(number));
         }
         let rules = &mut self.rules[place];
         if rules.special.has(Special::DOWN) {
@@ -207,7 +217,7 @@ impl Network {
 
     /// Bytes that are queued at a port.
     pub(crate) fn backlog_bytes(&self, port: u32) -> u64 {
-        self.ports[port as usize].backlog_bytes(self.now_ps)
+        self.ports.backlog_bytes(port, self.now_ps)
     }
 
     /// When [`Self::start_epoch`] is due.
@@ -219,14 +229,14 @@ impl Network {
     pub(crate) fn set_down(&mut self, number: u32, down: bool, mut lost: impl FnMut(Packet)) {
         let place = number as usize;
         if let Some(histogram) = &mut self.histograms[place] {
-            histogram.count_until(self.now_ps, &self.ports[place]);
+            histogram.count_until(self.now_ps, &self.ports[number], self.ports.wire(number));
         }
         self.rules[place].special.set(Special::DOWN, down);
-        self.ports[place].obey(&self.rules[place]);
+        self.ports.obey(number, &self.rules[place]);
         if !down {
             return;
         }
-        let lost_packets = self.ports[place].clear(self.now_ps);
+        let lost_packets = self.ports.clear(number, self.now_ps);
         if lost_packets.is_empty() {
             return;
         }
@@ -242,15 +252,15 @@ impl Network {
     pub(crate) fn measure(&mut self, number: u32) {
         let place = number as usize;
         self.rules[place].special.set(Special::MEASURED, true);
-        self.ports[place].obey(&self.rules[place]);
+        self.ports.obey(number, &self.rules[place]);
         self.histograms[place] = Some(Box::default());
     }
 
     /// Counts the time up to now.
     pub(crate) fn finish_histograms(&mut self) {
-        for (histogram, port) in self.histograms.iter_mut().zip(&self.ports) {
+        for (number, histogram) in (0..).zip(&mut self.histograms) {
             if let Some(histogram) = histogram {
-                histogram.count_until(self.now_ps, port);
+                histogram.count_until(self.now_ps, &self.ports[number], self.ports.wire(number));
             }
         }
     }

@@ -4,7 +4,7 @@
 //! which every arrival adds, and sums the ports' queues only when the bound would refuse a packet. What it then decides is
 //! exact: the bound can only be too careful.
 
-use super::port::Port;
+use super::ports::Ports;
 
 /// Thousandths that make one.
 const MILLI: u128 = 1_000;
@@ -36,7 +36,7 @@ impl Pool {
 
     /// Takes room for a packet; whether there was any.
     #[inline]
-    pub(super) fn admit(&mut self, now_ps: u64, ports: &[Port], packet: Arriving) -> bool {
+    pub(super) fn admit(&mut self, now_ps: u64, ports: &Ports, packet: Arriving) -> bool {
         if !self.has_room(ports, &packet) {
             self.used_at_most = self.used_bytes(now_ps, ports);
             if !self.has_room(ports, &packet) {
@@ -48,8 +48,8 @@ impl Pool {
     }
 
     /// Exactly how much is queued, in bytes.
-    pub(super) fn used_bytes(&self, now_ps: u64, ports: &[Port]) -> u64 {
-        let queued = |port: &u32| ports[*port as usize].backlog_bytes(now_ps);
+    pub(super) fn used_bytes(&self, now_ps: u64, ports: &Ports) -> u64 {
+        let queued = |port: &u32| ports.backlog_bytes(*port, now_ps);
         self.ports.iter().map(queued).sum()
     }
 
@@ -59,12 +59,12 @@ impl Pool {
     }
 
     #[inline(always)]
-    fn has_room(&self, ports: &[Port], packet: &Arriving) -> bool {
+    fn has_room(&self, ports: &Ports, packet: &Arriving) -> bool {
         let Some(free) = self.size_bytes.checked_sub(self.used_at_most + packet.wire_bytes) else { return false };
         let Some(alpha_milli) = self.alpha_milli else { return true };
         // The threshold is compared with what the packet finds: free space and queue before it is put in.
         let free = free + packet.wire_bytes;
         let threshold_bytes = u64::try_from(u128::from(free) * u128::from(alpha_milli) / MILLI).unwrap_or(u64::MAX);
-        packet.backlog_ps < ports[packet.port as usize].wire.transmission_ps(threshold_bytes)
+        packet.backlog_ps < ports.wire(packet.port).transmission_ps(threshold_bytes)
     }
 }

@@ -57,7 +57,7 @@ impl Count {
 }
 
 /// How fast a wire is and how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Wire {
     /// Picoseconds per byte, with [`FRACTION`] bits of fraction.
     byte_ps: u64,
@@ -88,20 +88,43 @@ impl Wire {
     }
 }
 
-/// Queue and wire of one direction of one link: what every packet needs, in one line of the processor's cache.
+/// One direction of one link in motion: what every packet changes, in one line of the processor's cache.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Port {
     /// When the last queued packet has left, in picoseconds.
-    pub(super) busy_ps: u64,
-    /// As long as the queue ends within this time, in picoseconds, [`PortRules`] have nothing to say.
-    calm_ps: u64,
-    pub(crate) wire: Wire,
+    pub(crate) busy_ps: u64,
+    /// What reached the far end of the wire.
+    pub(crate) carried: Count,
     /// Packets in the queue and on the wire, in order.
-    pub(super) packets: VecDeque<Packet>,
+    pub(crate) packets: VecDeque<Packet>,
+    /// Place of what it has in common with others.
+    pub(super) kind: u32,
 }
 
 const _: () = assert!(size_of::<Port>() == 64);
+
+/// What many ports have in common, and what every packet asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(align(32))]
+pub(crate) struct Kind {
+    pub(crate) wire: Wire,
+    /// As long as the queue ends within this time, in picoseconds, [`PortRules`] have nothing to say.
+    calm_ps: u64,
+}
+
+impl Kind {
+    /// Of ports with this wire under these rules.
+    pub(super) fn new(wire: Wire, rules: &PortRules) -> Self {
+        Self { wire, calm_ps: rules.calm_ps() }
+    }
+
+    /// Whether a queue that ends at this time from now, in picoseconds, concerns nobody.
+    #[inline(always)]
+    pub(crate) fn is_calm(&self, end_ps: u64) -> bool {
+        end_ps <= self.calm_ps
+    }
+}
 
 /// What is looked at when a port's queue is long, shared or of interest.
 #[derive(Clone, Debug)]
@@ -159,20 +182,9 @@ pub(crate) struct PortSetup {
 }
 
 impl Port {
-    /// An empty queue under these rules.
-    pub(crate) fn new(wire: Wire, rules: &PortRules) -> Self {
-        Self { busy_ps: 0, calm_ps: rules.calm_ps(), wire, packets: VecDeque::new() }
-    }
-
-    /// Follows rules that have changed.
-    pub(crate) fn obey(&mut self, rules: &PortRules) {
-        self.calm_ps = rules.calm_ps();
-    }
-
-    /// Whether a queue that ends at this time from now, in picoseconds, concerns nobody.
-    #[inline(always)]
-    pub(crate) fn is_calm(&self, end_ps: u64) -> bool {
-        end_ps <= self.calm_ps
+    /// An empty queue.
+    pub(super) fn new(kind: u32) -> Self {
+        Self { busy_ps: 0, carried: Count::default(), packets: VecDeque::new(), kind }
     }
 
     /// How long the queue takes to drain, in picoseconds.
@@ -181,60 +193,24 @@ impl Port {
         self.busy_ps.saturating_sub(now_ps)
     }
 
-    /// Bytes that are queued and not sent yet, rounded up; part of a packet counts as that part.
-    pub(crate) fn backlog_bytes(&self, now_ps: u64) -> u64 {
-        self.wire.bytes_in(self.backlog_ps(now_ps))
-    }
-
-    /// Puts a packet at the end of the queue. Returns when it arrives at the far end if nothing is in front of it.
+    /// Puts a packet, with the time of its arrival, behind those on their way. Whether it is the only one.
     #[inline(always)]
-    pub(crate) fn append(
-        &mut self,
-        now_ps: u64,
-        transmission_ps: u64,
-        cut_through: bool,
-        packet: Packet,
-    ) -> Option<u64> {
-        let at_ps = self.transmit(now_ps, transmission_ps, cut_through);
-        self.packets.push_back(packet.one_hop_on(at_ps));
-        (self.packets.len() == 1).then_some(at_ps)
-    }
-
-    /// Takes the time of a packet on the wire. Returns when the far end can act on it.
-    #[inline(always)]
-    pub(crate) fn transmit(&mut self, now_ps: u64, transmission_ps: u64, cut_through: bool) -> u64 {
-        let start_ps = self.busy_ps.max(now_ps);
-        self.busy_ps = start_ps + transmission_ps;
-        let seen_ps = if cut_through {
-            start_ps + transmission_ps.min(self.wire.transmission_ps(CUT_THROUGH_BYTES))
-        } else {
-            self.busy_ps
-        };
-        seen_ps + self.wire.propagation_ps
-    }
-
-    /// Puts a packet behind those on their way that was sent in another part of the network. Whether it is the first.
-    pub(crate) fn receive(&mut self, packet: Packet) -> bool {
+    pub(super) fn put(&mut self, packet: Packet) -> bool {
         self.packets.push_back(packet);
         self.packets.len() == 1
     }
 
-    /// Takes the packet that has arrived at the far end, and says when the next one will.
+    /// Takes the time of a packet on the wire. Returns when the far end can act on it.
     #[inline(always)]
-    pub(crate) fn take(&mut self) -> Option<(Packet, Option<u64>)> {
-        let packet = self.packets.pop_front()?;
-        Some((packet, self.packets.front().map(|next| next.at_ps)))
-    }
-
-    /// Everything that is queued or on the wire; none of it is left here.
-    pub(crate) fn clear(&mut self, now_ps: u64) -> VecDeque<Packet> {
-        self.busy_ps = self.busy_ps.min(now_ps);
-        std::mem::take(&mut self.packets)
-    }
-
-    /// Packets queued or on the wire.
-    pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Packet> {
-        self.packets.iter()
+    pub(super) fn transmit(&mut self, now_ps: u64, transmission_ps: u64, cut_through: bool, wire: &Wire) -> u64 {
+        let start_ps = self.busy_ps.max(now_ps);
+        self.busy_ps = start_ps + transmission_ps;
+        let seen_ps = if cut_through {
+            start_ps + transmission_ps.min(wire.transmission_ps(CUT_THROUGH_BYTES))
+        } else {
+            self.busy_ps
+        };
+        seen_ps + wire.propagation_ps
     }
 }
 
@@ -268,16 +244,19 @@ mod tests {
 
     #[test]
     fn departures_follow_one_another() {
-        let mut port = Port::new(wire(10_000_000_000), &rules());
-        let packet = Packet::new(0, 0, 0, 1500, Flags::default());
-        assert_eq!(port.append(0, 1_200_000, false, packet), Some(2_200_000));
-        assert_eq!(port.append(0, 1_200_000, false, packet), None, "the first one's event covers it");
-        assert_eq!(port.backlog_bytes(0), 3_000);
-        assert_eq!(port.backlog_bytes(1_200_000), 1_500);
-        assert_eq!(port.take().map(|(first, next)| (first.at_ps, next)), Some((2_200_000, Some(3_400_000))));
-        assert_eq!(port.backlog_bytes(9_000_000), 0, "a queue is never negative");
-        assert_eq!(port.append(9_000_000, 1_200_000, true, packet), None);
-        assert_eq!(port.take().map(|(_, next)| next), Some(Some(9_000_000 + 51_200 + 1_000_000)), "64 B at 800 ps");
+        let (mut port, wire) = (Port::new(0), wire(10_000_000_000));
+        let mut append = |now_ps, cut_through| {
+            let at_ps = port.transmit(now_ps, 1_200_000, cut_through, &wire);
+            (port.put(Packet::new(0, 0, 0, 1500, Flags::default()).one_hop_on(at_ps)), at_ps, port.busy_ps)
+        };
+        assert_eq!(append(0, false), (true, 2_200_000, 1_200_000));
+        assert_eq!(append(0, false), (false, 3_400_000, 2_400_000), "it is not the only one");
+        assert_eq!(append(9_000_000, true), (false, 9_000_000 + 51_200 + 1_000_000, 10_200_000), "64 B at 800 ps");
+        assert_eq!([9_000_000, 10_200_000, 99_000_000].map(|now_ps| port.backlog_ps(now_ps)), [1_200_000, 0, 0]);
+        assert_eq!(
+            port.packets.iter().map(|packet| packet.at_ps).collect::<Vec<_>>(),
+            [2_200_000, 3_400_000, 10_051_200]
+        );
     }
 
     #[test]

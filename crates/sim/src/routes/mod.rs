@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::hash::scramble;
+use crate::prefetch::prefetch;
 
 pub use outer::Header;
 pub(crate) use outer::{Stage, outer_bytes};
@@ -101,6 +102,12 @@ impl Routes {
         let place = place as usize;
         let next = self.hops[place];
         (Hop(self.hops[place - 1]), (next != END).then_some(Hop(next)))
+    }
+
+    /// Fetches the hop at a place ahead of its use.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, place: u32) {
+        prefetch(&self.hops[place as usize]);
     }
 
     fn is_at(&self, place: u32, hops: &[Hop]) -> bool {

@@ -21,7 +21,8 @@ impl Part<'_> {
 
     /// Packets on their way, with the ports that they have left.
     fn in_flight(&self) -> impl Iterator<Item = &Packet> {
-        self.network.ports.iter().flat_map(|port| port.in_flight())
+        let ports = &self.network.ports;
+        (0..ports.len() as u32).flat_map(|port| ports.in_flight(port))
     }
 
     fn check_long_acks(&self) -> Result<(), SimError> {
@@ -37,7 +38,7 @@ impl Part<'_> {
     fn held_bytes(&self, port: u32) -> u64 {
         let routes = &self.network.routes;
         let bytes = |packet: &Packet| u64::from(packet.ip_bytes()) + routes.step(packet.route()).0.extra_bytes();
-        self.network.ports[port as usize].in_flight().map(bytes).sum()
+        self.network.ports.in_flight(port).map(bytes).sum()
     }
 
     pub(super) fn mistake(&self, what: String) -> SimError {
@@ -51,7 +52,7 @@ type End = (u32, bool, u32);
 impl Simulation<'_> {
     /// Packets that have reached the end of a link, so far.
     pub(super) fn packet_hops(&self) -> u64 {
-        self.parts.iter().flat_map(|part| &part.network.carried).map(|count| count.packets).sum()
+        self.parts.iter().flat_map(|part| part.network.ports.iter()).map(|port| port.carried.packets).sum()
     }
 
     /// Packets and bytes balance, for the network and for every flow; queues hold no more than is in them.

@@ -53,7 +53,7 @@ impl Part<'_> {
         if self.whose(&arrival.packet).is_stream {
             return;
         }
-        let time_ps = self.network.now_ps - self.network.ports[arrival.port as usize].wire.propagation_ps;
+        let time_ps = self.network.now_ps - self.network.ports.wire(arrival.port).propagation_ps;
         if let Ok(frame) = self.frame(arrival) {
             self.shown.push(Shown::Packet(time_ps, frame));
         }

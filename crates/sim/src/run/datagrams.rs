@@ -132,7 +132,7 @@ impl Part<'_> {
         let ip_bytes = stream.flow.payload_bytes + DATAGRAM_HEADER_BYTES;
         let allowed = stream.bucket.as_mut().is_none_or(|bucket| bucket.allows(now_ps, ip_bytes + FRAME_HEADER_BYTES));
         let host = &self.hosts[stream.flow.spec.from as usize];
-        let is_sent = allowed && host.has_room(&self.network.ports[host.nic as usize], now_ps);
+        let is_sent = allowed && host.has_room(&self.network.ports[host.nic], now_ps);
         let (place, datagram) = (stream.place, stream.next);
         stream.outcome.sent += u64::from(is_sent);
         stream.next = datagram.wrapping_add(1);

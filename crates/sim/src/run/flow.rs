@@ -89,6 +89,7 @@ impl PacketCounts {
 
 /// What sends data.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct SenderEnd {
     pub(super) sender: Sender,
     pub(super) who: Identity,
@@ -108,6 +109,7 @@ pub(super) struct SenderEnd {
 
 /// What data is sent to.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct ReceiverEnd {
     pub(super) receiver: Receiver,
     pub(super) who: Identity,
@@ -152,26 +154,12 @@ impl SenderEnd {
     pub(super) fn is_gone(&self) -> bool {
         self.phase == Phase::Ended && !self.waiting && self.packets.has_all()
     }
-
-    /// Reads what an arrival needs of it.
-    #[inline]
-    pub(super) fn read(&self) -> u64 {
-        let sender =
-            u64::from(self.sender.cwnd()) ^ self.sender.deadline().unwrap_or(0) ^ self.sender.srtt().unwrap_or(0);
-        sender ^ u64::from(self.packets.arrived)
-    }
 }
 
 impl ReceiverEnd {
     /// Payload that the application got.
     pub(super) fn delivered_bytes(&self, sizes: &PacketSizes) -> u64 {
         self.who.payload_bytes(self.receiver.delivered(), sizes)
-    }
-
-    /// Reads what an arrival needs of it.
-    #[inline]
-    pub(super) fn read(&self) -> u64 {
-        u64::from(self.receiver.delivered() ^ self.packets.arrived)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::network::port::{Port, Wire};
 
 /// One server.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Host {
     pub(super) node: NodeId,
     /// The port that its packets leave through.
@@ -54,7 +55,7 @@ impl Part<'_> {
         while !self.senders[place as usize].waiting {
             let number = self.senders[place as usize].who.from;
             let host = &self.hosts[number as usize];
-            let has_room = host.has_room(&self.network.ports[host.nic as usize], self.network.now_ps);
+            let has_room = host.has_room(&self.network.ports[host.nic], self.network.now_ps);
             if !has_room || !host.waiting.is_empty() {
                 self.wait(place, number);
                 break;
@@ -76,7 +77,7 @@ impl Part<'_> {
         let host = &mut self.hosts[number as usize];
         if !host.armed {
             host.armed = true;
-            let at_ps = host.refill_at_ps(&self.network.ports[host.nic as usize], self.network.now_ps);
+            let at_ps = host.refill_at_ps(&self.network.ports[host.nic], self.network.now_ps);
             self.arm(at_ps, Timer::Host(number));
         }
     }
@@ -86,7 +87,7 @@ impl Part<'_> {
         self.hosts[number as usize].armed = false;
         loop {
             let host = &mut self.hosts[number as usize];
-            if !host.has_room(&self.network.ports[host.nic as usize], self.network.now_ps) {
+            if !host.has_room(&self.network.ports[host.nic], self.network.now_ps) {
                 break;
             }
             let Some(place) = host.waiting.pop_front() else { return };

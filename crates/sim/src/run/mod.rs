@@ -9,6 +9,7 @@
 //! * [`accounts`] checks that nothing was made or lost on the way; [`trace`], [`capture`] tell people about it
 
 mod accounts;
+mod ahead;
 mod capture;
 mod connection;
 mod cut;

@@ -6,10 +6,11 @@ use weft_scenario::engine::CongestionControl;
 use weft_scenario::units::Nanos;
 
 use super::SoFar;
+use super::ahead::{Ahead, Places};
 use super::capture::Capture;
 use super::cut::Cut;
 use super::datagrams::Datagrams;
-use super::flow::{Direction, LongAcks, NO_ROUTE, ReceiverEnd, SenderEnd};
+use super::flow::{Direction, LongAcks, ReceiverEnd, SenderEnd};
 use super::follow::Followed;
 use super::host::Host;
 use super::mix::Mix;
@@ -19,11 +20,11 @@ use super::spread::Spreader;
 use super::timers::{Due, Timer, Timers};
 use super::trace::Shown;
 use crate::error::SimError;
-use crate::events::AHEAD;
 use crate::job::{Flow, Job};
 use crate::network::{Arrival, Network, Sent};
 use crate::outcome::{FlowOutcome, Totals};
 use crate::packet::{Flags, Packet};
+use crate::prefetch::prefetch;
 use crate::routes::Hop;
 use crate::routes::walk::Router;
 use crate::time::ps;
@@ -75,6 +76,7 @@ pub(super) struct Part<'a> {
     /// What the observer is to be told.
     pub(super) shown: Vec<Shown>,
     pub(super) post: Post,
+    ahead: Ahead,
     /// Arrivals up to the last pause, from there to the next one, and how many of them are still to come.
     pub(super) hops: u64,
     pause_after: u32,
@@ -118,6 +120,7 @@ impl<'a> Part<'a> {
             followed: Followed::of(listed.len() as u32),
             shown: Vec::new(),
             post: Post::new(cut.parts()),
+            ahead: Ahead::default(),
             hops: 0,
             pause_after: HOPS_PER_PAUSE,
             hops_to_pause: HOPS_PER_PAUSE,
@@ -196,7 +199,7 @@ impl<'a> Part<'a> {
                 self.hops += u64::from(self.pause_after);
                 pause(self)?;
                 self.look_ahead();
-                let hops = u32::try_from(self.network.until_look_ahead()).unwrap_or(u32::MAX);
+                let hops = u32::try_from(self.network.until_ahead()).unwrap_or(u32::MAX);
                 self.pause_after = hops.min(HOPS_PER_PAUSE);
                 self.hops_to_pause = self.pause_after;
             }
@@ -204,35 +207,11 @@ impl<'a> Part<'a> {
         Ok(())
     }
 
-    /// Reads what the next arrivals need, see [`Network::look_ahead`].
-    #[inline(never)]
+    /// Reads what the next arrivals need.
     fn look_ahead(&mut self) {
-        let coming = self.network.look_ahead();
-        let mut read = 0;
-        let mut hops = [None; AHEAD];
-        for (hop, coming) in hops.iter_mut().zip(coming) {
-            let Some(coming) = coming else { continue };
-            let place = coming.flow as usize;
-            let (route, host) = if coming.is_ack {
-                let end = &self.senders[place];
-                read ^= end.read();
-                (end.route, end.who.from)
-            } else {
-                let end = &self.receivers[place];
-                read ^= end.read();
-                (end.route, end.who.to)
-            };
-            *hop = Some((route, host)).filter(|_| route != NO_ROUTE);
-        }
-        let ports = hops.map(|hop| {
-            let (route, host) = hop?;
-            read ^= u64::from(self.hosts[host as usize].nic);
-            Some(self.network.routes.hop(route).port())
-        });
-        for port in ports.into_iter().flatten() {
-            read ^= self.network.read_queue(port);
-        }
-        std::hint::black_box(read);
+        let ports = self.network.ports_ahead();
+        let Self { network, senders, receivers, hosts, .. } = self;
+        self.ahead.lead(ports, &Places { network, senders, receivers, hosts });
     }
 
     #[inline(always)]
@@ -242,8 +221,14 @@ impl<'a> Part<'a> {
         }
         match arrival.next {
             Some(hop) => self.forward(hop, arrival.packet),
-            None if arrival.packet.flags().has(Flags::ACK) => self.acknowledged(arrival.packet),
-            None => self.received(arrival.packet),
+            None if arrival.packet.flags().has(Flags::ACK) => {
+                prefetch(&self.senders[arrival.packet.flow() as usize]);
+                self.acknowledged(arrival.packet);
+            }
+            None => {
+                prefetch(&self.receivers[arrival.packet.flow() as usize]);
+                self.received(arrival.packet);
+            }
         }
     }
 

@@ -33,8 +33,8 @@ pub(super) fn network(job: &Job) -> Result<Network, SimError> {
     let setups = (0..2 * links).map(|port| port_setup(job, port as u32, &pool_of));
     let mut network = Network::new(setups, pools(job), job.settings.seed);
     let packet_bytes = longest_on_wire_bytes(job);
-    for (number, port) in (0..).zip(&network.ports) {
-        check_speed(job, number, packet_bytes, &port.wire, network.hop_max_ps())?;
+    for number in 0..network.ports.len() as u32 {
+        check_speed(job, number, packet_bytes, network.ports.wire(number), network.hop_max_ps())?;
     }
     for link in (0..links as u32).map(LinkId) {
         if job.watch.queue_classes.contains(&fabric.link_class(link)) {
@@ -71,7 +71,7 @@ pub(super) fn hosts(job: &Job, network: &Network) -> Vec<Host> {
             HostQueue::BackPressure { limit } => Some(limit.0),
             HostQueue::DropTail { .. } => None,
         };
-        Some(Host::new(server, nic, limit, &network.ports[nic as usize].wire, packet_bytes))
+        Some(Host::new(server, nic, limit, network.ports.wire(nic), packet_bytes))
     };
     job.fabric.servers().filter_map(host).collect()
 }

@@ -6,6 +6,7 @@ use super::config::Config;
 use super::cubic::Cubic;
 use super::dctcp::Dctcp;
 use super::window::Window;
+use crate::prefetch::prefetch;
 
 /// A congestion control with its state.
 #[derive(Debug)]
@@ -39,6 +40,16 @@ impl Control {
             CongestionControl::Reno => Self::Reno,
             CongestionControl::Cubic => Self::Cubic(Box::new(Cubic::new(config.hystart))),
             CongestionControl::Dctcp => Self::Dctcp(Box::default()),
+        }
+    }
+
+    /// Fetches what it keeps ahead of its use.
+    #[inline(always)]
+    pub(super) fn prefetch(&self) {
+        match self {
+            Self::Reno => (),
+            Self::Cubic(cubic) => prefetch(&**cubic),
+            Self::Dctcp(dctcp) => prefetch(&**dctcp),
         }
     }
 

@@ -3,6 +3,8 @@
 //! A segment's word is when it was last sent and four marks. The words form a ring indexed by sequence number, so that
 //! sending and acknowledging in order touch memory one word after the other and never allocate once the ring is grown.
 
+use crate::prefetch::prefetch;
+
 /// What is known about one segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segment(u64);
@@ -110,6 +112,13 @@ impl Scoreboard {
     #[inline]
     pub(super) fn get(&self, seq: u32) -> Segment {
         self.ring[seq as usize & (self.ring.len() - 1)]
+    }
+
+    /// Fetches the oldest and the next segment ahead of their use.
+    #[inline(always)]
+    pub(super) fn prefetch(&self) {
+        let places = [self.una, self.next].map(|seq| seq as usize & self.ring.len().saturating_sub(1));
+        places.into_iter().filter_map(|place| self.ring.get(place)).for_each(prefetch);
     }
 
     /// Notes that the next segment is sent now, and returns its number.

@@ -181,6 +181,13 @@ impl Sender {
         self.board.una() == self.end && self.connection == Connection::Open
     }
 
+    /// Fetches what the next acknowledgement needs ahead of its use.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        self.board.prefetch();
+        self.control.prefetch();
+    }
+
     /// Segments that are cumulatively acknowledged.
     pub fn acknowledged(&self) -> u32 {
         self.board.una()
