@@ -24,8 +24,8 @@ enum Coming {
     Data(u32),
     /// It is an acknowledgement for this sender.
     Ack(u32),
-    /// This host may answer.
-    At(u32),
+    /// It may be answered by this route.
+    Answer(u32),
 }
 
 /// Arrivals by the number of their steps.
@@ -110,30 +110,30 @@ impl Places<'_> {
         }
     }
 
-    /// The host that it is for, and the route of its answer.
+    /// The route of an answer; of an acknowledgement the host, which may have no room for it.
     #[inline(always)]
     fn beyond(&self, coming: &mut Coming) {
-        let (route, host) = match *coming {
+        let route = match *coming {
             Coming::Ack(place) => {
                 let end = &self.senders[place as usize];
                 end.sender.prefetch();
-                (end.route, end.who.from)
+                prefetch(&self.hosts[end.who.from as usize]);
+                end.route
             }
-            Coming::Data(place) => (self.receivers[place as usize].route, self.receivers[place as usize].who.to),
+            Coming::Data(place) => self.receivers[place as usize].route,
             _ => return,
         };
-        prefetch(&self.hosts[host as usize]);
-        if route != NO_ROUTE {
+        *coming = if route == NO_ROUTE { Coming::Nothing } else { Coming::Answer(route) };
+        if let Coming::Answer(route) = *coming {
             self.network.routes.prefetch(route);
         }
-        *coming = Coming::At(host);
     }
 
     /// The port of its network card.
     #[inline(always)]
     fn card(&self, coming: &mut Coming) {
-        let Coming::At(host) = *coming else { return };
-        let nic = self.hosts[host as usize].nic;
+        let Coming::Answer(route) = *coming else { return };
+        let nic = self.network.routes.hop(route).port();
         prefetch(&self.network.ports[nic]);
         *coming = Coming::On(nic);
     }
