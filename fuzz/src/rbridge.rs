@@ -97,6 +97,7 @@ impl Life {
             root_priority: 0x8000,
             vlans: [7].into_iter().collect::<VlanSet>(),
             trees_max: 2,
+            trees_used: 2,
             keys,
             timing: Timing { echo_ns: ECHO_NS, ..Timing::default() },
             bounds: BOUNDS,

@@ -94,15 +94,16 @@ impl<'a> Campus<'a> {
         }
     }
 
-    /// The tree that we have announced to bring frames onto.
-    pub(super) fn announced_tree(&self) -> Option<u16> {
-        self.digests[self.me].iter().find_map(|digest| digest.tree_used)
+    /// The trees that we have announced to bring frames onto.
+    pub(super) fn announced_trees(&self) -> impl Iterator<Item = u16> + '_ {
+        self.digests[self.me].iter().flat_map(|digest| &digest.trees_used).copied()
     }
 
-    /// Of several trees the one whose root is least cost from us, of equals the first (RFC 6325 section 4.5).
-    pub(super) fn nearest_tree(&self, trees: &[TreeRoot]) -> Option<u16> {
-        let nearest = trees.iter().min_by_key(|tree| (self.from_me.to(tree.node), tree.number));
-        nearest.map(|tree| tree.nickname)
+    /// Of several trees so many whose roots are least cost from us, of equals the first (RFC 6325 section 4.5).
+    pub(super) fn nearest_trees(&self, trees: &[TreeRoot], count: u16) -> BTreeSet<u16> {
+        let mut nearest: Vec<&TreeRoot> = trees.iter().collect();
+        nearest.sort_by_key(|tree| (self.from_me.to(tree.node), tree.number));
+        nearest.into_iter().take(count.max(1).into()).map(|tree| tree.nickname).collect()
     }
 
     /// The trees, at most `most` of them (RFC 6325 section 4.5 as corrected by RFC 7780 section 3).

@@ -29,6 +29,8 @@ pub struct Config {
     pub vlans: VlanSet,
     /// Most distribution trees that it computes, at least 1; it also asks for so many when it is the first root.
     pub trees_max: u16,
+    /// Trees that it brings its frames onto, at least 1: those whose roots are nearest, as far as there are so many.
+    pub trees_used: u16,
     /// Keys that all RBridges of the campus share; without them everybody on a link is believed.
     pub keys: Option<KeyChain>,
     /// When things happen.

@@ -34,8 +34,8 @@ pub(super) struct Digest {
     pub(super) trees: Option<Trees>,
     /// Roots that the originator asks for.
     pub(super) roots: Vec<TreeList>,
-    /// The first tree that it says it brings frames onto.
-    pub(super) tree_used: Option<u16>,
+    /// Trees that it says it brings frames onto.
+    pub(super) trees_used: Vec<u16>,
     /// VLANs that it is interested in.
     pub(super) vlans: Vec<Range>,
     /// IP multicast groups that it listens to.
@@ -76,7 +76,7 @@ impl Digest {
             }
             CapabilitySub::Trees { compute, max, .. } => self.trees = Some(Trees { compute, max }),
             CapabilitySub::TreeRoots(list) => self.roots.push(list),
-            CapabilitySub::TreesUsed(list) => self.tree_used = self.tree_used.or(list.roots.first().copied()),
+            CapabilitySub::TreesUsed(list) => self.trees_used.extend(list.roots),
             CapabilitySub::InterestedVlans(interest) => {
                 let InterestedVlans { start_vlan, end_vlan, all_ipv4_groups, all_ipv6_groups, .. } = interest;
                 let all_groups = (all_ipv4_groups, all_ipv6_groups);

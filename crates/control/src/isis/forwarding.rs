@@ -34,8 +34,8 @@ pub struct Forwarding {
     pub costs: BTreeMap<u16, u64>,
     /// Trees by the nickname of their root.
     pub trees: BTreeMap<u16, TreeState>,
-    /// The tree of frames that we bring in: that whose root is least cost from us, as soon as our LSP has announced it.
-    pub own_tree: Option<u16>,
+    /// The trees of frames that we bring in, by their roots: those of least cost from us, as soon as our LSP has announced them.
+    pub own_trees: BTreeSet<u16>,
 }
 
 /// One distribution tree from where we are.
@@ -55,9 +55,11 @@ impl Forwarding {
     pub(super) fn compute(campus: &Campus<'_>, links: &[Link], roots: &[TreeRoot]) -> Self {
         let trees: BTreeMap<u16, TreeState> =
             roots.iter().map(|root| (root.nickname, tree(campus, links, *root))).collect();
-        let announced = campus.announced_tree().filter(|root| trees.contains_key(root));
-        let own_tree = announced.or_else(|| campus.nearest_tree(roots));
-        let mut forwarding = Self { trees, own_tree, ..Self::default() };
+        let mut own_trees: BTreeSet<u16> = campus.announced_trees().filter(|root| trees.contains_key(root)).collect();
+        if own_trees.is_empty() {
+            own_trees = campus.nearest_trees(roots, 1);
+        }
+        let mut forwarding = Self { trees, own_trees, ..Self::default() };
         forwarding.set_routes(campus, links);
         forwarding
     }

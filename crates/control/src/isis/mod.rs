@@ -396,13 +396,14 @@ impl RBridge {
         let campus = self.campus(&links);
         let roots = campus.trees(self.config.trees_max);
         let forwarding = Forwarding::compute(&campus, &links, &roots);
-        let nearest = campus.nearest_tree(&roots).filter(|_| roots.len() > 1);
+        let mut nearest = campus.nearest_trees(&roots, self.config.trees_used);
+        nearest.retain(|_| roots.len() > 1);
         let rival = self.rival(&campus);
         if self.forwarding != forwarding {
             self.forwarding = forwarding;
             outputs.push(Output::ForwardingChanged);
         }
-        self.announce_tree(now_ns, nearest);
+        self.announce_trees(now_ns, nearest);
         self.check_nickname(now_ns, rival, outputs);
         (0..self.ports.len()).for_each(|index| self.appoint_anew(now_ns, index, outputs));
     }

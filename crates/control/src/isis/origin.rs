@@ -38,8 +38,8 @@ pub(super) struct Origin {
     /// Fragments whose numbers have run out, and until when they stay silent so that every copy is forgotten.
     silent: BTreeMap<LspId, u64>,
     flags: LspFlags,
-    /// The tree that frames are to be brought onto; `None` where there is no choice.
-    tree: Option<u16>,
+    /// The trees that frames are to be brought onto; none where there is no choice.
+    trees: BTreeSet<u16>,
     pub(super) due_ns: Option<u64>,
     last_ns: Option<u64>,
     /// When all that was issued were issued if it had come once in each interval.
@@ -65,7 +65,7 @@ impl Origin {
             seen: BTreeMap::new(),
             silent: BTreeMap::new(),
             flags: LspFlags::LEVEL_1,
-            tree: None,
+            trees: BTreeSet::new(),
             due_ns: None,
             last_ns: None,
             paced_ns: 0,
@@ -119,9 +119,10 @@ impl RBridge {
         self.describe_soon(now_ns);
     }
 
-    /// Others shall know which tree our frames come by, before any does (RFC 6325 section 4.5.2).
-    pub(super) fn announce_tree(&mut self, now_ns: u64, root: Option<u16>) {
-        if std::mem::replace(&mut self.origin.tree, root) != root {
+    /// Others shall know which trees our frames come by, before any does (RFC 6325 section 4.5.2).
+    pub(super) fn announce_trees(&mut self, now_ns: u64, roots: BTreeSet<u16>) {
+        if self.origin.trees != roots {
+            self.origin.trees = roots;
             self.describe_soon(now_ns);
         }
     }
@@ -177,12 +178,13 @@ impl RBridge {
         }
     }
 
-    /// A tree is used as soon as it was announced.
+    /// Trees are used as soon as they were announced.
     pub(super) fn describe_and_follow(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
         self.describe(now_ns);
-        let announced = self.origin.tree.filter(|root| self.forwarding.trees.contains_key(root));
-        if announced.is_some() && self.forwarding.own_tree != announced {
-            self.forwarding.own_tree = announced;
+        let mut announced = self.origin.trees.clone();
+        announced.retain(|root| self.forwarding.trees.contains_key(root));
+        if !announced.is_empty() && self.forwarding.own_trees != announced {
+            self.forwarding.own_trees = announced;
             outputs.push(Output::ForwardingChanged);
         }
     }
@@ -323,8 +325,11 @@ impl RBridge {
             let (priority, root_priority) = (self.nickname.priority, config.root_priority);
             subs.push(CapabilitySub::Nicknames(vec![NicknameRecord { priority, root_priority, nickname }]));
         }
-        subs.push(CapabilitySub::Trees { compute: trees, max: trees, use_count: 1 });
-        subs.extend(self.origin.tree.map(|root| CapabilitySub::TreesUsed(TreeList { start: 1, roots: vec![root] })));
+        subs.push(CapabilitySub::Trees { compute: trees, max: trees, use_count: config.trees_used.max(1) });
+        if !self.origin.trees.is_empty() {
+            let roots = self.origin.trees.iter().copied().collect();
+            subs.push(CapabilitySub::TreesUsed(TreeList { start: 1, roots }));
+        }
         vec![
             Tlv::Areas(vec![AREA.to_vec()]),
             Tlv::Protocols(vec![NLPID_TRILL]),

@@ -76,6 +76,7 @@ pub(crate) fn settle_roots(net: &mut Net, node: usize, rng: &mut Pcg64Mcg) {
     let state = &mut net.nodes[node];
     state.root_priority = [0, 0x8000, 0x8000, 0x9000][rng.random_range(0..4)];
     state.trees_max = trees + rng.random_range(0..2);
+    state.trees_used = 1 + (node % 3) as u16;
     state.wish = [Wish::Any, Wish::Any, Wish::Last(wanted), Wish::Configured(wanted)][rng.random_range(0..4)];
 }
 

@@ -92,6 +92,7 @@ impl Case {
             root_priority: 0x8000,
             vlans: VlanSet::default(),
             trees_max,
+            trees_used: 1,
             keys: None,
             // Periodic Hellos would hide what a step does.
             timing: Timing { hello_ns: 100_000 * NS_PER_S, ..Timing::default() },

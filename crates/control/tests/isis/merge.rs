@@ -16,7 +16,7 @@ use super::net::Net;
 use super::oracle::Oracle;
 use super::shared::{domains, no_two_carry};
 use super::topology::Topology;
-use super::traffic::{Egress, Journey};
+use super::traffic::{Egress, Journey, own_tree};
 
 /// Those that run usually.
 const SEEDS: std::ops::Range<u64> = 0..120;
@@ -78,8 +78,8 @@ fn with_traffic(net: &mut Net, rng: &mut Pcg64Mcg, time_ns: u64) {
     let until_ns = net.now_ns + time_ns;
     while net.now_ns < until_ns {
         let node = rng.random_range(0..net.nodes.len());
-        let plane = &net.nodes[node].data_plane;
-        let (root, egresses) = (plane.own_tree, plane.routes.keys().copied().collect::<Vec<u16>>());
+        let root = own_tree(&net.nodes[node], net.traffic.journeys.len());
+        let egresses: Vec<u16> = net.nodes[node].data_plane.routes.keys().copied().collect();
         if !egresses.is_empty() {
             net.come_in(node, Egress::One(egresses[rng.random_range(0..egresses.len())]));
         }

@@ -31,6 +31,7 @@ pub(crate) struct Node {
     pub(crate) root_priority: u16,
     /// How many trees it can compute, and asks for.
     pub(crate) trees_max: u16,
+    pub(crate) trees_used: u16,
     /// The nickname that it wants when it remembers none.
     pub(crate) wish: Wish,
     pub(crate) overloaded: bool,
@@ -223,6 +224,7 @@ impl Net {
             system: system(number),
             root_priority: 0x8000,
             trees_max: 1,
+            trees_used: 1,
             wish: Wish::Any,
             vlans: VlanSet::default(),
             listeners: Listeners::to_all(),
@@ -290,6 +292,7 @@ impl Net {
             root_priority: state.root_priority,
             vlans: state.vlans.clone(),
             trees_max: state.trees_max,
+            trees_used: state.trees_used,
             keys: state.keys.clone(),
             timing: self.timing,
             bounds: Bounds::default(),

@@ -148,13 +148,16 @@ impl<'a> Oracle<'a> {
         if holds.trees != trees {
             return Err(format!("trees are {:x?}, should be {trees:x?}", holds.trees));
         }
-        // Of several trees the one whose root is nearest, and others know.
-        let roots = self.roots(me).into_iter().zip(1_u16..);
-        let nearest = roots.clone().min_by_key(|(root, number)| (self.far[me][*root], *number));
-        let own = nearest.and_then(|(root, _)| self.nickname(root));
-        let told = own.filter(|_| roots.count() > 1);
-        if (holds.own_tree, announced_tree(node.bridge.as_ref().expect("it runs"))) != (own, told) {
-            return Err(format!("its own tree is {:x?}, should be {own:x?}", holds.own_tree));
+        // Of several trees those whose roots are nearest, and others know.
+        let roots = self.roots(me);
+        let is_choice = roots.len() > 1;
+        let mut nearest: Vec<(u64, usize)> = roots.iter().map(|root| self.far[me][*root]).zip(0..).collect();
+        nearest.sort_unstable();
+        nearest.truncate(node.trees_used.into());
+        let own: BTreeSet<u16> = nearest.iter().filter_map(|(_, place)| self.nickname(roots[*place])).collect();
+        let told = announced_trees(node.bridge.as_ref().expect("it runs"));
+        if holds.own_trees != own || told != (if is_choice { own.clone() } else { BTreeSet::new() }) {
+            return Err(format!("its own trees are {:x?}, told {told:x?}, should be {own:x?}", holds.own_trees));
         }
         if node.data_plane != *holds {
             return Err(format!("its outputs made {:x?}", node.data_plane));
@@ -274,13 +277,12 @@ impl<'a> Oracle<'a> {
     }
 }
 
-/// The tree that an RBridge's LSP says its frames come by.
-pub(crate) fn announced_tree(bridge: &RBridge) -> Option<u16> {
-    let Ok(Pdu::Lsp(lsp)) = Pdu::parse(bridge.lsdb().get(bridge.config().system.lsp(0))?.bytes()) else { return None };
+/// The trees that an RBridge's LSP says its frames come by.
+pub(crate) fn announced_trees(bridge: &RBridge) -> BTreeSet<u16> {
+    let bytes = bridge.lsdb().get(bridge.config().system.lsp(0)).map(|held| held.bytes());
+    let Some(Ok(Pdu::Lsp(lsp))) = bytes.map(Pdu::parse) else { return BTreeSet::new() };
     let subs = lsp.tlvs.into_iter().flat_map(|tlv| if let Tlv::Capability { subs, .. } = tlv { subs } else { vec![] });
-    let mut used =
-        subs.filter_map(|sub| if let CapabilitySub::TreesUsed(list) = sub { Some(list.roots) } else { None });
-    used.next()?.first().copied()
+    subs.flat_map(|sub| if let CapabilitySub::TreesUsed(list) = sub { list.roots } else { vec![] }).collect()
 }
 
 /// Point-to-point links that work.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use weft_control::isis::{AdjacencyState, Hop, PortId};
 use weft_wire::ethernet::MacAddress;
 
-use super::net::Net;
+use super::net::{Net, Node};
 
 /// What an ingress puts into a header for one egress.
 pub(crate) const HOPS_MAX: u8 = 63;
@@ -69,6 +69,12 @@ impl Journey {
     pub(crate) fn most_delivered(&self) -> u32 {
         self.delivered.values().chain(self.heard.values()).copied().max().unwrap_or(0)
     }
+}
+
+/// The tree of the frames that a node brings in, of several by the frame's number.
+pub(crate) fn own_tree(node: &Node, id: usize) -> Option<u16> {
+    let trees = &node.data_plane.own_trees;
+    trees.iter().nth(id % trees.len().max(1)).copied()
 }
 
 impl Net {
@@ -179,7 +185,7 @@ impl Net {
                 if journey.most_delivered() > HOPS_MAX.into() {
                     return;
                 }
-                let Some(root) = self.nodes[other].data_plane.own_tree else { continue };
+                let Some(root) = own_tree(&self.nodes[other], id) else { continue };
                 let hop_count = journey.hop_count;
                 self.encapsulate(other, id, Egress::Tree(root), hop_count);
             }

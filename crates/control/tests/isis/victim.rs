@@ -63,6 +63,7 @@ impl Victim {
             root_priority: 0x8000,
             vlans: VlanSet::default(),
             trees_max: 1,
+            trees_used: 1,
             keys: None,
             timing: Timing::default(),
             bounds: Bounds::default(),

@@ -598,6 +598,7 @@ fn control(
         root_priority: config.root_priority,
         vlans,
         trees_max: config.trees,
+        trees_used: 1,
         keys,
         timing: settings.timing,
         bounds: Bounds::default(),

@@ -31,7 +31,7 @@ pub(super) fn tell(fib: &mut Fib, nickname: Option<u16>, neighbors: &Neighbors, 
     let routes = forwarding.routes.iter();
     fib.routes = routes.map(|(egress, hops)| (*egress, hops_of(hops, neighbors))).collect();
     fib.routes.retain(|_, hops| !hops.is_empty());
-    fib.own_tree = forwarding.own_tree;
+    fib.own_tree = forwarding.own_trees.first().copied();
     fib.trees = forwarding.trees.iter().map(|(root, tree)| (*root, tree_of(tree, neighbors))).collect();
 }
 
@@ -149,7 +149,7 @@ mod tests {
             routes: [(7, vec![hop(1), hop(2)]), (8, vec![hop(2)])].into(),
             costs: [(7, 10), (8, 10)].into(),
             trees: [(7, tree(2)), (8, tree(1))].into(),
-            own_tree: Some(7),
+            own_trees: [7].into(),
         }
     }
 

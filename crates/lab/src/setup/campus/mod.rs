@@ -273,6 +273,7 @@ fn config(node: usize, ports: usize) -> Config {
         root_priority: 0x8000,
         vlans: [1, 100 + (node % 7) as u16].into_iter().collect::<VlanSet>(),
         trees_max: 1,
+        trees_used: 1,
         keys: None,
         timing: Timing::default(),
         bounds: Bounds::default(),
