@@ -12,6 +12,7 @@
 #define TRILL_HOPS_MAX 16    /* equal-cost next hops of one egress */
 #define TRILL_GROUPS 512     /* different sets of next hops; number 0 is none */
 #define TRILL_TREES_MAX 4
+#define TRILL_SHARES 64 /* of what is brought onto trees here, by VLAN and destination */
 #define TRILL_VLANS 4096
 #define TRILL_NICKNAMES 65536
 #define TRILL_INTERFACES 65536
@@ -89,11 +90,11 @@ struct trill_listeners {
 /* Everything that forwarding goes by. There are two tables, of which one is in use: a change is one atomic swap. */
 struct trill_fib {
 	__u16 own_nickname; /* 0: none yet */
-	__u8 own_tree; /* place of the tree that native frames are sent on, plus 1; 0: none */
 	__u8 hop_count; /* of unicast frames that come in here */
-	__u32 hash_seed; /* unlike other RBridges', or all would choose alike */
 	__u8 groups; /* TRILL_SNOOPS, TRILL_PRUNES */
-	__u8 reserved[7];
+	__u32 hash_seed; /* unlike other RBridges', or all would choose alike */
+	__u8 reserved[8];
+	__u8 own_tree[TRILL_SHARES]; /* place of the tree that a share of native frames is sent on, plus 1; 0: none */
 	struct trill_port ports[TRILL_PORTS];
 	__u32 route[TRILL_NICKNAMES]; /* by egress nickname as on the wire: group << 8 | hops; 0: no such RBridge */
 	struct trill_hop group[TRILL_GROUPS][TRILL_HOPS_MAX];

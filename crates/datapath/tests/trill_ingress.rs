@@ -5,7 +5,7 @@ mod common;
 use common::trill::*;
 use common::{Ipv4, SERVER_MAC, arp, assert_frame, ethernet};
 use weft_datapath::frame::Verdict;
-use weft_datapath::trill::{Place, RBridgeConfig, Station};
+use weft_datapath::trill::{Fib, OwnTrees, Place, RBridgeConfig, Station};
 use weft_wire::ethernet::MacAddress;
 
 fn packet() -> Vec<u8> {
@@ -99,6 +99,37 @@ fn groups_and_unknown_stations_go_everywhere() {
 }
 
 #[test]
+fn groups_are_spread_over_our_trees_and_each_keeps_to_its_own() {
+    let Some(mut rb) = rbridge() else { return };
+    let like_near = |fib: &mut Fib| [WIDE, FAR].map(|root| fib.trees.insert(root, fib.trees[&NEAR].clone()));
+    rb.datapath.change(|fib| drop(like_near(fib))).unwrap();
+    let mut trees = |roots: &[u16]| -> Vec<u16> {
+        rb.datapath.change(|fib| fib.own_trees.deal(&roots.iter().copied().collect())).unwrap();
+        let mut tree = |group| {
+            let (outcome, output) = rb.run(ACCESS_10, &native(group));
+            assert_eq!(outcome, "ingress_flood");
+            u16::from_be_bytes([output.bytes[16], output.bytes[17]])
+        };
+        (0..64).map(|last| tree([0x01, 0, 0x5e, 0x01, 0x02, last])).collect()
+    };
+    let three = trees(&[NEAR, WIDE, FAR]);
+    assert_eq!(three, trees(&[NEAR, WIDE, FAR]), "each keeps to its tree");
+    for root in [NEAR, WIDE, FAR] {
+        let count = three.iter().filter(|tree| **tree == root).count();
+        assert!((16..=26).contains(&count), "{count} of 64 groups are on tree {root:#06x}: {three:?}");
+    }
+    let two = trees(&[NEAR, WIDE]);
+    for (before, after) in three.iter().zip(&two) {
+        assert!(*after != FAR && (before == after || *before == FAR), "{before:#06x} became {after:#06x}");
+    }
+    for root in [NEAR, WIDE] {
+        let taken = three.iter().zip(&two).filter(|(before, after)| **before == FAR && **after == root).count();
+        assert!(taken >= 6, "{root:#06x} took {taken} of those of the tree that is gone");
+    }
+    assert_eq!(trees(&[WIDE]), [WIDE; 64]);
+}
+
+#[test]
 fn without_a_tree_or_a_nickname_only_our_own_ports_get_it() {
     let Some(mut rb) = rbridge() else { return };
     let local = |destination| {
@@ -106,10 +137,10 @@ fn without_a_tree_or_a_nickname_only_our_own_ports_get_it() {
         let frame = frame.with(|f| (f.destination, f.flags, f.ingress) = (ALL_RBRIDGES, 0, 0));
         frame.marked(ACCESS_10).bytes()
     };
-    rb.datapath.change(|fib| fib.own_tree = None).unwrap();
+    rb.datapath.change(|fib| fib.own_trees = OwnTrees::default()).unwrap();
     rb.sends(ACCESS_10, &native(BROADCAST), "ingress_flood", &local(BROADCAST));
     rb.drops(TRUNK, &native(BROADCAST), "no_receiver"); // nobody else is in VLAN 30
-    rb.datapath.change(|fib| (fib.own_tree, fib.nickname) = (Some(NEAR), None)).unwrap();
+    rb.datapath.change(|fib| (fib.own_trees, fib.nickname) = (OwnTrees::of([NEAR]), None)).unwrap();
     rb.sends(ACCESS_10, &native(BROADCAST), "ingress_flood", &local(BROADCAST));
     rb.drops(ACCESS_10, &native(FAR_STATION), "no_nickname");
     rb.sends(

@@ -10,7 +10,7 @@ use common::trill_model::{Model, SET_AT, SOME_SET};
 use common::{Ipv4, Random, arp, ethernet};
 use weft_datapath::frame::Verdict;
 use weft_datapath::trill::abi::{OUTCOMES, SHARERS};
-use weft_datapath::trill::{Elision, Place, PortKind};
+use weft_datapath::trill::{Elision, OwnTrees, Place, PortKind};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::listener::{Group, Listeners};
 use weft_wire::vlan::VlanSet;
@@ -200,9 +200,10 @@ fn programs_and_model_agree() {
     let mut random = Random(0x7e57_0001_d1ff_e4e7);
     let mut met: BTreeMap<&str, usize> = BTreeMap::new();
     for round in 0..ROUNDS {
-        // Once without a tree, once without a nickname.
+        // Once without a tree, once without a nickname, mostly with two trees.
         let edit = |fib: &mut weft_datapath::trill::Fib| {
-            fib.own_tree = (round % 4 != 2).then_some(NEAR);
+            let roots: &[u16] = [&[NEAR, WIDE][..], &[NEAR], &[], &[WIDE, NEAR]][round as usize % 4];
+            fib.own_trees = OwnTrees::of(roots.iter().copied());
             fib.nickname = (round % 4 != 3).then_some(OWN);
             // With and without outer headers, on one link or both, towards the neighbour or not.
             for (number, number_of) in [(LINK_A, round % 3), (LINK_B, round / 3)] {

@@ -426,7 +426,7 @@ fn an_interface_that_is_no_port() {
     rb.datapath
         .change(|fib| {
             fib.routes.clear();
-            (fib.own_tree, fib.trees) = (None, Default::default());
+            (fib.own_trees, fib.trees) = Default::default();
             fib.ports.get_mut(&ACCESS_10).unwrap().mac = MacAddress([2; 6]);
         })
         .unwrap();

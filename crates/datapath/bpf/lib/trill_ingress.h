@@ -110,8 +110,15 @@ INLINE enum trill_outcome encapsulate(ctx_t *ctx, const struct trill_fib *fib, c
 	return outcome == TRILL_TRANSIT ? TRILL_INGRESS : outcome;
 }
 
+/* Place of the tree for a destination, plus 1; 0: there is none. What is for one destination in a VLAN keeps to one tree. */
+INLINE __u32 own_tree(const struct trill_fib *fib, __u64 mac, __u16 vlan)
+{
+	_Static_assert(TRILL_SHARES == 1 << (64 - 58), "a hash is as long as the table");
+	return fib->own_tree[(station(mac, vlan) ^ fib->hash_seed) * HASH_FIRST >> 58];
+}
+
 /*
- * For a group or a station that is nowhere: onto our tree, and to the other native ports of the VLAN. Without a tree the
+ * For a group or a station that is nowhere: onto a tree of ours, and to the other native ports of the VLAN. Without a tree the
  * frame gets a unicast header, which no link's copy keeps.
  */
 INLINE enum trill_outcome flood(ctx_t *ctx, const struct trill_fib *fib, const struct native *frame, __u32 port,
@@ -119,7 +126,6 @@ INLINE enum trill_outcome flood(ctx_t *ctx, const struct trill_fib *fib, const s
 {
 	__u16 vlan = frame->control & VLAN_MASK;
 	struct trill_set set = { 0, fib->native_ports[vlan] };
-	__u32 place = fib->own_tree - 1;
 	__u64 header = header_word(0, 0, 0);
 
 	struct cursor cursor = frame_of(ctx);
@@ -128,8 +134,10 @@ INLINE enum trill_outcome flood(ctx_t *ctx, const struct trill_fib *fib, const s
 		return TRILL_STORM_LIMIT;
 	if (cursor.at + ETH_LENGTH > cursor.end)
 		return TRILL_MALFORMED;
+	__u64 destination = mac_at(cursor.at);
 	__u32 before = ETH_LENGTH + (frame->tagged ? VLAN_LENGTH : 0);
-	struct grouped to = grouped(ctx, fib, mac_at(cursor.at), before, vlan, frame->type);
+	__u32 place = own_tree(fib, destination, vlan) - 1;
+	struct grouped to = grouped(ctx, fib, destination, before, vlan, frame->type);
 	snoop(ctx, fib, &to, port, 0);
 	if (fib->own_nickname && place < TRILL_TREES_MAX) {
 		const struct trill_tree *tree = &fib->tree[place & (TRILL_TREES_MAX - 1)];

@@ -12,11 +12,12 @@ use weft_wire::trill::{HOP_COUNT_MAX, elided, nickname};
 use weft_wire::vlan::VlanSet;
 
 use super::abi::{
-    GROUPS, HOPS_MAX, INTERFACES, PORTS, SHARERS, TREES_MAX, TRILL_ELIDES_BOTH, TRILL_ELIDES_IN, TRILL_LINK,
+    GROUPS, HOPS_MAX, INTERFACES, PORTS, SHARERS, SHARES, TREES_MAX, TRILL_ELIDES_BOTH, TRILL_ELIDES_IN, TRILL_LINK,
     TRILL_PRUNES, TRILL_SHARED, TRILL_SNOOPS, TRILL_WHOLE_MAX, TrillFib, TrillHop, TrillListeners, TrillPort,
     TrillTree,
 };
 use super::groups;
+use super::shares::OwnTrees;
 use crate::abi::Abi;
 use crate::error::DatapathError;
 
@@ -46,8 +47,8 @@ pub struct Fib {
     pub routes: BTreeMap<u16, Vec<Hop>>,
     /// Trees by the nickname of their root, at most [`TREES_MAX`].
     pub trees: BTreeMap<u16, Tree>,
-    /// Root of the tree that frames which come in here are sent on.
-    pub own_tree: Option<u16>,
+    /// The trees that frames which come in here are sent on.
+    pub own_trees: OwnTrees,
     /// What is said about IP multicast groups is handed on to user space.
     pub snoops: bool,
     /// Groups that somebody behind a port to end stations listens to; a port that is not here wants all.
@@ -208,7 +209,7 @@ impl Fib {
         if self.trees.len() > TREES_MAX {
             return refuse(format!("{} trees; at most {TREES_MAX}", self.trees.len()));
         }
-        if let Some(root) = self.own_tree.filter(|root| !self.trees.contains_key(root)) {
+        if let Some(root) = self.own_trees.roots().into_iter().find(|root| !self.trees.contains_key(root)) {
             return refuse(format!("own tree {root:#06x} is not among them"));
         }
         for (root, tree) in &self.trees {
@@ -245,8 +246,8 @@ impl Fib {
         table.put_routes(self)?;
         for (place, (root, tree)) in self.trees.iter().enumerate() {
             table.put_tree(place, *root, tree);
-            if self.own_tree == Some(*root) {
-                table.put(offset_of!(TrillFib, own_tree), &[place as u8 + 1]);
+            for share in (0..SHARES).filter(|share| self.own_trees.root(*share) == Some(*root)) {
+                table.put(offset_of!(TrillFib, own_tree) + share, &[place as u8 + 1]);
             }
         }
         table.put_listeners(self);
@@ -271,13 +272,13 @@ impl Fib {
         for nickname in 1..=nickname::LARGEST {
             fib.routes.extend(table.route(nickname)?.map(|hops| (nickname, hops)));
         }
-        for place in 0..TREES_MAX {
-            let Some((root, tree)) = table.tree(place, &fib) else { continue };
-            if usize::from(bytes[offset_of!(TrillFib, own_tree)]) == place + 1 {
-                fib.own_tree = Some(root);
-            }
-            fib.trees.insert(root, tree);
+        let trees: Vec<(u16, Tree)> = (0..TREES_MAX).map_while(|place| table.tree(place, &fib)).collect();
+        let places = &bytes[offset_of!(TrillFib, own_tree)..][..SHARES];
+        if places != [0; SHARES] {
+            let root = |place: &u8| Some(trees.get(usize::from(*place).checked_sub(1)?)?.0);
+            fib.own_trees = OwnTrees::of_shares(places.iter().map(root).collect::<Option<_>>()?);
         }
+        fib.trees = trees.into_iter().collect();
         fib.check().ok()?;
         Some(fib)
     }
@@ -577,7 +578,7 @@ mod tests {
             ports: ports.into(),
             routes: routes.into(),
             trees: [(1, tree.clone()), (77, tree)].into(),
-            own_tree: Some(77),
+            own_trees: OwnTrees::of([1, 77]),
             ..Fib::default()
         }
     }
@@ -612,7 +613,7 @@ mod tests {
             (|fib| drop(fib.routes.insert(9, vec![hop(3, 1)])), "by port 3, which is no link"),
             (|fib| drop(fib.ports.insert(64, port(1, PortKind::access(1)))), "number 64"),
             (|fib| drop(fib.ports.insert(4, port(65_536, PortKind::access(1)))), "index 65536 is above 65535"),
-            (|fib| fib.own_tree = Some(6), "own tree 0x0006 is not among them"),
+            (|fib| fib.own_trees = OwnTrees::of([6]), "own tree 0x0006 is not among them"),
             (|fib| fib.trees.get_mut(&1).unwrap().hop_count = 0, "hop count 0"),
             (|fib| fib.trees.get_mut(&1).unwrap().rpf.extend([(3, 3)]), "port 3 is no link"),
         ];

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weft_datapath::offload::{self, Offload};
-use weft_datapath::trill::{Elision, Fib, Hop, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Tree, XdpMode};
+use weft_datapath::trill::{
+    Elision, Fib, Hop, OwnTrees, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Tree, XdpMode,
+};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::vlan::VlanSet;
 
@@ -178,5 +180,5 @@ pub fn tables(fib: &mut Fib, switch: usize) {
         rpf: (1..=6).filter(|from| *from != switch).map(|from| (nickname(from), via(from) as u8)).collect(),
     };
     fib.trees = [(nickname(6), tree)].into();
-    fib.own_tree = Some(nickname(6));
+    fib.own_trees = OwnTrees::of([nickname(6)]);
 }

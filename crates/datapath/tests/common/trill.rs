@@ -4,7 +4,8 @@ use std::net::Ipv4Addr;
 
 use weft_datapath::frame::{FrameOutput, Verdict};
 use weft_datapath::trill::{
-    Elision, Fib, Hop, HostRoute, Place, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Station, Tap, Tree,
+    Elision, Fib, Hop, HostRoute, OwnTrees, Place, PortConfig, PortKind, RBridgeConfig, RBridgeDatapath, Station, Tap,
+    Tree,
 };
 use weft_wire::ethernet::MacAddress;
 use weft_wire::vlan::VlanSet;
@@ -97,7 +98,7 @@ pub fn edit(fib: &mut Fib) {
     fib.trees =
         [(NEAR, tree), (WIDE, Tree { hop_count: 1, branches: [(LINK_B, VlanSet::all())].into(), ..Tree::default() })]
             .into();
-    fib.own_tree = Some(NEAR);
+    fib.own_trees = OwnTrees::of([NEAR]);
 }
 
 pub fn station(mac: [u8; 6], vlan: u16, place: Place) -> Station {

@@ -378,11 +378,8 @@ impl Model {
 
     /// `but`: the native port that gets none, if any.
     fn flood(&self, port: u8, but: u8, inner: &[u8]) -> Step<Decision> {
-        let tree = self
-            .fib
-            .own_tree
-            .and_then(|root| self.fib.trees.get_key_value(&root))
-            .filter(|_| self.fib.nickname.is_some());
+        let root = self.fib.own_trees.root(share(self.fib.hash_seed, inner));
+        let tree = root.and_then(|root| self.fib.trees.get_key_value(&root)).filter(|_| self.fib.nickname.is_some());
         let receivers = self.receivers(tree.map(|(_, tree)| tree), inner, 0, but);
         let header = match tree {
             Some((root, tree)) => [0x800 | u16::from(tree.hop_count), *root, self.fib.nickname.unwrap()],
@@ -572,8 +569,16 @@ pub fn choice(seed: u32, inner: &[u8], count: usize) -> usize {
     ((hash(seed, inner) * count as u64) >> 32) as usize
 }
 
+/// Which of 64 shares a frame for many is in.
+pub fn share(seed: u32, inner: &[u8]) -> usize {
+    let destination: u64 = (0..6).map(|byte| u64::from(inner[byte]) << (8 * byte)).sum();
+    let vlan = u64::from(u16_at(inner, 14) & 0xfff);
+    (((vlan << 48 | destination) ^ u64::from(seed)).wrapping_mul(FIRST) >> 58) as usize
+}
+
+const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
+
 fn hash(seed: u32, inner: &[u8]) -> u64 {
-    const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
     const SECOND: u64 = 0xc2b2_ae3d_27d4_eb4f;
     const MIX: u64 = 0xd6e8_feb8_6659_fd93;
     if inner.len() < 18 + 24 {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weft_datapath::trill::abi::STATIC;
-use weft_datapath::trill::{Fib, Place, RBridgeMaps, Station};
+use weft_datapath::trill::{Fib, Place, RBridgeMaps, Station, Tree};
 use weft_node::DaemonKind;
 use weft_node::rbridge::{
     AuthenticationTable, GatewayHost, GatewayTable, GatewayVlan, GroupsTable, PortTable, RBridgeConfig, TimingTable,
@@ -315,18 +315,24 @@ impl Wanted {
                 return Ok(Some(format!("has {} of {} next hops to `{name}`", ports.len(), expected.len())));
             }
         }
-        let tree = fib.own_tree.and_then(|root| fib.trees.get(&root));
-        let Some(tree) = tree.filter(|_| !others.is_empty()) else {
-            return Ok((!others.is_empty()).then(|| "has no distribution tree".to_owned()));
-        };
+        let trees = fib.own_trees.roots();
+        if trees.is_empty() && !others.is_empty() {
+            return Ok(Some("has no distribution tree".to_owned()));
+        }
+        Ok(trees.iter().find_map(|root| self.missing_of_tree(lab, node, &fib.trees[root])))
+    }
+
+    /// What a switch does not know yet of a tree that it uses.
+    fn missing_of_tree(&self, lab: &Lab, node: NodeId, tree: &Tree) -> Option<String> {
+        let others: Vec<NodeId> = rbridges(lab).filter(|other| *other != node).collect();
         if let Some(other) = others.iter().find(|other| !tree.rpf.contains_key(&nickname(lab, **other))) {
-            return Ok(Some(format!("knows no reverse path of `{}`", lab.plan.node(*other).name)));
+            return Some(format!("knows no reverse path of `{}`", lab.plan.node(*other).name));
         }
         let elsewhere = |vlan: &u16| others.iter().any(|other| self.vlans[other].contains(vlan));
         let branched = |vlan: &u16| tree.branches.values().any(|vlans| vlans.contains(*vlan));
         let own = vlans(&lab.scenario).into_iter().filter(|vlan| self.vlans[&node].contains(vlan));
         let unknown = own.into_iter().find(|vlan| elsewhere(vlan) && !branched(vlan));
-        Ok(unknown.map(|vlan| format!("has no branch for VLAN {vlan}")))
+        unknown.map(|vlan| format!("has no branch for VLAN {vlan}"))
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) fn tell(fib: &mut Fib, nickname: Option<u16>, neighbors: &Neighbors, 
     let routes = forwarding.routes.iter();
     fib.routes = routes.map(|(egress, hops)| (*egress, hops_of(hops, neighbors))).collect();
     fib.routes.retain(|_, hops| !hops.is_empty());
-    fib.own_tree = forwarding.own_trees.first().copied();
+    fib.own_trees.deal(&forwarding.own_trees);
     fib.trees = forwarding.trees.iter().map(|(root, tree)| (*root, tree_of(tree, neighbors))).collect();
 }
 
@@ -112,6 +112,7 @@ fn tree_of(tree: &TreeState, neighbors: &Neighbors) -> Tree {
 
 #[cfg(test)]
 mod tests {
+    use weft_datapath::trill::OwnTrees;
     use weft_wire::listener::Listeners;
 
     use super::*;
@@ -149,7 +150,7 @@ mod tests {
             routes: [(7, vec![hop(1), hop(2)]), (8, vec![hop(2)])].into(),
             costs: [(7, 10), (8, 10)].into(),
             trees: [(7, tree(2)), (8, tree(1))].into(),
-            own_trees: [7].into(),
+            own_trees: [7, 8].into(),
         }
     }
 
@@ -159,7 +160,7 @@ mod tests {
         let all: Neighbors = [(1, vec![neighbor(1)]), (2, vec![neighbor(2)])].into();
         tell(&mut fib, Some(5), &all, &forwarding());
         fib.check().unwrap();
-        assert_eq!((fib.nickname, fib.own_tree), (Some(5), Some(7)));
+        assert_eq!((fib.nickname, &fib.own_trees), (Some(5), &OwnTrees::of([7, 8])));
         assert_eq!((fib.routes[&7].len(), fib.routes[&8].len()), (2, 1));
         assert_eq!(fib.trees[&8].hop_count, 4);
         assert_eq!(fib.trees[&8].branches[&1], VlanSet::of_ranges(&[(10, 11)]));
@@ -178,7 +179,12 @@ mod tests {
         assert_eq!(fib.routes.keys().collect::<Vec<_>>(), [&7]);
         assert_eq!(fib.trees[&7].rpf, [(7, 1)].into());
         tell(&mut fib, None, &Neighbors::new(), &Forwarding::default());
-        assert!(fib.routes.is_empty() && fib.trees.is_empty() && fib.own_tree.is_none() && fib.nickname.is_none());
+        assert!(
+            fib.routes.is_empty()
+                && fib.trees.is_empty()
+                && fib.own_trees == OwnTrees::default()
+                && fib.nickname.is_none()
+        );
     }
 
     #[test]

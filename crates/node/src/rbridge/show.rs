@@ -214,7 +214,7 @@ impl Daemon {
     }
 
     fn tree_rows(&self, names: &Names) -> Vec<TreeRow> {
-        let used = self.datapath.fib().own_tree;
+        let used = self.datapath.fib().own_trees.roots();
         let branch = |branch: &TreePort| BranchRow {
             port: branch.port.0 as u8,
             interface: self.interface(branch.port),
@@ -226,7 +226,7 @@ impl Daemon {
             root: *root,
             hostname: names.holder(*root),
             depth: tree.depth,
-            used: used == Some(*root),
+            used: used.contains(root),
             users: names.users.get(root).into_iter().flatten().map(|system| names.host(*system)).collect(),
             branches: tree.ports.iter().map(branch).collect(),
         });
