@@ -30,10 +30,13 @@ pub struct RBridgeConfig {
     /// Priority to be the root of a distribution tree; the highest is it (RFC 6325 section 4.5).
     #[serde(default = "root_priority")]
     pub root_priority: u16,
-    /// Distribution trees, 1 to 4: so many are computed if the highest root wants as many, and no RBridge has less. Each RBridge
-    /// brings its frames onto that whose root is nearest.
+    /// Distribution trees, 1 to 4: so many are computed if the highest root wants as many, and no RBridge has less.
     #[serde(default = "trees")]
     pub trees: u16,
+    /// Of these so many, 1 to 4, that the RBridge brings its frames onto: those whose roots are nearest. What is for one group or
+    /// station in a VLAN keeps to one of them.
+    #[serde(default = "trees")]
+    pub trees_used: u16,
     /// Where the programs run.
     #[serde(default)]
     pub xdp: XdpChoice,
@@ -339,6 +342,7 @@ impl RBridgeConfig {
             nickname: None,
             root_priority: root_priority(),
             trees: trees(),
+            trees_used: trees(),
             xdp: XdpChoice::default(),
             spread_cpus: None,
             pin_dir: None,

@@ -598,7 +598,7 @@ fn control(
         root_priority: config.root_priority,
         vlans,
         trees_max: config.trees,
-        trees_used: 1,
+        trees_used: config.trees_used,
         keys,
         timing: settings.timing,
         bounds: Bounds::default(),

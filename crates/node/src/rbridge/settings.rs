@@ -135,8 +135,10 @@ impl Settings {
             let why = format!("{bad:#06x} is reserved; use 1 to {LARGEST} ({LARGEST:#06x}), or leave it out");
             return Err(NodeError::config("nickname", why));
         }
-        if !(1..=TREES_MAX).contains(&usize::from(config.trees)) {
-            return Err(NodeError::config("trees", format!("{} is not 1 to {TREES_MAX}", config.trees)));
+        for (field, count) in [("trees", config.trees), ("trees_used", config.trees_used)] {
+            if !(1..=TREES_MAX).contains(&usize::from(count)) {
+                return Err(NodeError::config(field, format!("{count} is not 1 to {TREES_MAX}")));
+            }
         }
         let system = config.system_id.as_deref().map(system_id).transpose()?;
         for (field, count) in [
@@ -499,6 +501,8 @@ mod tests {
             (|config| config.name = "a b".to_owned(), "name: `a b`"),
             (|config| config.trees = 0, "trees: 0 is not 1 to 4"),
             (|config| config.trees = 5, "trees: 5 is not 1 to 4"),
+            (|config| config.trees_used = 0, "trees_used: 0 is not 1 to 4"),
+            (|config| config.trees_used = 5, "trees_used: 5 is not 1 to 4"),
             (|config| config.nickname = Some(0), "nickname: 0x0000 is reserved"),
             (|config| config.nickname = Some(0xffc0), "nickname: 0xffc0 is reserved"),
             (|config| config.nickname = Some(0xffff), "nickname: 0xffff is reserved"),

@@ -1,4 +1,4 @@
-//! Two distribution trees in the square: each RBridge brings its frames onto the one whose root is nearest.
+//! Two distribution trees in the square: each RBridge brings its frames onto the one whose root is nearest, or onto both.
 //!
 //! S4 is the root of the first (the highest system ID), S3 of the second. Of two equal parents S2 takes the first in the first
 //! tree, S1, and S1 the second in the second tree, S4 (RFC 7780 section 3.4):
@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use weft_node::rbridge::protocol::{Shown, TreeRow, What};
+use weft_wire::ethernet::MacAddress;
 
 use crate::bed::{Running, Square, mac};
 use crate::common::{PATIENCE, wait_until};
@@ -38,11 +39,16 @@ fn copies(all: &[Running]) -> BTreeMap<(usize, String), u64> {
     (1..).zip(all).flat_map(of_one).collect()
 }
 
-/// Sends a broadcast from the host of an RBridge, which all others in the VLAN have once; by which links copies left.
+/// Sends a broadcast from the host of an RBridge, as [`flood`].
 fn broadcast(square: &Square, all: &[Running], number: usize) -> Vec<(usize, String)> {
+    flood(square, all, number, BROADCAST)
+}
+
+/// Sends a frame for many from the host of an RBridge, which all others in the VLAN have once; by which links copies left.
+fn flood(square: &Square, all: &[Running], number: usize, destination: MacAddress) -> Vec<(usize, String)> {
     let mut taps: Vec<Tap> = HOSTS.iter().map(|host| Tap::open(square.host(*host), "eth0", false)).collect();
     let before = copies(all);
-    let sent = frame(BROADCAST, mac(HOSTS[number - 1]), TEST_TYPE, 100);
+    let sent = frame(destination, mac(HOSTS[number - 1]), TEST_TYPE, 100);
     taps[number - 1].send(&sent);
     for (place, tap) in taps.iter_mut().enumerate().filter(|(place, _)| *place != number - 1) {
         assert_eq!(received(tap, 1, PATIENCE), std::slice::from_ref(&sent), "from S{number} to S{}", place + 1);
@@ -84,18 +90,41 @@ fn each_rbridge_uses_the_tree_of_the_nearest_root_and_both_outlive_a_link() {
     wait_until("S4 is behind S2", || {
         all[0].routes()["s4"].hops.len() == 1 && all[0].routes()["s4"].hops[0].interface == "s2"
     });
-    wait_until("both trees go by S2 and S3", || {
-        let goes = |running: &Running, ports: &[&str]| {
-            trees(running)
-                .iter()
-                .all(|row| row.branches.iter().map(|branch| &branch.interface[..]).eq(ports.iter().copied()))
-        };
-        goes(&all[0], &["s2"]) && goes(&all[1], &["s1", "s3"]) && goes(&all[2], &["s2", "s4"]) && goes(&all[3], &["s3"])
-    });
+    wait_until("both trees go by S2 and S3", || both_go_by_s2_and_s3(&all));
     wait_until("S1 and S2 use the tree of S3", || users(&all[0]) == [vec!["s4"], vec!["s1", "s2", "s3"]]);
     assert_eq!(broadcast(&square, &all, 1), links(&[(1, 2), (2, 3)]));
     assert_eq!(broadcast(&square, &all, 2), links(&[(2, 1), (2, 3)]));
     assert_eq!(broadcast(&square, &all, 3), links(&[(2, 1), (3, 2)]));
+}
+
+#[test]
+fn groups_are_spread_over_both_trees_and_each_comes_once_also_when_a_link_has_gone() {
+    const GROUPS: u8 = 8;
+    let Some(square) = Square::new("both") else { return };
+    let start = |number| {
+        let mut config = square.config(number);
+        (config.trees, config.trees_used) = (2, if number == 1 { 2 } else { 1 });
+        square.start(&config, number)
+    };
+    let all: Vec<Running> = (1..=4).map(start).collect();
+    let everybody = [vec!["s1", "s4"], vec!["s1", "s2", "s3"]];
+    wait_until("S1 is to use both trees", || all.iter().all(|running| users(running) == everybody));
+    wait_until("S1 uses both trees", || trees(&all[0]).iter().all(|row| row.used));
+    let group = |last| MacAddress([0x01, 0, 0x5e, 0x01, 0x02, last]);
+    let ways = |all: &[Running]| (0..GROUPS).map(|last| flood(&square, all, 1, group(last))).collect::<Vec<_>>();
+    let before = ways(&all);
+    let by = [links(&[(1, 2), (1, 4), (4, 3)]), links(&[(1, 4), (3, 2), (4, 3)])];
+    for way in &by {
+        let count = before.iter().filter(|taken| *taken == way).count();
+        assert!((2..=6).contains(&count), "{count} of {GROUPS} groups take {way:?}: {before:?}");
+    }
+    assert!(before.iter().all(|taken| by.contains(taken)), "{before:?}");
+    assert_eq!(ways(&all), before, "each keeps to its tree");
+    assert_eq!(broadcast(&square, &all, 2), links(&[(2, 3), (3, 4), (4, 1)]), "who wishes for one uses the nearest");
+
+    square.corner(4).ip("link set dev s1 down");
+    wait_until("both trees go by S2 and S3", || both_go_by_s2_and_s3(&all));
+    assert_eq!(ways(&all), vec![links(&[(1, 2), (2, 3)]); GROUPS.into()]);
 }
 
 /// Who has announced to use each tree.
@@ -105,6 +134,14 @@ fn users(running: &Running) -> Vec<Vec<String>> {
         users
     };
     trees(running).into_iter().map(|row| sorted(row.users)).collect()
+}
+
+fn both_go_by_s2_and_s3(all: &[Running]) -> bool {
+    let goes = |running: &Running, ports: &[&str]| {
+        let branches = |row: &TreeRow| row.branches.iter().map(|branch| branch.interface.clone()).collect::<Vec<_>>();
+        trees(running).iter().all(|row| branches(row) == ports)
+    };
+    goes(&all[0], &["s2"]) && goes(&all[1], &["s1", "s3"]) && goes(&all[2], &["s2", "s4"]) && goes(&all[3], &["s3"])
 }
 
 fn wait_for_routes_and_trees(all: &[Running]) {
