@@ -89,6 +89,19 @@ fn who_has_joined_has_all_of_it_once_and_nobody_else_any() {
 }
 
 #[test]
+fn groups_on_several_trees_share_the_links_and_are_pruned_on_each() {
+    let Some(_turn) = turn() else { return };
+    let mut network = network(Overlay::RBRIDGE, true);
+    network.switching.trees = 2;
+    let records = run("gt", &network, MulticastSpec { groups: 16, receivers: vec![6], ..spec() });
+    assert_all_arrived(&records);
+    assert!(records.deliveries.iter().all(|row| row.stray_copies == 0), "{:?}", records.deliveries);
+    // From the sender's switch to both in the middle, and from these to the only other one with receivers.
+    let (most, all) = on_links(&records, 6);
+    assert!((0.45..0.65).contains(&most) && is_about(all, 2.0), "{most}, {all}");
+}
+
+#[test]
 fn without_pruning_the_whole_vlan_has_it() {
     let Some(_turn) = turn() else { return };
     for overlay in [Overlay::RBRIDGE, Overlay::BRIDGE] {

@@ -1,6 +1,6 @@
 //! How switches and network cards of the simulator queue, mark and choose paths. The lab has Linux's queues and takes no
 //! notice, but for four: its VL2 agents follow `load_balance` where it is `flowlet` or `rehash`, `bfd` is for its routing
-//! daemons, `cpus` for its RBridges, and `groups` for these and for bridges.
+//! daemons, `cpus` and `trees` for its RBridges, and `groups` for these and for bridges.
 //!
 //! ```toml
 //! [switching]
@@ -46,7 +46,13 @@ pub struct Switching {
     /// RBridges and bridges find out which IP multicast groups hosts listen to, and send frames for groups there alone. A campus's file
     /// says it of its RBridges by `groups: true`.
     pub groups: bool,
+    /// RBridges compute so many distribution trees, at most [`TREES_MOST`], and bring their frames onto all of them; roots are those
+    /// without servers. 0: one, whosever.
+    pub trees: u16,
 }
+
+/// Most distribution trees of RBridges.
+const TREES_MOST: u16 = 4;
 
 /// After so many missing packets BFD takes a link for dead: one more than usual, because daemons that wait for a busy core are
 /// no failure.
@@ -169,6 +175,9 @@ impl Switching {
         self.buffer.check(fabric)?;
         if let Some(interval) = self.bfd.filter(|interval| !BFD_INTERVALS.contains(interval)) {
             return refuse("bfd", interval, "choose 10 ms to 1 s between two packets");
+        }
+        if self.trees > TREES_MOST {
+            return refuse("trees", self.trees, format!("RBridges compute at most {TREES_MOST}"));
         }
         if self.ecn_threshold == Some(Bytes(0)) {
             return refuse("ecn_threshold", Bytes(0), "every packet would be marked; leave it out for no marks");

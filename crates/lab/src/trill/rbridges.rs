@@ -46,6 +46,8 @@ const GROUPS: GroupsTable = GroupsTable { query: true, interval_s: 60, response_
 /// Length of the campus's secret, bytes.
 const SECRET_LEN: usize = 32;
 const NICKNAME_BASE: u16 = 0x100;
+/// Of those that are to be the roots of trees; others have the usual one, which is less.
+const ROOT_PRIORITY: u16 = 0x9000;
 /// MAC of the gateway that every RBridge answers for.
 pub(crate) const GATEWAY_MAC: [u8; 6] = [0x02, 0x54, 0x52, 0x00, 0x00, 0xfe];
 const ROUTES_TIMEOUT: Duration = Duration::from_secs(120);
@@ -148,7 +150,12 @@ fn config(lab: &Lab, node: NodeId) -> RBridgeConfig {
     let ports = scenario.fabric.links_of(node).iter().map(|link| port_table(lab, node, *link, elide));
     let cpus = scenario.switching.cpus;
     let has_servers = scenario.fabric.links_of(node).iter().any(|link| access(scenario, *link).is_some());
+    let usual = RBridgeConfig::new(name.clone());
+    let trees = scenario.switching.trees;
     RBridgeConfig {
+        root_priority: if trees > 0 && !has_servers { ROOT_PRIORITY } else { usual.root_priority },
+        trees: trees.max(1),
+        trees_used: trees.max(1),
         spread_cpus: (cpus > 0 && !has_servers).then(|| format!("0-{}", cpus - 1)),
         system_id: Some(format!("0200.0000.{nickname:04x}")),
         nickname: Some(nickname),
@@ -164,7 +171,7 @@ fn config(lab: &Lab, node: NodeId) -> RBridgeConfig {
         port: ports.collect(),
         groups: prunes_groups(scenario).then_some(GROUPS),
         gateway: gateway(lab),
-        ..RBridgeConfig::new(name.clone())
+        ..usual
     }
 }
 
@@ -315,9 +322,10 @@ impl Wanted {
                 return Ok(Some(format!("has {} of {} next hops to `{name}`", ports.len(), expected.len())));
             }
         }
-        let trees = fib.own_trees.roots();
-        if trees.is_empty() && !others.is_empty() {
-            return Ok(Some("has no distribution tree".to_owned()));
+        let (trees, most) = (fib.own_trees.roots(), usize::from(lab.scenario.switching.trees.max(1)));
+        let wanted = most.min(others.len() + 1);
+        if trees.len() < wanted && !others.is_empty() {
+            return Ok(Some(format!("uses {} of {wanted} distribution trees", trees.len())));
         }
         Ok(trees.iter().find_map(|root| self.missing_of_tree(lab, node, &fib.trees[root])))
     }
