@@ -73,9 +73,9 @@ fn floors(job: &str) -> Floors {
         "rest_103680" => {
             Floors { rss_max: Some(125e6), wall_max_s: Some(5.0), is_estimated: true, ..Floors::default() }
         }
-        "vl2_1600" => at_size(0.25),
-        "vl2_20480" => at_size(0.1),
-        "vl2_103680" => Floors { rss_max: Some(1e9), ..at_size(0.06) },
+        "vl2_1600" => at_size(0.3),
+        "vl2_20480" => at_size(0.2),
+        "vl2_103680" => Floors { rss_max: Some(1e9), ..at_size(0.12) },
         _ => Floors::default(),
     }
 }
@@ -259,8 +259,8 @@ mod tests {
             assert_eq!(failing(&[row]), [id]);
         }
         let at_size = |cpu_s: f64| JobRow { id: "vl2_20480".to_owned(), cpu_by_round_s: vec![cpu_s; 3], ..r1a() };
-        assert_eq!(failing(&[r1a(), at_size(3.9)]), [""; 0], "a tenth of r1a's pace");
-        assert_eq!(failing(&[r1a(), at_size(4.1)]), ["vl2_20480.pace_over_r1a"]);
+        assert_eq!(failing(&[r1a(), at_size(1.9)]), [""; 0], "a fifth of r1a's pace");
+        assert_eq!(failing(&[r1a(), at_size(2.1)]), ["vl2_20480.pace_over_r1a"]);
         let two = |slowest_s: f64, drops: u64| JobRow {
             id: "vl2_20480_x2".to_owned(),
             counts: Counts { drops, ..r1a().counts },

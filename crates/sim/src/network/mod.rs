@@ -131,8 +131,8 @@ impl Network {
         let (port, kind) = self.ports.with_kind(hop.port());
         let transmission_ps = kind.wire.transmission_ps(wire_bytes);
         let backlog_ps = port.backlog_ps(self.now_ps);
-        if !kind.is_calm(backlog_ps + transmission_ps) {
-            return self.send_by_the_rules(hop, packet, backlog_ps, wire_bytes);
+        if !kind.is_usual(backlog_ps + transmission_ps) {
+            return self.send_by_the_rules(hop, packet, wire_bytes);
         }
         let at_ps = port.transmit(self.now_ps, transmission_ps, hop.is_cut_through(), &kind.wire);
         if port.put(packet.one_hop_on(at_ps)) {
@@ -141,26 +141,33 @@ impl Network {
         Sent::Queued
     }
 
-    fn send_by_the_rules(&mut self, hop: Hop, mut packet: Packet, backlog_ps: u64, wire_bytes: u64) -> Sent {
-        let number = hop.port();
-        let transmission_ps = self.ports.wire(number).transmission_ps(wire_bytes);
-        match self.examine(number, backlog_ps, transmission_ps, wire_bytes) {
-            Verdict::Pass => {}
-            Verdict::Mark => packet = packet.marked(),
-            Verdict::Drop(sent) => return sent,
+    #[inline(always)]
+    fn send_by_the_rules(&mut self, hop: Hop, mut packet: Packet, wire_bytes: u64) -> Sent {
+        let (port, kind) = self.ports.with_kind(hop.port());
+        let transmission_ps = kind.wire.transmission_ps(wire_bytes);
+        let backlog_ps = port.backlog_ps(self.now_ps);
+        let mut goes_abroad = true;
+        if !kind.is_calm(backlog_ps + transmission_ps) {
+            match self.examine(hop.port(), backlog_ps, transmission_ps, wire_bytes) {
+                Verdict::Pass => {}
+                Verdict::Mark => packet = packet.marked(),
+                Verdict::Drop(sent) => return sent,
+            }
+            goes_abroad = self.rules[hop.port() as usize].special.has(Special::ABROAD);
         }
-        let (port, kind) = self.ports.with_kind(number);
+        let (port, kind) = self.ports.with_kind(hop.port());
         let at_ps = port.transmit(self.now_ps, transmission_ps, hop.is_cut_through(), &kind.wire);
         let packet = packet.one_hop_on(at_ps);
-        if self.rules[number as usize].special.has(Special::ABROAD) {
-            self.abroad.push((number, packet));
+        if goes_abroad {
+            self.abroad.push((hop.port(), packet));
         } else {
-            self.receive(number, packet);
+            self.receive(hop.port(), packet);
         }
         Sent::Queued
     }
 
     /// A packet is on its way behind all others of a port; it may have been sent in another part of the network.
+    #[inline(always)]
     pub(crate) fn receive(&mut self, port: u32, packet: Packet) {
         if self.ports[port].put(packet) {
             self.events.push(self.keys.draw(packet.at_ps, self.epoch_ps, port));

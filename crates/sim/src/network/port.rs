@@ -35,9 +35,9 @@ impl Special {
         self.0 = if on { self.0 | other.0 } else { self.0 & !other.0 };
     }
 
-    #[inline(always)]
-    pub(crate) fn is_none(self) -> bool {
-        self.0 == 0
+    /// Whether the usual packet is treated as elsewhere.
+    fn says_nothing(self) -> bool {
+        self.0 & !Self::ABROAD.0 == 0
     }
 }
 
@@ -111,18 +111,27 @@ pub(crate) struct Kind {
     pub(crate) wire: Wire,
     /// As long as the queue ends within this time, in picoseconds, [`PortRules`] have nothing to say.
     calm_ps: u64,
+    /// The same if packets stay in this part of the network; else nothing is usual.
+    usual_ps: u64,
 }
 
 impl Kind {
     /// Of ports with this wire under these rules.
     pub(super) fn new(wire: Wire, rules: &PortRules) -> Self {
-        Self { wire, calm_ps: rules.calm_ps() }
+        let calm_ps = rules.calm_ps();
+        Self { wire, calm_ps, usual_ps: if rules.special.has(Special::ABROAD) { 0 } else { calm_ps } }
     }
 
-    /// Whether a queue that ends at this time from now, in picoseconds, concerns nobody.
+    /// Whether the rules have nothing to say about a queue that ends at this time from now, in picoseconds.
     #[inline(always)]
     pub(crate) fn is_calm(&self, end_ps: u64) -> bool {
         end_ps <= self.calm_ps
+    }
+
+    /// Whether, besides, its packets stay here.
+    #[inline(always)]
+    pub(crate) fn is_usual(&self, end_ps: u64) -> bool {
+        end_ps <= self.usual_ps
     }
 }
 
@@ -165,7 +174,7 @@ impl PortRules {
 
     /// How long a queue may be without being looked at.
     pub(crate) fn calm_ps(&self) -> u64 {
-        let is_plain = self.pool == NO_POOL && self.special.is_none();
+        let is_plain = self.pool == NO_POOL && self.special.says_nothing();
         if is_plain { self.limit_ps.min(self.mark_ps) } else { 0 }
     }
 }

@@ -5,8 +5,10 @@ use weft_scenario::id::NodeId;
 
 use super::flow::{Direction, Identity, NEVER, NO_ROUTE, PacketCounts, Phase, ReceiverEnd, SenderEnd};
 use super::part::Part;
+use crate::events::AHEAD;
 use crate::network::Network;
 use crate::packet::{Flags, Packet};
+use crate::prefetch::prefetch;
 use crate::routes::Hop;
 use crate::tcp::{self, Receiver};
 
@@ -240,8 +242,16 @@ impl Part<'_> {
             known[place as usize] = self.network.routes.intern(&hops) + 1;
         }
         let mut acks = parcel.acks.drain(..);
-        for (port, packet) in parcel.packets.drain(..) {
-            let route = self.post.known[from as usize][packet.route() as usize];
+        let known = &self.post.known[from as usize];
+        for (number, (port, packet)) in parcel.packets.iter().copied().enumerate() {
+            if let Some((port, packet)) = parcel.packets.get(number + 2 * AHEAD) {
+                prefetch(&self.network.ports[*port]);
+                prefetch(&known[packet.route() as usize]);
+            }
+            if let Some((port, _)) = parcel.packets.get(number + AHEAD) {
+                self.network.ports[*port].packets.back().into_iter().for_each(prefetch);
+            }
+            let route = known[packet.route() as usize];
             let sequence = if packet.flags().has(Flags::SACK) {
                 self.long_acks.put(acks.next().expect("each packet with blocks has its own"))
             } else {
@@ -249,5 +259,6 @@ impl Part<'_> {
             };
             self.network.receive(port, packet.handed_over(sequence, route));
         }
+        parcel.packets.clear();
     }
 }
