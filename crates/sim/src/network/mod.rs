@@ -8,6 +8,7 @@ mod ports;
 use crate::events::{AHEAD, Events};
 use crate::heap::{Keys, NO_EVENT};
 use crate::packet::Packet;
+use crate::prefetch::prefetch;
 use crate::routes::{Hop, Routes};
 
 use histogram::QueueHistogram;
@@ -17,6 +18,9 @@ use ports::Ports;
 
 /// Most ports of a network: what a hop can name.
 pub(crate) const PORTS_MAX: usize = Hop::PORTS_MAX;
+
+/// So many ports and their packets are near the processor.
+const NEAR_PORTS: usize = 2_048;
 
 /// What became of a packet that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +64,8 @@ pub(crate) struct Network {
     /// Packets on their way to other parts of the network, each with the port that has sent it, in order.
     pub(crate) abroad: Vec<(u32, Packet)>,
     events: Events,
+    /// Its ports and packets are more than the processor holds near it.
+    is_far: bool,
     keys: Keys,
     /// Keys count time from here.
     epoch_ps: u64,
@@ -78,12 +84,13 @@ impl Network {
             now_ps: 0,
             histograms: std::iter::repeat_with(|| None).take(ports.len()).collect(),
             keys: Keys::new(ports.len(), seed),
-            ports,
             rules,
             pools,
             routes: Routes::default(),
             abroad: Vec::new(),
             events: Events::new(),
+            is_far: ports.len() > NEAR_PORTS,
+            ports,
             epoch_ps: 0,
         }
     }
@@ -105,7 +112,19 @@ impl Network {
             Some(behind) => self.events.replace_top(self.keys.draw(behind.at_ps, self.epoch_ps, number)),
             None => self.events.pop(),
         }
+        if self.is_far {
+            self.prefetch_next();
+        }
         Some(Arrival { packet, next, port: number })
+    }
+
+    /// Asks for the packet that arrives next.
+    #[inline(always)]
+    fn prefetch_next(&self) {
+        let key = self.events.top();
+        if key != NO_EVENT {
+            self.ports[self.keys.port(key)].packets.front().into_iter().for_each(prefetch);
+        }
     }
 
     /// So many arrivals must pass at least before [`Self::ports_ahead`] has something new.
