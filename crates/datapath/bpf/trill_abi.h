@@ -86,12 +86,13 @@ struct trill_listeners {
 
 #define TRILL_SNOOPS ((__u8)1) /* what stations and routers say about groups is told */
 #define TRILL_PRUNES ((__u8)2) /* there are listeners in the table */
+#define TRILL_OVERLOADED ((__u8)4) /* what is known of trees may be wrong (RFC 7780 section 2.3.2) */
 
 /* Everything that forwarding goes by. There are two tables, of which one is in use: a change is one atomic swap. */
 struct trill_fib {
 	__u16 own_nickname; /* 0: none yet */
 	__u8 hop_count; /* of unicast frames that come in here */
-	__u8 groups; /* TRILL_SNOOPS, TRILL_PRUNES */
+	__u8 flags; /* TRILL_SNOOPS, TRILL_PRUNES, TRILL_OVERLOADED */
 	__u32 hash_seed; /* unlike other RBridges', or all would choose alike */
 	__u8 reserved[8];
 	__u8 own_tree[TRILL_SHARES]; /* place of the tree that a share of native frames is sent on, plus 1; 0: none */

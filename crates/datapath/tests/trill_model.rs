@@ -231,6 +231,7 @@ fn programs_and_model_agree() {
             fib.listeners = natives;
             fib.trees.values_mut().for_each(|tree| tree.listeners = trees.clone());
             fib.snoops = round % 2 == 0;
+            fib.overloaded = round % 5 == 4;
         };
         rb.datapath.change(listen).unwrap();
         listen(&mut model.fib);

@@ -433,3 +433,22 @@ fn an_interface_that_is_no_port() {
     rb.drops(LINK_A, &unicast(LINK_A, FAR, NEAR).bytes(), "unknown_egress");
     assert!(rb.datapath.run(9, &[0; 64]).unwrap_err().to_string().contains("no port 9"));
 }
+
+/// RFC 7780 section 2.3.2: no check of the reverse path, stations get the frame, and nobody else.
+#[test]
+fn who_is_overloaded_checks_no_tree_and_forwards_on_none() {
+    let Some(mut rb) = rbridge() else { return };
+    // In VLAN 30 there is one port to stations, and the tree goes on by the other link.
+    let in_30 = |ingress, root| multicast(LINK_B, ingress, root).with(|f| f.control = 30);
+    rb.drops(LINK_B, &in_30(FAR, NEAR).bytes(), "rpf");
+    rb.datapath.change(|fib| fib.overloaded = true).unwrap();
+    for (ingress, root) in [(FAR, NEAR), (NEAR, WIDE), (FAR, UNKNOWN)] {
+        rb.sends(LINK_B, &in_30(ingress, root).bytes(), "tree_flood", &in_30(ingress, root).untagged());
+    }
+    assert_eq!(rb.place_of(FAR_STATION, 30), Some(Place::RBridge(FAR)));
+    let lost = in_30(UNKNOWN, NEAR).with(|f| f.inner_source = LOST_STATION);
+    rb.sends(LINK_B, &lost.bytes(), "tree_flood", &lost.untagged());
+    assert_eq!(rb.place_of(LOST_STATION, 30), None, "no way leads to who has sent it");
+    rb.datapath.change(|fib| fib.overloaded = false).unwrap();
+    rb.drops(LINK_B, &in_30(FAR, NEAR).bytes(), "rpf");
+}

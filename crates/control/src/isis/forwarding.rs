@@ -36,6 +36,8 @@ pub struct Forwarding {
     pub trees: BTreeMap<u16, TreeState>,
     /// The trees of frames that we bring in, by their roots: those of least cost from us, as soon as our LSP has announced them.
     pub own_trees: BTreeSet<u16>,
+    /// We are overloaded: what is known here of trees may be wrong (RFC 7780 section 2.3.2).
+    pub overloaded: bool,
 }
 
 /// One distribution tree from where we are.
@@ -59,7 +61,8 @@ impl Forwarding {
         if own_trees.is_empty() {
             own_trees = campus.nearest_trees(roots, 1);
         }
-        let mut forwarding = Self { trees, own_trees, ..Self::default() };
+        let overloaded = campus.graph.overloaded[campus.me];
+        let mut forwarding = Self { trees, own_trees, overloaded, ..Self::default() };
         forwarding.set_routes(campus, links);
         forwarding
     }

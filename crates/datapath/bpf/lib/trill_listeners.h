@@ -93,7 +93,7 @@ INLINE struct grouped grouped(struct xdp_md *ctx, const struct trill_fib *fib, _
 {
 	struct grouped frame = { 0, vlan | (__u32)type << 16, 0, start };
 
-	if (!fib->groups || !is_group(mac))
+	if (!(fib->flags & (TRILL_SNOOPS | TRILL_PRUNES)) || !is_group(mac))
 		return frame;
 	frame.mac = mac;
 	frame.message = message_of(ctx, start, frame.about);
@@ -143,7 +143,7 @@ INLINE void prune(const struct trill_fib *fib, const struct grouped *frame, __u3
 {
 	__u32 bank = fib == &trill_fib_1;
 
-	if (!frame->mac || !(fib->groups & TRILL_PRUNES))
+	if (!frame->mac || !(fib->flags & TRILL_PRUNES))
 		return;
 	__u32 place = place_of_listeners(bank, frame->mac, frame->about, frame->message);
 	if (place >= NOT_LISTED)
@@ -186,6 +186,6 @@ INLINE void snoop(struct xdp_md *ctx, const struct trill_fib *fib, const struct 
 {
 	__u32 message = frame->message;
 
-	if (fib->groups & TRILL_SNOOPS && message && (!from_tree || message == IGMP_QUERY || message == MLD_QUERY))
+	if (fib->flags & TRILL_SNOOPS && message && (!from_tree || message == IGMP_QUERY || message == MLD_QUERY))
 		tell(ctx, port, frame->start, frame->about, from_tree);
 }

@@ -163,7 +163,10 @@ INLINE enum trill_outcome egress(ctx_t *ctx, const struct trill_fib *fib, struct
 	return hand_out(ctx, start, (struct trill_set){ 0, fib->native_ports[vlan] }, vlan, port, way, TRILL_EGRESS_FLOOD);
 }
 
-/* Step 10. The hop count goes down before the frame is copied; each copy gets its outer source as it leaves. */
+/*
+ * Step 10. The hop count goes down before the frame is copied; each copy gets its outer source as it leaves. Who is overloaded
+ * does not check where a tree's frame comes from and sends it to nobody but stations (RFC 7780 section 2.3.2).
+ */
 INLINE enum trill_outcome along_tree(ctx_t *ctx, const struct trill_fib *fib, struct trill_start *start,
 				     const struct inner_header *inner, __u32 port, struct way *way)
 {
@@ -172,14 +175,19 @@ INLINE enum trill_outcome along_tree(ctx_t *ctx, const struct trill_fib *fib, st
 	__u32 place = place_of_tree(fib, host16(start->header.egress));
 	const struct trill_tree *tree = &fib->tree[place & (TRILL_TREES_MAX - 1)];
 
-	if (place >= TRILL_TREES_MAX)
-		return TRILL_UNKNOWN_TREE;
-	if (!route_to(fib, ingress))
-		return TRILL_UNKNOWN_INGRESS;
-	if (!(tree->ports >> port & 1))
-		return TRILL_NOT_ON_TREE;
-	if (tree->rpf[ingress] != port)
-		return TRILL_RPF;
+	if (!(fib->flags & TRILL_OVERLOADED)) {
+		if (place >= TRILL_TREES_MAX)
+			return TRILL_UNKNOWN_TREE;
+		if (!route_to(fib, ingress))
+			return TRILL_UNKNOWN_INGRESS;
+		if (!(tree->ports >> port & 1))
+			return TRILL_NOT_ON_TREE;
+		if (tree->rpf[ingress] != port)
+			return TRILL_RPF;
+	}
+	/* From here on the verifier has one way for both. */
+	place &= TRILL_TREES_MAX - 1;
+	__u64 onward = (__u64)!!(fib->flags & TRILL_OVERLOADED) - 1;
 
 	struct mac_pair macs = load_macs(inner);
 	int fault = check_inner(inner, macs);
@@ -189,12 +197,13 @@ INLINE enum trill_outcome along_tree(ctx_t *ctx, const struct trill_fib *fib, st
 		return TRILL_INNER_CONTROL;
 	if (is_bad_source(source_of(macs)))
 		return TRILL_BAD_SOURCE;
-	struct trill_set set = { tree->vlan_ports[vlan], fib->native_ports[vlan] };
+	struct trill_set set = { tree->vlan_ports[vlan] & onward, fib->native_ports[vlan] };
 	struct cursor cursor = frame_of(ctx);
 	__u32 before = (const void *)inner - cursor.at;
 	struct grouped to = grouped(ctx, fib, destination_of(macs), before + sizeof(*inner), vlan, inner->type);
 	if (set.natives) {
-		learn(source_of(macs), vlan, ingress, port);
+		if (route_to(fib, ingress))
+			learn(source_of(macs), vlan, ingress, port);
 		snoop(ctx, fib, &to, port, 1);
 	}
 	prune(fib, &to, place, &set.links, &set.natives);

@@ -13,8 +13,8 @@ use weft_wire::vlan::VlanSet;
 
 use super::abi::{
     GROUPS, HOPS_MAX, INTERFACES, PORTS, SHARERS, SHARES, TREES_MAX, TRILL_ELIDES_BOTH, TRILL_ELIDES_IN, TRILL_LINK,
-    TRILL_PRUNES, TRILL_SHARED, TRILL_SNOOPS, TRILL_WHOLE_MAX, TrillFib, TrillHop, TrillListeners, TrillPort,
-    TrillTree,
+    TRILL_OVERLOADED, TRILL_PRUNES, TRILL_SHARED, TRILL_SNOOPS, TRILL_WHOLE_MAX, TrillFib, TrillHop, TrillListeners,
+    TrillPort, TrillTree,
 };
 use super::groups;
 use super::shares::OwnTrees;
@@ -51,6 +51,8 @@ pub struct Fib {
     pub own_trees: OwnTrees,
     /// What is said about IP multicast groups is handed on to user space.
     pub snoops: bool,
+    /// What is known of trees may be wrong: none is checked or gone along any further (RFC 7780 section 2.3.2).
+    pub overloaded: bool,
     /// Groups that somebody behind a port to end stations listens to; a port that is not here wants all.
     pub listeners: BTreeMap<u8, Listeners>,
 }
@@ -406,8 +408,10 @@ impl Table {
 
     fn put_listeners(&mut self, fib: &Fib) {
         let wanted = groups::wanted(fib);
-        let prunes = if wanted.is_empty() { 0 } else { TRILL_PRUNES };
-        self.put(offset_of!(TrillFib, groups), &[prunes | if fib.snoops { TRILL_SNOOPS } else { 0 }]);
+        let flags =
+            [(!wanted.is_empty(), TRILL_PRUNES), (fib.snoops, TRILL_SNOOPS), (fib.overloaded, TRILL_OVERLOADED)];
+        let flags = flags.into_iter().filter(|(is_set, _)| *is_set).fold(0, |flags, (_, flag)| flags | flag);
+        self.put(offset_of!(TrillFib, flags), &[flags]);
         for (place, entry) in groups::places(&wanted) {
             self.put(offset_of!(TrillFib, listeners) + place * size_of::<TrillListeners>(), entry.bytes());
         }

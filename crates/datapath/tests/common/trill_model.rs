@@ -275,15 +275,21 @@ impl Model {
 
     fn along_tree(&mut self, port: u8, mut frame: Vec<u8>, inner: usize) -> Step<Decision> {
         let (root, ingress) = (u16_at(&frame, 16), u16_at(&frame, 18));
-        let Some(tree) = self.fib.trees.get(&root).cloned() else { return drop_as("unknown_tree") };
-        if !self.fib.routes.contains_key(&ingress) {
-            return drop_as("unknown_ingress");
-        }
-        if !tree.branches.contains_key(&port) {
-            return drop_as("not_on_tree");
-        }
-        if tree.rpf.get(&ingress) != Some(&port) {
-            return drop_as("rpf");
+        // Who is overloaded takes it from wherever it comes, and keeps it.
+        let mut tree = None;
+        if !self.fib.overloaded {
+            let known = self.fib.trees.get(&root).cloned();
+            let Some(checked) = known else { return drop_as("unknown_tree") };
+            if !self.fib.routes.contains_key(&ingress) {
+                return drop_as("unknown_ingress");
+            }
+            if !checked.branches.contains_key(&port) {
+                return drop_as("not_on_tree");
+            }
+            if checked.rpf.get(&ingress) != Some(&port) {
+                return drop_as("rpf");
+            }
+            tree = Some(checked);
         }
         let vlan = match check_inner(&frame, inner) {
             Err(("channel", _)) => return Ok(("channel", Some(frame))),
@@ -296,10 +302,10 @@ impl Model {
         if bad_source(source) {
             return drop_as("bad_source");
         }
-        if !self.native_ports(vlan).is_empty() {
+        if !self.native_ports(vlan).is_empty() && self.fib.routes.contains_key(&ingress) {
             self.learn(source, vlan, Place::RBridge(ingress));
         }
-        let receivers = self.receivers(Some(&tree), &frame[inner..], port, 0);
+        let receivers = self.receivers(tree.as_ref(), &frame[inner..], port, 0);
         frame[15] -= 1;
         Ok(("tree_flood", Some(self.hand_out(port, frame, inner, &receivers, (port, 0))?)))
     }

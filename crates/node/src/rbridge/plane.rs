@@ -32,6 +32,7 @@ pub(super) fn tell(fib: &mut Fib, nickname: Option<u16>, neighbors: &Neighbors, 
     fib.routes = routes.map(|(egress, hops)| (*egress, hops_of(hops, neighbors))).collect();
     fib.routes.retain(|_, hops| !hops.is_empty());
     fib.own_trees.deal(&forwarding.own_trees);
+    fib.overloaded = forwarding.overloaded;
     fib.trees = forwarding.trees.iter().map(|(root, tree)| (*root, tree_of(tree, neighbors))).collect();
 }
 
@@ -151,6 +152,7 @@ mod tests {
             costs: [(7, 10), (8, 10)].into(),
             trees: [(7, tree(2)), (8, tree(1))].into(),
             own_trees: [7, 8].into(),
+            overloaded: true,
         }
     }
 
@@ -160,7 +162,7 @@ mod tests {
         let all: Neighbors = [(1, vec![neighbor(1)]), (2, vec![neighbor(2)])].into();
         tell(&mut fib, Some(5), &all, &forwarding());
         fib.check().unwrap();
-        assert_eq!((fib.nickname, &fib.own_trees), (Some(5), &OwnTrees::of([7, 8])));
+        assert_eq!((fib.nickname, &fib.own_trees, fib.overloaded), (Some(5), &OwnTrees::of([7, 8]), true));
         assert_eq!((fib.routes[&7].len(), fib.routes[&8].len()), (2, 1));
         assert_eq!(fib.trees[&8].hop_count, 4);
         assert_eq!(fib.trees[&8].branches[&1], VlanSet::of_ranges(&[(10, 11)]));
@@ -183,6 +185,7 @@ mod tests {
             fib.routes.is_empty()
                 && fib.trees.is_empty()
                 && fib.own_trees == OwnTrees::default()
+                && !fib.overloaded
                 && fib.nickname.is_none()
         );
     }
