@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use weft_node::NodeError;
 use weft_node::vtep::protocol::{Answer, FdbRow, Item, Request, Shown, What};
@@ -14,6 +14,18 @@ use crate::net::{Namespace, link};
 
 /// Addresses of the hosts in the underlay.
 pub(crate) const HOST: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 9, 0, 1), Ipv4Addr::new(10, 9, 0, 2)];
+
+/// The machine's queues in front of its receivers, which are everybody's: who counts what arrives shares them, and who fills them has
+/// them alone.
+static QUEUES: RwLock<()> = RwLock::new(());
+
+pub(crate) fn shared_queues() -> RwLockReadGuard<'static, ()> {
+    QUEUES.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn own_queues() -> RwLockWriteGuard<'static, ()> {
+    QUEUES.write().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Two hosts with a link of 1600 bytes between their interfaces `eth0`.
 pub(crate) struct Hosts {

@@ -10,7 +10,7 @@ use weft_node::vtep::protocol::{Answer, Request};
 use weft_node::vtep::{HookChoice, SegmentTable};
 use weft_wire::vxlan::Header;
 
-use crate::bed::{HOST, Hosts, port, segment, segments};
+use crate::bed::{HOST, Hosts, own_queues, port, segment, segments};
 use crate::common::wait_until;
 use crate::net::tap::Tap;
 use crate::net::{Namespace, Pins, link};
@@ -53,6 +53,7 @@ fn marked(frame: &[u8]) -> Option<u32> {
 
 #[test]
 fn random_frames_over_a_thousand_segments_stay_in_theirs() {
+    let _queues = own_queues();
     let Some(hosts) = Hosts::new("iso") else { return };
     let vms = Namespace::new("iso", "vms");
     let mut config = hosts.config(0);

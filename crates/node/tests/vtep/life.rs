@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use weft_node::vtep::protocol::{Answer, Item, Request, Shown, What};
 use weft_node::vtep::{self, EntryTable, FloodText, VtepConfig};
 
-use crate::bed::{HOST, Hosts, port, segment, segments};
+use crate::bed::{HOST, Hosts, port, segment, segments, shared_queues};
 use crate::common::{example_program, wait_until};
 use crate::net::{Namespace, Pins, Process, Stream};
 
@@ -31,6 +31,7 @@ fn entry(vni: i64, mac: &str, peer: Option<Ipv4Addr>) -> EntryTable {
 #[test]
 fn what_comes_and_goes_at_run_time_disturbs_nobody_else() {
     let Some((hosts, vm, second, config)) = hosts("change") else { return };
+    let _queues = shared_queues();
     let vtep = hosts.vtep(0, config);
     assert!(vm.ping("-c 1 -W 30 192.168.100.2").contains("1 received"));
     let stream = Stream::start(&vm, &hosts.hosts[1], KERNEL);
@@ -56,6 +57,7 @@ fn what_comes_and_goes_at_run_time_disturbs_nobody_else() {
 #[test]
 fn a_reload_becomes_what_the_file_says_and_a_bad_one_changes_nothing() {
     let Some((hosts, vm, second, config)) = hosts("reload") else { return };
+    let _queues = shared_queues();
     let vtep = hosts.vtep(0, config.clone());
     assert!(vm.ping("-c 1 -W 30 192.168.100.2").contains("1 received"));
     let stream = Stream::start(&vm, &hosts.hosts[1], KERNEL);
@@ -102,6 +104,7 @@ fn a_reload_becomes_what_the_file_says_and_a_bad_one_changes_nothing() {
 #[test]
 fn a_restart_with_pins_loses_no_frame_and_an_end_leaves_nothing() {
     let Some((hosts, vm, second, mut config)) = hosts("restart") else { return };
+    let _queues = shared_queues();
     let pins = Pins::new(hosts.dir.path());
     config.pin_dir = Some(pins.dir("vtep"));
     config.vni.push(segment(200));
@@ -133,6 +136,7 @@ fn a_restart_with_pins_loses_no_frame_and_an_end_leaves_nothing() {
 #[test]
 fn tables_of_another_layout_take_the_place_of_the_old_ones_without_a_lost_frame() {
     let Some((hosts, vm, second, mut config)) = hosts("layout") else { return };
+    let _queues = shared_queues();
     let pins = Pins::new(hosts.dir.path());
     config.pin_dir = Some(pins.dir("vtep"));
     config.segment.flood = Some(FloodText::Word("peers".to_owned()));
@@ -180,6 +184,7 @@ fn spawn(hosts: &Hosts, file: &std::path::Path) -> Process {
 #[test]
 fn a_crash_loses_no_frame_either_and_the_next_start_takes_over() {
     let Some((hosts, vm, _second, mut config)) = hosts("crash") else { return };
+    let _queues = shared_queues();
     let pins = Pins::new(hosts.dir.path());
     config.pin_dir = Some(pins.dir("vtep"));
     config.segment.flood = Some(FloodText::Word("peers".to_owned()));
