@@ -34,9 +34,20 @@ pub fn kernel_threads(prefix: &str) -> Vec<u32> {
     let pids = processes.filter_map(|process| process.file_name().to_str()?.parse::<u32>().ok());
     let is_named =
         |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with(prefix));
-    // A process has a command line.
-    let is_kernels = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words.is_empty());
+    // A process that is about to become another program has no command line either, but never this flag.
+    let is_kernels = |pid: &u32| stat(*pid).get(6).is_some_and(|flags| flags & PF_KTHREAD != 0);
     pids.filter(is_named).filter(is_kernels).collect()
+}
+
+/// The flag of the kernel's threads in its `sched.h`.
+const PF_KTHREAD: u64 = 0x0020_0000;
+
+/// What /proc/PID/stat says behind the name; what is no number, or less than none, is 0. Nothing where there is no such process.
+fn stat(pid: u32) -> Vec<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name in parentheses may have spaces in it.
+    let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
+    fields.split_ascii_whitespace().map(|field| field.parse().unwrap_or(0)).collect()
 }
 
 /// CPU time that these have used so far, nanoseconds.
@@ -52,11 +63,8 @@ pub fn times_ns(pids: &[u32]) -> Result<u64, NodeError> {
 pub fn process_ns(pid: u32) -> u64 {
     /// Ticks in /proc are hundredths of a second on every Linux.
     const NS_PER_TICK: u64 = 10_000_000;
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name in parentheses may have spaces in it; user and system time are the twelfth and thirteenth field behind it.
-    let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
-    fields.split_ascii_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum::<u64>()
-        * NS_PER_TICK
+    // User and system time.
+    stat(pid).iter().skip(11).take(2).sum::<u64>() * NS_PER_TICK
 }
 
 /// CPU time of the calling thread, nanoseconds.
