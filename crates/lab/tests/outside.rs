@@ -164,13 +164,24 @@ fn table(lab: &Lab, node: &str) -> RouteTable {
     kernel_table(&lab.state.node(node).unwrap().namespace).unwrap()
 }
 
+/// What a node's `bgpd` answers.
+fn bgp(lab: &Lab, node: &str, question: &str) -> serde_json::Value {
+    let namespace = &lab.state.node(node).unwrap().namespace;
+    let output = run(lab, node, "vtysh", &["-N", namespace, "-d", "bgpd", "-c", &format!("show bgp {question} json")]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap()
+}
+
 /// Prefixes that a node has heard of by BGP.
 fn heard(lab: &Lab, node: &str) -> Vec<String> {
-    let namespace = &lab.state.node(node).unwrap().namespace;
-    let output = run(lab, node, "vtysh", &["-N", namespace, "-d", "bgpd", "-c", "show bgp ipv4 unicast json"]);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let answer: serde_json::Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
-    answer["routes"].as_object().unwrap().keys().cloned().collect()
+    bgp(lab, node, "ipv4 unicast")["routes"].as_object().unwrap().keys().cloned().collect()
+}
+
+/// Metrics by which `bgpd` chooses among the borders that lead outside.
+fn metrics_to_outside(lab: &Lab, node: &str) -> BTreeMap<String, u64> {
+    let answer = bgp(lab, node, "ipv4 unicast 0.0.0.0/0");
+    let hops = answer["paths"].as_array().into_iter().flatten().flat_map(|path| path["nexthops"].as_array().unwrap());
+    hops.filter_map(|hop| Some((hop["ip"].as_str()?.to_owned(), hop["metric"].as_u64()?))).collect()
 }
 
 #[test]
@@ -410,6 +421,8 @@ fn a_border_link_that_fails_or_falls_silent_leaves_the_other() {
     let by = |node: &str, to: &str| -> Vec<String> { table(&lab, node).remove(to).into_iter().flatten().collect() };
     let tables = || ["net", "int1", "int2", "agg1", "agg2", "tor1", "tor2"].map(|node| table(&lab, node));
     let before = tables();
+    let metrics = ["agg1", "agg2"].map(|node| metrics_to_outside(&lab, node));
+    assert!(metrics.iter().all(|metrics| metrics.len() == 2), "of both borders: {metrics:?}");
     let reached = || curl(&lab, "net", got.path(), &[&format!("http://{S1}/page"), "-o", "page"]);
     let between = |a: &str, b: &str| (a.to_owned(), b.to_owned());
     let (a, b) = between("int1", "net");
@@ -449,11 +462,12 @@ fn a_border_link_that_fails_or_falls_silent_leaves_the_other() {
     }
     if !become_equal(&tables, &before, Duration::from_secs(5)) {
         // FRR's bgpd may keep a metric of in between where links flap faster than it computes (its issue 14895): one border too few is
-        // used until a link of that switch changes the next time.
-        for neighbour in ["agg1", "agg2"] {
+        // used until a link of that switch changes the next time, for as long as `bgpd` needs to see it.
+        for (neighbour, metrics) in ["agg1", "agg2"].into_iter().zip(&metrics) {
             actuator.apply(&cut(neighbour)).unwrap();
-            wait_for("OSPF has noticed", || !by(neighbour, "10.3.0.1").contains(&"int1".to_owned()));
+            wait_for("bgpd has noticed", || metrics_to_outside(&lab, neighbour) != *metrics);
             actuator.repair(&cut(neighbour)).unwrap();
+            wait_for("bgpd is where it was", || metrics_to_outside(&lab, neighbour) == *metrics);
         }
         eprintln!("bgpd kept a metric of a link that was away, and was shown another change");
     }
