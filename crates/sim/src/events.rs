@@ -4,20 +4,28 @@
 //!
 //! Whichever it is, the order is that of the keys, and results are the same.
 
+use std::ops::RangeInclusive;
+
 use crate::heap::{EventHeap, NO_EVENT};
 
 /// More events than this go to bins; fewer than a quarter of it come back into one heap.
-const MANY: usize = 16_384;
+const MANY: usize = 1_024;
+/// Of so many times as many, more than the processor holds near it, those ahead are handed out ([`Events::ahead`]).
+const MORE: usize = 16;
 /// Bins that are kept; later events wait in a heap of their own.
 const BINS: u64 = 4_096;
-/// Events that a bin should have, on average.
-const BIN_EVENTS: u64 = 64;
+/// Bins that all events should fill, on average.
+const FILLED_BINS: usize = 512;
+/// Events that a bin should have on average: few are quick to bring into order, and bins of many are few.
+const BIN_EVENTS: RangeInclusive<u64> = 16..=64;
 /// After so many bins it is looked whether they have as many.
 const BINS_PER_LOOK: u32 = 4_096;
 /// Events that are fetched at once.
 pub(crate) const AHEAD: usize = 16;
 /// So many of the next events are in order at least, if there are as many.
-const IN_ORDER: usize = AHEAD * (AHEAD_STEPS + 1);
+const IN_ORDER: usize = 12;
+/// The same where events ahead are handed out.
+const IN_ORDER_AHEAD: usize = AHEAD * (AHEAD_STEPS + 1);
 /// In so many steps an event's needs are fetched, one after each [`AHEAD`] events.
 pub(crate) const AHEAD_STEPS: usize = 7;
 
@@ -30,6 +38,8 @@ pub(crate) struct Events {
     run: Vec<u64>,
     at: usize,
     run_top: u64,
+    /// So many keys are in the run at least.
+    in_order: usize,
     /// The run has been handed out up to here.
     handed: usize,
     /// Keys from here on are in bins; [`NO_EVENT`] while all are near.
@@ -37,8 +47,9 @@ pub(crate) struct Events {
     bins: Vec<Vec<u64>>,
     /// A bit for each bin that is not empty.
     occupied: Vec<u64>,
-    /// A bin's keys agree in all bits above so many.
+    /// A bin's keys agree in all bits above so many, and should be so many.
     width_bits: u32,
+    bin_events: u64,
     /// Number of the first bin that was not opened. Bin n is kept in place n modulo [`BINS`].
     first: u64,
     binned: usize,
@@ -60,11 +71,13 @@ impl Events {
             run: Vec::new(),
             at: 0,
             run_top: NO_EVENT,
+            in_order: IN_ORDER,
             handed: 0,
             horizon: NO_EVENT,
             bins: Vec::new(),
             occupied: Vec::new(),
             width_bits: 0,
+            bin_events: 0,
             first: 0,
             binned: 0,
             far: EventHeap::new(),
@@ -78,6 +91,12 @@ impl Events {
     #[inline(always)]
     pub(crate) fn top(&self) -> u64 {
         self.run_top.min(self.near.top())
+    }
+
+    /// The key that comes so many places behind the least one, if it is known; what is added later may come before it.
+    #[inline(always)]
+    pub(crate) fn soon(&self, places: usize) -> Option<u64> {
+        self.run.get(self.at + places).copied()
     }
 
     /// Adds a key.
@@ -110,7 +129,7 @@ impl Events {
         if self.run_top < self.near.top() {
             self.at += 1;
             self.run_top = self.run.get(self.at).copied().unwrap_or(NO_EVENT);
-            if self.at + IN_ORDER > self.run.len() {
+            if self.at + self.in_order > self.run.len() {
                 self.open();
             }
         } else {
@@ -126,17 +145,21 @@ impl Events {
 
     /// So many events must pass at least before [`Self::ahead`] has something new.
     pub(crate) fn until_ahead(&self) -> usize {
-        if self.horizon == NO_EVENT {
+        if !self.hands_out() {
             return usize::MAX;
         }
         self.handed.saturating_sub(self.at + AHEAD * (AHEAD_STEPS - 1)).max(1)
+    }
+
+    fn hands_out(&self) -> bool {
+        self.in_order == IN_ORDER_AHEAD
     }
 
     /// [`AHEAD`] keys that so many steps come before as they are led through, if these are known and were not handed out
     /// before.
     pub(crate) fn ahead(&mut self) -> Option<&[u64]> {
         let begin = self.handed.max(self.at + AHEAD * (AHEAD_STEPS - 1));
-        if self.horizon == NO_EVENT || begin > self.at + AHEAD * AHEAD_STEPS {
+        if !self.hands_out() || begin > self.at + AHEAD * AHEAD_STEPS {
             return None;
         }
         self.handed = begin + AHEAD;
@@ -152,6 +175,7 @@ impl Events {
         self.run.clear();
         self.occupied.fill(0);
         (self.at, self.handed, self.binned) = (0, 0, 0);
+        self.in_order = IN_ORDER;
         (self.run_top, self.horizon) = (NO_EVENT, NO_EVENT);
         keys
     }
@@ -162,7 +186,9 @@ impl Events {
         keys.sort_unstable();
         let half = keys.len() / 2;
         let (Some(least), Some(middle)) = (keys.first().copied(), keys.get(half).copied()) else { return };
-        let width = ((middle - least) / half.max(1) as u64).saturating_mul(BIN_EVENTS);
+        self.bin_events = ((keys.len() / FILLED_BINS) as u64).clamp(*BIN_EVENTS.start(), *BIN_EVENTS.end());
+        self.in_order = if keys.len() > MORE * self.many { IN_ORDER_AHEAD } else { IN_ORDER };
+        let width = ((middle - least) / half.max(1) as u64).saturating_mul(self.bin_events);
         self.width_bits = width.max(1).ilog2();
         self.bins.resize_with(BINS as usize, Vec::new);
         self.occupied.resize(BINS as usize / 64, 0);
@@ -194,7 +220,7 @@ impl Events {
         self.run.drain(..self.at);
         self.handed = self.handed.saturating_sub(self.at);
         self.at = 0;
-        while self.run.len() < 2 * IN_ORDER {
+        while self.run.len() < 2 * self.in_order {
             if self.binned + self.far.len() <= self.many / 4 {
                 let keys = self.take_all();
                 return keys.into_iter().for_each(|key| self.near.push(key));
@@ -230,11 +256,13 @@ impl Events {
         self.opened_events += (self.run.len() - ordered) as u64;
     }
 
-    /// Makes other bins if these are far too full or too empty; whether it did.
+    /// Makes other bins if these are far too full or too empty, or there are far more or fewer events; whether it did.
     fn look(&mut self) -> bool {
         let mean = self.opened_events / u64::from(self.opened);
         (self.opened, self.opened_events) = (0, 0);
-        let fits = (BIN_EVENTS / 4..=4 * BIN_EVENTS).contains(&mean);
+        let count = self.binned + self.far.len();
+        let more = if self.hands_out() { count > MORE / 2 * self.many } else { count > MORE * self.many };
+        let fits = (self.bin_events / 4..=4 * self.bin_events).contains(&mean) && more == self.hands_out();
         if !fits {
             let keys = self.take_all();
             self.spread(keys);

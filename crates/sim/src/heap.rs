@@ -58,11 +58,16 @@ impl Keys {
 
 const GROUP: usize = 4;
 
+/// The children of a node, never on two cache lines.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+struct Group([u64; GROUP]);
+
 /// Keys in heap order. Node n has group n as its children; group g holds the nodes 4 g + 1 to 4 g + 4.
 #[derive(Clone, Debug)]
 pub(crate) struct EventHeap {
     root: u64,
-    groups: Vec<[u64; GROUP]>,
+    groups: Vec<Group>,
     len: usize,
 }
 
@@ -85,7 +90,9 @@ impl EventHeap {
 
     /// All keys, in any order.
     pub(crate) fn into_keys(self) -> impl Iterator<Item = u64> {
-        std::iter::once(self.root).chain(self.groups.into_iter().flatten()).filter(|key| *key != NO_EVENT)
+        std::iter::once(self.root)
+            .chain(self.groups.into_iter().flat_map(|group| group.0))
+            .filter(|key| *key != NO_EVENT)
     }
 
     /// Adds a key.
@@ -99,23 +106,23 @@ impl EventHeap {
         }
         let (mut group, mut lane) = place(node);
         if group == self.groups.len() {
-            self.groups.push([NO_EVENT; GROUP]);
+            self.groups.push(Group([NO_EVENT; GROUP]));
         }
         while group > 0 {
             let (parent_group, parent_lane) = place(group);
-            let parent = self.groups[parent_group][parent_lane];
+            let parent = self.groups[parent_group].0[parent_lane];
             if parent <= key {
                 break;
             }
-            self.groups[group][lane] = parent;
+            self.groups[group].0[lane] = parent;
             node = group;
             (group, lane) = place(node);
         }
         if group == 0 && key < self.root {
-            self.groups[0][lane] = self.root;
+            self.groups[0].0[lane] = self.root;
             self.root = key;
         } else {
-            self.groups[group][lane] = key;
+            self.groups[group].0[lane] = key;
         }
     }
 
@@ -141,10 +148,10 @@ impl EventHeap {
                 break;
             }
             least = next_least;
-            self.groups[group][lane] = least;
+            self.groups[group].0[lane] = least;
             (group, lane) = (node, next_lane);
         }
-        self.groups[group][lane] = key;
+        self.groups[group].0[lane] = key;
     }
 
     /// Removes the least key.
@@ -156,7 +163,7 @@ impl EventHeap {
             return;
         }
         let (group, lane) = place(self.len);
-        let last = std::mem::replace(&mut self.groups[group][lane], NO_EVENT);
+        let last = std::mem::replace(&mut self.groups[group].0[lane], NO_EVENT);
         if lane == 0 {
             self.groups.pop();
         }
@@ -172,8 +179,8 @@ fn place(node: usize) -> (usize, usize) {
 
 /// Lane and value of the least of four keys.
 #[inline(always)]
-fn least_of(group: &[u64; GROUP]) -> (usize, u64) {
-    let [a, b, c, d] = *group;
+fn least_of(group: &Group) -> (usize, u64) {
+    let [a, b, c, d] = group.0;
     let (low_lane, low) = if b < a { (1, b) } else { (0, a) };
     let (high_lane, high) = if d < c { (3, d) } else { (2, c) };
     if high < low { (high_lane, high) } else { (low_lane, low) }

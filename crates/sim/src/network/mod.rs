@@ -21,6 +21,8 @@ pub(crate) const PORTS_MAX: usize = Hop::PORTS_MAX;
 
 /// So many ports and their packets are near the processor.
 const NEAR_PORTS: usize = 2_048;
+/// The packet of an arrival is asked for so many arrivals before it, and its port as many before that.
+const ARRIVALS_AHEAD: usize = 5;
 
 /// What became of a packet that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,10 +120,13 @@ impl Network {
         Some(Arrival { packet, next, port: number })
     }
 
-    /// Asks for the packet that arrives next.
+    /// Asks for the port of an arrival soon to come, and for the packet of a nearer one; where the order is not known, of the next.
     #[inline(always)]
     fn prefetch_next(&self) {
-        let key = self.events.top();
+        if let Some(key) = self.events.soon(2 * ARRIVALS_AHEAD) {
+            prefetch(&self.ports[self.keys.port(key)]);
+        }
+        let key = self.events.soon(ARRIVALS_AHEAD).unwrap_or(self.events.top());
         if key != NO_EVENT {
             self.ports[self.keys.port(key)].packets.front().into_iter().for_each(prefetch);
         }

@@ -1,39 +1,64 @@
 //! What the next arrivals need is fetched ahead of them: in a large network each of these places is far from the processor, and one
-//! leads to the next. So each arrival is led through a few steps, one after every [`AHEAD`] events, and in each of them what the
-//! one before has found is asked for.
+//! leads to the next. So arrivals are led through a few steps, one after every [`AHEAD`] events, and in each of them what the one
+//! before has found is asked for. What they come to goes to a list of its own: the steps of a list have nothing to choose.
 //!
 //! Nothing depends on it. What has changed meanwhile is read when it is needed.
 
 use super::flow::{NO_ROUTE, ReceiverEnd, SenderEnd};
 use super::host::Host;
-use crate::events::{AHEAD, AHEAD_STEPS};
+use crate::events::AHEAD;
 use crate::network::Network;
 use crate::packet::Flags;
 use crate::prefetch::prefetch;
 
-/// What is known of an arrival.
-#[derive(Clone, Copy, Debug, Default)]
-enum Coming {
-    #[default]
-    Nothing,
-    /// It is on its way from this port.
-    From(u32),
-    /// It goes on through this port.
-    On(u32),
-    /// It is data for this receiver.
-    Data(u32),
-    /// It is an acknowledgement for this sender.
-    Ack(u32),
-    /// It may be answered by this route.
-    Answer(u32),
-}
-
-/// Arrivals by the number of their steps.
+/// Arrivals by the number of their steps; each is led from one of these lists to the next.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
-    steps: [[Coming; AHEAD]; AHEAD_STEPS],
-    /// Place of those that come next.
-    newest: usize,
+    /// Ports that they come from, the ports asked for.
+    coming: List,
+    /// The same, their packets asked for.
+    packets: List,
+    /// The same, where their packets are on their way asked for.
+    routes: List,
+    /// Ports that they go on through.
+    passing: List,
+    /// Receivers that have data coming.
+    data: List,
+    /// Senders that have acknowledgements coming.
+    acks: List,
+    /// Routes by which they may be answered.
+    answers: List,
+    /// Ports of the network cards that send the answers.
+    cards: List,
+}
+
+/// Numbers of the same kind, at most two for an arrival of a step.
+#[derive(Debug, Default)]
+struct List {
+    numbers: [u32; AHEAD],
+    count: usize,
+}
+
+impl List {
+    /// Adds a number if it is wanted, without a branch on that.
+    #[inline(always)]
+    fn add(&mut self, number: u32, is_wanted: bool) {
+        if let Some(place) = self.numbers.get_mut(self.count) {
+            *place = number;
+            self.count += usize::from(is_wanted);
+        }
+    }
+
+    #[inline(always)]
+    fn iter(&self) -> impl Iterator<Item = u32> {
+        self.numbers.iter().take(self.count).copied()
+    }
+
+    /// What it holds; it is empty then.
+    #[inline(always)]
+    fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
 }
 
 /// Where things are.
@@ -48,101 +73,69 @@ impl Ahead {
     /// Takes the next arrivals, of which the ports that they come from are known, and leads all one step on.
     #[inline(never)]
     pub(super) fn lead(&mut self, ports: Option<[u32; AHEAD]>, places: &Places<'_>) {
-        self.newest = (self.newest + AHEAD_STEPS - 1) % AHEAD_STEPS;
-        self.steps[self.newest] = ports.map_or_else(Default::default, |ports| ports.map(Coming::From));
-        self.step(0, |coming| places.port(coming));
-        self.step(1, |coming| places.front(coming));
-        self.step(2, |coming| places.route(coming));
-        self.step(3, |coming| places.end(coming));
-        self.step(4, |coming| places.beyond(coming));
-        self.step(5, |coming| places.card(coming));
-        self.step(6, |coming| places.queue(coming));
-    }
-
-    #[inline(always)]
-    fn step(&mut self, step: usize, look: impl Fn(&mut Coming)) {
-        self.steps[(self.newest + step) % AHEAD_STEPS].iter_mut().for_each(look);
-    }
-}
-
-impl Places<'_> {
-    /// The port.
-    #[inline(always)]
-    fn port(&self, coming: &mut Coming) {
-        if let Coming::From(port) = *coming {
-            prefetch(&self.network.ports[port]);
+        let all = &places.network.ports;
+        // The ends of the queues that are joined.
+        self.cards.take().iter().for_each(|port| all[port].packets.back().into_iter().for_each(prefetch));
+        self.passing.take().iter().for_each(|port| all[port].packets.back().into_iter().for_each(prefetch));
+        self.answer(places);
+        self.end(places);
+        self.arrive(places);
+        let packets = self.packets.take();
+        packets.iter().for_each(|port| {
+            all[port].packets.front().into_iter().for_each(|packet| places.network.routes.prefetch(packet.route()));
+        });
+        let coming = self.coming.take();
+        coming.iter().for_each(|port| {
+            let packets = &all[port].packets;
+            packets.front().into_iter().chain(packets.get(1)).for_each(prefetch);
+        });
+        (self.routes, self.packets) = (packets, coming);
+        if let Some(numbers) = ports {
+            numbers.iter().for_each(|port| prefetch(&all[*port]));
+            self.coming = List { numbers, count: AHEAD };
         }
     }
 
-    /// The packet, and the next one.
+    /// Tells what the arrivals come to, and asks for it.
     #[inline(always)]
-    fn front(&self, coming: &mut Coming) {
-        let Coming::From(port) = *coming else { return };
-        let packets = &self.network.ports[port].packets;
-        packets.front().into_iter().chain(packets.get(1)).for_each(prefetch);
-    }
-
-    /// Where it is on its way.
-    #[inline(always)]
-    fn route(&self, coming: &mut Coming) {
-        let Coming::From(port) = *coming else { return };
-        if let Some(packet) = self.network.ports[port].packets.front() {
-            self.network.routes.prefetch(packet.route());
+    fn arrive(&mut self, places: &Places<'_>) {
+        let network = places.network;
+        for port in self.routes.take().iter() {
+            let Some(packet) = network.ports[port].packets.front() else { continue };
+            let next = network.routes.step(packet.route()).1;
+            let (ends, is_ack) = (next.is_none(), packet.flags().has(Flags::ACK));
+            self.passing.add(next.map_or(0, |hop| hop.port()), !ends);
+            self.acks.add(packet.flow(), ends & is_ack);
+            self.data.add(packet.flow(), ends & !is_ack);
         }
+        self.passing.iter().for_each(|port| prefetch(&network.ports[port]));
+        self.acks.iter().for_each(|place| prefetch(&places.senders[place as usize]));
+        self.data.iter().for_each(|place| prefetch(&places.receivers[place as usize]));
     }
 
-    /// What it comes to.
+    /// Asks for the routes of answers; for an acknowledgement also for the host, which may have no room for it.
     #[inline(always)]
-    fn end(&self, coming: &mut Coming) {
-        let Coming::From(port) = *coming else { return };
-        let Some(packet) = self.network.ports[port].packets.front() else { return };
-        let place = packet.flow();
-        *coming = match self.network.routes.step(packet.route()).1 {
-            Some(hop) => Coming::On(hop.port()),
-            None if packet.flags().has(Flags::ACK) => Coming::Ack(place),
-            None => Coming::Data(place),
-        };
-        match *coming {
-            Coming::On(port) => prefetch(&self.network.ports[port]),
-            Coming::Ack(_) => prefetch(&self.senders[place as usize]),
-            Coming::Data(_) => prefetch(&self.receivers[place as usize]),
-            _ => {}
+    fn end(&mut self, places: &Places<'_>) {
+        for place in self.acks.take().iter() {
+            let end = &places.senders[place as usize];
+            end.sender.prefetch();
+            prefetch(&places.hosts[end.who.from as usize]);
+            self.answers.add(end.route, end.route != NO_ROUTE);
         }
-    }
-
-    /// The route of an answer; of an acknowledgement the host, which may have no room for it.
-    #[inline(always)]
-    fn beyond(&self, coming: &mut Coming) {
-        let route = match *coming {
-            Coming::Ack(place) => {
-                let end = &self.senders[place as usize];
-                end.sender.prefetch();
-                prefetch(&self.hosts[end.who.from as usize]);
-                end.route
-            }
-            Coming::Data(place) => self.receivers[place as usize].route,
-            _ => return,
-        };
-        *coming = if route == NO_ROUTE { Coming::Nothing } else { Coming::Answer(route) };
-        if let Coming::Answer(route) = *coming {
-            self.network.routes.prefetch(route);
+        for place in self.data.take().iter() {
+            let route = places.receivers[place as usize].route;
+            self.answers.add(route, route != NO_ROUTE);
         }
+        self.answers.iter().for_each(|route| places.network.routes.prefetch(route));
     }
 
-    /// The port of its network card.
+    /// Asks for the network cards that send the answers.
     #[inline(always)]
-    fn card(&self, coming: &mut Coming) {
-        let Coming::Answer(route) = *coming else { return };
-        let nic = self.network.routes.hop(route).port();
-        prefetch(&self.network.ports[nic]);
-        *coming = Coming::On(nic);
-    }
-
-    /// The end of the queue that it joins, or its answer.
-    #[inline(always)]
-    fn queue(&self, coming: &mut Coming) {
-        if let Coming::On(port) = *coming {
-            self.network.ports[port].packets.back().into_iter().for_each(prefetch);
+    fn answer(&mut self, places: &Places<'_>) {
+        for route in self.answers.take().iter() {
+            let card = places.network.routes.hop(route).port();
+            prefetch(&places.network.ports[card]);
+            self.cards.add(card, true);
         }
     }
 }
