@@ -7,12 +7,17 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 
 use common::beds::{frames_spec, run, trial, turn};
-use common::campus::{build, close, fabric, pings};
+use common::campus::{Campus, build, close, fabric, pings};
 use common::hosts::{self, seen_during};
-use common::{Gone, Quiet, can_run, lab_name, options, scenario};
+use common::{Gone, Quiet, can_run, lab_name, options, scenario, wait_for};
 use weft_lab::deps::find_program;
-use weft_lab::{Lab, LabEngine, up};
+use weft_lab::traffic::FaultActuator;
+use weft_lab::trill::rbridge_socket;
+use weft_lab::{Lab, LabActuator, LabEngine, up};
+use weft_node::rbridge::protocol::{SharedRow, Shown, What};
+use weft_node::{DaemonKind, socket};
 use weft_scenario::engine::{Engine, EngineError, Overlay};
+use weft_scenario::fault::{Fault, FaultKind};
 use weft_scenario::record::Records;
 use weft_scenario::topology::{from_yaml, to_yaml};
 use weft_scenario::units::Nanos;
@@ -50,6 +55,47 @@ fn ordinary_bridges_join_rbridges() {
     close(campus, &name);
     let records = run("mf", fabric("trill-mixed"), Overlay::RBRIDGE, frames());
     assert_whole(&records, &["s1", "b1", "b2", "s2"]);
+}
+
+/// What an RBridge says of the link that it shares with others.
+fn shared(campus: &Campus, node: &str) -> SharedRow {
+    let path = rbridge_socket(&campus.lab().state.lab, node);
+    let Shown::SharedLinks(mut rows) = socket::show(DaemonKind::Rbridge, &path, What::Shared).unwrap() else {
+        panic!("no shared links")
+    };
+    assert_eq!(rows.len(), 1, "{node}");
+    rows.remove(0)
+}
+
+#[test]
+fn rbridges_and_stations_share_bridges_whoever_serves_them() {
+    let Some(_turn) = turn() else { return };
+    let name = lab_name("ms");
+    let campus = build(&name, "trill-shared", Overlay::RBRIDGE);
+    let on_it = ["s1", "s2", "s3"];
+    let serving = || on_it.into_iter().filter(|node| !shared(&campus, node).carried.is_empty()).collect::<Vec<_>>();
+    let drb = shared(&campus, "s1").drb;
+    assert!(on_it.iter().all(|node| shared(&campus, node).drb == drb && shared(&campus, node).designated_vlan == 10));
+    let first = serving();
+    assert_eq!(first.len(), 1, "one serves the stations");
+    let hosts = ["h1", "h2", "h3", "h4"];
+    let all_reach = || {
+        let pairs = hosts.into_iter().flat_map(|from| hosts.into_iter().map(move |to| (from, to)));
+        pairs.filter(|(from, to)| from != to && !pings(&campus, from, to)).collect::<Vec<_>>()
+    };
+    assert_eq!(all_reach(), []);
+    // It goes and comes back: another one serves them meanwhile, and the bridges find it.
+    let fault = Fault { at: Nanos(0), lasts: None, kind: FaultKind::SwitchDown { node: first[0].to_owned() } };
+    let mut actuator = LabActuator::new(campus.lab());
+    actuator.apply(&fault).unwrap();
+    let others: Vec<&str> = on_it.into_iter().filter(|node| *node != first[0]).collect();
+    wait_for("another one serves them", || others.iter().any(|node| !shared(&campus, node).carried.is_empty()));
+    let far = |first: &str| if first == "s2" { "h4" } else { "h3" };
+    wait_for("the others reach each other", || pings(&campus, "h1", far(first[0])));
+    actuator.repair(&fault).unwrap();
+    wait_for("it serves them again", || serving() == first);
+    wait_for("all reach each other", || all_reach().is_empty());
+    close(campus, &name);
 }
 
 #[test]

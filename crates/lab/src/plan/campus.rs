@@ -16,7 +16,7 @@ use super::{NodePlan, Planner, Sysctl, tcp_sysctls};
 use crate::home::namespace_name;
 
 /// VLAN of all servers where the fabric says nothing of VLANs.
-const VLAN_DEFAULT: u16 = 1;
+pub(crate) const VLAN_DEFAULT: u16 = 1;
 
 /// VLAN and address of the host at a link. In fabrics that say nothing of VLANs all servers are in one, with their AAs.
 pub(crate) fn access(scenario: &Scenario, link: LinkId) -> Option<Access> {
@@ -115,7 +115,7 @@ impl Planner<'_> {
         for link in self.fabric().links_of(plan.id) {
             for VlanPort { vlan, interface } in interfaces(self.scenario, *link, plan.id) {
                 if !bridges.is_empty() {
-                    let bridge = bridge_name(vlan.unwrap_or(VLAN_DEFAULT));
+                    let bridge = bridge_name(vlan.filter(|vlan| bridges.contains(vlan)).unwrap_or(VLAN_DEFAULT));
                     plan.configures.push(Ip::Master { device: interface.clone(), bridge });
                 }
                 plan.configures.push(Ip::up(&interface));

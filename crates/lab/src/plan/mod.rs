@@ -26,7 +26,7 @@ use crate::shaping::Shaper;
 
 use iproute::{End, Forward, Ip, NewLink, PortQueue};
 
-pub(crate) use campus::{access, bridge_name, bridged_vlans, interfaces, vlans};
+pub(crate) use campus::{VLAN_DEFAULT, access, bridge_name, bridged_vlans, interfaces, vlans};
 pub(crate) use host::{moved_host, tcp_sysctls};
 pub(crate) use tunnel::{access_ports, segment, tunnel_peers};
 

@@ -6,6 +6,7 @@
 //! | [`rbridges`] | `weft node rbridge` on every switch; routes and trees awaited |
 //! | [`bridges`] | bridges with 802.1D, one for each VLAN; forwarding awaited |
 //! | [`snooping`] | their IGMP snooping, and what it has learned |
+//! | [`shared`] | bridges among RBridges that are a link of several of them, or of stations too |
 //! | [`links`] | rate, queue and delay of links, for whatever forwards |
 //! | [`stations`] | what hosts must leave to themselves, so that XDP can forward their frames |
 //! | [`held`] | what the process that measures holds: plain switches, links in virtual time |
@@ -17,6 +18,7 @@ mod bridges;
 mod held;
 mod links;
 pub(crate) mod rbridges;
+mod shared;
 pub(crate) mod snooping;
 mod stations;
 mod trunk;
@@ -45,6 +47,10 @@ pub(crate) fn start(lab: &mut Lab, options: &LabOptions, progress: &dyn Progress
     // Bridges first: among RBridges they are their links.
     if let Some(timers) = bridge_timers(lab) {
         bridges::start(lab, timers, progress)?;
+        if !shared::links(&lab.scenario).is_empty() {
+            // Stations are behind another RBridge's port as soon as another one serves them.
+            bridges::age_fast(lab, timers)?;
+        }
         if rbridges::prunes_groups(&lab.scenario) {
             snooping::start(lab)?;
         }

@@ -20,6 +20,7 @@ use weft_wire::ethernet::MacAddress;
 use weft_wire::vlan::VLAN_MAX;
 
 use super::rbridges;
+use super::shared::{self, SharedLink};
 use crate::daemons::{Launcher, log_file, start_all};
 use crate::error::LabError;
 use crate::home::socket_dir;
@@ -84,8 +85,7 @@ pub(crate) fn know(lab: &Lab, stations: &[([u8; 6], LinkId)]) -> Result<(), LabE
         with_maps(lab, switch, |maps| {
             for (mac, link) in stations {
                 let Some(Access { vlan, .. }) = access(&lab.scenario, *link) else { continue };
-                let edge = ends(fabric, *link).into_iter().find(|node| fabric.node(*node).role.is_switch());
-                let elsewhere = || edge.map(|edge| Place::RBridge(nickname(lab, edge)));
+                let elsewhere = || edge(lab, *link).map(|edge| Place::RBridge(nickname(lab, edge)));
                 let place = port_number(fabric, switch, *link).map(Place::Port).or_else(elsewhere);
                 let Some(place) = place else { continue };
                 maps.set_station(&Station { mac: MacAddress(*mac), vlan, place, confidence: STATIC, seen_s: 0 })?;
@@ -105,6 +105,11 @@ pub(crate) fn with_maps<T>(
     let name = &lab.plan.node(node).name;
     let done = RBridgeMaps::open_pinned(lab.pins(name)).and_then(|maps| work(&maps));
     done.map_err(|error| datapath_error(name, &error))
+}
+
+/// The RBridge that a host's link leads to; stations of a shared link have none of their own.
+fn edge(lab: &Lab, link: LinkId) -> Option<NodeId> {
+    ends(&lab.scenario.fabric, link).into_iter().find(|node| rbridges(lab).any(|rbridge| rbridge == *node))
 }
 
 fn ends(fabric: &Fabric, link: LinkId) -> [NodeId; 2] {
@@ -167,7 +172,7 @@ fn config(lab: &Lab, node: NodeId) -> RBridgeConfig {
             accept_unsigned: false,
             replay_check: false,
         }),
-        timing: timing(&scenario.fabric),
+        timing: TimingTable { root_change_s: shared::root_change_s(lab), ..timing(&scenario.fabric) },
         port: ports.collect(),
         groups: prunes_groups(scenario).then_some(GROUPS),
         gateway: gateway(lab),
@@ -199,6 +204,9 @@ fn port_table(lab: &Lab, node: NodeId, link: LinkId, elide: bool) -> PortTable {
     let far = fabric.link(link).far_end(node).expect("a link of a node has a far end").node;
     if fabric.node(far).role.is_switch() {
         let rate = fabric.link(link).spec.rate.0;
+        if let Some(shared) = shared::links(&lab.scenario).into_iter().find(|shared| shared.joins(far)) {
+            return PortTable { rate_bps: Some(rate), ..shared.port(interface) };
+        }
         // A bridge in between would learn the stations' addresses.
         let elide_outer_header = (elide && !fabric.is_bridge(far, lab.scenario.overlay)).then_some(true);
         return PortTable { rate_bps: Some(rate), elide_outer_header, ..PortTable::p2p(interface.clone()) };
@@ -213,8 +221,7 @@ fn gateway(lab: &Lab) -> Option<GatewayTable> {
     let gateways = &fabric.campus().gateways;
     let host = |(mac, link): ([u8; 6], LinkId)| {
         let Access { vlan, address } = fabric.campus().access[&link];
-        let edge = ends(fabric, link).into_iter().find(|node| fabric.node(*node).role.is_switch());
-        let nickname = edge.map(|edge| nickname(lab, edge));
+        let nickname = edge(lab, link).map(|edge| nickname(lab, edge));
         GatewayHost { address: address.address, mac: MacAddress(mac).to_string(), vlan, nickname }
     };
     let vlan = gateways.iter().map(|(vlan, address)| GatewayVlan { vlan: *vlan, address: address.to_string() });
@@ -227,13 +234,14 @@ fn gateway(lab: &Lab) -> Option<GatewayTable> {
 
 /// Waits until every RBridge has every equal-cost way to every other and the branches of its tree.
 pub(crate) fn wait_for_routes(lab: &Lab, progress: &dyn Progress) -> Result<(), LabError> {
-    let wanted = Wanted::of(lab);
+    let mut wanted = Wanted::of(lab);
     let wait = Wait::new(progress, ROUTES_TIMEOUT, POLL);
     let mut waiting: Vec<NodeId> = rbridges(lab).collect();
     let all = waiting.len();
     loop {
         let mut missing = None;
         let mut late = Vec::new();
+        wanted.look_at_shared_links(lab);
         for node in waiting {
             if let Some(what) = wanted.missing(lab, node)? {
                 missing.get_or_insert((node, what));
@@ -250,7 +258,8 @@ pub(crate) fn wait_for_routes(lab: &Lab, progress: &dyn Progress) -> Result<(), 
 
 /// Whether all RBridges have the ways that [`wait_for_routes`] waits for.
 pub(crate) fn have_routes(lab: &Lab) -> Result<bool, LabError> {
-    let wanted = Wanted::of(lab);
+    let mut wanted = Wanted::of(lab);
+    wanted.look_at_shared_links(lab);
     for node in rbridges(lab) {
         if wanted.missing(lab, node)?.is_some() {
             return Ok(false);
@@ -284,6 +293,9 @@ struct Wanted {
     equal: bool,
     /// VLANs of the hosts of each switch.
     vlans: BTreeMap<NodeId, BTreeSet<u16>>,
+    shared: Vec<SharedLink>,
+    /// Who serves the stations of each shared link that has some, if one does.
+    forwarders: Vec<Option<NodeId>>,
 }
 
 impl Wanted {
@@ -304,12 +316,29 @@ impl Wanted {
             paths: EcmpRoutes::compute(fabric, &BTreeSet::new()),
             equal: rates.len() <= 1 && fabric.bridge_islands(scenario.overlay).is_empty(),
             vlans: fabric.switches().map(|node| (node, of_switch(node))).collect(),
+            shared: shared::links(scenario).into_iter().filter(SharedLink::has_stations).collect(),
+            forwarders: Vec::new(),
         }
+    }
+
+    /// Asks who serves the stations of shared links.
+    fn look_at_shared_links(&mut self, lab: &Lab) {
+        self.forwarders = self.shared.iter().map(|shared| shared.forwarder(lab)).collect();
+    }
+
+    /// Whether a switch has stations in a VLAN, below it or on a link that it serves.
+    fn serves(&self, node: NodeId, vlan: u16) -> bool {
+        let mut served = self.shared.iter().zip(&self.forwarders);
+        self.vlans[&node].contains(&vlan)
+            || served.any(|(shared, forwarder)| *forwarder == Some(node) && shared.vlan == vlan)
     }
 
     /// What a switch does not know yet.
     fn missing(&self, lab: &Lab, node: NodeId) -> Result<Option<String>, LabError> {
         let Some(fib) = fib(lab, node)? else { return Ok(Some("forwards nothing".to_owned())) };
+        if let Some((shared, _)) = self.shared.iter().zip(&self.forwarders).find(|(_, forwarder)| forwarder.is_none()) {
+            return Ok(Some(format!("waits for one that serves the stations at {}", shared.name(lab))));
+        }
         let fabric = &lab.scenario.fabric;
         let others: Vec<NodeId> = rbridges(lab).filter(|other| *other != node).collect();
         for other in &others {
@@ -336,9 +365,9 @@ impl Wanted {
         if let Some(other) = others.iter().find(|other| !tree.rpf.contains_key(&nickname(lab, **other))) {
             return Some(format!("knows no reverse path of `{}`", lab.plan.node(*other).name));
         }
-        let elsewhere = |vlan: &u16| others.iter().any(|other| self.vlans[other].contains(vlan));
+        let elsewhere = |vlan: &u16| others.iter().any(|other| self.serves(*other, *vlan));
         let branched = |vlan: &u16| tree.branches.values().any(|vlans| vlans.contains(*vlan));
-        let own = vlans(&lab.scenario).into_iter().filter(|vlan| self.vlans[&node].contains(vlan));
+        let own = vlans(&lab.scenario).into_iter().filter(|vlan| self.serves(node, *vlan));
         let unknown = own.into_iter().find(|vlan| elsewhere(vlan) && !branched(vlan));
         unknown.map(|vlan| format!("has no branch for VLAN {vlan}"))
     }

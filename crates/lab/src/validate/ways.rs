@@ -60,14 +60,15 @@ pub(super) fn check(
     Ok(findings)
 }
 
-/// Whether shortest means fewest links: costs of RBridges go by rates.
+/// Whether shortest means fewest links: costs of RBridges go by rates, and bridges between them are one link.
 fn counts_links(lab: &Lab) -> bool {
     let fabric = &lab.scenario.fabric;
     let is_trunk = |link: &&weft_scenario::topology::Link| {
         [&link.a, &link.b].into_iter().all(|port| fabric.node(port.node).role.is_switch())
     };
     let rates: BTreeSet<u64> = fabric.links().iter().filter(is_trunk).map(|link| link.spec.rate.0).collect();
-    !lab.scenario.overlay.forwards_frames() || rates.len() <= 1
+    let has_bridges = || !fabric.bridge_islands(lab.scenario.overlay).is_empty();
+    !lab.scenario.overlay.forwards_frames() || (rates.len() <= 1 && !has_bridges())
 }
 
 impl Ways {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Fabric, LoadError, Role, TopologyError};
-use crate::id::NodeId;
+use crate::id::{LinkId, NodeId};
 use crate::overlay::Overlay;
 
 /// What a file says of one switch.
@@ -23,6 +23,23 @@ impl PartialEq for Forwarding {
 }
 
 impl Eq for Forwarding {}
+
+/// Bridges that are linked with each other: beside RBridges they are one link.
+#[derive(Clone, Debug, Default)]
+pub struct Island {
+    pub bridges: BTreeSet<NodeId>,
+    /// Other switches around them, with their links.
+    pub switches: Vec<(NodeId, LinkId)>,
+    /// Hosts below them, with their links.
+    pub hosts: Vec<(NodeId, LinkId)>,
+}
+
+impl Island {
+    /// Whether it is a link of any number of RBridges and end stations (RFC 6325 section 4.2.4), and not of two RBridges alone.
+    pub fn is_shared(&self) -> bool {
+        self.switches.len() != 2 || !self.hosts.is_empty()
+    }
+}
 
 impl Fabric {
     /// The fabric with switches of kinds of their own. Whether they can be in one network shows with its overlay: see
@@ -73,23 +90,33 @@ impl Fabric {
         self.bridge_islands(overlay).iter().try_for_each(|island| self.check_island(island))
     }
 
-    /// Bridges that are linked with each other.
-    pub fn bridge_islands(&self, overlay: Overlay) -> Vec<BTreeSet<NodeId>> {
-        let is_bridge = |node: &NodeId| self.is_bridge(*node, overlay);
-        let mut islands: Vec<BTreeSet<NodeId>> = Vec::new();
-        for bridge in self.switches().filter(is_bridge) {
-            if islands.iter().any(|island| island.contains(&bridge)) {
-                continue;
+    /// Bridges that are linked with each other, and what is around them.
+    pub fn bridge_islands(&self, overlay: Overlay) -> Vec<Island> {
+        let mut islands: Vec<Island> = Vec::new();
+        for bridge in self.switches().filter(|node| self.is_bridge(*node, overlay)) {
+            if !islands.iter().any(|island| island.bridges.contains(&bridge)) {
+                islands.push(self.island_of(bridge, overlay));
             }
-            let (mut island, mut waiting) = (BTreeSet::new(), vec![bridge]);
-            while let Some(bridge) = waiting.pop() {
-                if island.insert(bridge) {
-                    waiting.extend(self.neighbours(bridge).filter(is_bridge));
-                }
-            }
-            islands.push(island);
         }
         islands
+    }
+
+    fn island_of(&self, bridge: NodeId, overlay: Overlay) -> Island {
+        let (mut island, mut waiting) = (Island::default(), vec![bridge]);
+        while let Some(bridge) = waiting.pop() {
+            if !island.bridges.insert(bridge) {
+                continue;
+            }
+            for link in self.links_of(bridge) {
+                let far = self.link(*link).far_end(bridge).expect("a link of a node has a far end").node;
+                match self.node(far).role.is_switch() {
+                    true if self.is_bridge(far, overlay) => waiting.push(far),
+                    true => island.switches.push((far, *link)),
+                    false => island.hosts.push((far, *link)),
+                }
+            }
+        }
+        island
     }
 
     /// Whether a switch is a bridge in a network with this overlay.
@@ -97,33 +124,32 @@ impl Fabric {
         self.node(node).role.is_switch() && matches!(self.forwards_with(node, overlay), Overlay::Bridge { .. })
     }
 
-    /// Among RBridges bridges are one link between two of them, for RBridges have point-to-point links alone.
-    fn check_island(&self, island: &BTreeSet<NodeId>) -> Result<(), LoadError> {
-        let around: Vec<NodeId> = island.iter().flat_map(|bridge| self.neighbours(*bridge)).collect();
-        let outside: Vec<NodeId> = around.into_iter().filter(|node| !island.contains(node)).collect();
-        let (switches, hosts): (Vec<NodeId>, Vec<NodeId>) =
-            outside.into_iter().partition(|node| self.node(*node).role.is_switch());
-        let why = match (&switches[..], &hosts[..]) {
-            // All switches are bridges.
-            ([], _) => return Ok(()),
-            ([one, two], []) if one != two => return Ok(()),
-            (_, [host, ..]) => format!(
-                "`{}` hangs below it, whom no RBridge would be appointed to forward for; move it below an RBridge",
-                self.node(*host).name
-            ),
-            (ends, _) => format!(
-                "bridges among RBridges join two of them, point to point; here they have {} links to RBridges",
-                ends.len()
-            ),
+    /// Among RBridges bridges are one link, on which each has one port; stations on it send no tags.
+    fn check_island(&self, island: &Island) -> Result<(), LoadError> {
+        let name = |node: NodeId| &self.node(node).name;
+        let again = |(place, (switch, _)): (usize, &(NodeId, _))| {
+            let seen = island.switches[..place].iter().any(|(other, _)| other == switch);
+            seen.then(|| format!("`{}` has two ports on the link that it is; give it one", name(*switch)))
         };
-        let said = |node: &NodeId| self.forwarding.get(node).map(|own| (*node, own));
-        let blamed = island.iter().find_map(said).or_else(|| switches.iter().find_map(said));
-        let (node, own) = blamed.expect("bridges beside RBridges: the file says one of them");
-        Err(self.refuse_at(node, own, &why))
+        let vlan = |link: LinkId| self.campus().access.get(&link).map(|access| access.vlan);
+        let apart = |pair: &[(NodeId, LinkId)]| {
+            let [a, b] = [vlan(pair[0].1), vlan(pair[1].1)];
+            let who = (name(pair[0].0), name(pair[1].0));
+            (a != b).then(|| format!("`{}` and `{}` hang below it in two VLANs, but send no tags", who.0, who.1))
+        };
+        let doubled = island.switches.iter().enumerate().find_map(again);
+        match doubled.or_else(|| island.hosts.windows(2).find_map(apart)) {
+            // Where all switches are bridges they have each VLAN's own.
+            Some(why) if !island.switches.is_empty() => Err(self.refuse_island(island, &why)),
+            _ => Ok(()),
+        }
     }
 
-    fn neighbours(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
-        self.links_of(node).iter().filter_map(move |link| Some(self.link(*link).far_end(node)?.node))
+    fn refuse_island(&self, island: &Island, why: &str) -> LoadError {
+        let around = island.switches.iter().map(|(switch, _)| switch);
+        let blamed = island.bridges.iter().chain(around).find_map(|node| Some((*node, self.forwarding.get(node)?)));
+        let (node, own) = blamed.expect("bridges beside RBridges: the file says one of them");
+        self.refuse_at(node, own, why)
     }
 
     fn refuse(&self, node: NodeId, overlay: Overlay, reason: &str) -> TopologyError {
@@ -158,6 +184,22 @@ topology:
     - {endpoints: ["s1:h1", "h1:eth0"], vlan: 10, address: 10.0.10.1/24}
     - {endpoints: ["s2:h2", "h2:eth0"], vlan: 10, address: 10.0.10.2/24}
 "#;
+
+    #[test]
+    fn bridges_with_stations_or_more_rbridges_are_a_shared_link() {
+        let island = |text: &str| {
+            let fabric = fabric(text);
+            fabric.check_forwarding(Overlay::RBRIDGE).unwrap();
+            let [island] = &fabric.bridge_islands(Overlay::RBRIDGE)[..] else { panic!("one island") };
+            (island.bridges.len(), island.switches.len(), island.hosts.len(), island.is_shared())
+        };
+        assert_eq!(island(CAMPUS), (2, 2, 0, false));
+        assert_eq!(island(&CAMPUS.replace("\"s1:h1\"", "\"b1:h1\"")), (2, 2, 1, true));
+        let third = "    s3: {role: rbridge}\n    h1:";
+        let linked = "  links:\n    - {endpoints: [\"b2:s3\", \"s3:b2\"]}";
+        let more = CAMPUS.replacen("    h1:", third, 1).replacen("  links:", linked, 1);
+        assert_eq!(island(&more), (2, 3, 0, true));
+    }
 
     const RACKS: &str = r#"name: makers
 topology:
@@ -225,11 +267,15 @@ topology:
                 "forwarding: bridge-standard}\n    s2",
                 "f.yaml:7: `b2` cannot forward with `bridge-standard`: it cannot stand beside `bridge`: all bridges go by",
             ),
-            ("\"s1:h1\"", "\"b1:h1\"", "f.yaml:6: `b1` cannot forward with `bridge`: `h1` hangs below it"),
             (
                 "\"b2:s2\", \"s2:b2\"]}",
                 "\"b2:s2\", \"s2:b2\"]}\n    - {endpoints: [\"b2:s1\", \"s1:b2\"]}",
-                "f.yaml:6: `b1` cannot forward with `bridge`: bridges among RBridges join two of them, point to point; here they have 3",
+                "f.yaml:6: `b1` cannot forward with `bridge`: `s1` has two ports on the link that it is; give it one",
+            ),
+            (
+                "[\"s1:h1\", \"h1:eth0\"], vlan: 10, address: 10.0.10.1/24}\n    - {endpoints: [\"s2:h2\", \"h2:eth0\"], vlan: 10",
+                "[\"b1:h1\", \"h1:eth0\"], vlan: 20, address: 10.0.10.1/24}\n    - {endpoints: [\"b1:h2\", \"h2:eth0\"], vlan: 10",
+                "f.yaml:6: `b1` cannot forward with `bridge`: `h1` and `h2` hang below it in two VLANs, but send no tags",
             ),
         ] {
             refused(CAMPUS, (from, to), Overlay::RBRIDGE, message);

@@ -39,7 +39,7 @@ pub use clos::{ClosParams, vl2_clos};
 pub use conventional::{ConventionalParams, conventional};
 pub use error::TopologyError;
 pub use fat_tree::{FatTreeParams, fat_tree};
-pub use forwarding::Forwarding;
+pub use forwarding::{Forwarding, Island};
 pub use leaf_spine::{LeafSpineParams, leaf_spine};
 pub use line::overlay_pair;
 pub use mesh::{MeshParams, mesh};
