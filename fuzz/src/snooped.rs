@@ -51,7 +51,8 @@ pub fn bpdu(bytes: &[u8]) {
     let Ok(view) = bpdu::View::new(bytes) else { return };
     let root = view.root();
     assert_eq!(&bytes[8..16], root.0);
-    assert_eq!(bpdu::View::new(&bytes[..bpdu::LEN_MIN]).map(|view| view.root()), Ok(root));
+    let said = |view: bpdu::View<'_>| (view.root(), view.acknowledges_change());
+    assert_eq!(bpdu::View::new(&bytes[..bpdu::LEN_MIN]).map(said), Ok(said(view)));
 }
 
 pub(crate) fn seeds() -> Vec<Seed> {

@@ -1,5 +1,5 @@
-//! What an RBridge reads of a spanning tree's BPDU: which bridge is the root (IEEE 802.1D section 9.3, IEEE 802.1Q section 14; RFC
-//! 6325 section 4.9.3.1).
+//! What an RBridge reads of a spanning tree's BPDU, which bridge is the root, and what it tells bridges: that stations are
+//! elsewhere (IEEE 802.1D section 9.3, IEEE 802.1Q section 14; RFC 6325 sections 4.9.3.1 and 4.9.3.3).
 //!
 //! ```text
 //!  0      LLC 42 42 03
@@ -23,6 +23,21 @@ pub const LEN_MIN: usize = 38;
 const LLC: [u8; 3] = [0x42, 0x42, 0x03];
 const CONFIGURATION: u8 = 0;
 const RAPID: u8 = 2;
+const TOPOLOGY_CHANGE: u8 = 0x80;
+/// Flag of a configuration BPDU.
+const ACKNOWLEDGES_CHANGE: u8 = 0x80;
+/// Shortest Ethernet frame without its check sequence, bytes.
+const FRAME_MIN: usize = 60;
+
+/// A whole frame with a topology change notification (IEEE 802.1D section 9.3.2).
+pub fn topology_change(source: MacAddress) -> Vec<u8> {
+    const VERSION: u8 = 0;
+    let [a, b, c] = LLC;
+    let bpdu = [a, b, c, 0, 0, VERSION, TOPOLOGY_CHANGE];
+    let mut frame = [&GROUP.0[..], &source.0, &(bpdu.len() as u16).to_be_bytes(), &bpdu].concat();
+    frame.resize(FRAME_MIN, 0);
+    frame
+}
 
 /// A bridge's identifier: priority, then address. The lower one is the root.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,6 +85,11 @@ impl<'a> View<'a> {
             CONFIGURATION | RAPID => Ok(Self { bytes }),
             other => Err(ParseError::Kind(other.into())),
         }
+    }
+
+    /// Whether the sender has heard of a topology change from who is on this link.
+    pub fn acknowledges_change(&self) -> bool {
+        self.bytes[6] == CONFIGURATION && self.bytes[7] & ACKNOWLEDGES_CHANGE != 0
     }
 
     /// The bridge that the sender takes for the root.

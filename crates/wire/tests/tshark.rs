@@ -182,6 +182,30 @@ fn the_root_of_a_spanning_tree() {
 }
 
 #[test]
+fn a_topology_change_and_its_acknowledgement() {
+    let source = MacAddress([2, 0, 0, 0, 0, 7]);
+    let plain = bpdu([0, 0], [0x80, 0, 2, 0, 0, 0, 0, 1]);
+    let at_flags = ethernet::HEADER_LEN + 7;
+    let flagged = |flags: u8, version| {
+        let mut frame = bpdu([version, version], [0x80, 0, 2, 0, 0, 0, 0, 1]);
+        frame[at_flags] = flags;
+        frame
+    };
+    for (frame, is_acknowledged) in
+        [(plain, false), (flagged(0x80, 0), true), (flagged(0x01, 0), false), (flagged(0x80, 2), false)]
+    {
+        let view = bpdu::View::new(&frame[ethernet::HEADER_LEN..]).unwrap();
+        assert_eq!(view.acknowledges_change(), is_acknowledged, "{:#04x}", frame[at_flags]);
+    }
+    let frames = [bpdu::topology_change(source), flagged(0x80, 0)];
+    assert!(bpdu::View::new(&frames[0][ethernet::HEADER_LEN..]).is_err(), "it names no root");
+    let fields = ["eth.src", "stp.version", "stp.type", "stp.flags.tcack", "_ws.malformed"];
+    let Some(rows) = decode("change", &frames, &fields) else { return };
+    assert_eq!(rows[0], ["02:00:00:00:00:07", "0", "0x80", "", ""]);
+    assert_eq!(rows[1][1..], ["0", "0x00", "1", ""]);
+}
+
+#[test]
 fn questions_about_groups() {
     let mac = MacAddress([2, 0, 0, 0, 0, 7]);
     let frames = [listener::igmp_query(mac, 2500, 300), listener::mld_query(mac, 2500, 125)];

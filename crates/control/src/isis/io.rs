@@ -37,8 +37,8 @@ pub enum Input<'a> {
         /// The whole frame, from its outer destination on.
         frame: &'a [u8],
     },
-    /// A BPDU came in on a shared link, of bridges that have this root.
-    RootBridge { port: PortId, root: BridgeId },
+    /// A BPDU came in on a shared link, of bridges that have this root and may have heard of our [`Output::TopologyChange`].
+    RootBridge { port: PortId, root: BridgeId, acknowledges_change: bool },
     /// The end stations are in these VLANs now, but for those of shared links.
     Interest(VlanSet),
     /// The end stations listen to these IP multicast groups now.
@@ -74,6 +74,13 @@ pub enum Output {
     },
     /// Send a BFD Echo (RFC 7175 section 4).
     Echo {
+        /// Over this port.
+        port: PortId,
+        /// The whole frame.
+        frame: Arc<[u8]>,
+    },
+    /// Tell the bridges of a shared link that stations are behind another port of theirs (RFC 6325 section 4.9.3.3).
+    TopologyChange {
         /// Over this port.
         port: PortId,
         /// The whole frame.

@@ -119,8 +119,8 @@ impl Machine for RBridge {
                     self.counters.dropped.add(reason);
                 }
             }
-            Input::RootBridge { port, root } => {
-                if let Err(reason) = self.root_bridge(now_ns, port, root, outputs) {
+            Input::RootBridge { port, root, acknowledges_change } => {
+                if let Err(reason) = self.root_bridge(now_ns, port, (root, acknowledges_change), outputs) {
                     self.counters.dropped.add(reason);
                 }
             }

@@ -290,6 +290,7 @@ fn describe(output: &Output) -> String {
             let (echo, _) = Echo::parse(frame).expect("what is sent is well formed");
             format!("echo {} {}", port.0, echo.number)
         }
+        Output::TopologyChange { port, .. } => format!("topology change {}", port.0),
         Output::Adjacency { port, neighbor, state, .. } => {
             format!("adjacency {} {} {}", port.0, node(neighbor.node()), format!("{state:?}").to_lowercase())
         }

@@ -537,7 +537,8 @@ impl Net {
                 let egress = state.nickname.expect("an Echo is addressed to our nickname");
                 self.transmit_data(node, port, egress, &frame);
             }
-            Output::Adjacency { .. } => {}
+            // Bridges of this campus have no tables of stations.
+            Output::Adjacency { .. } | Output::TopologyChange { .. } => {}
             Output::Access { port, vlans } => {
                 state.access.insert(port, vlans);
             }
@@ -624,7 +625,7 @@ impl Net {
         let member = self.lans.member(seat);
         let (node, port) = (member.wanted.node, member.port);
         if let Some(root) = self.lans.root(seat) {
-            self.handle(node, Input::RootBridge { port, root });
+            self.handle(node, Input::RootBridge { port, root, acknowledges_change: true });
         }
     }
 

@@ -146,7 +146,8 @@ fn hear(victim: &mut Victim, says: &Says) {
 
 /// A BPDU of bridges with this root.
 fn root(victim: &mut Victim, priority: u8, bridge: u8) {
-    victim.put(Input::RootBridge { port: PORT, root: BridgeId([priority, 0, 2, 0, 0, 0, 0, bridge]) });
+    let root = BridgeId([priority, 0, 2, 0, 0, 0, 0, bridge]);
+    victim.put(Input::RootBridge { port: PORT, root, acknowledges_change: false });
 }
 
 fn link(victim: &Victim) -> SharedLink<'_> {
@@ -474,6 +475,58 @@ fn appointments_and_inhibitions() {
     hear(&mut victim, &appoints(&drb, &[range(7, 7)]));
     victim.put(Input::PortDown(PORT));
     assert!(victim.outputs.contains(&Output::Access { port: PORT, vlans: VlanSet::default() }));
+}
+
+/// RFC 6325 section 4.9.3.3: who is no forwarder any more tells the bridges so, as long as these send BPDUs and none of them acknowledges
+/// it. So does who has become one, since a forwarder that died tells nobody.
+#[test]
+fn bridges_are_told_that_stations_are_elsewhere() {
+    let ours = |end_vlan| Appointment { nickname: 0x11, start_vlan: 1, end_vlan };
+    let appoints = |list: &[Appointment]| Says {
+        priority: 60,
+        hold_s: 1000,
+        appoints: Some(list.to_vec()),
+        ..from(9).hearing_us()
+    };
+    let told = |victim: &Victim| {
+        victim.outputs.iter().filter(|output| matches!(output, Output::TopologyChange { .. })).count()
+    };
+    let acknowledge = |victim: &mut Victim| {
+        let root = BridgeId([0x80, 0, 2, 0, 0, 0, 0, 5]);
+        victim.put(Input::RootBridge { port: PORT, root, acknowledges_change: true });
+    };
+    let mut victim = alone();
+    hear(&mut victim, &appoints(&[ours(9)]));
+    assert_eq!((link(&victim).carried.ranges(), told(&victim)), (vec![(1, 9)], 0), "nobody there has a spanning tree");
+    root(&mut victim, 0x80, 5);
+    assert_eq!(told(&victim), 0, "bridges that came later have not learned anything yet");
+    // It loses a VLAN.
+    hear(&mut victim, &appoints(&[ours(8)]));
+    let Some(Output::TopologyChange { port: PORT, frame }) =
+        victim.outputs.iter().find(|output| matches!(output, Output::TopologyChange { .. }))
+    else {
+        panic!("{:?}", victim.outputs)
+    };
+    let mut wanted = vec![0x01, 0x80, 0xc2, 0, 0, 0];
+    wanted.extend(my_mac(PORT).0);
+    wanted.extend([0, 7, 0x42, 0x42, 0x03, 0, 0, 0, 0x80]);
+    wanted.resize(60, 0);
+    assert_eq!(frame[..], wanted);
+    root(&mut victim, 0x80, 5);
+    assert_eq!(told(&victim), 0, "once in a second");
+    for tries in 0..12 {
+        victim.run(NS_PER_S);
+        root(&mut victim, 0x80, 5);
+        assert_eq!(told(&victim), usize::from(tries < 9), "ten times in all, where nobody acknowledges it");
+    }
+    // It gets it back, and is inhibited and serves again.
+    hear(&mut victim, &appoints(&[ours(9)]));
+    assert_eq!(told(&victim), 1);
+    acknowledge(&mut victim);
+    root(&mut victim, 0x80, 6);
+    assert_eq!(told(&victim), 0, "bridges know of their own change");
+    victim.put(Input::PortDown(PORT));
+    assert_eq!(told(&victim), 0, "there is nobody to tell");
 }
 
 /// A nickname may be held twice on a link: by RBridges of campuses that have just met, or by an access port, which hears of no LSP.

@@ -90,11 +90,13 @@ impl Frames {
         &self.bridges
     }
 
-    /// The next BPDU: the interface that it came by, and the root that it tells of. Inner `None`: of no root.
-    pub(super) fn receive_root(&mut self) -> std::io::Result<Option<Option<(u32, BridgeId)>>> {
+    /// The next BPDU: the interface that it came by, the root that it tells of, and whether it acknowledges a topology change. Inner
+    /// `None`: of no root.
+    pub(super) fn receive_root(&mut self) -> std::io::Result<Option<Option<(u32, BridgeId, bool)>>> {
         let Some((ifindex, bytes)) = self.bridges.receive()? else { return Ok(None) };
         let root = bytes.split_at_checked(HEADER_LEN).filter(|(header, _)| header[..6] == bpdu::GROUP.0);
-        Ok(Some(root.and_then(|(_, llc)| Some((ifindex, bpdu::View::new(llc).ok()?.root())))))
+        let said = root.and_then(|(_, llc)| bpdu::View::new(llc).ok());
+        Ok(Some(said.map(|said| (ifindex, said.root(), said.acknowledges_change()))))
     }
 
     /// The next one, if any waits.

@@ -170,7 +170,9 @@ impl Daemon {
             self.put(Input::Deadline);
         }
         let outputs = std::mem::take(&mut self.outputs);
-        self.is_behind |= outputs.iter().any(|output| !matches!(output, Output::Send { .. } | Output::Echo { .. }));
+        self.is_behind |= outputs
+            .iter()
+            .any(|output| !matches!(output, Output::Send { .. } | Output::Echo { .. } | Output::TopologyChange { .. }));
         if self.resumes && !self.control.is_restarting() {
             info!(nickname = self.control.nickname(), "everything is known again");
             (self.resumes, self.is_behind) = (false, true);
@@ -199,7 +201,7 @@ impl Daemon {
                     self.io.add(IoFault::NotSent);
                 }
             }
-            Output::Echo { port, frame } => {
+            Output::Echo { port, frame } | Output::TopologyChange { port, frame } => {
                 let link = self.ports.by_id(port).and_then(Port::link);
                 if link.is_none_or(|link| self.frames.send_whole(link.index, &frame).is_err()) {
                     self.io.add(IoFault::NotSent);
@@ -343,10 +345,10 @@ impl Daemon {
             match self.frames.receive_root() {
                 Ok(None) => return,
                 Ok(Some(None)) => self.io.add(IoFault::OddBpdu),
-                Ok(Some(Some((ifindex, root)))) => {
+                Ok(Some(Some((ifindex, root, acknowledges_change)))) => {
                     let Some(port) = self.ports.by_index(ifindex).map(Port::id) else { continue };
                     if self.is_shared(port) {
-                        self.put(Input::RootBridge { port, root });
+                        self.put(Input::RootBridge { port, root, acknowledges_change });
                     }
                 }
                 Err(error) => return debug!(%error, "receiving"),

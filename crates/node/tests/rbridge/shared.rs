@@ -6,6 +6,7 @@
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use weft_datapath::offload::{self, Offload};
 use weft_node::rbridge::protocol::{Answer, Request, SharedRow, Shown, What};
@@ -156,6 +157,16 @@ impl Campus {
         });
     }
 
+    /// Topology changes that the bridge of the second link has heard of by the port of this RBridge, as the kernel counts them.
+    fn changes_heard(&self, number: usize) -> u64 {
+        let port = format!("s{number}-1");
+        let asked = self.bridges.command("ip").args(["link", "xstats", "type", "bridge_slave", "dev", &port]).output();
+        let said = String::from_utf8(asked.expect("iproute2 is installed").stdout).expect("it prints text");
+        let line = said.split("STP TCN:").nth(1).unwrap_or_else(|| panic!("no count of TCNs: {said}"));
+        let count = line.split_whitespace().skip_while(|word| *word != "RX:").nth(1);
+        count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("no number: {said}"))
+    }
+
     /// What these RBridges say of a link.
     fn said(&self, numbers: &[usize], link: usize) -> Vec<(usize, SharedRow)> {
         let row = |number: &usize| {
@@ -220,6 +231,12 @@ fn stations_of_two_shared_links_reach_each_other_once() {
 
     let mut taps: Vec<Tap> = (0..4).map(|station| Tap::open(campus.station(station), "eth0", false)).collect();
     broadcasts_arrive_once(&mut taps);
+    // Bridges hear of who serves stations from now on, and acknowledge it; S3 was alone until its port of the bridge began to forward.
+    let heard = || [2, 3].map(|number| campus.changes_heard(number));
+    assert!(heard()[0] > 0, "S2 has told of itself: {:?}", heard());
+    let before = heard();
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(heard(), before, "once it is acknowledged, no more");
     // Now everybody is known everywhere; on a link frames go by themselves.
     for payload in [46, 47, 700, 1500] {
         for (from, to) in [(0, 2), (2, 0), (0, 3), (3, 0), (2, 3), (3, 2), (0, 1)] {

@@ -6,19 +6,25 @@
 //! nobody would carry, and its Hellos would inhibit others meanwhile.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use weft_wire::bpdu::BridgeId;
+use weft_wire::bpdu::{self, BridgeId};
 use weft_wire::isis::SystemId;
 use weft_wire::isis::hello::Appointment;
 use weft_wire::vlan::VlanSet;
 
 use super::Shared;
 use crate::isis::RBridge;
-use crate::isis::config::{PortId, Role};
+use crate::isis::config::{PortConfig, PortId, Role};
 use crate::isis::counters::DropReason;
 use crate::isis::io::Output;
 use crate::isis::lsdb::Entry;
 use crate::isis::port::Port;
+
+/// How often bridges are told of a change that none of them acknowledges: those of later protocols need not.
+const CHANGE_TRIES: u8 = 10;
+/// Between two of them, ns.
+const CHANGE_PAUSE_NS: u64 = 1_000_000_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Forwarder {
@@ -33,6 +39,9 @@ pub(super) struct Forwarder {
     root_until_ns: u64,
     /// Root of the link's bridges, as far as one was heard of since the port came up.
     root: Option<BridgeId>,
+    /// How often bridges are still to be told that stations are elsewhere, and not before when.
+    change_tries: u8,
+    change_at_ns: u64,
     vlan_until_ns: BTreeMap<u16, u64>,
     /// How often the port has ceased to be the forwarder of a VLAN.
     lost: BTreeMap<u16, u32>,
@@ -105,6 +114,18 @@ impl Forwarder {
         self.vlan_until_ns.retain(|_, until_ns| *until_ns > now_ns);
     }
 
+    /// Stations that were reached by this port are reached by another one, or the other way round: bridges go on sending their frames to
+    /// where they were until they are told. Who has lost a VLAN must tell them (RFC 6325 section 4.9.3.3); so does who serves one
+    /// from now on, since one that has died cannot. Where no BPDU comes in there is nobody to tell.
+    fn tell_bridges(&mut self, now_ns: u64, port: &PortConfig, outputs: &mut Vec<Output>) {
+        if self.change_tries == 0 || now_ns < self.change_at_ns {
+            return;
+        }
+        self.change_tries -= 1;
+        self.change_at_ns = now_ns + CHANGE_PAUSE_NS;
+        outputs.push(Output::TopologyChange { port: port.id, frame: Arc::from(bpdu::topology_change(port.mac)) });
+    }
+
     fn is_inhibited(&self, vlan: u16) -> bool {
         self.drb_until_ns > 0 || self.root_until_ns > 0 || self.vlan_until_ns.contains_key(&vlan)
     }
@@ -144,13 +165,17 @@ impl RBridge {
         &mut self,
         now_ns: u64,
         port: PortId,
-        root: BridgeId,
+        (root, acknowledges_change): (BridgeId, bool),
         outputs: &mut Vec<Output>,
     ) -> Result<(), DropReason> {
         let until_ns = now_ns + self.config.timing.root_change_ns;
         let index = self.index(port).ok_or(DropReason::NoPort)?;
         let port = &mut self.ports[index];
         let shared = port.shared.as_mut().filter(|_| port.is_up).ok_or(DropReason::NoPort)?;
+        if acknowledges_change {
+            shared.forwarder.change_tries = 0;
+        }
+        shared.forwarder.tell_bridges(now_ns, &port.config, outputs);
         let before = shared.forwarder.root.replace(root);
         if before.is_some_and(|before| before.mac() != root.mac()) {
             shared.forwarder.root_until_ns = until_ns;
@@ -177,6 +202,12 @@ impl RBridge {
         let (is_other_set, is_other_list) = (before != forwarder.appointed, others != forwarder.appointments);
         let carried = forwarder.appointed.iter().filter(|vlan| !forwarder.is_inhibited(*vlan)).collect();
         let carried_before = std::mem::replace(&mut forwarder.carried, carried);
+        let has_lost = carried_before.iter().any(|vlan| !forwarder.appointed.contains(vlan));
+        let has_more = forwarder.carried.iter().any(|vlan| !carried_before.contains(vlan));
+        if forwarder.root.is_some() && (has_lost || has_more) {
+            forwarder.change_tries = CHANGE_TRIES;
+            forwarder.tell_bridges(now_ns, &port.config, outputs);
+        }
         if carried_before != forwarder.carried {
             outputs.push(Output::Access { port: port.config.id, vlans: forwarder.carried.clone() });
         }
