@@ -3,13 +3,15 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use common::beds::{frames_spec, run, trial, turn};
 use common::campus::{Campus, build, close, fabric, pings};
 use common::hosts::{self, seen_during};
-use common::{Gone, Quiet, can_run, lab_name, options, scenario, wait_for};
+use common::{Gone, Quiet, can_run, lab_name, options, scenario, traces, wait_for};
 use weft_lab::deps::find_program;
 use weft_lab::traffic::FaultActuator;
 use weft_lab::trill::rbridge_socket;
@@ -19,9 +21,12 @@ use weft_node::{DaemonKind, socket};
 use weft_scenario::engine::{Engine, EngineError, Overlay};
 use weft_scenario::fault::{Fault, FaultKind};
 use weft_scenario::record::Records;
-use weft_scenario::topology::{from_yaml, to_yaml};
+use weft_scenario::topology::{LeafSpineParams, from_yaml, leaf_spine, to_yaml};
 use weft_scenario::units::Nanos;
 use weft_scenario::workload::{FramesSpec, Runs, Workload};
+
+/// Linux's bridges with their usual ageing time take 22 to 26 s, with that of a lab two.
+const FORGOTTEN: Duration = Duration::from_secs(12);
 
 fn frames() -> Workload {
     let cost = Some(Runs { count: 3, each: Nanos(4_000_000) });
@@ -94,6 +99,10 @@ fn rbridges_and_stations_share_bridges_whoever_serves_them() {
     wait_for("the others reach each other", || pings(&campus, "h1", far(first[0])));
     actuator.repair(&fault).unwrap();
     wait_for("it serves them again", || serving() == first);
+    // The station behind the campus says nothing; bridges have learned that it is behind the other one.
+    let begun = Instant::now();
+    wait_for("a frame for it finds its way", || pings(&campus, "h1", far(first[0])));
+    assert!(begun.elapsed() < FORGOTTEN, "bridges forget what is silent for a forward delay: {:?}", begun.elapsed());
     wait_for("all reach each other", || all_reach().is_empty());
     close(campus, &name);
 }
@@ -150,4 +159,18 @@ fn what_cannot_be_in_one_network_is_refused_with_its_line() {
     let place = format!("bad.yaml:{line}: `b1` cannot forward with `vl2`: it cannot stand beside `rbridge`");
     assert!(why.starts_with(&place), "{why}");
     assert!(up(&scenario, &options(&name), &Quiet).is_err_and(|error| error.to_string() == why));
+}
+
+/// An RBridge's data path has 63 ports; who asks for more is told before anything is made.
+#[test]
+fn a_switch_with_too_many_links_is_refused() {
+    if !can_run() {
+        return;
+    }
+    let params = LeafSpineParams { spines: 1, leaves: 64, servers_per_leaf: 1, ..LeafSpineParams::default() };
+    let scenario = scenario(leaf_spine(&params).unwrap(), Overlay::RBRIDGE);
+    let name = lab_name("mp");
+    let why = up(&scenario, &options(&name), &Quiet).unwrap_err().to_string();
+    assert_eq!(why, "`spine1` has 64 links, and an RBridge has 63 ports at most; spread them over more switches");
+    assert_eq!(traces(&name), BTreeSet::new());
 }

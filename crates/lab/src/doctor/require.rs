@@ -17,6 +17,7 @@ use crate::error::LabError;
 use crate::frr;
 use crate::options::LabOptions;
 use crate::plan::{HOST_MTU_BYTES, VXLAN_OVERHEAD_BYTES, routes_multicast};
+use crate::trill;
 
 /// Longest propagation delay that a lab may leave out: what its own queues and scheduling add anyway.
 const DELAY_LEFT_OUT_NS: u64 = 100_000;
@@ -27,6 +28,7 @@ const TRILL_ROOM_BYTES: u32 = weft_wire::trill::OVERHEAD_BYTES as u32;
 /// Refuses a lab that this machine cannot run; `trial`: what will run on it, if that is known.
 pub(crate) fn require(scenario: &Scenario, trial: Option<&Trial>, options: &LabOptions) -> Result<(), LabError> {
     scenario.fabric.check_forwarding(scenario.overlay)?;
+    trill::check_ports(scenario)?;
     require_beyond_ebpf(scenario, options)?;
     require_ebpf(whose(scenario), &needs::of(scenario, trial))
 }

@@ -28,7 +28,7 @@ use weft_scenario::id::NodeId;
 use weft_scenario::overlay::StpTimers;
 
 pub(crate) use held::{Held, interfaces_of};
-pub(crate) use rbridges::{port_number, ways};
+pub(crate) use rbridges::{check_ports, port_number, uses_all, ways};
 pub use rbridges::{rbridge_keys, rbridge_socket};
 pub(crate) use stations::{do_without_driver, prepare as prepare_stations};
 pub(crate) use trunk::{End as TrunkEnd, TrunkPort, Trunks};

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use weft_datapath::trill::abi::STATIC;
+use weft_datapath::trill::abi::{HOPS_MAX, STATIC};
 use weft_datapath::trill::{Fib, Place, RBridgeMaps, Station, Tree};
 use weft_node::DaemonKind;
 use weft_node::rbridge::{
-    AuthenticationTable, GatewayHost, GatewayTable, GatewayVlan, GroupsTable, PortTable, RBridgeConfig, TimingTable,
-    XdpChoice,
+    AuthenticationTable, GatewayHost, GatewayTable, GatewayVlan, GroupsTable, PORTS_MAX, PortTable, RBridgeConfig,
+    TimingTable, XdpChoice,
 };
 use weft_scenario::addressing::port_mac;
 use weft_scenario::engine::{Hook, Overlay, Progress, Scenario};
@@ -232,6 +232,23 @@ fn gateway(lab: &Lab) -> Option<GatewayTable> {
     })
 }
 
+/// Refuses switches with more ports than an RBridge has, before anything is made.
+pub(crate) fn check_ports(scenario: &Scenario) -> Result<(), LabError> {
+    let count = |switch: &NodeId| scenario.fabric.links_of(*switch).len();
+    let mut switches = scenario.switches_with(|overlay| matches!(overlay, Overlay::RBridge { .. }));
+    let Some(switch) = switches.find(|switch| count(switch) > PORTS_MAX) else { return Ok(()) };
+    let name = &scenario.fabric.node(switch).name;
+    Err(LabError::NotFit {
+        what: format!("`{name}` has {} links, and an RBridge has {PORTS_MAX} ports at most", count(&switch)),
+        remedy: "spread them over more switches".to_owned(),
+    })
+}
+
+/// Whether a switch uses these ways of equal cost: an RBridge uses [`HOPS_MAX`] of more.
+pub(crate) fn uses_all<T: Ord>(used: &BTreeSet<T>, ways: &BTreeSet<T>) -> bool {
+    used == ways || (ways.len() > HOPS_MAX && used.len() == HOPS_MAX && used.is_subset(ways))
+}
+
 /// Waits until every RBridge has every equal-cost way to every other and the branches of its tree.
 pub(crate) fn wait_for_routes(lab: &Lab, progress: &dyn Progress) -> Result<(), LabError> {
     let mut wanted = Wanted::of(lab);
@@ -346,7 +363,7 @@ impl Wanted {
                 fib.routes.get(&nickname(lab, *other)).into_iter().flatten().map(|hop| hop.port).collect();
             let expected = self.paths.next_hops(node, *other).into_iter();
             let expected: BTreeSet<u8> = expected.filter_map(|link| port_number(fabric, node, link)).collect();
-            if ports.is_empty() || (self.equal && ports != expected) {
+            if ports.is_empty() || (self.equal && !uses_all(&ports, &expected)) {
                 let name = &lab.plan.node(*other).name;
                 return Ok(Some(format!("has {} of {} next hops to `{name}`", ports.len(), expected.len())));
             }
@@ -378,6 +395,15 @@ mod tests {
     use weft_scenario::topology::{MeshParams, mesh};
 
     use super::*;
+
+    #[test]
+    fn of_many_ways_an_rbridge_uses_sixteen() {
+        let ways = |of: std::ops::Range<u8>| of.collect::<BTreeSet<u8>>();
+        assert!(uses_all(&ways(0..16), &ways(0..16)) && uses_all(&ways(2..18), &ways(0..60)));
+        assert!(!uses_all(&ways(0..15), &ways(0..16)), "one is missing");
+        assert!(!uses_all(&ways(0..15), &ways(0..60)), "it could use one more");
+        assert!(!uses_all(&ways(50..66), &ways(0..60)), "some are none of them");
+    }
 
     #[test]
     fn large_labs_watch_their_links_more_slowly() {

@@ -35,11 +35,12 @@ pub(super) fn check(
     };
     let expected = Ways::expected(fabric, broken);
     let start = Instant::now();
-    let mut missing = expected.missing_in(&ways, fabric, counts_links(lab));
+    let suffices = what_suffices(lab);
+    let mut missing = expected.missing_in(&ways, fabric, suffices);
     while missing.is_some() && start.elapsed() < wanted.within() && !progress.interrupted() {
         std::thread::sleep(POLL);
         ways = Ways::read(lab)?.unwrap_or_default();
-        missing = expected.missing_in(&ways, fabric, counts_links(lab));
+        missing = expected.missing_in(&ways, fabric, suffices);
     }
     let took = format!("{:.2} s of {} s", start.elapsed().as_secs_f64(), wanted.within_s);
     let pairs = format!("{} pairs of switches, all shortest ways", expected.0.len());
@@ -58,6 +59,25 @@ pub(super) fn check(
         findings.push(ways.path(lab, path)?);
     }
     Ok(findings)
+}
+
+/// Whether the links that a switch uses are those that it has to a destination.
+type Suffices = fn(used: &BTreeSet<LinkId>, shortest: &BTreeSet<LinkId>) -> bool;
+
+fn all(used: &BTreeSet<LinkId>, shortest: &BTreeSet<LinkId>) -> bool {
+    used == shortest
+}
+
+fn any(used: &BTreeSet<LinkId>, _: &BTreeSet<LinkId>) -> bool {
+    !used.is_empty()
+}
+
+fn what_suffices(lab: &Lab) -> Suffices {
+    match lab.scenario.overlay {
+        _ if !counts_links(lab) => any,
+        Overlay::RBridge { .. } => trill::uses_all,
+        _ => all,
+    }
 }
 
 /// Whether shortest means fewest links: costs of RBridges go by rates, and bridges between them are one link.
@@ -111,14 +131,13 @@ impl Ways {
         Self(hops.filter(|(_, links)| !links.is_empty()).collect())
     }
 
-    /// What others do not have of these, in words; with `exactly` also what they have beyond.
-    fn missing_in(&self, others: &Self, fabric: &Fabric, exactly: bool) -> Option<String> {
-        let name = |node: NodeId| &fabric.node(node).name;
+    /// What others do not have of these, in words.
+    fn missing_in(&self, others: &Self, fabric: &Fabric, suffices: Suffices) -> Option<String> {
+        let (name, none) = (|node: NodeId| &fabric.node(node).name, BTreeSet::new());
         self.0.iter().find_map(|((from, to), links)| {
-            let found = others.0.get(&(*from, *to));
-            let count = found.map_or(0, BTreeSet::len);
-            let is_right = if exactly { found == Some(links) } else { count > 0 };
-            (!is_right).then(|| format!("{} has {count} of {} next hops to {}", name(*from), links.len(), name(*to)))
+            let found = others.0.get(&(*from, *to)).unwrap_or(&none);
+            let said = || format!("{} has {} of {} next hops to {}", name(*from), found.len(), links.len(), name(*to));
+            (!suffices(found, links)).then(said)
         })
     }
 
@@ -225,17 +244,17 @@ mod tests {
     fn a_missing_and_a_surplus_way_are_named() {
         let (fabric, expected) = bed();
         let (spines, leaves) = switches(&fabric);
-        assert_eq!(expected.missing_in(&expected.clone(), &fabric, true), None);
+        assert_eq!(expected.missing_in(&expected.clone(), &fabric, all), None);
         let mut less = expected.clone();
         less.0.get_mut(&(leaves[0], leaves[1])).unwrap().pop_first();
-        let said = expected.missing_in(&less, &fabric, true).unwrap();
+        let said = expected.missing_in(&less, &fabric, all).unwrap();
         assert!(said.contains("has 1 of 2 next hops to"), "{said}");
-        assert_eq!(expected.missing_in(&less, &fabric, false), None);
+        assert_eq!(expected.missing_in(&less, &fabric, any), None);
         let mut more = expected.clone();
         let over = |link: &&LinkId| fabric.link(**link).far_end(leaves[0]).unwrap().node == spines[1];
         let detour = fabric.links_of(leaves[0]).iter().copied().find(|link| over(&link)).unwrap();
         more.0.get_mut(&(leaves[0], spines[0])).unwrap().insert(detour);
-        assert!(expected.missing_in(&more, &fabric, true).is_some());
+        assert!(expected.missing_in(&more, &fabric, all).is_some());
     }
 
     #[test]

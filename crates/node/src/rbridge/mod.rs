@@ -55,6 +55,7 @@ pub use config::{
     RBridgeConfig, TimingTable, XdpChoice,
 };
 pub use keys::parse as parse_keys;
+pub use settings::PORTS_MAX;
 
 const FRAMES: u64 = 0;
 const LINKS: u64 = 1;

@@ -22,7 +22,7 @@ use crate::settings_file::check_interface;
 /// The designated VLAN of a link whose frames have no tag.
 const VLAN_UNTAGGED: u16 = 1;
 /// Ports are numbered from 1 to this.
-const PORTS_MAX: usize = 63;
+pub const PORTS_MAX: usize = 63;
 /// Metrics of links that paths lead over (RFC 5305 section 3).
 const COST_MAX: u32 = 0xff_fffe;
 const NAME_MAX: usize = 64;
