@@ -7,7 +7,8 @@ use weft_wire::isis::{LspId, NodeId};
 use weft_wire::listener::Listeners;
 use weft_wire::vlan::VlanSet;
 
-use super::digest::Digest;
+use super::digest::{Digest, Range};
+use super::forwarding::Served;
 use super::graph::{Distances, Graph, Told};
 use super::lsdb::Database;
 
@@ -92,6 +93,17 @@ impl<'a> Campus<'a> {
             }
             listeners.groups.extend(&digest.groups);
         }
+    }
+
+    /// VLANs of the stations behind each nickname of others.
+    pub(super) fn served(&self) -> BTreeMap<u16, Vec<Served>> {
+        let of_node = |holder: &Holder| self.digests[holder.node].iter().flat_map(|digest| &digest.vlans);
+        let served = |range: &Range| Served { first: range.first, last: range.last, lost: range.forwarder_lost };
+        let others = self.holders.iter().map(|(nickname, holders)| {
+            let others = holders.iter().filter(|holder| holder.node != self.me);
+            (*nickname, others.flat_map(of_node).map(served).collect())
+        });
+        others.filter(|(_, served): &(u16, Vec<Served>)| !served.is_empty()).collect()
     }
 
     /// The trees that we have announced to bring frames onto.

@@ -23,6 +23,8 @@ pub(super) struct Range {
     pub(super) last: u16,
     /// Whether every IPv4 group is wanted there, and every IPv6 group.
     pub(super) all_groups: (bool, bool),
+    /// How often it has ceased to be the forwarder there.
+    pub(super) forwarder_lost: u32,
 }
 
 /// The useful part of a fragment.
@@ -78,9 +80,9 @@ impl Digest {
             CapabilitySub::TreeRoots(list) => self.roots.push(list),
             CapabilitySub::TreesUsed(list) => self.trees_used.extend(list.roots),
             CapabilitySub::InterestedVlans(interest) => {
-                let InterestedVlans { start_vlan, end_vlan, all_ipv4_groups, all_ipv6_groups, .. } = interest;
-                let all_groups = (all_ipv4_groups, all_ipv6_groups);
-                self.vlans.push(Range { first: start_vlan, last: end_vlan, all_groups });
+                let InterestedVlans { start_vlan, end_vlan, forwarder_lost, .. } = interest;
+                let all_groups = (interest.all_ipv4_groups, interest.all_ipv6_groups);
+                self.vlans.push(Range { first: start_vlan, last: end_vlan, all_groups, forwarder_lost });
             }
             _ => {}
         }

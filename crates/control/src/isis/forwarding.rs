@@ -36,8 +36,31 @@ pub struct Forwarding {
     pub trees: BTreeMap<u16, TreeState>,
     /// The trees of frames that we bring in, by their roots: those of least cost from us, as soon as our LSP has announced them.
     pub own_trees: BTreeSet<u16>,
+    /// VLANs in which stations are behind each nickname of others.
+    pub served: BTreeMap<u16, Vec<Served>>,
     /// We are overloaded: what is known here of trees may be wrong (RFC 7780 section 2.3.2).
     pub overloaded: bool,
+}
+
+/// VLANs in which an RBridge has stations, as its LSP says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    pub first: u16,
+    pub last: u16,
+    /// How often it has ceased to be the forwarder of one of them.
+    pub lost: u32,
+}
+
+impl Served {
+    /// Whether a station that was behind an RBridge need not be there any more: the RBridge serves its VLAN no longer, or has
+    /// ceased to do so meanwhile (RFC 6325 section 4.8.3).
+    pub fn has_lost(before: &[Self], now: &[Self], vlan: u16) -> bool {
+        let said = |all: &[Self]| {
+            let mut ranges = all.iter().filter(|range| (range.first..=range.last).contains(&vlan));
+            ranges.next().map(|range| range.lost)
+        };
+        said(before).is_some() && said(before) != said(now)
+    }
 }
 
 /// One distribution tree from where we are.
@@ -62,7 +85,7 @@ impl Forwarding {
             own_trees = campus.nearest_trees(roots, 1);
         }
         let overloaded = campus.graph.overloaded[campus.me];
-        let mut forwarding = Self { trees, own_trees, overloaded, ..Self::default() };
+        let mut forwarding = Self { trees, own_trees, served: campus.served(), overloaded, ..Self::default() };
         forwarding.set_routes(campus, links);
         forwarding
     }
@@ -178,4 +201,28 @@ fn tree_link(campus: &Campus<'_>, links: &[Link], via: NodeId) -> Option<PortId>
     };
     let rank = |link: &&Link| (link.lan_id.is_none(), circuit(link), link.lan_id, link.hop.port);
     links.iter().filter(|link| link.via == via).max_by_key(rank).map(|link| link.hop.port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vlan_is_lost_where_it_is_listed_no_more_or_its_counter_is_another() {
+        let ranges = |all: &[(u16, u16, u32)]| -> Vec<Served> {
+            all.iter().map(|(first, last, lost)| Served { first: *first, last: *last, lost: *lost }).collect()
+        };
+        let before = ranges(&[(1, 9, 0), (20, 30, 7)]);
+        for (now, lost) in [
+            (ranges(&[(1, 9, 0), (20, 30, 7)]), vec![]),
+            (ranges(&[(1, 4, 0), (5, 9, 0), (15, 30, 7)]), vec![]),
+            (ranges(&[(1, 8, 0), (20, 30, 7)]), vec![9]),
+            (ranges(&[(1, 9, 0), (20, 24, 7), (25, 30, 8)]), (25..=30).collect()),
+            (Vec::new(), (1..=9).chain(20..=30).collect()),
+        ] {
+            let found: Vec<u16> = (0..4096).filter(|vlan| Served::has_lost(&before, &now, *vlan)).collect();
+            assert_eq!(found, lost, "{now:?}");
+        }
+        assert!(!Served::has_lost(&[], &before, 5), "nobody can be known there");
+    }
 }

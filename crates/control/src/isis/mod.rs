@@ -62,7 +62,7 @@ pub use adjacency::{Event as AdjacencyEvent, State as AdjacencyState, heard, hea
 pub use authentication::{Algorithm, Key, KeyChain, KeyFault};
 pub use config::{Bounds, Config, LinkKind, PortConfig, PortId, Role, SharedConfig, Wish, cost_of_rate};
 pub use counters::{DropReason, Event};
-pub use forwarding::{Forwarding, TreeState};
+pub use forwarding::{Forwarding, Served, TreeState};
 pub use io::{Counters, Hop, Input, Output, TreePort};
 pub use lsdb::{Database, Entry as LsdbEntry, MAX_AGE_S, Order, ZERO_AGE_S, order};
 pub use port::{Adjacency, Peer};

@@ -17,6 +17,7 @@ pub mod protocol;
 mod settings;
 mod show;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tracing::{debug, info, warn};
 use weft_control::isis::{
     Adjacency, AdjacencyState, Bounds, Config, Input, KeyChain, LinkKind, Output, PortConfig, PortId, RBridge, Role,
-    SharedConfig, Wish, cost_of_rate,
+    Served, SharedConfig, Wish, cost_of_rate,
 };
 use weft_control::tally::Tally;
 use weft_control::{Machine, NS_PER_MS, NS_PER_S, counted};
@@ -128,6 +129,8 @@ struct Daemon {
     age_at_ns: u64,
     station_age_s: u32,
     outputs: Vec<Output>,
+    /// VLANs of the stations behind other RBridges when the data path was told last.
+    served: BTreeMap<u16, Vec<Served>>,
     /// Whether the data path has still to be told.
     is_behind: bool,
     /// Whether a restart that left the data path at work is not over yet.
@@ -250,7 +253,25 @@ impl Daemon {
             self.forget(|station| matches!(station.place, Place::RBridge(nickname) if gone.contains(&nickname)));
         }
         self.forget_lost_vlans(&was_carried);
+        self.forget_lost_by_others();
         true
+    }
+
+    /// Forgets the stations behind RBridges that have ceased to be the forwarders of their VLANs (RFC 6325 section 4.8.3).
+    fn forget_lost_by_others(&mut self) {
+        let now = self.control.forwarding().served.clone();
+        let before = std::mem::replace(&mut self.served, now);
+        if before == self.served {
+            return;
+        }
+        let now = &self.served;
+        self.forget(|station| match station.place {
+            Place::RBridge(nickname) => {
+                let [before, now] = [&before, now].map(|all| all.get(&nickname).map_or(&[][..], Vec::as_slice));
+                Served::has_lost(before, now, station.vlan)
+            }
+            _ => false,
+        });
     }
 
     /// Forgets the stations of VLANs that a port of a shared link carries no more (RFC 6325 section 4.8.3).
@@ -447,6 +468,7 @@ impl runner::Daemon for Daemon {
             age_at_ns: 0,
             station_age_s: settings.station_age_s,
             outputs: Vec::new(),
+            served: BTreeMap::new(),
             is_behind: true,
             resumes,
             io: Tally::default(),
