@@ -260,14 +260,13 @@ impl Daemon {
     /// Forgets the stations behind RBridges that have ceased to be the forwarders of their VLANs (RFC 6325 section 4.8.3).
     fn forget_lost_by_others(&mut self) {
         let now = self.control.forwarding().served.clone();
-        let before = std::mem::replace(&mut self.served, now);
-        if before == self.served {
+        if now == self.served {
             return;
         }
-        let now = &self.served;
+        let before = std::mem::replace(&mut self.served, now.clone());
         self.forget(|station| match station.place {
             Place::RBridge(nickname) => {
-                let [before, now] = [&before, now].map(|all| all.get(&nickname).map_or(&[][..], Vec::as_slice));
+                let [before, now] = [&before, &now].map(|all| all.get(&nickname).map_or(&[][..], Vec::as_slice));
                 Served::has_lost(before, now, station.vlan)
             }
             _ => false,

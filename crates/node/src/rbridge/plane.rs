@@ -153,6 +153,7 @@ mod tests {
             trees: [(7, tree(2)), (8, tree(1))].into(),
             own_trees: [7, 8].into(),
             overloaded: true,
+            ..Forwarding::default()
         }
     }
 

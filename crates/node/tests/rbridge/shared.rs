@@ -255,6 +255,17 @@ fn stations_of_two_shared_links_reach_each_other_once() {
     assert!(all[1].count("port l2", "l2_control") > 0, "BPDUs of the same root inhibit nobody");
     assert!(all[2].count("port l1", "not_for_us") == 0, "bridges know where RBridges are");
     every_frame_is_counted(&campus, &all[2], 3);
+
+    // S2 lives on, but leaves the second link: its LSP says so, and S1 forgets who was there before another one serves them.
+    let known = || {
+        let Shown::Stations(rows) = all[0].show(What::Fdb) else { panic!("no stations") };
+        rows.into_iter().find(|row| row.mac == mac(2).to_string()).and_then(|row| row.hostname)
+    };
+    assert_eq!(known().as_deref(), Some("s2"));
+    campus.bridges.ip("link set dev s2-1 down");
+    wait_until("S1 forgets a station that was behind S2", || known().as_deref() != Some("s2"));
+    assert!(campus.said(&[3], 1)[0].1.carried.is_empty(), "S3 does not serve it yet");
+    assert!(all[0].routes().len() == 2, "S2 is still there");
 }
 
 /// What the kernel says that came by a link, all of it has an outcome.
