@@ -100,6 +100,7 @@ fresh:
 
 unit: fresh
 	$(CARGO) test --release --locked --workspace --no-run
+	@sync # what the build has written: stores of tests wait for the disk behind it
 	@CARGO="$(CARGO)" target/release/xtask test $(WEFT_SKIPS)
 
 objects: fresh # every eBPF object loads on Debian's kernels 6.1 and 6.12: a slice of `make kernels`
