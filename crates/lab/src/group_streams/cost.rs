@@ -85,7 +85,6 @@ impl<'a> Costs<'a> {
     pub(super) fn of(&mut self, receivers: u32, records: &mut Records) -> Result<(), TesterError> {
         let order = SendOrder { limit: FRAMES, ..as_fast_as_can_be(self.cost)? };
         let mut all = [Way::None, Way::Unicast, Way::Tree].map(|way| (way, Vec::new()));
-        socket_of(&self.bed.stations[0].port)?.send(&self.word).map_err(LabError::io("speak as a receiver"))?;
         // Switches that go by what they have met prepare for it: an RBridge a map of the ports that the group's frames leave by.
         self.once(Way::Tree, &order)?;
         sleep(PREPARED);
@@ -108,6 +107,9 @@ impl<'a> Costs<'a> {
             let sent = self.alone.sender.send(order)?;
             return Ok(Reading { frame_ns: sent.cpu_ns as f64 / sent.frames.max(1) as f64, copies: 0.0 });
         }
+        if way == Way::Unicast {
+            self.speak()?;
+        }
         self.sender.set_frames(if way == Way::Tree { &self.many } else { &self.one })?;
         let (trunks, arrived) = (self.bed.trunks.read()?, self.cuts.frames()?);
         let copying = self.copying_ns();
@@ -118,6 +120,13 @@ impl<'a> Costs<'a> {
         sleep(REST);
         let frames = sent.frames.max(1) as f64;
         Ok(Reading { frame_ns: cpu_ns as f64 / frames, copies: (carried + arrived as f64) / frames })
+    }
+
+    /// Tells where the first receiver is, before each run: who loses a neighbour for a moment forgets the stations behind it.
+    fn speak(&self) -> Result<(), TesterError> {
+        socket_of(&self.bed.stations[0].port)?.send(&self.word).map_err(LabError::io("speak as a receiver"))?;
+        sleep(REST);
+        Ok(())
     }
 
     /// CPU time of each copier; those of a lab that is going may be gone.
