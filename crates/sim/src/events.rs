@@ -47,8 +47,9 @@ pub(crate) struct Events {
     bins: Vec<Vec<u64>>,
     /// A bit for each bin that is not empty.
     occupied: Vec<u64>,
-    /// A bin's keys agree in all bits above so many, and should be so many.
+    /// A bin's keys agree in all bits above so many.
     width_bits: u32,
+    /// A bin should have so many keys.
     bin_events: u64,
     /// Number of the first bin that was not opened. Bin n is kept in place n modulo [`BINS`].
     first: u64,

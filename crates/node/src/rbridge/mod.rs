@@ -174,9 +174,10 @@ impl Daemon {
             self.put(Input::Deadline);
         }
         let outputs = std::mem::take(&mut self.outputs);
-        self.is_behind |= outputs
-            .iter()
-            .any(|output| !matches!(output, Output::Send { .. } | Output::Echo { .. } | Output::TopologyChange { .. }));
+        let is_sent = |output: &Output| {
+            matches!(output, Output::Send { .. } | Output::Echo { .. } | Output::TopologyChange { .. })
+        };
+        self.is_behind |= !outputs.iter().all(is_sent);
         if self.resumes && !self.control.is_restarting() {
             info!(nickname = self.control.nickname(), "everything is known again");
             (self.resumes, self.is_behind) = (false, true);

@@ -32,7 +32,7 @@ pub(super) struct Ahead {
     cards: List,
 }
 
-/// Numbers of the same kind, at most two for an arrival of a step.
+/// Numbers of one kind, at most one for an arrival of a step.
 #[derive(Debug, Default)]
 struct List {
     numbers: [u32; AHEAD],
