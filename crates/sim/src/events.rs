@@ -12,8 +12,9 @@ use crate::heap::{EventHeap, NO_EVENT};
 const MANY: usize = 1_024;
 /// Of so many times as many, more than the processor holds near it, those ahead are handed out ([`Events::ahead`]).
 const MORE: usize = 16;
-/// Bins that are kept; later events wait in a heap of their own.
-const BINS: u64 = 4_096;
+/// So many times as many bins are kept as one has events: more of few would be more memory that is used in turn. Later events
+/// wait in a heap of their own.
+const BINS_PER_EVENT: u64 = 64;
 /// Bins that all events should fill, on average.
 const FILLED_BINS: usize = 512;
 /// Events that a bin should have on average: few are quick to bring into order, and bins of many are few.
@@ -51,7 +52,7 @@ pub(crate) struct Events {
     width_bits: u32,
     /// A bin should have so many keys.
     bin_events: u64,
-    /// Number of the first bin that was not opened. Bin n is kept in place n modulo [`BINS`].
+    /// Number of the first bin that was not opened. Bin n is kept in place n modulo the number of bins, a power of two.
     first: u64,
     binned: usize,
     /// Keys beyond the bins.
@@ -191,8 +192,8 @@ impl Events {
         self.in_order = if keys.len() > MORE * self.many { IN_ORDER_AHEAD } else { IN_ORDER };
         let width = ((middle - least) / half.max(1) as u64).saturating_mul(self.bin_events);
         self.width_bits = width.max(1).ilog2();
-        self.bins.resize_with(BINS as usize, Vec::new);
-        self.occupied.resize(BINS as usize / 64, 0);
+        self.bins.resize_with((BINS_PER_EVENT * self.bin_events).next_power_of_two() as usize, Vec::new);
+        self.occupied.resize(self.bins.len() / 64, 0);
         self.first = least >> self.width_bits;
         self.horizon = self.first << self.width_bits;
         (self.opened, self.opened_events) = (0, 0);
@@ -200,13 +201,19 @@ impl Events {
         self.open();
     }
 
+    /// Where a bin is kept.
+    #[inline(always)]
+    fn place(&self, bin: u64) -> usize {
+        bin as usize & (self.bins.len() - 1)
+    }
+
     #[inline]
     fn put_aside(&mut self, key: u64) {
         let bin = key >> self.width_bits;
-        if bin - self.first >= BINS {
+        if bin - self.first >= self.bins.len() as u64 {
             return self.far.push(key);
         }
-        let place = (bin % BINS) as usize;
+        let place = self.place(bin);
         self.bins[place].push(key);
         self.occupied[place / 64] |= 1 << (place % 64);
         self.binned += 1;
@@ -239,8 +246,8 @@ impl Events {
         let far = (self.far.top() != NO_EVENT).then_some(self.far.top() >> self.width_bits);
         let bin = self.next_bin().into_iter().chain(far).min().expect("there are many keys");
         let ordered = self.run.len();
-        if bin - self.first < BINS {
-            let place = (bin % BINS) as usize;
+        if bin - self.first < self.bins.len() as u64 {
+            let place = self.place(bin);
             self.binned -= self.bins[place].len();
             self.run.append(&mut self.bins[place]);
             self.occupied[place / 64] &= !(1 << (place % 64));
@@ -273,8 +280,7 @@ impl Events {
 
     /// Number of the first bin that is not empty.
     fn next_bin(&self) -> Option<u64> {
-        let begin = self.first % BINS;
-        let words = self.occupied.len() as u64;
+        let (begin, words) = (self.place(self.first) as u64, self.occupied.len() as u64);
         let seen = |step: u64| {
             let word = (begin / 64 + step) % words;
             let mask = match step {
@@ -286,7 +292,7 @@ impl Events {
             (bits != 0).then(|| word * 64 + u64::from(bits.trailing_zeros()))
         };
         let place = (0..=words).find_map(seen)?;
-        Some(self.first + (place + BINS - begin) % BINS)
+        Some(self.first + self.place(place.wrapping_sub(begin)) as u64)
     }
 }
 
