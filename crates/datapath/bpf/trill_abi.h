@@ -12,6 +12,7 @@
 #define TRILL_HOPS_MAX 16    /* equal-cost next hops of one egress */
 #define TRILL_GROUPS 512     /* different sets of next hops; number 0 is none */
 #define TRILL_TREES_MAX 4
+#define TRILL_OTHERS 3 /* nicknames of one RBridge, beside the one that frames come in with */
 #define TRILL_SHARES 64 /* of what is brought onto trees here, by VLAN and destination */
 #define TRILL_VLANS 4096
 #define TRILL_NICKNAMES 65536
@@ -94,7 +95,8 @@ struct trill_fib {
 	__u8 hop_count; /* of unicast frames that come in here */
 	__u8 flags; /* TRILL_SNOOPS, TRILL_PRUNES, TRILL_OVERLOADED */
 	__u32 hash_seed; /* unlike other RBridges', or all would choose alike */
-	__u8 reserved[8];
+	__u16 own_others[TRILL_OTHERS]; /* our other nicknames; 0: none */
+	__u8 reserved[2];
 	__u8 own_tree[TRILL_SHARES]; /* place of the tree that a share of native frames is sent on, plus 1; 0: none */
 	struct trill_port ports[TRILL_PORTS];
 	__u32 route[TRILL_NICKNAMES]; /* by egress nickname as on the wire: group << 8 | hops; 0: no such RBridge */

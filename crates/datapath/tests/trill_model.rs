@@ -85,8 +85,9 @@ fn control(random: &mut Random) -> u16 {
 
 /// By a link: mostly right, with one or two things that are not.
 fn by_link(random: &mut Random, port: u8) -> Vec<u8> {
-    let nickname =
-        |random: &mut Random| pick(random, &[NEAR, FAR, WIDE, OWN, OWN, UNKNOWN, 0, 0xffc0, 0xffff, NEAR, FAR, WIDE]);
+    let nickname = |random: &mut Random| {
+        pick(random, &[NEAR, FAR, WIDE, OWN, OTHERS[0], OTHERS[1], OWN, UNKNOWN, 0, 0xffc0, 0xffff, NEAR, FAR, WIDE])
+    };
     let (from, to) = (nickname(random), nickname(random));
     let from = if one_in(random, 2) { pick(random, &[NEAR, FAR, WIDE]) } else { from };
     let mut frame = if one_in(random, 2) { unicast(port, from, to) } else { multicast(port, from, to) };
@@ -205,6 +206,7 @@ fn programs_and_model_agree() {
             let roots: &[u16] = [&[NEAR, WIDE][..], &[NEAR], &[], &[WIDE, NEAR]][round as usize % 4];
             fib.own_trees = OwnTrees::of(roots.iter().copied());
             fib.nickname = (round % 4 != 3).then_some(OWN);
+            fib.other_nicknames = OTHERS[..round as usize % 3].to_vec();
             // With and without outer headers, on one link or both, towards the neighbour or not.
             for (number, number_of) in [(LINK_A, round % 3), (LINK_B, round / 3)] {
                 fib.ports.get_mut(&number).unwrap().kind = link(number, ELISIONS[number_of as usize]);

@@ -21,8 +21,9 @@ pub struct Config {
     pub hostname: String,
     /// Its ports; numbers unlike each other.
     pub ports: Vec<PortConfig>,
-    /// The nickname that it wants.
-    pub nickname: Wish,
+    /// The nicknames that it wants, unlike each other: frames come in with the first, and each of them may be the root of a
+    /// tree (RFC 6325 section 3.7).
+    pub nicknames: Vec<Wish>,
     /// Priority to be the root of a distribution tree; default 0x8000 (RFC 6325 section 4.5).
     pub root_priority: u16,
     /// VLANs that its end stations are in. Changed later by [`Input::Interest`](super::Input::Interest).
@@ -112,7 +113,7 @@ pub const fn cost_of_rate(bits_per_s: u64) -> u32 {
     }) as u32
 }
 
-/// The nickname that an RBridge wants (RFC 6325 section 3.7).
+/// A nickname that an RBridge wants (RFC 6325 section 3.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// Any that is free.

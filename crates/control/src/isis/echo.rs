@@ -73,14 +73,14 @@ impl RBridge {
     /// Begins Echoes where the adjacency is in Report, ends them elsewhere (RFC 7175 section 4).
     pub(super) fn echo_follows(&mut self, now_ns: u64, index: usize, peer: Peer) {
         let echo_ns = self.config.timing.echo_ns;
-        let begun = (echo_ns != 0).then(|| Echo::begin(now_ns + echo_ns, self.random(), self.nickname.value));
+        let begun = (echo_ns != 0).then(|| Echo::begin(now_ns + echo_ns, self.random(), self.nickname()));
         let Some(adjacency) = self.ports[index].adjacencies.get_mut(&peer) else { return };
         adjacency.echo = begun.filter(|_| adjacency.state == State::Report);
     }
 
     /// Sends the next Echo, or gives the neighbour up.
     pub(super) fn echo_due(&mut self, now_ns: u64, index: usize, peer: Peer, outputs: &mut Vec<Output>) {
-        let (timing, system, nickname) = (self.config.timing, self.config.system, self.nickname.value);
+        let (timing, system, nickname) = (self.config.timing, self.config.system, self.nickname());
         let port = &mut self.ports[index];
         let (id, mac) = (port.config.id, port.config.mac);
         let Some(echo) = port.adjacencies.get_mut(&peer).and_then(|adjacency| adjacency.echo.as_mut()) else { return };

@@ -184,7 +184,7 @@ impl RBridge {
         let vlan = port.config.designated_vlan;
         let flags = VlanFlags {
             port_id: port.config.id.0,
-            nickname: self.nickname.value.unwrap_or(0),
+            nickname: self.nickname().unwrap_or(0),
             outer_vlan: vlan,
             designated_vlan: vlan,
             ..VlanFlags::default()

@@ -99,8 +99,8 @@ pub enum Output {
     /// A port of a shared link carries frames of end stations in these VLANs from now on, and in no other: it is their
     /// appointed forwarder, and not inhibited (RFC 8139). A port that comes up carries none.
     Access { port: PortId, vlans: VlanSet },
-    /// The RBridge holds this nickname now: keep it for the next start.
-    Nickname(Option<u16>),
+    /// The RBridge holds these nicknames now, first the one that its frames come in with: keep them for the next start.
+    Nicknames(Vec<u16>),
     /// Routes or trees are others now. Take over all of [`RBridge::forwarding`](super::RBridge::forwarding) in one step, or
     /// filters of what comes in before what goes out by them (RFC 6325 section 4.5.2).
     ForwardingChanged,

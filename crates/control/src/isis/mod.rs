@@ -51,7 +51,7 @@ use weft_wire::vlan::VlanSet;
 use crate::Machine;
 use campus::Campus;
 use forwarding::Link;
-use nickname::Nickname;
+use nickname::Nicknames;
 use origin::Origin;
 use port::Port;
 use replay::Numbers;
@@ -77,7 +77,7 @@ pub struct RBridge {
     ports: Vec<Port>,
     lsdb: Database,
     origin: Origin,
-    nickname: Nickname,
+    nicknames: Nicknames,
     vlans: VlanSet,
     listeners: Listeners,
     forwarding: Forwarding,
@@ -168,7 +168,7 @@ impl RBridge {
             ports,
             lsdb: Database::default(),
             origin: Origin::new(),
-            nickname: Nickname::new(config.nickname),
+            nicknames: Nicknames::new(&config.nicknames),
             vlans: config.vlans.clone(),
             listeners: Listeners::to_all(),
             forwarding: Forwarding::default(),
@@ -199,9 +199,14 @@ impl RBridge {
         Self { restart: Some(Restart::of(ports)), ..new }
     }
 
-    /// The nickname held; none before it is chosen.
+    /// The nickname that its frames come in with; none before one is chosen.
     pub fn nickname(&self) -> Option<u16> {
-        self.nickname.value
+        self.nicknames.first()
+    }
+
+    /// All nicknames held, that one first.
+    pub fn nicknames(&self) -> impl Iterator<Item = u16> {
+        self.nicknames.held()
     }
 
     /// The adjacencies that are not Down, by port.
@@ -258,10 +263,12 @@ impl RBridge {
         self.begun = true;
         self.begin_restart(now_ns);
         self.describe_soon(now_ns);
-        if self.nickname.value.is_some() {
-            outputs.push(Output::Nickname(self.nickname.value));
-        } else {
-            self.nickname.choose_at_ns = Some(now_ns + self.config.timing.nickname_wait_ns);
+        let held: Vec<u16> = self.nicknames.held().collect();
+        if !held.is_empty() {
+            outputs.push(Output::Nicknames(held));
+        }
+        if self.nicknames.are_missing() {
+            self.nicknames.choose_at_ns = Some(now_ns + self.config.timing.nickname_wait_ns);
         }
     }
 
@@ -398,13 +405,13 @@ impl RBridge {
         let forwarding = Forwarding::compute(&campus, &links, &roots);
         let mut nearest = campus.nearest_trees(&roots, self.config.trees_used);
         nearest.retain(|_| roots.len() > 1);
-        let rival = self.rival(&campus);
+        let rivals = self.rivals(&campus);
         if self.forwarding != forwarding {
             self.forwarding = forwarding;
             outputs.push(Output::ForwardingChanged);
         }
         self.announce_trees(now_ns, nearest);
-        self.check_nickname(now_ns, rival, outputs);
+        self.check_nicknames(now_ns, rivals, outputs);
         (0..self.ports.len()).for_each(|index| self.appoint_anew(now_ns, index, outputs));
     }
 

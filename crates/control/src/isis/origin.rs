@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use weft_wire::isis::group::{GroupRecord, GroupSub, Groups};
-use weft_wire::isis::lsp::{CapabilitySub, InterestedVlans, NicknameRecord, Reach, TreeList};
+use weft_wire::isis::lsp::{CapabilitySub, InterestedVlans, Reach, TreeList};
 use weft_wire::isis::pdu::Lsp;
 use weft_wire::isis::tlv::LspEntry;
 use weft_wire::isis::view::LspFlags;
@@ -321,9 +321,9 @@ impl RBridge {
         let config = &self.config;
         let trees = config.trees_max.max(1);
         let mut subs = vec![CapabilitySub::TrillVersion { max_version: 0, capabilities: 0 }];
-        if let Some(nickname) = self.nickname.value {
-            let (priority, root_priority) = (self.nickname.priority, config.root_priority);
-            subs.push(CapabilitySub::Nicknames(vec![NicknameRecord { priority, root_priority, nickname }]));
+        let nicknames = self.nicknames.records(config.root_priority);
+        if !nicknames.is_empty() {
+            subs.push(CapabilitySub::Nicknames(nicknames));
         }
         subs.push(CapabilitySub::Trees { compute: trees, max: trees, use_count: config.trees_used.max(1) });
         if !self.origin.trees.is_empty() {
@@ -345,7 +345,7 @@ impl RBridge {
     }
 
     fn item_tlvs(&self, items: &[Item]) -> Vec<Tlv> {
-        let nickname = self.nickname.value.unwrap_or(0);
+        let nickname = self.nickname().unwrap_or(0);
         let (mut links, mut interests, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         for item in items {
             match *item {

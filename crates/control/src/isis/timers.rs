@@ -30,7 +30,7 @@ const OF_ALL: [OfAll; 6] = [
     (|me| me.lsdb.next_expiry_ns(), |me, now_ns, _| me.age(now_ns)),
     (RBridge::restart_deadline_ns, RBridge::restart_due),
     (|me| me.leave_at_ns, RBridge::end_leave),
-    (|me| me.nickname.choose_at_ns, RBridge::choose_nickname),
+    (|me| me.nicknames.choose_at_ns, RBridge::choose_nicknames),
     (|me| me.compute_at_ns, RBridge::compute),
     (|me| me.origin.next_deadline_ns(), RBridge::describe_and_follow),
 ];

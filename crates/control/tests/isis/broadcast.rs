@@ -58,7 +58,7 @@ pub(crate) fn judge(net: &Net, is_reached: impl Fn(usize, u16, usize) -> bool) -
 
 /// How many copies each RBridge gets.
 fn send(net: &Net, ingress: usize, root: u16, frame: To) -> Result<Vec<u32>, String> {
-    let nickname = net.nodes[ingress].nickname.ok_or("it has no nickname")?;
+    let nickname = net.nodes[ingress].nickname().ok_or("it has no nickname")?;
     let mut copies = vec![0; net.nodes.len()];
     let mut on_the_way = branches(net, ingress, root, frame, None);
     while let Some((from, port)) = on_the_way.pop() {

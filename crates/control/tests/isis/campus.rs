@@ -77,6 +77,7 @@ pub(crate) fn settle_roots(net: &mut Net, node: usize, rng: &mut Pcg64Mcg) {
     state.root_priority = [0, 0x8000, 0x8000, 0x9000][rng.random_range(0..4)];
     state.trees_max = trees + rng.random_range(0..2);
     state.trees_used = 1 + (node % 3) as u16;
+    state.nicknames_wanted = 1 + node % 3;
     state.wish = [Wish::Any, Wish::Any, Wish::Last(wanted), Wish::Configured(wanted)][rng.random_range(0..4)];
 }
 
@@ -147,7 +148,7 @@ fn a_merge_of_two_campuses_ends_with_one_holder_each() {
     let mut net = Net::new(&topology, 7, fast());
     net.set_link(3, false);
     for node in 0..8 {
-        net.nodes[node].nickname = Some(0x100 + node as u16 % 4);
+        net.nodes[node].nicknames = vec![0x100 + node as u16 % 4];
         net.boot(node, true);
     }
     net.run_to(10 * NS_PER_S);
@@ -155,7 +156,7 @@ fn a_merge_of_two_campuses_ends_with_one_holder_each() {
     net.set_link(3, true);
     net.run_to(30 * NS_PER_S);
     Oracle::new(&net).judge().unwrap_or_else(|what| panic!("together: {what}"));
-    let kept: Vec<_> = (4..8).map(|node| net.nodes[node].nickname).collect();
+    let kept: Vec<_> = (4..8).map(|node| net.nodes[node].nickname()).collect();
     assert_eq!(kept, [0x100, 0x101, 0x102, 0x103].map(Some), "of equal priorities the higher ID keeps it");
 }
 
@@ -256,7 +257,7 @@ fn a_double_harms_only_itself() {
     assert!(per_link_and_s <= 20, "{per_link_and_s} PDUs on each link in a second");
     for (me, to) in (1..7).flat_map(|me| (1..7).map(move |to| (me, to))).filter(|(me, to)| me != to) {
         let port = PortId(if to < me { 1 } else { 2 });
-        let nickname = net.nodes[to].nickname.expect("everybody has one");
+        let nickname = net.nodes[to].nickname().expect("everybody has one");
         let hops: Vec<PortId> = net.nodes[me].data_plane.routes[&nickname].iter().map(|hop| hop.port).collect();
         assert_eq!(hops, [port], "from rb{me} to rb{to}");
     }
@@ -295,7 +296,7 @@ fn the_papers_campus_reroutes_at_once() {
     (0..6).for_each(|node| net.boot(node, false));
     net.run_to(10 * NS_PER_S);
     Oracle::new(&net).judge().unwrap_or_else(|what| panic!("{what}"));
-    let egress = net.nodes[1].nickname.unwrap();
+    let egress = net.nodes[1].nickname().unwrap();
     assert_eq!(net.nodes[0].data_plane.routes[&egress].len(), 4, "four equal next hops from S1 to S2");
     net.kill(5);
     net.set_link(6, false);
@@ -335,7 +336,7 @@ fn nobody_notices_a_restart_whose_data_plane_works_on() {
         (0..6).for_each(|node| net.boot(node, false));
         net.run_to(10 * NS_PER_S);
         let changes = |net: &Net| -> Vec<u64> { net.nodes.iter().map(|node| node.changes).collect() };
-        let (before, nickname) = (changes(&net), net.nodes[node].nickname);
+        let (before, nickname) = (changes(&net), net.nodes[node].nickname());
         let held = net.nodes[node].bridge.as_ref().unwrap().forwarding().clone();
         net.restart(node);
         assert!(net.nodes[node].bridge.as_ref().unwrap().is_restarting());
@@ -377,7 +378,7 @@ fn a_leave_is_known_at_once() {
     let mut net = Net::new(&Topology::paper(), 31, fast());
     (0..6).for_each(|node| net.boot(node, false));
     net.run_to(10 * NS_PER_S);
-    let egress = net.nodes[1].nickname.unwrap();
+    let egress = net.nodes[1].nickname().unwrap();
     net.leave(5);
     net.run_to(net.now_ns + 150 * NS_PER_MS);
     assert_eq!(net.nodes[0].data_plane.routes[&egress].len(), 3);
@@ -397,7 +398,7 @@ fn a_silent_loss_is_seen_when_the_holding_time_ends() {
     let mut net = Net::new(&Topology::paper(), 4, timing);
     (0..6).for_each(|node| net.boot(node, false));
     net.run_to(10 * NS_PER_S);
-    let egress = net.nodes[1].nickname.unwrap();
+    let egress = net.nodes[1].nickname().unwrap();
     net.kill(5);
     net.run_to(net.now_ns + NS_PER_S);
     assert_eq!(net.nodes[0].data_plane.routes[&egress].len(), 3, "nothing goes to S6 any more");
@@ -415,7 +416,7 @@ fn a_silent_loss_is_seen_when_echoes_stay_away() {
         for node in &net.nodes {
             assert!(node.bridge.as_ref().unwrap().adjacencies().all(|(_, adjacency)| adjacency.returns_echoes()));
         }
-        let egress = net.nodes[1].nickname.unwrap();
+        let egress = net.nodes[1].nickname().unwrap();
         net.kill(5);
         net.run_to(net.now_ns + 410 * NS_PER_MS);
         assert_eq!(net.nodes[0].data_plane.routes[&egress].len(), 3, "nothing goes to S6 any more");
@@ -483,7 +484,7 @@ fn echoes_that_come_back_by_a_detour_judge_nobody() {
 /// Frames take every way that ECMP may choose; none of them may come to an RBridge that refuses it.
 fn refused(net: &Net, from: usize, egress: u16, hops_left: u8) -> Option<usize> {
     let state = &net.nodes[from];
-    if state.nickname == Some(egress) || hops_left == 0 {
+    if state.nicknames.contains(&egress) || hops_left == 0 {
         return None;
     }
     // A port without its neighbour is left out at once.
@@ -511,7 +512,7 @@ fn a_leave_loses_no_frame() {
             net.stall(node, rng.random_range(0..100 * NS_PER_MS));
         }
         let stays: Vec<(usize, u16)> =
-            all.filter(|node| *node != leaver).filter_map(|node| Some((node, net.nodes[node].nickname?))).collect();
+            all.filter(|node| *node != leaver).filter_map(|node| Some((node, net.nodes[node].nickname()?))).collect();
         for _ in 0..2000 {
             net.run_to(net.now_ns + NS_PER_MS);
             for (from, _) in &stays {

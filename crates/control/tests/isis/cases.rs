@@ -68,14 +68,14 @@ struct Case {
 
 impl Case {
     fn new(text: &str) -> Self {
-        let (mut ports, mut nickname, mut bounds, mut trees_max) = (Vec::new(), Wish::Any, Bounds::default(), 1);
+        let (mut ports, mut nicknames, mut bounds, mut trees_max) = (Vec::new(), Vec::new(), Bounds::default(), 1);
         let mut restarted: Option<Vec<PortId>> = None;
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             match line.split_whitespace().collect::<Vec<_>>()[..] {
                 ["ports", ref list @ ..] => ports = list.iter().map(|text| port_config(text)).collect(),
-                ["nickname", "any"] => nickname = Wish::Any,
-                ["nickname", "last", value] => nickname = Wish::Last(hex(value)),
-                ["nickname", "configured", value] => nickname = Wish::Configured(hex(value)),
+                ["nickname", "any"] => nicknames.push(Wish::Any),
+                ["nickname", "last", value] => nicknames.push(Wish::Last(hex(value))),
+                ["nickname", "configured", value] => nicknames.push(Wish::Configured(hex(value))),
                 ["lsps-max", most] => bounds.lsps_max = most.parse().unwrap(),
                 ["restarted", ref list @ ..] => {
                     restarted = Some(list.iter().map(|port| PortId(port.parse().unwrap())).collect());
@@ -88,7 +88,7 @@ impl Case {
             system: system(ME),
             hostname: "me".to_owned(),
             ports,
-            nickname,
+            nicknames,
             root_priority: 0x8000,
             vlans: VlanSet::default(),
             trees_max,
@@ -261,7 +261,10 @@ impl Case {
                 Some(entry) if entry.is_purged() => "purged".to_owned(),
                 Some(entry) => entry.sequence().to_string(),
             },
-            ["nickname", _] => self.bridge.nickname().map_or("none".to_owned(), |nickname| format!("{nickname:#06x}")),
+            ["nickname", ..] => {
+                let held: Vec<String> = self.bridge.nicknames().map(|nickname| format!("{nickname:#06x}")).collect();
+                if held.is_empty() { "none".to_owned() } else { held.join(",") }
+            }
             ["trees", _] => {
                 let trees = &self.bridge.forwarding().trees;
                 let mut trees: Vec<_> = trees.iter().map(|(root, tree)| (tree.number, *root)).collect();
@@ -295,7 +298,10 @@ fn describe(output: &Output) -> String {
             format!("adjacency {} {} {}", port.0, node(neighbor.node()), format!("{state:?}").to_lowercase())
         }
         Output::Access { port, vlans } => format!("access {} {vlans:?}", port.0),
-        Output::Nickname(nickname) => format!("nickname {}", nickname.map_or("none".into(), |n| format!("{n:#06x}"))),
+        Output::Nicknames(held) if held.is_empty() => "nickname none".to_owned(),
+        Output::Nicknames(held) => {
+            held.iter().fold("nickname".to_owned(), |told, nickname| format!("{told} {nickname:#06x}"))
+        }
         Output::ForwardingChanged => unreachable!("described by what changed"),
     }
 }

@@ -125,7 +125,7 @@ fn judge_settled(net: &Net, oracle: &Oracle<'_>, journey: &Journey, settled_ns: 
     let reached = |to: usize| oracle.connects(journey.from, to);
     let meant: BTreeSet<usize> = match journey.egress {
         Egress::One(egress) => {
-            (0..net.nodes.len()).filter(|to| net.nodes[*to].nickname == Some(egress) && reached(*to)).collect()
+            (0..net.nodes.len()).filter(|to| net.nodes[*to].nicknames.contains(&egress) && reached(*to)).collect()
         }
         Egress::Tree(_) => (0..net.nodes.len()).filter(|to| *to != journey.from && reached(*to)).collect(),
     };
@@ -150,7 +150,7 @@ fn change(net: &mut Net, rng: &mut Pcg64Mcg, seen: &mut Seen, when: &str, what: 
 
 fn held_twice(net: &Net) -> BTreeSet<u16> {
     let mut seen = BTreeSet::new();
-    let all = net.nodes.iter().filter_map(|node| node.nickname);
+    let all = net.nodes.iter().flat_map(|node| node.nicknames.iter().copied());
     all.filter(|nickname| !seen.insert(*nickname)).collect()
 }
 

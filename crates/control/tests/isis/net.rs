@@ -32,18 +32,19 @@ pub(crate) struct Node {
     /// How many trees it can compute, and asks for.
     pub(crate) trees_max: u16,
     pub(crate) trees_used: u16,
-    /// The nickname that it wants when it remembers none.
+    /// The nickname that it wants when it remembers none, and how many it wants in all.
     pub(crate) wish: Wish,
+    pub(crate) nicknames_wanted: usize,
     pub(crate) overloaded: bool,
     /// Keys of its next start.
     pub(crate) keys: Option<KeyChain>,
-    /// Its nickname as told by outputs: what a daemon would remember.
-    pub(crate) nickname: Option<u16>,
+    /// Its nicknames as told by outputs: what a daemon would remember.
+    pub(crate) nicknames: Vec<u16>,
     /// Read when an output asked for it: what a data plane would hold.
     pub(crate) data_plane: Forwarding,
     /// VLANs of end stations that its ports on shared links carry.
     pub(crate) access: BTreeMap<PortId, VlanSet>,
-    /// How often that, or the nickname, was changed.
+    /// How often that, or a nickname, was changed.
     pub(crate) changes: u64,
     wake_at_ns: Option<u64>,
     /// Until then its daemon gets no turn; its data plane works on.
@@ -51,6 +52,11 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// The nickname that its frames come in with.
+    pub(crate) fn nickname(&self) -> Option<u16> {
+        self.nicknames.first().copied()
+    }
+
     /// VLANs that somebody behind it may be in.
     pub(crate) fn interest(&self) -> VlanSet {
         let mut vlans = self.vlans.clone();
@@ -226,11 +232,12 @@ impl Net {
             trees_max: 1,
             trees_used: 1,
             wish: Wish::Any,
+            nicknames_wanted: 1,
             vlans: VlanSet::default(),
             listeners: Listeners::to_all(),
             overloaded: false,
             keys: None,
-            nickname: None,
+            nicknames: Vec::new(),
             data_plane: Forwarding::default(),
             access: BTreeMap::new(),
             changes: 0,
@@ -283,12 +290,17 @@ impl Net {
             PortConfig { id, mac: mac(node, id), cost, link, designated_vlan, mtu_test: false, offers_elision: false }
         };
         let state = &self.nodes[node];
-        let wish = state.nickname.filter(|_| remembers).map_or(state.wish, Wish::Last);
+        let last = state.nicknames.iter().filter(|_| remembers).map(|last| Wish::Last(*last));
+        let mut wishes: Vec<Wish> = last.collect();
+        if wishes.is_empty() {
+            wishes.push(state.wish);
+        }
+        wishes.resize(state.nicknames_wanted, Wish::Any);
         let config = Config {
             system: state.system,
             hostname: format!("rb{node}"),
             ports: ports.iter().enumerate().map(config).collect(),
-            nickname: wish,
+            nicknames: wishes,
             root_priority: state.root_priority,
             vlans: state.vlans.clone(),
             trees_max: state.trees_max,
@@ -403,7 +415,7 @@ impl Net {
             What::Traveller { .. } => None,
             What::Data { link, end, egress, .. } => {
                 let node = self.links[link].ends[end].0;
-                (self.nodes[node].nickname == Some(egress)).then_some(node)
+                self.nodes[node].nicknames.contains(&egress).then_some(node)
             }
         };
         if let Some((node, at_ns)) = concerned.and_then(|node| Some((node, self.later(node, &what)?))) {
@@ -465,7 +477,7 @@ impl Net {
     /// What a data plane does: an accepted frame goes up or on.
     fn forward(&mut self, (node, port): (usize, PortId), egress: u16, frame: &Arc<[u8]>) {
         let state = &self.nodes[node];
-        if state.nickname == Some(egress) {
+        if state.nicknames.contains(&egress) {
             return self.handle(node, Input::Channel { frame });
         }
         let Some(hop) = self.accepts(node, port).then(|| state.data_plane.routes.get(&egress)?.first()).flatten()
@@ -534,7 +546,7 @@ impl Net {
         match output {
             Output::Send { port, vlan, destination, pdu } => self.transmit(node, (port, vlan), destination, &pdu),
             Output::Echo { port, frame } => {
-                let egress = state.nickname.expect("an Echo is addressed to our nickname");
+                let egress = state.nickname().expect("an Echo is addressed to our nickname");
                 self.transmit_data(node, port, egress, &frame);
             }
             // Bridges of this campus have no tables of stations.
@@ -542,9 +554,9 @@ impl Net {
             Output::Access { port, vlans } => {
                 state.access.insert(port, vlans);
             }
-            Output::Nickname(nickname) => {
-                let changes = std::mem::replace(&mut state.nickname, nickname) != nickname;
-                state.changes += u64::from(changes);
+            Output::Nicknames(held) => {
+                state.changes += u64::from(state.nicknames != held);
+                state.nicknames = held;
             }
             Output::ForwardingChanged => {
                 let holds = state.bridge.as_ref().expect("who told it is there").forwarding();

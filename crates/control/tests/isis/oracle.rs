@@ -101,12 +101,13 @@ impl<'a> Oracle<'a> {
         let alive: Vec<usize> = (0..self.nodes).filter(|node| self.net.nodes[*node].bridge.is_some()).collect();
         let mut names = BTreeSet::new();
         for &node in &alive {
-            let nickname = self.nickname(node).ok_or(format!("rb{node} has no nickname"))?;
-            if !names.insert((self.component[node], nickname)) {
-                return Err(format!("rb{node} shares the nickname {nickname:#06x}"));
+            let (nicknames, told) = (self.nicknames(node), &self.net.nodes[node].nicknames);
+            let wanted = self.net.nodes[node].nicknames_wanted;
+            if nicknames.len() != wanted || *told != nicknames {
+                return Err(format!("rb{node} holds {nicknames:x?}, wants {wanted}, and told of {told:x?}"));
             }
-            if self.net.nodes[node].nickname != Some(nickname) {
-                return Err(format!("rb{node} did not say that it is {nickname:#06x}"));
+            if let Some(shared) = nicknames.iter().find(|nickname| !names.insert((self.component[node], **nickname))) {
+                return Err(format!("rb{node} shares the nickname {shared:#06x}"));
             }
         }
         for &me in &alive {
@@ -117,7 +118,7 @@ impl<'a> Oracle<'a> {
             return Ok(());
         }
         broadcast::judge(self.net, |ingress, root, to| {
-            let root = self.others(ingress).chain([ingress]).find(|node| self.nickname(*node) == Some(root));
+            let root = self.others(ingress).chain([ingress]).find(|node| self.nicknames(*node).contains(&root));
             root.is_some_and(|root| self.far[root][to] < FAR)
         })
     }
@@ -151,10 +152,10 @@ impl<'a> Oracle<'a> {
         // Of several trees those whose roots are nearest, and others know.
         let roots = self.roots(me);
         let is_choice = roots.len() > 1;
-        let mut nearest: Vec<(u64, usize)> = roots.iter().map(|root| self.far[me][*root]).zip(0..).collect();
+        let mut nearest: Vec<(u64, usize)> = roots.iter().map(|(root, _)| self.far[me][*root]).zip(0..).collect();
         nearest.sort_unstable();
         nearest.truncate(node.trees_used.into());
-        let own: BTreeSet<u16> = nearest.iter().filter_map(|(_, place)| self.nickname(roots[*place])).collect();
+        let own: BTreeSet<u16> = nearest.iter().map(|(_, place)| roots[*place].1).collect();
         let told = announced_trees(node.bridge.as_ref().expect("it runs"));
         if holds.own_trees != own || told != (if is_choice { own.clone() } else { BTreeSet::new() }) {
             return Err(format!("its own trees are {:x?}, told {told:x?}, should be {own:x?}", holds.own_trees));
@@ -165,8 +166,8 @@ impl<'a> Oracle<'a> {
         Ok(())
     }
 
-    fn nickname(&self, node: usize) -> Option<u16> {
-        self.net.nodes[node].bridge.as_ref()?.nickname()
+    fn nicknames(&self, node: usize) -> Vec<u16> {
+        self.net.nodes[node].bridge.iter().flat_map(RBridge::nicknames).collect()
     }
 
     fn system(&self, node: usize) -> SystemId {
@@ -191,29 +192,33 @@ impl<'a> Oracle<'a> {
             let hops = self.ways[me].iter().filter(leads);
             let hops = hops.map(|way| Hop { port: way.from.1, mac: mac_of(way.to) });
             let hops: BTreeSet<Hop> = hops.collect();
-            routes.insert(self.nickname(to).unwrap_or(0), hops.into_iter().collect());
+            let hops: Vec<Hop> = hops.into_iter().collect();
+            routes.extend(self.nicknames(to).into_iter().map(|nickname| (nickname, hops.clone())));
         }
         routes
     }
 
     fn trees(&self, me: usize) -> BTreeMap<u16, TreeState> {
         let numbered = self.roots(me).into_iter().zip(1_u16..);
-        numbered.map(|(root, number)| (self.nickname(root).unwrap_or(0), self.tree(me, root, number))).collect()
+        numbered.map(|((root, nickname), number)| (nickname, self.tree(me, root, number))).collect()
     }
 
-    /// Roots in the order of their trees' numbers. Nobody in this campus lists roots; some have priority 0.
-    fn roots(&self, me: usize) -> Vec<usize> {
+    /// Roots and the nicknames that they are roots by, in the order of their trees' numbers. Nobody in this campus lists roots;
+    /// some have priority 0.
+    fn roots(&self, me: usize) -> Vec<(usize, u16)> {
         let priority = |node: usize| self.net.nodes[node].root_priority;
         let trees_max = |node: usize| self.net.nodes[node].trees_max;
         let eligible = |node: &usize| self.may_cross(*node) && self.far[me][*node] < FAR;
-        let mut roots: Vec<usize> = self.others(me).chain([me]).filter(eligible).collect();
-        roots.sort_by_key(|node| std::cmp::Reverse((priority(*node), self.system(*node))));
+        let eligible = self.others(me).chain([me]).filter(eligible);
+        let named = eligible.flat_map(|node| self.nicknames(node).into_iter().map(move |nickname| (node, nickname)));
+        let mut roots: Vec<(usize, u16)> = named.collect();
+        roots.sort_by_key(|(node, nickname)| std::cmp::Reverse((priority(*node), self.system(*node), *nickname)));
         let Some(first) = roots.first().copied() else { return roots };
         let weakest = self.others(me).chain([me]).map(trees_max).min().expect("we are there");
-        roots.truncate(trees_max(first).min(weakest).into());
+        roots.truncate(trees_max(first.0).min(weakest).into());
         // "A nickname whose tree root priority is zero is not selected as a tree root based on priority", unless there is
         // no other: then one of them is, and only one.
-        roots.retain(|node| priority(*node) > 0 || *node == first);
+        roots.retain(|root| priority(root.0) > 0 || *root == first);
         roots
     }
 
@@ -237,7 +242,7 @@ impl<'a> Oracle<'a> {
             listeners.all_ipv4.add_all(&theirs.all_ipv4);
             listeners.all_ipv6.add_all(&theirs.all_ipv6);
             listeners.groups.extend(theirs.groups);
-            tree.rpf.insert(self.nickname(node).unwrap_or(0), port);
+            tree.rpf.extend(self.nicknames(node).into_iter().map(|nickname| (nickname, port)));
         }
         let ports = branches.into_iter().map(|(port, (vlans, listeners))| TreePort { port, vlans, listeners });
         tree.ports = ports.collect();

@@ -102,7 +102,7 @@ impl Net {
     }
 
     fn encapsulate(&mut self, node: usize, id: usize, egress: Egress, hops_left: u8) {
-        let Some(ingress) = self.nodes[node].nickname else { return };
+        let Some(ingress) = self.nodes[node].nickname() else { return };
         self.send_onward(node, None, Traveller { id, ingress, egress, hops_left });
     }
 
@@ -118,11 +118,11 @@ impl Net {
             return;
         }
         let state = &self.nodes[node];
-        if state.nickname.is_none_or(|own| own == traveller.ingress) {
+        if state.nicknames.is_empty() || state.nicknames.contains(&traveller.ingress) {
             return;
         }
         let is_last = match traveller.egress {
-            Egress::One(egress) => state.nickname == Some(egress),
+            Egress::One(egress) => state.nicknames.contains(&egress),
             Egress::Tree(root) => {
                 let tree = state.data_plane.trees.get(&root);
                 if tree.is_none_or(|tree| tree.rpf.get(&traveller.ingress) != Some(&port)) {

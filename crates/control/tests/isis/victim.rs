@@ -59,7 +59,7 @@ impl Victim {
             system: system(ME),
             hostname: "victim".to_owned(),
             ports: vec![port(1), port(2)],
-            nickname: Wish::Configured(0x11),
+            nicknames: vec![Wish::Configured(0x11)],
             root_priority: 0x8000,
             vlans: VlanSet::default(),
             trees_max: 1,

@@ -212,6 +212,14 @@ INLINE enum trill_outcome along_tree(ctx_t *ctx, const struct trill_fib *fib, st
 }
 
 /* An accepted frame whose header is not plain: a tree's, or one with a flags word. */
+/* Whether a nickname, not 0, is one of ours. */
+INLINE int is_own(const struct trill_fib *fib, __u16 nickname)
+{
+	_Static_assert(TRILL_OTHERS == 3, "all are compared");
+	return nickname == fib->own_nickname || nickname == fib->own_others[0] || nickname == fib->own_others[1] ||
+	       nickname == fib->own_others[2];
+}
+
 INLINE enum trill_outcome receive_odd(ctx_t *ctx, const struct trill_fib *fib, struct trill_start *start, __u32 port,
 				      struct way *way)
 {
@@ -231,7 +239,7 @@ INLINE enum trill_outcome receive_odd(ctx_t *ctx, const struct trill_fib *fib, s
 		return TRILL_CRITICAL_FLAG;
 	if (!is_usable(ingress))
 		return TRILL_RESERVED_INGRESS;
-	if (ingress == fib->own_nickname) {
+	if (is_own(fib, ingress)) {
 		/* Nothing of ours comes back but Echoes, which are sent to come back (RFC 7175 4). */
 		int echo = to == ingress && !(flags & HEADER_MULTI) &&
 			   check_inner(inner, load_macs(inner)) == TRILL_CHANNEL;
@@ -243,7 +251,7 @@ INLINE enum trill_outcome receive_odd(ctx_t *ctx, const struct trill_fib *fib, s
 		return TRILL_RESERVED_EGRESS;
 	if (flags & HEADER_MULTI)
 		return along_tree(ctx, fib, start, inner, port, way);
-	if (to != fib->own_nickname)
+	if (!is_own(fib, to))
 		return transit(ctx, fib, start, inner, cursor.end, way);
 
 	/* For us: then the flags word goes, if nothing in it forbids that. */

@@ -15,6 +15,8 @@ pub(crate) const GROUPS: usize = TRILL_GROUPS as usize;
 pub const SHARERS: usize = TRILL_SHARERS as usize;
 /// Distribution trees.
 pub const TREES_MAX: usize = TRILL_TREES_MAX as usize;
+/// Nicknames of one RBridge, beside the one that its frames come in with.
+pub const OTHER_NICKNAMES_MAX: usize = TRILL_OTHERS as usize;
 /// Of what is brought onto trees here.
 pub const SHARES: usize = TRILL_SHARES as usize;
 /// Interface indexes that a port can have are below this.

@@ -12,9 +12,9 @@ use weft_wire::trill::{HOP_COUNT_MAX, elided, nickname};
 use weft_wire::vlan::VlanSet;
 
 use super::abi::{
-    GROUPS, HOPS_MAX, INTERFACES, PORTS, SHARERS, SHARES, TREES_MAX, TRILL_ELIDES_BOTH, TRILL_ELIDES_IN, TRILL_LINK,
-    TRILL_OVERLOADED, TRILL_PRUNES, TRILL_SHARED, TRILL_SNOOPS, TRILL_WHOLE_MAX, TrillFib, TrillHop, TrillListeners,
-    TrillPort, TrillTree,
+    GROUPS, HOPS_MAX, INTERFACES, OTHER_NICKNAMES_MAX, PORTS, SHARERS, SHARES, TREES_MAX, TRILL_ELIDES_BOTH,
+    TRILL_ELIDES_IN, TRILL_LINK, TRILL_OVERLOADED, TRILL_PRUNES, TRILL_SHARED, TRILL_SNOOPS, TRILL_WHOLE_MAX, TrillFib,
+    TrillHop, TrillListeners, TrillPort, TrillTree,
 };
 use super::groups;
 use super::shares::OwnTrees;
@@ -35,8 +35,10 @@ const SINGLES: usize = PORTS;
 /// Everything that forwarding goes by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fib {
-    /// Our nickname.
+    /// The nickname that our frames come in with.
     pub nickname: Option<u16>,
+    /// Others of ours, at most [`OTHER_NICKNAMES_MAX`]: frames may be for them, too.
+    pub other_nicknames: Vec<u16>,
     /// Hop count of unicast frames that come in here, 1 to 63: more than RBridges on any path (RFC 6325 section 3.6).
     pub hop_count: u8,
     /// Seed of the hash that chooses among next hops. Unlike other RBridges', or all in a row would choose alike.
@@ -172,8 +174,12 @@ impl Fib {
     pub fn check(&self) -> Result<(), DatapathError> {
         let refuse = |field, why: String| Err(DatapathError::Config { field, why });
         let usable = |nickname: &u16| nickname::is_usable(*nickname);
-        if let Some(bad) = self.nickname.iter().chain(self.routes.keys()).chain(self.trees.keys()).find(|n| !usable(n))
-        {
+        if self.other_nicknames.len() > OTHER_NICKNAMES_MAX {
+            let why = format!("{} beside the first; at most {OTHER_NICKNAMES_MAX}", self.other_nicknames.len());
+            return refuse("other_nicknames", why);
+        }
+        let ours = self.nickname.iter().chain(&self.other_nicknames);
+        if let Some(bad) = ours.chain(self.routes.keys()).chain(self.trees.keys()).find(|n| !usable(n)) {
             return refuse("nickname", format!("{bad:#06x} is no RBridge's; use 0x0001 to 0xffbf"));
         }
         if !(1..=HOP_COUNT_MAX).contains(&self.hop_count) {
@@ -240,6 +246,9 @@ impl Fib {
         self.check()?;
         let mut table = Table(vec![0; size_of::<TrillFib>()]);
         table.put(offset_of!(TrillFib, own_nickname), &self.nickname.unwrap_or(0).to_ne_bytes());
+        for (place, nickname) in self.other_nicknames.iter().enumerate() {
+            table.put(other_nickname_at(place), &nickname.to_ne_bytes());
+        }
         table.put(offset_of!(TrillFib, hop_count), &[self.hop_count]);
         table.put(offset_of!(TrillFib, hash_seed), &self.hash_seed.to_ne_bytes());
         for (number, port) in &self.ports {
@@ -264,6 +273,10 @@ impl Fib {
         let table = Image(bytes);
         let mut fib = Self {
             nickname: Some(table.u16_at(offset_of!(TrillFib, own_nickname))).filter(|nickname| *nickname != 0),
+            other_nicknames: (0..OTHER_NICKNAMES_MAX)
+                .map(|place| table.u16_at(other_nickname_at(place)))
+                .filter(|nickname| *nickname != 0)
+                .collect(),
             hop_count: bytes[offset_of!(TrillFib, hop_count)],
             hash_seed: u32::from_bytes(bytes.get(offset_of!(TrillFib, hash_seed)..)?.get(..4)?)?,
             ..Self::default()
@@ -284,6 +297,10 @@ impl Fib {
         fib.check().ok()?;
         Some(fib)
     }
+}
+
+fn other_nickname_at(place: usize) -> usize {
+    offset_of!(TrillFib, own_others) + 2 * place
 }
 
 fn port_at(number: u8) -> usize {
@@ -577,6 +594,7 @@ mod tests {
         };
         Fib {
             nickname: Some(5),
+            other_nicknames: vec![6, 900],
             hop_count: 63,
             hash_seed: 0x1234_5678,
             ports: ports.into(),
@@ -601,7 +619,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_its_reason() {
         type Change = fn(&mut Fib);
-        let cases: [(Change, &str); 12] = [
+        let cases: [(Change, &str); 14] = [
             (
                 |fib| match &mut fib.ports.get_mut(&5).unwrap().kind {
                     PortKind::Shared { neighbors, .. } => drop(neighbors.insert(MacAddress([4; 6]))),
@@ -611,6 +629,8 @@ mod tests {
             ),
             (|fib| fib.nickname = Some(0), "0x0000 is no RBridge's"),
             (|fib| fib.nickname = Some(0xffc0), "0xffc0 is no RBridge's"),
+            (|fib| fib.other_nicknames = vec![6, 0], "0x0000 is no RBridge's"),
+            (|fib| fib.other_nicknames = vec![6, 7, 8, 9], "4 beside the first; at most 3"),
             (|fib| fib.hop_count = 64, "64 is not 1 to 63"),
             (|fib| drop(fib.routes.insert(9, Vec::new())), "0x0009 has 0 next hops"),
             (|fib| drop(fib.routes.insert(9, vec![hop(1, 1); 17])), "0x0009 has 17 next hops"),

@@ -14,6 +14,8 @@ use super::{Ipv4, available, ethernet};
 
 /// Our nickname, and those of the other RBridges.
 pub const OWN: u16 = 0x0011;
+/// Other nicknames of ours, where there are any.
+pub const OTHERS: [u16; 2] = [0x0012, 0x0700];
 pub const NEAR: u16 = 0x0022;
 pub const FAR: u16 = 0x0033;
 pub const WIDE: u16 = 0x0044;

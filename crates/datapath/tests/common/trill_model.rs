@@ -197,6 +197,10 @@ impl Model {
         self.data(port, frame, multi)
     }
 
+    fn is_own(&self, nickname: u16) -> bool {
+        self.fib.nickname.iter().chain(&self.fib.other_nicknames).any(|own| *own == nickname)
+    }
+
     fn data(&mut self, port: u8, mut frame: Vec<u8>, multi: bool) -> Step<Decision> {
         let has_flags = frame[15] >> 6 & 1 == 1;
         let mut inner = 20;
@@ -214,7 +218,7 @@ impl Model {
         if !is_usable(ingress) {
             return drop_as("reserved_ingress");
         }
-        if Some(ingress) == self.fib.nickname {
+        if self.is_own(ingress) {
             let is_echo = egress == ingress && !multi && matches!(check_inner(&frame, inner), Err(("channel", _)));
             return if is_echo { Ok(("channel", Some(frame))) } else { drop_as("own_ingress") };
         }
@@ -227,7 +231,7 @@ impl Model {
         if multi {
             return self.along_tree(port, frame, inner);
         }
-        if Some(egress) != self.fib.nickname {
+        if !self.is_own(egress) {
             return self.transit(frame, egress, inner);
         }
         if critical & 1 != 0 {

@@ -27,15 +27,19 @@ pub struct RBridgeConfig {
     /// Its nickname, 1 to 65471 (0xffbf); by default one that is free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nickname: Option<u16>,
+    /// How many nicknames it holds, 1 to 4; those beside `nickname` are free ones. Each can be the root of a tree, so that one
+    /// RBridge in the middle can be that of several.
+    #[serde(default = "one")]
+    pub nicknames: u16,
     /// Priority to be the root of a distribution tree; the highest is it (RFC 6325 section 4.5).
     #[serde(default = "root_priority")]
     pub root_priority: u16,
     /// Distribution trees, 1 to 4: so many are computed if the highest root wants as many, and no RBridge has less.
-    #[serde(default = "trees")]
+    #[serde(default = "one")]
     pub trees: u16,
     /// Of these so many, 1 to 4, that the RBridge brings its frames onto: those whose roots are nearest. What is for one group or
     /// station in a VLAN keeps to one of them.
-    #[serde(default = "trees")]
+    #[serde(default = "one")]
     pub trees_used: u16,
     /// Where the programs run.
     #[serde(default)]
@@ -287,7 +291,7 @@ fn root_priority() -> u16 {
     0x8000
 }
 
-fn trees() -> u16 {
+fn one() -> u16 {
     1
 }
 
@@ -341,8 +345,9 @@ impl RBridgeConfig {
             system_id: None,
             nickname: None,
             root_priority: root_priority(),
-            trees: trees(),
-            trees_used: trees(),
+            nicknames: one(),
+            trees: one(),
+            trees_used: one(),
             xdp: XdpChoice::default(),
             spread_cpus: None,
             pin_dir: None,

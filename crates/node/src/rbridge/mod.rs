@@ -31,7 +31,7 @@ use weft_control::isis::{
 use weft_control::tally::Tally;
 use weft_control::{Machine, NS_PER_MS, NS_PER_S, counted};
 use weft_datapath::trill::abi::OBSERVED;
-use weft_datapath::trill::{self, Place, RBridgeDatapath, XdpMode};
+use weft_datapath::trill::{self, Fib, Place, RBridgeDatapath, XdpMode};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
 use weft_wire::vlan::VlanSet;
@@ -216,7 +216,7 @@ impl Daemon {
                 let interface = self.ports.by_id(port).map(|port| port.settings.interface.as_str());
                 info!(interface, %neighbor, ?state, "adjacency");
             }
-            Output::Nickname(nickname) => info!(nickname, "nickname"),
+            Output::Nicknames(held) => info!(?held, "nicknames"),
             Output::Access { port, vlans } => {
                 let interface = self.ports.by_id(port).map(|port| port.settings.interface.as_str());
                 info!(interface, %vlans, "end stations");
@@ -228,7 +228,7 @@ impl Daemon {
     /// Whether the data path goes by what is known now.
     fn tell_data_path(&mut self) -> bool {
         let (neighbors, carried) = (self.neighbors(), self.carried());
-        let (nickname, forwarding) = (self.control.nickname(), self.control.forwarding());
+        let (nicknames, forwarding) = (self.control.nicknames().collect::<Vec<_>>(), self.control.forwarding());
         let before: Vec<u16> = self.datapath.fib().routes.keys().copied().collect();
         let was_carried = plane::carried(self.datapath.fib());
         let resumes = self.resumes;
@@ -240,7 +240,7 @@ impl Daemon {
             if resumes {
                 plane::keep(fib, &neighbors);
             } else {
-                plane::tell(fib, nickname, &neighbors, forwarding);
+                plane::tell(fib, &nicknames, &neighbors, forwarding);
             }
         });
         if let Err(error) = told {
@@ -608,18 +608,13 @@ fn control(
     datapath: &RBridgeDatapath,
 ) -> Result<RBridge, NodeError> {
     let last = datapath.fib().nickname;
-    let nickname = match (config.nickname, last) {
-        (Some(configured), _) => Wish::Configured(configured),
-        (None, Some(last)) => Wish::Last(last),
-        (None, None) => Wish::Any,
-    };
     let mut vlans = VlanSet::default();
     settings.vlans().for_each(|(first, last)| vlans.add_range(first, last));
     let told = Config {
         system,
         hostname: config.name.clone(),
         ports: ports.all.iter().filter_map(port_config).collect(),
-        nickname,
+        nicknames: wishes(config, datapath.fib()),
         root_priority: config.root_priority,
         vlans,
         trees_max: config.trees,
@@ -640,6 +635,19 @@ fn control(
         .map(Port::id)
         .collect();
     Ok(if goes_on && !known.is_empty() { RBridge::restarted(told, rng, known) } else { RBridge::new(told, rng) })
+}
+
+/// The nicknames of before are wished for again, where no other one is configured.
+fn wishes(config: &RBridgeConfig, fib: &Fib) -> Vec<Wish> {
+    let first = match (config.nickname, fib.nickname) {
+        (Some(configured), _) => Wish::Configured(configured),
+        (None, Some(last)) => Wish::Last(last),
+        (None, None) => Wish::Any,
+    };
+    let others = fib.other_nicknames.iter().filter(|last| config.nickname != Some(**last));
+    let mut wishes: Vec<Wish> = std::iter::once(first).chain(others.map(|last| Wish::Last(*last))).collect();
+    wishes.resize(config.nicknames.into(), Wish::Any);
+    wishes
 }
 
 /// Without cost or rate a link counts as one of 10 Gbit/s.

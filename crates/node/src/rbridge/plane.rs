@@ -25,8 +25,9 @@ pub(super) struct Neighbor {
 
 /// Makes the table say what was computed. A port that lost its neighbour since then is left out at once: where another
 /// hop is equally good, nobody has to wait for the next computation.
-pub(super) fn tell(fib: &mut Fib, nickname: Option<u16>, neighbors: &Neighbors, forwarding: &Forwarding) {
-    fib.nickname = nickname;
+pub(super) fn tell(fib: &mut Fib, nicknames: &[u16], neighbors: &Neighbors, forwarding: &Forwarding) {
+    fib.nickname = nicknames.first().copied();
+    fib.other_nicknames = nicknames.iter().skip(1).copied().collect();
     set_neighbors(fib, neighbors);
     let routes = forwarding.routes.iter();
     fib.routes = routes.map(|(egress, hops)| (*egress, hops_of(hops, neighbors))).collect();
@@ -161,9 +162,10 @@ mod tests {
     fn what_was_computed_is_told_and_a_lost_port_is_left_out() {
         let mut fib = fib();
         let all: Neighbors = [(1, vec![neighbor(1)]), (2, vec![neighbor(2)])].into();
-        tell(&mut fib, Some(5), &all, &forwarding());
+        tell(&mut fib, &[5, 6], &all, &forwarding());
         fib.check().unwrap();
-        assert_eq!((fib.nickname, &fib.own_trees, fib.overloaded), (Some(5), &OwnTrees::of([7, 8]), true));
+        assert_eq!((fib.nickname, &fib.other_nicknames[..], fib.overloaded), (Some(5), &[6][..], true));
+        assert_eq!(fib.own_trees, OwnTrees::of([7, 8]));
         assert_eq!((fib.routes[&7].len(), fib.routes[&8].len()), (2, 1));
         assert_eq!(fib.trees[&8].hop_count, 4);
         assert_eq!(fib.trees[&8].branches[&1], VlanSet::of_ranges(&[(10, 11)]));
@@ -176,12 +178,12 @@ mod tests {
         let one: Neighbors = [(1, vec![neighbor(1)])].into();
         let mut kept = fib.clone();
         keep(&mut kept, &one);
-        tell(&mut fib, Some(5), &one, &forwarding());
+        tell(&mut fib, &[5, 6], &one, &forwarding());
         fib.check().unwrap();
         assert_eq!(fib, kept, "both leave the lost port out");
         assert_eq!(fib.routes.keys().collect::<Vec<_>>(), [&7]);
         assert_eq!(fib.trees[&7].rpf, [(7, 1)].into());
-        tell(&mut fib, None, &Neighbors::new(), &Forwarding::default());
+        tell(&mut fib, &[], &Neighbors::new(), &Forwarding::default());
         assert!(
             fib.routes.is_empty()
                 && fib.trees.is_empty()
@@ -221,7 +223,7 @@ mod tests {
         let forwarding =
             Forwarding { routes: [(7, vec![hop(21), hop(22)]), (8, vec![hop(22)])].into(), ..forwarding() };
         let all: Neighbors = [(1, vec![neighbor(1)]), (2, vec![neighbor(22), neighbor(21)])].into();
-        tell(&mut fib, Some(5), &all, &forwarding);
+        tell(&mut fib, &[5, 6], &all, &forwarding);
         let ours: Carried = [(2, VlanSet::of_ranges(&[(10, 19)])), (4, VlanSet::all())].into();
         set_carried(&mut fib, &ours);
         fib.check().unwrap();

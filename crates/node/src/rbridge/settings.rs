@@ -7,7 +7,7 @@ use weft_control::isis::{SharedConfig, Timing, cost_of_rate};
 use weft_control::snooper;
 use weft_datapath::offload::HIDDEN_FROM_XDP;
 use weft_datapath::trill::CLUSTERS;
-use weft_datapath::trill::abi::TREES_MAX;
+use weft_datapath::trill::abi::{OTHER_NICKNAMES_MAX, TREES_MAX};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::SystemId;
 use weft_wire::trill::nickname::{LARGEST, is_usable};
@@ -135,9 +135,13 @@ impl Settings {
             let why = format!("{bad:#06x} is reserved; use 1 to {LARGEST} ({LARGEST:#06x}), or leave it out");
             return Err(NodeError::config("nickname", why));
         }
-        for (field, count) in [("trees", config.trees), ("trees_used", config.trees_used)] {
-            if !(1..=TREES_MAX).contains(&usize::from(count)) {
-                return Err(NodeError::config(field, format!("{count} is not 1 to {TREES_MAX}")));
+        for (field, count, most) in [
+            ("nicknames", config.nicknames, OTHER_NICKNAMES_MAX + 1),
+            ("trees", config.trees, TREES_MAX),
+            ("trees_used", config.trees_used, TREES_MAX),
+        ] {
+            if !(1..=most).contains(&usize::from(count)) {
+                return Err(NodeError::config(field, format!("{count} is not 1 to {most}")));
             }
         }
         let system = config.system_id.as_deref().map(system_id).transpose()?;
@@ -499,6 +503,8 @@ mod tests {
         let cases: Vec<(Spoil, &str)> = vec![
             (|config| config.name.clear(), "name: `` is no name"),
             (|config| config.name = "a b".to_owned(), "name: `a b`"),
+            (|config| config.nicknames = 0, "nicknames: 0 is not 1 to 4"),
+            (|config| config.nicknames = 5, "nicknames: 5 is not 1 to 4"),
             (|config| config.trees = 0, "trees: 0 is not 1 to 4"),
             (|config| config.trees = 5, "trees: 5 is not 1 to 4"),
             (|config| config.trees_used = 0, "trees_used: 0 is not 1 to 4"),

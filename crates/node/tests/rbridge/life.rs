@@ -102,19 +102,22 @@ fn a_restart_with_pins_loses_no_frame_and_an_end_leaves_nothing() {
 }
 
 #[test]
-fn a_crash_loses_no_frame_either_and_a_chosen_nickname_is_kept() {
+fn a_crash_loses_no_frame_either_and_chosen_nicknames_are_kept() {
     let Some(square) = Square::new("crash") else { return };
     let pins = Pins::new(square.dir.path());
     let (mut configs, mut running) = line(&square, &pins);
-    // S2 anew, with a nickname of its own choice.
+    // S2 anew, with nicknames of its own choice.
     running.remove(1).stop();
-    configs[1].nickname = None;
+    (configs[1].nickname, configs[1].nicknames) = (None, 3);
     let daemon = square.spawn(&configs[1], 2);
-    let nickname = || running[0].routes().get("s2").map(|route| route.egress);
-    wait_until("S2 is back", || nickname().is_some() && running[0].routes().len() == 2);
+    let nicknames = || -> Vec<u16> {
+        let Shown::Nicknames(rows) = running[0].show(What::Nickname) else { panic!("no nicknames") };
+        rows.iter().filter(|row| row.hostname == "s2").map(|row| row.nickname).collect()
+    };
+    wait_until("S2 is back", || nicknames().len() == 3 && running[0].routes().len() == 2);
     // S1 knows the way through S2 before S2 itself knows the way on.
     wait_until("S2 passes frames on", || square.host(0).ping("-c 1 -W 1 10.0.10.2").contains("1 received"));
-    let before = nickname();
+    let before = nicknames();
     let stream = Stream::start(square.host(0), square.host(1), address(1));
     daemon.crash();
     assert!(square.host(0).ping("-c 2 -i 0.05 -W 30 10.0.10.2").contains("2 received"), "it works without the daemon");
@@ -122,7 +125,7 @@ fn a_crash_loses_no_frame_either_and_a_chosen_nickname_is_kept() {
     assert!(square.host(0).ping("-c 20 -i 0.05 -W 30 10.0.10.2").contains("20 received"));
     let (sent, lost) = stream.end();
     assert!(sent > 500 && lost == 0, "{lost} of {sent} lost");
-    assert_eq!(nickname(), before);
+    assert_eq!(nicknames(), before);
     assert_eq!(weft_node::rbridge::ask(&configs[1].socket, &Request::Stop).unwrap(), Answer::Done);
     assert!(daemon.ended());
     assert!(!pins.dir("s2").exists() && !configs[1].socket.exists(), "nothing is left");

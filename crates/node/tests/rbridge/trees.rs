@@ -127,6 +127,31 @@ fn groups_are_spread_over_both_trees_and_each_comes_once_also_when_a_link_has_go
     assert_eq!(ways(&all), vec![links(&[(1, 2), (2, 3)]); GROUPS.into()]);
 }
 
+/// S4 is the root of both: of S2's parents one tree takes the first, the other the second.
+#[test]
+fn one_rbridge_with_two_nicknames_is_the_root_of_two_trees() {
+    const GROUPS: u8 = 8;
+    let Some(square) = Square::new("root") else { return };
+    let start = |number| {
+        let mut config = square.config(number);
+        (config.trees, config.trees_used) = (2, if number == 1 { 2 } else { 1 });
+        config.nicknames = if number == 4 { 2 } else { 1 };
+        square.start(&config, number)
+    };
+    let all: Vec<Running> = (1..=4).map(start).collect();
+    let everybody = [vec!["s1", "s2", "s3", "s4"], vec!["s1"]];
+    wait_until("S1 is to use both trees", || all.iter().all(|running| users(running) == everybody));
+    wait_until("S1 uses both trees", || trees(&all[0]).iter().all(|row| row.used && row.hostname == "s4"));
+    let group = |last| MacAddress([0x01, 0, 0x5e, 0x01, 0x02, last]);
+    let ways: Vec<_> = (0..GROUPS).map(|last| flood(&square, &all, 1, group(last))).collect();
+    let by = [links(&[(1, 2), (1, 4), (4, 3)]), links(&[(1, 4), (3, 2), (4, 3)])];
+    for way in &by {
+        let count = ways.iter().filter(|taken| *taken == way).count();
+        assert!((2..=6).contains(&count), "{count} of {GROUPS} groups take {way:?}: {ways:?}");
+    }
+    assert!(ways.iter().all(|taken| by.contains(taken)), "{ways:?}");
+}
+
 /// Who has announced to use each tree.
 fn users(running: &Running) -> Vec<Vec<String>> {
     let sorted = |mut users: Vec<String>| {

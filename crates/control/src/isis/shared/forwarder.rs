@@ -187,7 +187,7 @@ impl RBridge {
 
     /// Appoints, is appointed, is inhibited, as all that is known now has it; says what is carried if that is something else.
     pub(in crate::isis) fn forwarder_follows(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
-        let nickname = self.nickname.value;
+        let nickname = self.nickname();
         let Some(mut shared) = self.ports[index].shared.take() else { return };
         let overloaded = self.overloaded_on(index);
         let port = &self.ports[index];

@@ -152,16 +152,16 @@ impl RBridge {
 
     /// Appointments count only in Hellos of the DRB (RFC 8139 section 2).
     fn take_appointments(&mut self, index: usize, peer: Peer, hello: &LanHello) {
-        let port = &mut self.ports[index];
         // By a nickname that it holds as well the DRB means itself.
-        let drbs = port.adjacencies.get(&peer).map(|with| with.told.nickname);
-        let nickname = self.nickname.value.filter(|ours| Some(*ours) != drbs);
+        let drbs = self.ports[index].adjacencies.get(&peer).map(|with| with.told.nickname);
+        let ours: Vec<u16> = self.nicknames().filter(|ours| Some(*ours) != drbs).collect();
+        let port = &mut self.ports[index];
         let Some(shared) = port.shared.as_mut().filter(|shared| shared.election.drb == Some(peer)) else { return };
         let mut given = None;
         for sub in hello.tlvs.iter().flat_map(port_subs) {
             let PortSub::AppointedForwarders(list) = sub else { continue };
             let given = given.get_or_insert_with(VlanSet::default);
-            for range in list.iter().filter(|range| Some(range.nickname) == nickname) {
+            for range in list.iter().filter(|range| ours.contains(&range.nickname)) {
                 given.add_range(range.start_vlan, range.end_vlan);
             }
         }
@@ -230,7 +230,7 @@ impl RBridge {
     fn appointments(&self, shared: &Shared) -> Vec<Appointment> {
         let list = shared.forwarder.appointments().to_vec();
         let vlan = shared.designated_vlan();
-        match self.nickname.value {
+        match self.nickname() {
             Some(nickname) if list.is_empty() => vec![Appointment { nickname, start_vlan: vlan, end_vlan: vlan }],
             _ => list,
         }
@@ -239,7 +239,7 @@ impl RBridge {
     fn vlan_flags(&self, port: &Port, shared: &Shared, vlan: u16) -> VlanFlags {
         VlanFlags {
             port_id: port.config.id.0,
-            nickname: self.nickname.value.unwrap_or(0),
+            nickname: self.nickname().unwrap_or(0),
             forwarder: shared.forwarder.appointed().contains(vlan),
             access: shared.config.role == Role::Access,
             vlan_mapping: shared.mapped_until_ns > 0,

@@ -186,7 +186,7 @@ impl Campus {
                     self.queue.entry(now_ns + DELAY_NS).or_default().push(pdu);
                     continue;
                 }
-                Output::Nickname(nickname) => self.nicknames[node] = nickname,
+                Output::Nicknames(held) => self.nicknames[node] = held.first().copied(),
                 Output::ForwardingChanged => {}
                 _ => continue,
             }
@@ -269,7 +269,7 @@ fn config(node: usize, ports: usize) -> Config {
         system: SystemId([0x0a, 0, 0, 0, high, low]),
         hostname: format!("rb{node}"),
         ports: (1..=ports).map(port).collect(),
-        nickname: Wish::Any,
+        nicknames: vec![Wish::Any],
         root_priority: 0x8000,
         vlans: [1, 100 + (node % 7) as u16].into_iter().collect::<VlanSet>(),
         trees_max: 1,
