@@ -96,7 +96,8 @@ struct trill_fib {
 	__u8 flags; /* TRILL_SNOOPS, TRILL_PRUNES, TRILL_OVERLOADED */
 	__u32 hash_seed; /* unlike other RBridges', or all would choose alike */
 	__u16 own_others[TRILL_OTHERS]; /* our other nicknames; 0: none */
-	__u8 reserved[2];
+	__u8 relays; /* next hops in group 0, for what has no route: who is overloaded may not know it; 0: none */
+	__u8 reserved;
 	__u8 own_tree[TRILL_SHARES]; /* place of the tree that a share of native frames is sent on, plus 1; 0: none */
 	struct trill_port ports[TRILL_PORTS];
 	__u32 route[TRILL_NICKNAMES]; /* by egress nickname as on the wire: group << 8 | hops; 0: no such RBridge */

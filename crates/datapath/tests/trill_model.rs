@@ -10,7 +10,7 @@ use common::trill_model::{Model, SET_AT, SOME_SET};
 use common::{Ipv4, Random, arp, ethernet};
 use weft_datapath::frame::Verdict;
 use weft_datapath::trill::abi::{OUTCOMES, SHARERS};
-use weft_datapath::trill::{Elision, OwnTrees, Place, PortKind};
+use weft_datapath::trill::{Elision, Hop, OwnTrees, Place, PortKind};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::listener::{Group, Listeners};
 use weft_wire::vlan::VlanSet;
@@ -234,6 +234,9 @@ fn programs_and_model_agree() {
             fib.trees.values_mut().for_each(|tree| tree.listeners = trees.clone());
             fib.snoops = round % 2 == 0;
             fib.overloaded = round % 5 == 4;
+            let relays = [(LINK_A, neighbor_mac(LINK_A)), (LINK_B, neighbor_mac(LINK_B)), (SHARED, sharer(1))];
+            let relays = relays.into_iter().take(if fib.overloaded { 1 + round as usize % 3 } else { 0 });
+            fib.relays = relays.map(|(port, mac)| Hop { port, mac: MacAddress(mac) }).collect();
         };
         rb.datapath.change(listen).unwrap();
         listen(&mut model.fib);

@@ -72,6 +72,11 @@ impl<'a> Campus<'a> {
         holders.iter().copied().max_by_key(|holder| (holder.record.priority, self.graph.ids[holder.node]))
     }
 
+    /// Whether a node is not overloaded, as far as its LSP is here.
+    pub(super) fn may_cross(&self, node: NodeId) -> bool {
+        self.graph.ids.binary_search(&node).map_or(true, |at| !self.graph.overloaded[at])
+    }
+
     /// Nicknames that others hold, in order.
     pub(super) fn taken(&self) -> Vec<u16> {
         let by_others = |(_, holders): &(&u16, &Vec<Holder>)| holders.iter().any(|holder| holder.node != self.me);

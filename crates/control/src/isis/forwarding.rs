@@ -40,6 +40,8 @@ pub struct Forwarding {
     pub served: BTreeMap<u16, Vec<Served>>,
     /// We are overloaded: what is known here of trees may be wrong (RFC 7780 section 2.3.2).
     pub overloaded: bool,
+    /// Then, neighbours that are not: they may know what has no route here (RFC 7780 sections 2.3.1, 2.4.1).
+    pub relays: Vec<Hop>,
 }
 
 /// VLANs in which an RBridge has stations, as its LSP says.
@@ -87,6 +89,11 @@ impl Forwarding {
         let overloaded = campus.graph.overloaded[campus.me];
         let mut forwarding = Self { trees, own_trees, served: campus.served(), overloaded, ..Self::default() };
         forwarding.set_routes(campus, links);
+        if overloaded {
+            let relays: BTreeSet<Hop> =
+                links.iter().filter(|link| campus.may_cross(link.neighbor.node())).map(|link| link.hop).collect();
+            forwarding.relays = relays.into_iter().collect();
+        }
         forwarding
     }
 

@@ -145,6 +145,10 @@ impl<'a> Oracle<'a> {
         if holds.routes != routes {
             return Err(format!("routes are {:x?}, should be {routes:x?}", holds.routes));
         }
+        let relays = self.relays(me);
+        if holds.relays != relays {
+            return Err(format!("relays are {:x?}, should be {relays:x?}", holds.relays));
+        }
         let trees = self.trees(me);
         if holds.trees != trees {
             return Err(format!("trees are {:x?}, should be {trees:x?}", holds.trees));
@@ -196,6 +200,12 @@ impl<'a> Oracle<'a> {
             routes.extend(self.nicknames(to).into_iter().map(|nickname| (nickname, hops.clone())));
         }
         routes
+    }
+
+    /// Whom an overloaded RBridge may give what it does not know: "any neighbor that is not overloaded".
+    fn relays(&self, me: usize) -> Vec<Hop> {
+        let others = self.ways[me].iter().filter(|way| !self.may_cross(me) && self.may_cross(way.to.0));
+        others.map(|way| Hop { port: way.from.1, mac: mac_of(way.to) }).collect::<BTreeSet<Hop>>().into_iter().collect()
     }
 
     fn trees(&self, me: usize) -> BTreeMap<u16, TreeState> {

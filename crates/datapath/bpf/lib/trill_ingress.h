@@ -94,7 +94,7 @@ INLINE enum trill_outcome encapsulate_elided(ctx_t *ctx, const struct trill_fib 
 INLINE enum trill_outcome encapsulate(ctx_t *ctx, const struct trill_fib *fib, const struct native *frame, __u16 egress,
 				      struct way *way)
 {
-	__u32 route = route_to(fib, egress);
+	__u32 route = route_to(fib, egress) ?: fib->relays;
 	__u64 header = header_word(fib->hop_count, egress, fib->own_nickname);
 
 	if (!fib->own_nickname)
@@ -106,7 +106,7 @@ INLINE enum trill_outcome encapsulate(ctx_t *ctx, const struct trill_fib *fib, c
 	struct trill_start *start = push(ctx, frame, header);
 	if (!start)
 		return TRILL_PUSH_FAILED;
-	enum trill_outcome outcome = towards(ctx, fib, egress, &start->outer, &start->inner, frame_of(ctx).end, way);
+	enum trill_outcome outcome = towards(ctx, fib, egress, 0, &start->outer, &start->inner, frame_of(ctx).end, way);
 	return outcome == TRILL_TRANSIT ? TRILL_INGRESS : outcome;
 }
 

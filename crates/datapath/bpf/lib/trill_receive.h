@@ -110,7 +110,8 @@ INLINE enum trill_outcome transit(ctx_t *ctx, const struct trill_fib *fib, struc
 				  const struct inner_header *inner, const void *end, struct way *way)
 {
 	__u16 egress = host16(start->header.egress);
-	enum trill_outcome outcome = towards(ctx, fib, egress, &start->outer, inner, end, way);
+	__u64 from = source_of(load_macs(&start->outer));
+	enum trill_outcome outcome = towards(ctx, fib, egress, from, &start->outer, inner, end, way);
 
 	if (outcome == TRILL_TRANSIT)
 		((__u8 *)&start->header)[1] -= 1; /* the hop count's byte; it was not 0 */

@@ -140,18 +140,31 @@ INLINE const struct trill_hop *choose(const struct trill_fib *fib, __u32 route, 
 	return hop;
 }
 
+/* Of the neighbours that are not overloaded, but not the one with the address `from` (RFC 7780 2.3.1); 0: there is none. */
+INLINE const struct trill_hop *choose_relay(const struct trill_fib *fib, __u32 hash, __u64 from)
+{
+	__u32 place = (__u64)hash * fib->relays >> 32;
+	const struct trill_hop *hop = &fib->group[0][place & (TRILL_HOPS_MAX - 1)];
+
+	if (mac_at(hop->destination) == from) {
+		place = place + 1 < fib->relays ? place + 1 : 0;
+		hop = &fib->group[0][place & (TRILL_HOPS_MAX - 1)];
+	}
+	return fib->relays && mac_at(hop->destination) != from ? hop : 0;
+}
+
 /*
- * Gives a TRILL frame the outer addresses of one of the next hops to `egress`. Returns TRILL_TRANSIT or why it cannot be
- * sent.
+ * Gives a TRILL frame that came from the address `from` (0: from a station) the outer addresses of one of the next hops to
+ * `egress`. Returns TRILL_TRANSIT or why it cannot be sent.
  */
-INLINE enum trill_outcome towards(ctx_t *ctx, const struct trill_fib *fib, __u16 egress, struct eth_header *outer,
+INLINE enum trill_outcome towards(ctx_t *ctx, const struct trill_fib *fib, __u16 egress, __u64 from, struct eth_header *outer,
 				  const struct inner_header *inner, const void *end, struct way *way)
 {
-	__u32 route = route_to(fib, egress);
+	__u32 route = route_to(fib, egress), hash = trill_hash_of_any(fib->hash_seed, inner, end);
+	const struct trill_hop *hop = route ? choose(fib, route, hash) : choose_relay(fib, hash, from);
 
-	if (!route)
+	if (!hop)
 		return TRILL_UNKNOWN_EGRESS;
-	const struct trill_hop *hop = choose(fib, route, trill_hash_of_any(fib->hash_seed, inner, end));
 	if (is_longer(ctx, fib->ports[hop->port & (TRILL_PORTS - 1)].frame_max))
 		return TRILL_TOO_LONG;
 	store_macs(outer, load_macs(hop));

@@ -29,6 +29,8 @@ const PLAIN: u32 = u32::from_ne_bytes([0x22, 0xf3, 0, 0]);
 /// The same of a plain frame without outer header.
 const PLAIN_ELIDED: u32 =
     u32::from_ne_bytes([elided::ETHERTYPE.to_be_bytes()[0], elided::ETHERTYPE.to_be_bytes()[1], 0, 0]);
+/// The group of next hops that no route leads to.
+const RELAYS: usize = 0;
 /// So many groups are kept for single hops, which stand in for sets when there are too many of those.
 const SINGLES: usize = PORTS;
 
@@ -47,6 +49,8 @@ pub struct Fib {
     pub ports: BTreeMap<u8, Port>,
     /// Next hops by egress nickname, 1 to 16 of them; all equally good.
     pub routes: BTreeMap<u16, Vec<Hop>>,
+    /// Next hops for what has no route, at most 16: who is overloaded may not know it (RFC 7780 sections 2.3.1, 2.4.1).
+    pub relays: Vec<Hop>,
     /// Trees by the nickname of their root, at most [`TREES_MAX`].
     pub trees: BTreeMap<u16, Tree>,
     /// The trees that frames which come in here are sent on.
@@ -209,6 +213,12 @@ impl Fib {
                 return refuse("routes", format!("{egress:#06x} by port {}, which is no link", hop.port));
             }
         }
+        if self.relays.len() > HOPS_MAX {
+            return refuse("relays", format!("{} relays; at most {HOPS_MAX}", self.relays.len()));
+        }
+        if let Some(hop) = self.relays.iter().find(|hop| !self.is_link(hop.port)) {
+            return refuse("relays", format!("relay by port {}, which is no link", hop.port));
+        }
         self.check_trees()
     }
 
@@ -254,6 +264,8 @@ impl Fib {
         for (number, port) in &self.ports {
             table.put_port(*number, port);
         }
+        table.put(offset_of!(TrillFib, relays), &[self.relays.len() as u8]);
+        table.put_hops(self, RELAYS, &self.relays);
         table.put_routes(self)?;
         for (place, (root, tree)) in self.trees.iter().enumerate() {
             table.put_tree(place, *root, tree);
@@ -281,6 +293,7 @@ impl Fib {
             hash_seed: u32::from_bytes(bytes.get(offset_of!(TrillFib, hash_seed)..)?.get(..4)?)?,
             ..Self::default()
         };
+        fib.relays = table.hops(RELAYS, bytes[offset_of!(TrillFib, relays)].into())?;
         for number in 1..PORTS as u8 {
             fib.ports.extend(table.port(number)?.map(|port| (number, port)));
         }
@@ -398,6 +411,12 @@ impl Table {
         }
     }
 
+    fn put_hops(&mut self, fib: &Fib, group: usize, hops: &[Hop]) {
+        for (place, hop) in hops.iter().enumerate() {
+            self.put(hop_at(group, place), entry_of(fib, hop).bytes());
+        }
+    }
+
     /// Each set of next hops is there once. When there are more sets than places, single hops stand in for the rest:
     /// what is left is less spread, and nothing is lost.
     fn put_routes(&mut self, fib: &Fib) -> Result<(), DatapathError> {
@@ -414,9 +433,7 @@ impl Table {
                 return Err(DatapathError::Config { field: "routes", why });
             }
             if group == next {
-                for (place, hop) in set.iter().enumerate() {
-                    self.put(hop_at(group, place), entry_of(fib, hop).bytes());
-                }
+                self.put_hops(fib, group, &set);
             }
             self.put(route_at(*nickname), &((group << 8 | set.len()) as u32).to_ne_bytes());
         }
@@ -517,7 +534,10 @@ impl Image<'_> {
         if route == 0 {
             return Some(None);
         }
-        let (group, count) = ((route >> 8) as usize, (route & 0xff) as usize);
+        self.hops((route >> 8) as usize, (route & 0xff) as usize).map(Some)
+    }
+
+    fn hops(&self, group: usize, count: usize) -> Option<Vec<Hop>> {
         if group >= GROUPS || count > HOPS_MAX {
             return None;
         }
@@ -525,7 +545,7 @@ impl Image<'_> {
             let entry: TrillHop = self.value(hop_at(group, place))?;
             Some(Hop { port: entry.port, mac: MacAddress(entry.destination) })
         };
-        (0..count).map(hop).collect::<Option<Vec<Hop>>>().map(Some)
+        (0..count).map(hop).collect()
     }
 
     fn tree(&self, place: usize, fib: &Fib) -> Option<(u16, Tree)> {
@@ -594,6 +614,7 @@ mod tests {
         };
         Fib {
             nickname: Some(5),
+            relays: vec![hop(2, 9), hop(1, 1)],
             other_nicknames: vec![6, 900],
             hop_count: 63,
             hash_seed: 0x1234_5678,
@@ -619,7 +640,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_its_reason() {
         type Change = fn(&mut Fib);
-        let cases: [(Change, &str); 14] = [
+        let cases: [(Change, &str); 16] = [
             (
                 |fib| match &mut fib.ports.get_mut(&5).unwrap().kind {
                     PortKind::Shared { neighbors, .. } => drop(neighbors.insert(MacAddress([4; 6]))),
@@ -632,6 +653,8 @@ mod tests {
             (|fib| fib.other_nicknames = vec![6, 0], "0x0000 is no RBridge's"),
             (|fib| fib.other_nicknames = vec![6, 7, 8, 9], "4 beside the first; at most 3"),
             (|fib| fib.hop_count = 64, "64 is not 1 to 63"),
+            (|fib| fib.relays = vec![hop(1, 1); 17], "17 relays; at most 16"),
+            (|fib| fib.relays = vec![hop(3, 1)], "relay by port 3, which is no link"),
             (|fib| drop(fib.routes.insert(9, Vec::new())), "0x0009 has 0 next hops"),
             (|fib| drop(fib.routes.insert(9, vec![hop(1, 1); 17])), "0x0009 has 17 next hops"),
             (|fib| drop(fib.routes.insert(9, vec![hop(3, 1)])), "by port 3, which is no link"),

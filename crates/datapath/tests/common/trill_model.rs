@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-use weft_datapath::trill::{Elision, Fib, HostRoute, Place, PortKind, Tree};
+use weft_datapath::trill::{Elision, Fib, Hop, HostRoute, Place, PortKind, Tree};
 use weft_wire::ethernet::MacAddress;
 use weft_wire::listener::{Group, Listeners};
 
@@ -245,8 +245,18 @@ impl Model {
     }
 
     fn transit(&self, mut frame: Vec<u8>, egress: u16, inner: usize) -> Step<Decision> {
-        let Some(hops) = self.fib.routes.get(&egress) else { return drop_as("unknown_egress") };
-        let hop = hops[choice(self.fib.hash_seed, &frame[inner..], hops.len())];
+        let one_of = |hops: &[Hop]| choice(self.fib.hash_seed, &frame[inner..], hops.len());
+        let hop = match (self.fib.routes.get(&egress), &self.fib.relays[..]) {
+            (Some(hops), _) => hops[one_of(hops)],
+            (None, []) => return drop_as("unknown_egress"),
+            (None, relays) => {
+                // Any neighbour that is not overloaded, but not back; the next one stands in for that.
+                let (place, came_from) = (one_of(relays), mac(&frame, 6));
+                let mut places = [place, (place + 1) % relays.len()].into_iter().map(|place| relays[place]);
+                let Some(hop) = places.find(|hop| hop.mac.0 != came_from) else { return drop_as("unknown_egress") };
+                hop
+            }
+        };
         frame[..6].copy_from_slice(&hop.mac.0);
         frame[15] -= 1;
         Ok(("transit", Some(self.leave(hop.port, frame)?)))
@@ -367,7 +377,7 @@ impl Model {
             Some(Place::Gateway) => panic!("a gateway routes to no gateway"),
             Some(Place::RBridge(egress)) => {
                 let Some(own) = self.fib.nickname else { return drop_as("no_nickname") };
-                if !self.fib.routes.contains_key(&egress) {
+                if !self.fib.routes.contains_key(&egress) && self.fib.relays.is_empty() {
                     return drop_as("no_route");
                 }
                 // One more hop than it leaves with, because sending it takes one.

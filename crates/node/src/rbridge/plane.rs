@@ -34,6 +34,7 @@ pub(super) fn tell(fib: &mut Fib, nicknames: &[u16], neighbors: &Neighbors, forw
     fib.routes.retain(|_, hops| !hops.is_empty());
     fib.own_trees.deal(&forwarding.own_trees);
     fib.overloaded = forwarding.overloaded;
+    fib.relays = hops_of(&forwarding.relays, neighbors);
     fib.trees = forwarding.trees.iter().map(|(root, tree)| (*root, tree_of(tree, neighbors))).collect();
 }
 
@@ -43,6 +44,7 @@ pub(super) fn keep(fib: &mut Fib, neighbors: &Neighbors) {
     let is_there = |port: &u8| neighbors.contains_key(port);
     fib.routes.values_mut().for_each(|hops| hops.retain(|hop| is_neighbor(hop.port, hop.mac, neighbors)));
     fib.routes.retain(|_, hops| !hops.is_empty());
+    fib.relays.retain(|hop| is_neighbor(hop.port, hop.mac, neighbors));
     for tree in fib.trees.values_mut() {
         tree.branches.retain(|port, _| is_there(port));
         tree.listeners.retain(|port, _| is_there(port));
@@ -154,6 +156,7 @@ mod tests {
             trees: [(7, tree(2)), (8, tree(1))].into(),
             own_trees: [7, 8].into(),
             overloaded: true,
+            relays: vec![hop(1), hop(2)],
             ..Forwarding::default()
         }
     }
@@ -182,6 +185,7 @@ mod tests {
         fib.check().unwrap();
         assert_eq!(fib, kept, "both leave the lost port out");
         assert_eq!(fib.routes.keys().collect::<Vec<_>>(), [&7]);
+        assert_eq!(fib.relays.iter().map(|hop| hop.port).collect::<Vec<_>>(), [1]);
         assert_eq!(fib.trees[&7].rpf, [(7, 1)].into());
         tell(&mut fib, &[], &Neighbors::new(), &Forwarding::default());
         assert!(
@@ -189,6 +193,7 @@ mod tests {
                 && fib.trees.is_empty()
                 && fib.own_trees == OwnTrees::default()
                 && !fib.overloaded
+                && fib.relays.is_empty()
                 && fib.nickname.is_none()
         );
     }
