@@ -3,8 +3,11 @@
 //! * A neighbour that asks (RR) keeps its adjacency, whatever else its Hello says. It is told at once that we know (RA), and for how long
 //!   we hold on; then it gets the list of all LSPs, and all of them. On a shared link one of its neighbours sends these.
 //! * A neighbour that starts (SA) is not told of until it wants paths.
-//! * A restart of ours ([`restart`](super::restart)) asks every neighbour of a point-to-point link whose Hello shows that it knows the
-//!   TLV. To one that does not, asking before it is heard would say that we do not hear it.
+//! * A restart of ours ([`restart`](super::restart)) asks every neighbour whose Hello shows that it knows the TLV. To one that does
+//!   not, asking before it is heard would say that we do not hear it. On a shared link all of them have to answer, and one to list
+//!   all LSPs.
+
+use std::collections::BTreeMap;
 
 use weft_wire::isis::hello::Restart as Signal;
 use weft_wire::isis::{LspId, Tlv};
@@ -46,28 +49,40 @@ enum Owed {
     All,
 }
 
-/// A question of ours to a neighbour.
+/// A question of ours to the neighbours on a port.
 #[derive(Debug)]
 pub(super) struct Question {
     again_ns: u64,
     left: u8,
-    is_acknowledged: bool,
+    /// Who of them has acknowledged it.
+    acknowledged: BTreeMap<Peer, bool>,
     /// Up to here its lists of LSPs are whole; `None`: to the end.
     listed_to: Option<LspId>,
 }
 
 impl Question {
     pub(super) fn begin(now_ns: u64) -> Self {
-        Self { again_ns: now_ns + T1_NS, left: QUESTIONS, is_acknowledged: false, listed_to: Some(LspId::FIRST) }
+        let (again_ns, acknowledged) = (now_ns + T1_NS, BTreeMap::new());
+        Self { again_ns, left: QUESTIONS, acknowledged, listed_to: Some(LspId::FIRST) }
     }
 
-    /// Whether the neighbour has done its part, or never will.
+    fn asks(&self, peer: Peer) -> bool {
+        self.acknowledged.contains_key(&peer)
+    }
+
+    /// A neighbour is gone. Says whether another one is asked.
+    pub(super) fn goes_on_without(&mut self, peer: Peer) -> bool {
+        self.acknowledged.remove(&peer);
+        !self.acknowledged.is_empty()
+    }
+
+    /// Whether the neighbours have done their part, or never will.
     pub(super) fn is_over(&self) -> bool {
         self.is_answered() || self.left == 0
     }
 
     fn is_answered(&self) -> bool {
-        self.is_acknowledged && self.listed_to.is_none()
+        self.listed_to.is_none() && self.acknowledged.values().all(|has| *has)
     }
 
     pub(super) fn again_ns(&self) -> Option<u64> {
@@ -120,6 +135,8 @@ impl RBridge {
         let port = &mut self.ports[index];
         let is_kept = port.keeps(peer, signal);
         let Some(with) = port.adjacencies.get_mut(&peer) else { return true };
+        // Ports of ours do not answer each other.
+        let signal = signal.filter(|_| peer.system != self.config.system);
         let told = signal.unwrap_or_default();
         let asks = told.has(Signal::REQUEST);
         let is_again = is_kept && with.restart.restarts;
@@ -134,17 +151,23 @@ impl RBridge {
         if asks && !is_again {
             self.counters.events.add(Event::NeighborRestart);
         }
-        if let (Some(signal), true) = (signal, self.ports[index].shared.is_none()) {
-            self.hear_of_own_restart(now_ns, self.ports[index].config.id, signal);
+        if let Some(signal) = signal {
+            self.hear_of_own_restart(now_ns, index, peer, signal);
         }
         !is_again
     }
 
-    fn hear_of_own_restart(&mut self, now_ns: u64, port: PortId, signal: Signal) {
+    fn hear_of_own_restart(&mut self, now_ns: u64, index: usize, peer: Peer, signal: Signal) {
+        let (port, is_shared) = (self.ports[index].config.id, self.ports[index].shared.is_some());
         let Some(restart) = &mut self.restart else { return };
+        let is_asked = restart.questions.get(&port).is_some_and(|question| question.asks(peer));
+        if is_shared && !is_asked && !restart.waits_for_one(port, peer.mac) {
+            return;
+        }
         let question = restart.questions.entry(port).or_insert_with(|| Question::begin(now_ns));
-        if signal.has(Signal::ACKNOWLEDGEMENT) {
-            question.is_acknowledged = true;
+        let has_acknowledged = question.acknowledged.entry(peer).or_default();
+        if signal.has(Signal::ACKNOWLEDGEMENT) && signal.neighbor.is_none_or(|to| to == self.config.system) {
+            *has_acknowledged = true;
             // T3: the neighbour that gives us up first.
             let until_ns = signal.remaining_s.map(|left_s| now_ns + u64::from(left_s) * NS_PER_S);
             restart.ends_by(until_ns);
@@ -169,15 +192,16 @@ impl RBridge {
         }
     }
 
-    /// What our next Hello on a port says of restarts.
-    pub(super) fn restart_tlv(&self, now_ns: u64, index: usize) -> Tlv {
+    /// What our next Hello on a port says of restarts. An answer is said once, a question in every VLAN: without it another Hello would
+    /// take it back.
+    pub(super) fn restart_tlv(&self, now_ns: u64, index: usize, answers: bool) -> Tlv {
         let port = &self.ports[index];
         let question = self.restart.as_ref().and_then(|restart| restart.questions.get(&port.config.id));
         let mut signal = Signal::default();
         if question.is_some_and(|question| !question.is_over()) {
             signal.flags |= Signal::REQUEST;
         }
-        if let Some((peer, _)) = port.owes() {
+        if let Some((peer, _)) = port.owes().filter(|_| answers) {
             let left_ns = port.adjacencies[&peer].until_ns.saturating_sub(now_ns);
             signal.flags |= Signal::ACKNOWLEDGEMENT;
             signal.remaining_s = Some(u16::try_from(left_ns / NS_PER_S).unwrap_or(u16::MAX));
@@ -192,12 +216,16 @@ impl RBridge {
         let Some((peer, owed)) = port.owes() else { return };
         port.adjacencies.get_mut(&peer).into_iter().for_each(|with| with.restart.owed = None);
         let is_last = port.owes().is_none();
-        if let (Some(shared), false) = (&mut port.shared, is_last) {
-            shared.list_at_ns = Some(now_ns);
+        if owed == Owed::All && port.leads_restarts() {
+            self.send_all(now_ns, index, outputs);
         }
-        if owed == Owed::Answer || !self.ports[index].leads_restarts() {
-            return;
+        if !is_last {
+            self.send_list_of_neighbors(now_ns, index, outputs);
         }
+    }
+
+    /// Lists all LSPs and sends them.
+    fn send_all(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
         if self.ports[index].shared.is_none() {
             return self.begin_flooding(now_ns, index, outputs);
         }

@@ -131,7 +131,7 @@ impl RBridge {
                 self.compute_at_once(now_ns);
             }
         }
-        self.restart_heard(now_ns, port_id, after);
+        self.restart_heard(now_ns, index, peer, after);
         if before.handshake() != after.handshake() && self.ports[index].is_up {
             self.hello_follows(now_ns, index, outputs);
         }
@@ -168,11 +168,14 @@ impl RBridge {
         let interval_ns = self.config.timing.hello_ns;
         self.ports[index].hello_at_ns = now_ns + self.earlier(interval_ns);
         let (port, state) = (self.ports[index].config.id, self.ports[index].state());
-        if state == State::Down && self.restart.as_ref().is_some_and(|restart| restart.is_silent_on(port)) {
-            return;
-        }
-        if self.ports[index].shared.is_some() {
+        if let Some(shared) = &self.ports[index].shared {
+            if shared.is_silent() {
+                return;
+            }
             return self.send_lan_hellos(now_ns, index, outputs);
+        }
+        if state == State::Down && self.waits_on(port) {
+            return;
         }
         let hello = self.describe_hello(now_ns, index);
         self.send(index, &hello, outputs);
@@ -197,7 +200,7 @@ impl RBridge {
             neighbor_circuit: neighbor.map(|(_, adjacency)| adjacency.circuit),
         };
         let mut tlvs = common_tlvs(flags);
-        tlvs.push(self.restart_tlv(now_ns, index));
+        tlvs.push(self.restart_tlv(now_ns, index, true));
         tlvs.push(Tlv::ThreeWay(three_way));
         if port.config.offers_elision {
             tlvs.push(Tlv::Elision);

@@ -97,7 +97,7 @@ pub enum Output {
         state: State,
     },
     /// A port of a shared link carries frames of end stations in these VLANs from now on, and in no other: it is their
-    /// appointed forwarder, and not inhibited (RFC 8139). A port that comes up carries none.
+    /// appointed forwarder, and not inhibited (RFC 8139). A port that comes up carries none, but for what a [`Former`](super::Former) life left.
     Access { port: PortId, vlans: VlanSet },
     /// The RBridge holds these nicknames now, first the one that its frames come in with: keep them for the next start.
     Nicknames(Vec<u16>),

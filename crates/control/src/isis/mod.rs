@@ -66,7 +66,7 @@ pub use forwarding::{Forwarding, Served, TreeState};
 pub use io::{Counters, Hop, Input, Output, TreePort};
 pub use lsdb::{Database, Entry as LsdbEntry, MAX_AGE_S, Order, ZERO_AGE_S, order};
 pub use port::{Adjacency, Peer};
-pub use shared::{PortState, SharedLink};
+pub use shared::{Former, PortState, SharedLink};
 pub use timing::Timing;
 
 /// The control plane of an RBridge.
@@ -191,12 +191,20 @@ impl RBridge {
 
     /// The same after a restart during which the data plane worked on: `ports` have a neighbour there, and the last
     /// nickname is wished for. What neighbours know of us stays as it is until [`Self::is_restarting`] is false.
-    pub fn restarted(config: Config, rng: Pcg64, ports: impl IntoIterator<Item = PortId>) -> Self {
-        let new = Self::new(config, rng);
-        let is_shared = |id: &PortId| new.index(*id).is_some_and(|index| new.ports[index].shared.is_some());
-        // Who is DRB on a shared link is found out anew, and with it who its neighbours are.
-        let ports: Vec<PortId> = ports.into_iter().filter(|id| !is_shared(id)).collect();
-        Self { restart: Some(Restart::of(ports)), ..new }
+    pub fn restarted(config: Config, rng: Pcg64, ports: impl IntoIterator<Item = Former>) -> Self {
+        let mut new = Self::new(config, rng);
+        let mut restart = Restart::default();
+        for former in ports {
+            let Some(index) = new.index(former.port) else { continue };
+            match &mut new.ports[index].shared {
+                // Nobody there knows anything of us; the port begins.
+                Some(_) if former.neighbors.is_empty() => continue,
+                Some(shared) => shared.recalls(former.neighbors.iter().copied(), former.carried),
+                None => {}
+            }
+            restart.waits_for(former.port, former.neighbors);
+        }
+        Self { restart: Some(restart), ..new }
     }
 
     /// The nickname that its frames come in with; none before one is chosen.
@@ -316,7 +324,7 @@ impl RBridge {
     fn port_down(&mut self, now_ns: u64, port: PortId, outputs: &mut Vec<Output>) {
         let Some(index) = self.index(port) else { return self.counters.dropped.add(DropReason::NoPort) };
         self.ports[index].is_up = false;
-        self.restart_heard(now_ns, port, AdjacencyState::Down);
+        self.restart_ends_on(now_ns, port);
         match self.ports[index].neighbor() {
             Some((peer, _)) => self.adjacency_event(now_ns, index, peer, AdjacencyEvent::PortDown, outputs),
             None => self.end_shared(now_ns, index, outputs),

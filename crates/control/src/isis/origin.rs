@@ -78,6 +78,10 @@ impl Origin {
         self.flags
     }
 
+    pub(super) fn is_overloaded(&self) -> bool {
+        self.overload_wanted || self.overload_until_ns.is_some()
+    }
+
     /// All that was issued has to be issued anew.
     pub(super) fn challenge_all(&mut self) {
         self.issued.values_mut().for_each(|issued| issued.challenged = true);
@@ -198,8 +202,7 @@ impl RBridge {
         self.origin.due_ns = None;
         self.origin.last_ns = Some(now_ns);
         self.origin.paced_ns = self.origin.paced_ns.max(now_ns) + self.config.timing.lsp_interval_ns;
-        let overloaded = self.origin.overload_wanted || self.origin.overload_until_ns.is_some();
-        self.origin.flags = LspFlags::LEVEL_1.with_overload(overloaded);
+        self.origin.flags = LspFlags::LEVEL_1.with_overload(self.origin.is_overloaded());
         let ended = self.fragments_at_their_end();
         for id in &ended {
             self.fall_silent(now_ns, *id);

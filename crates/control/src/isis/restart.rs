@@ -3,20 +3,24 @@
 //! Neighbours shall not notice a restart: each of them holds our adjacency as up, and our last LSP. So nothing is said that
 //! would contradict, until everything that forwarding depends on is known again. That is what RFC 8706 has a
 //! restarting router do. An adjacency is taken up where the neighbour's Hello still names us, and our list of LSPs, empty at first,
-//! makes it send what it holds. Who knows the restart TLV is asked for that, too ([`graceful`](super::graceful)). If that does
+//! makes it send what it holds. Who knows the restart TLV is asked for that, too ([`graceful`](super::graceful)). On a shared link
+//! all former neighbours are waited for, and who was DRB stays so (`shared::recall`). If that does
 //! not lead to a whole picture in time, all adjacencies begin anew, as after any other start.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::tlv::LspEntry;
-use weft_wire::isis::{LspId, NodeId};
+use weft_wire::isis::{LspId, NodeId, View};
 
 use super::adjacency::Event as Happening;
 use super::config::{Config, PortId};
+use super::digest::Digest;
 use super::graceful::Question;
 use super::io::Output;
 use super::lsdb::ZERO_AGE_S;
-use super::port::Port;
+use super::port::{Peer, Port};
+use super::shared::Shared;
 use super::{AdjacencyState, RBridge};
 use crate::NS_PER_S;
 
@@ -44,10 +48,10 @@ impl Lists {
 }
 
 /// What a restart waits for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Restart {
-    /// Ports whose neighbour has not been heard yet.
-    waiting: BTreeSet<PortId>,
+    /// Ports with a neighbour that has not been heard yet, and on shared links whose.
+    waiting: BTreeMap<PortId, BTreeSet<MacAddress>>,
     /// When it is over, whatever is missing; set when time begins.
     until_ns: Option<u64>,
     /// When the last new LSP came, or the last adjacency.
@@ -56,17 +60,13 @@ pub(super) struct Restart {
     pub(super) questions: BTreeMap<PortId, Question>,
     /// Our former LSPs as neighbours hold them.
     former: BTreeMap<LspId, LspEntry>,
+    /// How often these say that we have ceased to be the forwarder of VLANs.
+    lost: BTreeMap<u16, u32>,
 }
 
 impl Restart {
-    pub(super) fn of(ports: impl IntoIterator<Item = PortId>) -> Self {
-        Self {
-            waiting: ports.into_iter().collect(),
-            until_ns: None,
-            changed_ns: 0,
-            questions: BTreeMap::new(),
-            former: BTreeMap::new(),
-        }
+    pub(super) fn waits_for(&mut self, port: PortId, neighbors: Vec<MacAddress>) {
+        self.waiting.insert(port, neighbors.into_iter().collect());
     }
 
     pub(super) fn note_former(&mut self, entry: LspEntry) {
@@ -88,13 +88,21 @@ impl Restart {
         self.changed_ns = now_ns;
     }
 
-    /// Whether a Hello would contradict what the neighbour on this port believes.
-    pub(super) fn is_silent_on(&self, port: PortId) -> bool {
-        self.waiting.contains(&port)
+    /// Whether the neighbour with this address on a shared link has not been heard yet.
+    pub(super) fn waits_for_one(&self, port: PortId, mac: MacAddress) -> bool {
+        self.waiting.get(&port).is_some_and(|open| open.contains(&mac))
     }
 
-    pub(super) fn no_longer_waits_for(&mut self, port: PortId) {
-        self.waiting.remove(&port);
+    /// The neighbour with this address was heard, or will not be; on a point-to-point link there is no other.
+    fn no_longer_waits_for(&mut self, port: PortId, mac: MacAddress, is_shared: bool) {
+        let waiting = self.waiting.get_mut(&port);
+        let is_last = waiting.is_some_and(|open| {
+            open.remove(&mac);
+            open.is_empty() || !is_shared
+        });
+        if is_last {
+            self.waiting.remove(&port);
+        }
     }
 }
 
@@ -107,6 +115,11 @@ impl RBridge {
     /// Whether it is still finding out what it knew before. Until it has, what the data plane goes by shall stay.
     pub fn is_restarting(&self) -> bool {
         self.restart.is_some()
+    }
+
+    /// Whether a neighbour on this port has not been heard since a restart, which a Hello must not contradict.
+    pub(super) fn waits_on(&self, port: PortId) -> bool {
+        self.restart.as_ref().is_some_and(|restart| restart.waiting.contains_key(&port))
     }
 
     pub(super) fn begin_restart(&mut self, now_ns: u64) {
@@ -140,10 +153,20 @@ impl RBridge {
         let step_ns = if self.is_restarting() { LIST_NS } else { 2 * lists.step_ns };
         self.lists = Lists::after(now_ns, step_ns);
         for index in 0..self.ports.len() {
-            if self.ports[index].shared.is_none() && self.ports[index].synchronizes() {
+            if self.lists_on(&self.ports[index]) {
                 self.send_list(now_ns, index, outputs);
             }
         }
+    }
+
+    /// On a shared link lists are the DRB's affair, and who was that before a restart goes on with it. They also make neighbours
+    /// say what they hold that know of no restarts.
+    fn lists_on(&self, port: &Port) -> bool {
+        let is_asking = self.restart.as_ref().is_some_and(|restart| restart.questions.contains_key(&port.config.id));
+        let is_ours = |shared: &Shared| {
+            shared.leads() || (shared.is_drb() && shared.was_drb()) || (self.is_restarting() && !is_asking)
+        };
+        port.synchronizes() && port.shared.as_ref().is_none_or(|shared| !shared.is_silent() && is_ours(shared))
     }
 
     /// Ends the restart when its time has come: now is said what is to be said, and routes are computed.
@@ -156,12 +179,25 @@ impl RBridge {
         let is_whole = self.knows_all_neighbors();
         let Some(restart) = self.restart.take() else { return };
         for index in 0..self.ports.len() {
+            let (is_up, id) = (self.ports[index].is_up, self.ports[index].config.id);
+            let is_recalling = self.ports[index].shared.as_ref().is_some_and(Shared::is_recalling);
             if let (false, Some((peer, _))) = (is_whole, self.ports[index].neighbor()) {
                 self.adjacency_event(now_ns, index, peer, Happening::Expired, outputs);
             }
-            if self.ports[index].is_up && restart.is_silent_on(self.ports[index].config.id) {
+            if self.ports[index].shared.is_some() && !(is_whole && is_up) {
+                self.end_shared(now_ns, index, outputs);
+                if is_up {
+                    self.begin_shared(now_ns, index, outputs);
+                }
+            } else if is_recalling {
+                self.end_recall(now_ns, index, outputs);
+            } else if is_up && restart.waiting.contains_key(&id) {
                 self.send_hello(now_ns, index, outputs);
             }
+        }
+        // LSPs tell the sum of all ports.
+        if let Some(shared) = self.ports.iter_mut().find_map(|port| port.shared.as_mut()) {
+            shared.has_lost_before(&restart.lost);
         }
         self.describe(now_ns);
         for entry in restart.into_former() {
@@ -173,32 +209,52 @@ impl RBridge {
         self.touched.extend(0..self.ports.len());
     }
 
+    /// A former LSP of ours came: what was counted goes on from there.
+    pub(super) fn recall_losses(&mut self, view: &View<'_>) {
+        let Some(restart) = &mut self.restart else { return };
+        for range in Digest::of(view).vlans.iter().filter(|range| range.forwarder_lost > 0) {
+            restart.lost.extend((range.first..=range.last).map(|vlan| (vlan, range.forwarder_lost)));
+        }
+    }
+
     /// Whether the LSPs of all are here that can be reached over neighbours, as far as LSPs tell.
     fn knows_all_neighbors(&self) -> bool {
-        let me = self.config.system.node();
+        let me = self.config.system;
         let adjacent = self.ports.iter().filter_map(Port::neighbor);
-        let mut open: Vec<NodeId> = adjacent.map(|(peer, _)| peer.system.node()).collect();
-        let mut seen: BTreeSet<NodeId> = open.iter().copied().chain([me]).collect();
+        let on_shared = self.ports.iter().filter(|port| port.shared.is_some()).flat_map(Port::reported);
+        let mut open: Vec<NodeId> = adjacent.chain(on_shared).map(|(peer, _)| peer.system.node()).collect();
+        let mut seen: BTreeSet<NodeId> = open.iter().copied().collect();
         while let Some(node) = open.pop() {
             if self.lsdb.get(node.lsp(0)).is_none_or(|entry| entry.is_purged()) {
                 return false;
             }
             for (_, entry) in self.lsdb.range(node.lsp(0)..=node.lsp(u8::MAX)) {
-                open.extend(entry.digest.neighbors.iter().map(|(next, _)| *next).filter(|next| seen.insert(*next)));
+                let next = entry.digest.neighbors.iter().map(|(next, _)| *next);
+                open.extend(next.filter(|next| next.system() != me && seen.insert(*next)));
             }
         }
         true
     }
 
     /// An adjacency was taken up, or will not be.
-    pub(super) fn restart_heard(&mut self, now_ns: u64, port: PortId, state: AdjacencyState) {
+    pub(super) fn restart_heard(&mut self, now_ns: u64, index: usize, peer: Peer, state: AdjacencyState) {
+        let (port, is_shared) = (self.ports[index].config.id, self.ports[index].shared.is_some());
         if let Some(restart) = &mut self.restart
             && matches!(state, AdjacencyState::Report | AdjacencyState::Down)
         {
             if state == AdjacencyState::Down {
-                restart.questions.remove(&port);
+                restart.questions.retain(|at, question| *at != port || question.goes_on_without(peer));
             }
-            restart.no_longer_waits_for(port);
+            restart.no_longer_waits_for(port, peer.mac, is_shared);
+            restart.note_change(now_ns);
+        }
+    }
+
+    /// A port has gone down: nobody is waited for there.
+    pub(super) fn restart_ends_on(&mut self, now_ns: u64, port: PortId) {
+        if let Some(restart) = &mut self.restart {
+            restart.questions.remove(&port);
+            restart.waiting.remove(&port);
             restart.note_change(now_ns);
         }
     }

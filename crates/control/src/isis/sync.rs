@@ -69,7 +69,10 @@ impl RBridge {
                 self.counters.events.add(Event::LspOlder);
                 self.ports[index].flood.send_now(header.id);
             }
-            _ if header.id.system() == self.config.system => self.own_lsp_from_elsewhere(now_ns, index, &incoming),
+            _ if header.id.system() == self.config.system => {
+                self.recall_losses(view);
+                self.own_lsp_from_elsewhere(now_ns, index, &incoming);
+            }
             Some(Order::Confused) => self.confused(now_ns, header.id),
             None if header.lifetime_s == 0 => return self.list_given(now_ns, index, incoming),
             Some(Order::Newer) | None => return self.take_newer(now_ns, (index, peer), view, &header),
@@ -276,7 +279,7 @@ impl RBridge {
     /// link it is the DRB's to list them, after the Hello that tells the neighbour that it is heard.
     pub(super) fn begin_flooding(&mut self, now_ns: u64, index: usize, outputs: &mut Vec<Output>) {
         if let Some(shared) = &mut self.ports[index].shared {
-            shared.csnp_at_ns = shared.is_drb().then_some(now_ns);
+            shared.csnp_at_ns = shared.leads().then_some(now_ns);
             return;
         }
         let resend_ns = now_ns + self.config.timing.resend_ns;

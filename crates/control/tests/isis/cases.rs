@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use weft_control::isis::{
-    AdjacencyState, Bounds, Config, Forwarding, Input, LinkKind, Output, PortConfig, PortId, RBridge, Timing, TreePort,
-    TreeState, Wish,
+    AdjacencyState, Bounds, Config, Former, Forwarding, Input, LinkKind, Output, PortConfig, PortId, RBridge, Timing,
+    TreePort, TreeState, Wish,
 };
 use weft_control::{Machine, NS_PER_MS, NS_PER_S};
 use weft_wire::ethernet::MacAddress;
@@ -38,6 +38,11 @@ fn every_case() {
     assert!(cases.len() >= 20, "{} cases", cases.len());
     let failures: Vec<String> = cases.iter().filter_map(|case| run(case).err()).collect();
     assert!(failures.is_empty(), "{} of {} cases:\n{}", failures.len(), cases.len(), failures.join("\n"));
+}
+
+/// A point-to-point port with a neighbour.
+fn former(port: &str) -> Former {
+    Former { port: PortId(port.parse().unwrap()), neighbors: Vec::new(), carried: VlanSet::default() }
 }
 
 fn sorted(folder: &Path) -> Vec<PathBuf> {
@@ -69,7 +74,7 @@ struct Case {
 impl Case {
     fn new(text: &str) -> Self {
         let (mut ports, mut nicknames, mut bounds, mut trees_max) = (Vec::new(), Vec::new(), Bounds::default(), 1);
-        let mut restarted: Option<Vec<PortId>> = None;
+        let mut restarted: Option<Vec<Former>> = None;
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             match line.split_whitespace().collect::<Vec<_>>()[..] {
                 ["ports", ref list @ ..] => ports = list.iter().map(|text| port_config(text)).collect(),
@@ -78,7 +83,7 @@ impl Case {
                 ["nickname", "configured", value] => nicknames.push(Wish::Configured(hex(value))),
                 ["lsps-max", most] => bounds.lsps_max = most.parse().unwrap(),
                 ["restarted", ref list @ ..] => {
-                    restarted = Some(list.iter().map(|port| PortId(port.parse().unwrap())).collect());
+                    restarted = Some(list.iter().map(|port| former(port)).collect());
                 }
                 ["trees-max", most] => trees_max = most.parse().unwrap(),
                 ref other => panic!("no such configuration: {other:?}"),

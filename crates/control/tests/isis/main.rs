@@ -15,6 +15,7 @@ mod peer;
 mod shared;
 mod shared_campus;
 mod shared_port;
+mod shared_restart;
 mod table;
 mod topology;
 mod traffic;

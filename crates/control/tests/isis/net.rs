@@ -1,17 +1,17 @@
 //! RBridges, links and time that is only a number: frames arrive in order per link, or are lost as the seed says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::{Pcg64, Pcg64Mcg};
 use weft_control::isis::{
-    Adjacency, AdjacencyState, Bounds, Config, Forwarding, Input, KeyChain, LinkKind, Output, PortConfig, PortId,
-    RBridge, Timing, Wish,
+    AdjacencyState, Bounds, Config, Former, Forwarding, Input, KeyChain, LinkKind, Output, PortConfig, PortId, RBridge,
+    Timing, Wish,
 };
 use weft_control::{Machine, NS_PER_MS};
 use weft_wire::ethernet::MacAddress;
-use weft_wire::isis::SystemId;
+use weft_wire::isis::{Pdu, SystemId, Tlv};
 use weft_wire::listener::{Group, Listeners};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 use weft_wire::vlan::VlanSet;
@@ -168,6 +168,8 @@ pub(crate) struct Net {
     pub(crate) links: Vec<Link>,
     pub(crate) lans: Lans,
     pub(crate) faults: Faults,
+    /// RBridges on shared links that do not know restarts, and whose Hellos do not speak of them.
+    pub(crate) ignorant: BTreeSet<usize>,
     /// Loss of data frames alone, per mille.
     pub(crate) data_loss: u32,
     pub(crate) timing: Timing,
@@ -190,6 +192,13 @@ pub(crate) const DELAY_NS: u64 = NS_PER_MS;
 const HOP_NS: u64 = NS_PER_MS / 10;
 /// Of a data frame whose outer header has no tag.
 const HOP_COUNT_AT: usize = 15;
+
+/// The same PDU for somebody who does not know the restart TLV.
+fn without_restart(pdu: &Arc<[u8]>) -> Arc<[u8]> {
+    let Ok(Pdu::LanHello(mut hello)) = Pdu::parse(pdu) else { return Arc::clone(pdu) };
+    hello.tlvs.retain(|tlv| !matches!(tlv, Tlv::Restart(_)));
+    Pdu::LanHello(hello).emit().unwrap().into()
+}
 
 pub(crate) fn system(node: usize) -> SystemId {
     let [high, low] = (node as u16 + 1).to_be_bytes();
@@ -251,6 +260,7 @@ impl Net {
             links,
             lans,
             faults: Faults::default(),
+            ignorant: BTreeSet::new(),
             data_loss: 0,
             timing,
             pdus: 0,
@@ -270,13 +280,32 @@ impl Net {
 
     /// Starts it anew as one whose data plane worked on, with the neighbours that it had.
     pub(crate) fn restart(&mut self, node: usize) {
-        let Some(bridge) = &self.nodes[node].bridge else { return };
-        let reported = |(_, adjacency): &(PortId, &Adjacency)| adjacency.state == AdjacencyState::Report;
-        let ports = bridge.adjacencies().filter(reported).map(|(port, _)| port).collect();
-        self.start(node, true, Some(ports));
+        if self.nodes[node].bridge.is_some() {
+            let former = self.crash(node);
+            self.resume(node, former);
+        }
     }
 
-    fn start(&mut self, node: usize, remembers: bool, restarted: Option<Vec<PortId>>) {
+    /// Its daemon is gone, its data plane works on. Says what it leaves.
+    pub(crate) fn crash(&mut self, node: usize) -> Vec<Former> {
+        let bridge = self.nodes[node].bridge.take().expect("it runs");
+        let mut ports: BTreeMap<PortId, Former> = BTreeMap::new();
+        for (port, adjacency) in bridge.adjacencies().filter(|(_, with)| with.state == AdjacencyState::Report) {
+            let carried = self.nodes[node].access.get(&port).cloned().unwrap_or_default();
+            let former = ports.entry(port).or_insert(Former { port, neighbors: Vec::new(), carried });
+            former.neighbors.push(adjacency.mac);
+        }
+        self.nodes[node].access.retain(|port, _| ports.contains_key(port));
+        self.nodes[node].wake_at_ns = None;
+        ports.into_values().collect()
+    }
+
+    /// Starts it anew with that.
+    pub(crate) fn resume(&mut self, node: usize, former: Vec<Former>) {
+        self.start(node, true, Some(former));
+    }
+
+    fn start(&mut self, node: usize, remembers: bool, restarted: Option<Vec<Former>>) {
         let ports = &self.by_port[node];
         let config = |(at, place): (usize, &Place)| {
             let id = PortId(at as u16 + 1);
@@ -310,14 +339,16 @@ impl Net {
             bounds: Bounds::default(),
         };
         let rng = Pcg64::seed_from_u64(self.rng.random());
-        let bridge = match restarted {
-            Some(ports) => RBridge::restarted(config, rng, ports),
-            None => RBridge::new(config, rng),
-        };
         let state = &mut self.nodes[node];
-        (state.bridge, state.wake_at_ns) = (Some(bridge), None);
+        state.bridge = Some(match restarted {
+            Some(ports) => RBridge::restarted(config, rng, ports),
+            None => {
+                state.access.clear();
+                RBridge::new(config, rng)
+            }
+        });
+        state.wake_at_ns = None;
         state.data_plane = Forwarding::default();
-        state.access.clear();
         let overloaded = state.overloaded;
         self.handle(node, Input::Deadline);
         if overloaded {
@@ -589,7 +620,7 @@ impl Net {
     /// Everybody on a shared link gets its copy, or loses it, alone; who does not have the VLAN sees nothing.
     fn arrive(&mut self, from: Seat, vlan: u16, destination: MacAddress, pdu: &Arc<[u8]>) {
         let sender = self.lans.member(from);
-        let source = mac(sender.wanted.node, sender.port);
+        let (sender, source) = (sender.wanted.node, mac(sender.wanted.node, sender.port));
         if self.lans.all[from.0].blocked.contains(vlan) {
             return;
         }
@@ -598,9 +629,11 @@ impl Net {
             let (node, port, has_vlan) = (to.wanted.node, to.port, to.wanted.config.enabled.contains(vlan));
             let copies =
                 if self.hits(self.faults.loss) { 0 } else { 1 + u32::from(self.hits(self.faults.duplication)) };
+            let is_understood = ![sender, node].iter().any(|node| self.ignorant.contains(node));
+            let pdu = if is_understood { Arc::clone(pdu) } else { without_restart(pdu) };
             for _ in 0..if has_vlan { copies } else { 0 } {
                 self.pdus += 1;
-                self.handle(node, Input::Pdu { port, vlan, destination, source, bytes: pdu });
+                self.handle(node, Input::Pdu { port, vlan, destination, source, bytes: &pdu });
             }
         }
     }

@@ -25,16 +25,16 @@ use super::topology::Topology;
 const SEEDS: std::ops::Range<u64> = 0..120;
 
 /// Lists of LSPs, on which everything that was lost waits, come often.
-fn timing() -> Timing {
+pub(crate) fn timing() -> Timing {
     Timing { csnp_ns: 2 * NS_PER_S, ..fast() }
 }
 
-fn judge(net: &Net, when: &str) {
+pub(crate) fn judge(net: &Net, when: &str) {
     Oracle::new(net).judge().unwrap_or_else(|what| panic!("{when}: {what}"));
 }
 
 /// Runs step by step; with good links no VLAN ever has two forwarders.
-fn run(net: &mut Net, time_ns: u64) {
+pub(crate) fn run(net: &mut Net, time_ns: u64) {
     let until_ns = net.now_ns + time_ns;
     while net.now_ns < until_ns {
         net.run_to((net.now_ns + 50 * NS_PER_MS).min(until_ns));
@@ -120,7 +120,7 @@ fn live(seed: u64, keys: Option<&KeyChain>, listen: bool) -> u64 {
 }
 
 /// One shared link whose last RBridge is DRB, with VLANs of twelve blocks that all share.
-fn one_link(seed: u64) -> Net {
+pub(crate) fn one_link(seed: u64) -> Net {
     let vlans = VlanSet::of_ranges(&[(1, 2), (256, 257), (512, 513), (768, 769), (1024, 1025), (1280, 1281)]);
     let mut net = Net::new(&Topology::lan(5, &vlans), seed, timing());
     (0..5).for_each(|node| net.boot(node, false));

@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use weft_control::isis::{
-    AdjacencyState, Bounds, Config, DropReason, Event, Input, LinkKind, Output, PortConfig, PortState, RBridge,
+    AdjacencyState, Bounds, Config, DropReason, Event, Former, Input, LinkKind, Output, PortConfig, PortState, RBridge,
     SharedConfig, SharedLink, Timing,
 };
 use weft_control::{Machine, NS_PER_S};
@@ -52,6 +52,8 @@ struct Says {
     designated_vlan: u16,
     hold_s: u16,
     nickname: u16,
+    /// How it calls the link; `None`: by a name of its own.
+    lan_id: Option<NodeId>,
     flags: VlanFlags,
     hears: Option<Neighbors>,
     appoints: Option<Vec<Appointment>>,
@@ -69,6 +71,7 @@ fn from(number: u16) -> Says {
         designated_vlan: 1,
         hold_s: 30,
         nickname: 0x100 + number,
+        lan_id: None,
         flags: NO_FLAGS,
         hears: None,
         appoints: None,
@@ -108,7 +111,7 @@ impl Says {
         tlvs.extend(self.hears.clone().map(Tlv::TrillNeighbors));
         tlvs.extend(self.restart.map(Tlv::Restart));
         let (source, holding_time_s, priority) = (self.system(), self.hold_s, self.priority);
-        let lan_id = NodeId([a, b, c, d, e, f, 1]);
+        let lan_id = self.lan_id.unwrap_or(NodeId([a, b, c, d, e, f, 1]));
         Pdu::LanHello(LanHello { circuit_type: 1, source, holding_time_s, priority, lan_id, tlvs }).emit().unwrap()
     }
 }
@@ -122,6 +125,24 @@ fn alone() -> Victim {
 }
 
 fn begun(vlans: VlanSet) -> Victim {
+    up(RBridge::new(config(vlans), Pcg64::seed_from_u64(3)))
+}
+
+/// The same after a restart: neighbours 8 and 9 were there, and it carries VLANs 1 to 9.
+fn begun_again() -> Victim {
+    let neighbors = [8, 9].map(|number| from(number).mac).into();
+    let former = Former { port: PORT, neighbors, carried: VlanSet::of_ranges(&[(1, 9)]) };
+    let config = config(VlanSet::of_ranges(&[(1, 600)]));
+    up(RBridge::restarted(config, Pcg64::seed_from_u64(3), [former]))
+}
+
+fn up(bridge: RBridge) -> Victim {
+    let mut victim = Victim { bridge, now_ns: 0, outputs: Vec::new() };
+    victim.put(Input::PortUp(PORT));
+    victim
+}
+
+fn config(vlans: VlanSet) -> Config {
     let shared = SharedConfig { priority: 50, announcing: VlanSet::of_ranges(&[(1, 3)]), ..SharedConfig::of(vlans) };
     let port = PortConfig {
         id: PORT,
@@ -132,11 +153,7 @@ fn begun(vlans: VlanSet) -> Victim {
         mtu_test: false,
         offers_elision: false,
     };
-    let config = Config { ports: vec![port], timing: Timing::default(), ..Victim::config() };
-    let bridge = RBridge::new(config, Pcg64::seed_from_u64(3));
-    let mut victim = Victim { bridge, now_ns: 0, outputs: Vec::new() };
-    victim.put(Input::PortUp(PORT));
-    victim
+    Config { ports: vec![port], timing: Timing::default(), ..Victim::config() }
 }
 
 fn hear(victim: &mut Victim, says: &Says) {
@@ -633,6 +650,99 @@ fn who_restarts_on_a_shared_link_stays_what_it_was() {
     assert_eq!(state_of(&victim, &other), AdjacencyState::Detect);
     let answers: Vec<Restart> = sent(&mut victim, NS_PER_S / 10).iter().filter_map(signal).collect();
     assert_eq!(answers[0].neighbor, Some(other.system()));
+}
+
+fn our_link() -> NodeId {
+    let [a, b, c, d, e, f] = system(ME).0;
+    NodeId([a, b, c, d, e, f, 1])
+}
+
+/// RFC 8706 section 3.3 on a shared link: nothing is said before a former neighbour is heard, and then nothing that those who are
+/// still to be heard would have to take as news, whether they know the TLV or not.
+#[test]
+fn a_restart_of_ours_contradicts_nobody() {
+    let knows = Some(Restart::default());
+    let mut victim = begun_again();
+    assert!(sent(&mut victim, 10 * NS_PER_S).is_empty());
+    hear(&mut victim, &Says { restart: knows, ..from(7).hearing_us() });
+    assert!(sent(&mut victim, NS_PER_S).is_empty(), "a newcomer does not know what we were");
+    assert!(!victim.bridge.speaks_on_shared_links());
+
+    let member = Says { lan_id: Some(our_link()), restart: knows, ..from(8).hearing_us() };
+    hear(&mut victim, &member);
+    assert!(victim.bridge.speaks_on_shared_links());
+    let said = sent(&mut victim, NS_PER_S / 10);
+    let Some(Pdu::LanHello(hello)) = said.first() else { panic!("a Hello first: {said:?}") };
+    let bytes = said[0].emit().unwrap();
+    assert_eq!((hello.lan_id, hello.priority), (our_link(), 50));
+    assert!(!flags(&bytes).bypass_pseudonode && flags(&bytes).forwarder, "what the neighbour told, what we carry");
+    assert!(
+        !subs(&bytes).iter().any(|sub| matches!(sub, PortSub::AppointedForwarders(_))),
+        "none replaces those of before"
+    );
+    assert_eq!(signal(&said[0]).map(|signal| signal.flags), Some(Restart::REQUEST));
+    let hears = |pdu: &Pdu, number| {
+        let Pdu::LanHello(hello) = pdu else { panic!("a Hello") };
+        let lists = hello.tlvs.iter();
+        lists
+            .filter_map(|tlv| if let Tlv::TrillNeighbors(list) = tlv { list.hears(from(number).mac) } else { None })
+            .max()
+    };
+    assert_eq!([7, 8, 9].map(|number| hears(&said[0], number)), [Some(true), Some(true), None]);
+    assert_eq!(hears(&said[0], 6), None, "who else is heard is left open");
+
+    let answer = Restart { flags: Restart::ACKNOWLEDGEMENT, remaining_s: Some(29), neighbor: Some(system(ME)) };
+    hear(&mut victim, &Says { lan_id: Some(our_link()), restart: Some(answer), ..from(9).hearing_us() });
+    let said = sent(&mut victim, NS_PER_S / 10);
+    assert_eq!([6, 7, 8, 9].map(|number| hears(&said[0], number)), [Some(false), Some(true), Some(true), Some(true)]);
+    let asks = |victim: &mut Victim| {
+        let said = sent(victim, 9 * NS_PER_S);
+        said.iter().filter_map(signal).next_back().is_some_and(|signal| signal.has(Restart::REQUEST))
+    };
+    assert!(victim.bridge.is_restarting() && link(&victim).carried.ranges() == [(1, 9)]);
+    assert!(asks(&mut victim), "one of two has answered");
+}
+
+/// Whose Hello it is, the Hello, what is still carried.
+type Doubt = (&'static str, Says, &'static [(u16, u16)]);
+
+/// What we carried before a restart ends at once where a Hello shows that somebody else has it, or that others have given us up.
+#[test]
+fn what_a_restart_goes_on_with_ends_with_the_first_doubt() {
+    let theirs = |end_vlan| Some(vec![Appointment { nickname: 0x11, start_vlan: 1, end_vlan }]);
+    let member = Says { lan_id: Some(our_link()), ..from(8).hearing_us() };
+    let drb = Says { priority: 60, ..from(9).hearing_us() };
+    let cases: [Doubt; 8] = [
+        ("a member", member.clone(), &[(1, 9)]),
+        ("a forwarder of VLAN 5", Says { flags: CLAIMS, vlan: 5, named_vlan: 5, ..member.clone() }, &[(1, 4), (6, 9)]),
+        ("a member that does not hear us", Says { hears: Some(list(true, true, &[])), ..member.clone() }, &[]),
+        ("a lower one that is DRB", Says { lan_id: None, appoints: Some(vec![]), ..member }, &[]),
+        ("a higher one that is not DRB", Says { lan_id: Some(our_link()), ..drb.clone() }, &[(1, 9)]),
+        ("the DRB", Says { appoints: theirs(9), ..drb.clone() }, &[(1, 9)]),
+        ("the DRB, with less for us", Says { appoints: theirs(5), ..drb.clone() }, &[(1, 5)]),
+        ("the DRB, with more for us", Says { appoints: theirs(20), ..drb.clone() }, &[(1, 9)]),
+    ];
+    for (what, says, left) in cases {
+        let mut victim = begun_again();
+        let told = |victim: &Victim| victim.outputs.iter().any(|output| matches!(output, Output::Access { .. }));
+        assert!(!told(&victim));
+        hear(&mut victim, &says);
+        assert_eq!(link(&victim).carried.ranges(), left, "{what}");
+        assert_eq!(told(&victim), left != [(1, 9)], "{what}");
+    }
+    let mut victim = begun_again();
+    hear(&mut victim, &Says { flags: CLAIMS, vlan: 5, named_vlan: 5, hold_s: 1, ..from(8) });
+    victim.run(2 * NS_PER_S);
+    assert_eq!(link(&victim).carried.ranges(), [(1, 4), (6, 9)], "also when nobody claims it any more");
+    let mut victim = begun_again();
+    hear(&mut victim, &Says { appoints: theirs(20), hold_s: 1000, ..drb });
+    victim.run((HOLD_S - 1) * NS_PER_S);
+    assert_eq!(link(&victim).carried.ranges(), [(1, 9)], "what was not carried before is inhibited");
+    let mut victim = begun_again();
+    victim.run((HOLD_S + 1) * NS_PER_S);
+    assert!(!victim.bridge.is_restarting() && link(&victim).carried.is_empty(), "nobody is there: it begins");
+    victim.run(HOLD_S * NS_PER_S);
+    assert_eq!(link(&victim).carried.ranges(), [(1, 600)]);
 }
 
 /// RFC 6325 section 4.8.3, RFC 7780 section 11: the LSP says of each VLAN how often we have ceased to be its forwarder.

@@ -138,6 +138,14 @@ impl RBridgeMaps {
         self.access.put(&0u32, &until_ns)
     }
 
+    /// What [`Self::set_access_until`] said last, an earlier daemon's included; 0 if nobody did.
+    ///
+    /// # Errors
+    /// [`DatapathError::Map`].
+    pub fn access_until(&self) -> Result<u64, DatapathError> {
+        Ok(self.access.get(&0u32)?.unwrap_or(0))
+    }
+
     /// Makes the programs look up every destination again.
     pub(super) fn forget_what_was_found(&self) -> Result<(), DatapathError> {
         self.set_state(self.state()?.with_other_stations())

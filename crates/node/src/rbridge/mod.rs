@@ -25,8 +25,8 @@ use rand_pcg::Pcg64;
 use rustix::time::{ClockId, clock_gettime};
 use tracing::{debug, info, warn};
 use weft_control::isis::{
-    Adjacency, AdjacencyState, Bounds, Config, Input, KeyChain, LinkKind, Output, PortConfig, PortId, RBridge, Role,
-    Served, SharedConfig, Wish, cost_of_rate,
+    Adjacency, AdjacencyState, Bounds, Config, Former, Input, KeyChain, LinkKind, Output, PortConfig, PortId, RBridge,
+    Role, Served, SharedConfig, Wish, cost_of_rate,
 };
 use weft_control::tally::Tally;
 use weft_control::{Machine, NS_PER_MS, NS_PER_S, counted};
@@ -185,7 +185,7 @@ impl Daemon {
         if self.is_behind {
             self.is_behind = !self.tell_data_path();
         }
-        if self.ports.are_shared() && !self.is_behind {
+        if self.ports.are_shared() && !self.is_behind && self.control.speaks_on_shared_links() {
             self.prolong_access();
         }
         for output in outputs {
@@ -626,14 +626,7 @@ fn control(
     let seed = sys::random_u128().map_err(NodeError::system("reading random bytes"))?;
     let rng = Pcg64::new(seed, u128::from(hash_seed(system)));
     let goes_on = last.is_some() && config.nickname.is_none_or(|configured| Some(configured) == last);
-    let known: Vec<PortId> = ports
-        .all
-        .iter()
-        // On a shared link an adjacency begins anew: its DRB lists who is heard, and nobody waits for us.
-        .filter(|port| matches!(port.settings.kind, Kind::Link { .. }))
-        .filter(|port| port.is_up() && !ports::neighbors(datapath, port).is_empty())
-        .map(Port::id)
-        .collect();
+    let known = former(ports, datapath)?;
     Ok(if goes_on && !known.is_empty() { RBridge::restarted(told, rng, known) } else { RBridge::new(told, rng) })
 }
 
@@ -648,6 +641,20 @@ fn wishes(config: &RBridgeConfig, fib: &Fib) -> Vec<Wish> {
     let mut wishes: Vec<Wish> = std::iter::once(first).chain(others.map(|last| Wish::Last(*last))).collect();
     wishes.resize(config.nicknames.into(), Wish::Any);
     wishes
+}
+
+/// What the ports of an earlier run had, as its data path has it. One that has ended serving end stations of shared links by itself
+/// does not go on with it: others may serve them by now.
+fn former(ports: &Ports, datapath: &RBridgeDatapath) -> Result<Vec<Former>, NodeError> {
+    let serves = monotonic_ns() < datapath.maps().access_until()?;
+    let carried = plane::carried(datapath.fib());
+    let of_port = |port: &Port| Former {
+        port: port.id(),
+        neighbors: ports::neighbors(datapath, port).iter().map(|neighbor| neighbor.mac).collect(),
+        carried: carried.get(&port.settings.number).filter(|_| serves).cloned().unwrap_or_default(),
+    };
+    let links = ports.all.iter().filter(|port| port.is_link() && port.is_up());
+    Ok(links.map(of_port).filter(|former| !former.neighbors.is_empty()).collect())
 }
 
 /// Without cost or rate a link counts as one of 10 Gbit/s.

@@ -36,7 +36,7 @@ impl Port {
     ) -> Vec<Appointment> {
         // With mapped VLANs one forwarder serves all of them (RFC 6325 section 4.4.5).
         let is_mapped = shared.mapped_until_ns > 0 || self.adjacencies.values().any(|heard| heard.told.maps_vlans);
-        if !self.is_up || shared.is_suspended() || !shared.is_drb() || is_mapped {
+        if !self.is_up || shared.is_suspended() || !shared.leads() || is_mapped {
             return Vec::new();
         }
         let mut candidates = self.candidates(shared, nickname);

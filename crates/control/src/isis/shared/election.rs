@@ -45,6 +45,10 @@ impl Port {
         };
         let Some((_, drb)) = ranks.max().filter(|best| *best > self.rank(shared)) else { return ours };
         let told = &self.adjacencies[&drb].told;
+        // After a restart a higher claim may not have been heard yet.
+        if shared.is_recalling() && !told.says_it_is_drb(drb, shared.system) {
+            return ours;
+        }
         // Whoever names a link that is not its own cannot speak for it.
         let is_named = told.lan_id.is_pseudonode() && told.lan_id.system() == drb.system;
         let (designated_vlan, bypass) = (told.designated_vlan, told.bypass || !is_named);
@@ -60,7 +64,9 @@ impl RBridge {
         let Some(shared) = &mut port.shared else { return };
         shared.suspended_until_ns = None;
         shared.election = Election::of_ourselves(shared.own, port.config.designated_vlan);
-        shared.forwarder.becomes_drb(now_ns + holding_ns);
+        if !shared.is_recalling() {
+            shared.forwarder.becomes_drb(now_ns + holding_ns);
+        }
         port.hello_at_ns = now_ns;
         self.shared_follows(now_ns, index, outputs);
     }
@@ -75,7 +81,7 @@ impl RBridge {
         let Some(shared) = &mut port.shared else { return };
         shared.election = Election::of_ourselves(shared.own, port.config.designated_vlan);
         shared.suspended_until_ns = shared.suspended_until_ns.filter(|_| port.is_up);
-        (shared.csnp_at_ns, shared.list_at_ns) = (None, None);
+        (shared.csnp_at_ns, shared.list_at_ns, shared.recall) = (None, None, None);
         shared.forwarder = shared.forwarder.ended();
         self.describe_soon(now_ns);
         self.forwarder_follows(now_ns, index, outputs);
@@ -122,10 +128,11 @@ impl RBridge {
             port.hello_at_ns = now_ns;
             if before.drb != after.drb {
                 match after.drb {
+                    None if shared.is_recalling() => {}
                     None => shared.forwarder.becomes_drb(now_ns + holding_ns),
                     Some(_) => shared.forwarder.has_other_drb(),
                 }
-                shared.csnp_at_ns = after.drb.is_none().then_some(now_ns);
+                shared.csnp_at_ns = shared.leads().then_some(now_ns);
                 self.counters.events.add(Event::DrbChanged);
             }
             if before.designated_vlan != after.designated_vlan {
@@ -161,8 +168,8 @@ impl RBridge {
         let port = &mut self.ports[index];
         let synchronizes = port.synchronizes();
         let Some(shared) = &mut port.shared else { return };
-        shared.csnp_at_ns = Some(again_ns).filter(|_| shared.is_drb());
-        if shared.is_drb() && synchronizes {
+        shared.csnp_at_ns = Some(again_ns).filter(|_| shared.leads());
+        if shared.leads() && synchronizes {
             self.send_list(now_ns, index, outputs);
         }
     }

@@ -59,6 +59,13 @@ impl Forwarder {
         self.lost.get(&vlan).copied().unwrap_or(0)
     }
 
+    pub(super) fn add_lost(&mut self, lost: &BTreeMap<u16, u32>) {
+        for (vlan, times) in lost {
+            let lost = self.lost.entry(*vlan).or_default();
+            *lost = lost.wrapping_add(*times);
+        }
+    }
+
     fn note_lost(&mut self, before: &VlanSet) {
         for vlan in before.iter().filter(|vlan| !self.appointed.contains(*vlan)) {
             let lost = self.lost.entry(vlan).or_default();
@@ -88,6 +95,16 @@ impl Forwarder {
     pub(super) fn has_other_drb(&mut self) {
         self.drb_until_ns = 0;
         self.given = VlanSet::default();
+    }
+
+    /// What a former life carried, and still does.
+    pub(super) fn goes_on_with(&mut self, carried: VlanSet) {
+        (self.appointed, self.carried) = (carried.clone(), carried);
+    }
+
+    /// What was not carried before is carried by no means until then.
+    pub(super) fn waits_but_for(&mut self, enabled: &VlanSet, carried: &VlanSet, until_ns: u64) {
+        enabled.iter().filter(|vlan| !carried.contains(*vlan)).for_each(|vlan| self.note_claim(vlan, until_ns));
     }
 
     /// Somebody claims a VLAN and is believed until then.
@@ -145,6 +162,9 @@ impl Port {
         let waits = shared.is_drb() && shared.forwarder.drb_until_ns > 0;
         if waits || !self.serves_stations(shared) {
             return VlanSet::default();
+        }
+        if let Some(recall) = &shared.recall {
+            return recall.carried().clone();
         }
         if !shared.is_drb() {
             // The DRB appoints by nickname, which others on the link may hold, too, but only whom it is adjacent with.
@@ -233,6 +253,11 @@ impl RBridge {
     fn overloaded_on(&self, index: usize) -> Vec<SystemId> {
         let all = self.ports[index].reported().map(|(peer, _)| peer.system).chain([self.config.system]);
         let says_so = |lsp: &Entry| lsp.flags().is_overloaded() && !lsp.is_purged();
-        all.filter(|system| self.lsdb.get(system.lsp(0)).is_some_and(says_so)).collect()
+        let told = |system: &SystemId| self.lsdb.get(system.lsp(0)).is_some_and(says_so);
+        let is_overloaded = |system: &SystemId| match *system == self.config.system {
+            true => self.origin.is_overloaded(),
+            false => told(system),
+        };
+        all.filter(is_overloaded).collect()
     }
 }

@@ -20,6 +20,9 @@ use crate::isis::hello::{check, common_tlvs, port_subs};
 use crate::isis::io::Output;
 use crate::isis::port::{Adjacency, ELSEWHERE, ON_DESIGNATED, Peer, Port};
 
+/// So many neighbours find room in a Hello when each has a list of its own.
+const LISTED_ALONE_MAX: usize = 48;
+
 impl RBridge {
     /// A Hello came in VLAN `vlan` of a shared link.
     pub(in crate::isis) fn lan_hello(
@@ -57,6 +60,9 @@ impl RBridge {
         // Who has forgotten everything does not know what it was on the link, nor whom it appointed.
         let told = (!is_kept).then(|| Told::of(&flags, hello));
         let was_listed = self.note_hello(index, peer, told);
+        if !signal.is_some_and(|signal| signal.has(Restart::REQUEST)) {
+            self.ports[index].recall_hears(rank, happening);
+        }
         if self.note_signal(now_ns, index, peer, signal) {
             self.hold(index, peer, on_designated, until_ns);
         }
@@ -147,6 +153,7 @@ impl RBridge {
     fn note_claims(&mut self, index: usize, vlans: [u16; 2], until_ns: u64) {
         if let Some(shared) = &mut self.ports[index].shared {
             vlans.into_iter().for_each(|vlan| shared.forwarder.note_claim(vlan, until_ns));
+            shared.recall.iter_mut().for_each(|recall| vlans.into_iter().for_each(|vlan| recall.gives_up(vlan)));
         }
     }
 
@@ -167,7 +174,9 @@ impl RBridge {
         }
         if let Some(given) = given {
             let enabled = &shared.config.enabled;
-            shared.forwarder.take(given.iter().filter(|vlan| enabled.contains(*vlan)).collect());
+            let given: VlanSet = given.iter().filter(|vlan| enabled.contains(*vlan)).collect();
+            shared.recall.iter_mut().for_each(|recall| recall.keeps_to(&given));
+            shared.forwarder.take(given);
         }
     }
 
@@ -192,7 +201,7 @@ impl RBridge {
         let Some(shared) = &mut self.ports[index].shared else { return };
         shared.list_at_ns = None;
         let vlan = shared.designated_vlan();
-        if shared.config.enabled.contains(vlan) {
+        if shared.config.enabled.contains(vlan) && !shared.is_silent() {
             self.send_lan_hello(now_ns, index, vlan, outputs);
         }
     }
@@ -201,29 +210,39 @@ impl RBridge {
         let port = &self.ports[index];
         let Some(shared) = &port.shared else { return };
         let mut tlvs = common_tlvs(self.vlan_flags(port, shared, vlan));
-        if shared.is_drb() {
+        if shared.leads() {
             let list = self.appointments(shared);
             tlvs.push(Tlv::PortCapability { topology: 0, subs: vec![PortSub::AppointedForwarders(list)] });
         }
         let enabled = VlanBitmap::of_set(&shared.config.enabled).into_iter();
         tlvs.extend(enabled.map(|run| Tlv::PortCapability { topology: 0, subs: vec![PortSub::EnabledVlans(run)] }));
         let on_designated = vlan == shared.designated_vlan();
-        tlvs.push(if on_designated { self.restart_tlv(now_ns, index) } else { Tlv::Restart(Restart::default()) });
+        tlvs.push(self.restart_tlv(now_ns, index, on_designated));
         if on_designated {
-            tlvs.extend(Neighbors::lists(records(port)).into_iter().map(Tlv::TrillNeighbors));
+            tlvs.extend(self.heard_on(port).into_iter().map(Tlv::TrillNeighbors));
         }
         let hello = Pdu::LanHello(LanHello {
             circuit_type: CIRCUIT_TYPE_LEVEL_1,
             source: self.config.system,
             holding_time_s: self.config.timing.holding_s(),
             priority: shared.config.priority,
-            lan_id: shared.lan_id(),
+            lan_id: shared.said_link().0,
             tlvs,
         });
         self.send_in(index, ALL_IS_IS_RBRIDGES, vlan, &hello, outputs);
         if on_designated {
             self.answered(now_ns, index, outputs);
         }
+    }
+
+    /// Whom we hear; whether there is somebody else is left open while a former neighbour may not have been heard yet.
+    fn heard_on(&self, port: &Port) -> Vec<Neighbors> {
+        let records = records(port);
+        if !self.waits_on(port.config.id) {
+            return Neighbors::lists(records);
+        }
+        let alone = |record| Neighbors { from_smallest: false, to_largest: false, records: vec![record] };
+        records.into_iter().take(LISTED_ALONE_MAX).map(alone).collect()
     }
 
     /// Whom we appoint as DRB; if it is nobody, ourselves, which takes back all that was said before (RFC 8139 section 2.1).
@@ -243,7 +262,7 @@ impl RBridge {
             forwarder: shared.forwarder.appointed().contains(vlan),
             access: shared.config.role == Role::Access,
             vlan_mapping: shared.mapped_until_ns > 0,
-            bypass_pseudonode: shared.election.bypass,
+            bypass_pseudonode: shared.said_link().1,
             outer_vlan: vlan,
             trunk: shared.config.role == Role::Trunk,
             // What we want it to be; the DRB's is what counts.
@@ -268,6 +287,7 @@ impl Told {
             designated_vlan: flags.designated_vlan,
             lan_id: hello.lan_id,
             bypass: flags.bypass_pseudonode,
+            appoints: hello.tlvs.iter().flat_map(port_subs).any(|sub| matches!(sub, PortSub::AppointedForwarders(_))),
             nickname: flags.nickname,
             enabled: enabled.flatten().collect(),
             role: Some(role),

@@ -5,6 +5,7 @@
 //! * [`hello`]: what Hellos say and do there
 //! * [`forwarder`]: for which VLANs the port carries frames of end stations, and when it must not
 //! * [`appoint`]: whom the DRB appoints
+//! * [`recall`]: what the port goes on with after a restart
 //!
 //! The adjacencies themselves, and all that LSPs need, are those of any port.
 
@@ -12,6 +13,7 @@ mod appoint;
 mod election;
 mod forwarder;
 mod hello;
+mod recall;
 
 use weft_wire::isis::hello::Appointment;
 use weft_wire::isis::lsp::Reach;
@@ -25,6 +27,9 @@ use super::packing::{Interest, Item, REACH_MAX};
 use super::port::Port;
 use election::Election;
 use forwarder::Forwarder;
+use recall::Recall;
+
+pub use recall::Former;
 
 /// What a port is on its shared link.
 #[derive(Debug)]
@@ -46,6 +51,8 @@ pub(super) struct Shared {
     /// Until then VLANs count as mapped; 0: they do not.
     mapped_until_ns: u64,
     forwarder: Forwarder,
+    /// Until it is known again what the port is here.
+    recall: Option<Recall>,
 }
 
 /// What a neighbour's last Hello said.
@@ -56,6 +63,8 @@ pub(super) struct Told {
     designated_vlan: u16,
     lan_id: NodeId,
     bypass: bool,
+    /// It appoints, as only a DRB does.
+    appoints: bool,
     nickname: u16,
     enabled: VlanSet,
     role: Option<Role>,
@@ -114,6 +123,7 @@ impl Shared {
             list_at_ns: None,
             mapped_until_ns: 0,
             forwarder: Forwarder::default(),
+            recall: None,
         })
     }
 
@@ -133,6 +143,11 @@ impl Shared {
 
     pub(super) fn is_drb(&self) -> bool {
         self.election.drb.is_none()
+    }
+
+    /// Whether the port does what the DRB does.
+    pub(super) fn leads(&self) -> bool {
+        self.is_drb() && !self.is_recalling()
     }
 
     pub(super) fn designated_vlan(&self) -> u16 {
