@@ -27,6 +27,8 @@ const BOUNDS: Bounds = Bounds {
 const SHARED_PORT: u16 = 3;
 /// Own fragments and the withdrawals of foreign claims to them come on top of [`BOUNDS`].
 const OWN_LSPS_MAX: usize = 5;
+/// Longest LSP that it takes.
+const LSP_BUFFER_BYTES: u16 = 4000;
 /// Deadlines that may follow each other within one step of time.
 const DEADLINES_MAX: usize = 10_000;
 /// A step of time in the input counts so much.
@@ -98,6 +100,7 @@ impl Life {
             vlans: [7].into_iter().collect::<VlanSet>(),
             trees_max: 2,
             trees_used: 2,
+            lsp_buffer_bytes: LSP_BUFFER_BYTES,
             keys,
             timing: Timing { echo_ns: ECHO_NS, ..Timing::default() },
             bounds: BOUNDS,
@@ -198,7 +201,11 @@ impl Life {
         assert!(self.bridge.adjacencies().count() <= 2 + BOUNDS.neighbors_max, "neighbours without end");
         let lsdb = self.bridge.lsdb();
         assert!(lsdb.len() <= BOUNDS.lsps_max + OWN_LSPS_MAX, "{} LSPs", lsdb.len());
-        assert!(lsdb.len_bytes() <= BOUNDS.lsp_bytes_max + OWN_LSPS_MAX * 1470, "{} bytes", lsdb.len_bytes());
+        assert!(
+            lsdb.len_bytes() <= BOUNDS.lsp_bytes_max + OWN_LSPS_MAX * usize::from(LSP_BUFFER_BYTES),
+            "{} bytes",
+            lsdb.len_bytes()
+        );
     }
 }
 

@@ -109,6 +109,7 @@ fn lsp() -> Pdu {
     let tlvs = vec![
         Tlv::Areas(vec![vec![0]]),
         Tlv::Protocols(vec![isis::NLPID_TRILL]),
+        Tlv::LspBufferSize(4000),
         Tlv::Capability { router_id: 0x51, flags: 0, subs },
         Tlv::Reach(vec![Reach::plain(TWO.node(), 2000)]),
     ];
@@ -262,6 +263,7 @@ fn lsp_fields_and_checksum() {
         "isis.lsp.remaining_life",
         "isis.lsp.checksum.status",
         "isis.lsp.overload",
+        "isis.lsp.originating_lsp_buffer_size",
         "isis.lsp.ext_is_reachability.is_neighbor_id",
         "isis.lsp.rt_capable.nickname.nickname",
         "isis.lsp.rt_capable.trees.nof_trees_to_compute",
@@ -270,7 +272,10 @@ fn lsp_fields_and_checksum() {
     ];
     let Some(row) = fields("lsp", isis_frame(&lsp()), &names) else { return };
     let neighbor = "0a00.0000.0052.00";
-    assert_eq!(row, ["0a00.0000.0051.00-00", "0x00000102", "1200", "1", "1", neighbor, "0x0051", "1", "100", "200"]);
+    assert_eq!(
+        row,
+        ["0a00.0000.0051.00-00", "0x00000102", "1200", "1", "1", "4000", neighbor, "0x0051", "1", "100", "200"]
+    );
 }
 
 /// The control: a reader that would call every checksum good would pass the test above as well.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_wire::isis::lsp::NicknameRecord;
-use weft_wire::isis::{LspId, NodeId};
+use weft_wire::isis::{LspId, NodeId, PDU_LEN_MIN};
 use weft_wire::listener::Listeners;
 use weft_wire::vlan::VlanSet;
 
@@ -170,10 +170,36 @@ impl<'a> Campus<'a> {
 
     /// What the weakest other RBridge of the campus can compute; 0, or not to say it, counts as 1.
     fn trees_possible(&self) -> u16 {
-        let is_system = |node: &usize| self.connected[*node] && !self.graph.ids[*node].is_pseudonode();
-        let others = (0..self.graph.len()).filter(is_system).filter(|node| *node != self.me);
-        let most = others.map(|node| self.digests[node].iter().find_map(|digest| digest.trees));
+        let most = self.others(&self.connected).map(|node| self.digests[node].iter().find_map(|digest| digest.trees));
         most.map(|trees| trees.map_or(1, |trees| trees.max.max(1))).min().unwrap_or(u16::MAX)
+    }
+
+    /// Other RBridges that are `among` the nodes.
+    fn others<'b>(&'b self, among: &'b [bool]) -> impl Iterator<Item = usize> + use<'a, 'b> {
+        let is_other = |node: &usize| *node != self.me && !self.graph.ids[*node].is_pseudonode();
+        (0..self.graph.len()).filter(|node| among[*node]).filter(is_other)
+    }
+
+    /// Sz: the longest LSP that everybody takes whom ours get to, bytes; not to say it counts as the least (RFC 6325 section
+    /// 4.3.1, RFC 7780 section 5). Ours get also to `neighbors` that no link leads to until a test of it has passed.
+    pub(super) fn sz_bytes(&self, own_bytes: u16, neighbors: impl Iterator<Item = NodeId>) -> u16 {
+        if own_bytes <= PDU_LEN_MIN {
+            return PDU_LEN_MIN;
+        }
+        let mut reached = self.connected.clone();
+        for node in neighbors.filter_map(|id| self.graph.ids.binary_search(&id).ok()) {
+            if !reached[node] {
+                let beyond = self.graph.connected_to(node);
+                reached.iter_mut().zip(beyond).for_each(|(reached, beyond)| *reached |= beyond);
+            }
+        }
+        let told = self.others(&reached).map(|node| self.lsp_buffer_bytes(node));
+        told.fold(own_bytes, u16::min).max(PDU_LEN_MIN)
+    }
+
+    /// What fragment 0 of the node says.
+    fn lsp_buffer_bytes(&self, node: usize) -> u16 {
+        self.digests[node].first().and_then(|digest| digest.lsp_buffer_bytes).unwrap_or(PDU_LEN_MIN)
     }
 }
 

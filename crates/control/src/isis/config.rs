@@ -32,6 +32,9 @@ pub struct Config {
     pub trees_max: u16,
     /// Trees that it brings its frames onto, at least 1: those whose roots are nearest, as far as there are so many.
     pub trees_used: u16,
+    /// Longest LSP that it takes and all its links carry, bytes: originatingL1LSPBufferSize (ISO 10589, RFC 7780 section 5).
+    /// Usual is [`PDU_LEN_MIN`](weft_wire::isis::PDU_LEN_MIN); less counts as that.
+    pub lsp_buffer_bytes: u16,
     /// Keys that all RBridges of the campus share; without them everybody on a link is believed.
     pub keys: Option<KeyChain>,
     /// When things happen.
@@ -51,7 +54,8 @@ pub struct PortConfig {
     pub link: LinkKind,
     /// VLAN that Hellos name as Designated VLAN; on a shared link that of the DRB is used.
     pub designated_vlan: u16,
-    /// Whether the adjacency is held back until a frame of 1470 bytes was seen to pass (RFC 6325 section 4.3.2).
+    /// Whether the adjacency is held back until a PDU of [`RBridge::sz_bytes`](super::RBridge::sz_bytes) was seen to pass, and tested
+    /// anew when that grows (RFC 6325 section 4.3.2).
     pub mtu_test: bool,
     /// Whether Hellos offer to take data frames without outer header ([`weft_wire::trill::elided`]); no standard's.
     pub offers_elision: bool,

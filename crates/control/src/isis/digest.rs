@@ -42,6 +42,8 @@ pub(super) struct Digest {
     pub(super) vlans: Vec<Range>,
     /// IP multicast groups that it listens to.
     pub(super) groups: Vec<Group>,
+    /// Longest LSP that the originator says it takes, bytes; in fragment 0 alone it counts.
+    pub(super) lsp_buffer_bytes: Option<u16>,
     /// Nicknames that nobody may hold.
     pub(super) bad_nicknames: usize,
 }
@@ -62,6 +64,9 @@ impl Digest {
         match tlv {
             Tlv::Reach(neighbors) => self.neighbors.extend(neighbors.iter().map(|reach| (reach.node, reach.metric))),
             Tlv::Groups(subs) => self.groups.extend(subs.iter().flat_map(GroupSub::groups)),
+            Tlv::LspBufferSize(bytes) => {
+                self.lsp_buffer_bytes = Some(self.lsp_buffer_bytes.map_or(bytes, |before| before.min(bytes)));
+            }
             Tlv::Capability { subs, .. } => subs.into_iter().for_each(|sub| self.take_capability(sub)),
             _ => {}
         }

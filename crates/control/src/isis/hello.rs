@@ -3,7 +3,7 @@
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::hello::{PortSub, ThreeWay, VlanFlags};
 use weft_wire::isis::pdu::P2pHello;
-use weft_wire::isis::{AREA, CIRCUIT_TYPE_LEVEL_1, NLPID_TRILL, Pdu, Tlv};
+use weft_wire::isis::{AREA, CIRCUIT_TYPE_LEVEL_1, NLPID_TRILL, PDU_LEN_MIN, Pdu, Tlv};
 
 use super::adjacency::{self, State};
 use super::counters::{DropReason, Event};
@@ -131,6 +131,10 @@ impl RBridge {
                 self.compute_at_once(now_ns);
             }
         }
+        // Who gets our LSPs counts for Sz.
+        if before.synchronizes() != after.synchronizes() && self.config.lsp_buffer_bytes > PDU_LEN_MIN {
+            self.compute_soon(now_ns);
+        }
         self.restart_heard(now_ns, index, peer, after);
         if before.handshake() != after.handshake() && self.ports[index].is_up {
             self.hello_follows(now_ns, index, outputs);
@@ -158,7 +162,10 @@ impl RBridge {
     fn begin_tests(&mut self, now_ns: u64, index: usize, peer: Peer, outputs: &mut Vec<Output>) {
         let port = &mut self.ports[index];
         match port.adjacencies.get_mut(&peer) {
-            Some(adjacency) if port.config.mtu_test => adjacency.probe = Some(Probe::begin(now_ns)),
+            Some(adjacency) if port.config.mtu_test => {
+                adjacency.tested_bytes = 0;
+                adjacency.probe = Some(Probe::begin(now_ns, self.sz_bytes));
+            }
             _ => self.adjacency_event(now_ns, index, peer, Happening::TestsPassed, outputs),
         }
     }

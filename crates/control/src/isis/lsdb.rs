@@ -51,6 +51,11 @@ impl Entry {
         &self.bytes
     }
 
+    /// Longest LSP that its originator says it takes, bytes (ISO 10589: originatingLSPBufferSize).
+    pub fn lsp_buffer_bytes(&self) -> Option<u16> {
+        self.digest.lsp_buffer_bytes
+    }
+
     /// Seconds until it expires, rounded up; 0: withdrawn.
     pub fn remaining_s(&self, now_ns: u64) -> u16 {
         if self.is_purged() {

@@ -43,7 +43,7 @@ mod timing;
 use rand::Rng;
 use rand_pcg::Pcg64;
 use weft_wire::ethernet::MacAddress;
-use weft_wire::isis::{Kind, MAX_AREAS, Pdu, Tlv, View};
+use weft_wire::isis::{Kind, MAX_AREAS, NodeId, PDU_LEN_MIN, Pdu, Tlv, View};
 use weft_wire::listener::Listeners;
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 use weft_wire::vlan::VlanSet;
@@ -81,6 +81,8 @@ pub struct RBridge {
     vlans: VlanSet,
     listeners: Listeners,
     forwarding: Forwarding,
+    /// As last computed; at first what every RBridge takes.
+    sz_bytes: u16,
     compute_at_ns: Option<u64>,
     computed_ns: Option<u64>,
     /// How long after the last computation the next one may be: twice as long each time, until it was quiet for two of them.
@@ -172,6 +174,7 @@ impl RBridge {
             vlans: config.vlans.clone(),
             listeners: Listeners::to_all(),
             forwarding: Forwarding::default(),
+            sz_bytes: PDU_LEN_MIN,
             compute_at_ns: None,
             computed_ns: None,
             compute_pause_ns: 0,
@@ -235,6 +238,11 @@ impl RBridge {
     /// Routes and trees as last computed.
     pub fn forwarding(&self) -> &Forwarding {
         &self.forwarding
+    }
+
+    /// Sz: the longest LSP that all RBridges of the campus take, bytes, as last computed (RFC 6325 section 4.3.1).
+    pub fn sz_bytes(&self) -> u16 {
+        self.sz_bytes
     }
 
     /// The address of a port that has become another, for example with its interface. The port is down meanwhile.
@@ -414,10 +422,12 @@ impl RBridge {
         let mut nearest = campus.nearest_trees(&roots, self.config.trees_used);
         nearest.retain(|_| roots.len() > 1);
         let rivals = self.rivals(&campus);
+        let sz_bytes = campus.sz_bytes(self.config.lsp_buffer_bytes, self.in_sync());
         if self.forwarding != forwarding {
             self.forwarding = forwarding;
             outputs.push(Output::ForwardingChanged);
         }
+        self.sz_follows(now_ns, sz_bytes, outputs);
         self.announce_trees(now_ns, nearest);
         self.check_nicknames(now_ns, rivals, outputs);
         (0..self.ports.len()).for_each(|index| self.appoint_anew(now_ns, index, outputs));
@@ -439,6 +449,12 @@ impl RBridge {
         let mut links = self.links();
         links.dedup_by_key(|link| (link.hop.port, link.via));
         links
+    }
+
+    /// Neighbours with whom LSPs are exchanged.
+    fn in_sync(&self) -> impl Iterator<Item = NodeId> {
+        let adjacencies = self.ports.iter().flat_map(|port| port.adjacencies.values());
+        adjacencies.filter(|with| with.state.synchronizes()).map(|with| with.neighbor.node())
     }
 
     fn send(&mut self, index: usize, pdu: &Pdu, outputs: &mut Vec<Output>) {

@@ -22,8 +22,6 @@ use crate::NS_PER_S;
 
 /// Bytes of a host name.
 const HOSTNAME_MAX: usize = 64;
-/// Room for TLVs in a fragment that every link carries.
-const ROOM: usize = PDU_LEN_MIN as usize - Kind::Lsp.header_len();
 
 /// So many losses in a row are told without regard to the interval.
 const LOSSES_IN_A_ROW: u64 = 4;
@@ -286,8 +284,10 @@ impl RBridge {
     /// say, whose neighbours fit into one.
     fn fragments(&mut self) -> BTreeMap<LspId, Vec<Tlv>> {
         let (items, first) = (self.items(), self.first_tlvs());
-        let room = ROOM - Tlv::len_bytes(&self.signature_place());
-        let room_in_first = room.saturating_sub(Tlv::len_bytes(&first));
+        let taken = Kind::Lsp.header_len() + Tlv::len_bytes(&self.signature_place());
+        let room = usize::from(self.sz_bytes) - taken;
+        // The first one tells what others must know to have the longer ones.
+        let room_in_first = (usize::from(PDU_LEN_MIN) - taken).saturating_sub(Tlv::len_bytes(&first));
         let (silent, system) = (&self.origin.silent, self.config.system);
         let room_in = |fragment: u8| match fragment {
             0 => room_in_first,
@@ -336,7 +336,7 @@ impl RBridge {
         vec![
             Tlv::Areas(vec![AREA.to_vec()]),
             Tlv::Protocols(vec![NLPID_TRILL]),
-            Tlv::LspBufferSize(PDU_LEN_MIN),
+            Tlv::LspBufferSize(config.lsp_buffer_bytes.max(PDU_LEN_MIN)),
             self.hostname(),
             self.capability(subs),
         ]

@@ -53,7 +53,7 @@ impl Item {
                 first <= old_last && old_first <= last
             }
             (Self::Link { neighbor, .. }, Self::Link { neighbor: old, .. }) => neighbor == old,
-            _ => false,
+            _ => self == old,
         }
     }
 }
@@ -110,11 +110,15 @@ impl Packing {
         self.places.extend(kept.into_iter().map(|item| (item, old[&item])));
         self.taken_over.clear();
         let left: Vec<(Item, u8)> = old.into_iter().filter(|(item, _)| !self.places.contains_key(item)).collect();
+        // Fragments that what stays has to leave. They give, and do not take as well while there is room elsewhere: who gives
+        // and takes could not be told in an order in which nothing is missing.
+        let is_full: BTreeSet<u8> = left.iter().filter(|(item, _)| items.contains(item)).map(|(_, at)| *at).collect();
+        let others = || (0..=u8::MAX).filter(|at| !is_full.contains(at)).chain(is_full.iter().copied());
         let mut all_fit = true;
         for item in new {
             let nearby: BTreeSet<u8> =
                 left.iter().filter(|(old, _)| item.replaces(*old)).map(|(_, from)| *from).collect();
-            let Some(at) = nearby.iter().copied().chain(0..=u8::MAX).find(|at| fits(*at, item)) else {
+            let Some(at) = nearby.iter().copied().chain(others()).find(|at| fits(*at, item)) else {
                 all_fit = false;
                 continue;
             };
@@ -188,6 +192,27 @@ mod tests {
         assert!(packing.pack(&ranges(0..60), |_| 300));
         assert!(packing.pack(&ranges(0..60), |at| if at < 2 { 0 } else { 300 }));
         assert_eq!(packing.order(0..5), [2, 3, 0, 4, 1], "2 and 3 took from 0, 3 and 4 from 1");
+    }
+
+    /// Ranges and groups take different room, so that a fragment with too little for one could take another.
+    #[test]
+    fn who_gives_for_want_of_room_does_not_take() {
+        let mac = weft_wire::ethernet::MacAddress([1, 0, 0x5e, 0, 0, 1]);
+        let groups = (0..500).map(|vlan| Item::Group(Group { vlan, mac }));
+        let items: BTreeSet<Item> = ranges(0..500).into_iter().chain(groups).collect();
+        for room in 1440..3000 {
+            let mut packing = Packing::default();
+            assert!(packing.pack(&items, |_| 3000));
+            let before = packing.places.clone();
+            assert!(packing.pack(&items, |_| room));
+            let moved = items.iter().filter(|item| packing.places[item] != before[item]);
+            let order = packing.order(0..=u8::MAX);
+            let turn = |at: u8| order.iter().position(|other| *other == at);
+            for item in moved {
+                let (to, from) = (packing.places[item], before[item]);
+                assert!(turn(to) < turn(from), "room {room}: {item:?} from {from} to {to}");
+            }
+        }
     }
 
     #[test]

@@ -57,7 +57,9 @@ pub struct Adjacency {
     pub(super) in_sync_since_ns: u64,
     /// Whether its last Hello offered to take data frames without outer header.
     pub takes_elided: bool,
-    /// The MTU test that holds it back.
+    /// Longest PDU that was seen to pass, bytes; 0: none was sent to see it.
+    pub tested_bytes: u16,
+    /// The MTU test that runs.
     pub(super) probe: Option<Probe>,
     /// What asks its data path for a sign of life.
     pub(super) echo: Option<Echo>,
@@ -83,6 +85,7 @@ impl Adjacency {
             hold_ns: [0; 2],
             in_sync_since_ns: 0,
             takes_elided: false,
+            tested_bytes: 0,
             probe: None,
             echo: None,
             told: Told::default(),

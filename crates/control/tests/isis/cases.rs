@@ -23,7 +23,7 @@ use weft_wire::isis::hello::{HandshakeState, PortSub, Restart};
 use weft_wire::isis::lsp::{CapabilitySub, TreeList};
 use weft_wire::isis::pdu::{LanHello, Lsp, Mtu, P2pHello};
 use weft_wire::isis::tlv::LspEntry;
-use weft_wire::isis::{LspId, NodeId, Pdu, SystemId, Tlv};
+use weft_wire::isis::{LspId, NodeId, PDU_LEN_MIN, Pdu, SystemId, Tlv};
 use weft_wire::listener::{Group, Listeners};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 use weft_wire::trill::channel::Echo;
@@ -98,6 +98,7 @@ impl Case {
             vlans: VlanSet::default(),
             trees_max,
             trees_used: 1,
+            lsp_buffer_bytes: PDU_LEN_MIN,
             keys: None,
             // Periodic Hellos would hide what a step does.
             timing: Timing { hello_ns: 100_000 * NS_PER_S, ..Timing::default() },
@@ -450,6 +451,7 @@ fn says(rest: &[&str]) -> Says {
             (compute.parse().unwrap(), most.parse().unwrap())
         }),
         roots: value(rest, "roots").into_iter().flat_map(|lists| lists.split(';')).map(tree_list).collect(),
+        lsp_buffer_bytes: None,
         unsigned: rest.contains(&"unsigned"),
     }
 }

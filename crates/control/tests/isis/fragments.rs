@@ -6,12 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weft_control::isis::{Bounds, Event, Input, Output};
+use weft_control::isis::{Bounds, Config, Event, Input, Output};
 use weft_control::{Machine, NS_PER_MS, NS_PER_S};
+use weft_wire::ethernet::MacAddress;
+use weft_wire::isis::group::GroupSub;
 use weft_wire::isis::hello::HandshakeState;
 use weft_wire::isis::lsp::CapabilitySub;
 use weft_wire::isis::pdu::Lsp;
 use weft_wire::isis::{Pdu, Tlv};
+use weft_wire::listener::{Group, Listeners};
 use weft_wire::vlan::VlanSet;
 
 use super::peer::{ME, Says, hello, lsp, psnp, system};
@@ -21,10 +24,15 @@ use super::victim::{IntoBytes, Victim};
 #[derive(Default)]
 struct Witness {
     held: BTreeMap<u8, (u32, VlanSet)>,
+    groups: BTreeMap<u8, BTreeSet<Group>>,
+    /// How long fragments but the first may be, if that is not 1470.
+    sz_bytes: Option<usize>,
+    longest_bytes: usize,
     /// LSPs seen.
     seen: usize,
     /// What must never be missing while fragments come in one by one.
     always: BTreeSet<u16>,
+    always_groups: BTreeSet<Group>,
 }
 
 impl Witness {
@@ -38,15 +46,22 @@ impl Witness {
 
     fn hear(&mut self, pdu: &[u8]) {
         let Ok(Pdu::Lsp(lsp)) = Pdu::parse(pdu) else { return };
-        assert!(pdu.len() <= 1470, "{} bytes", pdu.len());
+        let most_bytes = self.sz_bytes.filter(|_| lsp.id.fragment() > 0).unwrap_or(1470);
+        assert!(pdu.len() <= most_bytes, "{} bytes", pdu.len());
+        self.longest_bytes = self.longest_bytes.max(pdu.len());
         assert_eq!(lsp.id.node(), system(ME).node());
         self.seen += 1;
         if lsp.lifetime_s == 0 {
             self.held.remove(&lsp.id.fragment());
+            self.groups.remove(&lsp.id.fragment());
         } else {
             self.held.insert(lsp.id.fragment(), (lsp.sequence, vlans_of(&lsp)));
+            self.groups.insert(lsp.id.fragment(), groups_of(&lsp));
         }
         let missing: Vec<_> = self.always.difference(&self.vlans()).copied().collect();
+        assert!(missing.is_empty(), "missing for a moment: {missing:?}");
+        let groups: BTreeSet<Group> = self.groups.values().flatten().copied().collect();
+        let missing: Vec<_> = self.always_groups.difference(&groups).collect();
         assert!(missing.is_empty(), "missing for a moment: {missing:?}");
     }
 }
@@ -60,6 +75,11 @@ fn vlans_of(lsp: &Lsp) -> VlanSet {
         }
     }
     set
+}
+
+fn groups_of(lsp: &Lsp) -> BTreeSet<Group> {
+    let subs = lsp.tlvs.iter().flat_map(|tlv| if let Tlv::Groups(subs) = tlv { &subs[..] } else { &[] });
+    subs.flat_map(GroupSub::groups).collect()
 }
 
 /// Lets the victim say something new, and acknowledges all of it.
@@ -160,6 +180,66 @@ fn what_stays_is_never_missing_for_a_moment() {
         }
         witness.always = old.intersection(&vlans).copied().collect();
         say(&mut victim, &mut witness, Input::Interest(set(vlans.iter().copied())));
+        assert_eq!(witness.vlans(), vlans, "round {round}");
+    }
+}
+
+/// The neighbour says how long an LSP it takes, and the victim says what it has to say in LSPs of that length.
+fn take(victim: &mut Victim, witness: &mut Witness, sequence: u32, lsp_buffer_bytes: u16) {
+    let says = Says { reach: vec![(ME, 10)], lsp_buffer_bytes: Some(lsp_buffer_bytes), ..Says::default() };
+    victim.from(2, &lsp(system(2).lsp(0), sequence, 1000, &says).into_bytes());
+    listen(victim, witness, 3 * NS_PER_S);
+    assert_eq!(victim.bridge.sz_bytes(), lsp_buffer_bytes);
+}
+
+fn victim_with_long_lsps() -> Victim {
+    Victim::of(Config { lsp_buffer_bytes: 9000, ..Victim::config() })
+}
+
+/// RFC 6325 section 4.3.1: LSPs are as long as Sz, and when that falls nothing but what is too long has to move.
+#[test]
+fn fragments_are_as_long_as_everybody_takes() {
+    let (mut victim, mut witness) = (victim_with_long_lsps(), Witness { sz_bytes: Some(4000), ..Witness::default() });
+    take(&mut victim, &mut witness, 1, 4000);
+    let vlans = scattered(1000);
+    say(&mut victim, &mut witness, Input::Interest(set(vlans.clone())));
+    assert_eq!((witness.vlans(), witness.fragments()), (vlans.clone(), vec![0, 1, 2, 3]));
+    assert!((3980..=4000).contains(&witness.longest_bytes), "{} bytes", witness.longest_bytes);
+    let seen = witness.seen;
+    witness.always = vlans.clone();
+    take(&mut victim, &mut witness, 2, 5000);
+    assert_eq!(witness.seen, seen, "more room changes nothing");
+    witness.sz_bytes = Some(3000);
+    take(&mut victim, &mut witness, 3, 3000);
+    assert_eq!((witness.vlans(), witness.fragments()), (vlans.clone(), vec![0, 1, 2, 3, 4]));
+    assert_eq!(witness.seen - seen, 4, "the first one is as it was");
+    witness.sz_bytes = None;
+    take(&mut victim, &mut witness, 4, 1470);
+    assert_eq!((witness.vlans(), witness.fragments().len()), (vlans, 9));
+}
+
+/// As Sz rises and falls, what VLANs and groups stay is known at every moment.
+#[test]
+fn nothing_is_missing_when_sz_falls() {
+    let mut rng = Pcg64Mcg::seed_from_u64(78);
+    let (mut victim, mut witness) = (victim_with_long_lsps(), Witness { sz_bytes: Some(9000), ..Witness::default() });
+    for round in 0..60 {
+        let sz_bytes = rng.random_range(1470..=9000);
+        witness.sz_bytes = Some(9000);
+        witness.always.clear();
+        witness.always_groups.clear();
+        take(&mut victim, &mut witness, 2 * round + 1, 9000);
+        let vlans = scattered(rng.random_range(1..1000));
+        say(&mut victim, &mut witness, Input::Interest(set(vlans.clone())));
+        let group = |number: u16| Group {
+            vlan: 2 + 2 * rng.random_range(0..vlans.len() as u16),
+            mac: MacAddress([1, 0, 0x5e, 0, number.to_be_bytes()[0], number.to_be_bytes()[1]]),
+        };
+        let groups: BTreeSet<Group> = (0..1500).map(group).collect();
+        say(&mut victim, &mut witness, Input::Listeners(Listeners { groups: groups.clone(), ..Listeners::default() }));
+        (witness.sz_bytes, witness.longest_bytes) = (Some(sz_bytes.into()), 0);
+        (witness.always, witness.always_groups) = (vlans.clone(), groups.clone());
+        take(&mut victim, &mut witness, 2 * round + 2, sz_bytes);
         assert_eq!(witness.vlans(), vlans, "round {round}");
     }
 }

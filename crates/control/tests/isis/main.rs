@@ -16,6 +16,7 @@ mod shared;
 mod shared_campus;
 mod shared_port;
 mod shared_restart;
+mod sz;
 mod table;
 mod topology;
 mod traffic;

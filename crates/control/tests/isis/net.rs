@@ -11,7 +11,7 @@ use weft_control::isis::{
 };
 use weft_control::{Machine, NS_PER_MS};
 use weft_wire::ethernet::MacAddress;
-use weft_wire::isis::{Pdu, SystemId, Tlv};
+use weft_wire::isis::{PDU_LEN_MIN, Pdu, SystemId, Tlv};
 use weft_wire::listener::{Group, Listeners};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 use weft_wire::vlan::VlanSet;
@@ -36,6 +36,8 @@ pub(crate) struct Node {
     pub(crate) wish: Wish,
     pub(crate) nicknames_wanted: usize,
     pub(crate) overloaded: bool,
+    /// Longest LSP that it takes.
+    pub(crate) lsp_buffer_bytes: u16,
     /// Keys of its next start.
     pub(crate) keys: Option<KeyChain>,
     /// Its nicknames as told by outputs: what a daemon would remember.
@@ -104,6 +106,8 @@ pub(crate) struct Link {
     pub(crate) is_up: bool,
     /// Nobody sees that nothing gets through.
     pub(crate) is_silent: bool,
+    /// Longest PDU that it carries, bytes.
+    pub(crate) mtu_bytes: usize,
 }
 
 /// What a port is connected to.
@@ -173,6 +177,8 @@ pub(crate) struct Net {
     /// Loss of data frames alone, per mille.
     pub(crate) data_loss: u32,
     pub(crate) timing: Timing,
+    /// Whether ports of links test them at their next start.
+    pub(crate) mtu_test: bool,
     /// PDUs that arrived.
     pub(crate) pdus: u64,
     /// When a data plane was changed for the last time.
@@ -221,7 +227,7 @@ impl Net {
                 ports.push(Place::End(index, end));
                 (cable.ends[end], PortId(ports.len() as u16))
             });
-            links.push(Link { ends, costs: cable.costs, is_up: true, is_silent: false });
+            links.push(Link { ends, costs: cable.costs, is_up: true, is_silent: false, mtu_bytes: usize::MAX });
         }
         let mut lans = Lans::default();
         for (lan, wanted) in topology.lans.iter().enumerate() {
@@ -245,6 +251,7 @@ impl Net {
             vlans: VlanSet::default(),
             listeners: Listeners::to_all(),
             overloaded: false,
+            lsp_buffer_bytes: PDU_LEN_MIN,
             keys: None,
             nicknames: Vec::new(),
             data_plane: Forwarding::default(),
@@ -263,6 +270,7 @@ impl Net {
             ignorant: BTreeSet::new(),
             data_loss: 0,
             timing,
+            mtu_test: false,
             pdus: 0,
             changed_ns: 0,
             traffic: Traffic::default(),
@@ -316,7 +324,8 @@ impl Net {
                     (wanted.cost, wanted.designated_vlan, LinkKind::Shared(wanted.config.clone()))
                 }
             };
-            PortConfig { id, mac: mac(node, id), cost, link, designated_vlan, mtu_test: false, offers_elision: false }
+            let mtu_test = self.mtu_test;
+            PortConfig { id, mac: mac(node, id), cost, link, designated_vlan, mtu_test, offers_elision: false }
         };
         let state = &self.nodes[node];
         let last = state.nicknames.iter().filter(|_| remembers).map(|last| Wish::Last(*last));
@@ -334,6 +343,7 @@ impl Net {
             vlans: state.vlans.clone(),
             trees_max: state.trees_max,
             trees_used: state.trees_used,
+            lsp_buffer_bytes: state.lsp_buffer_bytes,
             keys: state.keys.clone(),
             timing: self.timing,
             bounds: Bounds::default(),
@@ -606,7 +616,9 @@ impl Net {
                 return self.queue.entry(self.now_ns + DELAY_NS).or_default().push(what);
             }
         };
-        if !self.links[link].is_up || self.links[link].is_silent || self.hits(self.faults.loss) {
+        let is_through =
+            self.links[link].is_up && !self.links[link].is_silent && pdu.len() <= self.links[link].mtu_bytes;
+        if !is_through || self.hits(self.faults.loss) {
             return;
         }
         let copies = 1 + usize::from(self.hits(self.faults.duplication));

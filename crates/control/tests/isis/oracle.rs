@@ -164,10 +164,25 @@ impl<'a> Oracle<'a> {
         if holds.own_trees != own || told != (if is_choice { own.clone() } else { BTreeSet::new() }) {
             return Err(format!("its own trees are {:x?}, told {told:x?}, should be {own:x?}", holds.own_trees));
         }
+        self.judge_sz(me)?;
         if node.data_plane != *holds {
             return Err(format!("its outputs made {:x?}", node.data_plane));
         }
         Ok(())
+    }
+
+    /// The longest LSP that everybody takes whom it gets to, and its own LSPs, of which the first is never longer than 1470.
+    fn judge_sz(&self, me: usize) -> Result<(), String> {
+        let bridge = self.net.nodes[me].bridge.as_ref().expect("it runs");
+        let there = (0..self.nodes).filter(|node| self.net.nodes[*node].bridge.is_some() && self.connects(me, *node));
+        let sz_bytes = there.map(|node| self.net.nodes[node].lsp_buffer_bytes).min().unwrap_or(0).max(1470);
+        if bridge.sz_bytes() != sz_bytes {
+            return Err(format!("Sz is {}, should be {sz_bytes}", bridge.sz_bytes()));
+        }
+        let own = bridge.lsdb().iter().filter(|(id, held)| id.system() == self.system(me) && !held.is_purged());
+        let mut long =
+            own.filter(|(id, held)| held.bytes().len() > if id.fragment() == 0 { 1470 } else { usize::from(sz_bytes) });
+        long.next().map_or(Ok(()), |(id, held)| Err(format!("{id} has {} bytes", held.bytes().len())))
     }
 
     fn nicknames(&self, node: usize) -> Vec<u16> {

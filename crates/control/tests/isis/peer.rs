@@ -67,6 +67,8 @@ pub(crate) struct Says {
     pub(crate) trees: Option<(u16, u16)>,
     /// Roots that it lists.
     pub(crate) roots: Vec<TreeList>,
+    /// Longest LSP that it takes.
+    pub(crate) lsp_buffer_bytes: Option<u16>,
     /// A withdrawal does not say who wrote it.
     pub(crate) unsigned: bool,
 }
@@ -97,6 +99,7 @@ pub(crate) fn lsp(id: LspId, sequence: u32, lifetime_s: u16, says: &Says) -> Pdu
     subs.extend(says.roots.iter().cloned().map(CapabilitySub::TreeRoots));
     let reach = says.reach.iter().map(|(node, cost)| Reach::plain(system(*node).node(), *cost)).collect();
     let mut tlvs = vec![Tlv::Areas(vec![vec![0]]), Tlv::Protocols(vec![0xc0])];
+    tlvs.extend(says.lsp_buffer_bytes.map(Tlv::LspBufferSize));
     tlvs.extend([Tlv::Capability { router_id: 1, flags: 0, subs }, Tlv::Reach(reach)]);
     tlvs.extend(says.groups.iter().flatten().map(|group| {
         let records = vec![GroupRecord { group: group.mac.0, sources: vec![] }];

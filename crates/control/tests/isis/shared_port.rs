@@ -11,7 +11,7 @@ use weft_wire::bpdu::BridgeId;
 use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::hello::{Appointment, NeighborRecord, Neighbors, PortSub, Restart, VlanBitmap, VlanFlags};
 use weft_wire::isis::lsp::CapabilitySub;
-use weft_wire::isis::pdu::LanHello;
+use weft_wire::isis::pdu::{LanHello, Mtu};
 use weft_wire::isis::{NodeId, Pdu, SystemId, Tlv};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 use weft_wire::vlan::VlanSet;
@@ -125,14 +125,14 @@ fn alone() -> Victim {
 }
 
 fn begun(vlans: VlanSet) -> Victim {
-    up(RBridge::new(config(vlans), Pcg64::seed_from_u64(3)))
+    up(RBridge::new(config(vlans, false), Pcg64::seed_from_u64(3)))
 }
 
 /// The same after a restart: neighbours 8 and 9 were there, and it carries VLANs 1 to 9.
 fn begun_again() -> Victim {
     let neighbors = [8, 9].map(|number| from(number).mac).into();
     let former = Former { port: PORT, neighbors, carried: VlanSet::of_ranges(&[(1, 9)]) };
-    let config = config(VlanSet::of_ranges(&[(1, 600)]));
+    let config = config(VlanSet::of_ranges(&[(1, 600)]), false);
     up(RBridge::restarted(config, Pcg64::seed_from_u64(3), [former]))
 }
 
@@ -142,7 +142,11 @@ fn up(bridge: RBridge) -> Victim {
     victim
 }
 
-fn config(vlans: VlanSet) -> Config {
+fn begun_as(vlans: VlanSet, mtu_test: bool) -> Victim {
+    up(RBridge::new(config(vlans, mtu_test), Pcg64::seed_from_u64(3)))
+}
+
+fn config(vlans: VlanSet, mtu_test: bool) -> Config {
     let shared = SharedConfig { priority: 50, announcing: VlanSet::of_ranges(&[(1, 3)]), ..SharedConfig::of(vlans) };
     let port = PortConfig {
         id: PORT,
@@ -150,7 +154,7 @@ fn config(vlans: VlanSet) -> Config {
         cost: 10,
         link: LinkKind::Shared(shared),
         designated_vlan: 1,
-        mtu_test: false,
+        mtu_test,
         offers_elision: false,
     };
     Config { ports: vec![port], timing: Timing::default(), ..Victim::config() }
@@ -433,6 +437,30 @@ fn the_largest_hello_fits() {
         let hears = |number: u16| lists.iter().any(|list| list.hears(from(number).mac) == Some(true));
         assert!(lists.is_empty() || ((100..164).all(hears) && !hears(164)));
     }
+}
+
+/// RFC 7176 section 2.5: whether what every link must carry has passed, and how much has.
+#[test]
+fn what_was_tested_is_told() {
+    let mut victim = begun_as(VlanSet::of_ranges(&[(1, 3)]), true);
+    let says = Says { hold_s: 1000, ..from(9).hearing_us() };
+    hear(&mut victim, &says);
+    let record = |pdus: &[Pdu]| {
+        let hellos = pdus.iter().filter_map(|pdu| if let Pdu::LanHello(hello) = pdu { Some(hello) } else { None });
+        let lists = hellos.flat_map(|hello| &hello.tlvs);
+        let mut lists =
+            lists.filter_map(|tlv| if let Tlv::TrillNeighbors(list) = tlv { list.records.first() } else { None });
+        lists.next_back().map(|record| (record.mtu_failed, record.mtu))
+    };
+    let pdus = sent(&mut victim, 12 * NS_PER_S);
+    assert_eq!((record(&pdus), state_of(&victim, &says)), (Some((true, 0)), AdjacencyState::TwoWay));
+    let pdus = sent(&mut victim, 2 * NS_PER_S);
+    let probe = pdus.iter().rev().find_map(|pdu| if let Pdu::MtuProbe(probe) = pdu { Some(probe) } else { None });
+    let ack = Pdu::MtuAck(Mtu { ack_source: says.system(), ..probe.expect("it is tested again").clone() }).emit();
+    let destination = my_mac(PORT);
+    victim.put(Input::Pdu { port: PORT, vlan: 1, destination, source: says.mac, bytes: &ack.unwrap() });
+    assert_eq!(state_of(&victim, &says), AdjacencyState::Report);
+    assert_eq!(record(&sent(&mut victim, 31 * NS_PER_S)), Some((false, 1470)));
 }
 
 /// RFC 6325 section 4.4.5, RFC 8139 section 2: one forwarder while VLANs are mapped.

@@ -7,8 +7,8 @@ use weft_control::isis::{
     Wish,
 };
 use weft_control::{Machine, NS_PER_S};
-use weft_wire::isis::Pdu;
 use weft_wire::isis::hello::HandshakeState;
+use weft_wire::isis::{PDU_LEN_MIN, Pdu};
 use weft_wire::trill::ALL_IS_IS_RBRIDGES;
 use weft_wire::vlan::VlanSet;
 
@@ -64,6 +64,7 @@ impl Victim {
             vlans: VlanSet::default(),
             trees_max: 1,
             trees_used: 1,
+            lsp_buffer_bytes: PDU_LEN_MIN,
             keys: None,
             timing: Timing::default(),
             bounds: Bounds::default(),

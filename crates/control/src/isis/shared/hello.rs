@@ -303,7 +303,7 @@ fn records(port: &Port) -> Vec<NeighborRecord> {
         .map(|(peer, adjacency)| NeighborRecord {
             mtu_failed: adjacency.state < State::Report && adjacency.has_failed_test(),
             overload_service: false,
-            mtu: 0,
+            mtu: adjacency.tested_bytes,
             address: peer.mac,
         })
         .collect();

@@ -14,7 +14,7 @@ use weft_control::{Machine, NS_PER_MS, NS_PER_S};
 use weft_scenario::engine::{EngineError, Progress};
 use weft_testbed::cpu::this_thread_ns;
 use weft_wire::ethernet::MacAddress;
-use weft_wire::isis::SystemId;
+use weft_wire::isis::{PDU_LEN_MIN, SystemId};
 use weft_wire::vlan::VlanSet;
 
 const DELAY_NS: u64 = NS_PER_MS;
@@ -274,6 +274,7 @@ fn config(node: usize, ports: usize) -> Config {
         vlans: [1, 100 + (node % 7) as u16].into_iter().collect::<VlanSet>(),
         trees_max: 1,
         trees_used: 1,
+        lsp_buffer_bytes: PDU_LEN_MIN,
         keys: None,
         timing: Timing::default(),
         bounds: Bounds::default(),
