@@ -73,6 +73,8 @@ fn adjacency_table(adjacencies: &[AdjacencyRow]) -> Rows {
         "refused",
         "cost",
         "MTU",
+        "tested",
+        "Sz",
     ];
     let mut rows = Rows::new(&header);
     for row in adjacencies {
@@ -90,6 +92,8 @@ fn adjacency_table(adjacencies: &[AdjacencyRow]) -> Rows {
             row.refused.to_string(),
             row.cost.to_string(),
             row.mtu.to_string(),
+            or_dash(row.tested_bytes.as_ref()),
+            row.sz_bytes.to_string(),
         ]);
     }
     rows
@@ -117,7 +121,8 @@ fn shared_table(links: &[SharedRow]) -> Rows {
 }
 
 fn lsp_table(lsps: &[LspRow]) -> Rows {
-    let header = ["LSP", "hostname", "sequence", "checksum", "remaining_s", "bytes", "overloaded", "own"];
+    let header =
+        ["LSP", "hostname", "sequence", "checksum", "remaining_s", "bytes", "takes bytes", "overloaded", "own"];
     let mut rows = Rows::new(&header);
     for row in lsps {
         rows.push(vec![
@@ -127,6 +132,7 @@ fn lsp_table(lsps: &[LspRow]) -> Rows {
             format!("{:#06x}", row.checksum),
             row.remaining_s.to_string(),
             row.bytes.to_string(),
+            or_dash(row.lsp_buffer_bytes.as_ref()),
             yes(row.overloaded),
             yes(row.own),
         ]);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use weft_control::isis::Timing;
 use weft_control::{NS_PER_MS, NS_PER_S, snooper};
+use weft_wire::isis::PDU_LEN_MIN;
 
 use super::frames::Frames;
 use super::keys;
@@ -41,6 +42,10 @@ pub struct RBridgeConfig {
     /// station in a VLAN keeps to one of them.
     #[serde(default = "one")]
     pub trees_used: u16,
+    /// Longest LSP that it takes, bytes, 1470 to 9216: no more than the MTU of its links to RBridges. The least of all in the campus
+    /// is how long LSPs become (RFC 6325 section 4.3.1, where it is originatingL1LSPBufferSize).
+    #[serde(default = "lsp_buffer_bytes")]
+    pub lsp_buffer_bytes: u16,
     /// Where the programs run.
     #[serde(default)]
     pub xdp: XdpChoice,
@@ -218,7 +223,7 @@ pub struct PortTable {
     /// Of `p2p`: VLAN that Hellos name; 1 by default. A tag with it is taken off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub designated_vlan: Option<u16>,
-    /// Of `p2p` and `shared`: hold the adjacency back until a frame of 1470 bytes has passed (RFC 6325 section 4.3.2).
+    /// Of `p2p` and `shared`: hold the adjacency back until an LSP as long as any in the campus would pass (RFC 6325 section 4.3.2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_test: Option<bool>,
     /// Of `p2p`: leave the outer header out while the neighbour says that it takes such frames. No RFC's.
@@ -295,6 +300,10 @@ fn one() -> u16 {
     1
 }
 
+fn lsp_buffer_bytes() -> u16 {
+    PDU_LEN_MIN
+}
+
 fn socket() -> PathBuf {
     DaemonKind::Rbridge.socket()
 }
@@ -348,6 +357,7 @@ impl RBridgeConfig {
             nicknames: one(),
             trees: one(),
             trees_used: one(),
+            lsp_buffer_bytes: lsp_buffer_bytes(),
             xdp: XdpChoice::default(),
             spread_cpus: None,
             pin_dir: None,

@@ -619,6 +619,7 @@ fn control(
         vlans,
         trees_max: config.trees,
         trees_used: config.trees_used,
+        lsp_buffer_bytes: config.lsp_buffer_bytes,
         keys,
         timing: settings.timing,
         bounds: Bounds::default(),

@@ -8,7 +8,7 @@ use weft_control::isis::{Input, PortId};
 use weft_control::snooper;
 use weft_datapath::trill::{Elision, Place, PortConfig, PortKind, RBridgeDatapath};
 use weft_wire::ethernet::MacAddress;
-use weft_wire::isis::{PDU_LEN_MIN, SystemId};
+use weft_wire::isis::SystemId;
 use weft_wire::trill::OVERHEAD_BYTES;
 use weft_wire::vlan::VlanSet;
 
@@ -121,17 +121,17 @@ impl Ports {
         }
         let mut ports = Self { all, by_index: BTreeMap::new(), links };
         ports.number();
-        ports.check_mtus()?;
+        ports.check_mtus(settings.lsp_buffer_bytes)?;
         Ok(ports)
     }
 
     /// Frames of stations have to fit links with what TRILL adds, and LSPs have to fit as they are (RFC 6325 section 4.3).
-    fn check_mtus(&self) -> Result<(), NodeError> {
+    fn check_mtus(&self, lsp_buffer_bytes: u16) -> Result<(), NodeError> {
         let is_link = |port: &&Port| port.is_link();
         let mtu = |port: &Port| port.state.map_or(0, |state| state.mtu);
         let Some(narrow) = self.all.iter().filter(is_link).min_by_key(|port| mtu(port)) else { return Ok(()) };
         let wide = self.all.iter().filter(|port| !is_link(port)).max_by_key(|port| mtu(port));
-        let least = wide.map_or(0, |port| mtu(port) + ADDED).max(PDU_LEN_MIN.into());
+        let least = wide.map_or(0, |port| mtu(port) + ADDED).max(lsp_buffer_bytes.into());
         if mtu(narrow) >= least {
             return Ok(());
         }
@@ -140,7 +140,7 @@ impl Ports {
             Some(wide) if mtu(wide) + ADDED == least => {
                 format!("frames of `{}` (MTU {}) with {ADDED} bytes of TRILL", wide.settings.interface, mtu(wide))
             }
-            _ => "LSPs".to_owned(),
+            _ => format!("LSPs (`lsp_buffer_bytes` {lsp_buffer_bytes})"),
         };
         let why = format!(
             "{number} (`{interface}`): MTU {} is too small for {whose}; ip link set {interface} mtu {least}, or more",

@@ -92,6 +92,10 @@ pub struct AdjacencyRow {
     pub cost: u32,
     /// MTU of the interface, bytes.
     pub mtu: u32,
+    /// Longest PDU that an MTU test has seen to pass, bytes; none where nothing was tested.
+    pub tested_bytes: Option<u16>,
+    /// Longest LSP that all RBridges of the campus take, bytes (RFC 6325 section 4.3.1: Sz).
+    pub sz_bytes: u16,
 }
 
 /// A link of any number of RBridges and end stations.
@@ -142,6 +146,8 @@ pub struct LspRow {
     pub remaining_s: u16,
     /// Length, bytes.
     pub bytes: usize,
+    /// Longest LSP that its originator says it takes, bytes; fragment 0 says it.
+    pub lsp_buffer_bytes: Option<u16>,
     /// Whether no paths shall lead through the originator.
     pub overloaded: bool,
     /// Whether it is ours.

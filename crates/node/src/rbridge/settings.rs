@@ -9,7 +9,7 @@ use weft_datapath::offload::HIDDEN_FROM_XDP;
 use weft_datapath::trill::CLUSTERS;
 use weft_datapath::trill::abi::{OTHER_NICKNAMES_MAX, TREES_MAX};
 use weft_wire::ethernet::MacAddress;
-use weft_wire::isis::SystemId;
+use weft_wire::isis::{PDU_LEN_MIN, SystemId};
 use weft_wire::trill::nickname::{LARGEST, is_usable};
 use weft_wire::trill::{ALL_IS_IS_RBRIDGES, ALL_RBRIDGES};
 use weft_wire::vlan::VLAN_MAX;
@@ -28,6 +28,8 @@ const COST_MAX: u32 = 0xff_fffe;
 const NAME_MAX: usize = 64;
 /// Priorities to become DRB (RFC 7176 section 2.2.1 has seven bits for them).
 const PRIORITY_MAX: u8 = 127;
+/// Frames of Ethernet are hardly longer anywhere.
+const LSP_BUFFER_MAX: u16 = 9216;
 /// CPUs are numbered below this.
 const CPUS_MAX: u32 = 4096;
 
@@ -37,6 +39,8 @@ pub(super) struct Settings {
     pub(super) system: Option<SystemId>,
     /// By number, which is the place plus 1.
     pub(super) ports: Vec<PortSettings>,
+    /// Longest LSP that all its links have to carry.
+    pub(super) lsp_buffer_bytes: u16,
     pub(super) timing: Timing,
     pub(super) station_age_s: u32,
     /// CPUs that links' frames are spread over; none: they are not.
@@ -144,6 +148,10 @@ impl Settings {
                 return Err(NodeError::config(field, format!("{count} is not 1 to {most}")));
             }
         }
+        if !(PDU_LEN_MIN..=LSP_BUFFER_MAX).contains(&config.lsp_buffer_bytes) {
+            let why = format!("{} is not {PDU_LEN_MIN} to {LSP_BUFFER_MAX}", config.lsp_buffer_bytes);
+            return Err(NodeError::config("lsp_buffer_bytes", why));
+        }
         let system = config.system_id.as_deref().map(system_id).transpose()?;
         for (field, count) in [
             ("capacity.stations", config.capacity.stations),
@@ -158,6 +166,7 @@ impl Settings {
         Ok(Self {
             system,
             ports: ports(&config.port)?,
+            lsp_buffer_bytes: config.lsp_buffer_bytes,
             timing: config.timing.timing()?,
             station_age_s: config.timing.station_age()?,
             spread_cpus: config.spread_cpus.as_deref().map_or(Ok(Vec::new()), spread_cpus)?,
@@ -507,6 +516,8 @@ mod tests {
             (|config| config.nicknames = 5, "nicknames: 5 is not 1 to 4"),
             (|config| config.trees = 0, "trees: 0 is not 1 to 4"),
             (|config| config.trees = 5, "trees: 5 is not 1 to 4"),
+            (|config| config.lsp_buffer_bytes = 1469, "lsp_buffer_bytes: 1469 is not 1470 to 9216"),
+            (|config| config.lsp_buffer_bytes = 9217, "lsp_buffer_bytes: 9217 is not 1470 to 9216"),
             (|config| config.trees_used = 0, "trees_used: 0 is not 1 to 4"),
             (|config| config.trees_used = 5, "trees_used: 5 is not 1 to 4"),
             (|config| config.nickname = Some(0), "nickname: 0x0000 is reserved"),

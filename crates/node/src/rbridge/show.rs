@@ -118,6 +118,8 @@ impl Daemon {
                 refused: self.control.refused(port.id()),
                 cost: port_config(port).map_or(0, |config| config.cost),
                 mtu: port.link().map_or(0, |link| link.mtu),
+                tested_bytes: adjacency.map(|adjacency| adjacency.tested_bytes).filter(|bytes| *bytes > 0),
+                sz_bytes: self.control.sz_bytes(),
             }
         };
         let rows_of = |port: &Port| match by_port.get(&port.id()) {
@@ -174,6 +176,7 @@ impl Daemon {
             checksum: entry.entry(id, now_ns).checksum,
             remaining_s: entry.remaining_s(now_ns),
             bytes: entry.bytes().len(),
+            lsp_buffer_bytes: entry.lsp_buffer_bytes(),
             overloaded: entry.flags().is_overloaded(),
             own: id.system() == me,
         };
