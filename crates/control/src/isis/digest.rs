@@ -60,6 +60,12 @@ impl Digest {
         digest
     }
 
+    /// Whether it tells of a neighbour of whom the other does not.
+    pub(super) fn has_more_neighbors_than(&self, other: &Self) -> bool {
+        let is_there = |node: &NodeId| other.neighbors.iter().any(|(there, _)| there == node);
+        self.neighbors.iter().any(|(node, _)| !is_there(node))
+    }
+
     fn take(&mut self, tlv: Tlv) {
         match tlv {
             Tlv::Reach(neighbors) => self.neighbors.extend(neighbors.iter().map(|reach| (reach.node, reach.metric))),

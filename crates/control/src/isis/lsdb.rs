@@ -102,6 +102,15 @@ pub fn order(incoming: &LspEntry, held: &LspEntry) -> Order {
     }
 }
 
+/// What an LSP says that was not said before.
+pub(super) enum Change {
+    /// Nothing that the graph or a nickname depends on.
+    Nothing,
+    Something,
+    /// Of less: a neighbour is gone.
+    Loss,
+}
+
 /// Every LSP that is held.
 #[derive(Debug, Default)]
 pub struct Database {
@@ -151,10 +160,10 @@ impl Database {
         self.expiry.first().filter(|(at_ns, _)| *at_ns <= now_ns).map(|(_, id)| *id)
     }
 
-    /// Takes an LSP in place of what was held. Returns whether the graph or a nickname may have changed by it.
+    /// Takes an LSP in place of what was held.
     ///
     /// `bytes` is a whole LSP; its lifetime counts from now, and is at most [`MAX_AGE_S`].
-    pub(super) fn insert(&mut self, now_ns: u64, bytes: Arc<[u8]>, digest: Digest) -> bool {
+    pub(super) fn insert(&mut self, now_ns: u64, bytes: Arc<[u8]>, digest: Digest) -> Change {
         let header = View::new(&bytes).ok().and_then(|view| view.lsp()).expect("only whole LSPs are inserted");
         let lifetime_s = header.lifetime_s.min(MAX_AGE_S);
         let lives_s = if lifetime_s == 0 { ZERO_AGE_S } else { lifetime_s };
@@ -167,7 +176,7 @@ impl Database {
         match self.entries.get_mut(&header.id) {
             None => {
                 self.entries.insert(header.id, entry);
-                !is_purged
+                if is_purged { Change::Nothing } else { Change::Something }
             }
             Some(held) => {
                 let was = std::mem::replace(held, entry);
@@ -176,7 +185,11 @@ impl Database {
                 if was.until_ns != until_ns {
                     self.expiry.remove(&(was.until_ns, header.id));
                 }
-                changed
+                match changed {
+                    true if was.digest.has_more_neighbors_than(&held.digest) => Change::Loss,
+                    true => Change::Something,
+                    false => Change::Nothing,
+                }
             }
         }
     }

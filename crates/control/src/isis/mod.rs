@@ -69,6 +69,9 @@ pub use port::{Adjacency, Peer};
 pub use shared::{Former, PortState, SharedLink};
 pub use timing::Timing;
 
+/// What others have lost is computed after a part of the delay that other changes have: the rest of such news need not be waited for.
+const LOSS: u64 = 5;
+
 /// The control plane of an RBridge.
 #[derive(Debug)]
 pub struct RBridge {
@@ -174,7 +177,8 @@ impl RBridge {
             vlans: config.vlans.clone(),
             listeners: Listeners::to_all(),
             forwarding: Forwarding::default(),
-            sz_bytes: PDU_LEN_MIN,
+            // Of nobody else is known yet that it takes less.
+            sz_bytes: config.lsp_buffer_bytes.max(PDU_LEN_MIN),
             compute_at_ns: None,
             computed_ns: None,
             compute_pause_ns: 0,
@@ -396,6 +400,13 @@ impl RBridge {
         self.compute_at_ns.get_or_insert(at_ns);
     }
 
+    /// What others have lost: frames go there until it is computed.
+    fn compute_sooner(&mut self, now_ns: u64) {
+        self.compute_soon(now_ns);
+        let at_ns = (now_ns + self.config.timing.spf_delay_ns / LOSS).max(self.compute_not_before_ns());
+        self.compute_at_ns = self.compute_at_ns.map(|soon_ns| soon_ns.min(at_ns));
+    }
+
     /// A lost neighbour is not waited with: what went over it goes nowhere.
     fn compute_at_once(&mut self, now_ns: u64) {
         if !self.is_restarting() {
@@ -422,7 +433,7 @@ impl RBridge {
         let mut nearest = campus.nearest_trees(&roots, self.config.trees_used);
         nearest.retain(|_| roots.len() > 1);
         let rivals = self.rivals(&campus);
-        let sz_bytes = campus.sz_bytes(self.config.lsp_buffer_bytes, self.in_sync());
+        let sz_bytes = self.sz_of(&campus);
         if self.forwarding != forwarding {
             self.forwarding = forwarding;
             outputs.push(Output::ForwardingChanged);
@@ -437,6 +448,10 @@ impl RBridge {
     fn campus(&self, links: &[Link]) -> Campus<'_> {
         let neighbors = links.iter().map(|link| (link.via, link.cost)).collect();
         Campus::new(&self.lsdb, self.config.system.node(), neighbors)
+    }
+
+    fn sz_of(&self, campus: &Campus<'_>) -> u16 {
+        campus.sz_bytes(self.config.lsp_buffer_bytes, self.in_sync())
     }
 
     /// Links whose adjacency is in Report, by port.

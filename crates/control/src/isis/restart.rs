@@ -199,6 +199,7 @@ impl RBridge {
         if let Some(shared) = self.ports.iter_mut().find_map(|port| port.shared.as_mut()) {
             shared.has_lost_before(&restart.lost);
         }
+        self.sz_bytes = self.sz_of(&self.campus(&self.links()));
         self.describe(now_ns);
         for entry in restart.into_former() {
             if self.lsdb.get(entry.id).is_none() {

@@ -14,7 +14,7 @@ use super::counters::{DropReason, Event};
 use super::digest::Digest;
 use super::flood::Flood;
 use super::io::Output;
-use super::lsdb::{MAX_AGE_S, Order, ZERO_AGE_S, order};
+use super::lsdb::{Change, MAX_AGE_S, Order, ZERO_AGE_S, order};
 use super::port::Peer;
 use crate::NS_PER_S;
 
@@ -135,8 +135,10 @@ impl RBridge {
 
     /// Puts an LSP into the database; new routes follow if it says something new.
     pub(super) fn store(&mut self, now_ns: u64, bytes: Arc<[u8]>, digest: Digest) {
-        if self.lsdb.insert(now_ns, bytes, digest) {
-            self.compute_soon(now_ns);
+        match self.lsdb.insert(now_ns, bytes, digest) {
+            Change::Nothing => {}
+            Change::Something => self.compute_soon(now_ns),
+            Change::Loss => self.compute_sooner(now_ns),
         }
     }
 

@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use weft_node::rbridge::RBridgeConfig;
 use weft_node::rbridge::protocol::{Answer, Request, Shown, What};
+use weft_node::rbridge::{KindText, PortTable, RBridgeConfig};
 
 use crate::bed::{Running, Square, address, wait_for_routes};
 use crate::common::wait_until;
@@ -130,6 +130,48 @@ fn a_crash_loses_no_frame_either_and_chosen_nicknames_are_kept() {
     assert!(daemon.ended());
     assert!(!pins.dir("s2").exists() && !configs[1].socket.exists(), "nothing is left");
     running.into_iter().for_each(Running::stop);
+}
+
+/// S1 has a station port with every other VLAN, which is more than one LSP tells.
+#[test]
+fn lsps_are_as_long_as_everybody_takes() {
+    let Some(square) = Square::new("long") else { return };
+    for (corner, neighbor) in [(1, 2), (2, 1), (2, 3), (3, 2), (3, 4), (4, 3), (4, 1), (1, 4)] {
+        square.corner(corner).ip(&format!("link set dev s{neighbor} mtu 9000"));
+    }
+    let start = |corner: usize| {
+        let mut config = square.config(corner);
+        config.lsp_buffer_bytes = if corner == 4 { 1470 } else { 4000 };
+        let links = config.port.iter_mut().filter(|port| port.kind == KindText::P2p);
+        links.for_each(|port| port.mtu_test = Some(true));
+        for port in config.port.iter_mut().filter(|port| port.interface == "a") {
+            let vlans: Vec<String> = (101..2000).step_by(2).map(|vlan| vlan.to_string()).collect();
+            *port = PortTable::trunk("a", vlans.join(","));
+        }
+        square.start(&config, corner)
+    };
+    let mut all: Vec<Running> = (1..=3).map(start).collect();
+    wait_until("all routes are there", || all.iter().all(|running| running.routes().len() == 2));
+    let lengths = |running: &Running| -> Vec<usize> {
+        let Shown::Lsps(rows) = running.show(What::Lsdb) else { panic!("no LSPs") };
+        rows.iter().filter(|row| row.hostname == "s1").map(|row| row.bytes).collect()
+    };
+    let tested = |running: &Running| -> Vec<(u16, Option<u16>)> {
+        let Shown::Adjacencies(rows) = running.show(What::Adjacency) else { panic!("no adjacencies") };
+        rows.iter().filter(|row| row.state == "report").map(|row| (row.sz_bytes, row.tested_bytes)).collect()
+    };
+    wait_until("S3 holds LSPs of S1 that are as long as three take", || {
+        lengths(&all[2]) == lengths(&all[0]) && lengths(&all[2]).iter().any(|bytes| (3700..=4000).contains(bytes))
+    });
+    wait_until("links have passed a test of that length", || {
+        tested(&all[0]) == [(4000, Some(4000))] && tested(&all[1]) == [(4000, Some(4000)); 2]
+    });
+    all.push(start(4));
+    wait_until("none is longer than S4 takes", || {
+        let held = lengths(&all[3]);
+        held.len() > 8 && held.iter().all(|bytes| *bytes <= 1470) && held == lengths(&all[2])
+    });
+    assert!(all.iter().flat_map(tested).all(|(sz_bytes, _)| sz_bytes == 1470));
 }
 
 #[test]

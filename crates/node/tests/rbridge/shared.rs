@@ -302,6 +302,41 @@ fn lost_while(campus: &Campus, from: usize, to: usize, happens: impl FnOnce()) -
     std::thread::scope(|scope| [scope.spawn(|| there.end()), scope.spawn(|| back.end())].map(|one| one.join().unwrap()))
 }
 
+/// The forwarder, the DRB and one who is neither start anew while their data paths work on: nobody notices (RFC 8706 section 3.3).
+#[test]
+fn restarts_on_a_shared_link_lose_no_frame() {
+    let links: [&[usize]; 3] = [&[0]; 3];
+    let stations = [("p", Place::On(0)), ("x", Place::At(2))];
+    let Some(campus) = Campus::new("sagain", &links, &stations) else { return };
+    let pins = Pins::new(campus.dir.path());
+    let config = |number: usize| {
+        let mut config = campus.config(number, &[0]);
+        config.port[0].drb_priority = Some(if number == 3 { 100 } else { 50 });
+        config.pin_dir = Some(pins.dir(&format!("s{number}")));
+        // Neighbours wait six seconds for a daemon that a busy machine starts.
+        config.timing.holding_multiplier = Some(30);
+        config
+    };
+    let configs: Vec<RBridgeConfig> = (1..=3).map(config).collect();
+    let mut all: Vec<Running> = (1..).zip(&configs).map(|(number, config)| campus.start(config, number)).collect();
+    campus.wait_for(&[1, 2, 3], 0, 3, 1);
+    wait_for_routes(&all);
+    let noticed = |all: &[Running]| all.iter().map(|one| one.count("control", "adjacency_down")).collect::<Vec<_>>();
+    for again in 0..3 {
+        let mut before = noticed(&all);
+        let lost = lost_while(&campus, 0, 1, || {
+            all.remove(again).finish();
+            std::thread::sleep(A_WHILE);
+            all.insert(again, campus.start(&configs[again], again + 1));
+            wait_for_routes(&all);
+            campus.wait_for(&[1, 2, 3], 0, 3, 1);
+        });
+        assert!(lost.iter().all(|(sent, lost)| *sent > 500 && *lost == 0), "S{}: {lost:?}", again + 1);
+        before[again] = 0;
+        assert_eq!(noticed(&all), before, "S{}: an adjacency was down", again + 1);
+    }
+}
+
 #[test]
 fn who_dies_on_a_shared_link_is_replaced_and_no_frame_comes_twice() {
     let links: [&[usize]; 5] = [&[0]; 5];
