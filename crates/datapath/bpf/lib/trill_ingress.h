@@ -94,9 +94,11 @@ INLINE enum trill_outcome encapsulate_elided(ctx_t *ctx, const struct trill_fib 
 INLINE enum trill_outcome encapsulate(ctx_t *ctx, const struct trill_fib *fib, const struct native *frame, __u16 egress,
 				      struct way *way)
 {
-	__u32 route = route_to(fib, egress) ?: fib->relays;
+	__u32 route = route_to(fib, egress);
 	__u64 header = header_word(fib->hop_count, egress, fib->own_nickname);
 
+	/* No branch: the verifier would go both ways to the end. */
+	route |= fib->relays & -((route - 1) >> 31);
 	if (!fib->own_nickname)
 		return TRILL_NO_NICKNAME;
 	if (!route)
@@ -106,7 +108,8 @@ INLINE enum trill_outcome encapsulate(ctx_t *ctx, const struct trill_fib *fib, c
 	struct trill_start *start = push(ctx, frame, header);
 	if (!start)
 		return TRILL_PUSH_FAILED;
-	enum trill_outcome outcome = towards(ctx, fib, egress, 0, &start->outer, &start->inner, frame_of(ctx).end, way);
+	__u32 hash = trill_hash_of_any(fib->hash_seed, &start->inner, frame_of(ctx).end);
+	enum trill_outcome outcome = towards(ctx, fib, choose(fib, route, hash), &start->outer, way);
 	return outcome == TRILL_TRANSIT ? TRILL_INGRESS : outcome;
 }
 

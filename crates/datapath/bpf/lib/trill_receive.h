@@ -109,10 +109,14 @@ INLINE int check_inner(const struct inner_header *inner, struct mac_pair macs)
 INLINE enum trill_outcome transit(ctx_t *ctx, const struct trill_fib *fib, struct trill_start *start,
 				  const struct inner_header *inner, const void *end, struct way *way)
 {
-	__u16 egress = host16(start->header.egress);
-	__u64 from = source_of(load_macs(&start->outer));
-	enum trill_outcome outcome = towards(ctx, fib, egress, from, &start->outer, inner, end, way);
+	__u32 route = route_to(fib, host16(start->header.egress));
+	__u32 hash = trill_hash_of_any(fib->hash_seed, inner, end);
+	const struct trill_hop *hop = route ? choose(fib, route, hash) :
+					      choose_relay(fib, hash, source_of(load_macs(&start->outer)));
 
+	if (!hop)
+		return TRILL_UNKNOWN_EGRESS;
+	enum trill_outcome outcome = towards(ctx, fib, hop, &start->outer, way);
 	if (outcome == TRILL_TRANSIT)
 		((__u8 *)&start->header)[1] -= 1; /* the hop count's byte; it was not 0 */
 	return outcome;

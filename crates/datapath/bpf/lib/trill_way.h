@@ -153,18 +153,10 @@ INLINE const struct trill_hop *choose_relay(const struct trill_fib *fib, __u32 h
 	return fib->relays && mac_at(hop->destination) != from ? hop : 0;
 }
 
-/*
- * Gives a TRILL frame that came from the address `from` (0: from a station) the outer addresses of one of the next hops to
- * `egress`. Returns TRILL_TRANSIT or why it cannot be sent.
- */
-INLINE enum trill_outcome towards(ctx_t *ctx, const struct trill_fib *fib, __u16 egress, __u64 from, struct eth_header *outer,
-				  const struct inner_header *inner, const void *end, struct way *way)
+/* Gives a TRILL frame the outer addresses of a next hop. Returns TRILL_TRANSIT or why it cannot be sent. */
+INLINE enum trill_outcome towards(ctx_t *ctx, const struct trill_fib *fib, const struct trill_hop *hop, struct eth_header *outer,
+				  struct way *way)
 {
-	__u32 route = route_to(fib, egress), hash = trill_hash_of_any(fib->hash_seed, inner, end);
-	const struct trill_hop *hop = route ? choose(fib, route, hash) : choose_relay(fib, hash, from);
-
-	if (!hop)
-		return TRILL_UNKNOWN_EGRESS;
 	if (is_longer(ctx, fib->ports[hop->port & (TRILL_PORTS - 1)].frame_max))
 		return TRILL_TOO_LONG;
 	store_macs(outer, load_macs(hop));
