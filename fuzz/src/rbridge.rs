@@ -95,7 +95,7 @@ impl Life {
             system: system(1),
             hostname: "me".to_owned(),
             ports: vec![port(1), port(2), port(SHARED_PORT)],
-            nickname: Wish::Last(0x11),
+            nicknames: vec![Wish::Last(0x11), Wish::Any],
             root_priority: 0x8000,
             vlans: [7].into_iter().collect::<VlanSet>(),
             trees_max: 2,
