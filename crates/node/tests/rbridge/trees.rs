@@ -99,7 +99,6 @@ fn each_rbridge_uses_the_tree_of_the_nearest_root_and_both_outlive_a_link() {
 
 #[test]
 fn groups_are_spread_over_both_trees_and_each_comes_once_also_when_a_link_has_gone() {
-    const GROUPS: u8 = 8;
     let Some(square) = Square::new("both") else { return };
     let start = |number| {
         let mut config = square.config(number);
@@ -110,27 +109,38 @@ fn groups_are_spread_over_both_trees_and_each_comes_once_also_when_a_link_has_go
     let everybody = [vec!["s1", "s4"], vec!["s1", "s2", "s3"]];
     wait_until("S1 is to use both trees", || all.iter().all(|running| users(running) == everybody));
     wait_until("S1 uses both trees", || trees(&all[0]).iter().all(|row| row.used));
-    let group = |last| MacAddress([0x01, 0, 0x5e, 0x01, 0x02, last]);
-    let ways = |all: &[Running]| (0..GROUPS).map(|last| flood(&square, all, 1, group(last))).collect::<Vec<_>>();
-    let before = ways(&all);
-    let by = [links(&[(1, 2), (1, 4), (4, 3)]), links(&[(1, 4), (3, 2), (4, 3)])];
-    for way in &by {
-        let count = before.iter().filter(|taken| *taken == way).count();
-        assert!((2..=6).contains(&count), "{count} of {GROUPS} groups take {way:?}: {before:?}");
-    }
-    assert!(before.iter().all(|taken| by.contains(taken)), "{before:?}");
-    assert_eq!(ways(&all), before, "each keeps to its tree");
+    let before = ways(&square, &all);
+    assert_both_are_taken(&before);
+    assert_eq!(ways(&square, &all), before, "each keeps to its tree");
     assert_eq!(broadcast(&square, &all, 2), links(&[(2, 3), (3, 4), (4, 1)]), "who wishes for one uses the nearest");
 
     square.corner(4).ip("link set dev s1 down");
     wait_until("both trees go by S2 and S3", || both_go_by_s2_and_s3(&all));
-    assert_eq!(ways(&all), vec![links(&[(1, 2), (2, 3)]); GROUPS.into()]);
+    assert_eq!(ways(&square, &all), vec![links(&[(1, 2), (2, 3)]); GROUPS.into()]);
+}
+
+/// Groups that are sent to.
+const GROUPS: u8 = 8;
+
+/// The links by which each of them goes from S1.
+fn ways(square: &Square, all: &[Running]) -> Vec<Vec<(usize, String)>> {
+    let group = |last| MacAddress([0x01, 0, 0x5e, 0x01, 0x02, last]);
+    (0..GROUPS).map(|last| flood(square, all, 1, group(last))).collect()
+}
+
+/// By one tree frames come to S2 from S1, by the other from S3; several groups take each.
+fn assert_both_are_taken(ways: &[Vec<(usize, String)>]) {
+    let by = [links(&[(1, 2), (1, 4), (4, 3)]), links(&[(1, 4), (3, 2), (4, 3)])];
+    for way in &by {
+        let count = ways.iter().filter(|taken| *taken == way).count();
+        assert!((2..=6).contains(&count), "{count} of {GROUPS} groups take {way:?}: {ways:?}");
+    }
+    assert!(ways.iter().all(|taken| by.contains(taken)), "{ways:?}");
 }
 
 /// S4 is the root of both: of S2's parents one tree takes the first, the other the second.
 #[test]
 fn one_rbridge_with_two_nicknames_is_the_root_of_two_trees() {
-    const GROUPS: u8 = 8;
     let Some(square) = Square::new("root") else { return };
     let start = |number| {
         let mut config = square.config(number);
@@ -142,14 +152,8 @@ fn one_rbridge_with_two_nicknames_is_the_root_of_two_trees() {
     let everybody = [vec!["s1", "s2", "s3", "s4"], vec!["s1"]];
     wait_until("S1 is to use both trees", || all.iter().all(|running| users(running) == everybody));
     wait_until("S1 uses both trees", || trees(&all[0]).iter().all(|row| row.used && row.hostname == "s4"));
-    let group = |last| MacAddress([0x01, 0, 0x5e, 0x01, 0x02, last]);
-    let ways: Vec<_> = (0..GROUPS).map(|last| flood(&square, &all, 1, group(last))).collect();
-    let by = [links(&[(1, 2), (1, 4), (4, 3)]), links(&[(1, 4), (3, 2), (4, 3)])];
-    for way in &by {
-        let count = ways.iter().filter(|taken| *taken == way).count();
-        assert!((2..=6).contains(&count), "{count} of {GROUPS} groups take {way:?}: {ways:?}");
-    }
-    assert!(ways.iter().all(|taken| by.contains(taken)), "{ways:?}");
+    let ways = ways(&square, &all);
+    assert_both_are_taken(&ways);
 }
 
 /// Who has announced to use each tree.
