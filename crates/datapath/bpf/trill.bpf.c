@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * An RBridge's data path (RFC 6325, 7780) on XDP, which TC cannot be: it does not take TRILL's headers off. One program
- * for links to other RBridges, one for ports to end stations, one for links that both share; and for what goes to several ports
- * one that has it copied and one that the kernel runs on each copy.
+ * for links to other RBridges, one for ports to end stations, one for links that both share; for what goes to several ports one
+ * that has it copied and one that the kernel runs on each copy; and one for what leaves with an outer tag.
  */
 #include "lib/trill_copy.h"
 #include "lib/trill_ingress.h"
@@ -247,6 +247,21 @@ int trill_copy(struct xdp_md *ctx)
 	__u32 port = port_of(fib, ctx->egress_ifindex);
 	enum trill_outcome outcome = port ? copy_to(ctx, fib, port) : TRILL_NO_PORT;
 
+	if (outcome == TRILL_COPY_SENT && push_outer_tag(ctx, &fib->ports[port]))
+		outcome = TRILL_PUSH_FAILED;
 	count_and_tap(ctx, port, outcome);
 	return outcome == TRILL_COPY_SENT || outcome == TRILL_COPY_DELIVERED ? XDP_PASS : XDP_DROP;
+}
+
+/* Run on each finished frame that leaves by a link whose Designated VLAN has a tag. */
+SEC("xdp.frags/devmap")
+int trill_outer_tag(struct xdp_md *ctx)
+{
+	const struct trill_fib *fib = current_fib();
+	__u32 port = port_of(fib, ctx->egress_ifindex);
+
+	if (!push_outer_tag(ctx, &fib->ports[port]))
+		return XDP_PASS;
+	count_and_tap(ctx, port, TRILL_PUSH_FAILED);
+	return XDP_DROP;
 }

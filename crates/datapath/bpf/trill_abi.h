@@ -53,13 +53,14 @@ struct trill_port {
 	__u8 neighbor[6]; /* a link's: the port of the RBridge whose adjacency is in Report; a shared link's are in `sharers` */
 	__u8 kind;
 	__u8 adjacent; /* a link's: how many such neighbours there are */
-	__u16 vlan;    /* native port: of untagged frames; 0: there are none. A link's: the Designated VLAN */
+	__u16 vlan;    /* of untagged frames; 0: there are none */
 	__u16 frame_max; /* bytes without a tag */
 	__u8 elides;   /* a link's: TRILL_ELIDES_* */
 	__u8 reserved;
 	__u32 plain;   /* start of a plain frame's Ethertype and header, see is_plain; 0: none is plain here */
-	__u32 ifindex; /* not read by programs */
-	__u32 plain_elided; /* the same of a frame without outer header */
+	__u16 ifindex; /* not read by programs */
+	__u16 designated_vlan; /* a link's: of frames between RBridges, which have a tag where this is not `vlan` */
+	__u32 plain_elided; /* `plain` of a frame without outer header */
 };
 
 /* A distribution tree as one RBridge sees it (RFC 6325 4.5). Sets of ports have the bit 1 << number. */
@@ -283,6 +284,9 @@ struct trill_told {
 	X(HANDED)            /* beside the outcome: for several ports, handed to this host's copier */ \
 	X(COPIED)            /* beside the outcome: copied by it; what was handed and is not is lost, its queue was full */ \
 	X(SET_MISSED)        /* beside the outcome: copied for every port and pruned behind, for its set of ports has no devmap of its own */
+
+/* Ethertype of a tag around IS-IS that the daemon is to see: of old used as 802.1Q's is, and nothing to the kernel. */
+#define TRILL_KEPT_TAG 0x9100
 
 /* Frames for the daemon, of IS-IS and of channels, that a link may bring: so many a second, as many at once after a pause. */
 #define TRILL_CONTROL_PER_S 20000

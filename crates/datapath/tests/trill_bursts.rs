@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use common::campus::{ADDRESSES, Campus, HOST, SECOND_HOST, VLAN, interface, mac, nickname};
 use common::netns::Namespace;
 use common::tap::Tap;
+use common::vlan::{TrunkTap, tagged};
 use common::{Ipv4, ethernet};
 use weft_datapath::trill::{Elision, PortConfig, PortKind, RBridgeDatapath, XdpMode};
 use weft_testbed::tester::{Frames, Generator, SendOrder};
@@ -74,13 +75,13 @@ fn sent(heads: &[Vec<u8>], to: &[[u8; 6]]) -> Seen {
 }
 
 /// Takes what has come until it is as much as should, and what comes in a while after that.
-fn take(tap: &Tap, expected: usize) -> Vec<Vec<u8>> {
+fn take(poll: impl Fn() -> Option<Vec<u8>>, expected: usize) -> Vec<Vec<u8>> {
     let (start, mut frames) = (Instant::now(), Vec::new());
     while frames.len() < expected && start.elapsed() < WAIT / 10 {
-        frames.extend(tap.poll());
+        frames.extend(poll());
     }
     std::thread::sleep(Duration::from_millis(10));
-    frames.extend(std::iter::from_fn(|| tap.poll()));
+    frames.extend(std::iter::from_fn(&poll));
     frames
 }
 
@@ -163,7 +164,7 @@ impl Bursts {
 
 fn tap_of(namespace: &Namespace, interface: &str) -> Tap {
     let tap = Tap::open_for_all(namespace, interface, WAIT);
-    take(&tap, 0);
+    take(|| tap.poll(), 0);
     tap
 }
 
@@ -174,7 +175,7 @@ fn everybody_gets_what_is_theirs(test: &str, elision: Elision, spread: &[u32]) {
         bursts.send();
         for (host, tap) in (1..).zip(&taps) {
             let expected = sent(&bursts.heads, &[BROADCAST, host_mac(host)]);
-            assert_same(["a", "b", "c"][host], &seen(take(tap, expected.len()), 0), &expected);
+            assert_same(["a", "b", "c"][host], &seen(take(|| tap.poll(), expected.len()), 0), &expected);
         }
     }
 }
@@ -195,12 +196,11 @@ fn everybody_gets_what_is_theirs_from_several_cpus() {
 }
 
 /// Host c is on a link that S1 shares with an RBridge: broadcasts go there in both forms, frames for c natively.
-#[test]
-fn a_shared_link_gets_both_forms_in_a_burst() {
-    let Some(mut bursts) = Bursts::new("tbuh", Elision::Off, &[]) else { return };
+fn a_shared_link_gets_both_forms(test: &str, designated_vlan: u16) {
+    let Some(mut bursts) = Bursts::new(test, Elision::Off, &[]) else { return };
     let (neighbor, own) = (mac(9, 1), mac(1, SECOND_HOST.into()));
     let carried = VlanSet::of_ranges(&[(VLAN, VLAN)]);
-    let kind = PortKind::Shared { untagged: VLAN, carried, neighbors: [neighbor].into() };
+    let kind = PortKind::Shared { untagged: VLAN, designated_vlan, carried, neighbors: [neighbor].into() };
     let config = PortConfig { interface: interface(SECOND_HOST.into()), mac: own, mtu: 1500 + 64, kind };
     let (campus, s1) = (&bursts.campus, &mut bursts.rbridges[0]);
     for (namespace, interface) in [(campus.switch(1), interface(SECOND_HOST.into())), (&campus.hosts[2], "eth0".into())]
@@ -217,21 +217,39 @@ fn a_shared_link_gets_both_forms_in_a_burst() {
     })
     .unwrap();
     bursts.say_hello(2);
-    let tap = tap_of(&bursts.campus.hosts[2], "eth0");
+    let tap = TrunkTap::open(&bursts.campus.hosts[2], "eth0");
+    let with_tag = || tap.poll().map(|(vlan, frame)| tagged(vlan, &frame));
+    take(with_tag, 0);
     let natives = sent(&bursts.heads, &[BROADCAST, host_mac(2)]);
     let in_trill = |head: &[u8]| {
         let trill = [&[0x08, 8][..], &nickname(6).to_be_bytes(), &nickname(1).to_be_bytes()].concat();
         let inner = [&head[..12], &[0x81, 0, 0, VLAN as u8], &head[12..]].concat();
-        ethernet([0x01, 0x80, 0xc2, 0, 0, 0x40], own.0, 0x22f3, &[trill, inner].concat())
+        let data = [&0x22f3_u16.to_be_bytes()[..], &trill, &inner].concat();
+        let [high, low] = designated_vlan.to_be_bytes();
+        let tag = if designated_vlan == VLAN { &[][..] } else { &[0x81, 0, high, low] };
+        [&[0x01, 0x80, 0xc2, 0, 0, 0x40][..], &own.0, tag, &data].concat()
     };
     let links = sent(&bursts.heads, &[BROADCAST]).into_iter();
     let links: Seen = links.map(|((stream, n, head), count)| ((stream, n, in_trill(&head)), count)).collect();
     for _ in 0..BURSTS {
         bursts.send();
-        let frames = take(&tap, natives.len() + links.len());
-        let (trill, native): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| frame[12..14] == [0x22, 0xf3]);
+        let frames = take(with_tag, natives.len() + links.len());
+        let outer = if designated_vlan == VLAN { 14 } else { 18 };
+        let is_trill = |frame: &Vec<u8>| frame[outer - 2..outer] == [0x22, 0xf3];
+        let (trill, native): (Vec<_>, Vec<_>) = frames.into_iter().partition(is_trill);
         assert_same("c", &seen(native, 0), &natives);
-        assert_same("the RBridge beside c", &seen(trill, 14 + 6 + 4), &links);
+        assert_same("the RBridge beside c", &seen(trill, outer + 6 + 4), &links);
     }
     assert_eq!(bursts.rbridges[0].fib().ports[&HOST].kind, PortKind::access(VLAN));
+}
+
+#[test]
+fn a_shared_link_gets_both_forms_in_a_burst() {
+    a_shared_link_gets_both_forms("tbuh", VLAN);
+}
+
+/// Those in TRILL have a tag there, those for c have none.
+#[test]
+fn a_shared_link_gets_frames_of_rbridges_with_the_tag_of_the_designated_vlan() {
+    a_shared_link_gets_both_forms("tbug", 3000);
 }

@@ -116,16 +116,20 @@ fn by_link(random: &mut Random, port: u8) -> Vec<u8> {
     }
     let mut bytes = frame.bytes();
     if one_in(random, 10) {
-        let inside = bytes.split_off(12);
         let tag = pick(random, &[0, DESIGNATED_VLAN, DESIGNATED_VLAN + 1]);
-        bytes.extend([[0x81, 0], tag.to_be_bytes()].concat());
-        bytes.extend(inside);
+        bytes = within(tag, bytes);
     }
     match random.below(30) {
         0 => ethernet(mac(random), mac(random), pick(random, &[0x22f4, 0x22f3, 0x0800]), &bytes[14..]),
         1 => ethernet(frame.destination, frame.source, 0x22f4, &bytes[14..]),
         _ => bytes,
     }
+}
+
+/// With a tag around everything.
+fn within(vlan: u16, mut frame: Vec<u8>) -> Vec<u8> {
+    let inside = frame.split_off(12);
+    [frame, vec![0x81, 0], vlan.to_be_bytes().to_vec(), inside].concat()
 }
 
 /// By a shared link, from one of its neighbours or from a station.
@@ -138,7 +142,7 @@ fn by_shared_link(random: &mut Random) -> Vec<u8> {
     if one_in(random, 2) && frame[6..12] == neighbor_mac(SHARED) {
         frame[6..12].copy_from_slice(&sharer(last));
     }
-    frame
+    if one_in(random, 3) { within(pick(random, &[0, 10, DESIGNATED_VLAN]), frame) } else { frame }
 }
 
 /// Of other neighbours on the shared link; the last two are none.
@@ -216,7 +220,9 @@ fn programs_and_model_agree() {
         let share = |fib: &mut weft_datapath::trill::Fib| {
             let carried = [&[10, 20][..], &[20], &[10, 30]][round as usize % 3].iter().copied().collect();
             let neighbors = (1..SHARERS as u8).map(sharer).chain([neighbor_mac(SHARED)]).map(MacAddress).collect();
-            fib.ports.get_mut(&SHARED).unwrap().kind = PortKind::Shared { untagged: 10, carried, neighbors };
+            let designated_vlan = [10, 10, DESIGNATED_VLAN][round as usize / 2 % 3];
+            fib.ports.get_mut(&SHARED).unwrap().kind =
+                PortKind::Shared { untagged: 10, designated_vlan, carried, neighbors };
             let tree = fib.trees.get_mut(&NEAR).expect("it is there");
             let wanted = VlanSet::of_ranges(&[(10, 20)]);
             tree.branches.remove(&SHARED);

@@ -89,7 +89,8 @@ fn tables(fib: &mut Fib) {
     fib.ports.get_mut(&LINK_B).unwrap().kind = link(LINK_B, Elision::Agreed);
     let neighbors = [MacAddress(neighbor_mac(SHARED))].into();
     let carried = VlanSet::of_ranges(&[(VLAN_OF_SHARED, VLAN_OF_SHARED)]);
-    fib.ports.get_mut(&SHARED).unwrap().kind = PortKind::Shared { untagged: 10, carried, neighbors };
+    fib.ports.get_mut(&SHARED).unwrap().kind =
+        PortKind::Shared { untagged: 10, designated_vlan: 10, carried, neighbors };
     let mut listeners = Listeners::default();
     listeners.groups.insert(Group { vlan: 10, mac: MacAddress(GROUP_4) });
     let tree = fib.trees.get_mut(&NEAR).unwrap();

@@ -35,6 +35,7 @@ fn with_shared_link() -> Option<RBridge> {
         .change(|fib| {
             fib.ports.get_mut(&SHARED).unwrap().kind = PortKind::Shared {
                 untagged: 10,
+                designated_vlan: 10,
                 carried: VlanSet::of_ranges(&[(10, 10), (20, 20)]),
                 neighbors: (0..SHARERS).map(|number| MacAddress(sharer(2 * number))).collect(),
             };
@@ -94,12 +95,19 @@ fn what_a_shared_link_takes() {
     assert_eq!((outcome, output.verdict), ("transit", Verdict::Redirect));
     let gone = Frame { destination: sharer(0), source: port_mac(SHARED), flags: frame.flags - 1, ..frame };
     common::assert_frame(&output.bytes, &gone.bytes());
-    // IS-IS and BPDUs are the daemon's, with the Designated VLAN's tag or without.
-    let is_is =
-        |tag: &[u8]| [&[0x01, 0x80, 0xc2, 0, 0, 0x41][..], &sharer(2), tag, &[0x22, 0xf4], &[0x83; 60]].concat();
-    rb.passes(SHARED, &is_is(&[]), "is_is");
-    assert_eq!(rb.run(SHARED, &is_is(&[0x81, 0, 0xe0, 10])).0, "is_is");
-    rb.drops(SHARED, &is_is(&[0x81, 0, 0xe0, 20]), "outer_vlan");
+    // IS-IS and BPDUs are the daemon's, in any VLAN; the stack leaves the tag in the frame.
+    for (tag, kept) in
+        [(&[][..], &[][..]), (&[0x81, 0, 0xe0, 10], &[0x91, 0, 0xe0, 10]), (&[0x81, 0, 0, 20], &[0x91, 0, 0, 20])]
+    {
+        let is_is = |to: &[u8], tag: &[u8]| [to, &sharer(2), tag, &[0x22, 0xf4], &[0x83; 60]].concat();
+        for to in [[0x01, 0x80, 0xc2, 0, 0, 0x41], port_mac(SHARED)] {
+            let (outcome, output) = rb.run(SHARED, &is_is(&to, tag));
+            assert_eq!((outcome, output.verdict), ("is_is", Verdict::Next));
+            common::assert_frame(&output.bytes, &is_is(&to, kept));
+        }
+        rb.drops(SHARED, &is_is(&sharer(4), tag), "not_for_us");
+        rb.drops(SHARED, &is_is(&[0x01, 0x80, 0xc2, 0, 0, 0x42], tag), "other_group");
+    }
     rb.passes(SHARED, &[&[0x01, 0x80, 0xc2, 0, 0, 0][..], &HERE, &[0, 38], &[0x42; 60]].concat(), "l2_control");
 
     // Of stations: in VLANs that are carried, and no other.
@@ -112,6 +120,29 @@ fn what_a_shared_link_takes() {
     rb.drops(SHARED, &native(THERE, HERE, None), "same_port");
     assert_eq!(rb.place_of(NOBODY, 10), Some(Place::Port(SHARED)));
     assert_eq!(rb.place_of(NOBODY, 30), None, "what is not ours to carry teaches nothing");
+}
+
+/// Frames between RBridges are taken in the Designated VLAN alone, with its tag or, where frames of no tag are in it, without.
+#[test]
+fn only_in_the_designated_vlan_are_frames_of_rbridges_taken() {
+    let Some(mut rb) = with_shared_link() else { return };
+    let plain = from(sharer(2), OWN).bytes();
+    let tagged = |vlan: u16| [&plain[..12], &[0x81, 0, 0xe0 | (vlan >> 8) as u8, vlan as u8], &plain[12..]].concat();
+    for designated in [10, 20, 3000] {
+        rb.datapath
+            .change(|fib| match &mut fib.ports.get_mut(&SHARED).unwrap().kind {
+                PortKind::Shared { designated_vlan, .. } => *designated_vlan = designated,
+                _ => unreachable!("it is a shared link"),
+            })
+            .unwrap();
+        for vlan in [10, 20, 30, 3000] {
+            let came = rb.run(SHARED, &tagged(vlan)).0;
+            assert_eq!(came, if vlan == designated { "egress" } else { "outer_vlan" }, "{vlan} of {designated}");
+        }
+        for untagged in [&plain, &tagged(0)] {
+            assert_eq!(rb.run(SHARED, untagged).0, if designated == 10 { "egress" } else { "outer_vlan" });
+        }
+    }
 }
 
 #[test]

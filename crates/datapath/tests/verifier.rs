@@ -58,6 +58,7 @@ const BUDGET: &[(&str, u32)] = &[
     ("trill_shared", 60_000),
     ("trill_copier", 700),
     ("trill_copy", 10_000),
+    ("trill_outer_tag", 500),
     ("bench_trill_nothing", 10),
     ("bench_trill_push", 50),
     ("bench_trill_pop", 50),

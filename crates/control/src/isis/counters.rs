@@ -51,6 +51,8 @@ counted! {
         OtherNeighbor = "other_neighbor",
         /// A Hello on a shared link that has no room for one more neighbour of so low a priority (RFC 7177 section 3.6).
         NeighborsFull = "neighbors_full",
+        /// In a VLAN that is not enabled on the port (RFC 6325 section 4.9.2).
+        VlanNotEnabled = "vlan_not_enabled",
         /// Anything on a port that is suspended (RFC 7177 section 4.3).
         Suspended = "suspended",
         /// A PSNP on a shared link that another than us answers.

@@ -203,13 +203,13 @@ impl RBridge {
         let mut restart = Restart::default();
         for former in ports {
             let Some(index) = new.index(former.port) else { continue };
-            match &mut new.ports[index].shared {
-                // Nobody there knows anything of us; the port begins.
-                Some(_) if former.neighbors.is_empty() => continue,
-                Some(shared) => shared.recalls(former.neighbors.iter().copied(), former.carried),
-                None => {}
+            let shared = &mut new.ports[index].shared;
+            // Nobody there knows anything of us; the port begins.
+            if shared.is_some() && former.neighbors.is_empty() {
+                continue;
             }
-            restart.waits_for(former.port, former.neighbors);
+            restart.waits_for(former.port, former.neighbors.clone());
+            shared.iter_mut().for_each(|shared| shared.recalls(former.clone()));
         }
         Self { restart: Some(restart), ..new }
     }
@@ -357,6 +357,9 @@ impl RBridge {
         let mac = self.ports[index].config.mac;
         if destination != ALL_IS_IS_RBRIDGES && destination != mac {
             return Err(DropReason::WrongDestination);
+        }
+        if self.ports[index].shared.as_ref().is_some_and(|shared| !shared.enables(vlan)) {
+            return Err(DropReason::VlanNotEnabled);
         }
         let is_suspended = self.ports[index].shared.as_ref().is_some_and(Shared::is_suspended);
         let view = View::new(bytes).map_err(DropReason::of_parse_error);

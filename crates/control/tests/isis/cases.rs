@@ -42,7 +42,12 @@ fn every_case() {
 
 /// A point-to-point port with a neighbour.
 fn former(port: &str) -> Former {
-    Former { port: PortId(port.parse().unwrap()), neighbors: Vec::new(), carried: VlanSet::default() }
+    Former {
+        port: PortId(port.parse().unwrap()),
+        neighbors: Vec::new(),
+        carried: VlanSet::default(),
+        designated_vlan: 1,
+    }
 }
 
 fn sorted(folder: &Path) -> Vec<PathBuf> {

@@ -300,7 +300,9 @@ impl Net {
         let mut ports: BTreeMap<PortId, Former> = BTreeMap::new();
         for (port, adjacency) in bridge.adjacencies().filter(|(_, with)| with.state == AdjacencyState::Report) {
             let carried = self.nodes[node].access.get(&port).cloned().unwrap_or_default();
-            let former = ports.entry(port).or_insert(Former { port, neighbors: Vec::new(), carried });
+            let designated_vlan = bridge.shared_link(port).map_or(0, |link| link.designated_vlan);
+            let new = Former { port, neighbors: Vec::new(), carried, designated_vlan };
+            let former = ports.entry(port).or_insert(new);
             former.neighbors.push(adjacency.mac);
         }
         self.nodes[node].access.retain(|port, _| ports.contains_key(port));

@@ -27,6 +27,7 @@
 #define NICKNAME_ANY_RBRIDGE 0xffc0
 
 #define VLAN_MASK 0x0fff
+#define PRIORITY_MASK 0xe000
 #define VLAN_LENGTH 4
 
 struct trill_header {

@@ -59,6 +59,33 @@ INLINE enum trill_outcome copy_to_native(ctx_t *ctx, const struct trill_fib *fib
 	return decapsulate(ctx, &fib->ports[port], vlan, TRILL_COPY_DELIVERED);
 }
 
+/*
+ * Puts the tag of the Designated VLAN around a TRILL frame that leaves by a link where it has one, with the priority that the frame
+ * has inside (RFC 6325 4.1.3). 0 unless the kernel refuses.
+ */
+INLINE int push_outer_tag(ctx_t *ctx, const struct trill_port *out)
+{
+	struct cursor cursor = frame_of(ctx);
+	const struct trill_start *start = cursor.at;
+	const struct inner_header *inner = &start->inner;
+
+	if ((void *)(start + 1) > cursor.end || start->outer.type != bpf_htons(ETHERTYPE_TRILL) || out->vlan == out->designated_vlan)
+		return 0;
+	if (start->header.flags & bpf_htons(HEADER_FLAGS)) {
+		inner = (void *)inner + FLAGS_LENGTH;
+		if ((void *)(inner + 1) > cursor.end)
+			return 0;
+	}
+	__u16 priority = inner->label == bpf_htons(ETHERTYPE_VLAN) ? host16(inner->control) & PRIORITY_MASK : 0;
+	if (move_macs(ctx, -VLAN_LENGTH))
+		return -1;
+	cursor = frame_of(ctx);
+	if (cursor.at + ETH_LENGTH + VLAN_LENGTH > cursor.end)
+		return -1;
+	*(__be32 *)(cursor.at + 12) = bpf_htonl((__u32)ETHERTYPE_VLAN << 16 | priority | out->designated_vlan);
+	return 0;
+}
+
 INLINE enum trill_outcome copy_to(ctx_t *ctx, const struct trill_fib *fib, __u32 port)
 {
 	struct cursor cursor = frame_of(ctx);

@@ -12,22 +12,21 @@
 #define ACCEPTED TRILL_OUTCOME_COUNT
 
 /* Steps 1 to 4: whom the frame is for. */
-INLINE int addressed(const struct eth_header *eth, const struct trill_port *in)
+INLINE int addressed(__u64 destination, __be16 type, const struct trill_port *in)
 {
-	__u64 destination = destination_of(load_macs(eth));
 	__u32 group = bridge_group(destination);
 
 	if (is_l2_control(group))
 		return TRILL_L2_CONTROL;
-	if (!is_trill_type(eth->type) && !is_trill_group(group))
+	if (!is_trill_type(type) && !is_trill_group(group))
 		return TRILL_NATIVE_ON_LINK;
-	if (eth->type == bpf_htons(ETHERTYPE_L2_IS_IS) && (group == GROUP_ALL_IS_IS || destination == mac_at(in->mac)))
+	if (type == bpf_htons(ETHERTYPE_L2_IS_IS) && (group == GROUP_ALL_IS_IS || destination == mac_at(in->mac)))
 		return TRILL_IS_IS;
 	if (is_trill_group(group) && group != GROUP_ALL_RBRIDGES)
 		return TRILL_OTHER_GROUP;
 	if (group != GROUP_ALL_RBRIDGES && destination != mac_at(in->mac))
 		return TRILL_NOT_FOR_US;
-	if (eth->type != bpf_htons(ETHERTYPE_TRILL))
+	if (type != bpf_htons(ETHERTYPE_TRILL))
 		return TRILL_NOT_TRILL;
 	return ACCEPTED;
 }
@@ -273,7 +272,10 @@ INLINE enum trill_outcome receive_odd(ctx_t *ctx, const struct trill_fib *fib, s
 	return egress(ctx, fib, start, ingress, port, way);
 }
 
-/* Designated VLAN, as a tag around everything: taken off, once. */
+/*
+ * A tag around everything is taken off, once, and has to be that of the Designated VLAN. IS-IS on a shared link keeps it, for Hellos go
+ * in several VLANs and which one tells something; but as one that the stack leaves in the frame for the daemon.
+ */
 INLINE int strip_outer_tag(ctx_t *ctx, const struct trill_port *in)
 {
 	struct cursor cursor = frame_of(ctx);
@@ -281,9 +283,14 @@ INLINE int strip_outer_tag(ctx_t *ctx, const struct trill_port *in)
 	if (cursor.at + ETH_LENGTH + VLAN_LENGTH > cursor.end)
 		return TRILL_MALFORMED;
 	__u16 vlan = host16(*(__be16 *)(cursor.at + ETH_LENGTH)) & VLAN_MASK;
-	if (!is_trill_type(*(__be16 *)(cursor.at + ETH_LENGTH + 2)))
+	__be16 type = *(__be16 *)(cursor.at + ETH_LENGTH + 2);
+	if (!is_trill_type(type))
 		return TRILL_NATIVE_ON_LINK;
-	if (vlan && vlan != in->vlan)
+	if (type == bpf_htons(ETHERTYPE_L2_IS_IS) && in->kind == TRILL_SHARED) {
+		((struct eth_header *)cursor.at)->type = bpf_htons(TRILL_KEPT_TAG);
+		return addressed(destination_of(load_macs(cursor.at)), type, in);
+	}
+	if ((vlan ? vlan : in->vlan) != in->designated_vlan)
 		return TRILL_OUTER_VLAN;
 	return move_macs(ctx, VLAN_LENGTH) ? TRILL_POP_FAILED : ACCEPTED;
 }
@@ -321,6 +328,8 @@ INLINE enum trill_outcome receive(ctx_t *ctx, const struct trill_fib *fib, __u32
 			usual = strip_outer_tag(ctx, in);
 		else if (start->outer.type == bpf_htons(ETHERTYPE_ELIDED))
 			usual = restore_outer(ctx, in);
+		else if (start->outer.type == bpf_htons(ETHERTYPE_TRILL))
+			usual = in->vlan == in->designated_vlan ? ACCEPTED : TRILL_OUTER_VLAN;
 		if (usual != ACCEPTED)
 			return usual;
 		cursor = frame_of(ctx);
@@ -329,7 +338,7 @@ INLINE enum trill_outcome receive(ctx_t *ctx, const struct trill_fib *fib, __u32
 	/* IS-IS and BPDUs may be shorter than a data frame's headers. */
 	if (cursor.at + ETH_LENGTH > cursor.end)
 		return TRILL_MALFORMED;
-	int fault = addressed(&start->outer, in);
+	int fault = addressed(destination_of(load_macs(start)), start->outer.type, in);
 	if (fault != ACCEPTED)
 		return fault;
 	if ((void *)(start + 1) > cursor.end)

@@ -21,6 +21,8 @@ pub const OTHER_NICKNAMES_MAX: usize = TRILL_OTHERS as usize;
 pub const SHARES: usize = TRILL_SHARES as usize;
 /// Interface indexes that a port can have are below this.
 pub const INTERFACES: usize = TRILL_INTERFACES as usize;
+/// Ethertype of a tag around IS-IS that comes by a shared link, as the daemon sees it.
+pub const KEPT_TAG: u16 = TRILL_KEPT_TAG as u16;
 /// Confidence of what a frame taught.
 pub const OBSERVED: u8 = TRILL_OBSERVED;
 /// Confidence that nothing exceeds.

@@ -96,8 +96,10 @@ pub enum PortKind {
     },
     /// Other RBridges and end stations, all on one link.
     Shared {
-        /// VLAN of frames without a tag, which is the Designated VLAN.
+        /// VLAN of frames without a tag.
         untagged: u16,
+        /// VLAN of frames between RBridges, which have a tag where it is not `untagged`.
+        designated_vlan: u16,
         /// VLANs whose end stations' frames are carried (RFC 8139): of no others are any accepted or delivered.
         carried: VlanSet,
         /// Ports of the RBridges whose adjacency is in Report, at most [`SHARERS`]; TRILL frames of nobody else are accepted.
@@ -142,9 +144,14 @@ impl PortKind {
         Self::Link { designated_vlan, neighbor: None, elision: Elision::Off }
     }
 
-    /// A shared link without a neighbour yet, and without a VLAN to carry.
+    /// A shared link without a neighbour yet, and without a VLAN to carry. RBridges need no tag there.
     pub fn shared(untagged: u16) -> Self {
-        Self::Shared { untagged, carried: VlanSet::default(), neighbors: BTreeSet::new() }
+        Self::Shared { untagged, designated_vlan: untagged, carried: VlanSet::default(), neighbors: BTreeSet::new() }
+    }
+
+    /// Whether frames between RBridges leave with a tag.
+    pub(super) fn tags_trill(&self) -> bool {
+        matches!(self, Self::Shared { untagged, designated_vlan, .. } if untagged != designated_vlan)
     }
 }
 
@@ -370,11 +377,16 @@ impl Table {
     }
 
     fn put_port(&mut self, number: u8, port: &Port) {
-        let mut entry =
-            TrillPort { mac: port.mac.0, ifindex: port.ifindex, frame_max: frame_max(port), ..TrillPort::default() };
+        let mut entry = TrillPort {
+            mac: port.mac.0,
+            ifindex: port.ifindex as u16,
+            frame_max: frame_max(port),
+            ..TrillPort::default()
+        };
         match &port.kind {
             PortKind::Link { designated_vlan, neighbor, elision } => {
-                (entry.kind, entry.vlan) = (TRILL_LINK, *designated_vlan);
+                entry.kind = TRILL_LINK;
+                (entry.vlan, entry.designated_vlan) = (*designated_vlan, *designated_vlan);
                 entry.adjacent = u8::from(neighbor.is_some());
                 entry.plain = if neighbor.is_some() { PLAIN } else { 0 };
                 entry.elides = match elision {
@@ -391,8 +403,9 @@ impl Table {
                     self.add_bit(native_ports_at(vlan), number);
                 }
             }
-            PortKind::Shared { untagged, carried, neighbors } => {
-                (entry.kind, entry.vlan, entry.adjacent) = (TRILL_SHARED, *untagged, neighbors.len() as u8);
+            PortKind::Shared { untagged, designated_vlan, carried, neighbors } => {
+                (entry.kind, entry.adjacent) = (TRILL_SHARED, neighbors.len() as u8);
+                (entry.vlan, entry.designated_vlan) = (*untagged, *designated_vlan);
                 carried.iter().for_each(|vlan| self.add_bit(native_ports_at(vlan), number));
                 self.put_sharers(number, neighbors);
             }
@@ -515,6 +528,7 @@ impl Image<'_> {
                 (0..usize::from(entry.adjacent)).map(|place| self.u64_at(sharer_at(number, place)).to_ne_bytes());
             PortKind::Shared {
                 untagged: entry.vlan,
+                designated_vlan: entry.designated_vlan,
                 carried: (1..4095).filter(is_in).collect(),
                 neighbors: sharers.map(|[a, b, c, d, e, f, ..]| MacAddress([a, b, c, d, e, f])).collect(),
             }
@@ -526,7 +540,7 @@ impl Image<'_> {
             }
         };
         let mtu = u32::from(entry.frame_max).checked_sub(ETHERNET_BYTES)?;
-        Some(Some(Port { ifindex: entry.ifindex, mac: MacAddress(entry.mac), mtu, kind }))
+        Some(Some(Port { ifindex: entry.ifindex.into(), mac: MacAddress(entry.mac), mtu, kind }))
     }
 
     fn route(&self, nickname: u16) -> Option<Option<Vec<Hop>>> {
@@ -592,6 +606,7 @@ mod tests {
                     11,
                     PortKind::Shared {
                         untagged: 4,
+                        designated_vlan: 4094,
                         carried: VlanSet::of_ranges(&[(4, 9), (4094, 4094)]),
                         neighbors: (0..SHARERS as u8).map(|n| MacAddress([2, n, 9, 9, 9, 255 - n])).collect(),
                     },

@@ -24,6 +24,7 @@ mod stations;
 mod tap;
 mod told;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::Object;
@@ -67,6 +68,8 @@ const PORTS: &str = "trill_ports";
 const COPIES: &str = "trill_copy_ports";
 /// Run on each copy.
 const COPY: &str = "trill_copy";
+/// Run on each frame that is finished, where those between RBridges leave with a tag.
+const OUTER_TAG: &str = "trill_outer_tag";
 
 /// How an RBridge's data path is set up.
 #[derive(Clone, Debug)]
@@ -209,7 +212,13 @@ impl RBridgeDatapath {
     pub fn change(&mut self, edit: impl FnOnce(&mut Fib)) -> Result<(), DatapathError> {
         let mut fib = self.fib.clone();
         edit(&mut fib);
-        if fib == self.fib { Ok(()) } else { self.install(fib) }
+        if fib == self.fib {
+            return Ok(());
+        }
+        let (before, after) = (ports_with_tags(&self.fib), ports_with_tags(&fib));
+        self.install(fib)?;
+        let is_there = |number: &&u8| self.fib.ports.contains_key(number);
+        before.symmetric_difference(&after).filter(is_there).try_for_each(|number| self.set_devices(*number))
     }
 
     /// What is said about IP multicast groups, while [`Fib::snoops`] is set.
@@ -261,11 +270,11 @@ impl RBridgeDatapath {
             }
         }
         if let (
-            PortKind::Shared { carried: new, neighbors, .. },
-            Some(PortKind::Shared { carried, neighbors: former, .. }),
+            PortKind::Shared { carried: new, neighbors, designated_vlan, .. },
+            Some(PortKind::Shared { carried, neighbors: former, designated_vlan: agreed, .. }),
         ) = (&mut kind, before)
         {
-            (*new, *neighbors) = (carried.clone(), former.clone());
+            (*new, *neighbors, *designated_vlan) = (carried.clone(), former.clone(), *agreed);
         }
         let entry = Port { ifindex, mac: port.mac, mtu: port.mtu, kind };
         // First the tables, so that a refused port changes nothing; frames for a port that is not there yet are dropped.
@@ -287,7 +296,7 @@ impl RBridgeDatapath {
     fn set_devices(&self, number: u8) -> Result<(), DatapathError> {
         let Port { ifindex, kind, .. } = &self.fib.ports[&number];
         let (is_link, is_native) = roles(kind);
-        self.set_device(PORTS, number.into(), *ifindex, None)?;
+        self.set_device(PORTS, number.into(), *ifindex, kind.tags_trill().then_some(OUTER_TAG))?;
         for (is_one, place) in [(is_link, copies_to_link(number)), (is_native, copies_to_native(number))] {
             if is_one {
                 self.set_device(COPIES, place, *ifindex, Some(COPY))?;
@@ -409,6 +418,11 @@ fn roles(kind: &PortKind) -> (bool, bool) {
         PortKind::Link { .. } => (true, false),
         PortKind::Shared { .. } => (true, true),
     }
+}
+
+/// Ports that frames between RBridges leave by with a tag.
+fn ports_with_tags(fib: &Fib) -> BTreeSet<u8> {
+    fib.ports.iter().filter(|(_, port)| port.kind.tags_trill()).map(|(number, _)| *number).collect()
 }
 
 fn copies_to_link(number: u8) -> u32 {

@@ -132,12 +132,14 @@ impl Model {
     fn link(&mut self, port: u8, frame: &[u8]) -> Step<Decision> {
         let mut frame = frame.to_vec();
         let ours = self.fib.ports[&port].mac.0;
-        let (designated_vlan, neighbors, elision) = match &self.fib.ports[&port].kind {
+        let (untagged, designated_vlan, neighbors, elision) = match &self.fib.ports[&port].kind {
             PortKind::Link { designated_vlan, neighbor, elision } => {
-                (*designated_vlan, neighbor.iter().map(|neighbor| neighbor.0).collect(), *elision)
+                let neighbors = neighbor.iter().map(|neighbor| neighbor.0).collect();
+                (*designated_vlan, *designated_vlan, neighbors, *elision)
             }
-            PortKind::Shared { untagged, neighbors, .. } => {
-                (*untagged, neighbors.iter().map(|neighbor| neighbor.0).collect::<Vec<Mac>>(), Elision::Off)
+            PortKind::Shared { untagged, designated_vlan, neighbors, .. } => {
+                let neighbors = neighbors.iter().map(|neighbor| neighbor.0).collect::<Vec<Mac>>();
+                (*untagged, *designated_vlan, neighbors, Elision::Off)
             }
             PortKind::Native { .. } => panic!("a link"),
         };
@@ -152,10 +154,24 @@ impl Model {
             if !is_trill(u16_at(&frame, 16)) {
                 return drop_as("native_on_link");
             }
-            if ![0, designated_vlan].contains(&(u16_at(&frame, 14) & 0xfff)) {
+            // Of IS-IS the daemon is told the VLAN.
+            if self.is_shared(port) && u16_at(&frame, 16) == 0x22f4 {
+                frame[12..14].copy_from_slice(&[0x91, 0]);
+                return match destination {
+                    [1, 0x80, 0xc2, 0, 0, 0x41] => Ok(("is_is", Some(frame))),
+                    _ if destination == ours => Ok(("is_is", Some(frame))),
+                    _ if is_trill_group(destination) && destination != ALL_RBRIDGES => drop_as("other_group"),
+                    ALL_RBRIDGES => drop_as("not_trill"),
+                    _ => drop_as("not_for_us"),
+                };
+            }
+            let tag = u16_at(&frame, 14) & 0xfff;
+            if (if tag == 0 { untagged } else { tag }) != designated_vlan {
                 return drop_as("outer_vlan");
             }
             frame.drain(12..16);
+        } else if u16_at(&frame, 12) == 0x22f3 && !is_control(destination) && untagged != designated_vlan {
+            return drop_as("outer_vlan");
         }
         if u16_at(&frame, 12) == 0x88b5 && !is_control(destination) {
             frame = restored(&frame, elision, ours, neighbors.first().copied().unwrap_or_default())?;

@@ -208,7 +208,7 @@ pub struct PortTable {
     /// What is behind it.
     pub kind: KindText,
     /// Of `access`: its VLAN. Of `trunk`: VLAN of frames without a tag; by default they are dropped. Of `shared`: VLAN of frames
-    /// without a tag, in which RBridges talk, too; 1 by default.
+    /// without a tag; 1 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<u16>,
     /// Of `trunk` and `shared`: VLANs of frames with a tag, as `"10,20-30"`.
@@ -220,9 +220,14 @@ pub struct PortTable {
     /// Of `p2p` and `shared`: rate, bit/s; by default what the interface says, else 10 Gbit/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
-    /// Of `p2p`: VLAN that Hellos name; 1 by default. A tag with it is taken off.
+    /// Of `p2p`: VLAN that Hellos name; 1 by default. A tag with it is taken off. Of `shared`: the VLAN in which RBridges are to talk,
+    /// one of those of the port; by default `vlan`. The DRB's wish counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub designated_vlan: Option<u16>,
+    /// Of `shared`: VLANs in which Hellos go, beside the Designated VLAN, as `"10,20-30"`; by default all of the port. So two parts of a
+    /// link that are one in some VLANs alone do not serve these both (RFC 6325 section 4.4.3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announcing_vlans: Option<String>,
     /// Of `p2p` and `shared`: hold the adjacency back until an LSP as long as any in the campus would pass (RFC 6325 section 4.3.2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_test: Option<bool>,
@@ -338,6 +343,7 @@ impl PortTable {
             cost: None,
             rate_bps: None,
             designated_vlan: None,
+            announcing_vlans: None,
             mtu_test: None,
             elide_outer_header: None,
             drb_priority: None,

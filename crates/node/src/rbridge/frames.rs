@@ -3,10 +3,12 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use weft_datapath::trill::abi::KEPT_TAG;
 use weft_wire::bpdu::{self, BridgeId};
 use weft_wire::ethernet::{HEADER_LEN, MacAddress, ethertype};
 use weft_wire::isis::ETHERTYPE;
 use weft_wire::trill;
+use weft_wire::vlan::TAG_LEN;
 
 use crate::error::NodeError;
 use crate::sys::{FrameSender, TypeSocket};
@@ -15,6 +17,7 @@ use crate::sys::{FrameSender, TypeSocket};
 #[derive(Debug)]
 pub(super) struct Frames {
     incoming: TypeSocket,
+    tagged: TypeSocket,
     channel: TypeSocket,
     bridges: TypeSocket,
     outgoing: FrameSender,
@@ -26,6 +29,8 @@ pub(super) struct Frame<'a> {
     pub(super) ifindex: u32,
     pub(super) destination: MacAddress,
     pub(super) source: MacAddress,
+    /// VLAN of the tag around it; `None`: there is none, or one of priority alone.
+    pub(super) tag: Option<u16>,
     /// What follows the Ethertype.
     pub(super) pdu: &'a [u8],
 }
@@ -42,6 +47,7 @@ impl Frames {
         let what = "opening a packet socket (needs CAP_NET_RAW)";
         Ok(Self {
             incoming: TypeSocket::open(ETHERTYPE).map_err(NodeError::system(what))?,
+            tagged: TypeSocket::open(KEPT_TAG).map_err(NodeError::system(what))?,
             channel: TypeSocket::open(trill::ETHERTYPE).map_err(NodeError::system(what))?,
             bridges: TypeSocket::open(libc::ETH_P_802_2 as u16).map_err(NodeError::system(what))?,
             outgoing: FrameSender::open().map_err(NodeError::system(what))?,
@@ -99,12 +105,20 @@ impl Frames {
         Ok(Some(said.map(|said| (ifindex, said.root(), said.acknowledges_change()))))
     }
 
-    /// The next one, if any waits.
-    pub(super) fn receive(&mut self) -> Result<Option<Frame<'_>>, Fault> {
-        let Some((ifindex, bytes)) = self.incoming.receive().map_err(Fault::System)? else { return Ok(None) };
-        let Some((header, pdu)) = bytes.split_at_checked(HEADER_LEN) else { return Err(Fault::Truncated) };
+    /// What tells that a frame with a tag waits.
+    pub(super) fn tagged(&self) -> &impl AsFd {
+        &self.tagged
+    }
+
+    /// The next one with a tag or without, if any waits.
+    pub(super) fn receive(&mut self, with_tag: bool) -> Result<Option<Frame<'_>>, Fault> {
+        let socket = if with_tag { &mut self.tagged } else { &mut self.incoming };
+        let Some((ifindex, bytes)) = socket.receive().map_err(Fault::System)? else { return Ok(None) };
+        let tag_len = if with_tag { TAG_LEN } else { 0 };
+        let Some((header, pdu)) = bytes.split_at_checked(HEADER_LEN + tag_len) else { return Err(Fault::Truncated) };
         let mac = |at: usize| MacAddress(std::array::from_fn(|place| header[at + place]));
-        Ok(Some(Frame { ifindex, destination: mac(0), source: mac(6), pdu }))
+        let tag = with_tag.then(|| u16::from_be_bytes([header[14], header[15]]) & 0xfff);
+        Ok(Some(Frame { ifindex, destination: mac(0), source: mac(6), tag: tag.filter(|vlan| *vlan != 0), pdu }))
     }
 }
 

@@ -63,6 +63,7 @@ const LINKS: u64 = 1;
 const CHANNEL: u64 = 2;
 const BRIDGES: u64 = 3;
 const GROUPS: u64 = 4;
+const TAGGED: u64 = 5;
 
 /// Between two looks at the ports that are links. The kernel tells a loss of carrier by a message, but it sends no more
 /// than one in a second where several links fail together.
@@ -169,7 +170,7 @@ impl Daemon {
     fn settle(&mut self) {
         if self.control.next_deadline_ns().is_some_and(|at_ns| at_ns <= self.clock.now_ns()) {
             // Who got no turn for a while first reads what came meanwhile, and then judges who was silent.
-            self.receive();
+            [false, true].into_iter().for_each(|with_tag| self.receive(with_tag));
             self.receive_channel();
             self.put(Input::Deadline);
         }
@@ -227,7 +228,7 @@ impl Daemon {
 
     /// Whether the data path goes by what is known now.
     fn tell_data_path(&mut self) -> bool {
-        let (neighbors, carried) = (self.neighbors(), self.carried());
+        let (neighbors, carried, designated) = (self.neighbors(), self.carried(), self.designated_vlans());
         let (nicknames, forwarding) = (self.control.nicknames().collect::<Vec<_>>(), self.control.forwarding());
         let before: Vec<u16> = self.datapath.fib().routes.keys().copied().collect();
         let was_carried = plane::carried(self.datapath.fib());
@@ -235,6 +236,7 @@ impl Daemon {
         let listeners = self.groups.as_ref().map(Groups::pruned);
         let told = self.datapath.change(|fib| {
             plane::set_carried(fib, &carried);
+            plane::set_designated(fib, &designated);
             fib.snoops = listeners.is_some();
             fib.listeners = listeners.unwrap_or_default();
             if resumes {
@@ -286,6 +288,12 @@ impl Daemon {
         }
     }
 
+    /// The VLAN in which RBridges talk on each shared link.
+    fn designated_vlans(&self) -> BTreeMap<u8, u16> {
+        let of_port = |port: &Port| Some((port.settings.number, self.control.shared_link(port.id())?.designated_vlan));
+        self.ports.all.iter().filter_map(of_port).collect()
+    }
+
     /// VLANs that each port of a shared link carries.
     fn carried(&self) -> Carried {
         let of_port = |port: &Port| Some((port.settings.number, self.control.shared_link(port.id())?.carried.clone()));
@@ -324,16 +332,16 @@ impl Daemon {
         }
     }
 
-    fn receive(&mut self) {
+    fn receive(&mut self, with_tag: bool) {
         for _ in 0..BURST {
             let now_ns = self.clock.now_ns();
-            match self.frames.receive() {
+            match self.frames.receive(with_tag) {
                 Ok(None) => return,
                 Ok(Some(frame)) => match self.ports.by_index(frame.ifindex) {
                     Some(port) => {
                         let input = Input::Pdu {
                             port: port.id(),
-                            vlan: port.untagged(),
+                            vlan: frame.tag.unwrap_or(port.untagged()),
                             destination: frame.destination,
                             source: frame.source,
                             bytes: frame.pdu,
@@ -484,6 +492,7 @@ impl runner::Daemon for Daemon {
 
     fn watch(&self, poller: &Poller) -> Result<(), NodeError> {
         poller.add(&self.frames, FRAMES)?;
+        poller.add(self.frames.tagged(), TAGGED)?;
         poller.add(self.frames.channel(), CHANNEL)?;
         poller.add(self.frames.bridges(), BRIDGES)?;
         self.groups.iter().try_for_each(|groups| poller.add(&groups.snooped, GROUPS))?;
@@ -492,7 +501,8 @@ impl runner::Daemon for Daemon {
 
     fn ready(&mut self, token: u64) -> Result<(), NodeError> {
         match token {
-            FRAMES => self.receive(),
+            FRAMES => self.receive(false),
+            TAGGED => self.receive(true),
             CHANNEL => self.receive_channel(),
             BRIDGES => self.receive_bridges(),
             GROUPS => self.receive_groups(),
@@ -653,6 +663,7 @@ fn former(ports: &Ports, datapath: &RBridgeDatapath) -> Result<Vec<Former>, Node
         port: port.id(),
         neighbors: ports::neighbors(datapath, port).iter().map(|neighbor| neighbor.mac).collect(),
         carried: carried.get(&port.settings.number).filter(|_| serves).cloned().unwrap_or_default(),
+        designated_vlan: plane::designated_vlan(datapath.fib(), port.settings.number),
     };
     let links = ports.all.iter().filter(|port| port.is_link() && port.is_up());
     Ok(links.map(of_port).filter(|former| !former.neighbors.is_empty()).collect())
@@ -667,7 +678,7 @@ fn port_config(port: &Port) -> Option<PortConfig> {
             (*cost, LinkKind::PointToPoint, *designated_vlan, *mtu_test, *elide)
         }
         Kind::Shared(shared) => {
-            (shared.cost, LinkKind::Shared(shared_config(shared)), shared.untagged, shared.mtu_test, false)
+            (shared.cost, LinkKind::Shared(shared_config(shared)), shared.designated_vlan, shared.mtu_test, false)
         }
         Kind::Native { .. } => return None,
     };
@@ -683,13 +694,10 @@ fn port_config(port: &Port) -> Option<PortConfig> {
 }
 
 fn shared_config(shared: &Shared) -> SharedConfig {
-    let mut enabled = VlanSet::of_ranges(&shared.tagged);
-    enabled.add_range(shared.untagged, shared.untagged);
     SharedConfig {
         priority: shared.priority,
-        enabled,
-        // RBridges talk without tags, that is in one VLAN.
-        announcing: VlanSet::of_ranges(&[(shared.untagged, shared.untagged)]),
+        enabled: shared.enabled.clone(),
+        announcing: shared.announcing.clone(),
         role: if shared.serves_stations { Role::Hybrid } else { Role::Trunk },
     }
 }

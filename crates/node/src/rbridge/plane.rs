@@ -79,6 +79,23 @@ pub(super) fn set_carried(fib: &mut Fib, by_port: &Carried) {
     }
 }
 
+/// Makes RBridges talk in these VLANs on shared links.
+pub(super) fn set_designated(fib: &mut Fib, by_port: &BTreeMap<u8, u16>) {
+    for (number, port) in &mut fib.ports {
+        if let (PortKind::Shared { designated_vlan, .. }, Some(vlan)) = (&mut port.kind, by_port.get(number)) {
+            *designated_vlan = *vlan;
+        }
+    }
+}
+
+/// In which VLAN RBridges talk on a shared link; 0 on a port that is none.
+pub(super) fn designated_vlan(fib: &Fib, number: u8) -> u16 {
+    match fib.ports.get(&number).map(|port| &port.kind) {
+        Some(PortKind::Shared { designated_vlan, .. }) => *designated_vlan,
+        _ => 0,
+    }
+}
+
 /// The VLANs whose end stations each port of a shared link serves.
 pub(super) fn carried(fib: &Fib) -> Carried {
     let of_port = |(number, port): (&u8, &Port)| match &port.kind {
@@ -233,6 +250,7 @@ mod tests {
         set_carried(&mut fib, &ours);
         fib.check().unwrap();
         let shared = |carried, of: &[u8]| PortKind::Shared {
+            designated_vlan: 1,
             untagged: 1,
             carried,
             neighbors: of.iter().map(|last| mac(*last)).collect(),

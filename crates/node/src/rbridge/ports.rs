@@ -61,9 +61,9 @@ impl Port {
     /// VLANs that end stations behind it may be in.
     pub(super) fn vlans(&self) -> VlanSet {
         let (untagged, tagged) = match &self.settings.kind {
-            Kind::Native { untagged, tagged } => (*untagged, &tagged[..]),
-            Kind::Shared(shared) => (Some(shared.untagged), &shared.tagged[..]),
-            Kind::Link { .. } => (None, &[][..]),
+            Kind::Native { untagged, tagged } => (untagged, tagged),
+            Kind::Shared(shared) => return shared.enabled.clone(),
+            Kind::Link { .. } => return VlanSet::default(),
         };
         let mut vlans = VlanSet::of_ranges(tagged);
         untagged.iter().for_each(|vlan| vlans.add_range(*vlan, *vlan));

@@ -12,7 +12,7 @@ use weft_wire::ethernet::MacAddress;
 use weft_wire::isis::{PDU_LEN_MIN, SystemId};
 use weft_wire::trill::nickname::{LARGEST, is_usable};
 use weft_wire::trill::{ALL_IS_IS_RBRIDGES, ALL_RBRIDGES};
-use weft_wire::vlan::VLAN_MAX;
+use weft_wire::vlan::{VLAN_MAX, VlanSet};
 
 use super::config::{GatewayTable, GroupsTable, KindText, PortTable, RBridgeConfig};
 use crate::cards::Needs;
@@ -75,9 +75,14 @@ pub(super) struct Shared {
     /// Without a cost, the interface's rate tells it.
     pub(super) cost: Option<u32>,
     pub(super) priority: u8,
-    /// VLAN of frames without a tag, which is the Designated VLAN.
+    /// VLAN of frames without a tag.
     pub(super) untagged: u16,
-    pub(super) tagged: Vec<(u16, u16)>,
+    /// All VLANs, that one among them.
+    pub(super) enabled: VlanSet,
+    /// VLAN in which RBridges are to talk.
+    pub(super) designated_vlan: u16,
+    /// VLANs in which Hellos go, beside that one.
+    pub(super) announcing: VlanSet,
     pub(super) mtu_test: bool,
     /// Whether it may be a forwarder of end stations.
     pub(super) serves_stations: bool,
@@ -256,7 +261,7 @@ fn kind(table: &PortTable) -> Result<Kind, String> {
             [links_only(table), p2p_only(table), shared_only(table), vec![("vlans", table.vlans.is_some())]].concat()
         }
         KindText::Trunk => [links_only(table), p2p_only(table), shared_only(table)].concat(),
-        KindText::Shared => p2p_only(table),
+        KindText::Shared => vec![elision(table)],
     };
     if let Some((stray, _)) = strays.iter().find(|(_, is_set)| *is_set) {
         return Err(format!("`{stray}` means nothing to this kind of port; take it out"));
@@ -281,14 +286,19 @@ fn links_only(table: &PortTable) -> Vec<(&'static str, bool)> {
 }
 
 fn p2p_only(table: &PortTable) -> Vec<(&'static str, bool)> {
-    vec![
-        ("designated_vlan", table.designated_vlan.is_some()),
-        ("elide_outer_header", table.elide_outer_header.is_some()),
-    ]
+    vec![("designated_vlan", table.designated_vlan.is_some()), elision(table)]
+}
+
+fn elision(table: &PortTable) -> (&'static str, bool) {
+    ("elide_outer_header", table.elide_outer_header.is_some())
 }
 
 fn shared_only(table: &PortTable) -> Vec<(&'static str, bool)> {
-    vec![("drb_priority", table.drb_priority.is_some()), ("stations", table.stations.is_some())]
+    vec![
+        ("drb_priority", table.drb_priority.is_some()),
+        ("stations", table.stations.is_some()),
+        ("announcing_vlans", table.announcing_vlans.is_some()),
+    ]
 }
 
 fn cost(table: &PortTable) -> Result<Option<u32>, String> {
@@ -302,17 +312,31 @@ fn cost(table: &PortTable) -> Result<Option<u32>, String> {
     })
 }
 
-/// The Designated VLAN is that of frames without a tag, so that RBridges need none; Hellos go in no other one.
+/// In all VLANs that it has, of which the Designated VLAN is one.
 fn shared(table: &PortTable) -> Result<Kind, String> {
     let priority = table.drb_priority.unwrap_or(SharedConfig::PRIORITY);
     if priority > PRIORITY_MAX {
         return Err(format!("drb_priority {priority} is not 0 to {PRIORITY_MAX}"));
     }
+    let untagged = check_vlan(table.vlan.unwrap_or(VLAN_UNTAGGED))?;
+    let mut enabled = VlanSet::of_ranges(&table.vlans.as_deref().map_or(Ok(Vec::new()), vlan_ranges)?);
+    enabled.add_range(untagged, untagged);
+    let one_of_them = |vlan: u16, what: &str| {
+        let why = || format!("{what} {vlan} is no VLAN of the port; add it to `vlans`");
+        enabled.contains(vlan).then_some(vlan).ok_or_else(why)
+    };
+    let designated_vlan = one_of_them(table.designated_vlan.unwrap_or(untagged), "designated_vlan")?;
+    let announcing =
+        table.announcing_vlans.as_deref().map(|text| vlan_ranges(text).map(|ranges| VlanSet::of_ranges(&ranges)));
+    let announcing = announcing.transpose()?.unwrap_or_else(|| enabled.clone());
+    announcing.iter().try_for_each(|vlan| one_of_them(vlan, "announcing_vlans:").map(drop))?;
     Ok(Kind::Shared(Shared {
         cost: cost(table)?,
         priority,
-        untagged: check_vlan(table.vlan.unwrap_or(VLAN_UNTAGGED))?,
-        tagged: table.vlans.as_deref().map_or(Ok(Vec::new()), vlan_ranges)?,
+        untagged,
+        designated_vlan,
+        announcing,
+        enabled,
         mtu_test: table.mtu_test.unwrap_or(false),
         serves_stations: table.stations.unwrap_or(true),
     }))
@@ -471,19 +495,31 @@ mod tests {
         let mut config: RBridgeConfig = toml::from_str(text).unwrap();
         let settings = Settings::of(&config).unwrap();
         let Kind::Shared(shared) = &settings.ports[0].kind else { panic!("a shared link") };
-        assert_eq!((shared.priority, shared.untagged, &shared.tagged[..]), (64, 1, &[][..]));
+        assert_eq!((shared.priority, shared.untagged, shared.designated_vlan), (64, 1, 1));
+        assert_eq!((shared.enabled.ranges(), shared.announcing.ranges()), ([(1, 1)].into(), [(1, 1)].into()));
         assert!(shared.serves_stations && !shared.mtu_test && shared.cost.is_none());
         assert_eq!(settings.vlans().count(), 0, "who serves whom is found out");
         config.port[0] = PortTable {
             drb_priority: Some(127),
             stations: Some(false),
             vlans: Some("20-22".to_owned()),
+            designated_vlan: Some(21),
             ..PortTable::shared("lan", 10)
         };
         let settings = Settings::of(&config).unwrap();
         let Kind::Shared(shared) = &settings.ports[0].kind else { panic!("a shared link") };
-        assert_eq!((shared.priority, shared.untagged, &shared.tagged[..]), (127, 10, &[(20, 22)][..]));
+        assert_eq!((shared.priority, shared.untagged, shared.designated_vlan), (127, 10, 21));
+        let all = vec![(10, 10), (20, 22)];
+        assert_eq!(
+            (shared.enabled.ranges(), shared.announcing.ranges()),
+            (all.clone(), all),
+            "Hellos go in all of them"
+        );
         assert!(!shared.serves_stations);
+        config.port[0].announcing_vlans = Some("20,22".to_owned());
+        let settings = Settings::of(&config).unwrap();
+        let Kind::Shared(shared) = &settings.ports[0].kind else { panic!("a shared link") };
+        assert_eq!(shared.announcing.ranges(), [(20, 20), (22, 22)]);
     }
 
     #[test]
@@ -551,8 +587,16 @@ mod tests {
             (|config| config.port[0].stations = Some(true), "`stations` means nothing"),
             (
                 |config| config.port[2] = PortTable { designated_vlan: Some(1), ..PortTable::shared("lan", 10) },
-                "port: 3 (`lan`): `designated_vlan` means nothing",
+                "port: 3 (`lan`): designated_vlan 1 is no VLAN of the port; add it to `vlans`",
             ),
+            (
+                |config| {
+                    let announcing_vlans = Some("10-11".to_owned());
+                    config.port[2] = PortTable { announcing_vlans, ..PortTable::shared("lan", 10) };
+                },
+                "port: 3 (`lan`): announcing_vlans: 11 is no VLAN of the port; add it to `vlans`",
+            ),
+            (|config| config.port[0].announcing_vlans = Some("1".to_owned()), "`announcing_vlans` means nothing"),
             (
                 |config| config.port[2] = PortTable { drb_priority: Some(128), ..PortTable::shared("lan", 10) },
                 "port: 3 (`lan`): drb_priority 128 is not 0 to 127",

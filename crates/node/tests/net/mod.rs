@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod tap;
+pub(crate) mod trunk;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

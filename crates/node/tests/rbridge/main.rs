@@ -13,4 +13,5 @@ mod life;
 #[path = "../net/mod.rs"]
 mod net;
 mod shared;
+mod shared_vlans;
 mod trees;

@@ -23,13 +23,13 @@ use crate::forwarding::{A_WHILE, BROADCAST, TEST_TYPE, frame, received};
 use crate::net::tap::Tap;
 use crate::net::{Namespace, Pins, Process, Stream, link};
 
-const VLAN: u16 = 10;
+pub(crate) const VLAN: u16 = 10;
 /// Interface of an RBridge on each link.
-const LINKS: [&str; 2] = ["l1", "l2"];
+pub(crate) const LINKS: [&str; 2] = ["l1", "l2"];
 
 /// Where a station is.
 #[derive(Clone, Copy)]
-enum Place {
+pub(crate) enum Place {
     /// On a link.
     On(usize),
     /// At an access port.
@@ -37,14 +37,14 @@ enum Place {
 }
 
 /// Bridges, and what is at them.
-struct Campus {
-    bridges: Namespace,
+pub(crate) struct Campus {
+    pub(crate) bridges: Namespace,
     rbridges: Vec<Namespace>,
     stations: Vec<(String, Place, Namespace)>,
     dir: tempfile::TempDir,
 }
 
-fn quiet(test: &str, name: &str) -> Namespace {
+pub(crate) fn quiet(test: &str, name: &str) -> Namespace {
     let namespace = Namespace::new(test, name);
     let all = ["all", "default"].map(|scope| format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6"));
     namespace.within(|| all.iter().for_each(|path| drop(std::fs::write(path, "1"))));
@@ -53,7 +53,7 @@ fn quiet(test: &str, name: &str) -> Namespace {
 
 impl Campus {
     /// RBridges that are on these links each. `None` where these tests cannot run.
-    fn new(test: &str, links: &[&[usize]], stations: &[(&str, Place)]) -> Option<Self> {
+    pub(crate) fn new(test: &str, links: &[&[usize]], stations: &[(&str, Place)]) -> Option<Self> {
         if !weft_needs::root() {
             return None;
         }
@@ -81,8 +81,11 @@ impl Campus {
     }
 
     /// Into a bridge; it takes what is redirected to it.
-    fn plug(&self, name: &str, link: usize) {
-        self.bridges.within(|| offload::set(name, Offload::Gro, true)).expect("veth can join frames");
+    pub(crate) fn plug(&self, name: &str, link: usize) {
+        self.bridges.within(|| {
+            offload::set(name, Offload::Gro, true).expect("veth can join frames");
+            offload::set_feature(name, "tx-vlan-hw-insert", false).expect("veth can have tags in frames");
+        });
         self.bridges.ip(&format!("link set dev {name} master {}", LINKS[link]));
     }
 
@@ -105,11 +108,11 @@ impl Campus {
         });
     }
 
-    fn rbridge(&self, number: usize) -> &Namespace {
+    pub(crate) fn rbridge(&self, number: usize) -> &Namespace {
         &self.rbridges[number - 1]
     }
 
-    fn station(&self, station: usize) -> &Namespace {
+    pub(crate) fn station(&self, station: usize) -> &Namespace {
         &self.stations[station].2
     }
 
@@ -119,7 +122,7 @@ impl Campus {
 
     /// Silence of a neighbour is known in a fifth of a second where it returns Echoes, and in a second by its Hellos. S1 is the
     /// root of the first tree.
-    fn config(&self, number: usize, on: &[usize]) -> RBridgeConfig {
+    pub(crate) fn config(&self, number: usize, on: &[usize]) -> RBridgeConfig {
         let mut config = RBridgeConfig::new(format!("s{number}"));
         config.system_id = Some(format!("0200.0000.000{number}"));
         config.nickname = Some(0x100 + number as u16);
@@ -143,7 +146,7 @@ impl Campus {
         config
     }
 
-    fn start(&self, config: &RBridgeConfig, number: usize) -> Running {
+    pub(crate) fn start(&self, config: &RBridgeConfig, number: usize) -> Running {
         let theirs = config.clone();
         Running::start(self.rbridge(number), config, move || Ok(theirs.clone()))
     }
@@ -168,7 +171,7 @@ impl Campus {
     }
 
     /// What these RBridges say of a link.
-    fn said(&self, numbers: &[usize], link: usize) -> Vec<(usize, SharedRow)> {
+    pub(crate) fn said(&self, numbers: &[usize], link: usize) -> Vec<(usize, SharedRow)> {
         let row = |number: &usize| {
             let Ok(answer) = rbridge::ask(&self.socket(*number), &Request::Show(What::Shared)) else { return None };
             let Answer::Shown(Shown::SharedLinks(rows)) = answer else { panic!("{answer:?}") };
@@ -178,7 +181,7 @@ impl Campus {
     }
 
     /// Waits until one of them serves the link's stations, the DRB is who it should be, and nobody is inhibited.
-    fn wait_for(&self, numbers: &[usize], link: usize, drb: usize, forwarder: usize) {
+    pub(crate) fn wait_for(&self, numbers: &[usize], link: usize, drb: usize, forwarder: usize) {
         wait_until(&format!("S{drb} is DRB of {}, S{forwarder} its forwarder", LINKS[link]), || {
             let said = self.said(numbers, link);
             let are_one = said.iter().all(|(_, row)| row.drb == format!("s{drb}") && row.inhibited.is_empty());
@@ -188,7 +191,7 @@ impl Campus {
     }
 }
 
-fn mac(station: usize) -> MacAddress {
+pub(crate) fn mac(station: usize) -> MacAddress {
     MacAddress([0x02, 0x88, 0, 0, 0, station as u8])
 }
 
@@ -196,12 +199,12 @@ fn address(station: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 10, 1 + station as u8)
 }
 
-fn wait_for_routes(all: &[Running]) {
+pub(crate) fn wait_for_routes(all: &[Running]) {
     wait_until("all routes are there", || all.iter().all(|running| running.routes().len() == all.len() - 1));
 }
 
 /// Sends a broadcast from each station: everybody else has it once, and nobody twice.
-fn broadcasts_arrive_once(taps: &mut [Tap]) {
+pub(crate) fn broadcasts_arrive_once(taps: &mut [Tap]) {
     for from in 0..taps.len() {
         let sent = frame(BROADCAST, mac(from), TEST_TYPE, 60 + from);
         taps[from].send(&sent);
@@ -312,6 +315,9 @@ fn restarts_on_a_shared_link_lose_no_frame() {
     let config = |number: usize| {
         let mut config = campus.config(number, &[0]);
         config.port[0].drb_priority = Some(if number == 3 { 100 } else { 50 });
+        // The DRB wants frames between RBridges to have a tag, which the others find out anew.
+        config.port[0].vlans = Some("30".to_owned());
+        config.port[0].designated_vlan = (number == 3).then_some(30);
         config.pin_dir = Some(pins.dir(&format!("s{number}")));
         // Neighbours wait six seconds for a daemon that a busy machine starts.
         config.timing.holding_multiplier = Some(30);
@@ -321,6 +327,8 @@ fn restarts_on_a_shared_link_lose_no_frame() {
     let mut all: Vec<Running> = (1..).zip(&configs).map(|(number, config)| campus.start(config, number)).collect();
     campus.wait_for(&[1, 2, 3], 0, 3, 1);
     wait_for_routes(&all);
+    let talk_in = |vlan: u16| campus.said(&[1, 2, 3], 0).iter().all(|(_, row)| row.designated_vlan == vlan);
+    assert!(talk_in(30));
     let noticed = |all: &[Running]| all.iter().map(|one| one.count("control", "adjacency_down")).collect::<Vec<_>>();
     for again in 0..3 {
         let mut before = noticed(&all);
@@ -330,6 +338,7 @@ fn restarts_on_a_shared_link_lose_no_frame() {
             all.insert(again, campus.start(&configs[again], again + 1));
             wait_for_routes(&all);
             campus.wait_for(&[1, 2, 3], 0, 3, 1);
+            assert!(talk_in(30));
         });
         assert!(lost.iter().all(|(sent, lost)| *sent > 500 && *lost == 0), "S{}: {lost:?}", again + 1);
         before[again] = 0;
@@ -347,6 +356,9 @@ fn who_dies_on_a_shared_link_is_replaced_and_no_frame_comes_twice() {
         .map(|number| {
             let mut config = campus.config(number, &[0]);
             config.port[0].drb_priority = Some(if number == 5 { 100 } else { 60 - number as u8 });
+            // With the DRB the Designated VLAN goes from one with a tag to that without.
+            config.port[0].vlans = Some("30".to_owned());
+            config.port[0].designated_vlan = (number == 5).then_some(30);
             // What works on without its daemon must end by itself, before another forwarder begins.
             config.pin_dir = (number == 4).then(|| pins.dir("s4"));
             Some(spawn(campus.rbridge(number), &config))

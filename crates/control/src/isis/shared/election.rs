@@ -41,7 +41,7 @@ impl Port {
         let ranks = self.adjacencies.iter().map(|(peer, adjacency)| (adjacency.told.priority, *peer));
         let ours = Election {
             bypass: !(shared.has_seen_two && shared.has_own),
-            ..Election::of_ourselves(shared.own, self.config.designated_vlan)
+            ..Election::of_ourselves(shared.own, shared.wished_vlan(&self.config))
         };
         let Some((_, drb)) = ranks.max().filter(|best| *best > self.rank(shared)) else { return ours };
         let told = &self.adjacencies[&drb].told;
@@ -63,7 +63,7 @@ impl RBridge {
         let port = &mut self.ports[index];
         let Some(shared) = &mut port.shared else { return };
         shared.suspended_until_ns = None;
-        shared.election = Election::of_ourselves(shared.own, port.config.designated_vlan);
+        shared.election = Election::of_ourselves(shared.own, shared.wished_vlan(&port.config));
         if !shared.is_recalling() {
             shared.forwarder.becomes_drb(now_ns + holding_ns);
         }

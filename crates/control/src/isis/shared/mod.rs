@@ -127,6 +127,10 @@ impl Shared {
         })
     }
 
+    pub(super) fn enables(&self, vlan: u16) -> bool {
+        self.config.enabled.contains(vlan)
+    }
+
     pub(super) fn is_suspended(&self) -> bool {
         self.suspended_until_ns.is_some()
     }

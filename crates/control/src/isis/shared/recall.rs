@@ -16,7 +16,7 @@ use super::election::Rank;
 use super::{Shared, Told};
 use crate::isis::RBridge;
 use crate::isis::adjacency::Event as Happening;
-use crate::isis::config::PortId;
+use crate::isis::config::{PortConfig, PortId};
 use crate::isis::io::Output;
 use crate::isis::port::{Adjacency, Peer, Port};
 
@@ -28,6 +28,8 @@ pub struct Former {
     pub neighbors: Vec<MacAddress>,
     /// VLANs of end stations that it carried on a shared link, and still does.
     pub carried: VlanSet,
+    /// VLAN in which RBridges talk on a shared link.
+    pub designated_vlan: u16,
 }
 
 /// What is left of that on a shared link.
@@ -35,6 +37,7 @@ pub struct Former {
 pub(super) struct Recall {
     neighbors: BTreeSet<MacAddress>,
     carried: VlanSet,
+    designated_vlan: u16,
     /// The link's name, and whether LSPs leave it out, as the first of the neighbours to be heard has it.
     link: Option<(NodeId, bool)>,
 }
@@ -56,11 +59,18 @@ impl Recall {
 }
 
 impl Shared {
-    /// The port goes on with what it carried.
-    pub(in crate::isis) fn recalls(&mut self, neighbors: impl IntoIterator<Item = MacAddress>, carried: VlanSet) {
-        let carried: VlanSet = carried.iter().filter(|vlan| self.config.enabled.contains(*vlan)).collect();
+    /// The port goes on as what it was.
+    pub(in crate::isis) fn recalls(&mut self, former: Former) {
+        let carried: VlanSet = former.carried.iter().filter(|vlan| self.config.enabled.contains(*vlan)).collect();
         self.forwarder.goes_on_with(carried.clone());
-        self.recall = Some(Recall { neighbors: neighbors.into_iter().collect(), carried, link: None });
+        let (neighbors, designated_vlan) = (former.neighbors.into_iter().collect(), former.designated_vlan);
+        self.recall = Some(Recall { neighbors, carried, designated_vlan, link: None });
+    }
+
+    /// What we want the Designated VLAN to be: what it was, until a restart is over.
+    pub(super) fn wished_vlan(&self, port: &PortConfig) -> u16 {
+        let former = self.recall.as_ref().map(|recall| recall.designated_vlan);
+        former.filter(|vlan| self.config.enabled.contains(*vlan)).unwrap_or(port.designated_vlan)
     }
 
     /// A former life has ceased to be the forwarder of VLANs so often.

@@ -213,6 +213,18 @@ fn what_was_tested_is_told() {
     assert_eq!(record(&sent(&mut victim, 31 * NS_PER_S)), Some((false, 1470)));
 }
 
+#[test]
+fn what_comes_in_a_vlan_that_is_not_enabled_is_not_heard() {
+    let mut victim = begun(VlanSet::of_ranges(&[(1, 600)]));
+    let higher = Says { priority: 60, ..from(9).hearing_us() };
+    for vlan in [601, 4095, 0] {
+        hear(&mut victim, &Says { vlan, named_vlan: vlan, ..higher.clone() });
+    }
+    assert_eq!((victim.dropped(DropReason::VlanNotEnabled), victim.bridge.adjacencies().count()), (3, 0));
+    hear(&mut victim, &Says { vlan: 600, named_vlan: 600, ..higher.clone() });
+    assert_eq!(link(&victim).drb, higher.system(), "in one that is enabled");
+}
+
 /// Hellos of the other kind, on both kinds of port (RFC 7177 section 8.3), and those that keep no rule.
 #[test]
 fn hellos_of_the_other_kind_are_dropped() {

@@ -4,8 +4,13 @@ use super::*;
 
 /// The same after a restart: neighbours 8 and 9 were there, and it carries VLANs 1 to 9.
 fn begun_again() -> Victim {
+    begun_again_in(1)
+}
+
+/// With what the Designated VLAN was.
+fn begun_again_in(designated_vlan: u16) -> Victim {
     let neighbors = [8, 9].map(|number| from(number).mac).into();
-    let former = Former { port: PORT, neighbors, carried: VlanSet::of_ranges(&[(1, 9)]) };
+    let former = Former { port: PORT, neighbors, carried: VlanSet::of_ranges(&[(1, 9)]), designated_vlan };
     let config = config(VlanSet::of_ranges(&[(1, 600)]), false);
     up(RBridge::restarted(config, Pcg64::seed_from_u64(3), [former]))
 }
@@ -102,6 +107,20 @@ fn a_restart_of_ours_contradicts_nobody() {
     };
     assert!(victim.bridge.is_restarting() && link(&victim).carried.ranges() == [(1, 9)]);
     assert!(asks(&mut victim), "one of two has answered");
+}
+
+/// The others talk in the Designated VLAN of before, whatever we want it to be: what they say there counts.
+#[test]
+fn a_restart_goes_on_in_the_designated_vlan_of_before() {
+    let mut victim = begun_again_in(3);
+    let member = Says { lan_id: Some(our_link()), vlan: 3, named_vlan: 3, ..from(8).hearing_us() };
+    hear(&mut victim, &member);
+    assert_eq!((link(&victim).designated_vlan, state_of(&victim, &member)), (3, AdjacencyState::Report));
+    let lists = |(_, hello): &(u16, Vec<u8>)| hello.windows(6).any(|part| part == from(8).mac.0);
+    let said: Vec<u16> =
+        hellos(&mut victim, NS_PER_S / 10).iter().filter(|hello| lists(hello)).map(|(vlan, _)| *vlan).collect();
+    assert_eq!(said, [3], "there we say whom we hear");
+    assert_eq!(link(&begun_again_in(700)).designated_vlan, 1, "it is not enabled any more");
 }
 
 /// Whose Hello it is, the Hello, what is still carried.
