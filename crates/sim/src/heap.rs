@@ -15,6 +15,9 @@ const LOT_BITS: u32 = 8;
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     port_bits: u32,
+    /// Below the time of a key: lot and port.
+    time_shift: u32,
+    port_mask: u64,
     /// What makes the lots of a run its own.
     salt: u64,
 }
@@ -22,7 +25,9 @@ pub(crate) struct Keys {
 impl Keys {
     /// Keys of a network with so many ports. What these do not need of the 64 bits is for time.
     pub(crate) fn new(ports: usize, seed: u64) -> Self {
-        Self { port_bits: usize::BITS - ports.leading_zeros(), salt: scramble(seed) }
+        let port_bits = usize::BITS - ports.leading_zeros();
+        let (time_shift, port_mask) = (LOT_BITS + port_bits, (1 << port_bits) - 1);
+        Self { port_bits, time_shift, port_mask, salt: scramble(seed) }
     }
 
     /// The key of an event at this time, for keys that count time from `epoch_ps`. The lot depends on nothing else that has
@@ -37,22 +42,22 @@ impl Keys {
 
     /// The least key of this time; [`NO_EVENT`] if that is beyond what keys hold.
     pub(crate) fn first_at(&self, time_ps: u64) -> u64 {
-        if time_ps > self.latest_ps() { NO_EVENT } else { time_ps << (LOT_BITS + self.port_bits) }
+        if time_ps > self.latest_ps() { NO_EVENT } else { time_ps << self.time_shift }
     }
 
     /// The latest time that a key holds.
     pub(crate) fn latest_ps(&self) -> u64 {
-        u64::MAX >> (LOT_BITS + self.port_bits)
+        u64::MAX >> self.time_shift
     }
 
     #[inline(always)]
     pub(crate) fn time_ps(&self, key: u64) -> u64 {
-        key >> (LOT_BITS + self.port_bits)
+        key >> self.time_shift
     }
 
     #[inline(always)]
     pub(crate) fn port(&self, key: u64) -> u32 {
-        (key & !(u64::MAX << self.port_bits)) as u32
+        (key & self.port_mask) as u32
     }
 }
 

@@ -46,7 +46,7 @@ impl Capture {
 impl Part<'_> {
     /// Shows a packet of TCP that has crossed the link, with the time at which its last bit left.
     #[cold]
-    pub(super) fn capture(&mut self, arrival: &Arrival) {
+    pub(super) fn capture(&mut self, arrival: Arrival) {
         if self.capture.is_none_or(|capture| capture.port != arrival.port) {
             return;
         }
@@ -54,7 +54,7 @@ impl Part<'_> {
             return;
         }
         let time_ps = self.network.now_ps - self.network.ports.wire(arrival.port).propagation_ps;
-        if let Ok(frame) = self.frame(arrival) {
+        if let Ok(frame) = self.frame(&arrival) {
             self.shown.push(Shown::Packet(time_ps, frame));
         }
     }

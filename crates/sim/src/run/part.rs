@@ -217,7 +217,7 @@ impl<'a> Part<'a> {
     #[inline(always)]
     fn arrived(&mut self, arrival: Arrival) {
         if self.capture.is_some() {
-            self.capture(&arrival);
+            self.capture(arrival);
         }
         match arrival.next {
             Some(hop) => self.forward(hop, arrival.packet),
@@ -266,7 +266,7 @@ impl<'a> Part<'a> {
     pub(super) fn forward(&mut self, hop: Hop, packet: Packet) {
         let sent = self.network.send(hop, packet);
         if packet.flags().has(Flags::TRACED) {
-            self.trace_hop(hop, &packet, sent);
+            self.trace_hop(hop, packet, sent);
         }
         if sent != Sent::Queued {
             self.dropped(packet, sent, None);

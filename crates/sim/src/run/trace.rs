@@ -29,7 +29,7 @@ impl Part<'_> {
 
     /// A packet was put on a link, or not.
     #[cold]
-    pub(super) fn trace_hop(&mut self, hop: Hop, packet: &Packet, sent: Sent) {
+    pub(super) fn trace_hop(&mut self, hop: Hop, packet: Packet, sent: Sent) {
         let (link, node) = sender_of(&self.job.fabric, hop.port());
         let name = |node| self.job.fabric.node(node).name.as_str();
         let far = self.job.fabric.link(link).far_end(node).map_or("", |end| name(end.node));
@@ -38,7 +38,7 @@ impl Part<'_> {
             (false, true) => "SYN".to_owned(),
             (true, true) => "SYN-ACK".to_owned(),
             (false, false) => format!("segment {}", packet.sequence()),
-            (true, false) => format!("ACK {}", self.acknowledged_by(packet)),
+            (true, false) => format!("ACK {}", self.acknowledged_by(&packet)),
         };
         let fate = match sent {
             Sent::Queued => format!("queue {queue_bytes} B"),
