@@ -11,6 +11,22 @@ pub(crate) const NO_EVENT: u64 = u64::MAX;
 /// Bits of a key that hold the lot. Of 256 ties one is still a tie and goes to the lower port.
 const LOT_BITS: u32 = 8;
 
+/// Draws the lots of a port: the upper bits of the product of the salted time and a random factor of the port's own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lots(u64);
+
+impl Lots {
+    pub(crate) fn of(port: u32) -> Self {
+        let own = (u64::from(port) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self((own ^ own >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9) | 1)
+    }
+
+    #[inline(always)]
+    fn at(self, salted_ps: u64) -> u64 {
+        salted_ps.wrapping_mul(self.0) >> (u64::BITS - LOT_BITS)
+    }
+}
+
 /// Makes keys and reads them.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
@@ -30,13 +46,11 @@ impl Keys {
         Self { port_bits, time_shift, port_mask, salt: scramble(seed) }
     }
 
-    /// The key of an event at this time, for keys that count time from `epoch_ps`. The lot depends on nothing else that has
-    /// happened: it is the upper bits of the product of the time and a random factor of the port's own.
+    /// The key of an event of this port at this time, for keys that count time from `epoch_ps`. The lot depends on nothing else
+    /// that has happened.
     #[inline(always)]
-    pub(crate) fn draw(&self, at_ps: u64, epoch_ps: u64, port: u32) -> u64 {
-        let own = (u64::from(port) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let factor = (own ^ own >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9) | 1;
-        let lot = (at_ps ^ self.salt).wrapping_mul(factor) >> (u64::BITS - LOT_BITS);
+    pub(crate) fn draw(&self, at_ps: u64, epoch_ps: u64, port: u32, lots: Lots) -> u64 {
+        let lot = lots.at(at_ps ^ self.salt);
         ((at_ps - epoch_ps) << LOT_BITS | lot) << self.port_bits | u64::from(port)
     }
 
@@ -222,10 +236,10 @@ mod tests {
         let latest_ps = keys.latest_ps();
         assert_eq!(latest_ps, (1 << 40) - 1);
         for (time_ps, port) in [(0, 0), (1, 65_534), (latest_ps, 3)] {
-            let key = keys.draw(time_ps, 0, port);
+            let key = keys.draw(time_ps, 0, port, Lots::of(port));
             assert_eq!((keys.time_ps(key), keys.port(key)), (time_ps, port));
             assert!((keys.first_at(time_ps)..keys.first_at(time_ps + 1)).contains(&key));
-            let later = keys.draw(time_ps + 1_000, 1_000, port);
+            let later = keys.draw(time_ps + 1_000, 1_000, port, Lots::of(port));
             assert_eq!((keys.time_ps(later), keys.port(later)), (time_ps, port));
         }
     }
@@ -238,7 +252,7 @@ mod tests {
             for ports in [&[0, 299][..], &[0, 1], &[6, 7], &[2, 4, 6, 8, 10, 12, 14, 16]] {
                 let mut first = vec![0u32; ports.len()];
                 for time_ps in (0..8_000).map(|step| step * step_ps) {
-                    let key = |place: &usize| keys.draw(time_ps, 0, ports[*place]);
+                    let key = |place: &usize| keys.draw(time_ps, 0, ports[*place], Lots::of(ports[*place]));
                     first[(0..ports.len()).min_by_key(key).expect("there are ports")] += 1;
                 }
                 let fair = 8_000 / ports.len() as u32;

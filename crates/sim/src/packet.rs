@@ -4,7 +4,7 @@
 //! written to memory in small pieces and read back in large ones, which processors are slow at.
 
 /// What the engine knows about a packet. It has no payload; lengths are all that counts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
     /// When the far end of the link can act on it, in picoseconds.
     pub(crate) at_ps: u64,

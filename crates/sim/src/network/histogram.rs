@@ -103,7 +103,7 @@ mod tests {
     fn a_draining_queue_spends_equal_times_in_equal_bins() {
         // 10 Gb/s: a byte is 800 ps. 6144 bytes arrive at once and take 3 x 2048 x 800 ps.
         let wire = Wire::new(10_000_000_000, 0);
-        let mut port = Port::new(0);
+        let mut port = Port::new(0, 0);
         let mut histogram = QueueHistogram::default();
         let bin_ps = 2048 * 800;
         histogram.count_until(1_000, &port, &wire);

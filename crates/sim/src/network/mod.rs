@@ -4,6 +4,7 @@ pub(crate) mod histogram;
 pub(crate) mod pool;
 pub(crate) mod port;
 mod ports;
+mod ring;
 
 use crate::events::{AHEAD, Events};
 use crate::heap::{Keys, NO_EVENT};
@@ -13,7 +14,7 @@ use crate::routes::{Hop, Routes};
 
 use histogram::QueueHistogram;
 use pool::{Arriving, Pool};
-use port::{NO_POOL, PortRules, PortSetup, Special};
+use port::{NO_POOL, Port, PortRules, PortSetup, Special};
 use ports::Ports;
 
 /// Most ports of a network: what a hop can name.
@@ -107,11 +108,11 @@ impl Network {
         let number = self.keys.port(key);
         self.now_ps = self.epoch_ps + self.keys.time_ps(key);
         let port = &mut self.ports[number];
-        let packet = port.packets.pop_front().expect("a port in the heap has a packet");
+        let packet = port.packets.take().expect("a port in the heap has a packet");
         let (here, next) = self.routes.step(packet.route());
-        port.carried.add(u64::from(packet.ip_bytes()) + here.extra_bytes());
+        port.carried_bytes += u64::from(packet.ip_bytes()) + here.extra_bytes();
         match port.packets.front() {
-            Some(behind) => self.events.replace_top(self.keys.draw(behind.at_ps, self.epoch_ps, number)),
+            Some(behind) => self.events.replace_top(self.keys.draw(behind.at_ps, self.epoch_ps, number, port.lots)),
             None => self.events.pop(),
         }
         if self.is_far {
@@ -159,8 +160,8 @@ impl Network {
             return self.send_by_the_rules(hop, packet, wire_bytes);
         }
         let at_ps = port.transmit(self.now_ps, transmission_ps, hop.is_cut_through(), &kind.wire);
-        if port.put(packet.one_hop_on(at_ps)) {
-            self.events.push(self.keys.draw(at_ps, self.epoch_ps, hop.port()));
+        if port.packets.put(packet.one_hop_on(at_ps)) {
+            self.events.push(self.keys.draw(at_ps, self.epoch_ps, hop.port(), port.lots));
         }
         Sent::Queued
     }
@@ -193,8 +194,9 @@ impl Network {
     /// A packet is on its way behind all others of a port; it may have been sent in another part of the network.
     #[inline(always)]
     pub(crate) fn receive(&mut self, port: u32, packet: Packet) {
-        if self.ports[port].put(packet) {
-            self.events.push(self.keys.draw(packet.at_ps, self.epoch_ps, port));
+        let Port { packets, lots, .. } = &mut self.ports[port];
+        if packets.put(packet) {
+            self.events.push(self.keys.draw(packet.at_ps, self.epoch_ps, port, *lots));
         }
     }
 

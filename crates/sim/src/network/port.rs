@@ -3,9 +3,8 @@
 //! The queue is drained at a fixed rate, so a packet's departure is known when it is put in: the later of now and the end
 //! of all before it, plus its own transmission time. There is no event for the queue; its length is `busy - now`.
 
-use std::collections::VecDeque;
-
-use crate::packet::Packet;
+use super::ring::Ring;
+use crate::heap::Lots;
 use crate::time::PS_PER_S;
 
 /// Port without a shared pool.
@@ -94,10 +93,12 @@ impl Wire {
 pub(crate) struct Port {
     /// When the last queued packet has left, in picoseconds.
     pub(crate) busy_ps: u64,
-    /// What reached the far end of the wire.
-    pub(crate) carried: Count,
-    /// Packets in the queue and on the wire, in order.
-    pub(crate) packets: VecDeque<Packet>,
+    /// Bytes that reached the far end of the wire.
+    pub(crate) carried_bytes: u64,
+    /// Packets in the queue and on the wire, in order. Those taken have reached the far end.
+    pub(crate) packets: Ring,
+    /// What its lots are drawn with.
+    pub(super) lots: Lots,
     /// Place of what it has in common with others.
     pub(super) kind: u32,
 }
@@ -192,21 +193,19 @@ pub(crate) struct PortSetup {
 
 impl Port {
     /// An empty queue.
-    pub(super) fn new(kind: u32) -> Self {
-        Self { busy_ps: 0, carried: Count::default(), packets: VecDeque::new(), kind }
+    pub(super) fn new(number: u32, kind: u32) -> Self {
+        Self { busy_ps: 0, carried_bytes: 0, packets: Ring::default(), lots: Lots::of(number), kind }
+    }
+
+    /// What reached the far end of the wire.
+    pub(crate) fn carried(&self) -> Count {
+        Count { packets: self.packets.taken(), bytes: self.carried_bytes }
     }
 
     /// How long the queue takes to drain, in picoseconds.
     #[inline(always)]
     pub(crate) fn backlog_ps(&self, now_ps: u64) -> u64 {
         self.busy_ps.saturating_sub(now_ps)
-    }
-
-    /// Puts a packet, with the time of its arrival, behind those on their way. Whether it is the only one.
-    #[inline(always)]
-    pub(super) fn put(&mut self, packet: Packet) -> bool {
-        self.packets.push_back(packet);
-        self.packets.len() == 1
     }
 
     /// Takes the time of a packet on the wire. Returns when the far end can act on it.
@@ -226,7 +225,7 @@ impl Port {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Flags;
+    use crate::packet::{Flags, Packet};
 
     fn wire(rate_bps: u64) -> Wire {
         Wire::new(rate_bps, 1_000_000)
@@ -253,10 +252,10 @@ mod tests {
 
     #[test]
     fn departures_follow_one_another() {
-        let (mut port, wire) = (Port::new(0), wire(10_000_000_000));
+        let (mut port, wire) = (Port::new(0, 0), wire(10_000_000_000));
         let mut append = |now_ps, cut_through| {
             let at_ps = port.transmit(now_ps, 1_200_000, cut_through, &wire);
-            (port.put(Packet::new(0, 0, 0, 1500, Flags::default()).one_hop_on(at_ps)), at_ps, port.busy_ps)
+            (port.packets.put(Packet::new(0, 0, 0, 1500, Flags::default()).one_hop_on(at_ps)), at_ps, port.busy_ps)
         };
         assert_eq!(append(0, false), (true, 2_200_000, 1_200_000));
         assert_eq!(append(0, false), (false, 3_400_000, 2_400_000), "it is not the only one");

@@ -1,6 +1,6 @@
 //! All ports of a network and what they have in common.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
 
 use super::port::{Kind, Port, PortRules, Wire};
@@ -39,7 +39,7 @@ impl Ports {
     /// Adds a port at rest.
     pub(super) fn add(&mut self, wire: Wire, rules: &PortRules) {
         let kind = self.place_of(Kind::new(wire, rules));
-        self.each.push(Port::new(kind));
+        self.each.push(Port::new(self.each.len() as u32, kind));
     }
 
     /// A port follows rules that have changed.
@@ -82,10 +82,10 @@ impl Ports {
     }
 
     /// Everything that is queued or on the wire; none of it is left here.
-    pub(super) fn clear(&mut self, number: u32, now_ps: u64) -> VecDeque<Packet> {
+    pub(super) fn clear(&mut self, number: u32, now_ps: u64) -> Vec<Packet> {
         let port = &mut self.each[number as usize];
         port.busy_ps = port.busy_ps.min(now_ps);
-        std::mem::take(&mut port.packets)
+        port.packets.clear()
     }
 
     /// Packets of a port that are queued or on the wire.

@@ -52,7 +52,7 @@ type End = (u32, bool, u32);
 impl Simulation<'_> {
     /// Packets that have reached the end of a link, so far.
     pub(super) fn packet_hops(&self) -> u64 {
-        self.parts.iter().flat_map(|part| part.network.ports.iter()).map(|port| port.carried.packets).sum()
+        self.parts.iter().flat_map(|part| part.network.ports.iter()).map(|port| port.carried().packets).sum()
     }
 
     /// Packets and bytes balance, for the network and for every flow; queues hold no more than is in them.

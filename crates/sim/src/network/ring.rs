@@ -1,0 +1,126 @@
+//! The packets of a port in order, in a ring that counts what it gave out.
+
+use crate::packet::Packet;
+
+/// Places of a ring that has had a packet, at least.
+const PLACES_MIN: usize = 4;
+
+/// A queue of packets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ring {
+    /// None, or a power of two. Packet n of all is kept in place n modulo their number.
+    places: Box<[Packet]>,
+    /// Packets that were taken, and so the number of the first that is there.
+    taken: u64,
+    len: u32,
+}
+
+impl Ring {
+    /// How many packets were taken so far.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// The packet that is taken next.
+    #[inline(always)]
+    pub(crate) fn front(&self) -> Option<&Packet> {
+        self.get(0)
+    }
+
+    /// The packet so many places behind the first.
+    #[inline(always)]
+    pub(crate) fn get(&self, behind: u32) -> Option<&Packet> {
+        (behind < self.len).then(|| &self.places[self.place(behind)])
+    }
+
+    /// The packet that was put last.
+    #[inline(always)]
+    pub(crate) fn back(&self) -> Option<&Packet> {
+        self.get(self.len.wrapping_sub(1))
+    }
+
+    /// All packets, the first one first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Packet> {
+        (0..self.len).filter_map(|behind| self.get(behind))
+    }
+
+    /// Puts a packet behind the others; whether it is the only one.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, packet: Packet) -> bool {
+        if self.len as usize == self.places.len() {
+            self.grow();
+        }
+        let place = self.place(self.len);
+        self.places[place] = packet;
+        self.len += 1;
+        self.len == 1
+    }
+
+    /// Takes the first packet.
+    #[inline(always)]
+    pub(crate) fn take(&mut self) -> Option<Packet> {
+        let packet = *self.front()?;
+        self.taken += 1;
+        self.len -= 1;
+        Some(packet)
+    }
+
+    /// Removes all packets, which do not count as taken.
+    pub(crate) fn clear(&mut self) -> Vec<Packet> {
+        let packets = self.iter().copied().collect();
+        (self.places, self.len) = (Box::default(), 0);
+        packets
+    }
+
+    #[inline(always)]
+    fn place(&self, behind: u32) -> usize {
+        (self.taken as usize).wrapping_add(behind as usize) & self.places.len().wrapping_sub(1)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        let count = (2 * self.places.len()).max(PLACES_MIN);
+        let mut larger = vec![Packet::default(); count].into_boxed_slice();
+        for (number, packet) in (self.taken as usize..).zip(self.iter()) {
+            larger[number & (count - 1)] = *packet;
+        }
+        self.places = larger;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// A ring gives out what a queue of the library does, and counts it.
+        #[test]
+        fn packets_come_out_in_order(steps in proptest::collection::vec((0u8..100, 1u64..1_000), 0..600)) {
+            let (mut ring, mut queue, mut taken) = (Ring::default(), VecDeque::new(), 0);
+            for (step, at_ps) in steps {
+                match step {
+                    0 => {
+                        let lost: Vec<u64> = ring.clear().iter().map(|packet| packet.at_ps).collect();
+                        prop_assert_eq!(lost, queue.drain(..).collect::<Vec<u64>>());
+                    }
+                    1..60 => {
+                        queue.push_back(at_ps);
+                        prop_assert_eq!(ring.put(Packet::default().one_hop_on(at_ps)), queue.len() == 1);
+                    }
+                    _ => {
+                        taken += u64::from(!queue.is_empty());
+                        prop_assert_eq!(ring.take().map(|packet| packet.at_ps), queue.pop_front());
+                    }
+                }
+                let seen = [ring.front(), ring.get(1), ring.back()].map(|packet| packet.map(|packet| packet.at_ps));
+                prop_assert_eq!(seen, [queue.front(), queue.get(1), queue.back()].map(|at_ps| at_ps.copied()));
+                prop_assert_eq!((ring.taken(), ring.iter().count()), (taken, queue.len()));
+            }
+        }
+    }
+}
