@@ -2,7 +2,7 @@
 //!
 //! A key holds a time, a lot and a port, in this order: of events at one time the lot decides, a hash of time and port with the
 //! run's seed. Were it the port, the hosts with low numbers would always be served first. The root stands apart, so
-//! that the four children of a node are one aligned group of 32 bytes and the least of them is found without branches.
+//! that the four children of a node are one group, of which the least is found without branches.
 
 use crate::hash::scramble;
 
@@ -77,10 +77,8 @@ impl Keys {
 
 const GROUP: usize = 4;
 
-/// The children of a node, never on two cache lines.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(32))]
-struct Group([u64; GROUP]);
+/// The children of a node.
+type Group = [u64; GROUP];
 
 /// Keys in heap order. Node n has group n as its children; group g holds the nodes 4 g + 1 to 4 g + 4.
 #[derive(Clone, Debug)]
@@ -109,9 +107,7 @@ impl EventHeap {
 
     /// All keys, in any order.
     pub(crate) fn into_keys(self) -> impl Iterator<Item = u64> {
-        std::iter::once(self.root)
-            .chain(self.groups.into_iter().flat_map(|group| group.0))
-            .filter(|key| *key != NO_EVENT)
+        std::iter::once(self.root).chain(self.groups.into_iter().flatten()).filter(|key| *key != NO_EVENT)
     }
 
     /// Adds a key.
@@ -125,52 +121,49 @@ impl EventHeap {
         }
         let (mut group, mut lane) = place(node);
         if group == self.groups.len() {
-            self.groups.push(Group([NO_EVENT; GROUP]));
+            self.groups.push([NO_EVENT; GROUP]);
         }
         while group > 0 {
             let (parent_group, parent_lane) = place(group);
-            let parent = self.groups[parent_group].0[parent_lane];
+            let parent = self.groups[parent_group][parent_lane];
             if parent <= key {
                 break;
             }
-            self.groups[group].0[lane] = parent;
+            self.groups[group][lane] = parent;
             node = group;
             (group, lane) = place(node);
         }
         if group == 0 && key < self.root {
-            self.groups[0].0[lane] = self.root;
+            self.groups[0][lane] = self.root;
             self.root = key;
         } else {
-            self.groups[group].0[lane] = key;
+            self.groups[group][lane] = key;
         }
     }
 
     /// Puts a key in the place of the least one.
     #[inline(always)]
     pub(crate) fn replace_top(&mut self, key: u64) {
-        let Some(&children) = self.groups.first() else {
+        let Some(children) = self.groups.first() else {
             self.root = key;
             return;
         };
-        let (mut lane, mut least) = least_of(&children);
+        let (mut place, least) = least_of(children);
         if least >= key {
             self.root = key;
             return;
         }
         self.root = least;
-        let mut group = 0;
-        loop {
-            let node = GROUP * group + 1 + lane;
-            let Some(children) = self.groups.get(node) else { break };
-            let (next_lane, next_least) = least_of(children);
-            if next_least >= key {
+        // The children of the node in a place are the group one after it.
+        while let Some(children) = self.groups.get(place + 1) {
+            let (lane, least) = least_of(children);
+            if least >= key {
                 break;
             }
-            least = next_least;
-            self.groups[group].0[lane] = least;
-            (group, lane) = (node, next_lane);
+            self.groups.as_flattened_mut()[place] = least;
+            place = GROUP * (place + 1) + lane;
         }
-        self.groups[group].0[lane] = key;
+        self.groups.as_flattened_mut()[place] = key;
     }
 
     /// Removes the least key.
@@ -182,7 +175,7 @@ impl EventHeap {
             return;
         }
         let (group, lane) = place(self.len);
-        let last = std::mem::replace(&mut self.groups[group].0[lane], NO_EVENT);
+        let last = std::mem::replace(&mut self.groups[group][lane], NO_EVENT);
         if lane == 0 {
             self.groups.pop();
         }
@@ -199,7 +192,7 @@ fn place(node: usize) -> (usize, usize) {
 /// Lane and value of the least of four keys.
 #[inline(always)]
 fn least_of(group: &Group) -> (usize, u64) {
-    let [a, b, c, d] = group.0;
+    let [a, b, c, d] = *group;
     let (low_lane, low) = if b < a { (1, b) } else { (0, a) };
     let (high_lane, high) = if d < c { (3, d) } else { (2, c) };
     if high < low { (high_lane, high) } else { (low_lane, low) }
