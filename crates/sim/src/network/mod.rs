@@ -155,11 +155,11 @@ impl Network {
         let wire_bytes = u64::from(packet.ip_bytes()) + hop.extra_bytes();
         let (port, kind) = self.ports.with_kind(hop.port());
         let transmission_ps = kind.wire.transmission_ps(wire_bytes);
-        let backlog_ps = port.backlog_ps(self.now_ps);
-        if !kind.is_usual(backlog_ps + transmission_ps) {
-            return self.send_by_the_rules(hop, packet, wire_bytes);
+        let start_ps = port.free_ps(self.now_ps);
+        if !kind.is_usual(start_ps + transmission_ps - self.now_ps) {
+            return self.send_by_the_rules(hop, packet, wire_bytes, transmission_ps);
         }
-        let at_ps = port.transmit(self.now_ps, transmission_ps, hop.is_cut_through(), &kind.wire);
+        let at_ps = port.transmit(start_ps, transmission_ps, hop.is_cut_through(), &kind.wire);
         if port.packets.put(packet.one_hop_on(at_ps)) {
             self.events.push(self.keys.draw(at_ps, self.epoch_ps, hop.port(), port.lots));
         }
@@ -167,9 +167,8 @@ impl Network {
     }
 
     #[inline(always)]
-    fn send_by_the_rules(&mut self, hop: Hop, mut packet: Packet, wire_bytes: u64) -> Sent {
+    fn send_by_the_rules(&mut self, hop: Hop, mut packet: Packet, wire_bytes: u64, transmission_ps: u64) -> Sent {
         let (port, kind) = self.ports.with_kind(hop.port());
-        let transmission_ps = kind.wire.transmission_ps(wire_bytes);
         let backlog_ps = port.backlog_ps(self.now_ps);
         let mut goes_abroad = true;
         if !kind.is_calm(backlog_ps + transmission_ps) {
@@ -181,7 +180,8 @@ impl Network {
             goes_abroad = self.rules[hop.port() as usize].special.has(Special::ABROAD);
         }
         let (port, kind) = self.ports.with_kind(hop.port());
-        let at_ps = port.transmit(self.now_ps, transmission_ps, hop.is_cut_through(), &kind.wire);
+        let start_ps = port.free_ps(self.now_ps);
+        let at_ps = port.transmit(start_ps, transmission_ps, hop.is_cut_through(), &kind.wire);
         let packet = packet.one_hop_on(at_ps);
         if goes_abroad {
             self.abroad.push((hop.port(), packet));

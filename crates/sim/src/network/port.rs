@@ -208,10 +208,15 @@ impl Port {
         self.busy_ps.saturating_sub(now_ps)
     }
 
-    /// Takes the time of a packet on the wire. Returns when the far end can act on it.
+    /// When a packet that is sent now comes onto the wire.
     #[inline(always)]
-    pub(super) fn transmit(&mut self, now_ps: u64, transmission_ps: u64, cut_through: bool, wire: &Wire) -> u64 {
-        let start_ps = self.busy_ps.max(now_ps);
+    pub(super) fn free_ps(&self, now_ps: u64) -> u64 {
+        self.busy_ps.max(now_ps)
+    }
+
+    /// Takes the time of a packet on the wire, from when that is free. Returns when the far end can act on it.
+    #[inline(always)]
+    pub(super) fn transmit(&mut self, start_ps: u64, transmission_ps: u64, cut_through: bool, wire: &Wire) -> u64 {
         self.busy_ps = start_ps + transmission_ps;
         let seen_ps = if cut_through {
             start_ps + transmission_ps.min(wire.transmission_ps(CUT_THROUGH_BYTES))
@@ -254,7 +259,7 @@ mod tests {
     fn departures_follow_one_another() {
         let (mut port, wire) = (Port::new(0, 0), wire(10_000_000_000));
         let mut append = |now_ps, cut_through| {
-            let at_ps = port.transmit(now_ps, 1_200_000, cut_through, &wire);
+            let at_ps = port.transmit(port.free_ps(now_ps), 1_200_000, cut_through, &wire);
             (port.packets.put(Packet::new(0, 0, 0, 1500, Flags::default()).one_hop_on(at_ps)), at_ps, port.busy_ps)
         };
         assert_eq!(append(0, false), (true, 2_200_000, 1_200_000));

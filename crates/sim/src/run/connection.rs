@@ -64,7 +64,7 @@ impl Part<'_> {
     }
 
     /// A packet reached the receiver of its flow.
-    #[inline]
+    #[inline(never)]
     pub(super) fn received(&mut self, packet: Packet) {
         let place = packet.flow();
         self.totals.delivered.add(packet.ip_bytes());
@@ -95,15 +95,12 @@ impl Part<'_> {
         let decision = end.receiver.on_data(self.network.now_ps, packet.sequence(), marked, &self.job.settings.tcp);
         let is_complete = self.delivered(place, before);
         match decision {
-            AckDecision::Now => self.send_ack(place),
-            AckDecision::NowAfter { cumulative, ece } => {
-                self.send(place, Ack { cumulative, ece, sack: None });
-                self.send_ack(place);
-            }
             // The last segment carries the FIN, which is acknowledged at once.
-            AckDecision::Delay(_) if is_complete => self.send_ack(place),
-            AckDecision::Delay(due_ps) => self.arm_receiver(place, due_ps),
+            AckDecision::Delay(due_ps) if !is_complete => return self.arm_receiver(place, due_ps),
+            AckDecision::NowAfter { cumulative, ece } => self.send(place, Ack { cumulative, ece, sack: None }),
+            AckDecision::Now | AckDecision::Delay(_) => {}
         }
+        self.send_ack(place);
     }
 
     /// Counts what has reached the application since it had `before` segments; whether that completes the flow.
@@ -122,20 +119,21 @@ impl Part<'_> {
         true
     }
 
+    #[inline(always)]
     fn send_ack(&mut self, place: u32) {
         let ack = self.receivers[place as usize].receiver.ack();
         self.send(place, ack);
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, place: u32, ack: Ack) {
         let flags = Flags::ACK.with_if(ack.ece, Flags::ECE);
         let bytes = self.job.settings.sizes.header_bytes as u16;
-        if ack.sack.is_none() {
-            return self.send_back(place, ack.cumulative, bytes, flags);
-        }
-        let kept = self.long_acks.put(ack);
-        self.send_back(place, kept, bytes, flags.with(Flags::SACK));
+        let (sequence, flags) = match ack.sack {
+            None => (ack.cumulative, flags),
+            Some(_) => (self.long_acks.put(ack), flags.with(Flags::SACK)),
+        };
+        self.send_back(place, sequence, bytes, flags);
     }
 
     fn arm_receiver(&mut self, place: u32, due_ps: u64) {
@@ -163,7 +161,7 @@ impl Part<'_> {
     }
 
     /// A packet reached the sender of its flow.
-    #[inline]
+    #[inline(never)]
     pub(super) fn acknowledged(&mut self, packet: Packet) {
         let place = packet.flow();
         self.totals.delivered.add(packet.ip_bytes());
@@ -226,7 +224,7 @@ impl Part<'_> {
     }
 
     /// Sends the next segment if TCP has one; whether it had.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_next(&mut self, place: u32) -> bool {
         let end = &mut self.senders[place as usize];
         let Some(Transmit { seq, retransmission }) = end.sender.poll(self.network.now_ps, &self.job.settings.tcp)
@@ -261,7 +259,7 @@ impl Part<'_> {
     }
 
     /// A host sends a packet of a flow's data.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_data(&mut self, place: u32, sequence: u32, ip_bytes: u16, flags: Flags) {
         self.totals.sent.add(ip_bytes);
         let end = &mut self.senders[place as usize];
@@ -272,7 +270,7 @@ impl Part<'_> {
     }
 
     /// A host sends a packet back to where a flow's data comes from.
-    #[inline]
+    #[inline(always)]
     fn send_back(&mut self, place: u32, sequence: u32, ip_bytes: u16, flags: Flags) {
         self.totals.sent.add(ip_bytes);
         let end = &mut self.receivers[place as usize];

@@ -191,19 +191,28 @@ impl<'a> Part<'a> {
         self.unfinished > 0 || self.mix.is_some() || !self.job.datagrams.is_empty()
     }
 
+    /// The loop of all hops. It has its registers for itself: whatever else is done, at the ends of flows too, is in other functions.
+    #[inline(never)]
     fn arrivals(&mut self, pause: &mut Pause<'_, 'a>) -> Result<(), SimError> {
         while let Some(arrival) = self.network.next_arrival(self.until_key) {
             self.arrived(arrival);
             self.hops_to_pause -= 1;
             if self.hops_to_pause == 0 {
-                self.hops += u64::from(self.pause_after);
-                pause(self)?;
-                self.look_ahead();
-                let hops = u32::try_from(self.network.until_ahead()).unwrap_or(u32::MAX);
-                self.pause_after = hops.min(HOPS_PER_PAUSE);
-                self.hops_to_pause = self.pause_after;
+                self.pause(pause)?;
             }
         }
+        Ok(())
+    }
+
+    /// Lets be done what is done now and then, and looks ahead.
+    #[inline(never)]
+    fn pause(&mut self, pause: &mut Pause<'_, 'a>) -> Result<(), SimError> {
+        self.hops += u64::from(self.pause_after);
+        pause(self)?;
+        self.look_ahead();
+        let hops = u32::try_from(self.network.until_ahead()).unwrap_or(u32::MAX);
+        self.pause_after = hops.min(HOPS_PER_PAUSE);
+        self.hops_to_pause = self.pause_after;
         Ok(())
     }
 
@@ -265,6 +274,14 @@ impl<'a> Part<'a> {
     #[inline(always)]
     pub(super) fn forward(&mut self, hop: Hop, packet: Packet) {
         let sent = self.network.send(hop, packet);
+        if sent != Sent::Queued || packet.flags().has(Flags::TRACED) {
+            self.notice(hop, packet, sent);
+        }
+    }
+
+    /// A packet that was sent is gone, or somebody wants to read about it.
+    #[cold]
+    fn notice(&mut self, hop: Hop, packet: Packet, sent: Sent) {
         if packet.flags().has(Flags::TRACED) {
             self.trace_hop(hop, packet, sent);
         }

@@ -123,7 +123,7 @@ impl Sender {
     }
 
     /// The segment to send now, if the window, recovery and the application have one.
-    #[inline]
+    #[inline(always)]
     pub fn poll(&mut self, now_ps: u64, config: &Config) -> Option<Transmit> {
         if self.episode.is_some() {
             return self.poll_in_trouble(now_ps, config);
@@ -275,7 +275,7 @@ impl Sender {
     }
 
     /// Grows the window if it was the limit, or shrinks it if the network marked packets.
-    #[inline]
+    #[inline(always)]
     pub(super) fn size_window(&mut self, delivery: &Delivery) {
         self.control.observe(&mut self.window, delivery);
         if delivery.ece {
