@@ -1,20 +1,27 @@
-//! A packet on its way: 24 bytes, kept by value in the queue of the link it is on.
+//! A packet on its way: 24 bytes with the time of its arrival, kept by value in the queue of the link it is on.
 //!
-//! The fields share three words, so that a packet moves in registers: put together from smaller fields, it would be
-//! written to memory in small pieces and read back in large ones, which processors are slow at.
+//! The fields share two words, so that a packet moves in registers, also from function to function: put together from smaller
+//! fields, it would be written to memory in small pieces and read back in large ones, which processors are slow at.
 
 /// What the engine knows about a packet. It has no payload; lengths are all that counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
-    /// When the far end of the link can act on it, in picoseconds.
-    pub(crate) at_ps: u64,
     /// Flow (32 bits), sequence (32).
     whose: u64,
     /// Route (32 bits), length (16), flags (8).
     what: u64,
 }
 
-const _: () = assert!(size_of::<Packet>() == 24);
+/// A packet in the queue of a link or on the wire. The time stands first, near to the packet before, with which it is read.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct OnLink {
+    /// When the far end of the link can act on it, in picoseconds.
+    pub(crate) at_ps: u64,
+    pub(crate) packet: Packet,
+}
+
+const _: () = assert!(size_of::<OnLink>() == 24);
 
 const LENGTH_SHIFT: u32 = 32;
 const FLAGS_SHIFT: u32 = 48;
@@ -30,7 +37,7 @@ impl Packet {
     #[inline(always)]
     pub(crate) fn new(flow: u32, sequence: u32, route: u32, ip_bytes: u16, flags: Flags) -> Self {
         let what = u64::from(route) | u64::from(ip_bytes) << LENGTH_SHIFT | u64::from(flags.0) << FLAGS_SHIFT;
-        Self { at_ps: 0, whose: u64::from(flow) | u64::from(sequence) << 32, what }
+        Self { whose: u64::from(flow) | u64::from(sequence) << 32, what }
     }
 
     /// Place of its flow's state.
@@ -63,17 +70,17 @@ impl Packet {
         Flags((self.what >> FLAGS_SHIFT) as u8)
     }
 
-    /// The packet once it is on its next hop and arrives at this time.
+    /// The packet once it is on its next hop.
     #[inline(always)]
-    pub(crate) fn one_hop_on(self, at_ps: u64) -> Self {
+    pub(crate) fn one_hop_on(self) -> Self {
         // Routes are places in a vector that ends before the last number, so nothing carries over.
-        Self { at_ps, what: self.what + 1, ..self }
+        Self { what: self.what + 1, ..self }
     }
 
     /// The packet with another sequence and the place that its route has elsewhere.
     pub(crate) fn handed_over(self, sequence: u32, route: u32) -> Self {
         let whose = u64::from(self.flow()) | u64::from(sequence) << 32;
-        Self { whose, what: self.what & !u64::from(u32::MAX) | u64::from(route), ..self }
+        Self { whose, what: self.what & !u64::from(u32::MAX) | u64::from(route) }
     }
 
     /// With an ECN mark if its transport understands marks.
@@ -130,8 +137,8 @@ mod tests {
     #[test]
     fn fields_do_not_touch_one_another() {
         let packet = Packet::new(u32::MAX, 7, u32::MAX - 1, 65_535, Flags::ECT);
-        let moved = packet.one_hop_on(9).marked();
-        assert_eq!((moved.at_ps, moved.flow(), moved.sequence()), (9, u32::MAX, 7));
+        let moved = packet.one_hop_on().marked();
+        assert_eq!((moved.flow(), moved.sequence()), (u32::MAX, 7));
         assert_eq!((moved.route(), moved.ip_bytes(), moved.flags()), (u32::MAX, 65_535, Flags::ECT.with(Flags::CE)));
         assert_eq!(Packet::new(0, 0, 0, 0, Flags::ACK).marked().flags(), Flags::ACK);
     }

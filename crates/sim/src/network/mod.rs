@@ -8,7 +8,7 @@ mod ring;
 
 use crate::events::{AHEAD, Events};
 use crate::heap::{Keys, NO_EVENT};
-use crate::packet::Packet;
+use crate::packet::{OnLink, Packet};
 use crate::prefetch::prefetch;
 use crate::routes::{Hop, Routes};
 
@@ -65,7 +65,7 @@ pub(crate) struct Network {
     /// One for each port, where asked for, which is at few of them.
     pub(crate) histograms: Vec<Option<Box<QueueHistogram>>>,
     /// Packets on their way to other parts of the network, each with the port that has sent it, in order.
-    pub(crate) abroad: Vec<(u32, Packet)>,
+    pub(crate) abroad: Vec<(u32, OnLink)>,
     events: Events,
     /// Its ports and packets are more than the processor holds near it.
     is_far: bool,
@@ -160,7 +160,7 @@ impl Network {
             return self.send_by_the_rules(hop, packet, wire_bytes, transmission_ps);
         }
         let at_ps = port.transmit(start_ps, transmission_ps, hop.is_cut_through(), &kind.wire);
-        if port.packets.put(packet.one_hop_on(at_ps)) {
+        if port.packets.put(OnLink { at_ps, packet: packet.one_hop_on() }) {
             self.events.push(self.keys.draw(at_ps, self.epoch_ps, hop.port(), port.lots));
         }
         Sent::Queued
@@ -182,21 +182,21 @@ impl Network {
         let (port, kind) = self.ports.with_kind(hop.port());
         let start_ps = port.free_ps(self.now_ps);
         let at_ps = port.transmit(start_ps, transmission_ps, hop.is_cut_through(), &kind.wire);
-        let packet = packet.one_hop_on(at_ps);
+        let on_link = OnLink { at_ps, packet: packet.one_hop_on() };
         if goes_abroad {
-            self.abroad.push((hop.port(), packet));
+            self.abroad.push((hop.port(), on_link));
         } else {
-            self.receive(hop.port(), packet);
+            self.receive(hop.port(), on_link);
         }
         Sent::Queued
     }
 
     /// A packet is on its way behind all others of a port; it may have been sent in another part of the network.
     #[inline(always)]
-    pub(crate) fn receive(&mut self, port: u32, packet: Packet) {
+    pub(crate) fn receive(&mut self, port: u32, on_link: OnLink) {
         let Port { packets, lots, .. } = &mut self.ports[port];
-        if packets.put(packet) {
-            self.events.push(self.keys.draw(packet.at_ps, self.epoch_ps, port, *lots));
+        if packets.put(on_link) {
+            self.events.push(self.keys.draw(on_link.at_ps, self.epoch_ps, port, *lots));
         }
     }
 

@@ -230,7 +230,7 @@ impl Port {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Flags, Packet};
+    use crate::packet::{OnLink, Packet};
 
     fn wire(rate_bps: u64) -> Wire {
         Wire::new(rate_bps, 1_000_000)
@@ -260,14 +260,14 @@ mod tests {
         let (mut port, wire) = (Port::new(0, 0), wire(10_000_000_000));
         let mut append = |now_ps, cut_through| {
             let at_ps = port.transmit(port.free_ps(now_ps), 1_200_000, cut_through, &wire);
-            (port.packets.put(Packet::new(0, 0, 0, 1500, Flags::default()).one_hop_on(at_ps)), at_ps, port.busy_ps)
+            (port.packets.put(OnLink { at_ps, packet: Packet::default() }), at_ps, port.busy_ps)
         };
         assert_eq!(append(0, false), (true, 2_200_000, 1_200_000));
         assert_eq!(append(0, false), (false, 3_400_000, 2_400_000), "it is not the only one");
         assert_eq!(append(9_000_000, true), (false, 9_000_000 + 51_200 + 1_000_000, 10_200_000), "64 B at 800 ps");
         assert_eq!([9_000_000, 10_200_000, 99_000_000].map(|now_ps| port.backlog_ps(now_ps)), [1_200_000, 0, 0]);
         assert_eq!(
-            port.packets.iter().map(|packet| packet.at_ps).collect::<Vec<_>>(),
+            port.packets.iter().map(|on_link| on_link.at_ps).collect::<Vec<_>>(),
             [2_200_000, 3_400_000, 10_051_200]
         );
     }

@@ -90,6 +90,6 @@ impl Ports {
 
     /// Packets of a port that are queued or on the wire.
     pub(crate) fn in_flight(&self, number: u32) -> impl Iterator<Item = &Packet> {
-        self[number].packets.iter()
+        self[number].packets.iter().map(|on_link| &on_link.packet)
     }
 }

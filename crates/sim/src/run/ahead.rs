@@ -8,7 +8,7 @@ use super::flow::{NO_ROUTE, ReceiverEnd, SenderEnd};
 use super::host::Host;
 use crate::events::AHEAD;
 use crate::network::Network;
-use crate::packet::Flags;
+use crate::packet::{Flags, OnLink};
 use crate::prefetch::prefetch;
 
 /// Arrivals by the number of their steps; each is led from one of these lists to the next.
@@ -82,7 +82,11 @@ impl Ahead {
         self.arrive(places);
         let packets = self.packets.take();
         packets.iter().for_each(|port| {
-            all[port].packets.front().into_iter().for_each(|packet| places.network.routes.prefetch(packet.route()));
+            all[port]
+                .packets
+                .front()
+                .into_iter()
+                .for_each(|first| places.network.routes.prefetch(first.packet.route()));
         });
         let coming = self.coming.take();
         coming.iter().for_each(|port| {
@@ -101,7 +105,7 @@ impl Ahead {
     fn arrive(&mut self, places: &Places<'_>) {
         let network = places.network;
         for port in self.routes.take().iter() {
-            let Some(packet) = network.ports[port].packets.front() else { continue };
+            let Some(OnLink { packet, .. }) = network.ports[port].packets.front() else { continue };
             let next = network.routes.step(packet.route()).1;
             let (ends, is_ack) = (next.is_none(), packet.flags().has(Flags::ACK));
             self.passing.add(next.map_or(0, |hop| hop.port()), !ends);

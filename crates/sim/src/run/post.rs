@@ -7,7 +7,7 @@ use super::flow::{Direction, Identity, NEVER, NO_ROUTE, PacketCounts, Phase, Rec
 use super::part::Part;
 use crate::events::AHEAD;
 use crate::network::Network;
-use crate::packet::{Flags, Packet};
+use crate::packet::{Flags, OnLink};
 use crate::prefetch::prefetch;
 use crate::routes::Hop;
 use crate::tcp::{self, Receiver};
@@ -35,7 +35,7 @@ enum News {
 pub(super) struct Parcel {
     news: Vec<News>,
     /// Packets with the ports that sent them. Their routes are named by the sender's places.
-    packets: Vec<(u32, Packet)>,
+    packets: Vec<(u32, OnLink)>,
     /// Acknowledgements with blocks, in the order of the packets that carry them.
     acks: Vec<tcp::Ack>,
     /// Rests of routes that are named for the first time.
@@ -201,7 +201,8 @@ impl Part<'_> {
     /// Makes parcels of the packets that are on their way to other parts.
     pub(super) fn pack(&mut self) {
         let Network { abroad, routes, .. } = &mut self.network;
-        for (port, packet) in abroad.drain(..) {
+        for (port, on_link) in abroad.drain(..) {
+            let packet = on_link.packet;
             let part = self.cut.sends_to(port) as usize;
             let (parcel, told) = (&mut self.post.parcels[part], &mut self.post.told[part]);
             let place = packet.route() as usize;
@@ -214,7 +215,7 @@ impl Part<'_> {
             if packet.flags().has(Flags::SACK) {
                 parcel.acks.push(self.long_acks.take(packet.sequence()));
             }
-            parcel.packets.push((port, packet));
+            parcel.packets.push((port, on_link));
         }
     }
 
@@ -243,8 +244,8 @@ impl Part<'_> {
         }
         let mut acks = parcel.acks.drain(..);
         let known = &self.post.known[from as usize];
-        for (number, (port, packet)) in parcel.packets.iter().copied().enumerate() {
-            if let Some((port, packet)) = parcel.packets.get(number + 2 * AHEAD) {
+        for (number, (port, OnLink { at_ps, packet })) in parcel.packets.iter().copied().enumerate() {
+            if let Some((port, OnLink { packet, .. })) = parcel.packets.get(number + 2 * AHEAD) {
                 prefetch(&self.network.ports[*port]);
                 prefetch(&known[packet.route() as usize]);
             }
@@ -257,7 +258,7 @@ impl Part<'_> {
             } else {
                 packet.sequence()
             };
-            self.network.receive(port, packet.handed_over(sequence, route));
+            self.network.receive(port, OnLink { at_ps, packet: packet.handed_over(sequence, route) });
         }
         parcel.packets.clear();
     }
