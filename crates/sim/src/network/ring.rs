@@ -2,7 +2,7 @@
 
 use crate::packet::{OnLink, Packet};
 
-/// Places of a ring that has had a packet, at least.
+/// Places of a ring that has had a packet, at least; a power of two.
 const PLACES_MIN: usize = 4;
 
 /// A queue of packets.
@@ -77,15 +77,14 @@ impl Ring {
         (self.taken as usize).wrapping_add(behind as usize) & self.places.len().wrapping_sub(1)
     }
 
+    /// Makes a full ring twice as long. A packet's place there is the same as before or the one a length further on: both have it.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        let count = (2 * self.places.len()).max(PLACES_MIN);
-        let mut larger = vec![OnLink::default(); count].into_boxed_slice();
-        for (number, on_link) in (self.taken as usize..).zip(self.iter()) {
-            larger[number & (count - 1)] = *on_link;
-        }
-        self.places = larger;
+        self.places = match self.places.len() {
+            0 => Box::new([OnLink::default(); PLACES_MIN]),
+            _ => self.places.repeat(2).into_boxed_slice(),
+        };
     }
 }
 
