@@ -166,27 +166,25 @@ impl Network {
         Sent::Queued
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn send_by_the_rules(&mut self, hop: Hop, mut packet: Packet, wire_bytes: u64, transmission_ps: u64) -> Sent {
-        let (port, kind) = self.ports.with_kind(hop.port());
+        let number = hop.port();
+        let (port, kind) = self.ports.with_kind(number);
         let backlog_ps = port.backlog_ps(self.now_ps);
-        let mut goes_abroad = true;
         if !kind.is_calm(backlog_ps + transmission_ps) {
-            match self.examine(hop.port(), backlog_ps, transmission_ps, wire_bytes) {
+            match self.examine(number, backlog_ps, transmission_ps, wire_bytes) {
                 Verdict::Pass => {}
                 Verdict::Mark => packet = packet.marked(),
                 Verdict::Drop(sent) => return sent,
             }
-            goes_abroad = self.rules[hop.port() as usize].special.has(Special::ABROAD);
         }
-        let (port, kind) = self.ports.with_kind(hop.port());
-        let start_ps = port.free_ps(self.now_ps);
-        let at_ps = port.transmit(start_ps, transmission_ps, hop.is_cut_through(), &kind.wire);
+        let (port, kind) = self.ports.with_kind(number);
+        let at_ps = port.transmit(port.free_ps(self.now_ps), transmission_ps, hop.is_cut_through(), &kind.wire);
         let on_link = OnLink { at_ps, packet: packet.one_hop_on() };
-        if goes_abroad {
-            self.abroad.push((hop.port(), on_link));
-        } else {
-            self.receive(hop.port(), on_link);
+        if self.rules[number as usize].special.has(Special::ABROAD) {
+            self.abroad.push((number, on_link));
+        } else if port.packets.put(on_link) {
+            self.events.push(self.keys.draw(at_ps, self.epoch_ps, number, port.lots));
         }
         Sent::Queued
     }
@@ -215,16 +213,12 @@ impl Network {
     }
 
     /// What the rules of a port say about a packet that finds this queue.
+    #[inline(always)]
     fn examine(&mut self, number: u32, backlog_ps: u64, transmission_ps: u64, wire_bytes: u64) -> Verdict {
-        let place = number as usize;
-        if let Some(histogram) = &mut self.histograms[place] {
-            histogram.count_until(self.now_ps, &self.ports[number], self.ports.wire(number));
-        }
-        let rules = &mut self.rules[place];
-        if rules.special.has(Special::DOWN) {
-            rules.lost.add(wire_bytes);
+        if !self.rules[number as usize].special.says_nothing() && self.is_lost(number, wire_bytes) {
             return Verdict::Drop(Sent::Lost);
         }
+        let rules = &mut self.rules[number as usize];
         let arriving = Arriving { port: number, backlog_ps, wire_bytes };
         let full = rules.is_full(backlog_ps + transmission_ps)
             || (rules.pool != NO_POOL && !self.pools[rules.pool as usize].admit(self.now_ps, &self.ports, arriving));
@@ -233,6 +227,20 @@ impl Network {
             return Verdict::Drop(Sent::Refused);
         }
         if rules.marks(backlog_ps) { Verdict::Mark } else { Verdict::Pass }
+    }
+
+    /// Whether a special port loses the packet; the time of its queue is counted.
+    #[inline(never)]
+    fn is_lost(&mut self, number: u32, wire_bytes: u64) -> bool {
+        if let Some(histogram) = &mut self.histograms[number as usize] {
+            histogram.count_until(self.now_ps, &self.ports[number], self.ports.wire(number));
+        }
+        let rules = &mut self.rules[number as usize];
+        let is_down = rules.special.has(Special::DOWN);
+        if is_down {
+            rules.lost.add(wire_bytes);
+        }
+        is_down
     }
 
     /// Longest time from sending a packet to its arrival: half of what a key can hold, so that keys seldom need a new epoch.

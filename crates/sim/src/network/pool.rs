@@ -68,3 +68,50 @@ impl Pool {
         packet.backlog_ps < ports.wire(packet.port).transmission_ps(threshold_bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Pool;
+    use crate::network::port::{PortSetup, Wire};
+    use crate::network::{Network, Sent};
+    use crate::packet::{Flags, Packet};
+    use crate::routes::Hop;
+
+    const PORTS: u32 = 4;
+
+    proptest! {
+        /// A packet is refused if and only if it and what all ports queue are more than the buffer, or its queue is longer than
+        /// alpha times what is free.
+        #[test]
+        fn what_has_no_room_is_refused_and_nothing_else(
+            size_bytes in 1_500_u64..400_000,
+            alpha_milli in prop_oneof![2 => Just(None), 1 => (100_u32..4_000).prop_map(Some)],
+            // Port, length, and the time to the next packet: now less than its transmission takes, now more.
+            packets in proptest::collection::vec((0..PORTS, 64_u16..9_000, 0_u64..1_500_000), 1..400),
+        ) {
+            let wire = Wire::new(10_000_000_000, 1_000_000);
+            let setup = PortSetup { wire, limit_bytes: None, mark_bytes: None, pool: 0 };
+            let pool = Pool::new(size_bytes, alpha_milli, (0..PORTS).collect());
+            let setups: Vec<PortSetup> = (0..PORTS).map(|_| setup).collect();
+            let mut network = Network::new(setups.into_iter(), vec![pool], 1);
+            let mut busy_ps = [0_u64; PORTS as usize];
+            for (number, bytes, pause_ps) in packets {
+                let queued = |busy_ps: &u64| wire.bytes_in(busy_ps.saturating_sub(network.now_ps));
+                let used: u64 = busy_ps.iter().map(queued).sum();
+                let own = &mut busy_ps[number as usize];
+                let threshold = alpha_milli.map(|alpha| size_bytes.saturating_sub(used) * u64::from(alpha) / 1_000);
+                let is_short = threshold
+                    .is_none_or(|bytes| own.saturating_sub(network.now_ps) < wire.transmission_ps(bytes));
+                let fits = used + u64::from(bytes) <= size_bytes && is_short;
+                if fits {
+                    *own = (*own).max(network.now_ps) + wire.transmission_ps(bytes.into());
+                }
+                let sent = network.send(Hop::new(number, 0, false), Packet::new(0, 0, 0, bytes, Flags::default()));
+                prop_assert_eq!(matches!(sent, Sent::Queued), fits, "{} of {} bytes are used", used, size_bytes);
+                network.now_ps += pause_ps;
+            }
+        }
+    }
+}

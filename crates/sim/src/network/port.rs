@@ -35,7 +35,7 @@ impl Special {
     }
 
     /// Whether the usual packet is treated as elsewhere.
-    fn says_nothing(self) -> bool {
+    pub(crate) fn says_nothing(self) -> bool {
         self.0 & !Self::ABROAD.0 == 0
     }
 }
