@@ -12,23 +12,25 @@ use crate::heap::{EventHeap, NO_EVENT};
 const MANY: usize = 1_024;
 /// Of so many times as many, more than the processor holds near it, those ahead are handed out ([`Events::ahead`]).
 const MORE: usize = 16;
-/// So many times as many bins are kept as one has events: more of few would be more memory that is used in turn. Later events
+/// Of all but the latest events each has its bin, with so many bins: more would be more memory that is used in turn. Later events
 /// wait in a heap of their own.
-const BINS_PER_EVENT: u64 = 64;
+const BINS: RangeInclusive<u64> = 1_024..=16_384;
+/// One event of so many may be among the latest.
+const LATEST: usize = 16;
 /// Bins that all events should fill, on average.
 const FILLED_BINS: usize = 512;
 /// Events that a bin should have on average: few are quick to bring into order, and bins of many are few.
-const BIN_EVENTS: RangeInclusive<u64> = 16..=64;
+const BIN_EVENTS: RangeInclusive<u64> = 16..=128;
 /// After so many bins it is looked whether they have as many.
 const BINS_PER_LOOK: u32 = 4_096;
-/// Events that are fetched at once.
-pub(crate) const AHEAD: usize = 16;
+/// Events that are handed out at once: few, so that what they need is not asked for in one burst, which memory is slow at.
+pub(crate) const AHEAD: usize = 4;
+/// So many events at least come before those that are handed out: enough for a few steps, one after each [`AHEAD`] events.
+const LEAD: usize = 60;
 /// So many of the next events are in order at least, if there are as many.
 const IN_ORDER: usize = 12;
 /// The same where events ahead are handed out.
-const IN_ORDER_AHEAD: usize = AHEAD * (AHEAD_STEPS + 1);
-/// In so many steps an event's needs are fetched, one after each [`AHEAD`] events.
-pub(crate) const AHEAD_STEPS: usize = 7;
+const IN_ORDER_AHEAD: usize = LEAD + 2 * AHEAD;
 
 /// A queue of keys.
 #[derive(Debug)]
@@ -145,23 +147,16 @@ impl Events {
         if keys.len() > self.many { self.spread(keys) } else { keys.into_iter().for_each(|key| self.near.push(key)) }
     }
 
-    /// So many events must pass at least before [`Self::ahead`] has something new.
-    pub(crate) fn until_ahead(&self) -> usize {
-        if !self.hands_out() {
-            return usize::MAX;
-        }
-        self.handed.saturating_sub(self.at + AHEAD * (AHEAD_STEPS - 1)).max(1)
-    }
-
-    fn hands_out(&self) -> bool {
+    /// Whether there are so many events that those ahead are handed out.
+    #[inline(always)]
+    pub(crate) fn hands_out(&self) -> bool {
         self.in_order == IN_ORDER_AHEAD
     }
 
-    /// [`AHEAD`] keys that so many steps come before as they are led through, if these are known and were not handed out
-    /// before.
+    /// [`AHEAD`] keys that [`LEAD`] others come before, if these are known and were not handed out before.
     pub(crate) fn ahead(&mut self) -> Option<&[u64]> {
-        let begin = self.handed.max(self.at + AHEAD * (AHEAD_STEPS - 1));
-        if !self.hands_out() || begin > self.at + AHEAD * AHEAD_STEPS {
+        let begin = self.handed.max(self.at + LEAD);
+        if !self.hands_out() || begin > self.at + LEAD + AHEAD {
             return None;
         }
         self.handed = begin + AHEAD;
@@ -182,17 +177,19 @@ impl Events {
         keys
     }
 
-    /// Puts keys into bins that are as wide as the nearer half of them needs.
+    /// Puts keys into bins that are as wide as the nearer half of them needs, and as many as all but the latest need.
     #[cold]
     fn spread(&mut self, mut keys: Vec<u64>) {
         keys.sort_unstable();
         let half = keys.len() / 2;
         let (Some(least), Some(middle)) = (keys.first().copied(), keys.get(half).copied()) else { return };
+        let late = keys[keys.len() - 1 - keys.len() / LATEST];
         self.bin_events = ((keys.len() / FILLED_BINS) as u64).clamp(*BIN_EVENTS.start(), *BIN_EVENTS.end());
         self.in_order = if keys.len() > MORE * self.many { IN_ORDER_AHEAD } else { IN_ORDER };
         let width = ((middle - least) / half.max(1) as u64).saturating_mul(self.bin_events);
         self.width_bits = width.max(1).ilog2();
-        self.bins.resize_with((BINS_PER_EVENT * self.bin_events).next_power_of_two() as usize, Vec::new);
+        let bins = ((late - least) >> self.width_bits).clamp(*BINS.start(), *BINS.end());
+        self.bins.resize_with(bins.next_power_of_two() as usize, Vec::new);
         self.occupied.resize(self.bins.len() / 64, 0);
         self.first = least >> self.width_bits;
         self.horizon = self.first << self.width_bits;
@@ -361,7 +358,7 @@ mod tests {
                 if let Some(ahead) = events.ahead().map(<[u64]>::to_vec) {
                     prop_assert_eq!(ahead.len(), AHEAD);
                     let before = set.range(..ahead[0]).count();
-                    prop_assert!(before >= AHEAD * (AHEAD_STEPS - 1), "{} before", before);
+                    prop_assert!(before >= LEAD, "{} before", before);
                     prop_assert!(ahead.iter().all(|key| set.contains(key)));
                 }
                 now = set.first().copied().unwrap_or(now);

@@ -11,6 +11,14 @@ pub(crate) fn prefetch<T>(value: &T) {
     }
 }
 
+/// Asks for so many bytes, at most a line's length, from the beginning of a value in a row; where the row ends before, for what is there.
+#[inline(always)]
+pub(crate) fn prefetch_from<T>(row: &[T], place: usize, bytes: usize) {
+    let begin = row.as_ptr().wrapping_add(place).cast::<i8>();
+    ask(begin);
+    ask(begin.wrapping_add(bytes - 1));
+}
+
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "the language has no safe prefetch")]
 #[inline(always)]

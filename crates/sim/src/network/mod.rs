@@ -115,7 +115,7 @@ impl Network {
             Some(behind) => self.events.replace_top(self.keys.draw(behind.at_ps, self.epoch_ps, number, port.lots)),
             None => self.events.pop(),
         }
-        if self.is_far {
+        if self.is_far && !self.looks_ahead() {
             self.prefetch_next();
         }
         Some(Arrival { packet, next, port: number })
@@ -129,13 +129,13 @@ impl Network {
         }
         let key = self.events.soon(ARRIVALS_AHEAD).unwrap_or(self.events.top());
         if key != NO_EVENT {
-            self.ports[self.keys.port(key)].packets.front().into_iter().for_each(prefetch);
+            self.ports[self.keys.port(key)].packets.prefetch_front();
         }
     }
 
-    /// So many arrivals must pass at least before [`Self::ports_ahead`] has something new.
-    pub(crate) fn until_ahead(&self) -> usize {
-        self.events.until_ahead()
+    /// Whether there is so much under way that [`Self::ports_ahead`] should be asked after every [`AHEAD`] arrivals.
+    pub(crate) fn looks_ahead(&self) -> bool {
+        self.events.hands_out()
     }
 
     /// The ports of arrivals that come some time after the next ones, if these are known and were not told of before.

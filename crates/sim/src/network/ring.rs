@@ -1,6 +1,7 @@
 //! The packets of a port in order, in a ring that counts what it gave out.
 
 use crate::packet::{OnLink, Packet};
+use crate::prefetch::prefetch_from;
 
 /// Places of a ring that has had a packet, at least; a power of two.
 const PLACES_MIN: usize = 4;
@@ -31,12 +32,6 @@ impl Ring {
     #[inline(always)]
     pub(crate) fn get(&self, behind: u32) -> Option<&OnLink> {
         (behind < self.len).then(|| &self.places[self.place(behind)])
-    }
-
-    /// The packet that was put last.
-    #[inline(always)]
-    pub(crate) fn back(&self) -> Option<&OnLink> {
-        self.get(self.len.wrapping_sub(1))
     }
 
     /// All packets, the first one first.
@@ -70,6 +65,18 @@ impl Ring {
         let packets = self.iter().map(|on_link| on_link.packet).collect();
         (self.places, self.len) = (Box::default(), 0);
         packets
+    }
+
+    /// Asks for the packet that is taken next, and the time of the one behind it.
+    #[inline(always)]
+    pub(crate) fn prefetch_front(&self) {
+        prefetch_from(&self.places, self.place(0), size_of::<OnLink>() + size_of::<u64>());
+    }
+
+    /// Asks for the place of the packet that is put next.
+    #[inline(always)]
+    pub(crate) fn prefetch_end(&self) {
+        prefetch_from(&self.places, self.place(self.len), size_of::<OnLink>());
     }
 
     #[inline(always)]
@@ -121,8 +128,8 @@ mod tests {
                         prop_assert_eq!(ring.take().map(|packet| packet.flow()), queue.pop_front());
                     }
                 }
-                let seen = [ring.front(), ring.get(1), ring.back()].map(|on_link| on_link.map(|on_link| on_link.at_ps));
-                let expected = [queue.front(), queue.get(1), queue.back()].map(|number| number.map(|number| u64::from(*number)));
+                let seen = [ring.front(), ring.get(1)].map(|on_link| on_link.map(|on_link| on_link.at_ps));
+                let expected = [queue.front(), queue.get(1)].map(|number| number.map(|number| u64::from(*number)));
                 prop_assert_eq!(seen, expected);
                 prop_assert_eq!((ring.taken(), ring.iter().count()), (taken, queue.len()));
             }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::hash::scramble;
-use crate::prefetch::prefetch;
+use crate::prefetch::prefetch_from;
 
 pub use outer::Header;
 pub(crate) use outer::{Stage, outer_bytes};
@@ -96,6 +96,12 @@ impl Routes {
         Hop(self.hops[place as usize])
     }
 
+    /// The next hop of a packet, if there is one.
+    #[inline(always)]
+    pub(crate) fn next(&self, place: u32) -> Option<Hop> {
+        self.hops.get(place as usize).copied().filter(|hop| *hop != END).map(Hop)
+    }
+
     /// The hop that a packet is on, and the next if there is one.
     #[inline(always)]
     pub(crate) fn step(&self, place: u32) -> (Hop, Option<Hop>) {
@@ -104,10 +110,10 @@ impl Routes {
         (Hop(self.hops[place - 1]), (next != END).then_some(Hop(next)))
     }
 
-    /// Fetches the hop at a place ahead of its use.
+    /// Fetches the hop at a place and the one before ahead of their use.
     #[inline(always)]
     pub(crate) fn prefetch(&self, place: u32) {
-        prefetch(&self.hops[place as usize]);
+        prefetch_from(&self.hops, (place as usize).wrapping_sub(1), 2 * size_of::<u32>());
     }
 
     fn is_at(&self, place: u32, hops: &[Hop]) -> bool {

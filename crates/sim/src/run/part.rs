@@ -20,6 +20,7 @@ use super::spread::Spreader;
 use super::timers::{Due, Timer, Timers};
 use super::trace::Shown;
 use crate::error::SimError;
+use crate::events::AHEAD;
 use crate::job::{Flow, Job};
 use crate::network::{Arrival, Network, Sent};
 use crate::outcome::{FlowOutcome, Totals};
@@ -77,10 +78,12 @@ pub(super) struct Part<'a> {
     pub(super) shown: Vec<Shown>,
     pub(super) post: Post,
     ahead: Ahead,
-    /// Arrivals up to the last pause, from there to the next one, and how many of them are still to come.
+    /// Arrivals up to the last stop, from there to the next one, and how many of them are still to come.
     pub(super) hops: u64,
-    pause_after: u32,
-    hops_to_pause: u32,
+    stop_after: u32,
+    hops_to_stop: u32,
+    /// There is a pause when so many have arrived.
+    pause_at_hops: u64,
 }
 
 impl<'a> Part<'a> {
@@ -122,8 +125,9 @@ impl<'a> Part<'a> {
             post: Post::new(cut.parts()),
             ahead: Ahead::default(),
             hops: 0,
-            pause_after: HOPS_PER_PAUSE,
-            hops_to_pause: HOPS_PER_PAUSE,
+            stop_after: HOPS_PER_PAUSE,
+            hops_to_stop: HOPS_PER_PAUSE,
+            pause_at_hops: 0,
         };
         part.arm_next_start();
         part.begin_datagrams();
@@ -196,31 +200,34 @@ impl<'a> Part<'a> {
     fn arrivals(&mut self, pause: &mut Pause<'_, 'a>) -> Result<(), SimError> {
         while let Some(arrival) = self.network.next_arrival(self.until_key) {
             self.arrived(arrival);
-            self.hops_to_pause -= 1;
-            if self.hops_to_pause == 0 {
-                self.pause(pause)?;
+            self.hops_to_stop -= 1;
+            if self.hops_to_stop == 0 {
+                self.stop(pause)?;
             }
         }
         Ok(())
     }
 
-    /// Lets be done what is done now and then, and looks ahead.
+    /// Looks ahead; now and then lets be done what is done in a pause.
     #[inline(never)]
-    fn pause(&mut self, pause: &mut Pause<'_, 'a>) -> Result<(), SimError> {
-        self.hops += u64::from(self.pause_after);
-        pause(self)?;
+    fn stop(&mut self, pause: &mut Pause<'_, 'a>) -> Result<(), SimError> {
+        self.hops += u64::from(self.stop_after);
+        if self.hops >= self.pause_at_hops {
+            self.pause_at_hops = self.hops + u64::from(HOPS_PER_PAUSE);
+            pause(self)?;
+        }
         self.look_ahead();
-        let hops = u32::try_from(self.network.until_ahead()).unwrap_or(u32::MAX);
-        self.pause_after = hops.min(HOPS_PER_PAUSE);
-        self.hops_to_pause = self.pause_after;
+        self.stop_after = if self.network.looks_ahead() { AHEAD as u32 } else { HOPS_PER_PAUSE };
+        self.hops_to_stop = self.stop_after;
         Ok(())
     }
 
-    /// Reads what the next arrivals need.
+    /// Asks for what the next arrivals need.
     fn look_ahead(&mut self) {
-        let ports = self.network.ports_ahead();
-        let Self { network, senders, receivers, hosts, .. } = self;
-        self.ahead.lead(ports, &Places { network, senders, receivers, hosts });
+        if let Some(ports) = self.network.ports_ahead() {
+            let Self { network, senders, receivers, hosts, .. } = self;
+            self.ahead.lead(ports, &Places { network, senders, receivers, hosts });
+        }
     }
 
     #[inline(always)]

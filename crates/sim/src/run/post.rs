@@ -5,13 +5,14 @@ use weft_scenario::id::NodeId;
 
 use super::flow::{Direction, Identity, NEVER, NO_ROUTE, PacketCounts, Phase, ReceiverEnd, SenderEnd};
 use super::part::Part;
-use crate::events::AHEAD;
 use crate::network::Network;
 use crate::packet::{Flags, OnLink};
 use crate::prefetch::prefetch;
 use crate::routes::Hop;
 use crate::tcp::{self, Receiver};
 
+/// The queue that a packet joins is asked for so many packets before it, and its port as many before that.
+const PACKETS_AHEAD: usize = 16;
 /// No place is known.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -245,12 +246,12 @@ impl Part<'_> {
         let mut acks = parcel.acks.drain(..);
         let known = &self.post.known[from as usize];
         for (number, (port, OnLink { at_ps, packet })) in parcel.packets.iter().copied().enumerate() {
-            if let Some((port, OnLink { packet, .. })) = parcel.packets.get(number + 2 * AHEAD) {
+            if let Some((port, OnLink { packet, .. })) = parcel.packets.get(number + 2 * PACKETS_AHEAD) {
                 prefetch(&self.network.ports[*port]);
                 prefetch(&known[packet.route() as usize]);
             }
-            if let Some((port, _)) = parcel.packets.get(number + AHEAD) {
-                self.network.ports[*port].packets.back().into_iter().for_each(prefetch);
+            if let Some((port, _)) = parcel.packets.get(number + PACKETS_AHEAD) {
+                self.network.ports[*port].packets.prefetch_end();
             }
             let route = known[packet.route() as usize];
             let sequence = if packet.flags().has(Flags::SACK) {
