@@ -171,7 +171,10 @@ impl Network {
         let number = hop.port();
         let (port, kind) = self.ports.with_kind(number);
         let backlog_ps = port.backlog_ps(self.now_ps);
+        // What is calm and not usual is on its way abroad; the rules, which are far from the processor, say it of the rest.
+        let mut is_abroad = true;
         if !kind.is_calm(backlog_ps + transmission_ps) {
+            is_abroad = self.rules[number as usize].special.has(Special::ABROAD);
             match self.examine(number, backlog_ps, transmission_ps, wire_bytes) {
                 Verdict::Pass => {}
                 Verdict::Mark => packet = packet.marked(),
@@ -181,7 +184,7 @@ impl Network {
         let (port, kind) = self.ports.with_kind(number);
         let at_ps = port.transmit(port.free_ps(self.now_ps), transmission_ps, hop.is_cut_through(), &kind.wire);
         let on_link = OnLink { at_ps, packet: packet.one_hop_on() };
-        if self.rules[number as usize].special.has(Special::ABROAD) {
+        if is_abroad {
             self.abroad.push((number, on_link));
         } else if port.packets.put(on_link) {
             self.events.push(self.keys.draw(at_ps, self.epoch_ps, number, port.lots));
