@@ -75,7 +75,7 @@ fn floors(job: &str) -> Floors {
         }
         "vl2_1600" => at_size(0.3),
         "vl2_20480" => at_size(0.2),
-        "vl2_103680" => Floors { rss_max: Some(1e9), ..at_size(0.12) },
+        "vl2_103680" => Floors { rss_max: Some(1e9), ..at_size(0.15) },
         _ => Floors::default(),
     }
 }
