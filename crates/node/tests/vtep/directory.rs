@@ -102,7 +102,8 @@ fn stations_find_each_other_without_a_flood_and_a_move_arrives() {
     assert!(vteps[0].count("directory_dropped", "unknown") >= 1);
 
     // The second VM moves to the first host.
-    drop(vms.into_iter().nth(1));
+    let [_stays, leaves] = vms;
+    drop(leaves);
     let moved = station(&hosts, 0, "vm2", AA[1]);
     vteps[0].add(weft_node::vtep::protocol::Item::Port(port("vm2", VNI.into())));
     client.move_to(AA[1], HOST[0], None, None).unwrap();
