@@ -24,16 +24,19 @@ pub(super) struct Cut {
 impl Cut {
     /// At most so many parts: none without a server, and one where links between switches take no time.
     ///
-    /// Each kind of switch is divided evenly in the order of its numbers, so that pods stay together; a server is where its
-    /// switch is.
+    /// Each kind of switch is divided evenly in the order of its numbers, those with servers in that of the switches above them,
+    /// so that pods stay together; a server is where its switch is.
     pub(super) fn new(job: &Job, parts: u32) -> Self {
         let fabric = &job.fabric;
         let window_ps = window_ps(fabric);
-        let edges: Vec<NodeId> = fabric.switches().filter(|switch| has_servers(fabric, *switch)).collect();
+        let mut edges: Vec<NodeId> = fabric.switches().filter(|switch| has_servers(fabric, *switch)).collect();
         let parts = if window_ps == 0 { 1 } else { parts.clamp(1, edges.len().max(1) as u32) };
         if parts == 1 {
             return Self { parts, of_node: Vec::new(), of_host: Vec::new(), of_end: Vec::new(), window_ps };
         }
+        edges.sort_by_cached_key(|edge| {
+            neighbours(fabric, *edge).filter(|node| is_switch(fabric, *node)).collect::<Vec<NodeId>>()
+        });
         let mut of_node = vec![0; fabric.nodes().len()];
         divide(&mut of_node, &edges, parts);
         for role in fabric.switches().map(|switch| fabric.node(switch).role).collect::<std::collections::BTreeSet<_>>()
@@ -94,8 +97,15 @@ impl Cut {
 }
 
 fn has_servers(fabric: &Fabric, switch: NodeId) -> bool {
-    let far = |link: &LinkId| fabric.link(*link).far_end(switch).map(|end| end.node);
-    fabric.links_of(switch).iter().filter_map(far).any(|node| !fabric.node(node).role.is_switch())
+    neighbours(fabric, switch).any(|node| !is_switch(fabric, node))
+}
+
+fn neighbours(fabric: &Fabric, switch: NodeId) -> impl Iterator<Item = NodeId> {
+    fabric.links_of(switch).iter().filter_map(move |link| fabric.link(*link).far_end(switch).map(|end| end.node))
+}
+
+fn is_switch(fabric: &Fabric, node: NodeId) -> bool {
+    fabric.node(node).role.is_switch()
 }
 
 /// The shortest delay of a link between switches, in picoseconds; 0 if there is none.
@@ -111,5 +121,28 @@ fn window_ps(fabric: &Fabric) -> u64 {
 fn divide(of_node: &mut [u32], nodes: &[NodeId], parts: u32) {
     for (place, node) in nodes.iter().enumerate() {
         of_node[node.index()] = (place as u64 * u64::from(parts) / nodes.len() as u64) as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_scenario::topology::Role;
+
+    use super::*;
+
+    /// VL2's ToRs are dealt to pairs of Aggregation switches in turn, so their numbers say nothing about who is near to whom.
+    #[test]
+    fn a_tor_is_in_the_part_of_its_aggregation_switches() {
+        let job = crate::bench::job("vl2_1600").expect("it is in the list");
+        let fabric = &job.fabric;
+        let cut = Cut::new(&job, 2);
+        let of = |node: NodeId| cut.of_node[node.index()];
+        let mut tors = [0, 0];
+        for tor in fabric.switches().filter(|switch| fabric.node(*switch).role == Role::Tor) {
+            tors[of(tor) as usize] += 1;
+            let above = neighbours(fabric, tor).filter(|node| is_switch(fabric, *node)).map(of);
+            assert_eq!(above.collect::<Vec<u32>>(), [of(tor); 2]);
+        }
+        assert_eq!(tors, [50, 50]);
     }
 }
