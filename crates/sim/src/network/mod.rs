@@ -14,7 +14,7 @@ use crate::routes::{Hop, Routes};
 
 use histogram::QueueHistogram;
 use pool::{Arriving, Pool};
-use port::{NO_POOL, Port, PortRules, PortSetup, Special};
+use port::{HERE, NO_POOL, Port, PortRules, PortSetup, Special};
 use ports::Ports;
 
 /// Most ports of a network: what a hop can name.
@@ -64,8 +64,8 @@ pub(crate) struct Network {
     pub(crate) routes: Routes,
     /// One for each port, where asked for, which is at few of them.
     pub(crate) histograms: Vec<Option<Box<QueueHistogram>>>,
-    /// Packets on their way to other parts of the network, each with the port that has sent it, in order.
-    pub(crate) abroad: Vec<(u32, OnLink)>,
+    /// By other part of the network, packets on their way there, each with the port that has sent it, in order.
+    pub(crate) abroad: Vec<Vec<(u32, OnLink)>>,
     events: Events,
     /// Its ports and packets are more than the processor holds near it.
     is_far: bool,
@@ -171,10 +171,7 @@ impl Network {
         let number = hop.port();
         let (port, kind) = self.ports.with_kind(number);
         let backlog_ps = port.backlog_ps(self.now_ps);
-        // What is calm and not usual is on its way abroad; the rules, which are far from the processor, say it of the rest.
-        let mut is_abroad = true;
         if !kind.is_calm(backlog_ps + transmission_ps) {
-            is_abroad = self.rules[number as usize].special.has(Special::ABROAD);
             match self.examine(number, backlog_ps, transmission_ps, wire_bytes) {
                 Verdict::Pass => {}
                 Verdict::Mark => packet = packet.marked(),
@@ -184,8 +181,8 @@ impl Network {
         let (port, kind) = self.ports.with_kind(number);
         let at_ps = port.transmit(port.free_ps(self.now_ps), transmission_ps, hop.is_cut_through(), &kind.wire);
         let on_link = OnLink { at_ps, packet: packet.one_hop_on() };
-        if is_abroad {
-            self.abroad.push((number, on_link));
+        if kind.to != HERE {
+            self.abroad[kind.to as usize].push((number, on_link));
         } else if port.packets.put(on_link) {
             self.events.push(self.keys.draw(at_ps, self.epoch_ps, number, port.lots));
         }
@@ -201,9 +198,10 @@ impl Network {
         }
     }
 
-    /// From now on what a port sends is handed over, see [`Self::abroad`].
-    pub(crate) fn set_abroad(&mut self, number: u32) {
-        self.rules[number as usize].special.set(Special::ABROAD, true);
+    /// From now on what a port sends is handed over to another part, see [`Self::abroad`].
+    pub(crate) fn set_abroad(&mut self, number: u32, to: u32) {
+        self.rules[number as usize].to = to;
+        self.abroad.resize(self.abroad.len().max(to as usize + 1), Vec::new());
         self.ports.obey(number, &self.rules[number as usize]);
     }
 

@@ -7,6 +7,8 @@ use super::ring::Ring;
 use crate::heap::Lots;
 use crate::time::PS_PER_S;
 
+/// The far end of a port that is not in another part of the network.
+pub(crate) const HERE: u32 = u32::MAX;
 /// Port without a shared pool.
 pub(crate) const NO_POOL: u32 = u32::MAX;
 /// What a cut-through switch has to see of a packet before it forwards it, in bytes: the shortest Ethernet frame.
@@ -23,8 +25,6 @@ impl Special {
     pub(crate) const DOWN: Self = Self(1);
     /// The time at each queue length is recorded.
     pub(crate) const MEASURED: Self = Self(1 << 1);
-    /// The far end is in another part of the network: packets are handed over.
-    pub(crate) const ABROAD: Self = Self(1 << 2);
 
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -36,7 +36,7 @@ impl Special {
 
     /// Whether the usual packet is treated as elsewhere.
     pub(crate) fn says_nothing(self) -> bool {
-        self.0 & !Self::ABROAD.0 == 0
+        self.0 == 0
     }
 }
 
@@ -114,13 +114,15 @@ pub(crate) struct Kind {
     calm_ps: u64,
     /// The same if packets stay in this part of the network; else nothing is usual.
     usual_ps: u64,
+    /// The part that packets are handed over to, or [`HERE`].
+    pub(super) to: u32,
 }
 
 impl Kind {
     /// Of ports with this wire under these rules.
     pub(super) fn new(wire: Wire, rules: &PortRules) -> Self {
         let calm_ps = rules.calm_ps();
-        Self { wire, calm_ps, usual_ps: if rules.special.has(Special::ABROAD) { 0 } else { calm_ps } }
+        Self { wire, calm_ps, usual_ps: if rules.to == HERE { calm_ps } else { 0 }, to: rules.to }
     }
 
     /// Whether the rules have nothing to say about a queue that ends at this time from now, in picoseconds.
@@ -145,6 +147,8 @@ pub(crate) struct PortRules {
     mark_ps: u64,
     pub(crate) pool: u32,
     pub(crate) special: Special,
+    /// The part of the far end, or [`HERE`].
+    pub(crate) to: u32,
     /// What the full buffer refused.
     pub(crate) refused: Count,
     /// What was lost because the link was down.
@@ -158,6 +162,7 @@ impl PortRules {
             mark_ps: setup.mark_bytes.map_or(u64::MAX, |bytes| setup.wire.transmission_ps(bytes)),
             pool: setup.pool,
             special: Special::default(),
+            to: HERE,
             refused: Count::default(),
             lost: Count::default(),
         }

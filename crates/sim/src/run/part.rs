@@ -90,7 +90,7 @@ impl<'a> Part<'a> {
     /// A part at rest, with timers for everything that begins in it.
     pub(super) fn new(job: &'a Job, number: u32, cut: &Arc<Cut>) -> Result<Self, SimError> {
         let mut network = setup::network(job)?;
-        cut.outgoing(job, number).for_each(|port| network.set_abroad(port));
+        cut.outgoing(job, number).for_each(|port| network.set_abroad(port, cut.sends_to(port)));
         let listed = job.source.flows();
         let to_start = start_order(listed, |server| cut.part_of_host(server) == number);
         let mut part = Self {

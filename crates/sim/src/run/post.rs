@@ -48,8 +48,8 @@ pub(super) struct Parcel {
 pub(super) struct Post {
     /// By part.
     parcels: Vec<Parcel>,
-    /// By part, and by the places of routes here: whether the other part knows that.
-    told: Vec<Vec<bool>>,
+    /// By part, the places of routes here that the other part knows.
+    told: Vec<Places>,
     /// By part, and by the places of routes there: the place here.
     known: Vec<Vec<u32>>,
 }
@@ -59,9 +59,26 @@ impl Post {
         let each = parts as usize;
         Self {
             parcels: std::iter::repeat_with(Parcel::default).take(each).collect(),
-            told: vec![Vec::new(); each],
+            told: vec![Places::default(); each],
             known: vec![Vec::new(); each],
         }
+    }
+}
+
+/// A set of places, a bit for each: few enough to stay near the processor.
+#[derive(Clone, Debug, Default)]
+struct Places(Vec<u64>);
+
+impl Places {
+    /// Adds a place; whether it is new.
+    fn add(&mut self, place: u32) -> bool {
+        let (word, bit) = (place as usize / 64, 1 << (place % 64));
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        let is_new = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        is_new
     }
 }
 
@@ -202,21 +219,18 @@ impl Part<'_> {
     /// Makes parcels of the packets that are on their way to other parts.
     pub(super) fn pack(&mut self) {
         let Network { abroad, routes, .. } = &mut self.network;
-        for (port, on_link) in abroad.drain(..) {
-            let packet = on_link.packet;
-            let part = self.cut.sends_to(port) as usize;
-            let (parcel, told) = (&mut self.post.parcels[part], &mut self.post.told[part]);
-            let place = packet.route() as usize;
-            if told.len() <= place {
-                told.resize(place + 1, false);
+        let Post { parcels, told, .. } = &mut self.post;
+        for ((parcel, told), packets) in parcels.iter_mut().zip(told).zip(abroad) {
+            debug_assert!(parcel.packets.is_empty(), "those of the window before were handed over");
+            std::mem::swap(&mut parcel.packets, packets);
+            for (_, OnLink { packet, .. }) in &parcel.packets {
+                if told.add(packet.route()) {
+                    parcel.routes.push((packet.route(), routes.rest(packet.route()).collect()));
+                }
+                if packet.flags().has(Flags::SACK) {
+                    parcel.acks.push(self.long_acks.take(packet.sequence()));
+                }
             }
-            if !std::mem::replace(&mut told[place], true) {
-                parcel.routes.push((packet.route(), routes.rest(packet.route()).collect()));
-            }
-            if packet.flags().has(Flags::SACK) {
-                parcel.acks.push(self.long_acks.take(packet.sequence()));
-            }
-            parcel.packets.push((port, on_link));
         }
     }
 
