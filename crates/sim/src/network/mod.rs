@@ -14,7 +14,7 @@ use crate::routes::{Hop, Routes};
 
 use histogram::QueueHistogram;
 use pool::{Arriving, Pool};
-use port::{HERE, NO_POOL, Port, PortRules, PortSetup, Special};
+use port::{Drops, HERE, Kind, NO_POOL, Port, PortSetup, Special, Wire};
 use ports::Ports;
 
 /// Most ports of a network: what a hop can name.
@@ -36,13 +36,6 @@ pub(crate) enum Sent {
     Lost,
 }
 
-/// What the rules of a port say about a packet.
-enum Verdict {
-    Pass,
-    Mark,
-    Drop(Sent),
-}
-
 /// A packet that has arrived at the end of a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
@@ -59,7 +52,7 @@ pub(crate) struct Network {
     pub(crate) now_ps: u64,
     pub(crate) ports: Ports,
     /// One for each port.
-    pub(crate) rules: Vec<PortRules>,
+    pub(crate) drops: Vec<Drops>,
     pub(crate) pools: Vec<Pool>,
     pub(crate) routes: Routes,
     /// One for each port, where asked for, which is at few of them.
@@ -77,17 +70,13 @@ pub(crate) struct Network {
 impl Network {
     /// A network at rest; ties between packets are broken by chance from the seed.
     pub(crate) fn new(setups: impl ExactSizeIterator<Item = PortSetup>, pools: Vec<Pool>, seed: u64) -> Self {
-        let (mut rules, mut ports) = (Vec::with_capacity(setups.len()), Ports::with_room(setups.len()));
-        for setup in setups {
-            let own = PortRules::new(&setup);
-            ports.add(setup.wire, &own);
-            rules.push(own);
-        }
+        let mut ports = Ports::with_room(setups.len());
+        setups.for_each(|setup| ports.add(&setup));
         Self {
             now_ps: 0,
             histograms: std::iter::repeat_with(|| None).take(ports.len()).collect(),
             keys: Keys::new(ports.len(), seed),
-            rules,
+            drops: vec![Drops::default(); ports.len()],
             pools,
             routes: Routes::default(),
             abroad: Vec::new(),
@@ -169,20 +158,24 @@ impl Network {
     #[inline(never)]
     fn send_by_the_rules(&mut self, hop: Hop, mut packet: Packet, wire_bytes: u64, transmission_ps: u64) -> Sent {
         let number = hop.port();
-        let (port, kind) = self.ports.with_kind(number);
-        let backlog_ps = port.backlog_ps(self.now_ps);
-        if !kind.is_calm(backlog_ps + transmission_ps) {
-            match self.examine(number, backlog_ps, transmission_ps, wire_bytes) {
-                Verdict::Pass => {}
-                Verdict::Mark => packet = packet.marked(),
-                Verdict::Drop(sent) => return sent,
-            }
+        let (port, Kind { wire, rules, .. }) = self.ports.with_kind(number);
+        let (wire, rules, backlog_ps) = (*wire, *rules, port.backlog_ps(self.now_ps));
+        if !rules.special.says_nothing() && self.is_lost(number, wire_bytes) {
+            return Sent::Lost;
         }
-        let (port, kind) = self.ports.with_kind(number);
-        let at_ps = port.transmit(port.free_ps(self.now_ps), transmission_ps, hop.is_cut_through(), &kind.wire);
+        let is_full = rules.is_full(backlog_ps + transmission_ps);
+        if is_full || !self.has_room(rules.pool, &wire, Arriving { backlog_ps, wire_bytes }) {
+            self.drops[number as usize].refused.add(wire_bytes);
+            return Sent::Refused;
+        }
+        if rules.marks(backlog_ps) {
+            packet = packet.marked();
+        }
+        let port = &mut self.ports[number];
+        let at_ps = port.transmit(port.free_ps(self.now_ps), transmission_ps, hop.is_cut_through(), &wire);
         let on_link = OnLink { at_ps, packet: packet.one_hop_on() };
-        if kind.to != HERE {
-            self.abroad[kind.to as usize].push((number, on_link));
+        if rules.to != HERE {
+            self.abroad[rules.to as usize].push((number, on_link));
         } else if port.packets.put(on_link) {
             self.events.push(self.keys.draw(at_ps, self.epoch_ps, number, port.lots));
         }
@@ -200,9 +193,8 @@ impl Network {
 
     /// From now on what a port sends is handed over to another part, see [`Self::abroad`].
     pub(crate) fn set_abroad(&mut self, number: u32, to: u32) {
-        self.rules[number as usize].to = to;
+        self.ports.change(number, |rules| rules.to = to);
         self.abroad.resize(self.abroad.len().max(to as usize + 1), Vec::new());
-        self.ports.obey(number, &self.rules[number as usize]);
     }
 
     /// When the next packet arrives; the end of time if none is under way.
@@ -213,21 +205,10 @@ impl Network {
         }
     }
 
-    /// What the rules of a port say about a packet that finds this queue.
+    /// Takes room for a packet in a shared buffer, if there is one; whether it had any.
     #[inline(always)]
-    fn examine(&mut self, number: u32, backlog_ps: u64, transmission_ps: u64, wire_bytes: u64) -> Verdict {
-        if !self.rules[number as usize].special.says_nothing() && self.is_lost(number, wire_bytes) {
-            return Verdict::Drop(Sent::Lost);
-        }
-        let rules = &mut self.rules[number as usize];
-        let arriving = Arriving { port: number, backlog_ps, wire_bytes };
-        let full = rules.is_full(backlog_ps + transmission_ps)
-            || (rules.pool != NO_POOL && !self.pools[rules.pool as usize].admit(self.now_ps, &self.ports, arriving));
-        if full {
-            rules.refused.add(wire_bytes);
-            return Verdict::Drop(Sent::Refused);
-        }
-        if rules.marks(backlog_ps) { Verdict::Mark } else { Verdict::Pass }
+    fn has_room(&mut self, pool: u32, wire: &Wire, packet: Arriving) -> bool {
+        pool == NO_POOL || self.pools[pool as usize].admit(self.now_ps, &self.ports, wire, packet)
     }
 
     /// Whether a special port loses the packet; the time of its queue is counted.
@@ -236,10 +217,9 @@ impl Network {
         if let Some(histogram) = &mut self.histograms[number as usize] {
             histogram.count_until(self.now_ps, &self.ports[number], self.ports.wire(number));
         }
-        let rules = &mut self.rules[number as usize];
-        let is_down = rules.special.has(Special::DOWN);
+        let is_down = self.ports.with_kind(number).1.rules.special.has(Special::DOWN);
         if is_down {
-            rules.lost.add(wire_bytes);
+            self.drops[number as usize].lost.add(wire_bytes);
         }
         is_down
     }
@@ -273,8 +253,7 @@ impl Network {
         if let Some(histogram) = &mut self.histograms[place] {
             histogram.count_until(self.now_ps, &self.ports[number], self.ports.wire(number));
         }
-        self.rules[place].special.set(Special::DOWN, down);
-        self.ports.obey(number, &self.rules[place]);
+        self.ports.change(number, |rules| rules.special.set(Special::DOWN, down));
         if !down {
             return;
         }
@@ -284,7 +263,7 @@ impl Network {
         }
         for packet in lost_packets {
             let (here, _) = self.routes.step(packet.route());
-            self.rules[place].lost.add(u64::from(packet.ip_bytes()) + here.extra_bytes());
+            self.drops[place].lost.add(u64::from(packet.ip_bytes()) + here.extra_bytes());
             lost(packet);
         }
         self.events.rebuild(|key| (self.keys.port(key) != number).then_some(key));
@@ -292,10 +271,8 @@ impl Network {
 
     /// Records how long the queue of a port has which length.
     pub(crate) fn measure(&mut self, number: u32) {
-        let place = number as usize;
-        self.rules[place].special.set(Special::MEASURED, true);
-        self.ports.obey(number, &self.rules[place]);
-        self.histograms[place] = Some(Box::default());
+        self.ports.change(number, |rules| rules.special.set(Special::MEASURED, true));
+        self.histograms[number as usize] = Some(Box::default());
     }
 
     /// Counts the time up to now.

@@ -4,6 +4,7 @@
 //! which every arrival adds, and sums the ports' queues only when the bound would refuse a packet. What it then decides is
 //! exact: the bound can only be too careful.
 
+use super::port::Wire;
 use super::ports::Ports;
 
 /// Thousandths that make one.
@@ -12,7 +13,6 @@ const MILLI: u128 = 1_000;
 /// A packet that wants room at a port, whose queue it finds so long.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arriving {
-    pub(super) port: u32,
     pub(super) backlog_ps: u64,
     pub(super) wire_bytes: u64,
 }
@@ -34,17 +34,20 @@ impl Pool {
         Self { size_bytes, used_at_most: 0, alpha_milli, ports }
     }
 
-    /// Takes room for a packet; whether there was any.
-    #[inline]
-    pub(super) fn admit(&mut self, now_ps: u64, ports: &Ports, packet: Arriving) -> bool {
-        if !self.has_room(ports, &packet) {
-            self.used_at_most = self.used_bytes(now_ps, ports);
-            if !self.has_room(ports, &packet) {
-                return false;
-            }
+    /// Takes room for a packet of a port with this wire; whether there was any.
+    #[inline(always)]
+    pub(super) fn admit(&mut self, now_ps: u64, ports: &Ports, wire: &Wire, packet: Arriving) -> bool {
+        let has_room = self.has_room(wire, packet) || self.has_room_exactly(now_ps, ports, wire, packet);
+        if has_room {
+            self.used_at_most += packet.wire_bytes;
         }
-        self.used_at_most += packet.wire_bytes;
-        true
+        has_room
+    }
+
+    #[inline(never)]
+    fn has_room_exactly(&mut self, now_ps: u64, ports: &Ports, wire: &Wire, packet: Arriving) -> bool {
+        self.used_at_most = self.used_bytes(now_ps, ports);
+        self.has_room(wire, packet)
     }
 
     /// Exactly how much is queued, in bytes.
@@ -59,13 +62,13 @@ impl Pool {
     }
 
     #[inline(always)]
-    fn has_room(&self, ports: &Ports, packet: &Arriving) -> bool {
+    fn has_room(&self, wire: &Wire, packet: Arriving) -> bool {
         let Some(free) = self.size_bytes.checked_sub(self.used_at_most + packet.wire_bytes) else { return false };
         let Some(alpha_milli) = self.alpha_milli else { return true };
         // The threshold is compared with what the packet finds: free space and queue before it is put in.
         let free = free + packet.wire_bytes;
         let threshold_bytes = u64::try_from(u128::from(free) * u128::from(alpha_milli) / MILLI).unwrap_or(u64::MAX);
-        packet.backlog_ps < ports.wire(packet.port).transmission_ps(threshold_bytes)
+        packet.backlog_ps < wire.transmission_ps(threshold_bytes)
     }
 }
 

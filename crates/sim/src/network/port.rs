@@ -17,7 +17,7 @@ pub(crate) const CUT_THROUGH_BYTES: u64 = 64;
 const FRACTION: u32 = 16;
 
 /// Properties of a port that the usual packet does not meet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Special(u8);
 
 impl Special {
@@ -35,6 +35,7 @@ impl Special {
     }
 
     /// Whether the usual packet is treated as elsewhere.
+    #[inline(always)]
     pub(crate) fn says_nothing(self) -> bool {
         self.0 == 0
     }
@@ -105,84 +106,79 @@ pub(crate) struct Port {
 
 const _: () = assert!(size_of::<Port>() == 64);
 
-/// What many ports have in common, and what every packet asks for.
+/// What many ports have in common. They are few, and so near the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(align(32))]
+#[repr(align(64))]
 pub(crate) struct Kind {
     pub(crate) wire: Wire,
-    /// As long as the queue ends within this time, in picoseconds, [`PortRules`] have nothing to say.
-    calm_ps: u64,
-    /// The same if packets stay in this part of the network; else nothing is usual.
+    /// As long as the queue ends within this time, in picoseconds, the rules have nothing to say.
     usual_ps: u64,
-    /// The part that packets are handed over to, or [`HERE`].
-    pub(super) to: u32,
+    pub(super) rules: Rules,
 }
 
 impl Kind {
     /// Of ports with this wire under these rules.
-    pub(super) fn new(wire: Wire, rules: &PortRules) -> Self {
-        let calm_ps = rules.calm_ps();
-        Self { wire, calm_ps, usual_ps: if rules.to == HERE { calm_ps } else { 0 }, to: rules.to }
+    pub(super) fn new(wire: Wire, rules: Rules) -> Self {
+        Self { wire, usual_ps: rules.usual_ps(), rules }
     }
 
     /// Whether the rules have nothing to say about a queue that ends at this time from now, in picoseconds.
-    #[inline(always)]
-    pub(crate) fn is_calm(&self, end_ps: u64) -> bool {
-        end_ps <= self.calm_ps
-    }
-
-    /// Whether, besides, its packets stay here.
     #[inline(always)]
     pub(crate) fn is_usual(&self, end_ps: u64) -> bool {
         end_ps <= self.usual_ps
     }
 }
 
-/// What is looked at when a port's queue is long, shared or of interest.
-#[derive(Clone, Debug)]
-pub(crate) struct PortRules {
+/// What is looked at when a port's queue is long, shared or of interest, or its packets leave this part of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Rules {
     /// Longest queue, in picoseconds of transmission.
     limit_ps: u64,
     /// Queues longer than this are marked, in picoseconds of transmission.
     mark_ps: u64,
     pub(crate) pool: u32,
-    pub(crate) special: Special,
-    /// The part of the far end, or [`HERE`].
+    /// The part that packets are handed over to, or [`HERE`].
     pub(crate) to: u32,
-    /// What the full buffer refused.
-    pub(crate) refused: Count,
-    /// What was lost because the link was down.
-    pub(crate) lost: Count,
+    pub(crate) special: Special,
 }
 
-impl PortRules {
-    pub(crate) fn new(setup: &PortSetup) -> Self {
+impl Rules {
+    pub(super) fn new(setup: &PortSetup) -> Self {
         Self {
             limit_ps: setup.limit_bytes.map_or(u64::MAX, |bytes| setup.wire.transmission_ps(bytes)),
             mark_ps: setup.mark_bytes.map_or(u64::MAX, |bytes| setup.wire.transmission_ps(bytes)),
             pool: setup.pool,
-            special: Special::default(),
             to: HERE,
-            refused: Count::default(),
-            lost: Count::default(),
+            special: Special::default(),
         }
     }
 
     /// Whether a queue that would end at this time from now, in picoseconds, is too long.
-    pub(crate) fn is_full(&self, end_ps: u64) -> bool {
+    #[inline(always)]
+    pub(super) fn is_full(&self, end_ps: u64) -> bool {
         end_ps > self.limit_ps
     }
 
     /// Whether packets that find a queue of this length are marked.
-    pub(crate) fn marks(&self, backlog_ps: u64) -> bool {
+    #[inline(always)]
+    pub(super) fn marks(&self, backlog_ps: u64) -> bool {
         backlog_ps > self.mark_ps
     }
 
     /// How long a queue may be without being looked at.
-    pub(crate) fn calm_ps(&self) -> u64 {
-        let is_plain = self.pool == NO_POOL && self.special.says_nothing();
+    fn usual_ps(&self) -> u64 {
+        let is_plain = self.pool == NO_POOL && self.to == HERE && self.special.says_nothing();
         if is_plain { self.limit_ps.min(self.mark_ps) } else { 0 }
     }
+}
+
+/// What did not leave through a port.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Drops {
+    /// What the full buffer refused.
+    pub(crate) refused: Count,
+    /// What was lost because the link was down.
+    pub(crate) lost: Count,
 }
 
 /// How a port is set up.
@@ -241,9 +237,9 @@ mod tests {
         Wire::new(rate_bps, 1_000_000)
     }
 
-    fn rules() -> PortRules {
+    fn rules() -> Rules {
         let wire = wire(10_000_000_000);
-        PortRules::new(&PortSetup { wire, limit_bytes: Some(4_500), mark_bytes: Some(3_000), pool: NO_POOL })
+        Rules::new(&PortSetup { wire, limit_bytes: Some(4_500), mark_bytes: Some(3_000), pool: NO_POOL })
     }
 
     #[test]
@@ -282,8 +278,7 @@ mod tests {
         let rules = rules();
         assert!(!rules.is_full(4_500 * 800) && rules.is_full(4_501 * 800));
         assert!(!rules.marks(3_000 * 800) && rules.marks(3_000 * 800 + 1));
-        assert_eq!(rules.calm_ps(), 3_000 * 800, "below the mark there is nothing to look at");
-        let shared = PortRules { pool: 0, ..rules };
-        assert_eq!(shared.calm_ps(), 0);
+        assert_eq!(rules.usual_ps(), 3_000 * 800, "below the mark there is nothing to look at");
+        assert_eq!([Rules { pool: 0, ..rules }, Rules { to: 0, ..rules }].map(|rules| rules.usual_ps()), [0, 0]);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
 
-use super::port::{Kind, Port, PortRules, Wire};
+use super::port::{Kind, Port, PortSetup, Rules, Wire};
 use crate::packet::Packet;
 
 /// All ports, by their numbers.
@@ -37,15 +37,16 @@ impl Ports {
     }
 
     /// Adds a port at rest.
-    pub(super) fn add(&mut self, wire: Wire, rules: &PortRules) {
-        let kind = self.place_of(Kind::new(wire, rules));
+    pub(super) fn add(&mut self, setup: &PortSetup) {
+        let kind = self.place_of(Kind::new(setup.wire, Rules::new(setup)));
         self.each.push(Port::new(self.each.len() as u32, kind));
     }
 
-    /// A port follows rules that have changed.
-    pub(super) fn obey(&mut self, number: u32, rules: &PortRules) {
-        let kind = Kind::new(*self.wire(number), rules);
-        self.each[number as usize].kind = self.place_of(kind);
+    /// Changes the rules of a port.
+    pub(super) fn change(&mut self, number: u32, change: impl FnOnce(&mut Rules)) {
+        let Kind { wire, mut rules, .. } = self.kinds[self[number].kind as usize];
+        change(&mut rules);
+        self.each[number as usize].kind = self.place_of(Kind::new(wire, rules));
     }
 
     fn place_of(&mut self, kind: Kind) -> u32 {

@@ -170,10 +170,10 @@ impl<'a> Simulation<'a> {
     pub(super) fn counters(&self, number: u32) -> PortCounters {
         let mut counters = PortCounters::default();
         for part in &self.parts {
-            let (carried, rules) = (part.network.ports[number].carried(), &part.network.rules[number as usize]);
+            let (carried, drops) = (part.network.ports[number].carried(), &part.network.drops[number as usize]);
             counters.packets += carried.packets;
             counters.bytes += carried.bytes;
-            counters.drops += rules.refused.packets + rules.lost.packets;
+            counters.drops += drops.refused.packets + drops.lost.packets;
         }
         counters
     }
