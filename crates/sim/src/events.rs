@@ -15,7 +15,7 @@ const MORE: usize = 16;
 /// Of all but the latest events each has its bin, with so many bins: more would be more memory that is used in turn. Later events
 /// wait in a heap of their own.
 const BINS: RangeInclusive<u64> = 1_024..=16_384;
-/// One event of so many may be among the latest.
+/// One event of so many may be among the latest; if more than twice as many are, there should be more bins.
 const LATEST: usize = 16;
 /// Bins that all events should fill, on average.
 const FILLED_BINS: usize = 512;
@@ -59,8 +59,10 @@ pub(crate) struct Events {
     binned: usize,
     /// Keys beyond the bins.
     far: EventHeap,
+    /// Since it was looked whether the bins fit: bins that were opened, their keys, and keys that were put beyond the bins.
     opened: u32,
     opened_events: u64,
+    late: u64,
     many: usize,
 }
 
@@ -87,6 +89,7 @@ impl Events {
             far: EventHeap::new(),
             opened: 0,
             opened_events: 0,
+            late: 0,
             many,
         }
     }
@@ -193,8 +196,8 @@ impl Events {
         self.occupied.resize(self.bins.len() / 64, 0);
         self.first = least >> self.width_bits;
         self.horizon = self.first << self.width_bits;
-        (self.opened, self.opened_events) = (0, 0);
         keys.into_iter().for_each(|key| self.put_aside(key));
+        (self.opened, self.opened_events, self.late) = (0, 0, 0);
         self.open();
     }
 
@@ -208,6 +211,7 @@ impl Events {
     fn put_aside(&mut self, key: u64) {
         let bin = key >> self.width_bits;
         if bin - self.first >= self.bins.len() as u64 {
+            self.late += 1;
             return self.far.push(key);
         }
         let place = self.place(bin);
@@ -231,7 +235,7 @@ impl Events {
                 return keys.into_iter().for_each(|key| self.near.push(key));
             }
             self.open_bin();
-            if self.opened == BINS_PER_LOOK && self.look() {
+            if (self.opened == BINS_PER_LOOK || self.has_too_few_bins()) && self.look() {
                 return;
             }
         }
@@ -261,13 +265,23 @@ impl Events {
         self.opened_events += (self.run.len() - ordered) as u64;
     }
 
-    /// Makes other bins if these are far too full or too empty, or there are far more or fewer events; whether it did.
+    /// Whether more events are beyond the bins than should be; not said before as many have passed as there are, since to make
+    /// other bins takes some time for each.
+    fn has_too_few_bins(&self) -> bool {
+        self.late * LATEST as u64 > 2 * self.opened_events
+            && self.opened_events > (self.binned + self.far.len()) as u64
+            && self.bins.len() < *BINS.end() as usize
+    }
+
+    /// Makes other bins if these are far too full, too empty or too few, or there are far more or fewer events; whether it did.
     fn look(&mut self) -> bool {
         let mean = self.opened_events / u64::from(self.opened);
-        (self.opened, self.opened_events) = (0, 0);
+        let are_too_few = self.has_too_few_bins();
+        (self.opened, self.opened_events, self.late) = (0, 0, 0);
         let count = self.binned + self.far.len();
         let more = if self.hands_out() { count > MORE / 2 * self.many } else { count > MORE * self.many };
-        let fits = (self.bin_events / 4..=4 * self.bin_events).contains(&mean) && more == self.hands_out();
+        let fits =
+            (self.bin_events / 4..=4 * self.bin_events).contains(&mean) && more == self.hands_out() && !are_too_few;
         if !fits {
             let keys = self.take_all();
             self.spread(keys);
@@ -319,6 +333,21 @@ mod tests {
         ];
         let rare = prop_oneof![60 => step, 1 => gap.prop_map(Step::Rebuild)];
         proptest::collection::vec(rare, 0..1_500)
+    }
+
+    /// Queues that grow let events come later than those for which the bins were made.
+    #[test]
+    fn there_are_bins_for_most_events_however_late_they_become() {
+        let mut events = Events::new();
+        for step in 0..60_000_u64 {
+            let chance = crate::hash::scramble(step);
+            match step {
+                0..6_000 => events.push(events.top().min(step) + chance % 20_000),
+                _ => events.replace_top(events.top() + chance % 400_000),
+            }
+        }
+        let (far, binned) = (events.far.len(), events.binned);
+        assert!(far * LATEST / 2 <= binned, "{far} are beyond the bins, {binned} in them");
     }
 
     proptest! {
