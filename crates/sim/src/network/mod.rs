@@ -14,7 +14,7 @@ use crate::routes::{Hop, Routes};
 
 use histogram::QueueHistogram;
 use pool::{Arriving, Pool};
-use port::{Drops, HERE, Kind, NO_POOL, Port, PortSetup, Special, Wire};
+use port::{Drops, Kind, NO_POOL, Port, PortSetup, Special, Wire};
 use ports::Ports;
 
 /// Most ports of a network: what a hop can name.
@@ -155,31 +155,54 @@ impl Network {
         Sent::Queued
     }
 
+    /// The same where the rules have something to say, of which most is that a shared buffer has room.
     #[inline(never)]
-    fn send_by_the_rules(&mut self, hop: Hop, mut packet: Packet, wire_bytes: u64, transmission_ps: u64) -> Sent {
+    fn send_by_the_rules(&mut self, hop: Hop, packet: Packet, wire_bytes: u64, transmission_ps: u64) -> Sent {
+        let (port, Kind { wire, rules, .. }) = self.ports.with_kind(hop.port());
+        let start_ps = port.free_ps(self.now_ps);
+        let arriving = Arriving { backlog_ps: start_ps - self.now_ps, wire_bytes };
+        let passes = rules.is_simple() && !rules.is_full(arriving.backlog_ps + transmission_ps);
+        if !passes || self.pools.get_mut(rules.pool as usize).is_some_and(|pool| !pool.admit(wire, arriving)) {
+            return self.send_carefully(hop, packet, wire_bytes, transmission_ps);
+        }
+        let packet = if rules.marks(arriving.backlog_ps) { packet.marked() } else { packet };
+        let at_ps = port.transmit(start_ps, transmission_ps, hop.is_cut_through(), wire);
+        if port.packets.put(OnLink { at_ps, packet: packet.one_hop_on() }) {
+            self.events.push(self.keys.draw(at_ps, self.epoch_ps, hop.port(), port.lots));
+        }
+        Sent::Queued
+    }
+
+    /// The same where the port is special, its packets leave this part of the network, or a buffer may be full.
+    #[inline(never)]
+    fn send_carefully(&mut self, hop: Hop, packet: Packet, wire_bytes: u64, transmission_ps: u64) -> Sent {
         let number = hop.port();
         let (port, Kind { wire, rules, .. }) = self.ports.with_kind(number);
-        let (wire, rules, backlog_ps) = (*wire, *rules, port.backlog_ps(self.now_ps));
+        let (wire, rules, start_ps) = (*wire, *rules, port.free_ps(self.now_ps));
+        let arriving = Arriving { backlog_ps: start_ps - self.now_ps, wire_bytes };
         if !rules.special.says_nothing() && self.is_lost(number, wire_bytes) {
             return Sent::Lost;
         }
-        let is_full = rules.is_full(backlog_ps + transmission_ps);
-        if is_full || !self.has_room(rules.pool, &wire, Arriving { backlog_ps, wire_bytes }) {
+        let is_full = rules.is_full(arriving.backlog_ps + transmission_ps);
+        if is_full || (rules.pool != NO_POOL && !self.has_room(rules.pool, &wire, arriving)) {
             self.drops[number as usize].refused.add(wire_bytes);
             return Sent::Refused;
         }
-        if rules.marks(backlog_ps) {
-            packet = packet.marked();
-        }
-        let port = &mut self.ports[number];
-        let at_ps = port.transmit(port.free_ps(self.now_ps), transmission_ps, hop.is_cut_through(), &wire);
+        let packet = if rules.marks(arriving.backlog_ps) { packet.marked() } else { packet };
+        let at_ps = self.ports[number].transmit(start_ps, transmission_ps, hop.is_cut_through(), &wire);
         let on_link = OnLink { at_ps, packet: packet.one_hop_on() };
-        if rules.to != HERE {
-            self.abroad[rules.to as usize].push((number, on_link));
-        } else if port.packets.put(on_link) {
-            self.events.push(self.keys.draw(at_ps, self.epoch_ps, number, port.lots));
+        match self.abroad.get_mut(rules.to as usize) {
+            Some(abroad) => abroad.push((number, on_link)),
+            None => self.receive(number, on_link),
         }
         Sent::Queued
+    }
+
+    /// Takes room for a packet in a shared buffer, by what its ports hold now; whether it had any.
+    fn has_room(&mut self, pool: u32, wire: &Wire, packet: Arriving) -> bool {
+        let pool = &mut self.pools[pool as usize];
+        pool.count(self.now_ps, &self.ports);
+        pool.admit(wire, packet)
     }
 
     /// A packet is on its way behind all others of a port; it may have been sent in another part of the network.
@@ -203,12 +226,6 @@ impl Network {
             NO_EVENT => u64::MAX,
             key => self.epoch_ps + self.keys.time_ps(key),
         }
-    }
-
-    /// Takes room for a packet in a shared buffer, if there is one; whether it had any.
-    #[inline(always)]
-    fn has_room(&mut self, pool: u32, wire: &Wire, packet: Arriving) -> bool {
-        pool == NO_POOL || self.pools[pool as usize].admit(self.now_ps, &self.ports, wire, packet)
     }
 
     /// Whether a special port loses the packet; the time of its queue is counted.

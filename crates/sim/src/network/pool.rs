@@ -8,7 +8,7 @@ use super::port::Wire;
 use super::ports::Ports;
 
 /// Thousandths that make one.
-const MILLI: u128 = 1_000;
+const MILLI: u64 = 1_000;
 
 /// A packet that wants room at a port, whose queue it finds so long.
 #[derive(Clone, Copy, Debug)]
@@ -34,20 +34,19 @@ impl Pool {
         Self { size_bytes, used_at_most: 0, alpha_milli, ports }
     }
 
-    /// Takes room for a packet of a port with this wire; whether there was any.
+    /// Takes room for a packet of a port with this wire; whether there was any for sure.
     #[inline(always)]
-    pub(super) fn admit(&mut self, now_ps: u64, ports: &Ports, wire: &Wire, packet: Arriving) -> bool {
-        let has_room = self.has_room(wire, packet) || self.has_room_exactly(now_ps, ports, wire, packet);
+    pub(super) fn admit(&mut self, wire: &Wire, packet: Arriving) -> bool {
+        let has_room = self.has_room(wire, packet);
         if has_room {
             self.used_at_most += packet.wire_bytes;
         }
         has_room
     }
 
-    #[inline(never)]
-    fn has_room_exactly(&mut self, now_ps: u64, ports: &Ports, wire: &Wire, packet: Arriving) -> bool {
+    /// From now on the bound is what is used, see [`Self::admit`].
+    pub(super) fn count(&mut self, now_ps: u64, ports: &Ports) {
         self.used_at_most = self.used_bytes(now_ps, ports);
-        self.has_room(wire, packet)
     }
 
     /// Exactly how much is queued, in bytes.
@@ -67,7 +66,7 @@ impl Pool {
         let Some(alpha_milli) = self.alpha_milli else { return true };
         // The threshold is compared with what the packet finds: free space and queue before it is put in.
         let free = free + packet.wire_bytes;
-        let threshold_bytes = u64::try_from(u128::from(free) * u128::from(alpha_milli) / MILLI).unwrap_or(u64::MAX);
+        let threshold_bytes = free.checked_mul(alpha_milli.into()).map_or(u64::MAX, |milli_bytes| milli_bytes / MILLI);
         packet.backlog_ps < wire.transmission_ps(threshold_bytes)
     }
 }

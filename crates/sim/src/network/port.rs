@@ -153,6 +153,12 @@ impl Rules {
         }
     }
 
+    /// Whether there is nothing to be looked at but the queue's length and a shared buffer.
+    #[inline(always)]
+    pub(super) fn is_simple(&self) -> bool {
+        self.to == HERE && self.special.says_nothing()
+    }
+
     /// Whether a queue that would end at this time from now, in picoseconds, is too long.
     #[inline(always)]
     pub(super) fn is_full(&self, end_ps: u64) -> bool {
@@ -167,8 +173,7 @@ impl Rules {
 
     /// How long a queue may be without being looked at.
     fn usual_ps(&self) -> u64 {
-        let is_plain = self.pool == NO_POOL && self.to == HERE && self.special.says_nothing();
-        if is_plain { self.limit_ps.min(self.mark_ps) } else { 0 }
+        if self.pool == NO_POOL && self.is_simple() { self.limit_ps.min(self.mark_ps) } else { 0 }
     }
 }
 
