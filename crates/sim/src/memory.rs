@@ -13,7 +13,7 @@ use crate::job::{Job, PacketSizes, Source};
 use crate::outcome::{FlowOutcome, PortCounters, TcpSample};
 use crate::run;
 
-/// The program and its libraries, of which Linux maps some 1.5 MB more where they were read in large pieces, and the bins of events.
+/// The program, its libraries and the bins of events; right after the program was written the kernel counted some 1.5 MB more.
 const BASE_BYTES: u64 = 14_000_000;
 /// A link with its nodes, names and routes, and what looks for mistakes in them before they run.
 const LINK_BYTES: u64 = 860;

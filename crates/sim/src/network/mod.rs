@@ -198,11 +198,13 @@ impl Network {
         Sent::Queued
     }
 
-    /// Takes room for a packet in a shared buffer, by what its ports hold now; whether it had any.
+    /// Takes room for a packet in a shared buffer, whose ports are counted if it may have none; whether it had any.
     fn has_room(&mut self, pool: u32, wire: &Wire, packet: Arriving) -> bool {
         let pool = &mut self.pools[pool as usize];
-        pool.count(self.now_ps, &self.ports);
-        pool.admit(wire, packet)
+        pool.admit(wire, packet) || {
+            pool.count(self.now_ps, &self.ports);
+            pool.admit(wire, packet)
+        }
     }
 
     /// A packet is on its way behind all others of a port; it may have been sent in another part of the network.
