@@ -271,16 +271,19 @@ fn shown(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).display().to_string()
 }
 
-/// All files below a folder with one of the endings, without build output and hidden folders.
+/// All files below a folder with one of the endings, without hidden folders and what cargo and weft write.
 pub(crate) fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    /// Folders of output, beside a workspace's lock file; anywhere else such a name is a module's like any other.
+    const OUTPUT: [&str; 3] = ["result", "run", "target"];
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
+        let holds_output = folder.join("Cargo.lock").exists();
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
             if path.is_dir() {
-                if !name.starts_with('.') && name != "target" && path != folder.join("run") {
+                if !name.starts_with('.') && !(holds_output && OUTPUT.contains(&&*name)) {
                     open.push(path);
                 }
             } else if path.extension().is_some_and(|end| endings.iter().any(|wanted| end == *wanted)) {
@@ -300,6 +303,22 @@ mod tests {
     fn the_repository_is_tidy() {
         let findings = all(&repository_root());
         assert!(findings.is_empty(), "{}", findings.join("\n"));
+    }
+
+    #[test]
+    fn only_output_and_hidden_folders_are_passed_over() {
+        let root = tempfile::tempdir().unwrap();
+        let sources =
+            ["crates/sim/src/run/mod.rs", "crates/sim/src/run/windows/target.rs", "crates/sim/src/target/a.rs"];
+        let output = ["target/out/a.rs", "run/fig09/a.rs", "result/a.rs", "fuzz/libfuzzer/target/a.rs", ".git/a.rs"];
+        for name in sources.iter().chain(&output).chain(&["Cargo.lock", "fuzz/libfuzzer/Cargo.lock"]) {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        assert_eq!(files(root.path(), &["rs"]), sources.map(|name| root.path().join(name)));
+        let inside = root.path().join("crates/sim/src");
+        assert_eq!(files(&inside, &["rs"]), sources.map(|name| root.path().join(name)), "from within a crate");
     }
 
     #[test]
