@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use weft_needs::Skip;
 
@@ -17,19 +18,34 @@ pub(super) struct Ends {
     failed: u64,
     /// Those that failed, and executables that did not end well though none of their tests said so.
     culprits: Vec<String>,
+    /// How long each executable ran.
+    times: Vec<(Duration, String)>,
 }
 
 impl Ends {
-    /// Adds what an executable said in lines of libtest, such as `test result: ok. 3 passed; 0 failed; ..`.
-    pub(super) fn add(&mut self, executable: &str, said: &str, ended_well: bool) {
+    /// Adds what an executable said in lines of libtest, such as `test result: ok. 3 passed; 0 failed; ..`, how long it took, and what
+    /// was wrong with how it ended.
+    pub(super) fn add(&mut self, executable: &str, said: &str, took: Duration, problem: Option<&str>) {
+        self.times.push((took, executable.to_owned()));
         let failed = self.failed;
         said.lines().filter_map(|line| line.strip_prefix("test result: ")).for_each(|counts| self.count(counts));
         let tests = said.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
         self.culprits.extend(tests.map(|test| format!("{executable}: {test}{}", reason(said, test))));
-        if !ended_well && self.failed == failed {
+        if let Some(problem) = problem.filter(|_| self.failed == failed) {
             self.failed += 1;
-            self.culprits.push(executable.to_owned());
+            self.culprits.push(format!("{executable}: {problem}"));
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn culprits(&self) -> &[String] {
+        &self.culprits
+    }
+
+    /// How many passed and how many failed.
+    #[cfg(test)]
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.passed, self.failed)
     }
 
     fn count(&mut self, counts: &str) {
@@ -41,6 +57,18 @@ impl Ends {
         self.passed += before("passed");
         self.failed += before("failed");
     }
+}
+
+/// Seconds of each executable, slowest first; those of less than one together.
+fn times(ends: &Ends) -> String {
+    const SHORT: Duration = Duration::from_secs(1);
+    let mut slow: Vec<_> = ends.times.iter().filter(|(took, _)| *took >= SHORT).collect();
+    slow.sort_by(|a, b| b.cmp(a));
+    let lines = slow.iter().map(|(took, name)| format!("{:>8.1} s  {name}\n", took.as_secs_f64()));
+    let others = ends.times.len() - slow.len();
+    let rest: Duration = ends.times.iter().map(|(took, _)| *took).filter(|took| *took < SHORT).sum();
+    let rest = (others > 0).then(|| format!("{:>8.1} s  {others} others\n", rest.as_secs_f64()));
+    lines.chain(rest).collect()
 }
 
 /// Why a test failed: where it panicked, and the first line of what it said then. Empty if another thread did.
@@ -69,7 +97,8 @@ fn summary(ends: &Ends, skips: &BTreeSet<Skip>, listed: &[&str], required: bool)
     let tests: BTreeSet<&str> = skips.iter().map(|skip| &*skip.test).collect();
     let libtests = skips.iter().filter(|skip| skip.place.contains(".rs:")).map(|skip| &*skip.test);
     let passed = ends.passed.saturating_sub(libtests.collect::<BTreeSet<_>>().len() as u64);
-    let mut text = format!("\ntests: {passed} passed, {} failed, {} skipped\n", ends.failed, tests.len());
+    let mut text = times(ends);
+    text += &format!("\ntests: {passed} passed, {} failed, {} skipped\n", ends.failed, tests.len());
     for culprit in &ends.culprits {
         text += &format!("failed: {culprit}\n");
     }
@@ -97,11 +126,11 @@ mod tests {
     fn ends_of_several_executables_add_up() {
         let mut ends = Ends::default();
         let well = "running 5 tests\ntest result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out\n";
-        ends.add("a.rs", well, true);
+        ends.add("a.rs", well, Duration::from_millis(200), None);
         let badly = "test x::y ... FAILED\ntest z ... ok\n\nthread 'x::y' (7) panicked at b.rs:3:5:\nno moon\nnote: run\n\
                      test result: FAILED. 40 passed; 1 failed; 0 ignored; 0 measured\n";
-        ends.add("b.rs", badly, false);
-        assert_eq!(ends, Ends { passed: 43, failed: 1, culprits: vec!["b.rs: x::y: b.rs:3:5: no moon".into()] });
+        ends.add("b.rs", badly, Duration::from_millis(2500), Some("exit status: 101"));
+        assert_eq!((ends.counts(), ends.culprits()), ((43, 1), &["b.rs: x::y: b.rs:3:5: no moon".to_owned()][..]));
         let (text, is_good) = summary(&ends, &BTreeSet::new(), &[], false);
         assert!(
             text.contains("43 passed, 1 failed")
@@ -114,8 +143,17 @@ mod tests {
     #[test]
     fn an_executable_that_a_signal_ends_has_failed() {
         let mut ends = Ends::default();
-        ends.add("a.rs", "running 5 tests\n", false);
-        assert_eq!(ends, Ends { passed: 0, failed: 1, culprits: vec!["a.rs".into()] });
+        ends.add("a.rs", "running 5 tests\n", Duration::ZERO, Some("signal: 6 (SIGABRT)"));
+        assert_eq!((ends.counts(), ends.culprits()), ((0, 1), &["a.rs: signal: 6 (SIGABRT)".to_owned()][..]));
+    }
+
+    #[test]
+    fn times_are_told_slowest_first() {
+        let mut ends = Ends::default();
+        for (name, ms) in [("a.rs", 400), ("b.rs", 1500), ("c.rs", 61_000), ("d.rs", 300)] {
+            ends.add(name, "", Duration::from_millis(ms), None);
+        }
+        assert_eq!(times(&ends), "    61.0 s  c.rs\n     1.5 s  b.rs\n     0.7 s  2 others\n");
     }
 
     #[test]
