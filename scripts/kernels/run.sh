@@ -86,7 +86,7 @@ try_pages() {
       continue
     fi
     echo "== docs/$page.md on $backend"
-    if KERNEL=$1 BACKEND=$backend "$repository/scripts/deployment/run.sh" "$repository/docs/$page.md" "$payload/weft" > "$log" 2>&1; then
+    if KERNEL=$1 BACKEND=$backend "$repository/scripts/docs/run.sh" "$repository/docs/$page.md" "$payload/weft" > "$log" 2>&1; then
       echo "result|docs-$page|ok|$(sed -n 's/^ok *all \([0-9]* blocks\) of.*/\1/p' "$log"), $(($(grep -c '^ok' "$log") - 2)) checks"
     else
       echo "result|docs-$page|failed|$(tail -n 1 "$log")"

@@ -5,7 +5,7 @@ mod bad_input;
 mod cluster;
 mod common;
 #[cfg(feature = "lab")]
-mod deployment;
+mod docs;
 #[cfg(feature = "lab")]
 mod environment;
 #[cfg(feature = "lab")]
