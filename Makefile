@@ -14,7 +14,10 @@ ifneq ($(PINNED),)
 export RUSTUP_TOOLCHAIN := $(PINNED)
 endif
 
-.PHONY: help deps deps-test toolchain build sim install uninstall package package-test demo test lint unit objects mutations soak sbom kernels services cluster pages simulator-only fresh clean
+# Whoever is not root gets root's rights where labs and packages need them.
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+
+.PHONY: help deps deps-test toolchain build sim install uninstall package package-test demo test lint unit objects mutations soak sbom kernels services readme cluster pages simulator-only fresh clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -78,7 +81,8 @@ demo: ## build, run the VL2 shuffle on 75 servers, print the claims and the repo
 	@start=$$($(NOW)); \
 	$(MAKE) --no-print-directory build; \
 	built=$$($(NOW)); \
-	$(WEFT) run vl2/fig09-shuffle --engine lab --allow-inconclusive; \
+	mkdir -p run; \
+	$(SUDO) $(WEFT) run vl2/fig09-shuffle --engine lab --allow-inconclusive; \
 	end=$$($(NOW)); \
 	echo "make demo: $$((end - start)) s ($$((built - start)) s to install and build, $$((end - built)) s to run)"
 
@@ -127,7 +131,12 @@ kernels: ## objects, frame tests, labs on Debian's kernels in virtual machines (
 
 services: ## docs/vl2.md with every daemon a service, on six containers with a systemd each: kills, a hang, a boot; two minutes
 	@scripts/deps.sh build run test services
-	@BACKEND=nspawn scripts/deployment/run.sh docs/vl2.md $(WEFT)
+	@BACKEND=nspawn scripts/docs/run.sh docs/vl2.md $(WEFT)
+
+DEBIAN ?= 12 13
+readme: ## README.md and the pages of docs so marked, pasted into fresh Debians (DEBIAN="12 13"; BUILT=target/release/weft: not built there)
+	@scripts/deps.sh package
+	@BUILT="$(BUILT)" scripts/docs/debian.sh $(DEBIAN)
 
 cluster: ## sweeps on a real Slurm with two nodes and on GNU parallel, Jobs by Kubernetes' schemas, the static binary
 	@CARGO="$(CARGO)" scripts/cluster/run.sh

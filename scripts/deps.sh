@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages of the given purposes (build, run, test, ..) that deps/debian.txt lists and this machine lacks.
-# Not interactive, main component only, pulls no Rust toolchain. No service is started, and none that came with a package starts
+# Not interactive, main component only, pulls no Rust toolchain. Who is not root is asked by sudo. No service is started, and none that came with a package starts
 # at the next boot: labs and daemons run the programs themselves.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,8 +11,8 @@ die() { echo "deps: $*" >&2; exit 4; }
 wanted=()
 for purpose_asked in "$@"; do
   case $purpose_asked in build | run | test | soak | kernels | services | metrics | cluster | pages | package) ;; *) die "\`$purpose_asked\` is none of build, run, test, soak, kernels, services, metrics, cluster, pages, package" ;; esac
-  [[ $purpose_asked != build ]] || command -v cargo >/dev/null ||
-    die "cargo is missing: install a Rust toolchain (1.90 or newer), see https://rustup.rs"
+  [[ $purpose_asked != build || ${WEFT_DEPS_BY:-} ]] || command -v cargo > /dev/null ||
+    die "cargo is missing: install a Rust toolchain (1.90 or newer): apt-get install rustc-web cargo-web on Debian 12 and 13, or https://rustup.rs"
   while read -r purpose package _provides; do
     [[ $purpose == "$purpose_asked" ]] && wanted+=("$package")
   done < deps/debian.txt
@@ -25,7 +25,11 @@ done
 [[ ${#missing[@]} -eq 0 ]] && exit 0
 
 command -v apt-get >/dev/null || die "these packages are missing and there is no apt-get: ${missing[*]}"
-[[ $(id -u) -eq 0 ]] || die "these packages are missing: ${missing[*]}; run as root: apt-get install ${missing[*]}"
+if [[ $(id -u) -ne 0 ]]; then
+  command -v sudo > /dev/null || die "these packages are missing: ${missing[*]}; run as root: apt-get install ${missing[*]}"
+  # Root's PATH may lack the toolchain of a user, which has been seen to be there.
+  exec sudo env WEFT_DEPS_BY="$(id -un)" scripts/deps.sh "$@"
+fi
 
 # Everything that starts at boot: units of systemd, and links of init.
 enabled() {

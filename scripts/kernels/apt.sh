@@ -24,11 +24,11 @@ find_archives() {
 # source_line URI SUITE
 source_line() { echo "deb [signed-by=$keyring] $1 $2 main"; }
 
-# What a Debian 12 machine would have in its sources.
-bookworm_sources() {
-  source_line "$main" bookworm
-  source_line "$main" bookworm-updates
-  [[ -z $security ]] || source_line "$security" bookworm-security
+# suite_sources SUITE: what a machine of this release of Debian would have in its sources.
+suite_sources() {
+  source_line "$main" "$1"
+  source_line "$main" "$1-updates"
+  [[ -z $security ]] || source_line "$security" "$1-security"
 }
 
 # Our own apt: the machine's settings, other sources and lists.
@@ -44,7 +44,7 @@ update_lists() {
   find_archives
   mkdir -p "$apt_home"/{state/lists/partial,cache/archives/partial}
   touch "$apt_home/status"
-  { bookworm_sources; source_line "$main" bookworm-backports; source_line "$main" trixie-backports; } > "$apt_home/sources.new"
+  { suite_sources bookworm; source_line "$main" bookworm-backports; source_line "$main" trixie-backports; } > "$apt_home/sources.new"
   if cmp -s "$apt_home/sources.new" "$apt_home/sources.list" && [[ $(find "$apt_home/updated" -mmin -1440 2> /dev/null) ]]; then
     return
   fi

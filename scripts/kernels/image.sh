@@ -19,7 +19,7 @@ make_image() {
   ssh-keygen -q -t ed25519 -N '' -C 'machines of make kernels' -f "$1/key"
   # The machine's own proxies and certificates, for as long as the packages are fetched.
   apt-config dump --format '%F "%v";%n' Acquire::http Acquire::https > "$1/host.conf"
-  bookworm_sources > "$1/sources.list"
+  suite_sources bookworm > "$1/sources.list"
   say "making the image: Debian 12 with $(packages | wc -l) packages of deps/debian.txt (log: $1/log)"
   mmdebstrap --mode=root --variant=minbase --format=directory --skip=check/empty --aptopt="$1/host.conf" \
     --aptopt='Acquire::Languages "none"' --aptopt='APT::Install-Recommends "false"' \

@@ -24,7 +24,7 @@ make_base() {
   local begin=${EPOCHREALTIME/./}
   find_archives
   apt-config dump --format '%F "%v";%n' Acquire::http Acquire::https > "$work/host.conf"
-  bookworm_sources > "$work/sources.list"
+  suite_sources bookworm > "$work/sources.list"
   mmdebstrap --mode=root --variant=minbase --format=directory --skip=check/empty --aptopt="$work/host.conf" \
     --aptopt='Acquire::Languages "none"' bookworm "$base" "$work/sources.list" > "$work/log" 2>&1 ||
     die "no bare Debian 12: $(tail -n 3 "$work/log")"
