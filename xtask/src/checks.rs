@@ -30,6 +30,7 @@ pub(crate) fn all(root: &Path) -> Vec<String> {
         overlays_page(root),
         named_paths(root),
         crate::supply::findings(root),
+        crate::features::findings(root),
     ]
     .concat()
 }

@@ -4,6 +4,7 @@
 //! `.. -- test FILE` every test and what they came to.
 
 mod checks;
+mod features;
 mod lines;
 mod supply;
 mod tests;

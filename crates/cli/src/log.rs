@@ -8,9 +8,12 @@ use std::time::{Duration, Instant};
 
 use tracing::callsite::Identifier;
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::format::{self, Format, FormatEvent, FormatFields, Json, Writer};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::LogFormat;
 use crate::exit::FAILURE_LOG;
@@ -26,21 +29,26 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Logs go to standard error, so that standard output holds results only; with colours only where somebody sees them. As JSON they have
 /// a line for each event, also for a failure or a panic at the end.
 pub(crate) fn start(verbose: u8, format: LogFormat) {
-    let level = [QUIET, "info", "debug", "trace"][usize::from(verbose.min(3))];
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
-    let failures = format!("{}=error", FAILURE_LOG).parse().expect("it is a directive");
-    let filter = filter.add_directive(failures);
     let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colours = std::io::stderr().is_terminal() && !wants_none;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr);
+    let log = tracing_subscriber::registry().with(wanted(verbose, std::env::var("RUST_LOG").ok().as_deref()));
+    let lines = tracing_subscriber::fmt::layer().with_ansi(colours).with_writer(std::io::stderr);
     match format {
-        LogFormat::Text => log.event_format(Limited::new(format::format(), in_words)).init(),
+        LogFormat::Text => log.with(lines.event_format(Limited::new(format::format(), in_words))).init(),
         LogFormat::Json => {
-            log.with_ansi(false).json().event_format(Limited::new(json(), in_json)).init();
+            let lines = lines.with_ansi(false).json().event_format(Limited::new(json(), in_json));
+            log.with(lines).init();
             std::panic::set_hook(Box::new(|panic| tracing::error!(target: FAILURE_LOG, "{panic}")));
         }
     }
+}
+
+/// Which events become lines: those that `asked` (`RUST_LOG`) lists, or as many as `verbose` says; failures always.
+fn wanted(verbose: u8, asked: Option<&str>) -> Targets {
+    let level = [QUIET, "info", "debug", "trace"][usize::from(verbose.min(3))];
+    let listed = asked.and_then(|asked| asked.parse::<Targets>().ok());
+    let wanted = listed.unwrap_or_else(|| level.parse().expect("it is a list of directives"));
+    wanted.with_target(FAILURE_LOG, Level::ERROR)
 }
 
 /// A line for each event.
@@ -126,6 +134,19 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+
+    #[test]
+    fn the_environment_says_more_than_the_command_line_and_failures_are_always_told() {
+        let tells = |verbose, asked, target, level| wanted(verbose, asked).would_enable(target, &level);
+        assert!(tells(0, None, "weft_node::agent", Level::WARN) && !tells(0, None, "weft_node::agent", Level::INFO));
+        assert!(tells(0, None, "weft::ready", Level::INFO) && !tells(0, None, "weft::ready", Level::DEBUG));
+        assert!(tells(1, None, "h2::client", Level::INFO) && tells(9, None, "h2::client", Level::TRACE));
+        let asked = Some("warn,weft_node=debug,weft_node::agent=off");
+        assert!(tells(3, asked, "weft_node::tor", Level::DEBUG) && !tells(3, asked, "weft_node::tor", Level::TRACE));
+        assert!(!tells(3, asked, "weft_node::agent", Level::ERROR) && !tells(3, asked, "weft_lab", Level::INFO));
+        assert!(tells(0, Some("off"), FAILURE_LOG, Level::ERROR));
+        assert!(tells(2, Some("a=b=c"), "weft_lab", Level::DEBUG), "what is no list says nothing");
+    }
 
     #[test]
     fn a_place_writes_a_burst_and_then_now_and_then_and_says_how_many_are_missing() {
