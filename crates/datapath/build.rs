@@ -3,11 +3,12 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs};
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use libbpf_cargo::SkeletonBuilder;
+use libbpf_rs::Linker;
 
 #[path = "build/abi.rs"]
 mod abi;
@@ -33,15 +34,25 @@ fn main() {
 }
 
 fn compile(object: &str, out: &Path) {
-    let compiled = SkeletonBuilder::new()
-        .source(format!("bpf/{object}.bpf.c"))
-        .obj(out.join(format!("{object}.bpf.o")))
-        .clang(env::var("CLANG").unwrap_or_else(|_| "clang".to_owned()))
-        .clang_args(clang_args())
-        .build();
-    if let Err(error) = compiled {
-        panic!("bpf/{object}.bpf.c does not compile ({error:#}); `make deps` installs clang and the kernel's headers");
-    }
+    let (source, compiled) = (format!("bpf/{object}.bpf.c"), out.join(format!("{object}.bpf.compiled.o")));
+    let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
+    let done = Command::new(&clang).args(clang_args()).args(["-c", &source, "-o"]).arg(&compiled).output();
+    let why = match done {
+        Ok(output) if output.status.success() => {
+            return link(&compiled, &out.join(format!("{object}.bpf.o")))
+                .unwrap_or_else(|error| panic!("{source}: libbpf does not link what {clang} has made of it: {error}"));
+        }
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(error) => error.to_string(),
+    };
+    panic!("{source} does not compile ({clang}: {why}); `make deps` installs clang and the kernel's headers");
+}
+
+/// Leaves out what only debuggers read: half of the file.
+fn link(compiled: &Path, object: &Path) -> libbpf_rs::Result<()> {
+    let mut linker = Linker::new(object)?;
+    linker.add_file(compiled)?;
+    linker.link()
 }
 
 /// Objects are embedded packed.
@@ -65,11 +76,20 @@ fn constants(objects: &[&str]) -> String {
     format!("{each}/// All of them.\npub const ALL: &[ObjectFile] = &[{all}];\n")
 }
 
-/// `-fno-strict-aliasing`: MACs and header words are copied as integers. The include path is where Debian keeps
-/// `asm/types.h`, which `-target bpf` does not search.
+/// `-g`: types for the loader (BTF) come with what debuggers read. `-fno-strict-aliasing`: MACs and header words are copied as integers.
+/// The include paths are those of libbpf, and where Debian keeps `asm/types.h`, which `-target bpf` does not search.
 fn clang_args() -> Vec<String> {
     let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets CARGO_CFG_TARGET_ARCH");
-    let mut args: Vec<String> = ["-mcpu=v3", "-fno-strict-aliasing", "-Wall", "-Werror"].map(String::from).into();
-    args.push(format!("-I/usr/include/{arch}-linux-gnu"));
-    args
+    let libbpf = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where libbpf's headers are");
+    let arguments =
+        ["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-fno-strict-aliasing", "-fno-stack-protector", "-Wall", "-Werror"];
+    let mut arguments: Vec<String> = arguments.map(String::from).into();
+    let as_libbpf_calls_it = match &*arch {
+        "x86_64" => "x86",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    arguments.push(format!("-D__TARGET_ARCH_{as_libbpf_calls_it}"));
+    arguments.extend([format!("-I/usr/include/{arch}-linux-gnu"), format!("-I{libbpf}")]);
+    arguments
 }
