@@ -193,6 +193,10 @@ pub trait Engine {
     fn parallel(&self) -> Option<&(dyn Engine + Sync)> {
         None
     }
+    /// Whether rows follow from scenario, trial and version alone. By default those of an engine are whose scenarios may run side by side.
+    fn is_reproducible(&self) -> bool {
+        self.parallel().is_some()
+    }
     /// Builds the network and waits until it carries packets.
     fn prepare<'a>(
         &'a self,

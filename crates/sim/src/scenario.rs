@@ -5,14 +5,14 @@ use std::ops::ControlFlow;
 use std::thread;
 
 use weft_scenario::engine::{self, Engine, EngineError, Session, TcpStack, Trial};
-use weft_scenario::id::LinkId;
+use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::record::{
     EventRow, FlowRow, LinkRow, PortName, ProgressRow, QueueRow, Records, ReplayRow, ServiceRow, TcpRow, replay_rows,
     window_rows,
 };
-use weft_scenario::topology::{Fabric, FabricSize};
+use weft_scenario::topology::{Fabric, FabricSize, Role};
 use weft_scenario::units::{Bytes, Nanos};
-use weft_scenario::workload::{Servers, Workload, WorkloadError};
+use weft_scenario::workload::{FlowSpec, Servers, Workload, WorkloadError};
 
 use crate::error::SimError;
 use crate::ideal::IdealTimes;
@@ -115,12 +115,16 @@ impl SimEngine {
             return Err(SimError::OwnForwarding { place, node, overlay: own.overlay });
         }
         let servers = Servers::of(fabric);
+        let spines: Vec<NodeId> = fabric.with_role(Role::Spine).collect();
         trial.workload.check(servers.count())?;
+        trial.workload.check_spines(spines.len())?;
         let (source, duration) = match &trial.workload {
             Workload::Mix(spec) => (Source::Mix(spec.clone()), Some(spec.duration)),
             workload => {
                 let flows = workload.open_loop_flows(&servers, trial.seed)?;
-                (Source::Flows(flows.into_iter().map(Flow::from).collect()), duration_of(workload))
+                let through = |spec: &FlowSpec| spec.spine.and_then(|spine| spines.get(usize::from(spine)).copied());
+                let flow = |spec| Flow { through: through(&spec), spec };
+                (Source::Flows(flows.into_iter().map(flow).collect()), duration_of(workload))
             }
         };
         let (datagrams, services) = match &trial.workload {

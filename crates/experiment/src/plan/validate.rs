@@ -6,7 +6,7 @@ use weft_model::CALC;
 use weft_scenario::engine::{Overlay, ProbeSpec, Transport};
 use weft_scenario::fault::{Fault, FaultKind, check_faults};
 use weft_scenario::switching::Switching;
-use weft_scenario::topology::{Fabric, LoadError};
+use weft_scenario::topology::{Fabric, LoadError, Role};
 use weft_scenario::workload::{Workload, WorkloadError};
 
 use super::error::Problem;
@@ -124,6 +124,7 @@ fn check_fits(spec: &PlanSpec, fabric: &Fabric) -> Result<(), Problem> {
             return Err(Problem::new(message, Some(format!("[workload.{name}]"))));
         }
         workload.check(servers).map_err(wrong)?;
+        workload.check_spines(fabric.with_role(Role::Spine).count()).map_err(wrong)?;
         if let Workload::Services(services) = workload {
             services.check_fabric(fabric).map_err(wrong)?;
         }
@@ -202,6 +203,9 @@ fn check_engines(spec: &PlanSpec) -> Result<(), &'static str> {
         |workload: &Workload| matches!(workload, Workload::Services(services) if !services.storms().is_empty());
     if spec.workload.values().any(stormy) && (spec.engines != ["lab"] || spec.overlays != [Overlay::Vl2]) {
         return Err("services with a storm need `engines = [\"lab\"]` and the overlay `vl2`");
+    }
+    if spec.workload.values().any(Workload::names_spines) && spec.engines != ["sim"] {
+        return Err("flows that name their `spine` need `engines = [\"sim\"]`: the lab's switches choose themselves");
     }
     let computed = |workload: &Workload| matches!(workload, Workload::Model(_) | Workload::FlowLog(_));
     let only_calc = spec.engines == [CALC];

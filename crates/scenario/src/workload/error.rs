@@ -19,6 +19,13 @@ pub enum WorkloadError {
         /// How many the fabric has.
         servers: u32,
     },
+    /// A spine's number is not below the number of spines.
+    #[error("there is no spine number {spine}; the fabric's {spines} spines are numbered from 0")]
+    NoSuchSpine {
+        spine: u16,
+        /// How many the fabric has.
+        spines: usize,
+    },
     /// Sender and receiver are the same.
     #[error("server {server} cannot send to itself; choose another `from` or `to`")]
     ToItself {

@@ -28,14 +28,14 @@ pub struct PinnedFlow {
     /// How many full-size packets it sends.
     pub packets: u32,
     /// Number of the spine that it goes by.
-    pub spine: u32,
+    pub spine: u16,
 }
 
 impl PinnedFlow {
-    /// The same flow without its spine, its start rounded down to a nanosecond.
+    /// The same flow, its start rounded down to a nanosecond.
     pub fn spec(&self) -> FlowSpec {
         let bytes = u64::from(self.packets) * u64::from(PACKET_PAYLOAD_BYTES);
-        FlowSpec::bulk(self.from, self.to, bytes, self.start_ps / 1_000)
+        FlowSpec { spine: Some(self.spine), ..FlowSpec::bulk(self.from, self.to, bytes, self.start_ps / 1_000) }
     }
 }
 
@@ -69,9 +69,8 @@ fn parse_line(text: &str, line: usize) -> Result<PinnedFlow, FlowFileError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [start, from, to, packets, spine] = words[..] else { return Err(malformed()) };
     let number = |word: &str| word.parse().map_err(|_| malformed());
-    let start_ps = start.parse().map_err(|_| malformed())?;
-    let flow =
-        PinnedFlow { start_ps, from: number(from)?, to: number(to)?, packets: number(packets)?, spine: number(spine)? };
+    let (start_ps, spine) = (start.parse().map_err(|_| malformed())?, spine.parse().map_err(|_| malformed())?);
+    let flow = PinnedFlow { start_ps, from: number(from)?, to: number(to)?, packets: number(packets)?, spine };
     match flow {
         PinnedFlow { from, to, .. } if from == to => Err(FlowFileError::ToItself { line, server: from }),
         PinnedFlow { packets: 0, .. } => Err(FlowFileError::NoPackets { line }),
@@ -99,7 +98,7 @@ mod tests {
         let flows = parse("# start_ps from to packets spine\n\n48553254 70 30 33 1\n  7\t1 2 3 4\n").unwrap();
         let first = PinnedFlow { start_ps: 48_553_254, from: 70, to: 30, packets: 33, spine: 1 };
         assert_eq!(flows, [first, PinnedFlow { start_ps: 7, from: 1, to: 2, packets: 3, spine: 4 }]);
-        assert_eq!(first.spec(), FlowSpec::bulk(70, 30, 33 * 1460, 48_553));
+        assert_eq!(first.spec(), FlowSpec { spine: Some(1), ..FlowSpec::bulk(70, 30, 33 * 1460, 48_553) });
         assert_eq!(parse(""), Ok(Vec::new()));
     }
 
@@ -111,6 +110,7 @@ mod tests {
             ("-1 1 2 3 4", "line 1"),
             ("0 1 2 3.5 4", "line 1"),
             ("0 1 2 99999999999 4", "line 1"),
+            ("0 1 2 3 65536", "line 1"),
             ("#\n0 5 5 3 4", "line 2: server 5 cannot send to itself"),
             ("0 1 2 0 4", "line 1: a flow of 0 packets"),
         ] {
@@ -121,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(rows in proptest::collection::vec((any::<u64>(), 0u32..9, 1..=u32::MAX, any::<u32>()), 0..9)) {
+        fn what_is_written_is_read_back(rows in proptest::collection::vec((any::<u64>(), 0u32..9, 1..=u32::MAX, any::<u16>()), 0..9)) {
             let flows: Vec<PinnedFlow> = rows
                 .into_iter()
                 .map(|(start_ps, from, packets, spine)| PinnedFlow { start_ps, from, to: from + 1, packets, spine })

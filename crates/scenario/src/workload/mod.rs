@@ -130,14 +130,17 @@ pub struct FlowSpec {
     #[serde(default)]
     pub class: FlowClass,
     /// Number of the query that it answers.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<u32>,
+    /// Number of the spine that both of its directions take, instead of the hash's choice. Simulator only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spine: Option<u16>,
 }
 
 impl FlowSpec {
     /// A flow of no particular kind.
     pub fn bulk(from: u32, to: u32, bytes: u64, start_ns: u64) -> Self {
-        Self { from, to, bytes, start_ns, class: FlowClass::Bulk, request: None }
+        Self { from, to, bytes, start_ns, class: FlowClass::Bulk, request: None, spine: None }
     }
 }
 
@@ -300,6 +303,25 @@ impl Workload {
 }
 
 /// One flow of a list; its place is counted from 1 in the message.
+impl Workload {
+    /// Whether flows that name a spine find it among so many.
+    pub fn check_spines(&self, spines: usize) -> Result<(), WorkloadError> {
+        let Self::Flows { flows } = self else { return Ok(()) };
+        let spine = |flow: &FlowSpec| flow.spine.filter(|spine| usize::from(*spine) >= spines);
+        match flows.iter().zip(1..).find_map(|(flow, number)| Some((number, spine(flow)?))) {
+            None => Ok(()),
+            Some((number, spine)) => {
+                Err(WorkloadError::Flow { number, error: Box::new(WorkloadError::NoSuchSpine { spine, spines }) })
+            }
+        }
+    }
+
+    /// Whether any flow names the spine that it takes, which only the simulator can follow.
+    pub fn names_spines(&self) -> bool {
+        matches!(self, Self::Flows { flows } if flows.iter().any(|flow| flow.spine.is_some()))
+    }
+}
+
 fn check_flow(place: usize, flow: &FlowSpec, n_servers: u32) -> Result<(), WorkloadError> {
     let check = || {
         check_server(flow.from, n_servers)?;

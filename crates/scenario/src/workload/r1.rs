@@ -37,7 +37,7 @@ pub fn hashed_permutation(packets: u32) -> Vec<PinnedFlow> {
 pub fn incast(senders: u32, packets: u32) -> Vec<PinnedFlow> {
     let flow = |number: u32| {
         let from = HOSTS_PER_RACK + number % (HOSTS - HOSTS_PER_RACK);
-        PinnedFlow { start_ps: u64::from(number) * 1_000, from, to: 0, packets, spine: hashed_spine(from, 0) }
+        PinnedFlow { start_ps: u64::from(number) * 1_000, from, to: 0, packets, spine: hashed_spine(from, 0) as u16 }
     };
     (0..senders).map(flow).collect()
 }
@@ -62,7 +62,7 @@ pub fn web_search(flows: u32) -> Vec<PinnedFlow> {
             let to = (from / HOSTS_PER_RACK * HOSTS_PER_RACK + HOSTS_PER_RACK + elsewhere) % HOSTS;
             let bytes = size_at(draws.uniform());
             let packets = libm::ceil(bytes / f64::from(PACKET_PAYLOAD_BYTES)).max(1.0) as u32;
-            PinnedFlow { start_ps: (at_s * 1e12) as u64, from, to, packets, spine: hashed_spine(from, to) }
+            PinnedFlow { start_ps: (at_s * 1e12) as u64, from, to, packets, spine: hashed_spine(from, to) as u16 }
         })
         .collect()
 }
@@ -70,7 +70,7 @@ pub fn web_search(flows: u32) -> Vec<PinnedFlow> {
 fn shifted(hosts: u32, by: u32, packets: u32, spine: fn(u32, u32) -> u32) -> Vec<PinnedFlow> {
     let flow = |from: u32| {
         let to = (from + by) % hosts;
-        PinnedFlow { start_ps: u64::from(from) * GAP_PS, from, to, packets, spine: spine(from, to) }
+        PinnedFlow { start_ps: u64::from(from) * GAP_PS, from, to, packets, spine: spine(from, to) as u16 }
     };
     (0..hosts).map(flow).collect()
 }

@@ -89,6 +89,19 @@ fn the_mix_begins_with_the_first_flows_of_each_server() {
 }
 
 #[test]
+fn flows_find_the_spines_that_they_name() {
+    let flow = |spine| FlowSpec { spine, ..FlowSpec::bulk(0, 1, 9, 0) };
+    let workload = Workload::Flows { flows: vec![flow(None), flow(Some(1))] };
+    assert_eq!((workload.check_spines(2), workload.names_spines()), (Ok(()), true));
+    let error = workload.check_spines(1).unwrap_err().to_string();
+    assert_eq!(error, "flow 2 of the list: there is no spine number 1; the fabric's 1 spines are numbered from 0");
+    let free = Workload::Flows { flows: vec![flow(None)] };
+    assert_eq!((free.check_spines(0), free.names_spines()), (Ok(()), false));
+    // Millions of them are kept.
+    assert_eq!(size_of::<FlowSpec>(), 40);
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_by_name() {
     let one_to_one = |from, to, flows, duration| Workload::OneToOne { from, to, flows, duration };
     let permutation = |bytes, shift| Workload::Permutation { bytes_per_flow: Bytes(bytes), shift };
@@ -145,7 +158,7 @@ fn plans_write_workloads_with_units_and_no_unknown_keys() {
             "unknown field `x`",
         ),
         ("kind = \"storm\"", "unknown variant `storm`"),
-        ("kind = \"flows\"\n[[flows]]\nfrom = 0\nto = 1\nbytes = 9\nstart_ns = 0\nspine = 3", "unknown field `spine`"),
+        ("kind = \"flows\"\n[[flows]]\nfrom = 0\nto = 1\nbytes = 9\nstart_ns = 0\nleaf = 3", "unknown field `leaf`"),
         ("kind = \"shuffle\"", "missing field `bytes_per_flow`"),
         ("kind = \"shuffle\"\nbytes_per_flow = \"1\"", "`1` is not a size; write for example `4 MiB`"),
     ] {

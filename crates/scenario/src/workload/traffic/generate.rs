@@ -28,7 +28,7 @@ impl Background<'_> {
             while let Some(start_ns) = arrivals.next(&mut stream) {
                 let to = receivers[stream.below(receivers.len() as u64) as usize];
                 let bytes = sizes.draw(&mut stream);
-                flows.push(FlowSpec { from, to, bytes, start_ns, class: FlowClass::Background, request: None });
+                flows.push(FlowSpec { class: FlowClass::Background, ..FlowSpec::bulk(from, to, bytes, start_ns) });
             }
         }
         Ok(())
@@ -72,13 +72,9 @@ impl Queries<'_> {
         let mut arrivals = Arrivals::new(self.spec.mean_interval_ns(self.servers, client), self.duration);
         while let Some(asked_ns) = arrivals.next(&mut stream) {
             let workers = stream.choose(&mut others, self.spec.fan_in as usize);
-            let responses = workers.iter().zip(0..).map(|(from, place)| FlowSpec {
-                from: *from,
-                to: client,
-                bytes: self.share(place),
-                start_ns: asked_ns.saturating_add(stream.below(self.spec.jitter.0.saturating_add(1))),
-                class: FlowClass::Query,
-                request: None,
+            let responses = workers.iter().zip(0..).map(|(from, place)| {
+                let start_ns = asked_ns.saturating_add(stream.below(self.spec.jitter.0.saturating_add(1)));
+                FlowSpec { class: FlowClass::Query, ..FlowSpec::bulk(*from, client, self.share(place), start_ns) }
             });
             queries.push((asked_ns, responses.collect()));
         }
